@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+# Warnings, sanitizers, link-time optimization, and the flags that the suffix of a kernel file asks for.
+
+add_library(frit_warnings INTERFACE)
+if(MSVC)
+    target_compile_options(frit_warnings INTERFACE /W3 /experimental:c11atomics)
+else()
+    target_compile_options(frit_warnings INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+                           $<$<BOOL:${FRIT_WERROR}>:-Werror> -ffp-contract=off -fno-math-errno)
+endif()
+target_compile_definitions(frit_warnings INTERFACE $<$<PLATFORM_ID:Linux>:_GNU_SOURCE>
+                           $<$<PLATFORM_ID:Windows>:_CRT_SECURE_NO_WARNINGS>)
+
+if(FRIT_SANITIZE)
+    target_compile_options(frit_warnings INTERFACE -fsanitize=${FRIT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_link_options(frit_warnings INTERFACE -fsanitize=${FRIT_SANITIZE})
+endif()
+if(FRIT_COVERAGE)
+    target_compile_options(frit_warnings INTERFACE --coverage)
+    target_link_options(frit_warnings INTERFACE --coverage)
+endif()
+if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT FRIT_SANITIZE)
+    include(CheckIPOSupported)
+    check_ipo_supported(RESULT frit_lto LANGUAGES C OUTPUT frit_lto_why)
+    set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ${frit_lto})
+endif()
+
+# suffix of a kernel file → its flags. The file is the condition: no kernel asks the preprocessor what it may use.
+set(frit_isa_avx2 -mavx2 -mfma -mf16c)
+set(frit_isa_avxvnni ${frit_isa_avx2} -mavxvnni)
+set(frit_isa_avx512 ${frit_isa_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl)
+set(frit_isa_avx512vnni ${frit_isa_avx512} -mavx512vnni -mavx512vbmi)
+set(frit_isa_avx512bf16 ${frit_isa_avx512vnni} -mavx512bf16)
+set(frit_isa_amx ${frit_isa_avx512bf16} -mamx-tile -mamx-int8 -mamx-bf16)
+set(frit_isa_dotprod -march=armv8.2-a+dotprod+fp16)
+set(frit_isa_i8mm -march=armv8.2-a+dotprod+fp16+i8mm)
+
+# Adds the kernel files of this processor to the list, and flags by suffix.
+function(frit_platform_sources list)
+    set(sources ${${list}})
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
+        file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/x86/*.c)
+    elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
+        file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/arm/*.c)
+    endif()
+    foreach(file ${kernels})
+        string(REGEX MATCH "_([a-z0-9]+)\\.c$" suffix ${file})
+        if(DEFINED frit_isa_${CMAKE_MATCH_1} AND NOT MSVC)
+            set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${frit_isa_${CMAKE_MATCH_1}}")
+        endif()
+    endforeach()
+    if(WIN32)
+        list(FILTER sources EXCLUDE REGEX "_posix\\.c$")
+    else()
+        list(FILTER sources EXCLUDE REGEX "_win\\.c$")
+    endif()
+    set(${list} ${sources} ${kernels} PARENT_SCOPE)
+endfunction()

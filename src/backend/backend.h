@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// backend/backend.h: what a machine must do to run plans. A backend is a struct of functions and a row in backend.c.
+//
+// The engine opens one device, asks it for cache memory, lets it prepare each plan once, and runs prepared plans.
+// Ops that a backend lacks run on the CPU reference: a missing row is slower, never wrong.
+#pragma once
+#include "base/log.h"
+#include "graph/plan.h"
+
+typedef struct frit_device frit_device;   // an opened backend; each backend embeds this struct first
+typedef struct frit_exec frit_exec;       // a prepared plan
+
+typedef struct frit_device_options {
+    int32_t n_threads;      // 0: automatic
+    const char *cpu;        // cap on the CPU's instruction set, or "reference"; NULL: none
+    const frit_log *log;
+} frit_device_options;
+
+typedef struct frit_backend {
+    const char *name;
+    frit_status (*open)(frit_device **out, const frit_device_options *options);
+    void (*close)(frit_device *device);
+    const char *(*isa)(const frit_device *device);
+    int32_t (*n_threads)(const frit_device *device);
+
+    // Zeroed memory that kernels can use; pages are only backed when touched, where the system allows it.
+    frit_status (*alloc)(frit_device *device, uint64_t n_bytes, void **memory);
+    void (*release)(frit_device *device, void *memory, uint64_t n_bytes);
+
+    // Makes the plan executable: picks kernels, allocates scratch, packs weights. The plan must outlive the result.
+    frit_status (*prepare)(frit_device *device, frit_plan *plan, frit_exec **out);
+    // Runs it; *output points to the result rows [n_outs, n] until the next run. Allocates nothing.
+    frit_status (*run)(frit_device *device, frit_exec *exec, const frit_batch *batch, const frit_cache *cache,
+                       const float **output);
+    void (*exec_free)(frit_device *device, frit_exec *exec);
+
+    // "reference", an instruction set's name, …: how this backend runs the op. For frit info --ops.
+    const char *(*op_kernel)(frit_op op);
+} frit_backend;
+
+struct frit_device {
+    const frit_backend *backend;
+};
+
+extern const frit_backend frit_backend_cpu;
+
+const frit_backend *frit_backend_find(const char *name);   // NULL name: the best one for this machine

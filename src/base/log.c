@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Formats one sentence and hands it on.
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void frit_log_say(const frit_log *log, frit_log_level level, const char *format, ...)
+{
+    if (!log || !log->fn) return;
+    char sentence[FRIT_ERROR_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    log->fn(log->ctx, level, sentence);
+}

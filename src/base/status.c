@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// The status map and the calling thread's last sentence.
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static _Thread_local char sentence[FRIT_ERROR_BYTES];
+
+const char *frit_status_text(frit_status status)
+{
+    switch (status) {
+#define FRIT_STATUS_CASE(name, value, text)                                                        \
+    case FRIT_##name:                                                                              \
+        return text;
+        FRIT_STATUS_MAP(FRIT_STATUS_CASE)
+#undef FRIT_STATUS_CASE
+    }
+    return "unknown status";
+}
+
+const char *frit_error(void)
+{
+    return sentence;
+}
+
+const char *frit_version(void)
+{
+#define FRIT_TEXT2(x) #x
+#define FRIT_TEXT(x) FRIT_TEXT2(x)
+    return FRIT_TEXT(FRIT_VERSION_MAJOR) "." FRIT_TEXT(FRIT_VERSION_MINOR) "." FRIT_TEXT(FRIT_VERSION_PATCH);
+}
+
+frit_status frit_fail(frit_status status, const char *format, ...)
+{
+    // The arguments may point into the old sentence, so the new one is built aside.
+    char next[FRIT_ERROR_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(next, sizeof next, format, args);
+    va_end(args);
+    size_t n = 0;
+    for (; next[n]; n++) {
+        unsigned char c = (unsigned char)next[n];
+        sentence[n] = (char)(c < 32 || c == 127 ? '?' : c);
+    }
+    sentence[n] = 0;
+    return status;
+}
+
+frit_status frit_fail_memory(size_t n_bytes, const char *what)
+{
+    return frit_fail(FRIT_E_MEMORY, "out of memory: %zu bytes for %s", n_bytes, what);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// format/checkpoint.h: tensors and metadata of a model, whatever files they came from.
+//
+// A GGUF file (or any part of a split set), a safetensors file, or a Hugging Face folder opens as one checkpoint with
+// GGUF's names for keys and tensors and with shapes outermost first. Tensor data stays in the mapped files; every
+// tensor has been checked to lie inside its file. Small tensors that a source stores in another convention are
+// rewritten into the checkpoint's own memory.
+//
+//     frit_checkpoint *ckpt;
+//     FRIT_TRY(frit_checkpoint_open(&ckpt, path, &(frit_checkpoint_options){0}));
+//     const frit_tensor *t = frit_checkpoint_find(ckpt, "token_embd.weight");
+#pragma once
+#include "base/file.h"
+#include "base/log.h"
+#include "format/meta.h"
+#include "quant/dtype.h"
+
+enum { FRIT_MAX_DIMS = 4 };
+
+typedef struct frit_tensor {
+    const char *name;
+    frit_dtype dtype;
+    int n_dims;
+    int64_t shape[FRIT_MAX_DIMS];   // outermost first; unused entries are 1
+    const void *data;               // n_bytes, maybe unaligned
+    uint64_t n_bytes;
+} frit_tensor;
+
+typedef struct frit_checkpoint {
+    const char *path;
+    const char *format;             // "GGUF v3", "safetensors"
+    frit_meta meta;
+    frit_tensor *tensors;
+    size_t n_tensors;
+    frit_map tensor_index;
+    frit_file **files;
+    size_t n_files;
+    frit_arena arena;
+} frit_checkpoint;
+
+typedef struct frit_checkpoint_options {
+    bool no_mmap;
+    bool one_part;                  // do not look for the other parts of a split set
+    frit_progress_fn progress;
+    void *progress_ctx;
+    const frit_log *log;
+} frit_checkpoint_options;
+
+// A source is a row: how to recognise a path, and how to open it. The list is in checkpoint.c.
+typedef struct frit_checkpoint_source {
+    const char *name;
+    bool (*recognises)(const char *path);   // looks at the path's kind and the file's first bytes; never fails
+    frit_status (*open)(frit_checkpoint *ckpt, const char *path, const frit_checkpoint_options *options);
+} frit_checkpoint_source;
+
+frit_status frit_checkpoint_open(frit_checkpoint **out, const char *path, const frit_checkpoint_options *options);
+void frit_checkpoint_close(frit_checkpoint *ckpt);
+const frit_tensor *frit_checkpoint_find(const frit_checkpoint *ckpt, const char *name);
+bool frit_checkpoint_is_intact(const frit_checkpoint *ckpt);   // no mapped file has shrunk
+
+int64_t frit_tensor_n_elems(const frit_tensor *tensor);
+// "[512, 64]"; returns `text`.
+const char *frit_tensor_shape_text(const frit_tensor *tensor, char text[96]);
+// Decodes row `row` (of the tensor seen as [n_elems / shape[last], shape[last]]) to f32.
+void frit_tensor_decode_row(const frit_tensor *tensor, int64_t row, float *values);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// graph/graph.h: what a step computes: nodes over the op table. A graph executes nothing.
+//
+// Nodes are made in order by the constructors below, each after its sources, and live in the graph's arena. Every
+// activation is f32, contiguous, shape outermost first. The first dimension of most nodes counts rows of the batch,
+// which differ from step to step: such a node says so in `rows`, and its shape[0] holds the largest number the plan
+// is made for; the plan sets the actual number before each run.
+//
+// A constructor that fails (shapes that do not fit, out of memory) remembers the first failure in the graph and
+// returns NULL; constructors accept NULL sources, so building code needs no branches. Check frit_graph_check at the end.
+#pragma once
+#include "base/arena.h"
+#include "format/checkpoint.h"
+#include "graph/batch.h"
+
+typedef enum frit_op {
+#define OP(NAME, name, min_src, max_src, attr, shape, formula) FRIT_OP_##NAME,
+#include "graph/ops.def"
+#undef OP
+    FRIT_OP_COUNT
+} frit_op;
+
+typedef struct frit_op_row {
+    const char *name;
+    int min_sources, max_sources;
+    const char *formula;
+} frit_op_row;
+const frit_op_row *frit_op_get(frit_op op);
+
+typedef enum frit_rows {
+    FRIT_ROWS_FIXED,   // shape[0] is what it says
+    FRIT_ROWS_BATCH,   // shape[0] counts the rows of the step
+    FRIT_ROWS_OUTS,    // shape[0] counts the rows whose logits are wanted
+} frit_rows;
+
+typedef enum frit_input { FRIT_INPUT_TOKENS, FRIT_INPUT_POSITIONS, FRIT_INPUT_OUT_ROWS } frit_input;
+
+typedef enum frit_act {
+    FRIT_ACT_SILU, FRIT_ACT_GELU, FRIT_ACT_GELU_TANH, FRIT_ACT_GELU_QUICK, FRIT_ACT_RELU, FRIT_ACT_RELU2, FRIT_ACT_SIGMOID,
+    FRIT_ACT_TANH, FRIT_ACT_COUNT
+} frit_act;
+
+// How rope pairs the elements of a head: neighbours (2i, 2i+1), or halves (i, i + dim/2).
+typedef enum frit_rope_style { FRIT_ROPE_NEIGHBOURS, FRIT_ROPE_HALVES } frit_rope_style;
+
+// angle(position, pair i) = position * inv_freq[i], with inv_freq computed once per model from the file's scaling rules
+// (arch/rope.c); the optional third source divides it per pair. Results are multiplied by `magnitude` (YaRN; 1 otherwise).
+typedef struct frit_rope {
+    frit_rope_style style;
+    int32_t dim;             // leading elements of each head that rotate
+    float magnitude;
+    const float *inv_freq;   // [dim / 2], lives as long as the model
+} frit_rope;
+
+typedef struct frit_attend {
+    int32_t layer;      // in the cache
+    float scale;
+    float softcap;      // 0: none
+    int32_t window;     // 0: none; otherwise positions p with position - p < window
+} frit_attend;
+
+enum { FRIT_MAX_SOURCES = 4 };
+
+typedef struct frit_node {
+    frit_op op;
+    int id;                           // place in graph->nodes
+    frit_rows rows;
+    int n_dims;
+    int64_t shape[FRIT_MAX_DIMS];     // outermost first; unused entries are 1
+    struct frit_node *src[FRIT_MAX_SOURCES];
+    int n_src;
+    const frit_tensor *tensor;        // WEIGHT
+    union {
+        frit_input input;             // INPUT
+        float eps;                    // *_NORM
+        float factor;                 // SCALE, SOFTCAP
+        frit_act act;                 // ACT, GLU, LINEAR_GLU
+        frit_rope rope;               // ROPE
+        int32_t layer;                // KV_WRITE
+        frit_attend attend;           // ATTEND
+    };
+} frit_node;
+
+typedef struct frit_graph {
+    frit_arena *arena;
+    frit_node **nodes;
+    int n_nodes, capacity;
+    int64_t max_rows, max_outs;
+    frit_node *output;      // [n_outs, n] logits or hidden states
+    frit_status status;     // of the first failure
+    char failure[256];
+} frit_graph;
+
+void frit_graph_init(frit_graph *graph, frit_arena *arena, int64_t max_rows, int64_t max_outs);
+// FRIT_OK, or the first failure of a constructor with its sentence.
+frit_status frit_graph_check(const frit_graph *graph);
+
+frit_node *frit_input_node(frit_graph *g, frit_input input);
+frit_node *frit_weight_node(frit_graph *g, const frit_tensor *tensor);
+frit_node *frit_embed(frit_graph *g, frit_node *table, frit_node *ids);                      // [T, n]
+frit_node *frit_matmul(frit_graph *g, frit_node *w, frit_node *x, frit_node *bias);          // bias may be NULL: LINEAR
+frit_node *frit_rms_norm(frit_graph *g, frit_node *x, frit_node *w, float eps);              // w may be NULL
+frit_node *frit_layer_norm(frit_graph *g, frit_node *x, frit_node *w, frit_node *b, float eps);
+frit_node *frit_add(frit_graph *g, frit_node *a, frit_node *b);
+frit_node *frit_mul(frit_graph *g, frit_node *a, frit_node *b);
+frit_node *frit_scale(frit_graph *g, frit_node *x, float factor);                            // x itself if factor is 1
+frit_node *frit_softcap(frit_graph *g, frit_node *x, float cap);                             // x itself if cap is 0
+frit_node *frit_activate(frit_graph *g, frit_node *x, frit_act act);
+frit_node *frit_glu(frit_graph *g, frit_node *gate, frit_node *up, frit_act act);
+// The last dimensions become dims[0..n); the product must fit. Keeps dimension 0: [T, 64] → [T, 4, 16] is {4, 16}.
+frit_node *frit_reshape(frit_graph *g, frit_node *x, int n, const int64_t *dims);
+frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *factors, frit_rope rope);
+frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t layer);
+// q [T, H, k_dim]; `written` orders it after frit_kv_write of the same layer. Result [T, H * v_dim].
+frit_node *frit_attend_node(frit_graph *g, frit_node *q, frit_node *written, frit_attend attend, int64_t v_dim);
+frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows);
+
+// One line per node, for people and golden tests.
+void frit_graph_print(const frit_graph *graph, frit_buf *out);

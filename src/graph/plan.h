@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// graph/plan.h: a graph made executable: fused, ordered, every intermediate result at an offset of one scratch buffer.
+//
+// Buffers are placed by lifetime: a result needs its bytes from the step that makes it to the last step that reads it,
+//
+//     offset ▲  [ a ........ ]      [ e .... ]
+//            │        [ b ... ][ d ...... ]            first fit, largest first
+//            └──────────────────────────────▶ steps
+//
+// A plan is made for at most max_rows rows; frit_plan_set_rows narrows it to a step's actual rows without allocating.
+// A backend turns a plan into its own executable form once (backend.h: prepare).
+#pragma once
+#include "graph/graph.h"
+
+typedef struct frit_plan_step {
+    frit_node *node;
+    uint64_t offset;          // of the result in the scratch buffer
+    uint64_t second_offset;   // of the second result (ADD_NORM's sum)
+    bool has_buffer;          // false for leaves, RESHAPE (aliases its source) and KV_WRITE
+    bool barrier;             // some source or reused buffer was written since the last barrier
+} frit_plan_step;
+
+typedef struct frit_plan {
+    frit_graph *graph;
+    frit_plan_step *steps;    // what remains to execute, in order; leaves are not steps
+    int n_steps;
+    uint64_t *offsets;        // [graph->n_nodes]: scratch offset of each node's result, UINT64_MAX for leaves
+    uint64_t scratch_bytes;
+    int64_t n_rows, n_outs;   // what the shapes are set to now
+} frit_plan;
+
+typedef struct frit_plan_options {
+    bool no_fuse;
+} frit_plan_options;
+
+// Allocates in the graph's arena.
+frit_status frit_plan_new(frit_plan **out, frit_graph *graph, const frit_plan_options *options);
+void frit_plan_set_rows(frit_plan *plan, int64_t n_rows, int64_t n_outs);
+void frit_plan_print(const frit_plan *plan, frit_buf *out);
+
+// The fusion table (fuse.c): rewrites the graph in place; returns how many patterns were applied.
+int frit_fuse(frit_graph *graph);

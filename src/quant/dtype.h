@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// quant/dtype.h: the number formats, read from the rows of dtypes.def.
+//
+// A row of a tensor is a run of blocks; each block holds block_elems numbers in block_bytes bytes. Decoding is the
+// definition of a format: every fast kernel is checked against it.
+//
+//     const frit_dtype_info *type = frit_dtype_get(FRIT_DTYPE_Q4_K);
+//     type->decode(blocks, values, n);                  // n: a multiple of type->block_elems
+#pragma once
+#include "base/status.h"
+
+typedef enum frit_dtype {
+#define DTYPE(NAME, name, id, elems, bytes, decode, encode) FRIT_DTYPE_##NAME,
+#include "quant/dtypes.def"
+#undef DTYPE
+    FRIT_DTYPE_COUNT
+} frit_dtype;
+
+// n numbers, a multiple of block_elems. `blocks` may be unaligned.
+typedef void (*frit_decode_fn)(const void *blocks, float *values, int64_t n);
+// `importance`: one weight per number of the row, or NULL; formats that cannot use it ignore it.
+typedef void (*frit_encode_fn)(const float *values, void *blocks, int64_t n, const float *importance);
+
+typedef struct frit_dtype_info {
+    const char *name;
+    int gguf_id;
+    int block_elems;
+    int block_bytes;
+    frit_decode_fn decode;
+    frit_encode_fn encode;   // NULL: this format cannot be written yet
+} frit_dtype_info;
+
+const frit_dtype_info *frit_dtype_get(frit_dtype dtype);
+bool frit_dtype_from_gguf(uint32_t id, frit_dtype *dtype);
+bool frit_dtype_from_name(const char *name, frit_dtype *dtype);
+// The name of a GGUF type id that existed once and was removed ("q4_2", "q4_0_4_4", …), or NULL.
+const char *frit_dtype_removed_name(uint32_t id);
+// Bytes of a row of n numbers; n must be a multiple of block_elems.
+uint64_t frit_dtype_row_bytes(frit_dtype dtype, int64_t n);
+
+#define DTYPE(NAME, name, id, elems, bytes, decode, encode)                                        \
+    void frit_decode_##name(const void *blocks, float *values, int64_t n);
+#include "quant/dtypes.def"
+#undef DTYPE
+void frit_encode_f32(const float *values, void *blocks, int64_t n, const float *importance);
+void frit_encode_f16(const float *values, void *blocks, int64_t n, const float *importance);
+void frit_encode_bf16(const float *values, void *blocks, int64_t n, const float *importance);
+void frit_encode_q4_0(const float *values, void *blocks, int64_t n, const float *importance);
+void frit_encode_q8_0(const float *values, void *blocks, int64_t n, const float *importance);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// sample/sampler.h: a chain of stages turns logits into a token. A stage is a row in chain.c and a file of its own.
+//
+// Stages work on candidates: (token, logit) pairs, all of the vocabulary at first. A stage may change logits, drop
+// candidates from the end, or sort them. After the last stage the chain takes the softmax and draws one; with
+// temperature 0 it takes the largest logit instead (the lowest id among equals).
+#pragma once
+#include "base/buf.h"
+#include "base/rng.h"
+
+typedef struct frit_candidate {
+    frit_token token;
+    float logit;
+} frit_candidate;
+
+typedef struct frit_candidates {
+    frit_candidate *items;
+    int32_t n;
+    bool sorted;             // by falling logit, then rising token
+} frit_candidates;
+
+struct frit_sampler;
+typedef struct frit_stage {
+    const char *name;                                              // as in the order option: "top-k"
+    bool (*is_on)(const frit_sampler_options *options);            // a stage that is off is left out of the chain
+    void (*apply)(struct frit_sampler *sampler, frit_candidates *candidates);
+} frit_stage;
+
+struct frit_sampler {
+    frit_sampler_options options;     // samplers and logit_bias have been parsed and are not used again
+    const frit_stage *stages[16];
+    int n_stages;
+    int32_t n_vocab;
+    frit_rng rng;
+    frit_candidate *candidates;       // [n_vocab]
+    frit_candidate *biases;           // parsed logit_bias
+    int32_t n_biases;
+    frit_token *history;              // ring of accepted tokens
+    int32_t n_history, history_capacity, history_at;
+    uint16_t *counts;                 // [n_vocab]: occurrences within the penalties' window
+};
+
+// Sorts what is needed: the k largest first, k = n for all.
+void frit_candidates_sort(frit_candidates *candidates, int32_t k);
+frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_sampler_options *options);

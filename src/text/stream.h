@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// text/stream.h: tokens to text as they come: bytes are held back until they complete a character.
+#pragma once
+#include "text/tokenizer.h"
+
+typedef struct frit_stream {
+    const frit_tokenizer *tokenizer;
+    unsigned flags;
+    frit_buf held;      // an incomplete character, at most 3 bytes
+    frit_buf text;      // what the last call gave out
+    bool started;       // the first piece loses the leading space that the tokenizer added
+} frit_stream;
+
+void frit_stream_init(frit_stream *stream, const frit_tokenizer *tokenizer, unsigned flags);
+frit_str frit_stream_push(frit_stream *stream, frit_token id);   // valid until the next call
+frit_str frit_stream_flush(frit_stream *stream);
+void frit_stream_deinit(frit_stream *stream);

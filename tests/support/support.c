@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// Paths, files and numbers for tests.
+#include "support/support.h"
+
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { N_PATHS = 4, PATH_BYTES = 4096 };
+
+static char *next_path(void)
+{
+    static char paths[N_PATHS][PATH_BYTES];
+    static int at;
+    return paths[at++ % N_PATHS];
+}
+
+const char *shared_path(const char *format, ...)
+{
+    char *path = next_path();
+    int n = snprintf(path, PATH_BYTES, "%s/../shared/", FRIT_SOURCE_DIR);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(path + n, PATH_BYTES - (size_t)n, format, args);
+    va_end(args);
+    struct stat st;
+    if (stat(path, &st) != 0) {
+        print_message("skipped: the reference data %s is not here\n", path);
+        skip();
+    }
+    return path;
+}
+
+const char *project_path(const char *format, ...)
+{
+    char *path = next_path();
+    int n = snprintf(path, PATH_BYTES, "%s/", FRIT_SOURCE_DIR);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(path + n, PATH_BYTES - (size_t)n, format, args);
+    va_end(args);
+    return path;
+}
+
+static char temp_folder[64];
+
+static void remove_temp_folder(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", temp_folder);
+    if (system(command) != 0) fprintf(stderr, "could not remove %s\n", temp_folder);
+}
+
+const char *temp_path(const char *name)
+{
+    if (!temp_folder[0]) {
+        strcpy(temp_folder, "/tmp/frit-test-XXXXXX");
+        if (!mkdtemp(temp_folder)) fail_msg("mkdtemp failed");
+        atexit(remove_temp_folder);
+    }
+    char *path = next_path();
+    snprintf(path, PATH_BYTES, "%s/%s", temp_folder, name);
+    return path;
+}
+
+char *read_file(const char *path, size_t *n_bytes)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) fail_msg("cannot open %s", path);
+    fseek(file, 0, SEEK_END);
+    long size = ftell(file);
+    rewind(file);
+    char *bytes = malloc((size_t)size + 1);
+    if (!bytes || fread(bytes, 1, (size_t)size, file) != (size_t)size) fail_msg("cannot read %s", path);
+    fclose(file);
+    bytes[size] = 0;
+    if (n_bytes) *n_bytes = (size_t)size;
+    return bytes;
+}
+
+void write_file(const char *path, const void *bytes, size_t n_bytes)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(bytes, 1, n_bytes, file) != n_bytes || fclose(file) != 0) fail_msg("cannot write %s", path);
+}
+
+double nmse(const float *a, const float *b, size_t n)
+{
+    double error = 0, power = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(a[i])) return INFINITY;
+        double d = (double)a[i] - b[i];
+        error += d * d;
+        power += (double)b[i] * b[i];
+    }
+    return power > 0 ? error / power : error;
+}
+
+void random_normal(frit_rng *rng, float *values, size_t n, float deviation)
+{
+    for (size_t i = 0; i < n; i++) {
+        double radius = sqrt(-2 * log(1 - frit_rng_double(rng)));
+        values[i] = deviation * (float)(radius * cos(6.283185307179586 * frit_rng_double(rng)));
+    }
+}
+
+int64_t random_between(frit_rng *rng, int64_t low, int64_t high)
+{
+    return low + (int64_t)(frit_rng_next(rng) % (uint64_t)(high - low + 1));
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// support/support.h: what tests share: cmocka, paths, reference data, random numbers and comparisons.
+//
+// A test file ends with a table of its tests and main. Names are sentences: gguf_rejects_a_truncated_directory.
+// Reference data lies in ../shared beside the checkout; where it is absent such tests are skipped with a message.
+#pragma once
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "base/status.h"
+
+// "…/shared/goldens/quant/input.f32"; valid until the fourth next call. Skips the running test if it does not exist.
+const char *shared_path(const char *format, ...) FRIT_PRINTF(1, 2);
+// A path in the project's own tree.
+const char *project_path(const char *format, ...) FRIT_PRINTF(1, 2);
+// A fresh file name in a temporary folder that is removed when the program ends.
+const char *temp_path(const char *name);
+
+// The whole file, malloc'd and zero-terminated; fails the test if it cannot be read.
+char *read_file(const char *path, size_t *n_bytes);
+void write_file(const char *path, const void *bytes, size_t n_bytes);
+
+// sum((a - b)^2) / sum(b^2): b is the reference. Infinite if a holds something that is not finite.
+double nmse(const float *a, const float *b, size_t n);
+// n values from a normal distribution.
+void random_normal(frit_rng *rng, float *values, size_t n, float deviation);
+int64_t random_between(frit_rng *rng, int64_t low, int64_t high);   // both included
+
+// Fails with the library's sentence if the status is not FRIT_OK.
+#define assert_ok(expression)                                                                      \
+    do {                                                                                           \
+        frit_status status_ = (expression);                                                        \
+        if (status_ != FRIT_OK)                                                                    \
+            fail_msg("%s: %s: %s", #expression, frit_status_text(status_), frit_error());          \
+    } while (0)
+
+// Fails unless the status is `expected` and the sentence contains `part`.
+#define assert_fails(expression, expected, part)                                                   \
+    do {                                                                                           \
+        frit_status status_ = (expression);                                                        \
+        if (status_ != (expected) || !strstr(frit_error(), (part)))                                \
+            fail_msg("%s: got %d \"%s\", expected %d with \"%s\"", #expression, (int)status_,      \
+                     frit_error(), (int)(expected), (part));                                       \
+    } while (0)
