@@ -4,7 +4,8 @@
 // Nodes are made in order by the constructors below, each after its sources, and live in the graph's arena. Every
 // activation is f32, contiguous, shape outermost first. The first dimension of most nodes counts rows of the batch,
 // which differ from step to step: such a node says so in `rows`, and its shape[0] holds the largest number the plan
-// is made for; the plan sets the actual number before each run.
+// is made for; the plan sets the actual number before each run. Weights that are vectors (norms, biases, factors) are
+// f32 and aligned; matrices have any type and any alignment.
 //
 // A constructor that fails (shapes that do not fit, out of memory) remembers the first failure in the graph and
 // returns NULL; constructors accept NULL sources, so building code needs no branches. Check frit_graph_check at the end.
@@ -14,7 +15,7 @@
 #include "graph/batch.h"
 
 typedef enum frit_op {
-#define OP(NAME, name, min_src, max_src, attr, shape, formula) FRIT_OP_##NAME,
+#define OP(NAME, name, min_src, max_src, sources, attr, shape, formula) FRIT_OP_##NAME,
 #include "graph/ops.def"
 #undef OP
     FRIT_OP_COUNT
@@ -23,6 +24,7 @@ typedef enum frit_op {
 typedef struct frit_op_row {
     const char *name;
     int min_sources, max_sources;
+    const char *sources;    // "x w [b]": their names, in the order of src
     const char *formula;
 } frit_op_row;
 const frit_op_row *frit_op_get(frit_op op);
@@ -55,7 +57,7 @@ typedef struct frit_rope {
 typedef struct frit_attend {
     int32_t layer;      // in the cache
     float scale;
-    float softcap;      // 0: none
+    float softcap;      // 0: none; otherwise scores become softcap * tanh(score / softcap), after the scale
     int32_t window;     // 0: none; otherwise positions p with position - p < window
 } frit_attend;
 
@@ -74,6 +76,7 @@ typedef struct frit_node {
         frit_input input;             // INPUT
         float eps;                    // *_NORM
         float factor;                 // SCALE, SOFTCAP
+        bool second;                  // RESHAPE: an alias of its source's second result (ADD_NORM's sum), not of its first
         frit_act act;                 // ACT, GLU, LINEAR_GLU
         frit_rope rope;               // ROPE
         int32_t layer;                // KV_WRITE
@@ -111,9 +114,12 @@ frit_node *frit_glu(frit_graph *g, frit_node *gate, frit_node *up, frit_act act)
 frit_node *frit_reshape(frit_graph *g, frit_node *x, int n, const int64_t *dims);
 frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *factors, frit_rope rope);
 frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t layer);
-// q [T, H, k_dim]; `written` orders it after frit_kv_write of the same layer. Result [T, H * v_dim].
+// q [T, H, k_dim]; `written` orders it after frit_kv_write of the same layer. Result [T, H, v_dim].
 frit_node *frit_attend_node(frit_graph *g, frit_node *q, frit_node *written, frit_attend attend, int64_t v_dim);
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows);
+
+// The node whose bytes these are: RESHAPE is an alias of its source, all others are themselves.
+frit_node *frit_node_storage(frit_node *node);
 
 // One line per node, for people and golden tests.
 void frit_graph_print(const frit_graph *graph, frit_buf *out);

@@ -7,6 +7,9 @@
 //            │        [ b ... ][ d ...... ]            first fit, largest first
 //            └──────────────────────────────▶ steps
 //
+// A result never overlaps a source of its own step, so kernels may treat them as distinct memory. Steps between two
+// barriers do not depend on each other and share no bytes that one of them writes.
+//
 // A plan is made for at most max_rows rows; frit_plan_set_rows narrows it to a step's actual rows without allocating.
 // A backend turns a plan into its own executable form once (backend.h: prepare).
 #pragma once
@@ -16,15 +19,15 @@ typedef struct frit_plan_step {
     frit_node *node;
     uint64_t offset;          // of the result in the scratch buffer
     uint64_t second_offset;   // of the second result (ADD_NORM's sum)
-    bool has_buffer;          // false for leaves, RESHAPE (aliases its source) and KV_WRITE
-    bool barrier;             // some source or reused buffer was written since the last barrier
+    bool has_buffer;          // false for KV_WRITE
+    bool barrier;             // before this step: a source or reused bytes were written, or its bytes read, since the last
 } frit_plan_step;
 
 typedef struct frit_plan {
     frit_graph *graph;
-    frit_plan_step *steps;    // what remains to execute, in order; leaves are not steps
+    frit_plan_step *steps;    // what remains to execute, in order; leaves and aliases (RESHAPE) are not steps
     int n_steps;
-    uint64_t *offsets;        // [graph->n_nodes]: scratch offset of each node's result, UINT64_MAX for leaves
+    uint64_t *offsets;        // [graph->n_nodes]: scratch offset of each result, aliases too; UINT64_MAX for leaves and KV_WRITE
     uint64_t scratch_bytes;
     int64_t n_rows, n_outs;   // what the shapes are set to now
 } frit_plan;
