@@ -31,11 +31,11 @@ typedef struct frit_checkpoint {
     const char *format;             // "GGUF v3", "safetensors"
     frit_meta meta;
     frit_tensor *tensors;
-    size_t n_tensors;
-    frit_map tensor_index;
+    size_t n_tensors, tensor_capacity;
+    frit_map tensor_index;          // name -> index in `tensors`
     frit_file **files;
-    size_t n_files;
-    frit_arena arena;
+    size_t n_files, file_capacity;
+    frit_arena arena;               // owns the arrays, names and whatever a source rewrites
 } frit_checkpoint;
 
 typedef struct frit_checkpoint_options {
@@ -48,7 +48,7 @@ typedef struct frit_checkpoint_options {
 
 // A source is a row: how to recognise a path, and how to open it. The list is in checkpoint.c.
 typedef struct frit_checkpoint_source {
-    const char *name;
+    const char *name;                       // "GGUF file"
     bool (*recognises)(const char *path);   // looks at the path's kind and the file's first bytes; never fails
     frit_status (*open)(frit_checkpoint *ckpt, const char *path, const frit_checkpoint_options *options);
 } frit_checkpoint_source;
@@ -57,6 +57,15 @@ frit_status frit_checkpoint_open(frit_checkpoint **out, const char *path, const 
 void frit_checkpoint_close(frit_checkpoint *ckpt);
 const frit_tensor *frit_checkpoint_find(const frit_checkpoint *ckpt, const char *name);
 bool frit_checkpoint_is_intact(const frit_checkpoint *ckpt);   // no mapped file has shrunk
+
+// For sources and tools that build a checkpoint themselves: an empty one, and what belongs into it. The name and the
+// data of a tensor must live as long as the checkpoint (in its arena or its files); FRIT_E_FORMAT for a name that is
+// already there. A file belongs to the checkpoint from the call on, even if the call fails.
+frit_status frit_checkpoint_new(frit_checkpoint **out, const char *path);
+frit_status frit_checkpoint_add_tensor(frit_checkpoint *ckpt, const frit_tensor *tensor);
+frit_status frit_checkpoint_add_file(frit_checkpoint *ckpt, frit_file *file);
+// Tells the caller's progress function; FRIT_E_CANCELLED if it says stop.
+frit_status frit_checkpoint_report(const frit_checkpoint_options *options, double done);
 
 int64_t frit_tensor_n_elems(const frit_tensor *tensor);
 // "[512, 64]"; returns `text`.

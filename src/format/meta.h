@@ -46,6 +46,9 @@ typedef struct frit_meta {
 const char *frit_value_type_name(frit_value_type type);
 size_t frit_value_type_bytes(frit_value_type type);   // 0 for TEXT and ARRAY
 
+// Reads a number or bool from its bytes as they stand in the file. Not for TEXT and ARRAY.
+void frit_value_load(frit_value_type type, const void *bytes, frit_value *value);
+
 void frit_meta_init(frit_meta *meta, frit_arena *arena);
 void frit_meta_deinit(frit_meta *meta);               // the arena stays
 // Adds a pair; key and contents are borrowed. FRIT_E_FORMAT for a duplicate key.
@@ -56,17 +59,23 @@ frit_status frit_meta_add_u64(frit_meta *meta, const char *key, uint64_t value);
 frit_status frit_meta_add_f64(frit_meta *meta, const char *key, double value);
 frit_status frit_meta_add_bool(frit_meta *meta, const char *key, bool value);
 
+// Takes a pair out; the others keep their order. Does nothing if the key is absent.
+frit_status frit_meta_remove(frit_meta *meta, const char *key);
+
 const frit_value *frit_meta_find(const frit_meta *meta, const char *key);   // NULL if absent
-// *found says whether the key is there; the result is untouched if not.
+// *found (may be NULL) says whether the key is there; the result is untouched if not. Integers and floats convert into
+// each other when the number stays exactly the same; 0 and 1 are accepted as bool.
 frit_status frit_meta_get_i64(const frit_meta *meta, const char *key, int64_t *out, bool *found);
 frit_status frit_meta_get_f64(const frit_meta *meta, const char *key, double *out, bool *found);
 frit_status frit_meta_get_bool(const frit_meta *meta, const char *key, bool *out, bool *found);
 frit_status frit_meta_get_text(const frit_meta *meta, const char *key, frit_str *out, bool *found);
 
-// Item i of an array value as a number or text; the caller has checked i and the item type's family.
+// Item i of an array value as a number or text; the caller has checked i and the item type's family (whole numbers
+// and bool; any number; text). U64 items above INT64_MAX come out as INT64_MAX.
 int64_t frit_value_item_i64(const frit_value *array, uint64_t i);
 double frit_value_item_f64(const frit_value *array, uint64_t i);
 frit_str frit_value_item_text(const frit_value *array, uint64_t i);
 
-// A value as text, for people: long arrays shortened to max_items.
+// A value as text, for people: arrays shortened to max_items (negative: all of them). Text that stands alone keeps its
+// line breaks and tabs; other control characters, and bytes that are not UTF-8, are written as \xNN.
 void frit_value_print(const frit_value *value, int max_items, frit_buf *out);

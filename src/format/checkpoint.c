@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+// Checkpoints: the list of sources, opening, and the tensors by name.
+#include "format/checkpoint.h"
+
+#include "format/gguf.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// In the order in which they are asked.
+static const frit_checkpoint_source *const sources[] = {
+    &frit_source_gguf,
+};
+
+// ------------------------------------------------------------------------------------------- recognising
+
+// Files that people take for models. The prefix decides what the sentence adds.
+static const struct {
+    const char *prefix, *what;
+} lookalikes[] = {
+    {"version https://git-lfs", "a Git LFS pointer; fetch the file itself with 'git lfs pull'"},
+    {"lmgg", "a GGML file from before GGUF; convert it again from the original model"},
+    {"fmgg", "a GGML file from before GGUF; convert it again from the original model"},
+    {"tjgg", "a GGML file from before GGUF; convert it again from the original model"},
+    {"algg", "a GGLA adapter, not a model"},
+    {"PK\003\004", "a zip archive, perhaps of PyTorch weights; convert it to GGUF or safetensors first"},
+    {"\200\002", "a Python pickle, perhaps of PyTorch weights; convert it to GGUF or safetensors first"},
+    {"<!DOCTYPE", "a web page; the download went wrong"},
+    {"<html", "a web page; the download went wrong"},
+};
+
+// "a GGUF file, a safetensors file or a Hugging Face folder"
+static void list_sources(frit_buf *out)
+{
+    for (size_t i = 0; i < FRIT_COUNT(sources); i++) {
+        if (i > 0) frit_buf_text(out, i + 1 < FRIT_COUNT(sources) ? ", " : " or ");
+        frit_buf_printf(out, "a %s", sources[i]->name);
+    }
+}
+
+static void describe_start(const uint8_t *bytes, uint64_t n_bytes, frit_buf *out)
+{
+    if (n_bytes == 0) {
+        frit_buf_text(out, "it is empty");
+        return;
+    }
+    size_t n = n_bytes < 8 ? (size_t)n_bytes : 8;
+    frit_buf_text(out, "it starts with bytes");
+    for (size_t i = 0; i < n; i++) frit_buf_printf(out, " %02x", bytes[i]);
+    frit_buf_text(out, " (\"");
+    for (size_t i = 0; i < n; i++) frit_buf_char(out, bytes[i] >= 32 && bytes[i] < 127 ? (char)bytes[i] : '.');
+    frit_buf_text(out, "\")");
+    for (size_t i = 0; i < FRIT_COUNT(lookalikes); i++) {
+        size_t length = strlen(lookalikes[i].prefix);
+        if (length > n_bytes || memcmp(bytes, lookalikes[i].prefix, length) != 0) continue;
+        frit_buf_printf(out, ": %s", lookalikes[i].what);
+        break;
+    }
+}
+
+static frit_status refuse_unrecognised(const char *path)
+{
+    frit_file *file = NULL;
+    if (frit_path_get_kind(path) == FRIT_PATH_FILE) FRIT_TRY(frit_file_open(&file, path, false));
+    frit_buf expected = {0}, start = {0};
+    list_sources(&expected);
+    if (file) describe_start(frit_file_data(file), frit_file_size(file), &start);
+    frit_status status = expected.failed || start.failed
+                             ? frit_fail_memory(expected.len + start.len, "a sentence")
+                             : frit_fail(FRIT_E_FORMAT, "%s is not %s%s%s", path, expected.data, file ? "; " : "",
+                                         file ? start.data : "");
+    frit_buf_free(&expected);
+    frit_buf_free(&start);
+    frit_file_close(file);
+    return status;
+}
+
+static frit_status find_source(const char *path, const frit_checkpoint_source **out)
+{
+    frit_path_kind kind = frit_path_get_kind(path);
+    if (kind == FRIT_PATH_NONE) return frit_fail(FRIT_E_NOT_FOUND, "%s: there is no such file or folder", path);
+    if (kind == FRIT_PATH_OTHER)
+        return frit_fail(FRIT_E_INVALID, "%s is neither a file nor a folder, expected a model", path);
+    for (size_t i = 0; i < FRIT_COUNT(sources); i++) {
+        if (!sources[i]->recognises(path)) continue;
+        *out = sources[i];
+        return FRIT_OK;
+    }
+    return refuse_unrecognised(path);
+}
+
+// --------------------------------------------------------------------------------------- opening, closing
+
+frit_status frit_checkpoint_new(frit_checkpoint **out, const char *path)
+{
+    *out = NULL;
+    frit_checkpoint *ckpt = calloc(1, sizeof *ckpt);
+    if (!ckpt) return frit_fail_memory(sizeof *ckpt, "a checkpoint");
+    frit_meta_init(&ckpt->meta, &ckpt->arena);
+    ckpt->path = frit_arena_text(&ckpt->arena, path, strlen(path));
+    ckpt->format = "";
+    if (!ckpt->path) {
+        frit_checkpoint_close(ckpt);
+        return frit_fail_memory(strlen(path), "a path");
+    }
+    *out = ckpt;
+    return FRIT_OK;
+}
+
+frit_status frit_checkpoint_open(frit_checkpoint **out, const char *path, const frit_checkpoint_options *options)
+{
+    static const frit_checkpoint_options defaults = {0};
+    const frit_checkpoint_source *source;
+    frit_checkpoint *ckpt;
+    *out = NULL;
+    if (!options) options = &defaults;
+    FRIT_TRY(find_source(path, &source));
+    FRIT_TRY(frit_checkpoint_new(&ckpt, path));
+    frit_status status = frit_checkpoint_report(options, 0);
+    if (status == FRIT_OK) status = source->open(ckpt, path, options);
+    if (status == FRIT_OK) status = frit_checkpoint_report(options, 1);
+    if (status != FRIT_OK) {
+        frit_checkpoint_close(ckpt);
+        return status;
+    }
+    *out = ckpt;
+    return FRIT_OK;
+}
+
+void frit_checkpoint_close(frit_checkpoint *ckpt)
+{
+    if (!ckpt) return;
+    for (size_t i = 0; i < ckpt->n_files; i++) frit_file_close(ckpt->files[i]);
+    frit_map_free(&ckpt->tensor_index);
+    frit_meta_deinit(&ckpt->meta);
+    frit_arena_free(&ckpt->arena);
+    free(ckpt);
+}
+
+frit_status frit_checkpoint_report(const frit_checkpoint_options *options, double done)
+{
+    if (!options->progress || options->progress(options->progress_ctx, done)) return FRIT_OK;
+    return frit_fail(FRIT_E_CANCELLED, "loading was cancelled");
+}
+
+bool frit_checkpoint_is_intact(const frit_checkpoint *ckpt)
+{
+    for (size_t i = 0; i < ckpt->n_files; i++)
+        if (!frit_file_is_intact(ckpt->files[i])) return false;
+    return true;
+}
+
+// ------------------------------------------------------------------------------------- tensors and files
+
+// Doubles an array of the arena; the old one stays there, so that all of them together cost one last array more.
+static void *grown(frit_arena *arena, const void *items, size_t n, size_t *capacity, size_t size)
+{
+    size_t larger = *capacity ? 2 * *capacity : 16;
+    void *copy = frit_arena_alloc(arena, larger, size);
+    if (!copy) return NULL;
+    if (n > 0) memcpy(copy, items, n * size);
+    *capacity = larger;
+    return copy;
+}
+
+frit_status frit_checkpoint_add_tensor(frit_checkpoint *ckpt, const frit_tensor *tensor)
+{
+    if (frit_checkpoint_find(ckpt, tensor->name))
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is there twice", ckpt->path, tensor->name);
+    if (ckpt->n_tensors == ckpt->tensor_capacity) {
+        frit_tensor *tensors =
+            grown(&ckpt->arena, ckpt->tensors, ckpt->n_tensors, &ckpt->tensor_capacity, sizeof *tensors);
+        if (!tensors) return frit_fail_memory(ckpt->n_tensors * sizeof *tensors, "the list of tensors");
+        ckpt->tensors = tensors;
+    }
+    if (!frit_map_put(&ckpt->tensor_index, frit_str_of(tensor->name), (int64_t)ckpt->n_tensors))
+        return frit_fail_memory(ckpt->n_tensors * 32, "the index of tensors");
+    ckpt->tensors[ckpt->n_tensors++] = *tensor;
+    return FRIT_OK;
+}
+
+frit_status frit_checkpoint_add_file(frit_checkpoint *ckpt, frit_file *file)
+{
+    if (ckpt->n_files == ckpt->file_capacity) {
+        frit_file **files = grown(&ckpt->arena, ckpt->files, ckpt->n_files, &ckpt->file_capacity, sizeof(frit_file *));
+        if (!files) {
+            frit_file_close(file);
+            return frit_fail_memory(ckpt->n_files * sizeof *files, "the list of files");
+        }
+        ckpt->files = files;
+    }
+    ckpt->files[ckpt->n_files++] = file;
+    return FRIT_OK;
+}
+
+const frit_tensor *frit_checkpoint_find(const frit_checkpoint *ckpt, const char *name)
+{
+    int64_t at;
+    return frit_map_get(&ckpt->tensor_index, frit_str_of(name), &at) ? &ckpt->tensors[at] : NULL;
+}
+
+int64_t frit_tensor_n_elems(const frit_tensor *tensor)
+{
+    int64_t n = 1;
+    for (int i = 0; i < tensor->n_dims; i++) n *= tensor->shape[i];
+    return n;
+}
+
+const char *frit_tensor_shape_text(const frit_tensor *tensor, char text[96])
+{
+    size_t at = 0;
+    for (int i = 0; i < tensor->n_dims; i++)
+        at += (size_t)snprintf(text + at, 96 - at, "%s%" PRId64, i ? ", " : "[", tensor->shape[i]);
+    snprintf(text + at, 96 - at, "%s", tensor->n_dims ? "]" : "[]");
+    return text;
+}
+
+void frit_tensor_decode_row(const frit_tensor *tensor, int64_t row, float *values)
+{
+    int64_t n = tensor->n_dims ? tensor->shape[tensor->n_dims - 1] : 1;
+    uint64_t row_bytes = frit_dtype_row_bytes(tensor->dtype, n);
+    assert(row >= 0 && (uint64_t)row < tensor->n_bytes / row_bytes);
+    frit_dtype_get(tensor->dtype)->decode((const uint8_t *)tensor->data + (uint64_t)row * row_bytes, values, n);
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// format/gguf_part.h: one GGUF file, before it becomes a checkpoint or a part of one. Private to gguf_*.c.
+#pragma once
+#include "format/gguf.h"
+
+typedef struct frit_gguf_part {
+    const char *path;
+    frit_file *file;       // owned until it moves into the checkpoint; NULL for an image in memory
+    uint32_t version;
+    frit_meta meta;        // its index is owned, its pairs are in the checkpoint's arena
+    frit_tensor *tensors;  // likewise
+    size_t n_tensors;
+} frit_gguf_part;
+
+// Opens and reads one file. The part is empty after a failure.
+frit_status frit_gguf_part_open(frit_gguf_part *part, frit_arena *arena, const char *path, bool no_mmap);
+frit_status frit_gguf_part_read(frit_gguf_part *part, frit_arena *arena, const char *path, const uint8_t *bytes,
+                                uint64_t n_bytes);
+void frit_gguf_part_free(frit_gguf_part *part);
+
+// Appends the part's tensors and moves its file and, if the checkpoint has none yet, its metadata there.
+// What has moved is no longer the part's.
+frit_status frit_gguf_part_move(frit_gguf_part *part, frit_checkpoint *ckpt);
+
+// If the part belongs to a set of several, opens the others and appends all of them in order; else only this one.
+frit_status frit_gguf_set_open(frit_gguf_part *part, frit_checkpoint *ckpt, const frit_checkpoint_options *options);
