@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// cli.h: what the commands of frit share.
+//
+// A command is a row in main.c and a file of its own: option groups and a run function. Options are rows; the parser
+// (options.c), help, man page and completions (help.c) and environment names all read the same rows. Precedence is
+// command line, then environment (FRIT_TOP_K for --top-k), then the row's default. Everything that is not an answer
+// goes to stderr. Symbols of the program start with cli_; the library is used through frit.h alone.
+#pragma once
+#include "frit.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+// Exit codes. Documented in `frit help exit-codes` and the README.
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_BAD_MODEL = 3, CLI_NO_MEMORY = 4, CLI_INTERRUPTED = 130 };
+
+#define CLI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+// ---------------------------------------------------------------------------------------- commands
+
+enum { CLI_MAX_POSITIONAL = 2 };
+
+// The first member of every command's arguments.
+typedef struct cli_common {
+    const char *positional[CLI_MAX_POSITIONAL];
+    int n_positional;
+    bool quiet, no_color;
+    const char *model;
+} cli_common;
+
+typedef const frit_option *(*cli_rows_fn)(size_t *n_rows);
+
+typedef struct cli_group {
+    const char *title;
+    cli_rows_fn rows;
+    size_t offset; // of the struct that the rows fill, in the command's arguments
+} cli_group;
+
+typedef struct cli_command {
+    const char *name;
+    const char *usage;   // what follows the name: "[MODEL] [options]"
+    const char *summary; // one line
+    const char *details; // paragraphs and examples for its help page
+    int max_positional;
+    size_t args_bytes; // of its arguments, which start with cli_common
+    const cli_group *groups;
+    size_t n_groups;
+    int (*run)(void *args); // returns the exit code
+} cli_command;
+
+extern const cli_command cli_command_run, cli_command_chat, cli_command_info, cli_command_bench, cli_command_perplexity,
+    cli_command_tokenize, cli_command_logits, cli_command_help, cli_command_completions;
+const cli_command *cli_command_get(size_t i);          // row i; NULL past the end
+const cli_command *cli_command_find(const char *name); // NULL if unknown
+const frit_option *cli_common_rows(size_t *n_rows);    // --model, --quiet, …
+
+// ---------------------------------------------------------------------------------------- options
+
+typedef struct cli_parse {
+    const cli_command *command;
+    char *args;      // the command's arguments, filled
+    bool help;       // --help was given
+    void *owned[64]; // lists made on the way
+    int n_owned;
+} cli_parse;
+
+// Fills `parse->args` (zeroed, args_bytes) from defaults, environment and command line. CLI_DONE or CLI_USAGE, having said why.
+int cli_parse_options(cli_parse *parse, int argc, char **argv);
+void cli_parse_free(cli_parse *parse);
+// FRIT_TOP_K for "top-k".
+void cli_env_name(const char *option, char *out, size_t size);
+// The candidate nearest to `name` by edit distance, or NULL if none is near.
+const char *cli_nearest(const char *name, const char *const *candidates, size_t n);
+
+// ---------------------------------------------------------------------------------------- terminal
+
+extern volatile sig_atomic_t cli_interrupted; // set by Ctrl-C; how often
+void cli_catch_signals(void);
+int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));  // "frit: …" on stderr; CLI_FAILED
+int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2))); // likewise; CLI_USAGE
+void cli_note(const cli_common *common, const char *format, ...) __attribute__((format(printf, 2, 3))); // unless quiet
+int cli_exit_code(frit_status status); // of a failure while running
+int cli_report(frit_status status);    // says frit_error(), returns its exit code
+bool cli_color(const cli_common *common, FILE *stream);
+
+typedef struct cli_progress {
+    const char *what; // "loading"
+    bool on, shown;
+    uint64_t start_ns, last_ns;
+} cli_progress;
+void cli_progress_start(cli_progress *progress, const cli_common *common, const char *what);
+bool cli_progress_step(void *progress, double done); // a frit_progress_fn
+void cli_progress_end(cli_progress *progress);
+uint64_t cli_now_ns(void);
+void cli_size_text(uint64_t n_bytes, char out[32]); // "17.9 MiB"
+void cli_count_text(int64_t n, char out[32]);       // "29.4 M"
+
+// ---------------------------------------------------------------------------------------- models and generation
+
+// Opens the named model, or the bundled one. Returns an exit code; says what failed.
+int cli_open_model(frit_model **model, const cli_common *common, const frit_model_options *options,
+                   const char *positional);
+int cli_open_engine(frit_engine **engine, frit_model *model, const frit_engine_options *options);
+// The path used when no model is named.
+const char *cli_bundled_model(void);
+
+typedef struct cli_text { // malloc'd bytes
+    char *data;
+    size_t n;
+} cli_text;
+int cli_read_file(const char *path, cli_text *out); // "-": stdin
+void cli_text_add(cli_text *text, const char *bytes, size_t n);
+char *cli_template(const frit_model *model, const frit_message *messages,
+                   size_t n); // malloc'd, or NULL having said why
+frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens);
+
+typedef struct cli_answer_options {
+    int32_t n_predict; // -1: until the answer or the context ends
+    frit_option_list stop;
+    void (*show)(void *ctx, const char *text, size_t n_bytes); // called as text comes; may be NULL
+    void *show_ctx;
+} cli_answer_options;
+
+typedef enum cli_finish {
+    CLI_FINISH_END,
+    CLI_FINISH_LENGTH,
+    CLI_FINISH_STOP,
+    CLI_FINISH_CONTEXT,
+    CLI_FINISH_INTERRUPT
+} cli_finish;
+
+typedef struct cli_answer {
+    cli_text text;
+    frit_token *tokens; // malloc'd
+    size_t n_tokens, capacity;
+    cli_finish finish;
+    size_t n_prompt; // tokens that were run before the first new one
+    double prompt_s, answer_s;
+} cli_answer;
+
+// Runs what is queued in the session, then generates. On failure says why and returns an exit code.
+int cli_generate(const frit_model *model, frit_engine *engine, frit_session *session, frit_sampler *sampler,
+                 const cli_answer_options *options, cli_answer *answer);
+void cli_answer_free(cli_answer *answer);
+void cli_answer_report(const cli_common *common, const cli_answer *answer);
+const char *cli_finish_text(cli_finish finish);

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+// Opening models, reading input, and the loop that turns a session into an answer.
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *cli_bundled_model(void)
+{
+    return access(FRIT_MODEL_INSTALLED, R_OK) == 0 && access(FRIT_MODEL_SOURCE, R_OK) != 0 ? FRIT_MODEL_INSTALLED
+                                                                                           : FRIT_MODEL_SOURCE;
+}
+
+static void log_to_stderr(void *ctx, frit_log_level level, const char *sentence)
+{
+    const cli_common *common = ctx;
+    if (level <= FRIT_LOG_WARNING) cli_note(common, "%s: %s", level == FRIT_LOG_ERROR ? "error" : "warning", sentence);
+}
+
+int cli_open_model(frit_model **model, const cli_common *common, const frit_model_options *options,
+                   const char *positional)
+{
+    const char *path = common->model ? common->model : positional ? positional : cli_bundled_model();
+    cli_progress progress;
+    cli_progress_start(&progress, common, "loading");
+    frit_model_options with = *options;
+    with.progress = cli_progress_step;
+    with.progress_ctx = &progress;
+    with.log = log_to_stderr;
+    with.log_ctx = (void *)common;
+    frit_status status = frit_model_open(model, path, &with);
+    cli_progress_end(&progress);
+    if (status == FRIT_OK) return CLI_DONE;
+    cli_fail("%s", frit_error());
+    if (status == FRIT_E_NOT_FOUND && strchr(path, ' '))
+        cli_fail("'%s' was taken as a model; a prompt is given with -p", path);
+    int code = cli_exit_code(status);
+    return code == CLI_FAILED ? CLI_BAD_MODEL : code;
+}
+
+int cli_open_engine(frit_engine **engine, frit_model *model, const frit_engine_options *options)
+{
+    frit_status status = frit_engine_new(engine, model, options);
+    if (status == FRIT_OK) return CLI_DONE;
+    return status == FRIT_E_INVALID ? cli_usage("%s", frit_error()) : cli_report(status);
+}
+
+void cli_text_add(cli_text *text, const char *bytes, size_t n)
+{
+    char *data = realloc(text->data, text->n + n + 1);
+    if (!data) {
+        cli_fail("out of memory");
+        exit(CLI_NO_MEMORY);
+    }
+    if (n > 0) memcpy(data + text->n, bytes, n);
+    text->data = data;
+    text->n += n;
+    data[text->n] = 0;
+}
+
+int cli_read_file(const char *path, cli_text *out)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (!file) return cli_fail("%s: %s", path, strerror(errno));
+    cli_text_add(out, "", 0);
+    char chunk[65536];
+    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0;) cli_text_add(out, chunk, n);
+    int code = ferror(file) ? cli_fail("%s: %s", path, strerror(errno)) : CLI_DONE;
+    if (file != stdin) fclose(file);
+    return code;
+}
+
+char *cli_template(const frit_model *model, const frit_message *messages, size_t n)
+{
+    size_t n_bytes = 0;
+    frit_status status = frit_chat_render(model, messages, n, NULL, NULL, 0, &n_bytes);
+    if (status != FRIT_OK && status != FRIT_E_LIMIT) {
+        cli_report(status);
+        return NULL;
+    }
+    char *text = malloc(n_bytes + 1);
+    status = text ? frit_chat_render(model, messages, n, NULL, text, n_bytes, &n_bytes) : FRIT_E_MEMORY;
+    if (status != FRIT_OK) {
+        cli_report(status);
+        free(text);
+        return NULL;
+    }
+    text[n_bytes] = 0;
+    return text;
+}
+
+frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens)
+{
+    size_t capacity = n_bytes / 2 + 16;
+    for (;;) {
+        frit_token *tokens = malloc(capacity * sizeof *tokens);
+        frit_status status =
+            tokens ? frit_tokenize(model, text, n_bytes, flags, tokens, capacity, n_tokens) : FRIT_E_MEMORY;
+        if (status == FRIT_OK) return tokens;
+        free(tokens);
+        if (status != FRIT_E_LIMIT) {
+            cli_report(status);
+            return NULL;
+        }
+        capacity = *n_tokens;
+    }
+}
+
+// Whether the rest of the text is, at this place, a whole stop string or what may still become one.
+typedef enum stop_match { STOP_NONE, STOP_PARTIAL, STOP_WHOLE } stop_match;
+
+static stop_match match_stop(const char *rest, size_t n_rest, const frit_option_list *stop)
+{
+    stop_match best = STOP_NONE;
+    for (size_t s = 0; s < stop->n; s++) {
+        size_t n = strlen(stop->items[s]), n_common = n_rest < n ? n_rest : n;
+        if (n == 0 || memcmp(rest, stop->items[s], n_common) != 0) continue;
+        if (n_rest >= n) return STOP_WHOLE;
+        best = STOP_PARTIAL;
+    }
+    return best;
+}
+
+typedef struct generation {
+    const cli_answer_options *options;
+    cli_answer *answer;
+    size_t shown; // bytes of the answer that were given out
+} generation;
+
+// Gives out what cannot be part of a stop string; true if one was found (the answer's text then ends before it).
+static bool give_out(generation *gen, bool last)
+{
+    cli_text *text = &gen->answer->text;
+    stop_match match = STOP_NONE;
+    size_t end = gen->shown;
+    for (; end < text->n; end++) {
+        match = match_stop(text->data + end, text->n - end, &gen->options->stop);
+        if (match == STOP_WHOLE || (match == STOP_PARTIAL && !last)) break;
+    }
+    if (end > gen->shown && gen->options->show) {
+        gen->options->show(gen->options->show_ctx, text->data + gen->shown, end - gen->shown);
+    }
+    gen->shown = end;
+    if (end == text->n || match != STOP_WHOLE) return false;
+    text->n = end;
+    text->data[end] = 0;
+    return true;
+}
+
+static void remember(cli_answer *answer, frit_token token)
+{
+    if (answer->n_tokens == answer->capacity) {
+        answer->capacity = answer->capacity ? 2 * answer->capacity : 256;
+        answer->tokens = realloc(answer->tokens, answer->capacity * sizeof *answer->tokens);
+        if (!answer->tokens) exit(cli_fail("out of memory"));
+    }
+    answer->tokens[answer->n_tokens++] = token;
+}
+
+static frit_status run_prompt(frit_engine *engine, frit_session *session, cli_answer *answer)
+{
+    uint64_t start = cli_now_ns();
+    answer->n_prompt = frit_session_pending(session);
+    while (frit_session_pending(session) > 0 && !cli_interrupted) {
+        int32_t n_rows;
+        frit_status status = frit_engine_step(engine, &n_rows);
+        if (status != FRIT_OK) return status;
+    }
+    answer->prompt_s = (double)(cli_now_ns() - start) * 1e-9;
+    return FRIT_OK;
+}
+
+static frit_status generate_tokens(const frit_model *model, frit_session *session, frit_sampler *sampler,
+                                   frit_text_stream *stream, generation *gen)
+{
+    cli_answer *answer = gen->answer;
+    int32_t n_predict = gen->options->n_predict;
+    answer->finish = CLI_FINISH_LENGTH;
+    for (int32_t i = 0; n_predict < 0 || i < n_predict; i++) {
+        if (cli_interrupted) {
+            answer->finish = CLI_FINISH_INTERRUPT;
+            break;
+        }
+        frit_token token;
+        frit_status status = frit_session_next(session, sampler, &token);
+        if (status == FRIT_E_LIMIT) {
+            answer->finish = CLI_FINISH_CONTEXT;
+            break;
+        }
+        if (status != FRIT_OK) return status;
+        remember(answer, token);
+        if (frit_token_is_end(model, token)) {
+            answer->finish = CLI_FINISH_END;
+            break;
+        }
+        const char *piece;
+        size_t n;
+        status = frit_text_stream_push(stream, token, &piece, &n);
+        if (status != FRIT_OK) return status;
+        cli_text_add(&answer->text, piece, n);
+        if (give_out(gen, false)) {
+            answer->finish = CLI_FINISH_STOP;
+            return FRIT_OK;
+        }
+    }
+    const char *rest;
+    size_t n;
+    frit_status status = frit_text_stream_flush(stream, &rest, &n);
+    if (status != FRIT_OK) return status;
+    cli_text_add(&answer->text, rest, n);
+    if (give_out(gen, true)) answer->finish = CLI_FINISH_STOP;
+    return FRIT_OK;
+}
+
+int cli_generate(const frit_model *model, frit_engine *engine, frit_session *session, frit_sampler *sampler,
+                 const cli_answer_options *options, cli_answer *answer)
+{
+    *answer = (cli_answer){0};
+    cli_text_add(&answer->text, "", 0);
+    generation gen = {.options = options, .answer = answer};
+    frit_text_stream *stream = NULL;
+    frit_status status = frit_text_stream_new(&stream, model, 0);
+    if (status == FRIT_OK) status = run_prompt(engine, session, answer);
+    uint64_t start = cli_now_ns();
+    if (status == FRIT_OK) status = generate_tokens(model, session, sampler, stream, &gen);
+    answer->answer_s = (double)(cli_now_ns() - start) * 1e-9;
+    frit_text_stream_free(stream);
+    return status == FRIT_OK ? CLI_DONE : cli_report(status);
+}
+
+void cli_answer_free(cli_answer *answer)
+{
+    free(answer->text.data);
+    free(answer->tokens);
+    *answer = (cli_answer){0};
+}
+
+const char *cli_finish_text(cli_finish finish)
+{
+    static const char *const texts[] = {"end", "length", "stop", "context", "interrupt"};
+    return texts[finish];
+}
+
+void cli_answer_report(const cli_common *common, const cli_answer *answer)
+{
+    if (common->quiet) return;
+    // The first new token comes from the prompt's last row; the others cost a step each.
+    double n_steps = answer->n_tokens > 1 ? (double)answer->n_tokens - 1 : 0;
+    fflush(stdout);
+    fprintf(stderr, "[prompt: %zu tokens, %.1f tokens/s | answer: %zu tokens, %.1f tokens/s | %s]\n", answer->n_prompt,
+            answer->prompt_s > 0 ? (double)answer->n_prompt / answer->prompt_s : 0, answer->n_tokens,
+            answer->answer_s > 0 ? n_steps / answer->answer_s : 0, cli_finish_text(answer->finish));
+}

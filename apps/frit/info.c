@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// frit info: what a model file holds, and what this build can do on this machine.
+#include "cli.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct info_options {
+    bool tensors, json, ops, machine;
+} info_options;
+
+typedef struct info_args {
+    cli_common common;
+    info_options info;
+    frit_model_options model;
+} info_args;
+
+static const frit_option *info_rows(size_t *n_rows)
+{
+    static const frit_option rows[] = {
+        {.name = "tensors",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(info_options, tensors),
+         .help = "list the tensors"},
+        {.name = "json", .type = FRIT_OPTION_FLAG, .offset = offsetof(info_options, json), .help = "print JSON"},
+        {.name = "ops",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(info_options, ops),
+         .help = "list the ops and how this machine runs them (needs no model)"},
+        {.name = "machine",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(info_options, machine),
+         .help = "measure this machine's memory and arithmetic (needs no model)"},
+    };
+    *n_rows = CLI_COUNT(rows);
+    return rows;
+}
+
+static int print(json_t *value)
+{
+    int code = value && json_dumpf(value, stdout, JSON_INDENT(2)) == 0 ? CLI_DONE : cli_fail("could not write JSON");
+    putchar('\n');
+    json_decref(value);
+    return code;
+}
+
+static int print_ops(bool json)
+{
+    json_t *list = json_array();
+    frit_op_info op;
+    if (!json) printf("%-12s %-10s %s\n", "op", "cpu", "computes");
+    for (size_t i = 0; frit_op_get_info(i, &op); i++) {
+        if (json) {
+            json_array_append_new(list,
+                                  json_pack("{s:s, s:s, s:s}", "name", op.name, "cpu", op.cpu, "formula", op.formula));
+        } else {
+            printf("%-12s %-10s %s\n", op.name, op.cpu, op.formula);
+        }
+    }
+    if (json) return print(list);
+    json_decref(list);
+    return CLI_DONE;
+}
+
+static int print_machine(bool json)
+{
+    frit_machine machine = {0};
+    frit_status status = frit_machine_probe(&machine, 0);
+    if (status == FRIT_OK) status = frit_machine_probe(&machine, machine.n_cores);
+    if (status != FRIT_OK) return cli_report(status);
+    if (json) {
+        return print(json_pack("{s:s, s:s, s:i, s:f, s:f}", "cpu", machine.cpu_name, "isa", machine.isa, "cores",
+                               machine.n_cores, "read_gbps", machine.read_gbps, "int8_tops", machine.int8_tops));
+    }
+    printf("cpu        %s, %d cores\nisa        %s\nmemory     %.1f GB/s read\nint8       %.2f TOPS\n",
+           machine.cpu_name, machine.n_cores, machine.isa, machine.read_gbps, machine.int8_tops);
+    return CLI_DONE;
+}
+
+static json_t *tensor_json(const frit_tensor_info *tensor)
+{
+    json_t *shape = json_array();
+    for (int d = 0; d < tensor->n_dims; d++) json_array_append_new(shape, json_integer(tensor->shape[d]));
+    return json_pack("{s:s, s:s, s:o, s:I}", "name", tensor->name, "type", tensor->type, "shape", shape, "bytes",
+                     (json_int_t)tensor->n_bytes);
+}
+
+static int print_model_json(const frit_model *model, const frit_model_info *info, bool tensors)
+{
+    json_t *meta = json_object(), *object;
+    char value[4096];
+    const char *key;
+    for (size_t i = 0; (key = frit_model_get_meta(model, i, value, sizeof value, 8)); i++) {
+        json_t *text = json_string(value);
+        json_object_set_new(meta, key, text ? text : json_string("(not UTF-8)"));
+    }
+    object = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:o}",
+                       "path", info->path, "format", info->format, "architecture", info->architecture, "name",
+                       info->name, "file_type", info->file_type, "tokenizer", info->tokenizer, "chat_format",
+                       info->chat_format, "n_params", (json_int_t)info->n_params, "n_bytes", (json_int_t)info->n_bytes,
+                       "n_vocab", info->n_vocab, "n_ctx_train", info->n_ctx_train, "n_embd", info->n_embd, "n_layer",
+                       info->n_layer, "n_head", info->n_head, "n_head_kv", info->n_head_kv, "n_ff", info->n_ff,
+                       "n_tensors", (json_int_t)info->n_tensors, "metadata", meta);
+    if (object && tensors) {
+        json_t *list = json_array();
+        frit_tensor_info tensor;
+        for (size_t i = 0; frit_model_get_tensor(model, i, &tensor); i++)
+            json_array_append_new(list, tensor_json(&tensor));
+        json_object_set_new(object, "tensors", list);
+    }
+    return print(object);
+}
+
+static void print_tensors(const frit_model *model)
+{
+    frit_tensor_info tensor;
+    printf("\n%-40s %-8s %-24s %12s\n", "tensor", "type", "shape", "bytes");
+    for (size_t i = 0; frit_model_get_tensor(model, i, &tensor); i++) {
+        char shape[96] = "[";
+        for (int d = 0; d < tensor.n_dims; d++) {
+            size_t n = strlen(shape);
+            snprintf(shape + n, sizeof shape - n, d ? ", %lld" : "%lld", (long long)tensor.shape[d]);
+        }
+        strcat(shape, "]");
+        printf("%-40s %-8s %-24s %12llu\n", tensor.name, tensor.type, shape, (unsigned long long)tensor.n_bytes);
+    }
+}
+
+static void print_model(const frit_model *model, const frit_model_info *info)
+{
+    char size[32], params[32], value[256];
+    cli_size_text(info->n_bytes, size);
+    cli_count_text(info->n_params, params);
+    printf("file           %s\nformat         %s\narchitecture   %s\nname           %s\ntype           %s\n",
+           info->path, info->format, info->architecture, info->name, info->file_type);
+    printf("parameters     %s in %zu tensors, %s\n", params, info->n_tensors, size);
+    printf("layers         %d of width %d, feed-forward %d\nheads          %d, %d for keys and values\n", info->n_layer,
+           info->n_embd, info->n_ff, info->n_head, info->n_head_kv);
+    printf("context        %d tokens\nvocabulary     %d tokens, %s\nchat format    %s\n", info->n_ctx_train,
+           info->n_vocab, info->tokenizer, info->chat_format[0] ? info->chat_format : "none");
+    printf("\nmetadata\n");
+    const char *key;
+    for (size_t i = 0; (key = frit_model_get_meta(model, i, value, 100, 4)); i++) {
+        for (char *c = value; *c; c++) {
+            if (*c == '\n') *c = ' ';
+        }
+        printf("  %-44s %s\n", key, value);
+    }
+}
+
+static int run(void *ctx)
+{
+    const info_args *args = ctx;
+    const info_options *options = &args->info;
+    if (options->ops) return print_ops(options->json);
+    if (options->machine) return print_machine(options->json);
+    frit_model *model = NULL;
+    frit_model_options with = args->model;
+    const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
+    with.vocab_only = true; // a file whose architecture is unknown can still be looked at
+    int code = cli_open_model(&model, &args->common, &with, path);
+    if (code != CLI_DONE) return code;
+    frit_model_info info;
+    frit_model_get_info(model, &info);
+    if (options->json) {
+        code = print_model_json(model, &info, options->tensors);
+    } else {
+        print_model(model, &info);
+        if (options->tensors) print_tensors(model);
+    }
+    frit_model_free(model);
+    return code;
+}
+
+static const cli_group groups[] = {
+    {"Output", info_rows, offsetof(info_args, info)},
+    {"Model", frit_model_option_rows, offsetof(info_args, model)},
+    {"General", cli_common_rows, offsetof(info_args, common)},
+};
+
+const cli_command cli_command_info = {
+    .name = "info",
+    .usage = "[MODEL] [options]",
+    .summary = "show what a model file holds",
+    .details =
+        "  frit info model.gguf\n  frit info model.gguf --tensors --json\n  frit info --ops\n  frit info --machine",
+    .max_positional = 1,
+    .args_bytes = sizeof(info_args),
+    .groups = groups,
+    .n_groups = CLI_COUNT(groups),
+    .run = run,
+};

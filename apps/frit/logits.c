@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// frit logits: raw results for given token ids, for comparison with other engines.
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct logits_options {
+    const char *ids, *out;
+    bool embeddings;
+} logits_options;
+
+typedef struct logits_args {
+    cli_common common;
+    logits_options logits;
+    frit_engine_options engine;
+    frit_model_options model;
+} logits_args;
+
+static const frit_option *logits_rows(size_t *n_rows)
+{
+    static const frit_option rows[] = {
+        {.name = "ids",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(logits_options, ids),
+         .metavar = "1,2,3",
+         .help = "the tokens, separated by commas or spaces"},
+        {.name = "output",
+         .letter = 'o',
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(logits_options, out),
+         .metavar = "FILE",
+         .help = "where to write: float32, little-endian, [n_tokens, n_vocab]"},
+        {.name = "embeddings",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(logits_options, embeddings),
+         .help = "write the last hidden states instead: [n_tokens, n_embd]"},
+    };
+    *n_rows = CLI_COUNT(rows);
+    return rows;
+}
+
+static int parse_ids(const char *text, frit_token **out, size_t *n)
+{
+    frit_token *ids = malloc((strlen(text) / 2 + 1) * sizeof *ids);
+    if (!ids) return cli_report(FRIT_E_MEMORY);
+    *n = 0;
+    for (const char *at = text; *at;) {
+        char *end;
+        errno = 0;
+        long id = strtol(at, &end, 10);
+        if (end == at || errno || id < INT32_MIN || id > INT32_MAX || (*end && !strchr(", \n", *end))) {
+            free(ids);
+            return cli_usage("logits: --ids: '%.20s' is not a token id", at);
+        }
+        ids[(*n)++] = (frit_token)id;
+        at = end + strspn(end, ", \n");
+    }
+    *out = ids;
+    return *n > 0 ? CLI_DONE : cli_usage("logits: --ids: no tokens");
+}
+
+typedef struct sink {
+    FILE *file;
+    bool failed;
+    size_t n_rows, n_columns;
+} sink;
+
+static void write_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    sink *to = ctx;
+    (void)i;
+    if (fwrite(values, sizeof *values, n, to->file) != n) to->failed = true;
+    to->n_rows++;
+    to->n_columns = n;
+}
+
+static int write_logits(const logits_args *args, frit_engine *engine, const frit_token *ids, size_t n)
+{
+    char partial[4096];
+    if (snprintf(partial, sizeof partial, "%s.part", args->logits.out) >= (int)sizeof partial) {
+        return cli_usage("logits: the output's name is too long");
+    }
+    sink to = {.file = fopen(partial, "wb")};
+    if (!to.file) return cli_fail("%s: %s", partial, strerror(errno));
+    frit_push_options push = {
+        .output = args->logits.embeddings ? FRIT_OUTPUT_EMBEDDINGS : FRIT_OUTPUT_ALL, .row = write_row, .row_ctx = &to};
+    frit_session *session = NULL;
+    frit_status status = frit_session_new(&session, engine);
+    if (status == FRIT_OK) status = frit_session_push(session, ids, n, &push);
+    while (status == FRIT_OK && frit_session_pending(session) > 0 && !to.failed && !cli_interrupted) {
+        int32_t n_rows;
+        status = frit_engine_step(engine, &n_rows);
+    }
+    frit_session_free(session);
+    if (fclose(to.file) != 0) to.failed = true;
+    int code = CLI_DONE;
+    if (status != FRIT_OK) {
+        code = cli_report(status);
+    } else if (cli_interrupted) {
+        code = CLI_INTERRUPTED;
+    } else if (to.failed || rename(partial, args->logits.out) != 0) {
+        code = cli_fail("%s: %s", args->logits.out, strerror(errno));
+    }
+    if (code != CLI_DONE) remove(partial);
+    if (code == CLI_DONE) cli_note(&args->common, "%s: [%zu, %zu] float32", args->logits.out, to.n_rows, to.n_columns);
+    return code;
+}
+
+static int run(void *ctx)
+{
+    const logits_args *args = ctx;
+    if (!args->logits.ids) return cli_usage("logits: --ids is missing");
+    if (!args->logits.out) return cli_usage("logits: --output is missing");
+    frit_model *model = NULL;
+    frit_engine *engine = NULL;
+    frit_token *ids = NULL;
+    size_t n = 0;
+    const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
+    int code = parse_ids(args->logits.ids, &ids, &n);
+    if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
+    if (code == CLI_DONE) code = cli_open_engine(&engine, model, &args->engine);
+    if (code == CLI_DONE) code = write_logits(args, engine, ids, n);
+    frit_engine_free(engine);
+    frit_model_free(model);
+    free(ids);
+    return code;
+}
+
+static const cli_group groups[] = {
+    {"Input and output", logits_rows, offsetof(logits_args, logits)},
+    {"Engine", frit_engine_option_rows, offsetof(logits_args, engine)},
+    {"Model", frit_model_option_rows, offsetof(logits_args, model)},
+    {"General", cli_common_rows, offsetof(logits_args, common)},
+};
+
+const cli_command cli_command_logits = {
+    .name = "logits",
+    .usage = "[MODEL] --ids 1,2,3 -o OUT.f32 [options]",
+    .summary = "write the logits after each of the given tokens",
+    .details = "Works for files without a vocabulary too.\n"
+               "\n"
+               "  frit logits model.gguf --ids 1,2,3 -o out.f32 --cpu reference",
+    .max_positional = 1,
+    .args_bytes = sizeof(logits_args),
+    .groups = groups,
+    .n_groups = CLI_COUNT(groups),
+    .run = run,
+};

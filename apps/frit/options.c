@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+// From command line and environment to the fields that option rows describe.
+#include "cli.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct target {
+    const frit_option *row;
+    void *fields;
+} target;
+
+void cli_env_name(const char *option, char *out, size_t size)
+{
+    size_t n = (size_t)snprintf(out, size, "FRIT_");
+    for (; *option && n + 1 < size; option++) out[n++] = *option == '-' ? '_' : (char)toupper((unsigned char)*option);
+    out[n] = 0;
+}
+
+// Levenshtein distance, up to 63 characters each.
+static int distance(const char *a, const char *b)
+{
+    int row[64], n = (int)strlen(b);
+    if (n > 63 || strlen(a) > 63) return 99;
+    for (int j = 0; j <= n; j++) row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+const char *cli_nearest(const char *name, const char *const *candidates, size_t n)
+{
+    const char *best = NULL;
+    int best_distance = 1 + (int)strlen(name) / 3;
+    for (size_t i = 0; i < n; i++) {
+        int d = distance(name, candidates[i]);
+        if (d <= best_distance) {
+            best = candidates[i];
+            best_distance = d - 1;
+        }
+    }
+    return best;
+}
+
+// The row with this long name (n bytes) or letter, in any group of the command.
+static bool find(const cli_parse *parse, const char *name, size_t n, char letter, target *out)
+{
+    for (size_t g = 0; g < parse->command->n_groups; g++) {
+        const cli_group *group = &parse->command->groups[g];
+        size_t n_rows;
+        const frit_option *rows = group->rows(&n_rows);
+        for (size_t i = 0; i < n_rows; i++) {
+            bool match =
+                letter ? rows[i].letter == letter : strlen(rows[i].name) == n && !memcmp(rows[i].name, name, n);
+            if (!match) continue;
+            *out = (target){&rows[i], parse->args + group->offset};
+            return true;
+        }
+    }
+    return false;
+}
+
+static int unknown_option(const cli_parse *parse, const char *text)
+{
+    const char *names[256];
+    size_t n_names = 0;
+    for (size_t g = 0; g < parse->command->n_groups; g++) {
+        size_t n_rows;
+        const frit_option *rows = parse->command->groups[g].rows(&n_rows);
+        for (size_t i = 0; i < n_rows && n_names < CLI_COUNT(names); i++) names[n_names++] = rows[i].name;
+    }
+    const char *nearest = strncmp(text, "--", 2) == 0 ? cli_nearest(text + 2, names, n_names) : NULL;
+    if (nearest) return cli_usage("%s: no option '%s'; did you mean '--%s'?", parse->command->name, text, nearest);
+    return cli_usage("%s: no option '%s'; 'frit help %s' lists them", parse->command->name, text, parse->command->name);
+}
+
+static int append(cli_parse *parse, const target *to, const char *text)
+{
+    frit_option_list *list = (frit_option_list *)((char *)to->fields + to->row->offset);
+    if (parse->n_owned == (int)CLI_COUNT(parse->owned)) return cli_usage("--%s: given too often", to->row->name);
+    const char **items = malloc((list->n + 1) * sizeof *items);
+    if (!items) return CLI_NO_MEMORY;
+    if (list->n > 0) memcpy(items, list->items, list->n * sizeof *items);
+    items[list->n] = text;
+    parse->owned[parse->n_owned++] = items;
+    *list = (frit_option_list){items, list->n + 1};
+    return CLI_DONE;
+}
+
+// "-1" as a seed asks for another one each time.
+static uint64_t random_seed(void)
+{
+    uint64_t seed = cli_now_ns() * 0x9e3779b97f4a7c15u;
+    FILE *source = fopen("/dev/urandom", "rb");
+    if (source) {
+        if (fread(&seed, sizeof seed, 1, source) != 1) seed ^= 1;
+        fclose(source);
+    }
+    return seed;
+}
+
+static int set(cli_parse *parse, const target *to, const char *text, const char *origin)
+{
+    if (to->row->type == FRIT_OPTION_LIST) return append(parse, to, text);
+    if (to->row->type == FRIT_OPTION_SEED && strcmp(text, "-1") == 0) {
+        uint64_t seed = random_seed();
+        memcpy((char *)to->fields + to->row->offset, &seed, sizeof seed);
+        return CLI_DONE;
+    }
+    if (frit_option_set(to->row, to->fields, text) == FRIT_OK) return CLI_DONE;
+    return cli_usage("%s%s%s", origin, origin[0] ? ": " : "", frit_error());
+}
+
+static int set_defaults(cli_parse *parse)
+{
+    for (size_t g = 0; g < parse->command->n_groups; g++) {
+        const cli_group *group = &parse->command->groups[g];
+        size_t n_rows;
+        const frit_option *rows = group->rows(&n_rows);
+        for (size_t i = 0; i < n_rows; i++) {
+            target to = {&rows[i], parse->args + group->offset};
+            char name[80];
+            cli_env_name(rows[i].name, name, sizeof name);
+            const char *env = getenv(name);
+            int code = CLI_DONE;
+            if (env && *env) {
+                code = set(parse, &to, env, name);
+            } else if (rows[i].fallback) {
+                code = set(parse, &to, rows[i].fallback, "default");
+            }
+            if (code != CLI_DONE) return code;
+        }
+    }
+    return CLI_DONE;
+}
+
+// --name, --name=value, --name value, --no-name.
+static int long_option(cli_parse *parse, int argc, char **argv, int *i)
+{
+    const char *text = argv[*i] + 2, *equals = strchr(text, '=');
+    size_t n = equals ? (size_t)(equals - text) : strlen(text);
+    target to;
+    if (!find(parse, text, n, 0, &to)) {
+        bool negated = !equals && strncmp(text, "no-", 3) == 0 && find(parse, text + 3, n - 3, 0, &to);
+        if (!negated || to.row->type != FRIT_OPTION_FLAG) return unknown_option(parse, argv[*i]);
+        return set(parse, &to, "false", "");
+    }
+    if (equals) return set(parse, &to, equals + 1, "");
+    if (to.row->type == FRIT_OPTION_FLAG) return set(parse, &to, "true", "");
+    if (*i + 1 >= argc) return cli_usage("--%s: needs a value (%s)", to.row->name, to.row->metavar);
+    return set(parse, &to, argv[++*i], "");
+}
+
+// -x, -x value, -xvalue.
+static int short_option(cli_parse *parse, int argc, char **argv, int *i)
+{
+    const char *text = argv[*i];
+    target to;
+    if (!find(parse, NULL, 0, text[1], &to)) return unknown_option(parse, text);
+    if (to.row->type == FRIT_OPTION_FLAG) {
+        return text[2] ? unknown_option(parse, text) : set(parse, &to, "true", "");
+    }
+    if (text[2]) return set(parse, &to, text + 2, "");
+    if (*i + 1 >= argc) return cli_usage("-%c: needs a value (%s)", text[1], to.row->metavar);
+    return set(parse, &to, argv[++*i], "");
+}
+
+static int positional(cli_parse *parse, char *text)
+{
+    cli_common *common = (cli_common *)parse->args;
+    if (common->n_positional >= parse->command->max_positional) {
+        return cli_usage("%s: unexpected argument '%s'; usage: frit %s %s", parse->command->name, text,
+                         parse->command->name, parse->command->usage);
+    }
+    common->positional[common->n_positional++] = text;
+    return CLI_DONE;
+}
+
+int cli_parse_options(cli_parse *parse, int argc, char **argv)
+{
+    bool only_positional = false;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0) break;
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            parse->help = true;
+            return CLI_DONE;
+        }
+    }
+    int code = set_defaults(parse);
+    for (int i = 0; i < argc && code == CLI_DONE; i++) {
+        if (!only_positional && strcmp(argv[i], "--") == 0) {
+            only_positional = true;
+        } else if (only_positional || argv[i][0] != '-' || argv[i][1] == 0) {
+            code = positional(parse, argv[i]);
+        } else if (argv[i][1] == '-') {
+            code = long_option(parse, argc, argv, &i);
+        } else {
+            code = short_option(parse, argc, argv, &i);
+        }
+    }
+    return code;
+}
+
+void cli_parse_free(cli_parse *parse)
+{
+    for (int i = 0; i < parse->n_owned; i++) free(parse->owned[i]);
+    free(parse->args);
+}

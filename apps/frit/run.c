@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+// frit run: one prompt, one answer.
+#include "cli.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct run_options {
+    const char *prompt, *file, *system;
+    int32_t n_predict;
+    frit_option_list stop;
+    bool raw, json;
+} run_options;
+
+typedef struct run_args {
+    cli_common common;
+    run_options run;
+    frit_sampler_options sampler;
+    frit_engine_options engine;
+    frit_model_options model;
+} run_args;
+
+static const frit_option *run_rows(size_t *n_rows)
+{
+    static const frit_option rows[] = {
+        {.name = "prompt",
+         .letter = 'p',
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(run_options, prompt),
+         .metavar = "TEXT",
+         .help = "the prompt"},
+        {.name = "file",
+         .letter = 'f',
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(run_options, file),
+         .metavar = "FILE",
+         .help = "read the prompt from a file ('-': from stdin)"},
+        {.name = "system",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(run_options, system),
+         .metavar = "TEXT",
+         .help = "a system message before the prompt"},
+        {.name = "n-predict",
+         .letter = 'n',
+         .type = FRIT_OPTION_INT,
+         .offset = offsetof(run_options, n_predict),
+         .min = -1,
+         .max = 2147483647,
+         .fallback = "-1",
+         .metavar = "N",
+         .help = "tokens to generate at most; -1: until the answer or the context ends"},
+        {.name = "stop",
+         .type = FRIT_OPTION_LIST,
+         .offset = offsetof(run_options, stop),
+         .metavar = "STR",
+         .help = "end the answer before this text (may be given several times)"},
+        {.name = "raw",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(run_options, raw),
+         .help = "feed the prompt as it stands, without the model's chat template"},
+        {.name = "json",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(run_options, json),
+         .help = "print one JSON object at the end instead of streaming text"},
+    };
+    *n_rows = CLI_COUNT(rows);
+    return rows;
+}
+
+// The prompt's text from -p, -f, the second argument, '-' or a pipe.
+static int read_prompt(const run_args *args, const char *argument, cli_text *prompt)
+{
+    const run_options *run = &args->run;
+    int n_sources = (run->prompt != NULL) + (run->file != NULL) + (argument != NULL);
+    if (n_sources > 1) return cli_usage("run: give the prompt once: by -p, by -f or as an argument");
+    if (run->prompt) {
+        cli_text_add(prompt, run->prompt, strlen(run->prompt));
+        return CLI_DONE;
+    }
+    if (argument && strcmp(argument, "-") != 0) {
+        cli_text_add(prompt, argument, strlen(argument));
+        return CLI_DONE;
+    }
+    if (!run->file && !argument && isatty(STDIN_FILENO)) {
+        return cli_usage("run: no prompt; give one with -p TEXT, -f FILE or on stdin, or try 'frit chat'");
+    }
+    int code = cli_read_file(run->file ? run->file : "-", prompt);
+    // A text file ends with a newline that nobody means as part of the message.
+    if (code == CLI_DONE && !run->raw && prompt->n > 0 && prompt->data[prompt->n - 1] == '\n')
+        prompt->data[--prompt->n] = 0;
+    return code;
+}
+
+// Prompt text to tokens, through the chat template where the model has one.
+static frit_token *prompt_tokens(const frit_model *model, const run_options *run, const cli_text *prompt, size_t *n)
+{
+    frit_model_info info;
+    frit_model_get_info(model, &info);
+    if (run->raw || !info.chat_format[0]) return cli_tokens(model, prompt->data, prompt->n, FRIT_TEXT_SPECIAL, n);
+    frit_message messages[2];
+    size_t n_messages = 0;
+    if (run->system) messages[n_messages++] = (frit_message){"system", run->system};
+    messages[n_messages++] = (frit_message){"user", prompt->data};
+    char *text = cli_template(model, messages, n_messages);
+    if (!text) return NULL;
+    frit_token *tokens = cli_tokens(model, text, strlen(text), FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL, n);
+    free(text);
+    return tokens;
+}
+
+static void show(void *ctx, const char *text, size_t n_bytes)
+{
+    (void)ctx;
+    fwrite(text, 1, n_bytes, stdout);
+    if (fflush(stdout) != 0) cli_interrupted = 1; // nobody reads on
+}
+
+static int print_json(const cli_answer *answer)
+{
+    json_t *text = json_stringn(answer->text.data, answer->text.n);
+    json_t *object =
+        json_pack("{s:o, s:s, s:I, s:I, s:{s:f, s:f}}", "text", text, "finish", cli_finish_text(answer->finish),
+                  "prompt_tokens", (json_int_t)answer->n_prompt, "answer_tokens", (json_int_t)answer->n_tokens,
+                  "seconds", "prompt", answer->prompt_s, "answer", answer->answer_s);
+    int code = object && json_dumpf(object, stdout, JSON_INDENT(2)) == 0 ? CLI_DONE : cli_fail("could not write JSON");
+    putchar('\n');
+    json_decref(object);
+    return code;
+}
+
+static int answer_prompt(const run_args *args, const frit_model *model, frit_engine *engine, const cli_text *prompt)
+{
+    size_t n_tokens = 0;
+    frit_token *tokens = prompt_tokens(model, &args->run, prompt, &n_tokens);
+    if (!tokens) return CLI_FAILED;
+    if (n_tokens == 0) {
+        free(tokens);
+        return cli_usage("run: the prompt is empty");
+    }
+    frit_session *session = NULL;
+    frit_sampler *sampler = NULL;
+    cli_answer answer = {0};
+    int code = CLI_DONE;
+    frit_status status = frit_session_new(&session, engine);
+    if (status == FRIT_OK && (status = frit_sampler_new(&sampler, model, &args->sampler)) == FRIT_E_INVALID) {
+        code = cli_usage("%s", frit_error());
+        goto done;
+    }
+    if (status == FRIT_OK) status = frit_session_push(session, tokens, n_tokens, NULL);
+    for (size_t i = 0; status == FRIT_OK && i < n_tokens; i++) frit_sampler_accept(sampler, tokens[i]);
+    if (status != FRIT_OK) {
+        code = cli_report(status);
+        goto done;
+    }
+    cli_answer_options options = {
+        .n_predict = args->run.n_predict, .stop = args->run.stop, .show = args->run.json ? NULL : show};
+    code = cli_generate(model, engine, session, sampler, &options, &answer);
+    if (code == CLI_DONE && args->run.json) code = print_json(&answer);
+    if (code == CLI_DONE && !args->run.json) putchar('\n');
+    if (code == CLI_DONE) {
+        cli_answer_report(&args->common, &answer);
+        if (answer.finish == CLI_FINISH_CONTEXT) cli_note(&args->common, "the context is full; -c N makes it larger");
+        if (answer.finish == CLI_FINISH_INTERRUPT) code = CLI_INTERRUPTED;
+    }
+done:
+    cli_answer_free(&answer);
+    frit_sampler_free(sampler);
+    frit_session_free(session);
+    free(tokens);
+    return code;
+}
+
+static int run(void *ctx)
+{
+    const run_args *args = ctx;
+    const cli_common *common = &args->common;
+    const char *first = common->n_positional > 0 ? common->positional[0] : NULL;
+    const char *second = common->n_positional > 1 ? common->positional[1] : NULL;
+    // With -m, or where the only argument is '-', arguments are prompts, not models.
+    bool first_is_prompt = first && !second && (common->model || strcmp(first, "-") == 0);
+    if (common->model && second)
+        return cli_usage("run: the model is given twice: '%s' and -m %s", first, common->model);
+    cli_text prompt = {0};
+    frit_model *model = NULL;
+    frit_engine *engine = NULL;
+    int code = read_prompt(args, first_is_prompt ? first : second, &prompt);
+    if (code == CLI_DONE) code = cli_open_model(&model, common, &args->model, first_is_prompt ? NULL : first);
+    if (code == CLI_DONE) code = cli_open_engine(&engine, model, &args->engine);
+    if (code == CLI_DONE) code = answer_prompt(args, model, engine, &prompt);
+    frit_engine_free(engine);
+    frit_model_free(model);
+    free(prompt.data);
+    return code;
+}
+
+static const cli_group groups[] = {
+    {"Prompt and answer", run_rows, offsetof(run_args, run)},
+    {"Sampling", frit_sampler_option_rows, offsetof(run_args, sampler)},
+    {"Engine", frit_engine_option_rows, offsetof(run_args, engine)},
+    {"Model", frit_model_option_rows, offsetof(run_args, model)},
+    {"General", cli_common_rows, offsetof(run_args, common)},
+};
+
+const cli_command cli_command_run = {
+    .name = "run",
+    .usage = "[MODEL] [PROMPT | -] [options]",
+    .summary = "answer one prompt",
+    .details = "The answer streams to stdout, everything else goes to stderr. Where the model has a chat template the\n"
+               "prompt is a user's message; --raw feeds it as it stands. Without a prompt stdin is read.\n"
+               "Without a model the bundled one answers.\n"
+               "\n"
+               "  frit run -p \"Tell me the tale of Rapunzel.\"\n"
+               "  frit run model.gguf -f question.txt --temp 0 -n 200\n"
+               "  git diff | frit run model.gguf --system \"Write a commit message.\"",
+    .max_positional = 2,
+    .args_bytes = sizeof(run_args),
+    .groups = groups,
+    .n_groups = CLI_COUNT(groups),
+    .run = run,
+};
