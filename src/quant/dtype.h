@@ -16,9 +16,10 @@ typedef enum frit_dtype {
     FRIT_DTYPE_COUNT
 } frit_dtype;
 
-// n numbers, a multiple of block_elems. `blocks` may be unaligned.
+// n numbers, a multiple of block_elems. `blocks` may be at any address.
 typedef void (*frit_decode_fn)(const void *blocks, float *values, int64_t n);
-// `importance`: one weight per number of the row, or NULL; formats that cannot use it ignore it.
+// n numbers of one row: some formats measure the whole of it. `importance`: n weights, or NULL; formats that cannot
+// use it ignore it.
 typedef void (*frit_encode_fn)(const float *values, void *blocks, int64_t n, const float *importance);
 
 typedef struct frit_dtype_info {
@@ -32,18 +33,16 @@ typedef struct frit_dtype_info {
 
 const frit_dtype_info *frit_dtype_get(frit_dtype dtype);
 bool frit_dtype_from_gguf(uint32_t id, frit_dtype *dtype);
+// In any case: "q4_k", "Q4_K".
 bool frit_dtype_from_name(const char *name, frit_dtype *dtype);
-// The name of a GGUF type id that existed once and was removed ("q4_2", "q4_0_4_4", …), or NULL.
+// The name of a GGUF type id that existed once and was removed ("q4_2", "q4_0_4_4", ..), or NULL.
 const char *frit_dtype_removed_name(uint32_t id);
 // Bytes of a row of n numbers; n must be a multiple of block_elems.
 uint64_t frit_dtype_row_bytes(frit_dtype dtype, int64_t n);
 
+// The functions that the rows of the table name. A row without an encoder has a declaration, but no function.
 #define DTYPE(NAME, name, id, elems, bytes, decode, encode)                                        \
-    void frit_decode_##name(const void *blocks, float *values, int64_t n);
+    void frit_decode_##name(const void *blocks, float *values, int64_t n);                         \
+    void frit_encode_##name(const float *values, void *blocks, int64_t n, const float *importance);
 #include "quant/dtypes.def"
 #undef DTYPE
-void frit_encode_f32(const float *values, void *blocks, int64_t n, const float *importance);
-void frit_encode_f16(const float *values, void *blocks, int64_t n, const float *importance);
-void frit_encode_bf16(const float *values, void *blocks, int64_t n, const float *importance);
-void frit_encode_q4_0(const float *values, void *blocks, int64_t n, const float *importance);
-void frit_encode_q8_0(const float *values, void *blocks, int64_t n, const float *importance);
