@@ -9,7 +9,9 @@
 #pragma once
 #include "frit.h"
 
-#if defined(__GNUC__)
+#if defined(__MINGW32__) && !defined(__clang__)   // there, plain "printf" means Microsoft's old formats
+#define FRIT_PRINTF(fmt, first) __attribute__((format(gnu_printf, fmt, first)))
+#elif defined(__GNUC__)
 #define FRIT_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #else
 #define FRIT_PRINTF(fmt, first)

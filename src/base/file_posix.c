@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT
+// Files on POSIX systems.
+#include "base/file.h"
+#include "base/buf.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { READ_ALIGNMENT = 4096, WRITE_BUFFER = 256 * 1024, MAX_NAMES = 100 };
+static const size_t MAX_IO = (size_t)1 << 30; // some systems refuse more in one call
+
+struct frit_file {
+    char *path;
+    void *data;
+    uint64_t size;
+    int fd;
+    bool mapped;
+};
+
+static frit_status fail_errno(const char *path, const char *what)
+{
+    int error = errno;
+    frit_status status = error == ENOENT || error == ENOTDIR ? FRIT_E_NOT_FOUND
+                         : error == ENOMEM                   ? FRIT_E_MEMORY
+                                                             : FRIT_E_IO;
+    return frit_fail(status, "%s: %s: %s", path, what, strerror(error));
+}
+
+static const char *kind_text(mode_t mode)
+{
+    if (S_ISDIR(mode)) return "a folder";
+    if (S_ISFIFO(mode)) return "a pipe";
+    if (S_ISSOCK(mode)) return "a socket";
+    return "a device";
+}
+
+frit_path_kind frit_path_get_kind(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) return FRIT_PATH_NONE;
+    return S_ISREG(st.st_mode) ? FRIT_PATH_FILE : S_ISDIR(st.st_mode) ? FRIT_PATH_FOLDER : FRIT_PATH_OTHER;
+}
+
+// O_NONBLOCK: opening a pipe that nobody writes to would wait for ever. It means nothing for regular files.
+static frit_status open_regular(const char *path, int *fd, uint64_t *size)
+{
+    struct stat st;
+    do *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    while (*fd < 0 && errno == EINTR);
+    if (*fd < 0 && (errno == ENXIO || errno == EOPNOTSUPP) && stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return frit_fail(FRIT_E_IO, "%s: is %s, a file is expected", path, kind_text(st.st_mode));
+    if (*fd < 0) return fail_errno(path, "cannot be opened");
+    frit_status status = FRIT_OK;
+    if (fstat(*fd, &st) != 0)
+        status = fail_errno(path, "cannot be examined");
+    else if (!S_ISREG(st.st_mode))
+        status = frit_fail(FRIT_E_IO, "%s: is %s, a file is expected", path, kind_text(st.st_mode));
+    if (status == FRIT_OK)
+        *size = (uint64_t)st.st_size;
+    else
+        close(*fd);
+    return status;
+}
+
+// Reads until the end or until n bytes are there; *got says how many.
+static frit_status read_up_to(int fd, const char *path, char *data, size_t n, size_t *got)
+{
+    for (*got = 0; *got < n;) {
+        size_t want = n - *got < MAX_IO ? n - *got : MAX_IO;
+        ssize_t now = read(fd, data + *got, want);
+        if (now < 0 && errno == EINTR) continue;
+        if (now < 0) return fail_errno(path, "cannot be read");
+        if (now == 0) break;
+        *got += (size_t)now;
+    }
+    return FRIT_OK;
+}
+
+static frit_status read_whole(frit_file *file)
+{
+    size_t n = (size_t)file->size, got = 0;
+    if (file->size > SIZE_MAX || posix_memalign(&file->data, READ_ALIGNMENT, n) != 0) {
+        file->data = NULL;
+        return frit_fail(FRIT_E_MEMORY, "%s: %llu bytes do not fit into memory", file->path,
+                         (unsigned long long)file->size);
+    }
+    FRIT_TRY(read_up_to(file->fd, file->path, file->data, n, &got));
+    if (got == n) return FRIT_OK;
+    return frit_fail(FRIT_E_IO, "%s: ends after %zu bytes, %zu are expected: it was cut short", file->path, got, n);
+}
+
+static frit_status load(frit_file *file, bool no_mmap)
+{
+    if (file->size == 0) return FRIT_OK;
+    if (!no_mmap && file->size <= SIZE_MAX) {
+        void *data = mmap(NULL, (size_t)file->size, PROT_READ, MAP_PRIVATE, file->fd, 0);
+        if (data != MAP_FAILED) {
+            file->data = data;
+            file->mapped = true;
+            return FRIT_OK;
+        }
+    }
+    return read_whole(file);
+}
+
+frit_status frit_file_open(frit_file **out, const char *path, bool no_mmap)
+{
+    *out = NULL;
+    frit_file *file = calloc(1, sizeof *file);
+    char *copy = strdup(path);
+    if (!file || !copy) {
+        free(file);
+        free(copy);
+        return frit_fail_memory(sizeof *file + strlen(path) + 1, "an open file");
+    }
+    file->path = copy;
+    frit_status status = open_regular(path, &file->fd, &file->size);
+    if (status != FRIT_OK) file->fd = -1;
+    if (status == FRIT_OK) status = load(file, no_mmap);
+    if (status != FRIT_OK) {
+        frit_file_close(file);
+        return status;
+    }
+    *out = file;
+    return FRIT_OK;
+}
+
+const uint8_t *frit_file_data(const frit_file *file)
+{
+    return file->data;
+}
+
+uint64_t frit_file_size(const frit_file *file)
+{
+    return file->size;
+}
+
+const char *frit_file_path(const frit_file *file)
+{
+    return file->path;
+}
+
+bool frit_file_is_mapped(const frit_file *file)
+{
+    return file->mapped;
+}
+
+bool frit_file_is_intact(const frit_file *file)
+{
+    struct stat st;
+    return !file->mapped || (fstat(file->fd, &st) == 0 && (uint64_t)st.st_size >= file->size);
+}
+
+void frit_file_close(frit_file *file)
+{
+    if (!file) return;
+    if (file->mapped)
+        munmap(file->data, (size_t)file->size);
+    else
+        free(file->data);
+    if (file->fd >= 0) close(file->fd);
+    free(file->path);
+    free(file);
+}
+
+// Some regular files (/proc) do not know their size, so reading goes on until the end.
+static frit_status read_limited(int fd, const char *path, uint64_t max_bytes, frit_buf *text)
+{
+    for (size_t got = 1, chunk = 4096; got > 0;) {
+        if (!frit_buf_reserve(text, chunk)) return frit_fail_memory(text->len + chunk, path);
+        FRIT_TRY(read_up_to(fd, path, text->data + text->len, chunk, &got));
+        text->len += got;
+        text->data[text->len] = 0;
+        chunk = text->len < 4096 ? 4096 : text->len;
+        if (text->len > max_bytes)
+            return frit_fail(FRIT_E_LIMIT, "%s: has more than %llu bytes", path, (unsigned long long)max_bytes);
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, size_t *n_bytes)
+{
+    *out = NULL;
+    *n_bytes = 0;
+    int fd;
+    uint64_t size;
+    FRIT_TRY(open_regular(path, &fd, &size));
+    frit_buf text = {0};
+    frit_status status = FRIT_OK;
+    if (size > max_bytes)
+        status = frit_fail(FRIT_E_LIMIT, "%s: has %llu bytes, at most %llu are possible", path,
+                           (unsigned long long)size, (unsigned long long)max_bytes);
+    if (status == FRIT_OK) status = read_limited(fd, path, max_bytes, &text);
+    close(fd);
+    if (status != FRIT_OK) {
+        frit_buf_free(&text);
+        return status;
+    }
+    *out = text.data;
+    *n_bytes = text.len;
+    return FRIT_OK;
+}
+
+struct frit_file_writer {
+    char *path, *temp; // temp: the name until commit
+    int fd;
+    uint64_t offset; // bytes taken so far
+    size_t n_buffered;
+    unsigned char buffer[WRITE_BUFFER];
+};
+
+static void writer_free(frit_file_writer *w)
+{
+    if (w->fd >= 0) close(w->fd);
+    free(w->path);
+    free(w->temp);
+    free(w);
+}
+
+// Follows a symbolic link, so that the file behind it is replaced and not the link. An existing target must be a
+// regular file; its permissions go over to the new one.
+static frit_status find_target(frit_file_writer *w, const char *path, mode_t *mode)
+{
+    struct stat st;
+    *mode = 0;
+    w->path = realpath(path, NULL);
+    if (!w->path) w->path = strdup(path); // it does not exist yet
+    if (!w->path) return frit_fail_memory(strlen(path) + 1, "a path");
+    if (stat(w->path, &st) != 0) return FRIT_OK;
+    if (!S_ISREG(st.st_mode))
+        return frit_fail(FRIT_E_IO, "%s: is %s and cannot be replaced by a file", path, kind_text(st.st_mode));
+    *mode = st.st_mode & 07777;
+    return FRIT_OK;
+}
+
+static frit_status open_temp(frit_file_writer *w)
+{
+    uint64_t number = frit_time_ns() ^ (uint64_t)getpid() << 40;
+    size_t size = strlen(w->path) + sizeof ".0123456789abcdef.tmp";
+    w->temp = malloc(size);
+    if (!w->temp) return frit_fail_memory(size, "a path");
+    for (int i = 0; i < MAX_NAMES && w->fd < 0; i++, number += 0x9e3779b97f4a7c15u) {
+        snprintf(w->temp, size, "%s.%08llx.tmp", w->path, (unsigned long long)(number & 0xffffffff));
+        w->fd = open(w->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (w->fd < 0 && errno != EEXIST && errno != EINTR) break;
+    }
+    return w->fd >= 0 ? FRIT_OK : fail_errno(w->path, "cannot be written");
+}
+
+frit_status frit_file_writer_open(frit_file_writer **out, const char *path)
+{
+    *out = NULL;
+    frit_file_writer *w = calloc(1, sizeof *w);
+    if (!w) return frit_fail_memory(sizeof *w, "a file to be written");
+    w->fd = -1;
+    mode_t mode;
+    frit_status status = find_target(w, path, &mode);
+    if (status == FRIT_OK) status = open_temp(w);
+    if (status != FRIT_OK) {
+        writer_free(w);
+        return status;
+    }
+    if (mode != 0 && fchmod(w->fd, mode) != 0) {
+        status = fail_errno(path, "its permissions cannot be kept");
+        frit_file_writer_abort(w);
+        return status;
+    }
+    *out = w;
+    return FRIT_OK;
+}
+
+static frit_status write_all(const frit_file_writer *w, const unsigned char *bytes, size_t n)
+{
+    while (n > 0) {
+        ssize_t now = write(w->fd, bytes, n < MAX_IO ? n : MAX_IO);
+        if (now < 0 && errno == EINTR) continue;
+        if (now < 0) return fail_errno(w->path, "cannot be written");
+        bytes += now;
+        n -= (size_t)now;
+    }
+    return FRIT_OK;
+}
+
+static frit_status write_buffer(frit_file_writer *w)
+{
+    size_t n = w->n_buffered;
+    w->n_buffered = 0;
+    return write_all(w, w->buffer, n);
+}
+
+frit_status frit_file_writer_write(frit_file_writer *w, const void *bytes, size_t n)
+{
+    if (n > WRITE_BUFFER - w->n_buffered) FRIT_TRY(write_buffer(w));
+    if (n > WRITE_BUFFER) {
+        FRIT_TRY(write_all(w, bytes, n));
+    } else if (n > 0) {
+        memcpy(w->buffer + w->n_buffered, bytes, n);
+        w->n_buffered += n;
+    }
+    w->offset += n;
+    return FRIT_OK;
+}
+
+uint64_t frit_file_writer_offset(const frit_file_writer *w)
+{
+    return w->offset;
+}
+
+// Makes the new name itself survive a power cut. Not every file system can do that, and the file is whole anyway.
+static void sync_folder(const char *path)
+{
+    char *folder = strdup(path);
+    if (!folder) return;
+    char *slash = strrchr(folder, '/');
+    if (slash) slash[slash == folder] = 0;
+    int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    free(folder);
+}
+
+frit_status frit_file_writer_commit(frit_file_writer *w)
+{
+    frit_status status = write_buffer(w);
+    if (status == FRIT_OK && fsync(w->fd) != 0 && errno != EINVAL && errno != ENOTSUP)
+        status = fail_errno(w->path, "cannot be written");
+    if (status == FRIT_OK) {
+        int fd = w->fd;
+        w->fd = -1;
+        if (close(fd) != 0 && errno != EINTR) status = fail_errno(w->path, "cannot be written");
+    }
+    if (status == FRIT_OK && rename(w->temp, w->path) != 0) status = fail_errno(w->path, "cannot be replaced");
+    if (status != FRIT_OK) {
+        frit_file_writer_abort(w);
+        return status;
+    }
+    sync_folder(w->path);
+    writer_free(w);
+    return FRIT_OK;
+}
+
+void frit_file_writer_abort(frit_file_writer *w)
+{
+    if (!w) return;
+    unlink(w->temp);
+    writer_free(w);
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT
+// Files on Windows. Paths are UTF-8, as everywhere in frit.
+#include "base/file.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+
+enum { READ_ALIGNMENT = 4096, WRITE_BUFFER = 256 * 1024, MAX_NAMES = 100, MAX_IO = 1 << 30, TEXT_BYTES = 256 };
+
+struct frit_file {
+    char *path;
+    void *data;
+    uint64_t size;
+    HANDLE handle;
+    bool mapped;
+};
+
+static frit_status fail_windows(const char *path, const char *what)
+{
+    DWORD error = GetLastError();
+    char text[TEXT_BYTES];
+    DWORD n = FormatMessageA(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL, error, 0, text,
+                             sizeof text, NULL);
+    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r' || text[n - 1] == '.')) n--;
+    frit_status status = FRIT_E_IO;
+    if (error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND) status = FRIT_E_NOT_FOUND;
+    if (error == ERROR_NOT_ENOUGH_MEMORY || error == ERROR_OUTOFMEMORY) status = FRIT_E_MEMORY;
+    return frit_fail(status, "%s: %s: %.*s", path, what, (int)n, text);
+}
+
+static char *copy_text(const char *text)
+{
+    size_t n = strlen(text) + 1;
+    char *copy = malloc(n);
+    if (copy) memcpy(copy, text, n);
+    return copy;
+}
+
+// malloc'd; NULL when out of memory or not UTF-8.
+static wchar_t *widen(const char *path)
+{
+    int n = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, NULL, 0);
+    wchar_t *wide = n > 0 ? malloc((size_t)n * sizeof *wide) : NULL;
+    if (wide) MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, n);
+    return wide;
+}
+
+static frit_status fail_path(const char *path)
+{
+    return frit_fail(FRIT_E_INVALID, "%s: is not a path in UTF-8", path);
+}
+
+frit_path_kind frit_path_get_kind(const char *path)
+{
+    wchar_t *wide = widen(path);
+    DWORD attributes = wide ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
+    free(wide);
+    if (attributes == INVALID_FILE_ATTRIBUTES) return FRIT_PATH_NONE;
+    if (attributes & FILE_ATTRIBUTE_DIRECTORY) return FRIT_PATH_FOLDER;
+    return attributes & FILE_ATTRIBUTE_DEVICE ? FRIT_PATH_OTHER : FRIT_PATH_FILE;
+}
+
+static frit_status open_regular(const char *path, HANDLE *handle, uint64_t *size)
+{
+    if (frit_path_get_kind(path) == FRIT_PATH_FOLDER)
+        return frit_fail(FRIT_E_IO, "%s: is a folder, a file is expected", path);
+    wchar_t *wide = widen(path);
+    if (!wide) return fail_path(path);
+    DWORD sharing = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
+    *handle = CreateFileW(wide, GENERIC_READ, sharing, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
+    free(wide);
+    if (*handle == INVALID_HANDLE_VALUE) return fail_windows(path, "cannot be opened");
+    LARGE_INTEGER n;
+    frit_status status = FRIT_OK;
+    if (GetFileType(*handle) != FILE_TYPE_DISK)
+        status = frit_fail(FRIT_E_IO, "%s: is a device or a pipe, a file is expected", path);
+    else if (!GetFileSizeEx(*handle, &n))
+        status = fail_windows(path, "cannot be examined");
+    if (status == FRIT_OK)
+        *size = (uint64_t)n.QuadPart;
+    else
+        CloseHandle(*handle);
+    return status;
+}
+
+static frit_status read_exactly(HANDLE handle, const char *path, char *data, size_t n)
+{
+    for (size_t got = 0; got < n;) {
+        DWORD now, want = n - got < MAX_IO ? (DWORD)(n - got) : MAX_IO;
+        if (!ReadFile(handle, data + got, want, &now, NULL)) return fail_windows(path, "cannot be read");
+        if (now == 0)
+            return frit_fail(FRIT_E_IO, "%s: ends after %llu bytes, %llu are expected: it was cut short", path,
+                             (unsigned long long)got, (unsigned long long)n);
+        got += now;
+    }
+    return FRIT_OK;
+}
+
+static frit_status load(frit_file *file, bool no_mmap)
+{
+    if (file->size == 0) return FRIT_OK;
+    if (!no_mmap && file->size <= SIZE_MAX) {
+        HANDLE mapping = CreateFileMappingW(file->handle, NULL, PAGE_READONLY, 0, 0, NULL);
+        if (mapping) file->data = MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0);
+        if (mapping) CloseHandle(mapping); // the view keeps it alive
+        file->mapped = file->data != NULL;
+        if (file->mapped) return FRIT_OK;
+    }
+    if (file->size <= SIZE_MAX) file->data = _aligned_malloc((size_t)file->size, READ_ALIGNMENT);
+    if (!file->data)
+        return frit_fail(FRIT_E_MEMORY, "%s: %llu bytes do not fit into memory", file->path,
+                         (unsigned long long)file->size);
+    return read_exactly(file->handle, file->path, file->data, (size_t)file->size);
+}
+
+frit_status frit_file_open(frit_file **out, const char *path, bool no_mmap)
+{
+    *out = NULL;
+    frit_file *file = calloc(1, sizeof *file);
+    char *copy = copy_text(path);
+    if (!file || !copy) {
+        free(file);
+        free(copy);
+        return frit_fail_memory(sizeof *file + strlen(path) + 1, "an open file");
+    }
+    file->path = copy;
+    frit_status status = open_regular(path, &file->handle, &file->size);
+    if (status != FRIT_OK) file->handle = INVALID_HANDLE_VALUE;
+    if (status == FRIT_OK) status = load(file, no_mmap);
+    if (status != FRIT_OK) {
+        frit_file_close(file);
+        return status;
+    }
+    *out = file;
+    return FRIT_OK;
+}
+
+const uint8_t *frit_file_data(const frit_file *file)
+{
+    return file->data;
+}
+
+uint64_t frit_file_size(const frit_file *file)
+{
+    return file->size;
+}
+
+const char *frit_file_path(const frit_file *file)
+{
+    return file->path;
+}
+
+bool frit_file_is_mapped(const frit_file *file)
+{
+    return file->mapped;
+}
+
+bool frit_file_is_intact(const frit_file *file)
+{
+    LARGE_INTEGER n;
+    return !file->mapped || (GetFileSizeEx(file->handle, &n) && (uint64_t)n.QuadPart >= file->size);
+}
+
+void frit_file_close(frit_file *file)
+{
+    if (!file) return;
+    if (file->mapped)
+        UnmapViewOfFile(file->data);
+    else
+        _aligned_free(file->data);
+    if (file->handle != INVALID_HANDLE_VALUE) CloseHandle(file->handle);
+    free(file->path);
+    free(file);
+}
+
+frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, size_t *n_bytes)
+{
+    *out = NULL;
+    *n_bytes = 0;
+    HANDLE handle;
+    uint64_t size;
+    FRIT_TRY(open_regular(path, &handle, &size));
+    frit_status status = FRIT_OK;
+    char *text = NULL;
+    if (size > max_bytes)
+        status = frit_fail(FRIT_E_LIMIT, "%s: has %llu bytes, at most %llu are possible", path,
+                           (unsigned long long)size, (unsigned long long)max_bytes);
+    else if (size >= SIZE_MAX || !(text = malloc((size_t)size + 1)))
+        status = frit_fail(FRIT_E_MEMORY, "%s: %llu bytes do not fit into memory", path, (unsigned long long)size);
+    else
+        status = read_exactly(handle, path, text, (size_t)size);
+    CloseHandle(handle);
+    if (status != FRIT_OK) {
+        free(text);
+        return status;
+    }
+    text[size] = 0;
+    *out = text;
+    *n_bytes = (size_t)size;
+    return FRIT_OK;
+}
+
+struct frit_file_writer {
+    char *path;
+    wchar_t *target, *temp; // temp: the name until commit
+    HANDLE handle;
+    uint64_t offset;
+    size_t n_buffered;
+    unsigned char buffer[WRITE_BUFFER];
+};
+
+static void writer_free(frit_file_writer *w)
+{
+    if (w->handle != INVALID_HANDLE_VALUE) CloseHandle(w->handle);
+    free(w->path);
+    free(w->target);
+    free(w->temp);
+    free(w);
+}
+
+static frit_status open_temp(frit_file_writer *w)
+{
+    uint64_t number = (uint64_t)GetTickCount64() ^ (uint64_t)GetCurrentProcessId() << 20;
+    size_t size = strlen(w->path) + sizeof ".01234567.tmp";
+    char *name = malloc(size);
+    if (!name) return frit_fail_memory(size, "a path");
+    for (int i = 0; i < MAX_NAMES && w->handle == INVALID_HANDLE_VALUE; i++, number += 0x9e3779b97f4a7c15u) {
+        snprintf(name, size, "%s.%08llx.tmp", w->path, (unsigned long long)(number & 0xffffffff));
+        free(w->temp);
+        w->temp = widen(name);
+        if (!w->temp) break;
+        w->handle = CreateFileW(w->temp, GENERIC_WRITE, 0, NULL, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, NULL);
+        if (w->handle == INVALID_HANDLE_VALUE && GetLastError() != ERROR_FILE_EXISTS) break;
+    }
+    free(name);
+    return w->handle != INVALID_HANDLE_VALUE ? FRIT_OK : fail_windows(w->path, "cannot be written");
+}
+
+frit_status frit_file_writer_open(frit_file_writer **out, const char *path)
+{
+    *out = NULL;
+    frit_path_kind kind = frit_path_get_kind(path);
+    if (kind == FRIT_PATH_FOLDER || kind == FRIT_PATH_OTHER)
+        return frit_fail(FRIT_E_IO, "%s: is not a file and cannot be replaced by one", path);
+    frit_file_writer *w = calloc(1, sizeof *w);
+    if (!w) return frit_fail_memory(sizeof *w, "a file to be written");
+    w->handle = INVALID_HANDLE_VALUE;
+    w->path = copy_text(path);
+    w->target = widen(path);
+    frit_status status = FRIT_OK;
+    if (!w->path)
+        status = frit_fail_memory(strlen(path) + 1, "a path");
+    else if (!w->target)
+        status = fail_path(path);
+    if (status == FRIT_OK) status = open_temp(w);
+    if (status != FRIT_OK) {
+        writer_free(w);
+        return status;
+    }
+    *out = w;
+    return FRIT_OK;
+}
+
+static frit_status write_all(const frit_file_writer *w, const unsigned char *bytes, size_t n)
+{
+    while (n > 0) {
+        DWORD now;
+        if (!WriteFile(w->handle, bytes, n < MAX_IO ? (DWORD)n : MAX_IO, &now, NULL))
+            return fail_windows(w->path, "cannot be written");
+        bytes += now;
+        n -= now;
+    }
+    return FRIT_OK;
+}
+
+static frit_status write_buffer(frit_file_writer *w)
+{
+    size_t n = w->n_buffered;
+    w->n_buffered = 0;
+    return write_all(w, w->buffer, n);
+}
+
+frit_status frit_file_writer_write(frit_file_writer *w, const void *bytes, size_t n)
+{
+    if (n > WRITE_BUFFER - w->n_buffered) FRIT_TRY(write_buffer(w));
+    if (n > WRITE_BUFFER) {
+        FRIT_TRY(write_all(w, bytes, n));
+    } else if (n > 0) {
+        memcpy(w->buffer + w->n_buffered, bytes, n);
+        w->n_buffered += n;
+    }
+    w->offset += n;
+    return FRIT_OK;
+}
+
+uint64_t frit_file_writer_offset(const frit_file_writer *w)
+{
+    return w->offset;
+}
+
+frit_status frit_file_writer_commit(frit_file_writer *w)
+{
+    frit_status status = write_buffer(w);
+    if (status == FRIT_OK && !FlushFileBuffers(w->handle)) status = fail_windows(w->path, "cannot be written");
+    if (status == FRIT_OK) {
+        CloseHandle(w->handle);
+        w->handle = INVALID_HANDLE_VALUE;
+        if (!MoveFileExW(w->temp, w->target, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
+            status = fail_windows(w->path, "cannot be replaced");
+    }
+    if (status != FRIT_OK) {
+        frit_file_writer_abort(w);
+        return status;
+    }
+    writer_free(w);
+    return FRIT_OK;
+}
+
+void frit_file_writer_abort(frit_file_writer *w)
+{
+    if (!w) return;
+    if (w->handle != INVALID_HANDLE_VALUE) CloseHandle(w->handle);
+    w->handle = INVALID_HANDLE_VALUE;
+    DeleteFileW(w->temp); // Windows removes no open file
+    writer_free(w);
+}

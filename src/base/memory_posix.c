@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// Memory of the machine and what is free of it: Linux (and its control groups), macOS, other POSIX systems.
+#include "base/cpu.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include "base/cgroup.h"
+#include <inttypes.h>
+
+// A line of /proc/meminfo, in bytes; 0 if it is not there.
+static uint64_t meminfo(const char *key)
+{
+    uint64_t bytes = 0;
+    char line[128];
+    size_t n = strlen(key);
+    FILE *file = fopen("/proc/meminfo", "re");
+    if (!file) return 0;
+    while (bytes == 0 && fgets(line, sizeof line, file)) {
+        uint64_t kib;
+        if (strncmp(line, key, n) == 0 && sscanf(line + n, ": %" SCNu64 " kB", &kib) == 1) bytes = kib * 1024;
+    }
+    fclose(file);
+    return bytes;
+}
+
+uint64_t frit_memory_total(void)
+{
+    uint64_t n_free, total = meminfo("MemTotal"), limit = frit_cgroup_memory("", &n_free);
+    return limit < total ? limit : total;
+}
+
+uint64_t frit_memory_available(void)
+{
+    uint64_t n_free, available = meminfo("MemAvailable");
+    frit_cgroup_memory("", &n_free);
+    return n_free < available ? n_free : available;
+}
+
+#elif defined(__APPLE__)
+#include <mach/mach.h>
+#include <sys/sysctl.h>
+
+uint64_t frit_memory_total(void)
+{
+    uint64_t total = 0;
+    size_t size = sizeof total;
+    return sysctlbyname("hw.memsize", &total, &size, NULL, 0) == 0 ? total : 0;
+}
+
+// Free, and what the system gives up without writing it anywhere first.
+uint64_t frit_memory_available(void)
+{
+    vm_statistics64_data_t stat;
+    mach_msg_type_number_t n = HOST_VM_INFO64_COUNT;
+    mach_port_t host = mach_host_self();
+    kern_return_t result = host_statistics64(host, HOST_VM_INFO64, (host_info64_t)&stat, &n);
+    mach_port_deallocate(mach_task_self(), host);
+    if (result != KERN_SUCCESS) return 0;
+    uint64_t n_pages = (uint64_t)stat.free_count + stat.external_page_count + stat.purgeable_count;
+    return n_pages * (uint64_t)vm_kernel_page_size;
+}
+
+#else
+
+uint64_t frit_memory_total(void)
+{
+    long n_pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return n_pages > 0 && size > 0 ? (uint64_t)n_pages * (uint64_t)size : 0;
+}
+
+uint64_t frit_memory_available(void)
+{
+    return frit_memory_total() / 2; // not known: half of all is a careful guess
+}
+
+#endif

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+// Threads and sleeping on Linux (futex), macOS and the other POSIX systems (mutex and condition variable).
+#include "base/os.h"
+#include "base/thread.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include "base/cgroup.h"
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#endif
+
+#if defined(__linux__)
+
+frit_status frit_os_word_init(frit_os_word *word)
+{
+    *word = (frit_os_word){0};
+    return FRIT_OK;
+}
+
+void frit_os_word_free(frit_os_word *word)
+{
+    (void)word;
+}
+
+// The sleeper counts itself before the kernel compares the value, the waker changes the value before it looks at
+// the count; both orders are sequentially consistent, so at least one of them sees the other.
+void frit_os_word_sleep(frit_os_word *word, uint32_t seen)
+{
+    atomic_fetch_add(&word->n_sleeping, 1);
+    if (atomic_load(&word->value) == seen) syscall(SYS_futex, &word->value, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+    atomic_fetch_sub(&word->n_sleeping, 1);
+}
+
+void frit_os_word_wake(frit_os_word *word)
+{
+    if (atomic_load(&word->n_sleeping) > 0)
+        syscall(SYS_futex, &word->value, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
+}
+
+#else
+
+typedef struct word_lock {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+} word_lock;
+
+frit_status frit_os_word_init(frit_os_word *word)
+{
+    *word = (frit_os_word){0};
+    word_lock *lock = malloc(sizeof *lock);
+    if (!lock) return frit_fail_memory(sizeof *lock, "a lock");
+    pthread_mutex_init(&lock->mutex, NULL);
+    pthread_cond_init(&lock->changed, NULL);
+    word->lock = lock;
+    return FRIT_OK;
+}
+
+void frit_os_word_free(frit_os_word *word)
+{
+    word_lock *lock = word->lock;
+    if (!lock) return;
+    pthread_cond_destroy(&lock->changed);
+    pthread_mutex_destroy(&lock->mutex);
+    free(lock);
+    word->lock = NULL;
+}
+
+void frit_os_word_sleep(frit_os_word *word, uint32_t seen)
+{
+    word_lock *lock = word->lock;
+    pthread_mutex_lock(&lock->mutex);
+    atomic_fetch_add(&word->n_sleeping, 1);
+    while (atomic_load(&word->value) == seen) pthread_cond_wait(&lock->changed, &lock->mutex);
+    atomic_fetch_sub(&word->n_sleeping, 1);
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+// Taking the lock makes sure that who has counted itself is already waiting for the condition.
+void frit_os_word_wake(frit_os_word *word)
+{
+    if (atomic_load(&word->n_sleeping) == 0) return;
+    word_lock *lock = word->lock;
+    pthread_mutex_lock(&lock->mutex);
+    pthread_cond_broadcast(&lock->changed);
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+#endif
+
+struct frit_os_thread {
+    pthread_t id;
+    void (*fn)(void *ctx);
+    void *ctx;
+};
+
+static void *enter(void *arg)
+{
+    const frit_os_thread *thread = arg;
+    thread->fn(thread->ctx);
+    return NULL;
+}
+
+// Workers block all signals: a host program's handlers keep running on the threads that the host knows.
+frit_status frit_os_thread_start(frit_os_thread **out, void (*fn)(void *ctx), void *ctx)
+{
+    *out = NULL;
+    frit_os_thread *thread = malloc(sizeof *thread);
+    if (!thread) return frit_fail_memory(sizeof *thread, "a thread");
+    *thread = (frit_os_thread){.fn = fn, .ctx = ctx};
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread->id, NULL, enter, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0) {
+        free(thread);
+        return frit_fail(FRIT_E_LIMIT, "cannot be started: %s", strerror(error));
+    }
+    *out = thread;
+    return FRIT_OK;
+}
+
+void frit_os_thread_join(frit_os_thread *thread)
+{
+    if (!thread) return;
+    pthread_join(thread->id, NULL);
+    free(thread);
+}
+
+void frit_os_yield(void)
+{
+    sched_yield();
+}
+
+#if defined(__linux__)
+
+// The mask is asked for in growing sizes: the kernel refuses one that is smaller than its own.
+static int count_affinity(void)
+{
+    for (int n_cpus = CPU_SETSIZE; n_cpus <= 64 * CPU_SETSIZE; n_cpus *= 2) {
+        cpu_set_t *set = CPU_ALLOC((size_t)n_cpus);
+        if (!set) return 0;
+        size_t size = CPU_ALLOC_SIZE((size_t)n_cpus);
+        int n = sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 0;
+        CPU_FREE(set);
+        if (n > 0) return n;
+    }
+    return 0;
+}
+
+int frit_thread_default_count(void)
+{
+    long n = count_affinity();
+    if (n <= 0) n = sysconf(_SC_NPROCESSORS_ONLN);
+    int quota = frit_cgroup_cpus("");
+    if (quota > 0 && quota < n) n = quota;
+    return n > 0 ? (int)n : 1;
+}
+
+#else
+
+int frit_thread_default_count(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (int)n : 1;
+}
+
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// The monotonic clock of the operating system.
+#include "base/time.h"
+
+#if defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+
+uint64_t frit_time_ns(void)
+{
+    LARGE_INTEGER frequency, ticks;
+    QueryPerformanceFrequency(&frequency);
+    QueryPerformanceCounter(&ticks);
+    uint64_t f = (uint64_t)frequency.QuadPart, t = (uint64_t)ticks.QuadPart;
+    return t / f * 1000000000u + t % f * 1000000000u / f; // in two steps: t * 10^9 would overflow
+}
+
+#else
+#include <time.h>
+
+uint64_t frit_time_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// The machine: features, memory, the clock; control groups of both versions in a folder that imitates a machine.
+#include "support/support.h"
+
+#include "base/cgroup.h"
+#include "base/cpu.h"
+#include "base/time.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void features_build_on_each_other(void **state)
+{
+    (void)state;
+    unsigned f = frit_cpu_features();
+    assert_int_equal(f, frit_cpu_features());
+    if (f & (FRIT_CPU_AVX_VNNI | FRIT_CPU_AVX512)) assert_true(f & FRIT_CPU_AVX2);
+    if (f & (FRIT_CPU_AVX512_VNNI | FRIT_CPU_AVX512_VBMI | FRIT_CPU_AVX512_BF16)) assert_true(f & FRIT_CPU_AVX512);
+    if (f & (FRIT_CPU_DOTPROD | FRIT_CPU_I8MM)) assert_true(f & FRIT_CPU_NEON);
+#if defined(__x86_64__) && defined(__GNUC__)
+    assert_int_equal(!!(f & FRIT_CPU_AVX2), __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+    assert_int_equal(!!(f & FRIT_CPU_AVX512_VNNI), !!__builtin_cpu_supports("avx512vnni"));
+    assert_int_equal(!!(f & FRIT_CPU_AVX512_VBMI), !!__builtin_cpu_supports("avx512vbmi"));
+#elif defined(__aarch64__)
+    assert_true(f & FRIT_CPU_NEON);
+#endif
+}
+
+static void the_processor_has_a_clean_name(void **state)
+{
+    (void)state;
+    const char *name = frit_cpu_name();
+    assert_in_range(strlen(name), 1, 127);
+    assert_null(strstr(name, "  "));
+    assert_int_not_equal(name[strlen(name) - 1], ' ');
+}
+
+static void memory_is_within_what_the_machine_has(void **state)
+{
+    (void)state;
+    uint64_t total = frit_memory_total(), available = frit_memory_available();
+    uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    assert_in_range(total, 16u << 20, machine);
+    assert_in_range(available, 1, total);
+}
+
+static void the_clock_goes_forward(void **state)
+{
+    (void)state;
+    uint64_t before = frit_time_ns(), last = before;
+    for (int i = 0; i < 10000; i++) {
+        uint64_t now = frit_time_ns();
+        assert_true(now >= last);
+        last = now;
+    }
+    usleep(2000);
+    assert_true(frit_time_ns() - before >= 2000000);
+}
+
+#if defined(__linux__)
+
+// Writes root/path, making its folders.
+static void put(const char *root, const char *path, const char *text)
+{
+    char full[1024];
+    int n = snprintf(full, sizeof full, "%s/%s", root, path);
+    assert_in_range(n, 1, sizeof full - 1);
+    for (char *p = full + 1; (p = strchr(p, '/')); p++) {
+        *p = 0;
+        mkdir(full, 0700);
+        *p = '/';
+    }
+    write_file(full, text, strlen(text));
+}
+
+static const char V2_MOUNT[] = "24 1 0:22 / /proc rw - proc proc rw\n"
+                               "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
+
+static void the_tightest_cpu_quota_on_the_way_up_counts(void **state)
+{
+    (void)state;
+    char root[256];
+    snprintf(root, sizeof root, "%s", temp_path("v2-cpu"));
+    put(root, "proc/self/cgroup", "0::/outer/inner\n");
+    put(root, "proc/self/mountinfo", V2_MOUNT);
+    put(root, "sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n");
+    assert_int_equal(frit_cgroup_cpus(root), 0);
+    put(root, "sys/fs/cgroup/outer/cpu.max", "350000 100000\n");
+    assert_int_equal(frit_cgroup_cpus(root), 4);
+    put(root, "sys/fs/cgroup/outer/inner/cpu.max", "50000 100000\n");
+    assert_int_equal(frit_cgroup_cpus(root), 1);
+    put(root, "sys/fs/cgroup/outer/inner/cpu.max", "200000 100000\n");
+    assert_int_equal(frit_cgroup_cpus(root), 2);
+    put(root, "sys/fs/cgroup/cpu.max", "100001 100000\n"); // a container's own top level has one
+    assert_int_equal(frit_cgroup_cpus(root), 2);
+    put(root, "sys/fs/cpu.max", "1000 100000\n"); // outside the mount
+    assert_int_equal(frit_cgroup_cpus(root), 2);
+}
+
+static void version_1_names_its_controllers(void **state)
+{
+    (void)state;
+    char root[256];
+    snprintf(root, sizeof root, "%s", temp_path("v1"));
+    put(root, "proc/self/cgroup",
+        "9:memory:/docker/1f\n4:cpuset:/docker/1f\n3:cpu,cpuacct:/docker/1f/app\n0::/docker/1f\n");
+    put(root, "proc/self/mountinfo",
+        "31 23 0:27 /docker/1f /sys/fs/cgroup/cpuset ro - cgroup cgroup rw,cpuset\n"
+        "32 23 0:28 /docker/1f /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n"
+        "33 23 0:29 /docker/1f /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
+    put(root, "sys/fs/cgroup/cpu,cpuacct/app/cpu.cfs_quota_us", "-1\n");
+    put(root, "sys/fs/cgroup/cpu,cpuacct/app/cpu.cfs_period_us", "100000\n");
+    put(root, "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "150000\n");
+    put(root, "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+    put(root, "sys/fs/cgroup/cpuset/cpu.cfs_quota_us", "1\n");
+    assert_int_equal(frit_cgroup_cpus(root), 2);
+
+    uint64_t n_free;
+    put(root, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    assert_true(frit_cgroup_memory(root, &n_free) == UINT64_MAX && n_free == UINT64_MAX);
+    put(root, "sys/fs/cgroup/memory/memory.limit_in_bytes", "1000000\n");
+    put(root, "sys/fs/cgroup/memory/memory.usage_in_bytes", "700000\n");
+    put(root, "sys/fs/cgroup/memory/memory.stat", "cache 5\ntotal_inactive_file 100000\ntotal_active_file 50000\n");
+    assert_int_equal(frit_cgroup_memory(root, &n_free), 1000000);
+    assert_int_equal(n_free, 450000);
+}
+
+static void memory_limits_of_version_2_count_page_cache_as_free(void **state)
+{
+    (void)state;
+    char root[256];
+    snprintf(root, sizeof root, "%s", temp_path("v2-memory"));
+    uint64_t n_free;
+    put(root, "proc/self/cgroup", "0::/a/b\n");
+    put(root, "proc/self/mountinfo", V2_MOUNT);
+    put(root, "sys/fs/cgroup/a/b/memory.max", "max\n");
+    assert_true(frit_cgroup_memory(root, &n_free) == UINT64_MAX && n_free == UINT64_MAX);
+    put(root, "sys/fs/cgroup/a/memory.max", "8000\n");
+    put(root, "sys/fs/cgroup/a/memory.current", "7000\n");
+    put(root, "sys/fs/cgroup/a/memory.stat", "anon 4000\nfile 3000\nactive_file 1000\ninactive_file 1500\n");
+    assert_int_equal(frit_cgroup_memory(root, &n_free), 8000);
+    assert_int_equal(n_free, 3500);
+    put(root, "sys/fs/cgroup/a/b/memory.max", "5000\n");
+    put(root, "sys/fs/cgroup/a/b/memory.current", "100\n");
+    assert_int_equal(frit_cgroup_memory(root, &n_free), 5000);
+    assert_int_equal(n_free, 3500);
+}
+
+static void broken_or_missing_group_files_mean_no_limit(void **state)
+{
+    (void)state;
+    char root[256], long_line[9000];
+    memset(long_line, 'x', sizeof long_line);
+    long_line[sizeof long_line - 1] = 0;
+    snprintf(root, sizeof root, "%s", temp_path("broken"));
+    const char *groups[] = {"", "\n", "0", "0:", "0::", "0::/\n", "::::", "3:cpu:", "0::/../../x\n", long_line};
+    const char *mounts[] = {"", "\n", " - ", "a b c", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2", V2_MOUNT, long_line};
+    uint64_t n_free;
+    assert_int_equal(frit_cgroup_cpus(root), 0);
+    for (size_t i = 0; i < FRIT_COUNT(groups); i++)
+        for (size_t k = 0; k < FRIT_COUNT(mounts); k++) {
+            put(root, "proc/self/cgroup", groups[i]);
+            put(root, "proc/self/mountinfo", mounts[k]);
+            assert_int_equal(frit_cgroup_cpus(root), 0);
+            assert_true(frit_cgroup_memory(root, &n_free) == UINT64_MAX && n_free == UINT64_MAX);
+        }
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(features_build_on_each_other),
+        cmocka_unit_test(the_processor_has_a_clean_name),
+        cmocka_unit_test(memory_is_within_what_the_machine_has),
+        cmocka_unit_test(the_clock_goes_forward),
+#if defined(__linux__)
+        cmocka_unit_test(the_tightest_cpu_quota_on_the_way_up_counts),
+        cmocka_unit_test(version_1_names_its_controllers),
+        cmocka_unit_test(memory_limits_of_version_2_count_page_cache_as_free),
+        cmocka_unit_test(broken_or_missing_group_files_mean_no_limit),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

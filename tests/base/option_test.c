@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// Option rows: every type, its limits, and the sentences for what is not allowed.
+#include "support/support.h"
+
+#include "base/option.h"
+
+#include <locale.h>
+#include <math.h>
+
+typedef struct sample {
+    bool flag;
+    int32_t top_k, any;
+    uint64_t seed;
+    float temp, bias;
+    const char *model, *format;
+    frit_option_list stop;
+} sample;
+
+enum { FLAG, TOP_K, ANY, SEED, TEMP, BIAS, MODEL, FORMAT, STOP };
+
+static const frit_option rows[] = {
+    [FLAG] = FRIT_OPTION(sample, flag, .name = "flag", .type = FRIT_OPTION_FLAG),
+    [TOP_K] = FRIT_OPTION(sample, top_k, .name = "top-k", .type = FRIT_OPTION_INT, .min = 0, .max = 65536),
+    [ANY] = FRIT_OPTION(sample, any, .name = "any", .type = FRIT_OPTION_INT),
+    [SEED] = FRIT_OPTION(sample, seed, .name = "seed", .type = FRIT_OPTION_SEED),
+    [TEMP] = FRIT_OPTION(sample, temp, .name = "temp", .type = FRIT_OPTION_FLOAT, .min = 0, .max = 2.5),
+    [BIAS] = FRIT_OPTION(sample, bias, .name = "bias", .type = FRIT_OPTION_FLOAT),
+    [MODEL] = FRIT_OPTION(sample, model, .name = "model", .type = FRIT_OPTION_TEXT),
+    [FORMAT] = FRIT_OPTION(sample, format, .name = "format", .type = FRIT_OPTION_CHOICE, .choices = "md|json|csv"),
+    [STOP] = FRIT_OPTION(sample, stop, .name = "stop", .type = FRIT_OPTION_LIST),
+};
+
+static void refused(int row, const char *text, const char *sentence)
+{
+    sample before, s;
+    memset(&before, 0x5a, sizeof before);
+    memcpy(&s, &before, sizeof s);
+    assert_int_equal(frit_option_set(&rows[row], &s, text), FRIT_E_INVALID);
+    assert_string_equal(frit_error(), sentence);
+    assert_memory_equal(&s, &before, sizeof s);
+}
+
+static void flags_know_four_pairs_of_words(void **state)
+{
+    (void)state;
+    const char *yes[] = {"true", "1", "yes", "on"}, *no[] = {"false", "0", "no", "off"};
+    for (int i = 0; i < 4; i++) {
+        sample s = {0};
+        assert_ok(frit_option_set(&rows[FLAG], &s, yes[i]));
+        assert_true(s.flag);
+        assert_ok(frit_option_set(&rows[FLAG], &s, no[i]));
+        assert_false(s.flag);
+    }
+    refused(FLAG, "maybe", "option flag: 'maybe' is not true or false");
+    refused(FLAG, "", "option flag: '' is not true or false");
+}
+
+static void whole_numbers_keep_their_range(void **state)
+{
+    (void)state;
+    sample s = {0};
+    assert_ok(frit_option_set(&rows[TOP_K], &s, "40"));
+    assert_int_equal(s.top_k, 40);
+    assert_ok(frit_option_set(&rows[TOP_K], &s, "65536"));
+    assert_ok(frit_option_set(&rows[TOP_K], &s, "0"));
+    assert_ok(frit_option_set(&rows[ANY], &s, "-2147483648"));
+    assert_int_equal(s.any, INT32_MIN);
+    assert_ok(frit_option_set(&rows[ANY], &s, "2147483647"));
+    assert_int_equal(s.any, INT32_MAX);
+    refused(TOP_K, "65537", "option top-k: '65537' is not a whole number from 0 to 65536");
+    refused(TOP_K, "-1", "option top-k: '-1' is not a whole number from 0 to 65536");
+    refused(TOP_K, "4x", "option top-k: '4x' is not a whole number from 0 to 65536");
+    refused(TOP_K, "", "option top-k: '' is not a whole number from 0 to 65536");
+    refused(TOP_K, " 4", "option top-k: ' 4' is not a whole number from 0 to 65536");
+    refused(TOP_K, "1e3", "option top-k: '1e3' is not a whole number from 0 to 65536");
+    refused(ANY, "2147483648", "option any: '2147483648' is not a whole number from -2147483648 to 2147483647");
+    refused(ANY, "-", "option any: '-' is not a whole number from -2147483648 to 2147483647");
+    refused(ANY, "99999999999999999999999",
+            "option any: '99999999999999999999999' is not a whole number from -2147483648 to 2147483647");
+}
+
+static void seeds_use_all_64_bits(void **state)
+{
+    (void)state;
+    sample s = {0};
+    assert_ok(frit_option_set(&rows[SEED], &s, "18446744073709551614"));
+    assert_true(s.seed == UINT64_MAX - 1);
+    assert_ok(frit_option_set(&rows[SEED], &s, "-1"));
+    assert_true(s.seed == UINT64_MAX);
+    refused(SEED, "18446744073709551616",
+            "option seed: '18446744073709551616' is not a whole number from 0 to 18446744073709551615, or -1");
+    refused(SEED, "-2", "option seed: '-2' is not a whole number from 0 to 18446744073709551615, or -1");
+}
+
+static void numbers_are_read_as_strtof_reads_them(void **state)
+{
+    (void)state;
+    const char *texts[] = {"0",           "0.8",     ".5",           "2.",          "1e-3",
+                           "-1.5E+2",     "+0.1",    "3.4028235e38", "1e-45",       "0e999",
+                           "0.000000001", "1234567", "16777217",     "0.333333343", "123456789.123456789"};
+    frit_rng rng;
+    frit_rng_init(&rng, 7);
+    for (int i = 0; i < 20000; i++) {
+        char text[64];
+        double value = (frit_rng_double(&rng) - 0.5) * pow(10, (double)random_between(&rng, -30, 30));
+        snprintf(text, sizeof text, "%.*g", (int)random_between(&rng, 1, 12), value);
+        sample s = {0};
+        const char *one = i < (int)FRIT_COUNT(texts) ? texts[i] : text;
+        assert_ok(frit_option_set(&rows[BIAS], &s, one));
+        if (s.bias != strtof(one, NULL)) fail_msg("%s: %.9g, expected %.9g", one, s.bias, strtof(one, NULL));
+    }
+}
+
+static void numbers_do_not_depend_on_the_locale(void **state)
+{
+    (void)state;
+    const char *names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8"};
+    for (size_t i = 0; i < FRIT_COUNT(names); i++) setlocale(LC_NUMERIC, names[i]);
+    sample s = {0};
+    assert_ok(frit_option_set(&rows[TEMP], &s, "0.75"));
+    assert_true(s.temp == 0.75f);
+    setlocale(LC_NUMERIC, "C");
+    refused(TEMP, "0,75", "option temp: '0,75' is not a number from 0 to 2.5");
+}
+
+static void numbers_keep_their_range(void **state)
+{
+    (void)state;
+    const char *bad[] = {"2.6", "-0.1", "nan", "inf", "", ".", "-", "1e", "1e+", "0x1", "1.2.3", "1 ", "--1"};
+    for (size_t i = 0; i < FRIT_COUNT(bad); i++) {
+        char sentence[128];
+        snprintf(sentence, sizeof sentence, "option temp: '%s' is not a number from 0 to 2.5", bad[i]);
+        refused(TEMP, bad[i], sentence);
+    }
+    refused(BIAS, "1e39", "option bias: '1e39' is not a number");
+    refused(BIAS, "1e99999999999999999999", "option bias: '1e99999999999999999999' is not a number");
+}
+
+static void choices_are_whole_words(void **state)
+{
+    (void)state;
+    sample s = {0};
+    const char *words[] = {"md", "json", "csv"};
+    for (int i = 0; i < 3; i++) {
+        assert_ok(frit_option_set(&rows[FORMAT], &s, words[i]));
+        assert_ptr_equal(s.format, words[i]);
+    }
+    const char *bad[] = {"", "m", "js", "jsonx", "md|json", "CSV"};
+    for (size_t i = 0; i < FRIT_COUNT(bad); i++) {
+        char sentence[128];
+        snprintf(sentence, sizeof sentence, "option format: '%s' is not one of md|json|csv", bad[i]);
+        refused(FORMAT, bad[i], sentence);
+    }
+}
+
+static void text_is_borrowed(void **state)
+{
+    (void)state;
+    sample s = {0};
+    const char *path = "a model.gguf";
+    assert_ok(frit_option_set(&rows[MODEL], &s, path));
+    assert_ptr_equal(s.model, path);
+}
+
+static void lists_and_missing_values_are_refused(void **state)
+{
+    (void)state;
+    refused(STOP, "x", "option stop: takes a list, which cannot be set from one text");
+    refused(TOP_K, NULL, "option top-k: a value is expected");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flags_know_four_pairs_of_words),
+        cmocka_unit_test(whole_numbers_keep_their_range),
+        cmocka_unit_test(seeds_use_all_64_bits),
+        cmocka_unit_test(numbers_are_read_as_strtof_reads_them),
+        cmocka_unit_test(numbers_do_not_depend_on_the_locale),
+        cmocka_unit_test(numbers_keep_their_range),
+        cmocka_unit_test(choices_are_whole_words),
+        cmocka_unit_test(text_is_borrowed),
+        cmocka_unit_test(lists_and_missing_values_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
