@@ -119,7 +119,7 @@ frit_node *frit_attend_node(frit_graph *g, frit_node *q, frit_node *written, fri
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows);
 
 // The node whose bytes these are: RESHAPE is an alias of its source, all others are themselves.
-frit_node *frit_node_storage(frit_node *node);
+const frit_node *frit_node_storage(const frit_node *node);
 
 // One line per node, for people and golden tests.
 void frit_graph_print(const frit_graph *graph, frit_buf *out);

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// The constructors: one per op, each a template handed to frit_node_new.
+#include "graph/node.h"
+
+frit_node *frit_input_node(frit_graph *g, frit_input input)
+{
+    bool outs = input == FRIT_INPUT_OUT_ROWS;
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_INPUT,
+                                        .input = input,
+                                        .rows = outs ? FRIT_ROWS_OUTS : FRIT_ROWS_BATCH,
+                                        .n_dims = 1,
+                                        .shape = {outs ? g->max_outs : g->max_rows}});
+}
+
+frit_node *frit_weight_node(frit_graph *g, const frit_tensor *tensor)
+{
+    if (!tensor) return NULL;
+    frit_node node = {.op = FRIT_OP_WEIGHT, .tensor = tensor, .n_dims = tensor->n_dims};
+    memcpy(node.shape, tensor->shape, sizeof node.shape);
+    return frit_node_new(g, node);
+}
+
+frit_node *frit_embed(frit_graph *g, frit_node *table, frit_node *ids)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_EMBED, .src = {table, ids}});
+}
+
+frit_node *frit_matmul(frit_graph *g, frit_node *w, frit_node *x, frit_node *bias)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_LINEAR, .src = {x, w, bias}});
+}
+
+frit_node *frit_rms_norm(frit_graph *g, frit_node *x, frit_node *w, float eps)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_RMS_NORM, .src = {x, w}, .eps = eps});
+}
+
+frit_node *frit_layer_norm(frit_graph *g, frit_node *x, frit_node *w, frit_node *b, float eps)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_LAYER_NORM, .src = {x, w, b}, .eps = eps});
+}
+
+frit_node *frit_add(frit_graph *g, frit_node *a, frit_node *b)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_ADD, .src = {a, b}});
+}
+
+frit_node *frit_mul(frit_graph *g, frit_node *a, frit_node *b)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_MUL, .src = {a, b}});
+}
+
+frit_node *frit_scale(frit_graph *g, frit_node *x, float factor)
+{
+    if (factor == 1) return x;
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_SCALE, .src = {x}, .factor = factor});
+}
+
+frit_node *frit_softcap(frit_graph *g, frit_node *x, float cap)
+{
+    if (cap == 0) return x;
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_SOFTCAP, .src = {x}, .factor = cap});
+}
+
+frit_node *frit_activate(frit_graph *g, frit_node *x, frit_act act)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_ACT, .src = {x}, .act = act});
+}
+
+frit_node *frit_glu(frit_graph *g, frit_node *gate, frit_node *up, frit_act act)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_GLU, .src = {gate, up}, .act = act});
+}
+
+frit_node *frit_reshape(frit_graph *g, frit_node *x, int n, const int64_t *dims)
+{
+    frit_node node = {.op = FRIT_OP_RESHAPE, .src = {x}, .n_dims = n + 1};
+    if (n < 0 || n >= FRIT_MAX_DIMS) node.n_dims = 0; // the shape rule refuses it
+    if (x) node.shape[0] = x->shape[0];
+    for (int i = 1; i < node.n_dims; i++) node.shape[i] = dims[i - 1];
+    bool same = x && x->n_dims == node.n_dims;
+    for (int i = 0; same && i < node.n_dims; i++) same = x->shape[i] == node.shape[i];
+    return same ? x : frit_node_new(g, node);
+}
+
+frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *factors, frit_rope rope)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_ROPE, .src = {x, positions, factors}, .rope = rope});
+}
+
+frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t layer)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_KV_WRITE, .src = {k, v}, .layer = layer});
+}
+
+frit_node *frit_attend_node(frit_graph *g, frit_node *q, frit_node *written, frit_attend attend, int64_t v_dim)
+{
+    return frit_node_new(
+        g,
+        (frit_node){.op = FRIT_OP_ATTEND, .src = {q, written}, .attend = attend, .n_dims = 3, .shape = {0, 0, v_dim}});
+}
+
+frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_TAKE_ROWS, .src = {x, rows}});
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+// The fusion table: patterns that rewrite a graph in place. A pattern looks at one node and what it is made from; it may
+// change the node, change who uses it, and add nodes. No pattern changes a result beyond rounding.
+//
+// The rows are tried in order, each over all nodes, because one may take what another would: a residual is added inside
+// the product where there is one (every thread adds its own columns), and beside the norm otherwise.
+#include "graph/node.h"
+#include "graph/plan.h"
+
+typedef struct rewrite {
+    frit_graph *g;
+    frit_arena *arena; // for the time of the rewriting
+    int *n_uses;       // [capacity]: how often each node is a source of living nodes, or the output
+    frit_node **stack; // [capacity]
+    int capacity;
+} rewrite;
+
+typedef struct pattern {
+    const char *name;
+    bool (*apply)(rewrite *r, frit_node *node);
+} pattern;
+
+// Uses by nodes that the output needs: whatever else is in the graph is dead.
+static bool count_uses(rewrite *r)
+{
+    frit_graph *g = r->g;
+    if (r->capacity < g->n_nodes) {
+        r->capacity = g->n_nodes * 2;
+        r->n_uses = frit_arena_new(r->arena, int, (size_t)r->capacity);
+        r->stack = frit_arena_new(r->arena, frit_node *, (size_t)r->capacity);
+        if (!r->n_uses || !r->stack) return false;
+    }
+    memset(r->n_uses, 0, (size_t)r->capacity * sizeof *r->n_uses);
+    int n = 0;
+    r->stack[n++] = g->output;
+    r->n_uses[g->output->id] = 1;
+    while (n > 0) {
+        const frit_node *node = r->stack[--n];
+        for (int i = 0; i < node->n_src; i++) {
+            if (r->n_uses[node->src[i]->id]++ == 0) r->stack[n++] = node->src[i];
+        }
+    }
+    return true;
+}
+
+static void replace_uses(frit_graph *g, frit_node *old, frit_node *by)
+{
+    for (int i = 0; i < g->n_nodes; i++) {
+        frit_node *node = g->nodes[i];
+        for (int s = 0; s < node->n_src; s++) {
+            if (node->src[s] == old) node->src[s] = by;
+        }
+    }
+    if (g->output == old) g->output = by;
+}
+
+// Gives `node` another op and sources; shape and rows stay as they are.
+static void become(frit_node *node, frit_op op, int n_src, frit_node *const *src)
+{
+    node->op = op;
+    node->n_src = n_src;
+    for (int i = 0; i < FRIT_MAX_SOURCES; i++) node->src[i] = i < n_src ? src[i] : NULL;
+}
+
+static bool is_lone(const rewrite *r, const frit_node *node, frit_op op)
+{
+    return node->op == op && r->n_uses[node->id] == 1;
+}
+
+static bool is_row_wise(const frit_node *node)
+{
+    static const bool row_wise[FRIT_OP_COUNT] = {
+        [FRIT_OP_LINEAR] = true, [FRIT_OP_RMS_NORM] = true, [FRIT_OP_LAYER_NORM] = true, [FRIT_OP_ADD] = true,
+        [FRIT_OP_MUL] = true,    [FRIT_OP_SCALE] = true,    [FRIT_OP_SOFTCAP] = true,    [FRIT_OP_ACT] = true,
+        [FRIT_OP_GLU] = true,    [FRIT_OP_RESHAPE] = true,
+    };
+    return row_wise[node->op] && node->rows == FRIT_ROWS_BATCH;
+}
+
+// The wanted rows of `node`: it is narrowed itself, needs no rows, or is read through a new TAKE_ROWS.
+static frit_node *wanted_rows(rewrite *r, frit_node *node, frit_node *rows, const bool *narrow, frit_node **taken)
+{
+    if (node->rows != FRIT_ROWS_BATCH || narrow[node->id]) return node;
+    if (!taken[node->id]) taken[node->id] = frit_take_rows(r->g, node, rows);
+    return taken[node->id];
+}
+
+// take_rows(f(x)) → f(take_rows(x)), back to where all rows are needed: behind the attention of the last layer.
+// Constructors number nodes after their sources, so one walk downwards sees every use of a node before the node.
+static bool take_rows_early(rewrite *r, frit_node *take)
+{
+    if (take->op != FRIT_OP_TAKE_ROWS || !is_row_wise(take->src[0])) return false;
+    frit_graph *g = r->g;
+    frit_node *last = take->src[0], *rows = take->src[1];
+    size_t n = (size_t)g->n_nodes;
+    int *claims = frit_arena_new(r->arena, int, n); // uses by what is narrowed
+    bool *narrow = frit_arena_new(r->arena, bool, n);
+    frit_node **taken = frit_arena_new(r->arena, frit_node *, n);
+    if (!claims || !narrow || !taken) return false;
+    claims[last->id] = 1;
+    for (int id = last->id; id >= 0; id--) {
+        const frit_node *node = g->nodes[id];
+        narrow[id] = claims[id] > 0 && claims[id] == r->n_uses[id] && is_row_wise(node);
+        for (int s = 0; narrow[id] && s < node->n_src; s++) claims[node->src[s]->id]++;
+    }
+    if (!narrow[last->id]) return false;
+    for (int id = 0; id <= last->id; id++) {
+        frit_node *node = g->nodes[id];
+        if (!narrow[id]) continue;
+        for (int s = 0; s < node->n_src; s++) {
+            node->src[s] = wanted_rows(r, node->src[s], rows, narrow, taken);
+            if (!node->src[s]) return false; // out of memory, which the graph remembers
+        }
+        node->rows = take->rows;
+        node->shape[0] = take->shape[0];
+    }
+    replace_uses(g, take, last);
+    return true;
+}
+
+static bool fold_scales(rewrite *r, frit_node *node)
+{
+    if (node->op != FRIT_OP_SCALE || !is_lone(r, node->src[0], FRIT_OP_SCALE)) return false;
+    node->factor *= node->src[0]->factor;
+    node->src[0] = node->src[0]->src[0];
+    return true;
+}
+
+static bool fold_reshapes(rewrite *r, frit_node *node)
+{
+    (void)r;
+    if (node->op != FRIT_OP_RESHAPE || node->src[0]->op != FRIT_OP_RESHAPE) return false;
+    node->second = node->src[0]->second;
+    node->src[0] = node->src[0]->src[0];
+    return true;
+}
+
+// glu(linear(x, w0), linear(x, w1)), where one kernel can read both matrices.
+static bool fuse_linear_glu(rewrite *r, frit_node *node)
+{
+    if (node->op != FRIT_OP_GLU) return false;
+    frit_node *gate = node->src[0], *up = node->src[1];
+    bool fits = is_lone(r, gate, FRIT_OP_LINEAR) && is_lone(r, up, FRIT_OP_LINEAR) && gate->src[0] == up->src[0];
+    if (!fits || gate->n_src != 2 || up->n_src != 2) return false;
+    if (gate->src[1]->tensor->dtype != up->src[1]->tensor->dtype) return false;
+    become(node, FRIT_OP_LINEAR_GLU, 3, (frit_node *[]){gate->src[0], gate->src[1], up->src[1]});
+    return true;
+}
+
+static bool is_one_row(const frit_node *sum)
+{
+    return sum->src[1]->n_dims != sum->n_dims || sum->src[1]->rows != sum->rows;
+}
+
+// add(r, linear(x, w, b)), either way round.
+static bool fuse_linear_add(rewrite *r, frit_node *node)
+{
+    if (node->op != FRIT_OP_ADD || is_one_row(node)) return false;
+    int i = is_lone(r, node->src[1], FRIT_OP_LINEAR) ? 1 : 0;
+    frit_node *product = node->src[i], *residual = node->src[1 - i];
+    if (!is_lone(r, product, FRIT_OP_LINEAR)) return false;
+    frit_node *const src[] = {product->src[0], product->src[1], residual, product->src[2]};
+    become(node, FRIT_OP_LINEAR_ADD, product->n_src + 1, src);
+    return true;
+}
+
+// s = add(x0, x1), rms_norm(s, w), and s is used again: the sum becomes an alias of the second result.
+static bool fuse_add_norm(rewrite *r, frit_node *node)
+{
+    if (node->op != FRIT_OP_RMS_NORM || node->n_src != 2) return false;
+    frit_node *sum = node->src[0];
+    if (sum->op != FRIT_OP_ADD || is_one_row(sum) || r->n_uses[sum->id] < 2) return false;
+    become(node, FRIT_OP_ADD_NORM, 3, (frit_node *[]){sum->src[0], sum->src[1], node->src[1]});
+    become(sum, FRIT_OP_RESHAPE, 1, &node);
+    sum->second = true;
+    return true;
+}
+
+static const pattern patterns[] = {
+    {"rows are taken before what works row by row", take_rows_early},
+    {"scale of scale", fold_scales},
+    {"reshape of reshape", fold_reshapes},
+    {"gate and up products with their activation", fuse_linear_glu},
+    {"product with residual", fuse_linear_add},
+    {"residual with norm", fuse_add_norm},
+};
+
+int frit_fuse(frit_graph *graph)
+{
+    frit_arena arena = {0};
+    rewrite r = {.g = graph, .arena = &arena};
+    int n_applied = 0;
+    for (size_t p = 0; p < FRIT_COUNT(patterns); p++) {
+        bool counted = false;
+        for (int i = 0; i < graph->n_nodes; i++) {
+            if (!counted && !count_uses(&r)) break;
+            counted = true;
+            if (r.n_uses[i] == 0 || !patterns[p].apply(&r, graph->nodes[i])) continue;
+            n_applied++;
+            counted = false;
+        }
+    }
+    frit_arena_free(&arena);
+    return n_applied;
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// The op table as rows, and nodes: every constructor ends in frit_node_new, which checks and keeps what it made.
+#include "graph/node.h"
+
+#include <stdio.h>
+
+static const frit_op_row rows[] = {
+#define OP(NAME, name, min_src, max_src, sources, attr, shape, formula) {#name, min_src, max_src, sources, formula},
+#include "graph/ops.def"
+#undef OP
+};
+
+static const frit_shape_rule rules[] = {
+#define OP(NAME, name, min_src, max_src, sources, attr, shape, formula) frit_shape_##shape,
+#include "graph/ops.def"
+#undef OP
+};
+
+const frit_op_row *frit_op_get(frit_op op)
+{
+    return &rows[op];
+}
+
+void frit_graph_init(frit_graph *graph, frit_arena *arena, int64_t max_rows, int64_t max_outs)
+{
+    *graph = (frit_graph){.arena = arena, .max_rows = max_rows, .max_outs = max_outs};
+}
+
+frit_status frit_graph_check(const frit_graph *graph)
+{
+    return graph->status == FRIT_OK ? FRIT_OK : frit_fail(graph->status, "%s", graph->failure);
+}
+
+// Keeps the first failure; the calling thread's sentence says what it was.
+static frit_node *remember(frit_graph *g, frit_status status)
+{
+    g->status = status;
+    snprintf(g->failure, sizeof g->failure, "%s", frit_error());
+    return NULL;
+}
+
+static frit_status count_sources(frit_node *node)
+{
+    const frit_op_row *row = &rows[node->op];
+    for (node->n_src = 0; node->n_src < FRIT_MAX_SOURCES && node->src[node->n_src]; node->n_src++) {
+    }
+    for (int i = node->n_src; i < FRIT_MAX_SOURCES; i++) {
+        if (node->src[i])
+            return frit_fail(FRIT_E_INVALID, "op %s (%s): source %d is missing, but source %d is there", row->name,
+                             row->sources, node->n_src, i);
+    }
+    if (node->n_src < row->min_sources || node->n_src > row->max_sources)
+        return frit_fail(FRIT_E_INVALID, "op %s (%s): found %d sources, expected %d to %d", row->name, row->sources,
+                         node->n_src, row->min_sources, row->max_sources);
+    return FRIT_OK;
+}
+
+static bool append(frit_graph *g, frit_node *node)
+{
+    if (g->n_nodes == g->capacity) {
+        int capacity = g->capacity ? 2 * g->capacity : 256;
+        frit_node **nodes = frit_arena_new(g->arena, frit_node *, (size_t)capacity);
+        if (!nodes) return false;
+        if (g->n_nodes > 0) memcpy(nodes, g->nodes, (size_t)g->n_nodes * sizeof *nodes);
+        g->nodes = nodes;
+        g->capacity = capacity;
+    }
+    node->id = g->n_nodes;
+    g->nodes[g->n_nodes++] = node;
+    return true;
+}
+
+frit_node *frit_node_new(frit_graph *g, frit_node node)
+{
+    if (g->status != FRIT_OK) return NULL;
+    for (int i = node.n_dims; i < FRIT_MAX_DIMS; i++) node.shape[i] = 1;
+    frit_status status = count_sources(&node);
+    if (status == FRIT_OK) status = rules[node.op](&node);
+    if (status != FRIT_OK) return remember(g, status);
+    frit_node *kept = frit_arena_new(g->arena, frit_node, 1);
+    if (!kept) return remember(g, frit_fail_memory(sizeof node, "a node of the graph"));
+    *kept = node;
+    if (!append(g, kept)) return remember(g, frit_fail_memory((size_t)g->n_nodes * 16, "the nodes of the graph"));
+    return kept;
+}
+
+bool frit_node_is_leaf(const frit_node *node)
+{
+    return node->op == FRIT_OP_INPUT || node->op == FRIT_OP_WEIGHT;
+}
+
+const frit_node *frit_node_storage(const frit_node *node)
+{
+    while (node->op == FRIT_OP_RESHAPE) node = node->src[0];
+    return node;
+}
+
+int64_t frit_node_n_elems(const frit_node *node)
+{
+    int64_t n = 1;
+    for (int i = 0; i < node->n_dims; i++) n *= node->shape[i];
+    return n;
+}
+
+const char *frit_node_shape_text(const frit_node *node, char text[96])
+{
+    int at = snprintf(text, 96, "[");
+    for (int i = 0; i < node->n_dims; i++) {
+        if (i > 0) at += snprintf(text + at, 96 - (size_t)at, ", ");
+        if (i == 0 && node->rows != FRIT_ROWS_FIXED)
+            at += snprintf(text + at, 96 - (size_t)at, "%c", node->rows == FRIT_ROWS_BATCH ? 'T' : 'O');
+        else
+            at += snprintf(text + at, 96 - (size_t)at, "%lld", (long long)node->shape[i]);
+    }
+    snprintf(text + at, 96 - (size_t)at, "]");
+    return text;
+}

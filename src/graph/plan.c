@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+// Makes a plan of a graph:
+//
+//   1. fusion (fuse.c);
+//   2. stages: a node's stage follows the latest stage of its sources, so nodes of one stage are independent of each
+//      other and a barrier between stages is all that threads need. Nodes that the output does not need get none;
+//   3. steps: the nodes by stage;
+//   4. offsets: a buffer lives from the stage that writes it to the last stage that reads it, and bytes are used again
+//      from the next stage on: no barrier is there for the sake of memory alone.
+#include "graph/plan.h"
+
+#include "base/check.h"
+#include "graph/node.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { ALIGNMENT = 64, NO_STAGE = -1 };
+
+typedef struct buffer {
+    int step;
+    bool second;     // of ADD_NORM
+    int first, last; // stages
+    uint64_t size, offset;
+} buffer;
+
+typedef struct planner {
+    frit_plan *plan;
+    frit_graph *g;
+    frit_arena *arena; // for the time of the planning
+    int *stages;       // [n_nodes]: leaves 0, aliases as their source, steps from 1; NO_STAGE: dead
+    int *step_of;      // [n_nodes]
+    int n_stages;
+    buffer *buffers;
+    int n_buffers;
+} planner;
+
+static int max_int(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+// Depth first without recursion: a node stays on the stack until its sources have their stages.
+static frit_status set_stages(planner *p)
+{
+    size_t n = (size_t)p->g->n_nodes;
+    frit_node **stack = frit_arena_new(p->arena, frit_node *, n * (FRIT_MAX_SOURCES + 1) + 1);
+    p->stages = frit_arena_new(p->arena, int, n);
+    if (!stack || !p->stages) return frit_fail_memory(n * sizeof *stack, "planning");
+    for (size_t i = 0; i < n; i++) p->stages[i] = NO_STAGE;
+    int top = 0;
+    stack[top++] = p->g->output;
+    while (top > 0) {
+        frit_node *node = stack[top - 1];
+        int latest = 0, waiting = 0;
+        for (int i = 0; i < node->n_src; i++) {
+            int stage = p->stages[node->src[i]->id];
+            latest = max_int(latest, stage);
+            if (stage == NO_STAGE) {
+                stack[top++] = node->src[i];
+                waiting++;
+            }
+        }
+        if (waiting > 0) continue;
+        top--;
+        bool is_step = !frit_node_is_leaf(node) && node->op != FRIT_OP_RESHAPE;
+        p->stages[node->id] = latest + is_step;
+        p->n_stages = max_int(p->n_stages, latest + is_step + 1);
+    }
+    return FRIT_OK;
+}
+
+// Counting sort by stage; within a stage nodes keep their order.
+static frit_status set_steps(planner *p)
+{
+    frit_graph *g = p->g;
+    int *at = frit_arena_new(p->arena, int, (size_t)p->n_stages + 1);
+    p->step_of = frit_arena_new(p->arena, int, (size_t)g->n_nodes);
+    if (!at || !p->step_of) return frit_fail_memory((size_t)g->n_nodes * sizeof *at, "planning");
+    frit_plan *plan = p->plan;
+    for (int i = 0; i < g->n_nodes; i++) {
+        bool is_step = p->stages[i] > 0 && g->nodes[i]->op != FRIT_OP_RESHAPE;
+        if (is_step) at[p->stages[i] + 1]++;
+        plan->n_steps += is_step;
+    }
+    for (int s = 1; s <= p->n_stages; s++) at[s] += at[s - 1];
+    plan->steps = frit_arena_new(g->arena, frit_plan_step, (size_t)plan->n_steps);
+    if (!plan->steps) return frit_fail_memory((size_t)plan->n_steps * sizeof *plan->steps, "a plan");
+    for (int i = 0; i < g->n_nodes; i++) {
+        frit_node *node = g->nodes[i];
+        if (p->stages[i] <= 0 || node->op == FRIT_OP_RESHAPE) continue;
+        int k = p->step_of[i] = at[p->stages[i]]++;
+        plan->steps[k] = (frit_plan_step){.node = node, .has_buffer = node->op != FRIT_OP_KV_WRITE};
+    }
+    for (int k = 1; k < plan->n_steps; k++)
+        plan->steps[k].barrier = p->stages[plan->steps[k].node->id] != p->stages[plan->steps[k - 1].node->id];
+    return FRIT_OK;
+}
+
+static frit_status buffer_size(const frit_node *node, uint64_t *size)
+{
+    *size = sizeof(float);
+    bool fits = true;
+    for (int i = 0; i < node->n_dims; i++) fits = fits && frit_mul_u64(*size, (uint64_t)node->shape[i], size);
+    fits = fits && frit_align_u64(*size, ALIGNMENT, size) && *size <= UINT64_MAX / 4;
+    char shape[96];
+    return fits ? FRIT_OK
+                : frit_fail(FRIT_E_LIMIT, "the result of op %s is too large: %s", frit_op_get(node->op)->name,
+                            frit_node_shape_text(node, shape));
+}
+
+// True if reading `node` reads the second result of its storage.
+static bool reads_second(const frit_node *node)
+{
+    bool second = false;
+    for (; node->op == FRIT_OP_RESHAPE; node = node->src[0]) second = second || node->second;
+    return second;
+}
+
+static buffer *find_buffer(planner *p, int *first_buffer, const frit_node *read)
+{
+    const frit_node *storage = frit_node_storage(read);
+    if (frit_node_is_leaf(storage) || storage->op == FRIT_OP_KV_WRITE) return NULL;
+    return &p->buffers[first_buffer[p->step_of[storage->id]] + reads_second(read)];
+}
+
+// The buffers of the steps, in their order, with the stages they live in.
+static frit_status set_lifetimes(planner *p)
+{
+    frit_plan *plan = p->plan;
+    int *first_buffer = frit_arena_new(p->arena, int, (size_t)plan->n_steps);
+    p->buffers = frit_arena_new(p->arena, buffer, 2 * (size_t)plan->n_steps);
+    if (!first_buffer || !p->buffers) return frit_fail_memory((size_t)plan->n_steps * sizeof *p->buffers, "planning");
+    for (int k = 0; k < plan->n_steps; k++) {
+        const frit_node *node = plan->steps[k].node;
+        first_buffer[k] = p->n_buffers;
+        int n_results = !plan->steps[k].has_buffer ? 0 : node->op == FRIT_OP_ADD_NORM ? 2 : 1;
+        for (int i = 0; i < n_results; i++) {
+            int stage = p->stages[node->id];
+            buffer *b = &p->buffers[p->n_buffers++];
+            *b = (buffer){.step = k, .second = i == 1, .first = stage, .last = stage};
+            FRIT_TRY(buffer_size(node, &b->size));
+        }
+    }
+    for (int k = 0; k < plan->n_steps; k++) {
+        const frit_node *node = plan->steps[k].node;
+        for (int i = 0; i < node->n_src; i++) {
+            buffer *b = find_buffer(p, first_buffer, node->src[i]);
+            if (b) b->last = max_int(b->last, p->stages[node->id]);
+        }
+    }
+    buffer *result = find_buffer(p, first_buffer, p->g->output);
+    if (!result) return frit_fail(FRIT_E_INVALID, "the output of the graph is not computed by any op");
+    result->last = p->n_stages;
+    return FRIT_OK;
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const buffer *x = *(const buffer *const *)a, *y = *(const buffer *const *)b;
+    if (x->size != y->size) return x->size > y->size ? -1 : 1;
+    if (x->step != y->step) return x->step < y->step ? -1 : 1;
+    return (int)x->second - (int)y->second;
+}
+
+// The lowest place beside all placed buffers that live at the same time; `placed` is kept in order of offsets.
+static void place(planner *p, buffer **placed, int n_placed, buffer *b)
+{
+    uint64_t offset = 0;
+    for (int i = 0; i < n_placed; i++) {
+        const buffer *other = placed[i];
+        bool together = other->first <= b->last && b->first <= other->last;
+        if (!together || other->offset + other->size <= offset) continue;
+        if (other->offset >= offset + b->size) break;
+        offset = other->offset + other->size;
+    }
+    b->offset = offset;
+    int i = n_placed;
+    for (; i > 0 && placed[i - 1]->offset > offset; i--) placed[i] = placed[i - 1];
+    placed[i] = b;
+    if (p->plan->scratch_bytes < offset + b->size) p->plan->scratch_bytes = offset + b->size;
+}
+
+static frit_status set_offsets(planner *p)
+{
+    frit_plan *plan = p->plan;
+    buffer **by_size = frit_arena_new(p->arena, buffer *, (size_t)p->n_buffers);
+    buffer **placed = frit_arena_new(p->arena, buffer *, (size_t)p->n_buffers);
+    plan->offsets = frit_arena_new(p->g->arena, uint64_t, (size_t)p->g->n_nodes);
+    if (!by_size || !placed || !plan->offsets)
+        return frit_fail_memory((size_t)p->n_buffers * sizeof *placed, "planning");
+    for (int i = 0; i < p->n_buffers; i++) by_size[i] = &p->buffers[i];
+    qsort(by_size, (size_t)p->n_buffers, sizeof *by_size, larger_first);
+    for (int i = 0; i < p->n_buffers; i++) place(p, placed, i, by_size[i]);
+    for (int i = 0; i < p->n_buffers; i++) {
+        const buffer *b = &p->buffers[i];
+        frit_plan_step *step = &plan->steps[b->step];
+        *(b->second ? &step->second_offset : &step->offset) = b->offset;
+    }
+    for (int i = 0; i < p->g->n_nodes; i++) {
+        const frit_node *node = p->g->nodes[i], *storage = frit_node_storage(node);
+        plan->offsets[i] = UINT64_MAX;
+        if (p->stages[i] <= 0 || storage->op == FRIT_OP_KV_WRITE) continue;
+        const frit_plan_step *step = &plan->steps[p->step_of[storage->id]];
+        plan->offsets[i] = reads_second(node) ? step->second_offset : step->offset;
+    }
+    return FRIT_OK;
+}
+
+static frit_status make_plan(planner *p)
+{
+    FRIT_TRY(set_stages(p));
+    FRIT_TRY(set_steps(p));
+    FRIT_TRY(set_lifetimes(p));
+    return set_offsets(p);
+}
+
+frit_status frit_plan_new(frit_plan **out, frit_graph *graph, const frit_plan_options *options)
+{
+    *out = NULL;
+    FRIT_TRY(frit_graph_check(graph));
+    if (!graph->output) return frit_fail(FRIT_E_INVALID, "the graph has no output");
+    if (!options || !options->no_fuse) frit_fuse(graph);
+    FRIT_TRY(frit_graph_check(graph));
+    frit_plan *plan = frit_arena_new(graph->arena, frit_plan, 1);
+    if (!plan) return frit_fail_memory(sizeof *plan, "a plan");
+    plan->graph = graph;
+    plan->n_rows = graph->max_rows;
+    plan->n_outs = graph->max_outs;
+    frit_arena arena = {0};
+    frit_status status = make_plan(&(planner){.plan = plan, .g = graph, .arena = &arena});
+    frit_arena_free(&arena);
+    if (status == FRIT_OK) *out = plan;
+    return status;
+}
+
+void frit_plan_set_rows(frit_plan *plan, int64_t n_rows, int64_t n_outs)
+{
+    frit_graph *g = plan->graph;
+    assert(0 <= n_rows && n_rows <= g->max_rows && 0 <= n_outs && n_outs <= g->max_outs);
+    for (int i = 0; i < g->n_nodes; i++) {
+        frit_node *node = g->nodes[i];
+        if (node->rows == FRIT_ROWS_BATCH) node->shape[0] = n_rows;
+        if (node->rows == FRIT_ROWS_OUTS) node->shape[0] = n_outs;
+    }
+    plan->n_rows = n_rows;
+    plan->n_outs = n_outs;
+}

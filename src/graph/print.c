@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// Graphs and plans as text. Leaves are named where they are used; other nodes have a line and a number:
+//
+//     %7 = linear(%4, blk.0.attn_q.weight) [T, 64]
+#include "graph/node.h"
+#include "graph/plan.h"
+
+static const char *const act_names[FRIT_ACT_COUNT] = {
+    [FRIT_ACT_SILU] = "silu", [FRIT_ACT_GELU] = "gelu",       [FRIT_ACT_GELU_TANH] = "gelu_tanh",
+    [FRIT_ACT_RELU] = "relu", [FRIT_ACT_RELU2] = "relu2",     [FRIT_ACT_GELU_QUICK] = "gelu_quick",
+    [FRIT_ACT_TANH] = "tanh", [FRIT_ACT_SIGMOID] = "sigmoid",
+};
+
+// One function for each name in the attributes column of the op table.
+static void print_none(const frit_node *node, frit_buf *out)
+{
+    (void)node;
+    (void)out;
+}
+
+static void print_norm(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " eps=%g", (double)node->eps);
+}
+
+static void print_scale(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " factor=%g", (double)node->factor);
+}
+
+static void print_act(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " %s", act_names[node->act]);
+}
+
+static void print_alias(const frit_node *node, frit_buf *out)
+{
+    if (node->second) frit_buf_text(out, " second");
+}
+
+static void print_rope(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " %s dim=%d", node->rope.style == FRIT_ROPE_HALVES ? "halves" : "neighbours",
+                    (int)node->rope.dim);
+    if (node->rope.magnitude != 1) frit_buf_printf(out, " magnitude=%g", (double)node->rope.magnitude);
+}
+
+static void print_cache(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " layer=%d", (int)node->layer);
+}
+
+static void print_attend(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " layer=%d scale=%g", (int)node->attend.layer, (double)node->attend.scale);
+    if (node->attend.softcap != 0) frit_buf_printf(out, " softcap=%g", (double)node->attend.softcap);
+    if (node->attend.window != 0) frit_buf_printf(out, " window=%d", (int)node->attend.window);
+}
+
+static void (*const print_attributes[])(const frit_node *node, frit_buf *out) = {
+#define OP(NAME, name, min_src, max_src, sources, attr, shape, formula) print_##attr,
+#include "graph/ops.def"
+#undef OP
+};
+
+static void print_source(const frit_node *node, frit_buf *out)
+{
+    static const char *const inputs[] = {"tokens", "positions", "out_rows"};
+    if (node->op == FRIT_OP_INPUT)
+        frit_buf_text(out, inputs[node->input]);
+    else if (node->op == FRIT_OP_WEIGHT)
+        frit_buf_text(out, node->tensor->name ? node->tensor->name : "?");
+    else
+        frit_buf_printf(out, "%%%d", node->id);
+}
+
+static void print_node(const frit_node *node, frit_buf *out)
+{
+    char shape[96];
+    frit_buf_printf(out, "%%%d = %s(", node->id, frit_op_get(node->op)->name);
+    for (int i = 0; i < node->n_src; i++) {
+        if (i > 0) frit_buf_text(out, ", ");
+        print_source(node->src[i], out);
+    }
+    frit_buf_printf(out, ") %s", frit_node_shape_text(node, shape));
+    print_attributes[node->op](node, out);
+    frit_buf_char(out, '\n');
+}
+
+void frit_graph_print(const frit_graph *graph, frit_buf *out)
+{
+    for (int i = 0; i < graph->n_nodes; i++) {
+        if (!frit_node_is_leaf(graph->nodes[i])) print_node(graph->nodes[i], out);
+    }
+    if (graph->output) frit_buf_printf(out, "output %%%d\n", graph->output->id);
+}
+
+void frit_plan_print(const frit_plan *plan, frit_buf *out)
+{
+    for (int i = 0; i < plan->n_steps; i++) {
+        const frit_plan_step *step = &plan->steps[i];
+        if (step->barrier) frit_buf_text(out, "-\n");
+        if (step->has_buffer)
+            frit_buf_printf(out, "%10llu  ", (unsigned long long)step->offset);
+        else
+            frit_buf_printf(out, "%10s  ", "");
+        print_node(step->node, out);
+    }
+    frit_buf_printf(out, "output %%%d, %d steps, %llu bytes\n", plan->graph->output->id, plan->n_steps,
+                    (unsigned long long)plan->scratch_bytes);
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+// The shape rules of the op table.
+#include "graph/node.h"
+
+#include <math.h>
+
+// "op linear: x is [T, 64] and w is [96, 32]; expected ..."
+static frit_status mismatch(const frit_node *node, int a, int b, const char *expected)
+{
+    char shape_a[96], shape_b[96];
+    return frit_fail(FRIT_E_INVALID, "op %s (%s): found %s and %s, expected %s", frit_op_get(node->op)->name,
+                     frit_op_get(node->op)->sources, frit_node_shape_text(node->src[a], shape_a),
+                     frit_node_shape_text(node->src[b], shape_b), expected);
+}
+
+static frit_status wrong(const frit_node *node, int i, const char *expected)
+{
+    char shape[96];
+    return frit_fail(FRIT_E_INVALID, "op %s (%s): source %d is %s, expected %s", frit_op_get(node->op)->name,
+                     frit_op_get(node->op)->sources, i, frit_node_shape_text(node->src[i], shape), expected);
+}
+
+static bool is_f32(const frit_node *node)
+{
+    return node->op == FRIT_OP_WEIGHT ? node->tensor->dtype == FRIT_DTYPE_F32 : node->op != FRIT_OP_INPUT;
+}
+
+static bool is_input(const frit_node *node)
+{
+    return node->op == FRIT_OP_INPUT;
+}
+
+static bool is_matrix(const frit_node *node)
+{
+    return node->op == FRIT_OP_WEIGHT && node->n_dims == 2;
+}
+
+// [n], f32: a norm's weight, a bias, rope factors.
+static bool is_vector(const frit_node *node, int64_t n)
+{
+    return is_f32(node) && node->rows == FRIT_ROWS_FIXED && node->n_dims == 1 && node->shape[0] == n;
+}
+
+static int64_t last_dim(const frit_node *node)
+{
+    return node->shape[node->n_dims - 1];
+}
+
+static bool same_shape(const frit_node *a, const frit_node *b)
+{
+    return a->n_dims == b->n_dims && a->rows == b->rows && memcmp(a->shape, b->shape, sizeof a->shape) == 0;
+}
+
+static void copy_shape(frit_node *node, const frit_node *from)
+{
+    node->rows = from->rows;
+    node->n_dims = from->n_dims;
+    memcpy(node->shape, from->shape, sizeof node->shape);
+}
+
+frit_status frit_shape_leaf(frit_node *node)
+{
+    for (int i = 0; i < node->n_dims; i++) {
+        if (node->shape[i] < 0)
+            return frit_fail(FRIT_E_INVALID, "op %s: a dimension is negative", frit_op_get(node->op)->name);
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_shape_like_0(frit_node *node)
+{
+    if (!is_f32(node->src[0])) return wrong(node, 0, "numbers in f32");
+    copy_shape(node, node->src[0]);
+    return FRIT_OK;
+}
+
+frit_status frit_shape_same(frit_node *node)
+{
+    FRIT_TRY(frit_shape_like_0(node));
+    bool fits = is_f32(node->src[1]) && same_shape(node->src[0], node->src[1]);
+    return fits ? FRIT_OK : mismatch(node, 0, 1, "the same shape");
+}
+
+frit_status frit_shape_pair(frit_node *node)
+{
+    FRIT_TRY(frit_shape_like_0(node));
+    bool fits = is_f32(node->src[1]) && same_shape(node->src[0], node->src[1]);
+    fits = fits || (node->src[0]->n_dims > 0 && is_vector(node->src[1], last_dim(node->src[0])));
+    return fits ? FRIT_OK : mismatch(node, 0, 1, "the same shape, or one row [n] of the last dimension");
+}
+
+frit_status frit_shape_embed(frit_node *node)
+{
+    const frit_node *table = node->src[0], *ids = node->src[1];
+    if (!is_matrix(table)) return wrong(node, 0, "a matrix of the model");
+    if (!is_input(ids)) return wrong(node, 1, "token ids or positions");
+    node->rows = ids->rows;
+    node->n_dims = 2;
+    node->shape[0] = ids->shape[0];
+    node->shape[1] = table->shape[1];
+    return FRIT_OK;
+}
+
+// What x w^T is: x with its last dimension replaced by w's first.
+static frit_status multiply(frit_node *node, int i_w)
+{
+    const frit_node *x = node->src[0], *w = node->src[i_w];
+    if (!is_f32(x) || x->n_dims < 1) return wrong(node, 0, "rows of numbers in f32");
+    if (!is_matrix(w) || last_dim(x) != w->shape[1])
+        return mismatch(node, 0, i_w, "a matrix with as many columns as x has");
+    copy_shape(node, x);
+    node->shape[node->n_dims - 1] = w->shape[0];
+    return FRIT_OK;
+}
+
+static frit_status check_bias(const frit_node *node, int i)
+{
+    if (i >= node->n_src || is_vector(node->src[i], last_dim(node))) return FRIT_OK;
+    return mismatch(node, 1, i, "a bias in f32 with one number for each row of w");
+}
+
+frit_status frit_shape_linear(frit_node *node)
+{
+    FRIT_TRY(multiply(node, 1));
+    return check_bias(node, 2);
+}
+
+frit_status frit_shape_linear_glu(frit_node *node)
+{
+    FRIT_TRY(multiply(node, 1));
+    frit_node second = *node;
+    FRIT_TRY(multiply(&second, 2));
+    return same_shape(node, &second) ? FRIT_OK : mismatch(node, 1, 2, "matrices of the same shape");
+}
+
+frit_status frit_shape_linear_add(frit_node *node)
+{
+    FRIT_TRY(multiply(node, 1));
+    if (!is_f32(node->src[2]) || !same_shape(node, node->src[2]))
+        return mismatch(node, 1, 2, "r to have the shape of the product");
+    return check_bias(node, 3);
+}
+
+static frit_status check_eps(const frit_node *node)
+{
+    if (isfinite(node->eps) && node->eps >= 0) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "op %s: eps is %g, expected a number from 0", frit_op_get(node->op)->name,
+                     (double)node->eps);
+}
+
+frit_status frit_shape_norm(frit_node *node)
+{
+    FRIT_TRY(frit_shape_like_0(node));
+    FRIT_TRY(check_eps(node));
+    for (int i = 1; i < node->n_src; i++) {
+        if (!is_vector(node->src[i], last_dim(node)))
+            return mismatch(node, 0, i, "a vector in f32, as long as the last dimension");
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_shape_add_norm(frit_node *node)
+{
+    FRIT_TRY(frit_shape_same(node));
+    FRIT_TRY(check_eps(node));
+    if (!is_vector(node->src[2], last_dim(node)))
+        return mismatch(node, 0, 2, "a vector in f32, as long as the last dimension");
+    return FRIT_OK;
+}
+
+frit_status frit_shape_reshape(frit_node *node)
+{
+    const frit_node *x = node->src[0];
+    bool fits = is_f32(x) && x->n_dims >= 1 && node->n_dims >= 1;
+    int64_t before = 1, after = 1;
+    for (int i = 1; i < x->n_dims; i++) before *= x->shape[i];
+    for (int i = 1; fits && i < node->n_dims; i++) {
+        int64_t dim = node->shape[i];
+        fits = dim >= 1 && dim <= before / after && before % (after * dim) == 0; // divides, so nothing overflows
+        if (fits) after *= dim;
+    }
+    node->rows = x->rows;
+    if (fits && before == after) return FRIT_OK;
+    char found[96], wanted[96];
+    return frit_fail(FRIT_E_INVALID, "op reshape: %s was asked to become %s, expected as many numbers in each row",
+                     frit_node_shape_text(x, found), frit_node_shape_text(node, wanted));
+}
+
+frit_status frit_shape_rope(frit_node *node)
+{
+    FRIT_TRY(frit_shape_like_0(node));
+    if (node->n_dims != 3) return wrong(node, 0, "[rows, heads, head size]");
+    if (!is_input(node->src[1]) || node->src[1]->rows != node->rows)
+        return mismatch(node, 0, 1, "one position for each row");
+    int32_t dim = node->rope.dim;
+    if (dim < 2 || dim % 2 != 0 || dim > node->shape[2])
+        return frit_fail(FRIT_E_INVALID,
+                         "op rope: %d elements of a head of %lld rotate, expected an even number up to the head size",
+                         (int)dim, (long long)node->shape[2]);
+    if (!node->rope.inv_freq) return frit_fail(FRIT_E_INVALID, "op rope: there are no frequencies");
+    if (node->n_src == 3 && !is_vector(node->src[2], dim / 2))
+        return mismatch(node, 0, 2, "one factor for each rotating pair");
+    return FRIT_OK;
+}
+
+frit_status frit_shape_kv_write(frit_node *node)
+{
+    FRIT_TRY(frit_shape_like_0(node));
+    const frit_node *k = node->src[0], *v = node->src[1];
+    bool fits = is_f32(v) && k->n_dims == 3 && v->n_dims == 3 && k->rows == v->rows && k->shape[0] == v->shape[0];
+    return fits && k->shape[1] == v->shape[1]
+               ? FRIT_OK
+               : mismatch(node, 0, 1, "[rows, heads, head size] with the same rows and heads");
+}
+
+frit_status frit_shape_attend(frit_node *node)
+{
+    const frit_node *q = node->src[0], *written = node->src[1];
+    if (!is_f32(q) || q->n_dims != 3) return wrong(node, 0, "[rows, heads, head size]");
+    if (written->op != FRIT_OP_KV_WRITE) return wrong(node, 1, "what kv_write gives");
+    if (written->layer != node->attend.layer)
+        return frit_fail(FRIT_E_INVALID, "op attend: layer %d reads what was written for layer %d",
+                         (int)node->attend.layer, (int)written->layer);
+    bool fits = q->rows == written->rows && q->shape[2] == written->shape[2] && q->shape[1] % written->shape[1] == 0;
+    if (!fits) return mismatch(node, 0, 1, "the same rows and head size, and a multiple of the heads");
+    if (node->shape[2] != written->src[1]->shape[2])
+        return frit_fail(FRIT_E_INVALID, "op attend: values have %lld numbers, expected %lld as written",
+                         (long long)node->shape[2], (long long)written->src[1]->shape[2]);
+    node->rows = q->rows;
+    node->shape[0] = q->shape[0];
+    node->shape[1] = q->shape[1];
+    return FRIT_OK;
+}
+
+frit_status frit_shape_take_rows(frit_node *node)
+{
+    FRIT_TRY(frit_shape_like_0(node));
+    const frit_node *rows = node->src[1];
+    if (!is_input(rows) || node->n_dims < 1) return mismatch(node, 0, 1, "rows of numbers, and which of them");
+    node->rows = rows->rows;
+    node->shape[0] = rows->shape[0];
+    return FRIT_OK;
+}
