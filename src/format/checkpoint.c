@@ -80,9 +80,11 @@ static frit_status refuse_unrecognised(const char *path)
 static frit_status find_source(const char *path, const frit_checkpoint_source **out)
 {
     frit_path_kind kind = frit_path_get_kind(path);
-    if (kind == FRIT_PATH_NONE) return frit_fail(FRIT_E_NOT_FOUND, "%s: there is no such file or folder", path);
-    if (kind == FRIT_PATH_OTHER)
-        return frit_fail(FRIT_E_INVALID, "%s is neither a file nor a folder, expected a model", path);
+    if (kind == FRIT_PATH_NONE || kind == FRIT_PATH_OTHER) { // opening knows the reason best
+        frit_file *file;
+        FRIT_TRY(frit_file_open(&file, path, false));
+        frit_file_close(file);
+    }
     for (size_t i = 0; i < FRIT_COUNT(sources); i++) {
         if (!sources[i]->recognises(path)) continue;
         *out = sources[i];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // format/gguf_part.h: one GGUF file, before it becomes a checkpoint or a part of one. Private to gguf_*.c.
 #pragma once
+#include "base/check.h"
 #include "format/gguf.h"
 
 typedef struct frit_gguf_part {
@@ -21,6 +22,13 @@ void frit_gguf_part_free(frit_gguf_part *part);
 // Appends the part's tensors and moves its file and, if the checkpoint has none yet, its metadata there.
 // What has moved is no longer the part's.
 frit_status frit_gguf_part_move(frit_gguf_part *part, frit_checkpoint *ckpt);
+
+// general.alignment, or 32. The format asks for a multiple of 8, not for a power of two.
+frit_status frit_gguf_alignment(const char *path, const frit_meta *meta, uint64_t *alignment);
+static inline bool frit_gguf_align(uint64_t a, uint64_t alignment, uint64_t *out)
+{
+    return frit_add_u64(a, (alignment - a % alignment) % alignment, out);
+}
 
 // If the part belongs to a set of several, opens the others and appends all of them in order; else only this one.
 frit_status frit_gguf_set_open(frit_gguf_part *part, frit_checkpoint *ckpt, const frit_checkpoint_options *options);

@@ -7,7 +7,6 @@
 // grow only as their items are read, and the place of a tensor is worked out in checked arithmetic.
 #include "format/gguf_part.h"
 
-#include "base/check.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -247,14 +246,14 @@ static frit_status check_count(const reader *r, const char *what, uint64_t n, ui
                   (ull)remaining(r));
 }
 
-static frit_status read_alignment(const reader *r, const frit_meta *meta, uint64_t *alignment)
+frit_status frit_gguf_alignment(const char *path, const frit_meta *meta, uint64_t *alignment)
 {
     int64_t n = DEFAULT_ALIGNMENT;
     if (frit_meta_get_i64(meta, "general.alignment", &n, NULL) != FRIT_OK)
-        return frit_fail(FRIT_E_FORMAT, "%s: %s", r->path, frit_error());
+        return frit_fail(FRIT_E_FORMAT, "%s: %s", path, frit_error());
     if (n <= 0 || n % 8 != 0 || n > UINT32_MAX)
-        return frit_fail(FRIT_E_FORMAT, "%s: metadata key 'general.alignment' is %lld, expected a multiple of 8",
-                         r->path, (long long)n);
+        return frit_fail(FRIT_E_FORMAT, "%s: metadata key 'general.alignment' is %lld, expected a multiple of 8", path,
+                         (long long)n);
     *alignment = (uint64_t)n;
     return FRIT_OK;
 }
@@ -368,8 +367,8 @@ static int compare_places(const void *a, const void *b)
 // Every tensor gets its pointer once it is known to lie in the file and to share its bytes with no other.
 static frit_status place_tensors(reader *r, uint64_t alignment, directory *dir)
 {
-    uint64_t padding = (alignment - r->at % alignment) % alignment, data_start;
-    if (!frit_add_u64(r->at, padding, &data_start)) return refuse(r, FRIT_E_FORMAT, "has no room for data");
+    uint64_t data_start;
+    if (!frit_gguf_align(r->at, alignment, &data_start)) return refuse(r, FRIT_E_FORMAT, "has no room for data");
     for (size_t i = 0; i < dir->n; i++) {
         frit_tensor *tensor = &dir->tensors[i];
         uint64_t start, end;
@@ -407,7 +406,7 @@ static frit_status read_all(reader *r, frit_gguf_part *part, directory *dir)
     FRIT_TRY(check_count(r, "metadata pairs", n_pairs, MIN_PAIR_BYTES));
     FRIT_TRY(check_count(r, "tensors", n_tensors, MIN_TENSOR_BYTES));
     FRIT_TRY(read_pairs(r, n_pairs, &part->meta));
-    FRIT_TRY(read_alignment(r, &part->meta, &alignment));
+    FRIT_TRY(frit_gguf_alignment(r->path, &part->meta, &alignment));
     FRIT_TRY(read_directory(r, n_tensors, alignment, dir));
     return place_tensors(r, alignment, dir);
 }
@@ -493,7 +492,7 @@ static frit_status open_gguf(frit_checkpoint *ckpt, const char *path, const frit
 {
     frit_gguf_part part;
     FRIT_TRY(frit_gguf_part_open(&part, &ckpt->arena, path, options->no_mmap));
-    frit_status status = frit_gguf_part_move(&part, ckpt);
+    frit_status status = frit_gguf_set_open(&part, ckpt, options);
     frit_gguf_part_free(&part);
     return status;
 }

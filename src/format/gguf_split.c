@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// Split sets: one model in files NAME-00001-of-00005.gguf to NAME-00005-of-00005.gguf.
+//
+// Each part is a GGUF file of its own with the keys split.no (counted from 0), split.count and split.tensors.count
+// (of the whole set). The first part carries the metadata. A split.count of 0 or 1 marks a file that stands alone.
+#include "format/gguf_part.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { MAX_PARTS = 99999, SUFFIX_BYTES = sizeof "-00001-of-00005.gguf" - 1 };
+
+typedef struct split {
+    int64_t no, count;
+    int64_t n_tensors; // -1: not said
+} split;
+
+static const char *const split_keys[] = {"split.no", "split.count", "split.tensors.count"};
+
+static frit_status read_split(const frit_gguf_part *part, split *out)
+{
+    *out = (split){.count = 1, .n_tensors = -1};
+    if (frit_meta_get_i64(&part->meta, split_keys[0], &out->no, NULL) != FRIT_OK ||
+        frit_meta_get_i64(&part->meta, split_keys[1], &out->count, NULL) != FRIT_OK ||
+        frit_meta_get_i64(&part->meta, split_keys[2], &out->n_tensors, NULL) != FRIT_OK)
+        return frit_fail(FRIT_E_FORMAT, "%s: %s", part->path, frit_error());
+    if (out->count < 0 || out->count > MAX_PARTS)
+        return frit_fail(FRIT_E_FORMAT, "%s: metadata key 'split.count' is %" PRId64 ", expected 0 to %d", part->path,
+                         out->count, MAX_PARTS);
+    if (out->count > 1 && (out->no < 0 || out->no >= out->count))
+        return frit_fail(FRIT_E_FORMAT, "%s: metadata key 'split.no' is %" PRId64 ", expected 0 to %" PRId64,
+                         part->path, out->no, out->count - 1);
+    return FRIT_OK;
+}
+
+// "-00002-of-00005.gguf" for part 1 of 5
+static const char *suffix_text(int64_t no, int64_t count, char text[32])
+{
+    snprintf(text, 32, "-%05d-of-%05d.gguf", (int)(no + 1) % 100000, (int)count % 100000);
+    return text;
+}
+
+// -------------------------------------------------------------------------------- do parts belong together?
+
+static bool same_value(const frit_value *a, const frit_value *b)
+{
+    if (a->type != b->type) return false;
+    if (a->type == FRIT_VALUE_TEXT)
+        return a->text.len == b->text.len && memcmp(a->text.ptr, b->text.ptr, a->text.len) == 0;
+    if (a->type != FRIT_VALUE_ARRAY) return a->u == b->u;
+    if (a->array.type != b->array.type || a->array.n != b->array.n) return false;
+    if (a->array.type != FRIT_VALUE_TEXT)
+        return memcmp(a->array.items, b->array.items, a->array.n * frit_value_type_bytes(a->array.type)) == 0;
+    for (uint64_t i = 0; i < a->array.n; i++) {
+        frit_str x = frit_value_item_text(a, i), y = frit_value_item_text(b, i);
+        if (x.len != y.len || memcmp(x.ptr, y.ptr, x.len) != 0) return false;
+    }
+    return true;
+}
+
+// Later parts repeat little metadata or none; what they repeat must be the first part's.
+static frit_status check_meta(const frit_gguf_part *part, const frit_meta *first)
+{
+    for (size_t i = 0; i < part->meta.n; i++) {
+        const frit_pair *pair = &part->meta.pairs[i];
+        int64_t at;
+        if (frit_str_is(pair->key, split_keys[0]) || frit_str_is(pair->key, "general.alignment")) continue;
+        if (!frit_map_get(&first->index, pair->key, &at) || same_value(&pair->value, &first->pairs[at].value)) continue;
+        return frit_fail(
+            FRIT_E_FORMAT,
+            "%s: metadata key '%.*s' has another value than in the first part: the parts are of different sets",
+            part->path, (int)(pair->key.len < 128 ? pair->key.len : 128), pair->key.ptr);
+    }
+    return FRIT_OK;
+}
+
+static frit_status check_split(const frit_gguf_part *part, const split *expected)
+{
+    split found;
+    FRIT_TRY(read_split(part, &found));
+    if (found.count != expected->count)
+        return frit_fail(FRIT_E_FORMAT,
+                         "%s: is part of a set of %" PRId64 " files, expected a set of %" PRId64
+                         ": the parts are of different sets",
+                         part->path, found.count, expected->count);
+    if (found.no != expected->no)
+        return frit_fail(FRIT_E_FORMAT,
+                         "%s: is part %" PRId64 " of the set by its metadata, expected part %" PRId64 " by its name",
+                         part->path, found.no + 1, expected->no + 1);
+    if (found.n_tensors != expected->n_tensors)
+        return frit_fail(FRIT_E_FORMAT,
+                         "%s: says that the set has %" PRId64 " tensors, another part says %" PRId64
+                         ": the parts are of different sets",
+                         part->path, found.n_tensors, expected->n_tensors);
+    return FRIT_OK;
+}
+
+// --------------------------------------------------------------------------------------------- the others
+
+static frit_status open_member(frit_gguf_part *part, frit_checkpoint *ckpt, const char *path, const split *expected,
+                               bool no_mmap)
+{
+    if (frit_path_get_kind(path) == FRIT_PATH_NONE)
+        return frit_fail(FRIT_E_NOT_FOUND, "%s: part %" PRId64 " of %" PRId64 " is missing: there is no file %s",
+                         ckpt->path, expected->no + 1, expected->count, path);
+    FRIT_TRY(frit_gguf_part_open(part, &ckpt->arena, path, no_mmap));
+    frit_status status = check_split(part, expected);
+    if (status != FRIT_OK) frit_gguf_part_free(part);
+    return status;
+}
+
+// Part no of the set: `given` if it is the one, else opened from the path, whose suffix is replaced.
+static frit_status append_member(frit_checkpoint *ckpt, frit_gguf_part *given, int64_t given_no, const split *expected,
+                                 char *path, bool no_mmap)
+{
+    frit_gguf_part other = {0}, *part = given;
+    if (expected->no != given_no) {
+        char suffix[32];
+        suffix_text(expected->no, expected->count, suffix);
+        memcpy(path + strlen(path) - SUFFIX_BYTES, suffix, SUFFIX_BYTES);
+        part = &other;
+        FRIT_TRY(open_member(part, ckpt, path, expected, no_mmap));
+    }
+    frit_status status = expected->no > 0 ? check_meta(part, &ckpt->meta) : FRIT_OK;
+    if (status == FRIT_OK) status = frit_gguf_part_move(part, ckpt);
+    frit_gguf_part_free(&other);
+    return status;
+}
+
+static frit_status open_all(frit_checkpoint *ckpt, frit_gguf_part *given, const split *set, char *path,
+                            const frit_checkpoint_options *options)
+{
+    split expected = *set;
+    for (expected.no = 0; expected.no < set->count; expected.no++) {
+        FRIT_TRY(append_member(ckpt, given, set->no, &expected, path, options->no_mmap));
+        FRIT_TRY(frit_checkpoint_report(options, (double)(expected.no + 1) / (double)set->count));
+    }
+    if (set->n_tensors >= 0 && (uint64_t)set->n_tensors != ckpt->n_tensors)
+        return frit_fail(FRIT_E_FORMAT,
+                         "%s: the %" PRId64 " parts have %zu tensors, expected %" PRId64 " by their metadata",
+                         ckpt->path, set->count, ckpt->n_tensors, set->n_tensors);
+    for (size_t i = 0; i < FRIT_COUNT(split_keys); i++) FRIT_TRY(frit_meta_remove(&ckpt->meta, split_keys[i]));
+    return FRIT_OK;
+}
+
+frit_status frit_gguf_set_open(frit_gguf_part *part, frit_checkpoint *ckpt, const frit_checkpoint_options *options)
+{
+    split set;
+    FRIT_TRY(read_split(part, &set));
+    if (options->one_part || set.count <= 1) return frit_gguf_part_move(part, ckpt);
+    char suffix[32];
+    suffix_text(set.no, set.count, suffix);
+    size_t length = strlen(part->path);
+    if (length < SUFFIX_BYTES || strcmp(part->path + length - SUFFIX_BYTES, suffix) != 0)
+        return frit_fail(FRIT_E_FORMAT,
+                         "%s: is part %" PRId64 " of %" PRId64
+                         " by its metadata, so its name should end in '%s' for the others to be found",
+                         part->path, set.no + 1, set.count, suffix);
+    char *path = frit_arena_text(&ckpt->arena, part->path, length);
+    if (!path) return frit_fail_memory(length, "a path");
+    return open_all(ckpt, part, &set, path, options);
+}

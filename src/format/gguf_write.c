@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// Writing GGUF v3: the header and directory are built in memory, the data goes straight from its tensors to the file.
+#include "format/gguf_part.h"
+
+static void put(frit_buf *out, uint64_t number, size_t n_bytes)
+{
+    uint8_t bytes[8];
+    for (size_t i = 0; i < n_bytes; i++) bytes[i] = (uint8_t)(number >> 8 * i);
+    frit_buf_append(out, bytes, n_bytes);
+}
+
+static void put_text(frit_buf *out, frit_str text)
+{
+    put(out, text.len, 8);
+    frit_buf_append(out, text.ptr, text.len);
+}
+
+static void put_value(frit_buf *out, const frit_value *value)
+{
+    put(out, value->type, 4);
+    if (value->type == FRIT_VALUE_TEXT) {
+        put_text(out, value->text);
+    } else if (value->type == FRIT_VALUE_F32) {
+        float f = (float)value->f;
+        frit_buf_append(out, &f, sizeof f);
+    } else if (value->type != FRIT_VALUE_ARRAY) {
+        put(out, value->u, frit_value_type_bytes(value->type)); // the union's bits, for i64 and f64 as well
+    } else {
+        put(out, value->array.type, 4);
+        put(out, value->array.n, 8);
+        if (value->array.type != FRIT_VALUE_TEXT)
+            frit_buf_append(out, value->array.items, (size_t)value->array.n * frit_value_type_bytes(value->array.type));
+        else
+            for (uint64_t i = 0; i < value->array.n; i++) put_text(out, frit_value_item_text(value, i));
+    }
+}
+
+static frit_status put_tensor(frit_buf *out, const frit_tensor *tensor, uint64_t alignment, uint64_t *offset)
+{
+    int n_dims = tensor->n_dims > 0 ? tensor->n_dims : 1; // a scalar is a row of one
+    put_text(out, frit_str_of(tensor->name));
+    put(out, (uint64_t)n_dims, 4);
+    for (int i = n_dims - 1; i >= 0; i--) put(out, (uint64_t)tensor->shape[i], 8);
+    put(out, (uint64_t)frit_dtype_get(tensor->dtype)->gguf_id, 4);
+    put(out, *offset, 8);
+    uint64_t end;
+    if (!frit_add_u64(*offset, tensor->n_bytes, &end) || !frit_gguf_align(end, alignment, offset))
+        return frit_fail(FRIT_E_LIMIT, "tensor '%s' ends behind offset 2^64", tensor->name);
+    return FRIT_OK;
+}
+
+static frit_status put_header(frit_buf *out, const frit_checkpoint *ckpt, uint64_t alignment)
+{
+    frit_buf_append(out, "GGUF", 4);
+    put(out, 3, 4);
+    put(out, ckpt->n_tensors, 8);
+    put(out, ckpt->meta.n, 8);
+    for (size_t i = 0; i < ckpt->meta.n; i++) {
+        put_text(out, ckpt->meta.pairs[i].key);
+        put_value(out, &ckpt->meta.pairs[i].value);
+    }
+    uint64_t offset = 0;
+    for (size_t i = 0; i < ckpt->n_tensors; i++) FRIT_TRY(put_tensor(out, &ckpt->tensors[i], alignment, &offset));
+    return out->failed ? frit_fail_memory(out->len, "the header of a GGUF file") : FRIT_OK;
+}
+
+static frit_status write_padding(frit_file_writer *writer, uint64_t alignment)
+{
+    static const uint8_t zeros[4096];
+    uint64_t n = (alignment - frit_file_writer_offset(writer) % alignment) % alignment;
+    for (; n > sizeof zeros; n -= sizeof zeros) FRIT_TRY(frit_file_writer_write(writer, zeros, sizeof zeros));
+    return frit_file_writer_write(writer, zeros, (size_t)n);
+}
+
+// Padding follows the directory and every tensor, the last one too. A file without tensors ends with its metadata.
+static frit_status write_all(frit_file_writer *writer, const frit_checkpoint *ckpt, const frit_buf *header,
+                             uint64_t alignment)
+{
+    FRIT_TRY(frit_file_writer_write(writer, header->data, header->len));
+    for (size_t i = 0; i < ckpt->n_tensors; i++) {
+        const frit_tensor *tensor = &ckpt->tensors[i];
+        FRIT_TRY(write_padding(writer, alignment));
+        FRIT_TRY(frit_file_writer_write(writer, tensor->data, (size_t)tensor->n_bytes));
+    }
+    return ckpt->n_tensors > 0 ? write_padding(writer, alignment) : FRIT_OK;
+}
+
+frit_status frit_gguf_write(const frit_checkpoint *ckpt, const char *path)
+{
+    frit_buf header = {0};
+    frit_file_writer *writer = NULL;
+    uint64_t alignment;
+    FRIT_TRY(frit_gguf_alignment(ckpt->path, &ckpt->meta, &alignment));
+    frit_status status = put_header(&header, ckpt, alignment);
+    if (status == FRIT_OK) status = frit_file_writer_open(&writer, path);
+    if (status == FRIT_OK) status = write_all(writer, ckpt, &header, alignment);
+    frit_buf_free(&header);
+    if (status == FRIT_OK) return frit_file_writer_commit(writer);
+    frit_file_writer_abort(writer);
+    return status;
+}
