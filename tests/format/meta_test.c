@@ -38,7 +38,7 @@ typedef struct row {
     double f;
     usable as_bool;
     bool b;
-    const char *found;   // in the sentence of a failure
+    const char *found; // in the sentence of a failure
 } row;
 
 // clang-format off
@@ -271,8 +271,14 @@ static void text_prints_without_terminal_escapes(void **state)
     (void)state;
     assert_prints((frit_value){.type = FRIT_VALUE_TEXT, .text = frit_str_of("a\tb\n\033[31mc")}, 3, "a\tb\n\\x1b[31mc");
     assert_prints((frit_value){.type = FRIT_VALUE_TEXT, .text = {"\0\x7f\xff", 3}}, 3, "\\x00\\x7f\\xff");
-    assert_prints((frit_value){.type = FRIT_VALUE_TEXT, .text = frit_str_of("\xc3\xa4 \xe2\x82")}, 3, "\xc3\xa4 \\xe2\\x82");
-    assert_prints((frit_value){.type = FRIT_VALUE_TEXT, .text = frit_str_of("\xc2\x9b" "31m")}, 3, "\\xc2\\x9b" "31m");
+    assert_prints((frit_value){.type = FRIT_VALUE_TEXT, .text = frit_str_of("\xc3\xa4 \xe2\x82")}, 3,
+                  "\xc3\xa4 \\xe2\\x82");
+    assert_prints((frit_value){.type = FRIT_VALUE_TEXT,
+                               .text = frit_str_of("\xc2\x9b"
+                                                   "31m")},
+                  3,
+                  "\\xc2\\x9b"
+                  "31m");
     assert_prints((frit_value){.type = FRIT_VALUE_TEXT, .text = {"", 0}}, 3, "");
 }
 
