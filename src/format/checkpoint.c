@@ -3,6 +3,7 @@
 #include "format/checkpoint.h"
 
 #include "format/gguf.h"
+#include "format/safetensors.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -12,6 +13,7 @@
 // In the order in which they are asked.
 static const frit_checkpoint_source *const sources[] = {
     &frit_source_gguf,
+    &frit_source_safetensors,
 };
 
 // ------------------------------------------------------------------------------------------- recognising
