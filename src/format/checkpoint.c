@@ -14,6 +14,7 @@
 static const frit_checkpoint_source *const sources[] = {
     &frit_source_gguf,
     &frit_source_safetensors,
+    &frit_source_folder,
 };
 
 // ------------------------------------------------------------------------------------------- recognising

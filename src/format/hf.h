@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// format/hf.h: how a Hugging Face folder reads as a GGUF file would: one small table per model family.
+//
+// A family is a row: which keys of config.json become which keys of GGUF (and what transformers takes where one is
+// absent), and which tensors become which. Most families are written like Llama, so they share its names and only
+// list where they differ: an own row replaces the shared row with the same GGUF name. Adding a family means one file
+// hf_NAME.c with its rows, and one line in hf_families.c. Rotary embeddings are spelled alike everywhere: hf_rope.c.
+//
+//     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, .if_absent = 8, .if_null = FRIT_HF_N_HEAD},
+//     {"model.layers.*.self_attn.q_proj", "blk.*.attn_q", .bias_if = "attention_bias"},
+#pragma once
+#include "format/checkpoint.h"
+
+#include <jansson.h>
+
+// What a number of config.json is; each kind has its limits, in hf_config.c.
+typedef enum frit_hf_kind {
+    FRIT_HF_COUNT, // from 0 on
+    FRIT_HF_LAYERS,
+    FRIT_HF_HEADS,
+    FRIT_HF_WIDTH,  // elements of a vector
+    FRIT_HF_TOKENS, // positions, or entries of a vocabulary
+    FRIT_HF_EPSILON,
+    FRIT_HF_FACTOR,    // above 0
+    FRIT_HF_MAGNITUDE, // from 0 on
+    FRIT_HF_BASE,      // of rotary frequencies, above 1
+} frit_hf_kind;
+
+// What takes the place of an absent or null value: a number, or one of these. Zero means that a value must be there.
+enum {
+    FRIT_HF_NEEDED = 0,
+    FRIT_HF_NO_KEY = -1, // nothing is written
+    // The rest refers to rows above this one.
+    FRIT_HF_N_HEAD = -2,   // attention.head_count
+    FRIT_HF_PER_HEAD = -3, // embedding_length / attention.head_count
+    FRIT_HF_K_DIM = -4,    // attention.key_length
+};
+
+typedef struct frit_hf_key {
+    const char *name; // in config.json
+    const char *key;  // in GGUF, behind "ARCH."
+    frit_hf_kind kind;
+    double if_absent, if_null;
+} frit_hf_key;
+
+#define FRIT_HF_ALWAYS ""
+
+typedef struct frit_hf_tensor {
+    const char *name; // without ".weight"; '*' stands for the layer
+    const char *gguf;
+    const char *bias_if; // the flag of config.json that adds a ".bias"; FRIT_HF_ALWAYS; NULL: none
+    bool may_be_tied;    // may be absent where tie_word_embeddings is set
+    frit_status (*rewrite)(frit_tensor *weight, frit_arena *arena); // into GGUF's convention; NULL: as it is
+} frit_hf_tensor;
+
+typedef struct frit_hf_names {
+    const frit_hf_key *keys;
+    size_t n_keys;
+    const frit_hf_tensor *tensors;
+    size_t n_tensors;
+} frit_hf_names;
+
+typedef struct frit_hf frit_hf;
+
+typedef struct frit_hf_family {
+    const char *model_type; // "llama"
+    const char *class_name; // "LlamaForCausalLM"
+    const char *arch;       // general.architecture
+    const char *act;        // values of hidden_act that the architecture computes: "silu|swish"
+    const char *rope_style; // frit.rope.style, where it is not that of the architecture's GGUF files; or NULL
+    bool is_tied;           // tie_word_embeddings, where it is absent
+    const frit_hf_names *shared;
+    frit_hf_names own;
+    frit_status (*more)(const frit_hf *hf); // what rows cannot say; may be NULL
+} frit_hf_family;
+
+extern const frit_hf_names frit_hf_decoder; // the names that most families share
+
+const frit_hf_family *frit_hf_family_get(size_t i); // NULL past the end
+// Row i of the family's own rows and of the shared rows that they leave; NULL past the end.
+const frit_hf_key *frit_hf_key_get(const frit_hf_family *family, size_t i);
+const frit_hf_tensor *frit_hf_tensor_get(const frit_hf_family *family, size_t i);
+
+// One config.json, being read into a checkpoint.
+struct frit_hf {
+    frit_checkpoint *ckpt;
+    const char *path; // of config.json
+    const json_t *config;
+    const frit_hf_family *family;
+};
+
+// hf_config.c: finds the family of hf->config and writes its keys into the checkpoint's metadata.
+frit_status frit_hf_read_config(frit_hf *hf);
+// Reading. `where` names the object for sentences: "" or "rope_scaling."; absent and null leave *out as it is.
+frit_status frit_hf_get_number(const frit_hf *hf, const json_t *object, const char *where, const char *name,
+                               frit_hf_kind kind, double *out);
+frit_status frit_hf_get_flag(const frit_hf *hf, const json_t *object, const char *where, const char *name, bool *out);
+frit_status frit_hf_get_text(const frit_hf *hf, const json_t *object, const char *where, const char *name,
+                             const char **out);
+// Writing "ARCH.key".
+frit_status frit_hf_add_number(const frit_hf *hf, const char *key, frit_hf_kind kind, double value);
+frit_status frit_hf_add_text(const frit_hf *hf, const char *key, const char *value);
+frit_status frit_hf_add_flags(const frit_hf *hf, const char *key, const uint8_t *flags, size_t n); // borrows
+frit_status frit_hf_add_row(const frit_hf *hf, const json_t *object, const char *where, const frit_hf_key *row);
+// A number that has been written as "ARCH.key".
+double frit_hf_written(const frit_hf *hf, const char *key);
+
+// hf_rope.c: the keys "ARCH.rope.*".
+frit_status frit_hf_add_rope(const frit_hf *hf);

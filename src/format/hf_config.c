@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+// config.json becomes metadata: the family is found, its rows are read, numbers are checked one by one and together.
+#include "format/hf.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const struct {
+    double min, max;
+    bool is_whole;
+} limits[] = {
+    [FRIT_HF_COUNT] = {0, 1e9, true},         [FRIT_HF_LAYERS] = {1, 10000, true},
+    [FRIT_HF_HEADS] = {1, 65536, true},       [FRIT_HF_WIDTH] = {1, 1 << 24, true},
+    [FRIT_HF_TOKENS] = {1, INT32_MAX, true},  [FRIT_HF_EPSILON] = {0, 1, false},
+    [FRIT_HF_FACTOR] = {1e-6, 1e9, false},    [FRIT_HF_MAGNITUDE] = {0, 1e6, false},
+    [FRIT_HF_BASE] = {1.000001, 1e30, false},
+};
+
+// ---------------------------------------------------------------------------------------- reading
+
+// A value for sentences, at most 47 bytes of it.
+static const char *show(const json_t *value, char text[48])
+{
+    memset(text, 0, 48);
+    json_dumpb(value, text, 47, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    return text[0] ? text : "too long to show";
+}
+
+frit_status frit_hf_get_number(const frit_hf *hf, const json_t *object, const char *where, const char *name,
+                               frit_hf_kind kind, double *out)
+{
+    const json_t *value = json_object_get(object, name);
+    if (!value || json_is_null(value)) return FRIT_OK;
+    char text[48];
+    bool is_number = limits[kind].is_whole ? json_is_integer(value) : json_is_number(value);
+    double number = json_number_value(value);
+    if (is_number && number >= limits[kind].min && number <= limits[kind].max) {
+        *out = number;
+        return FRIT_OK;
+    }
+    if (limits[kind].is_whole)
+        return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected a whole number from %.0f to %.0f", hf->path, where,
+                         name, show(value, text), limits[kind].min, limits[kind].max);
+    return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected a number from %g to %g", hf->path, where, name,
+                     show(value, text), limits[kind].min, limits[kind].max);
+}
+
+frit_status frit_hf_get_flag(const frit_hf *hf, const json_t *object, const char *where, const char *name, bool *out)
+{
+    const json_t *value = json_object_get(object, name);
+    char text[48];
+    if (!value || json_is_null(value)) return FRIT_OK;
+    if (!json_is_boolean(value))
+        return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected true or false", hf->path, where, name,
+                         show(value, text));
+    *out = json_is_true(value);
+    return FRIT_OK;
+}
+
+frit_status frit_hf_get_text(const frit_hf *hf, const json_t *object, const char *where, const char *name,
+                             const char **out)
+{
+    const json_t *value = json_object_get(object, name);
+    char text[48];
+    if (!value || json_is_null(value)) return FRIT_OK;
+    if (!json_is_string(value))
+        return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected text", hf->path, where, name, show(value, text));
+    *out = json_string_value(value);
+    return FRIT_OK;
+}
+
+// ---------------------------------------------------------------------------------------- writing
+
+enum { KEY_BYTES = 128 };
+
+static const char *full_key(const frit_hf *hf, const char *key, char text[KEY_BYTES])
+{
+    snprintf(text, KEY_BYTES, "%s.%s", hf->family->arch, key);
+    return text;
+}
+
+static frit_status add_value(const frit_hf *hf, const char *key, frit_value value)
+{
+    char text[KEY_BYTES];
+    full_key(hf, key, text);
+    const char *copy = frit_arena_text(&hf->ckpt->arena, text, strlen(text));
+    if (!copy) return frit_fail_memory(strlen(text), "a metadata key");
+    return frit_meta_add(&hf->ckpt->meta, frit_str_of(copy), value);
+}
+
+// As u32 and f32, the types that GGUF files have for these keys.
+frit_status frit_hf_add_number(const frit_hf *hf, const char *key, frit_hf_kind kind, double value)
+{
+    if (limits[kind].is_whole) return add_value(hf, key, (frit_value){.type = FRIT_VALUE_U32, .u = (uint64_t)value});
+    return add_value(hf, key, (frit_value){.type = FRIT_VALUE_F32, .f = (float)value});
+}
+
+frit_status frit_hf_add_text(const frit_hf *hf, const char *key, const char *value)
+{
+    char text[KEY_BYTES];
+    return frit_meta_add_text(&hf->ckpt->meta, full_key(hf, key, text), value);
+}
+
+frit_status frit_hf_add_flags(const frit_hf *hf, const char *key, const uint8_t *flags, size_t n)
+{
+    return add_value(hf, key, (frit_value){.type = FRIT_VALUE_ARRAY, .array = {FRIT_VALUE_BOOL, n, flags}});
+}
+
+double frit_hf_written(const frit_hf *hf, const char *key)
+{
+    char text[KEY_BYTES];
+    double value = 0;
+    frit_meta_get_f64(&hf->ckpt->meta, full_key(hf, key, text), &value, NULL);
+    return value;
+}
+
+frit_status frit_hf_add_row(const frit_hf *hf, const json_t *object, const char *where, const frit_hf_key *row)
+{
+    const json_t *found = json_object_get(object, row->name);
+    double value = json_is_null(found) ? row->if_null : row->if_absent;
+    if ((!found || json_is_null(found)) && value == FRIT_HF_NEEDED)
+        return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, a model of type '%s' needs it", hf->path, where, row->name,
+                         found ? "null" : "missing", hf->family->model_type);
+    FRIT_TRY(frit_hf_get_number(hf, object, where, row->name, row->kind, &value));
+    if (value == FRIT_HF_NO_KEY) return FRIT_OK;
+    if (value == FRIT_HF_N_HEAD) value = frit_hf_written(hf, "attention.head_count");
+    if (value == FRIT_HF_K_DIM) value = frit_hf_written(hf, "attention.key_length");
+    if (value == FRIT_HF_PER_HEAD)
+        value = floor(frit_hf_written(hf, "embedding_length") / frit_hf_written(hf, "attention.head_count"));
+    return frit_hf_add_number(hf, row->key, row->kind, value);
+}
+
+// ---------------------------------------------------------------------------------------- the family
+
+static const frit_hf_family *find_family(const json_t *config)
+{
+    const char *model_type = json_string_value(json_object_get(config, "model_type"));
+    const json_t *classes = json_object_get(config, "architectures");
+    const char *class_name = json_string_value(json_array_get(classes, 0));
+    const frit_hf_family *family;
+    for (size_t i = 0; (family = frit_hf_family_get(i)); i++) {
+        if (model_type && strcmp(model_type, family->model_type) == 0) return family;
+        if (!model_type && class_name && strcmp(class_name, family->class_name) == 0) return family;
+    }
+    return NULL;
+}
+
+static frit_status fail_unknown_family(const frit_hf *hf)
+{
+    const char *model_type = NULL;
+    FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "model_type", &model_type));
+    char known[256] = "";
+    size_t n = 0;
+    const frit_hf_family *family;
+    for (size_t i = 0; (family = frit_hf_family_get(i)) && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i > 0 ? ", " : "", family->model_type);
+    if (!model_type) return frit_fail(FRIT_E_UNSUPPORTED, "%s: there is no model_type; known are: %s", hf->path, known);
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s: model_type '%.60s' is not supported; known are: %s", hf->path, model_type,
+                     known);
+}
+
+// ---------------------------------------------------------------------------------------- checks
+
+static frit_status refuse_quantized(const frit_hf *hf)
+{
+    const json_t *quantization = json_object_get(hf->config, "quantization_config");
+    if (!quantization || json_is_null(quantization)) return FRIT_OK;
+    const char *method = json_string_value(json_object_get(quantization, "quant_method"));
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s: the weights are quantized (quant_method '%.40s'), which is not supported",
+                     hf->path, method ? method : "unknown");
+}
+
+// `list` is "silu|swish".
+static bool is_listed(const char *word, const char *list)
+{
+    for (size_t n = strlen(word); list; list = strchr(list, '|') ? strchr(list, '|') + 1 : NULL)
+        if (strncmp(list, word, n) == 0 && (list[n] == 0 || list[n] == '|')) return true;
+    return false;
+}
+
+static frit_status check_act(const frit_hf *hf)
+{
+    const char *act = NULL;
+    FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "hidden_act", &act));
+    if (act && !is_listed(act, hf->family->act))
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: hidden_act is '%.40s', a model of type '%s' is supported with %s",
+                         hf->path, act, hf->family->model_type, hf->family->act);
+    return FRIT_OK;
+}
+
+static frit_status check_heads(const frit_hf *hf)
+{
+    double n_head = frit_hf_written(hf, "attention.head_count");
+    double n_head_kv = frit_hf_written(hf, "attention.head_count_kv");
+    double head_dim = frit_hf_written(hf, "attention.key_length");
+    if (fmod(n_head, n_head_kv) != 0)
+        return frit_fail(FRIT_E_FORMAT, "%s: %.0f attention heads cannot share %.0f key-value heads evenly", hf->path,
+                         n_head, n_head_kv);
+    if (head_dim < 2 || fmod(head_dim, 2) != 0)
+        return frit_fail(FRIT_E_FORMAT, "%s: heads have %.0f elements, expected an even number", hf->path, head_dim);
+    if (n_head * head_dim > limits[FRIT_HF_WIDTH].max)
+        return frit_fail(FRIT_E_FORMAT, "%s: %.0f heads of %.0f elements are more than %.0f elements", hf->path, n_head,
+                         head_dim, limits[FRIT_HF_WIDTH].max);
+    return FRIT_OK;
+}
+
+frit_status frit_hf_read_config(frit_hf *hf)
+{
+    if (!json_is_object(hf->config)) return frit_fail(FRIT_E_FORMAT, "%s: not a JSON object", hf->path);
+    hf->family = find_family(hf->config);
+    if (!hf->family) return fail_unknown_family(hf);
+    FRIT_TRY(refuse_quantized(hf));
+    FRIT_TRY(check_act(hf));
+    FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "general.architecture", hf->family->arch));
+    const frit_hf_key *row;
+    for (size_t i = 0; (row = frit_hf_key_get(hf->family, i)); i++) FRIT_TRY(frit_hf_add_row(hf, hf->config, "", row));
+    FRIT_TRY(check_heads(hf));
+    FRIT_TRY(frit_hf_add_rope(hf));
+    if (hf->family->more) FRIT_TRY(hf->family->more(hf));
+    if (hf->family->rope_style)
+        FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "frit.rope.style", hf->family->rope_style));
+    return FRIT_OK;
+}

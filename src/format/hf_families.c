@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// The model families that Hugging Face folders may hold, and the names that they share.
+#include "format/hf.h"
+
+extern const frit_hf_family frit_hf_llama, frit_hf_mistral, frit_hf_qwen2, frit_hf_qwen3, frit_hf_gemma;
+
+const frit_hf_family *frit_hf_family_get(size_t i)
+{
+    static const frit_hf_family *const families[] = {
+        &frit_hf_llama, &frit_hf_mistral, &frit_hf_qwen2, &frit_hf_qwen3, &frit_hf_gemma,
+    };
+    return i < FRIT_COUNT(families) ? families[i] : NULL;
+}
+
+// clang-format off
+static const frit_hf_key keys[] = {
+    // config.json              GGUF                                what it is       if absent         if null
+    {"vocab_size",              "vocab_size",                       FRIT_HF_TOKENS,  FRIT_HF_NEEDED,   FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length",                   FRIT_HF_TOKENS,  FRIT_HF_NEEDED,   FRIT_HF_NEEDED},
+    {"hidden_size",             "embedding_length",                 FRIT_HF_WIDTH,   FRIT_HF_NEEDED,   FRIT_HF_NEEDED},
+    {"num_hidden_layers",       "block_count",                      FRIT_HF_LAYERS,  FRIT_HF_NEEDED,   FRIT_HF_NEEDED},
+    {"intermediate_size",       "feed_forward_length",              FRIT_HF_WIDTH,   FRIT_HF_NEEDED,   FRIT_HF_NEEDED},
+    {"num_attention_heads",     "attention.head_count",             FRIT_HF_HEADS,   FRIT_HF_NEEDED,   FRIT_HF_NEEDED},
+    {"num_key_value_heads",     "attention.head_count_kv",          FRIT_HF_HEADS,   FRIT_HF_N_HEAD,   FRIT_HF_N_HEAD},
+    {"head_dim",                "attention.key_length",             FRIT_HF_WIDTH,   FRIT_HF_PER_HEAD, FRIT_HF_PER_HEAD},
+    {"head_dim",                "attention.value_length",           FRIT_HF_WIDTH,   FRIT_HF_K_DIM,    FRIT_HF_K_DIM},
+    {"head_dim",                "rope.dimension_count",             FRIT_HF_WIDTH,   FRIT_HF_K_DIM,    FRIT_HF_K_DIM},
+    {"rms_norm_eps",            "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-6,             FRIT_HF_NEEDED},
+};
+
+static const frit_hf_tensor tensors[] = {
+    {.name = "model.embed_tokens",                      .gguf = "token_embd"},
+    {.name = "model.layers.*.input_layernorm",          .gguf = "blk.*.attn_norm"},
+    {.name = "model.layers.*.self_attn.q_proj",         .gguf = "blk.*.attn_q"},
+    {.name = "model.layers.*.self_attn.k_proj",         .gguf = "blk.*.attn_k"},
+    {.name = "model.layers.*.self_attn.v_proj",         .gguf = "blk.*.attn_v"},
+    {.name = "model.layers.*.self_attn.o_proj",         .gguf = "blk.*.attn_output"},
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.ffn_norm"},
+    {.name = "model.layers.*.mlp.gate_proj",            .gguf = "blk.*.ffn_gate"},
+    {.name = "model.layers.*.mlp.up_proj",              .gguf = "blk.*.ffn_up"},
+    {.name = "model.layers.*.mlp.down_proj",            .gguf = "blk.*.ffn_down"},
+    {.name = "model.norm",                              .gguf = "output_norm"},
+    {.name = "lm_head",                                 .gguf = "output", .may_be_tied = true},
+};
+// clang-format on
+
+const frit_hf_names frit_hf_decoder = {keys, FRIT_COUNT(keys), tensors, FRIT_COUNT(tensors)};
+
+const frit_hf_key *frit_hf_key_get(const frit_hf_family *family, size_t i)
+{
+    const frit_hf_names *shared = family->shared, *own = &family->own;
+    if (i < shared->n_keys) {
+        for (size_t k = 0; k < own->n_keys; k++)
+            if (strcmp(own->keys[k].key, shared->keys[i].key) == 0) return &own->keys[k];
+        return &shared->keys[i];
+    }
+    // Own rows that replace none, in order, stand behind the shared ones.
+    i -= shared->n_keys;
+    for (size_t k = 0; k < own->n_keys; k++) {
+        bool replaces = false;
+        for (size_t s = 0; s < shared->n_keys; s++) replaces |= strcmp(own->keys[k].key, shared->keys[s].key) == 0;
+        if (!replaces && i-- == 0) return &own->keys[k];
+    }
+    return NULL;
+}
+
+const frit_hf_tensor *frit_hf_tensor_get(const frit_hf_family *family, size_t i)
+{
+    const frit_hf_names *shared = family->shared, *own = &family->own;
+    if (i < shared->n_tensors) {
+        for (size_t k = 0; k < own->n_tensors; k++)
+            if (strcmp(own->tensors[k].gguf, shared->tensors[i].gguf) == 0) return &own->tensors[k];
+        return &shared->tensors[i];
+    }
+    i -= shared->n_tensors;
+    for (size_t k = 0; k < own->n_tensors; k++) {
+        bool replaces = false;
+        for (size_t s = 0; s < shared->n_tensors; s++)
+            replaces |= strcmp(own->tensors[k].gguf, shared->tensors[s].gguf) == 0;
+        if (!replaces && i-- == 0) return &own->tensors[k];
+    }
+    return NULL;
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// Qwen 2 / 2.5 and Qwen 3. Qwen 2 has biases on Q, K and V; Qwen 3 norms each head of Q and K instead.
+// Both can slide a window over their upper layers.
+#include "format/hf.h"
+
+// clang-format off
+static const frit_hf_key qwen2_keys[] = {
+    {"max_position_embeddings", "context_length",          FRIT_HF_TOKENS, 32768, FRIT_HF_NEEDED},
+    {"num_key_value_heads",     "attention.head_count_kv", FRIT_HF_HEADS,  32,    FRIT_HF_N_HEAD},
+};
+
+static const frit_hf_tensor qwen2_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_ALWAYS},
+};
+
+static const frit_hf_key qwen3_keys[] = {
+    {"max_position_embeddings", "context_length",          FRIT_HF_TOKENS, 32768, FRIT_HF_NEEDED},
+    {"num_key_value_heads",     "attention.head_count_kv", FRIT_HF_HEADS,  32,    FRIT_HF_N_HEAD},
+    {"head_dim",                "attention.key_length",    FRIT_HF_WIDTH,  128,   FRIT_HF_PER_HEAD},
+};
+
+static const frit_hf_tensor qwen3_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q",      .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k",      .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v",      .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
+    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm"},
+};
+// clang-format on
+
+// ---------------------------------------------------------------------------------------- windows
+
+// Which layers slide: what layer_types says, else those from max_window_layers on.
+static frit_status find_windows(const frit_hf *hf, uint8_t *slides, size_t n_layer)
+{
+    const json_t *types = json_object_get(hf->config, "layer_types");
+    if (!types || json_is_null(types)) {
+        double n_full = 28;
+        FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "max_window_layers", FRIT_HF_COUNT, &n_full));
+        for (size_t i = 0; i < n_layer; i++) slides[i] = (double)i >= n_full;
+        return FRIT_OK;
+    }
+    if (!json_is_array(types) || json_array_size(types) != n_layer)
+        return frit_fail(FRIT_E_FORMAT, "%s: layer_types is not a list of %zu names, one for each layer", hf->path,
+                         n_layer);
+    for (size_t i = 0; i < n_layer; i++) {
+        const char *type = json_string_value(json_array_get(types, i));
+        slides[i] = type && strcmp(type, "sliding_attention") == 0;
+        if (!slides[i] && !(type && strcmp(type, "full_attention") == 0))
+            return frit_fail(FRIT_E_UNSUPPORTED,
+                             "%s: layer_types[%zu] is '%.40s', only full_attention and sliding_attention are supported",
+                             hf->path, i, type ? type : "not text");
+    }
+    return FRIT_OK;
+}
+
+static frit_status add_windows(const frit_hf *hf)
+{
+    bool use_window = false;
+    FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "use_sliding_window", &use_window));
+    const json_t *value = json_object_get(hf->config, "sliding_window");
+    if (!use_window || json_is_null(value)) return FRIT_OK;
+    double window = 4096;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "sliding_window", FRIT_HF_TOKENS, &window));
+
+    size_t n_layer = (size_t)frit_hf_written(hf, "block_count"), n_sliding = 0;
+    uint8_t *slides = frit_arena_new(&hf->ckpt->arena, uint8_t, n_layer);
+    if (!slides) return frit_fail_memory(n_layer, "the windows of layers");
+    FRIT_TRY(find_windows(hf, slides, n_layer));
+    for (size_t i = 0; i < n_layer; i++) n_sliding += slides[i];
+    if (n_sliding == 0) return FRIT_OK;
+    FRIT_TRY(frit_hf_add_number(hf, "attention.sliding_window", FRIT_HF_TOKENS, window));
+    if (n_sliding == n_layer) return FRIT_OK;
+    return frit_hf_add_flags(hf, "attention.sliding_window_pattern", slides, n_layer);
+}
+
+const frit_hf_family frit_hf_qwen2 = {
+    .model_type = "qwen2",
+    .class_name = "Qwen2ForCausalLM",
+    .arch = "qwen2",
+    .act = "silu|swish",
+    .shared = &frit_hf_decoder,
+    .own = {qwen2_keys, FRIT_COUNT(qwen2_keys), qwen2_tensors, FRIT_COUNT(qwen2_tensors)},
+    .more = add_windows,
+};
+
+const frit_hf_family frit_hf_qwen3 = {
+    .model_type = "qwen3",
+    .class_name = "Qwen3ForCausalLM",
+    .arch = "qwen3",
+    .act = "silu|swish",
+    .shared = &frit_hf_decoder,
+    .own = {qwen3_keys, FRIT_COUNT(qwen3_keys), qwen3_tensors, FRIT_COUNT(qwen3_tensors)},
+    .more = add_windows,
+};
