@@ -2,8 +2,12 @@
 // sample/sampler.h: a chain of stages turns logits into a token. A stage is a row in chain.c and a file of its own.
 //
 // Stages work on candidates: (token, logit) pairs, all of the vocabulary at first. A stage may change logits, drop
-// candidates from the end, or sort them. After the last stage the chain takes the softmax and draws one; with
-// temperature 0 it takes the largest logit instead (the lowest id among equals).
+// candidates, or sort them; it always keeps the likeliest. After the last stage the chain takes the softmax and draws
+// one; with temperature 0 it takes the largest logit instead (the lowest id among equals).
+//
+//     logits -> candidates -> logit-bias -> penalties -> top-k -> top-p -> min-p -> temp -> softmax, draw -> token
+//
+// Logits are never NaN or +inf inside the chain (frit_sampler_sample refuses them); -inf bans a token.
 #pragma once
 #include "base/buf.h"
 #include "base/rng.h"
@@ -16,30 +20,37 @@ typedef struct frit_candidate {
 typedef struct frit_candidates {
     frit_candidate *items;
     int32_t n;
-    bool sorted;             // by falling logit, then rising token
+    bool sorted; // by falling logit, then rising token
 } frit_candidates;
 
-struct frit_sampler;
 typedef struct frit_stage {
-    const char *name;                                              // as in the order option: "top-k"
-    bool (*is_on)(const frit_sampler_options *options);            // a stage that is off is left out of the chain
+    const char *name;                                   // as in the order option: "top-k"
+    bool (*is_on)(const frit_sampler_options *options); // a stage that is off is left out of the chain
     void (*apply)(struct frit_sampler *sampler, frit_candidates *candidates);
 } frit_stage;
 
+enum { FRIT_MAX_STAGES = 16 };
+
 struct frit_sampler {
-    frit_sampler_options options;     // samplers and logit_bias have been parsed and are not used again
-    const frit_stage *stages[16];
+    frit_sampler_options options; // samplers and logit_bias have been parsed and are not used again
+    const frit_stage *stages[FRIT_MAX_STAGES];
     int n_stages;
     int32_t n_vocab;
     frit_rng rng;
-    frit_candidate *candidates;       // [n_vocab]
-    frit_candidate *biases;           // parsed logit_bias
+    frit_candidate *candidates; // [n_vocab]
+    frit_candidate *biases;     // parsed logit_bias
     int32_t n_biases;
-    frit_token *history;              // ring of accepted tokens
+    frit_token *history; // ring of the last accepted tokens; NULL when the window has no end
     int32_t n_history, history_capacity, history_at;
-    uint16_t *counts;                 // [n_vocab]: occurrences within the penalties' window
+    uint32_t *counts; // [n_vocab]: occurrences within the penalties' window
 };
 
-// Sorts what is needed: the k largest first, k = n for all.
+extern const frit_stage frit_stage_logit_bias, frit_stage_penalties, frit_stage_top_k, frit_stage_top_p,
+    frit_stage_min_p, frit_stage_temperature;
+
+// Sorts what is needed: the k largest first, k = n for all. In time n + k log n.
 void frit_candidates_sort(frit_candidates *candidates, int32_t k);
+float frit_candidates_max(const frit_candidates *candidates); // -inf if all are banned
+
+// FRIT_E_INVALID for values outside their rows' ranges, unknown stages and biases; FRIT_E_MEMORY.
 frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_sampler_options *options);

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+// The table of stages, the sampler's life, and the draw at the end of the chain.
+#include "sample/sampler.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+// In their default order.
+static const frit_stage *const all_stages[] = {
+    &frit_stage_logit_bias, &frit_stage_penalties, &frit_stage_top_k,
+    &frit_stage_top_p,      &frit_stage_min_p,     &frit_stage_temperature,
+};
+_Static_assert(FRIT_COUNT(all_stages) <= FRIT_MAX_STAGES, "a sampler has room for every stage once");
+
+enum { DEFAULT_WINDOW = 64 };
+
+// ------------------------------------------------------------------------------- making
+
+static frit_status fail_stage(frit_str name, const char *what)
+{
+    char names[256] = "";
+    for (size_t i = 0, at = 0; i < FRIT_COUNT(all_stages); i++) {
+        size_t n = strlen(all_stages[i]->name);
+        if (at + n + 2 > sizeof names) break;
+        if (i > 0) names[at++] = ',';
+        memcpy(names + at, all_stages[i]->name, n + 1);
+        at += n;
+    }
+    return frit_fail(FRIT_E_INVALID, "samplers: '%.*s' %s; each of these can be given once: %s",
+                     (int)(name.len < 64 ? name.len : 64), name.ptr, what, names);
+}
+
+static frit_status choose_stages(frit_sampler *sampler, const char *order)
+{
+    bool taken[FRIT_MAX_STAGES] = {false};
+    if (!order) {
+        for (size_t i = 0; i < FRIT_COUNT(all_stages); i++)
+            if (all_stages[i]->is_on(&sampler->options)) sampler->stages[sampler->n_stages++] = all_stages[i];
+        return FRIT_OK;
+    }
+    for (const char *at = order; *order; at++) {
+        frit_str name = {at, strcspn(at, ",")};
+        size_t i = 0;
+        while (i < FRIT_COUNT(all_stages) && !frit_str_is(name, all_stages[i]->name)) i++;
+        if (i == FRIT_COUNT(all_stages)) return fail_stage(name, "is not the name of a stage");
+        if (taken[i]) return fail_stage(name, "is there twice");
+        taken[i] = true;
+        if (all_stages[i]->is_on(&sampler->options)) sampler->stages[sampler->n_stages++] = all_stages[i];
+        at += name.len;
+        if (!*at) break;
+    }
+    return FRIT_OK;
+}
+
+// "ID=BIAS", "ID=-inf".
+static frit_status parse_bias(const char *text, int32_t n_vocab, frit_candidate *bias)
+{
+    char *end = NULL;
+    long long id = strtoll(text, &end, 10);
+    if (end == text || *end != '=')
+        return frit_fail(FRIT_E_INVALID, "logit-bias '%.64s': expected ID=BIAS, as in 15=-1.5 or 15=-inf", text);
+    if (id < 0 || id >= n_vocab)
+        return frit_fail(FRIT_E_INVALID, "logit-bias '%.64s': token ids of this model are 0 to %d", text, n_vocab - 1);
+    bias->token = (frit_token)id;
+    bias->logit = -INFINITY;
+    if (strcmp(end + 1, "-inf") == 0) return FRIT_OK;
+    const frit_option row = {.name = "logit-bias", .type = FRIT_OPTION_FLOAT, .min = -1e6, .max = 1e6};
+    return frit_option_set(&row, &bias->logit, end + 1);
+}
+
+static frit_status parse_biases(frit_sampler *sampler, const frit_option_list *list)
+{
+    if (list->n == 0) return FRIT_OK;
+    if (list->n > INT32_MAX / 2) return frit_fail(FRIT_E_LIMIT, "logit-bias: %zu items are too many", list->n);
+    sampler->biases = calloc(list->n, sizeof *sampler->biases);
+    if (!sampler->biases) return frit_fail_memory(list->n * sizeof *sampler->biases, "logit biases");
+    for (size_t i = 0; i < list->n; i++) {
+        FRIT_TRY(parse_bias(list->items[i], sampler->n_vocab, &sampler->biases[i]));
+        sampler->n_biases++;
+    }
+    return FRIT_OK;
+}
+
+// The rows say what is allowed; a struct filled by a program is held to it too.
+static frit_status check_ranges(const frit_sampler_options *options)
+{
+    size_t n_rows;
+    const frit_option *rows = frit_sampler_option_rows(&n_rows);
+    for (const frit_option *row = rows; row < rows + n_rows; row++) {
+        const void *field = (const char *)options + row->offset;
+        double value;
+        if (row->type == FRIT_OPTION_FLOAT)
+            value = (double)*(const float *)field;
+        else if (row->type == FRIT_OPTION_INT)
+            value = *(const int32_t *)field;
+        else
+            continue;
+        if (!(value >= row->min && value <= row->max))
+            return frit_fail(FRIT_E_INVALID, "%s is %g, expected %g to %g", row->name, value, row->min, row->max);
+    }
+    return FRIT_OK;
+}
+
+static frit_status allocate(frit_sampler *sampler)
+{
+    size_t n = (size_t)sampler->n_vocab;
+    int32_t window = sampler->options.repeat_last_n;
+    if (window >= 0) {
+        sampler->history_capacity = window > 0 ? window : DEFAULT_WINDOW;
+        sampler->history = calloc((size_t)sampler->history_capacity, sizeof *sampler->history);
+    }
+    sampler->candidates = calloc(n, sizeof *sampler->candidates);
+    sampler->counts = calloc(n, sizeof *sampler->counts);
+    if (sampler->candidates && sampler->counts && (window < 0 || sampler->history)) return FRIT_OK;
+    return frit_fail_memory(n * (sizeof *sampler->candidates + sizeof *sampler->counts), "a sampler");
+}
+
+frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_sampler_options *options)
+{
+    *out = NULL;
+    if (n_vocab <= 0)
+        return frit_fail(FRIT_E_INVALID, "a sampler needs a vocabulary, this model has %d tokens", n_vocab);
+    frit_sampler *sampler = calloc(1, sizeof *sampler);
+    if (!sampler) return frit_fail_memory(sizeof *sampler, "a sampler");
+    if (options) sampler->options = *options;
+    sampler->n_vocab = n_vocab;
+    frit_status status = check_ranges(&sampler->options);
+    if (status == FRIT_OK) status = choose_stages(sampler, sampler->options.samplers);
+    if (status == FRIT_OK) status = parse_biases(sampler, &sampler->options.logit_bias);
+    if (status == FRIT_OK) status = allocate(sampler);
+    if (status != FRIT_OK) {
+        frit_sampler_free(sampler);
+        return status;
+    }
+    sampler->options.samplers = NULL;
+    sampler->options.logit_bias = (frit_option_list){0};
+    frit_sampler_reset(sampler);
+    *out = sampler;
+    return FRIT_OK;
+}
+
+void frit_sampler_free(frit_sampler *sampler)
+{
+    if (!sampler) return;
+    free(sampler->candidates);
+    free(sampler->biases);
+    free(sampler->history);
+    free(sampler->counts);
+    free(sampler);
+}
+
+// ------------------------------------------------------------------------------- remembering
+
+void frit_sampler_accept(frit_sampler *sampler, frit_token token)
+{
+    if (token < 0 || token >= sampler->n_vocab) return;
+    sampler->counts[token]++;
+    if (!sampler->history) return;
+    frit_token *slot = &sampler->history[sampler->history_at];
+    if (sampler->n_history == sampler->history_capacity)
+        sampler->counts[*slot]--;
+    else
+        sampler->n_history++;
+    *slot = token;
+    sampler->history_at = (sampler->history_at + 1) % sampler->history_capacity;
+}
+
+void frit_sampler_reset(frit_sampler *sampler)
+{
+    memset(sampler->counts, 0, (size_t)sampler->n_vocab * sizeof *sampler->counts);
+    sampler->n_history = sampler->history_at = 0;
+    frit_rng_init(&sampler->rng, sampler->options.seed);
+}
+
+// ------------------------------------------------------------------------------- picking
+
+// Copies the logits; false if one is NaN or +inf.
+static bool fill(frit_candidates *candidates, const float *logits, int32_t n)
+{
+    bool good = true;
+    for (int32_t i = 0; i < n; i++) {
+        candidates->items[i] = (frit_candidate){i, logits[i]};
+        good &= logits[i] < INFINITY;
+    }
+    candidates->n = n;
+    candidates->sorted = false;
+    return good;
+}
+
+// The largest logit, the lowest id among equals.
+static frit_candidate likeliest(const frit_candidates *candidates)
+{
+    frit_candidate best = candidates->items[0];
+    for (int32_t i = 1; i < candidates->n; i++) {
+        frit_candidate c = candidates->items[i];
+        if (c.logit > best.logit || (c.logit == best.logit && c.token < best.token)) best = c;
+    }
+    return best;
+}
+
+// Draws by the softmax of what is left. Probabilities replace the logits.
+static frit_token draw(frit_rng *rng, frit_candidates *candidates, float max)
+{
+    double total = 0;
+    for (int32_t i = 0; i < candidates->n; i++) {
+        candidates->items[i].logit = expf(candidates->items[i].logit - max);
+        total += (double)candidates->items[i].logit;
+    }
+    double at = frit_rng_double(rng) * total, sum = 0;
+    int32_t last = 0; // of those with any probability: where rounding leaves `at` behind the sum
+    for (int32_t i = 0; i < candidates->n; i++) {
+        if (candidates->items[i].logit <= 0) continue;
+        sum += (double)candidates->items[i].logit;
+        last = i;
+        if (at < sum) break;
+    }
+    return candidates->items[last].token;
+}
+
+frit_status frit_sampler_sample(frit_sampler *sampler, const float *logits, frit_token *token)
+{
+    if (!logits) return frit_fail(FRIT_E_INVALID, "there are no logits to sample from");
+    frit_candidates candidates = {.items = sampler->candidates};
+    if (!fill(&candidates, logits, sampler->n_vocab))
+        return frit_fail(FRIT_E_INVALID, "logits are not finite: there is a NaN or +inf among them");
+    for (int i = 0; i < sampler->n_stages; i++) sampler->stages[i]->apply(sampler, &candidates);
+    frit_candidate best = likeliest(&candidates);
+    if (best.logit == -INFINITY) return frit_fail(FRIT_E_INVALID, "no token is left: all logits are -inf");
+    *token = sampler->options.temp > 0 ? draw(&sampler->rng, &candidates, best.logit) : best.token;
+    return FRIT_OK;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// logit-bias: adds what the caller asks for to single tokens' logits; -inf bans a token.
+#include "sample/sampler.h"
+
+static bool is_on(const frit_sampler_options *options)
+{
+    return options->logit_bias.n > 0;
+}
+
+static void apply(frit_sampler *sampler, frit_candidates *candidates)
+{
+    for (int32_t i = 0; i < sampler->n_biases; i++) {
+        const frit_candidate *bias = &sampler->biases[i];
+        // In an untouched list token t is item t; behind other stages it has to be looked for.
+        int32_t at = bias->token;
+        if (candidates->n != sampler->n_vocab || candidates->items[at].token != bias->token)
+            for (at = 0; at < candidates->n && candidates->items[at].token != bias->token; at++) {
+            }
+        if (at < candidates->n) candidates->items[at].logit += bias->logit;
+    }
+    candidates->sorted = false;
+}
+
+const frit_stage frit_stage_logit_bias = {"logit-bias", is_on, apply};

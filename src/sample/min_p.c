@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// min-p: drops what is less likely than min_p times the likeliest. p_i >= m * p_max is logit_i >= logit_max + log(m).
+#include "sample/sampler.h"
+
+#include <math.h>
+
+static bool is_on(const frit_sampler_options *options)
+{
+    return options->min_p > 0 && options->temp > 0;
+}
+
+static void apply(frit_sampler *sampler, frit_candidates *candidates)
+{
+    float least = frit_candidates_max(candidates) + logf(sampler->options.min_p);
+    int32_t n = 0;
+    for (int32_t i = 0; i < candidates->n; i++)
+        if (candidates->items[i].logit >= least) candidates->items[n++] = candidates->items[i];
+    candidates->n = n;
+}
+
+const frit_stage frit_stage_min_p = {"min-p", is_on, apply};

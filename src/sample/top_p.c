@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// top-p: keeps the smallest set of candidates whose probability is at least p (Holtzman et al. 2019, nucleus sampling).
+//
+// The set is mostly small, so the candidates are sorted in growing prefixes until one holds enough.
+#include "sample/sampler.h"
+
+#include <math.h>
+
+static bool is_on(const frit_sampler_options *options)
+{
+    return options->top_p > 0 && options->top_p < 1 && options->temp > 0;
+}
+
+static void apply(frit_sampler *sampler, frit_candidates *candidates)
+{
+    float max = frit_candidates_max(candidates);
+    if (max == -INFINITY) return;
+    double total = 0, sum = 0;
+    for (int32_t i = 0; i < candidates->n; i++) total += (double)expf(candidates->items[i].logit - max);
+    double wanted = total * (double)sampler->options.top_p;
+    int32_t n_sorted = 0;
+    for (int32_t i = 0; i < candidates->n; i++) {
+        if (i == n_sorted) { // what is sorted is the likeliest: only the rest is looked at again
+            int32_t more = n_sorted == 0 ? 256 : n_sorted <= candidates->n / 8 ? n_sorted * 7 : candidates->n;
+            frit_candidates rest = {candidates->items + i, candidates->n - i, candidates->sorted};
+            frit_candidates_sort(&rest, more);
+            n_sorted += more < rest.n ? more : rest.n;
+        }
+        sum += (double)expf(candidates->items[i].logit - max);
+        if (sum >= wanted) {
+            candidates->n = i + 1;
+            break;
+        }
+    }
+    candidates->sorted = true; // as far as anything is left
+}
+
+const frit_stage frit_stage_top_p = {"top-p", is_on, apply};
