@@ -157,6 +157,12 @@ bool frit_file_is_intact(const frit_file *file)
     return !file->mapped || (fstat(file->fd, &st) == 0 && (uint64_t)st.st_size >= file->size);
 }
 
+uint64_t frit_file_size_now(const frit_file *file)
+{
+    struct stat st;
+    return fstat(file->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
 void frit_file_close(frit_file *file)
 {
     if (!file) return;

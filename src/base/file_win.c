@@ -164,6 +164,12 @@ bool frit_file_is_intact(const frit_file *file)
     return !file->mapped || (GetFileSizeEx(file->handle, &n) && (uint64_t)n.QuadPart >= file->size);
 }
 
+uint64_t frit_file_size_now(const frit_file *file)
+{
+    LARGE_INTEGER n;
+    return GetFileSizeEx(file->handle, &n) ? (uint64_t)n.QuadPart : 0;
+}
+
 void frit_file_close(frit_file *file)
 {
     if (!file) return;

@@ -160,3 +160,26 @@ frit_status frit_option_set(const frit_option *row, void *target, const char *te
     }
     return frit_fail(FRIT_E_INVALID, "option %s: takes a list, which cannot be set from one text", row->name);
 }
+
+static frit_status check_number(const frit_option *row, double value)
+{
+    if (value == 0 || !has_limits(row) || (value >= row->min && value <= row->max)) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "option %s: is %g, expected %g to %g", row->name, value, row->min, row->max);
+}
+
+frit_status frit_options_check(const frit_option *rows, size_t n_rows, const void *options)
+{
+    for (const frit_option *row = rows; row < rows + n_rows; row++) {
+        const void *field = (const char *)options + row->offset;
+        const char *text = NULL;
+        if (row->type == FRIT_OPTION_INT) {
+            FRIT_TRY(check_number(row, *(const int32_t *)field));
+        } else if (row->type == FRIT_OPTION_FLOAT) {
+            FRIT_TRY(check_number(row, (double)*(const float *)field));
+        } else if (row->type == FRIT_OPTION_CHOICE && (text = *(const char *const *)field) != NULL) {
+            const char *parsed;
+            FRIT_TRY(set_choice(row, &parsed, text));
+        }
+    }
+    return FRIT_OK;
+}

@@ -97,6 +97,8 @@ static void a_file_that_shrinks_is_no_longer_intact(void **state)
     assert_true(frit_file_is_intact(mapped));
     assert_int_equal(truncate(path, 9), 0);
     assert_false(frit_file_is_intact(mapped));
+    assert_int_equal(frit_file_size(mapped), 10);
+    assert_int_equal(frit_file_size_now(mapped), 9);
     assert_true(frit_file_is_intact(copied));
     assert_memory_equal(frit_file_data(copied), "0123456789", 10);
     frit_file_close(mapped);
