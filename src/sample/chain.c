@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The table of stages, the sampler's life, and the draw at the end of the chain.
 #include "sample/sampler.h"
+#include "base/option.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -86,19 +87,7 @@ static frit_status check_ranges(const frit_sampler_options *options)
 {
     size_t n_rows;
     const frit_option *rows = frit_sampler_option_rows(&n_rows);
-    for (const frit_option *row = rows; row < rows + n_rows; row++) {
-        const void *field = (const char *)options + row->offset;
-        double value;
-        if (row->type == FRIT_OPTION_FLOAT)
-            value = (double)*(const float *)field;
-        else if (row->type == FRIT_OPTION_INT)
-            value = *(const int32_t *)field;
-        else
-            continue;
-        if (!(value >= row->min && value <= row->max))
-            return frit_fail(FRIT_E_INVALID, "%s is %g, expected %g to %g", row->name, value, row->min, row->max);
-    }
-    return FRIT_OK;
+    return frit_options_check(rows, n_rows, options);
 }
 
 static frit_status allocate(frit_sampler *sampler)

@@ -337,10 +337,10 @@ static void bad_options_are_refused_with_a_sentence(void **state)
         frit_sampler_options options;
         const char *part;
     } cases[] = {
-        {{.temp = -1}, "temp is -1, expected 0 to 1000"},
+        {{.temp = -1}, "temp: is -1, expected 0 to 1000"},
         {{.temp = NAN}, "temp"},
         {{.top_k = -1}, "top-k"},
-        {{.top_p = 1.5f}, "top-p is 1.5"},
+        {{.top_p = 1.5f}, "top-p: is 1.5"},
         {{.min_p = -0.1f}, "min-p"},
         {{.repeat_penalty = -2}, "repeat-penalty"},
         {{.frequency_penalty = INFINITY}, "frequency-penalty"},
