@@ -229,14 +229,16 @@ typedef struct frit_engine_options {
     int32_t n_threads;   // 0: one per core that this process may use
     int32_t n_batch;     // rows of one step at most; 0: 512
     const char *cpu;     // "reference", or the best instruction set allowed: "scalar", "avx2", …; NULL: the best there is
-    const char *kv_type; // type of cached keys and values: "f32", "f16"; NULL: "f16"
+    const char *kv_type; // type of cached keys and values: "f32", "f16"; NULL: "f16", or "f32" with cpu "reference"
     bool no_fuse;        // run the graph without fusion (slower; for comparison)
 } frit_engine_options;
 
 FRIT_API const frit_option *frit_engine_option_rows(size_t *n_rows);
 
+// Chooses a context that fits into memory where none is asked for. FRIT_E_MEMORY with numbers if it does not fit,
+// FRIT_E_INVALID for a model without weights or options outside their rows' limits.
 FRIT_API frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_engine_options *options);
-FRIT_API void frit_engine_free(frit_engine *engine);   // its sessions must be freed first
+FRIT_API void frit_engine_free(frit_engine *engine);   // sessions left over can only be freed then
 
 typedef struct frit_engine_info {
     const char *backend;     // "cpu"
@@ -248,7 +250,8 @@ typedef struct frit_engine_info {
 FRIT_API void frit_engine_get_info(const frit_engine *engine, frit_engine_info *info);
 
 // Runs one step over whatever its sessions have queued: single tokens first, then prompts, n_batch rows at most.
-// *n_rows: the rows that ran; 0 when nothing was queued.
+// *n_rows: the rows that ran; 0 when nothing was queued. FRIT_E_IO if the model's file shrank, FRIT_E_FORMAT if logits are
+// not finite; other sessions are served all the same, and further steps may be tried.
 FRIT_API frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows);
 
 FRIT_API frit_status frit_session_new(frit_session **out, frit_engine *engine);
@@ -261,7 +264,8 @@ typedef enum frit_output {
     FRIT_OUTPUT_EMBEDDINGS,  // the last hidden state of every token, through `row`
 } frit_output;
 
-// Row i of the pushed tokens: n values, borrowed for the call. Called in order, from within frit_engine_step.
+// Row i of the pushed tokens: n values, borrowed for the call. Called in order, from within frit_engine_step; it may not
+// change sessions or start a step.
 typedef void (*frit_row_fn)(void *ctx, size_t i, const float *values, size_t n);
 
 typedef struct frit_push_options {
@@ -271,16 +275,18 @@ typedef struct frit_push_options {
 } frit_push_options;
 
 // Queues tokens; they run in the next steps. FRIT_E_LIMIT if they exceed the context, FRIT_E_INVALID for ids
-// outside the vocabulary; nothing is queued then.
+// outside the vocabulary; nothing is queued then. Pushing no tokens does nothing.
 FRIT_API frit_status frit_session_push(frit_session *session, const frit_token *tokens, size_t n_tokens,
                                        const frit_push_options *options);
 FRIT_API size_t frit_session_pending(const frit_session *session);  // queued, not yet run
 FRIT_API size_t frit_session_length(const frit_session *session);   // tokens in the timeline, queued ones too
-// Forgets everything after the first n_keep tokens; queued tokens are dropped.
+// Forgets everything after the first n_keep tokens, queued ones too. FRIT_E_INVALID if there are fewer.
 FRIT_API frit_status frit_session_truncate(frit_session *session, size_t n_keep);
-// Logits [n_vocab] after the last token; NULL while tokens are pending. Valid until the next push or step.
+// Logits [n_vocab] after the last token; NULL while tokens are pending, and after a push with OUTPUT_NONE or
+// OUTPUT_EMBEDDINGS. Valid until the next push or step.
 FRIT_API const float *frit_session_logits(const frit_session *session);
-// Runs what is pending, samples the next token and queues it. FRIT_E_LIMIT when the context is full.
+// Runs what is pending, samples the next token, queues it and lets the sampler accept it. FRIT_E_LIMIT when the context
+// is full: nothing is sampled then, and the logits stay.
 FRIT_API frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit_token *token);
 
 // ---------------------------------------------------------------------------------------- sampling

@@ -5,9 +5,10 @@
 // two sessions can map the same page later. The cache belongs to the engine. Not thread-safe, like everything of an engine.
 //
 //     frit_kv_map map = {0};
-//     FRIT_TRY(frit_kv_extend(kv, &map, n));      // pages for positions 0…n-1
-//     ...                                         // run the step
-//     frit_kv_shrink(kv, &map, n_keep);           // forget what lies behind
+//     FRIT_TRY(frit_kv_map_reserve(&map, n_ctx));     // no allocation after this
+//     FRIT_TRY(frit_kv_extend(kv, &map, n));          // pages for positions 0...n-1
+//     ...                                             // run the step
+//     frit_kv_shrink(kv, &map, n_keep);               // forget what lies behind
 #pragma once
 #include "backend/backend.h"
 
@@ -17,21 +18,29 @@ typedef struct frit_kv_map {
 } frit_kv_map;
 
 typedef struct frit_kv {
-    frit_cache cache;            // what kernels see
+    frit_cache cache; // what kernels see
     frit_cache_layer *layers;
     frit_device *device;
     void *memory;
     uint64_t n_bytes;
-    int32_t *free_pages;         // stack of free page numbers
+    int32_t *free_pages; // stack of free page numbers
     int32_t n_free;
-    uint16_t *refs;              // [n_pages]
+    uint16_t *refs; // [n_pages]
 } frit_kv;
 
+static inline int32_t frit_kv_pages_of(int32_t n_positions)
+{
+    return n_positions / FRIT_PAGE_TOKENS + (n_positions % FRIT_PAGE_TOKENS != 0);
+}
+
 // Room for n_pages pages of all layers.
-frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec *specs, int32_t n_layers, frit_dtype dtype,
-                         int32_t n_pages);
+frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec *specs, int32_t n_layers,
+                         frit_dtype dtype, int32_t n_pages);
 void frit_kv_deinit(frit_kv *kv);
-uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_dtype dtype);   // of one page, all layers
-frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_positions);   // FRIT_E_LIMIT when no page is free
+// Of one page, all layers; UINT64_MAX if that is no number.
+uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_dtype dtype);
+// FRIT_E_LIMIT when not enough pages are free; the map is unchanged then.
+frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_positions);
 void frit_kv_shrink(frit_kv *kv, frit_kv_map *map, int32_t n_positions);
+frit_status frit_kv_map_reserve(frit_kv_map *map, int32_t n_positions);
 void frit_kv_map_free(frit_kv *kv, frit_kv_map *map);

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Placing a model on this machine: device, context that fits, cache, the first plans.
+#include "engine/engine.h"
+
+#include "base/cpu.h"
+#include "base/option.h"
+
+#include <stdlib.h>
+
+enum { DEFAULT_BATCH = 512, LOGITS_BYTES = 64 << 20 }; // of one step's logits at most, if more than one row wants them
+
+// --cpu reference computes what the formulas say, so its cache does not round either.
+static frit_dtype choose_kv_type(const frit_engine_options *options)
+{
+    frit_dtype dtype = options->cpu && strcmp(options->cpu, "reference") == 0 ? FRIT_DTYPE_F32 : FRIT_DTYPE_F16;
+    if (options->kv_type) frit_dtype_from_name(options->kv_type, &dtype);
+    return dtype;
+}
+
+static frit_status check_model(const frit_model *model)
+{
+    if (!model->vocab_only) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "%s: %s, an engine needs its weights", model->info.path,
+                     model->ckpt->n_tensors == 0 ? "holds a vocabulary and no tensors"
+                                                 : "was opened for its vocabulary only");
+}
+
+static frit_status choose_context(frit_engine *engine, const frit_engine_options *options, const frit_cache_spec *specs,
+                                  frit_dtype dtype)
+{
+    const frit_model *model = engine->model;
+    frit_fit fit = {
+        .path = model->info.path,
+        .log = &model->log,
+        .n_ctx = options->n_ctx,
+        .n_ctx_train = engine->hp.n_ctx_train,
+        .n_sessions = options->n_sessions > 0 ? options->n_sessions : 1,
+        .page_bytes = frit_kv_page_bytes(specs, engine->hp.n_layer, dtype),
+        .weight_bytes = model->info.n_bytes,
+        .available = frit_memory_available(),
+    };
+    FRIT_TRY(frit_plans_measure(engine, &fit.scratch_bytes));
+    FRIT_TRY(frit_fit_context(&fit, &engine->n_ctx));
+    int32_t n_pages = fit.n_sessions * frit_kv_pages_of(engine->n_ctx);
+    return frit_kv_init(&engine->kv, engine->device, specs, engine->hp.n_layer, dtype, n_pages);
+}
+
+static frit_status make_step_buffers(frit_engine *engine)
+{
+    size_t n = (size_t)engine->n_batch;
+    frit_step *step = &engine->step;
+    step->tokens = frit_arena_new(&engine->arena, int32_t, n);
+    step->positions = frit_arena_new(&engine->arena, int32_t, n);
+    step->out_rows = frit_arena_new(&engine->arena, int32_t, n);
+    step->runs = frit_arena_new(&engine->arena, frit_run, n);
+    step->owners = frit_arena_new(&engine->arena, frit_session *, n);
+    return frit_arena_failed(&engine->arena) ? frit_fail_memory(n * sizeof(frit_run), "a step's rows") : FRIT_OK;
+}
+
+static frit_status set_up(frit_engine *engine, const frit_engine_options *options)
+{
+    const frit_model *model = engine->model;
+    engine->hp = model->hp;
+    engine->no_fuse = options->no_fuse;
+    engine->n_batch = options->n_batch > 0 ? options->n_batch : DEFAULT_BATCH;
+    int64_t max_outs = LOGITS_BYTES / ((int64_t)engine->hp.n_vocab * (int64_t)sizeof(float));
+    engine->max_outs = max_outs < 1 ? 1 : max_outs > engine->n_batch ? engine->n_batch : (int32_t)max_outs;
+
+    const frit_backend *backend = frit_backend_find(NULL);
+    const frit_device_options device = {.n_threads = options->n_threads, .cpu = options->cpu, .log = &model->log};
+    FRIT_TRY(backend->open(&engine->device, &device));
+    frit_cache_spec *specs = frit_arena_new(&engine->arena, frit_cache_spec, (size_t)engine->hp.n_layer);
+    if (!specs) return frit_fail_memory((size_t)engine->hp.n_layer * sizeof *specs, "the layers' caches");
+    FRIT_TRY(frit_arch_cache_specs(&engine->hp, specs));
+    FRIT_TRY(choose_context(engine, options, specs, choose_kv_type(options)));
+    FRIT_TRY(frit_rope_init(&engine->hp, engine->n_ctx, &engine->arena));
+    FRIT_TRY(make_step_buffers(engine));
+    // The plans that everybody needs. Preparing the first one packs the weights: better here than at the first token.
+    frit_plan_class *c;
+    FRIT_TRY(frit_plans_get(engine, engine->n_batch, false, &c));
+    return frit_plans_get(engine, 1, false, &c);
+}
+
+frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_engine_options *options)
+{
+    *out = NULL;
+    const frit_engine_options chosen = options ? *options : (frit_engine_options){0};
+    size_t n_rows;
+    const frit_option *rows = frit_engine_option_rows(&n_rows);
+    FRIT_TRY(frit_options_check(rows, n_rows, &chosen));
+    if (chosen.n_sessions < 0)
+        return frit_fail(FRIT_E_INVALID, "n_sessions is %d, expected 0 or more", chosen.n_sessions);
+    FRIT_TRY(check_model(model));
+    frit_engine *engine = calloc(1, sizeof *engine);
+    if (!engine) return frit_fail_memory(sizeof *engine, "an engine");
+    frit_model_retain(model);
+    engine->model = model;
+    frit_status status = set_up(engine, &chosen);
+    if (status != FRIT_OK) {
+        frit_engine_free(engine);
+        return status;
+    }
+    *out = engine;
+    return FRIT_OK;
+}
+
+void frit_engine_free(frit_engine *engine)
+{
+    if (!engine) return;
+    for (frit_session *s = engine->sessions; s; s = s->next) s->engine = NULL; // they can only be freed now
+    if (engine->device) {
+        frit_plans_free(engine);
+        frit_kv_deinit(&engine->kv);
+        engine->device->backend->close(engine->device);
+    }
+    frit_arena_free(&engine->arena);
+    frit_model_free(engine->model);
+    free(engine);
+}
+
+void frit_engine_get_info(const frit_engine *engine, frit_engine_info *info)
+{
+    const frit_backend *backend = engine->device->backend;
+    *info = (frit_engine_info){
+        .backend = backend->name,
+        .isa = backend->isa(engine->device),
+        .n_ctx = engine->n_ctx,
+        .n_threads = backend->n_threads(engine->device),
+        .n_batch = engine->n_batch,
+        .kv_bytes = engine->kv.n_bytes,
+        .scratch_bytes = frit_plans_scratch_bytes(engine),
+    };
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// The cache's memory and its pages.
+//
+// One allocation holds all layers, each as its K pages and then its V pages; every page starts at a multiple of 64:
+//
+//     memory  [ layer 0: K page 0 | K page 1 | ... | V page 0 | V page 1 | ... ][ layer 1: ... ]
+#include "engine/kv.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+// Bytes of a page of keys (dim = k_dim) or values (v_dim) of one layer.
+static bool side_bytes(const frit_cache_spec *spec, int32_t dim, frit_dtype dtype, uint64_t *out)
+{
+    *out = 0;
+    if (spec->kind == FRIT_CACHE_NONE) return true;
+    uint64_t rows = 0;
+    return spec->n_head_kv >= 0 && dim >= 0 &&
+           frit_mul_u64((uint64_t)spec->n_head_kv * FRIT_PAGE_TOKENS, frit_dtype_row_bytes(dtype, dim), &rows) &&
+           frit_align_u64(rows, ALIGNMENT, out);
+}
+
+static bool page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_dtype dtype, uint64_t *out)
+{
+    *out = 0;
+    for (int32_t i = 0; i < n_layers; i++) {
+        uint64_t k, v;
+        if (!side_bytes(&specs[i], specs[i].k_dim, dtype, &k) || !side_bytes(&specs[i], specs[i].v_dim, dtype, &v))
+            return false;
+        if (!frit_add_u64(*out, k, out) || !frit_add_u64(*out, v, out)) return false;
+    }
+    return true;
+}
+
+uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_dtype dtype)
+{
+    uint64_t n_bytes;
+    return page_bytes(specs, n_layers, dtype, &n_bytes) ? n_bytes : UINT64_MAX;
+}
+
+static void place_layers(frit_kv *kv, const frit_cache_spec *specs, frit_dtype dtype)
+{
+    uint8_t *at = kv->memory;
+    uint64_t n_pages = (uint64_t)kv->cache.n_pages;
+    for (int32_t i = 0; i < kv->cache.n_layers; i++) {
+        frit_cache_layer *layer = &kv->layers[i];
+        *layer = (frit_cache_layer){.spec = specs[i], .dtype = dtype};
+        side_bytes(&specs[i], specs[i].k_dim, dtype, &layer->k_page_bytes);
+        side_bytes(&specs[i], specs[i].v_dim, dtype, &layer->v_page_bytes);
+        layer->k = at;
+        layer->v = layer->k + n_pages * layer->k_page_bytes;
+        at = layer->v + n_pages * layer->v_page_bytes;
+    }
+}
+
+frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec *specs, int32_t n_layers,
+                         frit_dtype dtype, int32_t n_pages)
+{
+    *kv = (frit_kv){.device = device};
+    if (!frit_mul_u64(frit_kv_page_bytes(specs, n_layers, dtype), (uint64_t)n_pages, &kv->n_bytes))
+        return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", n_pages);
+    kv->layers = calloc((size_t)n_layers + 1, sizeof *kv->layers);
+    kv->free_pages = calloc((size_t)n_pages + 1, sizeof *kv->free_pages);
+    kv->refs = calloc((size_t)n_pages + 1, sizeof *kv->refs);
+    frit_status status =
+        kv->layers && kv->free_pages && kv->refs ? FRIT_OK : frit_fail_memory((size_t)n_pages, "cache pages");
+    if (status == FRIT_OK && kv->n_bytes > 0) status = device->backend->alloc(device, kv->n_bytes, &kv->memory);
+    if (status != FRIT_OK) {
+        frit_kv_deinit(kv);
+        return status;
+    }
+    kv->cache = (frit_cache){.layers = kv->layers, .n_layers = n_layers, .n_pages = n_pages};
+    if (kv->memory) place_layers(kv, specs, dtype);
+    for (int32_t i = 0; i < n_pages; i++) kv->free_pages[i] = n_pages - 1 - i; // page 0 goes out first
+    kv->n_free = n_pages;
+    return FRIT_OK;
+}
+
+void frit_kv_deinit(frit_kv *kv)
+{
+    if (kv->memory) kv->device->backend->release(kv->device, kv->memory, kv->n_bytes);
+    free(kv->layers);
+    free(kv->free_pages);
+    free(kv->refs);
+    *kv = (frit_kv){0};
+}
+
+frit_status frit_kv_map_reserve(frit_kv_map *map, int32_t n_positions)
+{
+    int32_t n_pages = frit_kv_pages_of(n_positions);
+    if (n_pages <= map->capacity) return FRIT_OK;
+    int32_t *pages = realloc(map->pages, (size_t)n_pages * sizeof *pages);
+    if (!pages) return frit_fail_memory((size_t)n_pages * sizeof *pages, "a page table");
+    map->pages = pages;
+    map->capacity = n_pages;
+    return FRIT_OK;
+}
+
+frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
+{
+    int32_t n_pages = frit_kv_pages_of(n_positions);
+    if (n_pages - map->n_pages > kv->n_free)
+        return frit_fail(
+            FRIT_E_LIMIT, "the cache is full: %d more tokens of a session need %d pages of %d tokens, %d are free",
+            n_positions - map->n_pages * FRIT_PAGE_TOKENS, n_pages - map->n_pages, FRIT_PAGE_TOKENS, kv->n_free);
+    FRIT_TRY(frit_kv_map_reserve(map, n_positions));
+    while (map->n_pages < n_pages) {
+        int32_t page = kv->free_pages[--kv->n_free];
+        kv->refs[page] = 1;
+        map->pages[map->n_pages++] = page;
+    }
+    return FRIT_OK;
+}
+
+void frit_kv_shrink(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
+{
+    int32_t n_pages = frit_kv_pages_of(n_positions);
+    while (map->n_pages > n_pages) {
+        int32_t page = map->pages[--map->n_pages];
+        if (--kv->refs[page] == 0) kv->free_pages[kv->n_free++] = page;
+    }
+}
+
+void frit_kv_map_free(frit_kv *kv, frit_kv_map *map)
+{
+    frit_kv_shrink(kv, map, 0);
+    free(map->pages);
+    *map = (frit_kv_map){0};
+}

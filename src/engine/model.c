@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// Opening a model: checkpoint -> architecture -> hyperparameters -> weights -> vocabulary -> tokenizer -> chat template.
+#include "engine/engine.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct opening {
+    frit_model *model;
+    const char *path;
+    const frit_model_options *options;
+} opening;
+
+// Reading the files is most of the way.
+static const double checkpoint_share = 0.9;
+
+static bool report(const opening *o, double done)
+{
+    return !o->options->progress || o->options->progress(o->options->progress_ctx, done);
+}
+
+static bool checkpoint_progress(void *ctx, double done)
+{
+    return report(ctx, done * checkpoint_share);
+}
+
+static frit_status say_progress(const opening *o, double done)
+{
+    return report(o, done) ? FRIT_OK : frit_fail(FRIT_E_CANCELLED, "%s: opening was cancelled", o->path);
+}
+
+// Sentences from below name keys and tensors; here they get the file.
+static frit_status with_path(const opening *o, frit_status status)
+{
+    if (status == FRIT_OK || strstr(frit_error(), o->path)) return status;
+    return frit_fail(status, "%s: %s", o->path, frit_error());
+}
+
+static frit_status fail_architecture(frit_str name)
+{
+    char known[512];
+    size_t n = 0;
+    const frit_arch *arch;
+    for (size_t i = 0; (arch = frit_arch_get(i)) && n + strlen(arch->name) + 3 < sizeof known; i++) {
+        if (i > 0) known[n++] = ',', known[n++] = ' ';
+        memcpy(known + n, arch->name, strlen(arch->name));
+        n += strlen(arch->name);
+    }
+    return frit_fail(FRIT_E_UNSUPPORTED, "architecture '%.*s' is not supported; these are: %.*s",
+                     (int)(name.len < 64 ? name.len : 64), name.ptr, (int)n, known);
+}
+
+static frit_status bind_weights(frit_model *model)
+{
+    frit_str name = {"", 0};
+    bool found = false;
+    FRIT_TRY(frit_meta_get_text(&model->ckpt->meta, "general.architecture", &name, &found));
+    char *text = frit_arena_text(&model->arena, name.ptr, name.len);
+    if (!text) return frit_fail_memory(name.len, "a name");
+    model->arch = frit_arch_find(text);
+    if (model->vocab_only) { // hyperparameters are only shown then: what cannot be read stays 0
+        if (model->arch && frit_hparams_read(&model->hp, model->arch, model->ckpt, &model->arena) != FRIT_OK)
+            model->hp = (frit_hparams){0};
+        return FRIT_OK;
+    }
+    if (!found)
+        return frit_fail(FRIT_E_FORMAT, "key 'general.architecture' is missing: it says what kind of model this is");
+    if (!model->arch) return fail_architecture(name);
+    FRIT_TRY(frit_hparams_read(&model->hp, model->arch, model->ckpt, &model->arena));
+    return frit_weights_bind(&model->weights, model->arch, &model->hp, model->ckpt, &model->arena);
+}
+
+static frit_str piece_of(const frit_vocab *vocab, frit_token id)
+{
+    return id >= 0 && id < vocab->n ? vocab->entries[id].piece : (frit_str){"", 0};
+}
+
+static frit_status open_text(frit_model *model)
+{
+    const frit_meta *meta = &model->ckpt->meta;
+    FRIT_TRY(
+        frit_vocab_read(&model->vocab, meta, model->vocab_only ? 0 : model->hp.n_vocab, &model->arena, &model->log));
+    if (strcmp(model->vocab.model, "none") != 0 && strcmp(model->vocab.model, "no_vocab") != 0)
+        FRIT_TRY(frit_tokenizer_new(&model->tokenizer, &model->vocab, &model->log));
+    frit_str source = {"", 0};
+    bool found;
+    FRIT_TRY(frit_meta_get_text(meta, "tokenizer.chat_template", &source, &found));
+    const frit_chat_tokens tokens = {piece_of(&model->vocab, model->vocab.bos),
+                                     piece_of(&model->vocab, model->vocab.eos)};
+    return frit_chat_new(&model->chat, source, tokens, &model->log);
+}
+
+static frit_status open_model(opening *o)
+{
+    frit_model *model = o->model;
+    const frit_checkpoint_options options = {
+        .no_mmap = o->options->no_mmap,
+        .progress = o->options->progress ? checkpoint_progress : NULL,
+        .progress_ctx = o,
+        .log = &model->log,
+    };
+    FRIT_TRY(frit_checkpoint_open(&model->ckpt, o->path, &options));
+    model->vocab_only = o->options->vocab_only || model->ckpt->n_tensors == 0;
+    FRIT_TRY(bind_weights(model));
+    FRIT_TRY(say_progress(o, checkpoint_share));
+    FRIT_TRY(open_text(model));
+    FRIT_TRY(frit_model_describe(model));
+    return say_progress(o, 1);
+}
+
+frit_status frit_model_open(frit_model **out, const char *path, const frit_model_options *options)
+{
+    *out = NULL;
+    static const frit_model_options defaults;
+    frit_model *model = calloc(1, sizeof *model);
+    if (!model) return frit_fail_memory(sizeof *model, "a model");
+    opening o = {model, path, options ? options : &defaults};
+    atomic_init(&model->n_refs, 1);
+    model->log = (frit_log){o.options->log, o.options->log_ctx};
+    frit_status status = with_path(&o, open_model(&o));
+    if (status != FRIT_OK) {
+        frit_model_free(model);
+        return status;
+    }
+    *out = model;
+    return FRIT_OK;
+}
+
+void frit_model_retain(frit_model *model)
+{
+    atomic_fetch_add(&model->n_refs, 1);
+}
+
+void frit_model_free(frit_model *model)
+{
+    if (!model || atomic_fetch_sub(&model->n_refs, 1) > 1) return;
+    frit_chat_free(model->chat);
+    frit_tokenizer_free(model->tokenizer);
+    frit_vocab_deinit(&model->vocab);
+    frit_checkpoint_close(model->ckpt);
+    frit_arena_free(&model->arena);
+    free(model);
+}

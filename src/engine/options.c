@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// The option rows of models and engines.
+#include "base/option.h"
+
+#include <stddef.h>
+
+#define MODEL(field, ...)  FRIT_OPTION(frit_model_options, field, __VA_ARGS__)
+#define ENGINE(field, ...) FRIT_OPTION(frit_engine_options, field, __VA_ARGS__)
+
+// clang-format off
+static const frit_option model_rows[] = {
+    MODEL(no_mmap, .name = "no-mmap", .type = FRIT_OPTION_FLAG,
+          .help = "read the model into memory instead of mapping the file"),
+};
+
+static const frit_option engine_rows[] = {
+    ENGINE(n_ctx, .name = "ctx", .letter = 'c', .type = FRIT_OPTION_INT, .min = 0, .max = 1 << 27, .metavar = "N",
+           .help = "context: tokens that one session can hold; 0: what the model was trained for, if memory allows"),
+    ENGINE(n_threads, .name = "threads", .letter = 't', .type = FRIT_OPTION_INT, .min = 0, .max = 1024, .metavar = "N",
+           .help = "threads; 0: one for each core that this process may use"),
+    ENGINE(n_batch, .name = "batch", .letter = 'b', .type = FRIT_OPTION_INT, .min = 0, .max = 1 << 16, .metavar = "N",
+           .help = "tokens that one step runs at most; 0: 512"),
+    ENGINE(cpu, .name = "cpu", .type = FRIT_OPTION_TEXT, .metavar = "NAME",
+           .help = "best instruction set to use (scalar, avx2, ...), or reference for plain code"),
+    ENGINE(kv_type, .name = "kv-type", .type = FRIT_OPTION_CHOICE, .choices = "f32|f16", .metavar = "TYPE",
+           .help = "type of cached keys and values: f16, or f32 with the reference"),
+    ENGINE(no_fuse, .name = "no-fuse", .type = FRIT_OPTION_FLAG,
+           .help = "run the graph as it is, without fused operations (slower)"),
+};
+// clang-format on
+
+const frit_option *frit_model_option_rows(size_t *n_rows)
+{
+    *n_rows = FRIT_COUNT(model_rows);
+    return model_rows;
+}
+
+const frit_option *frit_engine_option_rows(size_t *n_rows)
+{
+    *n_rows = FRIT_COUNT(engine_rows);
+    return engine_rows;
+}

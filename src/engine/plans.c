@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// Plans by shape class: 1 row, up to 8, up to 64, up to n_batch rows; each for logits or for hidden states.
+//
+// A class is planned once for its largest shape: a step of 5 rows runs the plan for 8, narrowed. Small steps get plans
+// of their own because their buffers are smaller and stay in the processor's caches.
+#include "engine/engine.h"
+
+static const int32_t class_rows[FRIT_N_CLASSES] = {1, 8, 64, INT32_MAX};
+
+static int32_t rows_of(const frit_engine *engine, int i)
+{
+    return class_rows[i] < engine->n_batch ? class_rows[i] : engine->n_batch;
+}
+
+static frit_status make_plan(const frit_engine *engine, const frit_hparams *hp, int32_t n_rows, bool hidden,
+                             frit_plan_class *c)
+{
+    int32_t n_outs = hidden || n_rows < engine->max_outs ? n_rows : engine->max_outs;
+    frit_graph_init(&c->graph, &c->arena, n_rows, n_outs);
+    const frit_build_options options = {.hidden = hidden};
+    const frit_model *model = engine->model;
+    FRIT_TRY(frit_arch_build(&c->graph, model->arch, hp, &model->weights, &options));
+    return frit_plan_new(&c->plan, &c->graph, &(frit_plan_options){.no_fuse = engine->no_fuse});
+}
+
+static void free_class(frit_engine *engine, frit_plan_class *c)
+{
+    if (c->exec) engine->device->backend->exec_free(engine->device, c->exec);
+    frit_arena_free(&c->arena);
+    *c = (frit_plan_class){0};
+}
+
+frit_status frit_plans_get(frit_engine *engine, int32_t n_rows, bool hidden, frit_plan_class **out)
+{
+    int i = 0;
+    while (rows_of(engine, i) < n_rows) i++;
+    frit_plan_class *c = &engine->plans.classes[hidden][i];
+    if (!c->exec) {
+        frit_status status = make_plan(engine, &engine->hp, rows_of(engine, i), hidden, c);
+        if (status == FRIT_OK) status = engine->device->backend->prepare(engine->device, c->plan, &c->exec);
+        if (status != FRIT_OK) {
+            free_class(engine, c);
+            return status;
+        }
+    }
+    *out = c;
+    return FRIT_OK;
+}
+
+frit_status frit_plans_measure(const frit_engine *engine, uint64_t *scratch_bytes)
+{
+    frit_plan_class c = {0};
+    frit_hparams hp = engine->hp;
+    frit_status status = frit_rope_init(&hp, hp.n_ctx_train, &c.arena);
+    if (status == FRIT_OK) status = make_plan(engine, &hp, engine->n_batch, false, &c);
+    if (status == FRIT_OK) *scratch_bytes = c.plan->scratch_bytes;
+    frit_arena_free(&c.arena);
+    return status;
+}
+
+uint64_t frit_plans_scratch_bytes(const frit_engine *engine)
+{
+    uint64_t n_bytes = 0;
+    for (int hidden = 0; hidden < 2; hidden++)
+        for (int i = 0; i < FRIT_N_CLASSES; i++)
+            if (engine->plans.classes[hidden][i].exec) n_bytes += engine->plans.classes[hidden][i].plan->scratch_bytes;
+    return n_bytes;
+}
+
+void frit_plans_free(frit_engine *engine)
+{
+    for (int hidden = 0; hidden < 2; hidden++)
+        for (int i = 0; i < FRIT_N_CLASSES; i++) free_class(engine, &engine->plans.classes[hidden][i]);
+}

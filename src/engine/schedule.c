@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// Which rows run in the next step.
+//
+// 1. One row for every session that had something to run and got no row in the last step: nobody starves.
+// 2. Single queued tokens, the decode rows: they are what people wait for.
+// 3. Prompts, in the sessions' order, with what is left of n_batch rows.
+//
+// Sessions form a queue; who had rows goes to its end, so that prompts take turns. A step gives either logits or
+// hidden states: the first row with a result decides, and rows of the other kind wait.
+#include "engine/engine.h"
+
+static size_t pending(const frit_session *session)
+{
+    return session->n_tokens - session->n_done - (size_t)session->n_taken;
+}
+
+// Takes up to n rows more of the session, as far as the step has room for rows and results.
+static void take(frit_engine *engine, frit_session *session, size_t n)
+{
+    frit_step *step = &engine->step;
+    if (n > pending(session)) n = pending(session);
+    for (; n > 0 && step->n_rows < engine->n_batch; n--) {
+        frit_result result = frit_session_result(session, session->n_done + (size_t)session->n_taken);
+        if (result != FRIT_RESULT_NONE) {
+            if (step->result != FRIT_RESULT_NONE && step->result != result) return;
+            if (result == FRIT_RESULT_LOGITS && step->n_outs == engine->max_outs) return;
+            step->result = result;
+            step->n_outs++;
+        }
+        session->n_taken++;
+        step->n_rows++;
+    }
+}
+
+// Writes the rows that the session has been given as one run of the batch.
+static void lay_out(frit_step *step, frit_session *session)
+{
+    int32_t row = step->n_rows;
+    step->runs[step->n_runs] = (frit_run){
+        .first_row = row, .n_rows = session->n_taken, .n_past = (int32_t)session->n_done, .pages = session->map.pages};
+    step->owners[step->n_runs++] = session;
+    for (size_t i = session->n_done; i < session->n_done + (size_t)session->n_taken; i++, row++) {
+        step->tokens[row] = session->tokens[i];
+        step->positions[row] = (int32_t)i;
+        if (frit_session_result(session, i) != FRIT_RESULT_NONE) step->out_rows[step->n_outs++] = row;
+    }
+    step->n_rows = row;
+}
+
+// Moves the sessions that have rows behind those that have none; both keep their order.
+static void rotate(frit_engine *engine)
+{
+    frit_session *waiting = NULL, **waiting_end = &waiting, *served = NULL, **served_end = &served;
+    for (frit_session *s = engine->sessions; s; s = s->next) {
+        frit_session ***end = s->n_taken > 0 ? &served_end : &waiting_end;
+        **end = s;
+        *end = &s->next;
+    }
+    *served_end = NULL;
+    *waiting_end = served;
+    engine->sessions = waiting;
+}
+
+void frit_schedule(frit_engine *engine)
+{
+    frit_step *step = &engine->step;
+    step->n_rows = step->n_outs = step->n_runs = 0;
+    step->result = FRIT_RESULT_NONE;
+    for (frit_session *s = engine->sessions; s; s = s->next) s->n_taken = 0;
+    for (frit_session *s = engine->sessions; s; s = s->next)
+        if (s->waited) take(engine, s, 1);
+    for (frit_session *s = engine->sessions; s; s = s->next)
+        if (s->n_taken == 0 && pending(s) == 1) take(engine, s, 1);
+    for (frit_session *s = engine->sessions; s; s = s->next) take(engine, s, SIZE_MAX);
+
+    step->n_rows = step->n_outs = 0;
+    for (frit_session *s = engine->sessions; s; s = s->next) {
+        s->waited = s->n_taken == 0 && pending(s) > 0;
+        if (s->n_taken > 0) lay_out(step, s);
+    }
+    rotate(engine);
+}

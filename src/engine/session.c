@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// A session's timeline: pushing, forgetting, reading its logits.
+//
+//     tokens  [ done: in the cache ............ | queued ........ ]
+//              0                        n_done ^        n_tokens ^
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+frit_status frit_session_new(frit_session **out, frit_engine *engine)
+{
+    *out = NULL;
+    if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a session cannot be made from within a row function");
+    frit_session *session = calloc(1, sizeof *session);
+    if (!session) return frit_fail_memory(sizeof *session, "a session");
+    size_t n_vocab = (size_t)engine->hp.n_vocab;
+    session->tokens = calloc((size_t)engine->n_ctx, sizeof *session->tokens);
+    session->logits = calloc(n_vocab, sizeof *session->logits);
+    frit_status status =
+        session->tokens && session->logits
+            ? frit_kv_map_reserve(&session->map, engine->n_ctx)
+            : frit_fail_memory((size_t)engine->n_ctx * sizeof(frit_token) + n_vocab * sizeof(float), "a session");
+    if (status != FRIT_OK) {
+        frit_session_free(session);
+        return status;
+    }
+    session->engine = engine;
+    frit_session **end = &engine->sessions;
+    while (*end) end = &(*end)->next;
+    *end = session;
+    *out = session;
+    return FRIT_OK;
+}
+
+void frit_session_free(frit_session *session)
+{
+    if (!session) return;
+    if (session->engine) {
+        frit_session **at = &session->engine->sessions;
+        while (*at != session) at = &(*at)->next;
+        *at = session->next;
+        frit_kv_shrink(&session->engine->kv, &session->map, 0);
+    }
+    free(session->map.pages);
+    free(session->tokens);
+    free(session->queue);
+    free(session->logits);
+    free(session);
+}
+
+// A session whose engine was freed, or that a row function wants to change in the middle of a step.
+static frit_status check_usable(const frit_session *session)
+{
+    if (!session->engine) return frit_fail(FRIT_E_INVALID, "the session's engine was freed");
+    if (session->engine->in_step)
+        return frit_fail(FRIT_E_INVALID, "a session cannot be changed from within a row function");
+    return FRIT_OK;
+}
+
+static frit_status check_tokens(const frit_session *session, const frit_token *tokens, size_t n)
+{
+    const frit_engine *engine = session->engine;
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= engine->hp.n_vocab)
+            return frit_fail(FRIT_E_INVALID, "token %zu of %zu is %d, this model's ids are 0 to %d", i, n, tokens[i],
+                             engine->hp.n_vocab - 1);
+    if (n > (size_t)engine->n_ctx - session->n_tokens)
+        return frit_fail(FRIT_E_LIMIT, "%zu more tokens do not fit: the session holds %zu, its context is %d", n,
+                         session->n_tokens, engine->n_ctx);
+    return FRIT_OK;
+}
+
+static frit_status reserve_item(frit_session *session)
+{
+    if (session->n_queue < session->queue_capacity) return FRIT_OK;
+    size_t capacity = session->queue_capacity ? 2 * session->queue_capacity : 4;
+    frit_queue_item *queue = realloc(session->queue, capacity * sizeof *queue);
+    if (!queue) return frit_fail_memory(capacity * sizeof *queue, "a queue of pushes");
+    session->queue = queue;
+    session->queue_capacity = capacity;
+    return FRIT_OK;
+}
+
+frit_status frit_session_push(frit_session *session, const frit_token *tokens, size_t n_tokens,
+                              const frit_push_options *options)
+{
+    const frit_push_options chosen = options ? *options : (frit_push_options){0};
+    bool has_rows = chosen.output == FRIT_OUTPUT_ALL || chosen.output == FRIT_OUTPUT_EMBEDDINGS;
+    FRIT_TRY(check_usable(session));
+    if ((unsigned)chosen.output > FRIT_OUTPUT_EMBEDDINGS)
+        return frit_fail(FRIT_E_INVALID, "output %d does not exist", (int)chosen.output);
+    if (has_rows && !chosen.row)
+        return frit_fail(FRIT_E_INVALID, "a push with results for every token needs a row function");
+    if (n_tokens == 0) return FRIT_OK;
+    FRIT_TRY(check_tokens(session, tokens, n_tokens));
+    if (has_rows) FRIT_TRY(reserve_item(session));
+    FRIT_TRY(frit_kv_extend(&session->engine->kv, &session->map, (int32_t)(session->n_tokens + n_tokens)));
+    if (has_rows) session->queue[session->n_queue++] = (frit_queue_item){session->n_tokens, n_tokens, chosen};
+    memcpy(session->tokens + session->n_tokens, tokens, n_tokens * sizeof *tokens);
+    session->n_tokens += n_tokens;
+    session->wants_logits = chosen.output == FRIT_OUTPUT_LAST || chosen.output == FRIT_OUTPUT_ALL;
+    return FRIT_OK;
+}
+
+frit_result frit_session_result(const frit_session *session, size_t i)
+{
+    for (size_t q = 0; q < session->n_queue; q++) {
+        const frit_queue_item *item = &session->queue[q];
+        if (i - item->first < item->n) // wraps around for tokens before the item
+            return item->options.output == FRIT_OUTPUT_ALL ? FRIT_RESULT_LOGITS : FRIT_RESULT_HIDDEN;
+    }
+    return i + 1 == session->n_tokens && session->wants_logits ? FRIT_RESULT_LOGITS : FRIT_RESULT_NONE;
+}
+
+frit_status frit_session_truncate(frit_session *session, size_t n_keep)
+{
+    FRIT_TRY(check_usable(session));
+    if (n_keep > session->n_tokens)
+        return frit_fail(FRIT_E_INVALID, "a session of %zu tokens cannot be truncated to %zu", session->n_tokens,
+                         n_keep);
+    if (n_keep == session->n_tokens) return FRIT_OK;
+    session->n_tokens = n_keep;
+    if (session->n_done > n_keep) session->n_done = n_keep;
+    while (session->n_queue > 0 && session->queue[session->n_queue - 1].first >= n_keep) session->n_queue--;
+    if (session->n_queue > 0) {
+        frit_queue_item *last = &session->queue[session->n_queue - 1];
+        if (last->n > n_keep - last->first) last->n = n_keep - last->first;
+    }
+    session->wants_logits = true; // after what is still queued, if anything
+    if (session->logits_at > n_keep) session->logits_at = 0;
+    frit_kv_shrink(&session->engine->kv, &session->map, (int32_t)n_keep);
+    return FRIT_OK;
+}
+
+size_t frit_session_pending(const frit_session *session)
+{
+    return session->n_tokens - session->n_done;
+}
+
+size_t frit_session_length(const frit_session *session)
+{
+    return session->n_tokens;
+}
+
+const float *frit_session_logits(const frit_session *session)
+{
+    bool there =
+        session->logits_at > 0 && session->logits_at == session->n_tokens && session->n_done == session->n_tokens;
+    return there ? session->logits : NULL;
+}
+
+frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit_token *token)
+{
+    FRIT_TRY(check_usable(session));
+    while (frit_session_pending(session) > 0) {
+        int32_t n_rows;
+        FRIT_TRY(frit_engine_step(session->engine, &n_rows));
+    }
+    const float *logits = frit_session_logits(session);
+    if (!logits)
+        return frit_fail(FRIT_E_INVALID, session->n_tokens > 0 ? "the last push asked for no logits to sample from"
+                                                               : "the session is empty: push a token first");
+    if (sampler->n_vocab != session->engine->hp.n_vocab)
+        return frit_fail(FRIT_E_INVALID, "the sampler is for %d tokens, the model has %d", sampler->n_vocab,
+                         session->engine->hp.n_vocab);
+    if (session->n_tokens == (size_t)session->engine->n_ctx)
+        return frit_fail(FRIT_E_LIMIT, "the context of %d tokens is full", session->engine->n_ctx);
+    frit_token picked = -1;
+    FRIT_TRY(frit_sampler_sample(sampler, logits, &picked));
+    FRIT_TRY(frit_session_push(session, &picked, 1, NULL));
+    frit_sampler_accept(sampler, picked);
+    *token = picked;
+    return FRIT_OK;
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// One step: schedule, run the plan, hand out the results. Allocates nothing once its plan exists.
+#include "engine/engine.h"
+
+#include <string.h>
+
+// Touching a mapped file behind its new end raises SIGBUS, so every step looks first.
+static frit_status check_files(const frit_checkpoint *ckpt)
+{
+    if (frit_checkpoint_is_intact(ckpt)) return FRIT_OK;
+    for (size_t i = 0; i < ckpt->n_files; i++) {
+        const frit_file *file = ckpt->files[i];
+        if (!frit_file_is_intact(file))
+            return frit_fail(FRIT_E_IO, "%s: the file shrank from %llu to %llu bytes while in use",
+                             frit_file_path(file), (unsigned long long)frit_file_size(file),
+                             (unsigned long long)frit_file_size_now(file));
+    }
+    return frit_fail(FRIT_E_IO, "%s: a file shrank while in use", ckpt->path);
+}
+
+static bool all_finite(const float *values, size_t n)
+{
+    uint32_t bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        bad |= (bits & 0x7f800000) == 0x7f800000;
+    }
+    return bad == 0;
+}
+
+// Gives the values of token i to whoever wants them.
+static frit_status deliver(frit_session *session, size_t i, const float *values, size_t n, frit_result result)
+{
+    if (!all_finite(values, n))
+        return frit_fail(FRIT_E_FORMAT,
+                         "%s: the model's %s after token %zu are not finite (NaN or infinity): its weights are damaged",
+                         session->engine->model->info.path, result == FRIT_RESULT_HIDDEN ? "hidden states" : "logits",
+                         i);
+    if (result == FRIT_RESULT_LOGITS && i + 1 == session->n_tokens && session->wants_logits) {
+        memcpy(session->logits, values, n * sizeof *values);
+        session->logits_at = i + 1;
+    }
+    for (size_t q = 0; q < session->n_queue; q++) {
+        const frit_queue_item *item = &session->queue[q];
+        if (i - item->first < item->n) item->options.row(item->options.row_ctx, i - item->first, values, n);
+    }
+    return FRIT_OK;
+}
+
+static void drop_finished(frit_session *session)
+{
+    size_t n = 0;
+    while (n < session->n_queue && session->queue[n].first + session->queue[n].n <= session->n_done) n++;
+    if (n == 0) return;
+    session->n_queue -= n;
+    memmove(session->queue, session->queue + n, session->n_queue * sizeof *session->queue);
+}
+
+// Row out_rows[o] of the batch has its values at output[o]. A failure loses only the results of its own row.
+static frit_status hand_out(const frit_step *step, const float *output, size_t n)
+{
+    frit_status status = FRIT_OK;
+    int32_t o = 0;
+    for (int32_t r = 0; r < step->n_runs; r++) step->owners[r]->n_done += (size_t)step->runs[r].n_rows;
+    for (int32_t r = 0; r < step->n_runs; r++) {
+        const frit_run *run = &step->runs[r];
+        for (; o < step->n_outs && step->out_rows[o] < run->first_row + run->n_rows; o++) {
+            size_t i = (size_t)(run->n_past + step->out_rows[o] - run->first_row);
+            frit_status now = deliver(step->owners[r], i, output + (size_t)o * n, n, step->result);
+            if (status == FRIT_OK) status = now;
+        }
+        drop_finished(step->owners[r]);
+    }
+    return status;
+}
+
+static frit_status run_step(frit_engine *engine)
+{
+    const frit_step *step = &engine->step;
+    FRIT_TRY(check_files(engine->model->ckpt));
+    frit_plan_class *c;
+    FRIT_TRY(frit_plans_get(engine, step->n_rows, step->result == FRIT_RESULT_HIDDEN, &c));
+    frit_plan_set_rows(c->plan, step->n_rows, step->n_outs);
+    const frit_batch batch = {
+        .n_rows = step->n_rows,
+        .n_outs = step->n_outs,
+        .n_runs = step->n_runs,
+        .tokens = step->tokens,
+        .positions = step->positions,
+        .out_rows = step->out_rows,
+        .runs = step->runs,
+    };
+    const float *output = NULL;
+    FRIT_TRY(engine->device->backend->run(engine->device, c->exec, &batch, &engine->kv.cache, &output));
+    return hand_out(step, output, (size_t)c->graph.output->shape[1]);
+}
+
+frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows)
+{
+    *n_rows = 0;
+    if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
+    frit_schedule(engine);
+    if (engine->step.n_rows == 0) return FRIT_OK;
+    engine->in_step = true;
+    frit_status status = run_step(engine);
+    engine->in_step = false;
+    if (status == FRIT_OK) *n_rows = engine->step.n_rows;
+    return status;
+}

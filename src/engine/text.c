@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// The public text functions: the model's tokenizer and chat template behind the two-call pattern.
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct frit_text_stream {
+    frit_model *model; // kept alive
+    frit_stream stream;
+};
+
+static frit_status check_text(const frit_model *model)
+{
+    if (model->tokenizer) return FRIT_OK;
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary, so text and tokens cannot be converted",
+                     model->info.path);
+}
+
+static frit_status check_ids(const frit_model *model, const frit_token *tokens, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= model->vocab.n)
+            return frit_fail(FRIT_E_INVALID, "token %zu of %zu is %d, this vocabulary's ids are 0 to %d", i, n,
+                             tokens[i], model->vocab.n - 1);
+    return FRIT_OK;
+}
+
+frit_status frit_tokenize(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, frit_token *tokens,
+                          size_t capacity, size_t *n_tokens)
+{
+    *n_tokens = 0;
+    FRIT_TRY(check_text(model));
+    frit_ids ids = {0};
+    frit_status status = frit_tokenizer_encode(model->tokenizer, (frit_str){text, n_bytes}, flags, &ids);
+    if (status == FRIT_OK && ids.failed) status = frit_fail_memory(n_bytes * sizeof *tokens, "tokens");
+    if (status == FRIT_OK) {
+        *n_tokens = ids.n;
+        size_t n = ids.n < capacity ? ids.n : capacity;
+        if (n > 0) memcpy(tokens, ids.items, n * sizeof *tokens);
+        if (ids.n > capacity)
+            status = frit_fail(FRIT_E_LIMIT, "the text has %zu tokens, there is room for %zu", ids.n, capacity);
+    }
+    frit_ids_free(&ids);
+    return status;
+}
+
+// Hands a finished text out, and frees it.
+static frit_status give_text(frit_status status, frit_buf *buf, char *text, size_t capacity, size_t *n_bytes)
+{
+    if (status == FRIT_OK && buf->failed) status = frit_fail_memory(buf->len, "text");
+    if (status == FRIT_OK) {
+        *n_bytes = buf->len;
+        size_t n = buf->len < capacity ? buf->len : capacity;
+        if (n > 0) memcpy(text, buf->data, n);
+        if (buf->len > capacity)
+            status = frit_fail(FRIT_E_LIMIT, "the text has %zu bytes, there is room for %zu", buf->len, capacity);
+    }
+    frit_buf_free(buf);
+    return status;
+}
+
+frit_status frit_detokenize(const frit_model *model, const frit_token *tokens, size_t n_tokens, unsigned flags,
+                            char *text, size_t capacity, size_t *n_bytes)
+{
+    *n_bytes = 0;
+    FRIT_TRY(check_text(model));
+    FRIT_TRY(check_ids(model, tokens, n_tokens));
+    frit_buf buf = {0};
+    frit_status status = frit_tokenizer_decode(model->tokenizer, tokens, n_tokens, flags, &buf);
+    return give_text(status, &buf, text, capacity, n_bytes);
+}
+
+const char *frit_token_piece(const frit_model *model, frit_token token, size_t *n_bytes)
+{
+    frit_str piece = {"", 0};
+    if (model->tokenizer && token >= 0 && token < model->vocab.n)
+        piece = frit_tokenizer_piece(model->tokenizer, token, 0);
+    *n_bytes = piece.len;
+    return piece.ptr ? piece.ptr : "";
+}
+
+bool frit_token_is_end(const frit_model *model, frit_token token)
+{
+    return model->tokenizer && token >= 0 && token < model->vocab.n && model->vocab.entries[token].is_end;
+}
+
+frit_status frit_text_stream_new(frit_text_stream **out, const frit_model *model, unsigned flags)
+{
+    *out = NULL;
+    FRIT_TRY(check_text(model));
+    frit_text_stream *stream = calloc(1, sizeof *stream);
+    if (!stream) return frit_fail_memory(sizeof *stream, "a text stream");
+    stream->model = (frit_model *)model; // only its count changes
+    frit_model_retain(stream->model);
+    frit_stream_init(&stream->stream, model->tokenizer, flags);
+    *out = stream;
+    return FRIT_OK;
+}
+
+static frit_status give_piece(const frit_text_stream *stream, frit_str piece, const char **text, size_t *n_bytes)
+{
+    if (stream->stream.text.failed || stream->stream.held.failed) return frit_fail_memory(piece.len, "text");
+    *text = piece.len > 0 ? piece.ptr : "";
+    *n_bytes = piece.len;
+    return FRIT_OK;
+}
+
+frit_status frit_text_stream_push(frit_text_stream *stream, frit_token token, const char **text, size_t *n_bytes)
+{
+    FRIT_TRY(check_ids(stream->model, &token, 1));
+    return give_piece(stream, frit_stream_push(&stream->stream, token), text, n_bytes);
+}
+
+frit_status frit_text_stream_flush(frit_text_stream *stream, const char **text, size_t *n_bytes)
+{
+    return give_piece(stream, frit_stream_flush(&stream->stream), text, n_bytes);
+}
+
+void frit_text_stream_free(frit_text_stream *stream)
+{
+    if (!stream) return;
+    frit_stream_deinit(&stream->stream);
+    frit_model_free(stream->model);
+    free(stream);
+}
+
+frit_status frit_chat_render(const frit_model *model, const frit_message *messages, size_t n_messages,
+                             const frit_chat_options *options, char *text, size_t capacity, size_t *n_bytes)
+{
+    *n_bytes = 0;
+    static const frit_chat_options defaults;
+    if (!model->chat) return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no chat template", model->info.path);
+    frit_buf buf = {0};
+    frit_status status = frit_chat_apply(model->chat, messages, n_messages, options ? options : &defaults, &buf);
+    return give_text(status, &buf, text, capacity, n_bytes);
+}

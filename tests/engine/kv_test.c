@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// Cache pages: handing out, giving back, layout, refusals.
+#include "support/support.h"
+
+#include "engine/kv.h"
+
+static uint64_t n_allocated;
+
+static frit_status fake_alloc(frit_device *device, uint64_t n_bytes, void **memory)
+{
+    (void)device;
+    *memory = calloc(1, (size_t)n_bytes);
+    n_allocated += n_bytes;
+    return *memory ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "a test");
+}
+
+static void fake_release(frit_device *device, void *memory, uint64_t n_bytes)
+{
+    (void)device;
+    n_allocated -= n_bytes;
+    free(memory);
+}
+
+static const frit_backend fake = {.name = "fake", .alloc = fake_alloc, .release = fake_release};
+static frit_device device = {&fake};
+
+static const frit_cache_spec specs[3] = {
+    {FRIT_CACHE_KV, 2, 16, 8, 0},
+    {FRIT_CACHE_NONE, 0, 0, 0, 0},
+    {FRIT_CACHE_KV, 1, 4, 4, 0},
+};
+
+static void pages_of_all_layers_lie_apart(void **state)
+{
+    (void)state;
+    frit_kv kv;
+    assert_ok(frit_kv_init(&kv, &device, specs, 3, FRIT_DTYPE_F16, 5));
+    assert_int_equal(kv.n_bytes, 5 * frit_kv_page_bytes(specs, 3, FRIT_DTYPE_F16));
+    assert_int_equal(kv.n_bytes, 5 * 32 * 2 * (2 * 16 + 2 * 8 + 4 + 4));
+    assert_int_equal(n_allocated, kv.n_bytes);
+    const uint8_t *at = kv.memory;
+    for (int i = 0; i < 3; i++) {
+        const frit_cache_layer *layer = &kv.cache.layers[i];
+        assert_ptr_equal(layer->k, at);
+        assert_ptr_equal(layer->v, at + 5 * layer->k_page_bytes);
+        at = layer->v + 5 * layer->v_page_bytes;
+        assert_int_equal(layer->k_page_bytes, layer->spec.n_head_kv * 32 * layer->spec.k_dim * 2);
+    }
+    assert_ptr_equal(at, (uint8_t *)kv.memory + kv.n_bytes);
+    frit_kv_deinit(&kv);
+    assert_int_equal(n_allocated, 0);
+}
+
+static void a_page_belongs_to_one_map_at_a_time(void **state)
+{
+    (void)state;
+    enum { PAGES = 12, MAPS = 4 };
+    frit_kv kv;
+    assert_ok(frit_kv_init(&kv, &device, specs, 3, FRIT_DTYPE_F32, PAGES));
+    frit_kv_map maps[MAPS] = {{0}};
+    int32_t lengths[MAPS] = {0};
+    frit_rng rng;
+    frit_rng_init(&rng, 4);
+    for (int round = 0; round < 5000; round++) {
+        int i = (int)random_between(&rng, 0, MAPS - 1);
+        int32_t n = (int32_t)random_between(&rng, 0, 6 * FRIT_PAGE_TOKENS);
+        if (n <= lengths[i]) {
+            frit_kv_shrink(&kv, &maps[i], lengths[i] = n);
+        } else {
+            int32_t before = maps[i].n_pages, more = frit_kv_pages_of(n) - before;
+            bool fits = more <= kv.n_free;
+            assert_int_equal(frit_kv_extend(&kv, &maps[i], n), fits ? FRIT_OK : FRIT_E_LIMIT);
+            assert_int_equal(maps[i].n_pages, before + (fits ? more : 0));
+            if (fits) lengths[i] = n;
+        }
+        int seen[PAGES] = {0}, n_used = 0;
+        for (int m = 0; m < MAPS; m++) {
+            assert_int_equal(maps[m].n_pages, (lengths[m] + 31) / 32);
+            for (int32_t p = 0; p < maps[m].n_pages; p++, n_used++) assert_int_equal(seen[maps[m].pages[p]]++, 0);
+        }
+        assert_int_equal(kv.n_free, PAGES - n_used);
+    }
+    for (int m = 0; m < MAPS; m++) frit_kv_map_free(&kv, &maps[m]);
+    assert_int_equal(kv.n_free, PAGES);
+    frit_kv_deinit(&kv);
+}
+
+static void a_full_cache_says_what_is_missing(void **state)
+{
+    (void)state;
+    frit_kv kv;
+    frit_kv_map map = {0};
+    assert_ok(frit_kv_init(&kv, &device, specs, 3, FRIT_DTYPE_F32, 2));
+    assert_ok(frit_kv_extend(&kv, &map, 33));
+    assert_fails(frit_kv_extend(&kv, &map, 65), FRIT_E_LIMIT, "need 1 pages of 32 tokens, 0 are free");
+    assert_int_equal(map.n_pages, 2);
+    frit_kv_map_free(&kv, &map);
+    frit_kv_deinit(&kv);
+}
+
+static void impossible_sizes_are_refused(void **state)
+{
+    (void)state;
+    const frit_cache_spec huge = {FRIT_CACHE_KV, INT32_MAX, INT32_MAX, INT32_MAX, 0};
+    frit_kv kv;
+    assert_int_equal(frit_kv_page_bytes(&huge, 1, FRIT_DTYPE_F32), UINT64_MAX);
+    assert_fails(frit_kv_init(&kv, &device, &huge, 1, FRIT_DTYPE_F32, 2), FRIT_E_MEMORY, "64-bit");
+    const frit_cache_spec negative = {FRIT_CACHE_KV, -1, 16, 16, 0};
+    assert_int_equal(frit_kv_page_bytes(&negative, 1, FRIT_DTYPE_F32), UINT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_of_all_layers_lie_apart),
+        cmocka_unit_test(a_page_belongs_to_one_map_at_a_time),
+        cmocka_unit_test(a_full_cache_says_what_is_missing),
+        cmocka_unit_test(impossible_sizes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
