@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
 // text/stream.h: tokens to text as they come: bytes are held back until they complete a character.
+//
+// What was pushed, followed by the flush, is what frit_tokenizer_decode gives, with U+FFFD for every sequence that is
+// not UTF-8. A stream begins at the start of a text: to continue a prompt, push its tokens first and drop their text
+// (some kinds write the first word with a space that is not in the text).
 #pragma once
 #include "text/tokenizer.h"
 
@@ -8,10 +12,10 @@ typedef struct frit_stream {
     unsigned flags;
     frit_buf held;      // an incomplete character, at most 3 bytes
     frit_buf text;      // what the last call gave out
-    bool started;       // the first piece loses the leading space that the tokenizer added
+    bool at_start;      // the next piece loses the leading space that the tokenizer added
 } frit_stream;
 
 void frit_stream_init(frit_stream *stream, const frit_tokenizer *tokenizer, unsigned flags);
-frit_str frit_stream_push(frit_stream *stream, frit_token id);   // valid until the next call
+frit_str frit_stream_push(frit_stream *stream, frit_token id);   // zero-terminated; valid until the next call
 frit_str frit_stream_flush(frit_stream *stream);
 void frit_stream_deinit(frit_stream *stream);
