@@ -41,26 +41,29 @@ typedef struct row {
     const char *found; // in the sentence of a failure
 } row;
 
+#define NUMBER(TYPE, field, number) {.type = FRIT_VALUE_##TYPE, .field = number}
+
 // clang-format off
 static const row rows[] = {
-    {{.type = FRIT_VALUE_U8,  .u = 255},            YES, 255,       YES, 255,        NO, 0,  "the u8 255"},
-    {{.type = FRIT_VALUE_I8,  .i = -128},           YES, -128,      YES, -128,       NO, 0,  "the i8 -128"},
-    {{.type = FRIT_VALUE_U16, .u = 1},              YES, 1,         YES, 1,          YES, 1, ""},
-    {{.type = FRIT_VALUE_I16, .i = 0},              YES, 0,         YES, 0,          YES, 0, ""},
-    {{.type = FRIT_VALUE_U32, .u = UINT32_MAX},     YES, UINT32_MAX, YES, UINT32_MAX, NO, 0, "the u32 4294967295"},
-    {{.type = FRIT_VALUE_I32, .i = INT32_MIN},      YES, INT32_MIN, YES, INT32_MIN,  NO, 0,  "the i32 -2147483648"},
-    {{.type = FRIT_VALUE_U64, .u = INT64_MAX},      YES, INT64_MAX, NO, 0,           NO, 0,  "the u64 9223372036854775807"},
-    {{.type = FRIT_VALUE_U64, .u = 1ull << 63},     NO, 0,          YES, 0x1p63,     NO, 0,  "the u64 9223372036854775808"},
-    {{.type = FRIT_VALUE_U64, .u = UINT64_MAX},     NO, 0,          NO, 0,           NO, 0,  "the u64 18446744073709551615"},
-    {{.type = FRIT_VALUE_I64, .i = INT64_MIN},      YES, INT64_MIN, YES, -0x1p63,    NO, 0,  "the i64 -9223372036854775808"},
-    {{.type = FRIT_VALUE_I64, .i = (1ll << 53) + 1}, YES, (1ll << 53) + 1, NO, 0,    NO, 0,  "the i64 9007199254740993"},
-    {{.type = FRIT_VALUE_F32, .f = 1.5},            NO, 0,          YES, 1.5,        NO, 0,  "the f32 1.5"},
-    {{.type = FRIT_VALUE_F32, .f = 10000},          YES, 10000,     YES, 10000,      NO, 0,  "the f32 10000"},
-    {{.type = FRIT_VALUE_F64, .f = -3},             YES, -3,        YES, -3,         NO, 0,  "the f64 -3"},
-    {{.type = FRIT_VALUE_F64, .f = 0x1p63},         NO, 0,          YES, 0x1p63,     NO, 0,  "the f64 9.22337204e+18"},
-    {{.type = FRIT_VALUE_F64, .f = INFINITY},       NO, 0,          YES, INFINITY,   NO, 0,  "the f64 inf"},
-    {{.type = FRIT_VALUE_BOOL, .u = 1},             NO, 0,          NO, 0,           YES, 1, "is bool"},
-    {{.type = FRIT_VALUE_TEXT, .text = {"7", 1}},   NO, 0,          NO, 0,           NO, 0,  "is text"},
+    // value                           as i64                as f64           as bool  found
+    {NUMBER(U8, u, 255),               YES, 255,             YES, 255,        NO,  0, "the u8 255"},
+    {NUMBER(I8, i, -128),              YES, -128,            YES, -128,       NO,  0, "the i8 -128"},
+    {NUMBER(U16, u, 1),                YES, 1,               YES, 1,          YES, 1, ""},
+    {NUMBER(I16, i, 0),                YES, 0,               YES, 0,          YES, 0, ""},
+    {NUMBER(U32, u, UINT32_MAX),       YES, UINT32_MAX,      YES, UINT32_MAX, NO,  0, "the u32 4294967295"},
+    {NUMBER(I32, i, INT32_MIN),        YES, INT32_MIN,       YES, INT32_MIN,  NO,  0, "the i32 -2147483648"},
+    {NUMBER(U64, u, INT64_MAX),        YES, INT64_MAX,       NO,  0,          NO,  0, "the u64 9223372036854775807"},
+    {NUMBER(U64, u, 1ull << 63),       NO,  0,               YES, 0x1p63,     NO,  0, "the u64 9223372036854775808"},
+    {NUMBER(U64, u, UINT64_MAX),       NO,  0,               NO,  0,          NO,  0, "the u64 18446744073709551615"},
+    {NUMBER(I64, i, INT64_MIN),        YES, INT64_MIN,       YES, -0x1p63,    NO,  0, "the i64 -9223372036854775808"},
+    {NUMBER(I64, i, (1ll << 53) + 1),  YES, (1ll << 53) + 1, NO,  0,          NO,  0, "the i64 9007199254740993"},
+    {NUMBER(F32, f, 1.5),              NO,  0,               YES, 1.5,        NO,  0, "the f32 1.5"},
+    {NUMBER(F32, f, 10000),            YES, 10000,           YES, 10000,      NO,  0, "the f32 10000"},
+    {NUMBER(F64, f, -3),               YES, -3,              YES, -3,         NO,  0, "the f64 -3"},
+    {NUMBER(F64, f, 0x1p63),           NO,  0,               YES, 0x1p63,     NO,  0, "the f64 9.22337204e+18"},
+    {NUMBER(F64, f, INFINITY),         NO,  0,               YES, INFINITY,   NO,  0, "the f64 inf"},
+    {NUMBER(BOOL, u, 1),               NO,  0,               NO,  0,          YES, 1, "is bool"},
+    {{.type = FRIT_VALUE_TEXT, .text = {"7", 1}}, NO, 0, NO, 0, NO, 0, "is text"},
     {{.type = FRIT_VALUE_ARRAY, .array = {FRIT_VALUE_U32, 1, "\7\0\0"}}, NO, 0, NO, 0, NO, 0, "an array of u32"},
 };
 // clang-format on
@@ -150,7 +153,7 @@ static void pairs_keep_their_order_and_copies_their_bytes(void **state)
 {
     (void)state;
     fixture *f = open_fixture();
-    char key[16], text[16];
+    char key[24], text[24];
     for (int i = 0; i < 500; i++) {
         snprintf(key, sizeof key, "key.%d", i);
         snprintf(text, sizeof text, "text %d", i);
@@ -253,17 +256,17 @@ static frit_value f32_value(float f)
 static void scalars_print_as_people_write_them(void **state)
 {
     (void)state;
-    assert_prints((frit_value){.type = FRIT_VALUE_U64, .u = UINT64_MAX}, 3, "18446744073709551615");
-    assert_prints((frit_value){.type = FRIT_VALUE_I8, .i = -1}, 3, "-1");
-    assert_prints((frit_value){.type = FRIT_VALUE_BOOL, .u = 1}, 3, "true");
-    assert_prints((frit_value){.type = FRIT_VALUE_BOOL, .u = 0}, 3, "false");
+    assert_prints((frit_value)NUMBER(U64, u, UINT64_MAX), 3, "18446744073709551615");
+    assert_prints((frit_value)NUMBER(I8, i, -1), 3, "-1");
+    assert_prints((frit_value)NUMBER(BOOL, u, 1), 3, "true");
+    assert_prints((frit_value)NUMBER(BOOL, u, 0), 3, "false");
     assert_prints(f32_value(1e-5f), 3, "1e-05");
     assert_prints(f32_value(0.1f), 3, "0.1");
     assert_prints(f32_value(16777217.0f), 3, "16777216");
     assert_prints(f32_value(NAN), 3, "nan");
-    assert_prints((frit_value){.type = FRIT_VALUE_F64, .f = 0.1}, 3, "0.1");
-    assert_prints((frit_value){.type = FRIT_VALUE_F64, .f = 1.0 / 3}, 3, "0.3333333333333333");
-    assert_prints((frit_value){.type = FRIT_VALUE_F64, .f = -INFINITY}, 3, "-inf");
+    assert_prints((frit_value)NUMBER(F64, f, 0.1), 3, "0.1");
+    assert_prints((frit_value)NUMBER(F64, f, 1.0 / 3), 3, "0.3333333333333333");
+    assert_prints((frit_value)NUMBER(F64, f, -INFINITY), 3, "-inf");
 }
 
 static void text_prints_without_terminal_escapes(void **state)
