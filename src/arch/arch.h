@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: MIT
 // arch/arch.h: an architecture is a declaration: a list of weights and a function that reads like the paper.
 //
-// frit_arch_find gives the row for a checkpoint's general.architecture. frit_hparams_read fills the hyperparameters
+// frit_arch_of gives the row for a checkpoint's general.architecture. frit_hparams_read fills the hyperparameters
 // from metadata, by the table in hparams.c. frit_weights_bind finds every tensor that the rows name and checks its
-// shape. frit_arch_build then writes the graph of a step: embedding, `layer` for each layer, final norm, output head.
+// shape. frit_rope_init computes the rotation frequencies for a context length. frit_arch_build then writes the graph of
+// a step: embedding, `layer` for each layer, final norm, output head.
+//
+//     FRIT_TRY(frit_arch_of(&arch, ckpt));
+//     FRIT_TRY(frit_hparams_read(&hp, arch, ckpt, &arena));
+//     FRIT_TRY(frit_weights_bind(&weights, arch, &hp, ckpt, &arena));
+//     FRIT_TRY(frit_rope_init(&hp, n_ctx, &arena));                       // an engine does this on its copy of hp
+//     frit_graph_init(&graph, &graph_arena, n_rows, n_outs);
+//     FRIT_TRY(frit_arch_build(&graph, arch, &hp, &weights, NULL));
 //
 // Optional weights and hyperparameters decide behaviour; nothing outside an architecture's own file knows its name.
 #pragma once
@@ -21,7 +29,7 @@ typedef struct frit_rope_params {
     frit_rope_scaling scaling;
     float factor;                // context extension; 1: none
     int32_t n_ctx_orig;          // context before extension
-    float attn_factor;           // extra magnitude; 0: by the rule of the scaling
+    float attn_factor;           // YaRN: multiplies the magnitude that its rule gives
     float ext_factor, beta_fast, beta_slow;             // YaRN
     float low_freq_factor, high_freq_factor;            // Llama 3
 } frit_rope_params;
@@ -33,8 +41,8 @@ typedef struct frit_layer_hparams {
 } frit_layer_hparams;
 
 typedef struct frit_hparams {
-    int32_t n_vocab, n_ctx_train, n_embd, n_layer;
-    float norm_eps;              // of RMSNorm or LayerNorm, whichever the file names
+    int32_t n_vocab, n_ctx_train, n_embd, n_layer, n_expert;
+    float rms_eps, layer_norm_eps;   // where the file names only one, they are equal
     float attn_scale;            // 0: 1 / sqrt(k_dim)
     float attn_softcap, logit_softcap;
     float embd_scale, residual_scale, logit_scale;      // 0: 1
@@ -78,6 +86,7 @@ enum {
     FRIT_WEIGHT_OPTIONAL = 1,
     FRIT_WEIGHT_OR_TOK_EMBD = 2,   // absent: the embedding table is used (tied)
     FRIT_WEIGHT_LAYER = 4,         // one for each layer: "blk.N.NAME"
+    FRIT_WEIGHT_TABLE = 8,         // read row by row, not multiplied: has neither bias nor scale
 };
 
 typedef struct frit_weight_row {
@@ -109,16 +118,22 @@ typedef struct frit_arch {
     const char *title;                       // for people: "Llama 1–3, Mistral"
     const frit_weight_row *rows;
     size_t n_rows;
+    const char *const *keys;                 // the optional hyperparameters it honours (rows marked CHOSEN in hparams.c)
+    size_t n_keys;
     frit_rope_style rope_style;
     frit_node *(*layer)(frit_build *b, const frit_layer *w, frit_node *x);
     frit_status (*adjust)(frit_hparams *hp);   // after reading, before binding; may be NULL
 } frit_arch;
 
+// The architecture of a checkpoint; FRIT_E_UNSUPPORTED names the nearest known ones.
+frit_status frit_arch_of(const frit_arch **out, const frit_checkpoint *ckpt);
 const frit_arch *frit_arch_find(const char *name);   // NULL if unknown
 const frit_arch *frit_arch_get(size_t i);            // row i of the list; NULL past the end
 frit_status frit_hparams_read(frit_hparams *hp, const frit_arch *arch, const frit_checkpoint *ckpt, frit_arena *arena);
-// Fills hp->inv_freq and hp->rope_magnitude from hp->rope.
+// Fills hp->inv_freq and hp->rope_magnitude from hp->rope, for sequences of up to n_ctx positions: with dynamic NTK scaling
+// the frequencies depend on it (transformers takes the length so far; one choice for a context keeps cached keys valid).
 frit_status frit_rope_init(frit_hparams *hp, int32_t n_ctx, frit_arena *arena);
+// Vectors (norms, biases, factors) become f32 and must be finite. Every tensor of the file must have a row.
 frit_status frit_weights_bind(frit_weights *weights, const frit_arch *arch, const frit_hparams *hp,
                               const frit_checkpoint *ckpt, frit_arena *arena);
 // What each layer keeps between steps: [n_layer].

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// The list of architectures. A new one is a file and a row.
+#include "arch/arch.h"
+
+#include <limits.h>
+
+extern const frit_arch frit_arch_gemma, frit_arch_llama, frit_arch_qwen2, frit_arch_qwen3;
+
+static const frit_arch *const archs[] = {
+    &frit_arch_llama,
+    &frit_arch_qwen2,
+    &frit_arch_qwen3,
+    &frit_arch_gemma,
+};
+
+const frit_arch *frit_arch_get(size_t i)
+{
+    return i < FRIT_COUNT(archs) ? archs[i] : NULL;
+}
+
+const frit_arch *frit_arch_find(const char *name)
+{
+    for (size_t i = 0; i < FRIT_COUNT(archs); i++) {
+        if (strcmp(archs[i]->name, name) == 0) return archs[i];
+    }
+    return NULL;
+}
+
+enum { MAX_NAME = 48, MAX_NEAREST = 3 };
+
+static int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+// How many letters must be added, removed or changed (Levenshtein, one row at a time).
+static int edit_distance(const char *a, const char *b)
+{
+    int row[MAX_NAME + 1], n = min_int((int)strlen(b), MAX_NAME);
+    for (int k = 0; k <= n; k++) row[k] = k;
+    for (int i = 0; a[i]; i++) {
+        int diagonal = row[0]++;
+        for (int k = 1; k <= n; k++) {
+            int best = min_int(diagonal + (a[i] != b[k - 1]), min_int(row[k], row[k - 1]) + 1);
+            diagonal = row[k];
+            row[k] = best;
+        }
+    }
+    return row[n];
+}
+
+// The known names that need the fewest edits, nearest first.
+static void print_nearest(const char *name, frit_buf *out)
+{
+    bool used[FRIT_COUNT(archs)] = {false};
+    for (int n = 0; n < MAX_NEAREST && n < (int)FRIT_COUNT(archs); n++) {
+        size_t nearest = 0;
+        int best = INT_MAX;
+        for (size_t i = 0; i < FRIT_COUNT(archs); i++) {
+            int distance = used[i] ? INT_MAX : edit_distance(archs[i]->name, name);
+            if (distance < best) {
+                best = distance;
+                nearest = i;
+            }
+        }
+        used[nearest] = true;
+        frit_buf_printf(out, "%s%s", n > 0 ? ", " : "", archs[nearest]->name);
+    }
+}
+
+frit_status frit_arch_of(const frit_arch **out, const frit_checkpoint *ckpt)
+{
+    *out = NULL;
+    frit_str name = {0};
+    bool found;
+    FRIT_TRY(frit_meta_get_text(&ckpt->meta, "general.architecture", &name, &found));
+    if (!found) return frit_fail(FRIT_E_FORMAT, "%s: the metadata has no key 'general.architecture'", ckpt->path);
+    char text[MAX_NAME + 1] = "";
+    memcpy(text, name.ptr, name.len < MAX_NAME ? name.len : MAX_NAME);
+    if (name.len <= MAX_NAME) *out = frit_arch_find(text);
+    if (*out) return FRIT_OK;
+    frit_buf nearest = {0};
+    print_nearest(text, &nearest);
+    frit_status status =
+        frit_fail(FRIT_E_UNSUPPORTED, "%s: the architecture '%s' is not supported; the nearest known ones are %s",
+                  ckpt->path, text, nearest.failed ? "" : nearest.data);
+    frit_buf_free(&nearest);
+    return status;
+}

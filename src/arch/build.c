@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// The graph of a step: embedding, the architecture's layers, the wanted rows, final norm, output head.
+#include "arch/arch.h"
+
+static float or_one(float factor)
+{
+    return factor != 0 ? factor : 1;
+}
+
+static frit_node *build_head(frit_build *b, frit_node *x)
+{
+    x = frit_linear(b, &b->weights->lm_head, x);
+    x = frit_scale(b->g, x, or_one(b->hp->logit_scale));
+    return frit_softcap(b->g, x, b->hp->logit_softcap);
+}
+
+frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,
+                            const frit_build_options *options)
+{
+    frit_build b = {.g = g, .hp = hp, .weights = weights};
+    b.tokens = frit_input_node(g, FRIT_INPUT_TOKENS);
+    b.positions = frit_input_node(g, FRIT_INPUT_POSITIONS);
+    frit_node *x = frit_embed(g, frit_weight_node(g, weights->tok_embd.w), b.tokens);
+    x = frit_scale(g, x, or_one(hp->embd_scale));
+    for (b.i_layer = 0; b.i_layer < hp->n_layer; b.i_layer++) {
+        b.lhp = &hp->layers[b.i_layer];
+        x = arch->layer(&b, &weights->layers[b.i_layer], x);
+    }
+    x = frit_take_rows(g, x, frit_input_node(g, FRIT_INPUT_OUT_ROWS));
+    if (frit_has(&weights->out_norm)) x = frit_norm(&b, &weights->out_norm, x);
+    g->output = options && options->hidden ? x : build_head(&b, x);
+    return frit_graph_check(g);
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+// Hyperparameters: a table of metadata keys with their ranges, and the rules that connect them.
+#include "arch/arch.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum {
+    REQUIRED = 1,
+    PER_LAYER = 2, // one number for all layers, or an array with one for each
+    CHOSEN = 4,    // only for architectures that list the key: files carry such keys for others too
+    REFUSED = 8,   // CHOSEN, and not harmless: an architecture that does not know it refuses the file if it is above 0
+};
+
+typedef enum kind { INT, FLOAT } kind;
+
+typedef struct hparam {
+    const char *key; // behind "ARCH."
+    kind kind;
+    size_t offset; // in frit_hparams, or in frit_layer_hparams for PER_LAYER
+    double min, max, fallback;
+    unsigned flags;
+} hparam;
+
+#define MODEL(field) offsetof(frit_hparams, field)
+#define LAYER(field) offsetof(frit_layer_hparams, field)
+
+// clang-format off
+static const hparam rows[] = {
+    // key                                      type   field                            min   max    fallback  flags
+    {"block_count",                             INT,   MODEL(n_layer),                  1,    1024,    0,      REQUIRED},
+    {"context_length",                          INT,   MODEL(n_ctx_train),              1,    1 << 30, 0,      REQUIRED},
+    {"embedding_length",                        INT,   MODEL(n_embd),                   1,    1 << 20, 0,      REQUIRED},
+    {"vocab_size",                              INT,   MODEL(n_vocab),                  1,    1 << 24, 0,      0},
+    {"expert_count",                            INT,   MODEL(n_expert),                 0,    65536,   0,      REFUSED},
+    {"attention.layer_norm_rms_epsilon",        FLOAT, MODEL(rms_eps),                  0,    1,       0,      0},
+    {"attention.layer_norm_epsilon",            FLOAT, MODEL(layer_norm_eps),           0,    1,       0,      0},
+    {"attention.scale",                         FLOAT, MODEL(attn_scale),               0,    1e6,     0,      CHOSEN},
+    {"attn_logit_softcapping",                  FLOAT, MODEL(attn_softcap),             0,    1e6,     0,      CHOSEN},
+    {"final_logit_softcapping",                 FLOAT, MODEL(logit_softcap),            0,    1e6,     0,      CHOSEN},
+    {"embedding_scale",                         FLOAT, MODEL(embd_scale),               0,    1e6,     0,      CHOSEN},
+    {"residual_scale",                          FLOAT, MODEL(residual_scale),           0,    1e6,     0,      CHOSEN},
+    {"logit_scale",                             FLOAT, MODEL(logit_scale),              0,    1e6,     0,      CHOSEN},
+    {"rope.dimension_count",                    INT,   MODEL(rope.dim),                 2,    65536,   0,      0},
+    {"rope.freq_base",                          FLOAT, MODEL(rope.base),                1,    1e15,    10000,  0},
+    {"rope.scaling.factor",                     FLOAT, MODEL(rope.factor),              0,    1e6,     0,      0},
+    {"rope.scaling.original_context_length",    INT,   MODEL(rope.n_ctx_orig),          0,    1 << 30, 0,      0},
+    {"rope.scaling.attn_factor",                FLOAT, MODEL(rope.attn_factor),         0,    1e6,     1,      0},
+    {"rope.scaling.yarn_ext_factor",            FLOAT, MODEL(rope.ext_factor),         -1,    1e6,    -1,      0},
+    {"rope.scaling.yarn_beta_fast",             FLOAT, MODEL(rope.beta_fast),           1e-3, 1e6,     32,     0},
+    {"rope.scaling.yarn_beta_slow",             FLOAT, MODEL(rope.beta_slow),           1e-3, 1e6,     1,      0},
+    {"rope.scaling.low_freq_factor",            FLOAT, MODEL(rope.low_freq_factor),     1e-3, 1e6,     1,      0},
+    {"rope.scaling.high_freq_factor",           FLOAT, MODEL(rope.high_freq_factor),    1e-3, 1e6,     4,      0},
+    {"attention.head_count",                    INT,   LAYER(n_head),                   1,    65536,   0,      PER_LAYER | REQUIRED},
+    {"attention.head_count_kv",                 INT,   LAYER(n_head_kv),                1,    65536,   0,      PER_LAYER},
+    {"attention.key_length",                    INT,   LAYER(k_dim),                    1,    65536,   0,      PER_LAYER},
+    {"attention.value_length",                  INT,   LAYER(v_dim),                    1,    65536,   0,      PER_LAYER},
+    {"attention.sliding_window",                INT,   LAYER(window),                   0,    1 << 30, 0,      PER_LAYER | CHOSEN},
+    {"feed_forward_length",                     INT,   LAYER(n_ff),                     1,    1 << 24, 0,      PER_LAYER | REQUIRED},
+};
+// clang-format on
+
+typedef struct reader {
+    frit_hparams *hp;
+    const frit_arch *arch;
+    const frit_checkpoint *ckpt;
+    char key[160]; // of the row at hand
+} reader;
+
+static const char *name_key(reader *r, const char *suffix)
+{
+    snprintf(r->key, sizeof r->key, "%s.%s", r->arch->name, suffix);
+    return r->key;
+}
+
+static bool is_chosen(const reader *r, const hparam *row)
+{
+    for (size_t i = 0; i < r->arch->n_keys; i++) {
+        if (strcmp(r->arch->keys[i], row->key) == 0) return true;
+    }
+    return false;
+}
+
+static frit_status check_range(const reader *r, const hparam *row, double value)
+{
+    if (value >= row->min && value <= row->max) return FRIT_OK; // false for NaN
+    return frit_fail(FRIT_E_FORMAT, "%s is %.9g, expected %.9g to %.9g", r->key, value, row->min, row->max);
+}
+
+static void store(const hparam *row, void *target, double value)
+{
+    if (row->kind == INT)
+        *(int32_t *)(void *)((char *)target + row->offset) = (int32_t)value;
+    else
+        *(float *)(void *)((char *)target + row->offset) = (float)value;
+}
+
+// Whole numbers in range are below 2^31, so a double holds them.
+static frit_status read_scalar(const reader *r, const hparam *row, double *value, bool *found)
+{
+    const frit_meta *meta = &r->ckpt->meta;
+    int64_t whole = 0;
+    if (row->kind == FLOAT) {
+        FRIT_TRY(frit_meta_get_f64(meta, r->key, value, found));
+    } else {
+        FRIT_TRY(frit_meta_get_i64(meta, r->key, &whole, found));
+        if (*found) *value = (double)whole;
+    }
+    if (!*found) {
+        *value = row->fallback;
+        if (row->flags & REQUIRED)
+            return frit_fail(FRIT_E_FORMAT, "the metadata has no key '%s', which is required", r->key);
+        return FRIT_OK;
+    }
+    return check_range(r, row, *value);
+}
+
+static frit_status read_model_row(reader *r, const hparam *row)
+{
+    name_key(r, row->key);
+    double value;
+    bool found, chosen = !(row->flags & (CHOSEN | REFUSED)) || is_chosen(r, row);
+    if (!chosen && !(row->flags & REFUSED)) return FRIT_OK;
+    FRIT_TRY(read_scalar(r, row, &value, &found));
+    if (!chosen && value > 0)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s is %.9g; this is not yet supported for the architecture '%s'", r->key,
+                         value, r->arch->name);
+    store(row, r->hp, value);
+    return FRIT_OK;
+}
+
+static frit_status read_array(reader *r, const hparam *row, const frit_value *array)
+{
+    frit_value_type type = array->array.type;
+    bool is_float = type == FRIT_VALUE_F32 || type == FRIT_VALUE_F64;
+    if (type == FRIT_VALUE_TEXT || (is_float && row->kind == INT))
+        return frit_fail(FRIT_E_FORMAT, "%s is an array of %s, expected %s", r->key, frit_value_type_name(type),
+                         row->kind == INT ? "whole numbers" : "numbers");
+    if (array->array.n != (uint64_t)r->hp->n_layer)
+        return frit_fail(FRIT_E_FORMAT, "%s has %llu items, expected one for each of the %d layers", r->key,
+                         (unsigned long long)array->array.n, (int)r->hp->n_layer);
+    for (int32_t i = 0; i < r->hp->n_layer; i++) {
+        double value = row->kind == INT ? (double)frit_value_item_i64(array, (uint64_t)i)
+                                        : frit_value_item_f64(array, (uint64_t)i);
+        FRIT_TRY(check_range(r, row, value));
+        store(row, &r->hp->layers[i], value);
+    }
+    return FRIT_OK;
+}
+
+static frit_status read_layer_row(reader *r, const hparam *row)
+{
+    if ((row->flags & CHOSEN) && !is_chosen(r, row)) return FRIT_OK;
+    const frit_value *array = frit_meta_find(&r->ckpt->meta, name_key(r, row->key));
+    if (array && array->type == FRIT_VALUE_ARRAY) return read_array(r, row, array);
+    double value;
+    bool found;
+    FRIT_TRY(read_scalar(r, row, &value, &found));
+    for (int32_t i = 0; i < r->hp->n_layer; i++) store(row, &r->hp->layers[i], value);
+    return FRIT_OK;
+}
+
+static frit_status read_rows(reader *r, frit_arena *arena)
+{
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        if (!(rows[i].flags & PER_LAYER)) FRIT_TRY(read_model_row(r, &rows[i]));
+    }
+    size_t n = (size_t)r->hp->n_layer;
+    r->hp->layers = frit_arena_new(arena, frit_layer_hparams, n);
+    if (!r->hp->layers) return frit_fail_memory(n * sizeof *r->hp->layers, "the hyperparameters of the layers");
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        if (rows[i].flags & PER_LAYER) FRIT_TRY(read_layer_row(r, &rows[i]));
+    }
+    return FRIT_OK;
+}
+
+static frit_status complete_layer(reader *r, int32_t i)
+{
+    frit_layer_hparams *lhp = &r->hp->layers[i];
+    const char *arch = r->arch->name;
+    if (lhp->n_head_kv == 0) lhp->n_head_kv = lhp->n_head;
+    if (lhp->n_head % lhp->n_head_kv != 0)
+        return frit_fail(FRIT_E_FORMAT,
+                         "%s.attention.head_count is %d in layer %d, expected a multiple of head_count_kv %d", arch,
+                         (int)lhp->n_head, (int)i, (int)lhp->n_head_kv);
+    bool divides = r->hp->n_embd % lhp->n_head == 0;
+    if (lhp->k_dim == 0 && !divides)
+        return frit_fail(FRIT_E_FORMAT,
+                         "%s.embedding_length is %d, expected a multiple of attention.head_count %d, or the key "
+                         "attention.key_length",
+                         arch, (int)r->hp->n_embd, (int)lhp->n_head);
+    if (lhp->k_dim == 0) lhp->k_dim = r->hp->n_embd / lhp->n_head;
+    if (lhp->v_dim == 0) lhp->v_dim = lhp->k_dim;
+    return FRIT_OK;
+}
+
+static frit_status complete_eps(frit_hparams *hp, const char *arch)
+{
+    if (hp->rms_eps == 0) hp->rms_eps = hp->layer_norm_eps;
+    if (hp->layer_norm_eps == 0) hp->layer_norm_eps = hp->rms_eps;
+    if (hp->rms_eps > 0) return FRIT_OK;
+    return frit_fail(FRIT_E_FORMAT,
+                     "neither %s.attention.layer_norm_rms_epsilon nor %s.attention.layer_norm_epsilon is there "
+                     "with a number above 0",
+                     arch, arch);
+}
+
+// The vocabulary is as large as the file says, or as its list of tokens, or as the embedding table.
+static frit_status complete_vocab(reader *r)
+{
+    if (r->hp->n_vocab > 0) return FRIT_OK;
+    const frit_value *tokens = frit_meta_find(&r->ckpt->meta, "tokenizer.ggml.tokens");
+    const frit_tensor *table = frit_checkpoint_find(r->ckpt, "token_embd.weight");
+    uint64_t n = 0;
+    if (tokens && tokens->type == FRIT_VALUE_ARRAY) n = tokens->array.n;
+    if (n == 0 && table && table->n_dims == 2) n = (uint64_t)table->shape[0];
+    if (n < 1 || n > 1 << 24)
+        return frit_fail(FRIT_E_FORMAT,
+                         "the size of the vocabulary is %llu, expected 1 to %d (from %s.vocab_size, "
+                         "tokenizer.ggml.tokens or token_embd.weight)",
+                         (unsigned long long)n, 1 << 24, r->arch->name);
+    r->hp->n_vocab = (int32_t)n;
+    return FRIT_OK;
+}
+
+static frit_status read_scaling(reader *r)
+{
+    static const struct {
+        const char *name;
+        frit_rope_scaling scaling;
+    } names[] = {
+        {"none", FRIT_ROPE_PLAIN},      {"linear", FRIT_ROPE_LINEAR}, {"yarn", FRIT_ROPE_YARN},
+        {"dynamic", FRIT_ROPE_DYNAMIC}, {"llama3", FRIT_ROPE_LLAMA3},
+    };
+    frit_str name;
+    bool found;
+    FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, name_key(r, "rope.scaling.type"), &name, &found));
+    // A factor without a type is from the time when linear scaling was the only one.
+    r->hp->rope.scaling = FRIT_ROPE_LINEAR;
+    if (!found) return FRIT_OK;
+    for (size_t i = 0; i < FRIT_COUNT(names); i++) {
+        r->hp->rope.scaling = names[i].scaling;
+        if (frit_str_is(name, names[i].name)) return FRIT_OK;
+    }
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s is '%.*s', expected none, linear, yarn, dynamic or llama3", r->key,
+                     (int)(name.len < 64 ? name.len : 64), name.ptr);
+}
+
+static frit_status read_rope_style(reader *r)
+{
+    frit_str name;
+    bool found;
+    r->hp->rope_style = r->arch->rope_style;
+    FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, "frit.rope.style", &name, &found));
+    if (!found) return FRIT_OK;
+    bool halves = frit_str_is(name, "halves");
+    if (!halves && !frit_str_is(name, "neighbours"))
+        return frit_fail(FRIT_E_FORMAT, "frit.rope.style is '%.*s', expected 'neighbours' or 'halves'",
+                         (int)(name.len < 64 ? name.len : 64), name.ptr);
+    r->hp->rope_style = halves ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS;
+    return FRIT_OK;
+}
+
+static frit_status complete_rope(reader *r)
+{
+    frit_hparams *hp = r->hp;
+    frit_rope_params *rope = &hp->rope;
+    FRIT_TRY(read_scaling(r));
+    FRIT_TRY(read_rope_style(r));
+    if (rope->factor == 0) rope->factor = 1;
+    if (rope->attn_factor == 0) rope->attn_factor = 1;
+    if (rope->ext_factor < 0) rope->ext_factor = 1;
+    if (rope->n_ctx_orig == 0) rope->n_ctx_orig = hp->n_ctx_train;
+    if (rope->scaling == FRIT_ROPE_LLAMA3 && rope->high_freq_factor <= rope->low_freq_factor)
+        return frit_fail(FRIT_E_FORMAT, "%s.rope.scaling.high_freq_factor is %g, expected more than low_freq_factor %g",
+                         r->arch->name, (double)rope->high_freq_factor, (double)rope->low_freq_factor);
+    if (rope->dim == 0) rope->dim = hp->layers[0].k_dim;
+    for (int32_t i = 0; i < hp->n_layer; i++) {
+        if (rope->dim % 2 != 0 || rope->dim > hp->layers[i].k_dim)
+            return frit_fail(FRIT_E_FORMAT,
+                             "%s.rope.dimension_count is %d, expected an even number up to the head size %d",
+                             r->arch->name, (int)rope->dim, (int)hp->layers[i].k_dim);
+    }
+    return FRIT_OK;
+}
+
+static frit_status read_all(reader *r, frit_arena *arena)
+{
+    FRIT_TRY(read_rows(r, arena));
+    for (int32_t i = 0; i < r->hp->n_layer; i++) FRIT_TRY(complete_layer(r, i));
+    FRIT_TRY(complete_eps(r->hp, r->arch->name));
+    FRIT_TRY(complete_vocab(r));
+    FRIT_TRY(complete_rope(r));
+    return r->arch->adjust ? r->arch->adjust(r->hp) : FRIT_OK;
+}
+
+frit_status frit_hparams_read(frit_hparams *hp, const frit_arch *arch, const frit_checkpoint *ckpt, frit_arena *arena)
+{
+    *hp = (frit_hparams){0};
+    frit_status status = read_all(&(reader){.hp = hp, .arch = arch, .ckpt = ckpt}, arena);
+    return status == FRIT_OK ? FRIT_OK : frit_fail(status, "%s: %s", ckpt->path, frit_error());
+}
+
+frit_status frit_arch_cache_specs(const frit_hparams *hp, frit_cache_spec *specs)
+{
+    for (int32_t i = 0; i < hp->n_layer; i++) {
+        const frit_layer_hparams *lhp = &hp->layers[i];
+        specs[i] = (frit_cache_spec){.kind = FRIT_CACHE_KV,
+                                     .n_head_kv = lhp->n_head_kv,
+                                     .k_dim = lhp->k_dim,
+                                     .v_dim = lhp->v_dim,
+                                     .window = lhp->window};
+    }
+    return FRIT_OK;
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Rotation frequencies. Pair i of a head turns by position * inv_freq[i]; scaling rules stretch the slow pairs so that
+// positions beyond the trained context give angles that the model has seen. Rules as in transformers'
+// modeling_rope_utils.py; GGUF's form of the Llama 3 rule is a tensor of divisors instead (rope_freqs, an op's source).
+#include "arch/arch.h"
+
+#include <math.h>
+
+static const double two_pi = 6.283185307179586;
+
+static double plain(const frit_rope_params *rope, double base, int i)
+{
+    return pow(base, -2.0 * i / rope->dim);
+}
+
+// The base that makes the slowest pair reach `ratio` times as far.
+static double ntk_base(const frit_rope_params *rope, int32_t n_ctx)
+{
+    if (n_ctx <= rope->n_ctx_orig || rope->dim <= 2) return rope->base;
+    double factor = rope->factor, ratio = factor * n_ctx / rope->n_ctx_orig - (factor - 1);
+    return rope->base * pow(ratio, (double)rope->dim / (rope->dim - 2));
+}
+
+// Slow pairs are divided by the factor, fast ones stay, between them it is interpolated by wavelength.
+static double llama3(const frit_rope_params *rope, double inv_freq)
+{
+    double turns = rope->n_ctx_orig * inv_freq / two_pi; // within the original context
+    double low = rope->low_freq_factor, high = rope->high_freq_factor;
+    if (turns < low) return inv_freq / rope->factor;
+    if (turns > high) return inv_freq;
+    double smooth = (turns - low) / (high - low);
+    return (1 - smooth) * inv_freq / rope->factor + smooth * inv_freq;
+}
+
+// The pair that turns n_turns times within the original context.
+static double yarn_pair(const frit_rope_params *rope, double n_turns)
+{
+    return rope->dim * log(rope->n_ctx_orig / (n_turns * two_pi)) / (2 * log(rope->base));
+}
+
+static double yarn(const frit_rope_params *rope, double inv_freq, int i)
+{
+    double first = fmax(floor(yarn_pair(rope, rope->beta_fast)), 0);
+    double last = fmin(ceil(yarn_pair(rope, rope->beta_slow)), rope->dim - 1);
+    if (last == first) last += 0.001;
+    double stretched = fmin(fmax((i - first) / (last - first), 0), 1); // 0: stays, 1: divided by the factor
+    double stays = (1 - stretched) * rope->ext_factor;
+    return inv_freq / rope->factor * (1 - stays) + inv_freq * stays;
+}
+
+static double yarn_magnitude(const frit_rope_params *rope)
+{
+    double rule = rope->factor > 1 && rope->ext_factor != 0 ? 0.1 * log(rope->factor) + 1 : 1;
+    return rule * rope->attn_factor;
+}
+
+static double scaled(const frit_rope_params *rope, double base, int i)
+{
+    double inv_freq = plain(rope, base, i);
+    switch (rope->scaling) {
+    case FRIT_ROPE_LINEAR:
+        return inv_freq / rope->factor;
+    case FRIT_ROPE_LLAMA3:
+        return llama3(rope, inv_freq);
+    case FRIT_ROPE_YARN:
+        return yarn(rope, inv_freq, i);
+    case FRIT_ROPE_PLAIN:
+    case FRIT_ROPE_DYNAMIC:
+        break; // the base has it
+    }
+    return inv_freq;
+}
+
+frit_status frit_rope_init(frit_hparams *hp, int32_t n_ctx, frit_arena *arena)
+{
+    const frit_rope_params *rope = &hp->rope;
+    int n_pairs = rope->dim / 2;
+    float *inv_freq = frit_arena_new(arena, float, (size_t)n_pairs);
+    if (!inv_freq) return frit_fail_memory((size_t)n_pairs * sizeof *inv_freq, "rotation frequencies");
+    double base = rope->scaling == FRIT_ROPE_DYNAMIC ? ntk_base(rope, n_ctx) : rope->base;
+    for (int i = 0; i < n_pairs; i++) inv_freq[i] = (float)scaled(rope, base, i);
+    hp->inv_freq = inv_freq;
+    hp->rope_magnitude = rope->scaling == FRIT_ROPE_YARN ? (float)yarn_magnitude(rope) : 1;
+    return FRIT_OK;
+}
