@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// The CPU as a device: opening it with a capped instruction set, its memory, and the backend's row of functions.
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/memory.h"
+#include "backend/cpu/task.h"
+#include "base/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char reference_name[] = "reference";
+
+static frit_status find_isa(const char *name, const frit_isa **out)
+{
+    frit_buf names = {0};
+    frit_buf_text(&names, reference_name);
+    for (size_t i = 0; (*out = frit_isa_get(i)) != NULL; i++) {
+        if (strcmp((*out)->name, name) == 0) break;
+        frit_buf_printf(&names, ", %s", (*out)->name);
+    }
+    frit_status status = FRIT_OK;
+    if (!*out)
+        status = frit_fail(FRIT_E_INVALID, "cpu: '%s' is not an instruction set of this build, which has %s", name,
+                           names.data ? names.data : "none");
+    else if (!frit_isa_is_usable(*out))
+        status = frit_fail(FRIT_E_UNSUPPORTED, "cpu: %s is asked for, but this processor (%s) does not have it", name,
+                           frit_cpu_name());
+    frit_buf_free(&names);
+    return status;
+}
+
+static frit_status cpu_open(frit_device **out, const frit_device_options *options)
+{
+    const frit_isa *cap = NULL;
+    const bool reference = options->cpu && strcmp(options->cpu, reference_name) == 0;
+    *out = NULL;
+    if (options->n_threads < 0)
+        return frit_fail(FRIT_E_INVALID, "n_threads is %d, at least 0 was expected", (int)options->n_threads);
+    if (options->cpu && !reference) FRIT_TRY(find_isa(options->cpu, &cap));
+
+    frit_cpu_device *device = calloc(1, sizeof *device);
+    if (!device) return frit_fail_memory(sizeof *device, "the CPU device");
+    frit_status status = frit_pool_new(&device->pool, options->n_threads);
+    if (status != FRIT_OK) {
+        free(device);
+        return status;
+    }
+    device->base.backend = &frit_backend_cpu;
+    device->reference = reference;
+    device->isa = frit_isa_install(&device->kernels, cap);
+    if (reference) device->isa = reference_name;
+    *out = &device->base;
+    return FRIT_OK;
+}
+
+static void cpu_close(frit_device *base)
+{
+    frit_cpu_device *device = (frit_cpu_device *)base;
+    if (!device) return;
+    frit_pool_free(device->pool);
+    free(device);
+}
+
+static const char *cpu_isa(const frit_device *base)
+{
+    return ((const frit_cpu_device *)base)->isa;
+}
+
+static int32_t cpu_n_threads(const frit_device *base)
+{
+    return frit_pool_size(((const frit_cpu_device *)base)->pool);
+}
+
+static frit_status cpu_alloc(frit_device *base, uint64_t n_bytes, void **memory)
+{
+    (void)base;
+    *memory = frit_cpu_memory_new(n_bytes);
+    return *memory ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "a buffer of the CPU");
+}
+
+static void cpu_release(frit_device *base, void *memory, uint64_t n_bytes)
+{
+    (void)base;
+    frit_cpu_memory_free(memory, n_bytes);
+}
+
+static const char *cpu_op_kernel(frit_op op)
+{
+    frit_kernels kernels = {0};
+    const frit_cpu_op *row = &frit_cpu_ops[op];
+    const char *best = frit_isa_install(&kernels, NULL);
+    if (!row->fast) return reference_name;
+    return row->linear ? best : kernels.isa;
+}
+
+const frit_backend frit_backend_cpu = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .isa = cpu_isa,
+    .n_threads = cpu_n_threads,
+    .alloc = cpu_alloc,
+    .release = cpu_release,
+    .prepare = frit_cpu_prepare,
+    .run = frit_cpu_run,
+    .exec_free = frit_cpu_exec_free,
+    .op_kernel = cpu_op_kernel,
+};

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+// Attention over the paged cache. Scores never leave the first cache: one page of keys and values at a time is
+// read for a block of queries, with a running maximum and sum for each query.
+//
+// The work is cut into items that do not depend on the number of threads:
+//
+//     run ─ block of rows ─ head of the cache ─ chunk of positions
+//            rows × group = queries that share the keys;  few rows in the step: positions are cut into chunks,
+//            whose results (maximum, sum, weighted values) frit_fast_attend_merge joins;  many rows: one chunk
+#include "backend/cpu/fast.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    BLOCK_QUERIES = 16, // rows × group, unless the group alone is larger
+    SPLIT_ROWS = 16,    // steps with at most so many rows cut positions into chunks
+    MAX_CHUNKS = 32,
+    MIN_CHUNK = 8 * FRIT_PAGE_TOKENS,
+};
+
+static int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+typedef struct shape {
+    int64_t n_head, n_head_kv, group, k_dim, v_dim;
+    int64_t block_rows;
+    bool split;
+} shape;
+
+typedef struct block { // neighbouring rows of one run
+    const frit_run *run;
+    int64_t first, n_rows;   // of the run
+    frit_range span;         // positions that some row looks at; begins at a page
+    int64_t chunk, n_chunks; // positions of a chunk
+} block;
+
+static shape shape_of(const frit_task *task)
+{
+    const frit_cache_spec *spec = &task->env->cache->layers[task->node->attend.layer].spec;
+    shape s = {.n_head = task->node->src[0]->shape[1],
+               .n_head_kv = spec->n_head_kv,
+               .k_dim = spec->k_dim,
+               .v_dim = spec->v_dim};
+    s.group = s.n_head / s.n_head_kv;
+    s.block_rows = max(1, BLOCK_QUERIES / s.group);
+    s.split = task->env->batch->n_rows <= SPLIT_ROWS;
+    return s;
+}
+
+static block block_at(const shape *s, const frit_attend *attend, const frit_run *run, int64_t first)
+{
+    block b = {.run = run, .first = first, .n_rows = min(s->block_rows, run->n_rows - first)};
+    b.span.begin = frit_attend_span(attend, run->n_past + first).begin / FRIT_PAGE_TOKENS * FRIT_PAGE_TOKENS;
+    b.span.end = run->n_past + first + b.n_rows;
+    const int64_t n = b.span.end - b.span.begin;
+    const int64_t share = (n + MAX_CHUNKS - 1) / MAX_CHUNKS;
+    const int64_t pages = (share + FRIT_PAGE_TOKENS - 1) / FRIT_PAGE_TOKENS;
+    b.chunk = s->split ? max(MIN_CHUNK, pages * FRIT_PAGE_TOKENS) : n;
+    b.n_chunks = (n + b.chunk - 1) / b.chunk;
+    return b;
+}
+
+// What a chunk knows of one query: maximum, sum of exponentials, sum of weighted values [v_dim].
+static float *partial_at(const frit_task *task, const shape *s, int64_t row, int64_t head, int64_t chunk)
+{
+    float *partials = (float *)(void *)task->shared;
+    return partials + ((row * s->n_head + head) * MAX_CHUNKS + chunk) * (2 + s->v_dim);
+}
+
+size_t frit_attend_shared_bytes(const frit_node *node)
+{
+    const int64_t n_rows = min(node->shape[0], SPLIT_ROWS), n_head = node->src[0]->shape[1];
+    return (size_t)(n_rows * n_head * MAX_CHUNKS * (2 + frit_node_width(node))) * sizeof(float);
+}
+
+typedef struct queries { // of one item, in the thread's workspace
+    int64_t n;
+    float *q, *acc, *scores; // [n, k_dim], [n, v_dim], [n, FRIT_ATTEND_SPAN]
+    float *max, *sum;        // [n]
+} queries;
+
+// A row's queries of one group are at most all heads; the block has room for BLOCK_QUERIES at least.
+size_t frit_attend_workspace_bytes(const frit_node *node)
+{
+    const int64_t n = max(BLOCK_QUERIES, node->src[0]->shape[1]);
+    const int64_t k_dim = frit_node_width(node->src[0]), v_dim = frit_node_width(node);
+    return (size_t)(n * (k_dim + v_dim + FRIT_ATTEND_SPAN + 2)) * sizeof(float);
+}
+
+static queries gather(const frit_task *task, const shape *s, const block *b, int64_t head, float *workspace)
+{
+    queries q = {.n = b->n_rows * s->group};
+    q.q = workspace;
+    q.acc = q.q + q.n * s->k_dim;
+    q.scores = q.acc + q.n * s->v_dim;
+    q.max = q.scores + q.n * FRIT_ATTEND_SPAN;
+    q.sum = q.max + q.n;
+    const int64_t n = s->group * s->k_dim; // the heads of a group are neighbours
+    for (int64_t i = 0; i < b->n_rows; i++) {
+        const int64_t row = b->run->first_row + b->first + i;
+        const float *x = task->x[0] + (row * s->n_head + head * s->group) * s->k_dim;
+        task->env->kernels->scale(q.q + i * n, x, task->node->attend.scale, n);
+    }
+    memset(q.acc, 0, (size_t)(q.n * s->v_dim) * sizeof(float));
+    for (int64_t i = 0; i < q.n; i++) q.max[i] = -INFINITY, q.sum[i] = 0;
+    return q;
+}
+
+// Turns one query's scores of positions [begin, begin + n) into weights, and rescales what it has so far.
+static void weigh(const frit_task *task, const shape *s, queries *q, int64_t i, frit_range seen, int64_t begin,
+                  int64_t n)
+{
+    const frit_kernels *k = task->env->kernels;
+    float *scores = q->scores + i * FRIT_ATTEND_SPAN, *acc = q->acc + i * s->v_dim;
+    const int64_t low = min(n, max(0, seen.begin - begin)), high = max(low, min(n, seen.end - begin));
+    memset(scores, 0, (size_t)low * sizeof(float));
+    memset(scores + high, 0, (size_t)(n - high) * sizeof(float));
+    if (low == high) return;
+
+    if (task->node->attend.softcap != 0) k->softcap(scores + low, scores + low, task->node->attend.softcap, high - low);
+    const float top = k->max(scores + low, high - low);
+    if (top > q->max[i]) {
+        const float shrink = expf(q->max[i] - top);
+        k->scale(acc, acc, shrink, s->v_dim);
+        q->sum[i] *= shrink;
+        q->max[i] = top;
+    }
+    q->sum[i] += k->exp_sum(scores + low, q->max[i], high - low);
+}
+
+static void attend_positions(const frit_task *task, const shape *s, const block *b, int64_t head, frit_range positions,
+                             queries *q)
+{
+    const frit_kernels *k = task->env->kernels;
+    const frit_cache_layer *layer = &task->env->cache->layers[task->node->attend.layer];
+    const int kind = layer->dtype == FRIT_DTYPE_F32 ? FRIT_KV_F32 : FRIT_KV_F16;
+    const size_t elem_bytes = kind == FRIT_KV_F32 ? 4 : 2;
+
+    for (int64_t p = positions.begin; p < positions.end; p += FRIT_PAGE_TOKENS) {
+        const int64_t n = min(FRIT_PAGE_TOKENS, positions.end - p);
+        const void *keys = frit_cache_at(layer->k, layer->k_page_bytes, b->run, p, head, s->k_dim, elem_bytes);
+        const void *values = frit_cache_at(layer->v, layer->v_page_bytes, b->run, p, head, s->v_dim, elem_bytes);
+        k->attend_scores[kind](q->scores, q->q, q->n, keys, n, s->k_dim);
+        for (int64_t i = 0; i < q->n; i++) {
+            const int64_t slot = b->run->n_past + b->first + i / s->group;
+            weigh(task, s, q, i, frit_attend_span(&task->node->attend, slot), p, n);
+        }
+        k->attend_values[kind](q->acc, q->scores, q->n, values, n, s->v_dim);
+    }
+}
+
+static void attend_item(const frit_task *task, const shape *s, const block *b, int64_t head, int64_t chunk,
+                        float *workspace)
+{
+    const frit_kernels *k = task->env->kernels;
+    const int64_t begin = b->span.begin + chunk * b->chunk;
+    queries q = gather(task, s, b, head, workspace);
+    attend_positions(task, s, b, head, (frit_range){begin, min(begin + b->chunk, b->span.end)}, &q);
+
+    for (int64_t i = 0; i < q.n; i++) {
+        const int64_t row = b->run->first_row + b->first + i / s->group, h = head * s->group + i % s->group;
+        const float *acc = q.acc + i * s->v_dim;
+        if (b->n_chunks == 1) {
+            k->scale(task->y + (row * s->n_head + h) * s->v_dim, acc, 1 / q.sum[i], s->v_dim);
+            continue;
+        }
+        float *partial = partial_at(task, s, row, h, chunk);
+        partial[0] = q.max[i];
+        partial[1] = q.sum[i];
+        memcpy(partial + 2, acc, (size_t)s->v_dim * sizeof(float));
+    }
+}
+
+void frit_fast_attend(const frit_task *task, int part, int parts)
+{
+    const frit_batch *batch = task->env->batch;
+    const shape s = shape_of(task);
+    int64_t item = 0; // dealt in turn: later rows see more positions, neighbours about as many
+    for (int i = 0; i < batch->n_runs; i++) {
+        for (int64_t first = 0; first < batch->runs[i].n_rows; first += s.block_rows) {
+            const block b = block_at(&s, &task->node->attend, &batch->runs[i], first);
+            for (int64_t j = 0; j < s.n_head_kv * b.n_chunks; j++)
+                if (item++ % parts == part)
+                    attend_item(task, &s, &b, j / b.n_chunks, j % b.n_chunks, frit_task_workspace(task, part));
+        }
+    }
+}
+
+static void merge(const frit_task *task, const shape *s, int64_t row, int64_t head, int64_t n_chunks)
+{
+    float *y = task->y + (row * s->n_head + head) * s->v_dim;
+    float top = -INFINITY, total = 0;
+    for (int64_t c = 0; c < n_chunks; c++) top = fmaxf(top, partial_at(task, s, row, head, c)[0]);
+
+    memset(y, 0, (size_t)s->v_dim * sizeof(float));
+    for (int64_t c = 0; c < n_chunks; c++) {
+        const float *partial = partial_at(task, s, row, head, c);
+        if (partial[1] == 0) continue; // this row sees nothing of the chunk
+        const float weight = expf(partial[0] - top);
+        for (int64_t i = 0; i < s->v_dim; i++) y[i] += weight * partial[2 + i];
+        total += weight * partial[1];
+    }
+    task->env->kernels->scale(y, y, 1 / total, s->v_dim);
+}
+
+void frit_fast_attend_merge(const frit_task *task, int part, int parts)
+{
+    const frit_batch *batch = task->env->batch;
+    const shape s = shape_of(task);
+    if (!s.split) return;
+    int64_t item = 0;
+    for (int i = 0; i < batch->n_runs; i++) {
+        const frit_run *run = &batch->runs[i];
+        for (int64_t row = 0; row < run->n_rows; row++) {
+            const block b = block_at(&s, &task->node->attend, run, row / s.block_rows * s.block_rows);
+            for (int64_t h = 0; h < s.n_head && b.n_chunks > 1; h++)
+                if (item++ % parts == part) merge(task, &s, run->first_row + row, h, b.n_chunks);
+        }
+    }
+}
+
+static void store(const frit_kernels *k, uint8_t *to, frit_dtype dtype, const float *from, int64_t n)
+{
+    if (dtype == FRIT_DTYPE_F32)
+        memcpy(to, from, (size_t)n * sizeof(float));
+    else
+        k->to_half((uint16_t *)(void *)to, from, n);
+}
+
+void frit_fast_kv_write(const frit_task *task, int part, int parts)
+{
+    const frit_kernels *k = task->env->kernels;
+    const frit_batch *batch = task->env->batch;
+    const frit_cache_layer *layer = &task->env->cache->layers[task->node->layer];
+    const int64_t n_head = layer->spec.n_head_kv, k_dim = layer->spec.k_dim, v_dim = layer->spec.v_dim;
+    const size_t elem_bytes = layer->dtype == FRIT_DTYPE_F32 ? 4 : 2;
+    const frit_range mine = frit_split(batch->n_rows, 1, part, parts);
+
+    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
+        const frit_run *run = &batch->runs[i_run];
+        const int64_t end = min(mine.end, run->first_row + run->n_rows);
+        for (int64_t t = max(mine.begin, run->first_row); t < end; t++) {
+            const int64_t p = run->n_past + t - run->first_row;
+            for (int64_t h = 0; h < n_head; h++) {
+                store(k, frit_cache_at(layer->k, layer->k_page_bytes, run, p, h, k_dim, elem_bytes), layer->dtype,
+                      task->x[0] + (t * n_head + h) * k_dim, k_dim);
+                store(k, frit_cache_at(layer->v, layer->v_page_bytes, run, p, h, v_dim, elem_bytes), layer->dtype,
+                      task->x[1] + (t * n_head + h) * v_dim, v_dim);
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+// Products of activations with the model's matrices.
+//
+// Threads share the matrix by its rows. A thread walks blocks of tokens whose activations stay in its second cache, and
+// for each of them its rows in tiles that stay in the first:
+//
+//     for each block of tokens                 ≈ 256 KiB of activations
+//         for each tile of 16 rows             product kernel: 16 rows × the block
+//             bias, residual, gate             while the results are in cache
+#include "backend/cpu/fast.h"
+
+enum {
+    TILE_ROWS = 16,
+    DECODE_ROWS = 4, // rows decoded together, for types without a kernel
+    BLOCK_BYTES = 256 << 10,
+    MAX_BLOCK_TOKENS = 512,
+};
+
+typedef struct matrix { // one matrix of a task, with what its kernel needs
+    frit_product_kernel kernel;
+    const uint8_t *w, *x;
+    size_t row_bytes, x_stride;
+    int64_t n_in;
+    frit_dtype dtype;
+    float *decoded; // [DECODE_ROWS, n_in], if the kernel cannot read the type
+    const frit_product_kernel *f32;
+} matrix;
+
+frit_form frit_linear_form(const frit_kernels *kernels, const frit_node *node, int i)
+{
+    const frit_product_kernel *kernel = &kernels->product[node->src[i]->tensor->dtype];
+    return kernel->run ? kernel->form : FRIT_FORM_F32;
+}
+
+size_t frit_linear_workspace_bytes(const frit_node *node)
+{
+    const size_t decoded = (size_t)frit_node_width(node->src[0]) * DECODE_ROWS * sizeof(float);
+    return decoded + (size_t)MAX_BLOCK_TOKENS * TILE_ROWS * sizeof(float);
+}
+
+static matrix open_matrix(const frit_task *task, int source, float *decoded)
+{
+    const frit_kernels *k = task->env->kernels;
+    const frit_node *node = task->node;
+    const int64_t n_in = frit_node_width(node->src[0]);
+    const frit_dtype dtype = node->src[source]->tensor->dtype;
+    const frit_form form = frit_linear_form(k, node, source);
+    const uint8_t *x = form == FRIT_FORM_F32 ? (const uint8_t *)task->x[0] : task->forms[form];
+    return (matrix){.kernel = k->product[dtype],
+                    .w = task->w[source],
+                    .x = x,
+                    .row_bytes = frit_dtype_row_bytes(dtype, n_in),
+                    .x_stride = frit_form_bytes(form, n_in),
+                    .n_in = n_in,
+                    .dtype = dtype,
+                    .decoded = decoded,
+                    .f32 = &k->product[FRIT_DTYPE_F32]};
+}
+
+// y[t, o] for n_w rows from `o` and n_x tokens from `t`; y points to the first result.
+static void multiply(const matrix *m, int64_t o, int64_t n_w, int64_t t, int64_t n_x, float *y, size_t y_stride)
+{
+    const uint8_t *w = m->w + (size_t)o * m->row_bytes;
+    frit_product p = {w, m->row_bytes, m->x + (size_t)t * m->x_stride, m->x_stride, y, y_stride, n_w, n_x, m->n_in};
+    if (m->kernel.run) {
+        m->kernel.run(&p);
+        return;
+    }
+    const frit_dtype_info *type = frit_dtype_get(m->dtype);
+    p.w = (const uint8_t *)m->decoded;
+    p.w_stride = (size_t)m->n_in * sizeof(float);
+    for (int64_t i = 0; i < n_w; i += DECODE_ROWS) {
+        p.n_w = n_w - i < DECODE_ROWS ? n_w - i : DECODE_ROWS;
+        p.y = y + i;
+        for (int64_t j = 0; j < p.n_w; j++)
+            type->decode(w + (size_t)(i + j) * m->row_bytes, m->decoded + j * m->n_in, m->n_in);
+        m->f32->run(&p);
+    }
+}
+
+// Tokens whose activations fill BLOCK_BYTES; four times that where each block costs decoding the matrix again.
+static int64_t block_tokens(const matrix *m)
+{
+    const int64_t bytes = m->kernel.run ? BLOCK_BYTES : 4 * BLOCK_BYTES;
+    const int64_t n = bytes / (int64_t)m->x_stride / 4 * 4;
+    return n < 4 ? 4 : n > MAX_BLOCK_TOKENS ? MAX_BLOCK_TOKENS : n;
+}
+
+// The rows of this part: whole tiles where there are enough of them.
+static frit_range my_rows(int64_t n_out, int part, int parts)
+{
+    return frit_split(n_out, n_out >= (int64_t)TILE_ROWS * 2 * parts ? TILE_ROWS : 4, part, parts);
+}
+
+static int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void linear(const frit_task *task, const float *bias, const float *residual, int part, int parts)
+{
+    const frit_kernels *k = task->env->kernels;
+    const matrix m = open_matrix(task, 1, frit_task_workspace(task, part));
+    const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
+    const int64_t n_block = block_tokens(&m);
+    const frit_range rows = my_rows(n_out, part, parts);
+
+    for (int64_t t = 0; t < n_tokens; t += n_block) {
+        const int64_t n_x = min(n_block, n_tokens - t);
+        for (int64_t o = rows.begin; o < rows.end; o += TILE_ROWS) {
+            const int64_t n_w = min(TILE_ROWS, rows.end - o), first = t * n_out + o;
+            multiply(&m, o, n_w, t, n_x, task->y + first, (size_t)n_out);
+            for (int64_t i = 0; bias && i < n_x; i++) {
+                float *y = task->y + first + i * n_out;
+                k->add(y, y, bias + o, n_w);
+            }
+            for (int64_t i = 0; residual && i < n_x; i++) {
+                float *y = task->y + first + i * n_out;
+                k->add(y, y, residual + first + i * n_out, n_w);
+            }
+        }
+    }
+}
+
+void frit_fast_linear(const frit_task *task, int part, int parts)
+{
+    linear(task, task->x[2], NULL, part, parts);
+}
+
+void frit_fast_linear_add(const frit_task *task, int part, int parts)
+{
+    linear(task, task->x[3], task->x[2], part, parts);
+}
+
+void frit_fast_linear_glu(const frit_task *task, int part, int parts)
+{
+    const frit_kernels *k = task->env->kernels;
+    float *ups = frit_task_workspace(task, part); // [n_x, TILE_ROWS]
+    float *decoded = ups + MAX_BLOCK_TOKENS * TILE_ROWS;
+    const matrix gate = open_matrix(task, 1, decoded), up = open_matrix(task, 2, decoded);
+    const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
+    const int64_t n_block = min(block_tokens(&gate), block_tokens(&up));
+    const frit_range rows = my_rows(n_out, part, parts);
+
+    for (int64_t t = 0; t < n_tokens; t += n_block) {
+        const int64_t n_x = min(n_block, n_tokens - t);
+        for (int64_t o = rows.begin; o < rows.end; o += TILE_ROWS) {
+            const int64_t n_w = min(TILE_ROWS, rows.end - o);
+            multiply(&gate, o, n_w, t, n_x, task->y + t * n_out + o, (size_t)n_out);
+            multiply(&up, o, n_w, t, n_x, ups, TILE_ROWS);
+            for (int64_t i = 0; i < n_x; i++) {
+                float *y = task->y + (t + i) * n_out + o;
+                k->act[task->node->act](y, y, n_w);
+                k->mul(y, y, ups + i * TILE_ROWS, n_w);
+            }
+        }
+    }
+}
+
+void frit_fast_convert(const frit_task *task, int part, int parts)
+{
+    const frit_node *x = task->node->src[0];
+    const int64_t n = frit_node_width(x);
+    const size_t row_bytes = frit_form_bytes(task->form, n);
+    frit_range r = frit_split(frit_node_height(x), 1, part, parts);
+    for (int64_t t = r.begin; t < r.end; t++)
+        task->env->kernels->convert[task->form](task->x[0] + t * n, task->shared + (size_t)t * row_bytes, n);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// The instruction sets of this build, slowest first. A new one is a row here and files with its suffix.
+#include "backend/cpu/kernels.h"
+#include "base/cpu.h"
+
+static const frit_isa rows[] = {
+    {"scalar", 0, frit_install_scalar},
+};
+
+const frit_isa *frit_isa_get(size_t i)
+{
+    return i < FRIT_COUNT(rows) ? &rows[i] : NULL;
+}
+
+bool frit_isa_is_usable(const frit_isa *isa)
+{
+    return (isa->features & ~frit_cpu_features()) == 0;
+}
+
+const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap)
+{
+    const char *name = NULL;
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        if (!frit_isa_is_usable(&rows[i])) continue;
+        rows[i].install(kernels);
+        name = rows[i].name;
+        if (&rows[i] == cap) break;
+    }
+    return name;
+}

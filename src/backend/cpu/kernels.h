@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/kernels.h: the small kernels that every instruction set may replace, as a struct of function pointers.
+//
+// isa.c lists the instruction sets from slowest to fastest; each installs its kernels over those before, and "scalar"
+// fills every field. Kernels know nothing of graphs, threads or pages. No pointer needs alignment beyond that of its
+// elements; weights may start at any byte.
+//
+// A product multiplies rows of weights by rows of activations. Each weight type names the *form* in which it wants its
+// activations: f32 as they are, or int8 codes with scales, made once for each input row and shared by all products that
+// read it. Types without a product of their own are decoded to f32, a few rows at a time (op_linear.c).
+//
+//     form of n values   codes int8[n] | scales f32[n / block] | sums, for weights with offsets
+//     Q8_32              block 32, sums f32[n / 32]: scale * sum of the block's codes
+//     Q8_256             block 256, sums int16[n / 16]: sum of 16 codes
+#pragma once
+#include "graph/graph.h"
+
+typedef enum frit_form { FRIT_FORM_F32, FRIT_FORM_Q8_32, FRIT_FORM_Q8_256, FRIT_FORM_COUNT } frit_form;
+
+// Bytes of one row of n values, a multiple of 64 for the quantized forms.
+size_t frit_form_bytes(frit_form form, int64_t n);
+// The block that n must be a multiple of.
+int64_t frit_form_block(frit_form form);
+
+// y[j * y_stride + i] = dot(w row i, x row j) for n_w rows of weights and n_x rows of activations.
+// A layout that interleaves rows reads `w_stride` as the bytes of one group of rows.
+typedef struct frit_product {
+    const uint8_t *w;
+    size_t w_stride;  // bytes
+    const uint8_t *x; // rows in the kernel's form
+    size_t x_stride;  // bytes
+    float *y;
+    size_t y_stride; // floats
+    int64_t n_w, n_x;
+    int64_t n; // values in a row
+} frit_product;
+
+typedef struct frit_product_kernel {
+    void (*run)(const frit_product *p); // NULL: decode to f32
+    frit_form form;
+    const char *isa;
+} frit_product_kernel;
+
+typedef void (*frit_unary_fn)(float *y, const float *x, int64_t n);
+
+enum { FRIT_KV_F32, FRIT_KV_F16, FRIT_KV_COUNT }; // types of cached keys and values
+// The longest run of neighbouring positions that an attention kernel gets.
+enum { FRIT_ATTEND_SPAN = FRIT_PAGE_TOKENS };
+
+typedef struct frit_kernels {
+    const char *isa; // of the vector kernels below
+    frit_product_kernel product[FRIT_DTYPE_COUNT];
+    void (*convert[FRIT_FORM_COUNT])(const float *x, uint8_t *out, int64_t n); // [FRIT_FORM_F32] is not called
+
+    void (*rms_norm)(float *y, const float *x, const float *w, int64_t n, float eps);                   // w may be NULL
+    void (*layer_norm)(float *y, const float *x, const float *w, const float *b, int64_t n, float eps); // w, b too
+    void (*add)(float *y, const float *a, const float *b, int64_t n);
+    void (*mul)(float *y, const float *a, const float *b, int64_t n);
+    void (*scale)(float *y, const float *x, float factor, int64_t n);
+    void (*softcap)(float *y, const float *x, float cap, int64_t n); // y may be x
+    frit_unary_fn act[FRIT_ACT_COUNT];                               // y may be x
+    // Rotates n_pairs pairs; `turn` holds the cosines, then the sines.
+    void (*rope[2])(float *y, const float *x, const float *turn, int64_t n_pairs); // by frit_rope_style
+    void (*to_half)(uint16_t *y, const float *x, int64_t n);
+
+    // Attention over n_p neighbouring positions (at most FRIT_ATTEND_SPAN) of one head, for n_q query vectors:
+    // s[q][p] = dot(query q, key p);  acc[q] += sum_p s[q][p] * value p. Rows of s are FRIT_ATTEND_SPAN apart.
+    void (*attend_scores[FRIT_KV_COUNT])(float *s, const float *q, int64_t n_q, const void *k, int64_t n_p,
+                                         int64_t dim);
+    void (*attend_values[FRIT_KV_COUNT])(float *acc, const float *s, int64_t n_q, const void *v, int64_t n_p,
+                                         int64_t dim);
+    float (*max)(const float *x, int64_t n);
+    float (*exp_sum)(float *x, float max, int64_t n); // x = exp(x - max); returns the sum
+
+    // For probe.c: reads all bytes; runs rounds of the ISA's int8 multiply-add and returns how many operations
+    // (a multiplication and an addition count as two) that were.
+    uint64_t (*probe_read)(const void *bytes, size_t n);
+    double (*probe_int8)(int64_t n_rounds, int32_t *sink);
+} frit_kernels;
+
+// ------------------------------------------------------------------------------- instruction sets (isa.c)
+
+typedef struct frit_isa {
+    const char *name;
+    unsigned features; // FRIT_CPU_*: all must be there
+    void (*install)(frit_kernels *kernels);
+} frit_isa;
+
+const frit_isa *frit_isa_get(size_t i); // row i, slowest first; NULL past the end
+bool frit_isa_is_usable(const frit_isa *isa);
+// Installs all usable rows up to `cap` (NULL: all), and returns the last one's name.
+const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap);
+
+void frit_install_scalar(frit_kernels *kernels);
+void frit_install_avx2(frit_kernels *kernels);
+void frit_install_avx512(frit_kernels *kernels);
+void frit_install_avx512vnni(frit_kernels *kernels);

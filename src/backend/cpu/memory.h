@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/memory.h: large zeroed memory straight from the system, in huge pages where they are to be had.
+#pragma once
+#include "base/status.h"
+
+// Aligned to at least 4096. Pages are backed when touched, where the system allows it. NULL when there is none.
+void *frit_cpu_memory_new(uint64_t n_bytes);
+void frit_cpu_memory_free(void *memory, uint64_t n_bytes); // NULL is fine

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Memory by VirtualAlloc: zeroed, committed, backed when touched.
+#include "backend/cpu/memory.h"
+
+#include <windows.h>
+
+void *frit_cpu_memory_new(uint64_t n_bytes)
+{
+    if (n_bytes > SIZE_MAX / 2) return NULL;
+    return VirtualAlloc(NULL, n_bytes ? (SIZE_T)n_bytes : 1, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+}
+
+void frit_cpu_memory_free(void *memory, uint64_t n_bytes)
+{
+    (void)n_bytes;
+    if (memory) VirtualFree(memory, 0, MEM_RELEASE);
+}

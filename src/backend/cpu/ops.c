@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// The op table of the CPU. Every op has a reference kernel; a row without `fast` runs on it.
+#include "backend/cpu/fast.h"
+
+static size_t attend_workspace_bytes(const frit_node *node)
+{
+    const size_t reference = (size_t)frit_node_width(node) * sizeof(double), fast = frit_attend_workspace_bytes(node);
+    return reference > fast ? reference : fast;
+}
+
+#define REFERENCE(name) .reference = frit_ref_##name
+#define BOTH(name)      .reference = frit_ref_##name, .fast = frit_fast_##name
+#define PRODUCT         .linear = true, .workspace_bytes = frit_linear_workspace_bytes
+
+// clang-format off
+const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
+    [FRIT_OP_INPUT]      = {REFERENCE(input)},
+    [FRIT_OP_WEIGHT]     = {REFERENCE(weight)},
+    [FRIT_OP_EMBED]      = {REFERENCE(embed), .matrices = 1 << 0},
+    [FRIT_OP_LINEAR]     = {BOTH(linear), PRODUCT, .matrices = 1 << 1},
+    [FRIT_OP_RMS_NORM]   = {BOTH(rms_norm)},
+    [FRIT_OP_LAYER_NORM] = {BOTH(layer_norm)},
+    [FRIT_OP_ADD]        = {BOTH(add)},
+    [FRIT_OP_MUL]        = {BOTH(mul)},
+    [FRIT_OP_SCALE]      = {BOTH(scale)},
+    [FRIT_OP_SOFTCAP]    = {BOTH(softcap)},
+    [FRIT_OP_ACT]        = {BOTH(act)},
+    [FRIT_OP_GLU]        = {BOTH(glu)},
+    [FRIT_OP_RESHAPE]    = {REFERENCE(reshape)},
+    [FRIT_OP_ROPE]       = {BOTH(rope)},
+    [FRIT_OP_KV_WRITE]   = {BOTH(kv_write)},
+    [FRIT_OP_ATTEND]     = {BOTH(attend), .finish = frit_fast_attend_merge, .workspace_bytes = attend_workspace_bytes,
+                            .shared_bytes = frit_attend_shared_bytes},
+    [FRIT_OP_TAKE_ROWS]  = {REFERENCE(take_rows)},
+    [FRIT_OP_ADD_NORM]   = {BOTH(add_norm)},
+    [FRIT_OP_LINEAR_GLU] = {BOTH(linear_glu), PRODUCT, .matrices = 1 << 1 | 1 << 2},
+    [FRIT_OP_LINEAR_ADD] = {BOTH(linear_add), PRODUCT, .matrices = 1 << 1},
+};
+// clang-format on

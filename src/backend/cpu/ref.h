@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/ref.h: what the reference kernels share. Their prototypes are in task.h, from the op table.
+#pragma once
+#include "backend/cpu/task.h"
+
+// f(x) of an activation function.
+double frit_ref_act_value(frit_act act, double x);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// Reference kernels that move rows: embed, take_rows, kv_write; and the leaves, which compute nothing.
+#include "backend/cpu/task.h"
+#include "quant/half.h"
+
+#include <string.h>
+
+void frit_ref_input(const frit_task *task, int part, int parts)
+{
+    (void)task, (void)part, (void)parts;
+}
+
+void frit_ref_weight(const frit_task *task, int part, int parts)
+{
+    (void)task, (void)part, (void)parts;
+}
+
+// Plans treat it as an alias of its source; this serves whoever runs the node by itself.
+void frit_ref_reshape(const frit_task *task, int part, int parts)
+{
+    frit_range r = frit_split(frit_node_elems(task->node), 1, part, parts);
+    if (task->y != task->x[0])
+        memcpy(task->y + r.begin, task->x[0] + r.begin, (size_t)(r.end - r.begin) * sizeof(float));
+}
+
+void frit_ref_embed(const frit_task *task, int part, int parts)
+{
+    const frit_dtype dtype = task->node->src[0]->tensor->dtype;
+    const int64_t width = frit_node_width(task->node);
+    const uint64_t row_bytes = frit_dtype_row_bytes(dtype, width);
+    const int32_t *ids = frit_task_ids(task, 1);
+
+    frit_range r = frit_split(frit_node_height(task->node), 1, part, parts);
+    for (int64_t t = r.begin; t < r.end; t++)
+        frit_dtype_get(dtype)->decode(task->w[0] + (uint64_t)ids[t] * row_bytes, task->y + t * width, width);
+}
+
+void frit_ref_take_rows(const frit_task *task, int part, int parts)
+{
+    const int32_t *rows = frit_task_ids(task, 1);
+    const int64_t n_rows = task->node->shape[0];
+    if (n_rows == 0) return;
+    const int64_t n = frit_node_elems(task->node) / n_rows;
+
+    frit_range r = frit_split(n_rows, 1, part, parts);
+    for (int64_t i = r.begin; i < r.end; i++)
+        memcpy(task->y + i * n, task->x[0] + rows[i] * n, (size_t)n * sizeof(float));
+}
+
+static void store(uint8_t *to, frit_dtype dtype, const float *from, int64_t n)
+{
+    if (dtype == FRIT_DTYPE_F32) {
+        memcpy(to, from, (size_t)n * sizeof(float));
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t half = frit_float_to_half(from[i]);
+        memcpy(to + 2 * i, &half, 2);
+    }
+}
+
+void frit_ref_kv_write(const frit_task *task, int part, int parts)
+{
+    const frit_batch *batch = task->env->batch;
+    const frit_cache_layer *layer = &task->env->cache->layers[task->node->layer];
+    const int64_t n_head = layer->spec.n_head_kv, k_dim = layer->spec.k_dim, v_dim = layer->spec.v_dim;
+    const size_t elem_bytes = layer->dtype == FRIT_DTYPE_F32 ? 4 : 2;
+
+    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
+        const frit_run *run = &batch->runs[i_run];
+        frit_range r = frit_split(run->n_rows, 1, part, parts);
+        for (int64_t i = r.begin; i < r.end; i++) {
+            const int64_t t = run->first_row + i, p = run->n_past + i;
+            for (int64_t h = 0; h < n_head; h++) {
+                store(frit_cache_at(layer->k, layer->k_page_bytes, run, p, h, k_dim, elem_bytes), layer->dtype,
+                      task->x[0] + (t * n_head + h) * k_dim, k_dim);
+                store(frit_cache_at(layer->v, layer->v_page_bytes, run, p, h, v_dim, elem_bytes), layer->dtype,
+                      task->x[1] + (t * n_head + h) * v_dim, v_dim);
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT
+// Kernels in plain C, for every processor. Sums run in eight lanes, which compilers turn into vectors.
+#include "backend/cpu/kernels.h"
+#include "quant/half.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LANES = 8 };
+
+// ------------------------------------------------------------------------------- forms
+
+size_t frit_form_bytes(frit_form form, int64_t n)
+{
+    size_t bytes = 0;
+    switch (form) {
+    case FRIT_FORM_F32:
+        return (size_t)n * 4;
+    case FRIT_FORM_Q8_32:
+        bytes = (size_t)n + (size_t)(n / 32) * 8;
+        break;
+    case FRIT_FORM_Q8_256:
+        bytes = (size_t)n + (size_t)(n / 256) * 4 + (size_t)(n / 16) * 2;
+        break;
+    case FRIT_FORM_COUNT:
+        break;
+    }
+    return (bytes + 63) / 64 * 64;
+}
+
+// Codes of one block; returns the scale. A block too small for its reciprocal to be finite becomes zero.
+static float quantize(const float *x, int8_t *codes, int n)
+{
+    float top = 0;
+    for (int i = 0; i < n; i++) top = fmaxf(top, fabsf(x[i]));
+    const float inverse = top > 0x1p-100f ? 127 / top : 0;
+    for (int i = 0; i < n; i++) codes[i] = (int8_t)lrintf(x[i] * inverse);
+    return inverse > 0 ? top / 127 : 0;
+}
+
+static void convert_q8_32(const float *x, uint8_t *out, int64_t n)
+{
+    int8_t *codes = (int8_t *)out;
+    float *scales = (float *)(void *)(out + n), *sums = scales + n / 32;
+    for (int64_t b = 0; b < n / 32; b++) {
+        int sum = 0;
+        scales[b] = quantize(x + b * 32, codes + b * 32, 32);
+        for (int i = 0; i < 32; i++) sum += codes[b * 32 + i];
+        sums[b] = scales[b] * (float)sum;
+    }
+}
+
+static void convert_q8_256(const float *x, uint8_t *out, int64_t n)
+{
+    int8_t *codes = (int8_t *)out;
+    float *scales = (float *)(void *)(out + n);
+    int16_t *sums = (int16_t *)(void *)(scales + n / 256);
+    for (int64_t b = 0; b < n / 256; b++) scales[b] = quantize(x + b * 256, codes + b * 256, 256);
+    for (int64_t g = 0; g < n / 16; g++) {
+        int sum = 0;
+        for (int i = 0; i < 16; i++) sum += codes[g * 16 + i];
+        sums[g] = (int16_t)sum;
+    }
+}
+
+// ------------------------------------------------------------------------------- products
+
+static float add_lanes(const float lanes[LANES])
+{
+    return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+static float dot_f32(const uint8_t *w, const float *x, int64_t n)
+{
+    float lanes[LANES] = {0}, tail[LANES] = {0}, ws[LANES];
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        memcpy(ws, w + 4 * i, sizeof ws); // the row may start at any byte
+        for (int l = 0; l < LANES; l++) lanes[l] += ws[l] * x[i + l];
+    }
+    memcpy(tail, w + 4 * i, (size_t)(n - i) * 4);
+    for (int l = 0; l < n - i; l++) lanes[l] += tail[l] * x[i + l];
+    return add_lanes(lanes);
+}
+
+static void product_f32(const frit_product *p)
+{
+    for (int64_t j = 0; j < p->n_x; j++) {
+        const float *x = (const float *)(const void *)(p->x + (size_t)j * p->x_stride);
+        for (int64_t i = 0; i < p->n_w; i++)
+            p->y[(size_t)j * p->y_stride + (size_t)i] = dot_f32(p->w + (size_t)i * p->w_stride, x, p->n);
+    }
+}
+
+// ------------------------------------------------------------------------------- vectors
+
+static void rms_norm(float *y, const float *x, const float *w, int64_t n, float eps)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (double)x[i] * x[i];
+    const float scale = (float)(1 / sqrt(sum / (double)n + eps));
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] * scale * (w ? w[i] : 1);
+}
+
+static void layer_norm(float *y, const float *x, const float *w, const float *b, int64_t n, float eps)
+{
+    double mean = 0, variance = 0;
+    for (int64_t i = 0; i < n; i++) mean += x[i];
+    mean /= (double)n;
+    for (int64_t i = 0; i < n; i++) variance += (x[i] - mean) * (x[i] - mean);
+    const double scale = 1 / sqrt(variance / (double)n + eps);
+    for (int64_t i = 0; i < n; i++) y[i] = (float)((x[i] - mean) * scale) * (w ? w[i] : 1) + (b ? b[i] : 0);
+}
+
+static void add(float *y, const float *a, const float *b, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = a[i] + b[i];
+}
+
+static void mul(float *y, const float *a, const float *b, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = a[i] * b[i];
+}
+
+static void scale(float *y, const float *x, float factor, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] * factor;
+}
+
+static void softcap(float *y, const float *x, float cap, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = cap * tanhf(x[i] / cap);
+}
+
+static void silu(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] / (1 + expf(-x[i]));
+}
+
+static void gelu(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = 0.5f * x[i] * (1 + erff(x[i] * 0.70710678118654752440f));
+}
+
+static void gelu_tanh(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = 0.5f * x[i] * (1 + tanhf(0.79788456080286535588f * (x[i] + 0.044715f * x[i] * x[i] * x[i])));
+}
+
+static void gelu_quick(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] / (1 + expf(-1.702f * x[i]));
+}
+
+static void relu(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i];
+}
+
+static void relu2(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i] * x[i];
+}
+
+static void sigmoid(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = 1 / (1 + expf(-x[i]));
+}
+
+static void act_tanh(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = tanhf(x[i]);
+}
+
+static void rope_neighbours(float *y, const float *x, const float *turn, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float a = x[2 * i], b = x[2 * i + 1];
+        y[2 * i] = a * turn[i] - b * turn[n + i];
+        y[2 * i + 1] = a * turn[n + i] + b * turn[i];
+    }
+}
+
+static void rope_halves(float *y, const float *x, const float *turn, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float a = x[i], b = x[n + i];
+        y[i] = a * turn[i] - b * turn[n + i];
+        y[n + i] = a * turn[n + i] + b * turn[i];
+    }
+}
+
+static void to_half(uint16_t *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = frit_float_to_half(x[i]);
+}
+
+// ------------------------------------------------------------------------------- attention
+
+static void scores_f32(float *s, const float *q, int64_t n_q, const void *k, int64_t n_p, int64_t dim)
+{
+    for (int64_t i = 0; i < n_q; i++)
+        for (int64_t p = 0; p < n_p; p++)
+            s[i * FRIT_ATTEND_SPAN + p] = dot_f32((const uint8_t *)k + p * dim * 4, q + i * dim, dim);
+}
+
+static void values_f32(float *acc, const float *s, int64_t n_q, const void *v, int64_t n_p, int64_t dim)
+{
+    for (int64_t i = 0; i < n_q; i++)
+        for (int64_t p = 0; p < n_p; p++) {
+            const float *value = (const float *)v + p * dim, weight = s[i * FRIT_ATTEND_SPAN + p];
+            for (int64_t d = 0; d < dim; d++) acc[i * dim + d] += weight * value[d];
+        }
+}
+
+static void scores_f16(float *s, const float *q, int64_t n_q, const void *k, int64_t n_p, int64_t dim)
+{
+    const uint16_t *keys = k;
+    for (int64_t i = 0; i < n_q; i++)
+        for (int64_t p = 0; p < n_p; p++) {
+            float lanes[LANES] = {0};
+            for (int64_t d = 0; d < dim; d++)
+                lanes[d % LANES] += frit_half_to_float(keys[p * dim + d]) * q[i * dim + d];
+            s[i * FRIT_ATTEND_SPAN + p] = add_lanes(lanes);
+        }
+}
+
+static void values_f16(float *acc, const float *s, int64_t n_q, const void *v, int64_t n_p, int64_t dim)
+{
+    const uint16_t *values = v;
+    for (int64_t p = 0; p < n_p; p++)
+        for (int64_t d = 0; d < dim; d++) {
+            const float value = frit_half_to_float(values[p * dim + d]);
+            for (int64_t i = 0; i < n_q; i++) acc[i * dim + d] += s[i * FRIT_ATTEND_SPAN + p] * value;
+        }
+}
+
+static float max(const float *x, int64_t n)
+{
+    float top = x[0];
+    for (int64_t i = 1; i < n; i++) top = x[i] > top ? x[i] : top;
+    return top;
+}
+
+static float exp_sum(float *x, float top, int64_t n)
+{
+    float sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i] = expf(x[i] - top);
+    return sum;
+}
+
+// ------------------------------------------------------------------------------- probes
+
+static uint64_t probe_read(const void *bytes, size_t n)
+{
+    uint64_t sums[LANES] = {0}, words[LANES], sum = 0;
+    for (size_t i = 0; i + sizeof words <= n; i += sizeof words) {
+        memcpy(words, (const uint8_t *)bytes + i, sizeof words);
+        for (int l = 0; l < LANES; l++) sums[l] += words[l];
+    }
+    for (int l = 0; l < LANES; l++) sum += sums[l];
+    return sum;
+}
+
+static double probe_int8(int64_t n_rounds, int32_t *sink)
+{
+    int8_t a[64], b[64];
+    int32_t sums[16] = {0};
+    for (int i = 0; i < 64; i++) a[i] = (int8_t)(*sink + i), b[i] = (int8_t)(i - *sink);
+    for (int64_t r = 0; r < n_rounds; r++)
+        for (int i = 0; i < 64; i++) sums[i / 4] += a[i] * b[(i + r) & 63];
+    for (int i = 0; i < 16; i++) *sink += sums[i];
+    return (double)n_rounds * 64 * 2;
+}
+
+void frit_install_scalar(frit_kernels *k)
+{
+    *k = (frit_kernels){
+        .isa = "scalar",
+        .product[FRIT_DTYPE_F32] = {product_f32, FRIT_FORM_F32, "scalar"},
+        .convert[FRIT_FORM_Q8_32] = convert_q8_32,
+        .convert[FRIT_FORM_Q8_256] = convert_q8_256,
+        .rms_norm = rms_norm,
+        .layer_norm = layer_norm,
+        .add = add,
+        .mul = mul,
+        .scale = scale,
+        .softcap = softcap,
+        .act = {[FRIT_ACT_SILU] = silu,
+                [FRIT_ACT_GELU] = gelu,
+                [FRIT_ACT_GELU_TANH] = gelu_tanh,
+                [FRIT_ACT_GELU_QUICK] = gelu_quick,
+                [FRIT_ACT_RELU] = relu,
+                [FRIT_ACT_RELU2] = relu2,
+                [FRIT_ACT_SIGMOID] = sigmoid,
+                [FRIT_ACT_TANH] = act_tanh},
+        .rope = {[FRIT_ROPE_NEIGHBOURS] = rope_neighbours, [FRIT_ROPE_HALVES] = rope_halves},
+        .to_half = to_half,
+        .attend_scores = {[FRIT_KV_F32] = scores_f32, [FRIT_KV_F16] = scores_f16},
+        .attend_values = {[FRIT_KV_F32] = values_f32, [FRIT_KV_F16] = values_f16},
+        .max = max,
+        .exp_sum = exp_sum,
+        .probe_read = probe_read,
+        .probe_int8 = probe_int8,
+    };
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/task.h: one step of a plan as its CPU kernel sees it.
+//
+// A kernel is called by every thread of the pool with its number `part` of `parts`; it writes its share of the result,
+// takes no lock and touches no global. Shapes are read from the nodes: shape[0] holds the rows of this run.
+//
+//     void frit_ref_scale(const frit_task *task, int part, int parts)
+//     {
+//         frit_range r = frit_split(frit_node_elems(task->node), 1, part, parts);
+//         for (int64_t i = r.begin; i < r.end; i++) task->y[i] = task->x[0][i] * task->node->factor;
+//     }
+#pragma once
+#include "backend/cpu/kernels.h"
+#include "graph/plan.h"
+
+// What all tasks of a run share.
+typedef struct frit_task_env {
+    const frit_kernels *kernels;
+    const frit_batch *batch;
+    const frit_cache *cache;
+    uint8_t *workspaces;    // one for each thread
+    size_t workspace_bytes; // of one, a multiple of FRIT_CPU_ALIGN
+} frit_task_env;
+
+typedef struct frit_task {
+    const frit_node *node;
+    const frit_task_env *env;
+    float *y, *second;                     // results
+    const float *x[FRIT_MAX_SOURCES];      // sources that are activations or vectors of the model; else NULL
+    const uint8_t *w[FRIT_MAX_SOURCES];    // sources that are matrices of the model: their bytes; else NULL
+    const uint8_t *forms[FRIT_FORM_COUNT]; // linear ops: x[0] as the matrices' kernels want it
+    frit_form form;                        // conversions: into which form
+    uint8_t *shared;                       // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its turns
+} frit_task;
+
+typedef void (*frit_task_fn)(const frit_task *task, int part, int parts);
+
+// How the CPU runs one op.
+typedef struct frit_cpu_op {
+    frit_task_fn reference;
+    frit_task_fn fast;   // NULL: the reference is all there is
+    frit_task_fn finish; // second half of `fast`, after a barrier; or NULL
+    bool linear;         // source 0 is wanted in the forms of the matrices' kernels
+    unsigned matrices;   // bit i: source i stays as the file has it
+    // Bytes of one thread's workspace, and of the memory between `fast` and `finish`. NULL: none.
+    size_t (*workspace_bytes)(const frit_node *node);
+    size_t (*shared_bytes)(const frit_node *node);
+} frit_cpu_op;
+
+extern const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT];
+
+#define OP(NAME, name, ...) void frit_ref_##name(const frit_task *task, int part, int parts);
+#include "graph/ops.def"
+#undef OP
+
+// ------------------------------------------------------------------------------- helpers
+
+enum { FRIT_CPU_ALIGN = 128 }; // two cache lines: neighbours are prefetched in pairs
+
+typedef struct frit_range {
+    int64_t begin, end;
+} frit_range;
+
+// The share of `part` when n things are split in portions of `unit`.
+static inline frit_range frit_split(int64_t n, int64_t unit, int part, int parts)
+{
+    int64_t n_units = (n + unit - 1) / unit;
+    int64_t begin = n_units * part / parts * unit, end = n_units * (part + 1) / parts * unit;
+    return (frit_range){begin < n ? begin : n, end < n ? end : n};
+}
+
+static inline int64_t frit_node_elems(const frit_node *node)
+{
+    int64_t n = 1;
+    for (int i = 0; i < node->n_dims; i++) n *= node->shape[i];
+    return n;
+}
+
+static inline int64_t frit_node_width(const frit_node *node) // of the last dimension
+{
+    return node->shape[node->n_dims - 1];
+}
+
+static inline int64_t frit_node_height(const frit_node *node) // product of the others
+{
+    int64_t n = 1;
+    for (int i = 0; i < node->n_dims - 1; i++) n *= node->shape[i];
+    return n;
+}
+
+// Token ids, positions or output rows: source i of the task.
+static inline const int32_t *frit_task_ids(const frit_task *task, int i)
+{
+    const frit_batch *batch = task->env->batch;
+    switch (task->node->src[i]->input) {
+    case FRIT_INPUT_TOKENS:
+        return batch->tokens;
+    case FRIT_INPUT_POSITIONS:
+        return batch->positions;
+    case FRIT_INPUT_OUT_ROWS:
+        return batch->out_rows;
+    }
+    return NULL;
+}
+
+static inline void *frit_task_workspace(const frit_task *task, int part)
+{
+    return task->env->workspaces + task->env->workspace_bytes * (size_t)part;
+}
+
+// The positions [begin, end) that a row at `slot` looks back at, the own one included.
+static inline frit_range frit_attend_span(const frit_attend *attend, int64_t slot)
+{
+    int64_t begin = attend->window > 0 && slot >= attend->window ? slot - attend->window + 1 : 0;
+    return (frit_range){begin, slot + 1};
+}
+
+// Key or value of one head at position p of a run, in page layout [n_head_kv, FRIT_PAGE_TOKENS, dim].
+static inline uint8_t *frit_cache_at(uint8_t *pages, uint64_t page_bytes, const frit_run *run, int64_t p, int64_t head,
+                                     int64_t dim, size_t elem_bytes)
+{
+    uint64_t page = (uint64_t)run->pages[p / FRIT_PAGE_TOKENS];
+    int64_t row = head * FRIT_PAGE_TOKENS + p % FRIT_PAGE_TOKENS;
+    return pages + page * page_bytes + (size_t)(row * dim) * elem_bytes;
+}

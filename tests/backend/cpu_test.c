@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// The CPU as a device: instruction-set caps, memory, the list of kernels, the probe.
+#include "backend/world.h"
+
+#include "backend/cpu/probe.h"
+#include "backend/cpu/task.h"
+#include "base/cpu.h"
+
+static frit_status open_with(frit_device **device, const char *cpu, int n_threads)
+{
+    return frit_backend_cpu.open(device, &(frit_device_options){.n_threads = n_threads, .cpu = cpu});
+}
+
+static void every_usable_instruction_set_opens_under_its_name(void **state)
+{
+    (void)state;
+    frit_device *device;
+    const char *best = NULL;
+    for (size_t i = 0; frit_isa_get(i); i++) {
+        const frit_isa *isa = frit_isa_get(i);
+        if (frit_isa_is_usable(isa)) {
+            best = isa->name;
+            assert_ok(open_with(&device, isa->name, 2));
+            assert_string_equal(frit_backend_cpu.isa(device), isa->name);
+            assert_int_equal(frit_backend_cpu.n_threads(device), 2);
+            frit_backend_cpu.close(device);
+        } else {
+            assert_fails(open_with(&device, isa->name, 1), FRIT_E_UNSUPPORTED, isa->name);
+            assert_null(device);
+        }
+    }
+    assert_ok(open_with(&device, NULL, 1));
+    assert_string_equal(frit_backend_cpu.isa(device), best);
+    frit_backend_cpu.close(device);
+    assert_ok(open_with(&device, "reference", 0));
+    assert_string_equal(frit_backend_cpu.isa(device), "reference");
+    assert_true(frit_backend_cpu.n_threads(device) >= 1);
+    frit_backend_cpu.close(device);
+    frit_backend_cpu.close(NULL);
+}
+
+static void unknown_instruction_sets_are_refused_with_the_list(void **state)
+{
+    (void)state;
+    frit_device *device;
+    assert_fails(open_with(&device, "avx3", 1), FRIT_E_INVALID, "'avx3'");
+    assert_non_null(strstr(frit_error(), "reference, scalar"));
+    assert_fails(open_with(&device, "", 1), FRIT_E_INVALID, "scalar");
+    assert_fails(open_with(&device, NULL, -1), FRIT_E_INVALID, "n_threads is -1");
+    assert_null(device);
+}
+
+static void memory_is_zeroed_and_backed_only_when_touched(void **state)
+{
+    (void)state;
+    frit_device *device;
+    void *memory;
+    assert_ok(open_with(&device, NULL, 1));
+    for (uint64_t n = 1; n < (uint64_t)64 << 20; n = n * 17 + 3) {
+        assert_ok(frit_backend_cpu.alloc(device, n, &memory));
+        assert_int_equal((uintptr_t)memory % 4096, 0);
+        for (uint64_t i = 0; i < n; i += 511) assert_int_equal(((uint8_t *)memory)[i], 0);
+        memset(memory, 0xff, n);
+        frit_backend_cpu.release(device, memory, n);
+    }
+    const uint64_t huge = (uint64_t)1 << 38; // far beyond this machine's memory: only address space
+    if (frit_backend_cpu.alloc(device, huge, &memory) == FRIT_OK) {
+        ((uint8_t *)memory)[huge - 1] = 1;
+        frit_backend_cpu.release(device, memory, huge);
+    }
+    assert_fails(frit_backend_cpu.alloc(device, UINT64_MAX - 5, &memory), FRIT_E_MEMORY, "");
+    assert_null(memory);
+    frit_backend_cpu.close(device);
+}
+
+static void every_op_has_a_reference_and_says_how_it_runs(void **state)
+{
+    (void)state;
+    for (int op = 0; op < FRIT_OP_COUNT; op++) {
+        assert_non_null(frit_cpu_ops[op].reference);
+        const char *kernel = frit_backend_cpu.op_kernel((frit_op)op);
+        assert_non_null(kernel);
+        assert_int_equal(strcmp(kernel, "reference") == 0, frit_cpu_ops[op].fast == NULL);
+    }
+}
+
+static void backends_are_found_by_name(void **state)
+{
+    (void)state;
+    assert_ptr_equal(frit_backend_find("cpu"), &frit_backend_cpu);
+    assert_ptr_equal(frit_backend_find(NULL), &frit_backend_cpu);
+    assert_null(frit_backend_find("abacus"));
+}
+
+static void probe_names_the_machine_and_measures_when_asked(void **state)
+{
+    (void)state;
+    frit_machine machine;
+    assert_ok(frit_cpu_probe(&machine, 0));
+    assert_string_equal(machine.cpu_name, frit_cpu_name());
+    assert_true(machine.n_cores >= 1);
+    assert_true(machine.read_gbps == 0 && machine.int8_tops == 0);
+    assert_ok(frit_cpu_probe(&machine, 2));
+    assert_true(machine.read_gbps > 0.01 && machine.read_gbps < 100000);
+    assert_true(machine.int8_tops > 0.00001 && machine.int8_tops < 100000);
+    print_message("%s, %s: %.1f GB/s, %.3f TOPS\n", machine.cpu_name, machine.isa, machine.read_gbps,
+                  machine.int8_tops);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_usable_instruction_set_opens_under_its_name),
+        cmocka_unit_test(unknown_instruction_sets_are_refused_with_the_list),
+        cmocka_unit_test(memory_is_zeroed_and_backed_only_when_touched),
+        cmocka_unit_test(every_op_has_a_reference_and_says_how_it_runs),
+        cmocka_unit_test(backends_are_found_by_name),
+        cmocka_unit_test(probe_names_the_machine_and_measures_when_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

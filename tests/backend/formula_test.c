@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// Reference kernels against the formulas of the op table, on cases small enough to work out by hand.
+#include "backend/world.h"
+
+#include <math.h>
+
+static void expect(world *w, const float *expected, size_t n)
+{
+    float result[64];
+    world_plan(w, false);
+    assert_int_equal(world_result_size(w), n);
+    world_run(w, "reference", 2, result);
+    for (size_t i = 0; i < n; i++)
+        if (!(fabsf(result[i] - expected[i]) <= 1e-6f * (1 + fabsf(expected[i]))))
+            fail_msg("result %zu is %.9g, expected %.9g", i, (double)result[i], (double)expected[i]);
+    world_close(w);
+}
+
+static void open_rows(world *w, int n_rows)
+{
+    world_open(w, 1, (int[][2]){{0, n_rows}}, 1);
+}
+
+static frit_node *given_vector(world *w, const float *values, int64_t n)
+{
+    frit_tensor *t = world_tensor(w, FRIT_DTYPE_F32, 0, n, 0);
+    memcpy(world_bytes(t), values, (size_t)t->n_bytes);
+    return frit_weight_node(&w->graph, t);
+}
+
+static frit_node *given_matrix(world *w, const float *values, int64_t rows, int64_t n)
+{
+    frit_tensor *t = world_tensor(w, FRIT_DTYPE_F32, rows, n, 2);
+    memcpy(world_bytes(t), values, (size_t)t->n_bytes);
+    return frit_weight_node(&w->graph, t);
+}
+
+static frit_node *given_heads(world *w, const float *values, int64_t n_heads, int64_t dim)
+{
+    return frit_reshape(&w->graph, world_given_rows(w, values, n_heads * dim), 2, (int64_t[]){n_heads, dim});
+}
+
+static void linear_multiplies_rows_by_rows_and_adds_the_bias(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 2);
+    frit_node *x = world_given_rows(&w, (float[]){1, 2, 3, 4, 5, 6}, 3);
+    frit_node *m = given_matrix(&w, (float[]){1, 0, -1, 2, 1, 0}, 2, 3);
+    frit_node *b = given_vector(&w, (float[]){10, 20}, 2);
+    w.graph.output = frit_matmul(&w.graph, m, x, b);
+    expect(&w, (float[]){10 - 2, 20 + 4, 10 - 2, 20 + 13}, 4);
+}
+
+static void rms_norm_divides_by_the_root_of_the_mean_square(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 1);
+    frit_node *x = world_given_rows(&w, (float[]){1, 7, -5, 5}, 4); // mean square 25
+    w.graph.output = frit_rms_norm(&w.graph, x, given_vector(&w, (float[]){1, 2, 1, 10}, 4), 0);
+    expect(&w, (float[]){0.2f, 2.8f, -1, 10}, 4);
+}
+
+static void norms_add_eps_inside_the_root(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 1);
+    w.graph.output = frit_rms_norm(&w.graph, world_given_rows(&w, (float[]){4, -4}, 2), NULL, 9); // sqrt(16 + 9)
+    expect(&w, (float[]){0.8f, -0.8f}, 2);
+    open_rows(&w, 1);
+    frit_node *x = world_given_rows(&w, (float[]){2, 10}, 2); // 6 - 4, 6 + 4
+    w.graph.output = frit_layer_norm(&w.graph, x, NULL, NULL, 9);
+    expect(&w, (float[]){-0.8f, 0.8f}, 2);
+}
+
+static void layer_norm_centres_and_scales(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 1);
+    frit_node *x = world_given_rows(&w, (float[]){1, 3, 5, 7}, 4); // mean 4, variance 5
+    frit_node *m = given_vector(&w, (float[]){1, 1, 2, 2}, 4), *b = given_vector(&w, (float[]){0, 1, 0, 1}, 4);
+    const float s = sqrtf(5);
+    w.graph.output = frit_layer_norm(&w.graph, x, m, b, 0);
+    expect(&w, (float[]){-3 / s, 1 - 1 / s, 2 / s, 1 + 6 / s}, 4);
+}
+
+static void one_row_is_added_and_multiplied_to_all(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 2);
+    frit_node *x = world_given_rows(&w, (float[]){1, 2, 3, 4}, 2), *v = given_vector(&w, (float[]){10, 20}, 2);
+    w.graph.output = frit_add(&w.graph, frit_mul(&w.graph, x, v), v);
+    expect(&w, (float[]){20, 60, 40, 100}, 4);
+}
+
+static void scale_and_softcap_follow_their_formulas(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 1);
+    frit_node *x = world_given_rows(&w, (float[]){0, 1, -15}, 3);
+    w.graph.output = frit_softcap(&w.graph, frit_scale(&w.graph, x, 2), 30);
+    expect(&w, (float[]){0, 30 * tanhf(2 / 30.0f), -30 * tanhf(1)}, 3);
+}
+
+static void activations_have_their_known_values(void **state)
+{
+    (void)state;
+    // f(-1), f(0), f(2); gelu from the table of the normal distribution.
+    static const float expected[FRIT_ACT_COUNT][3] = {
+        [FRIT_ACT_SILU] = {-0.26894142f, 0, 1.76159416f},
+        [FRIT_ACT_GELU] = {-0.15865525f, 0, 1.95449974f},
+        [FRIT_ACT_GELU_TANH] = {-0.15880801f, 0, 1.95459769f},
+        [FRIT_ACT_GELU_QUICK] = {-0.15420423f, 0, 1.93565864f},
+        [FRIT_ACT_RELU] = {0, 0, 2},
+        [FRIT_ACT_RELU2] = {0, 0, 4},
+        [FRIT_ACT_SIGMOID] = {0.26894142f, 0.5f, 0.88079708f},
+        [FRIT_ACT_TANH] = {-0.76159416f, 0, 0.96402758f},
+    };
+    for (int act = 0; act < FRIT_ACT_COUNT; act++) {
+        world w;
+        open_rows(&w, 1);
+        w.graph.output = frit_activate(&w.graph, world_given_rows(&w, (float[]){-1, 0, 2}, 3), (frit_act)act);
+        expect(&w, expected[act], 3);
+    }
+}
+
+static void glu_gates_the_second_source_by_the_first(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 1);
+    frit_node *gate = world_given_rows(&w, (float[]){-1, 3}, 2), *up = world_given_rows(&w, (float[]){5, -7}, 2);
+    w.graph.output = frit_glu(&w.graph, gate, up, FRIT_ACT_RELU);
+    expect(&w, (float[]){0, -21}, 2);
+}
+
+// Position 2 with inv_freq pi/4 turns by 90 degrees: (a, b) becomes (-b, a). inv_freq 0 does not turn.
+static void rope_turns_by_known_angles_in_both_styles(void **state)
+{
+    (void)state;
+    static const float inv_freq[2] = {0.78539816339f, 0};
+    static const float neighbours[15] = {1, 2, 3, 4, 5, 1, 2, 3, 4, 5, -2, 1, 3, 4, 5};
+    static const float halves[15] = {1, 2, 3, 4, 5, 1, 2, 3, 4, 5, -3, 2, 1, 4, 5};
+    for (int style = 0; style < 2; style++) {
+        world w;
+        open_rows(&w, 3);
+        w.positions[1] = 0;
+        frit_node *x = given_heads(&w, (float[]){1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5}, 1, 5);
+        const frit_rope rope = {style ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS, 4, 1, inv_freq};
+        w.graph.output = frit_rotate(&w.graph, x, w.position_node, NULL, rope);
+        expect(&w, style ? halves : neighbours, 15);
+    }
+}
+
+static void rope_divides_frequencies_by_factors_and_multiplies_by_magnitude(void **state)
+{
+    (void)state;
+    static const float inv_freq[1] = {1.57079632679f};
+    world w;
+    open_rows(&w, 2);
+    frit_node *x = given_heads(&w, (float[]){0, 0, 1, 0}, 1, 2);
+    frit_node *factors = given_vector(&w, (float[]){3}, 1); // 90 / 3 degrees at position 1
+    w.graph.output = frit_rotate(&w.graph, x, w.position_node, factors, (frit_rope){FRIT_ROPE_HALVES, 2, 10, inv_freq});
+    expect(&w, (float[]){0, 0, 8.660254f, 5}, 4);
+}
+
+// Two positions, one head: softmax over scores (s, 0) is (sigmoid(s), sigmoid(-s)).
+static void attention_is_softmax_over_the_past_and_itself(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        world w;
+        open_rows(&w, 2);
+        world_cache(&w, kind ? FRIT_DTYPE_F16 : FRIT_DTYPE_F32, 1, 2, 1);
+        frit_node *q = given_heads(&w, (float[]){9, 9, 1, 2}, 1, 2);
+        frit_node *k = given_heads(&w, (float[]){2, 0, 0, 0}, 1, 2), *v = given_heads(&w, (float[]){10, 20}, 1, 1);
+        frit_node *written = frit_kv_write(&w.graph, k, v, 0);
+        w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 0.5f}, 1);
+        const float p = 1 / (1 + expf(-1)); // of position 0 for row 1: score 2 * 0.5
+        expect(&w, (float[]){10, 10 * p + 20 * (1 - p)}, 2);
+    }
+}
+
+static void attention_with_a_window_and_softcap(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 3);
+    world_cache(&w, FRIT_DTYPE_F32, 1, 1, 1);
+    frit_node *q = given_heads(&w, (float[]){1, 1, 1}, 1, 1), *k = given_heads(&w, (float[]){100, 2, 0}, 1, 1);
+    frit_node *written = frit_kv_write(&w.graph, k, given_heads(&w, (float[]){1000, 10, 20}, 1, 1), 0);
+    w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 1, .softcap = 4, .window = 2}, 1);
+    const float p1 = 1 / (1 + expf(4 * tanhf(0.5f) - 4 * tanhf(25))); // positions 0 (100, capped) and 1
+    const float p2 = 1 / (1 + expf(-4 * tanhf(0.5f)));                // positions 1 and 2
+    expect(&w, (float[]){1000, 1000 * p1 + 10 * (1 - p1), 10 * p2 + 20 * (1 - p2)}, 3);
+}
+
+static void heads_of_a_group_share_keys_and_values(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 1);
+    world_cache(&w, FRIT_DTYPE_F32, 2, 1, 1);
+    frit_node *q = given_heads(&w, (float[]){1, 2, 3, 4}, 4, 1);
+    frit_node *written =
+        frit_kv_write(&w.graph, given_heads(&w, (float[]){1, 1}, 2, 1), given_heads(&w, (float[]){7, 8}, 2, 1), 0);
+    w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 1}, 1);
+    expect(&w, (float[]){7, 7, 8, 8}, 4);
+}
+
+static void rows_are_taken_in_the_order_asked_for(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 3);
+    frit_node *x = world_given_rows(&w, (float[]){1, 2, 3, 4, 5, 6}, 2);
+    w.graph.output = frit_take_rows(&w.graph, x, w.out_node); // rows 0 and 2
+    expect(&w, (float[]){1, 2, 5, 6}, 4);
+}
+
+static void fused_products_compute_the_formulas(void **state)
+{
+    (void)state;
+    world w;
+    float result[4];
+    open_rows(&w, 1);
+    frit_node *x = world_given_rows(&w, (float[]){3, 1}, 2);
+    frit_node *gate = given_matrix(&w, (float[]){1, 0, 0, -1}, 2, 2),
+              *up = given_matrix(&w, (float[]){2, 0, 0, 2}, 2, 2);
+    frit_node *down = given_matrix(&w, (float[]){1, 1, 1, -1}, 2, 2);
+    frit_node *a = frit_matmul(&w.graph, gate, x, NULL), *b = frit_matmul(&w.graph, up, x, NULL);
+    frit_node *h = frit_glu(&w.graph, a, b, FRIT_ACT_RELU);                       // (18, 0)
+    w.graph.output = frit_add(&w.graph, frit_matmul(&w.graph, down, h, NULL), x); // (18, 18) + (3, 1)
+    world_plan(&w, true);
+    assert_int_equal(w.plan->n_steps, 3); // embed, linear_glu, linear_add
+    world_run(&w, "reference", 1, result);
+    assert_float_equal(result[0], 21, 1e-6f);
+    assert_float_equal(result[1], 19, 1e-6f);
+    world_close(&w);
+}
+
+static void fused_add_and_norm_gives_both_results(void **state)
+{
+    (void)state;
+    world w;
+    float result[4];
+    open_rows(&w, 1);
+    frit_node *a = world_given_rows(&w, (float[]){1, 2}, 2), *b = world_given_rows(&w, (float[]){2, -6}, 2);
+    frit_node *sum = frit_add(&w.graph, a, b); // (3, -4): mean square 12.5
+    frit_node *norm = frit_rms_norm(&w.graph, sum, given_vector(&w, (float[]){1, 2}, 2), 0);
+    w.graph.output = frit_mul(&w.graph, sum, norm);
+    world_plan(&w, true);
+    assert_int_equal(w.plan->n_steps, 4); // two embed, add_norm, mul
+    world_run(&w, "reference", 2, result);
+    assert_float_equal(result[0], 3 * 3 / sqrtf(12.5f), 1e-5f);
+    assert_float_equal(result[1], -4 * -8 / sqrtf(12.5f), 1e-5f);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(linear_multiplies_rows_by_rows_and_adds_the_bias),
+        cmocka_unit_test(rms_norm_divides_by_the_root_of_the_mean_square),
+        cmocka_unit_test(norms_add_eps_inside_the_root),
+        cmocka_unit_test(layer_norm_centres_and_scales),
+        cmocka_unit_test(one_row_is_added_and_multiplied_to_all),
+        cmocka_unit_test(scale_and_softcap_follow_their_formulas),
+        cmocka_unit_test(activations_have_their_known_values),
+        cmocka_unit_test(glu_gates_the_second_source_by_the_first),
+        cmocka_unit_test(rope_turns_by_known_angles_in_both_styles),
+        cmocka_unit_test(rope_divides_frequencies_by_factors_and_multiplies_by_magnitude),
+        cmocka_unit_test(attention_is_softmax_over_the_past_and_itself),
+        cmocka_unit_test(attention_with_a_window_and_softcap),
+        cmocka_unit_test(heads_of_a_group_share_keys_and_values),
+        cmocka_unit_test(rows_are_taken_in_the_order_asked_for),
+        cmocka_unit_test(fused_products_compute_the_formulas),
+        cmocka_unit_test(fused_add_and_norm_gives_both_results),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

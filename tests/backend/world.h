@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+// backend/world.h: a small world to run graphs in: tensors, a batch of several runs, a paged cache, devices.
+//
+// A test builds a graph whose activations come from tables of f32 numbers (one row for each token), makes one plan, and
+// runs it on any device with any number of threads. Before every run all intermediate memory is NaN, and so are the
+// cache's pages except for the positions that are in the past of a run.
+//
+//     world w;
+//     world_open(&w, 3, (int[][2]){{17, 3}, {0, 1}, {31, 5}}, seed);   // runs {n_past, n_rows}
+//     frit_node *x = world_rows(&w, 64);                               // [T, 64], random
+//     w.graph.output = frit_scale(&w.graph, x, 2);
+//     world_plan(&w, false);
+//     world_run(&w, "avx2", 2, result);                                // [T, 64]
+//     world_close(&w);
+#pragma once
+#include "support/support.h"
+
+#include "backend/backend.h"
+#include "backend/cpu/cpu.h"
+
+enum { WORLD_MAX_RUNS = 32 };
+
+typedef struct world {
+    frit_rng rng;
+    frit_arena arena;
+    frit_graph graph;
+    frit_plan *plan;
+    frit_batch batch;
+    frit_run runs[WORLD_MAX_RUNS];
+    int32_t *tokens, *positions, *out_rows, *pages;
+    int n_pages;
+    frit_node *token_node, *position_node, *out_node;
+    frit_cache cache;
+    frit_cache_layer layer;
+    float *past; // keys and values as they are written to the pages before each run
+} world;
+
+static inline int world_pages_of(const int run[2])
+{
+    return (run[0] + run[1] + FRIT_PAGE_TOKENS - 1) / FRIT_PAGE_TOKENS;
+}
+
+// Page numbers in any order.
+static inline void world_deal_pages(world *w)
+{
+    for (int i = 0; i < w->n_pages; i++) w->pages[i] = i;
+    for (int i = w->n_pages - 1; i > 0; i--) {
+        const int j = (int)random_between(&w->rng, 0, i);
+        const int32_t page = w->pages[i];
+        w->pages[i] = w->pages[j], w->pages[j] = page;
+    }
+}
+
+static inline void world_open(world *w, int n_runs, int (*runs)[2], uint64_t seed)
+{
+    *w = (world){0};
+    frit_rng_init(&w->rng, seed);
+    int n_rows = 0, page = 0, n_outs = 0;
+    for (int i = 0; i < n_runs; i++) n_rows += runs[i][1], w->n_pages += world_pages_of(runs[i]);
+    w->tokens = frit_arena_new(&w->arena, int32_t, (size_t)n_rows);
+    w->positions = frit_arena_new(&w->arena, int32_t, (size_t)n_rows);
+    w->out_rows = frit_arena_new(&w->arena, int32_t, (size_t)n_rows);
+    w->pages = frit_arena_new(&w->arena, int32_t, (size_t)w->n_pages);
+    world_deal_pages(w);
+    n_rows = 0;
+    for (int i = 0; i < n_runs; i++) {
+        w->runs[i] = (frit_run){n_rows, runs[i][1], runs[i][0], w->pages + page};
+        page += world_pages_of(runs[i]);
+        for (int r = 0; r < runs[i][1]; r++, n_rows++)
+            w->tokens[n_rows] = n_rows, w->positions[n_rows] = runs[i][0] + r;
+    }
+    for (int i = 0; i < n_rows; i += 2) w->out_rows[n_outs++] = i;
+    w->batch = (frit_batch){n_rows, n_outs, n_runs, w->tokens, w->positions, w->out_rows, w->runs};
+    frit_graph_init(&w->graph, &w->arena, n_rows + 3, n_outs + 1); // room for more than this step brings
+    w->token_node = frit_input_node(&w->graph, FRIT_INPUT_TOKENS);
+    w->position_node = frit_input_node(&w->graph, FRIT_INPUT_POSITIONS);
+    w->out_node = frit_input_node(&w->graph, FRIT_INPUT_OUT_ROWS);
+}
+
+static inline void world_close(world *w)
+{
+    free(w->layer.k);
+    free(w->layer.v);
+    free(w->past);
+    frit_arena_free(&w->arena);
+}
+
+// A zeroed matrix [rows, n], or a vector [n] for rows == 0, that begins `misalign` bytes behind an aligned address.
+static inline frit_tensor *world_tensor(world *w, frit_dtype dtype, int64_t rows, int64_t n, size_t misalign)
+{
+    frit_tensor *t = frit_arena_new(&w->arena, frit_tensor, 1);
+    t->name = "t";
+    t->dtype = dtype;
+    t->n_dims = rows ? 2 : 1;
+    for (int i = 0; i < FRIT_MAX_DIMS; i++) t->shape[i] = 1;
+    t->shape[0] = rows ? rows : n;
+    if (rows) t->shape[1] = n;
+    t->n_bytes = frit_dtype_row_bytes(dtype, n) * (uint64_t)(rows ? rows : 1);
+    t->data = (uint8_t *)frit_arena_alloc(&w->arena, (size_t)t->n_bytes + misalign, 1) + misalign;
+    return t;
+}
+
+static inline void *world_bytes(const frit_tensor *t)
+{
+    return (void *)(uintptr_t)t->data;
+}
+
+// Activations given by the caller: row t of the step is row t of `values` [n_rows, n].
+static inline frit_node *world_given_rows(world *w, const float *values, int64_t n)
+{
+    frit_tensor *t = world_tensor(w, FRIT_DTYPE_F32, w->batch.n_rows, n, 0);
+    memcpy(world_bytes(t), values, (size_t)t->n_bytes);
+    return frit_embed(&w->graph, frit_weight_node(&w->graph, t), w->token_node);
+}
+
+static inline frit_node *world_rows(world *w, int64_t n)
+{
+    frit_tensor *t = world_tensor(w, FRIT_DTYPE_F32, w->batch.n_rows, n, 0);
+    random_normal(&w->rng, world_bytes(t), (size_t)(w->batch.n_rows * n), 1);
+    return frit_embed(&w->graph, frit_weight_node(&w->graph, t), w->token_node);
+}
+
+static inline frit_node *world_heads(world *w, int64_t n_heads, int64_t dim)
+{
+    return frit_reshape(&w->graph, world_rows(w, n_heads * dim), 2, (int64_t[]){n_heads, dim});
+}
+
+static inline frit_node *world_vector(world *w, int64_t n)
+{
+    frit_tensor *t = world_tensor(w, FRIT_DTYPE_F32, 0, n, 0);
+    random_normal(&w->rng, world_bytes(t), (size_t)n, 1);
+    return frit_weight_node(&w->graph, t);
+}
+
+// The cache of layer 0, with random keys and values.
+static inline void world_cache(world *w, frit_dtype dtype, int n_head_kv, int k_dim, int v_dim)
+{
+    const size_t elem_bytes = dtype == FRIT_DTYPE_F32 ? 4 : 2, page_rows = (size_t)n_head_kv * FRIT_PAGE_TOKENS;
+    const size_t n = page_rows * (size_t)w->n_pages * (size_t)(k_dim + v_dim);
+    w->layer = (frit_cache_layer){.spec = {FRIT_CACHE_KV, n_head_kv, k_dim, v_dim, 0}, .dtype = dtype};
+    w->layer.k_page_bytes = page_rows * (size_t)k_dim * elem_bytes;
+    w->layer.v_page_bytes = page_rows * (size_t)v_dim * elem_bytes;
+    w->layer.k = malloc((size_t)w->n_pages * w->layer.k_page_bytes);
+    w->layer.v = malloc((size_t)w->n_pages * w->layer.v_page_bytes);
+    w->past = malloc(n * sizeof(float));
+    random_normal(&w->rng, w->past, n, 1);
+    w->cache = (frit_cache){&w->layer, 1, w->n_pages};
+}
+
+static inline void world_put(uint8_t *page, frit_dtype dtype, size_t row, int dim, const float *values)
+{
+    const frit_dtype_info *type = frit_dtype_get(dtype);
+    type->encode(values, page + row * (size_t)dim * (size_t)type->block_bytes, dim, NULL);
+}
+
+static inline void world_put_position(world *w, const frit_run *run, int p)
+{
+    const frit_cache_layer *layer = &w->layer;
+    const int k_dim = layer->spec.k_dim, v_dim = layer->spec.v_dim;
+    const size_t page = (size_t)run->pages[p / FRIT_PAGE_TOKENS];
+    for (int h = 0; h < layer->spec.n_head_kv; h++) {
+        const size_t row = (size_t)(h * FRIT_PAGE_TOKENS + p % FRIT_PAGE_TOKENS);
+        const size_t page_rows = (size_t)(layer->spec.n_head_kv * FRIT_PAGE_TOKENS);
+        const float *values = w->past + (page * page_rows + row) * (size_t)(k_dim + v_dim);
+        world_put(layer->k + page * layer->k_page_bytes, layer->dtype, row, k_dim, values);
+        world_put(layer->v + page * layer->v_page_bytes, layer->dtype, row, v_dim, values + k_dim);
+    }
+}
+
+// NaN everywhere but in the past of the runs, as far as a row of this step may look back at it.
+static inline void world_reset_cache(world *w, int window)
+{
+    if (!w->layer.k) return;
+    memset(w->layer.k, 0xff, (size_t)w->n_pages * w->layer.k_page_bytes);
+    memset(w->layer.v, 0xff, (size_t)w->n_pages * w->layer.v_page_bytes);
+    for (int i = 0; i < w->batch.n_runs; i++)
+        for (int p = 0; p < w->runs[i].n_past; p++)
+            if (window == 0 || w->runs[i].n_past - p < window) world_put_position(w, &w->runs[i], p);
+}
+
+static inline void world_plan(world *w, bool fuse)
+{
+    assert_ok(frit_graph_check(&w->graph));
+    assert_ok(frit_plan_new(&w->plan, &w->graph, &(frit_plan_options){.no_fuse = !fuse}));
+}
+
+// Numbers in the result of this step.
+static inline size_t world_result_size(const world *w)
+{
+    const frit_node *out = w->graph.output;
+    size_t n = (size_t)(out->rows == FRIT_ROWS_OUTS ? w->batch.n_outs : w->batch.n_rows);
+    for (int i = 1; i < out->n_dims; i++) n *= (size_t)out->shape[i];
+    return n;
+}
+
+static inline int world_window(const world *w)
+{
+    for (int i = 0; i < w->graph.n_nodes; i++)
+        if (w->graph.nodes[i]->op == FRIT_OP_ATTEND) return w->graph.nodes[i]->attend.window;
+    return 0;
+}
+
+static inline void world_run(world *w, const char *cpu, int n_threads, float *result)
+{
+    const frit_backend *backend = &frit_backend_cpu;
+    frit_device *device;
+    frit_exec *exec;
+    const float *output;
+    assert_ok(backend->open(&device, &(frit_device_options){.n_threads = n_threads, .cpu = cpu}));
+    assert_ok(backend->prepare(device, w->plan, &exec));
+    for (int i = 0; i < 2; i++) { // nothing of the first run may be needed by the second
+        frit_cpu_exec_fill(exec, 0xff);
+        world_reset_cache(w, world_window(w));
+        assert_ok(backend->run(device, exec, &w->batch, &w->cache, &output));
+    }
+    memcpy(result, output, world_result_size(w) * sizeof(float));
+    backend->exec_free(device, exec);
+    backend->close(device);
+}
