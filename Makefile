@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+# The daily commands. CMake does the building; this file only remembers how it is called.
+
+PREFIX ?= /usr/local
+PROMPT ?= Tell me the tale of Rapunzel.
+FUZZ_SECONDS ?= 60
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+
+export PATH := $(CURDIR)/build/tools/bin:$(PATH)
+CONFIGURE = cmake --log-level=WARNING --preset
+BUILD = cmake --build --preset
+CTEST = ctest --output-on-failure -j $(JOBS) --test-dir
+SOURCES = find apps bench examples include src tests tools -name '*.[ch]' 2>/dev/null
+# Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
+FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+.PHONY: all run test setup format lint check bench fuzz asan tsan install clean help
+.DEFAULT_GOAL := all
+
+## make            builds build/release/frit
+all: build/release/build.ninja
+	@$(BUILD) release --target frit
+
+build/release/build.ninja:
+	@tools/setup --check build
+	@$(CONFIGURE) release -DFRIT_TESTS=OFF
+
+## make run        builds it and lets the bundled model tell a tale (PROMPT="..." for another question)
+run:
+	@tools/setup build
+	@$(MAKE) --no-print-directory all
+	@build/release/frit run -p "$(PROMPT)"
+
+## make test       builds and runs all tests
+test:
+	@tools/setup test
+	@$(CONFIGURE) release -DFRIT_TESTS=ON
+	@$(BUILD) release
+	@$(CTEST) build/release
+
+## make setup      installs what is missing on this machine, for all of the below
+setup:
+	@tools/setup check
+
+## make format     lays out all C files as .clang-format says
+format:
+	@tools/setup check
+	@$(SOURCES) | xargs clang-format -i
+
+## make lint       format, layers, sizes, banned calls, headers: what make check does beside the tests
+lint:
+	@tools/setup check
+	@$(CONFIGURE) debug
+	@$(SOURCES) | xargs clang-format --dry-run -Werror
+	@$(BUILD) debug --target frit_check frit_headers
+	@build/debug/tools/frit_check
+	@cc -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c include/frit.h
+	@c++ -std=c++17 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c++ include/frit.h
+
+## make check      lint and test: run it before every commit
+check: lint test
+
+## make bench      measures the machine and the bundled model
+bench: all
+	@build/release/frit bench
+
+## make fuzz       feeds random input to every parser, FUZZ_SECONDS=60 each
+fuzz:
+	@tools/setup check
+	@$(CONFIGURE) fuzz
+	@$(BUILD) fuzz
+	@for target in build/fuzz/tests/fuzz_*; do \
+	    corpus=build/fuzz/corpus/$${target##*/fuzz_}; mkdir -p $$corpus; \
+	    echo "== $$target"; \
+	    $$target -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+	        -artifact_prefix=$$corpus- $$corpus || exit 1; \
+	done
+
+## make asan       runs the tests under the address and undefined-behaviour sanitizers
+asan:
+	@tools/setup test
+	@$(CONFIGURE) asan
+	@$(BUILD) asan
+	@$(CTEST) build/asan
+
+## make tsan       runs the tests under the thread sanitizer
+tsan:
+	@tools/setup test
+	@$(CONFIGURE) tsan
+	@$(BUILD) tsan
+	@$(FIXED_LAYOUT) $(CTEST) build/tsan
+
+## make install    installs command, library and bundled model under PREFIX=/usr/local (DESTDIR is heeded)
+install:
+	@tools/setup --check build
+	@$(CONFIGURE) release -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
+	@$(BUILD) release --target frit frit_static frit_shared
+	@cmake --install build/release
+
+## make clean      removes everything that was built (tools that setup fetched stay)
+clean:
+	@find build -mindepth 1 -maxdepth 1 ! -name tools -exec rm -rf {} + 2>/dev/null || true
+
+help:
+	@sed -n 's/^## //p' Makefile
