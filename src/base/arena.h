@@ -3,7 +3,7 @@
 //
 // Blocks are chained and never move:
 //
-//     arena ─ head ─▶ [ used .......... | free ] ─ next ─▶ [ used ...... ] ─▶ NULL
+//     arena -- head --> [ used .......... | free ] -- next --> [ used ...... ] --> NULL
 //
 // A failed allocation returns NULL and is remembered: a phase that builds many things may check
 // frit_arena_failed once at its end, if what it calls accepts NULL.

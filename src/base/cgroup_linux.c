@@ -21,7 +21,7 @@ enum { PATH_BYTES = 4096, FILE_BYTES = 64 * 1024 };
 
 typedef struct place {
     char folder[PATH_BYTES];
-    size_t n_mount; // the part of the folder's path that must stay
+    size_t n_mount;   // the part of the folder's path that must stay
     bool v2;
 } place;
 
@@ -146,7 +146,7 @@ int frit_cgroup_cpus(const char *root)
             quota = read_number(p->folder, "cpu.cfs_quota_us");
             period = read_number(p->folder, "cpu.cfs_period_us");
         } else if (read_text(p->folder, "cpu.max", scratch, FILE_BYTES)) {
-            if (sscanf(scratch, "%lf %lf", &quota, &period) != 2) quota = -1; // "max 100000"
+            if (sscanf(scratch, "%lf %lf", &quota, &period) != 2) quota = -1;   // "max 100000"
         }
         if (quota <= 0 || period <= 0) continue;
         if (least == 0 || quota / period < least) least = quota / period;

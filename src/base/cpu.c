@@ -71,13 +71,13 @@ static bool has(const unsigned regs[4], int reg, unsigned bits)
 
 static unsigned detect_features(void)
 {
-    enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, F16C = 1 << 29 };          // leaf 1, ecx
-    enum { AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512BW = 1 << 30 }; // leaf 7, ebx
+    enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, F16C = 1 << 29 };            // leaf 1, ecx
+    enum { AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512BW = 1 << 30 };   // leaf 7, ebx
     const unsigned AVX512VL = 1u << 31;
-    enum { AVX512_VBMI = 1 << 1, AVX512_VNNI = 1 << 11 };                // leaf 7, ecx
-    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, AMX_INT8 = 1 << 25 }; // leaf 7, edx
-    enum { AVX_VNNI = 1 << 4, AVX512_BF16 = 1 << 5 };                    // leaf 7.1, eax
-    enum { YMM = 0x6, ZMM = 0xe6, TILES = 0x60000 };                     // xcr0
+    enum { AVX512_VBMI = 1 << 1, AVX512_VNNI = 1 << 11 };                  // leaf 7, ecx
+    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, AMX_INT8 = 1 << 25 };   // leaf 7, edx
+    enum { AVX_VNNI = 1 << 4, AVX512_BF16 = 1 << 5 };                      // leaf 7.1, eax
+    enum { YMM = 0x6, ZMM = 0xe6, TILES = 0x60000 };                       // xcr0
     unsigned one[4], seven[4], seven1[4], f = 0;
     cpuid(1, 0, one);
     cpuid(7, 0, seven);
@@ -141,7 +141,7 @@ static void detect_name(char *out)
 
 static unsigned detect_features(void)
 {
-    enum { V82_DOTPROD = 43 }; // PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE; such processors have half floats too
+    enum { V82_DOTPROD = 43 };   // PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE; such processors have half floats too
     return FRIT_CPU_NEON | (IsProcessorFeaturePresent(V82_DOTPROD) ? FRIT_CPU_DOTPROD : 0);
 }
 
@@ -158,8 +158,8 @@ static void detect_name(char *out)
 // The dot-product kernels use half-precision arithmetic too, so both must be there.
 static unsigned detect_features(void)
 {
-    const unsigned long FP16 = 1ul << 9 | 1ul << 10, DOTPROD = 1ul << 20; // HWCAP: FPHP, ASIMDHP; ASIMDDP
-    const unsigned long I8MM = 1ul << 13, BF16 = 1ul << 14;               // HWCAP2
+    const unsigned long FP16 = 1ul << 9 | 1ul << 10, DOTPROD = 1ul << 20;   // HWCAP: FPHP, ASIMDHP; ASIMDDP
+    const unsigned long I8MM = 1ul << 13, BF16 = 1ul << 14;                 // HWCAP2
     unsigned long one = getauxval(AT_HWCAP), two = getauxval(AT_HWCAP2);
     unsigned f = FRIT_CPU_NEON;
     if ((one & (FP16 | DOTPROD)) == (FP16 | DOTPROD)) f |= FRIT_CPU_DOTPROD;
@@ -187,7 +187,7 @@ static void detect_name(char *out)
     FILE *file = fopen("/proc/cpuinfo", "re");
     while (file && fgets(line, sizeof line, file)) {
         if (sscanf(line, "CPU implementer : %x", &value) == 1) implementer = value;
-        if (sscanf(line, "CPU part : %x", &value) == 1) part = value; // the last one: the big cores
+        if (sscanf(line, "CPU part : %x", &value) == 1) part = value;   // the last one: the big cores
     }
     if (file) fclose(file);
     for (size_t i = 0; i < FRIT_COUNT(cores); i++)

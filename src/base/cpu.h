@@ -4,6 +4,7 @@
 #include "base/status.h"
 
 // One bit per feature that some kernel file needs. The operating system's support (XCR0, HWCAP) is included.
+// clang-format off
 enum {
     FRIT_CPU_AVX2 = 1 << 0,          // with FMA and F16C
     FRIT_CPU_AVX_VNNI = 1 << 1,
@@ -18,8 +19,9 @@ enum {
     FRIT_CPU_I8MM = 1 << 10,
     FRIT_CPU_BF16 = 1 << 11,         // ARM
 };
+// clang-format on
 
 unsigned frit_cpu_features(void);
-const char *frit_cpu_name(void);             // "AMD EPYC 9B45", or "unknown"
-uint64_t frit_memory_total(void);            // bytes, bounded by the cgroup's limit
-uint64_t frit_memory_available(void);        // bytes that can be used without swapping
+const char *frit_cpu_name(void);        // "AMD EPYC 9B45", or "unknown"
+uint64_t frit_memory_total(void);       // bytes, bounded by the cgroup's limit
+uint64_t frit_memory_available(void);   // bytes that can be used without swapping

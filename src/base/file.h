@@ -16,8 +16,8 @@ const uint8_t *frit_file_data(const frit_file *file);   // may be NULL for an em
 uint64_t frit_file_size(const frit_file *file);
 const char *frit_file_path(const frit_file *file);
 bool frit_file_is_mapped(const frit_file *file);
-bool frit_file_is_intact(const frit_file *file);        // still at least as long as when it was opened
-uint64_t frit_file_size_now(const frit_file *file);     // as the system sees it at this moment; 0 if it cannot say
+bool frit_file_is_intact(const frit_file *file);      // still at least as long as when it was opened
+uint64_t frit_file_size_now(const frit_file *file);   // as the system sees it at this moment; 0 if it cannot say
 void frit_file_close(frit_file *file);
 
 typedef enum frit_path_kind { FRIT_PATH_NONE, FRIT_PATH_FILE, FRIT_PATH_FOLDER, FRIT_PATH_OTHER } frit_path_kind;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum { READ_ALIGNMENT = 4096, WRITE_BUFFER = 256 * 1024, MAX_NAMES = 100 };
-static const size_t MAX_IO = (size_t)1 << 30; // some systems refuse more in one call
+static const size_t MAX_IO = (size_t)1 << 30;   // some systems refuse more in one call
 
 struct frit_file {
     char *path;
@@ -214,9 +214,9 @@ frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, siz
 }
 
 struct frit_file_writer {
-    char *path, *temp; // temp: the name until commit
+    char *path, *temp;   // temp: the name until commit
     int fd;
-    uint64_t offset; // bytes taken so far
+    uint64_t offset;   // bytes taken so far
     size_t n_buffered;
     unsigned char buffer[WRITE_BUFFER];
 };
@@ -236,7 +236,7 @@ static frit_status find_target(frit_file_writer *w, const char *path, mode_t *mo
     struct stat st;
     *mode = 0;
     w->path = realpath(path, NULL);
-    if (!w->path) w->path = strdup(path); // it does not exist yet
+    if (!w->path) w->path = strdup(path);   // it does not exist yet
     if (!w->path) return frit_fail_memory(strlen(path) + 1, "a path");
     if (stat(w->path, &st) != 0) return FRIT_OK;
     if (!S_ISREG(st.st_mode))

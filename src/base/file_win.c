@@ -105,7 +105,7 @@ static frit_status load(frit_file *file, bool no_mmap)
     if (!no_mmap && file->size <= SIZE_MAX) {
         HANDLE mapping = CreateFileMappingW(file->handle, NULL, PAGE_READONLY, 0, 0, NULL);
         if (mapping) file->data = MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0);
-        if (mapping) CloseHandle(mapping); // the view keeps it alive
+        if (mapping) CloseHandle(mapping);   // the view keeps it alive
         file->mapped = file->data != NULL;
         if (file->mapped) return FRIT_OK;
     }
@@ -211,7 +211,7 @@ frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, siz
 
 struct frit_file_writer {
     char *path;
-    wchar_t *target, *temp; // temp: the name until commit
+    wchar_t *target, *temp;   // temp: the name until commit
     HANDLE handle;
     uint64_t offset;
     size_t n_buffered;
@@ -330,6 +330,6 @@ void frit_file_writer_abort(frit_file_writer *w)
     if (!w) return;
     if (w->handle != INVALID_HANDLE_VALUE) CloseHandle(w->handle);
     w->handle = INVALID_HANDLE_VALUE;
-    DeleteFileW(w->temp); // Windows removes no open file
+    DeleteFileW(w->temp);   // Windows removes no open file
     writer_free(w);
 }

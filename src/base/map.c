@@ -31,8 +31,7 @@ static frit_map_slot *find(frit_map_slot *slots, size_t capacity, frit_str key, 
 {
     size_t i = hash & (capacity - 1);
     while (slots[i].key) {
-        bool same = slots[i].hash == hash && slots[i].len == key.len &&
-                    memcmp(slots[i].key, key.ptr, key.len) == 0;
+        bool same = slots[i].hash == hash && slots[i].len == key.len && memcmp(slots[i].key, key.ptr, key.len) == 0;
         if (same) break;
         i = (i + 1) & (capacity - 1);
     }

@@ -73,7 +73,7 @@ uint64_t frit_memory_total(void)
 
 uint64_t frit_memory_available(void)
 {
-    return frit_memory_total() / 2; // not known: half of all is a careful guess
+    return frit_memory_total() / 2;   // not known: half of all is a careful guess
 }
 
 #endif

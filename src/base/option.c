@@ -85,7 +85,7 @@ static bool parse_decimal(const char *p, double *out)
             continue;
         }
         n_digits++;
-        bool fits = mantissa < 1e15; // further digits are below a float's precision
+        bool fits = mantissa < 1e15;   // further digits are below a float's precision
         if (fits) mantissa = mantissa * 10 + (*p - '0');
         if (fits && point && exponent > -1000) exponent--;
         if (!fits && !point && exponent < 1000) exponent++;

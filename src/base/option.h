@@ -4,7 +4,9 @@
 #include "base/status.h"
 
 // A row for field `field` of struct `type`; unnamed columns are given as designated initialisers.
+// clang-format off
 #define FRIT_OPTION(type, field, ...) {.offset = offsetof(type, field), __VA_ARGS__}
+// clang-format on
 
 // A struct that a program filled: FRIT_E_INVALID with a sentence for the first number or choice that its row does not
 // allow. NULL and 0 are always allowed: they are the default.

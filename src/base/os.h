@@ -17,15 +17,15 @@
 typedef struct frit_os_word {
     _Atomic uint32_t value;
     _Atomic uint32_t n_sleeping;
-    void *lock; // where there is no futex: a lock and a condition variable
+    void *lock;   // where there is no futex: a lock and a condition variable
 } frit_os_word;
 
 frit_status frit_os_word_init(frit_os_word *word);
-void frit_os_word_sleep(frit_os_word *word, uint32_t seen); // may return early
-void frit_os_word_wake(frit_os_word *word);                 // everybody who sleeps on it
+void frit_os_word_sleep(frit_os_word *word, uint32_t seen);   // may return early
+void frit_os_word_wake(frit_os_word *word);                   // everybody who sleeps on it
 void frit_os_word_free(frit_os_word *word);
 
 typedef struct frit_os_thread frit_os_thread;
 frit_status frit_os_thread_start(frit_os_thread **out, void (*fn)(void *ctx), void *ctx);
-void frit_os_thread_join(frit_os_thread *thread); // waits for its end and frees it; NULL is fine
+void frit_os_thread_join(frit_os_thread *thread);   // waits for its end and frees it; NULL is fine
 void frit_os_yield(void);

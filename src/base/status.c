@@ -10,8 +10,8 @@ static _Thread_local char sentence[FRIT_ERROR_BYTES];
 const char *frit_status_text(frit_status status)
 {
     switch (status) {
-#define FRIT_STATUS_CASE(name, value, text)                                                        \
-    case FRIT_##name:                                                                              \
+#define FRIT_STATUS_CASE(name, value, text) \
+    case FRIT_##name:                       \
         return text;
         FRIT_STATUS_MAP(FRIT_STATUS_CASE)
 #undef FRIT_STATUS_CASE
@@ -27,7 +27,7 @@ const char *frit_error(void)
 const char *frit_version(void)
 {
 #define FRIT_TEXT2(x) #x
-#define FRIT_TEXT(x) FRIT_TEXT2(x)
+#define FRIT_TEXT(x)  FRIT_TEXT2(x)
     return FRIT_TEXT(FRIT_VERSION_MAJOR) "." FRIT_TEXT(FRIT_VERSION_MINOR) "." FRIT_TEXT(FRIT_VERSION_PATCH);
 }
 

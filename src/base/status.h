@@ -24,10 +24,10 @@ frit_status frit_fail(frit_status status, const char *format, ...) FRIT_PRINTF(2
 frit_status frit_fail_memory(size_t n_bytes, const char *what);
 
 // Forwards a failure. Only for functions that own nothing yet; the others use one `fail:` label.
-#define FRIT_TRY(expression)                                                                       \
-    do {                                                                                           \
-        frit_status frit_try_ = (expression);                                                      \
-        if (frit_try_ != FRIT_OK) return frit_try_;                                                \
+#define FRIT_TRY(expression)                        \
+    do {                                            \
+        frit_status frit_try_ = (expression);       \
+        if (frit_try_ != FRIT_OK) return frit_try_; \
     } while (0)
 
 #define FRIT_COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -28,8 +28,8 @@ typedef struct worker {
 struct frit_pool {
     int n;
     bool spins;
-    worker *workers; // [n], the first is the caller's and has no thread
-    frit_pool_fn fn; // the job: written before `start`, read after it
+    worker *workers;   // [n], the first is the caller's and has no thread
+    frit_pool_fn fn;   // the job: written before `start`, read after it
     void *ctx;
     bool stop;
     char gap0[APART];
@@ -39,9 +39,9 @@ struct frit_pool {
     char gap2[APART];
     frit_os_word phase;
     char gap3[APART];
-    _Atomic int n_busy; // workers that have not finished the job
+    _Atomic int n_busy;   // workers that have not finished the job
     char gap4[APART];
-    _Atomic int n_arrived; // parts that stand at the barrier
+    _Atomic int n_arrived;   // parts that stand at the barrier
 };
 
 static inline void pause_cpu(void)
@@ -108,7 +108,7 @@ static frit_status start_workers(frit_pool *pool, int n_threads)
         *w = (worker){.pool = pool, .part = i};
         frit_status status = frit_os_thread_start(&w->thread, work, w);
         if (status != FRIT_OK) return frit_fail(status, "thread %d of %d: %s", i + 1, n_threads, frit_error());
-        pool->n = i + 1; // frit_pool_free joins what runs; nobody reads n before the first job
+        pool->n = i + 1;   // frit_pool_free joins what runs; nobody reads n before the first job
     }
     return FRIT_OK;
 }

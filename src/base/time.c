@@ -12,7 +12,7 @@ uint64_t frit_time_ns(void)
     QueryPerformanceFrequency(&frequency);
     QueryPerformanceCounter(&ticks);
     uint64_t f = (uint64_t)frequency.QuadPart, t = (uint64_t)ticks.QuadPart;
-    return t / f * 1000000000u + t % f * 1000000000u / f; // in two steps: t * 10^9 would overflow
+    return t / f * 1000000000u + t % f * 1000000000u / f;   // in two steps: t * 10^9 would overflow
 }
 
 #else

@@ -91,9 +91,9 @@ static void the_tightest_cpu_quota_on_the_way_up_counts(void **state)
     assert_int_equal(frit_cgroup_cpus(root), 1);
     put(root, "sys/fs/cgroup/outer/inner/cpu.max", "200000 100000\n");
     assert_int_equal(frit_cgroup_cpus(root), 2);
-    put(root, "sys/fs/cgroup/cpu.max", "100001 100000\n"); // a container's own top level has one
+    put(root, "sys/fs/cgroup/cpu.max", "100001 100000\n");   // a container's own top level has one
     assert_int_equal(frit_cgroup_cpus(root), 2);
-    put(root, "sys/fs/cpu.max", "1000 100000\n"); // outside the mount
+    put(root, "sys/fs/cpu.max", "1000 100000\n");   // outside the mount
     assert_int_equal(frit_cgroup_cpus(root), 2);
 }
 

@@ -122,7 +122,7 @@ static void reading_text_is_limited_and_zero_terminated(void **state)
     assert_string_equal(text, "");
     free(text);
 #if defined(__linux__)
-    assert_ok(frit_file_read("/proc/self/status", 1 << 20, &text, &n)); // a file that says it has 0 bytes
+    assert_ok(frit_file_read("/proc/self/status", 1 << 20, &text, &n));   // a file that says it has 0 bytes
     assert_non_null(strstr(text, "VmPeak"));
     free(text);
     assert_fails(frit_file_read("/proc/self/status", 100, &text, &n), FRIT_E_LIMIT, "has more than 100 bytes");
@@ -188,7 +188,7 @@ static void a_commit_replaces_the_file_at_once(void **state)
     assert_holds(path, "old");
     assert_ok(frit_file_writer_commit(writer));
     assert_holds(path, "newnewnew");
-    assert_memory_equal(frit_file_data(old), "old", 3); // who had it open keeps the old one
+    assert_memory_equal(frit_file_data(old), "old", 3);   // who had it open keeps the old one
     frit_file_close(old);
     assert_int_equal(count_names(folder), 1);
     struct stat st;
@@ -279,7 +279,7 @@ static void a_full_disk_is_reported_and_leaves_nothing(void **state)
     assert_ok(first);
     assert_int_equal(second, FRIT_E_IO);
     assert_non_null(strstr(sentence, "full/out: cannot be written: File too large"));
-    assert_ok(small_pieces); // the last pieces were still in the buffer
+    assert_ok(small_pieces);   // the last pieces were still in the buffer
     assert_int_equal(commit, FRIT_E_IO);
     assert_int_equal(count_names(folder), 0);
 }

@@ -89,7 +89,7 @@ static void barriers_hold_with_far_more_threads_than_cores(void **state)
 static void linger(void *ctx, int part, int parts)
 {
     (void)parts;
-    if (part == *(const int *)ctx) usleep(3000); // longer than anybody spins
+    if (part == *(const int *)ctx) usleep(3000);   // longer than anybody spins
 }
 
 static void threads_that_fell_asleep_wake_up(void **state)

@@ -25,10 +25,10 @@ typedef struct gguf_mark {
 } gguf_mark;
 
 typedef struct gguf_builder {
-    uint32_t version;      // 0: 3
-    uint64_t alignment;    // 0: 32; the pair general.alignment is the caller's
+    uint32_t version;     // 0: 3
+    uint64_t alignment;   // 0: 32; the pair general.alignment is the caller's
     uint64_t n_pairs, n_tensors;
-    frit_buf sections[4];  // header, pairs, directory, data
+    frit_buf sections[4];   // header, pairs, directory, data
     gguf_mark *marks;
     size_t n_marks, mark_capacity;
 } gguf_builder;

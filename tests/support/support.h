@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 
-// "…/shared/goldens/quant/input.f32"; valid until the fourth next call. Skips the running test if it does not exist.
+// ".../shared/goldens/quant/input.f32"; valid until the fourth next call. Skips the running test if it does not exist.
 const char *shared_path(const char *format, ...) FRIT_PRINTF(1, 2);
 // A path in the project's own tree.
 const char *project_path(const char *format, ...) FRIT_PRINTF(1, 2);
@@ -35,18 +35,17 @@ void random_normal(frit_rng *rng, float *values, size_t n, float deviation);
 int64_t random_between(frit_rng *rng, int64_t low, int64_t high);   // both included
 
 // Fails with the library's sentence if the status is not FRIT_OK.
-#define assert_ok(expression)                                                                      \
-    do {                                                                                           \
-        frit_status status_ = (expression);                                                        \
-        if (status_ != FRIT_OK)                                                                    \
-            fail_msg("%s: %s: %s", #expression, frit_status_text(status_), frit_error());          \
+#define assert_ok(expression)                                                                                 \
+    do {                                                                                                      \
+        frit_status status_ = (expression);                                                                   \
+        if (status_ != FRIT_OK) fail_msg("%s: %s: %s", #expression, frit_status_text(status_), frit_error()); \
     } while (0)
 
 // Fails unless the status is `expected` and the sentence contains `part`.
-#define assert_fails(expression, expected, part)                                                   \
-    do {                                                                                           \
-        frit_status status_ = (expression);                                                        \
-        if (status_ != (expected) || !strstr(frit_error(), (part)))                                \
-            fail_msg("%s: got %d \"%s\", expected %d with \"%s\"", #expression, (int)status_,      \
-                     frit_error(), (int)(expected), (part));                                       \
+#define assert_fails(expression, expected, part)                                                            \
+    do {                                                                                                    \
+        frit_status status_ = (expression);                                                                 \
+        if (status_ != (expected) || !strstr(frit_error(), (part)))                                         \
+            fail_msg("%s: got %d \"%s\", expected %d with \"%s\"", #expression, (int)status_, frit_error(), \
+                     (int)(expected), (part));                                                              \
     } while (0)

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: MIT
+// The rules of the house that a compiler does not know: layers, sizes, banned calls and the look of the text.
+//
+//     frit_check [folder]      prints each fault as file:line: sentence; ends with 1 if there was one
+//
+// Each file is read line by line. A second copy of the line without comments and literals ("code") is what rules
+// about calls and directives look at. A function starts at a line that is "{" alone in the first column and ends
+// at the next "}" there, which .clang-format guarantees.
+#include <ctype.h>
+#include <dirent.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+enum { MAX_COLUMNS = 120, FILE_WARN = 800, FILE_FAIL = 1000, FUNCTION_WARN = 80, FUNCTION_FAIL = 150 };
+enum { PATH_BYTES = 1024, LINE_BYTES = 8192, MAX_FILES = 10000 };
+
+// clang-format off
+
+// Who may include whom. A path belongs to the first row that it starts with; each word is the start of an include
+// as it is written, from src/. Own folders are written out too: the row is all there is.
+static const struct { const char *folder, *may_include; } layers[] = {
+    {"src/base/",         "frit.h base/"},
+    {"src/quant/",        "frit.h base/ quant/"},
+    {"src/format/",       "frit.h base/ quant/ format/"},
+    {"src/graph/",        "frit.h base/ quant/ format/ graph/"},
+    {"src/arch/",         "frit.h base/ quant/ format/ graph/ arch/"},
+    {"src/backend/cpu/",  "frit.h base/ quant/ graph/ backend/backend.h backend/cpu/"},
+    {"src/backend/cuda/", "frit.h base/ quant/ graph/ backend/backend.h backend/cuda/"},
+    {"src/backend/webgpu/", "frit.h base/ quant/ graph/ backend/backend.h backend/webgpu/"},
+    {"src/backend/",      "frit.h base/ quant/ graph/ backend/"},
+    {"src/text/",         "frit.h base/ format/ text/"},
+    {"src/grammar/",      "frit.h base/ text/vocab.h grammar/"},
+    {"src/sample/",       "frit.h base/ text/vocab.h grammar/ sample/"},
+    {"src/engine/",       "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
+    {"apps/",             "frit.h frit/ server/"},
+    {"examples/",         "frit.h"},
+    {"tests/",            "frit.h support/ base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
+    {"bench/",            "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
+    {"tools/",            ""},
+    {"include/",          ""},
+};
+
+// A library returns a status: it does not end the process, print, or look at its environment. The rest writes past
+// the end of something, or keeps hidden state.
+static const char *const banned_calls[] = {
+    "exit", "_exit", "abort", "system", "popen", "getenv", "setenv", "setlocale",
+    "printf", "fprintf", "vprintf", "vfprintf", "puts", "fputs", "putchar", "perror",
+    "gets", "strcpy", "strcat", "sprintf", "vsprintf", "strtok", "alloca", "rand", "srand", "atoi", "atof",
+};
+
+// Operating systems are told apart in base/ and by the suffix of a file.
+static const char *const system_macros[] = {"_WIN32", "__linux__", "__APPLE__", "_MSC_VER", "__unix__"};
+
+// Constant tables and generated text may be as long as they are.
+static const char *const long_files[] = {
+    "src/quant/levels_data.c",
+};
+
+// Files whose lines and characters are data.
+static const char *const skipped[] = {"build", "node_modules", "models"};
+
+// clang-format on
+
+typedef struct file {
+    const char *path;
+    bool in_src, in_kernels, may_be_long, is_c, is_header;
+    const char *may_include;   // NULL: anything
+    int n_lines;
+    bool in_comment;     // a block comment goes on
+    int function_line;   // where its "{" stands; 0: outside
+    char function[128];
+} file;
+
+static int n_faults, n_warnings, n_files;
+static long n_lines_total;
+static char *paths[MAX_FILES];
+
+static void say(const char *path, int line, const char *kind, const char *format, va_list args)
+{
+    printf("%s:%d: %s", path, line, kind);
+    vprintf(format, args);
+    printf("\n");
+}
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+static void
+fault(const file *f, int line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(f->path, line, "", format, args);
+    va_end(args);
+    n_faults++;
+}
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+static void
+warn(const file *f, int line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(f->path, line, "warning: ", format, args);
+    va_end(args);
+    n_warnings++;
+}
+
+static bool starts(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool ends(const char *text, const char *suffix)
+{
+    size_t n = strlen(text), k = strlen(suffix);
+    return n >= k && strcmp(text + n - k, suffix) == 0;
+}
+
+// ---------------------------------------------------------------------------------------- the text of a line
+
+static void check_text(const file *f, const char *line, size_t n)
+{
+    int column = 0;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)line[i];
+        if (c == '\t') fault(f, f->n_lines, "a tab");
+        if (c == '\r') fault(f, f->n_lines, "a carriage return");
+        if (c >= 0x80) fault(f, f->n_lines, "a character outside ASCII, in column %zu", i + 1);
+        if (c == '\t' || c == '\r' || c >= 0x80) return;   // one of these is enough for one line
+        column++;
+    }
+    if (n > 0 && line[n - 1] == ' ') fault(f, f->n_lines, "space at the end");
+    if (column > MAX_COLUMNS && !ends(f->path, ".def"))   // rows of a table may be wide
+        fault(f, f->n_lines, "%d columns, at most %d are allowed", column, MAX_COLUMNS);
+}
+
+static void check_head(const file *f, const char *line)
+{
+    if (f->n_lines == 1 && strcmp(line, "// SPDX-License-Identifier: MIT") != 0)
+        fault(f, 1, "the first line is not // SPDX-License-Identifier: MIT");
+    if (f->n_lines != 2) return;
+    if (!starts(line, "// ")) fault(f, 2, "the second line does not say what the file is");
+    if (!f->is_header || !starts(line, "// ")) return;
+    // A header names itself as includes do: "// base/file.h: ..." in src/base/file.h.
+    const char *name = strchr(f->path, '/') ? strchr(f->path, '/') + 1 : f->path;
+    if (starts(f->path, "apps/")) name = strrchr(f->path, '/') + 1;
+    if (!starts(line + 3, name) || line[3 + strlen(name)] != ':')
+        fault(f, 2, "the second line does not start with // %s:", name);
+}
+
+// Copies the line without comments, with literals emptied: "x" becomes "". Directives keep their quoted path.
+static void strip(file *f, const char *line, char *code)
+{
+    const char *p = line;
+    while (*p) {
+        if (f->in_comment) {
+            const char *end = strstr(p, "*/");
+            f->in_comment = end == NULL;
+            if (!end) break;
+            p = end + 2;
+        } else if (p[0] == '/' && p[1] == '/') {
+            break;
+        } else if (p[0] == '/' && p[1] == '*') {
+            f->in_comment = true;
+            p += 2;
+        } else if (*p == '"' || *p == '\'') {
+            char quote = *code++ = *p++;
+            while (*p && *p != quote) p += *p == '\\' && p[1] ? 2 : 1;
+            if (*p) *code++ = *p++;
+        } else {
+            *code++ = *p++;
+        }
+    }
+    *code = 0;
+}
+
+// ---------------------------------------------------------------------------------------- the code of a line
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+// Finds the word where it stands alone; with `call`, only before a parenthesis and not as a member.
+static bool has_word(const char *code, const char *word, bool call)
+{
+    size_t n = strlen(word);
+    for (const char *p = code; (p = strstr(p, word)); p += n) {
+        bool alone = (p == code || !is_word(p[-1])) && !is_word(p[n]);
+        if (!alone) continue;
+        if (!call) return true;
+        bool member = p > code && (p[-1] == '.' || p[-1] == '>');
+        if (!member && p[n + strspn(p + n, " ")] == '(') return true;
+    }
+    return false;
+}
+
+static void check_calls(const file *f, const char *code)
+{
+    for (size_t i = 0; i < COUNT(banned_calls); i++)
+        if (has_word(code, banned_calls[i], true)) fault(f, f->n_lines, "%s is not for a library", banned_calls[i]);
+}
+
+static void check_include(const file *f, const char *path, size_t n)
+{
+    if (!f->may_include) return;
+    for (const char *word = f->may_include; *word;) {
+        size_t k = strcspn(word, " ");
+        bool folder = k > 0 && word[k - 1] == '/';
+        if (folder ? n > k && strncmp(path, word, k) == 0 : n == k && strncmp(path, word, k) == 0) return;
+        word += k + (word[k] == ' ');
+    }
+    // Apps and tests may name a header that lies beside them.
+    if (!f->in_src && !memchr(path, '/', n)) return;
+    fault(f, f->n_lines, "includes \"%.*s\"; allowed here: %s", (int)n, path,
+          *f->may_include ? f->may_include : "system headers only");
+}
+
+static void check_directive(const file *f, const char *line, const char *code)
+{
+    const char *p = code + strspn(code, " ");
+    if (*p != '#') return;
+    p += 1 + strspn(p + 1, " ");
+    if (starts(p, "include")) {
+        const char *open = strchr(line, '"'), *close = open ? strchr(open + 1, '"') : NULL;
+        if (close) check_include(f, open + 1, (size_t)(close - open - 1));
+        if (close && close[-2] == '.' && close[-1] == 'c') fault(f, f->n_lines, "includes a .c file");
+    }
+    bool condition = starts(p, "if") || starts(p, "elif");
+    if (condition && f->in_kernels) fault(f, f->n_lines, "a condition in a kernel file: the file is the condition");
+    if (!condition || !f->in_src || starts(f->path, "src/base/")) return;
+    for (size_t i = 0; i < COUNT(system_macros); i++)
+        if (has_word(p, system_macros[i], false))
+            fault(f, f->n_lines, "asks for %s; that belongs to base/ or to a file with a suffix", system_macros[i]);
+}
+
+// The last name before a parenthesis in the lines of a signature.
+static void note_name(file *f, const char *code)
+{
+    if (code[0] == ' ' || code[0] == '#' || code[0] == 0) return;
+    const char *open = strchr(code, '(');
+    if (!open) return;
+    const char *end = open;
+    while (end > code && end[-1] == ' ') end--;
+    const char *start = end;
+    while (start > code && is_word(start[-1])) start--;
+    snprintf(f->function, sizeof f->function, "%.*s", (int)(end - start), start);
+}
+
+static void check_function(file *f, const char *code)
+{
+    if (strcmp(code, "{") == 0) {
+        f->function_line = f->n_lines;
+    } else if (code[0] == '}' && f->function_line) {
+        int n = f->n_lines - f->function_line + 1;
+        if (n > FUNCTION_FAIL)
+            fault(f, f->function_line, "%s has %d lines, at most %d are allowed", f->function, n, FUNCTION_FAIL);
+        else if (n > FUNCTION_WARN)
+            warn(f, f->function_line, "%s has %d lines, more than %d", f->function, n, FUNCTION_WARN);
+        f->function_line = 0;
+    } else if (!f->function_line) {
+        note_name(f, code);
+    }
+}
+
+// ---------------------------------------------------------------------------------------- files and folders
+
+static bool is_listed(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+static void describe(file *f, const char *path)
+{
+    *f = (file){.path = path, .is_c = ends(path, ".c"), .is_header = ends(path, ".h")};
+    f->in_src = starts(path, "src/");
+    f->in_kernels = starts(path, "src/backend/cpu/x86/") || starts(path, "src/backend/cpu/arm/");
+    f->may_be_long = is_listed(long_files, COUNT(long_files), path);
+    for (size_t i = 0; i < COUNT(layers) && !f->may_include; i++)
+        if (starts(path, layers[i].folder)) f->may_include = layers[i].may_include;
+    if (!f->may_include && f->in_src) fault(f, 1, "this folder has no row in the table of layers");
+}
+
+static void check_file(const char *path, const char *full)
+{
+    static char line[LINE_BYTES], code[LINE_BYTES];
+    file f;
+    describe(&f, path);
+    FILE *in = fopen(full, "rb");
+    if (!in) {
+        fault(&f, 1, "cannot be read");
+        return;
+    }
+    bool ended = true, once = false;
+    while (fgets(line, sizeof line, in)) {
+        size_t n = strlen(line);
+        ended = n > 0 && line[n - 1] == '\n';
+        if (ended) line[--n] = 0;
+        f.n_lines++;
+        check_text(&f, line, n);
+        check_head(&f, line);
+        strip(&f, line, code);
+        check_directive(&f, line, code);
+        if (f.in_src) check_calls(&f, code);
+        if (f.is_c) check_function(&f, code);
+        if (strcmp(code, "#pragma once") == 0) once = true;
+    }
+    fclose(in);
+    if (!ended) fault(&f, f.n_lines, "no line end at the end");
+    if (f.is_header && f.in_src && !once) fault(&f, 1, "no #pragma once");
+    if (f.n_lines > FILE_FAIL && !f.may_be_long)
+        fault(&f, f.n_lines, "%d lines, at most %d are allowed", f.n_lines, FILE_FAIL);
+    else if (f.n_lines > FILE_WARN && !f.may_be_long)
+        warn(&f, f.n_lines, "%d lines, more than %d", f.n_lines, FILE_WARN);
+    n_lines_total += f.n_lines;
+}
+
+static void collect(const char *root, const char *folder)
+{
+    char path[PATH_BYTES], full[2 * PATH_BYTES];
+    snprintf(full, sizeof full, "%s/%s", root, folder);
+    DIR *dir = opendir(full);
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        const char *name = entry->d_name;
+        if (name[0] == '.' || is_listed(skipped, COUNT(skipped), name)) continue;
+        int n = snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", name);
+        if (n < 0 || (size_t)n >= sizeof path) continue;
+        snprintf(full, sizeof full, "%s/%s", root, path);
+        struct stat st;
+        if (stat(full, &st) != 0) continue;
+        if (S_ISDIR(st.st_mode)) collect(root, path);
+        bool ours = S_ISREG(st.st_mode) && (ends(name, ".c") || ends(name, ".h") || ends(name, ".def"));
+        if (!ours || n_files == MAX_FILES) continue;
+        paths[n_files] = malloc((size_t)n + 1);
+        if (paths[n_files]) memcpy(paths[n_files++], path, (size_t)n + 1);
+    }
+    if (dir) closedir(dir);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int main(int argc, char **argv)
+{
+    const char *root = argc > 1 ? argv[1] : ".";
+    collect(root, "");
+    qsort(paths, (size_t)n_files, sizeof *paths, by_name);
+    for (int i = 0; i < n_files; i++) {
+        char full[2 * PATH_BYTES];
+        snprintf(full, sizeof full, "%s/%s", root, paths[i]);
+        check_file(paths[i], full);
+        free(paths[i]);
+    }
+    printf("%d files, %ld lines: %d faults, %d warnings\n", n_files, n_lines_total, n_faults, n_warnings);
+    return n_faults > 0 || n_files == 0;
+}
