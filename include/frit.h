@@ -213,7 +213,8 @@ typedef struct frit_chat_options {
 } frit_chat_options;
 
 // Renders messages with the model's chat template; two-call pattern as in frit_detokenize. Tokenize the result
-// with FRIT_TEXT_PARSE_SPECIAL. FRIT_E_UNSUPPORTED if the model has no chat template.
+// with FRIT_TEXT_PARSE_SPECIAL; with FRIT_TEXT_SPECIAL too, a BOS is added only where the template wrote none.
+// FRIT_E_UNSUPPORTED if the model has no chat template, FRIT_E_INVALID if the template refuses the messages.
 FRIT_API frit_status frit_chat_render(const frit_model *model, const frit_message *messages, size_t n_messages,
                                       const frit_chat_options *options, char *text, size_t capacity, size_t *n_bytes);
 

@@ -7,7 +7,10 @@
 
 #include <stdlib.h>
 
-enum { DEFAULT_BATCH = 512, LOGITS_BYTES = 64 << 20 }; // of one step's logits at most, if more than one row wants them
+enum {
+    DEFAULT_BATCH = 512,
+    LOGITS_BYTES = 64 << 20
+};   // of one step's logits at most, if more than one row wants them
 
 // --cpu reference computes what the formulas say, so its cache does not round either.
 static frit_dtype choose_kv_type(const frit_engine_options *options)
@@ -107,7 +110,7 @@ frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_eng
 void frit_engine_free(frit_engine *engine)
 {
     if (!engine) return;
-    for (frit_session *s = engine->sessions; s; s = s->next) s->engine = NULL; // they can only be freed now
+    for (frit_session *s = engine->sessions; s; s = s->next) s->engine = NULL;   // they can only be freed now
     if (engine->device) {
         frit_plans_free(engine);
         frit_kv_deinit(&engine->kv);

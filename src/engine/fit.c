@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-enum { STEP = 1024 }; // what a chosen context is a multiple of
+enum { STEP = 1024 };   // what a chosen context is a multiple of
 
 static uint64_t needed(const frit_fit *fit, int32_t n_ctx)
 {

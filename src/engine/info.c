@@ -8,7 +8,7 @@
 // ------------------------------------------------------------------------------- file type
 
 typedef struct file_type {
-    int id; // general.file_type
+    int id;   // general.file_type
     const char *name;
 } file_type;
 
@@ -110,7 +110,7 @@ frit_status frit_model_describe(frit_model *model)
         .n_tensors = ckpt->n_tensors,
         .n_meta = ckpt->meta.n,
     };
-    for (int32_t i = 0; hp->layers && i < hp->n_layer; i++) { // layers may differ: the largest are shown
+    for (int32_t i = 0; hp->layers && i < hp->n_layer; i++) {   // layers may differ: the largest are shown
         const frit_layer_hparams *layer = &hp->layers[i];
         if (layer->n_head > info->n_head) info->n_head = layer->n_head;
         if (layer->n_head_kv > info->n_head_kv) info->n_head_kv = layer->n_head_kv;
@@ -152,7 +152,7 @@ const char *frit_model_get_meta(const frit_model *model, size_t i, char *buffer,
     frit_buf text = {0};
     frit_value_print(&model->ckpt->meta.pairs[i].value, max_items, &text);
     size_t n = text.len;
-    if (n > size - 1) // cut before a character, not inside
+    if (n > size - 1)   // cut before a character, not inside
         for (n = size - 1; n > 0 && ((unsigned char)text.data[n] & 0xc0) == 0x80; n--) {
         }
     if (n > 0) memcpy(buffer, text.data, n);

@@ -75,7 +75,7 @@ frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec
     }
     kv->cache = (frit_cache){.layers = kv->layers, .n_layers = n_layers, .n_pages = n_pages};
     if (kv->memory) place_layers(kv, specs, dtype);
-    for (int32_t i = 0; i < n_pages; i++) kv->free_pages[i] = n_pages - 1 - i; // page 0 goes out first
+    for (int32_t i = 0; i < n_pages; i++) kv->free_pages[i] = n_pages - 1 - i;   // page 0 goes out first
     kv->n_free = n_pages;
     return FRIT_OK;
 }

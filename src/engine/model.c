@@ -37,37 +37,15 @@ static frit_status with_path(const opening *o, frit_status status)
     return frit_fail(status, "%s: %s", o->path, frit_error());
 }
 
-static frit_status fail_architecture(frit_str name)
-{
-    char known[512];
-    size_t n = 0;
-    const frit_arch *arch;
-    for (size_t i = 0; (arch = frit_arch_get(i)) && n + strlen(arch->name) + 3 < sizeof known; i++) {
-        if (i > 0) known[n++] = ',', known[n++] = ' ';
-        memcpy(known + n, arch->name, strlen(arch->name));
-        n += strlen(arch->name);
-    }
-    return frit_fail(FRIT_E_UNSUPPORTED, "architecture '%.*s' is not supported; these are: %.*s",
-                     (int)(name.len < 64 ? name.len : 64), name.ptr, (int)n, known);
-}
-
 static frit_status bind_weights(frit_model *model)
 {
-    frit_str name = {"", 0};
-    bool found = false;
-    FRIT_TRY(frit_meta_get_text(&model->ckpt->meta, "general.architecture", &name, &found));
-    char *text = frit_arena_text(&model->arena, name.ptr, name.len);
-    if (!text) return frit_fail_memory(name.len, "a name");
-    model->arch = frit_arch_find(text);
-    if (model->vocab_only) { // hyperparameters are only shown then: what cannot be read stays 0
-        if (model->arch && frit_hparams_read(&model->hp, model->arch, model->ckpt, &model->arena) != FRIT_OK)
-            model->hp = (frit_hparams){0};
+    frit_status status = frit_arch_of(&model->arch, model->ckpt);
+    if (status == FRIT_OK) status = frit_hparams_read(&model->hp, model->arch, model->ckpt, &model->arena);
+    if (model->vocab_only) {   // hyperparameters are only shown then: what cannot be read stays 0
+        if (status != FRIT_OK) model->hp = (frit_hparams){0};
         return FRIT_OK;
     }
-    if (!found)
-        return frit_fail(FRIT_E_FORMAT, "key 'general.architecture' is missing: it says what kind of model this is");
-    if (!model->arch) return fail_architecture(name);
-    FRIT_TRY(frit_hparams_read(&model->hp, model->arch, model->ckpt, &model->arena));
+    FRIT_TRY(status);
     return frit_weights_bind(&model->weights, model->arch, &model->hp, model->ckpt, &model->arena);
 }
 

@@ -107,7 +107,7 @@ frit_result frit_session_result(const frit_session *session, size_t i)
 {
     for (size_t q = 0; q < session->n_queue; q++) {
         const frit_queue_item *item = &session->queue[q];
-        if (i - item->first < item->n) // wraps around for tokens before the item
+        if (i - item->first < item->n)   // wraps around for tokens before the item
             return item->options.output == FRIT_OUTPUT_ALL ? FRIT_RESULT_LOGITS : FRIT_RESULT_HIDDEN;
     }
     return i + 1 == session->n_tokens && session->wants_logits ? FRIT_RESULT_LOGITS : FRIT_RESULT_NONE;
@@ -127,7 +127,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
         frit_queue_item *last = &session->queue[session->n_queue - 1];
         if (last->n > n_keep - last->first) last->n = n_keep - last->first;
     }
-    session->wants_logits = true; // after what is still queued, if anything
+    session->wants_logits = true;   // after what is still queued, if anything
     if (session->logits_at > n_keep) session->logits_at = 0;
     frit_kv_shrink(&session->engine->kv, &session->map, (int32_t)n_keep);
     return FRIT_OK;

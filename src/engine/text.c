@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct frit_text_stream {
-    frit_model *model; // kept alive
+    frit_model *model;   // kept alive
     frit_stream stream;
 };
 
@@ -91,7 +91,7 @@ frit_status frit_text_stream_new(frit_text_stream **out, const frit_model *model
     FRIT_TRY(check_text(model));
     frit_text_stream *stream = calloc(1, sizeof *stream);
     if (!stream) return frit_fail_memory(sizeof *stream, "a text stream");
-    stream->model = (frit_model *)model; // only its count changes
+    stream->model = (frit_model *)model;   // only its count changes
     frit_model_retain(stream->model);
     frit_stream_init(&stream->stream, model->tokenizer, flags);
     *out = stream;

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// The public functions about the machine and the op table, and the sampler for a model.
+#include "engine/engine.h"
+
+#include "backend/cpu/probe.h"
+
+frit_status frit_machine_probe(frit_machine *machine, int32_t n_threads)
+{
+    *machine = (frit_machine){0};
+    return frit_cpu_probe(machine, n_threads);
+}
+
+bool frit_op_get_info(size_t i, frit_op_info *info)
+{
+    if (i >= FRIT_OP_COUNT) return false;
+    const frit_op_row *row = frit_op_get((frit_op)i);
+    *info = (frit_op_info){row->name, row->formula, frit_backend_cpu.op_kernel((frit_op)i)};
+    return true;
+}
+
+frit_status frit_sampler_new(frit_sampler **out, const frit_model *model, const frit_sampler_options *options)
+{
+    return frit_sampler_create(out, model->info.n_vocab, options);
+}
