@@ -1,0 +1,702 @@
+// SPDX-License-Identifier: MIT
+// Sessions and steps on a tiny model: however the tokens come, the logits are the same; and every refusal.
+#include "support/support.h"
+
+#include "engine/engine.h"
+#include "support/tiny_model.h"
+
+#include <math.h>
+#include <unistd.h>
+
+enum { N = 50 }; // tokens of the usual text
+
+// Both ways to compute: plain code with f32 caches, and the best there is.
+static const frit_engine_options engines[] = {{.cpu = "reference", .n_sessions = 4}, {.n_sessions = 4, .n_threads = 2}};
+
+static frit_model *open_tiny(const tiny_options *options)
+{
+    frit_model *model = NULL;
+    assert_ok(frit_model_open(&model, tiny_model("tiny.gguf", options), NULL));
+    return model;
+}
+
+static frit_engine *make_engine(frit_model *model, frit_engine_options options)
+{
+    frit_engine *engine = NULL;
+    assert_ok(frit_engine_new(&engine, model, &options));
+    return engine;
+}
+
+static frit_engine *tiny_engine(frit_engine_options options)
+{
+    frit_model *model = open_tiny(&(tiny_options){0});
+    frit_engine *engine = make_engine(model, options);
+    frit_model_free(model); // the engine keeps it
+    return engine;
+}
+
+static frit_session *make_session(frit_engine *engine)
+{
+    frit_session *session = NULL;
+    assert_ok(frit_session_new(&session, engine));
+    return session;
+}
+
+static void make_tokens(uint64_t seed, frit_token *tokens, size_t n)
+{
+    frit_rng rng;
+    frit_rng_init(&rng, seed);
+    for (size_t i = 0; i < n; i++) tokens[i] = (frit_token)random_between(&rng, 0, TINY_VOCAB - 1);
+}
+
+static void run_all(frit_engine *engine)
+{
+    int32_t n_rows;
+    do assert_ok(frit_engine_step(engine, &n_rows));
+    while (n_rows > 0);
+}
+
+static void push(frit_session *session, const frit_token *tokens, size_t n)
+{
+    assert_ok(frit_session_push(session, tokens, n, NULL));
+}
+
+static float *copy_logits(const frit_session *session)
+{
+    const float *logits = frit_session_logits(session);
+    assert_non_null(logits);
+    float *copy = malloc(TINY_VOCAB * sizeof *copy);
+    memcpy(copy, logits, TINY_VOCAB * sizeof *copy);
+    return copy;
+}
+
+// Fast kernels may sum in another order for another number of rows.
+static void assert_near(const float *a, const float *b, size_t n)
+{
+    assert_non_null(a);
+    for (size_t i = 0; i < n; i++)
+        if (!(fabsf(a[i] - b[i]) <= 1e-5f * fmaxf(1, fabsf(b[i]))))
+            fail_msg("value %zu is %g, expected %g", i, (double)a[i], (double)b[i]);
+}
+
+// The logits after tokens[0..n), one token at a time on a fresh session.
+static float *plain_logits(frit_engine *engine, const frit_token *tokens, size_t n)
+{
+    frit_session *session = make_session(engine);
+    for (size_t i = 0; i < n; i++) {
+        push(session, &tokens[i], 1);
+        run_all(engine);
+    }
+    float *logits = copy_logits(session);
+    frit_session_free(session);
+    return logits;
+}
+
+// ------------------------------------------------------------------------------- the same logits by every way
+
+static void chunks_of_any_size_give_the_same_logits(void **state)
+{
+    (void)state;
+    frit_token tokens[N];
+    make_tokens(1, tokens, N);
+    for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
+        const int32_t batches[] = {0, 7, 1, 32, 13};
+        frit_engine *plain = tiny_engine(engines[e]);
+        float *expected = plain_logits(plain, tokens, N);
+        for (size_t b = 0; b < FRIT_COUNT(batches); b++) {
+            frit_engine_options options = engines[e];
+            options.n_batch = batches[b];
+            frit_engine *engine = tiny_engine(options);
+            frit_session *session = make_session(engine);
+            push(session, tokens, N);
+            assert_null(frit_session_logits(session));
+            run_all(engine);
+            assert_near(frit_session_logits(session), expected, TINY_VOCAB);
+            frit_session_free(session);
+            frit_engine_free(engine);
+        }
+        free(expected);
+        frit_engine_free(plain);
+    }
+}
+
+static void interleaved_sessions_do_not_disturb_each_other(void **state)
+{
+    (void)state;
+    enum { SESSIONS = 3 };
+    static const size_t lengths[SESSIONS] = {50, 33, 7};
+    for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
+        frit_engine_options options = engines[e];
+        options.n_batch = 16;
+        frit_engine *engine = tiny_engine(options);
+        frit_token tokens[SESSIONS][N];
+        frit_session *sessions[SESSIONS];
+        float *expected[SESSIONS];
+        for (int s = 0; s < SESSIONS; s++) {
+            make_tokens((uint64_t)s + 5, tokens[s], N);
+            expected[s] = plain_logits(engine, tokens[s], lengths[s]);
+            sessions[s] = make_session(engine);
+        }
+        // Pushes of growing size, steps in between: decode rows and prompt chunks of all sessions in the same batch.
+        size_t at[SESSIONS] = {0};
+        for (int round = 0, left = SESSIONS; left > 0; round++) {
+            left = 0;
+            for (int s = 0; s < SESSIONS; s++) {
+                size_t n = (size_t)((round + s) % 3 == 0 ? 9 : 1);
+                if (n > lengths[s] - at[s]) n = lengths[s] - at[s];
+                push(sessions[s], tokens[s] + at[s], n);
+                at[s] += n;
+                left += at[s] < lengths[s];
+            }
+            int32_t n_rows;
+            assert_ok(frit_engine_step(engine, &n_rows));
+            assert_in_range(n_rows, 1, 16);
+        }
+        run_all(engine);
+        for (int s = 0; s < SESSIONS; s++) {
+            assert_near(frit_session_logits(sessions[s]), expected[s], TINY_VOCAB);
+            frit_session_free(sessions[s]);
+            free(expected[s]);
+        }
+        frit_engine_free(engine);
+    }
+}
+
+static void fusion_changes_nothing(void **state)
+{
+    (void)state;
+    frit_token tokens[N];
+    make_tokens(2, tokens, N);
+    for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
+        frit_engine_options options = engines[e];
+        frit_engine *fused = tiny_engine(options);
+        options.no_fuse = true;
+        frit_engine *plain = tiny_engine(options);
+        float *a = plain_logits(fused, tokens, N), *b = plain_logits(plain, tokens, N);
+        assert_near(a, b, TINY_VOCAB);
+        free(a);
+        free(b);
+        frit_engine_free(fused);
+        frit_engine_free(plain);
+    }
+}
+
+static void the_default_path_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    frit_token tokens[N];
+    make_tokens(3, tokens, N);
+    frit_engine *a = tiny_engine(engines[0]), *b = tiny_engine(engines[1]);
+    float *expected = plain_logits(a, tokens, N), *logits = plain_logits(b, tokens, N);
+    assert_true(nmse(logits, expected, TINY_VOCAB) < 1e-4);
+    free(expected);
+    free(logits);
+    frit_engine_free(a);
+    frit_engine_free(b);
+}
+
+static void truncating_and_feeding_again_gives_the_same_logits(void **state)
+{
+    (void)state;
+    frit_token tokens[N], others[N];
+    make_tokens(4, tokens, N);
+    make_tokens(9, others, N);
+    for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
+        frit_engine *engine = tiny_engine(engines[e]);
+        float *expected = plain_logits(engine, tokens, N);
+        frit_session *session = make_session(engine);
+        const size_t keeps[] = {0, 1, 31, 32, 33, 49};
+        for (size_t i = 0; i < FRIT_COUNT(keeps); i++) {
+            assert_ok(frit_session_truncate(session, 0));
+            push(session, tokens, keeps[i]);
+            push(session, others, 17);
+            run_all(engine);
+            assert_ok(frit_session_truncate(session, keeps[i]));
+            assert_int_equal(frit_session_length(session), keeps[i]);
+            assert_null(frit_session_logits(session));
+            push(session, tokens + keeps[i], N - keeps[i]);
+            run_all(engine);
+            assert_near(frit_session_logits(session), expected, TINY_VOCAB);
+        }
+        free(expected);
+        frit_session_free(session);
+        frit_engine_free(engine);
+    }
+}
+
+static void truncating_into_the_queue_keeps_what_is_before(void **state)
+{
+    (void)state;
+    frit_token tokens[N];
+    make_tokens(6, tokens, N);
+    frit_engine_options options = engines[0];
+    options.n_batch = 8;
+    frit_engine *engine = tiny_engine(options);
+    float *expected = plain_logits(engine, tokens, 21);
+    frit_session *session = make_session(engine);
+    push(session, tokens, N);
+    int32_t n_rows;
+    assert_ok(frit_engine_step(engine, &n_rows));
+    assert_int_equal(frit_session_pending(session), N - 8);
+    assert_ok(frit_session_truncate(session, 21));
+    assert_int_equal(frit_session_length(session), 21);
+    assert_int_equal(frit_session_pending(session), 13);
+    run_all(engine);
+    assert_near(frit_session_logits(session), expected, TINY_VOCAB);
+    assert_ok(frit_session_truncate(session, 21)); // nothing changes: the logits stay
+    assert_non_null(frit_session_logits(session));
+    free(expected);
+    frit_session_free(session);
+    frit_engine_free(engine);
+}
+
+// ------------------------------------------------------------------------------- results for every token
+
+typedef struct collected {
+    float *rows;
+    size_t n, width;
+} collected;
+
+static void collect(void *ctx, size_t i, const float *values, size_t n)
+{
+    collected *c = ctx;
+    assert_int_equal(i, c->n);
+    assert_int_equal(n, c->width);
+    c->rows = realloc(c->rows, (c->n + 1) * n * sizeof *c->rows);
+    memcpy(c->rows + c->n * n, values, n * sizeof *values);
+    c->n++;
+}
+
+static void logits_of_all_tokens_come_in_order(void **state)
+{
+    (void)state;
+    frit_token tokens[N];
+    make_tokens(7, tokens, N);
+    for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
+        for (int32_t n_batch = 0; n_batch < 20; n_batch += 9) {
+            frit_engine_options options = engines[e];
+            options.n_batch = n_batch;
+            frit_engine *engine = tiny_engine(options);
+            frit_session *session = make_session(engine);
+            collected all = {.width = TINY_VOCAB};
+            const frit_push_options wants = {FRIT_OUTPUT_ALL, collect, &all};
+            push(session, tokens, 5); // rows are counted from the push that asks for them
+            assert_ok(frit_session_push(session, tokens + 5, N - 5, &wants));
+            run_all(engine);
+            assert_int_equal(all.n, N - 5);
+            assert_near(frit_session_logits(session), all.rows + (N - 6) * TINY_VOCAB, TINY_VOCAB);
+            for (size_t i = 5; i < N; i += 11) {
+                float *expected = plain_logits(engine, tokens, i + 1);
+                assert_near(all.rows + (i - 5) * TINY_VOCAB, expected, TINY_VOCAB);
+                free(expected);
+            }
+            free(all.rows);
+            frit_session_free(session);
+            frit_engine_free(engine);
+        }
+    }
+}
+
+static void many_logits_come_in_small_steps(void **state)
+{
+    (void)state;
+    frit_engine *engine = tiny_engine(engines[0]);
+    engine->max_outs = 3; // what a large vocabulary would allow
+    frit_token tokens[N];
+    make_tokens(7, tokens, N);
+    frit_session *session = make_session(engine);
+    collected all = {.width = TINY_VOCAB};
+    assert_ok(frit_session_push(session, tokens, N, &(frit_push_options){FRIT_OUTPUT_ALL, collect, &all}));
+    int32_t n_rows;
+    assert_ok(frit_engine_step(engine, &n_rows));
+    assert_int_equal(n_rows, 3);
+    run_all(engine);
+    assert_int_equal(all.n, N);
+    float *expected = plain_logits(engine, tokens, N);
+    assert_near(frit_session_logits(session), expected, TINY_VOCAB);
+    free(expected);
+    free(all.rows);
+    frit_session_free(session);
+    frit_engine_free(engine);
+}
+
+static void embeddings_and_logits_take_turns(void **state)
+{
+    (void)state;
+    frit_engine_options options = engines[1];
+    options.n_batch = 8;
+    frit_engine *engine = tiny_engine(options);
+    frit_token tokens[N];
+    make_tokens(8, tokens, N);
+    float *expected = plain_logits(engine, tokens, N);
+    frit_session *embeds = make_session(engine), *talks = make_session(engine);
+    collected hidden = {.width = 32}, again = {.width = 32};
+    assert_ok(frit_session_push(embeds, tokens, N, &(frit_push_options){FRIT_OUTPUT_EMBEDDINGS, collect, &hidden}));
+    // A session that always has one token queued does not keep the other from running, nor the other way round.
+    for (size_t i = 0; i < N; i++) {
+        push(talks, &tokens[i], 1);
+        int32_t n_rows;
+        while (frit_session_pending(talks) > 0) assert_ok(frit_engine_step(engine, &n_rows));
+    }
+    assert_int_equal(frit_session_pending(embeds), 0);
+    assert_int_equal(hidden.n, N);
+    assert_null(frit_session_logits(embeds));
+    assert_near(frit_session_logits(talks), expected, TINY_VOCAB);
+
+    assert_ok(frit_session_truncate(embeds, 0));
+    for (size_t i = 0; i < N; i++) {
+        const frit_push_options wants = {FRIT_OUTPUT_EMBEDDINGS, collect, &(collected){.width = 32}};
+        assert_ok(frit_session_push(embeds, &tokens[i], 1, &wants));
+        run_all(engine);
+        collected *one = wants.row_ctx;
+        assert_int_equal(one->n, 1);
+        assert_near(one->rows, hidden.rows + i * 32, 32);
+        free(one->rows);
+    }
+    // One push after another with results of different kinds.
+    assert_ok(frit_session_truncate(embeds, 0));
+    assert_ok(frit_session_push(embeds, tokens, 20, &(frit_push_options){FRIT_OUTPUT_EMBEDDINGS, collect, &again}));
+    push(embeds, tokens + 20, N - 20);
+    run_all(engine);
+    assert_int_equal(again.n, 20);
+    assert_near(frit_session_logits(embeds), expected, TINY_VOCAB);
+    free(expected);
+    free(hidden.rows);
+    free(again.rows);
+    frit_session_free(embeds);
+    frit_session_free(talks);
+    frit_engine_free(engine);
+}
+
+static void a_push_may_ask_for_nothing(void **state)
+{
+    (void)state;
+    frit_engine *engine = tiny_engine(engines[0]);
+    frit_token tokens[N];
+    make_tokens(9, tokens, N);
+    frit_session *session = make_session(engine);
+    assert_ok(frit_session_push(session, tokens, N - 1, &(frit_push_options){.output = FRIT_OUTPUT_NONE}));
+    run_all(engine);
+    assert_null(frit_session_logits(session));
+    assert_int_equal(frit_session_pending(session), 0);
+    push(session, tokens + N - 1, 1);
+    run_all(engine);
+    float *expected = plain_logits(engine, tokens, N);
+    assert_near(frit_session_logits(session), expected, TINY_VOCAB);
+    // A token of the same place that asks for nothing does not bring the old logits back.
+    assert_ok(frit_session_truncate(session, N - 1));
+    assert_ok(frit_session_push(session, tokens, 1, &(frit_push_options){.output = FRIT_OUTPUT_NONE}));
+    run_all(engine);
+    assert_null(frit_session_logits(session));
+    free(expected);
+    frit_session_free(session);
+    frit_engine_free(engine);
+}
+
+// ------------------------------------------------------------------------------- scheduling
+
+static void single_tokens_run_before_prompts(void **state)
+{
+    (void)state;
+    frit_engine_options options = engines[0];
+    options.n_batch = 16;
+    frit_engine *engine = tiny_engine(options);
+    frit_token tokens[100];
+    make_tokens(1, tokens, 100);
+    frit_session *prompt = make_session(engine), *other = make_session(engine), *decode = make_session(engine);
+    push(prompt, tokens, 100);
+    push(other, tokens, 100);
+    int32_t n_rows;
+    for (int i = 0; i < 10; i++) {
+        push(decode, tokens, 1);
+        assert_ok(frit_engine_step(engine, &n_rows));
+        assert_int_equal(n_rows, 16);
+        assert_int_equal(frit_session_pending(decode), 0);
+    }
+    // 150 rows went to the two prompts, in turns.
+    assert_in_range(frit_session_pending(prompt), 15, 35);
+    assert_in_range(frit_session_pending(other), 15, 35);
+    frit_session_free(prompt);
+    run_all(engine);
+    assert_int_equal(frit_session_pending(other), 0);
+    frit_session_free(other);
+    frit_session_free(decode);
+    frit_engine_free(engine);
+}
+
+static void nobody_starves_in_a_batch_of_one(void **state)
+{
+    (void)state;
+    frit_engine_options options = engines[0];
+    options.n_batch = 1;
+    frit_engine *engine = tiny_engine(options);
+    frit_token tokens[20];
+    make_tokens(1, tokens, 20);
+    frit_session *decode = make_session(engine), *prompt = make_session(engine);
+    push(prompt, tokens, 20);
+    for (int i = 0; i < 45; i++) {
+        if (frit_session_pending(decode) == 0) push(decode, tokens, 1);
+        int32_t n_rows;
+        assert_ok(frit_engine_step(engine, &n_rows));
+        assert_int_equal(n_rows, 1);
+    }
+    assert_int_equal(frit_session_pending(prompt), 0);
+    assert_in_range(frit_session_length(decode), 22, 26);
+    frit_session_free(decode);
+    frit_session_free(prompt);
+    frit_engine_free(engine);
+}
+
+static void a_step_without_work_runs_nothing(void **state)
+{
+    (void)state;
+    frit_engine *engine = tiny_engine(engines[1]);
+    int32_t n_rows = -1;
+    assert_ok(frit_engine_step(engine, &n_rows));
+    assert_int_equal(n_rows, 0);
+    frit_session *session = make_session(engine);
+    assert_ok(frit_session_push(session, NULL, 0, NULL));
+    assert_ok(frit_engine_step(engine, &n_rows));
+    assert_int_equal(n_rows, 0);
+    assert_null(frit_session_logits(session));
+    frit_session_free(session);
+    frit_engine_free(engine);
+}
+
+// ------------------------------------------------------------------------------- refusals
+
+static void bad_tokens_queue_nothing(void **state)
+{
+    (void)state;
+    frit_engine *engine = tiny_engine(engines[0]);
+    frit_session *session = make_session(engine);
+    const frit_token high[] = {1, 2, TINY_VOCAB}, negative[] = {-1};
+    assert_fails(frit_session_push(session, high, 3, NULL), FRIT_E_INVALID,
+                 "token 2 of 3 is 64, this model's ids are 0 to 63");
+    assert_fails(frit_session_push(session, negative, 1, NULL), FRIT_E_INVALID, "token 0 of 1 is -1");
+    assert_fails(frit_session_push(session, high, 2, &(frit_push_options){.output = FRIT_OUTPUT_ALL}), FRIT_E_INVALID,
+                 "row function");
+    assert_fails(frit_session_push(session, high, 2, &(frit_push_options){.output = (frit_output)9}), FRIT_E_INVALID,
+                 "output 9");
+    assert_int_equal(frit_session_length(session), 0);
+    assert_fails(frit_session_truncate(session, 1), FRIT_E_INVALID, "0 tokens cannot be truncated to 1");
+    frit_session_free(session);
+    frit_engine_free(engine);
+}
+
+static void a_full_context_is_refused_and_stays_usable(void **state)
+{
+    (void)state;
+    frit_engine_options options = engines[1];
+    options.n_ctx = 40;
+    options.n_sessions = 1;
+    frit_engine *engine = tiny_engine(options);
+    frit_token tokens[N], token = -1;
+    make_tokens(3, tokens, N);
+    frit_session *session = make_session(engine);
+    assert_fails(frit_session_push(session, tokens, 41, NULL), FRIT_E_LIMIT, "its context is 40");
+    push(session, tokens, 38);
+    frit_sampler *sampler;
+    assert_ok(frit_sampler_create(&sampler, TINY_VOCAB, NULL));
+    assert_ok(frit_session_next(session, sampler, &token));
+    assert_ok(frit_session_next(session, sampler, &token));
+    token = -5;
+    assert_fails(frit_session_next(session, sampler, &token), FRIT_E_LIMIT, "context of 40 tokens is full");
+    assert_int_equal(token, -5);
+    assert_non_null(frit_session_logits(session));
+    assert_fails(frit_session_push(session, tokens, 1, NULL), FRIT_E_LIMIT, "holds 40");
+    assert_ok(frit_session_truncate(session, 39));
+    push(session, tokens, 1);
+    run_all(engine);
+    assert_non_null(frit_session_logits(session));
+    frit_sampler_free(sampler);
+    frit_session_free(session);
+    frit_engine_free(engine);
+}
+
+static void sessions_share_the_pages_that_there_are(void **state)
+{
+    (void)state;
+    frit_engine_options options = {.cpu = "reference", .n_ctx = 96, .n_sessions = 1};
+    frit_engine *engine = tiny_engine(options);
+    frit_token tokens[96];
+    make_tokens(3, tokens, 96);
+    frit_session *a = make_session(engine), *b = make_session(engine), *c = make_session(engine);
+    push(a, tokens, 33);
+    push(b, tokens, 32);
+    assert_fails(frit_session_push(c, tokens, 1, NULL), FRIT_E_LIMIT, "the cache is full");
+    assert_fails(frit_session_push(b, tokens, 1, NULL), FRIT_E_LIMIT, "the cache is full");
+    assert_int_equal(frit_session_length(c), 0);
+    run_all(engine);
+    assert_ok(frit_session_truncate(a, 32));
+    push(b, tokens, 1);
+    frit_session_free(a);
+    push(c, tokens, 1);
+    run_all(engine);
+    assert_non_null(frit_session_logits(b));
+    assert_non_null(frit_session_logits(c));
+    frit_session_free(b);
+    frit_session_free(c);
+    frit_engine_free(engine);
+}
+
+static void sampling_needs_logits(void **state)
+{
+    (void)state;
+    frit_engine *engine = tiny_engine(engines[0]);
+    frit_session *session = make_session(engine);
+    frit_sampler *sampler, *other;
+    assert_ok(frit_sampler_create(&sampler, TINY_VOCAB, NULL));
+    assert_ok(frit_sampler_create(&other, TINY_VOCAB + 1, NULL));
+    frit_token token = 7;
+    assert_fails(frit_session_next(session, sampler, &token), FRIT_E_INVALID, "the session is empty");
+    assert_ok(frit_session_push(session, &token, 1, &(frit_push_options){.output = FRIT_OUTPUT_NONE}));
+    assert_fails(frit_session_next(session, sampler, &token), FRIT_E_INVALID, "asked for no logits");
+    push(session, &token, 1);
+    assert_fails(frit_session_next(session, other, &token), FRIT_E_INVALID, "for 65 tokens, the model has 64");
+    assert_ok(frit_session_next(session, sampler, &token));
+    assert_int_equal(sampler->counts[token], 1);
+    frit_sampler_free(sampler);
+    frit_sampler_free(other);
+    frit_session_free(session);
+    frit_engine_free(engine);
+}
+
+typedef struct meddling {
+    frit_engine *engine;
+    frit_session *session;
+    int n;
+} meddling;
+
+static void meddle(void *ctx, size_t i, const float *values, size_t n)
+{
+    (void)i, (void)values, (void)n;
+    meddling *m = ctx;
+    const frit_token token = 1;
+    int32_t n_rows;
+    frit_session *session;
+    assert_fails(frit_session_push(m->session, &token, 1, NULL), FRIT_E_INVALID, "row function");
+    assert_fails(frit_session_truncate(m->session, 0), FRIT_E_INVALID, "row function");
+    assert_fails(frit_engine_step(m->engine, &n_rows), FRIT_E_INVALID, "row function");
+    assert_fails(frit_session_new(&session, m->engine), FRIT_E_INVALID, "row function");
+    m->n++;
+}
+
+static void row_functions_may_not_change_sessions(void **state)
+{
+    (void)state;
+    frit_engine *engine = tiny_engine(engines[0]);
+    meddling m = {engine, make_session(engine), 0};
+    const frit_token tokens[] = {1, 2, 3};
+    assert_ok(frit_session_push(m.session, tokens, 3, &(frit_push_options){FRIT_OUTPUT_ALL, meddle, &m}));
+    run_all(engine);
+    assert_int_equal(m.n, 3);
+    frit_session_free(m.session);
+    frit_engine_free(engine);
+}
+
+static void damaged_weights_are_named(void **state)
+{
+    (void)state;
+    for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
+        frit_model *model = open_tiny(&(tiny_options){.damaged = "output.weight"});
+        frit_engine *engine = make_engine(model, engines[e]);
+        frit_session *session = make_session(engine);
+        const frit_token tokens[] = {1, 2, 3};
+        push(session, tokens, 3);
+        int32_t n_rows;
+        assert_fails(frit_engine_step(engine, &n_rows), FRIT_E_FORMAT, "logits after token 2 are not finite");
+        assert_non_null(strstr(frit_error(), "tiny.gguf"));
+        assert_null(frit_session_logits(session));
+        assert_int_equal(frit_session_pending(session), 0);
+        frit_session_free(session);
+        frit_engine_free(engine);
+        frit_model_free(model);
+    }
+}
+
+static void a_file_that_shrinks_is_noticed(void **state)
+{
+    (void)state;
+    char path[512];
+    snprintf(path, sizeof path, "%s", tiny_model("shrinks.gguf", &(tiny_options){0}));
+    frit_model *model = NULL;
+    assert_ok(frit_model_open(&model, path, NULL));
+    frit_engine *engine = make_engine(model, engines[0]);
+    frit_session *session = make_session(engine);
+    const frit_token token = 1;
+    push(session, &token, 1);
+    assert_int_equal(truncate(path, 1000), 0);
+    int32_t n_rows;
+    assert_fails(frit_engine_step(engine, &n_rows), FRIT_E_IO, "shrinks.gguf: the file shrank from");
+    assert_non_null(strstr(frit_error(), "to 1000 bytes while in use"));
+    assert_int_equal(frit_session_pending(session), 1);
+    frit_session_free(session);
+    frit_engine_free(engine);
+    frit_model_free(model);
+}
+
+// ------------------------------------------------------------------------------- lifetimes
+
+static void two_engines_share_a_model(void **state)
+{
+    (void)state;
+    frit_model *model = open_tiny(&(tiny_options){0});
+    frit_engine *a = make_engine(model, engines[0]), *b = make_engine(model, engines[0]);
+    frit_token tokens[N];
+    make_tokens(1, tokens, N);
+    frit_model_free(model);
+    float *x = plain_logits(a, tokens, N);
+    frit_engine_free(a);
+    float *y = plain_logits(b, tokens, N);
+    assert_memory_equal(x, y, TINY_VOCAB * sizeof *x);
+    free(x);
+    free(y);
+    frit_engine_free(b);
+}
+
+static void a_session_outlives_its_engine_only_to_be_freed(void **state)
+{
+    (void)state;
+    frit_engine *engine = tiny_engine(engines[0]);
+    frit_session *session = make_session(engine);
+    frit_token token = 1;
+    push(session, &token, 1);
+    frit_engine_free(engine);
+    assert_fails(frit_session_push(session, &token, 1, NULL), FRIT_E_INVALID, "engine was freed");
+    assert_fails(frit_session_truncate(session, 0), FRIT_E_INVALID, "engine was freed");
+    assert_fails(frit_session_next(session, NULL, &token), FRIT_E_INVALID, "engine was freed");
+    frit_session_free(session);
+    frit_session_free(NULL);
+    frit_engine_free(NULL);
+    frit_model_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chunks_of_any_size_give_the_same_logits),
+        cmocka_unit_test(interleaved_sessions_do_not_disturb_each_other),
+        cmocka_unit_test(fusion_changes_nothing),
+        cmocka_unit_test(the_default_path_agrees_with_the_reference),
+        cmocka_unit_test(truncating_and_feeding_again_gives_the_same_logits),
+        cmocka_unit_test(truncating_into_the_queue_keeps_what_is_before),
+        cmocka_unit_test(logits_of_all_tokens_come_in_order),
+        cmocka_unit_test(many_logits_come_in_small_steps),
+        cmocka_unit_test(embeddings_and_logits_take_turns),
+        cmocka_unit_test(a_push_may_ask_for_nothing),
+        cmocka_unit_test(single_tokens_run_before_prompts),
+        cmocka_unit_test(nobody_starves_in_a_batch_of_one),
+        cmocka_unit_test(a_step_without_work_runs_nothing),
+        cmocka_unit_test(bad_tokens_queue_nothing),
+        cmocka_unit_test(a_full_context_is_refused_and_stays_usable),
+        cmocka_unit_test(sessions_share_the_pages_that_there_are),
+        cmocka_unit_test(sampling_needs_logits),
+        cmocka_unit_test(row_functions_may_not_change_sessions),
+        cmocka_unit_test(damaged_weights_are_named),
+        cmocka_unit_test(a_file_that_shrinks_is_noticed),
+        cmocka_unit_test(two_engines_share_a_model),
+        cmocka_unit_test(a_session_outlives_its_engine_only_to_be_freed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
