@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: MIT
 # Warnings, sanitizers, link-time optimization, and the flags that the suffix of a kernel file asks for.
 
+find_program(FRIT_CCACHE ccache)
+if(FRIT_CCACHE AND NOT CMAKE_C_COMPILER_LAUNCHER)
+    set(CMAKE_C_COMPILER_LAUNCHER ${FRIT_CCACHE})
+endif()
+
 add_library(frit_warnings INTERFACE)
 if(MSVC)
     target_compile_options(frit_warnings INTERFACE /W3 /experimental:c11atomics)
@@ -13,20 +18,27 @@ target_compile_definitions(frit_warnings INTERFACE $<$<PLATFORM_ID:Linux>:_GNU_S
                            $<$<PLATFORM_ID:Windows>:__USE_MINGW_ANSI_STDIO=1>)
 
 if(FRIT_SANITIZE)
-    target_compile_options(frit_warnings INTERFACE -fsanitize=${FRIT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_compile_options(frit_warnings INTERFACE -fsanitize=${FRIT_SANITIZE} -fno-omit-frame-pointer
+                           -fno-sanitize-recover=all)
     target_link_options(frit_warnings INTERFACE -fsanitize=${FRIT_SANITIZE})
+endif()
+if(FRIT_FUZZ)
+    target_compile_options(frit_warnings INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 if(FRIT_COVERAGE)
     target_compile_options(frit_warnings INTERFACE --coverage)
     target_link_options(frit_warnings INTERFACE --coverage)
 endif()
-if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT FRIT_SANITIZE)
-    include(CheckIPOSupported)
-    check_ipo_supported(RESULT frit_lto LANGUAGES C OUTPUT frit_lto_why)
-    set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ${frit_lto})
+
+# Link-time optimization with fat objects: the installed static library stays usable for every compiler, and tests
+# link against the machine code that is there already. Only GCC makes such objects.
+add_library(frit_lto INTERFACE)
+if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT FRIT_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL GNU)
+    target_compile_options(frit_lto INTERFACE -flto=auto -ffat-lto-objects)
+    target_link_options(frit_lto INTERFACE -flto=auto)
 endif()
 
-# suffix of a kernel file → its flags. The file is the condition: no kernel asks the preprocessor what it may use.
+# suffix of a kernel file -> its flags. The file is the condition: no kernel asks the preprocessor what it may use.
 set(frit_isa_avx2 -mavx2 -mfma -mf16c)
 set(frit_isa_avxvnni ${frit_isa_avx2} -mavxvnni)
 set(frit_isa_avx512 ${frit_isa_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl)
@@ -36,19 +48,31 @@ set(frit_isa_amx ${frit_isa_avx512bf16} -mamx-tile -mamx-int8 -mamx-bf16)
 set(frit_isa_dotprod -march=armv8.2-a+dotprod+fp16)
 set(frit_isa_i8mm -march=armv8.2-a+dotprod+fp16+i8mm)
 
-# Adds the kernel files of this processor to the list, and flags by suffix.
+# Flags of the file, by the last word of its name; nothing if that names no instruction set.
+function(frit_isa_flags file out)
+    set(${out} "" PARENT_SCOPE)
+    string(REGEX MATCH "_([a-z0-9]+)\\.[ch]$" suffix ${file})
+    if(suffix AND NOT MSVC)
+        set(${out} "${frit_isa_${CMAKE_MATCH_1}}" PARENT_SCOPE)
+    endif()
+endfunction()
+
+# The folder of kernels for this processor, relative to src/backend/cpu; empty if there is none.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
+    set(frit_kernel_folder x86)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
+    set(frit_kernel_folder arm)
+endif()
+
+# Adds the kernel files of this processor to the list and drops the files of other systems.
 function(frit_platform_sources list)
     set(sources ${${list}})
-    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
-        file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/x86/*.c)
-    elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
-        file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/arm/*.c)
+    if(frit_kernel_folder)
+        file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/${frit_kernel_folder}/*.c)
     endif()
     foreach(file ${kernels})
-        string(REGEX MATCH "_([a-z0-9]+)\\.c$" suffix ${file})
-        if(DEFINED frit_isa_${CMAKE_MATCH_1} AND NOT MSVC)
-            set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${frit_isa_${CMAKE_MATCH_1}}")
-        endif()
+        frit_isa_flags(${file} flags)
+        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${flags}")
     endforeach()
     if(NOT CMAKE_SYSTEM_NAME STREQUAL Linux)
         list(FILTER sources EXCLUDE REGEX "_linux\\.c$")

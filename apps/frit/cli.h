@@ -64,7 +64,7 @@ typedef struct cli_parse {
     int n_owned;
 } cli_parse;
 
-// Fills `parse->args` (zeroed, args_bytes) from defaults, environment and command line. CLI_DONE or CLI_USAGE, having said why.
+// Fills the zeroed `parse->args` from defaults, environment and command line; CLI_DONE, or CLI_USAGE having said why.
 int cli_parse_options(cli_parse *parse, int argc, char **argv);
 void cli_parse_free(cli_parse *parse);
 // FRIT_TOP_K for "top-k".

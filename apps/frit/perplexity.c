@@ -78,6 +78,13 @@ static frit_status score_window(frit_engine *engine, frit_session *session, scor
     return status;
 }
 
+// BOS is what an empty text becomes where the file asks for special tokens.
+static bool find_bos(const frit_model *model, frit_token *bos)
+{
+    size_t n = 0;
+    return frit_tokenize(model, "", 0, FRIT_TEXT_SPECIAL, bos, 1, &n) == FRIT_OK && n == 1;
+}
+
 static int print_score(const perplexity_args *args, const score *s, size_t n_windows)
 {
     double mean = s->sum / (double)s->n, variance = s->sum_squares / (double)s->n - mean * mean;
@@ -112,11 +119,12 @@ static int score_text(const perplexity_args *args, const frit_model *model, frit
     }
     frit_session *session = NULL;
     frit_status status = frit_session_new(&session, engine);
-    frit_token bos = tokens[0];
+    frit_token bos;
+    bool has_bos = find_bos(model, &bos);
     cli_progress progress;
     cli_progress_start(&progress, &args->common, "scoring");
     for (size_t w = 0; w < n_windows && status == FRIT_OK; w++) {
-        tokens[w * s.n_ctx] = bos;
+        if (has_bos) tokens[w * s.n_ctx] = bos;
         s.window = tokens + w * s.n_ctx;
         status = score_window(engine, session, &s);
         if (!cli_progress_step(&progress, (double)(w + 1) / (double)n_windows)) status = FRIT_E_CANCELLED;

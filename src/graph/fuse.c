@@ -179,10 +179,10 @@ static bool fuse_add_norm(rewrite *r, frit_node *node)
 static const pattern patterns[] = {
     {"rows are taken before what works row by row", take_rows_early},
     {"scale of scale", fold_scales},
-    {"reshape of reshape", fold_reshapes},
     {"gate and up products with their activation", fuse_linear_glu},
     {"product with residual", fuse_linear_add},
     {"residual with norm", fuse_add_norm},
+    {"reshape of reshape", fold_reshapes}, // last: a sum that joined its norm has become one
 };
 
 int frit_fuse(frit_graph *graph)

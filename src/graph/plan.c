@@ -200,7 +200,7 @@ static frit_status set_offsets(planner *p)
     for (int i = 0; i < p->g->n_nodes; i++) {
         const frit_node *node = p->g->nodes[i], *storage = frit_node_storage(node);
         plan->offsets[i] = UINT64_MAX;
-        if (p->stages[i] <= 0 || storage->op == FRIT_OP_KV_WRITE) continue;
+        if (p->stages[storage->id] <= 0 || storage->op == FRIT_OP_KV_WRITE) continue;
         const frit_plan_step *step = &plan->steps[p->step_of[storage->id]];
         plan->offsets[i] = reads_second(node) ? step->second_offset : step->offset;
     }

@@ -2,6 +2,8 @@
 // Graphs and plans as text. Leaves are named where they are used; other nodes have a line and a number:
 //
 //     %7 = linear(%4, blk.0.attn_q.weight) [T, 64]
+//
+// A line of a plan begins with the offset of the result; "-" is a barrier.
 #include "graph/node.h"
 #include "graph/plan.h"
 
@@ -63,24 +65,27 @@ static void (*const print_attributes[])(const frit_node *node, frit_buf *out) = 
 #undef OP
 };
 
-static void print_source(const frit_node *node, frit_buf *out)
+// In a plan, aliases are no steps, so what they stand for is named.
+static void print_source(const frit_node *node, bool in_plan, frit_buf *out)
 {
+    bool second = false;
+    for (; in_plan && node->op == FRIT_OP_RESHAPE; node = node->src[0]) second = second || node->second;
     static const char *const inputs[] = {"tokens", "positions", "out_rows"};
     if (node->op == FRIT_OP_INPUT)
         frit_buf_text(out, inputs[node->input]);
     else if (node->op == FRIT_OP_WEIGHT)
         frit_buf_text(out, node->tensor->name ? node->tensor->name : "?");
     else
-        frit_buf_printf(out, "%%%d", node->id);
+        frit_buf_printf(out, "%%%d%s", node->id, second ? ".sum" : "");
 }
 
-static void print_node(const frit_node *node, frit_buf *out)
+static void print_node(const frit_node *node, bool in_plan, frit_buf *out)
 {
     char shape[96];
     frit_buf_printf(out, "%%%d = %s(", node->id, frit_op_get(node->op)->name);
     for (int i = 0; i < node->n_src; i++) {
         if (i > 0) frit_buf_text(out, ", ");
-        print_source(node->src[i], out);
+        print_source(node->src[i], in_plan, out);
     }
     frit_buf_printf(out, ") %s", frit_node_shape_text(node, shape));
     print_attributes[node->op](node, out);
@@ -90,7 +95,7 @@ static void print_node(const frit_node *node, frit_buf *out)
 void frit_graph_print(const frit_graph *graph, frit_buf *out)
 {
     for (int i = 0; i < graph->n_nodes; i++) {
-        if (!frit_node_is_leaf(graph->nodes[i])) print_node(graph->nodes[i], out);
+        if (!frit_node_is_leaf(graph->nodes[i])) print_node(graph->nodes[i], false, out);
     }
     if (graph->output) frit_buf_printf(out, "output %%%d\n", graph->output->id);
 }
@@ -104,8 +109,9 @@ void frit_plan_print(const frit_plan *plan, frit_buf *out)
             frit_buf_printf(out, "%10llu  ", (unsigned long long)step->offset);
         else
             frit_buf_printf(out, "%10s  ", "");
-        print_node(step->node, out);
+        print_node(step->node, true, out);
     }
-    frit_buf_printf(out, "output %%%d, %d steps, %llu bytes\n", plan->graph->output->id, plan->n_steps,
-                    (unsigned long long)plan->scratch_bytes);
+    frit_buf_text(out, "output ");
+    print_source(plan->graph->output, true, out);
+    frit_buf_printf(out, ", %d steps, %llu bytes\n", plan->n_steps, (unsigned long long)plan->scratch_bytes);
 }

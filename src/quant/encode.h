@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// quant/encode.h: what the encoders share: rounding, and searches for scales.
+// quant/encode.h: what the encoders share: rounding, and searches for the scale of a group of at most 32 numbers.
 //
-// An encoder reproduces the blocks that the formats' reference encoder writes, bit for bit, so the order of its float
+// An encoder writes the blocks that the formats' reference encoder writes, bit for bit, so the order of its float
 // operations is part of its meaning. Numbers that are not finite give blocks of no particular content, but valid ones.
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 // Towards zero, into low..high; NaN becomes low.
@@ -22,6 +23,39 @@ static inline int frit_round_clamped(float x, int low, int high)
     return (int)((x + 12582912.0f) - 12582912.0f);
 }
 
-// The scale d and the codes of -n_max..n_max - 1 (stored with n_max added) that make the sum of
-// weight * (x - d * code)^2 small. Tries scales around the one that maps the largest magnitude to -n_max.
+static inline float frit_inverse(float d)
+{
+    return d != 0 ? 1.0f / d : 0.0f;
+}
+
+// The number of largest magnitude, with its sign; the first of equals.
+float frit_extreme(const float *x, int n);
+float frit_sum_of_squares(const float *x, int64_t n);
+// weights = importance * sqrt(mean_square + x^2): numbers near zero count too, but less.
+void frit_weigh(const float *x, const float *importance, int n, float mean_square, float *weights);
+void frit_weigh_by_square(const float *x, int n, float *weights);
+
+// The searches below look for scales, and codes q, for which the sum of weight * error^2 is small.
+
+// x = d * q, q = -n_max..n_max - 1; codes are q + n_max. Tries scales near the one that maps the extreme to -n_max.
 float frit_fit_signed(const float *x, const float *weights, int n, int n_max, uint8_t *codes);
+// The same for weights x^2, changing one code at a time instead of the scale.
+float frit_fit_signed_by_steps(const float *x, int n, int n_max, uint8_t *codes);
+// x = d * q, q = 0..n_max, for x that are not negative.
+float frit_fit_unsigned(const float *x, const float *weights, int n, int n_max, uint8_t *codes);
+
+// x = scale * q - min, q = 0..n_max, min >= 0.
+typedef struct frit_offset_fit {
+    float scale, min;
+} frit_offset_fit;
+
+// Tries the inverse scales (n_max + first + i * step) / (max - min), i = 0..n_steps. `absolute`: minimizes the sum of
+// weight * |error| instead.
+typedef struct frit_offset_search {
+    float first, step;
+    int n_steps;
+    bool absolute;
+} frit_offset_search;
+
+frit_offset_fit frit_fit_offset(const float *x, const float *weights, int n, int n_max,
+                                const frit_offset_search *search, uint8_t *codes);

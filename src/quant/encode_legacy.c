@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Encoders of Q4_0 and Q8_0.
+// Encoders of Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0.
 //
-// Without importance the extreme number of a block sets the scale. With it, the scale comes from a search that weighs
-// the squared error of a number by importance * sqrt(mean square of the row + square of the number).
+// Without importance the extremes of a block set its scale. With it, the scale comes from a search that weighs the
+// squared error of a number by importance * sqrt(mean square of the row + square of the number).
 #include <math.h>
 
 #include "quant/blocks.h"
@@ -10,31 +10,11 @@
 #include "quant/encode.h"
 #include "quant/half.h"
 
-static float mean_square(const float *values, int64_t n)
-{
-    float sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += values[i] * values[i];
-    return sum / (float)n;
-}
+static const frit_offset_search weighted_search = {-0.9f, 0.05f, 36, false};
 
-static void weigh(const float *x, const float *importance, float mean, float weights[32])
+static float mean_square(const float *values, int64_t n, const float *importance)
 {
-    for (int j = 0; j < 32; j++) weights[j] = importance[j] * sqrtf(mean + x[j] * x[j]);
-}
-
-// The number of largest magnitude, with its sign; the first of equals.
-static float extreme_of(const float x[32])
-{
-    float extreme = 0;
-    for (int j = 0; j < 32; j++) {
-        if (fabsf(extreme) < fabsf(x[j])) extreme = x[j];
-    }
-    return extreme;
-}
-
-static float inverse_of(float d)
-{
-    return d != 0 ? 1.0f / d : 0.0f;
+    return importance ? frit_sum_of_squares(values, n) / (float)n : 0;
 }
 
 static void pack_nibbles(const uint8_t codes[32], uint8_t qs[16])
@@ -42,25 +22,92 @@ static void pack_nibbles(const uint8_t codes[32], uint8_t qs[16])
     for (int j = 0; j < 16; j++) qs[j] = (uint8_t)((codes[j] & 15) | (codes[j + 16] & 15) << 4);
 }
 
-// The extreme becomes -8, the end that has one step more.
+static uint32_t pack_fifth_bits(const uint8_t codes[32])
+{
+    uint32_t qh = 0;
+    for (int j = 0; j < 32; j++) qh |= (uint32_t)(codes[j] >> 4) << j;
+    return qh;
+}
+
+// x = d * (code - half). Without importance the extreme becomes -half, the end that has one step more.
+static float fit_symmetric(const float *x, const float *importance, float mean, int half, uint8_t codes[32])
+{
+    if (importance) {
+        float weights[32];
+        frit_weigh(x, importance, 32, mean, weights);
+        return frit_fit_signed(x, weights, 32, half, codes);
+    }
+    float d = frit_extreme(x, 32) / (float)-half, inverse = frit_inverse(d);
+    for (int j = 0; j < 32; j++) {
+        codes[j] = (uint8_t)frit_truncate_clamped(x[j] * inverse + ((float)half + 0.5f), 0, 2 * half - 1);
+    }
+    return d;
+}
+
+// x = scale * code - min. Without importance, the smallest number becomes 0 and the largest `top`.
+static frit_offset_fit fit_offset(const float *x, const float *importance, float mean, int top, uint8_t codes[32])
+{
+    if (importance) {
+        float weights[32];
+        frit_weigh(x, importance, 32, mean, weights);
+        return frit_fit_offset(x, weights, 32, top, &weighted_search, codes);
+    }
+    float min = x[0], max = x[0];
+    for (int j = 1; j < 32; j++) {
+        min = x[j] < min ? x[j] : min;
+        max = x[j] > max ? x[j] : max;
+    }
+    float d = (max - min) / (float)top, inverse = frit_inverse(d);
+    for (int j = 0; j < 32; j++) codes[j] = (uint8_t)frit_truncate_clamped((x[j] - min) * inverse + 0.5f, 0, top);
+    return (frit_offset_fit){d, -min};
+}
+
 void frit_encode_q4_0(const float *values, void *blocks, int64_t n, const float *importance)
 {
     frit_block_q4_0 *block = blocks;
-    float mean = importance ? mean_square(values, n) : 0;
+    float mean = mean_square(values, n, importance);
     for (int64_t i = 0; i < n; i += 32, block++) {
-        const float *x = values + i;
         uint8_t codes[32];
-        float d;
-        if (importance) {
-            float weights[32];
-            weigh(x, importance + i, mean, weights);
-            d = frit_fit_signed(x, weights, 32, 8, codes);
-        } else {
-            d = extreme_of(x) / -8;
-            float inverse = inverse_of(d);
-            for (int j = 0; j < 32; j++) codes[j] = (uint8_t)frit_truncate_clamped(x[j] * inverse + 8.5f, 0, 15);
-        }
-        block->d = frit_float_to_half(d);
+        block->d = frit_float_to_half(fit_symmetric(values + i, importance ? importance + i : NULL, mean, 8, codes));
+        pack_nibbles(codes, block->qs);
+    }
+}
+
+void frit_encode_q4_1(const float *values, void *blocks, int64_t n, const float *importance)
+{
+    frit_block_q4_1 *block = blocks;
+    float mean = mean_square(values, n, importance);
+    for (int64_t i = 0; i < n; i += 32, block++) {
+        uint8_t codes[32];
+        frit_offset_fit fit = fit_offset(values + i, importance ? importance + i : NULL, mean, 15, codes);
+        block->d = frit_float_to_half(fit.scale);
+        block->m = frit_float_to_half(-fit.min);
+        pack_nibbles(codes, block->qs);
+    }
+}
+
+void frit_encode_q5_0(const float *values, void *blocks, int64_t n, const float *importance)
+{
+    frit_block_q5_0 *block = blocks;
+    float mean = mean_square(values, n, importance);
+    for (int64_t i = 0; i < n; i += 32, block++) {
+        uint8_t codes[32];
+        block->d = frit_float_to_half(fit_symmetric(values + i, importance ? importance + i : NULL, mean, 16, codes));
+        block->qh = pack_fifth_bits(codes);
+        pack_nibbles(codes, block->qs);
+    }
+}
+
+void frit_encode_q5_1(const float *values, void *blocks, int64_t n, const float *importance)
+{
+    frit_block_q5_1 *block = blocks;
+    float mean = mean_square(values, n, importance);
+    for (int64_t i = 0; i < n; i += 32, block++) {
+        uint8_t codes[32];
+        frit_offset_fit fit = fit_offset(values + i, importance ? importance + i : NULL, mean, 31, codes);
+        block->d = frit_float_to_half(fit.scale);
+        block->m = frit_float_to_half(-fit.min);
+        block->qh = pack_fifth_bits(codes);
         pack_nibbles(codes, block->qs);
     }
 }
@@ -72,7 +119,7 @@ void frit_encode_q8_0(const float *values, void *blocks, int64_t n, const float 
     frit_block_q8_0 *block = blocks;
     for (int64_t i = 0; i < n; i += 32, block++) {
         const float *x = values + i;
-        float d = fabsf(extreme_of(x)) / 127, inverse = inverse_of(d);
+        float d = fabsf(frit_extreme(x, 32)) / 127, inverse = frit_inverse(d);
         block->d = frit_float_to_half(d);
         for (int j = 0; j < 32; j++) block->qs[j] = (int8_t)frit_truncate_clamped(roundf(x[j] * inverse), -128, 127);
     }

@@ -152,7 +152,7 @@ void frit_decode_iq1_s(const void *blocks, float *values, int64_t n)
 // A nibble of qh for a run:  | sign of the shift: 3 | high bits of the index: 2..0 |
 // A word of scales serves two groups, three bits for two runs; its top four bits are a quarter of d:
 //
-//     | nibble of d: 15..12 | odd group, runs 2, 3: 11..9 | runs 0, 1: 8..6 | even group, runs 2, 3: 5..3 | runs 0, 1: 2..0 |
+//     | nibble of d: 15..12 | odd group: 11..9 runs 2, 3; 8..6 runs 0, 1 | even group: 5..3, 2..0 |
 void frit_decode_iq1_m(const void *blocks, float *values, int64_t n)
 {
     const frit_block_iq1_m *block = blocks;

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+// The command line as a person uses it: what is printed where, and every exit code.
+#include "support/support.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct outcome {
+    int code;
+    char *out, *err;
+} outcome;
+
+// Runs `frit ARGUMENTS` in a shell; `input` becomes stdin.
+static outcome frit(const char *arguments, const char *input)
+{
+    char out[512], err[512], in[512], command[8192];
+    snprintf(out, sizeof out, "%s", temp_path("out"));
+    snprintf(err, sizeof err, "%s", temp_path("err"));
+    snprintf(in, sizeof in, "%s", temp_path("in"));
+    write_file(in, input ? input : "", input ? strlen(input) : 0);
+    snprintf(command, sizeof command, "'%s/frit' %s >'%s' 2>'%s' <'%s'", FRIT_BUILD_DIR, arguments, out, err, in);
+    int status = system(command);
+    outcome result = {.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};
+    result.out = read_file(out, NULL);
+    result.err = read_file(err, NULL);
+    return result;
+}
+
+static void outcome_free(outcome *o)
+{
+    free(o->out);
+    free(o->err);
+}
+
+static void expect(const char *arguments, const char *input, int code, const char *in_out, const char *in_err)
+{
+    outcome o = frit(arguments, input);
+    if (o.code != code || (in_out && !strstr(o.out, in_out)) || (in_err && !strstr(o.err, in_err))) {
+        fail_msg("frit %s: code %d (expected %d)\nstdout: %.2000s\nexpected in it: %s\nstderr: %.2000s\nexpected in it: %s",
+                 arguments, o.code, code, o.out, in_out ? in_out : "-", o.err, in_err ? in_err : "-");
+    }
+    outcome_free(&o);
+}
+
+static void run_tells_the_tale_from_the_bundled_model(void **state)
+{
+    (void)state;
+    outcome o = frit("run -p 'Tell me the tale of Rapunzel.' --temp 0 -n 60", NULL);
+    assert_int_equal(o.code, 0);
+    assert_non_null(strstr(o.out, "There once lived a man and his wife, who had long wished for a child"));
+    assert_non_null(strstr(o.err, "tokens/s"));
+    outcome_free(&o);
+}
+
+static void run_takes_the_prompt_from_every_place(void **state)
+{
+    (void)state;
+    outcome by_option = frit("run -q --temp 0 -n 12 -p 'Tell me a story.'", NULL);
+    assert_int_equal(by_option.code, 0);
+    assert_string_equal(by_option.err, "");
+    const char *ways[] = {"run -q --temp 0 -n 12", "run -q --temp 0 -n 12 -", "run -q --temp 0 -n 12 -f -"};
+    for (size_t i = 0; i < FRIT_COUNT(ways); i++) expect(ways[i], "Tell me a story.\n", 0, by_option.out, NULL);
+    char command[1024];
+    snprintf(command, sizeof command, "run '%s' 'Tell me a story.' -q --temp 0 -n 12", project_path("models/fable.gguf"));
+    expect(command, NULL, 0, by_option.out, NULL);
+    snprintf(command, sizeof command, "run -m '%s' -q --temp 0 -n 12 'Tell me a story.'", project_path("models/fable.gguf"));
+    expect(command, NULL, 0, by_option.out, NULL);
+    outcome_free(&by_option);
+}
+
+static void the_same_seed_gives_the_same_text(void **state)
+{
+    (void)state;
+    outcome a = frit("run -q --raw -p 'Once upon a time' -n 20 --seed 7", NULL);
+    expect("run -q --raw -p 'Once upon a time' -n 20 --seed 7", NULL, 0, a.out, NULL);
+    outcome b = frit("run -q --raw -p 'Once upon a time' -n 20 --seed 8", NULL);
+    assert_string_not_equal(a.out, b.out);
+    outcome_free(&a);
+    outcome_free(&b);
+}
+
+static void a_stop_string_ends_the_answer_before_it(void **state)
+{
+    (void)state;
+    outcome whole = frit("run -q --raw --temp 0 -n 40 -p 'Once upon a time'", NULL);
+    assert_int_equal(whole.code, 0);
+    // A stop string from the middle of the text, across token borders.
+    size_t at = strlen(whole.out) / 2;
+    char stop[8] = {0}, command[256];
+    memcpy(stop, whole.out + at, 6);
+    char *first = strstr(whole.out, stop);
+    if (strpbrk(stop, "'\"\n\\")) skip();
+    snprintf(command, sizeof command, "run -q --raw --temp 0 -n 40 -p 'Once upon a time' --stop '%s' --stop unseen", stop);
+    outcome cut = frit(command, NULL);
+    assert_int_equal(cut.code, 0);
+    assert_int_equal(strlen(cut.out), (size_t)(first - whole.out) + 1);   // and the final newline
+    assert_memory_equal(cut.out, whole.out, (size_t)(first - whole.out));
+    outcome_free(&whole);
+    outcome_free(&cut);
+}
+
+static void json_output_is_one_object(void **state)
+{
+    (void)state;
+    expect("run --json -q --temp 0 -n 8 -p Hello", NULL, 0, "\"answer_tokens\": ", NULL);
+    expect("info --json", NULL, 0, "\"architecture\": \"llama\"", NULL);
+    expect("info --json --tensors", NULL, 0, "\"shape\"", NULL);
+    expect("bench -p 16 -n 4 -r 2 -o json --no-probe", NULL, 0, "\"test\": \"pp16\"", NULL);
+}
+
+static void chat_answers_every_line_of_a_pipe(void **state)
+{
+    (void)state;
+    outcome o = frit("chat --temp 0 -n 10 -q", "Hello there.\nTell me more.\n");
+    assert_int_equal(o.code, 0);
+    size_t n_lines = 0;
+    for (const char *c = o.out; *c; c++) n_lines += *c == '\n';
+    assert_true(n_lines >= 2);
+    outcome_free(&o);
+}
+
+static void info_shows_model_and_ops(void **state)
+{
+    (void)state;
+    expect("info", NULL, 0, "architecture   llama", NULL);
+    expect("info --tensors", NULL, 0, "blk.0.attn_q.weight", NULL);
+    expect("info --ops", NULL, 0, "rms_norm", NULL);
+}
+
+static void tokenize_takes_stdin_to_the_byte(void **state)
+{
+    (void)state;
+    outcome a = frit("tokenize --ids", "Once upon a time");
+    outcome b = frit("tokenize --ids", "Once upon a time\n");
+    assert_int_equal(a.code, 0);
+    assert_string_not_equal(a.out, b.out);
+    expect("tokenize --ids --special", "Once upon a time", 0, "0 7599", NULL);
+    expect("tokenize", "Once upon", 0, "\"Once\"", NULL);
+    expect("tokenize --ids", "", 0, "\n", NULL);
+    outcome_free(&a);
+    outcome_free(&b);
+}
+
+static void logits_have_the_documented_size(void **state)
+{
+    (void)state;
+    const char *path = temp_path("l.f32");
+    char command[1024];
+    snprintf(command, sizeof command, "logits --ids 0,1,2 -o '%s' --cpu reference", path);
+    expect(command, NULL, 0, NULL, "[3, 8192] float32");
+    size_t n;
+    free(read_file(path, &n));
+    assert_int_equal(n, 3 * 8192 * 4);
+    snprintf(command, sizeof command, "logits --ids 0,1,2 -o '%s' --embeddings", path);
+    expect(command, NULL, 0, NULL, "[3, 512] float32");
+}
+
+static void help_names_every_option_and_its_default(void **state)
+{
+    (void)state;
+    expect("", NULL, 0, "Commands:", NULL);
+    expect("help", NULL, 0, "perplexity", NULL);
+    expect("help run", NULL, 0, "--top-k N", NULL);
+    expect("run --help", NULL, 0, "--stop STR", NULL);
+    expect("help --man", NULL, 0, ".TH FRIT 1", NULL);
+    expect("completions bash", NULL, 0, "complete -o filenames -F _frit frit", NULL);
+    expect("completions zsh", NULL, 0, "#compdef frit", NULL);
+    expect("completions fish", NULL, 0, "-l top-k", NULL);
+    expect("--version", NULL, 0, frit_version(), NULL);
+}
+
+static void completions_are_valid_bash(void **state)
+{
+    (void)state;
+    char command[1024];
+    snprintf(command, sizeof command, "'%s/frit' completions bash | bash -n", FRIT_BUILD_DIR);
+    assert_int_equal(system(command), 0);
+}
+
+static void the_environment_sets_options_and_the_command_line_wins(void **state)
+{
+    (void)state;
+    outcome one = frit("run -q --temp 0 -n 1 -p Hello", NULL);
+    setenv("FRIT_N_PREDICT", "1", 1);
+    expect("run -q --temp 0 -p Hello", NULL, 0, one.out, NULL);
+    setenv("FRIT_N_PREDICT", "many", 1);
+    expect("run -q --temp 0 -p Hello", NULL, 2, NULL, "FRIT_N_PREDICT");
+    unsetenv("FRIT_N_PREDICT");
+    outcome_free(&one);
+}
+
+static void wrong_usage_exits_with_2_and_says_what_is_possible(void **state)
+{
+    (void)state;
+    expect("rnu", NULL, 2, NULL, "did you mean 'frit run'?");
+    expect("frobnicate", NULL, 2, NULL, "'frit help' lists them");
+    expect("run --tpo-k 3 -p x", NULL, 2, NULL, "did you mean '--top-k'?");
+    expect("run -Z -p x", NULL, 2, NULL, "no option '-Z'");
+    expect("run -p x --top-k", NULL, 2, NULL, "needs a value");
+    expect("run -p x --top-k many", NULL, 2, NULL, "top-k");
+    expect("run -p x --top-p 1.5", NULL, 2, NULL, "top-p");
+    expect("run -p x -t 100000000", NULL, 2, NULL, "threads");
+    expect("run -p x --cpu pentium", NULL, 2, NULL, "pentium");
+    expect("run -p x --samplers top-k,fancy", NULL, 2, NULL, "fancy");
+    expect("run -p x -f y", NULL, 2, NULL, "once");
+    expect("run -p ''", NULL, 2, NULL, "empty");
+    expect("bench -o xml", NULL, 2, NULL, "xml");
+    expect("bench -p 0 -n 0", NULL, 2, NULL, "nothing to measure");
+    expect("logits --ids 1,x -o /dev/null", NULL, 2, NULL, "not a token id");
+    expect("logits --ids 1", NULL, 2, NULL, "--output is missing");
+    expect("perplexity", NULL, 2, NULL, "-f FILE is missing");
+    expect("info a b", NULL, 2, NULL, "unexpected argument 'b'");
+    expect("completions tcsh", NULL, 2, NULL, "tcsh");
+    expect("help frobnicate", NULL, 2, NULL, "no command");
+}
+
+static void failures_exit_with_1(void **state)
+{
+    (void)state;
+    expect("run -f /nonexistent/file", NULL, 1, NULL, "/nonexistent/file");
+    expect("logits --ids 999999 -o /dev/null", NULL, 1, NULL, "999999");
+    expect("logits --ids 1 -o /nonexistent/out", NULL, 1, NULL, "/nonexistent/out");
+    expect("perplexity -f -", "too short", 1, NULL, "one window needs");
+}
+
+static void a_bad_model_file_exits_with_3(void **state)
+{
+    (void)state;
+    const char *path = temp_path("bad.gguf");
+    char command[1024];
+    expect("run /nonexistent.gguf -p x", NULL, 3, NULL, "/nonexistent.gguf");
+    expect("info /tmp", NULL, 3, NULL, "/tmp");
+    write_file(path, "", 0);
+    snprintf(command, sizeof command, "info '%s'", path);
+    expect(command, NULL, 3, NULL, "bad.gguf");
+    write_file(path, "GGUF\3\0\0\0", 8);
+    expect(command, NULL, 3, NULL, "bad.gguf");
+    size_t n;
+    char *model = read_file(project_path("models/fable.gguf"), &n);
+    write_file(path, model, n / 2);
+    free(model);
+    snprintf(command, sizeof command, "run '%s' -p x", path);
+    expect(command, NULL, 3, NULL, "bad.gguf");
+}
+
+static void too_little_memory_exits_with_4(void **state)
+{
+    (void)state;
+    expect("run -p x -c 2000000000", NULL, 4, NULL, "memory");
+}
+
+static void an_interrupt_exits_with_130(void **state)
+{
+    (void)state;
+    char command[1024];
+    snprintf(command, sizeof command,
+             "'%s/frit' run -q --raw -p 'Once upon a time' --logit-bias 1=-inf -n 100000 >/dev/null 2>&1 & p=$!; sleep 0.7; "
+             "kill -INT $p; wait $p",
+             FRIT_BUILD_DIR);
+    // A shell starts background commands with SIGINT ignored; frit installs its own handler all the same.
+    int status = system(command);
+    assert_int_equal(WEXITSTATUS(status), 130);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(run_tells_the_tale_from_the_bundled_model),
+        cmocka_unit_test(run_takes_the_prompt_from_every_place),
+        cmocka_unit_test(the_same_seed_gives_the_same_text),
+        cmocka_unit_test(a_stop_string_ends_the_answer_before_it),
+        cmocka_unit_test(json_output_is_one_object),
+        cmocka_unit_test(chat_answers_every_line_of_a_pipe),
+        cmocka_unit_test(info_shows_model_and_ops),
+        cmocka_unit_test(tokenize_takes_stdin_to_the_byte),
+        cmocka_unit_test(logits_have_the_documented_size),
+        cmocka_unit_test(help_names_every_option_and_its_default),
+        cmocka_unit_test(completions_are_valid_bash),
+        cmocka_unit_test(the_environment_sets_options_and_the_command_line_wins),
+        cmocka_unit_test(wrong_usage_exits_with_2_and_says_what_is_possible),
+        cmocka_unit_test(failures_exit_with_1),
+        cmocka_unit_test(a_bad_model_file_exits_with_3),
+        cmocka_unit_test(too_little_memory_exits_with_4),
+        cmocka_unit_test(an_interrupt_exits_with_130),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT
+// graph/evaluate.h: runs a graph by the formulas of the op table, in double precision, node by node.
+//
+// It knows neither plans nor backends, which makes it an independent judge of both: of fusion, and of what an
+// architecture's graph says. One sequence from position 0; row t is position t.
+#pragma once
+#include "graph/node.h"
+#include "support/support.h"
+
+#include <math.h>
+
+typedef struct evaluation {
+    const int32_t *tokens, *out_rows;
+    int64_t n_rows, n_outs;
+    double **values;  // [n_nodes], NULL: not yet computed
+    double **seconds; // the second result of ADD_NORM
+} evaluation;
+
+static inline const double *evaluate_node(evaluation *e, const frit_node *node);
+
+static inline double evaluate_act(frit_act act, double x)
+{
+    switch (act) {
+    case FRIT_ACT_SILU:
+        return x / (1 + exp(-x));
+    case FRIT_ACT_GELU:
+        return 0.5 * x * (1 + erf(x / sqrt(2)));
+    case FRIT_ACT_GELU_TANH:
+        return 0.5 * x * (1 + tanh(sqrt(2 / 3.141592653589793) * (x + 0.044715 * x * x * x)));
+    case FRIT_ACT_GELU_QUICK:
+        return x / (1 + exp(-1.702 * x));
+    case FRIT_ACT_RELU:
+        return x > 0 ? x : 0;
+    case FRIT_ACT_RELU2:
+        return x > 0 ? x * x : 0;
+    case FRIT_ACT_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case FRIT_ACT_TANH:
+        return tanh(x);
+    case FRIT_ACT_COUNT:
+        break;
+    }
+    fail_msg("activation %d has no formula", (int)act);
+    return 0;
+}
+
+static inline void evaluate_norm(const double *x, const double *w, double eps, double *y, int64_t n_rows, int64_t n)
+{
+    for (int64_t t = 0; t < n_rows; t++, x += n, y += n) {
+        double sum = 0;
+        for (int64_t i = 0; i < n; i++) sum += x[i] * x[i];
+        double scale = 1 / sqrt(sum / (double)n + eps);
+        for (int64_t i = 0; i < n; i++) y[i] = x[i] * scale * (w ? w[i] : 1);
+    }
+}
+
+static inline void evaluate_layer_norm(const double *x, const double *w, const double *b, double eps, double *y,
+                                       int64_t n_rows, int64_t n)
+{
+    for (int64_t t = 0; t < n_rows; t++, x += n, y += n) {
+        double mean = 0, var = 0;
+        for (int64_t i = 0; i < n; i++) mean += x[i] / (double)n;
+        for (int64_t i = 0; i < n; i++) var += (x[i] - mean) * (x[i] - mean) / (double)n;
+        for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) / sqrt(var + eps) * (w ? w[i] : 1) + (b ? b[i] : 0);
+    }
+}
+
+static inline void evaluate_linear(const double *x, const double *w, const double *b, double *y, int64_t n_rows,
+                                   int64_t n_in, int64_t n_out)
+{
+    for (int64_t t = 0; t < n_rows; t++) {
+        for (int64_t o = 0; o < n_out; o++) {
+            double sum = b ? b[o] : 0;
+            for (int64_t i = 0; i < n_in; i++) sum += x[t * n_in + i] * w[o * n_in + i];
+            y[t * n_out + o] = sum;
+        }
+    }
+}
+
+static inline void evaluate_rope(const frit_node *node, const double *x, const double *factors, double *y)
+{
+    int64_t n_heads = node->shape[1], n = node->shape[2];
+    const frit_rope *rope = &node->rope;
+    memcpy(y, x, (size_t)frit_node_n_elems(node) * sizeof *y);
+    for (int64_t t = 0; t < node->shape[0]; t++) {
+        for (int64_t h = 0; h < n_heads; h++) {
+            double *head = y + (t * n_heads + h) * n;
+            for (int i = 0; i < rope->dim / 2; i++) {
+                bool halves = rope->style == FRIT_ROPE_HALVES;
+                int a = halves ? i : 2 * i, b = halves ? i + rope->dim / 2 : 2 * i + 1;
+                double angle = (double)t * (double)rope->inv_freq[i] / (factors ? factors[i] : 1);
+                double c = cos(angle) * (double)rope->magnitude, s = sin(angle) * (double)rope->magnitude;
+                double p = head[a], q = head[b];
+                head[a] = p * c - q * s;
+                head[b] = p * s + q * c;
+            }
+        }
+    }
+}
+
+static inline void evaluate_attend(const frit_node *node, const double *q, const double *k, const double *v, double *y)
+{
+    const frit_node *write = node->src[1];
+    int64_t n_heads = node->shape[1], n_kv = write->shape[1], k_dim = write->shape[2], v_dim = node->shape[2];
+    double *p = calloc((size_t)node->shape[0], sizeof *p);
+    for (int64_t t = 0; t < node->shape[0]; t++) {
+        for (int64_t h = 0; h < n_heads; h++) {
+            int64_t g = h / (n_heads / n_kv);
+            int64_t first = node->attend.window > 0 && t >= node->attend.window ? t - node->attend.window + 1 : 0;
+            double best = -INFINITY, total = 0;
+            for (int64_t s = first; s <= t; s++) {
+                p[s] = 0;
+                for (int64_t i = 0; i < k_dim; i++)
+                    p[s] += q[(t * n_heads + h) * k_dim + i] * k[(s * n_kv + g) * k_dim + i];
+                p[s] *= (double)node->attend.scale;
+                double cap = (double)node->attend.softcap;
+                if (cap != 0) p[s] = cap * tanh(p[s] / cap);
+                best = fmax(best, p[s]);
+            }
+            for (int64_t s = first; s <= t; s++) total += p[s] = exp(p[s] - best);
+            for (int64_t i = 0; i < v_dim; i++) {
+                double sum = 0;
+                for (int64_t s = first; s <= t; s++) sum += p[s] / total * v[(s * n_kv + g) * v_dim + i];
+                y[(t * n_heads + h) * v_dim + i] = sum;
+            }
+        }
+    }
+    free(p);
+}
+
+static inline void evaluate_weight(const frit_tensor *tensor, double *y)
+{
+    int64_t n = tensor->shape[tensor->n_dims - 1], n_rows = frit_tensor_n_elems(tensor) / n;
+    float *row = calloc((size_t)n, sizeof *row);
+    for (int64_t r = 0; r < n_rows; r++) {
+        frit_tensor_decode_row(tensor, r, row);
+        for (int64_t i = 0; i < n; i++) y[r * n + i] = (double)row[i];
+    }
+    free(row);
+}
+
+static inline void evaluate_input(evaluation *e, const frit_node *node, double *y)
+{
+    for (int64_t t = 0; t < node->shape[0]; t++) {
+        switch (node->input) {
+        case FRIT_INPUT_TOKENS:
+            y[t] = e->tokens[t];
+            break;
+        case FRIT_INPUT_POSITIONS:
+            y[t] = (double)t;
+            break;
+        case FRIT_INPUT_OUT_ROWS:
+            y[t] = e->out_rows[t];
+            break;
+        }
+    }
+}
+
+static inline void evaluate_elementwise(const frit_node *node, const double *const src[], double *y)
+{
+    int64_t n = frit_node_n_elems(node), n1 = node->n_src > 1 ? frit_node_n_elems(node->src[1]) : n;
+    for (int64_t i = 0; i < n; i++) {
+        double a = src[0][i], b = node->n_src > 1 ? src[1][i % n1] : 0;
+        switch (node->op) {
+        case FRIT_OP_ADD:
+            y[i] = a + b;
+            break;
+        case FRIT_OP_MUL:
+            y[i] = a * b;
+            break;
+        case FRIT_OP_SCALE:
+            y[i] = a * (double)node->factor;
+            break;
+        case FRIT_OP_SOFTCAP:
+            y[i] = (double)node->factor * tanh(a / (double)node->factor);
+            break;
+        case FRIT_OP_ACT:
+            y[i] = evaluate_act(node->act, a);
+            break;
+        case FRIT_OP_GLU:
+            y[i] = evaluate_act(node->act, a) * b;
+            break;
+        default:
+            fail_msg("op %s has no formula here", frit_op_get(node->op)->name);
+        }
+    }
+}
+
+// y = x w^T, of a product whose matrix is source i_w.
+static inline void evaluate_product(const frit_node *node, int i_w, const double *const src[], const double *bias,
+                                    double *y)
+{
+    int64_t n_out = node->src[i_w]->shape[0], n_in = node->src[i_w]->shape[1];
+    evaluate_linear(src[0], src[i_w], bias, y, frit_node_n_elems(node) / n_out, n_in, n_out);
+}
+
+static inline void evaluate_rows(const frit_node *node, const double *x, const double *rows, double *y)
+{
+    int64_t n = frit_node_n_elems(node) / (node->shape[0] > 0 ? node->shape[0] : 1);
+    for (int64_t t = 0; t < node->shape[0]; t++) memcpy(y + t * n, x + (int64_t)rows[t] * n, (size_t)n * sizeof *y);
+}
+
+static inline void evaluate_op(evaluation *e, const frit_node *node, const double *const src[], double *y)
+{
+    int64_t n = node->shape[node->n_dims - 1], size = frit_node_n_elems(node), n_rows = n > 0 ? size / n : 0;
+    switch (node->op) {
+    case FRIT_OP_INPUT:
+        evaluate_input(e, node, y);
+        break;
+    case FRIT_OP_WEIGHT:
+        evaluate_weight(node->tensor, y);
+        break;
+    case FRIT_OP_EMBED:
+        evaluate_rows(node, src[0], src[1], y);
+        break;
+    case FRIT_OP_TAKE_ROWS:
+        evaluate_rows(node, src[0], src[1], y);
+        break;
+    case FRIT_OP_LINEAR:
+        evaluate_product(node, 1, src, src[2], y);
+        break;
+    case FRIT_OP_RMS_NORM:
+        evaluate_norm(src[0], src[1], (double)node->eps, y, n_rows, n);
+        break;
+    case FRIT_OP_LAYER_NORM:
+        evaluate_layer_norm(src[0], src[1], src[2], (double)node->eps, y, n_rows, n);
+        break;
+    case FRIT_OP_RESHAPE:
+        memcpy(y, node->second ? e->seconds[node->src[0]->id] : src[0], (size_t)size * sizeof *y);
+        break;
+    case FRIT_OP_ROPE:
+        evaluate_rope(node, src[0], src[2], y);
+        break;
+    case FRIT_OP_KV_WRITE:
+        break;
+    case FRIT_OP_ATTEND:
+        evaluate_attend(node, src[0], e->values[node->src[1]->src[0]->id], e->values[node->src[1]->src[1]->id], y);
+        break;
+    case FRIT_OP_ADD_NORM: {
+        double *sum = e->seconds[node->id] = calloc((size_t)size + 1, sizeof *sum);
+        for (int64_t i = 0; i < size; i++) sum[i] = src[0][i] + src[1][i];
+        evaluate_norm(sum, src[2], (double)node->eps, y, n_rows, n);
+        break;
+    }
+    case FRIT_OP_LINEAR_GLU: {
+        double *up = calloc((size_t)size + 1, sizeof *up);
+        evaluate_product(node, 1, src, NULL, y);
+        evaluate_product(node, 2, src, NULL, up);
+        for (int64_t i = 0; i < size; i++) y[i] = evaluate_act(node->act, y[i]) * up[i];
+        free(up);
+        break;
+    }
+    case FRIT_OP_LINEAR_ADD:
+        evaluate_product(node, 1, src, src[3], y);
+        for (int64_t i = 0; i < size; i++) y[i] += src[2][i];
+        break;
+    default:
+        evaluate_elementwise(node, src, y);
+    }
+}
+
+static inline const double *evaluate_node(evaluation *e, const frit_node *node)
+{
+    if (e->values[node->id]) return e->values[node->id];
+    const double *src[FRIT_MAX_SOURCES] = {NULL};
+    for (int i = 0; i < node->n_src; i++) src[i] = evaluate_node(e, node->src[i]);
+    double *y = calloc((size_t)frit_node_n_elems(node) + 1, sizeof *y);
+    evaluate_op(e, node, src, y);
+    return e->values[node->id] = y;
+}
+
+// The output of the graph as floats, malloc'd. `tokens` [max_rows], `out_rows` [max_outs].
+static inline float *evaluate_graph(const frit_graph *g, const int32_t *tokens, const int32_t *out_rows)
+{
+    size_t n = (size_t)g->n_nodes;
+    evaluation e = {.tokens = tokens,
+                    .out_rows = out_rows,
+                    .values = calloc(n, sizeof *e.values),
+                    .seconds = calloc(n, sizeof *e.seconds)};
+    const double *y = evaluate_node(&e, g->output);
+    size_t size = (size_t)frit_node_n_elems(g->output);
+    float *result = calloc(size + 1, sizeof *result);
+    for (size_t i = 0; i < size; i++) result[i] = (float)y[i];
+    for (size_t i = 0; i < n; i++) {
+        free(e.values[i]);
+        free(e.seconds[i]);
+    }
+    free(e.values);
+    free(e.seconds);
+    return result;
+}
