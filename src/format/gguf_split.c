@@ -12,7 +12,7 @@ enum { MAX_PARTS = 99999, SUFFIX_BYTES = sizeof "-00001-of-00005.gguf" - 1 };
 
 typedef struct split {
     int64_t no, count;
-    int64_t n_tensors; // -1: not said
+    int64_t n_tensors;   // -1: not said
 } split;
 
 static const char *const split_keys[] = {"split.no", "split.count", "split.tensors.count"};
@@ -58,14 +58,21 @@ static bool same_value(const frit_value *a, const frit_value *b)
     return true;
 }
 
+static bool is_of_part(frit_str key)
+{
+    for (size_t i = 0; i < FRIT_COUNT(split_keys); i++)
+        if (frit_str_is(key, split_keys[i])) return true;
+    return frit_str_is(key, "general.alignment");
+}
+
 // Later parts repeat little metadata or none; what they repeat must be the first part's.
 static frit_status check_meta(const frit_gguf_part *part, const frit_meta *first)
 {
     for (size_t i = 0; i < part->meta.n; i++) {
         const frit_pair *pair = &part->meta.pairs[i];
         int64_t at;
-        if (frit_str_is(pair->key, split_keys[0]) || frit_str_is(pair->key, "general.alignment")) continue;
-        if (!frit_map_get(&first->index, pair->key, &at) || same_value(&pair->value, &first->pairs[at].value)) continue;
+        if (is_of_part(pair->key) || !frit_map_get(&first->index, pair->key, &at)) continue;
+        if (same_value(&pair->value, &first->pairs[at].value)) continue;
         return frit_fail(
             FRIT_E_FORMAT,
             "%s: metadata key '%.*s' has another value than in the first part: the parts are of different sets",
@@ -87,7 +94,7 @@ static frit_status check_split(const frit_gguf_part *part, const split *expected
         return frit_fail(FRIT_E_FORMAT,
                          "%s: is part %" PRId64 " of the set by its metadata, expected part %" PRId64 " by its name",
                          part->path, found.no + 1, expected->no + 1);
-    if (found.n_tensors != expected->n_tensors)
+    if (found.n_tensors >= 0 && expected->n_tensors >= 0 && found.n_tensors != expected->n_tensors)
         return frit_fail(FRIT_E_FORMAT,
                          "%s: says that the set has %" PRId64 " tensors, another part says %" PRId64
                          ": the parts are of different sets",

@@ -19,8 +19,8 @@ typedef enum frit_value_type {   // GGUF's numbers
 typedef struct frit_value {
     frit_value_type type;
     union {
-        uint64_t u;    // U8…U64, BOOL
-        int64_t i;     // I8…I64
+        uint64_t u;    // U8 to U64, BOOL
+        int64_t i;     // I8 to I64
         double f;      // F32, F64
         frit_str text;
         struct {

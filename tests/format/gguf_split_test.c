@@ -10,15 +10,19 @@
 enum { N_PARTS = 3 };
 
 typedef struct part_options {
-    int no, count, n_tensors; // what the metadata says; n_tensors of -1: nothing
-    const char *name;         // general.name, or NULL
-    const char *tensor;       // name of its second tensor, or NULL
-    uint32_t alignment;       // 0: not said
+    int no, count, n_tensors;   // what the metadata says; n_tensors of -1: nothing
+    const char *name;           // general.name, or NULL
+    const char *word;           // last item of test.words, or NULL
+    int number;                 // last item of test.ints, or 0
+    const char *tensor;         // name of its second tensor, or NULL
+    uint32_t alignment;         // 0: not said
 } part_options;
 
 static part_options usual(int no)
 {
-    return (part_options){.no = no, .count = N_PARTS, .n_tensors = N_PARTS + 1, .name = no == 0 ? "set" : NULL};
+    part_options o = {.no = no, .count = N_PARTS, .n_tensors = N_PARTS + 1};
+    if (no == 0) o.name = "set", o.word = "last", o.number = 7;
+    return o;
 }
 
 static const char *part_path(const char *set, int no, int count)
@@ -34,6 +38,8 @@ static frit_buf build_part(part_options o)
     char name[20], bytes[32];
     gguf_builder b = {.alignment = o.alignment};
     if (o.name) gguf_add_text(&b, "general.name", o.name);
+    if (o.word) gguf_add_texts(&b, "test.words", 2, (const char *const[]){"first", o.word});
+    if (o.number) gguf_add_array(&b, "test.ints", FRIT_VALUE_I32, 2, (int32_t[]){1, o.number});
     if (o.alignment) gguf_add_u32(&b, "general.alignment", o.alignment);
     gguf_add_value(&b, "split.no", FRIT_VALUE_U16, &(uint16_t){(uint16_t)o.no});
     gguf_add_value(&b, "split.count", FRIT_VALUE_U16, &(uint16_t){(uint16_t)o.count});
@@ -85,7 +91,7 @@ static void any_part_opens_the_whole_set_in_order(void **state)
         assert_int_equal(*(const char *)frit_checkpoint_find(ckpt, "blk.2")->data, 2);
         assert_int_equal(*(const char *)frit_checkpoint_find(ckpt, "blk.1")->data, 1);
         assert_true(frit_str_is(frit_meta_find(&ckpt->meta, "general.name")->text, "set"));
-        assert_int_equal(ckpt->meta.n, 1); // the keys of the split describe the parts, not the model
+        assert_int_equal(ckpt->meta.n, 3);   // the keys of the split describe the parts, not the model
         assert_true(frit_checkpoint_is_intact(ckpt));
         assert_string_equal(ckpt->path, part_path("whole", i % N_PARTS, N_PARTS));
         frit_checkpoint_close(ckpt);
@@ -147,6 +153,17 @@ static void parts_may_have_their_own_alignment(void **state)
     assert_ok(open_and_close(part_path("aligned", 0, N_PARTS)));
 }
 
+static void parts_may_repeat_metadata_of_the_first(void **state)
+{
+    (void)state;
+    write_set("repeat");
+    part_options o = usual(0);
+    o.no = 1;
+    o.n_tensors = -1;   // the number of tensors may be left out
+    write_part(part_path("repeat", 1, N_PARTS), o);
+    assert_ok(open_and_close(part_path("repeat", 1, N_PARTS)));
+}
+
 static bool count_calls(void *ctx, double done)
 {
     double *last = ctx;
@@ -199,14 +216,14 @@ static void a_renamed_part_says_how_it_should_be_called(void **state)
     write_part(path, usual(1));
     assert_fails(open_and_close(path), FRIT_E_FORMAT, "is part 2 of 3");
     assert_non_null(strstr(frit_error(), "should end in '-00002-of-00003.gguf'"));
-    path = temp_path("x.gguf"); // shorter than any suffix
+    path = temp_path("x.gguf");   // shorter than any suffix
     write_part(path, usual(0));
     assert_fails(open_and_close(path), FRIT_E_FORMAT, "'-00001-of-00003.gguf'");
 }
 
 typedef struct misfit {
     const char *what;
-    int replaced; // this part is written with
+    int replaced;   // this part is written with
     part_options with;
     frit_status status;
     const char *phrases[2];
@@ -222,6 +239,12 @@ static const misfit misfits[] = {
      {"the set has 9 tensors, another part says 4", "different sets"}},
     {"another model's name", 1, {.no = 1, .count = 3, .n_tensors = 4, .name = "other"}, FRIT_E_FORMAT,
      {"'general.name' has another value than in the first part", "different sets"}},
+    {"another word", 1, {.no = 1, .count = 3, .n_tensors = 4, .word = "lost"}, FRIT_E_FORMAT,
+     {"'test.words' has another value than in the first part", "different sets"}},
+    {"a shorter word", 1, {.no = 1, .count = 3, .n_tensors = 4, .word = "las"}, FRIT_E_FORMAT,
+     {"'test.words' has another value than in the first part", "different sets"}},
+    {"another number in an array", 2, {.no = 2, .count = 3, .n_tensors = 4, .number = 8}, FRIT_E_FORMAT,
+     {"'test.ints' has another value than in the first part", "different sets"}},
     {"a tensor of an earlier part", 2, {.no = 2, .count = 3, .n_tensors = 4, .tensor = "head"}, FRIT_E_FORMAT,
      {"tensor 'head' is there twice", "an earlier part of the set has it too"}},
     {"a tensor too many", 2, {.no = 2, .count = 3, .n_tensors = 4, .tensor = "more"}, FRIT_E_FORMAT,
@@ -292,6 +315,7 @@ int main(void)
         cmocka_unit_test(one_part_can_be_opened_alone_and_written_back),
         cmocka_unit_test(a_count_of_0_or_1_is_a_file_of_its_own),
         cmocka_unit_test(parts_may_have_their_own_alignment),
+        cmocka_unit_test(parts_may_repeat_metadata_of_the_first),
         cmocka_unit_test(progress_grows_and_can_cancel),
         cmocka_unit_test(a_missing_part_is_named),
         cmocka_unit_test(a_renamed_part_says_how_it_should_be_called),
