@@ -29,6 +29,11 @@ static int64_t max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static int64_t page_of(int64_t position) // where its page begins
+{
+    return position / FRIT_PAGE_TOKENS * FRIT_PAGE_TOKENS;
+}
+
 typedef struct shape {
     int64_t n_head, n_head_kv, group, k_dim, v_dim;
     int64_t block_rows;
@@ -38,8 +43,8 @@ typedef struct shape {
 typedef struct block { // neighbouring rows of one run
     const frit_run *run;
     int64_t first, n_rows;   // of the run
-    frit_range span;         // positions that some row looks at; begins at a page
-    int64_t chunk, n_chunks; // positions of a chunk
+    frit_range span;         // positions that some row looks at; memory before it may hold anything
+    int64_t chunk, n_chunks; // positions of a chunk; the first begins where the page of span.begin does
 } block;
 
 static shape shape_of(const frit_task *task)
@@ -58,14 +63,19 @@ static shape shape_of(const frit_task *task)
 static block block_at(const shape *s, const frit_attend *attend, const frit_run *run, int64_t first)
 {
     block b = {.run = run, .first = first, .n_rows = min(s->block_rows, run->n_rows - first)};
-    b.span.begin = frit_attend_span(attend, run->n_past + first).begin / FRIT_PAGE_TOKENS * FRIT_PAGE_TOKENS;
+    b.span.begin = frit_attend_span(attend, run->n_past + first).begin;
     b.span.end = run->n_past + first + b.n_rows;
-    const int64_t n = b.span.end - b.span.begin;
+    const int64_t n = b.span.end - page_of(b.span.begin);
     const int64_t share = (n + MAX_CHUNKS - 1) / MAX_CHUNKS;
-    const int64_t pages = (share + FRIT_PAGE_TOKENS - 1) / FRIT_PAGE_TOKENS;
-    b.chunk = s->split ? max(MIN_CHUNK, pages * FRIT_PAGE_TOKENS) : n;
+    b.chunk = s->split ? max(MIN_CHUNK, page_of(share + FRIT_PAGE_TOKENS - 1)) : n;
     b.n_chunks = (n + b.chunk - 1) / b.chunk;
     return b;
+}
+
+static frit_range chunk_of(const block *b, int64_t i)
+{
+    const int64_t begin = page_of(b->span.begin) + i * b->chunk;
+    return (frit_range){max(begin, b->span.begin), min(begin + b->chunk, b->span.end)};
 }
 
 // What a chunk knows of one query: maximum, sum of exponentials, sum of weighted values [v_dim].
@@ -144,8 +154,9 @@ static void attend_positions(const frit_task *task, const shape *s, const block 
     const int kind = layer->dtype == FRIT_DTYPE_F32 ? FRIT_KV_F32 : FRIT_KV_F16;
     const size_t elem_bytes = kind == FRIT_KV_F32 ? 4 : 2;
 
-    for (int64_t p = positions.begin; p < positions.end; p += FRIT_PAGE_TOKENS) {
-        const int64_t n = min(FRIT_PAGE_TOKENS, positions.end - p);
+    for (int64_t p = positions.begin, next; p < positions.end; p = next) {
+        next = min(page_of(p) + FRIT_PAGE_TOKENS, positions.end);
+        const int64_t n = next - p;
         const void *keys = frit_cache_at(layer->k, layer->k_page_bytes, b->run, p, head, s->k_dim, elem_bytes);
         const void *values = frit_cache_at(layer->v, layer->v_page_bytes, b->run, p, head, s->v_dim, elem_bytes);
         k->attend_scores[kind](q->scores, q->q, q->n, keys, n, s->k_dim);
@@ -161,9 +172,8 @@ static void attend_item(const frit_task *task, const shape *s, const block *b, i
                         float *workspace)
 {
     const frit_kernels *k = task->env->kernels;
-    const int64_t begin = b->span.begin + chunk * b->chunk;
     queries q = gather(task, s, b, head, workspace);
-    attend_positions(task, s, b, head, (frit_range){begin, min(begin + b->chunk, b->span.end)}, &q);
+    attend_positions(task, s, b, head, chunk_of(b, chunk), &q);
 
     for (int64_t i = 0; i < q.n; i++) {
         const int64_t row = b->run->first_row + b->first + i / s->group, h = head * s->group + i % s->group;

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: MIT
+// Every op on every instruction set of this processor against the reference: random shapes with tails, misaligned
+// matrices, several runs in one step, page boundaries, windows, one to three threads. Memory is NaN before each run.
+#include "backend/weights.h"
+#include "backend/world.h"
+
+#include <math.h>
+
+enum { MAX_ISAS = 16 };
+
+static size_t usable_isas(const char *names[MAX_ISAS])
+{
+    size_t n = 0;
+    for (size_t i = 0; frit_isa_get(i); i++)
+        if (frit_isa_is_usable(frit_isa_get(i))) names[n++] = frit_isa_get(i)->name;
+    return n;
+}
+
+// Runs the world's plan on all instruction sets; the number of threads must not change a bit of the result.
+static void compare(world *w, bool fuse, double tolerance, const char *what)
+{
+    const char *isas[MAX_ISAS];
+    const size_t n_isas = usable_isas(isas);
+    world_plan(w, fuse);
+    const size_t n = world_result_size(w);
+    float *expected = malloc(n * sizeof(float)), *one = malloc(n * sizeof(float)), *more = malloc(n * sizeof(float));
+    world_run(w, "reference", 2, expected);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(expected[i])) fail_msg("%s: the reference gives %g", what, (double)expected[i]);
+    for (size_t i = 0; i < n_isas; i++) {
+        world_run(w, isas[i], 1, one);
+        const double error = nmse(one, expected, n);
+        if (!(error <= tolerance)) fail_msg("%s on %s: nmse %g, at most %g", what, isas[i], error, tolerance);
+        for (int threads = 2; threads <= 3; threads++) {
+            world_run(w, isas[i], threads, more);
+            if (memcmp(one, more, n * sizeof(float)) != 0)
+                fail_msg("%s on %s: %d threads give another result than one", what, isas[i], threads);
+        }
+    }
+    free(expected);
+    free(one);
+    free(more);
+    world_close(w);
+}
+
+// Rows of this step: sometimes one, sometimes several runs.
+static void open_any(world *w, uint64_t seed)
+{
+    static int shapes[][4][2] = {{{0, 1}}, {{0, 7}}, {{5, 1}, {40, 1}, {0, 1}}, {{0, 9}, {31, 2}, {64, 1}, {3, 25}}};
+    static const int n_runs[] = {1, 1, 3, 4};
+    world_open(w, n_runs[seed % 4], shapes[seed % 4], seed);
+}
+
+static int64_t any_width(world *w)
+{
+    static const int64_t widths[] = {1, 3, 8, 15, 16, 33, 64, 100, 257};
+    return widths[random_between(&w->rng, 0, (int64_t)FRIT_COUNT(widths) - 1)];
+}
+
+// ------------------------------------------------------------------------------- vectors
+
+typedef struct vector_case {
+    const char *name;
+    frit_node *(*build)(world *w, int64_t n);
+    double tolerance;
+} vector_case;
+
+static frit_node *build_rms_norm(world *w, int64_t n)
+{
+    return frit_rms_norm(&w->graph, world_rows(w, n), world_vector(w, n), 1e-5f);
+}
+
+static frit_node *build_rms_norm_without_weight(world *w, int64_t n)
+{
+    return frit_rms_norm(&w->graph, world_rows(w, n), NULL, 1e-5f);
+}
+
+static frit_node *build_head_norm(world *w, int64_t n)
+{
+    return frit_rms_norm(&w->graph, world_heads(w, 3, n), world_vector(w, n), 1e-6f);
+}
+
+static frit_node *build_layer_norm(world *w, int64_t n)
+{
+    return frit_layer_norm(&w->graph, world_rows(w, n + 1), world_vector(w, n + 1), world_vector(w, n + 1), 1e-5f);
+}
+
+static frit_node *build_plain_layer_norm(world *w, int64_t n)
+{
+    return frit_layer_norm(&w->graph, world_rows(w, n + 1), NULL, NULL, 1e-5f);
+}
+
+static frit_node *build_add(world *w, int64_t n)
+{
+    return frit_add(&w->graph, world_rows(w, n), world_rows(w, n));
+}
+
+static frit_node *build_add_row(world *w, int64_t n)
+{
+    return frit_add(&w->graph, world_heads(w, 2, n), world_vector(w, n));
+}
+
+static frit_node *build_mul(world *w, int64_t n)
+{
+    return frit_mul(&w->graph, world_rows(w, n), world_rows(w, n));
+}
+
+static frit_node *build_mul_row(world *w, int64_t n)
+{
+    return frit_mul(&w->graph, world_rows(w, n), world_vector(w, n));
+}
+
+static frit_node *build_scale(world *w, int64_t n)
+{
+    return frit_scale(&w->graph, world_rows(w, n), -0.7f);
+}
+
+static frit_node *build_softcap(world *w, int64_t n)
+{
+    return frit_softcap(&w->graph, frit_scale(&w->graph, world_rows(w, n), 20), 30);
+}
+
+static frit_node *build_take_rows(world *w, int64_t n)
+{
+    return frit_take_rows(&w->graph, world_heads(w, 2, n), w->out_node);
+}
+
+static frit_node *build_reshape(world *w, int64_t n)
+{
+    frit_node *x = frit_scale(&w->graph, world_rows(w, 6 * n), 2);
+    x = frit_reshape(&w->graph, x, 3, (int64_t[]){3, 2, n});
+    return frit_mul(&w->graph, x, world_vector(w, n));
+}
+
+static const vector_case vector_cases[] = {
+    {"rms_norm", build_rms_norm, 1e-12},
+    {"rms_norm without weight", build_rms_norm_without_weight, 1e-12},
+    {"rms_norm of heads", build_head_norm, 1e-12},
+    {"layer_norm", build_layer_norm, 1e-11},
+    {"layer_norm without weight", build_plain_layer_norm, 1e-11},
+    {"add", build_add, 0},
+    {"add one row", build_add_row, 0},
+    {"mul", build_mul, 0},
+    {"mul by one row", build_mul_row, 0},
+    {"scale", build_scale, 0},
+    {"softcap", build_softcap, 1e-12},
+    {"take_rows", build_take_rows, 0},
+    {"reshape", build_reshape, 0},
+};
+
+static void vector_ops_agree_with_the_reference(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < FRIT_COUNT(vector_cases); c++) {
+        for (uint64_t seed = 0; seed < 12; seed++) {
+            world w;
+            open_any(&w, seed);
+            w.graph.output = vector_cases[c].build(&w, any_width(&w));
+            compare(&w, false, vector_cases[c].tolerance, vector_cases[c].name);
+        }
+    }
+}
+
+static void activations_agree_over_their_whole_range(void **state)
+{
+    (void)state;
+    for (int act = 0; act < FRIT_ACT_COUNT; act++) {
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            static const float ranges[] = {1e-3f, 1, 12, 300};
+            char what[64];
+            world w;
+            open_any(&w, 3);
+            const int64_t n = 200 + (int64_t)seed;
+            frit_node *x = frit_scale(&w.graph, world_rows(&w, n), ranges[seed]), *up = world_rows(&w, n);
+            w.graph.output = frit_activate(&w.graph, x, (frit_act)act);
+            snprintf(what, sizeof what, "activation %d at %g", act, (double)ranges[seed]);
+            compare(&w, false, 1e-12, what);
+            open_any(&w, seed);
+            x = frit_scale(&w.graph, world_rows(&w, n), ranges[seed]), up = world_rows(&w, n);
+            w.graph.output = frit_glu(&w.graph, x, up, (frit_act)act);
+            snprintf(what, sizeof what, "glu %d at %g", act, (double)ranges[seed]);
+            compare(&w, false, 1e-12, what);
+        }
+    }
+}
+
+static void rope_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    static const int32_t dims[][2] = {{2, 2}, {64, 64}, {64, 32}, {20, 10}, {100, 50}, {128, 128}}; // head, rotating
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        const int32_t *dim = dims[seed % FRIT_COUNT(dims)];
+        float inv_freq[64];
+        for (int i = 0; i < 64; i++) inv_freq[i] = powf(10000, -2.0f * (float)i / (float)dim[1]);
+        world w;
+        open_any(&w, seed / 2);
+        for (int i = 0; i < w.batch.n_rows; i++) w.positions[i] += 5000;
+        const frit_rope rope = {seed % 2 ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS, dim[1], 1.1f, inv_freq};
+        frit_node *factors = seed % 3 == 0 ? world_vector(&w, dim[1] / 2) : NULL;
+        // Two ropes of one kind share their turns, the third has its own.
+        frit_node *a = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, factors, rope);
+        frit_node *b = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, factors, rope);
+        frit_rope other = rope;
+        other.magnitude = 1;
+        frit_node *c = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, NULL, other);
+        w.graph.output = frit_add(&w.graph, frit_add(&w.graph, a, b), c);
+        compare(&w, false, 1e-12, "rope");
+    }
+}
+
+// ------------------------------------------------------------------------------- matrices
+
+static frit_node *any_matrix(world *w, frit_dtype dtype, int64_t rows, int64_t n)
+{
+    frit_tensor *t = world_tensor(w, dtype, rows, n, 2 * (size_t)random_between(&w->rng, 0, 9));
+    for (int64_t i = 0; i < rows; i++)
+        random_weights(&w->rng, dtype, (uint8_t *)world_bytes(t) + i * (int64_t)frit_dtype_row_bytes(dtype, n), n);
+    return frit_weight_node(&w->graph, t);
+}
+
+static int64_t any_length(world *w, frit_dtype dtype)
+{
+    const int64_t block = frit_dtype_get(dtype)->block_elems;
+    return block == 1 ? any_width(w) : block * random_between(&w->rng, 1, block >= 128 ? 3 : 9);
+}
+
+// Products whose activations become int8 differ from the reference by that rounding, others only by sums in f32.
+static double product_tolerance(frit_dtype dtype)
+{
+    return frit_dtype_get(dtype)->block_elems == 1 ? 1e-11 : 3e-4;
+}
+
+static void embeddings_of_all_types_are_decoded_exactly(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < FRIT_DTYPE_COUNT; dtype++) {
+        world w;
+        open_any(&w, 3);
+        frit_node *table = any_matrix(&w, (frit_dtype)dtype, w.batch.n_rows, any_length(&w, (frit_dtype)dtype));
+        w.graph.output = frit_embed(&w.graph, table, w.token_node);
+        compare(&w, false, 0, frit_dtype_get((frit_dtype)dtype)->name);
+    }
+}
+
+static void products_of_all_types_agree_with_the_reference(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < FRIT_DTYPE_COUNT; dtype++) {
+        for (uint64_t seed = 0; seed < 6; seed++) {
+            world w;
+            open_any(&w, seed);
+            const int64_t n = any_length(&w, (frit_dtype)dtype), n_out = random_between(&w.rng, 1, 70);
+            frit_node *m = any_matrix(&w, (frit_dtype)dtype, n_out, n), *x = world_rows(&w, n);
+            frit_node *bias = seed % 2 ? world_vector(&w, n_out) : NULL;
+            w.graph.output = frit_matmul(&w.graph, m, x, bias);
+            compare(&w, false, product_tolerance((frit_dtype)dtype), frit_dtype_get((frit_dtype)dtype)->name);
+        }
+    }
+}
+
+static void fused_products_agree_with_the_reference(void **state)
+{
+    (void)state;
+    static const frit_dtype dtypes[] = {FRIT_DTYPE_F32,  FRIT_DTYPE_BF16, FRIT_DTYPE_Q4_0,
+                                        FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_IQ3_S};
+    for (uint64_t seed = 0; seed < 3 * FRIT_COUNT(dtypes); seed++) {
+        const frit_dtype dtype = dtypes[seed % FRIT_COUNT(dtypes)];
+        world w;
+        open_any(&w, seed);
+        const int64_t n = any_length(&w, dtype), n_ff = frit_dtype_get(dtype)->block_elems == 1 ? 75 : 256;
+        frit_node *x = world_rows(&w, n);
+        frit_node *gate = frit_matmul(&w.graph, any_matrix(&w, dtype, n_ff, n), x, NULL);
+        frit_node *up = frit_matmul(&w.graph, any_matrix(&w, dtype, n_ff, n), x, NULL);
+        w.graph.output = frit_glu(&w.graph, gate, up, FRIT_ACT_SILU);
+        compare(&w, true, 10 * product_tolerance(dtype), "linear_glu");
+        assert_int_equal(w.plan->n_steps, 2);
+
+        open_any(&w, seed + 1);
+        frit_node *h = world_rows(&w, n_ff), *r = world_rows(&w, n);
+        frit_node *bias = seed % 2 ? world_vector(&w, n) : NULL;
+        frit_node *down = frit_matmul(&w.graph, any_matrix(&w, dtype, n, n_ff), h, bias);
+        w.graph.output = frit_add(&w.graph, down, r);
+        compare(&w, true, product_tolerance(dtype), "linear_add");
+        assert_int_equal(w.plan->n_steps, 3);
+    }
+}
+
+static void fused_add_and_norm_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        world w;
+        open_any(&w, seed);
+        const int64_t n = any_width(&w);
+        frit_node *sum = frit_add(&w.graph, world_rows(&w, n), world_rows(&w, n));
+        frit_node *norm = frit_rms_norm(&w.graph, sum, world_vector(&w, n), 1e-6f);
+        w.graph.output = frit_mul(&w.graph, norm, sum);
+        compare(&w, true, 1e-12, "add_norm");
+        assert_int_equal(w.plan->n_steps, 4);
+    }
+}
+
+// Several products of the same and of different rows, in different forms: slots of converted rows must not mix.
+static void converted_activations_are_shared_but_never_stale(void **state)
+{
+    (void)state;
+    static const frit_dtype dtypes[] = {FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q8_0,
+                                        FRIT_DTYPE_F16};
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        world w;
+        open_any(&w, seed);
+        frit_node *x = world_rows(&w, 256), *y = world_rows(&w, 512), *sum = NULL;
+        for (int i = 0; i < 12; i++) {
+            const frit_dtype dtype = dtypes[random_between(&w.rng, 0, (int64_t)FRIT_COUNT(dtypes) - 1)];
+            const bool wide = random_between(&w.rng, 0, 1);
+            frit_node *in = wide ? y : x;
+            if (random_between(&w.rng, 0, 3) == 0) in = frit_scale(&w.graph, in, 0.5f);
+            frit_node *out = frit_matmul(&w.graph, any_matrix(&w, dtype, 96, wide ? 512 : 256), in, NULL);
+            sum = sum ? frit_add(&w.graph, sum, out) : out;
+        }
+        w.graph.output = sum;
+        compare(&w, seed % 2, 1e-3, "many products");
+    }
+}
+
+// ------------------------------------------------------------------------------- attention
+
+typedef struct attend_case {
+    int n_head, n_head_kv, k_dim, v_dim, window;
+    float softcap;
+} attend_case;
+
+static const attend_case attend_cases[] = {
+    {4, 4, 64, 64, 0, 0}, {8, 2, 128, 128, 0, 0}, {7, 1, 20, 12, 0, 0},    {6, 3, 80, 80, 33, 0}, {4, 2, 16, 16, 5, 0},
+    {2, 2, 8, 8, 1, 0},   {8, 4, 32, 32, 0, 20},  {20, 1, 96, 64, 64, 10}, {3, 3, 1, 1, 0, 0},
+};
+
+static int attend_runs[][4][2] = {
+    {{0, 1}},                                // nothing but itself
+    {{31, 1}, {32, 1}, {33, 2}, {1700, 1}},  // decode around page ends, and with several chunks
+    {{0, 70}},                               // a prompt
+    {{300, 12}, {0, 33}, {63, 1}, {900, 3}}, // both, more rows than are split
+    {{600, 5}, {257, 4}},                    // a few rows each, several chunks
+};
+static const int attend_n_runs[] = {1, 4, 1, 4, 2};
+
+static void attention_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < FRIT_COUNT(attend_cases); c++) {
+        for (size_t r = 0; r < FRIT_COUNT(attend_n_runs); r++) {
+            const attend_case *a = &attend_cases[c];
+            char what[96];
+            world w;
+            world_open(&w, attend_n_runs[r], attend_runs[r], 100 * c + r);
+            world_cache(&w, (c + r) % 2 ? FRIT_DTYPE_F16 : FRIT_DTYPE_F32, a->n_head_kv, a->k_dim, a->v_dim);
+            frit_node *q = world_heads(&w, a->n_head, a->k_dim), *k = world_heads(&w, a->n_head_kv, a->k_dim);
+            frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, a->n_head_kv, a->v_dim), 0);
+            const frit_attend attend = {0, 1 / sqrtf((float)a->k_dim), a->softcap, a->window};
+            w.graph.output = frit_attend_node(&w.graph, q, written, attend, a->v_dim);
+            snprintf(what, sizeof what, "attend case %zu with runs %zu", c, r);
+            compare(&w, false, 1e-11, what);
+        }
+    }
+}
+
+// Scores around 10^3 overflow any exponential that is not taken relative to the largest.
+static void attention_survives_large_scores(void **state)
+{
+    (void)state;
+    world w;
+    world_open(&w, 2, (int[][2]){{700, 2}, {0, 5}}, 7);
+    world_cache(&w, FRIT_DTYPE_F16, 2, 64, 64);
+    frit_node *q = frit_scale(&w.graph, world_heads(&w, 4, 64), 50), *k = world_heads(&w, 2, 64);
+    frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 2, 64), 0);
+    w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 1}, 64);
+    compare(&w, false, 1e-6, "attend with large scores");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vector_ops_agree_with_the_reference),
+        cmocka_unit_test(activations_agree_over_their_whole_range),
+        cmocka_unit_test(rope_agrees_with_the_reference),
+        cmocka_unit_test(embeddings_of_all_types_are_decoded_exactly),
+        cmocka_unit_test(products_of_all_types_agree_with_the_reference),
+        cmocka_unit_test(fused_products_agree_with_the_reference),
+        cmocka_unit_test(fused_add_and_norm_agrees_with_the_reference),
+        cmocka_unit_test(converted_activations_are_shared_but_never_stale),
+        cmocka_unit_test(attention_agrees_with_the_reference),
+        cmocka_unit_test(attention_survives_large_scores),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
