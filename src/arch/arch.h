@@ -55,7 +55,8 @@ typedef struct frit_hparams {
 
 // ------------------------------------------------------------------------------- weights
 
-// A matrix with what belongs to it. Bound by name: "NAME.weight", "NAME.bias" (optional), "NAME.scale" (optional).
+// A matrix with what belongs to it: y = x w^T * scale + b. Bound by name: "NAME.weight", "NAME.bias" (optional),
+// "NAME.scale" (optional; one number, or one for each row).
 typedef struct frit_weight {
     const frit_tensor *w, *b, *scale;
 } frit_weight;
@@ -87,6 +88,11 @@ enum {
     FRIT_WEIGHT_OR_TOK_EMBD = 2,   // absent: the embedding table is used (tied)
     FRIT_WEIGHT_LAYER = 4,         // one for each layer: "blk.N.NAME"
     FRIT_WEIGHT_TABLE = 8,         // read row by row, not multiplied: has neither bias nor scale
+    // What a "NAME.scale" means depends on who wrote the file. Beside NVFP4 it belongs to the number format: the matrix
+    // is w * scale. Beside other types it belongs to the architecture, and some graphs of llama.cpp, which defines these
+    // files, multiply after the bias or do not read it.
+    FRIT_WEIGHT_SCALE_LAST = 16,   // y = (x w^T + b) * scale
+    FRIT_WEIGHT_UNSCALED = 32,     // y = x w^T + b
 };
 
 typedef struct frit_weight_row {

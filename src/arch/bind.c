@@ -97,18 +97,37 @@ static frit_status bind_vector(binder *b, const frit_tensor **out, const frit_te
     return FRIT_OK;
 }
 
-// "NAME.bias" and, beside matrices, "NAME.scale" (one number, or one for each row).
-static frit_status bind_companions(binder *b, const char *base, int64_t out, bool is_matrix, frit_weight *weight)
+// (x w^T + b) * scale is x w^T * scale + b * scale.
+static frit_status scale_bias(binder *b, frit_weight *weight)
+{
+    int64_t n = weight->b->shape[0];
+    frit_tensor *copy = frit_arena_new(b->arena, frit_tensor, 1);
+    float *scaled = frit_arena_new(b->arena, float, (size_t)n);
+    if (!copy || !scaled) return frit_fail_memory((size_t)n * sizeof *scaled, weight->b->name);
+    const float *bias = weight->b->data, *scale = weight->scale->data;
+    for (int64_t i = 0; i < n; i++) scaled[i] = bias[i] * scale[weight->scale->shape[0] == 1 ? 0 : i];
+    *copy = *weight->b;
+    copy->data = scaled;
+    weight->b = copy;
+    return FRIT_OK;
+}
+
+// "NAME.bias" and, beside matrices, "NAME.scale".
+static frit_status bind_companions(binder *b, const frit_weight_row *row, const char *base, int64_t out,
+                                   frit_weight *weight)
 {
     char name[128];
     snprintf(name, sizeof name, "%s.bias", base);
     const frit_tensor *tensor = take(b, name);
     if (tensor) FRIT_TRY(bind_vector(b, &weight->b, tensor, out));
-    if (!is_matrix) return FRIT_OK;
+    if (row->in == FRIT_DIM_1 || !weight->w) return FRIT_OK;
     snprintf(name, sizeof name, "%s.scale", base);
     tensor = take(b, name);
-    if (tensor) FRIT_TRY(bind_vector(b, &weight->scale, tensor, tensor->shape[0] == 1 ? 1 : out));
-    return FRIT_OK;
+    bool of_format = weight->w->dtype == FRIT_DTYPE_NVFP4;
+    if (!tensor || (!of_format && (row->flags & FRIT_WEIGHT_UNSCALED))) return FRIT_OK;
+    FRIT_TRY(bind_vector(b, &weight->scale, tensor, tensor->shape[0] == 1 ? 1 : out));
+    bool last = !of_format && (row->flags & FRIT_WEIGHT_SCALE_LAST);
+    return last && weight->b ? scale_bias(b, weight) : FRIT_OK;
 }
 
 static frit_status bind_row(binder *b, const frit_weight_row *row, int32_t i_layer, frit_weight *weight)
@@ -132,7 +151,7 @@ static frit_status bind_row(binder *b, const frit_weight_row *row, int32_t i_lay
     } else if (tensor) {
         FRIT_TRY(bind_vector(b, &weight->w, tensor, out));
     }
-    return row->flags & FRIT_WEIGHT_TABLE ? FRIT_OK : bind_companions(b, base, out, is_matrix, weight);
+    return row->flags & FRIT_WEIGHT_TABLE ? FRIT_OK : bind_companions(b, row, base, out, weight);
 }
 
 static bool is_ignored(const char *name)

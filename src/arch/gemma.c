@@ -17,9 +17,9 @@ static const frit_weight_row rows[] = {
     FRIT_LAYER_WEIGHT(v,          "attn_v",      N_V,        N_EMBD, 0),
     FRIT_LAYER_WEIGHT(o,          "attn_output", N_EMBD,     N_O,    0),
     FRIT_LAYER_WEIGHT(ffn_norm,   "ffn_norm",    N_EMBD,     1,      0),
-    FRIT_LAYER_WEIGHT(gate,       "ffn_gate",    N_FF,       N_EMBD, 0),
-    FRIT_LAYER_WEIGHT(up,         "ffn_up",      N_FF,       N_EMBD, 0),
-    FRIT_LAYER_WEIGHT(down,       "ffn_down",    N_EMBD,     N_FF,   0),
+    FRIT_LAYER_WEIGHT(gate,       "ffn_gate",    N_FF,       N_EMBD, FRIT_WEIGHT_UNSCALED),
+    FRIT_LAYER_WEIGHT(up,         "ffn_up",      N_FF,       N_EMBD, FRIT_WEIGHT_UNSCALED),
+    FRIT_LAYER_WEIGHT(down,       "ffn_down",    N_EMBD,     N_FF,   FRIT_WEIGHT_UNSCALED),
 };
 // clang-format on
 
