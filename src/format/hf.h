@@ -15,30 +15,30 @@
 
 // What a number of config.json is; each kind has its limits, in hf_config.c.
 typedef enum frit_hf_kind {
-    FRIT_HF_COUNT, // from 0 on
+    FRIT_HF_COUNT,   // from 0 on
     FRIT_HF_LAYERS,
     FRIT_HF_HEADS,
-    FRIT_HF_WIDTH,  // elements of a vector
-    FRIT_HF_TOKENS, // positions, or entries of a vocabulary
+    FRIT_HF_WIDTH,    // elements of a vector
+    FRIT_HF_TOKENS,   // positions, or entries of a vocabulary
     FRIT_HF_EPSILON,
-    FRIT_HF_FACTOR,    // above 0
-    FRIT_HF_MAGNITUDE, // from 0 on
-    FRIT_HF_BASE,      // of rotary frequencies, above 1
+    FRIT_HF_FACTOR,      // above 0
+    FRIT_HF_MAGNITUDE,   // from 0 on
+    FRIT_HF_BASE,        // of rotary frequencies, above 1
 } frit_hf_kind;
 
 // What takes the place of an absent or null value: a number, or one of these. Zero means that a value must be there.
 enum {
     FRIT_HF_NEEDED = 0,
-    FRIT_HF_NO_KEY = -1, // nothing is written
+    FRIT_HF_NO_KEY = -1,   // nothing is written
     // The rest refers to rows above this one.
-    FRIT_HF_N_HEAD = -2,   // attention.head_count
-    FRIT_HF_PER_HEAD = -3, // embedding_length / attention.head_count
-    FRIT_HF_K_DIM = -4,    // attention.key_length
+    FRIT_HF_N_HEAD = -2,     // attention.head_count
+    FRIT_HF_PER_HEAD = -3,   // embedding_length / attention.head_count
+    FRIT_HF_K_DIM = -4,      // attention.key_length
 };
 
 typedef struct frit_hf_key {
-    const char *name; // in config.json
-    const char *key;  // in GGUF, behind "ARCH."
+    const char *name;   // in config.json
+    const char *key;    // in GGUF, behind "ARCH."
     frit_hf_kind kind;
     double if_absent, if_null;
 } frit_hf_key;
@@ -46,11 +46,11 @@ typedef struct frit_hf_key {
 #define FRIT_HF_ALWAYS ""
 
 typedef struct frit_hf_tensor {
-    const char *name; // without ".weight"; '*' stands for the layer
+    const char *name;   // without ".weight"; '*' stands for the layer
     const char *gguf;
-    const char *bias_if; // the flag of config.json that adds a ".bias"; FRIT_HF_ALWAYS; NULL: none
-    bool may_be_tied;    // may be absent where tie_word_embeddings is set
-    frit_status (*rewrite)(frit_tensor *weight, frit_arena *arena); // into GGUF's convention; NULL: as it is
+    const char *bias_if;   // the flag of config.json that adds a ".bias"; FRIT_HF_ALWAYS; NULL: none
+    bool may_be_tied;      // may be absent where tie_word_embeddings is set
+    frit_status (*rewrite)(frit_tensor *weight, frit_arena *arena);   // into GGUF's convention; NULL: as it is
 } frit_hf_tensor;
 
 typedef struct frit_hf_names {
@@ -63,20 +63,20 @@ typedef struct frit_hf_names {
 typedef struct frit_hf frit_hf;
 
 typedef struct frit_hf_family {
-    const char *model_type; // "llama"
-    const char *class_name; // "LlamaForCausalLM"
-    const char *arch;       // general.architecture
-    const char *act;        // values of hidden_act that the architecture computes: "silu|swish"
-    const char *rope_style; // frit.rope.style, where it is not that of the architecture's GGUF files; or NULL
-    bool is_tied;           // tie_word_embeddings, where it is absent
+    const char *model_type;   // "llama"
+    const char *class_name;   // "LlamaForCausalLM"
+    const char *arch;         // general.architecture
+    const char *act;          // values of hidden_act that the architecture computes: "silu|swish"
+    const char *rope_style;   // frit.rope.style, where it is not that of the architecture's GGUF files; or NULL
+    bool is_tied;             // tie_word_embeddings, where it is absent
     const frit_hf_names *shared;
     frit_hf_names own;
-    frit_status (*more)(const frit_hf *hf); // what rows cannot say; may be NULL
+    frit_status (*more)(const frit_hf *hf);   // what rows cannot say; may be NULL
 } frit_hf_family;
 
-extern const frit_hf_names frit_hf_decoder; // the names that most families share
+extern const frit_hf_names frit_hf_decoder;   // the names that most families share
 
-const frit_hf_family *frit_hf_family_get(size_t i); // NULL past the end
+const frit_hf_family *frit_hf_family_get(size_t i);   // NULL past the end
 // Row i of the family's own rows and of the shared rows that they leave; NULL past the end.
 const frit_hf_key *frit_hf_key_get(const frit_hf_family *family, size_t i);
 const frit_hf_tensor *frit_hf_tensor_get(const frit_hf_family *family, size_t i);
@@ -84,7 +84,7 @@ const frit_hf_tensor *frit_hf_tensor_get(const frit_hf_family *family, size_t i)
 // One config.json, being read into a checkpoint.
 struct frit_hf {
     frit_checkpoint *ckpt;
-    const char *path; // of config.json
+    const char *path;   // of config.json
     const json_t *config;
     const frit_hf_family *family;
 };
@@ -100,7 +100,6 @@ frit_status frit_hf_get_text(const frit_hf *hf, const json_t *object, const char
 // Writing "ARCH.key".
 frit_status frit_hf_add_number(const frit_hf *hf, const char *key, frit_hf_kind kind, double value);
 frit_status frit_hf_add_text(const frit_hf *hf, const char *key, const char *value);
-frit_status frit_hf_add_flags(const frit_hf *hf, const char *key, const uint8_t *flags, size_t n); // borrows
 frit_status frit_hf_add_row(const frit_hf *hf, const json_t *object, const char *where, const frit_hf_key *row);
 // A number that has been written as "ARCH.key".
 double frit_hf_written(const frit_hf *hf, const char *key);

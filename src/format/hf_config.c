@@ -22,7 +22,7 @@ static const struct {
 static const char *show(const json_t *value, char text[48])
 {
     memset(text, 0, 48);
-    json_dumpb(value, text, 47, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    json_dumpb(value, text, 47, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
     return text[0] ? text : "too long to show";
 }
 
@@ -99,11 +99,6 @@ frit_status frit_hf_add_text(const frit_hf *hf, const char *key, const char *val
 {
     char text[KEY_BYTES];
     return frit_meta_add_text(&hf->ckpt->meta, full_key(hf, key, text), value);
-}
-
-frit_status frit_hf_add_flags(const frit_hf *hf, const char *key, const uint8_t *flags, size_t n)
-{
-    return add_value(hf, key, (frit_value){.type = FRIT_VALUE_ARRAY, .array = {FRIT_VALUE_BOOL, n, flags}});
 }
 
 double frit_hf_written(const frit_hf *hf, const char *key)

@@ -33,14 +33,14 @@ static const frit_hf_tensor qwen3_tensors[] = {
 
 // ---------------------------------------------------------------------------------------- windows
 
-// Which layers slide: what layer_types says, else those from max_window_layers on.
-static frit_status find_windows(const frit_hf *hf, uint8_t *slides, size_t n_layer)
+// Sets the window of the layers that slide: those of layer_types, or else those from max_window_layers on.
+static frit_status fill_windows(const frit_hf *hf, uint32_t window, uint32_t *windows, size_t n_layer)
 {
     const json_t *types = json_object_get(hf->config, "layer_types");
     if (!types || json_is_null(types)) {
         double n_full = 28;
         FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "max_window_layers", FRIT_HF_COUNT, &n_full));
-        for (size_t i = 0; i < n_layer; i++) slides[i] = (double)i >= n_full;
+        for (size_t i = 0; i < n_layer; i++) windows[i] = (double)i >= n_full ? window : 0;
         return FRIT_OK;
     }
     if (!json_is_array(types) || json_array_size(types) != n_layer)
@@ -48,33 +48,30 @@ static frit_status find_windows(const frit_hf *hf, uint8_t *slides, size_t n_lay
                          n_layer);
     for (size_t i = 0; i < n_layer; i++) {
         const char *type = json_string_value(json_array_get(types, i));
-        slides[i] = type && strcmp(type, "sliding_attention") == 0;
-        if (!slides[i] && !(type && strcmp(type, "full_attention") == 0))
+        bool slides = type && strcmp(type, "sliding_attention") == 0;
+        if (!slides && !(type && strcmp(type, "full_attention") == 0))
             return frit_fail(FRIT_E_UNSUPPORTED,
                              "%s: layer_types[%zu] is '%.40s', only full_attention and sliding_attention are supported",
                              hf->path, i, type ? type : "not text");
+        windows[i] = slides ? window : 0;
     }
     return FRIT_OK;
 }
 
+// Under a key of its own: GGUF files of these architectures carry attention.sliding_window without meaning it.
 static frit_status add_windows(const frit_hf *hf)
 {
     bool use_window = false;
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "use_sliding_window", &use_window));
-    const json_t *value = json_object_get(hf->config, "sliding_window");
-    if (!use_window || json_is_null(value)) return FRIT_OK;
+    if (!use_window || json_is_null(json_object_get(hf->config, "sliding_window"))) return FRIT_OK;
     double window = 4096;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "sliding_window", FRIT_HF_TOKENS, &window));
-
-    size_t n_layer = (size_t)frit_hf_written(hf, "block_count"), n_sliding = 0;
-    uint8_t *slides = frit_arena_new(&hf->ckpt->arena, uint8_t, n_layer);
-    if (!slides) return frit_fail_memory(n_layer, "the windows of layers");
-    FRIT_TRY(find_windows(hf, slides, n_layer));
-    for (size_t i = 0; i < n_layer; i++) n_sliding += slides[i];
-    if (n_sliding == 0) return FRIT_OK;
-    FRIT_TRY(frit_hf_add_number(hf, "attention.sliding_window", FRIT_HF_TOKENS, window));
-    if (n_sliding == n_layer) return FRIT_OK;
-    return frit_hf_add_flags(hf, "attention.sliding_window_pattern", slides, n_layer);
+    size_t n_layer = (size_t)frit_hf_written(hf, "block_count");
+    uint32_t *windows = frit_arena_new(&hf->ckpt->arena, uint32_t, n_layer);
+    if (!windows) return frit_fail_memory(n_layer * sizeof *windows, "the windows of layers");
+    FRIT_TRY(fill_windows(hf, (uint32_t)window, windows, n_layer));
+    frit_value value = {.type = FRIT_VALUE_ARRAY, .array = {FRIT_VALUE_U32, n_layer, windows}};
+    return frit_meta_add(&hf->ckpt->meta, frit_str_of("frit.attention.sliding_window"), value);
 }
 
 const frit_hf_family frit_hf_qwen2 = {

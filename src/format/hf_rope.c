@@ -12,13 +12,13 @@
 
 typedef struct rope {
     const frit_hf *hf;
-    const json_t *params; // rope_scaling or rope_parameters; NULL without either
-    const char *where;    // its name and a dot, for sentences
+    const json_t *params;   // rope_scaling or rope_parameters; NULL without either
+    const char *where;      // its name and a dot, for sentences
 } rope;
 
 typedef struct scaling {
     const char *type;
-    const frit_hf_key *keys; // of params
+    const frit_hf_key *keys;   // of params
     size_t n_keys;
     frit_status (*more)(const rope *r);
 } scaling;

@@ -173,7 +173,7 @@ static const char *folder_path; // two good shards: one.safetensors holds a, two
 
 static const char *in_folder(const char *name)
 {
-    static char path[4096];
+    static char path[4200];
     snprintf(path, sizeof path, "%s/%s", folder_path, name);
     return path;
 }
