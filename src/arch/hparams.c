@@ -160,6 +160,17 @@ static frit_status read_layer_row(reader *r, const hparam *row)
     return FRIT_OK;
 }
 
+// Windows by layer, for architectures whose GGUF files carry attention.sliding_window without meaning it.
+static frit_status read_windows(reader *r)
+{
+    static const hparam row = {"", INT, LAYER(window), 0, 1 << 30, 0, PER_LAYER};
+    snprintf(r->key, sizeof r->key, "frit.attention.sliding_window");
+    const frit_value *windows = frit_meta_find(&r->ckpt->meta, r->key);
+    if (!windows) return FRIT_OK;
+    if (windows->type == FRIT_VALUE_ARRAY) return read_array(r, &row, windows);
+    return frit_fail(FRIT_E_FORMAT, "%s is not an array with one number for each layer", r->key);
+}
+
 static frit_status read_rows(reader *r, frit_arena *arena)
 {
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
@@ -171,7 +182,7 @@ static frit_status read_rows(reader *r, frit_arena *arena)
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         if (rows[i].flags & PER_LAYER) FRIT_TRY(read_layer_row(r, &rows[i]));
     }
-    return FRIT_OK;
+    return read_windows(r);
 }
 
 static frit_status complete_layer(reader *r, int32_t i)
