@@ -4,15 +4,16 @@
 #include "support/support.h"
 
 typedef struct golden {
-    char *path;         // of the model
+    char *path;   // of the model
     int32_t *tokens;
-    float *logits;      // [n_tokens, n_vocab]
+    float *logits;   // [n_tokens, n_vocab]
     size_t n_tokens, n_vocab;
 } golden;
 
 // Hugging Face folders with golden.json and golden.f32, and GGUF files with .logits.
-static const char *const golden_folders[] = {"llama",   "llama-rope3", "llama-linear-rope", "llama-yarn", "llama-bias-tied",
-                                             "mistral", "qwen2",       "qwen2-tied",        "qwen3",      "gemma"};
+static const char *const golden_folders[] = {
+    "llama",   "llama-rope3", "llama-linear-rope", "llama-yarn", "llama-bias-tied",
+    "mistral", "qwen2",       "qwen2-tied",        "qwen3",      "gemma"};
 static const char *const golden_files[] = {"llama-dense", "qwen2-dense", "qwen3-dense", "gemma-dense"};
 enum { N_GOLDEN_FOLDERS = FRIT_COUNT(golden_folders), N_GOLDENS = N_GOLDEN_FOLDERS + FRIT_COUNT(golden_files) };
 
