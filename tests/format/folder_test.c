@@ -669,6 +669,49 @@ static void a_cut_file_of_weights_is_refused_at_any_byte(void **state)
     free(bytes);
 }
 
+static void a_folder_of_shards_opens_like_one_file(void **state)
+{
+    (void)state;
+    frit_buf index = {0};
+    frit_buf_text(&index, "{\"weight_map\":{");
+    for (size_t i = 0; i < FRIT_COUNT(tiny_tensors); i++)
+        frit_buf_printf(&index, "%s\"%s\":\"model-1-of-2.safetensors\"", i ? "," : "", tiny_tensors[i].name);
+    frit_buf_text(&index, ",\"extra\":\"model-2-of-2.safetensors\"}}");
+    char first[4200];
+    snprintf(first, sizeof first, "%s", in_folder("model-1-of-2.safetensors"));
+    assert_int_equal(rename(in_folder("model.safetensors"), first), 0);
+    image made = image_of("{\"extra\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]}}", 1);
+    write_file(in_folder("model-2-of-2.safetensors"), made.bytes, made.n_bytes);
+    write_file(in_folder("model.safetensors.index.json"), index.data, index.len);
+    for (int no_mmap = 0; no_mmap < 2; no_mmap++) {
+        frit_checkpoint *ckpt;
+        assert_ok(frit_checkpoint_open(&ckpt, folder_path, &(frit_checkpoint_options){.no_mmap = no_mmap}));
+        assert_int_equal(ckpt->n_files, 2);
+        assert_int_equal(ckpt->n_tensors, FRIT_COUNT(tiny_tensors));
+        expect_tensor(ckpt, "blk.0.ffn_down.weight", 4, 6);
+        frit_checkpoint_close(ckpt);
+    }
+    free(made.bytes);
+    frit_buf_free(&index);
+}
+
+static bool stop_half_way(void *ctx, double done)
+{
+    *(double *)ctx = done;
+    return done < 0.4;
+}
+
+static void opening_can_be_cancelled_between_shards(void **state)
+{
+    (void)state;
+    double done = -1;
+    frit_checkpoint *ckpt;
+    frit_checkpoint_options options = {.progress = stop_half_way, .progress_ctx = &done};
+    assert_fails(frit_checkpoint_open(&ckpt, folder_path, &options), FRIT_E_CANCELLED, "cancelled");
+    assert_true(done == 0.5);
+    assert_null(ckpt);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -684,6 +727,8 @@ int main(void)
         cmocka_unit_test_setup(a_missing_tensor_is_named_as_the_folder_names_it, make_folder),
         cmocka_unit_test_setup(tensors_without_a_place_are_warned_of_and_left_out, make_folder),
         cmocka_unit_test_setup(a_tensor_of_an_unsupported_type_is_refused_where_it_is_needed, make_folder),
+        cmocka_unit_test_setup(a_folder_of_shards_opens_like_one_file, make_folder),
+        cmocka_unit_test(opening_can_be_cancelled_between_shards),   // in the folder of the test before
         cmocka_unit_test_setup(a_cut_file_of_weights_is_refused_at_any_byte, make_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
