@@ -2,6 +2,8 @@
 // Open addressing with linear probing, at most half full; the full hash is kept to make misses cheap.
 #include "base/map.h"
 
+#include "base/time.h"
+
 #include <stdlib.h>
 
 typedef struct frit_map_slot {
@@ -11,20 +13,50 @@ typedef struct frit_map_slot {
     int64_t value;
 } frit_map_slot;
 
-// FNV-1a in 8-byte strides, finished with a multiply-shift mix.
-static uint64_t hash_bytes(const char *p, size_t n)
+// SipHash-1-3: keys come from files, and nobody who does not know the seed can write keys that fall together.
+typedef struct sip {
+    uint64_t a, b, c, d;
+} sip;
+
+static uint64_t rotl(uint64_t x, int k)
 {
-    uint64_t h = 0xcbf29ce484222325u ^ n;
+    return x << k | x >> (64 - k);
+}
+
+static void sip_round(sip *s)
+{
+    s->a += s->b;
+    s->c += s->d;
+    s->b = rotl(s->b, 13) ^ s->a;
+    s->d = rotl(s->d, 16) ^ s->c;
+    s->a = rotl(s->a, 32);
+    s->c += s->b;
+    s->a += s->d;
+    s->b = rotl(s->b, 17) ^ s->c;
+    s->d = rotl(s->d, 21) ^ s->a;
+    s->c = rotl(s->c, 32);
+}
+
+static void sip_word(sip *s, uint64_t word)
+{
+    s->d ^= word;
+    sip_round(s);
+    s->a ^= word;
+}
+
+static uint64_t hash_bytes(uint64_t seed, const char *p, size_t n)
+{
+    uint64_t k0 = seed, k1 = seed * 0x9e3779b97f4a7c15u, last = (uint64_t)n << 56, word;
+    sip s = {k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du, k0 ^ 0x6c7967656e657261u, k1 ^ 0x7465646279746573u};
     for (; n >= 8; n -= 8, p += 8) {
-        uint64_t word;
         memcpy(&word, p, 8);
-        h = (h ^ word) * 0x9e3779b97f4a7c15u;
-        h ^= h >> 29;
+        sip_word(&s, word);
     }
-    for (; n > 0; n--, p++) h = (h ^ (unsigned char)*p) * 0x100000001b3u;
-    h ^= h >> 32;
-    h *= 0xd6e8feb86659fd93u;
-    return h ^ (h >> 32);
+    for (size_t i = 0; i < n; i++) last |= (uint64_t)(unsigned char)p[i] << 8 * i;
+    sip_word(&s, last);
+    s.c ^= 0xff;
+    for (int i = 0; i < 3; i++) sip_round(&s);
+    return s.a ^ s.b ^ s.c ^ s.d;
 }
 
 static frit_map_slot *find(frit_map_slot *slots, size_t capacity, frit_str key, uint64_t hash)
@@ -50,6 +82,8 @@ bool frit_map_reserve(frit_map *map, size_t n)
         const frit_map_slot *old = &map->slots[i];
         if (old->key) *find(slots, capacity, (frit_str){old->key, old->len}, old->hash) = *old;
     }
+    // The first hash comes after this: address and clock are not known to whoever wrote the file.
+    if (!map->slots) map->seed = frit_time_ns() ^ (uint64_t)(uintptr_t)slots << 20;
     free(map->slots);
     map->slots = slots;
     map->capacity = capacity;
@@ -59,7 +93,7 @@ bool frit_map_reserve(frit_map *map, size_t n)
 bool frit_map_put(frit_map *map, frit_str key, int64_t value)
 {
     if (!frit_map_reserve(map, map->n + 1)) return false;
-    uint64_t hash = hash_bytes(key.ptr, key.len);
+    uint64_t hash = hash_bytes(map->seed, key.ptr, key.len);
     frit_map_slot *slot = find(map->slots, map->capacity, key, hash);
     if (!slot->key) map->n++;
     *slot = (frit_map_slot){key.ptr ? key.ptr : "", key.len, hash, value};
@@ -69,7 +103,7 @@ bool frit_map_put(frit_map *map, frit_str key, int64_t value)
 bool frit_map_get(const frit_map *map, frit_str key, int64_t *value)
 {
     if (map->capacity == 0) return false;
-    const frit_map_slot *slot = find(map->slots, map->capacity, key, hash_bytes(key.ptr, key.len));
+    const frit_map_slot *slot = find(map->slots, map->capacity, key, hash_bytes(map->seed, key.ptr, key.len));
     if (!slot->key) return false;
     *value = slot->value;
     return true;

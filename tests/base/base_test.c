@@ -23,6 +23,18 @@ static void map_finds_every_key_after_growing(void **state)
     frit_map_free(&map);
 }
 
+// Or a file could bring keys that all fall into one slot, and make opening it quadratic.
+static void each_map_hashes_with_a_seed_of_its_own(void **state)
+{
+    (void)state;
+    frit_map a = {0}, b = {0};
+    assert_true(frit_map_put(&a, frit_str_of("key"), 1));
+    assert_true(frit_map_put(&b, frit_str_of("key"), 1));
+    assert_true(a.seed != b.seed);
+    frit_map_free(&a);
+    frit_map_free(&b);
+}
+
 static void arena_remembers_a_failed_allocation(void **state)
 {
     (void)state;
