@@ -112,11 +112,14 @@ float frit_fit_signed_by_steps(const float *x, int n, int n_max, uint8_t *codes)
     return improve_by_steps(x, weights, n, -n_max, n_max - 1, sum, codes);
 }
 
-static float squared_error(const float *x, const float *weights, int n, int n_max, float inverse)
+// Among the numbers of IQ2_XXS some are negative, for which there is no code. The reference encoder computes with them
+// all the same, with -1 here and there in an unsigned byte, 255; the choice of the scale depends on it, so `wrap` does.
+static float squared_error(const float *x, const float *weights, int n, int n_max, float inverse, bool wrap)
 {
     float d = 1 / inverse, sum = 0;
     for (int i = 0; i < n; i++) {
-        float error = x[i] - d * (float)frit_round_clamped(inverse * x[i], 0, n_max);
+        int q = frit_round_clamped(inverse * x[i], -n_max, n_max);
+        float error = x[i] - d * (float)(wrap ? (uint8_t)q : q);
         sum += weights[i] * error * error;
     }
     return sum;
@@ -130,18 +133,20 @@ float frit_fit_unsigned(const float *x, const float *weights, int n, int n_max, 
         memset(codes, 0, (size_t)n);
         return 0;
     }
-    float inverse = (float)n_max / max, best = squared_error(x, weights, n, n_max, inverse);
+    float inverse = (float)n_max / max, best = squared_error(x, weights, n, n_max, inverse, true);
     for (int step = -4; step <= 4; step++) {
-        float tried = (0.1f * (float)step + (float)n_max) / max, error = squared_error(x, weights, n, n_max, tried);
+        float tried = (0.1f * (float)step + (float)n_max) / max;
+        float error = squared_error(x, weights, n, n_max, tried, false);
         if (step == 0 || !(error < best)) continue;
         best = error;
         inverse = tried;
     }
     products sum = {0, 0};
     for (int i = 0; i < n; i++) {
-        codes[i] = (uint8_t)frit_round_clamped(inverse * x[i], 0, n_max);
-        sum.xq += weights[i] * x[i] * (float)codes[i];
-        sum.qq += weights[i] * (float)codes[i] * (float)codes[i];
+        int q = frit_round_clamped(inverse * x[i], -n_max, n_max);
+        codes[i] = (uint8_t)q;
+        sum.xq += weights[i] * x[i] * (float)q;
+        sum.qq += weights[i] * (float)q * (float)q;
     }
     return improve_by_steps(x, weights, n, 0, n_max, sum, codes);
 }

