@@ -80,9 +80,9 @@ static void a_failure_may_quote_the_one_before(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(map_finds_every_key_after_growing),     cmocka_unit_test(arena_remembers_a_failed_allocation),
-        cmocka_unit_test(arena_gives_zeroed_memory_of_any_size), cmocka_unit_test(buffer_is_always_zero_terminated),
-        cmocka_unit_test(a_failure_may_quote_the_one_before),
+        cmocka_unit_test(map_finds_every_key_after_growing),   cmocka_unit_test(each_map_hashes_with_a_seed_of_its_own),
+        cmocka_unit_test(arena_remembers_a_failed_allocation), cmocka_unit_test(arena_gives_zeroed_memory_of_any_size),
+        cmocka_unit_test(buffer_is_always_zero_terminated),    cmocka_unit_test(a_failure_may_quote_the_one_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
