@@ -117,7 +117,7 @@ frit_status frit_checkpoint_new(frit_checkpoint **out, const char *path)
 frit_status frit_checkpoint_open(frit_checkpoint **out, const char *path, const frit_checkpoint_options *options)
 {
     static const frit_checkpoint_options defaults = {0};
-    const frit_checkpoint_source *source;
+    const frit_checkpoint_source *source = NULL;
     frit_checkpoint *ckpt;
     *out = NULL;
     if (!options) options = &defaults;

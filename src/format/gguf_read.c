@@ -82,6 +82,7 @@ static uint64_t remaining(const reader *r)
 
 static frit_status read_bytes(reader *r, const char *what, uint64_t n, const uint8_t **out)
 {
+    *out = NULL;
     if (n > remaining(r)) return truncated(r, what, n);
     *out = r->bytes + r->at;
     r->at += n;
@@ -249,6 +250,7 @@ static frit_status check_count(const reader *r, const char *what, uint64_t n, ui
 frit_status frit_gguf_alignment(const char *path, const frit_meta *meta, uint64_t *alignment)
 {
     int64_t n = DEFAULT_ALIGNMENT;
+    *alignment = DEFAULT_ALIGNMENT;
     if (frit_meta_get_i64(meta, "general.alignment", &n, NULL) != FRIT_OK)
         return frit_fail(FRIT_E_FORMAT, "%s: %s", path, frit_error());
     if (n <= 0 || n % 8 != 0 || n > UINT32_MAX)
