@@ -18,8 +18,8 @@ typedef enum frit_dtype {
 
 // n numbers, a multiple of block_elems. `blocks` may be at any address.
 typedef void (*frit_decode_fn)(const void *blocks, float *values, int64_t n);
-// n numbers of one row: some formats measure the whole of it. `importance`: n weights, or NULL; formats that cannot
-// use it ignore it.
+// n numbers of one row: some formats measure the whole of it. `importance`: n weights (0 or more), or NULL;
+// formats that cannot use it ignore it.
 typedef void (*frit_encode_fn)(const float *values, void *blocks, int64_t n, const float *importance);
 
 typedef struct frit_dtype_info {
@@ -28,7 +28,7 @@ typedef struct frit_dtype_info {
     int block_elems;
     int block_bytes;
     frit_decode_fn decode;
-    frit_encode_fn encode;   // NULL: this format cannot be written yet
+    frit_encode_fn encode;   // NULL: plain integers and f64 are only read
 } frit_dtype_info;
 
 const frit_dtype_info *frit_dtype_get(frit_dtype dtype);
