@@ -14,7 +14,7 @@ const frit_hf_family *frit_hf_family_get(size_t i)
 
 // clang-format off
 static const frit_hf_key keys[] = {
-    // config.json              GGUF                                what it is       if absent         if null
+    // config.json              GGUF                                kind             if absent         if null
     {"vocab_size",              "vocab_size",                       FRIT_HF_TOKENS,  FRIT_HF_NEEDED,   FRIT_HF_NEEDED},
     {"max_position_embeddings", "context_length",                   FRIT_HF_TOKENS,  FRIT_HF_NEEDED,   FRIT_HF_NEEDED},
     {"hidden_size",             "embedding_length",                 FRIT_HF_WIDTH,   FRIT_HF_NEEDED,   FRIT_HF_NEEDED},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The safetensors files of a folder: one model.safetensors, or the shards that an index names.
 //
-//     model.safetensors.index.json    {"metadata": ..., "weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors"}}
+//     model.safetensors.index.json    {"weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors", ...}}
 //
 // Every shard is read whole: what the index adds is the promise that its tensors are there, which is checked.
 #include "format/safetensors.h"

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Hugging Face folders: the reference folders under GGUF's names, what absent keys mean, and what is refused.
+// Hugging Face folders: the reference folders under GGUF's names, and what keys of config.json mean.
+#include "format/folder_build.h"
 #include "format/hf.h"
-#include "format/safetensors_build.h"
 
 #include <math.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 // ---------------------------------------------------------------------------------------- looking at a checkpoint
 
@@ -66,37 +64,48 @@ static const frit_tensor *expect_tensor(const frit_checkpoint *ckpt, const char 
 typedef struct reference {
     const char *name, *arch, *rope_style;
     int head_dim, n_head_kv;
-    bool tied, qkv_bias, other_bias, head_norms;
-    frit_dtype norm_dtype;
+    bool tied, qkv_bias, other_bias, head_norms, f32_norms;
     expected pairs[8];
 } reference;
 
 // clang-format off
 static const reference references[] = {
-    {"llama",             "llama", "halves", 16, 2, false, false, false, false, FRIT_DTYPE_BF16,
-     {{"llama.rope.freq_base", 10000, NULL}, {"llama.rope.scaling.type", ABSENT, NULL}, {"llama.attention.sliding_window", ABSENT, NULL},
-      {"llama.attention.layer_norm_rms_epsilon", 1e-6, NULL}, {"general.name", 0, "llama"}}},
-    {"llama-rope3",       "llama", "halves", 16, 2, false, false, false, false, FRIT_DTYPE_BF16,
-     {{"llama.rope.freq_base", 500000, NULL}, {"llama.rope.scaling.type", 0, "llama3"}, {"llama.rope.scaling.factor", 8, NULL},
-      {"llama.rope.scaling.low_freq_factor", 1, NULL}, {"llama.rope.scaling.high_freq_factor", 4, NULL},
-      {"llama.rope.scaling.original_context_length", 64, NULL}}},
-    {"llama-linear-rope", "llama", "halves", 16, 2, false, false, false, false, FRIT_DTYPE_BF16,
-     {{"llama.rope.scaling.type", 0, "linear"}, {"llama.rope.scaling.factor", 4, NULL},
-      {"llama.rope.scaling.original_context_length", ABSENT, NULL}}},
-    {"llama-yarn",        "llama", "halves", 16, 2, false, false, false, false, FRIT_DTYPE_BF16,
-     {{"llama.rope.scaling.type", 0, "yarn"}, {"llama.rope.scaling.factor", 4, NULL},
-      {"llama.rope.scaling.original_context_length", 64, NULL}, {"llama.rope.scaling.attn_factor", ABSENT, NULL},
-      {"llama.rope.scaling.yarn_beta_fast", 32, NULL}, {"llama.rope.scaling.yarn_beta_slow", 1, NULL},
-      {"llama.rope.scaling.yarn_ext_factor", 1, NULL}, {"llama.context_length", 256, NULL}}},
-    {"llama-bias-tied",   "llama", "halves", 32, 2, true,  true,  true,  false, FRIT_DTYPE_BF16, {{0}}},
-    {"mistral",           "llama", "halves", 16, 2, false, false, false, false, FRIT_DTYPE_BF16,
-     {{"llama.attention.sliding_window", 16, NULL}}},
-    {"qwen2",             "qwen2", NULL,     16, 2, false, true,  false, false, FRIT_DTYPE_BF16,
-     {{"frit.attention.sliding_window", ABSENT, NULL}}},
-    {"qwen2-tied",        "qwen2", NULL,     16, 2, true,  true,  false, false, FRIT_DTYPE_BF16, {{0}}},
-    {"qwen3",             "qwen3", NULL,     32, 2, false, false, false, true,  FRIT_DTYPE_BF16, {{0}}},
-    {"gemma",             "gemma", NULL,     32, 1, true,  false, false, false, FRIT_DTYPE_F32,
-     {{"gemma.rope.freq_base", 10000, NULL}}},
+    {.name = "llama", .arch = "llama", .rope_style = "halves", .head_dim = 16, .n_head_kv = 2,
+     .pairs = {{"llama.rope.freq_base", 10000, NULL},
+               {"llama.rope.scaling.type", ABSENT, NULL},
+               {"llama.attention.sliding_window", ABSENT, NULL},
+               {"llama.attention.layer_norm_rms_epsilon", 1e-6, NULL},
+               {"general.name", 0, "llama"}}},
+    {.name = "llama-rope3", .arch = "llama", .rope_style = "halves", .head_dim = 16, .n_head_kv = 2,
+     .pairs = {{"llama.rope.freq_base", 500000, NULL},
+               {"llama.rope.scaling.type", 0, "llama3"},
+               {"llama.rope.scaling.factor", 8, NULL},
+               {"llama.rope.scaling.low_freq_factor", 1, NULL},
+               {"llama.rope.scaling.high_freq_factor", 4, NULL},
+               {"llama.rope.scaling.original_context_length", 64, NULL}}},
+    {.name = "llama-linear-rope", .arch = "llama", .rope_style = "halves", .head_dim = 16, .n_head_kv = 2,
+     .pairs = {{"llama.rope.scaling.type", 0, "linear"},
+               {"llama.rope.scaling.factor", 4, NULL},
+               {"llama.rope.scaling.original_context_length", ABSENT, NULL}}},
+    {.name = "llama-yarn", .arch = "llama", .rope_style = "halves", .head_dim = 16, .n_head_kv = 2,
+     .pairs = {{"llama.rope.scaling.type", 0, "yarn"},
+               {"llama.rope.scaling.factor", 4, NULL},
+               {"llama.rope.scaling.original_context_length", 64, NULL},
+               {"llama.rope.scaling.attn_factor", ABSENT, NULL},
+               {"llama.rope.scaling.yarn_beta_fast", 32, NULL},
+               {"llama.rope.scaling.yarn_beta_slow", 1, NULL},
+               {"llama.rope.scaling.yarn_ext_factor", 1, NULL},
+               {"llama.context_length", 256, NULL}}},
+    {.name = "llama-bias-tied", .arch = "llama", .rope_style = "halves", .head_dim = 32, .n_head_kv = 2,
+     .tied = true, .qkv_bias = true, .other_bias = true},
+    {.name = "mistral", .arch = "llama", .rope_style = "halves", .head_dim = 16, .n_head_kv = 2,
+     .pairs = {{"llama.attention.sliding_window", 16, NULL}}},
+    {.name = "qwen2", .arch = "qwen2", .head_dim = 16, .n_head_kv = 2, .qkv_bias = true,
+     .pairs = {{"frit.attention.sliding_window", ABSENT, NULL}}},
+    {.name = "qwen2-tied", .arch = "qwen2", .head_dim = 16, .n_head_kv = 2, .tied = true, .qkv_bias = true},
+    {.name = "qwen3", .arch = "qwen3", .head_dim = 32, .n_head_kv = 2, .head_norms = true},
+    {.name = "gemma", .arch = "gemma", .head_dim = 32, .n_head_kv = 1, .tied = true, .f32_norms = true,
+     .pairs = {{"gemma.rope.freq_base", 10000, NULL}}},
 };
 // clang-format on
 
@@ -160,7 +169,8 @@ static size_t check_tensors(const frit_checkpoint *ckpt, const reference *ref)
         {"ffn_down.bias", N_EMBD, 0, ref->other_bias},
     };
     expect_tensor(ckpt, "token_embd.weight", N_VOCAB, N_EMBD);
-    assert_int_equal(expect_tensor(ckpt, "output_norm.weight", N_EMBD, 0)->dtype, ref->norm_dtype);
+    frit_dtype norm_dtype = ref->f32_norms ? FRIT_DTYPE_F32 : FRIT_DTYPE_BF16;
+    assert_int_equal(expect_tensor(ckpt, "output_norm.weight", N_EMBD, 0)->dtype, norm_dtype);
     if (!ref->tied) expect_tensor(ckpt, "output.weight", N_VOCAB, N_EMBD);
     size_t n = 2 + !ref->tied;
     for (int layer = 0; layer < N_LAYER; layer++)
@@ -246,119 +256,6 @@ static void norms_of_gemma_have_one_added(void **state)
     frit_checkpoint_close(bare);
 }
 
-// ---------------------------------------------------------------------------------------- folders made here
-
-// A whole model of one layer: hidden 4, 2 heads, 1 for keys and values, 6 in between, 3 tokens; all f32.
-static const struct tiny_tensor {
-    const char *name;
-    int rows, columns;
-} tiny_tensors[] = {
-    {"model.embed_tokens.weight", 3, 4},
-    {"lm_head.weight", 3, 4},
-    {"model.norm.weight", 4, 0},
-    {"model.layers.0.input_layernorm.weight", 4, 0},
-    {"model.layers.0.post_attention_layernorm.weight", 4, 0},
-    {"model.layers.0.self_attn.q_proj.weight", 4, 4},
-    {"model.layers.0.self_attn.k_proj.weight", 2, 4},
-    {"model.layers.0.self_attn.v_proj.weight", 2, 4},
-    {"model.layers.0.self_attn.o_proj.weight", 4, 4},
-    {"model.layers.0.mlp.gate_proj.weight", 6, 4},
-    {"model.layers.0.mlp.up_proj.weight", 6, 4},
-    {"model.layers.0.mlp.down_proj.weight", 4, 6},
-};
-
-static const char tiny_config[] =
-    "{\"model_type\":\"llama\",\"vocab_size\":3,\"hidden_size\":4,\"num_hidden_layers\":1,\"num_attention_heads\":2,"
-    "\"num_key_value_heads\":1,\"intermediate_size\":6,\"max_position_embeddings\":8}";
-
-static const char *folder_path;
-
-static const char *in_folder(const char *name)
-{
-    static char path[4200];
-    snprintf(path, sizeof path, "%s/%s", folder_path, name);
-    return path;
-}
-
-// Writes model.safetensors without the tensor `left_out` and with a last tensor `extra` [1] of type `extra_type`.
-static void write_weights(const char *left_out, const char *extra, const char *extra_type)
-{
-    frit_buf header = {0};
-    int end = 0;
-    frit_buf_text(&header, "{\"__metadata__\":{\"format\":\"pt\"}");
-    for (size_t i = 0; i < FRIT_COUNT(tiny_tensors); i++) {
-        const struct tiny_tensor *t = &tiny_tensors[i];
-        if (left_out && strcmp(left_out, t->name) == 0) continue;
-        int begin = end;
-        end += 4 * t->rows * (t->columns ? t->columns : 1);
-        frit_buf_printf(&header, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%d", t->name, t->rows);
-        if (t->columns) frit_buf_printf(&header, ",%d", t->columns);
-        frit_buf_printf(&header, "],\"data_offsets\":[%d,%d]}", begin, end);
-    }
-    if (extra) {
-        frit_buf_printf(&header, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[1],\"data_offsets\":[%d,%d]}", extra, extra_type,
-                        end, end + 1);
-        end++;
-    }
-    frit_buf_char(&header, '}');
-    image made = image_of(header.data, (size_t)end);
-    write_file(in_folder("model.safetensors"), made.bytes, made.n_bytes);
-    free(made.bytes);
-    frit_buf_free(&header);
-}
-
-static void write_config(const char *text)
-{
-    write_file(in_folder("config.json"), text, strlen(text));
-}
-
-// The tiny configuration with the members of `changes` in place; "-KEY" takes KEY out.
-static json_t *change_config(const char *changes)
-{
-    json_t *config = json_loads(tiny_config, 0, NULL), *changed = json_loads(changes, 0, NULL);
-    if (!config || !changed) fail_msg("not JSON: %s", changes);
-    const char *name;
-    json_t *value;
-    json_object_foreach(changed, name, value)
-    {
-        if (name[0] == '-')
-            json_object_del(config, name + 1);
-        else
-            json_object_set(config, name, value);
-    }
-    json_decref(changed);
-    return config;
-}
-
-static void write_changed_config(const char *changes)
-{
-    json_t *config = change_config(changes);
-    char *text = json_dumps(config, 0);
-    write_config(text);
-    free(text);
-    json_decref(config);
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    static char path[4096];
-    static int n;
-    char name[32];
-    snprintf(name, sizeof name, "tiny-%d", n++);
-    snprintf(path, sizeof path, "%s", temp_path(name));
-    folder_path = path;
-    if (mkdir(folder_path, 0700) != 0) return -1;
-    write_config(tiny_config);
-    write_weights(NULL, NULL, NULL);
-    return 0;
-}
-
-static frit_status open_tiny(frit_checkpoint **ckpt)
-{
-    return frit_checkpoint_open(ckpt, folder_path, NULL);
-}
-
 // ---------------------------------------------------------------------------------------- what configurations mean
 
 typedef struct meaning {
@@ -390,88 +287,104 @@ static void expect_meanings(const meaning *rows, size_t n_rows)
 static void absent_keys_mean_what_transformers_takes(void **state)
 {
     (void)state;
-    // clang-format off
     static const meaning rows[] = {
         {"{\"-num_key_value_heads\":0,\"-max_position_embeddings\":0}",
-         {{"llama.attention.head_count_kv", 2, NULL}, {"llama.context_length", 2048, NULL}, {"llama.attention.key_length", 2, NULL},
-          {"llama.rope.freq_base", 10000, NULL}, {"llama.attention.layer_norm_rms_epsilon", 1e-6, NULL}}},
+         {{"llama.attention.head_count_kv", 2, NULL},
+          {"llama.context_length", 2048, NULL},
+          {"llama.attention.key_length", 2, NULL},
+          {"llama.rope.freq_base", 10000, NULL},
+          {"llama.attention.layer_norm_rms_epsilon", 1e-6, NULL}}},
         {"{\"num_key_value_heads\":null,\"head_dim\":null,\"rope_scaling\":null,\"quantization_config\":null}",
-         {{"llama.attention.head_count_kv", 2, NULL}, {"llama.attention.key_length", 2, NULL}, {"llama.rope.dimension_count", 2, NULL}}},
+         {{"llama.attention.head_count_kv", 2, NULL},
+          {"llama.attention.key_length", 2, NULL},
+          {"llama.rope.dimension_count", 2, NULL}}},
         {"{\"model_type\":\"mistral\",\"-max_position_embeddings\":0}",
-         {{"llama.attention.sliding_window", 4096, NULL}, {"llama.context_length", 131072, NULL}, {"general.architecture", 0, "llama"}}},
+         {{"llama.attention.sliding_window", 4096, NULL},
+          {"llama.context_length", 131072, NULL},
+          {"general.architecture", 0, "llama"}}},
         {"{\"model_type\":\"mistral\",\"num_attention_heads\":16,\"-num_key_value_heads\":0,\"hidden_size\":64}",
          {{"llama.attention.head_count_kv", 8, NULL}, {"llama.attention.key_length", 4, NULL}}},
         {"{\"model_type\":\"mistral\",\"sliding_window\":null}", {{"llama.attention.sliding_window", ABSENT, NULL}}},
-        {"{\"model_type\":\"gemma\",\"-max_position_embeddings\":0,\"num_attention_heads\":16,\"-num_key_value_heads\":0}",
-         {{"gemma.context_length", 8192, NULL}, {"gemma.attention.key_length", 256, NULL}, {"gemma.attention.head_count_kv", 16, NULL},
+        {"{\"model_type\":\"gemma\",\"-max_position_embeddings\":0,\"num_attention_heads\":16,\"-num_key_value_heads\":"
+         "0}",
+         {{"gemma.context_length", 8192, NULL},
+          {"gemma.attention.key_length", 256, NULL},
+          {"gemma.attention.head_count_kv", 16, NULL},
           {"gemma.rope.dimension_count", 256, NULL}}},
         {"{\"-model_type\":0,\"architectures\":[\"LlamaForCausalLM\"]}", {{"general.architecture", 0, "llama"}}},
         {"{\"rms_norm_eps\":0.5,\"head_dim\":6}",
-         {{"llama.attention.layer_norm_rms_epsilon", 0.5, NULL}, {"llama.attention.key_length", 6, NULL},
-          {"llama.attention.value_length", 6, NULL}, {"llama.rope.dimension_count", 6, NULL}}},
+         {{"llama.attention.layer_norm_rms_epsilon", 0.5, NULL},
+          {"llama.attention.key_length", 6, NULL},
+          {"llama.attention.value_length", 6, NULL},
+          {"llama.rope.dimension_count", 6, NULL}}},
     };
-    // clang-format on
     expect_meanings(rows, FRIT_COUNT(rows));
 }
 
 static void rotary_parameters_are_read_in_both_spellings(void **state)
 {
     (void)state;
-    // clang-format off
     static const meaning rows[] = {
         {"{\"rope_theta\":1000000}", {{"llama.rope.freq_base", 1e6, NULL}, {"llama.rope.scaling.type", ABSENT, NULL}}},
         {"{\"rope_parameters\":{\"rope_theta\":5e5}}", {{"llama.rope.freq_base", 5e5, NULL}}},
-        {"{\"rope_theta\":7,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":9}}", {{"llama.rope.freq_base", 9, NULL}}},
+        {"{\"rope_theta\":7,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":9}}",
+         {{"llama.rope.freq_base", 9, NULL}}},
         {"{\"rope_theta\":7,\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}}",
-         {{"llama.rope.freq_base", 7, NULL}, {"llama.rope.scaling.type", 0, "linear"}, {"llama.rope.scaling.factor", 2, NULL}}},
+         {{"llama.rope.freq_base", 7, NULL},
+          {"llama.rope.scaling.type", 0, "linear"},
+          {"llama.rope.scaling.factor", 2, NULL}}},
         {"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":2},\"rope_parameters\":{\"rope_theta\":9}}",
          {{"llama.rope.freq_base", 10000, NULL}, {"llama.rope.scaling.type", 0, "linear"}}},
         {"{\"rope_scaling\":{},\"rope_parameters\":{\"rope_theta\":9}}", {{"llama.rope.freq_base", 9, NULL}}},
         {"{\"rope_scaling\":{\"rope_type\":\"dynamic\",\"factor\":2.5,\"original_max_position_embeddings\":4}}",
-         {{"llama.rope.scaling.type", 0, "dynamic"}, {"llama.rope.scaling.factor", 2.5, NULL},
+         {{"llama.rope.scaling.type", 0, "dynamic"},
+          {"llama.rope.scaling.factor", 2.5, NULL},
           {"llama.rope.scaling.original_context_length", 8, NULL}}},
         {"{\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0}}",
-         {{"llama.rope.scaling.original_context_length", 8, NULL}, {"llama.rope.scaling.attn_factor", ABSENT, NULL},
-          {"llama.rope.scaling.yarn_beta_fast", 32, NULL}, {"llama.rope.scaling.yarn_beta_slow", 1, NULL}}},
+         {{"llama.rope.scaling.original_context_length", 8, NULL},
+          {"llama.rope.scaling.attn_factor", ABSENT, NULL},
+          {"llama.rope.scaling.yarn_beta_fast", 32, NULL},
+          {"llama.rope.scaling.yarn_beta_slow", 1, NULL}}},
         {"{\"original_max_position_embeddings\":2,\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0,"
          "\"original_max_position_embeddings\":4,\"beta_fast\":16,\"beta_slow\":null,\"attention_factor\":2.0}}",
-         {{"llama.rope.scaling.original_context_length", 2, NULL}, {"llama.rope.scaling.yarn_beta_fast", 16, NULL},
+         {{"llama.rope.scaling.original_context_length", 2, NULL},
+          {"llama.rope.scaling.yarn_beta_fast", 16, NULL},
           {"llama.rope.scaling.yarn_beta_slow", 1, NULL},
-          {"llama.rope.scaling.attn_factor", 2 / 1.138629436111989, NULL}}},                            // 0.1 ln 4 + 1
+          {"llama.rope.scaling.attn_factor", 2 / 1.138629436111989, NULL}}},   // 0.1 ln 4 + 1
         {"{\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0,\"mscale\":0.5,\"mscale_all_dim\":2.0}}",
          {{"llama.rope.scaling.attn_factor", 1.0693147180559945 / 1.2772588722239781 / 1.138629436111989, NULL}}},
         {"{\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0,\"mscale\":0.5,\"mscale_all_dim\":0}}",
          {{"llama.rope.scaling.attn_factor", ABSENT, NULL}}},
         {"{\"rope_parameters\":{\"rope_type\":\"llama3\",\"factor\":32,\"low_freq_factor\":1,\"high_freq_factor\":4}}",
-         {{"llama.rope.scaling.type", 0, "llama3"}, {"llama.rope.scaling.factor", 32, NULL},
+         {{"llama.rope.scaling.type", 0, "llama3"},
+          {"llama.rope.scaling.factor", 32, NULL},
           {"llama.rope.scaling.original_context_length", 8, NULL}}},
         {"{\"partial_rotary_factor\":1.0}", {{"llama.rope.dimension_count", 2, NULL}}},
     };
-    // clang-format on
     expect_meanings(rows, FRIT_COUNT(rows));
 }
 
 static void windows_of_qwen_follow_the_flag_and_the_layers(void **state)
 {
     (void)state;
-    // clang-format off
     static const struct {
         const char *changes;
         int windows[3];   // by layer; -1: there is no such key
     } rows[] = {
-        {"\"use_sliding_window\":true,\"sliding_window\":16,\"max_window_layers\":0",     {16, 16, 16}},
-        {"\"use_sliding_window\":true,\"max_window_layers\":0",                           {4096, 4096, 4096}},
-        {"\"use_sliding_window\":true,\"sliding_window\":16,\"max_window_layers\":2",     {0, 0, 16}},
-        {"\"use_sliding_window\":true,\"sliding_window\":16",                             {0, 0, 0}},
-        {"\"use_sliding_window\":true,\"sliding_window\":null,\"max_window_layers\":0",   {-1, 0, 0}},
-        {"\"use_sliding_window\":false,\"sliding_window\":16,\"max_window_layers\":0",    {-1, 0, 0}},
-        {"\"use_sliding_window\":null,\"sliding_window\":16,\"max_window_layers\":0",     {-1, 0, 0}},
-        {"\"sliding_window\":16,\"max_window_layers\":0",                                 {-1, 0, 0}},
-        {"\"use_sliding_window\":true,\"sliding_window\":16,\"max_window_layers\":0,\"layer_types\":null", {16, 16, 16}},
+        {"\"use_sliding_window\":true,\"sliding_window\":16,\"max_window_layers\":0", {16, 16, 16}},
+        {"\"use_sliding_window\":true,\"max_window_layers\":0", {4096, 4096, 4096}},
+        {"\"use_sliding_window\":true,\"sliding_window\":16,\"max_window_layers\":2", {0, 0, 16}},
+        {"\"use_sliding_window\":true,\"sliding_window\":16", {0, 0, 0}},
+        {"\"use_sliding_window\":true,\"sliding_window\":null,\"max_window_layers\":0", {-1, 0, 0}},
+        {"\"use_sliding_window\":false,\"sliding_window\":16,\"max_window_layers\":0", {-1, 0, 0}},
+        {"\"use_sliding_window\":null,\"sliding_window\":16,\"max_window_layers\":0", {-1, 0, 0}},
+        {"\"sliding_window\":16,\"max_window_layers\":0", {-1, 0, 0}},
+        {"\"use_sliding_window\":true,\"sliding_window\":16,\"max_window_layers\":0,\"layer_types\":null",
+         {16, 16, 16}},
         {"\"use_sliding_window\":true,\"sliding_window\":16,\"max_window_layers\":0,"
-         "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\"]",  {16, 0, 16}},
+         "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\"]",
+         {16, 0, 16}},
     };
-    // clang-format on
     static const char *const types[] = {"qwen2", "qwen3"};
     for (size_t i = 0; i < FRIT_COUNT(types) * FRIT_COUNT(rows); i++) {
         const int *windows = rows[i / 2].windows;
@@ -488,186 +401,7 @@ static void windows_of_qwen_follow_the_flag_and_the_layers(void **state)
     }
 }
 
-// ---------------------------------------------------------------------------------------- what is refused
-
-static void every_fault_of_a_configuration_has_its_sentence(void **state)
-{
-    (void)state;
-    // clang-format off
-    static const struct {
-        const char *changes;
-        frit_status status;
-        const char *part;
-    } rows[] = {
-        {"{\"model_type\":\"mamba\"}",              FRIT_E_UNSUPPORTED, "'mamba' is not supported; known are: llama, mistral, qwen2, qwen3, gemma"},
-        {"{\"model_type\":7}",                      FRIT_E_FORMAT, "model_type is 7, expected text"},
-        {"{\"-model_type\":0}",                     FRIT_E_UNSUPPORTED, "no model_type"},
-        {"{\"-model_type\":0,\"architectures\":[\"BertModel\"]}", FRIT_E_UNSUPPORTED, "no model_type"},
-        {"{\"-model_type\":0,\"architectures\":\"LlamaForCausalLM\"}", FRIT_E_UNSUPPORTED, "no model_type"},
-        {"{\"quantization_config\":{\"quant_method\":\"gptq\"}}", FRIT_E_UNSUPPORTED, "quant_method 'gptq'"},
-        {"{\"hidden_act\":\"gelu\"}",               FRIT_E_UNSUPPORTED, "hidden_act is 'gelu'"},
-        {"{\"hidden_act\":\"sil\"}",                FRIT_E_UNSUPPORTED, "hidden_act is 'sil'"},
-        {"{\"hidden_act\":[]}",                     FRIT_E_FORMAT, "hidden_act is [], expected text"},
-        {"{\"-hidden_size\":0}",                    FRIT_E_FORMAT, "hidden_size is missing"},
-        {"{\"hidden_size\":null}",                  FRIT_E_FORMAT, "hidden_size is null"},
-        {"{\"-vocab_size\":0}",                     FRIT_E_FORMAT, "vocab_size is missing"},
-        {"{\"-num_hidden_layers\":0}",              FRIT_E_FORMAT, "num_hidden_layers is missing"},
-        {"{\"num_hidden_layers\":0}",               FRIT_E_FORMAT, "num_hidden_layers is 0, expected a whole number from 1 to 10000"},
-        {"{\"num_hidden_layers\":-1}",              FRIT_E_FORMAT, "num_hidden_layers is -1"},
-        {"{\"num_hidden_layers\":1.5}",             FRIT_E_FORMAT, "num_hidden_layers is 1.5"},
-        {"{\"num_hidden_layers\":\"1\"}",           FRIT_E_FORMAT, "num_hidden_layers is \"1\""},
-        {"{\"num_hidden_layers\":true}",            FRIT_E_FORMAT, "num_hidden_layers is true"},
-        {"{\"num_hidden_layers\":[1]}",             FRIT_E_FORMAT, "num_hidden_layers is [1]"},
-        {"{\"num_attention_heads\":1000000000}",    FRIT_E_FORMAT, "num_attention_heads is 1000000000"},
-        {"{\"num_attention_heads\":9223372036854775807}", FRIT_E_FORMAT, "num_attention_heads is 9223372036854775807"},
-        {"{\"num_key_value_heads\":0}",             FRIT_E_FORMAT, "num_key_value_heads is 0"},
-        {"{\"num_key_value_heads\":3}",             FRIT_E_FORMAT, "2 attention heads cannot share 3"},
-        {"{\"num_attention_heads\":8}",             FRIT_E_FORMAT, "heads have 0 elements"},
-        {"{\"head_dim\":3}",                        FRIT_E_FORMAT, "heads have 3 elements, expected an even number"},
-        {"{\"num_attention_heads\":65536,\"head_dim\":65536}", FRIT_E_FORMAT, "65536 heads of 65536 elements"},
-        {"{\"vocab_size\":2147483648}",             FRIT_E_FORMAT, "vocab_size is 2147483648"},
-        {"{\"rms_norm_eps\":-1e-6}",                FRIT_E_FORMAT, "rms_norm_eps is -1e-6"},
-        {"{\"rms_norm_eps\":null}",                 FRIT_E_FORMAT, "rms_norm_eps is null"},
-        {"{\"rms_norm_eps\":\"1e-6\"}",             FRIT_E_FORMAT, "rms_norm_eps is \"1e-6\""},
-        {"{\"rope_theta\":0}",                      FRIT_E_FORMAT, "rope_theta is 0"},
-        {"{\"rope_scaling\":7}",                    FRIT_E_FORMAT, "rope_scaling is not an object"},
-        {"{\"rope_scaling\":{\"type\":\"longrope\"}}", FRIT_E_UNSUPPORTED, "rope_scaling.rope_type is 'longrope'"},
-        {"{\"rope_scaling\":{\"type\":1}}",         FRIT_E_FORMAT, "rope_scaling.type is 1, expected text"},
-        {"{\"rope_scaling\":{\"type\":\"linear\"}}", FRIT_E_FORMAT, "rope_scaling.factor is missing"},
-        {"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":0}}", FRIT_E_FORMAT, "rope_scaling.factor is 0"},
-        {"{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":\"4\"}}", FRIT_E_FORMAT, "rope_scaling.factor is \"4\""},
-        {"{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"truncate\":false}}", FRIT_E_UNSUPPORTED, "rope_scaling.truncate"},
-        {"{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"mscale\":[]}}", FRIT_E_FORMAT, "rope_scaling.mscale is []"},
-        {"{\"rope_parameters\":{\"rope_type\":\"llama3\",\"factor\":4}}", FRIT_E_FORMAT, "rope_parameters.low_freq_factor is missing"},
-        {"{\"rope_parameters\":{\"rope_type\":\"llama3\",\"factor\":4,\"low_freq_factor\":4,\"high_freq_factor\":4}}",
-                                                    FRIT_E_FORMAT, "low_freq_factor is not below high_freq_factor"},
-        {"{\"rope_parameters\":{\"full_attention\":{}}}", FRIT_E_UNSUPPORTED, "rope_parameters.full_attention"},
-        {"{\"partial_rotary_factor\":0.5}",         FRIT_E_UNSUPPORTED, "partial_rotary_factor is 0.5"},
-        {"{\"tie_word_embeddings\":1}",             FRIT_E_FORMAT, "tie_word_embeddings is 1, expected true or false"},
-        {"{\"attention_bias\":\"yes\"}",            FRIT_E_FORMAT, "attention_bias is \"yes\""},
-        {"{\"attention_bias\":true}",               FRIT_E_FORMAT, "tensor 'model.layers.0.self_attn.q_proj.bias' is missing"},
-        {"{\"num_hidden_layers\":2}",               FRIT_E_FORMAT, "tensor 'model.layers.1.input_layernorm.weight' is missing"},
-        {"{\"model_type\":\"qwen2\"}",              FRIT_E_FORMAT, "tensor 'model.layers.0.self_attn.q_proj.bias' is missing"},
-        {"{\"model_type\":\"gemma\",\"num_key_value_heads\":null}", FRIT_E_FORMAT, "num_key_value_heads is null"},
-        {"{\"model_type\":\"gemma\",\"use_bidirectional_attention\":true}", FRIT_E_UNSUPPORTED, "use_bidirectional_attention"},
-        {"{\"model_type\":\"qwen2\",\"use_sliding_window\":true,\"layer_types\":[]}", FRIT_E_FORMAT, "layer_types is not a list of 1"},
-        {"{\"model_type\":\"qwen2\",\"use_sliding_window\":true,\"layer_types\":[\"mamba\"]}", FRIT_E_UNSUPPORTED, "layer_types[0] is 'mamba'"},
-        {"{\"model_type\":\"qwen2\",\"use_sliding_window\":true,\"layer_types\":[5]}", FRIT_E_UNSUPPORTED, "layer_types[0] is 'not text'"},
-        {"{\"model_type\":\"mistral\",\"sliding_window\":0}", FRIT_E_FORMAT, "sliding_window is 0"},
-    };
-    // clang-format on
-    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
-        frit_checkpoint *ckpt;
-        write_changed_config(rows[i].changes);
-        frit_status status = open_tiny(&ckpt);
-        if (status != rows[i].status || !strstr(frit_error(), rows[i].part) || !strstr(frit_error(), folder_path))
-            fail_msg("%s: got %d \"%s\", expected %d with \"%s\"", rows[i].changes, (int)status, frit_error(),
-                     (int)rows[i].status, rows[i].part);
-    }
-}
-
-static void a_configuration_that_is_not_json_is_refused(void **state)
-{
-    (void)state;
-    static const char *const texts[] = {"", "{", "{\"a\":1,\"a\":2}", "{\"a\":NaN}", "\xff\xfe{}", "{}{}"};
-    frit_checkpoint *ckpt;
-    for (size_t i = 0; i < FRIT_COUNT(texts); i++) {
-        write_config(texts[i]);
-        assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "config.json: not valid JSON in line");
-    }
-    write_config("[]");
-    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "config.json: not a JSON object");
-    for (size_t n = 0; n < strlen(tiny_config); n++) {
-        write_file(in_folder("config.json"), tiny_config, n);
-        assert_int_equal(open_tiny(&ckpt), FRIT_E_FORMAT);
-    }
-}
-
-static void a_folder_without_its_files_says_which(void **state)
-{
-    (void)state;
-    frit_checkpoint *ckpt;
-    assert_int_equal(unlink(in_folder("model.safetensors")), 0);
-    assert_fails(open_tiny(&ckpt), FRIT_E_NOT_FOUND, "neither model.safetensors nor model.safetensors.index.json");
-    write_file(in_folder("pytorch_model.bin"), "\200\002", 2);
-    assert_fails(open_tiny(&ckpt), FRIT_E_UNSUPPORTED, "Python pickle (pytorch_model.bin)");
-    assert_int_equal(unlink(in_folder("config.json")), 0);
-    assert_fails(open_tiny(&ckpt), FRIT_E_NOT_FOUND, "there is no config.json");
-    assert_null(ckpt);
-}
-
-static void a_missing_tensor_is_named_as_the_folder_names_it(void **state)
-{
-    (void)state;
-    frit_checkpoint *ckpt;
-    for (size_t i = 0; i < FRIT_COUNT(tiny_tensors); i++) {
-        write_weights(tiny_tensors[i].name, NULL, NULL);
-        assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, tiny_tensors[i].name);
-    }
-    write_weights("lm_head.weight", NULL, NULL);
-    write_changed_config("{\"tie_word_embeddings\":true}");
-    assert_ok(open_tiny(&ckpt));
-    assert_null(frit_checkpoint_find(ckpt, "output.weight"));
-    frit_checkpoint_close(ckpt);
-}
-
-static void remember(void *ctx, frit_log_level level, const char *sentence)
-{
-    assert_int_equal(level, FRIT_LOG_WARNING);
-    snprintf(ctx, 500, "%s", sentence);
-}
-
-static void tensors_without_a_place_are_warned_of_and_left_out(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *name;
-        bool warned;
-    } rows[] = {
-        {"model.layers.0.self_attn.extra.weight", true},
-        {"model.layers.1.mlp.up_proj.weight", true},   // a layer more than there are
-        {"model.layers.00.mlp.up_proj.weight", true},
-        {"model.layers.99999999999999999999.mlp.up_proj.weight", true},
-        {"model.layers..mlp.up_proj.weight", true},
-        {"model.layers.0.mlp.up_proj.scale", true},
-        {"model.layers.0.self_attn.q_proj.bias", true},   // attention_bias is not set
-        {"model.layers.0.self_attn.rotary_emb.inv_freq", false},
-    };
-    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
-        char sentence[500] = "";
-        frit_log log = {remember, sentence};
-        frit_checkpoint *ckpt;
-        write_weights(NULL, rows[i].name, "U8");
-        assert_ok(frit_checkpoint_open(&ckpt, folder_path, &(frit_checkpoint_options){.log = &log}));
-        assert_int_equal(ckpt->n_tensors, FRIT_COUNT(tiny_tensors));
-        assert_int_equal(strstr(sentence, rows[i].name) != NULL, rows[i].warned);
-        frit_checkpoint_close(ckpt);
-    }
-}
-
-static void a_tensor_of_an_unsupported_type_is_refused_where_it_is_needed(void **state)
-{
-    (void)state;
-    frit_checkpoint *ckpt;
-    write_weights("model.norm.weight", "model.norm.weight", "F8_E4M3");
-    assert_fails(open_tiny(&ckpt), FRIT_E_UNSUPPORTED, "'model.norm.weight' has the type F8_E4M3");
-    write_weights("model.norm.weight", "model.norm.weight", "I8");
-    write_changed_config("{\"model_type\":\"gemma\",\"tie_word_embeddings\":null}");
-    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "'model.norm.weight' is not a vector of f32");
-}
-
-static void a_cut_file_of_weights_is_refused_at_any_byte(void **state)
-{
-    (void)state;
-    size_t n_bytes;
-    char *bytes = read_file(in_folder("model.safetensors"), &n_bytes);
-    for (size_t n = 0; n < n_bytes; n += n < 40 ? 1 : 13) {
-        frit_checkpoint *ckpt;
-        write_file(in_folder("model.safetensors"), bytes, n);
-        assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "model.safetensors");
-    }
-    free(bytes);
-}
+// ---------------------------------------------------------------------------------------- shards
 
 static void a_folder_of_shards_opens_like_one_file(void **state)
 {
@@ -721,15 +455,8 @@ int main(void)
         cmocka_unit_test(absent_keys_mean_what_transformers_takes),
         cmocka_unit_test(rotary_parameters_are_read_in_both_spellings),
         cmocka_unit_test(windows_of_qwen_follow_the_flag_and_the_layers),
-        cmocka_unit_test_setup(every_fault_of_a_configuration_has_its_sentence, make_folder),
-        cmocka_unit_test_setup(a_configuration_that_is_not_json_is_refused, make_folder),
-        cmocka_unit_test_setup(a_folder_without_its_files_says_which, make_folder),
-        cmocka_unit_test_setup(a_missing_tensor_is_named_as_the_folder_names_it, make_folder),
-        cmocka_unit_test_setup(tensors_without_a_place_are_warned_of_and_left_out, make_folder),
-        cmocka_unit_test_setup(a_tensor_of_an_unsupported_type_is_refused_where_it_is_needed, make_folder),
         cmocka_unit_test_setup(a_folder_of_shards_opens_like_one_file, make_folder),
         cmocka_unit_test(opening_can_be_cancelled_between_shards),   // in the folder of the test before
-        cmocka_unit_test_setup(a_cut_file_of_weights_is_refused_at_any_byte, make_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
