@@ -32,7 +32,7 @@ enum {
     FRIT_HF_NO_KEY = -1,   // nothing is written
     // The rest refers to rows above this one.
     FRIT_HF_N_HEAD = -2,     // attention.head_count
-    FRIT_HF_PER_HEAD = -3,   // embedding_length / attention.head_count
+    FRIT_HF_DIVIDED = -3,   // embedding_length / attention.head_count
     FRIT_HF_K_DIM = -4,      // attention.key_length
 };
 

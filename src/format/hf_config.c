@@ -120,7 +120,7 @@ frit_status frit_hf_add_row(const frit_hf *hf, const json_t *object, const char 
     if (value == FRIT_HF_NO_KEY) return FRIT_OK;
     if (value == FRIT_HF_N_HEAD) value = frit_hf_written(hf, "attention.head_count");
     if (value == FRIT_HF_K_DIM) value = frit_hf_written(hf, "attention.key_length");
-    if (value == FRIT_HF_PER_HEAD)
+    if (value == FRIT_HF_DIVIDED)
         value = floor(frit_hf_written(hf, "embedding_length") / frit_hf_written(hf, "attention.head_count"));
     return frit_hf_add_number(hf, row->key, row->kind, value);
 }

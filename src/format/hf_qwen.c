@@ -18,7 +18,7 @@ static const frit_hf_tensor qwen2_tensors[] = {
 static const frit_hf_key qwen3_keys[] = {
     {"max_position_embeddings", "context_length",          FRIT_HF_TOKENS, 32768, FRIT_HF_NEEDED},
     {"num_key_value_heads",     "attention.head_count_kv", FRIT_HF_HEADS,  32,    FRIT_HF_N_HEAD},
-    {"head_dim",                "attention.key_length",    FRIT_HF_WIDTH,  128,   FRIT_HF_PER_HEAD},
+    {"head_dim",                "attention.key_length",    FRIT_HF_WIDTH,  128,   FRIT_HF_DIVIDED},
 };
 
 static const frit_hf_tensor qwen3_tensors[] = {
