@@ -73,7 +73,8 @@ frit_status frit_arch_of(const frit_arch **out, const frit_checkpoint *ckpt)
     *out = NULL;
     frit_str name = {0};
     bool found;
-    FRIT_TRY(frit_meta_get_text(&ckpt->meta, "general.architecture", &name, &found));
+    frit_status got = frit_meta_get_text(&ckpt->meta, "general.architecture", &name, &found);
+    if (got != FRIT_OK) return frit_fail(got, "%s: %s", ckpt->path, frit_error());
     if (!found) return frit_fail(FRIT_E_FORMAT, "%s: the metadata has no key 'general.architecture'", ckpt->path);
     char text[MAX_NAME + 1] = "";
     memcpy(text, name.ptr, name.len < MAX_NAME ? name.len : MAX_NAME);

@@ -7,19 +7,19 @@
 
 // Tensors that may stand in a file although no row names them.
 static const struct {
-    const char *prefix, *suffix; // either may be ""
+    const char *prefix, *suffix;   // either may be ""
 } ignored[] = {
-    {"", ".input_scale"},         // quantizers' notes about activations
-    {"rope_freqs.weight", ""},    // of architectures that do not read it
-    {"", ".rotary_emb.inv_freq"}, // computed from the hyperparameters instead
-    {"cls.", ""},                 // a classifier's head beside a language model
+    {"", ".input_scale"},           // quantizers' notes about activations
+    {"rope_freqs.weight", ""},      // of architectures that do not read it
+    {"", ".rotary_emb.inv_freq"},   // computed from the hyperparameters instead
+    {"cls.", ""},                   // a classifier's head beside a language model
 };
 
 typedef struct binder {
     const frit_hparams *hp;
     const frit_checkpoint *ckpt;
     frit_arena *arena;
-    bool *bound; // [n_tensors]
+    bool *bound;   // [n_tensors]
 } binder;
 
 static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, frit_dim dim)

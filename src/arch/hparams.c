@@ -7,17 +7,17 @@
 
 enum {
     REQUIRED = 1,
-    PER_LAYER = 2, // one number for all layers, or an array with one for each
-    CHOSEN = 4,    // only for architectures that list the key: files carry such keys for others too
+    PER_LAYER = 2,   // one number for all layers, or an array with one for each
+    CHOSEN = 4,      // only for architectures that list the key: files carry such keys for others too
     REFUSED = 8,   // CHOSEN, and not harmless: an architecture that does not know it refuses the file if it is above 0
 };
 
 typedef enum kind { INT, FLOAT } kind;
 
 typedef struct hparam {
-    const char *key; // behind "ARCH."
+    const char *key;   // behind "ARCH."
     kind kind;
-    size_t offset; // in frit_hparams, or in frit_layer_hparams for PER_LAYER
+    size_t offset;   // in frit_hparams, or in frit_layer_hparams for PER_LAYER
     double min, max, fallback;
     unsigned flags;
 } hparam;
@@ -64,7 +64,7 @@ typedef struct reader {
     frit_hparams *hp;
     const frit_arch *arch;
     const frit_checkpoint *ckpt;
-    char key[160]; // of the row at hand
+    char key[160];   // of the row at hand
 } reader;
 
 static const char *name_key(reader *r, const char *suffix)
@@ -83,8 +83,8 @@ static bool is_chosen(const reader *r, const hparam *row)
 
 static frit_status check_range(const reader *r, const hparam *row, double value)
 {
-    if (value >= row->min && value <= row->max) return FRIT_OK; // false for NaN
-    return frit_fail(FRIT_E_FORMAT, "%s is %.9g, expected %.9g to %.9g", r->key, value, row->min, row->max);
+    if (value >= row->min && value <= row->max) return FRIT_OK;   // false for NaN
+    return frit_fail(FRIT_E_FORMAT, "%s is %.10g, expected %.10g to %.10g", r->key, value, row->min, row->max);
 }
 
 static void store(const hparam *row, void *target, double value)

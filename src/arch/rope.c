@@ -24,7 +24,7 @@ static double ntk_base(const frit_rope_params *rope, int32_t n_ctx)
 // Slow pairs are divided by the factor, fast ones stay, between them it is interpolated by wavelength.
 static double llama3(const frit_rope_params *rope, double inv_freq)
 {
-    double turns = rope->n_ctx_orig * inv_freq / two_pi; // within the original context
+    double turns = rope->n_ctx_orig * inv_freq / two_pi;   // within the original context
     double low = rope->low_freq_factor, high = rope->high_freq_factor;
     if (turns < low) return inv_freq / rope->factor;
     if (turns > high) return inv_freq;
@@ -43,7 +43,7 @@ static double yarn(const frit_rope_params *rope, double inv_freq, int i)
     double first = fmax(floor(yarn_pair(rope, rope->beta_fast)), 0);
     double last = fmin(ceil(yarn_pair(rope, rope->beta_slow)), rope->dim - 1);
     if (last == first) last += 0.001;
-    double stretched = fmin(fmax((i - first) / (last - first), 0), 1); // 0: stays, 1: divided by the factor
+    double stretched = fmin(fmax((i - first) / (last - first), 0), 1);   // 0: stays, 1: divided by the factor
     double stays = (1 - stretched) * rope->ext_factor;
     return inv_freq / rope->factor * (1 - stays) + inv_freq * stays;
 }
@@ -66,7 +66,7 @@ static double scaled(const frit_rope_params *rope, double base, int i)
         return yarn(rope, inv_freq, i);
     case FRIT_ROPE_PLAIN:
     case FRIT_ROPE_DYNAMIC:
-        break; // the base has it
+        break;   // the base has it
     }
     return inv_freq;
 }
