@@ -23,40 +23,41 @@ typedef struct hparam {
 } hparam;
 
 #define MODEL(field) offsetof(frit_hparams, field)
+#define ROPE(field)  offsetof(frit_hparams, rope.field)
 #define LAYER(field) offsetof(frit_layer_hparams, field)
 
 // clang-format off
 static const hparam rows[] = {
-    // key                                      type   field                            min   max    fallback  flags
-    {"block_count",                             INT,   MODEL(n_layer),                  1,    1024,    0,      REQUIRED},
-    {"context_length",                          INT,   MODEL(n_ctx_train),              1,    1 << 30, 0,      REQUIRED},
-    {"embedding_length",                        INT,   MODEL(n_embd),                   1,    1 << 20, 0,      REQUIRED},
-    {"vocab_size",                              INT,   MODEL(n_vocab),                  1,    1 << 24, 0,      0},
-    {"expert_count",                            INT,   MODEL(n_expert),                 0,    65536,   0,      REFUSED},
-    {"attention.layer_norm_rms_epsilon",        FLOAT, MODEL(rms_eps),                  0,    1,       0,      0},
-    {"attention.layer_norm_epsilon",            FLOAT, MODEL(layer_norm_eps),           0,    1,       0,      0},
-    {"attention.scale",                         FLOAT, MODEL(attn_scale),               0,    1e6,     0,      CHOSEN},
-    {"attn_logit_softcapping",                  FLOAT, MODEL(attn_softcap),             0,    1e6,     0,      CHOSEN},
-    {"final_logit_softcapping",                 FLOAT, MODEL(logit_softcap),            0,    1e6,     0,      CHOSEN},
-    {"embedding_scale",                         FLOAT, MODEL(embd_scale),               0,    1e6,     0,      CHOSEN},
-    {"residual_scale",                          FLOAT, MODEL(residual_scale),           0,    1e6,     0,      CHOSEN},
-    {"logit_scale",                             FLOAT, MODEL(logit_scale),              0,    1e6,     0,      CHOSEN},
-    {"rope.dimension_count",                    INT,   MODEL(rope.dim),                 2,    65536,   0,      0},
-    {"rope.freq_base",                          FLOAT, MODEL(rope.base),                1,    1e15,    10000,  0},
-    {"rope.scaling.factor",                     FLOAT, MODEL(rope.factor),              0,    1e6,     0,      0},
-    {"rope.scaling.original_context_length",    INT,   MODEL(rope.n_ctx_orig),          0,    1 << 30, 0,      0},
-    {"rope.scaling.attn_factor",                FLOAT, MODEL(rope.attn_factor),         0,    1e6,     1,      0},
-    {"rope.scaling.yarn_ext_factor",            FLOAT, MODEL(rope.ext_factor),         -1,    1e6,    -1,      0},
-    {"rope.scaling.yarn_beta_fast",             FLOAT, MODEL(rope.beta_fast),           1e-3, 1e6,     32,     0},
-    {"rope.scaling.yarn_beta_slow",             FLOAT, MODEL(rope.beta_slow),           1e-3, 1e6,     1,      0},
-    {"rope.scaling.low_freq_factor",            FLOAT, MODEL(rope.low_freq_factor),     1e-3, 1e6,     1,      0},
-    {"rope.scaling.high_freq_factor",           FLOAT, MODEL(rope.high_freq_factor),    1e-3, 1e6,     4,      0},
-    {"attention.head_count",                    INT,   LAYER(n_head),                   1,    65536,   0,      PER_LAYER | REQUIRED},
-    {"attention.head_count_kv",                 INT,   LAYER(n_head_kv),                1,    65536,   0,      PER_LAYER},
-    {"attention.key_length",                    INT,   LAYER(k_dim),                    1,    65536,   0,      PER_LAYER},
-    {"attention.value_length",                  INT,   LAYER(v_dim),                    1,    65536,   0,      PER_LAYER},
-    {"attention.sliding_window",                INT,   LAYER(window),                   0,    1 << 30, 0,      PER_LAYER | CHOSEN},
-    {"feed_forward_length",                     INT,   LAYER(n_ff),                     1,    1 << 24, 0,      PER_LAYER | REQUIRED},
+    // key                                  type   field                   min   max      default flags
+    {"block_count",                          INT,   MODEL(n_layer),         1,    1024,    0,     REQUIRED},
+    {"context_length",                       INT,   MODEL(n_ctx_train),     1,    1 << 30, 0,     REQUIRED},
+    {"embedding_length",                     INT,   MODEL(n_embd),          1,    1 << 20, 0,     REQUIRED},
+    {"vocab_size",                           INT,   MODEL(n_vocab),         1,    1 << 24, 0,     0},
+    {"expert_count",                         INT,   MODEL(n_expert),        0,    65536,   0,     REFUSED},
+    {"attention.layer_norm_rms_epsilon",     FLOAT, MODEL(rms_eps),         0,    1,       0,     0},
+    {"attention.layer_norm_epsilon",         FLOAT, MODEL(layer_norm_eps),  0,    1,       0,     0},
+    {"attention.scale",                      FLOAT, MODEL(attn_scale),      0,    1e6,     0,     CHOSEN},
+    {"attn_logit_softcapping",               FLOAT, MODEL(attn_softcap),    0,    1e6,     0,     CHOSEN},
+    {"final_logit_softcapping",              FLOAT, MODEL(logit_softcap),   0,    1e6,     0,     CHOSEN},
+    {"embedding_scale",                      FLOAT, MODEL(embd_scale),      0,    1e6,     0,     CHOSEN},
+    {"residual_scale",                       FLOAT, MODEL(residual_scale),  0,    1e6,     0,     CHOSEN},
+    {"logit_scale",                          FLOAT, MODEL(logit_scale),     0,    1e6,     0,     CHOSEN},
+    {"rope.dimension_count",                 INT,   ROPE(dim),              2,    65536,   0,     0},
+    {"rope.freq_base",                       FLOAT, ROPE(base),             1,    1e15,    10000, 0},
+    {"rope.scaling.factor",                  FLOAT, ROPE(factor),           0,    1e6,     0,     0},
+    {"rope.scaling.original_context_length", INT,   ROPE(n_ctx_orig),       0,    1 << 30, 0,     0},
+    {"rope.scaling.attn_factor",             FLOAT, ROPE(attn_factor),      0,    1e6,     1,     0},
+    {"rope.scaling.yarn_ext_factor",         FLOAT, ROPE(ext_factor),       -1,   1e6,     -1,    0},
+    {"rope.scaling.yarn_beta_fast",          FLOAT, ROPE(beta_fast),        1e-3, 1e6,     32,    0},
+    {"rope.scaling.yarn_beta_slow",          FLOAT, ROPE(beta_slow),        1e-3, 1e6,     1,     0},
+    {"rope.scaling.low_freq_factor",         FLOAT, ROPE(low_freq_factor),  1e-3, 1e6,     1,     0},
+    {"rope.scaling.high_freq_factor",        FLOAT, ROPE(high_freq_factor), 1e-3, 1e6,     4,     0},
+    {"attention.head_count",                 INT,   LAYER(n_head),          1,    65536,   0,     PER_LAYER | REQUIRED},
+    {"attention.head_count_kv",              INT,   LAYER(n_head_kv),       1,    65536,   0,     PER_LAYER},
+    {"attention.key_length",                 INT,   LAYER(k_dim),           1,    65536,   0,     PER_LAYER},
+    {"attention.value_length",               INT,   LAYER(v_dim),           1,    65536,   0,     PER_LAYER},
+    {"attention.sliding_window",             INT,   LAYER(window),          0,    1 << 30, 0,     PER_LAYER | CHOSEN},
+    {"feed_forward_length",                  INT,   LAYER(n_ff),            1,    1 << 24, 0,     PER_LAYER | REQUIRED},
 };
 // clang-format on
 

@@ -3,7 +3,7 @@
 //
 // A row is one token at one position of one session. Rows of a session are neighbours and form a run:
 //
-//     rows   0 1 2 | 3 | 4 5 6 7 ...          runs   {first_row 0, n_rows 3, n_past 17, pages} {3, 1, …} …
+//     rows   0 1 2 | 3 | 4 5 6 7 ...          runs   {first_row 0, n_rows 3, n_past 17, pages} {3, 1, ...} ...
 //
 // Keys and values live in pages of FRIT_PAGE_TOKENS positions; a run's page table maps its session's positions to
 // pages: position p is in pages[p / FRIT_PAGE_TOKENS], at p % FRIT_PAGE_TOKENS.
@@ -14,16 +14,16 @@ enum { FRIT_PAGE_TOKENS = 32 };
 
 typedef struct frit_run {
     int32_t first_row, n_rows;
-    int32_t n_past;          // positions already in the cache; the run's first row is position n_past
-    const int32_t *pages;    // page numbers, for n_past + n_rows positions
+    int32_t n_past;         // positions already in the cache; the run's first row is position n_past
+    const int32_t *pages;   // page numbers, for n_past + n_rows positions
 } frit_run;
 
 typedef struct frit_batch {
     int32_t n_rows, n_outs, n_runs;
-    const int32_t *tokens;     // [n_rows]
-    const int32_t *positions;  // [n_rows]
-    const int32_t *out_rows;   // [n_outs]: the rows whose logits are wanted, ascending
-    const frit_run *runs;      // [n_runs]
+    const int32_t *tokens;      // [n_rows]
+    const int32_t *positions;   // [n_rows]
+    const int32_t *out_rows;    // [n_outs]: the rows whose logits are wanted, ascending
+    const frit_run *runs;       // [n_runs]
 } frit_batch;
 
 // What one layer keeps between steps. A new kind of state is a new kind here and a row in engine/kv.c.
@@ -38,7 +38,7 @@ typedef struct frit_cache_spec {
 // The pages of one layer: page i starts at k + i * k_page_bytes and holds [n_head_kv, FRIT_PAGE_TOKENS, k_dim].
 typedef struct frit_cache_layer {
     frit_cache_spec spec;
-    frit_dtype dtype;          // f32 or f16
+    frit_dtype dtype;   // f32 or f16
     uint8_t *k, *v;
     uint64_t k_page_bytes, v_page_bytes;
 } frit_cache_layer;

@@ -75,7 +75,7 @@ frit_node *frit_glu(frit_graph *g, frit_node *gate, frit_node *up, frit_act act)
 frit_node *frit_reshape(frit_graph *g, frit_node *x, int n, const int64_t *dims)
 {
     frit_node node = {.op = FRIT_OP_RESHAPE, .src = {x}, .n_dims = n + 1};
-    if (n < 0 || n >= FRIT_MAX_DIMS) node.n_dims = 0; // the shape rule refuses it
+    if (n < 0 || n >= FRIT_MAX_DIMS) node.n_dims = 0;   // the shape rule refuses it
     if (x) node.shape[0] = x->shape[0];
     for (int i = 1; i < node.n_dims; i++) node.shape[i] = dims[i - 1];
     bool same = x && x->n_dims == node.n_dims;

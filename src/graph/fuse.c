@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The fusion table: patterns that rewrite a graph in place. A pattern looks at one node and what it is made from; it may
-// change the node, change who uses it, and add nodes. No pattern changes a result beyond rounding.
+// The fusion table: patterns that rewrite a graph in place. A pattern looks at one node and what it is made from; it
+// may change the node, change who uses it, and add nodes. No pattern changes a result beyond rounding.
 //
 // The rows are tried in order, each over all nodes, because one may take what another would: a residual is added inside
 // the product where there is one (every thread adds its own columns), and beside the norm otherwise.
@@ -9,9 +9,9 @@
 
 typedef struct rewrite {
     frit_graph *g;
-    frit_arena *arena; // for the time of the rewriting
-    int *n_uses;       // [capacity]: how often each node is a source of living nodes, or the output
-    frit_node **stack; // [capacity]
+    frit_arena *arena;   // for the time of the rewriting
+    int *n_uses;         // [capacity]: how often each node is a source of living nodes, or the output
+    frit_node **stack;   // [capacity]
     int capacity;
 } rewrite;
 
@@ -85,7 +85,7 @@ static frit_node *wanted_rows(rewrite *r, frit_node *node, frit_node *rows, cons
     return taken[node->id];
 }
 
-// take_rows(f(x)) → f(take_rows(x)), back to where all rows are needed: behind the attention of the last layer.
+// take_rows(f(x)) becomes f(take_rows(x)), back to where all rows are needed: behind the attention of the last layer.
 // Constructors number nodes after their sources, so one walk downwards sees every use of a node before the node.
 static bool take_rows_early(rewrite *r, frit_node *take)
 {
@@ -93,7 +93,7 @@ static bool take_rows_early(rewrite *r, frit_node *take)
     frit_graph *g = r->g;
     frit_node *last = take->src[0], *rows = take->src[1];
     size_t n = (size_t)g->n_nodes;
-    int *claims = frit_arena_new(r->arena, int, n); // uses by what is narrowed
+    int *claims = frit_arena_new(r->arena, int, n);   // uses by what is narrowed
     bool *narrow = frit_arena_new(r->arena, bool, n);
     frit_node **taken = frit_arena_new(r->arena, frit_node *, n);
     if (!claims || !narrow || !taken) return false;
@@ -109,7 +109,7 @@ static bool take_rows_early(rewrite *r, frit_node *take)
         if (!narrow[id]) continue;
         for (int s = 0; s < node->n_src; s++) {
             node->src[s] = wanted_rows(r, node->src[s], rows, narrow, taken);
-            if (!node->src[s]) return false; // out of memory, which the graph remembers
+            if (!node->src[s]) return false;   // out of memory, which the graph remembers
         }
         node->rows = take->rows;
         node->shape[0] = take->shape[0];
@@ -182,7 +182,7 @@ static const pattern patterns[] = {
     {"gate and up products with their activation", fuse_linear_glu},
     {"product with residual", fuse_linear_add},
     {"residual with norm", fuse_add_norm},
-    {"reshape of reshape", fold_reshapes}, // last: a sum that joined its norm has become one
+    {"reshape of reshape", fold_reshapes},   // last: a sum that joined its norm has become one
 };
 
 int frit_fuse(frit_graph *graph)

@@ -7,8 +7,8 @@
 // is made for; the plan sets the actual number before each run. Weights that are vectors (norms, biases, factors) are
 // f32 and aligned; matrices have any type and any alignment.
 //
-// A constructor that fails (shapes that do not fit, out of memory) remembers the first failure in the graph and
-// returns NULL; constructors accept NULL sources, so building code needs no branches. Check frit_graph_check at the end.
+// A constructor that fails (shapes that do not fit, out of memory) remembers the first failure in the graph and returns
+// NULL; constructors accept NULL sources, so building code needs no branches. Ask frit_graph_check at the end.
 #pragma once
 #include "base/arena.h"
 #include "format/checkpoint.h"
@@ -24,7 +24,7 @@ typedef enum frit_op {
 typedef struct frit_op_row {
     const char *name;
     int min_sources, max_sources;
-    const char *sources;    // "x w [b]": their names, in the order of src
+    const char *sources;   // "x w [b]": their names, in the order of src
     const char *formula;
 } frit_op_row;
 const frit_op_row *frit_op_get(frit_op op);
@@ -38,49 +38,56 @@ typedef enum frit_rows {
 typedef enum frit_input { FRIT_INPUT_TOKENS, FRIT_INPUT_POSITIONS, FRIT_INPUT_OUT_ROWS } frit_input;
 
 typedef enum frit_act {
-    FRIT_ACT_SILU, FRIT_ACT_GELU, FRIT_ACT_GELU_TANH, FRIT_ACT_GELU_QUICK, FRIT_ACT_RELU, FRIT_ACT_RELU2, FRIT_ACT_SIGMOID,
-    FRIT_ACT_TANH, FRIT_ACT_COUNT
+    FRIT_ACT_SILU,         // x / (1 + exp(-x))
+    FRIT_ACT_GELU,         // x * (1 + erf(x / sqrt(2))) / 2
+    FRIT_ACT_GELU_TANH,    // x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2
+    FRIT_ACT_GELU_QUICK,   // x / (1 + exp(-1.702 x))
+    FRIT_ACT_RELU,         // max(x, 0)
+    FRIT_ACT_RELU2,        // max(x, 0)^2
+    FRIT_ACT_SIGMOID,      // 1 / (1 + exp(-x))
+    FRIT_ACT_TANH,
+    FRIT_ACT_COUNT,
 } frit_act;
 
 // How rope pairs the elements of a head: neighbours (2i, 2i+1), or halves (i, i + dim/2).
 typedef enum frit_rope_style { FRIT_ROPE_NEIGHBOURS, FRIT_ROPE_HALVES } frit_rope_style;
 
 // angle(position, pair i) = position * inv_freq[i], with inv_freq computed once per model from the file's scaling rules
-// (arch/rope.c); the optional third source divides it per pair. Results are multiplied by `magnitude` (YaRN; 1 otherwise).
+// (arch/rope.c); the optional third source divides it per pair. Results are multiplied by `magnitude`: 1, but for YaRN.
 typedef struct frit_rope {
     frit_rope_style style;
-    int32_t dim;             // leading elements of each head that rotate
+    int32_t dim;   // leading elements of each head that rotate
     float magnitude;
     const float *inv_freq;   // [dim / 2], lives as long as the model
 } frit_rope;
 
 typedef struct frit_attend {
-    int32_t layer;      // in the cache
+    int32_t layer;   // in the cache
     float scale;
-    float softcap;      // 0: none; otherwise scores become softcap * tanh(score / softcap), after the scale
-    int32_t window;     // 0: none; otherwise positions p with position - p < window
+    float softcap;    // 0: none; otherwise scores become softcap * tanh(score / softcap), after the scale
+    int32_t window;   // 0: none; otherwise positions p with position - p < window
 } frit_attend;
 
 enum { FRIT_MAX_SOURCES = 4 };
 
 typedef struct frit_node {
     frit_op op;
-    int id;                           // place in graph->nodes
+    int id;   // place in graph->nodes
     frit_rows rows;
     int n_dims;
-    int64_t shape[FRIT_MAX_DIMS];     // outermost first; unused entries are 1
+    int64_t shape[FRIT_MAX_DIMS];   // outermost first; unused entries are 1
     struct frit_node *src[FRIT_MAX_SOURCES];
     int n_src;
-    const frit_tensor *tensor;        // WEIGHT
+    const frit_tensor *tensor;   // WEIGHT
     union {
-        frit_input input;             // INPUT
-        float eps;                    // *_NORM
-        float factor;                 // SCALE, SOFTCAP
-        bool second;                  // RESHAPE: an alias of its source's second result (ADD_NORM's sum), not of its first
-        frit_act act;                 // ACT, GLU, LINEAR_GLU
-        frit_rope rope;               // ROPE
-        int32_t layer;                // KV_WRITE
-        frit_attend attend;           // ATTEND
+        frit_input input;     // INPUT
+        float eps;            // *_NORM
+        float factor;         // SCALE, SOFTCAP
+        bool second;          // RESHAPE: an alias of its source's second result (ADD_NORM's sum)
+        frit_act act;         // ACT, GLU, LINEAR_GLU
+        frit_rope rope;       // ROPE
+        int32_t layer;        // KV_WRITE
+        frit_attend attend;   // ATTEND
     };
 } frit_node;
 
@@ -89,8 +96,8 @@ typedef struct frit_graph {
     frit_node **nodes;
     int n_nodes, capacity;
     int64_t max_rows, max_outs;
-    frit_node *output;      // [n_outs, n] logits or hidden states
-    frit_status status;     // of the first failure
+    frit_node *output;    // [n_outs, n] logits or hidden states
+    frit_status status;   // of the first failure
     char failure[256];
 } frit_graph;
 
@@ -100,17 +107,17 @@ frit_status frit_graph_check(const frit_graph *graph);
 
 frit_node *frit_input_node(frit_graph *g, frit_input input);
 frit_node *frit_weight_node(frit_graph *g, const frit_tensor *tensor);
-frit_node *frit_embed(frit_graph *g, frit_node *table, frit_node *ids);                      // [T, n]
-frit_node *frit_matmul(frit_graph *g, frit_node *w, frit_node *x, frit_node *bias);          // bias may be NULL: LINEAR
-frit_node *frit_rms_norm(frit_graph *g, frit_node *x, frit_node *w, float eps);              // w may be NULL
+frit_node *frit_embed(frit_graph *g, frit_node *table, frit_node *ids);               // [T, n]
+frit_node *frit_matmul(frit_graph *g, frit_node *w, frit_node *x, frit_node *bias);   // bias may be NULL: LINEAR
+frit_node *frit_rms_norm(frit_graph *g, frit_node *x, frit_node *w, float eps);       // w may be NULL
 frit_node *frit_layer_norm(frit_graph *g, frit_node *x, frit_node *w, frit_node *b, float eps);
 frit_node *frit_add(frit_graph *g, frit_node *a, frit_node *b);
 frit_node *frit_mul(frit_graph *g, frit_node *a, frit_node *b);
-frit_node *frit_scale(frit_graph *g, frit_node *x, float factor);                            // x itself if factor is 1
-frit_node *frit_softcap(frit_graph *g, frit_node *x, float cap);                             // x itself if cap is 0
+frit_node *frit_scale(frit_graph *g, frit_node *x, float factor);   // x itself if factor is 1
+frit_node *frit_softcap(frit_graph *g, frit_node *x, float cap);    // x itself if cap is 0
 frit_node *frit_activate(frit_graph *g, frit_node *x, frit_act act);
 frit_node *frit_glu(frit_graph *g, frit_node *gate, frit_node *up, frit_act act);
-// The last dimensions become dims[0..n); the product must fit. Keeps dimension 0: [T, 64] → [T, 4, 16] is {4, 16}.
+// The last dimensions become dims[0..n); the product must fit. Keeps dimension 0: [T, 64] to [T, 4, 16] is {4, 16}.
 frit_node *frit_reshape(frit_graph *g, frit_node *x, int n, const int64_t *dims);
 frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *factors, frit_rope rope);
 frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t layer);

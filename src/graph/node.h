@@ -11,7 +11,8 @@ typedef frit_status (*frit_shape_rule)(frit_node *node);
 #include "graph/ops.def"
 #undef OP
 
-// Checks the template `node` (op, sources, attributes) and copies it into the graph; NULL after a failure, now or before.
+// Checks the template `node` (op, sources, attributes) and copies it into the graph; NULL after a failure, also an
+// earlier one.
 frit_node *frit_node_new(frit_graph *g, frit_node node);
 // "[T, 64]": T stands for the rows of the step, O for its output rows. Returns `text`.
 const char *frit_node_shape_text(const frit_node *node, char text[96]);

@@ -19,17 +19,17 @@ enum { ALIGNMENT = 64, NO_STAGE = -1 };
 
 typedef struct buffer {
     int step;
-    bool second;     // of ADD_NORM
-    int first, last; // stages
+    bool second;       // of ADD_NORM
+    int first, last;   // stages
     uint64_t size, offset;
 } buffer;
 
 typedef struct planner {
     frit_plan *plan;
     frit_graph *g;
-    frit_arena *arena; // for the time of the planning
-    int *stages;       // [n_nodes]: leaves 0, aliases as their source, steps from 1; NO_STAGE: dead
-    int *step_of;      // [n_nodes]
+    frit_arena *arena;   // for the time of the planning
+    int *stages;         // [n_nodes]: leaves 0, aliases as their source, steps from 1; NO_STAGE: dead
+    int *step_of;        // [n_nodes]
     int n_stages;
     buffer *buffers;
     int n_buffers;

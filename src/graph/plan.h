@@ -3,9 +3,9 @@
 //
 // Buffers are placed by lifetime: a result needs its bytes from the step that makes it to the last step that reads it,
 //
-//     offset ▲  [ a ........ ]      [ e .... ]
-//            │        [ b ... ][ d ...... ]            first fit, largest first
-//            └──────────────────────────────▶ steps
+//     offset ^  [ a ........ ]      [ e .... ]
+//            |        [ b ... ][ d ...... ]            first fit, largest first
+//            +------------------------------> steps
 //
 // A result never overlaps a source of its own step, so kernels may treat them as distinct memory. Steps between two
 // barriers do not depend on each other and share no bytes that one of them writes.
@@ -20,14 +20,14 @@ typedef struct frit_plan_step {
     uint64_t offset;          // of the result in the scratch buffer
     uint64_t second_offset;   // of the second result (ADD_NORM's sum)
     bool has_buffer;          // false for KV_WRITE
-    bool barrier;             // before this step: a source or reused bytes were written, or its bytes read, since the last
+    bool barrier;             // before this step: since the last one, what it reads or overwrites was touched
 } frit_plan_step;
 
 typedef struct frit_plan {
     frit_graph *graph;
-    frit_plan_step *steps;    // what remains to execute, in order; leaves and aliases (RESHAPE) are not steps
+    frit_plan_step *steps;   // what remains to execute, in order; leaves and aliases (RESHAPE) are not steps
     int n_steps;
-    uint64_t *offsets;        // [graph->n_nodes]: scratch offset of each result, aliases too; UINT64_MAX for leaves and KV_WRITE
+    uint64_t *offsets;   // [graph->n_nodes]: of each result, aliases too; UINT64_MAX for leaves and KV_WRITE
     uint64_t scratch_bytes;
     int64_t n_rows, n_outs;   // what the shapes are set to now
 } frit_plan;

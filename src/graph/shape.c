@@ -176,7 +176,7 @@ frit_status frit_shape_reshape(frit_node *node)
     for (int i = 1; i < x->n_dims; i++) before *= x->shape[i];
     for (int i = 1; fits && i < node->n_dims; i++) {
         int64_t dim = node->shape[i];
-        fits = dim >= 1 && dim <= before / after && before % (after * dim) == 0; // divides, so nothing overflows
+        fits = dim >= 1 && dim <= before / after && before % (after * dim) == 0;   // divides, so nothing overflows
         if (fits) after *= dim;
     }
     node->rows = x->rows;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rotation frequencies against numbers computed with transformers' formulas (modeling_rope_utils.py) in double precision.
+// Rotation frequencies against numbers from transformers' formulas (modeling_rope_utils.py) in double precision.
 #include "arch/tiny.h"
 
 #include <math.h>
@@ -20,25 +20,27 @@ typedef struct rope_case {
     {                                                                                                     \
         0.25f, 0.0790569415f, 0.025f, 0.00790569415f, 0.0025f, 0.000790569415f, 0.00025f, 7.90569415e-05f \
     }
+#define ROPE(rule, base_, factor_, n_ctx_, ...)                                                                     \
+    {                                                                                                               \
+        .dim = 16, .base = base_, .scaling = FRIT_ROPE_##rule, .factor = factor_, .n_ctx_orig = n_ctx_, __VA_ARGS__ \
+    }
+#define YARN(attn, ext) .attn_factor = attn, .ext_factor = ext, .beta_fast = 32, .beta_slow = 1
 
 // clang-format off
 static const rope_case cases[] = {
-    {"linear", {.dim = 16, .base = 10000, .scaling = FRIT_ROPE_LINEAR, .factor = 4}, 64, LINEAR_4, 1},
-    {"llama3",
-     {.dim = 16, .base = 500000, .scaling = FRIT_ROPE_LLAMA3, .factor = 8, .n_ctx_orig = 64, .low_freq_factor = 1, .high_freq_factor = 4},
-     64, {1, 0.0794030092f, 0.00470075387f, 0.000911583092f, 0.000176776695f, 3.4281022e-05f, 6.64786987e-06f, 1.28917317e-06f}, 1},
-    {"yarn",
-     {.dim = 16, .base = 10000, .scaling = FRIT_ROPE_YARN, .factor = 4, .n_ctx_orig = 64, .attn_factor = 1, .ext_factor = 1, .beta_fast = 32, .beta_slow = 1},
-     64, {1, 0.237170825f, 0.05f, 0.00790569415f, 0.0025f, 0.000790569415f, 0.00025f, 7.90569415e-05f}, 1.138629436f},
-    {"yarn, long context, half the magnitude",
-     {.dim = 16, .base = 1e6f, .scaling = FRIT_ROPE_YARN, .factor = 40, .n_ctx_orig = 4096, .attn_factor = 0.5f, .ext_factor = 1, .beta_fast = 32, .beta_slow = 1},
-     64, {1, 0.177827941f, 0.0213453742f, 0.00196819464f, 2.5e-05f, 4.44569853e-06f, 7.90569415e-07f, 1.40585331e-07f}, 0.5f * 1.368887945f},
-    {"yarn without extrapolation is linear",
-     {.dim = 16, .base = 10000, .scaling = FRIT_ROPE_YARN, .factor = 4, .n_ctx_orig = 64, .attn_factor = 1, .ext_factor = 0, .beta_fast = 32, .beta_slow = 1},
-     64, LINEAR_4, 1},
-    {"dynamic, four times the original context",
-     {.dim = 16, .base = 10000, .scaling = FRIT_ROPE_DYNAMIC, .factor = 2, .n_ctx_orig = 64}, 256,
-     {1, 0.239481356f, 0.0573513199f, 0.0137345719f, 0.00328917389f, 0.000787695824f, 0.000188638464f, 4.51753951e-05f}, 1},
+    {"linear", ROPE(LINEAR, 10000, 4, 64, .attn_factor = 1), 64, LINEAR_4, 1},
+    {"llama3", ROPE(LLAMA3, 500000, 8, 64, .low_freq_factor = 1, .high_freq_factor = 4), 64,
+     {1, 0.0794030092f, 0.00470075387f, 0.000911583092f, 0.000176776695f, 3.4281022e-05f, 6.64786987e-06f,
+      1.28917317e-06f}, 1},
+    {"yarn", ROPE(YARN, 10000, 4, 64, YARN(1, 1)), 64,
+     {1, 0.237170825f, 0.05f, 0.00790569415f, 0.0025f, 0.000790569415f, 0.00025f, 7.90569415e-05f}, 1.138629436f},
+    {"yarn, long context, half the magnitude", ROPE(YARN, 1e6f, 40, 4096, YARN(0.5f, 1)), 64,
+     {1, 0.177827941f, 0.0213453742f, 0.00196819464f, 2.5e-05f, 4.44569853e-06f, 7.90569415e-07f, 1.40585331e-07f},
+     0.5f * 1.368887945f},
+    {"yarn without extrapolation is linear", ROPE(YARN, 10000, 4, 64, YARN(1, 0)), 64, LINEAR_4, 1},
+    {"dynamic, four times the original context", ROPE(DYNAMIC, 10000, 2, 64, .attn_factor = 1), 256,
+     {1, 0.239481356f, 0.0573513199f, 0.0137345719f, 0.00328917389f, 0.000787695824f, 0.000188638464f,
+      4.51753951e-05f}, 1},
 };
 // clang-format on
 

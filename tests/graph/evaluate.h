@@ -12,8 +12,8 @@
 typedef struct evaluation {
     const int32_t *tokens, *out_rows;
     int64_t n_rows, n_outs;
-    double **values;  // [n_nodes], NULL: not yet computed
-    double **seconds; // the second result of ADD_NORM
+    double **values;    // [n_nodes], NULL: not yet computed
+    double **seconds;   // the second result of ADD_NORM
 } evaluation;
 
 static inline const double *evaluate_node(evaluation *e, const frit_node *node);

@@ -42,7 +42,7 @@ static void a_fused_model_computes_the_same(void **state)
     example e;
     example_start(&e);
     example_model(&e, 3);
-    fuse_and_compare(&e, 1 + 3 * 3); // rows taken early; per layer: gate and up, two residuals
+    fuse_and_compare(&e, 1 + 3 * 3);   // rows taken early; per layer: gate and up, two residuals
     frit_plan *plan;
     assert_ok(frit_plan_new(&plan, &e.g, &(frit_plan_options){.no_fuse = true}));
     assert_int_equal(count_ops(plan, FRIT_OP_LINEAR_GLU), 3);
@@ -75,7 +75,7 @@ static void a_sum_that_is_used_again_joins_its_norm(void **state)
     frit_node *normed = frit_rms_norm(g, sum, example_weight(&e, "w", 16, 0), 1e-5f);
     frit_node *split = frit_reshape(g, sum, 2, (int64_t[]){2, 8});
     g->output = frit_mul(g, normed, frit_reshape(g, split, 1, (int64_t[]){16}));
-    fuse_and_compare(&e, 3); // the two reshapes of the sum, now an alias itself, fold into one each
+    fuse_and_compare(&e, 3);   // the two reshapes of the sum, now an alias itself, fold into one each
     assert_int_equal(normed->op, FRIT_OP_ADD_NORM);
     assert_true(sum->second);
     example_end(&e);
@@ -102,7 +102,7 @@ static void a_sum_that_is_the_output_joins_its_norm_too(void **state)
     frit_node *sum = frit_add(g, example_rows(&e, 16), example_rows(&e, 16));
     frit_node *normed = frit_rms_norm(g, sum, example_weight(&e, "w", 16, 0), 1e-5f);
     frit_node *w = example_weight(&e, "w2", 16, 0);
-    g->output = frit_add(g, frit_rms_norm(g, sum, w, 1e-5f), normed); // two norms: the first takes the sum
+    g->output = frit_add(g, frit_rms_norm(g, sum, w, 1e-5f), normed);   // two norms: the first takes the sum
     fuse_and_compare(&e, 1);
     example_end(&e);
 }

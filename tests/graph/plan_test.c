@@ -232,7 +232,7 @@ static void plans_of_random_graphs_are_sound(void **state)
         check_plan(plan);
         example_end(&e);
     }
-    assert_in_range(n_fused, 20, 10000); // the second result was really exercised
+    assert_in_range(n_fused, 20, 10000);   // the second result was really exercised
 }
 
 static void nodes_that_the_output_does_not_need_are_no_steps(void **state)
