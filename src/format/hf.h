@@ -31,9 +31,9 @@ enum {
     FRIT_HF_NEEDED = 0,
     FRIT_HF_NO_KEY = -1,   // nothing is written
     // The rest refers to rows above this one.
-    FRIT_HF_N_HEAD = -2,     // attention.head_count
+    FRIT_HF_N_HEAD = -2,    // attention.head_count
     FRIT_HF_DIVIDED = -3,   // embedding_length / attention.head_count
-    FRIT_HF_K_DIM = -4,      // attention.key_length
+    FRIT_HF_K_DIM = -4,     // attention.key_length
 };
 
 typedef struct frit_hf_key {
