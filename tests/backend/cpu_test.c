@@ -63,7 +63,7 @@ static void memory_is_zeroed_and_backed_only_when_touched(void **state)
         memset(memory, 0xff, n);
         frit_backend_cpu.release(device, memory, n);
     }
-    const uint64_t huge = (uint64_t)1 << 38; // far beyond this machine's memory: only address space
+    const uint64_t huge = (uint64_t)1 << 38;   // far beyond this machine's memory: only address space
     if (frit_backend_cpu.alloc(device, huge, &memory) == FRIT_OK) {
         ((uint8_t *)memory)[huge - 1] = 1;
         frit_backend_cpu.release(device, memory, huge);

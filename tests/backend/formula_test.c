@@ -57,7 +57,7 @@ static void rms_norm_divides_by_the_root_of_the_mean_square(void **state)
     (void)state;
     world w;
     open_rows(&w, 1);
-    frit_node *x = world_given_rows(&w, (float[]){1, 7, -5, 5}, 4); // mean square 25
+    frit_node *x = world_given_rows(&w, (float[]){1, 7, -5, 5}, 4);   // mean square 25
     w.graph.output = frit_rms_norm(&w.graph, x, given_vector(&w, (float[]){1, 2, 1, 10}, 4), 0);
     expect(&w, (float[]){0.2f, 2.8f, -1, 10}, 4);
 }
@@ -67,10 +67,10 @@ static void norms_add_eps_inside_the_root(void **state)
     (void)state;
     world w;
     open_rows(&w, 1);
-    w.graph.output = frit_rms_norm(&w.graph, world_given_rows(&w, (float[]){4, -4}, 2), NULL, 9); // sqrt(16 + 9)
+    w.graph.output = frit_rms_norm(&w.graph, world_given_rows(&w, (float[]){4, -4}, 2), NULL, 9);   // sqrt(16 + 9)
     expect(&w, (float[]){0.8f, -0.8f}, 2);
     open_rows(&w, 1);
-    frit_node *x = world_given_rows(&w, (float[]){2, 10}, 2); // 6 - 4, 6 + 4
+    frit_node *x = world_given_rows(&w, (float[]){2, 10}, 2);   // 6 - 4, 6 + 4
     w.graph.output = frit_layer_norm(&w.graph, x, NULL, NULL, 9);
     expect(&w, (float[]){-0.8f, 0.8f}, 2);
 }
@@ -80,7 +80,7 @@ static void layer_norm_centres_and_scales(void **state)
     (void)state;
     world w;
     open_rows(&w, 1);
-    frit_node *x = world_given_rows(&w, (float[]){1, 3, 5, 7}, 4); // mean 4, variance 5
+    frit_node *x = world_given_rows(&w, (float[]){1, 3, 5, 7}, 4);   // mean 4, variance 5
     frit_node *m = given_vector(&w, (float[]){1, 1, 2, 2}, 4), *b = given_vector(&w, (float[]){0, 1, 0, 1}, 4);
     const float s = sqrtf(5);
     w.graph.output = frit_layer_norm(&w.graph, x, m, b, 0);
@@ -164,7 +164,7 @@ static void rope_divides_frequencies_by_factors_and_multiplies_by_magnitude(void
     world w;
     open_rows(&w, 2);
     frit_node *x = given_heads(&w, (float[]){0, 0, 1, 0}, 1, 2);
-    frit_node *factors = given_vector(&w, (float[]){3}, 1); // 90 / 3 degrees at position 1
+    frit_node *factors = given_vector(&w, (float[]){3}, 1);   // 90 / 3 degrees at position 1
     w.graph.output = frit_rotate(&w.graph, x, w.position_node, factors, (frit_rope){FRIT_ROPE_HALVES, 2, 10, inv_freq});
     expect(&w, (float[]){0, 0, 8.660254f, 5}, 4);
 }
@@ -181,7 +181,7 @@ static void attention_is_softmax_over_the_past_and_itself(void **state)
         frit_node *k = given_heads(&w, (float[]){2, 0, 0, 0}, 1, 2), *v = given_heads(&w, (float[]){10, 20}, 1, 1);
         frit_node *written = frit_kv_write(&w.graph, k, v, 0);
         w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 0.5f}, 1);
-        const float p = 1 / (1 + expf(-1)); // of position 0 for row 1: score 2 * 0.5
+        const float p = 1 / (1 + expf(-1));   // of position 0 for row 1: score 2 * 0.5
         expect(&w, (float[]){10, 10 * p + 20 * (1 - p)}, 2);
     }
 }
@@ -195,8 +195,8 @@ static void attention_with_a_window_and_softcap(void **state)
     frit_node *q = given_heads(&w, (float[]){1, 1, 1}, 1, 1), *k = given_heads(&w, (float[]){100, 2, 0}, 1, 1);
     frit_node *written = frit_kv_write(&w.graph, k, given_heads(&w, (float[]){1000, 10, 20}, 1, 1), 0);
     w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 1, .softcap = 4, .window = 2}, 1);
-    const float p1 = 1 / (1 + expf(4 * tanhf(0.5f) - 4 * tanhf(25))); // positions 0 (100, capped) and 1
-    const float p2 = 1 / (1 + expf(-4 * tanhf(0.5f)));                // positions 1 and 2
+    const float p1 = 1 / (1 + expf(4 * tanhf(0.5f) - 4 * tanhf(25)));   // positions 0 (100, capped) and 1
+    const float p2 = 1 / (1 + expf(-4 * tanhf(0.5f)));                  // positions 1 and 2
     expect(&w, (float[]){1000, 1000 * p1 + 10 * (1 - p1), 10 * p2 + 20 * (1 - p2)}, 3);
 }
 
@@ -219,7 +219,7 @@ static void rows_are_taken_in_the_order_asked_for(void **state)
     world w;
     open_rows(&w, 3);
     frit_node *x = world_given_rows(&w, (float[]){1, 2, 3, 4, 5, 6}, 2);
-    w.graph.output = frit_take_rows(&w.graph, x, w.out_node); // rows 0 and 2
+    w.graph.output = frit_take_rows(&w.graph, x, w.out_node);   // rows 0 and 2
     expect(&w, (float[]){1, 2, 5, 6}, 4);
 }
 
@@ -234,10 +234,10 @@ static void fused_products_compute_the_formulas(void **state)
               *up = given_matrix(&w, (float[]){2, 0, 0, 2}, 2, 2);
     frit_node *down = given_matrix(&w, (float[]){1, 1, 1, -1}, 2, 2);
     frit_node *a = frit_matmul(&w.graph, gate, x, NULL), *b = frit_matmul(&w.graph, up, x, NULL);
-    frit_node *h = frit_glu(&w.graph, a, b, FRIT_ACT_RELU);                       // (18, 0)
-    w.graph.output = frit_add(&w.graph, frit_matmul(&w.graph, down, h, NULL), x); // (18, 18) + (3, 1)
+    frit_node *h = frit_glu(&w.graph, a, b, FRIT_ACT_RELU);                         // (18, 0)
+    w.graph.output = frit_add(&w.graph, frit_matmul(&w.graph, down, h, NULL), x);   // (18, 18) + (3, 1)
     world_plan(&w, true);
-    assert_int_equal(w.plan->n_steps, 3); // embed, linear_glu, linear_add
+    assert_int_equal(w.plan->n_steps, 3);   // embed, linear_glu, linear_add
     world_run(&w, "reference", 1, result);
     assert_float_equal(result[0], 21, 1e-6f);
     assert_float_equal(result[1], 19, 1e-6f);
@@ -251,11 +251,11 @@ static void fused_add_and_norm_gives_both_results(void **state)
     float result[4];
     open_rows(&w, 1);
     frit_node *a = world_given_rows(&w, (float[]){1, 2}, 2), *b = world_given_rows(&w, (float[]){2, -6}, 2);
-    frit_node *sum = frit_add(&w.graph, a, b); // (3, -4): mean square 12.5
+    frit_node *sum = frit_add(&w.graph, a, b);   // (3, -4): mean square 12.5
     frit_node *norm = frit_rms_norm(&w.graph, sum, given_vector(&w, (float[]){1, 2}, 2), 0);
     w.graph.output = frit_mul(&w.graph, sum, norm);
     world_plan(&w, true);
-    assert_int_equal(w.plan->n_steps, 4); // two embed, add_norm, mul
+    assert_int_equal(w.plan->n_steps, 4);   // two embed, add_norm, mul
     world_run(&w, "reference", 2, result);
     assert_float_equal(result[0], 3 * 3 / sqrtf(12.5f), 1e-5f);
     assert_float_equal(result[1], -4 * -8 / sqrtf(12.5f), 1e-5f);

@@ -187,7 +187,7 @@ static void activations_agree_over_their_whole_range(void **state)
 static void rope_agrees_with_the_reference(void **state)
 {
     (void)state;
-    static const int32_t dims[][2] = {{2, 2}, {64, 64}, {64, 32}, {20, 10}, {100, 50}, {128, 128}}; // head, rotating
+    static const int32_t dims[][2] = {{2, 2}, {64, 64}, {64, 32}, {20, 10}, {100, 50}, {128, 128}};   // head, rotating
     for (uint64_t seed = 0; seed < 24; seed++) {
         const int32_t *dim = dims[seed % FRIT_COUNT(dims)];
         float inv_freq[64];
@@ -336,11 +336,11 @@ static const attend_case attend_cases[] = {
 };
 
 static int attend_runs[][4][2] = {
-    {{0, 1}},                                // nothing but itself
-    {{31, 1}, {32, 1}, {33, 2}, {1700, 1}},  // decode around page ends, and with several chunks
-    {{0, 70}},                               // a prompt
-    {{300, 12}, {0, 33}, {63, 1}, {900, 3}}, // both, more rows than are split
-    {{600, 5}, {257, 4}},                    // a few rows each, several chunks
+    {{0, 1}},                                  // nothing but itself
+    {{31, 1}, {32, 1}, {33, 2}, {1700, 1}},    // decode around page ends, and with several chunks
+    {{0, 70}},                                 // a prompt
+    {{300, 12}, {0, 33}, {63, 1}, {900, 3}},   // both, more rows than are split
+    {{600, 5}, {257, 4}},                      // a few rows each, several chunks
 };
 static const int attend_n_runs[] = {1, 4, 1, 4, 2};
 

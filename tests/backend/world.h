@@ -32,7 +32,7 @@ typedef struct world {
     frit_node *token_node, *position_node, *out_node;
     frit_cache cache;
     frit_cache_layer layer;
-    float *past; // keys and values as they are written to the pages before each run
+    float *past;   // keys and values as they are written to the pages before each run
 } world;
 
 static inline int world_pages_of(const int run[2])
@@ -71,7 +71,7 @@ static inline void world_open(world *w, int n_runs, int (*runs)[2], uint64_t see
     }
     for (int i = 0; i < n_rows; i += 2) w->out_rows[n_outs++] = i;
     w->batch = (frit_batch){n_rows, n_outs, n_runs, w->tokens, w->positions, w->out_rows, w->runs};
-    frit_graph_init(&w->graph, &w->arena, n_rows + 3, n_outs + 1); // room for more than this step brings
+    frit_graph_init(&w->graph, &w->arena, n_rows + 3, n_outs + 1);   // room for more than this step brings
     w->token_node = frit_input_node(&w->graph, FRIT_INPUT_TOKENS);
     w->position_node = frit_input_node(&w->graph, FRIT_INPUT_POSITIONS);
     w->out_node = frit_input_node(&w->graph, FRIT_INPUT_OUT_ROWS);
@@ -208,7 +208,7 @@ static inline void world_run(world *w, const char *cpu, int n_threads, float *re
     const float *output;
     assert_ok(backend->open(&device, &(frit_device_options){.n_threads = n_threads, .cpu = cpu}));
     assert_ok(backend->prepare(device, w->plan, &exec));
-    for (int i = 0; i < 2; i++) { // nothing of the first run may be needed by the second
+    for (int i = 0; i < 2; i++) {   // nothing of the first run may be needed by the second
         frit_cpu_exec_fill(exec, 0xff);
         world_reset_cache(w, world_window(w));
         assert_ok(backend->run(device, exec, &w->batch, &w->cache, &output));

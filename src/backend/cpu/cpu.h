@@ -8,8 +8,8 @@
 typedef struct frit_cpu_device {
     frit_device base;
     frit_pool *pool;
-    bool reference;  // all ops run on their reference kernels
-    const char *isa; // "reference", or the best instruction set installed
+    bool reference;    // all ops run on their reference kernels
+    const char *isa;   // "reference", or the best instruction set installed
     frit_kernels kernels;
 } frit_cpu_device;
 

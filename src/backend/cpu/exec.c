@@ -20,11 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ACTIONS = 5 }; // of one step: turns, two conversions, two halves
+enum { MAX_ACTIONS = 5 };   // of one step: turns, two conversions, two halves
 
 typedef struct action {
     frit_task_fn run;
-    bool barrier; // all threads meet before it
+    bool barrier;   // all threads meet before it
     frit_task task;
 } action;
 
@@ -33,7 +33,7 @@ struct frit_exec {
     frit_task_env env;
     action *actions;
     int n_actions;
-    uint8_t *memory; // the plan's scratch, the slots, the workspaces
+    uint8_t *memory;   // the plan's scratch, the slots, the workspaces
     uint64_t n_bytes;
 };
 
@@ -41,13 +41,13 @@ struct frit_exec {
 
 typedef struct slot {
     uint64_t offset, n_bytes;
-    const frit_node *holds; // whose result is in it, converted
-    uint64_t source;        // where that result lies: a node may have two
-    int64_t width;          // of its rows when they were converted
-    bool busy;              // written or read since the last barrier
+    const frit_node *holds;   // whose result is in it, converted
+    uint64_t source;          // where that result lies: a node may have two
+    int64_t width;            // of its rows when they were converted
+    bool busy;                // written or read since the last barrier
 } slot;
 
-typedef struct turns { // cosines and sines of every row, for all ROPE steps that turn alike
+typedef struct turns {   // cosines and sines of every row, for all ROPE steps that turn alike
     frit_plan_step *first;
     slot slot;
 } turns;
@@ -56,7 +56,7 @@ typedef struct builder {
     const frit_cpu_device *device;
     frit_plan *plan;
     frit_exec *exec;
-    uint64_t n_bytes; // of all memory handed out so far
+    uint64_t n_bytes;   // of all memory handed out so far
     slot forms[FRIT_FORM_COUNT], shared;
     turns *turns;
     int n_turns;

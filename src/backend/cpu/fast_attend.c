@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum {
-    BLOCK_QUERIES = 16, // rows × group, unless the group alone is larger
-    SPLIT_ROWS = 16,    // steps with at most so many rows cut positions into chunks
+    BLOCK_QUERIES = 16,   // rows × group, unless the group alone is larger
+    SPLIT_ROWS = 16,      // steps with at most so many rows cut positions into chunks
     MAX_CHUNKS = 32,
     MIN_CHUNK = 8 * FRIT_PAGE_TOKENS,
 };
@@ -29,7 +29,7 @@ static int64_t max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static int64_t page_of(int64_t position) // where its page begins
+static int64_t page_of(int64_t position)   // where its page begins
 {
     return position / FRIT_PAGE_TOKENS * FRIT_PAGE_TOKENS;
 }
@@ -40,11 +40,11 @@ typedef struct shape {
     bool split;
 } shape;
 
-typedef struct block { // neighbouring rows of one run
+typedef struct block {   // neighbouring rows of one run
     const frit_run *run;
-    int64_t first, n_rows;   // of the run
-    frit_range span;         // positions that some row looks at; memory before it may hold anything
-    int64_t chunk, n_chunks; // positions of a chunk; the first begins where the page of span.begin does
+    int64_t first, n_rows;     // of the run
+    frit_range span;           // positions that some row looks at; memory before it may hold anything
+    int64_t chunk, n_chunks;   // positions of a chunk; the first begins where the page of span.begin does
 } block;
 
 static shape shape_of(const frit_task *task)
@@ -91,10 +91,10 @@ size_t frit_attend_shared_bytes(const frit_node *node)
     return (size_t)(n_rows * n_head * MAX_CHUNKS * (2 + frit_node_width(node))) * sizeof(float);
 }
 
-typedef struct queries { // of one item, in the thread's workspace
+typedef struct queries {   // of one item, in the thread's workspace
     int64_t n;
-    float *q, *acc, *scores; // [n, k_dim], [n, v_dim], [n, FRIT_ATTEND_SPAN]
-    float *max, *sum;        // [n]
+    float *q, *acc, *scores;   // [n, k_dim], [n, v_dim], [n, FRIT_ATTEND_SPAN]
+    float *max, *sum;          // [n]
 } queries;
 
 // A row's queries of one group are at most all heads; the block has room for BLOCK_QUERIES at least.
@@ -113,7 +113,7 @@ static queries gather(const frit_task *task, const shape *s, const block *b, int
     q.scores = q.acc + q.n * s->v_dim;
     q.max = q.scores + q.n * FRIT_ATTEND_SPAN;
     q.sum = q.max + q.n;
-    const int64_t n = s->group * s->k_dim; // the heads of a group are neighbours
+    const int64_t n = s->group * s->k_dim;   // the heads of a group are neighbours
     for (int64_t i = 0; i < b->n_rows; i++) {
         const int64_t row = b->run->first_row + b->first + i;
         const float *x = task->x[0] + (row * s->n_head + head * s->group) * s->k_dim;
@@ -193,7 +193,7 @@ void frit_fast_attend(const frit_task *task, int part, int parts)
 {
     const frit_batch *batch = task->env->batch;
     const shape s = shape_of(task);
-    int64_t item = 0; // dealt in turn: later rows see more positions, neighbours about as many
+    int64_t item = 0;   // dealt in turn: later rows see more positions, neighbours about as many
     for (int i = 0; i < batch->n_runs; i++) {
         for (int64_t first = 0; first < batch->runs[i].n_rows; first += s.block_rows) {
             const block b = block_at(&s, &task->node->attend, &batch->runs[i], first);
@@ -213,7 +213,7 @@ static void merge(const frit_task *task, const shape *s, int64_t row, int64_t he
     memset(y, 0, (size_t)s->v_dim * sizeof(float));
     for (int64_t c = 0; c < n_chunks; c++) {
         const float *partial = partial_at(task, s, row, head, c);
-        if (partial[1] == 0) continue; // this row sees nothing of the chunk
+        if (partial[1] == 0) continue;   // this row sees nothing of the chunk
         const float weight = expf(partial[0] - top);
         for (int64_t i = 0; i < s->v_dim; i++) y[i] += weight * partial[2 + i];
         total += weight * partial[1];

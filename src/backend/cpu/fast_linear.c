@@ -11,18 +11,18 @@
 
 enum {
     TILE_ROWS = 16,
-    DECODE_ROWS = 4, // rows decoded together, for types without a kernel
+    DECODE_ROWS = 4,   // rows decoded together, for types without a kernel
     BLOCK_BYTES = 256 << 10,
     MAX_BLOCK_TOKENS = 512,
 };
 
-typedef struct matrix { // one matrix of a task, with what its kernel needs
+typedef struct matrix {   // one matrix of a task, with what its kernel needs
     frit_product_kernel kernel;
     const uint8_t *w, *x;
     size_t row_bytes, x_stride;
     int64_t n_in;
     frit_dtype dtype;
-    float *decoded; // [DECODE_ROWS, n_in], if the kernel cannot read the type
+    float *decoded;   // [DECODE_ROWS, n_in], if the kernel cannot read the type
     const frit_product_kernel *f32;
 } matrix;
 
@@ -135,7 +135,7 @@ void frit_fast_linear_add(const frit_task *task, int part, int parts)
 void frit_fast_linear_glu(const frit_task *task, int part, int parts)
 {
     const frit_kernels *k = task->env->kernels;
-    float *ups = frit_task_workspace(task, part); // [n_x, TILE_ROWS]
+    float *ups = frit_task_workspace(task, part);   // [n_x, TILE_ROWS]
     float *decoded = ups + MAX_BLOCK_TOKENS * TILE_ROWS;
     const matrix gate = open_matrix(task, 1, decoded), up = open_matrix(task, 2, decoded);
     const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);

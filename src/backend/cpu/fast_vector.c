@@ -46,7 +46,7 @@ static void binary(const frit_task *task, binary_fn fn, int part, int parts)
         fn(task->y + r.begin, a + r.begin, b + r.begin, r.end - r.begin);
         return;
     }
-    frit_range r = frit_split(n / n1, 1, part, parts); // b is one row
+    frit_range r = frit_split(n / n1, 1, part, parts);   // b is one row
     for (int64_t t = r.begin; t < r.end; t++) fn(task->y + t * n1, a + t * n1, b, n1);
 }
 
@@ -80,7 +80,7 @@ void frit_fast_act(const frit_task *task, int part, int parts)
 
 void frit_fast_glu(const frit_task *task, int part, int parts)
 {
-    enum { PIECE = 1024 }; // stays in the first cache between the two passes
+    enum { PIECE = 1024 };   // stays in the first cache between the two passes
     const frit_kernels *k = task->env->kernels;
     frit_range r = frit_split(frit_node_elems(task->node), LINE, part, parts);
     for (int64_t i = r.begin; i < r.end; i += PIECE) {

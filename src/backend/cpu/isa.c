@@ -5,6 +5,9 @@
 
 static const frit_isa rows[] = {
     {"scalar", 0, frit_install_scalar},
+#if defined(__x86_64__) || defined(_M_X64)
+    {"avx2", FRIT_CPU_AVX2, frit_install_avx2},
+#endif
 };
 
 const frit_isa *frit_isa_get(size_t i)

@@ -15,6 +15,13 @@
 #pragma once
 #include "graph/graph.h"
 
+// For templates: functions whose parameters are constants, other functions among them, where they are called.
+#if defined(_MSC_VER)
+#define FRIT_INLINE static __forceinline
+#else
+#define FRIT_INLINE static inline __attribute__((always_inline))
+#endif
+
 typedef enum frit_form { FRIT_FORM_F32, FRIT_FORM_Q8_32, FRIT_FORM_Q8_256, FRIT_FORM_COUNT } frit_form;
 
 // Bytes of one row of n values, a multiple of 64 for the quantized forms.
@@ -26,41 +33,41 @@ int64_t frit_form_block(frit_form form);
 // A layout that interleaves rows reads `w_stride` as the bytes of one group of rows.
 typedef struct frit_product {
     const uint8_t *w;
-    size_t w_stride;  // bytes
-    const uint8_t *x; // rows in the kernel's form
-    size_t x_stride;  // bytes
+    size_t w_stride;    // bytes
+    const uint8_t *x;   // rows in the kernel's form
+    size_t x_stride;    // bytes
     float *y;
-    size_t y_stride; // floats
+    size_t y_stride;   // floats
     int64_t n_w, n_x;
-    int64_t n; // values in a row
+    int64_t n;   // values in a row
 } frit_product;
 
 typedef struct frit_product_kernel {
-    void (*run)(const frit_product *p); // NULL: decode to f32
+    void (*run)(const frit_product *p);   // NULL: decode to f32
     frit_form form;
     const char *isa;
 } frit_product_kernel;
 
 typedef void (*frit_unary_fn)(float *y, const float *x, int64_t n);
 
-enum { FRIT_KV_F32, FRIT_KV_F16, FRIT_KV_COUNT }; // types of cached keys and values
+enum { FRIT_KV_F32, FRIT_KV_F16, FRIT_KV_COUNT };   // types of cached keys and values
 // The longest run of neighbouring positions that an attention kernel gets.
 enum { FRIT_ATTEND_SPAN = FRIT_PAGE_TOKENS };
 
 typedef struct frit_kernels {
-    const char *isa; // of the vector kernels below
+    const char *isa;   // of the vector kernels below
     frit_product_kernel product[FRIT_DTYPE_COUNT];
-    void (*convert[FRIT_FORM_COUNT])(const float *x, uint8_t *out, int64_t n); // [FRIT_FORM_F32] is not called
+    void (*convert[FRIT_FORM_COUNT])(const float *x, uint8_t *out, int64_t n);   // [FRIT_FORM_F32] is not called
 
-    void (*rms_norm)(float *y, const float *x, const float *w, int64_t n, float eps);                   // w may be NULL
-    void (*layer_norm)(float *y, const float *x, const float *w, const float *b, int64_t n, float eps); // w, b too
+    void (*rms_norm)(float *y, const float *x, const float *w, int64_t n, float eps);   // w may be NULL
+    void (*layer_norm)(float *y, const float *x, const float *w, const float *b, int64_t n, float eps);   // w, b too
     void (*add)(float *y, const float *a, const float *b, int64_t n);
     void (*mul)(float *y, const float *a, const float *b, int64_t n);
     void (*scale)(float *y, const float *x, float factor, int64_t n);
-    void (*softcap)(float *y, const float *x, float cap, int64_t n); // y may be x
-    frit_unary_fn act[FRIT_ACT_COUNT];                               // y may be x
+    void (*softcap)(float *y, const float *x, float cap, int64_t n);   // y may be x
+    frit_unary_fn act[FRIT_ACT_COUNT];                                 // y may be x
     // Rotates n_pairs pairs; `turn` holds the cosines, then the sines.
-    void (*rope[2])(float *y, const float *x, const float *turn, int64_t n_pairs); // by frit_rope_style
+    void (*rope[2])(float *y, const float *x, const float *turn, int64_t n_pairs);   // by frit_rope_style
     void (*to_half)(uint16_t *y, const float *x, int64_t n);
 
     // Attention over n_p neighbouring positions (at most FRIT_ATTEND_SPAN) of one head, for n_q query vectors:
@@ -70,7 +77,7 @@ typedef struct frit_kernels {
     void (*attend_values[FRIT_KV_COUNT])(float *acc, const float *s, int64_t n_q, const void *v, int64_t n_p,
                                          int64_t dim);
     float (*max)(const float *x, int64_t n);
-    float (*exp_sum)(float *x, float max, int64_t n); // x = exp(x - max); returns the sum
+    float (*exp_sum)(float *x, float max, int64_t n);   // x = exp(x - max); returns the sum
 
     // For probe.c: reads all bytes; runs rounds of the ISA's int8 multiply-add and returns how many operations
     // (a multiplication and an addition count as two) that were.
@@ -82,11 +89,11 @@ typedef struct frit_kernels {
 
 typedef struct frit_isa {
     const char *name;
-    unsigned features; // FRIT_CPU_*: all must be there
+    unsigned features;   // FRIT_CPU_*: all must be there
     void (*install)(frit_kernels *kernels);
 } frit_isa;
 
-const frit_isa *frit_isa_get(size_t i); // row i, slowest first; NULL past the end
+const frit_isa *frit_isa_get(size_t i);   // row i, slowest first; NULL past the end
 bool frit_isa_is_usable(const frit_isa *isa);
 // Installs all usable rows up to `cap` (NULL: all), and returns the last one's name.
 const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap);

@@ -5,4 +5,4 @@
 
 // Aligned to at least 4096. Pages are backed when touched, where the system allows it. NULL when there is none.
 void *frit_cpu_memory_new(uint64_t n_bytes);
-void frit_cpu_memory_free(void *memory, uint64_t n_bytes); // NULL is fine
+void frit_cpu_memory_free(void *memory, uint64_t n_bytes);   // NULL is fine

@@ -31,7 +31,7 @@ static void *map_aligned(uint64_t n_bytes)
     if (before) munmap(start, (size_t)before);
     if (after) munmap(start + before + n_bytes, (size_t)after);
 #if defined(MADV_HUGEPAGE)
-    madvise(start + before, (size_t)n_bytes, MADV_HUGEPAGE); // advice: without it the memory is only slower
+    madvise(start + before, (size_t)n_bytes, MADV_HUGEPAGE);   // advice: without it the memory is only slower
 #endif
     return start + before;
 }

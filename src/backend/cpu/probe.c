@@ -18,7 +18,7 @@ typedef struct probe {
     const frit_kernels *kernels;
     uint8_t *buffer;
     int64_t n_rounds;
-    _Atomic uint64_t sink; // results go here, so that no compiler drops the work
+    _Atomic uint64_t sink;   // results go here, so that no compiler drops the work
     _Atomic uint64_t n_megaops;
 } probe;
 

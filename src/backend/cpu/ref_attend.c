@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct head_view { // the keys and values that one query head of one row looks at
+typedef struct head_view {   // the keys and values that one query head of one row looks at
     const frit_cache_layer *layer;
     const frit_run *run;
-    int64_t head; // of the cache
+    int64_t head;   // of the cache
     size_t elem_bytes;
 } head_view;
 

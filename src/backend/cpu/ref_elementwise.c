@@ -12,7 +12,7 @@ double frit_ref_act_value(frit_act act, double x)
     case FRIT_ACT_GELU:
         return 0.5 * x * (1 + erf(x * 0.70710678118654752440));
     case FRIT_ACT_GELU_TANH:
-        return 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))); // sqrt(2 / pi)
+        return 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));   // sqrt(2 / pi)
     case FRIT_ACT_GELU_QUICK:
         return x / (1 + exp(-1.702 * x));
     case FRIT_ACT_RELU:
@@ -31,7 +31,7 @@ double frit_ref_act_value(frit_act act, double x)
 
 void frit_ref_add(const frit_task *task, int part, int parts)
 {
-    const int64_t n1 = frit_node_elems(task->node->src[1]); // one row repeats
+    const int64_t n1 = frit_node_elems(task->node->src[1]);   // one row repeats
     frit_range r = frit_split(frit_node_elems(task->node), 1, part, parts);
     for (int64_t i = r.begin; i < r.end; i++) task->y[i] = task->x[0][i] + task->x[1][i % n1];
 }

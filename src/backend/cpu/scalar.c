@@ -28,6 +28,11 @@ size_t frit_form_bytes(frit_form form, int64_t n)
     return (bytes + 63) / 64 * 64;
 }
 
+int64_t frit_form_block(frit_form form)
+{
+    return form == FRIT_FORM_Q8_32 ? 32 : form == FRIT_FORM_Q8_256 ? 256 : 1;
+}
+
 // Codes of one block; returns the scale. A block too small for its reciprocal to be finite becomes zero.
 static float quantize(const float *x, int8_t *codes, int n)
 {
@@ -75,7 +80,7 @@ static float dot_f32(const uint8_t *w, const float *x, int64_t n)
     float lanes[LANES] = {0}, tail[LANES] = {0}, ws[LANES];
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        memcpy(ws, w + 4 * i, sizeof ws); // the row may start at any byte
+        memcpy(ws, w + 4 * i, sizeof ws);   // the row may start at any byte
         for (int l = 0; l < LANES; l++) lanes[l] += ws[l] * x[i + l];
     }
     memcpy(tail, w + 4 * i, (size_t)(n - i) * 4);

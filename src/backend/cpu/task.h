@@ -18,19 +18,19 @@ typedef struct frit_task_env {
     const frit_kernels *kernels;
     const frit_batch *batch;
     const frit_cache *cache;
-    uint8_t *workspaces;    // one for each thread
-    size_t workspace_bytes; // of one, a multiple of FRIT_CPU_ALIGN
+    uint8_t *workspaces;      // one for each thread
+    size_t workspace_bytes;   // of one, a multiple of FRIT_CPU_ALIGN
 } frit_task_env;
 
 typedef struct frit_task {
     const frit_node *node;
     const frit_task_env *env;
-    float *y, *second;                     // results
-    const float *x[FRIT_MAX_SOURCES];      // sources that are activations or vectors of the model; else NULL
-    const uint8_t *w[FRIT_MAX_SOURCES];    // sources that are matrices of the model: their bytes; else NULL
-    const uint8_t *forms[FRIT_FORM_COUNT]; // linear ops: x[0] as the matrices' kernels want it
-    frit_form form;                        // conversions: into which form
-    uint8_t *shared;                       // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its turns
+    float *y, *second;                       // results
+    const float *x[FRIT_MAX_SOURCES];        // sources that are activations or vectors of the model; else NULL
+    const uint8_t *w[FRIT_MAX_SOURCES];      // sources that are matrices of the model: their bytes; else NULL
+    const uint8_t *forms[FRIT_FORM_COUNT];   // linear ops: x[0] as the matrices' kernels want it
+    frit_form form;                          // conversions: into which form
+    uint8_t *shared;                         // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its turns
 } frit_task;
 
 typedef void (*frit_task_fn)(const frit_task *task, int part, int parts);
@@ -38,10 +38,10 @@ typedef void (*frit_task_fn)(const frit_task *task, int part, int parts);
 // How the CPU runs one op.
 typedef struct frit_cpu_op {
     frit_task_fn reference;
-    frit_task_fn fast;   // NULL: the reference is all there is
-    frit_task_fn finish; // second half of `fast`, after a barrier; or NULL
-    bool linear;         // source 0 is wanted in the forms of the matrices' kernels
-    unsigned matrices;   // bit i: source i stays as the file has it
+    frit_task_fn fast;     // NULL: the reference is all there is
+    frit_task_fn finish;   // second half of `fast`, after a barrier; or NULL
+    bool linear;           // source 0 is wanted in the forms of the matrices' kernels
+    unsigned matrices;     // bit i: source i stays as the file has it
     // Bytes of one thread's workspace, and of the memory between `fast` and `finish`. NULL: none.
     size_t (*workspace_bytes)(const frit_node *node);
     size_t (*shared_bytes)(const frit_node *node);
@@ -55,7 +55,7 @@ extern const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT];
 
 // ------------------------------------------------------------------------------- helpers
 
-enum { FRIT_CPU_ALIGN = 128 }; // two cache lines: neighbours are prefetched in pairs
+enum { FRIT_CPU_ALIGN = 128 };   // two cache lines: neighbours are prefetched in pairs
 
 typedef struct frit_range {
     int64_t begin, end;
@@ -76,12 +76,12 @@ static inline int64_t frit_node_elems(const frit_node *node)
     return n;
 }
 
-static inline int64_t frit_node_width(const frit_node *node) // of the last dimension
+static inline int64_t frit_node_width(const frit_node *node)   // of the last dimension
 {
     return node->shape[node->n_dims - 1];
 }
 
-static inline int64_t frit_node_height(const frit_node *node) // product of the others
+static inline int64_t frit_node_height(const frit_node *node)   // product of the others
 {
     int64_t n = 1;
     for (int i = 0; i < node->n_dims - 1; i++) n *= node->shape[i];

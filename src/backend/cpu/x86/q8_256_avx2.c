@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+// Products of weights in blocks of 256 with activations in the form Q8_256, and the conversion to that form.
+//
+// A type is two functions: one reads the scales of a block, sixteen as int16 (one for each 16 numbers) and sixteen
+// offsets; the other unpacks the codes of 32 numbers. weight = d * scale * code - d_offset * offset.
+//
+//     dot of a block = x_scale * (d * sum_g scale_g * sum(code * x_code)  -  d_offset * sum_g offset_g * x_sum_g)
+//
+// Everything within the brackets' sums is exact in int32: vpmaddubsw, then vpmaddwd with the scales.
+#include "backend/cpu/x86/avx2.h"
+#include "quant/blocks.h"
+#include "quant/levels.h"
+
+typedef struct block_256 {
+    __m256i scales, offsets;   // int16[16]
+    float d, d_offset;
+} block_256;
+
+typedef block_256 (*scales_fn)(const uint8_t *block);
+typedef __m256i (*codes_fn)(const uint8_t *block, int group);   // group: 0…7, a constant where inlined
+
+// ------------------------------------------------------------------------------- types
+
+FRIT_INLINE uint32_t word_at(const uint8_t *p)
+{
+    uint32_t word;
+    memcpy(&word, p, 4);
+    return word;
+}
+
+// Eight bytes as int16, each twice: scales of groups of 32.
+FRIT_INLINE __m256i twice(uint32_t low, uint32_t high)
+{
+    const __m256i v = _mm256_cvtepu8_epi32(_mm_set_epi32(0, 0, (int)high, (int)low));
+    return _mm256_or_si256(v, _mm256_slli_epi32(v, 16));
+}
+
+FRIT_INLINE __m256i two_bits(const uint8_t *qs, int group)
+{
+    const __m256i q = load_32_bytes(qs + 32 * (group / 4));
+    return _mm256_and_si256(_mm256_srli_epi16(q, 2 * (group % 4)), _mm256_set1_epi8(3));
+}
+
+FRIT_INLINE __m256i four_bits(const uint8_t *qs, int group)
+{
+    const __m256i q = load_32_bytes(qs + 32 * (group / 2));
+    return _mm256_and_si256(_mm256_srli_epi16(q, 4 * (group % 2)), _mm256_set1_epi8(15));
+}
+
+// `value` where bit `group` of the byte is set.
+FRIT_INLINE __m256i high_bit(const uint8_t *qh, int group, int value)
+{
+    const __m256i bit = _mm256_set1_epi8((char)(1 << group));
+    const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(load_32_bytes(qh), bit), bit);
+    return _mm256_and_si256(set, _mm256_set1_epi8((char)value));
+}
+
+FRIT_INLINE block_256 scales_q2_k(const uint8_t *block)
+{
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(block + offsetof(frit_block_q2_k, scales)));
+    const __m128i low = _mm_set1_epi8(15);
+    return (block_256){_mm256_cvtepu8_epi16(_mm_and_si128(bytes, low)),
+                       _mm256_cvtepu8_epi16(_mm_and_si128(_mm_srli_epi16(bytes, 4), low)),
+                       half_at(block + offsetof(frit_block_q2_k, d)), half_at(block + offsetof(frit_block_q2_k, dmin))};
+}
+
+FRIT_INLINE __m256i codes_q2_k(const uint8_t *block, int group)
+{
+    return two_bits(block + offsetof(frit_block_q2_k, qs), group);
+}
+
+// Codes are stored from 0 and mean -4…3: the offsets are 4 scales. The packing is drawn in quant/scales.h.
+FRIT_INLINE block_256 scales_q3_k(const uint8_t *block)
+{
+    const uint8_t *packed = block + offsetof(frit_block_q3_k, scales);
+    const uint32_t a = word_at(packed), b = word_at(packed + 4), high = word_at(packed + 8);
+    const uint32_t four = 0x0f0f0f0f, two = 0x03030303;
+    const __m128i bytes =
+        _mm_set_epi32((int)((b >> 4 & four) | (high >> 6 & two) << 4), (int)((a >> 4 & four) | (high >> 4 & two) << 4),
+                      (int)((b & four) | (high >> 2 & two) << 4), (int)((a & four) | (high & two) << 4));
+    const __m256i scales = _mm256_sub_epi16(_mm256_cvtepu8_epi16(bytes), _mm256_set1_epi16(32));
+    const float d = half_at(block + offsetof(frit_block_q3_k, d));
+    return (block_256){scales, _mm256_slli_epi16(scales, 2), d, d};
+}
+
+FRIT_INLINE __m256i codes_q3_k(const uint8_t *block, int group)
+{
+    return _mm256_or_si256(two_bits(block + offsetof(frit_block_q3_k, qs), group),
+                           high_bit(block + offsetof(frit_block_q3_k, qh), group, 4));
+}
+
+FRIT_INLINE block_256 scales_q4_k(const uint8_t *block)
+{
+    const uint8_t *packed = block + offsetof(frit_block_q4_k, scales);
+    const uint32_t a = word_at(packed), b = word_at(packed + 4), c = word_at(packed + 8);
+    const uint32_t six = 0x3f3f3f3f, four = 0x0f0f0f0f, two = 0x03030303;
+    return (block_256){twice(a & six, (c & four) | (a >> 6 & two) << 4),
+                       twice(b & six, (c >> 4 & four) | (b >> 6 & two) << 4),
+                       half_at(block + offsetof(frit_block_q4_k, d)), half_at(block + offsetof(frit_block_q4_k, dmin))};
+}
+
+FRIT_INLINE __m256i codes_q4_k(const uint8_t *block, int group)
+{
+    return four_bits(block + offsetof(frit_block_q4_k, qs), group);
+}
+
+_Static_assert(offsetof(frit_block_q5_k, d) == offsetof(frit_block_q4_k, d) &&
+                   offsetof(frit_block_q5_k, scales) == offsetof(frit_block_q4_k, scales),
+               "Q5_K begins as Q4_K does");
+
+FRIT_INLINE __m256i codes_q5_k(const uint8_t *block, int group)
+{
+    return _mm256_or_si256(four_bits(block + offsetof(frit_block_q5_k, qs), group),
+                           high_bit(block + offsetof(frit_block_q5_k, qh), group, 16));
+}
+
+// Codes are stored from 0 and mean -32…31.
+FRIT_INLINE block_256 scales_q6_k(const uint8_t *block)
+{
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(block + offsetof(frit_block_q6_k, scales)));
+    const __m256i scales = _mm256_cvtepi8_epi16(bytes);
+    const float d = half_at(block + offsetof(frit_block_q6_k, d));
+    return (block_256){scales, _mm256_slli_epi16(scales, 5), d, d};
+}
+
+// Of each 128 numbers: ql holds 0…31 and 64…95 in the nibbles of its first half, the others in those of its second.
+FRIT_INLINE __m256i codes_q6_k(const uint8_t *block, int group)
+{
+    const int half = group / 4, quarter = group % 4;
+    const __m256i ql = load_32_bytes(block + offsetof(frit_block_q6_k, ql) + 64 * half + 32 * (quarter % 2));
+    const __m256i qh = load_32_bytes(block + offsetof(frit_block_q6_k, qh) + 32 * half);
+    const __m256i low = _mm256_and_si256(_mm256_srli_epi16(ql, 4 * (quarter / 2)), _mm256_set1_epi8(15));
+    const __m256i high = _mm256_and_si256(_mm256_srli_epi16(qh, 2 * quarter), _mm256_set1_epi8(3));
+    return _mm256_or_si256(low, _mm256_slli_epi16(high, 4));
+}
+
+FRIT_INLINE block_256 scales_iq4_xs(const uint8_t *block)
+{
+    uint16_t high_bits;
+    memcpy(&high_bits, block + offsetof(frit_block_iq4_xs, scales_high), 2);
+    const uint32_t low_bits = word_at(block + offsetof(frit_block_iq4_xs, scales_low));
+    const __m256i low =
+        _mm256_srlv_epi32(_mm256_set1_epi32((int)low_bits), _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28));
+    const __m256i high = _mm256_srlv_epi32(_mm256_set1_epi32(high_bits), _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14));
+    const __m256i six = _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi32(15)),
+                                        _mm256_slli_epi32(_mm256_and_si256(high, _mm256_set1_epi32(3)), 4));
+    const __m256i scales = _mm256_sub_epi16(_mm256_or_si256(six, _mm256_slli_epi32(six, 16)), _mm256_set1_epi16(32));
+    return (block_256){scales, _mm256_setzero_si256(), half_at(block + offsetof(frit_block_iq4_xs, d)), 0};
+}
+
+FRIT_INLINE __m256i codes_iq4_xs(const uint8_t *block, int group)   // signed
+{
+    const __m128i q =
+        _mm_loadu_si128((const __m128i *)(const void *)(block + offsetof(frit_block_iq4_xs, qs) + 16 * group));
+    const __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)frit_iq4_levels));
+    const __m256i nibbles = _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(q, 4), q), _mm256_set1_epi8(15));
+    return _mm256_shuffle_epi8(table, nibbles);
+}
+
+// ------------------------------------------------------------------------------- products
+
+// Scales 2g and 2g + 1 of int16[16], spread over the two halves.
+FRIT_INLINE __m256i spread(__m256i low, __m256i high, int group)
+{
+    const int pair = group % 4 * 0x0404 + 0x0100;   // bytes of scale 2g within its half
+    const __m256i pick = _mm256_set_m128i(_mm_set1_epi16((short)(pair + 0x0202)), _mm_set1_epi16((short)pair));
+    return _mm256_shuffle_epi8(group < 4 ? low : high, pick);
+}
+
+// One row of weights by n_x rows of activations; n_x and is_signed are constants where this is inlined. Signed codes
+// have no offsets, all others do.
+FRIT_INLINE void row(const frit_product *p, int64_t i, int64_t j, int n_x, size_t block_bytes, scales_fn read_scales,
+                     codes_fn unpack, bool is_signed)
+{
+    const uint8_t *w = p->w + (size_t)i * p->w_stride, *x = p->x + (size_t)j * p->x_stride;
+    const int64_t n_blocks = p->n / 256;
+    __m256 sums[4];
+    for (int t = 0; t < n_x; t++) sums[t] = _mm256_setzero_ps();
+
+    for (int64_t b = 0; b < n_blocks; b++) {
+        const uint8_t *bytes = w + (size_t)b * block_bytes;
+        const block_256 block = read_scales(bytes);
+        const __m256i low = _mm256_permute2x128_si256(block.scales, block.scales, 0x00);
+        const __m256i high = _mm256_permute2x128_si256(block.scales, block.scales, 0x11);
+        __m256i totals[4];
+        for (int t = 0; t < n_x; t++) totals[t] = _mm256_setzero_si256();
+#pragma GCC unroll 8
+        for (int g = 0; g < 8; g++) {
+            const __m256i codes = unpack(bytes, g), magnitudes = is_signed ? _mm256_abs_epi8(codes) : codes;
+            const __m256i scale = spread(low, high, g);
+            for (int t = 0; t < n_x; t++) {
+                __m256i xs = load_32_bytes(x + (size_t)t * p->x_stride + b * 256 + g * 32);
+                if (is_signed) xs = _mm256_sign_epi8(xs, codes);
+                const __m256i products = _mm256_madd_epi16(_mm256_maddubs_epi16(magnitudes, xs), scale);
+                totals[t] = _mm256_add_epi32(totals[t], products);
+            }
+        }
+        for (int t = 0; t < n_x; t++) {
+            const uint8_t *xt = x + (size_t)t * p->x_stride + p->n;
+            const float scale = ((const float *)(const void *)xt)[b];
+            sums[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(totals[t]), _mm256_set1_ps(block.d * scale), sums[t]);
+            if (is_signed) continue;
+            const __m256i offsets = _mm256_madd_epi16(block.offsets, load_32_bytes(xt + n_blocks * 4 + b * 32));
+            sums[t] = _mm256_fnmadd_ps(_mm256_cvtepi32_ps(offsets), _mm256_set1_ps(block.d_offset * scale), sums[t]);
+        }
+    }
+    for (int t = 0; t < n_x; t++) p->y[(size_t)(j + t) * p->y_stride + (size_t)i] = sum_8(sums[t]);
+}
+
+FRIT_INLINE void product(const frit_product *p, size_t block_bytes, scales_fn read_scales, codes_fn unpack,
+                         bool is_signed)
+{
+    int64_t j = 0;
+    for (; j + 4 <= p->n_x; j += 4)
+        for (int64_t i = 0; i < p->n_w; i++) row(p, i, j, 4, block_bytes, read_scales, unpack, is_signed);
+    for (; j < p->n_x; j++)
+        for (int64_t i = 0; i < p->n_w; i++) row(p, i, j, 1, block_bytes, read_scales, unpack, is_signed);
+}
+
+static void product_q2_k(const frit_product *p)
+{
+    product(p, sizeof(frit_block_q2_k), scales_q2_k, codes_q2_k, false);
+}
+
+static void product_q3_k(const frit_product *p)
+{
+    product(p, sizeof(frit_block_q3_k), scales_q3_k, codes_q3_k, false);
+}
+
+static void product_q4_k(const frit_product *p)
+{
+    product(p, sizeof(frit_block_q4_k), scales_q4_k, codes_q4_k, false);
+}
+
+static void product_q5_k(const frit_product *p)
+{
+    product(p, sizeof(frit_block_q5_k), scales_q4_k, codes_q5_k, false);
+}
+
+static void product_q6_k(const frit_product *p)
+{
+    product(p, sizeof(frit_block_q6_k), scales_q6_k, codes_q6_k, false);
+}
+
+static void product_iq4_xs(const frit_product *p)
+{
+    product(p, sizeof(frit_block_iq4_xs), scales_iq4_xs, codes_iq4_xs, true);
+}
+
+// ------------------------------------------------------------------------------- conversion
+
+static void convert(const float *x, uint8_t *out, int64_t n)
+{
+    float *scales = (float *)(void *)(out + n);
+    int16_t *sums = (int16_t *)(void *)(scales + n / 256);
+    for (int64_t b = 0; b < n / 256; b++, x += 256) {
+        __m256 largest = max_abs_32(x);
+        for (int g = 1; g < 8; g++) largest = _mm256_max_ps(largest, max_abs_32(x + 32 * g));
+        const float top = max_8(largest), inverse = top > 0x1p-100f ? 127 / top : 0;
+        scales[b] = inverse > 0 ? top / 127 : 0;
+        for (int g = 0; g < 8; g++) {
+            const __m256i codes = round_32(x + 32 * g, _mm256_set1_ps(inverse));
+            _mm256_storeu_si256((__m256i *)(void *)(out + b * 256 + g * 32), codes);
+            __m256i s = sum_quads(codes);
+            s = _mm256_add_epi32(s, _mm256_shuffle_epi32(s, 0x4e));
+            s = _mm256_add_epi32(s, _mm256_shuffle_epi32(s, 0xb1));
+            sums[b * 16 + g * 2] = (int16_t)_mm256_extract_epi32(s, 0);
+            sums[b * 16 + g * 2 + 1] = (int16_t)_mm256_extract_epi32(s, 4);
+        }
+    }
+}
+
+void frit_install_avx2_q8_256(frit_kernels *k)
+{
+    static const struct {
+        frit_dtype dtype;
+        void (*run)(const frit_product *p);
+    } rows[] = {
+        {FRIT_DTYPE_Q2_K, product_q2_k}, {FRIT_DTYPE_Q3_K, product_q3_k}, {FRIT_DTYPE_Q4_K, product_q4_k},
+        {FRIT_DTYPE_Q5_K, product_q5_k}, {FRIT_DTYPE_Q6_K, product_q6_k}, {FRIT_DTYPE_IQ4_XS, product_iq4_xs},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++)
+        k->product[rows[i].dtype] = (frit_product_kernel){rows[i].run, FRIT_FORM_Q8_256, "avx2"};
+    k->convert[FRIT_FORM_Q8_256] = convert;
+}

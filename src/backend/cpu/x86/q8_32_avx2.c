@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// Products of weights in blocks of 32 with activations in the form Q8_32, and the conversion to that form.
+//
+// A type is a function that unpacks one block into 32 byte codes, a scale and a shift: weight = scale * code + shift.
+//
+//     dot of a block = scale * x_scale * sum(code * x_code)  +  shift * x_sum
+//
+// vpmaddubsw multiplies unsigned by signed bytes. Types with signed codes give it |code| and x with the code's sign.
+#include "backend/cpu/x86/avx2.h"
+#include "quant/blocks.h"
+#include "quant/levels.h"
+#include "quant/scales.h"
+
+typedef struct block_32 {
+    __m256i codes;
+    float scale, shift;
+} block_32;
+
+typedef block_32 (*unpack_fn)(const uint8_t *block);
+
+// ------------------------------------------------------------------------------- types
+
+FRIT_INLINE __m256i nibbles(const uint8_t qs[16])   // low nibbles are numbers 0…15, high ones 16…31
+{
+    const __m128i q = _mm_loadu_si128((const __m128i *)(const void *)qs);
+    return _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(q, 4), q), _mm256_set1_epi8(15));
+}
+
+FRIT_INLINE __m256i fifth_bits(const uint8_t qh[4])   // 16 where bit i of the word is set
+{
+    uint32_t bits;
+    memcpy(&bits, qh, 4);
+    const __m256i pick =
+        _mm256_setr_epi64x(0x0000000000000000, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
+    const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32((int)bits), pick);
+    return _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit), _mm256_set1_epi8(16));
+}
+
+FRIT_INLINE __m256i levels(const int8_t table[16], const uint8_t qs[16])
+{
+    const __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)table));
+    return _mm256_shuffle_epi8(t, nibbles(qs));
+}
+
+FRIT_INLINE block_32 unpack_q4_0(const uint8_t *block)
+{
+    const float d = half_at(block + offsetof(frit_block_q4_0, d));
+    return (block_32){nibbles(block + offsetof(frit_block_q4_0, qs)), d, -8 * d};
+}
+
+FRIT_INLINE block_32 unpack_q4_1(const uint8_t *block)
+{
+    return (block_32){nibbles(block + offsetof(frit_block_q4_1, qs)), half_at(block + offsetof(frit_block_q4_1, d)),
+                      half_at(block + offsetof(frit_block_q4_1, m))};
+}
+
+FRIT_INLINE block_32 unpack_q5_0(const uint8_t *block)
+{
+    const float d = half_at(block + offsetof(frit_block_q5_0, d));
+    const __m256i high = fifth_bits(block + offsetof(frit_block_q5_0, qh));
+    return (block_32){_mm256_or_si256(nibbles(block + offsetof(frit_block_q5_0, qs)), high), d, -16 * d};
+}
+
+FRIT_INLINE block_32 unpack_q5_1(const uint8_t *block)
+{
+    const __m256i high = fifth_bits(block + offsetof(frit_block_q5_1, qh));
+    return (block_32){_mm256_or_si256(nibbles(block + offsetof(frit_block_q5_1, qs)), high),
+                      half_at(block + offsetof(frit_block_q5_1, d)), half_at(block + offsetof(frit_block_q5_1, m))};
+}
+
+FRIT_INLINE block_32 unpack_q8_0(const uint8_t *block)
+{
+    return (block_32){load_32_bytes(block + offsetof(frit_block_q8_0, qs)),
+                      half_at(block + offsetof(frit_block_q8_0, d)), 0};
+}
+
+FRIT_INLINE block_32 unpack_iq4_nl(const uint8_t *block)
+{
+    return (block_32){levels(frit_iq4_levels, block + offsetof(frit_block_iq4_nl, qs)),
+                      half_at(block + offsetof(frit_block_iq4_nl, d)), 0};
+}
+
+FRIT_INLINE block_32 unpack_mxfp4(const uint8_t *block)
+{
+    return (block_32){levels(frit_fp4_levels, block + offsetof(frit_block_mxfp4, qs)),
+                      frit_e8m0_half(block[offsetof(frit_block_mxfp4, e)]), 0};
+}
+
+// ------------------------------------------------------------------------------- products
+
+// One row of weights by n_x rows of activations; n_x and is_signed are constants where this is inlined. Signed codes
+// have no shift, all others do.
+FRIT_INLINE void row(const frit_product *p, int64_t i, int64_t j, int n_x, size_t block_bytes, unpack_fn unpack,
+                     bool is_signed)
+{
+    const uint8_t *w = p->w + (size_t)i * p->w_stride, *x = p->x + (size_t)j * p->x_stride;
+    const int64_t n_blocks = p->n / 32;
+    const __m256i one = _mm256_set1_epi16(1);
+    __m256 sums[4];
+    float shifts[4];
+    for (int t = 0; t < n_x; t++) sums[t] = _mm256_setzero_ps(), shifts[t] = 0;
+
+    for (int64_t b = 0; b < n_blocks; b++) {
+        const block_32 block = unpack(w + (size_t)b * block_bytes);
+        const __m256i codes = is_signed ? _mm256_abs_epi8(block.codes) : block.codes;
+        for (int t = 0; t < n_x; t++) {
+            const uint8_t *xt = x + (size_t)t * p->x_stride;
+            const float *scales = (const float *)(const void *)(xt + p->n);
+            __m256i xs = load_32_bytes(xt + b * 32);
+            if (is_signed) xs = _mm256_sign_epi8(xs, block.codes);
+            const __m256i products = _mm256_madd_epi16(_mm256_maddubs_epi16(codes, xs), one);
+            const __m256 scale = _mm256_set1_ps(block.scale * scales[b]);
+            sums[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(products), scale, sums[t]);
+            if (!is_signed) shifts[t] += block.shift * scales[n_blocks + b];
+        }
+    }
+    for (int t = 0; t < n_x; t++) p->y[(size_t)(j + t) * p->y_stride + (size_t)i] = sum_8(sums[t]) + shifts[t];
+}
+
+FRIT_INLINE void product(const frit_product *p, size_t block_bytes, unpack_fn unpack, bool is_signed)
+{
+    int64_t j = 0;
+    for (; j + 4 <= p->n_x; j += 4)
+        for (int64_t i = 0; i < p->n_w; i++) row(p, i, j, 4, block_bytes, unpack, is_signed);
+    for (; j < p->n_x; j++)
+        for (int64_t i = 0; i < p->n_w; i++) row(p, i, j, 1, block_bytes, unpack, is_signed);
+}
+
+static void product_q4_0(const frit_product *p)
+{
+    product(p, sizeof(frit_block_q4_0), unpack_q4_0, false);
+}
+
+static void product_q4_1(const frit_product *p)
+{
+    product(p, sizeof(frit_block_q4_1), unpack_q4_1, false);
+}
+
+static void product_q5_0(const frit_product *p)
+{
+    product(p, sizeof(frit_block_q5_0), unpack_q5_0, false);
+}
+
+static void product_q5_1(const frit_product *p)
+{
+    product(p, sizeof(frit_block_q5_1), unpack_q5_1, false);
+}
+
+static void product_q8_0(const frit_product *p)
+{
+    product(p, sizeof(frit_block_q8_0), unpack_q8_0, true);
+}
+
+static void product_iq4_nl(const frit_product *p)
+{
+    product(p, sizeof(frit_block_iq4_nl), unpack_iq4_nl, true);
+}
+
+static void product_mxfp4(const frit_product *p)
+{
+    product(p, sizeof(frit_block_mxfp4), unpack_mxfp4, true);
+}
+
+// ------------------------------------------------------------------------------- conversion
+
+static void convert(const float *x, uint8_t *out, int64_t n)
+{
+    float *scales = (float *)(void *)(out + n), *sums = scales + n / 32;
+    for (int64_t b = 0; b < n / 32; b++) {
+        const float top = max_8(max_abs_32(x + b * 32)), inverse = top > 0x1p-100f ? 127 / top : 0;
+        const __m256i codes = round_32(x + b * 32, _mm256_set1_ps(inverse));
+        _mm256_storeu_si256((__m256i *)(void *)(out + b * 32), codes);
+        scales[b] = inverse > 0 ? top / 127 : 0;
+        sums[b] = scales[b] * sum_8(_mm256_cvtepi32_ps(sum_quads(codes)));   // whole numbers: exact
+    }
+}
+
+void frit_install_avx2_q8_32(frit_kernels *k)
+{
+    static const struct {
+        frit_dtype dtype;
+        void (*run)(const frit_product *p);
+    } rows[] = {
+        {FRIT_DTYPE_Q4_0, product_q4_0},   {FRIT_DTYPE_Q4_1, product_q4_1}, {FRIT_DTYPE_Q5_0, product_q5_0},
+        {FRIT_DTYPE_Q5_1, product_q5_1},   {FRIT_DTYPE_Q8_0, product_q8_0}, {FRIT_DTYPE_IQ4_NL, product_iq4_nl},
+        {FRIT_DTYPE_MXFP4, product_mxfp4},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++)
+        k->product[rows[i].dtype] = (frit_product_kernel){rows[i].run, FRIT_FORM_Q8_32, "avx2"};
+    k->convert[FRIT_FORM_Q8_32] = convert;
+}

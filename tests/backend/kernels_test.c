@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+// Products and conversions of every type on every instruction set of this processor, against sums in double precision
+// of decoded numbers. With --bench [NAME] the same types are timed (those whose name contains NAME).
+#include "backend/weights.h"
+#include "backend/world.h"
+
+#include "base/time.h"
+
+#include <math.h>
+
+enum { MAX_ROWS = 19, MAX_X = 11, MAX_N = 2048 };
+
+// Kernels of the instruction sets up to row i; false if this processor lacks it.
+static bool install(size_t i, frit_kernels *kernels)
+{
+    const frit_isa *isa = frit_isa_get(i);
+    return isa && frit_isa_is_usable(isa) && frit_isa_install(kernels, isa);
+}
+
+// What the codes of a converted row stand for.
+static void decode_form(frit_form form, const uint8_t *row, int64_t n, double *values)
+{
+    const int64_t block = frit_form_block(form);
+    for (int64_t i = 0; i < n; i++) {
+        float number;
+        if (form == FRIT_FORM_F32) {
+            memcpy(&number, row + 4 * i, 4);
+            values[i] = number;
+        } else {
+            memcpy(&number, row + n + 4 * (i / block), 4);
+            values[i] = (double)number * (int8_t)row[i];
+        }
+    }
+}
+
+typedef struct product_case {
+    frit_dtype dtype;
+    int64_t n, n_w, n_x;
+    size_t misalign;
+    uint8_t *weights;   // n_w rows, `misalign` behind an aligned address
+    float *x;           // [n_x, n]
+} product_case;
+
+static void open_case(product_case *c, frit_rng *rng, frit_dtype dtype)
+{
+    const int64_t block = frit_dtype_get(dtype)->block_elems;
+    *c = (product_case){.dtype = dtype, .n_w = random_between(rng, 1, MAX_ROWS), .n_x = random_between(rng, 1, MAX_X)};
+    c->n = block * random_between(rng, 1, block == 1 ? 300 : MAX_N / block / 2);
+    c->misalign = 2 * (size_t)random_between(rng, 0, 40) + 1 * (block == 1 ? 0 : (size_t)random_between(rng, 0, 1));
+    const size_t row_bytes = (size_t)frit_dtype_row_bytes(dtype, c->n);
+    c->weights = malloc(row_bytes * (size_t)c->n_w + c->misalign);   // ends where the last row does: asan sees all
+    for (int64_t i = 0; i < c->n_w; i++)
+        random_weights(rng, dtype, c->weights + c->misalign + (size_t)i * row_bytes, c->n);
+    c->x = malloc((size_t)(c->n_x * c->n) * sizeof(float));
+    random_normal(rng, c->x, (size_t)(c->n_x * c->n), 1);
+}
+
+static void close_case(product_case *c)
+{
+    free(c->weights);
+    free(c->x);
+}
+
+// Differences to sum |w x| and to sum |w| |x| that rounding explains: of the sums, and of the activations' codes.
+static const double sum_tolerance = 3e-6, code_tolerance = 0.02;
+
+static void check_case(const product_case *c, const frit_kernels *kernels)
+{
+    static double xs[MAX_X][MAX_N];
+    static float w[MAX_N], y[MAX_X * MAX_ROWS];
+    const frit_product_kernel *kernel = &kernels->product[c->dtype];
+    const frit_dtype_info *type = frit_dtype_get(c->dtype);
+    const size_t row_bytes = (size_t)frit_dtype_row_bytes(c->dtype, c->n),
+                 x_bytes = frit_form_bytes(kernel->form, c->n);
+    uint8_t *converted = malloc((size_t)c->n_x * x_bytes);
+    for (int64_t j = 0; j < c->n_x; j++) {
+        uint8_t *row = converted + (size_t)j * x_bytes;
+        if (kernel->form == FRIT_FORM_F32)
+            memcpy(row, c->x + j * c->n, x_bytes);
+        else
+            kernels->convert[kernel->form](c->x + j * c->n, row, c->n);
+        decode_form(kernel->form, row, c->n, xs[j]);
+    }
+    memset(y, 0xff, sizeof y);
+    kernel->run(
+        &(frit_product){c->weights + c->misalign, row_bytes, converted, x_bytes, y, MAX_ROWS, c->n_w, c->n_x, c->n});
+    for (int64_t i = 0; i < c->n_w; i++) {
+        type->decode(c->weights + c->misalign + (size_t)i * row_bytes, w, c->n);
+        for (int64_t j = 0; j < c->n_x; j++) {
+            double sum = 0, exact = 0, size = 0;
+            for (int64_t k = 0; k < c->n; k++) {
+                sum += xs[j][k] * w[k];
+                exact += (double)c->x[j * c->n + k] * w[k];
+                size += fabs(xs[j][k]) * (fabs(w[k]) + 0.05);   // offsets cancel: their size counts too
+            }
+            const double got = y[j * MAX_ROWS + i];
+            if (!(fabs(got - sum) <= sum_tolerance * size))
+                fail_msg("%s on %s: %g, expected %g (n %d, row %d of %d, token %d of %d)", type->name, kernel->isa, got,
+                         sum, (int)c->n, (int)i, (int)c->n_w, (int)j, (int)c->n_x);
+            if (!(fabs(got - exact) <= code_tolerance * size))
+                fail_msg("%s on %s: %g, but %g without rounding the activations", type->name, kernel->isa, got, exact);
+        }
+        for (int64_t j = 0; j < c->n_x; j++)
+            for (int64_t k = c->n_w; k < MAX_ROWS; k++) assert_true(isnan(y[j * MAX_ROWS + k]));   // nothing beside it
+    }
+    free(converted);
+}
+
+static void products_equal_sums_of_decoded_numbers(void **state)
+{
+    (void)state;
+    frit_kernels kernels;
+    for (size_t isa = 0; frit_isa_get(isa); isa++) {
+        if (!install(isa, &kernels)) continue;
+        for (int dtype = 0; dtype < FRIT_DTYPE_COUNT; dtype++) {
+            if (!kernels.product[dtype].run) continue;
+            frit_rng rng;
+            frit_rng_init(&rng, (uint64_t)dtype);
+            for (int i = 0; i < 40; i++) {
+                product_case c;
+                open_case(&c, &rng, (frit_dtype)dtype);
+                check_case(&c, &kernels);
+                close_case(&c);
+            }
+        }
+    }
+}
+
+// Codes at the ends of their ranges, where a saturating instruction would show.
+static void products_do_not_saturate(void **state)
+{
+    (void)state;
+    frit_kernels kernels;
+    for (size_t isa = 0; frit_isa_get(isa); isa++) {
+        if (!install(isa, &kernels)) continue;
+        for (int dtype = 0; dtype < FRIT_DTYPE_COUNT; dtype++) {
+            if (!kernels.product[dtype].run || kernels.product[dtype].form == FRIT_FORM_F32) continue;
+            for (int fill = 0; fill < 4; fill++) {
+                static const uint8_t fills[] = {0x00, 0x7f, 0x80, 0xff};
+                frit_rng rng;
+                frit_rng_init(&rng, 5);
+                product_case c;
+                open_case(&c, &rng, (frit_dtype)dtype);
+                const frit_dtype_info *type = frit_dtype_get((frit_dtype)dtype);
+                uint8_t *block = c.weights + c.misalign;
+                for (int64_t b = 0; b < c.n_w * c.n / type->block_elems; b++, block += type->block_bytes) {
+                    memset(block, fills[fill], (size_t)type->block_bytes);
+                    weight_fix_scales(&rng, (frit_dtype)dtype, block);
+                }
+                for (int64_t i = 0; i < c.n_x * c.n; i++) c.x[i] = i / c.n % 2 ? -1 : 1;
+                check_case(&c, &kernels);
+                close_case(&c);
+            }
+        }
+    }
+}
+
+static void conversions_are_the_same_on_all_instruction_sets(void **state)
+{
+    (void)state;
+    frit_kernels scalar, kernels;
+    assert_true(install(0, &scalar));
+    for (size_t isa = 0; frit_isa_get(isa); isa++) {
+        if (!install(isa, &kernels)) continue;
+        for (int form = FRIT_FORM_F32 + 1; form < FRIT_FORM_COUNT; form++) {
+            frit_rng rng;
+            frit_rng_init(&rng, 3);
+            for (int i = 0; i < 50; i++) {
+                static const float sizes[] = {1, 1e-30f, 1e30f, 0, 1e-40f};
+                const int64_t n = frit_form_block((frit_form)form) * random_between(&rng, 1, 5);
+                const size_t n_bytes = frit_form_bytes((frit_form)form, n);
+                float *x = malloc((size_t)n * sizeof(float));
+                uint8_t *a = calloc(n_bytes, 1), *b = calloc(n_bytes, 1);
+                random_normal(&rng, x, (size_t)n, sizes[i % 5]);
+                scalar.convert[form](x, a, n);
+                kernels.convert[form](x, b, n);
+                assert_memory_equal(a, b, n_bytes);
+                double *values = malloc((size_t)n * sizeof(double));
+                decode_form((frit_form)form, b, n, values);
+                for (int64_t k = 0; k < n; k++)   // half a step of a block whose largest number is about 4 deviations
+                    assert_true(fabs(values[k] - x[k]) <= (double)sizes[i % 5] * 6 / 127 / 2 + 1e-30);
+                free(values);
+                free(x);
+                free(a);
+                free(b);
+            }
+        }
+    }
+}
+
+static void halves_are_rounded_as_the_format_says(void **state)
+{
+    (void)state;
+    frit_kernels kernels;
+    for (size_t isa = 0; frit_isa_get(isa); isa++) {
+        if (!install(isa, &kernels)) continue;
+        float x[1003];
+        uint16_t y[1003];
+        frit_rng rng;
+        frit_rng_init(&rng, 1);
+        for (int i = 0; i < 1003; i++)
+            x[i] = (float)ldexp(2 * frit_rng_double(&rng) - 1, (int)random_between(&rng, -30, 18));
+        x[7] = INFINITY, x[8] = 65519.996f, x[9] = 65520, x[10] = -0.0f;
+        kernels.to_half(y, x, 1003);
+        for (int i = 0; i < 1003; i++) assert_int_equal(y[i], frit_float_to_half(x[i]));
+    }
+}
+
+// ------------------------------------------------------------------------------- benchmark
+
+// Seconds of the fastest of many runs of a plan that is one product of n_x rows and a square matrix.
+static double time_product(frit_dtype dtype, int64_t size, int n_x, int n_threads, const char *cpu)
+{
+    world w;
+    world_open(&w, 1, (int[][2]){{0, n_x}}, 1);
+    frit_tensor *t = world_tensor(&w, dtype, size, size, 0);
+    random_weights(&w.rng, dtype, world_bytes(t), size * size);
+    w.graph.output = frit_matmul(&w.graph, frit_weight_node(&w.graph, t), world_rows(&w, size), NULL);
+    world_plan(&w, false);
+
+    frit_device *device;
+    frit_exec *exec;
+    const float *output;
+    assert_ok(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads = n_threads, .cpu = cpu}));
+    assert_ok(frit_backend_cpu.prepare(device, w.plan, &exec));
+    double best = 1e30;
+    for (uint64_t start = frit_time_ns(); frit_time_ns() - start < 150000000;) {
+        const uint64_t before = frit_time_ns();
+        assert_ok(frit_backend_cpu.run(device, exec, &w.batch, &w.cache, &output));
+        best = fmin(best, (double)(frit_time_ns() - before) * 1e-9);
+    }
+    frit_backend_cpu.exec_free(device, exec);
+    frit_backend_cpu.close(device);
+    world_close(&w);
+    return best;
+}
+
+static void bench(const char *filter)
+{
+    static const int64_t size = 2048;
+    frit_kernels kernels;
+    printf("%lld x %lld; us: microseconds for all rows; GB/s: of weights; Gop/s: multiplications and additions\n\n",
+           (long long)size, (long long)size);
+    printf("%-9s %-11s %4s %7s %10s %8s %9s\n", "type", "isa", "rows", "threads", "us", "GB/s", "Gop/s");
+    for (int d = 0; d < FRIT_DTYPE_COUNT; d++) {
+        const frit_dtype_info *type = frit_dtype_get((frit_dtype)d);
+        if (!strstr(type->name, filter)) continue;
+        for (size_t isa = 0; frit_isa_get(isa); isa++) {
+            if (!install(isa, &kernels)) continue;
+            if (isa > 0 && kernels.product[d].run && strcmp(kernels.product[d].isa, frit_isa_get(isa)->name) != 0)
+                continue;
+            for (int n_x = 1; n_x <= 128; n_x *= 128) {
+                for (int n_threads = 1; n_threads <= 2; n_threads++) {
+                    const double s = time_product((frit_dtype)d, size, n_x, n_threads, frit_isa_get(isa)->name);
+                    const double bytes = (double)frit_dtype_row_bytes((frit_dtype)d, size) * (double)size;
+                    printf("%-9s %-11s %4d %7d %10.1f %8.2f %9.1f\n", type->name, frit_isa_get(isa)->name, n_x,
+                           n_threads, s * 1e6, bytes / s * 1e-9, 2.0 * (double)size * (double)size * n_x / s * 1e-9);
+                }
+            }
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
+        bench(argc > 2 ? argv[2] : "");
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_equal_sums_of_decoded_numbers),
+        cmocka_unit_test(products_do_not_saturate),
+        cmocka_unit_test(conversions_are_the_same_on_all_instruction_sets),
+        cmocka_unit_test(halves_are_rounded_as_the_format_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
