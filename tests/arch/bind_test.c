@@ -169,7 +169,7 @@ static void every_architecture_has_a_name_a_title_and_rows(void **state)
         assert_true(strlen(arch->title) > 0);
         assert_true(arch->n_rows > 5 && arch->layer);
     }
-    assert_int_equal(n, 4);
+    assert_true(n >= 4);
     assert_null(frit_arch_find("no such architecture"));
 }
 

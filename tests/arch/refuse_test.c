@@ -2,6 +2,7 @@
 // Files that are no models: each is refused with a sentence that names what is wrong.
 #include "arch/tiny.h"
 
+#include <dirent.h>
 #include <math.h>
 
 typedef struct refusal {
@@ -212,6 +213,52 @@ static void vectors_must_hold_finite_numbers(void **state)
     check(refusals, FRIT_COUNT(refusals));
 }
 
+static frit_status read_file_as_model(const char *path)
+{
+    tiny_model m = {0};
+    assert_ok(frit_checkpoint_open(&m.ckpt, path, &(frit_checkpoint_options){0}));
+    frit_status status = tiny_read(&m);
+    tiny_close(&m);
+    return status;
+}
+
+static bool is_known(const char *file)
+{
+    char name[256] = "";
+    snprintf(name, sizeof name, "%s", file);
+    char *kind = strrchr(name, '-');
+    if (!kind) return false;
+    *kind = 0;
+    return frit_arch_find(name) && strcmp(kind + 1, "dense.gguf") == 0;
+}
+
+static void files_of_every_architecture_are_read_or_called_unsupported(void **state)
+{
+    (void)state;
+    const char *folder = shared_path("goldens/arch");
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    int n = 0;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        size_t len = strlen(entry->d_name);
+        if (len < 5 || strcmp(entry->d_name + len - 5, ".gguf") != 0) continue;
+        frit_status status = read_file_as_model(shared_path("goldens/arch/%s", entry->d_name));
+        if (status != (is_known(entry->d_name) ? FRIT_OK : FRIT_E_UNSUPPORTED))
+            fail_msg("%s: %d %s", entry->d_name, (int)status, frit_error());
+        n++;
+    }
+    closedir(dir);
+    assert_in_range(n, 50, 1000);
+}
+
+static void models_of_this_project_are_read(void **state)
+{
+    (void)state;
+    assert_ok(read_file_as_model(shared_path("models/fable-30m-q4_k_m.gguf")));
+    assert_ok(read_file_as_model(shared_path("models/fable-6m-bf16.gguf")));
+    assert_ok(read_file_as_model(shared_path("models/stories260k-f32.gguf")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +270,8 @@ int main(void)
         cmocka_unit_test(what_is_not_supported_is_called_so),
         cmocka_unit_test(tensors_must_be_those_of_the_architecture),
         cmocka_unit_test(vectors_must_hold_finite_numbers),
+        cmocka_unit_test(files_of_every_architecture_are_read_or_called_unsupported),
+        cmocka_unit_test(models_of_this_project_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
