@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT
+// The library as a stranger uses it: frit.h alone, the bundled model, from opening to text.
+#include "support/support.h"
+
+#include "frit.h"
+
+static frit_model *bundled;
+
+static int open_bundled(void **state)
+{
+    (void)state;
+    return frit_model_open(&bundled, project_path("models/fable.gguf"), NULL) == FRIT_OK ? 0 : -1;
+}
+
+static int close_bundled(void **state)
+{
+    (void)state;
+    frit_model_free(bundled);
+    return 0;
+}
+
+typedef struct talk {
+    frit_engine *engine;
+    frit_session *session;
+    frit_sampler *sampler;
+} talk;
+
+static talk make_talk(const frit_sampler_options *sampling)
+{
+    talk t;
+    assert_ok(frit_engine_new(&t.engine, bundled, &(frit_engine_options){.n_ctx = 128}));
+    assert_ok(frit_session_new(&t.session, t.engine));
+    assert_ok(frit_sampler_new(&t.sampler, bundled, sampling));
+    return t;
+}
+
+static void end_talk(talk *t)
+{
+    frit_sampler_free(t->sampler);
+    frit_session_free(t->session);
+    frit_engine_free(t->engine);
+}
+
+enum { PROMPT_TOKENS = 64, N_PREDICT = 12 };
+
+static size_t tokenize(const char *text, unsigned flags, frit_token *tokens)
+{
+    size_t n;
+    assert_ok(frit_tokenize(bundled, text, strlen(text), flags, tokens, PROMPT_TOKENS, &n));
+    return n;
+}
+
+// Continues a prompt; returns the tokens' text.
+static void continue_text(talk *t, const char *prompt, char *text, size_t size)
+{
+    frit_token tokens[PROMPT_TOKENS], answer[N_PREDICT];
+    size_t n = tokenize(prompt, FRIT_TEXT_SPECIAL, tokens), n_bytes;
+    assert_ok(frit_session_truncate(t->session, 0));
+    assert_ok(frit_session_push(t->session, tokens, n, NULL));
+    for (size_t i = 0; i < n; i++) frit_sampler_accept(t->sampler, tokens[i]);
+    for (int i = 0; i < N_PREDICT; i++) assert_ok(frit_session_next(t->session, t->sampler, &answer[i]));
+    assert_ok(frit_detokenize(bundled, answer, N_PREDICT, 0, text, size - 1, &n_bytes));
+    text[n_bytes] = 0;
+}
+
+static void greedy_text_is_always_the_same(void **state)
+{
+    (void)state;
+    talk t = make_talk(NULL);
+    char text[256];
+    for (int i = 0; i < 2; i++) {
+        continue_text(&t, "Once upon a time", text, sizeof text);
+        assert_string_equal(text, " there was a poor woodcutter who worked from morning until");
+    }
+    end_talk(&t);
+}
+
+static void a_seed_decides_the_text(void **state)
+{
+    (void)state;
+    char first[256], again[256], other[256];
+    frit_sampler_options sampling = {.temp = 1, .top_k = 40, .top_p = 0.95f, .repeat_penalty = 1.1f, .seed = 7};
+    talk t = make_talk(&sampling);
+    continue_text(&t, "Once upon a time", first, sizeof first);
+    frit_sampler_reset(t.sampler);
+    continue_text(&t, "Once upon a time", again, sizeof again);
+    assert_string_equal(first, again);
+    end_talk(&t);
+    sampling.seed = 8;
+    t = make_talk(&sampling);
+    continue_text(&t, "Once upon a time", other, sizeof other);
+    assert_string_not_equal(first, other);
+    end_talk(&t);
+}
+
+static void biased_tokens_never_or_always_come(void **state)
+{
+    (void)state;
+    frit_token tokens[PROMPT_TOKENS];
+    char text[256], never[32], always[32];
+    assert_int_equal(tokenize(" there", 0, tokens), 1);
+    snprintf(never, sizeof never, "%d=-inf", tokens[0]);
+    snprintf(always, sizeof always, "%d=1000", tokens[0]);
+    const char *items[] = {never};
+    talk t = make_talk(&(frit_sampler_options){.logit_bias = {items, 1}});
+    continue_text(&t, "Once upon a time", text, sizeof text);
+    assert_null(strstr(text, " there"));
+    end_talk(&t);
+    items[0] = always;
+    t = make_talk(&(frit_sampler_options){.temp = 1, .logit_bias = {items, 1}});
+    continue_text(&t, "Once upon a time", text, sizeof text);
+    assert_memory_equal(text, " there there there there", 24);
+    end_talk(&t);
+}
+
+static void two_calls_tell_the_size_first(void **state)
+{
+    (void)state;
+    const char *text = "The king said to his daughter";
+    size_t n = 0, n_bytes = 0, n_chat = 0;
+    assert_fails(frit_tokenize(bundled, text, strlen(text), FRIT_TEXT_SPECIAL, NULL, 0, &n), FRIT_E_LIMIT,
+                 "room for 0");
+    assert_int_equal(n, 7);
+    frit_token tokens[7];
+    assert_ok(frit_tokenize(bundled, text, strlen(text), FRIT_TEXT_SPECIAL, tokens, 7, &n));
+    assert_int_equal(tokens[0], 0);
+
+    char bytes[64];
+    assert_fails(frit_detokenize(bundled, tokens, 7, 0, NULL, 0, &n_bytes), FRIT_E_LIMIT, "room for 0");
+    assert_int_equal(n_bytes, strlen(text));
+    memset(bytes, '#', sizeof bytes);
+    assert_fails(frit_detokenize(bundled, tokens, 7, 0, bytes, 5, &n_bytes), FRIT_E_LIMIT,
+                 "has 29 bytes, there is room for 5");
+    assert_memory_equal(bytes, "The k##", 7);
+    assert_ok(frit_detokenize(bundled, tokens, 7, 0, bytes, 29, &n_bytes));
+    assert_memory_equal(bytes, text, 29);
+
+    const frit_message message = {"user", "Hello"};
+    assert_fails(frit_chat_render(bundled, &message, 1, NULL, NULL, 0, &n_chat), FRIT_E_LIMIT, "room for 0");
+    char *chat = malloc(n_chat);
+    assert_ok(frit_chat_render(bundled, &message, 1, NULL, chat, n_chat, &n_chat));
+    free(chat);
+
+    assert_ok(frit_tokenize(bundled, "", 0, 0, NULL, 0, &n));
+    assert_int_equal(n, 0);
+    assert_ok(frit_detokenize(bundled, NULL, 0, 0, NULL, 0, &n_bytes));
+    assert_int_equal(n_bytes, 0);
+}
+
+static void a_chat_prompt_has_one_bos(void **state)
+{
+    (void)state;
+    const frit_message messages[] = {{"system", "You tell tales."}, {"user", "Hello"}};
+    char text[512];
+    size_t n_bytes;
+    assert_ok(frit_chat_render(bundled, messages, 2, NULL, text, sizeof text - 1, &n_bytes));
+    text[n_bytes] = 0;
+    frit_token once[PROMPT_TOKENS], both[PROMPT_TOKENS];
+    size_t n = tokenize(text, FRIT_TEXT_PARSE_SPECIAL, once);
+    assert_int_equal(tokenize(text, FRIT_TEXT_PARSE_SPECIAL | FRIT_TEXT_SPECIAL, both), n);
+    assert_memory_equal(once, both, n * sizeof *once);
+    assert_int_equal(once[0], 0);
+    assert_int_not_equal(once[1], 0);
+    size_t n_closed;
+    assert_ok(frit_chat_render(bundled, messages, 2, &(frit_chat_options){.no_generation_prompt = true}, text,
+                               sizeof text, &n_closed));
+    assert_true(n_closed < n_bytes);
+}
+
+static void streams_give_what_detokenizing_gives(void **state)
+{
+    (void)state;
+    const char *text = "Gr\xc3\xbc\xc3\x9f dich, \xf0\x9f\x90\xb8! \xe7\x8e\x8b";
+    frit_token tokens[PROMPT_TOKENS];
+    size_t n = tokenize(text, 0, tokens), n_bytes;
+    frit_text_stream *stream;
+    char all[256] = "";
+    const char *piece;
+    assert_ok(frit_text_stream_new(&stream, bundled, 0));
+    for (size_t i = 0; i < n; i++) {
+        assert_ok(frit_text_stream_push(stream, tokens[i], &piece, &n_bytes));
+        assert_int_equal(piece[n_bytes], 0);
+        strcat(all, piece);
+    }
+    assert_ok(frit_text_stream_flush(stream, &piece, &n_bytes));
+    strcat(all, piece);
+    assert_string_equal(all, text);
+    assert_fails(frit_text_stream_push(stream, -1, &piece, &n_bytes), FRIT_E_INVALID, "token 0 of 1 is -1");
+    assert_fails(frit_text_stream_push(stream, 1 << 30, &piece, &n_bytes), FRIT_E_INVALID, "ids are 0 to");
+    frit_text_stream_free(stream);
+    frit_text_stream_free(NULL);
+}
+
+static void pieces_and_ends_are_defined_for_every_number(void **state)
+{
+    (void)state;
+    frit_model_info info;
+    frit_model_get_info(bundled, &info);
+    int n_ends = 0;
+    for (frit_token t = -2; t < info.n_vocab + 2; t++) {
+        size_t n = 99;
+        assert_non_null(frit_token_piece(bundled, t, &n));
+        assert_true(n < 99);
+        if (t < 0 || t >= info.n_vocab) assert_int_equal(n, 0);
+        n_ends += frit_token_is_end(bundled, t);
+    }
+    assert_in_range(n_ends, 1, 8);
+}
+
+typedef struct seen {
+    size_t n_rows, width;
+    double power;
+} seen;
+
+static void look(void *ctx, size_t i, const float *values, size_t n)
+{
+    seen *s = ctx;
+    assert_int_equal(i, s->n_rows++);
+    s->width = n;
+    for (size_t v = 0; v < n; v++) s->power += (double)values[v] * (double)values[v];
+}
+
+static void embeddings_are_as_wide_as_the_model(void **state)
+{
+    (void)state;
+    talk t = make_talk(NULL);
+    frit_token tokens[PROMPT_TOKENS];
+    size_t n = tokenize("The king said", FRIT_TEXT_SPECIAL, tokens);
+    seen s = {0};
+    assert_ok(frit_session_push(t.session, tokens, n, &(frit_push_options){FRIT_OUTPUT_EMBEDDINGS, look, &s}));
+    int32_t n_rows;
+    assert_ok(frit_engine_step(t.engine, &n_rows));
+    assert_int_equal(n_rows, n);
+    assert_int_equal(s.n_rows, n);
+    assert_int_equal(s.width, 512);
+    assert_true(s.power > 0);
+    end_talk(&t);
+}
+
+static void option_rows_are_complete(void **state)
+{
+    (void)state;
+    typedef const frit_option *(*rows_fn)(size_t *);
+    const rows_fn tables[] = {frit_model_option_rows, frit_engine_option_rows, frit_sampler_option_rows};
+    const char *seen_names[64];
+    size_t n_seen = 0;
+    for (size_t t = 0; t < FRIT_COUNT(tables); t++) {
+        size_t n_rows = 0;
+        const frit_option *rows = tables[t](&n_rows);
+        assert_true(n_rows > 0);
+        for (size_t i = 0; i < n_rows; i++) {
+            assert_true(rows[i].name[0] && rows[i].help[0] && rows[i].help[strlen(rows[i].help) - 1] != '.');
+            if (rows[i].type != FRIT_OPTION_FLAG) assert_non_null(rows[i].metavar);
+            if (rows[i].type == FRIT_OPTION_CHOICE) assert_non_null(rows[i].choices);
+            for (size_t s = 0; s < n_seen; s++) assert_string_not_equal(seen_names[s], rows[i].name);
+            seen_names[n_seen++] = rows[i].name;
+        }
+    }
+}
+
+static void ops_and_machine_tell_their_names(void **state)
+{
+    (void)state;
+    frit_op_info op;
+    size_t n = 0;
+    for (; frit_op_get_info(n, &op); n++) assert_true(op.name[0] && op.formula[0] && op.cpu[0]);
+    assert_true(n >= 17);
+    assert_false(frit_op_get_info(SIZE_MAX, &op));
+    frit_machine machine;
+    assert_ok(frit_machine_probe(&machine, 0));
+    assert_true(machine.cpu_name[0] && machine.isa[0] && machine.n_cores >= 1);
+    assert_true(machine.read_gbps == 0 && machine.int8_tops == 0);
+}
+
+static void remember(void *ctx, frit_log_level level, const char *sentence)
+{
+    char *text = ctx;
+    if (level == FRIT_LOG_INFO && strstr(sentence, "context")) snprintf(text, 512, "%s", sentence);
+}
+
+static void a_model_outlives_its_name_and_tells_the_log(void **state)
+{
+    (void)state;
+    char said[512] = "";
+    frit_model *model;
+    frit_engine *engine;
+    frit_session *session;
+    assert_ok(frit_model_open(&model, project_path("models/fable.gguf"),
+                              &(frit_model_options){.log = remember, .log_ctx = said}));
+    assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = 64}));
+    frit_model_free(model);
+    assert_non_null(strstr(said, "context 64 tokens"));
+    assert_ok(frit_session_new(&session, engine));
+    const frit_token token = 0;
+    assert_ok(frit_session_push(session, &token, 1, NULL));
+    int32_t n_rows;
+    assert_ok(frit_engine_step(engine, &n_rows));
+    assert_non_null(frit_session_logits(session));
+    frit_session_free(session);
+    frit_engine_free(engine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(greedy_text_is_always_the_same),
+        cmocka_unit_test(a_seed_decides_the_text),
+        cmocka_unit_test(biased_tokens_never_or_always_come),
+        cmocka_unit_test(two_calls_tell_the_size_first),
+        cmocka_unit_test(a_chat_prompt_has_one_bos),
+        cmocka_unit_test(streams_give_what_detokenizing_gives),
+        cmocka_unit_test(pieces_and_ends_are_defined_for_every_number),
+        cmocka_unit_test(embeddings_are_as_wide_as_the_model),
+        cmocka_unit_test(option_rows_are_complete),
+        cmocka_unit_test(ops_and_machine_tell_their_names),
+        cmocka_unit_test(a_model_outlives_its_name_and_tells_the_log),
+    };
+    return cmocka_run_group_tests(tests, open_bundled, close_bundled);
+}

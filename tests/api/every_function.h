@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// api/every_function.h: the public functions, for programs in C11 and C++17 that link the shared library: each must be
+// declared so that both languages read it, and exported.
+#pragma once
+#include <frit.h>
+
+typedef void (*any_function)(void);
+
+static const any_function every_function[] = {
+#define ENTRY(name) (any_function)(name)
+    ENTRY(frit_version),          ENTRY(frit_status_text),        ENTRY(frit_error),
+    ENTRY(frit_option_set),       ENTRY(frit_model_option_rows),  ENTRY(frit_model_open),
+    ENTRY(frit_model_free),       ENTRY(frit_model_get_info),     ENTRY(frit_model_get_tensor),
+    ENTRY(frit_model_get_meta),   ENTRY(frit_tokenize),           ENTRY(frit_detokenize),
+    ENTRY(frit_token_piece),      ENTRY(frit_token_is_end),       ENTRY(frit_text_stream_new),
+    ENTRY(frit_text_stream_push), ENTRY(frit_text_stream_flush),  ENTRY(frit_text_stream_free),
+    ENTRY(frit_chat_render),      ENTRY(frit_engine_option_rows), ENTRY(frit_engine_new),
+    ENTRY(frit_engine_free),      ENTRY(frit_engine_get_info),    ENTRY(frit_engine_step),
+    ENTRY(frit_session_new),      ENTRY(frit_session_free),       ENTRY(frit_session_push),
+    ENTRY(frit_session_pending),  ENTRY(frit_session_length),     ENTRY(frit_session_truncate),
+    ENTRY(frit_session_logits),   ENTRY(frit_session_next),       ENTRY(frit_sampler_option_rows),
+    ENTRY(frit_sampler_new),      ENTRY(frit_sampler_free),       ENTRY(frit_sampler_sample),
+    ENTRY(frit_sampler_accept),   ENTRY(frit_sampler_reset),      ENTRY(frit_machine_probe),
+    ENTRY(frit_op_get_info),
+#undef ENTRY
+};
+
+// 0, or what to return from main: a failed call must be read the same way in both languages.
+static int use_the_library(void)
+{
+    frit_model *model = NULL;
+    frit_model_options options = {0};
+    options.vocab_only = true;
+    for (size_t i = 0; i < sizeof every_function / sizeof *every_function; i++)
+        if (!every_function[i]) return 1;
+    if (frit_model_open(&model, "/nowhere", &options) != FRIT_E_NOT_FOUND || model) return 2;
+    return frit_error()[0] && frit_version()[0] ? 0 : 3;
+}
