@@ -10,7 +10,7 @@ static frit_log_level last_level;
 static void remember(void *ctx, frit_log_level level, const char *sentence)
 {
     (void)ctx;
-    if (last[0] && level > last_level) return; // the most serious
+    if (last[0] && level > last_level) return;   // the most serious
     snprintf(last, sizeof last, "%s", sentence);
     last_level = level;
 }
@@ -88,7 +88,7 @@ static void machines_without_any_room_are_refused(void **state)
 {
     (void)state;
     int32_t n_ctx;
-    frit_fit fit = machine(50); // not even the weights
+    frit_fit fit = machine(50);   // not even the weights
     assert_fails(frit_fit_context(&fit, &n_ctx), FRIT_E_MEMORY, "m.gguf: a context of 32 tokens");
     fit = machine(1000);
     fit.page_bytes = UINT64_MAX;

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <unistd.h>
 
-enum { N = 50 }; // tokens of the usual text
+enum { N = 50 };   // tokens of the usual text
 
 // Both ways to compute: plain code with f32 caches, and the best there is.
 static const frit_engine_options engines[] = {{.cpu = "reference", .n_sessions = 4}, {.n_sessions = 4, .n_threads = 2}};
@@ -31,7 +31,7 @@ static frit_engine *tiny_engine(frit_engine_options options)
 {
     frit_model *model = open_tiny(&(tiny_options){0});
     frit_engine *engine = make_engine(model, options);
-    frit_model_free(model); // the engine keeps it
+    frit_model_free(model);   // the engine keeps it
     return engine;
 }
 
@@ -243,7 +243,7 @@ static void truncating_into_the_queue_keeps_what_is_before(void **state)
     assert_int_equal(frit_session_pending(session), 13);
     run_all(engine);
     assert_near(frit_session_logits(session), expected, TINY_VOCAB);
-    assert_ok(frit_session_truncate(session, 21)); // nothing changes: the logits stay
+    assert_ok(frit_session_truncate(session, 21));   // nothing changes: the logits stay
     assert_non_null(frit_session_logits(session));
     free(expected);
     frit_session_free(session);
@@ -280,7 +280,7 @@ static void logits_of_all_tokens_come_in_order(void **state)
             frit_session *session = make_session(engine);
             collected all = {.width = TINY_VOCAB};
             const frit_push_options wants = {FRIT_OUTPUT_ALL, collect, &all};
-            push(session, tokens, 5); // rows are counted from the push that asks for them
+            push(session, tokens, 5);   // rows are counted from the push that asks for them
             assert_ok(frit_session_push(session, tokens + 5, N - 5, &wants));
             run_all(engine);
             assert_int_equal(all.n, N - 5);
@@ -301,7 +301,7 @@ static void many_logits_come_in_small_steps(void **state)
 {
     (void)state;
     frit_engine *engine = tiny_engine(engines[0]);
-    engine->max_outs = 3; // what a large vocabulary would allow
+    engine->max_outs = 3;   // what a large vocabulary would allow
     frit_token tokens[N];
     make_tokens(7, tokens, N);
     frit_session *session = make_session(engine);
