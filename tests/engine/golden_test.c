@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whole models against greedy texts of transformers: exactly by the reference kernels, up to near-ties by the best ones.
+// Whole models against greedy texts of transformers: exactly by the reference kernels, up to near-ties by the best.
 #include "support/support.h"
 
 #include <jansson.h>
