@@ -55,16 +55,16 @@ FRIT_API const char *frit_version(void);
 // ---------------------------------------------------------------------------------------- errors
 
 // The one list of status codes: name, value, text.
-#define FRIT_STATUS_MAP(X)                                                                         \
-    X(OK, 0, "done")                                                                               \
-    X(E_INVALID, -1, "invalid argument")                                                           \
-    X(E_MEMORY, -2, "out of memory")                                                               \
-    X(E_IO, -3, "input or output failed")                                                          \
-    X(E_NOT_FOUND, -4, "not found")                                                                \
-    X(E_FORMAT, -5, "bad model file")                                                              \
-    X(E_UNSUPPORTED, -6, "not supported")                                                          \
-    X(E_LIMIT, -7, "a limit was exceeded")                                                         \
-    X(E_CANCELLED, -8, "cancelled")                                                                \
+#define FRIT_STATUS_MAP(X)                 \
+    X(OK, 0, "done")                       \
+    X(E_INVALID, -1, "invalid argument")   \
+    X(E_MEMORY, -2, "out of memory")       \
+    X(E_IO, -3, "input or output failed")  \
+    X(E_NOT_FOUND, -4, "not found")        \
+    X(E_FORMAT, -5, "bad model file")      \
+    X(E_UNSUPPORTED, -6, "not supported")  \
+    X(E_LIMIT, -7, "a limit was exceeded") \
+    X(E_CANCELLED, -8, "cancelled")        \
     X(E_INTERNAL, -9, "internal error")
 
 typedef enum frit_status {
@@ -84,13 +84,13 @@ FRIT_API const char *frit_error(void);
 // Options are rows: name, type, field, range, default, help. Command line, environment, JSON and bindings are
 // generated from the rows that the functions *_option_rows below return.
 typedef enum frit_option_type {
-    FRIT_OPTION_FLAG,   // bool
-    FRIT_OPTION_INT,    // int32_t
-    FRIT_OPTION_SEED,   // uint64_t; "-1" asks for a random one where the caller supports it
-    FRIT_OPTION_FLOAT,  // float
-    FRIT_OPTION_TEXT,   // const char *
-    FRIT_OPTION_CHOICE, // const char *, one of `choices`
-    FRIT_OPTION_LIST,   // frit_option_list, given any number of times
+    FRIT_OPTION_FLAG,     // bool
+    FRIT_OPTION_INT,      // int32_t
+    FRIT_OPTION_SEED,     // uint64_t; "-1" asks for a random one where the caller supports it
+    FRIT_OPTION_FLOAT,    // float
+    FRIT_OPTION_TEXT,     // const char *
+    FRIT_OPTION_CHOICE,   // const char *, one of `choices`
+    FRIT_OPTION_LIST,     // frit_option_list, given any number of times
 } frit_option_type;
 
 typedef struct frit_option_list {
@@ -99,8 +99,8 @@ typedef struct frit_option_list {
 } frit_option_list;
 
 typedef struct frit_option {
-    const char *name;       // long name without dashes: "top-k"
-    char letter;            // short name, or 0
+    const char *name;   // long name without dashes: "top-k"
+    char letter;        // short name, or 0
     frit_option_type type;
     size_t offset;          // of the field in its options struct
     double min, max;        // for numbers; both 0: no limits
@@ -122,7 +122,7 @@ typedef int32_t frit_token;
 typedef enum frit_log_level { FRIT_LOG_ERROR, FRIT_LOG_WARNING, FRIT_LOG_INFO, FRIT_LOG_DEBUG } frit_log_level;
 typedef void (*frit_log_fn)(void *ctx, frit_log_level level, const char *sentence);
 
-// Called with 0…1 while a model loads; return false to cancel (FRIT_E_CANCELLED).
+// Called with 0...1 while a model loads; return false to cancel (FRIT_E_CANCELLED).
 typedef bool (*frit_progress_fn)(void *ctx, double done);
 
 typedef struct frit_model_options {
@@ -143,25 +143,25 @@ FRIT_API void frit_model_free(frit_model *model);   // engines keep their model 
 
 typedef struct frit_model_info {
     const char *path;
-    const char *format;        // "GGUF v3", "safetensors"
-    const char *architecture;  // "llama"
-    const char *name;          // general.name, or ""
-    const char *file_type;     // "q4_k_m", or the most frequent tensor type
-    const char *tokenizer;     // "gpt2", "llama", …, "none"
-    const char *chat_format;   // name of the recognised template family, or "" without one
-    int64_t n_params;          // weights in all tensors
-    uint64_t n_bytes;          // their size in the file
-    uint64_t bytes_per_token;  // weight bytes that one decode step reads
-    uint64_t ops_per_token;    // multiply and add operations of one token at depth 0
+    const char *format;         // "GGUF v3", "safetensors"
+    const char *architecture;   // "llama"
+    const char *name;           // general.name, or ""
+    const char *file_type;      // "q4_k_m", or the most frequent tensor type
+    const char *tokenizer;      // "gpt2", "llama", ..., "none"
+    const char *chat_format;    // name of the recognised template family, or "" without one
+    int64_t n_params;           // weights in all tensors
+    uint64_t n_bytes;           // their size in the file
+    uint64_t bytes_per_token;   // weight bytes that one decode step reads
+    uint64_t ops_per_token;     // multiply and add operations of one token at depth 0
     int32_t n_vocab, n_ctx_train, n_embd, n_layer, n_head, n_head_kv, n_ff;
     size_t n_tensors, n_meta;
 } frit_model_info;
 
 typedef struct frit_tensor_info {
     const char *name;
-    const char *type;          // "q4_k"
+    const char *type;   // "q4_k"
     int n_dims;
-    int64_t shape[4];          // outermost first
+    int64_t shape[4];   // outermost first
     uint64_t n_bytes;
 } frit_tensor_info;
 
@@ -175,8 +175,8 @@ FRIT_API const char *frit_model_get_meta(const frit_model *model, size_t i, char
 // ---------------------------------------------------------------------------------------- text
 
 enum {
-    FRIT_TEXT_SPECIAL = 1,       // tokenize: add BOS/EOS as the model asks; detokenize: show special tokens
-    FRIT_TEXT_PARSE_SPECIAL = 2, // tokenize: the text of special tokens becomes these tokens
+    FRIT_TEXT_SPECIAL = 1,         // tokenize: add BOS/EOS as the model asks; detokenize: show special tokens
+    FRIT_TEXT_PARSE_SPECIAL = 2,   // tokenize: the text of special tokens becomes these tokens
 };
 
 // Writes at most `capacity` ids and sets *n_tokens to the number there are; FRIT_E_LIMIT if they did not fit
@@ -185,20 +185,21 @@ FRIT_API frit_status frit_tokenize(const frit_model *model, const char *text, si
                                    frit_token *tokens, size_t capacity, size_t *n_tokens);
 
 // The text of the tokens, likewise: *n_bytes is what is needed; not zero-terminated.
-FRIT_API frit_status frit_detokenize(const frit_model *model, const frit_token *tokens, size_t n_tokens,
-                                     unsigned flags, char *text, size_t capacity, size_t *n_bytes);
+FRIT_API frit_status frit_detokenize(const frit_model *model, const frit_token *tokens, size_t n_tokens, unsigned flags,
+                                     char *text, size_t capacity, size_t *n_bytes);
 
 // The bytes of one token as generation shows them ("" for control tokens). Lives as long as the model.
 FRIT_API const char *frit_token_piece(const frit_model *model, frit_token token, size_t *n_bytes);
 
-// True for the tokens that end an answer (EOS, end of turn, …).
+// True for the tokens that end an answer (EOS, end of turn, ...).
 FRIT_API bool frit_token_is_end(const frit_model *model, frit_token token);
 
 // Turns tokens into text as they come, never half a character.
 typedef struct frit_text_stream frit_text_stream;
 FRIT_API frit_status frit_text_stream_new(frit_text_stream **out, const frit_model *model, unsigned flags);
 // The text that this token completes, possibly "": valid UTF-8, zero-terminated, lives until the next call.
-FRIT_API frit_status frit_text_stream_push(frit_text_stream *stream, frit_token token, const char **text, size_t *n_bytes);
+FRIT_API frit_status frit_text_stream_push(frit_text_stream *stream, frit_token token, const char **text,
+                                           size_t *n_bytes);
 // What is still held back, with broken sequences replaced by U+FFFD.
 FRIT_API frit_status frit_text_stream_flush(frit_text_stream *stream, const char **text, size_t *n_bytes);
 FRIT_API void frit_text_stream_free(frit_text_stream *stream);
@@ -225,13 +226,14 @@ typedef struct frit_session frit_session;
 typedef struct frit_sampler frit_sampler;
 
 typedef struct frit_engine_options {
-    int32_t n_ctx;       // positions of one session at most; 0: what the model was trained for, if memory allows
-    int32_t n_sessions;  // sessions of full length that the KV cache has room for; 0: 1
-    int32_t n_threads;   // 0: one per core that this process may use
-    int32_t n_batch;     // rows of one step at most; 0: 512
-    const char *cpu;     // "reference", or the best instruction set allowed: "scalar", "avx2", …; NULL: the best there is
-    const char *kv_type; // type of cached keys and values: "f32", "f16"; NULL: "f16", or "f32" with cpu "reference"
-    bool no_fuse;        // run the graph without fusion (slower; for comparison)
+    int32_t n_ctx;        // positions of one session at most; 0: what the model was trained for, if memory allows
+    int32_t n_sessions;   // sessions of full length that the KV cache has room for; 0: 1
+    int32_t n_threads;    // 0: one per core that this process may use
+    int32_t n_batch;      // rows of one step at most; 0: 512
+    // "reference", or the best instruction set allowed: "scalar", "avx2", ...; NULL: the best there is
+    const char *cpu;
+    const char *kv_type;   // type of cached keys and values: "f32", "f16"; NULL: "f16", or "f32" with cpu "reference"
+    bool no_fuse;          // run the graph without fusion (slower; for comparison)
 } frit_engine_options;
 
 FRIT_API const frit_option *frit_engine_option_rows(size_t *n_rows);
@@ -242,31 +244,31 @@ FRIT_API frit_status frit_engine_new(frit_engine **out, frit_model *model, const
 FRIT_API void frit_engine_free(frit_engine *engine);   // sessions left over can only be freed then
 
 typedef struct frit_engine_info {
-    const char *backend;     // "cpu"
-    const char *isa;         // "avx2"
+    const char *backend;   // "cpu"
+    const char *isa;       // "avx2"
     int32_t n_ctx, n_threads, n_batch;
-    uint64_t kv_bytes;       // reserved for keys and values
-    uint64_t scratch_bytes;  // buffers of the plans built so far
+    uint64_t kv_bytes;        // reserved for keys and values
+    uint64_t scratch_bytes;   // buffers of the plans built so far
 } frit_engine_info;
 FRIT_API void frit_engine_get_info(const frit_engine *engine, frit_engine_info *info);
 
 // Runs one step over whatever its sessions have queued: single tokens first, then prompts, n_batch rows at most.
-// *n_rows: the rows that ran; 0 when nothing was queued. FRIT_E_IO if the model's file shrank, FRIT_E_FORMAT if logits are
-// not finite; other sessions are served all the same, and further steps may be tried.
+// *n_rows: the rows that ran; 0 when nothing was queued. FRIT_E_IO if the model's file shrank, FRIT_E_FORMAT if
+// logits are not finite; other sessions are served all the same, and further steps may be tried.
 FRIT_API frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows);
 
 FRIT_API frit_status frit_session_new(frit_session **out, frit_engine *engine);
 FRIT_API void frit_session_free(frit_session *session);
 
 typedef enum frit_output {
-    FRIT_OUTPUT_LAST,        // logits after the last token (the default)
+    FRIT_OUTPUT_LAST,   // logits after the last token (the default)
     FRIT_OUTPUT_NONE,
-    FRIT_OUTPUT_ALL,         // logits after every token, through `row`
-    FRIT_OUTPUT_EMBEDDINGS,  // the last hidden state of every token, through `row`
+    FRIT_OUTPUT_ALL,          // logits after every token, through `row`
+    FRIT_OUTPUT_EMBEDDINGS,   // the last hidden state of every token, through `row`
 } frit_output;
 
-// Row i of the pushed tokens: n values, borrowed for the call. Called in order, from within frit_engine_step; it may not
-// change sessions or start a step.
+// Row i of the pushed tokens: n values, borrowed for the call. Called in order, from within frit_engine_step; it may
+// not change sessions or start a step.
 typedef void (*frit_row_fn)(void *ctx, size_t i, const float *values, size_t n);
 
 typedef struct frit_push_options {
@@ -279,8 +281,8 @@ typedef struct frit_push_options {
 // outside the vocabulary; nothing is queued then. Pushing no tokens does nothing.
 FRIT_API frit_status frit_session_push(frit_session *session, const frit_token *tokens, size_t n_tokens,
                                        const frit_push_options *options);
-FRIT_API size_t frit_session_pending(const frit_session *session);  // queued, not yet run
-FRIT_API size_t frit_session_length(const frit_session *session);   // tokens in the timeline, queued ones too
+FRIT_API size_t frit_session_pending(const frit_session *session);   // queued, not yet run
+FRIT_API size_t frit_session_length(const frit_session *session);    // tokens in the timeline, queued ones too
 // Forgets everything after the first n_keep tokens, queued ones too. FRIT_E_INVALID if there are fewer.
 FRIT_API frit_status frit_session_truncate(frit_session *session, size_t n_keep);
 // Logits [n_vocab] after the last token; NULL while tokens are pending, and after a push with OUTPUT_NONE or
@@ -294,17 +296,17 @@ FRIT_API frit_status frit_session_next(frit_session *session, frit_sampler *samp
 
 // All zeros: greedy. Zero also switches off each single stage.
 typedef struct frit_sampler_options {
-    float temp;                // 0: greedy
-    int32_t top_k;             // keep the k likeliest; 0: off
-    float top_p;               // keep the smallest set with this probability; 0 or 1: off
-    float min_p;               // drop what is less likely than min_p times the likeliest; 0: off
-    float repeat_penalty;      // divide positive, multiply negative logits of recent tokens; 0 or 1: off
-    float frequency_penalty;   // subtract per occurrence; 0: off
-    float presence_penalty;    // subtract once if it occurred; 0: off
-    int32_t repeat_last_n;     // how many tokens the penalties look at; 0: 64; -1: all
-    uint64_t seed;             // the same seed gives the same text
+    float temp;                    // 0: greedy
+    int32_t top_k;                 // keep the k likeliest; 0: off
+    float top_p;                   // keep the smallest set with this probability; 0 or 1: off
+    float min_p;                   // drop what is less likely than min_p times the likeliest; 0: off
+    float repeat_penalty;          // divide positive, multiply negative logits of recent tokens; 0 or 1: off
+    float frequency_penalty;       // subtract per occurrence; 0: off
+    float presence_penalty;        // subtract once if it occurred; 0: off
+    int32_t repeat_last_n;         // how many tokens the penalties look at; 0: 64; -1: all
+    uint64_t seed;                 // the same seed gives the same text
     frit_option_list logit_bias;   // "ID=BIAS" or "ID=-inf" items
-    const char *samplers;      // order of the stages; NULL: "logit-bias,penalties,top-k,top-p,min-p,temp"
+    const char *samplers;          // order of the stages; NULL: "logit-bias,penalties,top-k,top-p,min-p,temp"
 } frit_sampler_options;
 
 FRIT_API const frit_option *frit_sampler_option_rows(size_t *n_rows);
@@ -320,19 +322,19 @@ FRIT_API void frit_sampler_reset(frit_sampler *sampler);   // forgets accepted t
 
 typedef struct frit_machine {
     const char *cpu_name;
-    const char *isa;           // best instruction set row of this build on this machine
-    int32_t n_cores;           // that this process may use (affinity, cgroup quota)
-    double read_gbps;          // measured: 10^9 bytes per second read from memory by n_threads
-    double int8_tops;          // measured: 10^12 int8 multiply and add operations per second
+    const char *isa;    // best instruction set row of this build on this machine
+    int32_t n_cores;    // that this process may use (affinity, cgroup quota)
+    double read_gbps;   // measured: 10^9 bytes per second read from memory by n_threads
+    double int8_tops;   // measured: 10^12 int8 multiply and add operations per second
 } frit_machine;
 
 // Fills the names, and measures for about a second when n_threads > 0.
 FRIT_API frit_status frit_machine_probe(frit_machine *machine, int32_t n_threads);
 
 typedef struct frit_op_info {
-    const char *name;          // "rms_norm"
-    const char *formula;       // what it computes
-    const char *cpu;           // how the CPU runs it: "reference" or the instruction set of its kernel
+    const char *name;      // "rms_norm"
+    const char *formula;   // what it computes
+    const char *cpu;       // how the CPU runs it: "reference" or the instruction set of its kernel
 } frit_op_info;
 // Row i of the op table; false past the end.
 FRIT_API bool frit_op_get_info(size_t i, frit_op_info *info);

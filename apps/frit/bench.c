@@ -31,7 +31,7 @@ typedef struct result {
     int n_samples;
     double seconds[MAX_REPEATS];
     double mean_ts, sd_ts, mean_ns, sd_ns;
-    double gbps, tops; // achieved
+    double gbps, tops;   // achieved
 } result;
 
 typedef struct report {

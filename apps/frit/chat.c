@@ -24,9 +24,9 @@ typedef struct chat_args {
 } chat_args;
 
 typedef struct conversation {
-    frit_message *messages; // role: constant; content: owned
+    frit_message *messages;   // role: constant; content: owned
     size_t n, capacity;
-    frit_token *tokens; // what the session holds
+    frit_token *tokens;   // what the session holds
     size_t n_tokens;
 } conversation;
 
@@ -106,7 +106,7 @@ static int feed(conversation *talk, const frit_model *model, frit_session *sessi
     free(text);
     if (!tokens) return CLI_FAILED;
     while (keep < n && keep < talk->n_tokens && tokens[keep] == talk->tokens[keep]) keep++;
-    if (keep == n && keep > 0) keep--; // at least one row must run to give logits
+    if (keep == n && keep > 0) keep--;   // at least one row must run to give logits
     frit_status status = frit_session_truncate(session, keep);
     if (status == FRIT_OK) status = frit_session_push(session, tokens + keep, n - keep, NULL);
     frit_sampler_reset(sampler);
@@ -131,7 +131,7 @@ static int answer_turn(const chat_args *args, conversation *talk, const frit_mod
     int code = feed(talk, model, session, sampler);
     if (code != CLI_DONE) {
         talk->n_tokens = 0;
-        drop_message(talk); // the question stays unasked, the conversation goes on
+        drop_message(talk);   // the question stays unasked, the conversation goes on
         return code;
     }
     cli_answer answer;

@@ -33,34 +33,34 @@ typedef const frit_option *(*cli_rows_fn)(size_t *n_rows);
 typedef struct cli_group {
     const char *title;
     cli_rows_fn rows;
-    size_t offset; // of the struct that the rows fill, in the command's arguments
+    size_t offset;   // of the struct that the rows fill, in the command's arguments
 } cli_group;
 
 typedef struct cli_command {
     const char *name;
-    const char *usage;   // what follows the name: "[MODEL] [options]"
-    const char *summary; // one line
-    const char *details; // paragraphs and examples for its help page
+    const char *usage;     // what follows the name: "[MODEL] [options]"
+    const char *summary;   // one line
+    const char *details;   // paragraphs and examples for its help page
     int max_positional;
-    size_t args_bytes; // of its arguments, which start with cli_common
+    size_t args_bytes;   // of its arguments, which start with cli_common
     const cli_group *groups;
     size_t n_groups;
-    int (*run)(void *args); // returns the exit code
+    int (*run)(void *args);   // returns the exit code
 } cli_command;
 
 extern const cli_command cli_command_run, cli_command_chat, cli_command_info, cli_command_bench, cli_command_perplexity,
     cli_command_tokenize, cli_command_logits, cli_command_help, cli_command_completions;
-const cli_command *cli_command_get(size_t i);          // row i; NULL past the end
-const cli_command *cli_command_find(const char *name); // NULL if unknown
-const frit_option *cli_common_rows(size_t *n_rows);    // --model, --quiet, …
+const cli_command *cli_command_get(size_t i);            // row i; NULL past the end
+const cli_command *cli_command_find(const char *name);   // NULL if unknown
+const frit_option *cli_common_rows(size_t *n_rows);      // --model, --quiet, ...
 
 // ---------------------------------------------------------------------------------------- options
 
 typedef struct cli_parse {
     const cli_command *command;
-    char *args;      // the command's arguments, filled
-    bool help;       // --help was given
-    void *owned[64]; // lists made on the way
+    char *args;        // the command's arguments, filled
+    bool help;         // --help was given
+    void *owned[64];   // lists made on the way
     int n_owned;
 } cli_parse;
 
@@ -74,26 +74,27 @@ const char *cli_nearest(const char *name, const char *const *candidates, size_t 
 
 // ---------------------------------------------------------------------------------------- terminal
 
-extern volatile sig_atomic_t cli_interrupted; // set by Ctrl-C; how often
+extern volatile sig_atomic_t cli_interrupted;   // set by Ctrl-C; how often
 void cli_catch_signals(void);
-int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));  // "frit: …" on stderr; CLI_FAILED
-int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2))); // likewise; CLI_USAGE
-void cli_note(const cli_common *common, const char *format, ...) __attribute__((format(printf, 2, 3))); // unless quiet
-int cli_exit_code(frit_status status); // of a failure while running
-int cli_report(frit_status status);    // says frit_error(), returns its exit code
+int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));    // "frit: ..." on stderr; CLI_FAILED
+int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));   // likewise; CLI_USAGE
+void cli_note(const cli_common *common, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));   // unless quiet
+int cli_exit_code(frit_status status);       // of a failure while running
+int cli_report(frit_status status);          // says frit_error(), returns its exit code
 bool cli_color(const cli_common *common, FILE *stream);
 
 typedef struct cli_progress {
-    const char *what; // "loading"
+    const char *what;   // "loading"
     bool on, shown;
     uint64_t start_ns, last_ns;
 } cli_progress;
 void cli_progress_start(cli_progress *progress, const cli_common *common, const char *what);
-bool cli_progress_step(void *progress, double done); // a frit_progress_fn
+bool cli_progress_step(void *progress, double done);   // a frit_progress_fn
 void cli_progress_end(cli_progress *progress);
 uint64_t cli_now_ns(void);
-void cli_size_text(uint64_t n_bytes, char out[32]); // "17.9 MiB"
-void cli_count_text(int64_t n, char out[32]);       // "29.4 M"
+void cli_size_text(uint64_t n_bytes, char out[32]);   // "17.9 MiB"
+void cli_count_text(int64_t n, char out[32]);         // "29.4 M"
 
 // ---------------------------------------------------------------------------------------- models and generation
 
@@ -104,20 +105,20 @@ int cli_open_engine(frit_engine **engine, frit_model *model, const frit_engine_o
 // The path used when no model is named.
 const char *cli_bundled_model(void);
 
-typedef struct cli_text { // malloc'd bytes
+typedef struct cli_text {   // malloc'd bytes
     char *data;
     size_t n;
 } cli_text;
-int cli_read_file(const char *path, cli_text *out); // "-": stdin
+int cli_read_file(const char *path, cli_text *out);   // "-": stdin
 void cli_text_add(cli_text *text, const char *bytes, size_t n);
 char *cli_template(const frit_model *model, const frit_message *messages,
-                   size_t n); // malloc'd, or NULL having said why
+                   size_t n);   // malloc'd, or NULL having said why
 frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens);
 
 typedef struct cli_answer_options {
-    int32_t n_predict; // -1: until the answer or the context ends
+    int32_t n_predict;   // -1: until the answer or the context ends
     frit_option_list stop;
-    void (*show)(void *ctx, const char *text, size_t n_bytes); // called as text comes; may be NULL
+    void (*show)(void *ctx, const char *text, size_t n_bytes);   // called as text comes; may be NULL
     void *show_ctx;
 } cli_answer_options;
 
@@ -131,10 +132,10 @@ typedef enum cli_finish {
 
 typedef struct cli_answer {
     cli_text text;
-    frit_token *tokens; // malloc'd
+    frit_token *tokens;   // malloc'd
     size_t n_tokens, capacity;
     cli_finish finish;
-    size_t n_prompt; // tokens that were run before the first new one
+    size_t n_prompt;   // tokens that were run before the first new one
     double prompt_s, answer_s;
 } cli_answer;
 

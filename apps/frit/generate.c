@@ -126,7 +126,7 @@ static stop_match match_stop(const char *rest, size_t n_rest, const frit_option_
 typedef struct generation {
     const cli_answer_options *options;
     cli_answer *answer;
-    size_t shown; // bytes of the answer that were given out
+    size_t shown;   // bytes of the answer that were given out
 } generation;
 
 // Gives out what cannot be part of a stop string; true if one was found (the answer's text then ends before it).

@@ -158,7 +158,7 @@ static int run(void *ctx)
     frit_model *model = NULL;
     frit_model_options with = args->model;
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
-    with.vocab_only = true; // a file whose architecture is unknown can still be looked at
+    with.vocab_only = true;   // a file whose architecture is unknown can still be looked at
     int code = cli_open_model(&model, &args->common, &with, path);
     if (code != CLI_DONE) return code;
     frit_model_info info;

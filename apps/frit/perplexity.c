@@ -2,7 +2,7 @@
 // frit perplexity: how well a model predicts a text.
 //
 // The text is tokenized once with a BOS and cut into windows of n_ctx tokens, the first of which is replaced by BOS.
-// Within each window the second half counts: positions n_ctx/2 … n_ctx-2 each predict the token behind them.
+// Within each window the second half counts: positions n_ctx/2 ... n_ctx-2 each predict the token behind them.
 #include "cli.h"
 
 #include <jansson.h>
@@ -25,7 +25,7 @@ typedef struct perplexity_args {
 typedef struct score {
     const frit_token *window;
     size_t n_ctx;
-    double sum, sum_squares; // of -log p
+    double sum, sum_squares;   // of -log p
     size_t n;
 } score;
 

@@ -11,8 +11,8 @@ typedef struct frit_device frit_device;   // an opened backend; each backend emb
 typedef struct frit_exec frit_exec;       // a prepared plan
 
 typedef struct frit_device_options {
-    int32_t n_threads;      // 0: automatic
-    const char *cpu;        // cap on the CPU's instruction set, or "reference"; NULL: none
+    int32_t n_threads;   // 0: automatic
+    const char *cpu;     // cap on the CPU's instruction set, or "reference"; NULL: none
     const frit_log *log;
 } frit_device_options;
 
@@ -34,7 +34,7 @@ typedef struct frit_backend {
                        const float **output);
     void (*exec_free)(frit_device *device, frit_exec *exec);
 
-    // "reference", an instruction set's name, …: how this backend runs the op. For frit info --ops.
+    // "reference", an instruction set's name, ...: how this backend runs the op. For frit info --ops.
     const char *(*op_kernel)(frit_op op);
 } frit_backend;
 

@@ -25,18 +25,18 @@ struct frit_model {
     frit_checkpoint *ckpt;
     frit_arena arena;
     frit_log log;
-    const frit_arch *arch; // NULL if opened for its vocabulary only, and unknown
+    const frit_arch *arch;   // NULL if opened for its vocabulary only, and unknown
     frit_hparams hp;
     frit_weights weights;
     frit_vocab vocab;
-    frit_tokenizer *tokenizer; // NULL for a file without text
-    frit_chat *chat;           // NULL without a template
-    bool vocab_only;           // weights are not bound: asked for, or the file has no tensors
+    frit_tokenizer *tokenizer;   // NULL for a file without text
+    frit_chat *chat;             // NULL without a template
+    bool vocab_only;             // weights are not bound: asked for, or the file has no tensors
     frit_model_info info;
-    const char **keys; // [meta.n]: the metadata's keys, zero-terminated
+    const char **keys;   // [meta.n]: the metadata's keys, zero-terminated
 };
 
-void frit_model_retain(frit_model *model); // frit_model_free gives the reference back
+void frit_model_retain(frit_model *model);   // frit_model_free gives the reference back
 // Fills model->info and model->keys from the rest (info.c).
 frit_status frit_model_describe(frit_model *model);
 
@@ -49,34 +49,34 @@ typedef struct frit_plan_class {
     frit_arena arena;
     frit_graph graph;
     frit_plan *plan;
-    frit_exec *exec; // NULL: not made yet
+    frit_exec *exec;   // NULL: not made yet
 } frit_plan_class;
 
 typedef struct frit_plan_cache {
-    frit_plan_class classes[2][FRIT_N_CLASSES]; // [hidden]
+    frit_plan_class classes[2][FRIT_N_CLASSES];   // [hidden]
 } frit_plan_cache;
 
 // ------------------------------------------------------------------------------- sessions
 
-typedef struct frit_queue_item { // a push whose every token has a result: OUTPUT_ALL, OUTPUT_EMBEDDINGS
-    size_t first, n;             // tokens [first, first + n) of the session
+typedef struct frit_queue_item {   // a push whose every token has a result: OUTPUT_ALL, OUTPUT_EMBEDDINGS
+    size_t first, n;               // tokens [first, first + n) of the session
     frit_push_options options;
 } frit_queue_item;
 
 struct frit_session {
-    frit_engine *engine; // NULL once the engine was freed
+    frit_engine *engine;   // NULL once the engine was freed
     frit_session *next;
-    frit_token *tokens;     // [n_ctx]
-    size_t n_tokens;        // in the timeline, queued ones too
-    size_t n_done;          // of these, run
-    frit_kv_map map;        // pages for all n_tokens
-    frit_queue_item *queue; // oldest first
+    frit_token *tokens;       // [n_ctx]
+    size_t n_tokens;          // in the timeline, queued ones too
+    size_t n_done;            // of these, run
+    frit_kv_map map;          // pages for all n_tokens
+    frit_queue_item *queue;   // oldest first
     size_t n_queue, queue_capacity;
-    float *logits;     // [n_vocab]
-    size_t logits_at;  // the logits are those after so many tokens; 0: there are none
-    bool wants_logits; // after the last queued token
-    int32_t n_taken;   // rows in the step that is being made
-    bool waited;       // had something to run and no row in the last step
+    float *logits;       // [n_vocab]
+    size_t logits_at;    // the logits are those after so many tokens; 0: there are none
+    bool wants_logits;   // after the last queued token
+    int32_t n_taken;     // rows in the step that is being made
+    bool waited;         // had something to run and no row in the last step
 };
 
 // What token i of the session wants from its step.
@@ -85,27 +85,27 @@ frit_result frit_session_result(const frit_session *session, size_t i);
 
 // ------------------------------------------------------------------------------- engine
 
-typedef struct frit_step {                  // the batch and whose it is
-    int32_t *tokens, *positions, *out_rows; // [n_batch]
-    frit_run *runs;                         // [n_batch]
-    frit_session **owners;                  // [n_batch]: of the runs
+typedef struct frit_step {                    // the batch and whose it is
+    int32_t *tokens, *positions, *out_rows;   // [n_batch]
+    frit_run *runs;                           // [n_batch]
+    frit_session **owners;                    // [n_batch]: of the runs
     int32_t n_rows, n_outs, n_runs;
-    frit_result result; // the kind that this step gives; NONE while open
+    frit_result result;   // the kind that this step gives; NONE while open
 } frit_step;
 
 struct frit_engine {
     frit_model *model;
     frit_arena arena;
-    frit_hparams hp; // the model's, with the rotation frequencies of n_ctx
+    frit_hparams hp;   // the model's, with the rotation frequencies of n_ctx
     frit_device *device;
     frit_kv kv;
     frit_plan_cache plans;
     frit_step step;
-    frit_session *sessions; // a queue: who had rows in a step goes to the end
+    frit_session *sessions;   // a queue: who had rows in a step goes to the end
     int32_t n_ctx, n_batch;
-    int32_t max_outs; // rows with logits of one step, so that they stay within a few MiB
+    int32_t max_outs;   // rows with logits of one step, so that they stay within a few MiB
     bool no_fuse;
-    bool in_step; // row functions are called from inside a step and may not start another
+    bool in_step;   // row functions are called from inside a step and may not start another
 };
 
 // The plan for steps of n_rows rows; made on first use.
@@ -123,11 +123,11 @@ void frit_schedule(frit_engine *engine);
 typedef struct frit_fit {
     const char *path;
     const frit_log *log;
-    int32_t n_ctx; // asked for; 0: the largest up to n_ctx_train that fits comfortably
+    int32_t n_ctx;   // asked for; 0: the largest up to n_ctx_train that fits comfortably
     int32_t n_ctx_train, n_sessions;
-    uint64_t page_bytes; // of FRIT_PAGE_TOKENS positions, all layers
+    uint64_t page_bytes;   // of FRIT_PAGE_TOKENS positions, all layers
     uint64_t weight_bytes, scratch_bytes;
-    uint64_t available; // memory that can be used, in bytes
+    uint64_t available;   // memory that can be used, in bytes
 } frit_fit;
 
 // Chooses the context. FRIT_E_MEMORY with numbers if what was asked for, or anything at all, does not fit.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// engine/kv.h: the key/value cache, cut into pages so that sessions can share a prefix and need no room of a fixed size.
+// engine/kv.h: the key/value cache, cut into pages so that sessions can share a prefix and need no room of a fixed
+// size.
 //
 // A page holds FRIT_PAGE_TOKENS positions of every layer. A session maps positions to pages; pages are counted, so that
-// two sessions can map the same page later. The cache belongs to the engine. Not thread-safe, like everything of an engine.
+// two sessions can map the same page later. The cache belongs to the engine. Not thread-safe, like everything of an
+// engine.
 //
 //     frit_kv_map map = {0};
 //     FRIT_TRY(frit_kv_map_reserve(&map, n_ctx));     // no allocation after this
@@ -18,14 +20,14 @@ typedef struct frit_kv_map {
 } frit_kv_map;
 
 typedef struct frit_kv {
-    frit_cache cache; // what kernels see
+    frit_cache cache;   // what kernels see
     frit_cache_layer *layers;
     frit_device *device;
     void *memory;
     uint64_t n_bytes;
-    int32_t *free_pages; // stack of free page numbers
+    int32_t *free_pages;   // stack of free page numbers
     int32_t n_free;
-    uint16_t *refs; // [n_pages]
+    uint16_t *refs;   // [n_pages]
 } frit_kv;
 
 static inline int32_t frit_kv_pages_of(int32_t n_positions)

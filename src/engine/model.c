@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Opening a model: checkpoint -> architecture -> hyperparameters -> weights -> vocabulary -> tokenizer -> chat template.
+// Opening a model: checkpoint -> architecture -> hyperparameters -> weights -> vocabulary -> tokenizer -> chat
+// template.
 #include "engine/engine.h"
 
 #include <stdatomic.h>

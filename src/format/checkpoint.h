@@ -28,19 +28,19 @@ typedef struct frit_tensor {
 
 typedef struct frit_checkpoint {
     const char *path;
-    const char *format;             // "GGUF v3", "safetensors"
+    const char *format;   // "GGUF v3", "safetensors"
     frit_meta meta;
     frit_tensor *tensors;
     size_t n_tensors, tensor_capacity;
-    frit_map tensor_index;          // name -> index in `tensors`
+    frit_map tensor_index;   // name -> index in `tensors`
     frit_file **files;
     size_t n_files, file_capacity;
-    frit_arena arena;               // owns the arrays, names and whatever a source rewrites
+    frit_arena arena;   // owns the arrays, names and whatever a source rewrites
 } frit_checkpoint;
 
 typedef struct frit_checkpoint_options {
     bool no_mmap;
-    bool one_part;                  // do not look for the other parts of a split set
+    bool one_part;   // do not look for the other parts of a split set
     frit_progress_fn progress;
     void *progress_ctx;
     const frit_log *log;

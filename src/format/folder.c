@@ -18,7 +18,7 @@ typedef struct folder {
     frit_hf hf;
     const frit_checkpoint_options *options;
     size_t n_unplaced;
-    const char *unplaced; // the first tensor that the family has no place for
+    const char *unplaced;   // the first tensor that the family has no place for
 } folder;
 
 // ---------------------------------------------------------------------------------------- names

@@ -6,10 +6,10 @@
 
 typedef struct frit_gguf_part {
     const char *path;
-    frit_file *file;       // owned until it moves into the checkpoint; NULL for an image in memory
+    frit_file *file;   // owned until it moves into the checkpoint; NULL for an image in memory
     uint32_t version;
-    frit_meta meta;        // its index is owned, its pairs are in the checkpoint's arena
-    frit_tensor *tensors;  // likewise
+    frit_meta meta;         // its index is owned, its pairs are in the checkpoint's arena
+    frit_tensor *tensors;   // likewise
     size_t n_tensors;
 } frit_gguf_part;
 

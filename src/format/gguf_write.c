@@ -24,7 +24,7 @@ static void put_value(frit_buf *out, const frit_value *value)
         float f = (float)value->f;
         frit_buf_append(out, &f, sizeof f);
     } else if (value->type != FRIT_VALUE_ARRAY) {
-        put(out, value->u, frit_value_type_bytes(value->type)); // the union's bits, for i64 and f64 as well
+        put(out, value->u, frit_value_type_bytes(value->type));   // the union's bits, for i64 and f64 as well
     } else {
         put(out, value->array.type, 4);
         put(out, value->array.n, 8);
@@ -37,7 +37,7 @@ static void put_value(frit_buf *out, const frit_value *value)
 
 static frit_status put_tensor(frit_buf *out, const frit_tensor *tensor, uint64_t alignment, uint64_t *offset)
 {
-    int n_dims = tensor->n_dims > 0 ? tensor->n_dims : 1; // a scalar is a row of one
+    int n_dims = tensor->n_dims > 0 ? tensor->n_dims : 1;   // a scalar is a row of one
     put_text(out, frit_str_of(tensor->name));
     put(out, (uint64_t)n_dims, 4);
     for (int i = n_dims - 1; i >= 0; i--) put(out, (uint64_t)tensor->shape[i], 8);

@@ -187,7 +187,7 @@ static bool to_i64(const frit_value *value, int64_t *out)
     case SIGNED:
         *out = value->i;
         return true;
-    case FLOATING: // the comparisons are also false for NaN
+    case FLOATING:   // the comparisons are also false for NaN
         if (!(value->f >= -0x1p63 && value->f < 0x1p63) || value->f != trunc(value->f)) return false;
         *out = (int64_t)value->f;
         return true;
@@ -292,7 +292,7 @@ void frit_value_load(frit_value_type type, const void *bytes, frit_value *value)
         value->f = f;
         break;
     }
-    default: // unsigned numbers and bool are there; i64 and f64 have all their bits in place
+    default:   // unsigned numbers and bool are there; i64 and f64 have all their bits in place
         break;
     }
 }

@@ -10,23 +10,25 @@
 #include "base/arena.h"
 #include "base/map.h"
 
+// clang-format off
 typedef enum frit_value_type {   // GGUF's numbers
     FRIT_VALUE_U8, FRIT_VALUE_I8, FRIT_VALUE_U16, FRIT_VALUE_I16, FRIT_VALUE_U32, FRIT_VALUE_I32, FRIT_VALUE_F32,
     FRIT_VALUE_BOOL, FRIT_VALUE_TEXT, FRIT_VALUE_ARRAY, FRIT_VALUE_U64, FRIT_VALUE_I64, FRIT_VALUE_F64,
     FRIT_VALUE_TYPE_COUNT
 } frit_value_type;
+// clang-format on
 
 typedef struct frit_value {
     frit_value_type type;
     union {
-        uint64_t u;    // U8 to U64, BOOL
-        int64_t i;     // I8 to I64
-        double f;      // F32, F64
+        uint64_t u;   // U8 to U64, BOOL
+        int64_t i;    // I8 to I64
+        double f;     // F32, F64
         frit_str text;
         struct {
             frit_value_type type;   // never ARRAY
             uint64_t n;
-            const void *items;      // packed as in the file, maybe unaligned; frit_str[n] for TEXT
+            const void *items;   // packed as in the file, maybe unaligned; frit_str[n] for TEXT
         } array;
     };
 } frit_value;
@@ -50,7 +52,7 @@ size_t frit_value_type_bytes(frit_value_type type);   // 0 for TEXT and ARRAY
 void frit_value_load(frit_value_type type, const void *bytes, frit_value *value);
 
 void frit_meta_init(frit_meta *meta, frit_arena *arena);
-void frit_meta_deinit(frit_meta *meta);               // the arena stays
+void frit_meta_deinit(frit_meta *meta);   // the arena stays
 // Adds a pair; key and contents are borrowed. FRIT_E_FORMAT for a duplicate key.
 frit_status frit_meta_add(frit_meta *meta, frit_str key, frit_value value);
 // Convenience for sources that are not GGUF: copies key and text. Replaces nothing.

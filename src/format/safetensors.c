@@ -10,13 +10,13 @@
 #include <stdlib.h>
 
 enum { LENGTH_BYTES = 8 };
-static const uint64_t max_header_bytes = 100000000; // as in the format's reference implementation
+static const uint64_t max_header_bytes = 100000000;   // as in the format's reference implementation
 
 // The types of the format. Those without a number format in frit are refused when a tensor of that type is wanted.
 static const struct {
     const char *name;
     int n_bits;
-    int dtype; // frit_dtype, or -1
+    int dtype;   // frit_dtype, or -1
 } types[] = {
     // clang-format off
     {"F64",          64, FRIT_DTYPE_F64},
@@ -142,7 +142,7 @@ static int by_place(const void *a, const void *b)
 {
     const frit_safetensors_entry *x = a, *y = b;
     if (x->data != y->data) return x->data < y->data ? -1 : 1;
-    if (x->n_bytes != y->n_bytes) return x->n_bytes < y->n_bytes ? -1 : 1; // empty tensors first
+    if (x->n_bytes != y->n_bytes) return x->n_bytes < y->n_bytes ? -1 : 1;   // empty tensors first
     return strcmp(x->name, y->name);
 }
 
@@ -269,7 +269,7 @@ frit_status frit_safetensors_to_tensor(const frit_safetensors_entry *entry, frit
                          entry->name);
     *tensor = (frit_tensor){.name = entry->name,
                             .dtype = (frit_dtype)dtype,
-                            .n_dims = entry->n_dims > 0 ? entry->n_dims : 1, // a scalar becomes [1]
+                            .n_dims = entry->n_dims > 0 ? entry->n_dims : 1,   // a scalar becomes [1]
                             .shape = {1, 1, 1, 1},
                             .data = entry->data,
                             .n_bytes = entry->n_bytes};

@@ -8,8 +8,8 @@
 #pragma once
 #include "format/checkpoint.h"
 
-extern const frit_checkpoint_source frit_source_safetensors; // one file, names as they stand
-extern const frit_checkpoint_source frit_source_folder;      // config.json + shards; names and keys as in GGUF
+extern const frit_checkpoint_source frit_source_safetensors;   // one file, names as they stand
+extern const frit_checkpoint_source frit_source_folder;        // config.json + shards; names and keys as in GGUF
 
 // Parses a whole file image and appends its tensors, and its free-form pairs as keys "safetensors.NAME".
 // Data pointers point into `bytes`, which must outlive the checkpoint. This is what the fuzzer calls.
@@ -20,11 +20,11 @@ frit_status frit_safetensors_parse(frit_checkpoint *ckpt, const char *path, cons
 enum { FRIT_SAFETENSORS_MAX_DIMS = 8 };
 
 typedef struct frit_safetensors_entry {
-    const char *path; // of the file
+    const char *path;   // of the file
     const char *name;
-    const char *type; // "BF16"; may be one that frit has no number format for
+    const char *type;   // "BF16"; may be one that frit has no number format for
     int n_dims;
-    int64_t shape[FRIT_SAFETENSORS_MAX_DIMS]; // may hold zeros
+    int64_t shape[FRIT_SAFETENSORS_MAX_DIMS];   // may hold zeros
     const uint8_t *data;
     uint64_t n_bytes;
 } frit_safetensors_entry;

@@ -7,7 +7,7 @@
 #pragma once
 #include <stdint.h>
 
-typedef uint16_t frit_half; // the bits of an IEEE binary16 number
+typedef uint16_t frit_half;   // the bits of an IEEE binary16 number
 
 #pragma pack(push, 1)
 
@@ -171,12 +171,12 @@ typedef struct frit_block_q2_0 {
 
 // Four-bit floating point with eight-bit scales: fp4.c.
 typedef struct frit_block_mxfp4 {
-    uint8_t e; // E8M0: a power of two
+    uint8_t e;   // E8M0: a power of two
     uint8_t qs[16];
 } frit_block_mxfp4;
 
 typedef struct frit_block_nvfp4 {
-    uint8_t d[4]; // UE4M3, one for 16 numbers
+    uint8_t d[4];   // UE4M3, one for 16 numbers
     uint8_t qs[32];
 } frit_block_nvfp4;
 

@@ -6,7 +6,7 @@
 
 #include "quant/blocks.h"
 
-#define DTYPE(NAME, name, id, elems, bytes, decode, encode)                                                            \
+#define DTYPE(NAME, name, id, elems, bytes, decode, encode) \
     static_assert(sizeof(frit_block_##name) == (bytes), #name ": block struct and table disagree");
 #include "quant/dtypes.def"
 #undef DTYPE

@@ -11,10 +11,10 @@
 
 enum { MAX_GROUP = 32 };
 
-static const float too_small = 1e-15f; // a group below this is all zeros
+static const float too_small = 1e-15f;   // a group below this is all zeros
 
 typedef struct products {
-    float xq, qq; // sum(w x q), sum(w q q)
+    float xq, qq;   // sum(w x q), sum(w q q)
 } products;
 
 float frit_extreme(const float *x, int n)
@@ -211,7 +211,7 @@ frit_offset_fit frit_fit_offset(const float *x, const float *weights, int n, int
     for (int i = 0; i <= search->n_steps; i++) {
         uint8_t tried[MAX_GROUP];
         float tried_scale, tried_min;
-        inverse = (search->first + search->step * (float)i + (float)n_max) / (max - min); // the best min so far
+        inverse = (search->first + search->step * (float)i + (float)n_max) / (max - min);   // the best min so far
         round_offset(x, n, n_max, inverse, min, tried);
         if (!fit_line(x, weights, n, sum_w, sum_x, tried, &tried_scale, &tried_min)) continue;
         float error = offset_error(x, weights, n, tried_scale, tried_min, search->absolute, tried);

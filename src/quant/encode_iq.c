@@ -25,16 +25,16 @@ typedef struct grid_format {
     const void *grid;
     const int8_t *values;
     int n_rows, n_levels, n_shells;
-    int group;  // numbers with one scale
-    int trials; // on each side of the middle one
+    int group;    // numbers with one scale
+    int trials;   // on each side of the middle one
     float trial_step;
-    float too_small;   // a group below this is zero
-    float spread;      // weights with importance: importance * sqrt(spread * mean square + x^2)
-    float plain_floor; // weights without it: plain_floor * spread * mean square + x^2
-    float correction;  // factor of d, found by experiment
+    float too_small;     // a group below this is zero
+    float spread;        // weights with importance: importance * sqrt(spread * mean square + x^2)
+    float plain_floor;   // weights without it: plain_floor * spread * mean square + x^2
+    float correction;    // factor of d, found by experiment
     int again;
     bool even_signs;
-    bool fit_first; // the trials start from a fit to 0..n_levels + 1 instead of the largest number
+    bool fit_first;   // the trials start from a fit to 0..n_levels + 1 instead of the largest number
 } grid_format;
 
 // clang-format off
@@ -72,23 +72,23 @@ static const grid_format iq3_s = {
 typedef struct encoder {
     const grid_format *format;
     frit_grid_search search;
-    frit_grid_near near[8]; // of the runs of a group
+    frit_grid_near near[8];   // of the runs of a group
 } encoder;
 
 // A group of numbers on the way to codes.
 typedef struct group {
-    float x[32], weights[32], roots[32]; // magnitudes, weights and their square roots
-    uint8_t signs[4];                    // of eight numbers each
+    float x[32], weights[32], roots[32];   // magnitudes, weights and their square roots
+    uint8_t signs[4];                      // of eight numbers each
     uint8_t levels[32];
-    bool on_grid[8]; // by run
+    bool on_grid[8];   // by run
     float scale;
 } group;
 
 typedef struct grid_block {
     frit_half d;
-    uint8_t scales[16]; // four-bit codes, by group
+    uint8_t scales[16];   // four-bit codes, by group
     uint8_t signs[32];
-    uint16_t rows[64]; // by run
+    uint16_t rows[64];   // by run
 } grid_block;
 
 static void encoder_init(encoder *self, const grid_format *format)
@@ -205,7 +205,7 @@ static bool encode_group(encoder *self, const float *x, group *g)
     for (int i = 0; i < format->group; i++) g->roots[i] = sqrtf(g->weights[i]);
     take_signs(format, x, g);
     memset(g->levels, 0, sizeof g->levels);
-    memset(g->on_grid, format->again == MISSED, sizeof g->on_grid); // if no trial does better than nothing
+    memset(g->on_grid, format->again == MISSED, sizeof g->on_grid);   // if no trial does better than nothing
     float top = g->x[0];
     for (int i = 1; i < format->group; i++) top = g->x[i] > top ? g->x[i] : top;
     if (!(top >= format->too_small)) return false;

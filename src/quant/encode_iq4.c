@@ -81,7 +81,7 @@ void frit_encode_iq4_xs(const float *values, void *blocks, int64_t n, const floa
         float mean = importance ? frit_sum_of_squares(x, 256) * (2.0f / 256) : 0, fits[8];
         for (int g = 0; g < 8; g++) fits[g] = fit_block(x + g * 32, importance ? importance + i + g * 32 : NULL, mean);
         float d = -frit_extreme(fits, 8) / 32, inverse = frit_inverse(d);
-        unsigned low = 0, high = 0; // four and two bits of each group's scale
+        unsigned low = 0, high = 0;   // four and two bits of each group's scale
         for (int g = 0; g < 8; g++) {
             int scale = frit_round_clamped(inverse * fits[g], -32, 31);
             encode_levels(x + g * 32, frit_inverse(d * (float)scale), block->qs + g * 16);

@@ -49,10 +49,10 @@ static void pack_one_bit(const uint8_t codes[256], int bit, uint8_t qh[32])
 // ---------------------------------------------------------------------- formats with mins: Q2_K, Q4_K, Q5_K
 
 typedef struct offset_format {
-    int group;          // numbers in a group
-    int top, top_scale; // the largest code, and the largest integer scale or min
-    bool add_rms;       // weights without importance: |x|, or |x| + root mean square of the group
-    float spread;       // weights with importance: importance * sqrt(spread * mean square + x^2)
+    int group;            // numbers in a group
+    int top, top_scale;   // the largest code, and the largest integer scale or min
+    bool add_rms;         // weights without importance: |x|, or |x| + root mean square of the group
+    float spread;         // weights with importance: importance * sqrt(spread * mean square + x^2)
     frit_offset_search search, weighted_search;
 } offset_format;
 
@@ -208,7 +208,7 @@ static float fit_q3_k(const float *x, const float *importance, int8_t scales[16]
         return d;
     }
     if (frit_extreme(fits, 16) != 0) return round_signed_scales(fits, -32, 31, scales);
-    for (int g = 0; g < 16; g++) scales[g] = -32; // stored as zero
+    for (int g = 0; g < 16; g++) scales[g] = -32;   // stored as zero
     return 0;
 }
 
@@ -232,7 +232,7 @@ void frit_encode_q3_k(const float *values, void *blocks, int64_t n, const float 
 static void pack_q6_k(const uint8_t codes[256], frit_block_q6_k *block)
 {
     for (int l = 0; l < 64; l++) {
-        const uint8_t *q = codes + l / 32 * 128 + l % 32; // four units
+        const uint8_t *q = codes + l / 32 * 128 + l % 32;   // four units
         uint8_t *ql = block->ql + l / 32 * 64 + l % 32;
         ql[0] = (uint8_t)((q[0] & 15) | (q[64] & 15) << 4);
         ql[32] = (uint8_t)((q[32] & 15) | (q[96] & 15) << 4);

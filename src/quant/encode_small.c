@@ -114,7 +114,7 @@ void frit_encode_mxfp4(const float *values, void *blocks, int64_t n, const float
     for (int64_t i = 0; i < n; i += 32, block++) {
         const float *x = values + i;
         float largest = fabsf(frit_extreme(x, 32));
-        int exponent = (int)(frit_bits_of_float(largest) >> 23); // of E8M0 too: both have the bias 127
+        int exponent = (int)(frit_bits_of_float(largest) >> 23);   // of E8M0 too: both have the bias 127
         block->e = (uint8_t)(exponent > 2 ? exponent - 2 : 0);
         encode_nibbles(x, 16, frit_e8m0_half(block->e), block->qs);
     }

@@ -37,7 +37,7 @@ static void measure(const frit_grid_search *search, const uint8_t *point, uint8_
     memset(distance, 0, (size_t)search->n_rows);
     for (int k = 0; k < search->size; k++) {
         for (int row = 0; row < search->n_rows; row++) {
-            uint8_t apart = (uint8_t)(search->levels[k][row] - point[k]); // modulo 256, as its square
+            uint8_t apart = (uint8_t)(search->levels[k][row] - point[k]);   // modulo 256, as its square
             distance[row] = (uint8_t)(distance[row] + apart * apart);
         }
     }
@@ -66,7 +66,7 @@ int frit_grid_find(const frit_grid_search *search, const uint8_t *point, frit_gr
     measure(search, point, distance);
     near->point = number;
     near->n_rows = 0;
-    int inner = 0; // the point itself is not a row
+    int inner = 0;   // the point itself is not a row
     for (int shell = 0; shell < search->n_shells; shell++) {
         inner = add_shell(distance, search->n_rows, inner, near);
     }

@@ -10,15 +10,15 @@
 
 enum {
     FRIT_GRID_MAX_ROWS = 2048,
-    FRIT_GRID_MAX_POINTS = 6561, // 3^8; 8^4 is less
+    FRIT_GRID_MAX_POINTS = 6561,   // 3^8; 8^4 is less
     FRIT_GRID_MAX_NEAR = 512,
 };
 
 // A grid arranged for searching: 30 KB, made in some microseconds for each run of an encoder.
 typedef struct frit_grid_search {
     int n_rows, size, n_levels, n_shells;
-    int16_t row_of[FRIT_GRID_MAX_POINTS];  // by point number, the levels being its digits; -1: not in the grid
-    uint8_t levels[8][FRIT_GRID_MAX_ROWS]; // of element k of row r: levels[k][r]
+    int16_t row_of[FRIT_GRID_MAX_POINTS];    // by point number, the levels being its digits; -1: not in the grid
+    uint8_t levels[8][FRIT_GRID_MAX_ROWS];   // of element k of row r: levels[k][r]
 } frit_grid_search;
 
 // The rows in the nearest shells of a point, nearest first; of one shell, in the order of the grid. Starting as

@@ -196,7 +196,7 @@ static frit_token draw(frit_rng *rng, frit_candidates *candidates, float max)
         total += (double)candidates->items[i].logit;
     }
     double at = frit_rng_double(rng) * total, sum = 0;
-    int32_t last = 0; // of those with any probability: where rounding leaves `at` behind the sum
+    int32_t last = 0;   // of those with any probability: where rounding leaves `at` behind the sum
     for (int32_t i = 0; i < candidates->n; i++) {
         if (candidates->items[i].logit <= 0) continue;
         sum += (double)candidates->items[i].logit;

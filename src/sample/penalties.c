@@ -28,7 +28,7 @@ static void apply(frit_sampler *sampler, frit_candidates *candidates)
         if (count == 0) continue;
         c->logit = c->logit > 0 ? c->logit / factor : c->logit * factor;
         c->logit -= (float)count * options->frequency_penalty + options->presence_penalty;
-        if (c->logit > FLT_MAX) c->logit = FLT_MAX; // a tiny factor; the chain has no +inf
+        if (c->logit > FLT_MAX) c->logit = FLT_MAX;   // a tiny factor; the chain has no +inf
     }
     candidates->sorted = false;
 }

@@ -20,29 +20,29 @@ typedef struct frit_candidate {
 typedef struct frit_candidates {
     frit_candidate *items;
     int32_t n;
-    bool sorted; // by falling logit, then rising token
+    bool sorted;   // by falling logit, then rising token
 } frit_candidates;
 
 typedef struct frit_stage {
-    const char *name;                                   // as in the order option: "top-k"
-    bool (*is_on)(const frit_sampler_options *options); // a stage that is off is left out of the chain
+    const char *name;                                     // as in the order option: "top-k"
+    bool (*is_on)(const frit_sampler_options *options);   // a stage that is off is left out of the chain
     void (*apply)(struct frit_sampler *sampler, frit_candidates *candidates);
 } frit_stage;
 
 enum { FRIT_MAX_STAGES = 16 };
 
 struct frit_sampler {
-    frit_sampler_options options; // samplers and logit_bias have been parsed and are not used again
+    frit_sampler_options options;   // samplers and logit_bias have been parsed and are not used again
     const frit_stage *stages[FRIT_MAX_STAGES];
     int n_stages;
     int32_t n_vocab;
     frit_rng rng;
-    frit_candidate *candidates; // [n_vocab]
-    frit_candidate *biases;     // parsed logit_bias
+    frit_candidate *candidates;   // [n_vocab]
+    frit_candidate *biases;       // parsed logit_bias
     int32_t n_biases;
-    frit_token *history; // ring of the last accepted tokens; NULL when the window has no end
+    frit_token *history;   // ring of the last accepted tokens; NULL when the window has no end
     int32_t n_history, history_capacity, history_at;
-    uint32_t *counts; // [n_vocab]: occurrences within the penalties' window
+    uint32_t *counts;   // [n_vocab]: occurrences within the penalties' window
 };
 
 extern const frit_stage frit_stage_logit_bias, frit_stage_penalties, frit_stage_top_k, frit_stage_top_p,
@@ -50,7 +50,7 @@ extern const frit_stage frit_stage_logit_bias, frit_stage_penalties, frit_stage_
 
 // Sorts what is needed: the k largest first, k = n for all. In time n + k log n.
 void frit_candidates_sort(frit_candidates *candidates, int32_t k);
-float frit_candidates_max(const frit_candidates *candidates); // -inf if all are banned
+float frit_candidates_max(const frit_candidates *candidates);   // -inf if all are banned
 
 // FRIT_E_INVALID for values outside their rows' ranges, unknown stages and biases; FRIT_E_MEMORY.
 frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_sampler_options *options);

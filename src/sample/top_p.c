@@ -20,7 +20,7 @@ static void apply(frit_sampler *sampler, frit_candidates *candidates)
     double wanted = total * (double)sampler->options.top_p;
     int32_t n_sorted = 0;
     for (int32_t i = 0; i < candidates->n; i++) {
-        if (i == n_sorted) { // what is sorted is the likeliest: only the rest is looked at again
+        if (i == n_sorted) {   // what is sorted is the likeliest: only the rest is looked at again
             int32_t more = n_sorted == 0 ? 256 : n_sorted <= candidates->n / 8 ? n_sorted * 7 : candidates->n;
             frit_candidates rest = {candidates->items + i, candidates->n - i, candidates->sorted};
             frit_candidates_sort(&rest, more);
@@ -32,7 +32,7 @@ static void apply(frit_sampler *sampler, frit_candidates *candidates)
             break;
         }
     }
-    candidates->sorted = true; // as far as anything is left
+    candidates->sorted = true;   // as far as anything is left
 }
 
 const frit_stage frit_stage_top_p = {"top-p", is_on, apply};

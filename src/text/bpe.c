@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Byte-level BPE: text → words (pretok.h) → bytes → merges by rank. Pieces spell bytes with letters: printable ones
+// Byte-level BPE: text -> words (pretok.h) -> bytes -> merges by rank. Pieces spell bytes with letters: printable ones
 // stand for themselves, the others for U+0100 and up. The raw variant (Gemma 4) merges characters instead, spaces
 // written as U+2581, and falls back to <0xXX> tokens.
 #include "text/merge.h"
@@ -9,22 +9,22 @@
 
 #include <stdlib.h>
 
-enum { N_LETTERS = 256 + 68 }; // 68 bytes have no printable letter of their own
+enum { N_LETTERS = 256 + 68 };   // 68 bytes have no printable letter of their own
 
 typedef struct pair_slot {
-    uint64_t pair; // left << 32 | right
-    int32_t rank;  // -1: empty
+    uint64_t pair;   // left << 32 | right
+    int32_t rank;    // -1: empty
     frit_token merged;
 } pair_slot;
 
 typedef struct bpe {
     frit_pretok pretok;
     unsigned flags;
-    pair_slot *pairs; // open addressing, at most half full
+    pair_slot *pairs;   // open addressing, at most half full
     size_t mask;
-    frit_token letters[256]; // token of a byte, or -1
-    frit_map whole;          // bytes of a word → token, where merges may be skipped
-    size_t longest;          // bytes of the longest of them
+    frit_token letters[256];   // token of a byte, or -1
+    frit_map whole;            // bytes of a word -> token, where merges may be skipped
+    size_t longest;            // bytes of the longest of them
 } bpe;
 
 // ------------------------------------------------------------------------------------- byte letters
@@ -97,7 +97,7 @@ static frit_status index_merges(bpe *state, const frit_vocab *vocab, frit_arena 
     for (uint64_t rank = 0; rank < vocab->n_merges; rank++) {
         const frit_merge *merge = &vocab->merges[rank];
         pair_slot *slot = find_pair(state, merge->left, merge->right);
-        if (slot->rank >= 0) continue; // named twice: the first rank holds
+        if (slot->rank >= 0) continue;   // named twice: the first rank holds
         *slot =
             (pair_slot){(uint64_t)(uint32_t)merge->left << 32 | (uint32_t)merge->right, (int32_t)rank, merge->merged};
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Chat formats as a table: how each family of templates writes a message, and the marks that tell the family.
 //
-//     bos  [user.open] content [user.close]  [assistant.open] content [assistant.close]  …  [generate]
+//     bos  [user.open] content [user.close]  [assistant.open] content [assistant.close]  ... [generate]
 #include "text/chat.h"
 
 #include "base/arena.h"
@@ -9,16 +9,16 @@
 #include <stdlib.h>
 
 enum {
-    BOS = 1,           // the text begins with the BOS
-    TRIM = 2,          // white space around a message is dropped
-    EOS_CLOSES = 4,    // the EOS follows every answer (before `close`)
-    EOS_ALL = 8,       // … and every other message
-    EOS_LAST = 16,     // the EOS ends a text that opens no answer
-    NO_SYSTEM = 32,    // system messages are refused
-    SYSTEM_FIRST = 64, // the system message becomes part of the first user message
-    SYSTEM_LAST = 128, // … of the last one
-    ALTERNATE = 256,   // users and assistants take turns
-    BOS_EACH = 512,    // a BOS before every user message
+    BOS = 1,             // the text begins with the BOS
+    TRIM = 2,            // white space around a message is dropped
+    EOS_CLOSES = 4,      // the EOS follows every answer (before `close`)
+    EOS_ALL = 8,         // ... and every other message
+    EOS_LAST = 16,       // the EOS ends a text that opens no answer
+    NO_SYSTEM = 32,      // system messages are refused
+    SYSTEM_FIRST = 64,   // the system message becomes part of the first user message
+    SYSTEM_LAST = 128,   // ... of the last one
+    ALTERNATE = 256,     // users and assistants take turns
+    BOS_EACH = 512,      // a BOS before every user message
 };
 
 typedef struct brackets {
@@ -27,8 +27,8 @@ typedef struct brackets {
 
 typedef struct family {
     const char *name;
-    const char *marks[3]; // all must stand in the template …
-    const char *absent;   // … and this must not
+    const char *marks[3];   // all must stand in the template ...
+    const char *absent;     // ... and this must not
     unsigned flags;
     brackets system, user, assistant;
     const char *generate;
@@ -69,7 +69,7 @@ static const family families[] = {
 struct frit_chat {
     const family *family;
     frit_str bos, eos;
-    frit_str default_system; // what ChatML templates say where no system message is given
+    frit_str default_system;   // what ChatML templates say where no system message is given
     frit_arena arena;
 };
 
@@ -94,7 +94,8 @@ static const family *recognise(frit_str source)
     return NULL;
 }
 
-// ChatML templates hold their default as a literal: <|im_start|>system\nYou are …<|im_end|>. Escapes stay as they are.
+// ChatML templates hold their default as a literal: <|im_start|>system\nYou are ...<|im_end|>. Escapes stay as they
+// are.
 static frit_str find_default_system(frit_str source)
 {
     const char *open = "<|im_start|>system\\n";
@@ -191,7 +192,7 @@ static void write_message(const frit_chat *chat, const frit_message *message, co
         frit_buf_text(out, f->system.close);
     }
     put(out, content_of(chat, message));
-    if (assistant && side->open[0] == ' ' && (f->flags & BOS_EACH)) frit_buf_char(out, ' '); // Llama 2
+    if (assistant && side->open[0] == ' ' && (f->flags & BOS_EACH)) frit_buf_char(out, ' ');   // Llama 2
     if ((f->flags & EOS_ALL) || (assistant && (f->flags & EOS_CLOSES))) put(out, chat->eos);
     frit_buf_text(out, side->close);
 }
@@ -203,7 +204,7 @@ frit_status frit_chat_apply(const frit_chat *chat, const frit_message *messages,
     bool has_system = n > 0 && strcmp(messages[0].role, "system") == 0;
     FRIT_TRY(check(chat, messages, n, has_system));
     bool inside = f->flags & (SYSTEM_FIRST | SYSTEM_LAST);
-    size_t host = has_system ? 1 : n; // the message that takes the system message in
+    size_t host = has_system ? 1 : n;   // the message that takes the system message in
     for (size_t i = 0; (f->flags & SYSTEM_LAST) && has_system && i < n; i++)
         if (strcmp(messages[i].role, "user") == 0) host = i;
     if (f->flags & BOS) put(out, chat->bos);

@@ -19,6 +19,6 @@ typedef struct frit_chat_tokens {   // texts that templates insert; "" if the vo
 frit_status frit_chat_new(frit_chat **out, frit_str source, frit_chat_tokens tokens, const frit_log *log);
 const char *frit_chat_name(const frit_chat *chat);   // "llama3"
 // FRIT_E_INVALID with the template's own words if it refuses the messages.
-frit_status frit_chat_apply(const frit_chat *chat, const frit_message *messages, size_t n, const frit_chat_options *options,
-                            frit_buf *out);
+frit_status frit_chat_apply(const frit_chat *chat, const frit_message *messages, size_t n,
+                            const frit_chat_options *options, frit_buf *out);
 void frit_chat_free(frit_chat *chat);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 enum {
-    JIT_STACK_BYTES = 64 << 20, // for regexes that go back over long runs; reserved only when needed
+    JIT_STACK_BYTES = 64 << 20,   // for regexes that go back over long runs; reserved only when needed
     MATCH_LIMIT = 1 << 30,
     HEAP_LIMIT_KB = 256 << 10,
 };
@@ -53,7 +53,7 @@ static frit_status compile(const char *regex, pcre2_code **code)
         *code = pcre2_compile((PCRE2_SPTR)spelled.data, spelled.len, PCRE2_UTF | PCRE2_UCP, &error, &at, NULL);
     frit_buf_free(&spelled);
     if (*code) {
-        pcre2_jit_compile(*code, PCRE2_JIT_COMPLETE); // without JIT it is only slower
+        pcre2_jit_compile(*code, PCRE2_JIT_COMPLETE);   // without JIT it is only slower
         return FRIT_OK;
     }
     char why[128] = "out of memory";
@@ -107,7 +107,7 @@ void frit_words_free(frit_words *words)
 
 typedef struct matcher {
     pcre2_match_data *data;
-    pcre2_match_context *context; // NULL until the small stack has been too small
+    pcre2_match_context *context;   // NULL until the small stack has been too small
     pcre2_jit_stack *stack;
 } matcher;
 
@@ -153,7 +153,7 @@ static frit_status cut(matcher *m, const pcre2_code *code, frit_str text, size_t
             return frit_fail(found == PCRE2_ERROR_NOMEMORY ? FRIT_E_MEMORY : FRIT_E_LIMIT,
                              "the text cannot be cut into words, byte %zu: %s", begin + done, why);
         }
-        if (!found || match_end == match_start) break; // no row matches nothing
+        if (!found || match_end == match_start) break;   // no row matches nothing
         if (match_start > done) push(out, begin + match_start);
         push(out, begin + match_end);
         done = match_end;

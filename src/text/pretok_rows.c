@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The pre-tokenizers: name → regexes, as the models publish them (tokenizer.json, tiktoken). Where a published regex can
-// take quadratic time on long runs, it is written in an equal form that cannot.
+// The pre-tokenizers: name -> regexes, as the models publish them (tokenizer.json, tiktoken). Where a published regex
+// can take quadratic time on long runs, it is written in an equal form that cannot.
 #include "text/pretok.h"
 
 // clang-format off

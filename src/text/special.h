@@ -15,14 +15,15 @@ typedef struct frit_special {
     const frit_vocab *vocab;
     frit_special_node *nodes;
     int32_t n_nodes;
-    int32_t first[256];    // child of the root, by byte; 0: none
+    int32_t first[256];   // child of the root, by byte; 0: none
 } frit_special;
 
 typedef struct frit_special_match {
-    size_t start, end;     // of the piece, without the white space that it swallows
+    size_t start, end;   // of the piece, without the white space that it swallows
     frit_token id;
 } frit_special_match;
 
 frit_status frit_special_init(frit_special *special, const frit_vocab *vocab, frit_arena *arena);
 // The first special token at or behind `from`. `parse_control`: recognise control tokens, not only user-defined ones.
-bool frit_special_find(const frit_special *special, frit_str text, size_t from, bool parse_control, frit_special_match *match);
+bool frit_special_find(const frit_special *special, frit_str text, size_t from, bool parse_control,
+                       frit_special_match *match);

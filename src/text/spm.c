@@ -6,8 +6,8 @@
 #include "base/utf8.h"
 
 typedef struct spm {
-    frit_token bytes[256]; // token of a byte, or -1
-    size_t longest;        // bytes of the longest piece
+    frit_token bytes[256];   // token of a byte, or -1
+    size_t longest;          // bytes of the longest piece
 } spm;
 
 typedef struct pair_context {
@@ -72,7 +72,7 @@ static void emit(const frit_tokenizer *tokenizer, frit_str text, const frit_symb
     }
     for (uint32_t i = 0; i < symbol->len; i++) {
         frit_token byte = state->bytes[(unsigned char)text.ptr[symbol->start + i]];
-        if (byte < 0) { // without byte tokens the whole character is unknown
+        if (byte < 0) {   // without byte tokens the whole character is unknown
             if (tokenizer->vocab->unk >= 0) frit_ids_push(out, tokenizer->vocab->unk);
             return;
         }

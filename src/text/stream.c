@@ -4,7 +4,7 @@
 
 #include "base/utf8.h"
 
-static const char replacement[] = "\xef\xbf\xbd"; // U+FFFD
+static const char replacement[] = "\xef\xbf\xbd";   // U+FFFD
 
 void frit_stream_init(frit_stream *stream, const frit_tokenizer *tokenizer, unsigned flags)
 {
@@ -29,7 +29,7 @@ static void release(frit_stream *stream, bool last)
         if (done == n) break;
         uint32_t c;
         int len = frit_utf8_decode(p + done, n - done, &c);
-        if (len == 0 && !last) break; // may still be completed
+        if (len == 0 && !last) break;   // may still be completed
         frit_buf_text(&stream->text, replacement);
         done = len == 0 ? n : done + (size_t)-len;
     }

@@ -12,7 +12,7 @@ static const frit_tokenizer_kind *const kinds[] = {
     &frit_tokenizer_wordpiece,
 };
 
-enum { MAX_TEXT_BYTES = INT32_MAX / 4 }; // escaped spaces are three times as long
+enum { MAX_TEXT_BYTES = INT32_MAX / 4 };   // escaped spaces are three times as long
 
 // ------------------------------------------------------------------------------------- ids
 
@@ -39,7 +39,7 @@ void frit_ids_free(frit_ids *ids)
 
 // ------------------------------------------------------------------------------------- spaces
 
-static const char escaped_space[] = "\xe2\x96\x81"; // U+2581
+static const char escaped_space[] = "\xe2\x96\x81";   // U+2581
 
 void frit_escape_spaces(frit_str text, frit_buf *out)
 {
@@ -63,7 +63,7 @@ void frit_unescape_spaces(frit_str piece, frit_buf *out)
 
 // ------------------------------------------------------------------------------------- building
 
-// "<0x0A>" → 10; -1 for another spelling.
+// "<0x0A>" -> 10; -1 for another spelling.
 static int byte_of(frit_str piece)
 {
     if (piece.len != 6 || memcmp(piece.ptr, "<0x", 3) != 0 || piece.ptr[5] != '>') return -1;
@@ -193,7 +193,7 @@ frit_status frit_tokenizer_encode(const frit_tokenizer *tokenizer, frit_str text
     FRIT_TRY(encode_text(tokenizer, text, parse_control, out));
     if (add && vocab->add_eos && vocab->eos >= 0) frit_ids_push(out, vocab->eos);
     if (add && vocab->add_sep && vocab->sep >= 0 && tokenizer->kind == &frit_tokenizer_wordpiece)
-        frit_ids_push(out, vocab->sep); // others put it between two texts only
+        frit_ids_push(out, vocab->sep);   // others put it between two texts only
     return out->failed ? frit_fail_memory(text.len, "the tokens of the text") : FRIT_OK;
 }
 

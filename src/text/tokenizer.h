@@ -25,7 +25,7 @@ void frit_ids_free(frit_ids *ids);
 typedef struct frit_tokenizer frit_tokenizer;
 
 typedef struct frit_tokenizer_kind {
-    const char *name;       // tokenizer.ggml.model
+    const char *name;   // tokenizer.ggml.model
     const char *title;
     frit_status (*init)(frit_tokenizer *tokenizer, const frit_log *log);   // builds what the kind needs; may be NULL
     void (*deinit)(frit_tokenizer *tokenizer);                             // may be NULL
@@ -39,8 +39,8 @@ struct frit_tokenizer {
     const frit_tokenizer_kind *kind;
     const frit_vocab *vocab;
     frit_special special;
-    void *state;            // the kind's own
-    frit_str *pieces;       // [n]: the bytes of every token, decoded once
+    void *state;        // the kind's own
+    frit_str *pieces;   // [n]: the bytes of every token, decoded once
     frit_arena arena;
 };
 
@@ -49,17 +49,19 @@ void frit_escape_spaces(frit_str text, frit_buf *out);
 void frit_unescape_spaces(frit_str piece, frit_buf *out);
 
 // The kinds, each in its file.
-extern const frit_tokenizer_kind frit_tokenizer_bpe, frit_tokenizer_gemma4, frit_tokenizer_spm, frit_tokenizer_wordpiece;
+extern const frit_tokenizer_kind frit_tokenizer_bpe, frit_tokenizer_gemma4, frit_tokenizer_spm,
+    frit_tokenizer_wordpiece;
 
 // FRIT_OK and *out = NULL for a vocabulary without text. The vocabulary is borrowed.
 frit_status frit_tokenizer_new(frit_tokenizer **out, const frit_vocab *vocab, const frit_log *log);
 void frit_tokenizer_free(frit_tokenizer *tokenizer);
-// `flags`: FRIT_TEXT_SPECIAL, FRIT_TEXT_PARSE_SPECIAL. With FRIT_TEXT_SPECIAL a BOS is added (if the model asks for one)
-// unless FRIT_TEXT_PARSE_SPECIAL finds one at the start of the text: a rendered chat never gets two.
+// `flags`: FRIT_TEXT_SPECIAL, FRIT_TEXT_PARSE_SPECIAL. With FRIT_TEXT_SPECIAL a BOS is added (if the model asks for
+// one) unless FRIT_TEXT_PARSE_SPECIAL finds one at the start of the text: a rendered chat never gets two.
 frit_status frit_tokenizer_encode(const frit_tokenizer *tokenizer, frit_str text, unsigned flags, frit_ids *out);
 // Whole sequences. The space that some kinds put before a text, and behind special tokens, is removed again.
 // `flags`: FRIT_TEXT_SPECIAL shows specials.
-frit_status frit_tokenizer_decode(const frit_tokenizer *tokenizer, const frit_token *ids, size_t n, unsigned flags, frit_buf *out);
+frit_status frit_tokenizer_decode(const frit_tokenizer *tokenizer, const frit_token *ids, size_t n, unsigned flags,
+                                  frit_buf *out);
 // The bytes of one token; control tokens give "" unless `flags` has FRIT_TEXT_SPECIAL.
 frit_str frit_tokenizer_piece(const frit_tokenizer *tokenizer, frit_token id, unsigned flags);
 // The bytes of the next token of a sequence: the piece, without a space that the encoder added. *at_start is true

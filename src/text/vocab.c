@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Reads tokenizer.ggml.* into a vocabulary, in this order:
 //
-//     model and pre-tokenizer → defaults of the kind → pieces, kinds, scores → piece map → ids with a meaning
-//     → merges → roles that only the spelling tells (ends of answers) → white space that specials swallow → specials
+//     model and pre-tokenizer -> defaults of the kind -> pieces, kinds, scores -> piece map -> ids with a meaning
+//     -> merges -> roles that only the spelling tells (ends of answers) -> white space that specials take -> specials
 #include "text/vocab.h"
 
 #include "base/check.h"
@@ -254,13 +254,13 @@ static frit_status read_flag(const frit_meta *meta, const char *key, bool *flag)
 
 static frit_status read_ids(frit_vocab *vocab, const frit_meta *meta, const frit_log *log)
 {
-    if (frit_meta_find(meta, "tokenizer.ggml.cls_token_id")) // what BERT begins with
+    if (frit_meta_find(meta, "tokenizer.ggml.cls_token_id"))   // what BERT begins with
         FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.cls_token_id", false, &vocab->bos, log));
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.bos_token_id", false, &vocab->bos, log));
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.eos_token_id", false, &vocab->eos, log));
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.eot_token_id", false, &vocab->eot, log));
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.unknown_token_id", false, &vocab->unk, log));
-    FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.seperator_token_id", false, &vocab->sep, log)); // spelled so
+    FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.seperator_token_id", false, &vocab->sep, log));   // spelled so
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.padding_token_id", true, &vocab->pad, log));
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.mask_token_id", true, &vocab->mask, log));
     FRIT_TRY(read_flag(meta, "tokenizer.ggml.add_bos_token", &vocab->add_bos));
@@ -302,7 +302,8 @@ static frit_status fail_merge(uint64_t rank, frit_str merge, frit_str absent)
 
 static frit_status read_merge(frit_vocab *vocab, uint64_t rank, frit_str text, frit_buf *joined)
 {
-    const char *space = text.len > 1 ? memchr(text.ptr + 1, ' ', text.len - 1) : NULL; // a piece may start with a space
+    const char *space =
+        text.len > 1 ? memchr(text.ptr + 1, ' ', text.len - 1) : NULL;   // a piece may start with a space
     if (!space)
         return frit_fail(FRIT_E_FORMAT, "tokenizer.ggml.merges: merge %llu, '%.*s', lacks the space between two tokens",
                          (unsigned long long)rank, (int)(text.len < 200 ? text.len : 200), text.ptr);
@@ -343,7 +344,7 @@ static frit_status read_merges(frit_vocab *vocab, const frit_meta *meta, frit_ar
 
 // ------------------------------------------------------------------------------------- roles by spelling
 
-enum { ENDS = 1, TURN = 2, SHOWN = 4 }; // ends an answer; is the end-of-turn token if none is named; is ordinary text
+enum { ENDS = 1, TURN = 2, SHOWN = 4 };   // ends an answer; is the end-of-turn token if none is named; is ordinary text
 
 // Files say little about these tokens, and some mark them as ordinary ones.
 static const struct {
@@ -434,7 +435,7 @@ static void infer_ends(frit_vocab *vocab)
 
 static void infer_newline(frit_vocab *vocab)
 {
-    vocab->nl = frit_vocab_find_text(vocab, frit_str_of("\xc4\x8a")); // the byte letter of \n
+    vocab->nl = frit_vocab_find_text(vocab, frit_str_of("\xc4\x8a"));   // the byte letter of \n
     if (strcmp(vocab->model, "gpt2") != 0 || vocab->nl < 0) {
         frit_token byte = frit_vocab_find_byte(vocab, '\n');
         vocab->nl = byte >= 0 ? byte : frit_vocab_find_text(vocab, frit_str_of("\n"));

@@ -14,7 +14,12 @@
 #include "format/meta.h"
 
 typedef enum frit_token_kind {   // GGUF's numbers
-    FRIT_TOKEN_NORMAL = 1, FRIT_TOKEN_UNKNOWN, FRIT_TOKEN_CONTROL, FRIT_TOKEN_USER, FRIT_TOKEN_UNUSED, FRIT_TOKEN_BYTE
+    FRIT_TOKEN_NORMAL = 1,
+    FRIT_TOKEN_UNKNOWN,
+    FRIT_TOKEN_CONTROL,
+    FRIT_TOKEN_USER,
+    FRIT_TOKEN_UNUSED,
+    FRIT_TOKEN_BYTE
 } frit_token_kind;
 
 enum { FRIT_SPECIAL_PIECE_BYTES = 1024 };   // the longest piece that a special token may have
@@ -23,9 +28,9 @@ typedef struct frit_vocab_entry {
     frit_str piece;
     float score;
     frit_token_kind kind;
-    bool is_end;              // ends an answer
-    bool strip_left;          // where it is recognised in text, it swallows the white space before it
-    bool strip_right;         // … behind it
+    bool is_end;        // ends an answer
+    bool strip_left;    // where it is recognised in text, it swallows the white space before it
+    bool strip_right;   // ... behind it
 } frit_vocab_entry;
 
 typedef struct frit_merge {   // two tokens that become one
@@ -35,24 +40,25 @@ typedef struct frit_merge {   // two tokens that become one
 struct frit_pretok_row;
 
 typedef struct frit_vocab {
-    const char *model;        // tokenizer.ggml.model: "gpt2", "llama", …; "none" if the model has no text
-    const char *pre;          // tokenizer.ggml.pre, or ""
+    const char *model;   // tokenizer.ggml.model: "gpt2", "llama", ...; "none" if the model has no text
+    const char *pre;     // tokenizer.ggml.pre, or ""
     const struct frit_pretok_row *pretok;   // its row (gpt2 kinds only), or NULL
-    frit_vocab_entry *entries;   // [n]; NULL if the model has no text
+    frit_vocab_entry *entries;              // [n]; NULL if the model has no text
     int32_t n;
-    frit_map ids;             // piece → id (the first of equal pieces)
+    frit_map ids;                                        // piece -> id (the first of equal pieces)
     frit_token bos, eos, eot, unk, sep, pad, mask, nl;   // -1: none
     bool add_bos, add_eos, add_sep, add_space_prefix, remove_extra_spaces, escape_spaces;
     bool lowercase, strip_accents;   // WordPiece
-    frit_merge *merges;       // by rank
+    frit_merge *merges;              // by rank
     uint64_t n_merges;
-    frit_token *specials;     // CONTROL, USER and UNKNOWN tokens, longest piece first
+    frit_token *specials;   // CONTROL, USER and UNKNOWN tokens, longest piece first
     int32_t n_specials;
 } frit_vocab;
 
-// `expected`: what the embedding table holds, or 0 if unknown. A model without text ("none", "no_vocab") gets n = expected.
-// FRIT_E_FORMAT for anything inconsistent, FRIT_E_UNSUPPORTED for an unknown pre-tokenizer.
-frit_status frit_vocab_read(frit_vocab *vocab, const frit_meta *meta, int64_t expected, frit_arena *arena, const frit_log *log);
+// `expected`: what the embedding table holds, or 0 if unknown. A model without text ("none", "no_vocab") gets n =
+// expected. FRIT_E_FORMAT for anything inconsistent, FRIT_E_UNSUPPORTED for an unknown pre-tokenizer.
+frit_status frit_vocab_read(frit_vocab *vocab, const frit_meta *meta, int64_t expected, frit_arena *arena,
+                            const frit_log *log);
 void frit_vocab_deinit(frit_vocab *vocab);
 
 // The id of a piece that may stand in ordinary text: not a control, unknown or byte token. -1 if there is none.

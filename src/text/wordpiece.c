@@ -8,7 +8,7 @@
 #include <utf8proc.h>
 
 typedef struct wordpiece {
-    size_t longest; // bytes of the longest piece
+    size_t longest;   // bytes of the longest piece
 } wordpiece;
 
 static frit_status init(frit_tokenizer *tokenizer, const frit_log *log)
@@ -54,7 +54,7 @@ static void encode_word(const frit_tokenizer *tokenizer, frit_str word, frit_ids
         size_t len = word.len - i < longest ? word.len - i : longest;
         frit_token id = -1;
         for (; len > 0 && id < 0; len -= id < 0) id = frit_vocab_find(tokenizer->vocab, (frit_str){word.ptr + i, len});
-        if (id < 0) { // the whole word is unknown
+        if (id < 0) {   // the whole word is unknown
             out->n = n_before;
             if (tokenizer->vocab->unk >= 0) frit_ids_push(out, tokenizer->vocab->unk);
             return;

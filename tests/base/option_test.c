@@ -175,8 +175,8 @@ static void structs_filled_by_programs_are_held_to_their_rows(void **state)
     const sample good[] = {{0}, {.top_k = 65536, .any = INT32_MIN, .temp = 2.5f, .bias = -1e30f, .format = "csv"}};
     for (size_t i = 0; i < FRIT_COUNT(good); i++) assert_ok(frit_options_check(rows, FRIT_COUNT(rows), &good[i]));
     const sample bad[] = {{.top_k = -1}, {.top_k = 65537}, {.temp = -0.5f}, {.temp = NAN}, {.format = "xml"}};
-    const char *sentences[] = {"option top-k: is -1, expected 0 to 65536", "top-k: is 65537", "temp: is -0.5", "temp: is",
-                               "'xml' is not one of md|json|csv"};
+    const char *sentences[] = {"option top-k: is -1, expected 0 to 65536", "top-k: is 65537", "temp: is -0.5",
+                               "temp: is", "'xml' is not one of md|json|csv"};
     for (size_t i = 0; i < FRIT_COUNT(bad); i++)
         assert_fails(frit_options_check(rows, FRIT_COUNT(rows), &bad[i]), FRIT_E_INVALID, sentences[i]);
 }

@@ -122,7 +122,7 @@ static void a_mapped_file_that_shrinks_is_noticed(void **state)
         assert_ok(frit_checkpoint_open(&ckpt, path, &(frit_checkpoint_options){.no_mmap = no_mmap}));
         assert_true(frit_checkpoint_is_intact(ckpt));
         assert_int_equal(truncate(path, 4096), 0);
-        assert_int_equal(frit_checkpoint_is_intact(ckpt), no_mmap); // a copy in memory does not mind
+        assert_int_equal(frit_checkpoint_is_intact(ckpt), no_mmap);   // a copy in memory does not mind
         frit_checkpoint_close(ckpt);
     }
 }

@@ -14,17 +14,17 @@
 static void build_valid(gguf_builder *b)
 {
     static const char *const words[] = {"a", "bc", "def"};
-    gguf_add_text(b, "general.architecture", "llama"); // pair 0
-    gguf_add_u32(b, "general.alignment", 32);          // pair 1
-    gguf_add_bool(b, "test.flag", true);               // pair 2
+    gguf_add_text(b, "general.architecture", "llama");   // pair 0
+    gguf_add_u32(b, "general.alignment", 32);            // pair 1
+    gguf_add_bool(b, "test.flag", true);                 // pair 2
     gguf_add_array(b, "test.ints", FRIT_VALUE_I32, 3, (int32_t[]){1, 2, 3});
-    gguf_add_texts(b, "test.words", 3, words); // pair 4
+    gguf_add_texts(b, "test.words", 3, words);   // pair 4
     gguf_add_array(b, "test.bools", FRIT_VALUE_BOOL, 2, (uint8_t[]){0, 1});
-    gguf_add_f32(b, "test.real", 0.5f); // pair 6
+    gguf_add_f32(b, "test.real", 0.5f);   // pair 6
     gguf_add_value(b, "test.long", FRIT_VALUE_I64, &(int64_t){-1});
-    gguf_add_tensor(b, "tensor.a", FRIT_DTYPE_F32, 2, (int64_t[]){2, 8}, NULL);   // offsets 0 to 64
-    gguf_add_tensor(b, "tensor.b", FRIT_DTYPE_Q8_0, 2, (int64_t[]){2, 64}, NULL); // 64 to 200
-    gguf_add_tensor(b, "tensor.c", FRIT_DTYPE_F32, 1, (int64_t[]){8}, NULL);      // 224 to 256
+    gguf_add_tensor(b, "tensor.a", FRIT_DTYPE_F32, 2, (int64_t[]){2, 8}, NULL);     // offsets 0 to 64
+    gguf_add_tensor(b, "tensor.b", FRIT_DTYPE_Q8_0, 2, (int64_t[]){2, 64}, NULL);   // 64 to 200
+    gguf_add_tensor(b, "tensor.c", FRIT_DTYPE_F32, 1, (int64_t[]){8}, NULL);        // 224 to 256
 }
 
 static frit_status parse_bytes(const void *bytes, size_t n)
@@ -67,7 +67,7 @@ typedef struct row {
     uint64_t value;
     int n_bytes;
     frit_status status;
-    const char *phrases[3]; // object, found, expected
+    const char *phrases[3];   // object, found, expected
 } row;
 
 // clang-format off
@@ -257,7 +257,7 @@ static void add_long_bad_key(gguf_builder *b)
 
 static void add_nested_arrays(gguf_builder *b)
 {
-    static uint8_t nest[10000 * 12]; // item type 9 | length 1, again and again
+    static uint8_t nest[10000 * 12];   // item type 9 | length 1, again and again
     for (size_t k = 0; k < sizeof nest; k += 12) nest[k] = FRIT_VALUE_ARRAY, nest[k + 4] = 1;
     gguf_add_array(b, "test.nest", FRIT_VALUE_U8, sizeof nest, nest);
     memcpy(b->sections[1].data + 8 + strlen("test.nest") + 4, &(uint32_t){FRIT_VALUE_ARRAY}, 4);
@@ -310,7 +310,7 @@ static void a_vocabulary_without_tensors_is_fine(void **state)
     assert_ok(parse_exactly(file.data, file.len));
     gguf_builder_free(&b);
     frit_buf_free(&file);
-    file = gguf_build(&b); // nothing at all
+    file = gguf_build(&b);   // nothing at all
     assert_int_equal(file.len, 24);
     assert_ok(parse_exactly(file.data, file.len));
     frit_buf_free(&file);

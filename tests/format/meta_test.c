@@ -38,10 +38,13 @@ typedef struct row {
     double f;
     usable as_bool;
     bool b;
-    const char *found; // in the sentence of a failure
+    const char *found;   // in the sentence of a failure
 } row;
 
-#define NUMBER(TYPE, field, number) {.type = FRIT_VALUE_##TYPE, .field = number}
+#define NUMBER(TYPE, field, number)                \
+    {                                              \
+        .type = FRIT_VALUE_##TYPE, .field = number \
+    }
 
 // clang-format off
 static const row rows[] = {

@@ -113,7 +113,7 @@ static void halves_agree_with_the_processor(void **state)
 {
     (void)state;
 #if HAVE_F16C
-    if (!__builtin_cpu_supports("avx2")) skip(); // has F16C too; not every compiler can ask for that
+    if (!__builtin_cpu_supports("avx2")) skip();   // has F16C too; not every compiler can ask for that
     for (uint32_t h = 0; h < 65536; h++) {
         float expected = processor_float((uint16_t)h), got = frit_half_to_float((uint16_t)h);
         if (isnan(expected))

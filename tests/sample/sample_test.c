@@ -61,7 +61,7 @@ static void keep(double *p, const bool *kept, int n)
 
 enum { N = 10, DRAWS = 100000 };
 static const float logits10[N] = {1.0f, 3.0f, 0.5f, 2.5f, -1.0f, 2.0f, 0.0f, 1.5f, -3.0f, 2.75f};
-static const double chi_limit_9 = 27.88; // 9 degrees of freedom, one in a thousand
+static const double chi_limit_9 = 27.88;   // 9 degrees of freedom, one in a thousand
 
 static void greedy_takes_the_lowest_id_among_equals(void **state)
 {
@@ -173,7 +173,7 @@ static void the_penalty_window_forgets_older_tokens(void **state)
 
     sampler = make_sampler(8, (frit_sampler_options){.presence_penalty = 1, .repeat_last_n = -1});
     for (int i = 0; i < 1000; i++) frit_sampler_accept(sampler, 5);
-    frit_sampler_accept(sampler, 99); // not in the vocabulary: ignored
+    frit_sampler_accept(sampler, 99);   // not in the vocabulary: ignored
     assert_int_equal(sampler->counts[5], 1000);
     frit_sampler_free(sampler);
 }
@@ -209,7 +209,7 @@ static void the_order_of_stages_is_the_callers(void **state)
     assert_true(counts[2] > 0);
     options.samplers = "";
     count_draws(options, logits, 3, 10000, counts);
-    assert_in_range(counts[0], 5800, 6200); // no stage at all: temperature 1
+    assert_in_range(counts[0], 5800, 6200);   // no stage at all: temperature 1
 }
 
 static void the_same_seed_gives_the_same_tokens(void **state)
@@ -251,10 +251,10 @@ static void partial_sorting_agrees_with_a_full_sort(void **state)
     for (int round = 0; round < 400; round++) {
         int32_t n = (int32_t)random_between(&rng, 1, round % 2 ? 40 : MAX);
         int32_t k = (int32_t)random_between(&rng, 1, round % 3 ? n : (n + 9) / 10);
-        int n_values = round % 5 == 0 ? 4 : 1 << 20; // many equal logits, or few
+        int n_values = round % 5 == 0 ? 4 : 1 << 20;   // many equal logits, or few
         for (int32_t i = 0; i < n; i++) {
             float logit = (float)random_between(&rng, 0, n_values);
-            if (round % 7 == 0) logit = (float)(round % 14 ? i : -i); // sorted before
+            if (round % 7 == 0) logit = (float)(round % 14 ? i : -i);   // sorted before
             if (logit == 3) logit = -INFINITY;
             items[i] = sorted[i] = (frit_candidate){i, logit};
         }

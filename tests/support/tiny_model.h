@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// support/tiny_model.h: a whole model of a few kilobytes: architecture llama, random f32 weights, a vocabulary of letters.
+// support/tiny_model.h: a whole model of a few kilobytes: architecture llama, random f32 weights, a vocabulary of
+// letters.
 //
 //     const char *path = tiny_model("a.gguf", &(tiny_options){.n_layer = 3});
 //
-// Options of zero give 64 tokens, 32 wide, 2 layers, 4 heads of 8 (2 for keys and values), feed-forward 48, context 256.
+// Options of zero give 64 tokens, 32 wide, 2 layers, 4 heads of 8 (2 for keys and values), feed-forward 48, context
+// 256.
 #pragma once
 #include "support/gguf_builder.h"
 

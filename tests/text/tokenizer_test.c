@@ -12,7 +12,7 @@
 
 typedef struct subject {
     frit_checkpoint *ckpt;
-    frit_meta meta; // the checkpoint's, maybe with another pre-tokenizer
+    frit_meta meta;   // the checkpoint's, maybe with another pre-tokenizer
     frit_arena arena;
     frit_vocab vocab;
     frit_tokenizer *tokenizer;
@@ -111,11 +111,11 @@ static void check_goldens(const char *name)
     assert_int_equal(n_bad, 0);
 }
 
-#define GOLDEN_TEST(function, name)                                                                                    \
-    static void function(void **state)                                                                                 \
-    {                                                                                                                  \
-        (void)state;                                                                                                   \
-        check_goldens(name);                                                                                           \
+#define GOLDEN_TEST(function, name)    \
+    static void function(void **state) \
+    {                                  \
+        (void)state;                   \
+        check_goldens(name);           \
     }
 GOLDEN_TEST(gpt_2_gives_the_published_ids, "gpt-2")
 GOLDEN_TEST(llama_gives_the_published_ids, "llama-spm")
@@ -355,7 +355,7 @@ static void check_long_texts(const subject *s, const char *name, size_t n_bytes,
         assert_ok(frit_tokenizer_encode(s->tokenizer, str_of(&text), FRIT_TEXT_PARSE_SPECIAL, &ids));
         double taken = seconds() - start;
         if (taken > 4) print_message("%s: %zu bytes of '%s' took %.1f s\n", name, n_bytes, units[i], taken);
-        assert_true(taken < 30); // not a benchmark: quadratic time would be minutes
+        assert_true(taken < 30);   // not a benchmark: quadratic time would be minutes
         frit_ids_free(&ids);
         frit_buf_free(&text);
     }

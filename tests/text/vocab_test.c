@@ -197,10 +197,10 @@ static void a_bad_padding_id_is_only_a_warning(void **state)
 
 // ------------------------------------------------------------------------------------- refusals
 
-#define REFUSED(f, expected, status, part)                                                                             \
-    do {                                                                                                               \
-        assert_fails(read_it(&(f), (expected)), status, part);                                                         \
-        end(&(f));                                                                                                     \
+#define REFUSED(f, expected, status, part)                     \
+    do {                                                       \
+        assert_fails(read_it(&(f), (expected)), status, part); \
+        end(&(f));                                             \
     } while (0)
 
 static void tokens_of_the_wrong_type_are_refused(void **state)
