@@ -62,7 +62,7 @@ static const char *const banned_calls[] = {
 };
 
 // Operating systems are told apart in base/ and by the suffix of a file.
-static const char *const system_macros[] = {"_WIN32", "__linux__", "__APPLE__", "_MSC_VER", "__unix__"};
+static const char *const system_macros[] = {"_WIN32", "__linux__", "__APPLE__", "__unix__"};
 
 // Constant tables and generated text may be as long as they are.
 static const char *const long_files[] = {

@@ -83,7 +83,7 @@ static frit_status refuse_unrecognised(const char *path)
 static frit_status find_source(const char *path, const frit_checkpoint_source **out)
 {
     frit_path_kind kind = frit_path_get_kind(path);
-    if (kind == FRIT_PATH_NONE || kind == FRIT_PATH_OTHER) { // opening knows the reason best
+    if (kind == FRIT_PATH_NONE || kind == FRIT_PATH_OTHER) {   // opening knows the reason best
         frit_file *file;
         FRIT_TRY(frit_file_open(&file, path, false));
         frit_file_close(file);

@@ -17,8 +17,8 @@
 typedef unsigned long long ull;
 
 enum {
-    MIN_PAIR_BYTES = 8 + 1 + 4 + 1,           // a key of one byte, a value of one byte
-    MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8, // a name of one byte, one dimension
+    MIN_PAIR_BYTES = 8 + 1 + 4 + 1,             // a key of one byte, a value of one byte
+    MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8,   // a name of one byte, one dimension
     MAX_KEY_BYTES = 65535,
     MAX_NAME_BYTES = 255,
     DEFAULT_ALIGNMENT = 32,
@@ -271,7 +271,7 @@ static frit_status read_shape(reader *r, frit_tensor *tensor)
         return refuse(r, FRIT_E_FORMAT, "has %u dimensions, expected 1 to %d", n_dims, FRIT_MAX_DIMS);
     for (int i = 0; i < FRIT_MAX_DIMS; i++) tensor->shape[i] = 1;
     tensor->n_dims = (int)n_dims;
-    for (int i = tensor->n_dims - 1; i >= 0; i--) { // the file has them innermost first
+    for (int i = tensor->n_dims - 1; i >= 0; i--) {   // the file has them innermost first
         uint64_t n;
         FRIT_TRY(read_u64(r, "shape", &n));
         if (n < 1 || n > INT64_MAX)
@@ -307,7 +307,7 @@ static frit_status read_dtype(reader *r, frit_tensor *tensor)
 
 // Until the data's start is known, `data` is NULL and the offset waits in `places`.
 typedef struct place {
-    uint64_t start, end; // in the data section
+    uint64_t start, end;   // in the data section
     size_t tensor;
 } place;
 

@@ -21,11 +21,11 @@ typedef struct shards {
     const frit_checkpoint_options *options;
     frit_safetensors_each_fn each;
     void *ctx;
-    const char **names; // file names, in the order of their first mention
+    const char **names;   // file names, in the order of their first mention
     size_t n;
-    size_t i_shard;      // the one that is being read
-    frit_map name_index; // file name -> index in `names`
-    frit_map home;       // tensor name -> index in `names`
+    size_t i_shard;        // the one that is being read
+    frit_map name_index;   // file name -> index in `names`
+    frit_map home;         // tensor name -> index in `names`
 } shards;
 
 static char *join(frit_arena *arena, const char *folder, const char *name)

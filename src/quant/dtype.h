@@ -41,8 +41,8 @@ const char *frit_dtype_removed_name(uint32_t id);
 uint64_t frit_dtype_row_bytes(frit_dtype dtype, int64_t n);
 
 // The functions that the rows of the table name. A row without an encoder has a declaration, but no function.
-#define DTYPE(NAME, name, id, elems, bytes, decode, encode)                                        \
-    void frit_decode_##name(const void *blocks, float *values, int64_t n);                         \
+#define DTYPE(NAME, name, id, elems, bytes, decode, encode)                \
+    void frit_decode_##name(const void *blocks, float *values, int64_t n); \
     void frit_encode_##name(const float *values, void *blocks, int64_t n, const float *importance);
 #include "quant/dtypes.def"
 #undef DTYPE

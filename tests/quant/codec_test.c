@@ -13,7 +13,7 @@ enum { N_ROWS = 4, N_COLUMNS = 1024, N = N_ROWS * N_COLUMNS };
 
 typedef struct reference {
     char name[32];
-    double rmse, rmse_importance; // of decoded against input; -1: there is no such file
+    double rmse, rmse_importance;   // of decoded against input; -1: there is no such file
 } reference;
 
 static int read_references(reference rows[64])

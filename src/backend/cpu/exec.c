@@ -2,13 +2,13 @@
 // Executables of the CPU: a plan's steps as a list of actions that every thread walks from top to bottom.
 //
 //     step                          actions                                   slots
-//     LINEAR q  (x, q4_k)           convert x → Q8_256                        [Q8_256] holds x
-//                                   ── barrier ── q = product
+//     LINEAR q  (x, q4_k)           convert x -> Q8_256                       [Q8_256] holds x
+//                                   -- barrier -- q = product
 //     LINEAR k  (x, q4_k)           k = product                               same x: nothing to convert
 //     ROPE                          turns of all positions (once a run)
-//                                   ── barrier ── rotate
-//     ATTEND                        ── barrier ── parts of the positions
-//                                   ── barrier ── merge
+//                                   -- barrier -- rotate
+//     ATTEND                        -- barrier -- parts of the positions
+//                                   -- barrier -- merge
 //
 // Memory beside the plan's own scratch is held in slots: one for each form of activations, one for the shared memory
 // of two-part kernels. A slot that was read since the last barrier must not be written before the next one.

@@ -4,8 +4,8 @@
 //
 // The work is cut into items that do not depend on the number of threads:
 //
-//     run ─ block of rows ─ head of the cache ─ chunk of positions
-//            rows × group = queries that share the keys;  few rows in the step: positions are cut into chunks,
+//     run - block of rows - head of the cache - chunk of positions
+//            rows x group = queries that share the keys;  few rows in the step: positions are cut into chunks,
 //            whose results (maximum, sum, weighted values) frit_fast_attend_merge joins;  many rows: one chunk
 #include "backend/cpu/fast.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    BLOCK_QUERIES = 16,   // rows × group, unless the group alone is larger
+    BLOCK_QUERIES = 16,   // rows x group, unless the group alone is larger
     SPLIT_ROWS = 16,      // steps with at most so many rows cut positions into chunks
     MAX_CHUNKS = 32,
     MIN_CHUNK = 8 * FRIT_PAGE_TOKENS,

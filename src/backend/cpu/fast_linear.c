@@ -4,8 +4,8 @@
 // Threads share the matrix by its rows. A thread walks blocks of tokens whose activations stay in its second cache, and
 // for each of them its rows in tiles that stay in the first:
 //
-//     for each block of tokens                 ≈ 256 KiB of activations
-//         for each tile of 16 rows             product kernel: 16 rows × the block
+//     for each block of tokens                 ~ 256 KiB of activations
+//         for each tile of 16 rows             product kernel: 16 rows x the block
 //             bias, residual, gate             while the results are in cache
 #include "backend/cpu/fast.h"
 

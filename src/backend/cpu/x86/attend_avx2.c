@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Attention kernels for AVX2 over at most one page of keys and values, which stay in the first cache.
 //
-//     scores   4 queries × 2 keys, or 1 × 4, in registers; the head's dimension runs
-//     values   4 queries × 16 dimensions, or 1 × 64, in registers; positions run
+//     scores   4 queries x 2 keys, or 1 x 4, in registers; the head's dimension runs
+//     values   4 queries x 16 dimensions, or 1 x 64, in registers; positions run
 #include "backend/cpu/x86/math_avx2.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products of f32 activations with f32, f16 and bf16 weights: register tiles of up to 3 rows × 4 tokens, or 4 × 1.
+// Products of f32 activations with f32, f16 and bf16 weights: register tiles of up to 3 rows x 4 tokens, or 4 x 1.
 #include "backend/cpu/x86/avx2.h"
 
 // n_w and n_x are constants where this is inlined.

@@ -17,7 +17,7 @@ typedef struct block_256 {
 } block_256;
 
 typedef block_256 (*scales_fn)(const uint8_t *block);
-typedef __m256i (*codes_fn)(const uint8_t *block, int group);   // group: 0…7, a constant where inlined
+typedef __m256i (*codes_fn)(const uint8_t *block, int group);   // group: 0...7, a constant where inlined
 
 // ------------------------------------------------------------------------------- types
 
@@ -69,7 +69,7 @@ FRIT_INLINE __m256i codes_q2_k(const uint8_t *block, int group)
     return two_bits(block + offsetof(frit_block_q2_k, qs), group);
 }
 
-// Codes are stored from 0 and mean -4…3: the offsets are 4 scales. The packing is drawn in quant/scales.h.
+// Codes are stored from 0 and mean -4...3: the offsets are 4 scales. The packing is drawn in quant/scales.h.
 FRIT_INLINE block_256 scales_q3_k(const uint8_t *block)
 {
     const uint8_t *packed = block + offsetof(frit_block_q3_k, scales);
@@ -114,7 +114,7 @@ FRIT_INLINE __m256i codes_q5_k(const uint8_t *block, int group)
                            high_bit(block + offsetof(frit_block_q5_k, qh), group, 16));
 }
 
-// Codes are stored from 0 and mean -32…31.
+// Codes are stored from 0 and mean -32...31.
 FRIT_INLINE block_256 scales_q6_k(const uint8_t *block)
 {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(block + offsetof(frit_block_q6_k, scales)));
@@ -123,7 +123,7 @@ FRIT_INLINE block_256 scales_q6_k(const uint8_t *block)
     return (block_256){scales, _mm256_slli_epi16(scales, 5), d, d};
 }
 
-// Of each 128 numbers: ql holds 0…31 and 64…95 in the nibbles of its first half, the others in those of its second.
+// Of each 128 numbers: ql holds 0...31 and 64...95 in the nibbles of its first half, the others in those of its second.
 FRIT_INLINE __m256i codes_q6_k(const uint8_t *block, int group)
 {
     const int half = group / 4, quarter = group % 4;

@@ -20,7 +20,7 @@ typedef block_32 (*unpack_fn)(const uint8_t *block);
 
 // ------------------------------------------------------------------------------- types
 
-FRIT_INLINE __m256i nibbles(const uint8_t qs[16])   // low nibbles are numbers 0…15, high ones 16…31
+FRIT_INLINE __m256i nibbles(const uint8_t qs[16])   // low nibbles are numbers 0...15, high ones 16...31
 {
     const __m128i q = _mm_loadu_si128((const __m128i *)(const void *)qs);
     return _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(q, 4), q), _mm256_set1_epi8(15));
