@@ -40,7 +40,6 @@ static void compare(world *w, bool fuse, double tolerance, const char *what)
     free(expected);
     free(one);
     free(more);
-    world_close(w);
 }
 
 // Rows of this step: sometimes one, sometimes several runs.
@@ -157,6 +156,7 @@ static void vector_ops_agree_with_the_reference(void **state)
             open_any(&w, seed);
             w.graph.output = vector_cases[c].build(&w, any_width(&w));
             compare(&w, false, vector_cases[c].tolerance, vector_cases[c].name);
+            world_close(&w);
         }
     }
 }
@@ -175,11 +175,13 @@ static void activations_agree_over_their_whole_range(void **state)
             w.graph.output = frit_activate(&w.graph, x, (frit_act)act);
             snprintf(what, sizeof what, "activation %d at %g", act, (double)ranges[seed]);
             compare(&w, false, 1e-12, what);
+            world_close(&w);
             open_any(&w, seed);
             x = frit_scale(&w.graph, world_rows(&w, n), ranges[seed]), up = world_rows(&w, n);
             w.graph.output = frit_glu(&w.graph, x, up, (frit_act)act);
             snprintf(what, sizeof what, "glu %d at %g", act, (double)ranges[seed]);
             compare(&w, false, 1e-12, what);
+            world_close(&w);
         }
     }
 }
@@ -205,6 +207,7 @@ static void rope_agrees_with_the_reference(void **state)
         frit_node *c = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, NULL, other);
         w.graph.output = frit_add(&w.graph, frit_add(&w.graph, a, b), c);
         compare(&w, false, 1e-12, "rope");
+        world_close(&w);
     }
 }
 
@@ -239,6 +242,7 @@ static void embeddings_of_all_types_are_decoded_exactly(void **state)
         frit_node *table = any_matrix(&w, (frit_dtype)dtype, w.batch.n_rows, any_length(&w, (frit_dtype)dtype));
         w.graph.output = frit_embed(&w.graph, table, w.token_node);
         compare(&w, false, 0, frit_dtype_get((frit_dtype)dtype)->name);
+        world_close(&w);
     }
 }
 
@@ -254,6 +258,7 @@ static void products_of_all_types_agree_with_the_reference(void **state)
             frit_node *bias = seed % 2 ? world_vector(&w, n_out) : NULL;
             w.graph.output = frit_matmul(&w.graph, m, x, bias);
             compare(&w, false, product_tolerance((frit_dtype)dtype), frit_dtype_get((frit_dtype)dtype)->name);
+            world_close(&w);
         }
     }
 }
@@ -274,6 +279,7 @@ static void fused_products_agree_with_the_reference(void **state)
         w.graph.output = frit_glu(&w.graph, gate, up, FRIT_ACT_SILU);
         compare(&w, true, 10 * product_tolerance(dtype), "linear_glu");
         assert_int_equal(w.plan->n_steps, 2);
+        world_close(&w);
 
         open_any(&w, seed + 1);
         frit_node *h = world_rows(&w, n_ff), *r = world_rows(&w, n);
@@ -282,6 +288,7 @@ static void fused_products_agree_with_the_reference(void **state)
         w.graph.output = frit_add(&w.graph, down, r);
         compare(&w, true, product_tolerance(dtype), "linear_add");
         assert_int_equal(w.plan->n_steps, 3);
+        world_close(&w);
     }
 }
 
@@ -297,6 +304,7 @@ static void fused_add_and_norm_agrees_with_the_reference(void **state)
         w.graph.output = frit_mul(&w.graph, norm, sum);
         compare(&w, true, 1e-12, "add_norm");
         assert_int_equal(w.plan->n_steps, 4);
+        world_close(&w);
     }
 }
 
@@ -320,6 +328,7 @@ static void converted_activations_are_shared_but_never_stale(void **state)
         }
         w.graph.output = sum;
         compare(&w, seed % 2, 1e-3, "many products");
+        world_close(&w);
     }
 }
 
@@ -360,6 +369,7 @@ static void attention_agrees_with_the_reference(void **state)
             w.graph.output = frit_attend_node(&w.graph, q, written, attend, a->v_dim);
             snprintf(what, sizeof what, "attend case %zu with runs %zu", c, r);
             compare(&w, false, 1e-11, what);
+            world_close(&w);
         }
     }
 }
@@ -375,6 +385,7 @@ static void attention_survives_large_scores(void **state)
     frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 2, 64), 0);
     w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 1}, 64);
     compare(&w, false, 1e-6, "attend with large scores");
+    world_close(&w);
 }
 
 int main(void)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Kernels in plain C, for every processor. Sums run in eight lanes, which compilers turn into vectors.
+// Kernels in plain C, for every processor. Sums run in lanes, which compilers turn into vectors.
 #include "backend/cpu/kernels.h"
+#include "quant/blocks.h"
 #include "quant/half.h"
 
 #include <math.h>
-#include <string.h>
 
-enum { LANES = 8 };
+enum { LANES = 16 };
 
 // ------------------------------------------------------------------------------- forms
 
@@ -72,20 +72,20 @@ static void convert_q8_256(const float *x, uint8_t *out, int64_t n)
 
 static float add_lanes(const float lanes[LANES])
 {
-    return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+    float sum = 0;
+    for (int l = 0; l < LANES / 2; l++) sum += lanes[l] + lanes[l + LANES / 2];
+    return sum;
 }
 
-static float dot_f32(const uint8_t *w, const float *x, int64_t n)
+// The row may start at any byte, which the packed struct says.
+static float dot_f32(const frit_block_f32 *w, const float *x, int64_t n)
 {
-    float lanes[LANES] = {0}, tail[LANES] = {0}, ws[LANES];
+    float lanes[LANES] = {0}, tail = 0;
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        memcpy(ws, w + 4 * i, sizeof ws);   // the row may start at any byte
-        for (int l = 0; l < LANES; l++) lanes[l] += ws[l] * x[i + l];
-    }
-    memcpy(tail, w + 4 * i, (size_t)(n - i) * 4);
-    for (int l = 0; l < n - i; l++) lanes[l] += tail[l] * x[i + l];
-    return add_lanes(lanes);
+    for (; i + LANES <= n; i += LANES)
+        for (int l = 0; l < LANES; l++) lanes[l] += w[i + l].value * x[i + l];
+    for (; i < n; i++) tail += w[i].value * x[i];
+    return add_lanes(lanes) + tail;
 }
 
 static void product_f32(const frit_product *p)
@@ -93,7 +93,8 @@ static void product_f32(const frit_product *p)
     for (int64_t j = 0; j < p->n_x; j++) {
         const float *x = (const float *)(const void *)(p->x + (size_t)j * p->x_stride);
         for (int64_t i = 0; i < p->n_w; i++)
-            p->y[(size_t)j * p->y_stride + (size_t)i] = dot_f32(p->w + (size_t)i * p->w_stride, x, p->n);
+            p->y[(size_t)j * p->y_stride + (size_t)i] =
+                dot_f32((const void *)(p->w + (size_t)i * p->w_stride), x, p->n);
     }
 }
 
@@ -207,7 +208,7 @@ static void scores_f32(float *s, const float *q, int64_t n_q, const void *k, int
 {
     for (int64_t i = 0; i < n_q; i++)
         for (int64_t p = 0; p < n_p; p++)
-            s[i * FRIT_ATTEND_SPAN + p] = dot_f32((const uint8_t *)k + p * dim * 4, q + i * dim, dim);
+            s[i * FRIT_ATTEND_SPAN + p] = dot_f32((const frit_block_f32 *)k + p * dim, q + i * dim, dim);
 }
 
 static void values_f32(float *acc, const float *s, int64_t n_q, const void *v, int64_t n_p, int64_t dim)
@@ -259,12 +260,11 @@ static float exp_sum(float *x, float top, int64_t n)
 
 static uint64_t probe_read(const void *bytes, size_t n)
 {
-    uint64_t sums[LANES] = {0}, words[LANES], sum = 0;
-    for (size_t i = 0; i + sizeof words <= n; i += sizeof words) {
-        memcpy(words, (const uint8_t *)bytes + i, sizeof words);
-        for (int l = 0; l < LANES; l++) sums[l] += words[l];
-    }
-    for (int l = 0; l < LANES; l++) sum += sums[l];
+    const uint64_t *words = bytes;
+    uint64_t sums[8] = {0}, sum = 0;
+    for (size_t i = 0; i + 8 <= n / 8; i += 8)
+        for (size_t l = 0; l < 8; l++) sums[l] += words[i + l];
+    for (int l = 0; l < 8; l++) sum += sums[l];
     return sum;
 }
 
