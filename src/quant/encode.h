@@ -7,20 +7,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Towards zero, into low..high; NaN becomes low.
-static inline int frit_truncate_clamped(float x, int low, int high)
+// Into low..high; NaN becomes low. Written without branches: loops of it become vector code.
+static inline float frit_clamp(float x, float low, float high)
 {
-    if (!(x >= (float)low)) return low;
-    return x < (float)high ? (int)x : high;
+    x = x > low ? x : low;
+    return x < high ? x : high;
 }
 
-// To nearest, ties to even, into low..high; NaN becomes low. Adding 1.5 * 2^23 leaves no bits for a fraction, so the
-// addition rounds. The bounds are a few thousand at most.
+// Towards zero.
+static inline int frit_truncate_clamped(float x, int low, int high)
+{
+    return (int)frit_clamp(x, (float)low, (float)high);
+}
+
+// To nearest, ties to even: adding 1.5 * 2^23 leaves no bits for a fraction, so the addition rounds.
 static inline int frit_round_clamped(float x, int low, int high)
 {
-    if (!(x >= (float)low)) return low;
-    if (x >= (float)high) return high;
-    return (int)((x + 12582912.0f) - 12582912.0f);
+    return (int)((frit_clamp(x, (float)low, (float)high) + 12582912.0f) - 12582912.0f);
+}
+
+// To nearest, ties away from zero, as roundf. The difference to the truncated number is exact.
+static inline int frit_round_away_clamped(float x, int low, int high)
+{
+    float clamped = frit_clamp(x, (float)low, (float)high);
+    int whole = (int)clamped;
+    float rest = clamped - (float)whole;
+    return whole + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
 static inline float frit_inverse(float d)

@@ -121,6 +121,6 @@ void frit_encode_q8_0(const float *values, void *blocks, int64_t n, const float 
         const float *x = values + i;
         float d = fabsf(frit_extreme(x, 32)) / 127, inverse = frit_inverse(d);
         block->d = frit_float_to_half(d);
-        for (int j = 0; j < 32; j++) block->qs[j] = (int8_t)frit_truncate_clamped(roundf(x[j] * inverse), -128, 127);
+        for (int j = 0; j < 32; j++) block->qs[j] = (int8_t)frit_round_away_clamped(x[j] * inverse, -128, 127);
     }
 }

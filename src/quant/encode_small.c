@@ -23,12 +23,6 @@ void frit_encode_q1_0(const float *values, void *blocks, int64_t n, const float 
     }
 }
 
-// x / d to the nearest whole number, ties away from zero.
-static inline int whole(float x, float inverse, int low, int high)
-{
-    return frit_truncate_clamped(roundf(x * inverse), low, high);
-}
-
 // d is the largest magnitude, so the code for 2 d stays unused.
 void frit_encode_q2_0(const float *values, void *blocks, int64_t n, const float *importance)
 {
@@ -39,7 +33,8 @@ void frit_encode_q2_0(const float *values, void *blocks, int64_t n, const float 
         float d = fabsf(frit_extreme(x, 64)), inverse = frit_inverse(d);
         block->d = frit_float_to_half(d);
         memset(block->qs, 0, sizeof block->qs);
-        for (int j = 0; j < 64; j++) block->qs[j / 4] |= (uint8_t)((whole(x[j], inverse, -1, 2) + 1) << j % 4 * 2);
+        for (int j = 0; j < 64; j++)
+            block->qs[j / 4] |= (uint8_t)((frit_round_away_clamped(x[j] * inverse, -1, 2) + 1) << j % 4 * 2);
     }
 }
 
@@ -49,7 +44,7 @@ static const float *encode_digits(const float *x, int n_bytes, int n_digits, flo
     for (int l = 0; l < n_bytes; l++) {
         int number = 0;
         for (int digit = 0; digit < 5; digit++) {
-            int q = digit < n_digits ? whole(x[digit * n_bytes + l], inverse, -1, 1) + 1 : 0;
+            int q = digit < n_digits ? frit_round_away_clamped(x[digit * n_bytes + l] * inverse, -1, 1) + 1 : 0;
             number = number * 3 + q;
         }
         qs[l] = (uint8_t)((number * 256 + 242) / 243);
@@ -81,7 +76,7 @@ void frit_encode_tq2_0(const float *values, void *blocks, int64_t n, const float
         for (int l = 0; l < 64; l++) {
             const float *x = values + i + l / 32 * 128 + l % 32;
             int byte = 0;
-            for (int k = 0; k < 4; k++) byte |= (whole(x[k * 32], inverse, -1, 1) + 1) << 2 * k;
+            for (int k = 0; k < 4; k++) byte |= (frit_round_away_clamped(x[k * 32] * inverse, -1, 1) + 1) << 2 * k;
             block->qs[l] = (uint8_t)byte;
         }
     }

@@ -18,13 +18,14 @@ static inline float frit_float_of_bits(uint32_t u)
     return x;
 }
 
+// Without branches, so that loops of it become vector code, and without subnormal floats on the way, which a
+// processor may be set to treat as zero.
 static inline float frit_half_to_float(uint16_t h)
 {
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = (h >> 10) & 31, mantissa = h & 0x3ff;
-    if (exponent == 31) return frit_float_of_bits(sign | 0x7f800000 | mantissa << 13);
-    if (exponent != 0) return frit_float_of_bits(sign | (exponent + 112) << 23 | mantissa << 13);
-    float magnitude = (float)mantissa * 0x1p-24f;   // zero and subnormal numbers
-    return frit_float_of_bits(sign | frit_bits_of_float(magnitude));
+    int32_t shifted = (h & 0x7fff) << 13, normal = shifted + (112 << 23);   // exponent bias 15 becomes 127
+    uint32_t subnormal = frit_bits_of_float(frit_float_of_bits((uint32_t)shifted + (113u << 23)) - 0x1p-14f);
+    uint32_t magnitude = (uint32_t)normal + (shifted >= 31 << 23 ? 112u << 23 : 0);   // infinity, NaN: 31 becomes 255
+    return frit_float_of_bits((uint32_t)(h & 0x8000) << 16 | (shifted < 1 << 23 ? subnormal : magnitude));
 }
 
 static inline uint16_t frit_float_to_half(float x)

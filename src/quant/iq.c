@@ -40,10 +40,13 @@ void frit_decode_iq4_xs(const void *blocks, float *values, int64_t n)
     }
 }
 
-// n magnitudes; bit j of `signs` makes number j negative.
+// n magnitudes; bit j of `signs` makes number j negative. Signs are as good as random, so no branch depends on them.
 static inline void decode_signed(const uint8_t *grid, int n, int signs, float scale, float *values)
 {
-    for (int j = 0; j < n; j++) values[j] = scale * (float)grid[j] * (signs >> j & 1 ? -1.0f : 1.0f);
+    for (int j = 0; j < n; j++) {
+        uint32_t magnitude = frit_bits_of_float(scale * (float)grid[j]);
+        values[j] = frit_float_of_bits(magnitude ^ (uint32_t)(signs >> j & 1) << 31);
+    }
 }
 
 // The word of a group:  | scale: 31..28 | signs of run 3: 27..21 | run 2: 20..14 | run 1: 13..7 | run 0: 6..0 |

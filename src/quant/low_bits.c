@@ -51,8 +51,10 @@ void frit_decode_q1_0(const void *blocks, float *values, int64_t n)
 {
     const frit_block_q1_0 *block = blocks;
     for (int64_t i = 0; i < n; i += 128, block++, values += 128) {
-        float d = frit_half_to_float(block->d);
-        for (int j = 0; j < 128; j++) values[j] = block->qs[j / 8] >> (j % 8) & 1 ? d : -d;
+        uint32_t minus_d = frit_bits_of_float(-frit_half_to_float(block->d));
+        for (int j = 0; j < 128; j++) {
+            values[j] = frit_float_of_bits(minus_d ^ (uint32_t)(block->qs[j / 8] >> j % 8 & 1) << 31);
+        }
     }
 }
 
