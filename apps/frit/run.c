@@ -135,10 +135,6 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
     size_t n_tokens = 0;
     frit_token *tokens = prompt_tokens(model, &args->run, prompt, &n_tokens);
     if (!tokens) return CLI_FAILED;
-    if (n_tokens == 0) {
-        free(tokens);
-        return cli_usage("run: the prompt is empty");
-    }
     frit_session *session = NULL;
     frit_sampler *sampler = NULL;
     cli_answer answer = {0};
@@ -186,6 +182,7 @@ static int run(void *ctx)
     frit_model *model = NULL;
     frit_engine *engine = NULL;
     int code = read_prompt(args, first_is_prompt ? first : second, &prompt);
+    if (code == CLI_DONE && prompt.n == 0) code = cli_usage("run: the prompt is empty");
     if (code == CLI_DONE) code = cli_open_model(&model, common, &args->model, first_is_prompt ? NULL : first);
     if (code == CLI_DONE) code = cli_open_engine(&engine, model, &args->engine);
     if (code == CLI_DONE) code = answer_prompt(args, model, engine, &prompt);
