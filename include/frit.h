@@ -311,6 +311,9 @@ typedef struct frit_sampler_options {
 
 FRIT_API const frit_option *frit_sampler_option_rows(size_t *n_rows);
 
+// Sets the fields for which the model's file recommends a value (GGUF's general.sampling.*); leaves the others.
+FRIT_API void frit_sampler_recommend(const frit_model *model, frit_sampler_options *options);
+
 FRIT_API frit_status frit_sampler_new(frit_sampler **out, const frit_model *model, const frit_sampler_options *options);
 FRIT_API void frit_sampler_free(frit_sampler *sampler);
 // Picks from logits [n_vocab]; does not remember the pick: frit_sampler_accept does, for prompt tokens too.

@@ -204,7 +204,9 @@ static int run(void *ctx)
     }
     if (code == CLI_DONE) {
         frit_status status = frit_session_new(&session, engine);
-        if (status == FRIT_OK) status = frit_sampler_new(&sampler, model, &args->sampler);
+        frit_sampler_options sampling = args->sampler;
+        cli_recommend(&args->common, model, &sampling);
+        if (status == FRIT_OK) status = frit_sampler_new(&sampler, model, &sampling);
         if (status != FRIT_OK) code = status == FRIT_E_INVALID ? cli_usage("%s", frit_error()) : cli_report(status);
     }
     if (code == CLI_DONE) code = converse(args, model, engine, session, sampler);

@@ -26,6 +26,8 @@ typedef struct cli_common {
     int n_positional;
     bool quiet, no_color;
     const char *model;
+    const frit_option *given[64];   // rows set by command line or environment
+    int n_given;
 } cli_common;
 
 typedef const frit_option *(*cli_rows_fn)(size_t *n_rows);
@@ -67,6 +69,8 @@ typedef struct cli_parse {
 // Fills the zeroed `parse->args` from defaults, environment and command line; CLI_DONE, or CLI_USAGE having said why.
 int cli_parse_options(cli_parse *parse, int argc, char **argv);
 void cli_parse_free(cli_parse *parse);
+// Takes what the model's file recommends for every sampling option that nobody gave.
+void cli_recommend(const cli_common *common, const frit_model *model, frit_sampler_options *options);
 // FRIT_TOP_K for "top-k".
 void cli_env_name(const char *option, char *out, size_t size);
 // The candidate nearest to `name` by edit distance, or NULL if none is near.

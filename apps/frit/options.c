@@ -109,8 +109,14 @@ static uint64_t random_seed(void)
     return seed;
 }
 
+// `origin` is where the text comes from, for the sentence: DEFAULT, a variable's name, or "" for the command line.
+static const char DEFAULT[] = "default";
+
 static int set(cli_parse *parse, const target *to, const char *text, const char *origin)
 {
+    cli_common *common = (cli_common *)parse->args;
+    if (strcmp(origin, DEFAULT) != 0 && common->n_given < (int)CLI_COUNT(common->given))
+        common->given[common->n_given++] = to->row;
     if (to->row->type == FRIT_OPTION_LIST) return append(parse, to, text);
     if (to->row->type == FRIT_OPTION_SEED && strcmp(text, "-1") == 0) {
         uint64_t seed = random_seed();
@@ -136,7 +142,7 @@ static int set_defaults(cli_parse *parse)
             if (env && *env) {
                 code = set(parse, &to, env, name);
             } else if (rows[i].fallback) {
-                code = set(parse, &to, rows[i].fallback, "default");
+                code = set(parse, &to, rows[i].fallback, DEFAULT);
             }
             if (code != CLI_DONE) return code;
         }
@@ -209,6 +215,22 @@ int cli_parse_options(cli_parse *parse, int argc, char **argv)
         }
     }
     return code;
+}
+
+void cli_recommend(const cli_common *common, const frit_model *model, frit_sampler_options *options)
+{
+    frit_sampler_options recommended = *options;
+    frit_sampler_recommend(model, &recommended);
+    size_t n_rows;
+    const frit_option *rows = frit_sampler_option_rows(&n_rows);
+    for (size_t i = 0; i < n_rows; i++) {
+        bool given = false;
+        for (int g = 0; g < common->n_given; g++) given = given || common->given[g] == &rows[i];
+        if (given) continue;
+        if (rows[i].type == FRIT_OPTION_INT || rows[i].type == FRIT_OPTION_FLOAT) {
+            memcpy((char *)options + rows[i].offset, (char *)&recommended + rows[i].offset, 4);
+        }
+    }
 }
 
 void cli_parse_free(cli_parse *parse)

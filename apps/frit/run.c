@@ -114,7 +114,7 @@ static void show(void *ctx, const char *text, size_t n_bytes)
 {
     (void)ctx;
     fwrite(text, 1, n_bytes, stdout);
-    if (fflush(stdout) != 0) cli_interrupted = 1; // nobody reads on
+    if (fflush(stdout) != 0) cli_interrupted = 1;   // nobody reads on
 }
 
 static int print_json(const cli_answer *answer)
@@ -140,7 +140,9 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
     cli_answer answer = {0};
     int code = CLI_DONE;
     frit_status status = frit_session_new(&session, engine);
-    if (status == FRIT_OK && (status = frit_sampler_new(&sampler, model, &args->sampler)) == FRIT_E_INVALID) {
+    frit_sampler_options sampling = args->sampler;
+    cli_recommend(&args->common, model, &sampling);
+    if (status == FRIT_OK && (status = frit_sampler_new(&sampler, model, &sampling)) == FRIT_E_INVALID) {
         code = cli_usage("%s", frit_error());
         goto done;
     }

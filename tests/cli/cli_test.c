@@ -36,8 +36,9 @@ static void expect(const char *arguments, const char *input, int code, const cha
 {
     outcome o = frit(arguments, input);
     if (o.code != code || (in_out && !strstr(o.out, in_out)) || (in_err && !strstr(o.err, in_err))) {
-        fail_msg("frit %s: code %d (expected %d)\nstdout: %.2000s\nexpected in it: %s\nstderr: %.2000s\nexpected in it: %s",
-                 arguments, o.code, code, o.out, in_out ? in_out : "-", o.err, in_err ? in_err : "-");
+        fail_msg(
+            "frit %s: code %d (expected %d)\nstdout: %.2000s\nexpected in it: %s\nstderr: %.2000s\nexpected in it: %s",
+            arguments, o.code, code, o.out, in_out ? in_out : "-", o.err, in_err ? in_err : "-");
     }
     outcome_free(&o);
 }
@@ -61,9 +62,11 @@ static void run_takes_the_prompt_from_every_place(void **state)
     const char *ways[] = {"run -q --temp 0 -n 12", "run -q --temp 0 -n 12 -", "run -q --temp 0 -n 12 -f -"};
     for (size_t i = 0; i < FRIT_COUNT(ways); i++) expect(ways[i], "Tell me a story.\n", 0, by_option.out, NULL);
     char command[1024];
-    snprintf(command, sizeof command, "run '%s' 'Tell me a story.' -q --temp 0 -n 12", project_path("models/fable.gguf"));
+    snprintf(command, sizeof command, "run '%s' 'Tell me a story.' -q --temp 0 -n 12",
+             project_path("models/fable.gguf"));
     expect(command, NULL, 0, by_option.out, NULL);
-    snprintf(command, sizeof command, "run -m '%s' -q --temp 0 -n 12 'Tell me a story.'", project_path("models/fable.gguf"));
+    snprintf(command, sizeof command, "run -m '%s' -q --temp 0 -n 12 'Tell me a story.'",
+             project_path("models/fable.gguf"));
     expect(command, NULL, 0, by_option.out, NULL);
     outcome_free(&by_option);
 }
@@ -71,12 +74,25 @@ static void run_takes_the_prompt_from_every_place(void **state)
 static void the_same_seed_gives_the_same_text(void **state)
 {
     (void)state;
-    outcome a = frit("run -q --raw -p 'Once upon a time' -n 20 --seed 7", NULL);
-    expect("run -q --raw -p 'Once upon a time' -n 20 --seed 7", NULL, 0, a.out, NULL);
-    outcome b = frit("run -q --raw -p 'Once upon a time' -n 20 --seed 8", NULL);
+    outcome a = frit("run -q --raw -p 'Once upon a time' -n 20 --temp 1 --seed 7", NULL);
+    expect("run -q --raw -p 'Once upon a time' -n 20 --temp 1 --seed 7", NULL, 0, a.out, NULL);
+    outcome b = frit("run -q --raw -p 'Once upon a time' -n 20 --temp 1 --seed 8", NULL);
     assert_string_not_equal(a.out, b.out);
     outcome_free(&a);
     outcome_free(&b);
+}
+
+static void the_sampling_that_the_file_recommends_is_used_unless_given(void **state)
+{
+    (void)state;
+    // The bundled model asks for temperature 0.
+    outcome greedy = frit("run -q -p 'Tell me the tale of Rapunzel.' --temp 0 -n 60", NULL);
+    expect("run -q -p 'Tell me the tale of Rapunzel.' -n 60", NULL, 0, greedy.out, NULL);
+    outcome warm =
+        frit("run -q -p 'Tell me the tale of Rapunzel.' --temp 3 --top-k 0 --top-p 0 --min-p 0 --seed 1 -n 60", NULL);
+    assert_string_not_equal(greedy.out, warm.out);
+    outcome_free(&greedy);
+    outcome_free(&warm);
 }
 
 static void a_stop_string_ends_the_answer_before_it(void **state)
@@ -90,7 +106,8 @@ static void a_stop_string_ends_the_answer_before_it(void **state)
     memcpy(stop, whole.out + at, 6);
     char *first = strstr(whole.out, stop);
     if (strpbrk(stop, "'\"\n\\")) skip();
-    snprintf(command, sizeof command, "run -q --raw --temp 0 -n 40 -p 'Once upon a time' --stop '%s' --stop unseen", stop);
+    snprintf(command, sizeof command, "run -q --raw --temp 0 -n 40 -p 'Once upon a time' --stop '%s' --stop unseen",
+             stop);
     outcome cut = frit(command, NULL);
     assert_int_equal(cut.code, 0);
     assert_int_equal(strlen(cut.out), (size_t)(first - whole.out) + 1);   // and the final newline
@@ -253,10 +270,11 @@ static void an_interrupt_exits_with_130(void **state)
 {
     (void)state;
     char command[1024];
-    snprintf(command, sizeof command,
-             "'%s/frit' run -q --raw -p 'Once upon a time' --logit-bias 1=-inf -n 100000 >/dev/null 2>&1 & p=$!; sleep 0.7; "
-             "kill -INT $p; wait $p",
-             FRIT_BUILD_DIR);
+    snprintf(
+        command, sizeof command,
+        "'%s/frit' run -q --raw -p 'Once upon a time' --logit-bias 1=-inf -n 100000 >/dev/null 2>&1 & p=$!; sleep 0.7; "
+        "kill -INT $p; wait $p",
+        FRIT_BUILD_DIR);
     // A shell starts background commands with SIGINT ignored; frit installs its own handler all the same.
     int status = system(command);
     assert_int_equal(WEXITSTATUS(status), 130);
@@ -268,6 +286,7 @@ int main(void)
         cmocka_unit_test(run_tells_the_tale_from_the_bundled_model),
         cmocka_unit_test(run_takes_the_prompt_from_every_place),
         cmocka_unit_test(the_same_seed_gives_the_same_text),
+        cmocka_unit_test(the_sampling_that_the_file_recommends_is_used_unless_given),
         cmocka_unit_test(a_stop_string_ends_the_answer_before_it),
         cmocka_unit_test(json_output_is_one_object),
         cmocka_unit_test(chat_answers_every_line_of_a_pipe),
