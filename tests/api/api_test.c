@@ -25,10 +25,10 @@ typedef struct talk {
     frit_sampler *sampler;
 } talk;
 
-static talk make_talk(const frit_sampler_options *sampling)
+static talk make_talk(const char *cpu, const frit_sampler_options *sampling)
 {
     talk t;
-    assert_ok(frit_engine_new(&t.engine, bundled, &(frit_engine_options){.n_ctx = 128}));
+    assert_ok(frit_engine_new(&t.engine, bundled, &(frit_engine_options){.n_ctx = 128, .cpu = cpu}));
     assert_ok(frit_session_new(&t.session, t.engine));
     assert_ok(frit_sampler_new(&t.sampler, bundled, sampling));
     return t;
@@ -66,7 +66,7 @@ static void continue_text(talk *t, const char *prompt, char *text, size_t size)
 static void greedy_text_is_always_the_same(void **state)
 {
     (void)state;
-    talk t = make_talk(NULL);
+    talk t = make_talk("reference", NULL);
     char text[256];
     for (int i = 0; i < 2; i++) {
         continue_text(&t, "Once upon a time", text, sizeof text);
@@ -80,14 +80,14 @@ static void a_seed_decides_the_text(void **state)
     (void)state;
     char first[256], again[256], other[256];
     frit_sampler_options sampling = {.temp = 1, .top_k = 40, .top_p = 0.95f, .repeat_penalty = 1.1f, .seed = 7};
-    talk t = make_talk(&sampling);
+    talk t = make_talk(NULL, &sampling);
     continue_text(&t, "Once upon a time", first, sizeof first);
     frit_sampler_reset(t.sampler);
     continue_text(&t, "Once upon a time", again, sizeof again);
     assert_string_equal(first, again);
     end_talk(&t);
     sampling.seed = 8;
-    t = make_talk(&sampling);
+    t = make_talk(NULL, &sampling);
     continue_text(&t, "Once upon a time", other, sizeof other);
     assert_string_not_equal(first, other);
     end_talk(&t);
@@ -102,12 +102,12 @@ static void biased_tokens_never_or_always_come(void **state)
     snprintf(never, sizeof never, "%d=-inf", tokens[0]);
     snprintf(always, sizeof always, "%d=1000", tokens[0]);
     const char *items[] = {never};
-    talk t = make_talk(&(frit_sampler_options){.logit_bias = {items, 1}});
+    talk t = make_talk(NULL, &(frit_sampler_options){.logit_bias = {items, 1}});
     continue_text(&t, "Once upon a time", text, sizeof text);
     assert_null(strstr(text, " there"));
     end_talk(&t);
     items[0] = always;
-    t = make_talk(&(frit_sampler_options){.temp = 1, .logit_bias = {items, 1}});
+    t = make_talk(NULL, &(frit_sampler_options){.temp = 1, .logit_bias = {items, 1}});
     continue_text(&t, "Once upon a time", text, sizeof text);
     assert_memory_equal(text, " there there there there", 24);
     end_talk(&t);
@@ -223,7 +223,7 @@ static void look(void *ctx, size_t i, const float *values, size_t n)
 static void embeddings_are_as_wide_as_the_model(void **state)
 {
     (void)state;
-    talk t = make_talk(NULL);
+    talk t = make_talk(NULL, NULL);
     frit_token tokens[PROMPT_TOKENS];
     size_t n = tokenize("The king said", FRIT_TEXT_SPECIAL, tokens);
     seen s = {0};
