@@ -51,7 +51,7 @@ set(frit_isa_i8mm -march=armv8.2-a+dotprod+fp16+i8mm)
 # Flags of the file, by the last word of its name; nothing if that names no instruction set.
 function(frit_isa_flags file out)
     set(${out} "" PARENT_SCOPE)
-    string(REGEX MATCH "_([a-z0-9]+)\\.[ch]$" suffix ${file})
+    string(REGEX MATCH "[_/]([a-z0-9]+)\\.[ch]$" suffix ${file})
     if(suffix AND NOT MSVC)
         set(${out} "${frit_isa_${CMAKE_MATCH_1}}" PARENT_SCOPE)
     endif()
