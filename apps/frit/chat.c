@@ -85,14 +85,22 @@ static char *read_line(bool interactive)
     }
 #endif
     if (interactive) fputs("> ", stdout), fflush(stdout);
-    char *line = NULL;
-    size_t capacity = 0;
-    ssize_t n = getline(&line, &capacity, stdin);
-    if (n < 0) {
+    size_t n = 0, capacity = 256;
+    char *line = malloc(capacity), *longer = line;
+    while (longer && fgets(line + n, (int)(capacity - n), stdin)) {
+        n += strlen(line + n);
+        if (n > 0 && line[n - 1] == '\n') {
+            line[n - 1] = 0;
+            return line;
+        }
+        if (n + 1 < capacity) continue;
+        longer = realloc(line, capacity *= 2);
+        if (longer) line = longer;
+    }
+    if (!longer || n == 0) {
         free(line);
         return NULL;
     }
-    if (n > 0 && line[n - 1] == '\n') line[n - 1] = 0;
     return line;
 }
 

@@ -5,6 +5,10 @@
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#if defined(_WIN32)
+#include <direct.h>
+#include <process.h>
+#endif
 
 enum { N_PATHS = 4, PATH_BYTES = 4096 };
 
@@ -42,22 +46,35 @@ const char *project_path(const char *format, ...)
     return path;
 }
 
-static char temp_folder[64];
+static char temp_folder[PATH_BYTES / 2];
 
 static void remove_temp_folder(void)
 {
-    char command[128];
+    char command[PATH_BYTES];
+#if defined(_WIN32)
+    snprintf(command, sizeof command, "rmdir /s /q \"%s\"", temp_folder);
+#else
     snprintf(command, sizeof command, "rm -rf '%s'", temp_folder);
+#endif
     if (system(command) != 0) fprintf(stderr, "could not remove %s\n", temp_folder);
+}
+
+static void make_temp_folder(void)
+{
+#if defined(_WIN32)
+    const char *root = getenv("TEMP");
+    snprintf(temp_folder, sizeof temp_folder, "%s/frit-test-%d", root ? root : ".", _getpid());
+    if (_mkdir(temp_folder) != 0) fail_msg("_mkdir failed");
+#else
+    strcpy(temp_folder, "/tmp/frit-test-XXXXXX");
+    if (!mkdtemp(temp_folder)) fail_msg("mkdtemp failed");
+#endif
+    atexit(remove_temp_folder);
 }
 
 const char *temp_path(const char *name)
 {
-    if (!temp_folder[0]) {
-        strcpy(temp_folder, "/tmp/frit-test-XXXXXX");
-        if (!mkdtemp(temp_folder)) fail_msg("mkdtemp failed");
-        atexit(remove_temp_folder);
-    }
+    if (!temp_folder[0]) make_temp_folder();
     char *path = next_path();
     snprintf(path, PATH_BYTES, "%s/%s", temp_folder, name);
     return path;
