@@ -120,7 +120,7 @@ static frit_status read_entry(const reader *r, const char *name, const json_t *v
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: tensor '%s' has the unknown type '%.40s'", r->path, name, type_name);
     entry->type = types[type].name;
 
-    uint64_t n_elems, n_bits, range[2];
+    uint64_t n_elems = 0, n_bits = 0, range[2] = {0};
     FRIT_TRY(read_shape(r, json_object_get(value, "shape"), entry, &n_elems));
     FRIT_TRY(read_offsets(r, json_object_get(value, "data_offsets"), name, range));
     if (!frit_mul_u64(n_elems, (uint64_t)types[type].n_bits, &n_bits) || n_bits % 8 != 0)
@@ -247,7 +247,7 @@ frit_status frit_safetensors_read(const char *path, const uint8_t *bytes, uint64
                                   frit_safetensors_each_fn each, void *ctx)
 {
     json_t *header;
-    uint64_t data_offset;
+    uint64_t data_offset = 0;
     FRIT_TRY(load_header(path, bytes, n_bytes, &header, &data_offset));
     reader r = {path, bytes + data_offset, n_bytes - data_offset, names};
     frit_status status = read_header(header, &r, each, ctx);
@@ -305,7 +305,7 @@ static frit_status add_free_form(frit_checkpoint *ckpt, json_t *pairs)
 frit_status frit_safetensors_parse(frit_checkpoint *ckpt, const char *path, const uint8_t *bytes, uint64_t n_bytes)
 {
     json_t *header;
-    uint64_t data_offset;
+    uint64_t data_offset = 0;
     FRIT_TRY(load_header(path, bytes, n_bytes, &header, &data_offset));
     reader r = {path, bytes + data_offset, n_bytes - data_offset, &ckpt->arena};
     frit_status status = read_header(header, &r, add_tensor, ckpt);

@@ -263,7 +263,7 @@ static void a_bad_model_file_exits_with_3(void **state)
 static void too_little_memory_exits_with_4(void **state)
 {
     (void)state;
-    expect("run -p x -c 134217728", NULL, 4, NULL, "memory");
+    expect("run -p x -c 134217728", NULL, 4, NULL, "a context of 134217728 tokens for 1 session needs");
 }
 
 static void an_interrupt_exits_with_130(void **state)
