@@ -2,7 +2,7 @@
 // Executables of the CPU: a plan's steps as a list of actions that every thread walks from top to bottom.
 //
 //     step                          actions                                   slots
-//     LINEAR q  (x, q4_k)           convert x -> Q8_256                       [Q8_256] holds x
+//     LINEAR q  (x, q4_k)           convert x -> Q8                           [Q8] holds x
 //                                   -- barrier -- q = product
 //     LINEAR k  (x, q4_k)           k = product                               same x: nothing to convert
 //     ROPE                          turns of all positions (once a run)

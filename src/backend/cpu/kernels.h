@@ -7,11 +7,13 @@
 //
 // A product multiplies rows of weights by rows of activations. Each weight type names the *form* in which it wants its
 // activations: f32 as they are, or int8 codes with scales, made once for each input row and shared by all products that
-// read it. Types without a product of their own are decoded to f32, a few rows at a time (op_linear.c).
+// read it. Types without a product of their own are decoded to f32, a few rows at a time (fast_linear.c).
 //
-//     form of n values   codes int8[n] | scales f32[n / block] | sums, for weights with offsets
-//     Q8_32              block 32, sums f32[n / 32]: scale * sum of the block's codes
-//     Q8_256             block 256, sums int16[n / 16]: sum of 16 codes
+//     F32   numbers f32[n]
+//     Q8    codes int8[n] | scales f32[n / 32] | sums f32[n / 16]: scale * sum of 16 codes, for weights with offsets
+//
+// A scale for 32 numbers, where a block of the K types holds 256, costs little and halves the error of what the model
+// computes.
 #pragma once
 #include "graph/graph.h"
 
@@ -22,12 +24,10 @@
 #define FRIT_INLINE static inline __attribute__((always_inline))
 #endif
 
-typedef enum frit_form { FRIT_FORM_F32, FRIT_FORM_Q8_32, FRIT_FORM_Q8_256, FRIT_FORM_COUNT } frit_form;
+typedef enum frit_form { FRIT_FORM_F32, FRIT_FORM_Q8, FRIT_FORM_COUNT } frit_form;
 
-// Bytes of one row of n values, a multiple of 64 for the quantized forms.
+// Bytes of one row of n values; n is a multiple of 32 for Q8, and the bytes are a multiple of 64.
 size_t frit_form_bytes(frit_form form, int64_t n);
-// The block that n must be a multiple of.
-int64_t frit_form_block(frit_form form);
 
 // y[j * y_stride + i] = dot(w row i, x row j) for n_w rows of weights and n_x rows of activations.
 // A layout that interleaves rows reads `w_stride` as the bytes of one group of rows.

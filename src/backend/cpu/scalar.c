@@ -12,59 +12,24 @@ enum { LANES = 16 };
 
 size_t frit_form_bytes(frit_form form, int64_t n)
 {
-    size_t bytes = 0;
-    switch (form) {
-    case FRIT_FORM_F32:
-        return (size_t)n * 4;
-    case FRIT_FORM_Q8_32:
-        bytes = (size_t)n + (size_t)(n / 32) * 8;
-        break;
-    case FRIT_FORM_Q8_256:
-        bytes = (size_t)n + (size_t)(n / 256) * 4 + (size_t)(n / 16) * 2;
-        break;
-    case FRIT_FORM_COUNT:
-        break;
-    }
-    return (bytes + 63) / 64 * 64;
+    if (form == FRIT_FORM_F32) return (size_t)n * 4;
+    return ((size_t)n + (size_t)(n / 32) * 4 + (size_t)(n / 16) * 4 + 63) / 64 * 64;
 }
 
-int64_t frit_form_block(frit_form form)
+// A block so small that the reciprocal of its scale is not finite becomes zero.
+static void convert_q8(const float *x, uint8_t *out, int64_t n)
 {
-    return form == FRIT_FORM_Q8_32 ? 32 : form == FRIT_FORM_Q8_256 ? 256 : 1;
-}
-
-// Codes of one block; returns the scale. A block too small for its reciprocal to be finite becomes zero.
-static float quantize(const float *x, int8_t *codes, int n)
-{
-    float top = 0;
-    for (int i = 0; i < n; i++) top = fmaxf(top, fabsf(x[i]));
-    const float inverse = top > 0x1p-100f ? 127 / top : 0;
-    for (int i = 0; i < n; i++) codes[i] = (int8_t)lrintf(x[i] * inverse);
-    return inverse > 0 ? top / 127 : 0;
-}
-
-static void convert_q8_32(const float *x, uint8_t *out, int64_t n)
-{
-    int8_t *codes = (int8_t *)out;
     float *scales = (float *)(void *)(out + n), *sums = scales + n / 32;
-    for (int64_t b = 0; b < n / 32; b++) {
-        int sum = 0;
-        scales[b] = quantize(x + b * 32, codes + b * 32, 32);
-        for (int i = 0; i < 32; i++) sum += codes[b * 32 + i];
-        sums[b] = scales[b] * (float)sum;
-    }
-}
-
-static void convert_q8_256(const float *x, uint8_t *out, int64_t n)
-{
-    int8_t *codes = (int8_t *)out;
-    float *scales = (float *)(void *)(out + n);
-    int16_t *sums = (int16_t *)(void *)(scales + n / 256);
-    for (int64_t b = 0; b < n / 256; b++) scales[b] = quantize(x + b * 256, codes + b * 256, 256);
-    for (int64_t g = 0; g < n / 16; g++) {
-        int sum = 0;
-        for (int i = 0; i < 16; i++) sum += codes[g * 16 + i];
-        sums[g] = (int16_t)sum;
+    for (int64_t b = 0; b < n / 32; b++, x += 32) {
+        int8_t *codes = (int8_t *)out + b * 32;
+        float top = 0;
+        for (int i = 0; i < 32; i++) top = fmaxf(top, fabsf(x[i]));
+        const float inverse = top > 0x1p-100f ? 127 / top : 0, scale = inverse > 0 ? top / 127 : 0;
+        int sum[2] = {0};
+        for (int i = 0; i < 32; i++) sum[i / 16] += codes[i] = (int8_t)lrintf(x[i] * inverse);
+        scales[b] = scale;
+        sums[2 * b] = scale * (float)sum[0];
+        sums[2 * b + 1] = scale * (float)sum[1];
     }
 }
 
@@ -284,8 +249,7 @@ void frit_install_scalar(frit_kernels *k)
     *k = (frit_kernels){
         .isa = "scalar",
         .product[FRIT_DTYPE_F32] = {product_f32, FRIT_FORM_F32, "scalar"},
-        .convert[FRIT_FORM_Q8_32] = convert_q8_32,
-        .convert[FRIT_FORM_Q8_256] = convert_q8_256,
+        .convert[FRIT_FORM_Q8] = convert_q8,
         .rms_norm = rms_norm,
         .layer_norm = layer_norm,
         .add = add,

@@ -7,9 +7,10 @@
 #include <string.h>
 
 // The parts of frit_install_avx2.
-void frit_install_avx2_float(frit_kernels *kernels);    // products with f32, f16 and bf16
-void frit_install_avx2_q8_32(frit_kernels *kernels);    // products and conversion of the form Q8_32
-void frit_install_avx2_q8_256(frit_kernels *kernels);   // products and conversion of the form Q8_256
+void frit_install_avx2_float(frit_kernels *kernels);      // products with f32, f16 and bf16
+void frit_install_avx2_block32(frit_kernels *kernels);    // products with types in blocks of 32
+void frit_install_avx2_block256(frit_kernels *kernels);   // products with types in blocks of 256
+void frit_install_avx2_convert(frit_kernels *kernels);
 void frit_install_avx2_vector(frit_kernels *kernels);
 void frit_install_avx2_attend(frit_kernels *kernels);
 
@@ -106,31 +107,4 @@ FRIT_INLINE float half_at(const void *p)
 FRIT_INLINE __m256i load_32_bytes(const void *p)
 {
     return _mm256_loadu_si256((const __m256i *)p);
-}
-
-// Codes of 32 numbers: round(x * inverse).
-FRIT_INLINE __m256i round_32(const float *x, __m256 inverse)
-{
-    const __m256i a = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), inverse));
-    const __m256i b = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8), inverse));
-    const __m256i c = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 16), inverse));
-    const __m256i d = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 24), inverse));
-    const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
-    return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));   // packs works within halves
-}
-
-// Lane i: the largest magnitude of numbers i, i + 8, i + 16, i + 24.
-FRIT_INLINE __m256 max_abs_32(const float *x)
-{
-    const __m256 sign = _mm256_set1_ps(-0.0f);
-    const __m256 a = _mm256_andnot_ps(sign, _mm256_loadu_ps(x)), b = _mm256_andnot_ps(sign, _mm256_loadu_ps(x + 8));
-    const __m256 c = _mm256_andnot_ps(sign, _mm256_loadu_ps(x + 16)),
-                 d = _mm256_andnot_ps(sign, _mm256_loadu_ps(x + 24));
-    return _mm256_max_ps(_mm256_max_ps(a, b), _mm256_max_ps(c, d));
-}
-
-// Sums of four neighbouring signed bytes.
-FRIT_INLINE __m256i sum_quads(__m256i bytes)
-{
-    return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes), _mm256_set1_epi16(1));
 }

@@ -255,8 +255,9 @@ void frit_install_avx2_vector(frit_kernels *k)
 void frit_install_avx2(frit_kernels *k)
 {
     frit_install_avx2_float(k);
-    frit_install_avx2_q8_32(k);
-    frit_install_avx2_q8_256(k);
+    frit_install_avx2_block32(k);
+    frit_install_avx2_block256(k);
+    frit_install_avx2_convert(k);
     frit_install_avx2_vector(k);
     frit_install_avx2_attend(k);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products of weights in blocks of 32 with activations in the form Q8_32, and the conversion to that form.
+// Products of weights in blocks of 32 with activations in the form Q8.
 //
 // A type is a function that unpacks one block into 32 byte codes, a scale and a shift: weight = scale * code + shift.
 //
@@ -106,13 +106,13 @@ FRIT_INLINE void row(const frit_product *p, int64_t i, int64_t j, int n_x, size_
         const __m256i codes = is_signed ? _mm256_abs_epi8(block.codes) : block.codes;
         for (int t = 0; t < n_x; t++) {
             const uint8_t *xt = x + (size_t)t * p->x_stride;
-            const float *scales = (const float *)(const void *)(xt + p->n);
+            const float *scales = (const float *)(const void *)(xt + p->n), *x_sums = scales + n_blocks;
             __m256i xs = load_32_bytes(xt + b * 32);
             if (is_signed) xs = _mm256_sign_epi8(xs, block.codes);
             const __m256i products = _mm256_madd_epi16(_mm256_maddubs_epi16(codes, xs), one);
             const __m256 scale = _mm256_set1_ps(block.scale * scales[b]);
             sums[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(products), scale, sums[t]);
-            if (!is_signed) shifts[t] += block.shift * scales[n_blocks + b];
+            if (!is_signed) shifts[t] += block.shift * (x_sums[2 * b] + x_sums[2 * b + 1]);
         }
     }
     for (int t = 0; t < n_x; t++) p->y[(size_t)(j + t) * p->y_stride + (size_t)i] = sum_8(sums[t]) + shifts[t];
@@ -162,21 +162,7 @@ static void product_mxfp4(const frit_product *p)
     product(p, sizeof(frit_block_mxfp4), unpack_mxfp4, true);
 }
 
-// ------------------------------------------------------------------------------- conversion
-
-static void convert(const float *x, uint8_t *out, int64_t n)
-{
-    float *scales = (float *)(void *)(out + n), *sums = scales + n / 32;
-    for (int64_t b = 0; b < n / 32; b++) {
-        const float top = max_8(max_abs_32(x + b * 32)), inverse = top > 0x1p-100f ? 127 / top : 0;
-        const __m256i codes = round_32(x + b * 32, _mm256_set1_ps(inverse));
-        _mm256_storeu_si256((__m256i *)(void *)(out + b * 32), codes);
-        scales[b] = inverse > 0 ? top / 127 : 0;
-        sums[b] = scales[b] * sum_8(_mm256_cvtepi32_ps(sum_quads(codes)));   // whole numbers: exact
-    }
-}
-
-void frit_install_avx2_q8_32(frit_kernels *k)
+void frit_install_avx2_block32(frit_kernels *k)
 {
     static const struct {
         frit_dtype dtype;
@@ -187,6 +173,5 @@ void frit_install_avx2_q8_32(frit_kernels *k)
         {FRIT_DTYPE_MXFP4, product_mxfp4},
     };
     for (size_t i = 0; i < FRIT_COUNT(rows); i++)
-        k->product[rows[i].dtype] = (frit_product_kernel){rows[i].run, FRIT_FORM_Q8_32, "avx2"};
-    k->convert[FRIT_FORM_Q8_32] = convert;
+        k->product[rows[i].dtype] = (frit_product_kernel){rows[i].run, FRIT_FORM_Q8, "avx2"};
 }

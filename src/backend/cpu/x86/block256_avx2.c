@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Products of weights in blocks of 256 with activations in the form Q8_256, and the conversion to that form.
+// Products of weights in blocks of 256 with activations in the form Q8.
 //
 // A type is two functions: one reads the scales of a block, sixteen as int16 (one for each 16 numbers) and sixteen
 // offsets; the other unpacks the codes of 32 numbers. weight = d * scale * code - d_offset * offset.
 //
-//     dot of a block = x_scale * (d * sum_g scale_g * sum(code * x_code)  -  d_offset * sum_g offset_g * x_sum_g)
+//     dot of a block = d * sum_32 x_scale * (sum_16 scale * sum(code * x_code))  -  d_offset * sum_16 offset * x_sum
 //
-// Everything within the brackets' sums is exact in int32: vpmaddubsw, then vpmaddwd with the scales.
+// The inner sums are exact in int32: vpmaddubsw, then vpmaddwd with the scales.
 #include "backend/cpu/x86/avx2.h"
 #include "quant/blocks.h"
 #include "quant/levels.h"
@@ -167,41 +167,55 @@ FRIT_INLINE __m256i spread(__m256i low, __m256i high, int group)
     return _mm256_shuffle_epi8(group < 4 ? low : high, pick);
 }
 
+// The first or second eight of int16[16] as f32, times a factor.
+FRIT_INLINE __m256 scaled_half(__m256i v, int half, float factor)
+{
+    const __m128i eight = half ? _mm256_extracti128_si256(v, 1) : _mm256_castsi256_si128(v);
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(eight)), _mm256_set1_ps(factor));
+}
+
 // One row of weights by n_x rows of activations; n_x and is_signed are constants where this is inlined. Signed codes
 // have no offsets, all others do.
 FRIT_INLINE void row(const frit_product *p, int64_t i, int64_t j, int n_x, size_t block_bytes, scales_fn read_scales,
                      codes_fn unpack, bool is_signed)
 {
     const uint8_t *w = p->w + (size_t)i * p->w_stride, *x = p->x + (size_t)j * p->x_stride;
-    const int64_t n_blocks = p->n / 256;
+    const int n_chains = n_x == 1 ? 2 : 1;   // additions that wait for each other are what bounds a single token
     __m256 sums[4];
     for (int t = 0; t < n_x; t++) sums[t] = _mm256_setzero_ps();
 
-    for (int64_t b = 0; b < n_blocks; b++) {
+    for (int64_t b = 0; b < p->n / 256; b++) {
         const uint8_t *bytes = w + (size_t)b * block_bytes;
         const block_256 block = read_scales(bytes);
         const __m256i low = _mm256_permute2x128_si256(block.scales, block.scales, 0x00);
         const __m256i high = _mm256_permute2x128_si256(block.scales, block.scales, 0x11);
-        __m256i totals[4];
-        for (int t = 0; t < n_x; t++) totals[t] = _mm256_setzero_si256();
+        __m256 totals[4][2];
+        for (int t = 0; t < n_x; t++) totals[t][0] = totals[t][1] = _mm256_setzero_ps();
 #pragma GCC unroll 8
         for (int g = 0; g < 8; g++) {
             const __m256i codes = unpack(bytes, g), magnitudes = is_signed ? _mm256_abs_epi8(codes) : codes;
             const __m256i scale = spread(low, high, g);
             for (int t = 0; t < n_x; t++) {
-                __m256i xs = load_32_bytes(x + (size_t)t * p->x_stride + b * 256 + g * 32);
+                const uint8_t *xt = x + (size_t)t * p->x_stride;
+                const float *x_scales = (const float *)(const void *)(xt + p->n) + b * 8;
+                __m256i xs = load_32_bytes(xt + b * 256 + g * 32);
                 if (is_signed) xs = _mm256_sign_epi8(xs, codes);
                 const __m256i products = _mm256_madd_epi16(_mm256_maddubs_epi16(magnitudes, xs), scale);
-                totals[t] = _mm256_add_epi32(totals[t], products);
+                __m256 *total = &totals[t][g % n_chains];
+                *total = _mm256_fmadd_ps(_mm256_cvtepi32_ps(products), _mm256_broadcast_ss(x_scales + g), *total);
             }
         }
         for (int t = 0; t < n_x; t++) {
-            const uint8_t *xt = x + (size_t)t * p->x_stride + p->n;
-            const float scale = ((const float *)(const void *)xt)[b];
-            sums[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(totals[t]), _mm256_set1_ps(block.d * scale), sums[t]);
-            if (is_signed) continue;
-            const __m256i offsets = _mm256_madd_epi16(block.offsets, load_32_bytes(xt + n_blocks * 4 + b * 32));
-            sums[t] = _mm256_fnmadd_ps(_mm256_cvtepi32_ps(offsets), _mm256_set1_ps(block.d_offset * scale), sums[t]);
+            const __m256 total = n_chains == 2 ? _mm256_add_ps(totals[t][0], totals[t][1]) : totals[t][0];
+            sums[t] = _mm256_fmadd_ps(total, _mm256_set1_ps(block.d), sums[t]);
+        }
+        for (int half = 0; half < 2 && !is_signed; half++) {
+            const __m256 offsets = scaled_half(block.offsets, half, block.d_offset);
+            for (int t = 0; t < n_x; t++) {
+                const uint8_t *xt = x + (size_t)t * p->x_stride;
+                const float *x_sums = (const float *)(const void *)(xt + p->n) + p->n / 32 + b * 16 + half * 8;
+                sums[t] = _mm256_fnmadd_ps(offsets, _mm256_loadu_ps(x_sums), sums[t]);
+            }
         }
     }
     for (int t = 0; t < n_x; t++) p->y[(size_t)(j + t) * p->y_stride + (size_t)i] = sum_8(sums[t]);
@@ -247,30 +261,7 @@ static void product_iq4_xs(const frit_product *p)
     product(p, sizeof(frit_block_iq4_xs), scales_iq4_xs, codes_iq4_xs, true);
 }
 
-// ------------------------------------------------------------------------------- conversion
-
-static void convert(const float *x, uint8_t *out, int64_t n)
-{
-    float *scales = (float *)(void *)(out + n);
-    int16_t *sums = (int16_t *)(void *)(scales + n / 256);
-    for (int64_t b = 0; b < n / 256; b++, x += 256) {
-        __m256 largest = max_abs_32(x);
-        for (int g = 1; g < 8; g++) largest = _mm256_max_ps(largest, max_abs_32(x + 32 * g));
-        const float top = max_8(largest), inverse = top > 0x1p-100f ? 127 / top : 0;
-        scales[b] = inverse > 0 ? top / 127 : 0;
-        for (int g = 0; g < 8; g++) {
-            const __m256i codes = round_32(x + 32 * g, _mm256_set1_ps(inverse));
-            _mm256_storeu_si256((__m256i *)(void *)(out + b * 256 + g * 32), codes);
-            __m256i s = sum_quads(codes);
-            s = _mm256_add_epi32(s, _mm256_shuffle_epi32(s, 0x4e));
-            s = _mm256_add_epi32(s, _mm256_shuffle_epi32(s, 0xb1));
-            sums[b * 16 + g * 2] = (int16_t)_mm256_extract_epi32(s, 0);
-            sums[b * 16 + g * 2 + 1] = (int16_t)_mm256_extract_epi32(s, 4);
-        }
-    }
-}
-
-void frit_install_avx2_q8_256(frit_kernels *k)
+void frit_install_avx2_block256(frit_kernels *k)
 {
     static const struct {
         frit_dtype dtype;
@@ -280,6 +271,5 @@ void frit_install_avx2_q8_256(frit_kernels *k)
         {FRIT_DTYPE_Q5_K, product_q5_k}, {FRIT_DTYPE_Q6_K, product_q6_k}, {FRIT_DTYPE_IQ4_XS, product_iq4_xs},
     };
     for (size_t i = 0; i < FRIT_COUNT(rows); i++)
-        k->product[rows[i].dtype] = (frit_product_kernel){rows[i].run, FRIT_FORM_Q8_256, "avx2"};
-    k->convert[FRIT_FORM_Q8_256] = convert;
+        k->product[rows[i].dtype] = (frit_product_kernel){rows[i].run, FRIT_FORM_Q8, "avx2"};
 }

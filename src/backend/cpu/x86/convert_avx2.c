@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// Conversion of activations to the form Q8 for AVX2: the same bits as the scalar conversion.
+#include "backend/cpu/x86/avx2.h"
+
+// Lane i: the largest magnitude of numbers i, i + 8, i + 16, i + 24.
+FRIT_INLINE __m256 max_abs_32(const float *x)
+{
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    const __m256 a = _mm256_andnot_ps(sign, _mm256_loadu_ps(x)), b = _mm256_andnot_ps(sign, _mm256_loadu_ps(x + 8));
+    const __m256 c = _mm256_andnot_ps(sign, _mm256_loadu_ps(x + 16)),
+                 d = _mm256_andnot_ps(sign, _mm256_loadu_ps(x + 24));
+    return _mm256_max_ps(_mm256_max_ps(a, b), _mm256_max_ps(c, d));
+}
+
+// Codes of 32 numbers: round(x * inverse).
+FRIT_INLINE __m256i round_32(const float *x, __m256 inverse)
+{
+    const __m256i a = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), inverse));
+    const __m256i b = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8), inverse));
+    const __m256i c = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 16), inverse));
+    const __m256i d = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 24), inverse));
+    const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+    return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));   // packs works within halves
+}
+
+// Both halves' sums of 16 signed bytes, as f32 in lanes 0 and 4.
+FRIT_INLINE __m256 sum_halves(__m256i bytes)
+{
+    __m256i s = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes), _mm256_set1_epi16(1));
+    s = _mm256_add_epi32(s, _mm256_shuffle_epi32(s, 0x4e));
+    s = _mm256_add_epi32(s, _mm256_shuffle_epi32(s, 0xb1));
+    return _mm256_cvtepi32_ps(s);
+}
+
+static void convert_q8(const float *x, uint8_t *out, int64_t n)
+{
+    float *scales = (float *)(void *)(out + n), *sums = scales + n / 32;
+    for (int64_t b = 0; b < n / 32; b++) {
+        const float top = max_8(max_abs_32(x + b * 32));
+        const float inverse = top > 0x1p-100f ? 127 / top : 0, scale = inverse > 0 ? top / 127 : 0;
+        const __m256i codes = round_32(x + b * 32, _mm256_set1_ps(inverse));
+        const __m256 s = _mm256_mul_ps(sum_halves(codes), _mm256_set1_ps(scale));
+        _mm256_storeu_si256((__m256i *)(void *)(out + b * 32), codes);
+        scales[b] = scale;
+        sums[2 * b] = _mm256_cvtss_f32(s);
+        sums[2 * b + 1] = _mm_cvtss_f32(_mm256_extractf128_ps(s, 1));
+    }
+}
+
+void frit_install_avx2_convert(frit_kernels *k)
+{
+    k->convert[FRIT_FORM_Q8] = convert_q8;
+}
