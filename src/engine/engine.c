@@ -94,6 +94,7 @@ frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_eng
     if (chosen.n_sessions < 0)
         return frit_fail(FRIT_E_INVALID, "n_sessions is %d, expected 0 or more", chosen.n_sessions);
     FRIT_TRY(check_model(model));
+    FRIT_TRY(frit_model_check_files(model));
     frit_engine *engine = calloc(1, sizeof *engine);
     if (!engine) return frit_fail_memory(sizeof *engine, "an engine");
     frit_model_retain(model);

@@ -37,6 +37,8 @@ struct frit_model {
 };
 
 void frit_model_retain(frit_model *model);   // frit_model_free gives the reference back
+// FRIT_E_IO if a mapped file has shrunk. Touching what is gone raises SIGBUS, so look before reading weights.
+frit_status frit_model_check_files(const frit_model *model);
 // Fills model->info and model->keys from the rest (info.c).
 frit_status frit_model_describe(frit_model *model);
 

@@ -121,3 +121,17 @@ void frit_model_free(frit_model *model)
     frit_arena_free(&model->arena);
     free(model);
 }
+
+frit_status frit_model_check_files(const frit_model *model)
+{
+    const frit_checkpoint *ckpt = model->ckpt;
+    if (frit_checkpoint_is_intact(ckpt)) return FRIT_OK;
+    for (size_t i = 0; i < ckpt->n_files; i++) {
+        const frit_file *file = ckpt->files[i];
+        if (!frit_file_is_intact(file))
+            return frit_fail(FRIT_E_IO, "%s: the file shrank from %llu to %llu bytes while in use",
+                             frit_file_path(file), (unsigned long long)frit_file_size(file),
+                             (unsigned long long)frit_file_size_now(file));
+    }
+    return frit_fail(FRIT_E_IO, "%s: a file shrank while in use", ckpt->path);
+}

@@ -4,20 +4,6 @@
 
 #include <string.h>
 
-// Touching a mapped file behind its new end raises SIGBUS, so every step looks first.
-static frit_status check_files(const frit_checkpoint *ckpt)
-{
-    if (frit_checkpoint_is_intact(ckpt)) return FRIT_OK;
-    for (size_t i = 0; i < ckpt->n_files; i++) {
-        const frit_file *file = ckpt->files[i];
-        if (!frit_file_is_intact(file))
-            return frit_fail(FRIT_E_IO, "%s: the file shrank from %llu to %llu bytes while in use",
-                             frit_file_path(file), (unsigned long long)frit_file_size(file),
-                             (unsigned long long)frit_file_size_now(file));
-    }
-    return frit_fail(FRIT_E_IO, "%s: a file shrank while in use", ckpt->path);
-}
-
 static bool all_finite(const float *values, size_t n)
 {
     uint32_t bad = 0;
@@ -78,7 +64,7 @@ static frit_status hand_out(const frit_step *step, const float *output, size_t n
 static frit_status run_step(frit_engine *engine)
 {
     const frit_step *step = &engine->step;
-    FRIT_TRY(check_files(engine->model->ckpt));
+    FRIT_TRY(frit_model_check_files(engine->model));
     frit_plan_class *c;
     FRIT_TRY(frit_plans_get(engine, step->n_rows, step->result == FRIT_RESULT_HIDDEN, &c));
     frit_plan_set_rows(c->plan, step->n_rows, step->n_outs);

@@ -195,6 +195,30 @@ static void the_default_path_agrees_with_the_reference(void **state)
     frit_engine_free(b);
 }
 
+static void dynamic_rotation_belongs_to_the_engine(void **state)
+{
+    (void)state;
+    frit_token tokens[N];
+    make_tokens(3, tokens, N);
+    frit_model *plain = open_tiny(&(tiny_options){0}), *dynamic;
+    assert_ok(frit_model_open(&dynamic, tiny_model("dynamic.gguf", &(tiny_options){.rope_scaling = "dynamic"}), NULL));
+    const frit_engine_options within = {.cpu = "reference", .n_ctx = TINY_CTX};
+    const frit_engine_options beyond = {.cpu = "reference", .n_ctx = 4 * TINY_CTX};
+    frit_engine *made[4] = {make_engine(plain, beyond), make_engine(dynamic, within), make_engine(dynamic, beyond),
+                            make_engine(dynamic, within)};
+    float *logits[4];
+    for (int i = 0; i < 4; i++) {
+        logits[i] = plain_logits(made[i], tokens, N);
+        frit_engine_free(made[i]);
+    }
+    assert_near(logits[1], logits[0], TINY_VOCAB);   // not stretched before it has to be
+    assert_true(nmse(logits[2], logits[0], TINY_VOCAB) > 1e-6);
+    assert_memory_equal(logits[3], logits[1], TINY_VOCAB * sizeof(float));   // the model did not change in between
+    for (int i = 0; i < 4; i++) free(logits[i]);
+    frit_model_free(plain);
+    frit_model_free(dynamic);
+}
+
 static void truncating_and_feeding_again_gives_the_same_logits(void **state)
 {
     (void)state;
@@ -633,6 +657,7 @@ static void a_file_that_shrinks_is_noticed(void **state)
     assert_int_equal(frit_session_pending(session), 1);
     frit_session_free(session);
     frit_engine_free(engine);
+    assert_fails(frit_engine_new(&engine, model, NULL), FRIT_E_IO, "to 1000 bytes while in use");
     frit_model_free(model);
 }
 
@@ -679,6 +704,7 @@ int main(void)
         cmocka_unit_test(interleaved_sessions_do_not_disturb_each_other),
         cmocka_unit_test(fusion_changes_nothing),
         cmocka_unit_test(the_default_path_agrees_with_the_reference),
+        cmocka_unit_test(dynamic_rotation_belongs_to_the_engine),
         cmocka_unit_test(truncating_and_feeding_again_gives_the_same_logits),
         cmocka_unit_test(truncating_into_the_queue_keeps_what_is_before),
         cmocka_unit_test(logits_of_all_tokens_come_in_order),

@@ -112,6 +112,10 @@ const char *tiny_model(const char *name, const tiny_options *options)
     add_number(&t, "llama.rope.dimension_count", HEAD_DIM);
     if (!is_left_out(&t, "llama.attention.layer_norm_rms_epsilon"))
         gguf_add_f32(&t.b, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    if (options->rope_scaling) {
+        gguf_add_text(&t.b, "llama.rope.scaling.type", options->rope_scaling);
+        gguf_add_f32(&t.b, "llama.rope.scaling.factor", 4);
+    }
     if (options->n_pieces >= 0) add_vocab(&t, options->n_pieces ? options->n_pieces : n_vocab);
     if (!options->no_tensors) {
         add_matrix(&t, "token_embd.weight", n_vocab, N_EMBD);

@@ -21,6 +21,7 @@ typedef struct tiny_options {
     int32_t n_pieces;         // of the vocabulary; 0: n_vocab; -1: the file has no vocabulary
     bool no_tensors;
     const char *chat_template;
+    const char *rope_scaling;   // by factor 4
 } tiny_options;
 
 // Writes the file into the test's temporary folder; the path is valid as that of temp_path is.
