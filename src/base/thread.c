@@ -5,8 +5,10 @@
 //     done     the last worker that finishes adds 1                       the caller waits for it
 //     phase    the last part that reaches a barrier adds 1                all other parts wait for it
 //
-// A waiter spins for about as long as falling asleep and being woken would cost, then sleeps. When there are more
-// threads than cores, spinning would keep the very thread off the core that everybody waits for, so nobody spins.
+// A waiter spins for at most about as long as falling asleep and being woken would cost, then sleeps. Spinning in vain
+// is worse than useless on cores that others want too: each vain spin halves the next ones for the same signal, each
+// good one doubles them again. When there are more threads than cores, spinning would keep the very thread off the
+// core that everybody waits for, so nobody spins.
 #include "base/thread.h"
 #include "base/os.h"
 #include "base/time.h"
@@ -16,7 +18,14 @@
 #include <intrin.h>
 #endif
 
-enum { MAX_THREADS = 1024, SPIN_NS = 50 * 1000, PAUSES_PER_LOOK = 8, LOOKS_PER_CLOCK = 8, APART = 128 };
+enum { MAX_THREADS = 1024, MIN_SPIN_NS = 1000, MAX_SPIN_NS = 50 * 1000, PAUSES_PER_LOOK = 8, LOOKS_PER_CLOCK = 8 };
+enum { APART = 128 };   // what different threads write lies on different pairs of cache lines
+
+typedef struct signal_word {
+    frit_os_word word;
+    _Atomic uint32_t spin_ns;   // a hint; any thread may change it
+    char gap[APART];
+} signal_word;
 
 typedef struct worker {
     frit_pool *pool;
@@ -24,7 +33,6 @@ typedef struct worker {
     int part;
 } worker;
 
-// What different threads write lies on different cache lines (pairs of lines: they are fetched together).
 struct frit_pool {
     int n;
     bool spins;
@@ -33,14 +41,9 @@ struct frit_pool {
     void *ctx;
     bool stop;
     char gap0[APART];
-    frit_os_word start;
-    char gap1[APART];
-    frit_os_word done;
-    char gap2[APART];
-    frit_os_word phase;
-    char gap3[APART];
+    signal_word start, done, phase;
     _Atomic int n_busy;   // workers that have not finished the job
-    char gap4[APART];
+    char gap1[APART];
     _Atomic int n_arrived;   // parts that stand at the barrier
 };
 
@@ -55,31 +58,43 @@ static inline void pause_cpu(void)
 #endif
 }
 
-// True when the word has moved on; false after SPIN_NS.
-static bool spin(const frit_os_word *word, uint32_t seen)
+static uint32_t value_of(const signal_word *signal)
+{
+    return atomic_load_explicit(&signal->word.value, memory_order_acquire);
+}
+
+// True when the word has moved on; false after `spin_ns`.
+static bool spin(const signal_word *signal, uint32_t seen, uint32_t spin_ns)
 {
     uint64_t end = 0;
     for (;;) {
         for (int look = 0; look < LOOKS_PER_CLOCK; look++) {
-            if (atomic_load_explicit(&word->value, memory_order_acquire) != seen) return true;
+            if (value_of(signal) != seen) return true;
             for (int i = 0; i < PAUSES_PER_LOOK; i++) pause_cpu();
         }
         uint64_t now = frit_time_ns();
-        if (end == 0) end = now + SPIN_NS;
+        if (end == 0) end = now + spin_ns;
         if (now >= end) return false;
     }
 }
 
-static void wait_for_change(const frit_pool *pool, frit_os_word *word, uint32_t seen)
+static void wait_for_change(const frit_pool *pool, signal_word *signal, uint32_t seen)
 {
-    if (pool->spins && spin(word, seen)) return;
-    while (atomic_load_explicit(&word->value, memory_order_acquire) == seen) frit_os_word_sleep(word, seen);
+    if (pool->spins) {
+        uint32_t now = atomic_load_explicit(&signal->spin_ns, memory_order_relaxed);
+        bool good = spin(signal, seen, now);
+        uint32_t next = good ? now * 2 : now / 2;
+        next = next < MIN_SPIN_NS ? MIN_SPIN_NS : next > MAX_SPIN_NS ? MAX_SPIN_NS : next;
+        if (next != now) atomic_store_explicit(&signal->spin_ns, next, memory_order_relaxed);
+        if (good) return;
+    }
+    while (value_of(signal) == seen) frit_os_word_sleep(&signal->word, seen);
 }
 
-static void advance(frit_os_word *word)
+static void advance(signal_word *signal)
 {
-    atomic_fetch_add(&word->value, 1);
-    frit_os_word_wake(word);
+    atomic_fetch_add(&signal->word.value, 1);
+    frit_os_word_wake(&signal->word);
 }
 
 static void work(void *ctx)
@@ -94,11 +109,14 @@ static void work(void *ctx)
     }
 }
 
-static frit_status init_words(frit_pool *pool)
+static frit_status init_signals(frit_pool *pool)
 {
-    FRIT_TRY(frit_os_word_init(&pool->start));
-    FRIT_TRY(frit_os_word_init(&pool->done));
-    return frit_os_word_init(&pool->phase);
+    signal_word *const all[] = {&pool->start, &pool->done, &pool->phase};
+    for (size_t i = 0; i < FRIT_COUNT(all); i++) {
+        FRIT_TRY(frit_os_word_init(&all[i]->word));
+        atomic_store_explicit(&all[i]->spin_ns, MAX_SPIN_NS, memory_order_relaxed);
+    }
+    return FRIT_OK;
 }
 
 static frit_status start_workers(frit_pool *pool, int n_threads)
@@ -127,7 +145,7 @@ frit_status frit_pool_new(frit_pool **out, int n_threads)
     pool->spins = n_threads <= n_cores;
     size_t n_bytes = (size_t)n_threads * sizeof *pool->workers;
     pool->workers = calloc(1, n_bytes);
-    frit_status status = pool->workers ? init_words(pool) : frit_fail_memory(n_bytes, "the threads of a pool");
+    frit_status status = pool->workers ? init_signals(pool) : frit_fail_memory(n_bytes, "the threads of a pool");
     if (status == FRIT_OK) status = start_workers(pool, n_threads);
     if (status != FRIT_OK) {
         frit_pool_free(pool);
@@ -151,7 +169,7 @@ void frit_pool_run(frit_pool *pool, frit_pool_fn fn, void *ctx)
     pool->fn = fn;
     pool->ctx = ctx;
     atomic_store_explicit(&pool->n_busy, pool->n - 1, memory_order_relaxed);
-    uint32_t seen = atomic_load_explicit(&pool->done.value, memory_order_relaxed);
+    uint32_t seen = value_of(&pool->done);
     advance(&pool->start);
     fn(ctx, 0, pool->n);
     wait_for_change(pool, &pool->done, seen);
@@ -161,7 +179,7 @@ void frit_pool_barrier(frit_pool *pool)
 {
     if (pool->n == 1) return;
     // Nobody can pass this phase before this thread has arrived, so the value read here is the phase's own.
-    uint32_t seen = atomic_load_explicit(&pool->phase.value, memory_order_relaxed);
+    uint32_t seen = value_of(&pool->phase);
     if (atomic_fetch_add(&pool->n_arrived, 1) + 1 == pool->n) {
         atomic_store_explicit(&pool->n_arrived, 0, memory_order_relaxed);
         advance(&pool->phase);
@@ -178,9 +196,9 @@ void frit_pool_free(frit_pool *pool)
         advance(&pool->start);
         for (int i = 1; i < pool->n; i++) frit_os_thread_join(pool->workers[i].thread);
     }
-    frit_os_word_free(&pool->start);
-    frit_os_word_free(&pool->done);
-    frit_os_word_free(&pool->phase);
+    frit_os_word_free(&pool->start.word);
+    frit_os_word_free(&pool->done.word);
+    frit_os_word_free(&pool->phase.word);
     free(pool->workers);
     free(pool);
 }
