@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Byte-level BPE: text -> words (pretok.h) -> bytes -> merges by rank. Pieces spell bytes with letters: printable ones
-// stand for themselves, the others for U+0100 and up. The raw variant (Gemma 4) merges characters instead, spaces
-// written as U+2581, and falls back to <0xXX> tokens.
+// BPE: a word falls into bytes or characters, and neighbours merge, the best pair first.
+//
+//     units   bytes (byte-level vocabularies, tiktoken) or characters (SentencePiece, Gemma)
+//     pairs   by a list of merges, or by the score of what they become
+//
+// Short words are merged by looking at all pairs again; long ones with a heap (merge.h), so that no word takes
+// quadratic time.
 #include "text/merge.h"
 
 #include "base/utf8.h"
-#include "text/pretok.h"
+#include "text/scratch.h"
 
 #include <stdlib.h>
 
-enum { N_LETTERS = 256 + 68 };   // 68 bytes have no printable letter of their own
+enum { SHORT_WORD = 24 };   // symbols
 
 typedef struct pair_slot {
     uint64_t pair;   // left << 32 | right
@@ -18,57 +22,14 @@ typedef struct pair_slot {
 } pair_slot;
 
 typedef struct bpe {
-    frit_pretok pretok;
-    unsigned flags;
-    pair_slot *pairs;   // open addressing, at most half full
+    const frit_vocab *vocab;
+    pair_slot *pairs;   // open addressing, at most three quarters full
     size_t mask;
-    frit_token letters[256];   // token of a byte, or -1
-    frit_map whole;            // bytes of a word -> token, where merges may be skipped
-    size_t longest;            // bytes of the longest of them
+    frit_token bytes[256];   // token of a byte that is a unit or a fallback, or -1
+    bool falls_back;         // all bytes have tokens
+    frit_index spelled;      // bytes of a piece -> token, of byte-level vocabularies
+    size_t longest;          // bytes of the longest of them
 } bpe;
-
-// ------------------------------------------------------------------------------------- byte letters
-
-static bool is_printable(int byte)
-{
-    return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-}
-
-// letters[b]: code point that spells byte b; bytes[c]: byte that code point c spells, or -1.
-static void byte_letters(uint16_t letters[256], int16_t bytes[N_LETTERS])
-{
-    for (int c = 0; c < N_LETTERS; c++) bytes[c] = -1;
-    int next = 256;
-    for (int byte = 0; byte < 256; byte++) {
-        letters[byte] = (uint16_t)(is_printable(byte) ? byte : next++);
-        bytes[letters[byte]] = (int16_t)byte;
-    }
-}
-
-// A piece with a character that is no byte letter stands for itself.
-static void spell_bytes(frit_str piece, const int16_t bytes[N_LETTERS], frit_buf *out)
-{
-    size_t start = out->len;
-    for (size_t i = 0; i < piece.len;) {
-        uint32_t c = 0;
-        int n = frit_utf8_decode(piece.ptr + i, piece.len - i, &c);
-        if (n <= 0 || c >= N_LETTERS || bytes[c] < 0) {
-            out->len = start;
-            frit_buf_append(out, piece.ptr, piece.len);
-            return;
-        }
-        frit_buf_char(out, (char)bytes[c]);
-        i += (size_t)n;
-    }
-}
-
-static void decode_letters(const frit_tokenizer *tokenizer, frit_token id, frit_buf *out)
-{
-    uint16_t letters[256];
-    int16_t bytes[N_LETTERS];
-    byte_letters(letters, bytes);
-    spell_bytes(tokenizer->vocab->entries[id].piece, bytes, out);
-}
 
 // ------------------------------------------------------------------------------------- building
 
@@ -86,11 +47,12 @@ static pair_slot *find_pair(const bpe *state, frit_token left, frit_token right)
     return &state->pairs[i];
 }
 
-static frit_status index_merges(bpe *state, const frit_vocab *vocab, frit_arena *arena)
+static frit_status index_merges(bpe *state)
 {
+    const frit_vocab *vocab = state->vocab;
     size_t capacity = 16;
-    while (capacity / 2 <= vocab->n_merges) capacity *= 2;
-    state->pairs = frit_arena_new(arena, pair_slot, capacity);
+    while (capacity / 4 * 3 <= vocab->n_merges) capacity *= 2;
+    state->pairs = malloc(capacity * sizeof *state->pairs);
     if (!state->pairs) return frit_fail_memory(capacity * sizeof *state->pairs, "the index of merges");
     state->mask = capacity - 1;
     for (size_t i = 0; i < capacity; i++) state->pairs[i].rank = -1;
@@ -104,37 +66,42 @@ static frit_status index_merges(bpe *state, const frit_vocab *vocab, frit_arena 
     return FRIT_OK;
 }
 
-static void index_letters(bpe *state, const frit_vocab *vocab, const uint16_t letters[256], const frit_log *log)
+static frit_token byte_token(const frit_vocab *vocab, unsigned char byte)
 {
-    int n_missing = 0;
+    char piece[4] = {(char)byte};
+    size_t n = 1;
+    if (vocab->pipeline.decoding.letters) n = (size_t)frit_utf8_encode(frit_letter_of(byte), piece);
+    if (vocab->pipeline.bytes) return frit_vocab_find_text(vocab, (frit_str){piece, n});
+    frit_token id = frit_vocab_find_byte(vocab, byte);
+    return id >= 0 || !vocab->by_score ? id : frit_vocab_find(vocab, (frit_str){piece, n});
+}
+
+static void index_bytes(bpe *state, const frit_log *log)
+{
+    const frit_vocab *vocab = state->vocab;
+    int n_missing = 0, n_needed = 0;
     for (int byte = 0; byte < 256; byte++) {
-        char piece[4];
-        int n = frit_utf8_encode(letters[byte], piece);
-        state->letters[byte] = frit_vocab_find_text(vocab, (frit_str){piece, (size_t)n});
         bool in_utf8 = byte < 0xf5 && byte != 0xc0 && byte != 0xc1;
-        n_missing += in_utf8 && state->letters[byte] < 0;
+        state->bytes[byte] = byte_token(vocab, (unsigned char)byte);
+        n_missing += state->bytes[byte] < 0;
+        n_needed += state->bytes[byte] < 0 && in_utf8;
     }
-    if (n_missing > 0)
-        frit_log_say(log, FRIT_LOG_INFO, "the vocabulary lacks the tokens of %d bytes: %s", n_missing,
+    state->falls_back = vocab->byte_fallback && n_missing == 0;
+    if (n_needed > 0 && (vocab->pipeline.bytes || vocab->byte_fallback))
+        frit_log_say(log, vocab->unk >= 0 || vocab->pipeline.bytes ? FRIT_LOG_INFO : FRIT_LOG_WARNING,
+                     "the vocabulary lacks the tokens of %d bytes: %s", n_needed,
                      vocab->unk >= 0 ? "they become the unknown token" : "they vanish from text");
 }
 
-static frit_status index_whole(frit_tokenizer *tokenizer, bpe *state, const int16_t bytes[N_LETTERS])
+// Where whole words are looked up: by their bytes, not by how the file spells them.
+static frit_status index_spelled(const frit_tokenizer *tokenizer, bpe *state)
 {
     const frit_vocab *vocab = tokenizer->vocab;
-    frit_buf spelled = {0};
-    for (frit_token id = 0; id < vocab->n; id++) {
-        if (frit_vocab_find_text(vocab, vocab->entries[id].piece) != id) continue;
-        frit_buf_clear(&spelled);
-        spell_bytes(vocab->entries[id].piece, bytes, &spelled);
-        char *copy = frit_arena_text(&tokenizer->arena, spelled.data ? spelled.data : "", spelled.len);
-        if (!copy || spelled.failed || !frit_map_put(&state->whole, (frit_str){copy, spelled.len}, id)) {
-            frit_buf_free(&spelled);
-            return frit_fail_memory(spelled.len, "the index of whole words");
-        }
-        if (spelled.len > state->longest) state->longest = spelled.len;
-    }
-    frit_buf_free(&spelled);
+    if (!frit_index_init(&state->spelled, (size_t)vocab->n, tokenizer->pieces, sizeof *tokenizer->pieces))
+        return frit_fail_memory((size_t)vocab->n, "the index of whole words");
+    for (frit_token id = 0; id < vocab->n; id++)
+        if (vocab->entries[id].kind == FRIT_TOKEN_NORMAL && tokenizer->pieces[id].len > 0)
+            frit_index_add(&state->spelled, id);
     return FRIT_OK;
 }
 
@@ -142,147 +109,203 @@ static frit_status init(frit_tokenizer *tokenizer, const frit_log *log)
 {
     bpe *state = frit_arena_new(&tokenizer->arena, bpe, 1);
     if (!state) return frit_fail_memory(sizeof *state, "the tokenizer");
+    const frit_vocab *vocab = state->vocab = tokenizer->vocab;
     tokenizer->state = state;
-    state->flags = tokenizer->vocab->pretok->flags;
-    FRIT_TRY(frit_pretok_init(&state->pretok, tokenizer->vocab->pretok));
-    FRIT_TRY(index_merges(state, tokenizer->vocab, &tokenizer->arena));
-    uint16_t letters[256];
-    int16_t bytes[N_LETTERS];
-    byte_letters(letters, bytes);
-    if (!(state->flags & FRIT_PRETOK_RAW)) index_letters(state, tokenizer->vocab, letters, log);
-    return state->flags & FRIT_PRETOK_IGNORE_MERGES ? index_whole(tokenizer, state, bytes) : FRIT_OK;
+    for (frit_token id = 0; id < vocab->n; id++)
+        if (vocab->entries[id].piece.len > state->longest) state->longest = vocab->entries[id].piece.len;
+    index_bytes(state, log);
+    if (!vocab->by_score) FRIT_TRY(index_merges(state));
+    bool spelled = vocab->pipeline.bytes && vocab->pipeline.decoding.letters && vocab->whole_words;
+    return spelled ? index_spelled(tokenizer, state) : FRIT_OK;
 }
 
 static void deinit(frit_tokenizer *tokenizer)
 {
     bpe *state = tokenizer->state;
     if (!state) return;
-    frit_pretok_deinit(&state->pretok);
-    frit_map_free(&state->whole);
+    free(state->pairs);
+    frit_index_free(&state->spelled);
 }
 
-// ------------------------------------------------------------------------------------- encoding
+// ------------------------------------------------------------------------------------- pairs
 
-static bool pair_cost(const void *ctx, const frit_symbol *left, const frit_symbol *right, double *cost,
-                      frit_token *merged)
+typedef struct pair_context {
+    const bpe *state;
+    const char *word;
+} pair_context;
+
+static bool by_rank(const void *ctx, const frit_symbol *left, const frit_symbol *right, double *cost,
+                    frit_token *merged)
 {
     if (left->id < 0 || right->id < 0) return false;
-    const pair_slot *slot = find_pair(ctx, left->id, right->id);
+    const pair_slot *slot = find_pair(((const pair_context *)ctx)->state, left->id, right->id);
     if (slot->rank < 0) return false;
     *cost = slot->rank;
     *merged = slot->merged;
     return true;
 }
 
-static void push_characters(const frit_vocab *vocab, frit_str word, frit_merger *merger)
+// User-defined symbols are in a word only where the model keeps them whole.
+static bool is_frozen(const frit_vocab *vocab, const frit_symbol *symbol)
 {
+    return vocab->symbols && symbol->id >= 0 && vocab->entries[symbol->id].kind == FRIT_TOKEN_USER;
+}
+
+static bool by_score(const void *ctx, const frit_symbol *left, const frit_symbol *right, double *cost,
+                     frit_token *merged)
+{
+    const pair_context *context = ctx;
+    const frit_vocab *vocab = context->state->vocab;
+    size_t len = (size_t)left->len + right->len;
+    if (len > context->state->longest || is_frozen(vocab, left) || is_frozen(vocab, right)) return false;
+    *merged = frit_vocab_find_text(vocab, (frit_str){context->word + left->start, len});
+    if (*merged < 0) return false;
+    *cost = -(double)vocab->entries[*merged].score;
+    return true;
+}
+
+// ------------------------------------------------------------------------------------- units
+
+// The token of one character, spelled as it is where it stands in the word.
+static frit_token character_token(const frit_vocab *vocab, frit_str word, size_t at, size_t n)
+{
+    bool inner = at > 0 && vocab->inner_prefix.len > 0, last = at + n == word.len && vocab->word_suffix.len > 0;
+    if (!inner && !last) return frit_vocab_find_text(vocab, (frit_str){word.ptr + at, n});
+    char piece[128];
+    size_t len = 0;
+    if (vocab->inner_prefix.len + vocab->word_suffix.len + n > sizeof piece) return -1;
+    if (inner) memcpy(piece, vocab->inner_prefix.ptr, len = vocab->inner_prefix.len);
+    memcpy(piece + len, word.ptr + at, n);
+    len += n;
+    if (last) memcpy(piece + len, vocab->word_suffix.ptr, vocab->word_suffix.len);
+    return frit_vocab_find_text(vocab, (frit_str){piece, len + (last ? vocab->word_suffix.len : 0)});
+}
+
+static void push_characters(const bpe *state, frit_str word, frit_merger *merger)
+{
+    const frit_vocab *vocab = state->vocab;
     for (size_t i = 0; i < word.len;) {
         uint32_t c;
-        int n = frit_utf8_decode(word.ptr + i, word.len - i, &c);
-        if (n < 1) n = 1;
-        frit_token id = frit_vocab_find_text(vocab, (frit_str){word.ptr + i, (size_t)n});
-        if (id >= 0) {
-            frit_merger_push(merger, (uint32_t)i, (uint32_t)n, id);
-        } else {
-            for (int k = 0; k < n; k++)
-                frit_merger_push(merger, (uint32_t)i + (uint32_t)k, 1,
-                                 frit_vocab_find_byte(vocab, (unsigned char)word.ptr[i + (size_t)k]));
+        frit_token id = -1;
+        size_t n = vocab->symbols ? frit_trie_longest(vocab->symbols, (frit_str){word.ptr + i, word.len - i}, &id) : 0;
+        if (n == 0) {
+            n = frit_unicode_next(word, i, &c);
+            id = character_token(vocab, word, i, n);
         }
-        i += (size_t)n;
+        // With a list of merges the bytes of unknown characters may merge; by score, what stays unknown falls back.
+        bool as_bytes = id < 0 && !vocab->by_score && vocab->byte_fallback && (state->falls_back || vocab->unk < 0);
+        if (as_bytes)
+            for (size_t k = 0; k < n; k++)
+                frit_merger_push(merger, (uint32_t)(i + k), 1, state->bytes[(unsigned char)word.ptr[i + k]]);
+        else
+            frit_merger_push(merger, (uint32_t)i, (uint32_t)n, id);
+        i += n;
     }
 }
 
-// A token that a word is as a whole, if this tokenizer looks for it before it merges.
-static frit_token find_whole(const frit_tokenizer *tokenizer, frit_str word)
+static void push_bytes(const bpe *state, frit_str word, frit_merger *merger)
 {
-    const bpe *state = tokenizer->state;
-    int64_t id;
-    if ((state->flags & FRIT_PRETOK_IGNORE_MERGES) && word.len <= state->longest &&
-        frit_map_get(&state->whole, word, &id))
-        return (frit_token)id;
-    if ((state->flags & FRIT_PRETOK_NEWLINES) && word.ptr[0] == '\n')
-        return frit_vocab_find_text(tokenizer->vocab, word);
+    for (size_t i = 0; i < word.len; i++)
+        frit_merger_push(merger, (uint32_t)i, 1, state->bytes[(unsigned char)word.ptr[i]]);
+}
+
+// ------------------------------------------------------------------------------------- words
+
+// A token that a word is as a whole, if this tokenizer looks for it before it merges.
+static frit_token find_whole(const bpe *state, frit_str word)
+{
+    const frit_vocab *vocab = state->vocab;
+    if (vocab->whole_words && word.len <= state->longest)
+        return state->spelled.slots ? frit_index_find(&state->spelled, word) : frit_vocab_find_text(vocab, word);
+    if (vocab->whole_newlines && word.ptr[0] == '\n') return frit_vocab_find_text(vocab, word);
     return -1;
 }
 
-static void encode_word(const frit_tokenizer *tokenizer, frit_str word, frit_merger *merger, frit_ids *out)
+// Merges by rank without a heap: the pairs' ranks lie side by side, the least is looked for again and again.
+static size_t merge_short(const bpe *state, frit_token *ids, size_t n)
 {
-    const bpe *state = tokenizer->state;
-    frit_token whole = find_whole(tokenizer, word);
-    if (whole >= 0) {
-        frit_ids_push(out, whole);
+    int32_t ranks[SHORT_WORD];
+    frit_token merged[SHORT_WORD];
+    for (size_t i = 0; i + 1 < n; i++) {
+        const pair_slot *slot = ids[i] < 0 || ids[i + 1] < 0 ? NULL : find_pair(state, ids[i], ids[i + 1]);
+        ranks[i] = slot && slot->rank >= 0 ? slot->rank : INT32_MAX;
+        merged[i] = slot ? slot->merged : -1;
+    }
+    while (n > 1) {
+        size_t best = 0;
+        for (size_t i = 1; i + 1 < n; i++)
+            if (ranks[i] < ranks[best]) best = i;
+        if (ranks[best] == INT32_MAX) break;
+        ids[best] = merged[best];
+        n--;
+        for (size_t i = best + 1; i < n; i++) ids[i] = ids[i + 1];
+        for (size_t i = best + 1; i + 1 < n; i++) ranks[i] = ranks[i + 1], merged[i] = merged[i + 1];
+        for (size_t i = best > 0 ? best - 1 : 0; i <= best && i + 1 < n; i++) {
+            const pair_slot *slot = ids[i] < 0 || ids[i + 1] < 0 ? NULL : find_pair(state, ids[i], ids[i + 1]);
+            ranks[i] = slot && slot->rank >= 0 ? slot->rank : INT32_MAX;
+            merged[i] = slot ? slot->merged : -1;
+        }
+    }
+    return n;
+}
+
+static void emit_unknown(const frit_vocab *vocab, bool *after_unknown, frit_ids *out)
+{
+    if (vocab->unk >= 0 && !(vocab->fuse_unknown && *after_unknown)) frit_ids_push(out, vocab->unk);
+    *after_unknown = true;
+}
+
+static void emit(const bpe *state, frit_str word, const frit_symbol *symbol, bool *after_unknown, frit_ids *out)
+{
+    if (symbol->id >= 0) {
+        frit_ids_push(out, symbol->id);
+        *after_unknown = false;
         return;
     }
-    frit_merger_clear(merger);
-    if (state->flags & FRIT_PRETOK_RAW) {
-        push_characters(tokenizer->vocab, word, merger);
-    } else {
-        for (size_t i = 0; i < word.len; i++)
-            frit_merger_push(merger, (uint32_t)i, 1, state->letters[(unsigned char)word.ptr[i]]);
+    const frit_vocab *vocab = state->vocab;
+    if (!vocab->by_score || !vocab->byte_fallback) {
+        emit_unknown(vocab, after_unknown, out);
+        return;
     }
-    frit_merger_run(merger, pair_cost, state);
-    for (int32_t i = 0; i < merger->n; i++) {
-        if (merger->symbols[i].len == 0) continue;
-        frit_token id = merger->symbols[i].id >= 0 ? merger->symbols[i].id : tokenizer->vocab->unk;
-        if (id >= 0) frit_ids_push(out, id);
+    for (uint32_t i = 0; i < symbol->len; i++) {
+        frit_token byte = state->bytes[(unsigned char)word.ptr[symbol->start + i]];
+        if (byte < 0) {   // without byte tokens the whole character is unknown
+            emit_unknown(vocab, after_unknown, out);
+            return;
+        }
+        frit_ids_push(out, byte);
+        *after_unknown = false;
     }
 }
 
-// Words need valid UTF-8: every byte that belongs to no character becomes U+FFFD. Spaces become U+2581 if asked for.
-static void clean(frit_str text, bool escape_spaces, frit_buf *out)
-{
-    for (size_t i = 0; i < text.len;) {
-        size_t n = frit_utf8_valid_prefix(text.ptr + i, text.len - i);
-        for (size_t end = i + n; i < end;) {
-            const char *space = escape_spaces ? memchr(text.ptr + i, ' ', end - i) : NULL;
-            size_t stop = space ? (size_t)(space - text.ptr) : end;
-            frit_buf_append(out, text.ptr + i, stop - i);
-            if (space) frit_buf_text(out, "\xe2\x96\x81");
-            i = space ? stop + 1 : end;
-        }
-        if (i < text.len) {
-            frit_buf_text(out, "\xef\xbf\xbd");
-            i++;
-        }
-    }
-}
-
-static frit_status encode_words(const frit_tokenizer *tokenizer, frit_str text, frit_ids *out)
+static frit_status encode(const frit_tokenizer *tokenizer, frit_str word, frit_scratch *scratch, frit_ids *out)
 {
     const bpe *state = tokenizer->state;
-    frit_words words = {0};
-    frit_merger merger = {0};
-    frit_status status = frit_pretok_split(&state->pretok, text, &words);
-    size_t begin = 0;
-    for (size_t i = 0; status == FRIT_OK && i < words.n; i++) {
-        encode_word(tokenizer, (frit_str){text.ptr + begin, words.ends[i] - begin}, &merger, out);
-        begin = words.ends[i];
-        if (merger.failed) status = frit_fail_memory(text.len, "the symbols of a word");
+    const frit_vocab *vocab = state->vocab;
+    bool after_unknown = false;
+    frit_token whole = find_whole(state, word);
+    if (whole >= 0) {
+        frit_ids_push(out, whole);
+        return FRIT_OK;
     }
-    frit_merger_free(&merger);
-    frit_words_free(&words);
-    return status;
-}
-
-static frit_status encode(const frit_tokenizer *tokenizer, frit_str text, frit_ids *out)
-{
-    bool escape = tokenizer->vocab->escape_spaces;
-    if (!escape && frit_utf8_valid_prefix(text.ptr, text.len) == text.len) return encode_words(tokenizer, text, out);
-    frit_buf cleaned = {0};
-    clean(text, escape, &cleaned);
-    frit_status status = cleaned.failed ? frit_fail_memory(text.len, "the text to encode")
-                                        : encode_words(tokenizer, (frit_str){cleaned.data, cleaned.len}, out);
-    frit_buf_free(&cleaned);
-    return status;
-}
-
-static void decode(const frit_tokenizer *tokenizer, frit_token id, frit_buf *out)
-{
-    if (tokenizer->vocab->escape_spaces)
-        frit_unescape_spaces(tokenizer->vocab->entries[id].piece, out);
+    if (vocab->pipeline.bytes && !vocab->by_score && word.len <= SHORT_WORD) {
+        frit_token ids[SHORT_WORD];
+        for (size_t i = 0; i < word.len; i++) ids[i] = state->bytes[(unsigned char)word.ptr[i]];
+        size_t n = merge_short(state, ids, word.len);
+        for (size_t i = 0; i < n; i++) emit(state, word, &(frit_symbol){.id = ids[i]}, &after_unknown, out);
+        return FRIT_OK;
+    }
+    frit_merger *merger = &scratch->merger;
+    frit_merger_clear(merger);
+    if (vocab->pipeline.bytes)
+        push_bytes(state, word, merger);
     else
-        decode_letters(tokenizer, id, out);
+        push_characters(state, word, merger);
+    frit_merger_run(merger, vocab->by_score ? by_score : by_rank, &(pair_context){state, word.ptr});
+    for (int32_t i = 0; i < merger->n; i++)
+        if (merger->symbols[i].len > 0) emit(state, word, &merger->symbols[i], &after_unknown, out);
+    return merger->failed ? frit_fail_memory(word.len, "the symbols of a word") : FRIT_OK;
 }
 
-const frit_tokenizer_kind frit_tokenizer_bpe = {"gpt2", "byte-level BPE", init, deinit, encode, decode};
-const frit_tokenizer_kind frit_tokenizer_gemma4 = {"gemma4", "BPE over characters", init, deinit, encode, decode};
+const frit_tokenizer_kind frit_tokenizer_bpe = {"gpt2 gemma4 bpe llama spm tiktoken tekken", "BPE", init, deinit,
+                                                encode};

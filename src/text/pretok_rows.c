@@ -126,3 +126,18 @@ const frit_pretok_row *frit_pretok_find(const char *name)
     }
     return NULL;
 }
+
+frit_status frit_pretok_add(const frit_pretok_row *row, frit_pipeline *pipeline)
+{
+    for (int i = 0; i < FRIT_PRETOK_MAX_REGEXES && row->regexes[i]; i++) {
+        frit_regex *regex;
+        FRIT_TRY(frit_regex_new(&regex, frit_str_of(row->regexes[i]), FRIT_DIALECT_PLAIN));
+        pipeline->cuts[pipeline->n_cuts++] = (frit_cut){.regex = regex};
+    }
+    return FRIT_OK;
+}
+
+const char *frit_pretok_gpt2(void)
+{
+    return GPT2;
+}

@@ -1,70 +1,86 @@
 // SPDX-License-Identifier: MIT
-// The trie of special tokens, and the search in it.
+// The tries of special tokens, and the search in them.
 #include "text/special.h"
 
-// The child of `parent` (0: the root) with this byte, made if it is absent.
-static int32_t grow(frit_special *special, int32_t parent, unsigned char byte)
+#include "base/utf8.h"
+
+#include <stdlib.h>
+
+static bool is_wanted(const frit_vocab *vocab, const frit_vocab_entry *entry, bool normalized)
 {
-    int32_t *link = parent == 0 ? &special->first[byte] : &special->nodes[parent].child;
-    while (*link != 0 && special->nodes[*link].byte != byte) link = &special->nodes[*link].next;
-    if (*link == 0) {
-        *link = special->n_nodes++;
-        special->nodes[*link] = (frit_special_node){.id = -1, .byte = byte};
-    }
-    return *link;
+    bool is_normalized = entry->normalized && vocab->pipeline.n_norms > 0;
+    bool kept_by_model = vocab->symbols && entry->kind == FRIT_TOKEN_USER;
+    return is_normalized == normalized && !kept_by_model && entry->piece.len > 0;
 }
 
-frit_status frit_special_init(frit_special *special, const frit_vocab *vocab, frit_arena *arena)
+static frit_status normalized_piece(const frit_vocab *vocab, frit_flow *flow, frit_arena *arena, frit_str *piece)
 {
-    *special = (frit_special){.vocab = vocab, .n_nodes = 1};
-    size_t n_bytes = 1;
-    for (int32_t i = 0; i < vocab->n_specials; i++) n_bytes += vocab->entries[vocab->specials[i]].piece.len;
-    if (n_bytes > INT32_MAX)
-        return frit_fail(FRIT_E_FORMAT, "the special tokens have %zu bytes together, at most %d are possible", n_bytes,
-                         INT32_MAX);
-    special->nodes = frit_arena_new(arena, frit_special_node, n_bytes);
-    if (!special->nodes) return frit_fail_memory(n_bytes * sizeof *special->nodes, "the index of special tokens");
-    for (int32_t i = 0; i < vocab->n_specials; i++) {
-        frit_str piece = vocab->entries[vocab->specials[i]].piece;
-        int32_t node = 0;
-        for (size_t k = 0; k < piece.len; k++) node = grow(special, node, (unsigned char)piece.ptr[k]);
-        if (node != 0 && special->nodes[node].id < 0) special->nodes[node].id = vocab->specials[i];
-    }
-    return FRIT_OK;
+    frit_str text;
+    FRIT_TRY(frit_pipeline_normalize(&vocab->pipeline, *piece, flow, &text));
+    *piece = (frit_str){frit_arena_text(arena, text.ptr, text.len), text.len};
+    return piece->ptr ? FRIT_OK : frit_fail_memory(text.len, "a special token");
 }
 
-static bool wanted(const frit_special *special, frit_token id, bool parse_control)
+static frit_status collect(frit_special *special, bool normalized, frit_arena *arena, frit_trie_item *all,
+                           frit_trie_item *user)
 {
-    return id >= 0 && (parse_control || special->vocab->entries[id].kind == FRIT_TOKEN_USER);
+    const frit_vocab *vocab = special->vocab;
+    frit_flow flow;
+    FRIT_TRY(frit_flow_init(&flow));
+    frit_status status = FRIT_OK;
+    for (int32_t i = 0; i < vocab->n_specials && status == FRIT_OK; i++) {
+        frit_token id = vocab->specials[i];
+        const frit_vocab_entry *entry = &vocab->entries[id];
+        if (!is_wanted(vocab, entry, normalized)) continue;
+        frit_str piece = entry->piece;
+        if (normalized) status = normalized_piece(vocab, &flow, arena, &piece);
+        all[special->n++] = (frit_trie_item){piece, id};
+        if (entry->kind == FRIT_TOKEN_USER) user[special->n_user++] = (frit_trie_item){piece, id};
+    }
+    frit_flow_deinit(&flow);
+    return status;
 }
 
-// The longest wanted token that begins at text[from].
-static frit_token longest_at(const frit_special *special, frit_str text, size_t from, bool parse_control, size_t *end)
+frit_status frit_special_init(frit_special *special, const frit_vocab *vocab, bool normalized, frit_arena *arena)
 {
-    frit_token best = -1;
-    int32_t node = special->first[(unsigned char)text.ptr[from]];
-    for (size_t i = from + 1; node != 0; i++) {
-        if (wanted(special, special->nodes[node].id, parse_control)) {
-            best = special->nodes[node].id;
-            *end = i;
-        }
-        if (i == text.len) break;
-        unsigned char byte = (unsigned char)text.ptr[i];
-        node = special->nodes[node].child;
-        while (node != 0 && special->nodes[node].byte != byte) node = special->nodes[node].next;
+    *special = (frit_special){.vocab = vocab};
+    size_t n = (size_t)vocab->n_specials + 1;
+    frit_trie_item *items = calloc(2 * n, sizeof *items);
+    if (!items) return frit_fail_memory(2 * n * sizeof *items, "the index of special tokens");
+    frit_status status = collect(special, normalized, arena, items, items + n);
+    if (status == FRIT_OK && special->n > 0) status = frit_trie_init(&special->trie, items, special->n, arena);
+    if (status == FRIT_OK && special->n_user > 0)
+        status = frit_trie_init(&special->user, items + n, special->n_user, arena);
+    free(items);
+    return status;
+}
+
+static bool stands_alone(frit_str text, size_t start, size_t end)
+{
+    uint32_t c;
+    size_t before = start;
+    while (before > 0 && ((unsigned char)text.ptr[--before] & 0xc0) == 0x80) {
     }
-    return best;
+    if (start > 0 && frit_utf8_decode(text.ptr + before, start - before, &c) > 0 && frit_unicode_is_word(c))
+        return false;
+    return end == text.len || frit_utf8_decode(text.ptr + end, text.len - end, &c) <= 0 || !frit_unicode_is_word(c);
 }
 
 bool frit_special_find(const frit_special *special, frit_str text, size_t from, bool parse_control,
                        frit_special_match *match)
 {
+    if ((parse_control ? special->n : special->n_user) == 0) return false;
+    const frit_trie *trie = parse_control ? &special->trie : &special->user;
     for (size_t i = from; i < text.len; i++) {
-        if (special->first[(unsigned char)text.ptr[i]] == 0) continue;
-        size_t end = 0;
-        frit_token id = longest_at(special, text, i, parse_control, &end);
-        if (id < 0) continue;
-        *match = (frit_special_match){i, end, id};
+        if (trie->first[(unsigned char)text.ptr[i]] == 0) continue;
+        frit_token id;
+        size_t n = frit_trie_longest(trie, (frit_str){text.ptr + i, text.len - i}, &id);
+        if (n == 0) continue;
+        if (special->vocab->entries[id].single_word && !stands_alone(text, i, i + n)) {
+            i += n - 1;
+            continue;
+        }
+        *match = (frit_special_match){i, i + n, id};
         return true;
     }
     return false;

@@ -8,7 +8,7 @@ static const char replacement[] = "\xef\xbf\xbd";   // U+FFFD
 
 void frit_stream_init(frit_stream *stream, const frit_tokenizer *tokenizer, unsigned flags)
 {
-    *stream = (frit_stream){.tokenizer = tokenizer, .flags = flags, .at_start = true};
+    *stream = (frit_stream){.tokenizer = tokenizer, .flags = flags};
 }
 
 void frit_stream_deinit(frit_stream *stream)
@@ -45,7 +45,7 @@ static frit_str given(frit_stream *stream)
 
 frit_str frit_stream_push(frit_stream *stream, frit_token id)
 {
-    frit_str piece = frit_tokenizer_next_piece(stream->tokenizer, id, stream->flags, &stream->at_start);
+    frit_str piece = frit_tokenizer_next_piece(stream->tokenizer, id, stream->flags, &stream->place);
     frit_buf_clear(&stream->text);
     frit_buf_append(&stream->held, piece.ptr, piece.len);
     release(stream, false);

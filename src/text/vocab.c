@@ -1,214 +1,55 @@
 // SPDX-License-Identifier: MIT
-// Reads tokenizer.ggml.* into a vocabulary, in this order:
-//
-//     model and pre-tokenizer -> defaults of the kind -> pieces, kinds, scores -> piece map -> ids with a meaning
-//     -> merges -> roles that only the spelling tells (ends of answers) -> white space that specials take -> specials
+// What all vocabularies share: the index of pieces, merges, and what is inferred from the spelling of tokens.
 #include "text/vocab.h"
 
-#include "base/check.h"
-#include "text/pretok.h"
-
 #include <ctype.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-// ------------------------------------------------------------------------------------- kinds
-
-// What holds where the file is silent. Ids that turn out not to be special tokens of the file are dropped again.
-typedef struct kind_defaults {
-    const char *model;
-    frit_token bos, eos, unk, sep, pad, mask;
-    bool add_bos, add_eos, add_sep, add_space_prefix, escape_spaces;
-    bool has_merges, has_scores;
-} kind_defaults;
-
-// clang-format off
-static const kind_defaults kinds[] = {
-    // model     bos  eos  unk  sep  pad  mask   +bos   +eos   +sep   space  escape merges scores
-    {"gpt2",      11,  11,  -1,  -1,  -1,  -1,  false, false, false, false, false, true,  false},
-    {"gemma4",    -1,  -1,  -1,  -1,  -1,  -1,  true,  false, false, false, true,  true,  false},
-    {"llama",      1,   2,   0,  -1,  -1,  -1,  true,  false, false, true,  true,  false, true},
-    {"bert",     101,  -1, 100, 102,   0, 103,  true,  false, true,  true,  false, false, false},
-};
-// clang-format on
-
-static const kind_defaults *find_kind(const char *model)
+void frit_vocab_start(frit_vocab *vocab)
 {
-    for (size_t i = 0; i < FRIT_COUNT(kinds); i++)
-        if (strcmp(kinds[i].model, model) == 0) return &kinds[i];
-    return NULL;
+    *vocab = (frit_vocab){.model = "none", .pre = ""};
+    vocab->bos = vocab->eos = vocab->eot = vocab->unk = vocab->sep = vocab->pad = vocab->mask = vocab->nl = -1;
+    vocab->fill = (frit_fill){-1, -1, -1, -1, -1, -1};
 }
 
-static frit_status read_pretok(frit_vocab *vocab, const frit_meta *meta, frit_arena *arena, const frit_log *log)
+void frit_vocab_deinit(frit_vocab *vocab)
 {
-    frit_str pre = {"", 0};
-    bool found = false;
-    FRIT_TRY(frit_meta_get_text(meta, "tokenizer.ggml.pre", &pre, &found));
-    vocab->pre = frit_arena_text(arena, pre.ptr, pre.len);
-    if (!vocab->pre) return frit_fail_memory(pre.len, "the pre-tokenizer's name");
-    if (strcmp(vocab->model, "gemma4") == 0) vocab->pre = "gemma4";
-    if (strcmp(vocab->model, "gpt2") != 0 && strcmp(vocab->model, "gemma4") != 0) return FRIT_OK;
-    if (!vocab->pre[0]) {
-        frit_log_say(log, FRIT_LOG_WARNING,
-                     "the file names no pre-tokenizer (tokenizer.ggml.pre): 'default' is used, which may "
-                     "cut text otherwise than the model was trained with");
-        vocab->pre = "default";
-    }
-    vocab->pretok = frit_pretok_find(vocab->pre);
-    if (!vocab->pretok)
-        return frit_fail(FRIT_E_UNSUPPORTED, "tokenizer.ggml.pre is '%s', a pre-tokenizer that is not known",
-                         vocab->pre);
-    return FRIT_OK;
+    frit_index_free(&vocab->ids);
+    frit_pipeline_deinit(&vocab->pipeline);
+    free(vocab->text);
+    vocab->text = NULL;
 }
 
-static void apply_defaults(frit_vocab *vocab, const kind_defaults *kind)
-{
-    vocab->bos = kind->bos, vocab->eos = kind->eos, vocab->unk = kind->unk;
-    vocab->sep = kind->sep, vocab->pad = kind->pad, vocab->mask = kind->mask;
-    vocab->eot = vocab->nl = -1;
-    vocab->lowercase = true;
-    vocab->add_bos = kind->add_bos, vocab->add_eos = kind->add_eos, vocab->add_sep = kind->add_sep;
-    vocab->add_space_prefix = kind->add_space_prefix;
-    vocab->escape_spaces = kind->escape_spaces;
-    unsigned flags = vocab->pretok ? vocab->pretok->flags : 0;
-    if (flags & FRIT_PRETOK_ADD_BOS) vocab->add_bos = true;
-    if (flags & FRIT_PRETOK_ADD_SEP) vocab->add_sep = true;
-    if (flags & FRIT_PRETOK_ESCAPE_SPACES) vocab->escape_spaces = true;
-    if (flags & FRIT_PRETOK_NO_BOS) vocab->bos = -1;
-}
+// ------------------------------------------------------------------------------------- pieces
 
-// ------------------------------------------------------------------------------------- arrays
-
-static bool is_integer(frit_value_type type)
+frit_status frit_vocab_index(frit_vocab *vocab, const frit_log *log)
 {
-    return type != FRIT_VALUE_F32 && type != FRIT_VALUE_F64 && type != FRIT_VALUE_BOOL && type != FRIT_VALUE_TEXT &&
-           type != FRIT_VALUE_ARRAY;
-}
-
-static bool is_number(frit_value_type type)
-{
-    return is_integer(type) || type == FRIT_VALUE_F32 || type == FRIT_VALUE_F64;
-}
-
-static bool is_text(frit_value_type type)
-{
-    return type == FRIT_VALUE_TEXT;
-}
-
-// *out = NULL if the key is absent. `n`: how many items there must be, or UINT64_MAX.
-static frit_status get_array(const frit_meta *meta, const char *key, bool (*fits)(frit_value_type), const char *what,
-                             uint64_t n, const frit_value **out)
-{
-    const frit_value *value = frit_meta_find(meta, key);
-    *out = value;
-    if (!value) return FRIT_OK;
-    if (value->type != FRIT_VALUE_ARRAY)
-        return frit_fail(FRIT_E_FORMAT, "%s is of type %s, an array of %s is expected", key,
-                         frit_value_type_name(value->type), what);
-    if (!fits(value->array.type))
-        return frit_fail(FRIT_E_FORMAT, "%s is an array of %s, an array of %s is expected", key,
-                         frit_value_type_name(value->array.type), what);
-    if (n != UINT64_MAX && value->array.n != n)
-        return frit_fail(FRIT_E_FORMAT, "%s has %llu items, but there are %llu tokens", key,
-                         (unsigned long long)value->array.n, (unsigned long long)n);
-    return FRIT_OK;
-}
-
-static frit_status read_pieces(frit_vocab *vocab, const frit_meta *meta, int64_t expected, frit_arena *arena)
-{
-    const frit_value *tokens;
-    FRIT_TRY(get_array(meta, "tokenizer.ggml.tokens", is_text, "texts", UINT64_MAX, &tokens));
-    if (!tokens)
-        return frit_fail(FRIT_E_FORMAT, "tokenizer.ggml.tokens is missing, but tokenizer.ggml.model is '%s'",
-                         vocab->model);
-    uint64_t n = tokens->array.n;
-    if (n == 0) return frit_fail(FRIT_E_FORMAT, "tokenizer.ggml.tokens is empty: a vocabulary has at least one token");
-    if (n > INT32_MAX)
-        return frit_fail(FRIT_E_FORMAT, "tokenizer.ggml.tokens has %llu items, at most %d are possible",
-                         (unsigned long long)n, INT32_MAX);
-    if (expected > 0 && n != (uint64_t)expected)
-        return frit_fail(FRIT_E_FORMAT, "tokenizer.ggml.tokens has %llu items, but the embedding table has %lld rows",
-                         (unsigned long long)n, (long long)expected);
-    vocab->entries = frit_arena_new(arena, frit_vocab_entry, n);
-    if (!vocab->entries) return frit_fail_memory((size_t)n * sizeof *vocab->entries, "the vocabulary");
-    vocab->n = (int32_t)n;
-    for (int32_t i = 0; i < vocab->n; i++) {
-        frit_str piece = frit_value_item_text(tokens, (uint64_t)i);
-        if (piece.len > INT32_MAX)
-            return frit_fail(FRIT_E_FORMAT,
-                             "tokenizer.ggml.tokens: token %d is %zu bytes long, at most %d are possible", (int)i,
-                             piece.len, INT32_MAX);
-        vocab->entries[i] = (frit_vocab_entry){.piece = piece, .kind = FRIT_TOKEN_NORMAL};
-    }
-    return FRIT_OK;
-}
-
-static frit_status read_kinds(frit_vocab *vocab, const frit_meta *meta)
-{
-    const frit_value *types;
-    FRIT_TRY(get_array(meta, "tokenizer.ggml.token_type", is_integer, "integers", (uint64_t)vocab->n, &types));
-    if (!types) return FRIT_OK;
-    for (int32_t i = 0; i < vocab->n; i++) {
-        int64_t type = frit_value_item_i64(types, (uint64_t)i);
-        if (type < FRIT_TOKEN_NORMAL || type > FRIT_TOKEN_BYTE)
-            return frit_fail(FRIT_E_FORMAT, "tokenizer.ggml.token_type: token %d has type %lld, 1 to 6 are known",
-                             (int)i, (long long)type);
-        vocab->entries[i].kind = (frit_token_kind)type;
-    }
-    return FRIT_OK;
-}
-
-static frit_status read_scores(frit_vocab *vocab, const frit_meta *meta, bool needed)
-{
-    const frit_value *scores;
-    FRIT_TRY(get_array(meta, "tokenizer.ggml.scores", is_number, "numbers", (uint64_t)vocab->n, &scores));
-    if (!scores && needed)
-        return frit_fail(FRIT_E_FORMAT, "tokenizer.ggml.scores is missing, a '%s' tokenizer merges by them",
-                         vocab->model);
-    for (int32_t i = 0; scores && i < vocab->n; i++) {
-        bool integer = is_integer(scores->array.type);
-        double score =
-            integer ? (double)frit_value_item_i64(scores, (uint64_t)i) : frit_value_item_f64(scores, (uint64_t)i);
-        if (isnan(score))
-            return frit_fail(FRIT_E_FORMAT, "tokenizer.ggml.scores: the score of token %d is not a number", (int)i);
-        vocab->entries[i].score = (float)score;
-    }
-    return FRIT_OK;
-}
-
-static frit_status index_pieces(frit_vocab *vocab, const frit_log *log)
-{
-    if (!frit_map_reserve(&vocab->ids, (size_t)vocab->n))
+    if (!frit_index_init(&vocab->ids, (size_t)vocab->n, &vocab->entries[0].piece, sizeof *vocab->entries))
         return frit_fail_memory((size_t)vocab->n, "the index of the vocabulary");
-    int64_t n_equal = 0, first = 0, other;
+    long long n_equal = 0, first = 0;
     for (int32_t i = 0; i < vocab->n; i++) {
-        if (frit_map_get(&vocab->ids, vocab->entries[i].piece, &other)) {
-            if (n_equal++ == 0) first = i;
-        } else if (!frit_map_put(&vocab->ids, vocab->entries[i].piece, i)) {
-            return frit_fail_memory((size_t)vocab->n, "the index of the vocabulary");
-        }
+        if (vocab->entries[i].piece.len == 0 && vocab->entries[i].kind == FRIT_TOKEN_UNUSED) continue;
+        if (frit_index_add(&vocab->ids, i) != i && n_equal++ == 0) first = i;
     }
     if (n_equal > 0)
         frit_log_say(
             log, FRIT_LOG_WARNING,
             "%lld tokens of the vocabulary have the text of an earlier one (the first is token %lld): text becomes "
             "the earlier one",
-            (long long)n_equal, (long long)first);
+            n_equal, first);
     return FRIT_OK;
 }
 
 frit_token frit_vocab_find(const frit_vocab *vocab, frit_str piece)
 {
-    int64_t id;
-    return frit_map_get(&vocab->ids, piece, &id) ? (frit_token)id : -1;
+    return frit_index_find(&vocab->ids, piece);
 }
 
 frit_token frit_vocab_find_text(const frit_vocab *vocab, frit_str piece)
 {
     frit_token id = frit_vocab_find(vocab, piece);
     if (id < 0) return -1;
-    frit_token_kind kind = vocab->entries[id].kind;
+    unsigned char kind = vocab->entries[id].kind;
     return kind == FRIT_TOKEN_CONTROL || kind == FRIT_TOKEN_UNKNOWN || kind == FRIT_TOKEN_BYTE ? -1 : id;
 }
 
@@ -219,126 +60,69 @@ frit_token frit_vocab_find_byte(const frit_vocab *vocab, unsigned char byte)
     return frit_vocab_find(vocab, (frit_str){piece, sizeof piece});
 }
 
-// ------------------------------------------------------------------------------------- ids with a meaning
-
-// `optional`: nothing depends on the token, and published files carry ids outside the vocabulary.
-static frit_status read_id(const frit_vocab *vocab, const frit_meta *meta, const char *key, bool optional,
-                           frit_token *id, const frit_log *log)
+int frit_vocab_byte_of(frit_str piece)
 {
-    int64_t value = 0;
-    bool found = false;
-    FRIT_TRY(frit_meta_get_i64(meta, key, &value, &found));
-    if (!found) {
-        // Few byte-level vocabularies have a BOS or EOS where the default says.
-        bool ordinary = *id >= 0 && *id < vocab->n && vocab->pretok && vocab->entries[*id].kind == FRIT_TOKEN_NORMAL;
-        if (*id >= vocab->n || ordinary) *id = -1;
-    } else if (value == -1 || value == UINT32_MAX) {
-        *id = -1;
-    } else if (value >= 0 && value < vocab->n) {
-        *id = (frit_token)value;
-    } else if (optional) {
-        frit_log_say(log, FRIT_LOG_WARNING, "%s is %lld, but there are %d tokens: ignored", key, (long long)value,
-                     (int)vocab->n);
-        *id = -1;
-    } else {
-        return frit_fail(FRIT_E_FORMAT, "%s is %lld, but there are %d tokens", key, (long long)value, (int)vocab->n);
+    if (piece.len != 6 || memcmp(piece.ptr, "<0x", 3) != 0 || piece.ptr[5] != '>') return -1;
+    int value = 0;
+    for (int i = 3; i < 5; i++) {
+        unsigned char c = (unsigned char)piece.ptr[i];
+        if (!isxdigit(c)) return -1;
+        value = value * 16 + (isdigit(c) ? c - '0' : tolower(c) - 'a' + 10);
     }
-    return FRIT_OK;
-}
-
-static frit_status read_flag(const frit_meta *meta, const char *key, bool *flag)
-{
-    bool found = false;
-    return frit_meta_get_bool(meta, key, flag, &found);
-}
-
-static frit_status read_ids(frit_vocab *vocab, const frit_meta *meta, const frit_log *log)
-{
-    if (frit_meta_find(meta, "tokenizer.ggml.cls_token_id"))   // what BERT begins with
-        FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.cls_token_id", false, &vocab->bos, log));
-    FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.bos_token_id", false, &vocab->bos, log));
-    FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.eos_token_id", false, &vocab->eos, log));
-    FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.eot_token_id", false, &vocab->eot, log));
-    FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.unknown_token_id", false, &vocab->unk, log));
-    FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.seperator_token_id", false, &vocab->sep, log));   // spelled so
-    FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.padding_token_id", true, &vocab->pad, log));
-    FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.mask_token_id", true, &vocab->mask, log));
-    FRIT_TRY(read_flag(meta, "tokenizer.ggml.add_bos_token", &vocab->add_bos));
-    FRIT_TRY(read_flag(meta, "tokenizer.ggml.add_eos_token", &vocab->add_eos));
-    FRIT_TRY(read_flag(meta, "tokenizer.ggml.add_sep_token", &vocab->add_sep));
-    FRIT_TRY(read_flag(meta, "tokenizer.ggml.add_space_prefix", &vocab->add_space_prefix));
-    FRIT_TRY(read_flag(meta, "tokenizer.ggml.remove_extra_whitespaces", &vocab->remove_extra_spaces));
-    FRIT_TRY(read_flag(meta, "tokenizer.ggml.normalizer.lowercase", &vocab->lowercase));
-    vocab->strip_accents = vocab->lowercase;
-    FRIT_TRY(read_flag(meta, "tokenizer.ggml.normalizer.strip_accents", &vocab->strip_accents));
-    const struct {
-        const char *key, *id_key;
-        bool *add;
-        frit_token id;
-    } adds[] = {{"add_bos_token", "bos_token_id", &vocab->add_bos, vocab->bos},
-                {"add_eos_token", "eos_token_id", &vocab->add_eos, vocab->eos},
-                {"add_sep_token", "seperator_token_id", &vocab->add_sep, vocab->sep}};
-    for (size_t i = 0; i < FRIT_COUNT(adds); i++) {
-        if (!*adds[i].add || adds[i].id >= 0) continue;
-        char key[64];
-        snprintf(key, sizeof key, "tokenizer.ggml.%s", adds[i].key);
-        if (frit_meta_find(meta, key))
-            return frit_fail(FRIT_E_FORMAT, "%s is true, but tokenizer.ggml.%s names no token", key, adds[i].id_key);
-        *adds[i].add = false;
-    }
-    return FRIT_OK;
+    return value;
 }
 
 // ------------------------------------------------------------------------------------- merges
 
+enum { SHOWN_BYTES = 100 };   // of a piece in a sentence
+
+static int shown(frit_str piece)
+{
+    return piece.len < SHOWN_BYTES ? (int)piece.len : SHOWN_BYTES;
+}
+
 // Names the side of a merge that is no token.
-static frit_status fail_merge(uint64_t rank, frit_str merge, frit_str absent)
+static frit_status fail_merge(uint64_t rank, frit_str left, frit_str right, frit_str absent)
 {
-    return frit_fail(FRIT_E_FORMAT,
-                     "tokenizer.ggml.merges: merge %llu, '%.*s', needs the token '%.*s', which is absent",
-                     (unsigned long long)rank, (int)(merge.len < 200 ? merge.len : 200), merge.ptr,
-                     (int)(absent.len < 200 ? absent.len : 200), absent.ptr);
+    return frit_fail(FRIT_E_FORMAT, "merge %llu, '%.*s %.*s', needs the token '%.*s', which is absent",
+                     (unsigned long long)rank, shown(left), left.ptr, shown(right), right.ptr, shown(absent),
+                     absent.ptr);
 }
 
-static frit_status read_merge(frit_vocab *vocab, uint64_t rank, frit_str text, frit_buf *joined)
+static bool is_joined(frit_str piece, frit_str left, frit_str tail)
 {
-    const char *space =
-        text.len > 1 ? memchr(text.ptr + 1, ' ', text.len - 1) : NULL;   // a piece may start with a space
-    if (!space)
-        return frit_fail(FRIT_E_FORMAT, "tokenizer.ggml.merges: merge %llu, '%.*s', lacks the space between two tokens",
-                         (unsigned long long)rank, (int)(text.len < 200 ? text.len : 200), text.ptr);
-    frit_str left = {text.ptr, (size_t)(space - text.ptr)};
-    frit_str right = {space + 1, text.len - left.len - 1};
-    frit_buf_clear(joined);
-    frit_buf_append(joined, left.ptr, left.len);
-    frit_buf_append(joined, right.ptr, right.len);
-    if (joined->failed) return frit_fail_memory(text.len, "a merge");
-    frit_str both = {joined->data, joined->len};
+    return piece.len == left.len + tail.len && memcmp(piece.ptr, left.ptr, left.len) == 0 &&
+           memcmp(piece.ptr + left.len, tail.ptr, tail.len) == 0;
+}
+
+frit_status frit_vocab_add_merge(frit_vocab *vocab, uint64_t rank, frit_str left, frit_str right)
+{
+    frit_str tail = right;
+    size_t n_inner = vocab->inner_prefix.len;
+    if (n_inner > 0 && right.len >= n_inner && memcmp(right.ptr, vocab->inner_prefix.ptr, n_inner) == 0)
+        tail = (frit_str){right.ptr + n_inner, right.len - n_inner};
+    if (left.len == 0 || tail.len == 0)
+        return frit_fail(FRIT_E_FORMAT, "merge %llu, '%.*s %.*s', joins nothing to a token: it would go on for ever",
+                         (unsigned long long)rank, shown(left), left.ptr, shown(right), right.ptr);
     frit_merge *merge = &vocab->merges[rank];
-    *merge = (frit_merge){frit_vocab_find(vocab, left), frit_vocab_find(vocab, right), frit_vocab_find(vocab, both)};
-    if (merge->left < 0) return fail_merge(rank, text, left);
-    if (merge->right < 0) return fail_merge(rank, text, right);
-    if (merge->merged < 0) return fail_merge(rank, text, both);
-    return FRIT_OK;
-}
-
-static frit_status read_merges(frit_vocab *vocab, const frit_meta *meta, frit_arena *arena)
-{
-    const frit_value *merges;
-    FRIT_TRY(get_array(meta, "tokenizer.ggml.merges", is_text, "texts", UINT64_MAX, &merges));
-    if (!merges)
-        return frit_fail(FRIT_E_FORMAT, "tokenizer.ggml.merges is missing, a '%s' tokenizer needs it", vocab->model);
-    if (merges->array.n > INT32_MAX)
-        return frit_fail(FRIT_E_FORMAT, "tokenizer.ggml.merges has %llu items, at most %d are possible",
-                         (unsigned long long)merges->array.n, INT32_MAX);
-    vocab->merges = frit_arena_new(arena, frit_merge, merges->array.n);
-    if (!vocab->merges) return frit_fail_memory(merges->array.n * sizeof *vocab->merges, "the merges");
-    vocab->n_merges = merges->array.n;
-    frit_buf joined = {0};
-    frit_status status = FRIT_OK;
-    for (uint64_t i = 0; i < vocab->n_merges && status == FRIT_OK; i++)
-        status = read_merge(vocab, i, frit_value_item_text(merges, i), &joined);
-    frit_buf_free(&joined);
+    *merge = (frit_merge){frit_vocab_find(vocab, left), frit_vocab_find(vocab, right), -1};
+    if (merge->left < 0) return fail_merge(rank, left, right, left);
+    if (merge->right < 0) return fail_merge(rank, left, right, right);
+    // Tokens mostly stand in the order of the merges that make them.
+    for (int step = 0; rank > 0 && step < 2 && merge->merged < 0; step++) {
+        frit_token guess = merge[-1].merged + step;
+        if (guess < vocab->n && is_joined(vocab->entries[guess].piece, left, tail)) merge->merged = guess;
+    }
+    if (merge->merged >= 0) return FRIT_OK;
+    char small[256];
+    size_t n = left.len + tail.len;
+    char *joined = n <= sizeof small ? small : malloc(n);
+    if (!joined) return frit_fail_memory(n, "a merge");
+    memcpy(joined, left.ptr, left.len);
+    memcpy(joined + left.len, tail.ptr, tail.len);
+    merge->merged = frit_vocab_find(vocab, (frit_str){joined, n});
+    frit_status status = merge->merged >= 0 ? FRIT_OK : fail_merge(rank, left, right, (frit_str){joined, n});
+    if (joined != small) free(joined);
     return status;
 }
 
@@ -442,40 +226,26 @@ static void infer_newline(frit_vocab *vocab)
     }
 }
 
-// ------------------------------------------------------------------------------------- white space
+// ------------------------------------------------------------------------------------- fill-in-the-middle
 
-static bool name_contains(const frit_meta *meta, const char *key, const char *part)
+static void infer_fill(frit_vocab *vocab)
 {
-    const frit_value *value = frit_meta_find(meta, key);
-    if (!value || value->type != FRIT_VALUE_TEXT) return false;
-    size_t n = strlen(part);
-    for (size_t i = 0; i + n <= value->text.len; i++) {
-        size_t k = 0;
-        while (k < n && tolower((unsigned char)value->text.ptr[i + k]) == part[k]) k++;
-        if (k == n) return true;
-    }
-    return false;
-}
-
-// Files do not carry these attributes, so they follow the model's name.
-static void infer_strips(frit_vocab *vocab, const frit_meta *meta)
-{
-    const char *mask = NULL;
-    if (strstr(vocab->pre, "jina-v2-") || name_contains(meta, "general.architecture", "nomic-bert-moe") ||
-        name_contains(meta, "general.architecture", "jina-bert-v3"))
-        mask = "<mask>";
-    else if (name_contains(meta, "general.name", "modern-bert"))
-        mask = "[MASK]";
-    if (mask && find_entry(vocab, mask)) find_entry(vocab, mask)->strip_left = true;
-    if (!name_contains(meta, "general.name", "phi-3") && !name_contains(meta, "general.name", "phi3")) return;
-    for (int32_t i = 0; i < vocab->n; i++) {
-        frit_vocab_entry *entry = &vocab->entries[i];
-        bool special =
-            entry->kind == FRIT_TOKEN_CONTROL || entry->kind == FRIT_TOKEN_USER || entry->kind == FRIT_TOKEN_UNKNOWN;
-        bool bare = frit_str_is(entry->piece, "<unk>") || frit_str_is(entry->piece, "<s>") ||
-                    frit_str_is(entry->piece, "<|endoftext|>");
-        entry->strip_right = special && !bare;
-    }
+    // clang-format off
+    const struct { frit_token *id; const char *spellings[8]; } rows[] = {
+        {&vocab->fill.prefix, {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<\xef\xbd\x9c" "fim\xe2\x96\x81" "begin\xef\xbd\x9c>",
+                               "<PRE>", "\xe2\x96\x81<PRE>", "<|code_prefix|>", "[PREFIX]"}},
+        {&vocab->fill.suffix, {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<\xef\xbd\x9c" "fim\xe2\x96\x81hole\xef\xbd\x9c>",
+                               "<SUF>", "\xe2\x96\x81<SUF>", "<|code_suffix|>", "[SUFFIX]"}},
+        {&vocab->fill.middle, {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<\xef\xbd\x9c" "fim\xe2\x96\x81" "end\xef\xbd\x9c>",
+                               "<MID>", "\xe2\x96\x81<MID>", "<|code_middle|>", "[MIDDLE]"}},
+        {&vocab->fill.pad, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"}},
+        {&vocab->fill.repo, {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", "<repo_name>"}},
+        {&vocab->fill.separator, {"<|file_sep|>", "<file_sep>"}},
+    };
+    // clang-format on
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++)
+        for (size_t k = 0; k < FRIT_COUNT(rows[i].spellings) && *rows[i].id < 0 && rows[i].spellings[k]; k++)
+            *rows[i].id = frit_vocab_find(vocab, frit_str_of(rows[i].spellings[k]));
 }
 
 // ------------------------------------------------------------------------------------- specials
@@ -492,7 +262,7 @@ static int compare_lengths(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static bool is_special(frit_token_kind kind)
+static bool is_special(unsigned char kind)
 {
     return kind == FRIT_TOKEN_CONTROL || kind == FRIT_TOKEN_USER || kind == FRIT_TOKEN_UNKNOWN;
 }
@@ -503,9 +273,8 @@ static frit_status list_specials(frit_vocab *vocab, frit_arena *arena)
         if (!is_special(vocab->entries[i].kind)) continue;
         vocab->n_specials++;
         if (vocab->entries[i].piece.len > FRIT_SPECIAL_PIECE_BYTES)
-            return frit_fail(FRIT_E_FORMAT,
-                             "tokenizer.ggml.tokens: special token %d is %zu bytes long, at most %d are possible",
-                             (int)i, vocab->entries[i].piece.len, FRIT_SPECIAL_PIECE_BYTES);
+            return frit_fail(FRIT_E_FORMAT, "special token %d is %zu bytes long, at most %d are possible", (int)i,
+                             vocab->entries[i].piece.len, FRIT_SPECIAL_PIECE_BYTES);
     }
     vocab->specials = frit_arena_new(arena, frit_token, (size_t)vocab->n_specials);
     by_length *sorted = calloc((size_t)vocab->n_specials + 1, sizeof *sorted);
@@ -522,69 +291,33 @@ static frit_status list_specials(frit_vocab *vocab, frit_arena *arena)
     return FRIT_OK;
 }
 
-// ------------------------------------------------------------------------------------- the whole
+// ------------------------------------------------------------------------------------- around a text
 
-static frit_status read_without_text(frit_vocab *vocab, int64_t expected)
+static frit_status list_one(frit_token id, frit_token **list, int32_t *n, frit_arena *arena)
 {
-    if (expected < 0 || expected > INT32_MAX)
-        return frit_fail(FRIT_E_FORMAT, "the embedding table has %lld rows, at most %d tokens are possible",
-                         (long long)expected, INT32_MAX);
-    vocab->model = "none";
-    vocab->n = (int32_t)expected;
+    *list = frit_arena_new(arena, frit_token, 1);
+    if (!*list) return frit_fail_memory(sizeof id, "a list of tokens");
+    (*list)[(*n)++] = id;
     return FRIT_OK;
 }
 
-static frit_status read_with_text(frit_vocab *vocab, const kind_defaults *kind, const frit_meta *meta, int64_t expected,
-                                  frit_arena *arena, const frit_log *log)
+static frit_status list_around(frit_vocab *vocab, frit_arena *arena)
 {
-    FRIT_TRY(read_pretok(vocab, meta, arena, log));
-    apply_defaults(vocab, kind);
-    FRIT_TRY(read_pieces(vocab, meta, expected, arena));
-    FRIT_TRY(read_kinds(vocab, meta));
-    FRIT_TRY(read_scores(vocab, meta, kind->has_scores));
-    FRIT_TRY(index_pieces(vocab, log));
-    FRIT_TRY(read_ids(vocab, meta, log));
-    if (kind->has_merges) FRIT_TRY(read_merges(vocab, meta, arena));
+    if (vocab->n_prefix == 0 && vocab->add_bos && vocab->bos >= 0)
+        FRIT_TRY(list_one(vocab->bos, &vocab->prefix, &vocab->n_prefix, arena));
+    if (vocab->n_suffix == 0 && vocab->add_eos && vocab->eos >= 0)
+        FRIT_TRY(list_one(vocab->eos, &vocab->suffix, &vocab->n_suffix, arena));
+    // Others than BERT put the separator between two texts only.
+    if (vocab->n_suffix == 0 && vocab->add_sep && vocab->sep >= 0 && strcmp(vocab->model, "bert") == 0)
+        FRIT_TRY(list_one(vocab->sep, &vocab->suffix, &vocab->n_suffix, arena));
+    return FRIT_OK;
+}
+
+frit_status frit_vocab_finish(frit_vocab *vocab, frit_arena *arena)
+{
     infer_ends(vocab);
+    infer_fill(vocab);
     infer_newline(vocab);
-    infer_strips(vocab, meta);
+    FRIT_TRY(list_around(vocab, arena));
     return list_specials(vocab, arena);
-}
-
-frit_status frit_vocab_read(frit_vocab *vocab, const frit_meta *meta, int64_t expected, frit_arena *arena,
-                            const frit_log *log)
-{
-    *vocab = (frit_vocab){.model = "none",
-                          .pre = "",
-                          .bos = -1,
-                          .eos = -1,
-                          .eot = -1,
-                          .unk = -1,
-                          .sep = -1,
-                          .pad = -1,
-                          .mask = -1,
-                          .nl = -1};
-    frit_str model = {0};
-    bool found = false;
-    FRIT_TRY(frit_meta_get_text(meta, "tokenizer.ggml.model", &model, &found));
-    if (!found) {
-        if (frit_meta_find(meta, "tokenizer.ggml.tokens"))
-            return frit_fail(FRIT_E_FORMAT, "tokenizer.ggml.model is missing, but there is tokenizer.ggml.tokens");
-        return read_without_text(vocab, expected);
-    }
-    if (frit_str_is(model, "none") || frit_str_is(model, "no_vocab")) return read_without_text(vocab, expected);
-    vocab->model = frit_arena_text(arena, model.ptr, model.len);
-    if (!vocab->model) return frit_fail_memory(model.len, "the tokenizer's name");
-    const kind_defaults *kind = find_kind(vocab->model);
-    if (!kind)
-        return frit_fail(FRIT_E_UNSUPPORTED,
-                         "tokenizer.ggml.model is '%s'; gpt2, gemma4, llama, bert and none are known", vocab->model);
-    frit_status status = read_with_text(vocab, kind, meta, expected, arena, log);
-    if (status != FRIT_OK) frit_vocab_deinit(vocab);
-    return status;
-}
-
-void frit_vocab_deinit(frit_vocab *vocab)
-{
-    frit_map_free(&vocab->ids);
 }

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
-// WordPiece, as BERT has it: text is normalized and cut at white space and punctuation; a word is covered from the left
-// by the longest pieces that fit, or becomes the unknown token. Pieces that open a word begin with U+2581 in the file.
-#include "text/tokenizer.h"
-
-#include "base/utf8.h"
-
-#include <utf8proc.h>
+// WordPiece: a word is covered from the left by the longest pieces that fit, or becomes the unknown token. Pieces that
+// open a word and those that go on are told apart by a prefix: U+2581 before the former (GGUF), ## before the latter.
+#include "text/scratch.h"
 
 typedef struct wordpiece {
     size_t longest;   // bytes of the longest piece
@@ -23,109 +19,46 @@ static frit_status init(frit_tokenizer *tokenizer, const frit_log *log)
     return FRIT_OK;
 }
 
-// ------------------------------------------------------------------------------------- characters
-
-// Ideographs stand alone. The ranges are BERT's, which knows the blocks of its day.
-static bool is_ideograph(uint32_t c)
+static bool is_too_long(const frit_vocab *vocab, frit_str word)
 {
-    return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) || (c >= 0x20000 && c <= 0x2a6df) ||
-           (c >= 0x2a700 && c <= 0x2b73f) || (c >= 0x2b740 && c <= 0x2b81f) || (c >= 0x2b920 && c <= 0x2ceaf) ||
-           (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
+    int32_t n = 0;
+    for (size_t i = 0; i < word.len; i++) n += ((unsigned char)word.ptr[i] & 0xc0) != 0x80;
+    return vocab->max_word_chars > 0 && n > vocab->max_word_chars;
 }
 
-static bool is_space(uint32_t c, utf8proc_category_t category)
+// The longest piece at text[at..], written behind `prefix` in `piece`. Returns its bytes without the prefix.
+static size_t find_longest(const frit_vocab *vocab, size_t longest, frit_str prefix, frit_str rest, char *piece,
+                           frit_token *id)
 {
-    return (c >= 9 && c <= 13) || c == 0x85 || category == UTF8PROC_CATEGORY_ZS || category == UTF8PROC_CATEGORY_ZL ||
-           category == UTF8PROC_CATEGORY_ZP;
-}
-
-static bool is_punctuation(uint32_t c, utf8proc_category_t category)
-{
-    bool ascii_symbol = c < 0x7f && category >= UTF8PROC_CATEGORY_SM && category <= UTF8PROC_CATEGORY_SO;
-    return ascii_symbol || (category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO);
-}
-
-// ------------------------------------------------------------------------------------- words
-
-static void encode_word(const frit_tokenizer *tokenizer, frit_str word, frit_ids *out)
-{
-    size_t longest = ((const wordpiece *)tokenizer->state)->longest, n_before = out->n;
-    for (size_t i = 0; i < word.len;) {
-        size_t len = word.len - i < longest ? word.len - i : longest;
-        frit_token id = -1;
-        for (; len > 0 && id < 0; len -= id < 0) id = frit_vocab_find(tokenizer->vocab, (frit_str){word.ptr + i, len});
-        if (id < 0) {   // the whole word is unknown
-            out->n = n_before;
-            if (tokenizer->vocab->unk >= 0) frit_ids_push(out, tokenizer->vocab->unk);
-            return;
-        }
-        frit_ids_push(out, id);
-        i += len;
+    if (longest < prefix.len) return 0;
+    size_t n = rest.len < longest - prefix.len ? rest.len : longest - prefix.len;
+    if (prefix.len > 0) memcpy(piece, prefix.ptr, prefix.len);
+    memcpy(piece + prefix.len, rest.ptr, n);
+    for (; n > 0; n--) {
+        *id = frit_vocab_find_text(vocab, (frit_str){piece, prefix.len + n});
+        if (*id >= 0) return n;
     }
+    return 0;
 }
 
-typedef struct word_taker {
-    const frit_tokenizer *tokenizer;
-    frit_ids *out;
-    frit_buf word;
-} word_taker;
-
-static void flush(word_taker *words)
+static frit_status encode(const frit_tokenizer *tokenizer, frit_str word, frit_scratch *scratch, frit_ids *out)
 {
-    if (words->word.len > 3) encode_word(words->tokenizer, (frit_str){words->word.data, words->word.len}, words->out);
-    frit_buf_clear(&words->word);
-    frit_buf_text(&words->word, "\xe2\x96\x81");
-}
-
-static void take(word_taker *words, uint32_t c)
-{
-    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
-    if (is_space(c, category)) {
-        flush(words);
-        return;
+    const frit_vocab *vocab = tokenizer->vocab;
+    size_t longest = ((const wordpiece *)tokenizer->state)->longest, n_before = out->n, n;
+    char *piece = frit_scratch_cells(scratch, longest + 1);
+    if (!piece) return frit_fail_memory(longest, "a piece of a word");
+    bool known = !is_too_long(vocab, word);
+    for (size_t i = 0; known && i < word.len; i += n) {
+        frit_token id;
+        n = find_longest(vocab, longest, i == 0 ? vocab->word_prefix : vocab->inner_prefix,
+                         (frit_str){word.ptr + i, word.len - i}, piece, &id);
+        known = n > 0;
+        if (known) frit_ids_push(out, id);
     }
-    bool mark = category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
-    bool control = category >= UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CN;
-    if (c == 0 || c == 0xfffd || control || (mark && words->tokenizer->vocab->strip_accents)) return;
-    bool alone = is_punctuation(c, category) || is_ideograph(c);
-    if (alone) flush(words);
-    char utf8[4];
-    uint32_t lower = words->tokenizer->vocab->lowercase ? (uint32_t)utf8proc_tolower((utf8proc_int32_t)c) : c;
-    frit_buf_append(&words->word, utf8, (size_t)frit_utf8_encode(lower, utf8));
-    if (alone) flush(words);
+    if (known) return FRIT_OK;
+    out->n = n_before;   // the whole word is unknown
+    if (vocab->unk >= 0) frit_ids_push(out, vocab->unk);
+    return FRIT_OK;
 }
 
-// The first part of a character's canonical decomposition. What follows is marks, which are stripped; Hangul syllables
-// lose their vowel too, as in llama.cpp, whose ids GGUF files are made for.
-static uint32_t base_character(uint32_t c)
-{
-    utf8proc_int32_t parts[32];
-    int last_class = 0;
-    utf8proc_ssize_t n =
-        utf8proc_decompose_char((utf8proc_int32_t)c, parts, FRIT_COUNT(parts), UTF8PROC_DECOMPOSE, &last_class);
-    return n >= 1 && n <= (utf8proc_ssize_t)FRIT_COUNT(parts) ? (uint32_t)parts[0] : c;
-}
-
-static frit_status encode(const frit_tokenizer *tokenizer, frit_str text, frit_ids *out)
-{
-    word_taker words = {tokenizer, out, {0}};
-    flush(&words);
-    for (size_t i = 0; i < text.len;) {
-        uint32_t c;
-        int n = frit_utf8_decode(text.ptr + i, text.len - i, &c);
-        i += n > 0 ? (size_t)n : 1;
-        if (n <= 0) continue;
-        take(&words, tokenizer->vocab->strip_accents ? base_character(c) : c);
-    }
-    flush(&words);
-    bool failed = words.word.failed;
-    frit_buf_free(&words.word);
-    return failed ? frit_fail_memory(text.len, "a word") : FRIT_OK;
-}
-
-static void decode(const frit_tokenizer *tokenizer, frit_token id, frit_buf *out)
-{
-    frit_unescape_spaces(tokenizer->vocab->entries[id].piece, out);
-}
-
-const frit_tokenizer_kind frit_tokenizer_wordpiece = {"bert", "WordPiece", init, NULL, encode, decode};
+const frit_tokenizer_kind frit_tokenizer_wordpiece = {"bert wordpiece", "WordPiece", init, NULL, encode};

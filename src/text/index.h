@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// text/index.h: from the bytes of a piece to its id, fast enough for a million look-ups per vocabulary and text.
+//
+//     slot   | word: the bytes themselves, or a hash of more than 8 | length | id |
+//
+// Short pieces are decided inside their slot; longer ones are compared with the piece. The hash is seeded, so a file
+// cannot choose pieces that fall together.
+#pragma once
+#include "base/buf.h"
+
+typedef struct frit_index {
+    struct frit_index_slot *slots;
+    size_t mask, n;
+    uint64_t seed;
+    const char *pieces;   // frit_str i lies at pieces + i * stride
+    size_t stride;
+} frit_index;
+
+// Room for n pieces; they are borrowed. False: out of memory.
+bool frit_index_init(frit_index *index, size_t n, const frit_str *pieces, size_t stride);
+// Adds piece `id` if no equal one is there. Returns the id that stands for these bytes. At most n pieces may be added.
+int32_t frit_index_add(frit_index *index, int32_t id);
+int32_t frit_index_find(const frit_index *index, frit_str key);   // -1: absent
+void frit_index_free(frit_index *index);
+uint64_t frit_hash_bytes(uint64_t seed, frit_str key);

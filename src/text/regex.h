@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// text/regex.h: regexes as files publish them, compiled with PCRE2, and the search with limits.
+//
+// Files are written for other engines. What PCRE2 reads differently is translated (regex.c lists it); what it cannot
+// express is refused with a sentence. A search that would go on for long ends with FRIT_E_LIMIT.
+#pragma once
+#include "base/buf.h"
+
+typedef struct pcre2_real_code_8 frit_regex;
+
+typedef enum frit_dialect {
+    FRIT_DIALECT_PLAIN,       // Rust, Python and our own tables
+    FRIT_DIALECT_ONIGURUMA,   // tokenizer.json
+} frit_dialect;
+
+frit_status frit_regex_new(frit_regex **out, frit_str source, frit_dialect dialect);
+// Matches these bytes and nothing else.
+frit_status frit_regex_new_literal(frit_regex **out, frit_str text);
+void frit_regex_free(frit_regex *regex);
+
+typedef struct frit_matcher {   // scratch of one thread
+    struct pcre2_real_match_data_8 *data;
+    struct pcre2_real_match_context_8 *context;
+    struct pcre2_real_jit_stack_8 *stack;
+} frit_matcher;
+
+frit_status frit_matcher_init(frit_matcher *matcher);
+void frit_matcher_deinit(frit_matcher *matcher);
+// The next match in `text` (valid UTF-8) at or behind `from` that is not empty. *found is false where there is none.
+frit_status frit_matcher_next(frit_matcher *matcher, const frit_regex *regex, frit_str text, size_t from, size_t *start,
+                              size_t *end, bool *found);
