@@ -70,10 +70,10 @@ fuzz:
 	@$(CONFIGURE) fuzz
 	@$(BUILD) fuzz
 	@for target in build/fuzz/tests/fuzz_*; do \
-	    corpus=build/fuzz/corpus/$${target##*/fuzz_}; mkdir -p $$corpus; \
-	    echo "== $$target"; \
+	    name=$${target##*/fuzz_}; corpus=build/fuzz/corpus/$$name; mkdir -p $$corpus; \
+	    echo "== $$name"; \
 	    $$target -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-	        -artifact_prefix=$$corpus- $$corpus || exit 1; \
+	        -artifact_prefix=$$corpus- $$corpus $$(ls -d tests/fuzz/seeds/$$name 2>/dev/null) || exit 1; \
 	done
 
 ## make asan       runs the tests under the address and undefined-behaviour sanitizers
