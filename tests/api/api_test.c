@@ -237,6 +237,46 @@ static void embeddings_are_as_wide_as_the_model(void **state)
     end_talk(&t);
 }
 
+// The logits after a text that runs in steps of n_batch rows.
+static float *logits_by(int32_t n_batch, const char *text, size_t n_vocab)
+{
+    frit_engine *engine;
+    frit_session *session;
+    frit_token tokens[PROMPT_TOKENS];
+    size_t n = tokenize(text, FRIT_TEXT_SPECIAL, tokens);
+    assert_ok(frit_engine_new(&engine, bundled, &(frit_engine_options){.n_ctx = 128, .n_batch = n_batch}));
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_session_push(session, tokens, n, NULL));
+    int32_t n_rows;
+    while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(engine, &n_rows));
+    float *logits = malloc(n_vocab * sizeof *logits);
+    memcpy(logits, frit_session_logits(session), n_vocab * sizeof *logits);
+    frit_session_free(session);
+    frit_engine_free(engine);
+    return logits;
+}
+
+static void kernels_for_many_rows_agree_with_those_for_one(void **state)
+{
+    (void)state;
+    const char *text =
+        "The frogs, however, said to the king's daughter that they had seen the golden ball at the bottom of "
+        "the well, and would bring it to her if she let them sit at her table.";
+    frit_model_info info;
+    frit_model_get_info(bundled, &info);
+    size_t n = (size_t)info.n_vocab;
+    const int32_t batches[] = {1, 7, 16};
+    float *whole = logits_by(0, text, n);
+    for (size_t b = 0; b < FRIT_COUNT(batches); b++) {
+        float *logits = logits_by(batches[b], text, n);
+        double error = nmse(logits, whole, n);
+        print_message("steps of %d rows: NMSE %.1e\n", batches[b], error);
+        assert_true(error < 1e-9);
+        free(logits);
+    }
+    free(whole);
+}
+
 static void option_rows_are_complete(void **state)
 {
     (void)state;
@@ -311,6 +351,7 @@ int main(void)
         cmocka_unit_test(streams_give_what_detokenizing_gives),
         cmocka_unit_test(pieces_and_ends_are_defined_for_every_number),
         cmocka_unit_test(embeddings_are_as_wide_as_the_model),
+        cmocka_unit_test(kernels_for_many_rows_agree_with_those_for_one),
         cmocka_unit_test(option_rows_are_complete),
         cmocka_unit_test(ops_and_machine_tell_their_names),
         cmocka_unit_test(a_model_outlives_its_name_and_tells_the_log),

@@ -175,12 +175,12 @@ FRIT_INLINE __m256 scaled_half(__m256i v, int half, float factor)
 }
 
 // One row of weights by n_x rows of activations; n_x and is_signed are constants where this is inlined. Signed codes
-// have no offsets, all others do.
+// have no offsets, all others do. The order of additions does not depend on n_x: a sum that differs in its last bit
+// rounds some 8-bit activation of the next layer otherwise, and soon the logits of one chunk and of two are unalike.
 FRIT_INLINE void row(const frit_product *p, int64_t i, int64_t j, int n_x, size_t block_bytes, scales_fn read_scales,
                      codes_fn unpack, bool is_signed)
 {
     const uint8_t *w = p->w + (size_t)i * p->w_stride, *x = p->x + (size_t)j * p->x_stride;
-    const int n_chains = n_x == 1 ? 2 : 1;   // additions that wait for each other are what bounds a single token
     __m256 sums[4];
     for (int t = 0; t < n_x; t++) sums[t] = _mm256_setzero_ps();
 
@@ -189,8 +189,8 @@ FRIT_INLINE void row(const frit_product *p, int64_t i, int64_t j, int n_x, size_
         const block_256 block = read_scales(bytes);
         const __m256i low = _mm256_permute2x128_si256(block.scales, block.scales, 0x00);
         const __m256i high = _mm256_permute2x128_si256(block.scales, block.scales, 0x11);
-        __m256 totals[4][2];
-        for (int t = 0; t < n_x; t++) totals[t][0] = totals[t][1] = _mm256_setzero_ps();
+        __m256 totals[4];
+        for (int t = 0; t < n_x; t++) totals[t] = _mm256_setzero_ps();
 #pragma GCC unroll 8
         for (int g = 0; g < 8; g++) {
             const __m256i codes = unpack(bytes, g), magnitudes = is_signed ? _mm256_abs_epi8(codes) : codes;
@@ -201,14 +201,10 @@ FRIT_INLINE void row(const frit_product *p, int64_t i, int64_t j, int n_x, size_
                 __m256i xs = load_32_bytes(xt + b * 256 + g * 32);
                 if (is_signed) xs = _mm256_sign_epi8(xs, codes);
                 const __m256i products = _mm256_madd_epi16(_mm256_maddubs_epi16(magnitudes, xs), scale);
-                __m256 *total = &totals[t][g % n_chains];
-                *total = _mm256_fmadd_ps(_mm256_cvtepi32_ps(products), _mm256_broadcast_ss(x_scales + g), *total);
+                totals[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(products), _mm256_broadcast_ss(x_scales + g), totals[t]);
             }
         }
-        for (int t = 0; t < n_x; t++) {
-            const __m256 total = n_chains == 2 ? _mm256_add_ps(totals[t][0], totals[t][1]) : totals[t][0];
-            sums[t] = _mm256_fmadd_ps(total, _mm256_set1_ps(block.d), sums[t]);
-        }
+        for (int t = 0; t < n_x; t++) sums[t] = _mm256_fmadd_ps(totals[t], _mm256_set1_ps(block.d), sums[t]);
         for (int half = 0; half < 2 && !is_signed; half++) {
             const __m256 offsets = scaled_half(block.offsets, half, block.d_offset);
             for (int t = 0; t < n_x; t++) {
