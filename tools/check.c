@@ -45,9 +45,9 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/grammar/",      "frit.h base/ text/vocab.h grammar/"},
     {"src/sample/",       "frit.h base/ text/vocab.h grammar/ sample/"},
     {"src/engine/",       "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
-    {"apps/",             "frit.h frit/ server/"},
+    {"apps/",             "frit.h frit/ common/ server/"},
     {"examples/",         "frit.h"},
-    {"tests/",            "frit.h support/ base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
+    {"tests/",            "frit.h support/ base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/ server/"},
     {"bench/",            "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
     {"tools/",            ""},
     {"include/",          ""},
@@ -161,7 +161,7 @@ static void check_head(const file *f, const char *line)
     if (!f->is_header || !starts(line, "// ")) return;
     // A header names itself as includes do: "// base/file.h: ..." in src/base/file.h.
     const char *name = strchr(f->path, '/') ? strchr(f->path, '/') + 1 : f->path;
-    if (starts(f->path, "apps/")) name = strrchr(f->path, '/') + 1;
+    if (starts(f->path, "apps/frit/")) name = strrchr(f->path, '/') + 1;
     if (!starts(line + 3, name) || line[3 + strlen(name)] != ':')
         fault(f, 2, "the second line does not start with // %s:", name);
 }

@@ -2,6 +2,8 @@
 // Opening models, reading input, and the loop that turns a session into an answer.
 #include "cli.h"
 
+#include "common/answer.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,47 +110,6 @@ frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes
     }
 }
 
-// Whether the rest of the text is, at this place, a whole stop string or what may still become one.
-typedef enum stop_match { STOP_NONE, STOP_PARTIAL, STOP_WHOLE } stop_match;
-
-static stop_match match_stop(const char *rest, size_t n_rest, const frit_option_list *stop)
-{
-    stop_match best = STOP_NONE;
-    for (size_t s = 0; s < stop->n; s++) {
-        size_t n = strlen(stop->items[s]), n_common = n_rest < n ? n_rest : n;
-        if (n == 0 || memcmp(rest, stop->items[s], n_common) != 0) continue;
-        if (n_rest >= n) return STOP_WHOLE;
-        best = STOP_PARTIAL;
-    }
-    return best;
-}
-
-typedef struct generation {
-    const cli_answer_options *options;
-    cli_answer *answer;
-    size_t shown;   // bytes of the answer that were given out
-} generation;
-
-// Gives out what cannot be part of a stop string; true if one was found (the answer's text then ends before it).
-static bool give_out(generation *gen, bool last)
-{
-    cli_text *text = &gen->answer->text;
-    stop_match match = STOP_NONE;
-    size_t end = gen->shown;
-    for (; end < text->n; end++) {
-        match = match_stop(text->data + end, text->n - end, &gen->options->stop);
-        if (match == STOP_WHOLE || (match == STOP_PARTIAL && !last)) break;
-    }
-    if (end > gen->shown && gen->options->show) {
-        gen->options->show(gen->options->show_ctx, text->data + gen->shown, end - gen->shown);
-    }
-    gen->shown = end;
-    if (end == text->n || match != STOP_WHOLE) return false;
-    text->n = end;
-    text->data[end] = 0;
-    return true;
-}
-
 static void remember(cli_answer *answer, frit_token token)
 {
     if (answer->n_tokens == answer->capacity) {
@@ -172,13 +133,17 @@ static frit_status run_prompt(frit_engine *engine, frit_session *session, cli_an
     return FRIT_OK;
 }
 
-static frit_status generate_tokens(const frit_model *model, frit_session *session, frit_sampler *sampler,
-                                   frit_text_stream *stream, generation *gen)
+static void give_out(const cli_answer_options *options, app_text shown)
 {
-    cli_answer *answer = gen->answer;
-    int32_t n_predict = gen->options->n_predict;
+    if (shown.n > 0 && options->show) options->show(options->show_ctx, shown.ptr, shown.n);
+}
+
+static frit_status generate_tokens(const frit_model *model, frit_session *session, frit_sampler *sampler,
+                                   const cli_answer_options *options, app_answer *text, cli_answer *answer)
+{
+    app_text shown;
     answer->finish = CLI_FINISH_LENGTH;
-    for (int32_t i = 0; n_predict < 0 || i < n_predict; i++) {
+    for (int32_t i = 0; options->n_predict < 0 || i < options->n_predict; i++) {
         if (cli_interrupted) {
             answer->finish = CLI_FINISH_INTERRUPT;
             break;
@@ -195,22 +160,15 @@ static frit_status generate_tokens(const frit_model *model, frit_session *sessio
             answer->finish = CLI_FINISH_END;
             break;
         }
-        const char *piece;
-        size_t n;
-        status = frit_text_stream_push(stream, token, &piece, &n);
+        status = app_answer_push(text, token, &shown);
         if (status != FRIT_OK) return status;
-        cli_text_add(&answer->text, piece, n);
-        if (give_out(gen, false)) {
-            answer->finish = CLI_FINISH_STOP;
-            return FRIT_OK;
-        }
+        give_out(options, shown);
+        if (text->stopped) break;
     }
-    const char *rest;
-    size_t n;
-    frit_status status = frit_text_stream_flush(stream, &rest, &n);
+    frit_status status = app_answer_end(text, &shown);
     if (status != FRIT_OK) return status;
-    cli_text_add(&answer->text, rest, n);
-    if (give_out(gen, true)) answer->finish = CLI_FINISH_STOP;
+    give_out(options, shown);
+    if (text->stopped) answer->finish = CLI_FINISH_STOP;
     return FRIT_OK;
 }
 
@@ -218,15 +176,14 @@ int cli_generate(const frit_model *model, frit_engine *engine, frit_session *ses
                  const cli_answer_options *options, cli_answer *answer)
 {
     *answer = (cli_answer){0};
-    cli_text_add(&answer->text, "", 0);
-    generation gen = {.options = options, .answer = answer};
-    frit_text_stream *stream = NULL;
-    frit_status status = frit_text_stream_new(&stream, model, 0);
+    app_answer text = {0};
+    frit_status status = app_answer_init(&text, model, options->stop);
     if (status == FRIT_OK) status = run_prompt(engine, session, answer);
     uint64_t start = cli_now_ns();
-    if (status == FRIT_OK) status = generate_tokens(model, session, sampler, stream, &gen);
+    if (status == FRIT_OK) status = generate_tokens(model, session, sampler, options, &text, answer);
     answer->answer_s = (double)(cli_now_ns() - start) * 1e-9;
-    frit_text_stream_free(stream);
+    cli_text_add(&answer->text, text.text ? text.text : "", text.n);
+    app_answer_free(&text);
     return status == FRIT_OK ? CLI_DONE : cli_report(status);
 }
 

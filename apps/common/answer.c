@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// Holding back what may become a stop string.
+//
+//     text  [ shown ............ | may become a stop string | ]
+//                        n_shown ^                          ^ n
+#include "common/answer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum match { MATCH_NONE, MATCH_PARTIAL, MATCH_WHOLE } match;
+
+// Whether the rest of the text is, at this place, a whole stop string or what may still become one.
+static match match_stop(const char *rest, size_t n_rest, const frit_option_list *stop)
+{
+    match best = MATCH_NONE;
+    for (size_t s = 0; s < stop->n; s++) {
+        size_t n = strlen(stop->items[s]), n_common = n_rest < n ? n_rest : n;
+        if (n == 0 || memcmp(rest, stop->items[s], n_common) != 0) continue;
+        if (n_rest >= n) return MATCH_WHOLE;
+        best = MATCH_PARTIAL;
+    }
+    return best;
+}
+
+static void give_out(app_answer *answer, bool last, app_text *shown)
+{
+    match found = MATCH_NONE;
+    size_t end = answer->n_shown;
+    for (; end < answer->n; end++) {
+        found = match_stop(answer->text + end, answer->n - end, &answer->stop);
+        if (found == MATCH_WHOLE || (found == MATCH_PARTIAL && !last)) break;
+    }
+    *shown = (app_text){answer->text + answer->n_shown, end - answer->n_shown};
+    answer->n_shown = end;
+    if (end == answer->n || found != MATCH_WHOLE) return;
+    answer->n = end;
+    answer->text[end] = 0;
+    answer->stopped = true;
+}
+
+static frit_status append(app_answer *answer, const char *bytes, size_t n)
+{
+    if (answer->n + n + 1 > answer->capacity) {
+        size_t capacity = 2 * (answer->n + n + 1);
+        char *text = realloc(answer->text, capacity);
+        if (!text) return FRIT_E_MEMORY;
+        answer->text = text;
+        answer->capacity = capacity;
+    }
+    memcpy(answer->text + answer->n, bytes, n);
+    answer->n += n;
+    answer->text[answer->n] = 0;
+    return FRIT_OK;
+}
+
+frit_status app_answer_init(app_answer *answer, const frit_model *model, frit_option_list stop)
+{
+    *answer = (app_answer){.stop = stop};
+    frit_status status = frit_text_stream_new(&answer->stream, model, 0);
+    if (status == FRIT_OK) status = append(answer, "", 0);
+    if (status != FRIT_OK) app_answer_free(answer);
+    return status;
+}
+
+frit_status app_answer_push(app_answer *answer, frit_token token, app_text *shown)
+{
+    *shown = (app_text){"", 0};
+    const char *piece;
+    size_t n;
+    frit_status status = frit_text_stream_push(answer->stream, token, &piece, &n);
+    if (status == FRIT_OK) status = append(answer, piece, n);
+    if (status == FRIT_OK) give_out(answer, false, shown);
+    return status;
+}
+
+frit_status app_answer_end(app_answer *answer, app_text *shown)
+{
+    *shown = (app_text){"", 0};
+    if (answer->stopped) return FRIT_OK;
+    const char *rest;
+    size_t n;
+    frit_status status = frit_text_stream_flush(answer->stream, &rest, &n);
+    if (status == FRIT_OK) status = append(answer, rest, n);
+    if (status == FRIT_OK) give_out(answer, true, shown);
+    return status;
+}
+
+void app_answer_free(app_answer *answer)
+{
+    frit_text_stream_free(answer->stream);
+    free(answer->text);
+    *answer = (app_answer){0};
+}

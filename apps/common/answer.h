@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// common/answer.h: the text of an answer as its tokens come: whole characters only, and nothing that is, or may still
+// become, a stop string. Shared by the commands and the server.
+//
+//     app_answer answer;
+//     app_answer_init(&answer, model, stop);
+//     app_answer_push(&answer, token, &shown);    // show `shown`; ends the answer if answer.stopped
+//     app_answer_end(&answer, &shown);            // what was held back until now
+//     app_answer_free(&answer);
+#pragma once
+#include "frit.h"
+
+typedef struct app_text {   // borrowed bytes
+    const char *ptr;
+    size_t n;
+} app_text;
+
+typedef struct app_answer {
+    frit_text_stream *stream;
+    frit_option_list stop;   // borrowed; empty strings never match
+    char *text;              // the answer so far, zero-terminated; ends before the stop string if one was found
+    size_t n, capacity;
+    size_t n_shown;   // bytes that have been given out
+    bool stopped;     // a stop string was found
+} app_answer;
+
+// FRIT_E_MEMORY, or what frit_text_stream_new fails with.
+frit_status app_answer_init(app_answer *answer, const frit_model *model, frit_option_list stop);
+// *shown: the text that may be shown now, possibly "". Valid until the next call.
+frit_status app_answer_push(app_answer *answer, frit_token token, app_text *shown);
+frit_status app_answer_end(app_answer *answer, app_text *shown);
+void app_answer_free(app_answer *answer);

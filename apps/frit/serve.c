@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// frit serve: the model behind HTTP, for OpenAI's clients.
+#include "cli.h"
+
+#ifdef FRIT_HAVE_SERVER
+#include "server/server.h"
+
+#include <string.h>
+#include <sys/select.h>
+#endif
+
+typedef struct serve_args {
+    cli_common common;
+#ifdef FRIT_HAVE_SERVER
+    server_options server;
+#endif
+    frit_sampler_options sampler;
+    frit_engine_options engine;
+    frit_model_options model;
+} serve_args;
+
+#ifdef FRIT_HAVE_SERVER
+
+// Signals are blocked except while this waits, so that none slips in between looking and waiting, and all threads that
+// are started meanwhile leave them to this one.
+static void wait_for_signal(const sigset_t *before, int milliseconds)
+{
+    struct timespec timeout = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000};
+    pselect(0, NULL, NULL, NULL, milliseconds < 0 ? NULL : &timeout, before);
+}
+
+// The first signal lets answers finish, until the deadline; the second does not.
+static void end_gently(const cli_common *common, app_server *server, int drain_s, const sigset_t *before)
+{
+    uint64_t deadline = cli_now_ns() + (uint64_t)drain_s * 1000000000u;
+    server_drain(server);
+    if (!server_is_quiet(server)) cli_note(common, "finishing what was begun, for %d s at most", drain_s);
+    while (!server_is_quiet(server) && cli_now_ns() < deadline && cli_interrupted < 2) wait_for_signal(before, 20);
+    server_cut(server);
+    for (int i = 0; i < 50 && !server_is_quiet(server); i++) wait_for_signal(before, 20);   // the last bytes leave
+}
+
+static int serve(const serve_args *args, frit_model *model, frit_engine *engine)
+{
+    const server_config config = {args->server, args->sampler, model, engine};
+    server_problem problem;
+    app_server *server = NULL;
+    sigset_t signals, before;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, &before);
+    int code = CLI_DONE;
+    if (!server_open(&server, &config, &problem)) {
+        code = problem.status == 400 ? cli_usage("serve: %s", problem.message) : cli_fail("serve: %s", problem.message);
+    } else {
+        frit_engine_info info;
+        frit_engine_get_info(engine, &info);
+        fprintf(stderr, "frit: serving %s at %s (%d x %d tokens)\n", server_model_name(server), server_url(server),
+                args->server.parallel, info.n_ctx);
+        while (!cli_interrupted) wait_for_signal(&before, -1);
+        end_gently(&args->common, server, args->server.drain_s, &before);
+        server_close(server);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
+static int run(void *ctx)
+{
+    serve_args *args = ctx;
+    frit_model *model = NULL;
+    frit_engine *engine = NULL;
+    const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
+    args->engine.n_sessions = args->server.parallel;
+    int code = cli_open_model(&model, &args->common, &args->model, path);
+    if (code == CLI_DONE) code = cli_open_engine(&engine, model, &args->engine);
+    if (code == CLI_DONE) code = serve(args, model, engine);
+    frit_engine_free(engine);
+    frit_model_free(model);
+    return code;
+}
+
+#else
+
+static int run(void *ctx)
+{
+    (void)ctx;
+    return cli_fail("serve: this build has no server; install libmicrohttpd's development files and build again");
+}
+
+#endif
+
+static const cli_group groups[] = {
+#ifdef FRIT_HAVE_SERVER
+    {"Server", server_option_rows, offsetof(serve_args, server)},
+#endif
+    {"Sampling, where a request says nothing else", frit_sampler_option_rows, offsetof(serve_args, sampler)},
+    {"Engine", frit_engine_option_rows, offsetof(serve_args, engine)},
+    {"Model", frit_model_option_rows, offsetof(serve_args, model)},
+    {"General", cli_common_rows, offsetof(serve_args, common)},
+};
+
+const cli_command cli_command_serve = {
+    .name = "serve",
+    .usage = "[MODEL] [options]",
+    .summary = "answer OpenAI's clients over HTTP",
+    .details =
+        "Listens on http://127.0.0.1:8080 and says so on stderr once requests are answered. SIGTERM and Ctrl-C let\n"
+        "answers finish, a second one does not. docs/server.md lists routes and fields.\n"
+        "\n"
+        "  frit serve model.gguf --port 9000 --parallel 8\n"
+        "  curl http://127.0.0.1:8080/v1/chat/completions -d '{\"messages\":\n"
+        "      [{\"role\": \"user\", \"content\": \"Tell me the tale of Rapunzel.\"}], \"stream\": true}'",
+    .max_positional = 1,
+    .args_bytes = sizeof(serve_args),
+    .groups = groups,
+    .n_groups = CLI_COUNT(groups),
+    .run = run,
+};

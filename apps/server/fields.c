@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// One parser for all tables of fields.
+#include "server/fields.h"
+
+#include "frit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *kind_of(const json_t *value)
+{
+    static const char *const names[] = {"an object", "a list", "a string", "an integer",
+                                        "a number",  "a bool", "a bool",   "null"};
+    return names[json_typeof(value)];
+}
+
+static bool wrong_type(server_problem *problem, const server_field *field, const json_t *value, const char *expected)
+{
+    return server_refuse(problem, 400, "invalid_type", field->name, "%s: expected %s, found %s", field->name, expected,
+                         kind_of(value));
+}
+
+static bool out_of_range(server_problem *problem, const server_field *field, double value, double min, double max)
+{
+    return server_refuse(problem, 400, "invalid_value", field->name, "%s: %.10g is outside of %.10g to %.10g",
+                         field->name, value, min, max);
+}
+
+static bool read_int(const server_field *field, const json_t *value, double min, double max, int32_t *out,
+                     server_problem *problem)
+{
+    if (!json_is_integer(value)) return wrong_type(problem, field, value, "an integer");
+    double number = (double)json_integer_value(value);
+    if (number < min || number > max) return out_of_range(problem, field, number, min, max);
+    *out = (int32_t)json_integer_value(value);
+    return true;
+}
+
+static bool read_number(const server_field *field, const json_t *value, double min, double max, double *out,
+                        server_problem *problem)
+{
+    if (!json_is_number(value)) return wrong_type(problem, field, value, "a number");
+    *out = json_number_value(value);
+    return *out >= min && *out <= max ? true : out_of_range(problem, field, *out, min, max);
+}
+
+// The option's own row says type, place and range.
+static bool read_sampler(const server_field *field, const json_t *value, char *options, server_problem *problem)
+{
+    size_t n_rows;
+    const frit_option *row = frit_sampler_option_rows(&n_rows);
+    while (strcmp(row->name, field->row) != 0) row++;   // the tests set every field once
+    if (row->type == FRIT_OPTION_INT)
+        return read_int(field, value, row->min, row->max, (int32_t *)(options + row->offset), problem);
+    double number = 0;
+    if (!read_number(field, value, row->min, row->max, &number, problem)) return false;
+    *(float *)(options + row->offset) = (float)number;
+    return true;
+}
+
+static bool is_harmless(const server_field *field, const json_t *value)
+{
+    if (!field->harmless) return false;
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+    bool found = false;
+    for (const char *at = field->harmless; text && at && !found;) {
+        size_t n = strcspn(at, "|");
+        found = strlen(text) == n && memcmp(text, at, n) == 0;
+        at = at[n] ? at + n + 1 : NULL;
+    }
+    free(text);
+    return found;
+}
+
+static bool read_field(const server_field *field, json_t *value, char *request, server_problem *problem)
+{
+    char *at = request + field->offset;
+    switch (field->type) {
+    case FIELD_BOOL:
+        if (!json_is_boolean(value)) return wrong_type(problem, field, value, "true or false");
+        *(bool *)at = json_is_true(value);
+        return true;
+    case FIELD_INT:
+        return read_int(field, value, field->min, field->max, (int32_t *)at, problem);
+    case FIELD_NUMBER:
+        return read_number(field, value, field->min, field->max, (double *)at, problem);
+    case FIELD_SEED:
+        if (!json_is_integer(value)) return wrong_type(problem, field, value, "an integer");
+        *(uint64_t *)at = (uint64_t)json_integer_value(value);
+        return true;
+    case FIELD_TEXT:
+        if (!json_is_string(value)) return wrong_type(problem, field, value, "a string");
+        *(const char **)at = json_string_value(value);
+        return true;
+    case FIELD_SAMPLER:
+        return read_sampler(field, value, at, problem);
+    case FIELD_CUSTOM:
+        return field->parse(value, request, problem);
+    case FIELD_UNSUPPORTED:
+        if (is_harmless(field, value)) return true;
+        return server_refuse(problem, 400, "unsupported_parameter", field->name, "%s is not supported: %s", field->name,
+                             field->why);
+    }
+    return false;
+}
+
+static void set_defaults(const server_parser *parser, char *request)
+{
+    for (size_t i = 0; i < parser->n_fields; i++) {
+        const server_field *field = &parser->fields[i];
+        char *at = request + field->offset;
+        if (field->type == FIELD_BOOL) *(bool *)at = field->fallback != 0;
+        if (field->type == FIELD_INT) *(int32_t *)at = (int32_t)field->fallback;
+        if (field->type == FIELD_NUMBER) *(double *)at = field->fallback;
+    }
+}
+
+bool server_parse(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem)
+{
+    set_defaults(parser, request);
+    if (n == 0) return server_refuse(problem, 400, NULL, NULL, "the body is empty, a JSON object is expected");
+    json_error_t error;
+    json_t *root = json_loadb(body, n, JSON_REJECT_DUPLICATES, &error);
+    if (!root)
+        return server_refuse(problem, 400, "invalid_json", NULL,
+                             "the body is not JSON: line %d, column %d (byte %d): %s", error.line, error.column,
+                             error.position, error.text);
+    ((server_body *)request)->root = root;
+    if (!json_is_object(root))
+        return server_refuse(problem, 400, NULL, NULL, "the body is %s, a JSON object is expected", kind_of(root));
+    for (size_t i = 0; i < parser->n_fields; i++) {
+        json_t *value = json_object_get(root, parser->fields[i].name);
+        if (!value || json_is_null(value)) continue;
+        if (!read_field(&parser->fields[i], value, request, problem)) return false;
+    }
+    return true;
+}
+
+void server_parser_clear(const server_parser *parser, void *request)
+{
+    if (parser->clear) parser->clear(request);
+    server_body *body = request;
+    json_decref(body->root);
+    memset(request, 0, parser->n_bytes);
+}

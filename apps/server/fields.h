@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// server/fields.h: a request's body to a struct, by a table of fields.
+//
+// A kind of request is a parser: a table of fields and the struct that they fill. A field that is absent or null keeps
+// its default. A field without a row is ignored, as OpenAI's clients send many that a local server has no use for. A
+// field that would change the answer and that frit cannot honour has a row of type FIELD_UNSUPPORTED: it is refused by
+// name, except for the values that ask for nothing.
+//
+//     {"stream", FIELD_BOOL, .offset = offsetof(request, stream)},
+//     {"max_tokens", FIELD_INT, .offset = offsetof(request, max_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},
+//     {"temperature", FIELD_SAMPLER, .offset = offsetof(request, sampler), .row = "temp"},
+//     {"n", FIELD_UNSUPPORTED, .harmless = "1", .why = "one answer is given for each request"},
+#pragma once
+#include "server/problem.h"
+
+#include <jansson.h>
+
+typedef enum server_field_type {
+    FIELD_BOOL,          // bool
+    FIELD_INT,           // int32_t
+    FIELD_NUMBER,        // double
+    FIELD_SEED,          // uint64_t: any integer
+    FIELD_TEXT,          // const char *, borrowed from the body
+    FIELD_SAMPLER,       // frit_sampler_options at the offset; `row` names the option, whose range holds
+    FIELD_CUSTOM,        // `parse` reads it
+    FIELD_UNSUPPORTED,   // refused by name
+} server_field_type;
+
+typedef struct server_field {
+    const char *name;
+    server_field_type type;
+    size_t offset;
+    double min, max, fallback;
+    const char *row;
+    bool (*parse)(json_t *value, void *request, server_problem *problem);
+    const char *harmless;   // JSON texts with '|' between them that are let through
+    const char *why;        // continues "NAME is not supported: "
+} server_field;
+
+// Every struct that a parser fills starts with this.
+typedef struct server_body {
+    json_t *root;   // what texts are borrowed from
+} server_body;
+
+typedef struct server_parser {
+    const server_field *fields;
+    size_t n_fields;
+    size_t n_bytes;                 // of the struct
+    void (*clear)(void *request);   // frees what custom fields made; may be NULL
+    size_t sampler;                 // offset of its frit_sampler_options, which the caller presets; 0: it has none
+} server_parser;
+
+// Fills the `request`, zeroed but for the sampler. False with a problem of status 400; server_parser_clear either way.
+bool server_parse(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem);
+void server_parser_clear(const server_parser *parser, void *request);

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// Host, origin and key of a request.
+#include "server/guard.h"
+
+#include <string.h>
+#include <strings.h>
+
+// The name in "name:port" or "[::1]:port".
+static size_t name_length(const char *host)
+{
+    const char *end = host[0] == '[' ? strchr(host, ']') : NULL;
+    return end ? (size_t)(end - host) + 1 : strcspn(host, ":");
+}
+
+static bool is_name(const char *host, size_t n, const char *name)
+{
+    return strlen(name) == n && strncasecmp(host, name, n) == 0;
+}
+
+static bool is_loopback_name(const char *host, const char *own)
+{
+    size_t n = name_length(host);
+    bool is_address = n > 4 && strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == n;
+    return is_address || is_name(host, n, "localhost") || is_name(host, n, "[::1]") || is_name(host, n, own);
+}
+
+// "http://HOST" of the server itself.
+static bool is_same_site(const char *origin, const char *host)
+{
+    const char *name = strncmp(origin, "http://", 7) == 0    ? origin + 7
+                       : strncmp(origin, "https://", 8) == 0 ? origin + 8
+                                                             : NULL;
+    return name && host && strcasecmp(name, host) == 0;
+}
+
+const char *server_guard_allowed_origin(const server_guard *guard, const char *origin)
+{
+    for (size_t i = 0; origin && i < guard->origins.n; i++) {
+        if (strcmp(guard->origins.items[i], "*") == 0) return "*";
+        if (strcasecmp(guard->origins.items[i], origin) == 0) return origin;
+    }
+    return NULL;
+}
+
+// Takes the same time wherever the texts differ: as long as the given text is.
+static bool is_equal(const char *given, const char *key)
+{
+    size_t n_given = strlen(given), n_key = strlen(key);
+    unsigned char differs = n_given != n_key;
+    for (size_t i = 0; i < n_given; i++)
+        differs |= (unsigned char)((unsigned char)given[i] ^ (unsigned char)key[n_key ? i % n_key : 0]);
+    return differs == 0;
+}
+
+static bool has_key(const server_guard *guard, const server_caller *caller)
+{
+    const char *bearer = caller->authorization;
+    if (bearer) bearer = strncasecmp(bearer, "Bearer ", 7) == 0 ? bearer + 7 + strspn(bearer + 7, " ") : NULL;
+    bool found = false;
+    for (size_t i = 0; i < guard->keys.n; i++) {
+        if (bearer) found |= is_equal(bearer, guard->keys.items[i]);
+        if (caller->api_key) found |= is_equal(caller->api_key, guard->keys.items[i]);
+    }
+    return found;
+}
+
+bool server_guard_admits(const server_guard *guard, const server_caller *caller, bool needs_key,
+                         server_problem *problem)
+{
+    if (guard->loopback && caller->host && !is_loopback_name(caller->host, guard->host))
+        return server_refuse(problem, 403, "host_not_allowed", NULL,
+                             "this server listens on a loopback address and does not answer to the name '%.200s'",
+                             caller->host);
+    if (caller->origin && !is_same_site(caller->origin, caller->host) &&
+        !server_guard_allowed_origin(guard, caller->origin))
+        return server_refuse(problem, 403, "origin_not_allowed", NULL,
+                             "requests from pages of '%.200s' are not allowed; --cors ORIGIN allows them",
+                             caller->origin);
+    if (!needs_key || guard->keys.n == 0 || has_key(guard, caller)) return true;
+    bool given = caller->authorization || caller->api_key;
+    return server_refuse(problem, 401, "invalid_api_key", NULL,
+                         given ? "the API key is not one of this server's"
+                               : "an API key is needed: send it as 'Authorization: Bearer KEY'");
+}

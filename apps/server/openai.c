@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// OpenAI's shapes.
+//
+// A stream is a row of events, each a JSON object after "data: ". All have one id and one time; the role comes in the
+// first delta only, finish_reason in the last chunk with a choice, usage (if asked for) in one more without choices.
+#include "server/openai.h"
+
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+// ---------------------------------------------------------------------------------------- shared parts
+
+static const char *finish_text(server_finish finish)
+{
+    return finish == SERVER_FINISH_LENGTH ? "length" : "stop";
+}
+
+static json_t *usage_json(const server_usage *usage)
+{
+    return json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:i}}", "prompt_tokens", (json_int_t)usage->n_prompt,
+                     "completion_tokens", (json_int_t)usage->n_answer, "total_tokens",
+                     (json_int_t)(usage->n_prompt + usage->n_answer), "prompt_tokens_details", "cached_tokens",
+                     (json_int_t)usage->n_cached, "completion_tokens_details", "reasoning_tokens", 0);
+}
+
+// Takes `choices` over.
+static json_t *envelope(const openai_answer *answer, const char *object, json_t *choices)
+{
+    char print[32];
+    snprintf(print, sizeof print, "frit-%s", frit_version());
+    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:o}", "id", answer->id, "object", object, "created",
+                     (json_int_t)answer->created, "model", answer->model, "system_fingerprint", print, "choices",
+                     choices);
+}
+
+static void put(server_job *job, json_t *json, const char *before, const char *after)
+{
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    if (!text) {
+        job->outbox.failed = true;
+        return;
+    }
+    server_job_put(job, before, strlen(before));
+    server_job_put(job, text, strlen(text));
+    server_job_put(job, after, strlen(after));
+    free(text);
+}
+
+// ---------------------------------------------------------------------------------------- streams
+
+static void put_event(server_job *job, json_t *json)
+{
+    put(job, json, "data: ", "\n\n");
+}
+
+static void put_chunk(server_job *job, json_t *choice)
+{
+    const openai_answer *answer = job->ctx;
+    json_t *chunk =
+        envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_pack("[o]", choice));
+    if (answer->request.include_usage) json_object_set_new(chunk, "usage", json_null());
+    put_event(job, chunk);
+}
+
+static json_t *choice_of(const openai_answer *answer, json_t *content, const char *finish)
+{
+    return json_pack("{s:i, s:o, s:n, s:s?}", "index", 0, answer->chat ? "delta" : "text", content, "logprobs",
+                     "finish_reason", finish);
+}
+
+// The role has an event of its own, before all others.
+static void open_stream(server_job *job)
+{
+    openai_answer *answer = job->ctx;
+    if (answer->opened) return;
+    answer->opened = true;
+    if (!answer->chat) return;
+    json_t *delta = json_pack("{s:s, s:s, s:n}", "role", "assistant", "content", "", "refusal");
+    put_chunk(job, choice_of(answer, delta, NULL));
+}
+
+static void stream_text(server_job *job, app_text text)
+{
+    const openai_answer *answer = job->ctx;
+    open_stream(job);
+    json_t *content = json_stringn(text.ptr, text.n);
+    if (answer->chat) content = json_pack("{s:o}", "content", content);
+    put_chunk(job, choice_of(answer, content, NULL));
+}
+
+static void stream_finish(server_job *job, server_finish finish)
+{
+    const openai_answer *answer = job->ctx;
+    open_stream(job);
+    put_chunk(job, choice_of(answer, answer->chat ? json_object() : json_string(""), finish_text(finish)));
+    if (answer->request.include_usage) {
+        json_t *chunk = envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_array());
+        json_object_set_new(chunk, "usage", usage_json(&job->usage));
+        put_event(job, chunk);
+    }
+    static const char done[] = "data: [DONE]\n\n";
+    server_job_put(job, done, sizeof done - 1);
+}
+
+static void stream_fail(server_job *job, const server_problem *problem)
+{
+    char *text = server_problem_json(problem);
+    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    put_event(job, json);
+}
+
+// ---------------------------------------------------------------------------------------- whole answers
+
+static void keep_text(server_job *job, app_text text)
+{
+    (void)job, (void)text;   // job->answer has it
+}
+
+static void whole_finish(server_job *job, server_finish finish)
+{
+    const openai_answer *answer = job->ctx;
+    json_t *text = json_stringn(job->answer.text, job->answer.n), *choice;
+    if (answer->chat)
+        choice = json_pack("{s:i, s:{s:s, s:o, s:n}, s:n, s:s}", "index", 0, "message", "role", "assistant", "content",
+                           text, "refusal", "logprobs", "finish_reason", finish_text(finish));
+    else
+        choice = choice_of(answer, text, finish_text(finish));
+    json_t *json = envelope(answer, answer->chat ? "chat.completion" : "text_completion", json_pack("[o]", choice));
+    json_object_set_new(json, "usage", usage_json(&job->usage));
+    put(job, json, "", "\n");
+}
+
+static void whole_fail(server_job *job, const server_problem *problem)
+{
+    (void)job, (void)problem;   // nothing has begun before the end
+}
+
+static const server_voice stream_voice = {stream_text, stream_finish, stream_fail};
+static const server_voice whole_voice = {keep_text, whole_finish, whole_fail};
+
+// ---------------------------------------------------------------------------------------- attaching
+
+static void free_answer(void *ctx)
+{
+    openai_answer *answer = ctx;
+    server_parser_clear(answer->chat ? &server_chat_parser : &server_completion_parser, &answer->request);
+    free(answer);
+}
+
+bool openai_answer_attach(server_job *job, bool chat, server_generation *request, const char *model)
+{
+    static _Atomic uint32_t counter;
+    openai_answer *answer = calloc(1, sizeof *answer);
+    if (!answer) return false;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    answer->chat = chat;
+    answer->created = (int64_t)now.tv_sec;
+    answer->model = model;
+    snprintf(answer->id, sizeof answer->id, "%s-%08llx%08lx%08x", chat ? "chatcmpl" : "cmpl",
+             (unsigned long long)now.tv_sec, (unsigned long)now.tv_nsec, (unsigned)atomic_fetch_add(&counter, 1));
+    answer->request = *request;
+    memset(request, 0, sizeof *request);
+    job->voice = answer->request.stream ? &stream_voice : &whole_voice;
+    job->stop = answer->request.stop;
+    job->ctx = answer;
+    job->free_ctx = free_answer;
+    return true;
+}

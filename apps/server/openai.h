@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// server/openai.h: the answers of /v1/chat/completions and /v1/completions, whole and as streams of events.
+#pragma once
+#include "server/request.h"
+#include "server/worker.h"
+
+// What an answer needs to know beside its text. Owned by its job.
+typedef struct openai_answer {
+    server_generation request;
+    bool chat, opened;   // opened: the first event was written
+    char id[48];
+    int64_t created;     // seconds since 1970
+    const char *model;   // lives as long as the server
+} openai_answer;
+
+// Becomes the job's ctx with the voice that fits; takes the request over and leaves it empty.
+bool openai_answer_attach(server_job *job, bool chat, server_generation *request, const char *model);

@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: MIT
+// The tables of fields of every kind of request, and the fields that need code of their own.
+#include "server/request.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static bool no_memory(server_problem *problem)
+{
+    return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+}
+
+// ---------------------------------------------------------------------------------------- sampling fields
+
+static bool parse_seed(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    if (!json_is_integer(value))
+        return server_refuse(problem, 400, "invalid_type", "seed", "seed: expected an integer");
+    request->seed = (uint64_t)json_integer_value(value);
+    request->has_seed = json_integer_value(value) != -1;
+    return true;
+}
+
+static bool add_stop(const char **items, size_t *n, const json_t *value, server_problem *problem)
+{
+    const char *text = json_string_value(value);
+    if (!text)
+        return server_refuse(problem, 400, "invalid_type", "stop", "stop: expected a string or a list of strings");
+    size_t length = json_string_length(value);
+    if (length == 0)
+        return server_refuse(problem, 400, "invalid_value", "stop", "stop: an empty string stops everything");
+    if (length > SERVER_MAX_STOP_BYTES)
+        return server_refuse(problem, 400, "invalid_value", "stop",
+                             "stop: a string of %zu bytes, at most %d are possible", length, SERVER_MAX_STOP_BYTES);
+    items[(*n)++] = text;
+    return true;
+}
+
+static bool parse_stop(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    size_t n = json_is_array(value) ? json_array_size(value) : 1;
+    if (n > SERVER_MAX_STOPS)
+        return server_refuse(problem, 400, "invalid_value", "stop", "stop: %zu strings, at most %d are possible", n,
+                             SERVER_MAX_STOPS);
+    const char **items = calloc(n + 1, sizeof *items);
+    if (!items) return no_memory(problem);
+    request->stop.items = items;
+    bool good = true;
+    for (size_t i = 0; i < n && good; i++)
+        good = add_stop(items, &request->stop.n, json_is_array(value) ? json_array_get(value, i) : value, problem);
+    return good;
+}
+
+// {"15": -1.5, "16": -100}: the library takes texts.
+static bool parse_logit_bias(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    const char *name = "logit_bias", *key;
+    if (!json_is_object(value))
+        return server_refuse(problem, 400, "invalid_type", name,
+                             "logit_bias: expected an object of token ids and numbers");
+    size_t n = json_object_size(value), i = 0;
+    if (n > SERVER_MAX_BIASES)
+        return server_refuse(problem, 400, "invalid_value", name, "logit_bias: %zu tokens, at most %d are possible", n,
+                             SERVER_MAX_BIASES);
+    const char **items = calloc(n + 1, sizeof *items);
+    request->biases = items ? calloc(n + 1, sizeof *request->biases) : NULL;
+    if (!request->biases) {
+        free(items);
+        return no_memory(problem);
+    }
+    request->sampler.logit_bias = (frit_option_list){items, 0};
+    json_t *bias;
+    json_object_foreach(value, key, bias)
+    {
+        size_t n_digits = strspn(key, "0123456789");
+        double number = json_number_value(bias);
+        if (n_digits == 0 || n_digits > 10 || key[n_digits])
+            return server_refuse(problem, 400, "invalid_value", name, "logit_bias: '%.64s' is not a token id", key);
+        if (!json_is_number(bias) || !(fabs(number) <= 100))
+            return server_refuse(problem, 400, "invalid_value", name,
+                                 "logit_bias: the bias of token %s is not a number from -100 to 100", key);
+        snprintf(request->biases[i], sizeof request->biases[i], "%s=%.6g", key, number);
+        items[i] = request->biases[i];
+        i++;
+    }
+    request->sampler.logit_bias.n = i;
+    return true;
+}
+
+static bool parse_stream_options(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    if (!json_is_object(value))
+        return server_refuse(problem, 400, "invalid_type", "stream_options", "stream_options: expected an object");
+    const json_t *usage = json_object_get(value, "include_usage");
+    if (usage && !json_is_boolean(usage) && !json_is_null(usage))
+        return server_refuse(problem, 400, "invalid_type", "stream_options.include_usage",
+                             "stream_options.include_usage: expected true or false");
+    request->include_usage = json_is_true(usage);
+    return true;
+}
+
+// ---------------------------------------------------------------------------------------- prompts and messages
+
+static bool parse_ids(const json_t *list, const char *name, frit_token **ids, size_t *n_ids, server_problem *problem)
+{
+    size_t n = json_array_size(list);
+    *ids = calloc(n + 1, sizeof **ids);
+    if (!*ids) return no_memory(problem);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *item = json_array_get(list, i);
+        json_int_t id = json_integer_value(item);
+        if (!json_is_integer(item) || id < 0 || id > INT32_MAX)
+            return server_refuse(problem, 400, "invalid_value", name, "%s: item %zu is not a token id", name, i);
+        (*ids)[i] = (frit_token)id;
+    }
+    *n_ids = n;
+    return true;
+}
+
+static bool parse_prompt(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    const json_t *first = json_array_get(value, 0);   // NULL if it is no list
+    if (json_array_size(value) == 1 && !json_is_integer(first)) value = json_array_get(value, 0);
+    if (json_is_string(value)) {
+        request->text = json_string_value(value);
+        request->n_text = json_string_length(value);
+        return true;
+    }
+    if (json_is_array(value) && (json_array_size(value) == 0 || json_is_integer(json_array_get(value, 0))))
+        return parse_ids(value, "prompt", &request->ids, &request->n_ids, problem);
+    if (json_is_array(value))
+        return server_refuse(problem, 400, "unsupported_parameter", "prompt",
+                             "prompt: %zu prompts in one request are not supported; send a request for each",
+                             json_array_size(value));
+    return server_refuse(problem, 400, "invalid_type", "prompt", "prompt: expected a string or a list of token ids");
+}
+
+// The table of roles: what the request says, what the template gets.
+static const struct {
+    const char *role, *as;
+} roles[] = {{"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"}};
+
+static const char *role_of(const json_t *message, size_t i, server_problem *problem)
+{
+    const char *role = json_string_value(json_object_get(message, "role"));
+    char param[64];
+    snprintf(param, sizeof param, "messages[%zu].role", i);
+    if (!role) {
+        server_refuse(problem, 400, "invalid_type", param, "messages[%zu]: expected an object with a role", i);
+        return NULL;
+    }
+    for (size_t r = 0; r < COUNT(roles); r++)
+        if (strcmp(roles[r].role, role) == 0) return roles[r].as;
+    if (strcmp(role, "tool") == 0 || strcmp(role, "function") == 0)
+        server_refuse(problem, 400, "unsupported_parameter", param, "messages[%zu]: role '%s' is not supported yet", i,
+                      role);
+    else
+        server_refuse(problem, 400, "invalid_value", param,
+                      "messages[%zu]: role '%.64s' is unknown; there are system, developer, user and assistant", i,
+                      role);
+    return NULL;
+}
+
+static bool bad_content(server_problem *problem, size_t i, const char *what)
+{
+    char param[64];
+    snprintf(param, sizeof param, "messages[%zu].content", i);
+    return server_refuse(problem, 400, "invalid_value", param, "messages[%zu].content: %s", i, what);
+}
+
+// A string, null, or parts of which all are text: joined into one owned text.
+static bool read_content(const json_t *content, size_t i, char **out, server_problem *problem)
+{
+    bool parts = json_is_array(content);
+    if (content && !parts && !json_is_string(content) && !json_is_null(content))
+        return bad_content(problem, i, "expected a string or a list of parts");
+    size_t n_parts = parts ? json_array_size(content) : 1, n = 0, at = 0;
+    for (size_t p = 0; parts && p < n_parts; p++) {
+        const json_t *part = json_array_get(content, p);
+        const char *type = json_string_value(json_object_get(part, "type"));
+        if (!type) return bad_content(problem, i, "a part is not an object with a type");
+        if (strcmp(type, "text") != 0) return bad_content(problem, i, "only parts of type 'text' are supported");
+        if (!json_is_string(json_object_get(part, "text"))) return bad_content(problem, i, "a text part has no text");
+        n += json_string_length(json_object_get(part, "text"));
+    }
+    if (!parts) n = json_string_length(content);
+    char *text = malloc(n + 1);
+    if (!text) return no_memory(problem);
+    for (size_t p = 0; p < n_parts; p++) {
+        const json_t *piece = parts ? json_object_get(json_array_get(content, p), "text") : content;
+        size_t length = json_string_length(piece);
+        if (length > 0) memcpy(text + at, json_string_value(piece), length);
+        at += length;
+    }
+    text[at] = 0;
+    *out = text;
+    return true;
+}
+
+static bool read_message(const json_t *json, size_t i, frit_message *message, char **content, server_problem *problem)
+{
+    static const char *const unsupported[] = {"tool_calls", "function_call", "tool_call_id", "audio"};
+    message->role = role_of(json, i, problem);
+    if (!message->role) return false;
+    for (size_t u = 0; u < COUNT(unsupported); u++) {
+        const json_t *value = json_object_get(json, unsupported[u]);
+        if (value && !json_is_null(value) && !(json_is_array(value) && json_array_size(value) == 0))
+            return server_refuse(problem, 400, "unsupported_parameter", "messages",
+                                 "messages[%zu]: %s is not supported yet", i, unsupported[u]);
+    }
+    const json_t *text = json_object_get(json, "content");
+    bool may_be_empty = strcmp(message->role, "assistant") == 0;
+    if ((!text || json_is_null(text)) && !may_be_empty) return bad_content(problem, i, "is missing");
+    if (!read_content(text, i, content, problem)) return false;
+    message->content = *content;
+    return true;
+}
+
+static bool read_messages(const json_t *value, frit_message **messages, char ***contents, size_t *n,
+                          server_problem *problem)
+{
+    if (!json_is_array(value))
+        return server_refuse(problem, 400, "invalid_type", "messages", "messages: expected a list of messages");
+    size_t size = json_array_size(value);
+    if (size == 0) return server_refuse(problem, 400, "invalid_value", "messages", "messages: the list is empty");
+    *messages = calloc(size, sizeof **messages);
+    *contents = calloc(size, sizeof **contents);
+    if (!*messages || !*contents) return no_memory(problem);
+    for (size_t i = 0; i < size; i++) {
+        *n = i + 1;
+        if (!read_message(json_array_get(value, i), i, &(*messages)[i], &(*contents)[i], problem)) return false;
+    }
+    return true;
+}
+
+static bool parse_messages(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    return read_messages(value, &request->messages, &request->contents, &request->n_messages, problem);
+}
+
+static void free_messages(frit_message *messages, char **contents, size_t n)
+{
+    for (size_t i = 0; contents && i < n; i++) free(contents[i]);
+    free(contents);
+    free(messages);
+}
+
+static void clear_generation(void *ctx)
+{
+    server_generation *request = ctx;
+    free((void *)request->stop.items);
+    if (request->biases) free((void *)request->sampler.logit_bias.items);
+    free(request->biases);
+    free(request->ids);
+    free_messages(request->messages, request->contents, request->n_messages);
+}
+
+// ---------------------------------------------------------------------------------------- the tables
+
+#define AT(field) offsetof(server_generation, field)
+#define SAMPLER(name, option)                                     \
+    {                                                             \
+        name, FIELD_SAMPLER, .offset = AT(sampler), .row = option \
+    }
+#define LATER(name, ...)                     \
+    {                                        \
+        name, FIELD_UNSUPPORTED, __VA_ARGS__ \
+    }
+
+#define TOOLS_LATER  "tools and reasoning come with a later version"
+#define FORMAT_LATER "constrained answers come with a later version"
+
+// clang-format off
+// Fields that both kinds of generation have.
+#define GENERATION_FIELDS                                                                                 \
+    {"model", FIELD_TEXT, .offset = AT(model)},                                                                     \
+    {"stream", FIELD_BOOL, .offset = AT(stream)},                                                                   \
+    {"stream_options", FIELD_CUSTOM, .parse = parse_stream_options},                                      \
+    {"seed", FIELD_CUSTOM, .parse = parse_seed},                                                          \
+    {"stop", FIELD_CUSTOM, .parse = parse_stop},                                                          \
+    {"logit_bias", FIELD_CUSTOM, .parse = parse_logit_bias},                                              \
+    SAMPLER("temperature", "temp"),                                                                       \
+    SAMPLER("top_k", "top-k"),                                                                            \
+    SAMPLER("top_p", "top-p"),                                                                            \
+    SAMPLER("min_p", "min-p"),                                                                            \
+    SAMPLER("repeat_penalty", "repeat-penalty"),                                                          \
+    SAMPLER("repetition_penalty", "repeat-penalty"),                                                      \
+    SAMPLER("frequency_penalty", "frequency-penalty"),                                                    \
+    SAMPLER("presence_penalty", "presence-penalty"),                                                      \
+    SAMPLER("repeat_last_n", "repeat-last-n"),                                                            \
+    LATER("n", .harmless = "1", .why = "one answer is given for each request"),                           \
+    LATER("prompt_logprobs", .harmless = "false", .why = "probabilities come with a later version"),      \
+    LATER("grammar", .harmless = "\"\"", .why = FORMAT_LATER),                                            \
+    LATER("json_schema", .harmless = "{}", .why = FORMAT_LATER),                                          \
+    LATER("response_format", .harmless = "{\"type\":\"text\"}", .why = FORMAT_LATER)
+
+static const server_field chat_fields[] = {
+    GENERATION_FIELDS,
+    {"messages", FIELD_CUSTOM, .parse = parse_messages},
+    {"max_tokens", FIELD_INT, .offset = AT(max_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},
+    {"max_completion_tokens", FIELD_INT, .offset = AT(max_completion_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},
+    LATER("logprobs", .harmless = "false", .why = "probabilities come with a later version"),
+    LATER("top_logprobs", .harmless = "0", .why = "probabilities come with a later version"),
+    LATER("tools", .harmless = "[]", .why = TOOLS_LATER),
+    LATER("tool_choice", .harmless = "\"none\"|\"auto\"", .why = TOOLS_LATER),
+    LATER("functions", .harmless = "[]", .why = TOOLS_LATER),
+    LATER("function_call", .harmless = "\"none\"|\"auto\"", .why = TOOLS_LATER),
+    LATER("reasoning_effort", .harmless = "\"none\"", .why = TOOLS_LATER),
+    LATER("chat_template_kwargs", .harmless = "{}", .why = "variables of templates come with a later version"),
+    LATER("chat_template", .why = "the model's own template is used"),
+    LATER("add_generation_prompt", .harmless = "true", .why = "the answer always opens a turn of its own"),
+    LATER("continue_final_message", .harmless = "false", .why = "the answer always opens a turn of its own"),
+    LATER("modalities", .harmless = "[\"text\"]", .why = "frit answers with text"),
+    LATER("audio", .why = "frit answers with text"),
+    LATER("web_search_options", .why = "frit does not search the web"),
+};
+
+static const server_field completion_fields[] = {
+    GENERATION_FIELDS,
+    {"prompt", FIELD_CUSTOM, .parse = parse_prompt},
+    {"max_tokens", FIELD_INT, .offset = AT(max_tokens), .min = -1, .max = INT32_MAX, .fallback = 16},
+    LATER("logprobs", .why = "probabilities come with a later version"),
+    LATER("echo", .harmless = "false", .why = "it comes with a later version"),
+    LATER("best_of", .harmless = "1", .why = "one answer is given for each request"),
+    LATER("suffix", .harmless = "\"\"", .why = "filling in the middle comes with a later version"),
+};
+// clang-format on
+
+#undef AT
+
+const server_parser server_chat_parser = {chat_fields, COUNT(chat_fields), sizeof(server_generation), clear_generation,
+                                          offsetof(server_generation, sampler)};
+const server_parser server_completion_parser = {completion_fields, COUNT(completion_fields), sizeof(server_generation),
+                                                clear_generation, offsetof(server_generation, sampler)};
+
+static bool parse_content(json_t *value, void *ctx, server_problem *problem)
+{
+    server_text_request *request = ctx;
+    if (!json_is_string(value))
+        return server_refuse(problem, 400, "invalid_type", "content", "content: expected a string");
+    request->text = json_string_value(value);
+    request->n_text = json_string_length(value);
+    return true;
+}
+
+static bool parse_tokens(json_t *value, void *ctx, server_problem *problem)
+{
+    server_text_request *request = ctx;
+    if (!json_is_array(value))
+        return server_refuse(problem, 400, "invalid_type", "tokens", "tokens: expected a list of token ids");
+    return parse_ids(value, "tokens", &request->ids, &request->n_ids, problem);
+}
+
+static bool parse_text_messages(json_t *value, void *ctx, server_problem *problem)
+{
+    server_text_request *request = ctx;
+    return read_messages(value, &request->messages, &request->contents, &request->n_messages, problem);
+}
+
+static void clear_text(void *ctx)
+{
+    server_text_request *request = ctx;
+    free(request->ids);
+    free_messages(request->messages, request->contents, request->n_messages);
+}
+
+#define AT(field) offsetof(server_text_request, field)
+
+// clang-format off
+static const server_field tokenize_fields[] = {
+    {"content", FIELD_CUSTOM, .parse = parse_content},
+    {"prompt", FIELD_CUSTOM, .parse = parse_content},
+    {"add_special", FIELD_BOOL, .offset = AT(add_special)},
+    {"parse_special", FIELD_BOOL, .offset = AT(parse_special), .fallback = 1},
+    {"with_pieces", FIELD_BOOL, .offset = AT(with_pieces)},
+};
+static const server_field detokenize_fields[] = {
+    {"tokens", FIELD_CUSTOM, .parse = parse_tokens},
+    {"special", FIELD_BOOL, .offset = AT(add_special), .fallback = 1},
+};
+static const server_field template_fields[] = {
+    {"messages", FIELD_CUSTOM, .parse = parse_text_messages},
+    {"add_generation_prompt", FIELD_BOOL, .offset = AT(generation_prompt), .fallback = 1},
+    LATER("tools", .harmless = "[]", .why = TOOLS_LATER),
+    LATER("chat_template_kwargs", .harmless = "{}", .why = "variables of templates come with a later version"),
+};
+// clang-format on
+
+const server_parser server_tokenize_parser = {tokenize_fields, COUNT(tokenize_fields), sizeof(server_text_request),
+                                              clear_text, 0};
+const server_parser server_detokenize_parser = {detokenize_fields, COUNT(detokenize_fields),
+                                                sizeof(server_text_request), clear_text, 0};
+const server_parser server_template_parser = {template_fields, COUNT(template_fields), sizeof(server_text_request),
+                                              clear_text, 0};
+
+// ---------------------------------------------------------------------------------------- to tokens
+
+char *server_render(const frit_model *model, const frit_message *messages, size_t n, bool generation_prompt,
+                    size_t *n_bytes, server_problem *problem)
+{
+    const frit_chat_options options = {.no_generation_prompt = !generation_prompt};
+    char *text = NULL;
+    *n_bytes = 0;
+    frit_status status = frit_chat_render(model, messages, n, &options, NULL, 0, n_bytes);
+    if (status == FRIT_E_LIMIT) {
+        text = malloc(*n_bytes);
+        status = text ? frit_chat_render(model, messages, n, &options, text, *n_bytes, n_bytes) : FRIT_E_MEMORY;
+    } else if (status == FRIT_OK) {   // nothing at all
+        text = calloc(1, 1);
+        if (!text) status = FRIT_E_MEMORY;
+    }
+    if (status == FRIT_OK) return text;
+    free(text);
+    server_refuse_status(problem, 400, "messages", status);
+    return NULL;
+}
+
+frit_token *server_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens,
+                          server_problem *problem)
+{
+    size_t capacity = n_bytes / 2 + 16;
+    frit_status status = FRIT_E_LIMIT;
+    while (status == FRIT_E_LIMIT) {
+        frit_token *tokens = malloc(capacity * sizeof *tokens);
+        status = tokens ? frit_tokenize(model, text, n_bytes, flags, tokens, capacity, n_tokens) : FRIT_E_MEMORY;
+        if (status == FRIT_OK) return tokens;
+        free(tokens);
+        capacity = *n_tokens;
+    }
+    server_refuse_status(problem, 400, NULL, status);
+    return NULL;
+}
+
+static bool check_prompt(const frit_model *model, const frit_token *tokens, size_t n, size_t n_ctx, const char *param,
+                         server_problem *problem)
+{
+    frit_model_info info;
+    frit_model_get_info(model, &info);
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] >= info.n_vocab)
+            return server_refuse(problem, 400, "invalid_value", param, "%s: token %d, this model's ids are 0 to %d",
+                                 param, tokens[i], info.n_vocab - 1);
+    if (n == 0) return server_refuse(problem, 400, "invalid_value", param, "%s: is missing or empty", param);
+    if (n >= n_ctx)
+        return server_refuse(problem, 400, "context_length_exceeded", param,
+                             "This model's maximum context length is %zu tokens. However, your prompt has %zu tokens.",
+                             n_ctx, n);
+    return true;
+}
+
+bool server_prompt_tokens(const frit_model *model, const server_generation *request, bool chat, size_t n_ctx,
+                          frit_token **tokens, size_t *n_tokens, server_problem *problem)
+{
+    const char *param = chat ? "messages" : "prompt";
+    *tokens = NULL;
+    if (chat && request->n_messages == 0)
+        return server_refuse(problem, 400, "missing_required_parameter", param, "messages: is missing");
+    if (chat) {
+        size_t n_bytes;
+        char *text = server_render(model, request->messages, request->n_messages, true, &n_bytes, problem);
+        if (!text) return false;
+        *tokens = server_tokens(model, text, n_bytes, FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL, n_tokens, problem);
+        free(text);
+    } else if (request->ids) {
+        *tokens = malloc((request->n_ids + 1) * sizeof **tokens);
+        if (!*tokens) return no_memory(problem);
+        memcpy(*tokens, request->ids, request->n_ids * sizeof **tokens);
+        *n_tokens = request->n_ids;
+    } else if (request->text) {
+        *tokens = server_tokens(model, request->text, request->n_text, FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL,
+                                n_tokens, problem);
+    } else {
+        return server_refuse(problem, 400, "missing_required_parameter", param, "prompt: is missing");
+    }
+    if (!*tokens) return false;
+    if (check_prompt(model, *tokens, *n_tokens, n_ctx, param, problem)) return true;
+    free(*tokens);
+    *tokens = NULL;
+    return false;
+}

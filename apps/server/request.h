@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// server/request.h: the kinds of requests: what their bodies may hold, and what becomes of it before the engine.
+//
+// A table in request.c says which fields a kind has. Nothing here knows of HTTP, threads or the engine.
+#pragma once
+#include "frit.h"
+#include "server/fields.h"
+
+enum {
+    SERVER_MAX_STOPS = 64,
+    SERVER_MAX_STOP_BYTES = 1024,
+    SERVER_MAX_BIASES = 8192,
+};
+
+// /v1/chat/completions and /v1/completions.
+typedef struct server_generation {
+    server_body body;
+    const char *model;   // NULL: any
+    bool stream, include_usage;
+    int32_t max_tokens;   // -1: until the answer or the context ends
+    int32_t max_completion_tokens;
+    frit_sampler_options sampler;
+    uint64_t seed;
+    bool has_seed;
+    frit_option_list stop;   // items owned, texts borrowed
+    char (*biases)[48];      // owned: texts of sampler.logit_bias
+    frit_message *messages;
+    char **contents;   // owned texts of the messages
+    size_t n_messages;
+    const char *text;   // a completion's prompt: text, or ...
+    size_t n_text;
+    frit_token *ids;   // ... tokens (owned)
+    size_t n_ids;
+} server_generation;
+
+// /tokenize, /detokenize, /apply-template.
+typedef struct server_text_request {
+    server_body body;
+    const char *text;
+    size_t n_text;
+    frit_token *ids;
+    size_t n_ids;
+    bool add_special, parse_special, with_pieces, generation_prompt;
+    frit_message *messages;
+    char **contents;
+    size_t n_messages;
+} server_text_request;
+
+extern const server_parser server_chat_parser, server_completion_parser, server_tokenize_parser,
+    server_detokenize_parser, server_template_parser;
+
+// The tokens of what a generation asks for; malloc'd. `chat`: messages through the template. `n_ctx` is the context,
+// of which at least one position must stay free. False with a problem.
+bool server_prompt_tokens(const frit_model *model, const server_generation *request, bool chat, size_t n_ctx,
+                          frit_token **tokens, size_t *n_tokens, server_problem *problem);
+// Both malloc'd; NULL with a problem.
+char *server_render(const frit_model *model, const frit_message *messages, size_t n, bool generation_prompt,
+                    size_t *n_bytes, server_problem *problem);
+frit_token *server_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens,
+                          server_problem *problem);

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+// The routes and their handlers.
+#include "server/routes.h"
+
+#include "server/openai.h"
+#include "server/request.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void no_memory(server_exchange *exchange)
+{
+    server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);
+}
+
+// Takes the reply over.
+static void reply(server_exchange *exchange, json_t *json)
+{
+    exchange->reply = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    if (!exchange->reply) no_memory(exchange);
+}
+
+// ---------------------------------------------------------------------------------------- models and health
+
+static bool is_model(const server_site *site, const char *name)
+{
+    return !name || !*name || strcmp(name, site->name) == 0 || strcmp(name, site->stem) == 0 ||
+           strcmp(name, "default") == 0;
+}
+
+static bool check_model(server_exchange *exchange, const char *name)
+{
+    if (is_model(exchange->site, name)) return true;
+    return server_refuse(&exchange->problem, 404, "model_not_found", "model",
+                         "The model '%.200s' does not exist; this server has '%.200s'.", name, exchange->site->name);
+}
+
+static json_t *model_json(const server_site *site)
+{
+    return json_pack("{s:s, s:s, s:I, s:s, s:{s:i, s:i, s:I, s:I, s:s}}", "id", site->name, "object", "model",
+                     "created", (json_int_t)site->started, "owned_by", "frit", "meta", "n_ctx", (int)site->n_ctx,
+                     "n_vocab", (int)site->model_info.n_vocab, "n_params", (json_int_t)site->model_info.n_params,
+                     "size", (json_int_t)site->model_info.n_bytes, "architecture", site->model_info.architecture);
+}
+
+static void list_models(server_exchange *exchange)
+{
+    reply(exchange, json_pack("{s:s, s:[o]}", "object", "list", "data", model_json(exchange->site)));
+}
+
+static void show_model(server_exchange *exchange)
+{
+    if (check_model(exchange, exchange->rest)) reply(exchange, model_json(exchange->site));
+}
+
+static void show_health(server_exchange *exchange)
+{
+    server_load load = server_worker_load(exchange->site->worker);
+    reply(exchange, json_pack("{s:s, s:i, s:i, s:i}", "status", "ok", "sessions", (int)load.n_sessions, "running",
+                              (int)load.n_running, "waiting", (int)load.n_waiting));
+}
+
+// ---------------------------------------------------------------------------------------- generation
+
+// Requests without a seed differ from each other, and depend on the server's seed alone.
+static uint64_t next_seed(uint64_t seed)
+{
+    static _Atomic uint64_t counter;
+    return seed + 0x9e3779b97f4a7c15u * (atomic_fetch_add(&counter, 1) + 1);
+}
+
+static bool make_job(server_exchange *exchange, server_generation *request, bool chat)
+{
+    const server_site *site = exchange->site;
+    server_problem *problem = &exchange->problem;
+    server_job *job = exchange->job = server_job_new();
+    if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    if (!server_prompt_tokens(site->model, request, chat, (size_t)site->n_ctx, &job->prompt, &job->n_prompt, problem))
+        return false;
+    request->sampler.seed = request->has_seed ? request->seed : next_seed(site->sampling.seed);
+    frit_status status = frit_sampler_new(&job->sampler, site->model, &request->sampler);
+    if (status != FRIT_OK)
+        return server_refuse_status(problem, 400, request->sampler.logit_bias.n > 0 ? "logit_bias" : NULL, status);
+    job->max_tokens = request->max_completion_tokens >= 0 ? request->max_completion_tokens : request->max_tokens;
+    exchange->stream = request->stream;
+    if (openai_answer_attach(job, chat, request, site->name)) return true;
+    return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+}
+
+static void generate(server_exchange *exchange, bool chat)
+{
+    server_generation *request = exchange->request;
+    if (!check_model(exchange, request->model)) return;
+    if (make_job(exchange, request, chat)) return;
+    server_job_release(NULL, exchange->job);
+    exchange->job = NULL;
+}
+
+static void complete_chat(server_exchange *exchange)
+{
+    generate(exchange, true);
+}
+
+static void complete_text(server_exchange *exchange)
+{
+    ((server_generation *)exchange->request)->max_completion_tokens = -1;
+    generate(exchange, false);
+}
+
+// ---------------------------------------------------------------------------------------- text
+
+// The bytes of a token as a string, or as a list of numbers where they are no UTF-8.
+static json_t *piece_json(const frit_model *model, frit_token token)
+{
+    size_t n = 0;
+    const char *piece = frit_token_piece(model, token, &n);
+    char special[256];
+    if (n == 0 && frit_detokenize(model, &token, 1, FRIT_TEXT_SPECIAL, special, sizeof special, &n) == FRIT_OK)
+        piece = special;
+    json_t *json = json_stringn(piece, n);
+    if (json) return json;
+    json = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(json, json_integer((unsigned char)piece[i]));
+    return json;
+}
+
+static void tokenize(server_exchange *exchange)
+{
+    const server_text_request *request = exchange->request;
+    const frit_model *model = exchange->site->model;
+    if (!request->text) {
+        server_refuse(&exchange->problem, 400, "missing_required_parameter", "content", "content: is missing");
+        return;
+    }
+    unsigned flags =
+        (request->add_special ? FRIT_TEXT_SPECIAL : 0u) | (request->parse_special ? FRIT_TEXT_PARSE_SPECIAL : 0u);
+    size_t n;
+    frit_token *tokens = server_tokens(model, request->text, request->n_text, flags, &n, &exchange->problem);
+    if (!tokens) return;
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_t *id = json_integer(tokens[i]);
+        json_array_append_new(
+            list, request->with_pieces ? json_pack("{s:o, s:o}", "id", id, "piece", piece_json(model, tokens[i])) : id);
+    }
+    free(tokens);
+    reply(exchange, json_pack("{s:o, s:I}", "tokens", list, "count", (json_int_t)n));
+}
+
+// Through a stream, so that what is no UTF-8 becomes U+FFFD.
+static frit_status join_tokens(const frit_model *model, const server_text_request *request, char **out, size_t *n_out)
+{
+    frit_text_stream *stream;
+    frit_status status = frit_text_stream_new(&stream, model, request->add_special ? FRIT_TEXT_SPECIAL : 0u);
+    size_t capacity = 0;
+    for (size_t i = 0; i <= request->n_ids && status == FRIT_OK; i++) {
+        const char *text = NULL;
+        size_t n = 0;
+        status = i < request->n_ids ? frit_text_stream_push(stream, request->ids[i], &text, &n)
+                                    : frit_text_stream_flush(stream, &text, &n);
+        if (status != FRIT_OK || n == 0) continue;
+        if (*n_out + n > capacity) {
+            capacity = 2 * (*n_out + n);
+            char *grown = realloc(*out, capacity);
+            if (!grown) {
+                status = FRIT_E_MEMORY;
+                break;
+            }
+            *out = grown;
+        }
+        memcpy(*out + *n_out, text, n);
+        *n_out += n;
+    }
+    frit_text_stream_free(stream);
+    return status;
+}
+
+static void detokenize(server_exchange *exchange)
+{
+    const server_text_request *request = exchange->request;
+    if (!request->ids) {
+        server_refuse(&exchange->problem, 400, "missing_required_parameter", "tokens", "tokens: is missing");
+        return;
+    }
+    char *text = NULL;
+    size_t n = 0;
+    frit_status status = join_tokens(exchange->site->model, request, &text, &n);
+    if (status == FRIT_OK)
+        reply(exchange, json_pack("{s:o}", "content", json_stringn(text ? text : "", n)));
+    else
+        server_refuse_status(&exchange->problem, 400, "tokens", status);
+    free(text);
+}
+
+static void apply_template(server_exchange *exchange)
+{
+    const server_text_request *request = exchange->request;
+    if (request->n_messages == 0) {
+        server_refuse(&exchange->problem, 400, "missing_required_parameter", "messages", "messages: is missing");
+        return;
+    }
+    size_t n;
+    char *text = server_render(exchange->site->model, request->messages, request->n_messages,
+                               request->generation_prompt, &n, &exchange->problem);
+    if (!text) return;
+    json_t *json = json_stringn(text, n);
+    free(text);
+    if (json)
+        reply(exchange, json_pack("{s:o}", "prompt", json));
+    else
+        server_refuse(&exchange->problem, 500, NULL, NULL, "the template wrote bytes that are no UTF-8");
+}
+
+// ---------------------------------------------------------------------------------------- the table
+
+// clang-format off
+static const server_route routes[] = {
+    {"POST", "/chat/completions", &server_chat_parser,       complete_chat,  true},
+    {"POST", "/completions",      &server_completion_parser, complete_text,  true},
+    {"GET",  "/models",           NULL,                      list_models,    true},
+    {"GET",  "/models/*",         NULL,                      show_model,     true},
+    {"POST", "/tokenize",         &server_tokenize_parser,   tokenize,       true},
+    {"POST", "/detokenize",       &server_detokenize_parser, detokenize,     true},
+    {"POST", "/apply-template",   &server_template_parser,   apply_template, true},
+    {"GET",  "/health",           NULL,                      show_health,    false},
+};
+// clang-format on
+
+static bool matches(const char *pattern, const char *path, const char **rest)
+{
+    size_t n = strcspn(pattern, "*");
+    if (strncmp(pattern, path, n) != 0) return false;
+    *rest = path + n;
+    return pattern[n] ? path[n] != 0 : path[n] == 0;
+}
+
+const server_route *server_route_find(const char *method, const char *path, const char **rest, char allow[64],
+                                      server_problem *problem)
+{
+    const char *local = strncmp(path, "/v1/", 4) == 0 ? path + 3 : path;
+    if (strcmp(method, "HEAD") == 0) method = "GET";
+    size_t n = 0;
+    allow[0] = 0;
+    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
+        if (!matches(routes[i].path, local, rest)) continue;
+        if (strcmp(routes[i].method, method) == 0) return &routes[i];
+        n += (size_t)snprintf(allow + n, 64 - n, "%s%s", n ? ", " : "", routes[i].method);
+    }
+    if (n > 0)
+        server_refuse(problem, 405, "method_not_allowed", NULL, "%.16s is not possible here, only %s", method, allow);
+    else
+        server_refuse(problem, 404, "not_found", NULL, "there is no %.200s", path);
+    return NULL;
+}
+
+void server_route_run(const server_route *route, server_exchange *exchange, const char *body, size_t n_body)
+{
+    const server_parser *parser = route->parser;
+    if (!parser) {
+        route->handle(exchange);
+        return;
+    }
+    exchange->request = calloc(1, parser->n_bytes);
+    if (!exchange->request) {
+        no_memory(exchange);
+        return;
+    }
+    if (parser->sampler)
+        *(frit_sampler_options *)((char *)exchange->request + parser->sampler) = exchange->site->sampling;
+    if (server_parse(parser, body, n_body, exchange->request, &exchange->problem)) route->handle(exchange);
+    server_parser_clear(parser, exchange->request);
+    free(exchange->request);
+    exchange->request = NULL;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// server/routes.h: the table of routes. A route is a row: method, path, parser of its body, handler, and whether a key
+// is needed. Nothing here knows of sockets: a handler reads the parsed request and leaves a reply, a problem or a job.
+#pragma once
+#include "server/fields.h"
+#include "server/worker.h"
+
+typedef struct server_site {   // what handlers know of the server; never changes
+    frit_model *model;
+    frit_model_info model_info;
+    int32_t n_ctx;
+    frit_sampler_options sampling;
+    const char *name;   // of the model, in answers
+    const char *stem;   // of its file
+    int64_t started;    // seconds since 1970
+    server_worker *worker;
+} server_site;
+
+typedef struct server_exchange {   // one request and its answer
+    const server_site *site;
+    const char *rest;   // what the path's '*' stands for
+    void *request;      // parsed; NULL for routes without a parser
+    char *reply;        // malloc'd JSON of status 200
+    server_problem problem;
+    server_job *job;   // not submitted yet
+    bool stream;       // the job's answer is a stream of events
+} server_exchange;
+
+typedef struct server_route {
+    const char *method, *path;   // a final '*' stands for the rest of the path
+    const server_parser *parser;
+    void (*handle)(server_exchange *exchange);
+    bool needs_key;
+} server_route;
+
+// The route of a path (with or without "/v1"), and the rest of the path. NULL with problem 404 or 405; `allow`
+// then names the methods that the path has.
+const server_route *server_route_find(const char *method, const char *path, const char **rest, char allow[64],
+                                      server_problem *problem);
+// Parses the body and lets the route handle it.
+void server_route_run(const server_route *route, server_exchange *exchange, const char *body, size_t n_body);

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+// Options of the server, its address, its start and its end.
+#include "server/server.h"
+
+#include "server/http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROW(member, ...)                                        \
+    {                                                           \
+        .offset = offsetof(server_options, member), __VA_ARGS__ \
+    }
+
+struct app_server {
+    server_site site;
+    server_http *http;
+    char url[128];
+    char *stem;
+};
+
+const frit_option *server_option_rows(size_t *n_rows)
+{
+    // clang-format off
+    static const frit_option rows[] = {
+        ROW(host, .name = "host", .type = FRIT_OPTION_TEXT, .fallback = "127.0.0.1", .metavar = "ADDRESS",
+            .help = "address to listen on"),
+        ROW(port, .name = "port", .type = FRIT_OPTION_INT, .min = 0, .max = 65535, .fallback = "8080", .metavar = "N",
+            .help = "port to listen on; 0: any that is free"),
+        ROW(api_keys, .name = "api-key", .type = FRIT_OPTION_LIST, .metavar = "KEY",
+            .help = "a key that requests must send (may be given several times)"),
+        ROW(no_auth, .name = "no-auth", .type = FRIT_OPTION_FLAG,
+            .help = "listen on other addresses than loopback without a key"),
+        ROW(parallel, .name = "parallel", .type = FRIT_OPTION_INT, .min = 1, .max = 256, .fallback = "4", .metavar = "N",
+            .help = "requests that are answered at once, each with a context of its own"),
+        ROW(max_queue, .name = "max-queue", .type = FRIT_OPTION_INT, .min = 0, .max = 65536, .fallback = "64",
+            .metavar = "N", .help = "requests that may wait; more are refused with status 429"),
+        ROW(alias, .name = "alias", .type = FRIT_OPTION_TEXT, .metavar = "NAME",
+            .help = "name of the model in requests and answers, instead of its file's"),
+        ROW(cors, .name = "cors", .type = FRIT_OPTION_LIST, .metavar = "ORIGIN",
+            .help = "web pages of this origin may use the server; '*': all (may be given several times)"),
+        ROW(drain_s, .name = "drain", .type = FRIT_OPTION_INT, .min = 0, .max = 86400, .fallback = "30",
+            .metavar = "SECONDS", .help = "after SIGTERM, how long answers may take to finish"),
+    };
+    // clang-format on
+    *n_rows = sizeof rows / sizeof rows[0];
+    return rows;
+}
+
+// ---------------------------------------------------------------------------------------- the socket
+
+static bool is_loopback(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET)
+        return (ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24) == 127;
+    return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+}
+
+static bool check_exposed(const server_options *options, const struct sockaddr *address, server_problem *problem)
+{
+    if (is_loopback(address) || options->api_keys.n > 0 || options->no_auth) return true;
+    return server_refuse(
+        problem, 400, NULL, NULL,
+        "--host %s lets everybody in the network use the model: set --api-key KEY, or --no-auth if that is meant",
+        options->host);
+}
+
+static bool listen_at(const struct addrinfo *address, const server_options *options, int *out, server_problem *problem)
+{
+    int one = 1, fd = socket(address->ai_family, SOCK_STREAM, 0);
+    bool good = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
+                bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, 511) == 0;
+    if (!good) {
+        server_refuse(problem, 500, NULL, NULL, "cannot listen on %s, port %d: %s", options->host, options->port,
+                      strerror(errno));
+        if (fd >= 0) close(fd);
+        return false;
+    }
+    *out = fd;
+    return true;
+}
+
+static bool write_url(app_server *server, int fd, server_problem *problem)
+{
+    struct sockaddr_storage address;
+    socklen_t n = sizeof address;
+    char host[64], port[16];
+    if (getsockname(fd, (struct sockaddr *)&address, &n) != 0 ||
+        getnameinfo((struct sockaddr *)&address, n, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return server_refuse(problem, 500, NULL, NULL, "the socket has no address: %s", strerror(errno));
+    bool v6 = address.ss_family == AF_INET6;
+    snprintf(server->url, sizeof server->url, "http://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port);
+    return true;
+}
+
+static bool open_socket(app_server *server, const server_options *options, int *fd, bool *loopback,
+                        server_problem *problem)
+{
+    char port[16];
+    snprintf(port, sizeof port, "%d", options->port);
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    int error = getaddrinfo(options->host, port, &hints, &found);
+    if (error != 0) return server_refuse(problem, 400, NULL, NULL, "--host %s: %s", options->host, gai_strerror(error));
+    *loopback = is_loopback(found->ai_addr);
+    bool good = check_exposed(options, found->ai_addr, problem) && listen_at(found, options, fd, problem);
+    freeaddrinfo(found);
+    if (good && !write_url(server, *fd, problem)) {
+        close(*fd);
+        return false;
+    }
+    return good;
+}
+
+// ---------------------------------------------------------------------------------------- life
+
+// "dir/model-q4.gguf" is "model-q4", "dir/model/" is "model".
+static char *stem_of(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    size_t start = n;
+    while (start > 0 && path[start - 1] != '/') start--;
+    static const char *const endings[] = {".gguf", ".safetensors"};
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        size_t k = strlen(endings[i]);
+        if (n - start > k && memcmp(path + n - k, endings[i], k) == 0) n -= k;
+    }
+    char *stem = malloc(n - start + 1);
+    if (!stem) return NULL;
+    memcpy(stem, path + start, n - start);
+    stem[n - start] = 0;
+    return stem;
+}
+
+static bool check_keys(const server_options *options, server_problem *problem)
+{
+    for (size_t i = 0; i < options->api_keys.n; i++)
+        if (!options->api_keys.items[i][0])
+            return server_refuse(problem, 400, NULL, NULL, "--api-key: the key is empty");
+    return true;
+}
+
+static bool start(app_server *server, const server_config *config, server_problem *problem)
+{
+    const server_options *options = &config->options;
+    server_site *site = &server->site;
+    frit_engine_info info;
+    frit_engine_get_info(config->engine, &info);
+    site->model = config->model;
+    frit_model_get_info(config->model, &site->model_info);
+    site->n_ctx = info.n_ctx;
+    site->sampling = config->sampling;
+    site->started = (int64_t)time(NULL);
+    server->stem = stem_of(site->model_info.path);
+    if (!server->stem) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    site->stem = server->stem;
+    site->name = options->alias && options->alias[0] ? options->alias : server->stem;
+    server_http_options http = {
+        .site = site,
+        .guard = {.keys = options->api_keys, .origins = options->cors, .host = options->host},
+    };
+    const server_worker_options worker = {.n_sessions = options->parallel, .max_waiting = options->max_queue};
+    if (!check_keys(options, problem) || !open_socket(server, options, &http.socket, &http.guard.loopback, problem))
+        return false;
+    if (!server_worker_new(&site->worker, config->model, config->engine, &worker, problem)) {
+        close(http.socket);
+        return false;
+    }
+    return server_http_start(&server->http, &http, problem);
+}
+
+bool server_open(app_server **out, const server_config *config, server_problem *problem)
+{
+    *out = NULL;
+    app_server *made = calloc(1, sizeof *made);
+    if (!made) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    if (!start(made, config, problem)) {
+        server_close(made);
+        return false;
+    }
+    *out = made;
+    return true;
+}
+
+const char *server_url(const app_server *server)
+{
+    return server->url;
+}
+
+const char *server_model_name(const app_server *server)
+{
+    return server->site.name;
+}
+
+void server_drain(app_server *server)
+{
+    server_http_drain(server->http);
+    server_worker_drain(server->site.worker);
+}
+
+bool server_is_quiet(app_server *server)
+{
+    return server_worker_is_idle(server->site.worker) && server_http_open_requests(server->http) == 0;
+}
+
+void server_cut(app_server *server)
+{
+    server_worker_cut(server->site.worker);
+}
+
+// The connections go first: their jobs must have ended by then, so that none is suspended.
+void server_close(app_server *server)
+{
+    if (!server) return;
+    if (server->http) {
+        server_drain(server);
+        server_cut(server);
+        while (!server_worker_is_idle(server->site.worker)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        server_http_stop(server->http);
+    }
+    server_worker_free(server->site.worker);
+    free(server->stem);
+    free(server);
+}

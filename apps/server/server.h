@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// server/server.h: the HTTP server: what it is started with, and its life.
+//
+//     server_open(&server, &config, &problem);    // listens
+//     server_drain(server);                       // no new connections; what streams goes on
+//     while (!server_is_quiet(server)) ...
+//     server_close(server);                       // cuts what is left
+#pragma once
+#include "server/worker.h"
+
+typedef struct server_options {
+    const char *host;
+    int32_t port;   // 0: any
+    frit_option_list api_keys;
+    bool no_auth;
+    int32_t parallel, max_queue;
+    const char *alias;
+    frit_option_list cors;   // origins; "*": all
+    int32_t drain_s;
+} server_options;
+
+typedef struct server_config {
+    server_options options;
+    frit_sampler_options sampling;   // of requests that say nothing else
+    frit_model *model;
+    frit_engine *engine;
+} server_config;
+
+typedef struct app_server app_server;
+
+const frit_option *server_option_rows(size_t *n_rows);
+// False with a sentence in the problem; status 400 if the options are wrong, 500 otherwise.
+bool server_open(app_server **out, const server_config *config, server_problem *problem);
+const char *server_url(const app_server *server);   // "http://127.0.0.1:8080"
+const char *server_model_name(const app_server *server);
+void server_drain(app_server *server);
+bool server_is_quiet(app_server *server);
+void server_cut(app_server *server);
+void server_close(app_server *server);

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Choosing and reusing sessions.
+#include "server/slots.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// A prefix shorter than one tenth of the prompt (say, only a system message) is not worth another conversation's cache.
+enum { WORTH_KEEPING = 10 };
+
+frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t n)
+{
+    frit_engine_info info;
+    frit_engine_get_info(engine, &info);
+    *slots = (server_slots){.items = calloc((size_t)n, sizeof *slots->items)};
+    if (!slots->items) return FRIT_E_MEMORY;
+    for (slots->n = 0; slots->n < n; slots->n++) {
+        server_slot *slot = &slots->items[slots->n];
+        slot->tokens = malloc((size_t)info.n_ctx * sizeof *slot->tokens);
+        frit_status status = slot->tokens ? frit_session_new(&slot->session, engine) : FRIT_E_MEMORY;
+        if (status != FRIT_OK) {
+            free(slot->tokens);
+            server_slots_free(slots);
+            return status;
+        }
+    }
+    return FRIT_OK;
+}
+
+void server_slots_free(server_slots *slots)
+{
+    for (int32_t i = 0; i < slots->n; i++) {
+        frit_session_free(slots->items[i].session);
+        free(slots->items[i].tokens);
+    }
+    free(slots->items);
+    *slots = (server_slots){0};
+}
+
+static size_t common_prefix(const server_slot *slot, const frit_token *prompt, size_t n_prompt)
+{
+    size_t n = 0;
+    while (n < n_prompt && n < slot->n_tokens && prompt[n] == slot->tokens[n]) n++;
+    return n;
+}
+
+server_slot *server_slots_choose(server_slots *slots, const frit_token *prompt, size_t n_prompt)
+{
+    server_slot *longest = NULL, *oldest = NULL;
+    size_t n_longest = 0;
+    for (int32_t i = 0; i < slots->n; i++) {
+        server_slot *slot = &slots->items[i];
+        if (slot->job) continue;
+        size_t n = common_prefix(slot, prompt, n_prompt);
+        if (n > n_longest) {
+            longest = slot;
+            n_longest = n;
+        }
+        if (!oldest || slot->used_at < oldest->used_at) oldest = slot;
+    }
+    return n_longest * WORTH_KEEPING >= n_prompt && longest ? longest : oldest;
+}
+
+frit_status server_slot_load(server_slot *slot, const frit_token *prompt, size_t n_prompt, size_t *n_cached)
+{
+    size_t n_keep = common_prefix(slot, prompt, n_prompt);
+    if (n_keep == n_prompt) n_keep--;   // a row must run to give logits
+    *n_cached = n_keep;
+    frit_status status = frit_session_truncate(slot->session, n_keep);
+    slot->n_tokens = n_keep;
+    if (status == FRIT_OK) status = frit_session_push(slot->session, prompt + n_keep, n_prompt - n_keep, NULL);
+    if (status != FRIT_OK) return status;
+    memcpy(slot->tokens, prompt, n_prompt * sizeof *prompt);
+    slot->n_tokens = n_prompt;
+    return FRIT_OK;
+}
+
+frit_status server_slot_push(server_slot *slot, frit_token token)
+{
+    frit_status status = frit_session_push(slot->session, &token, 1, NULL);
+    if (status == FRIT_OK) slot->tokens[slot->n_tokens++] = token;
+    return status;
+}
+
+void server_slot_rest(server_slots *slots, server_slot *slot)
+{
+    size_t n_run = frit_session_length(slot->session) - frit_session_pending(slot->session);
+    if (frit_session_truncate(slot->session, n_run) == FRIT_OK) slot->n_tokens = n_run;
+    slot->job = NULL;
+    slot->used_at = ++slots->clock;
+}

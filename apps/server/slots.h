@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// server/slots.h: the engine's sessions, and what each still holds from its last job, so that the next turn of a
+// conversation only runs what is new.
+#pragma once
+#include "frit.h"
+
+typedef struct server_slot {
+    frit_session *session;
+    frit_token *tokens;   // [n_ctx]: what the session holds
+    size_t n_tokens;
+    struct server_job *job;   // NULL: idle
+    uint64_t used_at;         // grows with each use
+} server_slot;
+
+typedef struct server_slots {
+    server_slot *items;
+    int32_t n;
+    uint64_t clock;
+} server_slots;
+
+frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t n);
+void server_slots_free(server_slots *slots);
+// The idle slot that suits the prompt best, or NULL if all are busy.
+server_slot *server_slots_choose(server_slots *slots, const frit_token *prompt, size_t n_prompt);
+// Makes the session hold exactly the prompt, and queues what it lacks: at least the last token. *n_cached: the rest.
+frit_status server_slot_load(server_slot *slot, const frit_token *prompt, size_t n_prompt, size_t *n_cached);
+frit_status server_slot_push(server_slot *slot, frit_token token);
+// The job is over: forgets what has not run yet and keeps the rest for the next.
+void server_slot_rest(server_slots *slots, server_slot *slot);

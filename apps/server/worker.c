@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: MIT
+// The engine thread.
+#include "server/worker.h"
+
+#include "server/slots.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifndef POLLRDHUP
+#define POLLRDHUP 0   // elsewhere a client's end is seen when its socket is written to
+#endif
+
+struct server_worker {
+    pthread_mutex_t lock;
+    pthread_cond_t news;   // for the engine thread
+    pthread_t thread;
+    frit_model *model;
+    frit_engine *engine;
+    int32_t n_ctx;
+    server_slots slots;         // the engine thread's own
+    server_job *first, **end;   // the queue
+    int32_t n_waiting, n_running, max_waiting;
+    double mean_seconds;   // of a job, lately
+    bool draining, cut, stop;
+};
+
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+// ---------------------------------------------------------------------------------------- jobs, lock held
+
+static void job_free(server_job *job)
+{
+    if (job->free_ctx) job->free_ctx(job->ctx);
+    app_answer_free(&job->answer);
+    server_outbox_free(&job->outbox);
+    frit_sampler_free(job->sampler);
+    free(job->prompt);
+    free(job);
+}
+
+static void leave(server_job *job)
+{
+    if (--job->n_owners == 0) job_free(job);
+}
+
+static void wake(server_job *job)
+{
+    if (job->wake && !job->abandoned) job->wake(job->wake_ctx);
+}
+
+// The worker is done with the job.
+static void end_job(server_job *job)
+{
+    job->begun = job->ended = true;
+    wake(job);
+    leave(job);
+}
+
+static void fail_job(server_job *job, const server_problem *problem)
+{
+    if (job->begun)
+        job->voice->fail(job, problem);
+    else
+        job->problem = *problem;
+    end_job(job);
+}
+
+static void unlink_waiting(server_worker *worker, server_job **at)
+{
+    server_job *job = *at;
+    *at = job->next;
+    if (worker->end == &job->next) worker->end = at;
+    worker->n_waiting--;
+}
+
+static void refuse_unavailable(server_problem *problem)
+{
+    server_refuse(problem, 503, "shutting_down", NULL, "the server is shutting down");
+    problem->retry_after = 5;
+}
+
+static void fail_waiting(server_worker *worker)
+{
+    server_problem problem;
+    refuse_unavailable(&problem);
+    while (worker->first) {
+        server_job *job = worker->first;
+        unlink_waiting(worker, &worker->first);
+        fail_job(job, &problem);
+    }
+}
+
+// Ends what a slot works on: the session is free from here on.
+static void finish_slot(server_worker *worker, server_slot *slot, const server_problem *problem)
+{
+    server_job *job = slot->job;
+    server_slot_rest(&worker->slots, slot);
+    worker->n_running--;
+    job->slot = NULL;
+    worker->mean_seconds += (now_seconds() - job->started_at - worker->mean_seconds) / 8;
+    if (problem)
+        fail_job(job, problem);
+    else
+        end_job(job);
+}
+
+// ---------------------------------------------------------------------------------------- clients that went away
+
+static bool is_gone(const server_job *job)
+{
+    if (job->abandoned) return true;
+    if (job->socket < 0) return false;
+    struct pollfd socket = {.fd = job->socket, .events = POLLRDHUP};
+    return poll(&socket, 1, 0) == 1 && (socket.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
+}
+
+static void drop_gone(server_worker *worker)
+{
+    static const server_problem gone = {.status = 499, .message = "the client went away"};
+    for (server_job **at = &worker->first; *at;) {
+        server_job *job = *at;
+        if (is_gone(job)) {
+            unlink_waiting(worker, at);
+            job->problem = gone;
+            end_job(job);
+        } else {
+            at = &job->next;
+        }
+    }
+    for (int32_t i = 0; i < worker->slots.n; i++) {
+        server_slot *slot = &worker->slots.items[i];
+        if (!slot->job || !is_gone(slot->job)) continue;
+        slot->job->problem = gone;
+        finish_slot(worker, slot, NULL);
+    }
+}
+
+// ---------------------------------------------------------------------------------------- a turn of the thread
+
+static void start_job(server_worker *worker, server_slot *slot, server_job *job)
+{
+    slot->job = job;
+    job->slot = slot;
+    worker->n_running++;
+    job->started_at = now_seconds();
+    job->usage.n_prompt = job->n_prompt;
+    frit_status status = app_answer_init(&job->answer, worker->model, job->stop);
+    if (status == FRIT_OK) status = server_slot_load(slot, job->prompt, job->n_prompt, &job->usage.n_cached);
+    if (status == FRIT_OK) {
+        for (size_t i = 0; i < job->n_prompt; i++) frit_sampler_accept(job->sampler, job->prompt[i]);
+        return;
+    }
+    server_problem problem;
+    server_refuse_status(&problem, 500, NULL, status);
+    finish_slot(worker, slot, &problem);
+}
+
+static void admit(server_worker *worker)
+{
+    while (worker->first) {
+        server_job *job = worker->first;
+        server_slot *slot = server_slots_choose(&worker->slots, job->prompt, job->n_prompt);
+        if (!slot) return;
+        unlink_waiting(worker, &worker->first);
+        start_job(worker, slot, job);
+    }
+}
+
+static bool is_paused(const server_job *job)
+{
+    return frit_session_pending(job->slot->session) == 0 && server_outbox_is_full(&job->outbox);
+}
+
+static void wait_for_work(server_worker *worker)
+{
+    if (worker->n_running == 0) {
+        pthread_cond_wait(&worker->news, &worker->lock);
+        return;
+    }
+    for (int32_t i = 0; i < worker->slots.n; i++)
+        if (worker->slots.items[i].job && !is_paused(worker->slots.items[i].job)) return;
+    // Everybody reads slowly. Look again soon, for clients that go away in the meantime.
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 50000000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&worker->news, &worker->lock, &until);
+}
+
+static void say(server_worker *worker, server_job *job, app_text text)
+{
+    if (text.n == 0) return;
+    pthread_mutex_lock(&worker->lock);
+    job->voice->text(job, text);
+    wake(job);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+// Picks the next token from the session's logits; *ended if the answer ends with it.
+static frit_status pick(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
+{
+    server_slot *slot = job->slot;
+    app_text shown;
+    *ended = true;
+    *finish = SERVER_FINISH_STOP;
+    size_t room = (size_t)worker->n_ctx - job->n_prompt;
+    if (job->max_tokens >= 0 && (size_t)job->max_tokens < room) room = (size_t)job->max_tokens;
+    bool may_go_on = room > 0;
+    if (may_go_on) {
+        frit_token token;
+        frit_status status = frit_sampler_sample(job->sampler, frit_session_logits(slot->session), &token);
+        if (status != FRIT_OK) return status;
+        frit_sampler_accept(job->sampler, token);
+        may_go_on = ++job->usage.n_answer < room;
+        if (!frit_token_is_end(worker->model, token)) {
+            status = app_answer_push(&job->answer, token, &shown);
+            if (status != FRIT_OK) return status;
+            say(worker, job, shown);
+            *ended = job->answer.stopped || !may_go_on;
+            if (!*ended) return server_slot_push(slot, token);
+            if (!job->answer.stopped) *finish = SERVER_FINISH_LENGTH;
+        }
+    } else {
+        *finish = SERVER_FINISH_LENGTH;
+    }
+    frit_status status = app_answer_end(&job->answer, &shown);
+    if (status == FRIT_OK) say(worker, job, shown);
+    if (job->answer.stopped) *finish = SERVER_FINISH_STOP;
+    return status;
+}
+
+static void advance(server_worker *worker, server_slot *slot)
+{
+    server_job *job = slot->job;
+    bool ended;
+    server_finish finish;
+    frit_status status = pick(worker, job, &ended, &finish);
+    pthread_mutex_lock(&worker->lock);
+    if (status == FRIT_OK && ended) job->voice->finish(job, finish);
+    if (status == FRIT_OK && job->outbox.failed) status = FRIT_E_MEMORY;
+    server_problem problem;
+    if (status != FRIT_OK) server_refuse_status(&problem, 500, NULL, status);
+    if (status != FRIT_OK || ended) finish_slot(worker, slot, status != FRIT_OK ? &problem : NULL);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+// After a step that failed. Sessions whose rows ran and gave nothing are lost; if there is none, nothing ran at all.
+static void fail_step(server_worker *worker, frit_status status)
+{
+    server_problem problem;
+    server_refuse_status(&problem, 500, NULL, status);
+    pthread_mutex_lock(&worker->lock);
+    bool found = false;
+    for (int pass = 0; pass < 2 && !found; pass++) {
+        for (int32_t i = 0; i < worker->slots.n; i++) {
+            server_slot *slot = &worker->slots.items[i];
+            if (!slot->job) continue;
+            bool pending = frit_session_pending(slot->session) > 0;
+            if (pass == 0 ? pending || frit_session_logits(slot->session) : !pending) continue;
+            found = true;
+            finish_slot(worker, slot, &problem);
+        }
+    }
+    pthread_mutex_unlock(&worker->lock);
+}
+
+static void run_turn(server_worker *worker)
+{
+    for (int32_t i = 0; i < worker->slots.n; i++) {
+        server_slot *slot = &worker->slots.items[i];
+        if (!slot->job || frit_session_pending(slot->session) > 0) continue;
+        pthread_mutex_lock(&worker->lock);
+        bool paused = is_paused(slot->job);
+        pthread_mutex_unlock(&worker->lock);
+        if (!paused) advance(worker, slot);
+    }
+    int32_t n_rows;
+    frit_status status = frit_engine_step(worker->engine, &n_rows);
+    if (status != FRIT_OK) fail_step(worker, status);
+}
+
+static void *work(void *ctx)
+{
+    server_worker *worker = ctx;
+    pthread_mutex_lock(&worker->lock);
+    for (;;) {
+        drop_gone(worker);
+        if (worker->draining) fail_waiting(worker);
+        server_problem problem;
+        refuse_unavailable(&problem);
+        for (int32_t i = 0; worker->cut && i < worker->slots.n; i++)
+            if (worker->slots.items[i].job) finish_slot(worker, &worker->slots.items[i], &problem);
+        admit(worker);
+        if (worker->stop && worker->n_running == 0) break;
+        wait_for_work(worker);
+        bool runs = worker->n_running > 0;
+        pthread_mutex_unlock(&worker->lock);
+        if (runs) run_turn(worker);
+        pthread_mutex_lock(&worker->lock);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return NULL;
+}
+
+// ---------------------------------------------------------------------------------------- for the HTTP side
+
+bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engine,
+                       const server_worker_options *options, server_problem *problem)
+{
+    *out = NULL;
+    server_worker *worker = calloc(1, sizeof *worker);
+    if (!worker) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    frit_engine_info info;
+    frit_engine_get_info(engine, &info);
+    worker->model = model;
+    worker->engine = engine;
+    worker->n_ctx = info.n_ctx;
+    worker->end = &worker->first;
+    worker->max_waiting = options->max_waiting;
+    worker->mean_seconds = 1;
+    frit_status status = server_slots_init(&worker->slots, engine, options->n_sessions);
+    if (status != FRIT_OK) {
+        free(worker);
+        return server_refuse_status(problem, 500, NULL, status);
+    }
+    pthread_mutex_init(&worker->lock, NULL);
+    pthread_cond_init(&worker->news, NULL);
+    int error = pthread_create(&worker->thread, NULL, work, worker);
+    if (error != 0) {
+        server_slots_free(&worker->slots);
+        free(worker);
+        return server_refuse(problem, 500, NULL, NULL, "the engine's thread cannot be started: %s", strerror(error));
+    }
+    *out = worker;
+    return true;
+}
+
+static void set_and_tell(server_worker *worker, bool *flag)
+{
+    pthread_mutex_lock(&worker->lock);
+    *flag = true;
+    pthread_cond_signal(&worker->news);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+void server_worker_drain(server_worker *worker)
+{
+    set_and_tell(worker, &worker->draining);
+}
+
+void server_worker_cut(server_worker *worker)
+{
+    set_and_tell(worker, &worker->cut);
+}
+
+bool server_worker_is_idle(server_worker *worker)
+{
+    server_load load = server_worker_load(worker);
+    return load.n_running + load.n_waiting == 0;
+}
+
+void server_worker_free(server_worker *worker)
+{
+    if (!worker) return;
+    pthread_mutex_lock(&worker->lock);
+    worker->draining = worker->cut = worker->stop = true;
+    pthread_cond_signal(&worker->news);
+    pthread_mutex_unlock(&worker->lock);
+    pthread_join(worker->thread, NULL);
+    server_slots_free(&worker->slots);
+    pthread_cond_destroy(&worker->news);
+    pthread_mutex_destroy(&worker->lock);
+    free(worker);
+}
+
+server_load server_worker_load(server_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    server_load load = {worker->slots.n, worker->n_running, worker->n_waiting};
+    pthread_mutex_unlock(&worker->lock);
+    return load;
+}
+
+server_job *server_job_new(void)
+{
+    server_job *job = calloc(1, sizeof *job);
+    if (!job) return NULL;
+    job->n_owners = 1;
+    job->socket = -1;
+    return job;
+}
+
+bool server_worker_submit(server_worker *worker, server_job *job, server_problem *problem)
+{
+    pthread_mutex_lock(&worker->lock);
+    int32_t n_jobs = worker->n_running + worker->n_waiting;
+    bool full = n_jobs >= worker->slots.n + worker->max_waiting;
+    if (worker->draining) {
+        refuse_unavailable(problem);
+    } else if (full) {
+        server_refuse(problem, 429, "queue_full", NULL, "the server is busy: %d requests run and %d wait",
+                      worker->n_running, worker->n_waiting);
+        double seconds = worker->mean_seconds * (worker->n_waiting + 1) / worker->slots.n;
+        problem->retry_after = seconds < 1 ? 1 : seconds > 60 ? 60 : (int)seconds;
+    } else {
+        job->n_owners++;
+        job->next = NULL;
+        *worker->end = job;
+        worker->end = &job->next;
+        worker->n_waiting++;
+        pthread_cond_signal(&worker->news);
+    }
+    bool taken = !worker->draining && !full;
+    pthread_mutex_unlock(&worker->lock);
+    return taken;
+}
+
+void server_job_release(server_worker *worker, server_job *job)
+{
+    if (!job) return;
+    if (!worker) {
+        job_free(job);
+        return;
+    }
+    pthread_mutex_lock(&worker->lock);
+    job->abandoned = true;
+    job->socket = -1;
+    leave(job);
+    pthread_cond_signal(&worker->news);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+server_read server_job_read(server_worker *worker, server_job *job, char *bytes, size_t size, size_t *n,
+                            void (*suspend)(void *ctx), void *ctx)
+{
+    pthread_mutex_lock(&worker->lock);
+    bool was_full = server_outbox_is_full(&job->outbox);
+    *n = server_outbox_take(&job->outbox, bytes, size);
+    if (was_full && !server_outbox_is_full(&job->outbox)) pthread_cond_signal(&worker->news);
+    server_read result = *n > 0 ? SERVER_READ_BYTES : job->ended ? SERVER_READ_END : SERVER_READ_NOTHING;
+    if (result == SERVER_READ_NOTHING) suspend(ctx);
+    pthread_mutex_unlock(&worker->lock);
+    return result;
+}
+
+bool server_job_begun(server_worker *worker, server_job *job, server_problem *problem, void (*suspend)(void *ctx),
+                      void *ctx)
+{
+    pthread_mutex_lock(&worker->lock);
+    bool begun = job->begun;
+    *problem = job->problem;
+    if (!begun) suspend(ctx);
+    pthread_mutex_unlock(&worker->lock);
+    return begun;
+}
+
+void server_job_put(server_job *job, const char *bytes, size_t n)
+{
+    server_outbox_put(&job->outbox, bytes, n);
+    job->begun = true;
+}

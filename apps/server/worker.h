@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// server/worker.h: one thread runs the engine; jobs reach it through a bounded queue.
+//
+//     HTTP threads                          engine thread
+//     server_worker_submit(worker, job) --> waiting --> a session --> steps --> done
+//     server_job_read(job, ...)         <-- outbox, as bytes that the job's voice has written
+//
+// Each turn of the thread: drop what nobody waits for any more, give idle sessions to waiting jobs, pick a token for
+// every session that has logits, run one step over all of them. So clients advance together, one that went away is gone
+// before the next step, and one that reads slowly only stops its own session: no token is picked for it while its
+// outbox is full.
+//
+// A job is shared by the HTTP side and the worker; who leaves last frees it. Everything in the struct below the line
+// belongs to the worker and is guarded by its lock.
+#pragma once
+#include "common/answer.h"
+#include "server/outbox.h"
+#include "server/problem.h"
+
+typedef struct server_worker server_worker;
+typedef struct server_job server_job;
+
+typedef enum server_finish { SERVER_FINISH_STOP, SERVER_FINISH_LENGTH } server_finish;
+
+// How the events of a job become bytes (a row of functions for each kind of answer). Called on the engine thread.
+typedef struct server_voice {
+    void (*text)(server_job *job, app_text text);
+    void (*finish)(server_job *job, server_finish finish);
+    void (*fail)(server_job *job, const server_problem *problem);   // after the answer has begun
+} server_voice;
+
+typedef struct server_usage {
+    size_t n_prompt, n_cached, n_answer;
+} server_usage;
+
+struct server_job {
+    frit_token *prompt;   // owned
+    size_t n_prompt;
+    frit_sampler *sampler;   // owned
+    frit_option_list stop;   // lives in ctx
+    int32_t max_tokens;      // -1: until the answer or the context ends
+    const server_voice *voice;
+    void *ctx;   // of the voice; freed with the job by free_ctx
+    void (*free_ctx)(void *ctx);
+    int socket;                // of the client, to see it go away; -1: unknown
+    void (*wake)(void *ctx);   // there is news; called with the worker's lock held
+    void *wake_ctx;
+    // ------------------------------------------------ the worker's
+    int n_owners;
+    server_job *next;           // in the queue
+    struct server_slot *slot;   // while it runs
+    app_answer answer;
+    server_usage usage;
+    double started_at;
+    bool begun;               // the outbox has or had bytes, so the HTTP status is known: 200, or the problem's
+    bool ended;               // nothing more will be written
+    bool abandoned;           // nobody listens
+    server_problem problem;   // why it failed before it began
+    server_outbox outbox;
+};
+
+typedef struct server_worker_options {
+    int32_t n_sessions, max_waiting;
+} server_worker_options;
+
+bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engine,
+                       const server_worker_options *options, server_problem *problem);
+// No new jobs are taken, those that wait fail with 503, those that run go on.
+void server_worker_drain(server_worker *worker);
+// What still runs fails with 503, at once.
+void server_worker_cut(server_worker *worker);
+bool server_worker_is_idle(server_worker *worker);
+void server_worker_free(server_worker *worker);   // after the last job was released
+
+typedef struct server_load {
+    int32_t n_sessions, n_running, n_waiting;
+} server_load;
+server_load server_worker_load(server_worker *worker);
+
+// A zeroed job that the caller fills and submits or releases.
+server_job *server_job_new(void);
+// False with 429 (with the seconds to wait) or 503; the caller keeps its share of the job either way.
+bool server_worker_submit(server_worker *worker, server_job *job, server_problem *problem);
+// The HTTP side leaves: the job stops if it still runs. `worker` may be NULL for a job that was never submitted.
+void server_job_release(server_worker *worker, server_job *job);
+
+typedef enum server_read { SERVER_READ_BYTES, SERVER_READ_END, SERVER_READ_NOTHING } server_read;
+// Takes at most `size` bytes. NOTHING: `suspend` was called under the lock, and `wake` will be when there is more.
+server_read server_job_read(server_worker *worker, server_job *job, char *bytes, size_t size, size_t *n,
+                            void (*suspend)(void *ctx), void *ctx);
+// True once the HTTP status is known: *problem has status 0 if it is 200. Otherwise `suspend` was called likewise.
+bool server_job_begun(server_worker *worker, server_job *job, server_problem *problem, void (*suspend)(void *ctx),
+                      void *ctx);
+
+// For voices.
+void server_job_put(server_job *job, const char *bytes, size_t n);

@@ -1,0 +1,701 @@
+// SPDX-License-Identifier: MIT
+// What the server answers: OpenAI's shapes, errors by the dozen, headers, keys. The model is tiny and random; its
+// greedy text is all that tests compare.
+#include "support/served_posix.h"
+#include "support/tiny_model.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#define CHAT   "/v1/chat/completions"
+#define TEXT   "/v1/completions"
+#define HELLO  "\"messages\": [{\"role\": \"user\", \"content\": \"hello\"}], \"temperature\": 0"
+#define NO_END "\"logit_bias\": {\"2\": -100}"
+
+static served s;
+
+static int start_server(void **state)
+{
+    (void)state;
+    const tiny_options options = {.n_ctx = 512, .chat_template = "{{ '<|im_start|>' }}"};
+    s = serve(tiny_model("tiny.gguf", &options), "--parallel 8 --max-queue 100 --threads 1 --cors http://page.example");
+    return 0;
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    return stop_serving(&s, SIGTERM);
+}
+
+static const char *text_at(const json_t *json, const char *key)
+{
+    const char *text = json_string_value(json_object_get(json, key));
+    if (!text) fail_msg("no text '%s'", key);
+    return text;
+}
+
+static const json_t *choice_of(const json_t *json)
+{
+    const json_t *choice = json_array_get(json_object_get(json, "choices"), 0);
+    assert_non_null(choice);
+    assert_int_equal(json_integer_value(json_object_get(choice, "index")), 0);
+    assert_true(json_is_null(json_object_get(choice, "logprobs")));
+    return choice;
+}
+
+static void check_usage(const json_t *json, int n_answer)
+{
+    const json_t *usage = json_object_get(json, "usage");
+    json_int_t prompt = json_integer_value(json_object_get(usage, "prompt_tokens"));
+    assert_true(prompt > 0);
+    assert_int_equal(json_integer_value(json_object_get(usage, "completion_tokens")), n_answer);
+    assert_int_equal(json_integer_value(json_object_get(usage, "total_tokens")), prompt + n_answer);
+}
+
+// The text of an answer: malloc'd.
+static char *answer_text(const char *path, const char *body)
+{
+    reply r = post(&s, path, body);
+    if (r.status != 200) fail_msg("%s: %d %s", body, r.status, r.body);
+    json_t *json = reply_json(&r);
+    const json_t *choice = choice_of(json), *message = json_object_get(choice, "message");
+    char *text = strdup(text_at(message ? message : choice, message ? "content" : "text"));
+    json_decref(json);
+    reply_free(&r);
+    return text;
+}
+
+// ---------------------------------------------------------------------------------------- shapes
+
+static void a_chat_answer_has_openais_shape(void **state)
+{
+    (void)state;
+    reply r = post(&s, CHAT, "{" HELLO ", " NO_END ", \"max_tokens\": 7}");
+    assert_int_equal(r.status, 200);
+    assert_string_equal(reply_header(&r, "Content-Type"), "application/json");
+    json_t *json = reply_json(&r);
+    assert_memory_equal(text_at(json, "id"), "chatcmpl-", 9);
+    assert_string_equal(text_at(json, "object"), "chat.completion");
+    assert_string_equal(text_at(json, "model"), "tiny");
+    assert_true(json_integer_value(json_object_get(json, "created")) > 1700000000);
+    const json_t *choice = choice_of(json), *message = json_object_get(choice, "message");
+    assert_string_equal(text_at(choice, "finish_reason"), "length");
+    assert_string_equal(text_at(message, "role"), "assistant");
+    assert_true(strlen(text_at(message, "content")) > 0);
+    assert_true(json_is_null(json_object_get(message, "refusal")));
+    check_usage(json, 7);
+    json_decref(json);
+    reply_free(&r);
+}
+
+static void a_completion_has_openais_shape_and_sixteen_tokens(void **state)
+{
+    (void)state;
+    reply r = post(&s, TEXT, "{\"prompt\": \"abc\", \"temperature\": 0, " NO_END "}");
+    assert_int_equal(r.status, 200);
+    json_t *json = reply_json(&r);
+    assert_memory_equal(text_at(json, "id"), "cmpl-", 5);
+    assert_string_equal(text_at(json, "object"), "text_completion");
+    assert_string_equal(text_at(choice_of(json), "finish_reason"), "length");
+    assert_true(strlen(text_at(choice_of(json), "text")) > 0);
+    check_usage(json, 16);
+    json_decref(json);
+    reply_free(&r);
+}
+
+typedef struct stream {   // what the events of a stream amount to
+    char text[16384], id[64], finish[16];
+    int n_events, n_roles, n_usage;
+    bool done;
+} stream;
+
+static void take_event(stream *out, const json_t *json, bool chat)
+{
+    assert_string_equal(text_at(json, "object"), chat ? "chat.completion.chunk" : "text_completion");
+    if (out->n_events++ == 0) snprintf(out->id, sizeof out->id, "%s", text_at(json, "id"));
+    assert_string_equal(text_at(json, "id"), out->id);
+    if (json_array_size(json_object_get(json, "choices")) == 0) {
+        assert_string_not_equal(out->finish, "");
+        out->n_usage += json_is_object(json_object_get(json, "usage"));
+        return;
+    }
+    assert_string_equal(out->finish, "");
+    const json_t *choice = choice_of(json), *delta = chat ? json_object_get(choice, "delta") : choice;
+    const char *text = json_string_value(json_object_get(delta, chat ? "content" : "text"));
+    const char *finish = json_string_value(json_object_get(choice, "finish_reason"));
+    if (json_object_get(delta, "role")) {
+        assert_int_equal(out->n_events, 1);
+        out->n_roles++;
+    }
+    if (text) strncat(out->text, text, sizeof out->text - strlen(out->text) - 1);
+    if (finish) snprintf(out->finish, sizeof out->finish, "%s", finish);
+}
+
+static stream *read_stream(const char *path, const char *body)
+{
+    stream *out = calloc(1, sizeof *out);
+    reply r = post(&s, path, body);
+    if (r.status != 200) fail_msg("%s: %d %s", body, r.status, r.body);
+    assert_true(r.complete);
+    assert_string_equal(reply_header(&r, "Content-Type"), "text/event-stream");
+    assert_string_equal(reply_header(&r, "Cache-Control"), "no-cache");
+    for (const char *at = r.body; *at;) {
+        const char *end = strstr(at, "\n\n");
+        assert_non_null(end);
+        assert_memory_equal(at, "data: ", 6);
+        assert_false(out->done);
+        json_t *json = json_loadb(at + 6, (size_t)(end - at) - 6, 0, NULL);
+        if (json)
+            take_event(out, json, strcmp(path, CHAT) == 0);
+        else
+            out->done = strncmp(at + 6, "[DONE]", 6) == 0;
+        json_decref(json);
+        at = end + 2;
+    }
+    assert_true(out->done);
+    reply_free(&r);
+    return out;
+}
+
+static void a_stream_is_the_answer_in_pieces(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {CHAT, TEXT};
+    static const char *const heads[] = {HELLO, "\"prompt\": \"hello\", \"temperature\": 0"};
+    for (int i = 0; i < 2; i++) {
+        char body[1024];
+        snprintf(body, sizeof body, "{%s, " NO_END ", \"max_tokens\": 40}", heads[i]);
+        char *whole = answer_text(paths[i], body);
+        snprintf(body, sizeof body, "{%s, " NO_END ", \"max_tokens\": 40, \"stream\": true, \"stream_options\": %s}",
+                 heads[i], i == 0 ? "{\"include_usage\": true}" : "null");
+        stream *pieces = read_stream(paths[i], body);
+        assert_string_equal(pieces->text, whole);
+        assert_string_equal(pieces->finish, "length");
+        assert_int_equal(pieces->n_roles, i == 0);
+        assert_int_equal(pieces->n_usage, i == 0);
+        free(pieces);
+        free(whole);
+    }
+}
+
+static void stop_strings_end_the_answer_before_them(void **state)
+{
+    (void)state;
+    char *whole = answer_text(TEXT, "{\"prompt\": \"stop\", \"temperature\": 0, \"max_tokens\": 60, " NO_END "}");
+    size_t n = strlen(whole);
+    assert_true(n > 20);
+    // Of every length, from the middle, so that some straddle tokens.
+    for (size_t length = 1; length <= 8; length++) {
+        char stop[16] = {0}, body[512];
+        memcpy(stop, whole + n / 2, length);
+        size_t at = (size_t)(strstr(whole, stop) - whole);
+        snprintf(body, sizeof body,
+                 "{\"prompt\": \"stop\", \"temperature\": 0, \"max_tokens\": 60, " NO_END
+                 ", \"stop\": [\"unseen\", \"%s\"], \"stream\": true}",
+                 stop);
+        stream *cut = read_stream(TEXT, body);
+        assert_int_equal(strlen(cut->text), at);
+        assert_memory_equal(cut->text, whole, at);
+        assert_string_equal(cut->finish, "stop");
+        free(cut);
+        snprintf(body, sizeof body,
+                 "{\"prompt\": \"stop\", \"temperature\": 0, \"max_tokens\": 60, " NO_END ", \"stop\": \"%s\"}", stop);
+        char *text = answer_text(TEXT, body);
+        assert_int_equal(strlen(text), at);
+        free(text);
+    }
+    free(whole);
+}
+
+static void the_same_seed_gives_the_same_text(void **state)
+{
+    (void)state;
+    const char *body = "{\"prompt\": \"a\", \"temperature\": 5, \"top_k\": 0, \"max_tokens\": 30, \"seed\": 7}";
+    char *a = answer_text(TEXT, body), *b = answer_text(TEXT, body);
+    assert_string_equal(a, b);
+    const char *free_body = "{\"prompt\": \"a\", \"temperature\": 5, \"top_k\": 0, \"max_tokens\": 30}";
+    char *c = answer_text(TEXT, free_body), *d = answer_text(TEXT, free_body);
+    assert_string_not_equal(c, d);
+    free(a), free(b), free(c), free(d);
+}
+
+static void token_prompts_and_every_field_are_taken(void **state)
+{
+    (void)state;
+    char *by_ids = answer_text(TEXT, "{\"prompt\": [1, 5, 6, 7], \"temperature\": 0}");
+    free(by_ids);
+    char *all = answer_text(
+        CHAT,
+        "{\"model\": \"default\", \"stream\": false, \"stream_options\": {}, \"seed\": -1, \"stop\": null, "
+        "\"logit_bias\": {\"5\": 1.5, \"6\": -100}, \"temperature\": 1, \"top_k\": 20, \"top_p\": 0.9, \"min_p\": 0.1, "
+        "\"repeat_penalty\": 1.1, \"repetition_penalty\": 1.1, \"frequency_penalty\": 0.5, "
+        "\"presence_penalty\": -0.5, \"repeat_last_n\": -1, \"n\": 1, \"response_format\": {\"type\": \"text\"}, "
+        "\"max_tokens\": 3, \"max_completion_tokens\": 4, \"logprobs\": false, \"tools\": [], "
+        "\"tool_choice\": \"auto\", \"store\": true, \"metadata\": {\"a\": \"b\"}, \"user\": \"me\", \"unknown\": 5, "
+        "\"messages\": [{\"role\": \"developer\", \"content\": \"be brief\"}, {\"role\": \"user\", \"name\": \"x\", "
+        "\"content\": [{\"type\": \"text\", \"text\": \"a\"}, {\"type\": \"text\", \"text\": \"b\"}]}, "
+        "{\"role\": \"assistant\", \"content\": null}, {\"role\": \"user\", \"content\": \"c\"}]}");
+    free(all);
+}
+
+static void the_answer_ends_with_the_context(void **state)
+{
+    (void)state;
+    reply r = post(&s, TEXT, "{\"prompt\": [5, 6, 7], \"temperature\": 0, \"max_tokens\": -1, " NO_END "}");
+    json_t *json = reply_json(&r);
+    assert_string_equal(text_at(choice_of(json), "finish_reason"), "length");
+    check_usage(json, 512 - 3);
+    json_decref(json);
+    reply_free(&r);
+    r = post(&s, TEXT, "{\"prompt\": [5, 6, 7], \"max_tokens\": 0}");
+    json = reply_json(&r);
+    assert_string_equal(text_at(choice_of(json), "text"), "");
+    check_usage(json, 0);
+    json_decref(json);
+    reply_free(&r);
+}
+
+static void the_next_turn_runs_only_what_is_new(void **state)
+{
+    (void)state;
+    const char *body = "{\"prompt\": \"only what is new must run again\", \"temperature\": 0, \"max_tokens\": 4}";
+    char *first = answer_text(TEXT, body);
+    reply r = post(&s, TEXT, body);
+    json_t *json = reply_json(&r);
+    const json_t *usage = json_object_get(json, "usage");
+    json_int_t cached =
+        json_integer_value(json_object_get(json_object_get(usage, "prompt_tokens_details"), "cached_tokens"));
+    assert_int_equal(cached, json_integer_value(json_object_get(usage, "prompt_tokens")) - 1);
+    assert_string_equal(text_at(choice_of(json), "text"), first);
+    json_decref(json);
+    reply_free(&r);
+    free(first);
+}
+
+typedef struct client {
+    pthread_t thread;
+    char body[256], *alone, *together;
+} client;
+
+static void *ask_again(void *ctx)
+{
+    client *c = ctx;
+    c->together = answer_text(CHAT, c->body);
+    return NULL;
+}
+
+static void eight_clients_at_once_get_the_text_of_one_alone(void **state)
+{
+    (void)state;
+    client clients[8];
+    for (int i = 0; i < 8; i++) {
+        snprintf(clients[i].body, sizeof clients[i].body,
+                 "{\"messages\": [{\"role\": \"user\", \"content\": \"client %c%c\"}], \"temperature\": 0, "
+                 "\"max_tokens\": 100, " NO_END "}",
+                 'a' + i, 'z' - i);
+        clients[i].alone = answer_text(CHAT, clients[i].body);
+    }
+    for (int i = 0; i < 8; i++) pthread_create(&clients[i].thread, NULL, ask_again, &clients[i]);
+    for (int i = 0; i < 8; i++) pthread_join(clients[i].thread, NULL);
+    for (int i = 0; i < 8; i++) {
+        assert_string_equal(clients[i].together, clients[i].alone);
+        free(clients[i].together);
+        free(clients[i].alone);
+    }
+}
+
+// ---------------------------------------------------------------------------------------- other routes
+
+static void models_are_listed_and_found(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"/v1/models", "/models", "/v1/models/tiny", "/models/default"};
+    for (size_t i = 0; i < FRIT_COUNT(paths); i++) {
+        reply r = get(&s, paths[i]);
+        assert_int_equal(r.status, 200);
+        json_t *json = reply_json(&r);
+        const json_t *data = json_object_get(json, "data"), *model = data ? json_array_get(data, 0) : json;
+        assert_string_equal(text_at(json, "object"), i < 2 ? "list" : "model");
+        assert_string_equal(text_at(model, "id"), "tiny");
+        assert_string_equal(text_at(model, "object"), "model");
+        assert_string_equal(text_at(model, "owned_by"), "frit");
+        json_decref(json);
+        reply_free(&r);
+    }
+    reply r = get(&s, "/v1/models/some/other");
+    assert_int_equal(r.status, 404);
+    assert_non_null(strstr(r.body, "model_not_found"));
+    reply_free(&r);
+}
+
+static void text_goes_to_tokens_and_back(void **state)
+{
+    (void)state;
+    reply r = post(&s, "/tokenize", "{\"content\": \"hello there\", \"with_pieces\": true}");
+    assert_int_equal(r.status, 200);
+    json_t *json = reply_json(&r), *tokens = json_object_get(json, "tokens"), *ids = json_array();
+    assert_int_equal(json_array_size(tokens), json_integer_value(json_object_get(json, "count")));
+    for (size_t i = 0; i < json_array_size(tokens); i++) {
+        assert_non_null(json_object_get(json_array_get(tokens, i), "piece"));
+        json_array_append(ids, json_object_get(json_array_get(tokens, i), "id"));
+    }
+    json_t *back = json_pack("{s:o}", "tokens", ids);
+    char *body = json_dumps(back, 0);
+    reply text = post(&s, "/detokenize", body);
+    assert_int_equal(text.status, 200);
+    assert_string_equal(text.body, "{\"content\":\"hello there\"}");
+    json_decref(json);
+    json_decref(back);
+    free(body);
+    reply_free(&text);
+    reply_free(&r);
+    r = post(&s, "/apply-template", "{" HELLO "}");
+    assert_string_equal(r.body, "{\"prompt\":\"<|im_start|>user\\nhello<|im_end|>\\n<|im_start|>assistant\\n\"}");
+    reply_free(&r);
+    r = post(&s, "/apply-template", "{" HELLO ", \"add_generation_prompt\": false}");
+    assert_string_equal(r.body, "{\"prompt\":\"<|im_start|>user\\nhello<|im_end|>\\n\"}");
+    reply_free(&r);
+}
+
+// ---------------------------------------------------------------------------------------- errors
+
+typedef struct bad {
+    const char *path, *body;
+    int status;
+    const char *param, *code, *part;   // NULL: null, null, anything
+} bad;
+
+static void check_error(const reply *r, const bad *expected)
+{
+    json_t *json = reply_json(r);
+    const json_t *error = json_object_get(json, "error");
+    const char *param = json_string_value(json_object_get(error, "param"));
+    const char *code = json_string_value(json_object_get(error, "code"));
+    bool good = r->status == expected->status && json_object_get(error, "param") && json_object_get(error, "code") &&
+                strcmp(text_at(error, "type"), r->status < 500 ? "invalid_request_error" : "server_error") == 0 &&
+                (!expected->part || strstr(text_at(error, "message"), expected->part)) &&
+                strcmp(param ? param : "", expected->param ? expected->param : "") == 0 &&
+                strcmp(code ? code : "", expected->code ? expected->code : "") == 0;
+    if (!good) fail_msg("%s %.300s: %d %s", expected->path, expected->body, r->status, r->body);
+    json_decref(json);
+}
+
+// clang-format off
+static const bad bads[] = {
+    {CHAT, "", 400, NULL, NULL, "empty"},
+    {CHAT, "{\"messages\": [", 400, NULL, "invalid_json", "column 14"},
+    {CHAT, "[1]", 400, NULL, NULL, "a list"},
+    {CHAT, "{\"seed\": 1, \"seed\": 2}", 400, NULL, "invalid_json", "duplicate"},
+    {CHAT, "{\"temperature\": 1e999}", 400, NULL, "invalid_json", "overflow"},
+    {CHAT, "{\"seed\": 99999999999999999999}", 400, NULL, "invalid_json", NULL},
+    {CHAT, "{\"seed\": NaN}", 400, NULL, "invalid_json", NULL},
+    {CHAT, "{\"stop\": \"\\ud800\"}", 400, NULL, "invalid_json", NULL},
+    {CHAT, "{\"stop\": \"\\u0000\"}", 400, NULL, "invalid_json", NULL},
+    {CHAT, "{\"stop\": \"\xff\"}", 400, NULL, "invalid_json", NULL},
+    {CHAT, "{}", 400, "messages", "missing_required_parameter", NULL},
+    {CHAT, "{\"messages\": []}", 400, "messages", "invalid_value", "empty"},
+    {CHAT, "{\"messages\": {}}", 400, "messages", "invalid_type", "list"},
+    {CHAT, "{\"messages\": [5]}", 400, "messages[0].role", "invalid_type", NULL},
+    {CHAT, "{\"messages\": [{\"role\": \"king\", \"content\": \"\"}]}", 400, "messages[0].role", "invalid_value", "'king'"},
+    {CHAT, "{\"messages\": [{\"role\": \"tool\", \"content\": \"\"}]}", 400, "messages[0].role", "unsupported_parameter", NULL},
+    {CHAT, "{\"messages\": [{\"role\": \"user\"}]}", 400, "messages[0].content", "invalid_value", "missing"},
+    {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": 5}]}", 400, "messages[0].content", "invalid_value", NULL},
+    {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}]}", 400, "messages[0].content", "invalid_value", "text"},
+    {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": [5]}]}", 400, "messages[0].content", "invalid_value", NULL},
+    {CHAT, "{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{}]}]}", 400, "messages", "unsupported_parameter", "tool_calls"},
+    {CHAT, "{" HELLO ", \"model\": \"gpt-4\"}", 404, "model", "model_not_found", "gpt-4"},
+    {CHAT, "{" HELLO ", \"model\": 4}", 400, "model", "invalid_type", NULL},
+    {CHAT, "{" HELLO ", \"stream\": \"yes\"}", 400, "stream", "invalid_type", NULL},
+    {CHAT, "{" HELLO ", \"stream_options\": true}", 400, "stream_options", "invalid_type", NULL},
+    {CHAT, "{" HELLO ", \"stream_options\": {\"include_usage\": 1}}", 400, "stream_options.include_usage", "invalid_type", NULL},
+    {CHAT, "{" HELLO ", \"max_tokens\": -2}", 400, "max_tokens", "invalid_value", NULL},
+    {CHAT, "{" HELLO ", \"max_tokens\": 2147483648}", 400, "max_tokens", "invalid_value", NULL},
+    {CHAT, "{" HELLO ", \"max_tokens\": 1.5}", 400, "max_tokens", "invalid_type", "a number"},
+    {CHAT, "{" HELLO ", \"max_completion_tokens\": \"9\"}", 400, "max_completion_tokens", "invalid_type", NULL},
+    {CHAT, "{\"temperature\": -0.1}", 400, "temperature", "invalid_value", NULL},
+    {CHAT, "{\"temperature\": \"hot\"}", 400, "temperature", "invalid_type", NULL},
+    {CHAT, "{\"top_p\": 1.01}", 400, "top_p", "invalid_value", NULL},
+    {CHAT, "{\"top_k\": -1}", 400, "top_k", "invalid_value", NULL},
+    {CHAT, "{\"min_p\": true}", 400, "min_p", "invalid_type", NULL},
+    {CHAT, "{\"frequency_penalty\": 1000}", 400, "frequency_penalty", "invalid_value", NULL},
+    {CHAT, "{\"repeat_last_n\": -2}", 400, "repeat_last_n", "invalid_value", NULL},
+    {CHAT, "{\"seed\": 1.5}", 400, "seed", "invalid_type", NULL},
+    {CHAT, "{\"stop\": \"\"}", 400, "stop", "invalid_value", "empty"},
+    {CHAT, "{\"stop\": [1]}", 400, "stop", "invalid_type", NULL},
+    {CHAT, "{\"logit_bias\": [5]}", 400, "logit_bias", "invalid_type", NULL},
+    {CHAT, "{\"logit_bias\": {\"a\": 1}}", 400, "logit_bias", "invalid_value", "'a'"},
+    {CHAT, "{\"logit_bias\": {\"-1\": 1}}", 400, "logit_bias", "invalid_value", NULL},
+    {CHAT, "{\"logit_bias\": {\"1\": 101}}", 400, "logit_bias", "invalid_value", NULL},
+    {CHAT, "{\"logit_bias\": {\"1\": null}}", 400, "logit_bias", "invalid_value", NULL},
+    {CHAT, "{" HELLO ", \"logit_bias\": {\"64\": 1}}", 400, "logit_bias", NULL, "0 to 63"},
+    {CHAT, "{\"n\": 2}", 400, "n", "unsupported_parameter", NULL},
+    {CHAT, "{\"logprobs\": true}", 400, "logprobs", "unsupported_parameter", NULL},
+    {CHAT, "{\"tools\": [{\"type\": \"function\"}]}", 400, "tools", "unsupported_parameter", NULL},
+    {CHAT, "{\"tool_choice\": \"required\"}", 400, "tool_choice", "unsupported_parameter", NULL},
+    {CHAT, "{\"response_format\": {\"type\": \"json_object\"}}", 400, "response_format", "unsupported_parameter", NULL},
+    {TEXT, "{}", 400, "prompt", "missing_required_parameter", NULL},
+    {TEXT, "{\"prompt\": 5}", 400, "prompt", "invalid_type", NULL},
+    {TEXT, "{\"prompt\": []}", 400, "prompt", "invalid_value", "empty"},
+    {TEXT, "{\"prompt\": [\"a\", \"b\"]}", 400, "prompt", "unsupported_parameter", "2 prompts"},
+    {TEXT, "{\"prompt\": [-1]}", 400, "prompt", "invalid_value", NULL},
+    {TEXT, "{\"prompt\": [4294967296]}", 400, "prompt", "invalid_value", NULL},
+    {TEXT, "{\"prompt\": [64]}", 400, "prompt", "invalid_value", "0 to 63"},
+    {TEXT, "{\"prompt\": [5, \"a\"]}", 400, "prompt", "invalid_value", NULL},
+    {TEXT, "{\"prompt\": \"a\", \"echo\": true}", 400, "echo", "unsupported_parameter", NULL},
+    {TEXT, "{\"prompt\": \"a\", \"best_of\": 3}", 400, "best_of", "unsupported_parameter", NULL},
+    {TEXT, "{\"prompt\": \"a\", \"suffix\": \"b\"}", 400, "suffix", "unsupported_parameter", NULL},
+    {"/tokenize", "{}", 400, "content", "missing_required_parameter", NULL},
+    {"/tokenize", "{\"content\": 5}", 400, "content", "invalid_type", NULL},
+    {"/detokenize", "{}", 400, "tokens", "missing_required_parameter", NULL},
+    {"/detokenize", "{\"tokens\": [64]}", 400, "tokens", NULL, "0 to 63"},
+    {"/detokenize", "{\"tokens\": \"a\"}", 400, "tokens", "invalid_type", NULL},
+    {"/apply-template", "{}", 400, "messages", "missing_required_parameter", NULL},
+    {"/v1/models", "{}", 405, NULL, "method_not_allowed", "GET"},
+    {"/v2/models", "{}", 404, NULL, "not_found", "/v2/models"},
+    {"/", "", 404, NULL, "not_found", NULL},
+    {"/v1/..%2f..%2fetc/passwd", "", 404, NULL, "not_found", NULL},
+};
+// clang-format on
+
+static void every_bad_request_is_refused_by_name(void **state)
+{
+    (void)state;
+    int fd = connect_to(&s);   // one connection: each refusal leaves it usable
+    for (size_t i = 0; i < FRIT_COUNT(bads); i++) {
+        char *text = post_text(bads[i].path, "", bads[i].body);
+        send_text(fd, text);
+        reply r = read_reply(fd);
+        if (r.status == 0) fail_msg("%s %s: the connection ended", bads[i].path, bads[i].body);
+        check_error(&r, &bads[i]);
+        reply_free(&r);
+        free(text);
+    }
+    close(fd);
+    assert_int_equal(health(&s, "running"), 0);
+}
+
+static void long_lists_and_deep_nesting_are_refused(void **state)
+{
+    (void)state;
+    size_t n = 400000;
+    char *body = malloc(2 * n + 64);
+    memset(body, '[', n);
+    body[n] = 0;
+    bad deep = {CHAT, body, 400, NULL, "invalid_json", "depth"};
+    reply r = post(&s, CHAT, body);
+    check_error(&r, &deep);
+    reply_free(&r);
+    strcpy(body, "{\"stop\": [");
+    for (size_t i = 0; i < 1000; i++) strcat(body, i ? ",\"a\"" : "\"a\"");
+    strcat(body, "]}");
+    bad stops = {CHAT, body, 400, "stop", "invalid_value", "1000"};
+    r = post(&s, CHAT, body);
+    check_error(&r, &stops);
+    reply_free(&r);
+    free(body);
+}
+
+static void a_prompt_longer_than_the_context_is_refused(void **state)
+{
+    (void)state;
+    char body[8192] = "{\"max_tokens\": 1, \"prompt\": [5";
+    for (int i = 1; i < 511; i++) strcat(body, ",5");
+    size_t n = strlen(body);
+    strcpy(body + n, "]}");
+    reply r = post(&s, TEXT, body);
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    strcpy(body + n, ",5]}");
+    bad too_long = {TEXT, body, 400, "prompt", "context_length_exceeded", "maximum context length is 512"};
+    r = post(&s, TEXT, body);
+    check_error(&r, &too_long);
+    reply_free(&r);
+    strcpy(body + n, ",5], \"stream\": true}");
+    r = post(&s, TEXT, body);
+    check_error(&r, &too_long);
+    reply_free(&r);
+}
+
+static void bodies_over_the_limit_are_refused(void **state)
+{
+    (void)state;
+    int fd = connect_to(&s);   // said in advance: answered without reading
+    send_text(fd, "POST " CHAT " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 33554433\r\n\r\n{");
+    reply r = read_reply(fd);
+    assert_int_equal(r.status, 413);
+    reply_free(&r);
+    close(fd);
+    fd = connect_to(&s);   // in chunks: noticed on the way, and the connection stays
+    send_text(fd, "POST " CHAT " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+    size_t n = 1 << 20;
+    char *chunk = malloc(n + 2);
+    memset(chunk, ' ', n);
+    memcpy(chunk + n, "\r\n", 2);
+    for (int i = 0; i < 33; i++) {
+        send_text(fd, "100000\r\n");
+        send_bytes(fd, chunk, n + 2);
+    }
+    send_text(fd, "0\r\n\r\n");
+    free(chunk);
+    r = read_reply(fd);
+    assert_int_equal(r.status, 413);
+    reply_free(&r);
+    send_text(fd, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    r = read_reply(fd);
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    close(fd);
+}
+
+static void broken_http_does_no_harm(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "nonsense\r\n\r\n",
+        "GET\r\n\r\n",
+        "GET /health HTTP/9.9\r\n\r\n",
+        "POST " TEXT " HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        "POST " TEXT " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+        "POST " TEXT " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "POST " TEXT " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"prompt\"",
+        "GET /\0\x01\x02 HTTP/1.1\r\n\r\n",
+    };
+    for (size_t i = 0; i < FRIT_COUNT(texts); i++) {
+        int fd = connect_to(&s);
+        send_text(fd, texts[i]);
+        char bytes[256];
+        read_some(fd, bytes, sizeof bytes, 100);
+        close(fd);
+    }
+    int fd = connect_to(&s);   // a header of 1 MB
+    char *header = malloc(1 << 20);
+    memset(header, 'a', 1 << 20);
+    send_text(fd, "GET /health HTTP/1.1\r\nHost: localhost\r\nX: ");
+    send_bytes(fd, header, 1 << 20);
+    char bytes[256] = {0};
+    read_some(fd, bytes, sizeof bytes - 1, 5000);
+    assert_null(strstr(bytes, " 200 "));
+    free(header);
+    close(fd);
+    expect_health(&s, "running", 0);
+}
+
+// ---------------------------------------------------------------------------------------- headers
+
+static reply ask_with(const char *method, const char *path, const char *headers)
+{
+    char text[2048];
+    snprintf(text, sizeof text, "%s %s HTTP/1.1\r\n%s\r\n", method, path, headers);
+    int fd = connect_to(&s);
+    send_text(fd, text);
+    reply r = read_reply(fd);
+    close(fd);
+    return r;
+}
+
+static void expect_header(const char *method, const char *path, const char *headers, int status, const char *name,
+                          const char *value)
+{
+    reply r = ask_with(method, path, headers);
+    const char *found = reply_header(&r, name);
+    bool good = r.status == status && (value ? found && strcmp(found, value) == 0 : !found);
+    if (!good) fail_msg("%s %s %s: status %d, %s: %s", method, path, headers, r.status, name, found ? found : "-");
+    reply_free(&r);
+}
+
+static void request_ids_come_back(void **state)
+{
+    (void)state;
+    expect_header("GET", "/health", "Host: localhost\r\nX-Request-Id: my-id\r\n", 200, "X-Request-Id", "my-id");
+    expect_header("GET", "/nothing", "Host: localhost\r\nX-Request-Id: my-id\r\n", 404, "X-Request-Id", "my-id");
+    reply r = ask_with("GET", "/health", "Host: localhost\r\n");
+    assert_memory_equal(reply_header(&r, "X-Request-Id"), "req-", 4);
+    reply_free(&r);
+}
+
+static void requests_on_one_connection_follow_each_other(void **state)
+{
+    (void)state;
+    int fd = connect_to(&s);
+    char *stream_request = post_text(TEXT, "", "{\"prompt\": \"a\", \"stream\": true, \"max_tokens\": 5}");
+    char both[4096];
+    snprintf(both, sizeof both, "%sGET /health HTTP/1.1\r\nHost: localhost\r\n\r\n%s", stream_request, stream_request);
+    send_text(fd, both);
+    for (int i = 0; i < 3; i++) {
+        reply r = read_reply(fd);
+        assert_int_equal(r.status, 200);
+        assert_true(r.complete);
+        assert_int_equal(strstr(r.body, "[DONE]") != NULL, i != 1);
+        reply_free(&r);
+    }
+    free(stream_request);
+    close(fd);
+}
+
+static void other_sites_and_other_names_are_turned_away(void **state)
+{
+    (void)state;
+    const char *allow = "Access-Control-Allow-Origin";
+    expect_header("GET", "/health", "Host: evil.example\r\n", 403, allow, NULL);
+    expect_header("GET", "/health", "Host: 127.0.0.1.evil.example\r\n", 403, allow, NULL);
+    expect_header("GET", "/health", "Host: localhost:80\r\n", 200, allow, NULL);
+    expect_header("GET", "/health", "Host: [::1]:80\r\n", 200, allow, NULL);
+    expect_header("GET", "/health", "Host: localhost\r\nOrigin: http://evil.example\r\n", 403, allow, NULL);
+    expect_header("GET", "/health", "Host: localhost\r\nOrigin: null\r\n", 403, allow, NULL);
+    expect_header("GET", "/health", "Host: localhost:1\r\nOrigin: http://localhost:1\r\n", 200, allow, NULL);
+    const char *page =
+        "Host: localhost\r\nOrigin: http://page.example\r\nAccess-Control-Request-Headers: x-stainless-os\r\n";
+    expect_header("GET", "/health", page, 200, allow, "http://page.example");
+    expect_header("OPTIONS", CHAT, page, 204, "Access-Control-Allow-Headers", "x-stainless-os");
+    expect_header("OPTIONS", CHAT, "Host: localhost\r\n", 405, "Allow", "POST");
+    expect_header("HEAD", "/v1/models", "Host: localhost\r\nConnection: close\r\n", 200, "Content-Type",
+                  "application/json");
+}
+
+static void keys_are_asked_for_everywhere_but_for_health(void **state)
+{
+    (void)state;
+    served open_server = s;
+    const tiny_options options = {.no_tensors = false};
+    s = serve(tiny_model("keyed.gguf", &options), "--api-key first --api-key second --alias 'the/name' --threads 1");
+    const char *with = "WWW-Authenticate";
+    expect_header("GET", "/health", "Host: localhost\r\n", 200, with, NULL);
+    expect_header("GET", "/v1/models", "Host: localhost\r\n", 401, with, "Bearer");
+    expect_header("GET", "/nothing", "Host: localhost\r\n", 401, with, "Bearer");
+    expect_header("GET", "/v1/models", "Host: localhost\r\nAuthorization: Bearer wrong\r\n", 401, with, "Bearer");
+    expect_header("GET", "/v1/models", "Host: localhost\r\nAuthorization: Bearer \r\n", 401, with, "Bearer");
+    expect_header("GET", "/v1/models", "Host: localhost\r\nAuthorization: Bearer firstfirst\r\n", 401, with, "Bearer");
+    expect_header("GET", "/v1/models", "Host: localhost\r\nAuthorization: Basic first\r\n", 401, with, "Bearer");
+    expect_header("GET", "/v1/models", "Host: localhost\r\nAuthorization: Bearer first\r\n", 200, with, NULL);
+    expect_header("GET", "/v1/models/the%2Fname", "Host: localhost\r\nX-Api-Key: second\r\n", 200, with, NULL);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+    s = open_server;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_chat_answer_has_openais_shape),
+        cmocka_unit_test(a_completion_has_openais_shape_and_sixteen_tokens),
+        cmocka_unit_test(a_stream_is_the_answer_in_pieces),
+        cmocka_unit_test(stop_strings_end_the_answer_before_them),
+        cmocka_unit_test(the_same_seed_gives_the_same_text),
+        cmocka_unit_test(token_prompts_and_every_field_are_taken),
+        cmocka_unit_test(the_answer_ends_with_the_context),
+        cmocka_unit_test(the_next_turn_runs_only_what_is_new),
+        cmocka_unit_test(eight_clients_at_once_get_the_text_of_one_alone),
+        cmocka_unit_test(models_are_listed_and_found),
+        cmocka_unit_test(text_goes_to_tokens_and_back),
+        cmocka_unit_test(every_bad_request_is_refused_by_name),
+        cmocka_unit_test(long_lists_and_deep_nesting_are_refused),
+        cmocka_unit_test(a_prompt_longer_than_the_context_is_refused),
+        cmocka_unit_test(bodies_over_the_limit_are_refused),
+        cmocka_unit_test(broken_http_does_no_harm),
+        cmocka_unit_test(request_ids_come_back),
+        cmocka_unit_test(requests_on_one_connection_follow_each_other),
+        cmocka_unit_test(other_sites_and_other_names_are_turned_away),
+        cmocka_unit_test(keys_are_asked_for_everywhere_but_for_health),
+    };
+    return cmocka_run_group_tests(tests, start_server, stop_server);
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT
+// What a server goes through: clients that leave, read slowly or come in crowds, signals, damaged models, addresses.
+#include "support/served_posix.h"
+#include "support/tiny_model.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define TEXT "/v1/completions"
+
+enum { LONG_CTX = 12000 };
+
+// An answer that takes long: as many tokens as the context holds.
+static const char endless[] =
+    "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": -1, \"logit_bias\": {\"2\": -100}, \"stream\": true}";
+static const char endless_whole[] =
+    "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": -1, \"logit_bias\": {\"2\": -100}}";
+static const char brief[] = "{\"prompt\": \"b\", \"temperature\": 0, \"max_tokens\": 8, \"logit_bias\": {\"2\": -100}}";
+
+static const char *model(void)
+{
+    static char path[1024];
+    const tiny_options options = {.n_ctx = LONG_CTX};
+    if (!path[0]) snprintf(path, sizeof path, "%s", tiny_model("long.gguf", &options));
+    return path;
+}
+
+static int ask(const served *s, const char *body)
+{
+    int fd = connect_to(s);
+    char *text = post_text(TEXT, "", body);
+    send_text(fd, text);
+    free(text);
+    return fd;
+}
+
+// Waits for the first bytes of the answer.
+static void await_bytes(int fd)
+{
+    char bytes[64];
+    if (read_some(fd, bytes, sizeof bytes, 30000) == 0) fail_msg("nothing came");
+}
+
+static void expect_brief_answer(const served *s)
+{
+    reply r = post(s, TEXT, brief);
+    if (r.status != 200) fail_msg("status %d: %s", r.status, r.body);
+    reply_free(&r);
+}
+
+// ---------------------------------------------------------------------------------------- clients that leave
+
+static void a_client_that_leaves_frees_its_session(void **state)
+{
+    (void)state;
+    served s = serve(model(), "--parallel 1 --max-queue 1 --threads 1");
+    int fd = ask(&s, endless);   // while it streams
+    await_bytes(fd);
+    close(fd);
+    expect_health(&s, "running", 0);
+
+    fd = ask(&s, endless_whole);   // while nothing has been sent to it
+    expect_health(&s, "running", 1);
+    close(fd);
+    expect_health(&s, "running", 0);
+
+    fd = ask(&s, endless);   // it says that nothing more comes from it
+    await_bytes(fd);
+    shutdown(fd, SHUT_WR);
+    expect_health(&s, "running", 0);
+    close(fd);
+
+    fd = ask(&s, endless_whole);   // by a reset
+    expect_health(&s, "running", 1);
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
+    close(fd);
+    expect_health(&s, "running", 0);
+    expect_brief_answer(&s);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+static void a_client_that_leaves_while_its_prompt_runs_frees_its_session(void **state)
+{
+    (void)state;
+    enum { N_PROMPT = 4000 };
+    served s = serve(model(), "--parallel 1 --threads 1 --batch 4");
+    char *body = malloc(8 * N_PROMPT);
+    strcpy(body, "{\"max_tokens\": 1, \"prompt\": [5");
+    size_t n = strlen(body);
+    for (int i = 1; i < N_PROMPT; i++) n += (size_t)sprintf(body + n, ",%d", 4 + i % 26);
+    strcpy(body + n, "]}");
+    int fd = ask(&s, body);
+    expect_health(&s, "running", 1);
+    close(fd);
+    expect_health(&s, "running", 0);
+    // What has run of the prompt is kept, and that was not all of it.
+    reply r = post(&s, TEXT, body);
+    assert_int_equal(r.status, 200);
+    json_t *json = reply_json(&r), *usage = json_object_get(json, "usage");
+    json_t *details = json_object_get(usage, "prompt_tokens_details");
+    assert_int_equal(json_integer_value(json_object_get(usage, "prompt_tokens")), N_PROMPT);
+    assert_in_range(json_integer_value(json_object_get(details, "cached_tokens")), 4, N_PROMPT - 8);
+    json_decref(json);
+    reply_free(&r);
+    free(body);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+static void a_waiting_client_that_leaves_does_not_touch_the_running_one(void **state)
+{
+    (void)state;
+    served s = serve(model(), "--parallel 1 --max-queue 2 --threads 1");
+    int running = ask(&s, endless);
+    await_bytes(running);
+    int waiting = ask(&s, endless), behind = ask(&s, brief);
+    expect_health(&s, "waiting", 2);
+    close(waiting);
+    expect_health(&s, "waiting", 1);
+    assert_int_equal(health(&s, "running"), 1);
+    await_bytes(running);
+    close(running);
+    reply r = read_reply(behind);   // whose turn it is now
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    close(behind);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+// ---------------------------------------------------------------------------------------- crowds
+
+static void a_full_queue_says_when_to_come_back(void **state)
+{
+    (void)state;
+    served s = serve(model(), "--parallel 1 --max-queue 1 --threads 1");
+    int running = ask(&s, endless);
+    await_bytes(running);
+    int waiting = ask(&s, brief);
+    expect_health(&s, "waiting", 1);
+    reply r = post(&s, TEXT, brief);
+    assert_int_equal(r.status, 429);
+    assert_in_range(atoi(reply_header(&r, "Retry-After")), 1, 60);
+    assert_non_null(strstr(r.body, "\"type\":\"rate_limit_error\""));
+    assert_non_null(strstr(r.body, "\"code\":\"queue_full\""));
+    reply_free(&r);
+    close(running);
+    r = read_reply(waiting);
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    close(waiting);
+    expect_brief_answer(&s);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+// A long name makes every event long, so that what the kernel buffers for a connection is soon full.
+static void a_client_that_does_not_read_stops_only_itself(void **state)
+{
+    (void)state;
+    enum { NAME = 20000 };
+    char *options = malloc(NAME + 256);
+    int n = sprintf(options, "--parallel 2 --threads 1 --alias ");
+    memset(options + n, 'n', NAME);
+    options[n + NAME] = 0;
+    served s = serve(model(), options);
+    free(options);
+    const char *body = "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": 2000, \"logit_bias\": {\"2\": -100}, "
+                       "\"stream\": true}";
+    const char *body_whole =
+        "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": 2000, \"logit_bias\": {\"2\": -100}}";
+    int slow = ask(&s, body);
+    await_bytes(slow);
+    for (int i = 0; i < 2; i++) {
+        reply r = post(&s, TEXT, body_whole);
+        assert_int_equal(r.status, 200);
+        reply_free(&r);
+    }
+    assert_int_equal(health(&s, "running"), 1);   // it has had the time to finish, and waits for its reader
+    char *bytes = malloc(1 << 16);
+    size_t total = 0, got;
+    bool done = false;
+    while (!done && (got = read_some(slow, bytes, (1 << 16) - 1, 20000)) > 0) {
+        bytes[got] = 0;
+        total += got;
+        done = strstr(bytes, "[DONE]") != NULL;
+    }
+    free(bytes);
+    assert_true(total > (size_t)2000 / 4 * NAME);
+    expect_health(&s, "running", 0);
+    close(slow);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+static void many_idle_connections_do_not_stop_a_request(void **state)
+{
+    (void)state;
+    served s = serve(model(), "--parallel 1 --threads 1");
+    int fds[400];
+    for (size_t i = 0; i < FRIT_COUNT(fds); i++) {
+        fds[i] = connect_to(&s);
+        if (i % 2) send_text(fds[i], "POST " TEXT " HTTP/1.1\r\nHost: local");   // headers that never end
+    }
+    expect_brief_answer(&s);
+    for (size_t i = 0; i < FRIT_COUNT(fds); i++) close(fds[i]);
+    expect_brief_answer(&s);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+// ---------------------------------------------------------------------------------------- signals
+
+static void a_signal_ends_an_idle_server(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGTERM, SIGINT};
+    for (size_t i = 0; i < FRIT_COUNT(signals); i++) {
+        served s = serve(model(), "--threads 1");
+        int idle = connect_to(&s);
+        assert_int_equal(stop_serving(&s, signals[i]), 0);
+        close(idle);
+    }
+}
+
+static void a_signal_lets_streams_finish(void **state)
+{
+    (void)state;
+    served s = serve(model(), "--parallel 1 --max-queue 1 --threads 1");
+    int running =
+        ask(&s, "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": 1500, \"logit_bias\": {\"2\": -100}, "
+                "\"stream\": true}");
+    int kept = connect_to(&s);
+    send_text(kept, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    reply r = read_reply(kept);
+    reply_free(&r);
+    expect_health(&s, "running", 1);
+    int waiting = ask(&s, brief);
+    expect_health(&s, "waiting", 1);
+    kill(s.pid, SIGTERM);
+    r = read_reply(waiting);   // it had not begun
+    assert_int_equal(r.status, 503);
+    assert_non_null(reply_header(&r, "Retry-After"));
+    reply_free(&r);
+    send_text(kept, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    r = read_reply(kept);
+    assert_int_equal(r.status, 503);
+    reply_free(&r);
+    r = read_reply(running);
+    assert_int_equal(r.status, 200);
+    assert_true(r.complete);
+    assert_non_null(strstr(r.body, "\"finish_reason\":\"length\""));
+    assert_non_null(strstr(r.body, "data: [DONE]\n\n"));
+    reply_free(&r);
+    close(running), close(waiting), close(kept);
+    assert_int_equal(stop_serving(&s, 0), 0);
+}
+
+// Ends the stream with an error event, and no [DONE].
+static void expect_cut_stream(int fd)
+{
+    reply r = read_reply(fd);
+    assert_int_equal(r.status, 200);
+    assert_true(r.complete);
+    assert_non_null(strstr(r.body, "data: {\"error\":{\"message\":\"the server is shutting down\""));
+    assert_null(strstr(r.body, "[DONE]"));
+    reply_free(&r);
+}
+
+static void the_deadline_and_a_second_signal_cut_streams(void **state)
+{
+    (void)state;
+    served s = serve(model(), "--drain 0 --threads 1");
+    int fd = ask(&s, endless);
+    nap(300);
+    expect_health(&s, "running", 1);
+    kill(s.pid, SIGTERM);
+    expect_cut_stream(fd);
+    close(fd);
+    assert_int_equal(stop_serving(&s, 0), 0);
+
+    s = serve(model(), "--drain 1000 --threads 1");
+    fd = ask(&s, endless);
+    nap(300);
+    expect_health(&s, "running", 1);
+    kill(s.pid, SIGTERM);
+    nap(100);
+    kill(s.pid, SIGTERM);
+    expect_cut_stream(fd);
+    close(fd);
+    assert_int_equal(stop_serving(&s, 0), 0);
+}
+
+// ---------------------------------------------------------------------------------------- models and addresses
+
+static void a_damaged_model_gives_an_error_that_is_not_retried(void **state)
+{
+    (void)state;
+    const tiny_options options = {.damaged = "output.weight"};
+    served s = serve(tiny_model("damaged.gguf", &options), "--threads 1");
+    for (int i = 0; i < 2; i++) {
+        reply r = post(&s, TEXT, i == 0 ? brief : endless);
+        assert_int_equal(r.status, 500);
+        assert_string_equal(reply_header(&r, "X-Should-Retry"), "false");
+        assert_non_null(strstr(r.body, "not finite"));
+        reply_free(&r);
+    }
+    reply r = post(&s, "/v1/chat/completions", "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}");
+    assert_int_equal(r.status, 400);
+    assert_non_null(strstr(r.body, "chat template"));
+    reply_free(&r);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+static void addresses_are_checked_before_anyone_can_connect(void **state)
+{
+    (void)state;
+    char arguments[2048], said[4096];
+    snprintf(arguments, sizeof arguments, "'%s' --host 0.0.0.0 --port 0", model());
+    assert_int_equal(serve_and_fail(arguments, said, sizeof said), 2);
+    assert_non_null(strstr(said, "--api-key"));
+    snprintf(arguments, sizeof arguments, "'%s' --host no.such.host.invalid --port 0", model());
+    assert_int_equal(serve_and_fail(arguments, said, sizeof said), 2);
+    snprintf(arguments, sizeof arguments, "'%s' --api-key ''", model());
+    assert_int_equal(serve_and_fail(arguments, said, sizeof said), 2);
+    assert_non_null(strstr(said, "empty"));
+    served s = serve(model(), "--host 0.0.0.0 --no-auth --threads 1");
+    expect_brief_answer(&s);
+    snprintf(arguments, sizeof arguments, "'%s' --port %d", model(), s.port);
+    assert_int_equal(serve_and_fail(arguments, said, sizeof said), 1);
+    assert_non_null(strstr(said, "cannot listen"));
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_client_that_leaves_frees_its_session),
+        cmocka_unit_test(a_client_that_leaves_while_its_prompt_runs_frees_its_session),
+        cmocka_unit_test(a_waiting_client_that_leaves_does_not_touch_the_running_one),
+        cmocka_unit_test(a_full_queue_says_when_to_come_back),
+        cmocka_unit_test(a_client_that_does_not_read_stops_only_itself),
+        cmocka_unit_test(many_idle_connections_do_not_stop_a_request),
+        cmocka_unit_test(a_signal_ends_an_idle_server),
+        cmocka_unit_test(a_signal_lets_streams_finish),
+        cmocka_unit_test(the_deadline_and_a_second_signal_cut_streams),
+        cmocka_unit_test(a_damaged_model_gives_an_error_that_is_not_retried),
+        cmocka_unit_test(addresses_are_checked_before_anyone_can_connect),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

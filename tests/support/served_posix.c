@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+// Starting a server, and HTTP as few lines as a test needs of it.
+#include "support/served_posix.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 60000 };
+
+void nap(int milliseconds)
+{
+    nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000}, NULL);
+}
+
+// ---------------------------------------------------------------------------------------- the process
+
+static pid_t start(const char *arguments, int *err)
+{
+    char command[4 << 14];
+    int n = snprintf(command, sizeof command, "exec '%s/frit' serve %s", FRIT_BUILD_DIR, arguments);
+    assert_true(n > 0 && (size_t)n < sizeof command);
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    *err = ends[0];
+    return pid;
+}
+
+// Reads stderr until it says `until`, or ends.
+static bool listen_for(int err, char *said, size_t size, const char *until)
+{
+    size_t n = strlen(said);
+    while (!until || !strstr(said, until)) {
+        struct pollfd poll_err = {.fd = err, .events = POLLIN};
+        if (n + 1 >= size || poll(&poll_err, 1, PATIENCE_MS) != 1) return false;
+        ssize_t got = read(err, said + n, size - 1 - n);
+        if (got <= 0) return !until;
+        n += (size_t)got;
+        said[n] = 0;
+    }
+    return true;
+}
+
+static int end_of(pid_t pid)
+{
+    int status = 0;
+    for (int waited = 0; waitpid(pid, &status, WNOHANG) == 0; waited += 10) {
+        if (waited > PATIENCE_MS) {
+            kill(pid, SIGKILL);
+            waitpid(pid, &status, 0);
+            break;
+        }
+        nap(10);
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+served serve(const char *model, const char *options)
+{
+    served s = {0};
+    char arguments[4 << 14];
+    snprintf(arguments, sizeof arguments, "'%s' --port 0 %s", model, options);
+    s.pid = start(arguments, &s.err);
+    if (!listen_for(s.err, s.said, sizeof s.said, "http://") || !listen_for(s.err, s.said, sizeof s.said, " tokens)\n"))
+        fail_msg("frit serve %s: no ready line, but: %s", arguments, s.said);
+    const char *url = strstr(s.said, "http://"), *port = strrchr(url, ':');
+    s.port = atoi(port + 1);
+    assert_in_range(s.port, 1, 65535);
+    return s;
+}
+
+int stop_serving(served *s, int signal_number)
+{
+    if (signal_number) kill(s->pid, signal_number);
+    int code = end_of(s->pid);
+    listen_for(s->err, s->said, sizeof s->said, NULL);
+    close(s->err);
+    if (code != 0) fprintf(stderr, "frit serve ended with %d: %s\n", code, s->said);
+    return code;
+}
+
+int serve_and_fail(const char *arguments, char *said, size_t size)
+{
+    int err;
+    pid_t pid = start(arguments, &err);
+    said[0] = 0;
+    listen_for(err, said, size, NULL);
+    close(err);
+    return end_of(pid);
+}
+
+// ---------------------------------------------------------------------------------------- the client
+
+int connect_to(const served *s)
+{
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+void send_bytes(int socket, const char *bytes, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        ssize_t sent = send(socket, bytes + at, n - at, MSG_NOSIGNAL);
+        if (sent <= 0) return;   // the server may have answered and left already
+        at += (size_t)sent;
+    }
+}
+
+void send_text(int socket, const char *text)
+{
+    send_bytes(socket, text, strlen(text));
+}
+
+size_t read_some(int socket, char *bytes, size_t size, int milliseconds)
+{
+    struct pollfd readable = {.fd = socket, .events = POLLIN};
+    if (poll(&readable, 1, milliseconds) != 1) return 0;
+    ssize_t n = recv(socket, bytes, size, 0);
+    return n > 0 ? (size_t)n : 0;
+}
+
+static bool read_byte(int socket, char *c)
+{
+    return read_some(socket, c, 1, PATIENCE_MS) == 1;
+}
+
+// Reads n bytes more of the body.
+static bool read_body(int socket, reply *r, size_t n)
+{
+    r->body = realloc(r->body, r->n_body + n + 1);
+    for (size_t got = 0; n > 0; n -= got) {
+        got = read_some(socket, r->body + r->n_body, n, PATIENCE_MS);
+        if (got == 0) return false;
+        r->n_body += got;
+    }
+    r->body[r->n_body] = 0;
+    return true;
+}
+
+static bool read_line(int socket, char *line, size_t size)
+{
+    size_t n = 0;
+    while (n + 1 < size && read_byte(socket, &line[n]))
+        if (line[n++] == '\n') {
+            line[n] = 0;
+            return true;
+        }
+    return false;
+}
+
+static bool read_chunks(int socket, reply *r)
+{
+    char line[64];
+    for (;;) {
+        if (!read_line(socket, line, sizeof line)) return false;
+        size_t n = strtoul(line, NULL, 16);
+        if (n > 0 && !read_body(socket, r, n)) return false;
+        if (!read_line(socket, line, sizeof line)) return false;
+        if (n == 0) return true;
+    }
+}
+
+const char *reply_header(const reply *r, const char *name)
+{
+    static char value[1024];
+    size_t n = strlen(name);
+    for (const char *line = strstr(r->headers, "\r\n"); line && line[2] != '\r'; line = strstr(line + 2, "\r\n")) {
+        if (strncasecmp(line + 2, name, n) != 0 || line[2 + n] != ':') continue;
+        const char *start = line + 2 + n + 1 + strspn(line + 2 + n + 1, " ");
+        snprintf(value, sizeof value, "%.*s", (int)strcspn(start, "\r"), start);
+        return value;
+    }
+    return NULL;
+}
+
+reply read_reply(int socket)
+{
+    reply r = {.headers = calloc(1, 16384), .body = calloc(1, 1)};
+    size_t n = 0;
+    while (n < 16383 && !strstr(r.headers, "\r\n\r\n") && read_byte(socket, &r.headers[n])) n++;
+    if (!strstr(r.headers, "\r\n\r\n")) return r;
+    r.status = atoi(r.headers + 9);
+    if (r.status == 100) {
+        reply_free(&r);
+        return read_reply(socket);
+    }
+    const char *length = reply_header(&r, "Content-Length");
+    if (length)
+        r.complete = read_body(socket, &r, strtoul(length, NULL, 10));
+    else if (reply_header(&r, "Transfer-Encoding"))
+        r.complete = read_chunks(socket, &r);
+    else
+        r.complete = r.status == 204;
+    return r;
+}
+
+void reply_free(reply *r)
+{
+    free(r->headers);
+    free(r->body);
+    *r = (reply){0};
+}
+
+json_t *reply_json(const reply *r)
+{
+    json_error_t error;
+    json_t *json = json_loadb(r->body, r->n_body, 0, &error);
+    if (!json) fail_msg("status %d, no JSON (%s): %s", r->status, error.text, r->body);
+    return json;
+}
+
+char *post_text(const char *path, const char *headers, const char *json)
+{
+    size_t size = strlen(path) + strlen(headers) + strlen(json) + 256;
+    char *text = malloc(size);
+    snprintf(text, size, "POST %s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n%s", path, headers,
+             strlen(json), json);
+    return text;
+}
+
+static reply ask(const served *s, const char *text)
+{
+    int fd = connect_to(s);
+    send_text(fd, text);
+    reply r = read_reply(fd);
+    close(fd);
+    return r;
+}
+
+reply get(const served *s, const char *path)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+    return ask(s, text);
+}
+
+reply post(const served *s, const char *path, const char *json)
+{
+    char *text = post_text(path, "", json);
+    reply r = ask(s, text);
+    free(text);
+    return r;
+}
+
+int health(const served *s, const char *name)
+{
+    reply r = get(s, "/health");
+    assert_int_equal(r.status, 200);
+    json_t *json = reply_json(&r);
+    int value = (int)json_integer_value(json_object_get(json, name));
+    json_decref(json);
+    reply_free(&r);
+    return value;
+}
+
+void expect_health(const served *s, const char *name, int value)
+{
+    int found = -1;
+    for (int i = 0; i < 500 && found != value; i++) {
+        if (i > 0) nap(10);
+        found = health(s, name);
+    }
+    if (found != value) fail_msg("/health: %s stays at %d, expected %d", name, found, value);
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// support/served_posix.h: a running `frit serve`, and a client that speaks to it through raw sockets.
+//
+//     served s = serve(path, "--parallel 2");
+//     reply r = post(&s, "/v1/completions", "{\"prompt\": \"a\"}");
+//     assert_int_equal(r.status, 200);
+//     reply_free(&r);
+//     assert_int_equal(stop_serving(&s, SIGTERM), 0);
+#pragma once
+#include "support/support.h"
+
+#include <jansson.h>
+#include <signal.h>
+#include <sys/types.h>
+
+typedef struct served {
+    pid_t pid;
+    int port;
+    int err;            // its stderr
+    char said[32768];   // what came from there so far
+} served;
+
+// Starts it on a free port and waits for its ready line; fails the test if there is none within 60 s.
+served serve(const char *model, const char *options);
+// Sends the signal (0: none) and waits for the end; returns the exit code, or 128 + the signal that killed it.
+int stop_serving(served *s, int signal_number);
+// `frit serve ARGUMENTS` that is expected to end by itself.
+int serve_and_fail(const char *arguments, char *said, size_t size);
+
+typedef struct reply {
+    int status;
+    char *headers, *body;   // body: chunks are joined
+    size_t n_body;
+    bool complete;   // as long as announced
+} reply;
+
+int connect_to(const served *s);
+void send_text(int socket, const char *text);
+void send_bytes(int socket, const char *bytes, size_t n);
+// The next reply of the connection; status 0 if the connection ends before one.
+reply read_reply(int socket);
+// The bytes that come within so many milliseconds, at least one unless the connection ends or nothing comes.
+size_t read_some(int socket, char *bytes, size_t size, int milliseconds);
+void reply_free(reply *r);
+// One header's value, or NULL; valid until the next call.
+const char *reply_header(const reply *r, const char *name);
+json_t *reply_json(const reply *r);   // fails the test if the body is no JSON
+
+reply get(const served *s, const char *path);
+reply post(const served *s, const char *path, const char *json);
+// The text of a request with that body.
+char *post_text(const char *path, const char *headers, const char *json);
+// A number of /health: "running", "waiting".
+int health(const served *s, const char *name);
+// Waits until it has this value, for some seconds at most.
+void expect_health(const served *s, const char *name, int value);
+void nap(int milliseconds);
