@@ -14,7 +14,7 @@ SOURCES = find apps bench examples include src tests tools -name '*.[ch]' 2>/dev
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test setup format lint check bench fuzz asan tsan install clean help
+.PHONY: all run test test-clients setup format lint check bench fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -37,6 +37,10 @@ test:
 	@$(CONFIGURE) release -DFRIT_TESTS=ON
 	@$(BUILD) release
 	@$(CTEST) build/release
+
+## make test-clients  runs other people's clients (from PyPI, into build/clients) against frit serve
+test-clients: all
+	@tests/server/clients.sh build/release/frit
 
 ## make setup      installs what is missing on this machine, for all of the below
 setup:

@@ -42,7 +42,8 @@ static void end_gently(const cli_common *common, app_server *server, int drain_s
 
 static int serve(const serve_args *args, frit_model *model, frit_engine *engine)
 {
-    const server_config config = {args->server, args->sampler, model, engine};
+    server_config config = {args->server, args->sampler, model, engine};
+    cli_recommend(&args->common, model, &config.sampling);
     server_problem problem;
     app_server *server = NULL;
     sigset_t signals, before;
