@@ -45,8 +45,8 @@ FRIT_INLINE __m256i levels(const int8_t table[16], const uint8_t qs[16])
 
 FRIT_INLINE block_32 unpack_q4_0(const uint8_t *block)
 {
-    const float d = half_at(block + offsetof(frit_block_q4_0, d));
-    return (block_32){nibbles(block + offsetof(frit_block_q4_0, qs)), d, -8 * d};
+    const __m256i codes = nibbles(block + offsetof(frit_block_q4_0, qs));
+    return (block_32){_mm256_sub_epi8(codes, _mm256_set1_epi8(8)), half_at(block + offsetof(frit_block_q4_0, d)), 0};
 }
 
 FRIT_INLINE block_32 unpack_q4_1(const uint8_t *block)
@@ -57,9 +57,9 @@ FRIT_INLINE block_32 unpack_q4_1(const uint8_t *block)
 
 FRIT_INLINE block_32 unpack_q5_0(const uint8_t *block)
 {
-    const float d = half_at(block + offsetof(frit_block_q5_0, d));
     const __m256i high = fifth_bits(block + offsetof(frit_block_q5_0, qh));
-    return (block_32){_mm256_or_si256(nibbles(block + offsetof(frit_block_q5_0, qs)), high), d, -16 * d};
+    const __m256i codes = _mm256_or_si256(nibbles(block + offsetof(frit_block_q5_0, qs)), high);
+    return (block_32){_mm256_sub_epi8(codes, _mm256_set1_epi8(16)), half_at(block + offsetof(frit_block_q5_0, d)), 0};
 }
 
 FRIT_INLINE block_32 unpack_q5_1(const uint8_t *block)
@@ -89,33 +89,49 @@ FRIT_INLINE block_32 unpack_mxfp4(const uint8_t *block)
 
 // ------------------------------------------------------------------------------- products
 
-// One row of weights by n_x rows of activations; n_x and is_signed are constants where this is inlined. Signed codes
-// have no shift, all others do.
+typedef struct sums {   // of up to four tokens
+    __m256 products[4];
+    float shifts[4];
+} sums;
+
+// n_x and is_signed are constants where this is inlined. Signed codes have no shift, all others do.
+FRIT_INLINE void add_block(sums *s, const frit_product *p, block_32 block, int64_t b, const uint8_t *x, int n_x,
+                           bool is_signed)
+{
+    const __m256i codes = is_signed ? _mm256_abs_epi8(block.codes) : block.codes;
+    for (int t = 0; t < n_x; t++) {
+        const uint8_t *xt = x + (size_t)t * p->x_stride;
+        const float *scales = (const float *)(const void *)(xt + p->n), *x_sums = scales + p->n / 32;
+        __m256i xs = load_32_bytes(xt + b * 32);
+        if (is_signed) xs = _mm256_sign_epi8(xs, block.codes);
+        const __m256i products = _mm256_madd_epi16(_mm256_maddubs_epi16(codes, xs), _mm256_set1_epi16(1));
+        const __m256 scale = _mm256_set1_ps(block.scale * scales[b]);
+        s->products[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(products), scale, s->products[t]);
+        if (!is_signed) s->shifts[t] += block.shift * (x_sums[2 * b] + x_sums[2 * b + 1]);
+    }
+}
+
+// One row of weights by n_x rows of activations. A single token has two sets of sums: its additions would wait for
+// each other.
 FRIT_INLINE void row(const frit_product *p, int64_t i, int64_t j, int n_x, size_t block_bytes, unpack_fn unpack,
                      bool is_signed)
 {
     const uint8_t *w = p->w + (size_t)i * p->w_stride, *x = p->x + (size_t)j * p->x_stride;
     const int64_t n_blocks = p->n / 32;
-    const __m256i one = _mm256_set1_epi16(1);
-    __m256 sums[4];
-    float shifts[4];
-    for (int t = 0; t < n_x; t++) sums[t] = _mm256_setzero_ps(), shifts[t] = 0;
-
-    for (int64_t b = 0; b < n_blocks; b++) {
-        const block_32 block = unpack(w + (size_t)b * block_bytes);
-        const __m256i codes = is_signed ? _mm256_abs_epi8(block.codes) : block.codes;
-        for (int t = 0; t < n_x; t++) {
-            const uint8_t *xt = x + (size_t)t * p->x_stride;
-            const float *scales = (const float *)(const void *)(xt + p->n), *x_sums = scales + n_blocks;
-            __m256i xs = load_32_bytes(xt + b * 32);
-            if (is_signed) xs = _mm256_sign_epi8(xs, block.codes);
-            const __m256i products = _mm256_madd_epi16(_mm256_maddubs_epi16(codes, xs), one);
-            const __m256 scale = _mm256_set1_ps(block.scale * scales[b]);
-            sums[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(products), scale, sums[t]);
-            if (!is_signed) shifts[t] += block.shift * (x_sums[2 * b] + x_sums[2 * b + 1]);
-        }
+    sums even, odd;
+    for (int t = 0; t < n_x; t++) {
+        even.products[t] = odd.products[t] = _mm256_setzero_ps();
+        even.shifts[t] = odd.shifts[t] = 0;
     }
-    for (int t = 0; t < n_x; t++) p->y[(size_t)(j + t) * p->y_stride + (size_t)i] = sum_8(sums[t]) + shifts[t];
+    int64_t b = 0;
+    for (; n_x == 1 && b + 2 <= n_blocks; b += 2) {
+        add_block(&even, p, unpack(w + (size_t)b * block_bytes), b, x, n_x, is_signed);
+        add_block(&odd, p, unpack(w + (size_t)(b + 1) * block_bytes), b + 1, x, n_x, is_signed);
+    }
+    for (; b < n_blocks; b++) add_block(&even, p, unpack(w + (size_t)b * block_bytes), b, x, n_x, is_signed);
+    for (int t = 0; t < n_x; t++)
+        p->y[(size_t)(j + t) * p->y_stride + (size_t)i] =
+            sum_8(_mm256_add_ps(even.products[t], odd.products[t])) + (even.shifts[t] + odd.shifts[t]);
 }
 
 FRIT_INLINE void product(const frit_product *p, size_t block_bytes, unpack_fn unpack, bool is_signed)
@@ -129,7 +145,7 @@ FRIT_INLINE void product(const frit_product *p, size_t block_bytes, unpack_fn un
 
 static void product_q4_0(const frit_product *p)
 {
-    product(p, sizeof(frit_block_q4_0), unpack_q4_0, false);
+    product(p, sizeof(frit_block_q4_0), unpack_q4_0, true);
 }
 
 static void product_q4_1(const frit_product *p)
@@ -139,7 +155,7 @@ static void product_q4_1(const frit_product *p)
 
 static void product_q5_0(const frit_product *p)
 {
-    product(p, sizeof(frit_block_q5_0), unpack_q5_0, false);
+    product(p, sizeof(frit_block_q5_0), unpack_q5_0, true);
 }
 
 static void product_q5_1(const frit_product *p)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products of f32 activations with f32, f16 and bf16 weights for AVX-512: register tiles of 4 rows x 4 tokens, or 4 x 1.
+// Products of f32 activations with f32, f16 and bf16 weights for AVX-512: tiles of 4 rows x 4 tokens, or 4 x 1.
 #include "backend/cpu/kernels.h"
 
 #include <immintrin.h>
