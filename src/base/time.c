@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The monotonic clock of the operating system.
+// The clocks of the operating system.
 #include "base/time.h"
 
 #if defined(_WIN32)
@@ -15,14 +15,29 @@ uint64_t frit_time_ns(void)
     return t / f * 1000000000u + t % f * 1000000000u / f;   // in two steps: t * 10^9 would overflow
 }
 
+struct tm frit_time_local(void)
+{
+    time_t now = time(NULL);
+    struct tm parts = {.tm_mday = 1, .tm_year = 70};
+    localtime_s(&parts, &now);
+    return parts;
+}
+
 #else
-#include <time.h>
 
 uint64_t frit_time_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+struct tm frit_time_local(void)
+{
+    time_t now = time(NULL);
+    struct tm parts = {.tm_mday = 1, .tm_year = 70};
+    localtime_r(&now, &parts);
+    return parts;
 }
 
 #endif
