@@ -70,13 +70,13 @@ static void check_template(const char *file, const char *name)
     json_decref(scenarios);
 }
 
-static void chatml_with_a_default_system_message_renders_as_published(void **state)
+static void qwen_2_5_renders_as_published(void **state)
 {
     (void)state;
     check_template("Qwen-Qwen2.5-7B-Instruct", "chatml");
 }
 
-static void gemma_renders_as_published(void **state)
+static void gemma_2_renders_as_published(void **state)
 {
     (void)state;
     check_template("google-gemma-2-2b-it", "gemma");
@@ -91,7 +91,7 @@ static void phi_3_renders_as_published(void **state)
 static void mistral_nemo_renders_as_published(void **state)
 {
     (void)state;
-    check_template("mistralai-Mistral-Nemo-Instruct-2407", "mistral-v3-tekken");
+    check_template("mistralai-Mistral-Nemo-Instruct-2407", "mistral-v3");
 }
 
 static void llama_3_renders_with_headers(void **state)
@@ -127,28 +127,64 @@ static void count_warning(void *ctx, frit_log_level level, const char *sentence)
     if (level == FRIT_LOG_WARNING) ++*(int *)ctx;
 }
 
-static void an_unknown_template_becomes_chatml_with_a_warning(void **state)
+static void a_template_that_cannot_be_parsed_becomes_chatml_with_a_warning(void **state)
 {
     (void)state;
     int n_warnings = 0;
     frit_log log = {count_warning, &n_warnings};
     frit_chat *chat;
-    assert_ok(frit_chat_new(&chat, frit_str_of("{{ messages }}"), tokens, &log));
+    assert_ok(frit_chat_new(&chat, frit_str_of("{% for x in messages %}"), tokens, &log));
     assert_int_equal(n_warnings, 1);
     assert_string_equal(frit_chat_name(chat), "chatml");
+    frit_message message = {"user", "Hi"};
+    frit_buf out = {0};
+    assert_ok(frit_chat_apply(chat, &message, 1, NULL, &out));
+    assert_string_equal(out.data, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+    frit_buf_free(&out);
+    frit_chat_free(chat);
+}
+
+static void tools_and_other_variables_reach_the_template(void **state)
+{
+    (void)state;
+    frit_chat *chat;
+    assert_ok(frit_chat_new(&chat, frit_str_of("{{ bos_token }}{{ tools[0].name }}{{ thinking }}{{ eos_token }}"),
+                            tokens, NULL));
+    json_t *variables = json_pack("{s:[{s:s}], s:b}", "tools", "name", "add", "thinking", 1);
+    frit_buf out = {0};
+    assert_ok(frit_chat_apply_json(chat, variables, &out));
+    assert_string_equal(out.data, "<BOS>addTrue<EOS>");
+    assert_int_equal(json_object_size(variables), 2);
+    json_decref(variables);
+    frit_buf_free(&out);
+    frit_chat_free(chat);
+}
+
+static void messages_that_are_not_utf_8_are_refused(void **state)
+{
+    (void)state;
+    frit_chat *chat;
+    assert_ok(frit_chat_new(&chat, frit_str_of("{{ messages[0].content }}"), tokens, NULL));
+    frit_buf out = {0};
+    frit_message bad = {"user", "a\xff"}, missing = {"user", NULL};
+    assert_fails(frit_chat_apply(chat, &bad, 1, NULL, &out), FRIT_E_INVALID, "UTF-8");
+    assert_fails(frit_chat_apply(chat, &missing, 1, NULL, &out), FRIT_E_INVALID, "missing");
+    frit_buf_free(&out);
     frit_chat_free(chat);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chatml_with_a_default_system_message_renders_as_published),
-        cmocka_unit_test(gemma_renders_as_published),
+        cmocka_unit_test(qwen_2_5_renders_as_published),
+        cmocka_unit_test(gemma_2_renders_as_published),
         cmocka_unit_test(phi_3_renders_as_published),
         cmocka_unit_test(mistral_nemo_renders_as_published),
         cmocka_unit_test(llama_3_renders_with_headers),
         cmocka_unit_test(an_empty_template_opens_nothing),
-        cmocka_unit_test(an_unknown_template_becomes_chatml_with_a_warning),
+        cmocka_unit_test(a_template_that_cannot_be_parsed_becomes_chatml_with_a_warning),
+        cmocka_unit_test(tools_and_other_variables_reach_the_template),
+        cmocka_unit_test(messages_that_are_not_utf_8_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
