@@ -3,6 +3,8 @@
 // template.
 #include "engine/engine.h"
 
+#include "text/vocab_file.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +52,44 @@ static frit_status bind_weights(frit_model *model)
     return frit_weights_bind(&model->weights, model->arch, &model->hp, model->ckpt, &model->arena);
 }
 
+// A tokenizer's own file, or a folder that holds nothing else of a model.
+static const char *bare_tokenizer_kind(const char *path)
+{
+    if (frit_path_get_kind(path) != FRIT_PATH_FOLDER) return frit_vocab_file_kind(path);
+    frit_buf config = {0};
+    frit_buf_printf(&config, "%s/config.json", path);
+    bool has_model = config.failed || frit_path_get_kind(config.data) == FRIT_PATH_FILE;
+    frit_buf_free(&config);
+    return has_model ? NULL : frit_vocab_file_kind(path);
+}
+
+static frit_status open_checkpoint(opening *o, const frit_checkpoint_options *options)
+{
+    frit_model *model = o->model;
+    const char *kind = bare_tokenizer_kind(o->path);
+    if (!kind) {
+        frit_status status = frit_checkpoint_open(&model->ckpt, o->path, options);
+        if (status != FRIT_E_UNSUPPORTED || !o->options->vocab_only) return status;
+        kind = frit_vocab_file_kind(o->path);   // text may be had from a model that cannot be run
+        if (!kind) return status;
+    }
+    FRIT_TRY(frit_checkpoint_new(&model->ckpt, o->path));
+    model->ckpt->format = kind;
+    return FRIT_OK;
+}
+
+// From the metadata, or from the files beside the weights.
+static frit_status open_vocab(frit_model *model)
+{
+    const frit_checkpoint *ckpt = model->ckpt;
+    int64_t expected = model->vocab_only ? 0 : model->hp.n_vocab;
+    FRIT_TRY(frit_vocab_read(&model->vocab, &ckpt->meta, expected, &model->arena, &model->log));
+    bool has_text = model->vocab.entries != NULL || strncmp(ckpt->format, "GGUF", 4) == 0;
+    if (has_text || !frit_vocab_file_kind(ckpt->path)) return FRIT_OK;
+    frit_vocab_deinit(&model->vocab);
+    return frit_vocab_open(&model->vocab, ckpt->path, expected, &model->arena, &model->log);
+}
+
 static frit_str piece_of(const frit_vocab *vocab, frit_token id)
 {
     return id >= 0 && id < vocab->n ? vocab->entries[id].piece : (frit_str){"", 0};
@@ -58,13 +98,13 @@ static frit_str piece_of(const frit_vocab *vocab, frit_token id)
 static frit_status open_text(frit_model *model)
 {
     const frit_meta *meta = &model->ckpt->meta;
-    FRIT_TRY(
-        frit_vocab_read(&model->vocab, meta, model->vocab_only ? 0 : model->hp.n_vocab, &model->arena, &model->log));
+    FRIT_TRY(open_vocab(model));
     if (strcmp(model->vocab.model, "none") != 0 && strcmp(model->vocab.model, "no_vocab") != 0)
         FRIT_TRY(frit_tokenizer_new(&model->tokenizer, &model->vocab, &model->log));
     frit_str source = {"", 0};
     bool found;
     FRIT_TRY(frit_meta_get_text(meta, "tokenizer.chat_template", &source, &found));
+    if (!found) source = model->vocab.chat_template;
     const frit_chat_tokens tokens = {piece_of(&model->vocab, model->vocab.bos),
                                      piece_of(&model->vocab, model->vocab.eos)};
     return frit_chat_new(&model->chat, source, tokens, &model->log);
@@ -79,7 +119,7 @@ static frit_status open_model(opening *o)
         .progress_ctx = o,
         .log = &model->log,
     };
-    FRIT_TRY(frit_checkpoint_open(&model->ckpt, o->path, &options));
+    FRIT_TRY(open_checkpoint(o, &options));
     model->vocab_only = o->options->vocab_only || model->ckpt->n_tensors == 0;
     FRIT_TRY(bind_weights(model));
     FRIT_TRY(say_progress(o, checkpoint_share));

@@ -4,7 +4,8 @@
 //
 //     folder/config.json                        hf_config.c, hf_rope.c, and the family's rows
 //     folder/model.safetensors, or an index     safetensors_folder.c
-//     folder/tokenizer.json                     not read yet: see add_tokenizer
+//
+// The files of the tokenizer are not read here: they do not become keys (text/vocab_file.h).
 #include "format/hf.h"
 #include "format/safetensors.h"
 
@@ -149,8 +150,7 @@ static frit_status add_name(frit_checkpoint *ckpt)
     return frit_meta_add_text(&ckpt->meta, "general.name", name);
 }
 
-// The one place where a folder's vocabulary, merges, special tokens and chat template (tokenizer.json,
-// tokenizer_config.json, chat_template.jinja) become tokenizer.* keys. Without them a model runs on token ids.
+// No keys hold the text of this model.
 static frit_status add_tokenizer(folder *f)
 {
     return frit_meta_add_text(&f->hf.ckpt->meta, "tokenizer.ggml.model", "none");

@@ -115,7 +115,7 @@ static frit_status init(frit_tokenizer *tokenizer, const frit_log *log)
         if (vocab->entries[id].piece.len > state->longest) state->longest = vocab->entries[id].piece.len;
     index_bytes(state, log);
     if (!vocab->by_score) FRIT_TRY(index_merges(state));
-    bool spelled = vocab->pipeline.bytes && vocab->pipeline.decoding.letters && vocab->whole_words;
+    bool spelled = vocab->pipeline.bytes && vocab->whole_words;
     return spelled ? index_spelled(tokenizer, state) : FRIT_OK;
 }
 
@@ -158,7 +158,9 @@ static bool by_score(const void *ctx, const frit_symbol *left, const frit_symbol
     const frit_vocab *vocab = context->state->vocab;
     size_t len = (size_t)left->len + right->len;
     if (len > context->state->longest || is_frozen(vocab, left) || is_frozen(vocab, right)) return false;
-    *merged = frit_vocab_find_text(vocab, (frit_str){context->word + left->start, len});
+    frit_str both = {context->word + left->start, len};
+    const frit_index *spelled = &context->state->spelled;
+    *merged = spelled->slots ? frit_index_find(spelled, both) : frit_vocab_find_text(vocab, both);
     if (*merged < 0) return false;
     *cost = -(double)vocab->entries[*merged].score;
     return true;

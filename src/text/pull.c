@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// Brackets, strings and numbers, one after the other.
+#include "text/pull.h"
+
+#include "base/utf8.h"
+#include "text/unicode.h"
+
+#include <stdlib.h>
+
+void frit_pull_fail(frit_pull *pull, const char *why)
+{
+    if (pull->status != FRIT_OK) return;
+    int line = 1;
+    for (const char *p = pull->begin; p < pull->at && p < pull->end; p++) line += *p == '\n';
+    pull->status = frit_fail(FRIT_E_FORMAT, "%s: line %d: %s", pull->path, line, why);
+}
+
+static bool fail(frit_pull *pull, const char *why)
+{
+    frit_pull_fail(pull, why);
+    return false;
+}
+
+static void pass_space(frit_pull *pull)
+{
+    while (pull->at < pull->end && (*pull->at == ' ' || *pull->at == '\n' || *pull->at == '\r' || *pull->at == '\t'))
+        pull->at++;
+}
+
+char frit_pull_peek(frit_pull *pull)
+{
+    pass_space(pull);
+    return pull->status == FRIT_OK && pull->at < pull->end ? *pull->at : 0;
+}
+
+static bool take(frit_pull *pull, char c)
+{
+    if (frit_pull_peek(pull) != c) return false;
+    pull->at++;
+    return true;
+}
+
+bool frit_pull_open(frit_pull *pull, char bracket)
+{
+    if (!take(pull, bracket))
+        return fail(pull, bracket == '{' ? "not valid JSON: an object is expected here"
+                                         : "not valid JSON: a list is expected here");
+    return !take(pull, bracket == '{' ? '}' : ']');
+}
+
+bool frit_pull_more(frit_pull *pull, char bracket)
+{
+    if (pull->status != FRIT_OK) return false;
+    if (take(pull, ',')) return true;
+    return take(pull, bracket) ? false : fail(pull, "not valid JSON: a comma or the end of a list is expected here");
+}
+
+bool frit_pull_key(frit_pull *pull, frit_str *key)
+{
+    if (!frit_pull_text(pull, key)) return false;
+    return take(pull, ':') || fail(pull, "not valid JSON: a colon is expected here");
+}
+
+// ------------------------------------------------------------------------------------- strings
+
+static int hex4(const char *p)
+{
+    int value = 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = p[i] >= '0' && p[i] <= '9'   ? p[i] - '0'
+                    : p[i] >= 'a' && p[i] <= 'f' ? p[i] - 'a' + 10
+                    : p[i] >= 'A' && p[i] <= 'F' ? p[i] - 'A' + 10
+                                                 : -1;
+        if (digit < 0) return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+// \uXXXX at p, maybe two of them for one character. Returns the bytes that were read, or 0.
+static size_t read_unicode(const char *p, const char *end, uint32_t *c)
+{
+    int first = end - p >= 6 ? hex4(p + 2) : -1;
+    if (first < 0) return 0;
+    *c = (uint32_t)first;
+    if (first < 0xd800 || first > 0xdfff) return 6;
+    int second = first < 0xdc00 && end - p >= 12 && p[6] == '\\' && p[7] == 'u' ? hex4(p + 8) : -1;
+    if (second < 0xdc00 || second > 0xdfff) return 0;
+    *c = 0x10000u + (((uint32_t)first - 0xd800) << 10) + ((uint32_t)second - 0xdc00);
+    return 12;
+}
+
+static bool unescape(frit_pull *pull, const char *p, const char *end, frit_str *text)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    char *out = frit_arena_alloc(pull->arena, (size_t)(end - p) + 1, 1);
+    if (!out) {
+        pull->status = frit_fail_memory((size_t)(end - p), "a string");
+        return false;
+    }
+    size_t n = 0;
+    while (p < end) {
+        const char *known = *p == '\\' && p + 1 < end && p[1] ? strchr(from, p[1]) : NULL;
+        uint32_t c;
+        size_t n_read = *p == '\\' && p + 1 < end && p[1] == 'u' ? read_unicode(p, end, &c) : 0;
+        if (*p != '\\') {
+            out[n++] = *p++;
+        } else if (known) {
+            out[n++] = to[known - from];
+            p += 2;
+        } else if (n_read > 0) {
+            n += (size_t)frit_utf8_encode(c, out + n);
+            p += n_read;
+        } else {
+            return fail(pull, "not valid JSON: an unknown escape in a string");
+        }
+    }
+    *text = (frit_str){out, n};
+    return true;
+}
+
+// The closing quote of the string that opens at p; *escaped: it holds a backslash.
+static const char *find_quote(const char *p, const char *end, bool *escaped)
+{
+    for (p++; p < end && *p != '"'; p++) {
+        if (*p != '\\') continue;
+        *escaped = true;
+        p++;
+    }
+    return p < end ? p : NULL;
+}
+
+bool frit_pull_text(frit_pull *pull, frit_str *text)
+{
+    if (frit_pull_peek(pull) != '"') return fail(pull, "not valid JSON: a string is expected here");
+    bool escaped = false;
+    const char *begin = pull->at + 1, *close = find_quote(pull->at, pull->end, &escaped);
+    if (!close) return fail(pull, "not valid JSON: a string without its end");
+    if (escaped && !unescape(pull, begin, close, text)) return false;
+    if (!escaped) *text = (frit_str){begin, (size_t)(close - begin)};
+    pull->at = close + 1;
+    return true;
+}
+
+// ------------------------------------------------------------------------------------- other values
+
+bool frit_pull_number(frit_pull *pull, double *number)
+{
+    char c = frit_pull_peek(pull);
+    const char *p = pull->at;
+    if (c != '-' && (c < '0' || c > '9')) return fail(pull, "not valid JSON: a number is expected here");
+    // Almost all numbers are ids.
+    double value = 0;
+    for (; p < pull->end && *p >= '0' && *p <= '9' && p - pull->at < 15; p++) value = value * 10 + (*p - '0');
+    bool whole = p > pull->at && (p == pull->end || !strchr("0123456789.eE+-", *p) || *p == 0);
+    if (whole) {
+        *number = value;
+        pull->at = p;
+        return true;
+    }
+    char *end;
+    *number = strtod(pull->at, &end);
+    if (end == pull->at) return fail(pull, "not valid JSON: a number is expected here");
+    pull->at = end;
+    return true;
+}
+
+bool frit_pull_skip(frit_pull *pull, frit_str *span)
+{
+    char c = frit_pull_peek(pull);
+    const char *begin = pull->at, *p = begin;
+    if (c == 0) return fail(pull, "not valid JSON: a value is expected here");
+    long depth = 0;
+    bool escaped;
+    do {
+        if (*p == '"') {
+            p = find_quote(p, pull->end, &escaped);
+            if (!p) return fail(pull, "not valid JSON: a string without its end");
+        }
+        depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']');
+        p++;
+    } while (p < pull->end && (depth > 0 || (c != '{' && c != '[' && c != '"' && !strchr(",]} \t\r\n", *p))));
+    if (depth != 0) return fail(pull, "not valid JSON: brackets do not match");
+    pull->at = p;
+    if (span) *span = (frit_str){begin, (size_t)(p - begin)};
+    return true;
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// Tokenizers read from the files that models are published with, against the ids of their makers' libraries.
+#include "support/support.h"
+
+#include "text/tokenizer.h"
+#include "text/vocab_file.h"
+
+#include <jansson.h>
+
+typedef struct subject {
+    frit_arena arena;
+    frit_vocab vocab;
+    frit_tokenizer *tokenizer;
+} subject;
+
+static void open_subject(subject *s, const char *path)
+{
+    memset(s, 0, sizeof *s);
+    assert_ok(frit_vocab_open(&s->vocab, path, 0, &s->arena, NULL));
+    assert_ok(frit_tokenizer_new(&s->tokenizer, &s->vocab, NULL));
+}
+
+static void close_subject(subject *s)
+{
+    frit_tokenizer_free(s->tokenizer);
+    frit_vocab_deinit(&s->vocab);
+    frit_arena_free(&s->arena);
+}
+
+static json_t *load_json(const char *path)
+{
+    json_error_t error;
+    json_t *json = json_load_file(path, 0, &error);
+    if (!json) fail_msg("%s: %s", path, error.text);
+    return json;
+}
+
+static frit_str text_of(const json_t *json)
+{
+    return (frit_str){json_string_value(json), json_string_length(json)};
+}
+
+static void print_difference(const char *what, frit_str text, const json_t *want, const frit_ids *got)
+{
+    char *wanted = json_dumps(want, JSON_COMPACT);
+    print_message("%s: '%.*s'\n  wanted %s\n  got    [", what, (int)text.len, text.ptr, wanted);
+    for (size_t i = 0; i < got->n; i++) print_message("%d,", (int)got->items[i]);
+    print_message("]\n");
+    free(wanted);
+}
+
+// 1 if the ids of the text differ.
+static int compare_ids(const subject *s, const char *what, frit_str text, const json_t *want, unsigned flags)
+{
+    frit_ids ids = {0};
+    assert_ok(frit_tokenizer_encode(s->tokenizer, text, flags, &ids));
+    bool same = ids.n == json_array_size(want);
+    for (size_t k = 0; same && k < ids.n; k++) same = ids.items[k] == json_integer_value(json_array_get(want, k));
+    if (!same) print_difference(what, text, want, &ids);
+    frit_ids_free(&ids);
+    return !same;
+}
+
+static int compare_text(const subject *s, const json_t *golden_ids, frit_str want, unsigned flags)
+{
+    frit_ids ids = {0};
+    frit_buf text = {0};
+    for (size_t i = 0; i < json_array_size(golden_ids); i++)
+        frit_ids_push(&ids, (frit_token)json_integer_value(json_array_get(golden_ids, i)));
+    assert_ok(frit_tokenizer_decode(s->tokenizer, ids.items, ids.n, flags, &text));
+    bool same = text.len == want.len && (want.len == 0 || memcmp(text.data, want.ptr, want.len) == 0);
+    if (!same) print_message("decoded: wanted '%.*s', got '%.*s'\n", (int)want.len, want.ptr, (int)text.len, text.data);
+    frit_buf_free(&text);
+    frit_ids_free(&ids);
+    return !same;
+}
+
+// Goldens that hold lists: texts, ids, ids_with_special, decoded. `parse`: the library recognises special tokens.
+static void check_lists(const char *path, const char *golden_path, unsigned parse)
+{
+    subject s;
+    open_subject(&s, path);
+    json_t *golden = load_json(golden_path);
+    const json_t *texts = json_object_get(golden, "texts"), *ids = json_object_get(golden, "ids");
+    const json_t *with = json_object_get(golden, "ids_with_special"), *decoded = json_object_get(golden, "decoded");
+    int n_bad = 0;
+    assert_true(json_array_size(texts) > 0);
+    for (size_t i = 0; i < json_array_size(texts); i++) {
+        frit_str text = text_of(json_array_get(texts, i));
+        n_bad += compare_ids(&s, "ids", text, json_array_get(ids, i), parse);
+        if (with)
+            n_bad += compare_ids(&s, "ids_with_special", text, json_array_get(with, i), parse | FRIT_TEXT_SPECIAL);
+        n_bad += compare_text(&s, json_array_get(ids, i), text_of(json_array_get(decoded, i)),
+                              parse ? FRIT_TEXT_SPECIAL : 0);
+    }
+    json_decref(golden);
+    close_subject(&s);
+    assert_int_equal(n_bad, 0);
+}
+
+// Goldens that are a list of {"text", "ids", "decoded"}.
+static void check_items(const char *path, const char *golden_path, unsigned flags)
+{
+    subject s;
+    open_subject(&s, path);
+    json_t *golden = load_json(golden_path), *item;
+    size_t i;
+    int n_bad = 0;
+    assert_true(json_array_size(golden) > 0);
+    json_array_foreach(golden, i, item)
+    {
+        const json_t *decoded = json_object_get(item, "decoded");
+        n_bad += compare_ids(&s, "ids", text_of(json_object_get(item, "text")), json_object_get(item, "ids"), flags);
+        if (decoded) n_bad += compare_text(&s, json_object_get(item, "ids"), text_of(decoded), 0);
+    }
+    json_decref(golden);
+    close_subject(&s);
+    assert_int_equal(n_bad, 0);
+}
+
+static void llama3_gives_the_ids_of_its_library(void **state)
+{
+    (void)state;
+    check_lists(shared_path("goldens/tokenizer/real/llama3/tokenizer.json"),
+                shared_path("goldens/tokenizer/real/llama3/golden.json"), FRIT_TEXT_PARSE_SPECIAL);
+}
+
+static void deepseek_v3_gives_the_ids_of_its_library(void **state)
+{
+    (void)state;
+    check_lists(shared_path("goldens/tokenizer/real/deepseek_v3/tokenizer.json"),
+                shared_path("goldens/tokenizer/real/deepseek_v3/golden.json"), FRIT_TEXT_PARSE_SPECIAL);
+}
+
+static void mistral_v3_gives_the_ids_of_its_library(void **state)
+{
+    (void)state;
+    check_lists(shared_path("goldens/tokenizer/real/mistral_v3/tokenizer.model"),
+                shared_path("goldens/tokenizer/real/mistral_v3/golden.json"), 0);
+}
+
+static void tekken_gives_the_ids_of_its_library(void **state)
+{
+    (void)state;
+    check_lists(shared_path("goldens/tokenizer/real/tekken_240718/tekken.json"),
+                shared_path("goldens/tokenizer/real/tekken_240718/golden.json"), 0);
+}
+
+static void sentencepiece_bpe_gives_the_ids_of_its_library(void **state)
+{
+    (void)state;
+    check_items(shared_path("goldens/tokenizer/spm-bpe.model"), shared_path("goldens/tokenizer/spm-bpe.json"), 0);
+}
+
+static void sentencepiece_unigram_gives_the_ids_of_its_library(void **state)
+{
+    (void)state;
+    check_items(shared_path("goldens/tokenizer/spm-unigram.model"), shared_path("goldens/tokenizer/spm-unigram.json"),
+                0);
+}
+
+static void wordpiece_gives_the_ids_of_its_library(void **state)
+{
+    (void)state;
+    check_items(shared_path("goldens/tokenizer/wordpiece.json"), shared_path("goldens/tokenizer/wordpiece.golden.json"),
+                FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(llama3_gives_the_ids_of_its_library),
+        cmocka_unit_test(deepseek_v3_gives_the_ids_of_its_library),
+        cmocka_unit_test(mistral_v3_gives_the_ids_of_its_library),
+        cmocka_unit_test(tekken_gives_the_ids_of_its_library),
+        cmocka_unit_test(sentencepiece_bpe_gives_the_ids_of_its_library),
+        cmocka_unit_test(sentencepiece_unigram_gives_the_ids_of_its_library),
+        cmocka_unit_test(wordpiece_gives_the_ids_of_its_library),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
