@@ -114,6 +114,15 @@ frit_status frit_checkpoint_new(frit_checkpoint **out, const char *path)
     return FRIT_OK;
 }
 
+static bool lies_in_mapped_file(const frit_checkpoint *ckpt, const uint8_t *data)
+{
+    for (size_t i = 0; i < ckpt->n_files; i++) {
+        const uintptr_t begin = (uintptr_t)frit_file_data(ckpt->files[i]), at = (uintptr_t)data;
+        if (at >= begin && at - begin < frit_file_size(ckpt->files[i])) return frit_file_is_mapped(ckpt->files[i]);
+    }
+    return false;
+}
+
 frit_status frit_checkpoint_open(frit_checkpoint **out, const char *path, const frit_checkpoint_options *options)
 {
     static const frit_checkpoint_options defaults = {0};
@@ -130,6 +139,8 @@ frit_status frit_checkpoint_open(frit_checkpoint **out, const char *path, const 
         frit_checkpoint_close(ckpt);
         return status;
     }
+    for (size_t i = 0; i < ckpt->n_tensors; i++)
+        ckpt->tensors[i].is_mapped = lies_in_mapped_file(ckpt, ckpt->tensors[i].data);
     *out = ckpt;
     return FRIT_OK;
 }

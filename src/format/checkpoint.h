@@ -24,6 +24,7 @@ typedef struct frit_tensor {
     int64_t shape[FRIT_MAX_DIMS];   // outermost first; unused entries are 1
     const void *data;               // n_bytes, maybe unaligned
     uint64_t n_bytes;
+    bool is_mapped;   // data lies in a mapped file: its pages may be dropped, they can be read again
 } frit_tensor;
 
 typedef struct frit_checkpoint {

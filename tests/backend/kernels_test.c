@@ -26,6 +26,9 @@ static void decode_form(frit_form form, const uint8_t *row, int64_t n, double *v
         if (form == FRIT_FORM_F32) {
             memcpy(&number, row + 4 * i, 4);
             values[i] = number;
+        } else if (form == FRIT_FORM_Q8_LINES) {
+            const frit_q8_line *line = (const frit_q8_line *)(const void *)row + i / 32;
+            values[i] = (double)line->scale * line->codes[i % 32];
         } else {
             memcpy(&number, row + n + 4 * (i / 32), 4);
             values[i] = (double)number * (int8_t)row[i];

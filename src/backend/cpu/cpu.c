@@ -57,6 +57,7 @@ static void cpu_close(frit_device *base)
 {
     frit_cpu_device *device = (frit_cpu_device *)base;
     if (!device) return;
+    frit_packs_free(&device->packs);
     frit_pool_free(device->pool);
     free(device);
 }

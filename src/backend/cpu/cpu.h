@@ -2,7 +2,7 @@
 // backend/cpu/cpu.h: the CPU device, and what makes and runs executables on it (exec.c).
 #pragma once
 #include "backend/backend.h"
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/pack.h"
 #include "base/thread.h"
 
 typedef struct frit_cpu_device {
@@ -11,6 +11,7 @@ typedef struct frit_cpu_device {
     bool reference;    // all ops run on their reference kernels
     const char *isa;   // "reference", or the best instruction set installed
     frit_kernels kernels;
+    frit_packs packs;
 } frit_cpu_device;
 
 frit_status frit_cpu_prepare(frit_device *device, frit_plan *plan, frit_exec **out);

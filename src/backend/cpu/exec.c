@@ -148,8 +148,11 @@ static frit_task task_of(const builder *b, const frit_plan_step *step)
         if (!node->src[i]) continue;
         const frit_node *root = frit_node_storage(node->src[i]);
         const uint64_t offset = b->plan->offsets[node->src[i]->id];
+        const uint8_t *packed = NULL;
+        if (root->op == FRIT_OP_WEIGHT && op->linear && !b->device->reference)
+            packed = frit_packs_find(&b->device->packs, root->tensor);
         if (root->op == FRIT_OP_WEIGHT && op->matrices >> i & 1)
-            task.w[i] = root->tensor->data;
+            task.w[i] = packed ? packed : root->tensor->data;
         else if (root->op == FRIT_OP_WEIGHT)
             task.x[i] = root->tensor->data;
         else if (offset != UINT64_MAX)
@@ -220,11 +223,12 @@ static void add_turns(builder *b, turns *t)
 
 frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out)
 {
-    const frit_cpu_device *device = (const frit_cpu_device *)base;
+    frit_cpu_device *device = (frit_cpu_device *)base;
     const size_t n_steps = (size_t)plan->n_steps;
     const int n_threads = frit_pool_size(device->pool);
     *out = NULL;
 
+    if (!device->reference) FRIT_TRY(frit_packs_add(&device->packs, device->pool, &device->kernels, plan));
     frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
     frit_exec *exec = calloc(1, sizeof *exec);
     turns *tables = calloc(n_steps + 1, sizeof *tables);

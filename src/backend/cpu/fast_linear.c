@@ -8,9 +8,10 @@
 //         for each tile of 16 rows             product kernel: 16 rows x the block
 //             bias, residual, gate             while the results are in cache
 #include "backend/cpu/fast.h"
+#include "backend/cpu/pack.h"
 
 enum {
-    TILE_ROWS = 16,
+    TILE_ROWS = FRIT_PANEL_ROWS,
     DECODE_ROWS = 4,   // rows decoded together, for types without a kernel
     BLOCK_BYTES = 256 << 10,
     MAX_BLOCK_TOKENS = 512,
@@ -19,17 +20,22 @@ enum {
 typedef struct matrix {   // one matrix of a task, with what its kernel needs
     frit_product_kernel kernel;
     const uint8_t *w, *x;
-    size_t row_bytes, x_stride;
+    size_t row_bytes, w_stride, x_stride;
     int64_t n_in;
     frit_dtype dtype;
     float *decoded;   // [DECODE_ROWS, n_in], if the kernel cannot read the type
     const frit_product_kernel *f32;
 } matrix;
 
+static frit_product_kernel kernel_of(const frit_kernels *kernels, const frit_tensor *tensor)
+{
+    return frit_packs_want(kernels, tensor) ? kernels->packed[tensor->dtype] : kernels->product[tensor->dtype];
+}
+
 frit_form frit_linear_form(const frit_kernels *kernels, const frit_node *node, int i)
 {
-    const frit_product_kernel *kernel = &kernels->product[node->src[i]->tensor->dtype];
-    return kernel->run ? kernel->form : FRIT_FORM_F32;
+    const frit_product_kernel kernel = kernel_of(kernels, node->src[i]->tensor);
+    return kernel.run ? kernel.form : FRIT_FORM_F32;
 }
 
 size_t frit_linear_workspace_bytes(const frit_node *node)
@@ -43,16 +49,18 @@ static matrix open_matrix(const frit_task *task, int source, float *decoded)
     const frit_kernels *k = task->env->kernels;
     const frit_node *node = task->node;
     const int64_t n_in = frit_node_width(node->src[0]);
-    const frit_dtype dtype = node->src[source]->tensor->dtype;
+    const frit_tensor *tensor = node->src[source]->tensor;
+    const size_t row_bytes = (size_t)frit_dtype_row_bytes(tensor->dtype, n_in);
     const frit_form form = frit_linear_form(k, node, source);
     const uint8_t *x = form == FRIT_FORM_F32 ? (const uint8_t *)task->x[0] : task->forms[form];
-    return (matrix){.kernel = k->product[dtype],
+    return (matrix){.kernel = kernel_of(k, tensor),
                     .w = task->w[source],
                     .x = x,
-                    .row_bytes = frit_dtype_row_bytes(dtype, n_in),
+                    .row_bytes = row_bytes,
+                    .w_stride = frit_packs_want(k, tensor) ? FRIT_PANEL_ROWS * row_bytes : row_bytes,
                     .x_stride = frit_form_bytes(form, n_in),
                     .n_in = n_in,
-                    .dtype = dtype,
+                    .dtype = tensor->dtype,
                     .decoded = decoded,
                     .f32 = &k->product[FRIT_DTYPE_F32]};
 }
@@ -61,7 +69,7 @@ static matrix open_matrix(const frit_task *task, int source, float *decoded)
 static void multiply(const matrix *m, int64_t o, int64_t n_w, int64_t t, int64_t n_x, float *y, size_t y_stride)
 {
     const uint8_t *w = m->w + (size_t)o * m->row_bytes;
-    frit_product p = {w, m->row_bytes, m->x + (size_t)t * m->x_stride, m->x_stride, y, y_stride, n_w, n_x, m->n_in};
+    frit_product p = {w, m->w_stride, m->x + (size_t)t * m->x_stride, m->x_stride, y, y_stride, n_w, n_x, m->n_in};
     if (m->kernel.run) {
         m->kernel.run(&p);
         return;
@@ -86,10 +94,11 @@ static int64_t block_tokens(const matrix *m)
     return n < 4 ? 4 : n > MAX_BLOCK_TOKENS ? MAX_BLOCK_TOKENS : n;
 }
 
-// The rows of this part: whole tiles where there are enough of them.
-static frit_range my_rows(int64_t n_out, int part, int parts)
+// The rows of this part: whole tiles where there are enough of them, and of packed matrices always.
+static frit_range my_rows(const matrix *m, int64_t n_out, int part, int parts)
 {
-    return frit_split(n_out, n_out >= (int64_t)TILE_ROWS * 2 * parts ? TILE_ROWS : 4, part, parts);
+    const bool whole = m->w_stride != m->row_bytes || n_out >= (int64_t)TILE_ROWS * 2 * parts;
+    return frit_split(n_out, whole ? TILE_ROWS : 4, part, parts);
 }
 
 static int64_t min(int64_t a, int64_t b)
@@ -103,7 +112,7 @@ static void linear(const frit_task *task, const float *bias, const float *residu
     const matrix m = open_matrix(task, 1, frit_task_workspace(task, part));
     const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
     const int64_t n_block = block_tokens(&m);
-    const frit_range rows = my_rows(n_out, part, parts);
+    const frit_range rows = my_rows(&m, n_out, part, parts);
 
     for (int64_t t = 0; t < n_tokens; t += n_block) {
         const int64_t n_x = min(n_block, n_tokens - t);
@@ -140,7 +149,7 @@ void frit_fast_linear_glu(const frit_task *task, int part, int parts)
     const matrix gate = open_matrix(task, 1, decoded), up = open_matrix(task, 2, decoded);
     const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
     const int64_t n_block = min(block_tokens(&gate), block_tokens(&up));
-    const frit_range rows = my_rows(n_out, part, parts);
+    const frit_range rows = my_rows(gate.w_stride != gate.row_bytes ? &gate : &up, n_out, part, parts);
 
     for (int64_t t = 0; t < n_tokens; t += n_block) {
         const int64_t n_x = min(n_block, n_tokens - t);

@@ -8,6 +8,7 @@ static const frit_isa rows[] = {
 #if defined(__x86_64__) || defined(_M_X64)
     {"avx2", FRIT_CPU_AVX2, frit_install_avx2},
     {"avx512", FRIT_CPU_AVX2 | FRIT_CPU_AVX512, frit_install_avx512},
+    {"avx512vnni", FRIT_CPU_AVX512 | FRIT_CPU_AVX512_VNNI, frit_install_avx512vnni},
 #endif
 };
 

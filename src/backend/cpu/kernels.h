@@ -9,8 +9,9 @@
 // activations: f32 as they are, or int8 codes with scales, made once for each input row and shared by all products that
 // read it. Types without a product of their own are decoded to f32, a few rows at a time (fast_linear.c).
 //
-//     F32   numbers f32[n]
-//     Q8    codes int8[n] | scales f32[n / 32] | sums f32[n / 16]: scale * sum of 16 codes, for weights with offsets
+//     F32        numbers f32[n]
+//     Q8         codes int8[n] | scales f32[n / 32] | sums f32[n / 16]: scale * sum of 16 codes, for weights with offsets
+//     Q8_LINES   the same and more in a frit_q8_line for every 32 numbers: for packed weights
 //
 // A scale for 32 numbers, where a block of the K types holds 256, costs little and halves the error of what the model
 // computes.
@@ -24,10 +25,23 @@
 #define FRIT_INLINE static inline __attribute__((always_inline))
 #endif
 
-typedef enum frit_form { FRIT_FORM_F32, FRIT_FORM_Q8, FRIT_FORM_COUNT } frit_form;
+typedef enum frit_form { FRIT_FORM_F32, FRIT_FORM_Q8, FRIT_FORM_Q8_LINES, FRIT_FORM_COUNT } frit_form;
 
-// Bytes of one row of n values; n is a multiple of 32 for Q8, and the bytes are a multiple of 64.
+// Bytes of one row of n values; n is a multiple of 32 for Q8 and Q8_LINES, and the bytes are a multiple of 64. Rows of
+// Q8_LINES have an odd number of lines, so that those of neighbouring tokens do not compete for a place in the cache.
 size_t frit_form_bytes(frit_form form, int64_t n);
+
+// 32 activations in one cache line. A kernel whose codes of weights are o too large starts its integer sum with -o
+// times the sum of the activations' codes.
+typedef struct frit_q8_line {
+    int8_t codes[32];
+    float scale;
+    float sum;             // scale * sum of the codes
+    float sums_16[2];      // scale * sum of 16 codes
+    int32_t minus_128;     // -128 * sum of the codes
+    int32_t minus_32[2];   // -32 * sum of 16 codes
+    int32_t unused;
+} frit_q8_line;
 
 // y[j * y_stride + i] = dot(w row i, x row j) for n_w rows of weights and n_x rows of activations.
 // A layout that interleaves rows reads `w_stride` as the bytes of one group of rows.
@@ -57,6 +71,7 @@ enum { FRIT_ATTEND_SPAN = FRIT_PAGE_TOKENS };
 typedef struct frit_kernels {
     const char *isa;   // of the vector kernels below
     frit_product_kernel product[FRIT_DTYPE_COUNT];
+    frit_product_kernel packed[FRIT_DTYPE_COUNT];   // of matrices in the order of pack.h; NULL: they stay as they are
     void (*convert[FRIT_FORM_COUNT])(const float *x, uint8_t *out, int64_t n);   // [FRIT_FORM_F32] is not called
 
     void (*rms_norm)(float *y, const float *x, const float *w, int64_t n, float eps);   // w may be NULL
@@ -101,3 +116,4 @@ const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap);
 void frit_install_scalar(frit_kernels *kernels);
 void frit_install_avx2(frit_kernels *kernels);
 void frit_install_avx512(frit_kernels *kernels);
+void frit_install_avx512vnni(frit_kernels *kernels);

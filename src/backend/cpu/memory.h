@@ -6,3 +6,5 @@
 // Aligned to at least 4096. Pages are backed when touched, where the system allows it. NULL when there is none.
 void *frit_cpu_memory_new(uint64_t n_bytes);
 void frit_cpu_memory_free(void *memory, uint64_t n_bytes);   // NULL is fine
+// For bytes of a mapped file only: they need no memory until they are read again.
+void frit_cpu_memory_drop(const void *mapped, uint64_t n_bytes);

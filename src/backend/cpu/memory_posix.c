@@ -4,6 +4,7 @@
 #include "base/check.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #if !defined(MAP_ANONYMOUS)
 #define MAP_ANONYMOUS MAP_ANON
@@ -49,4 +50,12 @@ void frit_cpu_memory_free(void *memory, uint64_t n_bytes)
 {
     uint64_t n_mapped;
     if (memory && mapped_bytes(n_bytes, &n_mapped)) munmap(memory, (size_t)n_mapped);
+}
+
+// Only whole pages: what they share with their neighbours stays.
+void frit_cpu_memory_drop(const void *mapped, uint64_t n_bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)mapped;
+    const uintptr_t begin = (start + page - 1) / page * page, end = (start + (uintptr_t)n_bytes) / page * page;
+    if (begin < end) madvise((uint8_t *)(uintptr_t)mapped + (begin - start), end - begin, MADV_DONTNEED);
 }

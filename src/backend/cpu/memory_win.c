@@ -15,3 +15,10 @@ void frit_cpu_memory_free(void *memory, uint64_t n_bytes)
     (void)n_bytes;
     if (memory) VirtualFree(memory, 0, MEM_RELEASE);
 }
+
+// The system trims the pages of files itself when memory is wanted.
+void frit_cpu_memory_drop(const void *mapped, uint64_t n_bytes)
+{
+    (void)mapped;
+    (void)n_bytes;
+}

@@ -13,23 +13,50 @@ enum { LANES = 16 };
 size_t frit_form_bytes(frit_form form, int64_t n)
 {
     if (form == FRIT_FORM_F32) return (size_t)n * 4;
+    if (form == FRIT_FORM_Q8_LINES) return (size_t)(n / 32 | 1) * sizeof(frit_q8_line);   // odd: see kernels.h
     return ((size_t)n + (size_t)(n / 32) * 4 + (size_t)(n / 16) * 4 + 63) / 64 * 64;
 }
 
-// A block so small that the reciprocal of its scale is not finite becomes zero.
+// Codes and scale of 32 numbers. A block so small that the reciprocal of its scale is not finite becomes zero.
+static float quantize(const float *x, int8_t *codes)
+{
+    float top = 0;
+    for (int i = 0; i < 32; i++) top = fmaxf(top, fabsf(x[i]));
+    const float inverse = top > 0x1p-100f ? 127 / top : 0;
+    for (int i = 0; i < 32; i++) codes[i] = (int8_t)lrintf(x[i] * inverse);
+    return inverse > 0 ? top / 127 : 0;
+}
+
+static int sum_16(const int8_t *codes)
+{
+    int sum = 0;
+    for (int i = 0; i < 16; i++) sum += codes[i];
+    return sum;
+}
+
 static void convert_q8(const float *x, uint8_t *out, int64_t n)
 {
     float *scales = (float *)(void *)(out + n), *sums = scales + n / 32;
-    for (int64_t b = 0; b < n / 32; b++, x += 32) {
+    for (int64_t b = 0; b < n / 32; b++) {
         int8_t *codes = (int8_t *)out + b * 32;
-        float top = 0;
-        for (int i = 0; i < 32; i++) top = fmaxf(top, fabsf(x[i]));
-        const float inverse = top > 0x1p-100f ? 127 / top : 0, scale = inverse > 0 ? top / 127 : 0;
-        int sum[2] = {0};
-        for (int i = 0; i < 32; i++) sum[i / 16] += codes[i] = (int8_t)lrintf(x[i] * inverse);
-        scales[b] = scale;
-        sums[2 * b] = scale * (float)sum[0];
-        sums[2 * b + 1] = scale * (float)sum[1];
+        scales[b] = quantize(x + b * 32, codes);
+        for (int i = 0; i < 2; i++) sums[2 * b + i] = scales[b] * (float)sum_16(codes + 16 * i);
+    }
+}
+
+static void convert_q8_lines(const float *x, uint8_t *out, int64_t n)
+{
+    frit_q8_line *line = (void *)out;
+    for (int64_t b = 0; b < n / 32; b++, line++) {
+        line->scale = quantize(x + b * 32, line->codes);
+        const int sums[2] = {sum_16(line->codes), sum_16(line->codes + 16)}, sum = sums[0] + sums[1];
+        for (int i = 0; i < 2; i++) {
+            line->sums_16[i] = line->scale * (float)sums[i];
+            line->minus_32[i] = -32 * sums[i];
+        }
+        line->sum = line->scale * (float)sum;
+        line->minus_128 = -128 * sum;
+        line->unused = 0;
     }
 }
 
@@ -250,6 +277,7 @@ void frit_install_scalar(frit_kernels *k)
         .isa = "scalar",
         .product[FRIT_DTYPE_F32] = {product_f32, FRIT_FORM_F32, "scalar"},
         .convert[FRIT_FORM_Q8] = convert_q8,
+        .convert[FRIT_FORM_Q8_LINES] = convert_q8_lines,
         .rms_norm = rms_norm,
         .layer_norm = layer_norm,
         .add = add,

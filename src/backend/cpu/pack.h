@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/pack.h: matrices in the order in which wide kernels read them: sixteen rows at a time.
+//
+// A packed matrix is a list of panels of 16 rows; missing rows of the last one are zeros. A panel holds the blocks of
+// its rows, interleaved: first the 4-byte words that the type's row of the table names, word 0 of all 16 rows, then
+// word 1, ..; then what is left of the blocks, 16 times (mostly a half-precision scale):
+//
+//     q4_0 in a file     d0 d0 q0 q0 q0 q0 q1 q1 q1 q1 ..           one row, blocks of 18 bytes
+//     packed             q0 of rows 0..15 | q1 of rows 0..15 | q2 | q3 | d of rows 0..15             288 bytes
+//
+// So a panel has the size of its rows in the file, packing moves bytes and computes nothing, and one vector register
+// holds the same four columns of 16 rows, or of 8 rows in each half. Kernels read a panel from front to back.
+#pragma once
+#include "backend/cpu/task.h"
+#include "base/thread.h"
+
+enum { FRIT_PANEL_ROWS = 16 };
+
+typedef struct frit_interleave {   // how one block of a type is split; no words: the type is not packed
+    uint8_t words_at, n_words;     // bytes, words
+    uint8_t rest_at, rest_bytes;   // 0, 1 or 2 bytes
+} frit_interleave;
+
+const frit_interleave *frit_interleave_get(frit_dtype dtype);   // NULL: not packed
+// Whether rows of n numbers can be packed.
+bool frit_pack_fits(frit_dtype dtype, int64_t n);
+// The panel of n_rows rows (1..16) of n numbers, row_bytes apart: 16 * row_bytes bytes.
+void frit_pack_panel(frit_dtype dtype, const uint8_t *rows, int n_rows, int64_t n, uint8_t *panel);
+
+// ------------------------------------------------------------------------------- the packed matrices of a device
+
+// Filled when plans are prepared; a matrix is packed once, whoever asks.
+typedef struct frit_packs {
+    struct frit_pack *list;
+    size_t n, capacity;
+    struct frit_pack_memory *memory;   // what the panels lie in, one for each plan that brought new matrices
+} frit_packs;
+
+// Whether linear ops read this matrix packed.
+bool frit_packs_want(const frit_kernels *kernels, const frit_tensor *tensor);
+// Packs what the plan's linear ops want and is not packed yet, on all threads of the pool. Each thread writes the rows
+// that it will read. Pages of mapped files are given back as soon as they have been read.
+frit_status frit_packs_add(frit_packs *packs, frit_pool *pool, const frit_kernels *kernels, const frit_plan *plan);
+const uint8_t *frit_packs_find(const frit_packs *packs, const frit_tensor *tensor);   // NULL: not packed
+void frit_packs_free(frit_packs *packs);

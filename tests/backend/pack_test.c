@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// Packing and the products of packed matrices: every type on every instruction set of this processor, against sums in
+// double precision of decoded numbers. With --bench [NAME] the same types are timed in the cache and from memory.
+#include "backend/weights.h"
+
+#include "backend/cpu/pack.h"
+
+#include <math.h>
+#include <time.h>
+
+enum { MAX_ROWS = 50, MAX_X = 17, MAX_N = 2048 };
+
+static bool install(size_t i, frit_kernels *kernels)
+{
+    const frit_isa *isa = frit_isa_get(i);
+    return isa && frit_isa_is_usable(isa) && frit_isa_install(kernels, isa);
+}
+
+typedef struct product_case {
+    frit_dtype dtype;
+    int64_t n, n_w, n_x;
+    size_t row_bytes;
+    uint8_t *weights, *panels;
+    float *x;
+} product_case;
+
+static void pack_all(product_case *c)
+{
+    for (int64_t i = 0; i < c->n_w; i += FRIT_PANEL_ROWS) {
+        const int n = c->n_w - i < FRIT_PANEL_ROWS ? (int)(c->n_w - i) : FRIT_PANEL_ROWS;
+        frit_pack_panel(c->dtype, c->weights + (size_t)i * c->row_bytes, n, c->n, c->panels + (size_t)i * c->row_bytes);
+    }
+}
+
+// Weights at an odd address, panels that end where their memory does: asan sees all.
+static void open_case(product_case *c, frit_rng *rng, frit_dtype dtype, int64_t n_w, int64_t n_x)
+{
+    const int64_t block = frit_dtype_get(dtype)->block_elems;
+    *c = (product_case){.dtype = dtype, .n_w = n_w, .n_x = n_x};
+    c->n = block * random_between(rng, 1, block == 1 ? 300 : MAX_N / block / 2);
+    while (!frit_pack_fits(dtype, c->n)) c->n += block;
+    c->row_bytes = (size_t)frit_dtype_row_bytes(dtype, c->n);
+    const size_t n_panels = (size_t)(n_w + FRIT_PANEL_ROWS - 1) / FRIT_PANEL_ROWS;
+    c->weights = malloc(c->row_bytes * (size_t)n_w);
+    c->panels = malloc(n_panels * FRIT_PANEL_ROWS * c->row_bytes);
+    c->x = malloc((size_t)(n_x * c->n) * sizeof(float));
+    for (int64_t i = 0; i < n_w; i++) random_weights(rng, dtype, c->weights + (size_t)i * c->row_bytes, c->n);
+    random_normal(rng, c->x, (size_t)(n_x * c->n), 1);
+    pack_all(c);
+}
+
+static void close_case(product_case *c)
+{
+    free(c->weights);
+    free(c->panels);
+    free(c->x);
+}
+
+static void decode_line(const frit_q8_line *lines, int64_t n, double *values)
+{
+    for (int64_t i = 0; i < n; i++) values[i] = (double)lines[i / 32].scale * lines[i / 32].codes[i % 32];
+}
+
+// Differences to sum |w| |x| that the rounding of float sums explains.
+static const double tolerance = 1e-6;
+
+static void check_case(const product_case *c, const frit_kernels *kernels)
+{
+    static double xs[MAX_X][MAX_N];
+    static float w[MAX_N], y[MAX_X * (MAX_ROWS + 1)];
+    const frit_product_kernel *kernel = &kernels->packed[c->dtype];
+    const frit_dtype_info *type = frit_dtype_get(c->dtype);
+    const size_t x_bytes = frit_form_bytes(kernel->form, c->n);
+    uint8_t *converted = malloc((size_t)c->n_x * x_bytes);
+    for (int64_t j = 0; j < c->n_x; j++) {
+        kernels->convert[kernel->form](c->x + j * c->n, converted + (size_t)j * x_bytes, c->n);
+        decode_line((const void *)(converted + (size_t)j * x_bytes), c->n, xs[j]);
+    }
+    memset(y, 0xff, sizeof y);
+    kernel->run(&(frit_product){c->panels, FRIT_PANEL_ROWS * c->row_bytes, converted, x_bytes, y, MAX_ROWS + 1, c->n_w,
+                                c->n_x, c->n});
+    for (int64_t i = 0; i < c->n_w; i++) {
+        type->decode(c->weights + (size_t)i * c->row_bytes, w, c->n);
+        for (int64_t j = 0; j < c->n_x; j++) {
+            double sum = 0, size = 0;
+            for (int64_t k = 0; k < c->n; k++) {
+                sum += xs[j][k] * w[k];
+                size += fabs(xs[j][k]) * (fabs(w[k]) + 0.05);   // offsets cancel: their size counts too
+            }
+            const double got = y[j * (MAX_ROWS + 1) + i];
+            if (!(fabs(got - sum) <= tolerance * size))
+                fail_msg("%s on %s: %g, expected %g (n %d, row %d of %d, token %d of %d)", type->name, kernel->isa, got,
+                         sum, (int)c->n, (int)i, (int)c->n_w, (int)j, (int)c->n_x);
+        }
+    }
+    for (int64_t j = 0; j < c->n_x; j++)
+        for (int64_t k = c->n_w; k <= MAX_ROWS; k++) assert_true(isnan(y[j * (MAX_ROWS + 1) + k]));   // untouched
+    free(converted);
+}
+
+// Calls `check` for every type that some instruction set of this processor wants packed.
+static void for_all_kernels(void (*check)(frit_dtype dtype, const frit_kernels *kernels))
+{
+    frit_kernels kernels;
+    for (size_t isa = 0; frit_isa_get(isa); isa++) {
+        if (!install(isa, &kernels)) continue;
+        for (int dtype = 0; dtype < FRIT_DTYPE_COUNT; dtype++)
+            if (kernels.packed[dtype].run) check((frit_dtype)dtype, &kernels);
+    }
+}
+
+static void check_shapes(frit_dtype dtype, const frit_kernels *kernels)
+{
+    frit_rng rng;
+    frit_rng_init(&rng, (uint64_t)dtype);
+    for (int64_t n_x = 1; n_x <= MAX_X; n_x++) {
+        product_case c;
+        open_case(&c, &rng, dtype, random_between(&rng, 1, MAX_ROWS), n_x);
+        check_case(&c, kernels);
+        close_case(&c);
+    }
+}
+
+static void products_equal_sums_of_decoded_numbers(void **state)
+{
+    (void)state;
+    for_all_kernels(check_shapes);
+}
+
+// Codes at the ends of their ranges, where a saturating instruction would show.
+static void check_extremes(frit_dtype dtype, const frit_kernels *kernels)
+{
+    static const uint8_t fills[] = {0x00, 0x7f, 0x80, 0xff};
+    const frit_dtype_info *type = frit_dtype_get(dtype);
+    frit_rng rng;
+    frit_rng_init(&rng, 5);
+    for (size_t fill = 0; fill < FRIT_COUNT(fills) && type->block_elems > 1; fill++) {
+        product_case c;
+        open_case(&c, &rng, dtype, 20, 5);
+        uint8_t *block = c.weights;
+        for (int64_t b = 0; b < c.n_w * c.n / type->block_elems; b++, block += type->block_bytes) {
+            memset(block, fills[fill], (size_t)type->block_bytes);
+            weight_fix_scales(&rng, dtype, block);
+        }
+        for (int64_t i = 0; i < c.n_x * c.n; i++) c.x[i] = i / c.n % 2 ? -1 : 1;
+        pack_all(&c);
+        check_case(&c, kernels);
+        close_case(&c);
+    }
+}
+
+static void products_do_not_saturate(void **state)
+{
+    (void)state;
+    for_all_kernels(check_extremes);
+}
+
+// A panel holds the bytes of its rows, no more and no less: sums of bytes are equal.
+static void packing_keeps_every_byte(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < FRIT_DTYPE_COUNT; dtype++) {
+        const int64_t n = 256;
+        if (!frit_pack_fits((frit_dtype)dtype, n)) continue;
+        const size_t row_bytes = (size_t)frit_dtype_row_bytes((frit_dtype)dtype, n);
+        for (int n_rows = 1; n_rows <= FRIT_PANEL_ROWS; n_rows += 5) {
+            size_t counts[2][256] = {{0}};
+            uint8_t *rows = malloc(row_bytes * (size_t)n_rows), *panel = malloc(row_bytes * FRIT_PANEL_ROWS);
+            frit_rng rng;
+            frit_rng_init(&rng, (uint64_t)dtype);
+            for (size_t i = 0; i < row_bytes * (size_t)n_rows; i++) rows[i] = (uint8_t)frit_rng_next(&rng);
+            memset(panel, 0xa5, row_bytes * FRIT_PANEL_ROWS);
+            frit_pack_panel((frit_dtype)dtype, rows, n_rows, n, panel);
+            for (size_t i = 0; i < row_bytes * (size_t)n_rows; i++) counts[0][rows[i]]++;
+            for (size_t i = 0; i < row_bytes * FRIT_PANEL_ROWS; i++) counts[1][panel[i]]++;
+            counts[0][0] += row_bytes * (size_t)(FRIT_PANEL_ROWS - n_rows);
+            assert_memory_equal(counts[0], counts[1], sizeof counts[0]);
+            free(rows);
+            free(panel);
+        }
+    }
+}
+
+// ------------------------------------------------------------------------------- benchmark
+
+// Seconds that this thread worked, which a busy machine does not distort.
+static double cpu_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double best_of(const frit_product_kernel *kernel, const frit_product *p, int n_runs)
+{
+    double best = 1e30;
+    for (int i = 0; i < n_runs; i++) {
+        const double before = cpu_seconds();
+        kernel->run(p);
+        best = fmin(best, cpu_seconds() - before);
+    }
+    return best;
+}
+
+static void bench_kernel(frit_dtype dtype, const frit_kernels *kernels)
+{
+    static const int64_t n_xs[] = {1, 2, 4, 8, 16, 64};
+    enum { N = 2048, SMALL = 512, LARGE = 65536, TOKENS = 64 };
+    const frit_product_kernel *kernel = &kernels->packed[dtype];
+    const frit_dtype_info *type = frit_dtype_get(dtype);
+    const size_t row_bytes = (size_t)frit_dtype_row_bytes(dtype, N), x_bytes = frit_form_bytes(kernel->form, N);
+    uint8_t *rows = malloc(row_bytes * FRIT_PANEL_ROWS), *panels = malloc(row_bytes * LARGE);
+    uint8_t *x = malloc(TOKENS * x_bytes);
+    float *y = malloc(sizeof(float) * LARGE), *values = malloc(sizeof(float) * N);
+    frit_rng rng;
+    frit_rng_init(&rng, 1);
+    for (size_t i = 0; i < FRIT_PANEL_ROWS; i++) random_weights(&rng, dtype, rows + i * row_bytes, N);
+    for (size_t i = 0; i < LARGE; i += FRIT_PANEL_ROWS)
+        frit_pack_panel(dtype, rows, FRIT_PANEL_ROWS, N, panels + i * row_bytes);
+    for (size_t j = 0; j < TOKENS; j++) {
+        random_normal(&rng, values, N, 1);
+        kernels->convert[kernel->form](values, x + j * x_bytes, N);
+    }
+    frit_product p = {panels, row_bytes * FRIT_PANEL_ROWS, x, x_bytes, y, SMALL, SMALL, 1, N};
+    printf("%-8s %-11s", type->name, kernel->isa);
+    for (size_t i = 0; i < FRIT_COUNT(n_xs); i++) {
+        p.n_x = n_xs[i];
+        const double s = best_of(kernel, &p, 20);
+        if (i == 0) printf(" %8.1f", (double)row_bytes * SMALL / s * 1e-9);
+        printf(" %6.0f", 2.0 * N * SMALL * (double)p.n_x / s * 1e-9);
+    }
+    p.n_w = LARGE;
+    p.n_x = 1;
+    printf(" %8.1f\n", (double)row_bytes * LARGE / best_of(kernel, &p, 5) * 1e-9);
+    free(rows);
+    free(panels);
+    free(x);
+    free(y);
+    free(values);
+}
+
+static const char *bench_filter = "";
+
+static void bench_if_named(frit_dtype dtype, const frit_kernels *kernels)
+{
+    if (strstr(frit_dtype_get(dtype)->name, bench_filter)) bench_kernel(dtype, kernels);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
+        if (argc > 2) bench_filter = argv[2];
+        printf("one thread; GB/s of weights in the cache and from memory with one token, Gop/s with n tokens\n\n");
+        printf("%-8s %-11s %8s %6d %6d %6d %6d %6d %6d %8s\n", "type", "isa", "GB/s", 1, 2, 4, 8, 16, 64, "GB/s mem");
+        for_all_kernels(bench_if_named);
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_equal_sums_of_decoded_numbers),
+        cmocka_unit_test(products_do_not_saturate),
+        cmocka_unit_test(packing_keeps_every_byte),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
