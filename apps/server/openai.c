@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,89 @@ static json_t *envelope(const openai_answer *answer, const char *object, json_t 
     char print[32];
     snprintf(print, sizeof print, "frit-%s", frit_version());
     return json_pack("{s:s, s:s, s:I, s:s, s:s, s:o}", "id", answer->id, "object", object, "created",
-                     (json_int_t)answer->created, "model", answer->model, "system_fingerprint", print, "choices",
+                     (json_int_t)answer->created, "model", answer->name, "system_fingerprint", print, "choices",
                      choices);
+}
+
+// ---------------------------------------------------------------------------------------- log-probabilities
+
+// A token's bytes, and as text: OpenAI writes "bytes:\xe2\x82" for what is no UTF-8 on its own.
+static json_t *token_json(const frit_model *model, frit_token token, json_t **bytes)
+{
+    char room[256];
+    size_t n;
+    const char *piece = server_piece(model, token, room, sizeof room, &n);
+    *bytes = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(*bytes, json_integer((unsigned char)piece[i]));
+    json_t *text = json_stringn(piece, n);
+    if (text) return text;
+    char escaped[6 + 4 * sizeof room + 1] = "bytes:";
+    for (size_t i = 0, at = 6; i < n && at + 5 < sizeof escaped; i++, at += 4)
+        snprintf(escaped + at, 5, "\\x%02x", (unsigned char)piece[i]);
+    return json_string(escaped);
+}
+
+static json_t *odds_json(const frit_model *model, server_odds odds)
+{
+    json_t *bytes, *token = token_json(model, odds.token, &bytes);
+    return json_pack("{s:o, s:f, s:o}", "token", token, "logprob", (double)odds.log_probability, "bytes", bytes);
+}
+
+static void add_chat_pick(const openai_answer *answer, const server_pick *pick, json_t *content)
+{
+    json_t *json = odds_json(answer->model, pick->picked), *top = json_array();
+    for (int32_t i = 0; i < pick->n_top; i++) json_array_append_new(top, odds_json(answer->model, pick->top[i]));
+    json_object_set_new(json, "top_logprobs", top);
+    json_array_append_new(content, json);
+}
+
+static void append_token(const frit_model *model, server_odds odds, json_t *tokens)
+{
+    json_t *bytes;
+    json_array_append_new(tokens, token_json(model, odds.token, &bytes));
+    json_decref(bytes);
+}
+
+// Completions have four lists side by side; the offset is in characters.
+static void add_text_pick(openai_answer *answer, const char *text, const server_pick *pick, json_t *lists)
+{
+    for (; answer->at < pick->at; answer->at++) answer->n_chars += (text[answer->at] & 0xc0) != 0x80;
+    json_t *top = json_object();
+    for (int32_t i = 0; i < pick->n_top; i++) {
+        json_t *bytes, *token = token_json(answer->model, pick->top[i].token, &bytes);
+        json_object_set_new(top, json_string_value(token), json_real((double)pick->top[i].log_probability));
+        json_decref(token);
+        json_decref(bytes);
+    }
+    append_token(answer->model, pick->picked, json_object_get(lists, "tokens"));
+    json_array_append_new(json_object_get(lists, "token_logprobs"), json_real((double)pick->picked.log_probability));
+    json_array_append_new(json_object_get(lists, "top_logprobs"), top);
+    json_array_append_new(json_object_get(lists, "text_offset"), json_integer((json_int_t)answer->n_chars));
+}
+
+// Of the tokens whose text begins before byte `end` of the answer, as far as they have not been written; null if
+// nobody asked.
+static json_t *take_picks(server_job *job, size_t end)
+{
+    openai_answer *answer = job->ctx;
+    if (!answer->request.wants_odds) return json_null();
+    json_t *json =
+        answer->chat ? json_pack("{s:[], s:n}", "content", "refusal")
+                     : json_pack("{s:[], s:[], s:[], s:[]}", "tokens", "token_logprobs", "top_logprobs", "text_offset");
+    for (; answer->n_picks < job->n_picks && job->picks[answer->n_picks].at < end; answer->n_picks++) {
+        const server_pick *pick = &job->picks[answer->n_picks];
+        if (answer->chat)
+            add_chat_pick(answer, pick, json_object_get(json, "content"));
+        else
+            add_text_pick(answer, job->answer.text, pick, json);
+    }
+    return json;
+}
+
+// At the end: all but those behind a stop string.
+static json_t *take_last_picks(server_job *job)
+{
+    return take_picks(job, job->answer.stopped ? job->answer.n : SIZE_MAX);
 }
 
 static void put(server_job *job, json_t *json, const char *before, const char *after)
@@ -67,9 +149,9 @@ static void put_chunk(server_job *job, json_t *choice)
     put_event(job, chunk);
 }
 
-static json_t *choice_of(const openai_answer *answer, json_t *content, const char *finish)
+static json_t *choice_of(const openai_answer *answer, json_t *content, json_t *picks, const char *finish)
 {
-    return json_pack("{s:i, s:o, s:n, s:s?}", "index", 0, answer->chat ? "delta" : "text", content, "logprobs",
+    return json_pack("{s:i, s:o, s:o, s:s?}", "index", 0, answer->chat ? "delta" : "text", content, "logprobs", picks,
                      "finish_reason", finish);
 }
 
@@ -81,7 +163,7 @@ static void open_stream(server_job *job)
     answer->opened = true;
     if (!answer->chat) return;
     json_t *delta = json_pack("{s:s, s:s, s:n}", "role", "assistant", "content", "", "refusal");
-    put_chunk(job, choice_of(answer, delta, NULL));
+    put_chunk(job, choice_of(answer, delta, json_null(), NULL));
 }
 
 static void stream_text(server_job *job, app_text text)
@@ -90,14 +172,15 @@ static void stream_text(server_job *job, app_text text)
     open_stream(job);
     json_t *content = json_stringn(text.ptr, text.n);
     if (answer->chat) content = json_pack("{s:o}", "content", content);
-    put_chunk(job, choice_of(answer, content, NULL));
+    put_chunk(job, choice_of(answer, content, take_picks(job, job->answer.n_shown), NULL));
 }
 
 static void stream_finish(server_job *job, server_finish finish)
 {
     const openai_answer *answer = job->ctx;
     open_stream(job);
-    put_chunk(job, choice_of(answer, answer->chat ? json_object() : json_string(""), finish_text(finish)));
+    put_chunk(job, choice_of(answer, answer->chat ? json_object() : json_string(""), take_last_picks(job),
+                             finish_text(finish)));
     if (answer->request.include_usage) {
         json_t *chunk = envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_array());
         json_object_set_new(chunk, "usage", usage_json(&job->usage));
@@ -127,10 +210,10 @@ static void whole_finish(server_job *job, server_finish finish)
     const openai_answer *answer = job->ctx;
     json_t *text = json_stringn(job->answer.text, job->answer.n), *choice;
     if (answer->chat)
-        choice = json_pack("{s:i, s:{s:s, s:o, s:n}, s:n, s:s}", "index", 0, "message", "role", "assistant", "content",
-                           text, "refusal", "logprobs", "finish_reason", finish_text(finish));
+        choice = json_pack("{s:i, s:{s:s, s:o, s:n}, s:o, s:s}", "index", 0, "message", "role", "assistant", "content",
+                           text, "refusal", "logprobs", take_last_picks(job), "finish_reason", finish_text(finish));
     else
-        choice = choice_of(answer, text, finish_text(finish));
+        choice = choice_of(answer, text, take_last_picks(job), finish_text(finish));
     json_t *json = envelope(answer, answer->chat ? "chat.completion" : "text_completion", json_pack("[o]", choice));
     json_object_set_new(json, "usage", usage_json(&job->usage));
     put(job, json, "", "\n");
@@ -153,7 +236,8 @@ static void free_answer(void *ctx)
     free(answer);
 }
 
-bool openai_answer_attach(server_job *job, bool chat, server_generation *request, const char *model)
+bool openai_answer_attach(server_job *job, bool chat, server_generation *request, const frit_model *model,
+                          const char *name)
 {
     static _Atomic uint32_t counter;
     openai_answer *answer = calloc(1, sizeof *answer);
@@ -163,6 +247,7 @@ bool openai_answer_attach(server_job *job, bool chat, server_generation *request
     answer->chat = chat;
     answer->created = (int64_t)now.tv_sec;
     answer->model = model;
+    answer->name = name;
     snprintf(answer->id, sizeof answer->id, "%s-%08llx%08lx%08x", chat ? "chatcmpl" : "cmpl",
              (unsigned long long)now.tv_sec, (unsigned long)now.tv_nsec, (unsigned)atomic_fetch_add(&counter, 1));
     answer->request = *request;

@@ -9,9 +9,13 @@ typedef struct openai_answer {
     server_generation request;
     bool chat, opened;   // opened: the first event was written
     char id[48];
-    int64_t created;     // seconds since 1970
-    const char *model;   // lives as long as the server
+    int64_t created;   // seconds since 1970
+    const frit_model *model;
+    const char *name;     // of the model; lives as long as the server
+    size_t n_picks;       // of the job's picks that have been written
+    size_t at, n_chars;   // characters in the first `at` bytes of the answer
 } openai_answer;
 
 // Becomes the job's ctx with the voice that fits; takes the request over and leaves it empty.
-bool openai_answer_attach(server_job *job, bool chat, server_generation *request, const char *model);
+bool openai_answer_attach(server_job *job, bool chat, server_generation *request, const frit_model *model,
+                          const char *name);

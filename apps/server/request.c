@@ -2,6 +2,8 @@
 // The tables of fields of every kind of request, and the fields that need code of their own.
 #include "server/request.h"
 
+#include "server/odds.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -106,6 +108,22 @@ static bool parse_stream_options(json_t *value, void *ctx, server_problem *probl
         return server_refuse(problem, 400, "invalid_type", "stream_options.include_usage",
                              "stream_options.include_usage: expected true or false");
     request->include_usage = json_is_true(usage);
+    return true;
+}
+
+// A number here, where chats have true and top_logprobs.
+static bool parse_logprobs(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    json_int_t n = json_integer_value(value);
+    if (json_is_false(value)) return true;
+    if (!json_is_integer(value))
+        return server_refuse(problem, 400, "invalid_type", "logprobs", "logprobs: expected an integer");
+    if (n < 0 || n > SERVER_MAX_TOP)
+        return server_refuse(problem, 400, "invalid_value", "logprobs", "logprobs: %lld is outside of 0 to %d",
+                             (long long)n, SERVER_MAX_TOP);
+    request->wants_odds = true;
+    request->n_top = (int32_t)n;
     return true;
 }
 
@@ -311,8 +329,8 @@ static const server_field chat_fields[] = {
     {"messages", FIELD_CUSTOM, .parse = parse_messages},
     {"max_tokens", FIELD_INT, .offset = AT(max_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},
     {"max_completion_tokens", FIELD_INT, .offset = AT(max_completion_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},
-    LATER("logprobs", .harmless = "false", .why = "probabilities come with a later version"),
-    LATER("top_logprobs", .harmless = "0", .why = "probabilities come with a later version"),
+    {"logprobs", FIELD_BOOL, .offset = AT(wants_odds)},
+    {"top_logprobs", FIELD_INT, .offset = AT(n_top), .min = 0, .max = SERVER_MAX_TOP},
     LATER("tools", .harmless = "[]", .why = TOOLS_LATER),
     LATER("tool_choice", .harmless = "\"none\"|\"auto\"", .why = TOOLS_LATER),
     LATER("functions", .harmless = "[]", .why = TOOLS_LATER),
@@ -331,7 +349,7 @@ static const server_field completion_fields[] = {
     GENERATION_FIELDS,
     {"prompt", FIELD_CUSTOM, .parse = parse_prompt},
     {"max_tokens", FIELD_INT, .offset = AT(max_tokens), .min = -1, .max = INT32_MAX, .fallback = 16},
-    LATER("logprobs", .why = "probabilities come with a later version"),
+    {"logprobs", FIELD_CUSTOM, .parse = parse_logprobs},
     LATER("echo", .harmless = "false", .why = "it comes with a later version"),
     LATER("best_of", .harmless = "1", .why = "one answer is given for each request"),
     LATER("suffix", .harmless = "\"\"", .why = "filling in the middle comes with a later version"),
@@ -441,6 +459,26 @@ frit_token *server_tokens(const frit_model *model, const char *text, size_t n_by
     }
     server_refuse_status(problem, 400, NULL, status);
     return NULL;
+}
+
+const char *server_piece(const frit_model *model, frit_token token, char *room, size_t size, size_t *n_bytes)
+{
+    const char *piece = frit_token_piece(model, token, n_bytes);
+    if (*n_bytes > 0) return piece;
+    if (frit_detokenize(model, &token, 1, FRIT_TEXT_SPECIAL, room, size, n_bytes) != FRIT_OK) *n_bytes = 0;
+    return room;
+}
+
+json_t *server_piece_json(const frit_model *model, frit_token token)
+{
+    char room[256];
+    size_t n;
+    const char *piece = server_piece(model, token, room, sizeof room, &n);
+    json_t *json = json_stringn(piece, n);
+    if (json) return json;
+    json = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(json, json_integer((unsigned char)piece[i]));
+    return json;
 }
 
 static bool check_prompt(const frit_model *model, const frit_token *tokens, size_t n, size_t n_ctx, const char *param,

@@ -20,6 +20,8 @@ typedef struct server_generation {
     int32_t max_tokens;   // -1: until the answer or the context ends
     int32_t max_completion_tokens;
     frit_sampler_options sampler;
+    bool wants_odds;   // log-probabilities of the answer's tokens
+    int32_t n_top;     // and so many of the likeliest others
     uint64_t seed;
     bool has_seed;
     frit_option_list stop;   // items owned, texts borrowed
@@ -53,6 +55,10 @@ extern const server_parser server_chat_parser, server_completion_parser, server_
 // of which at least one position must stay free. False with a problem.
 bool server_prompt_tokens(const frit_model *model, const server_generation *request, bool chat, size_t n_ctx,
                           frit_token **tokens, size_t *n_tokens, server_problem *problem);
+// The bytes of a token, the text of special ones too; `room` may hold them. Not zero-terminated.
+const char *server_piece(const frit_model *model, frit_token token, char *room, size_t size, size_t *n_bytes);
+// ... as a string, or as a list of numbers where they are no UTF-8.
+json_t *server_piece_json(const frit_model *model, frit_token token);
 // Both malloc'd; NULL with a problem.
 char *server_render(const frit_model *model, const frit_message *messages, size_t n, bool generation_prompt,
                     size_t *n_bytes, server_problem *problem);

@@ -85,8 +85,9 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     if (status != FRIT_OK)
         return server_refuse_status(problem, 400, request->sampler.logit_bias.n > 0 ? "logit_bias" : NULL, status);
     job->max_tokens = request->max_completion_tokens >= 0 ? request->max_completion_tokens : request->max_tokens;
+    job->n_top = request->wants_odds ? request->n_top : -1;
     exchange->stream = request->stream;
-    if (openai_answer_attach(job, chat, request, site->name)) return true;
+    if (openai_answer_attach(job, chat, request, site->model, site->name)) return true;
     return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
 }
 
@@ -112,21 +113,6 @@ static void complete_text(server_exchange *exchange)
 
 // ---------------------------------------------------------------------------------------- text
 
-// The bytes of a token as a string, or as a list of numbers where they are no UTF-8.
-static json_t *piece_json(const frit_model *model, frit_token token)
-{
-    size_t n = 0;
-    const char *piece = frit_token_piece(model, token, &n);
-    char special[256];
-    if (n == 0 && frit_detokenize(model, &token, 1, FRIT_TEXT_SPECIAL, special, sizeof special, &n) == FRIT_OK)
-        piece = special;
-    json_t *json = json_stringn(piece, n);
-    if (json) return json;
-    json = json_array();
-    for (size_t i = 0; i < n; i++) json_array_append_new(json, json_integer((unsigned char)piece[i]));
-    return json;
-}
-
 static void tokenize(server_exchange *exchange)
 {
     const server_text_request *request = exchange->request;
@@ -144,7 +130,8 @@ static void tokenize(server_exchange *exchange)
     for (size_t i = 0; i < n; i++) {
         json_t *id = json_integer(tokens[i]);
         json_array_append_new(
-            list, request->with_pieces ? json_pack("{s:o, s:o}", "id", id, "piece", piece_json(model, tokens[i])) : id);
+            list, request->with_pieces ? json_pack("{s:o, s:o}", "id", id, "piece", server_piece_json(model, tokens[i]))
+                                       : id);
     }
     free(tokens);
     reply(exchange, json_pack("{s:o, s:I}", "tokens", list, "count", (json_int_t)n));

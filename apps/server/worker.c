@@ -21,7 +21,7 @@ struct server_worker {
     pthread_t thread;
     frit_model *model;
     frit_engine *engine;
-    int32_t n_ctx;
+    int32_t n_ctx, n_vocab;
     server_slots slots;         // the engine thread's own
     server_job *first, **end;   // the queue
     int32_t n_waiting, n_running, max_waiting;
@@ -44,6 +44,7 @@ static void job_free(server_job *job)
     app_answer_free(&job->answer);
     server_outbox_free(&job->outbox);
     frit_sampler_free(job->sampler);
+    free(job->picks);
     free(job->prompt);
     free(job);
 }
@@ -206,6 +207,29 @@ static void say(server_worker *worker, server_job *job, app_text text)
     pthread_mutex_unlock(&worker->lock);
 }
 
+// Samples a token, and notes how likely it was if that was asked for.
+static frit_status sample(server_worker *worker, server_job *job, frit_token *token)
+{
+    const float *logits = frit_session_logits(job->slot->session);
+    frit_status status = frit_sampler_sample(job->sampler, logits, token);
+    if (status != FRIT_OK) return status;
+    frit_sampler_accept(job->sampler, *token);
+    job->usage.n_answer++;
+    if (job->n_top < 0 || frit_token_is_end(worker->model, *token)) return FRIT_OK;
+    if (job->n_picks == job->picks_capacity) {
+        size_t capacity = job->picks_capacity ? 2 * job->picks_capacity : 64;
+        server_pick *picks = realloc(job->picks, capacity * sizeof *picks);
+        if (!picks) return FRIT_E_MEMORY;
+        job->picks = picks;
+        job->picks_capacity = capacity;
+    }
+    server_pick *pick = &job->picks[job->n_picks++];
+    double log_sum = server_odds_top(logits, worker->n_vocab, job->n_top, pick);
+    pick->picked = (server_odds){*token, (float)((double)logits[*token] - log_sum)};
+    pick->at = job->answer.n;
+    return FRIT_OK;
+}
+
 // Picks the next token from the session's logits; *ended if the answer ends with it.
 static frit_status pick(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
 {
@@ -218,10 +242,9 @@ static frit_status pick(server_worker *worker, server_job *job, bool *ended, ser
     bool may_go_on = room > 0;
     if (may_go_on) {
         frit_token token;
-        frit_status status = frit_sampler_sample(job->sampler, frit_session_logits(slot->session), &token);
+        frit_status status = sample(worker, job, &token);
         if (status != FRIT_OK) return status;
-        frit_sampler_accept(job->sampler, token);
-        may_go_on = ++job->usage.n_answer < room;
+        may_go_on = job->usage.n_answer < room;
         if (!frit_token_is_end(worker->model, token)) {
             status = app_answer_push(&job->answer, token, &shown);
             if (status != FRIT_OK) return status;
@@ -325,6 +348,9 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     worker->model = model;
     worker->engine = engine;
     worker->n_ctx = info.n_ctx;
+    frit_model_info model_info;
+    frit_model_get_info(model, &model_info);
+    worker->n_vocab = model_info.n_vocab;
     worker->end = &worker->first;
     worker->max_waiting = options->max_waiting;
     worker->mean_seconds = 1;
@@ -396,6 +422,7 @@ server_job *server_job_new(void)
     server_job *job = calloc(1, sizeof *job);
     if (!job) return NULL;
     job->n_owners = 1;
+    job->n_top = job->max_tokens = -1;
     job->socket = -1;
     return job;
 }

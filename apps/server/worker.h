@@ -14,6 +14,7 @@
 // belongs to the worker and is guarded by its lock.
 #pragma once
 #include "common/answer.h"
+#include "server/odds.h"
 #include "server/outbox.h"
 #include "server/problem.h"
 
@@ -38,6 +39,7 @@ struct server_job {
     size_t n_prompt;
     frit_sampler *sampler;   // owned
     frit_option_list stop;   // lives in ctx
+    int32_t n_top;           // likeliest tokens to report with each of the answer; -1: not even that
     int32_t max_tokens;      // -1: until the answer or the context ends
     const server_voice *voice;
     void *ctx;   // of the voice; freed with the job by free_ctx
@@ -51,6 +53,8 @@ struct server_job {
     struct server_slot *slot;   // while it runs
     app_answer answer;
     server_usage usage;
+    server_pick *picks;   // tokens of the answer, if n_top >= 0
+    size_t n_picks, picks_capacity;
     double started_at;
     bool begun;               // the outbox has or had bytes, so the HTTP status is known: 200, or the problem's
     bool ended;               // nothing more will be written

@@ -40,7 +40,7 @@ static const json_t *choice_of(const json_t *json)
     const json_t *choice = json_array_get(json_object_get(json, "choices"), 0);
     assert_non_null(choice);
     assert_int_equal(json_integer_value(json_object_get(choice, "index")), 0);
-    assert_true(json_is_null(json_object_get(choice, "logprobs")));
+    assert_non_null(json_object_get(choice, "logprobs"));
     return choice;
 }
 
@@ -206,6 +206,79 @@ static void stop_strings_end_the_answer_before_them(void **state)
         free(text);
     }
     free(whole);
+}
+
+// Greedy: each token is the likeliest, and the tokens' bytes are the text.
+static size_t check_chat_odds(const json_t *choice, char *text)
+{
+    const json_t *content = json_object_get(json_object_get(choice, "logprobs"), "content");
+    for (size_t i = 0; i < json_array_size(content); i++) {
+        const json_t *pick = json_array_get(content, i), *top = json_object_get(pick, "top_logprobs");
+        assert_int_equal(json_array_size(top), 3);
+        double last = json_real_value(json_object_get(pick, "logprob"));
+        assert_true(last <= 0);
+        assert_string_equal(text_at(json_array_get(top, 0), "token"), text_at(pick, "token"));
+        for (size_t k = 0; k < 3; k++) {
+            double now = json_real_value(json_object_get(json_array_get(top, k), "logprob"));
+            assert_true(now <= last);
+            last = now;
+        }
+        const json_t *bytes = json_object_get(pick, "bytes");
+        size_t n = strlen(text);
+        for (size_t b = 0; b < json_array_size(bytes); b++)
+            text[n + b] = (char)json_integer_value(json_array_get(bytes, b));
+        text[n + json_array_size(bytes)] = 0;
+    }
+    return json_array_size(content);
+}
+
+static void log_probabilities_go_with_their_tokens(void **state)
+{
+    (void)state;
+    const char *body = "{" HELLO ", " NO_END ", \"max_tokens\": 30, \"logprobs\": true, \"top_logprobs\": 3%s}";
+    char text[2][4096] = {"", ""}, asked[1024];
+    snprintf(asked, sizeof asked, body, "");
+    reply r = post(&s, CHAT, asked);
+    json_t *json = reply_json(&r);
+    assert_int_equal(check_chat_odds(choice_of(json), text[0]), 30);
+    assert_string_equal(text_at(json_object_get(choice_of(json), "message"), "content"), text[0]);
+    json_decref(json);
+    reply_free(&r);
+    // A stop string keeps its own tokens back; the stream hands out the rest with their text.
+    snprintf(asked, sizeof asked, body, ", \"stream\": true, \"stop\": \"@\"");
+    memcpy(strchr(asked, '@'), text[0] + 20, 1);
+    r = post(&s, CHAT, asked);
+    for (char *at = r.body, *end; *at && (end = strstr(at, "\n\n")); at = end + 2) {
+        json = json_loadb(at + 6, (size_t)(end - at) - 6, 0, NULL);
+        if (json) check_chat_odds(choice_of(json), text[1]);
+        json_decref(json);
+    }
+    assert_true(strlen(text[1]) > 0 || text[0][0] == text[0][20]);
+    assert_memory_equal(text[0], text[1], strlen(text[1]));
+    reply_free(&r);
+}
+
+static void completions_have_four_lists_of_log_probabilities(void **state)
+{
+    (void)state;
+    reply r = post(&s, TEXT, "{\"prompt\": \"odds\", \"temperature\": 0, \"logprobs\": 2, " NO_END "}");
+    json_t *json = reply_json(&r);
+    const json_t *odds = json_object_get(choice_of(json), "logprobs");
+    const json_t *tokens = json_object_get(odds, "tokens"), *offsets = json_object_get(odds, "text_offset");
+    const char *text = text_at(choice_of(json), "text");
+    assert_int_equal(json_array_size(tokens), 16);
+    assert_int_equal(json_array_size(json_object_get(odds, "token_logprobs")), 16);
+    for (size_t i = 0; i < 16; i++) {
+        const char *token = json_string_value(json_array_get(tokens, i));
+        const json_t *top = json_array_get(json_object_get(odds, "top_logprobs"), i);
+        assert_int_equal(json_object_size(top), 2);
+        assert_non_null(json_object_get(top, token));
+        size_t at = (size_t)json_integer_value(json_array_get(offsets, i));
+        assert_true(at <= strlen(text));
+        if (strncmp(token, "bytes:", 6) != 0 && token[0] != '<') assert_memory_equal(text + at, token, strlen(token));
+    }
+    json_decref(json);
+    reply_free(&r);
 }
 
 static void the_same_seed_gives_the_same_text(void **state)
@@ -430,7 +503,11 @@ static const bad bads[] = {
     {CHAT, "{\"logit_bias\": {\"1\": null}}", 400, "logit_bias", "invalid_value", NULL},
     {CHAT, "{" HELLO ", \"logit_bias\": {\"64\": 1}}", 400, "logit_bias", NULL, "0 to 63"},
     {CHAT, "{\"n\": 2}", 400, "n", "unsupported_parameter", NULL},
-    {CHAT, "{\"logprobs\": true}", 400, "logprobs", "unsupported_parameter", NULL},
+    {CHAT, "{\"logprobs\": 5}", 400, "logprobs", "invalid_type", NULL},
+    {CHAT, "{\"top_logprobs\": 21}", 400, "top_logprobs", "invalid_value", NULL},
+    {CHAT, "{\"top_logprobs\": -1}", 400, "top_logprobs", "invalid_value", NULL},
+    {TEXT, "{\"logprobs\": 21}", 400, "logprobs", "invalid_value", NULL},
+    {TEXT, "{\"logprobs\": \"5\"}", 400, "logprobs", "invalid_type", NULL},
     {CHAT, "{\"tools\": [{\"type\": \"function\"}]}", 400, "tools", "unsupported_parameter", NULL},
     {CHAT, "{\"tool_choice\": \"required\"}", 400, "tool_choice", "unsupported_parameter", NULL},
     {CHAT, "{\"response_format\": {\"type\": \"json_object\"}}", 400, "response_format", "unsupported_parameter", NULL},
@@ -680,6 +757,8 @@ int main(void)
         cmocka_unit_test(a_completion_has_openais_shape_and_sixteen_tokens),
         cmocka_unit_test(a_stream_is_the_answer_in_pieces),
         cmocka_unit_test(stop_strings_end_the_answer_before_them),
+        cmocka_unit_test(log_probabilities_go_with_their_tokens),
+        cmocka_unit_test(completions_have_four_lists_of_log_probabilities),
         cmocka_unit_test(the_same_seed_gives_the_same_text),
         cmocka_unit_test(token_prompts_and_every_field_are_taken),
         cmocka_unit_test(the_answer_ends_with_the_context),

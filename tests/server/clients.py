@@ -98,6 +98,15 @@ class Chat(unittest.TestCase):
         )
         self.assertTrue(answer.choices[0].message.content)
 
+    def test_log_probabilities(self):
+        answer = client.chat.completions.create(model="fable", messages=QUESTION, max_tokens=8, temperature=0,
+                                                logprobs=True, top_logprobs=2)
+        content = answer.choices[0].logprobs.content
+        self.assertEqual(b"".join(bytes(token.bytes) for token in content).decode(), answer.choices[0].message.content)
+        for token in content:
+            self.assertEqual(token.token, token.top_logprobs[0].token)
+            self.assertGreaterEqual(token.top_logprobs[0].logprob, token.top_logprobs[1].logprob)
+
     def test_parts_of_text_are_joined(self):
         parts = [{"role": "user", "content": [{"type": "text", "text": "Tell me the tale "},
                                               {"type": "text", "text": "of Rapunzel."}]}]

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// Parses any bytes as the body of a request, then does with it what the server does before the engine: renders and
+// tokenizes with the bundled model's vocabulary, makes a sampler. The first byte chooses the kind of request. Whatever
+// is refused must have a status, a message and an error object that is JSON.
+#include "server/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
+size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t max_bytes, unsigned seed);
+size_t LLVMFuzzerMutate(uint8_t *bytes, size_t n_bytes, size_t max_bytes);
+
+enum { N_CTX = 4096 };
+
+static frit_model *model;
+
+static const server_parser *const parsers[] = {&server_chat_parser, &server_completion_parser, &server_tokenize_parser,
+                                               &server_detokenize_parser, &server_template_parser};
+enum { N_PARSERS = sizeof parsers / sizeof parsers[0] };
+
+// Whole requests to start from, so that an empty corpus is enough.
+static const char *const starts[N_PARSERS] = {
+    "{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":[{\"type\":"
+    "\"text\",\"text\":\"hi\"}]},{\"role\":\"assistant\",\"content\":null}],\"stream\":true,\"stream_options\":{"
+    "\"include_usage\":true},\"max_tokens\":5,\"max_completion_tokens\":5,\"temperature\":0.5,\"top_p\":0.9,\"top_k\":"
+    "4,"
+    "\"min_p\":0.1,\"seed\":1,\"stop\":[\"a\",\"b\"],\"logit_bias\":{\"5\":-1.5},\"n\":1,\"tools\":[]}",
+    "{\"prompt\":\"once\",\"echo\":false,\"logprobs\":null,\"stop\":\"x\",\"frequency_penalty\":0.1,"
+    "\"presence_penalty\":0.2,\"repeat_penalty\":1.1,\"repeat_last_n\":-1}",
+    "{\"content\":\"hello\",\"add_special\":true,\"parse_special\":false,\"with_pieces\":true}",
+    "{\"tokens\":[1,2,3],\"special\":true}",
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"add_generation_prompt\":false}",
+};
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    const frit_model_options options = {.vocab_only = true};
+    if (frit_model_open(&model, FRIT_SOURCE_DIR "/models/fable.gguf", &options) != FRIT_OK) abort();
+    return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t max_bytes, unsigned seed)
+{
+    const char *start = starts[seed % N_PARSERS];
+    size_t n = strlen(start) + 1;
+    if (n_bytes < 8 && max_bytes >= n) {
+        bytes[0] = (uint8_t)(seed % N_PARSERS);
+        memcpy(bytes + 1, start, n - 1);
+        n_bytes = n;
+    }
+    return LLVMFuzzerMutate(bytes, n_bytes, max_bytes);
+}
+
+static void check_problem(const server_problem *problem)
+{
+    char *text = server_problem_json(problem);
+    json_t *json = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    if (problem->status < 400 || problem->status > 599 || !problem->message[0] || !json) abort();
+    json_decref(json);
+    free(text);
+}
+
+static bool use_generation(const server_generation *request, bool chat, server_problem *problem)
+{
+    frit_token *tokens;
+    size_t n = 0;
+    if (!server_prompt_tokens(model, request, chat, N_CTX, &tokens, &n, problem)) return false;
+    if (n == 0 || n >= N_CTX) abort();
+    free(tokens);
+    frit_sampler *sampler;
+    frit_status status = frit_sampler_new(&sampler, model, &request->sampler);
+    if (status == FRIT_OK) frit_sampler_free(sampler);
+    return status == FRIT_OK || server_refuse_status(problem, 400, NULL, status);
+}
+
+static bool use_text(const server_text_request *request, server_problem *problem)
+{
+    size_t n = 0;
+    bool good = true;
+    if (request->text) {
+        frit_token *tokens =
+            server_tokens(model, request->text, request->n_text,
+                          request->parse_special ? FRIT_TEXT_PARSE_SPECIAL : FRIT_TEXT_SPECIAL, &n, problem);
+        good = tokens != NULL;
+        free(tokens);
+    }
+    if (good && request->n_messages > 0) {
+        char *text =
+            server_render(model, request->messages, request->n_messages, request->generation_prompt, &n, problem);
+        good = text != NULL;
+        free(text);
+    }
+    return good;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
+{
+    if (n_bytes == 0) return 0;
+    size_t kind = bytes[0] % N_PARSERS;
+    union {
+        server_generation generation;
+        server_text_request text;
+    } request;
+    memset(&request, 0, sizeof request);
+    server_problem problem = {0};
+    bool good = server_parse(parsers[kind], (const char *)bytes + 1, n_bytes - 1, &request, &problem);
+    if (good)
+        good = kind < 2 ? use_generation(&request.generation, kind == 0, &problem) : use_text(&request.text, &problem);
+    if (!good) check_problem(&problem);
+    server_parser_clear(parsers[kind], &request);
+    return 0;
+}
