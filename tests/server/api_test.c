@@ -12,12 +12,18 @@
 #define HELLO  "\"messages\": [{\"role\": \"user\", \"content\": \"hello\"}], \"temperature\": 0"
 #define NO_END "\"logit_bias\": {\"2\": -100}"
 
+// ChatML, and a sentence of its own about one kind of message.
+static const char chat_template[] = "{% for m in messages %}{% if m.content == 'forbidden' %}{{ raise_exception('That "
+                                    "is not talked about.') }}{% endif %}"
+                                    "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+                                    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
 static served s;
 
 static int start_server(void **state)
 {
     (void)state;
-    const tiny_options options = {.n_ctx = 512, .chat_template = "{{ '<|im_start|>' }}"};
+    const tiny_options options = {.n_ctx = 512, .chat_template = chat_template};
     s = serve(tiny_model("tiny.gguf", &options), "--parallel 8 --max-queue 100 --threads 1 --cors http://page.example");
     return 0;
 }
@@ -477,6 +483,7 @@ static const bad bads[] = {
     {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}]}", 400, "messages[0].content", "invalid_value", "text"},
     {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": [5]}]}", 400, "messages[0].content", "invalid_value", NULL},
     {CHAT, "{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{}]}]}", 400, "messages", "unsupported_parameter", "tool_calls"},
+    {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": \"forbidden\"}]}", 400, "messages", NULL, "That is not talked about."},
     {CHAT, "{" HELLO ", \"model\": \"gpt-4\"}", 404, "model", "model_not_found", "gpt-4"},
     {CHAT, "{" HELLO ", \"model\": 4}", 400, "model", "invalid_type", NULL},
     {CHAT, "{" HELLO ", \"stream\": \"yes\"}", 400, "stream", "invalid_type", NULL},
