@@ -9,16 +9,16 @@ enum {
     FRIT_PRETOK_IGNORE_MERGES = 1,   // a word that is a token as a whole is not merged
     FRIT_PRETOK_ADD_BOS = 2,         // a BOS is added unless the file says otherwise
     FRIT_PRETOK_ADD_SEP = 4,
-    FRIT_PRETOK_RAW = 8,             // merges start from characters, not from byte letters
-    FRIT_PRETOK_ESCAPE_SPACES = 16,  // spaces become U+2581 first
-    FRIT_PRETOK_NO_BOS = 32,         // no BOS unless the file names one
-    FRIT_PRETOK_NEWLINES = 64,       // a run of newlines that is a token is not merged
+    FRIT_PRETOK_RAW = 8,              // merges start from characters, not from byte letters
+    FRIT_PRETOK_ESCAPE_SPACES = 16,   // spaces become U+2581 first
+    FRIT_PRETOK_NO_BOS = 32,          // no BOS unless the file names one
+    FRIT_PRETOK_NEWLINES = 64,        // a run of newlines that is a token is not merged
 };
 
 enum { FRIT_PRETOK_MAX_REGEXES = 6 };
 
 typedef struct frit_pretok_row {
-    const char *names;      // separated by spaces
+    const char *names;   // separated by spaces
     unsigned flags;
     const char *regexes[FRIT_PRETOK_MAX_REGEXES];
 } frit_pretok_row;

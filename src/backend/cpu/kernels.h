@@ -10,7 +10,7 @@
 // read it. Types without a product of their own are decoded to f32, a few rows at a time (fast_linear.c).
 //
 //     F32        numbers f32[n]
-//     Q8         codes int8[n] | scales f32[n / 32] | sums f32[n / 16]: scale * sum of 16 codes, for weights with offsets
+//     Q8         codes int8[n] | scales f32[n / 32] | sums f32[n / 16]: scale * sum of 16 codes, for types with offsets
 //     Q8_LINES   the same and more in a frit_q8_line for every 32 numbers: for packed weights
 //
 // A scale for 32 numbers, where a block of the K types holds 256, costs little and halves the error of what the model

@@ -181,7 +181,7 @@ FRIT_INLINE void store(float *y, vec_f v, int n)   // the first n
     _mm512_mask_storeu_ps(y, (__mmask16)((1u << n) - 1), v);
 }
 
-#include "backend/cpu/x86/packed.h"
+#include "backend/cpu/x86/packed_tmpl.h"
 
 void frit_install_avx512vnni(frit_kernels *k)
 {

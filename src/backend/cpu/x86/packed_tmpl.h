@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/packed.h: products of packed weights, written in operations on `vec`, which each including file
-// defines for its instruction set: words of LANES rows, LANES being 16 or 8 (then the two halves of a panel are read
-// one after the other).
+// backend/cpu/x86/packed_tmpl.h: products of packed weights, written in operations on `vec`, which each including
+// file defines for its instruction set: words of LANES rows, LANES being 16 or 8 (then the two halves of a panel are
+// read one after the other).
 //
 // A type is a handful of functions that know where its codes and scales are. A tile is LANES rows times a few tokens:
 //
