@@ -62,6 +62,11 @@ frit_node *frit_softcap(frit_graph *g, frit_node *x, float cap)
     return frit_node_new(g, (frit_node){.op = FRIT_OP_SOFTCAP, .src = {x}, .factor = cap});
 }
 
+frit_node *frit_clamp(frit_graph *g, frit_node *x, float low, float high)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_CLAMP, .src = {x}, .clamp = {low, high}});
+}
+
 frit_node *frit_activate(frit_graph *g, frit_node *x, frit_act act)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_ACT, .src = {x}, .act = act});
@@ -83,6 +88,53 @@ frit_node *frit_reshape(frit_graph *g, frit_node *x, int n, const int64_t *dims)
     return same ? x : frit_node_new(g, node);
 }
 
+frit_node *frit_slice(frit_graph *g, frit_node *x, int64_t begin, int64_t n)
+{
+    if (x && begin == 0 && n == x->shape[x->n_dims - 1]) return x;
+    frit_node node = {.op = FRIT_OP_SLICE, .src = {x}, .begin = begin};
+    if (x) {
+        node.n_dims = x->n_dims;
+        memcpy(node.shape, x->shape, sizeof node.shape);
+        node.shape[x->n_dims - 1] = n;
+    }
+    return frit_node_new(g, node);
+}
+
+frit_node *frit_concat(frit_graph *g, frit_node *a, frit_node *b)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_CONCAT, .src = {a, b}});
+}
+
+frit_node *frit_scale_rows(frit_graph *g, frit_node *x, frit_node *scales)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_SCALE_ROWS, .src = {x, scales}});
+}
+
+frit_node *frit_heads(frit_graph *g, frit_node *w, frit_node *x)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_HEADS, .src = {x, w}});
+}
+
+frit_node *frit_route_node(frit_graph *g, frit_node *scores, frit_node *bias, frit_route route)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_ROUTE, .src = {scores, bias}, .route = route});
+}
+
+frit_node *frit_experts_node(frit_graph *g, frit_node *w, frit_node *x, frit_node *route, frit_experts experts)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_EXPERTS, .src = {x, w, route}, .experts = experts});
+}
+
+frit_node *frit_pick(frit_graph *g, frit_node *table, frit_node *route)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_PICK, .src = {table, route}});
+}
+
+frit_node *frit_mix(frit_graph *g, frit_node *x, frit_node *route, bool plain)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_MIX, .src = {x, route}, .plain = plain});
+}
+
 frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *factors, frit_rope rope)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_ROPE, .src = {x, positions, factors}, .rope = rope});
@@ -95,9 +147,16 @@ frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t laye
 
 frit_node *frit_attend_node(frit_graph *g, frit_node *q, frit_node *written, frit_attend attend, int64_t v_dim)
 {
+    return frit_attend_with_sinks(g, q, written, NULL, attend, v_dim);
+}
+
+frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *written, frit_node *sinks, frit_attend attend,
+                                  int64_t v_dim)
+{
     return frit_node_new(
         g,
-        (frit_node){.op = FRIT_OP_ATTEND, .src = {q, written}, .attend = attend, .n_dims = 3, .shape = {0, 0, v_dim}});
+        (frit_node){
+            .op = FRIT_OP_ATTEND, .src = {q, written, sinks}, .attend = attend, .n_dims = 3, .shape = {0, 0, v_dim}});
 }
 
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows)

@@ -56,7 +56,8 @@ typedef enum frit_rope_style { FRIT_ROPE_NEIGHBOURS, FRIT_ROPE_HALVES } frit_rop
 // (arch/rope.c); the optional third source divides it per pair. Results are multiplied by `magnitude`: 1, but for YaRN.
 typedef struct frit_rope {
     frit_rope_style style;
-    int32_t dim;   // leading elements of each head that rotate
+    int32_t dim;      // elements of each head that rotate
+    int32_t offset;   // where they begin
     float magnitude;
     const float *inv_freq;   // [dim / 2], lives as long as the model
 } frit_rope;
@@ -64,9 +65,42 @@ typedef struct frit_rope {
 typedef struct frit_attend {
     int32_t layer;   // in the cache
     float scale;
-    float softcap;    // 0: none; otherwise scores become softcap * tanh(score / softcap), after the scale
-    int32_t window;   // 0: none; otherwise positions p with position - p < window
+    float softcap;        // 0: none; otherwise scores become softcap * tanh(score / softcap), after the scale
+    int32_t window;       // 0: none; otherwise positions p with position - p < window
+    int32_t chunk;        // 0: none; otherwise positions p with p / chunk == position / chunk
+    float alibi;          // 0: none; otherwise the largest slope's exponent: scores lose slope[h] * distance
+    bool bidirectional;   // all positions of the run are seen, later ones too
+    // Scores of far positions are sharpened: the scale is multiplied by
+    // 1 + sharpen * log(1 + floor((position + sharpen_offset) / sharpen_length)). sharpen 0: it is not.
+    float sharpen, sharpen_offset;
+    int32_t sharpen_length;
 } frit_attend;
+
+// How router scores become weights.
+typedef enum frit_gating {
+    FRIT_GATING_NONE,
+    FRIT_GATING_SOFTMAX,   // over all experts, then the best are taken
+    FRIT_GATING_SIGMOID,
+    FRIT_GATING_SOFTMAX_SELECTED,   // the best are taken, then softmax over them
+    FRIT_GATING_SQRT_SOFTPLUS,
+    FRIT_GATING_COUNT,
+} frit_gating;
+
+typedef struct frit_route {
+    frit_gating gating;
+    int32_t n_used;
+    int32_t n_groups, n_groups_used;   // experts come from the groups whose two best scores have the largest sums
+    bool by_sigmoid;                   // chosen by sigmoid(x), whatever weighs them
+    bool by_logit;                     // chosen by x
+    bool normalize;                    // weights are divided by their sum
+    float scale;                       // weights are multiplied by it
+    int32_t divisor;                   // experts stand for groups of so many: e / divisor is used; 0: 1
+} frit_route;
+
+typedef struct frit_experts {
+    int32_t begin, n;   // rows of each expert's matrix
+    bool weigh;         // x[t,:] * route[t,1,k] is multiplied
+} frit_experts;
 
 enum { FRIT_MAX_SOURCES = 4 };
 
@@ -80,14 +114,21 @@ typedef struct frit_node {
     int n_src;
     const frit_tensor *tensor;   // WEIGHT
     union {
-        frit_input input;     // INPUT
-        float eps;            // *_NORM
-        float factor;         // SCALE, SOFTCAP
-        bool second;          // RESHAPE: an alias of its source's second result (ADD_NORM's sum)
-        frit_act act;         // ACT, GLU, LINEAR_GLU
-        frit_rope rope;       // ROPE
-        int32_t layer;        // KV_WRITE
-        frit_attend attend;   // ATTEND
+        frit_input input;   // INPUT
+        float eps;          // *_NORM
+        float factor;       // SCALE, SOFTCAP
+        struct {
+            float low, high;
+        } clamp;                // CLAMP
+        int64_t begin;          // SLICE; shape has n
+        frit_route route;       // ROUTE
+        frit_experts experts;   // EXPERTS
+        bool plain;             // MIX: a sum without weights
+        bool second;            // RESHAPE: an alias of its source's second result (ADD_NORM's sum)
+        frit_act act;           // ACT, GLU, LINEAR_GLU
+        frit_rope rope;         // ROPE
+        int32_t layer;          // KV_WRITE
+        frit_attend attend;     // ATTEND
     };
 } frit_node;
 
@@ -115,14 +156,28 @@ frit_node *frit_add(frit_graph *g, frit_node *a, frit_node *b);
 frit_node *frit_mul(frit_graph *g, frit_node *a, frit_node *b);
 frit_node *frit_scale(frit_graph *g, frit_node *x, float factor);   // x itself if factor is 1
 frit_node *frit_softcap(frit_graph *g, frit_node *x, float cap);    // x itself if cap is 0
+frit_node *frit_clamp(frit_graph *g, frit_node *x, float low, float high);
 frit_node *frit_activate(frit_graph *g, frit_node *x, frit_act act);
 frit_node *frit_glu(frit_graph *g, frit_node *gate, frit_node *up, frit_act act);
 // The last dimensions become dims[0..n); the product must fit. Keeps dimension 0: [T, 64] to [T, 4, 16] is {4, 16}.
 frit_node *frit_reshape(frit_graph *g, frit_node *x, int n, const int64_t *dims);
+frit_node *frit_slice(frit_graph *g, frit_node *x, int64_t begin, int64_t n);
+frit_node *frit_concat(frit_graph *g, frit_node *a, frit_node *b);
+frit_node *frit_scale_rows(frit_graph *g, frit_node *x, frit_node *scales);
+// Each head has its own matrix: x [T, H, i], w [H, o, i]. Result [T, H, o].
+frit_node *frit_heads(frit_graph *g, frit_node *w, frit_node *x);
+// Mixtures of experts: scores [T, E], bias [E] or NULL is added where experts are chosen. Result [T, 2, k].
+frit_node *frit_route_node(frit_graph *g, frit_node *scores, frit_node *bias, frit_route route);
+// w [E, rows, i]; x [T, i] or [T, k, i]. Result [T, k, experts.n].
+frit_node *frit_experts_node(frit_graph *g, frit_node *w, frit_node *x, frit_node *route, frit_experts experts);
+frit_node *frit_pick(frit_graph *g, frit_node *table, frit_node *route);   // table [E, n] or [E], f32
+frit_node *frit_mix(frit_graph *g, frit_node *x, frit_node *route, bool plain);
 frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *factors, frit_rope rope);
 frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t layer);
 // q [T, H, k_dim]; `written` orders it after frit_kv_write of the same layer. Result [T, H, v_dim].
 frit_node *frit_attend_node(frit_graph *g, frit_node *q, frit_node *written, frit_attend attend, int64_t v_dim);
+frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *written, frit_node *sinks, frit_attend attend,
+                                  int64_t v_dim);   // sinks [H], or NULL
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows);
 
 // The node whose bytes these are: RESHAPE is an alias of its source, all others are themselves.

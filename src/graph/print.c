@@ -30,6 +30,35 @@ static void print_scale(const frit_node *node, frit_buf *out)
     frit_buf_printf(out, " factor=%g", (double)node->factor);
 }
 
+static void print_clamp(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " %g to %g", (double)node->clamp.low, (double)node->clamp.high);
+}
+
+static void print_slice(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " begin=%lld", (long long)node->begin);
+}
+
+static void print_route(const frit_node *node, frit_buf *out)
+{
+    static const char *const gatings[FRIT_GATING_COUNT] = {"none", "softmax", "sigmoid", "softmax_selected",
+                                                           "sqrt_softplus"};
+    frit_buf_printf(out, " %s k=%d", gatings[node->route.gating], (int)node->route.n_used);
+    if (node->route.n_groups > 1)
+        frit_buf_printf(out, " groups=%d of %d", (int)node->route.n_groups_used, (int)node->route.n_groups);
+}
+
+static void print_experts(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " rows=%d from %d", (int)node->experts.n, (int)node->experts.begin);
+}
+
+static void print_mix(const frit_node *node, frit_buf *out)
+{
+    if (node->plain) frit_buf_text(out, " plain");
+}
+
 static void print_act(const frit_node *node, frit_buf *out)
 {
     frit_buf_printf(out, " %s", act_names[node->act]);
@@ -44,6 +73,7 @@ static void print_rope(const frit_node *node, frit_buf *out)
 {
     frit_buf_printf(out, " %s dim=%d", node->rope.style == FRIT_ROPE_HALVES ? "halves" : "neighbours",
                     (int)node->rope.dim);
+    if (node->rope.offset != 0) frit_buf_printf(out, " offset=%d", (int)node->rope.offset);
     if (node->rope.magnitude != 1) frit_buf_printf(out, " magnitude=%g", (double)node->rope.magnitude);
 }
 
@@ -57,6 +87,10 @@ static void print_attend(const frit_node *node, frit_buf *out)
     frit_buf_printf(out, " layer=%d scale=%g", (int)node->attend.layer, (double)node->attend.scale);
     if (node->attend.softcap != 0) frit_buf_printf(out, " softcap=%g", (double)node->attend.softcap);
     if (node->attend.window != 0) frit_buf_printf(out, " window=%d", (int)node->attend.window);
+    if (node->attend.chunk != 0) frit_buf_printf(out, " chunk=%d", (int)node->attend.chunk);
+    if (node->attend.alibi != 0) frit_buf_printf(out, " alibi=%g", (double)node->attend.alibi);
+    if (node->attend.sharpen != 0) frit_buf_printf(out, " sharpen=%g", (double)node->attend.sharpen);
+    if (node->attend.bidirectional) frit_buf_text(out, " bidirectional");
 }
 
 static void (*const print_attributes[])(const frit_node *node, frit_buf *out) = {

@@ -186,6 +186,123 @@ frit_status frit_shape_reshape(frit_node *node)
                      frit_node_shape_text(x, found), frit_node_shape_text(node, wanted));
 }
 
+frit_status frit_shape_slice(frit_node *node)
+{
+    const frit_node *x = node->src[0];
+    int64_t n = last_dim(node);
+    node->rows = x->rows;
+    if (is_f32(x) && x->n_dims >= 1 && node->begin >= 0 && n >= 1 && node->begin <= last_dim(x) - n) return FRIT_OK;
+    return wrong(node, 0, "a last dimension that the slice fits into");
+}
+
+frit_status frit_shape_concat(frit_node *node)
+{
+    FRIT_TRY(frit_shape_like_0(node));
+    const frit_node *a = node->src[0], *b = node->src[1];
+    bool fits = is_f32(b) && a->n_dims == b->n_dims && a->rows == b->rows && a->shape[0] == b->shape[0];
+    for (int i = 1; fits && i < a->n_dims - 1; i++)
+        fits = a->shape[i] == b->shape[i] || (b->shape[i] == 1 && a->n_dims == 3);
+    if (!fits) return mismatch(node, 0, 1, "the same shape but for the last dimension");
+    node->shape[node->n_dims - 1] += last_dim(b);
+    return FRIT_OK;
+}
+
+frit_status frit_shape_scale_rows(frit_node *node)
+{
+    FRIT_TRY(frit_shape_like_0(node));
+    const frit_node *s = node->src[1];
+    bool fits = is_f32(s) && s->n_dims == node->n_dims && s->rows == node->rows && last_dim(s) == 1;
+    for (int i = 0; fits && i < node->n_dims - 1; i++) fits = s->shape[i] == node->shape[i];
+    return fits ? FRIT_OK : mismatch(node, 0, 1, "one scale for each row");
+}
+
+static bool is_stack(const frit_node *node)   // of matrices
+{
+    return node->op == FRIT_OP_WEIGHT && node->n_dims == 3;
+}
+
+frit_status frit_shape_heads(frit_node *node)
+{
+    FRIT_TRY(frit_shape_like_0(node));
+    const frit_node *w = node->src[1];
+    bool fits = node->n_dims == 3 && is_stack(w) && w->shape[0] == node->shape[1] && w->shape[2] == node->shape[2];
+    if (!fits) return mismatch(node, 0, 1, "a matrix for each head with as many columns as x has");
+    node->shape[2] = w->shape[1];
+    return FRIT_OK;
+}
+
+frit_status frit_shape_route(frit_node *node)
+{
+    const frit_node *x = node->src[0];
+    const frit_route *r = &node->route;
+    if (!is_f32(x) || x->n_dims != 2) return wrong(node, 0, "a score for each expert");
+    if (node->n_src == 2 && !is_vector(node->src[1], x->shape[1]))
+        return mismatch(node, 0, 1, "one bias for each expert");
+    bool grouped = r->n_groups > 1;
+    if (r->n_used < 1 || r->n_used > x->shape[1] || r->gating <= FRIT_GATING_NONE || r->gating >= FRIT_GATING_COUNT)
+        return frit_fail(FRIT_E_INVALID, "op route: %d of %lld experts are to be used", (int)r->n_used,
+                         (long long)x->shape[1]);
+    if (grouped && (x->shape[1] % r->n_groups != 0 || x->shape[1] / r->n_groups < 2 || r->n_groups_used < 1 ||
+                    r->n_groups_used > r->n_groups || r->n_used > x->shape[1] / r->n_groups * r->n_groups_used))
+        return frit_fail(FRIT_E_INVALID, "op route: %d of %lld experts cannot come from %d of %d groups",
+                         (int)r->n_used, (long long)x->shape[1], (int)r->n_groups_used, (int)r->n_groups);
+    node->rows = x->rows;
+    node->n_dims = 3;
+    node->shape[0] = x->shape[0];
+    node->shape[1] = 2;
+    node->shape[2] = r->n_used;
+    return FRIT_OK;
+}
+
+static bool is_route_for(const frit_node *route, const frit_node *x)
+{
+    return route->op == FRIT_OP_ROUTE && route->rows == x->rows && route->shape[0] == x->shape[0];
+}
+
+frit_status frit_shape_experts(frit_node *node)
+{
+    const frit_node *x = node->src[0], *w = node->src[1], *route = node->src[2];
+    if (!is_f32(x) || x->n_dims < 2 || x->n_dims > 3) return wrong(node, 0, "rows, or rows for each expert used");
+    if (!is_route_for(route, x) || (x->n_dims == 3 && x->shape[1] != route->shape[2]))
+        return mismatch(node, 0, 2, "the route of these rows");
+    if (!is_stack(w) || w->shape[2] != last_dim(x))
+        return mismatch(node, 0, 1, "a matrix for each expert with as many columns as x has");
+    const frit_experts *e = &node->experts;
+    if (e->begin < 0 || e->n < 1 || e->begin + (int64_t)e->n > w->shape[1])
+        return wrong(node, 1, "the rows that are asked for");
+    node->rows = x->rows;
+    node->n_dims = 3;
+    node->shape[0] = x->shape[0];
+    node->shape[1] = route->shape[2];
+    node->shape[2] = e->n;
+    return FRIT_OK;
+}
+
+frit_status frit_shape_pick(frit_node *node)
+{
+    const frit_node *w = node->src[0], *route = node->src[1];
+    if (!is_f32(w) || w->op != FRIT_OP_WEIGHT || w->n_dims > 2) return wrong(node, 0, "f32 for each expert");
+    if (route->op != FRIT_OP_ROUTE) return wrong(node, 1, "a route");
+    node->rows = route->rows;
+    node->n_dims = 3;
+    node->shape[0] = route->shape[0];
+    node->shape[1] = route->shape[2];
+    node->shape[2] = w->n_dims == 2 ? w->shape[1] : 1;
+    return FRIT_OK;
+}
+
+frit_status frit_shape_mix(frit_node *node)
+{
+    const frit_node *x = node->src[0], *route = node->src[1];
+    bool fits = is_f32(x) && x->n_dims == 3 && is_route_for(route, x) && x->shape[1] == route->shape[2];
+    if (!fits) return mismatch(node, 0, 1, "rows for each expert used, and their route");
+    node->rows = x->rows;
+    node->n_dims = 2;
+    node->shape[0] = x->shape[0];
+    node->shape[1] = x->shape[2];
+    return FRIT_OK;
+}
+
 frit_status frit_shape_rope(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
@@ -193,7 +310,7 @@ frit_status frit_shape_rope(frit_node *node)
     if (!is_input(node->src[1]) || node->src[1]->rows != node->rows)
         return mismatch(node, 0, 1, "one position for each row");
     int32_t dim = node->rope.dim;
-    if (dim < 2 || dim % 2 != 0 || dim > node->shape[2])
+    if (dim < 2 || dim % 2 != 0 || node->rope.offset < 0 || dim + (int64_t)node->rope.offset > node->shape[2])
         return frit_fail(FRIT_E_INVALID,
                          "op rope: %d elements of a head of %lld rotate, expected an even number up to the head size",
                          (int)dim, (long long)node->shape[2]);
@@ -223,6 +340,8 @@ frit_status frit_shape_attend(frit_node *node)
                          (int)node->attend.layer, (int)written->layer);
     bool fits = q->rows == written->rows && q->shape[2] == written->shape[2] && q->shape[1] % written->shape[1] == 0;
     if (!fits) return mismatch(node, 0, 1, "the same rows and head size, and a multiple of the heads");
+    if (node->n_src == 3 && !is_vector(node->src[2], q->shape[1]))
+        return mismatch(node, 0, 2, "one sink for each head");
     if (node->shape[2] != written->src[1]->shape[2])
         return frit_fail(FRIT_E_INVALID, "op attend: values have %lld numbers, expected %lld as written",
                          (long long)node->shape[2], (long long)written->src[1]->shape[2]);

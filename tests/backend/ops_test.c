@@ -197,7 +197,10 @@ static void rope_agrees_with_the_reference(void **state)
         world w;
         open_any(&w, seed / 2);
         for (int i = 0; i < w.batch.n_rows; i++) w.positions[i] += 5000;
-        const frit_rope rope = {seed % 2 ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS, dim[1], 1.1f, inv_freq};
+        const frit_rope rope = {.style = seed % 2 ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS,
+                                .dim = (int32_t)dim[1],
+                                .magnitude = 1.1f,
+                                .inv_freq = inv_freq};
         frit_node *factors = seed % 3 == 0 ? world_vector(&w, dim[1] / 2) : NULL;
         // Two ropes of one kind share their turns, the third has its own.
         frit_node *a = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, factors, rope);
@@ -365,7 +368,8 @@ static void attention_agrees_with_the_reference(void **state)
             world_cache(&w, (c + r) % 2 ? FRIT_DTYPE_F16 : FRIT_DTYPE_F32, a->n_head_kv, a->k_dim, a->v_dim);
             frit_node *q = world_heads(&w, a->n_head, a->k_dim), *k = world_heads(&w, a->n_head_kv, a->k_dim);
             frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, a->n_head_kv, a->v_dim), 0);
-            const frit_attend attend = {0, 1 / sqrtf((float)a->k_dim), a->softcap, a->window};
+            const frit_attend attend = {
+                .scale = 1 / sqrtf((float)a->k_dim), .softcap = a->softcap, .window = a->window};
             w.graph.output = frit_attend_node(&w.graph, q, written, attend, a->v_dim);
             snprintf(what, sizeof what, "attend case %zu with runs %zu", c, r);
             compare(&w, false, 1e-11, what);

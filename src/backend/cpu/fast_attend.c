@@ -10,6 +10,7 @@
 #include "backend/cpu/fast.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -63,8 +64,8 @@ static shape shape_of(const frit_task *task)
 static block block_at(const shape *s, const frit_attend *attend, const frit_run *run, int64_t first)
 {
     block b = {.run = run, .first = first, .n_rows = min(s->block_rows, run->n_rows - first)};
-    b.span.begin = frit_attend_span(attend, run->n_past + first).begin;
-    b.span.end = run->n_past + first + b.n_rows;
+    b.span.begin = frit_attend_span(attend, run, run->n_past + first).begin;
+    b.span.end = frit_attend_span(attend, run, run->n_past + first + b.n_rows - 1).end;
     const int64_t n = b.span.end - page_of(b.span.begin);
     const int64_t share = (n + MAX_CHUNKS - 1) / MAX_CHUNKS;
     b.chunk = s->split ? max(MIN_CHUNK, page_of(share + FRIT_PAGE_TOKENS - 1)) : n;
@@ -117,17 +118,30 @@ static queries gather(const frit_task *task, const shape *s, const block *b, int
     for (int64_t i = 0; i < b->n_rows; i++) {
         const int64_t row = b->run->first_row + b->first + i;
         const float *x = task->x[0] + (row * s->n_head + head * s->group) * s->k_dim;
-        task->env->kernels->scale(q.q + i * n, x, task->node->attend.scale, n);
+        const float scale = frit_attend_scale(&task->node->attend, b->run->n_past + b->first + i);
+        task->env->kernels->scale(q.q + i * n, x, scale, n);
     }
     memset(q.acc, 0, (size_t)(q.n * s->v_dim) * sizeof(float));
     for (int64_t i = 0; i < q.n; i++) q.max[i] = -INFINITY, q.sum[i] = 0;
     return q;
 }
 
-// Turns one query's scores of positions [begin, begin + n) into weights, and rescales what it has so far.
-static void weigh(const frit_task *task, const shape *s, queries *q, int64_t i, frit_range seen, int64_t begin,
-                  int64_t n)
+typedef struct query {   // one of an item
+    int64_t i, slot, head;
+    frit_range seen;
+} query;
+
+static void lose_by_distance(float *scores, float slope, int64_t distance, int64_t n)
 {
+    for (int64_t i = 0; i < n; i++) scores[i] -= slope * (float)llabs(distance - i);
+}
+
+// Turns one query's scores of positions [begin, begin + n) into weights, and rescales what it has so far.
+static void weigh(const frit_task *task, const shape *s, queries *q, const query *one, int64_t begin, int64_t n)
+{
+    const int64_t i = one->i;
+    const frit_range seen = one->seen;
+    const float slope = frit_attend_slope(&task->node->attend, one->head, s->n_head);
     const frit_kernels *k = task->env->kernels;
     float *scores = q->scores + i * FRIT_ATTEND_SPAN, *acc = q->acc + i * s->v_dim;
     const int64_t low = min(n, max(0, seen.begin - begin)), high = max(low, min(n, seen.end - begin));
@@ -136,6 +150,7 @@ static void weigh(const frit_task *task, const shape *s, queries *q, int64_t i, 
     if (low == high) return;
 
     if (task->node->attend.softcap != 0) k->softcap(scores + low, scores + low, task->node->attend.softcap, high - low);
+    if (slope != 0) lose_by_distance(scores + low, slope, one->slot - (begin + low), high - low);
     const float top = k->max(scores + low, high - low);
     if (top > q->max[i]) {
         const float shrink = expf(q->max[i] - top);
@@ -162,10 +177,17 @@ static void attend_positions(const frit_task *task, const shape *s, const block 
         k->attend_scores[kind](q->scores, q->q, q->n, keys, n, s->k_dim);
         for (int64_t i = 0; i < q->n; i++) {
             const int64_t slot = b->run->n_past + b->first + i / s->group;
-            weigh(task, s, q, i, frit_attend_span(&task->node->attend, slot), p, n);
+            const frit_range seen = frit_attend_span(&task->node->attend, b->run, slot);
+            weigh(task, s, q, &(query){i, slot, head * s->group + i % s->group, seen}, p, n);
         }
         k->attend_values[kind](q->acc, q->scores, q->n, values, n, s->v_dim);
     }
+}
+
+// What a sink adds to the sum of exponentials. Beside a sink far above `top` all else vanishes, as it should.
+static float sink_weight(const frit_task *task, int64_t head, float top)
+{
+    return task->x[2] ? expf(task->x[2][head] - top) : 0;
 }
 
 static void attend_item(const frit_task *task, const shape *s, const block *b, int64_t head, int64_t chunk,
@@ -179,7 +201,8 @@ static void attend_item(const frit_task *task, const shape *s, const block *b, i
         const int64_t row = b->run->first_row + b->first + i / s->group, h = head * s->group + i % s->group;
         const float *acc = q.acc + i * s->v_dim;
         if (b->n_chunks == 1) {
-            k->scale(task->y + (row * s->n_head + h) * s->v_dim, acc, 1 / q.sum[i], s->v_dim);
+            const float share = 1 / (q.sum[i] + sink_weight(task, h, q.max[i]));
+            k->scale(task->y + (row * s->n_head + h) * s->v_dim, acc, share, s->v_dim);
             continue;
         }
         float *partial = partial_at(task, s, row, h, chunk);
@@ -210,6 +233,7 @@ static void merge(const frit_task *task, const shape *s, int64_t row, int64_t he
     float top = -INFINITY, total = 0;
     for (int64_t c = 0; c < n_chunks; c++) top = fmaxf(top, partial_at(task, s, row, head, c)[0]);
 
+    total = sink_weight(task, head, top);
     memset(y, 0, (size_t)s->v_dim * sizeof(float));
     for (int64_t c = 0; c < n_chunks; c++) {
         const float *partial = partial_at(task, s, row, head, c);

@@ -121,7 +121,7 @@ void frit_fast_rope(const frit_task *task, int part, int parts)
 {
     const frit_rope *rope = &task->node->rope;
     const int64_t head_dim = frit_node_width(task->node), height = frit_node_height(task->node);
-    const int64_t half = rope->dim / 2, still = head_dim - 2 * half;
+    const int64_t half = rope->dim / 2, before = rope->offset, after = head_dim - before - 2 * half;
     const float *turns = (const float *)(const void *)task->shared;
     if (height == 0) return;
     const int64_t n_heads = height / task->node->shape[0];
@@ -130,7 +130,8 @@ void frit_fast_rope(const frit_task *task, int part, int parts)
     for (int64_t row = r.begin; row < r.end; row++) {
         const float *x = task->x[0] + row * head_dim;
         float *y = task->y + row * head_dim;
-        task->env->kernels->rope[rope->style](y, x, turns + row / n_heads * 2 * half, half);
-        memcpy(y + 2 * half, x + 2 * half, (size_t)still * sizeof(float));
+        memcpy(y, x, (size_t)before * sizeof(float));
+        task->env->kernels->rope[rope->style](y + before, x + before, turns + row / n_heads * 2 * half, half);
+        memcpy(y + before + 2 * half, x + before + 2 * half, (size_t)after * sizeof(float));
     }
 }

@@ -8,6 +8,18 @@ static size_t attend_workspace_bytes(const frit_node *node)
     return reference > fast ? reference : fast;
 }
 
+// One row of weights, decoded.
+static size_t row_workspace_bytes(const frit_node *node)
+{
+    return (size_t)frit_node_width(node->src[0]) * sizeof(float);
+}
+
+// Probabilities, scores, and what is summed over groups or chosen.
+static size_t route_workspace_bytes(const frit_node *node)
+{
+    return (size_t)frit_node_width(node->src[0]) * 3 * sizeof(double);
+}
+
 #define REFERENCE(name) .reference = frit_ref_##name
 #define BOTH(name)      .reference = frit_ref_##name, .fast = frit_fast_##name
 #define PRODUCT         .linear = true, .workspace_bytes = frit_linear_workspace_bytes
@@ -27,6 +39,15 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_ACT]        = {BOTH(act)},
     [FRIT_OP_GLU]        = {BOTH(glu)},
     [FRIT_OP_RESHAPE]    = {REFERENCE(reshape)},
+    [FRIT_OP_CLAMP]      = {REFERENCE(clamp)},
+    [FRIT_OP_SLICE]      = {REFERENCE(slice)},
+    [FRIT_OP_CONCAT]     = {REFERENCE(concat)},
+    [FRIT_OP_SCALE_ROWS] = {REFERENCE(scale_rows)},
+    [FRIT_OP_HEADS]      = {REFERENCE(heads), .matrices = 1 << 1, .workspace_bytes = row_workspace_bytes},
+    [FRIT_OP_ROUTE]      = {REFERENCE(route), .workspace_bytes = route_workspace_bytes},
+    [FRIT_OP_EXPERTS]    = {REFERENCE(experts), .matrices = 1 << 1, .workspace_bytes = row_workspace_bytes},
+    [FRIT_OP_PICK]       = {REFERENCE(pick)},
+    [FRIT_OP_MIX]        = {REFERENCE(mix)},
     [FRIT_OP_ROPE]       = {BOTH(rope)},
     [FRIT_OP_KV_WRITE]   = {BOTH(kv_write)},
     [FRIT_OP_ATTEND]     = {BOTH(attend), .finish = frit_fast_attend_merge, .workspace_bytes = attend_workspace_bytes,

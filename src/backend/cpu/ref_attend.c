@@ -10,6 +10,8 @@ typedef struct head_view {   // the keys and values that one query head of one r
     const frit_cache_layer *layer;
     const frit_run *run;
     int64_t head;   // of the cache
+    int64_t slot;
+    float scale, slope;
     size_t elem_bytes;
 } head_view;
 
@@ -32,17 +34,22 @@ static double score(const head_view *view, const frit_attend *attend, const floa
         frit_cache_at(layer->k, layer->k_page_bytes, view->run, p, view->head, layer->spec.k_dim, view->elem_bytes);
     double sum = 0;
     for (int64_t i = 0; i < layer->spec.k_dim; i++) sum += q[i] * cached(k, layer->dtype, i);
-    sum *= attend->scale;
-    return attend->softcap != 0 ? attend->softcap * tanh(sum / attend->softcap) : sum;
+    sum *= view->scale;
+    if (attend->softcap != 0) sum = attend->softcap * tanh(sum / attend->softcap);
+    return sum - view->slope * (double)(p > view->slot ? p - view->slot : view->slot - p);
 }
 
-static void attend_head(const head_view *view, const frit_attend *attend, const float *q, frit_range span, float *y,
-                        double *acc)
+static void attend_head(const head_view *view, const frit_attend *attend, const float *q, const float *sink,
+                        frit_range span, float *y, double *acc)
 {
     const frit_cache_layer *layer = view->layer;
     const int64_t v_dim = layer->spec.v_dim;
     double max = -INFINITY, total = 0;
     for (int64_t p = span.begin; p < span.end; p++) max = fmax(max, score(view, attend, q, p));
+    if (sink) {
+        max = fmax(max, *sink);
+        total = exp(*sink - max);
+    }
 
     for (int64_t i = 0; i < v_dim; i++) acc[i] = 0;
     for (int64_t p = span.begin; p < span.end; p++) {
@@ -68,9 +75,17 @@ void frit_ref_attend(const frit_task *task, int part, int parts)
         frit_range r = frit_split(run->n_rows * n_head, 1, part, parts);
         for (int64_t i = r.begin; i < r.end; i++) {
             const int64_t row = run->first_row * n_head + i, slot = run->n_past + i / n_head;
-            head_view view = {layer, run, i % n_head / group, layer->dtype == FRIT_DTYPE_F32 ? 4 : 2};
-            attend_head(&view, &node->attend, task->x[0] + row * k_dim, frit_attend_span(&node->attend, slot),
-                        task->y + row * v_dim, frit_task_workspace(task, part));
+            const int64_t head = i % n_head;
+            head_view view = {.layer = layer,
+                              .run = run,
+                              .head = head / group,
+                              .slot = slot,
+                              .scale = frit_attend_scale(&node->attend, slot),
+                              .slope = frit_attend_slope(&node->attend, head, n_head),
+                              .elem_bytes = layer->dtype == FRIT_DTYPE_F32 ? 4 : 2};
+            attend_head(&view, &node->attend, task->x[0] + row * k_dim, task->x[2] ? task->x[2] + head : NULL,
+                        frit_attend_span(&node->attend, run, slot), task->y + row * v_dim,
+                        frit_task_workspace(task, part));
         }
     }
 }

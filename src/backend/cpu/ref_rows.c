@@ -80,3 +80,25 @@ void frit_ref_kv_write(const frit_task *task, int part, int parts)
         }
     }
 }
+
+void frit_ref_slice(const frit_task *task, int part, int parts)
+{
+    const int64_t n = frit_node_width(task->node), n_x = frit_node_width(task->node->src[0]);
+    frit_range r = frit_split(frit_node_height(task->node), 1, part, parts);
+    for (int64_t t = r.begin; t < r.end; t++)
+        memcpy(task->y + t * n, task->x[0] + t * n_x + task->node->begin, (size_t)n * sizeof(float));
+}
+
+void frit_ref_concat(const frit_task *task, int part, int parts)
+{
+    const frit_node *a = task->node->src[0], *b = task->node->src[1];
+    const int64_t n_a = frit_node_width(a), n_b = frit_node_width(b), height = frit_node_height(a);
+    if (height == 0) return;
+    const int64_t repeat = height / frit_node_height(b);   // rows of a that share one of b
+    frit_range r = frit_split(height, 1, part, parts);
+    for (int64_t t = r.begin; t < r.end; t++) {
+        float *y = task->y + t * (n_a + n_b);
+        memcpy(y, task->x[0] + t * n_a, (size_t)n_a * sizeof(float));
+        memcpy(y + n_a, task->x[1] + t / repeat * n_b, (size_t)n_b * sizeof(float));
+    }
+}

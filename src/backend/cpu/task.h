@@ -13,6 +13,8 @@
 #include "backend/cpu/kernels.h"
 #include "graph/plan.h"
 
+#include <math.h>
+
 // What all tasks of a run share.
 typedef struct frit_task_env {
     const frit_kernels *kernels;
@@ -108,11 +110,31 @@ static inline void *frit_task_workspace(const frit_task *task, int part)
     return task->env->workspaces + task->env->workspace_bytes * (size_t)part;
 }
 
-// The positions [begin, end) that a row at `slot` looks back at, the own one included.
-static inline frit_range frit_attend_span(const frit_attend *attend, int64_t slot)
+// The positions [begin, end) that a row at `slot` of the run looks at, the own one included.
+static inline frit_range frit_attend_span(const frit_attend *attend, const frit_run *run, int64_t slot)
 {
     int64_t begin = attend->window > 0 && slot >= attend->window ? slot - attend->window + 1 : 0;
-    return (frit_range){begin, slot + 1};
+    if (attend->chunk > 0) begin = slot / attend->chunk * attend->chunk;
+    return (frit_range){begin, attend->bidirectional ? run->n_past + run->n_rows : slot + 1};
+}
+
+// What multiplies the scores of a row at `slot`.
+static inline float frit_attend_scale(const frit_attend *attend, int64_t slot)
+{
+    if (attend->sharpen == 0) return attend->scale;
+    const double far = floor(((double)slot + attend->sharpen_offset) / attend->sharpen_length);
+    return (float)(attend->scale * (1 + attend->sharpen * log(1 + far)));
+}
+
+// ALiBi's slope of one head: powers of 2^(-alibi / n) for the first n heads, n a power of two, and of its square root,
+// odd ones, for the rest. Scores lose slope * distance.
+static inline float frit_attend_slope(const frit_attend *attend, int64_t head, int64_t n_head)
+{
+    if (attend->alibi == 0) return 0;
+    int64_t n = 1;
+    while (2 * n <= n_head) n *= 2;
+    const double step = -attend->alibi / (double)n;
+    return (float)exp2(head < n ? step * (double)(head + 1) : step / 2 * (double)(2 * (head - n) + 1));
 }
 
 // Key or value of one head at position p of a run, in page layout [n_head_kv, FRIT_PAGE_TOKENS, dim].
