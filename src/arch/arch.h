@@ -24,7 +24,8 @@ typedef enum frit_rope_scaling {
     FRIT_ROPE_LINEAR,
     FRIT_ROPE_YARN,
     FRIT_ROPE_DYNAMIC,
-    FRIT_ROPE_LLAMA3
+    FRIT_ROPE_LLAMA3,
+    FRIT_ROPE_LONG,   // factors for each pair, one set up to the original context and one beyond it, are weights
 } frit_rope_scaling;
 
 typedef struct frit_rope_params {
@@ -33,28 +34,63 @@ typedef struct frit_rope_params {
     frit_rope_scaling scaling;
     float factor;                              // context extension; 1: none
     int32_t n_ctx_orig;                        // context before extension
-    float attn_factor;                         // YaRN: multiplies the magnitude that its rule gives
+    float attn_factor;                         // multiplies the magnitude, 1 but for YaRN
     float ext_factor, beta_fast, beta_slow;    // YaRN
     float low_freq_factor, high_freq_factor;   // Llama 3
+    float log_multiplier;                      // YaRN: the scale of attention grows with the context's extension
+    bool no_truncate;                          // YaRN: the corrected range of pairs is not rounded
 } frit_rope_params;
 
+// What rope.c computes of them for one context length.
+typedef struct frit_rope_table {
+    const float *inv_freq;   // [dim / 2]
+    float magnitude;
+} frit_rope_table;
+
 typedef struct frit_layer_hparams {
-    int32_t n_head, n_head_kv, n_ff;
-    int32_t k_dim, v_dim;   // of one head
-    int32_t window;         // 0: full attention
+    int32_t n_head, n_head_kv, n_ff;   // 0: the layer has no such part
+    int32_t k_dim, v_dim;              // of one head
+    int32_t window;                    // 0: full attention
+    bool no_rope;
+    bool has_experts;
 } frit_layer_hparams;
 
+typedef enum frit_norm_kind { FRIT_NORM_RMS, FRIT_NORM_LAYER } frit_norm_kind;
+
 typedef struct frit_hparams {
-    int32_t n_vocab, n_ctx_train, n_embd, n_layer, n_expert;
+    int32_t n_vocab, n_ctx_train, n_embd, n_layer;
+    int32_t n_layer_next;            // layers behind the last that predict further tokens; not run
+    frit_norm_kind norm;             // the architecture's, unless the file says otherwise
     float rms_eps, layer_norm_eps;   // where the file names only one, they are equal
     float attn_scale;                // 0: 1 / sqrt(k_dim)
-    float attn_softcap, logit_softcap;
+    float attn_softcap, attn_clamp, attn_alibi, logit_softcap;
     float embd_scale, residual_scale, logit_scale;   // 0: 1
-    frit_rope_params rope;
-    frit_rope_style rope_style;   // the architecture's, unless the file says otherwise
-    const float *inv_freq;        // [rope.dim / 2], from rope.c
-    float rope_magnitude;
-    frit_layer_hparams *layers;   // [n_layer]
+    bool is_parallel;                                // attention and feed-forward read the same input
+    bool is_bidirectional;
+    int32_t n_loops;                 // of all layers; 0: 1
+    bool is_rope_finetuned;          // false in some hybrid models, which then do not rotate
+    int32_t n_ctx;                   // that rope.c made its tables for
+    int32_t attn_chunk;              // 0: none; layers with a window see their chunk instead
+    float sharpen, sharpen_offset;   // of far positions' scores: graph.h
+    int32_t sharpen_length;
+
+    int32_t n_expert, n_expert_used, n_expert_shared, n_expert_groups, n_expert_groups_used;
+    int32_t n_ff_exp, n_ff_shexp;         // of one expert, and of all shared ones together
+    int32_t n_layer_dense, expert_step;   // layers from n_layer_dense on have experts, or each expert_step-th
+    frit_gating gating;
+    bool expert_normalize;
+    float expert_scale;                          // 0: 1
+    int32_t n_ff_chunk_exp, expert_group_size;   // experts of groups, beside the others
+    float expert_group_scale;
+
+    int32_t q_rank, kv_rank;        // latent attention; q_rank 0: queries are not compressed
+    int32_t k_dim_mla, v_dim_mla;   // of a head once expanded, where the file keeps attention absorbed
+
+    frit_rope_params rope, rope_swa;              // rope_swa: of layers with a window
+    frit_rope_style rope_style;                   // the architecture's, unless the file says otherwise
+    int32_t rope_sections[4];                     // sections of M-RoPE: for text it is plain
+    frit_rope_table rope_table, rope_swa_table;   // from rope.c
+    frit_layer_hparams *layers;                   // [n_layer]
 } frit_hparams;
 
 // ------------------------------------------------------------------------------- weights
@@ -70,14 +106,33 @@ static inline bool frit_has(const frit_weight *weight)
     return weight->w != NULL;
 }
 
+typedef struct frit_ffn_weights {
+    frit_weight gate, up, down;   // of experts: [n_expert, n_out, n_in]
+} frit_ffn_weights;
+
 typedef struct frit_layer {
-    frit_weight attn_norm, q, k, v, o, q_norm, k_norm, post_attn_norm;
-    frit_weight qkv;   // fused q, k, v
-    frit_weight ffn_norm, gate, up, down, post_ffn_norm;
+    frit_weight attn_norm, attn_norm_2, q, k, v, o, q_norm, k_norm, sinks, post_attn_norm;
+    frit_weight ffn_norm, post_ffn_norm;
+    frit_ffn_weights ffn;
+    frit_weight act_scale;   // multiplies the activation
+    frit_weight out_scale;
+    frit_weight unused;   // of models that do more than frit runs
+    // In files only: the binder cuts them into q, k, v and gate, up.
+    frit_weight qkv, gate_up;
+
+    frit_weight router, router_bias, expert_norm;
+    frit_ffn_weights experts, shared, chunks;
+    frit_weight gate_up_experts;   // gate, then up
+    frit_weight shared_gate;       // a number that weighs what the shared experts give
+
+    // Latent attention: q = q_b norm(q_a x); latent = norm(first part of kv_a x), the rest of it rotates. Keys and
+    // values are kv_b latent, or, absorbed, k_b takes queries to the latent space and v_b takes the result back.
+    frit_weight q_a, q_a_norm, q_b, kv_a, kv_a_norm, kv_b, k_b, v_b;
 } frit_layer;
 
 typedef struct frit_weights {
-    frit_weight tok_embd, out_norm, lm_head, rope_freqs;
+    frit_weight tok_embd, pos_embd, tok_norm, out_norm, lm_head;
+    frit_weight rope_freqs, rope_long, rope_short;
     frit_layer *layers;   // [n_layer]
 } frit_weights;
 
@@ -86,12 +141,30 @@ typedef enum frit_dim {
     FRIT_DIM_1,
     FRIT_DIM_N_VOCAB,
     FRIT_DIM_N_EMBD,
+    FRIT_DIM_N_CTX,
     FRIT_DIM_N_FF,
+    FRIT_DIM_N_FF_2,   // gate and up
+    FRIT_DIM_N_FF_EXP,
+    FRIT_DIM_N_FF_EXP_2,
+    FRIT_DIM_N_FF_SHEXP,
+    FRIT_DIM_N_FF_CHUNK,
+    FRIT_DIM_N_EXPERT,
+    FRIT_DIM_N_CHUNK_EXPERT,
+    FRIT_DIM_N_HEAD,
+    FRIT_DIM_Q_RANK,
+    FRIT_DIM_KV_RANK,
+    FRIT_DIM_KV_A,      // the latent vector and what rotates
+    FRIT_DIM_N_KV_B,    // keys without what rotates, and values, of all heads
+    FRIT_DIM_N_Q_MLA,   // of expanded heads
+    FRIT_DIM_N_O_MLA,
+    FRIT_DIM_NOPE_MLA,   // of one head of keys, what does not rotate
+    FRIT_DIM_V_MLA,
     FRIT_DIM_N_Q,   // all query heads
     FRIT_DIM_N_K,
     FRIT_DIM_N_V,
     FRIT_DIM_N_O,   // what attention gives: all query heads, of the values' size
     FRIT_DIM_N_QKV,
+    FRIT_DIM_N_EMBD_3,
     FRIT_DIM_HEAD,   // one head of queries or keys
     FRIT_DIM_ROPE_PAIRS,
 } frit_dim;
@@ -104,22 +177,85 @@ enum {
     // What a "NAME.scale" means depends on who wrote the file. Beside NVFP4 it belongs to the number format: the
     // matrix is w * scale. Beside other types it belongs to the architecture, and some graphs of llama.cpp, which
     // defines these files, multiply after the bias or do not read it.
-    FRIT_WEIGHT_SCALE_LAST = 16,   // y = (x w^T + b) * scale
-    FRIT_WEIGHT_UNSCALED = 32,     // y = x w^T + b
+    FRIT_WEIGHT_SCALE_LAST = 16,     // y = (x w^T + b) * scale
+    FRIT_WEIGHT_UNSCALED = 32,       // y = x w^T + b
+    FRIT_WEIGHT_UNBIASED = 64,       // y = x w^T: such files may carry a bias that is not read
+    FRIT_WEIGHT_OR_FUSED = 128,      // may be absent where the fused weight of its layer is there
+    FRIT_WEIGHT_DENSE = 256,         // may be absent in layers with experts
+    FRIT_WEIGHT_EXPERT = 512,        // is absent in layers without experts
+    FRIT_WEIGHT_STACK = 1024,        // [n_expert, out, in], or n_head such matrices
+    FRIT_WEIGHT_WHOLE_NAME = 2048,   // the name has no ".weight" behind it
+    FRIT_WEIGHT_SPREAD = 4096,       // a vector of fewer numbers, each of which is repeated
+    FRIT_WEIGHT_INVERSE = 8192,      // a vector of divisors: bound as factors
+    FRIT_WEIGHT_FLAT = 16384,        // a vector that files may have in two dimensions
 };
 
+// A row whose dimensions are 0 in a layer is absent there.
 typedef struct frit_weight_row {
     size_t offset;      // in frit_weights or frit_layer
     const char *name;   // in the file, without ".weight"
     frit_dim out, in;   // [out, in]; in == FRIT_DIM_1: a vector [out]
     unsigned flags;
+    frit_dim n;   // of a stack
 } frit_weight_row;
 
 // clang-format off
 #define FRIT_MODEL_WEIGHT(field, name, out, in, flags)                                             \
-    {offsetof(frit_weights, field), name, FRIT_DIM_##out, FRIT_DIM_##in, flags}
+    {offsetof(frit_weights, field), name, FRIT_DIM_##out, FRIT_DIM_##in, flags, FRIT_DIM_1}
 #define FRIT_LAYER_WEIGHT(field, name, out, in, flags)                                             \
-    {offsetof(frit_layer, field), name, FRIT_DIM_##out, FRIT_DIM_##in, (flags) | FRIT_WEIGHT_LAYER}
+    {offsetof(frit_layer, field), name, FRIT_DIM_##out, FRIT_DIM_##in, (flags) | FRIT_WEIGHT_LAYER, FRIT_DIM_1}
+#define FRIT_LAYER_STACK(field, name, n, out, in, flags)                                           \
+    {offsetof(frit_layer, field), name, FRIT_DIM_##out, FRIT_DIM_##in,                             \
+     (flags) | FRIT_WEIGHT_LAYER | FRIT_WEIGHT_STACK, FRIT_DIM_##n}
+
+// Rows that many architectures share. `flags` say what becomes of biases and scales beside the matrices.
+#define FRIT_ROWS_IN_OUT                                                                           \
+    FRIT_MODEL_WEIGHT(tok_embd, "token_embd",  N_VOCAB, N_EMBD, FRIT_WEIGHT_TABLE),                \
+    FRIT_MODEL_WEIGHT(out_norm, "output_norm", N_EMBD,  1,      0),                                \
+    FRIT_MODEL_WEIGHT(lm_head,  "output",      N_VOCAB, N_EMBD, FRIT_WEIGHT_OR_TOK_EMBD)
+#define FRIT_ROWS_MODEL                                                                            \
+    FRIT_ROWS_IN_OUT,                                                                              \
+    FRIT_MODEL_WEIGHT(rope_freqs, "rope_freqs",         ROPE_PAIRS, 1,      FRIT_WEIGHT_OPTIONAL), \
+    FRIT_MODEL_WEIGHT(rope_long,  "rope_factors_long",  ROPE_PAIRS, 1,      FRIT_WEIGHT_OPTIONAL), \
+    FRIT_MODEL_WEIGHT(rope_short, "rope_factors_short", ROPE_PAIRS, 1,      FRIT_WEIGHT_OPTIONAL)
+#define FRIT_ROW_NORM(field, name)                                                                 \
+    FRIT_LAYER_WEIGHT(field, name, N_EMBD, 1, 0)
+#define FRIT_ROWS_QKV(flags)                                                                       \
+    FRIT_LAYER_WEIGHT(qkv, "attn_qkv", N_QKV, N_EMBD, (flags) | FRIT_WEIGHT_OPTIONAL),             \
+    FRIT_LAYER_WEIGHT(q,   "attn_q",   N_Q,   N_EMBD, (flags) | FRIT_WEIGHT_OR_FUSED),             \
+    FRIT_LAYER_WEIGHT(k,   "attn_k",   N_K,   N_EMBD, (flags) | FRIT_WEIGHT_OR_FUSED),             \
+    FRIT_LAYER_WEIGHT(v,   "attn_v",   N_V,   N_EMBD, (flags) | FRIT_WEIGHT_OR_FUSED)
+#define FRIT_ROW_O(flags)                                                                          \
+    FRIT_LAYER_WEIGHT(o, "attn_output", N_EMBD, N_O, flags)
+#define FRIT_ROWS_HEAD_NORMS                                                                       \
+    FRIT_LAYER_WEIGHT(q_norm, "attn_q_norm", HEAD, 1, 0),                                          \
+    FRIT_LAYER_WEIGHT(k_norm, "attn_k_norm", HEAD, 1, 0)
+#define FRIT_ROWS_GATED(flags)                                                                     \
+    FRIT_LAYER_WEIGHT(ffn.gate, "ffn_gate", N_FF,   N_EMBD, (flags) | FRIT_WEIGHT_DENSE),          \
+    FRIT_LAYER_WEIGHT(ffn.up,   "ffn_up",   N_FF,   N_EMBD, (flags) | FRIT_WEIGHT_DENSE),          \
+    FRIT_LAYER_WEIGHT(ffn.down, "ffn_down", N_EMBD, N_FF,   (flags) | FRIT_WEIGHT_DENSE)
+#define FRIT_ROWS_UNGATED(flags)                                                                   \
+    FRIT_LAYER_WEIGHT(ffn.up,   "ffn_up",   N_FF,   N_EMBD, (flags) | FRIT_WEIGHT_DENSE),          \
+    FRIT_LAYER_WEIGHT(ffn.down, "ffn_down", N_EMBD, N_FF,   (flags) | FRIT_WEIGHT_DENSE)
+#define FRIT_ROWS_GATE_IN_UP(flags)                                                                \
+    FRIT_LAYER_WEIGHT(gate_up,  "ffn_up",   N_FF_2, N_EMBD, (flags) | FRIT_WEIGHT_DENSE),          \
+    FRIT_LAYER_WEIGHT(ffn.down, "ffn_down", N_EMBD, N_FF,   (flags) | FRIT_WEIGHT_DENSE)
+#define FRIT_ROWS_EXPERTS(flags)                                                                   \
+    FRIT_LAYER_WEIGHT(router, "ffn_gate_inp", N_EXPERT, N_EMBD, FRIT_WEIGHT_EXPERT),               \
+    FRIT_LAYER_WEIGHT(router_bias, "exp_probs_b.bias", N_EXPERT, 1,                                \
+                      FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_WHOLE_NAME),                              \
+    FRIT_LAYER_STACK(gate_up_experts, "ffn_gate_up_exps", N_EXPERT, N_FF_EXP_2, N_EMBD,            \
+                     (flags) | FRIT_WEIGHT_OPTIONAL),                                              \
+    FRIT_LAYER_STACK(experts.gate, "ffn_gate_exps", N_EXPERT, N_FF_EXP, N_EMBD,                    \
+                     (flags) | FRIT_WEIGHT_EXPERT | FRIT_WEIGHT_OR_FUSED),                         \
+    FRIT_LAYER_STACK(experts.up,   "ffn_up_exps",   N_EXPERT, N_FF_EXP, N_EMBD,                    \
+                     (flags) | FRIT_WEIGHT_EXPERT | FRIT_WEIGHT_OR_FUSED),                         \
+    FRIT_LAYER_STACK(experts.down, "ffn_down_exps", N_EXPERT, N_EMBD, N_FF_EXP,                    \
+                     (flags) | FRIT_WEIGHT_EXPERT)
+#define FRIT_ROWS_SHARED_EXPERT(flags)                                                             \
+    FRIT_LAYER_WEIGHT(shared.gate, "ffn_gate_shexp", N_FF_SHEXP, N_EMBD, (flags) | FRIT_WEIGHT_EXPERT), \
+    FRIT_LAYER_WEIGHT(shared.up,   "ffn_up_shexp",   N_FF_SHEXP, N_EMBD, (flags) | FRIT_WEIGHT_EXPERT), \
+    FRIT_LAYER_WEIGHT(shared.down, "ffn_down_shexp", N_EMBD, N_FF_SHEXP, (flags) | FRIT_WEIGHT_EXPERT)
 // clang-format on
 
 // ------------------------------------------------------------------------------- building
@@ -127,12 +263,38 @@ typedef struct frit_weight_row {
 // What a layer function sees: the graph and where it stands.
 typedef struct frit_build {
     frit_graph *g;
+    const struct frit_arch *arch;
     const frit_hparams *hp;
     const frit_weights *weights;
     const frit_layer_hparams *lhp;   // of this layer
     int32_t i_layer;
     frit_node *tokens, *positions;
+    frit_node *embedding;   // what the first layer reads
+    bool sharpen;           // this layer sharpens scores of far positions
 } frit_build;
+
+typedef enum frit_qk_norm {
+    FRIT_QK_NORM_HEAD,    // of each head, one weight for all
+    FRIT_QK_NORM_HEADS,   // of each head, with weights of its own
+    FRIT_QK_NORM_WHOLE,   // of all heads together
+} frit_qk_norm;
+
+typedef struct frit_attention_options {
+    bool no_rope;
+    float scale;   // 0: hp->attn_scale, or 1 / sqrt(k_dim)
+    frit_qk_norm qk_norm;
+    bool norm_after_rope;   // of queries and keys
+    bool bare_qk_norm;      // without weights
+} frit_attention_options;
+
+// How an architecture's windows lie, where attention.sliding_window and its pattern do not say.
+typedef struct frit_windows {
+    int32_t period;       // one layer of so many sees everything; 0: no pattern
+    bool first_is_full;   // of a period; otherwise the last
+    int32_t size;         // where the file has none
+    bool plain_rope;      // layers with a window do not have the others' scaling
+    float rope_base;      // of layers with a window, where the file has none; 0: as the others
+} frit_windows;
 
 typedef struct frit_arch {
     const char *name;    // general.architecture
@@ -142,6 +304,15 @@ typedef struct frit_arch {
     const char *const *keys;   // the optional keys it honours: rows marked CHOSEN in hparams.c
     size_t n_keys;
     frit_rope_style rope_style;
+    frit_norm_kind norm;
+    frit_act act;   // of the feed-forward
+    frit_attention_options attention;
+    frit_windows windows;
+    frit_gating gating;      // where the file does not say; NONE: softmax
+    bool expert_normalize;   // weights of the experts used are divided by their sum
+    bool norm_embedding;     // without weights
+    bool qkv_in_thirds;      // fused q, k and v begin at thirds of the rows, however many there are of each
+    frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, where `act` does not say it all
     frit_node *(*layer)(frit_build *b, const frit_layer *w, frit_node *x);
     frit_status (*adjust)(frit_hparams *hp);   // after reading, before binding; may be NULL
 } frit_arch;
@@ -166,22 +337,41 @@ typedef struct frit_build_options {
 frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,
                             const frit_build_options *options);
 
-// ------------------------------------------------------------------------------- blocks (blocks.c)
+// ------------------------------------------------------------------------------- layers (layers.c)
 
-typedef struct frit_attention_options {
-    bool no_rope;
-    float scale;   // 0: hp->attn_scale, or 1 / sqrt(k_dim)
-} frit_attention_options;
+// x + attention(norm(x)), then x + feed_forward(norm(x)); what each gives is normed where post norms are bound.
+frit_node *frit_layer_sequential(frit_build *b, const frit_layer *w, frit_node *x);
+// x + attention(norm(x)) + feed_forward(norm(x)), with a norm of its own for either where it is bound.
+frit_node *frit_layer_parallel(frit_build *b, const frit_layer *w, frit_node *x);
+// x + norm(attention(x)), then x + norm(feed_forward(x)).
+frit_node *frit_layer_post_norm(frit_build *b, const frit_layer *w, frit_node *x);
+// x + branch * residual_scale.
+frit_node *frit_residual(frit_build *b, frit_node *x, frit_node *branch);
+
+// ------------------------------------------------------------------------------- blocks (blocks.c, experts.c, mla.c)
 
 // q, k, v (with bias, q_norm, k_norm where bound), rope, cache, attention, o. x is already normed.
 frit_node *frit_attention(frit_build *b, const frit_layer *w, frit_node *x, frit_attention_options options);
+// The same with latent keys and values; absorbed where k_b is bound.
+frit_status frit_mla_adjust(frit_hparams *hp);   // for `adjust`: what heads are once expanded, and their scale
+frit_node *frit_attention_mla(frit_build *b, const frit_layer *w, frit_node *x);
+// Writes k, v [T, H_kv, D] to the cache of this layer and gives attention over it, [T, n].
+frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, frit_node *k, frit_node *v,
+                              float scale);
+// Rotates rope.dim elements of each head [T, H, D], from `offset` on, as this layer does.
+frit_node *frit_rope_heads(frit_build *b, frit_node *x, int32_t offset);
 
-typedef struct frit_ffn_options {
-    frit_act act;   // gated where a gate is bound
-} frit_ffn_options;
-frit_node *frit_feed_forward(frit_build *b, const frit_layer *w, frit_node *x, frit_ffn_options options);
+// down(act(gate) * up), or down(act(up)) where no gate is bound.
+frit_node *frit_feed_forward(frit_build *b, const frit_ffn_weights *w, frit_node *x, frit_act act);
+// The layer's feed-forward, or its experts where it has them.
+frit_node *frit_feed_forward_or_experts(frit_build *b, const frit_layer *w, frit_node *x);
+frit_route frit_route_of(const frit_build *b);   // as the architecture and the file say
+// The experts that `scores` choose (NULL: what the router makes of x).
+frit_node *frit_routed_experts(frit_build *b, const frit_layer *w, frit_node *x, frit_node *scores);
+frit_node *frit_experts_by_route(frit_build *b, const frit_ffn_weights *w, frit_node *x, frit_node *route);
+frit_node *frit_shared_experts(frit_build *b, const frit_layer *w, frit_node *x);
 
 // y = x w^T (+ bias, scale, adapters).
 frit_node *frit_linear(frit_build *b, const frit_weight *w, frit_node *x);
-// The norm that the weight asks for: RMSNorm, or LayerNorm where it has a bias.
+// The model's norm, with weight and bias where they are bound.
 frit_node *frit_norm(frit_build *b, const frit_weight *w, frit_node *x);

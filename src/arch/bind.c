@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 // Tensors that may stand in a file although no row names them.
 static const struct {
@@ -32,8 +33,42 @@ static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, fr
         return hp->n_vocab;
     case FRIT_DIM_N_EMBD:
         return hp->n_embd;
+    case FRIT_DIM_N_CTX:
+        return hp->n_ctx_train;
     case FRIT_DIM_N_FF:
         return lhp->n_ff;
+    case FRIT_DIM_N_FF_2:
+        return 2 * (int64_t)lhp->n_ff;
+    case FRIT_DIM_N_FF_EXP:
+        return hp->n_ff_exp;
+    case FRIT_DIM_N_FF_EXP_2:
+        return 2 * (int64_t)hp->n_ff_exp;
+    case FRIT_DIM_N_FF_SHEXP:
+        return hp->n_ff_shexp;
+    case FRIT_DIM_N_FF_CHUNK:
+        return hp->n_ff_chunk_exp;
+    case FRIT_DIM_N_EXPERT:
+        return hp->n_expert;
+    case FRIT_DIM_N_CHUNK_EXPERT:
+        return hp->n_expert / (hp->expert_group_size > 0 ? hp->expert_group_size : 1);
+    case FRIT_DIM_N_HEAD:
+        return n_head;
+    case FRIT_DIM_Q_RANK:
+        return hp->q_rank;
+    case FRIT_DIM_KV_RANK:
+        return hp->kv_rank;
+    case FRIT_DIM_KV_A:
+        return (int64_t)hp->kv_rank + hp->rope.dim;
+    case FRIT_DIM_N_KV_B:
+        return n_head * ((int64_t)hp->k_dim_mla - hp->rope.dim + hp->v_dim_mla);
+    case FRIT_DIM_N_Q_MLA:
+        return n_head * hp->k_dim_mla;
+    case FRIT_DIM_N_O_MLA:
+        return n_head * hp->v_dim_mla;
+    case FRIT_DIM_NOPE_MLA:
+        return (int64_t)hp->k_dim_mla - hp->rope.dim;
+    case FRIT_DIM_V_MLA:
+        return hp->v_dim_mla;
     case FRIT_DIM_N_Q:
         return n_head * lhp->k_dim;
     case FRIT_DIM_N_K:
@@ -44,6 +79,8 @@ static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, fr
         return n_head * lhp->v_dim;
     case FRIT_DIM_N_QKV:
         return (n_head + n_head_kv) * lhp->k_dim + n_head_kv * lhp->v_dim;
+    case FRIT_DIM_N_EMBD_3:
+        return 3 * (int64_t)hp->n_embd;
     case FRIT_DIM_HEAD:
         return lhp->k_dim;
     case FRIT_DIM_ROPE_PAIRS:
@@ -59,12 +96,15 @@ static const frit_tensor *take(binder *b, const char *name)
     return tensor;
 }
 
-static frit_status check_shape(const frit_tensor *tensor, int64_t out, int64_t in)
+static frit_status check_shape(const frit_tensor *tensor, int64_t n, int64_t out, int64_t in)
 {
     const int64_t *shape = tensor->shape;
-    if (shape[0] == out && shape[1] == in && shape[2] == 1 && shape[3] == 1) return FRIT_OK;
-    char found[96], expected[64];
-    if (in == 1)
+    if (n == 0 && shape[0] == out && shape[1] == in && shape[2] == 1 && shape[3] == 1) return FRIT_OK;
+    if (n > 0 && shape[0] == n && shape[1] == out && shape[2] == in && shape[3] == 1) return FRIT_OK;
+    char found[96], expected[96];
+    if (n > 0)
+        snprintf(expected, sizeof expected, "[%lld, %lld, %lld]", (long long)n, (long long)out, (long long)in);
+    else if (in == 1)
         snprintf(expected, sizeof expected, "[%lld]", (long long)out);
     else
         snprintf(expected, sizeof expected, "[%lld, %lld]", (long long)out, (long long)in);
@@ -72,20 +112,26 @@ static frit_status check_shape(const frit_tensor *tensor, int64_t out, int64_t i
                      frit_tensor_shape_text(tensor, found), expected);
 }
 
-// A vector as kernels want it: f32, aligned, finite. Copied only if the file has it otherwise.
-static frit_status bind_vector(binder *b, const frit_tensor **out, const frit_tensor *tensor, int64_t n)
+// A vector as kernels want it: f32, aligned, finite, one dimension. Copied only if the file has it otherwise.
+static frit_status bind_vector(binder *b, const frit_tensor **out, const frit_tensor *tensor, int64_t n, unsigned flags)
 {
-    FRIT_TRY(check_shape(tensor, n, 1));
+    const bool spread = flags & FRIT_WEIGHT_SPREAD, inverse = flags & FRIT_WEIGHT_INVERSE;
+    const int64_t n_elems = frit_tensor_n_elems(tensor);
+    const bool fits = spread ? n_elems > 0 && n % n_elems == 0 : n_elems == n;
+    if (!fits || (tensor->n_dims > 1 && tensor->shape[1] > 1 && !spread && !(flags & FRIT_WEIGHT_FLAT)))
+        return check_shape(tensor, 0, n, 1);
     const float *values = tensor->data;
-    if (tensor->dtype != FRIT_DTYPE_F32 || (uintptr_t)tensor->data % sizeof(float) != 0) {
+    bool as_is = tensor->dtype == FRIT_DTYPE_F32 && (uintptr_t)tensor->data % sizeof(float) == 0;
+    if (!as_is || tensor->n_dims != 1 || n_elems != n || inverse) {
         frit_tensor *copy = frit_arena_new(b->arena, frit_tensor, 1);
         float *decoded = frit_arena_new(b->arena, float, (size_t)n);
         if (!copy || !decoded) return frit_fail_memory((size_t)n * sizeof *decoded, tensor->name);
-        frit_tensor_decode_row(tensor, 0, decoded);
-        *copy = *tensor;
-        copy->dtype = FRIT_DTYPE_F32;
-        copy->data = values = decoded;
-        copy->n_bytes = (uint64_t)n * sizeof *decoded;
+        const int64_t width = tensor->shape[tensor->n_dims - 1];
+        for (int64_t row = 0; row < n_elems / width; row++) frit_tensor_decode_row(tensor, row, decoded + row * width);
+        for (int64_t i = n - 1; i >= 0 && n_elems < n; i--) decoded[i] = decoded[i / (n / n_elems)];
+        for (int64_t i = 0; i < n && inverse; i++) decoded[i] = 1 / decoded[i];
+        *copy = (frit_tensor){tensor->name, FRIT_DTYPE_F32, 1, {n, 1, 1, 1}, decoded, (uint64_t)n * sizeof *decoded};
+        values = decoded;
         tensor = copy;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -94,6 +140,19 @@ static frit_status bind_vector(binder *b, const frit_tensor **out, const frit_te
                              (double)values[i], (long long)i);
     }
     *out = tensor;
+    return FRIT_OK;
+}
+
+// The same with other dimensions.
+static frit_status view(binder *b, const frit_tensor **tensor, int64_t out, int64_t in)
+{
+    frit_tensor *copy = frit_arena_new(b->arena, frit_tensor, 1);
+    if (!copy) return frit_fail_memory(sizeof *copy, (*tensor)->name);
+    *copy = **tensor;
+    copy->n_dims = 2;
+    copy->shape[0] = out;
+    copy->shape[1] = in;
+    *tensor = copy;
     return FRIT_OK;
 }
 
@@ -112,46 +171,127 @@ static frit_status scale_bias(binder *b, frit_weight *weight)
     return FRIT_OK;
 }
 
-// "NAME.bias" and, beside matrices, "NAME.scale".
-static frit_status bind_companions(binder *b, const frit_weight_row *row, const char *base, int64_t out,
-                                   frit_weight *weight)
+typedef struct size {   // of a row's tensor; n is 0 but for stacks
+    int64_t n, out, in;
+} size;
+
+// "NAME.bias" and, beside matrices, "NAME.scale". Of stacks, [n, out] and one number for each matrix.
+static frit_status bind_companions(binder *b, const frit_weight_row *row, const char *base, size s, frit_weight *weight)
 {
     char name[128];
     snprintf(name, sizeof name, "%s.bias", base);
     const frit_tensor *tensor = take(b, name);
-    if (tensor) FRIT_TRY(bind_vector(b, &weight->b, tensor, out));
+    if (tensor && !(row->flags & FRIT_WEIGHT_UNBIASED)) {
+        FRIT_TRY(bind_vector(b, &weight->b, tensor, s.n > 0 ? s.n * s.out : s.out, FRIT_WEIGHT_FLAT));
+        if (s.n > 0) FRIT_TRY(view(b, &weight->b, s.n, s.out));
+    }
     if (row->in == FRIT_DIM_1 || !weight->w) return FRIT_OK;
     snprintf(name, sizeof name, "%s.scale", base);
     tensor = take(b, name);
     bool of_format = weight->w->dtype == FRIT_DTYPE_NVFP4;
     if (!tensor || (!of_format && (row->flags & FRIT_WEIGHT_UNSCALED))) return FRIT_OK;
-    FRIT_TRY(bind_vector(b, &weight->scale, tensor, tensor->shape[0] == 1 ? 1 : out));
-    bool last = !of_format && (row->flags & FRIT_WEIGHT_SCALE_LAST);
+    int64_t n_scales = s.n > 0 ? s.n : tensor->shape[0] == 1 ? 1 : s.out;
+    FRIT_TRY(bind_vector(b, &weight->scale, tensor, n_scales, 0));
+    bool last = !of_format && (row->flags & FRIT_WEIGHT_SCALE_LAST) && s.n == 0;
     return last && weight->b ? scale_bias(b, weight) : FRIT_OK;
 }
 
-static frit_status bind_row(binder *b, const frit_weight_row *row, int32_t i_layer, frit_weight *weight)
+static bool may_be_absent(const binder *b, const frit_weight_row *row, int32_t i_layer, const frit_weights *weights)
+{
+    const frit_layer_hparams *lhp = &b->hp->layers[i_layer];
+    if (row->flags & (FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_OR_TOK_EMBD)) return true;
+    if (lhp->has_experts ? row->flags & FRIT_WEIGHT_DENSE : row->flags & FRIT_WEIGHT_EXPERT) return true;
+    if (!(row->flags & FRIT_WEIGHT_OR_FUSED)) return false;
+    const frit_layer *layer = &weights->layers[i_layer];
+    return row->flags & FRIT_WEIGHT_STACK ? frit_has(&layer->gate_up_experts) : frit_has(&layer->qkv);
+}
+
+static void name_row(const frit_weight_row *row, int32_t i_layer, char base[96], char name[128])
+{
+    if (row->flags & FRIT_WEIGHT_LAYER)
+        snprintf(base, 96, "blk.%d.%s", (int)i_layer, row->name);
+    else
+        snprintf(base, 96, "%s", row->name);
+    snprintf(name, 128, row->flags & FRIT_WEIGHT_WHOLE_NAME ? "%s" : "%s.weight", base);
+}
+
+static frit_status bind_row(binder *b, const frit_weight_row *row, int32_t i_layer, const frit_weights *weights,
+                            frit_weight *weight)
 {
     char base[96], name[128];
-    bool per_layer = row->flags & FRIT_WEIGHT_LAYER;
-    if (per_layer)
-        snprintf(base, sizeof base, "blk.%d.%s", (int)i_layer, row->name);
-    else
-        snprintf(base, sizeof base, "%s", row->name);
+    name_row(row, i_layer, base, name);
     const frit_layer_hparams *lhp = &b->hp->layers[i_layer];
-    int64_t out = resolve(b->hp, lhp, row->out), in = resolve(b->hp, lhp, row->in);
-    bool is_matrix = row->in != FRIT_DIM_1;
-    snprintf(name, sizeof name, "%s.weight", base);
+    const bool is_stack = row->flags & FRIT_WEIGHT_STACK, is_vector = row->in == FRIT_DIM_1;
+    const size s = {is_stack ? resolve(b->hp, lhp, row->n) : 0, resolve(b->hp, lhp, row->out),
+                    resolve(b->hp, lhp, row->in)};
+    if (s.out == 0 || s.in == 0 || (is_stack && s.n == 0)) return FRIT_OK;
     const frit_tensor *tensor = take(b, name);
-    if (!tensor && !(row->flags & (FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_OR_TOK_EMBD)))
+    if (!tensor && !weight->w && !may_be_absent(b, row, i_layer, weights))
         return frit_fail(FRIT_E_FORMAT, "tensor '%s' is missing", name);
-    if (tensor && is_matrix) {
-        FRIT_TRY(check_shape(tensor, out, in));
-        weight->w = tensor;
+    if (tensor && is_vector) {
+        FRIT_TRY(bind_vector(b, &weight->w, tensor, s.out, row->flags));
     } else if (tensor) {
-        FRIT_TRY(bind_vector(b, &weight->w, tensor, out));
+        bool flat = s.out == 1 && tensor->n_dims == 1 && tensor->shape[0] == s.in;   // a matrix of one row
+        if (flat) FRIT_TRY(view(b, &tensor, s.out, s.in));
+        FRIT_TRY(check_shape(tensor, s.n, s.out, s.in));
+        weight->w = tensor;
     }
-    return row->flags & FRIT_WEIGHT_TABLE ? FRIT_OK : bind_companions(b, row, base, out, weight);
+    bool alone = row->flags & (FRIT_WEIGHT_TABLE | FRIT_WEIGHT_WHOLE_NAME);
+    return alone ? FRIT_OK : bind_companions(b, row, base, s, weight);
+}
+
+// ------------------------------------------------------------------------------- fused weights
+
+static frit_status cut_tensor(binder *b, const frit_tensor **out, const frit_tensor *whole, int64_t begin, int64_t n)
+{
+    if (!whole || whole->shape[0] == 1) {   // one number for all
+        *out = whole;
+        return FRIT_OK;
+    }
+    frit_tensor *part = frit_arena_new(b->arena, frit_tensor, 1);
+    if (!part) return frit_fail_memory(sizeof *part, whole->name);
+    const uint64_t row_bytes = whole->n_bytes / (uint64_t)whole->shape[0];
+    *part = *whole;
+    part->shape[0] = n;
+    part->data = (const uint8_t *)whole->data + (uint64_t)begin * row_bytes;
+    part->n_bytes = (uint64_t)n * row_bytes;
+    *out = part;
+    return FRIT_OK;
+}
+
+// Rows [begin, begin + n) of a weight, where they lie.
+static frit_status cut(binder *b, frit_weight *part, const frit_weight *whole, int64_t begin, int64_t n)
+{
+    FRIT_TRY(cut_tensor(b, &part->w, whole->w, begin, n));
+    FRIT_TRY(cut_tensor(b, &part->b, whole->b, begin, n));
+    return cut_tensor(b, &part->scale, whole->scale, begin, n);
+}
+
+// Products of the parts are as fast as one of the whole, and leave activations in one piece each.
+static frit_status cut_fused(binder *b, frit_layer *layer, const frit_arch *arch, const frit_layer_hparams *lhp)
+{
+    if (frit_has(&layer->qkv)) {
+        const int64_t n_q = resolve(b->hp, lhp, FRIT_DIM_N_Q), n_k = resolve(b->hp, lhp, FRIT_DIM_N_K);
+        const int64_t third = layer->qkv.w->shape[0] / 3;
+        const int64_t k = arch->qkv_in_thirds ? third : n_q, v = arch->qkv_in_thirds ? 2 * third : n_q + n_k;
+        FRIT_TRY(cut(b, &layer->q, &layer->qkv, 0, n_q));
+        FRIT_TRY(cut(b, &layer->k, &layer->qkv, k, n_k));
+        FRIT_TRY(cut(b, &layer->v, &layer->qkv, v, resolve(b->hp, lhp, FRIT_DIM_N_V)));
+        layer->qkv = (frit_weight){0};
+    }
+    if (frit_has(&layer->gate_up)) {
+        FRIT_TRY(cut(b, &layer->ffn.gate, &layer->gate_up, 0, lhp->n_ff));
+        FRIT_TRY(cut(b, &layer->ffn.up, &layer->gate_up, lhp->n_ff, lhp->n_ff));
+    }
+    return FRIT_OK;
+}
+
+// Layers that predict further tokens stand behind the others.
+static bool is_of_next_layer(const frit_hparams *hp, const char *name)
+{
+    if (hp->n_layer_next == 0 || strncmp(name, "blk.", 4) != 0) return false;
+    long layer = strtol(name + 4, NULL, 10);
+    return layer >= hp->n_layer && layer < (long)hp->n_layer + hp->n_layer_next;
 }
 
 static bool is_ignored(const char *name)
@@ -173,7 +313,7 @@ static frit_status check_all_bound(const binder *b, const char *arch)
     size_t n = 0;
     for (size_t i = 0; i < b->ckpt->n_tensors; i++) {
         const char *name = b->ckpt->tensors[i].name;
-        if (b->bound[i] || is_ignored(name)) continue;
+        if (b->bound[i] || is_ignored(name) || is_of_next_layer(b->hp, name)) continue;
         if (n++ == 0) first = name;
     }
     if (n == 0) return FRIT_OK;
@@ -200,11 +340,14 @@ static frit_status bind_all(binder *b, frit_weights *weights, const frit_arch *a
         for (int32_t layer = 0; layer < (per_layer ? b->hp->n_layer : 1); layer++) {
             char *owner = per_layer ? (char *)&weights->layers[layer] : (char *)weights;
             frit_weight *weight = (frit_weight *)(void *)(owner + row->offset);
-            FRIT_TRY(bind_row(b, row, layer, weight));
+            FRIT_TRY(bind_row(b, row, layer, weights, weight));
             if (!weight->w && (row->flags & FRIT_WEIGHT_OR_TOK_EMBD)) weight->w = weights->tok_embd.w;
         }
     }
+    for (int32_t i = 0; i < b->hp->n_layer; i++) FRIT_TRY(cut_fused(b, &weights->layers[i], arch, &b->hp->layers[i]));
     FRIT_TRY(check_factors(weights->rope_freqs.w));
+    FRIT_TRY(check_factors(weights->rope_long.w));
+    FRIT_TRY(check_factors(weights->rope_short.w));
     return check_all_bound(b, arch->name);
 }
 

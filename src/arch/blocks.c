@@ -22,21 +22,37 @@ frit_node *frit_linear(frit_build *b, const frit_weight *w, frit_node *x)
 
 frit_node *frit_norm(frit_build *b, const frit_weight *w, frit_node *x)
 {
-    if (!w->b) return frit_rms_norm(b->g, x, weight(b, w->w), b->hp->rms_eps);
-    return frit_layer_norm(b->g, x, weight(b, w->w), weight(b, w->b), b->hp->layer_norm_eps);
+    if (b->hp->norm == FRIT_NORM_LAYER)
+        return frit_layer_norm(b->g, x, weight(b, w->w), weight(b, w->b), b->hp->layer_norm_eps);
+    x = frit_rms_norm(b->g, x, weight(b, w->w), b->hp->rms_eps);
+    return w->b ? frit_add(b->g, x, weight(b, w->b)) : x;
 }
+
+// ------------------------------------------------------------------------------- attention
 
 static frit_node *split_heads(frit_build *b, frit_node *x, int64_t n_head, int64_t dim)
 {
     return frit_reshape(b->g, x, 2, (int64_t[]){n_head, dim});
 }
 
-static frit_node *rotate(frit_build *b, frit_node *x)
+static frit_node *join_heads(frit_build *b, frit_node *x, int64_t n_head, int64_t dim)
+{
+    return frit_reshape(b->g, x, 1, (int64_t[]){n_head * dim});
+}
+
+frit_node *frit_rope_heads(frit_build *b, frit_node *x, int32_t offset)
 {
     const frit_hparams *hp = b->hp;
-    const frit_rope rope = {
-        .style = hp->rope_style, .dim = hp->rope.dim, .magnitude = hp->rope_magnitude, .inv_freq = hp->inv_freq};
-    return frit_rotate(b->g, x, b->positions, weight(b, b->weights->rope_freqs.w), rope);
+    const frit_weights *weights = b->weights;
+    const frit_rope_table *table = b->lhp->window > 0 ? &hp->rope_swa_table : &hp->rope_table;
+    const frit_weight *factors = &weights->rope_freqs;
+    if (!frit_has(factors)) factors = hp->n_ctx > hp->rope.n_ctx_orig ? &weights->rope_long : &weights->rope_short;
+    const frit_rope rope = {.style = hp->rope_style,
+                            .dim = hp->rope.dim,
+                            .offset = offset,
+                            .magnitude = table->magnitude,
+                            .inv_freq = table->inv_freq};
+    return frit_rotate(b->g, x, b->positions, weight(b, factors->w), rope);
 }
 
 static float attention_scale(const frit_build *b, const frit_attention_options *options)
@@ -46,34 +62,79 @@ static float attention_scale(const frit_build *b, const frit_attention_options *
     return 1 / sqrtf((float)b->lhp->k_dim);
 }
 
-frit_node *frit_attention(frit_build *b, const frit_layer *w, frit_node *x, frit_attention_options options)
+// Queries or keys, [T, H, D].
+static frit_node *norm_heads(frit_build *b, const frit_weight *w, frit_node *x, const frit_attention_options *options)
 {
-    const frit_layer_hparams *lhp = b->lhp;
-    frit_node *q = split_heads(b, frit_linear(b, &w->q, x), lhp->n_head, lhp->k_dim);
-    frit_node *k = split_heads(b, frit_linear(b, &w->k, x), lhp->n_head_kv, lhp->k_dim);
-    frit_node *v = split_heads(b, frit_linear(b, &w->v, x), lhp->n_head_kv, lhp->v_dim);
-    if (frit_has(&w->q_norm)) q = frit_norm(b, &w->q_norm, q);
-    if (frit_has(&w->k_norm)) k = frit_norm(b, &w->k_norm, k);
-    if (!options.no_rope) {
-        q = rotate(b, q);
-        k = rotate(b, k);
-    }
-    frit_node *written = frit_kv_write(b->g, k, v, b->i_layer);
-    const frit_attend attend = {.layer = b->i_layer,
-                                .scale = attention_scale(b, &options),
-                                .softcap = b->hp->attn_softcap,
-                                .window = lhp->window};
-    frit_node *y = frit_attend_node(b->g, q, written, attend, lhp->v_dim);
-    y = frit_reshape(b->g, y, 1, (int64_t[]){(int64_t)lhp->n_head * lhp->v_dim});
-    return frit_linear(b, &w->o, y);
+    static const frit_weight bare = {0};
+    if (options->bare_qk_norm && !frit_has(w)) return frit_norm(b, &bare, x);
+    if (!frit_has(w) || !x) return x;
+    const int64_t n_head = x->shape[1], dim = x->shape[2];
+    if (options->qk_norm == FRIT_QK_NORM_HEAD) return frit_norm(b, w, x);
+    if (options->qk_norm == FRIT_QK_NORM_WHOLE)
+        return split_heads(b, frit_norm(b, w, join_heads(b, x, n_head, dim)), n_head, dim);
+    x = join_heads(b, frit_norm(b, &bare, x), n_head, dim);
+    return split_heads(b, frit_mul(b->g, x, weight(b, w->w)), n_head, dim);
 }
 
-frit_node *frit_feed_forward(frit_build *b, const frit_layer *w, frit_node *x, frit_ffn_options options)
+static frit_node *project(frit_build *b, const frit_weight *w, frit_node *x, int64_t n_head, int64_t dim)
+{
+    x = frit_linear(b, w, x);
+    if (b->hp->attn_clamp != 0) x = frit_clamp(b->g, x, -b->hp->attn_clamp, b->hp->attn_clamp);
+    return split_heads(b, x, n_head, dim);
+}
+
+frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, frit_node *k, frit_node *v, float scale)
+{
+    const frit_hparams *hp = b->hp;
+    const bool chunked = hp->attn_chunk > 0 && b->lhp->window > 0;
+    const frit_attend attend = {.layer = b->i_layer,
+                                .scale = scale,
+                                .softcap = hp->attn_softcap,
+                                .window = chunked ? 0 : b->lhp->window,
+                                .chunk = chunked ? hp->attn_chunk : 0,
+                                .alibi = hp->attn_alibi,
+                                .bidirectional = hp->is_bidirectional,
+                                .sharpen = b->sharpen ? hp->sharpen : 0,
+                                .sharpen_offset = hp->sharpen_offset,
+                                .sharpen_length = hp->sharpen_length};
+    const int64_t n_head = q ? q->shape[1] : 0, v_dim = v ? v->shape[2] : 0;
+    frit_node *written = frit_kv_write(b->g, k, v, b->i_layer);
+    frit_node *y = frit_attend_with_sinks(b->g, q, written, weight(b, w->sinks.w), attend, v_dim);
+    return join_heads(b, y, n_head, v_dim);
+}
+
+frit_node *frit_attention(frit_build *b, const frit_layer *w, frit_node *x, frit_attention_options options)
+{
+    static const frit_weight none = {0};
+    const frit_layer_hparams *lhp = b->lhp;
+    const frit_weight *k_norm = frit_has(&w->q_norm) ? &w->k_norm : &none;   // keys are normed where queries are
+    frit_node *q = project(b, &w->q, x, lhp->n_head, lhp->k_dim);
+    frit_node *k = project(b, &w->k, x, lhp->n_head_kv, lhp->k_dim);
+    frit_node *v = project(b, &w->v, x, lhp->n_head_kv, lhp->v_dim);
+    if (!options.norm_after_rope) {
+        q = norm_heads(b, &w->q_norm, q, &options);
+        k = norm_heads(b, k_norm, k, &options);
+    }
+    if (!options.no_rope && !lhp->no_rope) {
+        q = frit_rope_heads(b, q, 0);
+        k = frit_rope_heads(b, k, 0);
+    }
+    if (options.norm_after_rope) {
+        q = norm_heads(b, &w->q_norm, q, &options);
+        k = norm_heads(b, k_norm, k, &options);
+    }
+    x = frit_attend_cached(b, w, q, k, v, attention_scale(b, &options));
+    return frit_linear(b, &w->o, x);
+}
+
+// ------------------------------------------------------------------------------- feed-forward
+
+frit_node *frit_feed_forward(frit_build *b, const frit_ffn_weights *w, frit_node *x, frit_act act)
 {
     frit_node *h = frit_linear(b, &w->up, x);
     if (frit_has(&w->gate))
-        h = frit_glu(b->g, frit_linear(b, &w->gate, x), h, options.act);
+        h = frit_glu(b->g, frit_linear(b, &w->gate, x), h, act);
     else
-        h = frit_activate(b->g, h, options.act);
+        h = frit_activate(b->g, h, act);
     return frit_linear(b, &w->down, h);
 }

@@ -14,20 +14,39 @@ static frit_node *build_head(frit_build *b, frit_node *x)
     return frit_softcap(b->g, x, b->hp->logit_softcap);
 }
 
+// Learned positions end with the trained context.
+static frit_node *add_positions(frit_build *b, frit_node *x)
+{
+    frit_node *table = frit_weight_node(b->g, b->weights->pos_embd.w);
+    return frit_add(b->g, x, frit_embed(b->g, table, b->positions));
+}
+
+static frit_status check_positions(const frit_hparams *hp, const frit_weights *weights)
+{
+    const frit_tensor *table = weights->pos_embd.w;
+    if (!table || hp->n_ctx <= table->shape[0]) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "a context of %d tokens is asked for, but the model has learned %lld positions",
+                     (int)hp->n_ctx, (long long)table->shape[0]);
+}
+
 frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,
                             const frit_build_options *options)
 {
-    frit_build b = {.g = g, .hp = hp, .weights = weights};
+    frit_build b = {.g = g, .arch = arch, .hp = hp, .weights = weights, .sharpen = hp->sharpen != 0};
+    FRIT_TRY(check_positions(hp, weights));
     b.tokens = frit_input_node(g, FRIT_INPUT_TOKENS);
     b.positions = frit_input_node(g, FRIT_INPUT_POSITIONS);
     frit_node *x = frit_embed(g, frit_weight_node(g, weights->tok_embd.w), b.tokens);
     x = frit_scale(g, x, or_one(hp->embd_scale));
+    if (frit_has(&weights->pos_embd)) x = add_positions(&b, x);
+    if (frit_has(&weights->tok_norm) || arch->norm_embedding) x = frit_norm(&b, &weights->tok_norm, x);
+    b.embedding = x;
     for (b.i_layer = 0; b.i_layer < hp->n_layer; b.i_layer++) {
         b.lhp = &hp->layers[b.i_layer];
         x = arch->layer(&b, &weights->layers[b.i_layer], x);
     }
     x = frit_take_rows(g, x, frit_input_node(g, FRIT_INPUT_OUT_ROWS));
-    if (frit_has(&weights->out_norm)) x = frit_norm(&b, &weights->out_norm, x);
+    x = frit_norm(&b, &weights->out_norm, x);
     g->output = options && options->hidden ? x : build_head(&b, x);
     return frit_graph_check(g);
 }

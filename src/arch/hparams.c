@@ -9,10 +9,9 @@ enum {
     REQUIRED = 1,
     PER_LAYER = 2,   // one number for all layers, or an array with one for each
     CHOSEN = 4,      // only for architectures that list the key: files carry such keys for others too
-    REFUSED = 8,   // CHOSEN, and not harmless: an architecture that does not know it refuses the file if it is above 0
 };
 
-typedef enum kind { INT, FLOAT } kind;
+typedef enum kind { INT, FLOAT, BOOL } kind;
 
 typedef struct hparam {
     const char *key;   // behind "ARCH."
@@ -30,20 +29,49 @@ typedef struct hparam {
 static const hparam rows[] = {
     // key                                  type   field                   min   max      default flags
     {"block_count",                          INT,   MODEL(n_layer),         1,    1024,    0,     REQUIRED},
+    {"nextn_predict_layers",                 INT,   MODEL(n_layer_next),    0,    1024,    0,     0},
     {"context_length",                       INT,   MODEL(n_ctx_train),     1,    1 << 30, 0,     REQUIRED},
     {"embedding_length",                     INT,   MODEL(n_embd),          1,    1 << 20, 0,     REQUIRED},
     {"vocab_size",                           INT,   MODEL(n_vocab),         1,    1 << 24, 0,     0},
-    {"expert_count",                         INT,   MODEL(n_expert),        0,    65536,   0,     REFUSED},
     {"attention.layer_norm_rms_epsilon",     FLOAT, MODEL(rms_eps),         0,    1,       0,     0},
     {"attention.layer_norm_epsilon",         FLOAT, MODEL(layer_norm_eps),  0,    1,       0,     0},
     {"attention.scale",                      FLOAT, MODEL(attn_scale),      0,    1e6,     0,     CHOSEN},
+    {"attention.clamp_kqv",                  FLOAT, MODEL(attn_clamp),      0,    1e6,     0,     CHOSEN},
+    {"attention.max_alibi_bias",             FLOAT, MODEL(attn_alibi),      0,    1e6,     0,     CHOSEN},
+    {"attention.temperature_scale",          FLOAT, MODEL(sharpen),         0,    1e6,     0,     CHOSEN},
+    {"attention.temperature_length",         INT,   MODEL(sharpen_length),  0,    1 << 30, 0,     CHOSEN},
+    {"attention.q_lora_rank",                INT,   MODEL(q_rank),          0,    1 << 20, 0,     CHOSEN},
+    {"attention.kv_lora_rank",               INT,   MODEL(kv_rank),         0,    1 << 20, 0,     CHOSEN},
+    {"attention.key_length_mla",             INT,   MODEL(k_dim_mla),       0,    65536,   0,     CHOSEN},
+    {"attention.value_length_mla",           INT,   MODEL(v_dim_mla),       0,    65536,   0,     CHOSEN},
+    {"attention.output_scale",               FLOAT, MODEL(attn_scale),      0,    1e6,     0,     CHOSEN},
+    {"num_loops",                            INT,   MODEL(n_loops),         0,    65536,   0,     CHOSEN},
+    {"rope.scaling.finetuned",               BOOL,  MODEL(is_rope_finetuned), 0,  1,       1,     CHOSEN},
+    {"use_parallel_residual",                BOOL,  MODEL(is_parallel),     0,    1,       0,     CHOSEN},
     {"attn_logit_softcapping",               FLOAT, MODEL(attn_softcap),    0,    1e6,     0,     CHOSEN},
     {"final_logit_softcapping",              FLOAT, MODEL(logit_softcap),   0,    1e6,     0,     CHOSEN},
     {"embedding_scale",                      FLOAT, MODEL(embd_scale),      0,    1e6,     0,     CHOSEN},
     {"residual_scale",                       FLOAT, MODEL(residual_scale),  0,    1e6,     0,     CHOSEN},
     {"logit_scale",                          FLOAT, MODEL(logit_scale),     0,    1e6,     0,     CHOSEN},
+    {"expert_count",                         INT,   MODEL(n_expert),        0,    65536,   0,     0},
+    {"expert_used_count",                    INT,   MODEL(n_expert_used),   0,    65536,   0,     0},
+    {"expert_shared_count",                  INT,   MODEL(n_expert_shared), 0,    65536,   0,     0},
+    {"expert_feed_forward_length",           INT,   MODEL(n_ff_exp),        0,    1 << 24, 0,     0},
+    {"expert_shared_feed_forward_length",    INT,   MODEL(n_ff_shexp),      0,    1 << 24, 0,     0},
+    {"expert_chunk_feed_forward_length",     INT,   MODEL(n_ff_chunk_exp),  0,    1 << 24, 0,     0},
+    {"experts_per_group",                    INT,   MODEL(expert_group_size), 0,  65536,   0,     0},
+    {"expert_group_scale",                   FLOAT, MODEL(expert_group_scale), 0, 1e6,     0,     0},
+    {"expert_group_count",                   INT,   MODEL(n_expert_groups), 0,    65536,   0,     0},
+    {"expert_group_used_count",              INT,   MODEL(n_expert_groups_used), 0, 65536, 0,     0},
+    {"expert_gating_func",                   INT,   MODEL(gating),          0,    FRIT_GATING_COUNT - 1, 0, 0},
+    {"expert_weights_scale",                 FLOAT, MODEL(expert_scale),    0,    1e6,     0,     0},
+    {"expert_weights_norm",                  BOOL,  MODEL(expert_normalize), 0,   1,       0,     CHOSEN},
+    {"leading_dense_block_count",            INT,   MODEL(n_layer_dense),   0,    65536,   0,     CHOSEN},
+    {"interleave_moe_layer_step",            INT,   MODEL(expert_step),     0,    65536,   0,     CHOSEN},
     {"rope.dimension_count",                 INT,   ROPE(dim),              2,    65536,   0,     0},
     {"rope.freq_base",                       FLOAT, ROPE(base),             1,    1e15,    10000, 0},
+    {"rope.freq_base_swa",                   FLOAT, MODEL(rope_swa.base),   0,    1e15,    0,     0},
+    {"rope.scaling.yarn_log_multiplier",     FLOAT, ROPE(log_multiplier),   0,    1e6,     0,     0},
     {"rope.scaling.factor",                  FLOAT, ROPE(factor),           0,    1e6,     0,     0},
     {"rope.scaling.original_context_length", INT,   ROPE(n_ctx_orig),       0,    1 << 30, 0,     0},
     {"rope.scaling.attn_factor",             FLOAT, ROPE(attn_factor),      0,    1e6,     1,     0},
@@ -52,12 +80,12 @@ static const hparam rows[] = {
     {"rope.scaling.yarn_beta_slow",          FLOAT, ROPE(beta_slow),        1e-3, 1e6,     1,     0},
     {"rope.scaling.low_freq_factor",         FLOAT, ROPE(low_freq_factor),  1e-3, 1e6,     1,     0},
     {"rope.scaling.high_freq_factor",        FLOAT, ROPE(high_freq_factor), 1e-3, 1e6,     4,     0},
-    {"attention.head_count",                 INT,   LAYER(n_head),          1,    65536,   0,     PER_LAYER | REQUIRED},
-    {"attention.head_count_kv",              INT,   LAYER(n_head_kv),       1,    65536,   0,     PER_LAYER},
+    {"attention.head_count",                 INT,   LAYER(n_head),          0,    65536,   0,     PER_LAYER | REQUIRED},
+    {"attention.head_count_kv",              INT,   LAYER(n_head_kv),       0,    65536,   -1,    PER_LAYER},
     {"attention.key_length",                 INT,   LAYER(k_dim),           1,    65536,   0,     PER_LAYER},
     {"attention.value_length",               INT,   LAYER(v_dim),           1,    65536,   0,     PER_LAYER},
     {"attention.sliding_window",             INT,   LAYER(window),          0,    1 << 30, 0,     PER_LAYER | CHOSEN},
-    {"feed_forward_length",                  INT,   LAYER(n_ff),            1,    1 << 24, 0,     PER_LAYER | REQUIRED},
+    {"feed_forward_length",                  INT,   LAYER(n_ff),            0,    1 << 24, 0,     PER_LAYER | REQUIRED},
 };
 // clang-format on
 
@@ -76,6 +104,7 @@ static const char *name_key(reader *r, const char *suffix)
 
 static bool is_chosen(const reader *r, const hparam *row)
 {
+    if (r->arch->windows.period > 0 && row->offset == LAYER(window) && (row->flags & PER_LAYER)) return true;
     for (size_t i = 0; i < r->arch->n_keys; i++) {
         if (strcmp(r->arch->keys[i], row->key) == 0) return true;
     }
@@ -90,7 +119,9 @@ static frit_status check_range(const reader *r, const hparam *row, double value)
 
 static void store(const hparam *row, void *target, double value)
 {
-    if (row->kind == INT)
+    if (row->kind == BOOL)
+        *(bool *)((char *)target + row->offset) = value != 0;
+    else if (row->kind == INT)
         *(int32_t *)(void *)((char *)target + row->offset) = (int32_t)value;
     else
         *(float *)(void *)((char *)target + row->offset) = (float)value;
@@ -101,7 +132,11 @@ static frit_status read_scalar(const reader *r, const hparam *row, double *value
 {
     const frit_meta *meta = &r->ckpt->meta;
     int64_t whole = 0;
-    if (row->kind == FLOAT) {
+    if (row->kind == BOOL) {
+        bool flag = false;
+        FRIT_TRY(frit_meta_get_bool(meta, r->key, &flag, found));
+        *value = flag;
+    } else if (row->kind == FLOAT) {
         FRIT_TRY(frit_meta_get_f64(meta, r->key, value, found));
     } else {
         FRIT_TRY(frit_meta_get_i64(meta, r->key, &whole, found));
@@ -120,13 +155,10 @@ static frit_status read_model_row(reader *r, const hparam *row)
 {
     name_key(r, row->key);
     double value;
-    bool found, chosen = !(row->flags & (CHOSEN | REFUSED)) || is_chosen(r, row);
-    if (!chosen && !(row->flags & REFUSED)) return FRIT_OK;
+    bool found;
+    if ((row->flags & CHOSEN) && !is_chosen(r, row)) return FRIT_OK;
     FRIT_TRY(read_scalar(r, row, &value, &found));
-    if (!chosen && value > 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s is %.9g; this is not yet supported for the architecture '%s'", r->key,
-                         value, r->arch->name);
-    store(row, r->hp, value);
+    if (found || value != 0) store(row, r->hp, value);
     return FRIT_OK;
 }
 
@@ -137,7 +169,8 @@ static frit_status read_array(reader *r, const hparam *row, const frit_value *ar
     if (type == FRIT_VALUE_TEXT || (is_float && row->kind == INT))
         return frit_fail(FRIT_E_FORMAT, "%s is an array of %s, expected %s", r->key, frit_value_type_name(type),
                          row->kind == INT ? "whole numbers" : "numbers");
-    if (array->array.n != (uint64_t)r->hp->n_layer)
+    if (array->array.n != (uint64_t)r->hp->n_layer &&
+        array->array.n != (uint64_t)r->hp->n_layer + (uint64_t)r->hp->n_layer_next)
         return frit_fail(FRIT_E_FORMAT, "%s has %llu items, expected one for each of the %d layers", r->key,
                          (unsigned long long)array->array.n, (int)r->hp->n_layer);
     for (int32_t i = 0; i < r->hp->n_layer; i++) {
@@ -157,19 +190,53 @@ static frit_status read_layer_row(reader *r, const hparam *row)
     double value;
     bool found;
     FRIT_TRY(read_scalar(r, row, &value, &found));
+    const hparam at_least_one = {row->key, row->kind, row->offset, 1, row->max, row->fallback, row->flags};
+    if (found && row->min == 0 && !(row->flags & CHOSEN)) FRIT_TRY(check_range(r, &at_least_one, value));
     for (int32_t i = 0; i < r->hp->n_layer; i++) store(row, &r->hp->layers[i], value);
     return FRIT_OK;
 }
 
-// Windows by layer, for architectures whose GGUF files carry attention.sliding_window without meaning it.
-static frit_status read_windows(reader *r)
+// Properties of layers under keys of frit's own: what folders say and GGUF cannot, or windows of architectures whose
+// GGUF files carry attention.sliding_window without meaning it.
+static frit_status read_own_arrays(reader *r)
 {
-    static const hparam row = {"", INT, LAYER(window), 0, 1 << 30, 0, PER_LAYER};
-    snprintf(r->key, sizeof r->key, "frit.attention.sliding_window");
-    const frit_value *windows = frit_meta_find(&r->ckpt->meta, r->key);
-    if (!windows) return FRIT_OK;
-    if (windows->type == FRIT_VALUE_ARRAY) return read_array(r, &row, windows);
-    return frit_fail(FRIT_E_FORMAT, "%s is not an array with one number for each layer", r->key);
+    static const hparam own[] = {
+        {"frit.attention.sliding_window", INT, LAYER(window), 0, 1 << 30, 0, PER_LAYER},
+        {"frit.rope.none", BOOL, LAYER(no_rope), 0, 1, 0, PER_LAYER},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(own); i++) {
+        snprintf(r->key, sizeof r->key, "%s", own[i].key);
+        const frit_value *array = frit_meta_find(&r->ckpt->meta, r->key);
+        if (!array) continue;
+        if (array->type != FRIT_VALUE_ARRAY)
+            return frit_fail(FRIT_E_FORMAT, "%s is not an array with one number for each layer", r->key);
+        FRIT_TRY(read_array(r, &own[i], array));
+    }
+    return FRIT_OK;
+}
+
+// Takes the window of the layers that see everything away: by a period, or by an array with a flag for each layer.
+static frit_status read_pattern(reader *r)
+{
+    const frit_windows *windows = &r->arch->windows;
+    frit_hparams *hp = r->hp;
+    if (windows->period == 0) return FRIT_OK;
+    int64_t period = windows->period;
+    const frit_value *pattern = frit_meta_find(&r->ckpt->meta, name_key(r, "attention.sliding_window_pattern"));
+    bool by_layer = pattern && pattern->type == FRIT_VALUE_ARRAY;
+    if (by_layer && (pattern->array.n < (uint64_t)hp->n_layer || pattern->array.type == FRIT_VALUE_TEXT ||
+                     pattern->array.type == FRIT_VALUE_F32 || pattern->array.type == FRIT_VALUE_F64))
+        return frit_fail(FRIT_E_FORMAT, "%s is not an array with one flag for each layer", r->key);
+    if (pattern && !by_layer) FRIT_TRY(frit_meta_get_i64(&r->ckpt->meta, r->key, &period, NULL));
+    if (period < 0) return frit_fail(FRIT_E_FORMAT, "%s is %lld, expected a number from 0", r->key, (long long)period);
+    bool has_size = frit_meta_find(&r->ckpt->meta, name_key(r, "attention.sliding_window")) != NULL;
+    for (int32_t i = 0; i < hp->n_layer; i++) {
+        bool slides = period == 0 || i % period != (windows->first_is_full ? 0 : period - 1);
+        if (by_layer) slides = frit_value_item_i64(pattern, (uint64_t)i) != 0;
+        if (!has_size) hp->layers[i].window = windows->size;
+        if (!slides) hp->layers[i].window = 0;
+    }
+    return FRIT_OK;
 }
 
 static frit_status read_rows(reader *r, frit_arena *arena)
@@ -177,24 +244,34 @@ static frit_status read_rows(reader *r, frit_arena *arena)
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         if (!(rows[i].flags & PER_LAYER)) FRIT_TRY(read_model_row(r, &rows[i]));
     }
+    if (r->hp->n_layer_next >= r->hp->n_layer)
+        return frit_fail(FRIT_E_FORMAT, "%s.nextn_predict_layers is %d of %d layers", r->arch->name,
+                         (int)r->hp->n_layer_next, (int)r->hp->n_layer);
+    r->hp->n_layer -= r->hp->n_layer_next;
     size_t n = (size_t)r->hp->n_layer;
     r->hp->layers = frit_arena_new(arena, frit_layer_hparams, n);
     if (!r->hp->layers) return frit_fail_memory(n * sizeof *r->hp->layers, "the hyperparameters of the layers");
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         if (rows[i].flags & PER_LAYER) FRIT_TRY(read_layer_row(r, &rows[i]));
     }
-    return read_windows(r);
+    FRIT_TRY(read_pattern(r));
+    return read_own_arrays(r);
 }
 
 static frit_status complete_layer(reader *r, int32_t i)
 {
     frit_layer_hparams *lhp = &r->hp->layers[i];
     const char *arch = r->arch->name;
-    if (lhp->n_head_kv == 0) lhp->n_head_kv = lhp->n_head;
-    if (lhp->n_head % lhp->n_head_kv != 0)
+    const frit_hparams *hp = r->hp;
+    const int32_t step = hp->expert_step > 0 ? hp->expert_step : 1;
+    lhp->has_experts = hp->n_expert > 0 && i >= hp->n_layer_dense && (i + 1) % step == 0;
+    if (lhp->n_head_kv < 0) lhp->n_head_kv = lhp->n_head;
+    if (lhp->n_head == 0) lhp->n_head_kv = 0;
+    if (lhp->n_head_kv > 0 && lhp->n_head % lhp->n_head_kv != 0)
         return frit_fail(FRIT_E_FORMAT,
                          "%s.attention.head_count is %d in layer %d, expected a multiple of head_count_kv %d", arch,
                          (int)lhp->n_head, (int)i, (int)lhp->n_head_kv);
+    if (lhp->n_head == 0) return FRIT_OK;
     bool divides = r->hp->n_embd % lhp->n_head == 0;
     if (lhp->k_dim == 0 && !divides)
         return frit_fail(FRIT_E_FORMAT,
@@ -206,15 +283,20 @@ static frit_status complete_layer(reader *r, int32_t i)
     return FRIT_OK;
 }
 
-static frit_status complete_eps(frit_hparams *hp, const char *arch)
+// A file may give 0, but it must give a number.
+static frit_status complete_eps(reader *r)
 {
+    frit_hparams *hp = r->hp;
+    const char *arch = r->arch->name;
     if (hp->rms_eps == 0) hp->rms_eps = hp->layer_norm_eps;
     if (hp->layer_norm_eps == 0) hp->layer_norm_eps = hp->rms_eps;
-    if (hp->rms_eps > 0) return FRIT_OK;
+    const frit_meta *meta = &r->ckpt->meta;
+    if (hp->rms_eps > 0 || frit_meta_find(meta, name_key(r, "attention.layer_norm_rms_epsilon")) ||
+        frit_meta_find(meta, name_key(r, "attention.layer_norm_epsilon")))
+        return FRIT_OK;
     return frit_fail(FRIT_E_FORMAT,
-                     "neither %s.attention.layer_norm_rms_epsilon nor %s.attention.layer_norm_epsilon is there "
-                     "with a number above 0",
-                     arch, arch);
+                     "neither %s.attention.layer_norm_rms_epsilon nor %s.attention.layer_norm_epsilon is there", arch,
+                     arch);
 }
 
 // The vocabulary is as large as the file says, or as its list of tokens, or as the embedding table.
@@ -242,7 +324,7 @@ static frit_status read_scaling(reader *r)
         frit_rope_scaling scaling;
     } names[] = {
         {"none", FRIT_ROPE_PLAIN},      {"linear", FRIT_ROPE_LINEAR}, {"yarn", FRIT_ROPE_YARN},
-        {"dynamic", FRIT_ROPE_DYNAMIC}, {"llama3", FRIT_ROPE_LLAMA3},
+        {"dynamic", FRIT_ROPE_DYNAMIC}, {"llama3", FRIT_ROPE_LLAMA3}, {"longrope", FRIT_ROPE_LONG},
     };
     frit_str name;
     bool found;
@@ -254,8 +336,8 @@ static frit_status read_scaling(reader *r)
         r->hp->rope.scaling = names[i].scaling;
         if (frit_str_is(name, names[i].name)) return FRIT_OK;
     }
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s is '%.*s', expected none, linear, yarn, dynamic or llama3", r->key,
-                     (int)(name.len < 64 ? name.len : 64), name.ptr);
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s is '%.*s', expected none, linear, yarn, dynamic, llama3 or longrope",
+                     r->key, (int)(name.len < 64 ? name.len : 64), name.ptr);
 }
 
 static frit_status read_rope_style(reader *r)
@@ -273,6 +355,45 @@ static frit_status read_rope_style(reader *r)
     return FRIT_OK;
 }
 
+// Layers with a window turn like the others, but for their base and maybe without scaling.
+static void complete_rope_swa(reader *r)
+{
+    frit_hparams *hp = r->hp;
+    const frit_windows *windows = &r->arch->windows;
+    float base = hp->rope_swa.base;
+    if (base == 0) base = windows->rope_base != 0 ? windows->rope_base : hp->rope.base;
+    bool plain = windows->plain_rope;
+    frit_meta_get_bool(&r->ckpt->meta, "frit.rope.plain_swa", &plain, NULL);
+    if (plain)
+        hp->rope_swa = (frit_rope_params){.dim = hp->rope.dim, .factor = 1, .attn_factor = 1};
+    else
+        hp->rope_swa = hp->rope;
+    hp->rope_swa.base = base;
+}
+
+static frit_status read_sections(reader *r)
+{
+    const frit_value *sections = frit_meta_find(&r->ckpt->meta, name_key(r, "rope.dimension_sections"));
+    if (!sections) return FRIT_OK;
+    bool fits = sections->type == FRIT_VALUE_ARRAY && sections->array.n <= 4 &&
+                sections->array.type != FRIT_VALUE_TEXT && sections->array.type != FRIT_VALUE_F32 &&
+                sections->array.type != FRIT_VALUE_F64;
+    if (!fits) return frit_fail(FRIT_E_FORMAT, "%s is not an array of at most 4 whole numbers", r->key);
+    for (uint64_t i = 0; i < sections->array.n; i++)
+        r->hp->rope_sections[i] = (int32_t)(frit_value_item_i64(sections, i) & 0xffff);
+    return FRIT_OK;
+}
+
+static frit_status read_norm(reader *r)
+{
+    frit_str name;
+    bool found;
+    r->hp->norm = r->arch->norm;
+    FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, "frit.norm", &name, &found));
+    if (found) r->hp->norm = frit_str_is(name, "layer") ? FRIT_NORM_LAYER : FRIT_NORM_RMS;
+    return FRIT_OK;
+}
+
 static frit_status complete_rope(reader *r)
 {
     frit_hparams *hp = r->hp;
@@ -286,13 +407,34 @@ static frit_status complete_rope(reader *r)
     if (rope->scaling == FRIT_ROPE_LLAMA3 && rope->high_freq_factor <= rope->low_freq_factor)
         return frit_fail(FRIT_E_FORMAT, "%s.rope.scaling.high_freq_factor is %g, expected more than low_freq_factor %g",
                          r->arch->name, (double)rope->high_freq_factor, (double)rope->low_freq_factor);
-    if (rope->dim == 0) rope->dim = hp->layers[0].k_dim;
+    frit_meta_get_bool(&r->ckpt->meta, "frit.rope.yarn_no_truncate", &rope->no_truncate, NULL);
+    for (int32_t i = 0; i < hp->n_layer && rope->dim == 0; i++) rope->dim = hp->layers[i].k_dim;
     for (int32_t i = 0; i < hp->n_layer; i++) {
+        if (hp->layers[i].n_head == 0) continue;
         if (rope->dim % 2 != 0 || rope->dim > hp->layers[i].k_dim)
             return frit_fail(FRIT_E_FORMAT,
                              "%s.rope.dimension_count is %d, expected an even number up to the head size %d",
                              r->arch->name, (int)rope->dim, (int)hp->layers[i].k_dim);
     }
+    complete_rope_swa(r);
+    return read_sections(r);
+}
+
+static frit_status complete_experts(reader *r)
+{
+    frit_hparams *hp = r->hp;
+    if (hp->gating == FRIT_GATING_NONE) hp->gating = r->arch->gating;
+    if (hp->gating == FRIT_GATING_NONE) hp->gating = FRIT_GATING_SOFTMAX;
+    if (hp->n_expert == 0) return FRIT_OK;
+    if (r->arch->expert_normalize) hp->expert_normalize = true;
+    if (hp->n_ff_exp == 0) hp->n_ff_exp = hp->layers[0].n_ff;
+    if (hp->n_ff_shexp == 0) hp->n_ff_shexp = hp->n_expert_shared > 0 ? hp->n_ff_exp * hp->n_expert_shared : 0;
+    if (hp->n_expert_used < 1 || hp->n_expert_used > hp->n_expert)
+        return frit_fail(FRIT_E_FORMAT, "%s.expert_used_count is %d, expected 1 to %s.expert_count, %d", r->arch->name,
+                         (int)hp->n_expert_used, r->arch->name, (int)hp->n_expert);
+    if (hp->n_expert_groups > 1 && hp->n_expert % hp->n_expert_groups != 0)
+        return frit_fail(FRIT_E_FORMAT, "%s.expert_group_count is %d, expected a divisor of %s.expert_count, %d",
+                         r->arch->name, (int)hp->n_expert_groups, r->arch->name, (int)hp->n_expert);
     return FRIT_OK;
 }
 
@@ -300,10 +442,17 @@ static frit_status read_all(reader *r, frit_arena *arena)
 {
     FRIT_TRY(read_rows(r, arena));
     for (int32_t i = 0; i < r->hp->n_layer; i++) FRIT_TRY(complete_layer(r, i));
-    FRIT_TRY(complete_eps(r->hp, r->arch->name));
+    FRIT_TRY(complete_experts(r));
+    FRIT_TRY(read_norm(r));
+    FRIT_TRY(complete_eps(r));
     FRIT_TRY(complete_vocab(r));
     FRIT_TRY(complete_rope(r));
-    return r->arch->adjust ? r->arch->adjust(r->hp) : FRIT_OK;
+    if (r->arch->adjust) FRIT_TRY(r->arch->adjust(r->hp));
+    if (r->hp->sharpen != 0 && r->hp->sharpen_length < 1)
+        return frit_fail(FRIT_E_FORMAT,
+                         "%s.attention.temperature_scale is there, but no length of at least 1 to go with it",
+                         r->arch->name);
+    return FRIT_OK;
 }
 
 frit_status frit_hparams_read(frit_hparams *hp, const frit_arch *arch, const frit_checkpoint *ckpt, frit_arena *arena)
@@ -317,6 +466,10 @@ frit_status frit_arch_cache_specs(const frit_hparams *hp, frit_cache_spec *specs
 {
     for (int32_t i = 0; i < hp->n_layer; i++) {
         const frit_layer_hparams *lhp = &hp->layers[i];
+        if (lhp->n_head_kv == 0) {
+            specs[i] = (frit_cache_spec){.kind = FRIT_CACHE_NONE};
+            continue;
+        }
         specs[i] = (frit_cache_spec){.kind = FRIT_CACHE_KV,
                                      .n_head_kv = lhp->n_head_kv,
                                      .k_dim = lhp->k_dim,

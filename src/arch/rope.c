@@ -40,8 +40,13 @@ static double yarn_pair(const frit_rope_params *rope, double n_turns)
 
 static double yarn(const frit_rope_params *rope, double inv_freq, int i)
 {
-    double first = fmax(floor(yarn_pair(rope, rope->beta_fast)), 0);
-    double last = fmin(ceil(yarn_pair(rope, rope->beta_slow)), rope->dim - 1);
+    double first = yarn_pair(rope, rope->beta_fast), last = yarn_pair(rope, rope->beta_slow);
+    if (!rope->no_truncate) {
+        first = floor(first);
+        last = ceil(last);
+    }
+    first = fmax(first, 0);
+    last = fmin(last, rope->dim - 1);
     if (last == first) last += 0.001;
     double stretched = fmin(fmax((i - first) / (last - first), 0), 1);   // 0: stays, 1: divided by the factor
     double stays = (1 - stretched) * rope->ext_factor;
@@ -50,7 +55,9 @@ static double yarn(const frit_rope_params *rope, double inv_freq, int i)
 
 static double yarn_magnitude(const frit_rope_params *rope)
 {
-    double rule = rope->factor > 1 && rope->ext_factor != 0 ? 0.1 * log(rope->factor) + 1 : 1;
+    // With a multiplier for the scale of attention, that takes the rule's place.
+    double rule =
+        rope->log_multiplier == 0 && rope->factor > 1 && rope->ext_factor != 0 ? 0.1 * log(rope->factor) + 1 : 1;
     return rule * rope->attn_factor;
 }
 
@@ -66,20 +73,29 @@ static double scaled(const frit_rope_params *rope, double base, int i)
         return yarn(rope, inv_freq, i);
     case FRIT_ROPE_PLAIN:
     case FRIT_ROPE_DYNAMIC:
-        break;   // the base has it
+    case FRIT_ROPE_LONG:
+        break;   // the base has it, or the factors beside the weights
     }
     return inv_freq;
 }
 
-frit_status frit_rope_init(frit_hparams *hp, int32_t n_ctx, frit_arena *arena)
+static frit_status make_table(frit_rope_table *table, const frit_rope_params *rope, int32_t n_ctx, frit_arena *arena)
 {
-    const frit_rope_params *rope = &hp->rope;
     int n_pairs = rope->dim / 2;
     float *inv_freq = frit_arena_new(arena, float, (size_t)n_pairs);
     if (!inv_freq) return frit_fail_memory((size_t)n_pairs * sizeof *inv_freq, "rotation frequencies");
     double base = rope->scaling == FRIT_ROPE_DYNAMIC ? ntk_base(rope, n_ctx) : rope->base;
     for (int i = 0; i < n_pairs; i++) inv_freq[i] = (float)scaled(rope, base, i);
-    hp->inv_freq = inv_freq;
-    hp->rope_magnitude = rope->scaling == FRIT_ROPE_YARN ? (float)yarn_magnitude(rope) : 1;
+    table->inv_freq = inv_freq;
+    table->magnitude = rope->scaling == FRIT_ROPE_YARN ? (float)yarn_magnitude(rope) : rope->attn_factor;
     return FRIT_OK;
+}
+
+frit_status frit_rope_init(frit_hparams *hp, int32_t n_ctx, frit_arena *arena)
+{
+    hp->n_ctx = n_ctx;
+    FRIT_TRY(make_table(&hp->rope_table, &hp->rope, n_ctx, arena));
+    hp->rope_swa_table = hp->rope_table;   // one table for both, so that angles are computed once
+    bool same = hp->rope_swa.base == hp->rope.base && hp->rope_swa.scaling == hp->rope.scaling;
+    return same ? FRIT_OK : make_table(&hp->rope_swa_table, &hp->rope_swa, n_ctx, arena);
 }

@@ -95,7 +95,6 @@ static void numbers_out_of_range_are_shown_with_their_range(void **state)
         {FLOAT("llama.attention.layer_norm_rms_epsilon", -1e-5), FRIT_E_FORMAT, "layer_norm_rms_epsilon is -"},
         {FLOAT("llama.attention.layer_norm_rms_epsilon", NAN), FRIT_E_FORMAT, "nan, expected 0 to 1"},
         {FLOAT("llama.attention.layer_norm_rms_epsilon", INFINITY), FRIT_E_FORMAT, "inf, expected 0 to 1"},
-        {FLOAT("llama.attention.layer_norm_rms_epsilon", 0), FRIT_E_FORMAT, "with a number above 0"},
         {FLOAT("llama.rope.freq_base", 0), FRIT_E_FORMAT, "llama.rope.freq_base is 0"},
         {FLOAT("llama.rope.freq_base", NAN), FRIT_E_FORMAT, "llama.rope.freq_base is"},
         {FLOAT("llama.rope.scaling.factor", -2), FRIT_E_FORMAT, "llama.rope.scaling.factor is -2"},
@@ -130,7 +129,6 @@ static void arrays_must_have_one_number_for_each_layer(void **state)
         {ARRAY("llama.attention.head_count_kv", 2, 3), FRIT_E_FORMAT,
          "llama.attention.head_count_kv has 3 items, expected one for each of the 2 layers"},
         {ARRAY("llama.feed_forward_length", 48, 1), FRIT_E_FORMAT, "llama.feed_forward_length has 1 items"},
-        {ARRAY("llama.feed_forward_length", 0, 2), FRIT_E_FORMAT, "llama.feed_forward_length is 0"},
         {ARRAY("llama.block_count", 2, 2), FRIT_E_FORMAT, "llama.block_count"},
         {{.key = "llama.attention.head_count", .kind = TINY_FLOATS, .value = 4, .n_items = 2},
          FRIT_E_FORMAT,
@@ -148,10 +146,10 @@ static void what_is_not_supported_is_called_so(void **state)
         {TEXT("general.architecture", "qwen33"), FRIT_E_UNSUPPORTED, "the nearest known ones are qwen3, "},
         {TEXT("general.architecture", ""), FRIT_E_UNSUPPORTED, "the architecture '' is not supported"},
         {NUMBER("general.architecture", 3), FRIT_E_FORMAT, "general.architecture"},
-        {NUMBER("llama.expert_count", 8), FRIT_E_UNSUPPORTED,
-         "llama.expert_count is 8; this is not yet supported for the architecture 'llama'"},
-        {TEXT("llama.rope.scaling.type", "longrope"), FRIT_E_UNSUPPORTED,
-         "llama.rope.scaling.type is 'longrope', expected none, linear, yarn, dynamic or llama3"},
+        {NUMBER("llama.expert_count", 8), FRIT_E_FORMAT,
+         "llama.expert_used_count is 0, expected 1 to llama.expert_count, 8"},
+        {TEXT("llama.rope.scaling.type", "shortrope"), FRIT_E_UNSUPPORTED,
+         "llama.rope.scaling.type is 'shortrope', expected none, linear, yarn, dynamic, llama3 or longrope"},
         {TEXT("frit.rope.style", "sideways"), FRIT_E_FORMAT, "frit.rope.style is 'sideways'"},
     };
     check(refusals, FRIT_COUNT(refusals));
@@ -229,7 +227,7 @@ static bool is_known(const char *file)
     char *kind = strrchr(name, '-');
     if (!kind) return false;
     *kind = 0;
-    return frit_arch_find(name) && strcmp(kind + 1, "dense.gguf") == 0;
+    return frit_arch_find(name) != NULL;
 }
 
 static void files_of_every_architecture_are_read_or_called_unsupported(void **state)

@@ -29,7 +29,7 @@ typedef struct rope_case {
 // clang-format off
 static const rope_case cases[] = {
     {"linear", ROPE(LINEAR, 10000, 4, 64, .attn_factor = 1), 64, LINEAR_4, 1},
-    {"llama3", ROPE(LLAMA3, 500000, 8, 64, .low_freq_factor = 1, .high_freq_factor = 4), 64,
+    {"llama3", ROPE(LLAMA3, 500000, 8, 64, .attn_factor = 1, .low_freq_factor = 1, .high_freq_factor = 4), 64,
      {1, 0.0794030092f, 0.00470075387f, 0.000911583092f, 0.000176776695f, 3.4281022e-05f, 6.64786987e-06f,
       1.28917317e-06f}, 1},
     {"yarn", ROPE(YARN, 10000, 4, 64, YARN(1, 1)), 64,
@@ -47,11 +47,12 @@ static const rope_case cases[] = {
 static void check(const char *name, const frit_hparams *hp, const float *expected, float magnitude)
 {
     for (int i = 0; i < N_PAIRS; i++) {
-        if (!(fabsf(hp->inv_freq[i] - expected[i]) <= 2e-7f * expected[i]))
-            fail_msg("%s: pair %d is %.9g, expected %.9g", name, i, (double)hp->inv_freq[i], (double)expected[i]);
+        if (!(fabsf(hp->rope_table.inv_freq[i] - expected[i]) <= 2e-7f * expected[i]))
+            fail_msg("%s: pair %d is %.9g, expected %.9g", name, i, (double)hp->rope_table.inv_freq[i],
+                     (double)expected[i]);
     }
-    if (!(fabsf(hp->rope_magnitude - magnitude) <= 2e-7f * magnitude))
-        fail_msg("%s: the magnitude is %.9g, expected %.9g", name, (double)hp->rope_magnitude, (double)magnitude);
+    if (!(fabsf(hp->rope_table.magnitude - magnitude) <= 2e-7f * magnitude))
+        fail_msg("%s: the magnitude is %.9g, expected %.9g", name, (double)hp->rope_table.magnitude, (double)magnitude);
 }
 
 static void every_scaling_rule_gives_the_frequencies_of_its_formula(void **state)
@@ -70,7 +71,9 @@ static void dynamic_scaling_changes_nothing_within_the_original_context(void **s
 {
     (void)state;
     frit_arena arena = {0};
-    frit_hparams hp = {.rope = {.dim = 16, .base = 10000, .scaling = FRIT_ROPE_DYNAMIC, .factor = 2, .n_ctx_orig = 64}};
+    frit_hparams hp = {
+        .rope = {
+            .dim = 16, .base = 10000, .scaling = FRIT_ROPE_DYNAMIC, .factor = 2, .n_ctx_orig = 64, .attn_factor = 1}};
     assert_ok(frit_rope_init(&hp, 64, &arena));
     check("dynamic", &hp, plain, 1);
     hp.rope.scaling = FRIT_ROPE_PLAIN;
@@ -98,10 +101,10 @@ static void frequencies_stay_finite_at_the_edges_of_what_files_may_say(void **st
                                         .high_freq_factor = 4}};
             assert_ok(frit_rope_init(&hp, 1 << 30, &arena));
             for (int k = 0; k < hp.rope.dim / 2; k++) {
-                if (!isfinite(hp.inv_freq[k]))
-                    fail_msg("scaling %d, variant %d: pair %d is %g", scaling, i, k, (double)hp.inv_freq[k]);
+                if (!isfinite(hp.rope_table.inv_freq[k]))
+                    fail_msg("scaling %d, variant %d: pair %d is %g", scaling, i, k, (double)hp.rope_table.inv_freq[k]);
             }
-            assert_true(isfinite(hp.rope_magnitude));
+            assert_true(isfinite(hp.rope_table.magnitude));
             frit_arena_free(&arena);
         }
     }
@@ -112,12 +115,12 @@ static void scaling_is_read_from_the_file(void **state)
     (void)state;
     tiny_model m;
     assert_ok(tiny_open(&m, &(tiny_change){.key = "llama.rope.scaling.factor", .kind = TINY_FLOAT, .value = 2}));
-    assert_float_equal(m.hp.inv_freq[0], 0.5f, 0);   // a factor without a type: linear
+    assert_float_equal(m.hp.rope_table.inv_freq[0], 0.5f, 0);   // a factor without a type: linear
     tiny_close(&m);
     assert_ok(tiny_open(&m, &(tiny_change){.key = "llama.rope.scaling.type", .kind = TINY_TEXT, .text = "yarn"}));
     assert_int_equal(m.hp.rope.scaling, FRIT_ROPE_YARN);
     assert_int_equal(m.hp.rope.n_ctx_orig, 64);
-    assert_float_equal(m.hp.rope_magnitude, 1, 0);
+    assert_float_equal(m.hp.rope_table.magnitude, 1, 0);
     tiny_close(&m);
     assert_fails(
         tiny_open(&m, &(tiny_change){.key = "llama.rope.scaling.high_freq_factor", .kind = TINY_FLOAT, .value = 1e9}),

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Arcee. As Llama, with squared ReLU in an ungated feed-forward.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_UNGATED(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+static const char *const keys[] = {"attention.scale"};
+
+const frit_arch frit_arch_arcee = {
+    .name = "arcee",
+    .title = "Arcee Foundation Models",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
+    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .act = FRIT_ACT_RELU2,
+    .layer = frit_layer_sequential,
+};

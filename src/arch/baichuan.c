@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Baichuan. As Llama with 32 layers; with 40, ALiBi takes the place of rotation. The files do not say which it is.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+static frit_status adjust(frit_hparams *hp)
+{
+    if (hp->n_layer == 40) hp->attn_alibi = 8;
+    for (int32_t i = 0; i < hp->n_layer && hp->n_layer != 32; i++) hp->layers[i].no_rope = true;
+    return FRIT_OK;
+}
+
+const frit_arch frit_arch_baichuan = {
+    .name = "baichuan",
+    .title = "Baichuan",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .layer = frit_layer_sequential,
+    .adjust = adjust,
+};

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Ling 2, Ring 2. Norms on the heads of q and k; sigmoid router with a bias for the selection, groups, shared experts.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_HEAD_NORMS,
+    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+    FRIT_ROWS_SHARED_EXPERT(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+static const char *const keys[] = {"expert_weights_norm", "leading_dense_block_count"};
+
+const frit_arch frit_arch_bailingmoe2 = {
+    .name = "bailingmoe2",
+    .title = "Ling 2, Ring 2",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
+    .rope_style = FRIT_ROPE_HALVES,
+    .layer = frit_layer_sequential,
+};

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// DeepSeek MoE 16B. As Llama, with experts and shared ones behind the first layers.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+    FRIT_ROWS_SHARED_EXPERT(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+static const char *const keys[] = {"attention.scale", "leading_dense_block_count"};
+
+const frit_arch frit_arch_deepseek = {
+    .name = "deepseek",
+    .title = "DeepSeek MoE 16B",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
+    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .layer = frit_layer_sequential,
+};

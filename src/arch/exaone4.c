@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// EXAONE 4. Norms behind attention and feed-forward alone; the 32B has windows in three layers of four, and only they rotate.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROWS_HEAD_NORMS,
+    FRIT_ROW_NORM(post_attn_norm, "post_attention_norm"),
+    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_ROW_NORM(post_ffn_norm, "post_ffw_norm"),
+};
+// clang-format on
+
+static frit_status adjust(frit_hparams *hp)
+{
+    // Other sizes carry the key, but have no windows.
+    for (int32_t i = 0; i < hp->n_layer; i++) {
+        if (hp->n_layer == 64)
+            hp->layers[i].no_rope |= hp->layers[i].window == 0;
+        else
+            hp->layers[i].window = 0;
+    }
+    return FRIT_OK;
+}
+
+const frit_arch frit_arch_exaone4 = {
+    .name = "exaone4",
+    .title = "EXAONE 4",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .rope_style = FRIT_ROPE_HALVES,
+    .windows = {.period = 4},
+    .layer = frit_layer_post_norm,
+    .adjust = adjust,
+};

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Mixtures of experts: a router scores all experts, a route holds the best and their weights, their products follow it.
+#include "arch/arch.h"
+
+frit_route frit_route_of(const frit_build *b)
+{
+    const frit_hparams *hp = b->hp;
+    return (frit_route){.gating = hp->gating,
+                        .n_used = hp->n_expert_used,
+                        .n_groups = hp->n_expert_groups,
+                        .n_groups_used = hp->n_expert_groups_used,
+                        .normalize = hp->expert_normalize,
+                        .scale = hp->expert_scale};
+}
+
+// Scale and bias are the chosen expert's own.
+static frit_node *expert_linear(frit_build *b, const frit_weight *w, frit_node *x, frit_node *route,
+                                frit_experts experts)
+{
+    frit_graph *g = b->g;
+    frit_node *y = frit_experts_node(g, frit_weight_node(g, w->w), x, route, experts);
+    if (w->scale) y = frit_scale_rows(g, y, frit_pick(g, frit_weight_node(g, w->scale), route));
+    if (w->b) y = frit_add(g, y, frit_pick(g, frit_weight_node(g, w->b), route));
+    return y;
+}
+
+static frit_experts all_rows(const frit_weight *w)
+{
+    return (frit_experts){.n = frit_has(w) ? (int32_t)w->w->shape[1] : 0};
+}
+
+static frit_node *activate(frit_build *b, frit_node *gate, frit_node *up)
+{
+    if (gate && b->arch->glu) return b->arch->glu(b, gate, up);
+    return gate ? frit_glu(b->g, gate, up, b->arch->act) : frit_activate(b->g, up, b->arch->act);
+}
+
+frit_node *frit_experts_by_route(frit_build *b, const frit_ffn_weights *w, frit_node *x, frit_node *route)
+{
+    frit_node *gate = frit_has(&w->gate) ? expert_linear(b, &w->gate, x, route, all_rows(&w->gate)) : NULL;
+    frit_node *up = expert_linear(b, &w->up, x, route, all_rows(&w->up));
+    frit_node *h = activate(b, gate, up);
+    return frit_mix(b->g, expert_linear(b, &w->down, h, route, all_rows(&w->down)), route, false);
+}
+
+// Gate and up are rows of the same matrices.
+static frit_node *fused_experts_by_route(frit_build *b, const frit_layer *w, frit_node *x, frit_node *route)
+{
+    const int32_t n = b->hp->n_ff_exp;
+    frit_node *gate = expert_linear(b, &w->gate_up_experts, x, route, (frit_experts){.n = n});
+    frit_node *up = expert_linear(b, &w->gate_up_experts, x, route, (frit_experts){.begin = n, .n = n});
+    frit_node *h = activate(b, gate, up);
+    return frit_mix(b->g, expert_linear(b, &w->experts.down, h, route, all_rows(&w->experts.down)), route, false);
+}
+
+frit_node *frit_routed_experts(frit_build *b, const frit_layer *w, frit_node *x, frit_node *scores)
+{
+    if (!scores) scores = frit_linear(b, &w->router, x);
+    frit_node *bias = frit_has(&w->router_bias) ? frit_weight_node(b->g, w->router_bias.w) : NULL;
+    frit_node *route = frit_route_node(b->g, scores, bias, frit_route_of(b));
+    if (frit_has(&w->gate_up_experts)) return fused_experts_by_route(b, w, x, route);
+    return frit_experts_by_route(b, &w->experts, x, route);
+}
+
+frit_node *frit_shared_experts(frit_build *b, const frit_layer *w, frit_node *x)
+{
+    frit_node *y = frit_feed_forward(b, &w->shared, x, b->arch->act);
+    if (!frit_has(&w->shared_gate)) return y;
+    frit_node *gate = frit_activate(b->g, frit_linear(b, &w->shared_gate, x), FRIT_ACT_SIGMOID);
+    return frit_scale_rows(b->g, y, gate);
+}
+
+frit_node *frit_feed_forward_or_experts(frit_build *b, const frit_layer *w, frit_node *x)
+{
+    if (!frit_has(&w->router)) return frit_feed_forward(b, &w->ffn, x, b->arch->act);
+    frit_node *y = frit_routed_experts(b, w, x, NULL);
+    return frit_has(&w->shared.up) ? frit_add(b->g, y, frit_shared_experts(b, w, x)) : y;
+}

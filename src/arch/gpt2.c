@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// GPT-2. LayerNorm; learned positions; GELU in an ungated feed-forward; biases everywhere.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_MODEL_WEIGHT(pos_embd, "position_embd", N_CTX, N_EMBD, FRIT_WEIGHT_TABLE),
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_UNGATED(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+const frit_arch frit_arch_gpt2 = {
+    .name = "gpt2",
+    .title = "GPT-2",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .rope_style = FRIT_ROPE_HALVES,
+    .norm = FRIT_NORM_LAYER,
+    .act = FRIT_ACT_GELU_TANH,
+    .attention = {.no_rope = true},
+    .layer = frit_layer_sequential,
+};

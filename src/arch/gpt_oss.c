@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// gpt-oss. A sink beside the scores of each head; a window in every other layer; biases everywhere; experts with a clamped, shifted SwiGLU.
+#include "arch/arch.h"
+
+#include <math.h>
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_LAYER_WEIGHT(sinks, "attn_sinks", N_HEAD, 1, 0),
+    FRIT_ROW_NORM(ffn_norm, "post_attention_norm"),
+    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+// gate * sigmoid(1.702 gate) * (up + 1), both clamped.
+static frit_node *glu(frit_build *b, frit_node *gate, frit_node *up)
+{
+    gate = frit_clamp(b->g, gate, -INFINITY, 7);
+    up = frit_clamp(b->g, up, -7, 7);
+    frit_node *product = frit_glu(b->g, gate, up, FRIT_ACT_GELU_QUICK);
+    return frit_add(b->g, product, frit_activate(b->g, gate, FRIT_ACT_GELU_QUICK));
+}
+
+const frit_arch frit_arch_gpt_oss = {
+    .name = "gpt-oss",
+    .title = "gpt-oss",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .rope_style = FRIT_ROPE_HALVES,
+    .windows = {.period = 2},
+    .gating = FRIT_GATING_SOFTMAX_SELECTED,
+    .glu = glu,
+    .layer = frit_layer_sequential,
+};

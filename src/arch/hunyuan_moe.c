@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Hunyuan-A13B. As Hunyuan, with experts and a shared one.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_HEAD_NORMS,
+    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+    FRIT_ROWS_SHARED_EXPERT(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+const frit_arch frit_arch_hunyuan_moe = {
+    .name = "hunyuan-moe",
+    .title = "Hunyuan-A13B",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .rope_style = FRIT_ROPE_HALVES,
+    .attention = {.norm_after_rope = true},
+    .expert_normalize = true,
+    .layer = frit_layer_sequential,
+};

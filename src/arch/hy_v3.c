@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Hunyuan 3. Norms on the heads of q and k; sigmoid router with a bias for the selection; shared experts.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_HEAD_NORMS,
+    FRIT_ROWS_GATED(FRIT_WEIGHT_SCALE_LAST),
+    FRIT_ROWS_EXPERTS(0),
+    FRIT_LAYER_WEIGHT(router_bias, "exp_probs_b", N_EXPERT, 1, FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_WHOLE_NAME),
+    FRIT_ROWS_SHARED_EXPERT(FRIT_WEIGHT_SCALE_LAST),
+};
+// clang-format on
+
+static const char *const keys[] = {"expert_weights_norm"};
+
+const frit_arch frit_arch_hy_v3 = {
+    .name = "hy_v3",
+    .title = "Hunyuan 3",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
+    .rope_style = FRIT_ROPE_HALVES,
+    .gating = FRIT_GATING_SIGMOID,
+    .layer = frit_layer_sequential,
+};

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Jais 2. LayerNorm; rotating; squared ReLU in an ungated feed-forward.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_UNGATED(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+const frit_arch frit_arch_jais2 = {
+    .name = "jais2",
+    .title = "Jais 2",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .rope_style = FRIT_ROPE_HALVES,
+    .norm = FRIT_NORM_LAYER,
+    .act = FRIT_ACT_RELU2,
+    .layer = frit_layer_sequential,
+};

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// LLaDA MoE. As OLMoE with norms on heads, but every token sees all others: text comes from diffusion.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_HEAD_NORMS,
+    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+static frit_status adjust(frit_hparams *hp)
+{
+    hp->is_bidirectional = true;
+    return FRIT_OK;
+}
+
+const frit_arch frit_arch_llada_moe = {
+    .name = "llada-moe",
+    .title = "LLaDA MoE",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .rope_style = FRIT_ROPE_HALVES,
+    .layer = frit_layer_sequential,
+    .adjust = adjust,
+};

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Llama 4: the text side. Three layers of four see their chunk of positions, rotate, and norm heads after that; the others
+// see everything, sharpened by distance. Experts, whose weights multiply what they read, in some layers.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+    FRIT_ROWS_SHARED_EXPERT(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+static const char *const keys[] = {"interleave_moe_layer_step", "attention.scale"};
+
+static frit_node *experts(frit_build *b, const frit_layer *w, frit_node *x)
+{
+    frit_graph *g = b->g;
+    frit_route options = frit_route_of(b);
+    options.by_logit = true;
+    frit_node *route = frit_route_node(g, frit_linear(b, &w->router, x), NULL, options);
+    const frit_experts in = {.n = b->hp->n_ff_exp, .weigh = true}, out = {.n = b->hp->n_embd};
+    frit_node *gate = frit_experts_node(g, frit_weight_node(g, w->experts.gate.w), x, route, in);
+    frit_node *up = frit_experts_node(g, frit_weight_node(g, w->experts.up.w), x, route, in);
+    frit_node *h = frit_glu(g, gate, up, b->arch->act);
+    h = frit_mix(g, frit_experts_node(g, frit_weight_node(g, w->experts.down.w), h, route, out), route, true);
+    return frit_add(g, h, frit_shared_experts(b, w, x));
+}
+
+static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
+{
+    const frit_attention_options options = {.norm_after_rope = true,
+                                            .bare_qk_norm = !b->lhp->no_rope && b->hp->n_expert != 128};
+    b->sharpen = b->lhp->no_rope;
+    frit_node *h = frit_norm(b, &w->attn_norm, x);
+    x = frit_add(b->g, x, frit_attention(b, w, h, options));
+    h = frit_norm(b, &w->ffn_norm, x);
+    h = frit_has(&w->router) ? experts(b, w, h) : frit_feed_forward(b, &w->ffn, h, b->arch->act);
+    return frit_add(b->g, x, h);
+}
+
+static frit_status adjust(frit_hparams *hp)
+{
+    bool slides = false;
+    for (int32_t i = 0; i < hp->n_layer; i++) slides |= hp->layers[i].window > 0;
+    if (hp->n_ff_shexp == 0) hp->n_ff_shexp = hp->n_ff_exp;
+    if (!slides) return FRIT_OK;
+    hp->attn_chunk = hp->sharpen_length = 8192;
+    hp->sharpen = 0.1f;
+    hp->sharpen_offset = 1;
+    for (int32_t i = 0; i < hp->n_layer; i++) hp->layers[i].no_rope = (i + 1) % 4 == 0;
+    return FRIT_OK;
+}
+
+const frit_arch frit_arch_llama4 = {
+    .name = "llama4",
+    .title = "Llama 4",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
+    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .windows = {.period = 4},
+    .gating = FRIT_GATING_SIGMOID,
+    .layer = layer,
+    .adjust = adjust,
+};

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Maincoder. As Qwen3, but heads are normed after they turned.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_HEAD_NORMS,
+    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+const frit_arch frit_arch_maincoder = {
+    .name = "maincoder",
+    .title = "Maincoder",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .attention = {.norm_after_rope = true},
+    .layer = frit_layer_sequential,
+};

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// MiniMax-M2. Norms of all heads of q and k together; part of each head rotates; router with a bias for the selection.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_UNBIASED),
+    FRIT_ROW_O(0),
+    FRIT_LAYER_WEIGHT(q_norm, "attn_q_norm", N_Q, 1, 0),
+    FRIT_LAYER_WEIGHT(k_norm, "attn_k_norm", N_K, 1, 0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+const frit_arch frit_arch_minimax_m2 = {
+    .name = "minimax-m2",
+    .title = "MiniMax-M2",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .rope_style = FRIT_ROPE_HALVES,
+    .attention = {.qk_norm = FRIT_QK_NORM_WHOLE},
+    .gating = FRIT_GATING_SIGMOID,
+    .expert_normalize = true,
+    .layer = frit_layer_sequential,
+};

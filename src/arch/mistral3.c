@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// Mistral Small 3, Ministral 3, Devstral. As Llama, with YaRN; scores of far positions are sharpened where the file says so.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_GATED(FRIT_WEIGHT_SCALE_LAST),
+    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_SCALE_LAST),
+};
+// clang-format on
+
+static const char *const keys[] = {"attention.scale", "attention.temperature_scale"};
+
+static frit_status adjust(frit_hparams *hp)
+{
+    // Both are made from the context before extension.
+    hp->sharpen_length = hp->rope.n_ctx_orig;
+    return FRIT_OK;
+}
+
+const frit_arch frit_arch_mistral3 = {
+    .name = "mistral3",
+    .title = "Mistral Small 3, Ministral 3, Devstral",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
+    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .expert_normalize = true,
+    .layer = frit_layer_sequential,
+    .adjust = adjust,
+};

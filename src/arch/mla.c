@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// Multi-head latent attention (DeepSeek-V2): keys and values of all heads are made from one short vector of each
+// position, and only a slice of each head rotates.
+//
+//     kv_a x = [ latent | rotating part, shared by all heads ]
+//
+// Expanded, kv_b makes each head's keys and values, which are cached. Absorbed, the latent vector itself is key and
+// value of a single head: k_b takes queries to where it lives, v_b takes what attention gives back to heads.
+#include "arch/arch.h"
+
+#include <math.h>
+
+typedef struct latent {
+    frit_node *c;    // [T, kv_rank], normed
+    frit_node *pe;   // [T, 1, rope.dim], rotated
+} latent;
+
+static frit_node *heads_of(frit_build *b, frit_node *x, int64_t n_head, int64_t dim)
+{
+    return frit_reshape(b->g, x, 2, (int64_t[]){n_head, dim});
+}
+
+// Of a head, before the slice that rotates.
+static int32_t still_dim(const frit_build *b)
+{
+    return b->hp->k_dim_mla - b->hp->rope.dim;
+}
+
+static frit_node *make_queries(frit_build *b, const frit_layer *w, frit_node *x)
+{
+    if (frit_has(&w->q_a)) {
+        x = frit_norm(b, &w->q_a_norm, frit_linear(b, &w->q_a, x));
+        x = frit_linear(b, &w->q_b, x);
+    } else {
+        x = frit_linear(b, &w->q, x);
+    }
+    x = heads_of(b, x, b->lhp->n_head, b->hp->k_dim_mla);
+    return frit_rope_heads(b, x, still_dim(b));
+}
+
+static latent make_latent(frit_build *b, const frit_layer *w, frit_node *x)
+{
+    const int64_t rank = b->hp->kv_rank, dim = b->hp->rope.dim;
+    x = frit_linear(b, &w->kv_a, x);
+    frit_node *pe = heads_of(b, frit_slice(b->g, x, rank, dim), 1, dim);
+    return (latent){.c = frit_norm(b, &w->kv_a_norm, frit_slice(b->g, x, 0, rank)), .pe = frit_rope_heads(b, pe, 0)};
+}
+
+static frit_node *attend_absorbed(frit_build *b, const frit_layer *w, frit_node *q, latent kv)
+{
+    frit_graph *g = b->g;
+    const int64_t n_head = b->lhp->n_head, rank = b->hp->kv_rank, still = still_dim(b), dim = b->hp->rope.dim;
+    frit_node *q_still = frit_heads(g, frit_weight_node(g, w->k_b.w), frit_slice(g, q, 0, still));
+    q = frit_concat(g, q_still, frit_slice(g, q, still, dim));
+    frit_node *c = heads_of(b, kv.c, 1, rank);
+    frit_node *y = frit_attend_cached(b, w, q, frit_concat(g, c, kv.pe), c, b->hp->attn_scale);
+    y = frit_heads(g, frit_weight_node(g, w->v_b.w), heads_of(b, y, n_head, rank));
+    return frit_reshape(g, y, 1, (int64_t[]){n_head * b->hp->v_dim_mla});
+}
+
+static frit_node *attend_expanded(frit_build *b, const frit_layer *w, frit_node *q, latent kv)
+{
+    frit_graph *g = b->g;
+    const int64_t n_head = b->lhp->n_head, still = still_dim(b), v_dim = b->hp->v_dim_mla, dim = b->hp->rope.dim;
+    frit_node *x = heads_of(b, frit_linear(b, &w->kv_b, kv.c), n_head, still + v_dim);
+    frit_node *v = frit_slice(g, x, still, v_dim);
+    // Without a part that stays, heads share their keys: the rotating part behind nothing, for each.
+    frit_node *k = still > 0 ? frit_slice(g, x, 0, still) : NULL;
+    if (k) return frit_attend_cached(b, w, q, frit_concat(g, k, kv.pe), v, b->hp->attn_scale);
+    for (int64_t h = 1; h < n_head; h++) k = frit_concat(g, k ? k : heads_of(b, kv.pe, 1, dim), kv.pe);
+    return frit_attend_cached(b, w, q, heads_of(b, k ? k : kv.pe, n_head, dim), v, b->hp->attn_scale);
+}
+
+frit_node *frit_attention_mla(frit_build *b, const frit_layer *w, frit_node *x)
+{
+    frit_node *q = make_queries(b, w, x);
+    const latent kv = make_latent(b, w, x);
+    x = frit_has(&w->k_b) ? attend_absorbed(b, w, q, kv) : attend_expanded(b, w, q, kv);
+    return frit_linear(b, &w->o, x);
+}
+
+frit_status frit_mla_adjust(frit_hparams *hp)
+{
+    const frit_layer_hparams *first = &hp->layers[0];
+    if (hp->k_dim_mla == 0) hp->k_dim_mla = first->k_dim;
+    if (hp->v_dim_mla == 0) hp->v_dim_mla = first->v_dim;
+    if (hp->kv_rank < 1)
+        return frit_fail(FRIT_E_FORMAT, "attention.kv_lora_rank is %d, expected 1 or more", (int)hp->kv_rank);
+    if (hp->k_dim_mla < hp->rope.dim)
+        return frit_fail(FRIT_E_FORMAT, "heads have %d elements, of which %d are to rotate", (int)hp->k_dim_mla,
+                         (int)hp->rope.dim);
+    // Scores grow with the context's extension, where YaRN does not scale the rotating part.
+    double grown = hp->rope.factor > 1 ? 1 + hp->rope.log_multiplier * log(hp->rope.factor) : 1;
+    hp->attn_scale = (float)(grown * grown / sqrt(hp->k_dim_mla));
+    return FRIT_OK;
+}

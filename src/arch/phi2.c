@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Phi-1 to 2. LayerNorm; part of each head rotates; attention and feed-forward side by side behind one norm.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROWS_UNGATED(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+const frit_arch frit_arch_phi2 = {
+    .name = "phi2",
+    .title = "Phi-1, Phi-1.5, Phi-2",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .rope_style = FRIT_ROPE_HALVES,
+    .norm = FRIT_NORM_LAYER,
+    .act = FRIT_ACT_GELU_TANH,
+    .layer = frit_layer_parallel,
+};

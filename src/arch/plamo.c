@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// PLaMo. As Llama, with attention and feed-forward side by side behind one norm.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+const frit_arch frit_arch_plamo = {
+    .name = "plamo",
+    .title = "PLaMo",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .rope_style = FRIT_ROPE_HALVES,
+    .layer = frit_layer_parallel,
+};

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// RND1. As Qwen3 MoE, but every token sees all others: text comes from diffusion.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_HEAD_NORMS,
+    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+static frit_status adjust(frit_hparams *hp)
+{
+    hp->is_bidirectional = true;
+    return FRIT_OK;
+}
+
+const frit_arch frit_arch_rnd1 = {
+    .name = "rnd1",
+    .title = "RND1",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .rope_style = FRIT_ROPE_HALVES,
+    .expert_normalize = true,
+    .layer = frit_layer_sequential,
+    .adjust = adjust,
+};

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Seed-OSS. As Llama; the norm of the feed-forward has another name.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "post_attention_norm"),
+    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+static const char *const keys[] = {"attention.scale"};
+
+const frit_arch frit_arch_seed_oss = {
+    .name = "seed_oss",
+    .title = "Seed-OSS",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
+    .rope_style = FRIT_ROPE_HALVES,
+    .layer = frit_layer_sequential,
+};
