@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Command R. LayerNorm without biases; attention and feed-forward side by side behind one norm; the larger norm each head of q and k.
+// Command R. LayerNorm without biases; attention and feed-forward side by side behind one norm; the larger norm each
+// head of q and k.
 #include "arch/arch.h"
 
 // clang-format off

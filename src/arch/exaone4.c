@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// EXAONE 4. Norms behind attention and feed-forward alone; the 32B has windows in three layers of four, and only they rotate.
+// EXAONE 4. Norms behind attention and feed-forward alone; the 32B has windows in three layers of four, and only they
+// rotate.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gemma 2. As Gemma, with norms on both sides of attention and feed-forward, soft caps, and a window in every other layer.
+// Gemma 2. As Gemma, with norms on both sides of attention and feed-forward, soft caps, and a window in every other
+// layer.
 #include "arch/arch.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gemma 3. As Gemma 2 without caps on scores; norms on the heads of q and k; windows in five layers of six, with a rotation of their own.
+// Gemma 3. As Gemma 2 without caps on scores; norms on the heads of q and k; windows in five layers of six, with a
+// rotation of their own.
 #include "arch/arch.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GLM-4 0414. As Llama, with norms behind attention and feed-forward too; gate and up are one matrix. Files of models that
-// see images pair the elements of heads by halves.
+// GLM-4 0414. As Llama, with norms behind attention and feed-forward too; gate and up are one matrix. Files of models
+// that see images pair the elements of heads by halves.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// gpt-oss. A sink beside the scores of each head; a window in every other layer; biases everywhere; experts with a clamped, shifted SwiGLU.
+// gpt-oss. A sink beside the scores of each head; a window in every other layer; biases everywhere; experts with a
+// clamped, shifted SwiGLU.
 #include "arch/arch.h"
 
 #include <math.h>

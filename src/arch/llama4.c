@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Llama 4: the text side. Three layers of four see their chunk of positions, rotate, and norm heads after that; the others
-// see everything, sharpened by distance. Experts, whose weights multiply what they read, in some layers.
+// Llama 4: the text side. Three layers of four see their chunk of positions, rotate, and norm heads after that; the
+// others see everything, sharpened by distance. Experts, whose weights multiply what they read, in some layers.
 #include "arch/arch.h"
 
 // clang-format off

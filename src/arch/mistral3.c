@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Mistral Small 3, Ministral 3, Devstral. As Llama, with YaRN; scores of far positions are sharpened where the file says so.
+// Mistral Small 3, Ministral 3, Devstral. As Llama, with YaRN; scores of far positions are sharpened where the file
+// says so.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// OpenELM. Each layer has its own numbers of heads and widths; norms on the heads of q and k; the output is the embedding table.
+// OpenELM. Each layer has its own numbers of heads and widths; norms on the heads of q and k; the output is the
+// embedding table.
 #include "arch/arch.h"
 
 // clang-format off
