@@ -130,7 +130,12 @@ static frit_status bind_vector(binder *b, const frit_tensor **out, const frit_te
         for (int64_t row = 0; row < n_elems / width; row++) frit_tensor_decode_row(tensor, row, decoded + row * width);
         for (int64_t i = n - 1; i >= 0 && n_elems < n; i--) decoded[i] = decoded[i / (n / n_elems)];
         for (int64_t i = 0; i < n && inverse; i++) decoded[i] = 1 / decoded[i];
-        *copy = (frit_tensor){tensor->name, FRIT_DTYPE_F32, 1, {n, 1, 1, 1}, decoded, (uint64_t)n * sizeof *decoded};
+        *copy = (frit_tensor){.name = tensor->name,
+                              .dtype = FRIT_DTYPE_F32,
+                              .n_dims = 1,
+                              .shape = {n, 1, 1, 1},
+                              .data = decoded,
+                              .n_bytes = (uint64_t)n * sizeof *decoded};
         values = decoded;
         tensor = copy;
     }
@@ -167,6 +172,7 @@ static frit_status scale_bias(binder *b, frit_weight *weight)
     for (int64_t i = 0; i < n; i++) scaled[i] = bias[i] * scale[weight->scale->shape[0] == 1 ? 0 : i];
     *copy = *weight->b;
     copy->data = scaled;
+    copy->is_mapped = false;
     weight->b = copy;
     return FRIT_OK;
 }
