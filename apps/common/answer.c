@@ -63,6 +63,16 @@ frit_status app_answer_init(app_answer *answer, const frit_model *model, frit_op
     return status;
 }
 
+frit_status app_answer_follow(app_answer *answer, const frit_token *tokens, size_t n_tokens)
+{
+    const char *piece;
+    size_t n;
+    frit_status status = FRIT_OK;
+    for (size_t i = 0; i < n_tokens && status == FRIT_OK; i++)
+        status = frit_text_stream_push(answer->stream, tokens[i], &piece, &n);
+    return status;
+}
+
 frit_status app_answer_push(app_answer *answer, frit_token token, app_text *shown)
 {
     *shown = (app_text){"", 0};

@@ -26,6 +26,9 @@ typedef struct app_answer {
 
 // FRIT_E_MEMORY, or what frit_text_stream_new fails with.
 frit_status app_answer_init(app_answer *answer, const frit_model *model, frit_option_list stop);
+// The answer goes on where these tokens end: a first word keeps the space before it. Without it an answer is a text of
+// its own. FRIT_E_MEMORY.
+frit_status app_answer_follow(app_answer *answer, const frit_token *tokens, size_t n_tokens);
 // *shown: the text that may be shown now, possibly "". Valid until the next call.
 frit_status app_answer_push(app_answer *answer, frit_token token, app_text *shown);
 frit_status app_answer_end(app_answer *answer, app_text *shown);

@@ -120,6 +120,8 @@ char *cli_template(const frit_model *model, const frit_message *messages,
 frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens);
 
 typedef struct cli_answer_options {
+    const frit_token *follows;   // tokens whose text the answer continues; NULL: it is a text of its own
+    size_t n_follows;
     int32_t n_predict;   // -1: until the answer or the context ends
     frit_option_list stop;
     void (*show)(void *ctx, const char *text, size_t n_bytes);   // called as text comes; may be NULL

@@ -178,6 +178,7 @@ int cli_generate(const frit_model *model, frit_engine *engine, frit_session *ses
     *answer = (cli_answer){0};
     app_answer text = {0};
     frit_status status = app_answer_init(&text, model, options->stop);
+    if (status == FRIT_OK) status = app_answer_follow(&text, options->follows, options->n_follows);
     if (status == FRIT_OK) status = run_prompt(engine, session, answer);
     uint64_t start = cli_now_ns();
     if (status == FRIT_OK) status = generate_tokens(model, session, sampler, options, &text, answer);

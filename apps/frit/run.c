@@ -152,8 +152,11 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
         code = cli_report(status);
         goto done;
     }
-    cli_answer_options options = {
-        .n_predict = args->run.n_predict, .stop = args->run.stop, .show = args->run.json ? NULL : show};
+    cli_answer_options options = {.follows = tokens,
+                                  .n_follows = args->run.raw ? n_tokens : 0,
+                                  .n_predict = args->run.n_predict,
+                                  .stop = args->run.stop,
+                                  .show = args->run.json ? NULL : show};
     code = cli_generate(model, engine, session, sampler, &options, &answer);
     if (code == CLI_DONE && args->run.json) code = print_json(&answer);
     if (code == CLI_DONE && !args->run.json) putchar('\n');

@@ -156,6 +156,7 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     job->started_at = now_seconds();
     job->usage.n_prompt = job->n_prompt;
     frit_status status = app_answer_init(&job->answer, worker->model, job->stop);
+    if (status == FRIT_OK && job->continues) status = app_answer_follow(&job->answer, job->prompt, job->n_prompt);
     if (status == FRIT_OK) status = server_slot_load(slot, job->prompt, job->n_prompt, &job->usage.n_cached);
     if (status == FRIT_OK) {
         for (size_t i = 0; i < job->n_prompt; i++) frit_sampler_accept(job->sampler, job->prompt[i]);

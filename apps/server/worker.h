@@ -37,6 +37,7 @@ typedef struct server_usage {
 struct server_job {
     frit_token *prompt;   // owned
     size_t n_prompt;
+    bool continues;          // the answer continues the prompt's text: no chat
     frit_sampler *sampler;   // owned
     frit_option_list stop;   // lives in ctx
     int32_t n_top;           // likeliest tokens to report with each of the answer; -1: not even that

@@ -31,7 +31,7 @@ const char *frit_version(void)
     return FRIT_TEXT(FRIT_VERSION_MAJOR) "." FRIT_TEXT(FRIT_VERSION_MINOR) "." FRIT_TEXT(FRIT_VERSION_PATCH);
 }
 
-frit_status frit_fail(frit_status status, const char *format, ...)
+void frit_fail_say(const char *format, ...)
 {
     // The arguments may point into the old sentence, so the new one is built aside.
     char next[FRIT_ERROR_BYTES];
@@ -45,10 +45,4 @@ frit_status frit_fail(frit_status status, const char *format, ...)
         sentence[n] = (char)(c < 32 || c == 127 ? '?' : c);
     }
     sentence[n] = 0;
-    return status;
-}
-
-frit_status frit_fail_memory(size_t n_bytes, const char *what)
-{
-    return frit_fail(FRIT_E_MEMORY, "out of memory: %zu bytes for %s", n_bytes, what);
 }

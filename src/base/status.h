@@ -19,9 +19,17 @@
 
 #define FRIT_ERROR_BYTES 1024
 
-// Stores the sentence and returns `status`. Control characters in the result are replaced by '?'.
-frit_status frit_fail(frit_status status, const char *format, ...) FRIT_PRINTF(2, 3);
-frit_status frit_fail_memory(size_t n_bytes, const char *what);
+// Stores the sentence. Control characters in the result are replaced by '?'.
+void frit_fail_say(const char *format, ...) FRIT_PRINTF(1, 2);
+
+// Stores the sentence; its value is `status`. A macro, so that compilers see that a failure is never FRIT_OK and that
+// the results of a call that failed are not used.
+#define frit_fail(status, ...) (frit_fail_say(__VA_ARGS__), (status))
+
+static inline frit_status frit_fail_memory(size_t n_bytes, const char *what)
+{
+    return frit_fail(FRIT_E_MEMORY, "out of memory: %zu bytes for %s", n_bytes, what);
+}
 
 // Forwards a failure. Only for functions that own nothing yet; the others use one `fail:` label.
 #define FRIT_TRY(expression)                        \

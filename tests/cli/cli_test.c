@@ -95,6 +95,18 @@ static void the_sampling_that_the_file_recommends_is_used_unless_given(void **st
     outcome_free(&warm);
 }
 
+static void a_raw_prompt_is_continued_with_its_space(void **state)
+{
+    (void)state;
+    char command[1024];
+    snprintf(command, sizeof command, "run '%s' -q --raw --temp 0 -n 4 -p 'Once upon a'",
+             shared_path("models/stories260k-f32.gguf"));
+    outcome o = frit(command, NULL);
+    assert_int_equal(o.code, 0);
+    assert_memory_equal(o.out, " time, there", 12);
+    outcome_free(&o);
+}
+
 static void a_stop_string_ends_the_answer_before_it(void **state)
 {
     (void)state;
@@ -287,6 +299,7 @@ int main(void)
         cmocka_unit_test(run_takes_the_prompt_from_every_place),
         cmocka_unit_test(the_same_seed_gives_the_same_text),
         cmocka_unit_test(the_sampling_that_the_file_recommends_is_used_unless_given),
+        cmocka_unit_test(a_raw_prompt_is_continued_with_its_space),
         cmocka_unit_test(a_stop_string_ends_the_answer_before_it),
         cmocka_unit_test(json_output_is_one_object),
         cmocka_unit_test(chat_answers_every_line_of_a_pipe),
