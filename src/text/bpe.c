@@ -93,15 +93,18 @@ static void index_bytes(bpe *state, const frit_log *log)
                      vocab->unk >= 0 ? "they become the unknown token" : "they vanish from text");
 }
 
+static bool is_special(const void *ctx, int32_t id)
+{
+    return ((const frit_vocab *)ctx)->entries[id].kind != FRIT_TOKEN_NORMAL;
+}
+
 // Where whole words are looked up: by their bytes, not by how the file spells them.
 static frit_status index_spelled(const frit_tokenizer *tokenizer, bpe *state)
 {
     const frit_vocab *vocab = tokenizer->vocab;
     if (!frit_index_init(&state->spelled, (size_t)vocab->n, tokenizer->pieces, sizeof *tokenizer->pieces))
         return frit_fail_memory((size_t)vocab->n, "the index of whole words");
-    for (frit_token id = 0; id < vocab->n; id++)
-        if (vocab->entries[id].kind == FRIT_TOKEN_NORMAL && tokenizer->pieces[id].len > 0)
-            frit_index_add(&state->spelled, id);
+    frit_index_add_all(&state->spelled, vocab->n, is_special, vocab, NULL);
     return FRIT_OK;
 }
 

@@ -12,7 +12,7 @@ typedef struct frit_index_slot {
     int32_t id;   // -1: empty
 } slot;
 
-enum { WORD_BYTES = 8 };
+enum { WORD_BYTES = 8, AHEAD = 12 };
 
 static uint64_t mix(uint64_t h)
 {
@@ -93,6 +93,27 @@ int32_t frit_index_add(frit_index *index, int32_t id)
     *s = (slot){word, (uint32_t)key.len, id};
     index->n++;
     return id;
+}
+
+void frit_index_touch(const frit_index *index, frit_str key)
+{
+#ifdef __GNUC__
+    __builtin_prefetch(&index->slots[frit_hash_bytes(index->seed, key) & index->mask]);
+#else
+    (void)index, (void)key;
+#endif
+}
+
+size_t frit_index_add_all(frit_index *index, int32_t n, bool (*skip)(const void *ctx, int32_t id), const void *ctx,
+                          int32_t *first_equal)
+{
+    size_t n_equal = 0;
+    for (int32_t id = 0; id < n; id++) {
+        if (n - id > AHEAD) frit_index_touch(index, piece_of(index, id + AHEAD));
+        if (piece_of(index, id).len == 0 || (skip && skip(ctx, id))) continue;
+        if (frit_index_add(index, id) != id && n_equal++ == 0 && first_equal) *first_equal = id;
+    }
+    return n_equal;
 }
 
 int32_t frit_index_find(const frit_index *index, frit_str key)

@@ -19,14 +19,13 @@ typedef enum part {
     PART_CUTS,
     PART_TEMPLATE,
     PART_DECODER,
-    PART_MODEL,
     PART_CONFIG,
     PART_VOCAB,
     N_PARTS
 } part;
 
 static const char *const part_names[N_PARTS] = {
-    "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model", "config", "vocab",
+    "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "config", "vocab",
 };
 
 typedef struct reading {
@@ -35,8 +34,9 @@ typedef struct reading {
     frit_arena *arena;
     const frit_log *log;
     frit_str parts[N_PARTS];
-    frit_str pieces, merges;   // of the model
-    json_t *model;             // the rest of it
+    bool is_list;   // the model's vocabulary is one, with scores
+    frit_str merges;
+    json_t *model;   // the rest of it
     json_t *added;
     frit_vocab_list list;
 } reading;
@@ -57,40 +57,7 @@ static frit_pull pull_of(const reading *r, frit_str span)
     return (frit_pull){span.ptr, span.ptr, span.ptr + span.len, r->path, r->arena, FRIT_OK};
 }
 
-static frit_status find_parts(reading *r, frit_str text)
-{
-    frit_pull pull = pull_of(r, text);
-    for (bool more = frit_pull_open(&pull, '{'); more; more = frit_pull_more(&pull, '}')) {
-        frit_str key, span;
-        if (!frit_pull_key(&pull, &key) || !frit_pull_skip(&pull, &span)) break;
-        for (int i = 0; i < N_PARTS; i++)
-            if (frit_str_is(key, part_names[i])) r->parts[i] = span;
-    }
-    return pull.status;
-}
-
 // ------------------------------------------------------------------------------------- the model
-
-static frit_status split_model(reading *r)
-{
-    frit_pull pull = pull_of(r, r->parts[PART_MODEL]);
-    r->model = json_object();
-    if (!r->model) return frit_fail_memory(0, "the model of a tokenizer");
-    for (bool more = frit_pull_open(&pull, '{'); more; more = frit_pull_more(&pull, '}')) {
-        frit_str key, span;
-        if (!frit_pull_key(&pull, &key) || !frit_pull_skip(&pull, &span)) break;
-        if (frit_str_is(key, "vocab")) {
-            r->pieces = span;
-        } else if (frit_str_is(key, "merges")) {
-            r->merges = span;
-        } else {
-            json_t *value;
-            FRIT_TRY(load(r, span, "model", &value));
-            json_object_setn_new(r->model, key.ptr, key.len, value);
-        }
-    }
-    return pull.status;
-}
 
 // {"a": 0, "b": 1}
 static frit_status read_object(reading *r, frit_pull *pull)
@@ -120,12 +87,46 @@ static frit_status read_list(reading *r, frit_pull *pull)
     return pull->status;
 }
 
-static frit_status read_pieces(reading *r)
+// The pieces are read where they stand; merges need all of them, so they wait.
+static frit_status read_model(reading *r, frit_pull *pull)
 {
-    if (r->pieces.len == 0) return frit_fail(FRIT_E_FORMAT, "%s: model has no 'vocab'", r->path);
-    frit_pull pull = pull_of(r, r->pieces);
-    FRIT_TRY(r->pieces.ptr[0] == '[' ? read_list(r, &pull) : read_object(r, &pull));
-    return pull.status != FRIT_OK ? pull.status : FRIT_OK;
+    if (r->model) return frit_fail(FRIT_E_FORMAT, "%s: there are two models", r->path);
+    r->model = json_object();
+    if (!r->model) return frit_fail_memory(0, "the model of a tokenizer");
+    for (bool more = frit_pull_open(pull, '{'); more; more = frit_pull_more(pull, '}')) {
+        frit_str key, span;
+        if (!frit_pull_key(pull, &key)) break;
+        if (frit_str_is(key, "vocab")) {
+            r->is_list = frit_pull_peek(pull) == '[';
+            FRIT_TRY(r->is_list ? read_list(r, pull) : read_object(r, pull));
+        } else if (!frit_pull_skip(pull, &span)) {
+            break;
+        } else if (frit_str_is(key, "merges")) {
+            r->merges = span;
+        } else {
+            json_t *value;
+            FRIT_TRY(load(r, span, "model", &value));
+            json_object_setn_new(r->model, key.ptr, key.len, value);
+        }
+    }
+    return pull->status;
+}
+
+static frit_status find_parts(reading *r, frit_str text)
+{
+    frit_pull pull = pull_of(r, text);
+    for (bool more = frit_pull_open(&pull, '{'); more; more = frit_pull_more(&pull, '}')) {
+        frit_str key, span;
+        if (!frit_pull_key(&pull, &key)) break;
+        if (frit_str_is(key, "model") && frit_pull_peek(&pull) == '{') {
+            FRIT_TRY(read_model(r, &pull));
+            continue;
+        }
+        if (!frit_pull_skip(&pull, &span)) break;
+        for (int i = 0; i < N_PARTS; i++)
+            if (frit_str_is(key, part_names[i])) r->parts[i] = span;
+    }
+    return pull.status;
 }
 
 // "a b" or ["a", "b"]
@@ -146,31 +147,21 @@ static bool read_merge(frit_pull *pull, frit_str *left, frit_str *right)
     return true;
 }
 
-static size_t count_items(frit_str list)
-{
-    size_t n = 1, depth = 0;
-    for (size_t i = 0; i < list.len; i++) {
-        char c = list.ptr[i];
-        if (c == '"')
-            for (i++; i < list.len && list.ptr[i] != '"'; i++) i += list.ptr[i] == '\\';
-        depth += (c == '[') - (size_t)(c == ']');
-        n += c == ',' && depth == 1;
-    }
-    return n;
-}
-
 static frit_status read_merges(reading *r)
 {
     frit_vocab *vocab = r->vocab;
     frit_pull pull = pull_of(r, r->merges);
-    vocab->merges = frit_arena_new(r->arena, frit_merge, count_items(r->merges));
+    vocab->merges = frit_arena_new(r->arena, frit_merge, r->merges.len / sizeof "\"a b\"" + 1);   // at most
     if (!vocab->merges) return frit_fail_memory(r->merges.len, "the merges");
-    for (bool more = frit_pull_open(&pull, '['); more; more = frit_pull_more(&pull, ']')) {
-        frit_str left, right;
-        if (!read_merge(&pull, &left, &right)) break;
-        if (frit_vocab_add_merge(vocab, vocab->n_merges, left, right) != FRIT_OK)
+    frit_merge_text batch[FRIT_MERGE_BATCH];
+    bool more = frit_pull_open(&pull, '[');
+    while (more) {
+        size_t n = 0;
+        for (; more && n < FRIT_MERGE_BATCH && read_merge(&pull, &batch[n].left, &batch[n].right); n++)
+            more = frit_pull_more(&pull, ']');
+        if (pull.status != FRIT_OK) break;
+        if (frit_vocab_add_merges(vocab, batch, n) != FRIT_OK)
             return frit_fail(FRIT_E_FORMAT, "%s: %s", r->path, frit_error());
-        vocab->n_merges++;
     }
     return pull.status;
 }
@@ -212,7 +203,7 @@ static const char *type_of(const reading *r)
     const char *type = json_string_value(json_object_get(r->model, "type"));
     if (type) return type;
     if (r->merges.len > 0) return "BPE";   // old files do not say
-    if (r->pieces.len > 0 && r->pieces.ptr[0] == '[') return "Unigram";
+    if (r->is_list) return "Unigram";
     return json_object_get(r->model, "max_input_chars_per_word") ? "WordPiece" : "WordLevel";
 }
 
@@ -333,8 +324,10 @@ static frit_status read_step(reading *r, part p,
 static frit_status read_parts(reading *r)
 {
     frit_vocab *vocab = r->vocab;
-    FRIT_TRY(split_model(r));
-    FRIT_TRY(read_pieces(r));
+    if (!r->model)
+        return frit_fail(FRIT_E_FORMAT,
+                         "%s: there is neither 'model' (tokenizer.json) nor 'config' and 'vocab' (tekken.json)",
+                         r->path);
     FRIT_TRY(load(r, r->parts[PART_ADDED], "added_tokens", &r->added));
     FRIT_TRY(list_added(r));
     FRIT_TRY(frit_vocab_list_finish(&r->list, r->path, vocab, r->arena));
@@ -360,13 +353,9 @@ static bool recognises(frit_str start)
 static frit_status read(frit_vocab *vocab, frit_str text, const char *path, frit_arena *arena, const frit_log *log)
 {
     reading r = {.vocab = vocab, .path = path, .arena = arena, .log = log};
-    FRIT_TRY(find_parts(&r, text));
-    if (r.parts[PART_MODEL].len == 0 && r.parts[PART_CONFIG].len > 0 && r.parts[PART_VOCAB].len > 0)
-        return frit_tekken_read(vocab, text, path, arena, log);
-    if (r.parts[PART_MODEL].len == 0)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: there is neither 'model' (tokenizer.json) nor 'config' and 'vocab' (tekken.json)", path);
-    frit_status status = read_parts(&r);
+    frit_status status = find_parts(&r, text);
+    bool tekken = !r.model && r.parts[PART_CONFIG].len > 0 && r.parts[PART_VOCAB].len > 0;
+    if (status == FRIT_OK) status = tekken ? frit_tekken_read(vocab, text, path, arena, log) : read_parts(&r);
     json_decref(r.model);
     json_decref(r.added);
     frit_vocab_list_free(&r.list);

@@ -62,18 +62,29 @@ void frit_letters_spell(frit_str bytes, frit_buf *out)
 
 void frit_letters_read(frit_str piece, frit_buf *out)
 {
-    size_t start = out->len;
+    if (!frit_buf_reserve(out, piece.len)) return;
+    char *to = out->data + out->len;
+    size_t n = 0;
     for (size_t i = 0; i < piece.len;) {
-        uint32_t c;
-        i += frit_unicode_next(piece, i, &c);
+        unsigned char first = (unsigned char)piece.ptr[i];
+        uint32_t c = first;
+        size_t len = 1;
+        if (first >= 0x80) {   // letters have two bytes at most
+            unsigned char second = i + 1 < piece.len ? (unsigned char)piece.ptr[i + 1] : 0;
+            bool two = first >= 0xc2 && first < 0xe0 && (second & 0xc0) == 0x80;
+            c = two ? (first & 0x1fu) << 6 | (second & 0x3fu) : UINT32_MAX;
+            len = 2;
+        }
         int byte = frit_letter_byte(c);
         if (byte < 0) {
-            out->len = start;
             frit_buf_append(out, piece.ptr, piece.len);
             return;
         }
-        frit_buf_char(out, (char)byte);
+        to[n++] = (char)byte;
+        i += len;
     }
+    out->len += n;
+    out->data[out->len] = 0;
 }
 
 // ------------------------------------------------------------------------------------- runs

@@ -119,15 +119,26 @@ static bool unescape(frit_pull *pull, const char *p, const char *end, frit_str *
     return true;
 }
 
+// Bit 7 of every byte of `word` that equals `byte`; bytes behind the first such one may be wrong.
+static uint64_t matches(uint64_t word, unsigned char byte)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t zeros = word ^ ones * byte;
+    return (zeros - ones) & ~zeros & ones << 7;
+}
+
 // The closing quote of the string that opens at p; *escaped: it holds a backslash.
 static const char *find_quote(const char *p, const char *end, bool *escaped)
 {
-    for (p++; p < end && *p != '"'; p++) {
-        if (*p != '\\') continue;
+    for (p++;;) {
+        uint64_t word;
+        while (end - p >= 8 && (memcpy(&word, p, 8), (matches(word, '"') | matches(word, '\\')) == 0)) p += 8;
+        while (p < end && *p != '"' && *p != '\\') p++;
+        if (p >= end) return NULL;
+        if (*p == '"') return p;
         *escaped = true;
-        p++;
+        p += 2;
     }
-    return p < end ? p : NULL;
 }
 
 bool frit_pull_text(frit_pull *pull, frit_str *text)
@@ -152,7 +163,8 @@ bool frit_pull_number(frit_pull *pull, double *number)
     // Almost all numbers are ids.
     double value = 0;
     for (; p < pull->end && *p >= '0' && *p <= '9' && p - pull->at < 15; p++) value = value * 10 + (*p - '0');
-    bool whole = p > pull->at && (p == pull->end || !strchr("0123456789.eE+-", *p) || *p == 0);
+    bool goes_on = p < pull->end && ((*p >= '0' && *p <= '9') || *p == '.' || *p == 'e' || *p == 'E');
+    bool whole = p > pull->at && !goes_on;
     if (whole) {
         *number = value;
         pull->at = p;
@@ -165,22 +177,48 @@ bool frit_pull_number(frit_pull *pull, double *number)
     return true;
 }
 
-bool frit_pull_skip(frit_pull *pull, frit_str *span)
+// Bytes that decide where a value ends.
+static const bool is_mark[256] = {['"'] = true, ['{'] = true, ['['] = true, ['}'] = true, [']'] = true};
+
+static const char *skip_word(const char *p, const char *end)
 {
-    char c = frit_pull_peek(pull);
-    const char *begin = pull->at, *p = begin;
-    if (c == 0) return fail(pull, "not valid JSON: a value is expected here");
+    while (p < end && !is_mark[(unsigned char)*p] && *p != ',' && *p != ' ' && *p != '\n' && *p != '\r' && *p != '\t')
+        p++;
+    return p;
+}
+
+// A list or an object; NULL if it does not end.
+static const char *skip_brackets(const char *p, const char *end)
+{
     long depth = 0;
     bool escaped;
     do {
+        while (p < end && !is_mark[(unsigned char)*p]) p++;
+        if (p == end) return NULL;
         if (*p == '"') {
-            p = find_quote(p, pull->end, &escaped);
-            if (!p) return fail(pull, "not valid JSON: a string without its end");
+            p = find_quote(p, end, &escaped);
+            if (!p) return NULL;
+        } else {
+            depth += *p == '{' || *p == '[' ? 1 : -1;
         }
-        depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']');
         p++;
-    } while (p < pull->end && (depth > 0 || (c != '{' && c != '[' && c != '"' && !strchr(",]} \t\r\n", *p))));
-    if (depth != 0) return fail(pull, "not valid JSON: brackets do not match");
+    } while (depth > 0);
+    return p;
+}
+
+bool frit_pull_skip(frit_pull *pull, frit_str *span)
+{
+    char c = frit_pull_peek(pull);
+    const char *begin = pull->at, *p;
+    bool escaped;
+    if (c == '"') {
+        p = find_quote(begin, pull->end, &escaped);
+        p = p ? p + 1 : NULL;
+    } else {
+        p = c == '{' || c == '[' ? skip_brackets(begin, pull->end) : skip_word(begin, pull->end);
+    }
+    if (!p) return fail(pull, "not valid JSON: a string or a list without its end");
+    if (p == begin) return fail(pull, "not valid JSON: a value is expected here");
     pull->at = p;
     if (span) *span = (frit_str){begin, (size_t)(p - begin)};
     return true;

@@ -26,17 +26,14 @@ frit_status frit_vocab_index(frit_vocab *vocab, const frit_log *log)
 {
     if (!frit_index_init(&vocab->ids, (size_t)vocab->n, &vocab->entries[0].piece, sizeof *vocab->entries))
         return frit_fail_memory((size_t)vocab->n, "the index of the vocabulary");
-    long long n_equal = 0, first = 0;
-    for (int32_t i = 0; i < vocab->n; i++) {
-        if (vocab->entries[i].piece.len == 0 && vocab->entries[i].kind == FRIT_TOKEN_UNUSED) continue;
-        if (frit_index_add(&vocab->ids, i) != i && n_equal++ == 0) first = i;
-    }
+    int32_t first = 0;
+    size_t n_equal = frit_index_add_all(&vocab->ids, vocab->n, NULL, NULL, &first);
     if (n_equal > 0)
         frit_log_say(
             log, FRIT_LOG_WARNING,
-            "%lld tokens of the vocabulary have the text of an earlier one (the first is token %lld): text becomes "
+            "%zu tokens of the vocabulary have the text of an earlier one (the first is token %d): text becomes "
             "the earlier one",
-            n_equal, first);
+            n_equal, (int)first);
     return FRIT_OK;
 }
 
@@ -95,7 +92,7 @@ static bool is_joined(frit_str piece, frit_str left, frit_str tail)
            memcmp(piece.ptr + left.len, tail.ptr, tail.len) == 0;
 }
 
-frit_status frit_vocab_add_merge(frit_vocab *vocab, uint64_t rank, frit_str left, frit_str right)
+static frit_status add_merge(frit_vocab *vocab, uint64_t rank, frit_str left, frit_str right)
 {
     frit_str tail = right;
     size_t n_inner = vocab->inner_prefix.len;
@@ -124,6 +121,17 @@ frit_status frit_vocab_add_merge(frit_vocab *vocab, uint64_t rank, frit_str left
     frit_status status = merge->merged >= 0 ? FRIT_OK : fail_merge(rank, left, right, (frit_str){joined, n});
     if (joined != small) free(joined);
     return status;
+}
+
+frit_status frit_vocab_add_merges(frit_vocab *vocab, const frit_merge_text *texts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        frit_index_touch(&vocab->ids, texts[i].left);
+        frit_index_touch(&vocab->ids, texts[i].right);
+    }
+    for (size_t i = 0; i < n; i++, vocab->n_merges++)
+        FRIT_TRY(add_merge(vocab, vocab->n_merges, texts[i].left, texts[i].right));
+    return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------------- roles by spelling

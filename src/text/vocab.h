@@ -101,7 +101,11 @@ int frit_vocab_byte_of(frit_str piece);
 // For readers, in this order: start, entries, index, ids and merges, finish.
 void frit_vocab_start(frit_vocab *vocab);
 frit_status frit_vocab_index(frit_vocab *vocab, const frit_log *log);
-// Merge `rank` of vocab->merges. Of a right side that begins with inner_prefix, that is dropped when they are joined.
-frit_status frit_vocab_add_merge(frit_vocab *vocab, uint64_t rank, frit_str left, frit_str right);
+typedef struct frit_merge_text {
+    frit_str left, right;
+} frit_merge_text;
+enum { FRIT_MERGE_BATCH = 32 };   // so many at once are looked up fast
+// Appends to vocab->merges, which has room for them. A right side loses inner_prefix when it is joined.
+frit_status frit_vocab_add_merges(frit_vocab *vocab, const frit_merge_text *texts, size_t n);
 // Roles that only the spelling tells, the newline, what is put around a text, the list of specials.
 frit_status frit_vocab_finish(frit_vocab *vocab, frit_arena *arena);

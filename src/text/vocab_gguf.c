@@ -255,16 +255,16 @@ static frit_status read_ids(frit_vocab *vocab, const frit_meta *meta, const frit
 
 // ------------------------------------------------------------------------------------- merges
 
-static frit_status read_merge(frit_vocab *vocab, uint64_t rank, frit_str text)
+static frit_status split_merge(uint64_t rank, frit_str text, frit_merge_text *out)
 {
     const char *space =
         text.len > 1 ? memchr(text.ptr + 1, ' ', text.len - 1) : NULL;   // a piece may start with a space
     if (!space)
         return frit_fail(FRIT_E_FORMAT, "tokenizer.ggml.merges: merge %llu, '%.*s', lacks the space between two tokens",
                          (unsigned long long)rank, (int)(text.len < 200 ? text.len : 200), text.ptr);
-    frit_str left = {text.ptr, (size_t)(space - text.ptr)};
-    frit_str right = {space + 1, text.len - left.len - 1};
-    return frit_vocab_add_merge(vocab, rank, left, right);
+    out->left = (frit_str){text.ptr, (size_t)(space - text.ptr)};
+    out->right = (frit_str){space + 1, text.len - out->left.len - 1};
+    return FRIT_OK;
 }
 
 static frit_status read_merges(frit_vocab *vocab, const frit_meta *meta, frit_arena *arena)
@@ -278,11 +278,12 @@ static frit_status read_merges(frit_vocab *vocab, const frit_meta *meta, frit_ar
                          (unsigned long long)merges->array.n, INT32_MAX);
     vocab->merges = frit_arena_new(arena, frit_merge, merges->array.n);
     if (!vocab->merges) return frit_fail_memory(merges->array.n * sizeof *vocab->merges, "the merges");
-    vocab->n_merges = merges->array.n;
-    for (uint64_t i = 0; i < vocab->n_merges; i++) {
-        frit_status status = read_merge(vocab, i, frit_value_item_text(merges, i));
-        if (status == FRIT_E_FORMAT && !strstr(frit_error(), "tokenizer.ggml"))
-            return frit_fail(status, "tokenizer.ggml.merges: %s", frit_error());
+    frit_merge_text batch[FRIT_MERGE_BATCH];
+    for (uint64_t i = 0, n; i < merges->array.n; i += n) {
+        for (n = 0; n < FRIT_MERGE_BATCH && i + n < merges->array.n; n++)
+            FRIT_TRY(split_merge(i + n, frit_value_item_text(merges, i + n), &batch[n]));
+        frit_status status = frit_vocab_add_merges(vocab, batch, (size_t)n);
+        if (status == FRIT_E_FORMAT) return frit_fail(status, "tokenizer.ggml.merges: %s", frit_error());
         FRIT_TRY(status);
     }
     return FRIT_OK;
