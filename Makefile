@@ -14,7 +14,7 @@ SOURCES = find apps bench examples include src tests tools -name '*.[ch]' 2>/dev
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test test-clients setup format lint check bench fuzz asan tsan install clean help
+.PHONY: all run test test-agreement test-clients setup format lint check bench fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -37,6 +37,13 @@ test:
 	@$(CONFIGURE) release -DFRIT_TESTS=ON
 	@$(BUILD) release
 	@$(CTEST) build/release
+
+## make test-agreement  compares tokenizers with the tokenizers and sentencepiece packages (from PyPI) on random strings
+test-agreement:
+	@tools/setup --check build
+	@$(CONFIGURE) release
+	@$(BUILD) release --target frit_shared
+	@python3 tests/text/agreement.py build/release/libfrit.so ../shared
 
 ## make test-clients  runs other people's clients (from PyPI, into build/clients) against frit serve
 test-clients: all

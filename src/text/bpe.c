@@ -186,9 +186,20 @@ static frit_token character_token(const frit_vocab *vocab, frit_str word, size_t
     return frit_vocab_find_text(vocab, (frit_str){piece, len + (last ? vocab->word_suffix.len : 0)});
 }
 
+// Unknown characters of a vocabulary with merges are symbols too, which may merge.
+static void push_unknown(const frit_vocab *vocab, size_t at, size_t n, bool *after_unknown, frit_merger *merger)
+{
+    if (*after_unknown && vocab->fuse_unknown && merger->n > 0)
+        merger->symbols[merger->n - 1].len += (uint32_t)n;
+    else if (vocab->unk >= 0)
+        frit_merger_push(merger, (uint32_t)at, (uint32_t)n, vocab->unk);
+    *after_unknown = vocab->unk >= 0;
+}
+
 static void push_characters(const bpe *state, frit_str word, frit_merger *merger)
 {
     const frit_vocab *vocab = state->vocab;
+    bool after_unknown = false;
     for (size_t i = 0; i < word.len;) {
         uint32_t c;
         frit_token id = -1;
@@ -197,13 +208,16 @@ static void push_characters(const bpe *state, frit_str word, frit_merger *merger
             n = frit_unicode_next(word, i, &c);
             id = character_token(vocab, word, i, n);
         }
-        // With a list of merges the bytes of unknown characters may merge; by score, what stays unknown falls back.
-        bool as_bytes = id < 0 && !vocab->by_score && vocab->byte_fallback && (state->falls_back || vocab->unk < 0);
-        if (as_bytes)
+        if (id >= 0 || vocab->by_score) {   // by score, what stays unknown falls back when all is merged
+            frit_merger_push(merger, (uint32_t)i, (uint32_t)n, id);
+            after_unknown = false;
+        } else if (vocab->byte_fallback && (state->falls_back || vocab->unk < 0)) {
             for (size_t k = 0; k < n; k++)
                 frit_merger_push(merger, (uint32_t)(i + k), 1, state->bytes[(unsigned char)word.ptr[i + k]]);
-        else
-            frit_merger_push(merger, (uint32_t)i, (uint32_t)n, id);
+            after_unknown = false;
+        } else {
+            push_unknown(vocab, i, n, &after_unknown, merger);
+        }
         i += n;
     }
 }

@@ -22,7 +22,7 @@ bool frit_index_init(frit_index *index, size_t n, const frit_str *pieces, size_t
 int32_t frit_index_add(frit_index *index, int32_t id);
 // Fetches what a look-up of this key soon will read: memory is slower than the rest of it.
 void frit_index_touch(const frit_index *index, frit_str key);
-// Adds pieces 0 to n - 1 except empty ones and those of which `skip` (may be NULL) says so. Returns how many were there.
+// Adds pieces 0 to n - 1 except empty ones and those that `skip` (may be NULL) picks. Returns how many were there.
 size_t frit_index_add_all(frit_index *index, int32_t n, bool (*skip)(const void *ctx, int32_t id), const void *ctx,
                           int32_t *first_equal);
 int32_t frit_index_find(const frit_index *index, frit_str key);   // -1: absent

@@ -6,6 +6,8 @@
 
 #include <jansson.h>
 
+#define RUST_WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}"   // \w of Rust, joiners included
+
 enum { MAX_STEPS = 64, MAX_NESTING = 8 };
 
 static const char escaped_space[] = "\xe2\x96\x81";   // U+2581
@@ -221,7 +223,7 @@ static frit_status cut_whitespace(const json_t *step, frit_cut *out, frit_arena 
     (void)step, (void)arena;
     out->split = FRIT_SPLIT_REMOVED;
     out->invert = true;
-    return frit_regex_new(&out->regex, frit_str_of("\\w+|[^\\w\\s]+"), FRIT_DIALECT_ONIGURUMA);
+    return frit_regex_new(&out->regex, frit_str_of("[" RUST_WORD "]+|[^" RUST_WORD "\\s]+"), FRIT_DIALECT_PLAIN);
 }
 
 static frit_status cut_whitespace_split(const json_t *step, frit_cut *out, frit_arena *arena)

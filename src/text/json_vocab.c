@@ -82,7 +82,7 @@ static frit_status read_list(reading *r, frit_pull *pull)
             break;
         if (isnan(score))
             return frit_fail(FRIT_E_FORMAT, "%s: the score of token %zu is not a number", r->path, r->list.n);
-        FRIT_TRY(frit_vocab_list_add(&r->list, piece, (double)r->list.n, (float)score, FRIT_TOKEN_NORMAL));
+        FRIT_TRY(frit_vocab_list_add(&r->list, piece, (double)r->list.n, score, FRIT_TOKEN_NORMAL));
     }
     return pull->status;
 }

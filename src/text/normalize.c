@@ -124,7 +124,7 @@ static uint32_t base_character(uint32_t c)
 
 static bool is_control(uint32_t c)
 {
-    return c == 0 || c == 0xfffd || (c != '\t' && c != '\n' && c != '\r' && frit_unicode_is_other(c));
+    return c == 0 || c == 0xfffd || (c != '\t' && c != '\n' && c != '\r' && frit_unicode_is_control(c));
 }
 
 static void bert_gguf(unsigned flags, frit_str text, frit_buf *out)
@@ -136,7 +136,7 @@ static void bert_gguf(unsigned flags, frit_str text, frit_buf *out)
         bool mark = (flags & FRIT_BERT_STRIP) && frit_unicode_is_mark(c);
         if (frit_unicode_is_space(c)) {
             frit_buf_char(out, ' ');
-        } else if (!is_control(c) && !mark) {
+        } else if (!is_control(c) && !frit_unicode_is_unassigned(c) && !mark) {
             bool alone = frit_unicode_is_ideograph(c);
             if (alone) frit_buf_char(out, ' ');
             frit_unicode_put(flags & FRIT_BERT_LOWER ? frit_unicode_lower_of(c) : c, out);

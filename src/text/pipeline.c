@@ -111,6 +111,8 @@ void frit_flow_deinit(frit_flow *flow)
     frit_matcher_deinit(&flow->matcher);
 }
 
+enum { MAX_GROWTH = 64, MIN_ROOM = 4096 };
+
 static frit_str str_of(const frit_buf *buf)
 {
     return (frit_str){buf->len ? buf->data : "", buf->len};
@@ -118,12 +120,17 @@ static frit_str str_of(const frit_buf *buf)
 
 frit_status frit_pipeline_normalize(const frit_pipeline *pipeline, frit_str text, frit_flow *flow, frit_str *out)
 {
+    const size_t most =
+        MAX_GROWTH * text.len + MIN_ROOM;   // a file may ask for steps that double a text again and again
     for (size_t i = 0; i < pipeline->n_norms; i++) {
         frit_buf *buf = &flow->normal[i % 2];
         frit_buf_clear(buf);
         FRIT_TRY(pipeline->norms[i].apply(&pipeline->norms[i], text, buf));
         if (buf->failed) return frit_fail_memory(text.len, "a normalized text");
         text = str_of(buf);
+        if (text.len > most)
+            return frit_fail(FRIT_E_LIMIT, "the normalizers make a text of %zu bytes, at most %zu are possible here",
+                             text.len, most);
     }
     if (text.len > UINT32_MAX) return frit_fail(FRIT_E_LIMIT, "the normalized text has %zu bytes", text.len);
     *out = text;
@@ -160,12 +167,12 @@ static frit_buf *free_text(frit_flow *flow, const frit_words *words)
     return buf;
 }
 
-static void add_space(const frit_cut *cut, frit_str word, bool first, frit_buf *text)
+static void add_space(const frit_cut *cut, frit_str word, bool first, size_t most, frit_buf *text)
 {
     size_t start = text->len;
     frit_str space = cut->space;
     if (cut->replace) {
-        for (size_t i = 0; i < word.len; i++) {
+        for (size_t i = 0; i < word.len && text->len <= most; i++) {
             if (word.ptr[i] == ' ')
                 frit_buf_append(text, space.ptr, space.len);
             else
@@ -189,16 +196,17 @@ static frit_status rewrite(const frit_cut *cut, bool spell, bool at_start, frit_
                            frit_words *to)
 {
     frit_buf *text = free_text(flow, from);
-    for (size_t i = 0; i < from->n; i++) {
+    for (size_t i = 0; i < from->n && text->len <= flow->most; i++) {
         size_t start = text->len;
         if (spell)
             frit_letters_spell(word_at(from, i), text);
         else
-            add_space(cut, word_at(from, i), at_start && i == 0 && from->items[0].start == 0, text);
+            add_space(cut, word_at(from, i), at_start && i == 0 && from->items[0].start == 0, flow->most, text);
         push(to, start, text->len);
     }
     to->text = str_of(text);
-    if (text->len > UINT32_MAX) return frit_fail(FRIT_E_LIMIT, "the text has %zu bytes, which is too much", text->len);
+    if (text->len > flow->most)
+        return frit_fail(FRIT_E_LIMIT, "the pre-tokenizers make a text of more than %zu bytes", flow->most);
     return text->failed ? frit_fail_memory(text->len, "the words of the text") : FRIT_OK;
 }
 
@@ -304,6 +312,8 @@ frit_status frit_pipeline_cut(const frit_pipeline *pipeline, frit_str text, bool
     from->n = to->n = 0;
     from->text = text;
     if (text.len > 0) push(from, 0, text.len);
+    flow->most = MAX_GROWTH * text.len + MIN_ROOM;
+    if (flow->most > UINT32_MAX) flow->most = UINT32_MAX;
     for (size_t i = 0; i < pipeline->n_cuts; i++) FRIT_TRY(apply(&pipeline->cuts[i], at_start, flow, &from, &to));
     *out = from;
     return from->failed || to->failed ? frit_fail_memory(text.len, "the words of the text") : FRIT_OK;

@@ -155,25 +155,42 @@ bool frit_pull_text(frit_pull *pull, frit_str *text)
 
 // ------------------------------------------------------------------------------------- other values
 
+// Digits into *value while they fit; returns how many were read, *n_kept of them kept.
+static size_t read_digits(const char *p, const char *end, uint64_t *value, int *n_kept)
+{
+    size_t n = 0;
+    for (; p + n < end && p[n] >= '0' && p[n] <= '9'; n++) {
+        if (*value > (UINT64_MAX - 9) / 10) continue;
+        *value = *value * 10 + (uint64_t)(p[n] - '0');
+        ++*n_kept;
+    }
+    return n;
+}
+
+// All digits as one integer, then one division by a power of ten: the way of serde_json, which reads these files for
+// the tokenizers library. The sums of scores decide between equal ways to write a text, so the last bit counts.
 bool frit_pull_number(frit_pull *pull, double *number)
 {
-    char c = frit_pull_peek(pull);
-    const char *p = pull->at;
-    if (c != '-' && (c < '0' || c > '9')) return fail(pull, "not valid JSON: a number is expected here");
-    // Almost all numbers are ids.
-    double value = 0;
-    for (; p < pull->end && *p >= '0' && *p <= '9' && p - pull->at < 15; p++) value = value * 10 + (*p - '0');
-    bool goes_on = p < pull->end && ((*p >= '0' && *p <= '9') || *p == '.' || *p == 'e' || *p == 'E');
-    bool whole = p > pull->at && !goes_on;
-    if (whole) {
-        *number = value;
-        pull->at = p;
-        return true;
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    bool negative = frit_pull_peek(pull) == '-';
+    const char *p = pull->at + negative;
+    uint64_t value = 0;
+    int n_whole = 0, n_fraction = 0;
+    size_t n = read_digits(p, pull->end, &value, &n_whole);
+    if (n == 0) return fail(pull, "not valid JSON: a number is expected here");
+    bool exact = (size_t)n_whole == n;
+    p += n;
+    if (p < pull->end && *p == '.') p += 1 + read_digits(p + 1, pull->end, &value, &n_fraction);
+    bool scaled = p < pull->end && (*p == 'e' || *p == 'E');
+    *number = (double)value / powers[n_fraction < 22 ? n_fraction : 22];
+    if (negative) *number = -*number;
+    if (!exact || scaled || n_fraction > 22) {
+        char *end;
+        *number = strtod(pull->at, &end);
+        p = end;
     }
-    char *end;
-    *number = strtod(pull->at, &end);
-    if (end == pull->at) return fail(pull, "not valid JSON: a number is expected here");
-    pull->at = end;
+    pull->at = p;
     return true;
 }
 

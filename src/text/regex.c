@@ -2,6 +2,7 @@
 // Translation, compilation and search. What is translated:
 //
 //     \s \S           PCRE2's knows U+180E, which Unicode took off its list of white space
+//     \p{Han}         scripts, which PCRE2 takes with their extensions; long names of categories
 //     \w \h           Oniguruma: letters, marks, digits and connectors; a hexadecimal digit
 //     [a[bc]] [a&&b]  Oniguruma: classes in classes; a&&b becomes a look-ahead before a
 //     x{1,3}+         Oniguruma: repeated, not possessive
@@ -50,12 +51,68 @@ static bool is_hex(const char *p, int n)
     return true;
 }
 
+// Names of properties that PCRE2 spells otherwise.
+static const struct {
+    const char *name, *as;
+} properties[] = {
+    {"Letter", "L"},
+    {"Mark", "M"},
+    {"Number", "N"},
+    {"Punctuation", "P"},
+    {"Symbol", "S"},
+    {"Separator", "Z"},
+    {"Other", "C"},
+    {"Uppercase_Letter", "Lu"},
+    {"Lowercase_Letter", "Ll"},
+    {"Titlecase_Letter", "Lt"},
+    {"Modifier_Letter", "Lm"},
+    {"Other_Letter", "Lo"},
+    {"Decimal_Number", "Nd"},
+    {"Digit", "Nd"},
+    {"Alpha", "Alphabetic"},
+    {"Punct", "P"},
+    {"Space", "White_Space"},
+    {"Upper", "Uppercase"},
+    {"Lower", "Lowercase"},
+    {"Any", "Any"},
+    {"Alphabetic", "Alphabetic"},
+    {"White_Space", "White_Space"},
+    {"Uppercase", "Uppercase"},
+    {"Lowercase", "Lowercase"},
+    {"Emoji", "Emoji"},
+    {"Ideographic", "Ideographic"},
+    {"Extended_Pictographic", "Extended_Pictographic"},
+};
+
+// \p{Han}: scripts are meant without their extensions. Returns the bytes that were read, or 0 for other names.
+static size_t translate_property(translator *t)
+{
+    const char *name = t->at + 3, *close = name < t->end ? memchr(name, '}', (size_t)(t->end - name)) : NULL;
+    if (t->end - t->at < 4 || t->at[2] != '{' || !close || *name == '^') return 0;
+    size_t n = (size_t)(close - name);
+    bool script = n > 2 && isupper((unsigned char)*name) && islower((unsigned char)name[1]) && !memchr(name, '=', n) &&
+                  !memchr(name, ':', n);
+    if (!script) return 0;
+    for (size_t i = 0; i < FRIT_COUNT(properties); i++) {
+        if (strlen(properties[i].name) != n || memcmp(properties[i].name, name, n) != 0) continue;
+        frit_buf_printf(t->out, "\\%c{%s}", t->at[1], properties[i].as);
+        return (size_t)(close + 1 - t->at);
+    }
+    frit_buf_printf(t->out, "\\%c{sc:%.*s}", t->at[1], (int)n, name);
+    return (size_t)(close + 1 - t->at);
+}
+
 // An escape at t->at, in a class or outside of one.
 static void translate_escape(translator *t, bool in_class)
 {
     char c = t->at + 1 < t->end ? t->at[1] : 0;
     const char *open = in_class ? "" : "[", *close = in_class ? "" : "]";
-    size_t n = 2;
+    size_t n = c == 'p' || c == 'P' ? translate_property(t) : 0;
+    if (n > 0) {
+        t->at += n;
+        return;
+    }
+    n = 2;
     if (c == 's') {
         frit_buf_printf(t->out, "%s%s%s", open, spaces, close);
     } else if (c == 'S' && !in_class) {

@@ -131,7 +131,7 @@ static frit_status add_piece(reading *r, frit_pull *pull)
     if (rank >= (double)(r->n_vocab - r->n_special)) return FRIT_OK;   // ranks that the model does not use
     FRIT_TRY(frit_base64_read(code, r->arena, &piece));
     if (piece.len == 0) return frit_fail(FRIT_E_FORMAT, "%s: token %.0f has no bytes", r->path, rank);
-    return frit_vocab_list_add(&r->list, piece, rank + (double)r->n_special, (float)-rank, FRIT_TOKEN_NORMAL);
+    return frit_vocab_list_add(&r->list, piece, rank + (double)r->n_special, -rank, FRIT_TOKEN_NORMAL);
 }
 
 static frit_status read_parts(reading *r, frit_str text)

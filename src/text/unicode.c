@@ -193,10 +193,14 @@ bool frit_unicode_is_punctuation(uint32_t c)
     return ascii_symbol || (category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO);
 }
 
-bool frit_unicode_is_other(uint32_t c)
+bool frit_unicode_is_control(uint32_t c)
 {
-    utf8proc_category_t category = category_of(c);
-    return category >= UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CN;
+    return category_of(c) >= UTF8PROC_CATEGORY_CC;
+}
+
+bool frit_unicode_is_unassigned(uint32_t c)
+{
+    return category_of(c) == UTF8PROC_CATEGORY_CN;
 }
 
 bool frit_unicode_is_word(uint32_t c)

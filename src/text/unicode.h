@@ -18,7 +18,8 @@ bool frit_unicode_is_space(uint32_t c);         // White_Space
 bool frit_unicode_is_mark(uint32_t c);          // M
 bool frit_unicode_is_nonspacing(uint32_t c);    // Mn
 bool frit_unicode_is_punctuation(uint32_t c);   // P, and ASCII's symbols
-bool frit_unicode_is_other(uint32_t c);         // C
+bool frit_unicode_is_control(uint32_t c);       // Cc, Cf, Co, Cs
+bool frit_unicode_is_unassigned(uint32_t c);    // Cn
 bool frit_unicode_is_word(uint32_t c);          // \w
 bool frit_unicode_is_ideograph(uint32_t c);     // in the blocks that BERT knows
 uint32_t frit_unicode_lower_of(uint32_t c);

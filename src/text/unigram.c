@@ -56,6 +56,7 @@ static frit_status init(frit_tokenizer *tokenizer, const frit_log *log)
         most = score > most ? score : most;
     }
     state->unknown_score = (least == DBL_MAX ? 0 : least) - unknown_penalty;
+    if (vocab->single_precision) state->unknown_score = (float)state->unknown_score;
     state->best_score = most == -DBL_MAX ? 0 : most;
     state->falls_back = vocab->byte_fallback;
     for (int byte = 0; byte < 256; byte++) {
@@ -70,8 +71,10 @@ static frit_status init(frit_tokenizer *tokenizer, const frit_log *log)
 
 // ------------------------------------------------------------------------------------- encoding
 
-static void offer(cell *to, double score, size_t from, frit_token id)
+// SentencePiece adds in single precision, which decides between equal ways.
+static void offer(cell *to, double score, bool single, size_t from, frit_token id)
 {
+    if (single) score = (float)score;
     if (to->from >= 0 && score <= to->score) return;
     *to = (cell){score, (int32_t)from, id};
 }
@@ -98,11 +101,12 @@ static void fill(const unigram *state, const frit_vocab *vocab, frit_str word, c
             frit_token id = state->trie.nodes[node].id;
             if (id < 0) continue;
             double score = cells[i].score + score_of(state, vocab, id, k + 1 - i);
-            offer(&cells[k + 1], vocab->single_precision ? (double)(float)score : score, i, id);
+            offer(&cells[k + 1], score, vocab->single_precision, i, id);
             covered |= k + 1 - i == n_char;
         }
         double score = cells[i].score + state->unknown_score;
-        if (!covered) offer(&cells[i + n_char], vocab->single_precision ? (double)(float)score : score, i, -1);
+        if (covered) continue;
+        offer(&cells[i + n_char], score, vocab->single_precision, i, -1);
     }
 }
 

@@ -29,7 +29,7 @@ enum { FRIT_SPECIAL_PIECE_BYTES = 1024 };   // the longest piece that a special 
 
 typedef struct frit_vocab_entry {
     frit_str piece;
-    float score;
+    double score;
     unsigned char kind;   // frit_token_kind
     bool is_end;          // ends an answer
     bool strip_left;      // where it is recognised in text, it swallows the white space before it

@@ -114,7 +114,7 @@ static int shown(frit_str piece)
     return piece.len < 100 ? (int)piece.len : 100;
 }
 
-frit_status frit_vocab_list_add(frit_vocab_list *list, frit_str piece, double id, float score, frit_token_kind kind)
+frit_status frit_vocab_list_add(frit_vocab_list *list, frit_str piece, double id, double score, frit_token_kind kind)
 {
     if (!(id >= 0 && id < INT32_MAX) || id != (double)(int32_t)id)
         return frit_fail(FRIT_E_FORMAT, "token '%.*s' has the id %g, which is none", shown(piece), piece.ptr, id);

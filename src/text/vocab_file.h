@@ -33,12 +33,12 @@ typedef struct frit_vocab_list {
     struct frit_vocab_item {
         frit_str piece;
         int32_t id;
-        float score;
+        double score;
         unsigned char kind;
     } * items;
     size_t n, capacity;
 } frit_vocab_list;
-frit_status frit_vocab_list_add(frit_vocab_list *list, frit_str piece, double id, float score, frit_token_kind kind);
+frit_status frit_vocab_list_add(frit_vocab_list *list, frit_str piece, double id, double score, frit_token_kind kind);
 frit_status frit_vocab_list_finish(frit_vocab_list *list, const char *path, frit_vocab *vocab, frit_arena *arena);
 void frit_vocab_list_free(frit_vocab_list *list);
 // Room for n tokens; new ones are unused.
