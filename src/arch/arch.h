@@ -61,6 +61,7 @@ typedef struct frit_hparams {
     int32_t n_vocab, n_ctx_train, n_embd, n_layer;
     int32_t n_layer_next;            // layers behind the last that predict further tokens; not run
     frit_norm_kind norm;             // the architecture's, unless the file says otherwise
+    frit_act act;                    // of the feed-forward; likewise
     float rms_eps, layer_norm_eps;   // where the file names only one, they are equal
     float attn_scale;                // 0: 1 / sqrt(k_dim)
     float attn_softcap, attn_clamp, attn_alibi, logit_softcap;
@@ -68,6 +69,7 @@ typedef struct frit_hparams {
     bool is_parallel;                                // attention and feed-forward read the same input
     bool is_bidirectional;
     int32_t n_loops;                 // of all layers; 0: 1
+    bool is_rope_listed;             // the file says of each layer whether it rotates
     bool is_rope_finetuned;          // false in some hybrid models, which then do not rotate
     int32_t n_ctx;                   // that rope.c made its tables for
     int32_t attn_chunk;              // 0: none; layers with a window see their chunk instead
@@ -79,7 +81,8 @@ typedef struct frit_hparams {
     int32_t n_layer_dense, expert_step;   // layers from n_layer_dense on have experts, or each expert_step-th
     frit_gating gating;
     bool expert_normalize;
-    float expert_scale;                          // 0: 1
+    float expert_scale;   // 0: 1
+    float router_jitter;
     int32_t n_ff_chunk_exp, expert_group_size;   // experts of groups, beside the others
     float expert_group_scale;
 
@@ -243,7 +246,7 @@ typedef struct frit_weight_row {
 #define FRIT_ROWS_EXPERTS(flags)                                                                   \
     FRIT_LAYER_WEIGHT(router, "ffn_gate_inp", N_EXPERT, N_EMBD, FRIT_WEIGHT_EXPERT),               \
     FRIT_LAYER_WEIGHT(router_bias, "exp_probs_b.bias", N_EXPERT, 1,                                \
-                      FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_WHOLE_NAME),                              \
+                      FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_WHOLE_NAME | FRIT_WEIGHT_FLAT),                              \
     FRIT_LAYER_STACK(gate_up_experts, "ffn_gate_up_exps", N_EXPERT, N_FF_EXP_2, N_EMBD,            \
                      (flags) | FRIT_WEIGHT_OPTIONAL),                                              \
     FRIT_LAYER_STACK(experts.gate, "ffn_gate_exps", N_EXPERT, N_FF_EXP, N_EMBD,                    \

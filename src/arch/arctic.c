@@ -22,7 +22,7 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     frit_node *h = frit_norm(b, &w->attn_norm, x);
     frit_node *dense = frit_add(b->g, x, frit_attention(b, w, h, b->arch->attention));
     h = frit_norm(b, &w->ffn_norm, dense);
-    dense = frit_add(b->g, dense, frit_feed_forward(b, &w->ffn, h, b->arch->act));
+    dense = frit_add(b->g, dense, frit_feed_forward(b, &w->ffn, h, b->hp->act));
     h = frit_norm(b, &w->expert_norm, x);
     return frit_add(b->g, dense, frit_routed_experts(b, w, h, NULL));
 }

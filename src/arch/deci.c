@@ -26,7 +26,7 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     }
     if (b->lhp->n_ff == 0) return x;
     frit_node *h = frit_norm(b, &w->ffn_norm, x);
-    return frit_add(b->g, x, frit_feed_forward(b, &w->ffn, h, b->arch->act));
+    return frit_add(b->g, x, frit_feed_forward(b, &w->ffn, h, b->hp->act));
 }
 
 const frit_arch frit_arch_deci = {

@@ -10,7 +10,8 @@ frit_route frit_route_of(const frit_build *b)
                         .n_groups = hp->n_expert_groups,
                         .n_groups_used = hp->n_expert_groups_used,
                         .normalize = hp->expert_normalize,
-                        .scale = hp->expert_scale};
+                        .scale = hp->expert_scale,
+                        .jitter = hp->router_jitter};
 }
 
 // Scale and bias are the chosen expert's own.
@@ -20,7 +21,10 @@ static frit_node *expert_linear(frit_build *b, const frit_weight *w, frit_node *
     frit_graph *g = b->g;
     frit_node *y = frit_experts_node(g, frit_weight_node(g, w->w), x, route, experts);
     if (w->scale) y = frit_scale_rows(g, y, frit_pick(g, frit_weight_node(g, w->scale), route));
-    if (w->b) y = frit_add(g, y, frit_pick(g, frit_weight_node(g, w->b), route));
+    if (w->b) {
+        frit_node *biases = frit_pick(g, frit_weight_node(g, w->b), route);
+        y = frit_add(g, y, frit_slice(g, biases, experts.begin, experts.n));
+    }
     return y;
 }
 
@@ -32,7 +36,7 @@ static frit_experts all_rows(const frit_weight *w)
 static frit_node *activate(frit_build *b, frit_node *gate, frit_node *up)
 {
     if (gate && b->arch->glu) return b->arch->glu(b, gate, up);
-    return gate ? frit_glu(b->g, gate, up, b->arch->act) : frit_activate(b->g, up, b->arch->act);
+    return gate ? frit_glu(b->g, gate, up, b->hp->act) : frit_activate(b->g, up, b->hp->act);
 }
 
 frit_node *frit_experts_by_route(frit_build *b, const frit_ffn_weights *w, frit_node *x, frit_node *route)
@@ -64,7 +68,7 @@ frit_node *frit_routed_experts(frit_build *b, const frit_layer *w, frit_node *x,
 
 frit_node *frit_shared_experts(frit_build *b, const frit_layer *w, frit_node *x)
 {
-    frit_node *y = frit_feed_forward(b, &w->shared, x, b->arch->act);
+    frit_node *y = frit_feed_forward(b, &w->shared, x, b->hp->act);
     if (!frit_has(&w->shared_gate)) return y;
     frit_node *gate = frit_activate(b->g, frit_linear(b, &w->shared_gate, x), FRIT_ACT_SIGMOID);
     return frit_scale_rows(b->g, y, gate);
@@ -72,7 +76,7 @@ frit_node *frit_shared_experts(frit_build *b, const frit_layer *w, frit_node *x)
 
 frit_node *frit_feed_forward_or_experts(frit_build *b, const frit_layer *w, frit_node *x)
 {
-    if (!frit_has(&w->router)) return frit_feed_forward(b, &w->ffn, x, b->arch->act);
+    if (!frit_has(&w->router)) return frit_feed_forward(b, &w->ffn, x, b->hp->act);
     frit_node *y = frit_routed_experts(b, w, x, NULL);
     return frit_has(&w->shared.up) ? frit_add(b->g, y, frit_shared_experts(b, w, x)) : y;
 }

@@ -18,14 +18,15 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
-static const char *const keys[] = {"attn_logit_softcapping", "final_logit_softcapping"};
+static const char *const keys[] = {"attn_logit_softcapping", "final_logit_softcapping", "attention.scale"};
 
 static frit_status adjust(frit_hparams *hp)
 {
     const int32_t n_head = hp->layers[0].n_head;
     hp->embd_scale = sqrtf((float)hp->n_embd);
     // The 27B scales by its width; the others, as all do, by their heads.
-    if (hp->n_layer == 46 && n_head > 0) hp->attn_scale = 1 / sqrtf((float)(hp->n_embd / n_head));
+    if (hp->n_layer == 46 && n_head > 0 && hp->attn_scale == 0)
+        hp->attn_scale = 1 / sqrtf((float)(hp->n_embd / n_head));
     return FRIT_OK;
 }
 

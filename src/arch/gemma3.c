@@ -26,7 +26,8 @@ static frit_status adjust(frit_hparams *hp)
     const int32_t n_head = hp->layers[0].n_head;
     hp->embd_scale = sqrtf((float)hp->n_embd);
     // The 27B scales by its width; the others, as all do, by their heads.
-    if (hp->n_layer == 62 && n_head > 0) hp->attn_scale = 1 / sqrtf((float)(hp->n_embd / n_head));
+    if (hp->n_layer == 62 && n_head > 0 && hp->attn_scale == 0)
+        hp->attn_scale = 1 / sqrtf((float)(hp->n_embd / n_head));
     return FRIT_OK;
 }
 

@@ -29,7 +29,7 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     h = frit_norm(b, &w->ffn_norm, x);
     frit_node *y = frit_routed_experts(b, w, h, NULL);
     if (frit_has(&w->ffn.up)) {
-        y = frit_add(b->g, frit_feed_forward(b, &w->ffn, h, b->arch->act), y);
+        y = frit_add(b->g, frit_feed_forward(b, &w->ffn, h, b->hp->act), y);
         y = frit_scale(b->g, y, 0.70710678f);   // sqrt(1/2)
     }
     return frit_add(b->g, x, frit_norm(b, &w->post_ffn_norm, y));

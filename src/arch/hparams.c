@@ -63,7 +63,8 @@ static const hparam rows[] = {
     {"expert_group_scale",                   FLOAT, MODEL(expert_group_scale), 0, 1e6,     0,     0},
     {"expert_group_count",                   INT,   MODEL(n_expert_groups), 0,    65536,   0,     0},
     {"expert_group_used_count",              INT,   MODEL(n_expert_groups_used), 0, 65536, 0,     0},
-    {"expert_gating_func",                   INT,   MODEL(gating),          0,    FRIT_GATING_COUNT - 1, 0, 0},
+    {"expert_gating_func",                   INT,   MODEL(gating),          0,    FRIT_GATING_SQRT_SOFTPLUS, 0, 0},
+    {"frit_router_jitter",                   FLOAT, MODEL(router_jitter),   0,    1,       0,     CHOSEN},
     {"expert_weights_scale",                 FLOAT, MODEL(expert_scale),    0,    1e6,     0,     0},
     {"expert_weights_norm",                  BOOL,  MODEL(expert_normalize), 0,   1,       0,     CHOSEN},
     {"leading_dense_block_count",            INT,   MODEL(n_layer_dense),   0,    65536,   0,     CHOSEN},
@@ -211,6 +212,7 @@ static frit_status read_own_arrays(reader *r)
         if (array->type != FRIT_VALUE_ARRAY)
             return frit_fail(FRIT_E_FORMAT, "%s is not an array with one number for each layer", r->key);
         FRIT_TRY(read_array(r, &own[i], array));
+        if (own[i].offset == LAYER(no_rope)) r->hp->is_rope_listed = true;
     }
     return FRIT_OK;
 }
@@ -390,6 +392,11 @@ static frit_status read_norm(reader *r)
     bool found;
     r->hp->norm = r->arch->norm;
     FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, "frit.norm", &name, &found));
+    r->hp->act = r->arch->act;
+    frit_str act;
+    bool has_act;
+    FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, "frit.act", &act, &has_act));
+    if (has_act && frit_str_is(act, "gelu")) r->hp->act = FRIT_ACT_GELU;
     if (found) r->hp->norm = frit_str_is(name, "layer") ? FRIT_NORM_LAYER : FRIT_NORM_RMS;
     return FRIT_OK;
 }

@@ -27,7 +27,7 @@ static frit_node *experts(frit_build *b, const frit_layer *w, frit_node *x)
     const frit_experts in = {.n = b->hp->n_ff_exp, .weigh = true}, out = {.n = b->hp->n_embd};
     frit_node *gate = frit_experts_node(g, frit_weight_node(g, w->experts.gate.w), x, route, in);
     frit_node *up = frit_experts_node(g, frit_weight_node(g, w->experts.up.w), x, route, in);
-    frit_node *h = frit_glu(g, gate, up, b->arch->act);
+    frit_node *h = frit_glu(g, gate, up, b->hp->act);
     h = frit_mix(g, frit_experts_node(g, frit_weight_node(g, w->experts.down.w), h, route, out), route, true);
     return frit_add(g, h, frit_shared_experts(b, w, x));
 }
@@ -40,7 +40,7 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     frit_node *h = frit_norm(b, &w->attn_norm, x);
     x = frit_add(b->g, x, frit_attention(b, w, h, options));
     h = frit_norm(b, &w->ffn_norm, x);
-    h = frit_has(&w->router) ? experts(b, w, h) : frit_feed_forward(b, &w->ffn, h, b->arch->act);
+    h = frit_has(&w->router) ? experts(b, w, h) : frit_feed_forward(b, &w->ffn, h, b->hp->act);
     return frit_add(b->g, x, h);
 }
 

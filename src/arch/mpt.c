@@ -25,7 +25,7 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     frit_node *h = frit_norm(b, &w->attn_norm, x);
     x = frit_add(b->g, x, frit_attention(b, w, h, b->arch->attention));
     h = frit_linear(b, &w->ffn.up, frit_norm(b, &w->ffn_norm, x));
-    h = frit_activate(b->g, h, b->arch->act);
+    h = frit_activate(b->g, h, b->hp->act);
     if (frit_has(&w->act_scale)) h = frit_mul(b->g, h, frit_weight_node(b->g, w->act_scale.w));
     return frit_add(b->g, x, frit_linear(b, &w->ffn.down, h));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Phi-3.5 MoE. Norms have biases; softmax over all experts, of which two are used.
+// Phi-3.5 MoE. Norms have biases; two experts. Files convert the router of the model, which weighs each of the two
+// against those near it, to a softmax; folders do not.
 #include "arch/arch.h"
 
 // clang-format off
@@ -14,12 +15,25 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
+static const char *const keys[] = {"frit_router_jitter"};
+
+static frit_status adjust(frit_hparams *hp)
+{
+    if (hp->router_jitter == 0) return FRIT_OK;
+    hp->gating = FRIT_GATING_NEAR_BEST;
+    hp->expert_normalize = false;
+    return FRIT_OK;
+}
+
 const frit_arch frit_arch_phimoe = {
     .name = "phimoe",
     .title = "Phi-3.5 MoE",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
     .rope_style = FRIT_ROPE_HALVES,
     .expert_normalize = true,
     .layer = frit_layer_sequential,
+    .adjust = adjust,
 };

@@ -24,7 +24,7 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     if (frit_has(&w->ffn.up)) return frit_layer_sequential(b, w, x);
     frit_node *h = frit_norm(b, &w->attn_norm, x);
     x = frit_add(b->g, x, frit_attention(b, w, h, b->arch->attention));
-    return frit_add(b->g, x, frit_activate(b->g, frit_norm(b, &w->ffn_norm, x), b->arch->act));
+    return frit_add(b->g, x, frit_activate(b->g, frit_norm(b, &w->ffn_norm, x), b->hp->act));
 }
 
 static frit_status adjust(frit_hparams *hp)

@@ -17,7 +17,7 @@ static const char *const keys[] = {"attention.scale"};
 
 static frit_status adjust(frit_hparams *hp)
 {
-    for (int32_t i = 3; i < hp->n_layer; i += 4) hp->layers[i].no_rope = true;
+    for (int32_t i = 3; i < hp->n_layer && !hp->is_rope_listed; i += 4) hp->layers[i].no_rope = true;
     return FRIT_OK;
 }
 

@@ -6,6 +6,7 @@
 //     folder/model.safetensors, or an index     safetensors_folder.c
 //
 // The files of the tokenizer are not read here: they do not become keys (text/vocab_file.h).
+#include "base/check.h"
 #include "format/hf.h"
 #include "format/safetensors.h"
 
@@ -19,60 +20,77 @@ typedef struct folder {
     frit_hf hf;
     const frit_checkpoint_options *options;
     size_t n_unplaced;
-    const char *unplaced;   // the first tensor that the family has no place for
+    const char *unplaced;        // the first tensor that the family has no place for
+    const char *n_stacked_key;   // how many tensors the stack at hand is made of
+    uint64_t n_expert_parts, n_expert_wanted;
 } folder;
 
 // ---------------------------------------------------------------------------------------- names
 
+typedef struct place_of {   // what a tensor's name says
+    const frit_hf_tensor *row;
+    int64_t layer, expert;   // -1: none
+    const char *part;        // "weight", "bias", or "" of whole names
+} place_of;
+
 // Matches "model.layers.12.mlp.up_proj.weight" with "model.layers.*.mlp.up_proj"; the rest is "weight" or "bias".
-static bool match(const char *name, const char *pattern, int64_t *layer, const char **part)
+static bool match(const char *name, const frit_hf_tensor *row, place_of *at)
 {
-    *layer = -1;
-    for (; *pattern; pattern++) {
-        if (*pattern != '*') {
+    *at = (place_of){.row = row, .layer = -1, .expert = -1};
+    for (const char *pattern = row->name; *pattern; pattern++) {
+        if (*pattern != '*' && *pattern != '@') {
             if (*name++ != *pattern) return false;
             continue;
         }
         if (*name < '0' || *name > '9' || (*name == '0' && name[1] >= '0' && name[1] <= '9')) return false;
-        for (*layer = 0; *name >= '0' && *name <= '9' && *layer < 1000000; name++) *layer = 10 * *layer + (*name - '0');
+        int64_t *number = *pattern == '*' ? &at->layer : &at->expert;
+        for (*number = 0; *name >= '0' && *name <= '9' && *number < 1000000; name++)
+            *number = 10 * *number + (*name - '0');
     }
-    if (*name != '.') return false;
-    *part = name + 1;
-    return true;
+    at->part = row->whole ? name : name + 1;
+    return *name == (row->whole ? 0 : '.');
 }
 
 static void write_gguf_name(char *text, size_t size, const char *pattern, int64_t layer, const char *part)
 {
-    const char *star = strchr(pattern, '*');
+    const char *star = strchr(pattern, '*'), *dot = *part ? "." : "";
     if (!star)
-        snprintf(text, size, "%s.%s", pattern, part);
+        snprintf(text, size, "%s%s%s", pattern, dot, part);
     else
-        snprintf(text, size, "%.*s%" PRId64 "%s.%s", (int)(star - pattern), pattern, layer, star + 1, part);
+        snprintf(text, size, "%.*s%" PRId64 "%s%s%s", (int)(star - pattern), pattern, layer, star + 1, dot, part);
 }
 
 enum { NAME_BYTES = 128 };
 
 // ---------------------------------------------------------------------------------------- tensors
 
+static bool may_have_bias(const frit_hf_tensor *row)
+{
+    return row->bias_if && strcmp(row->bias_if, FRIT_HF_MAYBE) == 0;
+}
+
 static frit_status has_bias(const frit_hf *hf, const frit_hf_tensor *row, bool *out)
 {
+    *out = false;
+    if (may_have_bias(row)) return FRIT_OK;
     *out = row->bias_if && strcmp(row->bias_if, FRIT_HF_ALWAYS) == 0;
     if (!row->bias_if || *out) return FRIT_OK;
     return frit_hf_get_flag(hf, hf->config, "", row->bias_if, out);
 }
 
-// The row for a tensor's name, or NULL.
-static frit_status find_row(const frit_hf *hf, const char *name, const frit_hf_tensor **row, int64_t *layer,
-                            const char **part)
+// The row for a tensor's name; at->row is NULL if there is none.
+static frit_status find_place(const frit_hf *hf, const char *name, place_of *at)
 {
-    for (size_t i = 0; (*row = frit_hf_tensor_get(hf->family, i)); i++) {
-        if (!match(name, (*row)->name, layer, part)) continue;
-        if (*layer >= (int64_t)frit_hf_written(hf, "block_count")) continue;
-        if (strcmp(*part, "weight") == 0) return FRIT_OK;
+    const frit_hf_tensor *row;
+    for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
+        if (!match(name, row, at)) continue;
+        if (at->layer >= (int64_t)frit_hf_written(hf, "block_count")) continue;
+        if (row->whole || strcmp(at->part, "weight") == 0) return FRIT_OK;
         bool biased = false;
-        FRIT_TRY(has_bias(hf, *row, &biased));
-        if (biased && strcmp(*part, "bias") == 0) return FRIT_OK;
+        FRIT_TRY(has_bias(hf, row, &biased));
+        if ((biased || may_have_bias(row)) && strcmp(at->part, "bias") == 0) return FRIT_OK;
     }
+    at->row = NULL;
     return FRIT_OK;
 }
 
@@ -84,23 +102,62 @@ static bool is_redundant(const char *name)
     return n > n_suffix && strcmp(name + n - n_suffix, suffix) == 0;
 }
 
+// One expert's tensor goes into the tensor of all experts, which the first one makes room for.
+static frit_status place_expert(folder *f, const frit_tensor *one, const char *name, int64_t expert)
+{
+    frit_checkpoint *ckpt = f->hf.ckpt;
+    int64_t n = one->shape[0] == 0 ? 0 : (int64_t)frit_hf_written(&f->hf, f->n_stacked_key);
+    const frit_tensor *all = frit_checkpoint_find(ckpt, name);
+    if (!all && one->n_dims < 3) {
+        frit_tensor made = *one;
+        uint64_t n_bytes;
+        if (n < 1 || !frit_mul_u64(one->n_bytes, (uint64_t)n, &n_bytes) || n_bytes > SIZE_MAX)
+            return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s': %" PRId64 " experts are not a number of experts",
+                             ckpt->path, name, n);
+        uint8_t *data = frit_arena_alloc(&ckpt->arena, (size_t)n_bytes, 64);
+        made.name = frit_arena_text(&ckpt->arena, name, strlen(name));
+        if (!data || !made.name) return frit_fail_memory((size_t)n_bytes, name);
+        made.n_dims = one->n_dims + 1;
+        for (int i = one->n_dims; i > 0; i--) made.shape[i] = one->shape[i - 1];
+        made.shape[0] = n;
+        made.data = data;
+        made.n_bytes = n_bytes;
+        made.is_mapped = false;
+        FRIT_TRY(frit_checkpoint_add_tensor(ckpt, &made));
+        all = frit_checkpoint_find(ckpt, name);
+        f->n_expert_wanted += (uint64_t)n;
+    }
+    bool fits = all && all->dtype == one->dtype && expert < all->shape[0] &&
+                one->n_bytes * (uint64_t)all->shape[0] == all->n_bytes && one->shape[0] == all->shape[1];
+    if (!fits)
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' of expert %" PRId64 " does not fit to those of the others",
+                         ckpt->path, name, expert);
+    memcpy((uint8_t *)(uintptr_t)all->data + (uint64_t)expert * one->n_bytes, one->data, (size_t)one->n_bytes);
+    f->n_expert_parts++;
+    return FRIT_OK;
+}
+
 static frit_status place(void *ctx, const frit_safetensors_entry *entry)
 {
     folder *f = ctx;
     frit_arena *arena = &f->hf.ckpt->arena;
-    const frit_hf_tensor *row;
-    const char *part;
-    int64_t layer;
-    FRIT_TRY(find_row(&f->hf, entry->name, &row, &layer, &part));
-    if (!row) {
+    place_of at;
+    FRIT_TRY(find_place(&f->hf, entry->name, &at));
+    if (!at.row) {
         if (!is_redundant(entry->name) && f->n_unplaced++ == 0) f->unplaced = entry->name;
         return FRIT_OK;
     }
     frit_tensor tensor;
     FRIT_TRY(frit_safetensors_to_tensor(entry, &tensor));
-    if (row->rewrite && strcmp(part, "weight") == 0) FRIT_TRY(row->rewrite(&tensor, arena));
+    if (at.row->rewrite) FRIT_TRY(at.row->rewrite(&f->hf, &tensor, strcmp(at.part, "bias") == 0));
     char name[NAME_BYTES];
-    write_gguf_name(name, sizeof name, row->gguf, layer, part);
+    write_gguf_name(name, sizeof name, at.row->gguf, at.layer, at.part);
+    if (at.expert >= 0) {
+        f->n_stacked_key = strstr(at.row->gguf, "_norm")
+                               ? strstr(at.row->gguf, "_q_") ? "attention.head_count" : "attention.head_count_kv"
+                               : "expert_count";
+        return place_expert(f, &tensor, name, at.expert);
+    }
     tensor.name = frit_arena_text(arena, name, strlen(name));
     if (!tensor.name) return frit_fail_memory(strlen(name), "a tensor name");
     return frit_checkpoint_add_tensor(f->hf.ckpt, &tensor);
@@ -123,15 +180,17 @@ static frit_status check_complete(const folder *f)
     int64_t n_layer = (int64_t)frit_hf_written(hf, "block_count");
     const frit_hf_tensor *row;
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
-        if (row->may_be_tied && tied) continue;
+        if ((row->may_be_tied && tied) || row->may_be_absent) continue;
         bool biased = false;
         FRIT_TRY(has_bias(hf, row, &biased));
         for (int64_t layer = 0; layer < (strchr(row->name, '*') ? n_layer : 1); layer++) {
-            FRIT_TRY(check_present(f, row, layer, "weight"));
+            FRIT_TRY(check_present(f, row, layer, row->whole ? "" : "weight"));
             if (biased) FRIT_TRY(check_present(f, row, layer, "bias"));
         }
     }
-    return FRIT_OK;
+    if (f->n_expert_parts == f->n_expert_wanted) return FRIT_OK;
+    return frit_fail(FRIT_E_FORMAT, "%s: %" PRIu64 " tensors of single experts are missing", f->hf.ckpt->path,
+                     f->n_expert_wanted - f->n_expert_parts);
 }
 
 // ---------------------------------------------------------------------------------------- the folder

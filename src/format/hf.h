@@ -24,6 +24,7 @@ typedef enum frit_hf_kind {
     FRIT_HF_FACTOR,      // above 0
     FRIT_HF_MAGNITUDE,   // from 0 on
     FRIT_HF_BASE,        // of rotary frequencies, above 1
+    FRIT_HF_FLAG,
 } frit_hf_kind;
 
 // What takes the place of an absent or null value: a number, or one of these. Zero means that a value must be there.
@@ -34,6 +35,8 @@ enum {
     FRIT_HF_N_HEAD = -2,    // attention.head_count
     FRIT_HF_DIVIDED = -3,   // embedding_length / attention.head_count
     FRIT_HF_K_DIM = -4,     // attention.key_length
+    FRIT_HF_4_EMBD = -5,    // 4 * embedding_length
+    FRIT_HF_FALSE = -6,     // of flags, in the place of 0
 };
 
 typedef struct frit_hf_key {
@@ -44,13 +47,19 @@ typedef struct frit_hf_key {
 } frit_hf_key;
 
 #define FRIT_HF_ALWAYS ""
+#define FRIT_HF_MAYBE  "?"   // where the file has it
+
+typedef struct frit_hf frit_hf;
 
 typedef struct frit_hf_tensor {
-    const char *name;   // without ".weight"; '*' stands for the layer
+    const char *name;   // without ".weight"; '*' stands for the layer, '@' for the expert, which become one tensor
     const char *gguf;
     const char *bias_if;   // the flag of config.json that adds a ".bias"; FRIT_HF_ALWAYS; NULL: none
     bool may_be_tied;      // may be absent where tie_word_embeddings is set
-    frit_status (*rewrite)(frit_tensor *weight, frit_arena *arena);   // into GGUF's convention; NULL: as it is
+    bool may_be_absent;
+    bool whole;            // both names are whole: nothing stands behind them
+    // Into GGUF's convention, weight and bias alike; NULL: as they are.
+    frit_status (*rewrite)(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
 } frit_hf_tensor;
 
 typedef struct frit_hf_names {
@@ -60,8 +69,6 @@ typedef struct frit_hf_names {
     size_t n_tensors;
 } frit_hf_names;
 
-typedef struct frit_hf frit_hf;
-
 typedef struct frit_hf_family {
     const char *model_type;   // "llama"
     const char *class_name;   // "LlamaForCausalLM"
@@ -69,12 +76,20 @@ typedef struct frit_hf_family {
     const char *act;          // values of hidden_act that the architecture computes: "silu|swish"
     const char *rope_style;   // frit.rope.style, where it is not that of the architecture's GGUF files; or NULL
     bool is_tied;             // tie_word_embeddings, where it is absent
+    const char *act_name;     // of hidden_act, where it has another
+    const char *default_act;  // where config.json has none
+    const char *norm;         // frit.norm, where it is not that of the architecture's GGUF files; or NULL
+    double partial_rotary;    // partial_rotary_factor, where it is absent; 0: 1
+    int window_period;        // where layer_types are absent: one layer of so many has no window; 0: all have one
+    bool has_windows;         // layer_types and sliding_window say which layers slide
+    bool is_latent;           // YaRN scales attention, not what rotates
     const frit_hf_names *shared;
     frit_hf_names own;
     frit_status (*more)(const frit_hf *hf);   // what rows cannot say; may be NULL
 } frit_hf_family;
 
-extern const frit_hf_names frit_hf_decoder;   // the names that most families share
+extern const frit_hf_names frit_hf_decoder;      // the names that most families share
+extern const frit_hf_names frit_hf_no_names;     // for those that share none
 
 const frit_hf_family *frit_hf_family_get(size_t i);   // NULL past the end
 // Row i of the family's own rows and of the shared rows that they leave; NULL past the end.
@@ -103,6 +118,21 @@ frit_status frit_hf_add_text(const frit_hf *hf, const char *key, const char *val
 frit_status frit_hf_add_row(const frit_hf *hf, const json_t *object, const char *where, const frit_hf_key *row);
 // A number that has been written as "ARCH.key".
 double frit_hf_written(const frit_hf *hf, const char *key);
+
+// Replaces a number.
+frit_status frit_hf_set_number(const frit_hf *hf, const char *key, frit_hf_kind kind, double value);
+frit_status frit_hf_add_flag(const frit_hf *hf, const char *key, bool value);
+// One number for each layer under a key of frit's own; copied.
+frit_status frit_hf_add_list(const frit_hf *hf, const char *key, const uint32_t *values, size_t n);
+
+// hf_rewrite.c: rewrites that more than one family needs.
+frit_status frit_hf_add_one(const frit_hf *hf, frit_tensor *tensor, bool is_bias);     // to weights
+frit_status frit_hf_transpose(const frit_hf *hf, frit_tensor *tensor, bool is_bias);   // weights
+// Rows q, k, v of each group of heads in turn become all q, all k, all v.
+frit_status frit_hf_ungroup_qkv(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
+
+// hf_layers.c: layer_types and windows, as frit.attention.sliding_window.
+frit_status frit_hf_add_windows(const frit_hf *hf);
 
 // hf_rope.c: the keys "ARCH.rope.*".
 frit_status frit_hf_add_rope(const frit_hf *hf);

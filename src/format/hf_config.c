@@ -13,7 +13,7 @@ static const struct {
     [FRIT_HF_HEADS] = {1, 65536, true},       [FRIT_HF_WIDTH] = {1, 1 << 24, true},
     [FRIT_HF_TOKENS] = {1, INT32_MAX, true},  [FRIT_HF_EPSILON] = {0, 1, false},
     [FRIT_HF_FACTOR] = {1e-6, 1e9, false},    [FRIT_HF_MAGNITUDE] = {0, 1e6, false},
-    [FRIT_HF_BASE] = {1.000001, 1e30, false},
+    [FRIT_HF_BASE] = {1.000001, 1e30, false}, [FRIT_HF_FLAG] = {0, 1, true},
 };
 
 // ---------------------------------------------------------------------------------------- reading
@@ -32,6 +32,12 @@ frit_status frit_hf_get_number(const frit_hf *hf, const json_t *object, const ch
     const json_t *value = json_object_get(object, name);
     if (!value || json_is_null(value)) return FRIT_OK;
     char text[48];
+    if (kind == FRIT_HF_FLAG) {
+        bool flag = false;
+        FRIT_TRY(frit_hf_get_flag(hf, object, where, name, &flag));
+        *out = flag;
+        return FRIT_OK;
+    }
     bool is_number = limits[kind].is_whole ? json_is_integer(value) : json_is_number(value);
     double number = json_number_value(value);
     if (is_number && number >= limits[kind].min && number <= limits[kind].max) {
@@ -91,8 +97,30 @@ static frit_status add_value(const frit_hf *hf, const char *key, frit_value valu
 // As u32 and f32, the types that GGUF files have for these keys.
 frit_status frit_hf_add_number(const frit_hf *hf, const char *key, frit_hf_kind kind, double value)
 {
+    if (kind == FRIT_HF_FLAG) return frit_hf_add_flag(hf, key, value == 1);
     if (limits[kind].is_whole) return add_value(hf, key, (frit_value){.type = FRIT_VALUE_U32, .u = (uint64_t)value});
     return add_value(hf, key, (frit_value){.type = FRIT_VALUE_F32, .f = (float)value});
+}
+
+frit_status frit_hf_add_flag(const frit_hf *hf, const char *key, bool value)
+{
+    return add_value(hf, key, (frit_value){.type = FRIT_VALUE_BOOL, .u = value});
+}
+
+frit_status frit_hf_set_number(const frit_hf *hf, const char *key, frit_hf_kind kind, double value)
+{
+    char text[KEY_BYTES];
+    FRIT_TRY(frit_meta_remove(&hf->ckpt->meta, full_key(hf, key, text)));
+    return frit_hf_add_number(hf, key, kind, value);
+}
+
+frit_status frit_hf_add_list(const frit_hf *hf, const char *key, const uint32_t *values, size_t n)
+{
+    uint32_t *copy = frit_arena_new(&hf->ckpt->arena, uint32_t, n + 1);
+    if (!copy) return frit_fail_memory(n * sizeof *copy, key);
+    memcpy(copy, values, n * sizeof *copy);
+    const frit_value value = {.type = FRIT_VALUE_ARRAY, .array = {FRIT_VALUE_U32, n, copy}};
+    return frit_meta_add(&hf->ckpt->meta, frit_str_of(key), value);
 }
 
 frit_status frit_hf_add_text(const frit_hf *hf, const char *key, const char *value)
@@ -119,6 +147,8 @@ frit_status frit_hf_add_row(const frit_hf *hf, const json_t *object, const char 
     FRIT_TRY(frit_hf_get_number(hf, object, where, row->name, row->kind, &value));
     if (value == FRIT_HF_NO_KEY) return FRIT_OK;
     if (value == FRIT_HF_N_HEAD) value = frit_hf_written(hf, "attention.head_count");
+    if (value == FRIT_HF_4_EMBD) value = 4 * frit_hf_written(hf, "embedding_length");
+    if (value == FRIT_HF_FALSE) value = 0;
     if (value == FRIT_HF_K_DIM) value = frit_hf_written(hf, "attention.key_length");
     if (value == FRIT_HF_DIVIDED)
         value = floor(frit_hf_written(hf, "embedding_length") / frit_hf_written(hf, "attention.head_count"));
@@ -169,18 +199,20 @@ static frit_status refuse_quantized(const frit_hf *hf)
 static bool is_listed(const char *word, const char *list)
 {
     for (size_t n = strlen(word); list; list = strchr(list, '|') ? strchr(list, '|') + 1 : NULL)
-        if (strncmp(list, word, n) == 0 && (list[n] == 0 || list[n] == '|')) return true;
+        if (strncmp(list, word, n) == 0 && (list[n] == 0 || list[n] == '|' || list[n] == '!')) return true;
     return false;
 }
 
 static frit_status check_act(const frit_hf *hf)
 {
-    const char *act = NULL;
-    FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "hidden_act", &act));
+    const char *act = hf->family->default_act, *name = hf->family->act_name ? hf->family->act_name : "hidden_act";
+    FRIT_TRY(frit_hf_get_text(hf, hf->config, "", name, &act));
     if (act && !is_listed(act, hf->family->act))
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: hidden_act is '%.40s', a model of type '%s' is supported with %s",
-                         hf->path, act, hf->family->model_type, hf->family->act);
-    return FRIT_OK;
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: %s is '%.40s', a model of type '%s' is supported with %s", hf->path,
+                         name, act, hf->family->model_type, hf->family->act);
+    // GGUF does not tell the forms of GELU apart.
+    bool is_exact = act && strcmp(act, "gelu") == 0 && strchr(hf->family->act, '!');
+    return is_exact ? frit_meta_add_text(&hf->ckpt->meta, "frit.act", "gelu") : FRIT_OK;
 }
 
 static frit_status check_heads(const frit_hf *hf)
@@ -211,6 +243,8 @@ frit_status frit_hf_read_config(frit_hf *hf)
     for (size_t i = 0; (row = frit_hf_key_get(hf->family, i)); i++) FRIT_TRY(frit_hf_add_row(hf, hf->config, "", row));
     FRIT_TRY(check_heads(hf));
     FRIT_TRY(frit_hf_add_rope(hf));
+    if (hf->family->has_windows) FRIT_TRY(frit_hf_add_windows(hf));
+    if (hf->family->norm) FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "frit.norm", hf->family->norm));
     if (hf->family->more) FRIT_TRY(hf->family->more(hf));
     if (hf->family->rope_style)
         FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "frit.rope.style", hf->family->rope_style));

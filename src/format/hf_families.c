@@ -2,12 +2,25 @@
 // The model families that Hugging Face folders may hold, and the names that they share.
 #include "format/hf.h"
 
-extern const frit_hf_family frit_hf_llama, frit_hf_mistral, frit_hf_qwen2, frit_hf_qwen3, frit_hf_gemma;
+// clang-format off
+#define FAMILIES(X) \
+    X(llama) X(mistral) X(qwen2) X(qwen3) X(gemma) X(arcee) X(bloom) X(cohere) X(cohere2) X(deepseek_v2) \
+    X(deepseek_v3) X(dots1) X(ernie4_5) X(ernie4_5_moe) X(falcon) X(gemma2) X(gemma3_text) X(glm) X(glm4) \
+    X(glm4_moe) X(gpt2) X(gpt_bigcode) X(gpt_neox) X(gpt_oss) X(gptj) X(granite) X(granitemoe) X(hunyuan_v1_dense) \
+    X(hunyuan_v1_moe) X(mixtral) X(mpt) X(nemotron) X(olmo) X(olmo2) X(olmo3) X(olmoe) X(phi) X(phi3) X(phimoe) \
+    X(qwen2_moe) X(qwen3_moe) X(seed_oss) X(smollm3) X(stablelm) X(starcoder2)
+// clang-format on
+
+#define DECLARE(name) extern const frit_hf_family frit_hf_##name;
+FAMILIES(DECLARE)
+#undef DECLARE
 
 const frit_hf_family *frit_hf_family_get(size_t i)
 {
     static const frit_hf_family *const families[] = {
-        &frit_hf_llama, &frit_hf_mistral, &frit_hf_qwen2, &frit_hf_qwen3, &frit_hf_gemma,
+#define ROW(name) &frit_hf_##name,
+        FAMILIES(ROW)
+#undef ROW
     };
     return i < FRIT_COUNT(families) ? families[i] : NULL;
 }
@@ -44,6 +57,7 @@ static const frit_hf_tensor tensors[] = {
 };
 // clang-format on
 
+const frit_hf_names frit_hf_no_names = {NULL, 0, NULL, 0};
 const frit_hf_names frit_hf_decoder = {keys, FRIT_COUNT(keys), tensors, FRIT_COUNT(tensors)};
 
 const frit_hf_key *frit_hf_key_get(const frit_hf_family *family, size_t i)

@@ -2,25 +2,6 @@
 // Gemma 1. Its norms multiply by 1 + weight; GGUF stores the sum.
 #include "format/hf.h"
 
-static frit_status add_one(frit_tensor *weight, frit_arena *arena)
-{
-    bool is_float =
-        weight->dtype == FRIT_DTYPE_F32 || weight->dtype == FRIT_DTYPE_F16 || weight->dtype == FRIT_DTYPE_BF16;
-    if (weight->n_dims != 1 || !is_float)
-        return frit_fail(FRIT_E_FORMAT,
-                         "tensor '%s' is not a vector of f32, f16 or bf16, as the weight of a norm must be",
-                         weight->name);
-    int64_t n = weight->shape[0];
-    float *values = frit_arena_new(arena, float, (size_t)n);
-    if (!values) return frit_fail_memory((size_t)n * sizeof *values, weight->name);
-    frit_tensor_decode_row(weight, 0, values);
-    for (int64_t i = 0; i < n; i++) values[i] += 1;
-    weight->dtype = FRIT_DTYPE_F32;
-    weight->data = values;
-    weight->n_bytes = (uint64_t)n * sizeof *values;
-    return FRIT_OK;
-}
-
 static frit_status refuse_bidirectional(const frit_hf *hf)
 {
     bool bidirectional = false;
@@ -39,13 +20,13 @@ static const frit_hf_key keys[] = {
 };
 
 static const frit_hf_tensor tensors[] = {
-    {.name = "model.layers.*.input_layernorm",          .gguf = "blk.*.attn_norm",   .rewrite = add_one},
+    {.name = "model.layers.*.input_layernorm",          .gguf = "blk.*.attn_norm",   .rewrite = frit_hf_add_one},
     {.name = "model.layers.*.self_attn.q_proj",         .gguf = "blk.*.attn_q",      .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.k_proj",         .gguf = "blk.*.attn_k",      .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.v_proj",         .gguf = "blk.*.attn_v",      .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.o_proj",         .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.ffn_norm",    .rewrite = add_one},
-    {.name = "model.norm",                              .gguf = "output_norm",       .rewrite = add_one},
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.ffn_norm",    .rewrite = frit_hf_add_one},
+    {.name = "model.norm",                              .gguf = "output_norm",       .rewrite = frit_hf_add_one},
 };
 // clang-format on
 

@@ -12,8 +12,9 @@
 
 typedef struct rope {
     const frit_hf *hf;
-    const json_t *params;   // rope_scaling or rope_parameters; NULL without either
-    const char *where;      // its name and a dot, for sentences
+    const json_t *params;    // rope_scaling or rope_parameters; NULL without either
+    const char *where;       // its name and a dot, for sentences
+    const json_t *sliding;   // of layers with a window, where they have their own; or NULL
 } rope;
 
 typedef struct scaling {
@@ -57,6 +58,11 @@ static frit_status add_yarn_magnitude(const rope *r)
     FRIT_TRY(frit_hf_get_number(r->hf, r->params, r->where, "mscale_all_dim", FRIT_HF_MAGNITUDE, &mscale_all_dim));
     if (whole == 0 && mscale != 0 && mscale_all_dim != 0)
         whole = yarn_magnitude(factor, mscale) / yarn_magnitude(factor, mscale_all_dim);
+    if (r->hf->family->is_latent && mscale_all_dim != 0) {
+        // GGUF has a tenth of it.
+        FRIT_TRY(frit_hf_add_number(r->hf, "rope.scaling.yarn_log_multiplier", FRIT_HF_FACTOR, mscale_all_dim / 10));
+        return frit_hf_add_number(r->hf, "rope.scaling.attn_factor", FRIT_HF_FACTOR, whole != 0 ? whole : 1);
+    }
     if (whole == 0) return FRIT_OK;
     return frit_hf_add_number(r->hf, "rope.scaling.attn_factor", FRIT_HF_FACTOR, whole / yarn_magnitude(factor, 1));
 }
@@ -65,11 +71,41 @@ static frit_status add_yarn(const rope *r)
 {
     bool truncate = true;
     FRIT_TRY(frit_hf_get_flag(r->hf, r->params, r->where, "truncate", &truncate));
-    if (!truncate)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: %struncate is false, which is not supported", r->hf->path, r->where);
+    if (!truncate) FRIT_TRY(frit_meta_add_bool(&r->hf->ckpt->meta, "frit.rope.yarn_no_truncate", true));
     FRIT_TRY(add_original_context(r));
     FRIT_TRY(frit_hf_add_number(r->hf, "rope.scaling.yarn_ext_factor", FRIT_HF_FACTOR, 1));
     return add_yarn_magnitude(r);
+}
+
+// Factors for each pair, as the tensor that GGUF files have of them.
+static frit_status add_factors(const rope *r, const char *name, const char *gguf)
+{
+    const json_t *list = json_object_get(r->params, name);
+    const size_t n = (size_t)frit_hf_written(r->hf, "rope.dimension_count") / 2;
+    if (!json_is_array(list) || json_array_size(list) != n)
+        return frit_fail(FRIT_E_FORMAT, "%s: %s%s is not a list of %zu numbers", r->hf->path, r->where, name, n);
+    float *values = frit_arena_new(&r->hf->ckpt->arena, float, n);
+    if (!values) return frit_fail_memory(n * sizeof *values, name);
+    for (size_t i = 0; i < n; i++) values[i] = (float)json_number_value(json_array_get(list, i));
+    return frit_checkpoint_add_tensor(r->hf->ckpt, &(frit_tensor){.name = gguf,
+                                                                  .dtype = FRIT_DTYPE_F32,
+                                                                  .n_dims = 1,
+                                                                  .shape = {(int64_t)n, 1, 1, 1},
+                                                                  .data = values,
+                                                                  .n_bytes = n * sizeof *values});
+}
+
+static frit_status add_long(const rope *r)
+{
+    FRIT_TRY(add_original_context(r));
+    FRIT_TRY(add_factors(r, "long_factor", "rope_factors_long.weight"));
+    FRIT_TRY(add_factors(r, "short_factor", "rope_factors_short.weight"));
+    const double n_ctx = frit_hf_written(r->hf, "rope.scaling.original_context_length");
+    double factor = frit_hf_written(r->hf, "rope.scaling.factor"), magnitude = 0;
+    if (factor == 0) factor = frit_hf_written(r->hf, "context_length") / n_ctx;
+    FRIT_TRY(frit_hf_get_number(r->hf, r->params, r->where, "attention_factor", FRIT_HF_FACTOR, &magnitude));
+    if (magnitude == 0) magnitude = factor <= 1 ? 1 : sqrt(1 + log(factor) / log(n_ctx));
+    return frit_hf_add_number(r->hf, "rope.scaling.attn_factor", FRIT_HF_FACTOR, magnitude);
 }
 
 static frit_status check_llama3(const rope *r)
@@ -89,6 +125,9 @@ static const frit_hf_key yarn_keys[] = {
     {"beta_fast",        "rope.scaling.yarn_beta_fast",   FRIT_HF_FACTOR, 32,             32},
     {"beta_slow",        "rope.scaling.yarn_beta_slow",   FRIT_HF_FACTOR, 1,              1},
 };
+static const frit_hf_key long_keys[] = {
+    {"factor",           "rope.scaling.factor",           FRIT_HF_FACTOR, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
+};
 static const frit_hf_key llama3_keys[] = {
     {"factor",           "rope.scaling.factor",           FRIT_HF_FACTOR, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
     {"low_freq_factor",  "rope.scaling.low_freq_factor",  FRIT_HF_FACTOR, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
@@ -101,6 +140,7 @@ static const scaling scalings[] = {
     {"dynamic", factor_keys, FRIT_COUNT(factor_keys), add_dynamic},
     {"yarn",    yarn_keys,   FRIT_COUNT(yarn_keys),   add_yarn},
     {"llama3",  llama3_keys, FRIT_COUNT(llama3_keys), check_llama3},
+    {"longrope", long_keys,  FRIT_COUNT(long_keys),   add_long},
 };
 // clang-format on
 
@@ -116,8 +156,8 @@ static frit_status find_scaling(const rope *r, const scaling **out)
         if (strcmp(scalings[i].type, type) == 0) return FRIT_OK;
     }
     return frit_fail(FRIT_E_UNSUPPORTED,
-                     "%s: %srope_type is '%.40s'; supported are default, linear, dynamic, yarn and llama3", r->hf->path,
-                     r->where, type);
+                     "%s: %srope_type is '%.40s'; supported are default, linear, dynamic, yarn, llama3 and longrope",
+                     r->hf->path, r->where, type);
 }
 
 // rope_scaling wins where both are there, as in transformers.
@@ -135,6 +175,13 @@ static frit_status find_params(rope *r)
         r->where = names[i][1];
         break;
     }
+    // By kind of layer; only families with windows have such.
+    const json_t *full = json_object_get(r->params, "full_attention");
+    if (json_is_object(full) && r->hf->family->has_windows) {
+        r->sliding = json_object_get(r->params, "sliding_attention");
+        r->params = full;
+        return FRIT_OK;
+    }
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)r->params, key, value) if (json_is_object(value)) return frit_fail(
@@ -143,28 +190,45 @@ static frit_status find_params(rope *r)
     return FRIT_OK;
 }
 
-static frit_status refuse_partial(const rope *r)
+// The base of layers with a window; they are not scaled where they have parameters of their own.
+static frit_status add_sliding(const rope *r)
 {
-    double part = 1;
+    double base = 0;
+    const char *type = "default";
+    FRIT_TRY(frit_hf_get_number(r->hf, r->hf->config, "", "rope_local_base_freq", FRIT_HF_BASE, &base));
+    FRIT_TRY(
+        frit_hf_get_number(r->hf, r->sliding, "rope_parameters.sliding_attention.", "rope_theta", FRIT_HF_BASE, &base));
+    FRIT_TRY(frit_hf_get_text(r->hf, r->sliding, "rope_parameters.sliding_attention.", "rope_type", &type));
+    if (strcmp(type, "default") != 0)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: layers with a window have rotary embeddings of type '%.40s'",
+                         r->hf->path, type);
+    if (base == 0) return FRIT_OK;
+    FRIT_TRY(frit_meta_add_bool(&r->hf->ckpt->meta, "frit.rope.plain_swa", true));
+    return frit_hf_add_number(r->hf, "rope.freq_base_swa", FRIT_HF_BASE, base);
+}
+
+static frit_status apply_partial(const rope *r)
+{
+    double part = r->hf->family->partial_rotary != 0 ? r->hf->family->partial_rotary : 1;
+    FRIT_TRY(frit_hf_get_number(r->hf, r->hf->config, "", "rotary_pct", FRIT_HF_FACTOR, &part));
     FRIT_TRY(frit_hf_get_number(r->hf, r->hf->config, "", "partial_rotary_factor", FRIT_HF_FACTOR, &part));
     FRIT_TRY(frit_hf_get_number(r->hf, r->params, r->where, "partial_rotary_factor", FRIT_HF_FACTOR, &part));
-    if (part != 1)
-        return frit_fail(FRIT_E_UNSUPPORTED,
-                         "%s: partial_rotary_factor is %g, a model of type '%s' is supported with 1", r->hf->path, part,
-                         r->hf->family->model_type);
-    return FRIT_OK;
+    if (part == 1) return FRIT_OK;
+    const double dim = floor(frit_hf_written(r->hf, "rope.dimension_count") * part + 1e-9);
+    return frit_hf_set_number(r->hf, "rope.dimension_count", FRIT_HF_WIDTH, dim);
 }
 
 frit_status frit_hf_add_rope(const frit_hf *hf)
 {
     rope r = {.hf = hf};
     FRIT_TRY(find_params(&r));
-    FRIT_TRY(refuse_partial(&r));
+    FRIT_TRY(apply_partial(&r));
     double base = 10000;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "rope_theta", FRIT_HF_BASE, &base));
     FRIT_TRY(frit_hf_get_number(hf, r.params, r.where, "rope_theta", FRIT_HF_BASE, &base));
     FRIT_TRY(frit_hf_add_number(hf, "rope.freq_base", FRIT_HF_BASE, base));
 
+    FRIT_TRY(add_sliding(&r));
     const scaling *kind;
     FRIT_TRY(find_scaling(&r, &kind));
     if (kind->n_keys == 0) return FRIT_OK;

@@ -83,6 +83,9 @@ typedef enum frit_gating {
     FRIT_GATING_SIGMOID,
     FRIT_GATING_SOFTMAX_SELECTED,   // the best are taken, then softmax over them
     FRIT_GATING_SQRT_SOFTPLUS,
+    // The best are taken in turn; the weight of each is its share of a softmax over those left that are not further
+    // below it than 2 * jitter of the larger magnitude.
+    FRIT_GATING_NEAR_BEST,
     FRIT_GATING_COUNT,
 } frit_gating;
 
@@ -94,6 +97,7 @@ typedef struct frit_route {
     bool by_logit;                     // chosen by x
     bool normalize;                    // weights are divided by their sum
     float scale;                       // weights are multiplied by it
+    float jitter;
     int32_t divisor;                   // experts stand for groups of so many: e / divisor is used; 0: 1
 } frit_route;
 

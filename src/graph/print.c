@@ -42,8 +42,8 @@ static void print_slice(const frit_node *node, frit_buf *out)
 
 static void print_route(const frit_node *node, frit_buf *out)
 {
-    static const char *const gatings[FRIT_GATING_COUNT] = {"none", "softmax", "sigmoid", "softmax_selected",
-                                                           "sqrt_softplus"};
+    static const char *const gatings[FRIT_GATING_COUNT] = {"none",          "softmax",  "sigmoid", "softmax_selected",
+                                                           "sqrt_softplus", "near_best"};
     frit_buf_printf(out, " %s k=%d", gatings[node->route.gating], (int)node->route.n_used);
     if (node->route.n_groups > 1)
         frit_buf_printf(out, " groups=%d of %d", (int)node->route.n_groups_used, (int)node->route.n_groups);

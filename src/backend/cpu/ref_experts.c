@@ -72,6 +72,18 @@ static void weigh(const frit_route *r, double *weights)
     for (int32_t k = 0; k < r->n_used && r->scale != 0; k++) weights[k] *= r->scale;
 }
 
+// Sets the weight of the best score that is left, and takes it away.
+static double weigh_near_best(const frit_route *r, double *s, int64_t e, int64_t n)
+{
+    const double top = s[e];
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double magnitude = fmax(fabs(s[i]), top);
+        if (s[i] != -INFINITY && (top - s[i]) / magnitude <= 2 * (double)r->jitter) sum += exp(s[i] - top);
+    }
+    return 1 / sum;
+}
+
 static void route_row(const frit_route *r, const float *x, const float *bias, int64_t n, double *p, float *y)
 {
     double *s = p + n, *weights = s + n;
@@ -85,9 +97,9 @@ static void route_row(const frit_route *r, const float *x, const float *bias, in
     if (r->n_groups > 1) keep_best_groups(r, s, n, weights);
     for (int32_t k = 0; k < r->n_used; k++) {
         const int64_t e = best(s, n);
-        s[e] = -INFINITY;
         y[k] = (float)(e / divisor);
-        weights[k] = p[e / divisor];
+        weights[k] = r->gating == FRIT_GATING_NEAR_BEST ? weigh_near_best(r, s, e, n) : p[e / divisor];
+        s[e] = -INFINITY;
     }
     weigh(r, weights);
     for (int32_t k = 0; k < r->n_used; k++) y[r->n_used + k] = (float)weights[k];

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Arcee. As Llama, without a gate.
+#include "format/hf.h"
+
+// clang-format off
+static const frit_hf_key arcee_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 4096, 4096},
+};
+
+static const frit_hf_tensor arcee_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .bias_if = "mlp_bias"},
+    {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .bias_if = "mlp_bias"},
+    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_arcee = {
+    .model_type = "arcee",
+    .class_name = "ArceeForCausalLM",
+    .arch = "arcee",
+    .act = "relu2",
+    .rope_style = "halves",
+    .shared = &frit_hf_decoder,
+    .own = {arcee_keys, FRIT_COUNT(arcee_keys), arcee_tensors, FRIT_COUNT(arcee_tensors)},
+};

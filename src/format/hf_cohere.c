@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// Command R and its successors. Neighbours rotate, as in GGUF files.
+#include "format/hf.h"
+
+// clang-format off
+static const frit_hf_key cohere_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 8192, 8192},
+    {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    {"logit_scale", "logit_scale", FRIT_HF_FACTOR, 0.0625, 0.0625},
+};
+
+static const frit_hf_tensor cohere_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true},
+};
+
+static const frit_hf_key cohere2_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 8192, 8192},
+    {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    {"logit_scale", "logit_scale", FRIT_HF_FACTOR, 0.0625, 0.0625},
+};
+
+static const frit_hf_tensor cohere2_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_cohere = {
+    .model_type = "cohere",
+    .class_name = "CohereForCausalLM",
+    .arch = "command-r",
+    .act = "silu|swish",
+    .is_tied = true,
+    .shared = &frit_hf_decoder,
+    .own = {cohere_keys, FRIT_COUNT(cohere_keys), cohere_tensors, FRIT_COUNT(cohere_tensors)},
+};
+
+const frit_hf_family frit_hf_cohere2 = {
+    .model_type = "cohere2",
+    .class_name = "Cohere2ForCausalLM",
+    .arch = "cohere2",
+    .act = "silu|swish",
+    .is_tied = true,
+    .has_windows = true,
+    .window_period = 4,
+    .shared = &frit_hf_decoder,
+    .own = {cohere2_keys, FRIT_COUNT(cohere2_keys), cohere2_tensors, FRIT_COUNT(cohere2_tensors)},
+};

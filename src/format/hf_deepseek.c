@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// DeepSeek-V2 and V3. Latent attention, expanded by kv_b to ordinary heads; part of each rotates, neighbours unless
+// the configuration says otherwise.
+#include "format/hf.h"
+
+// A head's keys are of two parts, and all heads have their own.
+static frit_status add_heads(const frit_hf *hf)
+{
+    double still = 128;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "qk_nope_head_dim", FRIT_HF_WIDTH, &still));
+    FRIT_TRY(frit_hf_set_number(hf, "attention.key_length", FRIT_HF_WIDTH,
+                                still + frit_hf_written(hf, "rope.dimension_count")));
+    return frit_hf_set_number(hf, "attention.head_count_kv", FRIT_HF_HEADS,
+                              frit_hf_written(hf, "attention.head_count"));
+}
+
+static frit_status complete_v2(const frit_hf *hf)
+{
+    const char *method = "greedy";
+    FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "topk_method", &method));
+    if (strcmp(method, "greedy") != 0 && frit_hf_written(hf, "expert_group_count") > 1)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: topk_method is '%.40s', only greedy is supported", hf->path, method);
+    FRIT_TRY(frit_hf_set_number(hf, "expert_group_count", FRIT_HF_COUNT, 1));
+    FRIT_TRY(frit_hf_add_number(hf, "expert_gating_func", FRIT_HF_COUNT, 1));   // softmax
+    return add_heads(hf);
+}
+
+static frit_status complete_v3(const frit_hf *hf)
+{
+    bool neighbours = true;
+    FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "rope_interleave", &neighbours));
+    if (!neighbours) FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "frit.rope.style", "halves"));
+    FRIT_TRY(frit_hf_add_number(hf, "expert_gating_func", FRIT_HF_COUNT, 2));   // sigmoid
+    return add_heads(hf);
+}
+
+// clang-format off
+static const frit_hf_key deepseek_v2_keys[] = {
+    {"kv_lora_rank", "attention.kv_lora_rank", FRIT_HF_WIDTH, 512, 512},
+    {"q_lora_rank", "attention.q_lora_rank", FRIT_HF_WIDTH, 1536, FRIT_HF_NO_KEY},
+    {"qk_rope_head_dim", "rope.dimension_count", FRIT_HF_WIDTH, 64, 64},
+    {"v_head_dim", "attention.value_length", FRIT_HF_WIDTH, 128, 128},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
+    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, 64, 64},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
+    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, 2, 2},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 1407, 1407},
+    {"first_k_dense_replace", "leading_dense_block_count", FRIT_HF_COUNT, FRIT_HF_FALSE, FRIT_HF_FALSE},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE, FRIT_HF_FALSE},
+    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, 1, 1},
+    {"n_group", "expert_group_count", FRIT_HF_COUNT, 1, 1},
+    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, 1, 1},
+};
+
+static const frit_hf_tensor deepseek_v2_tensors[] = {
+    {.name = "none", .gguf = "blk.*.attn_k", .may_be_absent = true},
+    {.name = "none", .gguf = "blk.*.attn_v", .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.q_a_proj", .gguf = "blk.*.attn_q_a", .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.q_a_layernorm", .gguf = "blk.*.attn_q_a_norm", .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.q_b_proj", .gguf = "blk.*.attn_q_b", .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.kv_a_proj_with_mqa", .gguf = "blk.*.attn_kv_a_mqa"},
+    {.name = "model.layers.*.self_attn.kv_a_layernorm", .gguf = "blk.*.attn_kv_a_norm"},
+    {.name = "model.layers.*.self_attn.kv_b_proj", .gguf = "blk.*.attn_kv_b"},
+    {.name = "model.layers.*.mlp.gate_proj", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_experts.gate_proj", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_experts.up_proj", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_experts.down_proj", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.gate.e_score_correction_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true},
+};
+
+static const frit_hf_key deepseek_v3_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 4096, 4096},
+    {"kv_lora_rank", "attention.kv_lora_rank", FRIT_HF_WIDTH, 512, 512},
+    {"q_lora_rank", "attention.q_lora_rank", FRIT_HF_WIDTH, 1536, FRIT_HF_NO_KEY},
+    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, 256, 256},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 8, 8},
+    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, 1, 1},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 2048, 2048},
+    {"first_k_dense_replace", "leading_dense_block_count", FRIT_HF_COUNT, 3, 3},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, 1, 1},
+    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, 2.5, 2.5},
+    {"n_group", "expert_group_count", FRIT_HF_COUNT, 8, 1},
+    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, 4, 1},
+    {"qk_rope_head_dim", "rope.dimension_count", FRIT_HF_WIDTH, 64, 64},
+    {"v_head_dim", "attention.value_length", FRIT_HF_WIDTH, 128, 128},
+};
+
+static const frit_hf_tensor deepseek_v3_tensors[] = {
+    {.name = "none", .gguf = "blk.*.attn_k", .may_be_absent = true},
+    {.name = "none", .gguf = "blk.*.attn_v", .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.q_a_proj", .gguf = "blk.*.attn_q_a", .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.q_a_layernorm", .gguf = "blk.*.attn_q_a_norm", .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.q_b_proj", .gguf = "blk.*.attn_q_b", .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.kv_a_proj_with_mqa", .gguf = "blk.*.attn_kv_a_mqa"},
+    {.name = "model.layers.*.self_attn.kv_a_layernorm", .gguf = "blk.*.attn_kv_a_norm"},
+    {.name = "model.layers.*.self_attn.kv_b_proj", .gguf = "blk.*.attn_kv_b"},
+    {.name = "model.layers.*.mlp.gate_proj", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_experts.gate_proj", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_experts.up_proj", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_experts.down_proj", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.gate.e_score_correction_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_deepseek_v2 = {
+    .model_type = "deepseek_v2",
+    .class_name = "DeepseekV2ForCausalLM",
+    .arch = "deepseek2",
+    .act = "silu|swish",
+    .is_latent = true,
+    .more = complete_v2,
+    .shared = &frit_hf_decoder,
+    .own = {deepseek_v2_keys, FRIT_COUNT(deepseek_v2_keys), deepseek_v2_tensors, FRIT_COUNT(deepseek_v2_tensors)},
+};
+
+const frit_hf_family frit_hf_deepseek_v3 = {
+    .model_type = "deepseek_v3",
+    .class_name = "DeepseekV3ForCausalLM",
+    .arch = "deepseek2",
+    .act = "silu|swish",
+    .is_latent = true,
+    .more = complete_v3,
+    .shared = &frit_hf_decoder,
+    .own = {deepseek_v3_keys, FRIT_COUNT(deepseek_v3_keys), deepseek_v3_tensors, FRIT_COUNT(deepseek_v3_tensors)},
+};

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// dots.llm1. As Qwen 3, with experts chosen by a sigmoid and a bias.
+#include "format/hf.h"
+
+static frit_status add_gating(const frit_hf *hf)
+{
+    return frit_hf_add_number(hf, "expert_gating_func", FRIT_HF_COUNT, 2);   // sigmoid
+}
+
+// clang-format off
+static const frit_hf_key dots1_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 32, FRIT_HF_N_HEAD},
+    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
+    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 1408, 1408},
+    {"first_k_dense_replace", "leading_dense_block_count", FRIT_HF_COUNT, FRIT_HF_FALSE, FRIT_HF_FALSE},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE, FRIT_HF_FALSE},
+    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, 1, 1},
+    {"n_group", "expert_group_count", FRIT_HF_COUNT, 1, 1},
+    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, 1, 1},
+};
+
+static const frit_hf_tensor dots1_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.mlp.gate_proj", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_experts.gate_proj", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_experts.up_proj", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_experts.down_proj", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.gate.e_score_correction_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true},
+    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
+    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm"},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_dots1 = {
+    .model_type = "dots1",
+    .class_name = "Dots1ForCausalLM",
+    .arch = "dots1",
+    .act = "silu|swish",
+    .has_windows = true,
+    .more = add_gating,
+    .shared = &frit_hf_decoder,
+    .own = {dots1_keys, FRIT_COUNT(dots1_keys), dots1_tensors, FRIT_COUNT(dots1_tensors)},
+};

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// Gemma 2 and 3. Norms multiply by 1 + weight; GGUF stores the sum.
+#include "format/hf.h"
+
+#include <math.h>
+
+// Scores are divided by the root of a number that need not be the head size.
+static frit_status add_scale(const frit_hf *hf)
+{
+    double scalar = 256;
+    bool bidirectional = false;
+    FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "use_bidirectional_attention", &bidirectional));
+    if (bidirectional)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: use_bidirectional_attention is set: not a model that generates text",
+                         hf->path);
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "query_pre_attn_scalar", FRIT_HF_FACTOR, &scalar));
+    return frit_hf_add_number(hf, "attention.scale", FRIT_HF_FACTOR, 1 / sqrt(scalar));
+}
+
+// clang-format off
+static const frit_hf_key gemma2_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 8192, 8192},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 256, 256},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 4, 4},
+    {"attn_logit_softcapping", "attn_logit_softcapping", FRIT_HF_FACTOR, 50, FRIT_HF_NO_KEY},
+    {"final_logit_softcapping", "final_logit_softcapping", FRIT_HF_FACTOR, 30, FRIT_HF_NO_KEY},
+};
+
+static const frit_hf_tensor gemma2_tensors[] = {
+    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one},
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_add_one},
+    {.name = "model.layers.*.pre_feedforward_layernorm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_add_one},
+    {.name = "model.layers.*.post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm", .rewrite = frit_hf_add_one},
+    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_add_one},
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+};
+
+static const frit_hf_key gemma3_text_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 131072, 131072},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 256, 256},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 4, 4},
+    {"final_logit_softcapping", "final_logit_softcapping", FRIT_HF_FACTOR, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
+};
+
+static const frit_hf_tensor gemma3_text_tensors[] = {
+    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one},
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_add_one},
+    {.name = "model.layers.*.pre_feedforward_layernorm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_add_one},
+    {.name = "model.layers.*.post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm", .rewrite = frit_hf_add_one},
+    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_add_one},
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .rewrite = frit_hf_add_one},
+    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .rewrite = frit_hf_add_one},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_gemma2 = {
+    .model_type = "gemma2",
+    .class_name = "Gemma2ForCausalLM",
+    .arch = "gemma2",
+    .act = "gelu_pytorch_tanh|gelu_new",
+    .act_name = "hidden_activation",
+    .is_tied = true,
+    .has_windows = true,
+    .window_period = 2,
+    .more = add_scale,
+    .shared = &frit_hf_decoder,
+    .own = {gemma2_keys, FRIT_COUNT(gemma2_keys), gemma2_tensors, FRIT_COUNT(gemma2_tensors)},
+};
+
+const frit_hf_family frit_hf_gemma3_text = {
+    .model_type = "gemma3_text",
+    .class_name = "Gemma3ForCausalLM",
+    .arch = "gemma3",
+    .act = "gelu_pytorch_tanh|gelu_new",
+    .act_name = "hidden_activation",
+    .is_tied = true,
+    .has_windows = true,
+    .window_period = 6,
+    .more = add_scale,
+    .shared = &frit_hf_decoder,
+    .own = {gemma3_text_keys, FRIT_COUNT(gemma3_text_keys), gemma3_text_tensors, FRIT_COUNT(gemma3_text_tensors)},
+};

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// GLM-4 and GLM-4.5. Part of each head rotates, neighbours in the dense ones.
+#include "format/hf.h"
+
+// clang-format off
+static const frit_hf_key glm_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 131072, 131072},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 128, FRIT_HF_DIVIDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 2, FRIT_HF_N_HEAD},
+};
+
+static const frit_hf_tensor glm_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.mlp.gate_up_proj", .gguf = "blk.*.ffn_up"},
+    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+};
+
+static const frit_hf_key glm4_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 131072, 131072},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 128, FRIT_HF_DIVIDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 2, FRIT_HF_N_HEAD},
+};
+
+static const frit_hf_tensor glm4_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.mlp.gate_up_proj", .gguf = "blk.*.ffn_up"},
+    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.name = "model.layers.*.post_self_attn_layernorm", .gguf = "blk.*.post_attention_norm"},
+    {.name = "model.layers.*.post_mlp_layernorm", .gguf = "blk.*.post_ffw_norm"},
+};
+
+static const frit_hf_key glm4_moe_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 131072, 131072},
+    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, 128, 128},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 8, 8},
+    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, 1, 1},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 1408, 1408},
+    {"first_k_dense_replace", "leading_dense_block_count", FRIT_HF_COUNT, 1, 1},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, 1, 1},
+    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, 1, 1},
+    {"n_group", "expert_group_count", FRIT_HF_COUNT, 1, 1},
+    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, 1, 1},
+};
+
+static const frit_hf_tensor glm4_moe_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm"},
+    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.gate_proj", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_experts.gate_proj", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_experts.up_proj", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_experts.down_proj", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.gate.e_score_correction_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true},
+    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_glm = {
+    .model_type = "glm",
+    .class_name = "GlmForCausalLM",
+    .arch = "chatglm",
+    .act = "silu|swish",
+    .partial_rotary = 0.5,
+    .shared = &frit_hf_decoder,
+    .own = {glm_keys, FRIT_COUNT(glm_keys), glm_tensors, FRIT_COUNT(glm_tensors)},
+};
+
+const frit_hf_family frit_hf_glm4 = {
+    .model_type = "glm4",
+    .class_name = "Glm4ForCausalLM",
+    .arch = "glm4",
+    .act = "silu|swish",
+    .partial_rotary = 0.5,
+    .shared = &frit_hf_decoder,
+    .own = {glm4_keys, FRIT_COUNT(glm4_keys), glm4_tensors, FRIT_COUNT(glm4_tensors)},
+};
+
+const frit_hf_family frit_hf_glm4_moe = {
+    .model_type = "glm4_moe",
+    .class_name = "Glm4MoeForCausalLM",
+    .arch = "glm4moe",
+    .act = "silu|swish",
+    .partial_rotary = 0.5,
+    .shared = &frit_hf_decoder,
+    .own = {glm4_moe_keys, FRIT_COUNT(glm4_moe_keys), glm4_moe_tensors, FRIT_COUNT(glm4_moe_tensors)},
+};

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// StarCoder, SantaCoder. One head of keys and values, or q, k and v of each head in turn.
+#include "format/hf.h"
+
+static frit_status set_heads(const frit_hf *hf)
+{
+    bool shares = true;
+    FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "multi_query", &shares));
+    return frit_hf_set_number(hf, "attention.head_count_kv", FRIT_HF_HEADS,
+                              shares ? 1 : frit_hf_written(hf, "attention.head_count"));
+}
+
+// clang-format off
+static const frit_hf_key gpt_bigcode_keys[] = {
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
+    {"n_positions", "context_length", FRIT_HF_TOKENS, 2048, 2048},
+    {"n_embd", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
+    {"n_layer", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
+    {"n_inner", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_4_EMBD, FRIT_HF_4_EMBD},
+    {"n_head", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
+    {"none", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD, FRIT_HF_N_HEAD},
+    {"none", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED, FRIT_HF_DIVIDED},
+    {"none", "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM},
+    {"none", "rope.dimension_count", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM},
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+};
+
+static const frit_hf_tensor gpt_bigcode_tensors[] = {
+    {.name = "transformer.wte", .gguf = "token_embd"},
+    {.name = "lm_head", .gguf = "output", .may_be_tied = true},
+    {.name = "transformer.wpe", .gguf = "position_embd"},
+    {.name = "transformer.h.*.ln_1", .gguf = "blk.*.attn_norm", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "transformer.h.*.attn.c_attn", .gguf = "blk.*.attn_qkv", .bias_if = FRIT_HF_ALWAYS, .rewrite = frit_hf_ungroup_qkv},
+    {.name = "transformer.h.*.attn.c_proj", .gguf = "blk.*.attn_output", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "transformer.h.*.ln_2", .gguf = "blk.*.ffn_norm", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "transformer.h.*.mlp.c_fc", .gguf = "blk.*.ffn_up", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "transformer.h.*.mlp.c_proj", .gguf = "blk.*.ffn_down", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "transformer.ln_f", .gguf = "output_norm", .bias_if = FRIT_HF_ALWAYS},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_gpt_bigcode = {
+    .model_type = "gpt_bigcode",
+    .class_name = "GPTBigCodeForCausalLM",
+    .arch = "starcoder",
+    .act = "gelu_pytorch_tanh|gelu_new|gelu!",
+    .act_name = "activation_function",
+    .default_act = "gelu_pytorch_tanh",
+    .is_tied = true,
+    .more = set_heads,
+    .shared = &frit_hf_no_names,
+    .own = {gpt_bigcode_keys, FRIT_COUNT(gpt_bigcode_keys), gpt_bigcode_tensors, FRIT_COUNT(gpt_bigcode_tensors)},
+};

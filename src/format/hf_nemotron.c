@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// Nemotron 4, Minitron. Norms multiply by 1 + weight; GGUF stores the sum. Half of each head rotates.
+#include "format/hf.h"
+
+// clang-format off
+static const frit_hf_key nemotron_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 4096, 4096},
+    {"norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+};
+
+static const frit_hf_tensor nemotron_tensors[] = {
+    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .bias_if = FRIT_HF_ALWAYS, .rewrite = frit_hf_add_one},
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.ffn_norm", .bias_if = FRIT_HF_ALWAYS, .rewrite = frit_hf_add_one},
+    {.name = "model.norm", .gguf = "output_norm", .bias_if = FRIT_HF_ALWAYS, .rewrite = frit_hf_add_one},
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .bias_if = "mlp_bias"},
+    {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .bias_if = "mlp_bias"},
+    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_nemotron = {
+    .model_type = "nemotron",
+    .class_name = "NemotronForCausalLM",
+    .arch = "nemotron",
+    .act = "relu2",
+    .partial_rotary = 0.5,
+    .shared = &frit_hf_decoder,
+    .own = {nemotron_keys, FRIT_COUNT(nemotron_keys), nemotron_tensors, FRIT_COUNT(nemotron_tensors)},
+};

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// OLMo 1 to 3. OLMo 1 has no weights in its norms; 2 and 3 have norms behind attention and feed-forward.
+#include "format/hf.h"
+
+static frit_status add_eps(const frit_hf *hf)
+{
+    return frit_hf_add_number(hf, "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5);
+}
+
+// clang-format off
+static const frit_hf_key olmo_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
+    {"clip_qkv", "attention.clamp_kqv", FRIT_HF_FACTOR, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
+};
+
+static const frit_hf_tensor olmo_tensors[] = {
+    {.name = "none", .gguf = "blk.*.attn_norm", .may_be_absent = true},
+    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
+    {.name = "none", .gguf = "output_norm", .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+};
+
+static const frit_hf_key olmo2_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+};
+
+static const frit_hf_tensor olmo2_tensors[] = {
+    {.name = "none", .gguf = "blk.*.attn_norm", .may_be_absent = true},
+    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm"},
+    {.name = "model.layers.*.post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm"},
+    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
+    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm"},
+};
+
+static const frit_hf_key olmo3_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+};
+
+static const frit_hf_tensor olmo3_tensors[] = {
+    {.name = "none", .gguf = "blk.*.attn_norm", .may_be_absent = true},
+    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm"},
+    {.name = "model.layers.*.post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm"},
+    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
+    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm"},
+};
+
+static const frit_hf_key olmoe_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 4096, 4096},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    {"num_experts", "expert_count", FRIT_HF_COUNT, 64, 64},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 8, 8},
+    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, 2048, 2048},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE, FRIT_HF_FALSE},
+    {"clip_qkv", "attention.clamp_kqv", FRIT_HF_FACTOR, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
+};
+
+static const frit_hf_tensor olmoe_tensors[] = {
+    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.name = "none", .gguf = "blk.*.ffn_up", .may_be_absent = true},
+    {.name = "none", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp"},
+    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
+    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm"},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_olmo = {
+    .model_type = "olmo",
+    .class_name = "OlmoForCausalLM",
+    .arch = "olmo",
+    .act = "silu|swish",
+    .more = add_eps,
+    .rope_style = "halves",
+    .shared = &frit_hf_decoder,
+    .own = {olmo_keys, FRIT_COUNT(olmo_keys), olmo_tensors, FRIT_COUNT(olmo_tensors)},
+};
+
+const frit_hf_family frit_hf_olmo2 = {
+    .model_type = "olmo2",
+    .class_name = "Olmo2ForCausalLM",
+    .arch = "olmo2",
+    .act = "silu|swish",
+    .shared = &frit_hf_decoder,
+    .own = {olmo2_keys, FRIT_COUNT(olmo2_keys), olmo2_tensors, FRIT_COUNT(olmo2_tensors)},
+};
+
+const frit_hf_family frit_hf_olmo3 = {
+    .model_type = "olmo3",
+    .class_name = "Olmo3ForCausalLM",
+    .arch = "olmo2",
+    .act = "silu|swish",
+    .has_windows = true,
+    .window_period = 4,
+    .shared = &frit_hf_decoder,
+    .own = {olmo3_keys, FRIT_COUNT(olmo3_keys), olmo3_tensors, FRIT_COUNT(olmo3_tensors)},
+};
+
+const frit_hf_family frit_hf_olmoe = {
+    .model_type = "olmoe",
+    .class_name = "OlmoeForCausalLM",
+    .arch = "olmoe",
+    .act = "silu|swish",
+    .shared = &frit_hf_decoder,
+    .own = {olmoe_keys, FRIT_COUNT(olmoe_keys), olmoe_tensors, FRIT_COUNT(olmoe_tensors)},
+};

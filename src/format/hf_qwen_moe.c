@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// Qwen 2 MoE and Qwen 3 MoE. Every layer has experts; variants with dense ones among them are refused.
+#include "format/hf.h"
+
+// Whose experts begin later, or stand in some layers alone.
+static frit_status refuse_dense_layers(const frit_hf *hf)
+{
+    double step = 1;
+    bool slides = false;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "decoder_sparse_step", FRIT_HF_COUNT, &step));
+    FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "use_sliding_window", &slides));
+    const json_t *dense = json_object_get(hf->config, "mlp_only_layers");
+    if (step != 1 || json_array_size(dense) > 0)
+        return frit_fail(FRIT_E_UNSUPPORTED,
+                         "%s: some layers have no experts (decoder_sparse_step, mlp_only_layers), "
+                         "which is not supported",
+                         hf->path);
+    if (slides) return frit_fail(FRIT_E_UNSUPPORTED, "%s: use_sliding_window is set, which is not supported", hf->path);
+    return FRIT_OK;
+}
+
+// transformers 5 writes the number of experts under another name.
+static frit_status complete(const frit_hf *hf)
+{
+    double n = 0;
+    FRIT_TRY(refuse_dense_layers(hf));
+    if (json_object_get(hf->config, "num_experts")) return FRIT_OK;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "num_local_experts", FRIT_HF_COUNT, &n));
+    return n == 0 ? FRIT_OK : frit_hf_set_number(hf, "expert_count", FRIT_HF_COUNT, n);
+}
+
+// clang-format off
+static const frit_hf_key qwen2_moe_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 32768, 32768},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 16, FRIT_HF_N_HEAD},
+    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", FRIT_HF_WIDTH, 5632, 5632},
+    {"num_experts", "expert_count", FRIT_HF_COUNT, 60, 60},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 4, 4},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 1408, 1408},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE, FRIT_HF_FALSE},
+};
+
+static const frit_hf_tensor qwen2_moe_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.name = "none", .gguf = "blk.*.ffn_up", .may_be_absent = true},
+    {.name = "none", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_expert.gate_proj", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_expert.up_proj", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.shared_expert.down_proj", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp"},
+    {.name = "model.layers.*.mlp.shared_expert_gate", .gguf = "blk.*.ffn_gate_inp_shexp"},
+};
+
+static const frit_hf_key qwen3_moe_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 32768, 32768},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 4, FRIT_HF_N_HEAD},
+    {"num_experts", "expert_count", FRIT_HF_COUNT, 128, 128},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 8, 8},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 768, 768},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE, FRIT_HF_FALSE},
+};
+
+static const frit_hf_tensor qwen3_moe_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.name = "none", .gguf = "blk.*.ffn_up", .may_be_absent = true},
+    {.name = "none", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
+    {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp"},
+    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
+    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm"},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_qwen2_moe = {
+    .model_type = "qwen2_moe",
+    .class_name = "Qwen2MoeForCausalLM",
+    .arch = "qwen2moe",
+    .act = "silu|swish",
+    .more = complete,
+    .shared = &frit_hf_decoder,
+    .own = {qwen2_moe_keys, FRIT_COUNT(qwen2_moe_keys), qwen2_moe_tensors, FRIT_COUNT(qwen2_moe_tensors)},
+};
+
+const frit_hf_family frit_hf_qwen3_moe = {
+    .model_type = "qwen3_moe",
+    .class_name = "Qwen3MoeForCausalLM",
+    .arch = "qwen3moe",
+    .act = "silu|swish",
+    .more = complete,
+    .shared = &frit_hf_decoder,
+    .own = {qwen3_moe_keys, FRIT_COUNT(qwen3_moe_keys), qwen3_moe_tensors, FRIT_COUNT(qwen3_moe_tensors)},
+};
