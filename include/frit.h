@@ -342,6 +342,13 @@ typedef struct frit_op_info {
 // Row i of the op table; false past the end.
 FRIT_API bool frit_op_get_info(size_t i, frit_op_info *info);
 
+typedef struct frit_architecture_info {
+    const char *name;    // general.architecture of a GGUF file: "llama"
+    const char *title;   // for people: "Llama 1 to 3, Mistral, Mixtral"
+} frit_architecture_info;
+// Row i of the list of architectures; false past the end.
+FRIT_API bool frit_architecture_get_info(size_t i, frit_architecture_info *info);
+
 #ifdef __cplusplus
 }
 #endif

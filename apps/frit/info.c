@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct info_options {
-    bool tensors, json, ops, machine;
+    bool tensors, json, ops, machine, architectures;
 } info_options;
 
 typedef struct info_args {
@@ -28,6 +28,10 @@ static const frit_option *info_rows(size_t *n_rows)
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(info_options, ops),
          .help = "list the ops and how this machine runs them (needs no model)"},
+        {.name = "architectures",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(info_options, architectures),
+         .help = "list the kinds of models that this build runs (needs no model)"},
         {.name = "machine",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(info_options, machine),
@@ -57,6 +61,21 @@ static int print_ops(bool json)
         } else {
             printf("%-12s %-10s %s\n", op.name, op.cpu, op.formula);
         }
+    }
+    if (json) return print(list);
+    json_decref(list);
+    return CLI_DONE;
+}
+
+static int print_architectures(bool json)
+{
+    json_t *list = json_array();
+    frit_architecture_info arch;
+    for (size_t i = 0; frit_architecture_get_info(i, &arch); i++) {
+        if (json)
+            json_array_append_new(list, json_pack("{s:s, s:s}", "name", arch.name, "title", arch.title));
+        else
+            printf("%-16s %s\n", arch.name, arch.title);
     }
     if (json) return print(list);
     json_decref(list);
@@ -154,6 +173,7 @@ static int run(void *ctx)
     const info_args *args = ctx;
     const info_options *options = &args->info;
     if (options->ops) return print_ops(options->json);
+    if (options->architectures) return print_architectures(options->json);
     if (options->machine) return print_machine(options->json);
     frit_model *model = NULL;
     frit_model_options with = args->model;
@@ -183,8 +203,8 @@ const cli_command cli_command_info = {
     .name = "info",
     .usage = "[MODEL] [options]",
     .summary = "show what a model file holds",
-    .details =
-        "  frit info model.gguf\n  frit info model.gguf --tensors --json\n  frit info --ops\n  frit info --machine",
+    .details = "  frit info model.gguf\n  frit info model.gguf --tensors --json\n  frit info --ops\n  frit info "
+               "--architectures\n  frit info --machine",
     .max_positional = 1,
     .args_bytes = sizeof(info_args),
     .groups = groups,

@@ -18,6 +18,14 @@ bool frit_op_get_info(size_t i, frit_op_info *info)
     return true;
 }
 
+bool frit_architecture_get_info(size_t i, frit_architecture_info *info)
+{
+    const frit_arch *arch = frit_arch_get(i);
+    if (!arch) return false;
+    *info = (frit_architecture_info){arch->name, arch->title};
+    return true;
+}
+
 frit_status frit_sampler_new(frit_sampler **out, const frit_model *model, const frit_sampler_options *options)
 {
     return frit_sampler_create(out, model->info.n_vocab, options);

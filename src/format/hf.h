@@ -70,8 +70,8 @@ typedef struct frit_hf_names {
 } frit_hf_names;
 
 typedef struct frit_hf_family {
-    const char *model_type;   // "llama"
-    const char *class_name;   // "LlamaForCausalLM"
+    const char *model_type;   // of config.json
+    const char *class_name;   // the first of its "architectures", where it has no model_type
     const char *arch;         // general.architecture
     const char *act;          // values of hidden_act that the architecture computes: "silu|swish"
     const char *rope_style;   // frit.rope.style, where it is not that of the architecture's GGUF files; or NULL

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rewrites of tensors into GGUF's conventions. What cannot be said by a name alone is copied into the checkpoint's memory.
+// Rewrites of tensors into the conventions of GGUF. What a name alone cannot say is copied into the checkpoint.
 #include "format/hf.h"
 
 frit_status frit_hf_add_one(const frit_hf *hf, frit_tensor *tensor, bool is_bias)

@@ -154,6 +154,7 @@ static void info_shows_model_and_ops(void **state)
     expect("info", NULL, 0, "architecture   llama", NULL);
     expect("info --tensors", NULL, 0, "blk.0.attn_q.weight", NULL);
     expect("info --ops", NULL, 0, "rms_norm", NULL);
+    expect("info --architectures", NULL, 0, "qwen3moe", NULL);
 }
 
 static void tokenize_takes_stdin_to_the_byte(void **state)

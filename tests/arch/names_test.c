@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// Only its own file, its row, tables of folders, docs and tests name an architecture; docs/models.md names them all.
+#include "arch/arch.h"
+#include "support/support.h"
+
+#include <dirent.h>
+
+// Names of tokenizers and chat formats, in src/text, are other things with the same names.
+static const char *const folders[] = {"src/arch",   "src/graph",  "src/backend", "src/backend/cpu",
+                                      "src/engine", "src/format", "apps/frit"};
+
+static bool is_table_of_folders(const char *file)
+{
+    return strncmp(file, "hf_", 3) == 0;
+}
+
+static void check_file(const char *folder, const char *file)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s/%s", FRIT_SOURCE_DIR, folder, file);
+    size_t n_bytes;
+    char *text = read_file(path, &n_bytes);
+    text = realloc(text, n_bytes + 1);
+    text[n_bytes] = 0;
+    const frit_arch *arch;
+    for (size_t i = 0; (arch = frit_arch_get(i)); i++) {
+        char literal[64], row[64];
+        snprintf(literal, sizeof literal, "\"%s\"", arch->name);
+        snprintf(row, sizeof row, ".name = \"%s\"", arch->name);
+        if (strstr(text, literal) && !strstr(text, row)) fail_msg("%s names the architecture %s", path, literal);
+    }
+    free(text);
+}
+
+static void no_other_file_names_an_architecture(void **state)
+{
+    (void)state;
+    int n = 0;
+    for (size_t i = 0; i < FRIT_COUNT(folders); i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", FRIT_SOURCE_DIR, folders[i]);
+        DIR *dir = opendir(path);
+        assert_non_null(dir);
+        for (struct dirent *entry; (entry = readdir(dir));) {
+            const char *end = strrchr(entry->d_name, '.');
+            if (!end || (strcmp(end, ".c") != 0 && strcmp(end, ".h") != 0) || is_table_of_folders(entry->d_name))
+                continue;
+            check_file(folders[i], entry->d_name);
+            n++;
+        }
+        closedir(dir);
+    }
+    assert_in_range(n, 100, 10000);
+}
+
+static void the_page_of_models_has_a_row_for_every_architecture(void **state)
+{
+    (void)state;
+    char path[512];
+    snprintf(path, sizeof path, "%s/docs/models.md", FRIT_SOURCE_DIR);
+    size_t n_bytes;
+    char *text = read_file(path, &n_bytes);
+    text = realloc(text, n_bytes + 1);
+    text[n_bytes] = 0;
+    const frit_arch *arch;
+    for (size_t i = 0; (arch = frit_arch_get(i)); i++) {
+        char row[64];
+        snprintf(row, sizeof row, "| `%s` |", arch->name);
+        if (!strstr(text, row)) fail_msg("docs/models.md has no row '%s'", row);
+    }
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_other_file_names_an_architecture),
+        cmocka_unit_test(the_page_of_models_has_a_row_for_every_architecture),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
