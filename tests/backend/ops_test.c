@@ -392,6 +392,36 @@ static void attention_survives_large_scores(void **state)
     world_close(&w);
 }
 
+static void attention_of_every_kind_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        frit_attend attend;
+        bool sinks;
+    } kinds[] = {
+        {"slopes", {.scale = 0.2f, .alibi = 8}, false},
+        {"sinks", {.scale = 0.2f}, true},
+        {"sinks and a window", {.scale = 0.2f, .window = 20}, true},
+        {"chunks", {.scale = 0.2f, .chunk = 24}, false},
+        {"both directions", {.scale = 0.2f, .bidirectional = true}, false},
+        {"sharpened", {.scale = 0.2f, .sharpen = 0.3f, .sharpen_offset = 1, .sharpen_length = 16}, false},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(kinds); i++) {
+        for (size_t r = 0; r < FRIT_COUNT(attend_n_runs); r++) {
+            world w;
+            world_open(&w, attend_n_runs[r], attend_runs[r], 900 + 10 * i + r);
+            world_cache(&w, FRIT_DTYPE_F32, 3, 16, 24);
+            frit_node *q = world_heads(&w, 6, 16), *k = world_heads(&w, 3, 16);
+            frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 3, 24), 0);
+            frit_node *sinks = kinds[i].sinks ? world_vector(&w, 6) : NULL;
+            w.graph.output = frit_attend_with_sinks(&w.graph, q, written, sinks, kinds[i].attend, 24);
+            compare(&w, false, 1e-11, kinds[i].what);
+            world_close(&w);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,6 +435,7 @@ int main(void)
         cmocka_unit_test(converted_activations_are_shared_but_never_stale),
         cmocka_unit_test(attention_agrees_with_the_reference),
         cmocka_unit_test(attention_survives_large_scores),
+        cmocka_unit_test(attention_of_every_kind_agrees_with_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
