@@ -13,7 +13,8 @@
 enum {
     TILE_ROWS = FRIT_PANEL_ROWS,
     DECODE_ROWS = 4,   // rows decoded together, for types without a kernel
-    BLOCK_BYTES = 256 << 10,
+    TILE_TOKENS = 8,   // what kernels take at once, or a multiple of it
+    BLOCK_BYTES = 512 << 10,
     MAX_BLOCK_TOKENS = 512,
 };
 
@@ -90,8 +91,8 @@ static void multiply(const matrix *m, int64_t o, int64_t n_w, int64_t t, int64_t
 static int64_t block_tokens(const matrix *m)
 {
     const int64_t bytes = m->kernel.run ? BLOCK_BYTES : 4 * BLOCK_BYTES;
-    const int64_t n = bytes / (int64_t)m->x_stride / 4 * 4;
-    return n < 4 ? 4 : n > MAX_BLOCK_TOKENS ? MAX_BLOCK_TOKENS : n;
+    const int64_t n = bytes / (int64_t)m->x_stride / TILE_TOKENS * TILE_TOKENS;
+    return n < TILE_TOKENS ? TILE_TOKENS : n > MAX_BLOCK_TOKENS ? MAX_BLOCK_TOKENS : n;
 }
 
 // The rows of this part: whole tiles where there are enough of them, and of packed matrices always.

@@ -7,6 +7,7 @@ static const frit_isa rows[] = {
     {"scalar", 0, frit_install_scalar},
 #if defined(__x86_64__) || defined(_M_X64)
     {"avx2", FRIT_CPU_AVX2, frit_install_avx2},
+    {"avxvnni", FRIT_CPU_AVX2 | FRIT_CPU_AVX_VNNI, frit_install_avxvnni},
     {"avx512", FRIT_CPU_AVX2 | FRIT_CPU_AVX512, frit_install_avx512},
     {"avx512vnni", FRIT_CPU_AVX512 | FRIT_CPU_AVX512_VNNI, frit_install_avx512vnni},
 #endif

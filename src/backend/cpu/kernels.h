@@ -115,5 +115,6 @@ const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap);
 
 void frit_install_scalar(frit_kernels *kernels);
 void frit_install_avx2(frit_kernels *kernels);
+void frit_install_avxvnni(frit_kernels *kernels);
 void frit_install_avx512(frit_kernels *kernels);
 void frit_install_avx512vnni(frit_kernels *kernels);

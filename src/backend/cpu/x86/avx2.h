@@ -10,6 +10,7 @@
 void frit_install_avx2_float(frit_kernels *kernels);      // products with f32, f16 and bf16
 void frit_install_avx2_block32(frit_kernels *kernels);    // products with types in blocks of 32
 void frit_install_avx2_block256(frit_kernels *kernels);   // products with types in blocks of 256
+void frit_install_avx2_packed(frit_kernels *kernels);     // products with packed weights
 void frit_install_avx2_convert(frit_kernels *kernels);
 void frit_install_avx2_vector(frit_kernels *kernels);
 void frit_install_avx2_attend(frit_kernels *kernels);

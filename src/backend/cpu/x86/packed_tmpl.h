@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/x86/packed_tmpl.h: products of packed weights, written in operations on `vec`, which each including
-// file defines for its instruction set: words of LANES rows, LANES being 16 or 8 (then the two halves of a panel are
-// read one after the other).
+// file defines for its instruction set: words of LANES rows. With eight lanes the two halves of a panel are read one
+// after the other.
 //
 // A type is a handful of functions that know where its codes and scales are. A tile is LANES rows times a few tokens:
 //
@@ -12,6 +12,9 @@
 //             for each token                        sum += scale * dot
 //
 // The dots are whole numbers and exact. All loops but the first are unrolled.
+//
+//     dot         sum + the products of each word's four bytes, codes 0..63 times signed x
+//     *_wide      the same for codes 0..255 with 128 added: open_wide prepares codes, start_wide begins the sum
 #include "quant/blocks.h"
 #include "quant/levels.h"
 
@@ -269,12 +272,15 @@ FRIT_INLINE void tile_32(tile t, type_32 type, int n_x, vec_f *sums)
     for (int64_t i = 0; i < t.n_blocks; i++) {
         vec dots[MAX_TOKENS];
 #pragma GCC unroll 16
-        for (int j = 0; j < n_x; j++) dots[j] = type.shift ? zero() : all_words(&token(t, j)->minus_128);
+        for (int j = 0; j < n_x; j++) dots[j] = type.shift ? zero() : start_wide(&token(t, j)->minus_128);
 #pragma GCC unroll 8
         for (int q = 0; q < 8; q++) {
-            const vec codes = type.codes(t.w, q);
+            const vec codes = type.shift ? type.codes(t.w, q) : open_wide(type.codes(t.w, q));
 #pragma GCC unroll 16
-            for (int j = 0; j < n_x; j++) dots[j] = dot(dots[j], codes, all_words(token(t, j)->codes + 4 * q));
+            for (int j = 0; j < n_x; j++) {
+                const vec x = all_words(token(t, j)->codes + 4 * q);
+                dots[j] = type.shift ? dot(dots[j], codes, x) : dot_wide(dots[j], codes, x);
+            }
         }
         const vec_f scale = type.scale(t.w);
 #pragma GCC unroll 16
@@ -296,16 +302,20 @@ FRIT_INLINE void tile_32(tile t, type_32 type, int n_x, vec_f *sums)
 FRIT_INLINE void dot_group(tile t, type_256 type, int g, int n_x, vec *dots)
 {
     const int quads = type.group / 4, at = g * type.group / 32;
+    const bool wide = type.has_bias && type.group == 32;
 #pragma GCC unroll 16
     for (int j = 0; j < n_x; j++)
-        dots[j] = !type.has_bias     ? zero()
-                  : type.group == 16 ? all_words(&token(t, j)[at].minus_32[g % 2])
-                                     : all_words(&token(t, j)[at].minus_128);
+        dots[j] = !type.has_bias ? zero()
+                  : wide         ? start_wide(&token(t, j)[at].minus_128)
+                                 : all_words(&token(t, j)[at].minus_32[g % 2]);
 #pragma GCC unroll 8
     for (int q = g * quads; q < (g + 1) * quads; q++) {
-        const vec codes = type.codes(t.w, q);
+        const vec codes = wide ? open_wide(type.codes(t.w, q)) : type.codes(t.w, q);
 #pragma GCC unroll 16
-        for (int j = 0; j < n_x; j++) dots[j] = dot(dots[j], codes, all_words(token(t, j)[at].codes + q % 8 * 4));
+        for (int j = 0; j < n_x; j++) {
+            const vec x = all_words(token(t, j)[at].codes + q % 8 * 4);
+            dots[j] = wide ? dot_wide(dots[j], codes, x) : dot(dots[j], codes, x);
+        }
     }
 }
 

@@ -257,6 +257,7 @@ void frit_install_avx2(frit_kernels *k)
     frit_install_avx2_float(k);
     frit_install_avx2_block32(k);
     frit_install_avx2_block256(k);
+    frit_install_avx2_packed(k);
     frit_install_avx2_convert(k);
     frit_install_avx2_vector(k);
     frit_install_avx2_attend(k);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// Products of packed weights with AVX2: a register holds a word of eight rows.
+#include "backend/cpu/x86/avx2.h"
+#include "backend/cpu/x86/vec_avx2.h"
+
+enum { MAX_TOKENS = 4 };
+
+static const char isa[] = "avx2";
+
+FRIT_INLINE vec add_fours(vec sum, vec pairs)
+{
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+// Codes are below 64, so that no pair of products exceeds an int16.
+FRIT_INLINE vec dot(vec sum, vec codes, vec x)
+{
+    return add_fours(sum, _mm256_maddubs_epi16(codes, x));
+}
+
+// Codes with 128 added become signed again: their magnitudes times x with their signs.
+FRIT_INLINE vec open_wide(vec codes)
+{
+    return flip(codes, all_bytes(128));
+}
+
+FRIT_INLINE vec start_wide(const int32_t *minus_128)
+{
+    (void)minus_128;
+    return zero();
+}
+
+FRIT_INLINE vec dot_wide(vec sum, vec codes, vec x)
+{
+    return add_fours(sum, _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(x, codes)));
+}
+
+#include "backend/cpu/x86/packed_tmpl.h"
+
+void frit_install_avx2_packed(frit_kernels *k)
+{
+    install(k);
+}
