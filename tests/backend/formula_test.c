@@ -265,6 +265,62 @@ static void fused_add_and_norm_gives_both_results(void **state)
     world_close(&w);
 }
 
+static void the_best_experts_are_mixed_by_their_weights(void **state)
+{
+    (void)state;
+    const frit_route options = {.gating = FRIT_GATING_SOFTMAX, .n_used = 2, .normalize = true};
+    const float scores[] = {0, logf(2), logf(3)}, experts[] = {1, 0, 0, 1, 1, 1}, x[] = {10, 20};
+    for (int step = 0; step < 3; step++) {
+        world w;
+        open_rows(&w, 1);
+        frit_tensor *stack = world_tensor(&w, FRIT_DTYPE_F32, 3, 2, 2);
+        memcpy(world_bytes(stack), experts, sizeof experts);
+        stack->n_dims = 3;   // [3, 1, 2]
+        stack->shape[1] = 1;
+        stack->shape[2] = 2;
+        frit_node *route = frit_route_node(&w.graph, world_given_rows(&w, scores, 3), NULL, options);
+        frit_node *y = frit_experts_node(&w.graph, frit_weight_node(&w.graph, stack), world_given_rows(&w, x, 2), route,
+                                         (frit_experts){.n = 1});
+        w.graph.output = step == 0 ? route : step == 1 ? y : frit_mix(&w.graph, y, route, false);
+        if (step == 0) expect(&w, (float[]){2, 1, 0.6f, 0.4f}, 4);
+        if (step == 1) expect(&w, (float[]){30, 20}, 2);
+        if (step == 2) expect(&w, (float[]){26}, 1);
+    }
+}
+
+static void a_bias_chooses_experts_but_does_not_weigh_them(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 1);
+    // Groups of two: the second has the best pair with the bias; then its best expert, by sigmoid(0) = 1/2.
+    const frit_route options = {
+        .gating = FRIT_GATING_SIGMOID, .n_used = 1, .n_groups = 2, .n_groups_used = 1, .scale = 3};
+    frit_node *scores = world_given_rows(&w, (float[]){1, 1, 0, 0}, 4);
+    frit_node *bias = given_vector(&w, (float[]){0, 0, 2, 1}, 4);
+    w.graph.output = frit_route_node(&w.graph, scores, bias, options);
+    expect(&w, (float[]){2, 1.5f}, 2);
+}
+
+static void small_ops_on_rows_do_what_they_say(void **state)
+{
+    (void)state;
+    const float x[] = {1, 2, 3, 4, 5, 6}, one[] = {7, 8};
+    world w;
+    open_rows(&w, 1);
+    w.graph.output = frit_clamp(&w.graph, world_given_rows(&w, x, 6), 2, 5);
+    expect(&w, (float[]){2, 2, 3, 4, 5, 5}, 6);
+    open_rows(&w, 1);
+    w.graph.output = frit_slice(&w.graph, given_heads(&w, x, 2, 3), 1, 2);
+    expect(&w, (float[]){2, 3, 5, 6}, 4);
+    open_rows(&w, 1);
+    w.graph.output = frit_concat(&w.graph, given_heads(&w, x, 2, 3), given_heads(&w, one, 1, 2));
+    expect(&w, (float[]){1, 2, 3, 7, 8, 4, 5, 6, 7, 8}, 10);
+    open_rows(&w, 1);
+    w.graph.output = frit_scale_rows(&w.graph, given_heads(&w, x, 2, 3), given_heads(&w, one, 2, 1));
+    expect(&w, (float[]){7, 14, 21, 32, 40, 48}, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +340,9 @@ int main(void)
         cmocka_unit_test(rows_are_taken_in_the_order_asked_for),
         cmocka_unit_test(fused_products_compute_the_formulas),
         cmocka_unit_test(fused_add_and_norm_gives_both_results),
+        cmocka_unit_test(the_best_experts_are_mixed_by_their_weights),
+        cmocka_unit_test(a_bias_chooses_experts_but_does_not_weigh_them),
+        cmocka_unit_test(small_ops_on_rows_do_what_they_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
