@@ -5,8 +5,7 @@
 #ifdef FRIT_HAVE_SERVER
 #include "server/server.h"
 
-#include <string.h>
-#include <sys/select.h>
+#include <poll.h>
 #endif
 
 typedef struct serve_args {
@@ -21,23 +20,21 @@ typedef struct serve_args {
 
 #ifdef FRIT_HAVE_SERVER
 
-// Signals are blocked except while this waits, so that none slips in between looking and waiting, and all threads that
-// are started meanwhile leave them to this one.
-static void wait_for_signal(const sigset_t *before, int milliseconds)
+// A signal ends it early. One that comes just before is seen when the time is over, so it is never long.
+static void nap(int milliseconds)
 {
-    struct timespec timeout = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000};
-    pselect(0, NULL, NULL, NULL, milliseconds < 0 ? NULL : &timeout, before);
+    poll(NULL, 0, milliseconds);
 }
 
 // The first signal lets answers finish, until the deadline; the second does not.
-static void end_gently(const cli_common *common, app_server *server, int drain_s, const sigset_t *before)
+static void end_gently(const cli_common *common, app_server *server, int drain_s)
 {
     uint64_t deadline = cli_now_ns() + (uint64_t)drain_s * 1000000000u;
     server_drain(server);
     if (!server_is_quiet(server)) cli_note(common, "finishing what was begun, for %d s at most", drain_s);
-    while (!server_is_quiet(server) && cli_now_ns() < deadline && cli_interrupted < 2) wait_for_signal(before, 20);
+    while (!server_is_quiet(server) && cli_now_ns() < deadline && cli_interrupted < 2) nap(20);
     server_cut(server);
-    for (int i = 0; i < 50 && !server_is_quiet(server); i++) wait_for_signal(before, 20);   // the last bytes leave
+    for (int i = 0; i < 50 && !server_is_quiet(server); i++) nap(20);   // the last bytes leave
 }
 
 static int serve(const serve_args *args, frit_model *model, frit_engine *engine)
@@ -50,20 +47,21 @@ static int serve(const serve_args *args, frit_model *model, frit_engine *engine)
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
-    sigprocmask(SIG_BLOCK, &signals, &before);
+    sigprocmask(SIG_BLOCK, &signals, &before);   // the server's threads leave them to this one
     int code = CLI_DONE;
-    if (!server_open(&server, &config, &problem)) {
+    frit_engine_info info;
+    frit_engine_get_info(engine, &info);   // from here on the engine is its own thread's
+    bool open = server_open(&server, &config, &problem);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (!open) {
         code = problem.status == 400 ? cli_usage("serve: %s", problem.message) : cli_fail("serve: %s", problem.message);
     } else {
-        frit_engine_info info;
-        frit_engine_get_info(engine, &info);
         fprintf(stderr, "frit: serving %s at %s (%d x %d tokens)\n", server_model_name(server), server_url(server),
                 args->server.parallel, info.n_ctx);
-        while (!cli_interrupted) wait_for_signal(&before, -1);
-        end_gently(&args->common, server, args->server.drain_s, &before);
+        while (!cli_interrupted) nap(200);
+        end_gently(&args->common, server, args->server.drain_s);
         server_close(server);
     }
-    sigprocmask(SIG_SETMASK, &before, NULL);
     return code;
 }
 

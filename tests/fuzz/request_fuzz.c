@@ -22,13 +22,13 @@ enum { N_PARSERS = sizeof parsers / sizeof parsers[0] };
 
 // Whole requests to start from, so that an empty corpus is enough.
 static const char *const starts[N_PARSERS] = {
-    "{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":[{\"type\":"
-    "\"text\",\"text\":\"hi\"}]},{\"role\":\"assistant\",\"content\":null}],\"stream\":true,\"stream_options\":{"
-    "\"include_usage\":true},\"max_tokens\":5,\"max_completion_tokens\":5,\"temperature\":0.5,\"top_p\":0.9,\"top_k\":"
-    "4,"
-    "\"min_p\":0.1,\"seed\":1,\"stop\":[\"a\",\"b\"],\"logit_bias\":{\"5\":-1.5},\"n\":1,\"tools\":[]}",
-    "{\"prompt\":\"once\",\"echo\":false,\"logprobs\":null,\"stop\":\"x\",\"frequency_penalty\":0.1,"
-    "\"presence_penalty\":0.2,\"repeat_penalty\":1.1,\"repeat_last_n\":-1}",
+    ("{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":[{\"type\":"
+     "\"text\",\"text\":\"hi\"}]},{\"role\":\"assistant\",\"content\":null}],\"stream\":true,\"stream_options\":{"
+     "\"include_usage\":true},\"max_tokens\":5,\"max_completion_tokens\":5,\"temperature\":0.5,\"top_p\":0.9,\"top_k\":"
+     "4,"
+     "\"min_p\":0.1,\"seed\":1,\"stop\":[\"a\",\"b\"],\"logit_bias\":{\"5\":-1.5},\"n\":1,\"tools\":[]}"),
+    ("{\"prompt\":\"once\",\"echo\":false,\"logprobs\":null,\"stop\":\"x\",\"frequency_penalty\":0.1,"
+     "\"presence_penalty\":0.2,\"repeat_penalty\":1.1,\"repeat_last_n\":-1}"),
     "{\"content\":\"hello\",\"add_special\":true,\"parse_special\":false,\"with_pieces\":true}",
     "{\"tokens\":[1,2,3],\"special\":true}",
     "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"add_generation_prompt\":false}",

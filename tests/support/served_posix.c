@@ -182,7 +182,7 @@ static bool read_chunks(int socket, reply *r)
 
 const char *reply_header(const reply *r, const char *name)
 {
-    static char value[1024];
+    static _Thread_local char value[1024];
     size_t n = strlen(name);
     for (const char *line = strstr(r->headers, "\r\n"); line && line[2] != '\r'; line = strstr(line + 2, "\r\n")) {
         if (strncasecmp(line + 2, name, n) != 0 || line[2 + n] != ':') continue;
