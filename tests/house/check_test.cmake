@@ -48,7 +48,7 @@ check(src/backend/cuda/a.c "${head}// A.\n#include \"backend/cpu/ref.h\"\n"
       "3: includes \"backend/cpu/ref.h\"\; allowed here: frit.h base/ quant/ graph/ backend/backend.h backend/cuda/")
 check(src/new/a.c "${head}// A.\n" "1: this folder has no row in the table of layers")
 check(apps/frit/a.c "${head}// A.\n#include \"base/file.h\"\n"
-      "3: includes \"base/file.h\"\; allowed here: frit.h frit/ server/")
+      "3: includes \"base/file.h\"\; allowed here: frit.h frit/ common/ server/")
 check(apps/frit/a.c "${head}// A.\n#include \"cli.h\"\n")
 
 check(src/base/a.c "${head}// A.\nint x = printf(\"\");\n" "3: printf is not for a library")
