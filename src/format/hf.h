@@ -57,7 +57,7 @@ typedef struct frit_hf_tensor {
     const char *bias_if;   // the flag of config.json that adds a ".bias"; FRIT_HF_ALWAYS; NULL: none
     bool may_be_tied;      // may be absent where tie_word_embeddings is set
     bool may_be_absent;
-    bool whole;            // both names are whole: nothing stands behind them
+    bool whole;   // both names are whole: nothing stands behind them
     // Into GGUF's convention, weight and bias alike; NULL: as they are.
     frit_status (*rewrite)(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
 } frit_hf_tensor;
@@ -70,26 +70,26 @@ typedef struct frit_hf_names {
 } frit_hf_names;
 
 typedef struct frit_hf_family {
-    const char *model_type;   // of config.json
-    const char *class_name;   // the first of its "architectures", where it has no model_type
-    const char *arch;         // general.architecture
-    const char *act;          // values of hidden_act that the architecture computes: "silu|swish"
-    const char *rope_style;   // frit.rope.style, where it is not that of the architecture's GGUF files; or NULL
-    bool is_tied;             // tie_word_embeddings, where it is absent
-    const char *act_name;     // of hidden_act, where it has another
-    const char *default_act;  // where config.json has none
-    const char *norm;         // frit.norm, where it is not that of the architecture's GGUF files; or NULL
-    double partial_rotary;    // partial_rotary_factor, where it is absent; 0: 1
-    int window_period;        // where layer_types are absent: one layer of so many has no window; 0: all have one
-    bool has_windows;         // layer_types and sliding_window say which layers slide
-    bool is_latent;           // YaRN scales attention, not what rotates
+    const char *model_type;    // of config.json
+    const char *class_name;    // the first of its "architectures", where it has no model_type
+    const char *arch;          // general.architecture
+    const char *act;           // values of hidden_act that the architecture computes: "silu|swish"
+    const char *rope_style;    // frit.rope.style, where it is not that of the architecture's GGUF files; or NULL
+    bool is_tied;              // tie_word_embeddings, where it is absent
+    const char *act_name;      // of hidden_act, where it has another
+    const char *default_act;   // where config.json has none
+    const char *norm;          // frit.norm, where it is not that of the architecture's GGUF files; or NULL
+    double partial_rotary;     // partial_rotary_factor, where it is absent; 0: 1
+    int window_period;         // where layer_types are absent: one layer of so many has no window; 0: all have one
+    bool has_windows;          // layer_types and sliding_window say which layers slide
+    bool is_latent;            // YaRN scales attention, not what rotates
     const frit_hf_names *shared;
     frit_hf_names own;
     frit_status (*more)(const frit_hf *hf);   // what rows cannot say; may be NULL
 } frit_hf_family;
 
-extern const frit_hf_names frit_hf_decoder;      // the names that most families share
-extern const frit_hf_names frit_hf_no_names;     // for those that share none
+extern const frit_hf_names frit_hf_decoder;    // the names that most families share
+extern const frit_hf_names frit_hf_no_names;   // for those that share none
 
 const frit_hf_family *frit_hf_family_get(size_t i);   // NULL past the end
 // Row i of the family's own rows and of the shared rows that they leave; NULL past the end.

@@ -98,7 +98,7 @@ typedef struct frit_route {
     bool normalize;                    // weights are divided by their sum
     float scale;                       // weights are multiplied by it
     float jitter;
-    int32_t divisor;                   // experts stand for groups of so many: e / divisor is used; 0: 1
+    int32_t divisor;   // experts stand for groups of so many: e / divisor is used; 0: 1
 } frit_route;
 
 typedef struct frit_experts {
