@@ -8,17 +8,17 @@
 static const frit_interleave rows[FRIT_DTYPE_COUNT] = {
     //                     words at, n   rest at, bytes
     [FRIT_DTYPE_Q4_0]   = {2,  4,  0,   2},
-    [FRIT_DTYPE_Q4_1]   = {0,  5},
+    [FRIT_DTYPE_Q4_1]   = {0,  5,  0,   0},
     [FRIT_DTYPE_Q5_0]   = {2,  5,  0,   2},
-    [FRIT_DTYPE_Q5_1]   = {0,  6},
+    [FRIT_DTYPE_Q5_1]   = {0,  6,  0,   0},
     [FRIT_DTYPE_Q8_0]   = {2,  8,  0,   2},
-    [FRIT_DTYPE_Q2_K]   = {0, 21},
+    [FRIT_DTYPE_Q2_K]   = {0, 21,  0,   0},
     [FRIT_DTYPE_Q3_K]   = {0, 27, 108,  2},
-    [FRIT_DTYPE_Q4_K]   = {0, 36},
-    [FRIT_DTYPE_Q5_K]   = {0, 44},
+    [FRIT_DTYPE_Q4_K]   = {0, 36,  0,   0},
+    [FRIT_DTYPE_Q5_K]   = {0, 44,  0,   0},
     [FRIT_DTYPE_Q6_K]   = {0, 52, 208,  2},
     [FRIT_DTYPE_IQ4_NL] = {2,  4,  0,   2},
-    [FRIT_DTYPE_IQ4_XS] = {0, 34},
+    [FRIT_DTYPE_IQ4_XS] = {0, 34,  0,   0},
     [FRIT_DTYPE_MXFP4]  = {1,  4,  0,   1},
 };
 // clang-format on

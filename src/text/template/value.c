@@ -25,14 +25,14 @@ frit_status frit_run_enter(run *r)
                      MAX_DEPTH);
 }
 
-frit_status frit_run_fail(const run *r, const char *format, ...)
+void frit_run_fail_say(const run *r, const char *format, ...)
 {
     char reason[512];
     va_list args;
     va_start(args, format);
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
-    return frit_fail(FRIT_E_INVALID, "chat template, line %d: %s", r->at ? r->at->line : 0, reason);
+    frit_fail_say("chat template, line %d: %s", r->at ? r->at->line : 0, reason);
 }
 
 void *frit_run_alloc(run *r, size_t n, size_t size)
