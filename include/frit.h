@@ -250,11 +250,12 @@ typedef struct frit_engine_info {
     uint64_t kv_bytes;        // reserved for keys and values
     uint64_t scratch_bytes;   // buffers of the plans built so far
 } frit_engine_info;
+// To be called by the engine's thread, between steps: the figures grow with the plans that steps build.
 FRIT_API void frit_engine_get_info(const frit_engine *engine, frit_engine_info *info);
 
 // Runs one step over whatever its sessions have queued: single tokens first, then prompts, n_batch rows at most.
-// *n_rows: the rows that ran; 0 when nothing was queued. FRIT_E_IO if the model's file shrank, FRIT_E_FORMAT if
-// logits are not finite; other sessions are served all the same, and further steps may be tried.
+// *n_rows: the rows that ran; 0 when nothing was queued; n_rows may be NULL. FRIT_E_IO if the model's file shrank,
+// FRIT_E_FORMAT if logits are not finite; other sessions are served all the same, and further steps may be tried.
 FRIT_API frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows);
 
 FRIT_API frit_status frit_session_new(frit_session **out, frit_engine *engine);

@@ -84,13 +84,13 @@ static frit_status run_step(frit_engine *engine)
 
 frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows)
 {
-    *n_rows = 0;
+    if (n_rows) *n_rows = 0;
     if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
     frit_schedule(engine);
     if (engine->step.n_rows == 0) return FRIT_OK;
     engine->in_step = true;
     frit_status status = run_step(engine);
     engine->in_step = false;
-    if (status == FRIT_OK) *n_rows = engine->step.n_rows;
+    if (status == FRIT_OK && n_rows) *n_rows = engine->step.n_rows;
     return status;
 }
