@@ -30,14 +30,6 @@ if(FRIT_COVERAGE)
     target_link_options(frit_warnings INTERFACE --coverage)
 endif()
 
-# Link-time optimization with fat objects: the installed static library stays usable for every compiler, and tests
-# link against the machine code that is there already. Only GCC makes such objects.
-add_library(frit_lto INTERFACE)
-if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT FRIT_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL GNU)
-    target_compile_options(frit_lto INTERFACE -flto=auto -ffat-lto-objects)
-    target_link_options(frit_lto INTERFACE -flto=auto)
-endif()
-
 # suffix of a kernel file -> its flags. The file is the condition: no kernel asks the preprocessor what it may use.
 set(frit_isa_avx2 -mavx2 -mfma -mf16c)
 set(frit_isa_avxvnni ${frit_isa_avx2} -mavxvnni)
