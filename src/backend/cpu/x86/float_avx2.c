@@ -1,68 +1,55 @@
 // SPDX-License-Identifier: MIT
-// Products of f32 activations with f32, f16 and bf16 weights: register tiles of up to 3 rows x 4 tokens, or 4 x 1.
+// Products with f32, f16 and bf16 weights for AVX2.
 #include "backend/cpu/x86/avx2.h"
 
-// n_w and n_x are constants where this is inlined.
-FRIT_INLINE void tile(const frit_product *p, int64_t i, int64_t j, int n_w, int n_x, load_fn load,
-                      load_tail_fn load_tail)
-{
-    const uint8_t *w = p->w + (size_t)i * p->w_stride, *x = p->x + (size_t)j * p->x_stride;
-    __m256 sums[4][4], ws[4];
-    for (int a = 0; a < n_w; a++)
-        for (int b = 0; b < n_x; b++) sums[a][b] = _mm256_setzero_ps();
+typedef __m256 vec_f;
 
-    int64_t k = 0;
-    for (; k + 8 <= p->n; k += 8) {
-        for (int a = 0; a < n_w; a++) ws[a] = load(w + (size_t)a * p->w_stride, k);
-        for (int b = 0; b < n_x; b++) {
-            const __m256 xs = load_f32(x + (size_t)b * p->x_stride, k);
-            for (int a = 0; a < n_w; a++) sums[a][b] = _mm256_fmadd_ps(ws[a], xs, sums[a][b]);
-        }
-    }
-    if (k < p->n) {
-        for (int a = 0; a < n_w; a++) ws[a] = load_tail(w + (size_t)a * p->w_stride, k, p->n - k);
-        for (int b = 0; b < n_x; b++) {
-            const __m256 xs = load_tail_f32(x + (size_t)b * p->x_stride, k, p->n - k);
-            for (int a = 0; a < n_w; a++) sums[a][b] = _mm256_fmadd_ps(ws[a], xs, sums[a][b]);
-        }
-    }
-    for (int a = 0; a < n_w; a++)
-        for (int b = 0; b < n_x; b++) p->y[(size_t)(j + b) * p->y_stride + (size_t)(i + a)] = sum_8(sums[a][b]);
+enum {
+    LANES = 8,
+    COLUMNS = 512,
+    TILE_ROWS = 4,
+    TILE_TOKENS = 3,
+    ROWS_OF_TWO = 4,
+    MAX_SUMS = 12,
+};
+
+FRIT_INLINE vec_f zero_f(void)
+{
+    return _mm256_setzero_ps();
 }
 
-FRIT_INLINE void product(const frit_product *p, load_fn load, load_tail_fn load_tail)
+FRIT_INLINE vec_f mul_add(vec_f a, vec_f b, vec_f c)   // a * b + c
 {
-    int64_t j = 0;
-    for (; j + 4 <= p->n_x; j += 4) {
-        int64_t i = 0;
-        for (; i + 3 <= p->n_w; i += 3) tile(p, i, j, 3, 4, load, load_tail);
-        for (; i < p->n_w; i++) tile(p, i, j, 1, 4, load, load_tail);
-    }
-    for (; j < p->n_x; j++) {
-        int64_t i = 0;
-        for (; i + 4 <= p->n_w; i += 4) tile(p, i, j, 4, 1, load, load_tail);
-        for (; i < p->n_w; i++) tile(p, i, j, 1, 1, load, load_tail);
-    }
+    return _mm256_fmadd_ps(a, b, c);
 }
 
-static void product_f32(const frit_product *p)
+FRIT_INLINE void prefetch(const uint8_t *p)
 {
-    product(p, load_f32, load_tail_f32);
+    _mm_prefetch((const char *)p, _MM_HINT_T0);
 }
 
-static void product_f16(const frit_product *p)
+FRIT_INLINE void store_f32(float *y, vec_f v)
 {
-    product(p, load_f16, load_tail_f16);
+    _mm256_storeu_ps(y, v);
 }
 
-static void product_bf16(const frit_product *p)
+// The sums of four vectors' lanes: first within halves, all four vectors in one.
+FRIT_INLINE __m128 sum_4(vec_f a, vec_f b, vec_f c, vec_f d)
 {
-    product(p, load_bf16, load_tail_bf16);
+    const vec_f ab = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+    const vec_f cd = _mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+    const vec_f all = _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xee));
+    return _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
 }
+
+FRIT_INLINE float sum_1(vec_f v)   // as sum_4 adds
+{
+    return _mm_cvtss_f32(sum_4(v, v, v, v));
+}
+
+#include "backend/cpu/x86/float_tmpl.h"
 
 void frit_install_avx2_float(frit_kernels *k)
 {
-    k->product[FRIT_DTYPE_F32] = (frit_product_kernel){product_f32, FRIT_FORM_F32, "avx2"};
-    k->product[FRIT_DTYPE_F16] = (frit_product_kernel){product_f16, FRIT_FORM_F32, "avx2"};
-    k->product[FRIT_DTYPE_BF16] = (frit_product_kernel){product_bf16, FRIT_FORM_F32, "avx2"};
+    install(k, "avx2");
 }

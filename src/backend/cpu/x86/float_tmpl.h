@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/x86/float_tmpl.h: products of f32 activations with f32, f16 and bf16 weights, which are read where the
+// file has them. The including file defines vec_f, LANES, the loads of each type, sum_4, sum_1 and the sizes of tiles.
+//
+// Two ways, by the number of tokens:
+//
+//     few     straight from the file's rows, several at a time: each is a stream of its own, and memory serves many
+//             streams faster than one; the rows that come next are prefetched
+//     many    COLUMNS columns of BAND_ROWS rows become f32, once; then tiles of TILE_ROWS x TILE_TOKENS
+//
+// COLUMNS are so many that the activations of a tile stay in the first cache, whatever the distance of their rows. Either
+// way adds up each COLUMNS columns on their own: a result depends neither on the tokens nor on the rows beside it.
+
+enum {
+    BAND_ROWS = 16,
+    FEW_TOKENS = 2 * TILE_TOKENS,
+    AHEAD = 8,   // rows
+};
+
+typedef struct source {   // how the numbers of a type are read
+    load_fn load;
+    load_tail_fn load_tail;
+    size_t elem_bytes;
+} source;
+
+static const source f32 = {load_f32, load_tail_f32, 4};
+
+typedef struct tile {
+    const uint8_t *w, *x;
+    size_t w_stride, x_stride;   // bytes
+    int64_t n;
+    float *y;
+    size_t y_stride;   // floats
+    bool add;          // to what y holds
+    bool prefetch;     // the rows behind these
+} tile;
+
+FRIT_INLINE void store_sums(tile t, int n_w, int n_x, const vec_f *sums)
+{
+    for (int b = 0; b < n_x; b++) {
+        float *y = t.y + (size_t)b * t.y_stride;
+        for (int a = 0; a + 4 <= n_w; a += 4) {
+            const vec_f *s = sums + a * n_x + b;
+            const __m128 four = sum_4(s[0], s[n_x], s[2 * n_x], s[3 * n_x]);
+            _mm_storeu_ps(y + a, t.add ? _mm_add_ps(four, _mm_loadu_ps(y + a)) : four);
+        }
+        for (int a = n_w / 4 * 4; a < n_w; a++) y[a] = (t.add ? y[a] : 0) + sum_1(sums[a * n_x + b]);
+    }
+}
+
+// Columns [k, end) of n_w rows and n_x tokens. These are constants where this is inlined: all sums stay in registers.
+FRIT_INLINE void multiply_columns(tile t, source w, int64_t k, int64_t end, int n_w, int n_x)
+{
+    vec_f sums[MAX_SUMS], xs[MAX_SUMS];
+    for (int i = 0; i < n_w * n_x; i++) sums[i] = zero_f();
+    for (; k + LANES <= end; k += LANES) {
+        for (int b = 0; b < n_x; b++) xs[b] = load_f32(t.x + (size_t)b * t.x_stride, k);
+        for (int a = 0; a < n_w; a++) {
+            const uint8_t *row = t.w + (size_t)a * t.w_stride;
+            const vec_f ws = w.load(row, k);
+            if (t.prefetch) prefetch(row + AHEAD * t.w_stride + (size_t)k * w.elem_bytes);
+            for (int b = 0; b < n_x; b++) sums[a * n_x + b] = mul_add(ws, xs[b], sums[a * n_x + b]);
+        }
+    }
+    if (k < end) {
+        for (int b = 0; b < n_x; b++) xs[b] = load_tail_f32(t.x + (size_t)b * t.x_stride, k, end - k);
+        for (int a = 0; a < n_w; a++) {
+            const vec_f ws = w.load_tail(t.w + (size_t)a * t.w_stride, k, end - k);
+            for (int b = 0; b < n_x; b++) sums[a * n_x + b] = mul_add(ws, xs[b], sums[a * n_x + b]);
+        }
+    }
+    store_sums(t, n_w, n_x, sums);
+}
+
+FRIT_INLINE void multiply(tile t, source w, int n_w, int n_x)
+{
+    for (int64_t k = 0; k < t.n; k += COLUMNS, t.add = true)
+        multiply_columns(t, w, k, t.n - k < COLUMNS ? t.n : k + COLUMNS, n_w, n_x);
+}
+
+// All rows by n_x tokens, `rows` at a time.
+FRIT_INLINE void multiply_rows(tile t, source w, int64_t n_w, int rows, int n_x)
+{
+    int64_t i = 0;
+    for (; i + rows <= n_w; i += rows, t.w += (size_t)rows * t.w_stride, t.y += rows) multiply(t, w, rows, n_x);
+    for (; i < n_w; i++, t.w += t.w_stride, t.y++) multiply(t, w, 1, n_x);
+}
+
+#define CASE(n)                                                          \
+    case n:                                                              \
+        if (n <= TILE_TOKENS) multiply_rows(t, type, n_w, TILE_ROWS, n); \
+        break;
+
+// 1..TILE_TOKENS tokens, a constant for the compiler in each case.
+FRIT_INLINE void multiply_tokens(tile t, source type, int64_t n_w, int64_t n_x)
+{
+    switch (n_x) {
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+#undef CASE
+    }
+}
+
+static void multiply_band(tile t, int64_t n_w, int64_t n_x)
+{
+    for (; n_x > TILE_TOKENS; n_x -= TILE_TOKENS) {
+        multiply_rows(t, f32, n_w, TILE_ROWS, TILE_TOKENS);
+        t.x += TILE_TOKENS * t.x_stride;
+        t.y += TILE_TOKENS * t.y_stride;
+    }
+    multiply_tokens(t, f32, n_w, n_x);
+}
+
+FRIT_INLINE void decode(const uint8_t *w, source type, int64_t n, float *out)
+{
+    int64_t k = 0;
+    for (; k + LANES <= n; k += LANES) store_f32(out + k, type.load(w, k));
+    if (k < n) store_f32(out + k, type.load_tail(w, k, n - k));
+}
+
+FRIT_INLINE void product_many(const frit_product *p, source type)
+{
+    float band[BAND_ROWS][COLUMNS];
+    for (int64_t k = 0; k < p->n; k += COLUMNS) {
+        const int64_t n = p->n - k < COLUMNS ? p->n - k : COLUMNS;
+        for (int64_t i = 0; i < p->n_w; i += BAND_ROWS) {
+            const int64_t n_w = p->n_w - i < BAND_ROWS ? p->n_w - i : BAND_ROWS;
+            const uint8_t *w = p->w + (size_t)i * p->w_stride + (size_t)k * type.elem_bytes;
+            tile t = {w, p->x + 4 * k, p->w_stride, p->x_stride, n, p->y + i, p->y_stride, k > 0, false};
+            if (type.elem_bytes != 4) {
+                for (int64_t a = 0; a < n_w; a++) decode(w + (size_t)a * p->w_stride, type, n, band[a]);
+                t.w = (const uint8_t *)band;
+                t.w_stride = sizeof band[0];
+            }
+            multiply_band(t, n_w, p->n_x);
+        }
+    }
+}
+
+// The second half of the tokens finds the rows in the first cache.
+FRIT_INLINE void product_few(const frit_product *p, source type)
+{
+    tile t = {p->w, p->x, p->w_stride, p->x_stride, p->n, p->y, p->y_stride, false, true};
+    const int64_t n_first = p->n_x <= TILE_TOKENS ? p->n_x : (p->n_x + 1) / 2;
+    for (int64_t i = 0; i < p->n_w; i += TILE_ROWS) {
+        const int64_t n_w = p->n_w - i < TILE_ROWS ? p->n_w - i : TILE_ROWS;
+        multiply_tokens(t, type, n_w, n_first);
+        tile second = t;
+        second.prefetch = false;
+        second.x += (size_t)n_first * t.x_stride;
+        second.y += (size_t)n_first * t.y_stride;
+        multiply_tokens(second, type, n_w, p->n_x - n_first);
+        t.w += TILE_ROWS * t.w_stride;
+        t.y += TILE_ROWS;
+    }
+}
+
+FRIT_INLINE void product(const frit_product *p, source type)
+{
+    const tile t = {p->w, p->x, p->w_stride, p->x_stride, p->n, p->y, p->y_stride, false, true};
+    if (p->n_x == 1)
+        multiply_rows(t, type, p->n_w, 8, 1);
+    else if (p->n_x == 2)
+        multiply_rows(t, type, p->n_w, ROWS_OF_TWO, 2);
+    else if (p->n_x <= FEW_TOKENS)
+        product_few(p, type);
+    else
+        product_many(p, type);
+}
+
+static void product_f32(const frit_product *p)
+{
+    product(p, f32);
+}
+
+static void product_f16(const frit_product *p)
+{
+    product(p, (source){load_f16, load_tail_f16, 2});
+}
+
+static void product_bf16(const frit_product *p)
+{
+    product(p, (source){load_bf16, load_tail_bf16, 2});
+}
+
+static void install(frit_kernels *k, const char *isa)
+{
+    k->product[FRIT_DTYPE_F32] = (frit_product_kernel){product_f32, FRIT_FORM_F32, isa};
+    k->product[FRIT_DTYPE_F16] = (frit_product_kernel){product_f16, FRIT_FORM_F32, isa};
+    k->product[FRIT_DTYPE_BF16] = (frit_product_kernel){product_bf16, FRIT_FORM_F32, isa};
+}
