@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Plans by shape class: 1 row, up to 8, up to 64, up to n_batch rows; each for logits or for hidden states.
+// Plans by shape class: 1 row, up to 8, up to 32, up to n_batch rows; each for logits or for hidden states.
 //
 // A class is planned once for its largest shape: a step of 5 rows runs the plan for 8, narrowed. Small steps get plans
 // of their own because their buffers are smaller and stay in the processor's caches.
 #include "engine/engine.h"
 
-static const int32_t class_rows[FRIT_N_CLASSES] = {1, 8, 64, INT32_MAX};
+static const int32_t class_rows[FRIT_N_CLASSES] = {1, 8, 32, INT32_MAX};
 
 static int32_t rows_of(const frit_engine *engine, int i)
 {

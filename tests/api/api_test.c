@@ -265,16 +265,21 @@ static void kernels_for_many_rows_agree_with_those_for_one(void **state)
     frit_model_info info;
     frit_model_get_info(bundled, &info);
     size_t n = (size_t)info.n_vocab;
-    const int32_t batches[] = {1, 7, 16};
-    float *whole = logits_by(0, text, n);
-    for (size_t b = 0; b < FRIT_COUNT(batches); b++) {
-        float *logits = logits_by(batches[b], text, n);
-        double error = nmse(logits, whole, n);
-        print_message("steps of %d rows: NMSE %.1e\n", batches[b], error);
-        assert_true(error < 1e-9);
+    // The last are for all rows at once: some processors multiply so many in another precision, whose results differ by
+    // what either rounds.
+    const struct {
+        int32_t n_batch;
+        double tolerance;
+    } rows[] = {{7, 1e-9}, {16, 1e-9}, {32, 1e-9}, {0, 3e-3}};
+    float *one = logits_by(1, text, n);
+    for (size_t b = 0; b < FRIT_COUNT(rows); b++) {
+        float *logits = logits_by(rows[b].n_batch, text, n);
+        double error = nmse(logits, one, n);
+        print_message("steps of %d rows: NMSE %.1e\n", rows[b].n_batch, error);
+        assert_true(error < rows[b].tolerance);
         free(logits);
     }
-    free(whole);
+    free(one);
 }
 
 static void option_rows_are_complete(void **state)

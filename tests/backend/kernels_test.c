@@ -15,7 +15,7 @@ enum { MAX_ROWS = 19, MAX_X = 29, MAX_N = 2048 };
 static bool install(size_t i, frit_kernels *kernels)
 {
     const frit_isa *isa = frit_isa_get(i);
-    return isa && frit_isa_is_usable(isa) && frit_isa_install(kernels, isa);
+    return isa && frit_isa_is_usable(isa) && frit_isa_install(kernels, isa, INT64_MAX);
 }
 
 // What the codes of a converted row stand for.
@@ -29,6 +29,11 @@ static void decode_form(frit_form form, const uint8_t *row, int64_t n, double *v
         } else if (form == FRIT_FORM_Q8_LINES) {
             const frit_q8_line *line = (const frit_q8_line *)(const void *)row + i / 32;
             values[i] = (double)line->scale * line->codes[i % 32];
+        } else if (form == FRIT_FORM_BF16_TILES) {
+            uint32_t bits = 0;
+            memcpy((uint8_t *)&bits + 2, row + i / FRIT_TILE_COLUMNS * FRIT_TILE_BYTES + i % FRIT_TILE_COLUMNS * 2, 2);
+            memcpy(&number, &bits, 4);
+            values[i] = number;
         } else {
             memcpy(&number, row + n + 4 * (i / 32), 4);
             values[i] = (double)number * (int8_t)row[i];
@@ -75,7 +80,7 @@ static void check_alone(const product_case *c, const frit_product_kernel *kernel
         for (int64_t j = 0; j < c->n_x; j += 7) {
             float one;
             kernel->run(&(frit_product){c->weights + c->misalign + (size_t)i * row_bytes, row_bytes,
-                                        (const uint8_t *)(c->x + j * c->n), 0, &one, 0, 1, 1, c->n});
+                                        (const uint8_t *)(c->x + j * c->n), 0, &one, 0, 1, 1, c->n, NULL});
             assert_memory_equal(&one, &y[j * MAX_ROWS + i], sizeof one);
         }
     }
@@ -100,7 +105,7 @@ static void check_case(const product_case *c, const frit_kernels *kernels)
     }
     memset(y, 0xff, sizeof y);
     kernel->run(
-        &(frit_product){c->weights + c->misalign, row_bytes, converted, x_bytes, y, MAX_ROWS, c->n_w, c->n_x, c->n});
+        &(frit_product){c->weights + c->misalign, row_bytes, converted, x_bytes, y, MAX_ROWS, c->n_w, c->n_x, c->n, NULL});
     for (int64_t i = 0; i < c->n_w; i++) {
         type->decode(c->weights + c->misalign + (size_t)i * row_bytes, w, c->n);
         for (int64_t j = 0; j < c->n_x; j++) {
@@ -186,7 +191,7 @@ static void conversions_are_the_same_on_all_instruction_sets(void **state)
             for (int i = 0; i < 50; i++) {
                 static const float sizes[] = {1, 1e-30f, 1e30f, 0, 1e-40f};
                 const int64_t n = 32 * random_between(&rng, 1, 20);
-                const size_t n_bytes = frit_form_bytes((frit_form)form, n);
+                const size_t n_bytes = frit_form_bytes_of_rows((frit_form)form, 1, n);
                 float *x = malloc((size_t)n * sizeof(float));
                 uint8_t *a = calloc(n_bytes, 1), *b = calloc(n_bytes, 1);
                 random_normal(&rng, x, (size_t)n, sizes[i % 5]);

@@ -47,7 +47,8 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     }
     device->base.backend = &frit_backend_cpu;
     device->reference = reference;
-    device->isa = frit_isa_install(&device->kernels, cap);
+    frit_isa_install(&device->narrow, cap, 1);
+    device->isa = frit_isa_install(&device->wide, cap, FRIT_WIDE_ROWS);
     if (reference) device->isa = reference_name;
     *out = &device->base;
     return FRIT_OK;
@@ -89,7 +90,7 @@ static const char *cpu_op_kernel(frit_op op)
 {
     frit_kernels kernels = {0};
     const frit_cpu_op *row = &frit_cpu_ops[op];
-    const char *best = frit_isa_install(&kernels, NULL);
+    const char *best = frit_isa_install(&kernels, NULL, INT64_MAX);
     if (!row->fast) return reference_name;
     return row->linear ? best : kernels.isa;
 }

@@ -8,9 +8,9 @@
 typedef struct frit_cpu_device {
     frit_device base;
     frit_pool *pool;
-    bool reference;    // all ops run on their reference kernels
-    const char *isa;   // "reference", or the best instruction set installed
-    frit_kernels kernels;
+    bool reference;              // all ops run on their reference kernels
+    const char *isa;             // "reference", or the best instruction set installed
+    frit_kernels narrow, wide;   // for nodes of few and of many rows
     frit_packs packs;
 } frit_cpu_device;
 

@@ -30,7 +30,7 @@ typedef struct action {
 
 struct frit_exec {
     frit_plan *plan;
-    frit_task_env env;
+    frit_task_env narrow, wide;   // for nodes of few and of many rows
     action *actions;
     int n_actions;
     uint8_t *memory;   // the plan's scratch, the slots, the workspaces
@@ -92,6 +92,12 @@ static void place(builder *b, slot *s)
     b->n_bytes += align(s->n_bytes);
 }
 
+// A node has one set of kernels, whatever the rows of a run: what it reads was converted for them.
+static const frit_task_env *env_of(const builder *b, const frit_node *node)
+{
+    return node->shape[0] < FRIT_WIDE_ROWS ? &b->exec->narrow : &b->exec->wide;
+}
+
 static bool runs_fast(const builder *b, const frit_node *node)
 {
     return !b->device->reference && frit_cpu_ops[node->op].fast;
@@ -110,10 +116,10 @@ static void measure(builder *b)
         if (op->shared_bytes) widen(&b->shared.n_bytes, op->shared_bytes(node));
         for (int s = 0; op->linear && s < node->n_src; s++) {
             if (!(op->matrices >> s & 1)) continue;
-            const frit_form form = frit_linear_form(&b->device->kernels, node, s);
-            const uint64_t row_bytes = frit_form_bytes(form, frit_node_width(node->src[0]));
+            const frit_node *x = node->src[0];
+            const frit_form form = frit_linear_form(env_of(b, node)->kernels, node, s);
             if (form != FRIT_FORM_F32)
-                widen(&b->forms[form].n_bytes, row_bytes * (uint64_t)frit_node_height(node->src[0]));
+                widen(&b->forms[form].n_bytes, frit_form_bytes_of_rows(form, frit_node_height(x), frit_node_width(x)));
         }
         if (node->op == FRIT_OP_ROPE && !find_turns(b, node))
             b->turns[b->n_turns++] = (turns){step, {.n_bytes = frit_rope_turn_bytes(node)}};
@@ -122,7 +128,7 @@ static void measure(builder *b)
     for (int form = 0; form < FRIT_FORM_COUNT; form++) place(b, &b->forms[form]);
     for (int i = 0; i < b->n_turns; i++) place(b, &b->turns[i].slot);
     place(b, &b->shared);
-    b->exec->env.workspace_bytes = (size_t)align(workspace_bytes);
+    b->exec->narrow.workspace_bytes = b->exec->wide.workspace_bytes = (size_t)align(workspace_bytes);
 }
 
 // Adds to the end of the list. A barrier makes all slots free again.
@@ -139,7 +145,7 @@ static frit_task task_of(const builder *b, const frit_plan_step *step)
 {
     const frit_node *node = step->node;
     const frit_cpu_op *op = &frit_cpu_ops[node->op];
-    frit_task task = {.node = node, .env = &b->exec->env};
+    frit_task task = {.node = node, .env = env_of(b, node)};
     if (step->has_buffer) {
         task.y = (float *)(void *)(b->exec->memory + step->offset);
         task.second = (float *)(void *)(b->exec->memory + step->second_offset);
@@ -171,7 +177,7 @@ static bool add_conversions(builder *b, frit_task *task, bool barrier)
     bool converted = false;
     for (int i = 0; i < node->n_src; i++) {
         if (!(frit_cpu_ops[node->op].matrices >> i & 1)) continue;
-        const frit_form form = frit_linear_form(&b->device->kernels, node, i);
+        const frit_form form = frit_linear_form(env_of(b, node)->kernels, node, i);
         if (form == FRIT_FORM_F32) continue;
         slot *s = &b->forms[form];
         task->forms[form] = b->exec->memory + s->offset;
@@ -228,7 +234,7 @@ frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out
     const int n_threads = frit_pool_size(device->pool);
     *out = NULL;
 
-    if (!device->reference) FRIT_TRY(frit_packs_add(&device->packs, device->pool, &device->kernels, plan));
+    if (!device->reference) FRIT_TRY(frit_packs_add(&device->packs, device->pool, &device->narrow, plan));
     frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
     frit_exec *exec = calloc(1, sizeof *exec);
     turns *tables = calloc(n_steps + 1, sizeof *tables);
@@ -240,9 +246,10 @@ frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out
     builder b = {.device = device, .plan = plan, .exec = exec, .turns = tables};
     exec->plan = plan;
     exec->actions = actions;
-    exec->env.kernels = &device->kernels;
+    exec->narrow.kernels = &device->narrow;
+    exec->wide.kernels = &device->wide;
     measure(&b);
-    exec->n_bytes = b.n_bytes + exec->env.workspace_bytes * (uint64_t)n_threads;
+    exec->n_bytes = b.n_bytes + exec->wide.workspace_bytes * (uint64_t)n_threads;
     exec->memory = frit_cpu_memory_new(exec->n_bytes);
     if (!exec->memory) {
         const uint64_t n_bytes = exec->n_bytes;
@@ -250,7 +257,7 @@ frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out
         frit_cpu_exec_free(base, exec);
         return frit_fail_memory((size_t)n_bytes, "intermediate results");
     }
-    exec->env.workspaces = exec->memory + b.n_bytes;
+    exec->narrow.workspaces = exec->wide.workspaces = exec->memory + b.n_bytes;
     for (int i = 0; i < b.n_turns; i++) add_turns(&b, &b.turns[i]);
     for (int i = 0; i < plan->n_steps; i++) add_step(&b, &plan->steps[i]);
     free(tables);
@@ -283,8 +290,8 @@ frit_status frit_cpu_run(frit_device *base, frit_exec *exec, const frit_batch *b
     assert(batch->n_rows <= exec->plan->graph->max_rows && batch->n_outs <= exec->plan->graph->max_outs);
 
     frit_plan_set_rows(exec->plan, batch->n_rows, batch->n_outs);
-    exec->env.batch = batch;
-    exec->env.cache = cache;
+    exec->narrow.batch = exec->wide.batch = batch;
+    exec->narrow.cache = exec->wide.cache = cache;
     frit_pool_run(device->pool, walk_actions, &(walk){exec, device->pool});
     *output = (const float *)(const void *)(exec->memory + exec->plan->offsets[result->id]);
     return FRIT_OK;

@@ -4,12 +4,14 @@
 #include "base/cpu.h"
 
 static const frit_isa rows[] = {
-    {"scalar", 0, frit_install_scalar},
+    {"scalar", 0, 0, frit_install_scalar},
 #if defined(__x86_64__) || defined(_M_X64)
-    {"avx2", FRIT_CPU_AVX2, frit_install_avx2},
-    {"avxvnni", FRIT_CPU_AVX2 | FRIT_CPU_AVX_VNNI, frit_install_avxvnni},
-    {"avx512", FRIT_CPU_AVX2 | FRIT_CPU_AVX512, frit_install_avx512},
-    {"avx512vnni", FRIT_CPU_AVX512 | FRIT_CPU_AVX512_VNNI, frit_install_avx512vnni},
+    {"avx2", FRIT_CPU_AVX2, 0, frit_install_avx2},
+    {"avxvnni", FRIT_CPU_AVX2 | FRIT_CPU_AVX_VNNI, 0, frit_install_avxvnni},
+    {"avx512", FRIT_CPU_AVX2 | FRIT_CPU_AVX512, 0, frit_install_avx512},
+    {"avx512vnni", FRIT_CPU_AVX512 | FRIT_CPU_AVX512_VNNI, 0, frit_install_avx512vnni},
+    {"amx", FRIT_CPU_AVX512 | FRIT_CPU_AVX512_VNNI | FRIT_CPU_AVX512_BF16 | FRIT_CPU_AMX_BF16, FRIT_WIDE_ROWS,
+     frit_install_amx},
 #endif
 };
 
@@ -23,13 +25,14 @@ bool frit_isa_is_usable(const frit_isa *isa)
     return (isa->features & ~frit_cpu_features()) == 0;
 }
 
-const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap)
+const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap, int64_t n_rows)
 {
     const char *name = NULL;
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
-        if (!frit_isa_is_usable(&rows[i])) continue;
-        rows[i].install(kernels);
-        name = rows[i].name;
+        if (frit_isa_is_usable(&rows[i]) && n_rows >= rows[i].min_rows) {
+            rows[i].install(kernels);
+            name = rows[i].name;
+        }
         if (&rows[i] == cap) break;
     }
     return name;

@@ -12,6 +12,7 @@
 //     F32        numbers f32[n]
 //     Q8         codes int8[n] | scales f32[n / 32] | sums f32[n / 16]: scale * sum of 16 codes, for types with offsets
 //     Q8_LINES   the same and more in a frit_q8_line for every 32 numbers: for packed weights
+//     BF16_TILES numbers bf16, sixteen rows together: 32 numbers of each, then the next 32 of each, ..
 //
 // A scale for 32 numbers, where a block of the K types holds 256, costs little and halves the error of what the model
 // computes.
@@ -25,11 +26,23 @@
 #define FRIT_INLINE static inline __attribute__((always_inline))
 #endif
 
-typedef enum frit_form { FRIT_FORM_F32, FRIT_FORM_Q8, FRIT_FORM_Q8_LINES, FRIT_FORM_COUNT } frit_form;
+typedef enum frit_form {
+    FRIT_FORM_F32,
+    FRIT_FORM_Q8,
+    FRIT_FORM_Q8_LINES,
+    FRIT_FORM_BF16_TILES,
+    FRIT_FORM_COUNT
+} frit_form;
 
-// Bytes of one row of n values; n is a multiple of 32 for Q8 and Q8_LINES, and the bytes are a multiple of 64. Rows of
+enum { FRIT_TILE_ROWS = 16, FRIT_TILE_COLUMNS = 32, FRIT_TILE_BYTES = 1024 };   // of BF16_TILES
+
+// Bytes of one row of n values; n is a multiple of 32 for all but F32, and the bytes are a multiple of 64. Rows of
 // Q8_LINES have an odd number of lines, so that those of neighbouring tokens do not compete for a place in the cache.
 size_t frit_form_bytes(frit_form form, int64_t n);
+// Bytes of all rows. Of BF16_TILES there are whole tiles.
+size_t frit_form_bytes_of_rows(frit_form form, int64_t n_rows, int64_t n);
+// Where row i goes: what `convert` is called with. Products are called with rows from i on, i a multiple of 16.
+uint8_t *frit_form_row(frit_form form, uint8_t *rows, int64_t i, int64_t n);
 
 // 32 activations in one cache line. A kernel whose codes of weights are o too large starts its integer sum with -o
 // times the sum of the activations' codes.
@@ -53,8 +66,11 @@ typedef struct frit_product {
     float *y;
     size_t y_stride;   // floats
     int64_t n_w, n_x;
-    int64_t n;   // values in a row
+    int64_t n;          // values in a row
+    uint8_t *scratch;   // FRIT_PRODUCT_SCRATCH bytes at a multiple of 64, for kernels that unpack
 } frit_product;
+
+enum { FRIT_PRODUCT_SCRATCH = 320 << 10 };
 
 typedef struct frit_product_kernel {
     void (*run)(const frit_product *p);   // NULL: decode to f32
@@ -102,19 +118,23 @@ typedef struct frit_kernels {
 
 // ------------------------------------------------------------------------------- instruction sets (isa.c)
 
+enum { FRIT_WIDE_ROWS = 64 };
+
 typedef struct frit_isa {
     const char *name;
     unsigned features;   // FRIT_CPU_*: all must be there
+    int64_t min_rows;    // for nodes of at least so many rows: 0 or FRIT_WIDE_ROWS
     void (*install)(frit_kernels *kernels);
 } frit_isa;
 
 const frit_isa *frit_isa_get(size_t i);   // row i, slowest first; NULL past the end
 bool frit_isa_is_usable(const frit_isa *isa);
-// Installs all usable rows up to `cap` (NULL: all), and returns the last one's name.
-const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap);
+// Installs all usable rows up to `cap` (NULL: all) that are for nodes of n_rows, and returns the last one's name.
+const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap, int64_t n_rows);
 
 void frit_install_scalar(frit_kernels *kernels);
 void frit_install_avx2(frit_kernels *kernels);
 void frit_install_avxvnni(frit_kernels *kernels);
 void frit_install_avx512(frit_kernels *kernels);
 void frit_install_avx512vnni(frit_kernels *kernels);
+void frit_install_amx(frit_kernels *kernels);

@@ -89,8 +89,9 @@ static double int8_rate(probe *p, frit_pool *pool)
 frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads)
 {
     frit_kernels kernels;
-    *machine = (frit_machine){
-        .cpu_name = frit_cpu_name(), .isa = frit_isa_install(&kernels, NULL), .n_cores = frit_thread_default_count()};
+    *machine = (frit_machine){.cpu_name = frit_cpu_name(),
+                              .isa = frit_isa_install(&kernels, NULL, INT64_MAX),
+                              .n_cores = frit_thread_default_count()};
     if (n_threads <= 0) return FRIT_OK;
 
     frit_pool *pool;

@@ -5,6 +5,7 @@
 #include "quant/half.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { LANES = 16 };
 
@@ -14,7 +15,21 @@ size_t frit_form_bytes(frit_form form, int64_t n)
 {
     if (form == FRIT_FORM_F32) return (size_t)n * 4;
     if (form == FRIT_FORM_Q8_LINES) return (size_t)(n / 32 | 1) * sizeof(frit_q8_line);   // odd: see kernels.h
+    if (form == FRIT_FORM_BF16_TILES) return (size_t)n * 2;
     return ((size_t)n + (size_t)(n / 32) * 4 + (size_t)(n / 16) * 4 + 63) / 64 * 64;
+}
+
+size_t frit_form_bytes_of_rows(frit_form form, int64_t n_rows, int64_t n)
+{
+    if (form == FRIT_FORM_BF16_TILES) n_rows = (n_rows + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS;
+    return (size_t)n_rows * frit_form_bytes(form, n);
+}
+
+uint8_t *frit_form_row(frit_form form, uint8_t *rows, int64_t i, int64_t n)
+{
+    if (form != FRIT_FORM_BF16_TILES) return rows + (size_t)i * frit_form_bytes(form, n);
+    const int64_t in_tile = i % FRIT_TILE_ROWS;
+    return rows + (size_t)(i - in_tile) * frit_form_bytes(form, n) + (size_t)in_tile * (FRIT_TILE_COLUMNS * 2);
 }
 
 // Codes and scale of 32 numbers. A block so small that the reciprocal of its scale is not finite becomes zero.
@@ -57,6 +72,24 @@ static void convert_q8_lines(const float *x, uint8_t *out, int64_t n)
         line->sum = line->scale * (float)sum;
         line->minus_128 = -128 * sum;
         line->unused = 0;
+    }
+}
+
+// Rounded to the nearest, ties to even; what is too small to be normal becomes zero, as AVX-512 does it.
+static uint16_t bf16_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    if ((bits & 0x7f800000) == 0) return (uint16_t)(bits >> 16 & 0x8000);
+    if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static void convert_bf16_tiles(const float *x, uint8_t *out, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uint16_t number = bf16_of(x[i]);
+        memcpy(out + i / FRIT_TILE_COLUMNS * FRIT_TILE_BYTES + i % FRIT_TILE_COLUMNS * 2, &number, 2);
     }
 }
 
@@ -278,6 +311,7 @@ void frit_install_scalar(frit_kernels *k)
         .product[FRIT_DTYPE_F32] = {product_f32, FRIT_FORM_F32, "scalar"},
         .convert[FRIT_FORM_Q8] = convert_q8,
         .convert[FRIT_FORM_Q8_LINES] = convert_q8_lines,
+        .convert[FRIT_FORM_BF16_TILES] = convert_bf16_tiles,
         .rms_norm = rms_norm,
         .layer_norm = layer_norm,
         .add = add,
