@@ -111,7 +111,7 @@ void frit_flow_deinit(frit_flow *flow)
     frit_matcher_deinit(&flow->matcher);
 }
 
-enum { MAX_GROWTH = 64, MIN_ROOM = 4096 };
+enum { MAX_GROWTH = 16, MIN_ROOM = 4096 };
 
 static frit_str str_of(const frit_buf *buf)
 {

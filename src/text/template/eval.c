@@ -342,6 +342,19 @@ static frit_status eval_comparison(run *r, const node *n, scope *s, value *out)
 
 // ------------------------------------------------------------------------------------- attributes and items
 
+// An item of a tuple whose items have names.
+static const value *find_field(const list *items, frit_str name)
+{
+    const char *at = items->fields;
+    for (size_t i = 0; i < items->n && *at; i++) {
+        size_t n = strcspn(at, " ");
+        if (n == name.len && memcmp(at, name.ptr, n) == 0) return &items->items[i];
+        at += n;
+        at += *at == ' ';
+    }
+    return NULL;
+}
+
 frit_status frit_var_attribute(run *r, value v, frit_str name, value *out)
 {
     if (v.type == VALUE_UNDEFINED) return frit_run_fail(r, "%.*s is undefined", (int)v.text.len, v.text.ptr);
@@ -359,6 +372,10 @@ frit_status frit_var_attribute(run *r, value v, frit_str name, value *out)
         *out = *found;
     } else if (v.type == VALUE_MACRO && frit_str_is(name, "name")) {
         *out = frit_var_text(v.macro->name);
+    } else if (v.type == VALUE_CYCLER && frit_str_is(name, "current")) {
+        *out = v.cycler->items->items[v.cycler->at];
+    } else if (v.type == VALUE_TUPLE && v.list->fields && find_field(v.list, name)) {
+        *out = *find_field(v.list, name);
     } else {
         frit_buf what = {0};
         frit_buf_printf(&what, "'%s object' has no attribute '%.*s', which", frit_var_type_name(v), (int)name.len,

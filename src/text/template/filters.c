@@ -66,6 +66,13 @@ static frit_status filter_escape(run *r, value v, const call *c, value *out)
     return FRIT_OK;
 }
 
+// Even what is safe already.
+static frit_status filter_forceescape(run *r, value v, const call *c, value *out)
+{
+    v.safe = false;
+    return filter_escape(r, v, c, out);
+}
+
 static frit_status filter_attr(run *r, value v, const call *c, value *out)
 {
     value name;
@@ -217,6 +224,26 @@ static frit_status filter_round(run *r, value v, const call *c, value *out)
         *out = v.type == VALUE_FLOAT ? frit_var_float(rounded) : frit_var_int((int64_t)rounded);
     }
     return FRIT_OK;
+}
+
+// 13 kB, 4.1 MB; or 13 KiB
+static frit_status filter_filesizeformat(run *r, value v, const call *c, value *out)
+{
+    bool binary = frit_var_is_true(frit_filter_option(c, 0, "binary", frit_var_bool(false)));
+    double base = binary ? 1024 : 1000, size = frit_var_is_number(v) ? frit_var_as_float(v) : 0, unit = base;
+    if (!frit_var_is_number(v) && (v.type != VALUE_TEXT || !parse_float(v.text, &size)))
+        return frit_run_fail(r, "a file size must be a number, not %s", frit_var_type_name(v));
+    static const char prefixes[] = "kMGTPEZY";
+    size_t i = 0;
+    frit_buf text = {0};
+    while (size >= unit * base && prefixes[i + 1]) unit *= base, i++;
+    if (size == 1)
+        frit_buf_text(&text, "1 Byte");
+    else if (size < base)
+        frit_buf_printf(&text, "%.0f Bytes", trunc(size));
+    else
+        frit_buf_printf(&text, "%.1f %c%s", size / unit, binary && i == 0 ? 'K' : prefixes[i], binary ? "iB" : "B");
+    return frit_var_take_buf(r, &text, out);
 }
 
 // ------------------------------------------------------------------------------------- text
@@ -390,6 +417,11 @@ static const filter filters[] = {
     {"truncate", filter_truncate, "length killwords end leeway", 4},
     {"wordcount", filter_wordcount, "", 0},
     {"urlencode", filter_urlencode, "", 0},
+    {"filesizeformat", filter_filesizeformat, "binary", 1},
+    {"forceescape", filter_forceescape, "", 0},
+    {"wordwrap", frit_filter_wordwrap, "width break_long_words wrapstring break_on_hyphens", 4},
+    {"xmlattr", frit_filter_xmlattr, "autospace", 1},
+    {"groupby", frit_filter_groupby, "attribute default case_sensitive", 3},
     {"length", frit_filter_length, "", 0},
     {"count", frit_filter_length, "", 0},
     {"first", frit_filter_first, "", 0},

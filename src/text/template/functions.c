@@ -86,9 +86,38 @@ static frit_status call_strftime_now(run *r, const call *c, value *out)
     return frit_var_copy_text(r, text, n, out);
 }
 
+static frit_status call_cycler(run *r, const call *c, value *out)
+{
+    FRIT_TRY(frit_call_check(r, "cycler", c, SIZE_MAX, ""));
+    if (c->n == 0) return frit_run_fail(r, "at least one item has to be provided");
+    value items;
+    cycler *turn = frit_run_alloc(r, 1, sizeof *turn);
+    if (!turn) return frit_run_memory(r);
+    FRIT_TRY(frit_var_new_list(r, VALUE_LIST, &items));
+    for (size_t i = 0; i < c->n; i++) FRIT_TRY(frit_list_push(r, items.list, c->positional[i]));
+    turn->items = items.list;
+    *out = (value){.type = VALUE_CYCLER, .cycler = turn};
+    return FRIT_OK;
+}
+
+static frit_status call_joiner(run *r, const call *c, value *out)
+{
+    value between = frit_var_text(frit_str_of(", ")), state;
+    FRIT_TRY(frit_call_check(r, "joiner", c, 1, "sep"));
+    frit_call_argument(c, 0, "sep", &between);
+    method *next = frit_run_alloc(r, 1, sizeof *next);
+    if (!next) return frit_run_memory(r);
+    FRIT_TRY(frit_var_new_list(r, VALUE_LIST, &state));
+    FRIT_TRY(frit_list_push(r, state.list, between));
+    FRIT_TRY(frit_list_push(r, state.list, frit_var_text(frit_str_of(""))));
+    *next = (method){&frit_joiner_method, state};
+    *out = (value){.type = VALUE_METHOD, .method = next};
+    return FRIT_OK;
+}
+
 static const function functions[] = {
-    {"raise_exception", call_raise},     {"range", call_range}, {"namespace", call_namespace}, {"dict", call_dict},
-    {"strftime_now", call_strftime_now},
+    {"raise_exception", call_raise},     {"range", call_range},   {"namespace", call_namespace}, {"dict", call_dict},
+    {"strftime_now", call_strftime_now}, {"cycler", call_cycler}, {"joiner", call_joiner},
 };
 
 frit_status frit_functions_define(run *r, scope *s)

@@ -495,6 +495,33 @@ static frit_status loop_changed(run *r, value self, const call *c, value *out)
     return FRIT_OK;
 }
 
+// ------------------------------------------------------------------------------------- cycler and joiner
+
+static frit_status cycler_next(run *r, value self, const call *c, value *out)
+{
+    (void)r, (void)c;
+    cycler *turn = self.cycler;
+    *out = turn->items->items[turn->at];
+    turn->at = (turn->at + 1) % turn->items->n;
+    return FRIT_OK;
+}
+
+static frit_status cycler_reset(run *r, value self, const call *c, value *out)
+{
+    (void)r, (void)c;
+    self.cycler->at = 0;
+    *out = frit_var_none();
+    return FRIT_OK;
+}
+
+static frit_status joiner_next(run *r, value self, const call *c, value *out)
+{
+    (void)r, (void)c;
+    *out = self.list->items[1];
+    self.list->items[1] = self.list->items[0];
+    return FRIT_OK;
+}
+
 // ------------------------------------------------------------------------------------- tables
 
 static const method_row text_methods[] = {
@@ -552,6 +579,14 @@ static const method_row list_methods[] = {
     {"reverse", NULL, 0, NULL},     {"sort", NULL, 0, NULL},
 };
 
+static const method_row cycler_methods[] = {
+    {"next", cycler_next, 0, NULL},
+    {"reset", cycler_reset, 0, NULL},
+};
+
+// Not looked up by name: what joiner() gives is this method of a list that holds the text between, and what comes next.
+const method_row frit_joiner_method = {"joiner", joiner_next, 0, NULL};
+
 static const method_row loop_methods[] = {
     {"cycle", loop_cycle, 1000, NULL},
     {"changed", loop_changed, 1000, NULL},
@@ -565,6 +600,7 @@ const method_row *frit_method_find(value self, frit_str name)
     if (self.type == VALUE_DICT) rows = dict_methods, n = FRIT_COUNT(dict_methods);
     if (self.type == VALUE_LIST || self.type == VALUE_TUPLE) rows = list_methods, n = FRIT_COUNT(list_methods);
     if (self.type == VALUE_LOOP) rows = loop_methods, n = FRIT_COUNT(loop_methods);
+    if (self.type == VALUE_CYCLER) rows = cycler_methods, n = FRIT_COUNT(cycler_methods);
     for (size_t i = 0; i < n; i++)
         if (frit_str_is(name, rows[i].name)) return &rows[i];
     return NULL;

@@ -178,6 +178,11 @@ typedef struct loop {
     value last_changed;
 } loop;
 
+typedef struct cycler {
+    list *items;
+    size_t at;
+} cycler;
+
 typedef struct macro {
     const node *node;   // parameters: items, name and default alternating (default may be NULL)
     frit_str name;
@@ -245,6 +250,7 @@ const filter *frit_filter_find(frit_str name);
 const test *frit_test_find(frit_str name);
 frit_status frit_functions_define(run *r, scope *s);   // the globals
 const method_row *frit_method_find(value self, frit_str name);
+extern const method_row frit_joiner_method;
 
 frit_status frit_apply_filter(run *r, const filter *f, value input, const call *c, value *out);
 frit_status frit_apply_test(run *r, const test *t, value input, const call *c, bool *out);

@@ -553,8 +553,8 @@ frit_status frit_parse_target(parser *p, bool with_namespace, node **out)
     node *several, *item = *out;
     FRIT_TRY(make(p, NODE_TUPLE, &several));
     FRIT_TRY(frit_parse_push(p, several, item));
-    while (frit_parse_skip(p, TOKEN_OPERATOR, ",") && frit_parse_is(p, TOKEN_NAME, NULL) &&
-           !frit_parse_is(p, TOKEN_NAME, "in")) {
+    while (frit_parse_skip(p, TOKEN_OPERATOR, ",") &&
+           (is_operator(p, "(") || (frit_parse_is(p, TOKEN_NAME, NULL) && !frit_parse_is(p, TOKEN_NAME, "in")))) {
         FRIT_TRY(parse_one_target(p, with_namespace, &item));
         FRIT_TRY(frit_parse_push(p, several, item));
     }

@@ -4,12 +4,17 @@
 
 // ------------------------------------------------------------------------------------- attributes by path
 
-// "a.b.0" of an item, or an index; the item itself if `path` is none.
-static frit_status follow(run *r, value item, value path, value *out)
+// "a.b.0" of an item, or an index; the item itself if `path` is none. What is absent on the way is the fallback, unless
+// that is none.
+static frit_status follow_or(run *r, value item, value path, value fallback, value *out)
 {
     *out = item;
     if (path.type == VALUE_NONE) return FRIT_OK;
-    if (frit_var_is_integral(path)) return frit_var_item(r, item, path, out);
+    if (frit_var_is_integral(path)) {
+        FRIT_TRY(frit_var_item(r, item, path, out));
+        if (out->type == VALUE_UNDEFINED && fallback.type != VALUE_NONE) *out = fallback;
+        return FRIT_OK;
+    }
     if (path.type != VALUE_TEXT)
         return frit_run_fail(r, "an attribute must be a string or an integer, not %s", frit_var_type_name(path));
     frit_str rest = path.text;
@@ -23,9 +28,15 @@ static frit_status follow(run *r, value item, value path, value *out)
             number = number * 10 + (part.ptr[i] - '0');
         }
         FRIT_TRY(frit_var_item(r, *out, digits ? frit_var_int(number) : frit_var_text(part), out));
+        if (out->type == VALUE_UNDEFINED && fallback.type != VALUE_NONE) *out = fallback;
         if (dot >= rest.len) return FRIT_OK;
         rest = (frit_str){rest.ptr + dot + 1, rest.len - dot - 1};
     }
+}
+
+static frit_status follow(run *r, value item, value path, value *out)
+{
+    return follow_or(r, item, path, frit_var_none(), out);
 }
 
 // What an item is compared by.
@@ -103,6 +114,49 @@ static frit_status sort_items(run *r, const list *items, value path, bool single
     return FRIT_OK;
 }
 
+// (grouper, list) for every run of items with equal keys.
+static frit_status group(run *r, const keyed *sorted, size_t n, value path, value fallback, bool case_sensitive,
+                         value *out)
+{
+    value pair, members = {0};
+    FRIT_TRY(frit_var_new_list(r, VALUE_LIST, out));
+    for (size_t i = 0; i < n; i++) {
+        bool equal = false;
+        if (i > 0) FRIT_TRY(frit_var_equal(r, sorted[i - 1].key, sorted[i].key, &equal));
+        if (!equal) {
+            value name = sorted[i].key;
+            if (!case_sensitive) FRIT_TRY(follow_or(r, sorted[i].item, path, fallback, &name));
+            FRIT_TRY(frit_var_new_list(r, VALUE_TUPLE, &pair));
+            FRIT_TRY(frit_var_new_list(r, VALUE_LIST, &members));
+            pair.list->fields = "grouper list";
+            FRIT_TRY(frit_list_push(r, pair.list, name));
+            FRIT_TRY(frit_list_push(r, pair.list, members));
+            FRIT_TRY(frit_list_push(r, out->list, pair));
+        }
+        FRIT_TRY(frit_list_push(r, members.list, sorted[i].item));
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_filter_groupby(run *r, value v, const call *c, value *out)
+{
+    list *items;
+    value path, fallback = frit_filter_option(c, 1, "default", frit_var_none());
+    bool case_sensitive = frit_var_is_true(frit_filter_option(c, 2, "case_sensitive", frit_var_bool(false)));
+    if (!frit_call_argument(c, 0, "attribute", &path)) return frit_run_fail(r, "groupby takes an attribute");
+    FRIT_TRY(frit_var_iterate(r, v, &items));
+    keyed *sorted = frit_run_alloc(r, items->n, sizeof *sorted);
+    if (!sorted) return frit_run_memory(r);
+    for (size_t i = 0; i < items->n; i++) {
+        value *key = &sorted[i].key;
+        sorted[i].item = items->items[i];
+        FRIT_TRY(follow_or(r, items->items[i], path, fallback, key));
+        if (key->type == VALUE_TEXT && !case_sensitive) FRIT_TRY(frit_text_case(r, key->text, CASE_LOWER, key));
+    }
+    FRIT_TRY(sort_keyed(r, &sorted, items->n, false));
+    return group(r, sorted, items->n, path, fallback, case_sensitive, out);
+}
+
 static bool flag(const call *c, size_t i, const char *name)
 {
     return frit_var_is_true(frit_filter_option(c, i, name, frit_var_bool(false)));
@@ -131,6 +185,37 @@ frit_status frit_filter_items(run *r, value v, const call *c, value *out)
     FRIT_TRY(dict_pairs(r, v, out));
     out->type = VALUE_GENERATOR;
     return FRIT_OK;
+}
+
+// An attribute for every item of a mapping, as XML has them.
+frit_status frit_filter_xmlattr(run *r, value v, const call *c, value *out)
+{
+    if (v.type != VALUE_DICT) return frit_run_fail(r, "xmlattr takes a mapping, not %s", frit_var_type_name(v));
+    bool space = frit_var_is_true(frit_filter_option(c, 0, "autospace", frit_var_bool(true)));
+    frit_buf text = {0};
+    frit_status status = FRIT_OK;
+    for (size_t i = 0; i < v.dict->n && status == FRIT_OK; i++) {
+        value item = v.dict->values[i], name = {0};
+        if (item.type == VALUE_NONE || item.type == VALUE_UNDEFINED) continue;
+        status = frit_var_to_text(r, v.dict->keys[i], &name);
+        for (size_t k = 0; status == FRIT_OK && k < name.text.len; k++)
+            if (name.text.ptr[k] && strchr(" \t\n\r\f\v/>=", name.text.ptr[k]))
+                status = frit_run_fail(r, "Invalid character in attribute name: '%.*s'",
+                                       (int)(name.text.len < 100 ? name.text.len : 100), name.text.ptr);
+        if (status == FRIT_OK) status = frit_var_to_text(r, item, &item);
+        if (status != FRIT_OK) break;
+        if (space || text.len > 0) frit_buf_char(&text, ' ');
+        frit_print_escaped(name.text, &text);
+        frit_buf_text(&text, "=\"");
+        if (item.safe)
+            frit_buf_append(&text, item.text.ptr, item.text.len);
+        else
+            frit_print_escaped(item.text, &text);
+        frit_buf_char(&text, '"');
+    }
+    if (status == FRIT_OK) return frit_var_take_buf(r, &text, out);
+    frit_buf_free(&text);
+    return status;
 }
 
 frit_status frit_filter_dictsort(run *r, value v, const call *c, value *out)
@@ -332,8 +417,7 @@ static frit_status map_attribute(run *r, const list *items, const call *c, value
     frit_call_argument(c, SIZE_MAX, "attribute", &path);
     for (size_t i = 0; i < items->n; i++) {
         value item;
-        FRIT_TRY(follow(r, items->items[i], path, &item));
-        if (item.type == VALUE_UNDEFINED && fallback.type != VALUE_NONE) item = fallback;
+        FRIT_TRY(follow_or(r, items->items[i], path, fallback, &item));
         FRIT_TRY(frit_list_push(r, out->list, item));
     }
     return FRIT_OK;

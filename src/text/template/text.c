@@ -10,13 +10,33 @@
 
 // ------------------------------------------------------------------------------------- characters
 
-static uint32_t change_case(uint32_t c, int how, bool first)
-{
-    utf8proc_int32_t p = (utf8proc_int32_t)c;
-    bool upper = how == CASE_UPPER || (first && how != CASE_LOWER && how != CASE_SWAP) ||
-                 (how == CASE_SWAP && utf8proc_toupper(p) != p);
-    return (uint32_t)(upper ? utf8proc_toupper(p) : utf8proc_tolower(p));
-}
+// Characters whose upper case is several; of Greek only what stands in words of today.
+static const struct {
+    uint32_t c;
+    const char *upper;
+} expanding[] = {{0xdf, "SS"},
+                 {0x149, "\xca\xbcN"},
+                 {0x1f0, "J\xcc\x8c"},
+                 {0x390, "\xce\x99\xcc\x88\xcc\x81"},
+                 {0x3b0, "\xce\xa5\xcc\x88\xcc\x81"},
+                 {0x587, "\xd4\xb5\xd5\x92"},
+                 {0x1e96, "H\xcc\xb1"},
+                 {0x1e97, "T\xcc\x88"},
+                 {0x1e98, "W\xcc\x8a"},
+                 {0x1e99, "Y\xcc\x8a"},
+                 {0x1e9a, "A\xca\xbe"},
+                 {0xfb00, "FF"},
+                 {0xfb01, "FI"},
+                 {0xfb02, "FL"},
+                 {0xfb03, "FFI"},
+                 {0xfb04, "FFL"},
+                 {0xfb05, "ST"},
+                 {0xfb06, "ST"},
+                 {0xfb13, "\xd5\x84\xd5\x86"},
+                 {0xfb14, "\xd5\x84\xd4\xb5"},
+                 {0xfb15, "\xd5\x84\xd4\xbb"},
+                 {0xfb16, "\xd5\x8e\xd5\x86"},
+                 {0xfb17, "\xd5\x84\xd4\xbd"}};
 
 static bool is_letter(uint32_t c)
 {
@@ -24,11 +44,54 @@ static bool is_letter(uint32_t c)
     return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
 }
 
+typedef enum letter_case { LETTER_LOWER, LETTER_UPPER, LETTER_TITLE } letter_case;
+
+static letter_case case_of(uint32_t c, int how, bool first)
+{
+    if (how == CASE_UPPER) return LETTER_UPPER;
+    if (how == CASE_SWAP)
+        return utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_LL ? LETTER_UPPER : LETTER_LOWER;
+    if (!first || how == CASE_LOWER) return LETTER_LOWER;
+    return how == CASE_WORDS ? LETTER_UPPER : LETTER_TITLE;   // Jinja's title writes capitals, Python's knows better
+}
+
+// A sigma closes a word: a letter stands before it and none behind.
+static bool closes_word(frit_str text, size_t at, bool behind_letter)
+{
+    uint32_t next;
+    int n = frit_utf8_decode(text.ptr + at, text.len - at, &next);
+    return behind_letter && (n < 1 || !is_letter(next));
+}
+
+static void put_case(frit_buf *out, uint32_t c, letter_case to)
+{
+    char utf8[4];
+    const char *upper = NULL;
+    for (size_t i = 0; i < FRIT_COUNT(expanding) && to != LETTER_LOWER; i++)
+        if (expanding[i].c == c) upper = expanding[i].upper;
+    if (upper) {
+        uint32_t letter;
+        int n = frit_utf8_decode(upper, strlen(upper), &letter);
+        frit_buf_append(out, upper, (size_t)n);
+        for (upper += n; *upper; upper += n) {   // one capital in a title, unless the first is none (U+02BC)
+            n = frit_utf8_decode(upper, strlen(upper), &letter);
+            put_case(out, letter, to == LETTER_TITLE && c != 0x149 ? LETTER_LOWER : LETTER_UPPER);
+        }
+        return;
+    }
+    utf8proc_int32_t p = (utf8proc_int32_t)c;
+    utf8proc_int32_t changed = to == LETTER_UPPER   ? utf8proc_toupper(p)
+                               : to == LETTER_TITLE ? utf8proc_totitle(p)
+                                                    : utf8proc_tolower(p);
+    frit_buf_append(out, utf8, (size_t)frit_utf8_encode((uint32_t)changed, utf8));
+    if (c == 0x130 && to == LETTER_LOWER) frit_buf_text(out, "\xcc\x87");   // the dot stays
+}
+
 frit_status frit_text_case(run *r, frit_str text, int how, value *out)
 {
     FRIT_TRY(frit_run_step(r, text.len / 16));
     frit_buf changed = {0};
-    bool first = true;   // of a word, or of the text
+    bool first = true, behind_letter = false;   // first: of a word, or of the text
     for (size_t i = 0; i < text.len;) {
         uint32_t c;
         int n = frit_utf8_decode(text.ptr + i, text.len - i, &c);
@@ -36,14 +99,15 @@ frit_status frit_text_case(run *r, frit_str text, int how, value *out)
             frit_buf_char(&changed, text.ptr[i++]);
             continue;
         }
-        char utf8[4];
-        if (c == 0xdf && (how == CASE_UPPER || (first && how != CASE_LOWER && how != CASE_SWAP)))
-            frit_buf_text(&changed, how == CASE_UPPER ? "SS" : "Ss");   // the sharp s is the one that texts have
+        letter_case to = case_of(c, how, first);
+        if (c == 0x3a3 && to == LETTER_LOWER && closes_word(text, i + (size_t)n, behind_letter))
+            frit_buf_text(&changed, "\xcf\x82");
         else
-            frit_buf_append(&changed, utf8, (size_t)frit_utf8_encode(change_case(c, how, first), utf8));
+            put_case(&changed, c, to);
         size_t len;
         bool opens = c < 0x80 && strchr("-({[<", (int)c);   // Jinja's title goes by these, Python's by letters
-        first = how == CASE_TITLE ? !is_letter(c) : how == CASE_WORDS && (opens || frit_is_space_at(text, i, &len));
+        behind_letter = is_letter(c);
+        first = how == CASE_TITLE ? !behind_letter : how == CASE_WORDS && (opens || frit_is_space_at(text, i, &len));
         i += (size_t)n;
     }
     return frit_var_take_buf(r, &changed, out);
@@ -279,6 +343,15 @@ static frit_status read_spec(run *r, frit_str text, spec *out)
     return i == text.len ? FRIT_OK : frit_run_fail(r, "invalid format specifier '%.*s'", (int)text.len, text.ptr);
 }
 
+static void print_binary(int64_t number, bool plus, frit_buf *out)
+{
+    uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    int bit = 63;
+    while (bit > 0 && !(rest >> bit)) bit--;
+    if (number < 0 || plus) frit_buf_char(out, number < 0 ? '-' : '+');
+    for (; bit >= 0; bit--) frit_buf_char(out, (rest >> bit) & 1 ? '1' : '0');
+}
+
 static frit_status format_plain(run *r, value v, const spec *s, frit_buf *out)
 {
     bool number = frit_var_is_number(v) && v.type != VALUE_BOOL;
@@ -302,6 +375,10 @@ static frit_status format_plain(run *r, value v, const spec *s, frit_buf *out)
     if (s->type == '%') {
         FRIT_TRY(print_number(r, frit_var_float(frit_var_as_float(v) * 100), 'f', s->precision, s->plus, out));
         frit_buf_char(out, '%');
+        return FRIT_OK;
+    }
+    if (s->type == 'b' && frit_var_is_integral(v)) {
+        print_binary(frit_var_as_int(v), s->plus, out);
         return FRIT_OK;
     }
     if (s->type != 0 && !strchr("dfFeEgGxXo", s->type)) return frit_run_fail(r, "unknown format code '%c'", s->type);

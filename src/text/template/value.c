@@ -198,7 +198,7 @@ const char *frit_var_type_name(value v)
 {
     static const char *const names[] = {"Undefined",   "NoneType", "bool",      "int",       "float",    "str",
                                         "list",        "tuple",    "dict view", "generator", "dict",     "Namespace",
-                                        "LoopContext", "Macro",    "method",    "function",  "Undefined"};
+                                        "LoopContext", "Cycler",   "Macro",     "method",    "function", "Undefined"};
     return names[v.type];
 }
 
@@ -355,7 +355,7 @@ value *frit_dict_find_text(const dict *d, frit_str key)
 frit_status frit_dict_find(run *r, const dict *d, value key, value **found)
 {
     *found = NULL;
-    FRIT_TRY(frit_run_step(r, d->n / 16));
+    FRIT_TRY(frit_run_step(r, d->n / 4));
     if (key.type == VALUE_TEXT) {
         *found = frit_dict_find_text(d, key.text);
         return FRIT_OK;

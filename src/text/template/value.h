@@ -24,6 +24,7 @@ typedef enum value_type {
     VALUE_DICT,
     VALUE_NAMESPACE,
     VALUE_LOOP,
+    VALUE_CYCLER,
     VALUE_MACRO,
     VALUE_METHOD,
     VALUE_FUNCTION,
@@ -41,6 +42,7 @@ typedef struct value {
         struct list *list;
         struct dict *dict;   // also of a namespace
         struct loop *loop;
+        struct cycler *cycler;
         const struct macro *macro;
         const struct method *method;
         const struct function *function;
@@ -50,7 +52,8 @@ typedef struct value {
 typedef struct list {
     value *items;
     size_t n, capacity;
-    const char *view;   // "dict_items", ...
+    const char *view;     // "dict_items", ...
+    const char *fields;   // names of a tuple's items, separated by spaces; or NULL
 } list;
 
 typedef struct dict {   // in the order of insertion
@@ -71,11 +74,12 @@ typedef struct run {
     bool breaks, continues;   // a loop control on its way to its loop
 } run;
 
+// Together: what is refused is refused within a second and 100 MB (tests/text/limits_test.c).
 enum {
     MAX_STEPS = 20 * 1000 * 1000,
     MAX_DEPTH = 600,
-    MAX_BYTES = 256 << 20,   // of the arena
-    MAX_OUTPUT = 64 << 20,
+    MAX_BYTES = 56 << 20,    // of the arena
+    MAX_OUTPUT = 16 << 20,   // and of any text on its way
     MAX_RANGE = 100000,
 };
 
