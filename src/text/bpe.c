@@ -47,6 +47,16 @@ static pair_slot *find_pair(const bpe *state, frit_token left, frit_token right)
     return &state->pairs[i];
 }
 
+// Fetches what find_pair soon will read.
+static void touch_pair(const bpe *state, frit_token left, frit_token right)
+{
+#ifdef __GNUC__
+    __builtin_prefetch(&state->pairs[hash_pair((uint64_t)(uint32_t)left << 32 | (uint32_t)right) & state->mask], 1);
+#else
+    (void)state, (void)left, (void)right;
+#endif
+}
+
 static frit_status index_merges(bpe *state)
 {
     const frit_vocab *vocab = state->vocab;
@@ -56,8 +66,10 @@ static frit_status index_merges(bpe *state)
     if (!state->pairs) return frit_fail_memory(capacity * sizeof *state->pairs, "the index of merges");
     state->mask = capacity - 1;
     for (size_t i = 0; i < capacity; i++) state->pairs[i].rank = -1;
+    enum { AHEAD = 16 };
     for (uint64_t rank = 0; rank < vocab->n_merges; rank++) {
         const frit_merge *merge = &vocab->merges[rank];
+        if (vocab->n_merges - rank > AHEAD) touch_pair(state, merge[AHEAD].left, merge[AHEAD].right);
         pair_slot *slot = find_pair(state, merge->left, merge->right);
         if (slot->rank >= 0) continue;   // named twice: the first rank holds
         *slot =

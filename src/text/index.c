@@ -12,7 +12,7 @@ typedef struct frit_index_slot {
     int32_t id;   // -1: empty
 } slot;
 
-enum { WORD_BYTES = 8, AHEAD = 12 };
+enum { WORD_BYTES = 8, AHEAD = 16 };
 
 static uint64_t mix(uint64_t h)
 {
@@ -72,9 +72,8 @@ static frit_str piece_of(const frit_index *index, int32_t id)
     return *(const frit_str *)(const void *)(index->pieces + (size_t)id * index->stride);
 }
 
-static slot *find(const frit_index *index, frit_str key, uint64_t *word)
+static slot *find(const frit_index *index, frit_str key, uint64_t hash, uint64_t *word)
 {
-    uint64_t hash = frit_hash_bytes(index->seed, key);
     *word = key.len <= WORD_BYTES ? load(key.ptr, key.len) : hash;
     for (size_t i = hash & index->mask;; i = (i + 1) & index->mask) {
         slot *s = &index->slots[i];
@@ -84,42 +83,57 @@ static slot *find(const frit_index *index, frit_str key, uint64_t *word)
     }
 }
 
-int32_t frit_index_add(frit_index *index, int32_t id)
+static int32_t add(frit_index *index, int32_t id, frit_str key, uint64_t hash)
 {
-    frit_str key = piece_of(index, id);
     uint64_t word;
-    slot *s = find(index, key, &word);
+    slot *s = find(index, key, hash, &word);
     if (s->id >= 0) return s->id;
     *s = (slot){word, (uint32_t)key.len, id};
     index->n++;
     return id;
 }
 
-void frit_index_touch(const frit_index *index, frit_str key)
+int32_t frit_index_add(frit_index *index, int32_t id)
 {
+    frit_str key = piece_of(index, id);
+    return add(index, id, key, frit_hash_bytes(index->seed, key));
+}
+
+uint64_t frit_index_touch(const frit_index *index, frit_str key)
+{
+    uint64_t hash = frit_hash_bytes(index->seed, key);
 #ifdef __GNUC__
-    __builtin_prefetch(&index->slots[frit_hash_bytes(index->seed, key) & index->mask]);
-#else
-    (void)index, (void)key;
+    __builtin_prefetch(&index->slots[hash & index->mask]);
 #endif
+    return hash;
 }
 
 size_t frit_index_add_all(frit_index *index, int32_t n, bool (*skip)(const void *ctx, int32_t id), const void *ctx,
                           int32_t *first_equal)
 {
     size_t n_equal = 0;
+    uint64_t hashes[AHEAD];   // of the next pieces
+    for (int32_t id = 0; id < n && id < AHEAD; id++) hashes[id] = frit_index_touch(index, piece_of(index, id));
     for (int32_t id = 0; id < n; id++) {
-        if (n - id > AHEAD) frit_index_touch(index, piece_of(index, id + AHEAD));
-        if (piece_of(index, id).len == 0 || (skip && skip(ctx, id))) continue;
-        if (frit_index_add(index, id) != id && n_equal++ == 0 && first_equal) *first_equal = id;
+        uint64_t hash = hashes[id % AHEAD];
+        if (n - id > AHEAD) hashes[id % AHEAD] = frit_index_touch(index, piece_of(index, id + AHEAD));
+        frit_str piece = piece_of(index, id);
+        if (piece.len == 0 || (skip && skip(ctx, id))) continue;
+        if (add(index, id, piece, hash) != id && n_equal++ == 0 && first_equal) *first_equal = id;
     }
     return n_equal;
 }
 
 int32_t frit_index_find(const frit_index *index, frit_str key)
 {
+    if (!index->slots || key.len > UINT32_MAX) return -1;
+    return frit_index_find_touched(index, key, frit_hash_bytes(index->seed, key));
+}
+
+int32_t frit_index_find_touched(const frit_index *index, frit_str key, uint64_t hash)
+{
     uint64_t word;
-    return index->slots && key.len <= UINT32_MAX ? find(index, key, &word)->id : -1;
+    return find(index, key, hash, &word)->id;
 }
 
 void frit_index_free(frit_index *index)

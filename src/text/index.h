@@ -20,8 +20,9 @@ typedef struct frit_index {
 bool frit_index_init(frit_index *index, size_t n, const frit_str *pieces, size_t stride);
 // Adds piece `id` if no equal one is there. Returns the id that stands for these bytes. At most n pieces may be added.
 int32_t frit_index_add(frit_index *index, int32_t id);
-// Fetches what a look-up of this key soon will read: memory is slower than the rest of it.
-void frit_index_touch(const frit_index *index, frit_str key);
+// Fetches what a look-up of this key soon will read: memory is slower than the rest of it. Returns the key's hash.
+uint64_t frit_index_touch(const frit_index *index, frit_str key);
+int32_t frit_index_find_touched(const frit_index *index, frit_str key, uint64_t hash);   // as frit_index_find
 // Adds pieces 0 to n - 1 except empty ones and those that `skip` (may be NULL) picks. Returns how many were there.
 size_t frit_index_add_all(frit_index *index, int32_t n, bool (*skip)(const void *ctx, int32_t id), const void *ctx,
                           int32_t *first_equal);

@@ -127,12 +127,16 @@ static uint64_t matches(uint64_t word, unsigned char byte)
     return (zeros - ones) & ~zeros & ones << 7;
 }
 
+// Bytes lie in a word from its low end.
+static const bool is_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+
 // The closing quote of the string that opens at p; *escaped: it holds a backslash.
 static const char *find_quote(const char *p, const char *end, bool *escaped)
 {
     for (p++;;) {
-        uint64_t word;
-        while (end - p >= 8 && (memcpy(&word, p, 8), (matches(word, '"') | matches(word, '\\')) == 0)) p += 8;
+        uint64_t word, found = 0;
+        while (end - p >= 8 && (memcpy(&word, p, 8), (found = matches(word, '"') | matches(word, '\\')) == 0)) p += 8;
+        if (found && is_little) p += __builtin_ctzll(found) / 8;
         while (p < end && *p != '"' && *p != '\\') p++;
         if (p >= end) return NULL;
         if (*p == '"') return p;

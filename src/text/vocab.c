@@ -92,7 +92,7 @@ static bool is_joined(frit_str piece, frit_str left, frit_str tail)
            memcmp(piece.ptr + left.len, tail.ptr, tail.len) == 0;
 }
 
-static frit_status add_merge(frit_vocab *vocab, uint64_t rank, frit_str left, frit_str right)
+static frit_status add_merge(frit_vocab *vocab, uint64_t rank, frit_str left, frit_str right, const uint64_t hashes[2])
 {
     frit_str tail = right;
     size_t n_inner = vocab->inner_prefix.len;
@@ -102,7 +102,8 @@ static frit_status add_merge(frit_vocab *vocab, uint64_t rank, frit_str left, fr
         return frit_fail(FRIT_E_FORMAT, "merge %llu, '%.*s %.*s', joins nothing to a token: it would go on for ever",
                          (unsigned long long)rank, shown(left), left.ptr, shown(right), right.ptr);
     frit_merge *merge = &vocab->merges[rank];
-    *merge = (frit_merge){frit_vocab_find(vocab, left), frit_vocab_find(vocab, right), -1};
+    *merge = (frit_merge){frit_index_find_touched(&vocab->ids, left, hashes[0]),
+                          frit_index_find_touched(&vocab->ids, right, hashes[1]), -1};
     if (merge->left < 0) return fail_merge(rank, left, right, left);
     if (merge->right < 0) return fail_merge(rank, left, right, right);
     // Tokens mostly stand in the order of the merges that make them.
@@ -125,12 +126,16 @@ static frit_status add_merge(frit_vocab *vocab, uint64_t rank, frit_str left, fr
 
 frit_status frit_vocab_add_merges(frit_vocab *vocab, const frit_merge_text *texts, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        frit_index_touch(&vocab->ids, texts[i].left);
-        frit_index_touch(&vocab->ids, texts[i].right);
+    uint64_t hashes[FRIT_MERGE_BATCH][2];
+    for (size_t begin = 0; begin < n; begin += FRIT_MERGE_BATCH) {
+        size_t end = n - begin < FRIT_MERGE_BATCH ? n : begin + FRIT_MERGE_BATCH;
+        for (size_t i = begin; i < end; i++) {
+            hashes[i - begin][0] = frit_index_touch(&vocab->ids, texts[i].left);
+            hashes[i - begin][1] = frit_index_touch(&vocab->ids, texts[i].right);
+        }
+        for (size_t i = begin; i < end; i++, vocab->n_merges++)
+            FRIT_TRY(add_merge(vocab, vocab->n_merges, texts[i].left, texts[i].right, hashes[i - begin]));
     }
-    for (size_t i = 0; i < n; i++, vocab->n_merges++)
-        FRIT_TRY(add_merge(vocab, vocab->n_merges, texts[i].left, texts[i].right));
     return FRIT_OK;
 }
 
