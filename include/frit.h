@@ -177,6 +177,7 @@ FRIT_API const char *frit_model_get_meta(const frit_model *model, size_t i, char
 enum {
     FRIT_TEXT_SPECIAL = 1,         // tokenize: add BOS/EOS as the model asks; detokenize: show special tokens
     FRIT_TEXT_PARSE_SPECIAL = 2,   // tokenize: the text of special tokens becomes these tokens
+    FRIT_TEXT_BYTES = 4,           // streams: the bytes of each token at once, be they half a character
 };
 
 // Writes at most `capacity` ids and sets *n_tokens to the number there are; FRIT_E_LIMIT if they did not fit
@@ -194,7 +195,7 @@ FRIT_API const char *frit_token_piece(const frit_model *model, frit_token token,
 // True for the tokens that end an answer (EOS, end of turn, ...).
 FRIT_API bool frit_token_is_end(const frit_model *model, frit_token token);
 
-// Turns tokens into text as they come, never half a character.
+// Turns tokens into text as they come, never half a character (unless FRIT_TEXT_BYTES asks for bytes).
 typedef struct frit_text_stream frit_text_stream;
 FRIT_API frit_status frit_text_stream_new(frit_text_stream **out, const frit_model *model, unsigned flags);
 // The text that this token completes, possibly "": valid UTF-8, zero-terminated, lives until the next call.
@@ -203,6 +204,13 @@ FRIT_API frit_status frit_text_stream_push(frit_text_stream *stream, frit_token 
 // What is still held back, with broken sequences replaced by U+FFFD.
 FRIT_API frit_status frit_text_stream_flush(frit_text_stream *stream, const char **text, size_t *n_bytes);
 FRIT_API void frit_text_stream_free(frit_text_stream *stream);
+
+// Renders a chat template with everything it may look at, as it stands. `variables`: a JSON object of "messages" and
+// whatever else (tools, enable_thinking, bos_token, ...); add_generation_prompt is true unless it says otherwise.
+// `source`: a template to use instead of the model's, or NULL; with one, the model may be NULL. Two-call pattern as in
+// frit_detokenize. FRIT_E_UNSUPPORTED if the model has no chat template, FRIT_E_INVALID if the template refuses.
+FRIT_API frit_status frit_chat_render_json(const frit_model *model, const char *source, const char *variables,
+                                           size_t n_variable_bytes, char *text, size_t capacity, size_t *n_bytes);
 
 typedef struct frit_message {
     const char *role;      // "system", "user", "assistant"
@@ -321,6 +329,14 @@ FRIT_API void frit_sampler_free(frit_sampler *sampler);
 FRIT_API frit_status frit_sampler_sample(frit_sampler *sampler, const float *logits, frit_token *token);
 FRIT_API void frit_sampler_accept(frit_sampler *sampler, frit_token token);
 FRIT_API void frit_sampler_reset(frit_sampler *sampler);   // forgets accepted tokens, restarts the seed
+
+// Token healing. The end of a prompt cuts a token where its text does, and the model would often go on within one
+// ("http" and "://"). Takes the last tokens off again where the text of some token begins with theirs and goes on:
+// *n_keep of them are to be pushed. The sampler then picks, and accepts, tokens that spell the text of the others
+// before anything else. Special tokens stay, and so does the first. Call it behind accepting the prompt;
+// frit_sampler_reset ends it. FRIT_E_UNSUPPORTED if the model has no vocabulary. The model must outlive the sampler.
+FRIT_API frit_status frit_sampler_heal(frit_sampler *sampler, const frit_model *model, const frit_token *tokens,
+                                       size_t n_tokens, size_t *n_keep);
 
 // ---------------------------------------------------------------------------------------- machine
 

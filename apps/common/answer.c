@@ -41,6 +41,10 @@ static void give_out(app_answer *answer, bool last, app_text *shown)
 
 static frit_status append(app_answer *answer, const char *bytes, size_t n)
 {
+    size_t n_skipped = n < answer->n_skip ? n : answer->n_skip;
+    answer->n_skip -= n_skipped;
+    bytes += n_skipped;
+    n -= n_skipped;
     if (answer->n + n + 1 > answer->capacity) {
         size_t capacity = 2 * (answer->n + n + 1);
         char *text = realloc(answer->text, capacity);

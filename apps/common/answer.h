@@ -21,6 +21,7 @@ typedef struct app_answer {
     char *text;              // the answer so far, zero-terminated; ends before the stop string if one was found
     size_t n, capacity;
     size_t n_shown;   // bytes that have been given out
+    size_t n_skip;    // bytes at the start that are no part of it: a prompt's end that is spelled again
     bool stopped;     // a stop string was found
 } app_answer;
 

@@ -18,7 +18,7 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_BAD_MODEL = 3, CLI_NO_ME
 
 // ---------------------------------------------------------------------------------------- commands
 
-enum { CLI_MAX_POSITIONAL = 2 };
+enum { CLI_MAX_POSITIONAL = 256 };
 
 // The first member of every command's arguments.
 typedef struct cli_common {
@@ -51,7 +51,8 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_command_run, cli_command_chat, cli_command_info, cli_command_bench, cli_command_perplexity,
-    cli_command_tokenize, cli_command_logits, cli_command_serve, cli_command_help, cli_command_completions;
+    cli_command_tokenize, cli_command_detokenize, cli_command_template, cli_command_logits, cli_command_serve,
+    cli_command_help, cli_command_completions;
 const cli_command *cli_command_get(size_t i);            // row i; NULL past the end
 const cli_command *cli_command_find(const char *name);   // NULL if unknown
 const frit_option *cli_common_rows(size_t *n_rows);      // --model, --quiet, ...
@@ -117,11 +118,15 @@ int cli_read_file(const char *path, cli_text *out);   // "-": stdin
 void cli_text_add(cli_text *text, const char *bytes, size_t n);
 char *cli_template(const frit_model *model, const frit_message *messages,
                    size_t n);   // malloc'd, or NULL having said why
+// The token ids in a text: integers with spaces, commas or brackets between them. `where` is for the sentence.
+int cli_parse_ids(const char *where, const char *text, size_t n_bytes, frit_token **ids, size_t *n_ids);
+bool cli_is_id_separator(int c);
 frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens);
 
 typedef struct cli_answer_options {
     const frit_token *follows;   // tokens whose text the answer continues; NULL: it is a text of its own
     size_t n_follows;
+    size_t n_healed;     // of these: the last ones, whose text the answer spells again before it goes on
     int32_t n_predict;   // -1: until the answer or the context ends
     frit_option_list stop;
     void (*show)(void *ctx, const char *text, size_t n_bytes);   // called as text comes; may be NULL

@@ -4,6 +4,7 @@
 
 #include "common/answer.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,43 @@ frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes
     }
 }
 
+bool cli_is_id_separator(int c)
+{
+    return isspace(c) || c == ',' || c == '[' || c == ']';
+}
+
+// One id; what stands there is not changed if it is none.
+static int parse_id(const char *where, const char *text, size_t n, frit_token *id)
+{
+    char digits[16] = "", *end = digits;
+    if (n < sizeof digits) memcpy(digits, text, n);
+    long value = strtol(digits, &end, 10);
+    if (end == digits || *end || value < 0 || value > INT32_MAX)
+        return cli_usage("%s: '%.*s' is not a token id", where, (int)(n < 40 ? n : 40), text);
+    *id = (frit_token)value;
+    return CLI_DONE;
+}
+
+int cli_parse_ids(const char *where, const char *text, size_t n_bytes, frit_token **ids, size_t *n_ids)
+{
+    *n_ids = 0;
+    *ids = malloc((n_bytes / 2 + 1) * sizeof **ids);
+    if (!*ids) return CLI_NO_MEMORY;
+    for (size_t at = 0; at < n_bytes;) {
+        size_t end = at;
+        while (end < n_bytes && !cli_is_id_separator((unsigned char)text[end])) end++;
+        int code = end > at ? parse_id(where, text + at, end - at, &(*ids)[*n_ids]) : CLI_DONE;
+        if (code != CLI_DONE) {
+            free(*ids);
+            *ids = NULL;
+            return code;
+        }
+        *n_ids += end > at;
+        at = end + 1;
+    }
+    return CLI_DONE;
+}
+
 static void remember(cli_answer *answer, frit_token token)
 {
     if (answer->n_tokens == answer->capacity) {
@@ -172,13 +210,35 @@ static frit_status generate_tokens(const frit_model *model, frit_session *sessio
     return FRIT_OK;
 }
 
+// The answer continues the text of the tokens it follows. Healed ones are generated again: of their text nothing is
+// shown twice.
+static frit_status follow(app_answer *text, const frit_model *model, const cli_answer_options *options)
+{
+    size_t n_kept = options->n_follows - options->n_healed, n_all = 0;
+    size_t n_given = 0;
+    frit_text_stream *stream = NULL;
+    frit_status status = app_answer_follow(text, options->follows, n_kept);
+    if (status != FRIT_OK || options->n_healed == 0) return status;
+    status = frit_text_stream_new(&stream, model, 0);
+    for (size_t i = 0; i < options->n_follows && status == FRIT_OK; i++) {
+        const char *piece;
+        size_t n = 0;
+        status = frit_text_stream_push(stream, options->follows[i], &piece, &n);
+        n_all += n;
+        if (i < n_kept) n_given += n;
+    }
+    frit_text_stream_free(stream);
+    text->n_skip = n_all - n_given;
+    return status;
+}
+
 int cli_generate(const frit_model *model, frit_engine *engine, frit_session *session, frit_sampler *sampler,
                  const cli_answer_options *options, cli_answer *answer)
 {
     *answer = (cli_answer){0};
     app_answer text = {0};
     frit_status status = app_answer_init(&text, model, options->stop);
-    if (status == FRIT_OK) status = app_answer_follow(&text, options->follows, options->n_follows);
+    if (status == FRIT_OK) status = follow(&text, model, options);
     if (status == FRIT_OK) status = run_prompt(engine, session, answer);
     uint64_t start = cli_now_ns();
     if (status == FRIT_OK) status = generate_tokens(model, session, sampler, options, &text, answer);

@@ -41,26 +41,6 @@ static const frit_option *logits_rows(size_t *n_rows)
     return rows;
 }
 
-static int parse_ids(const char *text, frit_token **out, size_t *n)
-{
-    frit_token *ids = malloc((strlen(text) / 2 + 1) * sizeof *ids);
-    if (!ids) return cli_report(FRIT_E_MEMORY);
-    *n = 0;
-    for (const char *at = text; *at;) {
-        char *end;
-        errno = 0;
-        long id = strtol(at, &end, 10);
-        if (end == at || errno || id < INT32_MIN || id > INT32_MAX || (*end && !strchr(", \n", *end))) {
-            free(ids);
-            return cli_usage("logits: --ids: '%.20s' is not a token id", at);
-        }
-        ids[(*n)++] = (frit_token)id;
-        at = end + strspn(end, ", \n");
-    }
-    *out = ids;
-    return *n > 0 ? CLI_DONE : cli_usage("logits: --ids: no tokens");
-}
-
 typedef struct sink {
     FILE *file;
     bool failed;
@@ -118,7 +98,8 @@ static int run(void *ctx)
     frit_token *ids = NULL;
     size_t n = 0;
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
-    int code = parse_ids(args->logits.ids, &ids, &n);
+    int code = cli_parse_ids("logits: --ids", args->logits.ids, strlen(args->logits.ids), &ids, &n);
+    if (code == CLI_DONE && n == 0) code = cli_usage("logits: --ids: no tokens");
     if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
     if (code == CLI_DONE) code = cli_open_engine(&engine, model, &args->engine);
     if (code == CLI_DONE) code = write_logits(args, engine, ids, n);

@@ -11,7 +11,7 @@ typedef struct run_options {
     const char *prompt, *file, *system;
     int32_t n_predict;
     frit_option_list stop;
-    bool raw, json;
+    bool raw, heal, json;
 } run_options;
 
 typedef struct run_args {
@@ -60,6 +60,10 @@ static const frit_option *run_rows(size_t *n_rows)
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(run_options, raw),
          .help = "feed the prompt as it stands, without the model's chat template"},
+        {.name = "heal",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(run_options, heal),
+         .help = "with --raw: the answer may go on within the prompt's last word (token healing)"},
         {.name = "json",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(run_options, json),
@@ -146,14 +150,17 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
         code = cli_usage("%s", frit_error());
         goto done;
     }
-    if (status == FRIT_OK) status = frit_session_push(session, tokens, n_tokens, NULL);
+    size_t n_keep = n_tokens;
     for (size_t i = 0; status == FRIT_OK && i < n_tokens; i++) frit_sampler_accept(sampler, tokens[i]);
+    if (status == FRIT_OK && args->run.heal) status = frit_sampler_heal(sampler, model, tokens, n_tokens, &n_keep);
+    if (status == FRIT_OK) status = frit_session_push(session, tokens, n_keep, NULL);
     if (status != FRIT_OK) {
         code = cli_report(status);
         goto done;
     }
     cli_answer_options options = {.follows = tokens,
                                   .n_follows = args->run.raw ? n_tokens : 0,
+                                  .n_healed = n_tokens - n_keep,
                                   .n_predict = args->run.n_predict,
                                   .stop = args->run.stop,
                                   .show = args->run.json ? NULL : show};
@@ -181,6 +188,7 @@ static int run(void *ctx)
     const char *second = common->n_positional > 1 ? common->positional[1] : NULL;
     // With -m, or where the only argument is '-', arguments are prompts, not models.
     bool first_is_prompt = first && !second && (common->model || strcmp(first, "-") == 0);
+    if (args->run.heal && !args->run.raw) return cli_usage("run: --heal continues a text: it needs --raw");
     if (common->model && second)
         return cli_usage("run: the model is given twice: '%s' and -m %s", first, common->model);
     cli_text prompt = {0};

@@ -3,9 +3,10 @@
 #include "cli.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct tokenize_options {
-    const char *file;
+    const char *file, *compare;
     bool ids, special, parse_special;
 } tokenize_options;
 
@@ -28,6 +29,11 @@ static const frit_option *tokenize_rows(size_t *n_rows)
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(tokenize_options, ids),
          .help = "print only the ids, on one line"},
+        {.name = "compare",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(tokenize_options, compare),
+         .metavar = "FILE",
+         .help = "find the first difference from the ids in a file; exit code 1 if there is one"},
         {.name = "special",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(tokenize_options, special),
@@ -41,42 +47,160 @@ static const frit_option *tokenize_rows(size_t *n_rows)
     return rows;
 }
 
-// Bytes as a C string literal, so that spaces, control characters and broken UTF-8 can be seen.
+// How many bytes a character at the start of these bytes has; 0: they are none.
+static size_t character(const unsigned char *bytes, size_t n)
+{
+    size_t length = bytes[0] < 0x80 ? 1 : bytes[0] < 0xc2 ? 0 : bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
+    if (bytes[0] > 0xf4 || length > n) return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((bytes[i] & 0xc0) != 0x80) return 0;
+    return length;
+}
+
+// Bytes as a C string literal, so that spaces, control characters and parts of characters can be seen.
 static void print_piece(const char *piece, size_t n)
 {
     putchar('"');
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n;) {
         unsigned char c = (unsigned char)piece[i];
-        if (c == '"' || c == '\\') {
+        size_t length = character((const unsigned char *)piece + i, n - i);
+        if (c == '"' || c == '\\')
             printf("\\%c", c);
-        } else if (c == '\n') {
+        else if (c == '\n')
             printf("\\n");
-        } else if (c < 32 || c == 127) {
+        else if (c < 32 || c == 127 || length == 0)
             printf("\\x%02x", c);
-        } else {
-            putchar(c);
-        }
+        else
+            fwrite(piece + i, 1, length, stdout);
+        i += length > 0 ? length : 1;
     }
     putchar('"');
 }
 
-static int print_tokens(const frit_model *model, const frit_token *tokens, size_t n, bool ids_only)
+static void print_ids(const frit_token *tokens, size_t n)
+{
+    for (size_t i = 0; i < n; i++) printf(i ? " %d" : "%d", tokens[i]);
+    putchar('\n');
+}
+
+typedef struct walker {   // goes through tokens and the text that they spell
+    const frit_model *model;
+    frit_text_stream *stream;
+    const cli_text *text;
+    size_t at;        // bytes spelled so far
+    bool spells_it;   // all of them stand in the text
+} walker;
+
+// The bytes of the next token. What was put around the text counts nothing.
+static frit_status walk(walker *w, frit_token token, bool added, const char **piece, size_t *n)
+{
+    frit_status status = frit_text_stream_push(w->stream, token, piece, n);
+    if (status != FRIT_OK || added) return status;
+    w->spells_it &= *n <= w->text->n - w->at && memcmp(w->text->data + w->at, *piece, *n) == 0;
+    w->at += *n;
+    return FRIT_OK;
+}
+
+// One line for each token: its place in the text, its id, its bytes. Tokens before `first` and from `end` were added.
+static frit_status print_tokens(walker *w, const frit_token *tokens, size_t n, size_t first, size_t end)
 {
     for (size_t i = 0; i < n; i++) {
-        if (ids_only) {
-            printf(i ? " %d" : "%d", tokens[i]);
-            continue;
-        }
-        char piece[1024];
-        size_t n_bytes = 0;
-        frit_status status = frit_detokenize(model, &tokens[i], 1, FRIT_TEXT_SPECIAL, piece, sizeof piece, &n_bytes);
-        if (status != FRIT_OK && status != FRIT_E_LIMIT) return cli_report(status);
-        printf("%8d  ", tokens[i]);
-        print_piece(piece, n_bytes < sizeof piece ? n_bytes : sizeof piece);
+        const char *piece;
+        size_t n_bytes, at = w->at;
+        frit_status status = walk(w, tokens[i], i < first || i >= end, &piece, &n_bytes);
+        if (status != FRIT_OK) return status;
+        printf("%8zu %8d  ", at, tokens[i]);
+        print_piece(piece, n_bytes);
         putchar('\n');
     }
-    if (ids_only) putchar('\n');
-    return CLI_DONE;
+    return FRIT_OK;
+}
+
+// How many of the added tokens stand before the text, where `plain` are the tokens without them.
+static size_t find_plain(const frit_token *tokens, size_t n, const frit_token *plain, size_t n_plain)
+{
+    for (size_t i = 0; i + n_plain <= n; i++)
+        if (memcmp(tokens + i, plain, n_plain * sizeof *plain) == 0) return i;
+    return 0;
+}
+
+// The ids in a file: numbers with anything but digits between them.
+static int read_ids(const char *path, frit_token **out, size_t *n)
+{
+    cli_text text = {0};
+    int code = cli_read_file(path, &text);
+    if (code == CLI_DONE) code = cli_parse_ids(path, text.data, text.n, out, n);
+    free(text.data);
+    return code;
+}
+
+// Says where two lists first differ. CLI_FAILED if they do.
+static int compare(const tokenize_args *args, walker *w, const frit_token *tokens, size_t n, size_t first, size_t end)
+{
+    frit_token *others = NULL;
+    size_t n_others = 0, i = 0;
+    int code = read_ids(args->tokenize.compare, &others, &n_others);
+    const char *piece;
+    size_t n_bytes;
+    frit_status status = FRIT_OK;
+    if (code != CLI_DONE) return code;
+    for (; status == FRIT_OK && i < n && i < n_others && tokens[i] == others[i]; i++)
+        status = walk(w, tokens[i], i < first || i >= end, &piece, &n_bytes);
+    if (status != FRIT_OK) {
+        code = cli_report(status);
+    } else if (i == n && i == n_others) {
+        printf("equal: %zu tokens\n", n);
+    } else {
+        printf("token %zu differs, at byte %zu:\n", i, w->at);
+        const struct {
+            const char *who;
+            const frit_token *ids;
+            size_t n;
+        } sides[] = {{"here", tokens, n}, {args->tokenize.compare, others, n_others}};
+        for (size_t s = 0; s < CLI_COUNT(sides); s++) {
+            printf("  %s:", sides[s].who);
+            if (i >= sides[s].n) printf(" the end, after %zu tokens", sides[s].n);
+            for (size_t k = i; k < sides[s].n && k < i + 5; k++) {
+                char bytes[256];
+                bool known = frit_detokenize(w->model, &sides[s].ids[k], 1, FRIT_TEXT_SPECIAL, bytes, sizeof bytes,
+                                             &n_bytes) == FRIT_OK;
+                printf(" %d ", sides[s].ids[k]);
+                if (known) print_piece(bytes, n_bytes);
+            }
+            putchar('\n');
+        }
+        code = CLI_FAILED;
+    }
+    free(others);
+    return code;
+}
+
+static int show_tokens(const tokenize_args *args, const frit_model *model, const cli_text *text)
+{
+    const tokenize_options *o = &args->tokenize;
+    unsigned parse = o->parse_special ? FRIT_TEXT_PARSE_SPECIAL : 0u;
+    size_t n = 0, n_plain = 0;
+    frit_token *tokens = cli_tokens(model, text->data, text->n, parse | (o->special ? FRIT_TEXT_SPECIAL : 0u), &n);
+    frit_token *plain = tokens ? cli_tokens(model, text->data, text->n, parse, &n_plain) : NULL;
+    walker w = {.model = model, .text = text, .spells_it = true};
+    int code = plain ? CLI_DONE : CLI_FAILED;
+    frit_status status = plain ? frit_text_stream_new(&w.stream, model, FRIT_TEXT_BYTES | FRIT_TEXT_SPECIAL) : FRIT_OK;
+    if (plain && status == FRIT_OK) {
+        size_t first = find_plain(tokens, n, plain, n_plain), end = first + n_plain;
+        if (o->compare)
+            code = compare(args, &w, tokens, n, first, end);
+        else if (o->ids)
+            print_ids(tokens, n);
+        else
+            status = print_tokens(&w, tokens, n, first, end);
+        if (!w.spells_it)
+            cli_note(&args->common, "the tokens do not spell the text as it was given; places are in what they spell");
+    }
+    if (status != FRIT_OK) code = cli_report(status);
+    frit_text_stream_free(w.stream);
+    free(plain);
+    free(tokens);
+    return code;
 }
 
 static int run(void *ctx)
@@ -84,20 +208,12 @@ static int run(void *ctx)
     const tokenize_args *args = ctx;
     frit_model *model = NULL;
     cli_text text = {0};
-    frit_token *tokens = NULL;
-    size_t n = 0;
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
     frit_model_options with = args->model;
     with.vocab_only = true;
     int code = cli_open_model(&model, &args->common, &with, path);
     if (code == CLI_DONE) code = cli_read_file(args->tokenize.file ? args->tokenize.file : "-", &text);
-    if (code == CLI_DONE) {
-        unsigned flags = (args->tokenize.special ? FRIT_TEXT_SPECIAL : 0u) |
-                         (args->tokenize.parse_special ? FRIT_TEXT_PARSE_SPECIAL : 0u);
-        tokens = cli_tokens(model, text.data, text.n, flags, &n);
-        code = tokens ? print_tokens(model, tokens, n, args->tokenize.ids) : CLI_FAILED;
-    }
-    free(tokens);
+    if (code == CLI_DONE) code = show_tokens(args, model, &text);
     free(text.data);
     frit_model_free(model);
     return code;
@@ -113,10 +229,14 @@ const cli_command cli_command_tokenize = {
     .name = "tokenize",
     .usage = "[MODEL] [options] < TEXT",
     .summary = "show the tokens of a text",
-    .details = "Reads stdin to the byte: a final newline counts.\n"
-               "\n"
-               "  printf 'Once upon a time' | frit tokenize\n"
-               "  frit tokenize model.gguf --ids --special < text.txt",
+    .details =
+        "Reads stdin to the byte: a final newline counts. A line for each token: the byte at which it begins, its\n"
+        "id, its bytes. The model may be a GGUF file, a Hugging Face folder or a bare tokenizer file\n"
+        "(tokenizer.json, tekken.json, a SentencePiece .model, tiktoken ranks).\n"
+        "\n"
+        "  printf 'Once upon a time' | frit tokenize\n"
+        "  frit tokenize tokenizer.json --compare ids.txt < text.txt\n"
+        "  frit tokenize model.gguf --ids --special < text.txt",
     .max_positional = 1,
     .args_bytes = sizeof(tokenize_args),
     .groups = groups,

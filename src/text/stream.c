@@ -47,6 +47,10 @@ frit_str frit_stream_push(frit_stream *stream, frit_token id)
 {
     frit_str piece = frit_tokenizer_next_piece(stream->tokenizer, id, stream->flags, &stream->place);
     frit_buf_clear(&stream->text);
+    if (stream->flags & FRIT_TEXT_BYTES) {
+        frit_buf_append(&stream->text, piece.ptr, piece.len);
+        return given(stream);
+    }
     frit_buf_append(&stream->held, piece.ptr, piece.len);
     release(stream, false);
     return given(stream);

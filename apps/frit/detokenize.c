@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// frit detokenize: the text of token ids, given as arguments or as they come on stdin.
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct detokenize_options {
+    bool special, bytes;
+} detokenize_options;
+
+typedef struct detokenize_args {
+    cli_common common;
+    detokenize_options detokenize;
+    frit_model_options model;
+} detokenize_args;
+
+static const frit_option *detokenize_rows(size_t *n_rows)
+{
+    static const frit_option rows[] = {
+        {.name = "special",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(detokenize_options, special),
+         .help = "show special tokens"},
+        {.name = "bytes",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(detokenize_options, bytes),
+         .help = "give bytes as they are, where they are not UTF-8 too"},
+    };
+    *n_rows = CLI_COUNT(rows);
+    return rows;
+}
+
+static int show(frit_text_stream *stream, const frit_token *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *text;
+        size_t n_bytes;
+        frit_status status = frit_text_stream_push(stream, ids[i], &text, &n_bytes);
+        if (status != FRIT_OK) return cli_report(status);
+        fwrite(text, 1, n_bytes, stdout);
+    }
+    return fflush(stdout) == 0 ? CLI_DONE : cli_fail("could not write the text");
+}
+
+static int show_text(frit_text_stream *stream, const char *where, const char *text)
+{
+    frit_token *ids;
+    size_t n;
+    int code = cli_parse_ids(where, text, strlen(text), &ids, &n);
+    if (code == CLI_DONE) code = show(stream, ids, n);
+    free(ids);
+    return code;
+}
+
+// Words of stdin, each as soon as it has ended.
+static int show_stdin(frit_text_stream *stream)
+{
+    char word[64];
+    size_t n = 0;
+    int code = CLI_DONE, c;
+    do {
+        c = getchar();
+        if (c != EOF && !cli_is_id_separator(c)) {
+            if (n + 1 == sizeof word) return cli_usage("stdin: '%.40s...' is not a token id", word);
+            word[n++] = (char)c;
+            word[n] = 0;
+        } else if (n > 0) {
+            n = 0;
+            code = show_text(stream, "stdin", word);
+        }
+    } while (c != EOF && code == CLI_DONE && !cli_interrupted);
+    return cli_interrupted ? CLI_INTERRUPTED : code;
+}
+
+static int show_all(const detokenize_args *args, const frit_model *model, const char *const *ids, int n)
+{
+    frit_text_stream *stream = NULL;
+    const char *rest;
+    size_t n_rest;
+    unsigned flags =
+        (args->detokenize.special ? FRIT_TEXT_SPECIAL : 0u) | (args->detokenize.bytes ? FRIT_TEXT_BYTES : 0u);
+    frit_status status = frit_text_stream_new(&stream, model, flags);
+    if (status != FRIT_OK) return cli_report(status);
+    int code = n == 0 ? show_stdin(stream) : CLI_DONE;
+    for (int i = 0; i < n && code == CLI_DONE; i++) code = show_text(stream, "detokenize", ids[i]);
+    status = frit_text_stream_flush(stream, &rest, &n_rest);
+    if (status == FRIT_OK) fwrite(rest, 1, n_rest, stdout);
+    frit_text_stream_free(stream);
+    return code;
+}
+
+static int run(void *ctx)
+{
+    const detokenize_args *args = ctx;
+    const cli_common *common = &args->common;
+    frit_model *model = NULL;
+    // A first argument that is no list of ids is the model.
+    bool named = common->n_positional > 0 && !common->model &&
+                 common->positional[0][strspn(common->positional[0], "0123456789, []")] != 0;
+    frit_model_options with = args->model;
+    with.vocab_only = true;
+    int code = cli_open_model(&model, common, &with, named ? common->positional[0] : NULL);
+    if (code == CLI_DONE) code = show_all(args, model, common->positional + named, common->n_positional - named);
+    frit_model_free(model);
+    return code;
+}
+
+static const cli_group groups[] = {
+    {"Text", detokenize_rows, offsetof(detokenize_args, detokenize)},
+    {"Model", frit_model_option_rows, offsetof(detokenize_args, model)},
+    {"General", cli_common_rows, offsetof(detokenize_args, common)},
+};
+
+const cli_command cli_command_detokenize = {
+    .name = "detokenize",
+    .usage = "[MODEL] [ID ...] [options]",
+    .summary = "show the text of tokens",
+    .details =
+        "Without ids reads them from stdin, and shows their text as they come. Half a character is held back until\n"
+        "its last byte; what never becomes one is shown as U+FFFD.\n"
+        "\n"
+        "  frit detokenize 7599 1044 221\n"
+        "  frit tokenize model.gguf --ids < text.txt | frit detokenize model.gguf",
+    .max_positional = CLI_MAX_POSITIONAL,
+    .args_bytes = sizeof(detokenize_args),
+    .groups = groups,
+    .n_groups = CLI_COUNT(groups),
+    .run = run,
+};
