@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: MIT
-// frit chat: a conversation. Each turn renders the whole conversation again; what the session already holds of it is
-// kept, and only what follows the common prefix is run.
-#include "cli.h"
+// frit chat: a conversation. The options, and the loop: read what is typed; it is a command, or a message to answer.
+#include "chat.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#ifdef FRIT_HAVE_EDIT
-#include <editline/readline.h>
-#endif
 
 typedef struct chat_options {
-    const char *system;
+    const char *system, *load, *variables;
     int32_t n_predict;
 } chat_options;
 
@@ -23,13 +19,6 @@ typedef struct chat_args {
     frit_model_options model;
 } chat_args;
 
-typedef struct conversation {
-    frit_message *messages;   // role: constant; content: owned
-    size_t n, capacity;
-    frit_token *tokens;   // what the session holds
-    size_t n_tokens;
-} conversation;
-
 static const frit_option *chat_rows(size_t *n_rows)
 {
     static const frit_option rows[] = {
@@ -38,6 +27,16 @@ static const frit_option *chat_rows(size_t *n_rows)
          .offset = offsetof(chat_options, system),
          .metavar = "TEXT",
          .help = "a system message at the start"},
+        {.name = "load",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(chat_options, load),
+         .metavar = "FILE",
+         .help = "go on with a conversation that was saved"},
+        {.name = "vars",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(chat_options, variables),
+         .metavar = "JSON",
+         .help = "what the template is told besides, as in '{\"enable_thinking\": false}'"},
         {.name = "n-predict",
          .letter = 'n',
          .type = FRIT_OPTION_INT,
@@ -52,176 +51,86 @@ static const frit_option *chat_rows(size_t *n_rows)
     return rows;
 }
 
-static bool add_message(conversation *talk, const char *role, const char *content, size_t n_bytes)
+static int take(chat *c, const char *text)
 {
-    if (talk->n == talk->capacity) {
-        size_t capacity = talk->capacity ? 2 * talk->capacity : 16;
-        frit_message *messages = realloc(talk->messages, capacity * sizeof *messages);
-        if (!messages) return false;
-        talk->messages = messages;
-        talk->capacity = capacity;
-    }
-    char *copy = malloc(n_bytes + 1);
-    if (!copy) return false;
-    memcpy(copy, content, n_bytes);
-    copy[n_bytes] = 0;
-    talk->messages[talk->n++] = (frit_message){role, copy};
-    return true;
+    if (text[strspn(text, " \t\n")] == 0) return CLI_DONE;
+    if (text[0] == '/' && text[1] != '/') return chat_command_run(c, text);
+    if (!chat_talk_add(c, "user", text + (text[0] == '/'))) return CLI_DONE;
+    return chat_talk_answer(c);
 }
 
-static void drop_message(conversation *talk)
+static int converse(chat *c)
 {
-    free((char *)talk->messages[--talk->n].content);
-}
-
-// The next line without its newline (malloc'd), or NULL at the end of the input.
-static char *read_line(bool interactive)
-{
-#ifdef FRIT_HAVE_EDIT
-    if (interactive) {
-        char *line = readline("> ");
-        if (line && *line) add_history(line);
-        return line;
-    }
-#endif
-    if (interactive) fputs("> ", stdout), fflush(stdout);
-    size_t n = 0, capacity = 256;
-    char *line = malloc(capacity), *longer = line;
-    while (longer && fgets(line + n, (int)(capacity - n), stdin)) {
-        n += strlen(line + n);
-        if (n > 0 && line[n - 1] == '\n') {
-            line[n - 1] = 0;
-            return line;
+    bool warned = false;   // an interrupt has been answered; the next one leaves
+    int code = CLI_DONE;
+    if (c->interactive) cli_note(c->common, "/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves.");
+    while (!c->leaves && (code == CLI_DONE || (c->interactive && code == CLI_FAILED))) {
+        char *text;
+        bool was_empty = false;
+        chat_key key = chat_input_read(c->input, c->draft, &text, &was_empty);
+        free(c->draft);
+        c->draft = NULL;
+        if (key == CHAT_KEY_END) break;
+        if (key == CHAT_KEY_INTERRUPT) {
+            if (!c->interactive) return CLI_INTERRUPTED;
+            if (warned && was_empty) break;
+            chat_say(was_empty ? "\nCtrl-C once more leaves" : "");
+            warned = was_empty;
+            continue;
         }
-        if (n + 1 < capacity) continue;
-        longer = realloc(line, capacity *= 2);
-        if (longer) line = longer;
+        c->interrupted = false;
+        code = take(c, text);
+        warned = c->interrupted;
+        free(text);
     }
-    if (!longer || n == 0) {
-        free(line);
-        return NULL;
-    }
-    return line;
-}
-
-// Makes the session hold exactly the rendered conversation, queueing what it lacks.
-static int feed(conversation *talk, const frit_model *model, frit_session *session, frit_sampler *sampler)
-{
-    char *text = cli_template(model, talk->messages, talk->n);
-    if (!text) return CLI_FAILED;
-    size_t n = 0, keep = 0;
-    frit_token *tokens = cli_tokens(model, text, strlen(text), FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL, &n);
-    free(text);
-    if (!tokens) return CLI_FAILED;
-    while (keep < n && keep < talk->n_tokens && tokens[keep] == talk->tokens[keep]) keep++;
-    if (keep == n && keep > 0) keep--;   // at least one row must run to give logits
-    frit_status status = frit_session_truncate(session, keep);
-    if (status == FRIT_OK) status = frit_session_push(session, tokens + keep, n - keep, NULL);
-    frit_sampler_reset(sampler);
-    for (size_t i = 0; i < n; i++) frit_sampler_accept(sampler, tokens[i]);
-    free(talk->tokens);
-    talk->tokens = tokens;
-    talk->n_tokens = n;
-    return status == FRIT_OK ? CLI_DONE : cli_report(status);
-}
-
-static void show(void *ctx, const char *text, size_t n_bytes)
-{
-    (void)ctx;
-    fwrite(text, 1, n_bytes, stdout);
-    if (fflush(stdout) != 0) cli_interrupted = 1;
-}
-
-static int answer_turn(const chat_args *args, conversation *talk, const frit_model *model, frit_engine *engine,
-                       frit_session *session, frit_sampler *sampler)
-{
-    cli_interrupted = 0;
-    int code = feed(talk, model, session, sampler);
-    if (code != CLI_DONE) {
-        talk->n_tokens = 0;
-        drop_message(talk);   // the question stays unasked, the conversation goes on
-        return code;
-    }
-    cli_answer answer;
-    cli_answer_options options = {.n_predict = args->chat.n_predict, .show = show};
-    code = cli_generate(model, engine, session, sampler, &options, &answer);
-    putchar('\n');
-    // Whatever was generated may differ from how the template will show it: only the common prefix counts next time.
-    frit_token *tokens = realloc(talk->tokens, (talk->n_tokens + answer.n_tokens + 1) * sizeof *tokens);
-    if (tokens) {
-        talk->tokens = tokens;
-        size_t room = frit_session_length(session) - talk->n_tokens;
-        if (room > answer.n_tokens) room = answer.n_tokens;
-        if (room > 0) memcpy(tokens + talk->n_tokens, answer.tokens, room * sizeof *tokens);
-        talk->n_tokens += room;
-    }
-    if (code == CLI_DONE && !add_message(talk, "assistant", answer.text.data, answer.text.n)) code = CLI_NO_MEMORY;
-    if (code == CLI_DONE) cli_answer_report(&args->common, &answer);
-    if (answer.finish == CLI_FINISH_CONTEXT) cli_note(&args->common, "the context is full; -c N makes it larger");
-    cli_answer_free(&answer);
-    cli_interrupted = 0;
+    if (c->interactive && !c->leaves) putchar('\n');
     return code;
 }
 
-static int converse(const chat_args *args, const frit_model *model, frit_engine *engine, frit_session *session,
-                    frit_sampler *sampler)
+static int open_chat(chat *c, const chat_args *args)
 {
-    bool interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-    conversation talk = {0};
-    int code = CLI_DONE;
-    if (args->chat.system && !add_message(&talk, "system", args->chat.system, strlen(args->chat.system))) {
-        code = CLI_NO_MEMORY;
-    }
-    if (interactive) cli_note(&args->common, "Ctrl-C stops an answer, Ctrl-D leaves.");
-    while (code == CLI_DONE || (interactive && code == CLI_FAILED)) {
-        char *line = read_line(interactive);
-        if (!line && cli_interrupted && interactive && !feof(stdin)) {
-            cli_interrupted = 0;
-            continue;
-        }
-        if (!line) break;
-        code = CLI_DONE;
-        if (line[strspn(line, " \t")] != 0) {
-            code = add_message(&talk, "user", line, strlen(line)) ? CLI_DONE : CLI_NO_MEMORY;
-            if (code == CLI_DONE) code = answer_turn(args, &talk, model, engine, session, sampler);
-        }
-        free(line);
-    }
-    if (interactive) putchar('\n');
-    while (talk.n > 0) drop_message(&talk);
-    free(talk.messages);
-    free(talk.tokens);
+    const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
+    json_error_t error;
+    c->messages = json_array();
+    c->variables = args->chat.variables ? json_loads(args->chat.variables, 0, &error) : json_object();
+    if (!json_is_object(c->variables)) return cli_usage("--vars: not a JSON object");
+    int code = cli_open_model(&c->model, &args->common, &args->model, path);
+    if (code == CLI_DONE) code = cli_open_engine(&c->engine, c->model, &args->engine);
+    if (code != CLI_DONE) return code;
+    frit_model_info info;
+    frit_model_get_info(c->model, &info);
+    if (!info.chat_format[0]) return cli_fail("%s has no chat template; 'frit run --raw' continues a text", info.path);
+    if (frit_session_new(&c->session, c->engine) != FRIT_OK) return cli_report(FRIT_E_MEMORY);
+    c->sampling = args->sampler;
+    cli_recommend(&args->common, c->model, &c->sampling);
+    code = chat_talk_make_sampler(c);
+    if (code == CLI_DONE && args->chat.load) code = chat_file_load(c, args->chat.load);
+    if (code == CLI_DONE && args->chat.system && !chat_talk_set_system(c, args->chat.system)) code = CLI_USAGE;
     return code;
 }
 
 static int run(void *ctx)
 {
     const chat_args *args = ctx;
-    frit_model *model = NULL;
-    frit_engine *engine = NULL;
-    frit_session *session = NULL;
-    frit_sampler *sampler = NULL;
-    const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
-    int code = cli_open_model(&model, &args->common, &args->model, path);
-    if (code == CLI_DONE) code = cli_open_engine(&engine, model, &args->engine);
-    frit_model_info info = {0};
-    if (code == CLI_DONE) {
-        frit_model_get_info(model, &info);
-        if (!info.chat_format[0])
-            code = cli_fail("%s has no chat template; 'frit run --raw' continues a text", info.path);
-    }
-    if (code == CLI_DONE) {
-        frit_status status = frit_session_new(&session, engine);
-        frit_sampler_options sampling = args->sampler;
-        cli_recommend(&args->common, model, &sampling);
-        if (status == FRIT_OK) status = frit_sampler_new(&sampler, model, &sampling);
-        if (status != FRIT_OK) code = status == FRIT_E_INVALID ? cli_usage("%s", frit_error()) : cli_report(status);
-    }
-    if (code == CLI_DONE) code = converse(args, model, engine, session, sampler);
-    frit_sampler_free(sampler);
-    frit_session_free(session);
-    frit_engine_free(engine);
-    frit_model_free(model);
+    const char *term = getenv("TERM");
+    chat c = {.common = &args->common, .n_predict = args->chat.n_predict};
+    c.interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    c.fancy = cli_color(&args->common, stdout);
+    int code = open_chat(&c, args);
+    bool edits = c.interactive && term && strcmp(term, "dumb") != 0;
+    if (code == CLI_DONE && !(c.input = chat_input_new(edits, c.interactive))) code = CLI_NO_MEMORY;
+    if (code == CLI_DONE) code = converse(&c);
+    chat_input_free(c.input);
+    frit_sampler_free(c.sampler);
+    frit_session_free(c.session);
+    frit_engine_free(c.engine);
+    frit_model_free(c.model);
+    json_decref(c.messages);
+    json_decref(c.tools);
+    json_decref(c.variables);
+    free(c.tokens);
+    free(c.draft);
+    free(c.kept_text);
     return code;
 }
 
@@ -238,11 +147,15 @@ const cli_command cli_command_chat = {
     .usage = "[MODEL] [options]",
     .summary = "have a conversation",
     .details =
-        "Type a message and press Enter; arrow keys edit and recall lines. Ctrl-C stops an answer, Ctrl-D leaves.\n"
-        "In a pipe every line of stdin is a message.\n"
+        "Type a message and press Enter; arrow keys edit and recall lines, a paste is one message however many lines\n"
+        "it has, and so is what stands between \"\"\" and \"\"\". /help lists the commands: settings, files, undo and\n"
+        "others. Ctrl-C stops an answer, a second one leaves; so does Ctrl-D. What was typed is kept in\n"
+        "$XDG_STATE_HOME/frit/history (~/.local/state), for its owner alone.\n"
+        "In a pipe every line of stdin is a message or a command; only answers go to stdout.\n"
         "\n"
         "  frit chat\n"
-        "  frit chat model.gguf --system \"Answer in one sentence.\"",
+        "  frit chat model.gguf --system \"Answer in one sentence.\"\n"
+        "  frit chat model.gguf --load talk.json",
     .max_positional = 1,
     .args_bytes = sizeof(chat_args),
     .groups = groups,

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// chat.h: the parts of frit chat. A conversation is JSON (as `frit template --messages` reads it); everything that is
+// typed is a message, or a command when it begins with a slash.
+//
+//     chat.c            options, the loop: read, command or answer
+//     chat_talk.c       messages, what the session holds of them, answers
+//     chat_commands.c   the table of slash commands
+//     chat_input.c      line editing, pasting, texts of several lines, history
+//     chat_view.c       an answer on the screen: Markdown as it comes, reasoning dimmed
+//     chat_file.c       conversations and other files
+//     chat_os_*.c       what each system does in its own way
+#pragma once
+#include "cli.h"
+
+#include <jansson.h>
+
+// ---------------------------------------------------------------------------------------- what is typed
+
+typedef struct chat_input chat_input;
+
+typedef enum chat_key { CHAT_KEY_TEXT, CHAT_KEY_INTERRUPT, CHAT_KEY_END } chat_key;
+
+// `edits`: a terminal with line editing and history; otherwise plain lines, with a prompt if `prompts`.
+chat_input *chat_input_new(bool edits, bool prompts);
+// One message or command, malloc'd: a line, what was pasted, or what stands between """ and """. `draft` (may be NULL)
+// is there already. *was_empty, for an interrupt: nothing had been typed.
+chat_key chat_input_read(chat_input *input, const char *draft, char **text, bool *was_empty);
+void chat_input_free(chat_input *input);
+
+// ---------------------------------------------------------------------------------------- what is shown
+
+typedef struct chat_view chat_view;
+
+// `fancy`: a terminal with colours; otherwise the answer to the byte. `reasons`: it begins within its reasoning.
+chat_view *chat_view_new(FILE *out, bool fancy, bool reasons);
+void chat_view_add(chat_view *view, const char *text, size_t n);
+void chat_view_end(chat_view *view);
+// The answer without its reasoning, and the reasoning; borrowed.
+const char *chat_view_content(const chat_view *view);
+const char *chat_view_reasoning(const chat_view *view);
+void chat_view_free(chat_view *view);
+
+// ---------------------------------------------------------------------------------------- the conversation
+
+typedef struct chat {
+    const cli_common *common;
+    frit_model *model;
+    frit_engine *engine;
+    frit_session *session;
+    frit_sampler *sampler;
+    frit_sampler_options sampling;
+    int32_t n_predict;
+    bool interactive, fancy;   // fancy: colours
+    bool leaves;
+    chat_input *input;
+    json_t *messages;    // a list
+    json_t *tools;       // a list, or NULL
+    json_t *variables;   // further ones of the template; an object
+    frit_token *tokens;
+    size_t n_tokens;   // what the session holds
+    char *draft;       // what the next message begins with, or NULL
+    char *kept_text;   // which sampling borrows
+    // Of the last answer.
+    size_t n_prompt, n_kept, n_answer;
+    double prompt_s, answer_s;
+    bool interrupted;
+} chat;
+
+void chat_say(const char *format, ...) __attribute__((format(printf, 1, 2)));   // a line on stderr
+
+bool chat_talk_add(chat *c, const char *role, const char *text);
+const char *chat_talk_role(const chat *c, size_t i);      // "" past the end
+const char *chat_talk_content(const chat *c, size_t i);   // "" where it is no text
+// Sets or (with "") removes the system message.
+bool chat_talk_set_system(chat *c, const char *text);
+const char *chat_talk_system(const chat *c);   // "" if there is none
+// Drops the last question with its answer; returns the question, malloc'd, or NULL.
+char *chat_talk_drop_turn(chat *c);
+// The prompt as the template makes it; malloc'd, or NULL having said why.
+char *chat_talk_prompt(const chat *c, size_t *n_bytes);
+// Answers the conversation, whose last message is not the assistant's. An exit code; on failure the question is gone.
+int chat_talk_answer(chat *c);
+int chat_talk_make_sampler(chat *c);   // of c->sampling
+
+// ---------------------------------------------------------------------------------------- commands and files
+
+// Runs "/name rest". CLI_DONE, also where the command said what is wrong with it; CLI_NO_MEMORY.
+int chat_command_run(chat *c, const char *text);
+// The conversation with tools and variables, whole or not at all.
+int chat_file_save(const chat *c, const char *path);
+int chat_file_load(chat *c, const char *path);
+// Lets $VISUAL or $EDITOR change a text; malloc'd, or NULL having said why.
+char *chat_file_edit(const char *text);
+// "~/notes" to the home folder's; malloc'd.
+char *chat_file_path(const char *path);
+// The state folder's file of this name ("history"), whose folders are made; malloc'd, or NULL.
+char *chat_file_state(const char *name);
+
+// ---------------------------------------------------------------------------------------- systems (chat_os_*.c)
+
+void chat_os_make_folder(const char *path);   // for its owner alone; what exists stays as it is
+// Runs `editor path` as a shell would: the editor may have options. Its exit code, or -1.
+int chat_os_run_editor(const char *editor, const char *path);

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// What frit chat keeps in files: conversations, the history of what was typed, and a text in somebody's editor.
+#include "chat.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *join(const char *folder, const char *name)
+{
+    size_t n = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(n);
+    if (path) snprintf(path, n, "%s/%s", folder, name);
+    return path;
+}
+
+char *chat_file_path(const char *path)
+{
+    const char *home = getenv("HOME");
+    return strncmp(path, "~/", 2) == 0 && home ? join(home, path + 2) : strdup(path);
+}
+
+// Makes the folders of a path; they are nobody else's business.
+static void make_folders(char *path)
+{
+    for (char *at = path + 1; (at = strchr(at, '/')); at++) {
+        *at = 0;
+        chat_os_make_folder(path);
+        *at = '/';
+    }
+}
+
+char *chat_file_state(const char *name)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    char *base = state && state[0] == '/' ? strdup(state) : home && *home ? join(home, ".local/state") : NULL;
+    char *folder = base ? join(base, "frit") : NULL, *path = folder ? join(folder, name) : NULL;
+    free(base);
+    free(folder);
+    if (path) make_folders(path);
+    return path;
+}
+
+// ---------------------------------------------------------------------------------------- conversations
+
+int chat_file_save(const chat *c, const char *path)
+{
+    json_t *all = json_pack("{s:O, s:O}", "messages", c->messages, "variables", c->variables);
+    if (all && c->tools) json_object_set(all, "tools", c->tools);
+    size_t n = strlen(path) + 6;
+    char *partial = malloc(n);
+    int code = all && partial ? CLI_DONE : CLI_NO_MEMORY;
+    if (code == CLI_DONE) {
+        snprintf(partial, n, "%s.part", path);
+        bool written = json_dump_file(all, partial, JSON_INDENT(2)) == 0 && rename(partial, path) == 0;
+        if (!written) code = cli_fail("%s: %s", path, strerror(errno));
+        if (!written) remove(partial);
+    }
+    free(partial);
+    json_decref(all);
+    return code;
+}
+
+static bool are_messages(const json_t *messages)
+{
+    if (!json_is_array(messages)) return false;
+    for (size_t i = 0; i < json_array_size(messages); i++)
+        if (!json_is_string(json_object_get(json_array_get(messages, i), "role"))) return false;
+    return true;
+}
+
+int chat_file_load(chat *c, const char *path)
+{
+    json_error_t error;
+    json_t *all = json_load_file(path, JSON_ALLOW_NUL, &error);
+    if (!all) {
+        bool is_there = access(path, R_OK) == 0;
+        return is_there ? cli_fail("%s: not JSON: line %d: %s", path, error.line, error.text)
+                        : cli_fail("%s: %s", path, strerror(errno));
+    }
+    json_t *messages = json_is_array(all) ? all : json_object_get(all, "messages");
+    json_t *tools = json_object_get(all, "tools"), *variables = json_object_get(all, "variables");
+    int code = CLI_DONE;
+    if (!are_messages(messages)) {
+        code = cli_fail("%s: neither a list of messages nor an object with \"messages\"", path);
+    } else {
+        json_decref(c->messages);
+        c->messages = json_deep_copy(messages);
+        json_decref(c->tools);
+        c->tools = json_is_array(tools) ? json_deep_copy(tools) : NULL;
+        if (json_is_object(variables)) {
+            json_decref(c->variables);
+            c->variables = json_deep_copy(variables);
+        }
+    }
+    json_decref(all);
+    return code;
+}
+
+// ---------------------------------------------------------------------------------------- the editor
+
+char *chat_file_edit(const char *text)
+{
+    const char *editor = getenv("VISUAL");
+    if (!editor || !*editor) editor = getenv("EDITOR");
+    if (!editor || !*editor) editor = "vi";
+    const char *folder = getenv("TMPDIR");
+    char *path = join(folder && *folder ? folder : "/tmp", "frit-XXXXXX");
+    int file = path ? mkstemp(path) : -1;
+    cli_text edited = {0};
+    size_t n = strlen(text);
+    bool good = file >= 0 && write(file, text, n) == (ssize_t)n;
+    if (file >= 0) close(file);
+    if (!good) {
+        cli_fail("%s: %s", path ? path : "/tmp", strerror(errno));
+    } else {
+        int code = chat_os_run_editor(editor, path);
+        good = code == 0 && cli_read_file(path, &edited) == CLI_DONE;
+        if (code != 0) cli_fail("the editor '%s' ended with %d; the text is as it was", editor, code);
+    }
+    if (file >= 0) remove(path);
+    free(path);
+    if (!good) {
+        free(edited.data);
+        return NULL;
+    }
+    while (edited.n > 0 && edited.data[edited.n - 1] == '\n') edited.data[--edited.n] = 0;
+    return edited.data;
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT
+// frit chat as a person has it: in a pipe, and on a terminal that is a pseudo-terminal here.
+#include "support/support.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+// ---------------------------------------------------------------------------------------- in a pipe
+
+static char state_folder[512];
+
+static char *run_piped(const char *arguments, const char *input, int *code, char **err)
+{
+    char out_path[512], err_path[512], in_path[512], command[4096];
+    snprintf(out_path, sizeof out_path, "%s", temp_path("out"));
+    snprintf(err_path, sizeof err_path, "%s", temp_path("err"));
+    snprintf(in_path, sizeof in_path, "%s", temp_path("in"));
+    write_file(in_path, input, strlen(input));
+    snprintf(command, sizeof command, "'%s/frit' chat --temp 0 %s >'%s' 2>'%s' <'%s'", FRIT_BUILD_DIR, arguments,
+             out_path, err_path, in_path);
+    int status = system(command);
+    *code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    *err = read_file(err_path, NULL);
+    return read_file(out_path, NULL);
+}
+
+// Every part must stand in what goes to stderr.
+static void expect_said(const char *arguments, const char *input, const char *const *parts, size_t n_parts)
+{
+    int code;
+    char *err, *out = run_piped(arguments, input, &code, &err);
+    for (size_t i = 0; i < n_parts; i++)
+        if (!strstr(err, parts[i])) fail_msg("'%s' is not said after\n%s\nbut\n%s", parts[i], input, err);
+    assert_int_equal(code, 0);
+    free(err);
+    free(out);
+}
+#define EXPECT_SAID(arguments, input, ...)                                         \
+    do {                                                                           \
+        const char *parts_[] = {__VA_ARGS__};                                      \
+        expect_said((arguments), (input), parts_, sizeof parts_ / sizeof *parts_); \
+    } while (0)
+
+static void every_command_says_what_it_does(void **state)
+{
+    (void)state;
+    EXPECT_SAID("-q -n 4", "/help\n", "/regen", "/timings", "Three quotes", "/exit");
+    EXPECT_SAID("-q -n 4", "/system\n/system Be kind.\n/system\n/system -\n/system\n", "no system message; /system",
+                "system message set", "Be kind.");
+    EXPECT_SAID("-q -n 4 --system 'Be brief.'", "/show system\n/clear\n/show messages\n", "Be brief.", "begins anew",
+                "system: Be brief.");
+    EXPECT_SAID("-q -n 4", "/set top-k 7\n/set n-predict 9\n/show\n", "top-k              7", "n-predict          9");
+    EXPECT_SAID("-q -n 4", "/set tpo-k 7\n/set top-p 1.5\n/set temp\n/set logit-bias 1=2\n", "did you mean 'top-k'?",
+                "top-p", "/set NAME VALUE", "command line only");
+    EXPECT_SAID("-q -n 4", "/set vars {\"a\": 1}\n/set vars 7\n/show\n", "{\"a\":1}", "vars: not a JSON object");
+    EXPECT_SAID("-q -n 4", "/show prompt\n/show model\n/show nothing\n", "fable.gguf", "/show settings, messages");
+    EXPECT_SAID("-q -n 4", "/tokens Once upon a time\n/tokens\n", "4 tokens", "of the context of");
+    EXPECT_SAID("-q -n 4", "/timings\nHello\n/timings\n", "nothing has been answered yet", "tokens were run in");
+    EXPECT_SAID("-q -n 4", "/undo\n/regen\nHello\n/undo\n/show messages\n", "nothing to take back",
+                "nothing to answer yet", "taken back: Hello", "no messages yet");
+    EXPECT_SAID("-q -n 4", "/rgen\n/frobnicate\n", "did you mean /regen?", "/help lists them");
+    EXPECT_SAID("-q -n 4", "/read\n/read /nonexistent\n/save\n/load\n/load /nonexistent\n/tools /nonexistent\n",
+                "/read FILE [QUESTION]", "/nonexistent: No such file", "/save FILE", "/load FILE", "not a JSON list");
+    EXPECT_SAID("-q -n 4", "//etc is a folder\n/show messages\n", "user: /etc is a folder");
+    EXPECT_SAID("-q -n 4", "\"\"\"one\ntwo\n\nthree\"\"\"\n\"\"\"\nfour\n\"\"\"\n/show messages\n",
+                "user: one\ntwo\n\nthree\n", "user: four\n");
+    EXPECT_SAID("-q -n 4", "/exit\nnever asked\n", "");
+}
+
+static void only_answers_go_to_stdout(void **state)
+{
+    (void)state;
+    int code;
+    char *err, *out = run_piped("-q -n 12", "/help\nTell me a story.\n/show messages\n", &code, &err);
+    assert_int_equal(code, 0);
+    char *end = strchr(out, '\n');
+    assert_true(end && end > out && strspn(end, "\n") == strlen(end));
+    assert_null(strchr(out, '\033'));
+    assert_null(strstr(out, "/help"));
+    *end = 0;
+    assert_non_null(strstr(err, out));   // /show messages says the same
+    free(out);
+    free(err);
+}
+
+static void a_turn_runs_only_what_is_new(void **state)
+{
+    (void)state;
+    int code;
+    char *err, *out = run_piped("-q -n 8", "Tell me a story.\n/timings\nTell me more.\n/timings\n", &code, &err);
+    size_t kept[2], ran[2];
+    char *at = err;
+    for (int i = 0; i < 2; i++) {
+        at = strstr(at, "  prompt");
+        assert_non_null(at);
+        assert_int_equal(sscanf(at, "  prompt %zu tokens were there from the last turn %zu tokens", &kept[i], &ran[i]),
+                         2);
+        at++;
+    }
+    assert_int_equal(kept[0], 0);
+    assert_true(kept[1] >= ran[0]);   // the whole first question at least
+    assert_true(ran[1] < kept[1] + ran[1]);
+    free(out);
+    free(err);
+}
+
+static void a_conversation_is_saved_and_loaded(void **state)
+{
+    (void)state;
+    char path[512], input[1200], load[700];
+    snprintf(path, sizeof path, "%s", temp_path("talk.json"));
+    snprintf(input, sizeof input, "/system Be kind.\nHello\n/save %s\n", path);
+    EXPECT_SAID("-q -n 4", input, "talk.json: 3 messages");
+    snprintf(load, sizeof load, "-q -n 4 --load '%s'", path);
+    EXPECT_SAID(load, "/show messages\n", "system: Be kind.", "user: Hello", "assistant: ");
+    snprintf(input, sizeof input, "/load %s\n/undo\n/show messages\n", path);
+    EXPECT_SAID("-q -n 4", input, "3 messages", "taken back: Hello");
+    // The same file is messages for frit template.
+    char command[1400];
+    snprintf(command, sizeof command, "'%s/frit' template --messages '%s' | grep -q Hello", FRIT_BUILD_DIR, path);
+    assert_int_equal(system(command), 0);
+    write_file(path, "[{\"content\": 1}]", 16);
+    snprintf(input, sizeof input, "/load %s\n", path);
+    EXPECT_SAID("-q -n 4", input, "neither a list of messages");
+}
+
+static void a_file_is_read_and_an_editor_asked(void **state)
+{
+    (void)state;
+    char path[512], input[1200];
+    snprintf(path, sizeof path, "%s", temp_path("note.txt"));
+    write_file(path, "The frog said\nnothing.\n", 23);
+    snprintf(input, sizeof input, "/read %s What did it say?\n/show messages\n", path);
+    EXPECT_SAID("-q -n 4", input, "user: The frog said\nnothing.\n\n\nWhat did it say?");
+    setenv("VISUAL", "sed -i s/Hello/Goodbye/", 1);
+    EXPECT_SAID("-q -n 4", "Hello\n/edit\n/show messages\n", "user: Goodbye");
+    EXPECT_SAID("-q -n 4", "/edit Hello you\n/show messages\n", "user: Goodbye you");
+    setenv("VISUAL", "false", 1);
+    EXPECT_SAID("-q -n 4", "Hello\n/edit\n/show messages\n", "the editor 'false' ended with 1", "user: Hello");
+    unsetenv("VISUAL");
+}
+
+// ---------------------------------------------------------------------------------------- on a terminal
+
+typedef struct terminal {
+    int fd;
+    pid_t child;
+    char *seen;   // all that was shown
+    size_t n, at;
+} terminal;
+
+static terminal open_terminal(const char *term, const char *const *extra)
+{
+    terminal t = {.fd = posix_openpt(O_RDWR | O_NOCTTY)};
+    assert_true(t.fd >= 0 && grantpt(t.fd) == 0 && unlockpt(t.fd) == 0);
+    struct winsize size = {.ws_row = 24, .ws_col = 80};
+    const char *name = ptsname(t.fd);
+    t.child = fork();
+    assert_true(t.child >= 0);
+    if (t.child == 0) {
+        setsid();
+        int slave = open(name, O_RDWR);
+        ioctl(slave, TIOCSCTTY, 0);
+        ioctl(slave, TIOCSWINSZ, &size);
+        for (int i = 0; i < 3; i++) dup2(slave, i);
+        setenv("TERM", term, 1);
+        setenv("LC_ALL", "C.UTF-8", 1);
+        unsetenv("NO_COLOR");
+        char program[1024];
+        const char *arguments[24] = {program, "chat", "--temp", "0"};
+        snprintf(program, sizeof program, "%s/frit", FRIT_BUILD_DIR);
+        for (int i = 0; extra[i] && i < 16; i++) arguments[4 + i] = extra[i];
+        execv(program, (char *const *)arguments);
+        _exit(127);
+    }
+    t.seen = calloc(1, 1);
+    return t;
+}
+
+// Reads until `text` was shown behind what has been looked at; fails after a while.
+static void await(terminal *t, const char *text)
+{
+    for (int i = 0; i < 1200; i++) {
+        char *found = strstr(t->seen + t->at, text);
+        if (found) {
+            t->at = (size_t)(found - t->seen) + strlen(text);
+            return;
+        }
+        struct pollfd poll_fd = {.fd = t->fd, .events = POLLIN};
+        if (poll(&poll_fd, 1, 100) <= 0) continue;
+        char chunk[4096];
+        ssize_t n = read(t->fd, chunk, sizeof chunk);
+        if (n <= 0) break;
+        t->seen = realloc(t->seen, t->n + (size_t)n + 1);
+        for (ssize_t k = 0; k < n; k++) t->seen[t->n + (size_t)k] = chunk[k] ? chunk[k] : ' ';
+        t->n += (size_t)n;
+        t->seen[t->n] = 0;
+    }
+    fail_msg("'%s' is not shown, but\n%s", text, t->seen + t->at);
+}
+
+static void type(const terminal *t, const char *text)
+{
+    struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
+    nanosleep(&pause, NULL);
+    assert_int_equal(write(t->fd, text, strlen(text)), strlen(text));
+}
+
+static int close_terminal(terminal *t)
+{
+    int status = 0;
+    for (int i = 0; i < 600; i++) {
+        char chunk[4096];
+        struct pollfd poll_fd = {.fd = t->fd, .events = POLLIN};
+        struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
+        if (poll(&poll_fd, 1, 50) > 0 && read(t->fd, chunk, sizeof chunk) < 0) nanosleep(&pause, NULL);   // it hung up
+        if (waitpid(t->child, &status, WNOHANG) == t->child) {
+            close(t->fd);
+            free(t->seen);
+            return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        }
+    }
+    kill(t->child, SIGKILL);
+    fail_msg("frit chat does not leave");
+    return -1;
+}
+
+static const char *const quiet[] = {"-q", "-n", "6", NULL};
+
+static void a_terminal_edits_lines_and_keeps_history(void **state)
+{
+    (void)state;
+    terminal t = open_terminal("xterm", quiet);
+    await(&t, "> ");
+    type(&t, "/tokens Onc\xc3\xa9x\x7f\x7f"
+             "e upon a time\r");   // an accent and a letter are taken back
+    await(&t, "4 tokens");
+    type(&t, "/exit\r");
+    assert_int_equal(close_terminal(&t), 0);
+
+    char path[700];
+    struct stat about;
+    snprintf(path, sizeof path, "%s/frit/history", state_folder);
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+
+    t = open_terminal("xterm", quiet);   // another run: the arrow finds what was typed before
+    await(&t, "> ");
+    type(&t, "\033[A\033[A\r");
+    await(&t, "4 tokens");
+    type(&t, "\x04");
+    assert_int_equal(close_terminal(&t), 0);
+}
+
+static void a_paste_is_one_message(void **state)
+{
+    (void)state;
+    terminal t = open_terminal("xterm", quiet);
+    await(&t, "\033[?2004h");
+    type(&t, "\033[200~first line\rsecond \xf0\x9f\x90\xb8 line\r/exit\r\033[201~");
+    type(&t, "\r");
+    await(&t, "\033[?2004h");
+    type(&t, "/show messages\r");
+    await(&t, "user: first line");
+    await(&t, "second \xf0\x9f\x90\xb8 line");
+    await(&t, "/exit");
+    await(&t, "assistant: ");
+    type(&t, "\"\"\"\rtyped\r");
+    await(&t, ". ");
+    type(&t, "more\"\"\"\r");
+    await(&t, "\033[?2004h");
+    type(&t, "/show messages\r");
+    await(&t, "user: typed\r\nmore");
+    type(&t, "/exit\r");
+    assert_int_equal(close_terminal(&t), 0);
+}
+
+static void one_interrupt_stops_the_answer_and_a_second_one_leaves(void **state)
+{
+    (void)state;
+    const char *const arguments[] = {"--logit-bias", "1=-inf", NULL};
+    terminal t = open_terminal("xterm", arguments);
+    await(&t, "> ");
+    type(&t, "Tell me the tale of Rapunzel.\r");
+    await(&t, "There once");
+    type(&t, "\x03");
+    await(&t, "interrupt]");
+    await(&t, "> ");
+    type(&t, "\x03");
+    assert_int_equal(close_terminal(&t), 0);
+
+    t = open_terminal("xterm", quiet);   // at the prompt: a line goes, then a warning, then the chat
+    await(&t, "> ");
+    type(&t, "half a li");
+    await(&t, "half a li");
+    type(&t, "\x03");
+    await(&t, "> ");
+    type(&t, "\x03");
+    await(&t, "Ctrl-C once more leaves");
+    type(&t, "\x03");
+    assert_int_equal(close_terminal(&t), 0);
+}
+
+static void a_dumb_terminal_is_enough(void **state)
+{
+    (void)state;
+    terminal t = open_terminal("dumb", quiet);
+    await(&t, "> ");
+    type(&t, "/system Be **kind**.\n");
+    await(&t, "system message set");
+    type(&t, "Hello\n");
+    await(&t, "> ");
+    type(&t, "/exit\n");
+    assert_null(strchr(t.seen, '\033'));
+    assert_int_equal(close_terminal(&t), 0);
+}
+
+int main(void)
+{
+    snprintf(state_folder, sizeof state_folder, "%s", temp_path("state"));
+    setenv("XDG_STATE_HOME", state_folder, 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_command_says_what_it_does),
+        cmocka_unit_test(only_answers_go_to_stdout),
+        cmocka_unit_test(a_turn_runs_only_what_is_new),
+        cmocka_unit_test(a_conversation_is_saved_and_loaded),
+        cmocka_unit_test(a_file_is_read_and_an_editor_asked),
+        cmocka_unit_test(a_terminal_edits_lines_and_keeps_history),
+        cmocka_unit_test(a_paste_is_one_message),
+        cmocka_unit_test(one_interrupt_stops_the_answer_and_a_second_one_leaves),
+        cmocka_unit_test(a_dumb_terminal_is_enough),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
