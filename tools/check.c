@@ -47,7 +47,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/",       "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
     {"apps/",             "frit.h frit/ common/ server/"},
     {"examples/",         "frit.h"},
-    {"tests/",            "frit.h support/ base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/ common/ server/"},
+    {"tests/",            "frit.h support/ base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/ common/ server/ frit/chat.h"},
     {"bench/",            "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
     {"tools/",            ""},
     {"include/",          ""},

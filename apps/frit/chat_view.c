@@ -28,9 +28,20 @@ struct chat_view {
     size_t n_held;
     bool line_start, line_empty;
     bool heading, fence, fence_line;   // fence_line: the rest of a line that opens or closes one
+    bool drops_space;                  // behind the mark of a heading
     int n_code_ticks;                  // of the `code` that is open
     char before;                       // the last byte shown
 };
+
+static void keep(cli_text *text, const char *bytes, size_t n)
+{
+    char *data = realloc(text->data, text->n + n + 1);
+    if (!data) exit(CLI_NO_MEMORY);
+    if (n > 0) memcpy(data + text->n, bytes, n);
+    text->data = data;
+    text->n += n;
+    data[text->n] = 0;
+}
 
 chat_view *chat_view_new(FILE *out, bool fancy, bool reasons)
 {
@@ -41,9 +52,9 @@ chat_view *chat_view_new(FILE *out, bool fancy, bool reasons)
     view->reasons = reasons;
     view->line_start = view->line_empty = true;
     view->before = '\n';
-    cli_text_add(&view->content, "", 0);
-    cli_text_add(&view->reasoning, "", 0);
-    cli_text_add(&view->tag, "", 0);
+    keep(&view->content, "", 0);
+    keep(&view->reasoning, "", 0);
+    keep(&view->tag, "", 0);
     return view;
 }
 
@@ -119,7 +130,7 @@ static void open_or_close_fence(chat_view *view)
 static void end_emphasis(chat_view *view, char next)
 {
     size_t n = view->n_held;
-    bool word = view->held[0] == '_';   // within a word an underscore is a letter
+    bool word = view->held[0] == '_' || n == 1;   // within a word an underscore is a letter, and a star a product
     bool opens = next && !isspace((unsigned char)next) && !(word && isalnum((unsigned char)view->before));
     bool closes = !isspace((unsigned char)view->before) && !(word && next && isalnum((unsigned char)next));
     bool bold = n >= 2, italic = n == 1 || n == 3;
@@ -154,7 +165,7 @@ static void end_line_mark(chat_view *view, char next)
     char first = view->held[0];
     view->line_start = false;
     if (held_is(view, '#') && view->n_held <= 6 && next == ' ') {
-        view->heading = true;
+        view->heading = view->drops_space = true;
         view->n_held = 0;
     } else if (view->n_held == 1 && next == ' ' && strchr("-*+", first)) {
         view->n_held = 0;
@@ -218,6 +229,9 @@ static void show_byte(chat_view *view, char c)
 {
     if (view->n_held > 0 && (c != view->held[0] || view->n_held == HELD_BYTES || (view->line_start && c == '>')))
         end_marks(view, c);
+    bool dropped = view->drops_space && c == ' ';
+    view->drops_space = false;
+    if (dropped) return;
     if (c == '\n') {
         end_line(view);
     } else if (view->fence_line) {
@@ -237,7 +251,7 @@ static const char *const tags[] = {"<think>", "</think>"};   // opens, closes
 
 static void show_part(chat_view *view, const char *text, size_t n)
 {
-    cli_text_add(view->reasons ? &view->reasoning : &view->content, text, n);
+    keep(view->reasons ? &view->reasoning : &view->content, text, n);
     for (size_t i = 0; i < n && view->fancy; i++) show_byte(view, text[i]);
     if (!view->fancy) fwrite(text, 1, n, view->out);
 }
@@ -263,7 +277,7 @@ static void show_tag(chat_view *view)
 
 void chat_view_add(chat_view *view, const char *text, size_t n)
 {
-    cli_text_add(&view->tag, text, n);
+    keep(&view->tag, text, n);
     size_t at = 0, shown = 0;
     while (at < view->tag.n) {
         size_t n_match = match_tag(view, view->tag.data + at, view->tag.n - at);

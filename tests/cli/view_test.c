@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// How an answer looks on a terminal: Markdown as weight and colour, however its bytes come.
+#include "support/support.h"
+
+#include "frit/chat.h"
+
+// What is shown of `text` in chunks of `step` bytes, malloc'd. The view may be asked for what it keeps.
+static char *show(const char *text, size_t step, bool fancy, bool reasons, chat_view **kept)
+{
+    const char *path = temp_path("screen");
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    chat_view *view = chat_view_new(file, fancy, reasons);
+    for (size_t i = 0, n = strlen(text); i < n; i += step) chat_view_add(view, text + i, n - i < step ? n - i : step);
+    chat_view_end(view);
+    fclose(file);
+    if (kept)
+        *kept = view;
+    else
+        chat_view_free(view);
+    return read_file(path, NULL);
+}
+
+static void expect(const char *text, const char *want)
+{
+    for (size_t step = 1; step < 9; step++) {
+        char *shown = show(text, step, true, false, NULL);
+        if (strcmp(shown, want) != 0)
+            fail_msg("in chunks of %zu, '%s' is shown as\n%s\nnot\n%s", step, text, shown, want);
+        free(shown);
+    }
+}
+
+#define B "\033[0;1m"
+#define I "\033[0;3m"
+#define C "\033[0;36m"
+#define D "\033[0;2m"
+#define N "\033[0m"
+
+static void marks_become_styles(void **state)
+{
+    (void)state;
+    expect("plain text.\n", "plain text.\n");
+    expect("a **bold** b", "a " B "bold" N " b");
+    expect("*it* _it_ __strong__ ***both***", I "it" N " " I "it" N " " B "strong" N " \033[0;1;3mboth" N);
+    expect("`code *x*` ``a ` b``", C "code *x*" N " " C "a ` b" N);
+    expect("# Title\ntext", B "Title" N "\ntext");
+    expect("###### Low `c`\n", B "Low \033[0;1;36mc" N "\n");
+    expect("- one\n* two\n  + three\n", "\xe2\x80\xa2 one\n\xe2\x80\xa2 two\n  \xe2\x80\xa2 three\n");
+    expect("> said\n", "\xe2\x94\x82 said\n");
+    expect("```c\nint *p; // **x**\n# no\n```\nafter", C "c\nint *p; // **x**\n# no\n" N "\nafter");
+}
+
+static void what_is_no_mark_stays(void **state)
+{
+    (void)state;
+    expect("2*3*4 and a * b * c, snake_case_name, #5, -1, +2, a_b",
+           "2*3*4 and a * b * c, snake_case_name, #5, -1, +2, a_b");
+    expect("#hash\n-dash\n1. first\n", "#hash\n-dash\n1. first\n");
+    expect("a ** b ** c **", "a ** b ** c **");
+    expect("an end*", "an end*");
+    expect("****", "****");
+    expect("a **bold\n\nnext", "a " B "bold\n" N "\nnext");   // no emphasis goes beyond a paragraph
+}
+
+static void control_characters_do_not_reach_the_terminal(void **state)
+{
+    (void)state;
+    expect("a\033[31mred\x07\rb\x7f\tc", "a\xef\xbf\xbd[31mred\xef\xbf\xbd\xef\xbf\xbd"
+                                         "b\tc");
+    char *shown = show("x\xc2\x9b"
+                       "31m",
+                       1, true, false, NULL);
+    assert_null(strstr(shown, "\xc2\x9b"));
+    free(shown);
+}
+
+static void reasoning_is_dimmed_and_kept_apart(void **state)
+{
+    (void)state;
+    const char *text = "<think>\nIs it *so*? a < b\n</think>\n\nYes: <think> is a **tag**.";
+    expect(text, D "\nIs it \033[0;2;3mso" D "? a < b\n" N "\n\nYes: <think> is a " B "tag" N ".");
+    for (size_t step = 1; step < 40; step += 3) {
+        chat_view *view;
+        char *shown = show(text, step, false, false, &view);
+        assert_string_equal(shown, text);   // without colours to the byte
+        assert_string_equal(chat_view_content(view), "Yes: <think> is a **tag**.");
+        assert_string_equal(chat_view_reasoning(view), "\nIs it *so*? a < b\n");
+        chat_view_free(view);
+        free(shown);
+        shown = show("First I think.</think>Then I say.", step, false, true, &view);
+        assert_string_equal(chat_view_content(view), "Then I say.");
+        assert_string_equal(chat_view_reasoning(view), "First I think.");
+        chat_view_free(view);
+        free(shown);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(marks_become_styles),
+        cmocka_unit_test(what_is_no_mark_stays),
+        cmocka_unit_test(control_characters_do_not_reach_the_terminal),
+        cmocka_unit_test(reasoning_is_dimmed_and_kept_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
