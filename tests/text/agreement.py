@@ -40,8 +40,8 @@ def with_packages(folder):
 
 
 class ModelOptions(ctypes.Structure):
-    _fields_ = [("no_mmap", ctypes.c_bool), ("vocab_only", ctypes.c_bool), ("progress", ctypes.c_void_p),
-                ("progress_ctx", ctypes.c_void_p), ("log", ctypes.c_void_p), ("log_ctx", ctypes.c_void_p)]
+    # Everything else is left NULL, and there may be more of it.
+    _fields_ = [("no_mmap", ctypes.c_bool), ("vocab_only", ctypes.c_bool), ("others", ctypes.c_void_p * 16)]
 
 
 class Frit:
