@@ -230,6 +230,17 @@ typedef struct frit_weight_row {
     FRIT_LAYER_WEIGHT(v,   "attn_v",   N_V,   N_EMBD, (flags) | FRIT_WEIGHT_OR_FUSED)
 #define FRIT_ROW_O(flags)                                                                          \
     FRIT_LAYER_WEIGHT(o, "attn_output", N_EMBD, N_O, flags)
+#define FRIT_ROWS_MLA                                                                              \
+    FRIT_LAYER_WEIGHT(q,         "attn_q",         N_Q_MLA, N_EMBD,  FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_OPTIONAL), \
+    FRIT_LAYER_WEIGHT(q_a,       "attn_q_a",       Q_RANK,  N_EMBD,  FRIT_WEIGHT_UNSCALED),        \
+    FRIT_LAYER_WEIGHT(q_a_norm,  "attn_q_a_norm",  Q_RANK,  1,       0),                           \
+    FRIT_LAYER_WEIGHT(q_b,       "attn_q_b",       N_Q_MLA, Q_RANK,  FRIT_WEIGHT_UNSCALED),        \
+    FRIT_LAYER_WEIGHT(kv_a,      "attn_kv_a_mqa",  KV_A,    N_EMBD,  FRIT_WEIGHT_UNSCALED),        \
+    FRIT_LAYER_WEIGHT(kv_a_norm, "attn_kv_a_norm", KV_RANK, 1,       0),                           \
+    FRIT_LAYER_STACK(k_b, "attn_k_b", N_HEAD, KV_RANK, NOPE_MLA, FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_OPTIONAL), \
+    FRIT_LAYER_STACK(v_b, "attn_v_b", N_HEAD, V_MLA,   KV_RANK,  FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_OPTIONAL), \
+    FRIT_LAYER_WEIGHT(kv_b,      "attn_kv_b",      N_KV_B,  KV_RANK, FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_OPTIONAL), \
+    FRIT_LAYER_WEIGHT(o,         "attn_output",    N_EMBD,  N_O_MLA, 0)
 #define FRIT_ROWS_HEAD_NORMS                                                                       \
     FRIT_LAYER_WEIGHT(q_norm, "attn_q_norm", HEAD, 1, 0),                                          \
     FRIT_LAYER_WEIGHT(k_norm, "attn_k_norm", HEAD, 1, 0)
