@@ -278,7 +278,7 @@ static void walk_actions(void *ctx, int part, int parts)
     for (int i = 0; i < w->exec->n_actions; i++) {
         const action *a = &w->exec->actions[i];
         if (a->barrier) frit_pool_barrier(w->pool);
-        a->run(&a->task, part, parts);
+        a->run(&a->task, (frit_share){part, part + 1, parts, part});
     }
 }
 

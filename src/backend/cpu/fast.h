@@ -4,33 +4,33 @@
 #include "backend/cpu/task.h"
 
 // fast_linear.c
-void frit_fast_linear(const frit_task *task, int part, int parts);
-void frit_fast_linear_add(const frit_task *task, int part, int parts);
-void frit_fast_linear_glu(const frit_task *task, int part, int parts);
+void frit_fast_linear(const frit_task *task, frit_share share);
+void frit_fast_linear_add(const frit_task *task, frit_share share);
+void frit_fast_linear_glu(const frit_task *task, frit_share share);
 // Rows of source 0 in task->form, to task->shared.
-void frit_fast_convert(const frit_task *task, int part, int parts);
+void frit_fast_convert(const frit_task *task, frit_share share);
 // The form in which a linear op wants its source 0 for matrix source `i`.
 frit_form frit_linear_form(const frit_kernels *kernels, const frit_node *node, int i);
 size_t frit_linear_workspace_bytes(const frit_node *node);
 
 // fast_attend.c
-void frit_fast_kv_write(const frit_task *task, int part, int parts);
-void frit_fast_attend(const frit_task *task, int part, int parts);
-void frit_fast_attend_merge(const frit_task *task, int part, int parts);
+void frit_fast_kv_write(const frit_task *task, frit_share share);
+void frit_fast_attend(const frit_task *task, frit_share share);
+void frit_fast_attend_merge(const frit_task *task, frit_share share);
 size_t frit_attend_workspace_bytes(const frit_node *node);
 size_t frit_attend_shared_bytes(const frit_node *node);
 
 // fast_vector.c
-void frit_fast_rms_norm(const frit_task *task, int part, int parts);
-void frit_fast_layer_norm(const frit_task *task, int part, int parts);
-void frit_fast_add_norm(const frit_task *task, int part, int parts);
-void frit_fast_add(const frit_task *task, int part, int parts);
-void frit_fast_mul(const frit_task *task, int part, int parts);
-void frit_fast_scale(const frit_task *task, int part, int parts);
-void frit_fast_softcap(const frit_task *task, int part, int parts);
-void frit_fast_act(const frit_task *task, int part, int parts);
-void frit_fast_glu(const frit_task *task, int part, int parts);
-void frit_fast_rope(const frit_task *task, int part, int parts);
+void frit_fast_rms_norm(const frit_task *task, frit_share share);
+void frit_fast_layer_norm(const frit_task *task, frit_share share);
+void frit_fast_add_norm(const frit_task *task, frit_share share);
+void frit_fast_add(const frit_task *task, frit_share share);
+void frit_fast_mul(const frit_task *task, frit_share share);
+void frit_fast_scale(const frit_task *task, frit_share share);
+void frit_fast_softcap(const frit_task *task, frit_share share);
+void frit_fast_act(const frit_task *task, frit_share share);
+void frit_fast_glu(const frit_task *task, frit_share share);
+void frit_fast_rope(const frit_task *task, frit_share share);
 // Cosines and sines of every row's position, times magnitude, to task->shared; before all steps that turn alike.
-void frit_fast_rope_turns(const frit_task *task, int part, int parts);
+void frit_fast_rope_turns(const frit_task *task, frit_share share);
 size_t frit_rope_turn_bytes(const frit_node *node);

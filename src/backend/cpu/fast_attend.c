@@ -212,7 +212,7 @@ static void attend_item(const frit_task *task, const shape *s, const block *b, i
     }
 }
 
-void frit_fast_attend(const frit_task *task, int part, int parts)
+void frit_fast_attend(const frit_task *task, frit_share share)
 {
     const frit_batch *batch = task->env->batch;
     const shape s = shape_of(task);
@@ -221,8 +221,8 @@ void frit_fast_attend(const frit_task *task, int part, int parts)
         for (int64_t first = 0; first < batch->runs[i].n_rows; first += s.block_rows) {
             const block b = block_at(&s, &task->node->attend, &batch->runs[i], first);
             for (int64_t j = 0; j < s.n_head_kv * b.n_chunks; j++)
-                if (item++ % parts == part)
-                    attend_item(task, &s, &b, j / b.n_chunks, j % b.n_chunks, frit_task_workspace(task, part));
+                if (frit_share_has(share, item++))
+                    attend_item(task, &s, &b, j / b.n_chunks, j % b.n_chunks, frit_task_workspace(task, share));
         }
     }
 }
@@ -245,7 +245,7 @@ static void merge(const frit_task *task, const shape *s, int64_t row, int64_t he
     task->env->kernels->scale(y, y, 1 / total, s->v_dim);
 }
 
-void frit_fast_attend_merge(const frit_task *task, int part, int parts)
+void frit_fast_attend_merge(const frit_task *task, frit_share share)
 {
     const frit_batch *batch = task->env->batch;
     const shape s = shape_of(task);
@@ -256,7 +256,7 @@ void frit_fast_attend_merge(const frit_task *task, int part, int parts)
         for (int64_t row = 0; row < run->n_rows; row++) {
             const block b = block_at(&s, &task->node->attend, run, row / s.block_rows * s.block_rows);
             for (int64_t h = 0; h < s.n_head && b.n_chunks > 1; h++)
-                if (item++ % parts == part) merge(task, &s, run->first_row + row, h, b.n_chunks);
+                if (frit_share_has(share, item++)) merge(task, &s, run->first_row + row, h, b.n_chunks);
         }
     }
 }
@@ -269,14 +269,14 @@ static void store(const frit_kernels *k, uint8_t *to, frit_dtype dtype, const fl
         k->to_half((uint16_t *)(void *)to, from, n);
 }
 
-void frit_fast_kv_write(const frit_task *task, int part, int parts)
+void frit_fast_kv_write(const frit_task *task, frit_share share)
 {
     const frit_kernels *k = task->env->kernels;
     const frit_batch *batch = task->env->batch;
     const frit_cache_layer *layer = &task->env->cache->layers[task->node->layer];
     const int64_t n_head = layer->spec.n_head_kv, k_dim = layer->spec.k_dim, v_dim = layer->spec.v_dim;
     const size_t elem_bytes = layer->dtype == FRIT_DTYPE_F32 ? 4 : 2;
-    const frit_range mine = frit_split(batch->n_rows, 1, part, parts);
+    const frit_range mine = frit_split(batch->n_rows, 1, share);
 
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
         const frit_run *run = &batch->runs[i_run];

@@ -114,11 +114,11 @@ static int64_t block_tokens(const matrix *m)
     return n < TILE_TOKENS ? TILE_TOKENS : n > MAX_BLOCK_TOKENS ? MAX_BLOCK_TOKENS : n;
 }
 
-// The rows of this part: whole tiles where there are enough of them, and of packed matrices always.
-static frit_range my_rows(const matrix *m, int64_t n_out, int part, int parts)
+// The rows of a share: whole tiles where there are enough of them, and of packed matrices always.
+static frit_range my_rows(const matrix *m, int64_t n_out, frit_share share)
 {
-    const bool whole = m->w_stride != m->row_bytes || n_out >= (int64_t)TILE_ROWS * 2 * parts;
-    return frit_split(n_out, whole ? TILE_ROWS : 4, part, parts);
+    const bool whole = m->w_stride != m->row_bytes || n_out >= (int64_t)TILE_ROWS * 2 * share.of;
+    return frit_split(n_out, whole ? TILE_ROWS : 4, share);
 }
 
 static int64_t min(int64_t a, int64_t b)
@@ -126,14 +126,14 @@ static int64_t min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void linear(const frit_task *task, const float *bias, const float *residual, int part, int parts)
+static void linear(const frit_task *task, const float *bias, const float *residual, frit_share share)
 {
     const frit_kernels *k = task->env->kernels;
-    const matrix m = open_matrix(task, 1, frit_task_workspace(task, part));
+    const matrix m = open_matrix(task, 1, frit_task_workspace(task, share));
     const int64_t n_tile = tile_rows(&m);
     const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
     const int64_t n_block = block_tokens(&m);
-    const frit_range rows = my_rows(&m, n_out, part, parts);
+    const frit_range rows = my_rows(&m, n_out, share);
 
     for (int64_t t = 0; t < n_tokens; t += n_block) {
         const int64_t n_x = min(n_block, n_tokens - t);
@@ -152,26 +152,26 @@ static void linear(const frit_task *task, const float *bias, const float *residu
     }
 }
 
-void frit_fast_linear(const frit_task *task, int part, int parts)
+void frit_fast_linear(const frit_task *task, frit_share share)
 {
-    linear(task, task->x[2], NULL, part, parts);
+    linear(task, task->x[2], NULL, share);
 }
 
-void frit_fast_linear_add(const frit_task *task, int part, int parts)
+void frit_fast_linear_add(const frit_task *task, frit_share share)
 {
-    linear(task, task->x[3], task->x[2], part, parts);
+    linear(task, task->x[3], task->x[2], share);
 }
 
-void frit_fast_linear_glu(const frit_task *task, int part, int parts)
+void frit_fast_linear_glu(const frit_task *task, frit_share share)
 {
     const frit_kernels *k = task->env->kernels;
-    uint8_t *workspace = frit_task_workspace(task, part);
+    uint8_t *workspace = frit_task_workspace(task, share);
     float *ups = (float *)(void *)(workspace + FRIT_PRODUCT_SCRATCH);   // [n_x, n_tile]
     const matrix gate = open_matrix(task, 1, workspace), up = open_matrix(task, 2, workspace);
     const int64_t n_tile = min(tile_rows(&gate), tile_rows(&up));
     const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
     const int64_t n_block = min(block_tokens(&gate), block_tokens(&up));
-    const frit_range rows = my_rows(gate.w_stride != gate.row_bytes ? &gate : &up, n_out, part, parts);
+    const frit_range rows = my_rows(gate.w_stride != gate.row_bytes ? &gate : &up, n_out, share);
 
     for (int64_t t = 0; t < n_tokens; t += n_block) {
         const int64_t n_x = min(n_block, n_tokens - t);
@@ -188,11 +188,11 @@ void frit_fast_linear_glu(const frit_task *task, int part, int parts)
     }
 }
 
-void frit_fast_convert(const frit_task *task, int part, int parts)
+void frit_fast_convert(const frit_task *task, frit_share share)
 {
     const frit_node *x = task->node->src[0];
     const int64_t n = frit_node_width(x);
-    frit_range r = frit_split(frit_node_height(x), 1, part, parts);
+    frit_range r = frit_split(frit_node_height(x), 1, share);
     for (int64_t t = r.begin; t < r.end; t++)
         task->env->kernels->convert[task->form](task->x[0] + t * n, frit_form_row(task->form, task->shared, t, n), n);
 }

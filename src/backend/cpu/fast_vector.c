@@ -5,27 +5,27 @@
 #include <math.h>
 #include <string.h>
 
-void frit_fast_rms_norm(const frit_task *task, int part, int parts)
+void frit_fast_rms_norm(const frit_task *task, frit_share share)
 {
     const int64_t n = frit_node_width(task->node);
-    frit_range r = frit_split(frit_node_height(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_height(task->node), 1, share);
     for (int64_t t = r.begin; t < r.end; t++)
         task->env->kernels->rms_norm(task->y + t * n, task->x[0] + t * n, task->x[1], n, task->node->eps);
 }
 
-void frit_fast_layer_norm(const frit_task *task, int part, int parts)
+void frit_fast_layer_norm(const frit_task *task, frit_share share)
 {
     const int64_t n = frit_node_width(task->node);
-    frit_range r = frit_split(frit_node_height(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_height(task->node), 1, share);
     for (int64_t t = r.begin; t < r.end; t++)
         task->env->kernels->layer_norm(task->y + t * n, task->x[0] + t * n, task->x[1], task->x[2], n, task->node->eps);
 }
 
-void frit_fast_add_norm(const frit_task *task, int part, int parts)
+void frit_fast_add_norm(const frit_task *task, frit_share share)
 {
     const frit_kernels *k = task->env->kernels;
     const int64_t n = frit_node_width(task->node);
-    frit_range r = frit_split(frit_node_height(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_height(task->node), 1, share);
     for (int64_t t = r.begin; t < r.end; t++) {
         k->add(task->second + t * n, task->x[0] + t * n, task->x[1] + t * n, n);
         k->rms_norm(task->y + t * n, task->second + t * n, task->x[2], n, task->node->eps);
@@ -37,52 +37,52 @@ enum { LINE = 16 };
 
 typedef void (*binary_fn)(float *y, const float *a, const float *b, int64_t n);
 
-static void binary(const frit_task *task, binary_fn fn, int part, int parts)
+static void binary(const frit_task *task, binary_fn fn, frit_share share)
 {
     const int64_t n = frit_node_elems(task->node), n1 = frit_node_elems(task->node->src[1]);
     const float *a = task->x[0], *b = task->x[1];
     if (n1 == n) {
-        frit_range r = frit_split(n, LINE, part, parts);
+        frit_range r = frit_split(n, LINE, share);
         fn(task->y + r.begin, a + r.begin, b + r.begin, r.end - r.begin);
         return;
     }
-    frit_range r = frit_split(n / n1, 1, part, parts);   // b is one row
+    frit_range r = frit_split(n / n1, 1, share);   // b is one row
     for (int64_t t = r.begin; t < r.end; t++) fn(task->y + t * n1, a + t * n1, b, n1);
 }
 
-void frit_fast_add(const frit_task *task, int part, int parts)
+void frit_fast_add(const frit_task *task, frit_share share)
 {
-    binary(task, task->env->kernels->add, part, parts);
+    binary(task, task->env->kernels->add, share);
 }
 
-void frit_fast_mul(const frit_task *task, int part, int parts)
+void frit_fast_mul(const frit_task *task, frit_share share)
 {
-    binary(task, task->env->kernels->mul, part, parts);
+    binary(task, task->env->kernels->mul, share);
 }
 
-void frit_fast_scale(const frit_task *task, int part, int parts)
+void frit_fast_scale(const frit_task *task, frit_share share)
 {
-    frit_range r = frit_split(frit_node_elems(task->node), LINE, part, parts);
+    frit_range r = frit_split(frit_node_elems(task->node), LINE, share);
     task->env->kernels->scale(task->y + r.begin, task->x[0] + r.begin, task->node->factor, r.end - r.begin);
 }
 
-void frit_fast_softcap(const frit_task *task, int part, int parts)
+void frit_fast_softcap(const frit_task *task, frit_share share)
 {
-    frit_range r = frit_split(frit_node_elems(task->node), LINE, part, parts);
+    frit_range r = frit_split(frit_node_elems(task->node), LINE, share);
     task->env->kernels->softcap(task->y + r.begin, task->x[0] + r.begin, task->node->factor, r.end - r.begin);
 }
 
-void frit_fast_act(const frit_task *task, int part, int parts)
+void frit_fast_act(const frit_task *task, frit_share share)
 {
-    frit_range r = frit_split(frit_node_elems(task->node), LINE, part, parts);
+    frit_range r = frit_split(frit_node_elems(task->node), LINE, share);
     task->env->kernels->act[task->node->act](task->y + r.begin, task->x[0] + r.begin, r.end - r.begin);
 }
 
-void frit_fast_glu(const frit_task *task, int part, int parts)
+void frit_fast_glu(const frit_task *task, frit_share share)
 {
     enum { PIECE = 1024 };   // stays in the first cache between the two passes
     const frit_kernels *k = task->env->kernels;
-    frit_range r = frit_split(frit_node_elems(task->node), LINE, part, parts);
+    frit_range r = frit_split(frit_node_elems(task->node), LINE, share);
     for (int64_t i = r.begin; i < r.end; i += PIECE) {
         const int64_t n = r.end - i < PIECE ? r.end - i : PIECE;
         k->act[task->node->act](task->y + i, task->x[0] + i, n);
@@ -98,7 +98,7 @@ size_t frit_rope_turn_bytes(const frit_node *node)
 }
 
 // For each row: cosines of all pairs, then sines.
-void frit_fast_rope_turns(const frit_task *task, int part, int parts)
+void frit_fast_rope_turns(const frit_task *task, frit_share share)
 {
     const frit_rope *rope = &task->node->rope;
     const int32_t *positions = frit_task_ids(task, 1);
@@ -106,7 +106,7 @@ void frit_fast_rope_turns(const frit_task *task, int part, int parts)
     const int64_t half = rope->dim / 2;
     float *turns = (float *)(void *)task->shared;
 
-    frit_range r = frit_split(task->node->shape[0], 1, part, parts);
+    frit_range r = frit_split(task->node->shape[0], 1, share);
     for (int64_t t = r.begin; t < r.end; t++) {
         float *cosines = turns + t * 2 * half, *sines = cosines + half;
         for (int64_t i = 0; i < half; i++) {
@@ -117,7 +117,7 @@ void frit_fast_rope_turns(const frit_task *task, int part, int parts)
     }
 }
 
-void frit_fast_rope(const frit_task *task, int part, int parts)
+void frit_fast_rope(const frit_task *task, frit_share share)
 {
     const frit_rope *rope = &task->node->rope;
     const int64_t head_dim = frit_node_width(task->node), height = frit_node_height(task->node);
@@ -126,7 +126,7 @@ void frit_fast_rope(const frit_task *task, int part, int parts)
     if (height == 0) return;
     const int64_t n_heads = height / task->node->shape[0];
 
-    frit_range r = frit_split(height, 1, part, parts);
+    frit_range r = frit_split(height, 1, share);
     for (int64_t row = r.begin; row < r.end; row++) {
         const float *x = task->x[0] + row * head_dim;
         float *y = task->y + row * head_dim;

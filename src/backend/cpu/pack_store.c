@@ -106,7 +106,7 @@ static void pack_part(void *ctx, int part, int parts)
     const job *j = ctx;
     for (size_t i = j->first; i < j->packs->n; i++) {
         const pack *p = &j->packs->list[i];
-        pack_rows(p, frit_split(p->n_rows, FRIT_PANEL_ROWS, part, parts));
+        pack_rows(p, frit_split(p->n_rows, FRIT_PANEL_ROWS, (frit_share){part, part + 1, parts, part}));
     }
 }
 

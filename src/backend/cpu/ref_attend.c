@@ -62,7 +62,7 @@ static void attend_head(const head_view *view, const frit_attend *attend, const 
     for (int64_t i = 0; i < v_dim; i++) y[i] = (float)(acc[i] / total);
 }
 
-void frit_ref_attend(const frit_task *task, int part, int parts)
+void frit_ref_attend(const frit_task *task, frit_share share)
 {
     const frit_node *node = task->node;
     const frit_batch *batch = task->env->batch;
@@ -72,7 +72,7 @@ void frit_ref_attend(const frit_task *task, int part, int parts)
 
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
         const frit_run *run = &batch->runs[i_run];
-        frit_range r = frit_split(run->n_rows * n_head, 1, part, parts);
+        frit_range r = frit_split(run->n_rows * n_head, 1, share);
         for (int64_t i = r.begin; i < r.end; i++) {
             const int64_t row = run->first_row * n_head + i, slot = run->n_past + i / n_head;
             const int64_t head = i % n_head;
@@ -85,7 +85,7 @@ void frit_ref_attend(const frit_task *task, int part, int parts)
                               .elem_bytes = layer->dtype == FRIT_DTYPE_F32 ? 4 : 2};
             attend_head(&view, &node->attend, task->x[0] + row * k_dim, task->x[2] ? task->x[2] + head : NULL,
                         frit_attend_span(&node->attend, run, slot), task->y + row * v_dim,
-                        frit_task_workspace(task, part));
+                        frit_task_workspace(task, share));
         }
     }
 }

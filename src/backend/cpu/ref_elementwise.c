@@ -29,60 +29,60 @@ double frit_ref_act_value(frit_act act, double x)
     return NAN;
 }
 
-void frit_ref_add(const frit_task *task, int part, int parts)
+void frit_ref_add(const frit_task *task, frit_share share)
 {
     const int64_t n1 = frit_node_elems(task->node->src[1]);   // one row repeats
-    frit_range r = frit_split(frit_node_elems(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_elems(task->node), 1, share);
     for (int64_t i = r.begin; i < r.end; i++) task->y[i] = task->x[0][i] + task->x[1][i % n1];
 }
 
-void frit_ref_mul(const frit_task *task, int part, int parts)
+void frit_ref_mul(const frit_task *task, frit_share share)
 {
     const int64_t n1 = frit_node_elems(task->node->src[1]);
-    frit_range r = frit_split(frit_node_elems(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_elems(task->node), 1, share);
     for (int64_t i = r.begin; i < r.end; i++) task->y[i] = task->x[0][i] * task->x[1][i % n1];
 }
 
-void frit_ref_scale(const frit_task *task, int part, int parts)
+void frit_ref_scale(const frit_task *task, frit_share share)
 {
-    frit_range r = frit_split(frit_node_elems(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_elems(task->node), 1, share);
     for (int64_t i = r.begin; i < r.end; i++) task->y[i] = task->x[0][i] * task->node->factor;
 }
 
-void frit_ref_softcap(const frit_task *task, int part, int parts)
+void frit_ref_softcap(const frit_task *task, frit_share share)
 {
     const double cap = task->node->factor;
-    frit_range r = frit_split(frit_node_elems(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_elems(task->node), 1, share);
     for (int64_t i = r.begin; i < r.end; i++) task->y[i] = (float)(cap * tanh(task->x[0][i] / cap));
 }
 
-void frit_ref_act(const frit_task *task, int part, int parts)
+void frit_ref_act(const frit_task *task, frit_share share)
 {
-    frit_range r = frit_split(frit_node_elems(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_elems(task->node), 1, share);
     for (int64_t i = r.begin; i < r.end; i++) task->y[i] = (float)frit_ref_act_value(task->node->act, task->x[0][i]);
 }
 
-void frit_ref_glu(const frit_task *task, int part, int parts)
+void frit_ref_glu(const frit_task *task, frit_share share)
 {
-    frit_range r = frit_split(frit_node_elems(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_elems(task->node), 1, share);
     for (int64_t i = r.begin; i < r.end; i++)
         task->y[i] = (float)(frit_ref_act_value(task->node->act, task->x[0][i]) * task->x[1][i]);
 }
 
-void frit_ref_clamp(const frit_task *task, int part, int parts)
+void frit_ref_clamp(const frit_task *task, frit_share share)
 {
     const float low = task->node->clamp.low, high = task->node->clamp.high;
-    frit_range r = frit_split(frit_node_elems(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_elems(task->node), 1, share);
     for (int64_t i = r.begin; i < r.end; i++) {
         const float x = task->x[0][i];
         task->y[i] = x < low ? low : x > high ? high : x;   // NaN stays
     }
 }
 
-void frit_ref_scale_rows(const frit_task *task, int part, int parts)
+void frit_ref_scale_rows(const frit_task *task, frit_share share)
 {
     const int64_t n = frit_node_width(task->node);
-    frit_range r = frit_split(frit_node_height(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_height(task->node), 1, share);
     for (int64_t t = r.begin; t < r.end; t++)
         for (int64_t i = 0; i < n; i++) task->y[t * n + i] = task->x[0][t * n + i] * task->x[1][t];
 }

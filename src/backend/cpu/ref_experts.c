@@ -105,13 +105,13 @@ static void route_row(const frit_route *r, const float *x, const float *bias, in
     for (int32_t k = 0; k < r->n_used; k++) y[r->n_used + k] = (float)weights[k];
 }
 
-void frit_ref_route(const frit_task *task, int part, int parts)
+void frit_ref_route(const frit_task *task, frit_share share)
 {
     const frit_route *route = &task->node->route;
     const int64_t n = frit_node_width(task->node->src[0]);
-    frit_range r = frit_split(task->node->shape[0], 1, part, parts);
+    frit_range r = frit_split(task->node->shape[0], 1, share);
     for (int64_t t = r.begin; t < r.end; t++)
-        route_row(route, task->x[0] + t * n, task->x[1], n, frit_task_workspace(task, part),
+        route_row(route, task->x[0] + t * n, task->x[1], n, frit_task_workspace(task, share),
                   task->y + t * 2 * route->n_used);
 }
 
@@ -132,15 +132,15 @@ static void decode_row(const frit_task *task, int64_t matrix, int64_t row, float
     frit_dtype_get(w->dtype)->decode(task->w[1] + (uint64_t)(matrix * w->shape[1] + row) * row_bytes, values, n);
 }
 
-void frit_ref_experts(const frit_task *task, int part, int parts)
+void frit_ref_experts(const frit_task *task, frit_share share)
 {
     const frit_node *node = task->node, *x = node->src[0];
     const int64_t n_rows = node->shape[0], n_used = node->shape[1], n_out = node->shape[2], n_in = frit_node_width(x);
     const int64_t n_experts = node->src[1]->tensor->shape[0];
     const bool own_rows = x->n_dims == 3;
-    float *w = frit_task_workspace(task, part);
+    float *w = frit_task_workspace(task, share);
 
-    frit_range r = frit_split(n_experts * n_out, 1, part, parts);
+    frit_range r = frit_split(n_experts * n_out, 1, share);
     for (int64_t i = r.begin; i < r.end; i++) {
         const int64_t e = i / n_out, o = i % n_out;
         bool decoded = false;
@@ -155,14 +155,14 @@ void frit_ref_experts(const frit_task *task, int part, int parts)
     }
 }
 
-void frit_ref_heads(const frit_task *task, int part, int parts)
+void frit_ref_heads(const frit_task *task, frit_share share)
 {
     const frit_node *node = task->node;
     const int64_t n_rows = node->shape[0], n_head = node->shape[1], n_out = node->shape[2];
     const int64_t n_in = frit_node_width(node->src[0]);
-    float *w = frit_task_workspace(task, part);
+    float *w = frit_task_workspace(task, share);
 
-    frit_range r = frit_split(n_head * n_out, 1, part, parts);
+    frit_range r = frit_split(n_head * n_out, 1, share);
     for (int64_t i = r.begin; i < r.end; i++) {
         decode_row(task, i / n_out, i % n_out, w);
         for (int64_t t = 0; t < n_rows; t++)
@@ -172,20 +172,20 @@ void frit_ref_heads(const frit_task *task, int part, int parts)
 
 // ------------------------------------------------------------------------------- by route
 
-void frit_ref_pick(const frit_task *task, int part, int parts)
+void frit_ref_pick(const frit_task *task, frit_share share)
 {
     const int64_t n_used = task->node->shape[1], n = task->node->shape[2];
-    frit_range r = frit_split(task->node->shape[0] * n_used, 1, part, parts);
+    frit_range r = frit_split(task->node->shape[0] * n_used, 1, share);
     for (int64_t tk = r.begin; tk < r.end; tk++) {
         const int64_t e = (int64_t)task->x[1][tk / n_used * 2 * n_used + tk % n_used];
         memcpy(task->y + tk * n, task->x[0] + e * n, (size_t)n * sizeof(float));
     }
 }
 
-void frit_ref_mix(const frit_task *task, int part, int parts)
+void frit_ref_mix(const frit_task *task, frit_share share)
 {
     const int64_t n_used = task->node->src[0]->shape[1], n = task->node->shape[1];
-    frit_range r = frit_split(task->node->shape[0] * n, 1, part, parts);
+    frit_range r = frit_split(task->node->shape[0] * n, 1, share);
     for (int64_t i = r.begin; i < r.end; i++) {
         const int64_t t = i / n;
         const float *weights = task->x[1] + t * 2 * n_used + n_used;

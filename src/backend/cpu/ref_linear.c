@@ -16,13 +16,13 @@ static void decode_row(const frit_task *task, int source, int64_t row, int64_t n
 }
 
 // y = x w^T, plus bias and residual where they are given.
-static void linear(const frit_task *task, const float *bias, const float *residual, int part, int parts)
+static void linear(const frit_task *task, const float *bias, const float *residual, frit_share share)
 {
     const int64_t n_in = frit_node_width(task->node->src[0]), n_out = frit_node_width(task->node);
     const int64_t n_rows = frit_node_height(task->node);
-    float *w = frit_task_workspace(task, part);
+    float *w = frit_task_workspace(task, share);
 
-    frit_range r = frit_split(n_out, 1, part, parts);
+    frit_range r = frit_split(n_out, 1, share);
     for (int64_t o = r.begin; o < r.end; o++) {
         decode_row(task, 1, o, n_in, w);
         for (int64_t t = 0; t < n_rows; t++) {
@@ -34,23 +34,23 @@ static void linear(const frit_task *task, const float *bias, const float *residu
     }
 }
 
-void frit_ref_linear(const frit_task *task, int part, int parts)
+void frit_ref_linear(const frit_task *task, frit_share share)
 {
-    linear(task, task->x[2], NULL, part, parts);
+    linear(task, task->x[2], NULL, share);
 }
 
-void frit_ref_linear_add(const frit_task *task, int part, int parts)
+void frit_ref_linear_add(const frit_task *task, frit_share share)
 {
-    linear(task, task->x[3], task->x[2], part, parts);
+    linear(task, task->x[3], task->x[2], share);
 }
 
-void frit_ref_linear_glu(const frit_task *task, int part, int parts)
+void frit_ref_linear_glu(const frit_task *task, frit_share share)
 {
     const int64_t n_in = frit_node_width(task->node->src[0]), n_out = frit_node_width(task->node);
     const int64_t n_rows = frit_node_height(task->node);
-    float *gate = frit_task_workspace(task, part), *up = gate + n_in;
+    float *gate = frit_task_workspace(task, share), *up = gate + n_in;
 
-    frit_range r = frit_split(n_out, 1, part, parts);
+    frit_range r = frit_split(n_out, 1, share);
     for (int64_t o = r.begin; o < r.end; o++) {
         decode_row(task, 1, o, n_in, gate);
         decode_row(task, 2, o, n_in, up);

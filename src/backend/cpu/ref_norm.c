@@ -12,20 +12,20 @@ static void rms_norm_row(float *y, const float *x, const float *w, int64_t n, fl
     for (int64_t i = 0; i < n; i++) y[i] = (float)(x[i] * scale * (w ? w[i] : 1));
 }
 
-void frit_ref_rms_norm(const frit_task *task, int part, int parts)
+void frit_ref_rms_norm(const frit_task *task, frit_share share)
 {
     const int64_t n = frit_node_width(task->node);
-    frit_range r = frit_split(frit_node_height(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_height(task->node), 1, share);
     for (int64_t t = r.begin; t < r.end; t++)
         rms_norm_row(task->y + t * n, task->x[0] + t * n, task->x[1], n, task->node->eps);
 }
 
-void frit_ref_layer_norm(const frit_task *task, int part, int parts)
+void frit_ref_layer_norm(const frit_task *task, frit_share share)
 {
     const int64_t n = frit_node_width(task->node);
     const float *w = task->x[1], *b = task->x[2];
 
-    frit_range r = frit_split(frit_node_height(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_height(task->node), 1, share);
     for (int64_t t = r.begin; t < r.end; t++) {
         const float *x = task->x[0] + t * n;
         double mean = 0, variance = 0;
@@ -38,10 +38,10 @@ void frit_ref_layer_norm(const frit_task *task, int part, int parts)
     }
 }
 
-void frit_ref_add_norm(const frit_task *task, int part, int parts)
+void frit_ref_add_norm(const frit_task *task, frit_share share)
 {
     const int64_t n = frit_node_width(task->node);
-    frit_range r = frit_split(frit_node_height(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_height(task->node), 1, share);
     for (int64_t t = r.begin; t < r.end; t++) {
         float *sum = task->second + t * n;
         for (int64_t i = 0; i < n; i++) sum[i] = task->x[0][t * n + i] + task->x[1][t * n + i];

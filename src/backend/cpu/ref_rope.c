@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-void frit_ref_rope(const frit_task *task, int part, int parts)
+void frit_ref_rope(const frit_task *task, frit_share share)
 {
     const frit_rope *rope = &task->node->rope;
     const int64_t head_dim = frit_node_width(task->node), n_heads = frit_node_height(task->node) / task->node->shape[0];
@@ -13,7 +13,7 @@ void frit_ref_rope(const frit_task *task, int part, int parts)
     const int32_t *positions = frit_task_ids(task, 1);
     const float *factors = task->x[2];
 
-    frit_range r = frit_split(frit_node_height(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_height(task->node), 1, share);
     for (int64_t row = r.begin; row < r.end; row++) {
         const float *x = task->x[0] + row * head_dim;
         float *y = task->y + row * head_dim;

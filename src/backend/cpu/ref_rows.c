@@ -5,44 +5,44 @@
 
 #include <string.h>
 
-void frit_ref_input(const frit_task *task, int part, int parts)
+void frit_ref_input(const frit_task *task, frit_share share)
 {
-    (void)task, (void)part, (void)parts;
+    (void)task, (void)share;
 }
 
-void frit_ref_weight(const frit_task *task, int part, int parts)
+void frit_ref_weight(const frit_task *task, frit_share share)
 {
-    (void)task, (void)part, (void)parts;
+    (void)task, (void)share;
 }
 
 // Plans treat it as an alias of its source; this serves whoever runs the node by itself.
-void frit_ref_reshape(const frit_task *task, int part, int parts)
+void frit_ref_reshape(const frit_task *task, frit_share share)
 {
-    frit_range r = frit_split(frit_node_elems(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_elems(task->node), 1, share);
     if (task->y != task->x[0])
         memcpy(task->y + r.begin, task->x[0] + r.begin, (size_t)(r.end - r.begin) * sizeof(float));
 }
 
-void frit_ref_embed(const frit_task *task, int part, int parts)
+void frit_ref_embed(const frit_task *task, frit_share share)
 {
     const frit_dtype dtype = task->node->src[0]->tensor->dtype;
     const int64_t width = frit_node_width(task->node);
     const uint64_t row_bytes = frit_dtype_row_bytes(dtype, width);
     const int32_t *ids = frit_task_ids(task, 1);
 
-    frit_range r = frit_split(frit_node_height(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_height(task->node), 1, share);
     for (int64_t t = r.begin; t < r.end; t++)
         frit_dtype_get(dtype)->decode(task->w[0] + (uint64_t)ids[t] * row_bytes, task->y + t * width, width);
 }
 
-void frit_ref_take_rows(const frit_task *task, int part, int parts)
+void frit_ref_take_rows(const frit_task *task, frit_share share)
 {
     const int32_t *rows = frit_task_ids(task, 1);
     const int64_t n_rows = task->node->shape[0];
     if (n_rows == 0) return;
     const int64_t n = frit_node_elems(task->node) / n_rows;
 
-    frit_range r = frit_split(n_rows, 1, part, parts);
+    frit_range r = frit_split(n_rows, 1, share);
     for (int64_t i = r.begin; i < r.end; i++)
         memcpy(task->y + i * n, task->x[0] + rows[i] * n, (size_t)n * sizeof(float));
 }
@@ -59,7 +59,7 @@ static void store(uint8_t *to, frit_dtype dtype, const float *from, int64_t n)
     }
 }
 
-void frit_ref_kv_write(const frit_task *task, int part, int parts)
+void frit_ref_kv_write(const frit_task *task, frit_share share)
 {
     const frit_batch *batch = task->env->batch;
     const frit_cache_layer *layer = &task->env->cache->layers[task->node->layer];
@@ -68,7 +68,7 @@ void frit_ref_kv_write(const frit_task *task, int part, int parts)
 
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
         const frit_run *run = &batch->runs[i_run];
-        frit_range r = frit_split(run->n_rows, 1, part, parts);
+        frit_range r = frit_split(run->n_rows, 1, share);
         for (int64_t i = r.begin; i < r.end; i++) {
             const int64_t t = run->first_row + i, p = run->n_past + i;
             for (int64_t h = 0; h < n_head; h++) {
@@ -81,21 +81,21 @@ void frit_ref_kv_write(const frit_task *task, int part, int parts)
     }
 }
 
-void frit_ref_slice(const frit_task *task, int part, int parts)
+void frit_ref_slice(const frit_task *task, frit_share share)
 {
     const int64_t n = frit_node_width(task->node), n_x = frit_node_width(task->node->src[0]);
-    frit_range r = frit_split(frit_node_height(task->node), 1, part, parts);
+    frit_range r = frit_split(frit_node_height(task->node), 1, share);
     for (int64_t t = r.begin; t < r.end; t++)
         memcpy(task->y + t * n, task->x[0] + t * n_x + task->node->begin, (size_t)n * sizeof(float));
 }
 
-void frit_ref_concat(const frit_task *task, int part, int parts)
+void frit_ref_concat(const frit_task *task, frit_share share)
 {
     const frit_node *a = task->node->src[0], *b = task->node->src[1];
     const int64_t n_a = frit_node_width(a), n_b = frit_node_width(b), height = frit_node_height(a);
     if (height == 0) return;
     const int64_t repeat = height / frit_node_height(b);   // rows of a that share one of b
-    frit_range r = frit_split(height, 1, part, parts);
+    frit_range r = frit_split(height, 1, share);
     for (int64_t t = r.begin; t < r.end; t++) {
         float *y = task->y + t * (n_a + n_b);
         memcpy(y, task->x[0] + t * n_a, (size_t)n_a * sizeof(float));

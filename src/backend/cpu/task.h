@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/task.h: one step of a plan as its CPU kernel sees it.
 //
-// A kernel is called by every thread of the pool with its number `part` of `parts`; it writes its share of the result,
-// takes no lock and touches no global. Shapes are read from the nodes: shape[0] holds the rows of this run.
+// An op's work is cut into pieces, and a kernel is called with the share of them that it is to do: by any thread, in any
+// order, pieces one by one or many at once. It writes its share of the result, takes no lock and touches no global.
+// No number depends on how the pieces were dealt. Shapes are read from the nodes: shape[0] holds the rows of this run.
 //
-//     void frit_ref_scale(const frit_task *task, int part, int parts)
+//     void frit_ref_scale(const frit_task *task, frit_share share)
 //     {
-//         frit_range r = frit_split(frit_node_elems(task->node), 1, part, parts);
+//         frit_range r = frit_split(frit_node_elems(task->node), 1, share);
 //         for (int64_t i = r.begin; i < r.end; i++) task->y[i] = task->x[0][i] * task->node->factor;
 //     }
 #pragma once
@@ -14,6 +15,12 @@
 #include "graph/plan.h"
 
 #include <math.h>
+
+// Pieces [begin, end) of `of` equal ones, done by one thread. With more pieces than there is work, some are empty.
+typedef struct frit_share {
+    int begin, end, of;
+    int thread;
+} frit_share;
 
 // What all tasks of a run share.
 typedef struct frit_task_env {
@@ -35,7 +42,7 @@ typedef struct frit_task {
     uint8_t *shared;                         // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its turns
 } frit_task;
 
-typedef void (*frit_task_fn)(const frit_task *task, int part, int parts);
+typedef void (*frit_task_fn)(const frit_task *task, frit_share share);
 
 // How the CPU runs one op.
 typedef struct frit_cpu_op {
@@ -51,7 +58,7 @@ typedef struct frit_cpu_op {
 
 extern const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT];
 
-#define OP(NAME, name, ...) void frit_ref_##name(const frit_task *task, int part, int parts);
+#define OP(NAME, name, ...) void frit_ref_##name(const frit_task *task, frit_share share);
 #include "graph/ops.def"
 #undef OP
 
@@ -63,12 +70,19 @@ typedef struct frit_range {
     int64_t begin, end;
 } frit_range;
 
-// The share of `part` when n things are split in portions of `unit`.
-static inline frit_range frit_split(int64_t n, int64_t unit, int part, int parts)
+// The range that a share covers when n things are cut in multiples of `unit`.
+static inline frit_range frit_split(int64_t n, int64_t unit, frit_share share)
 {
-    int64_t n_units = (n + unit - 1) / unit;
-    int64_t begin = n_units * part / parts * unit, end = n_units * (part + 1) / parts * unit;
+    const int64_t n_units = (n + unit - 1) / unit;
+    const int64_t begin = n_units * share.begin / share.of * unit, end = n_units * share.end / share.of * unit;
     return (frit_range){begin < n ? begin : n, end < n ? end : n};
+}
+
+// The same for things that are only counted while they are walked: dealt in turn.
+static inline bool frit_share_has(frit_share share, int64_t i)
+{
+    const int64_t piece = i % share.of;
+    return share.begin <= piece && piece < share.end;
 }
 
 static inline int64_t frit_node_elems(const frit_node *node)
@@ -105,9 +119,9 @@ static inline const int32_t *frit_task_ids(const frit_task *task, int i)
     return NULL;
 }
 
-static inline void *frit_task_workspace(const frit_task *task, int part)
+static inline void *frit_task_workspace(const frit_task *task, frit_share share)
 {
-    return task->env->workspaces + task->env->workspace_bytes * (size_t)part;
+    return task->env->workspaces + task->env->workspace_bytes * (size_t)share.thread;
 }
 
 // The positions [begin, end) that a row at `slot` of the run looks at, the own one included.
