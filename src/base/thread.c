@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: MIT
-// The pool. Three words carry all the signals:
+// The pool. A job is a list of phases, which are numbered through the life of the pool; one word, `phase`, says which one
+// is open, and is all that threads wait for, between jobs too.
 //
-//     start    the caller adds 1: a new job (or the end) is there         workers wait for it between jobs
-//     done     the last worker that finishes adds 1                       the caller waits for it
-//     phase    the last part that reaches a barrier adds 1                all other parts wait for it
+//     phase     the number of the open phase                   the thread that does the last piece of a phase opens the next
+//     pieces    its number and how many pieces it has          none: no job is there
+//     cursor    of each part: which of its pieces are free     number of a phase | begin | end
+//     n_left    pieces that are not done
+//
+// A cursor that names an older phase says that nobody took anything yet, so opening a phase touches no cursor. Whoever
+// succeeds in moving a cursor holds pieces, and while it does the phase stays open and the job's data stays valid; without
+// pieces a thread reads nothing but the pool itself. A job is over when its last piece is done: late threads are not
+// waited for, they find that there is nothing for them.
 //
 // A waiter spins for at most about as long as falling asleep and being woken would cost, then sleeps. Spinning in vain
-// is worse than useless on cores that others want too: each vain spin halves the next ones for the same signal, each
+// is worse than useless on cores that others want too: each vain spin halves the next ones of the same kind, each
 // good one doubles them again. When there are more threads than cores, spinning would keep the very thread off the
 // core that everybody waits for, so nobody spins.
 #include "base/thread.h"
@@ -20,12 +27,14 @@
 
 enum { MAX_THREADS = 1024, MIN_SPIN_NS = 1000, MAX_SPIN_NS = 50 * 1000, PAUSES_PER_LOOK = 8, LOOKS_PER_CLOCK = 8 };
 enum { APART = 128 };   // what different threads write lies on different pairs of cache lines
+enum { LINE = 64, LINES_PER_LOOK = 8 };
 
-typedef struct signal_word {
-    frit_os_word word;
-    _Atomic uint32_t spin_ns;   // a hint; any thread may change it
-    char gap[APART];
-} signal_word;
+static const uint32_t EVERY_PART = UINT32_MAX;   // instead of a number of pieces: every part has its own
+
+typedef struct cursor {
+    _Atomic uint64_t word;
+    char gap[APART - sizeof(uint64_t)];
+} cursor;
 
 typedef struct worker {
     frit_pool *pool;
@@ -33,18 +42,26 @@ typedef struct worker {
     int part;
 } worker;
 
+typedef enum wait_kind { WAIT_FOR_JOB, WAIT_FOR_PHASE, WAIT_KINDS } wait_kind;
+
 struct frit_pool {
     int n;
     bool spins;
     worker *workers;   // [n], the first is the caller's and has no thread
-    frit_pool_fn fn;   // the job: written before `start`, read after it
+    cursor *cursors;   // [n]
+    // The job: read by who holds pieces only.
+    frit_walk walk;
+    int at;            // which phase of the walk is open
+    frit_pool_fn fn;   // instead of a walk
     void *ctx;
-    bool stop;
+    _Atomic bool stop;
     char gap0[APART];
-    signal_word start, done, phase;
-    _Atomic int n_busy;   // workers that have not finished the job
+    frit_os_word phase;
     char gap1[APART];
-    _Atomic int n_arrived;   // parts that stand at the barrier
+    _Atomic uint64_t pieces;                // number of the phase | pieces
+    _Atomic uint32_t spin_ns[WAIT_KINDS];   // hints; any thread may change them
+    char gap2[APART];
+    _Atomic int n_left;
 };
 
 static inline void pause_cpu(void)
@@ -58,18 +75,29 @@ static inline void pause_cpu(void)
 #endif
 }
 
-static uint32_t value_of(const signal_word *signal)
+static inline void prefetch(const void *line)
 {
-    return atomic_load_explicit(&signal->word.value, memory_order_acquire);
+#if defined(_MSC_VER)
+    (void)line;
+#else
+    __builtin_prefetch(line, 0, 2);
+#endif
 }
 
-// True when the word has moved on; false after `spin_ns`.
-static bool spin(const signal_word *signal, uint32_t seen, uint32_t spin_ns)
+static uint32_t open_phase(const frit_pool *pool)
+{
+    return atomic_load_explicit(&pool->phase.value, memory_order_acquire);
+}
+
+// ------------------------------------------------------------------------------- waiting
+
+// True when the phase has passed; false after `spin_ns`.
+static bool spin(const frit_pool *pool, uint32_t seen, uint32_t spin_ns)
 {
     uint64_t end = 0;
     for (;;) {
         for (int look = 0; look < LOOKS_PER_CLOCK; look++) {
-            if (value_of(signal) != seen) return true;
+            if (open_phase(pool) != seen) return true;
             for (int i = 0; i < PAUSES_PER_LOOK; i++) pause_cpu();
         }
         uint64_t now = frit_time_ns();
@@ -78,46 +106,133 @@ static bool spin(const signal_word *signal, uint32_t seen, uint32_t spin_ns)
     }
 }
 
-static void wait_for_change(const frit_pool *pool, signal_word *signal, uint32_t seen)
+static void wait_for_next(frit_pool *pool, uint32_t seen, wait_kind kind)
 {
     if (pool->spins) {
-        uint32_t now = atomic_load_explicit(&signal->spin_ns, memory_order_relaxed);
-        bool good = spin(signal, seen, now);
+        _Atomic uint32_t *hint = &pool->spin_ns[kind];
+        uint32_t now = atomic_load_explicit(hint, memory_order_relaxed);
+        bool good = spin(pool, seen, now);
         uint32_t next = good ? now * 2 : now / 2;
         next = next < MIN_SPIN_NS ? MIN_SPIN_NS : next > MAX_SPIN_NS ? MAX_SPIN_NS : next;
-        if (next != now) atomic_store_explicit(&signal->spin_ns, next, memory_order_relaxed);
+        if (next != now) atomic_store_explicit(hint, next, memory_order_relaxed);
         if (good) return;
     }
-    while (value_of(signal) == seen) frit_os_word_sleep(&signal->word, seen);
+    while (open_phase(pool) == seen) frit_os_word_sleep(&pool->phase, seen);
 }
 
-static void advance(signal_word *signal)
+// Never touches the memory otherwise: it may be gone.
+static void prefetch_until_next(const frit_pool *pool, uint32_t seen, frit_memory_span span)
 {
-    atomic_fetch_add(&signal->word.value, 1);
-    frit_os_word_wake(&signal->word);
+    const char *line = span.at;
+    for (size_t i = 0; i < span.n_bytes; i += LINE) {
+        if (i % (LINE * LINES_PER_LOOK) == 0 && open_phase(pool) != seen) return;
+        prefetch(line + i);
+    }
+}
+
+// ------------------------------------------------------------------------------- phases
+
+// Only by the thread that did the last piece of the open phase, or that begins a job.
+static void open_with(frit_pool *pool, uint32_t n_pieces)
+{
+    const uint32_t number = atomic_load_explicit(&pool->phase.value, memory_order_relaxed) + 1;
+    const int n_left = n_pieces == EVERY_PART ? pool->n : (int)n_pieces;
+    atomic_store_explicit(&pool->n_left, n_left, memory_order_relaxed);
+    atomic_store_explicit(&pool->pieces, (uint64_t)number << 32 | n_pieces, memory_order_release);
+    atomic_fetch_add(&pool->phase.value, 1);
+    frit_os_word_wake(&pool->phase);
+}
+
+// The next phase of the walk that has pieces, or the end of the job.
+static void open_next(frit_pool *pool)
+{
+    int n = 0;
+    if (!pool->fn)
+        while (++pool->at < pool->walk.n_phases && (n = pool->walk.open(pool->walk.ctx, pool->at)) == 0) {
+        }
+    open_with(pool, (uint32_t)n);
+}
+
+static uint64_t cursor_word(uint32_t number, int begin, int end)
+{
+    return (uint64_t)number << 32 | (uint64_t)begin << 16 | (uint64_t)end;
+}
+
+// Takes some of the free pieces of part `owner`, from the front or from the end. Returns how many, and the first one.
+static int take(frit_pool *pool, uint32_t number, int n_pieces, int owner, bool from_front, int *first)
+{
+    const int own_first = (int)((int64_t)n_pieces * owner / pool->n);
+    const int own_end = (int)((int64_t)n_pieces * (owner + 1) / pool->n);
+    _Atomic uint64_t *word = &pool->cursors[owner].word;
+    uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+    for (;;) {
+        const int32_t age = (int32_t)(number - (uint32_t)(seen >> 32));
+        if (age < 0) return 0;   // the phase is over
+        const int begin = age > 0 ? 0 : (int)(seen >> 16 & 0xffff);
+        const int end = age > 0 ? own_end - own_first : (int)(seen & 0xffff);
+        if (begin >= end) return 0;
+        const int n = (end - begin + 1) / 2;
+        const uint64_t wanted = from_front ? cursor_word(number, begin + n, end) : cursor_word(number, begin, end - n);
+        *first = own_first + (from_front ? begin : end - n);
+        if (atomic_compare_exchange_weak_explicit(word, &seen, wanted, memory_order_acquire, memory_order_relaxed))
+            return n;
+    }
+}
+
+static int work_on_pieces(frit_pool *pool, uint32_t number, int n_pieces, int part)
+{
+    int n_done = 0, first;
+    for (int i = 0; i < pool->n; i++) {
+        const int owner = part + i < pool->n ? part + i : part + i - pool->n;
+        for (int n; (n = take(pool, number, n_pieces, owner, i == 0, &first)) > 0; n_done += n)
+            pool->walk.work(pool->walk.ctx, pool->at, first, first + n, part);
+    }
+    return n_done;
+}
+
+// Works on the phase as long as there is something to take. False: no job is there.
+static bool work_on_phase(frit_pool *pool, uint32_t number, int part)
+{
+    const uint64_t word = atomic_load_explicit(&pool->pieces, memory_order_acquire);
+    const uint32_t n_pieces = (uint32_t)word;
+    if ((uint32_t)(word >> 32) != number) return true;   // over already
+    if (n_pieces == 0) return false;
+    frit_memory_span ahead = {0};
+    int n_done = 1;
+    if (n_pieces == EVERY_PART) {
+        pool->fn(pool->ctx, part, pool->n);
+    } else {
+        n_done = work_on_pieces(pool, number, (int)n_pieces, part);
+        if (n_done == 0) return true;
+        if (pool->walk.ahead) ahead = pool->walk.ahead(pool->walk.ctx, pool->at, part, pool->n);
+    }
+    if (atomic_fetch_sub(&pool->n_left, n_done) == n_done)
+        open_next(pool);
+    else
+        prefetch_until_next(pool, number, ahead);
+    return true;
 }
 
 static void work(void *ctx)
 {
     const worker *self = ctx;
     frit_pool *pool = self->pool;
-    for (uint32_t seen = 0;; seen++) {
-        wait_for_change(pool, &pool->start, seen);
-        if (pool->stop) return;
-        pool->fn(pool->ctx, self->part, pool->n);
-        if (atomic_fetch_sub(&pool->n_busy, 1) == 1) advance(&pool->done);
+    for (;;) {
+        const uint32_t number = open_phase(pool);
+        if (atomic_load_explicit(&pool->stop, memory_order_acquire)) return;
+        const bool busy = work_on_phase(pool, number, self->part);
+        wait_for_next(pool, number, busy ? WAIT_FOR_PHASE : WAIT_FOR_JOB);
     }
 }
 
-static frit_status init_signals(frit_pool *pool)
+// The caller's part of the job that it has opened.
+static void work_to_the_end(frit_pool *pool)
 {
-    signal_word *const all[] = {&pool->start, &pool->done, &pool->phase};
-    for (size_t i = 0; i < FRIT_COUNT(all); i++) {
-        FRIT_TRY(frit_os_word_init(&all[i]->word));
-        atomic_store_explicit(&all[i]->spin_ns, MAX_SPIN_NS, memory_order_relaxed);
-    }
-    return FRIT_OK;
+    for (uint32_t number; number = open_phase(pool), work_on_phase(pool, number, 0);)
+        wait_for_next(pool, number, WAIT_FOR_PHASE);
 }
+
+// ------------------------------------------------------------------------------- the pool
 
 static frit_status start_workers(frit_pool *pool, int n_threads)
 {
@@ -143,9 +258,12 @@ frit_status frit_pool_new(frit_pool **out, int n_threads)
     if (!pool) return frit_fail_memory(sizeof *pool, "a thread pool");
     pool->n = 1;
     pool->spins = n_threads <= n_cores;
-    size_t n_bytes = (size_t)n_threads * sizeof *pool->workers;
-    pool->workers = calloc(1, n_bytes);
-    frit_status status = pool->workers ? init_signals(pool) : frit_fail_memory(n_bytes, "the threads of a pool");
+    for (int i = 0; i < WAIT_KINDS; i++) atomic_store_explicit(&pool->spin_ns[i], MAX_SPIN_NS, memory_order_relaxed);
+    frit_status status = frit_os_word_init(&pool->phase);
+    const size_t n_bytes = (size_t)n_threads * (sizeof *pool->workers + sizeof *pool->cursors);
+    pool->workers = calloc((size_t)n_threads, sizeof *pool->workers);
+    pool->cursors = calloc((size_t)n_threads, sizeof *pool->cursors);
+    if (!pool->workers || !pool->cursors) status = frit_fail_memory(n_bytes, "the threads of a pool");
     if (status == FRIT_OK) status = start_workers(pool, n_threads);
     if (status != FRIT_OK) {
         frit_pool_free(pool);
@@ -168,38 +286,40 @@ void frit_pool_run(frit_pool *pool, frit_pool_fn fn, void *ctx)
     }
     pool->fn = fn;
     pool->ctx = ctx;
-    atomic_store_explicit(&pool->n_busy, pool->n - 1, memory_order_relaxed);
-    uint32_t seen = value_of(&pool->done);
-    advance(&pool->start);
-    fn(ctx, 0, pool->n);
-    wait_for_change(pool, &pool->done, seen);
+    open_with(pool, EVERY_PART);
+    work_to_the_end(pool);
 }
 
-void frit_pool_barrier(frit_pool *pool)
+void frit_pool_walk(frit_pool *pool, const frit_walk *walk)
 {
-    if (pool->n == 1) return;
-    // Nobody can pass this phase before this thread has arrived, so the value read here is the phase's own.
-    uint32_t seen = value_of(&pool->phase);
-    if (atomic_fetch_add(&pool->n_arrived, 1) + 1 == pool->n) {
-        atomic_store_explicit(&pool->n_arrived, 0, memory_order_relaxed);
-        advance(&pool->phase);
-    } else {
-        wait_for_change(pool, &pool->phase, seen);
+    if (pool->n == 1) {
+        for (int i = 0; i < walk->n_phases; i++) {
+            const int n = walk->open(walk->ctx, i);
+            if (n > 0) walk->work(walk->ctx, i, 0, n, 0);
+        }
+        return;
     }
+    // Late threads of former jobs do not mind: they only take what is as they have seen it. And no age ever overflows.
+    const uint64_t untouched = cursor_word(open_phase(pool), 0, 0);
+    for (int i = 0; i < pool->n; i++) atomic_store_explicit(&pool->cursors[i].word, untouched, memory_order_relaxed);
+    pool->fn = NULL;
+    pool->walk = *walk;
+    pool->at = -1;
+    open_next(pool);
+    work_to_the_end(pool);
 }
 
 void frit_pool_free(frit_pool *pool)
 {
     if (!pool) return;
     if (pool->n > 1) {
-        pool->stop = true;
-        advance(&pool->start);
+        atomic_store_explicit(&pool->stop, true, memory_order_release);
+        open_with(pool, 0);
         for (int i = 1; i < pool->n; i++) frit_os_thread_join(pool->workers[i].thread);
     }
-    frit_os_word_free(&pool->start.word);
-    frit_os_word_free(&pool->done.word);
-    frit_os_word_free(&pool->phase.word);
+    frit_os_word_free(&pool->phase);
     free(pool->workers);
+    free(pool->cursors);
     free(pool);
 }
 

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: MIT
 // base/thread.h: a pool of threads that work on one job together. The only place that creates threads.
 //
-// frit_pool_run calls fn(ctx, part, parts) once for every part, part 0 on the calling thread, and returns when
-// all have. Inside a job all parts may meet at frit_pool_barrier. Idle threads spin for a few microseconds,
-// then sleep. Running a job allocates nothing.
+// frit_pool_run calls fn(ctx, part, parts) once for every part, part 0 on the calling thread, and returns when all have.
+//
+// frit_pool_walk does work in phases of many small pieces. A phase begins when all pieces of the one before are done,
+// whoever did them. Each part owns as many pieces as any other: it takes some from the front of its own, fewer each time,
+// and when it has none left it takes from the end of others':
+//
+//     part 0   [ taken by 0 ........ | left | taken by 1 ]
+//     part 1   [ taken by 1 ........................... ]
+//
+// So nobody waits for a thread that is late, or has been taken off its core, unless it is in the middle of a piece.
+// Idle threads spin for a few microseconds, then sleep. Running a job allocates nothing.
 //
 //     frit_pool *pool;
 //     FRIT_TRY(frit_pool_new(&pool, 0));               // one thread per core that this process may use
-//     frit_pool_run(pool, work, &job);
+//     frit_pool_run(pool, pack, &job);
+//     frit_pool_walk(pool, &(frit_walk){.ctx = &step, .n_phases = 5, .open = open, .work = work});
 //     frit_pool_free(pool);
 #pragma once
 #include "base/status.h"
@@ -18,8 +27,27 @@ typedef void (*frit_pool_fn)(void *ctx, int part, int parts);
 frit_status frit_pool_new(frit_pool **out, int n_threads);
 int frit_pool_size(const frit_pool *pool);
 void frit_pool_run(frit_pool *pool, frit_pool_fn fn, void *ctx);
-void frit_pool_barrier(frit_pool *pool);   // inside a job only: waits for all parts
 void frit_pool_free(frit_pool *pool);
+
+typedef struct frit_memory_span {
+    const void *at;
+    size_t n_bytes;
+} frit_memory_span;
+
+enum { FRIT_WALK_MAX_PIECES = 1 << 15 };   // of a phase
+
+typedef struct frit_walk {
+    void *ctx;
+    int n_phases;
+    // How many pieces the phase has, at most FRIT_WALK_MAX_PIECES. Called once for each phase, in order, by any thread,
+    // while nobody works. A phase without pieces costs nothing else.
+    int (*open)(void *ctx, int phase);
+    // Does pieces [begin, end) on the thread `part`. Pieces of a phase may run in any order and at the same time.
+    void (*work)(void *ctx, int phase, int begin, int end, int part);
+    // May be NULL: memory that `part` will read first in a later phase. It is prefetched instead of waiting idly.
+    frit_memory_span (*ahead)(void *ctx, int phase, int part, int parts);
+} frit_walk;
+void frit_pool_walk(frit_pool *pool, const frit_walk *walk);
 
 // Cores that this process may use: the affinity mask, bounded by the cgroup's CPU quota (rounded up). At least 1.
 int frit_thread_default_count(void);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The pool: every part runs once, barriers hold, with fewer and with far more threads than cores.
+// The pool: every part runs once, every piece of a walk too, with fewer and with far more threads than cores.
 #include "support/support.h"
 
 #include "base/thread.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum { MAX_PARTS = 64 };
@@ -44,46 +45,131 @@ static void every_part_runs_once_per_job(void **state)
     }
 }
 
-// Between two barriers each part writes its own cell and afterwards reads all others'.
-typedef struct rounds {
-    frit_pool *pool;
-    int n_rounds;
-    int cell[2][MAX_PARTS];
-    _Atomic int n_wrong;
-} rounds;
+// A walk whose phases have from none to many pieces. Plain cells: the pool's ordering alone makes them right.
+enum { N_PHASES = 40, MOST_PIECES = 700 };
 
-static void play(void *ctx, int part, int parts)
+typedef struct tour {
+    int seed;
+    int n_pieces[N_PHASES];
+    int done[N_PHASES][MOST_PIECES];
+    int opened;   // phases, in this walk
+    _Atomic int n_wrong, n_by[MAX_PARTS];
+} tour;
+
+static int open_tour(void *ctx, int phase)
 {
-    rounds *r = ctx;
-    for (int round = 1; round <= r->n_rounds; round++) {
-        int *cells = r->cell[round & 1];
-        cells[part] = round;
-        frit_pool_barrier(r->pool);
-        for (int i = 0; i < parts; i++)
-            if (cells[i] != round) atomic_fetch_add(&r->n_wrong, 1);
+    tour *t = ctx;
+    static const int sizes[] = {1, 0, 7, 2, 64, 0, 0, MOST_PIECES, 3, 129};
+    if (phase != t->opened++) atomic_fetch_add(&t->n_wrong, 1);
+    t->n_pieces[phase] = sizes[(phase + t->seed) % (int)FRIT_COUNT(sizes)];
+    for (int i = 0; phase > 0 && i < t->n_pieces[phase - 1]; i++)
+        if (t->done[phase - 1][i] != 1) atomic_fetch_add(&t->n_wrong, 1);
+    return t->n_pieces[phase];
+}
+
+static void walk_tour(void *ctx, int phase, int begin, int end, int part)
+{
+    tour *t = ctx;
+    if (begin < 0 || begin >= end || end > t->n_pieces[phase]) {
+        atomic_fetch_add(&t->n_wrong, 1);
+        return;
     }
+    for (int i = begin; i < end; i++) t->done[phase][i]++;
+    for (int i = 0; phase > 0 && i < t->n_pieces[phase - 1]; i++)
+        if (t->done[phase - 1][i] != 1) atomic_fetch_add(&t->n_wrong, 1);
+    atomic_fetch_add(&t->n_by[part], end - begin);
 }
 
-static void barriers_hold(int n_threads, int n_jobs, int n_rounds)
+static frit_memory_span look_ahead(void *ctx, int phase, int part, int parts)
 {
-    rounds r = {.n_rounds = n_rounds};
-    a_pool_of(n_threads, &r.pool);
-    for (int job = 0; job < n_jobs; job++) frit_pool_run(r.pool, play, &r);
-    assert_int_equal(atomic_load(&r.n_wrong), 0);
-    frit_pool_free(r.pool);
+    const tour *t = ctx;
+    (void)part, (void)parts;
+    return (frit_memory_span){t->done[phase], sizeof t->done[phase]};
 }
 
-static void a_barrier_shows_what_all_parts_wrote_before_it(void **state)
+static void walks_do_every_piece_once(int n_threads, int n_walks)
+{
+    frit_pool *pool;
+    a_pool_of(n_threads, &pool);
+    tour *t = calloc(1, sizeof *t);
+    for (int i = 0; i < n_walks; i++) {
+        memset(t->done, 0, sizeof t->done);
+        t->opened = 0;
+        t->seed = i;
+        frit_pool_walk(pool, &(frit_walk){t, N_PHASES - i % 3, open_tour, walk_tour, i % 2 ? look_ahead : NULL});
+        assert_int_equal(atomic_load(&t->n_wrong), 0);
+        assert_int_equal(t->opened, N_PHASES - i % 3);
+        for (int phase = 0; phase < t->opened; phase++)
+            for (int k = 0; k < MOST_PIECES; k++) assert_int_equal(t->done[phase][k], k < t->n_pieces[phase]);
+        counts c = {0};
+        if (i % 4 == 0) frit_pool_run(pool, count, &c);
+        assert_int_equal(c.parts, i % 4 == 0 ? n_threads : 0);
+    }
+    free(t);
+    frit_pool_free(pool);
+}
+
+static void a_walk_does_every_piece_once_and_phase_after_phase(void **state)
 {
     (void)state;
-    for (int n = 1; n <= 4; n++) barriers_hold(n, 20, 500);
+    for (int n = 1; n <= 5; n++) walks_do_every_piece_once(n, 60);
 }
 
-static void barriers_hold_with_far_more_threads_than_cores(void **state)
+static void walks_hold_with_far_more_threads_than_cores(void **state)
 {
     (void)state;
-    barriers_hold(8 * frit_thread_default_count() < MAX_PARTS ? 8 * frit_thread_default_count() : MAX_PARTS, 5, 200);
-    barriers_hold(MAX_PARTS, 3, 50);
+    walks_do_every_piece_once(17, 20);
+    walks_do_every_piece_once(MAX_PARTS, 8);
+}
+
+// Part 1 takes pieces and then makes no progress until all others are done. Counts, not times: if part 0 left anything
+// of part 1's share, part 1 would give up after a long while.
+typedef struct stall {
+    int n_pieces;
+    _Atomic int n_done, n_held, gave_up;
+} stall;
+
+static bool wait_until(const _Atomic int *value, int at_least)
+{
+    for (int i = 0; i < 100000; i++) {
+        if (atomic_load(value) >= at_least) return true;
+        usleep(200);
+    }
+    return false;
+}
+
+static int open_stall(void *ctx, int phase)
+{
+    (void)phase;
+    return ((stall *)ctx)->n_pieces;
+}
+
+static void work_stalled(void *ctx, int phase, int begin, int end, int part)
+{
+    stall *s = ctx;
+    (void)phase;
+    if (part == 1) {
+        atomic_store(&s->n_held, end - begin);
+        if (!wait_until(&s->n_done, s->n_pieces - (end - begin))) atomic_store(&s->gave_up, 1);
+    } else if (!wait_until(&s->n_held, 1)) {   // neither may finish before the other has begun
+        atomic_store(&s->gave_up, 1);
+    }
+    atomic_fetch_add(&s->n_done, end - begin);
+}
+
+static void what_a_stalled_thread_has_not_begun_others_do(void **state)
+{
+    (void)state;
+    frit_pool *pool;
+    a_pool_of(2, &pool);
+    for (int n = 64; n < 3000; n *= 3) {
+        stall s = {.n_pieces = n};
+        frit_pool_walk(pool, &(frit_walk){&s, 1, open_stall, work_stalled, NULL});
+        assert_false(atomic_load(&s.gave_up));
+        assert_int_equal(atomic_load(&s.n_done), n);
+        assert_true(atomic_load(&s.n_held) <= n / 4 + 1);   // half of its share at most
+    }
+    frit_pool_free(pool);
 }
 
 static void linger(void *ctx, int part, int parts)
@@ -171,8 +257,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_part_runs_once_per_job),
-        cmocka_unit_test(a_barrier_shows_what_all_parts_wrote_before_it),
-        cmocka_unit_test(barriers_hold_with_far_more_threads_than_cores),
+        cmocka_unit_test(a_walk_does_every_piece_once_and_phase_after_phase),
+        cmocka_unit_test(walks_hold_with_far_more_threads_than_cores),
+        cmocka_unit_test(what_a_stalled_thread_has_not_begun_others_do),
         cmocka_unit_test(threads_that_fell_asleep_wake_up),
         cmocka_unit_test(pools_come_and_go_without_a_job),
         cmocka_unit_test(zero_threads_mean_one_per_usable_core),

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Executables of the CPU: a plan's steps as a list of actions that every thread walks from top to bottom.
+// Executables of the CPU: a plan's steps as a list of actions in phases. The actions of a phase do not depend on each
+// other and are cut into pieces that all threads take as they can; the next phase begins when all are done (thread.h).
 //
 //     step                          actions                                   slots
 //     LINEAR q  (x, q4_k)           convert x -> Q8                           [Q8] holds x
-//                                   -- barrier -- q = product
+//                                   -- phase -- q = product
 //     LINEAR k  (x, q4_k)           k = product                               same x: nothing to convert
 //     ROPE                          turns of all positions (once a run)
-//                                   -- barrier -- rotate
-//     ATTEND                        -- barrier -- parts of the positions
-//                                   -- barrier -- merge
+//                                   -- phase -- rotate
+//     ATTEND                        -- phase -- parts of the positions
+//                                   -- phase -- merge
 //
 // Memory beside the plan's own scratch is held in slots: one for each form of activations, one for the shared memory
-// of two-part kernels. A slot that was read since the last barrier must not be written before the next one.
+// of two-part kernels. A slot that was read in a phase must not be written before the next one.
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/memory.h"
 #include "backend/cpu/fast.h"
@@ -24,15 +25,21 @@ enum { MAX_ACTIONS = 5 };   // of one step: turns, two conversions, two halves
 
 typedef struct action {
     frit_task_fn run;
-    bool barrier;   // all threads meet before it
+    int (*pieces)(const frit_task *task);
+    int n_pieces;   // in this run
     frit_task task;
 } action;
+
+typedef struct phase {
+    int first, n;   // actions
+} phase;
 
 struct frit_exec {
     frit_plan *plan;
     frit_task_env narrow, wide;   // for nodes of few and of many rows
     action *actions;
-    int n_actions;
+    phase *phases;
+    int n_actions, n_phases;
     uint8_t *memory;   // the plan's scratch, the slots, the workspaces
     uint64_t n_bytes;
 };
@@ -131,11 +138,15 @@ static void measure(builder *b)
     b->exec->narrow.workspace_bytes = b->exec->wide.workspace_bytes = (size_t)align(workspace_bytes);
 }
 
-// Adds to the end of the list. A barrier makes all slots free again.
-static void add_action(builder *b, frit_task_fn run, bool barrier, const frit_task *task)
+// Adds to the end of the list. A new phase makes all slots free again.
+static void add_action(builder *b, action a, bool new_phase)
 {
-    b->exec->actions[b->exec->n_actions++] = (action){run, barrier, *task};
-    if (!barrier) return;
+    frit_exec *exec = b->exec;
+    new_phase = new_phase || exec->n_phases == 0;
+    if (new_phase) exec->phases[exec->n_phases++] = (phase){exec->n_actions, 0};
+    exec->phases[exec->n_phases - 1].n++;
+    exec->actions[exec->n_actions++] = a;
+    if (!new_phase) return;
     for (int form = 0; form < FRIT_FORM_COUNT; form++) b->forms[form].busy = false;
     for (int i = 0; i < b->n_turns; i++) b->turns[i].slot.busy = false;
     b->shared.busy = false;
@@ -185,7 +196,7 @@ static bool add_conversions(builder *b, frit_task *task, bool barrier)
         frit_task convert = *task;
         convert.form = form;
         convert.shared = b->exec->memory + s->offset;
-        add_action(b, frit_fast_convert, barrier || s->busy, &convert);
+        add_action(b, (action){frit_fast_convert, frit_pieces_by_row, 0, convert}, barrier || s->busy);
         *s = (slot){s->offset, s->n_bytes, x, source, width, true};
         barrier = false;
         converted = true;
@@ -199,7 +210,7 @@ static void add_step(builder *b, const frit_plan_step *step)
     frit_task task = task_of(b, step);
     bool barrier = step->barrier;
     if (!runs_fast(b, step->node)) {
-        add_action(b, op->reference, barrier, &task);
+        add_action(b, (action){op->reference, frit_pieces_of_reference, 0, task}, barrier);
         return;
     }
     if (op->linear) barrier = add_conversions(b, &task, barrier);
@@ -212,8 +223,8 @@ static void add_step(builder *b, const frit_plan_step *step)
         task.shared = b->exec->memory + b->shared.offset;
         barrier = barrier || b->shared.busy;
     }
-    add_action(b, op->fast, barrier, &task);
-    if (op->finish) add_action(b, op->finish, true, &task);
+    add_action(b, (action){op->fast, op->pieces, 0, task}, barrier);
+    if (op->finish) add_action(b, (action){op->finish, op->finish_pieces, 0, task}, true);
     if (op->shared_bytes) b->shared.busy = true;
     for (int form = 0; form < FRIT_FORM_COUNT; form++)
         if (task.forms[form]) b->forms[form].busy = true;
@@ -223,7 +234,7 @@ static void add_turns(builder *b, turns *t)
 {
     frit_task task = task_of(b, t->first);
     task.shared = b->exec->memory + t->slot.offset;
-    add_action(b, frit_fast_rope_turns, false, &task);
+    add_action(b, (action){frit_fast_rope_turns, frit_pieces_by_row, 0, task}, false);
     t->slot.busy = true;
 }
 
@@ -239,13 +250,15 @@ frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out
     frit_exec *exec = calloc(1, sizeof *exec);
     turns *tables = calloc(n_steps + 1, sizeof *tables);
     action *actions = calloc(n_steps * MAX_ACTIONS + 1, sizeof *actions);
-    if (!exec || !tables || !actions) {
-        free(exec), free(tables), free(actions);
+    phase *phases = calloc(n_steps * MAX_ACTIONS + 1, sizeof *phases);
+    if (!exec || !tables || !actions || !phases) {
+        free(exec), free(tables), free(actions), free(phases);
         return frit_fail_memory(n_steps * MAX_ACTIONS * sizeof *actions, "the list of steps");
     }
     builder b = {.device = device, .plan = plan, .exec = exec, .turns = tables};
     exec->plan = plan;
     exec->actions = actions;
+    exec->phases = phases;
     exec->narrow.kernels = &device->narrow;
     exec->wide.kernels = &device->wide;
     measure(&b);
@@ -267,18 +280,29 @@ frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out
 
 // ------------------------------------------------------------------------------- running
 
-typedef struct walk {
-    const frit_exec *exec;
-    frit_pool *pool;
-} walk;
-
-static void walk_actions(void *ctx, int part, int parts)
+static int open_phase(void *ctx, int i)
 {
-    const walk *w = ctx;
-    for (int i = 0; i < w->exec->n_actions; i++) {
-        const action *a = &w->exec->actions[i];
-        if (a->barrier) frit_pool_barrier(w->pool);
-        a->run(&a->task, (frit_share){part, part + 1, parts, part});
+    const frit_exec *exec = ctx;
+    const phase *p = &exec->phases[i];
+    int n = 0;
+    for (int k = p->first; k < p->first + p->n; k++) {
+        action *a = &exec->actions[k];
+        const int wanted = a->pieces(&a->task), room = FRIT_WALK_MAX_PIECES / p->n;
+        n += a->n_pieces = wanted < room ? wanted : room;
+    }
+    return n;
+}
+
+static void work_on_phase(void *ctx, int i, int begin, int end, int part)
+{
+    const frit_exec *exec = ctx;
+    const phase *p = &exec->phases[i];
+    for (int k = p->first; k < p->first + p->n && end > 0; k++) {
+        const action *a = &exec->actions[k];
+        const int first = begin > 0 ? begin : 0, last = end < a->n_pieces ? end : a->n_pieces;
+        if (first < last) a->run(&a->task, (frit_share){first, last, a->n_pieces, part});
+        begin -= a->n_pieces;
+        end -= a->n_pieces;
     }
 }
 
@@ -292,7 +316,7 @@ frit_status frit_cpu_run(frit_device *base, frit_exec *exec, const frit_batch *b
     frit_plan_set_rows(exec->plan, batch->n_rows, batch->n_outs);
     exec->narrow.batch = exec->wide.batch = batch;
     exec->narrow.cache = exec->wide.cache = cache;
-    frit_pool_run(device->pool, walk_actions, &(walk){exec, device->pool});
+    frit_pool_walk(device->pool, &(frit_walk){exec, exec->n_phases, open_phase, work_on_phase, NULL});
     *output = (const float *)(const void *)(exec->memory + exec->plan->offsets[result->id]);
     return FRIT_OK;
 }
@@ -308,5 +332,6 @@ void frit_cpu_exec_free(frit_device *base, frit_exec *exec)
     if (!exec) return;
     frit_cpu_memory_free(exec->memory, exec->n_bytes);
     free(exec->actions);
+    free(exec->phases);
     free(exec);
 }

@@ -7,6 +7,7 @@
 void frit_fast_linear(const frit_task *task, frit_share share);
 void frit_fast_linear_add(const frit_task *task, frit_share share);
 void frit_fast_linear_glu(const frit_task *task, frit_share share);
+int frit_linear_pieces(const frit_task *task);
 // Rows of source 0 in task->form, to task->shared.
 void frit_fast_convert(const frit_task *task, frit_share share);
 // The form in which a linear op wants its source 0 for matrix source `i`.
@@ -17,6 +18,8 @@ size_t frit_linear_workspace_bytes(const frit_node *node);
 void frit_fast_kv_write(const frit_task *task, frit_share share);
 void frit_fast_attend(const frit_task *task, frit_share share);
 void frit_fast_attend_merge(const frit_task *task, frit_share share);
+int frit_attend_pieces(const frit_task *task);
+int frit_attend_merge_pieces(const frit_task *task);
 size_t frit_attend_workspace_bytes(const frit_node *node);
 size_t frit_attend_shared_bytes(const frit_node *node);
 

@@ -216,7 +216,7 @@ void frit_fast_attend(const frit_task *task, frit_share share)
 {
     const frit_batch *batch = task->env->batch;
     const shape s = shape_of(task);
-    int64_t item = 0;   // dealt in turn: later rows see more positions, neighbours about as many
+    int64_t item = 0;
     for (int i = 0; i < batch->n_runs; i++) {
         for (int64_t first = 0; first < batch->runs[i].n_rows; first += s.block_rows) {
             const block b = block_at(&s, &task->node->attend, &batch->runs[i], first);
@@ -225,6 +225,30 @@ void frit_fast_attend(const frit_task *task, frit_share share)
                     attend_item(task, &s, &b, j / b.n_chunks, j % b.n_chunks, frit_task_workspace(task, share));
         }
     }
+}
+
+int frit_attend_pieces(const frit_task *task)
+{
+    const frit_batch *batch = task->env->batch;
+    const shape s = shape_of(task);
+    int64_t n = 0;
+    for (int i = 0; i < batch->n_runs; i++)
+        for (int64_t first = 0; first < batch->runs[i].n_rows; first += s.block_rows)
+            n += s.n_head_kv * block_at(&s, &task->node->attend, &batch->runs[i], first).n_chunks;
+    return (int)min(n, FRIT_MAX_PIECES);
+}
+
+int frit_attend_merge_pieces(const frit_task *task)
+{
+    const frit_batch *batch = task->env->batch;
+    const shape s = shape_of(task);
+    int64_t n = 0;
+    for (int i = 0; s.split && i < batch->n_runs; i++)
+        for (int64_t first = 0; first < batch->runs[i].n_rows; first += s.block_rows) {
+            const block b = block_at(&s, &task->node->attend, &batch->runs[i], first);
+            if (b.n_chunks > 1) n += s.n_head * b.n_rows;
+        }
+    return (int)min(n, FRIT_MAX_PIECES);
 }
 
 static void merge(const frit_task *task, const shape *s, int64_t row, int64_t head, int64_t n_chunks)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Products of activations with the model's matrices.
 //
-// Threads share the matrix by its rows. A thread walks blocks of tokens whose activations stay in its second cache, and
+// Pieces are tiles of the matrix' rows. A thread walks blocks of tokens whose activations stay in its second cache, and
 // for each of them its rows in tiles that stay in the first:
 //
 //     for each block of tokens                 ~ 512 KiB of activations
@@ -31,6 +31,12 @@ typedef struct matrix {   // one matrix of a task, with what its kernel needs
     uint8_t *scratch;   // of kernels that unpack
     const frit_product_kernel *f32;
 } matrix;
+
+int frit_linear_pieces(const frit_task *task)
+{
+    const int64_t n = frit_node_height(task->node) > 0 ? (frit_node_width(task->node) + TILE_ROWS - 1) / TILE_ROWS : 0;
+    return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
+}
 
 static frit_product_kernel kernel_of(const frit_kernels *kernels, const frit_tensor *tensor)
 {
@@ -114,13 +120,6 @@ static int64_t block_tokens(const matrix *m)
     return n < TILE_TOKENS ? TILE_TOKENS : n > MAX_BLOCK_TOKENS ? MAX_BLOCK_TOKENS : n;
 }
 
-// The rows of a share: whole tiles where there are enough of them, and of packed matrices always.
-static frit_range my_rows(const matrix *m, int64_t n_out, frit_share share)
-{
-    const bool whole = m->w_stride != m->row_bytes || n_out >= (int64_t)TILE_ROWS * 2 * share.of;
-    return frit_split(n_out, whole ? TILE_ROWS : 4, share);
-}
-
 static int64_t min(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -133,7 +132,7 @@ static void linear(const frit_task *task, const float *bias, const float *residu
     const int64_t n_tile = tile_rows(&m);
     const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
     const int64_t n_block = block_tokens(&m);
-    const frit_range rows = my_rows(&m, n_out, share);
+    const frit_range rows = frit_split(n_out, TILE_ROWS, share);
 
     for (int64_t t = 0; t < n_tokens; t += n_block) {
         const int64_t n_x = min(n_block, n_tokens - t);
@@ -171,7 +170,7 @@ void frit_fast_linear_glu(const frit_task *task, frit_share share)
     const int64_t n_tile = min(tile_rows(&gate), tile_rows(&up));
     const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
     const int64_t n_block = min(block_tokens(&gate), block_tokens(&up));
-    const frit_range rows = my_rows(gate.w_stride != gate.row_bytes ? &gate : &up, n_out, share);
+    const frit_range rows = frit_split(n_out, TILE_ROWS, share);
 
     for (int64_t t = 0; t < n_tokens; t += n_block) {
         const int64_t n_x = min(n_block, n_tokens - t);

@@ -20,16 +20,37 @@ static size_t route_workspace_bytes(const frit_node *node)
     return (size_t)frit_node_width(node->src[0]) * 3 * sizeof(double);
 }
 
+int frit_pieces_by_size(const frit_task *task)
+{
+    enum { SMALLEST = 2048 };   // numbers: below, dealing costs more than it gains
+    const int64_t n = (frit_node_elems(task->node) + SMALLEST - 1) / SMALLEST;
+    return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
+}
+
+int frit_pieces_by_row(const frit_task *task)
+{
+    const int64_t n = frit_node_height(task->node->src[0]);
+    return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
+}
+
+int frit_pieces_of_reference(const frit_task *task)
+{
+    enum { MOST = 64 };
+    const int64_t n = frit_node_elems(task->node);
+    return n < MOST ? (int)n : MOST;
+}
+
 #define REFERENCE(name) .reference = frit_ref_##name
-#define BOTH(name)      .reference = frit_ref_##name, .fast = frit_fast_##name
-#define PRODUCT         .linear = true, .workspace_bytes = frit_linear_workspace_bytes
+#define BOTH(name)      .reference = frit_ref_##name, .fast = frit_fast_##name, .pieces = frit_pieces_by_size
+#define FAST(name, cut) .reference = frit_ref_##name, .fast = frit_fast_##name, .pieces = cut
+#define PRODUCT(name)   FAST(name, frit_linear_pieces), .linear = true, .workspace_bytes = frit_linear_workspace_bytes
 
 // clang-format off
 const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_INPUT]      = {REFERENCE(input)},
     [FRIT_OP_WEIGHT]     = {REFERENCE(weight)},
     [FRIT_OP_EMBED]      = {REFERENCE(embed), .matrices = 1 << 0},
-    [FRIT_OP_LINEAR]     = {BOTH(linear), PRODUCT, .matrices = 1 << 1},
+    [FRIT_OP_LINEAR]     = {PRODUCT(linear), .matrices = 1 << 1},
     [FRIT_OP_RMS_NORM]   = {BOTH(rms_norm)},
     [FRIT_OP_LAYER_NORM] = {BOTH(layer_norm)},
     [FRIT_OP_ADD]        = {BOTH(add)},
@@ -49,12 +70,13 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_PICK]       = {REFERENCE(pick)},
     [FRIT_OP_MIX]        = {REFERENCE(mix)},
     [FRIT_OP_ROPE]       = {BOTH(rope)},
-    [FRIT_OP_KV_WRITE]   = {BOTH(kv_write)},
-    [FRIT_OP_ATTEND]     = {BOTH(attend), .finish = frit_fast_attend_merge, .workspace_bytes = attend_workspace_bytes,
+    [FRIT_OP_KV_WRITE]   = {FAST(kv_write, frit_pieces_by_row)},
+    [FRIT_OP_ATTEND]     = {FAST(attend, frit_attend_pieces), .finish = frit_fast_attend_merge,
+                            .finish_pieces = frit_attend_merge_pieces, .workspace_bytes = attend_workspace_bytes,
                             .shared_bytes = frit_attend_shared_bytes},
     [FRIT_OP_TAKE_ROWS]  = {REFERENCE(take_rows)},
     [FRIT_OP_ADD_NORM]   = {BOTH(add_norm)},
-    [FRIT_OP_LINEAR_GLU] = {BOTH(linear_glu), PRODUCT, .matrices = 1 << 1 | 1 << 2},
-    [FRIT_OP_LINEAR_ADD] = {BOTH(linear_add), PRODUCT, .matrices = 1 << 1},
+    [FRIT_OP_LINEAR_GLU] = {PRODUCT(linear_glu), .matrices = 1 << 1 | 1 << 2},
+    [FRIT_OP_LINEAR_ADD] = {PRODUCT(linear_add), .matrices = 1 << 1},
 };
 // clang-format on

@@ -43,20 +43,29 @@ typedef struct frit_task {
 } frit_task;
 
 typedef void (*frit_task_fn)(const frit_task *task, frit_share share);
+typedef int (*frit_pieces_fn)(const frit_task *task);   // FRIT_MAX_PIECES at most
+enum { FRIT_MAX_PIECES = 1 << 12 };
 
 // How the CPU runs one op.
 typedef struct frit_cpu_op {
     frit_task_fn reference;
-    frit_task_fn fast;     // NULL: the reference is all there is
-    frit_task_fn finish;   // second half of `fast`, after a barrier; or NULL
-    bool linear;           // source 0 is wanted in the forms of the matrices' kernels
-    unsigned matrices;     // bit i: source i stays as the file has it
+    frit_task_fn fast;       // NULL: the reference is all there is
+    frit_pieces_fn pieces;   // into how many pieces the work of `fast` is cut, for this run's rows
+    frit_task_fn finish;     // second half of `fast`, when all of it is done; or NULL
+    frit_pieces_fn finish_pieces;
+    bool linear;         // source 0 is wanted in the forms of the matrices' kernels
+    unsigned matrices;   // bit i: source i stays as the file has it
     // Bytes of one thread's workspace, and of the memory between `fast` and `finish`. NULL: none.
     size_t (*workspace_bytes)(const frit_node *node);
     size_t (*shared_bytes)(const frit_node *node);
 } frit_cpu_op;
 
 extern const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT];
+
+// ops.c: for ops whose cost is that of touching their numbers; by rows of source 0; for reference kernels.
+int frit_pieces_by_size(const frit_task *task);
+int frit_pieces_by_row(const frit_task *task);
+int frit_pieces_of_reference(const frit_task *task);
 
 #define OP(NAME, name, ...) void frit_ref_##name(const frit_task *task, frit_share share);
 #include "graph/ops.def"
