@@ -12,6 +12,10 @@
 // pieces a thread reads nothing but the pool itself. A job is over when its last piece is done: late threads are not
 // waited for, they find that there is nothing for them.
 //
+// A thread that loses its core while it holds pieces holds up all others. Who is waited for during a good part of a walk
+// rests for the next walks, longer each time: others do its pieces. So one core that is busy with something else costs
+// what this core gave, not the pace of all.
+//
 // A waiter spins for at most about as long as falling asleep and being woken would cost, then sleeps. Spinning in vain
 // is worse than useless on cores that others want too: each vain spin halves the next ones of the same kind, each
 // good one doubles them again. When there are more threads than cores, spinning would keep the very thread off the
@@ -31,10 +35,16 @@ enum { LINE = 64, LINES_PER_LOOK = 8 };
 
 static const uint32_t EVERY_PART = UINT32_MAX;   // instead of a number of pieces: every part has its own
 
-typedef struct cursor {
-    _Atomic uint64_t word;
-    char gap[APART - sizeof(uint64_t)];
-} cursor;
+enum { LATE_SHARE = 4, FIRST_REST = 8, LONGEST_REST = 64 };   // late: waited for during 1 / LATE_SHARE of a walk
+
+typedef struct seat {   // of a part
+    _Atomic uint64_t cursor;
+    _Atomic uint32_t holds;     // the number of the phase in which it may hold pieces
+    _Atomic uint64_t late_ns;   // that others waited for it in this walk, together
+    _Atomic int n_rests;        // walks that it still leaves out; changed between walks only
+    int next_rest;              // how many it would be the next time
+    char gap[APART];
+} seat;
 
 typedef struct worker {
     frit_pool *pool;
@@ -48,7 +58,8 @@ struct frit_pool {
     int n;
     bool spins;
     worker *workers;   // [n], the first is the caller's and has no thread
-    cursor *cursors;   // [n]
+    seat *seats;       // [n]
+    int n_awake;       // seats without rests
     // The job: read by who holds pieces only.
     frit_walk walk;
     int at;            // which phase of the walk is open
@@ -58,6 +69,7 @@ struct frit_pool {
     char gap0[APART];
     frit_os_word phase;
     char gap1[APART];
+    frit_os_word rest;                      // changes when rests end
     _Atomic uint64_t pieces;                // number of the phase | pieces
     _Atomic uint32_t spin_ns[WAIT_KINDS];   // hints; any thread may change them
     char gap2[APART];
@@ -106,7 +118,26 @@ static bool spin(const frit_pool *pool, uint32_t seen, uint32_t spin_ns)
     }
 }
 
-static void wait_for_next(frit_pool *pool, uint32_t seen, wait_kind kind)
+static bool rests(const frit_pool *pool, int part)
+{
+    return atomic_load_explicit(&pool->seats[part].n_rests, memory_order_relaxed) > 0;
+}
+
+// Sleeps until the phase has passed, and notes for whom.
+static void sleep_until_next(frit_pool *pool, uint32_t seen, int part, wait_kind kind)
+{
+    const bool notes = kind == WAIT_FOR_PHASE && !rests(pool, part);
+    bool late[MAX_THREADS];
+    for (int i = 0; notes && i < pool->n; i++)
+        late[i] = i != part && atomic_load_explicit(&pool->seats[i].holds, memory_order_relaxed) == seen;
+    const uint64_t start = notes ? frit_time_ns() : 0;
+    while (open_phase(pool) == seen) frit_os_word_sleep(&pool->phase, seen);
+    const uint64_t waited = notes ? frit_time_ns() - start : 0;
+    for (int i = 0; notes && i < pool->n; i++)
+        if (late[i]) atomic_fetch_add_explicit(&pool->seats[i].late_ns, waited, memory_order_relaxed);
+}
+
+static void wait_for_next(frit_pool *pool, uint32_t seen, int part, wait_kind kind)
 {
     if (pool->spins) {
         _Atomic uint32_t *hint = &pool->spin_ns[kind];
@@ -117,7 +148,7 @@ static void wait_for_next(frit_pool *pool, uint32_t seen, wait_kind kind)
         if (next != now) atomic_store_explicit(hint, next, memory_order_relaxed);
         if (good) return;
     }
-    while (open_phase(pool) == seen) frit_os_word_sleep(&pool->phase, seen);
+    sleep_until_next(pool, seen, part, kind);
 }
 
 // Never touches the memory otherwise: it may be gone.
@@ -163,7 +194,7 @@ static int take(frit_pool *pool, uint32_t number, int n_pieces, int owner, bool 
 {
     const int own_first = (int)((int64_t)n_pieces * owner / pool->n);
     const int own_end = (int)((int64_t)n_pieces * (owner + 1) / pool->n);
-    _Atomic uint64_t *word = &pool->cursors[owner].word;
+    _Atomic uint64_t *word = &pool->seats[owner].cursor;
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
     for (;;) {
         const int32_t age = (int32_t)(number - (uint32_t)(seen >> 32));
@@ -197,16 +228,20 @@ static bool work_on_phase(frit_pool *pool, uint32_t number, int part)
     const uint32_t n_pieces = (uint32_t)word;
     if ((uint32_t)(word >> 32) != number) return true;   // over already
     if (n_pieces == 0) return false;
+    if (rests(pool, part) && n_pieces != EVERY_PART) return true;
+    _Atomic uint32_t *holds = &pool->seats[part].holds;
     frit_memory_span ahead = {0};
     int n_done = 1;
+    atomic_store_explicit(holds, number, memory_order_relaxed);
     if (n_pieces == EVERY_PART) {
         pool->fn(pool->ctx, part, pool->n);
     } else {
         n_done = work_on_pieces(pool, number, (int)n_pieces, part);
-        if (n_done == 0) return true;
-        if (pool->walk.ahead) ahead = pool->walk.ahead(pool->walk.ctx, pool->at, part, pool->n);
+        if (n_done > 0 && pool->walk.ahead) ahead = pool->walk.ahead(pool->walk.ctx, pool->at, part, pool->n);
     }
-    if (atomic_fetch_sub(&pool->n_left, n_done) == n_done)
+    const bool is_last = n_done > 0 && atomic_fetch_sub(&pool->n_left, n_done) == n_done;
+    atomic_store_explicit(holds, number - 1, memory_order_relaxed);
+    if (is_last)
         open_next(pool);
     else
         prefetch_until_next(pool, number, ahead);
@@ -218,10 +253,14 @@ static void work(void *ctx)
     const worker *self = ctx;
     frit_pool *pool = self->pool;
     for (;;) {
-        const uint32_t number = open_phase(pool);
+        const uint32_t number = open_phase(pool), resting = atomic_load(&pool->rest.value);
         if (atomic_load_explicit(&pool->stop, memory_order_acquire)) return;
+        if (rests(pool, self->part)) {
+            frit_os_word_sleep(&pool->rest, resting);
+            continue;
+        }
         const bool busy = work_on_phase(pool, number, self->part);
-        wait_for_next(pool, number, busy ? WAIT_FOR_PHASE : WAIT_FOR_JOB);
+        wait_for_next(pool, number, self->part, busy ? WAIT_FOR_PHASE : WAIT_FOR_JOB);
     }
 }
 
@@ -229,7 +268,53 @@ static void work(void *ctx)
 static void work_to_the_end(frit_pool *pool)
 {
     for (uint32_t number; number = open_phase(pool), work_on_phase(pool, number, 0);)
-        wait_for_next(pool, number, WAIT_FOR_PHASE);
+        wait_for_next(pool, number, 0, WAIT_FOR_PHASE);
+}
+
+// ------------------------------------------------------------------------------- rests, between jobs
+
+static void end_rests(frit_pool *pool)
+{
+    atomic_fetch_add(&pool->rest.value, 1);
+    frit_os_word_wake(&pool->rest);
+}
+
+static void end_all_rests(frit_pool *pool)
+{
+    if (pool->n_awake == pool->n) return;
+    for (int i = 0; i < pool->n; i++) atomic_store_explicit(&pool->seats[i].n_rests, 0, memory_order_relaxed);
+    pool->n_awake = pool->n;
+    end_rests(pool);
+}
+
+// After a walk: rests get shorter, and who was late most begins one.
+static void count_rests(frit_pool *pool, uint64_t walk_ns)
+{
+    seat *latest = NULL;
+    uint64_t most = 0;
+    const int n_others = pool->n_awake - 1;
+    bool awake = false;
+    for (int i = 0; i < pool->n; i++) {
+        seat *s = &pool->seats[i];
+        const uint64_t late_ns = atomic_exchange_explicit(&s->late_ns, 0, memory_order_relaxed);
+        const int n_rests = atomic_load_explicit(&s->n_rests, memory_order_relaxed);
+        if (n_rests > 0) {
+            atomic_store_explicit(&s->n_rests, n_rests - 1, memory_order_relaxed);
+            pool->n_awake += n_rests == 1;
+            awake = awake || n_rests == 1;
+        } else if (late_ns > most) {
+            latest = s;
+            most = late_ns;
+        } else if (s->next_rest > FIRST_REST) {
+            s->next_rest /= 2;
+        }
+    }
+    if (latest && n_others > 0 && most / (uint64_t)n_others > walk_ns / LATE_SHARE) {
+        atomic_store_explicit(&latest->n_rests, latest->next_rest, memory_order_relaxed);
+        latest->next_rest = latest->next_rest < LONGEST_REST / 2 ? 2 * latest->next_rest : LONGEST_REST;
+        pool->n_awake--;
+    }
+    if (awake) end_rests(pool);
 }
 
 // ------------------------------------------------------------------------------- the pool
@@ -260,15 +345,18 @@ frit_status frit_pool_new(frit_pool **out, int n_threads)
     pool->spins = n_threads <= n_cores;
     for (int i = 0; i < WAIT_KINDS; i++) atomic_store_explicit(&pool->spin_ns[i], MAX_SPIN_NS, memory_order_relaxed);
     frit_status status = frit_os_word_init(&pool->phase);
-    const size_t n_bytes = (size_t)n_threads * (sizeof *pool->workers + sizeof *pool->cursors);
+    if (status == FRIT_OK) status = frit_os_word_init(&pool->rest);
+    const size_t n_bytes = (size_t)n_threads * (sizeof *pool->workers + sizeof *pool->seats);
     pool->workers = calloc((size_t)n_threads, sizeof *pool->workers);
-    pool->cursors = calloc((size_t)n_threads, sizeof *pool->cursors);
-    if (!pool->workers || !pool->cursors) status = frit_fail_memory(n_bytes, "the threads of a pool");
+    pool->seats = calloc((size_t)n_threads, sizeof *pool->seats);
+    if (!pool->workers || !pool->seats) status = frit_fail_memory(n_bytes, "the threads of a pool");
     if (status == FRIT_OK) status = start_workers(pool, n_threads);
     if (status != FRIT_OK) {
         frit_pool_free(pool);
         return status;
     }
+    for (int i = 0; i < pool->n; i++) pool->seats[i].next_rest = FIRST_REST;
+    pool->n_awake = pool->n;
     *out = pool;
     return FRIT_OK;
 }
@@ -284,6 +372,7 @@ void frit_pool_run(frit_pool *pool, frit_pool_fn fn, void *ctx)
         fn(ctx, 0, 1);
         return;
     }
+    end_all_rests(pool);
     pool->fn = fn;
     pool->ctx = ctx;
     open_with(pool, EVERY_PART);
@@ -301,12 +390,14 @@ void frit_pool_walk(frit_pool *pool, const frit_walk *walk)
     }
     // Late threads of former jobs do not mind: they only take what is as they have seen it. And no age ever overflows.
     const uint64_t untouched = cursor_word(open_phase(pool), 0, 0);
-    for (int i = 0; i < pool->n; i++) atomic_store_explicit(&pool->cursors[i].word, untouched, memory_order_relaxed);
+    for (int i = 0; i < pool->n; i++) atomic_store_explicit(&pool->seats[i].cursor, untouched, memory_order_relaxed);
     pool->fn = NULL;
     pool->walk = *walk;
     pool->at = -1;
+    const uint64_t start = frit_time_ns();
     open_next(pool);
     work_to_the_end(pool);
+    count_rests(pool, frit_time_ns() - start);
 }
 
 void frit_pool_free(frit_pool *pool)
@@ -315,11 +406,13 @@ void frit_pool_free(frit_pool *pool)
     if (pool->n > 1) {
         atomic_store_explicit(&pool->stop, true, memory_order_release);
         open_with(pool, 0);
+        end_rests(pool);
         for (int i = 1; i < pool->n; i++) frit_os_thread_join(pool->workers[i].thread);
     }
     frit_os_word_free(&pool->phase);
+    frit_os_word_free(&pool->rest);
     free(pool->workers);
-    free(pool->cursors);
+    free(pool->seats);
     free(pool);
 }
 
