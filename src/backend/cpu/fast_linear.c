@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: MIT
 // Products of activations with the model's matrices.
 //
-// Pieces are tiles of the matrix' rows. A thread walks blocks of tokens whose activations stay in its second cache, and
-// for each of them its rows in tiles that stay in the first:
+// Pieces are of the matrix' rows. A thread walks blocks of tokens whose activations stay in its second cache, and for
+// each of them its rows in tiles whose results stay there too:
 //
 //     for each block of tokens                 ~ 512 KiB of activations
-//         for each tile of 16 rows             product kernel: 16 rows x the block
+//         for each tile of rows                product kernel: few tokens by many rows, or many by few
 //             bias, residual, gate             while the results are in cache
 //
+// With few tokens a kernel is bound by memory, and faster the more panels it may read side by side.
 // Kernels that unpack (form BF16_TILES) get larger blocks and tiles, and block their work themselves.
 #include "backend/cpu/fast.h"
 #include "backend/cpu/pack.h"
 
 enum {
-    TILE_ROWS = FRIT_PANEL_ROWS,
+    UNIT_ROWS = FRIT_PANEL_ROWS,
+    PIECE_ROWS = 2 * UNIT_ROWS,
     DECODE_ROWS = 4,   // rows decoded together, for types without a kernel
     TILE_TOKENS = 8,   // what kernels take at once, or a multiple of it
     BLOCK_BYTES = 512 << 10,
     MAX_BLOCK_TOKENS = 512,
+    TILE_RESULTS = PIECE_ROWS * MAX_BLOCK_TOKENS,
     UNPACK_ROWS = 128,   // rows that kernels which unpack get at once
 };
 
@@ -34,7 +37,8 @@ typedef struct matrix {   // one matrix of a task, with what its kernel needs
 
 int frit_linear_pieces(const frit_task *task)
 {
-    const int64_t n = frit_node_height(task->node) > 0 ? (frit_node_width(task->node) + TILE_ROWS - 1) / TILE_ROWS : 0;
+    const int64_t n =
+        frit_node_height(task->node) > 0 ? (frit_node_width(task->node) + PIECE_ROWS - 1) / PIECE_ROWS : 0;
     return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
 }
 
@@ -61,9 +65,9 @@ static bool unpacks(const matrix *m)
 }
 
 // Rows that the kernel gets at once.
-static int64_t tile_rows(const matrix *m)
+static int64_t tile_rows(const matrix *m, int64_t n_tokens)
 {
-    return unpacks(m) ? UNPACK_ROWS : TILE_ROWS;
+    return unpacks(m) ? UNPACK_ROWS : TILE_RESULTS / n_tokens / UNIT_ROWS * UNIT_ROWS;
 }
 
 // The workspace: scratch, a tile of results, decoded rows.
@@ -129,13 +133,12 @@ static void linear(const frit_task *task, const float *bias, const float *residu
 {
     const frit_kernels *k = task->env->kernels;
     const matrix m = open_matrix(task, 1, frit_task_workspace(task, share));
-    const int64_t n_tile = tile_rows(&m);
     const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
     const int64_t n_block = block_tokens(&m);
-    const frit_range rows = frit_split(n_out, TILE_ROWS, share);
+    const frit_range rows = frit_split(n_out, UNIT_ROWS, share);
 
     for (int64_t t = 0; t < n_tokens; t += n_block) {
-        const int64_t n_x = min(n_block, n_tokens - t);
+        const int64_t n_x = min(n_block, n_tokens - t), n_tile = tile_rows(&m, n_x);
         for (int64_t o = rows.begin; o < rows.end; o += n_tile) {
             const int64_t n_w = min(n_tile, rows.end - o), first = t * n_out + o;
             multiply(&m, o, n_w, t, n_x, task->y + first, (size_t)n_out);
@@ -165,23 +168,22 @@ void frit_fast_linear_glu(const frit_task *task, frit_share share)
 {
     const frit_kernels *k = task->env->kernels;
     uint8_t *workspace = frit_task_workspace(task, share);
-    float *ups = (float *)(void *)(workspace + FRIT_PRODUCT_SCRATCH);   // [n_x, n_tile]
+    float *ups = (float *)(void *)(workspace + FRIT_PRODUCT_SCRATCH);   // [n_x, n_w]
     const matrix gate = open_matrix(task, 1, workspace), up = open_matrix(task, 2, workspace);
-    const int64_t n_tile = min(tile_rows(&gate), tile_rows(&up));
     const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
     const int64_t n_block = min(block_tokens(&gate), block_tokens(&up));
-    const frit_range rows = frit_split(n_out, TILE_ROWS, share);
+    const frit_range rows = frit_split(n_out, UNIT_ROWS, share);
 
     for (int64_t t = 0; t < n_tokens; t += n_block) {
-        const int64_t n_x = min(n_block, n_tokens - t);
+        const int64_t n_x = min(n_block, n_tokens - t), n_tile = min(tile_rows(&gate, n_x), tile_rows(&up, n_x));
         for (int64_t o = rows.begin; o < rows.end; o += n_tile) {
             const int64_t n_w = min(n_tile, rows.end - o);
             multiply(&gate, o, n_w, t, n_x, task->y + t * n_out + o, (size_t)n_out);
-            multiply(&up, o, n_w, t, n_x, ups, (size_t)n_tile);
+            multiply(&up, o, n_w, t, n_x, ups, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
                 float *y = task->y + (t + i) * n_out + o;
                 k->act[task->node->act](y, y, n_w);
-                k->mul(y, y, ups + i * n_tile, n_w);
+                k->mul(y, y, ups + i * n_w, n_w);
             }
         }
     }
