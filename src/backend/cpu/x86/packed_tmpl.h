@@ -3,197 +3,338 @@
 // file defines for its instruction set: words of LANES rows. With eight lanes the two halves of a panel are read one
 // after the other.
 //
-// A tile is LANES rows times a few tokens:
+// Where codes and scales lie is the types' own (packed_codes_tmpl.h), multiplying is the same for all of them:
 //
-//     for each block
-//         for each group of columns with one scale
-//             for each quad of four columns         codes of all rows, unpacked once
-//                 for each token                    dot += codes * x         x: one word, broadcast
-//             for each token                        sum += scale * dot
+//     for each block of tokens, for each few panels
+//         for each 256 columns
+//             for each of these panels              so many streams of memory at a time
+//                 unpack codes and scales           into the first cache, or for few tokens into registers
+//             for each tile of tokens, for each of these panels
+//                 for each unit of 32 columns
+//                     for each quad of four columns
+//                         for each token            dot += codes * x         x: one word, broadcast
+//                     for each token                sum += scale * dot
 //
-// The dots are whole numbers and exact. All loops but the first are unrolled.
+// The dots are whole numbers and exact; the order of the other sums depends neither on the tokens beside a token nor on
+// the rows beside a row.
 //
-//     dot         sum + the products of each word's four bytes, codes 0..63 times signed x
+//     dot         sum + the products of each word's four bytes, codes 0..127, times the four signed bytes at x
 //     *_wide      the same for codes 0..255 with 128 added: open_wide prepares codes, start_wide begins the sum
 #include "backend/cpu/x86/packed_codes_tmpl.h"
 
+enum {
+    UNITS = 8,           // of 32 columns, unpacked together
+    BLOCK_SUMS = 192,    // registers of sums that stay in the first cache
+    DIRECT_TOKENS = 2,   // most tokens whose codes need not be kept
+    STREAMS = 8,         // panels read at the same time by few tokens, and by many:
+    PIECES = 2,
+};
+
+// 32 columns of LANES rows, ready to be multiplied. Scales and mins are there for all of them, or for each half.
+typedef struct unit {
+    vec codes[8];
+    vec_f scales[2];
+    vec_f mins[2];   // what the sum of the activations is multiplied by
+} unit;
+
+// How the columns of a unit share scales, what was added to the codes, and whether there are mins.
+typedef enum kind {
+    WHOLE_WIDE,      // one scale; 128 was added
+    WHOLE_MINS,      // one scale, one min
+    HALVES_BIASED,   // a scale for 16 columns; 32 was added
+    HALVES_MINS,     // a scale and a min for 16 columns
+    KIND_COUNT
+} kind;
+
+FRIT_INLINE kind kind_32(type_32 type)
+{
+    return type.shift ? WHOLE_MINS : WHOLE_WIDE;
+}
+
+FRIT_INLINE kind kind_256(type_256 type)
+{
+    return type.group == 32 ? type.has_bias ? WHOLE_WIDE : WHOLE_MINS : type.has_bias ? HALVES_BIASED : HALVES_MINS;
+}
+
+// Activations of a few tokens.
+typedef struct rows {
+    const uint8_t *x;   // of the first token
+    size_t stride;
+} rows;
+
+FRIT_INLINE const frit_q8_line *token(rows r, int j)
+{
+    return (const void *)(r.x + (size_t)j * r.stride);
+}
+
 // ------------------------------------------------------------------------------- tiles
 
-typedef struct tile {
-    block_at w;
-    const uint8_t *x;   // of the first token
-    size_t x_stride;
-    int64_t n_blocks;
-} tile;
-
-FRIT_INLINE const frit_q8_line *token(tile t, int j)
+// dots[j] = start + codes of n_quads quads times token j's, in the whole unit or one half.
+FRIT_INLINE void dot_quads(const vec *codes, kind k, int half, int n_quads, rows r, int n_x, vec *dots)
 {
-    return (const void *)(t.x + (size_t)j * t.x_stride);
-}
-
-FRIT_INLINE void tile_32(tile t, type_32 type, int n_x, vec_f *sums)
-{
-    const int block_bytes = 64 * type.n_words + FRIT_PANEL_ROWS * type.rest_bytes;
-    for (int j = 0; j < n_x; j++) sums[j] = zero_f();
-    for (int64_t i = 0; i < t.n_blocks; i++) {
-        vec dots[MAX_TOKENS];
 #pragma GCC unroll 16
-        for (int j = 0; j < n_x; j++) dots[j] = type.shift ? zero() : start_wide(&token(t, j)->minus_128);
-#pragma GCC unroll 8
-        for (int q = 0; q < 8; q++) {
-            const vec codes = type.shift ? type.codes(t.w, q) : open_wide(type.codes(t.w, q));
-#pragma GCC unroll 16
-            for (int j = 0; j < n_x; j++) {
-                const vec x = all_words(token(t, j)->codes + 4 * q);
-                dots[j] = type.shift ? dot(dots[j], codes, x) : dot_wide(dots[j], codes, x);
-            }
-        }
-        const vec_f scale = type.scale(t.w);
-#pragma GCC unroll 16
-        for (int j = 0; j < n_x; j++)
-            sums[j] = mul_add(mul(to_float(dots[j]), all_f(token(t, j)->scale)), scale, sums[j]);
-        if (type.shift) {
-            const vec_f shift = type.shift(t.w);
-#pragma GCC unroll 16
-            for (int j = 0; j < n_x; j++) sums[j] = mul_add(shift, all_f(token(t, j)->sum), sums[j]);
-        }
-        if (n_x == 1) prefetch(t.w.words, block_bytes);
-        t.w.words += block_bytes;
-        t.w.rest += block_bytes;
-        t.x += sizeof(frit_q8_line);
+    for (int j = 0; j < n_x; j++) {
+        const frit_q8_line *line = token(r, j);
+        dots[j] = k == WHOLE_WIDE      ? start_wide(&line->minus_128)
+                  : k == HALVES_BIASED ? all_words(&line->minus_32[half])
+                                       : zero();
     }
-}
-
-// Products of the codes of one group of columns, in whole numbers.
-FRIT_INLINE void dot_group(tile t, type_256 type, int g, int n_x, vec *dots)
-{
-    const int quads = type.group / 4, at = g * type.group / 32;
-    const bool wide = type.has_bias && type.group == 32;
-#pragma GCC unroll 16
-    for (int j = 0; j < n_x; j++)
-        dots[j] = !type.has_bias ? zero()
-                  : wide         ? start_wide(&token(t, j)[at].minus_128)
-                                 : all_words(&token(t, j)[at].minus_32[g % 2]);
 #pragma GCC unroll 8
-    for (int q = g * quads; q < (g + 1) * quads; q++) {
-        const vec codes = wide ? open_wide(type.codes(t.w, q)) : type.codes(t.w, q);
+    for (int q = 0; q < n_quads; q++) {
 #pragma GCC unroll 16
         for (int j = 0; j < n_x; j++) {
-            const vec x = all_words(token(t, j)[at].codes + q % 8 * 4);
-            dots[j] = wide ? dot_wide(dots[j], codes, x) : dot(dots[j], codes, x);
+            const int8_t *x = token(r, j)->codes + 16 * half + 4 * q;
+            dots[j] = k == WHOLE_WIDE ? dot_wide(dots[j], codes[q], x) : dot(dots[j], codes[q], x);
         }
     }
 }
 
-// 32 columns: two groups of 16, or one.
-FRIT_INLINE void unit_256(tile t, type_256 type, const scales_256 *scales, int unit, int n_x, vec_f *sums)
+FRIT_INLINE void add_whole(const unit *u, kind k, rows r, int n_x, vec_f *sums)
 {
-    const int n_groups = 32 / type.group, g = unit * n_groups;
+    vec dots[MAX_TOKENS];
+    dot_quads(u->codes, k, 0, 8, r, n_x, dots);
+#pragma GCC unroll 16
+    for (int j = 0; j < n_x; j++) {
+        const frit_q8_line *line = token(r, j);
+        sums[j] = mul_add(mul(to_float(dots[j]), all_f(line->scale)), u->scales[0], sums[j]);
+        if (k == WHOLE_MINS) sums[j] = mul_add(u->mins[0], all_f(line->sum), sums[j]);
+    }
+}
+
+FRIT_INLINE void add_halves(const unit *u, kind k, rows r, int n_x, vec_f *sums)
+{
     vec dots[MAX_TOKENS];
     vec_f parts[MAX_TOKENS];
-    dot_group(t, type, g, n_x, dots);
-    const vec_f scale = mul(to_float(type.scale(scales, g)), scales->d);
+    dot_quads(u->codes, k, 0, 4, r, n_x, dots);
 #pragma GCC unroll 16
-    for (int j = 0; j < n_x; j++) parts[j] = mul(to_float(dots[j]), scale);
-    if (n_groups == 2) {
-        dot_group(t, type, g + 1, n_x, dots);
-        const vec_f second = mul(to_float(type.scale(scales, g + 1)), scales->d);
+    for (int j = 0; j < n_x; j++) parts[j] = mul(to_float(dots[j]), u->scales[0]);
+    dot_quads(u->codes + 4, k, 1, 4, r, n_x, dots);
 #pragma GCC unroll 16
-        for (int j = 0; j < n_x; j++) parts[j] = mul_add(to_float(dots[j]), second, parts[j]);
-    }
-#pragma GCC unroll 16
-    for (int j = 0; j < n_x; j++) sums[j] = mul_add(parts[j], all_f(token(t, j)[unit].scale), sums[j]);
-    for (int i = 0; type.min && i < n_groups; i++) {
-        const vec_f min = mul(to_float(type.min(scales, g + i)), scales->d_min);
-#pragma GCC unroll 16
-        for (int j = 0; j < n_x; j++) {
-            const frit_q8_line *x = &token(t, j)[unit];
-            sums[j] = mul_sub_from(min, all_f(n_groups == 2 ? x->sums_16[i] : x->sum), sums[j]);
-        }
+    for (int j = 0; j < n_x; j++) {
+        const frit_q8_line *line = token(r, j);
+        sums[j] = mul_add(mul_add(to_float(dots[j]), u->scales[1], parts[j]), all_f(line->scale), sums[j]);
+        for (int i = 0; k == HALVES_MINS && i < 2; i++) sums[j] = mul_add(u->mins[i], all_f(line->sums_16[i]), sums[j]);
     }
 }
 
-FRIT_INLINE void tile_256(tile t, type_256 type, int n_x, vec_f *sums)
+FRIT_INLINE void add_unit(const unit *u, kind k, rows r, int n_x, vec_f *sums)
 {
-    for (int j = 0; j < n_x; j++) sums[j] = zero_f();
-    const int block_bytes = 64 * type.n_words + FRIT_PANEL_ROWS * type.rest_bytes;
-    for (int64_t i = 0; i < t.n_blocks; i++) {
-        const scales_256 scales = type.scales(t.w);
-#pragma GCC unroll 8
-        for (int unit = 0; unit < 8; unit++) unit_256(t, type, &scales, unit, n_x, sums);
-        if (n_x == 1) prefetch(t.w.words, block_bytes);
-        t.w.words += block_bytes;
-        t.w.rest += block_bytes;
-        t.x += 8 * sizeof(frit_q8_line);
-    }
+    if (k == WHOLE_WIDE || k == WHOLE_MINS)
+        add_whole(u, k, r, n_x, sums);
+    else
+        add_halves(u, k, r, n_x, sums);
 }
 
-typedef void (*tile_fn)(tile t, int n_x, vec_f *sums);
-
-// The rows of one half of a panel by n_x tokens; n_x is a constant where this is inlined.
-FRIT_INLINE void store_tile(const frit_product *p, tile_fn run, const uint8_t *panel, int n_rows, int half, int n_words,
-                            int rest_bytes, int block_elems, int64_t j, int n_x)
+// Adds the products of 256 columns and n_x tokens to their sums; n_x is a constant where this is inlined.
+FRIT_INLINE void tile(const unit *u, kind k, int n_units, rows r, int n_x, vec_f *totals)
 {
     vec_f sums[MAX_TOKENS];
-    const tile t = {{panel + 4 * LANES * half, panel + 64 * n_words + LANES * rest_bytes * half},
-                    p->x + (size_t)j * p->x_stride,
-                    p->x_stride,
-                    p->n / block_elems};
-    run(t, n_x, sums);
-#pragma GCC unroll 16
-    for (int i = 0; i < n_x; i++) store(p->y + (size_t)(j + i) * p->y_stride + LANES * half, sums[i], n_rows);
+    for (int j = 0; j < n_x; j++) sums[j] = totals[j];
+    for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) add_unit(&u[i], k, r, n_x, sums);
+    for (int j = 0; j < n_x; j++) totals[j] = sums[j];
 }
 
-FRIT_INLINE void product(const frit_product *p, tile_fn run, int n_words, int rest_bytes, int block_elems)
+typedef void (*tile_fn)(const unit *u, int n_units, rows r, vec_f *totals);
+
+#define TILE(k, n, most)                                                          \
+    static void tile_##k##_##n(const unit *u, int n_units, rows r, vec_f *totals) \
+    {                                                                             \
+        if (n <= (most)) tile(u, k, n_units, r, n, totals);                       \
+    }
+#define TILES(k, most)                                                                                     \
+    TILE(k, 1, most)                                                                                       \
+    TILE(k, 2, most)                                                                                       \
+    TILE(k, 3, most)                                                                                       \
+    TILE(k, 4, most)                                                                                       \
+    TILE(k, 5, most) TILE(k, 6, most) TILE(k, 7, most) TILE(k, 8, most) TILE(k, 9, most) TILE(k, 10, most) \
+        TILE(k, 11, most) TILE(k, 12, most)
+#define TILE_NAMES(k)                                                                                           \
+    {                                                                                                           \
+        NULL, tile_##k##_1, tile_##k##_2, tile_##k##_3, tile_##k##_4, tile_##k##_5, tile_##k##_6, tile_##k##_7, \
+            tile_##k##_8, tile_##k##_9, tile_##k##_10, tile_##k##_11, tile_##k##_12                             \
+    }
+TILES(WHOLE_WIDE, MAX_TOKENS)
+TILES(WHOLE_MINS, MAX_TOKENS)
+TILES(HALVES_BIASED, MAX_TOKENS_HALVES)
+TILES(HALVES_MINS, MAX_TOKENS_HALVES)
+
+static const tile_fn tiles[KIND_COUNT][13] = {TILE_NAMES(WHOLE_WIDE), TILE_NAMES(WHOLE_MINS), TILE_NAMES(HALVES_BIASED),
+                                              TILE_NAMES(HALVES_MINS)};
+static const int most_tokens[KIND_COUNT] = {MAX_TOKENS, MAX_TOKENS, MAX_TOKENS_HALVES, MAX_TOKENS_HALVES};
+
+// ------------------------------------------------------------------------------- types
+
+FRIT_INLINE void open_32(block_at from, type_32 type, unit *to)
 {
-    for (int64_t i = 0; i < p->n_w; i += FRIT_PANEL_ROWS) {
-        frit_product panel = *p;
-        const uint8_t *w = p->w + (size_t)(i / FRIT_PANEL_ROWS) * p->w_stride;
-        panel.y += i;
-        for (int half = 0; half < HALVES; half++) {
-            const int64_t left_rows = p->n_w - i - half * LANES;
-            if (left_rows <= 0) break;
-            const int n_rows = left_rows < LANES ? (int)left_rows : LANES;
-            int64_t j = 0;
-            for (; j + MAX_TOKENS <= p->n_x; j += MAX_TOKENS)
-                store_tile(&panel, run, w, n_rows, half, n_words, rest_bytes, block_elems, j, MAX_TOKENS);
-            switch (p->n_x - j) {
-#define TAIL(n)                                                                                               \
-    case n:                                                                                                   \
-        if (n < MAX_TOKENS) store_tile(&panel, run, w, n_rows, half, n_words, rest_bytes, block_elems, j, n); \
-        break;
-                TAIL(1)
-                TAIL(2)
-                TAIL(3)
-                TAIL(4)
-                TAIL(5)
-                TAIL(6)
-                TAIL(7)
-#undef TAIL
-            }
-        }
+#pragma GCC unroll 8
+    for (int q = 0; q < 8; q++) to->codes[q] = type.shift ? type.codes(from, q) : open_wide(type.codes(from, q));
+    to->scales[0] = type.scale(from);
+    if (type.shift) to->mins[0] = type.shift(from);
+}
+
+FRIT_INLINE void open_256(block_at from, type_256 type, const scales_256 *scales, int i, unit *to)
+{
+    const int n_groups = 32 / type.group;
+    const bool wide = type.has_bias && type.group == 32;
+#pragma GCC unroll 8
+    for (int q = 0; q < 8; q++)
+        to->codes[q] = wide ? open_wide(type.codes(from, 8 * i + q)) : type.codes(from, 8 * i + q);
+#pragma GCC unroll 2
+    for (int g = 0; g < n_groups; g++) {
+        to->scales[g] = mul(to_float(type.scale(scales, i * n_groups + g)), scales->d);
+        if (type.min) to->mins[g] = mul_sub_from(to_float(type.min(scales, i * n_groups + g)), scales->d_min, zero_f());
     }
 }
 
-#define PRODUCT_32(name, dtype, words, rest, scale_fn, shift_fn)                         \
-    FRIT_INLINE void run_##name(tile t, int n_x, vec_f *sums)                            \
-    {                                                                                    \
-        tile_32(t, (type_32){words, rest, codes_##name, scale_fn, shift_fn}, n_x, sums); \
-    }                                                                                    \
+// Either writes the units from `from` to `to`, or, for constant n_x > 0, multiplies them by so many tokens at once.
+FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, rows r, int n_x, vec_f *totals)
+{
+    const int block_bytes = 64 * type.n_words + FRIT_PANEL_ROWS * type.rest_bytes;
+    vec_f sums[DIRECT_TOKENS];
+    for (int j = 0; j < n_x; j++) sums[j] = totals[j];
+    for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {
+        unit here;
+        open_32(from, type, n_x ? &here : &to[i]);
+        prefetch(from.words + UNITS * block_bytes, block_bytes);
+        if (n_x) add_unit(&here, kind_32(type), r, n_x, sums);
+        from.words += block_bytes;
+        from.rest += block_bytes;
+    }
+    for (int j = 0; j < n_x; j++) totals[j] = sums[j];
+}
+
+FRIT_INLINE void walk_256(block_at from, type_256 type, int n_units, unit *to, rows r, int n_x, vec_f *totals)
+{
+    const int block_bytes = 64 * type.n_words + FRIT_PANEL_ROWS * type.rest_bytes;
+    const scales_256 scales = type.scales(from);
+    vec_f sums[DIRECT_TOKENS];
+    (void)n_units;   // always all
+    prefetch(from.words + block_bytes, block_bytes);
+    for (int j = 0; j < n_x; j++) sums[j] = totals[j];
+#pragma GCC unroll 8
+    for (int i = 0; i < UNITS; i++, r.x += sizeof(frit_q8_line)) {
+        unit here;
+        open_256(from, type, &scales, i, n_x ? &here : &to[i]);
+        if (n_x) add_unit(&here, kind_256(type), r, n_x, sums);
+    }
+    for (int j = 0; j < n_x; j++) totals[j] = sums[j];
+}
+
+// [0] unpacks, [n] multiplies n tokens.
+typedef void (*walk_fn)(block_at from, int n_units, unit *to, rows r, vec_f *totals);
+
+typedef struct packed_type {
+    kind kind;
+    int n_words, rest_bytes, block_elems;
+    walk_fn walk[DIRECT_TOKENS + 1];
+} packed_type;
+
+// ------------------------------------------------------------------------------- products
+
+// Part i of n things in so many parts that none has more than `most`, all about as large.
+typedef struct share {
+    int64_t begin, n;
+} share;
+
+static int64_t n_shares(int64_t n, int64_t most)
+{
+    return (n + most - 1) / most;
+}
+
+static share share_of(int64_t n, int64_t n_parts, int64_t i)
+{
+    const int64_t begin = n * i / n_parts;
+    return (share){begin, n * (i + 1) / n_parts - begin};
+}
+
+// A few panels by a block of tokens. A strip is the half of a panel that fills a register, or the whole.
+typedef struct block {
+    const frit_product *p;
+    const packed_type *type;
+    share panels, tokens;
+} block;
+
+static block_at strip_at(const block *b, int64_t strip, int64_t at)
+{
+    const packed_type *type = b->type;
+    const size_t block_bytes = 64 * (size_t)type->n_words + FRIT_PANEL_ROWS * (size_t)type->rest_bytes;
+    const uint8_t *w = b->p->w + (size_t)(b->panels.begin + strip / HALVES) * b->p->w_stride +
+                       (size_t)(at / type->block_elems) * block_bytes;
+    const int half = (int)(strip % HALVES);
+    return (block_at){w + 4 * LANES * half, w + 64 * type->n_words + LANES * type->rest_bytes * half};
+}
+
+// Adds the products of 256 columns from `at`.
+static void add_columns(const block *b, int64_t at, vec_f *sums)
+{
+    const frit_product *p = b->p;
+    const packed_type *type = b->type;
+    const int n_units = (int)((p->n - at < 256 ? p->n - at : 256) / 32);
+    const int64_t n_strips = b->panels.n * HALVES, n_x = b->tokens.n;
+    rows r = {p->x + (size_t)b->tokens.begin * p->x_stride + (size_t)at / 32 * sizeof(frit_q8_line), p->x_stride};
+    if (n_x <= DIRECT_TOKENS) {
+        for (int64_t i = 0; i < n_strips; i++) type->walk[n_x](strip_at(b, i, at), n_units, NULL, r, sums + i * n_x);
+        return;
+    }
+    unit units[PIECES * HALVES][UNITS];
+    for (int64_t i = 0; i < n_strips; i++) type->walk[0](strip_at(b, i, at), n_units, units[i], r, NULL);
+    const int64_t n_tiles = n_shares(n_x, most_tokens[type->kind]);
+    for (int64_t t = 0; t < n_tiles; t++) {
+        const share tokens = share_of(n_x, n_tiles, t);
+        for (int64_t i = 0; i < n_strips; i++)
+            tiles[type->kind][tokens.n](units[i], n_units, r, sums + i * n_x + tokens.begin);
+        r.x += (size_t)tokens.n * r.stride;
+    }
+}
+
+static void run_block(const block *b)
+{
+    vec_f sums[BLOCK_SUMS];   // [strip][token]
+    const frit_product *p = b->p;
+    const int64_t n_strips = b->panels.n * HALVES, n_x = b->tokens.n;
+    for (int64_t i = 0; i < n_strips * n_x; i++) sums[i] = zero_f();
+    for (int64_t at = 0; at < p->n; at += 256) add_columns(b, at, sums);
+    for (int64_t i = 0; i < n_strips; i++) {
+        const int64_t row = b->panels.begin * FRIT_PANEL_ROWS + i * LANES;
+        const int64_t n_rows = p->n_w - row < LANES ? p->n_w - row : LANES;
+        for (int64_t j = 0; n_rows > 0 && j < n_x; j++)
+            store(p->y + (size_t)(b->tokens.begin + j) * p->y_stride + row, sums[i * n_x + j], (int)n_rows);
+    }
+}
+
+static void product(const frit_product *p, const packed_type *type)
+{
+    const bool few = p->n_x <= DIRECT_TOKENS;
+    const int64_t n_panels = n_shares(p->n_w, FRIT_PANEL_ROWS),
+                  n_blocks = n_shares(p->n_x, BLOCK_SUMS / PIECES / HALVES);
+    const int64_t n_groups = n_shares(n_panels, few ? STREAMS : PIECES);
+    for (int64_t i = 0; i < n_blocks; i++)
+        for (int64_t g = 0; g < n_groups; g++)
+            run_block(&(block){p, type, share_of(n_panels, n_groups, g), share_of(p->n_x, n_blocks, i)});
+}
+
+// What a row of PACKED_TYPES becomes.
+#define WALK(name, elems, n, ...)                                                              \
+    static void walk_##name##_##n(block_at from, int n_units, unit *to, rows r, vec_f *totals) \
+    {                                                                                          \
+        walk_##elems(from, (type_##elems){__VA_ARGS__}, n_units, to, r, n, totals);            \
+    }
+#define PRODUCT(name, elems, ...)                                                        \
+    WALK(name, elems, 0, __VA_ARGS__)                                                    \
+    WALK(name, elems, 1, __VA_ARGS__)                                                    \
+    WALK(name, elems, 2, __VA_ARGS__)                                                    \
     static void product_##name(const frit_product *p)                                    \
     {                                                                                    \
-        product(p, run_##name, words, rest, 32);                                         \
+        const type_##elems type = {__VA_ARGS__};                                         \
+        product(p, &(packed_type){kind_##elems(type),                                    \
+                                  type.n_words,                                          \
+                                  type.rest_bytes,                                       \
+                                  elems,                                                 \
+                                  {walk_##name##_0, walk_##name##_1, walk_##name##_2}}); \
     }
-
-#define PRODUCT_256(name, dtype, words, rest, group, has_bias, scales_fn, scale_fn, min_fn)                          \
-    FRIT_INLINE void run_##name(tile t, int n_x, vec_f *sums)                                                        \
-    {                                                                                                                \
-        tile_256(t, (type_256){words, rest, group, has_bias, codes_##name, scales_fn, scale_fn, min_fn}, n_x, sums); \
-    }                                                                                                                \
-    static void product_##name(const frit_product *p)                                                                \
-    {                                                                                                                \
-        product(p, run_##name, words, rest, 256);                                                                    \
-    }
+#define PRODUCT_32(name, dtype, words, rest, ...) PRODUCT(name, 32, words, rest, codes_##name, __VA_ARGS__)
+#define PRODUCT_256(name, dtype, words, rest, group, has_bias, ...) \
+    PRODUCT(name, 256, words, rest, group, has_bias, codes_##name, __VA_ARGS__)
 
 PACKED_TYPES(PRODUCT_32, PRODUCT_256)
 

@@ -10,10 +10,7 @@
 typedef __m512i vec;    // words, one for each row
 typedef __m512 vec_f;   // floats, one for each row
 
-enum {
-    LANES = 16,
-    PREFETCH = 3072,   // bytes ahead of a single token's product
-};
+enum { LANES = 16 };
 
 FRIT_INLINE vec zero(void)
 {
@@ -107,7 +104,7 @@ FRIT_INLINE vec spread_byte(vec v, int i)   // byte i of each word to all four
 
 FRIT_INLINE void prefetch(const uint8_t *p, int n_bytes)
 {
-    for (int i = 0; i < n_bytes; i += 64) _mm_prefetch((const char *)p + PREFETCH + i, _MM_HINT_T0);
+    for (int i = 0; i < n_bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T0);
 }
 
 FRIT_INLINE vec_f to_float(vec v)
