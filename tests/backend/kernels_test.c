@@ -34,6 +34,15 @@ static void decode_form(frit_form form, const uint8_t *row, int64_t n, double *v
             memcpy((uint8_t *)&bits + 2, row + i / FRIT_TILE_COLUMNS * FRIT_TILE_BYTES + i % FRIT_TILE_COLUMNS * 2, 2);
             memcpy(&number, &bits, 4);
             values[i] = number;
+        } else if (form == FRIT_FORM_BF16_PAIRS) {
+            values[i] = 0;
+            for (int part = 0; part < 2; part++) {
+                const int64_t at = (2 * (i / FRIT_TILE_COLUMNS) + part) * FRIT_TILE_BYTES + i % FRIT_TILE_COLUMNS * 2;
+                uint32_t bits = 0;
+                memcpy((uint8_t *)&bits + 2, row + at, 2);
+                memcpy(&number, &bits, 4);
+                values[i] += number;
+            }
         } else {
             memcpy(&number, row + n + 4 * (i / 32), 4);
             values[i] = (double)number * (int8_t)row[i];
@@ -94,18 +103,20 @@ static void check_case(const product_case *c, const frit_kernels *kernels)
     const frit_dtype_info *type = frit_dtype_get(c->dtype);
     const size_t row_bytes = (size_t)frit_dtype_row_bytes(c->dtype, c->n),
                  x_bytes = frit_form_bytes(kernel->form, c->n);
-    uint8_t *converted = malloc((size_t)c->n_x * x_bytes);
+    uint8_t *converted = malloc(frit_form_bytes_of_rows(kernel->form, c->n_x, c->n));
+    uint8_t *scratch = aligned_alloc(64, FRIT_PRODUCT_SCRATCH);
     for (int64_t j = 0; j < c->n_x; j++) {
-        uint8_t *row = converted + (size_t)j * x_bytes;
+        uint8_t *row = frit_form_row(kernel->form, converted, j, c->n);
         if (kernel->form == FRIT_FORM_F32)
             memcpy(row, c->x + j * c->n, x_bytes);
         else
             kernels->convert[kernel->form](c->x + j * c->n, row, c->n);
-        decode_form(kernel->form, row, c->n, xs[j]);
     }
+    for (int64_t j = 0; j < c->n_x; j++)
+        decode_form(kernel->form, frit_form_row(kernel->form, converted, j, c->n), c->n, xs[j]);
     memset(y, 0xff, sizeof y);
-    kernel->run(
-        &(frit_product){c->weights + c->misalign, row_bytes, converted, x_bytes, y, MAX_ROWS, c->n_w, c->n_x, c->n, NULL});
+    kernel->run(&(frit_product){c->weights + c->misalign, row_bytes, converted, x_bytes, y, MAX_ROWS, c->n_w, c->n_x,
+                                c->n, scratch});
     for (int64_t i = 0; i < c->n_w; i++) {
         type->decode(c->weights + c->misalign + (size_t)i * row_bytes, w, c->n);
         for (int64_t j = 0; j < c->n_x; j++) {
@@ -127,6 +138,7 @@ static void check_case(const product_case *c, const frit_kernels *kernels)
     }
     if (kernel->form == FRIT_FORM_F32) check_alone(c, kernel, y);
     free(converted);
+    free(scratch);
 }
 
 static void products_equal_sums_of_decoded_numbers(void **state)

@@ -202,7 +202,7 @@ static void check_neighbours(frit_dtype dtype, const frit_kernels *kernels)
     const size_t x_bytes = frit_form_bytes(kernel->form, c.n);
     uint8_t *converted = malloc(N_X * x_bytes);
     for (int j = 0; j < N_X; j++) kernels->convert[kernel->form](c.x + j * c.n, converted + (size_t)j * x_bytes, c.n);
-    frit_product p = {c.panels, FRIT_PANEL_ROWS * c.row_bytes, converted, x_bytes, all[0], N_W, N_W, N_X, c.n, NULL};
+    frit_product p = {c.panels, FRIT_PANEL_ROWS * c.packed_bytes, converted, x_bytes, all[0], N_W, N_W, N_X, c.n, NULL};
     kernel->run(&p);
     p.y = one;
     for (int n_x = 1; n_x < 5; n_x++) {

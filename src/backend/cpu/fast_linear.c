@@ -9,7 +9,7 @@
 //             bias, residual, gate             while the results are in cache
 //
 // With few tokens a kernel is bound by memory, and faster the more panels it may read side by side.
-// Kernels that unpack (form BF16_TILES) get larger blocks and tiles, and block their work themselves.
+// Kernels that unpack (forms BF16_*) get larger blocks and tiles, and block their work themselves.
 #include "backend/cpu/fast.h"
 #include "backend/cpu/pack.h"
 
@@ -61,7 +61,7 @@ size_t frit_linear_workspace_bytes(const frit_node *node)
 
 static bool unpacks(const matrix *m)
 {
-    return m->kernel.run && m->kernel.form == FRIT_FORM_BF16_TILES;
+    return m->kernel.run && (m->kernel.form == FRIT_FORM_BF16_TILES || m->kernel.form == FRIT_FORM_BF16_PAIRS);
 }
 
 // Rows that the kernel gets at once.

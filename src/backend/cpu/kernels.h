@@ -13,6 +13,7 @@
 //     Q8         codes int8[n] | scales f32[n / 32] | sums f32[n / 16]: scale * sum of 16 codes, for types with offsets
 //     Q8_LINES   the same and more in a frit_q8_line for every 32 numbers: for packed weights
 //     BF16_TILES numbers bf16, sixteen rows together: 32 numbers of each, then the next 32 of each, ..
+//     BF16_PAIRS the same, and after every 32 of each row what they lack, again in bf16: 16 bits of precision
 //
 // A scale for 32 numbers, where a block of the K types holds 256, costs little and halves the error of what the model
 // computes.
@@ -31,15 +32,16 @@ typedef enum frit_form {
     FRIT_FORM_Q8,
     FRIT_FORM_Q8_LINES,
     FRIT_FORM_BF16_TILES,
+    FRIT_FORM_BF16_PAIRS,
     FRIT_FORM_COUNT
 } frit_form;
 
-enum { FRIT_TILE_ROWS = 16, FRIT_TILE_COLUMNS = 32, FRIT_TILE_BYTES = 1024 };   // of BF16_TILES
+enum { FRIT_TILE_ROWS = 16, FRIT_TILE_COLUMNS = 32, FRIT_TILE_BYTES = 1024 };   // of BF16_*
 
-// Bytes of one row of n values; n is a multiple of 32 for all but F32, and the bytes are a multiple of 64. Rows of
+// Bytes of one row of n values; n is a multiple of 32 for all but F32 and BF16_PAIRS, and the bytes are a multiple of 64. Rows of
 // Q8_LINES have an odd number of lines, so that those of neighbouring tokens do not compete for a place in the cache.
 size_t frit_form_bytes(frit_form form, int64_t n);
-// Bytes of all rows. Of BF16_TILES there are whole tiles.
+// Bytes of all rows. Those of BF16_* come in sixteens.
 size_t frit_form_bytes_of_rows(frit_form form, int64_t n_rows, int64_t n);
 // Where row i goes: what `convert` is called with. Products are called with rows from i on, i a multiple of 16.
 uint8_t *frit_form_row(frit_form form, uint8_t *rows, int64_t i, int64_t n);

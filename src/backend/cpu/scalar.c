@@ -16,18 +16,24 @@ size_t frit_form_bytes(frit_form form, int64_t n)
     if (form == FRIT_FORM_F32) return (size_t)n * 4;
     if (form == FRIT_FORM_Q8_LINES) return (size_t)(n / 32 | 1) * sizeof(frit_q8_line);   // odd: see kernels.h
     if (form == FRIT_FORM_BF16_TILES) return (size_t)n * 2;
+    if (form == FRIT_FORM_BF16_PAIRS) return (size_t)((n + 31) / 32) * 128;
     return ((size_t)n + (size_t)(n / 32) * 4 + (size_t)(n / 16) * 4 + 63) / 64 * 64;
+}
+
+static bool is_tiled(frit_form form)
+{
+    return form == FRIT_FORM_BF16_TILES || form == FRIT_FORM_BF16_PAIRS;
 }
 
 size_t frit_form_bytes_of_rows(frit_form form, int64_t n_rows, int64_t n)
 {
-    if (form == FRIT_FORM_BF16_TILES) n_rows = (n_rows + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS;
+    if (is_tiled(form)) n_rows = (n_rows + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS;
     return (size_t)n_rows * frit_form_bytes(form, n);
 }
 
 uint8_t *frit_form_row(frit_form form, uint8_t *rows, int64_t i, int64_t n)
 {
-    if (form != FRIT_FORM_BF16_TILES) return rows + (size_t)i * frit_form_bytes(form, n);
+    if (!is_tiled(form)) return rows + (size_t)i * frit_form_bytes(form, n);
     const int64_t in_tile = i % FRIT_TILE_ROWS;
     return rows + (size_t)(i - in_tile) * frit_form_bytes(form, n) + (size_t)in_tile * (FRIT_TILE_COLUMNS * 2);
 }
@@ -90,6 +96,22 @@ static void convert_bf16_tiles(const float *x, uint8_t *out, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         const uint16_t number = bf16_of(x[i]);
         memcpy(out + i / FRIT_TILE_COLUMNS * FRIT_TILE_BYTES + i % FRIT_TILE_COLUMNS * 2, &number, 2);
+    }
+}
+
+// Zeros past the end.
+static void convert_bf16_pairs(const float *x, uint8_t *out, int64_t n)
+{
+    for (int64_t i = 0; i < (n + 31) / 32 * 32; i++) {
+        const float number = i < n ? x[i] : 0;
+        const uint16_t first = bf16_of(number);
+        const uint32_t bits = (uint32_t)first << 16;
+        float rounded;
+        memcpy(&rounded, &bits, 4);
+        const uint16_t rest = bf16_of(number - rounded);
+        uint8_t *at = out + i / FRIT_TILE_COLUMNS * (2 * FRIT_TILE_BYTES) + i % FRIT_TILE_COLUMNS * 2;
+        memcpy(at, &first, 2);
+        memcpy(at + FRIT_TILE_BYTES, &rest, 2);
     }
 }
 
@@ -312,6 +334,7 @@ void frit_install_scalar(frit_kernels *k)
         .convert[FRIT_FORM_Q8] = convert_q8,
         .convert[FRIT_FORM_Q8_LINES] = convert_q8_lines,
         .convert[FRIT_FORM_BF16_TILES] = convert_bf16_tiles,
+        .convert[FRIT_FORM_BF16_PAIRS] = convert_bf16_pairs,
         .rms_norm = rms_norm,
         .layer_norm = layer_norm,
         .add = add,
