@@ -108,6 +108,7 @@ typedef struct frit_option {
     const char *fallback;   // the default of the command line as text, or NULL: the struct's zero
     const char *metavar;    // "N"
     const char *help;       // one line, no full stop
+    const char *letters;    // short name of several letters, after one dash: "ctk"; or NULL
 } frit_option;
 
 // Parses `text` into the field of `target` that the row describes. TEXT and CHOICE fields borrow `text`.
@@ -240,8 +241,10 @@ typedef struct frit_engine_options {
     int32_t n_batch;      // rows of one step at most; 0: 512
     // "reference", or the best instruction set allowed: "scalar", "avx2", ...; NULL: the best there is
     const char *cpu;
-    const char *kv_type;   // type of cached keys and values: "f32", "f16"; NULL: "f16", or "f32" with cpu "reference"
-    bool no_fuse;          // run the graph without fusion (slower; for comparison)
+    // Types of cached keys and values: "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1";
+    // NULL: "f16", or "f32" with cpu "reference".
+    const char *cache_type_k, *cache_type_v;
+    bool no_fuse;   // run the graph without fusion (slower; for comparison)
 } frit_engine_options;
 
 FRIT_API const frit_option *frit_engine_option_rows(size_t *n_rows);

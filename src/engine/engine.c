@@ -13,11 +13,13 @@ enum {
 };   // of one step's logits at most, if more than one row wants them
 
 // --cpu reference computes what the formulas say, so its cache does not round either.
-static frit_dtype choose_kv_type(const frit_engine_options *options)
+static frit_kv_types choose_kv_types(const frit_engine_options *options)
 {
-    frit_dtype dtype = options->cpu && strcmp(options->cpu, "reference") == 0 ? FRIT_DTYPE_F32 : FRIT_DTYPE_F16;
-    if (options->kv_type) frit_dtype_from_name(options->kv_type, &dtype);
-    return dtype;
+    const bool exact = options->cpu && strcmp(options->cpu, "reference") == 0;
+    frit_kv_types types = {.k = exact ? FRIT_DTYPE_F32 : FRIT_DTYPE_F16, .v = exact ? FRIT_DTYPE_F32 : FRIT_DTYPE_F16};
+    if (options->cache_type_k) frit_dtype_from_name(options->cache_type_k, &types.k);
+    if (options->cache_type_v) frit_dtype_from_name(options->cache_type_v, &types.v);
+    return types;
 }
 
 static frit_status check_model(const frit_model *model)
@@ -29,23 +31,24 @@ static frit_status check_model(const frit_model *model)
 }
 
 static frit_status choose_context(frit_engine *engine, const frit_engine_options *options, const frit_cache_spec *specs,
-                                  frit_dtype dtype)
+                                  frit_kv_types types)
 {
     const frit_model *model = engine->model;
+    FRIT_TRY(frit_kv_check(specs, engine->hp.n_layer, types));
     frit_fit fit = {
         .path = model->info.path,
         .log = &model->log,
         .n_ctx = options->n_ctx,
         .n_ctx_train = engine->hp.n_ctx_train,
         .n_sessions = options->n_sessions > 0 ? options->n_sessions : 1,
-        .page_bytes = frit_kv_page_bytes(specs, engine->hp.n_layer, dtype),
+        .page_bytes = frit_kv_page_bytes(specs, engine->hp.n_layer, types),
         .weight_bytes = model->info.n_bytes,
         .available = frit_memory_available(),
     };
     FRIT_TRY(frit_plans_measure(engine, &fit.scratch_bytes));
     FRIT_TRY(frit_fit_context(&fit, &engine->n_ctx));
     int32_t n_pages = fit.n_sessions * frit_kv_pages_of(engine->n_ctx);
-    return frit_kv_init(&engine->kv, engine->device, specs, engine->hp.n_layer, dtype, n_pages);
+    return frit_kv_init(&engine->kv, engine->device, specs, engine->hp.n_layer, types, n_pages);
 }
 
 static frit_status make_step_buffers(frit_engine *engine)
@@ -75,7 +78,7 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     frit_cache_spec *specs = frit_arena_new(&engine->arena, frit_cache_spec, (size_t)engine->hp.n_layer);
     if (!specs) return frit_fail_memory((size_t)engine->hp.n_layer * sizeof *specs, "the layers' caches");
     FRIT_TRY(frit_arch_cache_specs(&engine->hp, specs));
-    FRIT_TRY(choose_context(engine, options, specs, choose_kv_type(options)));
+    FRIT_TRY(choose_context(engine, options, specs, choose_kv_types(options)));
     FRIT_TRY(frit_rope_init(&engine->hp, engine->n_ctx, &engine->arena));
     FRIT_TRY(make_step_buffers(engine));
     // The plans that everybody needs. Preparing the first one packs the weights: better here than at the first token.

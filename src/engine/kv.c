@@ -13,55 +13,81 @@
 
 enum { ALIGNMENT = 64 };
 
-// Bytes of a page of keys (dim = k_dim) or values (v_dim) of one layer.
-static bool side_bytes(const frit_cache_spec *spec, int32_t dim, frit_dtype dtype, uint64_t *out)
+// Types in blocks share one scale between neighbours, which an outlier spoils for all of them.
+static int32_t mix_of(frit_dtype dtype, int32_t dim)
 {
-    *out = 0;
+    if (frit_dtype_get(dtype)->block_elems == 1) return 1;
+    int32_t mix = 1;
+    while (mix < 256 && dim % (2 * mix) == 0) mix *= 2;
+    return mix;
+}
+
+static bool lay_out(frit_cache_side *side, const frit_cache_spec *spec, int32_t dim, frit_dtype dtype)
+{
+    *side = (frit_cache_side){.dtype = dtype, .dim = dim, .mix = 1};
     if (spec->kind == FRIT_CACHE_NONE) return true;
-    uint64_t rows = 0;
-    return spec->n_head_kv >= 0 && dim >= 0 &&
-           frit_mul_u64((uint64_t)spec->n_head_kv * FRIT_PAGE_TOKENS, frit_dtype_row_bytes(dtype, dim), &rows) &&
-           frit_align_u64(rows, ALIGNMENT, out);
+    if (spec->n_head_kv < 0 || dim < 0) return false;
+    side->row_bytes = frit_dtype_row_bytes(dtype, dim);
+    side->mix = dim > 0 ? mix_of(dtype, dim) : 1;
+    return frit_mul_u64((uint64_t)spec->n_head_kv * FRIT_PAGE_TOKENS, side->row_bytes, &side->page_bytes) &&
+           frit_align_u64(side->page_bytes, ALIGNMENT, &side->page_bytes);
 }
 
-static bool page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_dtype dtype, uint64_t *out)
+static bool lay_out_layer(frit_cache_layer *layer, const frit_cache_spec *spec, frit_kv_types types)
 {
-    *out = 0;
+    layer->spec = *spec;
+    return lay_out(&layer->k, spec, spec->k_dim, types.k) && lay_out(&layer->v, spec, spec->v_dim, types.v);
+}
+
+uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_kv_types types)
+{
+    uint64_t n_bytes = 0;
     for (int32_t i = 0; i < n_layers; i++) {
-        uint64_t k, v;
-        if (!side_bytes(&specs[i], specs[i].k_dim, dtype, &k) || !side_bytes(&specs[i], specs[i].v_dim, dtype, &v))
-            return false;
-        if (!frit_add_u64(*out, k, out) || !frit_add_u64(*out, v, out)) return false;
+        frit_cache_layer layer;
+        if (!lay_out_layer(&layer, &specs[i], types) || !frit_add_u64(n_bytes, layer.k.page_bytes, &n_bytes) ||
+            !frit_add_u64(n_bytes, layer.v.page_bytes, &n_bytes))
+            return UINT64_MAX;
     }
-    return true;
+    return n_bytes;
 }
 
-uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_dtype dtype)
+static frit_status check_side(const char *what, int32_t layer, int32_t dim, frit_dtype dtype)
 {
-    uint64_t n_bytes;
-    return page_bytes(specs, n_layers, dtype, &n_bytes) ? n_bytes : UINT64_MAX;
+    const frit_dtype_info *type = frit_dtype_get(dtype);
+    if (dim % type->block_elems == 0) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID,
+                     "cached %s cannot be %s: a head of layer %d has %d numbers, expected a multiple of %d", what,
+                     type->name, layer, dim, type->block_elems);
 }
 
-static void place_layers(frit_kv *kv, const frit_cache_spec *specs, frit_dtype dtype)
+frit_status frit_kv_check(const frit_cache_spec *specs, int32_t n_layers, frit_kv_types types)
+{
+    for (int32_t i = 0; i < n_layers; i++) {
+        if (specs[i].kind == FRIT_CACHE_NONE) continue;
+        FRIT_TRY(check_side("keys", i, specs[i].k_dim, types.k));
+        FRIT_TRY(check_side("values", i, specs[i].v_dim, types.v));
+    }
+    return FRIT_OK;
+}
+
+static void place_layers(frit_kv *kv, const frit_cache_spec *specs, frit_kv_types types)
 {
     uint8_t *at = kv->memory;
-    uint64_t n_pages = (uint64_t)kv->cache.n_pages;
+    const uint64_t n_pages = (uint64_t)kv->cache.n_pages;
     for (int32_t i = 0; i < kv->cache.n_layers; i++) {
         frit_cache_layer *layer = &kv->layers[i];
-        *layer = (frit_cache_layer){.spec = specs[i], .dtype = dtype};
-        side_bytes(&specs[i], specs[i].k_dim, dtype, &layer->k_page_bytes);
-        side_bytes(&specs[i], specs[i].v_dim, dtype, &layer->v_page_bytes);
-        layer->k = at;
-        layer->v = layer->k + n_pages * layer->k_page_bytes;
-        at = layer->v + n_pages * layer->v_page_bytes;
+        lay_out_layer(layer, &specs[i], types);
+        layer->k.pages = at;
+        layer->v.pages = layer->k.pages + n_pages * layer->k.page_bytes;
+        at = layer->v.pages + n_pages * layer->v.page_bytes;
     }
 }
 
 frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec *specs, int32_t n_layers,
-                         frit_dtype dtype, int32_t n_pages)
+                         frit_kv_types types, int32_t n_pages)
 {
     *kv = (frit_kv){.device = device};
-    if (!frit_mul_u64(frit_kv_page_bytes(specs, n_layers, dtype), (uint64_t)n_pages, &kv->n_bytes))
+    if (!frit_mul_u64(frit_kv_page_bytes(specs, n_layers, types), (uint64_t)n_pages, &kv->n_bytes))
         return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", n_pages);
     kv->layers = calloc((size_t)n_layers + 1, sizeof *kv->layers);
     kv->free_pages = calloc((size_t)n_pages + 1, sizeof *kv->free_pages);
@@ -74,7 +100,7 @@ frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec
         return status;
     }
     kv->cache = (frit_cache){.layers = kv->layers, .n_layers = n_layers, .n_pages = n_pages};
-    if (kv->memory) place_layers(kv, specs, dtype);
+    if (kv->memory) place_layers(kv, specs, types);
     for (int32_t i = 0; i < n_pages; i++) kv->free_pages[i] = n_pages - 1 - i;   // page 0 goes out first
     kv->n_free = n_pages;
     return FRIT_OK;

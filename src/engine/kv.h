@@ -30,6 +30,13 @@ typedef struct frit_kv {
     uint16_t *refs;   // [n_pages]
 } frit_kv;
 
+// The types that keys and values can be kept in, as the choices of an option.
+#define FRIT_KV_TYPES "f32|f16|bf16|q8_0|q4_0|q4_1|iq4_nl|q5_0|q5_1"
+
+typedef struct frit_kv_types {
+    frit_dtype k, v;
+} frit_kv_types;
+
 static inline int32_t frit_kv_pages_of(int32_t n_positions)
 {
     return n_positions / FRIT_PAGE_TOKENS + (n_positions % FRIT_PAGE_TOKENS != 0);
@@ -37,10 +44,12 @@ static inline int32_t frit_kv_pages_of(int32_t n_positions)
 
 // Room for n_pages pages of all layers.
 frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec *specs, int32_t n_layers,
-                         frit_dtype dtype, int32_t n_pages);
+                         frit_kv_types types, int32_t n_pages);
 void frit_kv_deinit(frit_kv *kv);
 // Of one page, all layers; UINT64_MAX if that is no number.
-uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_dtype dtype);
+uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_kv_types types);
+// FRIT_E_INVALID if the heads of a layer cannot be cut into a type's blocks. To be asked before the functions above.
+frit_status frit_kv_check(const frit_cache_spec *specs, int32_t n_layers, frit_kv_types types);
 // FRIT_E_LIMIT when not enough pages are free; the map is unchanged then.
 frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_positions);
 void frit_kv_shrink(frit_kv *kv, frit_kv_map *map, int32_t n_positions);

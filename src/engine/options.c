@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The option rows of models and engines.
 #include "base/option.h"
+#include "engine/kv.h"
 
 #include <stddef.h>
 
@@ -22,8 +23,10 @@ static const frit_option engine_rows[] = {
            .help = "tokens that one step runs at most; 0: 512"),
     ENGINE(cpu, .name = "cpu", .type = FRIT_OPTION_TEXT, .metavar = "NAME",
            .help = "best instruction set to use (scalar, avx2, ...), or reference for plain code"),
-    ENGINE(kv_type, .name = "kv-type", .type = FRIT_OPTION_CHOICE, .choices = "f32|f16", .metavar = "TYPE",
-           .help = "type of cached keys and values: f16, or f32 with the reference"),
+    ENGINE(cache_type_k, .name = "cache-type-k", .letters = "ctk", .type = FRIT_OPTION_CHOICE, .metavar = "TYPE",
+           .choices = FRIT_KV_TYPES, .help = "type of cached keys: f16, or f32 with the reference"),
+    ENGINE(cache_type_v, .name = "cache-type-v", .letters = "ctv", .type = FRIT_OPTION_CHOICE, .metavar = "TYPE",
+           .choices = FRIT_KV_TYPES, .help = "type of cached values: the same"),
     ENGINE(no_fuse, .name = "no-fuse", .type = FRIT_OPTION_FLAG,
            .help = "run the graph as it is, without fused operations (slower)"),
 };

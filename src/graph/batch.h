@@ -35,12 +35,20 @@ typedef struct frit_cache_spec {
     int32_t window;                    // positions that are ever looked back at, the own one included; 0: all
 } frit_cache_spec;
 
-// The pages of one layer: page i starts at k + i * k_page_bytes and holds [n_head_kv, FRIT_PAGE_TOKENS, k_dim].
+// The keys or the values of one layer: page i starts at pages + i * page_bytes and holds rows of `dim` numbers,
+// [n_head_kv, FRIT_PAGE_TOKENS]. Coarse types spread outliers first: each row is written after frit_hadamard over
+// blocks of `mix` numbers. Scores do not notice if the query is mixed too; a sum of values is mixed back.
+typedef struct frit_cache_side {
+    frit_dtype dtype;
+    int32_t dim;
+    int32_t mix;   // a power of two; 1: rows are written as they are
+    uint8_t *pages;
+    uint64_t page_bytes, row_bytes;
+} frit_cache_side;
+
 typedef struct frit_cache_layer {
     frit_cache_spec spec;
-    frit_dtype dtype;   // f32 or f16
-    uint8_t *k, *v;
-    uint64_t k_page_bytes, v_page_bytes;
+    frit_cache_side k, v;
 } frit_cache_layer;
 
 typedef struct frit_cache {

@@ -58,7 +58,8 @@ static double run(frit_model *model, const golden *g, unsigned flags, const mode
     frit_engine_options options = {.n_ctx = flags & GOLDEN_LONG ? 256 : 64,
                                    .n_sessions = m->n_sessions,
                                    .n_threads = 2,
-                                   .kv_type = "f32",
+                                   .cache_type_k = "f32",
+                                   .cache_type_v = "f32",
                                    .cpu = m->cpu,
                                    .no_fuse = m->no_fuse};
     runner r = {.of_first = {.logits = calloc(g->n_tokens * g->n_vocab, sizeof(float)), .n_vocab = g->n_vocab}};

@@ -179,7 +179,7 @@ static void attention_is_softmax_over_the_past_and_itself(void **state)
     for (int kind = 0; kind < 2; kind++) {
         world w;
         open_rows(&w, 2);
-        world_cache(&w, kind ? FRIT_DTYPE_F16 : FRIT_DTYPE_F32, 1, 2, 1);
+        world_cache(&w, kind ? KV_F16 : KV_F32, 1, 2, 1);
         frit_node *q = given_heads(&w, (float[]){9, 9, 1, 2}, 1, 2);
         frit_node *k = given_heads(&w, (float[]){2, 0, 0, 0}, 1, 2), *v = given_heads(&w, (float[]){10, 20}, 1, 1);
         frit_node *written = frit_kv_write(&w.graph, k, v, 0);
@@ -194,7 +194,7 @@ static void attention_with_a_window_and_softcap(void **state)
     (void)state;
     world w;
     open_rows(&w, 3);
-    world_cache(&w, FRIT_DTYPE_F32, 1, 1, 1);
+    world_cache(&w, KV_F32, 1, 1, 1);
     frit_node *q = given_heads(&w, (float[]){1, 1, 1}, 1, 1), *k = given_heads(&w, (float[]){100, 2, 0}, 1, 1);
     frit_node *written = frit_kv_write(&w.graph, k, given_heads(&w, (float[]){1000, 10, 20}, 1, 1), 0);
     w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 1, .softcap = 4, .window = 2}, 1);
@@ -208,7 +208,7 @@ static void heads_of_a_group_share_keys_and_values(void **state)
     (void)state;
     world w;
     open_rows(&w, 1);
-    world_cache(&w, FRIT_DTYPE_F32, 2, 1, 1);
+    world_cache(&w, KV_F32, 2, 1, 1);
     frit_node *q = given_heads(&w, (float[]){1, 2, 3, 4}, 4, 1);
     frit_node *written =
         frit_kv_write(&w.graph, given_heads(&w, (float[]){1, 1}, 2, 1), given_heads(&w, (float[]){7, 8}, 2, 1), 0);

@@ -236,7 +236,8 @@ static void halves_are_rounded_as_the_format_says(void **state)
         for (int i = 0; i < 1003; i++)
             x[i] = (float)ldexp(2 * frit_rng_double(&rng) - 1, (int)random_between(&rng, -30, 18));
         x[7] = INFINITY, x[8] = 65519.996f, x[9] = 65520, x[10] = -0.0f;
-        kernels.to_half(y, x, 1003);
+        kernels.encode[FRIT_DTYPE_F16] ? kernels.encode[FRIT_DTYPE_F16](x, (uint8_t *)y, 1003)
+                                       : frit_encode_f16(x, y, 1003, NULL);
         for (int i = 0; i < 1003; i++) assert_int_equal(y[i], frit_float_to_half(x[i]));
     }
 }

@@ -1,46 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Every op on every instruction set of this processor against the reference: random shapes with tails, misaligned
 // matrices, several runs in one step, page boundaries, windows, one to three threads. Memory is NaN before each run.
+#include "backend/compare.h"
 #include "backend/weights.h"
-#include "backend/world.h"
 
 #include <math.h>
-
-enum { MAX_ISAS = 16 };
-
-static size_t usable_isas(const char *names[MAX_ISAS])
-{
-    size_t n = 0;
-    for (size_t i = 0; frit_isa_get(i); i++)
-        if (frit_isa_is_usable(frit_isa_get(i))) names[n++] = frit_isa_get(i)->name;
-    return n;
-}
-
-// Runs the world's plan on all instruction sets; the number of threads must not change a bit of the result.
-static void compare(world *w, bool fuse, double tolerance, const char *what)
-{
-    const char *isas[MAX_ISAS];
-    const size_t n_isas = usable_isas(isas);
-    world_plan(w, fuse);
-    const size_t n = world_result_size(w);
-    float *expected = malloc(n * sizeof(float)), *one = malloc(n * sizeof(float)), *more = malloc(n * sizeof(float));
-    world_run(w, "reference", 2, expected);
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(expected[i])) fail_msg("%s: the reference gives %g", what, (double)expected[i]);
-    for (size_t i = 0; i < n_isas; i++) {
-        world_run(w, isas[i], 1, one);
-        const double error = nmse(one, expected, n);
-        if (!(error <= tolerance)) fail_msg("%s on %s: nmse %g, at most %g", what, isas[i], error, tolerance);
-        for (int threads = 2; threads <= 3; threads++) {
-            world_run(w, isas[i], threads, more);
-            if (memcmp(one, more, n * sizeof(float)) != 0)
-                fail_msg("%s on %s: %d threads give another result than one", what, isas[i], threads);
-        }
-    }
-    free(expected);
-    free(one);
-    free(more);
-}
 
 // Rows of this step: sometimes one, sometimes several runs.
 static void open_any(world *w, uint64_t seed)
@@ -335,93 +299,6 @@ static void converted_activations_are_shared_but_never_stale(void **state)
     }
 }
 
-// ------------------------------------------------------------------------------- attention
-
-typedef struct attend_case {
-    int n_head, n_head_kv, k_dim, v_dim, window;
-    float softcap;
-} attend_case;
-
-static const attend_case attend_cases[] = {
-    {4, 4, 64, 64, 0, 0}, {8, 2, 128, 128, 0, 0}, {7, 1, 20, 12, 0, 0},    {6, 3, 80, 80, 33, 0}, {4, 2, 16, 16, 5, 0},
-    {2, 2, 8, 8, 1, 0},   {8, 4, 32, 32, 0, 20},  {20, 1, 96, 64, 64, 10}, {3, 3, 1, 1, 0, 0},
-};
-
-static int attend_runs[][4][2] = {
-    {{0, 1}},                                  // nothing but itself
-    {{31, 1}, {32, 1}, {33, 2}, {1700, 1}},    // decode around page ends, and with several chunks
-    {{0, 70}},                                 // a prompt
-    {{300, 12}, {0, 33}, {63, 1}, {900, 3}},   // both, more rows than are split
-    {{600, 5}, {257, 4}},                      // a few rows each, several chunks
-};
-static const int attend_n_runs[] = {1, 4, 1, 4, 2};
-
-static void attention_agrees_with_the_reference(void **state)
-{
-    (void)state;
-    for (size_t c = 0; c < FRIT_COUNT(attend_cases); c++) {
-        for (size_t r = 0; r < FRIT_COUNT(attend_n_runs); r++) {
-            const attend_case *a = &attend_cases[c];
-            char what[96];
-            world w;
-            world_open(&w, attend_n_runs[r], attend_runs[r], 100 * c + r);
-            world_cache(&w, (c + r) % 2 ? FRIT_DTYPE_F16 : FRIT_DTYPE_F32, a->n_head_kv, a->k_dim, a->v_dim);
-            frit_node *q = world_heads(&w, a->n_head, a->k_dim), *k = world_heads(&w, a->n_head_kv, a->k_dim);
-            frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, a->n_head_kv, a->v_dim), 0);
-            const frit_attend attend = {
-                .scale = 1 / sqrtf((float)a->k_dim), .softcap = a->softcap, .window = a->window};
-            w.graph.output = frit_attend_node(&w.graph, q, written, attend, a->v_dim);
-            snprintf(what, sizeof what, "attend case %zu with runs %zu", c, r);
-            compare(&w, false, 1e-11, what);
-            world_close(&w);
-        }
-    }
-}
-
-// Scores around 10^3 overflow any exponential that is not taken relative to the largest.
-static void attention_survives_large_scores(void **state)
-{
-    (void)state;
-    world w;
-    world_open(&w, 2, (int[][2]){{700, 2}, {0, 5}}, 7);
-    world_cache(&w, FRIT_DTYPE_F16, 2, 64, 64);
-    frit_node *q = frit_scale(&w.graph, world_heads(&w, 4, 64), 50), *k = world_heads(&w, 2, 64);
-    frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 2, 64), 0);
-    w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 1}, 64);
-    compare(&w, false, 1e-6, "attend with large scores");
-    world_close(&w);
-}
-
-static void attention_of_every_kind_agrees_with_the_reference(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *what;
-        frit_attend attend;
-        bool sinks;
-    } kinds[] = {
-        {"slopes", {.scale = 0.2f, .alibi = 8}, false},
-        {"sinks", {.scale = 0.2f}, true},
-        {"sinks and a window", {.scale = 0.2f, .window = 20}, true},
-        {"chunks", {.scale = 0.2f, .chunk = 24}, false},
-        {"both directions", {.scale = 0.2f, .bidirectional = true}, false},
-        {"sharpened", {.scale = 0.2f, .sharpen = 0.3f, .sharpen_offset = 1, .sharpen_length = 16}, false},
-    };
-    for (size_t i = 0; i < FRIT_COUNT(kinds); i++) {
-        for (size_t r = 0; r < FRIT_COUNT(attend_n_runs); r++) {
-            world w;
-            world_open(&w, attend_n_runs[r], attend_runs[r], 900 + 10 * i + r);
-            world_cache(&w, FRIT_DTYPE_F32, 3, 16, 24);
-            frit_node *q = world_heads(&w, 6, 16), *k = world_heads(&w, 3, 16);
-            frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 3, 24), 0);
-            frit_node *sinks = kinds[i].sinks ? world_vector(&w, 6) : NULL;
-            w.graph.output = frit_attend_with_sinks(&w.graph, q, written, sinks, kinds[i].attend, 24);
-            compare(&w, false, 1e-11, kinds[i].what);
-            world_close(&w);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,9 +310,6 @@ int main(void)
         cmocka_unit_test(fused_products_agree_with_the_reference),
         cmocka_unit_test(fused_add_and_norm_agrees_with_the_reference),
         cmocka_unit_test(converted_activations_are_shared_but_never_stale),
-        cmocka_unit_test(attention_agrees_with_the_reference),
-        cmocka_unit_test(attention_survives_large_scores),
-        cmocka_unit_test(attention_of_every_kind_agrees_with_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,11 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu.h"
+#include "engine/kv.h"
 
 enum { WORLD_MAX_RUNS = 32 };
+
+static const frit_kv_types KV_F32 = {FRIT_DTYPE_F32, FRIT_DTYPE_F32}, KV_F16 = {FRIT_DTYPE_F16, FRIT_DTYPE_F16};
 
 typedef struct world {
     frit_rng rng;
@@ -79,8 +82,8 @@ static inline void world_open(world *w, int n_runs, int (*runs)[2], uint64_t see
 
 static inline void world_close(world *w)
 {
-    free(w->layer.k);
-    free(w->layer.v);
+    free(w->layer.k.pages);
+    free(w->layer.v.pages);
     free(w->past);
     frit_arena_free(&w->arena);
 }
@@ -133,46 +136,52 @@ static inline frit_node *world_vector(world *w, int64_t n)
 }
 
 // The cache of layer 0, with random keys and values.
-static inline void world_cache(world *w, frit_dtype dtype, int n_head_kv, int k_dim, int v_dim)
+static inline frit_cache_side world_side(const world *w, frit_dtype dtype, int n_head_kv, int dim)
 {
-    const size_t elem_bytes = dtype == FRIT_DTYPE_F32 ? 4 : 2, page_rows = (size_t)n_head_kv * FRIT_PAGE_TOKENS;
-    const size_t n = page_rows * (size_t)w->n_pages * (size_t)(k_dim + v_dim);
-    w->layer = (frit_cache_layer){.spec = {FRIT_CACHE_KV, n_head_kv, k_dim, v_dim, 0}, .dtype = dtype};
-    w->layer.k_page_bytes = page_rows * (size_t)k_dim * elem_bytes;
-    w->layer.v_page_bytes = page_rows * (size_t)v_dim * elem_bytes;
-    w->layer.k = malloc((size_t)w->n_pages * w->layer.k_page_bytes);
-    w->layer.v = malloc((size_t)w->n_pages * w->layer.v_page_bytes);
+    frit_cache_side side = {.dtype = dtype, .dim = dim, .mix = 1, .row_bytes = frit_dtype_row_bytes(dtype, dim)};
+    if (frit_dtype_get(dtype)->block_elems > 1) side.mix = dim & -dim;
+    side.page_bytes = (uint64_t)n_head_kv * FRIT_PAGE_TOKENS * side.row_bytes;
+    side.pages = malloc((size_t)w->n_pages * side.page_bytes);
+    return side;
+}
+
+static inline void world_cache(world *w, frit_kv_types types, int n_head_kv, int k_dim, int v_dim)
+{
+    const size_t n = (size_t)n_head_kv * FRIT_PAGE_TOKENS * (size_t)w->n_pages * (size_t)(k_dim + v_dim);
+    w->layer = (frit_cache_layer){.spec = {FRIT_CACHE_KV, n_head_kv, k_dim, v_dim, 0}};
+    w->layer.k = world_side(w, types.k, n_head_kv, k_dim);
+    w->layer.v = world_side(w, types.v, n_head_kv, v_dim);
     w->past = malloc(n * sizeof(float));
     random_normal(&w->rng, w->past, n, 1);
     w->cache = (frit_cache){&w->layer, 1, w->n_pages};
 }
 
-static inline void world_put(uint8_t *page, frit_dtype dtype, size_t row, int dim, const float *values)
+static inline void world_put(const frit_cache_side *side, size_t page, size_t row, const float *values)
 {
-    const frit_dtype_info *type = frit_dtype_get(dtype);
-    type->encode(values, page + row * (size_t)dim * (size_t)type->block_bytes, dim, NULL);
+    frit_dtype_get(side->dtype)
+        ->encode(values, side->pages + page * side->page_bytes + row * side->row_bytes, side->dim, NULL);
 }
 
 static inline void world_put_position(world *w, const frit_run *run, int p)
 {
     const frit_cache_layer *layer = &w->layer;
-    const int k_dim = layer->spec.k_dim, v_dim = layer->spec.v_dim;
+    const int k_dim = layer->k.dim, v_dim = layer->v.dim;
     const size_t page = (size_t)run->pages[p / FRIT_PAGE_TOKENS];
     for (int h = 0; h < layer->spec.n_head_kv; h++) {
         const size_t row = (size_t)(h * FRIT_PAGE_TOKENS + p % FRIT_PAGE_TOKENS);
         const size_t page_rows = (size_t)(layer->spec.n_head_kv * FRIT_PAGE_TOKENS);
         const float *values = w->past + (page * page_rows + row) * (size_t)(k_dim + v_dim);
-        world_put(layer->k + page * layer->k_page_bytes, layer->dtype, row, k_dim, values);
-        world_put(layer->v + page * layer->v_page_bytes, layer->dtype, row, v_dim, values + k_dim);
+        world_put(&layer->k, page, row, values);
+        world_put(&layer->v, page, row, values + k_dim);
     }
 }
 
 // NaN everywhere but in the past of the runs, as far as a row of this step may look back at it.
 static inline void world_reset_cache(world *w, int window)
 {
-    if (!w->layer.k) return;
-    memset(w->layer.k, 0xff, (size_t)w->n_pages * w->layer.k_page_bytes);
-    memset(w->layer.v, 0xff, (size_t)w->n_pages * w->layer.v_page_bytes);
+    if (!w->layer.k.pages) return;
+    memset(w->layer.k.pages, 0xff, (size_t)w->n_pages * w->layer.k.page_bytes);
+    memset(w->layer.v.pages, 0xff, (size_t)w->n_pages * w->layer.v.page_bytes);
     for (int i = 0; i < w->batch.n_runs; i++)
         for (int p = 0; p < w->runs[i].n_past; p++)
             if (window == 0 || w->runs[i].n_past - p < window) world_put_position(w, &w->runs[i], p);

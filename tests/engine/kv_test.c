@@ -4,6 +4,7 @@
 
 #include "engine/kv.h"
 
+static const frit_kv_types KV_F32 = {FRIT_DTYPE_F32, FRIT_DTYPE_F32}, KV_F16 = {FRIT_DTYPE_F16, FRIT_DTYPE_F16};
 static uint64_t n_allocated;
 
 static frit_status fake_alloc(frit_device *device, uint64_t n_bytes, void **memory)
@@ -34,17 +35,17 @@ static void pages_of_all_layers_lie_apart(void **state)
 {
     (void)state;
     frit_kv kv;
-    assert_ok(frit_kv_init(&kv, &device, specs, 3, FRIT_DTYPE_F16, 5));
-    assert_int_equal(kv.n_bytes, 5 * frit_kv_page_bytes(specs, 3, FRIT_DTYPE_F16));
+    assert_ok(frit_kv_init(&kv, &device, specs, 3, KV_F16, 5));
+    assert_int_equal(kv.n_bytes, 5 * frit_kv_page_bytes(specs, 3, KV_F16));
     assert_int_equal(kv.n_bytes, 5 * 32 * 2 * (2 * 16 + 2 * 8 + 4 + 4));
     assert_int_equal(n_allocated, kv.n_bytes);
     const uint8_t *at = kv.memory;
     for (int i = 0; i < 3; i++) {
         const frit_cache_layer *layer = &kv.cache.layers[i];
-        assert_ptr_equal(layer->k, at);
-        assert_ptr_equal(layer->v, at + 5 * layer->k_page_bytes);
-        at = layer->v + 5 * layer->v_page_bytes;
-        assert_int_equal(layer->k_page_bytes, layer->spec.n_head_kv * 32 * layer->spec.k_dim * 2);
+        assert_ptr_equal(layer->k.pages, at);
+        assert_ptr_equal(layer->v.pages, at + 5 * layer->k.page_bytes);
+        at = layer->v.pages + 5 * layer->v.page_bytes;
+        assert_int_equal(layer->k.page_bytes, layer->spec.n_head_kv * 32 * layer->spec.k_dim * 2);
     }
     assert_ptr_equal(at, (uint8_t *)kv.memory + kv.n_bytes);
     frit_kv_deinit(&kv);
@@ -56,7 +57,7 @@ static void a_page_belongs_to_one_map_at_a_time(void **state)
     (void)state;
     enum { PAGES = 12, MAPS = 4 };
     frit_kv kv;
-    assert_ok(frit_kv_init(&kv, &device, specs, 3, FRIT_DTYPE_F32, PAGES));
+    assert_ok(frit_kv_init(&kv, &device, specs, 3, KV_F32, PAGES));
     frit_kv_map maps[MAPS] = {{0}};
     int32_t lengths[MAPS] = {0};
     frit_rng rng;
@@ -90,7 +91,7 @@ static void a_full_cache_says_what_is_missing(void **state)
     (void)state;
     frit_kv kv;
     frit_kv_map map = {0};
-    assert_ok(frit_kv_init(&kv, &device, specs, 3, FRIT_DTYPE_F32, 2));
+    assert_ok(frit_kv_init(&kv, &device, specs, 3, KV_F32, 2));
     assert_ok(frit_kv_extend(&kv, &map, 33));
     assert_fails(frit_kv_extend(&kv, &map, 65), FRIT_E_LIMIT, "need 1 pages of 32 tokens, 0 are free");
     assert_int_equal(map.n_pages, 2);
@@ -98,15 +99,43 @@ static void a_full_cache_says_what_is_missing(void **state)
     frit_kv_deinit(&kv);
 }
 
+static void keys_and_values_have_types_of_their_own(void **state)
+{
+    (void)state;
+    static const frit_cache_spec wide = {FRIT_CACHE_KV, 3, 96, 64, 0};
+    const frit_kv_types types = {FRIT_DTYPE_Q8_0, FRIT_DTYPE_F16};
+    frit_kv kv;
+    assert_ok(frit_kv_check(&wide, 1, types));
+    assert_ok(frit_kv_init(&kv, &device, &wide, 1, types, 2));
+    const frit_cache_layer *layer = &kv.cache.layers[0];
+    assert_int_equal(layer->k.row_bytes, 3 * 34);
+    assert_int_equal(layer->v.row_bytes, 64 * 2);
+    assert_int_equal(layer->k.page_bytes, (3 * 32 * 3 * 34 + 63) / 64 * 64);
+    assert_int_equal(layer->k.mix, 32);   // the largest power of two in 96
+    assert_int_equal(layer->v.mix, 1);
+    assert_int_equal(kv.n_bytes, 2 * (layer->k.page_bytes + layer->v.page_bytes));
+    frit_kv_deinit(&kv);
+}
+
+static void heads_that_blocks_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    assert_fails(frit_kv_check(specs, 3, (frit_kv_types){FRIT_DTYPE_Q4_0, FRIT_DTYPE_F16}), FRIT_E_INVALID,
+                 "cached keys cannot be q4_0: a head of layer 0 has 16 numbers, expected a multiple of 32");
+    assert_fails(frit_kv_check(specs, 3, (frit_kv_types){FRIT_DTYPE_F16, FRIT_DTYPE_Q5_1}), FRIT_E_INVALID,
+                 "cached values cannot be q5_1: a head of layer 0 has 8 numbers");
+    assert_ok(frit_kv_check(specs, 3, KV_F16));
+}
+
 static void impossible_sizes_are_refused(void **state)
 {
     (void)state;
     const frit_cache_spec huge = {FRIT_CACHE_KV, INT32_MAX, INT32_MAX, INT32_MAX, 0};
     frit_kv kv;
-    assert_int_equal(frit_kv_page_bytes(&huge, 1, FRIT_DTYPE_F32), UINT64_MAX);
-    assert_fails(frit_kv_init(&kv, &device, &huge, 1, FRIT_DTYPE_F32, 2), FRIT_E_MEMORY, "64-bit");
+    assert_int_equal(frit_kv_page_bytes(&huge, 1, KV_F32), UINT64_MAX);
+    assert_fails(frit_kv_init(&kv, &device, &huge, 1, KV_F32, 2), FRIT_E_MEMORY, "64-bit");
     const frit_cache_spec negative = {FRIT_CACHE_KV, -1, 16, 16, 0};
-    assert_int_equal(frit_kv_page_bytes(&negative, 1, FRIT_DTYPE_F32), UINT64_MAX);
+    assert_int_equal(frit_kv_page_bytes(&negative, 1, KV_F32), UINT64_MAX);
 }
 
 int main(void)
@@ -115,6 +144,8 @@ int main(void)
         cmocka_unit_test(pages_of_all_layers_lie_apart),
         cmocka_unit_test(a_page_belongs_to_one_map_at_a_time),
         cmocka_unit_test(a_full_cache_says_what_is_missing),
+        cmocka_unit_test(keys_and_values_have_types_of_their_own),
+        cmocka_unit_test(heads_that_blocks_do_not_fit_are_refused),
         cmocka_unit_test(impossible_sizes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,7 +257,8 @@ static void engines_refuse_options_that_make_no_sense(void **state)
         {{.n_threads = -2}, FRIT_E_INVALID, "threads"},
         {{.n_batch = -3}, FRIT_E_INVALID, "batch"},
         {{.n_sessions = -1}, FRIT_E_INVALID, "n_sessions is -1"},
-        {{.kv_type = "q9"}, FRIT_E_INVALID, "'q9' is not one of f32|f16"},
+        {{.cache_type_k = "q9"}, FRIT_E_INVALID, "cache-type-k: 'q9' is not one of f32|f16"},
+        {{.cache_type_v = "q8_0"}, FRIT_E_INVALID, "values cannot be q8_0: a head of layer 0 has 8 numbers"},
         {{.cpu = "z80"}, FRIT_E_INVALID, "z80"},
         {{.n_ctx = 1 << 27, .n_sessions = INT32_MAX}, FRIT_E_MEMORY, "bytes"},
     };
@@ -276,16 +277,20 @@ static void caches_are_f32_by_the_reference_and_f16_otherwise(void **state)
     frit_model *model = open_tiny(&(tiny_options){0});
     static const struct {
         frit_engine_options options;
-        uint64_t bytes;   // of one number
+        uint64_t bytes;   // of a key and a value
     } cases[] = {
-        {{0}, 2}, {{.cpu = "reference"}, 4}, {{.kv_type = "f32"}, 4}, {{.cpu = "reference", .kv_type = "f16"}, 2}};
+        {{0}, 4},
+        {{.cpu = "reference"}, 8},
+        {{.cache_type_k = "f32"}, 6},
+        {{.cpu = "reference", .cache_type_k = "f16", .cache_type_v = "bf16"}, 4},
+    };
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
         frit_engine *engine;
         frit_engine_info info;
         assert_ok(frit_engine_new(&engine, model, &cases[i].options));
         frit_engine_get_info(engine, &info);
         assert_int_equal(info.n_ctx, TINY_CTX);
-        assert_int_equal(info.kv_bytes, TINY_CTX * 2 * 2 * 16 * cases[i].bytes);
+        assert_int_equal(info.kv_bytes, TINY_CTX * 2 * 16 * cases[i].bytes);
         assert_string_equal(info.backend, "cpu");
         assert_true(info.n_threads >= 1 && info.n_batch == 512 && info.scratch_bytes > 0 && info.isa[0]);
         frit_engine_free(engine);

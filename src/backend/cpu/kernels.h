@@ -82,9 +82,35 @@ typedef struct frit_product_kernel {
 
 typedef void (*frit_unary_fn)(float *y, const float *x, int64_t n);
 
-enum { FRIT_KV_F32, FRIT_KV_F16, FRIT_KV_COUNT };   // types of cached keys and values
-// The longest run of neighbouring positions that an attention kernel gets.
-enum { FRIT_ATTEND_SPAN = FRIT_PAGE_TOKENS };
+// Positions that attention looks at before it updates its maxima and sums, a few pages: with few queries, and with many.
+enum { FRIT_ATTEND_ROWS = 8 * FRIT_PAGE_TOKENS, FRIT_ATTEND_SPAN = 4 * FRIT_PAGE_TOKENS };
+enum { FRIT_ATTEND_LANES = 16 };   // of the longest panel
+
+// Many queries of one head of the cache against n_p positions. Queries are lanes: a panel holds frit_kernels.lanes of
+// them, so that maxima, sums and weights need no operation across lanes. What belongs to no query, in the last panel,
+// sees nothing.
+typedef struct frit_attend_tile {
+    int64_t n_panels, n_p, k_dim, v_dim;
+    const float *k, *v;           // [n_p, k_dim], [n_p, v_dim]
+    const float *q;               // [n_panels, k_dim, lanes], scaled
+    float *acc;                   // [n_panels, v_dim, lanes]: sums of weighted values
+    float *max, *sum;             // [n_panels, lanes]: of the scores, of their exponentials relative to it
+    const int32_t *begin, *end;   // [n_panels, lanes]: positions that are seen; may lie outside of the tile
+    const float *slope;           // [n_panels, lanes], or NULL: scores lose slope * |slot - position|
+    const int32_t *slot;          // [n_panels, lanes]: the query's own position
+    int32_t first;                // position of the tile
+    float softcap;
+    bool cut;           // some query does not see all positions of the tile
+    uint8_t *scratch;   // frit_attend_scratch_bytes, at a cache line
+} frit_attend_tile;
+
+// Scores of two panels; queries, keys and values of a tile in half precision, heads filled up to multiples of 32.
+static inline size_t frit_attend_scratch_bytes(int64_t k_dim, int64_t v_dim)
+{
+    const size_t k = (size_t)(k_dim + 31) / 32 * 32, v = (size_t)(v_dim + 31) / 32 * 32;
+    const size_t scores = 2 * FRIT_ATTEND_LANES * FRIT_ATTEND_SPAN * sizeof(float);
+    return 2 * scores + (FRIT_ATTEND_SPAN * (k + v) + 2 * FRIT_ATTEND_LANES * k) * 2;
+}
 
 typedef struct frit_kernels {
     const char *isa;   // of the vector kernels below
@@ -101,14 +127,23 @@ typedef struct frit_kernels {
     frit_unary_fn act[FRIT_ACT_COUNT];                                 // y may be x
     // Rotates n_pairs pairs; `turn` holds the cosines, then the sines.
     void (*rope[2])(float *y, const float *x, const float *turn, int64_t n_pairs);   // by frit_rope_style
-    void (*to_half)(uint16_t *y, const float *x, int64_t n);
 
-    // Attention over n_p neighbouring positions (at most FRIT_ATTEND_SPAN) of one head, for n_q query vectors:
-    // s[q][p] = dot(query q, key p);  acc[q] += sum_p s[q][p] * value p. Rows of s are FRIT_ATTEND_SPAN apart.
-    void (*attend_scores[FRIT_KV_COUNT])(float *s, const float *q, int64_t n_q, const void *k, int64_t n_p,
-                                         int64_t dim);
-    void (*attend_values[FRIT_KV_COUNT])(float *acc, const float *s, int64_t n_q, const void *v, int64_t n_p,
-                                         int64_t dim);
+    // Cached keys and values: from and to numbers, n of them. NULL: by the type's codec.
+    void (*encode[FRIT_DTYPE_COUNT])(const float *x, uint8_t *y, int64_t n);
+    void (*decode[FRIT_DTYPE_COUNT])(const uint8_t *x, float *y, int64_t n);
+    // Attention over n_p positions of one head, at most FRIT_ATTEND_ROWS, for n_q query vectors:
+    // s[q][p] = dot(query q, key p);  acc[q] += sum_p s[q][p] * value p. Rows of s are FRIT_ATTEND_ROWS apart. `rows` lists
+    // the keys or values in the order in which they are best read. NULL: this type is decoded to f32 first.
+    void (*attend_scores[FRIT_DTYPE_COUNT])(float *s, const float *q, int64_t n_q, const uint8_t *const *rows,
+                                            int64_t n_p, int64_t dim);
+    void (*attend_values[FRIT_DTYPE_COUNT])(float *acc, const float *s, int64_t n_q, const uint8_t *const *rows,
+                                            int64_t n_p, int64_t dim);
+    // The same for many queries, with all that lies between scores and sums. NULL: a few queries at a time.
+    void (*attend_tile)(const frit_attend_tile *tile);
+    // With factors rounded to bfloat16, for keys and values that are kept in less than f32. Where v_dim is a multiple of
+    // 16 only; NULL: by the other one.
+    void (*attend_tile_half)(const frit_attend_tile *tile);
+    int lanes;   // of both; at most FRIT_ATTEND_LANES
     float (*max)(const float *x, int64_t n);
     float (*exp_sum)(float *x, float max, int64_t n);   // x = exp(x - max); returns the sum
 

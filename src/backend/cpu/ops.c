@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: MIT
 // The op table of the CPU. Every op has a reference kernel; a row without `fast` runs on it.
 #include "backend/cpu/fast.h"
+#include "backend/cpu/ref.h"
 
 static size_t attend_workspace_bytes(const frit_node *node)
 {
-    const size_t reference = (size_t)frit_node_width(node) * sizeof(double), fast = frit_attend_workspace_bytes(node);
+    const size_t reference = frit_ref_attend_workspace_bytes(node), fast = frit_attend_workspace_bytes(node);
     return reference > fast ? reference : fast;
+}
+
+// One key or value.
+static size_t kv_write_workspace_bytes(const frit_node *node)
+{
+    const int64_t k_dim = frit_node_width(node->src[0]), v_dim = frit_node_width(node->src[1]);
+    return (size_t)(k_dim > v_dim ? k_dim : v_dim) * sizeof(float);
 }
 
 // One row of weights, decoded.
@@ -70,7 +78,7 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_PICK]       = {REFERENCE(pick)},
     [FRIT_OP_MIX]        = {REFERENCE(mix)},
     [FRIT_OP_ROPE]       = {BOTH(rope)},
-    [FRIT_OP_KV_WRITE]   = {FAST(kv_write, frit_pieces_by_row)},
+    [FRIT_OP_KV_WRITE]   = {FAST(kv_write, frit_pieces_by_row), .workspace_bytes = kv_write_workspace_bytes},
     [FRIT_OP_ATTEND]     = {FAST(attend, frit_attend_pieces), .finish = frit_fast_attend_merge,
                             .finish_pieces = frit_attend_merge_pieces, .workspace_bytes = attend_workspace_bytes,
                             .shared_bytes = frit_attend_shared_bytes},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Reference attention over the paged cache: for each row and head two passes, the largest score, then the weighted sum.
 #include "backend/cpu/ref.h"
-#include "quant/half.h"
+#include "quant/hadamard.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,54 +12,53 @@ typedef struct head_view {   // the keys and values that one query head of one r
     int64_t head;   // of the cache
     int64_t slot;
     float scale, slope;
-    size_t elem_bytes;
+    // In the workspace: sums [v_dim], the query mixed as the keys are [k_dim], a decoded row [k_dim or v_dim].
+    double *acc;
+    float *q, *row;
 } head_view;
 
-static double cached(const uint8_t *elems, frit_dtype dtype, int64_t i)
+static const float *cached(const head_view *view, const frit_cache_side *side, int64_t p)
 {
-    if (dtype == FRIT_DTYPE_F32) {
-        float value;
-        memcpy(&value, elems + 4 * i, 4);
-        return value;
-    }
-    uint16_t half;
-    memcpy(&half, elems + 2 * i, 2);
-    return frit_half_to_float(half);
+    frit_dtype_get(side->dtype)->decode(frit_cache_at(side, view->run, p, view->head), view->row, side->dim);
+    return view->row;
 }
 
-static double score(const head_view *view, const frit_attend *attend, const float *q, int64_t p)
+static double score(const head_view *view, const frit_attend *attend, int64_t p)
 {
-    const frit_cache_layer *layer = view->layer;
-    const uint8_t *k =
-        frit_cache_at(layer->k, layer->k_page_bytes, view->run, p, view->head, layer->spec.k_dim, view->elem_bytes);
+    const frit_cache_side *side = &view->layer->k;
+    const float *k = cached(view, side, p);
     double sum = 0;
-    for (int64_t i = 0; i < layer->spec.k_dim; i++) sum += q[i] * cached(k, layer->dtype, i);
+    for (int64_t i = 0; i < side->dim; i++) sum += (double)view->q[i] * k[i];
     sum *= view->scale;
     if (attend->softcap != 0) sum = attend->softcap * tanh(sum / attend->softcap);
     return sum - view->slope * (double)(p > view->slot ? p - view->slot : view->slot - p);
 }
 
-static void attend_head(const head_view *view, const frit_attend *attend, const float *q, const float *sink,
-                        frit_range span, float *y, double *acc)
+static void attend_head(const head_view *view, const frit_attend *attend, const float *sink, frit_range span, float *y)
 {
-    const frit_cache_layer *layer = view->layer;
-    const int64_t v_dim = layer->spec.v_dim;
+    const frit_cache_side *side = &view->layer->v;
     double max = -INFINITY, total = 0;
-    for (int64_t p = span.begin; p < span.end; p++) max = fmax(max, score(view, attend, q, p));
+    for (int64_t p = span.begin; p < span.end; p++) max = fmax(max, score(view, attend, p));
     if (sink) {
         max = fmax(max, *sink);
         total = exp(*sink - max);
     }
 
-    for (int64_t i = 0; i < v_dim; i++) acc[i] = 0;
+    for (int64_t i = 0; i < side->dim; i++) view->acc[i] = 0;
     for (int64_t p = span.begin; p < span.end; p++) {
-        const double weight = exp(score(view, attend, q, p) - max);
-        const uint8_t *v =
-            frit_cache_at(layer->v, layer->v_page_bytes, view->run, p, view->head, v_dim, view->elem_bytes);
-        for (int64_t i = 0; i < v_dim; i++) acc[i] += weight * cached(v, layer->dtype, i);
+        const double weight = exp(score(view, attend, p) - max);
+        const float *v = cached(view, side, p);
+        for (int64_t i = 0; i < side->dim; i++) view->acc[i] += weight * v[i];
         total += weight;
     }
-    for (int64_t i = 0; i < v_dim; i++) y[i] = (float)(acc[i] / total);
+    for (int64_t i = 0; i < side->dim; i++) y[i] = (float)(view->acc[i] / total);
+    frit_hadamard(y, side->dim, side->mix);
+}
+
+size_t frit_ref_attend_workspace_bytes(const frit_node *node)
+{
+    const size_t k_dim = (size_t)frit_node_width(node->src[0]), v_dim = (size_t)frit_node_width(node);
+    return v_dim * sizeof(double) + (2 * k_dim + v_dim) * sizeof(float);
 }
 
 void frit_ref_attend(const frit_task *task, frit_share share)
@@ -68,7 +67,7 @@ void frit_ref_attend(const frit_task *task, frit_share share)
     const frit_batch *batch = task->env->batch;
     const frit_cache_layer *layer = &task->env->cache->layers[node->attend.layer];
     const int64_t n_head = node->src[0]->shape[1], group = n_head / layer->spec.n_head_kv;
-    const int64_t k_dim = layer->spec.k_dim, v_dim = layer->spec.v_dim;
+    const int64_t k_dim = layer->k.dim, v_dim = layer->v.dim;
 
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
         const frit_run *run = &batch->runs[i_run];
@@ -81,11 +80,14 @@ void frit_ref_attend(const frit_task *task, frit_share share)
                               .head = head / group,
                               .slot = slot,
                               .scale = frit_attend_scale(&node->attend, slot),
-                              .slope = frit_attend_slope(&node->attend, head, n_head),
-                              .elem_bytes = layer->dtype == FRIT_DTYPE_F32 ? 4 : 2};
-            attend_head(&view, &node->attend, task->x[0] + row * k_dim, task->x[2] ? task->x[2] + head : NULL,
-                        frit_attend_span(&node->attend, run, slot), task->y + row * v_dim,
-                        frit_task_workspace(task, share));
+                              .slope = frit_attend_slope(&node->attend, head, n_head)};
+            view.acc = frit_task_workspace(task, share);
+            view.q = (float *)(void *)(view.acc + v_dim);
+            view.row = view.q + k_dim;
+            memcpy(view.q, task->x[0] + row * k_dim, (size_t)k_dim * sizeof(float));
+            frit_hadamard(view.q, k_dim, layer->k.mix);
+            attend_head(&view, &node->attend, task->x[2] ? task->x[2] + head : NULL,
+                        frit_attend_span(&node->attend, run, slot), task->y + row * v_dim);
         }
     }
 }

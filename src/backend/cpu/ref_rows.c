@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Reference kernels that move rows: embed, take_rows, kv_write; and the leaves, which compute nothing.
 #include "backend/cpu/task.h"
-#include "quant/half.h"
+#include "quant/hadamard.h"
 
 #include <string.h>
 
@@ -47,24 +47,20 @@ void frit_ref_take_rows(const frit_task *task, frit_share share)
         memcpy(task->y + i * n, task->x[0] + rows[i] * n, (size_t)n * sizeof(float));
 }
 
-static void store(uint8_t *to, frit_dtype dtype, const float *from, int64_t n)
+static void store(const frit_cache_side *side, const frit_run *run, int64_t p, int64_t head, const float *from,
+                  float *mixed)
 {
-    if (dtype == FRIT_DTYPE_F32) {
-        memcpy(to, from, (size_t)n * sizeof(float));
-        return;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        uint16_t half = frit_float_to_half(from[i]);
-        memcpy(to + 2 * i, &half, 2);
-    }
+    memcpy(mixed, from, (size_t)side->dim * sizeof(float));
+    frit_hadamard(mixed, side->dim, side->mix);
+    frit_dtype_get(side->dtype)->encode(mixed, frit_cache_at(side, run, p, head), side->dim, NULL);
 }
 
 void frit_ref_kv_write(const frit_task *task, frit_share share)
 {
     const frit_batch *batch = task->env->batch;
     const frit_cache_layer *layer = &task->env->cache->layers[task->node->layer];
-    const int64_t n_head = layer->spec.n_head_kv, k_dim = layer->spec.k_dim, v_dim = layer->spec.v_dim;
-    const size_t elem_bytes = layer->dtype == FRIT_DTYPE_F32 ? 4 : 2;
+    const int64_t n_head = layer->spec.n_head_kv;
+    float *mixed = frit_task_workspace(task, share);
 
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
         const frit_run *run = &batch->runs[i_run];
@@ -72,10 +68,8 @@ void frit_ref_kv_write(const frit_task *task, frit_share share)
         for (int64_t i = r.begin; i < r.end; i++) {
             const int64_t t = run->first_row + i, p = run->n_past + i;
             for (int64_t h = 0; h < n_head; h++) {
-                store(frit_cache_at(layer->k, layer->k_page_bytes, run, p, h, k_dim, elem_bytes), layer->dtype,
-                      task->x[0] + (t * n_head + h) * k_dim, k_dim);
-                store(frit_cache_at(layer->v, layer->v_page_bytes, run, p, h, v_dim, elem_bytes), layer->dtype,
-                      task->x[1] + (t * n_head + h) * v_dim, v_dim);
+                store(&layer->k, run, p, h, task->x[0] + (t * n_head + h) * layer->k.dim, mixed);
+                store(&layer->v, run, p, h, task->x[1] + (t * n_head + h) * layer->v.dim, mixed);
             }
         }
     }

@@ -244,48 +244,31 @@ static void rope_halves(float *y, const float *x, const float *turn, int64_t n)
     }
 }
 
-static void to_half(uint16_t *y, const float *x, int64_t n)
+static void encode_f32(const float *x, uint8_t *y, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) y[i] = frit_float_to_half(x[i]);
+    memcpy(y, x, (size_t)n * sizeof(float));
+}
+
+static void decode_f32(const uint8_t *x, float *y, int64_t n)
+{
+    memcpy(y, x, (size_t)n * sizeof(float));
 }
 
 // ------------------------------------------------------------------------------- attention
 
-static void scores_f32(float *s, const float *q, int64_t n_q, const void *k, int64_t n_p, int64_t dim)
+static void scores_f32(float *s, const float *q, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim)
 {
     for (int64_t i = 0; i < n_q; i++)
         for (int64_t p = 0; p < n_p; p++)
-            s[i * FRIT_ATTEND_SPAN + p] = dot_f32((const frit_block_f32 *)k + p * dim, q + i * dim, dim);
+            s[i * FRIT_ATTEND_ROWS + p] = dot_f32((const void *)rows[p], q + i * dim, dim);
 }
 
-static void values_f32(float *acc, const float *s, int64_t n_q, const void *v, int64_t n_p, int64_t dim)
+static void values_f32(float *acc, const float *s, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim)
 {
     for (int64_t i = 0; i < n_q; i++)
         for (int64_t p = 0; p < n_p; p++) {
-            const float *value = (const float *)v + p * dim, weight = s[i * FRIT_ATTEND_SPAN + p];
+            const float *value = (const float *)(const void *)rows[p], weight = s[i * FRIT_ATTEND_ROWS + p];
             for (int64_t d = 0; d < dim; d++) acc[i * dim + d] += weight * value[d];
-        }
-}
-
-static void scores_f16(float *s, const float *q, int64_t n_q, const void *k, int64_t n_p, int64_t dim)
-{
-    const uint16_t *keys = k;
-    for (int64_t i = 0; i < n_q; i++)
-        for (int64_t p = 0; p < n_p; p++) {
-            float lanes[LANES] = {0};
-            for (int64_t d = 0; d < dim; d++)
-                lanes[d % LANES] += frit_half_to_float(keys[p * dim + d]) * q[i * dim + d];
-            s[i * FRIT_ATTEND_SPAN + p] = add_lanes(lanes);
-        }
-}
-
-static void values_f16(float *acc, const float *s, int64_t n_q, const void *v, int64_t n_p, int64_t dim)
-{
-    const uint16_t *values = v;
-    for (int64_t p = 0; p < n_p; p++)
-        for (int64_t d = 0; d < dim; d++) {
-            const float value = frit_half_to_float(values[p * dim + d]);
-            for (int64_t i = 0; i < n_q; i++) acc[i * dim + d] += s[i * FRIT_ATTEND_SPAN + p] * value;
         }
 }
 
@@ -350,9 +333,10 @@ void frit_install_scalar(frit_kernels *k)
                 [FRIT_ACT_SIGMOID] = sigmoid,
                 [FRIT_ACT_TANH] = act_tanh},
         .rope = {[FRIT_ROPE_NEIGHBOURS] = rope_neighbours, [FRIT_ROPE_HALVES] = rope_halves},
-        .to_half = to_half,
-        .attend_scores = {[FRIT_KV_F32] = scores_f32, [FRIT_KV_F16] = scores_f16},
-        .attend_values = {[FRIT_KV_F32] = values_f32, [FRIT_KV_F16] = values_f16},
+        .encode[FRIT_DTYPE_F32] = encode_f32,
+        .decode[FRIT_DTYPE_F32] = decode_f32,
+        .attend_scores[FRIT_DTYPE_F32] = scores_f32,
+        .attend_values[FRIT_DTYPE_F32] = values_f32,
         .max = max,
         .exp_sum = exp_sum,
         .probe_read = probe_read,

@@ -160,11 +160,10 @@ static inline float frit_attend_slope(const frit_attend *attend, int64_t head, i
     return (float)exp2(head < n ? step * (double)(head + 1) : step / 2 * (double)(2 * (head - n) + 1));
 }
 
-// Key or value of one head at position p of a run, in page layout [n_head_kv, FRIT_PAGE_TOKENS, dim].
-static inline uint8_t *frit_cache_at(uint8_t *pages, uint64_t page_bytes, const frit_run *run, int64_t p, int64_t head,
-                                     int64_t dim, size_t elem_bytes)
+// Key or value of one head at position p of a run.
+static inline uint8_t *frit_cache_at(const frit_cache_side *side, const frit_run *run, int64_t p, int64_t head)
 {
-    uint64_t page = (uint64_t)run->pages[p / FRIT_PAGE_TOKENS];
-    int64_t row = head * FRIT_PAGE_TOKENS + p % FRIT_PAGE_TOKENS;
-    return pages + page * page_bytes + (size_t)(row * dim) * elem_bytes;
+    const uint64_t page = (uint64_t)run->pages[p / FRIT_PAGE_TOKENS];
+    const uint64_t row = (uint64_t)(head * FRIT_PAGE_TOKENS + p % FRIT_PAGE_TOKENS);
+    return side->pages + page * side->page_bytes + row * side->row_bytes;
 }

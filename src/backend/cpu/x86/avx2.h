@@ -13,7 +13,8 @@ void frit_install_avx2_block256(frit_kernels *kernels);   // products with types
 void frit_install_avx2_packed(frit_kernels *kernels);     // products with packed weights
 void frit_install_avx2_convert(frit_kernels *kernels);
 void frit_install_avx2_vector(frit_kernels *kernels);
-void frit_install_avx2_attend(frit_kernels *kernels);
+void frit_install_avx2_attend(frit_kernels *kernels);        // few queries
+void frit_install_avx2_attend_tile(frit_kernels *kernels);   // many
 
 FRIT_INLINE float sum_8(__m256 v)
 {

@@ -178,16 +178,65 @@ static void product_mxfp4(const frit_product *p)
     product(p, sizeof(frit_block_mxfp4), unpack_mxfp4, true);
 }
 
+// ------------------------------------------------------------------------------- numbers
+
+FRIT_INLINE void decode(const uint8_t *x, float *y, int64_t n, size_t block_bytes, unpack_fn unpack)
+{
+    for (int64_t i = 0; i < n; i += 32, x += block_bytes) {
+        const block_32 block = unpack(x);
+        const __m256 scale = _mm256_set1_ps(block.scale), shift = _mm256_set1_ps(block.shift);
+        const __m128i halves[2] = {_mm256_castsi256_si128(block.codes), _mm256_extracti128_si256(block.codes, 1)};
+        for (int q = 0; q < 4; q++) {
+            const __m128i codes = q % 2 ? _mm_srli_si128(halves[q / 2], 8) : halves[q / 2];
+            const __m256 values = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes)), scale);
+            _mm256_storeu_ps(y + i + 8 * q, _mm256_add_ps(values, shift));
+        }
+    }
+}
+
+static void decode_q4_0(const uint8_t *x, float *y, int64_t n)
+{
+    decode(x, y, n, sizeof(frit_block_q4_0), unpack_q4_0);
+}
+
+static void decode_q4_1(const uint8_t *x, float *y, int64_t n)
+{
+    decode(x, y, n, sizeof(frit_block_q4_1), unpack_q4_1);
+}
+
+static void decode_q5_0(const uint8_t *x, float *y, int64_t n)
+{
+    decode(x, y, n, sizeof(frit_block_q5_0), unpack_q5_0);
+}
+
+static void decode_q5_1(const uint8_t *x, float *y, int64_t n)
+{
+    decode(x, y, n, sizeof(frit_block_q5_1), unpack_q5_1);
+}
+
+static void decode_q8_0(const uint8_t *x, float *y, int64_t n)
+{
+    decode(x, y, n, sizeof(frit_block_q8_0), unpack_q8_0);
+}
+
+static void decode_iq4_nl(const uint8_t *x, float *y, int64_t n)
+{
+    decode(x, y, n, sizeof(frit_block_iq4_nl), unpack_iq4_nl);
+}
+
 void frit_install_avx2_block32(frit_kernels *k)
 {
     static const struct {
         frit_dtype dtype;
         void (*run)(const frit_product *p);
+        void (*decode)(const uint8_t *x, float *y, int64_t n);
     } rows[] = {
-        {FRIT_DTYPE_Q4_0, product_q4_0},   {FRIT_DTYPE_Q4_1, product_q4_1}, {FRIT_DTYPE_Q5_0, product_q5_0},
-        {FRIT_DTYPE_Q5_1, product_q5_1},   {FRIT_DTYPE_Q8_0, product_q8_0}, {FRIT_DTYPE_IQ4_NL, product_iq4_nl},
-        {FRIT_DTYPE_MXFP4, product_mxfp4},
+        {FRIT_DTYPE_Q4_0, product_q4_0, decode_q4_0}, {FRIT_DTYPE_Q4_1, product_q4_1, decode_q4_1},
+        {FRIT_DTYPE_Q5_0, product_q5_0, decode_q5_0}, {FRIT_DTYPE_Q5_1, product_q5_1, decode_q5_1},
+        {FRIT_DTYPE_Q8_0, product_q8_0, decode_q8_0}, {FRIT_DTYPE_IQ4_NL, product_iq4_nl, decode_iq4_nl},
+        {FRIT_DTYPE_MXFP4, product_mxfp4, NULL},
     };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) k->decode[rows[i].dtype] = rows[i].decode;
     for (size_t i = 0; i < FRIT_COUNT(rows); i++)
         k->product[rows[i].dtype] = (frit_product_kernel){rows[i].run, FRIT_FORM_Q8, "avx2"};
 }

@@ -2,7 +2,7 @@
 // Products with f32, f16 and bf16 weights for AVX-512. There is none with AVX512-BF16: where AMX is not needed to beat
 // it, its instruction either is slower than f32 (a quarter of vfmadd's rate on Sapphire Rapids) or would round every
 // activation to eight bits.
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/x86/avx512.h"
 
 #include <immintrin.h>
 
@@ -98,5 +98,7 @@ FRIT_INLINE float sum_1(vec_f v)   // as sum_4 adds
 
 void frit_install_avx512(frit_kernels *k)
 {
+    frit_install_avx512_attend(k);
+    frit_install_avx512_attend_tile(k);
     install(k, "avx512");
 }

@@ -149,15 +149,6 @@ static void act_tanh(float *y, const float *x, int64_t n)
     map(y, x, n, tanh_8);
 }
 
-static void to_half(uint16_t *y, const float *x, int64_t n)
-{
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((__m128i *)(void *)(y + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
-    for (; i < n; i++) y[i] = (uint16_t)_mm_extract_epi16(_mm_cvtps_ph(_mm_set_ss(x[i]), _MM_FROUND_TO_NEAREST_INT), 0);
-}
-
 // ------------------------------------------------------------------------------- rope
 
 static void rope_neighbours(float *y, const float *x, const float *turn, int64_t n)
@@ -256,7 +247,6 @@ void frit_install_avx2_vector(frit_kernels *k)
     k->act[FRIT_ACT_TANH] = act_tanh;
     k->rope[FRIT_ROPE_NEIGHBOURS] = rope_neighbours;
     k->rope[FRIT_ROPE_HALVES] = rope_halves;
-    k->to_half = to_half;
     k->probe_read = probe_read;
     k->probe_int8 = probe_int8;
 }
@@ -270,4 +260,5 @@ void frit_install_avx2(frit_kernels *k)
     frit_install_avx2_convert(k);
     frit_install_avx2_vector(k);
     frit_install_avx2_attend(k);
+    frit_install_avx2_attend_tile(k);
 }

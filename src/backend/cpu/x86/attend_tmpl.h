@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/x86/attend_tmpl.h: attention of many queries, written in operations on `vec`, which each including file
+// defines for its instruction set: LANES numbers, one for each query of a panel.
+//
+//     scores [position, query]     = keys [position, dim] x queries [dim, query]
+//     weights                      = exp(scores - maximum), down the columns
+//     sums [dim, query]           += values [position, dim], transposed, x weights [position, query]
+//
+// Both products take their first factor one number at a time, which every lane multiplies by its own.
+#include <float.h>
+#include <math.h>
+
+enum { PANELS = 2 };   // that products take together
+
+typedef struct factors {
+    const float *a;
+    int64_t a_row, a_step;   // a[row * a_row + k * a_step]
+    const float *b;          // [panel, k, LANES]
+    float *y;                // [panel, row, LANES]
+    int64_t b_panel, y_panel;
+    int64_t n;   // of k
+} factors;
+
+// n_rows, n_panels and add are constants where this is inlined.
+FRIT_INLINE void multiply_rows(const factors *f, int64_t row, int n_rows, int n_panels, bool add)
+{
+    vec sums[ROWS][PANELS];
+    const float *a = f->a + row * f->a_row, *b = f->b;
+    float *y = f->y + row * LANES;
+    for (int i = 0; i < n_rows; i++)
+        for (int j = 0; j < n_panels; j++) sums[i][j] = add ? load(y + j * f->y_panel + i * LANES) : same(0);
+    for (int64_t k = 0; k < f->n; k++, a += f->a_step, b += LANES) {
+        vec bs[PANELS];
+        for (int j = 0; j < n_panels; j++) bs[j] = load(b + j * f->b_panel);
+        for (int i = 0; i < n_rows; i++) {
+            const vec as = same(a[i * f->a_row]);
+            for (int j = 0; j < n_panels; j++) sums[i][j] = multiply_add(as, bs[j], sums[i][j]);
+        }
+    }
+    for (int i = 0; i < n_rows; i++)
+        for (int j = 0; j < n_panels; j++) store(y + j * f->y_panel + i * LANES, sums[i][j]);
+}
+
+FRIT_INLINE void multiply(const factors *f, int64_t begin, int64_t end, int n_panels, bool add)
+{
+    int64_t row = begin;
+    for (; row + ROWS <= end; row += ROWS) multiply_rows(f, row, ROWS, n_panels, add);
+    for (; row + 4 <= end; row += 4) multiply_rows(f, row, 4, n_panels, add);
+    for (; row < end; row++) multiply_rows(f, row, 1, n_panels, add);
+}
+
+typedef struct lanes_of {   // what each lane of a panel sees, counted from the tile's first position
+    vec begin, end, slot, slope;
+} lanes_of;
+
+// What comes between the product and the maximum, in place.
+static void adjust(const frit_attend_tile *t, const lanes_of *l, float *s, int64_t begin, int64_t end)
+{
+    const vec hidden = same(-INFINITY);
+    for (int64_t p = begin; p < end; p++) {
+        const vec at = same((float)p);
+        vec x = load(s + p * LANES);
+        if (t->softcap != 0) x = multiply_vec(same(t->softcap), tanh_vec(multiply_vec(x, same(1 / t->softcap))));
+        if (t->slope) x = subtract(x, multiply_vec(l->slope, magnitude(subtract(l->slot, at))));
+        if (t->cut) x = within(at, l->begin, l->end, x, hidden);
+        store(s + p * LANES, x);
+    }
+}
+
+// Turns the scores of one panel into weights, and rescales what it has so far.
+static void weigh_panel(const frit_attend_tile *t, int64_t panel, float *s, int64_t begin, int64_t end)
+{
+    const int64_t lane = panel * LANES;
+    lanes_of l = {relative(t->begin + lane, t->first), relative(t->end + lane, t->first),
+                  relative(t->slot + lane, t->first), t->slope ? load(t->slope + lane) : same(0)};
+    if (t->softcap != 0 || t->slope || t->cut) adjust(t, &l, s, begin, end);
+
+    const vec before = load(t->max + lane);
+    vec top[2] = {before, before};
+    for (int64_t p = begin; p < end; p++) top[p & 1] = larger(top[p & 1], load(s + p * LANES));
+    top[0] = larger(top[0], top[1]);
+    const vec base = larger(top[0], same(-FLT_MAX));   // a lane that has seen nothing has no maximum
+    vec sum = load(t->sum + lane);
+    if (any_larger(top[0], before)) {
+        const vec shrink = exp_vec(subtract(before, base));
+        float *acc = t->acc + panel * t->v_dim * LANES;
+        for (int64_t d = 0; d < t->v_dim; d++) store(acc + d * LANES, multiply_vec(load(acc + d * LANES), shrink));
+        sum = multiply_vec(sum, shrink);
+        store(t->max + lane, top[0]);
+    }
+    if (t->cut) {   // exponentials do not reach zero
+        for (int64_t p = begin; p < end; p++) {
+            const vec e = exp_vec(subtract(load(s + p * LANES), base));
+            const vec seen = within(same((float)p), l.begin, l.end, e, same(0));
+            store(s + p * LANES, seen);
+            sum = add_vec(sum, seen);
+        }
+    } else {
+        for (int64_t p = begin; p < end; p++) {
+            const vec e = exp_vec(subtract(load(s + p * LANES), base));
+            store(s + p * LANES, e);
+            sum = add_vec(sum, e);
+        }
+    }
+    store(t->sum + lane, sum);
+}
+
+// The positions of the tile that some lane of these panels sees.
+static void seen_positions(const frit_attend_tile *t, int64_t panel, int n_panels, int64_t *begin, int64_t *end)
+{
+    *begin = 0, *end = t->n_p;
+    if (!t->cut) return;
+    int64_t low = t->n_p, high = 0;
+    for (int64_t i = panel * LANES; i < (panel + n_panels) * LANES; i++) {
+        const int64_t first = t->begin[i] - t->first, last = t->end[i] - t->first;
+        if (last <= 0 || first >= t->n_p || first >= last) continue;
+        low = first < low ? first : low;
+        high = last > high ? last : high;
+    }
+    *begin = low < 0 ? 0 : low;
+    *end = high < t->n_p ? high : t->n_p;
+}
+
+FRIT_INLINE void attend_panels(const frit_attend_tile *t, int64_t panel, int n_panels)
+{
+    int64_t begin, end;
+    float *s = (float *)(void *)t->scratch;
+    seen_positions(t, panel, n_panels, &begin, &end);
+    if (begin >= end) return;
+    const factors scores = {.a = t->k,
+                            .a_row = t->k_dim,
+                            .a_step = 1,
+                            .b = t->q + panel * t->k_dim * LANES,
+                            .b_panel = t->k_dim * LANES,
+                            .y = s,
+                            .y_panel = FRIT_ATTEND_SPAN * LANES,
+                            .n = t->k_dim};
+    multiply(&scores, begin, end, n_panels, false);
+    for (int j = 0; j < n_panels; j++) weigh_panel(t, panel + j, s + j * FRIT_ATTEND_SPAN * LANES, begin, end);
+    const factors sums = {.a = t->v + begin * t->v_dim,
+                          .a_row = 1,
+                          .a_step = t->v_dim,
+                          .b = s + begin * LANES,
+                          .b_panel = FRIT_ATTEND_SPAN * LANES,
+                          .y = t->acc + panel * t->v_dim * LANES,
+                          .y_panel = t->v_dim * LANES,
+                          .n = end - begin};
+    multiply(&sums, 0, t->v_dim, n_panels, true);
+}
+
+static void attend_tile(const frit_attend_tile *t)
+{
+    int64_t panel = 0;
+    for (; panel + 2 <= t->n_panels; panel += 2) attend_panels(t, panel, 2);
+    if (panel < t->n_panels) attend_panels(t, panel, 1);
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// Attention on every instruction set of this processor against the reference: shapes, runs, kinds and types of the cache.
+#include "backend/compare.h"
+
+typedef struct attend_case {
+    int n_head, n_head_kv, k_dim, v_dim, window;
+    float softcap;
+} attend_case;
+
+static const attend_case attend_cases[] = {
+    {4, 4, 64, 64, 0, 0}, {8, 2, 128, 128, 0, 0}, {7, 1, 20, 12, 0, 0},    {6, 3, 80, 80, 33, 0}, {4, 2, 16, 16, 5, 0},
+    {2, 2, 8, 8, 1, 0},   {8, 4, 32, 32, 0, 20},  {20, 1, 96, 64, 64, 10}, {3, 3, 1, 1, 0, 0},
+};
+
+static int attend_runs[][4][2] = {
+    {{0, 1}},                                  // nothing but itself
+    {{31, 1}, {32, 1}, {33, 2}, {1700, 1}},    // decode around page ends, and with several chunks
+    {{0, 70}},                                 // a prompt
+    {{300, 12}, {0, 33}, {63, 1}, {900, 3}},   // both, more rows than are split
+    {{600, 5}, {257, 4}},                      // a few rows each, several chunks
+};
+static const int attend_n_runs[] = {1, 4, 1, 4, 2};
+
+static void attention_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < FRIT_COUNT(attend_cases); c++) {
+        for (size_t r = 0; r < FRIT_COUNT(attend_n_runs); r++) {
+            const attend_case *a = &attend_cases[c];
+            char what[96];
+            world w;
+            world_open(&w, attend_n_runs[r], attend_runs[r], 100 * c + r);
+            world_cache(&w, (c + r) % 2 ? KV_F16 : KV_F32, a->n_head_kv, a->k_dim, a->v_dim);
+            frit_node *q = world_heads(&w, a->n_head, a->k_dim), *k = world_heads(&w, a->n_head_kv, a->k_dim);
+            frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, a->n_head_kv, a->v_dim), 0);
+            const frit_attend attend = {
+                .scale = 1 / sqrtf((float)a->k_dim), .softcap = a->softcap, .window = a->window};
+            w.graph.output = frit_attend_node(&w.graph, q, written, attend, a->v_dim);
+            snprintf(what, sizeof what, "attend case %zu with runs %zu", c, r);
+            compare(&w, false, 1e-11, what);
+            world_close(&w);
+        }
+    }
+}
+
+// Scores around 10^3 overflow any exponential that is not taken relative to the largest.
+static void attention_survives_large_scores(void **state)
+{
+    (void)state;
+    world w;
+    world_open(&w, 2, (int[][2]){{700, 2}, {0, 5}}, 7);
+    world_cache(&w, KV_F16, 2, 64, 64);
+    frit_node *q = frit_scale(&w.graph, world_heads(&w, 4, 64), 50), *k = world_heads(&w, 2, 64);
+    frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 2, 64), 0);
+    w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 1}, 64);
+    compare(&w, false, 1e-6, "attend with large scores");
+    world_close(&w);
+}
+
+typedef struct attend_kind {
+    const char *what;
+    frit_attend attend;
+    bool sinks;
+} attend_kind;
+
+static const attend_kind kinds[] = {
+    {"nothing special", {.scale = 0.2f}, false},
+    {"slopes", {.scale = 0.2f, .alibi = 8}, false},
+    {"softcap", {.scale = 0.2f, .softcap = 5}, false},
+    {"a window", {.scale = 0.2f, .window = 45}, false},
+    {"sinks", {.scale = 0.2f}, true},
+    {"sinks and a window", {.scale = 0.2f, .window = 20}, true},
+    {"chunks", {.scale = 0.2f, .chunk = 24}, false},
+    {"both directions", {.scale = 0.2f, .bidirectional = true}, false},
+    {"both directions and slopes", {.scale = 0.2f, .bidirectional = true, .alibi = 8}, false},
+    {"sharpened", {.scale = 0.2f, .sharpen = 0.3f, .sharpen_offset = 1, .sharpen_length = 16}, false},
+};
+
+static void attention_of_every_kind_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FRIT_COUNT(kinds); i++) {
+        for (size_t r = 0; r < FRIT_COUNT(attend_n_runs); r++) {
+            world w;
+            world_open(&w, attend_n_runs[r], attend_runs[r], 900 + 10 * i + r);
+            world_cache(&w, KV_F32, 3, 16, 24);
+            frit_node *q = world_heads(&w, 6, 16), *k = world_heads(&w, 3, 16);
+            frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 3, 24), 0);
+            frit_node *sinks = kinds[i].sinks ? world_vector(&w, 6) : NULL;
+            w.graph.output = frit_attend_with_sinks(&w.graph, q, written, sinks, kinds[i].attend, 24);
+            compare(&w, false, 1e-11, kinds[i].what);
+            world_close(&w);
+        }
+    }
+}
+
+// Every type with every kind of attention, keys and values of different types, heads of several sizes.
+static void attention_of_every_type_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    static const frit_dtype types[] = {FRIT_DTYPE_F32,  FRIT_DTYPE_F16,    FRIT_DTYPE_BF16,
+                                       FRIT_DTYPE_Q8_0, FRIT_DTYPE_Q4_0,   FRIT_DTYPE_Q4_1,
+                                       FRIT_DTYPE_Q5_0, FRIT_DTYPE_IQ4_NL, FRIT_DTYPE_Q5_1};
+    static const int dims[] = {32, 64, 96, 128}, groups[] = {1, 3, 4, 8};
+    static int runs[][2][2] = {{{0, 1}, {300, 1}}, {{40, 2}, {170, 5}}, {{130, 40}, {20, 1}}};
+    for (size_t seed = 0; seed < 5 * FRIT_COUNT(types); seed++) {
+        const attend_kind *kind = &kinds[seed % FRIT_COUNT(kinds)];
+        const frit_dtype type_k = types[seed % FRIT_COUNT(types)],
+                         type_v = types[(seed + seed / 9) % FRIT_COUNT(types)];
+        char what[96];
+        world w;
+        world_open(&w, 2, runs[seed % 3], seed);
+        const int k_dim = dims[random_between(&w.rng, 0, 3)], v_dim = dims[random_between(&w.rng, 0, 3)];
+        const int n_kv = (int)random_between(&w.rng, 1, 3), n_head = n_kv * groups[random_between(&w.rng, 0, 3)];
+        world_cache(&w, (frit_kv_types){type_k, type_v}, n_kv, k_dim, v_dim);
+        frit_node *q = world_heads(&w, n_head, k_dim), *k = world_heads(&w, n_kv, k_dim);
+        frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, n_kv, v_dim), 0);
+        frit_node *sinks = kind->sinks ? world_vector(&w, n_head) : NULL;
+        w.graph.output = frit_attend_with_sinks(&w.graph, q, written, sinks, kind->attend, v_dim);
+        snprintf(what, sizeof what, "%s, %s and %s, %d/%d heads of %d and %d", kind->what, frit_dtype_get(type_k)->name,
+                 frit_dtype_get(type_v)->name, n_head, n_kv, k_dim, v_dim);
+        compare(&w, false, 1e-11, what);
+        world_close(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(attention_agrees_with_the_reference),
+        cmocka_unit_test(attention_survives_large_scores),
+        cmocka_unit_test(attention_of_every_kind_agrees_with_the_reference),
+        cmocka_unit_test(attention_of_every_type_agrees_with_the_reference),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

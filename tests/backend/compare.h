@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// backend/compare.h: a world's plan on every instruction set of this processor, against the reference.
+#pragma once
+#include "backend/world.h"
+
+#include <math.h>
+
+enum { MAX_ISAS = 16 };
+
+static inline size_t usable_isas(const char *names[MAX_ISAS])
+{
+    size_t n = 0;
+    for (size_t i = 0; frit_isa_get(i); i++)
+        if (frit_isa_is_usable(frit_isa_get(i))) names[n++] = frit_isa_get(i)->name;
+    return n;
+}
+
+// Runs the world's plan on all instruction sets; the number of threads must not change a bit of the result.
+static inline void compare(world *w, bool fuse, double tolerance, const char *what)
+{
+    const char *isas[MAX_ISAS];
+    const size_t n_isas = usable_isas(isas);
+    world_plan(w, fuse);
+    const size_t n = world_result_size(w);
+    float *expected = malloc(n * sizeof(float)), *one = malloc(n * sizeof(float)), *more = malloc(n * sizeof(float));
+    world_run(w, "reference", 2, expected);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(expected[i])) fail_msg("%s: the reference gives %g", what, (double)expected[i]);
+    for (size_t i = 0; i < n_isas; i++) {
+        world_run(w, isas[i], 1, one);
+        const double error = nmse(one, expected, n);
+        if (!(error <= tolerance)) fail_msg("%s on %s: nmse %g, at most %g", what, isas[i], error, tolerance);
+        for (int threads = 2; threads <= 3; threads++) {
+            world_run(w, isas[i], threads, more);
+            if (memcmp(one, more, n * sizeof(float)) != 0)
+                fail_msg("%s on %s: %d threads give another result than one", what, isas[i], threads);
+        }
+    }
+    free(expected);
+    free(one);
+    free(more);
+}
