@@ -280,9 +280,14 @@ frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out
 
 // ------------------------------------------------------------------------------- running
 
+typedef struct walk {
+    const frit_exec *exec;
+    frit_profile *profile;   // NULL: nobody counts
+} walk;
+
 static int open_phase(void *ctx, int i)
 {
-    const frit_exec *exec = ctx;
+    const frit_exec *exec = ((const walk *)ctx)->exec;
     const phase *p = &exec->phases[i];
     int n = 0;
     for (int k = p->first; k < p->first + p->n; k++) {
@@ -295,28 +300,57 @@ static int open_phase(void *ctx, int i)
 
 static void work_on_phase(void *ctx, int i, int begin, int end, int part)
 {
-    const frit_exec *exec = ctx;
-    const phase *p = &exec->phases[i];
+    const walk *w = ctx;
+    const phase *p = &w->exec->phases[i];
     for (int k = p->first; k < p->first + p->n && end > 0; k++) {
-        const action *a = &exec->actions[k];
+        const action *a = &w->exec->actions[k];
         const int first = begin > 0 ? begin : 0, last = end < a->n_pieces ? end : a->n_pieces;
-        if (first < last) a->run(&a->task, (frit_share){first, last, a->n_pieces, part});
+        if (first < last) {
+            if (w->profile) frit_profile_begin(w->profile, part);
+            a->run(&a->task, (frit_share){first, last, a->n_pieces, part});
+            if (w->profile) frit_profile_end(w->profile, part, k);
+        }
         begin -= a->n_pieces;
         end -= a->n_pieces;
     }
+}
+
+// Adds the notes of a run that took so long to the rows of their kinds.
+static void add_up(frit_profile *profile, const frit_exec *exec, uint64_t run_ns)
+{
+    const double scale = 1e-9 / profile->n_threads;
+    double rest = 1e-9 * (double)run_ns;
+    for (int i = 0; i < exec->n_actions; i++) {
+        frit_profile_row row;
+        char name[40];
+        frit_profile_describe(&exec->actions[i].task, exec->actions[i].run, name, &row);
+        for (int t = 0; t < profile->n_threads; t++) {
+            const frit_profile_note *note = &profile->notes[(size_t)t * (size_t)profile->n_notes + (size_t)i];
+            row.run_s += scale * (double)note->run_ns;
+            row.wait_s += scale * (double)note->wait_ns;
+        }
+        rest -= row.run_s + row.wait_s;
+        frit_profile_add(profile, name, &row);
+    }
+    frit_profile_add(profile, "start and end", &(frit_profile_row){.type = "", .n_calls = 1, .wait_s = rest});
 }
 
 frit_status frit_cpu_run(frit_device *base, frit_exec *exec, const frit_batch *batch, const frit_cache *cache,
                          const float **output)
 {
     const frit_cpu_device *device = (const frit_cpu_device *)base;
+    frit_profile *profile = device->profile;
     const frit_node *result = exec->plan->graph->output;
     assert(batch->n_rows <= exec->plan->graph->max_rows && batch->n_outs <= exec->plan->graph->max_outs);
 
     frit_plan_set_rows(exec->plan, batch->n_rows, batch->n_outs);
     exec->narrow.batch = exec->wide.batch = batch;
     exec->narrow.cache = exec->wide.cache = cache;
-    frit_pool_walk(device->pool, &(frit_walk){exec, exec->n_phases, open_phase, work_on_phase, NULL});
+    if (profile) FRIT_TRY(frit_profile_start(profile, frit_pool_size(device->pool), exec->n_actions));
+    const uint64_t start = profile ? frit_time_ns() : 0;
+    walk w = {exec, profile};
+    frit_pool_walk(device->pool, &(frit_walk){&w, exec->n_phases, open_phase, work_on_phase, NULL});
+    if (profile) add_up(profile, exec, frit_time_ns() - start);
     *output = (const float *)(const void *)(exec->memory + exec->plan->offsets[result->id]);
     return FRIT_OK;
 }

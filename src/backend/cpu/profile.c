@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+// The rows of a profile: what an action is called, what it reads and calculates, and adding it up.
+#include "backend/cpu/fast.h"
+#include "backend/cpu/profile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double min_double(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+// Matrices are read once a run, tables by the row, experts at most once each: how often tokens share one is not known.
+static void count_matrix(const frit_node *node, const frit_tensor *w, frit_profile_row *row)
+{
+    const double n_rows = (double)node->shape[0], n_elems = (double)frit_tensor_n_elems(w);
+    if (node->op == FRIT_OP_EMBED) {
+        row->n_bytes += n_rows * (double)w->n_bytes / (double)w->shape[0];
+    } else if (node->op == FRIT_OP_EXPERTS) {
+        const double n_experts = (double)w->shape[0], n_used = n_rows * (double)node->shape[1];
+        const double part = (double)node->experts.n / (double)w->shape[1];
+        row->n_bytes += min_double(n_used, n_experts) * part * (double)w->n_bytes / n_experts;
+        row->n_ops += 2 * n_used * part * n_elems / n_experts;
+    } else {
+        row->n_bytes += (double)w->n_bytes;
+        row->n_ops += 2 * n_rows * n_elems;
+    }
+}
+
+static void count_attend(const frit_task *task, frit_profile_row *row)
+{
+    const frit_attend *attend = &task->node->attend;
+    const frit_cache_layer *layer = &task->env->cache->layers[attend->layer];
+    const frit_batch *batch = task->env->batch;
+    const double position_bytes = (double)(layer->k.page_bytes + layer->v.page_bytes) / FRIT_PAGE_TOKENS;
+    const double ops = 2.0 * (double)task->node->shape[1] * (layer->spec.k_dim + layer->spec.v_dim);
+    const double window = attend->window > 0 ? attend->window : 1e18;
+    for (int32_t r = 0; r < batch->n_runs; r++) {
+        const frit_run *run = &batch->runs[r];
+        row->n_bytes += min_double(run->n_past + run->n_rows, window + run->n_rows) * position_bytes;
+        for (int32_t i = 0; i < run->n_rows; i++) row->n_ops += ops * min_double(run->n_past + i + 1, window);
+    }
+    row->type = frit_dtype_get(layer->k.dtype)->name;
+}
+
+void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40], frit_profile_row *row)
+{
+    const frit_node *node = task->node;
+    const frit_cpu_op *op = &frit_cpu_ops[node->op];
+    *row = (frit_profile_row){.type = "", .n_calls = 1};
+    if (run == frit_fast_convert || run == frit_fast_rope_turns) {
+        snprintf(name, 40, "%s", run == frit_fast_convert ? "convert" : "rope turns");
+        return;
+    }
+    snprintf(name, 40, "%s%s", frit_op_get(node->op)->name, run == op->finish ? " merge" : "");
+    if (run == op->finish) return;
+    if (node->op == FRIT_OP_ATTEND) count_attend(task, row);
+    for (int i = 0; i < node->n_src; i++) {
+        const frit_node *source = node->src[i] ? frit_node_storage(node->src[i]) : NULL;
+        if (!(op->matrices >> i & 1) || !source || source->op != FRIT_OP_WEIGHT) continue;
+        if (!row->type[0]) row->type = frit_dtype_get(source->tensor->dtype)->name;
+        count_matrix(node, source->tensor, row);
+    }
+}
+
+frit_status frit_profile_start(frit_profile *profile, int n_threads, int n_actions)
+{
+    const size_t n = (size_t)n_threads * (size_t)n_actions;
+    free(profile->notes);
+    free(profile->threads);
+    profile->notes = calloc(n + 1, sizeof *profile->notes);
+    profile->threads = calloc((size_t)n_threads, sizeof *profile->threads);
+    profile->n_threads = n_threads;
+    profile->n_notes = n_actions;
+    if (!profile->notes || !profile->threads) return frit_fail_memory(n * sizeof *profile->notes, "a profile");
+    for (int t = 0; t < n_threads; t++) profile->threads[t].last = -1;
+    return FRIT_OK;
+}
+
+static frit_profile_note *note_of(const frit_profile *profile, int part, int i_action)
+{
+    return &profile->notes[(size_t)part * (size_t)profile->n_notes + (size_t)i_action];
+}
+
+void frit_profile_begin(frit_profile *profile, int part)
+{
+    frit_profile_thread *thread = &profile->threads[part];
+    thread->begin_ns = frit_time_ns();
+    if (thread->last >= 0) note_of(profile, part, thread->last)->wait_ns += thread->begin_ns - thread->end_ns;
+}
+
+void frit_profile_end(frit_profile *profile, int part, int i_action)
+{
+    frit_profile_thread *thread = &profile->threads[part];
+    thread->end_ns = frit_time_ns();
+    thread->last = i_action;
+    note_of(profile, part, i_action)->run_ns += thread->end_ns - thread->begin_ns;
+}
+
+void frit_profile_add(frit_profile *profile, const char *name, const frit_profile_row *row)
+{
+    int i = 0;
+    while (i < profile->n_rows &&
+           (strcmp(profile->rows[i].op, name) != 0 || strcmp(profile->rows[i].type, row->type) != 0))
+        i++;
+    if (i == FRIT_PROFILE_ROWS) i--;   // there are fewer ops and types than that; then all else shares the last row
+    frit_profile_row *sum = &profile->rows[i];
+    if (i == profile->n_rows) {
+        snprintf(profile->names[i], sizeof profile->names[i], "%s", name);
+        *sum = (frit_profile_row){.op = profile->names[i], .type = row->type};
+        profile->n_rows++;
+    }
+    sum->n_calls += row->n_calls;
+    sum->run_s += row->run_s;
+    sum->wait_s += row->wait_s;
+    sum->n_bytes += row->n_bytes;
+    sum->n_ops += row->n_ops;
+}
+
+void frit_profile_free(frit_profile *profile)
+{
+    if (!profile) return;
+    free(profile->notes);
+    free(profile);
+}
