@@ -123,5 +123,6 @@ void frit_profile_free(frit_profile *profile)
 {
     if (!profile) return;
     free(profile->notes);
+    free(profile->threads);
     free(profile);
 }
