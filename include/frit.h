@@ -127,8 +127,9 @@ typedef void (*frit_log_fn)(void *ctx, frit_log_level level, const char *sentenc
 typedef bool (*frit_progress_fn)(void *ctx, double done);
 
 typedef struct frit_model_options {
-    bool no_mmap;      // read the file into memory instead of mapping it
-    bool vocab_only;   // only text is needed: tensors are listed but not bound
+    bool no_mmap;                // read the file into memory instead of mapping it
+    bool vocab_only;             // only text is needed: tensors are listed but not bound
+    const char *chat_template;   // path of a file with a chat template that takes the place of the model's own
     frit_progress_fn progress;
     void *progress_ctx;
     frit_log_fn log;   // warnings about the file; inherited by engines; NULL: silent
@@ -224,9 +225,33 @@ typedef struct frit_chat_options {
 
 // Renders messages with the model's chat template; two-call pattern as in frit_detokenize. Tokenize the result
 // with FRIT_TEXT_PARSE_SPECIAL; with FRIT_TEXT_SPECIAL too, a BOS is added only where the template wrote none.
-// FRIT_E_UNSUPPORTED if the model has no chat template, FRIT_E_INVALID if the template refuses the messages.
+// A model without a template gets one that fits its vocabulary, or ChatML, with a warning (frit_model_info.chat_format
+// is "" then). FRIT_E_UNSUPPORTED if the model has no vocabulary, FRIT_E_INVALID if the template refuses the messages.
 FRIT_API frit_status frit_chat_render(const frit_model *model, const frit_message *messages, size_t n_messages,
                                       const frit_chat_options *options, char *text, size_t capacity, size_t *n_bytes);
+
+// One turn of a chat with tools, reasoning and template variables: from a conversation to the prompt. Belongs to one
+// thread at a time; keeps its model alive.
+typedef struct frit_turn frit_turn;
+
+// `conversation` is a JSON object as OpenAI's clients send it, other members are ignored:
+//   messages                list of {role, content, ...}. Roles: system, developer, user, assistant, tool. Content: a
+//                           text, or a list of {"type": "text", "text"}; of an assistant also null. Of an assistant:
+//                           reasoning_content, tool_calls: [{id, type: "function", function: {name, arguments}}] with
+//                           arguments as the text of a JSON object. Of a tool: tool_call_id.
+//   tools                   list of {type: "function", function: {name, description, parameters: a JSON schema}}
+//   tool_choice             "auto" (the default); "none": the tools are left out
+//   chat_template_kwargs    object: variables of the template, {"enable_thinking": false}
+//   add_generation_prompt   true by default: the prompt opens the assistant's turn
+//   continue_final_message  false by default; true: the last message, an assistant's, goes on
+// What the model's template does not take as it is gets the form that it takes: a system prompt where the template has
+// none begins the first message of the user, arguments are text or objects, reasoning has the name that is known.
+// FRIT_E_INVALID with a sentence that begins with the place ("messages[2].content: ...") or with the template's own
+// words; FRIT_E_UNSUPPORTED if the model has no vocabulary.
+FRIT_API frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *conversation, size_t n_bytes);
+// Zero-terminated; lives as long as the turn. Tokenize it like the result of frit_chat_render.
+FRIT_API const char *frit_turn_prompt(const frit_turn *turn, size_t *n_bytes);
+FRIT_API void frit_turn_free(frit_turn *turn);
 
 // ---------------------------------------------------------------------------------------- engine
 

@@ -30,7 +30,7 @@ struct frit_model {
     frit_weights weights;
     frit_vocab vocab;
     frit_tokenizer *tokenizer;   // NULL for a file without text
-    frit_chat *chat;             // NULL without a template
+    frit_chat *chat;             // NULL for a file without text
     bool vocab_only;             // weights are not bound: asked for, or the file has no tensors
     frit_model_info info;
     const char **keys;   // [meta.n]: the metadata's keys, zero-terminated
@@ -39,6 +39,8 @@ struct frit_model {
 void frit_model_retain(frit_model *model);   // frit_model_free gives the reference back
 // FRIT_E_IO if a mapped file has shrunk. Touching what is gone raises SIGBUS, so look before reading weights.
 frit_status frit_model_check_files(const frit_model *model);
+// Hands a finished text out by the two-call pattern, and frees it (text.c).
+frit_status frit_give_text(frit_status status, frit_buf *buf, char *text, size_t capacity, size_t *n_bytes);
 // Fills model->info and model->keys from the rest (info.c).
 frit_status frit_model_describe(frit_model *model);
 

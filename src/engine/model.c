@@ -15,6 +15,8 @@ typedef struct opening {
     const frit_model_options *options;
 } opening;
 
+enum { MAX_TEMPLATE_BYTES = 16 << 20 };
+
 // Reading the files is most of the way.
 static const double checkpoint_share = 0.9;
 
@@ -95,19 +97,45 @@ static frit_str piece_of(const frit_vocab *vocab, frit_token id)
     return id >= 0 && id < vocab->n ? vocab->entries[id].piece : (frit_str){"", 0};
 }
 
-static frit_status open_text(frit_model *model)
+// Whether a format's mark is a token.
+static bool has_mark(const void *ctx, const char *mark)
 {
-    const frit_meta *meta = &model->ckpt->meta;
+    const frit_vocab *vocab = ctx;
+    for (int32_t id = 0; id < vocab->n; id++)
+        if (frit_str_is(vocab->entries[id].piece, mark)) return true;
+    return false;
+}
+
+static frit_status open_chat(opening *o)
+{
+    frit_model *model = o->model;
+    const frit_vocab *vocab = &model->vocab;
+    const frit_chat_tokens tokens = {piece_of(vocab, vocab->bos), piece_of(vocab, vocab->eos)};
+    if (o->options->chat_template) {
+        char *text;
+        size_t n_bytes;
+        FRIT_TRY(frit_file_read(o->options->chat_template, MAX_TEMPLATE_BYTES, &text, &n_bytes));
+        frit_status status = frit_chat_new(&model->chat, (frit_str){text, n_bytes}, tokens, &model->log);
+        free(text);
+        if (status != FRIT_OK || model->chat) return status;
+        return frit_fail(FRIT_E_INVALID, "%s: the chat template is empty", o->options->chat_template);
+    }
+    frit_str source = {"", 0};
+    bool found;
+    FRIT_TRY(frit_meta_get_text(&model->ckpt->meta, "tokenizer.chat_template", &source, &found));
+    if (!found) source = vocab->chat_template;
+    FRIT_TRY(frit_chat_new(&model->chat, source, tokens, &model->log));
+    if (model->chat || !model->tokenizer) return FRIT_OK;
+    return frit_chat_guess(&model->chat, has_mark, vocab, tokens, &model->log);
+}
+
+static frit_status open_text(opening *o)
+{
+    frit_model *model = o->model;
     FRIT_TRY(open_vocab(model));
     if (strcmp(model->vocab.model, "none") != 0 && strcmp(model->vocab.model, "no_vocab") != 0)
         FRIT_TRY(frit_tokenizer_new(&model->tokenizer, &model->vocab, &model->log));
-    frit_str source = {"", 0};
-    bool found;
-    FRIT_TRY(frit_meta_get_text(meta, "tokenizer.chat_template", &source, &found));
-    if (!found) source = model->vocab.chat_template;
-    const frit_chat_tokens tokens = {piece_of(&model->vocab, model->vocab.bos),
-                                     piece_of(&model->vocab, model->vocab.eos)};
-    return frit_chat_new(&model->chat, source, tokens, &model->log);
+    return open_chat(o);
 }
 
 static frit_status open_model(opening *o)
@@ -123,7 +151,7 @@ static frit_status open_model(opening *o)
     model->vocab_only = o->options->vocab_only || model->ckpt->n_tensors == 0;
     FRIT_TRY(bind_weights(model));
     FRIT_TRY(say_progress(o, checkpoint_share));
-    FRIT_TRY(open_text(model));
+    FRIT_TRY(open_text(o));
     FRIT_TRY(frit_model_describe(model));
     // Most of the metadata, a vocabulary's texts above all, is not looked at again: 7 MB with 128,000 tokens.
     for (size_t i = 0; i < model->ckpt->n_files; i++) frit_file_drop_pages(model->ckpt->files[i]);

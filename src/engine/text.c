@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The public text functions: the model's tokenizer and chat template behind the two-call pattern.
+// The public text functions: the model's tokenizer behind the two-call pattern.
 #include "engine/engine.h"
 
 #include <stdlib.h>
@@ -45,8 +45,7 @@ frit_status frit_tokenize(const frit_model *model, const char *text, size_t n_by
     return status;
 }
 
-// Hands a finished text out, and frees it.
-static frit_status give_text(frit_status status, frit_buf *buf, char *text, size_t capacity, size_t *n_bytes)
+frit_status frit_give_text(frit_status status, frit_buf *buf, char *text, size_t capacity, size_t *n_bytes)
 {
     if (status == FRIT_OK && buf->failed) status = frit_fail_memory(buf->len, "text");
     if (status == FRIT_OK) {
@@ -68,7 +67,7 @@ frit_status frit_detokenize(const frit_model *model, const frit_token *tokens, s
     FRIT_TRY(check_ids(model, tokens, n_tokens));
     frit_buf buf = {0};
     frit_status status = frit_tokenizer_decode(model->tokenizer, tokens, n_tokens, flags, &buf);
-    return give_text(status, &buf, text, capacity, n_bytes);
+    return frit_give_text(status, &buf, text, capacity, n_bytes);
 }
 
 const char *frit_token_piece(const frit_model *model, frit_token token, size_t *n_bytes)
@@ -123,15 +122,4 @@ void frit_text_stream_free(frit_text_stream *stream)
     frit_stream_deinit(&stream->stream);
     frit_model_free(stream->model);
     free(stream);
-}
-
-frit_status frit_chat_render(const frit_model *model, const frit_message *messages, size_t n_messages,
-                             const frit_chat_options *options, char *text, size_t capacity, size_t *n_bytes)
-{
-    *n_bytes = 0;
-    static const frit_chat_options defaults;
-    if (!model->chat) return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no chat template", model->info.path);
-    frit_buf buf = {0};
-    frit_status status = frit_chat_apply(model->chat, messages, n_messages, options ? options : &defaults, &buf);
-    return give_text(status, &buf, text, capacity, n_bytes);
 }

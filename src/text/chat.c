@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "text/template/template.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 // What stands in for a template that cannot be used.
@@ -38,10 +39,43 @@ static const struct {
     {"deepseek", {"<\xef\xbd\x9cUser\xef\xbd\x9c>"}},
 };
 
+// For models without a template, by a token that their formats need; the last fits all.
+typedef struct guess {
+    const char *mark, *name, *source;
+} guess;
+
+#define TURNS(before, between, after, last)                                                  \
+    "{{ bos_token }}{% for message in messages %}{{ '" before "' + message.role + '" between \
+    "' + message.content + '" after "' }}{% endfor %}{% if add_generation_prompt %}{{ '" last "' }}{% endif %}"
+
+static const guess guesses[] = {
+    {"<|im_start|>", "chatml", chatml},
+    {"<|start_header_id|>", "llama3",
+     TURNS("<|start_header_id|>", "<|end_header_id|>\\n\\n", "<|eot_id|>",
+           "<|start_header_id|>assistant<|end_header_id|>\\n\\n")},
+    {"<start_of_turn>", "gemma",
+     "{{ bos_token }}{% for message in messages %}{% if message.role == 'system' %}{{ raise_exception('System role not "
+     "supported') }}{% endif %}{{ '<start_of_turn>' + ('model' if message.role == 'assistant' else message.role) + "
+     "'\\n' + message.content + '<end_of_turn>\\n' }}{% endfor %}"
+     "{% if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}"},
+    {"<|start_of_role|>", "granite",
+     TURNS("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>\\n", "<|start_of_role|>assistant<|end_of_role|>")},
+    {"[INST]", "mistral",
+     "{{ bos_token }}{% for message in messages %}{% if message.role == 'system' %}{{ raise_exception('System role not "
+     "supported') }}{% elif message.role == 'assistant' %}{{ message.content + eos_token }}{% else %}"
+     "{{ '[INST] ' + message.content + ' [/INST]' }}{% endif %}{% endfor %}"},
+    {"<|end|>", "phi3", TURNS("<|", "|>\\n", "<|end|>\\n", "<|assistant|>\\n")},
+    {NULL, "chatml", chatml},
+};
+
 struct frit_chat {
     frit_template *template;
     const char *name;
-    frit_str bos, eos;
+    frit_str source, bos, eos;
+    chat_shape shape;
+    bool guessed;
+    atomic_flag warned;   // about the guess
+    frit_log log;
     frit_arena arena;
 };
 
@@ -76,7 +110,8 @@ static frit_status open_template(frit_chat *chat, frit_str source, const frit_lo
     if (status == FRIT_OK || status == FRIT_E_MEMORY) return status;
     frit_log_say(log, FRIT_LOG_WARNING, "the chat template cannot be used, ChatML takes its place: %s", frit_error());
     chat->name = "chatml";
-    return frit_template_new(&chat->template, frit_str_of(chatml));
+    chat->source = frit_str_of(chatml);
+    return frit_template_new(&chat->template, chat->source);
 }
 
 frit_status frit_chat_new(frit_chat **out, frit_str source, frit_chat_tokens tokens, const frit_log *log)
@@ -87,6 +122,9 @@ frit_status frit_chat_new(frit_chat **out, frit_str source, frit_chat_tokens tok
     if (!chat) return frit_fail_memory(sizeof *chat, "the chat template");
     chat->bos = copy(&chat->arena, tokens.bos);
     chat->eos = copy(&chat->arena, tokens.eos);
+    chat->source = copy(&chat->arena, source);
+    if (log) chat->log = *log;
+    atomic_flag_clear(&chat->warned);
     frit_status status = open_template(chat, source, log);
     if (status == FRIT_OK && frit_arena_failed(&chat->arena))
         status = frit_fail_memory(source.len, "the chat template");
@@ -94,13 +132,35 @@ frit_status frit_chat_new(frit_chat **out, frit_str source, frit_chat_tokens tok
         frit_chat_free(chat);
         return status;
     }
+    frit_chat_find_shape(chat, &chat->shape);
     *out = chat;
+    return FRIT_OK;
+}
+
+frit_status frit_chat_guess(frit_chat **out, bool (*has)(const void *ctx, const char *mark), const void *ctx,
+                            frit_chat_tokens tokens, const frit_log *log)
+{
+    const guess *row = guesses;
+    while (row->mark && !has(ctx, row->mark)) row++;
+    FRIT_TRY(frit_chat_new(out, frit_str_of(row->source), tokens, log));
+    (*out)->guessed = true;
+    (*out)->name = row->name;
     return FRIT_OK;
 }
 
 const char *frit_chat_name(const frit_chat *chat)
 {
-    return chat->name;
+    return chat->guessed ? "" : chat->name;
+}
+
+const chat_shape *frit_chat_get_shape(const frit_chat *chat)
+{
+    return &chat->shape;
+}
+
+frit_str frit_chat_source(const frit_chat *chat)
+{
+    return chat->source;
 }
 
 void frit_chat_free(frit_chat *chat)
@@ -115,40 +175,22 @@ void frit_chat_free(frit_chat *chat)
 
 frit_status frit_chat_apply_json(const frit_chat *chat, const json_t *variables, frit_buf *out)
 {
+    struct tm now = frit_time_local();
+    if (chat->guessed && !atomic_flag_test_and_set((atomic_flag *)&chat->warned))
+        frit_log_say(&chat->log, FRIT_LOG_WARNING, "the model has no chat template: conversations are written as %s",
+                     chat->name);
+    return frit_chat_apply_at(chat, variables, &now, out);
+}
+
+frit_status frit_chat_apply_at(const frit_chat *chat, const json_t *variables, const struct tm *now, frit_buf *out)
+{
     json_t *all = json_copy((json_t *)variables);   // shallow; only references are counted
     json_t *bos = json_stringn_nocheck(chat->bos.ptr, chat->bos.len);
     json_t *eos = json_stringn_nocheck(chat->eos.ptr, chat->eos.len);
     bool made =
         all && json_object_set_new(all, "bos_token", bos) == 0 && json_object_set_new(all, "eos_token", eos) == 0;
-    struct tm now = frit_time_local();
-    frit_status status = made ? frit_template_render(chat->template, all, &now, out)
+    frit_status status = made ? frit_template_render(chat->template, all, now, out)
                               : frit_fail_memory(chat->bos.len + chat->eos.len, "the variables of a chat template");
     json_decref(all);
-    return status;
-}
-
-// The messages as a list of objects; NULL: a text is not UTF-8, or out of memory.
-static json_t *messages_json(const frit_message *messages, size_t n)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; list && i < n; i++) {
-        json_t *message = json_pack("{s:s, s:s}", "role", messages[i].role, "content", messages[i].content);
-        if (message && json_array_append_new(list, message) == 0) continue;
-        json_decref(list);
-        return NULL;
-    }
-    return list;
-}
-
-frit_status frit_chat_apply(const frit_chat *chat, const frit_message *messages, size_t n,
-                            const frit_chat_options *options, frit_buf *out)
-{
-    bool generate = !options || !options->no_generation_prompt;
-    json_t *list = messages_json(messages, n);
-    if (!list) return frit_fail(FRIT_E_INVALID, "a message's role or content is missing or not UTF-8");
-    json_t *variables = json_pack("{s:o, s:b}", "messages", list, "add_generation_prompt", generate);
-    if (!variables) return frit_fail_memory(n, "the variables of a chat template");
-    frit_status status = frit_chat_apply_json(chat, variables, out);
-    json_decref(variables);
     return status;
 }

@@ -7,8 +7,10 @@
 #pragma once
 #include "base/buf.h"
 #include "base/log.h"
+#include "text/chat_shape.h"
 
 struct json_t;   // of Jansson
+struct tm;
 
 typedef struct frit_chat frit_chat;
 
@@ -19,12 +21,19 @@ typedef struct frit_chat_tokens {   // texts that templates insert; "" if the vo
 // FRIT_OK and *out = NULL if the template is empty. A template that cannot be parsed is replaced by ChatML, with a
 // warning.
 frit_status frit_chat_new(frit_chat **out, frit_str source, frit_chat_tokens tokens, const frit_log *log);
-// The family that the template's marks tell: "llama3"; "custom" for one that is not known.
+// For a model without a template: the one whose marks `has` says are tokens of the vocabulary, or ChatML. The first
+// conversation warns about it.
+frit_status frit_chat_guess(frit_chat **out, bool (*has)(const void *ctx, const char *mark), const void *ctx,
+                            frit_chat_tokens tokens, const frit_log *log);
+// The family that the template's marks tell: "llama3"; "custom" for one that is not known; "" if it was guessed.
 const char *frit_chat_name(const frit_chat *chat);
-// FRIT_E_INVALID with the template's own words if it refuses the messages.
-frit_status frit_chat_apply(const frit_chat *chat, const frit_message *messages, size_t n,
-                            const frit_chat_options *options, frit_buf *out);
-// The same with everything that a template may look at: `variables` is an object with messages, tools,
-// add_generation_prompt and whatever else; bos_token and eos_token are added.
+const chat_shape *frit_chat_get_shape(const frit_chat *chat);
+frit_str frit_chat_source(const frit_chat *chat);
+// `variables` is an object with messages, tools, add_generation_prompt and whatever else a template may look at;
+// bos_token and eos_token are added. FRIT_E_INVALID with the template's own words if it refuses the messages.
+// (text/conversation.h makes them from what clients write.)
 frit_status frit_chat_apply_json(const frit_chat *chat, const struct json_t *variables, frit_buf *out);
+// ... at a time of the caller's.
+frit_status frit_chat_apply_at(const frit_chat *chat, const struct json_t *variables, const struct tm *now,
+                               frit_buf *out);
 void frit_chat_free(frit_chat *chat);

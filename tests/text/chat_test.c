@@ -16,6 +16,17 @@ static json_t *load_json(const char *path)
     return json;
 }
 
+static frit_status apply(const frit_chat *chat, const frit_message *messages, size_t n, bool prompt, frit_buf *out)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s}", "role", messages[i].role, "content", messages[i].content));
+    json_t *variables = json_pack("{s:o, s:b}", "messages", list, "add_generation_prompt", prompt);
+    frit_status status = frit_chat_apply_json(chat, variables, out);
+    json_decref(variables);
+    return status;
+}
+
 // The scenario's messages if they are plain ones; 0 otherwise.
 static size_t plain_messages(const json_t *scenario, frit_message messages[16])
 {
@@ -51,10 +62,9 @@ static void check_template(const char *file, const char *name)
         const char *raises = json_string_value(json_object_get(item, "raises"));
         if (n == 0 || (!want && !raises)) continue;
         n_checked++;
-        frit_chat_options options = {.no_generation_prompt =
-                                         !json_is_true(json_object_get(item, "add_generation_prompt"))};
         frit_buf out = {0};
-        frit_status status = frit_chat_apply(chat, messages, n, &options, &out);
+        frit_status status =
+            apply(chat, messages, n, json_is_true(json_object_get(item, "add_generation_prompt")), &out);
         if (want) {
             assert_ok(status);
             assert_string_equal(out.data, want);
@@ -105,7 +115,7 @@ static void llama_3_renders_with_headers(void **state)
     assert_ok(frit_chat_new(&chat, frit_str_of(source), tokens, NULL));
     frit_message message = {"user", " Tell me the tale of Rapunzel. "};
     frit_buf out = {0};
-    assert_ok(frit_chat_apply(chat, &message, 1, NULL, &out));
+    assert_ok(apply(chat, &message, 1, true, &out));
     assert_string_equal(out.data,
                         "<BOS><|start_header_id|>user<|end_header_id|>\n\nTell me the tale of Rapunzel.<|eot_id|>"
                         "<|start_header_id|>assistant<|end_header_id|>\n\n");
@@ -138,7 +148,7 @@ static void a_template_that_cannot_be_parsed_becomes_chatml_with_a_warning(void 
     assert_string_equal(frit_chat_name(chat), "chatml");
     frit_message message = {"user", "Hi"};
     frit_buf out = {0};
-    assert_ok(frit_chat_apply(chat, &message, 1, NULL, &out));
+    assert_ok(apply(chat, &message, 1, true, &out));
     assert_string_equal(out.data, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
     frit_buf_free(&out);
     frit_chat_free(chat);
@@ -160,19 +170,6 @@ static void tools_and_other_variables_reach_the_template(void **state)
     frit_chat_free(chat);
 }
 
-static void messages_that_are_not_utf_8_are_refused(void **state)
-{
-    (void)state;
-    frit_chat *chat;
-    assert_ok(frit_chat_new(&chat, frit_str_of("{{ messages[0].content }}"), tokens, NULL));
-    frit_buf out = {0};
-    frit_message bad = {"user", "a\xff"}, missing = {"user", NULL};
-    assert_fails(frit_chat_apply(chat, &bad, 1, NULL, &out), FRIT_E_INVALID, "UTF-8");
-    assert_fails(frit_chat_apply(chat, &missing, 1, NULL, &out), FRIT_E_INVALID, "missing");
-    frit_buf_free(&out);
-    frit_chat_free(chat);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,7 +181,6 @@ int main(void)
         cmocka_unit_test(an_empty_template_opens_nothing),
         cmocka_unit_test(a_template_that_cannot_be_parsed_becomes_chatml_with_a_warning),
         cmocka_unit_test(tools_and_other_variables_reach_the_template),
-        cmocka_unit_test(messages_that_are_not_utf_8_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+// Conversations as clients write them become what each template takes; wrong ones get a sentence with the place.
+#include "support/support.h"
+
+#include "text/conversation.h"
+
+static const frit_chat_tokens tokens = {{"<BOS>", 5}, {"<EOS>", 5}};
+
+static frit_chat *open_chat(const char *source)
+{
+    frit_chat *chat;
+    assert_ok(frit_chat_new(&chat, frit_str_of(source), tokens, NULL));
+    return chat;
+}
+
+static frit_chat *open_golden(const char *name)
+{
+    size_t n;
+    char *source = read_file(shared_path("goldens/template/%s.jinja", name), &n);
+    frit_chat *chat;
+    assert_ok(frit_chat_new(&chat, (frit_str){source, n}, tokens, NULL));
+    free(source);
+    return chat;
+}
+
+static json_t *parse(const char *text)
+{
+    json_error_t error;
+    json_t *json = json_loads(text, 0, &error);
+    if (!json) fail_msg("%s: %s", text, error.text);
+    return json;
+}
+
+// The rendered prompt, malloc'd.
+static char *render(const frit_chat *chat, const char *text)
+{
+    json_t *request = parse(text);
+    frit_conversation conversation;
+    assert_ok(frit_conversation_read(&conversation, chat, request));
+    frit_buf out = {0};
+    assert_ok(frit_chat_apply_json(chat, conversation.variables, &out));
+    frit_conversation_free(&conversation);
+    json_decref(request);
+    return out.data;
+}
+
+static void check(const frit_chat *chat, const char *request, const char *part)
+{
+    char *text = render(chat, request);
+    if (!strstr(text, part)) fail_msg("'%s' is not in '%s'", part, text);
+    free(text);
+}
+
+#define TURN_WITH_CALL                                                                                               \
+    "{\"messages\": [{\"role\": \"user\", \"content\": \"Weather?\"}, {\"role\": \"assistant\", \"content\": null, " \
+    "\"tool_calls\": [{\"id\": \"call00007\", \"type\": \"function\", \"function\": {\"name\": \"get_weather\", "    \
+    "\"arguments\": \"{\\\"city\\\": \\\"Paris\\\", \\\"n\\\": 1}\"}}]}, {\"role\": \"tool\", \"tool_call_id\": "    \
+    "\"call00007\", \"content\": \"21\"}], \"tools\": [{\"type\": \"function\", \"function\": {\"name\": "           \
+    "\"get_weather\", \"description\": \"Weather\", \"parameters\": {\"type\": \"object\", \"properties\": "         \
+    "{\"city\": "                                                                                                    \
+    "{\"type\": \"string\", \"description\": \"c\"}}}}}]}"
+
+static void calls_take_the_form_that_the_template_prints(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *part;
+    } rows[] = {
+        {"Qwen-Qwen3-0.6B", "{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\", \"n\": 1}}"},
+        {"meetkai-functionary-medium-v3.2", ">>>get_weather\n{\"city\": \"Paris\", \"n\": 1}"},
+        {"deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "get_weather\n```json\n{\"city\": \"Paris\", \"n\": 1}\n```"},
+        {"Qwen3-Coder", "<parameter=city>\nParis\n</parameter>"},
+        {"google-gemma-4-31B-it", "response:get_weather{value:"},   // the name that the result itself does not have
+        {"fireworks-ai-llama-3-firefunction-v2", "functools[{\"name\": \"get_weather\""},
+        {"Mistral-Small-3.2-24B-Instruct-2506", "[TOOL_CALLS]get_weather[CALL_ID]call00007[ARGS]"},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        frit_chat *chat = open_golden(rows[i].name);
+        check(chat, TURN_WITH_CALL, rows[i].part);
+        frit_chat_free(chat);
+    }
+}
+
+static void a_system_prompt_without_a_place_goes_to_the_user(void **state)
+{
+    (void)state;
+    frit_chat *chat = open_golden("google-gemma-2-2b-it");
+    check(chat,
+          "{\"messages\": [{\"role\": \"developer\", \"content\": \"Be brief.\"}, "
+          "{\"role\": \"user\", \"content\": \"Hi\"}]}",
+          "<start_of_turn>user\nBe brief.\n\nHi<end_of_turn>");
+    frit_chat_free(chat);
+}
+
+static void reasoning_has_the_name_that_the_template_knows(void **state)
+{
+    (void)state;
+    const char *request = "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, {\"role\": \"assistant\", "
+                          "\"content\": \"Yes.\", \"reasoning_content\": \"Hm.\"}], \"add_generation_prompt\": false}";
+    static const struct {
+        const char *name, *part;
+    } rows[] = {
+        {"Qwen-Qwen3-0.6B", "<think>\nHm.\n</think>\n\nYes."},
+        {"mistralai-Ministral-3-14B-Reasoning-2512", "[THINK]Hm.[/THINK]Yes."},
+        {"openai-gpt-oss-120b", "<|channel|>analysis<|message|>Hm.<|end|>"},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        frit_chat *chat = open_golden(rows[i].name);
+        check(chat, request, rows[i].part);
+        frit_chat_free(chat);
+    }
+}
+
+static void variables_parts_and_nulls_reach_the_template_as_it_wants_them(void **state)
+{
+    (void)state;
+    frit_chat *chat = open_chat("{% for m in messages %}{{ m.role }}:{{ m.content }}{% if 'name' in m %}!{% endif %};"
+                                "{% endfor %}{{ enable_thinking }}{{ tools is defined }}");
+    check(chat,
+          "{\"messages\": [{\"role\": \"user\", \"name\": null, \"content\": [{\"type\": \"text\", \"text\": \"a\"}, "
+          "{\"type\": \"text\", \"text\": \"b\"}]}], \"chat_template_kwargs\": {\"enable_thinking\": false, "
+          "\"messages\": 5, \"tools\": 6}}",
+          "user:ab;FalseFalse");
+    frit_chat_free(chat);
+    chat = open_chat("{% for m in messages %}{% for part in m.content %}<{{ part['text'] }}>{% endfor %}{% endfor %}");
+    check(chat, "{\"messages\": [{\"role\": \"user\", \"content\": \"whole\"}]}", "<whole>");
+    frit_chat_free(chat);
+}
+
+static void a_message_that_goes_on_ends_with_the_mark(void **state)
+{
+    (void)state;
+    frit_chat *chat = open_golden("Qwen-Qwen2.5-7B-Instruct");
+    check(chat,
+          "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, {\"role\": \"assistant\", \"content\": \"The sky "
+          "is \"}], \"continue_final_message\": true}",
+          "<|im_start|>assistant\nThe sky is " FRIT_CONVERSATION_MARK);
+    frit_chat_free(chat);
+}
+
+static void wrong_conversations_are_refused_with_their_place(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"{}", "messages: is missing"},
+        {"{\"messages\": []}", "messages: the list is empty"},
+        {"{\"messages\": {}}", "messages: expected a list"},
+        {"{\"messages\": [5]}", "messages[0].role: expected an object with a role"},
+        {"{\"messages\": [{\"role\": \"king\"}]}", "messages[0].role: 'king'"},
+        {"{\"messages\": [{\"role\": \"user\"}]}", "messages[0].content: is missing"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}]}",
+         "only parts of type 'text'"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": \"\", \"tool_calls\": [{}]}]}", "only an assistant"},
+        {"{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{}]}]}", "messages[0].tool_calls[0]: expected"},
+        {"{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{\"function\": {\"name\": \"f\", \"arguments\": "
+         "\"{\"}}]}]}",
+         "messages[0].tool_calls[0].function.arguments: expected the text of a JSON object"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"tools\": 5}", "tools: expected a list"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"tools\": [{\"type\": \"function\"}]}",
+         "tools[0].function.name"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"tool_choice\": \"required\"}",
+         "there are no tools"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"tool_choice\": \"maybe\"}",
+         "tool_choice: expected"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"chat_template_kwargs\": []}",
+         "chat_template_kwargs: expected an object"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"continue_final_message\": true}",
+         "not a text of the assistant"},
+    };
+    frit_chat *chat = open_golden("Qwen-Qwen2.5-7B-Instruct");
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        json_t *request = parse(rows[i][0]);
+        frit_conversation conversation;
+        assert_fails(frit_conversation_read(&conversation, chat, request), FRIT_E_INVALID, rows[i][1]);
+        assert_null(conversation.variables);
+        json_decref(request);
+    }
+    frit_chat_free(chat);
+    chat = open_golden("google-gemma-2-2b-it");
+    json_t *request = parse(TURN_WITH_CALL);
+    frit_conversation conversation;
+    assert_fails(frit_conversation_read(&conversation, chat, request), FRIT_E_INVALID, "no place for tools");
+    json_decref(request);
+    frit_chat_free(chat);
+}
+
+static bool has_word(const void *ctx, const char *mark)
+{
+    return strcmp(ctx, mark) == 0;
+}
+
+static void a_model_without_a_template_gets_one_that_fits_its_tokens(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"<|im_start|>", "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"},
+        {"<|start_header_id|>", "<BOS><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
+                                "<|start_header_id|>assistant<|end_header_id|>\n\n"},
+        {"<start_of_turn>", "<BOS><start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\n"},
+        {"[INST]", "<BOS>[INST] Hi [/INST]"},
+        {"<|end|>", "<BOS><|user|>\nHi<|end|>\n<|assistant|>\n"},
+        {"", "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        frit_chat *chat;
+        assert_ok(frit_chat_guess(&chat, has_word, rows[i][0], tokens, NULL));
+        assert_string_equal(frit_chat_name(chat), "");
+        char *text = render(chat, "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}");
+        assert_string_equal(text, rows[i][1]);
+        free(text);
+        frit_chat_free(chat);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_take_the_form_that_the_template_prints),
+        cmocka_unit_test(a_system_prompt_without_a_place_goes_to_the_user),
+        cmocka_unit_test(reasoning_has_the_name_that_the_template_knows),
+        cmocka_unit_test(variables_parts_and_nulls_reach_the_template_as_it_wants_them),
+        cmocka_unit_test(a_message_that_goes_on_ends_with_the_mark),
+        cmocka_unit_test(wrong_conversations_are_refused_with_their_place),
+        cmocka_unit_test(a_model_without_a_template_gets_one_that_fits_its_tokens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
