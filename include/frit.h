@@ -230,8 +230,14 @@ typedef struct frit_chat_options {
 FRIT_API frit_status frit_chat_render(const frit_model *model, const frit_message *messages, size_t n_messages,
                                       const frit_chat_options *options, char *text, size_t capacity, size_t *n_bytes);
 
-// One turn of a chat with tools, reasoning and template variables: from a conversation to the prompt. Belongs to one
-// thread at a time; keeps its model alive.
+// One turn of a chat with tools, reasoning and template variables: a conversation becomes a prompt, and what the model
+// answers is taken apart while it comes. Belongs to one thread at a time; keeps its model alive.
+//
+//     frit_turn_new(&turn, model, conversation, n_bytes);
+//     frit_turn_prompt(turn, &n);                        // tokenize, push, and for every token of the answer:
+//     frit_turn_push(turn, text, n);                     // its text, of special tokens where frit_turn_shows says so
+//     while (frit_turn_next(turn, &part)) ...            // reasoning, text, calls of tools
+//     frit_turn_end(turn);                               // the answer is over; next again
 typedef struct frit_turn frit_turn;
 
 // `conversation` is a JSON object as OpenAI's clients send it, other members are ignored:
@@ -240,7 +246,9 @@ typedef struct frit_turn frit_turn;
 //                           reasoning_content, tool_calls: [{id, type: "function", function: {name, arguments}}] with
 //                           arguments as the text of a JSON object. Of a tool: tool_call_id.
 //   tools                   list of {type: "function", function: {name, description, parameters: a JSON schema}}
-//   tool_choice             "auto" (the default); "none": the tools are left out
+//   tool_choice             "auto" (the default); "none": the tools are left out; "required", or {type: "function",
+//                           function: {name}}: the prompt ends with the beginning of a call, which the model goes on
+//                           with (nothing forces it to finish it well)
 //   chat_template_kwargs    object: variables of the template, {"enable_thinking": false}
 //   add_generation_prompt   true by default: the prompt opens the assistant's turn
 //   continue_final_message  false by default; true: the last message, an assistant's, goes on
@@ -251,6 +259,30 @@ typedef struct frit_turn frit_turn;
 FRIT_API frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *conversation, size_t n_bytes);
 // Zero-terminated; lives as long as the turn. Tokenize it like the result of frit_chat_render.
 FRIT_API const char *frit_turn_prompt(const frit_turn *turn, size_t *n_bytes);
+
+typedef enum frit_part_kind { FRIT_PART_TEXT, FRIT_PART_REASONING, FRIT_PART_CALL } frit_part_kind;
+
+typedef struct frit_part {
+    frit_part_kind kind;
+    const char *text;   // the next piece of text or reasoning; of a call all its arguments, a JSON object
+    size_t n_bytes;     // of `text`, which is zero-terminated too
+    const char *name;   // of the tool that is called; NULL for text and reasoning
+    const char *id;     // of the call: the model's own, or nine letters and digits
+} frit_part;
+
+// Takes the next bytes of the answer: whole characters, cut anywhere else. FRIT_E_MEMORY.
+FRIT_API frit_status frit_turn_push(frit_turn *turn, const char *text, size_t n_bytes);
+// No more will come: what was held back, because it might have become a call, becomes parts. FRIT_E_MEMORY.
+FRIT_API frit_status frit_turn_end(frit_turn *turn);
+// The next part, or false. A call comes whole; what looks like one and is none (bad JSON, a mark missing, longer than
+// 4 MiB) comes as text. Calls are looked for if the conversation has tools. The part's texts live until the next
+// frit_turn_push or frit_turn_end.
+FRIT_API bool frit_turn_next(frit_turn *turn, frit_part *part);
+// True for special tokens that mark reasoning or calls in this model's answers: their text (frit_detokenize with
+// FRIT_TEXT_SPECIAL) belongs into frit_turn_push, that of other special tokens does not.
+FRIT_API bool frit_turn_shows(const frit_turn *turn, frit_token token);
+// Whether the prompt leaves the model within its reasoning.
+FRIT_API bool frit_turn_is_thinking(const frit_turn *turn);
 FRIT_API void frit_turn_free(frit_turn *turn);
 
 // ---------------------------------------------------------------------------------------- engine

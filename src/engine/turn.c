@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The public functions for chats: messages and conversations to prompts.
+// The public functions for chats: messages and conversations to prompts, answers to their parts.
 #include "engine/engine.h"
+#include "text/answer/parts.h"
 #include "text/conversation.h"
 
 #include <stdlib.h>
 
 struct frit_turn {
     frit_model *model;   // kept alive
+    json_t *tools;       // NULL: none
+    bool is_thinking;
     frit_buf prompt;
+    frit_parts *split;
 };
 
 static frit_status check_chat(const frit_model *model)
@@ -28,15 +32,11 @@ static frit_status cut_at_mark(frit_buf *prompt)
     return FRIT_OK;
 }
 
-static frit_status render(const frit_model *model, const json_t *request, frit_buf *prompt)
+static frit_status render(const frit_model *model, const frit_conversation *conversation, frit_buf *prompt)
 {
-    frit_conversation conversation;
-    FRIT_TRY(frit_conversation_read(&conversation, model->chat, request));
-    frit_status status = frit_chat_apply_json(model->chat, conversation.variables, prompt);
-    if (status == FRIT_OK && prompt->failed) status = frit_fail_memory(prompt->len, "a prompt");
-    if (status == FRIT_OK && conversation.continues) status = cut_at_mark(prompt);
-    frit_conversation_free(&conversation);
-    return status;
+    FRIT_TRY(frit_chat_apply_json(model->chat, conversation->variables, prompt));
+    if (prompt->failed) return frit_fail_memory(prompt->len, "a prompt");
+    return conversation->continues ? cut_at_mark(prompt) : FRIT_OK;
 }
 
 // NULL: a text is missing or not UTF-8, or out of memory.
@@ -62,12 +62,61 @@ frit_status frit_chat_render(const frit_model *model, const frit_message *messag
     bool generate = !options || !options->no_generation_prompt;
     json_t *request = json_pack("{s:o, s:b}", "messages", list, "add_generation_prompt", generate);
     frit_buf buf = {0};
-    frit_status status = request ? render(model, request, &buf) : frit_fail_memory(n_messages, "messages");
+    frit_conversation conversation = {0};
+    frit_status status = request ? FRIT_OK : frit_fail_memory(n_messages, "messages");
+    if (status == FRIT_OK) status = frit_conversation_read(&conversation, model->chat, request);
+    if (status == FRIT_OK) status = render(model, &conversation, &buf);
+    frit_conversation_free(&conversation);
     json_decref(request);
     return frit_give_text(status, &buf, text, capacity, n_bytes);
 }
 
 // ------------------------------------------------------------------------------------- turns
+
+// Writes the beginning of a call behind the prompt, as far as the model has no choice. *begun: where it starts.
+static frit_status begin_call(frit_turn *turn, const answer_format *format, const char *name, size_t *begun)
+{
+    if (format->force.len == 0 && !format->force_after_name.len)
+        return frit_fail(FRIT_E_INVALID, "tool_choice: calls of this model cannot be begun for it; use \"auto\"");
+    if (turn->is_thinking) {
+        frit_buf_append(&turn->prompt, format->think_close.ptr, format->think_close.len);
+        frit_buf_text(&turn->prompt, "\n\n");
+        turn->is_thinking = false;
+    }
+    *begun = turn->prompt.len;
+    frit_buf_append(&turn->prompt, format->force.ptr, format->force.len);
+    if (name) {
+        frit_buf_text(&turn->prompt, name);
+        frit_buf_append(&turn->prompt, format->force_after_name.ptr, format->force_after_name.len);
+    }
+    return turn->prompt.failed ? frit_fail_memory(turn->prompt.len, "a prompt") : FRIT_OK;
+}
+
+static frit_status open_turn(frit_turn *turn, const json_t *request)
+{
+    const answer_format *format = frit_chat_get_format(turn->model->chat);
+    frit_conversation conversation;
+    FRIT_TRY(frit_conversation_read(&conversation, turn->model->chat, request));
+    turn->tools = json_incref(conversation.tools);
+    size_t begun = 0;
+    frit_buf *prompt = &turn->prompt;
+    frit_status status = render(turn->model, &conversation, prompt);
+    frit_parts_options options = {.format = format, .tools = turn->tools, .continues = conversation.continues};
+    if (status == FRIT_OK) {
+        frit_str text = {prompt->data ? prompt->data : "", prompt->len};
+        turn->is_thinking = frit_answer_is_thinking(format, text, conversation.continues);
+        begun = prompt->len;
+        if (conversation.must_call) status = begin_call(turn, format, conversation.must_call_name, &begun);
+    }
+    if (status == FRIT_OK) {
+        const char *text = prompt->data ? prompt->data : "";
+        options.prompt = (frit_str){text, prompt->len};
+        options.begun = (frit_str){text + begun, prompt->len - begun};
+        status = frit_parts_new(&turn->split, &options);
+    }
+    frit_conversation_free(&conversation);
+    return status;
+}
 
 frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *conversation, size_t n_bytes)
 {
@@ -79,16 +128,17 @@ frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *
         return frit_fail(FRIT_E_INVALID, "the conversation is not JSON: line %d, column %d: %s", error.line,
                          error.column, error.text);
     frit_turn *turn = calloc(1, sizeof *turn);
-    frit_status status =
-        turn ? render(model, request, &turn->prompt) : frit_fail_memory(sizeof *turn, "a turn of a chat");
+    frit_status status = turn ? FRIT_OK : frit_fail_memory(sizeof *turn, "a turn of a chat");
+    if (turn) {
+        turn->model = (frit_model *)model;   // only its count changes
+        frit_model_retain(turn->model);
+        status = open_turn(turn, request);
+    }
     json_decref(request);
     if (status != FRIT_OK) {
-        if (turn) frit_buf_free(&turn->prompt);
-        free(turn);
+        frit_turn_free(turn);
         return status;
     }
-    turn->model = (frit_model *)model;   // only its count changes
-    frit_model_retain(turn->model);
     *out = turn;
     return FRIT_OK;
 }
@@ -99,9 +149,46 @@ const char *frit_turn_prompt(const frit_turn *turn, size_t *n_bytes)
     return turn->prompt.data ? turn->prompt.data : "";
 }
 
+static frit_status check_split(const frit_turn *turn)
+{
+    return frit_parts_failed(turn->split) ? frit_fail_memory(0, "the parts of an answer") : FRIT_OK;
+}
+
+frit_status frit_turn_push(frit_turn *turn, const char *text, size_t n_bytes)
+{
+    frit_parts_push(turn->split, (frit_str){text, n_bytes});
+    return check_split(turn);
+}
+
+frit_status frit_turn_end(frit_turn *turn)
+{
+    frit_parts_end(turn->split);
+    return check_split(turn);
+}
+
+bool frit_turn_next(frit_turn *turn, frit_part *part)
+{
+    return frit_parts_next(turn->split, part);
+}
+
+bool frit_turn_shows(const frit_turn *turn, frit_token token)
+{
+    const frit_vocab *vocab = &turn->model->vocab;
+    if (token < 0 || token >= vocab->n) return false;
+    return frit_answer_has_mark(frit_chat_get_format(turn->model->chat), turn->tools != NULL,
+                                vocab->entries[token].piece);
+}
+
+bool frit_turn_is_thinking(const frit_turn *turn)
+{
+    return turn->is_thinking;
+}
+
 void frit_turn_free(frit_turn *turn)
 {
     if (!turn) return;
+    frit_parts_free(turn->split);
+    json_decref(turn->tools);
     frit_buf_free(&turn->prompt);
     frit_model_free(turn->model);
     free(turn);

@@ -73,6 +73,7 @@ struct frit_chat {
     const char *name;
     frit_str source, bos, eos;
     chat_shape shape;
+    answer_format format;
     bool guessed;
     atomic_flag warned;   // about the guess
     frit_log log;
@@ -133,6 +134,7 @@ frit_status frit_chat_new(frit_chat **out, frit_str source, frit_chat_tokens tok
         return status;
     }
     frit_chat_find_shape(chat, &chat->shape);
+    frit_answer_derive(&chat->format, chat, &chat->arena);
     *out = chat;
     return FRIT_OK;
 }
@@ -156,6 +158,11 @@ const char *frit_chat_name(const frit_chat *chat)
 const chat_shape *frit_chat_get_shape(const frit_chat *chat)
 {
     return &chat->shape;
+}
+
+const answer_format *frit_chat_get_format(const frit_chat *chat)
+{
+    return &chat->format;
 }
 
 frit_str frit_chat_source(const frit_chat *chat)

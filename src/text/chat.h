@@ -7,6 +7,7 @@
 #pragma once
 #include "base/buf.h"
 #include "base/log.h"
+#include "text/answer/format.h"
 #include "text/chat_shape.h"
 
 struct json_t;   // of Jansson
@@ -28,6 +29,7 @@ frit_status frit_chat_guess(frit_chat **out, bool (*has)(const void *ctx, const 
 // The family that the template's marks tell: "llama3"; "custom" for one that is not known; "" if it was guessed.
 const char *frit_chat_name(const frit_chat *chat);
 const chat_shape *frit_chat_get_shape(const frit_chat *chat);
+const answer_format *frit_chat_get_format(const frit_chat *chat);
 frit_str frit_chat_source(const frit_chat *chat);
 // `variables` is an object with messages, tools, add_generation_prompt and whatever else a template may look at;
 // bos_token and eos_token are added. FRIT_E_INVALID with the template's own words if it refuses the messages.

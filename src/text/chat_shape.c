@@ -141,8 +141,8 @@ static void find_reasoning(const frit_chat *chat, chat_shape *shape, frit_buf *o
     static const char *const keys[] = {"reasoning_content", "reasoning", "thinking", "parts"};
     for (size_t i = 0; i < FRIT_COUNT(keys); i++) {
         json_t *conversation = frit_probe_chat(shape, frit_probe_thought(keys[i]), false, false);
-        if (!frit_probe_render(chat, conversation, out) || !shows(out, PROBE_REASONING) || shows(out, "'thinking'"))
-            continue;
+        if (!frit_probe_render(chat, conversation, out) || !shows(out, PROBE_REASONING)) continue;
+        if (shows(out, "thinking'") || shows(out, "thinking\"")) continue;   // a list that was printed as it is
         shape->reasoning_key = keys[i];
         return;
     }

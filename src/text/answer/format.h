@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// text/answer/format.h: how a model writes reasoning and tool calls. Mostly found by looking at what its chat template
+// renders (derive.c); rows for the formats that templates do not show (rows.c). parts.c reads answers by it.
+//
+//     section_open { call_open CALL call_close } section_close
+//
+//     style     CALL                                               seen in
+//     JSON      {"name": NAME, "arguments": {...}}, or a list       Hermes, Qwen, Mistral, Command-R, Llama 3, Granite
+//     NAMED     NAME [id_open ID] args_open {...}                   DeepSeek, Kimi, newer Mistral, Functionary 3.1
+//     TAGGED    NAME name_close { arg_open KEY key_close VALUE value_close }      Qwen3-Coder, GLM, MiniMax, Seed
+//     PYTHON    [NAME(KEY=VALUE, ...), ...]                         LFM2, Llama 4
+//     LOOSE     NAME{KEY:VALUE, ...}, texts between `quote` marks   Gemma
+//     CHANNELS  messages with a header that says to whom            gpt-oss, Functionary 3.2
+//
+// Marks are kept without the white space at their ends, and white space inside them matches any.
+#pragma once
+#include "base/buf.h"
+
+struct frit_chat;
+struct frit_arena;
+
+typedef enum call_style {
+    CALL_NONE,
+    CALL_JSON,
+    CALL_NAMED,
+    CALL_TAGGED,
+    CALL_PYTHON,
+    CALL_LOOSE,
+    CALL_CHANNELS,
+} call_style;
+
+typedef struct answer_format {
+    frit_str think_open, think_close;   // empty: no reasoning
+    call_style style;
+    frit_str section_open, call_open, call_close, section_close;   // each may be empty
+    bool bare;   // a call may also stand without a mark, as the whole answer
+    // JSON
+    frit_str name_key, args_key, id_key;   // name_key empty: {NAME: {...}}
+    // NAMED
+    frit_str id_open, args_open;
+    // TAGGED. The key is closed by one of two marks where texts and other values differ in it.
+    frit_str name_close, arg_open, key_close_text, key_close_other, value_close;
+    bool value_on_lines;   // a newline before and after the value is not part of it
+    // LOOSE
+    frit_str quote;
+    // CHANNELS
+    frit_str message_open, header_close;
+    const char *body_ends[4];
+    bool recipient_only;   // the header is a name: "all" is the user
+    // The beginning of a call up to its name, and from there to its arguments, as the template writes them.
+    frit_str force, force_after_name;
+} answer_format;
+
+// Texts of the result are in the arena or constant. Never fails: what is not found is left out.
+void frit_answer_derive(answer_format *format, const struct frit_chat *chat, struct frit_arena *arena);
+// From the table; false if no row fits the template.
+bool frit_answer_find_row(answer_format *format, frit_str source, bool last);   // last: nothing could be derived
+// Marks of reasoning that stand in the template's source; false if there are none.
+bool frit_answer_find_think(answer_format *format, frit_str source);

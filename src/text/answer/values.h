@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// text/answer/values.h: values inside of tool calls: pieces of JSON text, values in Python's and looser spelling, and
+// what a tool's schema says about a parameter.
+#pragma once
+#include "base/buf.h"
+
+struct json_t;
+
+// ---- JSON text that has been checked: pieces of it as they were written.
+
+typedef struct json_walk {
+    frit_str text;
+    size_t at;
+} json_walk;
+
+json_walk frit_json_enter(frit_str container);   // the inside of an object or list
+bool frit_json_next(json_walk *walk, bool is_object, frit_str *key,
+                    frit_str *value);   // key with its quotes; false at the end
+bool frit_json_member(frit_str object, frit_str key, frit_str *value);
+bool frit_json_is_object(frit_str value);
+// A string's characters; false if the value is no string.
+bool frit_json_string(frit_str value, frit_buf *out);
+// Whether a text is one JSON object, strictly.
+bool frit_json_check_object(frit_str text);
+// Appends a text as a JSON string.
+void frit_json_quote(frit_str text, frit_buf *out);
+
+// ---- Where a value ends that comes in pieces.
+
+typedef enum value_spelling { VALUE_JSON, VALUE_PYTHON, VALUE_LOOSE } value_spelling;
+
+typedef struct value_scan {   // zeroed: at the start of a value that opens with a bracket or, in Python, a name
+    size_t at;                // of the text: what lies before has been looked at
+    int depth;
+    char quote;   // of the text that the scan is inside of; 0: none
+} value_scan;
+
+typedef enum scan_result { SCAN_MORE, SCAN_DONE, SCAN_WRONG } scan_result;
+// `quote`: the mark around texts in LOOSE. `last`: nothing more will come. DONE: the value ends before scan->at.
+scan_result frit_value_scan(value_scan *scan, frit_str text, value_spelling spelling, frit_str quote, bool last);
+
+// ---- Python's and looser spelling to JSON.
+
+// One value at *at, which moves behind it. False if it cannot be read; `out` then has a part of it.
+bool frit_value_to_json(frit_str text, size_t *at, value_spelling spelling, frit_str quote, frit_buf *out);
+// NAME(KEY=VALUE, ...) at *at: the name, and the arguments as an object.
+bool frit_value_read_call(frit_str text, size_t *at, frit_str *name, frit_buf *args);
+
+// ---- Parameters.
+
+// Appends the value of a parameter that was written as plain text: a JSON string, or the value that it spells, by what
+// the tool's schema says; without one, whatever it spells. `tools` may be NULL.
+void frit_value_typed(const struct json_t *tools, frit_str tool, frit_str parameter, frit_str text, frit_buf *out);
+bool frit_value_tool_is_known(const struct json_t *tools, frit_str name);
