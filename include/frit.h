@@ -250,6 +250,7 @@ typedef struct frit_turn frit_turn;
 //                           function: {name}}: the prompt ends with the beginning of a call, which the model goes on
 //                           with (nothing forces it to finish it well)
 //   chat_template_kwargs    object: variables of the template, {"enable_thinking": false}
+//   reasoning_effort        text: a variable of the template; "none" also sets enable_thinking to false
 //   add_generation_prompt   true by default: the prompt opens the assistant's turn
 //   continue_final_message  false by default; true: the last message, an assistant's, goes on
 // What the model's template does not take as it is gets the form that it takes: a system prompt where the template has

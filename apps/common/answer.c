@@ -60,11 +60,26 @@ static frit_status append(app_answer *answer, const char *bytes, size_t n)
 
 frit_status app_answer_init(app_answer *answer, const frit_model *model, frit_option_list stop)
 {
-    *answer = (app_answer){.stop = stop};
+    *answer = (app_answer){.model = model, .stop = stop};
     frit_status status = frit_text_stream_new(&answer->stream, model, 0);
     if (status == FRIT_OK) status = append(answer, "", 0);
     if (status != FRIT_OK) app_answer_free(answer);
     return status;
+}
+
+frit_status app_answer_show_marks(app_answer *answer, const frit_turn *turn)
+{
+    answer->turn = turn;
+    frit_text_stream_free(answer->stream);
+    return frit_text_stream_new(&answer->stream, answer->model, FRIT_TEXT_SPECIAL);
+}
+
+// A stream that shows special tokens must not see the others.
+static bool is_hidden(const app_answer *answer, frit_token token)
+{
+    size_t n;
+    frit_token_piece(answer->model, token, &n);
+    return answer->turn && n == 0 && !frit_turn_shows(answer->turn, token);
 }
 
 frit_status app_answer_follow(app_answer *answer, const frit_token *tokens, size_t n_tokens)
@@ -82,6 +97,7 @@ frit_status app_answer_push(app_answer *answer, frit_token token, app_text *show
     *shown = (app_text){"", 0};
     const char *piece;
     size_t n;
+    if (is_hidden(answer, token)) return FRIT_OK;
     frit_status status = frit_text_stream_push(answer->stream, token, &piece, &n);
     if (status == FRIT_OK) status = append(answer, piece, n);
     if (status == FRIT_OK) give_out(answer, false, shown);

@@ -16,6 +16,8 @@ typedef struct app_text {   // borrowed bytes
 } app_text;
 
 typedef struct app_answer {
+    const frit_model *model;
+    const frit_turn *turn;   // whose marks are shown, or NULL
     frit_text_stream *stream;
     frit_option_list stop;   // borrowed; empty strings never match
     char *text;              // the answer so far, zero-terminated; ends before the stop string if one was found
@@ -27,6 +29,9 @@ typedef struct app_answer {
 
 // FRIT_E_MEMORY, or what frit_text_stream_new fails with.
 frit_status app_answer_init(app_answer *answer, const frit_model *model, frit_option_list stop);
+// Special tokens that mark reasoning and calls in this turn's answers are a part of the text from now on; the turn must
+// outlive the answer.
+frit_status app_answer_show_marks(app_answer *answer, const frit_turn *turn);
 // The answer goes on where these tokens end: a first word keeps the space before it. Without it an answer is a text of
 // its own. FRIT_E_MEMORY.
 frit_status app_answer_follow(app_answer *answer, const frit_token *tokens, size_t n_tokens);

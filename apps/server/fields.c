@@ -115,17 +115,37 @@ static void set_defaults(const server_parser *parser, char *request)
     }
 }
 
+// At least as many as the values and keys of the body, without looking whether it is JSON.
+static size_t count_values(const char *body, size_t n)
+{
+    size_t count = 1;
+    bool in_text = false;
+    for (size_t i = 0; i < n; i++) {
+        char c = body[i];
+        if (in_text && c == '\\')
+            i++;
+        else if (c == '"')
+            in_text = !in_text;
+        else if (!in_text)
+            count += c == ',' || c == ':' || c == '[' || c == '{';
+    }
+    return count;
+}
+
 bool server_parse(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem)
 {
     set_defaults(parser, request);
     if (n == 0) return server_refuse(problem, 400, NULL, NULL, "the body is empty, a JSON object is expected");
+    if (count_values(body, n) > SERVER_MAX_VALUES)
+        return server_refuse(problem, 413, "body_too_large", NULL, "the body has more than %d values",
+                             SERVER_MAX_VALUES);
     json_error_t error;
     json_t *root = json_loadb(body, n, JSON_REJECT_DUPLICATES, &error);
     if (!root)
         return server_refuse(problem, 400, "invalid_json", NULL,
                              "the body is not JSON: line %d, column %d (byte %d): %s", error.line, error.column,
                              error.position, error.text);
-    ((server_body *)request)->root = root;
+    *(server_body *)request = (server_body){root, body, n};
     if (!json_is_object(root))
         return server_refuse(problem, 400, NULL, NULL, "the body is %s, a JSON object is expected", kind_of(root));
     for (size_t i = 0; i < parser->n_fields; i++) {

@@ -39,8 +39,13 @@ typedef struct server_field {
 
 // Every struct that a parser fills starts with this.
 typedef struct server_body {
-    json_t *root;   // what texts are borrowed from
+    json_t *root;       // what texts are borrowed from
+    const char *text;   // the body as it came: lives while the request is handled
+    size_t n_text;
 } server_body;
+
+// A body of the allowed size may hold millions of tiny values, each of which costs memory many times its text.
+enum { SERVER_MAX_VALUES = 1 << 20 };
 
 typedef struct server_parser {
     const server_field *fields;

@@ -15,17 +15,18 @@
 
 // ---------------------------------------------------------------------------------------- shared parts
 
-static const char *finish_text(server_finish finish)
+static const char *finish_text(const openai_answer *answer, server_finish finish)
 {
-    return finish == SERVER_FINISH_LENGTH ? "length" : "stop";
+    return finish == SERVER_FINISH_LENGTH ? "length" : answer->n_calls > 0 ? "tool_calls" : "stop";
 }
 
 static json_t *usage_json(const server_usage *usage)
 {
-    return json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:i}}", "prompt_tokens", (json_int_t)usage->n_prompt,
+    return json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:I}}", "prompt_tokens", (json_int_t)usage->n_prompt,
                      "completion_tokens", (json_int_t)usage->n_answer, "total_tokens",
                      (json_int_t)(usage->n_prompt + usage->n_answer), "prompt_tokens_details", "cached_tokens",
-                     (json_int_t)usage->n_cached, "completion_tokens_details", "reasoning_tokens", 0);
+                     (json_int_t)usage->n_cached, "completion_tokens_details", "reasoning_tokens",
+                     (json_int_t)usage->n_reasoning);
 }
 
 // Takes `choices` over.
@@ -133,6 +134,40 @@ static void put(server_job *job, json_t *json, const char *before, const char *a
     free(text);
 }
 
+// ---------------------------------------------------------------------------------------- parts of a chat's answer
+
+typedef void part_fn(server_job *job, const frit_part *part, int index);
+
+// Gives out the parts that are there. With parallel_tool_calls false the first call is the last part.
+static void give_parts(server_job *job, part_fn *give)
+{
+    openai_answer *answer = job->ctx;
+    frit_part part;
+    bool thinks = false;
+    while (!job->is_over && frit_turn_next(job->turn, &part)) {
+        thinks = part.kind == FRIT_PART_REASONING;
+        give(job, &part, answer->n_calls);
+        if (part.kind != FRIT_PART_CALL) continue;
+        answer->n_calls++;
+        job->is_over = !answer->request.parallel_calls;
+    }
+    job->usage.n_reasoning += thinks;
+}
+
+static void take_parts(server_job *job, app_text text, part_fn *give)
+{
+    if (job->is_over) return;
+    if (frit_turn_push(job->turn, text.ptr, text.n) != FRIT_OK) job->outbox.failed = true;
+    give_parts(job, give);
+}
+
+static void end_parts(server_job *job, part_fn *give)
+{
+    if (!job->turn || job->is_over) return;
+    if (frit_turn_end(job->turn) != FRIT_OK) job->outbox.failed = true;
+    give_parts(job, give);
+}
+
 // ---------------------------------------------------------------------------------------- streams
 
 static void put_event(server_job *job, json_t *json)
@@ -166,21 +201,45 @@ static void open_stream(server_job *job)
     put_chunk(job, choice_of(answer, delta, json_null(), NULL));
 }
 
+static void stream_delta(server_job *job, json_t *delta)
+{
+    open_stream(job);
+    put_chunk(job, choice_of(job->ctx, delta, take_picks(job, job->answer.n_shown), NULL));
+}
+
+// A call has two events: what is called, then the arguments.
+static void stream_call(server_job *job, const frit_part *part, int index)
+{
+    stream_delta(job, json_pack("{s:[{s:i, s:s, s:s, s:{s:s, s:s}}]}", "tool_calls", "index", index, "id", part->id,
+                                "type", "function", "function", "name", part->name, "arguments", ""));
+    stream_delta(job,
+                 json_pack("{s:[{s:i, s:{s:s}}]}", "tool_calls", "index", index, "function", "arguments", part->text));
+}
+
+static void stream_part(server_job *job, const frit_part *part, int index)
+{
+    if (part->kind == FRIT_PART_CALL)
+        stream_call(job, part, index);
+    else
+        stream_delta(job, json_pack("{s:o}", part->kind == FRIT_PART_TEXT ? "content" : "reasoning_content",
+                                    json_stringn(part->text, part->n_bytes)));
+}
+
 static void stream_text(server_job *job, app_text text)
 {
-    const openai_answer *answer = job->ctx;
-    open_stream(job);
-    json_t *content = json_stringn(text.ptr, text.n);
-    if (answer->chat) content = json_pack("{s:o}", "content", content);
-    put_chunk(job, choice_of(answer, content, take_picks(job, job->answer.n_shown), NULL));
+    if (job->turn)
+        take_parts(job, text, stream_part);
+    else
+        stream_delta(job, json_stringn(text.ptr, text.n));
 }
 
 static void stream_finish(server_job *job, server_finish finish)
 {
     const openai_answer *answer = job->ctx;
+    end_parts(job, stream_part);
     open_stream(job);
     put_chunk(job, choice_of(answer, answer->chat ? json_object() : json_string(""), take_last_picks(job),
-                             finish_text(finish)));
+                             finish_text(answer, finish)));
     if (answer->request.include_usage) {
         json_t *chunk = envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_array());
         json_object_set_new(chunk, "usage", usage_json(&job->usage));
@@ -200,20 +259,63 @@ static void stream_fail(server_job *job, const server_problem *problem)
 
 // ---------------------------------------------------------------------------------------- whole answers
 
+static bool add_text(openai_text *text, const char *bytes, size_t n)
+{
+    if (text->n + n + 1 > text->capacity) {
+        size_t capacity = 2 * (text->n + n + 1);
+        char *grown = realloc(text->ptr, capacity);
+        if (!grown) return false;
+        text->ptr = grown;
+        text->capacity = capacity;
+    }
+    memcpy(text->ptr + text->n, bytes, n);
+    text->n += n;
+    return true;
+}
+
+static void keep_part(server_job *job, const frit_part *part, int index)
+{
+    (void)index;
+    openai_answer *answer = job->ctx;
+    bool kept;
+    if (part->kind == FRIT_PART_CALL)
+        kept = json_array_append_new(answer->calls,
+                                     json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", part->id, "type", "function",
+                                               "function", "name", part->name, "arguments", part->text)) == 0;
+    else
+        kept =
+            add_text(part->kind == FRIT_PART_TEXT ? &answer->content : &answer->reasoning, part->text, part->n_bytes);
+    if (!kept) job->outbox.failed = true;
+}
+
 static void keep_text(server_job *job, app_text text)
 {
-    (void)job, (void)text;   // job->answer has it
+    if (job->turn) take_parts(job, text, keep_part);   // otherwise job->answer has it
+}
+
+static json_t *message_json(const openai_answer *answer)
+{
+    bool has_calls = answer->n_calls > 0, has_text = answer->content.n > 0;
+    json_t *content =
+        has_calls && !has_text ? json_null() : json_stringn(has_text ? answer->content.ptr : "", answer->content.n);
+    json_t *message = json_pack("{s:s, s:o, s:n}", "role", "assistant", "content", content, "refusal");
+    if (answer->reasoning.n > 0)
+        json_object_set_new(message, "reasoning_content", json_stringn(answer->reasoning.ptr, answer->reasoning.n));
+    if (has_calls) json_object_set(message, "tool_calls", answer->calls);
+    return message;
 }
 
 static void whole_finish(server_job *job, server_finish finish)
 {
     const openai_answer *answer = job->ctx;
-    json_t *text = json_stringn(job->answer.text, job->answer.n), *choice;
+    json_t *choice;
+    end_parts(job, keep_part);
     if (answer->chat)
-        choice = json_pack("{s:i, s:{s:s, s:o, s:n}, s:o, s:s}", "index", 0, "message", "role", "assistant", "content",
-                           text, "refusal", "logprobs", take_last_picks(job), "finish_reason", finish_text(finish));
+        choice = json_pack("{s:i, s:o, s:o, s:s}", "index", 0, "message", message_json(answer), "logprobs",
+                           take_last_picks(job), "finish_reason", finish_text(answer, finish));
     else
-        choice = choice_of(answer, text, take_last_picks(job), finish_text(finish));
+        choice = choice_of(answer, json_stringn(job->answer.text, job->answer.n), take_last_picks(job),
+                           finish_text(answer, finish));
     json_t *json = envelope(answer, answer->chat ? "chat.completion" : "text_completion", json_pack("[o]", choice));
     json_object_set_new(json, "usage", usage_json(&job->usage));
     put(job, json, "", "\n");
@@ -233,6 +335,9 @@ static void free_answer(void *ctx)
 {
     openai_answer *answer = ctx;
     server_parser_clear(answer->chat ? &server_chat_parser : &server_completion_parser, &answer->request);
+    json_decref(answer->calls);
+    free(answer->content.ptr);
+    free(answer->reasoning.ptr);
     free(answer);
 }
 
@@ -250,8 +355,11 @@ bool openai_answer_attach(server_job *job, bool chat, server_generation *request
     answer->name = name;
     snprintf(answer->id, sizeof answer->id, "%s-%08llx%08lx%08x", chat ? "chatcmpl" : "cmpl",
              (unsigned long long)now.tv_sec, (unsigned long)now.tv_nsec, (unsigned)atomic_fetch_add(&counter, 1));
+    answer->calls = json_array();
     answer->request = *request;
     memset(request, 0, sizeof *request);
+    job->turn = answer->request.turn;   // the job's from here on
+    answer->request.turn = NULL;
     job->voice = answer->request.stream ? &stream_voice : &whole_voice;
     job->stop = answer->request.stop;
     job->ctx = answer;

@@ -4,10 +4,18 @@
 #include "server/request.h"
 #include "server/worker.h"
 
+typedef struct openai_text {
+    char *ptr;
+    size_t n, capacity;
+} openai_text;
+
 // What an answer needs to know beside its text. Owned by its job.
 typedef struct openai_answer {
     server_generation request;
     bool chat, opened;   // opened: the first event was written
+    int n_calls;
+    json_t *calls;                    // of a whole answer
+    openai_text content, reasoning;   // likewise
     char id[48];
     int64_t created;   // seconds since 1970
     const frit_model *model;

@@ -127,7 +127,7 @@ static bool parse_logprobs(json_t *value, void *ctx, server_problem *problem)
     return true;
 }
 
-// ---------------------------------------------------------------------------------------- prompts and messages
+// ---------------------------------------------------------------------------------------- prompts
 
 static bool parse_ids(const json_t *list, const char *name, frit_token **ids, size_t *n_ids, server_problem *problem)
 {
@@ -164,117 +164,6 @@ static bool parse_prompt(json_t *value, void *ctx, server_problem *problem)
     return server_refuse(problem, 400, "invalid_type", "prompt", "prompt: expected a string or a list of token ids");
 }
 
-// The table of roles: what the request says, what the template gets.
-static const struct {
-    const char *role, *as;
-} roles[] = {{"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"}};
-
-static const char *role_of(const json_t *message, size_t i, server_problem *problem)
-{
-    const char *role = json_string_value(json_object_get(message, "role"));
-    char param[64];
-    snprintf(param, sizeof param, "messages[%zu].role", i);
-    if (!role) {
-        server_refuse(problem, 400, "invalid_type", param, "messages[%zu]: expected an object with a role", i);
-        return NULL;
-    }
-    for (size_t r = 0; r < COUNT(roles); r++)
-        if (strcmp(roles[r].role, role) == 0) return roles[r].as;
-    if (strcmp(role, "tool") == 0 || strcmp(role, "function") == 0)
-        server_refuse(problem, 400, "unsupported_parameter", param, "messages[%zu]: role '%s' is not supported yet", i,
-                      role);
-    else
-        server_refuse(problem, 400, "invalid_value", param,
-                      "messages[%zu]: role '%.64s' is unknown; there are system, developer, user and assistant", i,
-                      role);
-    return NULL;
-}
-
-static bool bad_content(server_problem *problem, size_t i, const char *what)
-{
-    char param[64];
-    snprintf(param, sizeof param, "messages[%zu].content", i);
-    return server_refuse(problem, 400, "invalid_value", param, "messages[%zu].content: %s", i, what);
-}
-
-// A string, null, or parts of which all are text: joined into one owned text.
-static bool read_content(const json_t *content, size_t i, char **out, server_problem *problem)
-{
-    bool parts = json_is_array(content);
-    if (content && !parts && !json_is_string(content) && !json_is_null(content))
-        return bad_content(problem, i, "expected a string or a list of parts");
-    size_t n_parts = parts ? json_array_size(content) : 1, n = 0, at = 0;
-    for (size_t p = 0; parts && p < n_parts; p++) {
-        const json_t *part = json_array_get(content, p);
-        const char *type = json_string_value(json_object_get(part, "type"));
-        if (!type) return bad_content(problem, i, "a part is not an object with a type");
-        if (strcmp(type, "text") != 0) return bad_content(problem, i, "only parts of type 'text' are supported");
-        if (!json_is_string(json_object_get(part, "text"))) return bad_content(problem, i, "a text part has no text");
-        n += json_string_length(json_object_get(part, "text"));
-    }
-    if (!parts) n = json_string_length(content);
-    char *text = malloc(n + 1);
-    if (!text) return no_memory(problem);
-    for (size_t p = 0; p < n_parts; p++) {
-        const json_t *piece = parts ? json_object_get(json_array_get(content, p), "text") : content;
-        size_t length = json_string_length(piece);
-        if (length > 0) memcpy(text + at, json_string_value(piece), length);
-        at += length;
-    }
-    text[at] = 0;
-    *out = text;
-    return true;
-}
-
-static bool read_message(const json_t *json, size_t i, frit_message *message, char **content, server_problem *problem)
-{
-    static const char *const unsupported[] = {"tool_calls", "function_call", "tool_call_id", "audio"};
-    message->role = role_of(json, i, problem);
-    if (!message->role) return false;
-    for (size_t u = 0; u < COUNT(unsupported); u++) {
-        const json_t *value = json_object_get(json, unsupported[u]);
-        if (value && !json_is_null(value) && !(json_is_array(value) && json_array_size(value) == 0))
-            return server_refuse(problem, 400, "unsupported_parameter", "messages",
-                                 "messages[%zu]: %s is not supported yet", i, unsupported[u]);
-    }
-    const json_t *text = json_object_get(json, "content");
-    bool may_be_empty = strcmp(message->role, "assistant") == 0;
-    if ((!text || json_is_null(text)) && !may_be_empty) return bad_content(problem, i, "is missing");
-    if (!read_content(text, i, content, problem)) return false;
-    message->content = *content;
-    return true;
-}
-
-static bool read_messages(const json_t *value, frit_message **messages, char ***contents, size_t *n,
-                          server_problem *problem)
-{
-    if (!json_is_array(value))
-        return server_refuse(problem, 400, "invalid_type", "messages", "messages: expected a list of messages");
-    size_t size = json_array_size(value);
-    if (size == 0) return server_refuse(problem, 400, "invalid_value", "messages", "messages: the list is empty");
-    *messages = calloc(size, sizeof **messages);
-    *contents = calloc(size, sizeof **contents);
-    if (!*messages || !*contents) return no_memory(problem);
-    for (size_t i = 0; i < size; i++) {
-        *n = i + 1;
-        if (!read_message(json_array_get(value, i), i, &(*messages)[i], &(*contents)[i], problem)) return false;
-    }
-    return true;
-}
-
-static bool parse_messages(json_t *value, void *ctx, server_problem *problem)
-{
-    server_generation *request = ctx;
-    return read_messages(value, &request->messages, &request->contents, &request->n_messages, problem);
-}
-
-static void free_messages(frit_message *messages, char **contents, size_t n)
-{
-    for (size_t i = 0; contents && i < n; i++) free(contents[i]);
-    free(contents);
-    free(messages);
-}
-
 static void clear_generation(void *ctx)
 {
     server_generation *request = ctx;
@@ -282,7 +171,7 @@ static void clear_generation(void *ctx)
     if (request->biases) free((void *)request->sampler.logit_bias.items);
     free(request->biases);
     free(request->ids);
-    free_messages(request->messages, request->contents, request->n_messages);
+    frit_turn_free(request->turn);
 }
 
 // ---------------------------------------------------------------------------------------- the tables
@@ -297,7 +186,7 @@ static void clear_generation(void *ctx)
         name, FIELD_UNSUPPORTED, __VA_ARGS__ \
     }
 
-#define TOOLS_LATER  "tools and reasoning come with a later version"
+#define OLD_TOOLS    "it is an old form; use tools and tool_choice"
 #define FORMAT_LATER "constrained answers come with a later version"
 
 // clang-format off
@@ -326,20 +215,14 @@ static void clear_generation(void *ctx)
 
 static const server_field chat_fields[] = {
     GENERATION_FIELDS,
-    {"messages", FIELD_CUSTOM, .parse = parse_messages},
     {"max_tokens", FIELD_INT, .offset = AT(max_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},
     {"max_completion_tokens", FIELD_INT, .offset = AT(max_completion_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},
     {"logprobs", FIELD_BOOL, .offset = AT(wants_odds)},
     {"top_logprobs", FIELD_INT, .offset = AT(n_top), .min = 0, .max = SERVER_MAX_TOP},
-    LATER("tools", .harmless = "[]", .why = TOOLS_LATER),
-    LATER("tool_choice", .harmless = "\"none\"|\"auto\"", .why = TOOLS_LATER),
-    LATER("functions", .harmless = "[]", .why = TOOLS_LATER),
-    LATER("function_call", .harmless = "\"none\"|\"auto\"", .why = TOOLS_LATER),
-    LATER("reasoning_effort", .harmless = "\"none\"", .why = TOOLS_LATER),
-    LATER("chat_template_kwargs", .harmless = "{}", .why = "variables of templates come with a later version"),
-    LATER("chat_template", .why = "the model's own template is used"),
-    LATER("add_generation_prompt", .harmless = "true", .why = "the answer always opens a turn of its own"),
-    LATER("continue_final_message", .harmless = "false", .why = "the answer always opens a turn of its own"),
+    {"parallel_tool_calls", FIELD_BOOL, .offset = AT(parallel_calls), .fallback = 1},
+    LATER("functions", .harmless = "[]", .why = OLD_TOOLS),
+    LATER("function_call", .harmless = "\"none\"|\"auto\"", .why = OLD_TOOLS),
+    LATER("chat_template", .why = "the server's template is used; --chat-template sets it"),
     LATER("modalities", .harmless = "[\"text\"]", .why = "frit answers with text"),
     LATER("audio", .why = "frit answers with text"),
     LATER("web_search_options", .why = "frit does not search the web"),
@@ -381,17 +264,10 @@ static bool parse_tokens(json_t *value, void *ctx, server_problem *problem)
     return parse_ids(value, "tokens", &request->ids, &request->n_ids, problem);
 }
 
-static bool parse_text_messages(json_t *value, void *ctx, server_problem *problem)
-{
-    server_text_request *request = ctx;
-    return read_messages(value, &request->messages, &request->contents, &request->n_messages, problem);
-}
-
 static void clear_text(void *ctx)
 {
     server_text_request *request = ctx;
     free(request->ids);
-    free_messages(request->messages, request->contents, request->n_messages);
 }
 
 #define AT(field) offsetof(server_text_request, field)
@@ -409,10 +285,7 @@ static const server_field detokenize_fields[] = {
     {"special", FIELD_BOOL, .offset = AT(add_special), .fallback = 1},
 };
 static const server_field template_fields[] = {
-    {"messages", FIELD_CUSTOM, .parse = parse_text_messages},
-    {"add_generation_prompt", FIELD_BOOL, .offset = AT(generation_prompt), .fallback = 1},
-    LATER("tools", .harmless = "[]", .why = TOOLS_LATER),
-    LATER("chat_template_kwargs", .harmless = "{}", .why = "variables of templates come with a later version"),
+    LATER("chat_template", .why = "the server's template is used; --chat-template sets it"),
 };
 // clang-format on
 
@@ -425,24 +298,50 @@ const server_parser server_template_parser = {template_fields, COUNT(template_fi
 
 // ---------------------------------------------------------------------------------------- to tokens
 
-char *server_render(const frit_model *model, const frit_message *messages, size_t n, bool generation_prompt,
-                    size_t *n_bytes, server_problem *problem)
+// The library's sentence begins with the field ("messages[2].content: ..."), or is the template's own.
+static size_t field_length(const char *sentence)
 {
-    const frit_chat_options options = {.no_generation_prompt = !generation_prompt};
-    char *text = NULL;
-    *n_bytes = 0;
-    frit_status status = frit_chat_render(model, messages, n, &options, NULL, 0, n_bytes);
-    if (status == FRIT_E_LIMIT) {
-        text = malloc(*n_bytes);
-        status = text ? frit_chat_render(model, messages, n, &options, text, *n_bytes, n_bytes) : FRIT_E_MEMORY;
-    } else if (status == FRIT_OK) {   // nothing at all
-        text = calloc(1, 1);
-        if (!text) status = FRIT_E_MEMORY;
-    }
-    if (status == FRIT_OK) return text;
-    free(text);
-    server_refuse_status(problem, 400, "messages", status);
-    return NULL;
+    size_t n = strspn(sentence, "abcdefghijklmnopqrstuvwxyz_0123456789.[]");
+    return n > 0 && sentence[n] == ':' && sentence[n + 1] == ' ' ? n : 0;
+}
+
+static const char *code_of(const char *reason)
+{
+    static const struct {
+        const char *part, *code;
+    } rows[] = {
+        {"expected a list of messages", "invalid_type"},
+        {"expected an object", "invalid_type"},
+        {"expected a list", "invalid_type"},
+        {"expected true or false", "invalid_type"},
+        {"no place for tools", "unsupported_parameter"},
+        {"cannot be begun", "unsupported_parameter"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (strstr(reason, rows[i].part)) return rows[i].code;
+    return "invalid_value";
+}
+
+static void refuse_turn(server_problem *problem, frit_status status)
+{
+    const char *sentence = frit_error();
+    size_t n = field_length(sentence);
+    char param[64] = "messages";
+    if (n > 0 && n < sizeof param) snprintf(param, sizeof param, "%.*s", (int)n, sentence);
+    if (status == FRIT_E_MEMORY)
+        server_refuse_status(problem, 500, NULL, status);
+    else if (strcmp(sentence, "messages: is missing") == 0)
+        server_refuse(problem, 400, "missing_required_parameter", "messages", "%s", sentence);
+    else
+        server_refuse(problem, 400, n > 0 ? code_of(sentence + n) : NULL, param, "%s", sentence);
+}
+
+frit_turn *server_turn(const frit_model *model, const server_body *body, server_problem *problem)
+{
+    frit_turn *turn;
+    frit_status status = frit_turn_new(&turn, model, body->text, body->n_text);
+    if (status != FRIT_OK) refuse_turn(problem, status);
+    return turn;
 }
 
 frit_token *server_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens,
@@ -498,19 +397,17 @@ static bool check_prompt(const frit_model *model, const frit_token *tokens, size
     return true;
 }
 
-bool server_prompt_tokens(const frit_model *model, const server_generation *request, bool chat, size_t n_ctx,
+bool server_prompt_tokens(const frit_model *model, server_generation *request, bool chat, size_t n_ctx,
                           frit_token **tokens, size_t *n_tokens, server_problem *problem)
 {
     const char *param = chat ? "messages" : "prompt";
     *tokens = NULL;
-    if (chat && request->n_messages == 0)
-        return server_refuse(problem, 400, "missing_required_parameter", param, "messages: is missing");
     if (chat) {
         size_t n_bytes;
-        char *text = server_render(model, request->messages, request->n_messages, true, &n_bytes, problem);
-        if (!text) return false;
+        request->turn = server_turn(model, &request->body, problem);
+        if (!request->turn) return false;
+        const char *text = frit_turn_prompt(request->turn, &n_bytes);
         *tokens = server_tokens(model, text, n_bytes, FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL, n_tokens, problem);
-        free(text);
     } else if (request->ids) {
         *tokens = malloc((request->n_ids + 1) * sizeof **tokens);
         if (!*tokens) return no_memory(problem);

@@ -26,10 +26,9 @@ typedef struct server_generation {
     bool has_seed;
     frit_option_list stop;   // items owned, texts borrowed
     char (*biases)[48];      // owned: texts of sampler.logit_bias
-    frit_message *messages;
-    char **contents;   // owned texts of the messages
-    size_t n_messages;
-    const char *text;   // a completion's prompt: text, or ...
+    bool parallel_calls;     // the answer may call several tools
+    frit_turn *turn;         // owned: of a chat, made by server_prompt_tokens
+    const char *text;        // a completion's prompt: text, or ...
     size_t n_text;
     frit_token *ids;   // ... tokens (owned)
     size_t n_ids;
@@ -42,10 +41,7 @@ typedef struct server_text_request {
     size_t n_text;
     frit_token *ids;
     size_t n_ids;
-    bool add_special, parse_special, with_pieces, generation_prompt;
-    frit_message *messages;
-    char **contents;
-    size_t n_messages;
+    bool add_special, parse_special, with_pieces;
 } server_text_request;
 
 extern const server_parser server_chat_parser, server_completion_parser, server_tokenize_parser,
@@ -53,14 +49,14 @@ extern const server_parser server_chat_parser, server_completion_parser, server_
 
 // The tokens of what a generation asks for; malloc'd. `chat`: messages through the template. `n_ctx` is the context,
 // of which at least one position must stay free. False with a problem.
-bool server_prompt_tokens(const frit_model *model, const server_generation *request, bool chat, size_t n_ctx,
+bool server_prompt_tokens(const frit_model *model, server_generation *request, bool chat, size_t n_ctx,
                           frit_token **tokens, size_t *n_tokens, server_problem *problem);
 // The bytes of a token, the text of special ones too; `room` may hold them. Not zero-terminated.
 const char *server_piece(const frit_model *model, frit_token token, char *room, size_t size, size_t *n_bytes);
 // ... as a string, or as a list of numbers where they are no UTF-8.
 json_t *server_piece_json(const frit_model *model, frit_token token);
-// Both malloc'd; NULL with a problem.
-char *server_render(const frit_model *model, const frit_message *messages, size_t n, bool generation_prompt,
-                    size_t *n_bytes, server_problem *problem);
+// The turn of a chat that the body describes; NULL with a problem.
+frit_turn *server_turn(const frit_model *model, const server_body *body, server_problem *problem);
+// malloc'd; NULL with a problem.
 frit_token *server_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens,
                           server_problem *problem);

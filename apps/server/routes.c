@@ -186,16 +186,12 @@ static void detokenize(server_exchange *exchange)
 static void apply_template(server_exchange *exchange)
 {
     const server_text_request *request = exchange->request;
-    if (request->n_messages == 0) {
-        server_refuse(&exchange->problem, 400, "missing_required_parameter", "messages", "messages: is missing");
-        return;
-    }
+    frit_turn *turn = server_turn(exchange->site->model, &request->body, &exchange->problem);
+    if (!turn) return;
     size_t n;
-    char *text = server_render(exchange->site->model, request->messages, request->n_messages,
-                               request->generation_prompt, &n, &exchange->problem);
-    if (!text) return;
+    const char *text = frit_turn_prompt(turn, &n);
     json_t *json = json_stringn(text, n);
-    free(text);
+    frit_turn_free(turn);
     if (json)
         reply(exchange, json_pack("{s:o}", "prompt", json));
     else

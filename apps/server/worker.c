@@ -44,6 +44,7 @@ static void job_free(server_job *job)
     app_answer_free(&job->answer);
     server_outbox_free(&job->outbox);
     frit_sampler_free(job->sampler);
+    frit_turn_free(job->turn);
     free(job->picks);
     free(job->prompt);
     free(job);
@@ -156,6 +157,7 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     job->started_at = now_seconds();
     job->usage.n_prompt = job->n_prompt;
     frit_status status = app_answer_init(&job->answer, worker->model, job->stop);
+    if (status == FRIT_OK && job->turn) status = app_answer_show_marks(&job->answer, job->turn);
     if (status == FRIT_OK && job->continues) status = app_answer_follow(&job->answer, job->prompt, job->n_prompt);
     if (status == FRIT_OK) status = server_slot_load(slot, job->prompt, job->n_prompt, &job->usage.n_cached);
     if (status == FRIT_OK) {
@@ -250,9 +252,9 @@ static frit_status pick(server_worker *worker, server_job *job, bool *ended, ser
             status = app_answer_push(&job->answer, token, &shown);
             if (status != FRIT_OK) return status;
             say(worker, job, shown);
-            *ended = job->answer.stopped || !may_go_on;
+            *ended = job->answer.stopped || job->is_over || !may_go_on;
             if (!*ended) return server_slot_push(slot, token);
-            if (!job->answer.stopped) *finish = SERVER_FINISH_LENGTH;
+            if (!job->answer.stopped && !job->is_over) *finish = SERVER_FINISH_LENGTH;
         }
     } else {
         *finish = SERVER_FINISH_LENGTH;

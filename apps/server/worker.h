@@ -31,7 +31,7 @@ typedef struct server_voice {
 } server_voice;
 
 typedef struct server_usage {
-    size_t n_prompt, n_cached, n_answer;
+    size_t n_prompt, n_cached, n_answer, n_reasoning;
 } server_usage;
 
 struct server_job {
@@ -40,6 +40,7 @@ struct server_job {
     bool continues;          // the answer continues the prompt's text: no chat
     frit_sampler *sampler;   // owned
     frit_option_list stop;   // lives in ctx
+    frit_turn *turn;         // of a chat: owned; the voice takes the answer apart with it
     int32_t n_top;           // likeliest tokens to report with each of the answer; -1: not even that
     int32_t max_tokens;      // -1: until the answer or the context ends
     const server_voice *voice;
@@ -49,6 +50,7 @@ struct server_job {
     void (*wake)(void *ctx);   // there is news; called with the worker's lock held
     void *wake_ctx;
     // ------------------------------------------------ the worker's
+    bool is_over;   // set by the voice: it wants nothing more of the answer
     int n_owners;
     server_job *next;           // in the queue
     struct server_slot *slot;   // while it runs

@@ -394,6 +394,9 @@ static frit_status read_request(reading *r, frit_conversation *out, const json_t
     FRIT_TRY(read_flag(request, "continue_final_message", false, &out->continues));
     FRIT_TRY(read_messages(r, json_object_get(request, "messages")));
     if (out->continues) FRIT_TRY(mark_end(r));
+    const char *effort = json_string_value(json_object_get(request, "reasoning_effort"));
+    if (effort) json_object_set_new(out->variables, "reasoning_effort", json_string(effort));
+    if (effort && strcmp(effort, "none") == 0) json_object_set_new(out->variables, "enable_thinking", json_false());
     int failed = is_given(extra) ? json_object_update(out->variables, (json_t *)extra) : 0;
     failed |= json_object_set(out->variables, "messages", r->messages);
     failed |= json_object_set_new(out->variables, "add_generation_prompt", json_boolean(prompt && !out->continues));

@@ -26,7 +26,9 @@ static const char *const starts[N_PARSERS] = {
      "\"text\",\"text\":\"hi\"}]},{\"role\":\"assistant\",\"content\":null}],\"stream\":true,\"stream_options\":{"
      "\"include_usage\":true},\"max_tokens\":5,\"max_completion_tokens\":5,\"temperature\":0.5,\"top_p\":0.9,\"top_k\":"
      "4,"
-     "\"min_p\":0.1,\"seed\":1,\"stop\":[\"a\",\"b\"],\"logit_bias\":{\"5\":-1.5},\"n\":1,\"tools\":[]}"),
+     "\"min_p\":0.1,\"seed\":1,\"stop\":[\"a\",\"b\"],\"logit_bias\":{\"5\":-1.5},\"n\":1,\"tools\":[],"
+     "\"tool_choice\":\"auto\",\"parallel_tool_calls\":false,\"chat_template_kwargs\":{\"a\":1},"
+     "\"reasoning_effort\":\"low\"}"),
     ("{\"prompt\":\"once\",\"echo\":false,\"logprobs\":null,\"stop\":\"x\",\"frequency_penalty\":0.1,"
      "\"presence_penalty\":0.2,\"repeat_penalty\":1.1,\"repeat_last_n\":-1}"),
     "{\"content\":\"hello\",\"add_special\":true,\"parse_special\":false,\"with_pieces\":true}",
@@ -63,7 +65,7 @@ static void check_problem(const server_problem *problem)
     free(text);
 }
 
-static bool use_generation(const server_generation *request, bool chat, server_problem *problem)
+static bool use_generation(server_generation *request, bool chat, server_problem *problem)
 {
     frit_token *tokens;
     size_t n = 0;
@@ -76,7 +78,7 @@ static bool use_generation(const server_generation *request, bool chat, server_p
     return status == FRIT_OK || server_refuse_status(problem, 400, NULL, status);
 }
 
-static bool use_text(const server_text_request *request, server_problem *problem)
+static bool use_text(const server_text_request *request, bool chat, server_problem *problem)
 {
     size_t n = 0;
     bool good = true;
@@ -87,11 +89,10 @@ static bool use_text(const server_text_request *request, server_problem *problem
         good = tokens != NULL;
         free(tokens);
     }
-    if (good && request->n_messages > 0) {
-        char *text =
-            server_render(model, request->messages, request->n_messages, request->generation_prompt, &n, problem);
-        good = text != NULL;
-        free(text);
+    if (chat) {
+        frit_turn *turn = server_turn(model, &request->body, problem);
+        good = turn != NULL;
+        frit_turn_free(turn);
     }
     return good;
 }
@@ -108,7 +109,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     server_problem problem = {0};
     bool good = server_parse(parsers[kind], (const char *)bytes + 1, n_bytes - 1, &request, &problem);
     if (good)
-        good = kind < 2 ? use_generation(&request.generation, kind == 0, &problem) : use_text(&request.text, &problem);
+        good = kind < 2 ? use_generation(&request.generation, kind == 0, &problem)
+                        : use_text(&request.text, kind == N_PARSERS - 1, &problem);
     if (!good) check_problem(&problem);
     server_parser_clear(parsers[kind], &request);
     return 0;

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""The unmodified openai package against a running `frit serve` with the bundled model.
+"""The unmodified openai package against a running `frit serve` with the bundled model, and with one that calls tools.
 
     tests/server/clients.sh build/release/frit
 """
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 import urllib.request
 
@@ -19,10 +21,11 @@ KEY = "secret-key"
 
 
 class Server:
-    """One server for all tests: 8 sessions, a key, a free port."""
+    """8 sessions, a key, a free port."""
 
-    def __init__(self):
-        command = [FRIT, "serve", "--port", "0", "--parallel", "8", "--max-queue", "2", "--api-key", KEY, "-c", "512"]
+    def __init__(self, *arguments):
+        command = [FRIT, "serve", "--port", "0", "--parallel", "8", "--max-queue", "2", "--api-key", KEY, "-c", "512",
+                   *arguments]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
             if "http://" in line:
@@ -161,6 +164,62 @@ def ask_raw(path, body):
     request = urllib.request.Request(server.url + path, json.dumps(body).encode(), {"X-Api-Key": KEY})
     with urllib.request.urlopen(request) as reply:
         return reply.read()
+
+
+WEATHER = {"type": "function", "function": {"name": "get_weather", "description": "Weather of a city", "parameters": {
+    "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}
+
+
+class Tools(unittest.TestCase):
+    """With the scripted model of tests/server/tools_test.c, which answers "weather" by a call."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        path = os.path.join(cls.folder.name, "scripted.gguf")
+        maker = os.path.join(os.path.dirname(FRIT), "tests", "test_server_tools")
+        if not os.path.exists(maker):
+            raise unittest.SkipTest(f"{maker} is not built")
+        subprocess.run([maker, "--model", path], check=True)
+        cls.server = Server(path)
+        cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key=KEY, max_retries=0)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.client.close()
+        cls.server.stop()
+        cls.folder.cleanup()
+
+    def ask(self, messages, **fields):
+        return self.client.chat.completions.create(model="scripted", messages=messages, tools=[WEATHER], **fields)
+
+    def test_a_tool_loop(self):
+        messages = [{"role": "user", "content": "weather"}]
+        answer = self.ask(messages)
+        choice = answer.choices[0]
+        self.assertEqual(choice.finish_reason, "tool_calls")
+        self.assertEqual(choice.message.content, "Let me look.")
+        self.assertEqual(choice.message.reasoning_content, "Hm, weather.")
+        call = choice.message.tool_calls[0]
+        self.assertEqual((call.type, call.function.name), ("function", "get_weather"))
+        self.assertEqual(json.loads(call.function.arguments), {"city": "Paris"})
+        messages += [choice.message, {"role": "tool", "tool_call_id": call.id, "content": "21"}]
+        self.assertEqual(self.ask(messages).choices[0].message.content, "It is 21 degrees.")
+
+    def test_the_stream_helper_accumulates_calls(self):
+        messages = [{"role": "user", "content": "weather"}]
+        with self.client.chat.completions.stream(model="scripted", messages=messages, tools=[WEATHER]) as stream:
+            kinds = [event.type for event in stream]
+            final = stream.get_final_completion().choices[0]
+        self.assertIn("tool_calls.function.arguments.done", kinds)
+        self.assertEqual(final.finish_reason, "tool_calls")
+        self.assertEqual(json.loads(final.message.tool_calls[0].function.arguments), {"city": "Paris"})
+        self.assertEqual(final.message.content, "Let me look.")
+
+    def test_wrong_tools_are_refused(self):
+        with self.assertRaises(openai.BadRequestError) as raised:
+            self.ask([{"role": "user", "content": "weather"}], tool_choice={"type": "function", "function": {"name": "x"}})
+        self.assertEqual((raised.exception.param, raised.exception.code), ("tool_choice", "invalid_value"))
 
 
 class Models(unittest.TestCase):
