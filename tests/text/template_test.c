@@ -36,6 +36,8 @@ static void as_sentence(const char *message, char out[FRIT_ERROR_BYTES])
         if ((unsigned char)*at < 32 || *at == 127) *at = '?';
 }
 
+static double slowest_ms;
+
 // One rendering against its golden. True if it is as it should be.
 static bool check_rendering(const char *name, const frit_template *template, const json_t *scenarios,
                             const json_t *golden)
@@ -46,7 +48,10 @@ static bool check_rendering(const char *name, const frit_template *template, con
     const char *raises = json_string_value(json_object_get(golden, "raises"));
     json_t *variables = variables_of(json_object_get(scenarios, scenario), generate);
     frit_buf out = {0};
+    clock_t start = clock();
     frit_status status = template ? frit_template_render(template, variables, &now, &out) : FRIT_E_FORMAT;
+    double ms = 1e3 * (double)(clock() - start) / CLOCKS_PER_SEC;
+    if (ms > slowest_ms) slowest_ms = ms;
     char sentence[FRIT_ERROR_BYTES] = "";
     if (raises) as_sentence(raises, sentence);
     bool good = want ? status == FRIT_OK && out.len == json_string_length(json_object_get(golden, "output")) &&
@@ -91,7 +96,8 @@ static void published_templates_render_as_published(void **state)
     }
     closedir(folder);
     json_decref(scenarios);
-    print_message("%d renderings of %d templates, %d differ\n", n_renderings, n_templates, n_bad);
+    print_message("%d renderings of %d templates, %d differ; the slowest took %.2f ms\n", n_renderings, n_templates,
+                  n_bad, slowest_ms);
     assert_true(n_templates >= 40);
     assert_int_equal(n_bad, 0);
 }
