@@ -29,8 +29,10 @@ static const frit_option rows[] = {
           .help = "prompt tokens handed over at once"),
     BENCH(n_ubatch, .name = "ubatch", .letters = "ub", .type = FRIT_OPTION_TEXT, .fallback = "512", .metavar = "LIST",
           .help = "tokens that one step runs at most"),
-    BENCH(type_k, .name = "kv-type", .letters = "ctk", .type = FRIT_OPTION_TEXT, .metavar = "LIST",
-          .help = "types of cached keys and values"),
+    BENCH(type_k, .name = "cache-type-k", .letters = "ctk", .type = FRIT_OPTION_TEXT, .metavar = "LIST",
+          .help = "types of cached keys"),
+    BENCH(type_v, .name = "cache-type-v", .letters = "ctv", .type = FRIT_OPTION_TEXT, .metavar = "LIST",
+          .help = "types of cached values"),
     BENCH(n_threads, .name = "threads", .letter = 't', .type = FRIT_OPTION_TEXT, .fallback = "0", .metavar = "LIST",
           .help = "threads; 0: one for each core that this process may use"),
     BENCH(n_repeats, .name = "repetitions", .letter = 'r', .type = FRIT_OPTION_INT, .min = 1,
@@ -92,7 +94,8 @@ static int open_engine(bench *b, const bench_setup *setup)
     options.n_sessions = setup->n_sessions;
     options.n_threads = setup->n_threads;
     options.n_batch = setup->n_ubatch;
-    options.kv_type = setup->type_k;
+    options.cache_type_k = setup->type_k;
+    options.cache_type_v = setup->type_v;
     int code = cli_open_engine(&b->run.engine, b->models[setup->model], &options);
     if (code != CLI_DONE || b->args->bench.no_probe) return code;
     frit_engine_info info;
