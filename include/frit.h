@@ -108,6 +108,7 @@ typedef struct frit_option {
     const char *fallback;   // the default of the command line as text, or NULL: the struct's zero
     const char *metavar;    // "N"
     const char *help;       // one line, no full stop
+    const char *letters;    // short name of several letters, after one dash: "ctk"; or NULL
 } frit_option;
 
 // Parses `text` into the field of `target` that the row describes. TEXT and CHOICE fields borrow `text`.
@@ -265,6 +266,19 @@ FRIT_API void frit_engine_get_info(const frit_engine *engine, frit_engine_info *
 // *n_rows: the rows that ran; 0 when nothing was queued; n_rows may be NULL. FRIT_E_IO if the model's file shrank,
 // FRIT_E_FORMAT if logits are not finite; other sessions are served all the same, and further steps may be tried.
 FRIT_API frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows);
+
+// Where the time of steps goes, by kind of work.
+typedef struct frit_profile_row {
+    const char *op;     // "linear"; a backend's own steps have names too ("convert")
+    const char *type;   // of the matrices or cached values that it reads: "q4_k"; "" without
+    uint64_t n_calls;
+    double run_s, wait_s;    // working, and waiting for other threads behind it: the mean of the threads
+    double n_bytes, n_ops;   // weights, keys and values read; multiplications and additions of products
+} frit_profile_row;
+// Counts from zero from now on, or stops. Steps are somewhat slower while they are counted.
+FRIT_API frit_status frit_engine_profile(frit_engine *engine, bool on);
+// Row i, in the order of first use; false past the end. Its texts live until the counting stops or starts again.
+FRIT_API bool frit_engine_get_profile(const frit_engine *engine, size_t i, frit_profile_row *row);
 
 FRIT_API frit_status frit_session_new(frit_session **out, frit_engine *engine);
 FRIT_API void frit_session_free(frit_session *session);

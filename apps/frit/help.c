@@ -36,8 +36,9 @@ static const char exit_codes[] = "  0    done\n"
 static void print_option(const frit_option *row)
 {
     char left[80], env[80];
-    int n = row->letter ? snprintf(left, sizeof left, "  -%c, --%s", row->letter, row->name)
-                        : snprintf(left, sizeof left, "      --%s", row->name);
+    int n = row->letter    ? snprintf(left, sizeof left, "  -%c, --%s", row->letter, row->name)
+            : row->letters ? snprintf(left, sizeof left, "  -%s, --%s", row->letters, row->name)
+                           : snprintf(left, sizeof left, "      --%s", row->name);
     const char *value = row->type == FRIT_OPTION_CHOICE ? row->choices : row->metavar;
     if (row->type != FRIT_OPTION_FLAG && value) snprintf(left + n, sizeof left - (size_t)n, " %s", value);
     cli_env_name(row->name, env, sizeof env);
@@ -96,6 +97,7 @@ static void print_man_command(const cli_command *command)
         for (size_t i = 0; i < n_rows; i++) {
             fputs(".TP\n.B ", stdout);
             if (rows[i].letter) printf("\\-%c, ", rows[i].letter);
+            if (rows[i].letters) printf("\\-%s, ", rows[i].letters);
             fputs("\\-\\-", stdout);
             print_roff(rows[i].name);
             if (rows[i].metavar) printf(" %s", rows[i].metavar);
@@ -219,6 +221,7 @@ static void print_fish(void)
             for (size_t i = 0; i < n_rows; i++) {
                 printf("complete -c frit -n '__fish_seen_subcommand_from %s' -l %s", command->name, rows[i].name);
                 if (rows[i].letter) printf(" -s %c", rows[i].letter);
+                if (rows[i].letters) printf(" -o %s", rows[i].letters);
                 if (rows[i].type != FRIT_OPTION_FLAG) printf(" -r");
                 printf(" -d '");
                 print_quoted(rows[i].help);

@@ -52,17 +52,33 @@ const char *cli_nearest(const char *name, const char *const *candidates, size_t 
     return best;
 }
 
-// The row with this long name (n bytes) or letter, in any group of the command.
-static bool find(const cli_parse *parse, const char *name, size_t n, char letter, target *out)
+typedef bool (*match_fn)(const frit_option *row, const char *text, size_t n);
+
+static bool has_name(const frit_option *row, const char *text, size_t n)
+{
+    return strlen(row->name) == n && !memcmp(row->name, text, n);
+}
+
+static bool has_letter(const frit_option *row, const char *text, size_t n)
+{
+    (void)n;
+    return row->letter == text[0];
+}
+
+static bool has_letters(const frit_option *row, const char *text, size_t n)
+{
+    return row->letters && strlen(row->letters) == n && !memcmp(row->letters, text, n);
+}
+
+// The row that goes by this text (n bytes), in any group of the command.
+static bool find(const cli_parse *parse, const char *text, size_t n, match_fn match, target *out)
 {
     for (size_t g = 0; g < parse->command->n_groups; g++) {
         const cli_group *group = &parse->command->groups[g];
         size_t n_rows;
         const frit_option *rows = group->rows(&n_rows);
         for (size_t i = 0; i < n_rows; i++) {
-            bool match =
-                letter ? rows[i].letter == letter : strlen(rows[i].name) == n && !memcmp(rows[i].name, name, n);
-            if (!match) continue;
+            if (!match(&rows[i], text, n)) continue;
             *out = (target){&rows[i], parse->args + group->offset};
             return true;
         }
@@ -156,8 +172,8 @@ static int long_option(cli_parse *parse, int argc, char **argv, int *i)
     const char *text = argv[*i] + 2, *equals = strchr(text, '=');
     size_t n = equals ? (size_t)(equals - text) : strlen(text);
     target to;
-    if (!find(parse, text, n, 0, &to)) {
-        bool negated = !equals && strncmp(text, "no-", 3) == 0 && find(parse, text + 3, n - 3, 0, &to);
+    if (!find(parse, text, n, has_name, &to)) {
+        bool negated = !equals && strncmp(text, "no-", 3) == 0 && find(parse, text + 3, n - 3, has_name, &to);
         if (!negated || to.row->type != FRIT_OPTION_FLAG) return unknown_option(parse, argv[*i]);
         return set(parse, &to, "false", "");
     }
@@ -167,17 +183,18 @@ static int long_option(cli_parse *parse, int argc, char **argv, int *i)
     return set(parse, &to, argv[++*i], "");
 }
 
-// -x, -x value, -xvalue.
+// -x, -x value, -xvalue, -xyz value.
 static int short_option(cli_parse *parse, int argc, char **argv, int *i)
 {
-    const char *text = argv[*i];
+    const char *text = argv[*i], *rest = "";
     target to;
-    if (!find(parse, NULL, 0, text[1], &to)) return unknown_option(parse, text);
-    if (to.row->type == FRIT_OPTION_FLAG) {
-        return text[2] ? unknown_option(parse, text) : set(parse, &to, "true", "");
+    if (!find(parse, text + 1, strlen(text + 1), has_letters, &to)) {
+        if (!find(parse, text + 1, 1, has_letter, &to)) return unknown_option(parse, text);
+        rest = text + 2;
     }
-    if (text[2]) return set(parse, &to, text + 2, "");
-    if (*i + 1 >= argc) return cli_usage("-%c: needs a value (%s)", text[1], to.row->metavar);
+    if (to.row->type == FRIT_OPTION_FLAG) return *rest ? unknown_option(parse, text) : set(parse, &to, "true", "");
+    if (*rest) return set(parse, &to, rest, "");
+    if (*i + 1 >= argc) return cli_usage("%s: needs a value (%s)", text, to.row->metavar);
     return set(parse, &to, argv[++*i], "");
 }
 

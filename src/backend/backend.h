@@ -34,6 +34,11 @@ typedef struct frit_backend {
                        const float **output);
     void (*exec_free)(frit_device *device, frit_exec *exec);
 
+    // NULL, or: counts from zero where the time of runs goes (on), or stops. Row i of what was counted; false past the
+    // end.
+    frit_status (*profile)(frit_device *device, bool on);
+    bool (*profile_row)(const frit_device *device, size_t i, frit_profile_row *row);
+
     // "reference", an instruction set's name, ...: how this backend runs the op. For frit info --ops.
     const char *(*op_kernel)(frit_op op);
 } frit_backend;

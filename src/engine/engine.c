@@ -135,3 +135,17 @@ void frit_engine_get_info(const frit_engine *engine, frit_engine_info *info)
         .scratch_bytes = frit_plans_scratch_bytes(engine),
     };
 }
+
+frit_status frit_engine_profile(frit_engine *engine, bool on)
+{
+    const frit_backend *backend = engine->device->backend;
+    if (!backend->profile)
+        return frit_fail(FRIT_E_UNSUPPORTED, "backend %s does not count where time goes", backend->name);
+    return backend->profile(engine->device, on);
+}
+
+bool frit_engine_get_profile(const frit_engine *engine, size_t i, frit_profile_row *row)
+{
+    const frit_backend *backend = engine->device->backend;
+    return backend->profile && backend->profile_row(engine->device, i, row);
+}

@@ -58,6 +58,7 @@ static void cpu_close(frit_device *base)
 {
     frit_cpu_device *device = (frit_cpu_device *)base;
     if (!device) return;
+    frit_profile_free(device->profile);
     frit_packs_free(&device->packs);
     frit_pool_free(device->pool);
     free(device);
@@ -86,6 +87,22 @@ static void cpu_release(frit_device *base, void *memory, uint64_t n_bytes)
     frit_cpu_memory_free(memory, n_bytes);
 }
 
+static frit_status cpu_profile(frit_device *base, bool on)
+{
+    frit_cpu_device *device = (frit_cpu_device *)base;
+    frit_profile_free(device->profile);
+    device->profile = on ? calloc(1, sizeof *device->profile) : NULL;
+    return device->profile || !on ? FRIT_OK : frit_fail_memory(sizeof *device->profile, "a profile");
+}
+
+static bool cpu_profile_row(const frit_device *base, size_t i, frit_profile_row *row)
+{
+    const frit_profile *profile = ((const frit_cpu_device *)base)->profile;
+    if (!profile || i >= (size_t)profile->n_rows) return false;
+    *row = profile->rows[i];
+    return true;
+}
+
 static const char *cpu_op_kernel(frit_op op)
 {
     frit_kernels kernels = {0};
@@ -106,5 +123,7 @@ const frit_backend frit_backend_cpu = {
     .prepare = frit_cpu_prepare,
     .run = frit_cpu_run,
     .exec_free = frit_cpu_exec_free,
+    .profile = cpu_profile,
+    .profile_row = cpu_profile_row,
     .op_kernel = cpu_op_kernel,
 };

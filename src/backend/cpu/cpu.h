@@ -3,6 +3,7 @@
 #pragma once
 #include "backend/backend.h"
 #include "backend/cpu/pack.h"
+#include "backend/cpu/profile.h"
 #include "base/thread.h"
 
 typedef struct frit_cpu_device {
@@ -12,6 +13,7 @@ typedef struct frit_cpu_device {
     const char *isa;             // "reference", or the best instruction set installed
     frit_kernels narrow, wide;   // for nodes of few and of many rows
     frit_packs packs;
+    frit_profile *profile;   // NULL: nobody counts
 } frit_cpu_device;
 
 frit_status frit_cpu_prepare(frit_device *device, frit_plan *plan, frit_exec **out);

@@ -270,29 +270,61 @@ frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out
 typedef struct walk {
     const frit_exec *exec;
     frit_pool *pool;
+    const frit_profile *profile;   // NULL: nobody counts
 } walk;
 
 static void walk_actions(void *ctx, int part, int parts)
 {
     const walk *w = ctx;
+    frit_profile_note *notes = w->profile ? w->profile->notes + (size_t)part * w->profile->n_notes : NULL;
+    uint64_t begin = notes ? frit_time_ns() : 0, end = begin;
     for (int i = 0; i < w->exec->n_actions; i++) {
         const action *a = &w->exec->actions[i];
         if (a->barrier) frit_pool_barrier(w->pool);
+        if (notes) begin = frit_time_ns();
         a->run(&a->task, part, parts);
+        if (!notes) continue;
+        notes[i].wait_ns = begin - end;
+        end = frit_time_ns();
+        notes[i].run_ns = end - begin;
     }
+}
+
+// Adds the notes of a run that took so long to the rows of their kinds.
+static void add_up(frit_profile *profile, const frit_exec *exec, uint64_t run_ns)
+{
+    const double scale = 1e-9 / profile->n_threads;
+    double rest = 1e-9 * (double)run_ns;
+    for (int i = 0; i < exec->n_actions; i++) {
+        frit_profile_row row;
+        char name[40];
+        frit_profile_describe(&exec->actions[i].task, exec->actions[i].run, name, &row);
+        for (int t = 0; t < profile->n_threads; t++) {
+            const frit_profile_note *note = &profile->notes[(size_t)t * profile->n_notes + (size_t)i];
+            row.run_s += scale * (double)note->run_ns;
+            if (i + 1 < exec->n_actions) row.wait_s += scale * (double)note[1].wait_ns;
+        }
+        rest -= row.run_s + row.wait_s;
+        frit_profile_add(profile, name, &row);
+    }
+    frit_profile_add(profile, "start and end", &(frit_profile_row){.type = "", .n_calls = 1, .wait_s = rest});
 }
 
 frit_status frit_cpu_run(frit_device *base, frit_exec *exec, const frit_batch *batch, const frit_cache *cache,
                          const float **output)
 {
     const frit_cpu_device *device = (const frit_cpu_device *)base;
+    frit_profile *profile = device->profile;
     const frit_node *result = exec->plan->graph->output;
     assert(batch->n_rows <= exec->plan->graph->max_rows && batch->n_outs <= exec->plan->graph->max_outs);
 
     frit_plan_set_rows(exec->plan, batch->n_rows, batch->n_outs);
     exec->narrow.batch = exec->wide.batch = batch;
     exec->narrow.cache = exec->wide.cache = cache;
-    frit_pool_run(device->pool, walk_actions, &(walk){exec, device->pool});
+    if (profile) FRIT_TRY(frit_profile_reserve(profile, frit_pool_size(device->pool), (size_t)exec->n_actions));
+    const uint64_t start = profile ? frit_time_ns() : 0;
+    frit_pool_run(device->pool, walk_actions, &(walk){exec, device->pool, profile});
+    if (profile) add_up(profile, exec, frit_time_ns() - start);
     *output = (const float *)(const void *)(exec->memory + exec->plan->offsets[result->id]);
     return FRIT_OK;
 }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/profile.h: where the time of runs goes, by op and type.
+//
+// Every thread notes how long it waited before and worked on each action of the list; after the run the notes are added
+// to the rows of their kind. What a thread waits at a barrier counts for the action before it, whose work was unevenly
+// shared; what it waits for the first action and after the last counts for "start and end".
+//
+//     thread 0   | run q | wait | run rope | ...
+//     thread 1   | run q        | run rope | ...
+#pragma once
+#include "backend/cpu/task.h"
+#include "base/time.h"
+
+typedef struct frit_profile_note {
+    uint64_t run_ns, wait_ns;   // wait: before it runs
+} frit_profile_note;
+
+enum { FRIT_PROFILE_ROWS = 128 };
+
+typedef struct frit_profile {
+    frit_profile_row rows[FRIT_PROFILE_ROWS];   // in the order in which they first ran
+    char names[FRIT_PROFILE_ROWS][40];          // what rows[].op points to
+    int n_rows, n_threads;
+    frit_profile_note *notes;   // [n_threads][n_notes]
+    size_t n_notes;
+} frit_profile;
+
+// What belongs to one action: how it is called, and what it read and calculated in this run.
+void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40], frit_profile_row *row);
+// Room for the notes of a run of n_actions on each of n_threads.
+frit_status frit_profile_reserve(frit_profile *profile, int n_threads, size_t n_actions);
+void frit_profile_add(frit_profile *profile, const char *name, const frit_profile_row *row);
+void frit_profile_free(frit_profile *profile);
