@@ -3,16 +3,19 @@
 //
 // The text is tokenized once with a BOS and cut into windows of n_ctx tokens, the first of which is replaced by BOS.
 // Within each window the second half counts: positions n_ctx/2 ... n_ctx-2 each predict the token behind them.
-#include "cli.h"
+//
+// With --kl-divergence-base FILE the predictions are written to FILE; with --kl-divergence too they are compared with
+// those that another model, mostly the same one in its full precision, left there: the text is then the file's.
+#include "kl.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
 typedef struct perplexity_options {
-    const char *file;
+    const char *file, *base;
     int32_t n_windows;
-    bool json;
+    bool json, kl;
 } perplexity_options;
 
 typedef struct perplexity_args {
@@ -27,6 +30,12 @@ typedef struct score {
     size_t n_ctx;
     double sum, sum_squares;   // of -log p
     size_t n;
+    kl_file *write, *read;   // NULL: neither
+    float *base;             // log-probabilities of the position, from the file
+    double sum_base;         // of -log p
+    double *kl;              // of every position
+    size_t n_same_top;
+    bool cut_off;   // the file has fewer positions than it says
 } score;
 
 static const frit_option *perplexity_rows(size_t *n_rows)
@@ -46,10 +55,39 @@ static const frit_option *perplexity_rows(size_t *n_rows)
          .fallback = "0",
          .metavar = "N",
          .help = "windows to score at most; 0: all"},
+        {.name = "kl-divergence-base",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(perplexity_options, base),
+         .metavar = "FILE",
+         .help = "write the predictions to FILE (as llama.cpp does)"},
+        {.name = "kl-divergence",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(perplexity_options, kl),
+         .help = "compare with the predictions in FILE, on their text"},
         {.name = "json", .type = FRIT_OPTION_FLAG, .offset = offsetof(perplexity_options, json), .help = "print JSON"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;
+}
+
+// How far this model's prediction is from the file's: sum of p log(p / q), with p the file's.
+static void compare_row(score *s, const float *logits, size_t n_vocab, double log_sum, frit_token next)
+{
+    size_t top = 0, base_top = 0;
+    double kl = 0;
+    if (!kl_read_row(s->read, s->base)) {
+        s->cut_off = true;
+        return;
+    }
+    for (size_t v = 0; v < n_vocab; v++) {
+        double p = exp((double)s->base[v]);
+        kl += p * (s->base[v] - (logits[v] - log_sum));
+        if (logits[v] > logits[top]) top = v;
+        if (s->base[v] > s->base[base_top]) base_top = v;
+    }
+    s->kl[s->n] = kl;
+    s->sum_base -= s->base[next];
+    s->n_same_top += top == base_top;
 }
 
 static void score_row(void *ctx, size_t i, const float *logits, size_t n_vocab)
@@ -60,7 +98,9 @@ static void score_row(void *ctx, size_t i, const float *logits, size_t n_vocab)
     for (size_t v = 1; v < n_vocab; v++) largest = logits[v] > largest ? logits[v] : largest;
     double sum = 0;
     for (size_t v = 0; v < n_vocab; v++) sum += exp((double)logits[v] - largest);
-    double nll = log(sum) + largest - logits[s->window[i + 1]];
+    double log_sum = log(sum) + largest, nll = log_sum - logits[s->window[i + 1]];
+    if (s->write) kl_write_row(s->write, logits);
+    if (s->read) compare_row(s, logits, n_vocab, log_sum, s->window[i + 1]);
     s->sum += nll;
     s->sum_squares += nll * nll;
     s->n++;
@@ -85,20 +125,126 @@ static bool find_bos(const frit_model *model, frit_token *bos)
     return frit_tokenize(model, "", 0, FRIT_TEXT_SPECIAL, bos, 1, &n) == FRIT_OK && n == 1;
 }
 
-static int print_score(const perplexity_args *args, const score *s, size_t n_windows)
+// ---------------------------------------------------------------------------------------- printing
+
+typedef struct figure {
+    double value, error;
+} figure;
+
+static figure perplexity_of(const score *s)
 {
     double mean = s->sum / (double)s->n, variance = s->sum_squares / (double)s->n - mean * mean;
-    double perplexity = exp(mean), error = s->n > 1 ? perplexity * sqrt(variance / ((double)s->n - 1)) : 0;
-    if (!args->perplexity.json) {
-        printf("perplexity %.4f +- %.4f over %zu tokens in %zu windows of %zu\n", perplexity, error, s->n, n_windows,
-               s->n_ctx);
-        return CLI_DONE;
-    }
-    json_t *object = json_pack("{s:f, s:f, s:I, s:I, s:I}", "perplexity", perplexity, "error", error, "tokens",
+    figure f = {.value = exp(mean)};
+    if (s->n > 1 && variance > 0) f.error = f.value * sqrt(variance / ((double)s->n - 1));
+    return f;
+}
+
+static int smaller_first(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// The mean, and the value that a share of all positions stay below. Sorts the positions.
+static figure kl_mean(score *s)
+{
+    figure f = {0};
+    double squares = 0;
+    for (size_t i = 0; i < s->n; i++) f.value += s->kl[i] / (double)s->n;
+    for (size_t i = 0; i < s->n; i++) squares += (s->kl[i] - f.value) * (s->kl[i] - f.value);
+    if (s->n > 1) f.error = sqrt(squares / (double)(s->n - 1) / (double)s->n);
+    qsort(s->kl, s->n, sizeof *s->kl, smaller_first);
+    return f;
+}
+
+static double kl_below(const score *s, double share)
+{
+    return s->kl[(size_t)((double)(s->n - 1) * share)];
+}
+
+static int print_json(const perplexity_args *args, score *s, size_t n_windows)
+{
+    (void)args;
+    figure p = perplexity_of(s);
+    json_t *object = json_pack("{s:f, s:f, s:I, s:I, s:I}", "perplexity", p.value, "error", p.error, "tokens",
                                (json_int_t)s->n, "windows", (json_int_t)n_windows, "n_ctx", (json_int_t)s->n_ctx);
+    if (object && s->read) {
+        figure kl = kl_mean(s);
+        json_t *more =
+            json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "perplexity_base", exp(s->sum_base / (double)s->n),
+                      "kl_divergence", kl.value, "kl_divergence_error", kl.error, "kl_divergence_median",
+                      kl_below(s, 0.5), "kl_divergence_99", kl_below(s, 0.99), "kl_divergence_largest", kl_below(s, 1),
+                      "same_top", (double)s->n_same_top / (double)s->n);
+        json_object_update(object, more);
+        json_decref(more);
+    }
     int code = object && json_dumpf(object, stdout, JSON_INDENT(2)) == 0 ? CLI_DONE : cli_fail("could not write JSON");
     putchar('\n');
     json_decref(object);
+    return code;
+}
+
+static int print_score(const perplexity_args *args, score *s, size_t n_windows)
+{
+    if (args->perplexity.json) return print_json(args, s, n_windows);
+    figure p = perplexity_of(s);
+    printf("perplexity %.4f +- %.4f over %zu tokens in %zu windows of %zu\n", p.value, p.error, s->n, n_windows,
+           s->n_ctx);
+    if (!s->read) return CLI_DONE;
+    figure kl = kl_mean(s);
+    printf("base perplexity %.4f\n"
+           "KL divergence %.6f +- %.6f; median %.6f, 99 %% below %.6f, largest %.6f\n"
+           "same likeliest token at %.2f %% of the positions\n",
+           exp(s->sum_base / (double)s->n), kl.value, kl.error, kl_below(s, 0.5), kl_below(s, 0.99), kl_below(s, 1),
+           100 * (double)s->n_same_top / (double)s->n);
+    return CLI_DONE;
+}
+
+// ---------------------------------------------------------------------------------------- running
+
+static int score_windows(const perplexity_args *args, const frit_model *model, frit_engine *engine, frit_token *tokens,
+                         size_t n_windows, score *s)
+{
+    frit_session *session = NULL;
+    frit_status status = frit_session_new(&session, engine);
+    frit_token bos;
+    bool has_bos = find_bos(model, &bos);
+    cli_progress progress;
+    cli_progress_start(&progress, &args->common, "scoring");
+    for (size_t w = 0; w < n_windows && status == FRIT_OK && !s->cut_off; w++) {
+        if (has_bos) tokens[w * s->n_ctx] = bos;
+        s->window = tokens + w * s->n_ctx;
+        status = score_window(engine, session, s);
+        if (!cli_progress_step(&progress, (double)(w + 1) / (double)n_windows)) status = FRIT_E_CANCELLED;
+    }
+    cli_progress_end(&progress);
+    frit_session_free(session);
+    if (status == FRIT_E_CANCELLED) return CLI_INTERRUPTED;
+    if (s->cut_off) return cli_fail("%s: ends within its predictions", s->read->path);
+    return status == FRIT_OK ? print_score(args, s, n_windows) : cli_report(status);
+}
+
+static size_t limit_windows(const perplexity_args *args, size_t n)
+{
+    size_t limit = (size_t)args->perplexity.n_windows;
+    return limit > 0 && n > limit ? limit : n;
+}
+
+// The text is that of the file of predictions.
+static int compare_with(const perplexity_args *args, const frit_model *model, frit_engine *engine, kl_file *base)
+{
+    frit_model_info info;
+    frit_model_get_info(model, &info);
+    if (info.n_vocab != base->n_vocab)
+        return cli_fail("%s: its predictions are for %d tokens, the model has %d", base->path, base->n_vocab,
+                        info.n_vocab);
+    size_t n_windows = limit_windows(args, (size_t)base->n_windows), n_ctx = (size_t)base->n_ctx;
+    score s = {.n_ctx = n_ctx, .read = base};
+    s.kl = calloc(n_windows * n_ctx, sizeof *s.kl);
+    s.base = malloc((size_t)base->n_vocab * sizeof *s.base);
+    int code = s.kl && s.base ? score_windows(args, model, engine, base->tokens, n_windows, &s) : CLI_NO_MEMORY;
+    free(s.kl);
+    free(s.base);
     return code;
 }
 
@@ -107,52 +253,65 @@ static int score_text(const perplexity_args *args, const frit_model *model, frit
     size_t n_tokens = 0;
     frit_token *tokens = cli_tokens(model, text->data, text->n, FRIT_TEXT_SPECIAL, &n_tokens);
     if (!tokens) return CLI_FAILED;
-    frit_engine_info info;
-    frit_engine_get_info(engine, &info);
-    score s = {.n_ctx = (size_t)info.n_ctx};
-    size_t n_windows = n_tokens / s.n_ctx, limit = (size_t)args->perplexity.n_windows;
-    if (limit > 0 && n_windows > limit) n_windows = limit;
-    if (n_windows == 0) {
-        free(tokens);
-        return cli_fail("perplexity: the text has %zu tokens, one window needs %zu; choose a smaller -c", n_tokens,
+    frit_engine_info engine_info;
+    frit_model_info info;
+    frit_engine_get_info(engine, &engine_info);
+    frit_model_get_info(model, &info);
+    score s = {.n_ctx = (size_t)engine_info.n_ctx};
+    size_t n_windows = limit_windows(args, n_tokens / s.n_ctx);
+    kl_file out = {0};
+    int code = CLI_DONE;
+    if (n_windows == 0)
+        code = cli_fail("perplexity: the text has %zu tokens, one window needs %zu; choose a smaller -c", n_tokens,
                         s.n_ctx);
+    if (code == CLI_DONE && args->perplexity.base) {
+        code = kl_create(&out, args->perplexity.base, tokens, (int32_t)s.n_ctx, (int32_t)n_windows, info.n_vocab);
+        s.write = &out;
     }
-    frit_session *session = NULL;
-    frit_status status = frit_session_new(&session, engine);
-    frit_token bos;
-    bool has_bos = find_bos(model, &bos);
-    cli_progress progress;
-    cli_progress_start(&progress, &args->common, "scoring");
-    for (size_t w = 0; w < n_windows && status == FRIT_OK; w++) {
-        if (has_bos) tokens[w * s.n_ctx] = bos;
-        s.window = tokens + w * s.n_ctx;
-        status = score_window(engine, session, &s);
-        if (!cli_progress_step(&progress, (double)(w + 1) / (double)n_windows)) status = FRIT_E_CANCELLED;
-    }
-    cli_progress_end(&progress);
-    frit_session_free(session);
+    if (code == CLI_DONE) code = score_windows(args, model, engine, tokens, n_windows, &s);
+    int closed = kl_close(&out, code == CLI_DONE);   // half a file is of no use
     free(tokens);
-    if (status == FRIT_E_CANCELLED) return CLI_INTERRUPTED;
-    return status == FRIT_OK ? print_score(args, &s, n_windows) : cli_report(status);
+    return code == CLI_DONE ? closed : code;
+}
+
+static int check_args(const perplexity_args *args)
+{
+    const perplexity_options *o = &args->perplexity;
+    if (o->kl && !o->base) return cli_usage("perplexity: --kl-divergence needs --kl-divergence-base FILE");
+    if (o->kl && o->file) return cli_usage("perplexity: --kl-divergence scores the text in its FILE; leave out -f");
+    if (!o->kl && !o->file) return cli_usage("perplexity: -f FILE is missing");
+    if (args->engine.n_ctx != 0 && args->engine.n_ctx < 4)
+        return cli_usage("perplexity: -c %d: a window needs at least 4 tokens", args->engine.n_ctx);
+    return CLI_DONE;
 }
 
 static int run(void *ctx)
 {
     perplexity_args *args = ctx;
-    if (!args->perplexity.file) return cli_usage("perplexity: -f FILE is missing");
-    if (args->engine.n_ctx == 0) args->engine.n_ctx = 512;
-    if (args->engine.n_ctx < 4)
-        return cli_usage("perplexity: -c %d: a window needs at least 4 tokens", args->engine.n_ctx);
     frit_model *model = NULL;
     frit_engine *engine = NULL;
     cli_text text = {0};
+    kl_file base = {0};
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
-    int code = cli_read_file(args->perplexity.file, &text);
+    int code = check_args(args);
+    if (code != CLI_DONE) return code;
+    if (args->perplexity.kl) {
+        code = kl_open(&base, args->perplexity.base);
+        if (code == CLI_DONE && args->engine.n_ctx != 0 && args->engine.n_ctx != base.n_ctx)
+            code = cli_usage("perplexity: -c %d, but %s has windows of %d tokens", args->engine.n_ctx, base.path,
+                             base.n_ctx);
+        args->engine.n_ctx = base.n_ctx;
+    } else {
+        code = cli_read_file(args->perplexity.file, &text);
+        if (args->engine.n_ctx == 0) args->engine.n_ctx = 512;
+    }
     if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
     if (code == CLI_DONE) code = cli_open_engine(&engine, model, &args->engine);
-    if (code == CLI_DONE) code = score_text(args, model, engine, &text);
+    if (code == CLI_DONE && args->perplexity.kl) code = compare_with(args, model, engine, &base);
+    if (code == CLI_DONE && !args->perplexity.kl) code = score_text(args, model, engine, &text);
     frit_engine_free(engine);
     frit_model_free(model);
+    kl_close(&base, true);
     free(text.data);
     return code;
 }
@@ -168,9 +327,13 @@ const cli_command cli_command_perplexity = {
     .name = "perplexity",
     .usage = "[MODEL] -f FILE [options]",
     .summary = "measure how well a model predicts a text",
-    .details = "The text is cut into windows of -c tokens (512); the second half of each window counts.\n"
-               "\n"
-               "  frit perplexity model.gguf -f text.txt -c 512",
+    .details =
+        "The text is cut into windows of -c tokens (512); the second half of each window counts. Predictions can\n"
+        "be kept, and those of another model compared with them: what quantization costs.\n"
+        "\n"
+        "  frit perplexity model.gguf -f text.txt -c 512\n"
+        "  frit perplexity model-f32.gguf -f text.txt --kl-divergence-base predictions\n"
+        "  frit perplexity model-q4_0.gguf --kl-divergence-base predictions --kl-divergence",
     .max_positional = 1,
     .args_bytes = sizeof(perplexity_args),
     .groups = groups,

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// Reading and writing files of log-probabilities.
+#include "kl.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char magic[8] = {'_', 'l', 'o', 'g', 'i', 't', 's', '_'};
+static const float deepest = 16;   // below the largest logit; what is less likely is written as that
+
+static int reserve_row(kl_file *kl)
+{
+    kl->row_items = 4 + (size_t)(kl->n_vocab + 1) / 2 * 2;
+    kl->row = calloc(kl->row_items, sizeof *kl->row);
+    return kl->row ? CLI_DONE : CLI_NO_MEMORY;
+}
+
+static int read_head(kl_file *kl)
+{
+    char begin[8];
+    int32_t head[3];
+    if (fread(begin, sizeof begin, 1, kl->file) != 1 || memcmp(begin, magic, sizeof magic) != 0 ||
+        fread(head, sizeof head, 1, kl->file) != 1)
+        return cli_fail("%s: is not a file of log-probabilities: it does not begin with _logits_", kl->path);
+    kl->n_ctx = head[0], kl->n_vocab = head[1], kl->n_windows = head[2];
+    if (kl->n_ctx < 4 || kl->n_ctx > 1 << 24 || kl->n_vocab < 1 || kl->n_vocab > 1 << 24 || kl->n_windows < 1 ||
+        kl->n_windows > (1 << 30) / kl->n_ctx)
+        return cli_fail("%s: %d windows of %d tokens out of %d cannot be: the file is damaged", kl->path, kl->n_windows,
+                        kl->n_ctx, kl->n_vocab);
+    size_t n_tokens = (size_t)kl->n_windows * (size_t)kl->n_ctx;
+    kl->tokens = malloc(n_tokens * sizeof *kl->tokens);
+    if (!kl->tokens) return CLI_NO_MEMORY;
+    if (fread(kl->tokens, sizeof *kl->tokens, n_tokens, kl->file) != n_tokens)
+        return cli_fail("%s: ends within its %zu tokens", kl->path, n_tokens);
+    for (size_t i = 0; i < n_tokens; i++)
+        if (kl->tokens[i] < 0 || kl->tokens[i] >= kl->n_vocab)
+            return cli_fail("%s: token %zu is %d, its ids are 0 to %d", kl->path, i, kl->tokens[i], kl->n_vocab - 1);
+    return reserve_row(kl);
+}
+
+int kl_open(kl_file *kl, const char *path)
+{
+    *kl = (kl_file){.path = path, .file = fopen(path, "rb")};
+    if (!kl->file) return cli_fail("%s: cannot be opened", path);
+    int code = read_head(kl);
+    if (code != CLI_DONE) kl_close(kl, false);
+    return code;
+}
+
+int kl_create(kl_file *kl, const char *path, const frit_token *tokens, int32_t n_ctx, int32_t n_windows,
+              int32_t n_vocab)
+{
+    *kl = (kl_file){.path = path, .n_ctx = n_ctx, .n_vocab = n_vocab, .n_windows = n_windows, .is_made = true};
+    kl->file = fopen(path, "wb");
+    if (!kl->file) return cli_fail("%s: cannot be written", path);
+    const int32_t head[3] = {n_ctx, n_vocab, n_windows};
+    const size_t n_tokens = (size_t)n_windows * (size_t)n_ctx;
+    kl->failed = fwrite(magic, sizeof magic, 1, kl->file) != 1 || fwrite(head, sizeof head, 1, kl->file) != 1 ||
+                 fwrite(tokens, sizeof *tokens, n_tokens, kl->file) != n_tokens;
+    int code = reserve_row(kl);
+    if (code != CLI_DONE) kl_close(kl, false);
+    return code;
+}
+
+int kl_close(kl_file *kl, bool keep)
+{
+    if (!kl->file) return CLI_DONE;
+    const kl_file closed = *kl;
+    bool failed = fclose(closed.file) != 0 || closed.failed;
+    free(closed.tokens);
+    free(closed.row);
+    *kl = (kl_file){0};
+    if (!closed.is_made || (keep && !failed)) return CLI_DONE;
+    remove(closed.path);
+    return keep ? cli_fail("%s: could not be written to its end", closed.path) : CLI_DONE;
+}
+
+void kl_write_row(kl_file *kl, const float *logits)
+{
+    float most = logits[0], least = logits[0];
+    for (int32_t v = 1; v < kl->n_vocab; v++) {
+        if (logits[v] > most) most = logits[v];
+        if (logits[v] < least) least = logits[v];
+    }
+    if (least < most - deepest) least = most - deepest;
+    double sum = 0;
+    for (int32_t v = 0; v < kl->n_vocab; v++) sum += exp((double)logits[v] - most);
+    const float head[2] = {(most - least) / 65535, least - most - (float)log(sum)};
+    memcpy(kl->row, head, sizeof head);
+    for (int32_t v = 0; v < kl->n_vocab; v++) {
+        float above = logits[v] - least;
+        kl->row[4 + v] = above > 0 && head[0] > 0 ? (uint16_t)lrintf(fminf(above / head[0], 65535)) : 0;
+    }
+    kl->failed = fwrite(kl->row, sizeof *kl->row, kl->row_items, kl->file) != kl->row_items || kl->failed;
+}
+
+bool kl_read_row(kl_file *kl, float *log_probs)
+{
+    float head[2];
+    if (fread(kl->row, sizeof *kl->row, kl->row_items, kl->file) != kl->row_items) return false;
+    memcpy(head, kl->row, sizeof head);
+    for (int32_t v = 0; v < kl->n_vocab; v++) log_probs[v] = head[1] + head[0] * (float)kl->row[4 + v];
+    return true;
+}
