@@ -1,304 +1,205 @@
 // SPDX-License-Identifier: MIT
-// frit bench: how fast a model runs, next to how fast this machine could read and calculate.
+// frit bench: how fast models run, next to how fast this machine could read and calculate.
 //
-// pp rows run a prompt of random tokens in one go; tg rows run one token per step. A probe measures memory and
-// arithmetic in the same run, so every figure comes with its share of the machine.
-#include "cli.h"
+// pp rows run a prompt of random tokens in one go; tg rows run one token per step and sequence. A probe measures memory
+// and arithmetic in the same run, so every figure comes with its share of the machine.
+#include "bench.h"
 
-#include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_REPEATS = 1000 };
+#define BENCH(field, ...)                                     \
+    {                                                         \
+        .offset = offsetof(bench_options, field), __VA_ARGS__ \
+    }
 
-typedef struct bench_options {
-    int32_t n_prompt, n_gen, n_repeats;
-    const char *format;
-    bool no_probe;
-} bench_options;
-
-typedef struct bench_args {
-    cli_common common;
-    bench_options bench;
-    frit_engine_options engine;
-    frit_model_options model;
-} bench_args;
-
-typedef struct result {
-    char test[32];
-    int32_t n_prompt, n_gen;
-    int n_samples;
-    double seconds[MAX_REPEATS];
-    double mean_ts, sd_ts, mean_ns, sd_ns;
-    double gbps, tops;   // achieved
-} result;
-
-typedef struct report {
-    const bench_args *args;
-    frit_model_info model;
-    frit_engine_info engine;
-    frit_machine machine;
-    result *results;
-    int n_results;
-} report;
+// clang-format off
+static const frit_option rows[] = {
+    BENCH(n_prompt, .name = "n-prompt", .letter = 'p', .type = FRIT_OPTION_TEXT, .fallback = "512", .metavar = "LIST",
+          .help = "tokens of prompt tests; 0: none"),
+    BENCH(n_gen, .name = "n-gen", .letter = 'n', .type = FRIT_OPTION_TEXT, .fallback = "128", .metavar = "LIST",
+          .help = "tokens of generation tests; 0: none"),
+    BENCH(pairs, .name = "prompt-gen", .letters = "pg", .type = FRIT_OPTION_LIST, .metavar = "P,N",
+          .help = "a test of a prompt and the generation after it; any number of times"),
+    BENCH(n_parallel, .name = "parallel", .letters = "npl", .type = FRIT_OPTION_TEXT, .fallback = "1",
+          .metavar = "LIST", .help = "sequences that generate together, one row of each step for each"),
+    BENCH(n_depth, .name = "n-depth", .letter = 'd', .type = FRIT_OPTION_TEXT, .fallback = "0", .metavar = "LIST",
+          .help = "tokens in the cache before the test, not counted"),
+    BENCH(n_batch, .name = "batch", .letter = 'b', .type = FRIT_OPTION_TEXT, .fallback = "2048", .metavar = "LIST",
+          .help = "prompt tokens handed over at once"),
+    BENCH(n_ubatch, .name = "ubatch", .letters = "ub", .type = FRIT_OPTION_TEXT, .fallback = "512", .metavar = "LIST",
+          .help = "tokens that one step runs at most"),
+    BENCH(type_k, .name = "kv-type", .letters = "ctk", .type = FRIT_OPTION_TEXT, .metavar = "LIST",
+          .help = "types of cached keys and values"),
+    BENCH(n_threads, .name = "threads", .letter = 't', .type = FRIT_OPTION_TEXT, .fallback = "0", .metavar = "LIST",
+          .help = "threads; 0: one for each core that this process may use"),
+    BENCH(n_repeats, .name = "repetitions", .letter = 'r', .type = FRIT_OPTION_INT, .min = 1,
+          .max = BENCH_MAX_REPEATS, .fallback = "5", .metavar = "N", .help = "how often each test runs"),
+    BENCH(format, .name = "output", .letter = 'o', .type = FRIT_OPTION_CHOICE, .choices = bench_printer_names,
+          .fallback = "md", .help = "format"),
+    BENCH(profile, .name = "profile", .type = FRIT_OPTION_FLAG,
+          .help = "also show where the time of each test's steps goes (md only)"),
+    BENCH(no_probe, .name = "no-probe", .type = FRIT_OPTION_FLAG,
+          .help = "do not measure the machine; shares are left out"),
+};
+// clang-format on
 
 static const frit_option *bench_rows(size_t *n_rows)
 {
-    static const frit_option rows[] = {
-        {.name = "n-prompt",
-         .letter = 'p',
-         .type = FRIT_OPTION_INT,
-         .offset = offsetof(bench_options, n_prompt),
-         .min = 0,
-         .max = 1e7,
-         .fallback = "512",
-         .metavar = "N",
-         .help = "tokens of the prompt test; 0: leave it out"},
-        {.name = "n-gen",
-         .letter = 'n',
-         .type = FRIT_OPTION_INT,
-         .offset = offsetof(bench_options, n_gen),
-         .min = 0,
-         .max = 1e7,
-         .fallback = "128",
-         .metavar = "N",
-         .help = "tokens of the generation test; 0: leave it out"},
-        {.name = "repetitions",
-         .letter = 'r',
-         .type = FRIT_OPTION_INT,
-         .offset = offsetof(bench_options, n_repeats),
-         .min = 1,
-         .max = MAX_REPEATS,
-         .fallback = "5",
-         .metavar = "N",
-         .help = "how often each test runs"},
-        {.name = "output",
-         .letter = 'o',
-         .type = FRIT_OPTION_CHOICE,
-         .offset = offsetof(bench_options, format),
-         .choices = "md|json|csv",
-         .fallback = "md",
-         .help = "format"},
-        {.name = "no-probe",
-         .type = FRIT_OPTION_FLAG,
-         .offset = offsetof(bench_options, no_probe),
-         .help = "do not measure the machine; shares are left out"},
-    };
     *n_rows = CLI_COUNT(rows);
     return rows;
 }
 
-static frit_status run_once(frit_engine *engine, frit_session *session, const frit_token *tokens, const result *test,
-                            double *seconds)
+// The engine's options, but for those that are lists here.
+static const frit_option *engine_rows(size_t *n_rows)
 {
-    frit_status status = frit_session_truncate(session, 0);
-    uint64_t start = cli_now_ns();
-    size_t n = (size_t)(test->n_prompt + test->n_gen), chunk = test->n_gen > 0 ? 1 : n;
-    for (size_t i = 0; i < n && status == FRIT_OK; i += chunk) {
-        status = frit_session_push(session, tokens + i, chunk, NULL);
-        while (status == FRIT_OK && frit_session_pending(session) > 0) {
-            int32_t n_rows;
-            status = frit_engine_step(engine, &n_rows);
-            if (cli_interrupted)
-                return frit_session_truncate(session, 0) == FRIT_OK ? FRIT_E_CANCELLED : FRIT_E_INTERNAL;
-        }
+    static frit_option left[64];
+    size_t n_all, n = 0;
+    const frit_option *all = frit_engine_option_rows(&n_all);
+    for (size_t i = 0; i < n_all && n < CLI_COUNT(left); i++) {
+        bool is_list = false;
+        for (size_t j = 0; j < CLI_COUNT(rows); j++) is_list = is_list || strcmp(rows[j].name, all[i].name) == 0;
+        if (!is_list) left[n++] = all[i];
     }
-    *seconds = (double)(cli_now_ns() - start) * 1e-9;
-    return status;
+    *n_rows = n;
+    return left;
 }
 
-static void summarize(result *r, const frit_model_info *model)
+// ---------------------------------------------------------------------------------------- running
+
+typedef struct bench {
+    const bench_args *args;
+    bench_plan plan;
+    frit_model *models[CLI_MAX_POSITIONAL];
+    frit_model_info infos[CLI_MAX_POSITIONAL];
+    size_t n_models;
+    bench_run run;
+    frit_machine machine;   // as probed with the threads of the engine before
+    int32_t probed_threads;
+} bench;
+
+static bool same_setup(const bench_setup *a, const bench_setup *b)
 {
-    double n_tokens = r->n_prompt + r->n_gen, sum_ts = 0, sum_ns = 0, squares_ts = 0, squares_ns = 0;
-    for (int i = 0; i < r->n_samples; i++) {
-        sum_ts += n_tokens / r->seconds[i];
-        sum_ns += r->seconds[i] * 1e9;
-    }
-    r->mean_ts = sum_ts / r->n_samples;
-    r->mean_ns = sum_ns / r->n_samples;
-    for (int i = 0; i < r->n_samples; i++) {
-        squares_ts += pow(n_tokens / r->seconds[i] - r->mean_ts, 2);
-        squares_ns += pow(r->seconds[i] * 1e9 - r->mean_ns, 2);
-    }
-    if (r->n_samples > 1) {
-        r->sd_ts = sqrt(squares_ts / (r->n_samples - 1));
-        r->sd_ns = sqrt(squares_ns / (r->n_samples - 1));
-    }
-    // A generated token reads all weights once; a prompt reads them once for each step of n_batch rows.
-    r->gbps = r->n_gen > 0 ? r->mean_ts * (double)model->bytes_per_token * 1e-9 : 0;
-    r->tops = r->mean_ts * (double)model->ops_per_token * 1e-12;
+    return a->model == b->model && a->n_threads == b->n_threads && a->n_ubatch == b->n_ubatch &&
+           a->type_k == b->type_k && a->type_v == b->type_v;
 }
 
-static frit_status measure(result *r, frit_engine *engine, const report *rep)
+static int open_engine(bench *b, const bench_setup *setup)
 {
-    size_t n = (size_t)(r->n_prompt + r->n_gen);
-    frit_token *tokens = malloc((n + 1) * sizeof *tokens);
-    frit_session *session = NULL;
-    frit_status status = tokens ? frit_session_new(&session, engine) : FRIT_E_MEMORY;
-    uint64_t random = 1;
-    for (size_t i = 0; i < n && tokens; i++) {
-        random = random * 6364136223846793005u + 1442695040888963407u;
-        tokens[i] = (frit_token)((random >> 33) % (uint64_t)rep->model.n_vocab);
-    }
-    double warm_up;
-    if (status == FRIT_OK) status = run_once(engine, session, tokens, r, &warm_up);
-    for (r->n_samples = 0; status == FRIT_OK && r->n_samples < rep->args->bench.n_repeats; r->n_samples++) {
-        status = run_once(engine, session, tokens, r, &r->seconds[r->n_samples]);
-    }
-    frit_session_free(session);
-    free(tokens);
-    if (status == FRIT_OK) summarize(r, &rep->model);
-    return status;
+    frit_engine_options options = b->args->engine;
+    bench_run_free(&b->run);
+    options.n_ctx = setup->n_ctx;
+    options.n_sessions = setup->n_sessions;
+    options.n_threads = setup->n_threads;
+    options.n_batch = setup->n_ubatch;
+    options.kv_type = setup->type_k;
+    int code = cli_open_engine(&b->run.engine, b->models[setup->model], &options);
+    if (code != CLI_DONE || b->args->bench.no_probe) return code;
+    frit_engine_info info;
+    frit_engine_get_info(b->run.engine, &info);
+    if (info.n_threads == b->probed_threads) return CLI_DONE;
+    frit_status status = frit_machine_probe(&b->machine, info.n_threads);
+    b->probed_threads = info.n_threads;
+    return status == FRIT_OK ? CLI_DONE : cli_report(status);
 }
 
-// "12.3 GB/s (45 %)", or "" where it says nothing.
-static void share_text(char out[32], double achieved, double possible, const char *unit)
+static int show_profile(bench *b, const bench_row *row)
 {
-    out[0] = 0;
-    if (achieved > 0 && possible > 0) {
-        snprintf(out, 32, "%.3g %s (%.0f %%)", achieved, unit, 100 * achieved / possible);
-    } else if (achieved > 0) {
-        snprintf(out, 32, "%.3g %s", achieved, unit);
-    }
+    int64_t n_steps;
+    double seconds;
+    frit_status status = bench_count(&b->run, row, &n_steps, &seconds);
+    cli_progress_end(&b->run.progress);
+    if (status == FRIT_OK) bench_profile_print(&b->run, row, n_steps, seconds);
+    if (status == FRIT_OK) status = frit_engine_profile(b->run.engine, false);
+    return status == FRIT_OK ? CLI_DONE : status == FRIT_E_CANCELLED ? CLI_INTERRUPTED : cli_report(status);
 }
 
-static void print_md(const report *rep)
+static int run_row(bench *b, bench_row *row, const bench_printer *printer)
 {
-    char size[32], params[32];
-    cli_size_text(rep->model.n_bytes, size);
-    cli_count_text(rep->model.n_params, params);
-    printf("| model | size | params | backend | threads | test | t/s | memory | arithmetic |\n"
-           "| --- | ---: | ---: | --- | ---: | --- | ---: | ---: | ---: |\n");
-    for (int i = 0; i < rep->n_results; i++) {
-        const result *r = &rep->results[i];
-        char memory[32], arithmetic[32];
-        share_text(memory, r->gbps, rep->machine.read_gbps, "GB/s");
-        share_text(arithmetic, r->tops, rep->machine.int8_tops, "TOPS");
-        printf("| %s %s | %s | %s | %s %s | %d | %s | %.2f +- %.2f | %s | %s |\n", rep->model.architecture,
-               rep->model.file_type, size, params, rep->engine.backend, rep->engine.isa, rep->engine.n_threads, r->test,
-               r->mean_ts, r->sd_ts, memory, arithmetic);
-    }
-    if (!rep->args->bench.no_probe) {
-        printf("\n%s: reads %.1f GB/s, int8 %.2f TOPS (measured, %d threads)\n", rep->machine.cpu_name,
-               rep->machine.read_gbps, rep->machine.int8_tops, rep->engine.n_threads);
-    }
+    char name[64];
+    bench_test_name(&row->test, name);
+    frit_engine_get_info(b->run.engine, &row->engine);
+    row->machine = b->machine;
+    cli_progress_start(&b->run.progress, &b->args->common, name);
+    frit_status status = bench_measure(&b->run, row);
+    cli_progress_end(&b->run.progress);
+    if (row->n_samples > 0) printer->row(&b->plan, row);
+    if (status == FRIT_E_CANCELLED) return CLI_INTERRUPTED;
+    if (status != FRIT_OK) return cli_report(status);
+    return b->plan.profile ? show_profile(b, row) : CLI_DONE;
 }
 
-static json_t *result_json(const report *rep, const result *r)
+static int run_rows(bench *b)
 {
-    json_t *ns = json_array(), *ts = json_array();
-    for (int i = 0; i < r->n_samples; i++) {
-        json_array_append_new(ns, json_integer((json_int_t)(r->seconds[i] * 1e9)));
-        json_array_append_new(ts, json_real((r->n_prompt + r->n_gen) / r->seconds[i]));
+    const bench_printer *printer = bench_printer_find(b->args->bench.format);
+    bench_plan *plan = &b->plan;
+    int code = CLI_DONE;
+    for (int i = 0; i < plan->n; i++) plan->rows[i].model = &b->infos[plan->rows[i].setup.model];
+    b->run = (bench_run){.args = b->args, .n_rows = plan->n * b->args->bench.n_repeats};
+    printer->begin(plan);
+    for (int i = 0; i < plan->n && code == CLI_DONE; i++) {
+        bench_row *row = &plan->rows[i];
+        if (i == 0 || !same_setup(&row->setup, &row[-1].setup)) code = open_engine(b, &row->setup);
+        if (code == CLI_DONE) code = run_row(b, row, printer);
     }
-    char type[128];
-    snprintf(type, sizeof type, "%s %s", rep->model.architecture, rep->model.file_type);
-    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "test", r->test, "cpu_info",
-                            rep->machine.cpu_name, "backends", rep->engine.backend, "isa", rep->engine.isa,
-                            "model_filename", rep->model.path, "model_type", type, "model_size",
-                            (json_int_t)rep->model.n_bytes, "model_n_params", (json_int_t)rep->model.n_params);
-    json_t *more =
-        json_pack("{s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "n_batch",
-                  rep->engine.n_batch, "n_threads", rep->engine.n_threads, "n_prompt", r->n_prompt, "n_gen", r->n_gen,
-                  "n_depth", 0, "avg_ns", (json_int_t)r->mean_ns, "stddev_ns", (json_int_t)r->sd_ns, "avg_ts",
-                  r->mean_ts, "stddev_ts", r->sd_ts, "gbps", r->gbps, "tops", r->tops, "machine_gbps",
-                  rep->machine.read_gbps, "machine_tops", rep->machine.int8_tops, "samples_ns", ns, "samples_ts", ts);
-    if (row && more) json_object_update(row, more);
-    json_decref(more);
-    return row;
-}
-
-static int print_json(const report *rep)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < rep->n_results; i++) json_array_append_new(list, result_json(rep, &rep->results[i]));
-    int code = json_dumpf(list, stdout, JSON_INDENT(2)) == 0 ? CLI_DONE : cli_fail("could not write JSON");
-    putchar('\n');
-    json_decref(list);
+    printer->end(plan);
+    bench_run_free(&b->run);
     return code;
 }
 
-static void print_csv(const report *rep)
+static int open_models(bench *b)
 {
-    printf(
-        "test,model_filename,model_type,model_size,model_n_params,backends,isa,n_threads,n_batch,n_prompt,n_gen,avg_ts,"
-        "stddev_ts,gbps,tops,machine_gbps,machine_tops\n");
-    for (int i = 0; i < rep->n_results; i++) {
-        const result *r = &rep->results[i];
-        printf("%s,\"%s\",\"%s %s\",%llu,%lld,%s,%s,%d,%d,%d,%d,%.4f,%.4f,%.4f,%.6f,%.4f,%.6f\n", r->test,
-               rep->model.path, rep->model.architecture, rep->model.file_type, (unsigned long long)rep->model.n_bytes,
-               (long long)rep->model.n_params, rep->engine.backend, rep->engine.isa, rep->engine.n_threads,
-               rep->engine.n_batch, r->n_prompt, r->n_gen, r->mean_ts, r->sd_ts, r->gbps, r->tops,
-               rep->machine.read_gbps, rep->machine.int8_tops);
+    const cli_common *common = &b->args->common;
+    int code = CLI_DONE;
+    for (size_t i = 0; i < b->n_models && code == CLI_DONE; i++) {
+        const char *path = common->n_positional > 0 ? common->positional[i] : NULL;
+        code = cli_open_model(&b->models[i], common, &b->args->model, path);
+        if (code == CLI_DONE) frit_model_get_info(b->models[i], &b->infos[i]);
     }
-}
-
-static int measure_all(const bench_args *args, frit_model *model, frit_engine *engine, result results[2])
-{
-    report rep = {.args = args, .results = results};
-    frit_model_get_info(model, &rep.model);
-    frit_engine_get_info(engine, &rep.engine);
-    frit_status status = frit_machine_probe(&rep.machine, args->bench.no_probe ? 0 : rep.engine.n_threads);
-    if (args->bench.n_prompt > 0) {
-        result *r = &results[rep.n_results++];
-        *r = (result){.n_prompt = args->bench.n_prompt};
-        snprintf(r->test, sizeof r->test, "pp%d", r->n_prompt);
-    }
-    if (args->bench.n_gen > 0) {
-        result *r = &results[rep.n_results++];
-        *r = (result){.n_gen = args->bench.n_gen};
-        snprintf(r->test, sizeof r->test, "tg%d", r->n_gen);
-    }
-    for (int i = 0; i < rep.n_results && status == FRIT_OK; i++) status = measure(&results[i], engine, &rep);
-    if (status == FRIT_E_CANCELLED) return CLI_INTERRUPTED;
-    if (status != FRIT_OK) return cli_report(status);
-    if (strcmp(args->bench.format, "json") == 0) return print_json(&rep);
-    if (strcmp(args->bench.format, "csv") == 0) {
-        print_csv(&rep);
-    } else {
-        print_md(&rep);
-    }
-    return CLI_DONE;
+    return code;
 }
 
 static int run(void *ctx)
 {
-    bench_args *args = ctx;
-    int32_t longest = args->bench.n_prompt > args->bench.n_gen ? args->bench.n_prompt : args->bench.n_gen;
-    if (longest == 0) return cli_usage("bench: -p 0 -n 0 leaves nothing to measure");
-    if (args->engine.n_ctx == 0) args->engine.n_ctx = longest;
-    if (args->engine.n_ctx < longest)
-        return cli_usage("bench: -c %d is less than a test of %d tokens", args->engine.n_ctx, longest);
-    frit_model *model = NULL;
-    frit_engine *engine = NULL;
-    result *results = calloc(2, sizeof *results);
-    const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
-    int code = results ? cli_open_model(&model, &args->common, &args->model, path) : CLI_NO_MEMORY;
-    if (code == CLI_DONE) code = cli_open_engine(&engine, model, &args->engine);
-    if (code == CLI_DONE) code = measure_all(args, model, engine, results);
-    frit_engine_free(engine);
-    frit_model_free(model);
-    free(results);
+    const bench_args *args = ctx;
+    bench *b = calloc(1, sizeof *b);
+    if (!b) return CLI_NO_MEMORY;
+    b->args = args;
+    b->n_models = args->common.n_positional > 0 ? (size_t)args->common.n_positional : 1;
+    b->plan.profile = args->bench.profile && strcmp(args->bench.format, "md") == 0;
+    int code = bench_plan_make(&b->plan, args, b->n_models);
+    if (code == CLI_DONE) code = open_models(b);
+    frit_status status = code == CLI_DONE ? frit_machine_probe(&b->machine, 0) : FRIT_OK;   // only names
+    if (status != FRIT_OK) code = cli_report(status);
+    if (code == CLI_DONE) code = run_rows(b);
+    for (size_t i = 0; i < b->n_models; i++) frit_model_free(b->models[i]);
+    bench_plan_free(&b->plan);
+    free(b);
     return code;
 }
 
 static const cli_group groups[] = {
     {"Tests", bench_rows, offsetof(bench_args, bench)},
-    {"Engine", frit_engine_option_rows, offsetof(bench_args, engine)},
+    {"Engine", engine_rows, offsetof(bench_args, engine)},
     {"Model", frit_model_option_rows, offsetof(bench_args, model)},
     {"General", cli_common_rows, offsetof(bench_args, common)},
 };
 
 const cli_command cli_command_bench = {
     .name = "bench",
-    .usage = "[MODEL] [options]",
-    .summary = "measure how fast a model runs",
-    .details = "pp: tokens/s of a prompt; tg: tokens/s of generation; each with the share of what a probe measures on\n"
-               "this machine in the same run.\n"
-               "\n"
-               "  frit bench model.gguf -p 512 -n 128 -r 5 -o json",
-    .max_positional = 1,
+    .usage = "[MODEL...] [options]",
+    .summary = "measure how fast models run",
+    .details =
+        "pp: tokens/s of a prompt; tg: tokens/s of generation, in all sequences; each with the share of what a\n"
+        "probe measures on this machine in the same run. A LIST is numbers and ranges with commas between them:\n"
+        "512, 128,512, 1-8, 0-8192+2048 (by adding), 1-16*2 (by multiplying); every combination is measured.\n"
+        "\n"
+        "  frit bench model.gguf                          pp512 and tg128, five times each\n"
+        "  frit bench model.gguf -p 0 -d 0,1024-8192*2    generation behind longer and longer contexts\n"
+        "  frit bench model.gguf -p 0 -n 64 -npl 1,2,4,8  sequences that share each step\n"
+        "  frit bench a.gguf b.gguf -t 1-8 -o csv         two models, each with one to eight threads\n"
+        "  frit bench model.gguf --profile                where the time goes",
+    .max_positional = CLI_MAX_POSITIONAL,
     .args_bytes = sizeof(bench_args),
     .groups = groups,
     .n_groups = CLI_COUNT(groups),

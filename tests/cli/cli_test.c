@@ -155,6 +155,101 @@ static void json_output_is_one_object(void **state)
     expect("bench -p 16 -n 4 -r 2 -o json --no-probe", NULL, 0, "\"test\": \"pp16\"", NULL);
 }
 
+static size_t count_lines(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++) n += *text == '\n';
+    return n;
+}
+
+static void bench_measures_every_combination_of_its_lists(void **state)
+{
+    (void)state;
+    outcome o = frit("bench -p 4,6 -n 2-3 -d 0-8+8 -npl 1-4*4 -pg 4,2 -t 1,2 -r 1 --no-probe -o csv", NULL);
+    assert_int_equal(o.code, 0);
+    assert_int_equal(count_lines(o.out), 1 + 2 * 2 * (2 + 2 * 2 + 1));
+    const char *tests[] = {"pp4", "pp6 @ d8", "tg2", "tg3 x 4 @ d8", "pp4+tg2"};
+    for (size_t i = 0; i < FRIT_COUNT(tests); i++) {
+        char cell[64];
+        snprintf(cell, sizeof cell, "\"%s\",", tests[i]);
+        if (!strstr(o.out, cell)) fail_msg("no %s in\n%s", cell, o.out);
+    }
+    outcome_free(&o);
+    char command[1024];
+    const char *model = project_path("models/fable.gguf");
+    snprintf(command, sizeof command, "bench '%s' '%s' -p 4 -n 0 -b 2 -ub 1-4*2 -r 2 --no-probe -o jsonl", model,
+             model);
+    o = frit(command, NULL);
+    assert_int_equal(o.code, 0);
+    assert_int_equal(count_lines(o.out), 2 * 3);
+    assert_non_null(strstr(o.out, "\"n_ubatch\":4"));
+    outcome_free(&o);
+}
+
+static void bench_refuses_what_is_no_list(void **state)
+{
+    (void)state;
+    const char *lists[] = {"-p x",  "-p 1,",          "-p 8-4",  "-p 1-8*1",  "-p 0-8*2", "-p 1-8+0",
+                           "-p 1-", "-p 99999999999", "-d -1",   "-n 1-1000", "-t 5000",  "-npl 0",
+                           "-pg 4", "-pg 4,0",        "-ctk q9", "-p ''"};
+    for (size_t i = 0; i < FRIT_COUNT(lists); i++) {
+        char command[64];
+        snprintf(command, sizeof command, "bench %s", lists[i]);
+        expect(command, NULL, 2, NULL, "bench: ");
+    }
+    expect("bench -ub", NULL, 2, NULL, "-ub: needs a value (LIST)");
+}
+
+static void bench_tells_where_the_time_goes(void **state)
+{
+    (void)state;
+    outcome o = frit("bench -p 8 -n 2 -r 1 --no-probe --profile", NULL);
+    assert_int_equal(o.code, 0);
+    const char *words[] = {
+        "| pp8 ", "pp8: a step of 8 rows takes", "tg2: a step of 1 row takes", "| attend ", "| between steps",
+        "| all "};
+    for (size_t i = 0; i < FRIT_COUNT(words); i++)
+        if (!strstr(o.out, words[i])) fail_msg("no '%s' in\n%s", words[i], o.out);
+    outcome_free(&o);
+}
+
+static void predictions_are_kept_and_compared(void **state)
+{
+    (void)state;
+    char base[512], command[2048];
+    snprintf(base, sizeof base, "%s", temp_path("predictions"));
+    const char *text = "Once upon a time there was a king who had a great forest near his palace, full of all kinds of "
+                       "wild animals. One day he sent out a huntsman to shoot him a roe, but he did not come back.";
+    snprintf(command, sizeof command, "perplexity -c 16 -f - --kl-divergence-base '%s'", base);
+    expect(command, text, 0, "perplexity ", NULL);
+    // The same model on the file's text: the codes of the file are all that differs.
+    snprintf(command, sizeof command, "perplexity --kl-divergence-base '%s' --kl-divergence", base);
+    outcome o = frit(command, NULL);
+    assert_int_equal(o.code, 0);
+    double kl = 1;
+    const char *at = strstr(o.out, "KL divergence ");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "KL divergence %lf", &kl), 1);
+    assert_true(kl < 1e-5);
+    assert_non_null(strstr(o.out, "same likeliest token at 100.00 %"));
+    outcome_free(&o);
+    // Another model is further away; a cut file is refused.
+    snprintf(command, sizeof command, "perplexity --kl-divergence-base '%s' --kl-divergence --cpu reference -c 8",
+             base);
+    expect(command, NULL, 2, NULL, "windows of 16 tokens");
+    size_t n = 0;
+    char *bytes = read_file(base, &n);
+    write_file(base, bytes, n - 10);
+    snprintf(command, sizeof command, "perplexity --kl-divergence-base '%s' --kl-divergence", base);
+    expect(command, NULL, 1, NULL, "ends within its predictions");
+    write_file(base, bytes, 30);
+    expect(command, NULL, 1, NULL, "ends within its");
+    write_file(base, "GGUF", 4);
+    expect(command, NULL, 1, NULL, "is not a file of log-probabilities");
+    free(bytes);
+    expect("perplexity --kl-divergence", NULL, 2, NULL, "--kl-divergence-base");
+}
+
 static void chat_answers_every_line_of_a_pipe(void **state)
 {
     (void)state;
@@ -458,6 +553,10 @@ int main(void)
         cmocka_unit_test(a_healed_prompt_goes_on_within_its_last_word),
         cmocka_unit_test(a_stop_string_ends_the_answer_before_it),
         cmocka_unit_test(json_output_is_one_object),
+        cmocka_unit_test(bench_measures_every_combination_of_its_lists),
+        cmocka_unit_test(bench_refuses_what_is_no_list),
+        cmocka_unit_test(bench_tells_where_the_time_goes),
+        cmocka_unit_test(predictions_are_kept_and_compared),
         cmocka_unit_test(chat_answers_every_line_of_a_pipe),
         cmocka_unit_test(info_shows_model_and_ops),
         cmocka_unit_test(tokenize_takes_stdin_to_the_byte),
