@@ -18,6 +18,9 @@ const char *frit_file_path(const frit_file *file);
 bool frit_file_is_mapped(const frit_file *file);
 bool frit_file_is_intact(const frit_file *file);      // still at least as long as when it was opened
 uint64_t frit_file_size_now(const frit_file *file);   // as the system sees it at this moment; 0 if it cannot say
+// What was read of a mapped file needs no memory of this process until it is touched again. Where the system cannot do
+// that, nothing happens.
+void frit_file_drop_pages(const frit_file *file);
 void frit_file_close(frit_file *file);
 
 typedef enum frit_path_kind { FRIT_PATH_NONE, FRIT_PATH_FILE, FRIT_PATH_FOLDER, FRIT_PATH_OTHER } frit_path_kind;

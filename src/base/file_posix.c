@@ -163,6 +163,11 @@ uint64_t frit_file_size_now(const frit_file *file)
     return fstat(file->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
+void frit_file_drop_pages(const frit_file *file)
+{
+    if (file->mapped) madvise(file->data, (size_t)file->size, MADV_DONTNEED);
+}
+
 void frit_file_close(frit_file *file)
 {
     if (!file) return;

@@ -170,6 +170,11 @@ uint64_t frit_file_size_now(const frit_file *file)
     return GetFileSizeEx(file->handle, &n) ? (uint64_t)n.QuadPart : 0;
 }
 
+void frit_file_drop_pages(const frit_file *file)
+{
+    (void)file;   // the system takes them when it needs them
+}
+
 void frit_file_close(frit_file *file)
 {
     if (!file) return;
