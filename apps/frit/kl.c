@@ -7,7 +7,6 @@
 #include <string.h>
 
 static const char magic[8] = {'_', 'l', 'o', 'g', 'i', 't', 's', '_'};
-static const float deepest = 16;   // below the largest logit; what is less likely is written as that
 
 static int reserve_row(kl_file *kl)
 {
@@ -83,7 +82,7 @@ void kl_write_row(kl_file *kl, const float *logits)
         if (logits[v] > most) most = logits[v];
         if (logits[v] < least) least = logits[v];
     }
-    if (least < most - deepest) least = most - deepest;
+    if (least < most - KL_DEEPEST) least = most - KL_DEEPEST;
     double sum = 0;
     for (int32_t v = 0; v < kl->n_vocab; v++) sum += exp((double)logits[v] - most);
     const float head[2] = {(most - least) / 65535, least - most - (float)log(sum)};

@@ -80,8 +80,7 @@ static void compare_row(score *s, const float *logits, size_t n_vocab, double lo
         return;
     }
     for (size_t v = 0; v < n_vocab; v++) {
-        double p = exp((double)s->base[v]);
-        kl += p * (s->base[v] - (logits[v] - log_sum));
+        if (s->base[v] > -KL_DEEPEST) kl += exp((double)s->base[v]) * (s->base[v] - (logits[v] - log_sum));
         if (logits[v] > logits[top]) top = v;
         if (s->base[v] > s->base[base_top]) base_top = v;
     }
