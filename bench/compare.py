@@ -122,10 +122,7 @@ class Llama:
             return None
         room = max(parallel) * (16 + gen + 8)
         return [str(program), "-m", model, "-npp", "16", "-ntg", str(gen), "-npl", join(parallel), "-c", str(room),
-                *self.flash(), *self.flags(), *self.extra]
-
-    def flash(self):
-        return ["-fa", "on"]
+                "-fa", "on", *self.flags(), *self.extra]
 
     def parse_parallel(self, output):
         """| PP | TG | B | N_KV | T_PP s | S_PP t/s | T_TG s | S_TG t/s | ..."""
@@ -142,7 +139,7 @@ class Llama:
         if not self.cli:
             return None
         return [self.cli, "-m", model, "-p", prompt, "-n", "1", "--temp", "0", "-no-cnv", "--no-display-prompt",
-                "-c", str(self.options.ctx), *self.flash(), *self.flags(), *self.extra]
+                "-c", str(self.options.ctx), "-fa", "on", *self.flags(), *self.extra]
 
 
 class Ik(Llama):
@@ -169,9 +166,6 @@ class Ik(Llama):
             samples[name] = {"t/s": row["samples_ts"]}
         return samples
 
-    def flash(self):
-        return ["-fa"]
-
     def first_token(self, model, prompt):
         command = super().first_token(model, prompt)
         return command and [word for word in command if word != "-no-cnv"]
@@ -188,6 +182,14 @@ class IkRepacked(Ik):
     def first_token(self, model, prompt):
         command = super().first_token(model, prompt)
         return command and command[:-1]
+
+
+def parallel_rows(engine, done):
+    """Some print their table to one stream, some to the other."""
+    samples = engine.parse_parallel(done.stdout) or engine.parse_parallel(done.stderr)
+    if not samples:
+        raise Failure("its output is not the table that was expected")
+    return samples
 
 
 def join(values):
@@ -214,14 +216,15 @@ def last_line(text):
 
 def execute(command, timeout):
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False,
+                              cwd=tempfile.gettempdir())   # some leave logs where they run
     except OSError as error:
         raise Failure(f"could not be started: {error.strerror}") from None
     except subprocess.TimeoutExpired:
         raise Failure(f"was stopped after {timeout:g} s") from None
     if done.returncode != 0:
         raise Failure(f"ended with {done.returncode}: {last_line(done.stderr)}")
-    return done.stdout
+    return done
 
 
 def time_first_token(command, timeout):
@@ -229,7 +232,8 @@ def time_first_token(command, timeout):
     with tempfile.TemporaryFile() as errors:
         start = time.monotonic()
         try:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL,
+                                       cwd=tempfile.gettempdir())
         except OSError as error:
             raise Failure(f"could not be started: {error.strerror}") from None
         byte = b" "
@@ -289,14 +293,15 @@ class Comparison:
         for depth in o.depth:
             for engine in engines if prompt or gen else []:
                 command = engine.bench(model, prompt or [0], gen or [0], depth)
-                self.run(engine, model, command, lambda c: engine.parse(execute(c, o.timeout), depth))
+                self.run(engine, model, command, lambda c: engine.parse(execute(c, o.timeout).stdout, depth))
         for engine in engines if o.parallel and gen else []:
             command = engine.parallel(model, gen[0], o.parallel)
-            self.run(engine, model, command, lambda c: engine.parse_parallel(execute(c, o.timeout)))
+            self.run(engine, model, command, lambda c: parallel_rows(engine, execute(c, o.timeout)))
         for engine in engines if o.busy and gen else []:
             with BusyCore():
                 command = engine.bench(model, [0], gen[:1], 0)
-                self.run(engine, model, command, lambda c: engine.parse(execute(c, o.timeout), 0), ", a core busy")
+                self.run(engine, model, command, lambda c: engine.parse(execute(c, o.timeout).stdout, 0),
+                         ", a core busy")
         for engine in engines if o.first_token else []:
             command = engine.first_token(model, o.text)
             self.run(engine, model, command, lambda c: time_first_token(c, o.timeout))
@@ -415,6 +420,11 @@ def parse_arguments(arguments):
     for model in options.models:
         if not Path(model).exists():
             p.error(f"{model}: there is no such file")
+    options.models = [str(Path(model).resolve()) for model in options.models]
+    for name in ("frit", "llama", "ik", "llama_cli", "ik_cli"):
+        path = getattr(options, name)
+        if path and os.sep in path:
+            setattr(options, name, os.path.abspath(path))
     return options
 
 
