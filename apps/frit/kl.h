@@ -10,8 +10,8 @@
 #pragma once
 #include "cli.h"
 
-// What is further below the likeliest token than KL_DEEPEST is written as if it were there: a log-probability of at most
-// -KL_DEEPEST says nothing.
+// What is further below the likeliest token than KL_DEEPEST is written as if it were there: a log-probability of at
+// most -KL_DEEPEST says nothing.
 enum { KL_DEEPEST = 16 };
 
 typedef struct kl_file {
