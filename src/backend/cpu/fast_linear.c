@@ -67,14 +67,16 @@ static matrix open_matrix(const frit_task *task, int source, uint8_t *workspace)
     const frit_node *node = task->node;
     const int64_t n_in = frit_node_width(node->src[0]);
     const frit_tensor *tensor = node->src[source]->tensor;
-    const size_t row_bytes = (size_t)frit_dtype_row_bytes(tensor->dtype, n_in);
+    const bool packed = frit_packs_want(k, tensor);
+    const size_t row_bytes =
+        packed ? frit_pack_row_bytes(tensor->dtype, n_in) : (size_t)frit_dtype_row_bytes(tensor->dtype, n_in);
     const frit_form form = frit_linear_form(k, node, source);
     const uint8_t *x = form == FRIT_FORM_F32 ? (const uint8_t *)task->x[0] : task->forms[form];
     return (matrix){.kernel = kernel_of(k, tensor),
                     .w = task->w[source],
                     .x = x,
                     .row_bytes = row_bytes,
-                    .w_stride = frit_packs_want(k, tensor) ? FRIT_PANEL_ROWS * row_bytes : row_bytes,
+                    .w_stride = packed ? FRIT_PANEL_ROWS * row_bytes : row_bytes,
                     .x_stride = frit_form_bytes(form, n_in),
                     .n_in = n_in,
                     .dtype = tensor->dtype,

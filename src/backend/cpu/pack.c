@@ -1,27 +1,59 @@
 // SPDX-License-Identifier: MIT
 // Interleaving the blocks of sixteen rows. The kernels that read them are in x86/packed_*.c.
 #include "backend/cpu/pack.h"
+#include "backend/cpu/pack_codes.h"
 
 #include <string.h>
 
 // clang-format off
 static const frit_interleave rows[FRIT_DTYPE_COUNT] = {
-    //                     words at, n   rest at, bytes
-    [FRIT_DTYPE_Q4_0]   = {2,  4,  0,   2},
-    [FRIT_DTYPE_Q4_1]   = {0,  5,  0,   0},
-    [FRIT_DTYPE_Q5_0]   = {2,  5,  0,   2},
-    [FRIT_DTYPE_Q5_1]   = {0,  6,  0,   0},
-    [FRIT_DTYPE_Q8_0]   = {2,  8,  0,   2},
-    [FRIT_DTYPE_Q2_K]   = {0, 21,  0,   0},
-    [FRIT_DTYPE_Q3_K]   = {0, 27, 108,  2},
-    [FRIT_DTYPE_Q4_K]   = {0, 36,  0,   0},
-    [FRIT_DTYPE_Q5_K]   = {0, 44,  0,   0},
-    [FRIT_DTYPE_Q6_K]   = {0, 52, 208,  2},
-    [FRIT_DTYPE_IQ4_NL] = {2,  4,  0,   2},
-    [FRIT_DTYPE_IQ4_XS] = {0, 34,  0,   0},
-    [FRIT_DTYPE_MXFP4]  = {1,  4,  0,   1},
+    //                     words at, n   rest at, bytes  recoded by, from blocks, to blocks
+    [FRIT_DTYPE_Q4_0]    = {2,  4,   0,  2},
+    [FRIT_DTYPE_Q4_1]    = {0,  5,   0,  0},
+    [FRIT_DTYPE_Q5_0]    = {2,  5,   0,  2},
+    [FRIT_DTYPE_Q5_1]    = {0,  6,   0,  0},
+    [FRIT_DTYPE_Q8_0]    = {2,  8,   0,  2},
+    [FRIT_DTYPE_Q2_K]    = {0, 21,   0,  0},
+    [FRIT_DTYPE_Q3_K]    = {0, 27, 108,  2},
+    [FRIT_DTYPE_Q4_K]    = {0, 36,   0,  0},
+    [FRIT_DTYPE_Q5_K]    = {0, 44,   0,  0},
+    [FRIT_DTYPE_Q6_K]    = {0, 52, 208,  2},
+    [FRIT_DTYPE_IQ4_NL]  = {2,  4,   0,  2},
+    [FRIT_DTYPE_IQ4_XS]  = {0, 34,   0,  0},
+    [FRIT_DTYPE_MXFP4]   = {1,  4,   0,  1},
+    [FRIT_DTYPE_NVFP4]   = {0, 36,   0,  0, frit_recode_nvfp4,   4, 1},
+    [FRIT_DTYPE_Q1_0]    = {0,  1,   4,  2, frit_recode_q1_0,    1, 4},
+    [FRIT_DTYPE_Q2_0]    = {0,  2,   8,  2, frit_recode_q2_0,    1, 2},
+    [FRIT_DTYPE_TQ1_0]   = {0, 16,  64,  2, frit_recode_tq1_0,    1, 1},
+    [FRIT_DTYPE_TQ2_0]   = {0, 16,  64,  2},
+    [FRIT_DTYPE_IQ1_S]   = {0, 17,  68,  2, frit_recode_iq1_s,    1, 1},
+    [FRIT_DTYPE_IQ1_M]   = {0, 26, 104,  2, frit_recode_iq1_m,    1, 1},
+    [FRIT_DTYPE_IQ2_XXS] = {0, 25, 100,  2, frit_recode_iq2_xxs,  1, 1},
+    [FRIT_DTYPE_IQ2_XS]  = {0, 26, 104,  2, frit_recode_iq2_xs,   1, 1},
+    [FRIT_DTYPE_IQ2_S]   = {0, 26, 104,  2, frit_recode_iq2_s,    1, 1},
+    [FRIT_DTYPE_IQ3_XXS] = {0, 33, 132,  2, frit_recode_iq3_xxs,  1, 1},
+    [FRIT_DTYPE_IQ3_S]   = {0, 33, 132,  2, frit_recode_iq3_s,    1, 1},
 };
 // clang-format on
+
+enum { MAX_RECODED = 144 };   // bytes
+
+// A step along a row: what is recoded at once, or one block.
+typedef struct stride {
+    size_t from_bytes, to_bytes;   // in the file, packed
+    int n_to;                      // blocks of words and a rest
+    int elems;
+} stride;
+
+static stride stride_of(frit_dtype dtype)
+{
+    const frit_dtype_info *type = frit_dtype_get(dtype);
+    const frit_interleave *split = &rows[dtype];
+    const size_t block_bytes = (size_t)type->block_bytes;
+    if (!split->recode) return (stride){block_bytes, block_bytes, 1, type->block_elems};
+    return (stride){block_bytes * split->n_from, ((size_t)split->n_words * 4 + split->rest_bytes) * split->n_to,
+                    split->n_to, type->block_elems * split->n_from};
+}
 
 const frit_interleave *frit_interleave_get(frit_dtype dtype)
 {
@@ -30,25 +62,40 @@ const frit_interleave *frit_interleave_get(frit_dtype dtype)
 
 bool frit_pack_fits(frit_dtype dtype, int64_t n)
 {
-    return rows[dtype].n_words && n % frit_dtype_get(dtype)->block_elems == 0;
+    return rows[dtype].n_words && n % stride_of(dtype).elems == 0;
+}
+
+size_t frit_pack_row_bytes(frit_dtype dtype, int64_t n)
+{
+    const stride step = stride_of(dtype);
+    return (size_t)(n / step.elems) * step.to_bytes;
+}
+
+// One block of row r of a panel.
+static void put_block(const frit_interleave *split, const uint8_t *block, int r, uint8_t *words)
+{
+    uint8_t *rest = words + (size_t)split->n_words * 4 * FRIT_PANEL_ROWS;
+    for (int w = 0; w < split->n_words; w++)
+        memcpy(words + 4 * (w * FRIT_PANEL_ROWS + r), block + split->words_at + 4 * w, 4);
+    for (int i = 0; i < split->rest_bytes; i++) rest[r * split->rest_bytes + i] = block[split->rest_at + i];
 }
 
 void frit_pack_panel(frit_dtype dtype, const uint8_t *first, int n_rows, int64_t n, uint8_t *panel)
 {
-    const frit_dtype_info *type = frit_dtype_get(dtype);
-    const size_t block_bytes = (size_t)type->block_bytes, row_bytes = (size_t)frit_dtype_row_bytes(dtype, n);
-    const frit_interleave split = rows[dtype];
-    for (size_t block = 0; block < row_bytes; block += block_bytes) {
-        uint8_t *words = panel + block * FRIT_PANEL_ROWS, *rest = words + (size_t)split.n_words * 4 * FRIT_PANEL_ROWS;
-        for (int r = 0; r < n_rows; r++) {
-            const uint8_t *from = first + (size_t)r * row_bytes + block;
-            for (int w = 0; w < split.n_words; w++)
-                memcpy(words + 4 * (w * FRIT_PANEL_ROWS + r), from + split.words_at + 4 * w, 4);
-            for (int i = 0; i < split.rest_bytes; i++) rest[r * split.rest_bytes + i] = from[split.rest_at + i];
-        }
-        for (int r = n_rows; r < FRIT_PANEL_ROWS; r++) {
-            for (int w = 0; w < split.n_words; w++) memset(words + 4 * (w * FRIT_PANEL_ROWS + r), 0, 4);
-            memset(rest + r * split.rest_bytes, 0, split.rest_bytes);
+    static const uint8_t zeros[256];   // more than a block of any type
+    const stride step = stride_of(dtype);
+    const frit_interleave *split = &rows[dtype];
+    const size_t row_bytes = (size_t)frit_dtype_row_bytes(dtype, n), to_bytes = step.to_bytes / (size_t)step.n_to;
+    uint8_t recoded[MAX_RECODED];
+    for (size_t at = 0; at < row_bytes; at += step.from_bytes, panel += step.to_bytes * FRIT_PANEL_ROWS) {
+        for (int r = 0; r < FRIT_PANEL_ROWS; r++) {
+            const uint8_t *blocks = r < n_rows ? first + (size_t)r * row_bytes + at : zeros;
+            if (split->recode && r < n_rows) {
+                split->recode(blocks, recoded);
+                blocks = recoded;
+            }
+            for (int i = 0; i < step.n_to; i++)
+                put_block(split, blocks + (size_t)i * to_bytes, r, panel + (size_t)i * to_bytes * FRIT_PANEL_ROWS);
         }
     }
 }

@@ -8,23 +8,32 @@
 //     q4_0 in a file     d0 d0 q0 q0 q0 q0 q1 q1 q1 q1 ..           one row, blocks of 18 bytes
 //     packed             q0 of rows 0..15 | q1 of rows 0..15 | q2 | q3 | d of rows 0..15             288 bytes
 //
-// So a panel has the size of its rows in the file, packing moves bytes and computes nothing, and one vector register
-// holds the same four columns of 16 rows, or of 8 rows in each half. Kernels read a panel from front to back.
+// So one vector register holds the same four columns of 16 rows, or of 8 rows in each half. Kernels read a panel from
+// front to back. For most types a panel has the size of its rows in the file, and packing moves bytes and computes
+// nothing. Types whose blocks hold indices into grids, digits to the base of 3 or bits in another order are recoded on
+// the way (pack_codes.c): the same numbers as plain codes of one to four bits with the same scales, so that kernels need
+// no table that is larger than a register. Floats stay where they are: their rows are read as they lie.
 #pragma once
 #include "backend/cpu/task.h"
 #include "base/thread.h"
 
 enum { FRIT_PANEL_ROWS = 16 };
 
-typedef struct frit_interleave {   // how one block of a type is split; no words: the type is not packed
+// How one block of a type is split. No words: the type is not packed.
+typedef struct frit_interleave {
     uint8_t words_at, n_words;     // bytes, words
     uint8_t rest_at, rest_bytes;   // 0, 1 or 2 bytes
+    // Makes n_to blocks, each of words and a rest, of n_from blocks of the file first. NULL: blocks as they are.
+    void (*recode)(const void *blocks, uint8_t *out);
+    uint8_t n_from, n_to;
 } frit_interleave;
 
 const frit_interleave *frit_interleave_get(frit_dtype dtype);   // NULL: not packed
 // Whether rows of n numbers can be packed.
 bool frit_pack_fits(frit_dtype dtype, int64_t n);
-// The panel of n_rows rows (1..16) of n numbers, row_bytes apart: 16 * row_bytes bytes.
+// A sixteenth of a panel of rows of n numbers.
+size_t frit_pack_row_bytes(frit_dtype dtype, int64_t n);
+// The panel of n_rows rows (1..16) of n numbers, which lie one behind the other: 16 * frit_pack_row_bytes bytes.
 void frit_pack_panel(frit_dtype dtype, const uint8_t *rows, int n_rows, int64_t n, uint8_t *panel);
 
 // ------------------------------------------------------------------------------- the packed matrices of a device

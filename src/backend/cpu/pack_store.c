@@ -54,7 +54,7 @@ static frit_status add(frit_packs *packs, const frit_tensor *tensor, uint64_t *n
         packs->list = list;
         packs->capacity = capacity;
     }
-    const uint64_t row_bytes = frit_dtype_row_bytes(tensor->dtype, tensor->shape[1]);
+    const uint64_t row_bytes = frit_pack_row_bytes(tensor->dtype, tensor->shape[1]);
     const uint64_t n_panels = ((uint64_t)tensor->shape[0] + FRIT_PANEL_ROWS - 1) / FRIT_PANEL_ROWS;
     packs->list[packs->n++] = (pack){.tensor = tensor,
                                      .data = tensor->data,
@@ -84,10 +84,11 @@ static frit_status add_all(frit_packs *packs, const frit_kernels *kernels, const
 static void pack_rows(const pack *p, frit_range rows)
 {
     const size_t row_bytes = (size_t)frit_dtype_row_bytes(p->dtype, p->n);
+    const size_t packed_bytes = frit_pack_row_bytes(p->dtype, p->n);
     const uint8_t *bytes = p->data;
     for (int64_t i = rows.begin, given_back = i; i < rows.end;) {
         const int64_t n = rows.end - i < FRIT_PANEL_ROWS ? rows.end - i : FRIT_PANEL_ROWS;
-        frit_pack_panel(p->dtype, bytes + (size_t)i * row_bytes, (int)n, p->n, p->panels + (size_t)i * row_bytes);
+        frit_pack_panel(p->dtype, bytes + (size_t)i * row_bytes, (int)n, p->n, p->panels + (size_t)i * packed_bytes);
         i += n;
         const size_t n_read = (size_t)(i - given_back) * row_bytes;
         if (!p->tensor->is_mapped || (n_read < CHUNK_BYTES && i < rows.end)) continue;

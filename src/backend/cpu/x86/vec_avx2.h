@@ -127,6 +127,11 @@ FRIT_INLINE vec_f to_float(vec v)
     return _mm256_cvtepi32_ps(v);
 }
 
+FRIT_INLINE vec to_whole(vec_f v)   // of whole numbers
+{
+    return _mm256_cvtps_epi32(v);
+}
+
 FRIT_INLINE vec_f as_float(vec bits)
 {
     return _mm256_castsi256_ps(bits);

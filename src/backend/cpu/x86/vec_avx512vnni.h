@@ -115,6 +115,11 @@ FRIT_INLINE vec_f to_float(vec v)
     return _mm512_cvtepi32_ps(v);
 }
 
+FRIT_INLINE vec to_whole(vec_f v)   // of whole numbers
+{
+    return _mm512_cvtps_epi32(v);
+}
+
 FRIT_INLINE vec_f as_float(vec bits)
 {
     return _mm512_castsi512_ps(bits);

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/pack_codes.h: blocks of types whose codes no kernel can read quickly, recoded without loss. What a kernel
+// finds, in whole words and in this order:
+//
+//     nvfp4             of four blocks: 16 scales | nibbles as in the file                  NaN scales are zeros
+//     q1_0              32 columns: bit b of byte i is column 4 b + i                                | d, and so on
+//     q2_0              32 columns: bits 2 b of byte i are column 8 b + i                            | d, and so on
+//     tq1_0, tq2_0      two bits, the code of TQ2_0                                                  | d
+//     iq1_s             two bits, grid + 1 | nibble of 32: scale, highest bit: the shift is negative | d
+//     iq1_m             two bits, grid + 1 | a bit: the shift is negative | nibble of 16: scale      | d
+//     iq2_*             two bits, magnitude | a bit: negative | nibble of 16 (iq2_xxs: 32): scale    | d
+//     iq3_*             four bits, magnitude, the highest: negative | nibble of 32: scale            | d
+//
+// Two bits, four bits and a bit lie as in Q2_K, Q4_K and Q5_K: column c of 32 in byte c, the next 32 columns in higher
+// bits. A magnitude is its place in the list of its grid: 3 of them in IQ2 (8, 25, 43), 8 in IQ3.
+#pragma once
+#include <stdint.h>
+
+void frit_recode_nvfp4(const void *block, uint8_t *out);
+void frit_recode_q1_0(const void *block, uint8_t *out);
+void frit_recode_q2_0(const void *block, uint8_t *out);
+void frit_recode_tq1_0(const void *block, uint8_t *out);
+void frit_recode_iq1_s(const void *block, uint8_t *out);
+void frit_recode_iq1_m(const void *block, uint8_t *out);
+void frit_recode_iq2_xxs(const void *block, uint8_t *out);
+void frit_recode_iq2_xs(const void *block, uint8_t *out);
+void frit_recode_iq2_s(const void *block, uint8_t *out);
+void frit_recode_iq3_xxs(const void *block, uint8_t *out);
+void frit_recode_iq3_s(const void *block, uint8_t *out);

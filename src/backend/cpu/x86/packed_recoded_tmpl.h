@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/x86/packed_recoded_tmpl.h: a part of packed_codes_tmpl.h: types whose blocks are recoded when they are
+// packed. What they become is drawn in pack_codes.h.
+
+// ------------------------------------------------------------------------------- few levels
+
+FRIT_INLINE vec_f shift_minus_half(block_at b)
+{
+    return mul(halves(b.rest), all_f(-1));
+}
+
+FRIT_INLINE vec codes_q1_0(block_at b, int quad)   // 0 and 2
+{
+    return both(move_bit(word(b, 0), quad, 1), all_bytes(2));
+}
+
+FRIT_INLINE vec codes_q2_0(block_at b, int quad)
+{
+    return both(right(word(b, quad % 2), quad / 2 * 2), all_bytes(3));
+}
+
+FRIT_INLINE vec codes_tq1_0(block_at b, int quad)
+{
+    return two_bits(b, 0, quad);
+}
+
+FRIT_INLINE vec codes_tq2_0(block_at b, int quad)
+{
+    return two_bits(b, 0, quad);
+}
+
+FRIT_INLINE scales_256 scales_tq(block_at b)
+{
+    return (scales_256){.d = halves(b.rest), .d_min = halves(b.rest)};
+}
+
+FRIT_INLINE vec one(const scales_256 *s, int g)
+{
+    (void)s;
+    (void)g;
+    return same_words(1);
+}
+
+// ------------------------------------------------------------------------------- NVFP4
+
+FRIT_INLINE vec codes_nvfp4(block_at b, int quad)   // 32 added
+{
+    static const uint8_t levels[16] = {32, 33, 34, 35, 36, 38, 40, 44, 32, 31, 30, 29, 28, 26, 24, 20};
+    return look_up(levels, nibbles(word(b, 4 + quad / 4 * 2 + quad % 2), quad % 4 / 2));
+}
+
+// Half of an E4M3 number, as multiples of 2^-10. Its bits are those of a half-precision number 2^8 times smaller.
+FRIT_INLINE scales_256 scales_nvfp4(block_at b)
+{
+    return (scales_256){.scales = {word(b, 0), word(b, 1), word(b, 2), word(b, 3)}, .d = all_f(0x1p-10f)};
+}
+
+FRIT_INLINE vec scale_nvfp4(const scales_256 *s, int g)
+{
+    return to_whole(mul(low_halves(left(scale_unsigned(s, g), 7)), all_f(0x1p17f)));
+}
+
+// ------------------------------------------------------------------------------- grids
+
+// The nibble of group g, times two and one more.
+FRIT_INLINE vec scale_odd(const scales_256 *s, int g)
+{
+    return either(left(both(right(s->scales[g / 8], g % 8 * 4), same_words(15)), 1), same_words(1));
+}
+
+FRIT_INLINE scales_256 scales_from(block_at b, int first_word, int n, float factor)
+{
+    scales_256 s = {.d = mul(halves(b.rest), all_f(factor))};
+    for (int i = 0; i < n; i++) s.scales[i] = word(b, first_word + i);
+    s.d_min = s.d;
+    return s;
+}
+
+FRIT_INLINE scales_256 scales_iq1_s(block_at b)
+{
+    scales_256 s = scales_from(b, 16, 1, 1);
+    s.d_min = mul(s.d, all_f(0.125f));
+    return s;
+}
+
+FRIT_INLINE scales_256 scales_16_eighth(block_at b)
+{
+    return scales_from(b, 24, 2, 0.125f);
+}
+
+FRIT_INLINE scales_256 scales_iq2_xxs(block_at b)
+{
+    return scales_from(b, 24, 1, 0.125f);
+}
+
+FRIT_INLINE scales_256 scales_iq3_xxs(block_at b)
+{
+    return scales_from(b, 32, 1, 0.25f);
+}
+
+FRIT_INLINE scales_256 scales_iq3_s(block_at b)
+{
+    return scales_from(b, 32, 1, 1);
+}
+
+FRIT_INLINE vec codes_iq1_s(block_at b, int quad)
+{
+    return two_bits(b, 0, quad);
+}
+
+FRIT_INLINE vec scale_iq1_s(const scales_256 *s, int g)
+{
+    return either(left(both(right(s->scales[0], g * 4), same_words(7)), 1), same_words(1));
+}
+
+// Codes are 1 too large, and the shift is an eighth up or down: 7 or 9 eighths of the scale.
+FRIT_INLINE vec min_iq1_s(const scales_256 *s, int g)
+{
+    const vec scale = scale_iq1_s(s, g), down = right_signed(left(s->scales[0], 28 - g * 4), 31);
+    return sub_words(left(scale, 3), sub_words(scale, left(both(scale, down), 1)));
+}
+
+// Two bits and, above them, one more from another plane.
+FRIT_INLINE vec three_bits(block_at b, int quad)
+{
+    return masked_or(two_bits(b, 0, quad), move_bit(word(b, 16 + quad % 8), quad / 8, 2), all_bytes(4));
+}
+
+FRIT_INLINE vec codes_iq1_m(block_at b, int quad)   // eighths, 32 added
+{
+    static const uint8_t levels[16] = {25, 33, 41, 0, 23, 31, 39, 0};
+    return look_up(levels, three_bits(b, quad));
+}
+
+FRIT_INLINE vec codes_iq2_xxs(block_at b, int quad)   // 128 added
+{
+    static const uint8_t levels[16] = {136, 153, 171, 0, 120, 103, 85, 0};
+    return look_up(levels, three_bits(b, quad));
+}
+
+// Groups of 16 have no sums for what is added to the codes but for 32, which is too little here: it becomes a min.
+FRIT_INLINE vec codes_iq2_s(block_at b, int quad)
+{
+    static const uint8_t levels[16] = {72, 89, 107, 0, 56, 39, 21, 0};
+    return look_up(levels, three_bits(b, quad));
+}
+
+FRIT_INLINE vec min_iq2(const scales_256 *s, int g)
+{
+    return left(scale_odd(s, g), 6);
+}
+
+FRIT_INLINE vec codes_iq2_xs(block_at b, int quad)
+{
+    return codes_iq2_s(b, quad);
+}
+
+FRIT_INLINE vec codes_iq3_xxs(block_at b, int quad)   // 128 added
+{
+    static const uint8_t levels[16] = {132, 140, 148, 156, 164, 172, 180, 190, 124, 116, 108, 100, 92, 84, 76, 66};
+    return look_up(levels, four_bits(b, 0, quad));
+}
+
+FRIT_INLINE vec codes_iq3_s(block_at b, int quad)   // 128 added
+{
+    static const uint8_t levels[16] = {129, 131, 133, 135, 137, 139, 141, 143, 127, 125, 123, 121, 119, 117, 115, 113};
+    return look_up(levels, four_bits(b, 0, quad));
+}
