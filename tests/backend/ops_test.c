@@ -259,6 +259,37 @@ static void fused_products_agree_with_the_reference(void **state)
     }
 }
 
+// Whoever computes a piece, and however many pieces at once: the bits are the same.
+static void no_number_depends_on_the_threads(void **state)
+{
+    (void)state;
+    static const frit_dtype dtypes[] = {FRIT_DTYPE_F32, FRIT_DTYPE_BF16, FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q4_K,
+                                        FRIT_DTYPE_IQ3_S};
+    static const int n_threads[] = {2, 3, 5, 16};
+    for (uint64_t seed = 0; seed < 2 * FRIT_COUNT(dtypes); seed++) {
+        const frit_dtype dtype = dtypes[seed / 2];
+        const int n_ff = 768, n = 512;
+        world w;
+        world_open(&w, 2, seed % 2 ? (int[][2]){{0, 1}, {3, 2}} : (int[][2]){{0, 90}, {5, 1}}, seed);
+        frit_node *x = frit_rms_norm(&w.graph, world_rows(&w, n), world_vector(&w, n), 1e-5f);
+        frit_node *gate = frit_matmul(&w.graph, any_matrix(&w, dtype, n_ff, n), x, NULL);
+        frit_node *up = frit_matmul(&w.graph, any_matrix(&w, dtype, n_ff, n), x, NULL);
+        frit_node *h = frit_glu(&w.graph, gate, up, FRIT_ACT_SILU);
+        w.graph.output = frit_add(&w.graph, frit_matmul(&w.graph, any_matrix(&w, dtype, n, n_ff), h, NULL), x);
+        world_plan(&w, true);
+        const size_t size = world_result_size(&w);
+        float *alone = malloc(size * sizeof *alone), *shared = malloc(size * sizeof *shared);
+        world_run(&w, NULL, 1, alone);
+        for (size_t i = 0; i < FRIT_COUNT(n_threads); i++) {
+            world_run(&w, NULL, n_threads[i], shared);
+            assert_memory_equal(shared, alone, size * sizeof *shared);
+        }
+        free(alone);
+        free(shared);
+        world_close(&w);
+    }
+}
+
 static void fused_add_and_norm_agrees_with_the_reference(void **state)
 {
     (void)state;
@@ -308,6 +339,7 @@ int main(void)
         cmocka_unit_test(embeddings_of_all_types_are_decoded_exactly),
         cmocka_unit_test(products_of_all_types_agree_with_the_reference),
         cmocka_unit_test(fused_products_agree_with_the_reference),
+        cmocka_unit_test(no_number_depends_on_the_threads),
         cmocka_unit_test(fused_add_and_norm_agrees_with_the_reference),
         cmocka_unit_test(converted_activations_are_shared_but_never_stale),
     };
