@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-// The pool. A job is a list of phases, which are numbered through the life of the pool; one word, `phase`, says which one
-// is open, and is all that threads wait for, between jobs too.
+// The pool. A job is a list of phases, which are numbered through the life of the pool; one word, `phase`, says which
+// one is open, and is all that threads wait for, between jobs too.
 //
-//     phase     the number of the open phase                   the thread that does the last piece of a phase opens the next
-//     pieces    its number and how many pieces it has          none: no job is there
-//     cursor    of each part: which of its pieces are free     number of a phase | begin | end
+//     phase     the number of the open phase          who does the last piece of a phase opens the next
+//     pieces    its number and how many it has        none: no job is there
+//     cursor    of each part: which pieces are free   number of a phase | begin | end
 //     n_left    pieces that are not done
 //
 // A cursor that names an older phase says that nobody took anything yet, so opening a phase touches no cursor. Whoever
-// succeeds in moving a cursor holds pieces, and while it does the phase stays open and the job's data stays valid; without
-// pieces a thread reads nothing but the pool itself. A job is over when its last piece is done: late threads are not
-// waited for, they find that there is nothing for them.
+// succeeds in moving a cursor holds pieces, and while it does the phase stays open and the job's data stays valid;
+// without pieces a thread reads nothing but the pool itself. A job is over when its last piece is done: late threads
+// are not waited for, they find that there is nothing for them.
 //
-// A thread that loses its core while it holds pieces holds up all others. Who is waited for during a good part of a walk
-// rests for the next walks, longer each time: others do its pieces. So one core that is busy with something else costs
-// what this core gave, not the pace of all.
+// A thread that loses its core while it holds pieces holds up all others. Who is waited for during a good part of a
+// walk rests for the next walks, longer each time: others do its pieces. So one core that is busy with something else
+// costs what this core gave, not the pace of all.
 //
 // A waiter spins for at most about as long as falling asleep and being woken would cost, then sleeps. Spinning in vain
 // is worse than useless on cores that others want too: each vain spin halves the next ones of the same kind, each

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // base/thread.h: a pool of threads that work on one job together. The only place that creates threads.
 //
-// frit_pool_run calls fn(ctx, part, parts) once for every part, part 0 on the calling thread, and returns when all have.
+// frit_pool_run calls fn(ctx, part, parts) once for every part, part 0 on the calling thread, and returns when all
+// have.
 //
 // frit_pool_walk does work in phases of many small pieces. A phase begins when all pieces of the one before are done,
-// whoever did them. Each part owns as many pieces as any other: it takes some from the front of its own, fewer each time,
-// and when it has none left it takes from the end of others':
+// whoever did them. Each part owns as many pieces as any other: it takes some from the front of its own, fewer each
+// time, and when it has none left it takes from the end of others':
 //
 //     part 0   [ taken by 0 ........ | left | taken by 1 ]
 //     part 1   [ taken by 1 ........................... ]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/task.h: one step of a plan as its CPU kernel sees it.
 //
-// An op's work is cut into pieces, and a kernel is called with the share of them that it is to do: by any thread, in any
-// order, pieces one by one or many at once. It writes its share of the result, takes no lock and touches no global.
+// An op's work is cut into pieces, and a kernel is called with the share of them that it is to do: by any thread, in
+// any order, pieces one by one or many at once. It writes its share of the result, takes no lock and touches no global.
 // No number depends on how the pieces were dealt. Shapes are read from the nodes: shape[0] holds the rows of this run.
 //
 //     void frit_ref_scale(const frit_task *task, frit_share share)
