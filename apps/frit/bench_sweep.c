@@ -189,7 +189,8 @@ static int parse_all(sweep *s, bench_plan *plan, const bench_options *o)
     plan->types = malloc(n_k + n_v + 1);
     if (!plan->types) return CLI_NO_MEMORY;
     s->type_k.n = s->type_v.n = 1;
-    if (n_k > 0 && code == CLI_DONE) code = types_parse(&s->type_k, "cache-type-k", memcpy(plan->types, o->type_k, n_k));
+    if (n_k > 0 && code == CLI_DONE)
+        code = types_parse(&s->type_k, "cache-type-k", memcpy(plan->types, o->type_k, n_k));
     if (n_v > 0 && code == CLI_DONE)
         code = types_parse(&s->type_v, "cache-type-v", memcpy(plan->types + n_k, o->type_v, n_v));
     return code;

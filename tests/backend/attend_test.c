@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention on every instruction set of this processor against the reference: shapes, runs, kinds and types of the cache.
+// Attention on every instruction set of this processor against the reference: shapes, runs, kinds and types of the
+// cache.
 #include "backend/compare.h"
 
 typedef struct attend_case {

@@ -169,14 +169,14 @@ static void products_do_not_saturate(void **state)
     for (size_t isa = 0; frit_isa_get(isa); isa++) {
         if (!install(isa, &kernels)) continue;
         for (int dtype = 0; dtype < FRIT_DTYPE_COUNT; dtype++) {
-            if (!kernels.product[dtype].run || kernels.product[dtype].form == FRIT_FORM_F32) continue;
+            const frit_dtype_info *type = frit_dtype_get((frit_dtype)dtype);
+            if (!kernels.product[dtype].run || type->block_elems == 1) continue;   // numbers have no codes
             for (int fill = 0; fill < 4; fill++) {
                 static const uint8_t fills[] = {0x00, 0x7f, 0x80, 0xff};
                 frit_rng rng;
                 frit_rng_init(&rng, 5);
                 product_case c;
                 open_case(&c, &rng, (frit_dtype)dtype);
-                const frit_dtype_info *type = frit_dtype_get((frit_dtype)dtype);
                 uint8_t *block = c.weights + c.misalign;
                 for (int64_t b = 0; b < c.n_w * c.n / type->block_elems; b++, block += type->block_bytes) {
                     memset(block, fills[fill], (size_t)type->block_bytes);

@@ -482,7 +482,7 @@ static const bad bads[] = {
     {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": 5}]}", 400, "messages[0].content", "invalid_value", NULL},
     {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}]}", 400, "messages[0].content", "invalid_value", "text"},
     {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": [5]}]}", 400, "messages[0].content", "invalid_value", NULL},
-    {CHAT, "{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{}]}]}", 400, "messages[0].tool_calls[0]", "invalid_type", "function"},
+    {CHAT, "{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{}]}]}", 400, "messages[0].tool_calls[0]", "invalid_value", "function"},
     {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": \"forbidden\"}]}", 400, "messages", NULL, "That is not talked about."},
     {CHAT, "{" HELLO ", \"model\": \"gpt-4\"}", 404, "model", "model_not_found", "gpt-4"},
     {CHAT, "{" HELLO ", \"model\": 4}", 400, "model", "invalid_type", NULL},

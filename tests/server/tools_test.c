@@ -242,7 +242,7 @@ static void wrong_tools_are_refused_by_place(void **state)
         {"{" ASK("a") ", \"chat_template_kwargs\": 5}", "chat_template_kwargs", "invalid_type"},
         {"{" ASK("a") ", \"functions\": [{}]}", "functions", "unsupported_parameter"},
         {"{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{}]}]}", "messages[0].tool_calls[0]",
-         "invalid_type"},
+         "invalid_value"},
         {"{" ASK("a") ", \"continue_final_message\": true}", "continue_final_message", "invalid_value"},
     };
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {

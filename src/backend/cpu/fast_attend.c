@@ -252,8 +252,8 @@ static void list_neighbours(const void *first, uint64_t row_bytes, int64_t n, co
     for (int64_t i = 0; i < n; i++) rows[i] = (const uint8_t *)first + (uint64_t)i * row_bytes;
 }
 
-// Lists the rows of these positions in the order in which they are read. Whole pages are read side by side, which memory serves faster than one
-// after the other, where nobody asks which position a score belongs to.
+// Lists the rows of these positions in the order in which they are read. Whole pages are read side by side, which
+// memory serves faster than one after the other, where nobody asks which position a score belongs to.
 static void list_rows(const frit_cache_side *side, const frit_run *run, int64_t head, frit_range positions,
                       bool side_by_side, const uint8_t **rows)
 {

@@ -38,8 +38,9 @@ typedef enum frit_form {
 
 enum { FRIT_TILE_ROWS = 16, FRIT_TILE_COLUMNS = 32, FRIT_TILE_BYTES = 1024 };   // of BF16_*
 
-// Bytes of one row of n values; n is a multiple of 32 for all but F32 and BF16_PAIRS, and the bytes are a multiple of 64. Rows of
-// Q8_LINES have an odd number of lines, so that those of neighbouring tokens do not compete for a place in the cache.
+// Bytes of one row of n values; n is a multiple of 32 for all but F32 and BF16_PAIRS, and the bytes are a multiple of
+// 64. Rows of Q8_LINES have an odd number of lines, so that those of neighbouring tokens do not compete for a place in
+// the cache.
 size_t frit_form_bytes(frit_form form, int64_t n);
 // Bytes of all rows. Those of BF16_* come in sixteens.
 size_t frit_form_bytes_of_rows(frit_form form, int64_t n_rows, int64_t n);
@@ -82,7 +83,8 @@ typedef struct frit_product_kernel {
 
 typedef void (*frit_unary_fn)(float *y, const float *x, int64_t n);
 
-// Positions that attention looks at before it updates its maxima and sums, a few pages: with few queries, and with many.
+// Positions that attention looks at before it updates its maxima and sums, a few pages: with few queries, and with
+// many.
 enum { FRIT_ATTEND_ROWS = 8 * FRIT_PAGE_TOKENS, FRIT_ATTEND_SPAN = 4 * FRIT_PAGE_TOKENS };
 enum { FRIT_ATTEND_LANES = 16 };   // of the longest panel
 
@@ -132,16 +134,16 @@ typedef struct frit_kernels {
     void (*encode[FRIT_DTYPE_COUNT])(const float *x, uint8_t *y, int64_t n);
     void (*decode[FRIT_DTYPE_COUNT])(const uint8_t *x, float *y, int64_t n);
     // Attention over n_p positions of one head, at most FRIT_ATTEND_ROWS, for n_q query vectors:
-    // s[q][p] = dot(query q, key p);  acc[q] += sum_p s[q][p] * value p. Rows of s are FRIT_ATTEND_ROWS apart. `rows` lists
-    // the keys or values in the order in which they are best read. NULL: this type is decoded to f32 first.
+    // s[q][p] = dot(query q, key p);  acc[q] += sum_p s[q][p] * value p. Rows of s are FRIT_ATTEND_ROWS apart. `rows`
+    // lists the keys or values in the order in which they are best read. NULL: this type is decoded to f32 first.
     void (*attend_scores[FRIT_DTYPE_COUNT])(float *s, const float *q, int64_t n_q, const uint8_t *const *rows,
                                             int64_t n_p, int64_t dim);
     void (*attend_values[FRIT_DTYPE_COUNT])(float *acc, const float *s, int64_t n_q, const uint8_t *const *rows,
                                             int64_t n_p, int64_t dim);
     // The same for many queries, with all that lies between scores and sums. NULL: a few queries at a time.
     void (*attend_tile)(const frit_attend_tile *tile);
-    // With factors rounded to bfloat16, for keys and values that are kept in less than f32. Where v_dim is a multiple of
-    // 16 only; NULL: by the other one.
+    // With factors rounded to bfloat16, for keys and values that are kept in less than f32. Where v_dim is a multiple
+    // of 16 only; NULL: by the other one.
     void (*attend_tile_half)(const frit_attend_tile *tile);
     int lanes;   // of both; at most FRIT_ATTEND_LANES
     float (*max)(const float *x, int64_t n);

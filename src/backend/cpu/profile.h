@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/profile.h: where the time of runs goes, by op and type.
 //
-// Every thread notes how long it worked on each action of the list and how long it waited after it; after the run the notes
-// are added to the rows of their kind. What a thread waits before its first action and after its last counts for "start
-// and end".
+// Every thread notes how long it worked on each action of the list and how long it waited after it; after the run the
+// notes are added to the rows of their kind. What a thread waits before its first action and after its last counts for
+// "start and end".
 //
 //     thread 0   | run q | wait | run rope | ...
 //     thread 1   | run q        | run rope | ...

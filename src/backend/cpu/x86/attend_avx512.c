@@ -199,7 +199,8 @@ FRIT_INLINE void scores(float *s, const float *q, int64_t n_q, const uint8_t *co
 
 // ------------------------------------------------------------------------------- values
 
-// n_q queries and n_v vectors of sixteen numbers are constants where this is inlined; `mask` is that of the last vector.
+// n_q queries and n_v vectors of sixteen numbers are constants where this is inlined; `mask` is that of the last
+// vector.
 FRIT_INLINE void value_tile(float *acc, const float *s, int n_q, const uint8_t *const *rows, int64_t n_p, int64_t d,
                             int n_v, int64_t dim, __mmask16 mask, load_fn load)
 {

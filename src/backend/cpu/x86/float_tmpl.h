@@ -8,8 +8,9 @@
 //             streams faster than one; the rows that come next are prefetched
 //     many    COLUMNS columns of BAND_ROWS rows become f32, once; then tiles of TILE_ROWS x TILE_TOKENS
 //
-// COLUMNS are so many that the activations of a tile stay in the first cache, whatever the distance of their rows. Either
-// way adds up each COLUMNS columns on their own: a result depends neither on the tokens nor on the rows beside it.
+// COLUMNS are so many that the activations of a tile stay in the first cache, whatever the distance of their rows.
+// Either way adds up each COLUMNS columns on their own: a result depends neither on the tokens nor on the rows beside
+// it.
 
 enum {
     BAND_ROWS = 16,

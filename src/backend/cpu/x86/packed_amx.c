@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Products of packed weights in AMX tiles.
 //
-// A panel holds words of 16 rows, as a tile does, so unpacking shuffles nothing: a register of codes, four columns of 16
-// rows, becomes two rows of a tile.
+// A panel holds words of 16 rows, as a tile does, so unpacking shuffles nothing: a register of codes, four columns of
+// 16 rows, becomes two rows of a tile.
 #include "backend/cpu/x86/tiles_amx.h"
 #include "backend/cpu/x86/vec_avx512vnni.h"
 

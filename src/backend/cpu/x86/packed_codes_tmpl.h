@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/packed_codes_tmpl.h: where the codes and scales of each packed type are, in operations on `vec`, which the
-// file that includes this has defined for its instruction set: words of LANES rows.
+// backend/cpu/x86/packed_codes_tmpl.h: where the codes and scales of each packed type are, in operations on `vec`,
+// which the file that includes this has defined for its instruction set: words of LANES rows.
 //
 // A type is a handful of functions; PACKED_TYPES lists them all.
 #include "quant/blocks.h"
