@@ -141,14 +141,14 @@ typedef void (*tile_fn)(const unit *u, int n_units, rows r, vec_f *totals);
     {                                                                             \
         if (n <= (most)) tile(u, k, n_units, r, n, totals);                       \
     }
-#define TILES(k, most)                                                                                      \
-    TILE(k, 1, most)                                                                                        \
-    TILE(k, 2, most)                                                                                        \
-    TILE(k, 3, most)                                                                                        \
-    TILE(k, 4, most)                                                                                        \
-    TILE(k, 5, most)                                                                                        \
-    TILE(k, 6, most) TILE(k, 7, most) TILE(k, 8, most) TILE(k, 9, most) TILE(k, 10, most) TILE(k, 11, most) \
-        TILE(k, 12, most)
+#define TILES(k, most) \
+    TILE(k, 1, most)   \
+    TILE(k, 2, most)   \
+    TILE(k, 3, most)   \
+    TILE(k, 4, most)   \
+    TILE(k, 5, most)   \
+    TILE(k, 6, most)   \
+    TILE(k, 7, most) TILE(k, 8, most) TILE(k, 9, most) TILE(k, 10, most) TILE(k, 11, most) TILE(k, 12, most)
 #define TILE_NAMES(k)                                                                                           \
     {                                                                                                           \
         NULL, tile_##k##_1, tile_##k##_2, tile_##k##_3, tile_##k##_4, tile_##k##_5, tile_##k##_6, tile_##k##_7, \
