@@ -150,7 +150,7 @@ static void check_model(const char *file, const char *key, double limit)
 static void fable_6m_predicts_its_reference_texts(void **state)
 {
     (void)state;
-    check_model("fable-6m-bf16", "fable-6m", 1e-5);
+    check_model("fable-6m-bf16", "fable-6m", 2e-5);   // 1.1e-5 where AMX tiles round attention's factors to bfloat16
 }
 
 static void fable_30m_predicts_its_reference_texts(void **state)

@@ -19,6 +19,7 @@
 
 enum {
     BLOCK_QUERIES = 16,    // rows x group, unless the group alone is larger
+    FEW_QUERIES = 4,       // up to which tiles do not pay
     TILED_QUERIES = 256,   // the same where tiles run
     MAX_CHUNKS = 32,
     CHUNKED_ROWS = 512,   // rows x chunks of a step at most
@@ -131,7 +132,7 @@ static void *take(float **workspace, int64_t n)
 static queries open_queries(const frit_kernels *k, const shape *s, int64_t n, float *workspace)
 {
     queries q = {.n = n, .lanes = 1};
-    if (k->attend_tile && n > k->lanes / 4) q.lanes = k->lanes;
+    if (k->attend_tile && n > FEW_QUERIES) q.lanes = k->lanes;
     q.n_padded = (n + q.lanes - 1) / q.lanes * q.lanes;
     q.q = take(&workspace, q.n_padded * s->k_dim);
     q.acc = take(&workspace, q.n_padded * s->v_dim);

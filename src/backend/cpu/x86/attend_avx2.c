@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { ROUND = _MM_FROUND_TO_NEAREST_INT };
+enum { ROUND = _MM_FROUND_TO_NEAREST_INT, NEAR_ROWS = 32 };
 
 // ------------------------------------------------------------------------------- scores
 
@@ -101,8 +101,8 @@ FRIT_INLINE void value_tail(float *acc, const float *s, int64_t n_q, const uint8
     }
 }
 
-FRIT_INLINE void values(float *acc, const float *s, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim,
-                        load_fn load, load_tail_fn load_tail)
+FRIT_INLINE void value_rows(float *acc, const float *s, int64_t n_q, const uint8_t *const *rows, int64_t n_p,
+                            int64_t dim, load_fn load, load_tail_fn load_tail)
 {
     int64_t i = 0, d;
     for (; i + 4 <= n_q; i += 4) {
@@ -119,6 +119,14 @@ FRIT_INLINE void values(float *acc, const float *s, int64_t n_q, const uint8_t *
         for (; d + 8 <= dim; d += 8) value_tile(acc_i, si, 1, rows, n_p, d, 1, dim, load);
         if (d < dim) value_tail(acc_i, si, 1, rows, n_p, d, dim, load_tail);
     }
+}
+
+// Each value is read once for every sixteen of its numbers: a few rows at a time stay in the first cache.
+FRIT_INLINE void values(float *acc, const float *s, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim,
+                        load_fn load, load_tail_fn load_tail)
+{
+    for (int64_t p = 0; p < n_p; p += NEAR_ROWS)
+        value_rows(acc, s + p, n_q, rows + p, n_p - p < NEAR_ROWS ? n_p - p : NEAR_ROWS, dim, load, load_tail);
 }
 
 static void values_f32(float *acc, const float *s, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim)

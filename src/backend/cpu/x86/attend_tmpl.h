@@ -24,7 +24,7 @@ typedef struct factors {
 // n_rows, n_panels and add are constants where this is inlined.
 FRIT_INLINE void multiply_rows(const factors *f, int64_t row, int n_rows, int n_panels, bool add)
 {
-    vec sums[ROWS][PANELS];
+    vec sums[ROWS * PANELS][PANELS];
     const float *a = f->a + row * f->a_row, *b = f->b;
     float *y = f->y + row * LANES;
     for (int i = 0; i < n_rows; i++)
@@ -43,8 +43,9 @@ FRIT_INLINE void multiply_rows(const factors *f, int64_t row, int n_rows, int n_
 
 FRIT_INLINE void multiply(const factors *f, int64_t begin, int64_t end, int n_panels, bool add)
 {
+    const int n_rows = ROWS * PANELS / n_panels;   // a panel alone takes as many sums from more rows
     int64_t row = begin;
-    for (; row + ROWS <= end; row += ROWS) multiply_rows(f, row, ROWS, n_panels, add);
+    for (; row + n_rows <= end; row += n_rows) multiply_rows(f, row, n_rows, n_panels, add);
     for (; row + 4 <= end; row += 4) multiply_rows(f, row, 4, n_panels, add);
     for (; row < end; row++) multiply_rows(f, row, 1, n_panels, add);
 }

@@ -120,6 +120,7 @@ static void convert_bf16_tiles(const float *x, uint8_t *out, int64_t n)
 
 void frit_install_amx(frit_kernels *k)
 {
+    frit_install_amx_attend(k);
     k->convert[FRIT_FORM_BF16_TILES] = convert_bf16_tiles;
 #define INSTALL(name, dtype, ...) \
     k->packed[FRIT_DTYPE_##dtype] = (frit_product_kernel){product_##name, FRIT_FORM_BF16_TILES, isa};

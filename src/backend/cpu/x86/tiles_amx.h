@@ -18,7 +18,7 @@
 //     parts 2     weights * (activations + rest)
 //     parts 3     the same + rest of the weights * activations; rest times rest is too small to matter
 #pragma once
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/x86/amx.h"
 
 #include <immintrin.h>
 #include <stdatomic.h>
@@ -178,6 +178,3 @@ FRIT_INLINE void product_in_tiles(const frit_product *whole, fill_fn fill, int p
     }
     close_tiles();
 }
-
-void frit_install_amx_float(frit_kernels *kernels);   // float_amx.c
-void frit_install_amx_probe(frit_kernels *kernels);   // probe_amx.c
