@@ -77,3 +77,13 @@ uint64_t frit_memory_available(void)
 }
 
 #endif
+
+uint64_t frit_cache_bytes(void)
+{
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+    const long n_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return n_bytes > 0 ? (uint64_t)n_bytes : 0;
+#else
+    return 0;
+#endif
+}

@@ -33,3 +33,8 @@ uint64_t frit_memory_available(void)
     uint64_t limit = job_limit();
     return limit < status.ullAvailPhys ? limit : status.ullAvailPhys;
 }
+
+uint64_t frit_cache_bytes(void)
+{
+    return 0;
+}

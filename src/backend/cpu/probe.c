@@ -10,21 +10,29 @@
 #include <stdatomic.h>
 #include <string.h>
 
-// More than any cache holds. Passes repeat for the time given, and the best one counts: neighbours only slow it down.
-static const uint64_t buffer_bytes = (uint64_t)256 << 20;
+// Passes repeat for the time given, and the best one counts: neighbours only slow it down.
 static const uint64_t measure_ns = 400000000;
 
 typedef struct probe {
     const frit_kernels *kernels;
     uint8_t *buffer;
+    uint64_t n_bytes;
     int64_t n_rounds;
     _Atomic uint64_t sink;   // results go here, so that no compiler drops the work
     _Atomic uint64_t n_megaops;
 } probe;
 
+// More than the caches hold: three times the largest, where the machine has so much to spare.
+static uint64_t buffer_bytes(void)
+{
+    const uint64_t least = (uint64_t)256 << 20, wanted = 3 * frit_cache_bytes(), spare = frit_memory_available() / 4;
+    const uint64_t n_bytes = wanted < spare ? wanted : spare;
+    return n_bytes > least ? n_bytes : least;
+}
+
 static uint8_t *share(const probe *p, int part, int parts, size_t *n)
 {
-    *n = (size_t)(buffer_bytes / (uint64_t)parts / 4096 * 4096);
+    *n = (size_t)(p->n_bytes / (uint64_t)parts / 4096 * 4096);
     return p->buffer + (size_t)part * *n;
 }
 
@@ -96,13 +104,14 @@ frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads)
 
     frit_pool *pool;
     FRIT_TRY(frit_pool_new(&pool, n_threads));
-    probe p = {.kernels = &kernels, .buffer = frit_cpu_memory_new(buffer_bytes)};
-    frit_status status = p.buffer ? FRIT_OK : frit_fail_memory((size_t)buffer_bytes, "measuring the speed of memory");
+    probe p = {.kernels = &kernels, .n_bytes = buffer_bytes()};
+    p.buffer = frit_cpu_memory_new(p.n_bytes);
+    frit_status status = p.buffer ? FRIT_OK : frit_fail_memory((size_t)p.n_bytes, "measuring the speed of memory");
     if (status == FRIT_OK) {
         machine->read_gbps = read_rate(&p, pool);
         machine->int8_tops = int8_rate(&p, pool);
     }
-    frit_cpu_memory_free(p.buffer, buffer_bytes);
+    frit_cpu_memory_free(p.buffer, p.n_bytes);
     frit_pool_free(pool);
     return status;
 }
