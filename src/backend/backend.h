@@ -22,6 +22,8 @@ typedef struct frit_backend {
     void (*close)(frit_device *device);
     const char *(*isa)(const frit_device *device);
     int32_t (*n_threads)(const frit_device *device);
+    // Rows of a session from which other kernels pay, which round differently; 0: there are none.
+    int32_t (*many_rows)(const frit_device *device);
 
     // Zeroed memory that kernels can use; pages are only backed when touched, where the system allows it.
     frit_status (*alloc)(frit_device *device, uint64_t n_bytes, void **memory);

@@ -83,8 +83,11 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     FRIT_TRY(make_step_buffers(engine));
     // The plans that everybody needs. Preparing the first one packs the weights: better here than at the first token.
     frit_plan_class *c;
-    FRIT_TRY(frit_plans_get(engine, engine->n_batch, false, &c));
-    return frit_plans_get(engine, 1, false, &c);
+    const int32_t many_rows = backend->many_rows(engine->device);
+    const bool has_many = many_rows > 0 && engine->n_batch >= 2 * many_rows;
+    engine->many_rows = has_many ? many_rows : INT32_MAX;
+    FRIT_TRY(frit_plans_get(engine, engine->n_batch, has_many, false, &c));
+    return frit_plans_get(engine, 1, false, false, &c);
 }
 
 frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_engine_options *options)

@@ -47,7 +47,7 @@ frit_status frit_model_describe(frit_model *model);
 // ------------------------------------------------------------------------------- plans, by shape class
 
 // Classes are made when they are first needed, each for its largest shape; a step narrows the plan to its rows.
-enum { FRIT_N_CLASSES = 4 };
+enum { FRIT_N_CLASSES = 5 };
 
 typedef struct frit_plan_class {
     frit_arena arena;
@@ -95,6 +95,7 @@ typedef struct frit_step {                    // the batch and whose it is
     frit_session **owners;                    // [n_batch]: of the runs
     int32_t n_rows, n_outs, n_runs;
     frit_result result;   // the kind that this step gives; NONE while open
+    bool many;            // its runs are of many rows each
 } frit_step;
 
 struct frit_engine {
@@ -107,13 +108,14 @@ struct frit_engine {
     frit_step step;
     frit_session *sessions;   // a queue: who had rows in a step goes to the end
     int32_t n_ctx, n_batch;
+    int32_t many_rows;   // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never
     int32_t max_outs;   // rows with logits of one step, so that they stay within a few MiB
     bool no_fuse;
     bool in_step;   // row functions are called from inside a step and may not start another
 };
 
-// The plan for steps of n_rows rows; made on first use.
-frit_status frit_plans_get(frit_engine *engine, int32_t n_rows, bool hidden, frit_plan_class **out);
+// The plan for steps of n_rows rows, of runs of many rows each or not; made on first use.
+frit_status frit_plans_get(frit_engine *engine, int32_t n_rows, bool many, bool hidden, frit_plan_class **out);
 // Bytes of scratch that a plan for n_batch rows needs, without preparing it.
 frit_status frit_plans_measure(const frit_engine *engine, uint64_t *scratch_bytes);
 uint64_t frit_plans_scratch_bytes(const frit_engine *engine);

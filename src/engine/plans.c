@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: MIT
-// Plans by shape class: 1 row, up to 8, up to 32, up to n_batch rows; each for logits or for hidden states.
+// Plans by shape class: 1 row, up to 8, up to 32, up to n_batch rows in short runs, and up to n_batch rows in runs of
+// many rows each; every class for logits or for hidden states.
 //
 // A class is planned once for its largest shape: a step of 5 rows runs the plan for 8, narrowed. Small steps get plans
 // of their own because their buffers are smaller and stay in the processor's caches.
 #include "engine/engine.h"
 
-static const int32_t class_rows[FRIT_N_CLASSES] = {1, 8, 32, INT32_MAX};
+static const int32_t class_rows[FRIT_N_CLASSES] = {1, 8, 32, INT32_MAX, INT32_MAX};
+enum { MANY_CLASS = FRIT_N_CLASSES - 1 };
 
 static int32_t rows_of(const frit_engine *engine, int i)
 {
     return class_rows[i] < engine->n_batch ? class_rows[i] : engine->n_batch;
 }
 
-static frit_status make_plan(const frit_engine *engine, const frit_hparams *hp, int32_t n_rows, bool hidden,
-                             frit_plan_class *c)
+static frit_status make_plan(const frit_engine *engine, const frit_hparams *hp, int i, bool hidden, frit_plan_class *c)
 {
+    int32_t n_rows = rows_of(engine, i);
     int32_t n_outs = hidden || n_rows < engine->max_outs ? n_rows : engine->max_outs;
     frit_graph_init(&c->graph, &c->arena, n_rows, n_outs);
     const frit_build_options options = {.hidden = hidden};
     const frit_model *model = engine->model;
     FRIT_TRY(frit_arch_build(&c->graph, model->arch, hp, &model->weights, &options));
-    return frit_plan_new(&c->plan, &c->graph, &(frit_plan_options){.no_fuse = engine->no_fuse});
+    return frit_plan_new(&c->plan, &c->graph,
+                         &(frit_plan_options){.no_fuse = engine->no_fuse, .few_rows = i < MANY_CLASS});
 }
 
 static void free_class(frit_engine *engine, frit_plan_class *c)
@@ -30,13 +33,13 @@ static void free_class(frit_engine *engine, frit_plan_class *c)
     *c = (frit_plan_class){0};
 }
 
-frit_status frit_plans_get(frit_engine *engine, int32_t n_rows, bool hidden, frit_plan_class **out)
+frit_status frit_plans_get(frit_engine *engine, int32_t n_rows, bool many, bool hidden, frit_plan_class **out)
 {
-    int i = 0;
+    int i = many ? MANY_CLASS : 0;
     while (rows_of(engine, i) < n_rows) i++;
     frit_plan_class *c = &engine->plans.classes[hidden][i];
     if (!c->exec) {
-        frit_status status = make_plan(engine, &engine->hp, rows_of(engine, i), hidden, c);
+        frit_status status = make_plan(engine, &engine->hp, i, hidden, c);
         if (status == FRIT_OK) status = engine->device->backend->prepare(engine->device, c->plan, &c->exec);
         if (status != FRIT_OK) {
             free_class(engine, c);
@@ -52,7 +55,7 @@ frit_status frit_plans_measure(const frit_engine *engine, uint64_t *scratch_byte
     frit_plan_class c = {0};
     frit_hparams hp = engine->hp;
     frit_status status = frit_rope_init(&hp, hp.n_ctx_train, &c.arena);
-    if (status == FRIT_OK) status = make_plan(engine, &hp, engine->n_batch, false, &c);
+    if (status == FRIT_OK) status = make_plan(engine, &hp, MANY_CLASS, false, &c);
     if (status == FRIT_OK) *scratch_bytes = c.plan->scratch_bytes;
     frit_arena_free(&c.arena);
     return status;

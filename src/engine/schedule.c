@@ -5,6 +5,10 @@
 // 2. Single queued tokens, the decode rows: they are what people wait for.
 // 3. Prompts, in the sessions' order, with what is left of n_batch rows.
 //
+// Where many rows run by other kernels, which round differently, steps are of two kinds that take turns: of sessions with
+// many queued tokens, and of all others as above. A prompt is cut so that its last part has many rows too. So what a
+// session computes depends on its own queue alone, whoever else is served.
+//
 // Sessions form a queue; who had rows goes to its end, so that prompts take turns. A step gives either logits or
 // hidden states: the first row with a result decides, and rows of the other kind wait.
 #include "engine/engine.h"
@@ -12,6 +16,11 @@
 static size_t pending(const frit_session *session)
 {
     return session->n_tokens - session->n_done - (size_t)session->n_taken;
+}
+
+static bool is_many(const frit_engine *engine, const frit_session *session)
+{
+    return pending(session) >= (size_t)engine->many_rows;
 }
 
 // Takes up to n rows more of the session, as far as the step has room for rows and results.
@@ -61,17 +70,50 @@ static void rotate(frit_engine *engine)
     engine->sessions = waiting;
 }
 
+// Whether the next step is for sessions with many queued tokens: by turns, if there are others.
+static bool is_turn_of_many(const frit_engine *engine)
+{
+    bool has_many = false, has_few = false;
+    for (const frit_session *s = engine->sessions; s; s = s->next) {
+        has_many = has_many || (pending(s) > 0 && is_many(engine, s));
+        has_few = has_few || (pending(s) > 0 && !is_many(engine, s));
+    }
+    return has_many && (!has_few || !engine->step.many);
+}
+
+static void take_many(frit_engine *engine)
+{
+    const size_t many = (size_t)engine->many_rows;
+    for (frit_session *s = engine->sessions; s; s = s->next) {
+        const size_t room = (size_t)(engine->n_batch - engine->step.n_rows);
+        if (!is_many(engine, s) || room < many) continue;
+        size_t n = pending(s) < room ? pending(s) : room;
+        if (pending(s) - n > 0 && pending(s) - n < many) n = pending(s) - many;
+        if (n >= many) take(engine, s, n);
+    }
+}
+
+static void take_few(frit_engine *engine)
+{
+    for (frit_session *s = engine->sessions; s; s = s->next)
+        if (s->waited && !is_many(engine, s)) take(engine, s, 1);
+    for (frit_session *s = engine->sessions; s; s = s->next)
+        if (s->n_taken == 0 && pending(s) == 1) take(engine, s, 1);
+    for (frit_session *s = engine->sessions; s; s = s->next)
+        if (!is_many(engine, s)) take(engine, s, SIZE_MAX);
+}
+
 void frit_schedule(frit_engine *engine)
 {
     frit_step *step = &engine->step;
     step->n_rows = step->n_outs = step->n_runs = 0;
     step->result = FRIT_RESULT_NONE;
     for (frit_session *s = engine->sessions; s; s = s->next) s->n_taken = 0;
-    for (frit_session *s = engine->sessions; s; s = s->next)
-        if (s->waited) take(engine, s, 1);
-    for (frit_session *s = engine->sessions; s; s = s->next)
-        if (s->n_taken == 0 && pending(s) == 1) take(engine, s, 1);
-    for (frit_session *s = engine->sessions; s; s = s->next) take(engine, s, SIZE_MAX);
+    step->many = is_turn_of_many(engine);
+    if (step->many)
+        take_many(engine);
+    else
+        take_few(engine);
 
     step->n_rows = step->n_outs = 0;
     for (frit_session *s = engine->sessions; s; s = s->next) {

@@ -66,7 +66,7 @@ static frit_status run_step(frit_engine *engine)
     const frit_step *step = &engine->step;
     FRIT_TRY(frit_model_check_files(engine->model));
     frit_plan_class *c;
-    FRIT_TRY(frit_plans_get(engine, step->n_rows, step->result == FRIT_RESULT_HIDDEN, &c));
+    FRIT_TRY(frit_plans_get(engine, step->n_rows, step->many, step->result == FRIT_RESULT_HIDDEN, &c));
     frit_plan_set_rows(c->plan, step->n_rows, step->n_outs);
     const frit_batch batch = {
         .n_rows = step->n_rows,

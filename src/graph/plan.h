@@ -30,10 +30,12 @@ typedef struct frit_plan {
     uint64_t *offsets;   // [graph->n_nodes]: of each result, aliases too; UINT64_MAX for leaves and KV_WRITE
     uint64_t scratch_bytes;
     int64_t n_rows, n_outs;   // what the shapes are set to now
+    bool few_rows;            // of the options
 } frit_plan;
 
 typedef struct frit_plan_options {
     bool no_fuse;
+    bool few_rows;   // kernels for few rows, however many there are: results do not depend on who shares a step
 } frit_plan_options;
 
 // Allocates in the graph's arena.

@@ -4,6 +4,8 @@
 
 #include "frit.h"
 
+#include <math.h>
+
 static frit_model *bundled;
 
 static int open_bundled(void **state)
@@ -349,6 +351,52 @@ static void a_model_outlives_its_name_and_tells_the_log(void **state)
     frit_engine_free(engine);
 }
 
+// The logits after each of three texts, pushed one by one or all at once.
+static void logits_of_three(bool together, float *logits[3])
+{
+    static const size_t lengths[3] = {100, 20, 45};
+    frit_engine *engine;
+    frit_session *sessions[3];
+    frit_model_info info;
+    frit_model_get_info(bundled, &info);
+    assert_ok(frit_engine_new(&engine, bundled, &(frit_engine_options){.n_ctx = 128, .n_sessions = 3}));
+    for (int s = 0; s < 3; s++) {
+        frit_token tokens[128];
+        for (size_t i = 0; i < lengths[s]; i++) tokens[i] = (frit_token)((i * 7 + (size_t)s * 31) % 1000 + 5);
+        assert_ok(frit_session_new(&sessions[s], engine));
+        assert_ok(frit_session_push(sessions[s], tokens, lengths[s], NULL));
+        while (!together && frit_session_pending(sessions[s]) > 0) assert_ok(frit_engine_step(engine, NULL));
+    }
+    for (int s = 0; s < 3; s++) {
+        while (frit_session_pending(sessions[s]) > 0) assert_ok(frit_engine_step(engine, NULL));
+        logits[s] = malloc((size_t)info.n_vocab * sizeof(float));
+        memcpy(logits[s], frit_session_logits(sessions[s]), (size_t)info.n_vocab * sizeof(float));
+    }
+    for (int s = 0; s < 3; s++) frit_session_free(sessions[s]);
+    frit_engine_free(engine);
+}
+
+// Prompts of few and of many tokens: kernels are chosen by a session's own rows, not by those of a step.
+static void who_shares_a_step_does_not_matter(void **state)
+{
+    (void)state;
+    float *alone[3], *together[3];
+    frit_model_info info;
+    frit_model_get_info(bundled, &info);
+    logits_of_three(false, alone);
+    logits_of_three(true, together);
+    for (int s = 0; s < 3; s++) {
+        double error = 0, size = 0;
+        for (int32_t i = 0; i < info.n_vocab; i++) {
+            error += pow((double)alone[s][i] - (double)together[s][i], 2);
+            size += pow((double)alone[s][i], 2);
+        }
+        if (!(error <= 1e-9 * size)) fail_msg("text %d: NMSE %g", s, error / size);
+        free(alone[s]);
+        free(together[s]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +411,7 @@ int main(void)
         cmocka_unit_test(kernels_for_many_rows_agree_with_those_for_one),
         cmocka_unit_test(option_rows_are_complete),
         cmocka_unit_test(ops_and_machine_tell_their_names),
+        cmocka_unit_test(who_shares_a_step_does_not_matter),
         cmocka_unit_test(a_model_outlives_its_name_and_tells_the_log),
     };
     return cmocka_run_group_tests(tests, open_bundled, close_bundled);

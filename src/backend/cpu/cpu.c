@@ -69,6 +69,13 @@ static const char *cpu_isa(const frit_device *base)
     return ((const frit_cpu_device *)base)->isa;
 }
 
+static int32_t cpu_many_rows(const frit_device *base)
+{
+    const frit_cpu_device *device = (const frit_cpu_device *)base;
+    return !device->reference && memcmp(&device->narrow, &device->wide, sizeof device->wide) != 0 ? FRIT_WIDE_ROWS / 2
+                                                                                                  : 0;
+}
+
 static int32_t cpu_n_threads(const frit_device *base)
 {
     return frit_pool_size(((const frit_cpu_device *)base)->pool);
@@ -118,6 +125,7 @@ const frit_backend frit_backend_cpu = {
     .close = cpu_close,
     .isa = cpu_isa,
     .n_threads = cpu_n_threads,
+    .many_rows = cpu_many_rows,
     .alloc = cpu_alloc,
     .release = cpu_release,
     .prepare = frit_cpu_prepare,

@@ -102,7 +102,7 @@ static void place(builder *b, slot *s)
 // A node has one set of kernels, whatever the rows of a run: what it reads was converted for them.
 static const frit_task_env *env_of(const builder *b, const frit_node *node)
 {
-    return node->shape[0] < FRIT_WIDE_ROWS ? &b->exec->narrow : &b->exec->wide;
+    return b->plan->few_rows || node->shape[0] < FRIT_WIDE_ROWS ? &b->exec->narrow : &b->exec->wide;
 }
 
 static bool runs_fast(const builder *b, const frit_node *node)

@@ -8,8 +8,8 @@
 //            rows x group = queries that share the keys;  the fewer rows the step has, the more chunks, whose results
 //            (maximum, sum, weighted values) frit_fast_attend_merge joins
 //
-// An item with many queries runs by tiles (frit_attend_tile), with queries as lanes, over keys and values decoded once
-// for all of them. One with few, as when a token is generated, reads the pages as they are, numbers of a head as lanes.
+// Runs of many rows go by tiles (frit_attend_tile), with queries as lanes, over keys and values decoded once for all of
+// them. One with few, as when a token is generated, reads the pages as they are, numbers of a head as lanes.
 #include "backend/cpu/fast.h"
 #include "quant/hadamard.h"
 
@@ -19,7 +19,8 @@
 
 enum {
     BLOCK_QUERIES = 16,    // rows x group, unless the group alone is larger
-    FEW_QUERIES = 4,       // up to which tiles do not pay
+    FEW_QUERIES = 4,       // of one row, up to which tiles do not pay
+    MANY_ROWS = 32,        // of a run, from which they do
     TILED_QUERIES = 256,   // the same where tiles run
     MAX_CHUNKS = 32,
     CHUNKED_ROWS = 512,   // rows x chunks of a step at most
@@ -129,10 +130,12 @@ static void *take(float **workspace, int64_t n)
     return at;
 }
 
-static queries open_queries(const frit_kernels *k, const shape *s, int64_t n, float *workspace)
+static queries open_queries(const frit_kernels *k, const shape *s, const block *b, float *workspace)
 {
+    const int64_t n = b->n_rows * s->group;
     queries q = {.n = n, .lanes = 1};
-    if (k->attend_tile && n > FEW_QUERIES) q.lanes = k->lanes;
+    // By the run, not by what is left of it: a prompt's last row sums in the order of those before it.
+    if (k->attend_tile && (s->group > FEW_QUERIES || b->run->n_rows >= MANY_ROWS)) q.lanes = k->lanes;
     q.n_padded = (n + q.lanes - 1) / q.lanes * q.lanes;
     q.q = take(&workspace, q.n_padded * s->k_dim);
     q.acc = take(&workspace, q.n_padded * s->v_dim);
@@ -174,7 +177,7 @@ static void gather_query(const frit_task *task, const shape *s, queries *q, int6
 static queries gather(const frit_task *task, const shape *s, const block *b, int64_t head, float *workspace)
 {
     const frit_attend *attend = &task->node->attend;
-    queries q = open_queries(task->env->kernels, s, b->n_rows * s->group, workspace);
+    queries q = open_queries(task->env->kernels, s, b, workspace);
     memset(q.acc, 0, (size_t)(q.n_padded * s->v_dim) * sizeof(float));
     if (q.n < q.n_padded) memset(q.q, 0, (size_t)(q.n_padded * s->k_dim) * sizeof(float));
     for (int64_t i = 0; i < q.n_padded; i++) {
