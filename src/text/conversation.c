@@ -109,7 +109,9 @@ static frit_status set_reasoning(const reading *r, json_t *message)
     } else {
         json_t *parts = json_pack("[{s:s, s:o}]", "type", "thinking", "thinking", thought);
         json_t *content = json_object_get(message, "content");
-        if (json_string_length(content) > 0) json_array_extend(parts, as_parts(json_incref(content)));
+        json_t *text = json_string_length(content) > 0 ? as_parts(json_incref(content)) : NULL;
+        if (text) json_array_extend(parts, text);
+        json_decref(text);
         failed = json_object_set_new(message, "content", parts);
     }
     return failed ? no_memory() : FRIT_OK;
