@@ -109,7 +109,7 @@ struct frit_engine {
     frit_session *sessions;   // a queue: who had rows in a step goes to the end
     int32_t n_ctx, n_batch;
     int32_t many_rows;   // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never
-    int32_t max_outs;   // rows with logits of one step, so that they stay within a few MiB
+    int32_t max_outs;    // rows with logits of one step, so that they stay within a few MiB
     bool no_fuse;
     bool in_step;   // row functions are called from inside a step and may not start another
 };

@@ -5,9 +5,9 @@
 // 2. Single queued tokens, the decode rows: they are what people wait for.
 // 3. Prompts, in the sessions' order, with what is left of n_batch rows.
 //
-// Where many rows run by other kernels, which round differently, steps are of two kinds that take turns: of sessions with
-// many queued tokens, and of all others as above. A prompt is cut so that its last part has many rows too. So what a
-// session computes depends on its own queue alone, whoever else is served.
+// Where many rows run by other kernels, which round differently, steps are of two kinds that take turns: of sessions
+// with many queued tokens, and of all others as above. A prompt is cut so that its last part has many rows too. So what
+// a session computes depends on its own queue alone, whoever else is served.
 //
 // Sessions form a queue; who had rows goes to its end, so that prompts take turns. A step gives either logits or
 // hidden states: the first row with a result decides, and rows of the other kind wait.
