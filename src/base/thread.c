@@ -31,7 +31,6 @@
 
 enum { MAX_THREADS = 1024, MIN_SPIN_NS = 1000, MAX_SPIN_NS = 50 * 1000, PAUSES_PER_LOOK = 8, LOOKS_PER_CLOCK = 8 };
 enum { APART = 128 };   // what different threads write lies on different pairs of cache lines
-enum { LINE = 64, LINES_PER_LOOK = 8 };
 
 static const uint32_t EVERY_PART = UINT32_MAX;   // instead of a number of pieces: every part has its own
 
@@ -84,15 +83,6 @@ static inline void pause_cpu(void)
     __builtin_ia32_pause();
 #elif defined(__aarch64__) || defined(__arm__)
     __asm__ volatile("yield");
-#endif
-}
-
-static inline void prefetch(const void *line)
-{
-#if defined(_MSC_VER)
-    (void)line;
-#else
-    __builtin_prefetch(line, 0, 2);
 #endif
 }
 
@@ -149,16 +139,6 @@ static void wait_for_next(frit_pool *pool, uint32_t seen, int part, wait_kind ki
         if (good) return;
     }
     sleep_until_next(pool, seen, part, kind);
-}
-
-// Never touches the memory otherwise: it may be gone.
-static void prefetch_until_next(const frit_pool *pool, uint32_t seen, frit_memory_span span)
-{
-    const char *line = span.at;
-    for (size_t i = 0; i < span.n_bytes; i += LINE) {
-        if (i % (LINE * LINES_PER_LOOK) == 0 && open_phase(pool) != seen) return;
-        prefetch(line + i);
-    }
 }
 
 // ------------------------------------------------------------------------------- phases
@@ -230,21 +210,16 @@ static bool work_on_phase(frit_pool *pool, uint32_t number, int part)
     if (n_pieces == 0) return false;
     if (rests(pool, part) && n_pieces != EVERY_PART) return true;
     _Atomic uint32_t *holds = &pool->seats[part].holds;
-    frit_memory_span ahead = {0};
     int n_done = 1;
     atomic_store_explicit(holds, number, memory_order_relaxed);
     if (n_pieces == EVERY_PART) {
         pool->fn(pool->ctx, part, pool->n);
     } else {
         n_done = work_on_pieces(pool, number, (int)n_pieces, part);
-        if (n_done > 0 && pool->walk.ahead) ahead = pool->walk.ahead(pool->walk.ctx, pool->at, part, pool->n);
     }
     const bool is_last = n_done > 0 && atomic_fetch_sub(&pool->n_left, n_done) == n_done;
     atomic_store_explicit(holds, number - 1, memory_order_relaxed);
-    if (is_last)
-        open_next(pool);
-    else
-        prefetch_until_next(pool, number, ahead);
+    if (is_last) open_next(pool);
     return true;
 }
 

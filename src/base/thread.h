@@ -30,11 +30,6 @@ int frit_pool_size(const frit_pool *pool);
 void frit_pool_run(frit_pool *pool, frit_pool_fn fn, void *ctx);
 void frit_pool_free(frit_pool *pool);
 
-typedef struct frit_memory_span {
-    const void *at;
-    size_t n_bytes;
-} frit_memory_span;
-
 enum { FRIT_WALK_MAX_PIECES = 1 << 15 };   // of a phase
 
 typedef struct frit_walk {
@@ -45,8 +40,6 @@ typedef struct frit_walk {
     int (*open)(void *ctx, int phase);
     // Does pieces [begin, end) on the thread `part`. Pieces of a phase may run in any order and at the same time.
     void (*work)(void *ctx, int phase, int begin, int end, int part);
-    // May be NULL: memory that `part` will read first in a later phase. It is prefetched instead of waiting idly.
-    frit_memory_span (*ahead)(void *ctx, int phase, int part, int parts);
 } frit_walk;
 void frit_pool_walk(frit_pool *pool, const frit_walk *walk);
 

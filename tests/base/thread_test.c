@@ -80,13 +80,6 @@ static void walk_tour(void *ctx, int phase, int begin, int end, int part)
     atomic_fetch_add(&t->n_by[part], end - begin);
 }
 
-static frit_memory_span look_ahead(void *ctx, int phase, int part, int parts)
-{
-    const tour *t = ctx;
-    (void)part, (void)parts;
-    return (frit_memory_span){t->done[phase], sizeof t->done[phase]};
-}
-
 static void walks_do_every_piece_once(int n_threads, int n_walks)
 {
     frit_pool *pool;
@@ -96,7 +89,7 @@ static void walks_do_every_piece_once(int n_threads, int n_walks)
         memset(t->done, 0, sizeof t->done);
         t->opened = 0;
         t->seed = i;
-        frit_pool_walk(pool, &(frit_walk){t, N_PHASES - i % 3, open_tour, walk_tour, i % 2 ? look_ahead : NULL});
+        frit_pool_walk(pool, &(frit_walk){t, N_PHASES - i % 3, open_tour, walk_tour});
         assert_int_equal(atomic_load(&t->n_wrong), 0);
         assert_int_equal(t->opened, N_PHASES - i % 3);
         for (int phase = 0; phase < t->opened; phase++)
@@ -164,7 +157,7 @@ static void what_a_stalled_thread_has_not_begun_others_do(void **state)
         frit_pool *pool;
         a_pool_of(2, &pool);
         stall s = {.n_pieces = n};
-        frit_pool_walk(pool, &(frit_walk){&s, 1, open_stall, work_stalled, NULL});
+        frit_pool_walk(pool, &(frit_walk){&s, 1, open_stall, work_stalled});
         assert_false(atomic_load(&s.gave_up));
         assert_int_equal(atomic_load(&s.n_done), n);
         assert_true(atomic_load(&s.n_held) <= n / 4 + 1);   // half of its share at most
@@ -199,7 +192,7 @@ static void who_is_late_again_and_again_is_left_out_for_a_while(void **state)
     int n_with = 0;
     for (int i = 0; i < 200; i++) {
         delay d = {0};
-        frit_pool_walk(pool, &(frit_walk){&d, 3, open_delay, work_late, NULL});
+        frit_pool_walk(pool, &(frit_walk){&d, 3, open_delay, work_late});
         assert_int_equal(atomic_load(&d.n_by[0]) + atomic_load(&d.n_by[1]), 3 * 16);
         n_with += atomic_load(&d.n_by[1]) > 0;
     }

@@ -349,7 +349,7 @@ frit_status frit_cpu_run(frit_device *base, frit_exec *exec, const frit_batch *b
     if (profile) FRIT_TRY(frit_profile_start(profile, frit_pool_size(device->pool), exec->n_actions));
     const uint64_t start = profile ? frit_time_ns() : 0;
     walk w = {exec, profile};
-    frit_pool_walk(device->pool, &(frit_walk){&w, exec->n_phases, open_phase, work_on_phase, NULL});
+    frit_pool_walk(device->pool, &(frit_walk){&w, exec->n_phases, open_phase, work_on_phase});
     if (profile) add_up(profile, exec, frit_time_ns() - start);
     *output = (const float *)(const void *)(exec->memory + exec->plan->offsets[result->id]);
     return FRIT_OK;
