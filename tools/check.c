@@ -294,7 +294,8 @@ static void describe(file *f, const char *path)
 {
     *f = (file){.path = path, .is_c = ends(path, ".c"), .is_header = ends(path, ".h")};
     f->in_src = starts(path, "src/");
-    f->in_kernels = starts(path, "src/backend/cpu/x86/") || starts(path, "src/backend/cpu/arm/");
+    f->in_kernels = starts(path, "src/backend/cpu/x86/") || starts(path, "src/backend/cpu/arm/") ||
+                    starts(path, "src/backend/cpu/tmpl/");
     f->may_be_long = is_listed(long_files, COUNT(long_files), path);
     for (size_t i = 0; i < COUNT(layers) && !f->may_include; i++)
         if (starts(path, layers[i].folder)) f->may_include = layers[i].may_include;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Interleaving the blocks of sixteen rows. The kernels that read them are in x86/packed_*.c.
+// Interleaving the blocks of sixteen rows. The kernels that read them: tmpl/packed_tmpl.h.
 #include "backend/cpu/pack.h"
 #include "backend/cpu/pack_codes.h"
 

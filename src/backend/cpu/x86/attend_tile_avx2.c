@@ -79,7 +79,7 @@ FRIT_INLINE vec within(vec at, vec low, vec high, vec yes, vec no)
     return _mm256_blendv_ps(no, yes, mask);
 }
 
-#include "backend/cpu/x86/attend_tmpl.h"
+#include "backend/cpu/tmpl/attend_tmpl.h"
 
 void frit_install_avx2_attend_tile(frit_kernels *k)
 {

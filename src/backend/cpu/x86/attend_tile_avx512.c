@@ -79,7 +79,7 @@ FRIT_INLINE vec within(vec at, vec low, vec high, vec yes, vec no)
     return _mm512_mask_blend_ps(_mm512_mask_cmp_ps_mask(from_low, at, high, _CMP_LT_OQ), no, yes);
 }
 
-#include "backend/cpu/x86/attend_tmpl.h"
+#include "backend/cpu/tmpl/attend_tmpl.h"
 
 void frit_install_avx512_attend_tile(frit_kernels *k)
 {

@@ -94,7 +94,7 @@ FRIT_INLINE float sum_1(vec_f v)   // as sum_4 adds
     return _mm_cvtss_f32(sum_4(v, v, v, v));
 }
 
-#include "backend/cpu/x86/float_tmpl.h"
+#include "backend/cpu/tmpl/float_tmpl.h"
 
 void frit_install_avx512(frit_kernels *k)
 {

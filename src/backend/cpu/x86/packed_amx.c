@@ -6,7 +6,7 @@
 #include "backend/cpu/x86/tiles_amx.h"
 #include "backend/cpu/x86/vec_avx512vnni.h"
 
-#include "backend/cpu/x86/packed_codes_tmpl.h"
+#include "backend/cpu/tmpl/packed_codes_tmpl.h"
 
 static const char isa[] = "amx";
 

@@ -35,7 +35,7 @@ FRIT_INLINE vec dot_wide(vec sum, vec codes, const int8_t *x)
     return add_fours(sum, _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(all_words(x), codes)));
 }
 
-#include "backend/cpu/x86/packed_tmpl.h"
+#include "backend/cpu/tmpl/packed_tmpl.h"
 
 void frit_install_avx2_packed(frit_kernels *k)
 {

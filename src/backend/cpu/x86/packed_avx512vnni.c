@@ -29,7 +29,7 @@ FRIT_INLINE vec dot_wide(vec sum, vec codes, const int8_t *x)
     return dot(sum, codes, x);
 }
 
-#include "backend/cpu/x86/packed_tmpl.h"
+#include "backend/cpu/tmpl/packed_tmpl.h"
 
 // Twelve chains, enough for two products a cycle; x changes to keep a compiler from adding up once and multiplying.
 static double probe_int8(int64_t n_rounds, int32_t *sink)

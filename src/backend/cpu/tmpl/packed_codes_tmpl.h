@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/packed_codes_tmpl.h: where the codes and scales of each packed type are, in operations on `vec`,
+// backend/cpu/tmpl/packed_codes_tmpl.h: where the codes and scales of each packed type are, in operations on `vec`,
 // which the file that includes this has defined for its instruction set: words of LANES rows.
 //
 // A type is a handful of functions; PACKED_TYPES lists them all.
@@ -239,7 +239,7 @@ FRIT_INLINE vec scale_iq4_xs(const scales_256 *s, int g)
     return sub_words(masked_or(low, move_bit(s->scales[1], 2 * g, 4), same_words(0x30)), same_words(32));
 }
 
-#include "backend/cpu/x86/packed_recoded_tmpl.h"
+#include "backend/cpu/tmpl/packed_recoded_tmpl.h"
 
 // ------------------------------------------------------------------------------- the types
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/attend_tmpl.h: attention of many queries, written in operations on `vec`, which each including file
+// backend/cpu/tmpl/attend_tmpl.h: attention of many queries, written in operations on `vec`, which each including file
 // defines for its instruction set: LANES numbers, one for each query of a panel.
 //
 //     scores [position, query]     = keys [position, dim] x queries [dim, query]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/float_tmpl.h: products of f32 activations with f32, f16 and bf16 weights, which are read where the
+// backend/cpu/tmpl/float_tmpl.h: products of f32 activations with f32, f16 and bf16 weights, which are read where the
 // file has them. The including file defines vec_f, LANES, the loads of each type, sum_4, sum_1 and the sizes of tiles.
 //
 // Two ways, by the number of tokens:

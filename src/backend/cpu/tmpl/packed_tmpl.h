@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/packed_tmpl.h: products of packed weights, written in operations on `vec`, which each including
+// backend/cpu/tmpl/packed_tmpl.h: products of packed weights, written in operations on `vec`, which each including
 // file defines for its instruction set: words of LANES rows. With eight lanes the two halves of a panel are read one
 // after the other.
 //
@@ -20,7 +20,7 @@
 //
 //     dot         sum + the products of each word's four bytes, codes 0..127, times the four signed bytes at x
 //     *_wide      the same for codes 0..255 with 128 added: open_wide prepares codes, start_wide begins the sum
-#include "backend/cpu/x86/packed_codes_tmpl.h"
+#include "backend/cpu/tmpl/packed_codes_tmpl.h"
 
 enum {
     UNITS = 8,           // of 32 columns, unpacked together
