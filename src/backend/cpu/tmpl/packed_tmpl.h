@@ -12,87 +12,36 @@
 //             for each tile of tokens, for each of these panels
 //                 for each unit of 32 columns
 //                     for each quad of four columns
-//                         for each token            dot += codes * x         x: one word, broadcast
+//                         for each token            dot += codes * x         x: one word for all rows
 //                     for each token                sum += scale * dot
 //
 // The dots are whole numbers and exact; the order of the other sums depends neither on the tokens beside a token nor on
 // the rows beside a row.
 //
-//     dot         sum + the products of each word's four bytes, codes 0..127, times the four signed bytes at x
-//     *_wide      the same for codes 0..255 with 128 added: open_wide prepares codes, start_wide begins the sum
-#include "backend/cpu/tmpl/packed_codes_tmpl.h"
+// The including file has packed_unit_tmpl.h before this, and how it keeps and multiplies codes that many tokens read:
+// packed_kept_tmpl.h, or functions of its own.
 
 enum {
     UNITS = 8,           // of 32 columns, unpacked together
-    BLOCK_SUMS = 192,    // registers of sums that stay in the first cache
     DIRECT_TOKENS = 2,   // most tokens whose codes need not be kept
     STREAMS = 8,         // panels read at the same time by few tokens, and by many:
     PIECES = 2,
 };
 
-// 32 columns of LANES rows, ready to be multiplied. Scales and mins are there for all of them, or for each half.
-typedef struct unit {
-    vec codes[8];
-    vec_f scales[2];
-    vec_f mins[2];   // what the sum of the activations is multiplied by
-} unit;
-
-// How the columns of a unit share scales, what was added to the codes, and whether there are mins.
-typedef enum kind {
-    WHOLE_WIDE,      // one scale; 128 was added
-    WHOLE_MINS,      // one scale, one min
-    HALVES_BIASED,   // a scale for 16 columns; 32 was added
-    HALVES_MINS,     // a scale and a min for 16 columns
-    KIND_COUNT
-} kind;
-
-FRIT_INLINE kind kind_32(type_32 type)
-{
-    return type.shift ? WHOLE_MINS : WHOLE_WIDE;
-}
-
-FRIT_INLINE kind kind_256(type_256 type)
-{
-    return type.group == 32 ? type.has_bias ? WHOLE_WIDE : WHOLE_MINS : type.has_bias ? HALVES_BIASED : HALVES_MINS;
-}
-
-// Activations of a few tokens.
-typedef struct rows {
-    const uint8_t *x;   // of the first token
-    size_t stride;
-} rows;
-
-FRIT_INLINE const frit_q8_line *token(rows r, int j)
-{
-    return (const void *)(r.x + (size_t)j * r.stride);
-}
-
 // ------------------------------------------------------------------------------- tiles
 
-// dots[j] = start + codes of n_quads quads times token j's, in the whole unit or one half.
-FRIT_INLINE void dot_quads(const vec *codes, kind k, int half, int n_quads, rows r, int n_x, vec *dots)
+FRIT_INLINE void multiply(const unit *u, bool kept, kind k, int half, int n_quads, rows r, int n_x, vec *dots)
 {
-#pragma GCC unroll 16
-    for (int j = 0; j < n_x; j++) {
-        const frit_q8_line *line = token(r, j);
-        dots[j] = k == WHOLE_WIDE      ? start_wide(&line->minus_128)
-                  : k == HALVES_BIASED ? all_words(&line->minus_32[half])
-                                       : zero();
-    }
-#pragma GCC unroll 8
-    for (int q = 0; q < n_quads; q++) {
-#pragma GCC unroll 16
-        for (int j = 0; j < n_x; j++) {
-            const int8_t *x = token(r, j)->codes + 16 * half + 4 * q;
-            dots[j] = k == WHOLE_WIDE ? dot_wide(dots[j], codes[q], x) : dot(dots[j], codes[q], x);
-        }
-    }
+    if (kept)
+        dot_kept(u->codes + 4 * half, k, half, n_quads, r, n_x, dots);
+    else
+        dot_quads(u->codes + 4 * half, k, half, n_quads, r, n_x, dots);
 }
 
-FRIT_INLINE void add_whole(const unit *u, kind k, rows r, int n_x, vec_f *sums)
+FRIT_INLINE void add_whole(const unit *u, bool kept, kind k, rows r, int n_x, vec_f *sums)
 {
     vec dots[MAX_TOKENS];
-    dot_quads(u->codes, k, 0, 8, r, n_x, dots);
+    multiply(u, kept, k, 0, 8, r, n_x, dots);
 #pragma GCC unroll 16
     for (int j = 0; j < n_x; j++) {
         const frit_q8_line *line = token(r, j);
@@ -101,14 +50,14 @@ FRIT_INLINE void add_whole(const unit *u, kind k, rows r, int n_x, vec_f *sums)
     }
 }
 
-FRIT_INLINE void add_halves(const unit *u, kind k, rows r, int n_x, vec_f *sums)
+FRIT_INLINE void add_halves(const unit *u, bool kept, kind k, rows r, int n_x, vec_f *sums)
 {
     vec dots[MAX_TOKENS];
     vec_f parts[MAX_TOKENS];
-    dot_quads(u->codes, k, 0, 4, r, n_x, dots);
+    multiply(u, kept, k, 0, 4, r, n_x, dots);
 #pragma GCC unroll 16
     for (int j = 0; j < n_x; j++) parts[j] = mul(to_float(dots[j]), u->scales[0]);
-    dot_quads(u->codes + 4, k, 1, 4, r, n_x, dots);
+    multiply(u, kept, k, 1, 4, r, n_x, dots);
 #pragma GCC unroll 16
     for (int j = 0; j < n_x; j++) {
         const frit_q8_line *line = token(r, j);
@@ -117,12 +66,12 @@ FRIT_INLINE void add_halves(const unit *u, kind k, rows r, int n_x, vec_f *sums)
     }
 }
 
-FRIT_INLINE void add_unit(const unit *u, kind k, rows r, int n_x, vec_f *sums)
+FRIT_INLINE void add_unit(const unit *u, bool kept, kind k, rows r, int n_x, vec_f *sums)
 {
     if (k == WHOLE_WIDE || k == WHOLE_MINS)
-        add_whole(u, k, r, n_x, sums);
+        add_whole(u, kept, k, r, n_x, sums);
     else
-        add_halves(u, k, r, n_x, sums);
+        add_halves(u, kept, k, r, n_x, sums);
 }
 
 // Adds the products of 256 columns and n_x tokens to their sums; n_x is a constant where this is inlined.
@@ -130,7 +79,7 @@ FRIT_INLINE void tile(const unit *u, kind k, int n_units, rows r, int n_x, vec_f
 {
     vec_f sums[MAX_TOKENS];
     for (int j = 0; j < n_x; j++) sums[j] = totals[j];
-    for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) add_unit(&u[i], k, r, n_x, sums);
+    for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) add_unit(&u[i], true, k, r, n_x, sums);
     for (int j = 0; j < n_x; j++) totals[j] = sums[j];
 }
 
@@ -197,7 +146,10 @@ FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, row
         unit here;
         open_32(from, type, n_x ? &here : &to[i]);
         prefetch(from.words + UNITS * block_bytes, block_bytes);
-        if (n_x) add_unit(&here, kind_32(type), r, n_x, sums);
+        if (n_x)
+            add_unit(&here, false, kind_32(type), r, n_x, sums);
+        else
+            keep(to[i].codes);
         from.words += block_bytes;
         from.rest += block_bytes;
     }
@@ -216,7 +168,10 @@ FRIT_INLINE void walk_256(block_at from, type_256 type, int n_units, unit *to, r
     for (int i = 0; i < UNITS; i++, r.x += sizeof(frit_q8_line)) {
         unit here;
         open_256(from, type, &scales, i, n_x ? &here : &to[i]);
-        if (n_x) add_unit(&here, kind_256(type), r, n_x, sums);
+        if (n_x)
+            add_unit(&here, false, kind_256(type), r, n_x, sums);
+        else
+            keep(to[i].codes);
     }
     for (int j = 0; j < n_x; j++) totals[j] = sums[j];
 }

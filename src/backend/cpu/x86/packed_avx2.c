@@ -3,7 +3,7 @@
 #include "backend/cpu/x86/avx2.h"
 #include "backend/cpu/x86/vec_avx2.h"
 
-enum { MAX_TOKENS = 4, MAX_TOKENS_HALVES = 3 };
+enum { MAX_TOKENS = 4, MAX_TOKENS_HALVES = 3, BLOCK_SUMS = 192 };
 
 static const char isa[] = "avx2";
 
@@ -13,9 +13,9 @@ FRIT_INLINE vec add_fours(vec sum, vec pairs)
 }
 
 // Codes are below 64, so that no pair of products exceeds an int16.
-FRIT_INLINE vec dot(vec sum, vec codes, const int8_t *x)
+FRIT_INLINE vec dot(vec sum, vec codes, x_quads x, int i)
 {
-    return add_fours(sum, _mm256_maddubs_epi16(codes, all_words(x)));
+    return add_fours(sum, _mm256_maddubs_epi16(codes, all_words(x + 4 * i)));
 }
 
 // Codes with 128 added become signed again: their magnitudes times x with their signs.
@@ -30,11 +30,12 @@ FRIT_INLINE vec start_wide(const int32_t *minus_128)
     return zero();
 }
 
-FRIT_INLINE vec dot_wide(vec sum, vec codes, const int8_t *x)
+FRIT_INLINE vec dot_wide(vec sum, vec codes, x_quads x, int i)
 {
-    return add_fours(sum, _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(all_words(x), codes)));
+    return add_fours(sum, _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(all_words(x + 4 * i), codes)));
 }
 
+#include "backend/cpu/tmpl/packed_kept_tmpl.h"
 #include "backend/cpu/tmpl/packed_tmpl.h"
 
 void frit_install_avx2_packed(frit_kernels *k)

@@ -2,13 +2,13 @@
 // Products of packed weights with AVX-VNNI: a register holds a word of eight rows.
 #include "backend/cpu/x86/vec_avx2.h"
 
-enum { MAX_TOKENS = 5, MAX_TOKENS_HALVES = 4 };
+enum { MAX_TOKENS = 5, MAX_TOKENS_HALVES = 4, BLOCK_SUMS = 192 };
 
 static const char isa[] = "avxvnni";
 
-FRIT_INLINE vec dot(vec sum, vec codes, const int8_t *x)
+FRIT_INLINE vec dot(vec sum, vec codes, x_quads x, int i)
 {
-    return _mm256_dpbusd_avx_epi32(sum, codes, all_words(x));
+    return _mm256_dpbusd_avx_epi32(sum, codes, all_words(x + 4 * i));
 }
 
 FRIT_INLINE vec open_wide(vec codes)
@@ -21,11 +21,12 @@ FRIT_INLINE vec start_wide(const int32_t *minus_128)
     return all_words(minus_128);
 }
 
-FRIT_INLINE vec dot_wide(vec sum, vec codes, const int8_t *x)
+FRIT_INLINE vec dot_wide(vec sum, vec codes, x_quads x, int i)
 {
-    return dot(sum, codes, x);
+    return dot(sum, codes, x, i);
 }
 
+#include "backend/cpu/tmpl/packed_kept_tmpl.h"
 #include "backend/cpu/tmpl/packed_tmpl.h"
 
 // Twelve chains, enough for two products a cycle; the codes change to keep a compiler from multiplying once.

@@ -8,6 +8,7 @@
 
 typedef __m256i vec;    // words, one for each row
 typedef __m256 vec_f;   // floats, one for each row
+typedef const int8_t *x_quads;
 
 enum { LANES = 8 };
 
@@ -36,6 +37,11 @@ FRIT_INLINE vec all_words(const void *p)   // the word at p
     int32_t word;
     memcpy(&word, p, 4);
     return _mm256_set1_epi32(word);
+}
+
+FRIT_INLINE x_quads four_quads(const int8_t *p)
+{
+    return p;
 }
 
 FRIT_INLINE vec both(vec a, vec b)

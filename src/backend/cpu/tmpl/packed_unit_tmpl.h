@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/tmpl/packed_unit_tmpl.h: the first part of packed_tmpl.h: a unit of 32 columns, and its products with a
+// few tokens, four columns at a time. The including file defines them:
+//
+//     four_quads  what `dot` wants to read of a token's sixteen codes
+//     dot         sum + the products of each word's four bytes, codes 0..127, times quad i of these, signed
+//     *_wide      the same for codes 0..255 with 128 added: open_wide prepares codes, start_wide begins the sum
+#include "backend/cpu/tmpl/packed_codes_tmpl.h"
+
+// 32 columns of LANES rows, ready to be multiplied. Scales and mins are there for all of them, or for each half.
+typedef struct unit {
+    vec codes[8];
+    vec_f scales[2];
+    vec_f mins[2];   // what the sum of the activations is multiplied by
+} unit;
+
+// How the columns of a unit share scales, what was added to the codes, and whether there are mins.
+typedef enum kind {
+    WHOLE_WIDE,      // one scale; 128 was added
+    WHOLE_MINS,      // one scale, one min
+    HALVES_BIASED,   // a scale for 16 columns; 32 was added
+    HALVES_MINS,     // a scale and a min for 16 columns
+    KIND_COUNT
+} kind;
+
+FRIT_INLINE kind kind_32(type_32 type)
+{
+    return type.shift ? WHOLE_MINS : WHOLE_WIDE;
+}
+
+FRIT_INLINE kind kind_256(type_256 type)
+{
+    return type.group == 32 ? type.has_bias ? WHOLE_WIDE : WHOLE_MINS : type.has_bias ? HALVES_BIASED : HALVES_MINS;
+}
+
+// Activations of a few tokens.
+typedef struct rows {
+    const uint8_t *x;   // of the first token
+    size_t stride;
+} rows;
+
+FRIT_INLINE const frit_q8_line *token(rows r, int j)
+{
+    return (const void *)(r.x + (size_t)j * r.stride);
+}
+
+// dots[j] = start + codes of n_quads quads times token j's, in the whole unit or one half.
+FRIT_INLINE void dot_quads(const vec *codes, kind k, int half, int n_quads, rows r, int n_x, vec *dots)
+{
+    x_quads xs[MAX_TOKENS];
+#pragma GCC unroll 16
+    for (int j = 0; j < n_x; j++) {
+        const frit_q8_line *line = token(r, j);
+        dots[j] = k == WHOLE_WIDE      ? start_wide(&line->minus_128)
+                  : k == HALVES_BIASED ? all_words(&line->minus_32[half])
+                                       : zero();
+    }
+#pragma GCC unroll 8
+    for (int q = 0; q < n_quads; q++) {
+#pragma GCC unroll 16
+        for (int j = 0; j < n_x; j++) {
+            if (q % 4 == 0) xs[j] = four_quads(token(r, j)->codes + 16 * half + 4 * q);
+            dots[j] =
+                k == WHOLE_WIDE ? dot_wide(dots[j], codes[q], xs[j], q % 4) : dot(dots[j], codes[q], xs[j], q % 4);
+        }
+    }
+}
