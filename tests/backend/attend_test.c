@@ -5,6 +5,8 @@
 
 #include "base/time.h"
 
+#include <float.h>
+
 typedef struct attend_case {
     int n_head, n_head_kv, k_dim, v_dim, window;
     float softcap;
@@ -64,6 +66,25 @@ static void attention_survives_large_scores(void **state)
     w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 1}, 64);
     compare(&w, false, 1e-6, "attend with large scores");
     world_close(&w);
+}
+
+// Below the smallest normal number, processors are a hundred times slower; so weights end well above it.
+static void weights_and_what_they_multiply_stay_normal_numbers(void **state)
+{
+    (void)state;
+    const char *isas[MAX_ISAS];
+    const size_t n_isas = usable_isas(isas);
+    for (size_t i = 0; i < n_isas; i++) {
+        static const float far[] = {0, -50, -80, -87.3f, -90, -103, -1e4f};
+        frit_kernels kernels;
+        frit_isa_install(&kernels, frit_isa_get(i), 1);
+        for (size_t lane = 0; lane < 37; lane++) {
+            float x[37];
+            for (size_t j = 0; j < FRIT_COUNT(x); j++) x[j] = 7 + far[(lane + j) % FRIT_COUNT(far)];
+            kernels.exp_sum(x, 7, (int64_t)FRIT_COUNT(x));
+            for (size_t j = 0; j < FRIT_COUNT(x); j++) assert_true(x[j] == 0 || x[j] * 0x1p-24f >= FLT_MIN);
+        }
+    }
 }
 
 typedef struct attend_kind {
@@ -189,6 +210,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_agrees_with_the_reference),
         cmocka_unit_test(attention_survives_large_scores),
+        cmocka_unit_test(weights_and_what_they_multiply_stay_normal_numbers),
         cmocka_unit_test(attention_of_every_kind_agrees_with_the_reference),
         cmocka_unit_test(attention_of_every_type_agrees_with_the_reference),
     };

@@ -228,6 +228,12 @@ static void lose_by_distance(float *scores, float slope, int64_t distance, int64
     for (int64_t i = 0; i < n; i++) scores[i] -= slope * (float)llabs(distance - i);
 }
 
+// What sums relative to one maximum are multiplied by when they become relative to a larger one.
+static float factor_of(float max, float larger)
+{
+    return max - larger < FRIT_LEAST_WEIGHT ? 0 : expf(max - larger);
+}
+
 // Turns query i's scores of positions [begin, begin + n) into weights, and rescales what it has so far.
 static void weigh(const frit_task *task, const shape *s, queries *q, int64_t i, int64_t begin, int64_t n)
 {
@@ -243,7 +249,7 @@ static void weigh(const frit_task *task, const shape *s, queries *q, int64_t i, 
     if (q->slope[i] != 0) lose_by_distance(scores + low, q->slope[i], q->slot[i] - (begin + low), high - low);
     const float top = k->max(scores + low, high - low);
     if (top > q->max[i]) {
-        const float shrink = expf(q->max[i] - top);
+        const float shrink = factor_of(q->max[i], top);
         k->scale(acc, acc, shrink, s->v_dim);
         q->sum[i] *= shrink;
         q->max[i] = top;
@@ -446,7 +452,7 @@ static void merge(const frit_task *task, const shape *s, int64_t row, int64_t he
     for (int64_t c = 0; c < n_chunks; c++) {
         const float *partial = partial_at(task, s, row, head, c);
         if (partial[1] == 0) continue;   // this row sees nothing of the chunk
-        const float weight = expf(partial[0] - top);
+        const float weight = factor_of(partial[0], top);
         for (int64_t i = 0; i < s->v_dim; i++) acc[i] += weight * partial[2 + i];
         total += weight * partial[1];
     }

@@ -88,6 +88,10 @@ typedef void (*frit_unary_fn)(float *y, const float *x, int64_t n);
 enum { FRIT_ATTEND_ROWS = 8 * FRIT_PAGE_TOKENS, FRIT_ATTEND_SPAN = 4 * FRIT_PAGE_TOKENS };
 enum { FRIT_ATTEND_LANES = 16 };   // of the longest panel
 
+// Where exponentials of attention saturate: 2^-100. Smaller weights, or products of them with values, would not be
+// normal numbers, and processors take a hundred times as long for those.
+#define FRIT_LEAST_WEIGHT -69.3147f
+
 // Many queries of one head of the cache against n_p positions. Queries are lanes: a panel holds frit_kernels.lanes of
 // them, so that maxima, sums and weights need no operation across lanes. What belongs to no query, in the last panel,
 // sees nothing.

@@ -282,7 +282,10 @@ static float max(const float *x, int64_t n)
 static float exp_sum(float *x, float top, int64_t n)
 {
     float sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += x[i] = expf(x[i] - top);
+    for (int64_t i = 0; i < n; i++) {
+        const float below = x[i] - top;
+        sum += x[i] = expf(below < FRIT_LEAST_WEIGHT ? FRIT_LEAST_WEIGHT : below);
+    }
     return sum;
 }
 

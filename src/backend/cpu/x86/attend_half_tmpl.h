@@ -129,7 +129,7 @@ static void round_queries(const frit_attend_tile *t, const room *r, int64_t pane
 // exp(x) to five digits for x <= 0, which is more than a weight keeps: 2^n times a polynomial.
 FRIT_INLINE __m512 exp_rough(__m512 x)
 {
-    const __m512 t = _mm512_mul_ps(_mm512_max_ps(x, constant_16(-87.3f)), constant_16(1.44269504f));
+    const __m512 t = _mm512_mul_ps(_mm512_max_ps(x, constant_16(FRIT_LEAST_WEIGHT)), constant_16(1.44269504f));
     const __m512 n = _mm512_roundscale_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     const __m512 f = _mm512_sub_ps(t, n);
     __m512 p = constant_16(9.6181291e-3f);   // powers of ln 2 over factorials

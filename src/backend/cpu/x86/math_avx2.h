@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/x86/math_avx2.h: exponential, hyperbolic tangent and activation functions of eight numbers, by
-// polynomials. Errors are below 3e-7 relative to the largest term; NaN stays NaN. exp saturates at both ends.
+// polynomials. Errors are below 3e-7 relative to the largest term; NaN stays NaN. exp saturates at both ends, below at
+// FRIT_LEAST_WEIGHT.
 #pragma once
 #include "backend/cpu/x86/avx2.h"
 
@@ -12,7 +13,8 @@ FRIT_INLINE __m256 constant(float x)
 // exp(x) = 2^n exp(r) with n = round(x / ln 2) and |r| <= ln 2 / 2, where eight terms of the series are enough.
 FRIT_INLINE __m256 exp_8(__m256 x)
 {
-    x = _mm256_min_ps(constant(88.3f), _mm256_max_ps(constant(-87.3f), x));   // in this order NaN passes through
+    x = _mm256_min_ps(constant(88.3f),
+                      _mm256_max_ps(constant(FRIT_LEAST_WEIGHT), x));   // in this order NaN passes through
     const __m256 n =
         _mm256_round_ps(_mm256_mul_ps(x, constant(1.44269504f)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m256 r = _mm256_fnmadd_ps(n, constant(0.693145752f), x);   // ln 2 in two parts, the first with trailing zeros

@@ -12,7 +12,7 @@ FRIT_INLINE __m512 constant_16(float x)
 
 FRIT_INLINE __m512 exp_16(__m512 x)
 {
-    x = _mm512_min_ps(constant_16(88.3f), _mm512_max_ps(constant_16(-87.3f), x));
+    x = _mm512_min_ps(constant_16(88.3f), _mm512_max_ps(constant_16(FRIT_LEAST_WEIGHT), x));
     const __m512 n =
         _mm512_roundscale_ps(_mm512_mul_ps(x, constant_16(1.44269504f)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m512 r = _mm512_fnmadd_ps(n, constant_16(0.693145752f), x);
