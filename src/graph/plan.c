@@ -3,8 +3,9 @@
 //
 //   1. fusion (fuse.c);
 //   2. stages: a node's stage follows the latest stage of its sources, so nodes of one stage are independent of each
-//      other and a barrier between stages is all that threads need. Nodes that the output does not need get none;
-//   3. steps: the nodes by stage;
+//      other and a barrier between stages is all that threads need. Followers (plan.h) have the stage of their sources
+//      and the next level. Nodes that the output does not need get no stage;
+//   3. steps: the nodes by stage and level;
 //   4. offsets: a buffer lives from the stage that writes it to the last stage that reads it, and bytes are used again
 //      from the next stage on: no barrier is there for the sake of memory alone.
 #include "graph/plan.h"
@@ -15,7 +16,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { ALIGNMENT = 64, NO_STAGE = -1 };
+enum { ALIGNMENT = 64, NO_STAGE = -1, MAX_LEVELS = 4 };   // product, norm, rope, kv_write
 
 typedef struct buffer {
     int step;
@@ -29,6 +30,7 @@ typedef struct planner {
     frit_graph *g;
     frit_arena *arena;   // for the time of the planning
     int *stages;         // [n_nodes]: leaves 0, aliases as their source, steps from 1; NO_STAGE: dead
+    int *levels;         // [n_nodes]
     int *step_of;        // [n_nodes]
     int n_stages;
     buffer *buffers;
@@ -40,57 +42,101 @@ static int max_int(int a, int b)
     return a > b ? a : b;
 }
 
+// The product that `node` continues head by head, or NULL.
+static const frit_node *followed_product(const frit_node *node, int i)
+{
+    for (;;) {
+        const frit_node *source = frit_node_storage(node->src[i]);
+        const bool by_heads = source->n_dims == 3 && (source->op == FRIT_OP_ROPE || source->op == FRIT_OP_RMS_NORM);
+        if (source->op == FRIT_OP_LINEAR) return source;
+        if (!by_heads) return NULL;
+        node = source;
+        i = 0;
+    }
+}
+
+// Whether it works on the heads of products, one by one.
+static bool is_follower(const frit_node *node)
+{
+    if (node->n_src == 0 || node->n_dims != 3 || node->src[0]->n_dims != 3) return false;
+    if (node->op == FRIT_OP_RMS_NORM) return node->src[0]->op == FRIT_OP_RESHAPE && followed_product(node, 0);
+    if (node->op == FRIT_OP_ROPE) return followed_product(node, 0) != NULL;
+    return node->op == FRIT_OP_KV_WRITE && followed_product(node, 0) && followed_product(node, 1);
+}
+
+static void set_stage(planner *p, const frit_node *node)
+{
+    int stage = 0, level = 0;
+    bool together = is_follower(node);
+    for (int i = 0; i < node->n_src; i++) stage = max_int(stage, p->stages[node->src[i]->id]);
+    for (int i = 0; i < node->n_src; i++) {
+        const frit_node *source = frit_node_storage(node->src[i]);
+        if (frit_node_is_leaf(source)) continue;
+        const bool goes_on = source->op == FRIT_OP_LINEAR || p->levels[source->id] > 0;
+        together = together && goes_on && p->stages[source->id] == stage && source->id < node->id;
+        level = max_int(level, p->levels[source->id] + 1);
+    }
+    const bool is_step = !frit_node_is_leaf(node) && node->op != FRIT_OP_RESHAPE;
+    together = together && level < MAX_LEVELS;
+    p->stages[node->id] = stage + (is_step && !together);
+    p->levels[node->id] = is_step && together ? level : 0;
+    p->n_stages = max_int(p->n_stages, p->stages[node->id] + 1);
+}
+
 // Depth first without recursion: a node stays on the stack until its sources have their stages.
 static frit_status set_stages(planner *p)
 {
     size_t n = (size_t)p->g->n_nodes;
     frit_node **stack = frit_arena_new(p->arena, frit_node *, n * (FRIT_MAX_SOURCES + 1) + 1);
     p->stages = frit_arena_new(p->arena, int, n);
-    if (!stack || !p->stages) return frit_fail_memory(n * sizeof *stack, "planning");
+    p->levels = frit_arena_new(p->arena, int, n);
+    if (!stack || !p->stages || !p->levels) return frit_fail_memory(n * sizeof *stack, "planning");
     for (size_t i = 0; i < n; i++) p->stages[i] = NO_STAGE;
     int top = 0;
     stack[top++] = p->g->output;
     while (top > 0) {
         frit_node *node = stack[top - 1];
-        int latest = 0, waiting = 0;
+        int waiting = 0;
         for (int i = 0; i < node->n_src; i++) {
-            int stage = p->stages[node->src[i]->id];
-            latest = max_int(latest, stage);
-            if (stage == NO_STAGE) {
-                stack[top++] = node->src[i];
-                waiting++;
-            }
+            if (p->stages[node->src[i]->id] != NO_STAGE) continue;
+            stack[top++] = node->src[i];
+            waiting++;
         }
         if (waiting > 0) continue;
         top--;
-        bool is_step = !frit_node_is_leaf(node) && node->op != FRIT_OP_RESHAPE;
-        p->stages[node->id] = latest + is_step;
-        p->n_stages = max_int(p->n_stages, latest + is_step + 1);
+        set_stage(p, node);
     }
     return FRIT_OK;
 }
 
-// Counting sort by stage; within a stage nodes keep their order.
+static int key_of(const planner *p, int i)
+{
+    return p->stages[i] * MAX_LEVELS + p->levels[i];
+}
+
+// Counting sort by stage and level; within a level nodes keep their order.
 static frit_status set_steps(planner *p)
 {
     frit_graph *g = p->g;
-    int *at = frit_arena_new(p->arena, int, (size_t)p->n_stages + 1);
+    const int n_keys = p->n_stages * MAX_LEVELS;
+    int *at = frit_arena_new(p->arena, int, (size_t)n_keys + 1);
     p->step_of = frit_arena_new(p->arena, int, (size_t)g->n_nodes);
     if (!at || !p->step_of) return frit_fail_memory((size_t)g->n_nodes * sizeof *at, "planning");
     frit_plan *plan = p->plan;
     for (int i = 0; i < g->n_nodes; i++) {
         bool is_step = p->stages[i] > 0 && g->nodes[i]->op != FRIT_OP_RESHAPE;
-        if (is_step) at[p->stages[i] + 1]++;
+        if (is_step) at[key_of(p, i) + 1]++;
         plan->n_steps += is_step;
     }
-    for (int s = 1; s <= p->n_stages; s++) at[s] += at[s - 1];
+    for (int k = 1; k <= n_keys; k++) at[k] += at[k - 1];
     plan->steps = frit_arena_new(g->arena, frit_plan_step, (size_t)plan->n_steps);
     if (!plan->steps) return frit_fail_memory((size_t)plan->n_steps * sizeof *plan->steps, "a plan");
     for (int i = 0; i < g->n_nodes; i++) {
         frit_node *node = g->nodes[i];
         if (p->stages[i] <= 0 || node->op == FRIT_OP_RESHAPE) continue;
-        int k = p->step_of[i] = at[p->stages[i]]++;
-        plan->steps[k] = (frit_plan_step){.node = node, .has_buffer = node->op != FRIT_OP_KV_WRITE};
+        int k = p->step_of[i] = at[key_of(p, i)]++;
+        plan->steps[k] =
+            (frit_plan_step){.node = node, .has_buffer = node->op != FRIT_OP_KV_WRITE, .level = p->levels[i]};
     }
     for (int k = 1; k < plan->n_steps; k++)
         plan->steps[k].barrier = p->stages[plan->steps[k].node->id] != p->stages[plan->steps[k - 1].node->id];
@@ -124,6 +170,11 @@ static buffer *find_buffer(planner *p, int *first_buffer, const frit_node *read)
     return &p->buffers[first_buffer[p->step_of[storage->id]] + reads_second(read)];
 }
 
+static void extend(buffer *b, int stage)
+{
+    if (b) b->last = max_int(b->last, stage);
+}
+
 // The buffers of the steps, in their order, with the stages they live in.
 static frit_status set_lifetimes(planner *p)
 {
@@ -145,8 +196,11 @@ static frit_status set_lifetimes(planner *p)
     for (int k = 0; k < plan->n_steps; k++) {
         const frit_node *node = plan->steps[k].node;
         for (int i = 0; i < node->n_src; i++) {
-            buffer *b = find_buffer(p, first_buffer, node->src[i]);
-            if (b) b->last = max_int(b->last, p->stages[node->id]);
+            const int stage = p->stages[node->id];
+            extend(find_buffer(p, first_buffer, node->src[i]), stage);
+            const frit_node *source = frit_node_storage(node->src[i]);
+            const bool is_norm = source->op == FRIT_OP_RMS_NORM || source->op == FRIT_OP_LAYER_NORM;
+            if (is_norm) extend(find_buffer(p, first_buffer, source->src[0]), stage);
         }
     }
     buffer *result = find_buffer(p, first_buffer, p->g->output);

@@ -8,7 +8,16 @@
 //            +------------------------------> steps
 //
 // A result never overlaps a source of its own step, so kernels may treat them as distinct memory. Steps between two
-// barriers do not depend on each other and share no bytes that one of them writes.
+// barriers share no bytes that one of them writes, and do not depend on each other, but for followers: norms of heads,
+// rotation and the writing of keys and values work head by head, so whoever made some heads of a product may go on with
+// these at once:
+//
+//     level 0      q = linear      k = linear      v = linear
+//     level 1      rope(q)         rope(k)
+//     level 2                      kv_write(rope(k), v)
+//
+// Who does not run them so needs a barrier wherever the level changes. And what a norm reads stays as long as what it
+// makes: whoever reads the norm may compute it himself.
 //
 // A plan is made for at most max_rows rows; frit_plan_set_rows narrows it to a step's actual rows without allocating.
 // A backend turns a plan into its own executable form once (backend.h: prepare).
@@ -21,6 +30,7 @@ typedef struct frit_plan_step {
     uint64_t second_offset;   // of the second result (ADD_NORM's sum)
     bool has_buffer;          // false for KV_WRITE
     bool barrier;             // before this step: since the last one, what it reads or overwrites was touched
+    int level;   // 0, or that of a follower: it reads what steps of lower levels make since the last barrier
 } frit_plan_step;
 
 typedef struct frit_plan {

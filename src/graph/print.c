@@ -3,7 +3,8 @@
 //
 //     %7 = linear(%4, blk.0.attn_q.weight) [T, 64]
 //
-// A line of a plan begins with the offset of the result; "-" is a barrier.
+// A line of a plan begins with the offset of the result; "-" is a barrier. Followers are indented
+// by their level.
 #include "graph/node.h"
 #include "graph/plan.h"
 
@@ -143,6 +144,7 @@ void frit_plan_print(const frit_plan *plan, frit_buf *out)
             frit_buf_printf(out, "%10llu  ", (unsigned long long)step->offset);
         else
             frit_buf_printf(out, "%10s  ", "");
+        frit_buf_printf(out, "%*s", 2 * step->level, "");
         print_node(step->node, true, out);
     }
     frit_buf_text(out, "output ");

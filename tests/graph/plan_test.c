@@ -117,7 +117,8 @@ static bool any_overlap(const range *a, int n_a, const range *b, int n_b)
     return false;
 }
 
-// A barrier exactly where something read or overwritten was touched since the last one.
+// A barrier exactly where something read or overwritten was touched since the last one, but before followers: these
+// read what was made since then, by steps of lower levels.
 static void check_barriers(const frit_plan *plan)
 {
     range *written = calloc((size_t)plan->n_steps * 2, sizeof *written),
@@ -128,7 +129,8 @@ static void check_barriers(const frit_plan *plan)
         int n_reads, n_writes = collect(plan, &plan->steps[i], writes, reads, &n_reads);
         bool needed = any_overlap(reads, n_reads, written, n_written) ||
                       any_overlap(writes, n_writes, written, n_written) || any_overlap(writes, n_writes, read, n_read);
-        assert_int_equal(plan->steps[i].barrier, needed);
+        assert_int_equal(plan->steps[i].barrier || plan->steps[i].level > 0, needed);
+        assert_false(plan->steps[i].barrier && plan->steps[i].level > 0);
         if (plan->steps[i].barrier) n_written = n_read = 0;
         memcpy(written + n_written, writes, (size_t)n_writes * sizeof *writes);
         memcpy(read + n_read, reads, (size_t)n_reads * sizeof *reads);

@@ -20,5 +20,7 @@ frit_status frit_cpu_prepare(frit_device *device, frit_plan *plan, frit_exec **o
 frit_status frit_cpu_run(frit_device *device, frit_exec *exec, const frit_batch *batch, const frit_cache *cache,
                          const float **output);
 void frit_cpu_exec_free(frit_device *device, frit_exec *exec);
+// For tests: how many phases of the last run had anything to do.
+int frit_cpu_exec_n_phases(const frit_exec *exec);
 // For tests: overwrites all intermediate memory. With 0xff (NaN) it shows what is read before it is written.
 void frit_cpu_exec_fill(frit_exec *exec, uint8_t byte);

@@ -494,8 +494,30 @@ static void store(const frit_task *task, const frit_cache_side *side, const frit
         frit_dtype_get(side->dtype)->encode(x, to, side->dim, NULL);
 }
 
+// Some heads of the keys or of the values of all rows.
+static void write_heads(const frit_task *task, frit_share share)
+{
+    const frit_batch *batch = task->env->batch;
+    const frit_cache_layer *layer = &task->env->cache->layers[task->node->layer];
+    const frit_cache_side *side = task->keys ? &layer->k : &layer->v;
+    const float *x = task->x[task->keys ? 0 : 1];
+    const int64_t n_head = layer->spec.n_head_kv;
+    const frit_range heads = frit_split(n_head, 1, share);
+    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
+        const frit_run *run = &batch->runs[i_run];
+        for (int64_t row = run->first_row; row < run->first_row + run->n_rows; row++)
+            for (int64_t h = heads.begin; h < heads.end; h++)
+                store(task, side, run, run->n_past + row - run->first_row, h, x + (row * n_head + h) * side->dim,
+                      frit_task_workspace(task, share));
+    }
+}
+
 void frit_fast_kv_write(const frit_task *task, frit_share share)
 {
+    if (task->by_heads) {
+        write_heads(task, share);
+        return;
+    }
     const frit_batch *batch = task->env->batch;
     const frit_cache_layer *layer = &task->env->cache->layers[task->node->layer];
     const int64_t n_head = layer->spec.n_head_kv, k_dim = layer->k.dim, v_dim = layer->v.dim;

@@ -11,6 +11,7 @@
 // With few tokens a kernel is bound by memory, and faster the more panels it may read side by side.
 // Kernels that unpack (forms BF16_*) get larger blocks and tiles, and block their work themselves.
 #include "backend/cpu/fast.h"
+#include "backend/cpu/feed.h"
 #include "backend/cpu/matrix.h"
 #include "backend/cpu/pack.h"
 
@@ -27,8 +28,8 @@ typedef struct operand {   // a matrix of a task, and the activations in the for
 
 int frit_linear_pieces(const frit_task *task)
 {
-    const int64_t n =
-        frit_node_height(task->node) > 0 ? (frit_node_width(task->node) + PIECE_ROWS - 1) / PIECE_ROWS : 0;
+    const int64_t piece = task->unit > PIECE_ROWS ? task->unit : PIECE_ROWS;
+    const int64_t n = frit_node_height(task->node) > 0 ? (frit_node_width(task->node) + piece - 1) / piece : 0;
     return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
 }
 
@@ -37,22 +38,37 @@ frit_form frit_linear_form(const frit_kernels *kernels, const frit_node *node, i
     return frit_matrix_form(kernels, node->src[i]->tensor);
 }
 
+static size_t first_bytes(const frit_node *node)
+{
+    return (frit_matrix_workspace_bytes(frit_node_width(node->src[0])) + FRIT_CPU_ALIGN - 1) / FRIT_CPU_ALIGN *
+           FRIT_CPU_ALIGN;
+}
+
 size_t frit_linear_workspace_bytes(const frit_node *node)
 {
-    return frit_matrix_workspace_bytes(frit_node_width(node->src[0]));
+    const size_t second = (size_t)FRIT_MATRIX_TOKENS * FRIT_MATRIX_UNPACKED_ROWS * sizeof(float);
+    return first_bytes(node) + (node->op == FRIT_OP_LINEAR_GLU ? second : 0);
+}
+
+// A second tile of results, behind what matrices need.
+static float *second_results(const frit_task *task, uint8_t *workspace)
+{
+    return (float *)(void *)(workspace + first_bytes(task->node));
 }
 
 // Rows that the kernel gets at once.
 static int64_t tile_rows(const operand *a, int64_t n_tokens)
 {
-    return a->matrix.unpacks ? FRIT_MATRIX_UNPACKED_ROWS : TILE_RESULTS / n_tokens / UNIT_ROWS * UNIT_ROWS;
+    return a->matrix.unpacks ? FRIT_MATRIX_UNPACKED_ROWS : TILE_RESULTS / n_tokens / PIECE_ROWS * PIECE_ROWS;
 }
 
-static operand open_operand(const frit_task *task, int source, uint8_t *workspace)
+static operand open_operand(const frit_task *task, int source, frit_share share)
 {
+    uint8_t *workspace = frit_task_workspace(task, share);
     const frit_matrix m =
         frit_matrix_open(task->env->kernels, task->node->src[source]->tensor, task->w[source], workspace);
-    return (operand){m, m.form == FRIT_FORM_F32 ? (const uint8_t *)task->x[0] : task->forms[m.form]};
+    const frit_feed *feed = task->feeds[m.form];
+    return (operand){m, feed ? frit_feed_rows(feed, share.thread) : (const uint8_t *)task->x[0]};
 }
 
 // y[t, o] for n_w rows from `o` and n_x tokens from `t`; y points to the first result.
@@ -69,10 +85,10 @@ static int64_t min(int64_t a, int64_t b)
 static void linear(const frit_task *task, const float *bias, const float *residual, frit_share share)
 {
     const frit_kernels *k = task->env->kernels;
-    const operand a = open_operand(task, 1, frit_task_workspace(task, share));
+    const operand a = open_operand(task, 1, share);
     const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
     const int64_t n_block = frit_matrix_block_tokens(&a.matrix);
-    const frit_range rows = frit_split(n_out, UNIT_ROWS, share);
+    const frit_range rows = frit_split(n_out, task->unit ? task->unit : UNIT_ROWS, share);
 
     for (int64_t t = 0; t < n_tokens; t += n_block) {
         const int64_t n_x = min(n_block, n_tokens - t), n_tile = tile_rows(&a, n_x);
@@ -101,26 +117,41 @@ void frit_fast_linear_add(const frit_task *task, frit_share share)
     linear(task, task->x[3], task->x[2], share);
 }
 
+// Numbers [o, o + n) of row t in the forms that others read.
+static void make_forms(const frit_task *task, int64_t t, int64_t o, const float *y, int64_t n)
+{
+    const int64_t n_out = frit_node_width(task->node);
+    for (int i = 0; i < FRIT_FORM_COUNT; i++) {
+        const frit_form form = (frit_form)i;
+        if (!task->made[form]) continue;
+        uint8_t *row = frit_form_row(form, task->made[form], t, n_out);
+        task->env->kernels->convert[form](y, row + (size_t)o / 32 * frit_form_column_bytes(form), n);
+    }
+}
+
+// Without y the results are needed in other forms only, and do not leave the cache.
 void frit_fast_linear_glu(const frit_task *task, frit_share share)
 {
     const frit_kernels *k = task->env->kernels;
     uint8_t *workspace = frit_task_workspace(task, share);
-    float *ups = frit_matrix_results(workspace);   // [n_x, n_w]
-    const operand gate = open_operand(task, 1, workspace), up = open_operand(task, 2, workspace);
+    float *ups = frit_matrix_results(workspace), *gates = second_results(task, workspace);   // [n_x, n_w]
+    const operand gate = open_operand(task, 1, share), up = open_operand(task, 2, share);
     const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
     const int64_t n_block = min(frit_matrix_block_tokens(&gate.matrix), frit_matrix_block_tokens(&up.matrix));
-    const frit_range rows = frit_split(n_out, UNIT_ROWS, share);
+    const frit_range rows = frit_split(n_out, task->unit ? task->unit : UNIT_ROWS, share);
 
     for (int64_t t = 0; t < n_tokens; t += n_block) {
         const int64_t n_x = min(n_block, n_tokens - t), n_tile = min(tile_rows(&gate, n_x), tile_rows(&up, n_x));
         for (int64_t o = rows.begin; o < rows.end; o += n_tile) {
-            const int64_t n_w = min(n_tile, rows.end - o);
-            multiply(&gate, o, n_w, t, n_x, task->y + t * n_out + o, (size_t)n_out);
+            const int64_t n_w = min(n_tile, rows.end - o), stride = task->y ? n_out : n_w;
+            float *results = task->y ? task->y + t * n_out + o : gates;
+            multiply(&gate, o, n_w, t, n_x, results, (size_t)stride);
             multiply(&up, o, n_w, t, n_x, ups, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
-                float *y = task->y + (t + i) * n_out + o;
+                float *y = results + i * stride;
                 k->act[task->node->act](y, y, n_w);
                 k->mul(y, y, ups + i * n_w, n_w);
+                make_forms(task, t + i, o, y, n_w);
             }
         }
     }

@@ -1,35 +1,60 @@
 // SPDX-License-Identifier: MIT
 // Ops that work on vectors, on the kernels of the installed instruction set: norms, elementwise ops, rope.
 #include "backend/cpu/fast.h"
+#include "backend/cpu/feed.h"
 
 #include <math.h>
 #include <string.h>
 
-void frit_fast_rms_norm(const frit_task *task, frit_share share)
+// Where the result of row t goes, if only to be converted.
+static float *result_row(const frit_task *task, int thread, int64_t t)
+{
+    return task->y ? task->y + t * frit_node_width(task->node) : frit_own_row(task->env, thread);
+}
+
+static void make_forms(const frit_task *task, int64_t t, const float *y)
 {
     const int64_t n = frit_node_width(task->node);
-    frit_range r = frit_split(frit_node_height(task->node), 1, share);
-    for (int64_t t = r.begin; t < r.end; t++)
-        task->env->kernels->rms_norm(task->y + t * n, task->x[0] + t * n, task->x[1], n, task->node->eps);
+    for (int form = 0; form < FRIT_FORM_COUNT; form++)
+        if (task->made[form])
+            task->env->kernels->convert[form](y, frit_form_row((frit_form)form, task->made[form], t, n), n);
+}
+
+static void norm_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
+{
+    const int64_t n = frit_node_width(task->node);
+    for (int64_t t = begin; t < end; t++) {
+        float *y = result_row(task, thread, t);
+        frit_norm_row(task->env->kernels, task->node, y, task->x[0] + t * n, task->x[1], task->x[2]);
+        make_forms(task, t, y);
+    }
+}
+
+void frit_fast_rms_norm(const frit_task *task, frit_share share)
+{
+    frit_by_rows(task, share, norm_rows);
 }
 
 void frit_fast_layer_norm(const frit_task *task, frit_share share)
 {
+    frit_by_rows(task, share, norm_rows);
+}
+
+static void add_norm_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
+{
+    const frit_kernels *k = task->env->kernels;
     const int64_t n = frit_node_width(task->node);
-    frit_range r = frit_split(frit_node_height(task->node), 1, share);
-    for (int64_t t = r.begin; t < r.end; t++)
-        task->env->kernels->layer_norm(task->y + t * n, task->x[0] + t * n, task->x[1], task->x[2], n, task->node->eps);
+    for (int64_t t = begin; t < end; t++) {
+        float *y = result_row(task, thread, t);
+        k->add(task->second + t * n, task->x[0] + t * n, task->x[1] + t * n, n);
+        k->rms_norm(y, task->second + t * n, task->x[2], n, task->node->eps);
+        make_forms(task, t, y);
+    }
 }
 
 void frit_fast_add_norm(const frit_task *task, frit_share share)
 {
-    const frit_kernels *k = task->env->kernels;
-    const int64_t n = frit_node_width(task->node);
-    frit_range r = frit_split(frit_node_height(task->node), 1, share);
-    for (int64_t t = r.begin; t < r.end; t++) {
-        k->add(task->second + t * n, task->x[0] + t * n, task->x[1] + t * n, n);
-        k->rms_norm(task->y + t * n, task->second + t * n, task->x[2], n, task->node->eps);
-    }
+    frit_by_rows(task, share, add_norm_rows);
 }
 
 // Elements are split in portions of a cache line, so that no two threads write to the same one.
@@ -117,21 +142,24 @@ void frit_fast_rope_turns(const frit_task *task, frit_share share)
     }
 }
 
-void frit_fast_rope(const frit_task *task, frit_share share)
+static void rope_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
 {
+    (void)thread;
     const frit_rope *rope = &task->node->rope;
-    const int64_t head_dim = frit_node_width(task->node), height = frit_node_height(task->node);
+    const int64_t head_dim = frit_node_width(task->node), n_heads = frit_node_height(task->node) / task->node->shape[0];
     const int64_t half = rope->dim / 2, before = rope->offset, after = head_dim - before - 2 * half;
     const float *turns = (const float *)(const void *)task->shared;
-    if (height == 0) return;
-    const int64_t n_heads = height / task->node->shape[0];
 
-    frit_range r = frit_split(height, 1, share);
-    for (int64_t row = r.begin; row < r.end; row++) {
+    for (int64_t row = begin; row < end; row++) {
         const float *x = task->x[0] + row * head_dim;
         float *y = task->y + row * head_dim;
         memcpy(y, x, (size_t)before * sizeof(float));
         task->env->kernels->rope[rope->style](y + before, x + before, turns + row / n_heads * 2 * half, half);
         memcpy(y + before + 2 * half, x + before + 2 * half, (size_t)after * sizeof(float));
     }
+}
+
+void frit_fast_rope(const frit_task *task, frit_share share)
+{
+    frit_by_rows(task, share, rope_rows);
 }

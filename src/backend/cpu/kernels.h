@@ -44,6 +44,8 @@ enum { FRIT_TILE_ROWS = 16, FRIT_TILE_COLUMNS = 32, FRIT_TILE_BYTES = 1024 };   
 size_t frit_form_bytes(frit_form form, int64_t n);
 // Bytes of all rows. Those of BF16_* come in sixteens.
 size_t frit_form_bytes_of_rows(frit_form form, int64_t n_rows, int64_t n);
+// From 32 numbers of a row to the next 32; 0: rows are made as a whole.
+size_t frit_form_column_bytes(frit_form form);
 // Where row i goes: what `convert` is called with. Products are called with rows from i on, i a multiple of 16.
 uint8_t *frit_form_row(frit_form form, uint8_t *rows, int64_t i, int64_t n);
 

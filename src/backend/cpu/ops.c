@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The op table of the CPU. Every op has a reference kernel; a row without `fast` runs on it.
 #include "backend/cpu/fast.h"
+#include "backend/cpu/feed.h"
 #include "backend/cpu/ref.h"
 
 static size_t attend_workspace_bytes(const frit_node *node)
@@ -41,6 +42,28 @@ int frit_pieces_by_row(const frit_task *task)
     return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
 }
 
+int frit_pieces_of_norm(const frit_task *task)
+{
+    for (int form = 0; form < FRIT_FORM_COUNT; form++)
+        if (task->feeds[form] && frit_feed_is_own(task->feeds[form])) return 0;
+    return frit_pieces_by_size(task);
+}
+
+int frit_pieces_of_convert(const frit_task *task)
+{
+    return frit_feed_is_own(task->feeds[task->form]) ? 0 : frit_pieces_by_row(task);
+}
+
+void frit_by_rows(const frit_task *task, frit_share share, frit_rows_fn fn)
+{
+    const int64_t n_rows = task->node->shape[0], height = frit_node_height(task->node);
+    if (n_rows == 0) return;
+    const frit_range mine = frit_split(task->by_heads ? height / n_rows : height, 1, share);
+    for (int64_t t = 0; task->by_heads && t < n_rows; t++)
+        fn(task, share.thread, t * (height / n_rows) + mine.begin, t * (height / n_rows) + mine.end);
+    if (!task->by_heads) fn(task, share.thread, mine.begin, mine.end);
+}
+
 int frit_pieces_of_reference(const frit_task *task)
 {
     enum { MOST = 64 };
@@ -51,7 +74,8 @@ int frit_pieces_of_reference(const frit_task *task)
 #define REFERENCE(name) .reference = frit_ref_##name
 #define BOTH(name)      .reference = frit_ref_##name, .fast = frit_fast_##name, .pieces = frit_pieces_by_size
 #define FAST(name, cut) .reference = frit_ref_##name, .fast = frit_fast_##name, .pieces = cut
-#define PRODUCT(name)   FAST(name, frit_linear_pieces), .linear = true, .workspace_bytes = frit_linear_workspace_bytes
+#define PRODUCT(name) \
+    FAST(name, frit_linear_pieces), .linear = true, .own_feed = true, .workspace_bytes = frit_linear_workspace_bytes
 
 // clang-format off
 const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
@@ -59,8 +83,8 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_WEIGHT]     = {REFERENCE(weight)},
     [FRIT_OP_EMBED]      = {REFERENCE(embed), .matrices = 1 << 0},
     [FRIT_OP_LINEAR]     = {PRODUCT(linear), .matrices = 1 << 1},
-    [FRIT_OP_RMS_NORM]   = {BOTH(rms_norm)},
-    [FRIT_OP_LAYER_NORM] = {BOTH(layer_norm)},
+    [FRIT_OP_RMS_NORM]   = {FAST(rms_norm, frit_pieces_of_norm)},
+    [FRIT_OP_LAYER_NORM] = {FAST(layer_norm, frit_pieces_of_norm)},
     [FRIT_OP_ADD]        = {BOTH(add)},
     [FRIT_OP_MUL]        = {BOTH(mul)},
     [FRIT_OP_SCALE]      = {BOTH(scale)},

@@ -29,17 +29,26 @@ typedef struct frit_task_env {
     const frit_cache *cache;
     uint8_t *workspaces;      // one for each thread
     size_t workspace_bytes;   // of one, a multiple of FRIT_CPU_ALIGN
+    size_t own_offset;        // in a workspace, of what survives a task (feed.h)
+    uint32_t run;             // which one this is, from 1
 } frit_task_env;
+
+typedef struct frit_feed frit_feed;   // feed.h
 
 typedef struct frit_task {
     const frit_node *node;
     const frit_task_env *env;
-    float *y, *second;                       // results
-    const float *x[FRIT_MAX_SOURCES];        // sources that are activations or vectors of the model; else NULL
-    const uint8_t *w[FRIT_MAX_SOURCES];      // sources that are matrices of the model: their bytes; else NULL
-    const uint8_t *forms[FRIT_FORM_COUNT];   // linear ops: x[0] as the matrices' kernels want it
-    frit_form form;                          // conversions: into which form
-    uint8_t *shared;                         // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its turns
+    float *y, *second;                         // results
+    const float *x[FRIT_MAX_SOURCES];          // sources that are activations or vectors of the model; else NULL
+    const uint8_t *w[FRIT_MAX_SOURCES];        // sources that are matrices of the model: their bytes; else NULL
+    const uint8_t *forms[FRIT_FORM_COUNT];     // linear ops: x[0] as the matrices' kernels want it, for all threads
+    const frit_feed *feeds[FRIT_FORM_COUNT];   // the same for ops with own_feed, who ask frit_feed_rows
+    uint8_t *made[FRIT_FORM_COUNT];            // the result in forms that others read; then y may be NULL
+    frit_form form;                            // conversions: into which form
+    uint8_t *shared;                           // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its turns
+    int64_t unit;   // products: a piece is a multiple of so many rows of the matrix; 0: of any
+    // Of a follower (graph/plan.h): its share is one of heads, of all rows. KV_WRITE then follows keys or values.
+    bool by_heads, keys, values;
 } frit_task;
 
 typedef void (*frit_task_fn)(const frit_task *task, frit_share share);
@@ -54,6 +63,7 @@ typedef struct frit_cpu_op {
     frit_task_fn finish;     // second half of `fast`, when all of it is done; or NULL
     frit_pieces_fn finish_pieces;
     bool linear;         // source 0 is wanted in the forms of the matrices' kernels
+    bool own_feed;       // and asked for by frit_feed_rows
     unsigned matrices;   // bit i: source i stays as the file has it
     // Bytes of one thread's workspace, and of the memory between `fast` and `finish`. NULL: none.
     size_t (*workspace_bytes)(const frit_node *node);
@@ -71,6 +81,10 @@ int frit_pieces_of_reference(const frit_task *task);
 #include "graph/ops.def"
 #undef OP
 
+// ops.c: the same, but none where threads make few rows for themselves: of norms and conversions.
+int frit_pieces_of_norm(const frit_task *task);
+int frit_pieces_of_convert(const frit_task *task);
+
 // ------------------------------------------------------------------------------- helpers
 
 enum { FRIT_CPU_ALIGN = 128 };   // two cache lines: neighbours are prefetched in pairs
@@ -86,6 +100,10 @@ static inline frit_range frit_split(int64_t n, int64_t unit, frit_share share)
     const int64_t begin = n_units * share.begin / share.of * unit, end = n_units * share.end / share.of * unit;
     return (frit_range){begin < n ? begin : n, end < n ? end : n};
 }
+
+// Calls fn for the neighbouring rows that a share covers: of followers, some heads of each row.
+typedef void (*frit_rows_fn)(const frit_task *task, int thread, int64_t begin, int64_t end);
+void frit_by_rows(const frit_task *task, frit_share share, frit_rows_fn fn);
 
 // The same for things that are only counted while they are walked: dealt in turn.
 static inline bool frit_share_has(frit_share share, int64_t i)

@@ -1,0 +1,568 @@
+// SPDX-License-Identifier: MIT
+// Makes executables of plans.
+//
+// A stage is what lies between two barriers of the plan; it becomes one phase, or more:
+//
+//     conversions of rows that its products read and that nobody made converted (feed.h)
+//     its steps, with their followers, if these can be dealt by heads; otherwise a phase for each level
+//     second halves of ops that have one
+//
+// Memory beside the plan's own scratch: feeds lie in slots, which are used again when their last reader's stage is
+// over; each kind of rope has a table of its turns; two-part kernels share one piece of memory, which must not be used
+// twice between two barriers; and each thread has a workspace.
+#include "backend/cpu/exec.h"
+#include "backend/cpu/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ACTIONS = 6, NONE = -1 };   // actions of one step: two conversions, two halves; both sides of KV_WRITE
+
+typedef struct made_feed {   // what only building needs to know of an feed
+    int first, last;         // stages in which its slot is used
+    int maker;               // the step that makes it along with its result, or NONE
+    int slot;
+} made_feed;
+
+typedef struct slot {
+    frit_form form;
+    uint64_t offset, n_bytes;
+    int last;   // stage
+} slot;
+
+typedef struct note {   // of a step
+    int stage;
+    int n_reads, n_feeds;   // of the result: all, and those that are an feed of a product
+    int n_made;             // of these, how many it makes in their form
+    int n_own;              // of these, how many are by ops with own_feed
+    int root[2];            // followers: the products that they follow
+    int last_action;        // products: theirs, or that of their last follower so far
+    int64_t unit;           // products that are followed: the numbers of a head
+} note;
+
+typedef struct turns {   // cosines and sines of every row, for all ROPE steps that turn alike
+    frit_plan_step *first;
+    uint64_t offset, n_bytes;
+} turns;
+
+typedef struct builder {
+    const frit_cpu_device *device;
+    frit_plan *plan;
+    frit_exec *exec;
+    note *notes;        // [n_steps]
+    int *step_of;       // [n_nodes], NONE for leaves and aliases
+    made_feed *feeds;   // [exec->n_feeds]
+    slot *slots;
+    turns *turns;
+    int n_slots, n_turns;
+    uint64_t n_bytes;   // of all memory handed out so far
+    uint64_t own_bytes[FRIT_FORM_COUNT], own_row_bytes;
+    uint64_t shared_offset, shared_bytes;
+    bool shared_busy, turns_busy;   // used since the last barrier
+} builder;
+
+static uint64_t align(uint64_t n_bytes)
+{
+    return (n_bytes + FRIT_CPU_ALIGN - 1) / FRIT_CPU_ALIGN * FRIT_CPU_ALIGN;
+}
+
+static void widen(uint64_t *n_bytes, uint64_t at_least)
+{
+    if (*n_bytes < at_least) *n_bytes = at_least;
+}
+
+static uint64_t reserve(builder *b, uint64_t n_bytes)
+{
+    const uint64_t offset = b->n_bytes;
+    b->n_bytes += align(n_bytes);
+    return offset;
+}
+
+static const frit_node *node_of(const builder *b, int step)
+{
+    return b->plan->steps[step].node;
+}
+
+// A node has one set of kernels, whatever the rows of a run: what it reads was converted for them.
+static const frit_task_env *env_of(const builder *b, const frit_node *node)
+{
+    return b->plan->few_rows || node->shape[0] < FRIT_WIDE_ROWS ? &b->exec->narrow : &b->exec->wide;
+}
+
+static bool runs_fast(const builder *b, const frit_node *node)
+{
+    return !b->device->reference && frit_cpu_ops[node->op].fast;
+}
+
+static bool is_matrix(const frit_node *node, int i)
+{
+    return frit_cpu_ops[node->op].matrices >> i & 1;
+}
+
+static bool is_product(const builder *b, const frit_node *node)
+{
+    return frit_cpu_ops[node->op].linear && runs_fast(b, node);
+}
+
+static bool is_norm(const frit_node *node)
+{
+    return node->op == FRIT_OP_RMS_NORM || node->op == FRIT_OP_LAYER_NORM;
+}
+
+// True if reading `node` reads the second result of its storage.
+static bool reads_second(const frit_node *node)
+{
+    bool second = false;
+    for (; node->op == FRIT_OP_RESHAPE; node = node->src[0]) second = second || node->second;
+    return second;
+}
+
+static int maker_of(const builder *b, const frit_node *read)
+{
+    return b->step_of[frit_node_storage(read)->id];
+}
+
+// ------------------------------------------------------------------------------- feeds
+
+// Whether the step that computes `source` can give it in this form as well, a row or 32 columns at a time.
+static bool makes_form(const builder *b, const frit_node *source, frit_form form)
+{
+    const frit_node *node = frit_node_storage(source);
+    const int64_t n = frit_node_width(source);
+    if (reads_second(source) || !runs_fast(b, node) || frit_node_width(node) != n || form == FRIT_FORM_F32)
+        return false;
+    if (node->op == FRIT_OP_LINEAR_GLU) return frit_form_column_bytes(form) > 0 && n % 32 == 0;
+    return is_norm(node) || node->op == FRIT_OP_ADD_NORM;
+}
+
+static void note_reads(builder *b)
+{
+    frit_plan *plan = b->plan;
+    const int output = maker_of(b, plan->graph->output);
+    if (output != NONE) b->notes[output].n_reads++;
+    for (int k = 0, stage = 0; k < plan->n_steps; k++) {
+        const frit_node *node = node_of(b, k);
+        b->notes[k].stage = stage += plan->steps[k].barrier;
+        for (int i = 0; i < node->n_src; i++) {
+            const int maker = maker_of(b, node->src[i]);
+            if (maker == NONE || reads_second(node->src[i])) continue;
+            b->notes[maker].n_reads++;
+            const bool whole = frit_node_width(node->src[i]) == frit_node_width(node_of(b, maker));
+            if (i > 0 || !is_product(b, node) || !whole) continue;
+            bool made = true;
+            for (int m = 1; m < node->n_src; m++)
+                if (is_matrix(node, m))
+                    made = made && makes_form(b, node->src[0], frit_linear_form(env_of(b, node)->kernels, node, m));
+            b->notes[maker].n_feeds++;
+            b->notes[maker].n_made += made;
+            b->notes[maker].n_own += frit_cpu_ops[node->op].own_feed;
+        }
+    }
+}
+
+// A norm whose result only products read, which ask for it: few rows need no phase.
+static bool is_lone_norm(const builder *b, int step)
+{
+    if (step == NONE || !is_norm(node_of(b, step)) || !runs_fast(b, node_of(b, step))) return false;
+    const note *n = &b->notes[step];
+    return n->n_reads > 0 && n->n_reads == n->n_own;
+}
+
+static bool is_tiled(frit_form form)
+{
+    return form == FRIT_FORM_BF16_TILES || form == FRIT_FORM_BF16_PAIRS;
+}
+
+static frit_feed *find_feed(const builder *b, const frit_node *source, const frit_task_env *env, frit_form form)
+{
+    for (int i = 0; i < b->exec->n_feeds; i++) {
+        frit_feed *feed = &b->exec->feeds[i];
+        if (frit_node_storage(feed->source) == frit_node_storage(source) && feed->form == form && feed->env == env &&
+            reads_second(feed->source) == reads_second(source) &&
+            frit_node_width(feed->source) == frit_node_width(source))
+            return feed;
+    }
+    return NULL;
+}
+
+static const frit_feed *find_feed_of(const builder *b, const frit_node *node, int i)
+{
+    const frit_task_env *env = env_of(b, node);
+    return find_feed(b, node->src[0], env, frit_linear_form(env->kernels, node, i));
+}
+
+static void add_feed(builder *b, int step, frit_form form)
+{
+    const frit_node *node = node_of(b, step), *source = node->src[0];
+    const frit_task_env *env = env_of(b, node);
+    const int maker = maker_of(b, source), stage = b->notes[step].stage;
+    const bool of_lone = is_lone_norm(b, maker) && !reads_second(source);
+    if (form == FRIT_FORM_F32 && !of_lone) return;   // read as it is
+    frit_feed *feed = find_feed(b, source, env, form);
+    if (!feed) {
+        const bool made = of_lone || makes_form(b, source, form);
+        feed = &b->exec->feeds[b->exec->n_feeds];
+        *feed = (frit_feed){.source = source,
+                            .norm = of_lone ? node_of(b, maker) : NULL,
+                            .env = env,
+                            .form = form,
+                            .own = env == &b->exec->narrow && (of_lone || !made) && !is_tiled(form),
+                            .id = (uint32_t)b->exec->n_feeds + 1};
+        b->feeds[b->exec->n_feeds++] = (made_feed){
+            .first = made ? b->notes[maker].stage : stage, .last = stage, .maker = made ? maker : NONE, .slot = NONE};
+    }
+    feed->own = feed->own && frit_cpu_ops[node->op].own_feed;
+    b->feeds[feed - b->exec->feeds].last = stage;
+}
+
+static void take_slot(builder *b, int i)
+{
+    const frit_feed *feed = &b->exec->feeds[i];
+    made_feed *made = &b->feeds[i];
+    int s = 0;
+    while (s < b->n_slots && (b->slots[s].form != feed->form || b->slots[s].last >= made->first)) s++;
+    if (s == b->n_slots) b->slots[b->n_slots++] = (slot){.form = feed->form, .last = NONE};
+    made->slot = s;
+    b->slots[s].last = made->last;
+    widen(&b->slots[s].n_bytes,
+          frit_form_bytes_of_rows(feed->form, frit_node_height(feed->source), frit_node_width(feed->source)));
+}
+
+static void list_feeds(builder *b)
+{
+    note_reads(b);
+    for (int k = 0; k < b->plan->n_steps; k++) {
+        const frit_node *node = node_of(b, k);
+        for (int i = 1; is_product(b, node) && i < node->n_src; i++)
+            if (is_matrix(node, i)) add_feed(b, k, frit_linear_form(env_of(b, node)->kernels, node, i));
+    }
+    // A norm has a phase for all its feeds or for none.
+    for (int i = 0; i < b->exec->n_feeds; i++)
+        for (int k = 0; k < b->exec->n_feeds; k++)
+            if (b->exec->feeds[i].norm && b->exec->feeds[k].norm == b->exec->feeds[i].norm)
+                b->exec->feeds[k].own = b->exec->feeds[k].own && b->exec->feeds[i].own;
+    for (int i = 0; i < b->exec->n_feeds; i++) {
+        const frit_feed *feed = &b->exec->feeds[i];
+        const int64_t n = frit_node_width(feed->source);
+        if (feed->form != FRIT_FORM_F32) take_slot(b, i);
+        if (b->feeds[i].maker != NONE) widen(&b->own_row_bytes, (uint64_t)n * sizeof(float));
+        if (feed->own) widen(&b->own_bytes[feed->form], frit_form_bytes_of_rows(feed->form, FRIT_OWN_ROWS, n));
+    }
+}
+
+static const float *activations(const builder *b, const frit_node *read)
+{
+    const frit_node *storage = frit_node_storage(read);
+    const uint64_t offset = b->plan->offsets[read->id];
+    if (storage->op == FRIT_OP_WEIGHT) return storage->tensor->data;
+    return offset == UINT64_MAX ? NULL : (const float *)(const void *)(b->exec->memory + offset);
+}
+
+// When all memory has its place.
+static void point_feeds(builder *b, const uint64_t own_offsets[FRIT_FORM_COUNT])
+{
+    for (int i = 0; i < b->exec->n_feeds; i++) {
+        frit_feed *feed = &b->exec->feeds[i];
+        const frit_node *norm = feed->norm;
+        feed->x = activations(b, norm ? norm->src[0] : feed->source);
+        for (int w = 1; norm && w < norm->n_src; w++) feed->w[w - 1] = activations(b, norm->src[w]);
+        if (feed->form == FRIT_FORM_F32)
+            feed->rows = b->exec->memory + b->plan->offsets[feed->source->id];
+        else
+            feed->rows = b->exec->memory + b->slots[b->feeds[i].slot].offset;
+        feed->own_offset = (size_t)own_offsets[feed->form];
+    }
+}
+
+// ------------------------------------------------------------------------------- followers
+
+// The steps from `first` to the next barrier.
+static int stage_end(const builder *b, int first)
+{
+    int end = first + 1;
+    while (end < b->plan->n_steps && !b->plan->steps[end].barrier) end++;
+    return end;
+}
+
+static bool find_root(builder *b, int step, int i)
+{
+    const frit_node *node = node_of(b, step), *read = node->src[i];
+    const int maker = maker_of(b, read);
+    const int root = b->plan->steps[maker].level > 0 ? b->notes[maker].root[0] : maker;
+    const frit_node *product = node_of(b, root);
+    const int64_t n = frit_node_width(read);
+    note *r = &b->notes[root];
+    b->notes[step].root[i] = root;
+    if (!runs_fast(b, node) || product->op != FRIT_OP_LINEAR || !runs_fast(b, product)) return false;
+    const bool fits = n % 16 == 0 && (r->unit == 0 || r->unit == n) && n * read->shape[1] == frit_node_width(product);
+    r->unit = n;
+    return fits;
+}
+
+// Whether the followers of a stage follow head by head: there are enough heads for all threads.
+static bool can_follow(builder *b, int first, int end)
+{
+    bool fits = true;
+    int64_t n_heads = 0;
+    int n_followers = 0;
+    for (int k = first; k < end; k++) {
+        if (b->plan->steps[k].level == 0) continue;
+        n_followers++;
+        for (int i = 0; fits && i < (node_of(b, k)->op == FRIT_OP_KV_WRITE ? 2 : 1); i++) fits = find_root(b, k, i);
+    }
+    for (int k = first; k < end; k++)
+        if (b->notes[k].unit > 0) n_heads += frit_node_width(node_of(b, k)) / b->notes[k].unit;
+    fits = fits && n_followers > 0 && n_heads >= frit_pool_size(b->device->pool);
+    for (int k = first; k < end && !fits; k++) b->notes[k].unit = 0;
+    return fits;
+}
+
+// ------------------------------------------------------------------------------- actions
+
+static int add_action(builder *b, frit_action a, bool new_phase)
+{
+    frit_exec *exec = b->exec;
+    new_phase = new_phase || exec->n_phases == 0;
+    if (new_phase) {
+        exec->phases[exec->n_phases++] = (frit_phase){exec->n_actions, 0};
+        b->shared_busy = b->turns_busy = false;
+    }
+    exec->phases[exec->n_phases - 1].n++;
+    a.follower = FRIT_NO_ACTION;
+    exec->actions[exec->n_actions] = a;
+    return exec->n_actions++;
+}
+
+static turns *find_turns(builder *b, const frit_node *node)
+{
+    for (int i = 0; i < b->n_turns; i++) {
+        const frit_node *other = b->turns[i].first->node;
+        const frit_rope *x = &other->rope, *y = &node->rope;
+        if (x->dim == y->dim && x->magnitude == y->magnitude && x->inv_freq == y->inv_freq &&
+            other->src[1] == node->src[1] && other->src[2] == node->src[2])
+            return &b->turns[i];
+    }
+    return NULL;
+}
+
+static frit_task task_of(builder *b, const frit_plan_step *step)
+{
+    const frit_node *node = step->node;
+    const frit_cpu_op *op = &frit_cpu_ops[node->op];
+    frit_task task = {.node = node, .env = env_of(b, node)};
+    if (step->has_buffer) {
+        task.y = (float *)(void *)(b->exec->memory + step->offset);
+        task.second = (float *)(void *)(b->exec->memory + step->second_offset);
+    }
+    for (int i = 0; i < node->n_src; i++) {
+        const frit_node *root = frit_node_storage(node->src[i]);
+        const uint8_t *packed = NULL;
+        if (root->op == FRIT_OP_WEIGHT && op->linear && !b->device->reference)
+            packed = frit_packs_find(&b->device->packs, root->tensor);
+        if (root->op == FRIT_OP_WEIGHT && is_matrix(node, i))
+            task.w[i] = packed ? packed : root->tensor->data;
+        else
+            task.x[i] = activations(b, node->src[i]);
+    }
+    if (node->op == FRIT_OP_ROPE && runs_fast(b, node)) task.shared = b->exec->memory + find_turns(b, node)->offset;
+    if (op->shared_bytes) task.shared = b->exec->memory + b->shared_offset;
+    return task;
+}
+
+// What the task reads as products do, and makes for those that read it.
+static void set_feeds(const builder *b, int step, frit_task *task)
+{
+    const frit_node *node = task->node;
+    const note *n = &b->notes[step];
+    for (int i = 1; is_product(b, node) && i < node->n_src; i++) {
+        const frit_feed *feed = is_matrix(node, i) ? find_feed_of(b, node, i) : NULL;
+        if (!feed) continue;
+        task->feeds[feed->form] = feed;
+        task->forms[feed->form] = feed->rows;
+    }
+    bool makes_f32 = false;
+    for (int i = 0; i < b->exec->n_feeds; i++) {
+        const frit_feed *feed = &b->exec->feeds[i];
+        if (b->feeds[i].maker != step) continue;
+        if (feed->form == FRIT_FORM_F32)
+            makes_f32 = true;
+        else
+            task->made[feed->form] = feed->rows;
+        if (is_lone_norm(b, step)) task->feeds[feed->form] = feed;
+        if (node->op == FRIT_OP_LINEAR_GLU) task->unit = 32;
+    }
+    const bool is_read = makes_f32 || n->n_reads > n->n_made;
+    if (n->n_made > 0 && !is_read && node->op != FRIT_OP_ADD_NORM) task->y = NULL;
+}
+
+// Returns whether it added any.
+static bool add_conversions(builder *b, int first, bool barrier)
+{
+    bool any = false;
+    for (int i = 0; i < b->exec->n_feeds; i++) {
+        const frit_feed *feed = &b->exec->feeds[i];
+        if (b->feeds[i].maker != NONE || b->feeds[i].first != b->notes[first].stage) continue;
+        frit_task task = {.env = feed->env, .form = feed->form, .shared = feed->rows};
+        for (int k = first; !task.node; k++)
+            if (is_product(b, node_of(b, k)) && find_feed(b, node_of(b, k)->src[0], feed->env, feed->form) == feed)
+                task.node = node_of(b, k);
+        task.x[0] = feed->x;
+        task.feeds[feed->form] = feed;
+        add_action(b, (frit_action){frit_fast_convert, frit_pieces_of_convert, 0, 0, task}, barrier && !any);
+        any = true;
+    }
+    return any;
+}
+
+static void add_follower(builder *b, frit_task task, int root)
+{
+    note *n = &b->notes[root];
+    task.by_heads = true;
+    const int k = add_action(b, (frit_action){frit_cpu_ops[task.node->op].fast, NULL, 0, 0, task}, false);
+    b->exec->actions[n->last_action].follower = k;
+    n->last_action = k;
+}
+
+static void add_followers(builder *b, int step)
+{
+    const note *n = &b->notes[step];
+    frit_task task = task_of(b, &b->plan->steps[step]);
+    if (task.node->op != FRIT_OP_KV_WRITE) {
+        add_follower(b, task, n->root[0]);
+        return;
+    }
+    task.keys = true;
+    add_follower(b, task, n->root[0]);
+    task.keys = false, task.values = true;
+    add_follower(b, task, n->root[1]);
+}
+
+static void add_step(builder *b, int step, bool barrier)
+{
+    const frit_cpu_op *op = &frit_cpu_ops[node_of(b, step)->op];
+    frit_task task = task_of(b, &b->plan->steps[step]);
+    if (!runs_fast(b, task.node)) {
+        add_action(b, (frit_action){op->reference, frit_pieces_of_reference, 0, 0, task}, barrier);
+        return;
+    }
+    set_feeds(b, step, &task);
+    if (b->notes[step].unit > 0) task.unit = b->notes[step].unit;
+    barrier = barrier || (op->shared_bytes && b->shared_busy) || (task.node->op == FRIT_OP_ROPE && b->turns_busy);
+    b->notes[step].last_action = add_action(b, (frit_action){op->fast, op->pieces, 0, 0, task}, barrier);
+    if (op->finish) add_action(b, (frit_action){op->finish, op->finish_pieces, 0, 0, task}, true);
+    if (op->shared_bytes) b->shared_busy = true;
+}
+
+static void add_stage(builder *b, int first, int end)
+{
+    const bool follow = can_follow(b, first, end);
+    bool barrier = b->plan->steps[first].barrier || (follow && b->turns_busy);
+    barrier = add_conversions(b, first, barrier) || barrier;
+    for (int k = first; k < end; k++) {
+        const int level = b->plan->steps[k].level;
+        if (level > 0 && follow) {
+            add_followers(b, k);
+            continue;
+        }
+        add_step(b, k, barrier || (k > first && level != b->plan->steps[k - 1].level));
+        barrier = false;
+    }
+}
+
+static void add_turns(builder *b, const turns *t)
+{
+    const frit_task task = task_of(b, t->first);
+    add_action(b, (frit_action){frit_fast_rope_turns, frit_pieces_by_row, 0, 0, task}, false);
+    b->turns_busy = true;
+}
+
+// ------------------------------------------------------------------------------- all of it
+
+static uint64_t place_own(builder *b, uint64_t offsets[FRIT_FORM_COUNT])
+{
+    uint64_t n_bytes = align(sizeof(frit_own) + b->own_row_bytes);
+    for (int form = 0; form < FRIT_FORM_COUNT; form++) {
+        offsets[form] = n_bytes;
+        n_bytes += align(b->own_bytes[form]);
+    }
+    return n_bytes;
+}
+
+// Sizes of all memory, at the largest number of rows.
+static void measure(builder *b, uint64_t own_offsets[FRIT_FORM_COUNT])
+{
+    uint64_t workspace_bytes = 0;
+    for (int i = 0; i < b->plan->n_steps; i++) {
+        frit_plan_step *step = &b->plan->steps[i];
+        const frit_node *node = step->node;
+        const frit_cpu_op *op = &frit_cpu_ops[node->op];
+        if (op->workspace_bytes) widen(&workspace_bytes, op->workspace_bytes(node));
+        if (!runs_fast(b, node)) continue;
+        if (op->shared_bytes) widen(&b->shared_bytes, op->shared_bytes(node));
+        if (node->op == FRIT_OP_ROPE && !find_turns(b, node))
+            b->turns[b->n_turns++] = (turns){.first = step, .n_bytes = frit_rope_turn_bytes(node)};
+    }
+    reserve(b, b->plan->scratch_bytes);
+    for (int i = 0; i < b->n_slots; i++) b->slots[i].offset = reserve(b, b->slots[i].n_bytes);
+    for (int i = 0; i < b->n_turns; i++) b->turns[i].offset = reserve(b, b->turns[i].n_bytes);
+    b->shared_offset = reserve(b, b->shared_bytes);
+    frit_task_env *env = &b->exec->narrow;
+    env->own_offset = (size_t)align(workspace_bytes);
+    env->workspace_bytes = env->own_offset + (size_t)place_own(b, own_offsets);
+    b->exec->wide.own_offset = env->own_offset;
+    b->exec->wide.workspace_bytes = env->workspace_bytes;
+}
+
+static frit_status build(builder *b)
+{
+    frit_exec *exec = b->exec;
+    const uint64_t n_threads = (uint64_t)frit_pool_size(b->device->pool);
+    uint64_t own_offsets[FRIT_FORM_COUNT];
+    for (int i = 0; i < b->plan->graph->n_nodes; i++) b->step_of[i] = NONE;
+    for (int k = 0; k < b->plan->n_steps; k++) b->step_of[node_of(b, k)->id] = k;
+    list_feeds(b);
+    measure(b, own_offsets);
+    exec->n_bytes = b->n_bytes + exec->narrow.workspace_bytes * n_threads;
+    exec->memory = frit_cpu_memory_new(exec->n_bytes);
+    if (!exec->memory) return frit_fail_memory((size_t)exec->n_bytes, "intermediate results");
+    exec->narrow.workspaces = exec->wide.workspaces = exec->memory + b->n_bytes;
+    point_feeds(b, own_offsets);
+    for (int i = 0; i < b->n_turns; i++) add_turns(b, &b->turns[i]);
+    for (int k = 0; k < b->plan->n_steps; k = stage_end(b, k)) add_stage(b, k, stage_end(b, k));
+    return FRIT_OK;
+}
+
+frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out)
+{
+    frit_cpu_device *device = (frit_cpu_device *)base;
+    const size_t n_steps = (size_t)plan->n_steps, n_actions = n_steps * MAX_ACTIONS + 1;
+    *out = NULL;
+    if (!device->reference) FRIT_TRY(frit_packs_add(&device->packs, device->pool, &device->narrow, plan));
+    frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
+
+    frit_arena arena = {0};   // for the time of the building
+    builder b = {.device = device, .plan = plan};
+    b.notes = frit_arena_new(&arena, note, n_steps + 1);
+    b.step_of = frit_arena_new(&arena, int, (size_t)plan->graph->n_nodes + 1);
+    b.feeds = frit_arena_new(&arena, made_feed, 2 * n_steps + 1);
+    b.slots = frit_arena_new(&arena, slot, 2 * n_steps + 1);
+    b.turns = frit_arena_new(&arena, turns, n_steps + 1);
+    frit_exec *exec = b.exec = calloc(1, sizeof *exec);
+    if (exec) {
+        exec->plan = plan;
+        exec->narrow.kernels = &device->narrow;
+        exec->wide.kernels = &device->wide;
+        exec->actions = calloc(n_actions, sizeof *exec->actions);
+        exec->phases = calloc(n_actions, sizeof *exec->phases);
+        exec->feeds = calloc(2 * n_steps + 1, sizeof *exec->feeds);
+    }
+    const bool has_all = exec && exec->actions && exec->phases && exec->feeds && !frit_arena_failed(&arena);
+    const frit_status status =
+        has_all ? build(&b) : frit_fail_memory(n_actions * sizeof *exec->actions, "the list of steps");
+    frit_arena_free(&arena);
+    if (status == FRIT_OK)
+        *out = exec;
+    else
+        frit_cpu_exec_free(base, exec);
+    return status;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/feed.h: the activations of products, in the form that their kernels read.
+//
+// Who makes them depends on where they come from and on how many rows there are:
+//
+//     result of a norm that only products read     few rows: each thread for itself, norm and all, when it first needs
+//                                                  them; more: by rows, in a phase of norm and conversion
+//     result of another norm                       whoever makes a row of it
+//     result of LINEAR_GLU                         whoever makes 32 columns of it
+//     anything else                                few rows: each thread for itself; more: by rows, in a phase
+//
+// For few rows a phase costs more than what all threads do at once: they wait for the one that does it, and then for
+// each other. What a thread makes for itself lies in its workspace and is good for the step. Results do not depend on
+// who made them.
+#pragma once
+#include "backend/cpu/task.h"
+
+struct frit_feed {
+    const frit_node *source;   // the product's source 0: its rows and their width
+    const frit_node *norm;     // NULL: the rows are x as they are
+    const frit_task_env *env;
+    const float *x, *w[2];   // rows; weight and bias of the norm
+    frit_form form;
+    uint8_t *rows;       // for all threads
+    bool own;            // threads make few rows for themselves
+    size_t own_offset;   // behind frit_own
+    uint32_t id;         // of the list, from 1
+};
+
+enum { FRIT_OWN_ROWS = 2 };   // few
+
+// The part of a workspace that survives a task. One row of numbers is at row_offset, for results that nobody keeps.
+typedef struct frit_own {
+    uint64_t holds[FRIT_FORM_COUNT];   // run << 32 | feed; anything else is stale
+    uint8_t unused[128 - FRIT_FORM_COUNT * 8 % 128];
+} frit_own;
+
+float *frit_own_row(const frit_task_env *env, int thread);
+
+// Whether this run's rows are few.
+bool frit_feed_is_own(const frit_feed *feed);
+// The rows, for products on thread share.thread.
+const uint8_t *frit_feed_rows(const frit_feed *feed, int thread);
+// y = the norm of row x.
+void frit_norm_row(const frit_kernels *kernels, const frit_node *norm, float *y, const float *x, const float *w,
+                   const float *b);

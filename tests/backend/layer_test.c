@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// Whole layers: what is fused, followed head by head and made by each thread for itself computes what the reference
+// does, whatever the shapes, types and threads; and a layer that generates has few phases.
+#include "backend/compare.h"
+#include "backend/weights.h"
+
+#include <math.h>
+
+typedef struct layer {
+    frit_dtype dtypes[7];   // q k v o gate up down
+    int n, n_ff, n_head, n_head_kv, dim;
+    bool head_norms, biases, layer_norm, parallel, take_rows;
+    frit_rope rope;
+} layer;
+
+static frit_node *matrix(world *w, frit_dtype dtype, int64_t rows, int64_t n)
+{
+    frit_tensor *t = world_tensor(w, dtype, rows, n, 0);
+    uint8_t *bytes = world_bytes(t);
+    const frit_dtype_info *type = frit_dtype_get(dtype);
+    float *values = malloc((size_t)n * sizeof *values);
+    for (int64_t i = 0; i < rows; i++) {
+        random_normal(&w->rng, values, (size_t)n, 1 / sqrt((double)n));
+        type->encode(values, bytes + i * (int64_t)frit_dtype_row_bytes(dtype, n), n, NULL);
+    }
+    free(values);
+    return frit_weight_node(&w->graph, t);
+}
+
+static frit_node *norm(world *w, const layer *l, frit_node *x)
+{
+    if (l->layer_norm) return frit_layer_norm(&w->graph, x, world_vector(w, l->n), world_vector(w, l->n), 1e-5f);
+    return frit_rms_norm(&w->graph, x, world_vector(w, l->n), 1e-5f);
+}
+
+static frit_node *project(world *w, const layer *l, int i, frit_node *x, int n_head)
+{
+    frit_node *bias = l->biases ? world_vector(w, (int64_t)n_head * l->dim) : NULL;
+    frit_node *y = frit_matmul(&w->graph, matrix(w, l->dtypes[i], (int64_t)n_head * l->dim, l->n), x, bias);
+    return frit_reshape(&w->graph, y, 2, (int64_t[]){n_head, l->dim});
+}
+
+static frit_node *turn(world *w, const layer *l, frit_node *x)
+{
+    if (l->head_norms) x = frit_rms_norm(&w->graph, x, world_vector(w, l->dim), 1e-6f);
+    return frit_rotate(&w->graph, x, w->position_node, NULL, l->rope);
+}
+
+static frit_node *attention(world *w, const layer *l, frit_node *x)
+{
+    frit_graph *g = &w->graph;
+    frit_node *q = turn(w, l, project(w, l, 0, x, l->n_head)), *k = turn(w, l, project(w, l, 1, x, l->n_head_kv));
+    frit_node *written = frit_kv_write(g, k, project(w, l, 2, x, l->n_head_kv), 0);
+    const frit_attend attend = {.scale = 1 / sqrtf((float)l->dim)};
+    frit_node *y = frit_attend_node(g, q, written, attend, l->dim);
+    y = frit_reshape(g, y, 1, (int64_t[]){(int64_t)l->n_head * l->dim});
+    return frit_matmul(g, matrix(w, l->dtypes[3], l->n, (int64_t)l->n_head * l->dim), y, NULL);
+}
+
+static frit_node *feed_forward(world *w, const layer *l, frit_node *x)
+{
+    frit_graph *g = &w->graph;
+    frit_node *gate = frit_matmul(g, matrix(w, l->dtypes[4], l->n_ff, l->n), x, NULL);
+    frit_node *up = frit_matmul(g, matrix(w, l->dtypes[5], l->n_ff, l->n), x, NULL);
+    return frit_matmul(g, matrix(w, l->dtypes[6], l->n, l->n_ff), frit_glu(g, gate, up, FRIT_ACT_SILU), NULL);
+}
+
+static void build(world *w, const layer *l)
+{
+    frit_graph *g = &w->graph;
+    frit_node *x = world_rows(w, l->n), *h = norm(w, l, x);
+    if (l->parallel) {
+        x = frit_add(g, frit_add(g, x, attention(w, l, h)), feed_forward(w, l, norm(w, l, x)));
+    } else {
+        x = frit_add(g, x, attention(w, l, h));
+        x = frit_add(g, x, feed_forward(w, l, norm(w, l, x)));
+    }
+    g->output = l->take_rows ? frit_take_rows(g, x, w->out_node) : x;
+    world_cache(w, KV_F32, l->n_head_kv, l->dim, l->dim);
+}
+
+static float frequencies[64];
+
+static layer any_layer(uint64_t seed, const frit_dtype *dtypes, size_t n_dtypes)
+{
+    static const int dims[] = {16, 32, 64, 24, 128};
+    frit_rng rng;
+    frit_rng_init(&rng, seed);
+    for (int i = 0; i < 64; i++) frequencies[i] = powf(10000, -(float)i / 64);
+    layer l = {
+        .n = 256, .n_ff = 512, .dim = dims[seed % FRIT_COUNT(dims)], .n_head_kv = 1 << random_between(&rng, 0, 1)};
+    l.n_head = l.n_head_kv * (int)random_between(&rng, 1, 4);
+    if (l.dim == 24)
+        l.n_head = 32, l.n_head_kv = 8;   // so that o's rows are whole blocks
+    else
+        while (l.n_head * l.dim % 256 != 0) l.n_head *= 2;
+    for (int i = 0; i < 7; i++) l.dtypes[i] = dtypes[random_between(&rng, 0, (int64_t)n_dtypes - 1)];
+    if (random_between(&rng, 0, 1)) l.dtypes[5] = l.dtypes[4];
+    l.head_norms = random_between(&rng, 0, 1);
+    l.biases = random_between(&rng, 0, 1);
+    l.layer_norm = random_between(&rng, 0, 3) == 0;
+    l.parallel = random_between(&rng, 0, 3) == 0;
+    l.take_rows = random_between(&rng, 0, 1);
+    l.rope = (frit_rope){.style = random_between(&rng, 0, 1) ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS,
+                         .dim = l.dim / 8 * 4,
+                         .magnitude = 1,
+                         .inv_freq = frequencies};
+    return l;
+}
+
+static void open_rows(world *w, uint64_t seed)
+{
+    static int shapes[][3][2] = {
+        {{0, 1}}, {{300, 1}}, {{0, 2}}, {{5, 1}, {40, 1}}, {{40, 1}, {0, 3}}, {{3, 70}}, {{31, 2}, {0, 64}, {1, 30}}};
+    static const int n_runs[] = {1, 1, 1, 2, 2, 1, 3};
+    const size_t i = seed % FRIT_COUNT(n_runs);
+    world_open(w, n_runs[i], shapes[i], seed);
+}
+
+static void layers_of_floats_agree_with_the_reference(void **state)
+{
+    (void)state;
+    static const frit_dtype dtypes[] = {FRIT_DTYPE_F32, FRIT_DTYPE_F16, FRIT_DTYPE_BF16};
+    for (uint64_t seed = 0; seed < 70; seed++) {
+        world w;
+        open_rows(&w, seed);
+        const layer l = any_layer(seed / 7 + 100 * (seed % 7), dtypes, FRIT_COUNT(dtypes));
+        build(&w, &l);
+        char what[48];
+        snprintf(what, sizeof what, "layer of floats %d", (int)seed);
+        compare_rounded(&w, true, 1e-9, 1e-4, what);
+        world_close(&w);
+    }
+}
+
+// By the rounding of activations; and however many threads there are, the bits are the same.
+static void layers_of_quantized_types_agree_with_the_reference(void **state)
+{
+    (void)state;
+    static const frit_dtype dtypes[] = {FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q8_0,
+                                        FRIT_DTYPE_F16};
+    for (uint64_t seed = 0; seed < 70; seed++) {
+        world w;
+        open_rows(&w, seed);
+        const layer l = any_layer(seed / 7 + 100 * (seed % 7), dtypes, FRIT_COUNT(dtypes));
+        build(&w, &l);
+        char what[48];
+        snprintf(what, sizeof what, "quantized layer %d", (int)seed);
+        compare(&w, true, 2e-3, what);
+        const size_t size = world_result_size(&w);
+        float *alone = malloc(size * sizeof *alone), *shared = malloc(size * sizeof *shared);
+        world_run(&w, NULL, 1, alone);
+        for (int n_threads = 5; n_threads < 30; n_threads += 12) {   // more than there are heads at last
+            world_run(&w, NULL, n_threads, shared);
+            assert_memory_equal(shared, alone, size * sizeof *shared);
+        }
+        free(alone);
+        free(shared);
+        world_close(&w);
+    }
+}
+
+static int phases_of(int n_past, int n_rows, const frit_dtype *dtype)
+{
+    world w;
+    world_open(&w, 1, (int[][2]){{n_past, n_rows}}, 1);
+    layer l = any_layer(2, dtype, 1);
+    l.parallel = l.layer_norm = l.take_rows = false;
+    l.head_norms = true;
+    build(&w, &l);
+    world_plan(&w, true);
+    frit_device *device;
+    frit_exec *exec;
+    const float *output;
+    assert_ok(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads = 2}));
+    assert_ok(frit_backend_cpu.prepare(device, w.plan, &exec));
+    world_reset_cache(&w, 0);
+    assert_ok(frit_backend_cpu.run(device, exec, &w.batch, &w.cache, &output));
+    const int n_phases = frit_cpu_exec_n_phases(exec);
+    frit_backend_cpu.exec_free(device, exec);
+    frit_backend_cpu.close(device);
+    world_close(&w);
+    return n_phases;
+}
+
+// Beside those of the layer there is one, in which the rows come from their table.
+static void a_layer_has_few_phases(void **state)
+{
+    (void)state;
+    static const frit_dtype dtypes[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_F32};
+    for (size_t i = 0; i < FRIT_COUNT(dtypes); i++) {
+        const int few = phases_of(10, 1, &dtypes[i]) - 1, far = phases_of(1000, 1, &dtypes[i]) - 1;
+        const int many = phases_of(10, 20, &dtypes[i]) - 1;
+        print_message("%s: %d phases; %d behind 1000 positions; %d with 20 rows\n", frit_dtype_get(dtypes[i])->name,
+                      few, far, many);
+        assert_in_range(few, 3, 5);
+        assert_in_range(far, 3, 6);
+        assert_in_range(many, 3, 8);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_of_floats_agree_with_the_reference),
+        cmocka_unit_test(layers_of_quantized_types_agree_with_the_reference),
+        cmocka_unit_test(a_layer_has_few_phases),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
