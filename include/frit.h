@@ -174,6 +174,28 @@ FRIT_API bool frit_model_get_tensor(const frit_model *model, size_t i, frit_tens
 // Returns the key, or NULL past the end. `buffer` receives at most `size` bytes with the final zero.
 FRIT_API const char *frit_model_get_meta(const frit_model *model, size_t i, char *buffer, size_t size, int max_items);
 
+// ---------------------------------------------------------------------------------------- conversion
+
+typedef struct frit_convert_options {
+    const char *type;   // of the matrices: "f32", "f16", "bf16", "q8_0", ...; NULL: as the source has them
+    const char
+        *split_max_size;   // bytes of a file at most ("500M", "4G"; K, M and G are powers of 1000); NULL: one file
+    int32_t n_threads;     // 0: one per core that this process may use
+    frit_progress_fn progress;
+    void *progress_ctx;
+    frit_log_fn log;   // warnings; NULL: silent
+    void *log_ctx;
+} frit_convert_options;
+
+FRIT_API const frit_option *frit_convert_option_rows(size_t *n_rows);
+
+// Writes a Hugging Face folder, a safetensors file with its config.json beside it or a GGUF file as GGUF, with what
+// other engines expect of one: order of rows, tokenizer, chat template. `target` ends in ".gguf"; a split set is called
+// NAME-00001-of-00003.gguf and so on. Vectors and what else is small stay f32; a matrix whose rows cannot be cut into
+// the type's blocks becomes f16. Needs memory for a few rows, not for the model. Nothing is left under the final names
+// if it fails. FRIT_E_INVALID for a type, size or name that is none; else as frit_model_open, and FRIT_E_IO.
+FRIT_API frit_status frit_convert(const char *source, const char *target, const frit_convert_options *options);
+
 // ---------------------------------------------------------------------------------------- text
 
 enum {

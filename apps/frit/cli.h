@@ -52,7 +52,7 @@ typedef struct cli_command {
 
 extern const cli_command cli_command_run, cli_command_chat, cli_command_info, cli_command_bench, cli_command_perplexity,
     cli_command_tokenize, cli_command_detokenize, cli_command_template, cli_command_logits, cli_command_serve,
-    cli_command_help, cli_command_completions;
+    cli_command_convert, cli_command_help, cli_command_completions;
 const cli_command *cli_command_get(size_t i);            // row i; NULL past the end
 const cli_command *cli_command_find(const char *name);   // NULL if unknown
 const frit_option *cli_common_rows(size_t *n_rows);      // --model, --quiet, ...
@@ -84,9 +84,10 @@ void cli_catch_signals(void);
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));    // "frit: ..." on stderr; CLI_FAILED
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));   // likewise; CLI_USAGE
 void cli_note(const cli_common *common, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));   // unless quiet
-int cli_exit_code(frit_status status);       // of a failure while running
-int cli_report(frit_status status);          // says frit_error(), returns its exit code
+    __attribute__((format(printf, 2, 3)));                                // unless quiet
+void cli_log(void *common, frit_log_level level, const char *sentence);   // a frit_log_fn: what a user should know
+int cli_exit_code(frit_status status);                                    // of a failure while running
+int cli_report(frit_status status);                                       // says frit_error(), returns its exit code
 bool cli_color(const cli_common *common, FILE *stream);
 
 typedef struct cli_progress {

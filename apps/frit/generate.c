@@ -16,7 +16,7 @@ const char *cli_bundled_model(void)
                                                                                            : FRIT_MODEL_SOURCE;
 }
 
-static void log_to_stderr(void *ctx, frit_log_level level, const char *sentence)
+void cli_log(void *ctx, frit_log_level level, const char *sentence)
 {
     const cli_common *common = ctx;
     if (level <= FRIT_LOG_WARNING) cli_note(common, "%s: %s", level == FRIT_LOG_ERROR ? "error" : "warning", sentence);
@@ -31,7 +31,7 @@ int cli_open_model(frit_model **model, const cli_common *common, const frit_mode
     frit_model_options with = *options;
     with.progress = cli_progress_step;
     with.progress_ctx = &progress;
-    with.log = log_to_stderr;
+    with.log = cli_log;
     with.log_ctx = (void *)common;
     frit_status status = frit_model_open(model, path, &with);
     cli_progress_end(&progress);

@@ -25,6 +25,7 @@ void frit_file_close(frit_file *file);
 
 typedef enum frit_path_kind { FRIT_PATH_NONE, FRIT_PATH_FILE, FRIT_PATH_FOLDER, FRIT_PATH_OTHER } frit_path_kind;
 frit_path_kind frit_path_get_kind(const char *path);
+bool frit_path_is_same(const char *a, const char *b);   // both are there and are one file
 // Reads at most max_bytes of a regular file into `out` (malloc'd, zero-terminated).
 frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, size_t *n_bytes);
 

@@ -47,6 +47,12 @@ frit_path_kind frit_path_get_kind(const char *path)
     return S_ISREG(st.st_mode) ? FRIT_PATH_FILE : S_ISDIR(st.st_mode) ? FRIT_PATH_FOLDER : FRIT_PATH_OTHER;
 }
 
+bool frit_path_is_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever. It means nothing for regular files.
 static frit_status open_regular(const char *path, int *fd, uint64_t *size)
 {

@@ -53,6 +53,18 @@ static frit_status fail_path(const char *path)
     return frit_fail(FRIT_E_INVALID, "%s: is not a path in UTF-8", path);
 }
 
+// By their names alone, which finds a file behind two spellings, not one behind a link.
+bool frit_path_is_same(const char *a, const char *b)
+{
+    wchar_t x[MAX_PATH], y[MAX_PATH], *wide_a = widen(a), *wide_b = widen(b);
+    const DWORD n = wide_a ? GetFullPathNameW(wide_a, MAX_PATH, x, NULL) : 0;
+    const DWORD m = wide_b ? GetFullPathNameW(wide_b, MAX_PATH, y, NULL) : 0;
+    free(wide_a);
+    free(wide_b);
+    return n > 0 && n < MAX_PATH && m > 0 && m < MAX_PATH && _wcsicmp(x, y) == 0 &&
+           frit_path_get_kind(a) != FRIT_PATH_NONE;
+}
+
 frit_path_kind frit_path_get_kind(const char *path)
 {
     wchar_t *wide = widen(path);

@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 
 #include "text/vocab_file.h"
+#include "text/vocab_write.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -85,6 +86,11 @@ static frit_status open_vocab(frit_model *model)
 {
     const frit_checkpoint *ckpt = model->ckpt;
     int64_t expected = model->vocab_only ? 0 : model->hp.n_vocab;
+    frit_str published;
+    bool has_published;
+    FRIT_TRY(frit_meta_get_text(&ckpt->meta, FRIT_KEY_TOKENIZER_JSON, &published, &has_published));
+    if (has_published)
+        return frit_vocab_read_embedded(&model->vocab, published, &ckpt->meta, expected, &model->arena, &model->log);
     FRIT_TRY(frit_vocab_read(&model->vocab, &ckpt->meta, expected, &model->arena, &model->log));
     bool has_text = model->vocab.entries != NULL || strncmp(ckpt->format, "GGUF", 4) == 0;
     if (has_text || !frit_vocab_file_kind(ckpt->path)) return FRIT_OK;

@@ -40,6 +40,18 @@ static const char *suffix_text(int64_t no, int64_t count, char text[32])
     return text;
 }
 
+const char *frit_gguf_part_path(frit_arena *arena, const char *path, int no, int count)
+{
+    char suffix[32];
+    size_t n = strlen(path);
+    if (n > 5 && strcmp(path + n - 5, ".gguf") == 0) n -= 5;
+    char *text = frit_arena_alloc(arena, n + sizeof suffix, 1);
+    if (!text) return NULL;
+    memcpy(text, path, n);
+    memcpy(text + n, suffix_text(no, count, suffix), SUFFIX_BYTES + 1);
+    return text;
+}
+
 // -------------------------------------------------------------------------------- do parts belong together?
 
 static bool same_value(const frit_value *a, const frit_value *b)

@@ -49,18 +49,18 @@ static frit_status put_tensor(frit_buf *out, const frit_tensor *tensor, uint64_t
     return FRIT_OK;
 }
 
-static frit_status put_header(frit_buf *out, const frit_checkpoint *ckpt, uint64_t alignment)
+static frit_status put_header(frit_buf *out, const frit_gguf_contents *c, uint64_t alignment)
 {
     frit_buf_append(out, "GGUF", 4);
     put(out, 3, 4);
-    put(out, ckpt->n_tensors, 8);
-    put(out, ckpt->meta.n, 8);
-    for (size_t i = 0; i < ckpt->meta.n; i++) {
-        put_text(out, ckpt->meta.pairs[i].key);
-        put_value(out, &ckpt->meta.pairs[i].value);
+    put(out, c->n_tensors, 8);
+    put(out, c->meta->n, 8);
+    for (size_t i = 0; i < c->meta->n; i++) {
+        put_text(out, c->meta->pairs[i].key);
+        put_value(out, &c->meta->pairs[i].value);
     }
     uint64_t offset = 0;
-    for (size_t i = 0; i < ckpt->n_tensors; i++) FRIT_TRY(put_tensor(out, &ckpt->tensors[i], alignment, &offset));
+    for (size_t i = 0; i < c->n_tensors; i++) FRIT_TRY(put_tensor(out, &c->tensors[i], alignment, &offset));
     return out->failed ? frit_fail_memory(out->len, "the header of a GGUF file") : FRIT_OK;
 }
 
@@ -72,30 +72,47 @@ static frit_status write_padding(frit_file_writer *writer, uint64_t alignment)
     return frit_file_writer_write(writer, zeros, (size_t)n);
 }
 
+static frit_status write_tensor(frit_file_writer *writer, const frit_gguf_contents *c, size_t i)
+{
+    const frit_tensor *tensor = &c->tensors[i];
+    if (!c->write) return frit_file_writer_write(writer, tensor->data, (size_t)tensor->n_bytes);
+    const uint64_t begin = frit_file_writer_offset(writer);
+    FRIT_TRY(c->write(c->ctx, i, writer));
+    const uint64_t n = frit_file_writer_offset(writer) - begin;
+    if (n == tensor->n_bytes) return FRIT_OK;
+    return frit_fail(FRIT_E_INTERNAL, "tensor '%s' was written with %llu bytes instead of %llu", tensor->name,
+                     (unsigned long long)n, (unsigned long long)tensor->n_bytes);
+}
+
 // Padding follows the directory and every tensor, the last one too. A file without tensors ends with its metadata.
-static frit_status write_all(frit_file_writer *writer, const frit_checkpoint *ckpt, const frit_buf *header,
+static frit_status write_all(frit_file_writer *writer, const frit_gguf_contents *c, const frit_buf *header,
                              uint64_t alignment)
 {
     FRIT_TRY(frit_file_writer_write(writer, header->data, header->len));
-    for (size_t i = 0; i < ckpt->n_tensors; i++) {
-        const frit_tensor *tensor = &ckpt->tensors[i];
+    for (size_t i = 0; i < c->n_tensors; i++) {
         FRIT_TRY(write_padding(writer, alignment));
-        FRIT_TRY(frit_file_writer_write(writer, tensor->data, (size_t)tensor->n_bytes));
+        FRIT_TRY(write_tensor(writer, c, i));
     }
-    return ckpt->n_tensors > 0 ? write_padding(writer, alignment) : FRIT_OK;
+    return c->n_tensors > 0 ? write_padding(writer, alignment) : FRIT_OK;
 }
 
-frit_status frit_gguf_write(const frit_checkpoint *ckpt, const char *path)
+frit_status frit_gguf_write_contents(const frit_gguf_contents *contents, const char *path)
 {
     frit_buf header = {0};
     frit_file_writer *writer = NULL;
     uint64_t alignment;
-    FRIT_TRY(frit_gguf_alignment(ckpt->path, &ckpt->meta, &alignment));
-    frit_status status = put_header(&header, ckpt, alignment);
+    FRIT_TRY(frit_gguf_alignment(path, contents->meta, &alignment));
+    frit_status status = put_header(&header, contents, alignment);
     if (status == FRIT_OK) status = frit_file_writer_open(&writer, path);
-    if (status == FRIT_OK) status = write_all(writer, ckpt, &header, alignment);
+    if (status == FRIT_OK) status = write_all(writer, contents, &header, alignment);
     frit_buf_free(&header);
     if (status == FRIT_OK) return frit_file_writer_commit(writer);
     frit_file_writer_abort(writer);
     return status;
+}
+
+frit_status frit_gguf_write(const frit_checkpoint *ckpt, const char *path)
+{
+    return frit_gguf_write_contents(&(frit_gguf_contents){&ckpt->meta, ckpt->tensors, ckpt->n_tensors, NULL, NULL},
+                                    path);
 }

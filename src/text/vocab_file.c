@@ -101,6 +101,55 @@ frit_status frit_vocab_open(frit_vocab *vocab, const char *path, int64_t expecte
     return status;
 }
 
+// Roles lie in files of their own beside a tokenizer.json.
+static frit_status read_roles(frit_vocab *vocab, const frit_meta *meta)
+{
+    const struct {
+        const char *key;
+        frit_token *id;
+    } roles[] = {
+        {"tokenizer.ggml.bos_token_id", &vocab->bos},       {"tokenizer.ggml.eos_token_id", &vocab->eos},
+        {"tokenizer.ggml.eot_token_id", &vocab->eot},       {"tokenizer.ggml.unknown_token_id", &vocab->unk},
+        {"tokenizer.ggml.seperator_token_id", &vocab->sep}, {"tokenizer.ggml.padding_token_id", &vocab->pad},
+        {"tokenizer.ggml.mask_token_id", &vocab->mask},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(roles); i++) {
+        int64_t id = -1;
+        FRIT_TRY(frit_meta_get_i64(meta, roles[i].key, &id, NULL));
+        if (id >= 0 && id < vocab->n) *roles[i].id = (frit_token)id;
+    }
+    if (vocab->n_prefix == 0) FRIT_TRY(frit_meta_get_bool(meta, "tokenizer.ggml.add_bos_token", &vocab->add_bos, NULL));
+    if (vocab->n_suffix == 0) FRIT_TRY(frit_meta_get_bool(meta, "tokenizer.ggml.add_eos_token", &vocab->add_eos, NULL));
+    return FRIT_OK;
+}
+
+static frit_status read_embedded(frit_vocab *vocab, frit_str json, const frit_meta *meta, int64_t expected,
+                                 frit_arena *arena, const frit_log *log)
+{
+    char *text = malloc(json.len + 1);   // zero-terminated, for the vocabulary to keep
+    if (!text) return frit_fail_memory(json.len, "a tokenizer");
+    memcpy(text, json.ptr, json.len);
+    text[json.len] = 0;
+    vocab->text = text;
+    FRIT_TRY(frit_vocab_json.read(vocab, (frit_str){text, json.len}, "tokenizer.json", arena, log));
+    if (expected > 0 && vocab->n > expected)
+        return frit_fail(FRIT_E_FORMAT, "the tokenizer has %d tokens, but the embedding table has %lld rows",
+                         (int)vocab->n, (long long)expected);
+    if (expected > vocab->n) FRIT_TRY(frit_vocab_grow(vocab, (int32_t)expected, arena));
+    FRIT_TRY(read_roles(vocab, meta));
+    return frit_vocab_finish(vocab, arena);
+}
+
+frit_status frit_vocab_read_embedded(frit_vocab *vocab, frit_str json, const frit_meta *meta, int64_t expected,
+                                     frit_arena *arena, const frit_log *log)
+{
+    frit_vocab_start(vocab);
+    frit_status status = expected > INT32_MAX ? frit_fail(FRIT_E_LIMIT, "%lld tokens are too many", (long long)expected)
+                                              : read_embedded(vocab, json, meta, expected, arena, log);
+    if (status != FRIT_OK) frit_vocab_deinit(vocab);
+    return status;
+}
+
 // ------------------------------------------------------------------------------------- lists of pieces
 
 void frit_vocab_list_free(frit_vocab_list *list)

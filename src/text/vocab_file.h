@@ -28,6 +28,11 @@ const char *frit_vocab_file_kind(const char *path);
 frit_status frit_vocab_open(frit_vocab *vocab, const char *path, int64_t expected, frit_arena *arena,
                             const frit_log *log);
 
+// A published tokenizer.json that lies within another file, and what tokenizer.ggml.* of `meta` says beside it: special
+// tokens by role.
+frit_status frit_vocab_read_embedded(frit_vocab *vocab, frit_str json, const frit_meta *meta, int64_t expected,
+                                     frit_arena *arena, const frit_log *log);
+
 // For sources. A list of pieces with ids of their own becomes vocab->entries; ids that nobody has are unused.
 typedef struct frit_vocab_list {
     struct frit_vocab_item {

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// frit convert: models of other forms as GGUF files.
+#include "cli.h"
+
+#include <string.h>
+
+typedef struct convert_args {
+    cli_common common;
+    frit_convert_options convert;
+} convert_args;
+
+static int run(void *ctx)
+{
+    convert_args *args = ctx;
+    const cli_common *common = &args->common;
+    const int n_named = common->model ? 1 : 0;
+    if (common->n_positional + n_named != 2)
+        return cli_usage("convert: expected a model and the name of the GGUF file to write, as in "
+                         "'frit convert DIR OUT.gguf'");
+    const char *source = common->model ? common->model : common->positional[0];
+    const char *target = common->positional[common->n_positional - 1];
+    cli_progress progress;
+    cli_progress_start(&progress, common, "converting");
+    frit_convert_options with = args->convert;
+    with.progress = cli_progress_step;
+    with.progress_ctx = &progress;
+    with.log = cli_log;
+    with.log_ctx = (void *)common;
+    const frit_status status = frit_convert(source, target, &with);
+    cli_progress_end(&progress);
+    if (status == FRIT_E_INVALID) return cli_usage("convert: %s", frit_error());
+    if (status != FRIT_OK) return cli_report(status);
+    cli_note(common, "%s is written", target);
+    return CLI_DONE;
+}
+
+static const cli_group groups[] = {
+    {"Conversion", frit_convert_option_rows, offsetof(convert_args, convert)},
+    {"General", cli_common_rows, offsetof(convert_args, common)},
+};
+
+const cli_command cli_command_convert = {
+    .name = "convert",
+    .usage = "MODEL OUT.gguf [options]",
+    .summary = "write a Hugging Face folder, or another GGUF file, as GGUF",
+    .details =
+        "The file has what other engines expect of one: tensor names, order of rows, tokenizer, chat template. "
+        "Vectors\n"
+        "and what else is small stay f32. The source is read a few rows at a time, and OUT.gguf appears when it is "
+        "whole.\n"
+        "\n"
+        "  frit convert Llama-3.2-1B/ llama.gguf\n"
+        "  frit convert Llama-3.2-1B/ llama-q8.gguf --type q8_0\n"
+        "  frit convert big.gguf parts.gguf --split-max-size 4G",
+    .max_positional = 2,
+    .args_bytes = sizeof(convert_args),
+    .groups = groups,
+    .n_groups = CLI_COUNT(groups),
+    .run = run,
+};

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// convert/convert.h: any checkpoint as a GGUF file that other engines load.
+//
+//     open the source -> list what the file will hold (order.c: which rows go where; types.c: in which type)
+//     -> metadata and vocabulary -> files, tensor by tensor, a few rows at a time
+//
+// A source already has GGUF's names (format/). What is left to do is what only concerns the bytes: number formats, and
+// the order of rows where GGUF files of an architecture have another one than folders do.
+#pragma once
+#include "arch/arch.h"
+#include "base/thread.h"
+#include "format/gguf.h"
+
+// Within each `head` rows the first `turned` change places: two halves become neighbours, or the other way around.
+typedef struct frit_row_order {
+    int64_t head, turned;   // turned 0: rows stay where they are
+    bool to_neighbours;
+} frit_row_order;
+
+// Where row i of the result comes from.
+int64_t frit_row_order_source(const frit_row_order *order, int64_t i);
+// How the rows of a tensor of the source are to be laid out.
+frit_row_order frit_row_order_of(const frit_hparams *hp, const frit_arch *arch, const char *name);
+
+// The type of a tensor in the file. `wanted`: of matrices; FRIT_DTYPE_COUNT: as they are.
+frit_dtype frit_convert_type(const frit_tensor *tensor, frit_dtype wanted, bool is_gguf);
+// general.file_type of files whose matrices are of this type; -1: there is no number for it.
+int frit_file_type_id(frit_dtype dtype);
+
+// Writes the rows of `from` in the order and type of `to`. `report` is told how many bytes of the source are done.
+typedef frit_status (*frit_convert_report_fn)(void *ctx, uint64_t n_bytes);
+frit_status frit_convert_rows(const frit_tensor *from, const frit_tensor *to, const frit_row_order *order,
+                              frit_pool *pool, frit_file_writer *writer, frit_convert_report_fn report, void *ctx);

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT
+// Conversion: models of folders give the same logits as GGUF files, in every type within its own error; files come back
+// whole or not at all.
+#include "arch/golden.h"
+#include "convert/convert.h"
+#include "format/gguf.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// ------------------------------------------------------------------------------------- logits
+
+typedef struct results {
+    float *logits;
+    size_t n_vocab;
+} results;
+
+static void keep_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    results *r = ctx;
+    assert_int_equal(n, r->n_vocab);
+    memcpy(r->logits + i * n, values, n * sizeof *values);
+}
+
+static double error_of(const char *path, const golden *g)
+{
+    const frit_engine_options options = {
+        .n_ctx = 64, .n_threads = 1, .cpu = "reference", .cache_type_k = "f32", .cache_type_v = "f32"};
+    results r = {calloc(g->n_tokens * g->n_vocab, sizeof(float)), g->n_vocab};
+    const frit_push_options push = {.output = FRIT_OUTPUT_ALL, .row = keep_row, .row_ctx = &r};
+    frit_model *model;
+    frit_engine *engine;
+    frit_session *session;
+    int32_t n_rows;
+    assert_ok(frit_model_open(&model, path, NULL));
+    assert_ok(frit_engine_new(&engine, model, &options));
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_session_push(session, g->tokens, g->n_tokens, &push));
+    do assert_ok(frit_engine_step(engine, &n_rows));
+    while (n_rows > 0);
+    frit_session_free(session);
+    frit_engine_free(engine);
+    frit_model_free(model);
+    const double error = nmse(r.logits, g->logits, g->n_tokens * g->n_vocab);
+    free(r.logits);
+    return error;
+}
+
+// Limits: of logits, and of the tensors' numbers. Rounding may choose another expert in these small random models,
+// whose logits then differ by percents.
+static const struct {
+    const char *type;
+    double limit, tensor_limit;
+} types[] = {
+    {NULL, 1e-6, 0}, {"f32", 1e-6, 0}, {"bf16", 1e-6, 0}, {"f16", 1e-5, 1e-9}, {"q8_0", 5e-2, 5e-5},
+};
+
+static void folders_give_the_same_logits_as_files(void **state)
+{
+    (void)state;
+    char *out = strdup(temp_path("converted.gguf"));
+    size_t n_bad = 0;
+    for (size_t i = 0; i < N_GOLDEN_FOLDERS; i++) {
+        golden g = golden_load(i);
+        print_message("| %-20s |", golden_name(i));
+        for (size_t t = 0; t < FRIT_COUNT(types); t++) {
+            assert_ok(frit_convert(g.path, out, &(frit_convert_options){.type = types[t].type, .n_threads = 1}));
+            const double error = error_of(out, &g);
+            print_message(" %8.1e |", error);
+            n_bad += !(error <= types[t].limit);
+        }
+        print_message("\n");
+        golden_free(&g);
+    }
+    remove(out);
+    free(out);
+    assert_int_equal(n_bad, 0);
+}
+
+static double tensor_error(const frit_tensor *got, const frit_tensor *want)
+{
+    const int64_t n = frit_tensor_n_elems(want), width = want->shape[want->n_dims - 1];
+    float *x = calloc((size_t)n, sizeof *x), *y = calloc((size_t)n, sizeof *y);
+    assert_int_equal(frit_tensor_n_elems(got), n);
+    for (int64_t i = 0; i < n / width; i++) {
+        frit_tensor_decode_row(got, i, x + i * width);
+        frit_tensor_decode_row(want, i, y + i * width);
+    }
+    const double error = nmse(x, y, (size_t)n);
+    free(x);
+    free(y);
+    return error;
+}
+
+static void tensors_keep_their_numbers(void **state)
+{
+    (void)state;
+    char *source = strdup(shared_path("goldens/hf/qwen3_moe")), *out = strdup(temp_path("tensors.gguf"));
+    for (size_t t = 0; t < FRIT_COUNT(types); t++) {
+        frit_checkpoint *want, *got;
+        double worst = 0;
+        assert_ok(frit_convert(source, out, &(frit_convert_options){.type = types[t].type}));
+        assert_ok(frit_checkpoint_open(&want, source, &(frit_checkpoint_options){0}));
+        assert_ok(frit_checkpoint_open(&got, out, &(frit_checkpoint_options){0}));
+        assert_int_equal(got->n_tensors, want->n_tensors);
+        for (size_t i = 0; i < want->n_tensors; i++) {
+            const frit_tensor *other = frit_checkpoint_find(got, want->tensors[i].name);
+            assert_non_null(other);
+            const double error = tensor_error(other, &want->tensors[i]);
+            worst = error > worst ? error : worst;
+        }
+        print_message("%s: %.1e\n", types[t].type ? types[t].type : "as it is", worst);
+        assert_true(worst <= types[t].tensor_limit);
+        frit_checkpoint_close(got);
+        frit_checkpoint_close(want);
+    }
+    remove(out);
+    free(out);
+    free(source);
+}
+
+static void rows_go_there_and_back(void **state)
+{
+    (void)state;
+    const frit_row_order there = {.head = 10, .turned = 8, .to_neighbours = true};
+    const frit_row_order back = {.head = 10, .turned = 8, .to_neighbours = false};
+    static const int64_t expected[] = {0, 4, 1, 5, 2, 6, 3, 7, 8, 9};
+    for (int64_t i = 0; i < 30; i++) {
+        assert_int_equal(frit_row_order_source(&there, i), i / 10 * 10 + expected[i % 10]);
+        assert_int_equal(frit_row_order_source(&back, frit_row_order_source(&there, i)), i);
+    }
+}
+
+// ------------------------------------------------------------------------------------- files
+
+static bool same_file(const char *a, const char *b)
+{
+    size_t n, m;
+    char *x = read_file(a, &n), *y = read_file(b, &m);
+    const bool same = n == m && memcmp(x, y, n) == 0;
+    free(x);
+    free(y);
+    return same;
+}
+
+static void gguf_files_come_back_as_they_were(void **state)
+{
+    (void)state;
+    const char *out = temp_path("copy.gguf");
+    const char *source = shared_path("goldens/arch/qwen3moe-moe.gguf");
+    assert_ok(frit_convert(source, out, NULL));
+    assert_true(same_file(source, out));
+    remove(out);
+}
+
+static void sets_hold_what_one_file_does(void **state)
+{
+    (void)state;
+    const char *folder = shared_path("goldens/hf/qwen3"), *whole = temp_path("whole.gguf"),
+               *set = temp_path("set.gguf");
+    const char *joined = temp_path("joined.gguf");
+    assert_ok(frit_convert(folder, whole, NULL));
+    assert_ok(frit_convert(folder, set, &(frit_convert_options){.split_max_size = "60K"}));
+    frit_arena arena = {0};
+    int count = 1;
+    while (count < 100 && access(frit_gguf_part_path(&arena, set, 0, count), F_OK) != 0) count++;
+    assert_in_range(count, 2, 99);
+    for (int i = 0; i < count; i++) assert_int_equal(access(frit_gguf_part_path(&arena, set, i, count), F_OK), 0);
+    assert_int_not_equal(access(set, F_OK), 0);
+    assert_ok(frit_convert(frit_gguf_part_path(&arena, set, 1, count), joined, NULL));
+    assert_true(same_file(whole, joined));
+    for (int i = 0; i < count; i++) remove(frit_gguf_part_path(&arena, set, i, count));
+    remove(whole);
+    remove(joined);
+    frit_arena_free(&arena);
+}
+
+static void copy_file(const char *folder, const char *name)
+{
+    char to[600];
+    size_t n;
+    char *bytes = read_file(shared_path("goldens/hf/llama/%s", name), &n);
+    snprintf(to, sizeof to, "%s/%s", folder, name);
+    write_file(to, bytes, n);
+    free(bytes);
+}
+
+static size_t tokens_of(const char *path, const char *text, frit_token ids[64])
+{
+    frit_model *model;
+    size_t n;
+    assert_ok(frit_model_open(&model, path, NULL));
+    assert_ok(frit_tokenize(model, text, strlen(text), 0, ids, 64, &n));
+    frit_model_free(model);
+    return n;
+}
+
+static bool has_warned;
+
+static void note_warning(void *ctx, frit_log_level level, const char *sentence)
+{
+    (void)ctx;
+    has_warned |= level == FRIT_LOG_WARNING && strstr(sentence, "no tokenizer of GGUF cuts text exactly");
+}
+
+static void cuts_that_gguf_has_no_name_for_travel_as_published(void **state)
+{
+    (void)state;
+    char *folder = strdup(temp_path("model")), *out = strdup(temp_path("json.gguf")), name[600];
+    static const char *const names[] = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"};
+    assert_int_equal(mkdir(folder, 0700), 0);
+    for (size_t i = 0; i < FRIT_COUNT(names); i++) copy_file(folder, names[i]);
+    snprintf(name, sizeof name, "%s/tokenizer.json", folder);
+    size_t n;
+    char *json = read_file(name, &n), *letters = strstr(json, "p{L}+|");
+    assert_non_null(letters);
+    letters[4] = '?';   // words are cut into letters
+    write_file(name, json, n);
+    free(json);
+    has_warned = false;
+    assert_ok(frit_convert(folder, out, &(frit_convert_options){.log = note_warning}));
+    assert_true(has_warned);
+    frit_token from_folder[64], from_file[64], from_other[64];
+    static const char text[] = "In 2024, 1234567 of them.";
+    const size_t n_folder = tokens_of(folder, text, from_folder), n_file = tokens_of(out, text, from_file);
+    assert_int_equal(n_folder, n_file);
+    assert_memory_equal(from_folder, from_file, n_file * sizeof *from_file);
+    const size_t n_other = tokens_of(shared_path("goldens/hf/llama"), text, from_other);
+    assert_true(n_other != n_file || memcmp(from_other, from_file, n_file * sizeof *from_file) != 0);
+    for (size_t i = 0; i < FRIT_COUNT(names); i++) {
+        snprintf(name, sizeof name, "%s/%s", folder, names[i]);
+        remove(name);
+    }
+    remove(folder);
+    remove(out);
+    free(folder);
+    free(out);
+}
+
+// ------------------------------------------------------------------------------------- failures
+
+static size_t count_files(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    size_t n = 0;
+    for (const struct dirent *entry; (entry = readdir(dir));) n += entry->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+static bool cancel_late(void *ctx, double done)
+{
+    (void)ctx;
+    return done < 0.6;
+}
+
+static void failures_leave_nothing(void **state)
+{
+    (void)state;
+    char folder[512], out[600];
+    snprintf(folder, sizeof folder, "%s", temp_path("failures"));
+    assert_int_equal(mkdir(folder, 0700), 0);
+    snprintf(out, sizeof out, "%s/out.gguf", folder);
+    const char *source = shared_path("goldens/hf/qwen3");
+    const frit_convert_options bad_type = {.type = "q9_0"}, bad_size = {.split_max_size = "4X"};
+    const frit_convert_options integer = {.type = "i32"}, negative = {.split_max_size = "-1"};
+    const frit_convert_options late = {.progress = cancel_late},
+                               late_set = {.progress = cancel_late, .split_max_size = "60K"};
+    assert_fails(frit_convert(source, out, &bad_type), FRIT_E_INVALID, "type is 'q9_0', expected f32");
+    assert_fails(frit_convert(source, out, &integer), FRIT_E_INVALID, "type is 'i32'");
+    assert_fails(frit_convert(source, out, &bad_size), FRIT_E_INVALID, "split-max-size is '4X'");
+    assert_fails(frit_convert(source, out, &negative), FRIT_E_INVALID, "split-max-size is '-1'");
+    assert_fails(frit_convert(source, folder, NULL), FRIT_E_INVALID, "should end in .gguf");
+    assert_fails(frit_convert("/nowhere", out, NULL), FRIT_E_NOT_FOUND, "/nowhere");
+    assert_fails(frit_convert(source, "/nowhere/out.gguf", NULL), FRIT_E_NOT_FOUND, "/nowhere/out.gguf");
+    assert_fails(frit_convert(source, out, &late), FRIT_E_CANCELLED, "was cancelled");
+    assert_fails(frit_convert(source, out, &late_set), FRIT_E_CANCELLED, "was cancelled");
+    assert_int_equal(count_files(folder), 0);
+    assert_ok(frit_convert(source, out, NULL));
+    assert_fails(frit_convert(out, out, &(frit_convert_options){.type = "q8_0"}), FRIT_E_INVALID,
+                 "the one that is read");
+    assert_int_equal(count_files(folder), 1);
+    remove(out);
+    remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folders_give_the_same_logits_as_files),
+        cmocka_unit_test(tensors_keep_their_numbers),
+        cmocka_unit_test(rows_go_there_and_back),
+        cmocka_unit_test(gguf_files_come_back_as_they_were),
+        cmocka_unit_test(sets_hold_what_one_file_does),
+        cmocka_unit_test(cuts_that_gguf_has_no_name_for_travel_as_published),
+        cmocka_unit_test(failures_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
