@@ -59,6 +59,7 @@ static frit_status make_step_buffers(frit_engine *engine)
     step->positions = frit_arena_new(&engine->arena, int32_t, n);
     step->out_rows = frit_arena_new(&engine->arena, int32_t, n);
     step->runs = frit_arena_new(&engine->arena, frit_run, n);
+    step->taken = frit_arena_new(&engine->arena, frit_taken, n);
     step->owners = frit_arena_new(&engine->arena, frit_session *, n);
     return frit_arena_failed(&engine->arena) ? frit_fail_memory(n * sizeof(frit_run), "a step's rows") : FRIT_OK;
 }

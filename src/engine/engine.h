@@ -93,6 +93,7 @@ typedef struct frit_step {                    // the batch and whose it is
     int32_t *tokens, *positions, *out_rows;   // [n_batch]
     frit_run *runs;                           // [n_batch]
     frit_session **owners;                    // [n_batch]: of the runs
+    frit_taken *taken;                        // [n_batch]
     int32_t n_rows, n_outs, n_runs;
     frit_result result;   // the kind that this step gives; NONE while open
     bool many;            // its runs are of many rows each

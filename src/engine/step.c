@@ -2,31 +2,41 @@
 // One step: schedule, run the plan, hand out the results. Allocates nothing once its plan exists.
 #include "engine/engine.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
-static bool all_finite(const float *values, size_t n)
+// Whether the session keeps the results of token i.
+static bool keeps(const frit_session *session, size_t i, frit_result result)
 {
-    uint32_t bad = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &values[i], sizeof bits);
-        bad |= (bits & 0x7f800000) == 0x7f800000;
+    return result == FRIT_RESULT_LOGITS && i + 1 == session->n_tokens && session->wants_logits;
+}
+
+// Where the results of the rows go: all threads copy them, for a vocabulary is long.
+static void address_results(frit_step *step)
+{
+    int32_t o = 0;
+    for (int32_t r = 0; r < step->n_runs; r++) {
+        const frit_run *run = &step->runs[r];
+        frit_session *session = step->owners[r];
+        for (; o < step->n_outs && step->out_rows[o] < run->first_row + run->n_rows; o++) {
+            const bool kept = keeps(session, (size_t)(run->n_past + step->out_rows[o] - run->first_row), step->result);
+            if (kept) session->logits_at = 0;   // until they are known to be good
+            step->taken[o] = (frit_taken){.copy = kept ? session->logits : NULL};
+        }
     }
-    return bad == 0;
 }
 
 // Gives the values of token i to whoever wants them.
-static frit_status deliver(frit_session *session, size_t i, const float *values, size_t n, frit_result result)
+static frit_status deliver(frit_session *session, size_t i, const float *values, size_t n, const frit_step *step,
+                           const frit_taken *taken)
 {
-    if (!all_finite(values, n))
+    const frit_result result = step->result;
+    if (atomic_load(&taken->bad))
         return frit_fail(FRIT_E_FORMAT,
                          "%s: the model's %s after token %zu are not finite (NaN or infinity): its weights are damaged",
                          session->engine->model->info.path, result == FRIT_RESULT_HIDDEN ? "hidden states" : "logits",
                          i);
-    if (result == FRIT_RESULT_LOGITS && i + 1 == session->n_tokens && session->wants_logits) {
-        memcpy(session->logits, values, n * sizeof *values);
-        session->logits_at = i + 1;
-    }
+    if (taken->copy) session->logits_at = i + 1;
     for (size_t q = 0; q < session->n_queue; q++) {
         const frit_queue_item *item = &session->queue[q];
         if (i - item->first < item->n) item->options.row(item->options.row_ctx, i - item->first, values, n);
@@ -53,7 +63,7 @@ static frit_status hand_out(const frit_step *step, const float *output, size_t n
         const frit_run *run = &step->runs[r];
         for (; o < step->n_outs && step->out_rows[o] < run->first_row + run->n_rows; o++) {
             size_t i = (size_t)(run->n_past + step->out_rows[o] - run->first_row);
-            frit_status now = deliver(step->owners[r], i, output + (size_t)o * n, n, step->result);
+            frit_status now = deliver(step->owners[r], i, output + (size_t)o * n, n, step, &step->taken[o]);
             if (status == FRIT_OK) status = now;
         }
         drop_finished(step->owners[r]);
@@ -63,11 +73,12 @@ static frit_status hand_out(const frit_step *step, const float *output, size_t n
 
 static frit_status run_step(frit_engine *engine)
 {
-    const frit_step *step = &engine->step;
+    frit_step *step = &engine->step;
     FRIT_TRY(frit_model_check_files(engine->model));
     frit_plan_class *c;
     FRIT_TRY(frit_plans_get(engine, step->n_rows, step->many, step->result == FRIT_RESULT_HIDDEN, &c));
     frit_plan_set_rows(c->plan, step->n_rows, step->n_outs);
+    address_results(step);
     const frit_batch batch = {
         .n_rows = step->n_rows,
         .n_outs = step->n_outs,
@@ -76,6 +87,7 @@ static frit_status run_step(frit_engine *engine)
         .positions = step->positions,
         .out_rows = step->out_rows,
         .runs = step->runs,
+        .taken = step->taken,
     };
     const float *output = NULL;
     FRIT_TRY(engine->device->backend->run(engine->device, c->exec, &batch, &engine->kv.cache, &output));

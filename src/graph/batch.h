@@ -18,12 +18,19 @@ typedef struct frit_run {
     const int32_t *pages;   // page numbers, for n_past + n_rows positions
 } frit_run;
 
+// A row of results, as it leaves a step.
+typedef struct frit_taken {
+    float *copy;        // where it also goes; NULL: nowhere
+    _Atomic bool bad;   // set by the step: some number is not finite
+} frit_taken;
+
 typedef struct frit_batch {
     int32_t n_rows, n_outs, n_runs;
     const int32_t *tokens;      // [n_rows]
     const int32_t *positions;   // [n_rows]
     const int32_t *out_rows;    // [n_outs]: the rows whose logits are wanted, ascending
     const frit_run *runs;       // [n_runs]
+    frit_taken *taken;          // [n_outs], or NULL: nobody asks
 } frit_batch;
 
 // What one layer keeps between steps. A new kind of state is a new kind here and a row in engine/kv.c.

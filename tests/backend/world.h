@@ -73,7 +73,7 @@ static inline void world_open(world *w, int n_runs, int (*runs)[2], uint64_t see
             w->tokens[n_rows] = n_rows, w->positions[n_rows] = runs[i][0] + r;
     }
     for (int i = 0; i < n_rows; i += 2) w->out_rows[n_outs++] = i;
-    w->batch = (frit_batch){n_rows, n_outs, n_runs, w->tokens, w->positions, w->out_rows, w->runs};
+    w->batch = (frit_batch){n_rows, n_outs, n_runs, w->tokens, w->positions, w->out_rows, w->runs, NULL};
     frit_graph_init(&w->graph, &w->arena, n_rows + 3, n_outs + 1);   // room for more than this step brings
     w->token_node = frit_input_node(&w->graph, FRIT_INPUT_TOKENS);
     w->position_node = frit_input_node(&w->graph, FRIT_INPUT_POSITIONS);

@@ -529,13 +529,16 @@ static frit_status build(builder *b)
     point_feeds(b, own_offsets);
     for (int i = 0; i < b->n_turns; i++) add_turns(b, &b->turns[i]);
     for (int k = 0; k < b->plan->n_steps; k = stage_end(b, k)) add_stage(b, k, stage_end(b, k));
+    const frit_node *output = b->plan->graph->output;
+    const frit_task results = {.node = output, .env = &exec->narrow, .x = {activations(b, output)}};
+    add_action(b, (frit_action){frit_fast_results, frit_results_pieces, 0, 0, results}, true);
     return FRIT_OK;
 }
 
 frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out)
 {
     frit_cpu_device *device = (frit_cpu_device *)base;
-    const size_t n_steps = (size_t)plan->n_steps, n_actions = n_steps * MAX_ACTIONS + 1;
+    const size_t n_steps = (size_t)plan->n_steps, n_actions = n_steps * MAX_ACTIONS + 2;
     *out = NULL;
     if (!device->reference) FRIT_TRY(frit_packs_add(&device->packs, device->pool, &device->narrow, plan));
     frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);

@@ -36,4 +36,7 @@ void frit_fast_glu(const frit_task *task, frit_share share);
 void frit_fast_rope(const frit_task *task, frit_share share);
 // Cosines and sines of every row's position, times magnitude, to task->shared; before all steps that turn alike.
 void frit_fast_rope_turns(const frit_task *task, frit_share share);
+// The results of the step, x[0]: copied and looked through for what is not a number.
+void frit_fast_results(const frit_task *task, frit_share share);
+int frit_results_pieces(const frit_task *task);
 size_t frit_rope_turn_bytes(const frit_node *node);

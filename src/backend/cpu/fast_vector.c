@@ -4,6 +4,7 @@
 #include "backend/cpu/feed.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 // Where the result of row t goes, if only to be converted.
@@ -162,4 +163,40 @@ static void rope_rows(const frit_task *task, int thread, int64_t begin, int64_t 
 void frit_fast_rope(const frit_task *task, frit_share share)
 {
     frit_by_rows(task, share, rope_rows);
+}
+
+// ------------------------------------------------------------------------------- results
+
+enum { RESULTS_PIECE = 8192 };
+
+int frit_results_pieces(const frit_task *task)
+{
+    const int64_t n = (frit_node_elems(task->node) + RESULTS_PIECE - 1) / RESULTS_PIECE;
+    return !task->env->batch->taken ? 0 : n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
+}
+
+static bool any_bad(const float *values, int64_t n)
+{
+    uint32_t bad = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        bad |= (bits & 0x7f800000) == 0x7f800000;
+    }
+    return bad != 0;
+}
+
+void frit_fast_results(const frit_task *task, frit_share share)
+{
+    enum { AT_ONCE = 2048 };   // stays in the first cache between copy and look
+    const int64_t width = frit_node_elems(task->node) / task->node->shape[0];
+    const frit_range mine = frit_split(frit_node_elems(task->node), LINE, share);
+    for (int64_t i = mine.begin, n; i < mine.end; i += n) {
+        const int64_t row = i / width, column = i % width;
+        frit_taken *taken = &task->env->batch->taken[row];
+        n = mine.end - i < AT_ONCE ? mine.end - i : AT_ONCE;
+        n = width - column < n ? width - column : n;
+        if (taken->copy) memcpy(taken->copy + column, task->x[0] + i, (size_t)n * sizeof(float));
+        if (any_bad(task->x[0] + i, n)) atomic_store_explicit(&taken->bad, true, memory_order_relaxed);
+    }
 }

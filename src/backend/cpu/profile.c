@@ -50,8 +50,11 @@ void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40
     const frit_node *node = task->node;
     const frit_cpu_op *op = &frit_cpu_ops[node->op];
     *row = (frit_profile_row){.type = "", .n_calls = 1};
-    if (run == frit_fast_convert || run == frit_fast_rope_turns) {
-        snprintf(name, 40, "%s", run == frit_fast_convert ? "convert" : "rope turns");
+    if (run == frit_fast_convert || run == frit_fast_rope_turns || run == frit_fast_results) {
+        snprintf(name, 40, "%s",
+                 run == frit_fast_convert   ? "convert"
+                 : run == frit_fast_results ? "results"
+                                            : "rope turns");
         return;
     }
     snprintf(name, 40, "%s%s", frit_op_get(node->op)->name, run == op->finish ? " merge" : "");
