@@ -3,7 +3,7 @@
 // one is open, and is all that threads wait for, between jobs too.
 //
 //     phase     the number of the open phase          who does the last piece of a phase opens the next
-//     pieces    its number and how many it has        none: no job is there
+//     pieces    its number, how many it has, and how many are taken at least        none: no job is there
 //     cursor    of each part: which pieces are free   number of a phase | begin | end
 //     n_left    pieces that are not done
 //
@@ -29,7 +29,9 @@
 #include <intrin.h>
 #endif
 
-enum { MAX_THREADS = 1024, MIN_SPIN_NS = 1000, MAX_SPIN_NS = 50 * 1000, PAUSES_PER_LOOK = 8, LOOKS_PER_CLOCK = 8 };
+// Between jobs that follow each other somebody samples, writes and reads: that takes longer than a phase.
+enum { MIN_SPIN_NS = 1000, MAX_SPIN_NS = 50 * 1000, MAX_JOB_SPIN_NS = 400 * 1000 };
+enum { MAX_THREADS = 1024, PAUSES_PER_LOOK = 8, LOOKS_PER_CLOCK = 8 };
 enum { APART = 128 };   // what different threads write lies on different pairs of cache lines
 
 static const uint32_t EVERY_PART = UINT32_MAX;   // instead of a number of pieces: every part has its own
@@ -69,7 +71,7 @@ struct frit_pool {
     frit_os_word phase;
     char gap1[APART];
     frit_os_word rest;                      // changes when rests end
-    _Atomic uint64_t pieces;                // number of the phase | pieces
+    _Atomic uint64_t pieces;                // number of the phase | grain << 16 | pieces
     _Atomic uint32_t spin_ns[WAIT_KINDS];   // hints; any thread may change them
     char gap2[APART];
     _Atomic int n_left;
@@ -134,7 +136,8 @@ static void wait_for_next(frit_pool *pool, uint32_t seen, int part, wait_kind ki
         uint32_t now = atomic_load_explicit(hint, memory_order_relaxed);
         bool good = spin(pool, seen, now);
         uint32_t next = good ? now * 2 : now / 2;
-        next = next < MIN_SPIN_NS ? MIN_SPIN_NS : next > MAX_SPIN_NS ? MAX_SPIN_NS : next;
+        const uint32_t most = kind == WAIT_FOR_JOB ? MAX_JOB_SPIN_NS : MAX_SPIN_NS;
+        next = next < MIN_SPIN_NS ? MIN_SPIN_NS : next > most ? most : next;
         if (next != now) atomic_store_explicit(hint, next, memory_order_relaxed);
         if (good) return;
     }
@@ -143,13 +146,16 @@ static void wait_for_next(frit_pool *pool, uint32_t seen, int part, wait_kind ki
 
 // ------------------------------------------------------------------------------- phases
 
+enum { PIECES_MASK = 0xffff, MAX_GRAIN = 0x7fff };
+
 // Only by the thread that did the last piece of the open phase, or that begins a job.
-static void open_with(frit_pool *pool, uint32_t n_pieces)
+static void open_with(frit_pool *pool, uint32_t n_pieces, int grain)
 {
     const uint32_t number = atomic_load_explicit(&pool->phase.value, memory_order_relaxed) + 1;
     const int n_left = n_pieces == EVERY_PART ? pool->n : (int)n_pieces;
     atomic_store_explicit(&pool->n_left, n_left, memory_order_relaxed);
-    atomic_store_explicit(&pool->pieces, (uint64_t)number << 32 | n_pieces, memory_order_release);
+    const uint32_t word = n_pieces == EVERY_PART ? EVERY_PART : (uint32_t)grain << 16 | n_pieces;
+    atomic_store_explicit(&pool->pieces, (uint64_t)number << 32 | word, memory_order_release);
     atomic_fetch_add(&pool->phase.value, 1);
     frit_os_word_wake(&pool->phase);
 }
@@ -157,11 +163,11 @@ static void open_with(frit_pool *pool, uint32_t n_pieces)
 // The next phase of the walk that has pieces, or the end of the job.
 static void open_next(frit_pool *pool)
 {
-    int n = 0;
+    int n = 0, grain = 1;
     if (!pool->fn)
-        while (++pool->at < pool->walk.n_phases && (n = pool->walk.open(pool->walk.ctx, pool->at)) == 0) {
+        while (++pool->at < pool->walk.n_phases && (n = pool->walk.open(pool->walk.ctx, pool->at, &grain)) == 0) {
         }
-    open_with(pool, (uint32_t)n);
+    open_with(pool, (uint32_t)n, grain < 1 ? 1 : grain > MAX_GRAIN ? MAX_GRAIN : grain);
 }
 
 static uint64_t cursor_word(uint32_t number, int begin, int end)
@@ -170,8 +176,9 @@ static uint64_t cursor_word(uint32_t number, int begin, int end)
 }
 
 // Takes some of the free pieces of part `owner`, from the front or from the end. Returns how many, and the first one.
-static int take(frit_pool *pool, uint32_t number, int n_pieces, int owner, bool from_front, int *first)
+static int take(frit_pool *pool, uint32_t number, uint32_t pieces, int owner, bool from_front, int *first)
 {
+    const int n_pieces = (int)(pieces & PIECES_MASK), grain = (int)(pieces >> 16);
     const int own_first = (int)((int64_t)n_pieces * owner / pool->n);
     const int own_end = (int)((int64_t)n_pieces * (owner + 1) / pool->n);
     _Atomic uint64_t *word = &pool->seats[owner].cursor;
@@ -182,7 +189,8 @@ static int take(frit_pool *pool, uint32_t number, int n_pieces, int owner, bool 
         const int begin = age > 0 ? 0 : (int)(seen >> 16 & 0xffff);
         const int end = age > 0 ? own_end - own_first : (int)(seen & 0xffff);
         if (begin >= end) return 0;
-        const int n = (end - begin + 1) / 2;
+        const int half = (end - begin + 1) / 2, least = grain < end - begin ? grain : end - begin;
+        const int n = half > least ? half : least;
         const uint64_t wanted = from_front ? cursor_word(number, begin + n, end) : cursor_word(number, begin, end - n);
         *first = own_first + (from_front ? begin : end - n);
         if (atomic_compare_exchange_weak_explicit(word, &seen, wanted, memory_order_acquire, memory_order_relaxed))
@@ -190,36 +198,54 @@ static int take(frit_pool *pool, uint32_t number, int n_pieces, int owner, bool 
     }
 }
 
-static int work_on_pieces(frit_pool *pool, uint32_t number, int n_pieces, int part)
+static int work_on_pieces(frit_pool *pool, uint32_t number, uint32_t pieces, int part)
 {
     int n_done = 0, first;
     for (int i = 0; i < pool->n; i++) {
         const int owner = part + i < pool->n ? part + i : part + i - pool->n;
-        for (int n; (n = take(pool, number, n_pieces, owner, i == 0, &first)) > 0; n_done += n)
+        for (int n; (n = take(pool, number, pieces, owner, i == 0, &first)) > 0; n_done += n)
             pool->walk.work(pool->walk.ctx, pool->at, first, first + n, part);
     }
     return n_done;
+}
+
+// Asks for memory, as long as the phase lasts. Only hints: by now all of it may be gone.
+static void bring_closer(const frit_pool *pool, uint32_t seen, frit_ahead ahead)
+{
+    enum { LINE = 64, LINES_PER_LOOK = 16 };
+    for (size_t i = 0; i < ahead.n_bytes; i += LINE) {
+        if (i % (LINE * LINES_PER_LOOK) == 0 && open_phase(pool) != seen) return;
+#if defined(__GNUC__)
+        __builtin_prefetch((const char *)ahead.bytes + i, 0, 2);
+#endif
+    }
 }
 
 // Works on the phase as long as there is something to take. False: no job is there.
 static bool work_on_phase(frit_pool *pool, uint32_t number, int part)
 {
     const uint64_t word = atomic_load_explicit(&pool->pieces, memory_order_acquire);
-    const uint32_t n_pieces = (uint32_t)word;
+    const uint32_t pieces = (uint32_t)word;
     if ((uint32_t)(word >> 32) != number) return true;   // over already
-    if (n_pieces == 0) return false;
-    if (rests(pool, part) && n_pieces != EVERY_PART) return true;
+    if ((pieces & PIECES_MASK) == 0) return false;
+    if (rests(pool, part) && pieces != EVERY_PART) return true;
     _Atomic uint32_t *holds = &pool->seats[part].holds;
     int n_done = 1;
     atomic_store_explicit(holds, number, memory_order_relaxed);
-    if (n_pieces == EVERY_PART) {
+    frit_ahead ahead = {0};
+    if (pieces == EVERY_PART) {
         pool->fn(pool->ctx, part, pool->n);
     } else {
-        n_done = work_on_pieces(pool, number, (int)n_pieces, part);
+        n_done = work_on_pieces(pool, number, pieces, part);
+        // Asked for while pieces are held: later the job may be over.
+        if (n_done > 0 && pool->walk.ahead) ahead = pool->walk.ahead(pool->walk.ctx, pool->at, part);
     }
     const bool is_last = n_done > 0 && atomic_fetch_sub(&pool->n_left, n_done) == n_done;
     atomic_store_explicit(holds, number - 1, memory_order_relaxed);
-    if (is_last) open_next(pool);
+    if (is_last)
+        open_next(pool);
+    else if (ahead.bytes)
+        bring_closer(pool, number, ahead);
     return true;
 }
 
@@ -350,7 +376,7 @@ void frit_pool_run(frit_pool *pool, frit_pool_fn fn, void *ctx)
     end_all_rests(pool);
     pool->fn = fn;
     pool->ctx = ctx;
-    open_with(pool, EVERY_PART);
+    open_with(pool, EVERY_PART, 1);
     work_to_the_end(pool);
 }
 
@@ -358,7 +384,8 @@ void frit_pool_walk(frit_pool *pool, const frit_walk *walk)
 {
     if (pool->n == 1) {
         for (int i = 0; i < walk->n_phases; i++) {
-            const int n = walk->open(walk->ctx, i);
+            int grain = 1;
+            const int n = walk->open(walk->ctx, i, &grain);
             if (n > 0) walk->work(walk->ctx, i, 0, n, 0);
         }
         return;
@@ -380,7 +407,7 @@ void frit_pool_free(frit_pool *pool)
     if (!pool) return;
     if (pool->n > 1) {
         atomic_store_explicit(&pool->stop, true, memory_order_release);
-        open_with(pool, 0);
+        open_with(pool, 0, 1);
         end_rests(pool);
         for (int i = 1; i < pool->n; i++) frit_os_thread_join(pool->workers[i].thread);
     }

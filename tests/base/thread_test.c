@@ -56,15 +56,24 @@ typedef struct tour {
     _Atomic int n_wrong, n_by[MAX_PARTS];
 } tour;
 
-static int open_tour(void *ctx, int phase)
+static int open_tour(void *ctx, int phase, int *grain)
 {
     tour *t = ctx;
+    static const int grains[] = {1, 3, 0, 50, 1 << 20};
     static const int sizes[] = {1, 0, 7, 2, 64, 0, 0, MOST_PIECES, 3, 129};
     if (phase != t->opened++) atomic_fetch_add(&t->n_wrong, 1);
     t->n_pieces[phase] = sizes[(phase + t->seed) % (int)FRIT_COUNT(sizes)];
     for (int i = 0; phase > 0 && i < t->n_pieces[phase - 1]; i++)
         if (t->done[phase - 1][i] != 1) atomic_fetch_add(&t->n_wrong, 1);
+    *grain = grains[(phase + t->seed / 10) % (int)FRIT_COUNT(grains)];
     return t->n_pieces[phase];
+}
+
+// Nobody reads it: half of it is not ours.
+static frit_ahead look_ahead(void *ctx, int phase, int part)
+{
+    const tour *t = ctx;
+    return (frit_ahead){part % 2 ? t->done[phase] : NULL, 2 * sizeof *t};
 }
 
 static void walk_tour(void *ctx, int phase, int begin, int end, int part)
@@ -89,7 +98,7 @@ static void walks_do_every_piece_once(int n_threads, int n_walks)
         memset(t->done, 0, sizeof t->done);
         t->opened = 0;
         t->seed = i;
-        frit_pool_walk(pool, &(frit_walk){t, N_PHASES - i % 3, open_tour, walk_tour});
+        frit_pool_walk(pool, &(frit_walk){t, N_PHASES - i % 3, open_tour, walk_tour, look_ahead});
         assert_int_equal(atomic_load(&t->n_wrong), 0);
         assert_int_equal(t->opened, N_PHASES - i % 3);
         for (int phase = 0; phase < t->opened; phase++)
@@ -131,8 +140,9 @@ static bool wait_until(const _Atomic int *value, int at_least)
     return false;
 }
 
-static int open_stall(void *ctx, int phase)
+static int open_stall(void *ctx, int phase, int *grain)
 {
+    *grain = 1;
     (void)phase;
     return ((stall *)ctx)->n_pieces;
 }
@@ -157,7 +167,7 @@ static void what_a_stalled_thread_has_not_begun_others_do(void **state)
         frit_pool *pool;
         a_pool_of(2, &pool);
         stall s = {.n_pieces = n};
-        frit_pool_walk(pool, &(frit_walk){&s, 1, open_stall, work_stalled});
+        frit_pool_walk(pool, &(frit_walk){&s, 1, open_stall, work_stalled, NULL});
         assert_false(atomic_load(&s.gave_up));
         assert_int_equal(atomic_load(&s.n_done), n);
         assert_true(atomic_load(&s.n_held) <= n / 4 + 1);   // half of its share at most
@@ -170,8 +180,9 @@ typedef struct delay {
     _Atomic int n_by[2];
 } delay;
 
-static int open_delay(void *ctx, int phase)
+static int open_delay(void *ctx, int phase, int *grain)
 {
+    *grain = 1;
     (void)ctx, (void)phase;
     return 16;
 }
@@ -192,7 +203,7 @@ static void who_is_late_again_and_again_is_left_out_for_a_while(void **state)
     int n_with = 0;
     for (int i = 0; i < 200; i++) {
         delay d = {0};
-        frit_pool_walk(pool, &(frit_walk){&d, 3, open_delay, work_late});
+        frit_pool_walk(pool, &(frit_walk){&d, 3, open_delay, work_late, NULL});
         assert_int_equal(atomic_load(&d.n_by[0]) + atomic_load(&d.n_by[1]), 3 * 16);
         n_with += atomic_load(&d.n_by[1]) > 0;
     }

@@ -2,6 +2,7 @@
 // Running executables: phases of pieces on all threads, and their profile.
 #include "backend/cpu/exec.h"
 #include "backend/cpu/memory.h"
+#include "backend/cpu/pack.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -10,17 +11,46 @@
 typedef struct walk {
     frit_exec *exec;
     frit_profile *profile;   // NULL: nobody counts
+    int n_threads;
 } walk;
 
-static int open_phase(void *ctx, int i)
+static bool is_product(const frit_action *a)
+{
+    return frit_cpu_ops[a->task.node->op].linear && a->task.w[1];
+}
+
+static size_t row_bytes(const frit_task *task)
+{
+    const frit_tensor *w = task->node->src[1]->tensor;
+    const int64_t n = w->shape[w->n_dims - 1];
+    return task->w[1] == w->data ? (size_t)frit_dtype_row_bytes(w->dtype, n) : frit_pack_row_bytes(w->dtype, n);
+}
+
+// So many pieces are worth a claim: of small matrices, some at once.
+static int grain_of(const frit_action *a)
+{
+    enum { GRAIN_BYTES = 32 << 10 };
+    if (!is_product(a) || a->n_pieces == 0) return 1;
+    const size_t bytes = row_bytes(&a->task) * (size_t)frit_node_width(a->task.node) / (size_t)a->n_pieces;
+    const size_t work = bytes * (size_t)(1 + frit_node_height(a->task.node) / 4);
+    return work > 0 && work < GRAIN_BYTES ? (int)(GRAIN_BYTES / work) : 1;
+}
+
+static int pieces_of(const frit_action *a, const frit_phase *p)
+{
+    const int wanted = a->pieces ? a->pieces(&a->task) : 0, room = FRIT_WALK_MAX_PIECES / p->n;
+    return wanted < room ? wanted : room;
+}
+
+static int open_phase(void *ctx, int i, int *grain)
 {
     frit_exec *exec = ((const walk *)ctx)->exec;
     const frit_phase *p = &exec->phases[i];
     int n = 0;
     for (int k = p->first; k < p->first + p->n; k++) {
         frit_action *a = &exec->actions[k];
-        const int wanted = a->pieces ? a->pieces(&a->task) : 0, room = FRIT_WALK_MAX_PIECES / p->n;
-        n += a->n_pieces = wanted < room ? wanted : room;
+        n += a->n_pieces = pieces_of(a, p);
+        if (k == p->first) *grain = grain_of(a);
     }
     exec->n_open += n > 0;
     return n;
@@ -48,6 +78,37 @@ static void work_on_phase(void *ctx, int i, int begin, int end, int part)
         begin -= a->n_pieces;
         end -= a->n_pieces;
     }
+}
+
+// Where the thread's own pieces of a later phase begin to read a matrix, if that phase has any.
+static bool own_rows(const walk *w, const frit_phase *p, int part, frit_ahead *out)
+{
+    enum { MOST_BYTES = 64 << 10, MOST_ROWS = 4 };   // with more rows, products do not wait for memory
+    int64_t n = 0;
+    for (int k = p->first; k < p->first + p->n; k++) n += pieces_of(&w->exec->actions[k], p);
+    int64_t mine = n * part / w->n_threads;
+    for (int k = p->first; k < p->first + p->n; k++) {
+        const frit_action *a = &w->exec->actions[k];
+        const int64_t n_pieces = pieces_of(a, p), n_out = frit_node_width(a->task.node);
+        if (mine < n_pieces && is_product(a) && frit_node_height(a->task.node) <= MOST_ROWS) {
+            const int64_t row = n_out * mine / n_pieces / FRIT_PANEL_ROWS * FRIT_PANEL_ROWS;
+            *out = (frit_ahead){a->task.w[1] + (size_t)row * row_bytes(&a->task), MOST_BYTES};
+            return true;
+        }
+        mine -= n_pieces;
+        if (mine < 0) return false;
+    }
+    return false;
+}
+
+static frit_ahead look_ahead(void *ctx, int i, int part)
+{
+    enum { PHASES = 4 };
+    const walk *w = ctx;
+    frit_ahead ahead = {0};
+    for (int k = i + 1; k < w->exec->n_phases && k <= i + PHASES; k++)
+        if (own_rows(w, &w->exec->phases[k], part, &ahead)) break;
+    return ahead;
 }
 
 // Adds the notes of a run that took so long to the rows of their kinds.
@@ -85,8 +146,8 @@ frit_status frit_cpu_run(frit_device *base, frit_exec *exec, const frit_batch *b
     exec->n_open = 0;
     if (profile) FRIT_TRY(frit_profile_start(profile, frit_pool_size(device->pool), exec->n_actions));
     const uint64_t start = profile ? frit_time_ns() : 0;
-    walk w = {exec, profile};
-    frit_pool_walk(device->pool, &(frit_walk){&w, exec->n_phases, open_phase, work_on_phase});
+    walk w = {exec, profile, frit_pool_size(device->pool)};
+    frit_pool_walk(device->pool, &(frit_walk){&w, exec->n_phases, open_phase, work_on_phase, look_ahead});
     if (profile) add_up(profile, exec, frit_time_ns() - start);
     *output = (const float *)(const void *)(exec->memory + exec->plan->offsets[result->id]);
     return FRIT_OK;
