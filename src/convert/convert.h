@@ -5,22 +5,32 @@
 //     -> metadata and vocabulary -> files, tensor by tensor, a few rows at a time
 //
 // A source already has GGUF's names (format/). What is left to do is what only concerns the bytes: number formats, and
-// the order of rows where GGUF files of an architecture have another one than folders do.
+// rows that GGUF files of an architecture have in another order, or in a tensor of their own.
 #pragma once
 #include "arch/arch.h"
 #include "base/thread.h"
 #include "format/gguf.h"
 
-// Within each `head` rows the first `turned` change places: two halves become neighbours, or the other way around.
+// Which rows of the source a result has. Of every `of` rows it may take `take`, from `offset` on; within each `head`
+// rows the first `turned` may change places: two halves become neighbours, or the other way around. Zero: all rows, as
+// they are.
 typedef struct frit_row_order {
-    int64_t head, turned;   // turned 0: rows stay where they are
+    int64_t of, take, offset;
+    int64_t head, turned;
     bool to_neighbours;
+    bool of_numbers;   // a bias: rows are single numbers
 } frit_row_order;
 
 // Where row i of the result comes from.
 int64_t frit_row_order_source(const frit_row_order *order, int64_t i);
 // How the rows of a tensor of the source are to be laid out.
 frit_row_order frit_row_order_of(const frit_hparams *hp, const frit_arch *arch, const char *name);
+
+// keys.c: what GGUF files have and folders leave to be known. Adds keys to `meta`, and takes out those that a tensor
+// takes the place of.
+frit_status frit_convert_add_keys(frit_meta *meta, const frit_hparams *hp, const frit_arch *arch);
+// Factors of the pairs that rotate, [dim / 2] in `arena`, where GGUF has a tensor for a kind of scaling; else NULL.
+frit_status frit_convert_rope_factors(frit_hparams *hp, frit_arena *arena, const float **factors);
 
 // The type of a tensor in the file. `wanted`: of matrices; FRIT_DTYPE_COUNT: as they are.
 frit_dtype frit_convert_type(const frit_tensor *tensor, frit_dtype wanted, bool is_gguf);

@@ -8,6 +8,7 @@
 
 int64_t frit_row_order_source(const frit_row_order *order, int64_t i)
 {
+    if (order->take > 0) i = i / order->take * order->of + order->offset + i % order->take;
     if (order->turned == 0) return i;
     const int64_t row = i % order->head, half = order->turned / 2;
     if (row >= order->turned) return i;
@@ -33,7 +34,8 @@ frit_row_order frit_row_order_of(const frit_hparams *hp, const frit_arch *arch, 
         if (strcmp(part, turned[i]) != 0) continue;
         return (frit_row_order){.head = hp->layers[layer].k_dim,
                                 .turned = hp->rope.dim,
-                                .to_neighbours = arch->rope_style == FRIT_ROPE_NEIGHBOURS};
+                                .to_neighbours = arch->rope_style == FRIT_ROPE_NEIGHBOURS,
+                                .of_numbers = strstr(part, ".bias") != NULL};
     }
     return (frit_row_order){0};
 }

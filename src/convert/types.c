@@ -100,13 +100,10 @@ static frit_status write_rows(chunk *c, int64_t n_rows, int64_t n_at_once, frit_
 frit_status frit_convert_rows(const frit_tensor *from, const frit_tensor *to, const frit_row_order *order,
                               frit_pool *pool, frit_file_writer *writer, frit_convert_report_fn report, void *ctx)
 {
-    const int64_t n = frit_tensor_n_elems(from);
+    const int64_t n = frit_tensor_n_elems(to);
     if (n == 0) return FRIT_OK;
-    const bool single = from->n_dims < 2 && order->turned > 0;   // elements of a vector move
-    chunk c = {.from = from,
-               .to = to,
-               .order = order,
-               .width = single ? 1 : from->shape[from->n_dims > 0 ? from->n_dims - 1 : 0]};
+    const int64_t width = order->of_numbers ? 1 : from->shape[from->n_dims > 0 ? from->n_dims - 1 : 0];
+    chunk c = {.from = from, .to = to, .order = order, .width = width};
     const int64_t n_rows = n / c.width, most = CHUNK_BYTES / 4 / c.width > 1 ? CHUNK_BYTES / 4 / c.width : 1;
     const int64_t n_at_once = n_rows < most ? n_rows : most;
     c.out_bytes = (size_t)frit_dtype_row_bytes(to->dtype, c.width);
