@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/tmpl/float_tmpl.h: products of f32 activations with f32, f16 and bf16 weights, which are read where the
-// file has them. The including file defines vec_f, LANES, the loads of each type, sum_4, sum_1 and the sizes of tiles.
+// file has them. The including file defines vec_f, LANES, the loads of each type, sums of lanes and the sizes of
+// tiles.
 //
 // Two ways, by the number of tokens:
 //
@@ -42,8 +43,7 @@ FRIT_INLINE void store_sums(tile t, int n_w, int n_x, const vec_f *sums)
         float *y = t.y + (size_t)b * t.y_stride;
         for (int a = 0; a + 4 <= n_w; a += 4) {
             const vec_f *s = sums + a * n_x + b;
-            const __m128 four = sum_4(s[0], s[n_x], s[2 * n_x], s[3 * n_x]);
-            _mm_storeu_ps(y + a, t.add ? _mm_add_ps(four, _mm_loadu_ps(y + a)) : four);
+            store_4(y + a, sum_4(s[0], s[n_x], s[2 * n_x], s[3 * n_x]), t.add);
         }
         for (int a = n_w / 4 * 4; a < n_w; a++) y[a] = (t.add ? y[a] : 0) + sum_1(sums[a * n_x + b]);
     }

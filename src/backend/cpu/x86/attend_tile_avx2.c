@@ -64,12 +64,12 @@ FRIT_INLINE vec magnitude(vec a)
 
 FRIT_INLINE vec exp_vec(vec a)
 {
-    return exp_8(a);
+    return exp_f(a);
 }
 
 FRIT_INLINE vec tanh_vec(vec a)
 {
-    return tanh_8(a);
+    return tanh_f(a);
 }
 
 // `yes` in lanes with low <= at < high, `no` in the others.

@@ -36,17 +36,6 @@ FRIT_INLINE __m256i mask_of(int64_t n)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-// The first n of eight numbers, zeros behind them.
-FRIT_INLINE __m256 load_part(const float *x, int64_t n)
-{
-    return _mm256_maskload_ps(x, mask_of(n));
-}
-
-FRIT_INLINE void store_part(float *y, __m256 v, int64_t n)
-{
-    _mm256_maskstore_ps(y, mask_of(n), v);
-}
-
 // Eight numbers of some type as f32: elements [i, i + 8), or for tails [i, i + n) with zeros behind.
 typedef __m256 (*load_fn)(const uint8_t *elems, int64_t i);
 typedef __m256 (*load_tail_fn)(const uint8_t *elems, int64_t i, int64_t n);

@@ -42,6 +42,11 @@ FRIT_INLINE __m128 sum_4(vec_f a, vec_f b, vec_f c, vec_f d)
     return _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
 }
 
+FRIT_INLINE void store_4(float *y, __m128 sums, bool add)   // to what y holds
+{
+    _mm_storeu_ps(y, add ? _mm_add_ps(sums, _mm_loadu_ps(y)) : sums);
+}
+
 FRIT_INLINE float sum_1(vec_f v)   // as sum_4 adds
 {
     return _mm_cvtss_f32(sum_4(v, v, v, v));

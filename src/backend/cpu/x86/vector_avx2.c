@@ -1,155 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Vector kernels for AVX2: norms, elementwise ops, activation functions, rope, conversion, probes; and the row itself.
+// Vector kernels for AVX2: rope, probes, and by vector_tmpl.h the others; and the row itself.
 #include "backend/cpu/x86/math_avx2.h"
-
-#include <math.h>
-
-// ------------------------------------------------------------------------------- norms
-
-static void rms_norm(float *y, const float *x, const float *w, int64_t n, float eps)
-{
-    __m256 sums[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        const __m256 a = _mm256_loadu_ps(x + i), b = _mm256_loadu_ps(x + i + 8);
-        sums[0] = _mm256_fmadd_ps(a, a, sums[0]);
-        sums[1] = _mm256_fmadd_ps(b, b, sums[1]);
-    }
-    for (; i < n; i += 8) {
-        const __m256 a = n - i >= 8 ? _mm256_loadu_ps(x + i) : load_part(x + i, n - i);
-        sums[0] = _mm256_fmadd_ps(a, a, sums[0]);
-    }
-    const float mean = sum_8(_mm256_add_ps(sums[0], sums[1])) / (float)n;
-    const __m256 scale = _mm256_set1_ps(1 / sqrtf(mean + eps));
-    for (i = 0; i + 8 <= n; i += 8) {
-        const __m256 v = _mm256_mul_ps(_mm256_loadu_ps(x + i), scale);
-        _mm256_storeu_ps(y + i, w ? _mm256_mul_ps(v, _mm256_loadu_ps(w + i)) : v);
-    }
-    if (i == n) return;
-    const __m256 v = _mm256_mul_ps(load_part(x + i, n - i), scale);
-    store_part(y + i, w ? _mm256_mul_ps(v, load_part(w + i, n - i)) : v, n - i);
-}
-
-static float sum_of_squares_from(const float *x, float mean, int64_t n)
-{
-    const __m256 m = _mm256_set1_ps(mean);
-    __m256 sum = _mm256_setzero_ps();
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        const __m256 d = _mm256_sub_ps(_mm256_loadu_ps(x + i), m);
-        sum = _mm256_fmadd_ps(d, d, sum);
-    }
-    float rest = 0;
-    for (; i < n; i++) rest += (x[i] - mean) * (x[i] - mean);
-    return sum_8(sum) + rest;
-}
-
-static float sum_of(const float *x, int64_t n)
-{
-    __m256 sum = _mm256_setzero_ps();
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) sum = _mm256_add_ps(sum, _mm256_loadu_ps(x + i));
-    if (i < n) sum = _mm256_add_ps(sum, load_part(x + i, n - i));
-    return sum_8(sum);
-}
-
-static void layer_norm(float *y, const float *x, const float *w, const float *b, int64_t n, float eps)
-{
-    const float mean = sum_of(x, n) / (float)n;
-    const float scale = 1 / sqrtf(sum_of_squares_from(x, mean, n) / (float)n + eps);
-    for (int64_t i = 0; i < n; i += 8) {
-        const int64_t left = n - i < 8 ? n - i : 8;
-        __m256 v = _mm256_sub_ps(load_part(x + i, left), _mm256_set1_ps(mean));
-        v = _mm256_mul_ps(v, _mm256_set1_ps(scale));
-        if (w) v = _mm256_mul_ps(v, load_part(w + i, left));
-        if (b) v = _mm256_add_ps(v, load_part(b + i, left));
-        store_part(y + i, v, left);
-    }
-}
-
-// ------------------------------------------------------------------------------- elementwise
-
-typedef __m256 (*unary_op)(__m256 x);
-
-FRIT_INLINE void map(float *y, const float *x, int64_t n, unary_op op)
-{
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(y + i, op(_mm256_loadu_ps(x + i)));
-    if (i < n) store_part(y + i, op(load_part(x + i, n - i)), n - i);
-}
-
-static void add(float *y, const float *a, const float *b, int64_t n)
-{
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(y + i, _mm256_add_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i)));
-    if (i < n) store_part(y + i, _mm256_add_ps(load_part(a + i, n - i), load_part(b + i, n - i)), n - i);
-}
-
-static void mul(float *y, const float *a, const float *b, int64_t n)
-{
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i)));
-    if (i < n) store_part(y + i, _mm256_mul_ps(load_part(a + i, n - i), load_part(b + i, n - i)), n - i);
-}
-
-static void scale(float *y, const float *x, float factor, int64_t n)
-{
-    const __m256 f = _mm256_set1_ps(factor);
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_loadu_ps(x + i), f));
-    if (i < n) store_part(y + i, _mm256_mul_ps(load_part(x + i, n - i), f), n - i);
-}
-
-static void softcap(float *y, const float *x, float cap, int64_t n)
-{
-    const __m256 c = _mm256_set1_ps(cap);
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(y + i, _mm256_mul_ps(c, tanh_8(_mm256_div_ps(_mm256_loadu_ps(x + i), c))));
-    if (i < n) store_part(y + i, _mm256_mul_ps(c, tanh_8(_mm256_div_ps(load_part(x + i, n - i), c))), n - i);
-}
-
-static void silu(float *y, const float *x, int64_t n)
-{
-    map(y, x, n, silu_8);
-}
-
-static void gelu(float *y, const float *x, int64_t n)
-{
-    map(y, x, n, gelu_8);
-}
-
-static void gelu_tanh(float *y, const float *x, int64_t n)
-{
-    map(y, x, n, gelu_tanh_8);
-}
-
-static void gelu_quick(float *y, const float *x, int64_t n)
-{
-    map(y, x, n, gelu_quick_8);
-}
-
-static void relu(float *y, const float *x, int64_t n)
-{
-    map(y, x, n, relu_8);
-}
-
-static void relu2(float *y, const float *x, int64_t n)
-{
-    map(y, x, n, relu2_8);
-}
-
-static void sigmoid(float *y, const float *x, int64_t n)
-{
-    map(y, x, n, sigmoid_8);
-}
-
-static void act_tanh(float *y, const float *x, int64_t n)
-{
-    map(y, x, n, tanh_8);
-}
-
-// ------------------------------------------------------------------------------- rope
 
 static void rope_neighbours(float *y, const float *x, const float *turn, int64_t n)
 {
@@ -168,21 +19,7 @@ static void rope_neighbours(float *y, const float *x, const float *turn, int64_t
     }
 }
 
-static void rope_halves(float *y, const float *x, const float *turn, int64_t n)
-{
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        const __m256 c = _mm256_loadu_ps(turn + i), s = _mm256_loadu_ps(turn + n + i);
-        const __m256 a = _mm256_loadu_ps(x + i), b = _mm256_loadu_ps(x + n + i);
-        _mm256_storeu_ps(y + i, _mm256_sub_ps(_mm256_mul_ps(a, c), _mm256_mul_ps(b, s)));
-        _mm256_storeu_ps(y + n + i, _mm256_add_ps(_mm256_mul_ps(a, s), _mm256_mul_ps(b, c)));
-    }
-    for (; i < n; i++) {
-        const float a = x[i], b = x[n + i];
-        y[i] = a * turn[i] - b * turn[n + i];
-        y[n + i] = a * turn[n + i] + b * turn[i];
-    }
-}
+#include "backend/cpu/tmpl/vector_tmpl.h"
 
 // ------------------------------------------------------------------------------- probes
 
@@ -230,23 +67,8 @@ static double probe_int8(int64_t n_rounds, int32_t *sink)
 
 void frit_install_avx2_vector(frit_kernels *k)
 {
+    install_vectors(k);
     k->isa = "avx2";
-    k->rms_norm = rms_norm;
-    k->layer_norm = layer_norm;
-    k->add = add;
-    k->mul = mul;
-    k->scale = scale;
-    k->softcap = softcap;
-    k->act[FRIT_ACT_SILU] = silu;
-    k->act[FRIT_ACT_GELU] = gelu;
-    k->act[FRIT_ACT_GELU_TANH] = gelu_tanh;
-    k->act[FRIT_ACT_GELU_QUICK] = gelu_quick;
-    k->act[FRIT_ACT_RELU] = relu;
-    k->act[FRIT_ACT_RELU2] = relu2;
-    k->act[FRIT_ACT_SIGMOID] = sigmoid;
-    k->act[FRIT_ACT_TANH] = act_tanh;
-    k->rope[FRIT_ROPE_NEIGHBOURS] = rope_neighbours;
-    k->rope[FRIT_ROPE_HALVES] = rope_halves;
     k->probe_read = probe_read;
     k->probe_int8 = probe_int8;
 }
