@@ -14,7 +14,7 @@ SOURCES = find apps bench examples include src tests tools -name '*.[ch]' 2>/dev
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test test-agreement test-clients setup format lint check bench fuzz asan tsan install clean help
+.PHONY: all run test test-arm64 test-agreement test-clients setup format lint check bench fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -37,6 +37,14 @@ test:
 	@$(CONFIGURE) release -DFRIT_TESTS=ON
 	@$(BUILD) release
 	@$(CTEST) build/release
+
+## make test-arm64  builds for 64-bit ARM and tests its kernels, and a whole model, in an emulator (a few minutes)
+test-arm64:
+	@tools/setup arm64
+	@tools/arm64_root
+	@$(CONFIGURE) arm64
+	@$(BUILD) arm64 --target frit test_base_cpu $(foreach test,attend cpu formula kernels ops pack,test_backend_$(test))
+	@$(CTEST) build/arm64 -R '^(backend|emulated|base/cpu)'
 
 ## make test-agreement  compares tokenizers with the tokenizers and sentencepiece packages (from PyPI) on random strings
 test-agreement:

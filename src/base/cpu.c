@@ -123,7 +123,7 @@ static bool flag(const char *key)
 static unsigned detect_features(void)
 {
     unsigned f = FRIT_CPU_NEON;
-    if (flag("hw.optional.arm.FEAT_DotProd") && flag("hw.optional.arm.FEAT_FP16")) f |= FRIT_CPU_DOTPROD;
+    if (flag("hw.optional.arm.FEAT_DotProd")) f |= FRIT_CPU_DOTPROD;
     if (flag("hw.optional.arm.FEAT_I8MM")) f |= FRIT_CPU_I8MM;
     if (flag("hw.optional.arm.FEAT_BF16")) f |= FRIT_CPU_BF16;
     return f;
@@ -141,7 +141,7 @@ static void detect_name(char *out)
 
 static unsigned detect_features(void)
 {
-    enum { V82_DOTPROD = 43 };   // PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE; such processors have half floats too
+    enum { V82_DOTPROD = 43 };   // PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE
     return FRIT_CPU_NEON | (IsProcessorFeaturePresent(V82_DOTPROD) ? FRIT_CPU_DOTPROD : 0);
 }
 
@@ -155,14 +155,13 @@ static void detect_name(char *out)
 #elif defined(__linux__)
 #include <sys/auxv.h>
 
-// The dot-product kernels use half-precision arithmetic too, so both must be there.
 static unsigned detect_features(void)
 {
-    const unsigned long FP16 = 1ul << 9 | 1ul << 10, DOTPROD = 1ul << 20;   // HWCAP: FPHP, ASIMDHP; ASIMDDP
-    const unsigned long I8MM = 1ul << 13, BF16 = 1ul << 14;                 // HWCAP2
+    const unsigned long DOTPROD = 1ul << 20;                  // HWCAP: ASIMDDP
+    const unsigned long I8MM = 1ul << 13, BF16 = 1ul << 14;   // HWCAP2
     unsigned long one = getauxval(AT_HWCAP), two = getauxval(AT_HWCAP2);
     unsigned f = FRIT_CPU_NEON;
-    if ((one & (FP16 | DOTPROD)) == (FP16 | DOTPROD)) f |= FRIT_CPU_DOTPROD;
+    if (one & DOTPROD) f |= FRIT_CPU_DOTPROD;
     if (two & I8MM) f |= FRIT_CPU_I8MM;
     if (two & BF16) f |= FRIT_CPU_BF16;
     return f;

@@ -36,7 +36,7 @@ static void attention_agrees_with_the_reference(void **state)
 {
     (void)state;
     for (size_t c = 0; c < FRIT_COUNT(attend_cases); c++) {
-        for (size_t r = 0; r < FRIT_COUNT(attend_n_runs); r++) {
+        for (size_t r = c % FRIT_TEST_STRIDE; r < FRIT_COUNT(attend_n_runs); r += FRIT_TEST_STRIDE) {
             const attend_case *a = &attend_cases[c];
             char what[96];
             world w;
@@ -110,7 +110,7 @@ static void attention_of_every_kind_agrees_with_the_reference(void **state)
 {
     (void)state;
     for (size_t i = 0; i < FRIT_COUNT(kinds); i++) {
-        for (size_t r = 0; r < FRIT_COUNT(attend_n_runs); r++) {
+        for (size_t r = i % FRIT_TEST_STRIDE; r < FRIT_COUNT(attend_n_runs); r += FRIT_TEST_STRIDE) {
             world w;
             world_open(&w, attend_n_runs[r], attend_runs[r], 900 + 10 * i + r);
             world_cache(&w, KV_F32, 3, 16, 24);
@@ -133,7 +133,7 @@ static void attention_of_every_type_agrees_with_the_reference(void **state)
                                        FRIT_DTYPE_Q5_0, FRIT_DTYPE_IQ4_NL, FRIT_DTYPE_Q5_1};
     static const int dims[] = {32, 64, 96, 128}, groups[] = {1, 3, 4, 8};
     static int runs[][2][2] = {{{0, 1}, {300, 1}}, {{40, 2}, {170, 5}}, {{130, 70}, {20, 1}}, {{0, 5}, {300, 80}}};
-    for (size_t seed = 0; seed < 5 * FRIT_COUNT(types); seed++) {
+    for (size_t seed = 0; seed < 5 * FRIT_COUNT(types); seed += FRIT_TEST_STRIDE) {
         const attend_kind *kind = &kinds[seed % FRIT_COUNT(kinds)];
         const frit_dtype type_k = types[seed % FRIT_COUNT(types)],
                          type_v = types[(seed + seed / 9) % FRIT_COUNT(types)];

@@ -115,7 +115,7 @@ static void vector_ops_agree_with_the_reference(void **state)
 {
     (void)state;
     for (size_t c = 0; c < FRIT_COUNT(vector_cases); c++) {
-        for (uint64_t seed = 0; seed < 12; seed++) {
+        for (uint64_t seed = 0; seed < 12; seed += FRIT_TEST_STRIDE) {
             world w;
             open_any(&w, seed);
             w.graph.output = vector_cases[c].build(&w, any_width(&w));
@@ -129,7 +129,7 @@ static void activations_agree_over_their_whole_range(void **state)
 {
     (void)state;
     for (int act = 0; act < FRIT_ACT_COUNT; act++) {
-        for (uint64_t seed = 0; seed < 4; seed++) {
+        for (uint64_t seed = 0; seed < 4; seed += FRIT_TEST_STRIDE) {
             static const float ranges[] = {1e-3f, 1, 12, 300};
             char what[64];
             world w;
@@ -154,7 +154,7 @@ static void rope_agrees_with_the_reference(void **state)
 {
     (void)state;
     static const int32_t dims[][2] = {{2, 2}, {64, 64}, {64, 32}, {20, 10}, {100, 50}, {128, 128}};   // head, rotating
-    for (uint64_t seed = 0; seed < 24; seed++) {
+    for (uint64_t seed = 0; seed < 24; seed += FRIT_TEST_STRIDE) {
         const int32_t *dim = dims[seed % FRIT_COUNT(dims)];
         float inv_freq[64];
         for (int i = 0; i < 64; i++) inv_freq[i] = powf(10000, -2.0f * (float)i / (float)dim[1]);
@@ -217,7 +217,7 @@ static void products_of_all_types_agree_with_the_reference(void **state)
 {
     (void)state;
     for (int dtype = 0; dtype < FRIT_DTYPE_COUNT; dtype++) {
-        for (uint64_t seed = 0; seed < 6; seed++) {
+        for (uint64_t seed = 0; seed < 6; seed += FRIT_TEST_STRIDE) {
             world w;
             open_any(&w, seed);
             const int64_t n = any_length(&w, (frit_dtype)dtype), n_out = random_between(&w.rng, 1, 70);
@@ -235,7 +235,7 @@ static void fused_products_agree_with_the_reference(void **state)
     (void)state;
     static const frit_dtype dtypes[] = {FRIT_DTYPE_F32,  FRIT_DTYPE_BF16, FRIT_DTYPE_Q4_0,
                                         FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_IQ3_S};
-    for (uint64_t seed = 0; seed < 3 * FRIT_COUNT(dtypes); seed++) {
+    for (uint64_t seed = 0; seed < 3 * FRIT_COUNT(dtypes); seed += FRIT_TEST_STRIDE) {
         const frit_dtype dtype = dtypes[seed % FRIT_COUNT(dtypes)];
         world w;
         open_any(&w, seed);
@@ -266,7 +266,7 @@ static void no_number_depends_on_the_threads(void **state)
     static const frit_dtype dtypes[] = {FRIT_DTYPE_F32, FRIT_DTYPE_BF16, FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q4_K,
                                         FRIT_DTYPE_IQ3_S};
     static const int n_threads[] = {2, 3, 5, 16};
-    for (uint64_t seed = 0; seed < 2 * FRIT_COUNT(dtypes); seed++) {
+    for (uint64_t seed = 0; seed < 2 * FRIT_COUNT(dtypes); seed += FRIT_TEST_STRIDE) {
         const frit_dtype dtype = dtypes[seed / 2];
         const int n_ff = 768, n = 512;
         world w;
@@ -312,7 +312,7 @@ static void converted_activations_are_shared_but_never_stale(void **state)
     (void)state;
     static const frit_dtype dtypes[] = {FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q8_0,
                                         FRIT_DTYPE_F16};
-    for (uint64_t seed = 0; seed < 12; seed++) {
+    for (uint64_t seed = 0; seed < 12; seed += FRIT_TEST_STRIDE) {
         world w;
         open_any(&w, seed);
         frit_node *x = world_rows(&w, 256), *y = world_rows(&w, 512), *sum = NULL;

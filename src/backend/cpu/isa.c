@@ -12,6 +12,10 @@ static const frit_isa rows[] = {
     {"avx512vnni", FRIT_CPU_AVX512 | FRIT_CPU_AVX512_VNNI, 0, frit_install_avx512vnni},
     {"amx", FRIT_CPU_AVX512 | FRIT_CPU_AVX512_VNNI | FRIT_CPU_AVX512_BF16 | FRIT_CPU_AMX_BF16, FRIT_WIDE_ROWS,
      frit_install_amx},
+#elif defined(__aarch64__) || defined(_M_ARM64)
+    {"neon", FRIT_CPU_NEON, 0, frit_install_neon},
+    {"dotprod", FRIT_CPU_NEON | FRIT_CPU_DOTPROD, 0, frit_install_dotprod},
+    {"i8mm", FRIT_CPU_NEON | FRIT_CPU_DOTPROD | FRIT_CPU_I8MM, 0, frit_install_i8mm},
 #endif
 };
 

@@ -183,3 +183,6 @@ void frit_install_avxvnni(frit_kernels *kernels);
 void frit_install_avx512(frit_kernels *kernels);
 void frit_install_avx512vnni(frit_kernels *kernels);
 void frit_install_amx(frit_kernels *kernels);
+void frit_install_neon(frit_kernels *kernels);
+void frit_install_dotprod(frit_kernels *kernels);
+void frit_install_i8mm(frit_kernels *kernels);

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Products of packed weights with NEON: a register holds a word of four rows.
+#include "backend/cpu/arm/neon.h"
+#include "backend/cpu/arm/vec_neon.h"
+
+enum { MAX_TOKENS = 8, MAX_TOKENS_HALVES = 6, BLOCK_SUMS = 768 };
+
+static const char isa[] = "neon";
+
+// No sum of two products exceeds an int16: 2 * 128 * 127 at most.
+FRIT_INLINE vec dot(vec sum, vec codes, x_quads x, int i)
+{
+    const int8x16_t a = signed_bytes(codes), b = quad_of(x, i);
+    const int16x8_t pairs = vpaddq_s16(vmull_s8(vget_low_s8(a), vget_low_s8(b)), vmull_high_s8(a, b));
+    return vreinterpretq_u32_s32(vpadalq_s16(signed_words(sum), pairs));
+}
+
+FRIT_INLINE vec dot_wide(vec sum, vec codes, x_quads x, int i)
+{
+    return dot(sum, codes, x, i);
+}
+
+#include "backend/cpu/tmpl/packed_kept_tmpl.h"
+#include "backend/cpu/tmpl/packed_tmpl.h"
+
+void frit_install_neon_packed(frit_kernels *k)
+{
+    install(k);
+}
