@@ -3,6 +3,13 @@
 #pragma once
 #include "backend/cpu/arm/vec_neon.h"
 
+typedef int8x16_t x_quads;
+
+FRIT_INLINE x_quads four_quads(const int8_t *p)
+{
+    return vld1q_s8(p);
+}
+
 FRIT_INLINE int32x4_t dot_lane(int32x4_t sum, int8x16_t codes, x_quads x, int i)
 {
     switch (i) {   // an instruction for each, of which the caller's constant picks one

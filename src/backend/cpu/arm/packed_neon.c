@@ -3,14 +3,21 @@
 #include "backend/cpu/arm/neon.h"
 #include "backend/cpu/arm/vec_neon.h"
 
-enum { MAX_TOKENS = 8, MAX_TOKENS_HALVES = 6, BLOCK_SUMS = 768 };
+enum { MAX_TOKENS = 4, MAX_TOKENS_HALVES = 4, BLOCK_SUMS = 768, GRAIN = 1 };
 
 static const char isa[] = "neon";
+
+typedef const int8_t *x_quads;
+
+FRIT_INLINE x_quads four_quads(const int8_t *p)
+{
+    return p;
+}
 
 // No sum of two products exceeds an int16: 2 * 128 * 127 at most.
 FRIT_INLINE vec dot(vec sum, vec codes, x_quads x, int i)
 {
-    const int8x16_t a = signed_bytes(codes), b = quad_of(x, i);
+    const int8x16_t a = signed_bytes(codes), b = signed_bytes(all_words(x + 4 * i));
     const int16x8_t pairs = vpaddq_s16(vmull_s8(vget_low_s8(a), vget_low_s8(b)), vmull_high_s8(a, b));
     return vreinterpretq_u32_s32(vpadalq_s16(signed_words(sum), pairs));
 }

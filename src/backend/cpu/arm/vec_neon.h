@@ -8,7 +8,6 @@
 
 typedef uint32x4_t vec;      // words, one for each row
 typedef float32x4_t vec_f;   // floats, one for each row
-typedef int8x16_t x_quads;
 
 enum { LANES = 4 };
 
@@ -57,17 +56,6 @@ FRIT_INLINE vec all_words(const void *p)   // the word at p
     uint32_t word;
     memcpy(&word, p, 4);
     return vdupq_n_u32(word);
-}
-
-FRIT_INLINE x_quads four_quads(const int8_t *p)
-{
-    return vld1q_s8(p);
-}
-
-FRIT_INLINE int8x16_t quad_of(x_quads x, int i)   // four times
-{
-    const int32x4_t v = vreinterpretq_s32_s8(x);
-    return vreinterpretq_s8_s32(vdupq_n_s32(v[i]));
 }
 
 FRIT_INLINE vec both(vec a, vec b)

@@ -18,7 +18,7 @@
 // The dots are whole numbers and exact; the order of the other sums depends neither on the tokens beside a token nor on
 // the rows beside a row.
 //
-// The including file has packed_unit_tmpl.h before this, and how it keeps and multiplies codes that many tokens read:
+// The including file has packed_unit_tmpl.h before this, and how it keeps and multiplies what many tokens read:
 // packed_kept_tmpl.h, or functions of its own.
 
 enum {
@@ -30,65 +30,12 @@ enum {
 
 // ------------------------------------------------------------------------------- tiles
 
-FRIT_INLINE void multiply(const unit *u, bool kept, kind k, int half, int n_quads, rows r, int n_x, vec *dots)
-{
-    if (kept)
-        dot_kept(u->codes + 4 * half, k, half, n_quads, r, n_x, dots);
-    else
-        dot_quads(u->codes + 4 * half, k, half, n_quads, r, n_x, dots);
-}
+typedef void (*tile_fn)(const unit *u, int n_units, kept_rows r, vec_f *totals);
 
-FRIT_INLINE void add_whole(const unit *u, bool kept, kind k, rows r, int n_x, vec_f *sums)
-{
-    vec dots[MAX_TOKENS];
-    multiply(u, kept, k, 0, 8, r, n_x, dots);
-#pragma GCC unroll 16
-    for (int j = 0; j < n_x; j++) {
-        const frit_q8_line *line = token(r, j);
-        sums[j] = mul_add(mul(to_float(dots[j]), all_f(line->scale)), u->scales[0], sums[j]);
-        if (k == WHOLE_MINS) sums[j] = mul_add(u->mins[0], all_f(line->sum), sums[j]);
-    }
-}
-
-FRIT_INLINE void add_halves(const unit *u, bool kept, kind k, rows r, int n_x, vec_f *sums)
-{
-    vec dots[MAX_TOKENS];
-    vec_f parts[MAX_TOKENS];
-    multiply(u, kept, k, 0, 4, r, n_x, dots);
-#pragma GCC unroll 16
-    for (int j = 0; j < n_x; j++) parts[j] = mul(to_float(dots[j]), u->scales[0]);
-    multiply(u, kept, k, 1, 4, r, n_x, dots);
-#pragma GCC unroll 16
-    for (int j = 0; j < n_x; j++) {
-        const frit_q8_line *line = token(r, j);
-        sums[j] = mul_add(mul_add(to_float(dots[j]), u->scales[1], parts[j]), all_f(line->scale), sums[j]);
-        for (int i = 0; k == HALVES_MINS && i < 2; i++) sums[j] = mul_add(u->mins[i], all_f(line->sums_16[i]), sums[j]);
-    }
-}
-
-FRIT_INLINE void add_unit(const unit *u, bool kept, kind k, rows r, int n_x, vec_f *sums)
-{
-    if (k == WHOLE_WIDE || k == WHOLE_MINS)
-        add_whole(u, kept, k, r, n_x, sums);
-    else
-        add_halves(u, kept, k, r, n_x, sums);
-}
-
-// Adds the products of 256 columns and n_x tokens to their sums; n_x is a constant where this is inlined.
-FRIT_INLINE void tile(const unit *u, kind k, int n_units, rows r, int n_x, vec_f *totals)
-{
-    vec_f sums[MAX_TOKENS];
-    for (int j = 0; j < n_x; j++) sums[j] = totals[j];
-    for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) add_unit(&u[i], true, k, r, n_x, sums);
-    for (int j = 0; j < n_x; j++) totals[j] = sums[j];
-}
-
-typedef void (*tile_fn)(const unit *u, int n_units, rows r, vec_f *totals);
-
-#define TILE(k, n, most)                                                          \
-    static void tile_##k##_##n(const unit *u, int n_units, rows r, vec_f *totals) \
-    {                                                                             \
-        if (n <= (most)) tile(u, k, n_units, r, n, totals);                       \
+#define TILE(k, n, most)                                                               \
+    static void tile_##k##_##n(const unit *u, int n_units, kept_rows r, vec_f *totals) \
+    {                                                                                  \
+        if (n <= (most)) tile(u, k, n_units, r, n, totals);                            \
     }
 #define TILES(k, most) \
     TILE(k, 1, most)   \
@@ -147,9 +94,9 @@ FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, row
         open_32(from, type, n_x ? &here : &to[i]);
         prefetch(from.words + UNITS * block_bytes, block_bytes);
         if (n_x)
-            add_unit(&here, false, kind_32(type), r, n_x, sums);
+            add_unit(&here, kind_32(type), r, n_x, sums);
         else
-            keep(to[i].codes);
+            keep(&to[i], kind_32(type));
         from.words += block_bytes;
         from.rest += block_bytes;
     }
@@ -169,9 +116,9 @@ FRIT_INLINE void walk_256(block_at from, type_256 type, int n_units, unit *to, r
         unit here;
         open_256(from, type, &scales, i, n_x ? &here : &to[i]);
         if (n_x)
-            add_unit(&here, false, kind_256(type), r, n_x, sums);
+            add_unit(&here, kind_256(type), r, n_x, sums);
         else
-            keep(to[i].codes);
+            keep(&to[i], kind_256(type));
     }
     for (int j = 0; j < n_x; j++) totals[j] = sums[j];
 }
@@ -220,6 +167,12 @@ static block_at strip_at(const block *b, int64_t strip, int64_t at)
     return (block_at){w + 4 * LANES * half, w + 64 * type->n_words + LANES * type->rest_bytes * half};
 }
 
+// Registers of sums for n_x tokens.
+static int64_t sums_of(int64_t n_x)
+{
+    return n_shares(n_x, GRAIN) * GRAIN;
+}
+
 // Adds the products of 256 columns from `at`.
 static void add_columns(const block *b, int64_t at, vec_f *sums)
 {
@@ -229,17 +182,22 @@ static void add_columns(const block *b, int64_t at, vec_f *sums)
     const int64_t n_strips = b->panels.n * HALVES, n_x = b->tokens.n;
     rows r = {p->x + (size_t)b->tokens.begin * p->x_stride + (size_t)at / 32 * sizeof(frit_q8_line), p->x_stride};
     if (n_x <= DIRECT_TOKENS) {
-        for (int64_t i = 0; i < n_strips; i++) type->walk[n_x](strip_at(b, i, at), n_units, NULL, r, sums + i * n_x);
+        for (int64_t i = 0; i < n_strips; i++)
+            type->walk[n_x](strip_at(b, i, at), n_units, NULL, r, sums + i * sums_of(n_x));
         return;
     }
     unit units[PIECES * HALVES][UNITS];
     for (int64_t i = 0; i < n_strips; i++) type->walk[0](strip_at(b, i, at), n_units, units[i], r, NULL);
+    kept_room room;
+    const kept_rows kept = keep_rows(&room, r, n_x, n_units);
     const int64_t n_tiles = n_shares(n_x, most_tokens[type->kind]);
     for (int64_t t = 0; t < n_tiles; t++) {
-        const share tokens = share_of(n_x, n_tiles, t);
+        share tokens = share_of(n_shares(n_x, GRAIN), n_tiles, t);
+        tokens.begin *= GRAIN;
+        tokens.n = tokens.n * GRAIN < n_x - tokens.begin ? tokens.n * GRAIN : n_x - tokens.begin;
         for (int64_t i = 0; i < n_strips; i++)
-            tiles[type->kind][tokens.n](units[i], n_units, r, sums + i * n_x + tokens.begin);
-        r.x += (size_t)tokens.n * r.stride;
+            tiles[type->kind][tokens.n](units[i], n_units, kept_from(kept, tokens.begin),
+                                        sums + i * sums_of(n_x) + tokens.begin);
     }
 }
 
@@ -248,13 +206,14 @@ static void run_block(const block *b)
     vec_f sums[BLOCK_SUMS];   // [strip][token]
     const frit_product *p = b->p;
     const int64_t n_strips = b->panels.n * HALVES, n_x = b->tokens.n;
-    for (int64_t i = 0; i < n_strips * n_x; i++) sums[i] = zero_f();
+    for (int64_t i = 0; i < n_strips * sums_of(n_x); i++) sums[i] = zero_f();
     for (int64_t at = 0; at < p->n; at += 256) add_columns(b, at, sums);
     for (int64_t i = 0; i < n_strips; i++) {
         const int64_t row = b->panels.begin * FRIT_PANEL_ROWS + i * LANES;
         const int64_t n_rows = p->n_w - row < LANES ? p->n_w - row : LANES;
+        if (n_x > DIRECT_TOKENS) settle(sums + i * sums_of(n_x), n_x);
         for (int64_t j = 0; n_rows > 0 && j < n_x; j++)
-            store(p->y + (size_t)(b->tokens.begin + j) * p->y_stride + row, sums[i * n_x + j], (int)n_rows);
+            store(p->y + (size_t)(b->tokens.begin + j) * p->y_stride + row, sums[i * sums_of(n_x) + j], (int)n_rows);
     }
 }
 

@@ -2,6 +2,7 @@
 // backend/cpu/tmpl/packed_unit_tmpl.h: the first part of packed_tmpl.h: a unit of 32 columns, and its products with a
 // few tokens, four columns at a time. The including file defines them:
 //
+//     GRAIN       tokens that are multiplied together where codes are kept
 //     four_quads  what `dot` wants to read of a token's sixteen codes
 //     dot         sum + the products of each word's four bytes, codes 0..127, times quad i of these, signed
 //     *_wide      the same for codes 0..255 with 128 added: open_wide prepares codes, start_wide begins the sum
@@ -10,8 +11,8 @@
 // 32 columns of LANES rows, ready to be multiplied. Scales and mins are there for all of them, or for each half.
 typedef struct unit {
     vec codes[8];
-    vec_f scales[2];
-    vec_f mins[2];   // what the sum of the activations is multiplied by
+    vec_f scales[2 * GRAIN];   // all of them only where `keep` makes more of two
+    vec_f mins[2 * GRAIN];     // what the sum of the activations is multiplied by
 } unit;
 
 // How the columns of a unit share scales, what was added to the codes, and whether there are mins.
@@ -64,4 +65,40 @@ FRIT_INLINE void dot_quads(const vec *codes, kind k, int half, int n_quads, rows
                 k == WHOLE_WIDE ? dot_wide(dots[j], codes[q], xs[j], q % 4) : dot(dots[j], codes[q], xs[j], q % 4);
         }
     }
+}
+
+FRIT_INLINE void add_whole(const unit *u, kind k, rows r, int n_x, vec_f *sums)
+{
+    vec dots[MAX_TOKENS];
+    dot_quads(u->codes, k, 0, 8, r, n_x, dots);
+#pragma GCC unroll 16
+    for (int j = 0; j < n_x; j++) {
+        const frit_q8_line *line = token(r, j);
+        sums[j] = mul_add(mul(to_float(dots[j]), all_f(line->scale)), u->scales[0], sums[j]);
+        if (k == WHOLE_MINS) sums[j] = mul_add(u->mins[0], all_f(line->sum), sums[j]);
+    }
+}
+
+FRIT_INLINE void add_halves(const unit *u, kind k, rows r, int n_x, vec_f *sums)
+{
+    vec dots[MAX_TOKENS];
+    vec_f parts[MAX_TOKENS];
+    dot_quads(u->codes, k, 0, 4, r, n_x, dots);
+#pragma GCC unroll 16
+    for (int j = 0; j < n_x; j++) parts[j] = mul(to_float(dots[j]), u->scales[0]);
+    dot_quads(u->codes + 4, k, 1, 4, r, n_x, dots);
+#pragma GCC unroll 16
+    for (int j = 0; j < n_x; j++) {
+        const frit_q8_line *line = token(r, j);
+        sums[j] = mul_add(mul_add(to_float(dots[j]), u->scales[1], parts[j]), all_f(line->scale), sums[j]);
+        for (int i = 0; k == HALVES_MINS && i < 2; i++) sums[j] = mul_add(u->mins[i], all_f(line->sums_16[i]), sums[j]);
+    }
+}
+
+FRIT_INLINE void add_unit(const unit *u, kind k, rows r, int n_x, vec_f *sums)
+{
+    if (k == WHOLE_WIDE || k == WHOLE_MINS)
+        add_whole(u, k, r, n_x, sums);
+    else
+        add_halves(u, k, r, n_x, sums);
 }
