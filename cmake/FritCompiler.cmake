@@ -37,8 +37,10 @@ set(frit_isa_avx512 ${frit_isa_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl)
 set(frit_isa_avx512vnni ${frit_isa_avx512} -mavx512vnni -mavx512vbmi)
 set(frit_isa_avx512bf16 ${frit_isa_avx512vnni} -mavx512bf16)
 set(frit_isa_amx ${frit_isa_avx512bf16} -mamx-tile -mamx-int8 -mamx-bf16)
-set(frit_isa_dotprod -march=armv8.2-a+dotprod)
-set(frit_isa_i8mm -march=armv8.2-a+dotprod+i8mm)
+# gcc's first scheduling moves more loads ahead than there are registers (docs/speed.md).
+set(frit_isa_neon $<$<C_COMPILER_ID:GNU>:-fno-schedule-insns>)
+set(frit_isa_dotprod ${frit_isa_neon} -march=armv8.2-a+dotprod)
+set(frit_isa_i8mm ${frit_isa_dotprod}+i8mm)
 
 # Flags of the file, by the last word of its name; nothing if that names no instruction set.
 function(frit_isa_flags file out)
