@@ -315,10 +315,11 @@ typedef struct frit_session frit_session;
 typedef struct frit_sampler frit_sampler;
 
 typedef struct frit_engine_options {
-    int32_t n_ctx;        // positions of one session at most; 0: what the model was trained for, if memory allows
-    int32_t n_sessions;   // sessions of full length that the KV cache has room for; 0: 1
-    int32_t n_threads;    // 0: one per core that this process may use
-    int32_t n_batch;      // rows of one step at most; 0: 512
+    int32_t n_ctx;             // positions of one session at most; 0: what the model was trained for, if memory allows
+    int32_t n_sessions;        // sessions of full length that the KV cache has room for; 0: 1
+    int32_t n_threads;         // 0: one per fast core that this process may use, or fewer where memory gives no more
+    int32_t n_batch;           // rows of one step at most; 0: 512
+    int32_t n_threads_batch;   // for steps of 32 rows and more; 0: n_threads if that is named, else one per core
     // "reference", or the best instruction set allowed: "scalar", "avx2", ...; NULL: the best there is
     const char *cpu;
     // Types of cached keys and values: "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1";
@@ -338,8 +339,9 @@ typedef struct frit_engine_info {
     const char *backend;   // "cpu"
     const char *isa;       // "avx2"
     int32_t n_ctx, n_threads, n_batch;
-    uint64_t kv_bytes;        // reserved for keys and values
-    uint64_t scratch_bytes;   // buffers of the plans built so far
+    int32_t n_threads_batch;   // for steps of 32 rows and more
+    uint64_t kv_bytes;         // reserved for keys and values
+    uint64_t scratch_bytes;    // buffers of the plans built so far
 } frit_engine_info;
 // To be called by the engine's thread, between steps: the figures grow with the plans that steps build.
 FRIT_API void frit_engine_get_info(const frit_engine *engine, frit_engine_info *info);

@@ -11,8 +11,9 @@ typedef struct frit_device frit_device;   // an opened backend; each backend emb
 typedef struct frit_exec frit_exec;       // a prepared plan
 
 typedef struct frit_device_options {
-    int32_t n_threads;   // 0: automatic
-    const char *cpu;     // cap on the CPU's instruction set, or "reference"; NULL: none
+    // For few rows and for many. 0: automatic; of n_threads_batch beside n_threads: the same.
+    int32_t n_threads, n_threads_batch;
+    const char *cpu;   // cap on the CPU's instruction set, or "reference"; NULL: none
     const frit_log *log;
 } frit_device_options;
 
@@ -21,7 +22,7 @@ typedef struct frit_backend {
     frit_status (*open)(frit_device **out, const frit_device_options *options);
     void (*close)(frit_device *device);
     const char *(*isa)(const frit_device *device);
-    int32_t (*n_threads)(const frit_device *device);
+    int32_t (*n_threads)(const frit_device *device, bool many_rows);
     // Rows of a session from which other kernels pay, which round differently; 0: there are none.
     int32_t (*many_rows)(const frit_device *device);
 

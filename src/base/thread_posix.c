@@ -11,6 +11,7 @@
 #include <unistd.h>
 #if defined(__linux__)
 #include "base/cgroup.h"
+#include "base/cores.h"
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #endif
@@ -140,35 +141,50 @@ void frit_os_yield(void)
 
 #if defined(__linux__)
 
-// The mask is asked for in growing sizes: the kernel refuses one that is smaller than its own.
-static int count_affinity(void)
+static int min_int(int a, int b)
 {
+    return a < b ? a : b;
+}
+
+// The CPUs of the affinity mask, ascending; *out is to be freed. The mask is asked for in growing sizes: the kernel
+// refuses one that is smaller than its own.
+static int list_cpus(int **out)
+{
+    *out = NULL;
     for (int n_cpus = CPU_SETSIZE; n_cpus <= 64 * CPU_SETSIZE; n_cpus *= 2) {
         cpu_set_t *set = CPU_ALLOC((size_t)n_cpus);
         if (!set) return 0;
-        size_t size = CPU_ALLOC_SIZE((size_t)n_cpus);
-        int n = sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 0;
+        const size_t size = CPU_ALLOC_SIZE((size_t)n_cpus);
+        const bool known = sched_getaffinity(0, size, set) == 0;
+        int n = 0;
+        if (known) *out = malloc((size_t)n_cpus * sizeof **out);
+        for (int i = 0; *out && i < n_cpus; i++)
+            if (CPU_ISSET_S((size_t)i, size, set)) (*out)[n++] = i;
         CPU_FREE(set);
-        if (n > 0) return n;
+        if (known) return n;
     }
     return 0;
 }
 
-int frit_thread_default_count(void)
+frit_thread_counts frit_thread_count(void)
 {
-    long n = count_affinity();
-    if (n <= 0) n = sysconf(_SC_NPROCESSORS_ONLN);
-    int quota = frit_cgroup_cpus("");
-    if (quota > 0 && quota < n) n = quota;
-    return n > 0 ? (int)n : 1;
+    int *cpus;
+    int n = list_cpus(&cpus);
+    frit_cores cores = frit_cores_of("", cpus, n);
+    free(cpus);
+    const long n_online = sysconf(_SC_NPROCESSORS_ONLN);
+    if (n <= 0) n = cores.n = cores.n_fast = n_online > 0 ? (int)n_online : 1;
+    const int quota = frit_cgroup_cpus(""), most = quota > 0 ? quota : n;
+    return (frit_thread_counts){min_int(n, most), min_int(cores.n, most), min_int(cores.n_fast, most)};
 }
 
 #else
 
-int frit_thread_default_count(void)
+frit_thread_counts frit_thread_count(void)
 {
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int)n : 1;
+    const long n_online = sysconf(_SC_NPROCESSORS_ONLN);
+    const int n = n_online > 0 ? (int)n_online : 1;
+    return (frit_thread_counts){n, n, n};
 }
 
 #endif

@@ -90,12 +90,13 @@ void frit_os_yield(void)
     SwitchToThread();
 }
 
-int frit_thread_default_count(void)
+frit_thread_counts frit_thread_count(void)
 {
     DWORD_PTR own = 0, machine = 0;
     int n = 0;
     if (GetProcessAffinityMask(GetCurrentProcess(), &own, &machine))
         for (; own != 0; own &= own - 1) n++;
     if (n == 0) n = (int)GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
-    return n > 0 ? n : 1;
+    if (n < 1) n = 1;
+    return (frit_thread_counts){n, n, n};
 }

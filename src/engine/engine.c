@@ -74,7 +74,10 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     engine->max_outs = max_outs < 1 ? 1 : max_outs > engine->n_batch ? engine->n_batch : (int32_t)max_outs;
 
     const frit_backend *backend = frit_backend_find(NULL);
-    const frit_device_options device = {.n_threads = options->n_threads, .cpu = options->cpu, .log = &model->log};
+    const frit_device_options device = {.n_threads = options->n_threads,
+                                        .n_threads_batch = options->n_threads_batch,
+                                        .cpu = options->cpu,
+                                        .log = &model->log};
     FRIT_TRY(backend->open(&engine->device, &device));
     frit_cache_spec *specs = frit_arena_new(&engine->arena, frit_cache_spec, (size_t)engine->hp.n_layer);
     if (!specs) return frit_fail_memory((size_t)engine->hp.n_layer * sizeof *specs, "the layers' caches");
@@ -136,7 +139,8 @@ void frit_engine_get_info(const frit_engine *engine, frit_engine_info *info)
         .backend = backend->name,
         .isa = backend->isa(engine->device),
         .n_ctx = engine->n_ctx,
-        .n_threads = backend->n_threads(engine->device),
+        .n_threads = backend->n_threads(engine->device, false),
+        .n_threads_batch = backend->n_threads(engine->device, true),
         .n_batch = engine->n_batch,
         .kv_bytes = engine->kv.n_bytes,
         .scratch_bytes = frit_plans_scratch_bytes(engine),

@@ -22,7 +22,7 @@ static void every_usable_instruction_set_opens_under_its_name(void **state)
             best = isa->name;
             assert_ok(open_with(&device, isa->name, 2));
             assert_string_equal(frit_backend_cpu.isa(device), isa->name);
-            assert_int_equal(frit_backend_cpu.n_threads(device), 2);
+            assert_int_equal(frit_backend_cpu.n_threads(device, false), 2);
             frit_backend_cpu.close(device);
         } else {
             assert_fails(open_with(&device, isa->name, 1), FRIT_E_UNSUPPORTED, isa->name);
@@ -34,7 +34,7 @@ static void every_usable_instruction_set_opens_under_its_name(void **state)
     frit_backend_cpu.close(device);
     assert_ok(open_with(&device, "reference", 0));
     assert_string_equal(frit_backend_cpu.isa(device), "reference");
-    assert_true(frit_backend_cpu.n_threads(device) >= 1);
+    assert_true(frit_backend_cpu.n_threads(device, true) >= 1);
     frit_backend_cpu.close(device);
     frit_backend_cpu.close(NULL);
 }
@@ -48,6 +48,79 @@ static void unknown_instruction_sets_are_refused_with_the_list(void **state)
     assert_fails(open_with(&device, "", 1), FRIT_E_INVALID, "scalar");
     assert_fails(open_with(&device, NULL, -1), FRIT_E_INVALID, "n_threads is -1");
     assert_null(device);
+}
+
+static void prompts_may_have_threads_of_their_own(void **state)
+{
+    (void)state;
+    static const int32_t cases[][4] = {{3, 0, 3, 3}, {2, 5, 2, 5}, {4, 1, 4, 1}};   // asked for, given
+    for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+        frit_device *device;
+        const frit_device_options options = {.n_threads = cases[i][0], .n_threads_batch = cases[i][1]};
+        assert_ok(frit_backend_cpu.open(&device, &options));
+        assert_int_equal(frit_backend_cpu.n_threads(device, false), cases[i][2]);
+        assert_int_equal(frit_backend_cpu.n_threads(device, true), cases[i][3]);
+        frit_backend_cpu.close(device);
+    }
+    frit_device *device;
+    const frit_thread_counts counts = frit_thread_count();
+    assert_ok(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads_batch = 7}));
+    assert_int_equal(frit_backend_cpu.n_threads(device, false), counts.n_fast_cores);
+    assert_int_equal(frit_backend_cpu.n_threads(device, true), 7);
+    frit_backend_cpu.close(device);
+    assert_fails(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads_batch = -2}), FRIT_E_INVALID,
+                 "n_threads_batch is -2");
+}
+
+// A product by pools of all sizes: more threads for many rows than for few, and fewer.
+static void steps_run_on_the_threads_of_their_kind(void **state)
+{
+    (void)state;
+    static const int32_t threads[][2] = {{1, 1}, {1, 4}, {4, 1}, {3, 2}};
+    for (int n_rows = 1; n_rows < 80; n_rows += 39) {
+        world w;
+        world_open(&w, 1, (int[][2]){{0, n_rows}}, 5);
+        frit_tensor *m = world_tensor(&w, FRIT_DTYPE_F32, 96, 64, 0);
+        random_normal(&w.rng, world_bytes(m), 96 * 64, 1);
+        w.graph.output = frit_matmul(&w.graph, frit_weight_node(&w.graph, m), world_rows(&w, 64), NULL);
+        world_plan(&w, true);
+        const size_t size = world_result_size(&w);
+        float *first = malloc(size * sizeof *first);
+        for (size_t i = 0; i < FRIT_COUNT(threads); i++) {
+            frit_device *device;
+            frit_exec *exec;
+            const float *output;
+            const frit_device_options options = {.n_threads = threads[i][0], .n_threads_batch = threads[i][1]};
+            assert_ok(frit_backend_cpu.open(&device, &options));
+            assert_ok(frit_backend_cpu.prepare(device, w.plan, &exec));
+            frit_cpu_exec_fill(exec, 0xff);
+            assert_ok(frit_backend_cpu.run(device, exec, &w.batch, &w.cache, &output));
+            if (i > 0)
+                assert_memory_equal(output, first, size * sizeof *first);
+            else
+                memcpy(first, output, size * sizeof *first);
+            frit_backend_cpu.exec_free(device, exec);
+            frit_backend_cpu.close(device);
+        }
+        free(first);
+        world_close(&w);
+    }
+}
+
+static void a_probe_finds_threads_that_memory_can_feed(void **state)
+{
+    (void)state;
+    enum { N_BYTES = 24 << 20 };
+    frit_kernels kernels;
+    frit_isa_install(&kernels, NULL, 1);
+    uint8_t *bytes = calloc(1, N_BYTES);
+    for (int n = 1; n <= 6; n++) {
+        frit_pool *pool;
+        assert_ok(frit_pool_new(&pool, n));
+        assert_in_range(frit_cpu_fewest_readers(pool, &kernels, bytes, N_BYTES), (n + 1) / 2, n);
+        frit_pool_free(pool);
+    }
+    free(bytes);
 }
 
 static void memory_is_zeroed_and_backed_only_when_touched(void **state)
@@ -112,6 +185,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_usable_instruction_set_opens_under_its_name),
         cmocka_unit_test(unknown_instruction_sets_are_refused_with_the_list),
+        cmocka_unit_test(prompts_may_have_threads_of_their_own),
+        cmocka_unit_test(steps_run_on_the_threads_of_their_kind),
+        cmocka_unit_test(a_probe_finds_threads_that_memory_can_feed),
         cmocka_unit_test(memory_is_zeroed_and_backed_only_when_touched),
         cmocka_unit_test(every_op_has_a_reference_and_says_how_it_runs),
         cmocka_unit_test(backends_are_found_by_name),

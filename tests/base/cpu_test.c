@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "base/cgroup.h"
+#include "base/cores.h"
 #include "base/cpu.h"
 #include "base/time.h"
 
@@ -97,6 +98,49 @@ static void the_tightest_cpu_quota_on_the_way_up_counts(void **state)
     assert_int_equal(frit_cgroup_cpus(root), 2);
 }
 
+static frit_cores cores_among(const char *root, int n_cpus, int step)
+{
+    int cpus[64];
+    for (int i = 0; i < n_cpus; i++) cpus[i] = i * step;
+    return frit_cores_of(root, cpus, n_cpus);
+}
+
+static void threads_of_one_core_and_slow_cores_are_told_apart(void **state)
+{
+    (void)state;
+    char root[256], name[128], text[64];
+    snprintf(root, sizeof root, "%s", temp_path("cores"));
+    assert_int_equal(cores_among(root, 6, 1).n, 6);   // nothing is known
+    assert_int_equal(cores_among(root, 6, 1).n_fast, 6);
+    // Four fast cores of two threads each, i and i + 4; four slow ones of one.
+    for (int i = 0; i < 8; i++) {
+        snprintf(name, sizeof name, "sys/devices/system/cpu/cpu%d/topology/core_cpus_list", i);
+        snprintf(text, sizeof text, "%d,%d\n", i % 4, i % 4 + 4);
+        put(root, name, text);
+    }
+    for (int i = 8; i < 12; i++) {   // an older kernel's name
+        snprintf(name, sizeof name, "sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", i);
+        snprintf(text, sizeof text, "%d\n", i);
+        put(root, name, text);
+    }
+    assert_int_equal(cores_among(root, 12, 1).n, 8);
+    assert_int_equal(cores_among(root, 12, 1).n_fast, 8);
+    put(root, "sys/devices/cpu_atom/cpus", "8-9,10-11\n");
+    assert_int_equal(cores_among(root, 12, 1).n, 8);
+    assert_int_equal(cores_among(root, 12, 1).n_fast, 4);
+    assert_int_equal(cores_among(root, 6, 2).n, 4);   // 0 2 4 6 8 10: an affinity mask
+    assert_int_equal(cores_among(root, 6, 2).n_fast, 2);
+    assert_int_equal(frit_cores_of(root, (int[]){9, 11}, 2).n_fast, 2);   // only slow ones: all are as fast as any
+    put(root, "sys/devices/cpu_atom/cpus", "\n");
+    for (int i = 0; i < 12; i++) {
+        snprintf(name, sizeof name, "sys/devices/system/cpu/cpu%d/cpu_capacity", i);
+        put(root, name, i < 8 ? "1024\n" : "446\n");
+    }
+    assert_int_equal(cores_among(root, 12, 1).n_fast, 4);
+    put(root, "sys/devices/system/cpu/cpu8/cpu_capacity", "900\n");   // a little slower is not slow
+    assert_int_equal(cores_among(root, 12, 1).n_fast, 5);
+}
+
 static void version_1_names_its_controllers(void **state)
 {
     (void)state;
@@ -177,6 +221,7 @@ int main(void)
         cmocka_unit_test(the_clock_goes_forward),
 #if defined(__linux__)
         cmocka_unit_test(the_tightest_cpu_quota_on_the_way_up_counts),
+        cmocka_unit_test(threads_of_one_core_and_slow_cores_are_told_apart),
         cmocka_unit_test(version_1_names_its_controllers),
         cmocka_unit_test(memory_limits_of_version_2_count_page_cache_as_free),
         cmocka_unit_test(broken_or_missing_group_files_mean_no_limit),

@@ -252,10 +252,12 @@ static void zero_threads_mean_one_per_usable_core(void **state)
     (void)state;
     frit_pool *pool;
     assert_ok(frit_pool_new(&pool, 0));
-    assert_int_equal(frit_pool_size(pool), frit_thread_default_count());
+    const frit_thread_counts given = frit_thread_count();
+    assert_int_equal(frit_pool_size(pool), given.n_cores);
     frit_pool_free(pool);
-    long n_online = sysconf(_SC_NPROCESSORS_ONLN);
-    assert_in_range(frit_thread_default_count(), 1, n_online);
+    assert_in_range(given.n_cpus, 1, sysconf(_SC_NPROCESSORS_ONLN));
+    assert_in_range(given.n_cores, 1, given.n_cpus);
+    assert_in_range(given.n_fast_cores, 1, given.n_cores);
 }
 
 static void an_impossible_number_of_threads_is_refused(void **state)

@@ -29,6 +29,27 @@ static frit_status find_isa(const char *name, const frit_isa **out)
     return status;
 }
 
+// As named; by the cores that there are where nothing is. Slow cores would hold up the fast ones in steps that wait for
+// memory; prompts gain from all.
+static frit_status open_pools(frit_cpu_device *device, const frit_device_options *options)
+{
+    const frit_thread_counts counts = frit_thread_count();
+    const int few = options->n_threads ? options->n_threads : counts.n_fast_cores;
+    int many = options->n_threads_batch ? options->n_threads_batch : options->n_threads;
+    if (many == 0) many = counts.n_cores;
+    FRIT_TRY(frit_pool_new(&device->many, many));
+    device->few = device->many;
+    if (few != many) FRIT_TRY(frit_pool_new(&device->few, few));
+    device->probes = options->n_threads == 0;
+    return FRIT_OK;
+}
+
+static void close_pools(frit_cpu_device *device)
+{
+    if (device->few != device->many) frit_pool_free(device->few);
+    frit_pool_free(device->many);
+}
+
 static frit_status cpu_open(frit_device **out, const frit_device_options *options)
 {
     const frit_isa *cap = NULL;
@@ -36,12 +57,16 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     *out = NULL;
     if (options->n_threads < 0)
         return frit_fail(FRIT_E_INVALID, "n_threads is %d, at least 0 was expected", (int)options->n_threads);
+    if (options->n_threads_batch < 0)
+        return frit_fail(FRIT_E_INVALID, "n_threads_batch is %d, at least 0 was expected",
+                         (int)options->n_threads_batch);
     if (options->cpu && !reference) FRIT_TRY(find_isa(options->cpu, &cap));
 
     frit_cpu_device *device = calloc(1, sizeof *device);
     if (!device) return frit_fail_memory(sizeof *device, "the CPU device");
-    frit_status status = frit_pool_new(&device->pool, options->n_threads);
+    frit_status status = open_pools(device, options);
     if (status != FRIT_OK) {
+        close_pools(device);
         free(device);
         return status;
     }
@@ -60,7 +85,7 @@ static void cpu_close(frit_device *base)
     if (!device) return;
     frit_profile_free(device->profile);
     frit_packs_free(&device->packs);
-    frit_pool_free(device->pool);
+    close_pools(device);
     free(device);
 }
 
@@ -76,9 +101,10 @@ static int32_t cpu_many_rows(const frit_device *base)
                                                                                                   : 0;
 }
 
-static int32_t cpu_n_threads(const frit_device *base)
+static int32_t cpu_n_threads(const frit_device *base, bool many_rows)
 {
-    return frit_pool_size(((const frit_cpu_device *)base)->pool);
+    const frit_cpu_device *device = (const frit_cpu_device *)base;
+    return frit_pool_size(many_rows ? device->many : device->few);
 }
 
 static frit_status cpu_alloc(frit_device *base, uint64_t n_bytes, void **memory)

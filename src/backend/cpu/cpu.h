@@ -8,7 +8,8 @@
 
 typedef struct frit_cpu_device {
     frit_device base;
-    frit_pool *pool;
+    frit_pool *few, *many;       // for steps of few and of many rows; may be one
+    bool probes;                 // the threads for few rows are still to be chosen by a probe
     bool reference;              // all ops run on their reference kernels
     const char *isa;             // "reference", or the best instruction set installed
     frit_kernels narrow, wide;   // for nodes of few and of many rows
@@ -16,6 +17,10 @@ typedef struct frit_cpu_device {
     frit_profile *profile;   // NULL: nobody counts
 } frit_cpu_device;
 
+// How many threads of the pool read this memory as fast as all, within 3 %: all, three quarters or half of them.
+int frit_cpu_fewest_readers(frit_pool *pool, const frit_kernels *kernels, const uint8_t *bytes, uint64_t n_bytes);
+// Chooses the threads for steps of few rows, once there are packed matrices to read (probe.c).
+frit_status frit_cpu_choose_threads(frit_cpu_device *device);
 frit_status frit_cpu_prepare(frit_device *device, frit_plan *plan, frit_exec **out);
 frit_status frit_cpu_run(frit_device *device, frit_exec *exec, const frit_batch *batch, const frit_cache *cache,
                          const float **output);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MANY_ROWS = 32 };   // from which arithmetic counts and not memory
+
 typedef struct walk {
     frit_exec *exec;
     frit_profile *profile;   // NULL: nobody counts
@@ -136,6 +138,7 @@ frit_status frit_cpu_run(frit_device *base, frit_exec *exec, const frit_batch *b
 {
     const frit_cpu_device *device = (const frit_cpu_device *)base;
     frit_profile *profile = device->profile;
+    frit_pool *pool = batch->n_rows < MANY_ROWS ? device->few : device->many;
     const frit_node *result = exec->plan->graph->output;
     assert(batch->n_rows <= exec->plan->graph->max_rows && batch->n_outs <= exec->plan->graph->max_outs);
 
@@ -144,10 +147,10 @@ frit_status frit_cpu_run(frit_device *base, frit_exec *exec, const frit_batch *b
     exec->narrow.cache = exec->wide.cache = cache;
     exec->narrow.run = exec->wide.run = exec->narrow.run + 1;
     exec->n_open = 0;
-    if (profile) FRIT_TRY(frit_profile_start(profile, frit_pool_size(device->pool), exec->n_actions));
+    if (profile) FRIT_TRY(frit_profile_start(profile, frit_pool_size(pool), exec->n_actions));
     const uint64_t start = profile ? frit_time_ns() : 0;
-    walk w = {exec, profile, frit_pool_size(device->pool)};
-    frit_pool_walk(device->pool, &(frit_walk){&w, exec->n_phases, open_phase, work_on_phase, look_ahead});
+    walk w = {exec, profile, frit_pool_size(pool)};
+    frit_pool_walk(pool, &(frit_walk){&w, exec->n_phases, open_phase, work_on_phase, look_ahead});
     if (profile) add_up(profile, exec, frit_time_ns() - start);
     *output = (const float *)(const void *)(exec->memory + exec->plan->offsets[result->id]);
     return FRIT_OK;

@@ -61,6 +61,12 @@ typedef struct builder {
     bool shared_busy, turns_busy;   // used since the last barrier
 } builder;
 
+static int most_threads(const frit_cpu_device *device)
+{
+    const int few = frit_pool_size(device->few), many = frit_pool_size(device->many);
+    return few > many ? few : many;
+}
+
 static uint64_t align(uint64_t n_bytes)
 {
     return (n_bytes + FRIT_CPU_ALIGN - 1) / FRIT_CPU_ALIGN * FRIT_CPU_ALIGN;
@@ -312,7 +318,7 @@ static bool can_follow(builder *b, int first, int end)
     }
     for (int k = first; k < end; k++)
         if (b->notes[k].unit > 0) n_heads += frit_node_width(node_of(b, k)) / b->notes[k].unit;
-    fits = fits && n_followers > 0 && n_heads >= frit_pool_size(b->device->pool);
+    fits = fits && n_followers > 0 && n_heads >= most_threads(b->device);
     for (int k = first; k < end && !fits; k++) b->notes[k].unit = 0;
     return fits;
 }
@@ -516,7 +522,7 @@ static void measure(builder *b, uint64_t own_offsets[FRIT_FORM_COUNT])
 static frit_status build(builder *b)
 {
     frit_exec *exec = b->exec;
-    const uint64_t n_threads = (uint64_t)frit_pool_size(b->device->pool);
+    const uint64_t n_threads = (uint64_t)most_threads(b->device);
     uint64_t own_offsets[FRIT_FORM_COUNT];
     for (int i = 0; i < b->plan->graph->n_nodes; i++) b->step_of[i] = NONE;
     for (int k = 0; k < b->plan->n_steps; k++) b->step_of[node_of(b, k)->id] = k;
@@ -540,7 +546,8 @@ frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out
     frit_cpu_device *device = (frit_cpu_device *)base;
     const size_t n_steps = (size_t)plan->n_steps, n_actions = n_steps * MAX_ACTIONS + 2;
     *out = NULL;
-    if (!device->reference) FRIT_TRY(frit_packs_add(&device->packs, device->pool, &device->narrow, plan));
+    if (!device->reference) FRIT_TRY(frit_packs_add(&device->packs, device->many, &device->narrow, plan));
+    if (device->probes) FRIT_TRY(frit_cpu_choose_threads(device));
     frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
 
     frit_arena arena = {0};   // for the time of the building

@@ -50,5 +50,7 @@ bool frit_packs_want(const frit_kernels *kernels, const frit_tensor *tensor);
 // Packs what the plan's linear ops want and is not packed yet, on all threads of the pool. Each thread writes the rows
 // that it will read. Pages of mapped files are given back as soon as they have been read.
 frit_status frit_packs_add(frit_packs *packs, frit_pool *pool, const frit_kernels *kernels, const frit_plan *plan);
+// The largest piece of memory with packed matrices; NULL: there is none.
+const uint8_t *frit_packs_largest(const frit_packs *packs, uint64_t *n_bytes);
 const uint8_t *frit_packs_find(const frit_packs *packs, const frit_tensor *tensor);   // NULL: not packed
 void frit_packs_free(frit_packs *packs);

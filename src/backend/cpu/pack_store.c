@@ -44,6 +44,18 @@ const uint8_t *frit_packs_find(const frit_packs *packs, const frit_tensor *tenso
     return p ? p->panels : NULL;
 }
 
+const uint8_t *frit_packs_largest(const frit_packs *packs, uint64_t *n_bytes)
+{
+    const uint8_t *bytes = NULL;
+    *n_bytes = 0;
+    for (const pack_memory *m = packs->memory; m; m = m->next) {
+        if (m->n_bytes <= *n_bytes) continue;
+        bytes = m->bytes;
+        *n_bytes = m->n_bytes;
+    }
+    return bytes;
+}
+
 static frit_status add(frit_packs *packs, const frit_tensor *tensor, uint64_t *n_bytes)
 {
     if (find(packs, tensor)) return FRIT_OK;

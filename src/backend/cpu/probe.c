@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Measures what bounds a CPU: reading weights from memory, and int8 multiply-adds that wait for nothing.
+// Measures what bounds a CPU: reading weights from memory, and int8 multiply-adds that wait for nothing. And chooses
+// how many threads read weights when nobody names a number.
 #include "backend/cpu/probe.h"
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/cpu.h"
 #include "backend/cpu/memory.h"
 #include "base/cpu.h"
 #include "base/thread.h"
@@ -99,7 +100,7 @@ frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads)
     frit_kernels kernels;
     *machine = (frit_machine){.cpu_name = frit_cpu_name(),
                               .isa = frit_isa_install(&kernels, NULL, INT64_MAX),
-                              .n_cores = frit_thread_default_count()};
+                              .n_cores = frit_thread_count().n_cores};
     if (n_threads <= 0) return FRIT_OK;
 
     frit_pool *pool;
@@ -114,4 +115,66 @@ frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads)
     frit_cpu_memory_free(p.buffer, p.n_bytes);
     frit_pool_free(pool);
     return status;
+}
+
+// ------------------------------------------------------------------------------- threads
+
+// Memory that a few threads can read as fast as all is read by a few: the others would only take their turns. The packed
+// matrices themselves are read, a different part each time, by all threads, three quarters and a half of them.
+typedef struct readers {
+    const frit_kernels *kernels;
+    const uint8_t *bytes;
+    size_t n_bytes;
+    int n;   // that read
+    _Atomic uint64_t sink;
+} readers;
+
+static void read_part(void *ctx, int part, int parts)
+{
+    (void)parts;
+    readers *r = ctx;
+    if (part >= r->n) return;
+    const size_t share = r->n_bytes / (size_t)r->n / 64 * 64;
+    atomic_fetch_add(&r->sink, r->kernels->probe_read(r->bytes + share * (size_t)part, share));
+}
+
+enum { CANDIDATES = 3, ROUNDS = 4 };
+
+int frit_cpu_fewest_readers(frit_pool *pool, const frit_kernels *kernels, const uint8_t *bytes, uint64_t n_bytes)
+{
+    const int n = frit_pool_size(pool), counts[CANDIDATES] = {n, (3 * n + 3) / 4, (n + 1) / 2};
+    double best[CANDIDATES] = {0}, most = 0;
+    const size_t slice = (size_t)(n_bytes / (CANDIDATES * ROUNDS));
+    for (int i = 0; i < CANDIDATES * ROUNDS; i++) {
+        const int c = i % CANDIDATES;
+        readers r = {.kernels = kernels, .bytes = bytes + slice * (size_t)i, .n_bytes = slice, .n = counts[c]};
+        const uint64_t start = frit_time_ns();
+        frit_pool_run(pool, read_part, &r);
+        const double rate = (double)slice / (double)(frit_time_ns() - start + 1);
+        if (i >= CANDIDATES && rate > best[c]) best[c] = rate;   // the first round wakes the threads
+    }
+    for (int c = 0; c < CANDIDATES; c++)
+        if (best[c] > most) most = best[c];
+    int fewest = n;
+    for (int c = 0; c < CANDIDATES; c++)
+        if (best[c] >= 0.97 * most) fewest = counts[c];
+    return fewest;
+}
+
+frit_status frit_cpu_choose_threads(frit_cpu_device *device)
+{
+    enum { LEAST_THREADS = 6, LEAST_BYTES = 128 << 20, MOST_BYTES = 768 << 20 };   // of these a probe takes 5 to 20 ms
+    uint64_t n_bytes;
+    const uint8_t *bytes = frit_packs_largest(&device->packs, &n_bytes);
+    if (!bytes || n_bytes < LEAST_BYTES) return FRIT_OK;   // perhaps the next plan brings matrices
+    device->probes = false;
+    if (frit_pool_size(device->few) < LEAST_THREADS) return FRIT_OK;
+    const int n =
+        frit_cpu_fewest_readers(device->few, &device->narrow, bytes, n_bytes < MOST_BYTES ? n_bytes : MOST_BYTES);
+    if (n == frit_pool_size(device->few)) return FRIT_OK;
+    frit_pool *fewer;
+    FRIT_TRY(frit_pool_new(&fewer, n));
+    if (device->few != device->many) frit_pool_free(device->few);
+    device->few = fewer;
+    return FRIT_OK;
 }
