@@ -165,14 +165,22 @@ static void open_next(frit_pool *pool)
 {
     int n = 0, grain = 1;
     if (!pool->fn)
-        while (++pool->at < pool->walk.n_phases && (n = pool->walk.open(pool->walk.ctx, pool->at, &grain)) == 0) {
-        }
-    open_with(pool, (uint32_t)n, grain < 1 ? 1 : grain > MAX_GRAIN ? MAX_GRAIN : grain);
+        while (++pool->at < pool->walk.n_phases && (n = pool->walk.open(pool->walk.ctx, pool->at, &grain)) == 0)
+            grain = 1;
+    open_with(pool, (uint32_t)n, grain < 0 ? 0 : grain > MAX_GRAIN ? MAX_GRAIN : grain);
 }
 
 static uint64_t cursor_word(uint32_t number, int begin, int end)
 {
     return (uint64_t)number << 32 | (uint64_t)begin << 16 | (uint64_t)end;
+}
+
+// How many of the pieces that are left of a part are taken at once.
+static int share_of(int n_left, int n_own, int grain)
+{
+    if (grain == 0 && 2 * n_left <= n_own) return 1;
+    const int half = (n_left + 1) / 2, least = grain < n_left ? grain : n_left;
+    return half > least ? half : least;
 }
 
 // Takes some of the free pieces of part `owner`, from the front or from the end. Returns how many, and the first one.
@@ -189,8 +197,7 @@ static int take(frit_pool *pool, uint32_t number, uint32_t pieces, int owner, bo
         const int begin = age > 0 ? 0 : (int)(seen >> 16 & 0xffff);
         const int end = age > 0 ? own_end - own_first : (int)(seen & 0xffff);
         if (begin >= end) return 0;
-        const int half = (end - begin + 1) / 2, least = grain < end - begin ? grain : end - begin;
-        const int n = half > least ? half : least;
+        const int n = share_of(end - begin, own_end - own_first, grain);
         const uint64_t wanted = from_front ? cursor_word(number, begin + n, end) : cursor_word(number, begin, end - n);
         *first = own_first + (from_front ? begin : end - n);
         if (atomic_compare_exchange_weak_explicit(word, &seen, wanted, memory_order_acquire, memory_order_relaxed))

@@ -28,11 +28,12 @@ static size_t row_bytes(const frit_task *task)
     return task->w[1] == w->data ? (size_t)frit_dtype_row_bytes(w->dtype, n) : frit_pack_row_bytes(w->dtype, n);
 }
 
-// So many pieces are worth a claim: of small matrices, some at once.
+// So many pieces are worth a claim: of small matrices some at once; with many rows, each is long.
 static int grain_of(const frit_action *a)
 {
     enum { GRAIN_BYTES = 32 << 10 };
     if (!is_product(a) || a->n_pieces == 0) return 1;
+    if (frit_node_height(a->task.node) >= MANY_ROWS) return 0;
     const size_t bytes = row_bytes(&a->task) * (size_t)frit_node_width(a->task.node) / (size_t)a->n_pieces;
     const size_t work = bytes * (size_t)(1 + frit_node_height(a->task.node) / 4);
     return work > 0 && work < GRAIN_BYTES ? (int)(GRAIN_BYTES / work) : 1;

@@ -119,8 +119,8 @@ frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads)
 
 // ------------------------------------------------------------------------------- threads
 
-// Memory that a few threads can read as fast as all is read by a few: the others would only take their turns. The packed
-// matrices themselves are read, a different part each time, by all threads, three quarters and a half of them.
+// Memory that a few threads read as fast as all: the others would only take their turns. The packed matrices themselves
+// are read, a different part each time, by all threads, three quarters and a half of them.
 typedef struct readers {
     const frit_kernels *kernels;
     const uint8_t *bytes;
