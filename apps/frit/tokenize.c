@@ -4,11 +4,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef struct tokenize_options {
     const char *file, *compare;
-    bool ids, special, parse_special;
+    bool ids, special, parse_special, timings;
 } tokenize_options;
+
+enum { SPARE_TOKENS = 1024 };   // more tokens than bytes: those around a text, spaces that are put before it
 
 typedef struct tokenize_args {
     cli_common common;
@@ -42,6 +45,10 @@ static const frit_option *tokenize_rows(size_t *n_rows)
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(tokenize_options, parse_special),
          .help = "the text of special tokens becomes these tokens"},
+        {.name = "timings",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(tokenize_options, timings),
+         .help = "print only how long opening and encoding take: processor time, medians of 5"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;
@@ -203,6 +210,71 @@ static int show_tokens(const tokenize_args *args, const frit_model *model, const
     return code;
 }
 
+// ------------------------------------------------------------------------------------- timings
+
+enum { ROUNDS = 5 };
+
+typedef struct sample {   // seconds of the processor
+    double open, encode;
+} sample;
+
+static double processor_s(clock_t since)
+{
+    return (double)(clock() - since) / CLOCKS_PER_SEC;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const sample *samples, size_t offset)
+{
+    double sorted[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) memcpy(&sorted[i], (const char *)&samples[i] + offset, sizeof sorted[i]);
+    qsort(sorted, ROUNDS, sizeof *sorted, compare_doubles);
+    return sorted[ROUNDS / 2];
+}
+
+// Opens the model and encodes the text once, into `tokens`, which has room for one of each byte and some more.
+static int take_sample(const tokenize_args *args, const frit_model_options *with, const char *path,
+                       const cli_text *text, frit_token *tokens, size_t *n, sample *out)
+{
+    frit_model *model = NULL;
+    clock_t start = clock();
+    int code = cli_open_model(&model, &args->common, with, path);
+    if (code != CLI_DONE) return code;
+    out->open = processor_s(start);
+    start = clock();
+    unsigned flags = (args->tokenize.parse_special ? FRIT_TEXT_PARSE_SPECIAL : 0u) |
+                     (args->tokenize.special ? FRIT_TEXT_SPECIAL : 0u);
+    frit_status status = frit_tokenize(model, text->data, text->n, flags, tokens, text->n + SPARE_TOKENS, n);
+    out->encode = processor_s(start);
+    frit_model_free(model);
+    return status == FRIT_OK ? CLI_DONE : cli_report(status);
+}
+
+static int show_timings(const tokenize_args *args, const frit_model_options *with, const char *path,
+                        const cli_text *text)
+{
+    sample samples[ROUNDS];
+    size_t n = 0;
+    int code = CLI_DONE;
+    frit_token *tokens = malloc((text->n + SPARE_TOKENS) * sizeof *tokens);
+    if (!tokens) return cli_fail("out of memory for the tokens of %zu bytes", text->n);
+    for (int i = 0; i < ROUNDS && code == CLI_DONE; i++)
+        code = take_sample(args, with, path, text, tokens, &n, &samples[i]);
+    free(tokens);
+    if (code != CLI_DONE) return code;
+    double open = median(samples, offsetof(sample, open)), encode = median(samples, offsetof(sample, encode));
+    printf("open    %8.1f ms\n", open * 1e3);
+    printf("encode  %8.1f ms  %zu bytes, %zu tokens", encode * 1e3, text->n, n);
+    if (encode > 0 && text->n > 0) printf(", %.1f MB/s", (double)text->n / encode * 1e-6);
+    putchar('\n');
+    return CLI_DONE;
+}
+
 static int run(void *ctx)
 {
     const tokenize_args *args = ctx;
@@ -213,7 +285,13 @@ static int run(void *ctx)
     with.vocab_only = true;
     int code = cli_open_model(&model, &args->common, &with, path);
     if (code == CLI_DONE) code = cli_read_file(args->tokenize.file ? args->tokenize.file : "-", &text);
-    if (code == CLI_DONE) code = show_tokens(args, model, &text);
+    if (code == CLI_DONE && args->tokenize.timings) {
+        frit_model_free(model);
+        model = NULL;
+        code = show_timings(args, &with, path, &text);
+    } else if (code == CLI_DONE) {
+        code = show_tokens(args, model, &text);
+    }
     free(text.data);
     frit_model_free(model);
     return code;
@@ -236,7 +314,8 @@ const cli_command cli_command_tokenize = {
         "\n"
         "  printf 'Once upon a time' | frit tokenize\n"
         "  frit tokenize tokenizer.json --compare ids.txt < text.txt\n"
-        "  frit tokenize model.gguf --ids --special < text.txt",
+        "  frit tokenize model.gguf --ids --special < text.txt\n"
+        "  frit tokenize model.gguf --timings < text.txt",
     .max_positional = 1,
     .args_bytes = sizeof(tokenize_args),
     .groups = groups,

@@ -106,10 +106,7 @@ static frit_str piece_of(const frit_vocab *vocab, frit_token id)
 // Whether a format's mark is a token.
 static bool has_mark(const void *ctx, const char *mark)
 {
-    const frit_vocab *vocab = ctx;
-    for (int32_t id = 0; id < vocab->n; id++)
-        if (frit_str_is(vocab->entries[id].piece, mark)) return true;
-    return false;
+    return frit_vocab_find(ctx, frit_str_of(mark)) >= 0;
 }
 
 static frit_status open_chat(opening *o)

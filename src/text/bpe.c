@@ -16,42 +16,42 @@
 enum { SHORT_WORD = 24 };   // symbols
 
 typedef struct pair_slot {
-    uint64_t pair;   // left << 32 | right
-    int32_t rank;    // -1: empty
-    frit_token merged;
+    frit_token left, right;
+    int32_t rank;   // -1: empty
 } pair_slot;
 
 typedef struct bpe {
     const frit_vocab *vocab;
-    pair_slot *pairs;   // open addressing, at most three quarters full
-    size_t mask;
+    pair_slot *pairs;   // open addressing, three fifths full
+    size_t n_pairs;
     frit_token bytes[256];   // token of a byte that is a unit or a fallback, or -1
     bool falls_back;         // all bytes have tokens
-    frit_index spelled;      // bytes of a piece -> token, of byte-level vocabularies
-    size_t longest;          // bytes of the longest of them
+    size_t longest;          // bytes of the longest piece
+    frit_index plain;        // of ordinary tokens alone, where special ones have the same pieces; else without slots
 } bpe;
 
 // ------------------------------------------------------------------------------------- building
 
-static size_t hash_pair(uint64_t pair)
+// Where a pair's search begins.
+static inline size_t home(const bpe *state, frit_token left, frit_token right)
 {
-    pair *= 0x9e3779b97f4a7c15u;
-    return (size_t)(pair ^ (pair >> 29));
+    uint64_t hash = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15u;
+    return (size_t)(((hash ^ hash >> 29) & UINT32_MAX) * (uint64_t)state->n_pairs >> 32);
 }
 
-static pair_slot *find_pair(const bpe *state, frit_token left, frit_token right)
+static inline pair_slot *find_pair(const bpe *state, frit_token left, frit_token right)
 {
-    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    size_t i = hash_pair(pair) & state->mask;
-    while (state->pairs[i].rank >= 0 && state->pairs[i].pair != pair) i = (i + 1) & state->mask;
-    return &state->pairs[i];
+    for (size_t i = home(state, left, right);; i = i + 1 < state->n_pairs ? i + 1 : 0) {
+        pair_slot *slot = &state->pairs[i];
+        if (slot->rank < 0 || (slot->left == left && slot->right == right)) return slot;
+    }
 }
 
 // Fetches what find_pair soon will read.
 static void touch_pair(const bpe *state, frit_token left, frit_token right)
 {
 #ifdef __GNUC__
-    __builtin_prefetch(&state->pairs[hash_pair((uint64_t)(uint32_t)left << 32 | (uint32_t)right) & state->mask], 1);
+    __builtin_prefetch(&state->pairs[home(state, left, right)], 1);
 #else
     (void)state, (void)left, (void)right;
 #endif
@@ -60,20 +60,17 @@ static void touch_pair(const bpe *state, frit_token left, frit_token right)
 static frit_status index_merges(bpe *state)
 {
     const frit_vocab *vocab = state->vocab;
-    size_t capacity = 16;
-    while (capacity / 4 * 3 <= vocab->n_merges) capacity *= 2;
-    state->pairs = malloc(capacity * sizeof *state->pairs);
-    if (!state->pairs) return frit_fail_memory(capacity * sizeof *state->pairs, "the index of merges");
-    state->mask = capacity - 1;
-    for (size_t i = 0; i < capacity; i++) state->pairs[i].rank = -1;
+    size_t n = state->n_pairs = (size_t)(vocab->n_merges + vocab->n_merges / 3 * 2 + 16);
+    state->pairs = malloc(n * sizeof *state->pairs);
+    if (!state->pairs) return frit_fail_memory(n * sizeof *state->pairs, "the index of merges");
+    for (size_t i = 0; i < n; i++) state->pairs[i].rank = -1;
     enum { AHEAD = 16 };
     for (uint64_t rank = 0; rank < vocab->n_merges; rank++) {
         const frit_merge *merge = &vocab->merges[rank];
         if (vocab->n_merges - rank > AHEAD) touch_pair(state, merge[AHEAD].left, merge[AHEAD].right);
         pair_slot *slot = find_pair(state, merge->left, merge->right);
         if (slot->rank >= 0) continue;   // named twice: the first rank holds
-        *slot =
-            (pair_slot){(uint64_t)(uint32_t)merge->left << 32 | (uint32_t)merge->right, (int32_t)rank, merge->merged};
+        *slot = (pair_slot){merge->left, merge->right, (int32_t)rank};
     }
     return FRIT_OK;
 }
@@ -110,14 +107,23 @@ static bool is_special(const void *ctx, int32_t id)
     return ((const frit_vocab *)ctx)->entries[id].kind != FRIT_TOKEN_NORMAL;
 }
 
-// Where whole words are looked up: by their bytes, not by how the file spells them.
-static frit_status index_spelled(const frit_tokenizer *tokenizer, bpe *state)
+// Mostly all pieces differ, and the vocabulary's own index says it all.
+static frit_status index_plain(bpe *state)
 {
-    const frit_vocab *vocab = tokenizer->vocab;
-    if (!frit_index_init(&state->spelled, (size_t)vocab->n, tokenizer->pieces, sizeof *tokenizer->pieces))
+    const frit_vocab *vocab = state->vocab;
+    if (vocab->n_equal == 0) return FRIT_OK;
+    if (!frit_index_init(&state->plain, (size_t)vocab->n, &vocab->entries[0].piece, sizeof *vocab->entries))
         return frit_fail_memory((size_t)vocab->n, "the index of whole words");
-    frit_index_add_all(&state->spelled, vocab->n, is_special, vocab, NULL);
+    frit_index_add_all(&state->plain, vocab->n, is_special, vocab, NULL);
     return FRIT_OK;
+}
+
+// The ordinary token with this piece, or -1.
+static frit_token find_plain(const bpe *state, frit_str piece)
+{
+    if (state->plain.slots) return frit_index_find(&state->plain, piece);
+    frit_token id = frit_vocab_find(state->vocab, piece);
+    return id >= 0 && state->vocab->entries[id].kind == FRIT_TOKEN_NORMAL ? id : -1;
 }
 
 static frit_status init(frit_tokenizer *tokenizer, const frit_log *log)
@@ -130,8 +136,7 @@ static frit_status init(frit_tokenizer *tokenizer, const frit_log *log)
         if (vocab->entries[id].piece.len > state->longest) state->longest = vocab->entries[id].piece.len;
     index_bytes(state, log);
     if (!vocab->by_score) FRIT_TRY(index_merges(state));
-    bool spelled = vocab->pipeline.bytes && vocab->whole_words;
-    return spelled ? index_spelled(tokenizer, state) : FRIT_OK;
+    return vocab->pipeline.bytes && vocab->whole_words ? index_plain(state) : FRIT_OK;
 }
 
 static void deinit(frit_tokenizer *tokenizer)
@@ -139,7 +144,7 @@ static void deinit(frit_tokenizer *tokenizer)
     bpe *state = tokenizer->state;
     if (!state) return;
     free(state->pairs);
-    frit_index_free(&state->spelled);
+    frit_index_free(&state->plain);
 }
 
 // ------------------------------------------------------------------------------------- pairs
@@ -156,7 +161,7 @@ static bool by_rank(const void *ctx, const frit_symbol *left, const frit_symbol 
     const pair_slot *slot = find_pair(((const pair_context *)ctx)->state, left->id, right->id);
     if (slot->rank < 0) return false;
     *cost = slot->rank;
-    *merged = slot->merged;
+    *merged = ((const pair_context *)ctx)->state->vocab->merges[slot->rank].merged;
     return true;
 }
 
@@ -174,8 +179,8 @@ static bool by_score(const void *ctx, const frit_symbol *left, const frit_symbol
     size_t len = (size_t)left->len + right->len;
     if (len > context->state->longest || is_frozen(vocab, left) || is_frozen(vocab, right)) return false;
     frit_str both = {context->word + left->start, len};
-    const frit_index *spelled = &context->state->spelled;
-    *merged = spelled->slots ? frit_index_find(spelled, both) : frit_vocab_find_text(vocab, both);
+    bool plain = vocab->pipeline.bytes && vocab->whole_words;
+    *merged = plain ? find_plain(context->state, both) : frit_vocab_find_text(vocab, both);
     if (*merged < 0) return false;
     *cost = -(double)vocab->entries[*merged].score;
     return true;
@@ -242,40 +247,53 @@ static void push_bytes(const bpe *state, frit_str word, frit_merger *merger)
 
 // ------------------------------------------------------------------------------------- words
 
+// Bytes to the letters that spell them, at most two bytes for each. Returns how many bytes they have.
+static size_t spell(frit_str word, char *letters)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < word.len; i++)
+        n += (size_t)frit_utf8_encode(frit_letter_of((unsigned char)word.ptr[i]), letters + n);
+    return n;
+}
+
 // A token that a word is as a whole, if this tokenizer looks for it before it merges.
-static frit_token find_whole(const bpe *state, frit_str word)
+static frit_token find_whole(const bpe *state, frit_str word, frit_scratch *scratch, frit_ids *out)
 {
     const frit_vocab *vocab = state->vocab;
-    if (vocab->whole_words && word.len <= state->longest)
-        return state->spelled.slots ? frit_index_find(&state->spelled, word) : frit_vocab_find_text(vocab, word);
+    if (vocab->whole_words && word.len <= state->longest) {
+        if (!vocab->pipeline.bytes) return frit_vocab_find_text(vocab, word);
+        if (!vocab->pipeline.decoding.letters) return find_plain(state, word);
+        char *letters = frit_scratch_cells(scratch, 2 * word.len);
+        out->failed |= !letters;
+        return letters ? find_plain(state, (frit_str){letters, spell(word, letters)}) : -1;
+    }
     if (vocab->whole_newlines && word.ptr[0] == '\n') return frit_vocab_find_text(vocab, word);
     return -1;
+}
+
+static int32_t rank_of(const bpe *state, frit_token left, frit_token right)
+{
+    if (left < 0 || right < 0) return INT32_MAX;
+    int32_t rank = find_pair(state, left, right)->rank;
+    return rank < 0 ? INT32_MAX : rank;
 }
 
 // Merges by rank without a heap: the pairs' ranks lie side by side, the least is looked for again and again.
 static size_t merge_short(const bpe *state, frit_token *ids, size_t n)
 {
     int32_t ranks[SHORT_WORD];
-    frit_token merged[SHORT_WORD];
-    for (size_t i = 0; i + 1 < n; i++) {
-        const pair_slot *slot = ids[i] < 0 || ids[i + 1] < 0 ? NULL : find_pair(state, ids[i], ids[i + 1]);
-        ranks[i] = slot && slot->rank >= 0 ? slot->rank : INT32_MAX;
-        merged[i] = slot ? slot->merged : -1;
-    }
+    for (size_t i = 0; i + 1 < n; i++) ranks[i] = rank_of(state, ids[i], ids[i + 1]);
     while (n > 1) {
         size_t best = 0;
         for (size_t i = 1; i + 1 < n; i++)
             if (ranks[i] < ranks[best]) best = i;
         if (ranks[best] == INT32_MAX) break;
-        ids[best] = merged[best];
+        ids[best] = state->vocab->merges[ranks[best]].merged;
         n--;
         for (size_t i = best + 1; i < n; i++) ids[i] = ids[i + 1];
-        for (size_t i = best + 1; i + 1 < n; i++) ranks[i] = ranks[i + 1], merged[i] = merged[i + 1];
-        for (size_t i = best > 0 ? best - 1 : 0; i <= best && i + 1 < n; i++) {
-            const pair_slot *slot = ids[i] < 0 || ids[i + 1] < 0 ? NULL : find_pair(state, ids[i], ids[i + 1]);
-            ranks[i] = slot && slot->rank >= 0 ? slot->rank : INT32_MAX;
-            merged[i] = slot ? slot->merged : -1;
-        }
+        for (size_t i = best + 1; i + 1 < n; i++) ranks[i] = ranks[i + 1];
+        for (size_t i = best > 0 ? best - 1 : 0; i <= best && i + 1 < n; i++)
+            ranks[i] = rank_of(state, ids[i], ids[i + 1]);
     }
     return n;
 }
@@ -314,7 +332,7 @@ static frit_status encode(const frit_tokenizer *tokenizer, frit_str word, frit_s
     const bpe *state = tokenizer->state;
     const frit_vocab *vocab = state->vocab;
     bool after_unknown = false;
-    frit_token whole = find_whole(state, word);
+    frit_token whole = find_whole(state, word, scratch, out);
     if (whole >= 0) {
         frit_ids_push(out, whole);
         return FRIT_OK;

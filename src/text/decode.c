@@ -37,6 +37,7 @@ static const struct {
 
 typedef struct decoder {
     const frit_decoding *rules;
+    frit_letters letters;
     frit_buf turns[2];   // the piece before and after the step that runs
     int now;
 } decoder;
@@ -66,7 +67,7 @@ static void decode_piece(decoder *d, frit_str piece, frit_buf *out)
     const frit_decoding *rules = d->rules;
     if (is_plain(rules)) {
         if (rules->letters)
-            frit_letters_read(piece, out);
+            frit_letters_read(&d->letters, piece, out);
         else if (rules->escaped)
             replace(piece, frit_str_of("\xe2\x96\x81"), frit_str_of(" "), out);
         else
@@ -80,7 +81,7 @@ static void decode_piece(decoder *d, frit_str piece, frit_buf *out)
     if (inner) piece = (frit_str){piece.ptr + rules->continuing.len, piece.len - rules->continuing.len};
     if (last) piece.len -= rules->word_end.len;
     if (rules->letters)
-        frit_letters_read(piece, text);
+        frit_letters_read(&d->letters, piece, text);
     else
         frit_buf_append(text, piece.ptr, piece.len);
     if (rules->escaped) step(d, "\xe2\x96\x81", 3, " ", 1);
@@ -110,6 +111,7 @@ frit_status frit_decode_pieces(const frit_vocab *vocab, frit_arena *arena, frit_
     frit_str *pieces = *out = frit_arena_new(arena, frit_str, (size_t)vocab->n);
     frit_buf all = {0};
     decoder d = {.rules = &vocab->pipeline.decoding};
+    frit_letters_init(&d.letters);
     for (frit_token id = 0; pieces && id < vocab->n; id++) {
         size_t start = all.len;
         decode_entry(&d, &vocab->entries[id], &all);

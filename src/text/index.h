@@ -10,7 +10,7 @@
 
 typedef struct frit_index {
     struct frit_index_slot *slots;
-    size_t mask, n;
+    size_t n_slots, n;
     uint64_t seed;
     const char *pieces;   // frit_str i lies at pieces + i * stride
     size_t stride;
@@ -20,12 +20,11 @@ typedef struct frit_index {
 bool frit_index_init(frit_index *index, size_t n, const frit_str *pieces, size_t stride);
 // Adds piece `id` if no equal one is there. Returns the id that stands for these bytes. At most n pieces may be added.
 int32_t frit_index_add(frit_index *index, int32_t id);
-// Fetches what a look-up of this key soon will read: memory is slower than the rest of it. Returns the key's hash.
-uint64_t frit_index_touch(const frit_index *index, frit_str key);
-int32_t frit_index_find_touched(const frit_index *index, frit_str key, uint64_t hash);   // as frit_index_find
 // Adds pieces 0 to n - 1 except empty ones and those that `skip` (may be NULL) picks. Returns how many were there.
 size_t frit_index_add_all(frit_index *index, int32_t n, bool (*skip)(const void *ctx, int32_t id), const void *ctx,
                           int32_t *first_equal);
 int32_t frit_index_find(const frit_index *index, frit_str key);   // -1: absent
+// Many keys at once, which is faster: memory is slower than the rest of a look-up, and they wait for it together.
+void frit_index_find_all(const frit_index *index, const frit_str *keys, size_t n, int32_t *ids);
 void frit_index_free(frit_index *index);
 uint64_t frit_hash_bytes(uint64_t seed, frit_str key);

@@ -13,19 +13,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-typedef enum part {
-    PART_ADDED,
-    PART_NORMALIZER,
-    PART_CUTS,
-    PART_TEMPLATE,
-    PART_DECODER,
-    PART_CONFIG,
-    PART_VOCAB,
-    N_PARTS
-} part;
+typedef enum part { PART_ADDED, PART_NORMALIZER, PART_CUTS, PART_TEMPLATE, PART_DECODER, N_PARTS } part;
 
 static const char *const part_names[N_PARTS] = {
-    "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "config", "vocab",
+    "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder",
 };
 
 typedef struct reading {
@@ -39,6 +30,7 @@ typedef struct reading {
     json_t *model;   // the rest of it
     json_t *added;
     frit_vocab_list list;
+    bool built;   // the list has become the vocabulary
 } reading;
 
 static frit_status load(const reading *r, frit_str span, const char *what, json_t **out)
@@ -57,115 +49,6 @@ static frit_pull pull_of(const reading *r, frit_str span)
     return (frit_pull){span.ptr, span.ptr, span.ptr + span.len, r->path, r->arena, FRIT_OK};
 }
 
-// ------------------------------------------------------------------------------------- the model
-
-// {"a": 0, "b": 1}
-static frit_status read_object(reading *r, frit_pull *pull)
-{
-    for (bool more = frit_pull_open(pull, '{'); more; more = frit_pull_more(pull, '}')) {
-        frit_str piece;
-        double id;
-        if (!frit_pull_key(pull, &piece) || !frit_pull_number(pull, &id)) break;
-        FRIT_TRY(frit_vocab_list_add(&r->list, piece, id, 0, FRIT_TOKEN_NORMAL));
-    }
-    return pull->status;
-}
-
-// [["a", -1.5], ["b", -2]]
-static frit_status read_list(reading *r, frit_pull *pull)
-{
-    for (bool more = frit_pull_open(pull, '['); more; more = frit_pull_more(pull, ']')) {
-        frit_str piece;
-        double score;
-        if (!frit_pull_open(pull, '[') || !frit_pull_text(pull, &piece) || !frit_pull_more(pull, ']') ||
-            !frit_pull_number(pull, &score) || frit_pull_more(pull, ']'))
-            break;
-        if (isnan(score))
-            return frit_fail(FRIT_E_FORMAT, "%s: the score of token %zu is not a number", r->path, r->list.n);
-        FRIT_TRY(frit_vocab_list_add(&r->list, piece, (double)r->list.n, score, FRIT_TOKEN_NORMAL));
-    }
-    return pull->status;
-}
-
-// The pieces are read where they stand; merges need all of them, so they wait.
-static frit_status read_model(reading *r, frit_pull *pull)
-{
-    if (r->model) return frit_fail(FRIT_E_FORMAT, "%s: there are two models", r->path);
-    r->model = json_object();
-    if (!r->model) return frit_fail_memory(0, "the model of a tokenizer");
-    for (bool more = frit_pull_open(pull, '{'); more; more = frit_pull_more(pull, '}')) {
-        frit_str key, span;
-        if (!frit_pull_key(pull, &key)) break;
-        if (frit_str_is(key, "vocab")) {
-            r->is_list = frit_pull_peek(pull) == '[';
-            FRIT_TRY(r->is_list ? read_list(r, pull) : read_object(r, pull));
-        } else if (!frit_pull_skip(pull, &span)) {
-            break;
-        } else if (frit_str_is(key, "merges")) {
-            r->merges = span;
-        } else {
-            json_t *value;
-            FRIT_TRY(load(r, span, "model", &value));
-            json_object_setn_new(r->model, key.ptr, key.len, value);
-        }
-    }
-    return pull->status;
-}
-
-static frit_status find_parts(reading *r, frit_str text)
-{
-    frit_pull pull = pull_of(r, text);
-    for (bool more = frit_pull_open(&pull, '{'); more; more = frit_pull_more(&pull, '}')) {
-        frit_str key, span;
-        if (!frit_pull_key(&pull, &key)) break;
-        if (frit_str_is(key, "model") && frit_pull_peek(&pull) == '{') {
-            FRIT_TRY(read_model(r, &pull));
-            continue;
-        }
-        if (!frit_pull_skip(&pull, &span)) break;
-        for (int i = 0; i < N_PARTS; i++)
-            if (frit_str_is(key, part_names[i])) r->parts[i] = span;
-    }
-    return pull.status;
-}
-
-// "a b" or ["a", "b"]
-static bool read_merge(frit_pull *pull, frit_str *left, frit_str *right)
-{
-    if (frit_pull_peek(pull) == '[')
-        return frit_pull_open(pull, '[') && frit_pull_text(pull, left) && frit_pull_more(pull, ']') &&
-               frit_pull_text(pull, right) && !frit_pull_more(pull, ']') && pull->status == FRIT_OK;
-    frit_str both;
-    if (!frit_pull_text(pull, &both)) return false;
-    const char *space = both.len > 1 ? memchr(both.ptr + 1, ' ', both.len - 1) : NULL;
-    if (!space) {
-        frit_pull_fail(pull, "a merge lacks the space between two tokens");
-        return false;
-    }
-    *left = (frit_str){both.ptr, (size_t)(space - both.ptr)};
-    *right = (frit_str){space + 1, both.len - left->len - 1};
-    return true;
-}
-
-static frit_status read_merges(reading *r)
-{
-    frit_vocab *vocab = r->vocab;
-    frit_pull pull = pull_of(r, r->merges);
-    vocab->merges = frit_arena_new(r->arena, frit_merge, r->merges.len / sizeof "\"a b\"" + 1);   // at most
-    if (!vocab->merges) return frit_fail_memory(r->merges.len, "the merges");
-    frit_merge_text batch[FRIT_MERGE_BATCH];
-    bool more = frit_pull_open(&pull, '[');
-    while (more) {
-        size_t n = 0;
-        for (; more && n < FRIT_MERGE_BATCH && read_merge(&pull, &batch[n].left, &batch[n].right); n++)
-            more = frit_pull_more(&pull, ']');
-        if (pull.status != FRIT_OK) break;
-        if (frit_vocab_add_merges(vocab, batch, n) != FRIT_OK)
-            return frit_fail(FRIT_E_FORMAT, "%s: %s", r->path, frit_error());
-    }
-    return pull.status;
-}
-
 static frit_str text_field(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
@@ -177,90 +60,6 @@ static frit_status copy_field(const reading *r, const char *name, frit_str *out)
     frit_str text = text_field(r->model, name);
     *out = (frit_str){frit_arena_text(r->arena, text.ptr, text.len), text.len};
     return out->ptr ? FRIT_OK : frit_fail_memory(text.len, name);
-}
-
-static frit_status read_unknown(reading *r)
-{
-    frit_str piece = text_field(r->model, "unk_token");
-    const json_t *id = json_object_get(r->model, "unk_id");
-    if (json_is_integer(id)) {
-        if (json_integer_value(id) < 0 || json_integer_value(id) >= r->vocab->n)
-            return frit_fail(FRIT_E_FORMAT, "%s: unk_id is %lld, but there are %d tokens", r->path,
-                             (long long)json_integer_value(id), (int)r->vocab->n);
-        r->vocab->unk = (frit_token)json_integer_value(id);
-    } else if (piece.len > 0) {
-        r->vocab->unk = frit_vocab_find(r->vocab, piece);
-        if (r->vocab->unk < 0)
-            return frit_fail(FRIT_E_FORMAT, "%s: unk_token is '%.100s', which is no token", r->path, piece.ptr);
-    }
-    return FRIT_OK;
-}
-
-// ------------------------------------------------------------------------------------- kinds of models
-
-static const char *type_of(const reading *r)
-{
-    const char *type = json_string_value(json_object_get(r->model, "type"));
-    if (type) return type;
-    if (r->merges.len > 0) return "BPE";   // old files do not say
-    if (r->is_list) return "Unigram";
-    return json_object_get(r->model, "max_input_chars_per_word") ? "WordPiece" : "WordLevel";
-}
-
-static frit_status read_bpe(reading *r)
-{
-    frit_vocab *vocab = r->vocab;
-    vocab->model = "bpe";
-    vocab->whole_words = json_is_true(json_object_get(r->model, "ignore_merges"));
-    vocab->byte_fallback = json_is_true(json_object_get(r->model, "byte_fallback"));
-    vocab->fuse_unknown = json_is_true(json_object_get(r->model, "fuse_unk"));
-    FRIT_TRY(copy_field(r, "continuing_subword_prefix", &vocab->inner_prefix));
-    FRIT_TRY(copy_field(r, "end_of_word_suffix", &vocab->word_suffix));
-    if (r->merges.len == 0) return frit_fail(FRIT_E_FORMAT, "%s: a model of type BPE has no 'merges'", r->path);
-    return read_merges(r);
-}
-
-static frit_status read_unigram(reading *r)
-{
-    r->vocab->model = "unigram";
-    r->vocab->byte_fallback = json_is_true(json_object_get(r->model, "byte_fallback"));
-    r->vocab->fuse_unknown = true;
-    return FRIT_OK;
-}
-
-static frit_status read_wordpiece(reading *r)
-{
-    r->vocab->model = "wordpiece";
-    const json_t *limit = json_object_get(r->model, "max_input_chars_per_word");
-    json_int_t n = json_is_integer(limit) ? json_integer_value(limit) : 100;
-    r->vocab->max_word_chars = n > 0 && n < INT32_MAX ? (int32_t)n : INT32_MAX;
-    return copy_field(r, "continuing_subword_prefix", &r->vocab->inner_prefix);
-}
-
-static frit_status read_wordlevel(reading *r)
-{
-    r->vocab->model = "wordlevel";
-    return FRIT_OK;
-}
-
-static const struct {
-    const char *type;
-    frit_status (*read)(reading *r);
-} models[] = {
-    {"BPE", read_bpe},
-    {"Unigram", read_unigram},
-    {"WordPiece", read_wordpiece},
-    {"WordLevel", read_wordlevel},
-};
-
-static frit_status read_kind(reading *r)
-{
-    const char *type = type_of(r);
-    for (size_t i = 0; i < FRIT_COUNT(models); i++)
-        if (strcmp(models[i].type, type) == 0) return models[i].read(r);
-    return frit_fail(FRIT_E_UNSUPPORTED,
-                     "%s: the model's type is '%.100s'; BPE, Unigram, WordPiece and WordLevel are known", r->path,
-                     type);
 }
 
 // ------------------------------------------------------------------------------------- added tokens
@@ -307,6 +106,223 @@ static frit_status mark_added(reading *r)
     return FRIT_OK;
 }
 
+// All tokens are known.
+static frit_status build(reading *r)
+{
+    FRIT_TRY(load(r, r->parts[PART_ADDED], "added_tokens", &r->added));
+    FRIT_TRY(list_added(r));
+    FRIT_TRY(frit_vocab_list_finish(&r->list, r->path, r->vocab, r->arena));
+    FRIT_TRY(frit_vocab_index(r->vocab, r->log));
+    r->built = true;
+    return mark_added(r);
+}
+
+// ------------------------------------------------------------------------------------- merges
+
+// "a b" or ["a", "b"]
+static bool read_merge(frit_pull *pull, frit_str *left, frit_str *right)
+{
+    if (frit_pull_peek(pull) == '[')
+        return frit_pull_open(pull, '[') && frit_pull_text(pull, left) && frit_pull_more(pull, ']') &&
+               frit_pull_text(pull, right) && !frit_pull_more(pull, ']') && pull->status == FRIT_OK;
+    return frit_pull_two(pull, left, right);
+}
+
+static frit_status read_merges(reading *r, frit_pull *pull)
+{
+    frit_vocab *vocab = r->vocab;
+    size_t n_bytes = (size_t)(pull->end - pull->at);
+    vocab->merges = frit_arena_new(r->arena, frit_merge, n_bytes / sizeof "\"a b\"" + 1);   // at most
+    if (!vocab->merges) return frit_fail_memory(n_bytes, "the merges");
+    frit_merge_text batch[FRIT_MERGE_BATCH];
+    bool more = frit_pull_open(pull, '[');
+    while (more) {
+        size_t n = 0;
+        for (; more && n < FRIT_MERGE_BATCH && read_merge(pull, &batch[n].left, &batch[n].right); n++)
+            more = frit_pull_more(pull, ']');
+        if (pull->status != FRIT_OK) break;
+        if (frit_vocab_add_merges(vocab, batch, n) != FRIT_OK)
+            return frit_fail(FRIT_E_FORMAT, "%s: %s", r->path, frit_error());
+    }
+    return pull->status;
+}
+
+// ------------------------------------------------------------------------------------- the model
+
+// {"a": 0, "b": 1}
+static frit_status read_object(reading *r, frit_pull *pull)
+{
+    for (bool more = frit_pull_open(pull, '{'); more; more = frit_pull_more(pull, '}')) {
+        frit_str piece;
+        double id;
+        if (!frit_pull_key(pull, &piece) || !frit_pull_number(pull, &id)) break;
+        FRIT_TRY(frit_vocab_list_add(&r->list, piece, id, 0, FRIT_TOKEN_NORMAL));
+    }
+    return pull->status;
+}
+
+// [["a", -1.5], ["b", -2]]
+static frit_status read_list(reading *r, frit_pull *pull)
+{
+    for (bool more = frit_pull_open(pull, '['); more; more = frit_pull_more(pull, ']')) {
+        frit_str piece;
+        double score;
+        if (!frit_pull_open(pull, '[') || !frit_pull_text(pull, &piece) || !frit_pull_more(pull, ']') ||
+            !frit_pull_number(pull, &score) || frit_pull_more(pull, ']'))
+            break;
+        if (isnan(score))
+            return frit_fail(FRIT_E_FORMAT, "%s: the score of token %zu is not a number", r->path, r->list.n);
+        FRIT_TRY(frit_vocab_list_add(&r->list, piece, (double)r->list.n, score, FRIT_TOKEN_NORMAL));
+    }
+    return pull->status;
+}
+
+// Merges are read where they stand if all that they need came before them, as it mostly does; otherwise they wait.
+static bool has_all_for_merges(const reading *r)
+{
+    return r->list.n > 0 && !r->built && r->parts[PART_ADDED].len > 0 &&
+           json_object_get(r->model, "continuing_subword_prefix");
+}
+
+static frit_status read_merges_here(reading *r, frit_pull *pull)
+{
+    FRIT_TRY(build(r));
+    FRIT_TRY(copy_field(r, "continuing_subword_prefix", &r->vocab->inner_prefix));
+    return read_merges(r, pull);
+}
+
+// The pieces are read where they stand.
+static frit_status read_model(reading *r, frit_pull *pull)
+{
+    if (r->model) return frit_fail(FRIT_E_FORMAT, "%s: there are two models", r->path);
+    r->model = json_object();
+    if (!r->model) return frit_fail_memory(0, "the model of a tokenizer");
+    for (bool more = frit_pull_open(pull, '{'); more; more = frit_pull_more(pull, '}')) {
+        frit_str key, span;
+        if (!frit_pull_key(pull, &key)) break;
+        if (frit_str_is(key, "vocab") && r->built)
+            return frit_fail(FRIT_E_FORMAT, "%s: there are two vocabularies", r->path);
+        if (frit_str_is(key, "vocab")) {
+            r->is_list = frit_pull_peek(pull) == '[';
+            FRIT_TRY(r->is_list ? read_list(r, pull) : read_object(r, pull));
+        } else if (frit_str_is(key, "merges") && frit_pull_peek(pull) == '[' && has_all_for_merges(r)) {
+            FRIT_TRY(read_merges_here(r, pull));
+        } else if (!frit_pull_skip(pull, &span)) {
+            break;
+        } else if (frit_str_is(key, "merges")) {
+            r->merges = span;
+        } else {
+            json_t *value;
+            FRIT_TRY(load(r, span, "model", &value));
+            json_object_setn_new(r->model, key.ptr, key.len, value);
+        }
+    }
+    return pull->status;
+}
+
+static frit_status find_parts(reading *r, frit_str text)
+{
+    frit_pull pull = pull_of(r, text);
+    for (bool more = frit_pull_open(&pull, '{'); more; more = frit_pull_more(&pull, '}')) {
+        frit_str key, span;
+        if (!frit_pull_key(&pull, &key)) break;
+        if (frit_str_is(key, "model") && frit_pull_peek(&pull) == '{') {
+            FRIT_TRY(read_model(r, &pull));
+            continue;
+        }
+        if (!frit_pull_skip(&pull, &span)) break;
+        for (int i = 0; i < N_PARTS; i++)
+            if (frit_str_is(key, part_names[i])) r->parts[i] = span;
+    }
+    return pull.status;
+}
+
+static frit_status read_unknown(reading *r)
+{
+    frit_str piece = text_field(r->model, "unk_token");
+    const json_t *id = json_object_get(r->model, "unk_id");
+    if (json_is_integer(id)) {
+        if (json_integer_value(id) < 0 || json_integer_value(id) >= r->vocab->n)
+            return frit_fail(FRIT_E_FORMAT, "%s: unk_id is %lld, but there are %d tokens", r->path,
+                             (long long)json_integer_value(id), (int)r->vocab->n);
+        r->vocab->unk = (frit_token)json_integer_value(id);
+    } else if (piece.len > 0) {
+        r->vocab->unk = frit_vocab_find(r->vocab, piece);
+        if (r->vocab->unk < 0)
+            return frit_fail(FRIT_E_FORMAT, "%s: unk_token is '%.100s', which is no token", r->path, piece.ptr);
+    }
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------------- kinds of models
+
+static const char *type_of(const reading *r)
+{
+    const char *type = json_string_value(json_object_get(r->model, "type"));
+    if (type) return type;
+    if (r->merges.len > 0 || r->vocab->merges) return "BPE";   // old files do not say
+    if (r->is_list) return "Unigram";
+    return json_object_get(r->model, "max_input_chars_per_word") ? "WordPiece" : "WordLevel";
+}
+
+static frit_status read_bpe(reading *r)
+{
+    frit_vocab *vocab = r->vocab;
+    vocab->model = "bpe";
+    vocab->whole_words = json_is_true(json_object_get(r->model, "ignore_merges"));
+    vocab->byte_fallback = json_is_true(json_object_get(r->model, "byte_fallback"));
+    vocab->fuse_unknown = json_is_true(json_object_get(r->model, "fuse_unk"));
+    FRIT_TRY(copy_field(r, "continuing_subword_prefix", &vocab->inner_prefix));
+    FRIT_TRY(copy_field(r, "end_of_word_suffix", &vocab->word_suffix));
+    if (vocab->merges) return FRIT_OK;
+    if (r->merges.len == 0) return frit_fail(FRIT_E_FORMAT, "%s: a model of type BPE has no 'merges'", r->path);
+    frit_pull pull = pull_of(r, r->merges);
+    return read_merges(r, &pull);
+}
+
+static frit_status read_unigram(reading *r)
+{
+    r->vocab->model = "unigram";
+    r->vocab->byte_fallback = json_is_true(json_object_get(r->model, "byte_fallback"));
+    r->vocab->fuse_unknown = true;
+    return FRIT_OK;
+}
+
+static frit_status read_wordpiece(reading *r)
+{
+    r->vocab->model = "wordpiece";
+    const json_t *limit = json_object_get(r->model, "max_input_chars_per_word");
+    json_int_t n = json_is_integer(limit) ? json_integer_value(limit) : 100;
+    r->vocab->max_word_chars = n > 0 && n < INT32_MAX ? (int32_t)n : INT32_MAX;
+    return copy_field(r, "continuing_subword_prefix", &r->vocab->inner_prefix);
+}
+
+static frit_status read_wordlevel(reading *r)
+{
+    r->vocab->model = "wordlevel";
+    return FRIT_OK;
+}
+
+static const struct {
+    const char *type;
+    frit_status (*read)(reading *r);
+} models[] = {
+    {"BPE", read_bpe},
+    {"Unigram", read_unigram},
+    {"WordPiece", read_wordpiece},
+    {"WordLevel", read_wordlevel},
+};
+
+static frit_status read_kind(reading *r)
+{
+    const char *type = type_of(r);
+    for (size_t i = 0; i < FRIT_COUNT(models); i++)
+        if (strcmp(models[i].type, type) == 0) return models[i].read(r);
+    return frit_fail(FRIT_E_UNSUPPORTED,
+                     "%s: the model's type is '%.100s'; BPE, Unigram, WordPiece and WordLevel are known", r->path,
+                     type);
+}
+
 // ------------------------------------------------------------------------------------- the whole
 
 static frit_status read_step(reading *r, part p,
@@ -328,11 +344,7 @@ static frit_status read_parts(reading *r)
         return frit_fail(FRIT_E_FORMAT,
                          "%s: there is neither 'model' (tokenizer.json) nor 'config' and 'vocab' (tekken.json)",
                          r->path);
-    FRIT_TRY(load(r, r->parts[PART_ADDED], "added_tokens", &r->added));
-    FRIT_TRY(list_added(r));
-    FRIT_TRY(frit_vocab_list_finish(&r->list, r->path, vocab, r->arena));
-    FRIT_TRY(frit_vocab_index(vocab, r->log));
-    FRIT_TRY(mark_added(r));
+    if (!r->built) FRIT_TRY(build(r));
     FRIT_TRY(read_kind(r));
     FRIT_TRY(read_unknown(r));
     if (vocab->byte_fallback) frit_vocab_mark_bytes(vocab);
@@ -350,12 +362,25 @@ static bool recognises(frit_str start)
     return i < start.len && start.ptr[i] == '{';
 }
 
+// What comes first tells whose file it is; what is neither's is refused later.
+static bool is_tekken(frit_str text, const char *path, frit_arena *arena)
+{
+    frit_pull pull = {text.ptr, text.ptr, text.ptr + text.len, path, arena, FRIT_OK};
+    for (bool more = frit_pull_open(&pull, '{'); more; more = frit_pull_more(&pull, '}')) {
+        frit_str key;
+        if (!frit_pull_key(&pull, &key) || frit_str_is(key, "model")) return false;
+        if (frit_str_is(key, "config") || frit_str_is(key, "vocab")) return true;
+        if (!frit_pull_skip(&pull, NULL)) return false;
+    }
+    return false;
+}
+
 static frit_status read(frit_vocab *vocab, frit_str text, const char *path, frit_arena *arena, const frit_log *log)
 {
+    if (is_tekken(text, path, arena)) return frit_tekken_read(vocab, text, path, arena, log);
     reading r = {.vocab = vocab, .path = path, .arena = arena, .log = log};
     frit_status status = find_parts(&r, text);
-    bool tekken = !r.model && r.parts[PART_CONFIG].len > 0 && r.parts[PART_VOCAB].len > 0;
-    if (status == FRIT_OK) status = tekken ? frit_tekken_read(vocab, text, path, arena, log) : read_parts(&r);
+    if (status == FRIT_OK) status = read_parts(&r);
     json_decref(r.model);
     json_decref(r.added);
     frit_vocab_list_free(&r.list);

@@ -60,28 +60,30 @@ void frit_letters_spell(frit_str bytes, frit_buf *out)
     for (size_t i = 0; i < bytes.len; i++) frit_unicode_put(frit_letter_of((unsigned char)bytes.ptr[i]), out);
 }
 
-void frit_letters_read(frit_str piece, frit_buf *out)
+void frit_letters_init(frit_letters *letters)
+{
+    for (uint32_t c = 0; c < FRIT_COUNT(letters->bytes); c++) letters->bytes[c] = (int16_t)frit_letter_byte(c);
+}
+
+// Without branches but the loop's: which letter has one byte and which two cannot be guessed.
+void frit_letters_read(const frit_letters *letters, frit_str piece, frit_buf *out)
 {
     if (!frit_buf_reserve(out, piece.len)) return;
     char *to = out->data + out->len;
-    size_t n = 0;
-    for (size_t i = 0; i < piece.len;) {
-        unsigned char first = (unsigned char)piece.ptr[i];
-        uint32_t c = first;
-        size_t len = 1;
-        if (first >= 0x80) {   // letters have two bytes at most
-            unsigned char second = i + 1 < piece.len ? (unsigned char)piece.ptr[i + 1] : 0;
-            bool two = first >= 0xc2 && first < 0xe0 && (second & 0xc0) == 0x80;
-            c = two ? (first & 0x1fu) << 6 | (second & 0x3fu) : UINT32_MAX;
-            len = 2;
-        }
-        int byte = frit_letter_byte(c);
-        if (byte < 0) {
-            frit_buf_append(out, piece.ptr, piece.len);
-            return;
-        }
-        to[n++] = (char)byte;
-        i += len;
+    int bad = 0;
+    size_t n = 0, i = 0;
+    while (i < piece.len) {
+        unsigned first = (unsigned char)piece.ptr[i], two = first >= 0x80;
+        unsigned second = i + two < piece.len ? (unsigned char)piece.ptr[i + two] : 0;
+        unsigned c = two ? (first & 0x1f) << 6 | (second & 0x3f) : first;
+        bad |= letters->bytes[c % FRIT_COUNT(letters->bytes)];
+        bad |= -(int)(two & (first < 0xc2 || first > 0xc5 || (second & 0xc0) != 0x80));
+        to[n++] = (char)letters->bytes[c % FRIT_COUNT(letters->bytes)];
+        i += 1 + two;
+    }
+    if (bad < 0) {
+        frit_buf_append(out, piece.ptr, piece.len);
+        return;
     }
     out->len += n;
     out->data[out->len] = 0;

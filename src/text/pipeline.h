@@ -136,5 +136,9 @@ frit_status frit_pipeline_cut(const frit_pipeline *pipeline, frit_str text, bool
 uint32_t frit_letter_of(unsigned char byte);
 int frit_letter_byte(uint32_t c);   // -1: no letter
 void frit_letters_spell(frit_str bytes, frit_buf *out);
+typedef struct frit_letters {
+    int16_t bytes[512];   // by code point; -1: no letter
+} frit_letters;
+void frit_letters_init(frit_letters *letters);
 // A piece with a character that is no letter stands for itself.
-void frit_letters_read(frit_str piece, frit_buf *out);
+void frit_letters_read(const frit_letters *letters, frit_str piece, frit_buf *out);

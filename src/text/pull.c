@@ -6,6 +6,9 @@
 #include "text/unicode.h"
 
 #include <stdlib.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 void frit_pull_fail(frit_pull *pull, const char *why)
 {
@@ -119,24 +122,40 @@ static bool unescape(frit_pull *pull, const char *p, const char *end, frit_str *
     return true;
 }
 
-// Bit 7 of every byte of `word` that equals `byte`; bytes behind the first such one may be wrong.
-static uint64_t matches(uint64_t word, unsigned char byte)
+// Which of the BLOCK bytes at p are `byte`: every byte has BITS bits of the result, the first of them the lowest ones.
+// Behind the first such byte the result may be wrong.
+#ifdef __SSE2__
+enum { BLOCK = 16, BITS = 1 };
+static inline uint64_t which(const char *p, char byte)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
+    return (uint64_t)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte)));
+}
+#else
+enum { BLOCK = 8, BITS = 8 };
+static inline uint64_t which(const char *p, char byte)
 {
     const uint64_t ones = 0x0101010101010101u;
-    uint64_t zeros = word ^ ones * byte;
+    uint64_t word;
+    memcpy(&word, p, BLOCK);
+    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) word = __builtin_bswap64(word);
+    uint64_t zeros = word ^ ones * (unsigned char)byte;
     return (zeros - ones) & ~zeros & ones << 7;
 }
+#endif
 
-// Bytes lie in a word from its low end.
-static const bool is_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+static inline size_t first_of(uint64_t found)
+{
+    return (size_t)__builtin_ctzll(found) / BITS;
+}
 
 // The closing quote of the string that opens at p; *escaped: it holds a backslash.
 static const char *find_quote(const char *p, const char *end, bool *escaped)
 {
     for (p++;;) {
-        uint64_t word, found = 0;
-        while (end - p >= 8 && (memcpy(&word, p, 8), (found = matches(word, '"') | matches(word, '\\')) == 0)) p += 8;
-        if (found && is_little) p += __builtin_ctzll(found) / 8;
+        uint64_t found = 0;
+        while (end - p >= BLOCK && (found = which(p, '"') | which(p, '\\')) == 0) p += BLOCK;
+        if (found) p += first_of(found);
         while (p < end && *p != '"' && *p != '\\') p++;
         if (p >= end) return NULL;
         if (*p == '"') return p;
@@ -157,6 +176,32 @@ bool frit_pull_text(frit_pull *pull, frit_str *text)
     return true;
 }
 
+// Mostly both are short, and all is said by the first bytes.
+bool frit_pull_two(frit_pull *pull, frit_str *left, frit_str *right)
+{
+    bool has_block = frit_pull_peek(pull) == '"' && pull->end - pull->at >= BLOCK + 2;
+    const char *begin = pull->at + 1;
+    uint64_t quotes = has_block ? which(begin, '"') : 0;
+    if (quotes && which(begin, '\\') == 0) {
+        frit_str text = {begin, first_of(quotes)};
+        uint64_t spaces = which(begin + 1, ' ');
+        size_t n_left = spaces ? 1 + first_of(spaces) : text.len;
+        if (n_left < text.len) {
+            *left = (frit_str){begin, n_left};
+            *right = (frit_str){begin + n_left + 1, text.len - n_left - 1};
+            pull->at = begin + text.len + 1;
+            return true;
+        }
+    }
+    frit_str text;
+    if (!frit_pull_text(pull, &text)) return false;
+    const char *space = text.len > 1 ? memchr(text.ptr + 1, ' ', text.len - 1) : NULL;
+    if (!space) return fail(pull, "a merge lacks the space between two tokens");
+    *left = (frit_str){text.ptr, (size_t)(space - text.ptr)};
+    *right = (frit_str){space + 1, text.len - left->len - 1};
+    return true;
+}
+
 // ------------------------------------------------------------------------------------- other values
 
 // Digits into *value while they fit; returns how many were read, *n_kept of them kept.
@@ -171,6 +216,19 @@ static size_t read_digits(const char *p, const char *end, uint64_t *value, int *
     return n;
 }
 
+// Ids and ranks: a few digits and nothing else. False for other numbers, or none.
+static bool read_small(frit_pull *pull, double *number)
+{
+    const char *p = pull->at;
+    uint32_t value = 0;
+    for (; p < pull->end && p - pull->at < 9 && *p >= '0' && *p <= '9'; p++) value = value * 10 + (uint32_t)(*p - '0');
+    bool whole = p > pull->at && p < pull->end && (*p == ',' || *p == '}' || *p == '\n');
+    if (!whole) return false;
+    *number = value;
+    pull->at = p;
+    return true;
+}
+
 // All digits as one integer, then one division by a power of ten: the way of serde_json, which reads these files for
 // the tokenizers library. The sums of scores decide between equal ways to write a text, so the last bit counts.
 bool frit_pull_number(frit_pull *pull, double *number)
@@ -178,6 +236,7 @@ bool frit_pull_number(frit_pull *pull, double *number)
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     bool negative = frit_pull_peek(pull) == '-';
+    if (read_small(pull, number)) return true;
     const char *p = pull->at + negative;
     uint64_t value = 0;
     int n_whole = 0, n_fraction = 0;
@@ -208,13 +267,25 @@ static const char *skip_word(const char *p, const char *end)
     return p;
 }
 
+static const char *find_mark(const char *p, const char *end)
+{
+    if (p < end && *p == ',') p++;
+    while (end - p >= BLOCK && !is_mark[(unsigned char)*p]) {
+        uint64_t found = which(p, '"') | which(p, '{') | which(p, '[') | which(p, '}') | which(p, ']');
+        if (found) return p + first_of(found);
+        p += BLOCK;
+    }
+    while (p < end && !is_mark[(unsigned char)*p]) p++;
+    return p;
+}
+
 // A list or an object; NULL if it does not end.
 static const char *skip_brackets(const char *p, const char *end)
 {
     long depth = 0;
     bool escaped;
     do {
-        while (p < end && !is_mark[(unsigned char)*p]) p++;
+        p = find_mark(p, end);
         if (p == end) return NULL;
         if (*p == '"') {
             p = find_quote(p, end, &escaped);

@@ -24,6 +24,8 @@ bool frit_pull_open(frit_pull *pull, char bracket);   // true if there is an ite
 bool frit_pull_more(frit_pull *pull, char bracket);
 bool frit_pull_key(frit_pull *pull, frit_str *key);
 bool frit_pull_text(frit_pull *pull, frit_str *text);
+// A string of two texts with a space between them, the first of which may begin with another: "a b".
+bool frit_pull_two(frit_pull *pull, frit_str *left, frit_str *right);
 bool frit_pull_number(frit_pull *pull, double *number);
 // Passes one value, whatever it is. Inside of it only brackets and strings are looked at.
 bool frit_pull_skip(frit_pull *pull, frit_str *span);

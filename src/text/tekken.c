@@ -45,19 +45,6 @@ typedef struct reading {
     frit_vocab_list list;
 } reading;
 
-static frit_status find_parts(reading *r, frit_str text)
-{
-    frit_pull pull = {text.ptr, text.ptr, text.ptr + text.len, r->path, r->arena, FRIT_OK};
-    for (bool more = frit_pull_open(&pull, '{'); more; more = frit_pull_more(&pull, '}')) {
-        frit_str key, span;
-        if (!frit_pull_key(&pull, &key) || !frit_pull_skip(&pull, &span)) break;
-        if (frit_str_is(key, "config")) r->config = span;
-        if (frit_str_is(key, "vocab")) r->pieces = span;
-        if (frit_str_is(key, "special_tokens")) r->specials = span;
-    }
-    return pull.status;
-}
-
 static frit_status load(const reading *r, frit_str span, json_t **out)
 {
     json_error_t error;
@@ -134,22 +121,61 @@ static frit_status add_piece(reading *r, frit_pull *pull)
     return frit_vocab_list_add(&r->list, piece, rank + (double)r->n_special, -rank, FRIT_TOKEN_NORMAL);
 }
 
-static frit_status read_parts(reading *r, frit_str text)
+static frit_status read_pieces(reading *r, frit_pull *pull)
 {
-    json_t *json = NULL;
-    FRIT_TRY(find_parts(r, text));
+    for (bool more = frit_pull_open(pull, '['); more; more = frit_pull_more(pull, ']')) FRIT_TRY(add_piece(r, pull));
+    return pull->status;
+}
+
+static frit_pull pull_of(const reading *r, frit_str span)
+{
+    return (frit_pull){span.ptr, span.ptr, span.ptr + span.len, r->path, r->arena, FRIT_OK};
+}
+
+static frit_status read_config(reading *r)
+{
+    json_t *json;
     FRIT_TRY(load(r, r->config, &json));
     frit_status status = use_config(r, json);
     json_decref(json);
-    FRIT_TRY(status);
-    json = NULL;
+    return status;
+}
+
+// The pieces are read where they stand if the configuration came before them, as it mostly does.
+static frit_status read_members(reading *r, frit_str text)
+{
+    frit_pull pull = pull_of(r, text);
+    for (bool more = frit_pull_open(&pull, '{'); more; more = frit_pull_more(&pull, '}')) {
+        frit_str key, span;
+        if (!frit_pull_key(&pull, &key)) break;
+        if (frit_str_is(key, "vocab") && r->config.len > 0 && r->list.n == 0) {
+            FRIT_TRY(read_pieces(r, &pull));
+            continue;
+        }
+        if (!frit_pull_skip(&pull, &span)) break;
+        if (frit_str_is(key, "vocab")) r->pieces = span;
+        if (frit_str_is(key, "special_tokens")) r->specials = span;
+        if (!frit_str_is(key, "config") || r->config.len > 0) continue;
+        r->config = span;
+        FRIT_TRY(read_config(r));
+    }
+    return pull.status;
+}
+
+static frit_status read_parts(reading *r, frit_str text)
+{
+    FRIT_TRY(read_members(r, text));
+    if (r->config.len == 0 || (r->list.n == 0 && r->pieces.len == 0))
+        return frit_fail(FRIT_E_FORMAT,
+                         "%s: there is neither 'model' (tokenizer.json) nor 'config' and 'vocab' (tekken.json)",
+                         r->path);
+    frit_pull pieces = pull_of(r, r->pieces);
+    if (r->list.n == 0) FRIT_TRY(read_pieces(r, &pieces));
+    json_t *json = NULL;
     if (r->specials.len > 0) FRIT_TRY(load(r, r->specials, &json));
-    status = add_specials(r, json);
+    frit_status status = add_specials(r, json);
     json_decref(json);
     FRIT_TRY(status);
-    frit_pull pull = {r->pieces.ptr, r->pieces.ptr, r->pieces.ptr + r->pieces.len, r->path, r->arena, FRIT_OK};
-    for (bool more = frit_pull_open(&pull, '['); more; more = frit_pull_more(&pull, ']')) FRIT_TRY(add_piece(r, &pull));
-    FRIT_TRY(pull.status);
     FRIT_TRY(frit_vocab_list_finish(&r->list, r->path, r->vocab, r->arena));
     return frit_vocab_index(r->vocab, NULL);   // that text spells a special token is usual here
 }

@@ -35,23 +35,44 @@ static const known files[] = {
 
 // ------------------------------------------------------------------------------------- base64
 
+// Digits by their letters, 1 to 64; 0: none.
+// clang-format off
+static const unsigned char digits[256] = {
+    ['A'] = 1, ['B'] = 2, ['C'] = 3, ['D'] = 4, ['E'] = 5, ['F'] = 6, ['G'] = 7, ['H'] = 8,
+    ['I'] = 9, ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,
+    ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21, ['V'] = 22, ['W'] = 23, ['X'] = 24,
+    ['Y'] = 25, ['Z'] = 26, ['a'] = 27, ['b'] = 28, ['c'] = 29, ['d'] = 30, ['e'] = 31, ['f'] = 32,
+    ['g'] = 33, ['h'] = 34, ['i'] = 35, ['j'] = 36, ['k'] = 37, ['l'] = 38, ['m'] = 39, ['n'] = 40,
+    ['o'] = 41, ['p'] = 42, ['q'] = 43, ['r'] = 44, ['s'] = 45, ['t'] = 46, ['u'] = 47, ['v'] = 48,
+    ['w'] = 49, ['x'] = 50, ['y'] = 51, ['z'] = 52, ['0'] = 53, ['1'] = 54, ['2'] = 55, ['3'] = 56,
+    ['4'] = 57, ['5'] = 58, ['6'] = 59, ['7'] = 60, ['8'] = 61, ['9'] = 62, ['+'] = 63, ['/'] = 64,
+};
+// clang-format on
+
 static int digit_of(char c)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    if (c >= 'A' && c <= 'Z') return c - 'A';
-    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-    if (c >= '0' && c <= '9') return c - '0' + 52;
-    return c == digits[62] ? 62 : c == digits[63] ? 63 : -1;
+    return digits[(unsigned char)c] - 1;
+}
+
+// Four letters at p are three bytes; false if there are no four.
+static bool read_three(const char *p, char out[3])
+{
+    const unsigned char *letters = (const unsigned char *)p;
+    uint32_t a = digits[letters[0]], b = digits[letters[1]], c = digits[letters[2]], d = digits[letters[3]];
+    if (a == 0 || b == 0 || c == 0 || d == 0) return false;
+    uint32_t value = (a - 1) << 18 | (b - 1) << 12 | (c - 1) << 6 | (d - 1);
+    out[0] = (char)(value >> 16), out[1] = (char)(value >> 8), out[2] = (char)value;
+    return true;
 }
 
 frit_status frit_base64_read(frit_str text, frit_arena *arena, frit_str *bytes)
 {
     char *out = frit_arena_alloc(arena, text.len / 4 * 3 + 4, 1);
     if (!out) return frit_fail_memory(text.len, "decoded base64");
-    size_t n = 0;
+    size_t n = 0, i = 0;
+    while (text.len - i >= 4 && read_three(text.ptr + i, out + n)) i += 4, n += 3;
     uint32_t value = 0;
-    int n_bits = 0;
-    for (size_t i = 0; i < text.len && text.ptr[i] != '='; i++) {
+    for (int n_bits = 0; i < text.len && text.ptr[i] != '='; i++) {
         int digit = digit_of(text.ptr[i]);
         if (digit < 0) return frit_fail(FRIT_E_FORMAT, "not valid base64: byte %zu", i);
         value = value << 6 | (uint32_t)digit;
@@ -73,10 +94,10 @@ static bool read_line(frit_str text, size_t *at, frit_str *code, double *rank)
     while (i < text.len && (digit_of(text.ptr[i]) >= 0 || text.ptr[i] == '=')) i++;
     *code = (frit_str){text.ptr + begin, i - begin};
     if (i == begin || i == text.len || text.ptr[i] != ' ') return false;
-    size_t digits = ++i;
-    for (*rank = 0; i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9' && i - digits < 10; i++)
+    size_t begin_rank = ++i;
+    for (*rank = 0; i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9' && i - begin_rank < 10; i++)
         *rank = *rank * 10 + (text.ptr[i] - '0');
-    if (i == digits) return false;
+    if (i == begin_rank) return false;
     if (i < text.len && text.ptr[i] == '\r') i++;
     if (i < text.len && text.ptr[i++] != '\n') return false;
     *at = i;

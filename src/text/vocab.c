@@ -27,13 +27,13 @@ frit_status frit_vocab_index(frit_vocab *vocab, const frit_log *log)
     if (!frit_index_init(&vocab->ids, (size_t)vocab->n, &vocab->entries[0].piece, sizeof *vocab->entries))
         return frit_fail_memory((size_t)vocab->n, "the index of the vocabulary");
     int32_t first = 0;
-    size_t n_equal = frit_index_add_all(&vocab->ids, vocab->n, NULL, NULL, &first);
-    if (n_equal > 0)
+    vocab->n_equal = frit_index_add_all(&vocab->ids, vocab->n, NULL, NULL, &first);
+    if (vocab->n_equal > 0)
         frit_log_say(
             log, FRIT_LOG_WARNING,
             "%zu tokens of the vocabulary have the text of an earlier one (the first is token %d): text becomes "
             "the earlier one",
-            n_equal, (int)first);
+            vocab->n_equal, (int)first);
     return FRIT_OK;
 }
 
@@ -92,7 +92,7 @@ static bool is_joined(frit_str piece, frit_str left, frit_str tail)
            memcmp(piece.ptr + left.len, tail.ptr, tail.len) == 0;
 }
 
-static frit_status add_merge(frit_vocab *vocab, uint64_t rank, frit_str left, frit_str right, const uint64_t hashes[2])
+static frit_status add_merge(frit_vocab *vocab, uint64_t rank, frit_str left, frit_str right, const frit_token ids[2])
 {
     frit_str tail = right;
     size_t n_inner = vocab->inner_prefix.len;
@@ -102,8 +102,7 @@ static frit_status add_merge(frit_vocab *vocab, uint64_t rank, frit_str left, fr
         return frit_fail(FRIT_E_FORMAT, "merge %llu, '%.*s %.*s', joins nothing to a token: it would go on for ever",
                          (unsigned long long)rank, shown(left), left.ptr, shown(right), right.ptr);
     frit_merge *merge = &vocab->merges[rank];
-    *merge = (frit_merge){frit_index_find_touched(&vocab->ids, left, hashes[0]),
-                          frit_index_find_touched(&vocab->ids, right, hashes[1]), -1};
+    *merge = (frit_merge){ids[0], ids[1], -1};
     if (merge->left < 0) return fail_merge(rank, left, right, left);
     if (merge->right < 0) return fail_merge(rank, left, right, right);
     // Tokens mostly stand in the order of the merges that make them.
@@ -126,15 +125,17 @@ static frit_status add_merge(frit_vocab *vocab, uint64_t rank, frit_str left, fr
 
 frit_status frit_vocab_add_merges(frit_vocab *vocab, const frit_merge_text *texts, size_t n)
 {
-    uint64_t hashes[FRIT_MERGE_BATCH][2];
     for (size_t begin = 0; begin < n; begin += FRIT_MERGE_BATCH) {
-        size_t end = n - begin < FRIT_MERGE_BATCH ? n : begin + FRIT_MERGE_BATCH;
-        for (size_t i = begin; i < end; i++) {
-            hashes[i - begin][0] = frit_index_touch(&vocab->ids, texts[i].left);
-            hashes[i - begin][1] = frit_index_touch(&vocab->ids, texts[i].right);
+        frit_str keys[2 * FRIT_MERGE_BATCH];
+        frit_token ids[2 * FRIT_MERGE_BATCH];
+        size_t n_now = n - begin < FRIT_MERGE_BATCH ? n - begin : FRIT_MERGE_BATCH;
+        for (size_t i = 0; i < n_now; i++) {
+            keys[2 * i] = texts[begin + i].left;
+            keys[2 * i + 1] = texts[begin + i].right;
         }
-        for (size_t i = begin; i < end; i++, vocab->n_merges++)
-            FRIT_TRY(add_merge(vocab, vocab->n_merges, texts[i].left, texts[i].right, hashes[i - begin]));
+        frit_index_find_all(&vocab->ids, keys, 2 * n_now, ids);
+        for (size_t i = 0; i < n_now; i++, vocab->n_merges++)
+            FRIT_TRY(add_merge(vocab, vocab->n_merges, keys[2 * i], keys[2 * i + 1], &ids[2 * i]));
     }
     return FRIT_OK;
 }

@@ -55,6 +55,7 @@ typedef struct frit_vocab {
     frit_vocab_entry *entries;              // [n]; NULL if the model has no text
     int32_t n;
     frit_index ids;                                      // piece -> id (the first of equal pieces)
+    size_t n_equal;                                      // tokens whose piece an earlier one has
     frit_token bos, eos, eot, unk, sep, pad, mask, nl;   // -1: none
     frit_fill fill;
     bool add_bos, add_eos, add_sep, add_space_prefix, remove_extra_spaces, escape_spaces;

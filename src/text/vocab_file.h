@@ -57,7 +57,7 @@ frit_status frit_json_read_normalizer(frit_vocab *vocab, const struct json_t *js
 frit_status frit_json_read_cuts(frit_vocab *vocab, const struct json_t *json, frit_arena *arena);
 frit_status frit_json_read_decoder(frit_vocab *vocab, const struct json_t *json, frit_arena *arena);
 frit_status frit_json_read_template(frit_vocab *vocab, const struct json_t *json, frit_arena *arena);
-// tekken.c. `config` is NULL for files that are none.
+// tekken.c
 frit_status frit_tekken_read(frit_vocab *vocab, frit_str text, const char *path, frit_arena *arena,
                              const frit_log *log);
 // json_config.c: tokenizer_config.json, special_tokens_map.json, generation_config.json, chat_template.jinja.
