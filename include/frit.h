@@ -205,7 +205,8 @@ enum {
 };
 
 // Writes at most `capacity` ids and sets *n_tokens to the number there are; FRIT_E_LIMIT if they did not fit
-// (call again with more room). The text is bytes: any length, any content. `tokens` may be NULL if capacity is 0.
+// (call again with more room). After any other failure *n_tokens is 0; FRIT_E_LIMIT too: a regex of the tokenizer that
+// takes too long for this text. The text is bytes: any length, any content. `tokens` may be NULL if capacity is 0.
 FRIT_API frit_status frit_tokenize(const frit_model *model, const char *text, size_t n_bytes, unsigned flags,
                                    frit_token *tokens, size_t capacity, size_t *n_tokens);
 

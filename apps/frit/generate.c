@@ -103,7 +103,7 @@ frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes
             tokens ? frit_tokenize(model, text, n_bytes, flags, tokens, capacity, n_tokens) : FRIT_E_MEMORY;
         if (status == FRIT_OK) return tokens;
         free(tokens);
-        if (status != FRIT_E_LIMIT) {
+        if (status != FRIT_E_LIMIT || *n_tokens <= capacity) {
             cli_report(status);
             return NULL;
         }

@@ -347,14 +347,14 @@ frit_turn *server_turn(const frit_model *model, const server_body *body, server_
 frit_token *server_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens,
                           server_problem *problem)
 {
-    size_t capacity = n_bytes / 2 + 16;
     frit_status status = FRIT_E_LIMIT;
-    while (status == FRIT_E_LIMIT) {
+    *n_tokens = n_bytes / 2 + 16;
+    for (size_t capacity = 0; status == FRIT_E_LIMIT && *n_tokens > capacity;) {
+        capacity = *n_tokens;
         frit_token *tokens = malloc(capacity * sizeof *tokens);
         status = tokens ? frit_tokenize(model, text, n_bytes, flags, tokens, capacity, n_tokens) : FRIT_E_MEMORY;
         if (status == FRIT_OK) return tokens;
         free(tokens);
-        capacity = *n_tokens;
     }
     server_refuse_status(problem, 400, NULL, status);
     return NULL;

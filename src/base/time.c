@@ -15,6 +15,15 @@ uint64_t frit_time_ns(void)
     return t / f * 1000000000u + t % f * 1000000000u / f;   // in two steps: t * 10^9 would overflow
 }
 
+uint64_t frit_time_thread_ns(void)
+{
+    FILETIME created, ended, kernel, user;
+    if (!GetThreadTimes(GetCurrentThread(), &created, &ended, &kernel, &user)) return frit_time_ns();
+    uint64_t ticks = ((uint64_t)kernel.dwHighDateTime << 32 | kernel.dwLowDateTime) +
+                     ((uint64_t)user.dwHighDateTime << 32 | user.dwLowDateTime);
+    return ticks * 100;
+}
+
 struct tm frit_time_local(void)
 {
     time_t now = time(NULL);
@@ -25,11 +34,21 @@ struct tm frit_time_local(void)
 
 #else
 
-uint64_t frit_time_ns(void)
+static uint64_t read_clock(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t frit_time_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t frit_time_thread_ns(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 struct tm frit_time_local(void)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// base/time.h: a clock that only goes forward, and the one on the wall.
+// base/time.h: clocks that only go forward, and the one on the wall.
 #pragma once
 #include <stdint.h>
 #include <time.h>
 
 uint64_t frit_time_ns(void);
-struct tm frit_time_local(void);   // now, in the time zone of this machine
+uint64_t frit_time_thread_ns(void);   // processor time of the calling thread
+struct tm frit_time_local(void);      // now, in the time zone of this machine

@@ -96,6 +96,7 @@ frit_status frit_normalizer_replace(const frit_normalizer *norm, frit_str text, 
 {
     frit_matcher matcher;
     FRIT_TRY(frit_matcher_init(&matcher));
+    frit_matcher_allow(&matcher, text.len);
     frit_status status = replace(norm, &matcher, text, out);
     frit_matcher_deinit(&matcher);
     return status;

@@ -314,6 +314,7 @@ frit_status frit_pipeline_cut(const frit_pipeline *pipeline, frit_str text, bool
     from->n = to->n = 0;
     from->text = text;
     if (text.len > 0) push(from, 0, text.len);
+    frit_matcher_allow(&flow->matcher, text.len);
     flow->most = MAX_GROWTH * text.len + MIN_ROOM;
     if (flow->most > UINT32_MAX) flow->most = UINT32_MAX;
     for (size_t i = 0; i < pipeline->n_cuts; i++) FRIT_TRY(apply(&pipeline->cuts[i], at_start, flow, &from, &to));

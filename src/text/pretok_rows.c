@@ -16,6 +16,8 @@
 // The same without Han characters: intersections, written as complements.
 #define UPPER_NO_HAN  "[^\\p{Ll}\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}\\p{Han}]"
 #define LOWER_NO_HAN  "[^\\p{Lu}\\p{Lt}\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}\\p{Han}]"
+// "\\s*[\\r\\n]+" where a run of spaces is not taken at once: behind a space that is no newline, none comes any more.
+#define NEWLINES      "(?<![\\t\\x{B}\\x{C}\\x{85}\\p{Z}])\\s*[\\r\\n]+"
 #define KANA_AND_HAN  "[\\x{4E00}-\\x{9FA5}\\x{3040}-\\x{30FF}]+"
 
 #define GPT2          "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
@@ -102,7 +104,7 @@ const frit_pretok_row frit_pretok_rows[] = {
     {"exaone-moe", 0,
      {CONTRACTION "|" BREAK "(?:\\p{L}\\p{M}*+(?: \\p{L}\\p{M}*+)*+)++|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"}},
     {"jais-2", 0,
-     {CONTRACTION "|" BREAK "\\p{L}+|\\p{N}{1,3}|" PUNCTUATION "|\\s*[\\r\\n]+|\\s{512}(?!\\S)|\\s{256}(?!\\S)|\\s{128}(?!\\S)"
+     {CONTRACTION "|" BREAK "\\p{L}+|\\p{N}{1,3}|" PUNCTUATION "|" NEWLINES "|\\s{512}(?!\\S)|\\s{256}(?!\\S)|\\s{128}(?!\\S)"
       "|\\s{64}(?!\\S)|\\s{32}(?!\\S)|\\s{16}(?!\\S)|\\s{8}(?!\\S)|\\s{4}(?!\\S)|\\s{1,2}(?!\\S)|\\s"}},
     {"chameleon", ADD_BOS,
      {"<sentinel:[0-9]+>", "IMGIMG[A-I]{1,4}Z", "[\\t\\n]|    |  ", "\\p{N}", "[\\p{P}!-/:-@\\[-`{-~]", GPT2}},

@@ -9,6 +9,8 @@
 //     (?m) ^ $ \uXXXX Oniguruma: the dot matches newlines; lines, not texts; a code point
 #include "text/regex.h"
 
+#include "base/time.h"
+
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
@@ -16,12 +18,19 @@
 #include <stdlib.h>
 
 enum {
-    MAX_SOURCE_BYTES = 1 << 20,
+    MAX_SOURCE_BYTES = 1 << 14,
     MAX_NESTING = 8,
     JIT_STACK_BYTES = 32 << 20,   // for regexes that go back over long runs; reserved only when needed
-    MATCH_LIMIT = 10 << 20,
     HEAP_LIMIT_KB = 32 << 10,
+    // How far one call goes before the clock is looked at.
+    FIRST_LIMIT = 200,   // steps back; twice as many each time
+    MATCH_LIMIT = 1 << 30,
+    FIRST_PLACES = 1,   // where a match may begin; twice as many each time
+    CALLS_PER_LOOK = 256,
 };
+
+// What one text may take: regexes that are meant well take 10 to 60 ns a byte.
+static const uint64_t base_ns = 400000000, byte_ns = 1000;
 
 static const char spaces[] = "\\t-\\r\\x{85}\\p{Z}";
 static const char words[] = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
@@ -283,7 +292,8 @@ static frit_status compile(frit_regex **out, frit_str source, frit_str translate
 {
     int error = 0;
     PCRE2_SIZE at = 0;
-    *out = pcre2_compile((PCRE2_SPTR)translated.ptr, translated.len, PCRE2_UTF | options, &error, &at, NULL);
+    *out = pcre2_compile((PCRE2_SPTR)translated.ptr, translated.len, PCRE2_UTF | PCRE2_USE_OFFSET_LIMIT | options,
+                         &error, &at, NULL);
     if (*out) {
         pcre2_jit_compile(*out, PCRE2_JIT_COMPLETE);   // without JIT it is only slower
         return FRIT_OK;
@@ -330,9 +340,25 @@ frit_status frit_matcher_init(frit_matcher *matcher)
         frit_matcher_deinit(matcher);
         return frit_fail_memory(sizeof(size_t) * 2, "a regex match");
     }
-    pcre2_set_match_limit(matcher->context, MATCH_LIMIT);
     pcre2_set_heap_limit(matcher->context, HEAP_LIMIT_KB);
+    matcher->may_take_ns = base_ns;
     return FRIT_OK;
+}
+
+void frit_matcher_allow(frit_matcher *matcher, size_t n_bytes)
+{
+    matcher->may_take_ns += n_bytes * byte_ns;
+}
+
+// Called before more is tried, which may take as long as all before.
+static frit_status look_at_clock(frit_matcher *m, size_t from)
+{
+    uint64_t now = frit_time_thread_ns();
+    if (m->start_ns == 0) m->start_ns = now;
+    if (now - m->start_ns < m->may_take_ns / 2) return FRIT_OK;
+    return frit_fail(
+        FRIT_E_LIMIT,
+        "a regex of the tokenizer takes too long for this text, byte %zu: it goes back or looks ahead too often", from);
 }
 
 void frit_matcher_deinit(frit_matcher *matcher)
@@ -365,21 +391,44 @@ static int search(frit_matcher *m, const frit_regex *regex, frit_str text, size_
     return rc;
 }
 
-frit_status frit_matcher_next(frit_matcher *m, const frit_regex *regex, frit_str text, size_t from, size_t *start,
-                              size_t *end, bool *found)
+static frit_status fail_search(int rc, size_t from)
 {
-    int rc = search(m, regex, text, from, 0);
-    *found = rc >= 0;
-    if (rc >= 0) {
-        const PCRE2_SIZE *span = pcre2_get_ovector_pointer(m->data);
-        *start = span[0];
-        *end = span[1];
-        if (*start > *end || *start < from) *found = false;   // \K in a look-around
-        return FRIT_OK;
-    }
-    if (rc == PCRE2_ERROR_NOMATCH) return FRIT_OK;
     char why[128];
     pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
     return frit_fail(rc == PCRE2_ERROR_NOMEMORY ? FRIT_E_MEMORY : FRIT_E_LIMIT,
                      "a regex of the tokenizer gives up on this text, byte %zu: %s", from, why);
+}
+
+// Nothing that PCRE2 counts bounds the time of a call: a step may look over the whole text. So the first calls go one
+// place and a few steps far, each further one twice as far, with a look at the clock before it.
+frit_status frit_matcher_next(frit_matcher *m, const frit_regex *regex, frit_str text, size_t from, size_t *start,
+                              size_t *end, bool *found)
+{
+    uint32_t limit = FIRST_LIMIT;
+    size_t at = from, places = FIRST_PLACES;
+    *found = false;
+    if (++m->n_calls % CALLS_PER_LOOK == 0) FRIT_TRY(look_at_clock(m, from));
+    for (;;) {
+        size_t last = text.len - at > places ? at + places - 1 : text.len;
+        pcre2_set_match_limit(m->context, limit);
+        pcre2_set_offset_limit(m->context, last);
+        int rc = search(m, regex, text, at, 0);
+        if (rc >= 0) {
+            const PCRE2_SIZE *span = pcre2_get_ovector_pointer(m->data);
+            *start = span[0];
+            *end = span[1];
+            *found = *start <= *end && *start >= from;   // not so with \K in a look-around
+            return FRIT_OK;
+        }
+        if (rc == PCRE2_ERROR_NOMATCH) {
+            if (last >= text.len) return FRIT_OK;
+            for (at = last + 1; at < text.len && ((unsigned char)text.ptr[at] & 0xc0) == 0x80;) at++;
+            places *= 2;
+        } else if (rc == PCRE2_ERROR_MATCHLIMIT && limit < MATCH_LIMIT) {
+            limit *= 2;
+        } else {
+            return fail_search(rc, from);
+        }
+        FRIT_TRY(look_at_clock(m, from));
+    }
 }

@@ -2,7 +2,8 @@
 // text/regex.h: regexes as files publish them, compiled with PCRE2, and the search with limits.
 //
 // Files are written for other engines. What PCRE2 reads differently is translated (regex.c lists it); what it cannot
-// express is refused with a sentence. A search that would go on for long ends with FRIT_E_LIMIT.
+// express is refused with a sentence. A search that takes much longer than its text is worth ends with FRIT_E_LIMIT:
+// regexes of files may go back for ever, or look ahead over the whole text from every place.
 #pragma once
 #include "base/buf.h"
 
@@ -22,10 +23,14 @@ typedef struct frit_matcher {   // scratch of one thread
     struct pcre2_real_match_data_8 *data;
     struct pcre2_real_match_context_8 *context;
     struct pcre2_real_jit_stack_8 *stack;
+    uint64_t may_take_ns, start_ns;   // of processor time; start_ns 0: not looked at yet
+    uint32_t n_calls;
 } frit_matcher;
 
 frit_status frit_matcher_init(frit_matcher *matcher);
 void frit_matcher_deinit(frit_matcher *matcher);
+// Before the searches of a text: allows the time that they may take together.
+void frit_matcher_allow(frit_matcher *matcher, size_t n_bytes);
 // The next match in `text` (valid UTF-8) at or behind `from` that is not empty. *found is false where there is none.
 frit_status frit_matcher_next(frit_matcher *matcher, const frit_regex *regex, frit_str text, size_t from, size_t *start,
                               size_t *end, bool *found);

@@ -157,6 +157,8 @@ static const bad_case cases[] = {
     {.name = "catastrophic backtracking", .run = tokenize, .head = SPLIT("(a+)+b"), .may_pass = true},
     {.name = "more of it", .run = tokenize, .head = SPLIT("(?:a|a|aa)*c|(?:(?:a+)*)*d"), .may_pass = true},
     {.name = "backtracking by references", .run = tokenize, .head = SPLIT("(a*)\\\\1*(a*)\\\\2*e"), .may_pass = true},
+    {.name = "looking ahead from every place", .run = tokenize, .head = SPLIT("(?=a*[bc])a")},
+    {.name = "looking ahead in a loop", .run = tokenize, .head = SPLIT("(?:(?=a*)a)*[bc]")},
     {.name = "10,000 groups",
      .run = tokenize,
      .head = "{" AB ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"",

@@ -357,7 +357,7 @@ static void read_prompt(frit_parts *s, const frit_parts_options *options)
         size_t from = open == SIZE_MAX ? prompt.len : open + s->format->message_open.len;
         s->state = SPLIT_HEADER;
         s->n_prompt = prompt.len - from;
-        frit_parts_push(s, (frit_str){prompt.ptr + from, prompt.len - from});
+        if (s->n_prompt > 0) frit_parts_push(s, (frit_str){prompt.ptr + from, s->n_prompt});
     } else {
         if (frit_answer_is_thinking(s->format, prompt, options->continues)) s->state = SPLIT_REASONING;
         if (options->begun.len > 0) frit_parts_push(s, options->begun);
