@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The cache's memory and its pages.
 //
-// One allocation holds all layers, each as its K pages and then its V pages; every page starts at a multiple of 64:
+// One allocation holds, page by page, the keys and values of all layers at these positions; each part starts at a
+// multiple of 64:
 //
-//     memory  [ layer 0: K page 0 | K page 1 | ... | V page 0 | V page 1 | ... ][ layer 1: ... ]
+//     memory  [ page 0: layer 0 K | layer 0 V | layer 1 K | ... ][ page 1: ... ]
+//
+// So a short text touches little memory, however long the context may become and however large the system's pages are:
+// layer by layer it would touch two huge pages of 2 MiB in every layer.
 #include "engine/kv.h"
 
 #include "base/check.h"
@@ -11,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, ALIASING = 4096, APART = 9 * ALIGNMENT };
 
 // Types in blocks share one scale between neighbours, which an outlier spoils for all of them.
 static int32_t mix_of(frit_dtype dtype, int32_t dim)
@@ -48,6 +52,8 @@ uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit
             !frit_add_u64(n_bytes, layer.v.page_bytes, &n_bytes))
             return UINT64_MAX;
     }
+    // Attention reads some pages side by side: a power of two apart, they would compete for the same places in caches.
+    if (n_bytes > 0 && n_bytes % ALIASING == 0 && !frit_add_u64(n_bytes, APART, &n_bytes)) return UINT64_MAX;
     return n_bytes;
 }
 
@@ -73,13 +79,14 @@ frit_status frit_kv_check(const frit_cache_spec *specs, int32_t n_layers, frit_k
 static void place_layers(frit_kv *kv, const frit_cache_spec *specs, frit_kv_types types)
 {
     uint8_t *at = kv->memory;
-    const uint64_t n_pages = (uint64_t)kv->cache.n_pages;
+    const uint64_t page_bytes = frit_kv_page_bytes(specs, kv->cache.n_layers, types);
     for (int32_t i = 0; i < kv->cache.n_layers; i++) {
         frit_cache_layer *layer = &kv->layers[i];
         lay_out_layer(layer, &specs[i], types);
         layer->k.pages = at;
-        layer->v.pages = layer->k.pages + n_pages * layer->k.page_bytes;
-        at = layer->v.pages + n_pages * layer->v.page_bytes;
+        layer->v.pages = layer->k.pages + layer->k.page_bytes;
+        at = layer->v.pages + layer->v.page_bytes;
+        layer->k.page_bytes = layer->v.page_bytes = page_bytes;
     }
 }
 

@@ -42,9 +42,10 @@ typedef struct frit_cache_spec {
     int32_t window;                    // positions that are ever looked back at, the own one included; 0: all
 } frit_cache_spec;
 
-// The keys or the values of one layer: page i starts at pages + i * page_bytes and holds rows of `dim` numbers,
-// [n_head_kv, FRIT_PAGE_TOKENS]. Coarse types spread outliers first: each row is written after frit_hadamard over
-// blocks of `mix` numbers. Scores do not notice if the query is mixed too; a sum of values is mixed back.
+// The keys or the values of one layer: page i starts at pages + i * page_bytes (other layers lie between) and holds
+// rows of `dim` numbers, [n_head_kv, FRIT_PAGE_TOKENS]. Coarse types spread outliers first: each row is written after
+// frit_hadamard over blocks of `mix` numbers. Scores do not notice if the query is mixed too; a sum of values is mixed
+// back.
 typedef struct frit_cache_side {
     frit_dtype dtype;
     int32_t dim;

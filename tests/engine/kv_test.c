@@ -39,15 +39,18 @@ static void pages_of_all_layers_lie_apart(void **state)
     assert_int_equal(kv.n_bytes, 5 * frit_kv_page_bytes(specs, 3, KV_F16));
     assert_int_equal(kv.n_bytes, 5 * 32 * 2 * (2 * 16 + 2 * 8 + 4 + 4));
     assert_int_equal(n_allocated, kv.n_bytes);
+    // Page by page: what a short text touches is at the front.
     const uint8_t *at = kv.memory;
     for (int i = 0; i < 3; i++) {
         const frit_cache_layer *layer = &kv.cache.layers[i];
         assert_ptr_equal(layer->k.pages, at);
-        assert_ptr_equal(layer->v.pages, at + 5 * layer->k.page_bytes);
-        at = layer->v.pages + 5 * layer->v.page_bytes;
-        assert_int_equal(layer->k.page_bytes, layer->spec.n_head_kv * 32 * layer->spec.k_dim * 2);
+        at += layer->spec.n_head_kv * 32 * layer->spec.k_dim * 2;
+        assert_ptr_equal(layer->v.pages, at);
+        at += layer->spec.n_head_kv * 32 * layer->spec.v_dim * 2;
+        assert_int_equal(layer->k.page_bytes, kv.n_bytes / 5);
+        assert_int_equal(layer->v.page_bytes, kv.n_bytes / 5);
     }
-    assert_ptr_equal(at, (uint8_t *)kv.memory + kv.n_bytes);
+    assert_ptr_equal(at, (uint8_t *)kv.memory + kv.n_bytes / 5);
     frit_kv_deinit(&kv);
     assert_int_equal(n_allocated, 0);
 }
@@ -99,6 +102,16 @@ static void a_full_cache_says_what_is_missing(void **state)
     frit_kv_deinit(&kv);
 }
 
+static void neighbouring_pages_do_not_compete_for_places_in_caches(void **state)
+{
+    (void)state;
+    frit_cache_spec specs[16];
+    for (size_t i = 0; i < FRIT_COUNT(specs); i++) specs[i] = (frit_cache_spec){FRIT_CACHE_KV, 8, 64, 64, 0};
+    const uint64_t n_bytes = 16 * 2 * 8 * 32 * 64 * 2, page_bytes = frit_kv_page_bytes(specs, 16, KV_F16);
+    assert_true(page_bytes % 4096 >= 64 && page_bytes % 64 == 0);
+    assert_true(page_bytes > n_bytes && page_bytes < n_bytes + 4096);
+}
+
 static void keys_and_values_have_types_of_their_own(void **state)
 {
     (void)state;
@@ -110,10 +123,11 @@ static void keys_and_values_have_types_of_their_own(void **state)
     const frit_cache_layer *layer = &kv.cache.layers[0];
     assert_int_equal(layer->k.row_bytes, 3 * 34);
     assert_int_equal(layer->v.row_bytes, 64 * 2);
-    assert_int_equal(layer->k.page_bytes, (3 * 32 * 3 * 34 + 63) / 64 * 64);
+    assert_int_equal(layer->v.pages - layer->k.pages, (3 * 32 * 3 * 34 + 63) / 64 * 64);
     assert_int_equal(layer->k.mix, 32);   // the largest power of two in 96
     assert_int_equal(layer->v.mix, 1);
-    assert_int_equal(kv.n_bytes, 2 * (layer->k.page_bytes + layer->v.page_bytes));
+    assert_int_equal(kv.n_bytes, 2 * layer->k.page_bytes);
+    assert_int_equal(layer->k.page_bytes, layer->v.pages - layer->k.pages + 3 * 32 * 64 * 2);
     frit_kv_deinit(&kv);
 }
 
@@ -144,6 +158,7 @@ int main(void)
         cmocka_unit_test(pages_of_all_layers_lie_apart),
         cmocka_unit_test(a_page_belongs_to_one_map_at_a_time),
         cmocka_unit_test(a_full_cache_says_what_is_missing),
+        cmocka_unit_test(neighbouring_pages_do_not_compete_for_places_in_caches),
         cmocka_unit_test(keys_and_values_have_types_of_their_own),
         cmocka_unit_test(heads_that_blocks_do_not_fit_are_refused),
         cmocka_unit_test(impossible_sizes_are_refused),

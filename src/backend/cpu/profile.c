@@ -34,7 +34,7 @@ static void count_attend(const frit_task *task, frit_profile_row *row)
     const frit_attend *attend = &task->node->attend;
     const frit_cache_layer *layer = &task->env->cache->layers[attend->layer];
     const frit_batch *batch = task->env->batch;
-    const double position_bytes = (double)(layer->k.page_bytes + layer->v.page_bytes) / FRIT_PAGE_TOKENS;
+    const double position_bytes = layer->spec.n_head_kv * (double)(layer->k.row_bytes + layer->v.row_bytes);
     const double ops = 2.0 * (double)task->node->shape[1] * (layer->spec.k_dim + layer->spec.v_dim);
     const double window = attend->window > 0 ? attend->window : 1e18;
     for (int32_t r = 0; r < batch->n_runs; r++) {
