@@ -397,6 +397,62 @@ static void who_shares_a_step_does_not_matter(void **state)
     }
 }
 
+enum { LONG_TEXT = 600, LONG_TEXTS = 13 };
+
+// The logits after rows more tokens of each of n texts of 600, which are queued one by one or all at once.
+static void logits_behind_long_texts(bool together, int n, size_t n_rows, float **logits)
+{
+    frit_engine *engine;
+    frit_session *sessions[LONG_TEXTS];
+    frit_token tokens[LONG_TEXT];
+    frit_model_info info;
+    frit_model_get_info(bundled, &info);
+    const size_t n_bytes = (size_t)info.n_vocab * sizeof(float);
+    assert_ok(frit_engine_new(&engine, bundled, &(frit_engine_options){.n_ctx = 640, .n_sessions = n}));
+    for (int s = 0; s < n; s++) {
+        for (int i = 0; i < LONG_TEXT; i++) tokens[i] = (frit_token)((i * 7 + s * 31) % 1000 + 5);
+        assert_ok(frit_session_new(&sessions[s], engine));
+        assert_ok(frit_session_push(sessions[s], tokens, LONG_TEXT, NULL));
+        while (frit_session_pending(sessions[s]) > 0) assert_ok(frit_engine_step(engine, NULL));
+    }
+    for (int s = 0; s < n; s++) {
+        assert_ok(frit_session_push(sessions[s], tokens, n_rows, NULL));
+        while (!together && frit_session_pending(sessions[s]) > 0) assert_ok(frit_engine_step(engine, NULL));
+    }
+    for (int s = 0; s < n; s++) {
+        while (frit_session_pending(sessions[s]) > 0) assert_ok(frit_engine_step(engine, NULL));
+        memcpy(logits[s] = malloc(n_bytes), frit_session_logits(sessions[s]), n_bytes);
+        frit_session_free(sessions[s]);
+    }
+    frit_engine_free(engine);
+}
+
+// To the bit: attention cuts the past by the session alone, whether a step has one row or more than have room for the
+// sums of all parts.
+static void who_shares_a_step_behind_a_long_text_does_not_matter(void **state)
+{
+    (void)state;
+    static const struct {
+        int n;
+        size_t n_rows;
+    } cases[] = {{3, 1}, {3, 5}, {LONG_TEXTS, 16}, {2, 40}};
+    frit_model_info info;
+    frit_model_get_info(bundled, &info);
+    for (size_t c = 0; c < FRIT_COUNT(cases); c++) {
+        float *alone[LONG_TEXTS], *together[LONG_TEXTS];
+        logits_behind_long_texts(false, cases[c].n, cases[c].n_rows, alone);
+        logits_behind_long_texts(true, cases[c].n, cases[c].n_rows, together);
+        for (int s = 0; s < cases[c].n; s++) {
+            for (int32_t i = 0; i < info.n_vocab; i++)
+                if (memcmp(&alone[s][i], &together[s][i], sizeof(float)) != 0)
+                    fail_msg("case %zu, text %d, token %d: %.9g alone, %.9g together", c, s, i, (double)alone[s][i],
+                             (double)together[s][i]);
+            free(alone[s]);
+            free(together[s]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,6 +468,7 @@ int main(void)
         cmocka_unit_test(option_rows_are_complete),
         cmocka_unit_test(ops_and_machine_tell_their_names),
         cmocka_unit_test(who_shares_a_step_does_not_matter),
+        cmocka_unit_test(who_shares_a_step_behind_a_long_text_does_not_matter),
         cmocka_unit_test(a_model_outlives_its_name_and_tells_the_log),
     };
     return cmocka_run_group_tests(tests, open_bundled, close_bundled);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Attention on every instruction set of this processor against the reference: shapes, runs, kinds and types of the
-// cache. With --bench one layer is timed.
+// cache. With --bench [ISA] one layer is timed.
 #include "backend/compare.h"
 
 #include "base/time.h"
@@ -66,6 +66,37 @@ static void attention_survives_large_scores(void **state)
     w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 1}, 64);
     compare(&w, false, 1e-6, "attend with large scores");
     world_close(&w);
+}
+
+// Half precision begins with the score of the own position; a few far larger ones come later, each above the last.
+static void attention_of_many_rows_makes_room_for_larger_scores(void **state)
+{
+    (void)state;
+    enum { N_HEAD = 4, N_KV = 2, DIM = 64, PAST = 700, ROWS = 70 };
+    static const int positions[] = {100, 400, 650};
+    static const float scores[] = {60, 150, 300};
+    static const frit_dtype types[] = {FRIT_DTYPE_F16, FRIT_DTYPE_BF16, FRIT_DTYPE_Q8_0};
+    for (size_t t = 0; t < FRIT_COUNT(types); t++) {
+        world w;
+        world_open(&w, 1, (int[][2]){{PAST, ROWS}}, 30 + t);
+        world_cache(&w, (frit_kv_types){types[t], types[t]}, N_KV, DIM, DIM);
+        float *queries = malloc(ROWS * N_HEAD * DIM * sizeof(float));
+        random_normal(&w.rng, queries, ROWS * N_HEAD * DIM, 0.1f);
+        for (int i = 0; i < ROWS * N_HEAD * DIM; i++) queries[i] += 1;
+        for (size_t i = 0; i < FRIT_COUNT(positions); i++) {
+            const size_t page = (size_t)w.pages[positions[i] / FRIT_PAGE_TOKENS];
+            for (size_t head = 0; head < N_KV; head++) {
+                const size_t row = (page * N_KV + head) * FRIT_PAGE_TOKENS + (size_t)positions[i] % FRIT_PAGE_TOKENS;
+                for (size_t d = 0; d < DIM; d++) w.past[row * 2 * DIM + d] = scores[i] / 8;
+            }
+        }
+        frit_node *q = frit_reshape(&w.graph, world_given_rows(&w, queries, N_HEAD * DIM), 2, (int64_t[]){N_HEAD, DIM});
+        frit_node *written = frit_kv_write(&w.graph, world_heads(&w, N_KV, DIM), world_heads(&w, N_KV, DIM), 0);
+        w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 0.125f}, DIM);
+        compare_rounded(&w, false, 1e-11, 3e-5, frit_dtype_get(types[t])->name);
+        free(queries);
+        world_close(&w);
+    }
 }
 
 // Below the smallest normal number, processors are a hundred times slower; so weights end well above it.
@@ -190,26 +221,33 @@ static void time_layer(const char *cpu, frit_dtype dtype, int n_past, int n_rows
     world_close(&w);
 }
 
-static int bench(void)
+// isa: NULL for all.
+static int bench(const char *isa)
 {
-    static const frit_dtype types[] = {FRIT_DTYPE_F16, FRIT_DTYPE_Q8_0, FRIT_DTYPE_Q4_0};
-    static const int shapes[][2] = {{8192, 1}, {4096, 256}};   // positions, rows
+    static const struct {
+        frit_dtype dtype;
+        int n_past, n_rows;
+    } rows[] = {
+        {FRIT_DTYPE_F16, 8192, 1},    {FRIT_DTYPE_Q8_0, 8192, 1},   {FRIT_DTYPE_Q4_0, 8192, 1},
+        {FRIT_DTYPE_F16, 8192, 8},    {FRIT_DTYPE_F16, 0, 512},     {FRIT_DTYPE_F16, 4096, 256},
+        {FRIT_DTYPE_BF16, 4096, 256}, {FRIT_DTYPE_Q8_0, 4096, 256}, {FRIT_DTYPE_Q4_0, 4096, 256},
+    };
     const char *isas[MAX_ISAS];
     const size_t n_isas = usable_isas(isas);
-    for (size_t s = 0; s < FRIT_COUNT(shapes); s++)
-        for (size_t t = 0; t < FRIT_COUNT(types); t++)
-            for (size_t i = 0; i < n_isas; i++)
-                for (int threads = 1; threads <= 2; threads++)
-                    time_layer(isas[i], types[t], shapes[s][0], shapes[s][1], threads);
+    for (size_t r = 0; r < FRIT_COUNT(rows); r++)
+        for (size_t i = 0; i < n_isas; i++)
+            for (int threads = 1; threads <= 2 && (!isa || strcmp(isa, isas[i]) == 0); threads++)
+                time_layer(isas[i], rows[r].dtype, rows[r].n_past, rows[r].n_rows, threads);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "--bench") == 0) return bench();
+    if (argc > 1 && strcmp(argv[1], "--bench") == 0) return bench(argc > 2 ? argv[2] : NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_agrees_with_the_reference),
         cmocka_unit_test(attention_survives_large_scores),
+        cmocka_unit_test(attention_of_many_rows_makes_room_for_larger_scores),
         cmocka_unit_test(weights_and_what_they_multiply_stay_normal_numbers),
         cmocka_unit_test(attention_of_every_kind_agrees_with_the_reference),
         cmocka_unit_test(attention_of_every_type_agrees_with_the_reference),

@@ -20,6 +20,8 @@
 #pragma once
 #include "graph/graph.h"
 
+#include <math.h>
+
 // For templates: functions whose parameters are constants, other functions among them, where they are called.
 #if defined(_MSC_VER)
 #define FRIT_INLINE static __forceinline
@@ -85,9 +87,14 @@ typedef struct frit_product_kernel {
 
 typedef void (*frit_unary_fn)(float *y, const float *x, int64_t n);
 
-// Positions that attention looks at before it updates its maxima and sums, a few pages: with few queries, and with
-// many.
-enum { FRIT_ATTEND_ROWS = 8 * FRIT_PAGE_TOKENS, FRIT_ATTEND_SPAN = 4 * FRIT_PAGE_TOKENS };
+// Positions that attention looks at before it updates its maxima and sums, a few pages: with few queries, with many,
+// and with many in half precision.
+enum {
+    FRIT_ATTEND_ROWS = 8 * FRIT_PAGE_TOKENS,
+    FRIT_ATTEND_SPAN = 4 * FRIT_PAGE_TOKENS,
+    FRIT_HALF_PAGES = 8,
+    FRIT_HALF_SPAN = FRIT_HALF_PAGES * FRIT_PAGE_TOKENS
+};
 enum { FRIT_ATTEND_LANES = 16 };   // of the longest panel
 
 // Where exponentials of attention saturate: 2^-100. Smaller weights, or products of them with values, would not be
@@ -109,15 +116,50 @@ typedef struct frit_attend_tile {
     int32_t first;                // position of the tile
     float softcap;
     bool cut;           // some query does not see all positions of the tile
-    uint8_t *scratch;   // frit_attend_scratch_bytes, at a cache line
+    uint8_t *scratch;   // FRIT_ATTEND_SCRATCH bytes, at a cache line
 } frit_attend_tile;
 
-// Scores of two panels; queries, keys and values of a tile in half precision, heads filled up to multiples of 32.
-static inline size_t frit_attend_scratch_bytes(int64_t k_dim, int64_t v_dim)
+enum { FRIT_ATTEND_SCRATCH = 2 * FRIT_ATTEND_LANES * FRIT_ATTEND_SPAN * 4 };   // scores of two panels
+
+// Many queries of one head of the cache against a few pages, factors rounded to bfloat16.
+//
+// Scores count in parts of an octave, FRIT_OCTAVE of them: a score s weighs 2^(s / 128). The bits of a bfloat16 are
+// 128 times its logarithm to base 2, plus 128 * 127, but for a small correction of the seven bits behind the exponent;
+// so a weight is a score rounded to an integer. `lift` is what is added to scores before that: a query that has the
+// lift 128 * (127 - t) weighs relative to a score of t octaves. The kernel lowers the lift of queries whose weights
+// come to 2, and their sums with it; by whole octaves, so nothing is rounded.
+enum { FRIT_HALF_QUERIES = 32, FRIT_OCTAVE = 128, FRIT_HALF_ROOM = 40 };
+
+// The lift of a query that may meet scores up to FRIT_HALF_ROOM octaves above this one.
+static inline float frit_half_lift(float score)
 {
-    const size_t k = (size_t)(k_dim + 31) / 32 * 32, v = (size_t)(v_dim + 31) / 32 * 32;
-    const size_t scores = 2 * FRIT_ATTEND_LANES * FRIT_ATTEND_SPAN * sizeof(float);
-    return 2 * scores + (FRIT_ATTEND_SPAN * (k + v) + 2 * FRIT_ATTEND_LANES * k) * 2;
+    return FRIT_OCTAVE * (127 - FRIT_HALF_ROOM - ceilf(score / FRIT_OCTAVE));
+}
+
+typedef struct frit_attend_half {
+    int64_t n_queries, k_dim, v_dim;                          // multiples of FRIT_HALF_QUERIES, of 1, of 16
+    frit_dtype k_type, v_type;                                // F32, F16 or BF16
+    uint64_t k_bytes, v_bytes;                                // from one position's row to the next
+    const uint8_t *k[FRIT_HALF_PAGES], *v[FRIT_HALF_PAGES];   // rows of each page
+    int32_t first;                                            // position of the first row of the first page
+    int32_t begin, end;                                       // positions that may be read
+    bool cut;                                                 // some query does not see all of those
+    const uint8_t *q;                                         // FRIT_FORM_BF16_TILES, in parts of an octave
+    float *lift;                                              // [n_queries], multiples of FRIT_OCTAVE
+    float *acc;   // [n_queries, v_dim + 16]: sums of weighted values; then that of the weights
+    const int32_t *seen_begin, *seen_end;   // [n_queries]: positions that are seen
+    const float *slope;                     // [n_queries], or NULL: scores lose slope * |slot - position|
+    const int32_t *slot;                    // [n_queries]: the query's own position
+    float softcap;
+    uint8_t *scratch;   // frit_attend_half_bytes, at a cache line
+} frit_attend_half;
+
+// Keys and values of a span as tiles, k filled up to a multiple of 32, one more tile of values; scores and weights.
+static inline size_t frit_attend_half_bytes(int64_t k_dim, int64_t v_dim)
+{
+    const size_t k = (size_t)(k_dim + 31) / 32 * 32;
+    return FRIT_HALF_SPAN * (k + (size_t)v_dim) * 2 + FRIT_TILE_BYTES + 2 * 4 * FRIT_TILE_BYTES +
+           FRIT_HALF_SPAN * FRIT_HALF_QUERIES * 2;
 }
 
 typedef struct frit_kernels {
@@ -148,10 +190,9 @@ typedef struct frit_kernels {
                                             int64_t n_p, int64_t dim);
     // The same for many queries, with all that lies between scores and sums. NULL: a few queries at a time.
     void (*attend_tile)(const frit_attend_tile *tile);
-    // With factors rounded to bfloat16, for keys and values that are kept in less than f32. Where v_dim is a multiple
-    // of 16 only; NULL: by the other one.
-    void (*attend_tile_half)(const frit_attend_tile *tile);
-    int lanes;   // of both; at most FRIT_ATTEND_LANES
+    int lanes;   // of its panels; at most FRIT_ATTEND_LANES
+    // For keys and values that are kept in less than f32, where v_dim is a multiple of 16. NULL: by the other one.
+    void (*attend_half)(const frit_attend_half *half);
     float (*max)(const float *x, int64_t n);
     float (*exp_sum)(float *x, float max, int64_t n);   // x = exp(x - max); returns the sum
 

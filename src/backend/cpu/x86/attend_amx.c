@@ -1,80 +1,452 @@
 // SPDX-License-Identifier: MIT
-// Attention of many queries for AMX: tiles of 16 rows of 16 words; 2 x 2 of them are summed at once.
+// Attention of many queries for AMX, 32 queries after the other, over a span of positions whose keys and values were
+// turned into tiles once for all of them:
+//
+//     scores [query, position]    = queries [query, dim]       x keys [dim / 2, position] words of two dims
+//     weights                     = scores + lift, rounded, their fraction bent
+//     sums [query, dim]          += weights [query, position]  x values [position / 2, dim] words of two positions
+//
+// The values have one more tile, of ones, so that the sum of the weights is a column of the sums. Scores of 32
+// positions are multiplied while those of the 32 before become weights: tiles and vectors work at the same time.
+//
+// Weights are packed from two vectors, which mixes the order of 32 positions: of each 128 bits four are from the first
+// sixteen, four from the others. Values lie in the same order, see turn_values.
 #include "backend/cpu/x86/amx.h"
+#include "backend/cpu/x86/math_avx512.h"
 
-#include <immintrin.h>
+#include <math.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
-enum { ROWS = 16 };
+enum { TILE = 16, STEP = 32, TILE_WORDS = TILE * 16, SUM_COLUMNS = 16, TOO_LARGE = 0xc000 };
 
-// Eight tiles of 16 rows of 64 bytes: sums 0...3, first factors 4 and 5, second ones 6 and 7.
-static void open_products(void)
+typedef struct room {            // the scratch
+    uint32_t *keys;              // [positions / 16, k_steps] tiles
+    uint32_t *values;            // [positions / 32, v_dim / 16] tiles
+    uint32_t *ones;              // a tile
+    float *scores[2];            // [2, 32, 16]: of 32 positions, sixteen after the other
+    uint16_t *weights;           // [positions / 32, 32, 32]
+    int64_t k_steps, n_blocks;   // of 32 dims of a key, of 16 dims of a value
+} room;
+
+static room rooms_of(const frit_attend_half *t)
+{
+    room r = {.k_steps = (t->k_dim + STEP - 1) / STEP, .n_blocks = t->v_dim / TILE};
+    r.keys = (uint32_t *)(void *)t->scratch;
+    r.values = r.keys + FRIT_HALF_SPAN / TILE * r.k_steps * TILE_WORDS;
+    r.ones = r.values + FRIT_HALF_SPAN / STEP * r.n_blocks * TILE_WORDS;
+    r.scores[0] = (float *)(void *)(r.ones + TILE_WORDS);
+    r.scores[1] = r.scores[0] + FRIT_HALF_QUERIES * STEP;
+    r.weights = (uint16_t *)(void *)(r.scores[1] + FRIT_HALF_QUERIES * STEP);
+    return r;
+}
+
+static inline void fence(void)   // compilers do not see what tiles load and store
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void open_tiles(void)   // all of 16 rows of 64 bytes
 {
     static const struct {
         uint8_t palette, start_row, reserved[14];
         uint16_t row_bytes[16];
         uint8_t rows[16];
-    } config = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS}};
+    } config = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {TILE, TILE, TILE, TILE, TILE, TILE, TILE, TILE}};
     _tile_loadconfig(&config);
 }
 
-static void close_products(void)   // so that switching threads saves no tiles
+// ------------------------------------------------------------------------------- keys and values
+
+FRIT_INLINE __mmask32 first_32(int64_t n)
 {
-    _tile_release();
+    return n >= 32 ? 0xffffffff : n <= 0 ? 0 : (__mmask32)((1u << n) - 1);
 }
 
-// One or two blocks of rows with one or two panels.
-FRIT_INLINE void multiply_blocks(float *y, int64_t y_panel, const uint32_t *a, int64_t a_stride, int64_t a_next,
-                                 const uint32_t *b, int64_t b_panel, int64_t n_words, int n_blocks, int n_panels,
-                                 bool add)
+// Numbers [d, d + 32) of a row as bfloat16, zeros where the mask is not set.
+FRIT_INLINE __m512i load_32(frit_dtype type, const uint8_t *row, int64_t d, __mmask32 mask)
 {
-    enum { Y_STRIDE = 16 * sizeof(float), B_STRIDE = 16 * sizeof(uint32_t) };
-    float *below = y + a_next * 16;
-    if (add) {
-        _tile_loadd(0, y, Y_STRIDE);
-        if (n_panels > 1) _tile_loadd(1, y + y_panel, Y_STRIDE);
-        if (n_blocks > 1) _tile_loadd(2, below, Y_STRIDE);
-        if (n_blocks > 1 && n_panels > 1) _tile_loadd(3, below + y_panel, Y_STRIDE);
+    if (type == FRIT_DTYPE_BF16) return _mm512_maskz_loadu_epi16(mask, row + 2 * d);
+    __m512 low, high;
+    if (type == FRIT_DTYPE_F16) {
+        low = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16((__mmask16)mask, row + 2 * d));
+        high = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16((__mmask16)(mask >> 16), row + 2 * d + 32));
     } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
+        low = _mm512_maskz_loadu_ps((__mmask16)mask, row + 4 * d);
+        high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), row + 4 * d + 64);
     }
-    const size_t a_bytes = (size_t)a_stride * sizeof(uint32_t);
-    for (int64_t w = 0; w < n_words; w += 16) {
-        _tile_loadd(4, a + w, a_bytes);
-        if (n_blocks > 1) _tile_loadd(5, a + a_next * a_stride + w, a_bytes);
-        _tile_loadd(6, b + w * 16, B_STRIDE);
-        if (n_panels > 1) _tile_loadd(7, b + b_panel + w * 16, B_STRIDE);
-        _tile_dpbf16ps(0, 4, 6);
-        if (n_panels > 1) _tile_dpbf16ps(1, 4, 7);
-        if (n_blocks > 1) _tile_dpbf16ps(2, 5, 6);
-        if (n_blocks > 1 && n_panels > 1) _tile_dpbf16ps(3, 5, 7);
-    }
-    _tile_stored(0, y, Y_STRIDE);
-    if (n_panels > 1) _tile_stored(1, y + y_panel, Y_STRIDE);
-    if (n_blocks > 1) _tile_stored(2, below, Y_STRIDE);
-    if (n_blocks > 1 && n_panels > 1) _tile_stored(3, below + y_panel, Y_STRIDE);
+    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
-FRIT_INLINE void multiply(float *y, int64_t y_panel, const uint32_t *a, int64_t a_stride, const uint32_t *b,
-                          int64_t b_panel, int64_t n_rows, int64_t n_words, int n_panels, bool add)
+// Numbers [d, d + 16) of two rows, as words of both.
+FRIT_INLINE __m512i load_pairs(frit_dtype type, const uint8_t *const rows[2], int64_t d, const __mmask16 seen[2])
 {
-    int64_t row = 0;
-    atomic_signal_fence(memory_order_seq_cst);   // compilers do not see what tiles load and store
-    for (; row + 2 * ROWS <= n_rows; row += 2 * ROWS)
-        multiply_blocks(y + row * 16, y_panel, a + row * a_stride, a_stride, ROWS, b, b_panel, n_words, 2, n_panels,
-                        add);
-    if (row < n_rows)
-        multiply_blocks(y + row * 16, y_panel, a + row * a_stride, a_stride, ROWS, b, b_panel, n_words, 1, n_panels,
-                        add);
-    atomic_signal_fence(memory_order_seq_cst);
+    const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                           21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    __m512i both;
+    if (type == FRIT_DTYPE_BF16) {
+        const __m256i a = _mm256_maskz_loadu_epi16(seen[0], rows[0] + 2 * d);
+        both = _mm512_inserti64x4(_mm512_castsi256_si512(a), _mm256_maskz_loadu_epi16(seen[1], rows[1] + 2 * d), 1);
+    } else {
+        __m512 x[2];
+        for (int i = 0; i < 2; i++)
+            x[i] = type == FRIT_DTYPE_F16 ? _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(seen[i], rows[i] + 2 * d))
+                                          : _mm512_maskz_loadu_ps(seen[i], rows[i] + 4 * d);
+        both = (__m512i)_mm512_cvtne2ps_pbh(x[1], x[0]);
+    }
+    return _mm512_permutexvar_epi16(order, both);
 }
 
-#include "backend/cpu/x86/attend_half_tmpl.h"
+// Sixteen rows of sixteen words, turned around.
+FRIT_INLINE void transpose(__m512i v[16])
+{
+    __m512i w[16];
+    for (int i = 0; i < 16; i += 2) {
+        w[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+        w[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4)
+        for (int j = 0; j < 2; j++) {
+            v[i + 2 * j] = _mm512_unpacklo_epi64(w[i + j], w[i + j + 2]);
+            v[i + 2 * j + 1] = _mm512_unpackhi_epi64(w[i + j], w[i + j + 2]);
+        }
+    for (int i = 0; i < 4; i++) {   // lane c of v[i + 4 * j]: column 4 * c + i of rows 4 * j ...
+        const __m512i a = _mm512_shuffle_i32x4(v[i], v[i + 4], 0x88), b = _mm512_shuffle_i32x4(v[i], v[i + 4], 0xdd);
+        const __m512i c = _mm512_shuffle_i32x4(v[i + 8], v[i + 12], 0x88);
+        const __m512i d = _mm512_shuffle_i32x4(v[i + 8], v[i + 12], 0xdd);
+        w[i] = _mm512_shuffle_i32x4(a, c, 0x88);
+        w[i + 8] = _mm512_shuffle_i32x4(a, c, 0xdd);
+        w[i + 4] = _mm512_shuffle_i32x4(b, d, 0x88);
+        w[i + 12] = _mm512_shuffle_i32x4(b, d, 0xdd);
+    }
+    for (int i = 0; i < 16; i++) v[i] = w[i];
+}
+
+// Row p of the span, and whether it may be read; memory beside those rows may hold anything.
+FRIT_INLINE const uint8_t *row_at(const frit_attend_half *t, const uint8_t *const *pages, uint64_t row_bytes, int p,
+                                  bool *may)
+{
+    *may = t->first + p >= t->begin && t->first + p < t->end;
+    return *may ? pages[p / FRIT_PAGE_TOKENS] + (uint64_t)(p % FRIT_PAGE_TOKENS) * row_bytes : pages[0];
+}
+
+FRIT_INLINE void turn_keys_of(const frit_attend_half *t, const room *r, frit_dtype type)
+{
+    uint32_t *tile = r->keys;
+    for (int p = 0; t->first + p < t->end; p += TILE) {
+        for (int64_t s = 0; s < r->k_steps; s++, tile += TILE_WORDS) {
+            const __mmask32 mask = first_32(t->k_dim - s * STEP);
+            __m512i rows[TILE];
+            for (int i = 0; i < TILE; i++) {
+                bool may;
+                const uint8_t *row = row_at(t, t->k, t->k_bytes, p + i, &may);
+                rows[i] = load_32(type, row, s * STEP, may ? mask : 0);
+            }
+            transpose(rows);
+            for (int i = 0; i < TILE; i++) _mm512_store_si512(tile + i * 16, rows[i]);
+        }
+    }
+}
+
+FRIT_INLINE void turn_values_of(const frit_attend_half *t, const room *r, frit_dtype type)
+{
+    for (int step = 0; t->first + step * STEP < t->end; step++) {
+        uint32_t *tiles = r->values + step * r->n_blocks * TILE_WORDS;
+        for (int i = 0; i < TILE; i++) {   // of 128 bits of weights: pairs of the first sixteen, pairs of the others
+            const int p = step * STEP + (i % 4 < 2 ? i / 4 * 4 + i % 4 * 2 : TILE + i / 4 * 4 + (i % 4 - 2) * 2);
+            bool may[2];
+            const uint8_t *const rows[2] = {row_at(t, t->v, t->v_bytes, p, &may[0]),
+                                            row_at(t, t->v, t->v_bytes, p + 1, &may[1])};
+            const __mmask16 seen[2] = {may[0] ? 0xffff : 0, may[1] ? 0xffff : 0};
+            for (int64_t b = 0; b < r->n_blocks; b++)
+                _mm512_store_si512(tiles + b * TILE_WORDS + i * 16, load_pairs(type, rows, b * TILE, seen));
+        }
+    }
+}
+
+static void turn_keys(const frit_attend_half *t, const room *r)
+{
+    if (t->k_type == FRIT_DTYPE_F16)
+        turn_keys_of(t, r, FRIT_DTYPE_F16);
+    else if (t->k_type == FRIT_DTYPE_BF16)
+        turn_keys_of(t, r, FRIT_DTYPE_BF16);
+    else
+        turn_keys_of(t, r, FRIT_DTYPE_F32);
+}
+
+static void turn_values(const frit_attend_half *t, const room *r)
+{
+    if (t->v_type == FRIT_DTYPE_F16)
+        turn_values_of(t, r, FRIT_DTYPE_F16);
+    else if (t->v_type == FRIT_DTYPE_BF16)
+        turn_values_of(t, r, FRIT_DTYPE_BF16);
+    else
+        turn_values_of(t, r, FRIT_DTYPE_F32);
+    const __m512i one = _mm512_set1_epi16(0x3f80);
+    for (int i = 0; i < TILE; i++) _mm512_store_si512(r->ones + i * 16, one);
+}
+
+// ------------------------------------------------------------------------------- products
+
+typedef struct panel {   // 32 queries
+    const frit_attend_half *t;
+    const room *r;
+    const uint8_t *q;   // two rows of k_steps tiles
+    int64_t first;      // query
+    int begin, end;     // steps of 32 positions that some of them see
+} panel;
+
+// Heads of up to 64 numbers: the queries stay in tiles while positions pass.
+static void open_scores(const panel *p)
+{
+    if (p->r->k_steps > 2) return;
+    const uint8_t *below = p->q + p->r->k_steps * FRIT_TILE_BYTES;
+    _tile_loadd(4, p->q, 64);
+    _tile_loadd(5, below, 64);
+    if (p->r->k_steps < 2) return;
+    _tile_loadd(6, p->q + FRIT_TILE_BYTES, 64);
+    _tile_loadd(7, below + FRIT_TILE_BYTES, 64);
+}
+
+// Of 16 positions: [32, 16].
+FRIT_INLINE void multiply_scores(const panel *p, int64_t sixteen, float *scores)
+{
+    const int64_t k_steps = p->r->k_steps;
+    const uint32_t *keys = p->r->keys + sixteen * k_steps * TILE_WORDS;
+    _tile_zero(0);
+    _tile_zero(1);
+    if (k_steps <= 2) {
+        _tile_loadd(2, keys, 64);
+        _tile_dpbf16ps(0, 4, 2);
+        _tile_dpbf16ps(1, 5, 2);
+        if (k_steps == 2) {
+            _tile_loadd(3, keys + TILE_WORDS, 64);
+            _tile_dpbf16ps(0, 6, 3);
+            _tile_dpbf16ps(1, 7, 3);
+        }
+    } else {
+        for (int64_t s = 0; s < k_steps; s++) {
+            _tile_loadd(2, keys + s * TILE_WORDS, 64);
+            _tile_loadd(4, p->q + s * FRIT_TILE_BYTES, 64);
+            _tile_dpbf16ps(0, 4, 2);
+            _tile_loadd(5, p->q + (k_steps + s) * FRIT_TILE_BYTES, 64);
+            _tile_dpbf16ps(1, 5, 2);
+        }
+    }
+    _tile_stored(0, scores, 64);
+    _tile_stored(1, scores + TILE * 16, 64);
+}
+
+// Adds to 32 rows of 16 or 32 columns of the sums; b: the tiles of the first step, next_b: words to those of the next.
+FRIT_INLINE void multiply_sums(const panel *p, float *sums, const uint32_t *b0, int64_t next_0, const uint32_t *b1,
+                               int64_t next_1)
+{
+    const size_t stride = (size_t)(p->t->v_dim + SUM_COLUMNS) * sizeof(float);
+    float *below = (float *)(void *)((uint8_t *)sums + TILE * stride);
+    const uint16_t *weights = p->r->weights + p->begin * FRIT_HALF_QUERIES * STEP;
+    _tile_loadd(0, sums, stride);
+    _tile_loadd(2, below, stride);
+    if (b1) {
+        _tile_loadd(1, sums + 16, stride);
+        _tile_loadd(3, below + 16, stride);
+    }
+    for (int step = p->begin; step < p->end; step++, weights += FRIT_HALF_QUERIES * STEP) {
+        _tile_loadd(4, weights, 64);
+        _tile_loadd(6, b0 + step * next_0, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_loadd(5, weights + TILE * STEP, 64);
+        _tile_dpbf16ps(2, 5, 6);
+        if (!b1) continue;
+        _tile_loadd(7, b1 + step * next_1, 64);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(0, sums, stride);
+    _tile_stored(2, below, stride);
+    if (!b1) return;
+    _tile_stored(1, sums + 16, stride);
+    _tile_stored(3, below + 16, stride);
+}
+
+static void add_values(const panel *p)
+{
+    const int64_t n_blocks = p->r->n_blocks, next = n_blocks * TILE_WORDS;
+    float *sums = p->t->acc + p->first * (p->t->v_dim + SUM_COLUMNS);
+    const uint32_t *values = p->r->values;
+    int64_t b = 0;
+    for (; b + 2 <= n_blocks; b += 2, values += 2 * TILE_WORDS)
+        multiply_sums(p, sums + b * 16, values, next, values + TILE_WORDS, next);
+    if (b < n_blocks)
+        multiply_sums(p, sums + b * 16, values, next, p->r->ones, 0);
+    else
+        multiply_sums(p, sums + b * 16, p->r->ones, 0, NULL, 0);
+}
+
+// ------------------------------------------------------------------------------- weights
+
+// How much a fraction of m / 128 lies above that of 2^(m / 128), in 128ths; for two neighbouring m each.
+static const uint8_t bends[64] __attribute__((aligned(64))) = {
+    0,  1,  1,  2,  2,  3,  4,  4,  5,  5,  5,  6,  6,  7,  7,  8,  8,  8,  9,  9,  9,  9,
+    10, 10, 10, 10, 10, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 10, 10, 10,
+    10, 10, 9,  9,  9,  8,  8,  8,  7,  7,  6,  6,  5,  5,  4,  3,  3,  2,  1,  1,
+};
+
+// Weights of 32 positions, in the order of packed vectors.
+FRIT_INLINE __m512i weights_of(__m512 low, __m512 high, __m512 lift, __m512i table, __mmask16 seen_low,
+                               __mmask16 seen_high)
+{
+    const __m512i a = _mm512_maskz_cvtps_epi32(seen_low, _mm512_add_ps(low, lift));
+    const __m512i b = _mm512_maskz_cvtps_epi32(seen_high, _mm512_add_ps(high, lift));
+    const __m512i bits = _mm512_packus_epi32(a, b);   // below zero: no weight at all
+    const __mmask64 low_bytes = 0x5555555555555555;
+    return _mm512_sub_epi16(bits, _mm512_maskz_permutexvar_epi8(low_bytes, _mm512_srli_epi16(bits, 1), table));
+}
+
+// Which of 32 positions from `at` on a query sees.
+FRIT_INLINE __mmask32 seen_by(const frit_attend_half *t, int64_t query, int32_t at)
+{
+    const int32_t begin = t->seen_begin[query] > t->begin ? t->seen_begin[query] : t->begin;
+    const int32_t end = t->seen_end[query] < t->end ? t->seen_end[query] : t->end;
+    return first_32(end - at) & ~first_32(begin - at);
+}
+
+// What comes between the product and the weights, in place: 32 positions from `at` on.
+static void adjust(const panel *p, float *scores, int32_t at)
+{
+    const frit_attend_half *t = p->t;
+    const __m512 lanes = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    for (int i = 0; i < 2 * FRIT_HALF_QUERIES; i++) {   // sixteen positions of each query, then sixteen more
+        const int64_t query = p->first + i % FRIT_HALF_QUERIES;
+        __m512 x = _mm512_load_ps(scores + i * 16);
+        if (t->softcap != 0)
+            x = _mm512_mul_ps(constant_16(t->softcap), tanh_16(_mm512_mul_ps(x, constant_16(1 / t->softcap))));
+        if (t->slope) {
+            const __m512 slot = constant_16((float)(t->slot[query] - at - i / FRIT_HALF_QUERIES * 16));
+            x = _mm512_fnmadd_ps(constant_16(t->slope[query]), _mm512_abs_ps(_mm512_sub_ps(slot, lanes)), x);
+        }
+        _mm512_store_ps(scores + i * 16, x);
+    }
+}
+
+// Sixteen queries and 32 positions. Returns all bits that some weight has.
+FRIT_INLINE __m512i weigh(const panel *p, int step, const float *scores, int row, bool cut)
+{
+    const __m512i table = _mm512_load_si512(bends);
+    const float *lift = p->t->lift + p->first;
+    uint16_t *weights = p->r->weights + step * FRIT_HALF_QUERIES * STEP;
+    __m512i all = _mm512_setzero_si512();
+    for (int i = row; i < row + TILE; i++) {
+        const __mmask32 seen = cut ? seen_by(p->t, p->first + i, p->t->first + step * STEP) : 0xffffffff;
+        const __m512i bits =
+            weights_of(_mm512_load_ps(scores + i * 16), _mm512_load_ps(scores + (FRIT_HALF_QUERIES + i) * 16),
+                       constant_16(lift[i]), table, (__mmask16)seen, (__mmask16)(seen >> 16));
+        _mm512_store_si512(weights + i * STEP, bits);
+        all = _mm512_or_si512(all, bits);
+    }
+    return all;
+}
+
+// The scores of the next 32 positions are multiplied meanwhile, sixteen at a time.
+FRIT_INLINE bool weigh_all(const panel *p, bool cut)
+{
+    const bool adjusts = p->t->softcap != 0 || p->t->slope;
+    __m512i all = _mm512_setzero_si512();
+    fence();
+    for (int i = 0; i < 2; i++) multiply_scores(p, 2 * p->begin + i, p->r->scores[0] + i * FRIT_HALF_QUERIES * 16);
+    for (int step = p->begin; step < p->end; step++) {
+        float *now = p->r->scores[(step - p->begin) & 1], *next = p->r->scores[(step - p->begin + 1) & 1];
+        for (int i = 0; i < 2; i++) {
+            fence();
+            if (step + 1 < p->end) multiply_scores(p, 2 * (step + 1) + i, next + i * FRIT_HALF_QUERIES * 16);
+            fence();
+            if (adjusts && i == 0) adjust(p, now, p->t->first + step * STEP);
+            all = _mm512_or_si512(all, weigh(p, step, now, i * TILE, cut));
+        }
+    }
+    fence();
+    return _mm512_test_epi16_mask(all, _mm512_set1_epi16((short)TOO_LARGE)) != 0;
+}
+
+// Sums of weights that were relative to a smaller score.
+static void shrink(float *sums, int64_t n, float octaves)
+{
+    const __m512 factor = constant_16(octaves < -126 ? 0 : exp2f(octaves));
+    for (int64_t d = 0; d < n; d += 16) _mm512_storeu_ps(sums + d, _mm512_mul_ps(_mm512_loadu_ps(sums + d), factor));
+}
+
+// Lowers the lift of all queries whose weights come to 2 or more.
+static void make_room(const panel *p)
+{
+    const frit_attend_half *t = p->t;
+    float tops[FRIT_HALF_QUERIES], *scores = p->r->scores[0];
+    for (int i = 0; i < FRIT_HALF_QUERIES; i++) tops[i] = -INFINITY;
+    for (int step = p->begin; step < p->end; step++) {
+        const int32_t at = t->first + step * STEP;
+        for (int i = 0; i < 2; i++) multiply_scores(p, 2 * step + i, scores + i * FRIT_HALF_QUERIES * 16);
+        fence();
+        adjust(p, scores, at);
+        for (int i = 0; i < FRIT_HALF_QUERIES; i++) {
+            const __mmask32 seen = seen_by(t, p->first + i, at);
+            const __m512 none = constant_16(-INFINITY);
+            const __m512 low = _mm512_mask_blend_ps((__mmask16)seen, none, _mm512_load_ps(scores + i * 16));
+            const __m512 high = _mm512_mask_blend_ps((__mmask16)(seen >> 16), none,
+                                                     _mm512_load_ps(scores + (FRIT_HALF_QUERIES + i) * 16));
+            const float top = _mm512_reduce_max_ps(_mm512_max_ps(low, high));
+            if (top > tops[i]) tops[i] = top;
+        }
+        fence();
+    }
+    for (int i = 0; i < FRIT_HALF_QUERIES; i++) {
+        float *lift = &t->lift[p->first + i];
+        const float lower = frit_half_lift(tops[i]);
+        if (!(tops[i] + *lift >= FRIT_OCTAVE * 128 - 1) || !(lower < *lift)) continue;
+        shrink(t->acc + (p->first + i) * (t->v_dim + SUM_COLUMNS), t->v_dim + SUM_COLUMNS,
+               (lower - *lift) / FRIT_OCTAVE);
+        *lift = lower;
+    }
+}
+
+// ------------------------------------------------------------------------------- spans
+
+// The steps of 32 positions that some query of the panel sees.
+static void find_steps(panel *p)
+{
+    const frit_attend_half *t = p->t;
+    int32_t begin = t->end, end = t->begin;
+    for (int64_t i = p->first; i < p->first + FRIT_HALF_QUERIES; i++) {
+        if (t->seen_begin[i] >= t->seen_end[i]) continue;
+        if (t->seen_begin[i] < begin) begin = t->seen_begin[i];
+        if (t->seen_end[i] > end) end = t->seen_end[i];
+    }
+    if (begin < t->begin) begin = t->begin;
+    if (end > t->end) end = t->end;
+    p->begin = (begin - t->first) / STEP;
+    p->end = begin < end ? (end - t->first + STEP - 1) / STEP : p->begin;
+}
+
+static void attend_half(const frit_attend_half *t)
+{
+    const room r = rooms_of(t);
+    turn_keys(t, &r);
+    turn_values(t, &r);
+    fence();
+    open_tiles();
+    for (int64_t first = 0; first < t->n_queries; first += FRIT_HALF_QUERIES) {
+        panel p = {.t = t, .r = &r, .q = t->q + first / TILE * r.k_steps * FRIT_TILE_BYTES, .first = first};
+        find_steps(&p);
+        if (p.begin == p.end) continue;
+        open_scores(&p);
+        if (t->cut ? weigh_all(&p, true) : weigh_all(&p, false)) {
+            make_room(&p);
+            t->cut ? weigh_all(&p, true) : weigh_all(&p, false);
+        }
+        add_values(&p);
+        fence();
+    }
+    _tile_release();   // so that switching threads saves no tiles
+}
 
 void frit_install_amx_attend(frit_kernels *k)
 {
-    k->attend_tile_half = attend_tile;
+    k->attend_half = attend_half;
 }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/attend.h: an item of attention, and the ways to compute one.
+//
+// fast_attend.c cuts the work into items: some rows of a run, one head of the cache, some positions. The queries of
+// those rows that share the head (group x rows) look at the positions together:
+//
+//     by rows     few queries: keys and values are read as they lie in the pages, numbers of a head as lanes
+//     by tiles    many: keys and values are decoded once for all of them, queries as lanes
+//     by halves   many, where a processor multiplies numbers of 16 bits much faster
+//
+// Each gives the same three sums for every query, from which fast_attend.c makes results.
+#pragma once
+#include "backend/cpu/task.h"
+
+typedef struct frit_attend_shape {
+    const frit_cache_layer *layer;
+    int64_t n_head, group, k_dim, v_dim;
+} frit_attend_shape;
+
+typedef struct frit_attend_item {
+    const frit_task *task;
+    const frit_attend_shape *shape;
+    const frit_run *run;
+    int64_t first, n_rows;   // rows of the run
+    int64_t head;            // of the cache
+} frit_attend_item;
+
+// Of query i, relative to max[i]: the sum of the exponentials of its scores, and the sum of the values they weigh.
+typedef struct frit_attend_sums {
+    const float *max, *sum;   // [n]
+    const float *acc;         // [n], rows acc_stride apart, [v_dim]
+    int64_t acc_stride;
+} frit_attend_sums;
+
+typedef struct frit_attend_way {
+    size_t (*workspace_bytes)(int64_t n_queries, int64_t k_dim, int64_t v_dim);
+    void (*run)(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums);
+} frit_attend_way;
+
+extern const frit_attend_way frit_attend_by_rows, frit_attend_by_tiles, frit_attend_by_halves;
+
+// ------------------------------------------------------------------------------- for the ways
+
+enum { FRIT_LINE_FLOATS = 16 };   // of a cache line
+
+static inline int64_t frit_attend_line(int64_t n_floats)   // filled up to a line
+{
+    return (n_floats + FRIT_LINE_FLOATS - 1) / FRIT_LINE_FLOATS * FRIT_LINE_FLOATS;
+}
+
+// The next n numbers of the workspace, at the beginning of a cache line.
+static inline void *frit_attend_take(float **workspace, int64_t n)
+{
+    float *at = *workspace;
+    *workspace += frit_attend_line(n);
+    return at;
+}
+
+static inline int64_t frit_attend_queries(const frit_attend_item *item)
+{
+    return item->n_rows * item->shape->group;
+}
+
+// Query i of an item: queries of one row are neighbours.
+typedef struct frit_attend_query {
+    int64_t row, head;   // of the batch, of the graph
+    int64_t slot;        // its own position
+    frit_range seen;
+} frit_attend_query;
+
+static inline frit_attend_query frit_attend_query_at(const frit_attend_item *item, int64_t i)
+{
+    const int64_t group = item->shape->group, row = item->first + i / group, slot = item->run->n_past + row;
+    return (frit_attend_query){item->run->first_row + row, item->head * group + i % group, slot,
+                               frit_attend_span(&item->task->node->attend, item->run, slot)};
+}
+
+// What sums relative to one maximum are multiplied by when they become relative to a larger one.
+static inline float frit_attend_factor(float max, float larger)
+{
+    return max - larger < FRIT_LEAST_WEIGHT ? 0 : expf(max - larger);
+}
+
+static inline int64_t frit_page_begin(int64_t position)
+{
+    return position / FRIT_PAGE_TOKENS * FRIT_PAGE_TOKENS;
+}
+
+// The query as scores want it, times `factor`: [k_dim].
+void frit_attend_load_query(const frit_attend_item *item, const frit_attend_query *query, float factor, float *y);
+// The rows of these positions, one after the other.
+void frit_attend_decode_positions(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
+                                  float *y);

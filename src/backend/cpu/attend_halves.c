@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// Attention of many queries in half precision: frit_attend_half in kernels.h tells how scores become weights.
+//
+// Every query begins relative to the score of its own position, which it always sees; so nothing must be known of the
+// others, and maxima are not looked for unless one lies 40 octaves above it.
+#include "backend/cpu/attend.h"
+
+#include <math.h>
+#include <string.h>
+
+#define OCTAVES_OF_E 1.44269504f   // log2(e)
+
+typedef struct queries {
+    int64_t n, n_padded, k_padded, acc_stride;
+    uint8_t *q;
+    float *acc, *lift, *slope;     // [n_padded, acc_stride], [n_padded], [n_padded]
+    float *max, *sum;              // [n_padded]: results
+    int32_t *begin, *end, *slot;   // [n_padded]
+    float *row;                    // [2, k_padded]
+    float *k, *v;                  // decoded: [FRIT_HALF_SPAN, k_dim], [FRIT_HALF_SPAN, v_dim]
+    uint8_t *scratch;
+} queries;
+
+static int64_t up_to(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+static size_t workspace_bytes(int64_t n, int64_t k_dim, int64_t v_dim)
+{
+    const int64_t padded = up_to(n, FRIT_HALF_QUERIES), k_padded = up_to(k_dim, FRIT_TILE_COLUMNS);
+    const int64_t n_floats = padded * k_padded / 2 + frit_attend_line(padded * (v_dim + 16)) + 7 * padded +
+                             frit_attend_line(2 * k_padded) + frit_attend_line(FRIT_HALF_SPAN * k_dim) +
+                             frit_attend_line(FRIT_HALF_SPAN * v_dim);
+    return (size_t)n_floats * sizeof(float) + frit_attend_half_bytes(k_dim, v_dim);
+}
+
+static queries take_room(const frit_attend_item *item, float *workspace)
+{
+    const frit_attend_shape *s = item->shape;
+    queries q = {.n = frit_attend_queries(item), .acc_stride = s->v_dim + 16};
+    q.n_padded = up_to(q.n, FRIT_HALF_QUERIES), q.k_padded = up_to(s->k_dim, FRIT_TILE_COLUMNS);
+    q.q = frit_attend_take(&workspace, q.n_padded * q.k_padded / 2);
+    q.acc = frit_attend_take(&workspace, q.n_padded * q.acc_stride);
+    q.lift = frit_attend_take(&workspace, q.n_padded);
+    q.slope = frit_attend_take(&workspace, q.n_padded);
+    q.max = frit_attend_take(&workspace, q.n_padded);
+    q.sum = frit_attend_take(&workspace, q.n_padded);
+    q.begin = frit_attend_take(&workspace, q.n_padded);
+    q.end = frit_attend_take(&workspace, q.n_padded);
+    q.slot = frit_attend_take(&workspace, q.n_padded);
+    q.row = frit_attend_take(&workspace, 2 * q.k_padded);
+    q.k = frit_attend_take(&workspace, FRIT_HALF_SPAN * s->k_dim);
+    q.v = frit_attend_take(&workspace, FRIT_HALF_SPAN * s->v_dim);
+    q.scratch = (uint8_t *)workspace;
+    return q;
+}
+
+// The score of a query with the key of its own position; n is a multiple of the sums.
+static float own_score(const float *query, const float *key, int64_t n, float softcap)
+{
+    float sums[8] = {0}, score = 0;
+    for (int64_t d = 0; d < n; d += 8)
+        for (int i = 0; i < 8; i++) sums[i] += query[d + i] * key[d + i];
+    for (int i = 0; i < 8; i++) score += sums[i];
+    return softcap != 0 ? softcap * tanhf(score / softcap) : score;
+}
+
+static queries gather(const frit_attend_item *item, float *workspace)
+{
+    const frit_attend_shape *s = item->shape;
+    const frit_attend *attend = &item->task->node->attend;
+    const frit_kernels *kernels = item->task->env->kernels;
+    const float unit = FRIT_OCTAVE * OCTAVES_OF_E;
+    queries q = take_room(item, workspace);
+    float *query_row = q.row, *key = q.row + q.k_padded;
+    memset(q.acc, 0, (size_t)(q.n_padded * q.acc_stride) * sizeof(float));
+    memset(q.row, 0, 2 * (size_t)q.k_padded * sizeof(float));
+    for (int64_t i = 0; i < q.n_padded; i++) {
+        q.lift[i] = q.slope[i] = 0;
+        q.slot[i] = q.begin[i] = q.end[i] = 0;
+        if (i == q.n) memset(query_row, 0, (size_t)q.k_padded * sizeof(float));
+        if (i < q.n) {
+            const frit_attend_query query = frit_attend_query_at(item, i);
+            if (i % s->group == 0)
+                frit_attend_decode_positions(item, &s->layer->k, (frit_range){query.slot, query.slot + 1}, key);
+            frit_attend_load_query(item, &query, unit, query_row);
+            q.lift[i] = frit_half_lift(own_score(query_row, key, q.k_padded, unit * attend->softcap));
+            q.slope[i] = unit * frit_attend_slope(attend, query.head, s->n_head);
+            q.begin[i] = (int32_t)query.seen.begin, q.end[i] = (int32_t)query.seen.end, q.slot[i] = (int32_t)query.slot;
+        }
+        kernels->convert[FRIT_FORM_BF16_TILES](query_row, frit_form_row(FRIT_FORM_BF16_TILES, q.q, i, q.k_padded),
+                                               q.k_padded);
+    }
+    return q;
+}
+
+// Lists the rows of pages: the cache's, or decoded ones. Returns what type they have.
+static frit_dtype list_pages(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
+                             float *decoded, const uint8_t **pages, uint64_t *row_bytes)
+{
+    const bool direct = side->dtype == FRIT_DTYPE_F16 || side->dtype == FRIT_DTYPE_BF16;
+    const int64_t first = frit_page_begin(positions.begin);
+    if (!direct) frit_attend_decode_positions(item, side, positions, decoded + (positions.begin - first) * side->dim);
+    *row_bytes = direct ? side->row_bytes : (uint64_t)side->dim * sizeof(float);
+    for (int64_t p = first; p < positions.end; p += FRIT_PAGE_TOKENS)
+        *pages++ = direct ? frit_cache_at(side, item->run, p, item->head)
+                          : (const uint8_t *)(decoded + (p - first) * side->dim);
+    return direct ? side->dtype : FRIT_DTYPE_F32;
+}
+
+// FRIT_HALF_PAGES pages at most.
+static void attend(const frit_attend_item *item, frit_range positions, queries *q)
+{
+    const frit_attend_shape *s = item->shape;
+    const frit_attend *attend = &item->task->node->attend;
+    frit_attend_half half = {.n_queries = q->n_padded,
+                             .k_dim = s->k_dim,
+                             .v_dim = s->v_dim,
+                             .first = (int32_t)frit_page_begin(positions.begin),
+                             .begin = (int32_t)positions.begin,
+                             .end = (int32_t)positions.end,
+                             .cut = q->n < q->n_padded || (positions.begin | positions.end) % FRIT_PAGE_TOKENS != 0,
+                             .q = q->q,
+                             .lift = q->lift,
+                             .acc = q->acc,
+                             .seen_begin = q->begin,
+                             .seen_end = q->end,
+                             .slope = attend->alibi != 0 ? q->slope : NULL,
+                             .slot = q->slot,
+                             .softcap = FRIT_OCTAVE * OCTAVES_OF_E * attend->softcap,
+                             .scratch = q->scratch};
+    for (int64_t i = 0; i < q->n; i++)
+        if (q->begin[i] > positions.begin || q->end[i] < positions.end) half.cut = true;
+    half.k_type = list_pages(item, &s->layer->k, positions, q->k, half.k, &half.k_bytes);
+    half.v_type = list_pages(item, &s->layer->v, positions, q->v, half.v, &half.v_bytes);
+    item->task->env->kernels->attend_half(&half);
+}
+
+static void run(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums)
+{
+    queries q = gather(item, workspace);
+    for (frit_range now = positions; now.begin < positions.end; now.begin = now.end) {
+        now.end = frit_page_begin(now.begin) + FRIT_HALF_SPAN;
+        if (now.end > positions.end) now.end = positions.end;
+        attend(item, now, &q);
+    }
+    for (int64_t i = 0; i < q.n; i++) {
+        q.max[i] = (127 - q.lift[i] / FRIT_OCTAVE) / OCTAVES_OF_E;
+        q.sum[i] = q.acc[i * q.acc_stride + item->shape->v_dim];
+    }
+    *sums = (frit_attend_sums){q.max, q.sum, q.acc, q.acc_stride};
+}
+
+const frit_attend_way frit_attend_by_halves = {workspace_bytes, run};
