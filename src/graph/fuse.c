@@ -149,6 +149,38 @@ static bool fuse_linear_glu(rewrite *r, frit_node *node)
     return true;
 }
 
+// glu(experts(x, w0, route), experts(x, w1, route)).
+static bool fuse_experts_glu(rewrite *r, frit_node *node)
+{
+    if (node->op != FRIT_OP_GLU) return false;
+    frit_node *gate = node->src[0], *up = node->src[1];
+    bool fits = gate != up && is_lone(r, gate, FRIT_OP_EXPERTS) && is_lone(r, up, FRIT_OP_EXPERTS) &&
+                gate->src[0] == up->src[0] && gate->src[2] == up->src[2];
+    if (!fits || gate->experts.weigh != up->experts.weigh) return false;
+    if (gate->src[1]->tensor->dtype != up->src[1]->tensor->dtype) return false;
+    node->experts_glu = (frit_experts_glu){.act = node->act,
+                                           .gate = gate->experts.begin,
+                                           .up = up->experts.begin,
+                                           .n = gate->experts.n,
+                                           .weigh = gate->experts.weigh};
+    become(node, FRIT_OP_EXPERTS_GLU, 4, (frit_node *[]){gate->src[0], gate->src[1], up->src[1], gate->src[2]});
+    return true;
+}
+
+// mix(experts(x, w, route), route), unless both weigh.
+static bool fuse_experts_mix(rewrite *r, frit_node *node)
+{
+    if (node->op != FRIT_OP_MIX || !is_lone(r, node->src[0], FRIT_OP_EXPERTS)) return false;
+    frit_node *product = node->src[0];
+    if (product->src[0]->n_dims != 3 || product->src[2] != node->src[1]) return false;
+    if (product->experts.weigh && !node->plain) return false;
+    const bool weigh = product->experts.weigh || !node->plain;
+    node->experts = product->experts;
+    node->experts.weigh = weigh;
+    become(node, FRIT_OP_EXPERTS_MIX, 3, (frit_node *[]){product->src[0], product->src[1], node->src[1]});
+    return true;
+}
+
 static bool is_one_row(const frit_node *sum)
 {
     return sum->src[1]->n_dims != sum->n_dims || sum->src[1]->rows != sum->rows;
@@ -182,6 +214,8 @@ static const pattern patterns[] = {
     {"rows are taken before what works row by row", take_rows_early},
     {"scale of scale", fold_scales},
     {"gate and up products with their activation", fuse_linear_glu},
+    {"gate and up products of experts with their activation", fuse_experts_glu},
+    {"products of experts with their sum", fuse_experts_mix},
     {"product with residual", fuse_linear_add},
     {"residual with norm", fuse_add_norm},
     {"reshape of reshape", fold_reshapes},   // last: a sum that joined its norm has become one

@@ -106,6 +106,12 @@ typedef struct frit_experts {
     bool weigh;         // x[t,:] * route[t,1,k] is multiplied
 } frit_experts;
 
+typedef struct frit_experts_glu {
+    frit_act act;
+    int32_t gate, up, n;   // first rows of each expert's matrices, and how many
+    bool weigh;
+} frit_experts_glu;
+
 enum { FRIT_MAX_SOURCES = 4 };
 
 typedef struct frit_node {
@@ -123,16 +129,17 @@ typedef struct frit_node {
         float factor;       // SCALE, SOFTCAP
         struct {
             float low, high;
-        } clamp;                // CLAMP
-        int64_t begin;          // SLICE; shape has n
-        frit_route route;       // ROUTE
-        frit_experts experts;   // EXPERTS
-        bool plain;             // MIX: a sum without weights
-        bool second;            // RESHAPE: an alias of its source's second result (ADD_NORM's sum)
-        frit_act act;           // ACT, GLU, LINEAR_GLU
-        frit_rope rope;         // ROPE
-        int32_t layer;          // KV_WRITE
-        frit_attend attend;     // ATTEND
+        } clamp;                        // CLAMP
+        int64_t begin;                  // SLICE; shape has n
+        frit_route route;               // ROUTE
+        frit_experts experts;           // EXPERTS, EXPERTS_MIX
+        frit_experts_glu experts_glu;   // EXPERTS_GLU
+        bool plain;                     // MIX: a sum without weights
+        bool second;                    // RESHAPE: an alias of its source's second result (ADD_NORM's sum)
+        frit_act act;                   // ACT, GLU, LINEAR_GLU
+        frit_rope rope;                 // ROPE
+        int32_t layer;                  // KV_WRITE
+        frit_attend attend;             // ATTEND
     };
 } frit_node;
 

@@ -55,6 +55,12 @@ static void print_experts(const frit_node *node, frit_buf *out)
     frit_buf_printf(out, " rows=%d from %d", (int)node->experts.n, (int)node->experts.begin);
 }
 
+static void print_experts_glu(const frit_node *node, frit_buf *out)
+{
+    const frit_experts_glu *glu = &node->experts_glu;
+    frit_buf_printf(out, " %s rows=%d from %d and %d", act_names[glu->act], (int)glu->n, (int)glu->gate, (int)glu->up);
+}
+
 static void print_mix(const frit_node *node, frit_buf *out)
 {
     if (node->plain) frit_buf_text(out, " plain");

@@ -270,11 +270,36 @@ frit_status frit_shape_experts(frit_node *node)
     const frit_experts *e = &node->experts;
     if (e->begin < 0 || e->n < 1 || e->begin + (int64_t)e->n > w->shape[1])
         return wrong(node, 1, "the rows that are asked for");
+    const int64_t divisor = route->route.divisor > 0 ? route->route.divisor : 1;
+    if ((route->src[0]->shape[1] - 1) / divisor >= w->shape[0])
+        return mismatch(node, 1, 2, "a matrix for each expert that may be chosen");
     node->rows = x->rows;
     node->n_dims = 3;
     node->shape[0] = x->shape[0];
     node->shape[1] = route->shape[2];
     node->shape[2] = e->n;
+    return FRIT_OK;
+}
+
+frit_status frit_shape_experts_glu(frit_node *node)
+{
+    const frit_experts_glu *glu = &node->experts_glu;
+    for (int i = 1; i <= 2; i++) {
+        frit_node half = {.src = {node->src[0], node->src[i], node->src[3]}, .n_src = 3, .op = FRIT_OP_EXPERTS};
+        half.experts = (frit_experts){.begin = i == 1 ? glu->gate : glu->up, .n = glu->n};
+        FRIT_TRY(frit_shape_experts(&half));
+        copy_shape(node, &half);
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_shape_experts_mix(frit_node *node)
+{
+    FRIT_TRY(frit_shape_experts(node));
+    if (node->src[0]->n_dims != 3) return wrong(node, 0, "rows for each expert used");
+    node->n_dims = 2;
+    node->shape[1] = node->shape[2];
+    node->shape[2] = 1;
     return FRIT_OK;
 }
 

@@ -142,7 +142,7 @@ static const char *cpu_op_kernel(frit_op op)
     const frit_cpu_op *row = &frit_cpu_ops[op];
     const char *best = frit_isa_install(&kernels, NULL, INT64_MAX);
     if (!row->fast) return reference_name;
-    return row->linear ? best : kernels.isa;
+    return row->linear || row->stacked ? best : kernels.isa;
 }
 
 const frit_backend frit_backend_cpu = {

@@ -11,6 +11,7 @@
 // over; each kind of rope has a table of its turns; two-part kernels share one piece of memory, which must not be used
 // twice between two barriers; and each thread has a workspace.
 #include "backend/cpu/exec.h"
+#include "backend/cpu/matrix.h"
 #include "backend/cpu/memory.h"
 
 #include <stdlib.h>
@@ -40,6 +41,13 @@ typedef struct note {   // of a step
     int64_t unit;           // products that are followed: the numbers of a head
 } note;
 
+// Rows brought together for stacked ops, or the deal of a route. Written and read from phase to phase.
+typedef struct place {
+    uint64_t offset, n_bytes;
+    const frit_node *holds, *route;   // which rows, by which route
+    bool busy;                        // used since the last barrier
+} place;
+
 typedef struct turns {   // cosines and sines of every row, for all ROPE steps that turn alike
     frit_plan_step *first;
     uint64_t offset, n_bytes;
@@ -59,6 +67,7 @@ typedef struct builder {
     uint64_t own_bytes[FRIT_FORM_COUNT], own_row_bytes;
     uint64_t shared_offset, shared_bytes;
     bool shared_busy, turns_busy;   // used since the last barrier
+    place places[FRIT_FORM_COUNT], deal;
 } builder;
 
 static int most_threads(const frit_cpu_device *device)
@@ -97,7 +106,8 @@ static const frit_task_env *env_of(const builder *b, const frit_node *node)
 
 static bool runs_fast(const builder *b, const frit_node *node)
 {
-    return !b->device->reference && frit_cpu_ops[node->op].fast;
+    const frit_cpu_op *op = &frit_cpu_ops[node->op];
+    return !b->device->reference && op->fast && (!op->fits || op->fits(node));
 }
 
 static bool is_matrix(const frit_node *node, int i)
@@ -323,6 +333,26 @@ static bool can_follow(builder *b, int first, int end)
     return fits;
 }
 
+// ------------------------------------------------------------------------------- stacked ops
+
+// Forms of the rows: of kernels for few rows, and of the node's. Heads have no route and need the latter only.
+static void forms_of_stack(const builder *b, const frit_node *node, frit_form forms[2])
+{
+    const frit_task_env *env = env_of(b, node);
+    forms[1] = frit_matrix_form(env->kernels, node->src[1]->tensor);
+    forms[0] = node->op == FRIT_OP_HEADS ? forms[1] : frit_matrix_form(env->narrow, node->src[1]->tensor);
+}
+
+static void measure_stack(builder *b, const frit_node *node)
+{
+    frit_form forms[2];
+    forms_of_stack(b, node, forms);
+    for (int i = 0; i < 2; i++)
+        widen(&b->places[forms[i]].n_bytes,
+              frit_form_bytes_of_rows(forms[i], frit_places(node), frit_node_width(node->src[0])));
+    if (node->op != FRIT_OP_HEADS) widen(&b->deal.n_bytes, frit_places_deal_bytes(node));
+}
+
 // ------------------------------------------------------------------------------- actions
 
 static int add_action(builder *b, frit_action a, bool new_phase)
@@ -331,7 +361,8 @@ static int add_action(builder *b, frit_action a, bool new_phase)
     new_phase = new_phase || exec->n_phases == 0;
     if (new_phase) {
         exec->phases[exec->n_phases++] = (frit_phase){exec->n_actions, 0};
-        b->shared_busy = b->turns_busy = false;
+        b->shared_busy = b->turns_busy = b->deal.busy = false;
+        for (int form = 0; form < FRIT_FORM_COUNT; form++) b->places[form].busy = false;
     }
     exec->phases[exec->n_phases - 1].n++;
     a.follower = FRIT_NO_ACTION;
@@ -363,7 +394,7 @@ static frit_task task_of(builder *b, const frit_plan_step *step)
     for (int i = 0; i < node->n_src; i++) {
         const frit_node *root = frit_node_storage(node->src[i]);
         const uint8_t *packed = NULL;
-        if (root->op == FRIT_OP_WEIGHT && op->linear && !b->device->reference)
+        if (root->op == FRIT_OP_WEIGHT && (op->linear || op->stacked) && runs_fast(b, node))
             packed = frit_packs_find(&b->device->packs, root->tensor);
         if (root->op == FRIT_OP_WEIGHT && is_matrix(node, i))
             task.w[i] = packed ? packed : root->tensor->data;
@@ -399,6 +430,43 @@ static void set_feeds(const builder *b, int step, frit_task *task)
     }
     const bool is_read = makes_f32 || n->n_reads > n->n_made;
     if (n->n_made > 0 && !is_read && node->op != FRIT_OP_ADD_NORM) task->y = NULL;
+}
+
+// Brings the rows of source 0 together, where they are not. Dealing is part of it, unless the deal is there already.
+// Returns whether a barrier is due before the product.
+static bool add_places(builder *b, frit_task *task, bool barrier)
+{
+    const frit_node *node = task->node, *x = node->src[0];
+    const frit_node *route = node->op == FRIT_OP_HEADS ? NULL : node->src[node->n_src - 1];
+    const bool deals = route && b->deal.route != route;
+    bool ready = route && !deals, busy = deals && b->deal.busy;
+    frit_form forms[2];
+    forms_of_stack(b, node, forms);
+    for (int i = 0; i < 2; i++) {
+        const place *p = &b->places[forms[i]];
+        ready = ready && p->holds == x && p->route == route;
+        busy = busy || p->busy;
+        task->forms[forms[i]] = b->exec->memory + p->offset;
+    }
+    if (route) task->deal = (void *)(b->exec->memory + b->deal.offset);
+    if (!ready) {
+        frit_action convert = {frit_fast_convert_places, frit_convert_places_pieces, 0, 0, *task};
+        if (deals) convert.pieces = frit_deal_and_convert_pieces;
+        if (!route) convert.run = frit_fast_convert_heads;
+        add_action(b, convert, barrier || busy);
+    }
+    return barrier || !ready;
+}
+
+// The product of a stacked op has been added.
+static void note_places(builder *b, const frit_task *task)
+{
+    const frit_node *route = task->deal ? task->node->src[task->node->n_src - 1] : NULL;
+    for (int form = 0; form < FRIT_FORM_COUNT; form++) {
+        place *p = &b->places[form];
+        if (task->forms[form]) *p = (place){p->offset, p->n_bytes, task->node->src[0], route, true};
+    }
+    if (route) b->deal = (place){b->deal.offset, b->deal.n_bytes, NULL, route, true};
 }
 
 // Returns whether it added any.
@@ -452,11 +520,13 @@ static void add_step(builder *b, int step, bool barrier)
         return;
     }
     set_feeds(b, step, &task);
+    if (op->stacked) barrier = add_places(b, &task, barrier);
     if (b->notes[step].unit > 0) task.unit = b->notes[step].unit;
     barrier = barrier || (op->shared_bytes && b->shared_busy) || (task.node->op == FRIT_OP_ROPE && b->turns_busy);
     b->notes[step].last_action = add_action(b, (frit_action){op->fast, op->pieces, 0, 0, task}, barrier);
     if (op->finish) add_action(b, (frit_action){op->finish, op->finish_pieces, 0, 0, task}, true);
     if (op->shared_bytes) b->shared_busy = true;
+    if (op->stacked) note_places(b, &task);
 }
 
 static void add_stage(builder *b, int first, int end)
@@ -505,12 +575,15 @@ static void measure(builder *b, uint64_t own_offsets[FRIT_FORM_COUNT])
         if (op->workspace_bytes) widen(&workspace_bytes, op->workspace_bytes(node));
         if (!runs_fast(b, node)) continue;
         if (op->shared_bytes) widen(&b->shared_bytes, op->shared_bytes(node));
+        if (op->stacked) measure_stack(b, node);
         if (node->op == FRIT_OP_ROPE && !find_turns(b, node))
             b->turns[b->n_turns++] = (turns){.first = step, .n_bytes = frit_rope_turn_bytes(node)};
     }
     reserve(b, b->plan->scratch_bytes);
     for (int i = 0; i < b->n_slots; i++) b->slots[i].offset = reserve(b, b->slots[i].n_bytes);
     for (int i = 0; i < b->n_turns; i++) b->turns[i].offset = reserve(b, b->turns[i].n_bytes);
+    for (int form = 0; form < FRIT_FORM_COUNT; form++) b->places[form].offset = reserve(b, b->places[form].n_bytes);
+    b->deal.offset = reserve(b, b->deal.n_bytes);
     b->shared_offset = reserve(b, b->shared_bytes);
     frit_task_env *env = &b->exec->narrow;
     env->own_offset = (size_t)align(workspace_bytes);
@@ -561,7 +634,8 @@ frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out
     if (exec) {
         exec->plan = plan;
         exec->narrow.kernels = &device->narrow;
-        exec->wide.kernels = &device->wide;
+        exec->wide.kernels = base->backend->many_rows(base) > 0 ? &device->wide : &device->narrow;
+        exec->narrow.narrow = exec->wide.narrow = &device->narrow;
         exec->actions = calloc(n_actions, sizeof *exec->actions);
         exec->phases = calloc(n_actions, sizeof *exec->phases);
         exec->feeds = calloc(2 * n_steps + 1, sizeof *exec->feeds);

@@ -14,6 +14,27 @@ void frit_fast_convert(const frit_task *task, frit_share share);
 frit_form frit_linear_form(const frit_kernels *kernels, const frit_node *node, int i);
 size_t frit_linear_workspace_bytes(const frit_node *node);
 
+// fast_experts.c
+void frit_fast_experts(const frit_task *task, frit_share share);
+void frit_fast_experts_glu(const frit_task *task, frit_share share);
+void frit_fast_experts_mix(const frit_task *task, frit_share share);
+void frit_fast_heads(const frit_task *task, frit_share share);
+int frit_experts_pieces(const frit_task *task);
+int frit_experts_mix_pieces(const frit_task *task);
+int frit_heads_pieces(const frit_task *task);
+bool frit_experts_fit(const frit_node *node);
+// Rows of source 0, in the kernels' forms, to their places in task->forms: of stacked ops. What a node needs at most.
+int64_t frit_places(const frit_node *node);
+size_t frit_places_deal_bytes(const frit_node *node);
+void frit_fast_convert_places(const frit_task *task, frit_share share);
+int frit_convert_places_pieces(const frit_task *task);
+int frit_deal_and_convert_pieces(const frit_task *task);   // makes task->deal first
+void frit_fast_convert_heads(const frit_task *task, frit_share share);
+
+// fast_route.c
+void frit_fast_route(const frit_task *task, frit_share share);
+void frit_fast_mix(const frit_task *task, frit_share share);
+
 // fast_attend.c
 void frit_fast_kv_write(const frit_task *task, frit_share share);
 void frit_fast_attend(const frit_task *task, frit_share share);

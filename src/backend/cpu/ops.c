@@ -2,6 +2,7 @@
 // The op table of the CPU. Every op has a reference kernel; a row without `fast` runs on it.
 #include "backend/cpu/fast.h"
 #include "backend/cpu/feed.h"
+#include "backend/cpu/matrix.h"
 #include "backend/cpu/ref.h"
 
 static size_t attend_workspace_bytes(const frit_node *node)
@@ -17,10 +18,16 @@ static size_t kv_write_workspace_bytes(const frit_node *node)
     return (size_t)(k_dim > v_dim ? k_dim : v_dim) * sizeof(float);
 }
 
-// One row of weights, decoded.
-static size_t row_workspace_bytes(const frit_node *node)
+// The reference has one or two rows of weights.
+static size_t stacked_workspace_bytes(const frit_node *node)
 {
-    return (size_t)frit_node_width(node->src[0]) * sizeof(float);
+    return frit_matrix_workspace_bytes(frit_node_width(node->src[0]));
+}
+
+static size_t experts_mix_workspace_bytes(const frit_node *node)
+{
+    const size_t reference = frit_ref_experts_mix_workspace_bytes(node), fast = stacked_workspace_bytes(node);
+    return reference > fast ? reference : fast;
 }
 
 // Probabilities, scores, and what is summed over groups or chosen.
@@ -76,6 +83,7 @@ int frit_pieces_of_reference(const frit_task *task)
 #define FAST(name, cut) .reference = frit_ref_##name, .fast = frit_fast_##name, .pieces = cut
 #define PRODUCT(name) \
     FAST(name, frit_linear_pieces), .linear = true, .own_feed = true, .workspace_bytes = frit_linear_workspace_bytes
+#define STACKED(name, cut) FAST(name, cut), .stacked = true
 
 // clang-format off
 const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
@@ -96,11 +104,13 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_SLICE]      = {REFERENCE(slice)},
     [FRIT_OP_CONCAT]     = {REFERENCE(concat)},
     [FRIT_OP_SCALE_ROWS] = {REFERENCE(scale_rows)},
-    [FRIT_OP_HEADS]      = {REFERENCE(heads), .matrices = 1 << 1, .workspace_bytes = row_workspace_bytes},
-    [FRIT_OP_ROUTE]      = {REFERENCE(route), .workspace_bytes = route_workspace_bytes},
-    [FRIT_OP_EXPERTS]    = {REFERENCE(experts), .matrices = 1 << 1, .workspace_bytes = row_workspace_bytes},
+    [FRIT_OP_HEADS]      = {STACKED(heads, frit_heads_pieces), .matrices = 1 << 1,
+                            .workspace_bytes = stacked_workspace_bytes},
+    [FRIT_OP_ROUTE]      = {FAST(route, frit_pieces_by_row), .workspace_bytes = route_workspace_bytes},
+    [FRIT_OP_EXPERTS]    = {STACKED(experts, frit_experts_pieces), .matrices = 1 << 1,
+                            .fits = frit_experts_fit, .workspace_bytes = stacked_workspace_bytes},
     [FRIT_OP_PICK]       = {REFERENCE(pick)},
-    [FRIT_OP_MIX]        = {REFERENCE(mix)},
+    [FRIT_OP_MIX]        = {BOTH(mix)},
     [FRIT_OP_ROPE]       = {BOTH(rope)},
     [FRIT_OP_KV_WRITE]   = {FAST(kv_write, frit_pieces_by_row), .workspace_bytes = kv_write_workspace_bytes},
     [FRIT_OP_ATTEND]     = {FAST(attend, frit_attend_pieces), .finish = frit_fast_attend_merge,
@@ -109,6 +119,10 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_TAKE_ROWS]  = {REFERENCE(take_rows)},
     [FRIT_OP_ADD_NORM]   = {BOTH(add_norm)},
     [FRIT_OP_LINEAR_GLU] = {PRODUCT(linear_glu), .matrices = 1 << 1 | 1 << 2},
+    [FRIT_OP_EXPERTS_GLU] = {STACKED(experts_glu, frit_experts_pieces), .matrices = 1 << 1 | 1 << 2,
+                             .fits = frit_experts_fit, .workspace_bytes = stacked_workspace_bytes},
+    [FRIT_OP_EXPERTS_MIX] = {STACKED(experts_mix, frit_experts_mix_pieces), .matrices = 1 << 1,
+                             .fits = frit_experts_fit, .workspace_bytes = experts_mix_workspace_bytes},
     [FRIT_OP_LINEAR_ADD] = {PRODUCT(linear_add), .matrices = 1 << 1},
 };
 // clang-format on

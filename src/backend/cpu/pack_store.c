@@ -22,17 +22,30 @@ typedef struct frit_pack_memory {
     uint64_t n_bytes;
 } pack_memory;
 
+// Matrices of a stack lie one behind the other, and their rows fill panels.
+static int64_t width_of(const frit_tensor *tensor)
+{
+    return tensor->shape[tensor->n_dims - 1];
+}
+
+static int64_t height_of(const frit_tensor *tensor)
+{
+    return tensor->n_dims == 3 ? tensor->shape[0] * tensor->shape[1] : tensor->shape[0];
+}
+
 bool frit_packs_want(const frit_kernels *kernels, const frit_tensor *tensor)
 {
-    return tensor->n_dims == 2 && kernels->packed[tensor->dtype].run && frit_pack_fits(tensor->dtype, tensor->shape[1]);
+    const bool stack = tensor->n_dims == 3 && tensor->shape[1] % (2 * FRIT_PANEL_ROWS) == 0;
+    return (tensor->n_dims == 2 || stack) && kernels->packed[tensor->dtype].run &&
+           frit_pack_fits(tensor->dtype, width_of(tensor));
 }
 
 static pack *find(const frit_packs *packs, const frit_tensor *tensor)
 {
     for (size_t i = 0; i < packs->n; i++) {
         pack *p = &packs->list[i];
-        if (p->data == tensor->data && p->dtype == tensor->dtype && p->n_rows == tensor->shape[0] &&
-            p->n == tensor->shape[1])
+        if (p->data == tensor->data && p->dtype == tensor->dtype && p->n_rows == height_of(tensor) &&
+            p->n == width_of(tensor))
             return p;
     }
     return NULL;
@@ -66,13 +79,13 @@ static frit_status add(frit_packs *packs, const frit_tensor *tensor, uint64_t *n
         packs->list = list;
         packs->capacity = capacity;
     }
-    const uint64_t row_bytes = frit_pack_row_bytes(tensor->dtype, tensor->shape[1]);
-    const uint64_t n_panels = ((uint64_t)tensor->shape[0] + FRIT_PANEL_ROWS - 1) / FRIT_PANEL_ROWS;
+    const uint64_t row_bytes = frit_pack_row_bytes(tensor->dtype, width_of(tensor));
+    const uint64_t n_panels = ((uint64_t)height_of(tensor) + FRIT_PANEL_ROWS - 1) / FRIT_PANEL_ROWS;
     packs->list[packs->n++] = (pack){.tensor = tensor,
                                      .data = tensor->data,
                                      .dtype = tensor->dtype,
-                                     .n_rows = tensor->shape[0],
-                                     .n = tensor->shape[1],
+                                     .n_rows = height_of(tensor),
+                                     .n = width_of(tensor),
                                      .offset = *n_bytes};
     *n_bytes += (n_panels * FRIT_PANEL_ROWS * row_bytes + FRIT_CPU_ALIGN - 1) / FRIT_CPU_ALIGN * FRIT_CPU_ALIGN;
     return FRIT_OK;
@@ -83,7 +96,7 @@ static frit_status add_all(frit_packs *packs, const frit_kernels *kernels, const
     for (int i = 0; i < plan->n_steps; i++) {
         const frit_node *node = plan->steps[i].node;
         const frit_cpu_op *op = &frit_cpu_ops[node->op];
-        for (int s = 0; op->linear && s < node->n_src; s++) {
+        for (int s = 0; (op->linear || op->stacked) && s < node->n_src; s++) {
             if (!(op->matrices >> s & 1) || !frit_packs_want(kernels, node->src[s]->tensor)) continue;
             FRIT_TRY(add(packs, node->src[s]->tensor, n_bytes));
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The rows of a profile: what an action is called, what it reads and calculates, and adding it up.
+#include "backend/cpu/deal.h"
 #include "backend/cpu/fast.h"
 #include "backend/cpu/profile.h"
 
@@ -12,17 +13,33 @@ static double min_double(double a, double b)
     return a < b ? a : b;
 }
 
-// Matrices are read once a run, tables by the row, experts at most once each: how often tokens share one is not known.
-static void count_matrix(const frit_node *node, const frit_tensor *w, frit_profile_row *row)
+// A route's distinct experts: those whose matrices are read.
+static double count_experts(const frit_task *task)
 {
+    const int source = task->node->n_src - 1;
+    const frit_node *route = task->node->src[source];
+    if (task->deal) {
+        int32_t n = 0;
+        for (int32_t g = 0; g < task->deal->n_groups; g++)
+            n += g == 0 || task->deal->groups[g].expert != task->deal->groups[g - 1].expert;
+        return n;
+    }
+    return min_double((double)(route->shape[0] * route->shape[2]), (double)task->node->src[1]->tensor->shape[0]);
+}
+
+// Matrices are read once a run, tables by the row, of experts only those that rows have chosen.
+static void count_matrix(const frit_task *task, const frit_tensor *w, frit_profile_row *row)
+{
+    const frit_node *node = task->node;
     const double n_rows = (double)node->shape[0], n_elems = (double)frit_tensor_n_elems(w);
     if (node->op == FRIT_OP_EMBED) {
         row->n_bytes += n_rows * (double)w->n_bytes / (double)w->shape[0];
-    } else if (node->op == FRIT_OP_EXPERTS) {
-        const double n_experts = (double)w->shape[0], n_used = n_rows * (double)node->shape[1];
-        const double part = (double)node->experts.n / (double)w->shape[1];
-        row->n_bytes += min_double(n_used, n_experts) * part * (double)w->n_bytes / n_experts;
-        row->n_ops += 2 * n_used * part * n_elems / n_experts;
+    } else if (node->src[node->n_src - 1]->op == FRIT_OP_ROUTE) {
+        const double n_slots = n_rows * (double)node->src[node->n_src - 1]->shape[2];
+        const int64_t n_out = node->op == FRIT_OP_EXPERTS_GLU ? node->experts_glu.n : node->experts.n;
+        const double part = (double)n_out / (double)w->shape[1] / (double)w->shape[0];
+        row->n_bytes += count_experts(task) * part * (double)w->n_bytes;
+        row->n_ops += 2 * n_slots * part * n_elems;
     } else {
         row->n_bytes += (double)w->n_bytes;
         row->n_ops += 2 * n_rows * n_elems;
@@ -50,11 +67,12 @@ void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40
     const frit_node *node = task->node;
     const frit_cpu_op *op = &frit_cpu_ops[node->op];
     *row = (frit_profile_row){.type = "", .n_calls = 1};
-    if (run == frit_fast_convert || run == frit_fast_rope_turns || run == frit_fast_results) {
+    const bool brings = run == frit_fast_convert_places || run == frit_fast_convert_heads;
+    if (brings || run == frit_fast_convert || run == frit_fast_rope_turns || run == frit_fast_results) {
         snprintf(name, 40, "%s",
-                 run == frit_fast_convert   ? "convert"
-                 : run == frit_fast_results ? "results"
-                                            : "rope turns");
+                 run == frit_fast_results      ? "results"
+                 : run == frit_fast_rope_turns ? "rope turns"
+                                               : "convert");
         return;
     }
     snprintf(name, 40, "%s%s", frit_op_get(node->op)->name, run == op->finish ? " merge" : "");
@@ -64,7 +82,7 @@ void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40
         const frit_node *source = node->src[i] ? frit_node_storage(node->src[i]) : NULL;
         if (!(op->matrices >> i & 1) || !source || source->op != FRIT_OP_WEIGHT) continue;
         if (!row->type[0]) row->type = frit_dtype_get(source->tensor->dtype)->name;
-        count_matrix(node, source->tensor, row);
+        count_matrix(task, source->tensor, row);
     }
 }
 

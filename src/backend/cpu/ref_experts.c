@@ -124,12 +124,12 @@ static double dot(const float *a, const float *b, int64_t n, double weight)
     return sum * weight;
 }
 
-static void decode_row(const frit_task *task, int64_t matrix, int64_t row, float *values)
+static void decode_row(const frit_task *task, int source, int64_t matrix, int64_t row, float *values)
 {
-    const frit_tensor *w = task->node->src[1]->tensor;
+    const frit_tensor *w = task->node->src[source]->tensor;
     const int64_t n = w->shape[2];
     const uint64_t row_bytes = frit_dtype_row_bytes(w->dtype, n);
-    frit_dtype_get(w->dtype)->decode(task->w[1] + (uint64_t)(matrix * w->shape[1] + row) * row_bytes, values, n);
+    frit_dtype_get(w->dtype)->decode(task->w[source] + (uint64_t)(matrix * w->shape[1] + row) * row_bytes, values, n);
 }
 
 void frit_ref_experts(const frit_task *task, frit_share share)
@@ -147,11 +147,67 @@ void frit_ref_experts(const frit_task *task, frit_share share)
         for (int64_t tk = 0; tk < n_rows * n_used; tk++) {
             const float *route = task->x[2] + tk / n_used * 2 * n_used + tk % n_used;
             if ((int64_t)route[0] != e) continue;
-            if (!decoded) decode_row(task, e, node->experts.begin + o, w);
+            if (!decoded) decode_row(task, 1, e, node->experts.begin + o, w);
             decoded = true;
             const float *row = task->x[0] + (own_rows ? tk : tk / n_used) * n_in;
             task->y[tk * n_out + o] = (float)dot(row, w, n_in, node->experts.weigh ? route[n_used] : 1);
         }
+    }
+}
+
+void frit_ref_experts_glu(const frit_task *task, frit_share share)
+{
+    const frit_node *node = task->node, *x = node->src[0];
+    const frit_experts_glu *glu = &node->experts_glu;
+    const int64_t n_used = node->shape[1], n_out = node->shape[2], n_in = frit_node_width(x);
+    const int64_t n_experts = node->src[1]->tensor->shape[0];
+    float *gate = frit_task_workspace(task, share), *up = gate + n_in;
+
+    frit_range r = frit_split(n_experts * n_out, 1, share);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const int64_t e = i / n_out, o = i % n_out;
+        bool decoded = false;
+        for (int64_t tk = 0; tk < node->shape[0] * n_used; tk++) {
+            const float *route = task->x[3] + tk / n_used * 2 * n_used + tk % n_used;
+            if ((int64_t)route[0] != e) continue;
+            if (!decoded) decode_row(task, 1, e, glu->gate + o, gate), decode_row(task, 2, e, glu->up + o, up);
+            decoded = true;
+            const float *row = task->x[0] + (x->n_dims == 3 ? tk : tk / n_used) * n_in;
+            const double weight = glu->weigh ? route[n_used] : 1;
+            task->y[tk * n_out + o] =
+                (float)(frit_ref_act_value(glu->act, dot(row, gate, n_in, weight)) * dot(row, up, n_in, weight));
+        }
+    }
+}
+
+// Sums of all rows and a row of weights.
+size_t frit_ref_experts_mix_workspace_bytes(const frit_node *node)
+{
+    return (size_t)node->shape[0] * sizeof(double) + (size_t)frit_node_width(node->src[0]) * sizeof(float);
+}
+
+void frit_ref_experts_mix(const frit_task *task, frit_share share)
+{
+    const frit_node *node = task->node;
+    const int64_t n_rows = node->shape[0], n_out = node->shape[1], n_in = frit_node_width(node->src[0]);
+    const int64_t n_used = node->src[0]->shape[1], n_experts = node->src[1]->tensor->shape[0];
+    double *sums = frit_task_workspace(task, share);
+    float *w = (float *)(void *)(sums + n_rows);
+
+    frit_range r = frit_split(n_out, 1, share);
+    for (int64_t o = r.begin; o < r.end; o++) {
+        for (int64_t t = 0; t < n_rows; t++) sums[t] = 0;
+        for (int64_t e = 0; e < n_experts; e++) {
+            bool decoded = false;
+            for (int64_t tk = 0; tk < n_rows * n_used; tk++) {
+                const float *route = task->x[2] + tk / n_used * 2 * n_used + tk % n_used;
+                if ((int64_t)route[0] != e) continue;
+                if (!decoded) decode_row(task, 1, e, node->experts.begin + o, w);
+                decoded = true;
+                sums[tk / n_used] += dot(task->x[0] + tk * n_in, w, n_in, node->experts.weigh ? route[n_used] : 1);
+            }
+        }
+        for (int64_t t = 0; t < n_rows; t++) task->y[t * n_out + o] = (float)sums[t];
     }
 }
 
@@ -164,7 +220,7 @@ void frit_ref_heads(const frit_task *task, frit_share share)
 
     frit_range r = frit_split(n_head * n_out, 1, share);
     for (int64_t i = r.begin; i < r.end; i++) {
-        decode_row(task, i / n_out, i % n_out, w);
+        decode_row(task, 1, i / n_out, i % n_out, w);
         for (int64_t t = 0; t < n_rows; t++)
             task->y[t * n_head * n_out + i] = (float)dot(task->x[0] + (t * n_head + i / n_out) * n_in, w, n_in, 1);
     }

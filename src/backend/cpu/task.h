@@ -25,6 +25,7 @@ typedef struct frit_share {
 // What all tasks of a run share.
 typedef struct frit_task_env {
     const frit_kernels *kernels;
+    const frit_kernels *narrow;   // for few rows, which may be the same
     const frit_batch *batch;
     const frit_cache *cache;
     uint8_t *workspaces;      // one for each thread
@@ -38,10 +39,12 @@ typedef struct frit_feed frit_feed;   // feed.h
 typedef struct frit_task {
     const frit_node *node;
     const frit_task_env *env;
-    float *y, *second;                         // results
-    const float *x[FRIT_MAX_SOURCES];          // sources that are activations or vectors of the model; else NULL
-    const uint8_t *w[FRIT_MAX_SOURCES];        // sources that are matrices of the model: their bytes; else NULL
-    const uint8_t *forms[FRIT_FORM_COUNT];     // linear ops: x[0] as the matrices' kernels want it, for all threads
+    float *y, *second;                    // results
+    const float *x[FRIT_MAX_SOURCES];     // sources that are activations or vectors of the model; else NULL
+    const uint8_t *w[FRIT_MAX_SOURCES];   // sources that are matrices of the model: their bytes; else NULL
+    // Linear ops: x[0] as the matrices' kernels want it, for all threads. Stacked ops: rows brought together by matrix.
+    uint8_t *forms[FRIT_FORM_COUNT];
+    struct frit_deal *deal;                    // of experts' rows (deal.h)
     const frit_feed *feeds[FRIT_FORM_COUNT];   // the same for ops with own_feed, who ask frit_feed_rows
     uint8_t *made[FRIT_FORM_COUNT];            // the result in forms that others read; then y may be NULL
     frit_form form;                            // conversions: into which form
@@ -62,9 +65,11 @@ typedef struct frit_cpu_op {
     frit_pieces_fn pieces;   // into how many pieces the work of `fast` is cut, for this run's rows
     frit_task_fn finish;     // second half of `fast`, when all of it is done; or NULL
     frit_pieces_fn finish_pieces;
-    bool linear;         // source 0 is wanted in the forms of the matrices' kernels
-    bool own_feed;       // and asked for by frit_feed_rows
-    unsigned matrices;   // bit i: source i stays as the file has it
+    bool linear;                           // source 0 is wanted in the forms of the matrices' kernels
+    bool own_feed;                         // and asked for by frit_feed_rows
+    bool stacked;                          // as linear, with the rows of each matrix of a stack brought together
+    bool (*fits)(const frit_node *node);   // NULL, or whether `fast` can run this node
+    unsigned matrices;                     // bit i: source i stays as the file has it
     // Bytes of one thread's workspace, and of the memory between `fast` and `finish`. NULL: none.
     size_t (*workspace_bytes)(const frit_node *node);
     size_t (*shared_bytes)(const frit_node *node);
