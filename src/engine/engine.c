@@ -42,13 +42,14 @@ static frit_status choose_context(frit_engine *engine, const frit_engine_options
         .n_ctx_train = engine->hp.n_ctx_train,
         .n_sessions = options->n_sessions > 0 ? options->n_sessions : 1,
         .page_bytes = frit_kv_page_bytes(specs, engine->hp.n_layer, types),
+        .state_bytes = frit_kv_state_bytes(specs, engine->hp.n_layer),
         .weight_bytes = model->info.n_bytes,
         .available = frit_memory_available(),
     };
     FRIT_TRY(frit_plans_measure(engine, &fit.scratch_bytes));
     FRIT_TRY(frit_fit_context(&fit, &engine->n_ctx));
     int32_t n_pages = fit.n_sessions * frit_kv_pages_of(engine->n_ctx);
-    return frit_kv_init(&engine->kv, engine->device, specs, engine->hp.n_layer, types, n_pages);
+    return frit_kv_init(&engine->kv, engine->device, specs, engine->hp.n_layer, types, n_pages, fit.n_sessions);
 }
 
 static frit_status make_step_buffers(frit_engine *engine)

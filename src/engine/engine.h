@@ -73,6 +73,7 @@ struct frit_session {
     frit_token *tokens;       // [n_ctx]
     size_t n_tokens;          // in the timeline, queued ones too
     size_t n_done;            // of these, run
+    size_t n_handed;          // of these, run before: where a state begins anew, they run again and give no results
     frit_kv_map map;          // pages for all n_tokens
     frit_queue_item *queue;   // oldest first
     size_t n_queue, queue_capacity;
@@ -132,7 +133,8 @@ typedef struct frit_fit {
     const frit_log *log;
     int32_t n_ctx;   // asked for; 0: the largest up to n_ctx_train that fits comfortably
     int32_t n_ctx_train, n_sessions;
-    uint64_t page_bytes;   // of FRIT_PAGE_TOKENS positions, all layers
+    uint64_t page_bytes;    // of FRIT_PAGE_TOKENS positions, all layers
+    uint64_t state_bytes;   // of one session
     uint64_t weight_bytes, scratch_bytes;
     uint64_t available;   // memory that can be used, in bytes
 } frit_fit;

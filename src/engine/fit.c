@@ -12,10 +12,11 @@ enum { STEP = 1024 };   // what a chosen context is a multiple of
 
 static uint64_t needed(const frit_fit *fit, int32_t n_ctx)
 {
-    uint64_t n_bytes = 0;
-    bool good = frit_mul_u64((uint64_t)frit_kv_pages_of(n_ctx), (uint64_t)fit->n_sessions, &n_bytes) &&
-                n_bytes <= INT32_MAX && frit_mul_u64(n_bytes, fit->page_bytes, &n_bytes) &&
-                frit_add_u64(n_bytes, fit->scratch_bytes, &n_bytes);
+    uint64_t n_bytes = 0, states = 0;
+    bool good =
+        frit_mul_u64((uint64_t)frit_kv_pages_of(n_ctx), (uint64_t)fit->n_sessions, &n_bytes) && n_bytes <= INT32_MAX &&
+        frit_mul_u64(n_bytes, fit->page_bytes, &n_bytes) && frit_add_u64(n_bytes, fit->scratch_bytes, &n_bytes) &&
+        frit_mul_u64((uint64_t)fit->n_sessions, fit->state_bytes, &states) && frit_add_u64(n_bytes, states, &n_bytes);
     return good ? n_bytes : UINT64_MAX;
 }
 

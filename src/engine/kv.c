@@ -4,7 +4,8 @@
 // One allocation holds, page by page, the keys and values of all layers at these positions; each part starts at a
 // multiple of 64:
 //
-//     memory  [ page 0: layer 0 K | layer 0 V | layer 1 K | ... ][ page 1: ... ]
+//     memory  [ page 0: layer 0 K | layer 0 V | layer 1 K | ... ][ page 1: ... ] ...
+//             [ layer 0: state of slot 1 | of slot 2 | ... ][ layer 1: ... ]
 //
 // So a short text touches little memory, however long the context may become and however large the system's pages are:
 // layer by layer it would touch two huge pages of 2 MiB in every layer.
@@ -57,6 +58,22 @@ uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit
     return n_bytes;
 }
 
+// Of one layer, rounded up so that what follows is aligned.
+static uint64_t layer_state_bytes(const frit_cache_spec *spec)
+{
+    const uint64_t n_bytes = (uint64_t)spec->n_state * sizeof(float);
+    return (n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+uint64_t frit_kv_state_bytes(const frit_cache_spec *specs, int32_t n_layers)
+{
+    uint64_t n_bytes = 0;
+    for (int32_t i = 0; i < n_layers; i++) {
+        if (specs[i].n_state < 0 || !frit_add_u64(n_bytes, layer_state_bytes(&specs[i]), &n_bytes)) return UINT64_MAX;
+    }
+    return n_bytes;
+}
+
 static frit_status check_side(const char *what, int32_t layer, int32_t dim, frit_dtype dtype)
 {
     const frit_dtype_info *type = frit_dtype_get(dtype);
@@ -80,6 +97,7 @@ static void place_layers(frit_kv *kv, const frit_cache_spec *specs, frit_kv_type
 {
     uint8_t *at = kv->memory;
     const uint64_t page_bytes = frit_kv_page_bytes(specs, kv->cache.n_layers, types);
+    uint8_t *states = at + page_bytes * (uint64_t)kv->cache.n_pages;
     for (int32_t i = 0; i < kv->cache.n_layers; i++) {
         frit_cache_layer *layer = &kv->layers[i];
         lay_out_layer(layer, &specs[i], types);
@@ -87,26 +105,34 @@ static void place_layers(frit_kv *kv, const frit_cache_spec *specs, frit_kv_type
         layer->v.pages = layer->k.pages + layer->k.page_bytes;
         at = layer->v.pages + layer->v.page_bytes;
         layer->k.page_bytes = layer->v.page_bytes = page_bytes;
+        layer->states = (float *)(void *)states;
+        states += (uint64_t)kv->n_slots * layer_state_bytes(&specs[i]);
     }
 }
 
 frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec *specs, int32_t n_layers,
-                         frit_kv_types types, int32_t n_pages)
+                         frit_kv_types types, int32_t n_pages, int32_t n_slots)
 {
-    *kv = (frit_kv){.device = device};
-    if (!frit_mul_u64(frit_kv_page_bytes(specs, n_layers, types), (uint64_t)n_pages, &kv->n_bytes))
+    *kv = (frit_kv){.device = device, .state_bytes = frit_kv_state_bytes(specs, n_layers)};
+    uint64_t states = 0;
+    if (!frit_mul_u64(frit_kv_page_bytes(specs, n_layers, types), (uint64_t)n_pages, &kv->n_bytes) ||
+        !frit_mul_u64(kv->state_bytes, (uint64_t)n_slots, &states) || !frit_add_u64(kv->n_bytes, states, &kv->n_bytes))
         return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", n_pages);
     kv->layers = calloc((size_t)n_layers + 1, sizeof *kv->layers);
     kv->free_pages = calloc((size_t)n_pages + 1, sizeof *kv->free_pages);
     kv->refs = calloc((size_t)n_pages + 1, sizeof *kv->refs);
-    frit_status status =
-        kv->layers && kv->free_pages && kv->refs ? FRIT_OK : frit_fail_memory((size_t)n_pages, "cache pages");
+    kv->free_slots = calloc((size_t)n_slots + 1, sizeof *kv->free_slots);
+    frit_status status = kv->layers && kv->free_pages && kv->refs && kv->free_slots
+                             ? FRIT_OK
+                             : frit_fail_memory((size_t)n_pages, "cache pages");
     if (status == FRIT_OK && kv->n_bytes > 0) status = device->backend->alloc(device, kv->n_bytes, &kv->memory);
     if (status != FRIT_OK) {
         frit_kv_deinit(kv);
         return status;
     }
     kv->cache = (frit_cache){.layers = kv->layers, .n_layers = n_layers, .n_pages = n_pages};
+    kv->n_slots = kv->n_free_slots = n_slots;
+    for (int32_t i = 0; i < n_slots; i++) kv->free_slots[i] = n_slots - i;   // from 1 on, which goes out first
     if (kv->memory) place_layers(kv, specs, types);
     for (int32_t i = 0; i < n_pages; i++) kv->free_pages[i] = n_pages - 1 - i;   // page 0 goes out first
     kv->n_free = n_pages;
@@ -119,6 +145,7 @@ void frit_kv_deinit(frit_kv *kv)
     free(kv->layers);
     free(kv->free_pages);
     free(kv->refs);
+    free(kv->free_slots);
     *kv = (frit_kv){0};
 }
 
@@ -140,7 +167,12 @@ frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
         return frit_fail(
             FRIT_E_LIMIT, "the cache is full: %d more tokens of a session need %d pages of %d tokens, %d are free",
             n_positions - map->n_pages * FRIT_PAGE_TOKENS, n_pages - map->n_pages, FRIT_PAGE_TOKENS, kv->n_free);
+    const bool needs_slot = kv->state_bytes > 0 && map->slot == 0 && n_positions > 0;
+    if (needs_slot && kv->n_free_slots == 0)
+        return frit_fail(FRIT_E_LIMIT, "the cache is full: it has room for the states of %d sessions, and all hold one",
+                         kv->n_slots);
     FRIT_TRY(frit_kv_map_reserve(map, n_positions));
+    if (needs_slot) map->slot = kv->free_slots[--kv->n_free_slots];
     while (map->n_pages < n_pages) {
         int32_t page = kv->free_pages[--kv->n_free];
         kv->refs[page] = 1;
@@ -155,6 +187,10 @@ void frit_kv_shrink(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
     while (map->n_pages > n_pages) {
         int32_t page = map->pages[--map->n_pages];
         if (--kv->refs[page] == 0) kv->free_pages[kv->n_free++] = page;
+    }
+    if (n_positions == 0 && map->slot > 0) {
+        kv->free_slots[kv->n_free_slots++] = map->slot;
+        map->slot = 0;
     }
 }
 

@@ -6,6 +6,10 @@
 // two sessions can map the same page later. The cache belongs to the engine. Not thread-safe, like everything of an
 // engine.
 //
+// Where layers keep a state (graph/batch.h), a map with pages also holds a slot of it. A state is the sum of all that was
+// read: it cannot be shortened, only begun anew, so a session that forgets some of its tokens reads the rest again
+// (engine/session.c).
+//
 //     frit_kv_map map = {0};
 //     FRIT_TRY(frit_kv_map_reserve(&map, n_ctx));     // no allocation after this
 //     FRIT_TRY(frit_kv_extend(kv, &map, n));          // pages for positions 0...n-1
@@ -17,6 +21,7 @@
 typedef struct frit_kv_map {
     int32_t *pages;
     int32_t n_pages, capacity;
+    int32_t slot;   // of states, from 1 on; 0: none
 } frit_kv_map;
 
 typedef struct frit_kv {
@@ -27,7 +32,10 @@ typedef struct frit_kv {
     uint64_t n_bytes;
     int32_t *free_pages;   // stack of free page numbers
     int32_t n_free;
-    uint16_t *refs;   // [n_pages]
+    uint16_t *refs;         // [n_pages]
+    uint64_t state_bytes;   // of one slot; 0: no layer has a state
+    int32_t *free_slots;    // stack
+    int32_t n_slots, n_free_slots;
 } frit_kv;
 
 // The types that keys and values can be kept in, as the choices of an option.
@@ -42,15 +50,17 @@ static inline int32_t frit_kv_pages_of(int32_t n_positions)
     return n_positions / FRIT_PAGE_TOKENS + (n_positions % FRIT_PAGE_TOKENS != 0);
 }
 
-// Room for n_pages pages of all layers.
+// Room for n_pages pages of all layers, and for n_slots states.
 frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec *specs, int32_t n_layers,
-                         frit_kv_types types, int32_t n_pages);
+                         frit_kv_types types, int32_t n_pages, int32_t n_slots);
 void frit_kv_deinit(frit_kv *kv);
 // Of one page, all layers; UINT64_MAX if that is no number.
 uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_kv_types types);
+// Of one session's states, all layers; UINT64_MAX if that is no number.
+uint64_t frit_kv_state_bytes(const frit_cache_spec *specs, int32_t n_layers);
 // FRIT_E_INVALID if the heads of a layer cannot be cut into a type's blocks. To be asked before the functions above.
 frit_status frit_kv_check(const frit_cache_spec *specs, int32_t n_layers, frit_kv_types types);
-// FRIT_E_LIMIT when not enough pages are free; the map is unchanged then.
+// FRIT_E_LIMIT when not enough pages are free, or no slot; the map is unchanged then.
 frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_positions);
 void frit_kv_shrink(frit_kv *kv, frit_kv_map *map, int32_t n_positions);
 frit_status frit_kv_map_reserve(frit_kv_map *map, int32_t n_positions);

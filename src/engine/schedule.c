@@ -45,8 +45,11 @@ static void take(frit_engine *engine, frit_session *session, size_t n)
 static void lay_out(frit_step *step, frit_session *session)
 {
     int32_t row = step->n_rows;
-    step->runs[step->n_runs] = (frit_run){
-        .first_row = row, .n_rows = session->n_taken, .n_past = (int32_t)session->n_done, .pages = session->map.pages};
+    step->runs[step->n_runs] = (frit_run){.first_row = row,
+                                          .n_rows = session->n_taken,
+                                          .n_past = (int32_t)session->n_done,
+                                          .pages = session->map.pages,
+                                          .slot = session->map.slot - 1};
     step->owners[step->n_runs++] = session;
     for (size_t i = session->n_done; i < session->n_done + (size_t)session->n_taken; i++, row++) {
         step->tokens[row] = session->tokens[i];

@@ -3,6 +3,9 @@
 //
 //     tokens  [ done: in the cache ............ | queued ........ ]
 //              0                        n_done ^        n_tokens ^
+//
+// Forgetting takes pages off the end. A recurrent state cannot go back: where the model has one, what is kept is queued
+// again from its beginning, and runs in the next steps without results, but for the last token's logits.
 #include "engine/engine.h"
 
 #include <stdlib.h>
@@ -105,7 +108,7 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
 
 frit_result frit_session_result(const frit_session *session, size_t i)
 {
-    for (size_t q = 0; q < session->n_queue; q++) {
+    for (size_t q = 0; q < session->n_queue && i >= session->n_handed; q++) {
         const frit_queue_item *item = &session->queue[q];
         if (i - item->first < item->n)   // wraps around for tokens before the item
             return item->options.output == FRIT_OUTPUT_ALL ? FRIT_RESULT_LOGITS : FRIT_RESULT_HIDDEN;
@@ -121,7 +124,10 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
                          n_keep);
     if (n_keep == session->n_tokens) return FRIT_OK;
     session->n_tokens = n_keep;
-    if (session->n_done > n_keep) session->n_done = n_keep;
+    const bool goes_back = session->n_done > n_keep;
+    if (session->n_handed < session->n_done) session->n_handed = session->n_done;
+    if (session->n_handed > n_keep) session->n_handed = n_keep;
+    if (goes_back) session->n_done = session->engine->kv.state_bytes > 0 ? 0 : n_keep;
     while (session->n_queue > 0 && session->queue[session->n_queue - 1].first >= n_keep) session->n_queue--;
     if (session->n_queue > 0) {
         frit_queue_item *last = &session->queue[session->n_queue - 1];

@@ -37,7 +37,7 @@ static frit_status deliver(frit_session *session, size_t i, const float *values,
                          session->engine->model->info.path, result == FRIT_RESULT_HIDDEN ? "hidden states" : "logits",
                          i);
     if (taken->copy) session->logits_at = i + 1;
-    for (size_t q = 0; q < session->n_queue; q++) {
+    for (size_t q = 0; q < session->n_queue && i >= session->n_handed; q++) {
         const frit_queue_item *item = &session->queue[q];
         if (i - item->first < item->n) item->options.row(item->options.row_ctx, i - item->first, values, n);
     }

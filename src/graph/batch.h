@@ -7,6 +7,10 @@
 //
 // Keys and values live in pages of FRIT_PAGE_TOKENS positions; a run's page table maps its session's positions to
 // pages: position p is in pages[p / FRIT_PAGE_TOKENS], at p % FRIT_PAGE_TOKENS.
+//
+// Recurrent layers keep a state instead, as large after ten tokens as after a million: f32 numbers in the slot that the
+// session holds in every such layer. It is that after n_past tokens; of a run with n_past 0 it is zero, whatever the
+// slot holds.
 #pragma once
 #include "quant/dtype.h"
 
@@ -16,6 +20,7 @@ typedef struct frit_run {
     int32_t first_row, n_rows;
     int32_t n_past;         // positions already in the cache; the run's first row is position n_past
     const int32_t *pages;   // page numbers, for n_past + n_rows positions
+    int32_t slot;           // of the session's states
 } frit_run;
 
 // A row of results, as it leaves a step.
@@ -33,13 +38,14 @@ typedef struct frit_batch {
     frit_taken *taken;          // [n_outs], or NULL: nobody asks
 } frit_batch;
 
-// What one layer keeps between steps. A new kind of state is a new kind here and a row in engine/kv.c.
+// What one layer keeps between steps: keys and values of positions, a state of n_state numbers, both, or neither.
 typedef enum frit_cache_kind { FRIT_CACHE_NONE, FRIT_CACHE_KV } frit_cache_kind;
 
 typedef struct frit_cache_spec {
     frit_cache_kind kind;
     int32_t n_head_kv, k_dim, v_dim;   // of one position: k [n_head_kv, k_dim], v [n_head_kv, v_dim]
     int32_t window;                    // positions that are ever looked back at, the own one included; 0: all
+    int32_t n_state;                   // numbers of a session's state; what they are is up to the ops of the layer
 } frit_cache_spec;
 
 // The keys or the values of one layer: page i starts at pages + i * page_bytes (other layers lie between) and holds
@@ -57,6 +63,7 @@ typedef struct frit_cache_side {
 typedef struct frit_cache_layer {
     frit_cache_spec spec;
     frit_cache_side k, v;
+    float *states;   // [n_slots, spec.n_state]
 } frit_cache_layer;
 
 typedef struct frit_cache {

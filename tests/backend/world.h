@@ -35,7 +35,8 @@ typedef struct world {
     frit_node *token_node, *position_node, *out_node;
     frit_cache cache;
     frit_cache_layer layer;
-    float *past;   // keys and values as they are written to the pages before each run
+    float *past;          // keys and values as they are written to the pages before each run
+    float *past_states;   // and states
 } world;
 
 static inline int world_pages_of(const int run[2])
@@ -67,7 +68,7 @@ static inline void world_open(world *w, int n_runs, int (*runs)[2], uint64_t see
     world_deal_pages(w);
     n_rows = 0;
     for (int i = 0; i < n_runs; i++) {
-        w->runs[i] = (frit_run){n_rows, runs[i][1], runs[i][0], w->pages + page};
+        w->runs[i] = (frit_run){n_rows, runs[i][1], runs[i][0], w->pages + page, i};
         page += world_pages_of(runs[i]);
         for (int r = 0; r < runs[i][1]; r++, n_rows++)
             w->tokens[n_rows] = n_rows, w->positions[n_rows] = runs[i][0] + r;
@@ -84,7 +85,9 @@ static inline void world_close(world *w)
 {
     free(w->layer.k.pages);
     free(w->layer.v.pages);
+    free(w->layer.states);
     free(w->past);
+    free(w->past_states);
     frit_arena_free(&w->arena);
 }
 
@@ -148,11 +151,24 @@ static inline frit_cache_side world_side(const world *w, frit_dtype dtype, int n
 static inline void world_cache(world *w, frit_kv_types types, int n_head_kv, int k_dim, int v_dim)
 {
     const size_t n = (size_t)n_head_kv * FRIT_PAGE_TOKENS * (size_t)w->n_pages * (size_t)(k_dim + v_dim);
-    w->layer = (frit_cache_layer){.spec = {FRIT_CACHE_KV, n_head_kv, k_dim, v_dim, 0}};
+    w->layer = (frit_cache_layer){.spec = {FRIT_CACHE_KV, n_head_kv, k_dim, v_dim, 0, 0}};
     w->layer.k = world_side(w, types.k, n_head_kv, k_dim);
     w->layer.v = world_side(w, types.v, n_head_kv, v_dim);
     w->past = malloc(n * sizeof(float));
     random_normal(&w->rng, w->past, n, 1);
+    w->cache = (frit_cache){&w->layer, 1, w->n_pages};
+}
+
+// States of n numbers in layer 0: random, NaN where a run has no past.
+static inline void world_states(world *w, int n)
+{
+    const size_t n_all = (size_t)n * (size_t)w->batch.n_runs;
+    w->layer.spec.n_state = n;
+    w->layer.states = malloc(n_all * sizeof(float));
+    w->past_states = malloc(n_all * sizeof(float));
+    random_normal(&w->rng, w->past_states, n_all, 1);
+    for (int i = 0; i < w->batch.n_runs; i++)
+        if (w->runs[i].n_past == 0) memset(w->past_states + i * n, 0xff, (size_t)n * sizeof(float));
     w->cache = (frit_cache){&w->layer, 1, w->n_pages};
 }
 
@@ -179,6 +195,9 @@ static inline void world_put_position(world *w, const frit_run *run, int p)
 // NaN everywhere but in the past of the runs, as far as a row of this step may look back at it.
 static inline void world_reset_cache(world *w, int window)
 {
+    if (w->past_states)
+        memcpy(w->layer.states, w->past_states,
+               (size_t)w->layer.spec.n_state * (size_t)w->batch.n_runs * sizeof(float));
     if (!w->layer.k.pages) return;
     memset(w->layer.k.pages, 0xff, (size_t)w->n_pages * w->layer.k.page_bytes);
     memset(w->layer.v.pages, 0xff, (size_t)w->n_pages * w->layer.v.page_bytes);
