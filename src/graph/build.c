@@ -159,6 +159,23 @@ frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *writte
             .op = FRIT_OP_ATTEND, .src = {q, written, sinks}, .attend = attend, .n_dims = 3, .shape = {0, 0, v_dim}});
 }
 
+frit_node *frit_conv(frit_graph *g, frit_node *x, frit_node *w, frit_node *b, frit_state state)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_CONV, .src = {x, w, b}, .state = state});
+}
+
+frit_node *frit_scan(frit_graph *g, frit_node *x, frit_node *dt, frit_node *a, frit_node *b, frit_node *c,
+                     frit_state state)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_SCAN, .src = {x, dt, a, b, c}, .state = state});
+}
+
+frit_node *frit_delta(frit_graph *g, frit_node *v, frit_node *k, frit_node *q, frit_node *decay, frit_node *beta,
+                      frit_state state)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_DELTA, .src = {v, k, q, decay, beta}, .state = state});
+}
+
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_TAKE_ROWS, .src = {x, rows}});

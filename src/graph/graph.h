@@ -46,6 +46,7 @@ typedef enum frit_act {
     FRIT_ACT_RELU2,        // max(x, 0)^2
     FRIT_ACT_SIGMOID,      // 1 / (1 + exp(-x))
     FRIT_ACT_TANH,
+    FRIT_ACT_SOFTPLUS,   // log(1 + exp(x))
     FRIT_ACT_COUNT,
 } frit_act;
 
@@ -75,6 +76,12 @@ typedef struct frit_attend {
     float sharpen, sharpen_offset;
     int32_t sharpen_length;
 } frit_attend;
+
+// What a recurrent op keeps of earlier rows: f32 numbers from `offset` on in its session's state of a layer.
+typedef struct frit_state {
+    int32_t layer, offset;
+    bool in_turn;   // DELTA: heads of v take those of k and q in turn, h % groups; otherwise neighbours share them
+} frit_state;
 
 // How router scores become weights.
 typedef enum frit_gating {
@@ -112,7 +119,7 @@ typedef struct frit_experts_glu {
     bool weigh;
 } frit_experts_glu;
 
-enum { FRIT_MAX_SOURCES = 4 };
+enum { FRIT_MAX_SOURCES = 5 };
 
 typedef struct frit_node {
     frit_op op;
@@ -140,6 +147,7 @@ typedef struct frit_node {
         frit_rope rope;                 // ROPE
         int32_t layer;                  // KV_WRITE
         frit_attend attend;             // ATTEND
+        frit_state state;           // CONV, SCAN, DELTA
     };
 } frit_node;
 
@@ -189,6 +197,14 @@ frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t laye
 frit_node *frit_attend_node(frit_graph *g, frit_node *q, frit_node *written, frit_attend attend, int64_t v_dim);
 frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *written, frit_node *sinks, frit_attend attend,
                                   int64_t v_dim);   // sinks [H], or NULL
+// x [T, C]; w [C * n] or [C, n]; b [C] or NULL. The state has C * (n - 1) numbers.
+frit_node *frit_conv(frit_graph *g, frit_node *x, frit_node *w, frit_node *b, frit_state state);
+// x [T, H, P], dt [T, H], a [H] or [H * N], b and c [T, G, N] with G groups of heads. The state has H * P * N numbers.
+frit_node *frit_scan(frit_graph *g, frit_node *x, frit_node *dt, frit_node *a, frit_node *b, frit_node *c,
+                     frit_state state);
+// v [T, H, P], k and q [T, G, N], g [T, H], [T, H, N] or, for all rows, [H]; beta [T, H] or NULL. The same state.
+frit_node *frit_delta(frit_graph *g, frit_node *v, frit_node *k, frit_node *q, frit_node *decay, frit_node *beta,
+                      frit_state state);
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows);
 
 // The node whose bytes these are: RESHAPE is an alias of its source, all others are themselves.

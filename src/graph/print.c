@@ -11,7 +11,7 @@
 static const char *const act_names[FRIT_ACT_COUNT] = {
     [FRIT_ACT_SILU] = "silu", [FRIT_ACT_GELU] = "gelu",       [FRIT_ACT_GELU_TANH] = "gelu_tanh",
     [FRIT_ACT_RELU] = "relu", [FRIT_ACT_RELU2] = "relu2",     [FRIT_ACT_GELU_QUICK] = "gelu_quick",
-    [FRIT_ACT_TANH] = "tanh", [FRIT_ACT_SIGMOID] = "sigmoid",
+    [FRIT_ACT_TANH] = "tanh", [FRIT_ACT_SIGMOID] = "sigmoid", [FRIT_ACT_SOFTPLUS] = "softplus",
 };
 
 // One function for each name in the attributes column of the op table.
@@ -87,6 +87,13 @@ static void print_rope(const frit_node *node, frit_buf *out)
 static void print_cache(const frit_node *node, frit_buf *out)
 {
     frit_buf_printf(out, " layer=%d", (int)node->layer);
+}
+
+static void print_state(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " layer=%d", (int)node->state.layer);
+    if (node->state.offset != 0) frit_buf_printf(out, " offset=%d", (int)node->state.offset);
+    if (node->state.in_turn) frit_buf_text(out, " in turn");
 }
 
 static void print_attend(const frit_node *node, frit_buf *out)

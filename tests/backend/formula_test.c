@@ -120,6 +120,7 @@ static void activations_have_their_known_values(void **state)
         [FRIT_ACT_RELU2] = {0, 0, 4},
         [FRIT_ACT_SIGMOID] = {0.26894142f, 0.5f, 0.88079708f},
         [FRIT_ACT_TANH] = {-0.76159416f, 0, 0.96402758f},
+        [FRIT_ACT_SOFTPLUS] = {0.31326169f, 0.69314718f, 2.12692801f},
     };
     for (int act = 0; act < FRIT_ACT_COUNT; act++) {
         world w;
@@ -321,6 +322,60 @@ static void small_ops_on_rows_do_what_they_say(void **state)
     expect(&w, (float[]){7, 14, 21, 32, 40, 48}, 6);
 }
 
+static void a_convolution_looks_back_over_the_rows_of_its_run(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 3);
+    world_states(&w, 4);
+    frit_node *x = world_given_rows(&w, (float[]){1, 10, 2, 20, 3, 30}, 2);
+    frit_node *taps = given_vector(&w, (float[]){100, 10, 1, 0, 0, 2}, 6), *b = given_vector(&w, (float[]){0, 5}, 2);
+    w.graph.output = frit_conv(&w.graph, x, taps, b, (frit_state){0});
+    expect(&w, (float[]){1, 25, 12, 45, 123, 65}, 6);
+}
+
+static void a_convolution_goes_on_where_its_session_was(void **state)
+{
+    (void)state;
+    world w;
+    world_open(&w, 2, (int[][2]){{7, 1}, {0, 1}}, 1);
+    world_states(&w, 2);
+    w.past_states[0] = 3, w.past_states[1] = 4;
+    frit_node *x = world_given_rows(&w, (float[]){5, 5}, 1);
+    w.graph.output = frit_conv(&w.graph, x, given_vector(&w, (float[]){100, 10, 1}, 3), NULL, (frit_state){0});
+    expect(&w, (float[]){345, 5}, 2);
+}
+
+// One head of one value, two numbers of state: halves of what was, plus what is new.
+static void a_scan_decays_and_adds(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 2);
+    world_states(&w, 2);
+    frit_node *x = given_heads(&w, (float[]){1, 3}, 1, 1), *dt = world_given_rows(&w, (float[]){1, 2}, 1);
+    frit_node *a = given_vector(&w, (float[]){-0.69314718f, 0}, 2);   // a half, and all of it, for each unit of time
+    frit_node *b = given_heads(&w, (float[]){1, 10, 1, 10}, 1, 2), *c = given_heads(&w, (float[]){1, 0, 1, 1}, 1, 2);
+    w.graph.output = frit_scan(&w.graph, x, dt, a, b, c, (frit_state){0});
+    expect(&w, (float[]){1, 0.25f + 6 + 10 + 60}, 2);
+}
+
+// A key that is there already is replaced, not added to.
+static void a_delta_rule_writes_what_is_new(void **state)
+{
+    (void)state;
+    for (int rule = 0; rule < 2; rule++) {
+        world w;
+        open_rows(&w, 2);
+        world_states(&w, 2);
+        frit_node *v = given_heads(&w, (float[]){8, 6}, 1, 1), *k = given_heads(&w, (float[]){1, 0, 1, 0}, 1, 2);
+        frit_node *g = given_vector(&w, (float[]){-0.69314718f}, 1),
+                  *beta = world_given_rows(&w, (float[]){1, 0.5f}, 1);
+        w.graph.output = frit_delta(&w.graph, v, k, k, g, rule ? beta : NULL, (frit_state){0});
+        expect(&w, (float[]){8, rule ? 4 + 1 : 4 + 6}, 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +398,10 @@ int main(void)
         cmocka_unit_test(the_best_experts_are_mixed_by_their_weights),
         cmocka_unit_test(a_bias_chooses_experts_but_does_not_weigh_them),
         cmocka_unit_test(small_ops_on_rows_do_what_they_say),
+        cmocka_unit_test(a_convolution_looks_back_over_the_rows_of_its_run),
+        cmocka_unit_test(a_convolution_goes_on_where_its_session_was),
+        cmocka_unit_test(a_scan_decays_and_adds),
+        cmocka_unit_test(a_delta_rule_writes_what_is_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

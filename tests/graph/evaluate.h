@@ -37,6 +37,8 @@ static inline double evaluate_act(frit_act act, double x)
         return 1 / (1 + exp(-x));
     case FRIT_ACT_TANH:
         return tanh(x);
+    case FRIT_ACT_SOFTPLUS:
+        return log(1 + exp(x));
     case FRIT_ACT_COUNT:
         break;
     }

@@ -23,6 +23,8 @@ double frit_ref_act_value(frit_act act, double x)
         return 1 / (1 + exp(-x));
     case FRIT_ACT_TANH:
         return tanh(x);
+    case FRIT_ACT_SOFTPLUS:
+        return fmax(x, 0) + log1p(exp(-fabs(x)));
     case FRIT_ACT_COUNT:
         break;
     }

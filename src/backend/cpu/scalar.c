@@ -237,6 +237,11 @@ static void act_tanh(float *y, const float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] = tanhf(x[i]);
 }
 
+static void softplus(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = fmaxf(x[i], 0) + log1pf(expf(-fabsf(x[i])));
+}
+
 static void rope_neighbours(float *y, const float *x, const float *turn, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -345,7 +350,8 @@ void frit_install_scalar(frit_kernels *k)
                 [FRIT_ACT_RELU] = relu,
                 [FRIT_ACT_RELU2] = relu2,
                 [FRIT_ACT_SIGMOID] = sigmoid,
-                [FRIT_ACT_TANH] = act_tanh},
+                [FRIT_ACT_TANH] = act_tanh,
+                [FRIT_ACT_SOFTPLUS] = softplus},
         .rope = {[FRIT_ROPE_NEIGHBOURS] = rope_neighbours, [FRIT_ROPE_HALVES] = rope_halves},
         .encode[FRIT_DTYPE_F32] = encode_f32,
         .decode[FRIT_DTYPE_F32] = decode_f32,

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// Reference kernels of recurrent ops: a run of rows after the other, a row after the other, the state between them.
+#include "backend/cpu/task.h"
+
+#include <math.h>
+#include <string.h>
+
+// The numbers that the op keeps for the session of a run.
+static float *state_of(const frit_task *task, const frit_run *run)
+{
+    const frit_state *state = &task->node->state;
+    const frit_cache_layer *layer = &task->env->cache->layers[state->layer];
+    return layer->states + (int64_t)run->slot * layer->spec.n_state + state->offset;
+}
+
+// ------------------------------------------------------------------------------- conv
+
+// Row t of a run, which may be before its first one: kept as [n - 1, C].
+static double earlier(const float *x, const float *kept, int64_t n_kept, int64_t n_channels, int64_t t, int64_t c)
+{
+    return t >= 0 ? x[t * n_channels + c] : kept[(n_kept + t) * n_channels + c];
+}
+
+void frit_ref_conv(const frit_task *task, frit_share share)
+{
+    const frit_batch *batch = task->env->batch;
+    const int64_t n_channels = frit_node_width(task->node), n = frit_node_elems(task->node->src[1]) / n_channels;
+    frit_range r = frit_split(n_channels, 1, share);
+    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
+        const frit_run *run = &batch->runs[i_run];
+        const float *x = task->x[0] + run->first_row * n_channels;
+        float *kept = state_of(task, run), *y = task->y + run->first_row * n_channels;
+        for (int64_t c = r.begin; c < r.end; c++) {
+            if (run->n_past == 0)
+                for (int64_t i = 0; i < n - 1; i++) kept[i * n_channels + c] = 0;
+            for (int64_t t = 0; t < run->n_rows; t++) {
+                double sum = task->x[2] ? task->x[2][c] : 0;
+                for (int64_t i = 0; i < n; i++)
+                    sum += task->x[1][c * n + i] * earlier(x, kept, n - 1, n_channels, t - n + 1 + i, c);
+                y[t * n_channels + c] = (float)sum;
+            }
+            for (int64_t i = 0; i < n - 1; i++)   // a row that is read lies behind the one that is written
+                kept[i * n_channels + c] = (float)earlier(x, kept, n - 1, n_channels, run->n_rows - (n - 1) + i, c);
+        }
+    }
+}
+
+// ------------------------------------------------------------------------------- scan, delta
+
+typedef struct sizes {
+    int64_t n_head, dim, n_group, n;   // x [T, n_head, dim]; keys [T, n_group, n]
+} sizes;
+
+static sizes sizes_of(const frit_node *x, const frit_node *k)
+{
+    return (sizes){x->shape[1], x->shape[2], k->shape[1], k->shape[2]};
+}
+
+// The state of one head, [dim, n]; that of a session's first row is zero.
+static float *head_state(const frit_task *task, const frit_run *run, sizes s, int64_t head)
+{
+    float *state = state_of(task, run) + head * s.dim * s.n;
+    if (run->n_past == 0) memset(state, 0, (size_t)(s.dim * s.n) * sizeof *state);
+    return state;
+}
+
+void frit_ref_scan(const frit_task *task, frit_share share)
+{
+    const frit_batch *batch = task->env->batch;
+    const sizes s = sizes_of(task->node->src[0], task->node->src[3]);
+    const int64_t n_a = frit_node_elems(task->node->src[2]) / s.n_head;
+    frit_range r = frit_split(batch->n_runs * s.n_head, 1, share);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const frit_run *run = &batch->runs[i / s.n_head];
+        const int64_t head = i % s.n_head, group = head / (s.n_head / s.n_group);
+        float *state = head_state(task, run, s, head);
+        for (int64_t t = run->first_row; t < run->first_row + run->n_rows; t++) {
+            const float *x = task->x[0] + (t * s.n_head + head) * s.dim, *a = task->x[2] + head * n_a;
+            const float *b = task->x[3] + (t * s.n_group + group) * s.n,
+                        *c = task->x[4] + (t * s.n_group + group) * s.n;
+            const double dt = task->x[1][t * s.n_head + head];
+            for (int64_t p = 0; p < s.dim; p++) {
+                float *row = state + p * s.n;
+                double sum = 0;
+                for (int64_t k = 0; k < s.n; k++) {
+                    row[k] = (float)(exp(dt * a[n_a == 1 ? 0 : k]) * row[k] + dt * x[p] * b[k]);
+                    sum += (double)row[k] * c[k];
+                }
+                task->y[(t * s.n_head + head) * s.dim + p] = (float)sum;
+            }
+        }
+    }
+}
+
+// One row of a head: state, keys and queries, decay in logarithms [n] or [1].
+static void delta_row(float *y, float *state, sizes s, const float *v, const float *k, const float *q, const float *g,
+                      bool one_g, const float *beta)
+{
+    for (int64_t p = 0; p < s.dim; p++) {
+        float *row = state + p * s.n;
+        double known = 0, sum = 0;
+        for (int64_t i = 0; i < s.n; i++) {
+            row[i] = (float)(exp(g[one_g ? 0 : i]) * row[i]);
+            known += (double)row[i] * k[i];
+        }
+        const double news = beta ? (v[p] - known) * *beta : v[p];
+        for (int64_t i = 0; i < s.n; i++) {
+            row[i] = (float)(row[i] + news * k[i]);
+            sum += (double)row[i] * q[i];
+        }
+        y[p] = (float)sum;
+    }
+}
+
+void frit_ref_delta(const frit_task *task, frit_share share)
+{
+    const frit_batch *batch = task->env->batch;
+    const frit_node *decay = task->node->src[3];
+    const sizes s = sizes_of(task->node->src[0], task->node->src[1]);
+    const bool fixed = decay->op == FRIT_OP_WEIGHT;
+    const int64_t n_g = fixed || decay->n_dims == 2 ? 1 : decay->shape[2];
+    frit_range r = frit_split(batch->n_runs * s.n_head, 1, share);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const frit_run *run = &batch->runs[i / s.n_head];
+        const int64_t head = i % s.n_head;
+        const int64_t group = task->node->state.in_turn ? head % s.n_group : head / (s.n_head / s.n_group);
+        float *state = head_state(task, run, s, head);
+        for (int64_t t = run->first_row; t < run->first_row + run->n_rows; t++) {
+            const int64_t h = t * s.n_head + head, at = (t * s.n_group + group) * s.n;
+            const float *g = task->x[3] + (fixed ? head : h * n_g);
+            delta_row(task->y + h * s.dim, state, s, task->x[0] + h * s.dim, task->x[1] + at, task->x[2] + at, g,
+                      n_g == 1, task->x[4] ? task->x[4] + h : NULL);
+        }
+    }
+}

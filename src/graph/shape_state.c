@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// The shape rules of recurrent ops.
+#include "graph/node.h"
+
+static frit_status mismatch(const frit_node *node, int a, int b, const char *expected)
+{
+    char shape_a[96], shape_b[96];
+    return frit_fail(FRIT_E_INVALID, "op %s (%s): found %s and %s, expected %s", frit_op_get(node->op)->name,
+                     frit_op_get(node->op)->sources, frit_node_shape_text(node->src[a], shape_a),
+                     frit_node_shape_text(node->src[b], shape_b), expected);
+}
+
+// Weights are vectors of the model, everything else is rows of the step.
+static frit_status check_sources(const frit_node *node, unsigned weights)
+{
+    for (int i = 0; i < node->n_src; i++) {
+        const frit_node *x = node->src[i];
+        const bool is_weight = x->op == FRIT_OP_WEIGHT, wanted = weights >> i & 1;
+        if (is_weight ? wanted && x->tensor->dtype == FRIT_DTYPE_F32 : !wanted && x->rows == FRIT_ROWS_BATCH) continue;
+        return mismatch(node, 0, i, wanted ? "a vector of the model in f32" : "rows of the step");
+    }
+    return FRIT_OK;
+}
+
+static void shape_as(frit_node *node, const frit_node *x)
+{
+    node->rows = x->rows;
+    node->n_dims = x->n_dims;
+    memcpy(node->shape, x->shape, sizeof node->shape);
+}
+
+frit_status frit_shape_conv(frit_node *node)
+{
+    const frit_node *x = node->src[0], *w = node->src[1];
+    FRIT_TRY(check_sources(node, 1 << 1 | 1 << 2));
+    const int64_t n_taps = frit_node_n_elems(w);
+    if (x->n_dims != 2 || n_taps % x->shape[1] != 0 || n_taps < x->shape[1])
+        return mismatch(node, 0, 1, "[T, C], and as many numbers for each of C");
+    if (node->n_src == 3 && frit_node_n_elems(node->src[2]) != x->shape[1])
+        return mismatch(node, 0, 2, "one bias for each channel");
+    shape_as(node, x);
+    return FRIT_OK;
+}
+
+static bool are_numbers_of_heads(const frit_node *node, int64_t n_head)
+{
+    return node->shape[1] == n_head && (node->n_dims == 2 || (node->n_dims == 3 && node->shape[2] == 1));
+}
+
+// Keys, or what is written beside values: [T, G, N], both alike, for heads [T, H, P].
+static frit_status check_groups(const frit_node *node, int first)
+{
+    const frit_node *x = node->src[0], *k = node->src[first], *q = node->src[first + 1];
+    if (x->n_dims != 3 || k->n_dims != 3 || q->n_dims != 3 || x->shape[1] % k->shape[1] != 0)
+        return mismatch(node, 0, first, "[T, heads, size], and a divisor of the heads");
+    return memcmp(k->shape, q->shape, sizeof k->shape) == 0 ? FRIT_OK
+                                                            : mismatch(node, first, first + 1, "the same shape");
+}
+
+frit_status frit_shape_scan(frit_node *node)
+{
+    const frit_node *x = node->src[0], *a = node->src[2];
+    FRIT_TRY(check_sources(node, 1 << 2));
+    FRIT_TRY(check_groups(node, 3));
+    if (!are_numbers_of_heads(node->src[1], x->shape[1])) return mismatch(node, 0, 1, "one step for each head");
+    const int64_t n = frit_node_n_elems(a), n_head = x->shape[1];
+    if (n != n_head && n != n_head * node->src[3]->shape[2])
+        return mismatch(node, 0, 2, "one decay for each head, or for each number of b");
+    shape_as(node, x);
+    return FRIT_OK;
+}
+
+frit_status frit_shape_delta(frit_node *node)
+{
+    const frit_node *v = node->src[0], *k = node->src[1], *g = node->src[3];
+    const bool fixed = g->op == FRIT_OP_WEIGHT;
+    FRIT_TRY(check_sources(node, fixed ? 1 << 3 : 0));
+    FRIT_TRY(check_groups(node, 1));
+    const int64_t n_head = v->shape[1];
+    bool fits = fixed ? frit_node_n_elems(g) == n_head
+                      : are_numbers_of_heads(g, n_head) ||
+                            (g->n_dims == 3 && g->shape[1] == n_head && g->shape[2] == k->shape[2]);
+    if (!fits) return mismatch(node, 0, 3, "one decay for each head, or for each number of k");
+    if (node->n_src == 5 && !are_numbers_of_heads(node->src[4], n_head))
+        return mismatch(node, 0, 4, "one number for each head");
+    shape_as(node, v);
+    return FRIT_OK;
+}
