@@ -53,7 +53,22 @@ typedef struct frit_layer_hparams {
     int32_t window;                    // 0: full attention
     bool no_rope;
     bool has_experts;
+    bool is_recurrent;
+    float clamp_exp, clamp_shexp;   // of gates and what they gate, in experts and shared ones; 0: none
+    int32_t n_state;                // numbers that a recurrent layer keeps of a session
 } frit_layer_hparams;
+
+// Recurrent layers: a short convolution over `n_channels`, and a state of `state` numbers for each of `inner`.
+typedef struct frit_recurrent_params {
+    int32_t n_taps, inner, state, rank, n_groups;   // rank: of time steps, or how many heads
+    int32_t n_channels;                             // 0: inner + 2 * n_groups * state
+    int32_t step_dim;                               // numbers that make time steps; 0: rank
+    int32_t head_dim;                               // of delta attention with decays of channels
+    int32_t interval;                               // each such layer has attention
+    bool is_normed;                                 // steps, b and c, without weights
+    bool is_bounded;                                // decays have a lower bound
+    float lower_bound;
+} frit_recurrent_params;
 
 typedef enum frit_norm_kind { FRIT_NORM_RMS, FRIT_NORM_LAYER } frit_norm_kind;
 
@@ -89,6 +104,7 @@ typedef struct frit_hparams {
     int32_t q_rank, kv_rank;        // latent attention; q_rank 0: queries are not compressed
     int32_t k_dim_mla, v_dim_mla;   // of a head once expanded, where the file keeps attention absorbed
 
+    frit_recurrent_params recurrent;
     frit_rope_params rope, rope_swa;              // rope_swa: of layers with a window
     frit_rope_style rope_style;                   // the architecture's, unless the file says otherwise
     int32_t rope_sections[4];                     // sections of M-RoPE: for text it is plain
@@ -113,13 +129,24 @@ typedef struct frit_ffn_weights {
     frit_weight gate, up, down;   // of experts: [n_expert, n_out, n_in]
 } frit_ffn_weights;
 
+typedef struct frit_recurrent_weights {
+    frit_weight in, in_xz, in_zxs;   // as files have them; the last two are cut into z, x and step
+    frit_weight z, x, step;          // gate; what the convolution reads; time steps
+    frit_weight conv, conv_b, conv_q, conv_k, conv_v;
+    frit_weight mix;   // what makes b, c and time steps of x
+    frit_weight dt, dt_b, dt_norm, b_norm, c_norm;
+    frit_weight a, d, norm, out;
+    frit_weight q, k, v, alpha, beta, alpha_beta, decay_a, decay_b, gate_a, gate_b;
+} frit_recurrent_weights;
+
 typedef struct frit_layer {
     frit_weight attn_norm, attn_norm_2, q, k, v, o, q_norm, k_norm, sinks, post_attn_norm;
     frit_weight ffn_norm, post_ffn_norm;
     frit_ffn_weights ffn;
     frit_weight act_scale;   // multiplies the activation
     frit_weight out_scale;
-    frit_weight unused;   // of models that do more than frit runs
+    frit_weight head_gate;   // of what attention gives
+    frit_weight unused;      // of models that do more than frit runs
     // In files only: the binder cuts them into q, k, v and gate, up.
     frit_weight qkv, gate_up;
 
@@ -131,6 +158,7 @@ typedef struct frit_layer {
     // Latent attention: q = q_b norm(q_a x); latent = norm(first part of kv_a x), the rest of it rotates. Keys and
     // values are kv_b latent, or, absorbed, k_b takes queries to the latent space and v_b takes the result back.
     frit_weight q_a, q_a_norm, q_b, kv_a, kv_a_norm, kv_b, k_b, v_b;
+    frit_recurrent_weights recurrent;
 } frit_layer;
 
 typedef struct frit_weights {
@@ -162,7 +190,8 @@ typedef enum frit_dim {
     FRIT_DIM_N_O_MLA,
     FRIT_DIM_NOPE_MLA,   // of one head of keys, what does not rotate
     FRIT_DIM_V_MLA,
-    FRIT_DIM_N_Q,   // all query heads
+    FRIT_DIM_N_Q,     // all query heads
+    FRIT_DIM_N_Q_2,   // and a gate for each
     FRIT_DIM_N_K,
     FRIT_DIM_N_V,
     FRIT_DIM_N_O,   // what attention gives: all query heads, of the values' size
@@ -170,6 +199,23 @@ typedef enum frit_dim {
     FRIT_DIM_N_EMBD_3,
     FRIT_DIM_HEAD,   // one head of queries or keys
     FRIT_DIM_ROPE_PAIRS,
+    // Of recurrent layers; 0 in others.
+    FRIT_DIM_RECURRENT_1,
+    FRIT_DIM_INNER,
+    FRIT_DIM_INNER_2,
+    FRIT_DIM_INNER_3,
+    FRIT_DIM_CHANNELS,
+    FRIT_DIM_TAPS,         // of all channels
+    FRIT_DIM_INNER_TAPS,   // of one of three convolutions
+    FRIT_DIM_IN_ZXS,       // gate, channels and steps
+    FRIT_DIM_IN_QKVZ,      // channels and gate
+    FRIT_DIM_STATE,
+    FRIT_DIM_STATES,   // of all channels
+    FRIT_DIM_RANK,
+    FRIT_DIM_RANK_2,
+    FRIT_DIM_STEP,
+    FRIT_DIM_MIX,   // steps, b and c
+    FRIT_DIM_DELTA_HEAD,
 } frit_dim;
 
 enum {
@@ -230,7 +276,7 @@ typedef struct frit_weight_row {
     FRIT_LAYER_WEIGHT(v,   "attn_v",   N_V,   N_EMBD, (flags) | FRIT_WEIGHT_OR_FUSED)
 #define FRIT_ROW_O(flags)                                                                          \
     FRIT_LAYER_WEIGHT(o, "attn_output", N_EMBD, N_O, flags)
-#define FRIT_ROWS_MLA                                                                              \
+#define FRIT_ROWS_MLA_IN                                                                           \
     FRIT_LAYER_WEIGHT(q,         "attn_q",         N_Q_MLA, N_EMBD,  FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_OPTIONAL), \
     FRIT_LAYER_WEIGHT(q_a,       "attn_q_a",       Q_RANK,  N_EMBD,  FRIT_WEIGHT_UNSCALED),        \
     FRIT_LAYER_WEIGHT(q_a_norm,  "attn_q_a_norm",  Q_RANK,  1,       0),                           \
@@ -239,8 +285,10 @@ typedef struct frit_weight_row {
     FRIT_LAYER_WEIGHT(kv_a_norm, "attn_kv_a_norm", KV_RANK, 1,       0),                           \
     FRIT_LAYER_STACK(k_b, "attn_k_b", N_HEAD, KV_RANK, NOPE_MLA, FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_OPTIONAL), \
     FRIT_LAYER_STACK(v_b, "attn_v_b", N_HEAD, V_MLA,   KV_RANK,  FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_OPTIONAL), \
-    FRIT_LAYER_WEIGHT(kv_b,      "attn_kv_b",      N_KV_B,  KV_RANK, FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_OPTIONAL), \
-    FRIT_LAYER_WEIGHT(o,         "attn_output",    N_EMBD,  N_O_MLA, 0)
+    FRIT_LAYER_WEIGHT(kv_b,      "attn_kv_b",      N_KV_B,  KV_RANK, FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_OPTIONAL)
+#define FRIT_ROWS_MLA                                                                              \
+    FRIT_ROWS_MLA_IN,                                                                              \
+    FRIT_LAYER_WEIGHT(o, "attn_output", N_EMBD, N_O_MLA, 0)
 #define FRIT_ROWS_HEAD_NORMS                                                                       \
     FRIT_LAYER_WEIGHT(q_norm, "attn_q_norm", HEAD, 1, 0),                                          \
     FRIT_LAYER_WEIGHT(k_norm, "attn_k_norm", HEAD, 1, 0)
@@ -270,6 +318,59 @@ typedef struct frit_weight_row {
     FRIT_LAYER_WEIGHT(shared.gate, "ffn_gate_shexp", N_FF_SHEXP, N_EMBD, (flags) | FRIT_WEIGHT_EXPERT), \
     FRIT_LAYER_WEIGHT(shared.up,   "ffn_up_shexp",   N_FF_SHEXP, N_EMBD, (flags) | FRIT_WEIGHT_EXPERT), \
     FRIT_LAYER_WEIGHT(shared.down, "ffn_down_shexp", N_EMBD, N_FF_SHEXP, (flags) | FRIT_WEIGHT_EXPERT)
+#define FRIT_ROW_RECURRENT(field, name, out, in, flags)                                            \
+    FRIT_LAYER_WEIGHT(recurrent.field, name, out, in, flags)
+#define FRIT_ROWS_CONV                                                                             \
+    FRIT_ROW_RECURRENT(conv,   "ssm_conv1d",      TAPS,     1, FRIT_WEIGHT_FLAT | FRIT_WEIGHT_UNBIASED), \
+    FRIT_ROW_RECURRENT(conv_b, "ssm_conv1d.bias", CHANNELS, 1, FRIT_WEIGHT_WHOLE_NAME | FRIT_WEIGHT_OPTIONAL)
+#define FRIT_ROWS_MAMBA                                                                            \
+    FRIT_ROW_RECURRENT(in_xz,   "ssm_in",      INNER_2,  N_EMBD, 0),                               \
+    FRIT_ROWS_CONV,                                                                                \
+    FRIT_ROW_RECURRENT(mix,     "ssm_x",       MIX,      INNER,  FRIT_WEIGHT_UNSCALED),            \
+    FRIT_ROW_RECURRENT(dt,      "ssm_dt",      INNER,    STEP,   FRIT_WEIGHT_UNSCALED),            \
+    FRIT_ROW_RECURRENT(dt_norm, "ssm_dt_norm", STEP,     1,      FRIT_WEIGHT_OPTIONAL),            \
+    FRIT_ROW_RECURRENT(b_norm,  "ssm_b_norm",  STATE,    1,      FRIT_WEIGHT_OPTIONAL),            \
+    FRIT_ROW_RECURRENT(c_norm,  "ssm_c_norm",  STATE,    1,      FRIT_WEIGHT_OPTIONAL),            \
+    FRIT_ROW_RECURRENT(a,       "ssm_a",       STATES,   1, FRIT_WEIGHT_WHOLE_NAME | FRIT_WEIGHT_FLAT), \
+    FRIT_ROW_RECURRENT(d,       "ssm_d",       INNER,    1, FRIT_WEIGHT_WHOLE_NAME),               \
+    FRIT_ROW_RECURRENT(out,     "ssm_out",     N_EMBD,   INNER,  0)
+#define FRIT_ROWS_MAMBA2                                                                           \
+    FRIT_ROW_RECURRENT(in_zxs,  "ssm_in",      IN_ZXS,   N_EMBD, 0),                               \
+    FRIT_ROWS_CONV,                                                                                \
+    FRIT_ROW_RECURRENT(dt_b,    "ssm_dt.bias", RANK,     1, FRIT_WEIGHT_WHOLE_NAME),               \
+    FRIT_ROW_RECURRENT(a,       "ssm_a",       RANK,     1, FRIT_WEIGHT_WHOLE_NAME | FRIT_WEIGHT_FLAT), \
+    FRIT_ROW_RECURRENT(d,       "ssm_d",       INNER,    1, FRIT_WEIGHT_WHOLE_NAME | FRIT_WEIGHT_FLAT | FRIT_WEIGHT_SPREAD), \
+    FRIT_ROW_RECURRENT(norm,    "ssm_norm",    INNER,    1, FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_FLAT), \
+    FRIT_ROW_RECURRENT(out,     "ssm_out",     N_EMBD,   INNER,  0)
+#define FRIT_ROWS_SHORT_CONV                                                                       \
+    FRIT_ROW_RECURRENT(in,   "shortconv.in_proj",  INNER_3, N_EMBD, FRIT_WEIGHT_UNSCALED),         \
+    FRIT_ROW_RECURRENT(conv, "shortconv.conv",     TAPS,    1,      FRIT_WEIGHT_FLAT),             \
+    FRIT_ROW_RECURRENT(out,  "shortconv.out_proj", N_EMBD,  INNER,  FRIT_WEIGHT_UNSCALED)
+#define FRIT_ROWS_KDA                                                                              \
+    FRIT_ROW_RECURRENT(q,       "attn_q",       INNER,       N_EMBD, FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_UNBIASED), \
+    FRIT_ROW_RECURRENT(k,       "attn_k",       INNER,       N_EMBD, FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_UNBIASED), \
+    FRIT_ROW_RECURRENT(v,       "attn_v",       INNER,       N_EMBD, FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_UNBIASED), \
+    FRIT_ROW_RECURRENT(conv_q,  "ssm_conv1d_q", INNER_TAPS,  1,      FRIT_WEIGHT_FLAT),            \
+    FRIT_ROW_RECURRENT(conv_k,  "ssm_conv1d_k", INNER_TAPS,  1,      FRIT_WEIGHT_FLAT),            \
+    FRIT_ROW_RECURRENT(conv_v,  "ssm_conv1d_v", INNER_TAPS,  1,      FRIT_WEIGHT_FLAT),            \
+    FRIT_ROW_RECURRENT(a,       "ssm_a",        INNER,       1, FRIT_WEIGHT_WHOLE_NAME | FRIT_WEIGHT_FLAT | FRIT_WEIGHT_SPREAD), \
+    FRIT_ROW_RECURRENT(dt_b,    "ssm_dt.bias",  INNER,       1,      FRIT_WEIGHT_WHOLE_NAME),      \
+    FRIT_ROW_RECURRENT(beta,    "ssm_beta",     RANK,        N_EMBD, FRIT_WEIGHT_UNSCALED),        \
+    FRIT_ROW_RECURRENT(norm,    "ssm_norm",     DELTA_HEAD,  1,      0),                           \
+    FRIT_ROW_RECURRENT(out,     "attn_output",  N_EMBD,      INNER,  FRIT_WEIGHT_UNSCALED)
+#define FRIT_ROWS_DELTA_NET(flags)                                                                 \
+    FRIT_ROW_RECURRENT(x,    "attn_qkv",    CHANNELS,   N_EMBD, (flags) | FRIT_WEIGHT_OPTIONAL),             \
+    FRIT_ROW_RECURRENT(z,    "attn_gate",   INNER,      N_EMBD, (flags) | FRIT_WEIGHT_OPTIONAL),             \
+    FRIT_ROWS_CONV,                                                                                \
+    FRIT_ROW_RECURRENT(dt_b, "ssm_dt.bias", RANK,       1, FRIT_WEIGHT_WHOLE_NAME),                \
+    FRIT_ROW_RECURRENT(a,    "ssm_a",       RANK,       1, FRIT_WEIGHT_WHOLE_NAME),                \
+    FRIT_ROW_RECURRENT(norm, "ssm_norm",    DELTA_HEAD, 1, 0)
+#define FRIT_ROWS_GATED_QKV                                                                        \
+    FRIT_LAYER_WEIGHT(q, "attn_q", N_Q_2, N_EMBD, FRIT_WEIGHT_UNBIASED),                                              \
+    FRIT_LAYER_WEIGHT(k, "attn_k", N_K,   N_EMBD, FRIT_WEIGHT_UNBIASED),                                              \
+    FRIT_LAYER_WEIGHT(v, "attn_v", N_V,   N_EMBD, FRIT_WEIGHT_UNBIASED)
+#define FRIT_KEYS_MAMBA  "ssm.conv_kernel", "ssm.inner_size", "ssm.state_size", "ssm.time_step_rank"
+#define FRIT_KEYS_MAMBA2 FRIT_KEYS_MAMBA, "ssm.group_count"
 // clang-format on
 
 // ------------------------------------------------------------------------------- building
@@ -285,6 +386,7 @@ typedef struct frit_build {
     frit_node *tokens, *positions;
     frit_node *embedding;   // what the first layer reads
     bool sharpen;           // this layer sharpens scores of far positions
+    int32_t n_state;        // numbers of the layer's state that its ops have taken
 } frit_build;
 
 typedef enum frit_qk_norm {
@@ -299,6 +401,7 @@ typedef struct frit_attention_options {
     frit_qk_norm qk_norm;
     bool norm_after_rope;   // of queries and keys
     bool bare_qk_norm;      // without weights
+    bool is_gated;          // each head of q has a gate behind it
 } frit_attention_options;
 
 // How an architecture's windows lie, where attention.sliding_window and its pattern do not say.
@@ -328,6 +431,8 @@ typedef struct frit_arch {
     bool qkv_in_thirds;      // fused q, k and v begin at thirds of the rows, however many there are of each
     frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, where `act` does not say it all
     frit_node *(*layer)(frit_build *b, const frit_layer *w, frit_node *x);
+    frit_node *(*recurrent)(frit_build *b, const frit_layer *w,
+                            frit_node *x);     // instead of attention, where a layer is
     frit_status (*adjust)(frit_hparams *hp);   // after reading, before binding; may be NULL
 } frit_arch;
 
@@ -359,8 +464,42 @@ frit_node *frit_layer_sequential(frit_build *b, const frit_layer *w, frit_node *
 frit_node *frit_layer_parallel(frit_build *b, const frit_layer *w, frit_node *x);
 // x + norm(attention(x)), then x + norm(feed_forward(x)).
 frit_node *frit_layer_post_norm(frit_build *b, const frit_layer *w, frit_node *x);
+// x + mixer(norm(x)).
+frit_node *frit_layer_mixer(frit_build *b, const frit_layer *w, frit_node *x);
 // x + branch * residual_scale.
 frit_node *frit_residual(frit_build *b, frit_node *x, frit_node *branch);
+
+// Attention, latent or not, or what the architecture has in its place in recurrent layers.
+frit_node *frit_mixer(frit_build *b, const frit_layer *w, frit_node *x);
+
+// ------------------------------------------------------------------------------- recurrent layers (recurrent.c)
+
+// For `adjust`, once it is known which layers are recurrent and what hp->recurrent holds: checks sizes, and takes the heads
+// of recurrent layers away but where `beside` says that they have attention too.
+frit_status frit_recurrent_adjust(frit_hparams *hp, bool beside);
+// The same where layers without keys are recurrent.
+frit_status frit_hybrid_adjust(frit_hparams *hp);
+// The next n numbers of the layer's state.
+frit_state frit_take_state(frit_build *b, int64_t n);
+// silu(conv(x)), with what came before.
+frit_node *frit_short_conv(frit_build *b, const frit_weight *taps, const frit_weight *bias, frit_node *x);
+frit_node *frit_mamba(frit_build *b, const frit_layer *w, frit_node *x);
+frit_node *frit_mamba2(frit_build *b, const frit_layer *w, frit_node *x);
+// The same from channels and steps on: gate z [T, inner], steps before softplus [T, rank].
+frit_node *frit_mamba2_core(frit_build *b, const frit_layer *w, frit_node *z, frit_node *channels, frit_node *step);
+// c * conv(b * x), where b, c and x are made of what the layer reads.
+frit_node *frit_gated_conv(frit_build *b, const frit_layer *w, frit_node *x);
+frit_status frit_gated_conv_adjust(frit_hparams *hp);
+// Where neither the file nor its keys say which layers are recurrent: all but each hp->recurrent.interval-th.
+void frit_recurrent_by_interval(frit_hparams *hp, int32_t interval);
+// Each head of [T, H, D] divided by its length.
+frit_node *frit_unit_heads(frit_build *b, frit_node *x);
+// Delta attention with a decay for each channel of a key (Kimi Delta Attention).
+frit_node *frit_kda(frit_build *b, const frit_layer *w, frit_node *x);
+frit_status frit_kda_adjust(frit_hparams *hp);
+// Gated delta net: z the gate, qkv before the convolution, alpha and beta [T, rank].
+frit_node *frit_delta_net(frit_build *b, const frit_layer *w, frit_node *z, frit_node *qkv, frit_node *alpha,
+                          frit_node *beta, bool in_turn);
 
 // ------------------------------------------------------------------------------- blocks (blocks.c, experts.c, mla.c)
 
@@ -375,6 +514,8 @@ frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, 
 // Rotates rope.dim elements of each head [T, H, D], from `offset` on, as this layer does.
 frit_node *frit_rope_heads(frit_build *b, frit_node *x, int32_t offset);
 
+// act(gate) * up, either at most `limit` and the latter not below -limit; 0: no limit.
+frit_node *frit_clamped_glu(frit_build *b, frit_node *gate, frit_node *up, frit_act act, float limit);
 // down(act(gate) * up), or down(act(up)) where no gate is bound.
 frit_node *frit_feed_forward(frit_build *b, const frit_ffn_weights *w, frit_node *x, frit_act act);
 // The layer's feed-forward, or its experts where it has them.

@@ -23,9 +23,51 @@ typedef struct binder {
     bool *bound;   // [n_tensors]
 } binder;
 
+static int64_t resolve_recurrent(const frit_recurrent_params *r, frit_dim dim)
+{
+    const int64_t inner = r->inner, state = r->state, rank = r->rank;
+    switch (dim) {
+    case FRIT_DIM_RECURRENT_1:
+        return 1;
+    case FRIT_DIM_INNER:
+        return inner;
+    case FRIT_DIM_INNER_2:
+        return 2 * inner;
+    case FRIT_DIM_INNER_3:
+        return 3 * inner;
+    case FRIT_DIM_CHANNELS:
+        return r->n_channels;
+    case FRIT_DIM_TAPS:
+        return (int64_t)r->n_channels * r->n_taps;
+    case FRIT_DIM_INNER_TAPS:
+        return inner * r->n_taps;
+    case FRIT_DIM_IN_ZXS:
+        return inner + r->n_channels + rank;
+    case FRIT_DIM_IN_QKVZ:
+        return inner + r->n_channels;
+    case FRIT_DIM_STATE:
+        return state;
+    case FRIT_DIM_STATES:
+        return inner * state;
+    case FRIT_DIM_RANK:
+        return rank;
+    case FRIT_DIM_RANK_2:
+        return 2 * rank;
+    case FRIT_DIM_STEP:
+        return r->step_dim;
+    case FRIT_DIM_MIX:
+        return r->step_dim + 2 * state;
+    case FRIT_DIM_DELTA_HEAD:
+        return rank > 0 ? inner / rank : 0;
+    default:
+        return 0;
+    }
+}
+
 static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, frit_dim dim)
 {
     const int64_t n_head = lhp->n_head, n_head_kv = lhp->n_head_kv;
+    if (dim >= FRIT_DIM_RECURRENT_1) return lhp->is_recurrent ? resolve_recurrent(&hp->recurrent, dim) : 0;
     switch (dim) {
     case FRIT_DIM_1:
         return 1;
@@ -54,11 +96,11 @@ static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, fr
     case FRIT_DIM_N_HEAD:
         return n_head;
     case FRIT_DIM_Q_RANK:
-        return hp->q_rank;
+        return n_head > 0 ? hp->q_rank : 0;
     case FRIT_DIM_KV_RANK:
-        return hp->kv_rank;
+        return n_head > 0 ? hp->kv_rank : 0;
     case FRIT_DIM_KV_A:
-        return (int64_t)hp->kv_rank + hp->rope.dim;
+        return n_head > 0 ? (int64_t)hp->kv_rank + hp->rope.dim : 0;
     case FRIT_DIM_N_KV_B:
         return n_head * ((int64_t)hp->k_dim_mla - hp->rope.dim + hp->v_dim_mla);
     case FRIT_DIM_N_Q_MLA:
@@ -71,6 +113,8 @@ static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, fr
         return hp->v_dim_mla;
     case FRIT_DIM_N_Q:
         return n_head * lhp->k_dim;
+    case FRIT_DIM_N_Q_2:
+        return 2 * n_head * lhp->k_dim;
     case FRIT_DIM_N_K:
         return n_head_kv * lhp->k_dim;
     case FRIT_DIM_N_V:
@@ -82,11 +126,12 @@ static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, fr
     case FRIT_DIM_N_EMBD_3:
         return 3 * (int64_t)hp->n_embd;
     case FRIT_DIM_HEAD:
-        return lhp->k_dim;
+        return n_head > 0 ? lhp->k_dim : 0;
     case FRIT_DIM_ROPE_PAIRS:
         return hp->rope.dim / 2;
+    default:
+        return 0;
     }
-    return 0;
 }
 
 static const frit_tensor *take(binder *b, const char *name)
@@ -273,6 +318,21 @@ static frit_status cut(binder *b, frit_weight *part, const frit_weight *whole, i
     return cut_tensor(b, &part->scale, whole->scale, begin, n);
 }
 
+static frit_status cut_recurrent(binder *b, frit_recurrent_weights *w)
+{
+    const frit_recurrent_params *r = &b->hp->recurrent;
+    if (frit_has(&w->in_xz)) {
+        FRIT_TRY(cut(b, &w->x, &w->in_xz, 0, r->inner));
+        FRIT_TRY(cut(b, &w->z, &w->in_xz, r->inner, r->inner));
+    }
+    if (frit_has(&w->in_zxs)) {
+        FRIT_TRY(cut(b, &w->z, &w->in_zxs, 0, r->inner));
+        FRIT_TRY(cut(b, &w->x, &w->in_zxs, r->inner, r->n_channels));
+        FRIT_TRY(cut(b, &w->step, &w->in_zxs, (int64_t)r->inner + r->n_channels, r->rank));
+    }
+    return FRIT_OK;
+}
+
 // Products of the parts are as fast as one of the whole, and leave activations in one piece each.
 static frit_status cut_fused(binder *b, frit_layer *layer, const frit_arch *arch, const frit_layer_hparams *lhp)
 {
@@ -289,7 +349,7 @@ static frit_status cut_fused(binder *b, frit_layer *layer, const frit_arch *arch
         FRIT_TRY(cut(b, &layer->ffn.gate, &layer->gate_up, 0, lhp->n_ff));
         FRIT_TRY(cut(b, &layer->ffn.up, &layer->gate_up, lhp->n_ff, lhp->n_ff));
     }
-    return FRIT_OK;
+    return cut_recurrent(b, &layer->recurrent);
 }
 
 // Layers that predict further tokens stand behind the others.

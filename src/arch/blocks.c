@@ -108,7 +108,9 @@ frit_node *frit_attention(frit_build *b, const frit_layer *w, frit_node *x, frit
     static const frit_weight none = {0};
     const frit_layer_hparams *lhp = b->lhp;
     const frit_weight *k_norm = frit_has(&w->q_norm) ? &w->k_norm : &none;   // keys are normed where queries are
-    frit_node *q = project(b, &w->q, x, lhp->n_head, lhp->k_dim);
+    frit_node *q = project(b, &w->q, x, lhp->n_head, options.is_gated ? 2 * (int64_t)lhp->k_dim : lhp->k_dim);
+    frit_node *gate = options.is_gated ? frit_slice(b->g, q, lhp->k_dim, lhp->k_dim) : NULL;
+    if (gate) q = frit_slice(b->g, q, 0, lhp->k_dim);
     frit_node *k = project(b, &w->k, x, lhp->n_head_kv, lhp->k_dim);
     frit_node *v = project(b, &w->v, x, lhp->n_head_kv, lhp->v_dim);
     if (!options.norm_after_rope) {
@@ -124,10 +126,18 @@ frit_node *frit_attention(frit_build *b, const frit_layer *w, frit_node *x, frit
         k = norm_heads(b, k_norm, k, &options);
     }
     x = frit_attend_cached(b, w, q, k, v, attention_scale(b, &options));
+    if (gate) x = frit_glu(b->g, join_heads(b, gate, lhp->n_head, lhp->k_dim), x, FRIT_ACT_SIGMOID);
     return frit_linear(b, &w->o, x);
 }
 
 // ------------------------------------------------------------------------------- feed-forward
+
+frit_node *frit_clamped_glu(frit_build *b, frit_node *gate, frit_node *up, frit_act act, float limit)
+{
+    if (limit == 0) return frit_glu(b->g, gate, up, act);
+    gate = frit_clamp(b->g, frit_activate(b->g, gate, act), -INFINITY, limit);
+    return frit_mul(b->g, gate, frit_clamp(b->g, up, -limit, limit));
+}
 
 frit_node *frit_feed_forward(frit_build *b, const frit_ffn_weights *w, frit_node *x, frit_act act)
 {

@@ -43,7 +43,11 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
     b.embedding = x;
     for (b.i_layer = 0; b.i_layer < hp->n_layer; b.i_layer++) {
         b.lhp = &hp->layers[b.i_layer];
+        b.n_state = 0;
         x = arch->layer(&b, &weights->layers[b.i_layer], x);
+        if (x && b.n_state != b.lhp->n_state)
+            return frit_fail(FRIT_E_INVALID, "%s: layer %d keeps %d numbers, but room was made for %d", arch->name,
+                             (int)b.i_layer, (int)b.n_state, (int)b.lhp->n_state);
     }
     x = frit_take_rows(g, x, frit_input_node(g, FRIT_INPUT_OUT_ROWS));
     x = frit_norm(&b, &weights->out_norm, x);

@@ -36,7 +36,7 @@ static frit_experts all_rows(const frit_weight *w)
 static frit_node *activate(frit_build *b, frit_node *gate, frit_node *up)
 {
     if (gate && b->arch->glu) return b->arch->glu(b, gate, up);
-    return gate ? frit_glu(b->g, gate, up, b->hp->act) : frit_activate(b->g, up, b->hp->act);
+    return gate ? frit_clamped_glu(b, gate, up, b->hp->act, b->lhp->clamp_exp) : frit_activate(b->g, up, b->hp->act);
 }
 
 frit_node *frit_experts_by_route(frit_build *b, const frit_ffn_weights *w, frit_node *x, frit_node *route)
@@ -68,7 +68,14 @@ frit_node *frit_routed_experts(frit_build *b, const frit_layer *w, frit_node *x,
 
 frit_node *frit_shared_experts(frit_build *b, const frit_layer *w, frit_node *x)
 {
-    frit_node *y = frit_feed_forward(b, &w->shared, x, b->hp->act);
+    frit_node *y;
+    if (b->lhp->clamp_shexp != 0 && frit_has(&w->shared.gate)) {
+        y = frit_clamped_glu(b, frit_linear(b, &w->shared.gate, x), frit_linear(b, &w->shared.up, x), b->hp->act,
+                             b->lhp->clamp_shexp);
+        y = frit_linear(b, &w->shared.down, y);
+    } else {
+        y = frit_feed_forward(b, &w->shared, x, b->hp->act);
+    }
     if (!frit_has(&w->shared_gate)) return y;
     frit_node *gate = frit_activate(b->g, frit_linear(b, &w->shared_gate, x), FRIT_ACT_SIGMOID);
     return frit_scale_rows(b->g, y, gate);

@@ -67,6 +67,17 @@ static const hparam rows[] = {
     {"frit_router_jitter",                   FLOAT, MODEL(router_jitter),   0,    1,       0,     CHOSEN},
     {"expert_weights_scale",                 FLOAT, MODEL(expert_scale),    0,    1e6,     0,     0},
     {"expert_weights_norm",                  BOOL,  MODEL(expert_normalize), 0,   1,       0,     CHOSEN},
+    {"ssm.conv_kernel",                      INT,   MODEL(recurrent.n_taps), 1,   64,      0,     CHOSEN},
+    {"ssm.inner_size",                       INT,   MODEL(recurrent.inner), 1,    1 << 20, 0,     CHOSEN},
+    {"ssm.state_size",                       INT,   MODEL(recurrent.state), 1,    65536,   0,     CHOSEN},
+    {"ssm.time_step_rank",                   INT,   MODEL(recurrent.rank),  1,    1 << 20, 0,     CHOSEN},
+    {"ssm.group_count",                      INT,   MODEL(recurrent.n_groups), 0, 65536,   0,     CHOSEN},
+    {"ssm.dt_b_c_rms",                       BOOL,  MODEL(recurrent.is_normed), 0, 1,      0,     CHOSEN},
+    {"shortconv.l_cache",                    INT,   MODEL(recurrent.n_taps), 2,   64,      0,     CHOSEN},
+    {"kda.head_dim",                         INT,   MODEL(recurrent.head_dim), 1, 65536,   0,     CHOSEN},
+    {"kda.safe_gate",                        BOOL,  MODEL(recurrent.is_bounded), 0, 1,     0,     CHOSEN},
+    {"kda.gate_lower_bound",                 FLOAT, MODEL(recurrent.lower_bound), -INFINITY, 0, 0, CHOSEN},
+    {"full_attention_interval",              INT,   MODEL(recurrent.interval), 0, 65536,   0,     CHOSEN},
     {"leading_dense_block_count",            INT,   MODEL(n_layer_dense),   0,    65536,   0,     CHOSEN},
     {"interleave_moe_layer_step",            INT,   MODEL(expert_step),     0,    65536,   0,     CHOSEN},
     {"rope.dimension_count",                 INT,   ROPE(dim),              2,    65536,   0,     0},
@@ -86,6 +97,9 @@ static const hparam rows[] = {
     {"attention.key_length",                 INT,   LAYER(k_dim),           1,    65536,   0,     PER_LAYER},
     {"attention.value_length",               INT,   LAYER(v_dim),           1,    65536,   0,     PER_LAYER},
     {"attention.sliding_window",             INT,   LAYER(window),          0,    1 << 30, 0,     PER_LAYER | CHOSEN},
+    {"attention.recurrent_layers",           BOOL,  LAYER(is_recurrent),    0,    1,       0,     PER_LAYER | CHOSEN},
+    {"swiglu_clamp_exp",                     FLOAT, LAYER(clamp_exp),       0,    1e6,     0,     PER_LAYER | CHOSEN},
+    {"swiglu_clamp_shexp",                   FLOAT, LAYER(clamp_shexp),     0,    1e6,     0,     PER_LAYER | CHOSEN},
     {"feed_forward_length",                  INT,   LAYER(n_ff),            0,    1 << 24, 0,     PER_LAYER | REQUIRED},
 };
 // clang-format on
@@ -192,7 +206,8 @@ static frit_status read_layer_row(reader *r, const hparam *row)
     bool found;
     FRIT_TRY(read_scalar(r, row, &value, &found));
     const hparam at_least_one = {row->key, row->kind, row->offset, 1, row->max, row->fallback, row->flags};
-    if (found && row->min == 0 && !(row->flags & CHOSEN)) FRIT_TRY(check_range(r, &at_least_one, value));
+    if (found && row->min == 0 && !(row->flags & CHOSEN) && !r->arch->recurrent)
+        FRIT_TRY(check_range(r, &at_least_one, value));
     for (int32_t i = 0; i < r->hp->n_layer; i++) store(row, &r->hp->layers[i], value);
     return FRIT_OK;
 }
@@ -474,14 +489,15 @@ frit_status frit_arch_cache_specs(const frit_hparams *hp, frit_cache_spec *specs
     for (int32_t i = 0; i < hp->n_layer; i++) {
         const frit_layer_hparams *lhp = &hp->layers[i];
         if (lhp->n_head_kv == 0) {
-            specs[i] = (frit_cache_spec){.kind = FRIT_CACHE_NONE};
+            specs[i] = (frit_cache_spec){.kind = FRIT_CACHE_NONE, .n_state = lhp->n_state};
             continue;
         }
         specs[i] = (frit_cache_spec){.kind = FRIT_CACHE_KV,
                                      .n_head_kv = lhp->n_head_kv,
                                      .k_dim = lhp->k_dim,
                                      .v_dim = lhp->v_dim,
-                                     .window = lhp->window};
+                                     .window = lhp->window,
+                                     .n_state = lhp->n_state};
     }
     return FRIT_OK;
 }

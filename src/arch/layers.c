@@ -13,20 +13,25 @@ static frit_node *norm_if(frit_build *b, const frit_weight *w, frit_node *x)
     return frit_has(w) ? frit_norm(b, w, x) : x;
 }
 
-// Latent attention where its weights are bound.
-static frit_node *attention(frit_build *b, const frit_layer *w, frit_node *x)
+frit_node *frit_mixer(frit_build *b, const frit_layer *w, frit_node *x)
 {
+    if (b->lhp->is_recurrent) return b->arch->recurrent(b, w, x);
     return frit_has(&w->kv_a) ? frit_attention_mla(b, w, x) : frit_attention(b, w, x, b->arch->attention);
 }
 
 frit_node *frit_layer_sequential(frit_build *b, const frit_layer *w, frit_node *x)
 {
     frit_node *h = frit_norm(b, &w->attn_norm, x);
-    h = attention(b, w, h);
+    h = frit_mixer(b, w, h);
     x = frit_residual(b, x, norm_if(b, &w->post_attn_norm, h));
     h = frit_norm(b, &w->ffn_norm, x);
     h = frit_feed_forward_or_experts(b, w, h);
     return frit_residual(b, x, norm_if(b, &w->post_ffn_norm, h));
+}
+
+frit_node *frit_layer_mixer(frit_build *b, const frit_layer *w, frit_node *x)
+{
+    return frit_residual(b, x, frit_mixer(b, w, frit_norm(b, &w->attn_norm, x)));
 }
 
 frit_node *frit_layer_post_norm(frit_build *b, const frit_layer *w, frit_node *x)

@@ -20,6 +20,11 @@ static frit_node *heads_of(frit_build *b, frit_node *x, int64_t n_head, int64_t 
     return frit_reshape(b->g, x, 2, (int64_t[]){n_head, dim});
 }
 
+static frit_node *rotate(frit_build *b, frit_node *x, int32_t offset)
+{
+    return b->lhp->no_rope ? x : frit_rope_heads(b, x, offset);
+}
+
 // Of a head, before the slice that rotates.
 static int32_t still_dim(const frit_build *b)
 {
@@ -35,7 +40,7 @@ static frit_node *make_queries(frit_build *b, const frit_layer *w, frit_node *x)
         x = frit_linear(b, &w->q, x);
     }
     x = heads_of(b, x, b->lhp->n_head, b->hp->k_dim_mla);
-    return frit_rope_heads(b, x, still_dim(b));
+    return rotate(b, x, still_dim(b));
 }
 
 static latent make_latent(frit_build *b, const frit_layer *w, frit_node *x)
@@ -43,7 +48,7 @@ static latent make_latent(frit_build *b, const frit_layer *w, frit_node *x)
     const int64_t rank = b->hp->kv_rank, dim = b->hp->rope.dim;
     x = frit_linear(b, &w->kv_a, x);
     frit_node *pe = heads_of(b, frit_slice(b->g, x, rank, dim), 1, dim);
-    return (latent){.c = frit_norm(b, &w->kv_a_norm, frit_slice(b->g, x, 0, rank)), .pe = frit_rope_heads(b, pe, 0)};
+    return (latent){.c = frit_norm(b, &w->kv_a_norm, frit_slice(b->g, x, 0, rank)), .pe = rotate(b, pe, 0)};
 }
 
 static frit_node *attend_absorbed(frit_build *b, const frit_layer *w, frit_node *q, latent kv)
@@ -75,7 +80,14 @@ frit_node *frit_attention_mla(frit_build *b, const frit_layer *w, frit_node *x)
 {
     frit_node *q = make_queries(b, w, x);
     const latent kv = make_latent(b, w, x);
+    frit_node *const gated = x;
     x = frit_has(&w->k_b) ? attend_absorbed(b, w, q, kv) : attend_expanded(b, w, q, kv);
+    if (frit_has(&w->head_gate)) {
+        const int64_t n_head = b->lhp->n_head, dim = b->hp->v_dim_mla;
+        frit_node *gate = frit_activate(b->g, frit_linear(b, &w->head_gate, gated), FRIT_ACT_SIGMOID);
+        x = frit_scale_rows(b->g, heads_of(b, x, n_head, dim), heads_of(b, gate, n_head, 1));
+        x = frit_reshape(b->g, x, 1, (int64_t[]){n_head * dim});
+    }
     return frit_linear(b, &w->o, x);
 }
 

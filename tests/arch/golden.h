@@ -164,6 +164,22 @@ static const golden_row golden_files[] = {
     {"starcoder2-dense", 0},
     {"talkie-dense", 0},
     {"xverse-dense", 0},
+    {"qwen35moe-moe", 0},
+    {"qwen35-dense", 0},
+    {"qwen3next-moe", 0},
+    {"plamo2-dense", 0},
+    {"nemotron_h_moe-dense", 0},
+    {"nemotron_h-dense", 0},
+    {"minimax-01-moe", 0},
+    {"mamba2-dense", 0},
+    {"mamba-dense", 0},
+    {"lfm2moe-moe", 0},
+    {"lfm2-dense", 0},
+    {"kimi-linear-moe", 0},
+    {"jamba-dense", 0},
+    {"granitehybrid-dense", 0},
+    {"falcon-h1-dense", 0},
+    {"bailingmoe3-moe", 0},
 };
 enum { N_GOLDEN_FOLDERS = FRIT_COUNT(golden_folders), N_GOLDENS = N_GOLDEN_FOLDERS + FRIT_COUNT(golden_files) };
 

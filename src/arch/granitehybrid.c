@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Granite 4 hybrid, Bamba. As Granite, with Mamba 2 in layers without keys.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROWS_MAMBA2,
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+    FRIT_ROWS_SHARED_EXPERT(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+static const char *const keys[] = {FRIT_KEYS_MAMBA2,  "embedding_scale", "residual_scale",
+                                   "attention.scale", "logit_scale",     "rope.scaling.finetuned"};
+
+static frit_status adjust(frit_hparams *hp)
+{
+    if (hp->logit_scale != 0) hp->logit_scale = 1 / hp->logit_scale;
+    for (int32_t i = 0; i < hp->n_layer && !hp->is_rope_finetuned; i++) hp->layers[i].no_rope = true;
+    return frit_hybrid_adjust(hp);
+}
+
+const frit_arch frit_arch_granitehybrid = {
+    .name = "granitehybrid",
+    .title = "Granite 4, Bamba",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
+    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .expert_normalize = true,
+    .layer = frit_layer_sequential,
+    .recurrent = frit_mamba2,
+    .adjust = adjust,
+};

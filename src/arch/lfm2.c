@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// LFM2. A short convolution, gated on both sides, in layers without keys; norms on the heads of q and k.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_MODEL_WEIGHT(tok_embd, "token_embd",      N_VOCAB, N_EMBD, FRIT_WEIGHT_TABLE),
+    FRIT_MODEL_WEIGHT(out_norm, "token_embd_norm", N_EMBD,  1,      0),
+    FRIT_MODEL_WEIGHT(lm_head,  "output",          N_VOCAB, N_EMBD, FRIT_WEIGHT_OR_TOK_EMBD),
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROWS_HEAD_NORMS,
+    FRIT_ROWS_SHORT_CONV,
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+};
+// clang-format on
+
+static const char *const keys[] = {"shortconv.l_cache", "attention.sliding_window"};
+
+const frit_arch frit_arch_lfm2 = {
+    .name = "lfm2",
+    .title = "LFM2",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
+    .rope_style = FRIT_ROPE_HALVES,
+    .layer = frit_layer_sequential,
+    .recurrent = frit_gated_conv,
+    .adjust = frit_gated_conv_adjust,
+};
