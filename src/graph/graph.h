@@ -147,7 +147,7 @@ typedef struct frit_node {
         frit_rope rope;                 // ROPE
         int32_t layer;                  // KV_WRITE
         frit_attend attend;             // ATTEND
-        frit_state state;           // CONV, SCAN, DELTA
+        frit_state state;               // CONV, SCAN, DELTA
     };
 } frit_node;
 

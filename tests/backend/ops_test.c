@@ -20,6 +20,69 @@ static int64_t any_width(world *w)
     return widths[random_between(&w->rng, 0, (int64_t)FRIT_COUNT(widths) - 1)];
 }
 
+// ------------------------------------------------------------------------------- recurrent ops
+
+static void convolutions_agree_with_the_reference(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        world w;
+        open_any(&w, seed);
+        const int64_t n = seed % 3 == 2 ? 300 : any_width(&w), n_taps = 1 + (int64_t)seed % 5;
+        world_states(&w, (int)(n * (n_taps - 1)) + 7);
+        frit_node *taps = world_vector(&w, n * n_taps), *b = seed & 1 ? world_vector(&w, n) : NULL;
+        w.graph.output = frit_conv(&w.graph, world_rows(&w, n), taps, b, (frit_state){.offset = 7});
+        compare(&w, false, 1e-12, "conv");
+        world_close(&w);
+    }
+}
+
+static frit_node *negative(world *w, frit_node *x)
+{
+    return frit_scale(&w->graph, frit_activate(&w->graph, x, FRIT_ACT_SOFTPLUS), -1);
+}
+
+static void scans_agree_with_the_reference(void **state)
+{
+    (void)state;
+    static const int sizes[][4] = {{6, 5, 3, 16}, {8, 1, 1, 8}, {4, 64, 2, 128}, {2, 16, 2, 33}};   // H, P, G, N
+    for (uint64_t seed = 0; seed < 16; seed++) {
+        world w;
+        const int *s = sizes[seed % 4], n_head = s[0];
+        open_any(&w, seed / 4);
+        world_states(&w, n_head * s[1] * s[3]);
+        frit_node *step = frit_activate(&w.graph, world_rows(&w, n_head), FRIT_ACT_SOFTPLUS);
+        const int64_t n_a = seed & 8 ? n_head : (int64_t)n_head * s[3];
+        frit_tensor *a = world_tensor(&w, FRIT_DTYPE_F32, 0, n_a, 0);
+        random_normal(&w.rng, world_bytes(a), (size_t)n_a, 1);
+        for (int64_t i = 0; i < n_a; i++) ((float *)world_bytes(a))[i] = -fabsf(((float *)world_bytes(a))[i]);
+        w.graph.output = frit_scan(&w.graph, world_heads(&w, n_head, s[1]), step, frit_weight_node(&w.graph, a),
+                                   world_heads(&w, s[2], s[3]), world_heads(&w, s[2], s[3]), (frit_state){0});
+        compare(&w, false, 1e-11, "scan");
+        world_close(&w);
+    }
+}
+
+static void delta_rules_agree_with_the_reference(void **state)
+{
+    (void)state;
+    static const int sizes[][4] = {{6, 5, 3, 16}, {4, 64, 2, 128}, {2, 3, 1, 7}};
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        world w;
+        const int *s = sizes[seed % 3], n_head = s[0];
+        open_any(&w, seed / 6);
+        world_states(&w, n_head * s[1] * s[3]);
+        frit_node *g = seed & 1 ? negative(&w, world_rows(&w, n_head)) : negative(&w, world_heads(&w, n_head, s[3]));
+        frit_node *beta = seed & 2 ? frit_activate(&w.graph, world_rows(&w, n_head), FRIT_ACT_SIGMOID) : NULL;
+        frit_node *k = frit_rms_norm(&w.graph, world_heads(&w, s[2], s[3]), NULL, 0);
+        k = frit_scale(&w.graph, k, 1 / sqrtf((float)s[3]));   // longer keys make the rule overshoot
+        w.graph.output = frit_delta(&w.graph, world_heads(&w, n_head, s[1]), k, world_heads(&w, s[2], s[3]), g, beta,
+                                    (frit_state){.in_turn = seed & 4});
+        compare(&w, false, 1e-11, "delta");
+        world_close(&w);
+    }
+}
+
 // ------------------------------------------------------------------------------- vectors
 
 typedef struct vector_case {
@@ -333,6 +396,9 @@ static void converted_activations_are_shared_but_never_stale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(convolutions_agree_with_the_reference),
+        cmocka_unit_test(scans_agree_with_the_reference),
+        cmocka_unit_test(delta_rules_agree_with_the_reference),
         cmocka_unit_test(vector_ops_agree_with_the_reference),
         cmocka_unit_test(activations_agree_over_their_whole_range),
         cmocka_unit_test(rope_agrees_with_the_reference),

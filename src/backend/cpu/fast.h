@@ -44,6 +44,15 @@ int frit_attend_merge_pieces(const frit_task *task);
 size_t frit_attend_workspace_bytes(const frit_node *node);
 size_t frit_attend_shared_bytes(const frit_node *node);
 
+// fast_state.c
+void frit_fast_conv(const frit_task *task, frit_share share);
+void frit_fast_scan(const frit_task *task, frit_share share);
+void frit_fast_delta(const frit_task *task, frit_share share);
+int frit_conv_pieces(const frit_task *task);
+int frit_state_pieces(const frit_task *task);   // heads of all runs
+size_t frit_conv_workspace_bytes(const frit_node *node);
+size_t frit_state_workspace_bytes(const frit_node *node);
+
 // fast_vector.c
 void frit_fast_rms_norm(const frit_task *task, frit_share share);
 void frit_fast_layer_norm(const frit_task *task, frit_share share);

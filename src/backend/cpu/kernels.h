@@ -162,6 +162,28 @@ static inline size_t frit_attend_half_bytes(int64_t k_dim, int64_t v_dim)
            FRIT_HALF_SPAN * FRIT_HALF_QUERIES * 2;
 }
 
+// A head's rows of one run of SCAN or DELTA, one after the other:
+//
+//     S [dim, n] = e[t, :] S + u[t, :] k[t, :]^T,  y[t, :] = S q[t, :],  e = exp(step[t] g[t, :]),  u = step[t] x[t, :]
+//
+// or, where there is a beta, u = (x[t, :] - e S k) beta. Rows of t are so many numbers apart; 0: they are the same.
+typedef struct frit_state_rows {
+    float *state;
+    int64_t n_rows, dim, n;
+    const float *x;
+    float *y;
+    int64_t x_row;   // of y too
+    const float *k, *q;
+    int64_t k_row;
+    const float *g;
+    int64_t g_row, n_g;         // n_g: n, or 1 for all
+    const float *step, *beta;   // NULL: 1; without the rule
+    int64_t head_row;           // of both
+    float *scratch;             // [FRIT_STATE_CHUNK, n_g]
+} frit_state_rows;
+
+enum { FRIT_STATE_CHUNK = 16 };   // rows whose decays are computed at a time
+
 typedef struct frit_kernels {
     const char *isa;   // of the vector kernels below
     frit_product_kernel product[FRIT_DTYPE_COUNT];
@@ -193,6 +215,7 @@ typedef struct frit_kernels {
     int lanes;   // of its panels; at most FRIT_ATTEND_LANES
     // For keys and values that are kept in less than f32, where v_dim is a multiple of 16. NULL: by the other one.
     void (*attend_half)(const frit_attend_half *half);
+    void (*state_rows)(const frit_state_rows *rows);
     float (*max)(const float *x, int64_t n);
     float (*exp_sum)(float *x, float max, int64_t n);   // x = exp(x - max); returns the sum
 
@@ -219,6 +242,7 @@ bool frit_isa_is_usable(const frit_isa *isa);
 const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap, int64_t n_rows);
 
 void frit_install_scalar(frit_kernels *kernels);
+void frit_install_scalar_state(frit_kernels *kernels);   // its part for recurrent layers
 void frit_install_avx2(frit_kernels *kernels);
 void frit_install_avxvnni(frit_kernels *kernels);
 void frit_install_avx512(frit_kernels *kernels);

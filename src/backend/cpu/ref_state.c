@@ -5,14 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-// The numbers that the op keeps for the session of a run.
-static float *state_of(const frit_task *task, const frit_run *run)
-{
-    const frit_state *state = &task->node->state;
-    const frit_cache_layer *layer = &task->env->cache->layers[state->layer];
-    return layer->states + (int64_t)run->slot * layer->spec.n_state + state->offset;
-}
-
 // ------------------------------------------------------------------------------- conv
 
 // Row t of a run, which may be before its first one: kept as [n - 1, C].
@@ -29,7 +21,7 @@ void frit_ref_conv(const frit_task *task, frit_share share)
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
         const frit_run *run = &batch->runs[i_run];
         const float *x = task->x[0] + run->first_row * n_channels;
-        float *kept = state_of(task, run), *y = task->y + run->first_row * n_channels;
+        float *kept = frit_state_at(task, run), *y = task->y + run->first_row * n_channels;
         for (int64_t c = r.begin; c < r.end; c++) {
             if (run->n_past == 0)
                 for (int64_t i = 0; i < n - 1; i++) kept[i * n_channels + c] = 0;
@@ -59,7 +51,7 @@ static sizes sizes_of(const frit_node *x, const frit_node *k)
 // The state of one head, [dim, n]; that of a session's first row is zero.
 static float *head_state(const frit_task *task, const frit_run *run, sizes s, int64_t head)
 {
-    float *state = state_of(task, run) + head * s.dim * s.n;
+    float *state = frit_state_at(task, run) + head * s.dim * s.n;
     if (run->n_past == 0) memset(state, 0, (size_t)(s.dim * s.n) * sizeof *state);
     return state;
 }

@@ -362,4 +362,5 @@ void frit_install_scalar(frit_kernels *k)
         .probe_read = probe_read,
         .probe_int8 = probe_int8,
     };
+    frit_install_scalar_state(k);
 }

@@ -183,6 +183,14 @@ static inline float frit_attend_slope(const frit_attend *attend, int64_t head, i
     return (float)exp2(head < n ? step * (double)(head + 1) : step / 2 * (double)(2 * (head - n) + 1));
 }
 
+// The numbers that a recurrent op keeps for the session of a run.
+static inline float *frit_state_at(const frit_task *task, const frit_run *run)
+{
+    const frit_state *state = &task->node->state;
+    const frit_cache_layer *layer = &task->env->cache->layers[state->layer];
+    return layer->states + (int64_t)run->slot * layer->spec.n_state + state->offset;
+}
+
 // Key or value of one head at position p of a run.
 static inline uint8_t *frit_cache_at(const frit_cache_side *side, const frit_run *run, int64_t p, int64_t head)
 {

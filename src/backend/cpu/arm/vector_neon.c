@@ -82,5 +82,6 @@ void frit_install_neon(frit_kernels *k)
     frit_install_neon_convert(k);
     frit_install_neon_attend(k);
     frit_install_neon_attend_tile(k);
+    frit_install_neon_state(k);
     install_own(k);
 }

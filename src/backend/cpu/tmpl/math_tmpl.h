@@ -73,6 +73,16 @@ FRIT_INLINE vec_f gelu_f(vec_f x)
     return mul_f(mul_f(all_f(0.5f), x), add_f(all_f(1), with_sign(erf, z)));
 }
 
+// max(x, 0) + log(1 + u), u = exp(-|x|); log(1 + u) = 2 atanh(z), z = u / (2 + u) <= 1 / 3.
+FRIT_INLINE vec_f softplus_f(vec_f x)
+{
+    const vec_f u = exp_f(sub_f(zero_f(), abs_f(x)));
+    const vec_f z = div_f(u, add_f(u, all_f(2))), zz = mul_f(z, z);
+    vec_f sum = all_f(1 / 15.0f);
+    for (int i = 13; i > 0; i -= 2) sum = mul_add(sum, zz, all_f(1 / (float)i));
+    return mul_add(add_f(z, z), sum, max_f(zero_f(), x));
+}
+
 FRIT_INLINE vec_f relu_f(vec_f x)
 {
     return max_f(zero_f(), x);

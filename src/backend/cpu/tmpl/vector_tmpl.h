@@ -142,6 +142,11 @@ static void sigmoid(float *y, const float *x, int64_t n)
     map(y, x, n, sigmoid_f);
 }
 
+static void softplus(float *y, const float *x, int64_t n)
+{
+    map(y, x, n, softplus_f);
+}
+
 static void act_tanh(float *y, const float *x, int64_t n)
 {
     map(y, x, n, tanh_f);
@@ -181,6 +186,7 @@ FRIT_INLINE void install_vectors(frit_kernels *k)
     k->act[FRIT_ACT_RELU2] = relu2;
     k->act[FRIT_ACT_SIGMOID] = sigmoid;
     k->act[FRIT_ACT_TANH] = act_tanh;
+    k->act[FRIT_ACT_SOFTPLUS] = softplus;
     k->rope[FRIT_ROPE_NEIGHBOURS] = rope_neighbours;
     k->rope[FRIT_ROPE_HALVES] = rope_halves;
 }

@@ -6,3 +6,4 @@
 // The parts of frit_install_avx512.
 void frit_install_avx512_attend(frit_kernels *kernels);        // few queries
 void frit_install_avx512_attend_tile(frit_kernels *kernels);   // many
+void frit_install_avx512_state(frit_kernels *kernels);

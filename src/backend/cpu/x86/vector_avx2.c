@@ -83,4 +83,5 @@ void frit_install_avx2(frit_kernels *k)
     frit_install_avx2_vector(k);
     frit_install_avx2_attend(k);
     frit_install_avx2_attend_tile(k);
+    frit_install_avx2_state(k);
 }

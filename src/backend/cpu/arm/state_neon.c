@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+// Recurrent layers for NEON.
+#include "backend/cpu/arm/math_neon.h"
+
+#include "backend/cpu/tmpl/state_tmpl.h"
+
+void frit_install_neon_state(frit_kernels *k)
+{
+    k->state_rows = state_rows;
+}
