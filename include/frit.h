@@ -392,7 +392,7 @@ FRIT_API frit_status frit_session_push(frit_session *session, const frit_token *
 FRIT_API size_t frit_session_pending(const frit_session *session);   // queued, not yet run
 FRIT_API size_t frit_session_length(const frit_session *session);    // tokens in the timeline, queued ones too
 // Forgets everything after the first n_keep tokens, queued ones too. FRIT_E_INVALID if there are fewer. The state of
-// recurrent models cannot go back: where tokens that ran are forgotten, those that are kept become pending and run again.
+// recurrent models cannot go back: where tokens that ran are forgotten, those that are kept become pending again.
 FRIT_API frit_status frit_session_truncate(frit_session *session, size_t n_keep);
 // Logits [n_vocab] after the last token; NULL while tokens are pending, and after a push with OUTPUT_NONE or
 // OUTPUT_EMBEDDINGS. Valid until the next push or step.

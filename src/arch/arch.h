@@ -474,8 +474,8 @@ frit_node *frit_mixer(frit_build *b, const frit_layer *w, frit_node *x);
 
 // ------------------------------------------------------------------------------- recurrent layers (recurrent.c)
 
-// For `adjust`, once it is known which layers are recurrent and what hp->recurrent holds: checks sizes, and takes the heads
-// of recurrent layers away but where `beside` says that they have attention too.
+// For `adjust`, once it is known which layers are recurrent and what hp->recurrent holds: checks sizes, and takes the
+// heads of recurrent layers away but where `beside` says that they have attention too.
 frit_status frit_recurrent_adjust(frit_hparams *hp, bool beside);
 // The same where layers without keys are recurrent.
 frit_status frit_hybrid_adjust(frit_hparams *hp);

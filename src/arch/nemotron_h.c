@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Nemotron-H, Nemotron Nano 2. Each layer is one thing: Mamba 2, attention without positions, or an ungated feed-forward.
+// Nemotron-H, Nemotron Nano 2. Each layer is one thing: Mamba 2, attention without positions, or an ungated
+// feed-forward.
 #include "arch/arch.h"
 
 // clang-format off

@@ -6,8 +6,8 @@
 // two sessions can map the same page later. The cache belongs to the engine. Not thread-safe, like everything of an
 // engine.
 //
-// Where layers keep a state (graph/batch.h), a map with pages also holds a slot of it. A state is the sum of all that was
-// read: it cannot be shortened, only begun anew, so a session that forgets some of its tokens reads the rest again
+// Where layers keep a state (graph/batch.h), a map with pages also holds a slot of it. A state is the sum of all that
+// was read: it cannot be shortened, only begun anew, so a session that forgets some of its tokens reads the rest again
 // (engine/session.c).
 //
 //     frit_kv_map map = {0};

@@ -359,6 +359,8 @@ static bool same_cuts(const frit_pipeline *a, bool a_spells, const frit_pipeline
     if (frit_pipeline_cut(a, frit_str_of(text), true, &flows[0], &x) != FRIT_OK ||
         frit_pipeline_cut(b, frit_str_of(text), true, &flows[1], &y) != FRIT_OK || x->n != y->n)
         return false;
+    frit_letters letters;
+    frit_letters_init(&letters);
     frit_buf bytes = {0};
     bool same = true;
     for (size_t i = 0; same && i < x->n; i++) {
@@ -366,7 +368,7 @@ static bool same_cuts(const frit_pipeline *a, bool a_spells, const frit_pipeline
         const frit_str other = {y->text.ptr + y->items[i].start, y->items[i].end - y->items[i].start};
         if (a_spells) {
             frit_buf_clear(&bytes);
-            frit_letters_read(word, &bytes);
+            frit_letters_read(&letters, word, &bytes);
             word = (frit_str){bytes.data, bytes.len};
         }
         same = word.len == other.len && memcmp(word.ptr, other.ptr, word.len) == 0;

@@ -105,9 +105,9 @@ static void a_full_cache_says_what_is_missing(void **state)
 static void neighbouring_pages_do_not_compete_for_places_in_caches(void **state)
 {
     (void)state;
-    frit_cache_spec specs[16];
-    for (size_t i = 0; i < FRIT_COUNT(specs); i++) specs[i] = (frit_cache_spec){FRIT_CACHE_KV, 8, 64, 64, 0};
-    const uint64_t n_bytes = 16 * 2 * 8 * 32 * 64 * 2, page_bytes = frit_kv_page_bytes(specs, 16, KV_F16);
+    frit_cache_spec many[16];
+    for (size_t i = 0; i < FRIT_COUNT(many); i++) many[i] = (frit_cache_spec){FRIT_CACHE_KV, 8, 64, 64, 0, 0};
+    const uint64_t n_bytes = 16 * 2 * 8 * 32 * 64 * 2, page_bytes = frit_kv_page_bytes(many, 16, KV_F16);
     assert_true(page_bytes % 4096 >= 64 && page_bytes % 64 == 0);
     assert_true(page_bytes > n_bytes && page_bytes < n_bytes + 4096);
 }

@@ -83,17 +83,21 @@ static void work_on_phase(void *ctx, int i, int begin, int end, int part)
     }
 }
 
-// Where the thread's own pieces of a later phase begin to read a matrix, if that phase has any.
+// Where the thread's own pieces of a later phase begin to read a matrix, if that phase has any. Only of products may
+// pieces be counted before the phase is open: for others that may depend on results.
 static bool own_rows(const walk *w, const frit_phase *p, int part, frit_ahead *out)
 {
     enum { MOST_BYTES = 64 << 10, MOST_ROWS = 4 };   // with more rows, products do not wait for memory
     int64_t n = 0;
-    for (int k = p->first; k < p->first + p->n; k++) n += pieces_of(&w->exec->actions[k], p);
+    for (int k = p->first; k < p->first + p->n; k++) {
+        if (!is_product(&w->exec->actions[k])) return false;
+        n += pieces_of(&w->exec->actions[k], p);
+    }
     int64_t mine = n * part / w->n_threads;
     for (int k = p->first; k < p->first + p->n; k++) {
         const frit_action *a = &w->exec->actions[k];
         const int64_t n_pieces = pieces_of(a, p), n_out = frit_node_width(a->task.node);
-        if (mine < n_pieces && is_product(a) && frit_node_height(a->task.node) <= MOST_ROWS) {
+        if (mine < n_pieces && frit_node_height(a->task.node) <= MOST_ROWS) {
             const int64_t row = n_out * mine / n_pieces / FRIT_PANEL_ROWS * FRIT_PANEL_ROWS;
             *out = (frit_ahead){a->task.w[1] + (size_t)row * row_bytes(&a->task), MOST_BYTES};
             return true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/arm/dot_dotprod.h: products of bytes for packed_tmpl.h, by SDOT: one lane of the activations for all rows.
+// backend/cpu/arm/dot_dotprod.h: products of bytes for packed_tmpl.h, by SDOT: one lane of the activations for all
+// rows.
 #pragma once
 #include "backend/cpu/arm/vec_neon.h"
 
