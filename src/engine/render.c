@@ -12,6 +12,7 @@ static frit_status render_source(const frit_model *model, const char *source, js
 {
     frit_template *template;
     FRIT_TRY(frit_template_new(&template, frit_str_of(source)));
+    frit_template_allow_changes(template);
     const struct {
         const char *name;
         frit_token id;

@@ -108,6 +108,7 @@ static frit_status open_template(frit_chat *chat, frit_str source, const frit_lo
 {
     chat->name = recognise(source);
     frit_status status = frit_template_new(&chat->template, source);
+    if (status == FRIT_OK) frit_template_allow_changes(chat->template);
     if (status == FRIT_OK || status == FRIT_E_MEMORY) return status;
     frit_log_say(log, FRIT_LOG_WARNING, "the chat template cannot be used, ChatML takes its place: %s", frit_error());
     chat->name = "chatml";

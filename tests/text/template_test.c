@@ -362,9 +362,50 @@ static void nesting_is_limited_when_it_is_parsed(void **state)
     frit_buf_free(&blocks);
 }
 
+static void lists_change_only_where_the_template_was_allowed_to(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source, *want, *fails;
+    } cases[] = {
+        {"{% set l = [] %}{% set _ = l.append('a') %}{% set _ = l.append(2) %}{{ l }}{{ l.pop(0) }}{{ l.pop() }}{{ l "
+         "}}",
+         "['a', 2]a2[]", NULL},
+        {"{% set ns = namespace(q=[1, 2, 3]) %}{% for i in range(3) %}{{ ns.q.pop(0) }}{{ ns.q }}{% endfor %}",
+         "1[2, 3]2[3]3[]", NULL},
+        {"{% set a = [1] %}{% set b = a.copy() %}{% set _ = a.append(2) %}{{ a }}{{ b }}", "[1, 2][1]", NULL},
+        {"{% set l = [1] %}{% for x in l %}{% set _ = l.append(x) %}{% endfor %}", NULL, ""},
+        {"{{ [].pop() }}", NULL, "pop from empty list"},
+        {"{{ [1].pop(1) }}", NULL, "pop index out of range"},
+        {"{{ (1, 2).append(3) }}", NULL, "no attribute"},
+        {"{% set l = [] %}{% set _ = l.append(l) %}{{ l }}", NULL, "append takes no list here"},
+        {"{{ [2, 1].sort() }}", NULL, "sort"},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+        frit_template *template;
+        frit_buf out = {0};
+        json_t *none = json_object();
+        assert_ok(frit_template_new(&template, frit_str_of(cases[i].source)));
+        frit_status status = frit_template_render(template, none, &now, &out);
+        assert_int_equal(status, FRIT_E_INVALID);   // as transformers' sandbox
+        frit_buf_clear(&out);
+        frit_template_allow_changes(template);
+        status = frit_template_render(template, none, &now, &out);
+        bool good = cases[i].want ? status == FRIT_OK && strcmp(out.data ? out.data : "", cases[i].want) == 0
+                                  : status != FRIT_OK && strstr(frit_error(), cases[i].fails);
+        if (!good)
+            fail_msg("%s: got %s, not %s", cases[i].source, status == FRIT_OK ? out.data : frit_error(),
+                     cases[i].want ? cases[i].want : cases[i].fails);
+        frit_buf_free(&out);
+        json_decref(none);
+        frit_template_free(template);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_change_only_where_the_template_was_allowed_to),
         cmocka_unit_test(published_templates_render_as_published),
         cmocka_unit_test(nasty_templates_render_as_jinja_renders_them),
         cmocka_unit_test(values_print_as_python_prints_them),

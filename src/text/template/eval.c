@@ -361,6 +361,8 @@ frit_status frit_var_attribute(run *r, value v, frit_str name, value *out)
     if (v.type == VALUE_LOOP) return frit_loop_attribute(r, v.loop, name, out);
     value *found = v.type == VALUE_DICT || v.type == VALUE_NAMESPACE ? frit_dict_find_text(v.dict, name) : NULL;
     const method_row *row = frit_method_find(v, name);
+    if (row && !row->call && r->template->may_change && frit_method_find_changing(v, name))
+        row = frit_method_find_changing(v, name);
     if (row && row->call) {
         method *bound = frit_run_alloc(r, 1, sizeof *bound);
         if (!bound) return frit_run_memory(r);

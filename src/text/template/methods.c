@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Methods of text, dictionaries, lists and `loop`, as tables. What would change a list or dictionary is forbidden.
+// Methods of text, dictionaries, lists and `loop`, as tables. What would change a list or dictionary is forbidden, but
+// for append and pop where the template was allowed to (frit_template_allow_changes).
 #include "text/template/node.h"
 
 #include "base/utf8.h"
@@ -440,7 +441,7 @@ static frit_status dict_items(run *r, value self, const call *c, value *out)
     return frit_run_step(r, self.dict->n);
 }
 
-static frit_status copy(run *r, value self, const call *c, value *out)
+static frit_status dict_copy(run *r, value self, const call *c, value *out)
 {
     (void)r, (void)c;
     *out = self;   // nothing can change either of the two
@@ -472,6 +473,38 @@ static frit_status list_index(run *r, value self, const call *c, value *out)
         if (equal) return FRIT_OK;
     }
     return frit_run_fail(r, "the value is not in the list");
+}
+
+static frit_status list_copy(run *r, value self, const call *c, value *out)
+{
+    (void)c;
+    FRIT_TRY(frit_var_new_list(r, self.type, out));
+    for (size_t i = 0; i < self.list->n; i++) FRIT_TRY(frit_list_push(r, out->list, self.list->items[i]));
+    return frit_run_step(r, self.list->n);
+}
+
+static frit_status list_append(run *r, value self, const call *c, value *out)
+{
+    if (c->n != 1) return frit_run_fail(r, "append takes one argument");
+    value item = c->positional[0];
+    // Lists that hold each other would have no end.
+    if (frit_var_is_list(item) || item.type == VALUE_DICT)
+        return frit_run_fail(r, "append takes no %s here", frit_var_type_name(item));
+    *out = frit_var_none();
+    return frit_list_push(r, self.list, item);
+}
+
+static frit_status list_pop(run *r, value self, const call *c, value *out)
+{
+    int64_t at, n = (int64_t)self.list->n;
+    FRIT_TRY(get_int(r, c, 0, "", -1, &at));
+    if (at < 0) at += n;
+    if (at < 0 || at >= n) return frit_run_fail(r, n == 0 ? "pop from empty list" : "pop index out of range");
+    value *items = self.list->items;
+    *out = items[at];
+    for (int64_t i = at; i + 1 < n; i++) items[i] = items[i + 1];
+    self.list->n--;
+    return frit_run_step(r, self.list->n / 16);
 }
 
 // ------------------------------------------------------------------------------------- loop
@@ -567,16 +600,27 @@ static const method_row text_methods[] = {
 
 static const method_row dict_methods[] = {
     {"get", dict_get, 2, NULL},     {"keys", dict_keys, 0, NULL}, {"values", dict_values, 0, NULL},
-    {"items", dict_items, 0, NULL}, {"copy", copy, 0, NULL},      {"clear", NULL, 0, NULL},
+    {"items", dict_items, 0, NULL}, {"copy", dict_copy, 0, NULL}, {"clear", NULL, 0, NULL},
     {"pop", NULL, 0, NULL},         {"popitem", NULL, 0, NULL},   {"setdefault", NULL, 0, NULL},
     {"update", NULL, 0, NULL},
 };
 
 static const method_row list_methods[] = {
-    {"count", list_count, 1, NULL}, {"index", list_index, 1, NULL}, {"copy", copy, 0, NULL},
+    {"count", list_count, 1, NULL}, {"index", list_index, 1, NULL}, {"copy", list_copy, 0, NULL},
     {"append", NULL, 0, NULL},      {"clear", NULL, 0, NULL},       {"extend", NULL, 0, NULL},
     {"insert", NULL, 0, NULL},      {"pop", NULL, 0, NULL},         {"remove", NULL, 0, NULL},
     {"reverse", NULL, 0, NULL},     {"sort", NULL, 0, NULL},
+};
+
+static const method_row changing_list_methods[] = {
+    {"append", list_append, 1, NULL},
+    {"pop", list_pop, 1, NULL},
+};
+
+// A tuple has nothing that changes it, not even forbidden.
+static const method_row tuple_methods[] = {
+    {"count", list_count, 1, NULL},
+    {"index", list_index, 1, NULL},
 };
 
 static const method_row cycler_methods[] = {
@@ -598,10 +642,18 @@ const method_row *frit_method_find(value self, frit_str name)
     size_t n = 0;
     if (self.type == VALUE_TEXT) rows = text_methods, n = FRIT_COUNT(text_methods);
     if (self.type == VALUE_DICT) rows = dict_methods, n = FRIT_COUNT(dict_methods);
-    if (self.type == VALUE_LIST || self.type == VALUE_TUPLE) rows = list_methods, n = FRIT_COUNT(list_methods);
+    if (self.type == VALUE_LIST) rows = list_methods, n = FRIT_COUNT(list_methods);
+    if (self.type == VALUE_TUPLE) rows = tuple_methods, n = FRIT_COUNT(tuple_methods);
     if (self.type == VALUE_LOOP) rows = loop_methods, n = FRIT_COUNT(loop_methods);
     if (self.type == VALUE_CYCLER) rows = cycler_methods, n = FRIT_COUNT(cycler_methods);
     for (size_t i = 0; i < n; i++)
         if (frit_str_is(name, rows[i].name)) return &rows[i];
+    return NULL;
+}
+
+const method_row *frit_method_find_changing(value self, frit_str name)
+{
+    for (size_t i = 0; self.type == VALUE_LIST && i < FRIT_COUNT(changing_list_methods); i++)
+        if (frit_str_is(name, changing_list_methods[i].name)) return &changing_list_methods[i];
     return NULL;
 }

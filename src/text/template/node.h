@@ -133,6 +133,7 @@ struct frit_template {
     frit_map symbols;   // name -> number
     int n_symbols;
     int loop, caller, varargs, kwargs;   // symbols that the language itself sets
+    bool may_change;                     // lists, by append and pop
 };
 
 // ------------------------------------------------------------------------------------- parsing
@@ -237,7 +238,8 @@ typedef struct function {
 } function;
 typedef struct method_row {
     const char *name;
-    frit_status (*call)(run *r, value self, const call *c, value *out);   // NULL: would change self, so forbidden
+    frit_status (*call)(run *r, value self, const call *c,
+                        value *out);   // NULL: would change self, so forbidden
     int most;
     const char *arguments;
 } method_row;
@@ -250,6 +252,7 @@ const filter *frit_filter_find(frit_str name);
 const test *frit_test_find(frit_str name);
 frit_status frit_functions_define(run *r, scope *s);   // the globals
 const method_row *frit_method_find(value self, frit_str name);
+const method_row *frit_method_find_changing(value self, frit_str name);   // of those that may_change allows
 extern const method_row frit_joiner_method;
 
 frit_status frit_apply_filter(run *r, const filter *f, value input, const call *c, value *out);

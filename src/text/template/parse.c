@@ -332,6 +332,11 @@ frit_status frit_template_new(frit_template **out, frit_str source)
     return FRIT_OK;
 }
 
+void frit_template_allow_changes(frit_template *template)
+{
+    template->may_change = true;
+}
+
 void frit_template_free(frit_template *template)
 {
     if (!template) return;

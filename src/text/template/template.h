@@ -10,6 +10,7 @@
 //                                       value.c, print.c, json.c: Python's values, str(), repr() and json.dumps()
 //
 // include, import, extends and everything that changes a list or dict are refused, as the sandbox there does.
+// Some published templates append to lists all the same (Kimi K2's, to show calls): models' own are allowed to.
 #pragma once
 #include "base/buf.h"
 
@@ -20,6 +21,8 @@ typedef struct frit_template frit_template;
 
 // FRIT_E_FORMAT with line and reason for a syntax error.
 frit_status frit_template_new(frit_template **out, frit_str source);
+// append and pop change lists from now on.
+void frit_template_allow_changes(frit_template *template);
 void frit_template_free(frit_template *template);
 
 // `variables`: an object; its members are the names that the template sees. `now`: for strftime_now.
