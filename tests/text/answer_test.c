@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Answers taken apart: every published template's own rendering of calls and reasoning comes back, in chunks of any
 // size; what is no call comes back as text.
-#include "support/support.h"
+#include "support/golden_chat.h"
 
 #include "text/answer/parts.h"
 #include "text/chat.h"
@@ -9,26 +9,6 @@
 #include <dirent.h>
 #include <jansson.h>
 #include <time.h>
-
-static const frit_chat_tokens tokens = {{"<BOS>", 5}, {"<EOS>", 5}};
-
-static frit_chat *open_golden(const char *name)
-{
-    size_t n;
-    char *source = read_file(shared_path("goldens/template/%s.jinja", name), &n);
-    frit_chat *chat;
-    assert_ok(frit_chat_new(&chat, (frit_str){source, n}, tokens, NULL));
-    free(source);
-    return chat;
-}
-
-static json_t *parse(const char *text)
-{
-    json_error_t error;
-    json_t *json = json_loads(text, 0, &error);
-    if (!json) fail_msg("%s: %s", text, error.text);
-    return json;
-}
 
 // ---------------------------------------------------------------------------------------- what comes out
 

@@ -1,35 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Conversations as clients write them become what each template takes; wrong ones get a sentence with the place.
-#include "support/support.h"
+#include "support/golden_chat.h"
 
 #include "text/conversation.h"
-
-static const frit_chat_tokens tokens = {{"<BOS>", 5}, {"<EOS>", 5}};
-
-static frit_chat *open_chat(const char *source)
-{
-    frit_chat *chat;
-    assert_ok(frit_chat_new(&chat, frit_str_of(source), tokens, NULL));
-    return chat;
-}
-
-static frit_chat *open_golden(const char *name)
-{
-    size_t n;
-    char *source = read_file(shared_path("goldens/template/%s.jinja", name), &n);
-    frit_chat *chat;
-    assert_ok(frit_chat_new(&chat, (frit_str){source, n}, tokens, NULL));
-    free(source);
-    return chat;
-}
-
-static json_t *parse(const char *text)
-{
-    json_error_t error;
-    json_t *json = json_loads(text, 0, &error);
-    if (!json) fail_msg("%s: %s", text, error.text);
-    return json;
-}
 
 // The rendered prompt, malloc'd.
 static char *render(const frit_chat *chat, const char *text)
@@ -203,7 +176,7 @@ static void a_model_without_a_template_gets_one_that_fits_its_tokens(void **stat
     };
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         frit_chat *chat;
-        assert_ok(frit_chat_guess(&chat, has_word, rows[i][0], tokens, NULL));
+        assert_ok(frit_chat_guess(&chat, has_word, rows[i][0], golden_tokens, NULL));
         assert_string_equal(frit_chat_name(chat), "");
         char *text = render(chat, "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}");
         assert_string_equal(text, rows[i][1]);

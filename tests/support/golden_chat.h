@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// support/golden_chat.h: chat templates of the reference data, opened.
+#pragma once
+#include "support/support.h"
+
+#include "text/chat.h"
+
+#include <jansson.h>
+
+static const frit_chat_tokens golden_tokens = {{"<BOS>", 5}, {"<EOS>", 5}};   // what the reference renders with
+
+// The template NAME.jinja.
+frit_chat *open_golden(const char *name);
+frit_chat *open_chat(const char *source);
+json_t *parse(const char *text);   // fails the test where it is no JSON
