@@ -82,13 +82,30 @@ static bool is_hidden(const app_answer *answer, frit_token token)
     return answer->turn && n == 0 && !frit_turn_shows(answer->turn, token);
 }
 
-frit_status app_answer_follow(app_answer *answer, const frit_token *tokens, size_t n_tokens)
+// Pushes tokens; *n_bytes: of their text.
+static frit_status push_all(frit_text_stream *stream, const frit_token *tokens, size_t n_tokens, size_t *n_bytes)
 {
-    const char *piece;
-    size_t n;
-    frit_status status = FRIT_OK;
-    for (size_t i = 0; i < n_tokens && status == FRIT_OK; i++)
-        status = frit_text_stream_push(answer->stream, tokens[i], &piece, &n);
+    *n_bytes = 0;
+    for (size_t i = 0; i < n_tokens; i++) {
+        const char *piece;
+        size_t n;
+        frit_status status = frit_text_stream_push(stream, tokens[i], &piece, &n);
+        if (status != FRIT_OK) return status;
+        *n_bytes += n;
+    }
+    return FRIT_OK;
+}
+
+frit_status app_answer_follow(app_answer *answer, const frit_token *tokens, size_t n_tokens, size_t n_healed)
+{
+    size_t n_given, n_all;
+    frit_status status = push_all(answer->stream, tokens, n_tokens - n_healed, &n_given);
+    if (status != FRIT_OK || n_healed == 0) return status;
+    frit_text_stream *whole;
+    status = frit_text_stream_new(&whole, answer->model, 0);
+    if (status == FRIT_OK) status = push_all(whole, tokens, n_tokens, &n_all);
+    if (status == FRIT_OK) answer->n_skip = n_all - n_given;
+    frit_text_stream_free(whole);
     return status;
 }
 

@@ -33,8 +33,8 @@ frit_status app_answer_init(app_answer *answer, const frit_model *model, frit_op
 // outlive the answer.
 frit_status app_answer_show_marks(app_answer *answer, const frit_turn *turn);
 // The answer goes on where these tokens end: a first word keeps the space before it. Without it an answer is a text of
-// its own. FRIT_E_MEMORY.
-frit_status app_answer_follow(app_answer *answer, const frit_token *tokens, size_t n_tokens);
+// its own. The text of the last n_healed of them it spells again before it goes on, which is not shown. FRIT_E_MEMORY.
+frit_status app_answer_follow(app_answer *answer, const frit_token *tokens, size_t n_tokens, size_t n_healed);
 // *shown: the text that may be shown now, possibly "". Valid until the next call.
 frit_status app_answer_push(app_answer *answer, frit_token token, app_text *shown);
 frit_status app_answer_end(app_answer *answer, app_text *shown);

@@ -125,6 +125,7 @@ bool cli_is_id_separator(int c);
 frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens);
 
 typedef struct cli_answer_options {
+    const frit_turn *turn;       // whose marks are shown; may be NULL
     const frit_token *follows;   // tokens whose text the answer continues; NULL: it is a text of its own
     size_t n_follows;
     size_t n_healed;     // of these: the last ones, whose text the answer spells again before it goes on

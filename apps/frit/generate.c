@@ -210,35 +210,14 @@ static frit_status generate_tokens(const frit_model *model, frit_session *sessio
     return FRIT_OK;
 }
 
-// The answer continues the text of the tokens it follows. Healed ones are generated again: of their text nothing is
-// shown twice.
-static frit_status follow(app_answer *text, const frit_model *model, const cli_answer_options *options)
-{
-    size_t n_kept = options->n_follows - options->n_healed, n_all = 0;
-    size_t n_given = 0;
-    frit_text_stream *stream = NULL;
-    frit_status status = app_answer_follow(text, options->follows, n_kept);
-    if (status != FRIT_OK || options->n_healed == 0) return status;
-    status = frit_text_stream_new(&stream, model, 0);
-    for (size_t i = 0; i < options->n_follows && status == FRIT_OK; i++) {
-        const char *piece;
-        size_t n = 0;
-        status = frit_text_stream_push(stream, options->follows[i], &piece, &n);
-        n_all += n;
-        if (i < n_kept) n_given += n;
-    }
-    frit_text_stream_free(stream);
-    text->n_skip = n_all - n_given;
-    return status;
-}
-
 int cli_generate(const frit_model *model, frit_engine *engine, frit_session *session, frit_sampler *sampler,
                  const cli_answer_options *options, cli_answer *answer)
 {
     *answer = (cli_answer){0};
     app_answer text = {0};
     frit_status status = app_answer_init(&text, model, options->stop);
-    if (status == FRIT_OK) status = follow(&text, model, options);
+    if (status == FRIT_OK && options->turn) status = app_answer_show_marks(&text, options->turn);
+    if (status == FRIT_OK) status = app_answer_follow(&text, options->follows, options->n_follows, options->n_healed);
     if (status == FRIT_OK) status = run_prompt(engine, session, answer);
     uint64_t start = cli_now_ns();
     if (status == FRIT_OK) status = generate_tokens(model, session, sampler, options, &text, answer);

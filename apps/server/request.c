@@ -232,6 +232,7 @@ static const server_field completion_fields[] = {
     GENERATION_FIELDS,
     {"prompt", FIELD_CUSTOM, .parse = parse_prompt},
     {"max_tokens", FIELD_INT, .offset = AT(max_tokens), .min = -1, .max = INT32_MAX, .fallback = 16},
+    {"heal", FIELD_BOOL, .offset = AT(heals)},
     {"logprobs", FIELD_CUSTOM, .parse = parse_logprobs},
     LATER("echo", .harmless = "false", .why = "it comes with a later version"),
     LATER("best_of", .harmless = "1", .why = "one answer is given for each request"),

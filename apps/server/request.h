@@ -20,6 +20,7 @@ typedef struct server_generation {
     int32_t max_tokens;   // -1: until the answer or the context ends
     int32_t max_completion_tokens;
     frit_sampler_options sampler;
+    bool heals;        // the answer may go on within the last word of the prompt
     bool wants_odds;   // log-probabilities of the answer's tokens
     int32_t n_top;     // and so many of the likeliest others
     uint64_t seed;

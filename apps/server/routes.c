@@ -79,6 +79,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     server_job *job = exchange->job = server_job_new();
     if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     job->continues = !chat;
+    job->heals = request->heals;
     if (!server_prompt_tokens(site->model, request, chat, (size_t)site->n_ctx, &job->prompt, &job->n_prompt, problem))
         return false;
     request->sampler.seed = request->has_seed ? request->seed : next_seed(site->sampling.seed);

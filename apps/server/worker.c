@@ -156,14 +156,16 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     worker->n_running++;
     job->started_at = now_seconds();
     job->usage.n_prompt = job->n_prompt;
+    size_t n_kept = job->n_prompt;   // without what is healed
+    for (size_t i = 0; i < job->n_prompt; i++) frit_sampler_accept(job->sampler, job->prompt[i]);
     frit_status status = app_answer_init(&job->answer, worker->model, job->stop);
+    if (status == FRIT_OK && job->heals)
+        status = frit_sampler_heal(job->sampler, worker->model, job->prompt, job->n_prompt, &n_kept);
     if (status == FRIT_OK && job->turn) status = app_answer_show_marks(&job->answer, job->turn);
-    if (status == FRIT_OK && job->continues) status = app_answer_follow(&job->answer, job->prompt, job->n_prompt);
-    if (status == FRIT_OK) status = server_slot_load(slot, job->prompt, job->n_prompt, &job->usage.n_cached);
-    if (status == FRIT_OK) {
-        for (size_t i = 0; i < job->n_prompt; i++) frit_sampler_accept(job->sampler, job->prompt[i]);
-        return;
-    }
+    if (status == FRIT_OK && job->continues)
+        status = app_answer_follow(&job->answer, job->prompt, job->n_prompt, job->n_prompt - n_kept);
+    if (status == FRIT_OK) status = server_slot_load(slot, job->prompt, n_kept, &job->usage.n_cached);
+    if (status == FRIT_OK) return;
     server_problem problem;
     server_refuse_status(&problem, 500, NULL, status);
     finish_slot(worker, slot, &problem);

@@ -38,6 +38,7 @@ struct server_job {
     frit_token *prompt;   // owned
     size_t n_prompt;
     bool continues;          // the answer continues the prompt's text: no chat
+    bool heals;              // ... and may do so within its last word
     frit_sampler *sampler;   // owned
     frit_option_list stop;   // lives in ctx
     frit_turn *turn;         // of a chat: owned; the voice takes the answer apart with it

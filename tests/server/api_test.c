@@ -287,6 +287,27 @@ static void completions_have_four_lists_of_log_probabilities(void **state)
     reply_free(&r);
 }
 
+static void a_healed_completion_goes_on_within_the_last_word(void **state)
+{
+    (void)state;
+    static const char *const cuts[] = {"Once upon a ti", "Once upon a t", "Once upo"};
+    const char *whole = "Once upon a time, there";
+    served stories = serve(shared_path("models/stories260k-f32.gguf"), "--parallel 1 --threads 1");
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        char body[256];
+        size_t n = strlen(cuts[i]);
+        snprintf(body, sizeof body, "{\"prompt\": \"%s\", \"temperature\": 0, \"max_tokens\": 12, \"heal\": true}",
+                 cuts[i]);
+        reply r = post(&stories, TEXT, body);
+        json_t *json = reply_json(&r);
+        const char *text = text_at(choice_of(json), "text");
+        if (strncmp(text, whole + n, strlen(whole) - n) != 0) fail_msg("'%s' goes on with '%s'", cuts[i], text);
+        json_decref(json);
+        reply_free(&r);
+    }
+    stop_serving(&stories, SIGTERM);
+}
+
 static void the_same_seed_gives_the_same_text(void **state)
 {
     (void)state;
@@ -766,6 +787,7 @@ int main(void)
         cmocka_unit_test(stop_strings_end_the_answer_before_them),
         cmocka_unit_test(log_probabilities_go_with_their_tokens),
         cmocka_unit_test(completions_have_four_lists_of_log_probabilities),
+        cmocka_unit_test(a_healed_completion_goes_on_within_the_last_word),
         cmocka_unit_test(the_same_seed_gives_the_same_text),
         cmocka_unit_test(token_prompts_and_every_field_are_taken),
         cmocka_unit_test(the_answer_ends_with_the_context),
