@@ -55,8 +55,10 @@ static int take(chat *c, const char *text)
 {
     if (text[strspn(text, " \t\n")] == 0) return CLI_DONE;
     if (text[0] == '/' && text[1] != '/') return chat_command_run(c, text);
-    if (!chat_talk_add(c, "user", text + (text[0] == '/'))) return CLI_DONE;
-    return chat_talk_answer(c);
+    text += text[0] == '/';
+    const json_t *call = chat_talk_open_call(c);
+    bool added = call ? chat_talk_add_result(c, call, text) : chat_talk_add(c, "user", text);
+    return added && !chat_talk_open_call(c) ? chat_talk_answer(c) : CLI_DONE;
 }
 
 static int converse(chat *c)
@@ -151,7 +153,8 @@ const cli_command cli_command_chat = {
         "it has, and so is what stands between \"\"\" and \"\"\". /help lists the commands: settings, files, undo and\n"
         "others. Ctrl-C stops an answer, a second one leaves; so does Ctrl-D. What was typed is kept in\n"
         "$XDG_STATE_HOME/frit/history (~/.local/state), for its owner alone.\n"
-        "In a pipe every line of stdin is a message or a command; only answers go to stdout.\n"
+        "In a pipe every line of stdin is a message or a command; only answers go to stdout, reasoning between\n"
+        "<think> and </think>, calls of tools as JSON. Behind a call the next message is what the tool gave.\n"
         "\n"
         "  frit chat\n"
         "  frit chat model.gguf --system \"Answer in one sentence.\"\n"

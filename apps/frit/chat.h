@@ -31,13 +31,11 @@ void chat_input_free(chat_input *input);
 
 typedef struct chat_view chat_view;
 
-// `fancy`: a terminal with colours; otherwise the answer to the byte. `reasons`: it begins within its reasoning.
-chat_view *chat_view_new(FILE *out, bool fancy, bool reasons);
-void chat_view_add(chat_view *view, const char *text, size_t n);
+// `fancy`: a terminal with colours.
+chat_view *chat_view_new(FILE *out, bool fancy);
+void chat_view_add(chat_view *view, bool reasons, const char *text, size_t n);   // of the answer, or of its reasoning
+void chat_view_call(chat_view *view, const char *name, const char *arguments);
 void chat_view_end(chat_view *view);
-// The answer without its reasoning, and the reasoning; borrowed.
-const char *chat_view_content(const chat_view *view);
-const char *chat_view_reasoning(const chat_view *view);
 void chat_view_free(chat_view *view);
 
 // ---------------------------------------------------------------------------------------- the conversation
@@ -69,6 +67,10 @@ typedef struct chat {
 void chat_say(const char *format, ...) __attribute__((format(printf, 1, 2)));   // a line on stderr
 
 bool chat_talk_add(chat *c, const char *role, const char *text);
+// A call of the last answer that has no result yet, or NULL.
+const json_t *chat_talk_open_call(const chat *c);
+// Takes a text as the result of that call.
+bool chat_talk_add_result(chat *c, const json_t *call, const char *text);
 const char *chat_talk_role(const chat *c, size_t i);      // "" past the end
 const char *chat_talk_content(const chat *c, size_t i);   // "" where it is no text
 // Sets or (with "") removes the system message.
@@ -78,7 +80,8 @@ const char *chat_talk_system(const chat *c);   // "" if there is none
 char *chat_talk_drop_turn(chat *c);
 // The prompt as the template makes it; malloc'd, or NULL having said why.
 char *chat_talk_prompt(const chat *c, size_t *n_bytes);
-// Answers the conversation, whose last message is not the assistant's. An exit code; on failure the question is gone.
+// Answers the conversation, whose last message is not the assistant's; what was called waits for its results then. An
+// exit code; on failure the question is gone.
 int chat_talk_answer(chat *c);
 int chat_talk_make_sampler(chat *c);   // of c->sampling
 

@@ -177,8 +177,16 @@ static void show_settings(const chat *c)
 
 static void show_messages(const chat *c)
 {
-    for (size_t i = 0; i < json_array_size(c->messages); i++)
+    for (size_t i = 0; i < json_array_size(c->messages); i++) {
+        const json_t *calls = json_object_get(json_array_get(c->messages, i), "tool_calls");
         chat_say("%s: %s", chat_talk_role(c, i), chat_talk_content(c, i));
+        for (size_t k = 0; k < json_array_size(calls); k++) {
+            const json_t *function = json_object_get(json_array_get(calls, k), "function");
+            const char *name = json_string_value(json_object_get(function, "name"));
+            const char *arguments = json_string_value(json_object_get(function, "arguments"));
+            chat_say("  calls %s %s", name ? name : "?", arguments ? arguments : "");
+        }
+    }
     if (json_array_size(c->messages) == 0) chat_say("no messages yet");
 }
 
@@ -196,7 +204,7 @@ static int run_show(chat *c, char *rest)
     } else if (strcmp(rest, "system") == 0) {
         run_system(c, "");
     } else if (strcmp(rest, "prompt") == 0) {
-        char *prompt = chat_talk_prompt(c, &n);
+        char *prompt = json_array_size(c->messages) > 0 ? chat_talk_prompt(c, &n) : strdup("no messages yet");
         if (prompt) chat_say("%s", prompt);
         free(prompt);
     } else if (strcmp(rest, "model") == 0) {
@@ -334,6 +342,10 @@ static int run_tokens(chat *c, char *rest)
         frit_token *tokens = cli_tokens(c->model, rest, strlen(rest), 0, &n);
         if (tokens) chat_say("%zu tokens", n);
         free(tokens);
+        return CLI_DONE;
+    }
+    if (json_array_size(c->messages) == 0) {
+        chat_say("the conversation has no messages yet: 0 %% of the context of %d", info.n_ctx);
         return CLI_DONE;
     }
     size_t n_bytes = 0;

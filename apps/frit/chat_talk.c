@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The conversation of frit chat: its messages, and answers to them. Each turn renders the whole conversation again;
-// what the session already holds of it is kept, and only what follows the common prefix is run.
+// what the session already holds of it is kept, and only what follows the common prefix is run. The way from messages
+// to a prompt, and from an answer to its parts, is frit_turn's, as in the server.
 #include "chat.h"
 
 #include <stdlib.h>
@@ -47,6 +48,33 @@ bool chat_talk_set_system(chat *c, const char *text)
     return false;
 }
 
+// The calls of the last message of the assistant, if only results stand behind it; *n_results of them.
+static const json_t *last_calls(const chat *c, size_t *n_results)
+{
+    size_t i = json_array_size(c->messages);
+    *n_results = 0;
+    for (; i > 0 && strcmp(chat_talk_role(c, i - 1), "tool") == 0; i--) ++*n_results;
+    return i > 0 ? json_object_get(json_array_get(c->messages, i - 1), "tool_calls") : NULL;
+}
+
+const json_t *chat_talk_open_call(const chat *c)
+{
+    size_t n_results;
+    const json_t *calls = last_calls(c, &n_results);
+    return json_array_get(calls, n_results);
+}
+
+bool chat_talk_add_result(chat *c, const json_t *call, const char *text)
+{
+    const char *id = json_string_value(json_object_get(call, "id"));
+    const char *name = json_string_value(json_object_get(json_object_get(call, "function"), "name"));
+    json_t *message = json_pack("{s:s, s:s, s:s, s:s}", "role", "tool", "tool_call_id", id ? id : "", "name",
+                                name ? name : "", "content", text);
+    if (message && json_array_append_new(c->messages, message) == 0) return true;
+    chat_say("the message is not UTF-8");
+    return false;
+}
+
 char *chat_talk_drop_turn(chat *c)
 {
     size_t i = json_array_size(c->messages);
@@ -59,27 +87,25 @@ char *chat_talk_drop_turn(chat *c)
 
 // ---------------------------------------------------------------------------------------- prompts
 
+// NULL, having said why.
+static frit_turn *new_turn(const chat *c)
+{
+    json_t *conversation = json_pack("{s:O, s:O}", "messages", c->messages, "chat_template_kwargs", c->variables);
+    if (conversation && c->tools) json_object_set(conversation, "tools", c->tools);
+    char *json = conversation ? json_dumps(conversation, JSON_COMPACT) : NULL;
+    frit_turn *turn = NULL;
+    frit_status status = json ? frit_turn_new(&turn, c->model, json, strlen(json)) : FRIT_E_MEMORY;
+    if (status != FRIT_OK) cli_report(status);
+    free(json);
+    json_decref(conversation);
+    return turn;
+}
+
 char *chat_talk_prompt(const chat *c, size_t *n_bytes)
 {
-    json_t *variables = json_deep_copy(c->variables);
-    if (variables) json_object_set(variables, "messages", c->messages);
-    if (variables && c->tools) json_object_set(variables, "tools", c->tools);
-    char *json = variables ? json_dumps(variables, JSON_COMPACT) : NULL, *text = NULL;
-    size_t n_json = json ? strlen(json) : 0;
-    frit_status status = json ? frit_chat_render_json(c->model, NULL, json, n_json, NULL, 0, n_bytes) : FRIT_E_MEMORY;
-    if (status == FRIT_OK || (status == FRIT_E_LIMIT && *n_bytes > 0)) {
-        text = malloc(*n_bytes + 1);
-        status = text ? frit_chat_render_json(c->model, NULL, json, n_json, text, *n_bytes, n_bytes) : FRIT_E_MEMORY;
-    }
-    if (status == FRIT_OK) {
-        text[*n_bytes] = 0;
-    } else {
-        cli_report(status);
-        free(text);
-        text = NULL;
-    }
-    free(json);
-    json_decref(variables);
+    frit_turn *turn = new_turn(c);
+    char *text = turn ? strdup(frit_turn_prompt(turn, n_bytes)) : NULL;
+    frit_turn_free(turn);
     return text;
 }
 
@@ -113,9 +139,40 @@ int chat_talk_make_sampler(chat *c)
 
 // ---------------------------------------------------------------------------------------- answers
 
+typedef struct answering {
+    frit_turn *turn;
+    chat_view *view;
+    json_t *calls;   // a list
+    cli_text content, reasoning;
+} answering;
+
+static void take_call(answering *a, const frit_part *part)
+{
+    chat_view_call(a->view, part->name, part->text);
+    json_t *call = json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", part->id, "type", "function", "function", "name",
+                             part->name, "arguments", part->text);
+    if (!call || json_array_append_new(a->calls, call) != 0) exit(cli_fail("out of memory"));
+}
+
+static void take_parts(answering *a)
+{
+    frit_part part;
+    while (frit_turn_next(a->turn, &part)) {
+        bool reasons = part.kind == FRIT_PART_REASONING;
+        if (part.kind == FRIT_PART_CALL) {
+            take_call(a, &part);
+            continue;
+        }
+        chat_view_add(a->view, reasons, part.text, part.n_bytes);
+        cli_text_add(reasons ? &a->reasoning : &a->content, part.text, part.n_bytes);
+    }
+}
+
 static void show(void *ctx, const char *text, size_t n_bytes)
 {
-    chat_view_add(ctx, text, n_bytes);
+    answering *a = ctx;
+    if (frit_turn_push(a->turn, text, n_bytes) != FRIT_OK) exit(cli_fail("%s", frit_error()));
+    take_parts(a);
     if (ferror(stdout)) cli_interrupted = 1;   // nobody reads on
 }
 
@@ -131,11 +188,13 @@ static void remember(chat *c, const cli_answer *answer)
     c->n_tokens += n;
 }
 
-static bool keep_answer(chat *c, const chat_view *view)
+static bool keep_answer(chat *c, const answering *a)
 {
-    json_t *message = json_pack("{s:s, s:s}", "role", "assistant", "content", chat_view_content(view));
-    if (message && chat_view_reasoning(view)[0])
-        json_object_set_new(message, "reasoning_content", json_string(chat_view_reasoning(view)));
+    const char *content = a->content.data ? a->content.data : "";
+    json_t *message = json_pack("{s:s, s:s}", "role", "assistant", "content", content);
+    if (message && a->reasoning.n > 0)
+        json_object_set_new(message, "reasoning_content", json_string(a->reasoning.data));
+    if (message && json_array_size(a->calls) > 0) json_object_set(message, "tool_calls", a->calls);
     return message && json_array_append_new(c->messages, message) == 0;
 }
 
@@ -152,33 +211,47 @@ static void report(const chat *c, const cli_answer *answer)
             100 * (double)frit_session_length(c->session) / info.n_ctx, dim ? "\033[0m" : "");
 }
 
-// "...<think>\n" at the end of a prompt: the answer begins within its reasoning.
-static bool opens_reasoning(const char *prompt, size_t n)
+static void ask_for_result(const chat *c)
 {
-    while (n > 0 && strchr(" \n", prompt[n - 1])) n--;
-    return n >= 7 && memcmp(prompt + n - 7, "<think>", 7) == 0;
+    const json_t *call = chat_talk_open_call(c), *function = json_object_get(call, "function");
+    if (call)
+        chat_say("what %s gives is the next message; /undo takes the question back",
+                 json_string_value(json_object_get(function, "name")));
 }
 
-static int generate(chat *c, bool reasons)
+static int finish_answer(chat *c, answering *a, const cli_answer *answer)
+{
+    if (frit_turn_end(a->turn) != FRIT_OK) return cli_report(FRIT_E_MEMORY);
+    take_parts(a);
+    chat_view_end(a->view);
+    putchar('\n');
+    remember(c, answer);
+    c->n_prompt = answer->n_prompt;
+    c->n_answer = answer->n_tokens;
+    c->prompt_s = answer->prompt_s;
+    c->answer_s = answer->answer_s;
+    c->interrupted = answer->finish == CLI_FINISH_INTERRUPT;
+    return CLI_DONE;
+}
+
+static int generate(chat *c, frit_turn *turn)
 {
     cli_answer answer;
-    chat_view *view = chat_view_new(stdout, c->fancy, reasons);
-    if (!view) return CLI_NO_MEMORY;
-    cli_answer_options options = {.n_predict = c->n_predict, .show = show, .show_ctx = view};
+    answering a = {.turn = turn, .view = chat_view_new(stdout, c->fancy), .calls = json_array()};
+    if (!a.view || !a.calls) return CLI_NO_MEMORY;
+    cli_answer_options options = {.turn = turn, .n_predict = c->n_predict, .show = show, .show_ctx = &a};
     int code = cli_generate(c->model, c->engine, c->session, c->sampler, &options, &answer);
-    chat_view_end(view);
-    putchar('\n');
-    remember(c, &answer);
-    c->n_prompt = answer.n_prompt;
-    c->n_answer = answer.n_tokens;
-    c->prompt_s = answer.prompt_s;
-    c->answer_s = answer.answer_s;
-    c->interrupted = answer.finish == CLI_FINISH_INTERRUPT;
-    if (code == CLI_DONE && !keep_answer(c, view)) code = CLI_NO_MEMORY;
+    int finished = finish_answer(c, &a, &answer);
+    if (code == CLI_DONE) code = finished;
+    if (code == CLI_DONE && !keep_answer(c, &a)) code = CLI_NO_MEMORY;
     if (code == CLI_DONE) report(c, &answer);
+    if (code == CLI_DONE) ask_for_result(c);
     if (answer.finish == CLI_FINISH_CONTEXT) cli_note(c->common, "the context is full; -c N makes it larger");
     cli_answer_free(&answer);
-    chat_view_free(view);
+    chat_view_free(a.view);
+    json_decref(a.calls);
+    free(a.content.data);
+    free(a.reasoning.data);
     return code;
 }
 
@@ -186,7 +259,8 @@ int chat_talk_answer(chat *c)
 {
     cli_interrupted = 0;
     size_t n_bytes = 0, n = 0;
-    char *prompt = chat_talk_prompt(c, &n_bytes);
+    frit_turn *turn = new_turn(c);
+    const char *prompt = turn ? frit_turn_prompt(turn, &n_bytes) : NULL;
     frit_token *tokens =
         prompt ? cli_tokens(c->model, prompt, n_bytes, FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL, &n) : NULL;
     frit_status status = tokens ? feed(c, tokens, n) : FRIT_OK;
@@ -194,9 +268,9 @@ int chat_talk_answer(chat *c)
     if (status == FRIT_E_LIMIT)
         chat_say(
             "the conversation has become too long; /undo takes a turn back, /clear begins anew, -c N gives more room");
-    if (code == CLI_DONE) code = generate(c, opens_reasoning(prompt, n_bytes));
+    if (code == CLI_DONE) code = generate(c, turn);
     if (code != CLI_DONE) free(chat_talk_drop_turn(c));   // the question stays unasked, the conversation goes on
-    free(prompt);
+    frit_turn_free(turn);
     cli_interrupted = 0;
     return code;
 }

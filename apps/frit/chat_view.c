@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// An answer as it streams in: Markdown becomes weight and colour, reasoning is dimmed. What may still become a mark is
-// held back until the next byte decides; nothing else waits.
+// An answer as it streams in: Markdown becomes weight and colour, reasoning is dimmed, calls stand on lines of their own.
+// What may still become a mark is held back until the next byte decides; nothing else waits.
 //
 // Only what a terminal can show is looked at: headings, lists, quotes, rules, fences, `code`, **bold**, *italic*. Marks
-// that turn out to be none are shown as they are. Without colours everything is shown to the byte.
+// that turn out to be none are shown as they are. Without colours text is shown to the byte, reasoning between <think>
+// and </think>, a call as JSON.
 #include "chat.h"
 
 #include <ctype.h>
@@ -20,8 +21,7 @@ struct chat_view {
     FILE *out;
     bool fancy;
     bool reasons;   // within reasoning
-    cli_text content, reasoning;
-    cli_text tag;   // what may become <think> or </think>
+    bool begun;     // something has been shown
 
     style want, shown;
     char held[HELD_BYTES];   // marks whose meaning is open
@@ -33,37 +33,19 @@ struct chat_view {
     char before;                       // the last byte shown
 };
 
-static void keep(cli_text *text, const char *bytes, size_t n)
-{
-    char *data = realloc(text->data, text->n + n + 1);
-    if (!data) exit(CLI_NO_MEMORY);
-    if (n > 0) memcpy(data + text->n, bytes, n);
-    text->data = data;
-    text->n += n;
-    data[text->n] = 0;
-}
-
-chat_view *chat_view_new(FILE *out, bool fancy, bool reasons)
+chat_view *chat_view_new(FILE *out, bool fancy)
 {
     chat_view *view = calloc(1, sizeof *view);
     if (!view) return NULL;
     view->out = out;
     view->fancy = fancy;
-    view->reasons = reasons;
     view->line_start = view->line_empty = true;
     view->before = '\n';
-    keep(&view->content, "", 0);
-    keep(&view->reasoning, "", 0);
-    keep(&view->tag, "", 0);
     return view;
 }
 
 void chat_view_free(chat_view *view)
 {
-    if (!view) return;
-    free(view->content.data);
-    free(view->reasoning.data);
-    free(view->tag.data);
     free(view);
 }
 
@@ -245,77 +227,74 @@ static void show_byte(chat_view *view, char c)
     }
 }
 
-// ---------------------------------------------------------------------------------------- reasoning
+// ---------------------------------------------------------------------------------------- parts
 
-static const char *const tags[] = {"<think>", "</think>"};   // opens, closes
-
-static void show_part(chat_view *view, const char *text, size_t n)
+// What was open ends, and a new paragraph begins.
+static void end_part(chat_view *view, const char *between)
 {
-    keep(view->reasons ? &view->reasoning : &view->content, text, n);
+    if (view->fancy) end_marks(view, 0);
+    view->heading = view->fence = view->fence_line = view->drops_space = false;
+    view->want = (style){0};
+    view->reasons = false;
+    if (view->fancy)
+        put_text(view, between);
+    else
+        fputs(between, view->out);
+    view->line_start = view->line_empty = true;
+    view->before = '\n';
+}
+
+static void set_reasons(chat_view *view, bool reasons)
+{
+    if (reasons == view->reasons) return;
+    if (view->begun) end_part(view, view->fancy || reasons ? "\n\n" : "\n</think>\n\n");
+    if (reasons && !view->fancy) fputs("<think>\n", view->out);
+    view->reasons = reasons;
+}
+
+void chat_view_add(chat_view *view, bool reasons, const char *text, size_t n)
+{
+    if (n == 0) return;
+    set_reasons(view, reasons);
+    view->begun = true;
     for (size_t i = 0; i < n && view->fancy; i++) show_byte(view, text[i]);
     if (!view->fancy) fwrite(text, 1, n, view->out);
+    fflush(view->out);
 }
 
-// The tag that comes next, as far as it stands here: its whole length, less while it may still come, or 0.
-static size_t match_tag(const chat_view *view, const char *text, size_t n)
+void chat_view_call(chat_view *view, const char *name, const char *arguments)
 {
-    // Reasoning opens an answer or is none.
-    if (!view->reasons && strspn(view->content.data, " \n\r\t") != view->content.n) return 0;
-    const char *tag = tags[view->reasons];
-    size_t n_tag = strlen(tag), n_common = n < n_tag ? n : n_tag;
-    return memcmp(text, tag, n_common) == 0 ? n_common : 0;
-}
-
-static void show_tag(chat_view *view)
-{
-    const char *tag = tags[view->reasons];
-    if (!view->fancy) fwrite(tag, 1, strlen(tag), view->out);
-    if (view->fancy) end_marks(view, 0);
-    view->reasons = !view->reasons;
-    view->want = (style){0};
-}
-
-void chat_view_add(chat_view *view, const char *text, size_t n)
-{
-    keep(&view->tag, text, n);
-    size_t at = 0, shown = 0;
-    while (at < view->tag.n) {
-        size_t n_match = match_tag(view, view->tag.data + at, view->tag.n - at);
-        if (n_match == 0) {
-            // Whether a tag may begin depends on what stands before it: that is shown first.
-            at++;
-            show_part(view, view->tag.data + shown, at - shown);
-            shown = at;
-        } else if (n_match < strlen(tags[view->reasons])) {
-            break;
-        } else {
-            show_tag(view);
-            shown = at += n_match;
-        }
+    set_reasons(view, false);
+    if (view->begun) end_part(view, "\n");
+    view->begun = true;
+    if (view->fancy) {
+        view->want = (style){.code = true};
+        put_text(view, "\xe2\x86\x92 ");   // an arrow
+        for (const char *at = name; *at; at++) put_byte(view, *at);
+        put_byte(view, ' ');
+        for (const char *at = arguments; *at; at++) put_byte(view, *at);
+        view->want = (style){0};
+        put_style(view);
+    } else {
+        json_t *quoted = json_string(name);
+        char *text = quoted ? json_dumps(quoted, JSON_ENCODE_ANY) : NULL;
+        fprintf(view->out, "{\"name\": %s, \"arguments\": %s}", text ? text : "\"\"", arguments);
+        free(text);
+        json_decref(quoted);
     }
-    view->tag.n -= shown;
-    memmove(view->tag.data, view->tag.data + shown, view->tag.n);
     fflush(view->out);
 }
 
 void chat_view_end(chat_view *view)
 {
-    show_part(view, view->tag.data, view->tag.n);
-    view->tag.n = 0;
-    if (!view->fancy) return;
+    if (!view->fancy) {
+        if (view->reasons) fputs("\n</think>", view->out);
+        view->reasons = false;
+        return;
+    }
     end_marks(view, 0);
     view->reasons = view->heading = view->fence = false;
     view->want = (style){0};
     put_style(view);
     fflush(view->out);
-}
-
-const char *chat_view_content(const chat_view *view)
-{
-    return view->content.data + strspn(view->content.data, "\n");
-}
-
-const char *chat_view_reasoning(const chat_view *view)
-{
-    return view->reasoning.data;
 }

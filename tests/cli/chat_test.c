@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit chat as a person has it: in a pipe, and on a terminal that is a pseudo-terminal here.
+#include "support/scripted_model.h"
 #include "support/support.h"
 
 #include <fcntl.h>
@@ -322,6 +323,89 @@ static void a_dumb_terminal_is_enough(void **state)
     assert_int_equal(close_terminal(&t), 0);
 }
 
+// ---------------------------------------------------------------------------------------- tools
+
+// The last message is the name of a script; behind a result there is one of its own. Marks are unlike others.
+static const char chat_template[] =
+    "{% if tools %}tools: {{ tools | tojson }}\n{% endif %}{% for m in messages %}[{{ m.role }}]"
+    "{% if m.reasoning_content %}<hmm>{{ m.reasoning_content }}</hmm>{% endif %}{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}\n<do>{\"name\": \"{{ c.function.name }}\", \"arguments\": "
+    "{{ c.function.arguments | tojson }}}</do>{% endfor %}.\n{% endfor %}{% if add_generation_prompt "
+    "%}[assistant]"
+    "{{ '<|after|>' if messages[-1].role == 'tool' else '<|' + messages[-1].content + '|>' }}{% endif %}";
+
+static const script scripts[] = {
+    {"<|weather|>",
+     {"<hmm>", "Rain?", "</hmm>", "Let me ", "look.", "\n<do>", "{\"name\": \"get_weather\", ",
+      "\"arguments\": {\"city\": ", "\"Paris\"}}", "</do>"}},
+    {"<|after|>", {"It is ", "21 degrees."}},
+};
+
+static void write_scripted(char model[512], char tools[512])
+{
+    static const char list[] = "[{\"type\": \"function\", \"function\": {\"name\": \"get_weather\", \"description\": "
+                               "\"Looks out.\", \"parameters\": {\"type\": \"object\", \"properties\": {\"city\": "
+                               "{\"type\": \"string\"}}}}}]";
+    snprintf(model, 512, "%s", temp_path("scripted.gguf"));
+    snprintf(tools, 512, "%s", temp_path("tools.json"));
+    scripted_model(model, chat_template, scripts, sizeof scripts / sizeof *scripts);
+    write_file(tools, list, sizeof list - 1);
+}
+
+static void a_terminal_shows_reasoning_dimmed_and_calls_in_colour(void **state)
+{
+    (void)state;
+    char model[512], tools[512], command[600];
+    write_scripted(model, tools);
+    const char *const arguments[] = {model, "-q", NULL};
+    terminal t = open_terminal("xterm", arguments);
+    await(&t, "> ");
+    snprintf(command, sizeof command, "/tools %s\r", tools);
+    type(&t, command);
+    await(&t, "get_weather          Looks out.");
+    type(&t, "weather\r");
+    await(&t, "\033[0;2mRain?");
+    await(&t, "\033[0m\r\n\r\nLet me look.");
+    await(&t, "\033[0;36m\xe2\x86\x92 get_weather {\"city\": \"Paris\"}\033[0m");
+    await(&t, "what get_weather gives is the next message");
+    type(&t, "{\"degrees\": 21}\r");
+    await(&t, "It is 21 degrees.");
+    type(&t, "/show messages\r");
+    await(&t, "  calls get_weather {\"city\": \"Paris\"}");
+    await(&t, "tool: {\"degrees\": 21}");
+    await(&t, "assistant: It is 21 degrees.");
+    type(&t, "/undo\r");
+    await(&t, "taken back: weather");
+    type(&t, "\x15/exit\r");
+    assert_int_equal(close_terminal(&t), 0);
+}
+
+static void a_pipe_gets_reasoning_in_tags_and_calls_as_json(void **state)
+{
+    (void)state;
+    char model[512], tools[512], input[1200], saved[512];
+    write_scripted(model, tools);
+    snprintf(saved, sizeof saved, "%s", temp_path("saved.json"));
+    snprintf(input, sizeof input, "/tools %s\nweather\n21\n/save %s\n", tools, saved);
+    int code;
+    char *err, *out = run_piped(model, input, &code, &err);
+    assert_int_equal(code, 0);
+    assert_string_equal(out, "<think>\nRain?\n</think>\n\nLet me look.\n"
+                             "{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\nIt is 21 degrees.\n");
+    free(out);
+    free(err);
+    char *json = read_file(saved, NULL);
+    assert_non_null(strstr(json, "\"reasoning_content\": \"Rain?\""));
+    assert_non_null(strstr(json, "\"tool_call_id\""));
+    free(json);
+    snprintf(input, sizeof input, "--load %s -q %s", saved, model);   // and goes on from there
+    out = run_piped(input, "weather\n", &code, &err);
+    assert_int_equal(code, 0);
+    assert_non_null(strstr(out, "get_weather"));
+    free(out);
+    free(err);
+}
+
 int main(void)
 {
     snprintf(state_folder, sizeof state_folder, "%s", temp_path("state"));
@@ -336,6 +420,8 @@ int main(void)
         cmocka_unit_test(a_paste_is_one_message),
         cmocka_unit_test(one_interrupt_stops_the_answer_and_a_second_one_leaves),
         cmocka_unit_test(a_dumb_terminal_is_enough),
+        cmocka_unit_test(a_terminal_shows_reasoning_dimmed_and_calls_in_colour),
+        cmocka_unit_test(a_pipe_gets_reasoning_in_tags_and_calls_as_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,27 +4,28 @@
 
 #include "frit/chat.h"
 
-// What is shown of `text` in chunks of `step` bytes, malloc'd. The view may be asked for what it keeps.
-static char *show(const char *text, size_t step, bool fancy, bool reasons, chat_view **kept)
+// What is shown of an answer with reasoning (may be NULL) and text in chunks of `step` bytes, malloc'd.
+static char *show(const char *reasoning, const char *text, size_t step, bool fancy)
 {
-    const char *path = temp_path("screen");
+    const char *path = temp_path("screen"), *const parts[] = {text, reasoning};
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
-    chat_view *view = chat_view_new(file, fancy, reasons);
-    for (size_t i = 0, n = strlen(text); i < n; i += step) chat_view_add(view, text + i, n - i < step ? n - i : step);
+    chat_view *view = chat_view_new(file, fancy);
+    for (int reasons = 1; reasons >= 0; reasons--) {
+        size_t n = parts[reasons] ? strlen(parts[reasons]) : 0;
+        for (size_t i = 0; i < n; i += step)
+            chat_view_add(view, reasons, parts[reasons] + i, n - i < step ? n - i : step);
+    }
     chat_view_end(view);
     fclose(file);
-    if (kept)
-        *kept = view;
-    else
-        chat_view_free(view);
+    chat_view_free(view);
     return read_file(path, NULL);
 }
 
 static void expect(const char *text, const char *want)
 {
     for (size_t step = 1; step < 9; step++) {
-        char *shown = show(text, step, true, false, NULL);
+        char *shown = show(NULL, text, step, true);
         if (strcmp(shown, want) != 0)
             fail_msg("in chunks of %zu, '%s' is shown as\n%s\nnot\n%s", step, text, shown, want);
         free(shown);
@@ -68,9 +69,10 @@ static void control_characters_do_not_reach_the_terminal(void **state)
     (void)state;
     expect("a\033[31mred\x07\rb\x7f\tc", "a\xef\xbf\xbd[31mred\xef\xbf\xbd\xef\xbf\xbd"
                                          "b\tc");
-    char *shown = show("x\xc2\x9b"
+    char *shown = show(NULL,
+                       "x\xc2\x9b"
                        "31m",
-                       1, true, false, NULL);
+                       1, true);
     assert_null(strstr(shown, "\xc2\x9b"));
     free(shown);
 }
@@ -78,20 +80,37 @@ static void control_characters_do_not_reach_the_terminal(void **state)
 static void reasoning_is_dimmed_and_kept_apart(void **state)
 {
     (void)state;
-    const char *text = "<think>\nIs it *so*? a < b\n</think>\n\nYes: <think> is a **tag**.";
-    expect(text, D "\nIs it \033[0;2;3mso" D "? a < b\n" N "\n\nYes: <think> is a " B "tag" N ".");
     for (size_t step = 1; step < 40; step += 3) {
-        chat_view *view;
-        char *shown = show(text, step, false, false, &view);
-        assert_string_equal(shown, text);   // without colours to the byte
-        assert_string_equal(chat_view_content(view), "Yes: <think> is a **tag**.");
-        assert_string_equal(chat_view_reasoning(view), "\nIs it *so*? a < b\n");
-        chat_view_free(view);
+        char *shown = show("Is it *so*? a < b", "Yes: <think> is a **tag**.", step, true);
+        assert_string_equal(shown, D "Is it \033[0;2;3mso" D "? a < b" N "\n\nYes: <think> is a " B "tag" N ".");
         free(shown);
-        shown = show("First I think.</think>Then I say.", step, false, true, &view);
-        assert_string_equal(chat_view_content(view), "Then I say.");
-        assert_string_equal(chat_view_reasoning(view), "First I think.");
+        shown = show("Is it *so*?\n```\nopen", "Yes: **so**.", step, false);
+        assert_string_equal(shown, "<think>\nIs it *so*?\n```\nopen\n</think>\n\nYes: **so**.");
+        free(shown);
+        shown = show("Only thought", NULL, step, false);
+        assert_string_equal(shown, "<think>\nOnly thought\n</think>");
+        free(shown);
+    }
+}
+
+static void a_call_has_a_line_of_its_own(void **state)
+{
+    (void)state;
+    static const char *const want[] = {
+        "Let me\n{\"name\": \"get \\\"x\", \"arguments\": {\"a\": 1}}\n{\"name\": \"f\", \"arguments\": {}}",
+        "Let me\n" C "\xe2\x86\x92 get \"x {\"a\": 1}" N "\n" C "\xe2\x86\x92 f {}" N};
+    for (int fancy = 0; fancy < 2; fancy++) {
+        const char *path = temp_path("screen");
+        FILE *file = fopen(path, "wb");
+        chat_view *view = chat_view_new(file, fancy);
+        chat_view_add(view, false, "Let me", 6);
+        chat_view_call(view, "get \"x", "{\"a\": 1}");
+        chat_view_call(view, "f", "{}");
+        chat_view_end(view);
         chat_view_free(view);
+        fclose(file);
+        char *shown = read_file(path, NULL);
+        assert_string_equal(shown, want[fancy]);
         free(shown);
     }
 }
@@ -103,6 +122,7 @@ int main(void)
         cmocka_unit_test(what_is_no_mark_stays),
         cmocka_unit_test(control_characters_do_not_reach_the_terminal),
         cmocka_unit_test(reasoning_is_dimmed_and_kept_apart),
+        cmocka_unit_test(a_call_has_a_line_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
