@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An answer as it streams in: Markdown becomes weight and colour, reasoning is dimmed, calls stand on lines of their own.
+// An answer as it streams in: Markdown becomes weight and colour, reasoning is dimmed, calls stand on their own lines.
 // What may still become a mark is held back until the next byte decides; nothing else waits.
 //
 // Only what a terminal can show is looked at: headings, lists, quotes, rules, fences, `code`, **bold**, *italic*. Marks
