@@ -101,7 +101,8 @@ static int open_chat(chat *c, const chat_args *args)
     if (code != CLI_DONE) return code;
     frit_model_info info;
     frit_model_get_info(c->model, &info);
-    if (!info.chat_format[0]) return cli_fail("%s has no chat template; 'frit run --raw' continues a text", info.path);
+    if (strcmp(info.tokenizer, "none") == 0)
+        return cli_fail("%s has no vocabulary, so it cannot be talked to", info.path);
     if (frit_session_new(&c->session, c->engine) != FRIT_OK) return cli_report(FRIT_E_MEMORY);
     c->sampling = args->sampler;
     cli_recommend(&args->common, c->model, &c->sampling);

@@ -209,7 +209,7 @@ static int run_show(chat *c, char *rest)
         free(prompt);
     } else if (strcmp(rest, "model") == 0) {
         chat_say("%s\n%s, %s, template %s, %d threads (%s), context %d", info.path, info.architecture, info.file_type,
-                 info.chat_format, engine.n_threads, engine.isa, engine.n_ctx);
+                 info.chat_format[0] ? info.chat_format : "guessed", engine.n_threads, engine.isa, engine.n_ctx);
     } else {
         chat_say("/show settings, messages, system, prompt or model");
     }

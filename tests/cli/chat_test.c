@@ -112,6 +112,21 @@ static void a_turn_runs_only_what_is_new(void **state)
     free(err);
 }
 
+static void a_model_without_a_template_gets_one_with_a_warning(void **state)
+{
+    (void)state;
+    int code;
+    char arguments[600];
+    snprintf(arguments, sizeof arguments, "-n 4 %s", shared_path("models/stories260k-f32.gguf"));
+    char *err, *out = run_piped(arguments, "Once upon a time\n/show model\n", &code, &err);
+    assert_int_equal(code, 0);
+    assert_non_null(strstr(err, "the model has no chat template: conversations are written as chatml"));
+    assert_non_null(strstr(err, "template guessed"));
+    assert_true(strlen(out) > 1);
+    free(out);
+    free(err);
+}
+
 static void a_conversation_is_saved_and_loaded(void **state)
 {
     (void)state;
@@ -414,6 +429,7 @@ int main(void)
         cmocka_unit_test(every_command_says_what_it_does),
         cmocka_unit_test(only_answers_go_to_stdout),
         cmocka_unit_test(a_turn_runs_only_what_is_new),
+        cmocka_unit_test(a_model_without_a_template_gets_one_with_a_warning),
         cmocka_unit_test(a_conversation_is_saved_and_loaded),
         cmocka_unit_test(a_file_is_read_and_an_editor_asked),
         cmocka_unit_test(a_terminal_edits_lines_and_keeps_history),
