@@ -170,6 +170,9 @@ typedef struct frit_tensor_info {
 // All pointers in the results live as long as the model.
 FRIT_API void frit_model_get_info(const frit_model *model, frit_model_info *info);
 FRIT_API bool frit_model_get_tensor(const frit_model *model, size_t i, frit_tensor_info *info);
+// Bytes that the cache keeps for each token, with the types of frit_engine_options (NULL: "f16"). 0 where no layer has
+// keys and values, or the file does not say enough.
+FRIT_API uint64_t frit_model_kv_bytes(const frit_model *model, const char *cache_type_k, const char *cache_type_v);
 // Metadata pair i; `value` is written as text, long arrays shortened to at most `max_items` items.
 // Returns the key, or NULL past the end. `buffer` receives at most `size` bytes with the final zero.
 FRIT_API const char *frit_model_get_meta(const frit_model *model, size_t i, char *buffer, size_t size, int max_items);
@@ -347,6 +350,7 @@ typedef struct frit_engine_info {
     int32_t n_ctx, n_threads, n_batch;
     int32_t n_threads_batch;   // for steps of 32 rows and more
     uint64_t kv_bytes;         // reserved for keys and values
+    uint64_t kv_token_bytes;   // of these, what one token needs
     uint64_t scratch_bytes;    // buffers of the plans built so far
 } frit_engine_info;
 // To be called by the engine's thread, between steps: the figures grow with the plans that steps build.

@@ -143,6 +143,11 @@ static void type_v_text(const bench_row *row, char out[64])
     snprintf(out, 64, "%s", row->setup.type_v ? row->setup.type_v : "");
 }
 
+static void kv_text(const bench_row *row, char out[64])
+{
+    cli_size_text(row->engine.kv_token_bytes, out);
+}
+
 static void test_text(const bench_row *row, char out[64])
 {
     bench_test_name(&row->test, out);
@@ -174,19 +179,13 @@ static void arithmetic_text(const bench_row *row, char out[64])
 
 // Widths of what is not known before it was measured are the least.
 static const md_field md_fields[] = {
-    {"model", true, true, 0, model_text},
-    {"size", false, true, 0, size_text},
-    {"params", false, true, 0, params_text},
-    {"backend", true, true, 14, backend_text},
-    {"threads", false, true, 0, threads_text},
-    {"batch", false, false, 0, batch_text},
-    {"ubatch", false, false, 0, ubatch_text},
-    {"type_k", false, false, 0, type_k_text},
-    {"type_v", false, false, 0, type_v_text},
-    {"test", true, true, 0, test_text},
-    {"t/s", false, true, 16, rate_text},
-    {"memory", false, true, 15, memory_text},
-    {"arithmetic", false, true, 15, arithmetic_text},
+    {"model", true, true, 0, model_text},      {"size", false, true, 0, size_text},
+    {"params", false, true, 0, params_text},   {"backend", true, true, 14, backend_text},
+    {"threads", false, true, 0, threads_text}, {"batch", false, false, 0, batch_text},
+    {"ubatch", false, false, 0, ubatch_text},  {"type_k", false, false, 0, type_k_text},
+    {"type_v", false, false, 0, type_v_text},  {"KV a token", false, true, 10, kv_text},
+    {"test", true, true, 0, test_text},        {"t/s", false, true, 16, rate_text},
+    {"memory", false, true, 15, memory_text},  {"arithmetic", false, true, 15, arithmetic_text},
 };
 enum { MD_FIELDS = CLI_COUNT(md_fields) };
 
@@ -304,6 +303,7 @@ static void list_fields(const bench_row *row, fields *f)
     add_integer(f, "n_ubatch", row->engine.n_batch);
     add_text(f, "type_k", row->setup.type_k);
     add_text(f, "type_v", row->setup.type_v);
+    add_integer(f, "kv_bytes_per_token", (long long)row->engine.kv_token_bytes);
     add_integer(f, "n_prompt", row->test.n_prompt);
     add_integer(f, "n_gen", row->test.n_gen);
     add_integer(f, "n_depth", row->test.n_depth);

@@ -14,7 +14,20 @@ typedef struct info_args {
     cli_common common;
     info_options info;
     frit_model_options model;
+    frit_engine_options engine;
 } info_args;
+
+// The engine's options that a file's figures depend on.
+static const frit_option *cache_rows(size_t *n_rows)
+{
+    static frit_option left[2];
+    size_t n_all, n = 0;
+    const frit_option *all = frit_engine_option_rows(&n_all);
+    for (size_t i = 0; i < n_all && n < CLI_COUNT(left); i++)
+        if (strncmp(all[i].name, "cache-type-", strlen("cache-type-")) == 0) left[n++] = all[i];
+    *n_rows = n;
+    return left;
+}
 
 static const frit_option *info_rows(size_t *n_rows)
 {
@@ -105,7 +118,7 @@ static json_t *tensor_json(const frit_tensor_info *tensor)
                      (json_int_t)tensor->n_bytes);
 }
 
-static int print_model_json(const frit_model *model, const frit_model_info *info, bool tensors)
+static int print_model_json(const frit_model *model, const frit_model_info *info, uint64_t kv_bytes, bool tensors)
 {
     json_t *meta = json_object(), *object;
     char value[4096];
@@ -121,6 +134,7 @@ static int print_model_json(const frit_model *model, const frit_model_info *info
                        "n_vocab", info->n_vocab, "n_ctx_train", info->n_ctx_train, "n_embd", info->n_embd, "n_layer",
                        info->n_layer, "n_head", info->n_head, "n_head_kv", info->n_head_kv, "n_ff", info->n_ff,
                        "n_tensors", (json_int_t)info->n_tensors, "metadata", meta);
+    if (object) json_object_set_new(object, "kv_bytes_per_token", json_integer((json_int_t)kv_bytes));
     if (object && tensors) {
         json_t *list = json_array();
         frit_tensor_info tensor;
@@ -146,7 +160,7 @@ static void print_tensors(const frit_model *model)
     }
 }
 
-static void print_model(const frit_model *model, const frit_model_info *info)
+static void print_model(const frit_model *model, const frit_model_info *info, uint64_t kv_bytes)
 {
     char size[32], params[32], value[256];
     cli_size_text(info->n_bytes, size);
@@ -158,6 +172,10 @@ static void print_model(const frit_model *model, const frit_model_info *info)
            info->n_embd, info->n_ff, info->n_head, info->n_head_kv);
     printf("context        %d tokens\nvocabulary     %d tokens, %s\nchat format    %s\n", info->n_ctx_train,
            info->n_vocab, info->tokenizer, info->chat_format[0] ? info->chat_format : "none");
+    if (kv_bytes > 0) {
+        cli_size_text(kv_bytes, size);
+        printf("cache          %s a token\n", size);
+    }
     printf("\nmetadata\n");
     const char *key;
     for (size_t i = 0; (key = frit_model_get_meta(model, i, value, 100, 4)); i++) {
@@ -183,10 +201,11 @@ static int run(void *ctx)
     if (code != CLI_DONE) return code;
     frit_model_info info;
     frit_model_get_info(model, &info);
+    const uint64_t kv_bytes = frit_model_kv_bytes(model, args->engine.cache_type_k, args->engine.cache_type_v);
     if (options->json) {
-        code = print_model_json(model, &info, options->tensors);
+        code = print_model_json(model, &info, kv_bytes, options->tensors);
     } else {
-        print_model(model, &info);
+        print_model(model, &info, kv_bytes);
         if (options->tensors) print_tensors(model);
     }
     frit_model_free(model);
@@ -196,6 +215,7 @@ static int run(void *ctx)
 static const cli_group groups[] = {
     {"Output", info_rows, offsetof(info_args, info)},
     {"Model", frit_model_option_rows, offsetof(info_args, model)},
+    {"Cache", cache_rows, offsetof(info_args, engine)},
     {"General", cli_common_rows, offsetof(info_args, common)},
 };
 
@@ -203,7 +223,8 @@ const cli_command cli_command_info = {
     .name = "info",
     .usage = "[MODEL] [options]",
     .summary = "show what a model file holds",
-    .details = "  frit info model.gguf\n  frit info model.gguf --tensors --json\n  frit info --ops\n  frit info "
+    .details = "  frit info model.gguf\n  frit info model.gguf --tensors --json\n  frit info model.gguf -ctk q8_0 -ctv "
+               "q8_0\n  frit info --ops\n  frit info "
                "--architectures\n  frit info --machine",
     .max_positional = 1,
     .args_bytes = sizeof(info_args),

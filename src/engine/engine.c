@@ -48,6 +48,7 @@ static frit_status choose_context(frit_engine *engine, const frit_engine_options
     };
     FRIT_TRY(frit_plans_measure(engine, &fit.scratch_bytes));
     FRIT_TRY(frit_fit_context(&fit, &engine->n_ctx));
+    engine->kv_token_bytes = frit_kv_token_bytes(specs, engine->hp.n_layer, types);
     int32_t n_pages = fit.n_sessions * frit_kv_pages_of(engine->n_ctx);
     return frit_kv_init(&engine->kv, engine->device, specs, engine->hp.n_layer, types, n_pages, fit.n_sessions);
 }
@@ -144,6 +145,7 @@ void frit_engine_get_info(const frit_engine *engine, frit_engine_info *info)
         .n_threads_batch = backend->n_threads(engine->device, true),
         .n_batch = engine->n_batch,
         .kv_bytes = engine->kv.n_bytes,
+        .kv_token_bytes = engine->kv_token_bytes,
         .scratch_bytes = frit_plans_scratch_bytes(engine),
     };
 }

@@ -106,6 +106,7 @@ struct frit_engine {
     frit_hparams hp;   // the model's, with the rotation frequencies of n_ctx
     frit_device *device;
     frit_kv kv;
+    uint64_t kv_token_bytes;
     frit_plan_cache plans;
     frit_step step;
     frit_session *sessions;   // a queue: who had rows in a step goes to the end

@@ -145,6 +145,19 @@ bool frit_model_get_tensor(const frit_model *model, size_t i, frit_tensor_info *
     return true;
 }
 
+uint64_t frit_model_kv_bytes(const frit_model *model, const char *cache_type_k, const char *cache_type_v)
+{
+    const frit_hparams *hp = &model->hp;
+    frit_kv_types types = {.k = FRIT_DTYPE_F16, .v = FRIT_DTYPE_F16};
+    if (cache_type_k && !frit_dtype_from_name(cache_type_k, &types.k)) return 0;
+    if (cache_type_v && !frit_dtype_from_name(cache_type_v, &types.v)) return 0;
+    frit_cache_spec *specs = hp->layers ? calloc((size_t)hp->n_layer + 1, sizeof *specs) : NULL;
+    uint64_t n_bytes = 0;
+    if (specs && frit_arch_cache_specs(hp, specs) == FRIT_OK) n_bytes = frit_kv_token_bytes(specs, hp->n_layer, types);
+    free(specs);
+    return n_bytes;
+}
+
 const char *frit_model_get_meta(const frit_model *model, size_t i, char *buffer, size_t size, int max_items)
 {
     if (i >= model->ckpt->meta.n) return NULL;

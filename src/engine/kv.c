@@ -58,6 +58,17 @@ uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit
     return n_bytes;
 }
 
+uint64_t frit_kv_token_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_kv_types types)
+{
+    uint64_t n_bytes = 0;
+    for (int32_t i = 0; i < n_layers; i++) {
+        frit_cache_layer layer;
+        if (lay_out_layer(&layer, &specs[i], types) && specs[i].kind != FRIT_CACHE_NONE)
+            n_bytes += (uint64_t)specs[i].n_head_kv * (layer.k.row_bytes + layer.v.row_bytes);
+    }
+    return n_bytes;
+}
+
 // Of one layer, rounded up so that what follows is aligned.
 static uint64_t layer_state_bytes(const frit_cache_spec *spec)
 {

@@ -58,6 +58,8 @@ void frit_kv_deinit(frit_kv *kv);
 uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_kv_types types);
 // Of one session's states, all layers; UINT64_MAX if that is no number.
 uint64_t frit_kv_state_bytes(const frit_cache_spec *specs, int32_t n_layers);
+// Of one position, all layers, without what fills pages up.
+uint64_t frit_kv_token_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_kv_types types);
 // FRIT_E_INVALID if the heads of a layer cannot be cut into a type's blocks. To be asked before the functions above.
 frit_status frit_kv_check(const frit_cache_spec *specs, int32_t n_layers, frit_kv_types types);
 // FRIT_E_LIMIT when not enough pages are free, or no slot; the map is unchanged then.

@@ -17,6 +17,7 @@ static const any_function every_function[] = {
     ENTRY(frit_model_free),
     ENTRY(frit_model_get_info),
     ENTRY(frit_model_get_tensor),
+    ENTRY(frit_model_kv_bytes),
     ENTRY(frit_model_get_meta),
     ENTRY(frit_tokenize),
     ENTRY(frit_detokenize),

@@ -265,6 +265,8 @@ static void info_shows_model_and_ops(void **state)
 {
     (void)state;
     expect("info", NULL, 0, "architecture   llama", NULL);
+    expect("info -ctk q8_0 -ctv q8_0 --json", NULL, 0, "\"kv_bytes_per_token\"", NULL);
+    expect("info -ctk q2_k", NULL, 2, NULL, "q2_k");
     expect("info --tensors", NULL, 0, "blk.0.attn_q.weight", NULL);
     expect("info --ops", NULL, 0, "rms_norm", NULL);
     expect("info --architectures", NULL, 0, "qwen3moe", NULL);
