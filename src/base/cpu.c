@@ -141,8 +141,11 @@ static void detect_name(char *out)
 
 static unsigned detect_features(void)
 {
-    enum { V82_DOTPROD = 43 };   // PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE
-    return FRIT_CPU_NEON | (IsProcessorFeaturePresent(V82_DOTPROD) ? FRIT_CPU_DOTPROD : 0);
+    enum { V82_DOTPROD = 43, V82_I8MM = 66 };   // PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE, PF_ARM_V82_I8MM_..
+    unsigned f = FRIT_CPU_NEON;
+    if (IsProcessorFeaturePresent(V82_DOTPROD)) f |= FRIT_CPU_DOTPROD;
+    if (IsProcessorFeaturePresent(V82_I8MM)) f |= FRIT_CPU_I8MM;
+    return f;
 }
 
 static void detect_name(char *out)
