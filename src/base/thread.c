@@ -175,10 +175,11 @@ static uint64_t cursor_word(uint32_t number, int begin, int end)
     return (uint64_t)number << 32 | (uint64_t)begin << 16 | (uint64_t)end;
 }
 
-// How many of the pieces that are left of a part are taken at once.
+// How many of the pieces that are left of a part are taken at once. Half of long ones would be too many: some threads
+// need twice the time of others, and with half of its own such a one would be busy to the end of the phase.
 static int share_of(int n_left, int n_own, int grain)
 {
-    if (grain == 0 && 2 * n_left <= n_own) return 1;
+    if (grain == 0) return 2 * n_left <= n_own ? 1 : (n_left + 3) / 4;
     const int half = (n_left + 1) / 2, least = grain < n_left ? grain : n_left;
     return half > least ? half : least;
 }

@@ -44,8 +44,8 @@ typedef struct frit_walk {
     int n_phases;
     // How many pieces the phase has, at most FRIT_WALK_MAX_PIECES. Called once for each phase, in order, by any thread,
     // while nobody works. A phase without pieces costs nothing else. *grain is 1 and may be set: fewer pieces than that
-    // are not worth being taken on their own; 0: they are so long that from the middle of its own on a part takes them
-    // one by one.
+    // are not worth being taken on their own; 0: they are so long that a part takes a quarter of its own, then of the
+    // rest, and from the middle on one by one.
     int (*open)(void *ctx, int phase, int *grain);
     // Does pieces [begin, end) on the thread `part`. Pieces of a phase may run in any order and at the same time.
     void (*work)(void *ctx, int phase, int begin, int end, int part);
