@@ -234,9 +234,9 @@ FRIT_API frit_status frit_text_stream_flush(frit_text_stream *stream, const char
 FRIT_API void frit_text_stream_free(frit_text_stream *stream);
 
 // Three ways from messages to a prompt. frit_turn (below) takes what clients of OpenAI's interface send, makes it fit
-// the template, and takes the answer apart too: for chats and servers. frit_chat_render takes roles and texts: for small
-// programs. frit_chat_render_json changes nothing: to see what a template makes of its variables, and for variables of
-// one's own.
+// the template, and takes the answer apart too: for chats and servers. frit_chat_render takes roles and texts: for
+// small programs. frit_chat_render_json changes nothing: to see what a template makes of its variables, and for
+// variables of one's own.
 
 // Renders a chat template with everything it may look at, as it stands. `variables`: a JSON object of "messages" and
 // whatever else (tools, enable_thinking, bos_token, ...); add_generation_prompt is true unless it says otherwise.
