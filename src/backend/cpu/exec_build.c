@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FEW_ROWS = 32 };                // so few need a little of the scratch and of the workspaces
 enum { MAX_ACTIONS = 6, NONE = -1 };   // actions of one step: two conversions, two halves; both sides of KV_WRITE
 
 typedef struct made_feed {   // what only building needs to know of an feed
@@ -604,6 +605,7 @@ static frit_status build(builder *b)
     exec->n_bytes = b->n_bytes + exec->narrow.workspace_bytes * n_threads;
     exec->memory = frit_cpu_memory_new(exec->n_bytes);
     if (!exec->memory) return frit_fail_memory((size_t)exec->n_bytes, "intermediate results");
+    if (b->plan->graph->max_rows < FEW_ROWS) frit_cpu_memory_sparse(exec->memory, exec->n_bytes);
     exec->narrow.workspaces = exec->wide.workspaces = exec->memory + b->n_bytes;
     point_feeds(b, own_offsets);
     for (int i = 0; i < b->n_turns; i++) add_turns(b, &b->turns[i]);

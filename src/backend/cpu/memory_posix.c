@@ -46,6 +46,15 @@ void *frit_cpu_memory_new(uint64_t n_bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+void frit_cpu_memory_sparse(void *memory, uint64_t n_bytes)
+{
+    uint64_t n_mapped;
+    if (!memory || !mapped_bytes(n_bytes, &n_mapped) || n_mapped < HUGE_PAGE) return;
+#if defined(MADV_NOHUGEPAGE)
+    madvise(memory, (size_t)n_mapped, MADV_NOHUGEPAGE);   // advice: without it more memory is taken
+#endif
+}
+
 void frit_cpu_memory_free(void *memory, uint64_t n_bytes)
 {
     uint64_t n_mapped;

@@ -16,6 +16,12 @@ void frit_cpu_memory_free(void *memory, uint64_t n_bytes)
     if (memory) VirtualFree(memory, 0, MEM_RELEASE);
 }
 
+void frit_cpu_memory_sparse(void *memory, uint64_t n_bytes)
+{
+    (void)memory;
+    (void)n_bytes;
+}
+
 // The system trims the pages of files itself when memory is wanted.
 void frit_cpu_memory_drop(const void *mapped, uint64_t n_bytes)
 {
