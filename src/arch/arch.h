@@ -66,6 +66,7 @@ typedef struct frit_recurrent_params {
     int32_t head_dim;                               // of delta attention with decays of channels
     int32_t interval;                               // each such layer has attention
     bool is_normed;                                 // steps, b and c, without weights
+    bool by_neighbours;                             // heads of values share those of keys with their neighbours
     bool is_bounded;                                // decays have a lower bound
     float lower_bound;
 } frit_recurrent_params;

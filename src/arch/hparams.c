@@ -469,6 +469,7 @@ static frit_status read_all(reader *r, frit_arena *arena)
     FRIT_TRY(complete_eps(r));
     FRIT_TRY(complete_vocab(r));
     FRIT_TRY(complete_rope(r));
+    frit_meta_get_bool(&r->ckpt->meta, "frit.delta.neighbours", &r->hp->recurrent.by_neighbours, NULL);
     if (r->arch->adjust) FRIT_TRY(r->arch->adjust(r->hp));
     if (r->hp->sharpen != 0 && r->hp->sharpen_length < 1)
         return frit_fail(FRIT_E_FORMAT,

@@ -131,6 +131,18 @@ frit_status frit_hf_transpose(const frit_hf *hf, frit_tensor *tensor, bool is_bi
 // Rows q, k, v of each group of heads in turn become all q, all k, all v.
 frit_status frit_hf_ungroup_qkv(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
 
+// hf_recurrent.c: what families with recurrent layers share.
+// A vector or matrix A_log becomes -exp(A_log) in f32.
+frit_status frit_hf_negative_exp(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
+// Which layers are recurrent, [block_count], by layer_types: those whose type is not full_attention or attention.
+frit_status frit_hf_recurrent_types(const frit_hf *hf, const char *name, bool *recurrent);
+// attention.head_count_kv becomes a list with 0 for recurrent layers.
+frit_status frit_hf_add_recurrent(const frit_hf *hf, const bool *recurrent);
+// FRIT_E_UNSUPPORTED unless the number is absent or as said.
+frit_status frit_hf_expect(const frit_hf *hf, const char *name, double value);
+// "ARCH.key" becomes a list with one number for each layer.
+frit_status frit_hf_set_list(const frit_hf *hf, const char *key, const uint32_t *values);
+
 // hf_layers.c: layer_types and windows, as frit.attention.sliding_window.
 frit_status frit_hf_add_windows(const frit_hf *hf);
 

@@ -220,6 +220,7 @@ static frit_status check_heads(const frit_hf *hf)
     double n_head = frit_hf_written(hf, "attention.head_count");
     double n_head_kv = frit_hf_written(hf, "attention.head_count_kv");
     double head_dim = frit_hf_written(hf, "attention.key_length");
+    if (n_head == 0) return FRIT_OK;   // none in any layer
     if (fmod(n_head, n_head_kv) != 0)
         return frit_fail(FRIT_E_FORMAT, "%s: %.0f attention heads cannot share %.0f key-value heads evenly", hf->path,
                          n_head, n_head_kv);

@@ -76,6 +76,16 @@ static const golden_row golden_folders[] = {
     {"stablelm", 0},
     {"stablelm-par", 0},
     {"starcoder2", 0},
+    {"qwen3_next", 0},
+    {"qwen3_5_text", 0},
+    {"nemotron_h", 0},
+    {"mamba2", 0},
+    {"mamba", 0},
+    {"lfm2_moe", 0},
+    {"lfm2", 0},
+    {"jamba", 0},
+    {"falcon_h1", 0},
+    {"bamba", 0},
 };
 static const golden_row golden_files[] = {
     {"arcee-dense", 0},
