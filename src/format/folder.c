@@ -97,9 +97,14 @@ static frit_status find_place(const frit_hf *hf, const char *name, place_of *at)
 // Tables that old versions of transformers saved although they follow from the configuration.
 static bool is_redundant(const char *name)
 {
-    static const char *const suffix = ".rotary_emb.inv_freq";
-    size_t n = strlen(name), n_suffix = strlen(suffix);
-    return n > n_suffix && strcmp(name + n - n_suffix, suffix) == 0;
+    static const char *const suffixes[] = {".rotary_emb.inv_freq", ".slope_rate", ".query_decay", ".key_decay",
+                                           ".diagonal_decay"};
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < FRIT_COUNT(suffixes); i++) {
+        const size_t n_suffix = strlen(suffixes[i]);
+        if (n >= n_suffix && strcmp(name + n - n_suffix, suffixes[i]) == 0) return true;
+    }
+    return false;
 }
 
 // One expert's tensor goes into the tensor of all experts, which the first one makes room for.

@@ -8,7 +8,7 @@
     X(deepseek_v3) X(dots1) X(ernie4_5) X(ernie4_5_moe) X(falcon) X(gemma2) X(gemma3_text) X(glm) X(glm4) \
     X(glm4_moe) X(gpt2) X(gpt_bigcode) X(gpt_neox) X(gpt_oss) X(gptj) X(granite) X(granitemoe) X(hunyuan_v1_dense) \
     X(hunyuan_v1_moe) X(mixtral) X(mpt) X(nemotron) X(olmo) X(olmo2) X(olmo3) X(olmoe) X(phi) X(phi3) X(phimoe) \
-    X(bamba) X(falcon_h1) X(jamba) X(lfm2) X(lfm2_moe) X(mamba) X(mamba2) X(nemotron_h) X(qwen3_5_text) X(qwen3_next) \
+    X(granitemoehybrid) X(minimax) X(bamba) X(falcon_h1) X(jamba) X(lfm2) X(lfm2_moe) X(mamba) X(mamba2) X(nemotron_h) X(qwen3_5_text) X(qwen3_next) \
     X(qwen2_moe) X(qwen3_moe) X(seed_oss) X(smollm3) X(stablelm) X(starcoder2)
 // clang-format on
 
@@ -92,6 +92,8 @@ const frit_hf_tensor *frit_hf_tensor_get(const frit_hf_family *family, size_t i)
         bool replaces = false;
         for (size_t s = 0; s < shared->n_tensors; s++)
             replaces |= strcmp(own->tensors[k].gguf, shared->tensors[s].gguf) == 0;
+        for (size_t e = 0; e < k; e++)   // another name of what an earlier row replaces
+            replaces = replaces && strcmp(own->tensors[k].gguf, own->tensors[e].gguf) != 0;
         if (!replaces && i-- == 0) return &own->tensors[k];
     }
     return NULL;

@@ -83,6 +83,8 @@ static const golden_row golden_folders[] = {
     {"mamba", 0},
     {"lfm2_moe", 0},
     {"lfm2", 0},
+    {"minimax", 0},
+    {"granitemoehybrid", 0},
     {"jamba", 0},
     {"falcon_h1", 0},
     {"bamba", 0},

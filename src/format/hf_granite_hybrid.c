@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// Granite 4 with experts: Mamba 2 in turn with attention.
+#include "format/hf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_LAYERS = 1024 };
+
+// Gate and up of the shared expert are one matrix; what stays is the gate, up is added beside it.
+static frit_status cut_shared(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+{
+    (void)is_bias;
+    const char *layer = strstr(tensor->name, "layers.");
+    if (!layer || tensor->n_dims != 2 || tensor->shape[0] % 2 != 0)
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not a matrix of gate and up", tensor->name);
+    char name[64];
+    const int n = snprintf(name, sizeof name, "blk.%d.ffn_up_shexp.weight", atoi(layer + strlen("layers.")));
+    tensor->shape[0] /= 2;
+    tensor->n_bytes /= 2;
+    frit_tensor up = *tensor;
+    up.data = (const uint8_t *)tensor->data + tensor->n_bytes;
+    up.name = frit_arena_text(&hf->ckpt->arena, name, (size_t)n);
+    if (!up.name) return frit_fail_memory((size_t)n, "a tensor name");
+    return frit_checkpoint_add_tensor(hf->ckpt, &up);
+}
+
+static frit_status complete(const frit_hf *hf)
+{
+    bool recurrent[MAX_LAYERS];
+    const char *positions = NULL;
+    double expand = 2;
+    if (frit_hf_written(hf, "expert_count") < 1)
+        return frit_fail(FRIT_E_UNSUPPORTED,
+                         "%s: num_local_experts is 0, models of type '%s' are supported with experts", hf->path,
+                         hf->family->model_type);
+    FRIT_TRY(frit_hf_expect(hf, "mamba_proj_bias", 0));
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "mamba_expand", FRIT_HF_FACTOR, &expand));
+    FRIT_TRY(frit_hf_add_number(hf, "ssm.inner_size", FRIT_HF_WIDTH, expand * frit_hf_written(hf, "embedding_length")));
+    FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "position_embedding_type", &positions));
+    FRIT_TRY(frit_hf_add_flag(hf, "rope.scaling.finetuned", positions && strcmp(positions, "rope") == 0));
+    FRIT_TRY(frit_hf_recurrent_types(hf, "layer_types", recurrent));
+    return frit_hf_add_recurrent(hf, recurrent);
+}
+
+// clang-format off
+static const frit_hf_key granitemoehybrid_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
+    {"num_local_experts", "expert_count", FRIT_HF_COUNT, 8, 8},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 2, 2},
+    {"shared_intermediate_size", "expert_shared_feed_forward_length", FRIT_HF_WIDTH, 1024, 1024},
+    {"embedding_multiplier", "embedding_scale", FRIT_HF_FACTOR, 1, 1},
+    {"residual_multiplier", "residual_scale", FRIT_HF_FACTOR, 1, 1},
+    {"attention_multiplier", "attention.scale", FRIT_HF_FACTOR, 1, 1},
+    {"logits_scaling", "logit_scale", FRIT_HF_FACTOR, 1, 1},
+    {"mamba_n_heads", "ssm.time_step_rank", FRIT_HF_COUNT, 128, 128},
+    {"mamba_n_groups", "ssm.group_count", FRIT_HF_COUNT, 1, 1},
+    {"mamba_d_state", "ssm.state_size", FRIT_HF_COUNT, 256, 256},
+    {"mamba_d_conv", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4},
+};
+
+static const frit_hf_tensor granitemoehybrid_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
+    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.name = "none", .gguf = "blk.*.ffn_up", .may_be_absent = true},
+    {.name = "none", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    {.name = "model.layers.*.block_sparse_moe.input_linear", .gguf = "blk.*.ffn_gate_up_exps"},
+    {.name = "model.layers.*.block_sparse_moe.output_linear", .gguf = "blk.*.ffn_down_exps"},
+    {.name = "model.layers.*.block_sparse_moe.router.layer", .gguf = "blk.*.ffn_gate_inp"},
+    {.name = "model.layers.*.shared_mlp.input_linear", .gguf = "blk.*.ffn_gate_shexp", .rewrite = cut_shared},
+    {.name = "model.layers.*.shared_mlp.output_linear", .gguf = "blk.*.ffn_down_shexp"},
+    {.name = "model.layers.*.mamba.in_proj", .gguf = "blk.*.ssm_in", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
+    {.name = "model.layers.*.mamba.conv1d", .gguf = "blk.*.ssm_conv1d", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
+    {.name = "model.layers.*.mamba.A_log", .gguf = "blk.*.ssm_a", .whole = true, .may_be_absent = true, .rewrite = frit_hf_negative_exp},
+    {.name = "model.layers.*.mamba.D", .gguf = "blk.*.ssm_d", .whole = true, .may_be_absent = true},
+    {.name = "model.layers.*.mamba.out_proj", .gguf = "blk.*.ssm_out", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
+    {.name = "model.layers.*.mamba.dt_bias", .gguf = "blk.*.ssm_dt.bias", .whole = true, .may_be_absent = true},
+    {.name = "model.layers.*.mamba.norm", .gguf = "blk.*.ssm_norm", .may_be_absent = true},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_granitemoehybrid = {
+    .model_type = "granitemoehybrid",
+    .class_name = "GraniteMoeHybridForCausalLM",
+    .arch = "granitehybrid",
+    .act = "silu|swish",
+    .rope_style = "halves",
+    .more = complete,
+    .shared = &frit_hf_decoder,
+    .own = {granitemoehybrid_keys, FRIT_COUNT(granitemoehybrid_keys), granitemoehybrid_tensors,
+            FRIT_COUNT(granitemoehybrid_tensors)},
+};
