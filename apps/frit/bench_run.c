@@ -55,6 +55,7 @@ static frit_status run_once(bench_run *run, const bench_test *test, int32_t n_ge
     frit_status status = FRIT_OK;
     for (int i = 0; i < run->n_parallel && status == FRIT_OK; i++)
         status = frit_session_truncate(run->sessions[i], (size_t)test->n_depth);
+    if (status == FRIT_OK) status = drain(run, n_steps);   // what recurrent models have to read again
     uint64_t start = cli_now_ns();
     *n_steps = 0;
     if (status == FRIT_OK) status = run_prompt(run, test->n_prompt, test->n_batch, FRIT_OUTPUT_LAST, n_steps);
