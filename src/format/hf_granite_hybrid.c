@@ -15,7 +15,8 @@ static frit_status cut_shared(const frit_hf *hf, frit_tensor *tensor, bool is_bi
     if (!layer || tensor->n_dims != 2 || tensor->shape[0] % 2 != 0)
         return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not a matrix of gate and up", tensor->name);
     char name[64];
-    const int n = snprintf(name, sizeof name, "blk.%d.ffn_up_shexp.weight", atoi(layer + strlen("layers.")));
+    const int n =
+        snprintf(name, sizeof name, "blk.%d.ffn_up_shexp.weight", (int)strtol(layer + strlen("layers."), NULL, 10));
     tensor->shape[0] /= 2;
     tensor->n_bytes /= 2;
     frit_tensor up = *tensor;
