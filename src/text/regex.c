@@ -33,7 +33,8 @@ enum {
 static const uint64_t base_ns = 400000000, byte_ns = 1000;
 
 static const char spaces[] = "\\t-\\r\\x{85}\\p{Z}";
-static const char words[] = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+// Of other numbers Oniguruma takes those of Latin-1 only: superscript digits and fractions.
+static const char words[] = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 
 // ------------------------------------------------------------------------------------- translation
 

@@ -169,8 +169,10 @@ static frit_status read_parts(reading *r, frit_str text)
         return frit_fail(FRIT_E_FORMAT,
                          "%s: there is neither 'model' (tokenizer.json) nor 'config' and 'vocab' (tekken.json)",
                          r->path);
-    frit_pull pieces = pull_of(r, r->pieces);
-    if (r->list.n == 0) FRIT_TRY(read_pieces(r, &pieces));
+    if (r->list.n == 0) {
+        frit_pull pieces = pull_of(r, r->pieces);
+        FRIT_TRY(read_pieces(r, &pieces));
+    }
     json_t *json = NULL;
     if (r->specials.len > 0) FRIT_TRY(load(r, r->specials, &json));
     frit_status status = add_specials(r, json);

@@ -143,12 +143,33 @@ static void a_match_is_found_however_far_it_is(void **state)
     frit_regex_free(regex);
 }
 
+static void words_are_those_of_oniguruma(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_word;
+    } cases[] = {
+        {"a", true},        {"_", true},        {"\xc2\xbd", true}, {"\xc2\xb2", true},      {"\xe2\x85\xa7", true},
+        {"\xcc\x81", true}, {"\xd9\xa3", true}, {"$", false},       {"\xe0\xa7\xb4", false}, {"\xc2\xb4", false},
+    };
+    frit_regex *regex;
+    assert_ok(frit_regex_new(&regex, frit_str_of("\\w+$"), FRIT_DIALECT_ONIGURUMA));
+    for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+        size_t n_matches;
+        assert_ok(match_all(regex, frit_str_of(cases[i].text), &n_matches));
+        if ((n_matches == 1) != cases[i].is_word) fail_msg("'%s' is%s a word", cases[i].text, n_matches ? "" : " not");
+    }
+    frit_regex_free(regex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pre_tokenizer_cuts_a_megabyte_of_one_character_in_time),
         cmocka_unit_test(a_regex_that_takes_quadratic_time_is_given_up),
         cmocka_unit_test(a_match_is_found_however_far_it_is),
+        cmocka_unit_test(words_are_those_of_oniguruma),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,8 +105,9 @@ static split_step header_step(frit_parts *s)
     }
     if (s->at - s->call_at > MAX_HEADER) return header_is_text(s, s->at);
     if (!s->last) return STEP_WAIT;
-    frit_str left = {s->held.data + s->call_at + s->n_prompt, s->at - s->call_at - s->n_prompt};
-    if (s->at > s->call_at + s->n_prompt && trim(left).len > 0) return header_is_text(s, s->at);
+    size_t n_left = s->at - s->call_at - s->n_prompt;
+    if (s->at > s->call_at + s->n_prompt && trim((frit_str){s->held.data + s->call_at + s->n_prompt, n_left}).len > 0)
+        return header_is_text(s, s->at);
     s->call_at = s->at;
     return STEP_WAIT;
 }
