@@ -405,7 +405,7 @@ frit_status frit_filter_slice(run *r, value v, const call *c, value *out)
 static call shifted(const call *c, size_t n)
 {
     call rest = *c;
-    rest.positional += n;
+    if (n > 0) rest.positional += n;   // without arguments it is NULL
     rest.n -= n;
     return rest;
 }
