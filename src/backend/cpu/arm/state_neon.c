@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Recurrent layers for NEON.
 #include "backend/cpu/arm/math_neon.h"
+#include "backend/cpu/arm/neon.h"
 
 #include "backend/cpu/tmpl/state_tmpl.h"
 
