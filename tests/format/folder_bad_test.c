@@ -12,8 +12,8 @@ static void every_fault_of_a_configuration_has_its_sentence(void **state)
         frit_status status;
         const char *part;
     } rows[] = {
-        {"{\"model_type\":\"mamba\"}", FRIT_E_UNSUPPORTED,
-         "'mamba' is not supported; known are: llama, mistral, qwen2, qwen3, gemma"},
+        {"{\"model_type\":\"klingon\"}", FRIT_E_UNSUPPORTED,
+         "'klingon' is not supported; known are: llama, mistral, qwen2, qwen3, gemma"},
         {"{\"model_type\":7}", FRIT_E_FORMAT, "model_type is 7, expected text"},
         {"{\"-model_type\":0}", FRIT_E_UNSUPPORTED, "no model_type"},
         {"{\"-model_type\":0,\"architectures\":[\"BertModel\"]}", FRIT_E_UNSUPPORTED, "no model_type"},
