@@ -99,6 +99,33 @@ static void attention_of_many_rows_makes_room_for_larger_scores(void **state)
     }
 }
 
+// Where rounding moves scores by more octaves than weights have, the first row still sees itself: its result is its
+// value.
+static void scores_that_rounding_moves_far_leave_somebody_seen(void **state)
+{
+    (void)state;
+    enum { N_HEAD = 4, DIM = 128, ROWS = 96 };
+    const char *isas[MAX_ISAS];
+    const size_t n_isas = usable_isas(isas);
+    world w;
+    world_open(&w, 1, (int[][2]){{0, ROWS}}, 77);
+    world_cache(&w, KV_F16, 1, DIM, DIM);
+    frit_node *q = frit_scale(&w.graph, world_heads(&w, N_HEAD, DIM), 1e5f);
+    frit_node *written = frit_kv_write(&w.graph, world_heads(&w, 1, DIM), world_heads(&w, 1, DIM), 0);
+    w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 1}, DIM);
+    world_plan(&w, true);
+    float *wanted = calloc(world_result_size(&w), sizeof(float)), *got = calloc(world_result_size(&w), sizeof(float));
+    world_run(&w, "reference", 1, wanted);
+    for (size_t i = 0; i < n_isas; i++) {
+        world_run(&w, isas[i], 2, got);
+        for (size_t k = 0; k < world_result_size(&w); k++) assert_true(isfinite(got[k]));
+        assert_true(nmse(got, wanted, N_HEAD * DIM) < 1e-5);
+    }
+    free(wanted);
+    free(got);
+    world_close(&w);
+}
+
 // Below the smallest normal number, processors are a hundred times slower; so weights end well above it.
 static void weights_and_what_they_multiply_stay_normal_numbers(void **state)
 {
@@ -248,6 +275,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(attention_agrees_with_the_reference),
         cmocka_unit_test(attention_survives_large_scores),
         cmocka_unit_test(attention_of_many_rows_makes_room_for_larger_scores),
+        cmocka_unit_test(scores_that_rounding_moves_far_leave_somebody_seen),
         cmocka_unit_test(weights_and_what_they_multiply_stay_normal_numbers),
         cmocka_unit_test(attention_of_every_kind_agrees_with_the_reference),
         cmocka_unit_test(attention_of_every_type_agrees_with_the_reference),

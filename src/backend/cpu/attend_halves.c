@@ -56,12 +56,23 @@ static queries take_room(const frit_attend_item *item, float *workspace)
     return q;
 }
 
-// The score of a query with the key of its own position; n is a multiple of the sums.
+// To bfloat16 and back.
+static float rounded(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+// The score of a query with the key of its own position, of factors rounded as the kernel rounds them: where scores are
+// large, rounding moves them by more octaves than weights have. n is a multiple of the sums.
 static float own_score(const float *query, const float *key, int64_t n, float softcap)
 {
     float sums[8] = {0}, score = 0;
     for (int64_t d = 0; d < n; d += 8)
-        for (int i = 0; i < 8; i++) sums[i] += query[d + i] * key[d + i];
+        for (int i = 0; i < 8; i++) sums[i] += rounded(query[d + i]) * rounded(key[d + i]);
     for (int i = 0; i < 8; i++) score += sums[i];
     return softcap != 0 ? softcap * tanhf(score / softcap) : score;
 }
