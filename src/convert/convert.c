@@ -154,6 +154,28 @@ static frit_status add_meta(conversion *c)
 
 // ------------------------------------------------------------------------------------- tensors
 
+// Convolutions along time have one row for each channel; folders say [channels, 1, kernel]. What a head of Mamba 2 has
+// one number of, in layers with ssm_a and ssm_d, is a column.
+static void reshape(const conversion *c, frit_tensor *tensor)
+{
+    const bool is_conv = strstr(tensor->name, "ssm_conv1d") || strstr(tensor->name, "shortconv.conv");
+    const char *part = strstr(tensor->name, ".ssm_a");
+    if (is_conv && tensor->n_dims == 3 && tensor->shape[1] == 1) {
+        tensor->shape[1] = tensor->shape[2];
+        tensor->shape[2] = 1;
+        tensor->n_dims = 2;
+    }
+    if (!part) part = strstr(tensor->name, ".ssm_d");
+    if (!part || part[6] || tensor->n_dims != 1) return;
+    char name[64];
+    const frit_tensor *both[2];
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%.*s.ssm_%c", (int)(part - tensor->name), tensor->name, "ad"[i]);
+        both[i] = frit_checkpoint_find(c->ckpt, name);
+    }
+    if (both[0] && both[1] && both[0]->n_dims == 1) tensor->n_dims = 2;   // [heads, 1]
+}
+
 // A tensor of the target, made of the rows that `order` takes.
 static void add_tensor(conversion *c, const char *name, const frit_tensor *from, frit_row_order order)
 {
@@ -162,6 +184,7 @@ static void add_tensor(conversion *c, const char *name, const frit_tensor *from,
     to->name = name;
     to->dtype = frit_convert_type(from, c->wanted, c->is_gguf);
     to->data = NULL;
+    if (!c->is_gguf) reshape(c, to);
     if (order.take > 0) to->shape[to->n_dims - (order.of_numbers ? 1 : 2)] = order.take;
     const int64_t n = frit_tensor_n_elems(to), width = to->shape[to->n_dims > 0 ? to->n_dims - 1 : 0];
     if (n > 0) to->n_bytes = frit_dtype_row_bytes(to->dtype, width) * (uint64_t)(n / width);

@@ -3,6 +3,7 @@
 //
 //     windows by layer           ARCH.attention.sliding_window: their size; which layers have one follows from ARCH
 //     shared experts             ARCH.expert_shared_feed_forward_length
+//     the router's function      ARCH.expert_gating_func
 //     Llama 3's rotary scaling   the tensor rope_freqs.weight instead of keys
 #include "convert/convert.h"
 
@@ -37,6 +38,8 @@ frit_status frit_convert_add_keys(frit_meta *meta, const frit_hparams *hp, const
     for (int32_t i = 0; i < hp->n_layer; i++) window = hp->layers[i].window > window ? hp->layers[i].window : window;
     FRIT_TRY(add_number(meta, arch, "attention.sliding_window", window));
     FRIT_TRY(add_number(meta, arch, "expert_shared_feed_forward_length", hp->n_ff_shexp));
+    if (hp->n_expert > 0 && (hp->gating == FRIT_GATING_SOFTMAX || hp->gating == FRIT_GATING_SIGMOID))
+        FRIT_TRY(add_number(meta, arch, "expert_gating_func", hp->gating));
     for (size_t i = 0; is_in_a_tensor(hp) && i < FRIT_COUNT(scaling); i++) {
         char name[64], key[128];
         snprintf(name, sizeof name, "rope.scaling.%s", scaling[i]);
