@@ -34,7 +34,7 @@ double nmse(const float *a, const float *b, size_t n);
 void random_normal(frit_rng *rng, float *values, size_t n, float deviation);
 int64_t random_between(frit_rng *rng, int64_t low, int64_t high);   // both included
 
-// Tests of many cases run each FRIT_TEST_STRIDE-th only where a processor is emulated.
+// Tests of many cases run each FRIT_TEST_STRIDE-th only where a processor is emulated, and under sanitizers.
 #ifndef FRIT_TEST_STRIDE
 #define FRIT_TEST_STRIDE 1
 #endif
