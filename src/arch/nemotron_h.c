@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Nemotron-H, Nemotron Nano 2. Each layer is one thing: Mamba 2, attention without positions, or an ungated
-// feed-forward.
+// Nemotron-H, Nemotron Nano 2, and Nemotron 3 Nano under a name of its own. Each layer is one thing: Mamba 2, attention
+// without positions, or an ungated feed-forward.
 #include "arch/arch.h"
 
 // clang-format off
@@ -40,17 +40,12 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     return frit_residual(b, x, frit_feed_forward_or_experts(b, w, h));
 }
 
-const frit_arch frit_arch_nemotron_h = {
-    .name = "nemotron_h",
-    .title = "Nemotron-H, Nemotron Nano 2",
-    .rows = rows,
-    .n_rows = FRIT_COUNT(rows),
-    .keys = keys,
-    .n_keys = FRIT_COUNT(keys),
-    .act = FRIT_ACT_RELU2,
-    .attention = {.no_rope = true},
-    .gating = FRIT_GATING_SIGMOID,
-    .layer = layer,
-    .recurrent = frit_mamba2,
-    .adjust = adjust,
-};
+// clang-format off
+#define WHAT_BOTH_ARE \
+    .rows = rows, .n_rows = FRIT_COUNT(rows), .keys = keys, .n_keys = FRIT_COUNT(keys), .act = FRIT_ACT_RELU2, \
+    .attention = {.no_rope = true}, .gating = FRIT_GATING_SIGMOID, .layer = layer, .recurrent = frit_mamba2, \
+    .adjust = adjust
+
+const frit_arch frit_arch_nemotron_h = {.name = "nemotron_h", .title = "Nemotron-H, Nemotron Nano 2", WHAT_BOTH_ARE};
+const frit_arch frit_arch_nemotron_h_moe = {.name = "nemotron_h_moe", .title = "Nemotron 3 Nano", WHAT_BOTH_ARE};
+// clang-format on

@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: MIT
-// Qwen3.5. As Qwen3-Next without experts; heads of values take those of keys in turn.
+// Qwen3.5, without experts and with them. As Qwen3-Next; heads of values take those of keys in turn.
 #include "arch/arch.h"
 
 // clang-format off
+#define MIXER_ROWS \
+    FRIT_ROWS_MODEL, \
+    FRIT_ROW_NORM(attn_norm, "attn_norm"), \
+    FRIT_ROWS_GATED_QKV, \
+    FRIT_ROW_O(0), \
+    FRIT_ROWS_HEAD_NORMS, \
+    FRIT_ROWS_DELTA_NET(0), \
+    FRIT_ROW_RECURRENT(alpha, "ssm_alpha", RANK,   N_EMBD, 0), \
+    FRIT_ROW_RECURRENT(beta,  "ssm_beta",  RANK,   N_EMBD, 0), \
+    FRIT_ROW_RECURRENT(out,   "ssm_out",   N_EMBD, INNER,  0), \
+    FRIT_ROW_NORM(ffn_norm, "post_attention_norm")
+
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
-    FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_GATED_QKV,
-    FRIT_ROW_O(0),
-    FRIT_ROWS_HEAD_NORMS,
-    FRIT_ROWS_DELTA_NET(0),
-    FRIT_ROW_RECURRENT(alpha, "ssm_alpha", RANK,   N_EMBD, 0),
-    FRIT_ROW_RECURRENT(beta,  "ssm_beta",  RANK,   N_EMBD, 0),
-    FRIT_ROW_RECURRENT(out,   "ssm_out",   N_EMBD, INNER,  0),
-    FRIT_ROW_NORM(ffn_norm, "post_attention_norm"),
+    MIXER_ROWS,
     FRIT_ROWS_GATED(FRIT_WEIGHT_SCALE_LAST),
+};
+
+static const frit_weight_row expert_rows[] = {
+    MIXER_ROWS,
+    FRIT_ROWS_EXPERTS(0),
+    FRIT_ROWS_SHARED_EXPERT(0),
+    FRIT_LAYER_WEIGHT(shared_gate, "ffn_gate_inp_shexp", 1, N_EMBD, FRIT_WEIGHT_EXPERT),
 };
 // clang-format on
 
@@ -45,6 +55,21 @@ const frit_arch frit_arch_qwen35 = {
     .n_keys = FRIT_COUNT(keys),
     .rope_style = FRIT_ROPE_HALVES,
     .attention = {.is_gated = true},
+    .layer = frit_layer_sequential,
+    .recurrent = delta_net,
+    .adjust = adjust,
+};
+
+const frit_arch frit_arch_qwen35moe = {
+    .name = "qwen35moe",
+    .title = "Qwen3.5 MoE",
+    .rows = expert_rows,
+    .n_rows = FRIT_COUNT(expert_rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
+    .rope_style = FRIT_ROPE_HALVES,
+    .attention = {.is_gated = true},
+    .expert_normalize = true,
     .layer = frit_layer_sequential,
     .recurrent = delta_net,
     .adjust = adjust,

@@ -61,10 +61,7 @@ static const frit_hf_key granitemoehybrid_keys[] = {
 };
 
 static const frit_hf_tensor granitemoehybrid_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
+    FRIT_HF_ROWS_SOME_ATTENTION("model.layers.*.self_attn"),
     {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
     {.name = "none", .gguf = "blk.*.ffn_up", .may_be_absent = true},
     {.name = "none", .gguf = "blk.*.ffn_down", .may_be_absent = true},
@@ -73,13 +70,7 @@ static const frit_hf_tensor granitemoehybrid_tensors[] = {
     {.name = "model.layers.*.block_sparse_moe.router.layer", .gguf = "blk.*.ffn_gate_inp"},
     {.name = "model.layers.*.shared_mlp.input_linear", .gguf = "blk.*.ffn_gate_shexp", .rewrite = cut_shared},
     {.name = "model.layers.*.shared_mlp.output_linear", .gguf = "blk.*.ffn_down_shexp"},
-    {.name = "model.layers.*.mamba.in_proj", .gguf = "blk.*.ssm_in", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.mamba.conv1d", .gguf = "blk.*.ssm_conv1d", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.mamba.A_log", .gguf = "blk.*.ssm_a", .whole = true, .may_be_absent = true, .rewrite = frit_hf_negative_exp},
-    {.name = "model.layers.*.mamba.D", .gguf = "blk.*.ssm_d", .whole = true, .may_be_absent = true},
-    {.name = "model.layers.*.mamba.out_proj", .gguf = "blk.*.ssm_out", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.mamba.dt_bias", .gguf = "blk.*.ssm_dt.bias", .whole = true, .may_be_absent = true},
-    {.name = "model.layers.*.mamba.norm", .gguf = "blk.*.ssm_norm", .may_be_absent = true},
+    FRIT_HF_ROWS_SOME_MAMBA2("model.layers.*.mamba"),
 };
 // clang-format on
 

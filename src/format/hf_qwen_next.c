@@ -34,14 +34,31 @@ static frit_status complete_35(const frit_hf *hf)
 }
 
 // clang-format off
+#define SHARED_KEYS \
+    {"linear_conv_kernel_dim", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4}, \
+    {"linear_key_head_dim", "ssm.state_size", FRIT_HF_COUNT, 128, 128}, \
+    {"linear_num_value_heads", "ssm.time_step_rank", FRIT_HF_COUNT, 32, 32}, \
+    {"linear_num_key_heads", "ssm.group_count", FRIT_HF_COUNT, 16, 16}, \
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 32768, 32768}
+
+#define SHARED_TENSORS \
+    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_add_one}, \
+    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one}, \
+    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true}, \
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_add_one}, \
+    FRIT_HF_ROWS_SOME_ATTENTION("model.layers.*.self_attn"), \
+    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true, .rewrite = frit_hf_add_one}, \
+    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true, .rewrite = frit_hf_add_one}, \
+    {.name = "model.layers.*.linear_attn.A_log", .gguf = "blk.*.ssm_a", .whole = true, .may_be_absent = true, .rewrite = frit_hf_negative_exp}, \
+    {.name = "model.layers.*.linear_attn.dt_bias", .gguf = "blk.*.ssm_dt.bias", .whole = true, .may_be_absent = true}, \
+    {.name = "model.layers.*.linear_attn.conv1d", .gguf = "blk.*.ssm_conv1d", .may_be_absent = true}, \
+    {.name = "model.layers.*.linear_attn.norm", .gguf = "blk.*.ssm_norm", .may_be_absent = true}, \
+    {.name = "model.layers.*.linear_attn.out_proj", .gguf = "blk.*.ssm_out", .may_be_absent = true}
+
 static const frit_hf_key qwen3_next_keys[] = {
     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 2, FRIT_HF_N_HEAD},
     {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 256, 256},
-    {"linear_conv_kernel_dim", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4},
-    {"linear_key_head_dim", "ssm.state_size", FRIT_HF_COUNT, 128, 128},
-    {"linear_num_value_heads", "ssm.time_step_rank", FRIT_HF_COUNT, 32, 32},
-    {"linear_num_key_heads", "ssm.group_count", FRIT_HF_COUNT, 16, 16},
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 32768, 32768},
+    SHARED_KEYS,
     {"num_experts", "expert_count", FRIT_HF_COUNT, 512, 512},
     {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 10, 10},
     {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 512, 512},
@@ -49,21 +66,7 @@ static const frit_hf_key qwen3_next_keys[] = {
 };
 
 static const frit_hf_tensor qwen3_next_tensors[] = {
-    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one},
-    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
-    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true, .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true, .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.linear_attn.A_log", .gguf = "blk.*.ssm_a", .whole = true, .may_be_absent = true, .rewrite = frit_hf_negative_exp},
-    {.name = "model.layers.*.linear_attn.dt_bias", .gguf = "blk.*.ssm_dt.bias", .whole = true, .may_be_absent = true},
-    {.name = "model.layers.*.linear_attn.conv1d", .gguf = "blk.*.ssm_conv1d", .may_be_absent = true},
-    {.name = "model.layers.*.linear_attn.norm", .gguf = "blk.*.ssm_norm", .may_be_absent = true},
-    {.name = "model.layers.*.linear_attn.out_proj", .gguf = "blk.*.ssm_out", .may_be_absent = true},
+    SHARED_TENSORS,
     {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
     {.name = "none", .gguf = "blk.*.ffn_up", .may_be_absent = true},
     {.name = "none", .gguf = "blk.*.ffn_down", .may_be_absent = true},
@@ -82,29 +85,11 @@ static const frit_hf_tensor qwen3_next_tensors[] = {
 static const frit_hf_key qwen3_5_text_keys[] = {
     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 4, FRIT_HF_N_HEAD},
     {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 256, 256},
-    {"linear_conv_kernel_dim", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4},
-    {"linear_key_head_dim", "ssm.state_size", FRIT_HF_COUNT, 128, 128},
-    {"linear_num_value_heads", "ssm.time_step_rank", FRIT_HF_COUNT, 32, 32},
-    {"linear_num_key_heads", "ssm.group_count", FRIT_HF_COUNT, 16, 16},
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 32768, 32768},
+    SHARED_KEYS,
 };
 
 static const frit_hf_tensor qwen3_5_text_tensors[] = {
-    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one},
-    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
-    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true, .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true, .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.linear_attn.A_log", .gguf = "blk.*.ssm_a", .whole = true, .may_be_absent = true, .rewrite = frit_hf_negative_exp},
-    {.name = "model.layers.*.linear_attn.dt_bias", .gguf = "blk.*.ssm_dt.bias", .whole = true, .may_be_absent = true},
-    {.name = "model.layers.*.linear_attn.conv1d", .gguf = "blk.*.ssm_conv1d", .may_be_absent = true},
-    {.name = "model.layers.*.linear_attn.norm", .gguf = "blk.*.ssm_norm", .may_be_absent = true},
-    {.name = "model.layers.*.linear_attn.out_proj", .gguf = "blk.*.ssm_out", .may_be_absent = true},
+    SHARED_TENSORS,
     {.name = "model.layers.*.linear_attn.in_proj_qkv", .gguf = "blk.*.attn_qkv", .may_be_absent = true},
     {.name = "model.layers.*.linear_attn.in_proj_z", .gguf = "blk.*.attn_gate", .may_be_absent = true},
     {.name = "model.layers.*.linear_attn.in_proj_a", .gguf = "blk.*.ssm_alpha", .may_be_absent = true},
