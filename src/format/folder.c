@@ -83,7 +83,7 @@ static frit_status find_place(const frit_hf *hf, const char *name, place_of *at)
 {
     const frit_hf_tensor *row;
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
-        if (!match(name, row, at)) continue;
+        if (row->none || !match(name, row, at)) continue;
         if (at->layer >= (int64_t)frit_hf_written(hf, "block_count")) continue;
         if (row->whole || strcmp(at->part, "weight") == 0) return FRIT_OK;
         bool biased = false;
@@ -185,7 +185,7 @@ static frit_status check_complete(const folder *f)
     int64_t n_layer = (int64_t)frit_hf_written(hf, "block_count");
     const frit_hf_tensor *row;
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
-        if ((row->may_be_tied && tied) || row->may_be_absent) continue;
+        if ((row->may_be_tied && tied) || row->may_be_absent || row->none) continue;
         bool biased = false;
         FRIT_TRY(has_bias(hf, row, &biased));
         for (int64_t layer = 0; layer < (strchr(row->name, '*') ? n_layer : 1); layer++) {

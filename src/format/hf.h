@@ -40,7 +40,7 @@ enum {
 };
 
 typedef struct frit_hf_key {
-    const char *name;   // in config.json
+    const char *name;   // in config.json; NULL: it does not say, what is absent counts
     const char *key;    // in GGUF, behind "ARCH."
     frit_hf_kind kind;
     double if_absent, if_null;
@@ -57,6 +57,7 @@ typedef struct frit_hf_tensor {
     const char *bias_if;   // the flag of config.json that adds a ".bias"; FRIT_HF_ALWAYS; NULL: none
     bool may_be_tied;      // may be absent where tie_word_embeddings is set
     bool may_be_absent;
+    bool none;    // a shared row that the family does not have
     bool whole;   // both names are whole: nothing stands behind them
     // Into GGUF's convention, weight and bias alike; NULL: as they are.
     frit_status (*rewrite)(const frit_hf *hf, frit_tensor *tensor, bool is_bias);

@@ -14,7 +14,7 @@ static const frit_hf_tensor cohere_tensors[] = {
     {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
-    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_norm", .none = true},
     {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true},
     {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true},
 };
@@ -30,7 +30,7 @@ static const frit_hf_tensor cohere2_tensors[] = {
     {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
-    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_norm", .none = true},
 };
 // clang-format on
 

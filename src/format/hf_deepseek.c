@@ -53,8 +53,8 @@ static const frit_hf_key deepseek_v2_keys[] = {
 };
 
 static const frit_hf_tensor deepseek_v2_tensors[] = {
-    {.name = "none", .gguf = "blk.*.attn_k", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.attn_v", .may_be_absent = true},
+    {.gguf = "blk.*.attn_k", .none = true},
+    {.gguf = "blk.*.attn_v", .none = true},
     {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .may_be_absent = true},
     {.name = "model.layers.*.self_attn.q_a_proj", .gguf = "blk.*.attn_q_a", .may_be_absent = true},
     {.name = "model.layers.*.self_attn.q_a_layernorm", .gguf = "blk.*.attn_q_a_norm", .may_be_absent = true},
@@ -93,8 +93,8 @@ static const frit_hf_key deepseek_v3_keys[] = {
 };
 
 static const frit_hf_tensor deepseek_v3_tensors[] = {
-    {.name = "none", .gguf = "blk.*.attn_k", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.attn_v", .may_be_absent = true},
+    {.gguf = "blk.*.attn_k", .none = true},
+    {.gguf = "blk.*.attn_v", .none = true},
     {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .may_be_absent = true},
     {.name = "model.layers.*.self_attn.q_a_proj", .gguf = "blk.*.attn_q_a", .may_be_absent = true},
     {.name = "model.layers.*.self_attn.q_a_layernorm", .gguf = "blk.*.attn_q_a_norm", .may_be_absent = true},

@@ -14,7 +14,7 @@ static const frit_hf_tensor glm_tensors[] = {
     {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
     {.name = "model.layers.*.mlp.gate_up_proj", .gguf = "blk.*.ffn_up"},
-    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_gate", .none = true},
 };
 
 static const frit_hf_key glm4_keys[] = {
@@ -28,7 +28,7 @@ static const frit_hf_tensor glm4_tensors[] = {
     {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
     {.name = "model.layers.*.mlp.gate_up_proj", .gguf = "blk.*.ffn_up"},
-    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_gate", .none = true},
     {.name = "model.layers.*.post_self_attn_layernorm", .gguf = "blk.*.post_attention_norm"},
     {.name = "model.layers.*.post_mlp_layernorm", .gguf = "blk.*.post_ffw_norm"},
 };
@@ -51,7 +51,7 @@ static const frit_hf_tensor glm4_moe_tensors[] = {
     {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
     {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm"},
-    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_norm", .none = true},
     {.name = "model.layers.*.mlp.gate_proj", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
     {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .may_be_absent = true},
     {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .may_be_absent = true},

@@ -62,9 +62,9 @@ static const frit_hf_key granitemoehybrid_keys[] = {
 
 static const frit_hf_tensor granitemoehybrid_tensors[] = {
     FRIT_HF_ROWS_SOME_ATTENTION("model.layers.*.self_attn"),
-    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.ffn_up", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_gate", .none = true},
+    {.gguf = "blk.*.ffn_up", .none = true},
+    {.gguf = "blk.*.ffn_down", .none = true},
     {.name = "model.layers.*.block_sparse_moe.input_linear", .gguf = "blk.*.ffn_gate_up_exps"},
     {.name = "model.layers.*.block_sparse_moe.output_linear", .gguf = "blk.*.ffn_down_exps"},
     {.name = "model.layers.*.block_sparse_moe.router.layer", .gguf = "blk.*.ffn_gate_inp"},

@@ -40,7 +40,7 @@ static const frit_hf_key lfm2_keys[] = {
 
 static const frit_hf_tensor lfm2_tensors[] = {
     {.name = "model.embedding_norm", .gguf = "token_embd_norm"},
-    {.name = "none", .gguf = "output_norm", .may_be_absent = true},
+    {.gguf = "output_norm", .none = true},
     {.name = "model.layers.*.operator_norm", .gguf = "blk.*.attn_norm"},
     {.name = "model.layers.*.ffn_norm", .gguf = "blk.*.ffn_norm"},
     {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
@@ -71,7 +71,7 @@ static const frit_hf_key lfm2_moe_keys[] = {
 
 static const frit_hf_tensor lfm2_moe_tensors[] = {
     {.name = "model.embedding_norm", .gguf = "token_embd_norm"},
-    {.name = "none", .gguf = "output_norm", .may_be_absent = true},
+    {.gguf = "output_norm", .none = true},
     {.name = "model.layers.*.operator_norm", .gguf = "blk.*.attn_norm"},
     {.name = "model.layers.*.ffn_norm", .gguf = "blk.*.ffn_norm"},
     {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},

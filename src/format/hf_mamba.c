@@ -29,11 +29,7 @@ static const frit_hf_tensor mamba_tensors[] = {
     {.name = "backbone.layers.*.norm", .gguf = "blk.*.attn_norm"},
     {.name = "backbone.norm_f", .gguf = "output_norm"},
     {.name = "lm_head", .gguf = "output", .may_be_tied = true},
-    {.name = "backbone.layers.*.mixer.in_proj", .gguf = "blk.*.ssm_in", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "backbone.layers.*.mixer.conv1d", .gguf = "blk.*.ssm_conv1d", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "backbone.layers.*.mixer.A_log", .gguf = "blk.*.ssm_a", .whole = true, .may_be_absent = true, .rewrite = frit_hf_negative_exp},
-    {.name = "backbone.layers.*.mixer.D", .gguf = "blk.*.ssm_d", .whole = true, .may_be_absent = true},
-    {.name = "backbone.layers.*.mixer.out_proj", .gguf = "blk.*.ssm_out", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
+    FRIT_HF_ROWS_SOME_SCAN("backbone.layers.*.mixer"),
     {.name = "backbone.layers.*.mixer.x_proj", .gguf = "blk.*.ssm_x", .may_be_absent = true},
     {.name = "backbone.layers.*.mixer.dt_proj", .gguf = "blk.*.ssm_dt", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
     {.name = "backbone.layers.*.mixer.dt_layernorm", .gguf = "blk.*.ssm_dt_norm", .may_be_absent = true},
@@ -58,13 +54,7 @@ static const frit_hf_tensor mamba2_tensors[] = {
     {.name = "backbone.layers.*.norm", .gguf = "blk.*.attn_norm"},
     {.name = "backbone.norm_f", .gguf = "output_norm"},
     {.name = "lm_head", .gguf = "output", .may_be_tied = true},
-    {.name = "backbone.layers.*.mixer.in_proj", .gguf = "blk.*.ssm_in", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "backbone.layers.*.mixer.conv1d", .gguf = "blk.*.ssm_conv1d", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "backbone.layers.*.mixer.A_log", .gguf = "blk.*.ssm_a", .whole = true, .may_be_absent = true, .rewrite = frit_hf_negative_exp},
-    {.name = "backbone.layers.*.mixer.D", .gguf = "blk.*.ssm_d", .whole = true, .may_be_absent = true},
-    {.name = "backbone.layers.*.mixer.out_proj", .gguf = "blk.*.ssm_out", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "backbone.layers.*.mixer.dt_bias", .gguf = "blk.*.ssm_dt.bias", .whole = true, .may_be_absent = true},
-    {.name = "backbone.layers.*.mixer.norm", .gguf = "blk.*.ssm_norm", .may_be_absent = true},
+    FRIT_HF_ROWS_SOME_MAMBA2("backbone.layers.*.mixer"),
 };
 // clang-format on
 

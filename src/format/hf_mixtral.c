@@ -13,9 +13,9 @@ static const frit_hf_key mixtral_keys[] = {
 };
 
 static const frit_hf_tensor mixtral_tensors[] = {
-    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.ffn_up", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_gate", .none = true},
+    {.gguf = "blk.*.ffn_up", .none = true},
+    {.gguf = "blk.*.ffn_down", .none = true},
     {.name = "model.layers.*.block_sparse_moe.experts.@.w1", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
     {.name = "model.layers.*.block_sparse_moe.experts.@.w3", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
     {.name = "model.layers.*.block_sparse_moe.experts.@.w2", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},

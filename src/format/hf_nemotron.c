@@ -18,7 +18,7 @@ static const frit_hf_tensor nemotron_tensors[] = {
     {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
     {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .bias_if = "mlp_bias"},
     {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .bias_if = "mlp_bias"},
-    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_gate", .none = true},
 };
 // clang-format on
 

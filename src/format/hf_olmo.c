@@ -14,9 +14,9 @@ static const frit_hf_key olmo_keys[] = {
 };
 
 static const frit_hf_tensor olmo_tensors[] = {
-    {.name = "none", .gguf = "blk.*.attn_norm", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
-    {.name = "none", .gguf = "output_norm", .may_be_absent = true},
+    {.gguf = "blk.*.attn_norm", .none = true},
+    {.gguf = "blk.*.ffn_norm", .none = true},
+    {.gguf = "output_norm", .none = true},
     {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
@@ -29,8 +29,8 @@ static const frit_hf_key olmo2_keys[] = {
 };
 
 static const frit_hf_tensor olmo2_tensors[] = {
-    {.name = "none", .gguf = "blk.*.attn_norm", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
+    {.gguf = "blk.*.attn_norm", .none = true},
+    {.gguf = "blk.*.ffn_norm", .none = true},
     {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm"},
     {.name = "model.layers.*.post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm"},
     {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
@@ -43,8 +43,8 @@ static const frit_hf_key olmo3_keys[] = {
 };
 
 static const frit_hf_tensor olmo3_tensors[] = {
-    {.name = "none", .gguf = "blk.*.attn_norm", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
+    {.gguf = "blk.*.attn_norm", .none = true},
+    {.gguf = "blk.*.ffn_norm", .none = true},
     {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm"},
     {.name = "model.layers.*.post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm"},
     {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
@@ -62,9 +62,9 @@ static const frit_hf_key olmoe_keys[] = {
 };
 
 static const frit_hf_tensor olmoe_tensors[] = {
-    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.ffn_up", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_gate", .none = true},
+    {.gguf = "blk.*.ffn_up", .none = true},
+    {.gguf = "blk.*.ffn_down", .none = true},
     {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
     {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
     {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},

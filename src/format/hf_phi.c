@@ -10,14 +10,14 @@ static const frit_hf_key phi_keys[] = {
 
 static const frit_hf_tensor phi_tensors[] = {
     {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .bias_if = FRIT_HF_ALWAYS},
-    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_norm", .none = true},
     {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_ALWAYS},
     {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_ALWAYS},
     {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_ALWAYS},
     {.name = "model.layers.*.self_attn.dense", .gguf = "blk.*.attn_output", .bias_if = FRIT_HF_ALWAYS},
     {.name = "model.layers.*.mlp.fc1", .gguf = "blk.*.ffn_up", .bias_if = FRIT_HF_ALWAYS},
     {.name = "model.layers.*.mlp.fc2", .gguf = "blk.*.ffn_down", .bias_if = FRIT_HF_ALWAYS},
-    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_gate", .none = true},
     {.name = "model.final_layernorm", .gguf = "output_norm", .bias_if = FRIT_HF_ALWAYS},
     {.name = "lm_head", .gguf = "output", .bias_if = FRIT_HF_ALWAYS, .may_be_tied = true},
 };
@@ -29,11 +29,11 @@ static const frit_hf_key phi3_keys[] = {
 
 static const frit_hf_tensor phi3_tensors[] = {
     {.name = "model.layers.*.self_attn.qkv_proj", .gguf = "blk.*.attn_qkv"},
-    {.name = "none", .gguf = "blk.*.attn_q", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.attn_k", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.attn_v", .may_be_absent = true},
+    {.gguf = "blk.*.attn_q", .none = true},
+    {.gguf = "blk.*.attn_k", .none = true},
+    {.gguf = "blk.*.attn_v", .none = true},
     {.name = "model.layers.*.mlp.gate_up_proj", .gguf = "blk.*.ffn_up"},
-    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_gate", .none = true},
 };
 
 static const frit_hf_key phimoe_keys[] = {
@@ -54,9 +54,9 @@ static const frit_hf_tensor phimoe_tensors[] = {
     {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
-    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.ffn_up", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_gate", .none = true},
+    {.gguf = "blk.*.ffn_up", .none = true},
+    {.gguf = "blk.*.ffn_down", .none = true},
     {.name = "model.layers.*.block_sparse_moe.experts.@.w1", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
     {.name = "model.layers.*.block_sparse_moe.experts.@.w3", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
     {.name = "model.layers.*.block_sparse_moe.experts.@.w2", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},

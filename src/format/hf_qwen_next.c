@@ -44,7 +44,7 @@ static frit_status complete_35(const frit_hf *hf)
 #define SHARED_TENSORS \
     {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_add_one}, \
     {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one}, \
-    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true}, \
+    {.gguf = "blk.*.ffn_norm", .none = true}, \
     {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_add_one}, \
     FRIT_HF_ROWS_SOME_ATTENTION("model.layers.*.self_attn"), \
     {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true, .rewrite = frit_hf_add_one}, \
@@ -67,9 +67,9 @@ static const frit_hf_key qwen3_next_keys[] = {
 
 static const frit_hf_tensor qwen3_next_tensors[] = {
     SHARED_TENSORS,
-    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.ffn_up", .may_be_absent = true},
-    {.name = "none", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_gate", .none = true},
+    {.gguf = "blk.*.ffn_up", .none = true},
+    {.gguf = "blk.*.ffn_down", .none = true},
     {.name = "model.layers.*.linear_attn.in_proj_qkvz", .gguf = "blk.*.ssm_in", .may_be_absent = true},
     {.name = "model.layers.*.linear_attn.in_proj_ba", .gguf = "blk.*.ssm_ba", .may_be_absent = true},
     {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp"},

@@ -13,7 +13,7 @@ static const frit_hf_tensor seed_oss_tensors[] = {
     {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_out_bias"},
     {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm"},
-    {.name = "none", .gguf = "blk.*.ffn_norm", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_norm", .none = true},
     {.name = "model.layers.*.mlp.gate_proj", .gguf = "blk.*.ffn_gate", .bias_if = "mlp_bias"},
     {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .bias_if = "mlp_bias"},
     {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .bias_if = "mlp_bias"},

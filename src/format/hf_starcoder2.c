@@ -19,7 +19,7 @@ static const frit_hf_tensor starcoder2_tensors[] = {
     {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = FRIT_HF_MAYBE},
     {.name = "model.layers.*.mlp.c_fc", .gguf = "blk.*.ffn_up", .bias_if = FRIT_HF_MAYBE},
     {.name = "model.layers.*.mlp.c_proj", .gguf = "blk.*.ffn_down", .bias_if = FRIT_HF_MAYBE},
-    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_gate", .none = true},
 };
 // clang-format on
 
