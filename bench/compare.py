@@ -12,6 +12,7 @@ to the better of the others. ik_llama.cpp runs with and without run-time repacki
     --busy               generation again while another process keeps one core busy
     --first-token        seconds from the start of the process to the first byte of the answer, and its largest
                          resident set; the others' command lines by --llama-cli and --ik-cli
+    --no-warmup          the others measure their first run: a warm-up takes them as long again (frit counts in its own)
     --save FILE          also appends every sample to FILE, as JSON lines
     --report FILE ...    measures nothing: prints the table of saved samples (several runs make one table)
 """
@@ -107,7 +108,10 @@ class Llama:
 
     def bench(self, model, prompt, gen, depth):
         return [self.program, "-m", model, "-p", join(prompt), "-n", join(gen), "-d", str(depth),
-                "-r", str(self.options.repetitions), "-fa", "1", "-o", "json"] + self.flags() + self.extra
+                "-r", str(self.options.repetitions), "-fa", "1", "-o", "json", *self.cold(), *self.flags(), *self.extra]
+
+    def cold(self):
+        return ["--no-warmup"] if self.options.no_warmup else []
 
     def parse(self, output, depth):
         samples = {}
@@ -155,7 +159,10 @@ class Ik(Llama):
                 return None
             tests = ["-p", "0", "-n", "0"] + [word for n in gen for word in ("-gp", f"{depth},{n}")]
         return [self.program, "-m", model, *tests, "-r", str(self.options.repetitions), "-fa", "1", "-o", "json",
-                *self.flags(), *self.extra]
+                *self.cold(), *self.flags(), *self.extra]
+
+    def cold(self):
+        return ["-w", "0"] if self.options.no_warmup else []
 
     def parse(self, output, depth):
         samples = {}
@@ -407,6 +414,7 @@ def parse_arguments(arguments):
     p.add_argument("-ctv", metavar="TYPE", help="type of cached values")
     p.add_argument("-r", "--repetitions", type=int, default=1, metavar="N", help="of each test in each round (1)")
     p.add_argument("--rounds", type=int, default=3, metavar="N", help="(3)")
+    p.add_argument("--no-warmup", action="store_true", help="the others' first run counts")
     p.add_argument("--busy", action="store_true", help="generation with a busy core too")
     p.add_argument("--first-token", action="store_true", help="time to the first token and largest resident set")
     p.add_argument("--text", default="Hello", help="the prompt for --first-token (Hello)")

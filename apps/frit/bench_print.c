@@ -167,6 +167,15 @@ static void share_text(char out[64], double achieved, double possible, const cha
     if (possible > 0) snprintf(out + n, 64 - (size_t)n, " %3.0f %%", 100 * achieved / possible);
 }
 
+// Of the numbers that the model's weights are multiplied as.
+static double machine_tops(const bench_row *row)
+{
+    static const char *const floats[] = {"f32", "f16", "bf16"};
+    for (size_t i = 0; i < CLI_COUNT(floats); i++)
+        if (strcmp(row->model->file_type, floats[i]) == 0) return row->machine.float_tops;
+    return row->machine.int8_tops;
+}
+
 static void memory_text(const bench_row *row, char out[64])
 {
     share_text(out, bench_figures_of(row).gbps, row->machine.read_gbps, "GB/s");
@@ -174,7 +183,7 @@ static void memory_text(const bench_row *row, char out[64])
 
 static void arithmetic_text(const bench_row *row, char out[64])
 {
-    share_text(out, bench_figures_of(row).tops, row->machine.int8_tops, "TOPS");
+    share_text(out, bench_figures_of(row).tops, machine_tops(row), "TOPS");
 }
 
 // Widths of what is not known before it was measured are the least.
@@ -244,8 +253,8 @@ static void md_end(const bench_plan *plan)
         bool first = row->machine.read_gbps > 0;
         for (int j = 0; j < i; j++) first = first && !same_machine(row, &plan->rows[j]);
         if (!first) continue;
-        printf("\n%s: reads %.1f GB/s, int8 %.2f TOPS (measured, %d thread%s)\n", row->machine.cpu_name,
-               row->machine.read_gbps, row->machine.int8_tops, row->engine.n_threads,
+        printf("\n%s: reads %.1f GB/s, int8 %.2f TOPS, floats %.2f (measured, %d thread%s)\n", row->machine.cpu_name,
+               row->machine.read_gbps, row->machine.int8_tops, row->machine.float_tops, row->engine.n_threads,
                row->engine.n_threads == 1 ? "" : "s");
     }
 }
@@ -321,7 +330,7 @@ static void list_fields(const bench_row *row, fields *f)
     add_real(f, "gbps", r.gbps);
     add_real(f, "tops", r.tops);
     add_real(f, "machine_gbps", row->machine.read_gbps);
-    add_real(f, "machine_tops", row->machine.int8_tops);
+    add_real(f, "machine_tops", machine_tops(row));
 }
 
 static json_t *row_json(const bench_row *row)

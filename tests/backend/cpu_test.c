@@ -176,8 +176,9 @@ static void probe_names_the_machine_and_measures_when_asked(void **state)
     assert_ok(frit_cpu_probe(&machine, 2));
     assert_true(machine.read_gbps > 0.01 && machine.read_gbps < 100000);
     assert_true(machine.int8_tops > 0.00001 && machine.int8_tops < 100000);
-    print_message("%s, %s: %.1f GB/s, %.3f TOPS\n", machine.cpu_name, machine.isa, machine.read_gbps,
-                  machine.int8_tops);
+    assert_true(machine.float_tops > 0.00001 && machine.float_tops < 100000);
+    print_message("%s, %s: %.1f GB/s, %.3f TOPS of int8, %.3f of floats\n", machine.cpu_name, machine.isa,
+                  machine.read_gbps, machine.int8_tops, machine.float_tops);
 }
 
 int main(void)

@@ -137,6 +137,24 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(self.row(out, "tg32 x 4")["frit"], "120.0")
         self.assertEqual(self.row(out, "tg32 x 2")["frit / best other"], "4.29")
 
+    def test_sequences_in_parallel_of_a_program_with_a_switch(self):
+        ik = self.fake("ik/llama-bench", FAKE_BENCH, speed=10)
+        self.fake("ik/llama-batched-bench", FAKE_BATCHED)
+        code, out = self.compare("--ik", ik, "--rounds", "1", "-p", "0", "-n", "32", "--parallel", "2,4")
+        self.assertEqual(code, 0)
+        self.assertEqual(self.row(out, "tg32 x 4")["ik_llama.cpp -rtr"], "28.0")
+        batched = [call for call in self.calls() if "-npl" in call and call[0] == "ik"]
+        self.assertEqual([call[-1] == "-rtr" for call in batched], [False, True])
+
+    def test_the_others_may_skip_their_warm_up(self):
+        llama, ik = self.fake("llama/llama-bench", FAKE_BENCH, speed=10), self.fake("ik/llama-bench", FAKE_BENCH, speed=16)
+        code, _ = self.compare("--llama", llama, "--ik", ik, "--rounds", "1", "--no-warmup")
+        self.assertEqual(code, 0)
+        calls = self.calls()
+        self.assertNotIn("--no-warmup", calls[0])
+        self.assertIn("--no-warmup", calls[1])
+        self.assertEqual([call[call.index("-w") + 1] for call in calls if "-w" in call], ["0", "0"])
+
     def test_a_busy_core(self):
         code, out = self.compare("--rounds", "1", "--busy")
         self.assertEqual(code, 0)

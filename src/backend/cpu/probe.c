@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Measures what bounds a CPU: reading weights from memory, and int8 multiply-adds that wait for nothing. And chooses
-// how many threads read weights when nobody names a number.
+// Measures what bounds a CPU: reading weights from memory, and multiply-adds that wait for nothing. And chooses how many
+// threads read weights when nobody names a number.
 #include "backend/cpu/probe.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/memory.h"
@@ -19,6 +19,7 @@ typedef struct probe {
     uint8_t *buffer;
     uint64_t n_bytes;
     int64_t n_rounds;
+    double (*run)(int64_t n_rounds, int32_t *sink);
     _Atomic uint64_t sink;   // results go here, so that no compiler drops the work
     _Atomic uint64_t n_megaops;
 } probe;
@@ -56,7 +57,7 @@ static void multiply(void *ctx, int part, int parts)
 {
     probe *p = ctx;
     int32_t sink = part + parts;
-    const double n_ops = p->kernels->probe_int8(p->n_rounds, &sink);
+    const double n_ops = p->run(p->n_rounds, &sink);
     atomic_fetch_add(&p->sink, (uint64_t)(uint32_t)sink);
     atomic_fetch_add(&p->n_megaops, (uint64_t)(n_ops * 1e-6));
 }
@@ -80,9 +81,10 @@ static double read_rate(probe *p, frit_pool *pool)
 }
 
 // 10^12 operations per second.
-static double int8_rate(probe *p, frit_pool *pool)
+static double multiply_rate(probe *p, frit_pool *pool, double (*run)(int64_t n_rounds, int32_t *sink))
 {
     double best = 0;
+    p->run = run;
     p->n_rounds = 1000000;
     for (uint64_t start = frit_time_ns(), now = start; now - start < measure_ns;) {
         const uint64_t before = now;
@@ -110,7 +112,8 @@ frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads)
     frit_status status = p.buffer ? FRIT_OK : frit_fail_memory((size_t)p.n_bytes, "measuring the speed of memory");
     if (status == FRIT_OK) {
         machine->read_gbps = read_rate(&p, pool);
-        machine->int8_tops = int8_rate(&p, pool);
+        machine->int8_tops = multiply_rate(&p, pool, kernels.probe_int8);
+        machine->float_tops = multiply_rate(&p, pool, kernels.probe_float);
     }
     frit_cpu_memory_free(p.buffer, p.n_bytes);
     frit_pool_free(pool);

@@ -328,6 +328,16 @@ static double probe_int8(int64_t n_rounds, int32_t *sink)
     return (double)n_rounds * 64 * 2;
 }
 
+static double probe_float(int64_t n_rounds, int32_t *sink)
+{
+    float a[16], sums[16] = {0};
+    for (int i = 0; i < 16; i++) a[i] = (float)(*sink % 16 + i);
+    for (int64_t r = 0; r < n_rounds; r++)
+        for (int i = 0; i < 16; i++) sums[i] += a[i] * a[15 - i];
+    for (int i = 0; i < 16; i++) *sink += sums[i] > 1;
+    return (double)n_rounds * 16 * 2;
+}
+
 void frit_install_scalar(frit_kernels *k)
 {
     *k = (frit_kernels){
@@ -361,6 +371,7 @@ void frit_install_scalar(frit_kernels *k)
         .exp_sum = exp_sum,
         .probe_read = probe_read,
         .probe_int8 = probe_int8,
+        .probe_float = probe_float,
     };
     frit_install_scalar_state(k);
 }

@@ -188,8 +188,27 @@ static void product_bf16(const frit_product *p)
     product(p, (source){load_bf16, load_tail_bf16, 2});
 }
 
+// Twelve chains: enough for two products a cycle that take four to six.
+static double probe_float(int64_t n_rounds, int32_t *sink)
+{
+    float numbers[2 * LANES] = {(float)(*sink % 16)};
+    const vec_f a = load_f32((const uint8_t *)numbers, 0), b = load_f32((const uint8_t *)numbers, LANES);
+    vec_f sums[12];
+    for (int i = 0; i < 12; i++) sums[i] = zero_f();
+    for (int64_t r = 0; r < n_rounds; r++) {
+#pragma GCC unroll 12
+        for (int i = 0; i < 12; i++) sums[i] = mul_add(a, b, sums[i]);
+    }
+    for (int i = 0; i < 12; i++) {
+        store_f32(numbers, sums[i]);
+        *sink += numbers[0] > 1;
+    }
+    return (double)n_rounds * 12 * LANES * 2;
+}
+
 static void install(frit_kernels *k, const char *isa)
 {
+    k->probe_float = probe_float;
     k->product[FRIT_DTYPE_F32] = (frit_product_kernel){product_f32, FRIT_FORM_F32, isa};
     k->product[FRIT_DTYPE_F16] = (frit_product_kernel){product_f16, FRIT_FORM_F32, isa};
     k->product[FRIT_DTYPE_BF16] = (frit_product_kernel){product_bf16, FRIT_FORM_F32, isa};
