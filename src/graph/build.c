@@ -72,6 +72,11 @@ frit_node *frit_activate(frit_graph *g, frit_node *x, frit_act act)
     return frit_node_new(g, (frit_node){.op = FRIT_OP_ACT, .src = {x}, .act = act});
 }
 
+frit_node *frit_xielu_node(frit_graph *g, frit_node *x, frit_xielu xielu)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_XIELU, .src = {x}, .xielu = xielu});
+}
+
 frit_node *frit_glu(frit_graph *g, frit_node *gate, frit_node *up, frit_act act)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_GLU, .src = {gate, up}, .act = act});

@@ -63,6 +63,11 @@ typedef struct frit_rope {
     const float *inv_freq;   // [dim / 2], lives as long as the model
 } frit_rope;
 
+// Two branches that meet at zero, a parabola and an exponential, beside a straight line.
+typedef struct frit_xielu {
+    float positive, negative, beta, eps;
+} frit_xielu;
+
 typedef struct frit_attend {
     int32_t layer;   // in the cache
     float scale;
@@ -137,6 +142,7 @@ typedef struct frit_node {
         struct {
             float low, high;
         } clamp;                        // CLAMP
+        frit_xielu xielu;               // XIELU
         int64_t begin;                  // SLICE; shape has n
         frit_route route;               // ROUTE
         frit_experts experts;           // EXPERTS, EXPERTS_MIX
@@ -177,6 +183,7 @@ frit_node *frit_scale(frit_graph *g, frit_node *x, float factor);   // x itself 
 frit_node *frit_softcap(frit_graph *g, frit_node *x, float cap);    // x itself if cap is 0
 frit_node *frit_clamp(frit_graph *g, frit_node *x, float low, float high);
 frit_node *frit_activate(frit_graph *g, frit_node *x, frit_act act);
+frit_node *frit_xielu_node(frit_graph *g, frit_node *x, frit_xielu xielu);
 frit_node *frit_glu(frit_graph *g, frit_node *gate, frit_node *up, frit_act act);
 // The last dimensions become dims[0..n); the product must fit. Keeps dimension 0: [T, 64] to [T, 4, 16] is {4, 16}.
 frit_node *frit_reshape(frit_graph *g, frit_node *x, int n, const int64_t *dims);

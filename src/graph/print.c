@@ -36,6 +36,12 @@ static void print_clamp(const frit_node *node, frit_buf *out)
     frit_buf_printf(out, " %g to %g", (double)node->clamp.low, (double)node->clamp.high);
 }
 
+static void print_xielu(const frit_node *node, frit_buf *out)
+{
+    const frit_xielu *p = &node->xielu;
+    frit_buf_printf(out, " positive=%g negative=%g beta=%g", (double)p->positive, (double)p->negative, (double)p->beta);
+}
+
 static void print_slice(const frit_node *node, frit_buf *out)
 {
     frit_buf_printf(out, " begin=%lld", (long long)node->begin);

@@ -130,6 +130,16 @@ static void activations_have_their_known_values(void **state)
     }
 }
 
+static void xielu_is_a_parabola_above_zero_and_an_exponential_below(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 1);
+    const frit_xielu xielu = {.positive = 0.8f, .negative = 1.3f, .beta = 0.5f, .eps = -1e-6f};
+    w.graph.output = frit_xielu_node(&w.graph, world_given_rows(&w, (float[]){-2, -1e-7f, 3}, 3), xielu);
+    expect(&w, (float[]){1.3f * (0.13533528f - 1 + 2) - 1, 1.3f * (-1e-6f + 1e-7f) - 5e-8f, 0.8f * 9 + 1.5f}, 3);
+}
+
 static void glu_gates_the_second_source_by_the_first(void **state)
 {
     (void)state;
@@ -386,6 +396,7 @@ int main(void)
         cmocka_unit_test(one_row_is_added_and_multiplied_to_all),
         cmocka_unit_test(scale_and_softcap_follow_their_formulas),
         cmocka_unit_test(activations_have_their_known_values),
+        cmocka_unit_test(xielu_is_a_parabola_above_zero_and_an_exponential_below),
         cmocka_unit_test(glu_gates_the_second_source_by_the_first),
         cmocka_unit_test(rope_turns_by_known_angles_in_both_styles),
         cmocka_unit_test(rope_divides_frequencies_by_factors_and_multiplies_by_magnitude),

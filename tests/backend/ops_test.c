@@ -141,6 +141,12 @@ static frit_node *build_scale(world *w, int64_t n)
     return frit_scale(&w->graph, world_rows(w, n), -0.7f);
 }
 
+static frit_node *build_xielu(world *w, int64_t n)
+{
+    const frit_xielu xielu = {.positive = 0.8f, .negative = 1.3f, .beta = 0.5f, .eps = -1e-6f};
+    return frit_xielu_node(&w->graph, frit_scale(&w->graph, world_rows(w, n), 4), xielu);
+}
+
 static frit_node *build_softcap(world *w, int64_t n)
 {
     return frit_softcap(&w->graph, frit_scale(&w->graph, world_rows(w, n), 20), 30);
@@ -170,6 +176,7 @@ static const vector_case vector_cases[] = {
     {"mul by one row", build_mul_row, 0},
     {"scale", build_scale, 0},
     {"softcap", build_softcap, 1e-12},
+    {"xielu", build_xielu, 1e-12},
     {"take_rows", build_take_rows, 0},
     {"reshape", build_reshape, 0},
 };

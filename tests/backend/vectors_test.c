@@ -66,6 +66,12 @@ static void run_act(const frit_kernels *k, const vectors *v, int which)
     k->act[which](v->y, v->a, v->n);
 }
 
+static void run_xielu(const frit_kernels *k, const vectors *v, int which)
+{
+    static const frit_xielu params[] = {{0.8f, 1.3f, 0.5f, -1e-6f}, {0.1f, 0.6f, 0, -0.25f}};
+    k->xielu(v->y, v->a, &params[which], v->n);
+}
+
 // Gate, activation and product, as products of gate and up end.
 static void run_glu(const frit_kernels *k, const vectors *v, int which)
 {
@@ -117,6 +123,7 @@ static const vector_case cases[] = {
     {"scale", run_scale, 1, 1, 0, false},
     {"softcap", run_softcap, 1, 1, 1e-6, true},
     {"act", run_act, FRIT_ACT_COUNT, 1, 1e-6, true},
+    {"xielu", run_xielu, 2, 1, 1e-6, true},
     {"glu", run_glu, FRIT_ACT_COUNT, 1, 3e-6, true},
     {"rope", run_rope, 2, 2, 1e-6, false},
     {"softmax", run_softmax, 1, 1, 1e-5, false},

@@ -179,6 +179,11 @@ static inline void evaluate_elementwise(const frit_node *node, const double *con
         case FRIT_OP_ACT:
             y[i] = evaluate_act(node->act, a);
             break;
+        case FRIT_OP_XIELU:
+            y[i] = (a > 0 ? (double)node->xielu.positive * a * a
+                          : (double)node->xielu.negative * (exp(fmin(a, (double)node->xielu.eps)) - 1 - a)) +
+                   (double)node->xielu.beta * a;
+            break;
         case FRIT_OP_GLU:
             y[i] = evaluate_act(node->act, a) * b;
             break;

@@ -62,6 +62,7 @@ void frit_fast_mul(const frit_task *task, frit_share share);
 void frit_fast_scale(const frit_task *task, frit_share share);
 void frit_fast_softcap(const frit_task *task, frit_share share);
 void frit_fast_act(const frit_task *task, frit_share share);
+void frit_fast_xielu(const frit_task *task, frit_share share);
 void frit_fast_glu(const frit_task *task, frit_share share);
 void frit_fast_rope(const frit_task *task, frit_share share);
 // Cosines and sines of every row's position, times magnitude, to task->shared; before all steps that turn alike.

@@ -104,6 +104,12 @@ void frit_fast_act(const frit_task *task, frit_share share)
     task->env->kernels->act[task->node->act](task->y + r.begin, task->x[0] + r.begin, r.end - r.begin);
 }
 
+void frit_fast_xielu(const frit_task *task, frit_share share)
+{
+    frit_range r = frit_split(frit_node_elems(task->node), LINE, share);
+    task->env->kernels->xielu(task->y + r.begin, task->x[0] + r.begin, &task->node->xielu, r.end - r.begin);
+}
+
 void frit_fast_glu(const frit_task *task, frit_share share)
 {
     enum { PIECE = 1024 };   // stays in the first cache between the two passes

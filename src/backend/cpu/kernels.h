@@ -197,6 +197,7 @@ typedef struct frit_kernels {
     void (*scale)(float *y, const float *x, float factor, int64_t n);
     void (*softcap)(float *y, const float *x, float cap, int64_t n);   // y may be x
     frit_unary_fn act[FRIT_ACT_COUNT];                                 // y may be x
+    void (*xielu)(float *y, const float *x, const frit_xielu *xielu, int64_t n);
     // Rotates n_pairs pairs; `turn` holds the cosines, then the sines.
     void (*rope[2])(float *y, const float *x, const float *turn, int64_t n_pairs);   // by frit_rope_style
 

@@ -98,6 +98,7 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_SCALE]      = {BOTH(scale)},
     [FRIT_OP_SOFTCAP]    = {BOTH(softcap)},
     [FRIT_OP_ACT]        = {BOTH(act)},
+    [FRIT_OP_XIELU]      = {BOTH(xielu)},
     [FRIT_OP_GLU]        = {BOTH(glu)},
     [FRIT_OP_RESHAPE]    = {REFERENCE(reshape)},
     [FRIT_OP_CLAMP]      = {REFERENCE(clamp)},

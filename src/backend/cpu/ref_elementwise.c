@@ -64,6 +64,16 @@ void frit_ref_act(const frit_task *task, frit_share share)
     for (int64_t i = r.begin; i < r.end; i++) task->y[i] = (float)frit_ref_act_value(task->node->act, task->x[0][i]);
 }
 
+void frit_ref_xielu(const frit_task *task, frit_share share)
+{
+    const frit_xielu *p = &task->node->xielu;
+    frit_range r = frit_split(frit_node_elems(task->node), 1, share);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const double x = task->x[0][i], bent = x > 0 ? p->positive * x * x : p->negative * (expm1(fmin(x, p->eps)) - x);
+        task->y[i] = (float)(bent + p->beta * x);
+    }
+}
+
 void frit_ref_glu(const frit_task *task, frit_share share)
 {
     frit_range r = frit_split(frit_node_elems(task->node), 1, share);

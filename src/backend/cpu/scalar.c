@@ -242,6 +242,14 @@ static void softplus(float *y, const float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] = fmaxf(x[i], 0) + log1pf(expf(-fabsf(x[i])));
 }
 
+static void xielu(float *y, const float *x, const frit_xielu *p, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float bent = x[i] > 0 ? p->positive * x[i] * x[i] : p->negative * (expm1f(fminf(x[i], p->eps)) - x[i]);
+        y[i] = bent + p->beta * x[i];
+    }
+}
+
 static void rope_neighbours(float *y, const float *x, const float *turn, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -362,6 +370,7 @@ void frit_install_scalar(frit_kernels *k)
                 [FRIT_ACT_SIGMOID] = sigmoid,
                 [FRIT_ACT_TANH] = act_tanh,
                 [FRIT_ACT_SOFTPLUS] = softplus},
+        .xielu = xielu,
         .rope = {[FRIT_ROPE_NEIGHBOURS] = rope_neighbours, [FRIT_ROPE_HALVES] = rope_halves},
         .encode[FRIT_DTYPE_F32] = encode_f32,
         .decode[FRIT_DTYPE_F32] = decode_f32,

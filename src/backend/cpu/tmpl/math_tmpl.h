@@ -83,6 +83,21 @@ FRIT_INLINE vec_f softplus_f(vec_f x)
     return mul_add(add_f(z, z), sum, max_f(zero_f(), x));
 }
 
+// exp(x) - 1 - x of x <= 0, which loses digits around zero: there the series, up to x^9.
+FRIT_INLINE vec_f exp_rest_f(vec_f x)
+{
+    vec_f p = all_f(1.0f / 362880);
+    p = mul_add(p, x, all_f(1.0f / 40320));
+    p = mul_add(p, x, all_f(1.0f / 5040));
+    p = mul_add(p, x, all_f(1.0f / 720));
+    p = mul_add(p, x, all_f(1.0f / 120));
+    p = mul_add(p, x, all_f(1.0f / 24));
+    p = mul_add(p, x, all_f(1.0f / 6));
+    p = mul_add(p, x, all_f(0.5f));
+    const vec_f near = mul_f(p, mul_f(x, x)), far = sub_f(sub_f(exp_f(x), all_f(1)), x);
+    return if_less(all_f(-0.7f), x, near, far);
+}
+
 FRIT_INLINE vec_f relu_f(vec_f x)
 {
     return max_f(zero_f(), x);

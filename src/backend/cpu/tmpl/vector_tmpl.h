@@ -152,6 +152,21 @@ static void act_tanh(float *y, const float *x, int64_t n)
     map(y, x, n, tanh_f);
 }
 
+FRIT_INLINE vec_f xielu_f(vec_f x, const frit_xielu *p)
+{
+    const vec_f low = min_f(all_f(p->eps), x);   // in this order NaN passes through
+    const vec_f below = mul_f(all_f(p->negative), add_f(exp_rest_f(low), sub_f(low, x)));
+    const vec_f above = mul_f(all_f(p->positive), mul_f(x, x));
+    return mul_add(all_f(p->beta), x, if_less(zero_f(), x, above, below));
+}
+
+static void xielu(float *y, const float *x, const frit_xielu *p, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + FLOATS <= n; i += FLOATS) store_f(y + i, xielu_f(load_f(x + i), p));
+    if (i < n) store_part(y + i, xielu_f(load_part(x + i, n - i), p), n - i);
+}
+
 // ------------------------------------------------------------------------------- rope
 
 static void rope_halves(float *y, const float *x, const float *turn, int64_t n)
@@ -187,6 +202,7 @@ FRIT_INLINE void install_vectors(frit_kernels *k)
     k->act[FRIT_ACT_SIGMOID] = sigmoid;
     k->act[FRIT_ACT_TANH] = act_tanh;
     k->act[FRIT_ACT_SOFTPLUS] = softplus;
+    k->xielu = xielu;
     k->rope[FRIT_ROPE_NEIGHBOURS] = rope_neighbours;
     k->rope[FRIT_ROPE_HALVES] = rope_halves;
 }
