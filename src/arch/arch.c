@@ -6,7 +6,7 @@
 
 // clang-format off
 #define ARCHS(X) \
-    X(llama) X(qwen2) X(qwen3) X(gemma) X(arcee) X(arctic) X(baichuan) X(bailingmoe) X(bailingmoe2) X(bloom) \
+    X(llama) X(qwen2) X(qwen3) X(gemma) X(apertus) X(arcee) X(arctic) X(baichuan) X(bailingmoe) X(bailingmoe2) X(bloom) \
     X(chatglm) X(codeshell) X(cogvlm) X(cohere2) X(command_r) X(dbrx) X(deci) X(deepseek) X(deepseek2) X(dots1) \
     X(dream) X(bailingmoe3) X(falcon_h1) X(granitehybrid) X(jamba) X(kimi_linear) X(lfm2) X(lfm2moe) X(mamba) \
     X(mamba2) X(minimax_01) X(nemotron_h) X(nemotron_h_moe) X(plamo2) X(qwen3next) X(qwen35) X(qwen35moe) \

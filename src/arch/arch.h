@@ -56,6 +56,7 @@ typedef struct frit_layer_hparams {
     bool is_recurrent;
     float clamp_exp, clamp_shexp;   // of gates and what they gate, in experts and shared ones; 0: none
     int32_t n_state;                // numbers that a recurrent layer keeps of a session
+    frit_xielu xielu;               // as learned: before the softplus of its first two numbers
 } frit_layer_hparams;
 
 // Recurrent layers: a short convolution over `n_channels`, and a state of `state` numbers for each of `inner`.

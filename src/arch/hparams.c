@@ -212,17 +212,24 @@ static frit_status read_layer_row(reader *r, const hparam *row)
     return FRIT_OK;
 }
 
-// Properties of layers under keys of frit's own: what folders say and GGUF cannot, or windows of architectures whose
-// GGUF files carry attention.sliding_window without meaning it.
+// Properties of layers under keys without the architecture's name: frit's own are what folders say and GGUF cannot, or
+// windows of architectures whose GGUF files carry attention.sliding_window without meaning it.
 static frit_status read_own_arrays(reader *r)
 {
     static const hparam own[] = {
         {"frit.attention.sliding_window", INT, LAYER(window), 0, 1 << 30, 0, PER_LAYER},
         {"frit.rope.none", BOOL, LAYER(no_rope), 0, 1, 0, PER_LAYER},
+        {"xielu.alpha_p", FLOAT, LAYER(xielu.positive), -1e6, 1e6, 0, PER_LAYER | CHOSEN | REQUIRED},
+        {"xielu.alpha_n", FLOAT, LAYER(xielu.negative), -1e6, 1e6, 0, PER_LAYER | CHOSEN | REQUIRED},
+        {"xielu.beta", FLOAT, LAYER(xielu.beta), -1e6, 1e6, 0, PER_LAYER | CHOSEN | REQUIRED},
+        {"xielu.eps", FLOAT, LAYER(xielu.eps), -1e6, 0, 0, PER_LAYER | CHOSEN | REQUIRED},
     };
     for (size_t i = 0; i < FRIT_COUNT(own); i++) {
         snprintf(r->key, sizeof r->key, "%s", own[i].key);
         const frit_value *array = frit_meta_find(&r->ckpt->meta, r->key);
+        if ((own[i].flags & CHOSEN) && !is_chosen(r, &own[i])) continue;
+        if (!array && (own[i].flags & REQUIRED))
+            return frit_fail(FRIT_E_FORMAT, "the metadata has no key '%s', which is required", r->key);
         if (!array) continue;
         if (array->type != FRIT_VALUE_ARRAY)
             return frit_fail(FRIT_E_FORMAT, "%s is not an array with one number for each layer", r->key);

@@ -11,6 +11,7 @@
 #include "format/safetensors.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -47,8 +48,9 @@ static bool match(const char *name, const frit_hf_tensor *row, place_of *at)
         for (*number = 0; *name >= '0' && *name <= '9' && *number < 1000000; name++)
             *number = 10 * *number + (*name - '0');
     }
-    at->part = row->whole ? name : name + 1;
-    return *name == (row->whole ? 0 : '.');
+    const bool whole = row->whole || row->is_key;
+    at->part = whole ? name : name + 1;
+    return *name == (whole ? 0 : '.');
 }
 
 static void write_gguf_name(char *text, size_t size, const char *pattern, int64_t layer, const char *part)
@@ -85,7 +87,7 @@ static frit_status find_place(const frit_hf *hf, const char *name, place_of *at)
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
         if (row->none || !match(name, row, at)) continue;
         if (at->layer >= (int64_t)frit_hf_written(hf, "block_count")) continue;
-        if (row->whole || strcmp(at->part, "weight") == 0) return FRIT_OK;
+        if (row->whole || row->is_key || strcmp(at->part, "weight") == 0) return FRIT_OK;
         bool biased = false;
         FRIT_TRY(has_bias(hf, row, &biased));
         if ((biased || may_have_bias(row)) && strcmp(at->part, "bias") == 0) return FRIT_OK;
@@ -142,6 +144,30 @@ static frit_status place_expert(folder *f, const frit_tensor *one, const char *n
     return FRIT_OK;
 }
 
+// The list that numbers of layers go into; those that never come stay NaN, which nobody takes for a number.
+static frit_status make_list(folder *f, const char *key)
+{
+    frit_checkpoint *ckpt = f->hf.ckpt;
+    const size_t n = (size_t)frit_hf_written(&f->hf, "block_count");
+    if (frit_meta_find(&ckpt->meta, key)) return FRIT_OK;
+    float *values = frit_arena_new(&ckpt->arena, float, n);
+    if (!values) return frit_fail_memory(n * sizeof *values, key);
+    for (size_t i = 0; i < n; i++) values[i] = NAN;
+    const frit_value list = {.type = FRIT_VALUE_ARRAY, .array = {FRIT_VALUE_F32, n, values}};
+    return frit_meta_add(&ckpt->meta, frit_str_of(key), list);
+}
+
+static frit_status place_number(folder *f, const place_of *at, const frit_tensor *tensor)
+{
+    const char *key = at->row->gguf;
+    if (frit_tensor_n_elems(tensor) != 1 || frit_dtype_get(tensor->dtype)->block_elems != 1)
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is not a single number", f->hf.ckpt->path, tensor->name);
+    FRIT_TRY(make_list(f, key));
+    float *values = (float *)(uintptr_t)frit_meta_find(&f->hf.ckpt->meta, key)->array.items;
+    frit_tensor_decode_row(tensor, 0, &values[at->layer]);
+    return FRIT_OK;
+}
+
 static frit_status place(void *ctx, const frit_safetensors_entry *entry)
 {
     folder *f = ctx;
@@ -154,6 +180,7 @@ static frit_status place(void *ctx, const frit_safetensors_entry *entry)
     }
     frit_tensor tensor;
     FRIT_TRY(frit_safetensors_to_tensor(entry, &tensor));
+    if (at.row->is_key) return place_number(f, &at, &tensor);
     if (at.row->rewrite) FRIT_TRY(at.row->rewrite(&f->hf, &tensor, strcmp(at.part, "bias") == 0));
     char name[NAME_BYTES];
     write_gguf_name(name, sizeof name, at.row->gguf, at.layer, at.part);
@@ -185,7 +212,7 @@ static frit_status check_complete(const folder *f)
     int64_t n_layer = (int64_t)frit_hf_written(hf, "block_count");
     const frit_hf_tensor *row;
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
-        if ((row->may_be_tied && tied) || row->may_be_absent || row->none) continue;
+        if ((row->may_be_tied && tied) || row->may_be_absent || row->none || row->is_key) continue;
         bool biased = false;
         FRIT_TRY(has_bias(hf, row, &biased));
         for (int64_t layer = 0; layer < (strchr(row->name, '*') ? n_layer : 1); layer++) {

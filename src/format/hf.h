@@ -57,8 +57,9 @@ typedef struct frit_hf_tensor {
     const char *bias_if;   // the flag of config.json that adds a ".bias"; FRIT_HF_ALWAYS; NULL: none
     bool may_be_tied;      // may be absent where tie_word_embeddings is set
     bool may_be_absent;
-    bool none;    // a shared row that the family does not have
-    bool whole;   // both names are whole: nothing stands behind them
+    bool none;     // a shared row that the family does not have
+    bool whole;    // both names are whole: nothing stands behind them
+    bool is_key;   // of one number, which becomes item '*' of the list `gguf`; its name is whole
     // Into GGUF's convention, weight and bias alike; NULL: as they are.
     frit_status (*rewrite)(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
 } frit_hf_tensor;

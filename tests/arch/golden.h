@@ -32,6 +32,7 @@ static const golden_row golden_folders[] = {
     {"qwen2-tied", 0},
     {"qwen3", 0},
     {"gemma", 0},
+    {"apertus", 0},
     {"arcee", 0},
     {"bloom", 0},
     {"cohere", 0},

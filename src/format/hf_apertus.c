@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Apertus. What its activation has learned are tensors of one number each here, and keys in GGUF.
+#include "format/hf.h"
+
+// clang-format off
+static const frit_hf_key apertus_keys[] = {
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, FRIT_HF_NEEDED},
+};
+
+static const frit_hf_tensor apertus_tensors[] = {
+    {.name = "model.layers.*.attention_layernorm", .gguf = "blk.*.attn_norm"},
+    {.name = "model.layers.*.feedforward_layernorm", .gguf = "blk.*.ffn_norm"},
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
+    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm"},
+    {.name = "model.layers.*.mlp.act_fn.alpha_p", .gguf = "xielu.alpha_p", .is_key = true},
+    {.name = "model.layers.*.mlp.act_fn.alpha_n", .gguf = "xielu.alpha_n", .is_key = true},
+    {.name = "model.layers.*.mlp.act_fn.beta", .gguf = "xielu.beta", .is_key = true},
+    {.name = "model.layers.*.mlp.act_fn.eps", .gguf = "xielu.eps", .is_key = true},
+    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_apertus = {
+    .model_type = "apertus",
+    .class_name = "ApertusForCausalLM",
+    .arch = "apertus",
+    .act = "xielu",
+    .default_act = "xielu",
+    .shared = &frit_hf_decoder,
+    .own = {apertus_keys, FRIT_COUNT(apertus_keys), apertus_tensors, FRIT_COUNT(apertus_tensors)},
+};
