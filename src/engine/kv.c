@@ -4,7 +4,7 @@
 // One allocation holds, page by page, the keys and values of all layers at these positions; each part starts at a
 // multiple of 64:
 //
-//     memory  [ page 0: layer 0 K | layer 0 V | layer 1 K | ... ][ page 1: ... ] ...
+//     memory  [ page 0: layer 0 K | layer 0 V | layer 0 index | layer 1 K | ... ][ page 1: ... ] ...
 //             [ layer 0: state of slot 1 | of slot 2 | ... ][ layer 1: ... ]
 //
 // So a short text touches little memory, however long the context may become and however large the system's pages are:
@@ -27,21 +27,35 @@ static int32_t mix_of(frit_dtype dtype, int32_t dim)
     return mix;
 }
 
-static bool lay_out(frit_cache_side *side, const frit_cache_spec *spec, int32_t dim, frit_dtype dtype)
+static bool lay_out(frit_cache_side *side, const frit_cache_spec *spec, int32_t n_head, int32_t dim, frit_dtype dtype)
 {
     *side = (frit_cache_side){.dtype = dtype, .dim = dim, .mix = 1};
     if (spec->kind == FRIT_CACHE_NONE) return true;
-    if (spec->n_head_kv < 0 || dim < 0) return false;
+    if (n_head < 0 || dim < 0) return false;
     side->row_bytes = frit_dtype_row_bytes(dtype, dim);
     side->mix = dim > 0 ? mix_of(dtype, dim) : 1;
-    return frit_mul_u64((uint64_t)spec->n_head_kv * FRIT_PAGE_TOKENS, side->row_bytes, &side->page_bytes) &&
+    return frit_mul_u64((uint64_t)n_head * FRIT_PAGE_TOKENS, side->row_bytes, &side->page_bytes) &&
            frit_align_u64(side->page_bytes, ALIGNMENT, &side->page_bytes);
+}
+
+// Values that lie in the keys take no room of their own, and are mixed with them: in blocks that end where they end.
+static void lay_out_values_in_keys(frit_cache_layer *layer, const frit_cache_spec *spec)
+{
+    if (layer->k.mix > 1) layer->k.mix = mix_of(layer->k.dtype, spec->k_dim | spec->v_dim);
+    layer->v = layer->k;
+    layer->v.dim = spec->v_dim;
+    layer->v.page_bytes = 0;
 }
 
 static bool lay_out_layer(frit_cache_layer *layer, const frit_cache_spec *spec, frit_kv_types types)
 {
     layer->spec = *spec;
-    return lay_out(&layer->k, spec, spec->k_dim, types.k) && lay_out(&layer->v, spec, spec->v_dim, types.v);
+    if (!lay_out(&layer->k, spec, spec->n_head_kv, spec->k_dim, types.k)) return false;
+    if (spec->v_in_k)
+        lay_out_values_in_keys(layer, spec);
+    else if (!lay_out(&layer->v, spec, spec->n_head_kv, spec->v_dim, types.v))
+        return false;
+    return lay_out(&layer->index, spec, 1, spec->index_dim, types.k);
 }
 
 uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_kv_types types)
@@ -50,7 +64,8 @@ uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit
     for (int32_t i = 0; i < n_layers; i++) {
         frit_cache_layer layer;
         if (!lay_out_layer(&layer, &specs[i], types) || !frit_add_u64(n_bytes, layer.k.page_bytes, &n_bytes) ||
-            !frit_add_u64(n_bytes, layer.v.page_bytes, &n_bytes))
+            !frit_add_u64(n_bytes, layer.v.page_bytes, &n_bytes) ||
+            !frit_add_u64(n_bytes, layer.index.page_bytes, &n_bytes))
             return UINT64_MAX;
     }
     // Attention reads some pages side by side: a power of two apart, they would compete for the same places in caches.
@@ -64,7 +79,8 @@ uint64_t frit_kv_token_bytes(const frit_cache_spec *specs, int32_t n_layers, fri
     for (int32_t i = 0; i < n_layers; i++) {
         frit_cache_layer layer;
         if (lay_out_layer(&layer, &specs[i], types) && specs[i].kind != FRIT_CACHE_NONE)
-            n_bytes += (uint64_t)specs[i].n_head_kv * (layer.k.row_bytes + layer.v.row_bytes);
+            n_bytes += (uint64_t)specs[i].n_head_kv * (layer.k.row_bytes + (specs[i].v_in_k ? 0 : layer.v.row_bytes)) +
+                       layer.index.row_bytes;
     }
     return n_bytes;
 }
@@ -99,7 +115,8 @@ frit_status frit_kv_check(const frit_cache_spec *specs, int32_t n_layers, frit_k
     for (int32_t i = 0; i < n_layers; i++) {
         if (specs[i].kind == FRIT_CACHE_NONE) continue;
         FRIT_TRY(check_side("keys", i, specs[i].k_dim, types.k));
-        FRIT_TRY(check_side("values", i, specs[i].v_dim, types.v));
+        FRIT_TRY(check_side("values", i, specs[i].v_dim, specs[i].v_in_k ? types.k : types.v));
+        FRIT_TRY(check_side("keys of an index", i, specs[i].index_dim, types.k));
     }
     return FRIT_OK;
 }
@@ -113,9 +130,10 @@ static void place_layers(frit_kv *kv, const frit_cache_spec *specs, frit_kv_type
         frit_cache_layer *layer = &kv->layers[i];
         lay_out_layer(layer, &specs[i], types);
         layer->k.pages = at;
-        layer->v.pages = layer->k.pages + layer->k.page_bytes;
-        at = layer->v.pages + layer->v.page_bytes;
-        layer->k.page_bytes = layer->v.page_bytes = page_bytes;
+        layer->v.pages = specs[i].v_in_k ? at : at + layer->k.page_bytes;
+        layer->index.pages = at + layer->k.page_bytes + layer->v.page_bytes;
+        at = layer->index.pages + layer->index.page_bytes;
+        layer->k.page_bytes = layer->v.page_bytes = layer->index.page_bytes = page_bytes;
         layer->states = (float *)(void *)states;
         states += (uint64_t)kv->n_slots * layer_state_bytes(&specs[i]);
     }

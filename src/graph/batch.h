@@ -46,6 +46,8 @@ typedef struct frit_cache_spec {
     int32_t n_head_kv, k_dim, v_dim;   // of one position: k [n_head_kv, k_dim], v [n_head_kv, v_dim]
     int32_t window;                    // positions that are ever looked back at, the own one included; 0: all
     int32_t n_state;                   // numbers of a session's state; what they are is up to the ops of the layer
+    bool v_in_k;                       // values are the first v_dim numbers of keys and lie there
+    int32_t index_dim;                 // numbers by which a position is chosen (op choose); 0: none
 } frit_cache_spec;
 
 // The keys or the values of one layer: page i starts at pages + i * page_bytes (other layers lie between) and holds
@@ -63,7 +65,8 @@ typedef struct frit_cache_side {
 typedef struct frit_cache_layer {
     frit_cache_spec spec;
     frit_cache_side k, v;
-    float *states;   // [n_slots, spec.n_state]
+    frit_cache_side index;   // one head, of the type of keys
+    float *states;           // [n_slots, spec.n_state]
 } frit_cache_layer;
 
 typedef struct frit_cache {

@@ -164,6 +164,25 @@ frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *writte
             .op = FRIT_OP_ATTEND, .src = {q, written, sinks}, .attend = attend, .n_dims = 3, .shape = {0, 0, v_dim}});
 }
 
+frit_node *frit_index_write(frit_graph *g, frit_node *k, int32_t layer)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_INDEX_WRITE, .src = {k}, .layer = layer});
+}
+
+frit_node *frit_choose_node(frit_graph *g, frit_node *q, frit_node *w, frit_node *written, frit_choose choose)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_CHOOSE, .src = {q, w, written}, .choose = choose});
+}
+
+frit_node *frit_attend_some(frit_graph *g, frit_node *q, frit_node *written, frit_node *chosen, frit_attend attend,
+                            int64_t v_dim)
+{
+    const frit_node node = {.op = FRIT_OP_ATTEND_SOME, .src = {q, written, chosen}, .attend = attend, .n_dims = 3};
+    frit_node shaped = node;
+    shaped.shape[2] = v_dim;
+    return frit_node_new(g, shaped);
+}
+
 frit_node *frit_conv(frit_graph *g, frit_node *x, frit_node *w, frit_node *b, frit_state state)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_CONV, .src = {x, w, b}, .state = state});

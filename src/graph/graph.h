@@ -82,6 +82,12 @@ typedef struct frit_attend {
     int32_t sharpen_length;
 } frit_attend;
 
+typedef struct frit_choose {
+    int32_t layer;   // in the cache
+    int32_t n;       // positions of each row
+    int32_t n_ctx;   // that a session may have
+} frit_choose;
+
 // What a recurrent op keeps of earlier rows: f32 numbers from `offset` on in its session's state of a layer.
 typedef struct frit_state {
     int32_t layer, offset;
@@ -151,8 +157,9 @@ typedef struct frit_node {
         bool second;                    // RESHAPE: an alias of its source's second result (ADD_NORM's sum)
         frit_act act;                   // ACT, GLU, LINEAR_GLU
         frit_rope rope;                 // ROPE
-        int32_t layer;                  // KV_WRITE
-        frit_attend attend;             // ATTEND
+        int32_t layer;                  // KV_WRITE, INDEX_WRITE
+        frit_attend attend;             // ATTEND, ATTEND_SOME
+        frit_choose choose;             // CHOOSE
         frit_state state;               // CONV, SCAN, DELTA
     };
 } frit_node;
@@ -199,11 +206,17 @@ frit_node *frit_experts_node(frit_graph *g, frit_node *w, frit_node *x, frit_nod
 frit_node *frit_pick(frit_graph *g, frit_node *table, frit_node *route);   // table [E, n] or [E], f32
 frit_node *frit_mix(frit_graph *g, frit_node *x, frit_node *route, bool plain);
 frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *factors, frit_rope rope);
+// v may be NULL: values are the first numbers of keys.
 frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t layer);
 // q [T, H, k_dim]; `written` orders it after frit_kv_write of the same layer. Result [T, H, v_dim].
 frit_node *frit_attend_node(frit_graph *g, frit_node *q, frit_node *written, frit_attend attend, int64_t v_dim);
 frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *written, frit_node *sinks, frit_attend attend,
-                                  int64_t v_dim);   // sinks [H], or NULL
+                                  int64_t v_dim);                          // sinks [H], or NULL
+frit_node *frit_index_write(frit_graph *g, frit_node *k, int32_t layer);   // k [T, 1, D]
+// q [T, H, D], w [T, H]. Result [T, n]: positions as numbers.
+frit_node *frit_choose_node(frit_graph *g, frit_node *q, frit_node *w, frit_node *written, frit_choose choose);
+frit_node *frit_attend_some(frit_graph *g, frit_node *q, frit_node *written, frit_node *chosen, frit_attend attend,
+                            int64_t v_dim);
 // x [T, C]; w [C * n] or [C, n]; b [C] or NULL. The state has C * (n - 1) numbers.
 frit_node *frit_conv(frit_graph *g, frit_node *x, frit_node *w, frit_node *b, frit_state state);
 // x [T, H, P], dt [T, H], a [H] or [H * N], b and c [T, G, N] with G groups of heads. The state has H * P * N numbers.

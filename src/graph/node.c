@@ -89,6 +89,11 @@ bool frit_node_is_leaf(const frit_node *node)
     return node->op == FRIT_OP_INPUT || node->op == FRIT_OP_WEIGHT;
 }
 
+bool frit_node_is_write(const frit_node *node)
+{
+    return node->op == FRIT_OP_KV_WRITE || node->op == FRIT_OP_INDEX_WRITE;
+}
+
 const frit_node *frit_node_storage(const frit_node *node)
 {
     while (node->op == FRIT_OP_RESHAPE) node = node->src[0];

@@ -18,3 +18,4 @@ frit_node *frit_node_new(frit_graph *g, frit_node node);
 const char *frit_node_shape_text(const frit_node *node, char text[96]);
 int64_t frit_node_n_elems(const frit_node *node);
 bool frit_node_is_leaf(const frit_node *node);
+bool frit_node_is_write(const frit_node *node);   // to the cache: there is no result

@@ -61,7 +61,7 @@ static bool is_follower(const frit_node *node)
     if (node->n_src == 0 || node->n_dims != 3 || node->src[0]->n_dims != 3) return false;
     if (node->op == FRIT_OP_RMS_NORM) return node->src[0]->op == FRIT_OP_RESHAPE && followed_product(node, 0);
     if (node->op == FRIT_OP_ROPE) return followed_product(node, 0) != NULL;
-    return node->op == FRIT_OP_KV_WRITE && followed_product(node, 0) && followed_product(node, 1);
+    return node->op == FRIT_OP_KV_WRITE && node->n_src == 2 && followed_product(node, 0) && followed_product(node, 1);
 }
 
 static void set_stage(planner *p, const frit_node *node)
@@ -135,8 +135,7 @@ static frit_status set_steps(planner *p)
         frit_node *node = g->nodes[i];
         if (p->stages[i] <= 0 || node->op == FRIT_OP_RESHAPE) continue;
         int k = p->step_of[i] = at[key_of(p, i)]++;
-        plan->steps[k] =
-            (frit_plan_step){.node = node, .has_buffer = node->op != FRIT_OP_KV_WRITE, .level = p->levels[i]};
+        plan->steps[k] = (frit_plan_step){.node = node, .has_buffer = !frit_node_is_write(node), .level = p->levels[i]};
     }
     for (int k = 1; k < plan->n_steps; k++)
         plan->steps[k].barrier = p->stages[plan->steps[k].node->id] != p->stages[plan->steps[k - 1].node->id];
@@ -166,7 +165,7 @@ static bool reads_second(const frit_node *node)
 static buffer *find_buffer(planner *p, int *first_buffer, const frit_node *read)
 {
     const frit_node *storage = frit_node_storage(read);
-    if (frit_node_is_leaf(storage) || storage->op == FRIT_OP_KV_WRITE) return NULL;
+    if (frit_node_is_leaf(storage) || frit_node_is_write(storage)) return NULL;
     return &p->buffers[first_buffer[p->step_of[storage->id]] + reads_second(read)];
 }
 
@@ -254,7 +253,7 @@ static frit_status set_offsets(planner *p)
     for (int i = 0; i < p->g->n_nodes; i++) {
         const frit_node *node = p->g->nodes[i], *storage = frit_node_storage(node);
         plan->offsets[i] = UINT64_MAX;
-        if (p->stages[storage->id] <= 0 || storage->op == FRIT_OP_KV_WRITE) continue;
+        if (p->stages[storage->id] <= 0 || frit_node_is_write(storage)) continue;
         const frit_plan_step *step = &plan->steps[p->step_of[storage->id]];
         plan->offsets[i] = reads_second(node) ? step->second_offset : step->offset;
     }

@@ -28,7 +28,7 @@ typedef struct frit_plan_step {
     frit_node *node;
     uint64_t offset;          // of the result in the scratch buffer
     uint64_t second_offset;   // of the second result (ADD_NORM's sum)
-    bool has_buffer;          // false for KV_WRITE
+    bool has_buffer;          // false for what writes to the cache
     bool barrier;             // before this step: since the last one, what it reads or overwrites was touched
     int level;   // 0, or that of a follower: it reads what steps of lower levels make since the last barrier
 } frit_plan_step;
@@ -37,7 +37,7 @@ typedef struct frit_plan {
     frit_graph *graph;
     frit_plan_step *steps;   // what remains to execute, in order; leaves and aliases (RESHAPE) are not steps
     int n_steps;
-    uint64_t *offsets;   // [graph->n_nodes]: of each result, aliases too; UINT64_MAX for leaves and KV_WRITE
+    uint64_t *offsets;   // [graph->n_nodes]: of each result, aliases too; UINT64_MAX for leaves and without a result
     uint64_t scratch_bytes;
     int64_t n_rows, n_outs;   // what the shapes are set to now
     bool few_rows;            // of the options

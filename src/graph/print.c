@@ -95,6 +95,11 @@ static void print_cache(const frit_node *node, frit_buf *out)
     frit_buf_printf(out, " layer=%d", (int)node->layer);
 }
 
+static void print_choose(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " layer=%d n=%d", (int)node->choose.layer, (int)node->choose.n);
+}
+
 static void print_state(const frit_node *node, frit_buf *out)
 {
     frit_buf_printf(out, " layer=%d", (int)node->state.layer);

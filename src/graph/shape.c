@@ -348,14 +348,39 @@ frit_status frit_shape_rope(frit_node *node)
 frit_status frit_shape_kv_write(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
-    const frit_node *k = node->src[0], *v = node->src[1];
+    const frit_node *k = node->src[0], *v = node->n_src == 2 ? node->src[1] : k;
     bool fits = is_f32(v) && k->n_dims == 3 && v->n_dims == 3 && k->rows == v->rows && k->shape[0] == v->shape[0];
     return fits && k->shape[1] == v->shape[1]
                ? FRIT_OK
-               : mismatch(node, 0, 1, "[rows, heads, head size] with the same rows and heads");
+               : mismatch(node, 0, node->n_src - 1, "[rows, heads, head size] with the same rows and heads");
 }
 
-frit_status frit_shape_attend(frit_node *node)
+frit_status frit_shape_index_write(frit_node *node)
+{
+    FRIT_TRY(frit_shape_like_0(node));
+    return node->n_dims == 3 && node->shape[1] == 1 ? FRIT_OK : wrong(node, 0, "[rows, 1, size]");
+}
+
+frit_status frit_shape_choose(frit_node *node)
+{
+    const frit_node *q = node->src[0], *w = node->src[1], *written = node->src[2];
+    if (!is_f32(q) || q->n_dims != 3) return wrong(node, 0, "[rows, heads, size]");
+    if (written->op != FRIT_OP_INDEX_WRITE || written->layer != node->choose.layer)
+        return wrong(node, 2, "what index_write gives, of the same layer");
+    if (q->rows != written->rows || q->shape[2] != written->shape[2])
+        return mismatch(node, 0, 2, "the same rows and size");
+    if (!is_f32(w) || w->n_dims != 2 || w->rows != q->rows || w->shape[1] != q->shape[1])
+        return mismatch(node, 0, 1, "one weight for each head");
+    if (node->choose.n < 1)
+        return frit_fail(FRIT_E_INVALID, "op choose: %d positions are to be chosen", (int)node->choose.n);
+    node->rows = q->rows;
+    node->n_dims = 2;
+    node->shape[0] = q->shape[0];
+    node->shape[1] = node->choose.n;
+    return FRIT_OK;
+}
+
+static frit_status check_attend(frit_node *node)
 {
     const frit_node *q = node->src[0], *written = node->src[1];
     if (!is_f32(q) || q->n_dims != 3) return wrong(node, 0, "[rows, heads, head size]");
@@ -365,14 +390,33 @@ frit_status frit_shape_attend(frit_node *node)
                          (int)node->attend.layer, (int)written->layer);
     bool fits = q->rows == written->rows && q->shape[2] == written->shape[2] && q->shape[1] % written->shape[1] == 0;
     if (!fits) return mismatch(node, 0, 1, "the same rows and head size, and a multiple of the heads");
-    if (node->n_src == 3 && !is_vector(node->src[2], q->shape[1]))
-        return mismatch(node, 0, 2, "one sink for each head");
-    if (node->shape[2] != written->src[1]->shape[2])
+    const bool apart = written->n_src == 2;   // values are not in the keys
+    const int64_t v_dim = apart ? written->src[1]->shape[2] : written->shape[2];
+    if (apart ? node->shape[2] != v_dim : node->shape[2] < 1 || node->shape[2] > v_dim)
         return frit_fail(FRIT_E_INVALID, "op attend: values have %lld numbers, expected %lld as written",
-                         (long long)node->shape[2], (long long)written->src[1]->shape[2]);
+                         (long long)node->shape[2], (long long)v_dim);
     node->rows = q->rows;
     node->shape[0] = q->shape[0];
     node->shape[1] = q->shape[1];
+    return FRIT_OK;
+}
+
+frit_status frit_shape_attend(frit_node *node)
+{
+    FRIT_TRY(check_attend(node));
+    if (node->n_src == 3 && !is_vector(node->src[2], node->shape[1]))
+        return mismatch(node, 0, 2, "one sink for each head");
+    return FRIT_OK;
+}
+
+frit_status frit_shape_attend_some(frit_node *node)
+{
+    FRIT_TRY(check_attend(node));
+    const frit_attend *attend = &node->attend;
+    if (node->src[2]->op != FRIT_OP_CHOOSE || node->src[2]->rows != node->rows)
+        return wrong(node, 2, "what choose gives");
+    if (attend->window > 0 || attend->chunk > 0 || attend->alibi != 0 || attend->bidirectional)
+        return frit_fail(FRIT_E_INVALID, "op attend_some: positions are chosen, so no window can cut them");
     return FRIT_OK;
 }
 

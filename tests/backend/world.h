@@ -36,6 +36,7 @@ typedef struct world {
     frit_cache cache;
     frit_cache_layer layer;
     float *past;          // keys and values as they are written to the pages before each run
+    float *past_index;    // and what positions are chosen by
     float *past_states;   // and states
 } world;
 
@@ -84,10 +85,12 @@ static inline void world_open(world *w, int n_runs, int (*runs)[2], uint64_t see
 static inline void world_close(world *w)
 {
     free(w->layer.k.pages);
-    free(w->layer.v.pages);
+    if (!w->layer.spec.v_in_k) free(w->layer.v.pages);
+    free(w->layer.index.pages);
     free(w->layer.states);
     free(w->past);
     free(w->past_states);
+    free(w->past_index);
     frit_arena_free(&w->arena);
 }
 
@@ -151,12 +154,29 @@ static inline frit_cache_side world_side(const world *w, frit_dtype dtype, int n
 static inline void world_cache(world *w, frit_kv_types types, int n_head_kv, int k_dim, int v_dim)
 {
     const size_t n = (size_t)n_head_kv * FRIT_PAGE_TOKENS * (size_t)w->n_pages * (size_t)(k_dim + v_dim);
-    w->layer = (frit_cache_layer){.spec = {FRIT_CACHE_KV, n_head_kv, k_dim, v_dim, 0, 0}};
+    w->layer = (frit_cache_layer){.spec = {FRIT_CACHE_KV, n_head_kv, k_dim, v_dim, 0, 0, false, 0}};
     w->layer.k = world_side(w, types.k, n_head_kv, k_dim);
     w->layer.v = world_side(w, types.v, n_head_kv, v_dim);
     w->past = malloc(n * sizeof(float));
     random_normal(&w->rng, w->past, n, 1);
     w->cache = (frit_cache){&w->layer, 1, w->n_pages};
+}
+
+// The same with values in the keys, as latent attention keeps them, and index_dim numbers for each position.
+static inline void world_latent_cache(world *w, frit_dtype dtype, int k_dim, int v_dim, int index_dim)
+{
+    world_cache(w, (frit_kv_types){dtype, dtype}, 1, k_dim, v_dim);
+    frit_cache_layer *layer = &w->layer;
+    layer->spec.v_in_k = true;
+    layer->spec.index_dim = index_dim;
+    if (layer->k.mix > 1) layer->k.mix = (k_dim | v_dim) & -(k_dim | v_dim);
+    free(layer->v.pages);
+    layer->v = layer->k;
+    layer->v.dim = v_dim;
+    layer->index = world_side(w, dtype, 1, index_dim);
+    const size_t n = (size_t)w->n_pages * FRIT_PAGE_TOKENS * (size_t)index_dim;
+    w->past_index = malloc(n * sizeof(float));
+    random_normal(&w->rng, w->past_index, n, 1);
 }
 
 // States of n numbers in layer 0: random, NaN where a run has no past.
@@ -188,7 +208,9 @@ static inline void world_put_position(world *w, const frit_run *run, int p)
         const size_t page_rows = (size_t)(layer->spec.n_head_kv * FRIT_PAGE_TOKENS);
         const float *values = w->past + (page * page_rows + row) * (size_t)(k_dim + v_dim);
         world_put(&layer->k, page, row, values);
-        world_put(&layer->v, page, row, values + k_dim);
+        if (!layer->spec.v_in_k) world_put(&layer->v, page, row, values + k_dim);
+        const float *index = w->past_index ? w->past_index + (page * page_rows + row) * (size_t)layer->index.dim : NULL;
+        if (index) world_put(&layer->index, page, row, index);
     }
 }
 
@@ -201,6 +223,7 @@ static inline void world_reset_cache(world *w, int window)
     if (!w->layer.k.pages) return;
     memset(w->layer.k.pages, 0xff, (size_t)w->n_pages * w->layer.k.page_bytes);
     memset(w->layer.v.pages, 0xff, (size_t)w->n_pages * w->layer.v.page_bytes);
+    if (w->layer.index.pages) memset(w->layer.index.pages, 0xff, (size_t)w->n_pages * w->layer.index.page_bytes);
     for (int i = 0; i < w->batch.n_runs; i++)
         for (int p = 0; p < w->runs[i].n_past; p++)
             if (window == 0 || w->runs[i].n_past - p < window) world_put_position(w, &w->runs[i], p);

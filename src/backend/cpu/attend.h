@@ -23,6 +23,8 @@ typedef struct frit_attend_item {
     const frit_run *run;
     int64_t first, n_rows;   // rows of the run
     int64_t head;            // of the cache
+    const float *chosen;     // NULL, or the positions of its one row: ranges are of this list
+    int64_t n_chosen;
 } frit_attend_item;
 
 // Of query i, relative to max[i]: the sum of the exponentials of its scores, and the sum of the values they weigh.
@@ -65,14 +67,15 @@ static inline int64_t frit_attend_queries(const frit_attend_item *item)
 typedef struct frit_attend_query {
     int64_t row, head;   // of the batch, of the graph
     int64_t slot;        // its own position
-    frit_range seen;
+    frit_range seen;     // positions, or places of the list of chosen ones
 } frit_attend_query;
 
 static inline frit_attend_query frit_attend_query_at(const frit_attend_item *item, int64_t i)
 {
     const int64_t group = item->shape->group, row = item->first + i / group, slot = item->run->n_past + row;
-    return (frit_attend_query){item->run->first_row + row, item->head * group + i % group, slot,
-                               frit_attend_span(&item->task->node->attend, item->run, slot)};
+    const frit_range seen =
+        item->chosen ? (frit_range){0, item->n_chosen} : frit_attend_span(&item->task->node->attend, item->run, slot);
+    return (frit_attend_query){item->run->first_row + row, item->head * group + i % group, slot, seen};
 }
 
 // What sums relative to one maximum are multiplied by when they become relative to a larger one.

@@ -102,12 +102,24 @@ static void list_neighbours(const void *first, uint64_t row_bytes, int64_t n, co
     for (int64_t i = 0; i < n; i++) rows[i] = (const uint8_t *)first + (uint64_t)i * row_bytes;
 }
 
+// Chosen positions lie anywhere.
+static void list_chosen(const frit_attend_item *item, const frit_cache_side *side, frit_range places,
+                        const uint8_t **rows)
+{
+    for (int64_t i = places.begin; i < places.end; i++)
+        *rows++ = frit_cache_at(side, item->run, (int64_t)item->chosen[i], item->head);
+}
+
 // Lists the rows of these positions in the order in which they are read. Whole pages are read side by side, which
 // memory serves faster than one after the other, where nobody asks which position a score belongs to.
 static void list_rows(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
                       bool side_by_side, const uint8_t **rows)
 {
     const int64_t n = positions.end - positions.begin;
+    if (item->chosen) {
+        list_chosen(item, side, positions, rows);
+        return;
+    }
     if (side_by_side) {
         const int64_t n_pages = n / FRIT_PAGE_TOKENS;
         const uint8_t *pages[FRIT_ATTEND_ROWS / FRIT_PAGE_TOKENS];
@@ -132,6 +144,23 @@ static bool all_alike(const queries *q, frit_range positions)
     return true;
 }
 
+static void decode_chosen(const frit_attend_item *item, const frit_cache_side *side, frit_range places, float *y)
+{
+    for (int64_t i = places.begin; i < places.end; i++, y += side->dim) {
+        const int64_t p = (int64_t)item->chosen[i];
+        frit_attend_decode_positions(item, side, (frit_range){p, p + 1}, y);
+    }
+}
+
+// Positions of one page as they lie in the cache, or so many of those chosen.
+static void decode(const frit_attend_item *item, const frit_cache_side *side, frit_range page, float *y)
+{
+    if (item->chosen)
+        decode_chosen(item, side, page, y);
+    else
+        frit_attend_decode_positions(item, side, page, y);
+}
+
 // FRIT_ATTEND_ROWS positions at most.
 static void attend(const frit_attend_item *item, frit_range positions, queries *q)
 {
@@ -140,8 +169,9 @@ static void attend(const frit_attend_item *item, frit_range positions, queries *
     const frit_cache_side *keys = &s->layer->k, *values = &s->layer->v;
     const bool direct_k = k->attend_scores[keys->dtype], direct_v = k->attend_values[values->dtype];
     const int64_t n = positions.end - positions.begin;
-    const bool side_by_side = direct_k && direct_v && n > FRIT_PAGE_TOKENS && n % FRIT_PAGE_TOKENS == 0 &&
-                              positions.begin % FRIT_PAGE_TOKENS == 0 && all_alike(q, positions);
+    const bool side_by_side = !item->chosen && direct_k && direct_v && n > FRIT_PAGE_TOKENS &&
+                              n % FRIT_PAGE_TOKENS == 0 && positions.begin % FRIT_PAGE_TOKENS == 0 &&
+                              all_alike(q, positions);
     const uint8_t *rows[FRIT_ATTEND_ROWS];
 
     if (direct_k) {
@@ -151,7 +181,7 @@ static void attend(const frit_attend_item *item, frit_range positions, queries *
     for (int64_t i = 0, next; !direct_k && i < n; i = next) {
         const frit_range page = page_range(positions, i);
         next = page.end - positions.begin;
-        frit_attend_decode_positions(item, keys, page, q->decoded);
+        decode(item, keys, page, q->decoded);
         list_neighbours(q->decoded, (uint64_t)s->k_dim * sizeof(float), next - i, rows);
         k->attend_scores[FRIT_DTYPE_F32](q->scores + i, q->q, q->n, rows, next - i, s->k_dim);
     }
@@ -163,7 +193,7 @@ static void attend(const frit_attend_item *item, frit_range positions, queries *
     for (int64_t i = 0, next; !direct_v && i < n; i = next) {
         const frit_range page = page_range(positions, i);
         next = page.end - positions.begin;
-        frit_attend_decode_positions(item, values, page, q->decoded);
+        decode(item, values, page, q->decoded);
         list_neighbours(q->decoded, (uint64_t)s->v_dim * sizeof(float), next - i, rows);
         k->attend_values[FRIT_DTYPE_F32](q->acc, q->scores + i, q->n, rows, next - i, s->v_dim);
     }

@@ -44,6 +44,17 @@ int frit_attend_merge_pieces(const frit_task *task);
 size_t frit_attend_workspace_bytes(const frit_node *node);
 size_t frit_attend_shared_bytes(const frit_node *node);
 
+void frit_fast_attend_some(const frit_task *task, frit_share share);
+void frit_fast_index_write(const frit_task *task, frit_share share);
+
+// fast_choose.c
+void frit_fast_choose(const frit_task *task, frit_share share);
+void frit_fast_choose_finish(const frit_task *task, frit_share share);
+int frit_choose_pieces(const frit_task *task);
+int frit_choose_finish_pieces(const frit_task *task);
+size_t frit_choose_workspace_bytes(const frit_node *node);
+size_t frit_choose_shared_bytes(const frit_node *node);
+
 // fast_state.c
 void frit_fast_conv(const frit_task *task, frit_share share);
 void frit_fast_scan(const frit_task *task, frit_share share);

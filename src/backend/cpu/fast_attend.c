@@ -66,8 +66,16 @@ static walk begin_walk(const frit_task *task)
     return w;
 }
 
+// Whether rows of this run look at chosen positions only: as long as all can be chosen, all are looked at.
+static bool is_some(const walk *w, const frit_run *run)
+{
+    const frit_node *node = w->task->node;
+    return node->op == FRIT_OP_ATTEND_SOME && run->n_past + run->n_rows > node->src[2]->shape[1];
+}
+
 static bool is_many(const walk *w, const frit_run *run)
 {
+    if (is_some(w, run)) return false;
     return w->task->env->kernels->attend_tile && (w->shape.group > FEW_QUERIES || run->n_rows >= MANY_ROWS);
 }
 
@@ -101,9 +109,11 @@ static bool next_block(walk *w)
     if (w->run == batch->n_runs) return false;
     const frit_run *run = &batch->runs[w->run];
     w->block_rows = max(1, (is_many(w, run) ? TILE_QUERIES : ROW_QUERIES) / w->shape.group);
+    if (is_some(w, run)) w->block_rows = 1;
     block b = {.run = run, .first = w->first, .n_rows = min(w->block_rows, run->n_rows - w->first), .sums = -1};
     b.span.begin = frit_attend_span(attend, run, run->n_past + b.first).begin;
     b.span.end = frit_attend_span(attend, run, run->n_past + b.first + b.n_rows - 1).end;
+    if (is_some(w, run)) b.span = (frit_range){0, min(b.span.end, w->task->node->src[2]->shape[1])};
     cut_positions(w, &b);
     if (b.n_chunks > 1 && w->n_sums + b.n_rows * b.n_chunks <= CHUNKED_ROWS) {
         b.sums = w->n_sums;
@@ -173,7 +183,7 @@ static void fold(sums *total, float part_max, float part_sum, const float *part,
 // What a sink adds to the sum of exponentials. Beside a sink far above `top` all else vanishes, as it should.
 static float sink_weight(const frit_task *task, int64_t head, float top)
 {
-    return task->x[2] ? expf(task->x[2][head] - top) : 0;
+    return task->node->op == FRIT_OP_ATTEND && task->x[2] ? expf(task->x[2][head] - top) : 0;
 }
 
 static void give_result(const walk *w, int64_t row, int64_t head, float top, float sum, const float *acc)
@@ -201,6 +211,8 @@ void frit_attend_decode_positions(const frit_attend_item *item, const frit_cache
     const frit_kernels *k = item->task->env->kernels;
     for (int64_t p = positions.begin, next; p < positions.end; p = next) {
         next = min(frit_page_begin(p) + FRIT_PAGE_TOKENS, positions.end);
+        // Values that lie in keys have other numbers between them.
+        if (side->row_bytes != frit_dtype_row_bytes(side->dtype, side->dim)) next = p + 1;
         const uint8_t *x = frit_cache_at(side, item->run, p, item->head);
         if (k->decode[side->dtype])
             k->decode[side->dtype](x, y, (next - p) * side->dim);
@@ -233,7 +245,9 @@ static void attend_item(const walk *w, int64_t head, int64_t chunk, float *works
 {
     const block *b = &w->b;
     const int64_t v_dim = w->shape.v_dim, group = w->shape.group, n = b->n_rows * group;
-    const frit_attend_item item = {w->task, &w->shape, b->run, b->first, b->n_rows, head};
+    frit_attend_item item = {w->task, &w->shape, b->run, b->first, b->n_rows, head, NULL, b->span.end};
+    if (is_some(w, b->run))
+        item.chosen = w->task->x[2] + (b->run->first_row + b->first) * w->task->node->src[2]->shape[1];
     const frit_attend_way *way = way_of(w, b->run);
     float *totals = workspace;
     workspace += n * sums_floats(v_dim);
@@ -278,6 +292,11 @@ void frit_fast_attend(const frit_task *task, frit_share share)
         for (int64_t i = max(mine.begin, first); i < min(mine.end, first + w.b.n_items); i++)
             attend_item(&w, (i - first) / n_chunks, (i - first) % n_chunks, frit_task_workspace(task, share));
     }
+}
+
+void frit_fast_attend_some(const frit_task *task, frit_share share)
+{
+    frit_fast_attend(task, share);
 }
 
 static int64_t n_merges(const walk *w)
@@ -368,7 +387,21 @@ void frit_fast_kv_write(const frit_task *task, frit_share share)
         for (int64_t i = max(mine.begin, first); i < end; i++) {
             const int64_t p = run->n_past + i / n_head - run->first_row, h = i % n_head;
             store(task, &layer->k, run, p, h, task->x[0] + i * k_dim, mixed);
-            store(task, &layer->v, run, p, h, task->x[1] + i * v_dim, mixed);
+            if (task->x[1]) store(task, &layer->v, run, p, h, task->x[1] + i * v_dim, mixed);
         }
+    }
+}
+
+void frit_fast_index_write(const frit_task *task, frit_share share)
+{
+    const frit_batch *batch = task->env->batch;
+    const frit_cache_side *side = &task->env->cache->layers[task->node->layer].index;
+    const frit_range mine = frit_split(batch->n_rows, 1, share);
+    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
+        const frit_run *run = &batch->runs[i_run];
+        const int64_t end = min(mine.end, run->first_row + run->n_rows);
+        for (int64_t t = max(mine.begin, run->first_row); t < end; t++)
+            store(task, side, run, run->n_past + t - run->first_row, 0, task->x[0] + t * side->dim,
+                  frit_task_workspace(task, share));
     }
 }

@@ -14,7 +14,7 @@ static size_t attend_workspace_bytes(const frit_node *node)
 // One key or value.
 static size_t kv_write_workspace_bytes(const frit_node *node)
 {
-    const int64_t k_dim = frit_node_width(node->src[0]), v_dim = frit_node_width(node->src[1]);
+    const int64_t k_dim = frit_node_width(node->src[0]), v_dim = frit_node_width(node->src[node->n_src - 1]);
     return (size_t)(k_dim > v_dim ? k_dim : v_dim) * sizeof(float);
 }
 
@@ -117,6 +117,13 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_ATTEND]     = {FAST(attend, frit_attend_pieces), .finish = frit_fast_attend_merge,
                             .finish_pieces = frit_attend_merge_pieces, .workspace_bytes = attend_workspace_bytes,
                             .shared_bytes = frit_attend_shared_bytes},
+    [FRIT_OP_INDEX_WRITE] = {FAST(index_write, frit_pieces_by_row), .workspace_bytes = kv_write_workspace_bytes},
+    [FRIT_OP_CHOOSE]     = {FAST(choose, frit_choose_pieces), .finish = frit_fast_choose_finish,
+                            .finish_pieces = frit_choose_finish_pieces, .workspace_bytes = frit_choose_workspace_bytes,
+                            .shared_bytes = frit_choose_shared_bytes},
+    [FRIT_OP_ATTEND_SOME] = {FAST(attend_some, frit_attend_pieces), .finish = frit_fast_attend_merge,
+                             .finish_pieces = frit_attend_merge_pieces, .workspace_bytes = attend_workspace_bytes,
+                             .shared_bytes = frit_attend_shared_bytes},
     [FRIT_OP_CONV]       = {FAST(conv, frit_conv_pieces), .workspace_bytes = frit_conv_workspace_bytes},
     [FRIT_OP_SCAN]       = {FAST(scan, frit_state_pieces), .workspace_bytes = frit_state_workspace_bytes},
     [FRIT_OP_DELTA]      = {FAST(delta, frit_state_pieces), .workspace_bytes = frit_state_workspace_bytes},

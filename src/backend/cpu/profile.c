@@ -51,9 +51,11 @@ static void count_attend(const frit_task *task, frit_profile_row *row)
     const frit_attend *attend = &task->node->attend;
     const frit_cache_layer *layer = &task->env->cache->layers[attend->layer];
     const frit_batch *batch = task->env->batch;
-    const double position_bytes = layer->spec.n_head_kv * (double)(layer->k.row_bytes + layer->v.row_bytes);
+    const uint64_t v_bytes = layer->spec.v_in_k ? 0 : layer->v.row_bytes;
+    const double position_bytes = layer->spec.n_head_kv * (double)(layer->k.row_bytes + v_bytes);
     const double ops = 2.0 * (double)task->node->shape[1] * (layer->spec.k_dim + layer->spec.v_dim);
-    const double window = attend->window > 0 ? attend->window : 1e18;
+    double window = attend->window > 0 ? attend->window : 1e18;
+    if (task->node->op == FRIT_OP_ATTEND_SOME) window = (double)task->node->src[2]->shape[1];
     for (int32_t r = 0; r < batch->n_runs; r++) {
         const frit_run *run = &batch->runs[r];
         row->n_bytes += min_double(run->n_past + run->n_rows, window + run->n_rows) * position_bytes;
@@ -77,7 +79,7 @@ void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40
     }
     snprintf(name, 40, "%s%s", frit_op_get(node->op)->name, run == op->finish ? " merge" : "");
     if (run == op->finish) return;
-    if (node->op == FRIT_OP_ATTEND) count_attend(task, row);
+    if (node->op == FRIT_OP_ATTEND || node->op == FRIT_OP_ATTEND_SOME) count_attend(task, row);
     for (int i = 0; i < node->n_src; i++) {
         const frit_node *source = node->src[i] ? frit_node_storage(node->src[i]) : NULL;
         if (!(op->matrices >> i & 1) || !source || source->op != FRIT_OP_WEIGHT) continue;

@@ -6,4 +6,5 @@
 // f(x) of an activation function.
 double frit_ref_act_value(frit_act act, double x);
 size_t frit_ref_experts_mix_workspace_bytes(const frit_node *node);
+size_t frit_ref_choose_workspace_bytes(const frit_node *node);
 size_t frit_ref_attend_workspace_bytes(const frit_node *node);

@@ -11,6 +11,7 @@ typedef struct head_view {   // the keys and values that one query head of one r
     const frit_run *run;
     int64_t head;   // of the cache
     int64_t slot;
+    const float *chosen;   // NULL, or the positions that are looked at
     float scale, slope;
     // In the workspace: sums [v_dim], the query mixed as the keys are [k_dim], a decoded row [k_dim or v_dim].
     double *acc;
@@ -21,6 +22,12 @@ static const float *cached(const head_view *view, const frit_cache_side *side, i
 {
     frit_dtype_get(side->dtype)->decode(frit_cache_at(side, view->run, p, view->head), view->row, side->dim);
     return view->row;
+}
+
+// The position at a place of the list, or itself.
+static int64_t position_at(const head_view *view, int64_t i)
+{
+    return view->chosen ? (int64_t)view->chosen[i] : i;
 }
 
 static double score(const head_view *view, const frit_attend *attend, int64_t p)
@@ -38,7 +45,7 @@ static void attend_head(const head_view *view, const frit_attend *attend, const 
 {
     const frit_cache_side *side = &view->layer->v;
     double max = -INFINITY, total = 0;
-    for (int64_t p = span.begin; p < span.end; p++) max = fmax(max, score(view, attend, p));
+    for (int64_t p = span.begin; p < span.end; p++) max = fmax(max, score(view, attend, position_at(view, p)));
     if (sink) {
         max = fmax(max, *sink);
         total = exp(*sink - max);
@@ -46,8 +53,8 @@ static void attend_head(const head_view *view, const frit_attend *attend, const 
 
     for (int64_t i = 0; i < side->dim; i++) view->acc[i] = 0;
     for (int64_t p = span.begin; p < span.end; p++) {
-        const double weight = exp(score(view, attend, p) - max);
-        const float *v = cached(view, side, p);
+        const double weight = exp(score(view, attend, position_at(view, p)) - max);
+        const float *v = cached(view, side, position_at(view, p));
         for (int64_t i = 0; i < side->dim; i++) view->acc[i] += weight * v[i];
         total += weight;
     }
@@ -59,6 +66,11 @@ size_t frit_ref_attend_workspace_bytes(const frit_node *node)
 {
     const size_t k_dim = (size_t)frit_node_width(node->src[0]), v_dim = (size_t)frit_node_width(node);
     return v_dim * sizeof(double) + (2 * k_dim + v_dim) * sizeof(float);
+}
+
+void frit_ref_attend_some(const frit_task *task, frit_share share)
+{
+    frit_ref_attend(task, share);
 }
 
 void frit_ref_attend(const frit_task *task, frit_share share)
@@ -86,8 +98,15 @@ void frit_ref_attend(const frit_task *task, frit_share share)
             view.row = view.q + k_dim;
             memcpy(view.q, task->x[0] + row * k_dim, (size_t)k_dim * sizeof(float));
             frit_hadamard(view.q, k_dim, layer->k.mix);
-            attend_head(&view, &node->attend, task->x[2] ? task->x[2] + head : NULL,
-                        frit_attend_span(&node->attend, run, slot), task->y + row * v_dim);
+            const bool some = node->op == FRIT_OP_ATTEND_SOME;
+            const float *sink = task->x[2] && !some ? task->x[2] + head : NULL;
+            frit_range span = frit_attend_span(&node->attend, run, slot);
+            if (some) {
+                const int64_t most = node->src[2]->shape[1];
+                view.chosen = task->x[2] + row / n_head * most;
+                span.end = span.end < most ? span.end : most;
+            }
+            attend_head(&view, &node->attend, sink, span, task->y + row * v_dim);
         }
     }
 }

@@ -69,9 +69,22 @@ void frit_ref_kv_write(const frit_task *task, frit_share share)
             const int64_t t = run->first_row + i, p = run->n_past + i;
             for (int64_t h = 0; h < n_head; h++) {
                 store(&layer->k, run, p, h, task->x[0] + (t * n_head + h) * layer->k.dim, mixed);
-                store(&layer->v, run, p, h, task->x[1] + (t * n_head + h) * layer->v.dim, mixed);
+                if (task->x[1]) store(&layer->v, run, p, h, task->x[1] + (t * n_head + h) * layer->v.dim, mixed);
             }
         }
+    }
+}
+
+void frit_ref_index_write(const frit_task *task, frit_share share)
+{
+    const frit_batch *batch = task->env->batch;
+    const frit_cache_side *side = &task->env->cache->layers[task->node->layer].index;
+    float *mixed = frit_task_workspace(task, share);
+    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
+        const frit_run *run = &batch->runs[i_run];
+        frit_range r = frit_split(run->n_rows, 1, share);
+        for (int64_t i = r.begin; i < r.end; i++)
+            store(side, run, run->n_past + i, 0, task->x[0] + (run->first_row + i) * side->dim, mixed);
     }
 }
 
