@@ -7,10 +7,10 @@
 // clang-format off
 #define ARCHS(X) \
     X(llama) X(qwen2) X(qwen3) X(gemma) X(apertus) X(arcee) X(arctic) X(baichuan) X(bailingmoe) X(bailingmoe2) X(bloom) \
-    X(chatglm) X(codeshell) X(cogvlm) X(cohere2) X(command_r) X(dbrx) X(deci) X(deepseek) X(deepseek2) X(dots1) \
+    X(chatglm) X(codeshell) X(cogvlm) X(cohere2) X(command_r) X(dbrx) X(deci) X(deepseek) X(deepseek2) X(deepseek32) X(dots1) \
     X(dream) X(bailingmoe3) X(falcon_h1) X(granitehybrid) X(jamba) X(kimi_linear) X(lfm2) X(lfm2moe) X(mamba) \
     X(mamba2) X(minimax_01) X(nemotron_h) X(nemotron_h_moe) X(plamo2) X(qwen3next) X(qwen35) X(qwen35moe) \
-    X(ernie4_5) X(ernie4_5_moe) X(exaone) X(exaone4) X(falcon) X(gemma2) X(gemma3) X(glm4) X(glm4moe) \
+    X(ernie4_5) X(ernie4_5_moe) X(exaone) X(exaone4) X(falcon) X(gemma2) X(gemma3) X(glm4) X(glm4moe) X(glm_dsa) \
     X(gpt2) X(gpt_oss) X(gptneox) X(granite) X(granitemoe) X(grok) X(grovemoe) X(hunyuan_dense) X(hunyuan_moe) \
     X(hunyuan_vl) X(hy_v3) X(internlm2) X(jais) X(jais2) X(llada) X(llada_moe) X(llama4) X(maincoder) \
     X(minicpm) X(minicpm3) X(minimax_m2) X(mistral3) X(mistral4) X(mpt) X(nanbeige) X(nemotron) X(olmo) \

@@ -56,6 +56,9 @@ typedef struct frit_layer_hparams {
     bool is_recurrent;
     float clamp_exp, clamp_shexp;   // of gates and what they gate, in experts and shared ones; 0: none
     int32_t n_state;                // numbers that a recurrent layer keeps of a session
+    bool v_in_k;                    // cached values are the first v_dim numbers of keys
+    int32_t index_type;             // as the file says: 1: an indexer of its own, 0: an earlier layer's, -1: nothing
+    bool has_index;                 // chooses the positions that it looks at
     frit_xielu xielu;               // as learned: before the softplus of its first two numbers
 } frit_layer_hparams;
 
@@ -71,6 +74,13 @@ typedef struct frit_recurrent_params {
     bool is_bounded;                                // decays have a lower bound
     float lower_bound;
 } frit_recurrent_params;
+
+// Sparse attention: indexer.c.
+typedef struct frit_index_params {
+    int32_t n_head, dim;   // of the indexer
+    int32_t n_chosen;      // positions
+    frit_rope_style rope_style;
+} frit_index_params;
 
 typedef enum frit_norm_kind { FRIT_NORM_RMS, FRIT_NORM_LAYER } frit_norm_kind;
 
@@ -106,6 +116,7 @@ typedef struct frit_hparams {
     int32_t q_rank, kv_rank;        // latent attention; q_rank 0: queries are not compressed
     int32_t k_dim_mla, v_dim_mla;   // of a head once expanded, where the file keeps attention absorbed
 
+    frit_index_params index;
     frit_recurrent_params recurrent;
     frit_rope_params rope, rope_swa;              // rope_swa: of layers with a window
     frit_rope_style rope_style;                   // the architecture's, unless the file says otherwise
@@ -160,6 +171,7 @@ typedef struct frit_layer {
     // Latent attention: q = q_b norm(q_a x); latent = norm(first part of kv_a x), the rest of it rotates. Keys and
     // values are kv_b latent, or, absorbed, k_b takes queries to the latent space and v_b takes the result back.
     frit_weight q_a, q_a_norm, q_b, kv_a, kv_a_norm, kv_b, k_b, v_b;
+    frit_weight index_q, index_k, index_norm, index_weights;
     frit_recurrent_weights recurrent;
 } frit_layer;
 
@@ -192,6 +204,9 @@ typedef enum frit_dim {
     FRIT_DIM_N_O_MLA,
     FRIT_DIM_NOPE_MLA,   // of one head of keys, what does not rotate
     FRIT_DIM_V_MLA,
+    FRIT_DIM_INDEX_HEADS,
+    FRIT_DIM_INDEX,   // one head of an indexer
+    FRIT_DIM_N_INDEX_Q,
     FRIT_DIM_N_Q,     // all query heads
     FRIT_DIM_N_Q_2,   // and a gate for each
     FRIT_DIM_N_K,
@@ -291,6 +306,11 @@ typedef struct frit_weight_row {
 #define FRIT_ROWS_MLA                                                                              \
     FRIT_ROWS_MLA_IN,                                                                              \
     FRIT_LAYER_WEIGHT(o, "attn_output", N_EMBD, N_O_MLA, 0)
+#define FRIT_ROWS_INDEXER(flags)                                                                   \
+    FRIT_LAYER_WEIGHT(index_q,       "indexer.attn_q_b", N_INDEX_Q,   Q_RANK, (flags) | FRIT_WEIGHT_UNSCALED), \
+    FRIT_LAYER_WEIGHT(index_k,       "indexer.attn_k",   INDEX,       N_EMBD, (flags) | FRIT_WEIGHT_UNSCALED), \
+    FRIT_LAYER_WEIGHT(index_norm,    "indexer.k_norm",   INDEX,       1,      flags),              \
+    FRIT_LAYER_WEIGHT(index_weights, "indexer.proj",     INDEX_HEADS, N_EMBD, (flags) | FRIT_WEIGHT_UNSCALED)
 #define FRIT_ROWS_HEAD_NORMS                                                                       \
     FRIT_LAYER_WEIGHT(q_norm, "attn_q_norm", HEAD, 1, 0),                                          \
     FRIT_LAYER_WEIGHT(k_norm, "attn_k_norm", HEAD, 1, 0)
@@ -371,6 +391,10 @@ typedef struct frit_weight_row {
     FRIT_LAYER_WEIGHT(q, "attn_q", N_Q_2, N_EMBD, FRIT_WEIGHT_UNBIASED),                                              \
     FRIT_LAYER_WEIGHT(k, "attn_k", N_K,   N_EMBD, FRIT_WEIGHT_UNBIASED),                                              \
     FRIT_LAYER_WEIGHT(v, "attn_v", N_V,   N_EMBD, FRIT_WEIGHT_UNBIASED)
+#define FRIT_KEYS_MLA                                                                              \
+    "attention.q_lora_rank", "attention.kv_lora_rank", "attention.key_length_mla", "attention.value_length_mla"
+#define FRIT_KEYS_INDEXER                                                                          \
+    "attention.indexer.head_count", "attention.indexer.key_length", "attention.indexer.top_k"
 #define FRIT_KEYS_MAMBA  "ssm.conv_kernel", "ssm.inner_size", "ssm.state_size", "ssm.time_step_rank"
 #define FRIT_KEYS_MAMBA2 FRIT_KEYS_MAMBA, "ssm.group_count"
 // clang-format on
@@ -387,6 +411,7 @@ typedef struct frit_build {
     int32_t i_layer;
     frit_node *tokens, *positions;
     frit_node *embedding;   // what the first layer reads
+    frit_node *chosen;      // positions that attention looks at, of this layer or an earlier one; NULL: all
     bool sharpen;           // this layer sharpens scores of far positions
     int32_t n_state;        // numbers of the layer's state that its ops have taken
 } frit_build;
@@ -510,11 +535,15 @@ frit_node *frit_attention(frit_build *b, const frit_layer *w, frit_node *x, frit
 // The same with latent keys and values; absorbed where k_b is bound.
 frit_status frit_mla_adjust(frit_hparams *hp);   // for `adjust`: what heads are once expanded, and their scale
 frit_node *frit_attention_mla(frit_build *b, const frit_layer *w, frit_node *x);
+// The positions that this layer's indexer chooses: x is what attention reads, `compressed` its compressed queries.
+frit_node *frit_choose_positions(frit_build *b, const frit_layer *w, frit_node *x, frit_node *compressed);
+frit_status frit_indexer_adjust(frit_hparams *hp);   // for `adjust`, in the place of frit_mla_adjust
 // Writes k, v [T, H_kv, D] to the cache of this layer and gives attention over it, [T, n].
 frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, frit_node *k, frit_node *v,
                               float scale);
 // Rotates rope.dim elements of each head [T, H, D], from `offset` on, as this layer does.
 frit_node *frit_rope_heads(frit_build *b, frit_node *x, int32_t offset);
+frit_node *frit_rope_heads_as(frit_build *b, frit_node *x, int32_t offset, frit_rope_style style);
 
 // act(gate) * up, either at most `limit` and the latter not below -limit; 0: no limit.
 frit_node *frit_clamped_glu(frit_build *b, frit_node *gate, frit_node *up, frit_act act, float limit);

@@ -111,6 +111,12 @@ static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, fr
         return (int64_t)hp->k_dim_mla - hp->rope.dim;
     case FRIT_DIM_V_MLA:
         return hp->v_dim_mla;
+    case FRIT_DIM_INDEX_HEADS:
+        return hp->index.n_head;
+    case FRIT_DIM_INDEX:
+        return hp->index.dim;
+    case FRIT_DIM_N_INDEX_Q:
+        return (int64_t)hp->index.n_head * hp->index.dim;
     case FRIT_DIM_N_Q:
         return n_head * lhp->k_dim;
     case FRIT_DIM_N_Q_2:

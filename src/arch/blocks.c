@@ -42,12 +42,17 @@ static frit_node *join_heads(frit_build *b, frit_node *x, int64_t n_head, int64_
 
 frit_node *frit_rope_heads(frit_build *b, frit_node *x, int32_t offset)
 {
+    return frit_rope_heads_as(b, x, offset, b->hp->rope_style);
+}
+
+frit_node *frit_rope_heads_as(frit_build *b, frit_node *x, int32_t offset, frit_rope_style style)
+{
     const frit_hparams *hp = b->hp;
     const frit_weights *weights = b->weights;
     const frit_rope_table *table = b->lhp->window > 0 ? &hp->rope_swa_table : &hp->rope_table;
     const frit_weight *factors = &weights->rope_freqs;
     if (!frit_has(factors)) factors = hp->n_ctx > hp->rope.n_ctx_orig ? &weights->rope_long : &weights->rope_short;
-    const frit_rope rope = {.style = hp->rope_style,
+    const frit_rope rope = {.style = style,
                             .dim = hp->rope.dim,
                             .offset = offset,
                             .magnitude = table->magnitude,
@@ -83,6 +88,7 @@ static frit_node *project(frit_build *b, const frit_weight *w, frit_node *x, int
     return split_heads(b, x, n_head, dim);
 }
 
+// v is NULL where values are the first numbers of keys.
 frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, frit_node *k, frit_node *v, float scale)
 {
     const frit_hparams *hp = b->hp;
@@ -97,9 +103,10 @@ frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, 
                                 .sharpen = b->sharpen ? hp->sharpen : 0,
                                 .sharpen_offset = hp->sharpen_offset,
                                 .sharpen_length = hp->sharpen_length};
-    const int64_t n_head = q ? q->shape[1] : 0, v_dim = v ? v->shape[2] : 0;
+    const int64_t n_head = q ? q->shape[1] : 0, v_dim = v ? v->shape[2] : b->lhp->v_dim;
     frit_node *written = frit_kv_write(b->g, k, v, b->i_layer);
-    frit_node *y = frit_attend_with_sinks(b->g, q, written, weight(b, w->sinks.w), attend, v_dim);
+    frit_node *y = b->chosen ? frit_attend_some(b->g, q, written, b->chosen, attend, v_dim)
+                             : frit_attend_with_sinks(b->g, q, written, weight(b, w->sinks.w), attend, v_dim);
     return join_heads(b, y, n_head, v_dim);
 }
 

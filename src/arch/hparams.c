@@ -44,6 +44,9 @@ static const hparam rows[] = {
     {"attention.kv_lora_rank",               INT,   MODEL(kv_rank),         0,    1 << 20, 0,     CHOSEN},
     {"attention.key_length_mla",             INT,   MODEL(k_dim_mla),       0,    65536,   0,     CHOSEN},
     {"attention.value_length_mla",           INT,   MODEL(v_dim_mla),       0,    65536,   0,     CHOSEN},
+    {"attention.indexer.head_count",         INT,   MODEL(index.n_head),    1,    65536,   0,     CHOSEN},
+    {"attention.indexer.key_length",         INT,   MODEL(index.dim),       1,    65536,   0,     CHOSEN},
+    {"attention.indexer.top_k",              INT,   MODEL(index.n_chosen),  1,    1 << 20, 0,     CHOSEN},
     {"attention.output_scale",               FLOAT, MODEL(attn_scale),      0,    1e6,     0,     CHOSEN},
     {"num_loops",                            INT,   MODEL(n_loops),         0,    65536,   0,     CHOSEN},
     {"rope.scaling.finetuned",               BOOL,  MODEL(is_rope_finetuned), 0,  1,       1,     CHOSEN},
@@ -98,6 +101,7 @@ static const hparam rows[] = {
     {"attention.value_length",               INT,   LAYER(v_dim),           1,    65536,   0,     PER_LAYER},
     {"attention.sliding_window",             INT,   LAYER(window),          0,    1 << 30, 0,     PER_LAYER | CHOSEN},
     {"attention.recurrent_layers",           BOOL,  LAYER(is_recurrent),    0,    1,       0,     PER_LAYER | CHOSEN},
+    {"attention.indexer.types",              INT,   LAYER(index_type),      0,    1,       -1,    PER_LAYER | CHOSEN},
     {"swiglu_clamp_exp",                     FLOAT, LAYER(clamp_exp),       0,    1e6,     0,     PER_LAYER | CHOSEN},
     {"swiglu_clamp_shexp",                   FLOAT, LAYER(clamp_shexp),     0,    1e6,     0,     PER_LAYER | CHOSEN},
     {"feed_forward_length",                  INT,   LAYER(n_ff),            0,    1 << 24, 0,     PER_LAYER | REQUIRED},
@@ -505,7 +509,9 @@ frit_status frit_arch_cache_specs(const frit_hparams *hp, frit_cache_spec *specs
                                      .k_dim = lhp->k_dim,
                                      .v_dim = lhp->v_dim,
                                      .window = lhp->window,
-                                     .n_state = lhp->n_state};
+                                     .n_state = lhp->n_state,
+                                     .v_in_k = lhp->v_in_k,
+                                     .index_dim = lhp->has_index ? hp->index.dim : 0};
     }
     return FRIT_OK;
 }

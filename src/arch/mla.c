@@ -31,14 +31,10 @@ static int32_t still_dim(const frit_build *b)
     return b->hp->k_dim_mla - b->hp->rope.dim;
 }
 
+// Of what the layer reads, or of that compressed.
 static frit_node *make_queries(frit_build *b, const frit_layer *w, frit_node *x)
 {
-    if (frit_has(&w->q_a)) {
-        x = frit_norm(b, &w->q_a_norm, frit_linear(b, &w->q_a, x));
-        x = frit_linear(b, &w->q_b, x);
-    } else {
-        x = frit_linear(b, &w->q, x);
-    }
+    x = frit_linear(b, frit_has(&w->q_a) ? &w->q_b : &w->q, x);
     x = heads_of(b, x, b->lhp->n_head, b->hp->k_dim_mla);
     return rotate(b, x, still_dim(b));
 }
@@ -57,8 +53,8 @@ static frit_node *attend_absorbed(frit_build *b, const frit_layer *w, frit_node 
     const int64_t n_head = b->lhp->n_head, rank = b->hp->kv_rank, still = still_dim(b), dim = b->hp->rope.dim;
     frit_node *q_still = frit_heads(g, frit_weight_node(g, w->k_b.w), frit_slice(g, q, 0, still));
     q = frit_concat(g, q_still, frit_slice(g, q, still, dim));
-    frit_node *c = heads_of(b, kv.c, 1, rank);
-    frit_node *y = frit_attend_cached(b, w, q, frit_concat(g, c, kv.pe), c, b->hp->attn_scale);
+    frit_node *c = heads_of(b, kv.c, 1, rank), *v = b->lhp->v_in_k ? NULL : c;
+    frit_node *y = frit_attend_cached(b, w, q, frit_concat(g, c, kv.pe), v, b->hp->attn_scale);
     y = frit_heads(g, frit_weight_node(g, w->v_b.w), heads_of(b, y, n_head, rank));
     return frit_reshape(g, y, 1, (int64_t[]){n_head * b->hp->v_dim_mla});
 }
@@ -78,7 +74,10 @@ static frit_node *attend_expanded(frit_build *b, const frit_layer *w, frit_node 
 
 frit_node *frit_attention_mla(frit_build *b, const frit_layer *w, frit_node *x)
 {
-    frit_node *q = make_queries(b, w, x);
+    frit_node *compressed = x;
+    if (frit_has(&w->q_a)) compressed = frit_norm(b, &w->q_a_norm, frit_linear(b, &w->q_a, x));
+    frit_node *q = make_queries(b, w, compressed);
+    if (b->lhp->has_index) b->chosen = frit_choose_positions(b, w, x, compressed);
     const latent kv = make_latent(b, w, x);
     frit_node *const gated = x;
     x = frit_has(&w->k_b) ? attend_absorbed(b, w, q, kv) : attend_expanded(b, w, q, kv);
@@ -94,6 +93,12 @@ frit_node *frit_attention_mla(frit_build *b, const frit_layer *w, frit_node *x)
 frit_status frit_mla_adjust(frit_hparams *hp)
 {
     const frit_layer_hparams *first = &hp->layers[0];
+    // Absorbed, the latent vector is the first part of keys, and all of values: it is kept once.
+    for (int32_t i = 0; i < hp->n_layer; i++) {
+        frit_layer_hparams *lhp = &hp->layers[i];
+        lhp->v_in_k = hp->k_dim_mla > 0 && lhp->n_head_kv == 1 && lhp->v_dim == hp->kv_rank &&
+                      lhp->k_dim == hp->kv_rank + hp->rope.dim;
+    }
     if (hp->k_dim_mla == 0) hp->k_dim_mla = first->k_dim;
     if (hp->v_dim_mla == 0) hp->v_dim_mla = first->v_dim;
     if (hp->kv_rank < 1)

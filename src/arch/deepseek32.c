@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// DeepSeek-V3.2. As DeepSeek-V3; each layer's indexer chooses the positions that attention looks at.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_MLA,
+    FRIT_ROWS_INDEXER(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_GATED(0),
+    FRIT_ROWS_EXPERTS(0),
+    FRIT_ROWS_SHARED_EXPERT(0),
+};
+// clang-format on
+
+static const char *const keys[] = {FRIT_KEYS_MLA, FRIT_KEYS_INDEXER, "expert_weights_norm",
+                                   "leading_dense_block_count"};
+
+static frit_status adjust(frit_hparams *hp)
+{
+    hp->index.rope_style = FRIT_ROPE_HALVES;
+    for (int32_t i = 0; i < hp->n_layer; i++) hp->layers[i].has_index = true;
+    return frit_indexer_adjust(hp);
+}
+
+const frit_arch frit_arch_deepseek32 = {
+    .name = "deepseek32",
+    .title = "DeepSeek-V3.2",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
+    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .layer = frit_layer_sequential,
+    .adjust = adjust,
+};

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// GLM-5. As DeepSeek-V3.2; some layers take the positions that an earlier one has chosen.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_ROWS_MODEL,
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_MLA,
+    FRIT_ROWS_INDEXER(FRIT_WEIGHT_OPTIONAL),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_GATED(0),
+    FRIT_ROWS_EXPERTS(0),
+    FRIT_ROWS_SHARED_EXPERT(0),
+};
+// clang-format on
+
+static const char *const keys[] = {FRIT_KEYS_MLA, FRIT_KEYS_INDEXER, "attention.indexer.types", "expert_weights_norm",
+                                   "leading_dense_block_count"};
+
+enum { SHARING_CONTEXT = 1 << 20 };   // GLM-5.2 is known by its context, where the file does not list its indexers
+
+static bool has_own(const frit_hparams *hp, int32_t layer)
+{
+    return hp->n_ctx_train < SHARING_CONTEXT || layer < 3 || layer % 4 == 2;
+}
+
+static frit_status adjust(frit_hparams *hp)
+{
+    hp->index.rope_style = FRIT_ROPE_NEIGHBOURS;
+    for (int32_t i = 0; i < hp->n_layer; i++) {
+        frit_layer_hparams *lhp = &hp->layers[i];
+        lhp->has_index = lhp->index_type < 0 ? has_own(hp, i) : lhp->index_type > 0;
+    }
+    return frit_indexer_adjust(hp);
+}
+
+const frit_arch frit_arch_glm_dsa = {
+    .name = "glm-dsa",
+    .title = "GLM-5, GLM-5.2",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
+    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .gating = FRIT_GATING_SIGMOID,
+    .layer = frit_layer_sequential,
+    .adjust = adjust,
+};
