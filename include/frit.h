@@ -327,7 +327,8 @@ typedef struct frit_engine_options {
     int32_t n_ctx;             // positions of one session at most; 0: what the model was trained for, if memory allows
     int32_t n_sessions;        // sessions of full length that the KV cache has room for; 0: 1
     int32_t n_threads;         // 0: one per fast core that this process may use, or fewer where memory gives no more
-    int32_t n_batch;           // rows of one step at most; 0: 512
+    int32_t n_batch;           // rows of one step at most; 0: 512. Where every token sees all others, all of a
+                               // session's tokens run in one step: a longer push raises it
     int32_t n_threads_batch;   // for steps of 32 rows and more; 0: n_threads if that is named, else one per core
     // "reference", or the best instruction set allowed: "scalar", "avx2", ...; NULL: the best there is
     const char *cpu;
@@ -395,7 +396,11 @@ typedef struct frit_push_options {
 } frit_push_options;
 
 // Queues tokens; they run in the next steps. FRIT_E_LIMIT if they exceed the context, FRIT_E_INVALID for ids
-// outside the vocabulary; nothing is queued then. Pushing no tokens does nothing.
+// outside the vocabulary; nothing is queued then. Pushing no tokens does nothing. Where every token of the model sees
+// all others (encoders, LLaDA, Dream), the whole session runs in one step: tokens that ran become pending again,
+// without results, what waits must want one kind of result, and FRIT_E_MEMORY says that there is no room for so many
+// rows.
+// Encoders have no logits: FRIT_E_UNSUPPORTED for FRIT_OUTPUT_LAST and FRIT_OUTPUT_ALL.
 FRIT_API frit_status frit_session_push(frit_session *session, const frit_token *tokens, size_t n_tokens,
                                        const frit_push_options *options);
 FRIT_API size_t frit_session_pending(const frit_session *session);   // queued, not yet run

@@ -6,17 +6,111 @@
 
 // clang-format off
 #define ARCHS(X) \
-    X(llama) X(qwen2) X(qwen3) X(gemma) X(apertus) X(arcee) X(arctic) X(baichuan) X(bailingmoe) X(bailingmoe2) X(bloom) \
-    X(chatglm) X(codeshell) X(cogvlm) X(cohere2) X(command_r) X(dbrx) X(deci) X(deepseek) X(deepseek2) X(deepseek32) X(dots1) \
-    X(dream) X(bailingmoe3) X(falcon_h1) X(granitehybrid) X(jamba) X(kimi_linear) X(lfm2) X(lfm2moe) X(mamba) \
-    X(mamba2) X(minimax_01) X(nemotron_h) X(nemotron_h_moe) X(plamo2) X(qwen3next) X(qwen35) X(qwen35moe) \
-    X(ernie4_5) X(ernie4_5_moe) X(exaone) X(exaone4) X(falcon) X(gemma2) X(gemma3) X(glm4) X(glm4moe) X(glm_dsa) \
-    X(gpt2) X(gpt_oss) X(gptneox) X(granite) X(granitemoe) X(grok) X(grovemoe) X(hunyuan_dense) X(hunyuan_moe) \
-    X(hunyuan_vl) X(hy_v3) X(internlm2) X(jais) X(jais2) X(llada) X(llada_moe) X(llama4) X(maincoder) \
-    X(minicpm) X(minicpm3) X(minimax_m2) X(mistral3) X(mistral4) X(mpt) X(nanbeige) X(nemotron) X(olmo) \
-    X(olmo2) X(olmoe) X(openelm) X(orion) X(paddleocr) X(pangu_embedded) X(phi2) X(phi3) X(phimoe) X(plamo) \
-    X(qwen) X(qwen2moe) X(qwen2vl) X(qwen3moe) X(qwen3vl) X(qwen3vlmoe) X(refact) X(rnd1) X(seed_oss) \
-    X(smallthinker) X(smollm3) X(stablelm) X(starcoder) X(starcoder2) X(talkie) X(xverse)
+    X(apertus) \
+    X(arcee) \
+    X(arctic) \
+    X(baichuan) \
+    X(bailingmoe) \
+    X(bailingmoe2) \
+    X(bailingmoe3) \
+    X(bert) \
+    X(bloom) \
+    X(chatglm) \
+    X(codeshell) \
+    X(cogvlm) \
+    X(cohere2) \
+    X(command_r) \
+    X(dbrx) \
+    X(deci) \
+    X(deepseek) \
+    X(deepseek2) \
+    X(deepseek32) \
+    X(dots1) \
+    X(dream) \
+    X(ernie4_5) \
+    X(ernie4_5_moe) \
+    X(eurobert) \
+    X(exaone) \
+    X(exaone4) \
+    X(falcon) \
+    X(falcon_h1) \
+    X(gemma) \
+    X(gemma2) \
+    X(gemma3) \
+    X(glm4) \
+    X(glm4moe) \
+    X(glm_dsa) \
+    X(gpt2) \
+    X(gpt_oss) \
+    X(gptneox) \
+    X(granite) \
+    X(granitehybrid) \
+    X(granitemoe) \
+    X(grok) \
+    X(grovemoe) \
+    X(hunyuan_dense) \
+    X(hunyuan_moe) \
+    X(hunyuan_vl) \
+    X(hy_v3) \
+    X(internlm2) \
+    X(jais) \
+    X(jais2) \
+    X(jamba) \
+    X(kimi_linear) \
+    X(lfm2) \
+    X(lfm2moe) \
+    X(llada) \
+    X(llada_moe) \
+    X(llama) \
+    X(llama4) \
+    X(maincoder) \
+    X(mamba) \
+    X(mamba2) \
+    X(minicpm) \
+    X(minicpm3) \
+    X(minimax_01) \
+    X(minimax_m2) \
+    X(mistral3) \
+    X(mistral4) \
+    X(modern_bert) \
+    X(mpt) \
+    X(nanbeige) \
+    X(nemotron) \
+    X(nemotron_h) \
+    X(nemotron_h_moe) \
+    X(olmo) \
+    X(olmo2) \
+    X(olmoe) \
+    X(openelm) \
+    X(orion) \
+    X(paddleocr) \
+    X(pangu_embedded) \
+    X(phi2) \
+    X(phi3) \
+    X(phimoe) \
+    X(plamo) \
+    X(plamo2) \
+    X(qwen) \
+    X(qwen2) \
+    X(qwen2moe) \
+    X(qwen2vl) \
+    X(qwen3) \
+    X(qwen35) \
+    X(qwen35moe) \
+    X(qwen3moe) \
+    X(qwen3next) \
+    X(qwen3vl) \
+    X(qwen3vlmoe) \
+    X(refact) \
+    X(rnd1) \
+    X(seed_oss) \
+    X(smallthinker) \
+    X(smollm3) \
+    X(stablelm) \
+    X(starcoder) \
+    X(starcoder2) \
+    X(talkie) \
+    X(xverse)
 // clang-format on
 
 #define DECLARE(name) extern const frit_arch frit_arch_##name;

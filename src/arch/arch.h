@@ -94,13 +94,15 @@ typedef struct frit_hparams {
     float attn_softcap, attn_clamp, attn_alibi, logit_softcap;
     float embd_scale, residual_scale, logit_scale;   // 0: 1
     bool is_parallel;                                // attention and feed-forward read the same input
-    bool is_bidirectional;
-    int32_t n_loops;                 // of all layers; 0: 1
-    bool is_rope_listed;             // the file says of each layer whether it rotates
-    bool is_rope_finetuned;          // false in some hybrid models, which then do not rotate
-    int32_t n_ctx;                   // that rope.c made its tables for
-    int32_t attn_chunk;              // 0: none; layers with a window see their chunk instead
-    float sharpen, sharpen_offset;   // of far positions' scores: graph.h
+    bool is_causal;                                  // as the file says
+    bool is_bidirectional;                           // every token sees all others
+    int32_t pooling;                                 // frit_pooling of embeddings, less 1; -1: the file does not say
+    int32_t n_loops;                                 // of all layers; 0: 1
+    bool is_rope_listed;                             // the file says of each layer whether it rotates
+    bool is_rope_finetuned;                          // false in some hybrid models, which then do not rotate
+    int32_t n_ctx;                                   // that rope.c made its tables for
+    int32_t attn_chunk;                              // 0: none; layers with a window see their chunk instead
+    float sharpen, sharpen_offset;                   // of far positions' scores: graph.h
     int32_t sharpen_length;
 
     int32_t n_expert, n_expert_used, n_expert_shared, n_expert_groups, n_expert_groups_used;
@@ -176,7 +178,7 @@ typedef struct frit_layer {
 } frit_layer;
 
 typedef struct frit_weights {
-    frit_weight tok_embd, pos_embd, tok_norm, out_norm, lm_head;
+    frit_weight tok_embd, type_embd, pos_embd, tok_norm, out_norm, lm_head;
     frit_weight rope_freqs, rope_long, rope_short;
     frit_layer *layers;   // [n_layer]
 } frit_weights;
@@ -254,6 +256,7 @@ enum {
     FRIT_WEIGHT_SPREAD = 4096,       // a vector of fewer numbers, each of which is repeated
     FRIT_WEIGHT_INVERSE = 8192,      // a vector of divisors: bound as factors
     FRIT_WEIGHT_FLAT = 16384,        // a vector that files may have in two dimensions
+    FRIT_WEIGHT_FIRST_ROW = 32768,   // a matrix of which nothing but the first row is read: bound as a vector
 };
 
 // A row whose dimensions are 0 in a layer is absent there.
@@ -455,6 +458,8 @@ typedef struct frit_arch {
     frit_gating gating;      // where the file does not say; NONE: softmax
     bool expert_normalize;   // weights of the experts used are divided by their sum
     bool norm_embedding;     // without weights
+    bool is_encoder;         // every token sees all others, and there are no logits: the result is hidden states
+    bool no_out_norm;        // behind the last layer: layers end with a norm
     bool qkv_in_thirds;      // fused q, k and v begin at thirds of the rows, however many there are of each
     frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, where `act` does not say it all
     frit_node *(*layer)(frit_build *b, const frit_layer *w, frit_node *x);
@@ -491,6 +496,8 @@ frit_node *frit_layer_sequential(frit_build *b, const frit_layer *w, frit_node *
 frit_node *frit_layer_parallel(frit_build *b, const frit_layer *w, frit_node *x);
 // x + norm(attention(x)), then x + norm(feed_forward(x)).
 frit_node *frit_layer_post_norm(frit_build *b, const frit_layer *w, frit_node *x);
+// norm(x + attention(x)), then norm(x + feed_forward(x)).
+frit_node *frit_layer_norm_sums(frit_build *b, const frit_layer *w, frit_node *x);
 // x + mixer(norm(x)).
 frit_node *frit_layer_mixer(frit_build *b, const frit_layer *w, frit_node *x);
 // x + branch * residual_scale.

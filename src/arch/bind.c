@@ -212,6 +212,20 @@ static frit_status view(binder *b, const frit_tensor **tensor, int64_t out, int6
     return FRIT_OK;
 }
 
+static frit_status take_first_row(binder *b, const frit_tensor **tensor)
+{
+    frit_tensor *row = frit_arena_new(b->arena, frit_tensor, 1);
+    if (!row) return frit_fail_memory(sizeof *row, (*tensor)->name);
+    const int64_t width = (*tensor)->shape[(*tensor)->n_dims > 0 ? (*tensor)->n_dims - 1 : 0];
+    const bool is_whole = frit_tensor_n_elems(*tensor) <= width;
+    *row = **tensor;
+    row->n_dims = 1;
+    for (int i = 0; i < FRIT_MAX_DIMS; i++) row->shape[i] = i == 0 ? width : 1;
+    if (!is_whole) row->n_bytes = frit_dtype_row_bytes(row->dtype, width);
+    *tensor = row;
+    return FRIT_OK;
+}
+
 // (x w^T + b) * scale is x w^T * scale + b * scale.
 static frit_status scale_bias(binder *b, frit_weight *weight)
 {
@@ -285,6 +299,7 @@ static frit_status bind_row(binder *b, const frit_weight_row *row, int32_t i_lay
     const frit_tensor *tensor = take(b, name);
     if (!tensor && !weight->w && !may_be_absent(b, row, i_layer, weights))
         return frit_fail(FRIT_E_FORMAT, "tensor '%s' is missing", name);
+    if (tensor && (row->flags & FRIT_WEIGHT_FIRST_ROW)) FRIT_TRY(take_first_row(b, &tensor));
     if (tensor && is_vector) {
         FRIT_TRY(bind_vector(b, &weight->w, tensor, s.out, row->flags));
     } else if (tensor) {

@@ -38,6 +38,7 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
     b.positions = frit_input_node(g, FRIT_INPUT_POSITIONS);
     frit_node *x = frit_embed(g, frit_weight_node(g, weights->tok_embd.w), b.tokens);
     x = frit_scale(g, x, or_one(hp->embd_scale));
+    if (frit_has(&weights->type_embd)) x = frit_add(g, x, frit_weight_node(g, weights->type_embd.w));
     if (frit_has(&weights->pos_embd)) x = add_positions(&b, x);
     if (frit_has(&weights->tok_norm) || arch->norm_embedding) x = frit_norm(&b, &weights->tok_norm, x);
     b.embedding = x;
@@ -50,7 +51,7 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
                              (int)b.i_layer, (int)b.n_state, (int)b.lhp->n_state);
     }
     x = frit_take_rows(g, x, frit_input_node(g, FRIT_INPUT_OUT_ROWS));
-    x = frit_norm(&b, &weights->out_norm, x);
-    g->output = options && options->hidden ? x : build_head(&b, x);
+    if (!arch->no_out_norm) x = frit_norm(&b, &weights->out_norm, x);
+    g->output = arch->is_encoder || (options && options->hidden) ? x : build_head(&b, x);
     return frit_graph_check(g);
 }

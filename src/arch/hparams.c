@@ -35,6 +35,7 @@ static const hparam rows[] = {
     {"vocab_size",                           INT,   MODEL(n_vocab),         1,    1 << 24, 0,     0},
     {"attention.layer_norm_rms_epsilon",     FLOAT, MODEL(rms_eps),         0,    1,       0,     0},
     {"attention.layer_norm_epsilon",         FLOAT, MODEL(layer_norm_eps),  0,    1,       0,     0},
+    {"attention.causal",                     BOOL,  MODEL(is_causal),       0,    1,       1,     0},
     {"attention.scale",                      FLOAT, MODEL(attn_scale),      0,    1e6,     0,     CHOSEN},
     {"attention.clamp_kqv",                  FLOAT, MODEL(attn_clamp),      0,    1e6,     0,     CHOSEN},
     {"attention.max_alibi_bias",             FLOAT, MODEL(attn_alibi),      0,    1e6,     0,     CHOSEN},
@@ -418,13 +419,37 @@ static frit_status read_norm(reader *r)
     bool found;
     r->hp->norm = r->arch->norm;
     FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, "frit.norm", &name, &found));
-    r->hp->act = r->arch->act;
-    frit_str act;
-    bool has_act;
-    FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, "frit.act", &act, &has_act));
-    if (has_act && frit_str_is(act, "gelu")) r->hp->act = FRIT_ACT_GELU;
     if (found) r->hp->norm = frit_str_is(name, "layer") ? FRIT_NORM_LAYER : FRIT_NORM_RMS;
     return FRIT_OK;
+}
+
+// The activation of the feed-forward, where the file says it: under a key of its own, or under GGUF's.
+static frit_status read_act(reader *r)
+{
+    static const struct {
+        const char *name;
+        frit_act act;
+    } names[] = {
+        {"gelu", FRIT_ACT_GELU}, {"gelu_tanh", FRIT_ACT_GELU_TANH}, {"relu", FRIT_ACT_RELU},
+        {"silu", FRIT_ACT_SILU}, {"swish", FRIT_ACT_SILU},
+    };
+    frit_str name;
+    bool found;
+    r->hp->act = r->arch->act;
+    FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, "frit.act", &name, &found));
+    if (!found && r->arch->is_encoder)
+        FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, name_key(r, "hidden_activation"), &name, &found));
+    for (size_t i = 0; found && i < FRIT_COUNT(names); i++)
+        if (frit_str_is(name, names[i].name)) r->hp->act = names[i].act;
+    return FRIT_OK;
+}
+
+// Files that do not mean any pooling have the number anyway, as -1 or as what that is without a sign.
+static void read_pooling(reader *r)
+{
+    int64_t type = -1;
+    frit_meta_get_i64(&r->ckpt->meta, name_key(r, "pooling_type"), &type, NULL);
+    r->hp->pooling = type >= 0 && type <= 4 ? (int32_t)type : -1;
 }
 
 static frit_status complete_rope(reader *r)
@@ -477,6 +502,9 @@ static frit_status read_all(reader *r, frit_arena *arena)
     for (int32_t i = 0; i < r->hp->n_layer; i++) FRIT_TRY(complete_layer(r, i));
     FRIT_TRY(complete_experts(r));
     FRIT_TRY(read_norm(r));
+    FRIT_TRY(read_act(r));
+    read_pooling(r);
+    r->hp->is_bidirectional = r->arch->is_encoder || !r->hp->is_causal;
     FRIT_TRY(complete_eps(r));
     FRIT_TRY(complete_vocab(r));
     FRIT_TRY(complete_rope(r));

@@ -42,6 +42,14 @@ frit_node *frit_layer_post_norm(frit_build *b, const frit_layer *w, frit_node *x
     return frit_residual(b, x, frit_norm(b, &w->post_ffn_norm, h));
 }
 
+frit_node *frit_layer_norm_sums(frit_build *b, const frit_layer *w, frit_node *x)
+{
+    x = frit_residual(b, x, frit_attention(b, w, x, b->arch->attention));
+    x = frit_norm(b, &w->post_attn_norm, x);
+    x = frit_residual(b, x, frit_feed_forward_or_experts(b, w, x));
+    return frit_norm(b, &w->post_ffn_norm, x);
+}
+
 frit_node *frit_layer_parallel(frit_build *b, const frit_layer *w, frit_node *x)
 {
     frit_node *h = frit_norm(b, &w->attn_norm, x);

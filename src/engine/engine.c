@@ -66,14 +66,45 @@ static frit_status make_step_buffers(frit_engine *engine)
     return frit_arena_failed(&engine->arena) ? frit_fail_memory(n * sizeof(frit_run), "a step's rows") : FRIT_OK;
 }
 
+// Logits of one step: a few MiB of them, but whatever a session asks for where its rows cannot be cut.
+static void set_batch(frit_engine *engine, int32_t n_batch)
+{
+    const int64_t row_bytes = (int64_t)engine->hp.n_vocab * (int64_t)sizeof(float);
+    int64_t max_outs = engine->hp.is_bidirectional ? n_batch : LOGITS_BYTES / row_bytes;
+    engine->n_batch = n_batch;
+    engine->max_outs = max_outs < 1 ? 1 : max_outs > n_batch ? n_batch : (int32_t)max_outs;
+}
+
+frit_status frit_engine_grow(frit_engine *engine, size_t n_rows)
+{
+    const int32_t before = engine->n_batch;
+    if (n_rows <= (size_t)before) return FRIT_OK;
+    int64_t n = before;
+    while (n < (int64_t)n_rows) n *= 2;
+    set_batch(engine, n < engine->n_ctx ? (int32_t)n : engine->n_ctx);
+    uint64_t n_bytes = 0;
+    const uint64_t available = frit_memory_available();
+    frit_status status = frit_plans_measure(engine, &n_bytes);
+    if (status == FRIT_OK && n_bytes > available)
+        status =
+            frit_fail(FRIT_E_MEMORY,
+                      "%zu tokens that see each other must run in one step, and n_batch is %d: room for more needs "
+                      "%llu bytes of scratch, %llu are available",
+                      n_rows, (int)before, (unsigned long long)n_bytes, (unsigned long long)available);
+    if (status == FRIT_OK) status = make_step_buffers(engine);
+    if (status != FRIT_OK)
+        set_batch(engine, before);
+    else
+        frit_plans_free(engine);
+    return status;
+}
+
 static frit_status set_up(frit_engine *engine, const frit_engine_options *options)
 {
     const frit_model *model = engine->model;
     engine->hp = model->hp;
     engine->no_fuse = options->no_fuse;
-    engine->n_batch = options->n_batch > 0 ? options->n_batch : DEFAULT_BATCH;
-    int64_t max_outs = LOGITS_BYTES / ((int64_t)engine->hp.n_vocab * (int64_t)sizeof(float));
-    engine->max_outs = max_outs < 1 ? 1 : max_outs > engine->n_batch ? engine->n_batch : (int32_t)max_outs;
+    set_batch(engine, options->n_batch > 0 ? options->n_batch : DEFAULT_BATCH);
 
     const frit_backend *backend = frit_backend_find(NULL);
     const frit_device_options device = {.n_threads = options->n_threads,

@@ -124,6 +124,10 @@ frit_status frit_plans_measure(const frit_engine *engine, uint64_t *scratch_byte
 uint64_t frit_plans_scratch_bytes(const frit_engine *engine);
 void frit_plans_free(frit_engine *engine);
 
+// Where all rows of a session run in one step: makes room for steps of n_rows, and forgets the plans. FRIT_E_MEMORY if
+// that is not there.
+frit_status frit_engine_grow(frit_engine *engine, size_t n_rows);
+
 // Picks the rows of the next step into engine->step. Allocates nothing; n_rows is 0 if nothing is queued.
 void frit_schedule(frit_engine *engine);
 

@@ -17,6 +17,7 @@ static int32_t rows_of(const frit_engine *engine, int i)
 static frit_status make_plan(const frit_engine *engine, const frit_hparams *hp, int i, bool hidden, frit_plan_class *c)
 {
     int32_t n_rows = rows_of(engine, i);
+    hidden = hidden || engine->model->arch->is_encoder;
     int32_t n_outs = hidden || n_rows < engine->max_outs ? n_rows : engine->max_outs;
     frit_graph_init(&c->graph, &c->arena, n_rows, n_outs);
     const frit_build_options options = {.hidden = hidden};

@@ -9,6 +9,8 @@
 // with many queued tokens, and of all others as above. A prompt is cut so that its last part has many rows too. So what
 // a session computes depends on its own queue alone, whoever else is served.
 //
+// Where every token sees all others, a session's rows run in one step, and sessions share it as long as they fit whole.
+//
 // Sessions form a queue; who had rows goes to its end, so that prompts take turns. A step gives either logits or
 // hidden states: the first row with a result decides, and rows of the other kind wait.
 #include "engine/engine.h"
@@ -106,6 +108,33 @@ static void take_few(frit_engine *engine)
         if (!is_many(engine, s)) take(engine, s, SIZE_MAX);
 }
 
+static size_t count_results(const frit_session *session, frit_result *kind)
+{
+    size_t n = 0;
+    *kind = FRIT_RESULT_NONE;
+    for (size_t i = session->n_done; i < session->n_tokens; i++) {
+        const frit_result result = frit_session_result(session, i);
+        if (result == FRIT_RESULT_NONE) continue;
+        *kind = result;
+        n++;
+    }
+    return n;
+}
+
+static void take_whole(frit_engine *engine)
+{
+    const frit_step *step = &engine->step;
+    for (frit_session *s = engine->sessions; s; s = s->next) {
+        frit_result kind;
+        const size_t n_outs = count_results(s, &kind);
+        const bool suits = is_many(engine, s) == step->many &&
+                           (kind == FRIT_RESULT_NONE || step->result == FRIT_RESULT_NONE || kind == step->result);
+        const bool fits = pending(s) <= (size_t)(engine->n_batch - step->n_rows) &&
+                          (kind != FRIT_RESULT_LOGITS || n_outs <= (size_t)(engine->max_outs - step->n_outs));
+        if (suits && fits) take(engine, s, SIZE_MAX);
+    }
+}
+
 void frit_schedule(frit_engine *engine)
 {
     frit_step *step = &engine->step;
@@ -113,7 +142,9 @@ void frit_schedule(frit_engine *engine)
     step->result = FRIT_RESULT_NONE;
     for (frit_session *s = engine->sessions; s; s = s->next) s->n_taken = 0;
     step->many = is_turn_of_many(engine);
-    if (step->many)
+    if (engine->hp.is_bidirectional)
+        take_whole(engine);
+    else if (step->many)
         take_many(engine);
     else
         take_few(engine);

@@ -5,7 +5,8 @@
 //              0                        n_done ^        n_tokens ^
 //
 // Forgetting takes pages off the end. A recurrent state cannot go back: where the model has one, what is kept is queued
-// again from its beginning, and runs in the next steps without results, but for the last token's logits.
+// again from its beginning, and runs in the next steps without results, but for the last token's logits. Where every
+// token sees all others the same happens whenever there are more or fewer of them.
 #include "engine/engine.h"
 
 #include <stdlib.h>
@@ -74,6 +75,28 @@ static frit_status check_tokens(const frit_session *session, const frit_token *t
     return FRIT_OK;
 }
 
+// What ran runs again, and gives no results but for the last token's logits.
+static void run_again(frit_session *session)
+{
+    if (session->n_handed < session->n_done) session->n_handed = session->n_done;
+    session->n_done = 0;
+}
+
+// Where all rows of a session run in one step: room for them, and only one kind of result.
+static frit_status prepare_whole(const frit_session *session, size_t n, frit_output output)
+{
+    const bool hidden = output == FRIT_OUTPUT_EMBEDDINGS;
+    for (size_t i = session->n_done; i < session->n_tokens && output != FRIT_OUTPUT_NONE; i++) {
+        const frit_result result = frit_session_result(session, i);
+        if (i + 1 == session->n_tokens && session->n_queue == 0)
+            break;   // logits after what was last, no longer wanted
+        if (result != FRIT_RESULT_NONE && (result == FRIT_RESULT_HIDDEN) != hidden)
+            return frit_fail(FRIT_E_INVALID, "tokens that wait want %s, and all must run in one step",
+                             hidden ? "logits" : "hidden states");
+    }
+    return frit_engine_grow(session->engine, session->n_tokens + n);
+}
+
 static frit_status reserve_item(frit_session *session)
 {
     if (session->n_queue < session->queue_capacity) return FRIT_OK;
@@ -95,14 +118,21 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
         return frit_fail(FRIT_E_INVALID, "output %d does not exist", (int)chosen.output);
     if (has_rows && !chosen.row)
         return frit_fail(FRIT_E_INVALID, "a push with results for every token needs a row function");
+    const bool wants_logits = chosen.output == FRIT_OUTPUT_LAST || chosen.output == FRIT_OUTPUT_ALL;
+    if (wants_logits && session->engine->model->arch->is_encoder)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: an encoder has no logits: it gives embeddings and generates no text",
+                         session->engine->model->info.path);
     if (n_tokens == 0) return FRIT_OK;
     FRIT_TRY(check_tokens(session, tokens, n_tokens));
+    const bool is_whole = session->engine->hp.is_bidirectional;
+    if (is_whole) FRIT_TRY(prepare_whole(session, n_tokens, chosen.output));
     if (has_rows) FRIT_TRY(reserve_item(session));
     FRIT_TRY(frit_kv_extend(&session->engine->kv, &session->map, (int32_t)(session->n_tokens + n_tokens)));
     if (has_rows) session->queue[session->n_queue++] = (frit_queue_item){session->n_tokens, n_tokens, chosen};
     memcpy(session->tokens + session->n_tokens, tokens, n_tokens * sizeof *tokens);
+    if (is_whole) run_again(session);
     session->n_tokens += n_tokens;
-    session->wants_logits = chosen.output == FRIT_OUTPUT_LAST || chosen.output == FRIT_OUTPUT_ALL;
+    session->wants_logits = wants_logits;
     return FRIT_OK;
 }
 
@@ -125,15 +155,17 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     if (n_keep == session->n_tokens) return FRIT_OK;
     session->n_tokens = n_keep;
     const bool goes_back = session->n_done > n_keep;
+    const bool anew = session->engine->kv.state_bytes > 0 || session->engine->hp.is_bidirectional;
     if (session->n_handed < session->n_done) session->n_handed = session->n_done;
+    if (goes_back && anew) run_again(session);
+    if (goes_back && !anew) session->n_done = n_keep;
     if (session->n_handed > n_keep) session->n_handed = n_keep;
-    if (goes_back) session->n_done = session->engine->kv.state_bytes > 0 ? 0 : n_keep;
     while (session->n_queue > 0 && session->queue[session->n_queue - 1].first >= n_keep) session->n_queue--;
     if (session->n_queue > 0) {
         frit_queue_item *last = &session->queue[session->n_queue - 1];
         if (last->n > n_keep - last->first) last->n = n_keep - last->first;
     }
-    session->wants_logits = true;   // after what is still queued, if anything
+    session->wants_logits = !session->engine->model->arch->is_encoder;   // after what is still queued, if anything
     if (session->logits_at > n_keep) session->logits_at = 0;
     frit_kv_shrink(&session->engine->kv, &session->map, (int32_t)n_keep);
     return FRIT_OK;

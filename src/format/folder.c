@@ -50,7 +50,10 @@ static bool match(const char *name, const frit_hf_tensor *row, place_of *at)
     }
     const bool whole = row->whole || row->is_key;
     at->part = whole ? name : name + 1;
-    return *name == (whole ? 0 : '.');
+    if (*name != (whole ? 0 : '.')) return false;
+    if (strcmp(at->part, "gamma") == 0) at->part = "weight";   // as old files call them
+    if (strcmp(at->part, "beta") == 0) at->part = "bias";
+    return true;
 }
 
 static void write_gguf_name(char *text, size_t size, const char *pattern, int64_t layer, const char *part)
@@ -84,8 +87,10 @@ static frit_status has_bias(const frit_hf *hf, const frit_hf_tensor *row, bool *
 static frit_status find_place(const frit_hf *hf, const char *name, place_of *at)
 {
     const frit_hf_tensor *row;
+    const char *prefix = hf->family->prefix;
+    if (prefix && strncmp(name, prefix, strlen(prefix)) == 0) name += strlen(prefix);
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
-        if (row->none || !match(name, row, at)) continue;
+        if (row->none || !match(name, row, at) || (row->of_classifier && !frit_hf_is_classifier(hf))) continue;
         if (at->layer >= (int64_t)frit_hf_written(hf, "block_count")) continue;
         if (row->whole || row->is_key || strcmp(at->part, "weight") == 0) return FRIT_OK;
         bool biased = false;
@@ -106,6 +111,16 @@ static bool is_redundant(const char *name)
         const size_t n_suffix = strlen(suffixes[i]);
         if (n >= n_suffix && strcmp(name + n - n_suffix, suffixes[i]) == 0) return true;
     }
+    return false;
+}
+
+// Parts of a class that the model is loaded without.
+static bool is_ignored(const frit_hf_family *family, const char *name)
+{
+    const char *prefix = family->prefix;
+    if (prefix && strncmp(name, prefix, strlen(prefix)) == 0) name += strlen(prefix);
+    for (const char *at = family->ignored; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+        if (strncmp(name, at, strcspn(at, "|")) == 0) return true;
     return false;
 }
 
@@ -175,7 +190,8 @@ static frit_status place(void *ctx, const frit_safetensors_entry *entry)
     place_of at;
     FRIT_TRY(find_place(&f->hf, entry->name, &at));
     if (!at.row) {
-        if (!is_redundant(entry->name) && f->n_unplaced++ == 0) f->unplaced = entry->name;
+        const bool is_meant = is_redundant(entry->name) || is_ignored(f->hf.family, entry->name);
+        if (!is_meant && f->n_unplaced++ == 0) f->unplaced = entry->name;
         return FRIT_OK;
     }
     frit_tensor tensor;
@@ -251,6 +267,7 @@ static frit_status read_folder(folder *f)
 {
     frit_checkpoint *ckpt = f->hf.ckpt;
     FRIT_TRY(frit_hf_read_config(&f->hf));
+    FRIT_TRY(frit_hf_add_pooling(&f->hf, ckpt->path, f->options->log));
     FRIT_TRY(add_name(ckpt));
     FRIT_TRY(add_tokenizer(f));
     FRIT_TRY(frit_safetensors_read_folder(ckpt, ckpt->path, f->options, place, f));

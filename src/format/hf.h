@@ -57,9 +57,10 @@ typedef struct frit_hf_tensor {
     const char *bias_if;   // the flag of config.json that adds a ".bias"; FRIT_HF_ALWAYS; NULL: none
     bool may_be_tied;      // may be absent where tie_word_embeddings is set
     bool may_be_absent;
-    bool none;     // a shared row that the family does not have
-    bool whole;    // both names are whole: nothing stands behind them
-    bool is_key;   // of one number, which becomes item '*' of the list `gguf`; its name is whole
+    bool none;            // a shared row that the family does not have
+    bool whole;           // both names are whole: nothing stands behind them
+    bool is_key;          // of one number, which becomes item '*' of the list `gguf`; its name is whole
+    bool of_classifier;   // has a place in models that classify texts only
     // Into GGUF's convention, weight and bias alike; NULL: as they are.
     frit_status (*rewrite)(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
 } frit_hf_tensor;
@@ -75,6 +76,8 @@ typedef struct frit_hf_family {
     const char *model_type;    // of config.json
     const char *class_name;    // the first of its "architectures", where it has no model_type
     const char *arch;          // general.architecture
+    const char *prefix;        // that stands before all names in files of some classes: "bert."; or NULL
+    const char *ignored;       // beginnings of names that have no place, on purpose: "pooler.|cls."; or NULL
     const char *act;           // values of hidden_act that the architecture computes: "silu|swish"
     const char *rope_style;    // frit.rope.style, where it is not that of the architecture's GGUF files; or NULL
     bool is_tied;              // tie_word_embeddings, where it is absent
@@ -168,6 +171,11 @@ frit_status frit_hf_add_recurrent(const frit_hf *hf, const bool *recurrent);
 frit_status frit_hf_expect(const frit_hf *hf, const char *name, double value);
 // "ARCH.key" becomes a list with one number for each layer.
 frit_status frit_hf_set_list(const frit_hf *hf, const char *key, const uint32_t *values);
+
+// hf_pooling.c: whether the model classifies texts; and ARCH.pooling_type, from the files that sentence-transformers
+// puts beside a model.
+bool frit_hf_is_classifier(const frit_hf *hf);
+frit_status frit_hf_add_pooling(const frit_hf *hf, const char *folder, const frit_log *log);
 
 // hf_layers.c: layer_types and windows, as frit.attention.sliding_window.
 frit_status frit_hf_add_windows(const frit_hf *hf);

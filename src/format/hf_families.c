@@ -9,6 +9,7 @@
     X(glm4_moe) X(gpt2) X(gpt_bigcode) X(gpt_neox) X(gpt_oss) X(gptj) X(granite) X(granitemoe) X(hunyuan_v1_dense) \
     X(hunyuan_v1_moe) X(mixtral) X(mpt) X(nemotron) X(olmo) X(olmo2) X(olmo3) X(olmoe) X(phi) X(phi3) X(phimoe) \
     X(granitemoehybrid) X(minimax) X(bamba) X(falcon_h1) X(jamba) X(lfm2) X(lfm2_moe) X(mamba) X(mamba2) X(nemotron_h) X(qwen3_5_text) X(qwen3_next) \
+    X(bert) X(roberta) X(xlm_roberta) X(modernbert) X(eurobert) \
     X(qwen2_moe) X(qwen3_moe) X(seed_oss) X(smollm3) X(stablelm) X(starcoder2)
 // clang-format on
 

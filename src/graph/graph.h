@@ -75,7 +75,7 @@ typedef struct frit_attend {
     int32_t window;       // 0: none; otherwise positions p with position - p < window
     int32_t chunk;        // 0: none; otherwise positions p with p / chunk == position / chunk
     float alibi;          // 0: none; otherwise the largest slope's exponent: scores lose slope[h] * distance
-    bool bidirectional;   // all positions of the run are seen, later ones too
+    bool bidirectional;   // later positions of the run are seen too; a window reaches half as far to either side
     // Scores of far positions are sharpened: the scale is multiplied by
     // 1 + sharpen * log(1 + floor((position + sharpen_offset) / sharpen_length)). sharpen 0: it is not.
     float sharpen, sharpen_offset;

@@ -13,6 +13,7 @@ typedef struct golden {
 enum {
     GOLDEN_AT_ONCE = 1,   // every token sees all others: only one chunk gives what the reference gives
     GOLDEN_LONG = 2,      // the reference ran with a context beyond the original one
+    GOLDEN_HIDDEN = 4,    // an encoder: the reference gives hidden states
 };
 
 typedef struct golden_row {
@@ -89,6 +90,10 @@ static const golden_row golden_folders[] = {
     {"jamba", 0},
     {"falcon_h1", 0},
     {"bamba", 0},
+    {"bert", GOLDEN_AT_ONCE | GOLDEN_HIDDEN},
+    {"xlm-roberta", GOLDEN_AT_ONCE | GOLDEN_HIDDEN},
+    {"modernbert", GOLDEN_AT_ONCE | GOLDEN_HIDDEN},
+    {"eurobert", GOLDEN_AT_ONCE | GOLDEN_HIDDEN},
 };
 static const golden_row golden_files[] = {
     {"arcee-dense", 0},
@@ -201,6 +206,11 @@ enum { N_GOLDEN_FOLDERS = FRIT_COUNT(golden_folders), N_GOLDENS = N_GOLDEN_FOLDE
 static inline const golden_row *golden_get(size_t i)
 {
     return i < N_GOLDEN_FOLDERS ? &golden_folders[i] : &golden_files[i - N_GOLDEN_FOLDERS];
+}
+
+static inline frit_output golden_output(const golden_row *row)
+{
+    return row->flags & GOLDEN_HIDDEN ? FRIT_OUTPUT_EMBEDDINGS : FRIT_OUTPUT_ALL;
 }
 
 static inline const char *golden_name(size_t i)

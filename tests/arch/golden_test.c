@@ -42,11 +42,12 @@ typedef struct runner {
 } runner;
 
 // The first session gets the golden's tokens from `begin`, the others as many of the same ids from elsewhere.
-static void push(runner *r, const mode *m, const golden *g, size_t begin, size_t n)
+static void push(runner *r, const mode *m, const golden *g, frit_output output, size_t begin, size_t n)
 {
-    frit_push_options options = {.output = FRIT_OUTPUT_ALL, .row = keep_row, .row_ctx = &r->of_first};
+    frit_push_options options = {.output = output, .row = keep_row, .row_ctx = &r->of_first};
+    const frit_push_options none = {.output = FRIT_OUTPUT_NONE};
     for (int s = m->n_sessions - 1; s > 0; s--)
-        assert_ok(frit_session_push(r->sessions[s], g->tokens + (begin + (size_t)s) % (g->n_tokens - n + 1), n, NULL));
+        assert_ok(frit_session_push(r->sessions[s], g->tokens + (begin + (size_t)s) % (g->n_tokens - n + 1), n, &none));
     assert_ok(frit_session_push(r->sessions[0], g->tokens + begin, n, &options));
     int32_t n_rows;
     do assert_ok(frit_engine_step(r->engine, &n_rows));
@@ -54,9 +55,9 @@ static void push(runner *r, const mode *m, const golden *g, size_t begin, size_t
     r->of_first.n_rows += n;
 }
 
-static double run(frit_model *model, const golden *g, unsigned flags, const mode *m)
+static double run(frit_model *model, const golden *g, const golden_row *row, const mode *m)
 {
-    frit_engine_options options = {.n_ctx = flags & GOLDEN_LONG ? 256 : 64,
+    frit_engine_options options = {.n_ctx = row->flags & GOLDEN_LONG ? 256 : 64,
                                    .n_sessions = m->n_sessions,
                                    .n_threads = 2,
                                    .cache_type_k = "f32",
@@ -66,10 +67,10 @@ static double run(frit_model *model, const golden *g, unsigned flags, const mode
     runner r = {.of_first = {.logits = calloc(g->n_tokens * g->n_vocab, sizeof(float)), .n_vocab = g->n_vocab}};
     assert_ok(frit_engine_new(&r.engine, model, &options));
     for (int s = 0; s < m->n_sessions; s++) assert_ok(frit_session_new(&r.sessions[s], r.engine));
-    const size_t chunk = m->chunk ? m->chunk : g->n_tokens;
+    const size_t chunk = m->chunk && !(row->flags & GOLDEN_AT_ONCE) ? m->chunk : g->n_tokens;
     for (size_t i = 0; i < g->n_tokens; i += chunk) {
         size_t left = g->n_tokens - i;
-        push(&r, m, g, i, left < chunk ? left : chunk);
+        push(&r, m, g, golden_output(row), i, left < chunk ? left : chunk);
     }
     double error = nmse(r.of_first.logits, g->logits, g->n_tokens * g->n_vocab);
     free(r.of_first.logits);
@@ -88,11 +89,12 @@ static size_t compare(size_t i)
     print_message("| %-22s |", golden_name(i));
     assert_ok(frit_model_open(&model, g.path, NULL));
     for (size_t k = 0; k < FRIT_COUNT(modes); k++) {
-        if ((golden_get(i)->flags & GOLDEN_AT_ONCE) && (modes[k].chunk > 0 || modes[k].n_sessions > 1)) {
+        const bool cuts = modes[k].chunk > 0 && modes[k].n_sessions == 1 && !modes[k].no_fuse;
+        if ((golden_get(i)->flags & GOLDEN_AT_ONCE) && cuts) {
             print_message("           |");
             continue;
         }
-        double error = run(model, &g, golden_get(i)->flags, &modes[k]);
+        double error = run(model, &g, golden_get(i), &modes[k]);
         print_message(" %9.1e |", error);
         n_bad += !(error <= limit);
     }

@@ -16,7 +16,7 @@ static void every_fault_of_a_configuration_has_its_sentence(void **state)
          "'klingon' is not supported; known are: llama, mistral, qwen2, qwen3, gemma"},
         {"{\"model_type\":7}", FRIT_E_FORMAT, "model_type is 7, expected text"},
         {"{\"-model_type\":0}", FRIT_E_UNSUPPORTED, "no model_type"},
-        {"{\"-model_type\":0,\"architectures\":[\"BertModel\"]}", FRIT_E_UNSUPPORTED, "no model_type"},
+        {"{\"-model_type\":0,\"architectures\":[\"NoSuchModel\"]}", FRIT_E_UNSUPPORTED, "no model_type"},
         {"{\"-model_type\":0,\"architectures\":\"LlamaForCausalLM\"}", FRIT_E_UNSUPPORTED, "no model_type"},
         {"{\"quantization_config\":{\"quant_method\":\"gptq\"}}", FRIT_E_UNSUPPORTED, "quant_method 'gptq'"},
         {"{\"hidden_act\":\"gelu\"}", FRIT_E_UNSUPPORTED, "hidden_act is 'gelu'"},

@@ -159,9 +159,13 @@ static inline void *frit_task_workspace(const frit_task *task, frit_share share)
 // The positions [begin, end) that a row at `slot` of the run looks at, the own one included.
 static inline frit_range frit_attend_span(const frit_attend *attend, const frit_run *run, int64_t slot)
 {
+    if (attend->bidirectional) {
+        const int64_t end = run->n_past + run->n_rows, reach = attend->window > 0 ? attend->window / 2 : end;
+        return (frit_range){slot > reach ? slot - reach : 0, slot + reach < end ? slot + reach + 1 : end};
+    }
     int64_t begin = attend->window > 0 && slot >= attend->window ? slot - attend->window + 1 : 0;
     if (attend->chunk > 0) begin = slot / attend->chunk * attend->chunk;
-    return (frit_range){begin, attend->bidirectional ? run->n_past + run->n_rows : slot + 1};
+    return (frit_range){begin, slot + 1};
 }
 
 // What multiplies the scores of a row at `slot`.

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// EuroBERT. As Llama, but every token sees all others, and there are no logits.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_MODEL_WEIGHT(tok_embd, "token_embd",  N_VOCAB, N_EMBD, FRIT_WEIGHT_TABLE),
+    FRIT_MODEL_WEIGHT(out_norm, "output_norm", N_EMBD,  1,      0),
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_GATED(0),
+};
+// clang-format on
+
+const frit_arch frit_arch_eurobert = {
+    .name = "eurobert",
+    .title = "EuroBERT",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .rope_style = FRIT_ROPE_HALVES,
+    .is_encoder = true,
+    .layer = frit_layer_sequential,
+};

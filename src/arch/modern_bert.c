@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// ModernBERT. Every token sees all others, in two layers of three those of a window around it, which rotate with a base
+// of their own. LayerNorm without biases before attention and feed-forward, but none before the first attention; gated
+// GELU.
+#include "arch/arch.h"
+
+// clang-format off
+static const frit_weight_row rows[] = {
+    FRIT_MODEL_WEIGHT(tok_embd, "token_embd",      N_VOCAB, N_EMBD, FRIT_WEIGHT_TABLE),
+    FRIT_MODEL_WEIGHT(tok_norm, "token_embd_norm", N_EMBD,  1,      0),
+    FRIT_MODEL_WEIGHT(out_norm, "output_norm",     N_EMBD,  1,      0),
+    FRIT_LAYER_WEIGHT(attn_norm, "attn_norm",      N_EMBD,  1,      FRIT_WEIGHT_OPTIONAL),
+    FRIT_ROWS_QKV(0),
+    FRIT_ROW_O(0),
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_ROWS_GATE_IN_UP(0),
+};
+// clang-format on
+
+static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
+{
+    frit_node *h = frit_has(&w->attn_norm) ? frit_norm(b, &w->attn_norm, x) : x;
+    x = frit_add(b->g, x, frit_attention(b, w, h, b->arch->attention));
+    return frit_add(b->g, x, frit_feed_forward(b, &w->ffn, frit_norm(b, &w->ffn_norm, x), b->hp->act));
+}
+
+const frit_arch frit_arch_modern_bert = {
+    .name = "modern-bert",
+    .title = "ModernBERT",
+    .rows = rows,
+    .n_rows = FRIT_COUNT(rows),
+    .rope_style = FRIT_ROPE_HALVES,
+    .norm = FRIT_NORM_LAYER,
+    .act = FRIT_ACT_GELU,
+    .windows = {.period = 3, .first_is_full = true},
+    .is_encoder = true,
+    .layer = layer,
+};

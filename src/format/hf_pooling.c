@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// How hidden states become one embedding. Folders of sentence-transformers list their steps in modules.json, and say it
+// in the configuration of the one called Pooling; classes with a classifier rank.
+//
+//     [{"path": "", "type": "...Transformer"}, {"path": "1_Pooling", "type": "...Pooling"}, ...]
+#include "format/hf.h"
+
+#include <stdlib.h>
+
+enum { MEAN = 1, CLS = 2, LAST = 3, RANK = 4 };   // ARCH.pooling_type
+
+static const uint64_t max_file_bytes = 1 << 20;
+
+// NULL where there is no such file, or no JSON in it: models work without.
+static json_t *load(const char *folder, const char *name)
+{
+    frit_buf path = {0};
+    json_t *json = NULL;
+    char *text = NULL;
+    size_t n_bytes = 0;
+    frit_buf_printf(&path, "%s/%s", folder, name);
+    const bool there = !path.failed && frit_path_get_kind(path.data) == FRIT_PATH_FILE;
+    if (there && frit_file_read(path.data, max_file_bytes, &text, &n_bytes) == FRIT_OK)
+        json = json_loadb(text, n_bytes, 0, NULL);
+    free(text);
+    frit_buf_free(&path);
+    return json;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = text ? strlen(text) : 0, n_end = strlen(end);
+    return n >= n_end && strcmp(text + n - n_end, end) == 0;
+}
+
+// A folder beside the model, and nothing else.
+static bool is_plain_name(const char *name)
+{
+    return name && *name && *name != '.' && !strpbrk(name, "/\\:");
+}
+
+static int type_of(const json_t *config)
+{
+    static const struct {
+        const char *flag, *mode;
+        int type;
+    } rows[] = {
+        {"pooling_mode_mean_tokens", "mean", MEAN},
+        {"pooling_mode_cls_token", "cls", CLS},
+        {"pooling_mode_lasttoken", "lasttoken", LAST},
+    };
+    const char *mode = json_string_value(json_object_get(config, "pooling_mode"));
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++)
+        if (json_is_true(json_object_get(config, rows[i].flag)) || (mode && strcmp(mode, rows[i].mode) == 0))
+            return rows[i].type;
+    return -1;
+}
+
+static frit_status read_pooling(const frit_hf *hf, const char *folder, const char *name, const frit_log *log)
+{
+    frit_buf path = {0};
+    frit_buf_printf(&path, "%s/config.json", name);
+    json_t *config = path.failed ? NULL : load(folder, path.data);
+    const int type = type_of(config);
+    if (type < 0)
+        frit_log_say(log, FRIT_LOG_WARNING, "%s: %s/config.json names no pooling that is known (mean, cls, last)",
+                     folder, name);
+    json_decref(config);
+    frit_buf_free(&path);
+    return type < 0 ? FRIT_OK : frit_hf_add_number(hf, "pooling_type", FRIT_HF_COUNT, type);
+}
+
+bool frit_hf_is_classifier(const frit_hf *hf)
+{
+    return ends_with(json_string_value(json_array_get(json_object_get(hf->config, "architectures"), 0)),
+                     "ForSequenceClassification");
+}
+
+frit_status frit_hf_add_pooling(const frit_hf *hf, const char *folder, const frit_log *log)
+{
+    if (frit_hf_is_classifier(hf)) return frit_hf_add_number(hf, "pooling_type", FRIT_HF_COUNT, RANK);
+    json_t *modules = load(folder, "modules.json");
+    frit_status status = FRIT_OK;
+    bool found = false;
+    for (size_t i = 0; i < json_array_size(modules) && status == FRIT_OK; i++) {
+        const json_t *module = json_array_get(modules, i);
+        const char *type = json_string_value(json_object_get(module, "type"));
+        const char *path = json_string_value(json_object_get(module, "path"));
+        if (ends_with(type, ".Dense"))
+            frit_log_say(log, FRIT_LOG_WARNING, "%s: modules.json lists a dense layer, which embeddings lack here",
+                         folder);
+        if (found || !ends_with(type, ".Pooling") || !is_plain_name(path)) continue;
+        found = true;
+        status = read_pooling(hf, folder, path, log);
+    }
+    json_decref(modules);
+    return status;
+}
