@@ -336,6 +336,9 @@ typedef struct frit_engine_options {
     // NULL: "f16", or "f32" with cpu "reference".
     const char *cache_type_k, *cache_type_v;
     bool no_fuse;   // run the graph without fusion (slower; for comparison)
+    // Recurrent models: copies of a session's state that frit_session_truncate can go back to, each as large as the
+    // state; 0: 2, -1: none.
+    int32_t n_state_copies;
 } frit_engine_options;
 
 FRIT_API const frit_option *frit_engine_option_rows(size_t *n_rows);
@@ -406,11 +409,30 @@ FRIT_API frit_status frit_session_push(frit_session *session, const frit_token *
 FRIT_API size_t frit_session_pending(const frit_session *session);   // queued, not yet run
 FRIT_API size_t frit_session_length(const frit_session *session);    // tokens in the timeline, queued ones too
 // Forgets everything after the first n_keep tokens, queued ones too. FRIT_E_INVALID if there are fewer. The state of
-// recurrent models cannot go back: where tokens that ran are forgotten, those that are kept become pending again.
+// recurrent models can only go back to where a copy was kept: 16 tokens before the end of each of the last pushes of 8
+// tokens and more (its first token, if it is shorter), as options say. Where tokens that ran are forgotten, those kept
+// behind such a place become pending again, or all where there is none.
 FRIT_API frit_status frit_session_truncate(frit_session *session, size_t n_keep);
 // Logits [n_vocab] after the last token; NULL while tokens are pending, and after a push with OUTPUT_NONE or
 // OUTPUT_EMBEDDINGS. Valid until the next push or step.
 FRIT_API const float *frit_session_logits(const frit_session *session);
+// The timeline, [frit_session_length]. Valid until the session changes.
+FRIT_API const frit_token *frit_session_tokens(const frit_session *session);
+
+// Sessions in files: tokens, queued ones too; what the cache holds of them, whatever kind of model; the logits; copies
+// of states; and the note. A session that was loaded goes on as the saved one would have, without running anything
+// again. Row functions of what is queued are forgotten. The file appears under its name when it is complete.
+FRIT_API frit_status frit_session_save(const frit_session *session, const char *path);
+// Makes the session hold what was saved, whatever it held. The file must be of the same model (architecture, metadata
+// and weights) and of the same types of cached keys and values: FRIT_E_INVALID if not. FRIT_E_FORMAT if it is damaged,
+// FRIT_E_LIMIT if the context is shorter than its tokens; the session is as it was then. FRIT_E_LIMIT too if other
+// sessions leave the cache no room, and the session is empty.
+FRIT_API frit_status frit_session_load(frit_session *session, const char *path);
+// Bytes of the caller's own that are saved with the session: a conversation, say. The session keeps a copy.
+FRIT_API frit_status frit_session_set_note(frit_session *session, const char *note, size_t n_bytes);
+// Zero-terminated, "" without one. Valid until the next frit_session_set_note or frit_session_load.
+FRIT_API const char *frit_session_note(const frit_session *session, size_t *n_bytes);
+
 // Runs what is pending, samples the next token, queues it and lets the sampler accept it. FRIT_E_LIMIT when the context
 // is full: nothing is sampled then, and the logits stay.
 FRIT_API frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit_token *token);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 typedef struct chat_options {
-    const char *system, *load, *variables;
+    const char *system, *load, *session, *variables;
     int32_t n_predict;
 } chat_options;
 
@@ -32,6 +32,11 @@ static const frit_option *chat_rows(size_t *n_rows)
          .offset = offsetof(chat_options, load),
          .metavar = "FILE",
          .help = "go on with a conversation that was saved"},
+        {.name = "session",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(chat_options, session),
+         .metavar = "FILE",
+         .help = "go on where the last chat with this file ended, without reading it again"},
         {.name = "vars",
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(chat_options, variables),
@@ -107,7 +112,10 @@ static int open_chat(chat *c, const chat_args *args)
     c->sampling = args->sampler;
     cli_recommend(&args->common, c->model, &c->sampling);
     code = chat_talk_make_sampler(c);
+    if (code == CLI_DONE && args->chat.load && args->chat.session)
+        return cli_usage("chat: --load and --session both name a conversation; give one");
     if (code == CLI_DONE && args->chat.load) code = chat_file_load(c, args->chat.load);
+    if (code == CLI_DONE && args->chat.session) code = chat_file_open_session(c, args->chat.session);
     if (code == CLI_DONE && args->chat.system && !chat_talk_set_system(c, args->chat.system)) code = CLI_USAGE;
     return code;
 }
@@ -122,7 +130,11 @@ static int run(void *ctx)
     int code = open_chat(&c, args);
     bool edits = c.interactive && term && strcmp(term, "dumb") != 0;
     if (code == CLI_DONE && !(c.input = chat_input_new(edits, c.interactive))) code = CLI_NO_MEMORY;
-    if (code == CLI_DONE) code = converse(&c);
+    if (code == CLI_DONE) {
+        code = converse(&c);
+        int saved = args->chat.session ? chat_file_save_session(&c, args->chat.session) : CLI_DONE;
+        if (code == CLI_DONE) code = saved;
+    }
     chat_input_free(c.input);
     frit_sampler_free(c.sampler);
     frit_session_free(c.session);
@@ -159,7 +171,8 @@ const cli_command cli_command_chat = {
         "\n"
         "  frit chat\n"
         "  frit chat model.gguf --system \"Answer in one sentence.\"\n"
-        "  frit chat model.gguf --load talk.json",
+        "  frit chat model.gguf --load talk.json\n"
+        "  frit chat model.gguf --session talk.frit",
     .max_positional = 1,
     .args_bytes = sizeof(chat_args),
     .groups = groups,

@@ -92,6 +92,9 @@ int chat_command_run(chat *c, const char *text);
 // The conversation with tools and variables, whole or not at all.
 int chat_file_save(const chat *c, const char *path);
 int chat_file_load(chat *c, const char *path);
+// The same with what the session holds of it: nothing where there is no such file.
+int chat_file_open_session(chat *c, const char *path);
+int chat_file_save_session(const chat *c, const char *path);
 // Lets $VISUAL or $EDITOR change a text; malloc'd, or NULL having said why.
 char *chat_file_edit(const char *text);
 // "~/notes" to the home folder's; malloc'd.

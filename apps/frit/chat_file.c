@@ -44,10 +44,17 @@ char *chat_file_state(const char *name)
 
 // ---------------------------------------------------------------------------------------- conversations
 
-int chat_file_save(const chat *c, const char *path)
+// NULL if there is no memory for it.
+static json_t *conversation(const chat *c)
 {
     json_t *all = json_pack("{s:O, s:O}", "messages", c->messages, "variables", c->variables);
     if (all && c->tools) json_object_set(all, "tools", c->tools);
+    return all;
+}
+
+int chat_file_save(const chat *c, const char *path)
+{
+    json_t *all = conversation(c);
     size_t n = strlen(path) + 6;
     char *partial = malloc(n);
     int code = all && partial ? CLI_DONE : CLI_NO_MEMORY;
@@ -70,15 +77,8 @@ static bool are_messages(const json_t *messages)
     return true;
 }
 
-int chat_file_load(chat *c, const char *path)
+static int take_conversation(chat *c, json_t *all, const char *path)
 {
-    json_error_t error;
-    json_t *all = json_load_file(path, JSON_ALLOW_NUL, &error);
-    if (!all) {
-        bool is_there = access(path, R_OK) == 0;
-        return is_there ? cli_fail("%s: not JSON: line %d: %s", path, error.line, error.text)
-                        : cli_fail("%s: %s", path, strerror(errno));
-    }
     json_t *messages = json_is_array(all) ? all : json_object_get(all, "messages");
     json_t *tools = json_object_get(all, "tools"), *variables = json_object_get(all, "variables");
     int code = CLI_DONE;
@@ -94,8 +94,54 @@ int chat_file_load(chat *c, const char *path)
             c->variables = json_deep_copy(variables);
         }
     }
+    return code;
+}
+
+int chat_file_load(chat *c, const char *path)
+{
+    json_error_t error;
+    json_t *all = json_load_file(path, JSON_ALLOW_NUL, &error);
+    if (!all) {
+        bool is_there = access(path, R_OK) == 0;
+        return is_there ? cli_fail("%s: not JSON: line %d: %s", path, error.line, error.text)
+                        : cli_fail("%s: %s", path, strerror(errno));
+    }
+    int code = take_conversation(c, all, path);
     json_decref(all);
     return code;
+}
+
+int chat_file_open_session(chat *c, const char *path)
+{
+    frit_status status = frit_session_load(c->session, path);
+    if (status == FRIT_E_NOT_FOUND) return CLI_DONE;   // it begins now
+    if (status != FRIT_OK) return cli_fail("%s", frit_error());
+    size_t n_bytes, n = frit_session_length(c->session);
+    const char *note = frit_session_note(c->session, &n_bytes);
+    if (n_bytes == 0) return cli_fail("%s: the file of a session, but not of a chat", path);
+    json_t *all = json_loadb(note, n_bytes, JSON_ALLOW_NUL, NULL);
+    int code = all ? take_conversation(c, all, path) : cli_fail("%s: what it says of its chat is not JSON", path);
+    json_decref(all);
+    if (code != CLI_DONE) return code;
+    c->tokens = malloc((n + 1) * sizeof *c->tokens);
+    if (!c->tokens) return CLI_NO_MEMORY;
+    memcpy(c->tokens, frit_session_tokens(c->session), n * sizeof *c->tokens);
+    c->n_tokens = n;
+    cli_note(c->common, "%s: %zu messages, %zu tokens; /show messages shows them", path, json_array_size(c->messages),
+             n);
+    return CLI_DONE;
+}
+
+int chat_file_save_session(const chat *c, const char *path)
+{
+    json_t *all = conversation(c);
+    char *note = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    json_decref(all);
+    if (!note) return CLI_NO_MEMORY;
+    frit_status status = frit_session_set_note(c->session, note, strlen(note));
+    free(note);
+    if (status == FRIT_OK) status = frit_session_save(c->session, path);
+    return status == FRIT_OK ? CLI_DONE : cli_report(status);
 }
 
 // ---------------------------------------------------------------------------------------- the editor

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 typedef struct run_options {
-    const char *prompt, *file, *system;
+    const char *prompt, *file, *system, *session;
     int32_t n_predict;
     frit_option_list stop;
     bool raw, heal, json;
@@ -56,6 +56,11 @@ static const frit_option *run_rows(size_t *n_rows)
          .offset = offsetof(run_options, stop),
          .metavar = "STR",
          .help = "end the answer before this text (may be given several times)"},
+        {.name = "session",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(run_options, session),
+         .metavar = "FILE",
+         .help = "keep prompt and answer there, and run only what the file does not hold of the next prompt"},
         {.name = "raw",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(run_options, raw),
@@ -134,6 +139,19 @@ static int print_json(const cli_answer *answer)
     return code;
 }
 
+// Makes the session hold the prompt, with as much of it as it does already. At least one token runs where there are no
+// logits of the last one.
+static frit_status feed(frit_session *session, const frit_token *tokens, size_t n)
+{
+    const frit_token *held = frit_session_tokens(session);
+    const size_t n_held = frit_session_length(session);
+    size_t n_keep = 0;
+    while (n_keep < n && n_keep < n_held && held[n_keep] == tokens[n_keep]) n_keep++;
+    if (n_keep > 0 && n_keep == n && !(n == n_held && frit_session_logits(session))) n_keep--;
+    frit_status status = frit_session_truncate(session, n_keep);
+    return status == FRIT_OK ? frit_session_push(session, tokens + n_keep, n - n_keep, NULL) : status;
+}
+
 static int answer_prompt(const run_args *args, const frit_model *model, frit_engine *engine, const cli_text *prompt)
 {
     size_t n_tokens = 0;
@@ -153,7 +171,15 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
     size_t n_keep = n_tokens;
     for (size_t i = 0; status == FRIT_OK && i < n_tokens; i++) frit_sampler_accept(sampler, tokens[i]);
     if (status == FRIT_OK && args->run.heal) status = frit_sampler_heal(sampler, model, tokens, n_tokens, &n_keep);
-    if (status == FRIT_OK) status = frit_session_push(session, tokens, n_keep, NULL);
+    const char *path = args->run.session;
+    if (status == FRIT_OK && path) {
+        const frit_status loaded = frit_session_load(session, path);
+        if (loaded != FRIT_OK && loaded != FRIT_E_NOT_FOUND) {
+            code = cli_fail("%s", frit_error());
+            goto done;
+        }
+    }
+    if (status == FRIT_OK) status = feed(session, tokens, n_keep);
     if (status != FRIT_OK) {
         code = cli_report(status);
         goto done;
@@ -165,6 +191,7 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
                                   .stop = args->run.stop,
                                   .show = args->run.json ? NULL : show};
     code = cli_generate(model, engine, session, sampler, &options, &answer);
+    if (code == CLI_DONE && path && frit_session_save(session, path) != FRIT_OK) code = cli_fail("%s", frit_error());
     if (code == CLI_DONE && args->run.json) code = print_json(&answer);
     if (code == CLI_DONE && !args->run.json) putchar('\n');
     if (code == CLI_DONE) {
@@ -223,7 +250,8 @@ const cli_command cli_command_run = {
                "\n"
                "  frit run -p \"Tell me the tale of Rapunzel.\"\n"
                "  frit run model.gguf -f question.txt --temp 0 -n 200\n"
-               "  git diff | frit run model.gguf --system \"Write a commit message.\"",
+               "  git diff | frit run model.gguf --system \"Write a commit message.\"\n"
+               "  frit run model.gguf --raw -f book.txt -n 0 --session book.frit",
     .max_positional = 2,
     .args_bytes = sizeof(run_args),
     .groups = groups,

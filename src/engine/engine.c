@@ -2,6 +2,7 @@
 // Placing a model on this machine: device, context that fits, cache, the first plans.
 #include "engine/engine.h"
 
+#include "base/check.h"
 #include "base/cpu.h"
 #include "base/option.h"
 
@@ -9,6 +10,7 @@
 
 enum {
     DEFAULT_BATCH = 512,
+    DEFAULT_COPIES = 2,   // of states: the last two turns
     LOGITS_BYTES = 64 << 20
 };   // of one step's logits at most, if more than one row wants them
 
@@ -30,10 +32,20 @@ static frit_status check_model(const frit_model *model)
                                                  : "was opened for its vocabulary only");
 }
 
+// Of one session with its copies.
+static uint64_t all_states_bytes(const frit_cache_spec *specs, int32_t n_layers, int32_t n_copies)
+{
+    uint64_t n_bytes;
+    return frit_mul_u64(frit_kv_state_bytes(specs, n_layers), (uint64_t)n_copies + 1, &n_bytes) ? n_bytes : UINT64_MAX;
+}
+
 static frit_status choose_context(frit_engine *engine, const frit_engine_options *options, const frit_cache_spec *specs,
                                   frit_kv_types types)
 {
     const frit_model *model = engine->model;
+    const int32_t n_copies = options->n_state_copies == 0  ? DEFAULT_COPIES
+                             : options->n_state_copies < 0 ? 0
+                                                           : options->n_state_copies;
     FRIT_TRY(frit_kv_check(specs, engine->hp.n_layer, types));
     frit_fit fit = {
         .path = model->info.path,
@@ -42,15 +54,16 @@ static frit_status choose_context(frit_engine *engine, const frit_engine_options
         .n_ctx_train = engine->hp.n_ctx_train,
         .n_sessions = options->n_sessions > 0 ? options->n_sessions : 1,
         .page_bytes = frit_kv_page_bytes(specs, engine->hp.n_layer, types),
-        .state_bytes = frit_kv_state_bytes(specs, engine->hp.n_layer),
+        .state_bytes = all_states_bytes(specs, engine->hp.n_layer, n_copies),
         .weight_bytes = model->info.n_bytes,
         .available = frit_memory_available(),
     };
     FRIT_TRY(frit_plans_measure(engine, &fit.scratch_bytes));
     FRIT_TRY(frit_fit_context(&fit, &engine->n_ctx));
     engine->kv_token_bytes = frit_kv_token_bytes(specs, engine->hp.n_layer, types);
-    int32_t n_pages = fit.n_sessions * frit_kv_pages_of(engine->n_ctx);
-    return frit_kv_init(&engine->kv, engine->device, specs, engine->hp.n_layer, types, n_pages, fit.n_sessions);
+    const frit_kv_room room = {
+        .n_pages = fit.n_sessions * frit_kv_pages_of(engine->n_ctx), .n_slots = fit.n_sessions, .n_copies = n_copies};
+    return frit_kv_init(&engine->kv, engine->device, specs, engine->hp.n_layer, types, room);
 }
 
 static frit_status make_step_buffers(frit_engine *engine)

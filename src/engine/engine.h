@@ -80,8 +80,11 @@ struct frit_session {
     float *logits;       // [n_vocab]
     size_t logits_at;    // the logits are those after so many tokens; 0: there are none
     bool wants_logits;   // after the last queued token
-    int32_t n_taken;     // rows in the step that is being made
-    bool waited;         // had something to run and no row in the last step
+    size_t copy_at;      // after so many tokens a copy of the states is kept; 0: nowhere
+    char *note;          // the caller's, kept with the session; zero-terminated, or NULL
+    size_t n_note_bytes;
+    int32_t n_taken;   // rows in the step that is being made
+    bool waited;       // had something to run and no row in the last step
 };
 
 // What token i of the session wants from its step.

@@ -135,33 +135,46 @@ static void place_layers(frit_kv *kv, const frit_cache_spec *specs, frit_kv_type
         at = layer->index.pages + layer->index.page_bytes;
         layer->k.page_bytes = layer->v.page_bytes = layer->index.page_bytes = page_bytes;
         layer->states = (float *)(void *)states;
-        states += (uint64_t)kv->n_slots * layer_state_bytes(&specs[i]);
+        states += (uint64_t)(kv->n_slots + kv->n_copies) * layer_state_bytes(&specs[i]);
     }
 }
 
-frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec *specs, int32_t n_layers,
-                         frit_kv_types types, int32_t n_pages, int32_t n_slots)
+static frit_status allocate(frit_kv *kv, int32_t n_pages)
 {
-    *kv = (frit_kv){.device = device, .state_bytes = frit_kv_state_bytes(specs, n_layers)};
-    uint64_t states = 0;
-    if (!frit_mul_u64(frit_kv_page_bytes(specs, n_layers, types), (uint64_t)n_pages, &kv->n_bytes) ||
-        !frit_mul_u64(kv->state_bytes, (uint64_t)n_slots, &states) || !frit_add_u64(kv->n_bytes, states, &kv->n_bytes))
-        return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", n_pages);
-    kv->layers = calloc((size_t)n_layers + 1, sizeof *kv->layers);
+    const size_t n_slots = (size_t)kv->n_slots, n_copies = (size_t)kv->n_copies;
+    kv->layers = calloc((size_t)kv->cache.n_layers + 1, sizeof *kv->layers);
     kv->free_pages = calloc((size_t)n_pages + 1, sizeof *kv->free_pages);
     kv->refs = calloc((size_t)n_pages + 1, sizeof *kv->refs);
-    kv->free_slots = calloc((size_t)n_slots + 1, sizeof *kv->free_slots);
-    frit_status status = kv->layers && kv->free_pages && kv->refs && kv->free_slots
-                             ? FRIT_OK
-                             : frit_fail_memory((size_t)n_pages, "cache pages");
-    if (status == FRIT_OK && kv->n_bytes > 0) status = device->backend->alloc(device, kv->n_bytes, &kv->memory);
+    kv->free_slots = calloc(n_slots + 1, sizeof *kv->free_slots);
+    kv->free_copies = calloc(n_copies + 1, sizeof *kv->free_copies);
+    if (!kv->layers || !kv->free_pages || !kv->refs || !kv->free_slots || !kv->free_copies)
+        return frit_fail_memory((size_t)n_pages, "cache pages");
+    return kv->n_bytes > 0 ? kv->device->backend->alloc(kv->device, kv->n_bytes, &kv->memory) : FRIT_OK;
+}
+
+frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec *specs, int32_t n_layers,
+                         frit_kv_types types, frit_kv_room room)
+{
+    const int32_t n_pages = room.n_pages, n_slots = room.n_slots;
+    *kv = (frit_kv){.device = device, .state_bytes = frit_kv_state_bytes(specs, n_layers), .n_slots = n_slots};
+    kv->cache = (frit_cache){.n_layers = n_layers, .n_pages = n_pages};
+    if (kv->state_bytes > 0) kv->max_copies = room.n_copies;
+    kv->n_copies = n_slots * kv->max_copies;
+    uint64_t states = 0;
+    if (!frit_mul_u64(frit_kv_page_bytes(specs, n_layers, types), (uint64_t)n_pages, &kv->n_bytes) ||
+        !frit_mul_u64(kv->state_bytes, (uint64_t)(n_slots + kv->n_copies), &states) ||
+        !frit_add_u64(kv->n_bytes, states, &kv->n_bytes))
+        return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", n_pages);
+    frit_status status = allocate(kv, n_pages);
     if (status != FRIT_OK) {
         frit_kv_deinit(kv);
         return status;
     }
-    kv->cache = (frit_cache){.layers = kv->layers, .n_layers = n_layers, .n_pages = n_pages};
-    kv->n_slots = kv->n_free_slots = n_slots;
+    kv->cache.layers = kv->layers;
+    kv->n_free_slots = n_slots;
+    kv->n_free_copies = kv->n_copies;
     for (int32_t i = 0; i < n_slots; i++) kv->free_slots[i] = n_slots - i;   // from 1 on, which goes out first
+    for (int32_t i = 0; i < kv->n_copies; i++) kv->free_copies[i] = n_slots + kv->n_copies - i;
     if (kv->memory) place_layers(kv, specs, types);
     for (int32_t i = 0; i < n_pages; i++) kv->free_pages[i] = n_pages - 1 - i;   // page 0 goes out first
     kv->n_free = n_pages;
@@ -175,6 +188,7 @@ void frit_kv_deinit(frit_kv *kv)
     free(kv->free_pages);
     free(kv->refs);
     free(kv->free_slots);
+    free(kv->free_copies);
     *kv = (frit_kv){0};
 }
 
@@ -217,10 +231,89 @@ void frit_kv_shrink(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
         int32_t page = map->pages[--map->n_pages];
         if (--kv->refs[page] == 0) kv->free_pages[kv->n_free++] = page;
     }
+    frit_kv_drop_copies(kv, map, n_positions);
     if (n_positions == 0 && map->slot > 0) {
         kv->free_slots[kv->n_free_slots++] = map->slot;
         map->slot = 0;
     }
+}
+
+// ------------------------------------------------------------------------------- copies of states
+
+int32_t frit_kv_add_copy(frit_kv *kv, frit_kv_map *map, int32_t at)
+{
+    frit_kv_copy copy = {.at = at};
+    if (map->n_copies < kv->max_copies && kv->n_free_copies > 0) {
+        copy.slot = kv->free_copies[--kv->n_free_copies];
+    } else if (map->n_copies > 0) {
+        copy.slot = map->copies[0].slot;
+        memmove(map->copies, map->copies + 1, (size_t)--map->n_copies * sizeof copy);
+    } else {
+        return 0;
+    }
+    map->copies[map->n_copies++] = copy;
+    return copy.slot;
+}
+
+void frit_kv_drop_copies(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
+{
+    while (map->n_copies > 0 && (map->copies[map->n_copies - 1].at > n_positions || n_positions == 0))
+        kv->free_copies[kv->n_free_copies++] = map->copies[--map->n_copies].slot;
+}
+
+static float *state_at(const frit_cache_layer *layer, int32_t slot)
+{
+    return layer->states + (int64_t)(slot - 1) * layer->spec.n_state;
+}
+
+int32_t frit_kv_go_back(frit_kv *kv, frit_kv_map *map)
+{
+    if (map->n_copies == 0) return 0;
+    const frit_kv_copy *copy = &map->copies[map->n_copies - 1];
+    for (int32_t i = 0; i < kv->cache.n_layers; i++) {
+        const frit_cache_layer *layer = &kv->layers[i];
+        if (layer->spec.n_state > 0)
+            memcpy(state_at(layer, map->slot), state_at(layer, copy->slot),
+                   (size_t)layer->spec.n_state * sizeof(float));
+    }
+    return copy->at;
+}
+
+// ------------------------------------------------------------------------------- visits
+
+static frit_status visit_side(const frit_cache_side *side, int32_t n_heads, const frit_kv_map *map, int32_t n_positions,
+                              frit_kv_visit_fn visit, void *ctx)
+{
+    for (int32_t head = 0; side->row_bytes > 0 && head < n_heads; head++) {
+        for (int32_t p = 0; p < n_positions; p += FRIT_PAGE_TOKENS) {
+            const int32_t left = n_positions - p, n = left < FRIT_PAGE_TOKENS ? left : FRIT_PAGE_TOKENS;
+            uint8_t *page = side->pages + (uint64_t)map->pages[p / FRIT_PAGE_TOKENS] * side->page_bytes;
+            uint8_t *rows = page + (uint64_t)head * FRIT_PAGE_TOKENS * side->row_bytes;
+            FRIT_TRY(visit(ctx, rows, (size_t)n * side->row_bytes));
+        }
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_map *map, int32_t n_positions, frit_kv_visit_fn visit,
+                          void *ctx)
+{
+    for (int32_t i = 0; i < kv->cache.n_layers; i++) {
+        const frit_cache_layer *layer = &kv->layers[i];
+        FRIT_TRY(visit_side(&layer->k, layer->spec.n_head_kv, map, n_positions, visit, ctx));
+        FRIT_TRY(visit_side(&layer->v, layer->spec.n_head_kv, map, n_positions, visit, ctx));
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_kv_visit_states(const frit_kv *kv, int32_t slot, frit_kv_visit_fn visit, void *ctx)
+{
+    for (int32_t i = 0; i < kv->cache.n_layers; i++) {
+        const frit_cache_layer *layer = &kv->layers[i];
+        if (layer->spec.n_state == 0) continue;
+        FRIT_TRY(visit(ctx, (uint8_t *)(void *)state_at(layer, slot), (size_t)layer->spec.n_state * sizeof(float)));
+    }
+    return FRIT_OK;
 }
 
 void frit_kv_map_free(frit_kv *kv, frit_kv_map *map)

@@ -31,6 +31,9 @@ static const frit_option engine_rows[] = {
            .choices = FRIT_KV_TYPES, .help = "type of cached keys: f16, or f32 with the reference"),
     ENGINE(cache_type_v, .name = "cache-type-v", .letters = "ctv", .type = FRIT_OPTION_CHOICE, .metavar = "TYPE",
            .choices = FRIT_KV_TYPES, .help = "type of cached values: the same"),
+    ENGINE(n_state_copies, .name = "state-copies", .type = FRIT_OPTION_INT, .min = -1, .max = FRIT_MAX_COPIES,
+           .metavar = "N",
+           .help = "recurrent models: places that a session can go back to; 0: 2, -1: none but its beginning"),
     ENGINE(no_fuse, .name = "no-fuse", .type = FRIT_OPTION_FLAG,
            .help = "run the graph as it is, without fused operations (slower)"),
 };

@@ -43,15 +43,28 @@ static void take(frit_engine *engine, frit_session *session, size_t n)
     }
 }
 
-// Writes the rows that the session has been given as one run of the batch.
-static void lay_out(frit_step *step, frit_session *session)
+// A copy of the states within this run, where the session wants one. One that a failed step left is not good.
+static void lay_out_copy(frit_engine *engine, frit_session *session, frit_run *run)
 {
+    if (session->copy_at <= session->n_done || session->copy_at > session->n_done + (size_t)session->n_taken) return;
+    frit_kv_drop_copies(&engine->kv, &session->map, (int32_t)session->n_done);
+    const int32_t slot = frit_kv_add_copy(&engine->kv, &session->map, (int32_t)session->copy_at);
+    if (slot == 0) return;
+    run->n_copied = (int32_t)(session->copy_at - session->n_done);
+    run->copy_slot = slot - 1;
+}
+
+// Writes the rows that the session has been given as one run of the batch.
+static void lay_out(frit_engine *engine, frit_session *session)
+{
+    frit_step *step = &engine->step;
     int32_t row = step->n_rows;
     step->runs[step->n_runs] = (frit_run){.first_row = row,
                                           .n_rows = session->n_taken,
                                           .n_past = (int32_t)session->n_done,
                                           .pages = session->map.pages,
                                           .slot = session->map.slot - 1};
+    lay_out_copy(engine, session, &step->runs[step->n_runs]);
     step->owners[step->n_runs++] = session;
     for (size_t i = session->n_done; i < session->n_done + (size_t)session->n_taken; i++, row++) {
         step->tokens[row] = session->tokens[i];
@@ -152,7 +165,7 @@ void frit_schedule(frit_engine *engine)
     step->n_rows = step->n_outs = 0;
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->waited = s->n_taken == 0 && pending(s) > 0;
-        if (s->n_taken > 0) lay_out(step, s);
+        if (s->n_taken > 0) lay_out(engine, s);
     }
     rotate(engine);
 }

@@ -4,13 +4,19 @@
 //     tokens  [ done: in the cache ............ | queued ........ ]
 //              0                        n_done ^        n_tokens ^
 //
-// Forgetting takes pages off the end. A recurrent state cannot go back: where the model has one, what is kept is queued
-// again from its beginning, and runs in the next steps without results, but for the last token's logits. Where every
-// token sees all others the same happens whenever there are more or fewer of them.
+// Forgetting takes pages off the end. A recurrent state can only go back to where a copy of it was kept: what is kept
+// of the tokens behind that is queued again, and runs in the next steps without results, but for the last token's
+// logits. Where every token sees all others, all are queued again whenever there are more or fewer of them.
+//
+// Copies are kept a little before the end of each push that is no single token, as what follows a prompt is what is
+// taken back: an answer that is tried again, and the marks that open it, which templates render otherwise once another
+// message follows.
 #include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { COPY_LEAST = 8, COPY_BEFORE = 16 };   // tokens of a push that is worth a copy; how many before its end
 
 frit_status frit_session_new(frit_session **out, frit_engine *engine)
 {
@@ -50,6 +56,7 @@ void frit_session_free(frit_session *session)
     free(session->tokens);
     free(session->queue);
     free(session->logits);
+    free(session->note);
     free(session);
 }
 
@@ -129,6 +136,8 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
     if (has_rows) FRIT_TRY(reserve_item(session));
     FRIT_TRY(frit_kv_extend(&session->engine->kv, &session->map, (int32_t)(session->n_tokens + n_tokens)));
     if (has_rows) session->queue[session->n_queue++] = (frit_queue_item){session->n_tokens, n_tokens, chosen};
+    if (n_tokens >= COPY_LEAST)
+        session->copy_at = session->n_tokens + (n_tokens > COPY_BEFORE ? n_tokens - COPY_BEFORE : 1);
     memcpy(session->tokens + session->n_tokens, tokens, n_tokens * sizeof *tokens);
     if (is_whole) run_again(session);
     session->n_tokens += n_tokens;
@@ -146,6 +155,16 @@ frit_result frit_session_result(const frit_session *session, size_t i)
     return i + 1 == session->n_tokens && session->wants_logits ? FRIT_RESULT_LOGITS : FRIT_RESULT_NONE;
 }
 
+// To after how many tokens the cache can go back, having gone there; copies of later places are gone already.
+static size_t go_back(frit_session *session, size_t n_keep)
+{
+    frit_kv *kv = &session->engine->kv;
+    if (session->engine->hp.is_bidirectional) return 0;
+    if (kv->state_bytes == 0 || n_keep == 0) return n_keep;
+    frit_kv_drop_copies(kv, &session->map, (int32_t)session->n_done);   // of a step that failed
+    return (size_t)frit_kv_go_back(kv, &session->map);
+}
+
 frit_status frit_session_truncate(frit_session *session, size_t n_keep)
 {
     FRIT_TRY(check_usable(session));
@@ -155,11 +174,10 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     if (n_keep == session->n_tokens) return FRIT_OK;
     session->n_tokens = n_keep;
     const bool goes_back = session->n_done > n_keep;
-    const bool anew = session->engine->kv.state_bytes > 0 || session->engine->hp.is_bidirectional;
     if (session->n_handed < session->n_done) session->n_handed = session->n_done;
-    if (goes_back && anew) run_again(session);
-    if (goes_back && !anew) session->n_done = n_keep;
     if (session->n_handed > n_keep) session->n_handed = n_keep;
+    frit_kv_shrink(&session->engine->kv, &session->map, (int32_t)n_keep);
+    if (goes_back) session->n_done = go_back(session, n_keep);
     while (session->n_queue > 0 && session->queue[session->n_queue - 1].first >= n_keep) session->n_queue--;
     if (session->n_queue > 0) {
         frit_queue_item *last = &session->queue[session->n_queue - 1];
@@ -167,7 +185,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     }
     session->wants_logits = !session->engine->model->arch->is_encoder;   // after what is still queued, if anything
     if (session->logits_at > n_keep) session->logits_at = 0;
-    frit_kv_shrink(&session->engine->kv, &session->map, (int32_t)n_keep);
+    if (session->copy_at > n_keep) session->copy_at = 0;
     return FRIT_OK;
 }
 
@@ -179,6 +197,11 @@ size_t frit_session_pending(const frit_session *session)
 size_t frit_session_length(const frit_session *session)
 {
     return session->n_tokens;
+}
+
+const frit_token *frit_session_tokens(const frit_session *session)
+{
+    return session->tokens;
 }
 
 const float *frit_session_logits(const frit_session *session)

@@ -20,7 +20,7 @@ static const frit_hf_tensor apertus_tensors[] = {
     {.name = "model.layers.*.mlp.act_fn.alpha_n", .gguf = "xielu.alpha_n", .is_key = true},
     {.name = "model.layers.*.mlp.act_fn.beta", .gguf = "xielu.beta", .is_key = true},
     {.name = "model.layers.*.mlp.act_fn.eps", .gguf = "xielu.eps", .is_key = true},
-    {.name = "none", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
+    {.gguf = "blk.*.ffn_gate", .none = true},
 };
 // clang-format on
 

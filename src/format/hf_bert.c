@@ -12,9 +12,9 @@ static const frit_hf_key bert_keys[] = {
     {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, 12, FRIT_HF_NEEDED},
     {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, 3072, FRIT_HF_NEEDED},
     {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, 12, FRIT_HF_NEEDED},
-    {"none", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD, FRIT_HF_N_HEAD},
-    {"none", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED, FRIT_HF_DIVIDED},
-    {"none", "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM},
+    {NULL, "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD, FRIT_HF_N_HEAD},
+    {NULL, "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED, FRIT_HF_DIVIDED},
+    {NULL, "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM},
     {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-12, FRIT_HF_NEEDED},
 };
 

@@ -21,6 +21,8 @@ typedef struct frit_run {
     int32_t n_past;         // positions already in the cache; the run's first row is position n_past
     const int32_t *pages;   // page numbers, for n_past + n_rows positions
     int32_t slot;           // of the session's states
+    int32_t n_copied;       // after so many of its rows the states are also written to `copy_slot`; 0: they are not
+    int32_t copy_slot;
 } frit_run;
 
 // A row of results, as it leaves a step.

@@ -69,7 +69,8 @@ static inline void world_open(world *w, int n_runs, int (*runs)[2], uint64_t see
     world_deal_pages(w);
     n_rows = 0;
     for (int i = 0; i < n_runs; i++) {
-        w->runs[i] = (frit_run){n_rows, runs[i][1], runs[i][0], w->pages + page, i};
+        w->runs[i] = (frit_run){
+            .first_row = n_rows, .n_rows = runs[i][1], .n_past = runs[i][0], .pages = w->pages + page, .slot = i};
         page += world_pages_of(runs[i]);
         for (int r = 0; r < runs[i][1]; r++, n_rows++)
             w->tokens[n_rows] = n_rows, w->positions[n_rows] = runs[i][0] + r;

@@ -250,6 +250,48 @@ static void predictions_are_kept_and_compared(void **state)
     expect("perplexity --kl-divergence", NULL, 2, NULL, "--kl-divergence-base");
 }
 
+static void a_session_runs_only_what_its_file_does_not_hold(void **state)
+{
+    (void)state;
+    char command[1024], path[512];
+    snprintf(path, sizeof path, "%s", temp_path("talk.frit"));
+    outcome whole = frit("run --temp 0 -n 30 -p 'Tell me the tale of Rapunzel.'", NULL);
+    snprintf(command, sizeof command, "run --temp 0 -n 12 -p 'Tell me the tale of Rapunzel.' --session '%s'", path);
+    expect(command, NULL, 0, "There once lived", "prompt: 25 tokens");
+    snprintf(command, sizeof command, "run --temp 0 -n 30 -p 'Tell me the tale of Rapunzel.' --session '%s'", path);
+    expect(command, NULL, 0, whole.out, "prompt: 1 tokens");
+    snprintf(command, sizeof command, "run --temp 0 -n 0 --raw -p 'Once upon a time' --session '%s'", path);
+    expect(command, NULL, 0, NULL, "prompt: 4 tokens");
+    expect(command, NULL, 0, NULL, "prompt: 0 tokens");
+    snprintf(command, sizeof command, "run -n 1 -p x --session '%s' -ctk f32", path);
+    expect(command, NULL, 1, NULL, "f16 and f16 there, f32 and f16 here");
+    snprintf(command, sizeof command, "chat --session '%s'", path);
+    expect(command, "", 1, NULL, "but not of a chat");
+    write_file(path, "not this", 8);
+    snprintf(command, sizeof command, "run -n 1 -p x --session '%s'", path);
+    expect(command, NULL, 1, NULL, "is no session file");
+    outcome_free(&whole);
+}
+
+static void a_chat_goes_on_where_its_session_ended(void **state)
+{
+    (void)state;
+    char command[1024], path[512];
+    snprintf(path, sizeof path, "%s", temp_path("chat.frit"));
+    outcome both = frit("chat --temp 0 -n 10 -q", "Tell me a story.\nGo on.\n");
+    snprintf(command, sizeof command, "chat --temp 0 -n 10 --session '%s'", path);
+    outcome first = frit(command, "Tell me a story.\n"), second = frit(command, "Go on.\n");
+    assert_int_equal(first.code, 0);
+    assert_int_equal(second.code, 0);
+    assert_non_null(strstr(second.err, "2 messages"));
+    assert_int_equal(strncmp(both.out, first.out, strlen(first.out)), 0);
+    assert_string_equal(both.out + strlen(first.out), second.out);
+    expect("chat --session a --load b", "", 2, NULL, "--load and --session");
+    outcome_free(&both);
+    outcome_free(&first);
+    outcome_free(&second);
+}
+
 static void chat_answers_every_line_of_a_pipe(void **state)
 {
     (void)state;
@@ -561,6 +603,8 @@ int main(void)
         cmocka_unit_test(bench_refuses_what_is_no_list),
         cmocka_unit_test(bench_tells_where_the_time_goes),
         cmocka_unit_test(predictions_are_kept_and_compared),
+        cmocka_unit_test(a_session_runs_only_what_its_file_does_not_hold),
+        cmocka_unit_test(a_chat_goes_on_where_its_session_ended),
         cmocka_unit_test(chat_answers_every_line_of_a_pipe),
         cmocka_unit_test(info_shows_model_and_ops),
         cmocka_unit_test(tokenize_takes_stdin_to_the_byte),

@@ -35,7 +35,7 @@ static void pages_of_all_layers_lie_apart(void **state)
 {
     (void)state;
     frit_kv kv;
-    assert_ok(frit_kv_init(&kv, &device, specs, 3, KV_F16, 5, 0));
+    assert_ok(frit_kv_init(&kv, &device, specs, 3, KV_F16, (frit_kv_room){5, 0, 0}));
     assert_int_equal(kv.n_bytes, 5 * frit_kv_page_bytes(specs, 3, KV_F16));
     assert_int_equal(kv.n_bytes, 5 * 32 * 2 * (2 * 16 + 2 * 8 + 4 + 4));
     assert_int_equal(n_allocated, kv.n_bytes);
@@ -60,7 +60,7 @@ static void a_page_belongs_to_one_map_at_a_time(void **state)
     (void)state;
     enum { PAGES = 12, MAPS = 4 };
     frit_kv kv;
-    assert_ok(frit_kv_init(&kv, &device, specs, 3, KV_F32, PAGES, 0));
+    assert_ok(frit_kv_init(&kv, &device, specs, 3, KV_F32, (frit_kv_room){PAGES, 0, 0}));
     frit_kv_map maps[MAPS] = {{0}};
     int32_t lengths[MAPS] = {0};
     frit_rng rng;
@@ -94,7 +94,7 @@ static void a_full_cache_says_what_is_missing(void **state)
     (void)state;
     frit_kv kv;
     frit_kv_map map = {0};
-    assert_ok(frit_kv_init(&kv, &device, specs, 3, KV_F32, 2, 0));
+    assert_ok(frit_kv_init(&kv, &device, specs, 3, KV_F32, (frit_kv_room){2, 0, 0}));
     assert_ok(frit_kv_extend(&kv, &map, 33));
     assert_fails(frit_kv_extend(&kv, &map, 65), FRIT_E_LIMIT, "need 1 pages of 32 tokens, 0 are free");
     assert_int_equal(map.n_pages, 2);
@@ -119,7 +119,7 @@ static void keys_and_values_have_types_of_their_own(void **state)
     const frit_kv_types types = {FRIT_DTYPE_Q8_0, FRIT_DTYPE_F16};
     frit_kv kv;
     assert_ok(frit_kv_check(&wide, 1, types));
-    assert_ok(frit_kv_init(&kv, &device, &wide, 1, types, 2, 0));
+    assert_ok(frit_kv_init(&kv, &device, &wide, 1, types, (frit_kv_room){2, 0, 0}));
     const frit_cache_layer *layer = &kv.cache.layers[0];
     assert_int_equal(layer->k.row_bytes, 3 * 34);
     assert_int_equal(layer->v.row_bytes, 64 * 2);
@@ -137,7 +137,7 @@ static void values_in_keys_take_no_room_and_an_index_its_own(void **state)
     static const frit_cache_spec latent = {FRIT_CACHE_KV, 1, 96, 64, 0, 0, true, 128};
     frit_kv kv;
     assert_ok(frit_kv_check(&latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32}));
-    assert_ok(frit_kv_init(&kv, &device, &latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32}, 2, 0));
+    assert_ok(frit_kv_init(&kv, &device, &latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32}, (frit_kv_room){2, 0, 0}));
     const frit_cache_layer *layer = &kv.cache.layers[0];
     assert_ptr_equal(layer->v.pages, layer->k.pages);
     assert_int_equal(layer->v.dtype, FRIT_DTYPE_Q8_0);
@@ -171,7 +171,7 @@ static void impossible_sizes_are_refused(void **state)
     const frit_cache_spec huge = {FRIT_CACHE_KV, INT32_MAX, INT32_MAX, INT32_MAX, 0, 0, false, 0};
     frit_kv kv;
     assert_int_equal(frit_kv_page_bytes(&huge, 1, KV_F32), UINT64_MAX);
-    assert_fails(frit_kv_init(&kv, &device, &huge, 1, KV_F32, 2, 0), FRIT_E_MEMORY, "64-bit");
+    assert_fails(frit_kv_init(&kv, &device, &huge, 1, KV_F32, (frit_kv_room){2, 0, 0}), FRIT_E_MEMORY, "64-bit");
     const frit_cache_spec negative = {FRIT_CACHE_KV, -1, 16, 16, 0, 0, false, 0};
     assert_int_equal(frit_kv_page_bytes(&negative, 1, KV_F32), UINT64_MAX);
 }

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { N_TOKENS = 12 };
+enum { N_TOKENS = 12, N_LONG = 60 };
 static const frit_token tokens[N_TOKENS] = {5, 17, 99, 3, 64, 21, 8, 77, 30, 1, 50, 2};
 
 typedef struct fixture {
@@ -13,13 +13,17 @@ typedef struct fixture {
     frit_engine *engine;
 } fixture;
 
-static fixture open_hybrid(int n_sessions)
+static fixture open_golden(const char *name, frit_engine_options options)
 {
     fixture f;
-    assert_ok(frit_model_open(&f.model, shared_path("goldens/arch/jamba-dense.gguf"), NULL));
-    const frit_engine_options options = {.n_ctx = 64, .n_sessions = n_sessions, .n_threads = 1};
+    assert_ok(frit_model_open(&f.model, shared_path("goldens/arch/%s.gguf", name), NULL));
     assert_ok(frit_engine_new(&f.engine, f.model, &options));
     return f;
+}
+
+static fixture open_hybrid(int n_sessions)
+{
+    return open_golden("jamba-dense", (frit_engine_options){.n_ctx = 64, .n_sessions = n_sessions, .n_threads = 1});
 }
 
 static void close_hybrid(fixture *f)
@@ -107,12 +111,137 @@ static void a_session_holds_a_state_until_it_is_emptied(void **state)
     close_hybrid(&f);
 }
 
+// ------------------------------------------------------------------------------- copies
+
+static const char *const recurrent[] = {"jamba-dense", "qwen35-dense", "lfm2-dense", "kimi-linear-moe"};
+
+static void push_long(fixture *f, frit_session *s, size_t first, size_t n)
+{
+    frit_token text[N_LONG];
+    for (size_t i = 0; i < n; i++) text[i] = tokens[(first + i) % N_TOKENS] + (frit_token)((first + i) / N_TOKENS);
+    assert_ok(frit_session_push(s, text, n, NULL));
+    run(f);
+}
+
+static void expect_logits(const frit_session *s, const float *expected)
+{
+    assert_non_null(frit_session_logits(s));
+    const double error = nmse(frit_session_logits(s), expected, 128);
+    if (!(error < 1e-9)) fail_msg("NMSE %g", error);
+}
+
+// Places 24 and 44, each 16 tokens before the end of a push.
+static void a_session_goes_back_to_the_last_copies(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * FRIT_COUNT(recurrent); i++) {
+        const frit_engine_options options = {.n_ctx = 64,
+                                             .n_threads = 2,
+                                             .n_state_copies = 3,
+                                             .cpu = i % 2 ? "reference" : NULL,
+                                             .cache_type_k = "f32",
+                                             .cache_type_v = "f32"};
+        fixture f = open_golden(recurrent[i / 2], options);
+        frit_session *s;
+        float at_60[128], at_30[128];
+        assert_ok(frit_session_new(&s, f.engine));
+        push_long(&f, s, 0, 30);
+        memcpy(at_30, frit_session_logits(s), sizeof at_30);
+        assert_ok(frit_session_truncate(s, 0));
+        push_long(&f, s, 0, N_LONG);
+        memcpy(at_60, frit_session_logits(s), sizeof at_60);
+        assert_ok(frit_session_truncate(s, 0));
+        push_long(&f, s, 0, 40);
+        push_long(&f, s, 40, 20);
+        assert_ok(frit_session_truncate(s, 50));
+        assert_int_equal(frit_session_pending(s), 50 - 44);
+        push_long(&f, s, 50, 10);
+        expect_logits(s, at_60);
+        assert_ok(frit_session_truncate(s, 30));   // the copy at 44 is gone, that at 51 too
+        assert_int_equal(frit_session_pending(s), 30 - 24);
+        run(&f);
+        expect_logits(s, at_30);
+        push_long(&f, s, 30, 30);   // a copy at 44 again
+        expect_logits(s, at_60);
+        assert_ok(frit_session_truncate(s, 45));
+        assert_int_equal(frit_session_pending(s), 1);
+        assert_ok(frit_session_truncate(s, 20));
+        assert_int_equal(frit_session_pending(s), 20);
+        frit_session_free(s);
+        close_hybrid(&f);
+    }
+}
+
+static void only_so_many_copies_are_kept_as_options_say(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t n;
+        size_t pending[3];   // after going back to 56, 36 and 16 of pushes of 20
+    } rows[] = {{-1, {56, 36, 16}}, {1, {12, 36, 16}}, {2, {12, 12, 16}}, {0, {12, 12, 16}}, {3, {12, 12, 12}}};
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        fixture f = open_golden("jamba-dense", (frit_engine_options){.n_ctx = 64, .n_state_copies = rows[i].n});
+        frit_session *s;
+        assert_ok(frit_session_new(&s, f.engine));
+        for (size_t k = 0; k < 3; k++) push_long(&f, s, 20 * k, 20);
+        for (size_t k = 0; k < 3; k++) {
+            assert_ok(frit_session_truncate(s, 56 - 20 * k));
+            assert_int_equal(frit_session_pending(s), rows[i].pending[k]);
+            run(&f);
+        }
+        frit_session_free(s);
+        close_hybrid(&f);
+    }
+    fixture f = open_hybrid(1);
+    frit_engine *engine;
+    assert_fails(frit_engine_new(&engine, f.model, &(frit_engine_options){.n_state_copies = 9}), FRIT_E_INVALID,
+                 "state-copies");
+    close_hybrid(&f);
+}
+
+static void copies_are_saved_with_a_session(void **state)
+{
+    (void)state;
+    fixture f = open_golden("jamba-dense", (frit_engine_options){.n_ctx = 64, .n_sessions = 2, .n_state_copies = 3});
+    frit_session *a, *b;
+    float at_60[128];
+    assert_ok(frit_session_new(&a, f.engine));
+    assert_ok(frit_session_new(&b, f.engine));
+    push_long(&f, b, 20, 40);   // its slots are not those of the saved one
+    push_long(&f, a, 0, 40);
+    push_long(&f, a, 40, 20);
+    memcpy(at_60, frit_session_logits(a), sizeof at_60);
+    assert_ok(frit_session_save(a, temp_path("copies")));
+    assert_ok(frit_session_load(b, temp_path("copies")));
+    assert_ok(frit_session_truncate(b, 50));
+    assert_int_equal(frit_session_pending(b), 50 - 44);
+    push_long(&f, b, 50, 10);
+    expect_logits(b, at_60);
+    assert_ok(frit_session_truncate(b, 30));
+    assert_int_equal(frit_session_pending(b), 30 - 24);
+    frit_session_free(a);
+    frit_session_free(b);
+    close_hybrid(&f);
+    f = open_golden("jamba-dense", (frit_engine_options){.n_ctx = 64, .n_state_copies = 1});   // room for the last one
+    assert_ok(frit_session_new(&a, f.engine));
+    assert_ok(frit_session_load(a, temp_path("copies")));
+    assert_ok(frit_session_truncate(a, 50));
+    assert_int_equal(frit_session_pending(a), 50 - 44);
+    assert_ok(frit_session_truncate(a, 30));
+    assert_int_equal(frit_session_pending(a), 30);
+    frit_session_free(a);
+    close_hybrid(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_kept_runs_again_and_gives_the_same),
         cmocka_unit_test(a_truncated_session_gets_its_logits_back),
         cmocka_unit_test(a_session_holds_a_state_until_it_is_emptied),
+        cmocka_unit_test(a_session_goes_back_to_the_last_copies),
+        cmocka_unit_test(only_so_many_copies_are_kept_as_options_say),
+        cmocka_unit_test(copies_are_saved_with_a_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

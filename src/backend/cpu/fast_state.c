@@ -67,6 +67,9 @@ static void convolve_run(convolution *c, const frit_task *task, const frit_run *
             memcpy(c->earlier + i * c->n, kept + i * c->n_channels, n_bytes);
     }
     convolve(c, x, task->y + run->first_row * c->n_channels, run->n_rows);
+    float *copy = frit_state_in(task, run->copy_slot) + c->first;
+    for (int64_t i = 0; run->n_copied > 0 && i < c->n_taps - 1; i++)
+        memcpy(copy + i * c->n_channels, row_of(c, x, run->n_copied - (c->n_taps - 1) + i), n_bytes);
     for (int64_t i = 0; i < c->n_taps - 1; i++)
         memcpy(kept + i * c->n_channels, row_of(c, x, run->n_rows - (c->n_taps - 1) + i), n_bytes);
 }
@@ -103,6 +106,31 @@ size_t frit_state_workspace_bytes(const frit_node *node)
     return (size_t)keys->shape[2] * FRIT_STATE_CHUNK * sizeof(float);
 }
 
+static void skip_rows(frit_state_rows *rows, int64_t n)
+{
+    rows->n_rows -= n;
+    rows->x += n * rows->x_row;
+    rows->y += n * rows->x_row;
+    rows->k += n * rows->k_row;
+    rows->q += n * rows->k_row;
+    rows->g += n * rows->g_row;
+    if (rows->step) rows->step += n * rows->head_row;
+    if (rows->beta) rows->beta += n * rows->head_row;
+}
+
+// In two parts where the state between them is wanted.
+static void run_rows(const frit_kernels *kernels, frit_state_rows *rows, int64_t n_copied, float *copy)
+{
+    if (n_copied > 0) {
+        frit_state_rows first = *rows;
+        first.n_rows = n_copied;
+        kernels->state_rows(&first);
+        memcpy(copy, rows->state, (size_t)(rows->dim * rows->n) * sizeof(float));
+        skip_rows(rows, n_copied);
+    }
+    if (rows->n_rows > 0) kernels->state_rows(rows);
+}
+
 // What all heads have in common; `at` is a head of a row of values, `key` of one of keys.
 static void run_heads(const frit_task *task, frit_share share, frit_state_rows all, const frit_node *keys,
                       void (*point)(const frit_task *task, frit_state_rows *rows, int64_t head, int64_t at,
@@ -128,7 +156,8 @@ static void run_heads(const frit_task *task, frit_share share, frit_state_rows a
         rows.x = task->x[0] + at * all.dim;
         rows.y = task->y + at * all.dim;
         point(task, &rows, head, at, (run->first_row * n_group + group) * all.n);
-        task->env->kernels->state_rows(&rows);
+        run_rows(task->env->kernels, &rows, run->n_copied,
+                 frit_state_in(task, run->copy_slot) + head * all.dim * all.n);
     }
 }
 

@@ -21,7 +21,8 @@ void frit_ref_conv(const frit_task *task, frit_share share)
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
         const frit_run *run = &batch->runs[i_run];
         const float *x = task->x[0] + run->first_row * n_channels;
-        float *kept = frit_state_at(task, run), *y = task->y + run->first_row * n_channels;
+        float *kept = frit_state_at(task, run), *copy = frit_state_in(task, run->copy_slot),
+              *y = task->y + run->first_row * n_channels;
         for (int64_t c = r.begin; c < r.end; c++) {
             if (run->n_past == 0)
                 for (int64_t i = 0; i < n - 1; i++) kept[i * n_channels + c] = 0;
@@ -31,6 +32,8 @@ void frit_ref_conv(const frit_task *task, frit_share share)
                     sum += task->x[1][c * n + i] * earlier(x, kept, n - 1, n_channels, t - n + 1 + i, c);
                 y[t * n_channels + c] = (float)sum;
             }
+            for (int64_t i = 0; run->n_copied > 0 && i < n - 1; i++)
+                copy[i * n_channels + c] = (float)earlier(x, kept, n - 1, n_channels, run->n_copied - (n - 1) + i, c);
             for (int64_t i = 0; i < n - 1; i++)   // a row that is read lies behind the one that is written
                 kept[i * n_channels + c] = (float)earlier(x, kept, n - 1, n_channels, run->n_rows - (n - 1) + i, c);
         }
@@ -54,6 +57,15 @@ static float *head_state(const frit_task *task, const frit_run *run, sizes s, in
     float *state = frit_state_at(task, run) + head * s.dim * s.n;
     if (run->n_past == 0) memset(state, 0, (size_t)(s.dim * s.n) * sizeof *state);
     return state;
+}
+
+// To be called after each row t of the step.
+static void copy_state(const frit_task *task, const frit_run *run, sizes s, int64_t head, int64_t t)
+{
+    if (t - run->first_row + 1 != run->n_copied) return;
+    const int64_t at = head * s.dim * s.n;
+    memcpy(frit_state_in(task, run->copy_slot) + at, frit_state_at(task, run) + at,
+           (size_t)(s.dim * s.n) * sizeof(float));
 }
 
 void frit_ref_scan(const frit_task *task, frit_share share)
@@ -80,6 +92,7 @@ void frit_ref_scan(const frit_task *task, frit_share share)
                 }
                 task->y[(t * s.n_head + head) * s.dim + p] = (float)sum;
             }
+            copy_state(task, run, s, head, t);
         }
     }
 }
@@ -122,6 +135,7 @@ void frit_ref_delta(const frit_task *task, frit_share share)
             const float *g = task->x[3] + (fixed ? head : h * n_g);
             delta_row(task->y + h * s.dim, state, s, task->x[0] + h * s.dim, task->x[1] + at, task->x[2] + at, g,
                       n_g == 1, task->x[4] ? task->x[4] + h : NULL);
+            copy_state(task, run, s, head, t);
         }
     }
 }

@@ -187,12 +187,17 @@ static inline float frit_attend_slope(const frit_attend *attend, int64_t head, i
     return (float)exp2(head < n ? step * (double)(head + 1) : step / 2 * (double)(2 * (head - n) + 1));
 }
 
-// The numbers that a recurrent op keeps for the session of a run.
-static inline float *frit_state_at(const frit_task *task, const frit_run *run)
+// The numbers that a recurrent op keeps for the session of a run, and where a copy of them goes (frit_run.n_copied).
+static inline float *frit_state_in(const frit_task *task, int32_t slot)
 {
     const frit_state *state = &task->node->state;
     const frit_cache_layer *layer = &task->env->cache->layers[state->layer];
-    return layer->states + (int64_t)run->slot * layer->spec.n_state + state->offset;
+    return layer->states + (int64_t)slot * layer->spec.n_state + state->offset;
+}
+
+static inline float *frit_state_at(const frit_task *task, const frit_run *run)
+{
+    return frit_state_in(task, run->slot);
 }
 
 // Key or value of one head at position p of a run.

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// What a session's file must be like before it is believed.
+#include "engine/saved.h"
+
+#include "base/check.h"
+#include "base/checksum.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+const char frit_saved_magic[8] = {'F', 'R', 'I', 'T', 'S', 'E', 'S', 'S'};
+
+enum { MAX_STATES = 1 << 10 };   // places, so that their sizes can be added up
+
+typedef struct parsing {
+    const char *name;
+    const frit_saved_header *found, *expected;
+} parsing;
+
+static frit_status check_file(const parsing *p, uint64_t n_bytes)
+{
+    const frit_saved_header *found = p->found;
+    if (memcmp(found->magic, frit_saved_magic, sizeof frit_saved_magic) != 0)
+        return frit_fail(FRIT_E_FORMAT, "%s: is no session file", p->name);
+    if (found->version != FRIT_SAVED_VERSION)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: a session file of version %u, version %d is expected", p->name,
+                         found->version, (int)FRIT_SAVED_VERSION);
+    if (found->n_bytes != n_bytes)
+        return frit_fail(FRIT_E_FORMAT, "%s: has %llu bytes, %llu are expected: it was cut short or added to", p->name,
+                         (unsigned long long)n_bytes, (unsigned long long)found->n_bytes);
+    return FRIT_OK;
+}
+
+static bool is_same(const char *a, const char *b, size_t n)
+{
+    return memcmp(a, b, n) == 0;
+}
+
+static frit_status check_model(const parsing *p)
+{
+    const frit_saved_header *a = p->found, *b = p->expected;
+    if (!is_same(a->arch, b->arch, sizeof a->arch) || a->n_layer != b->n_layer || a->n_vocab != b->n_vocab)
+        return frit_fail(FRIT_E_INVALID,
+                         "%s: was saved with another model: %.31s with %u layers and %u tokens, this one is %.31s with "
+                         "%u and %u",
+                         p->name, a->arch, a->n_layer, a->n_vocab, b->arch, b->n_layer, b->n_vocab);
+    if (a->model != b->model)
+        return frit_fail(FRIT_E_INVALID,
+                         "%s: was saved with another model of architecture %.31s: its weights or metadata differ",
+                         p->name, b->arch);
+    if (!is_same(a->type_k, b->type_k, sizeof a->type_k) || !is_same(a->type_v, b->type_v, sizeof a->type_v))
+        return frit_fail(FRIT_E_INVALID, "%s: keys and values are %.15s and %.15s there, %.15s and %.15s here", p->name,
+                         a->type_k, a->type_v, b->type_k, b->type_v);
+    if (a->rotation != b->rotation)
+        return frit_fail(FRIT_E_INVALID,
+                         "%s: was saved with a context of %u tokens, in which positions turn by other angles than with "
+                         "%u",
+                         p->name, a->n_ctx, b->n_ctx);
+    if (a->position_bytes != b->position_bytes || a->state_bytes != b->state_bytes)
+        return frit_fail(FRIT_E_INVALID,
+                         "%s: has %llu bytes for a position and %llu for a state, %llu and %llu are expected", p->name,
+                         (unsigned long long)a->position_bytes, (unsigned long long)a->state_bytes,
+                         (unsigned long long)b->position_bytes, (unsigned long long)b->state_bytes);
+    return FRIT_OK;
+}
+
+static frit_status fail_damaged(const parsing *p, const char *what)
+{
+    return frit_fail(FRIT_E_FORMAT, "%s: is damaged: %s", p->name, what);
+}
+
+static frit_status check_counts(const parsing *p)
+{
+    const frit_saved_header *h = p->found;
+    const bool has_states = h->state_bytes > 0 && h->n_done > 0;
+    if (h->n_tokens > INT32_MAX || h->n_done > h->n_tokens) return fail_damaged(p, "more tokens ran than there are");
+    if (has_states != (h->n_states > 0) || h->n_states > MAX_STATES)
+        return fail_damaged(p, "the number of states does not suit its model");
+    if (h->n_logits != 0 && (h->n_logits != h->n_vocab || h->n_done != h->n_tokens || h->n_tokens == 0))
+        return fail_damaged(p, "the number of logits does not suit its tokens");
+    if (h->n_tokens > p->expected->n_ctx)
+        return frit_fail(FRIT_E_LIMIT, "%s: holds %u tokens, the context is %u: ask for a longer one", p->name,
+                         h->n_tokens, p->expected->n_ctx);
+    return FRIT_OK;
+}
+
+// Cuts the bytes into parts; false if they are not what the header says.
+static bool cut(frit_saved *saved, const uint8_t *bytes, uint64_t n_bytes)
+{
+    const frit_saved_header *h = &saved->header;
+    uint64_t n_positions, n_states, at = sizeof *h;
+    if (!frit_mul_u64(h->n_done, h->position_bytes, &n_positions) ||
+        !frit_mul_u64(h->n_states, h->state_bytes, &n_states))
+        return false;
+    struct {
+        const uint8_t **part;
+        uint64_t n;
+    } parts[] = {
+        {&saved->tokens, (uint64_t)h->n_tokens * 4},
+        {&saved->places, (uint64_t)h->n_states * 4},
+        {&saved->logits, (uint64_t)h->n_logits * 4},
+        {&saved->positions, n_positions},
+        {&saved->states, n_states},
+        {&saved->note, h->n_note_bytes},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(parts); i++) {
+        if (parts[i].n > n_bytes - at) return false;
+        *parts[i].part = bytes + at;
+        at += parts[i].n;
+    }
+    return n_bytes - at == sizeof(uint64_t);
+}
+
+static frit_status check_sum(const parsing *p, const uint8_t *bytes, uint64_t n_bytes)
+{
+    frit_checksum sum = {0};
+    uint64_t written;
+    memcpy(&written, bytes + n_bytes - sizeof written, sizeof written);
+    frit_checksum_add(&sum, bytes, (size_t)n_bytes - sizeof written);
+    return frit_checksum_value(&sum) == written ? FRIT_OK : fail_damaged(p, "its checksum is not that of its bytes");
+}
+
+static int32_t number_at(const uint8_t *numbers, size_t i)
+{
+    int32_t value;
+    memcpy(&value, numbers + i * sizeof value, sizeof value);
+    return value;
+}
+
+// What a checksum does not say: whoever wrote it may have written nonsense.
+static frit_status check_values(const parsing *p, const frit_saved *saved)
+{
+    const frit_saved_header *h = &saved->header;
+    for (size_t i = 0; i < h->n_tokens; i++) {
+        const int32_t token = number_at(saved->tokens, i);
+        if (token < 0 || (uint32_t)token >= h->n_vocab) return fail_damaged(p, "a token is not in the vocabulary");
+    }
+    int32_t before = 0;
+    for (size_t i = 0; i < h->n_states; i++) {
+        const int32_t place = number_at(saved->places, i);
+        const bool is_last = i + 1 == h->n_states;
+        if (place < before || place < 1 || (uint32_t)place > h->n_done || (is_last && (uint32_t)place != h->n_done))
+            return fail_damaged(p, "its states are not in order");
+        before = place;
+    }
+    for (size_t i = 0; i < h->n_logits; i++) {
+        float value;
+        memcpy(&value, saved->logits + i * sizeof value, sizeof value);
+        if (!isfinite(value)) return fail_damaged(p, "its logits are not finite");
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_saved_parse(frit_saved *saved, const char *name, const uint8_t *bytes, uint64_t n_bytes,
+                             const frit_saved_header *expected)
+{
+    static_assert(sizeof(frit_saved_header) == 152, "a header without padding");
+    *saved = (frit_saved){0};
+    const parsing p = {.name = name, .found = &saved->header, .expected = expected};
+    if (n_bytes < sizeof saved->header + sizeof(uint64_t) || n_bytes > SIZE_MAX)
+        return frit_fail(FRIT_E_FORMAT, "%s: is no session file: it has %llu bytes", name, (unsigned long long)n_bytes);
+    memcpy(&saved->header, bytes, sizeof saved->header);
+    FRIT_TRY(check_file(&p, n_bytes));
+    FRIT_TRY(check_model(&p));
+    FRIT_TRY(check_counts(&p));
+    if (!cut(saved, bytes, n_bytes)) return fail_damaged(&p, "its parts do not add up to its size");
+    FRIT_TRY(check_sum(&p, bytes, n_bytes));
+    return check_values(&p, saved);
+}

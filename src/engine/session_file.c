@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// Sessions to files and back (saved.h has the layout).
+#include "engine/engine.h"
+#include "engine/saved.h"
+
+#include "base/checksum.h"
+#include "base/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ------------------------------------------------------------------------------- which model
+
+enum { N_SAMPLES = 4, SAMPLE_BYTES = 64 };   // of each tensor: models that differ, differ in whole tensors
+
+static void add_text(frit_checksum *sum, const char *text, size_t n)
+{
+    const uint64_t length = n;
+    frit_checksum_add(sum, &length, sizeof length);
+    frit_checksum_add(sum, text, n);
+}
+
+static void add_tensor(frit_checksum *sum, const frit_tensor *tensor)
+{
+    add_text(sum, tensor->name, strlen(tensor->name));
+    const uint64_t type = tensor->dtype;
+    frit_checksum_add(sum, &type, sizeof type);
+    frit_checksum_add(sum, tensor->shape, sizeof tensor->shape);
+    const uint64_t n = tensor->n_bytes < SAMPLE_BYTES ? tensor->n_bytes : SAMPLE_BYTES;
+    for (uint64_t i = 0; i < N_SAMPLES; i++)
+        frit_checksum_add(sum, (const uint8_t *)tensor->data + (tensor->n_bytes - n) / (N_SAMPLES - 1) * i, (size_t)n);
+}
+
+// Names and texts may change without the model being another: what is said of the architecture may not.
+static bool is_of_architecture(frit_str key)
+{
+    return !frit_str_starts(key, "general.") && !frit_str_starts(key, "tokenizer.") && !frit_str_starts(key, "split.");
+}
+
+static frit_status add_metadata(frit_checksum *sum, const frit_meta *meta)
+{
+    frit_buf text = {0};
+    for (size_t i = 0; i < meta->n; i++) {
+        if (!is_of_architecture(meta->pairs[i].key)) continue;
+        frit_buf_clear(&text);
+        frit_value_print(&meta->pairs[i].value, INT32_MAX, &text);
+        add_text(sum, meta->pairs[i].key.ptr, meta->pairs[i].key.len);
+        add_text(sum, text.data, text.len);
+    }
+    const bool failed = text.failed;
+    frit_buf_free(&text);
+    return failed ? frit_fail_memory(text.len, "a model's metadata") : FRIT_OK;
+}
+
+static void add_rotation(frit_checksum *sum, const frit_rope_table *table, const frit_rope_params *rope)
+{
+    frit_checksum_add(sum, &table->magnitude, sizeof table->magnitude);
+    if (rope->dim > 1) frit_checksum_add(sum, table->inv_freq, (size_t)(rope->dim / 2) * sizeof(float));
+}
+
+// What the file of a session of this engine begins with.
+static frit_status describe(const frit_engine *engine, frit_saved_header *h)
+{
+    const frit_hparams *hp = &engine->hp;
+    const frit_model *model = engine->model;
+    frit_checksum weights = {0}, rotation = {0};
+    FRIT_TRY(frit_model_check_files(model));
+    for (size_t i = 0; i < model->ckpt->n_tensors; i++) add_tensor(&weights, &model->ckpt->tensors[i]);
+    FRIT_TRY(add_metadata(&weights, &model->ckpt->meta));
+    add_rotation(&rotation, &hp->rope_table, &hp->rope);
+    add_rotation(&rotation, &hp->rope_swa_table, &hp->rope_swa);
+    const bool is_long = frit_has(&model->weights.rope_long) && hp->n_ctx > hp->rope.n_ctx_orig;
+    frit_checksum_add(&rotation, &is_long, sizeof is_long);
+
+    memset(h, 0, sizeof *h);
+    memcpy(h->magic, frit_saved_magic, sizeof h->magic);
+    h->version = FRIT_SAVED_VERSION;
+    h->n_layer = (uint32_t)hp->n_layer;
+    const frit_cache_layer *first = engine->kv.layers;
+    snprintf(h->arch, sizeof h->arch, "%s", model->arch->name);
+    snprintf(h->type_k, sizeof h->type_k, "%s", frit_dtype_get(first->k.dtype)->name);
+    snprintf(h->type_v, sizeof h->type_v, "%s", frit_dtype_get(first->v.dtype)->name);
+    h->model = frit_checksum_value(&weights);
+    h->rotation = frit_checksum_value(&rotation);
+    h->position_bytes = engine->kv_token_bytes;
+    for (int32_t i = 0; i < hp->n_layer; i++)
+        h->state_bytes += (uint64_t)engine->kv.layers[i].spec.n_state * sizeof(float);
+    h->n_vocab = (uint32_t)hp->n_vocab;
+    h->n_ctx = (uint32_t)engine->n_ctx;
+    return FRIT_OK;
+}
+
+static frit_status check_usable(const frit_session *session)
+{
+    if (!session->engine) return frit_fail(FRIT_E_INVALID, "the session's engine was freed");
+    if (session->engine->in_step)
+        return frit_fail(FRIT_E_INVALID, "a session cannot be saved or loaded from within a row function");
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- saving
+
+typedef struct writing {
+    frit_file_writer *file;
+    frit_checksum sum;
+} writing;
+
+static frit_status put(void *ctx, uint8_t *bytes, size_t n_bytes)
+{
+    writing *w = ctx;
+    frit_checksum_add(&w->sum, bytes, n_bytes);
+    return frit_file_writer_write(w->file, bytes, n_bytes);
+}
+
+static frit_status put_const(writing *w, const void *bytes, size_t n_bytes)
+{
+    frit_checksum_add(&w->sum, bytes, n_bytes);
+    return frit_file_writer_write(w->file, bytes, n_bytes);
+}
+
+static frit_status write_session(writing *w, const frit_session *session, const frit_saved_header *h)
+{
+    const frit_kv *kv = &session->engine->kv;
+    const frit_kv_map *map = &session->map;
+    const int32_t n_done = (int32_t)session->n_done, n_copies = (int32_t)h->n_states - 1;
+    FRIT_TRY(put_const(w, h, sizeof *h));
+    FRIT_TRY(put_const(w, session->tokens, session->n_tokens * sizeof *session->tokens));
+    for (int32_t i = 0; i < n_copies; i++) FRIT_TRY(put_const(w, &map->copies[i].at, sizeof n_done));
+    if (h->n_states > 0) FRIT_TRY(put_const(w, &n_done, sizeof n_done));
+    FRIT_TRY(put_const(w, session->logits, h->n_logits * sizeof *session->logits));
+    FRIT_TRY(frit_kv_visit(kv, map, n_done, put, w));
+    for (int32_t i = 0; i < n_copies; i++) FRIT_TRY(frit_kv_visit_states(kv, map->copies[i].slot, put, w));
+    if (h->n_states > 0) FRIT_TRY(frit_kv_visit_states(kv, map->slot, put, w));
+    FRIT_TRY(put_const(w, session->note ? session->note : "", session->n_note_bytes));
+    const uint64_t sum = frit_checksum_value(&w->sum);
+    return frit_file_writer_write(w->file, &sum, sizeof sum);
+}
+
+frit_status frit_session_save(const frit_session *session, const char *path)
+{
+    frit_saved_header h;
+    FRIT_TRY(check_usable(session));
+    FRIT_TRY(describe(session->engine, &h));
+    h.n_tokens = (uint32_t)session->n_tokens;
+    h.n_done = (uint32_t)session->n_done;
+    h.n_logits = frit_session_logits(session) ? h.n_vocab : 0;
+    h.n_note_bytes = session->n_note_bytes;
+    if (h.state_bytes > 0 && h.n_done > 0) {
+        h.n_states = 1;   // and the copies before it: of a step that failed there may be one behind it
+        for (int32_t i = 0; i < session->map.n_copies; i++)
+            h.n_states += (uint32_t)session->map.copies[i].at <= h.n_done;
+    }
+    h.n_bytes = sizeof h + h.n_tokens * UINT64_C(4) + h.n_states * UINT64_C(4) + h.n_logits * UINT64_C(4) +
+                h.n_done * h.position_bytes + h.n_states * h.state_bytes + h.n_note_bytes + sizeof(uint64_t);
+    writing w = {0};
+    FRIT_TRY(frit_file_writer_open(&w.file, path));
+    frit_status status = write_session(&w, session, &h);
+    if (status != FRIT_OK) {
+        frit_file_writer_abort(w.file);
+        return status;
+    }
+    return frit_file_writer_commit(w.file);
+}
+
+// ------------------------------------------------------------------------------- loading
+
+static frit_status take(void *ctx, uint8_t *bytes, size_t n_bytes)
+{
+    const uint8_t **at = ctx;
+    memcpy(bytes, *at, n_bytes);
+    *at += n_bytes;
+    return FRIT_OK;
+}
+
+// The states of the file, as many as this engine keeps: the last ones.
+static frit_status take_states(frit_session *session, const frit_saved *saved)
+{
+    frit_kv *kv = &session->engine->kv;
+    const uint8_t *at = saved->states;
+    for (uint32_t i = 0; i < saved->header.n_states; i++) {
+        int32_t place;
+        memcpy(&place, saved->places + i * sizeof place, sizeof place);
+        const bool is_last = i + 1 == saved->header.n_states;
+        const int32_t slot = is_last ? session->map.slot : frit_kv_add_copy(kv, &session->map, place);
+        if (slot == 0)
+            at += saved->header.state_bytes;
+        else
+            FRIT_TRY(frit_kv_visit_states(kv, slot, take, &at));
+    }
+    return FRIT_OK;
+}
+
+// Nothing can be wrong with the file any more.
+static frit_status restore(frit_session *session, const frit_saved *saved)
+{
+    const frit_saved_header *h = &saved->header;
+    frit_kv *kv = &session->engine->kv;
+    FRIT_TRY(frit_session_set_note(session, (const char *)saved->note, (size_t)h->n_note_bytes));
+    FRIT_TRY(frit_session_truncate(session, 0));
+    FRIT_TRY(frit_kv_extend(kv, &session->map, (int32_t)h->n_tokens));
+    const uint8_t *at = saved->positions;
+    FRIT_TRY(frit_kv_visit(kv, &session->map, (int32_t)h->n_done, take, &at));
+    FRIT_TRY(take_states(session, saved));
+    memcpy(session->tokens, saved->tokens, h->n_tokens * sizeof *session->tokens);
+    memcpy(session->logits, saved->logits, h->n_logits * sizeof *session->logits);
+    session->n_tokens = h->n_tokens;
+    session->n_done = h->n_done;
+    session->logits_at = h->n_logits > 0 ? h->n_tokens : 0;
+    session->wants_logits = true;
+    return FRIT_OK;
+}
+
+frit_status frit_session_load(frit_session *session, const char *path)
+{
+    frit_saved_header expected;
+    frit_saved saved;
+    frit_file *file;
+    FRIT_TRY(check_usable(session));
+    FRIT_TRY(frit_file_open(&file, path, false));
+    frit_status status = describe(session->engine, &expected);
+    if (status == FRIT_OK)
+        status = frit_saved_parse(&saved, path, frit_file_data(file), frit_file_size(file), &expected);
+    if (status == FRIT_OK) status = restore(session, &saved);
+    frit_file_close(file);
+    return status;
+}
+
+// ------------------------------------------------------------------------------- notes
+
+frit_status frit_session_set_note(frit_session *session, const char *note, size_t n_bytes)
+{
+    char *copy = malloc(n_bytes + 1);
+    if (!copy) return frit_fail_memory(n_bytes, "a session's note");
+    if (n_bytes > 0) memcpy(copy, note, n_bytes);
+    copy[n_bytes] = 0;
+    free(session->note);
+    session->note = copy;
+    session->n_note_bytes = n_bytes;
+    return FRIT_OK;
+}
+
+const char *frit_session_note(const frit_session *session, size_t *n_bytes)
+{
+    *n_bytes = session->n_note_bytes;
+    return session->note ? session->note : "";
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Any bytes as the file of a session: what is accepted has its parts inside the file, and what they hold is in range.
+#include "base/checksum.h"
+#include "engine/saved.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
+size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t max_bytes, unsigned seed);
+size_t LLVMFuzzerMutate(uint8_t *bytes, size_t n_bytes, size_t max_bytes);
+
+enum { VOCAB = 5, CTX = 9, POSITION = 6, STATE = 12 };
+
+static frit_saved_header expected(void)
+{
+    frit_saved_header h = {.version = FRIT_SAVED_VERSION, .n_layer = 2, .model = 1, .rotation = 2};
+    memcpy(h.magic, frit_saved_magic, sizeof h.magic);
+    memcpy(h.arch, "jamba", 5);
+    memcpy(h.type_k, "f16", 3);
+    memcpy(h.type_v, "f16", 3);
+    h.position_bytes = POSITION;
+    h.state_bytes = STATE;
+    h.n_vocab = VOCAB;
+    h.n_ctx = CTX;
+    return h;
+}
+
+// A file of three tokens with two states and a note; what is too short becomes one, so that an empty corpus is enough.
+static size_t write_good(uint8_t *bytes)
+{
+    frit_saved_header h = expected();
+    h.n_tokens = h.n_done = 3;
+    h.n_states = 2;
+    h.n_logits = VOCAB;
+    h.n_note_bytes = 2;
+    h.n_bytes = sizeof h + 3 * 4 + 2 * 4 + VOCAB * 4 + 3 * POSITION + 2 * STATE + 2 + 8;
+    memset(bytes, 0, (size_t)h.n_bytes);
+    memcpy(bytes, &h, sizeof h);
+    const int32_t places[2] = {1, 3};
+    memcpy(bytes + sizeof h + 3 * 4, places, sizeof places);
+    return (size_t)h.n_bytes;
+}
+
+// Mostly with the right size and the right sum, for few changes would be looked at otherwise.
+size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t max_bytes, unsigned seed)
+{
+    if (n_bytes < sizeof(frit_saved_header) && max_bytes >= 512) n_bytes = write_good(bytes);
+    n_bytes = LLVMFuzzerMutate(bytes, n_bytes, max_bytes);
+    if (n_bytes < sizeof(frit_saved_header) + 8 || seed % 8 == 0) return n_bytes;
+    const uint64_t size = n_bytes;
+    memcpy(bytes + offsetof(frit_saved_header, n_bytes), &size, sizeof size);
+    frit_checksum sum = {0};
+    frit_checksum_add(&sum, bytes, n_bytes - 8);
+    const uint64_t value = frit_checksum_value(&sum);
+    memcpy(bytes + n_bytes - 8, &value, 8);
+    return n_bytes;
+}
+
+static volatile uint8_t sink;
+
+static void touch(const uint8_t *part, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) sink = part[i];
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
+{
+    const frit_saved_header h = expected();
+    frit_saved saved;
+    if (frit_saved_parse(&saved, "fuzz", bytes, n_bytes, &h) != FRIT_OK) return 0;
+    const frit_saved_header *found = &saved.header;
+    if (found->n_tokens > CTX || found->n_done > found->n_tokens) abort();
+    for (uint32_t i = 0; i < found->n_tokens; i++) {
+        int32_t token;
+        memcpy(&token, saved.tokens + 4 * (size_t)i, 4);
+        if (token < 0 || token >= VOCAB) abort();
+    }
+    touch(saved.places, 4 * (uint64_t)found->n_states);
+    touch(saved.logits, 4 * (uint64_t)found->n_logits);
+    touch(saved.positions, (uint64_t)found->n_done * POSITION);
+    touch(saved.states, (uint64_t)found->n_states * STATE);
+    touch(saved.note, found->n_note_bytes);
+    return 0;
+}
