@@ -115,6 +115,21 @@ frit_node *frit_scale_rows(frit_graph *g, frit_node *x, frit_node *scales)
     return frit_node_new(g, (frit_node){.op = FRIT_OP_SCALE_ROWS, .src = {x, scales}});
 }
 
+frit_node *frit_softmax(frit_graph *g, frit_node *x)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_SOFTMAX, .src = {x}});
+}
+
+frit_node *frit_excess(frit_graph *g, frit_node *x, float factor)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_EXCESS, .src = {x}, .factor = factor});
+}
+
+frit_node *frit_blend(frit_graph *g, frit_node *x, frit_node *c)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_BLEND, .src = {x, c}});
+}
+
 frit_node *frit_heads(frit_graph *g, frit_node *w, frit_node *x)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_HEADS, .src = {x, w}});

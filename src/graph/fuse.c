@@ -70,11 +70,12 @@ static bool is_lone(const rewrite *r, const frit_node *node, frit_op op)
 static bool is_row_wise(const frit_node *node)
 {
     static const bool row_wise[FRIT_OP_COUNT] = {
-        [FRIT_OP_LINEAR] = true, [FRIT_OP_RMS_NORM] = true, [FRIT_OP_LAYER_NORM] = true, [FRIT_OP_ADD] = true,
-        [FRIT_OP_MUL] = true,    [FRIT_OP_SCALE] = true,    [FRIT_OP_SOFTCAP] = true,    [FRIT_OP_ACT] = true,
-        [FRIT_OP_GLU] = true,    [FRIT_OP_RESHAPE] = true,  [FRIT_OP_CLAMP] = true,      [FRIT_OP_SLICE] = true,
-        [FRIT_OP_CONCAT] = true, [FRIT_OP_HEADS] = true,    [FRIT_OP_SCALE_ROWS] = true, [FRIT_OP_ROUTE] = true,
-        [FRIT_OP_PICK] = true,   [FRIT_OP_EXPERTS] = true,  [FRIT_OP_MIX] = true,        [FRIT_OP_XIELU] = true,
+        [FRIT_OP_LINEAR] = true,  [FRIT_OP_RMS_NORM] = true, [FRIT_OP_LAYER_NORM] = true, [FRIT_OP_ADD] = true,
+        [FRIT_OP_MUL] = true,     [FRIT_OP_SCALE] = true,    [FRIT_OP_SOFTCAP] = true,    [FRIT_OP_ACT] = true,
+        [FRIT_OP_GLU] = true,     [FRIT_OP_RESHAPE] = true,  [FRIT_OP_CLAMP] = true,      [FRIT_OP_SLICE] = true,
+        [FRIT_OP_CONCAT] = true,  [FRIT_OP_HEADS] = true,    [FRIT_OP_SCALE_ROWS] = true, [FRIT_OP_ROUTE] = true,
+        [FRIT_OP_PICK] = true,    [FRIT_OP_EXPERTS] = true,  [FRIT_OP_MIX] = true,        [FRIT_OP_XIELU] = true,
+        [FRIT_OP_SOFTMAX] = true, [FRIT_OP_EXCESS] = true,   [FRIT_OP_BLEND] = true,
     };
     return row_wise[node->op] && node->rows == FRIT_ROWS_BATCH;
 }

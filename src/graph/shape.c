@@ -216,6 +216,17 @@ frit_status frit_shape_scale_rows(frit_node *node)
     return fits ? FRIT_OK : mismatch(node, 0, 1, "one scale for each row");
 }
 
+frit_status frit_shape_blend(frit_node *node)
+{
+    FRIT_TRY(frit_shape_like_0(node));
+    const frit_node *x = node->src[0], *c = node->src[1];
+    const bool fits = is_f32(c) && x->n_dims == 3 && c->n_dims == 3 && c->rows == x->rows &&
+                      c->shape[0] == x->shape[0] && c->shape[2] == x->shape[1];
+    if (!fits) return mismatch(node, 0, 1, "[rows, n, size] and [rows, m, n]");
+    node->shape[1] = c->shape[1];
+    return FRIT_OK;
+}
+
 static bool is_stack(const frit_node *node)   // of matrices
 {
     return node->op == FRIT_OP_WEIGHT && node->n_dims == 3;

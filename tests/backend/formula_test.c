@@ -140,6 +140,35 @@ static void xielu_is_a_parabola_above_zero_and_an_exponential_below(void **state
     expect(&w, (float[]){1.3f * (0.13533528f - 1 + 2) - 1, 1.3f * (-1e-6f + 1e-7f) - 5e-8f, 0.8f * 9 + 1.5f}, 3);
 }
 
+static void softmax_gives_shares_of_exponentials(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 1);
+    w.graph.output = frit_softmax(&w.graph, world_given_rows(&w, (float[]){100, 100, -1000}, 3));
+    expect(&w, (float[]){0.5f, 0.5f, 0}, 3);
+}
+
+static void excess_is_what_lies_so_many_deviations_above_the_mean(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 1);   // mean 2, variance 16
+    w.graph.output = frit_excess(&w.graph, world_given_rows(&w, (float[]){-2, -2, 6, 6}, 4), 0.5f);
+    expect(&w, (float[]){0, 0, 2, 2}, 4);
+}
+
+static void blend_adds_vectors_of_a_row_with_its_own_weights(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 2);
+    frit_node *x = given_heads(&w, (float[]){1, 2, 3, 4, 5, 6, 7, 8}, 2, 2);
+    frit_node *c = given_heads(&w, (float[]){1, 0, 0, 1, 10, 1, 2, -1}, 2, 2);
+    w.graph.output = frit_blend(&w.graph, x, c);
+    expect(&w, (float[]){1, 2, 3, 4, 57, 68, 3, 4}, 8);
+}
+
 static void glu_gates_the_second_source_by_the_first(void **state)
 {
     (void)state;
@@ -396,6 +425,9 @@ int main(void)
         cmocka_unit_test(one_row_is_added_and_multiplied_to_all),
         cmocka_unit_test(scale_and_softcap_follow_their_formulas),
         cmocka_unit_test(activations_have_their_known_values),
+        cmocka_unit_test(softmax_gives_shares_of_exponentials),
+        cmocka_unit_test(excess_is_what_lies_so_many_deviations_above_the_mean),
+        cmocka_unit_test(blend_adds_vectors_of_a_row_with_its_own_weights),
         cmocka_unit_test(xielu_is_a_parabola_above_zero_and_an_exponential_below),
         cmocka_unit_test(glu_gates_the_second_source_by_the_first),
         cmocka_unit_test(rope_turns_by_known_angles_in_both_styles),

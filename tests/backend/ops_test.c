@@ -147,6 +147,21 @@ static frit_node *build_xielu(world *w, int64_t n)
     return frit_xielu_node(&w->graph, frit_scale(&w->graph, world_rows(w, n), 4), xielu);
 }
 
+static frit_node *build_softmax(world *w, int64_t n)
+{
+    return frit_softmax(&w->graph, frit_scale(&w->graph, world_heads(w, 3, n), 5));
+}
+
+static frit_node *build_excess(world *w, int64_t n)
+{
+    return frit_excess(&w->graph, world_rows(w, n + 2), 0.4f);
+}
+
+static frit_node *build_blend(world *w, int64_t n)
+{
+    return frit_blend(&w->graph, world_heads(w, 5, n), world_heads(w, 3, 5));
+}
+
 static frit_node *build_softcap(world *w, int64_t n)
 {
     return frit_softcap(&w->graph, frit_scale(&w->graph, world_rows(w, n), 20), 30);
@@ -177,6 +192,9 @@ static const vector_case vector_cases[] = {
     {"scale", build_scale, 0},
     {"softcap", build_softcap, 1e-12},
     {"xielu", build_xielu, 1e-12},
+    {"softmax", build_softmax, 1e-11},
+    {"excess", build_excess, 1e-11},
+    {"blend", build_blend, 1e-12},
     {"take_rows", build_take_rows, 0},
     {"reshape", build_reshape, 0},
 };

@@ -122,6 +122,71 @@ void frit_fast_glu(const frit_task *task, frit_share share)
     }
 }
 
+static void softmax_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
+{
+    (void)thread;
+    const frit_kernels *k = task->env->kernels;
+    const int64_t n = frit_node_width(task->node);
+    for (int64_t t = begin; t < end; t++) {
+        float *y = task->y + t * n;
+        memcpy(y, task->x[0] + t * n, (size_t)n * sizeof(float));
+        const float sum = k->exp_sum(y, k->max(y, n), n);
+        k->scale(y, y, 1 / sum, n);
+    }
+}
+
+void frit_fast_softmax(const frit_task *task, frit_share share)
+{
+    frit_by_rows(task, share, softmax_rows);
+}
+
+// In sums of their own for neighbours, so that the compiler may add them side by side.
+static float sum_of(const float *x, float from, bool squares, int64_t n)
+{
+    float sums[8] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int l = 0; l < 8; l++) sums[l] += (x[i + l] - from) * (squares ? x[i + l] - from : 1);
+    for (; i < n; i++) sum += (x[i] - from) * (squares ? x[i] - from : 1);
+    for (int l = 0; l < 8; l++) sum += sums[l];
+    return sum;
+}
+
+static void excess_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
+{
+    (void)thread;
+    const int64_t n = frit_node_width(task->node);
+    for (int64_t t = begin; t < end; t++) {
+        const float *x = task->x[0] + t * n;
+        const float mean = sum_of(x, 0, false, n) / (float)n;
+        const float cut = mean + task->node->factor * sqrtf(sum_of(x, mean, true, n) / (float)n);
+        for (int64_t i = 0; i < n; i++) task->y[t * n + i] = x[i] < cut ? 0 : x[i] - cut;
+    }
+}
+
+void frit_fast_excess(const frit_task *task, frit_share share)
+{
+    frit_by_rows(task, share, excess_rows);
+}
+
+static void blend_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
+{
+    (void)thread;
+    const int64_t n = task->node->src[0]->shape[1], m = task->node->shape[1], dim = task->node->shape[2];
+    for (int64_t i = begin; i < end; i++) {
+        const float *x = task->x[0] + i / m * n * dim, *c = task->x[1] + i * n;
+        float *y = task->y + i * dim;
+        task->env->kernels->scale(y, x, c[0], dim);
+        for (int64_t k = 1; k < n; k++)
+            for (int64_t d = 0; d < dim; d++) y[d] += c[k] * x[k * dim + d];
+    }
+}
+
+void frit_fast_blend(const frit_task *task, frit_share share)
+{
+    frit_by_rows(task, share, blend_rows);
+}
+
 // ------------------------------------------------------------------------------- rope
 
 size_t frit_rope_turn_bytes(const frit_node *node)

@@ -48,3 +48,44 @@ void frit_ref_add_norm(const frit_task *task, frit_share share)
         rms_norm_row(task->y + t * n, sum, task->x[2], n, task->node->eps);
     }
 }
+
+void frit_ref_softmax(const frit_task *task, frit_share share)
+{
+    const int64_t n = frit_node_width(task->node);
+    frit_range r = frit_split(frit_node_height(task->node), 1, share);
+    for (int64_t t = r.begin; t < r.end; t++) {
+        const float *x = task->x[0] + t * n;
+        double max = -INFINITY, sum = 0;
+        for (int64_t i = 0; i < n; i++) max = fmax(max, x[i]);
+        for (int64_t i = 0; i < n; i++) sum += exp(x[i] - max);
+        for (int64_t i = 0; i < n; i++) task->y[t * n + i] = (float)(exp(x[i] - max) / sum);
+    }
+}
+
+void frit_ref_excess(const frit_task *task, frit_share share)
+{
+    const int64_t n = frit_node_width(task->node);
+    frit_range r = frit_split(frit_node_height(task->node), 1, share);
+    for (int64_t t = r.begin; t < r.end; t++) {
+        const float *x = task->x[0] + t * n;
+        double mean = 0, var = 0;
+        for (int64_t i = 0; i < n; i++) mean += x[i] / (double)n;
+        for (int64_t i = 0; i < n; i++) var += (x[i] - mean) * (x[i] - mean) / (double)n;
+        const double cut = mean + task->node->factor * sqrt(var);
+        for (int64_t i = 0; i < n; i++) task->y[t * n + i] = (float)fmax(x[i] - cut, 0);
+    }
+}
+
+void frit_ref_blend(const frit_task *task, frit_share share)
+{
+    const int64_t n = task->node->src[0]->shape[1], m = task->node->shape[1], dim = task->node->shape[2];
+    frit_range r = frit_split(task->node->shape[0] * m, 1, share);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const float *x = task->x[0] + i / m * n * dim, *c = task->x[1] + i * n;
+        for (int64_t d = 0; d < dim; d++) {
+            double sum = 0;
+            for (int64_t k = 0; k < n; k++) sum += (double)c[k] * x[k * dim + d];
+            task->y[i * dim + d] = (float)sum;
+        }
+    }
+}
