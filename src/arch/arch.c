@@ -56,6 +56,7 @@
     X(jais) \
     X(jais2) \
     X(jamba) \
+    X(kimi_k3) \
     X(kimi_linear) \
     X(lfm2) \
     X(lfm2moe) \

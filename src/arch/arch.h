@@ -72,6 +72,7 @@ typedef struct frit_recurrent_params {
     bool is_normed;                                 // steps, b and c, without weights
     bool by_neighbours;                             // heads of values share those of keys with their neighbours
     bool is_bounded;                                // decays have a lower bound
+    bool is_negative;                               // and `a` is negative as without one
     float lower_bound;
 } frit_recurrent_params;
 
@@ -112,12 +113,15 @@ typedef struct frit_hparams {
     bool expert_normalize;
     float expert_scale;   // 0: 1
     float router_jitter;
+    int32_t n_expert_latent;                     // what experts read; 0: as wide as the model
     int32_t n_ff_chunk_exp, expert_group_size;   // experts of groups, beside the others
     float expert_group_scale;
 
     int32_t q_rank, kv_rank;        // latent attention; q_rank 0: queries are not compressed
     int32_t k_dim_mla, v_dim_mla;   // of a head once expanded, where the file keeps attention absorbed
 
+    int32_t bank_interval;               // layers from one banked residual to the next; 0: none is
+    float situ_beta, situ_linear_beta;   // what SiTU's gate and what it gates are capped at; the second 0: not at all
     frit_index_params index;
     frit_recurrent_params recurrent;
     frit_rope_params rope, rope_swa;              // rope_swa: of layers with a window
@@ -160,15 +164,17 @@ typedef struct frit_layer {
     frit_ffn_weights ffn;
     frit_weight act_scale;   // multiplies the activation
     frit_weight out_scale;
-    frit_weight head_gate;   // of what attention gives
-    frit_weight unused;      // of models that do more than frit runs
+    frit_weight head_gate;   // of what attention gives: a number for each head, or for each of its numbers
+    frit_weight attn_res_score, ffn_res_score;   // of residuals, banked and now
+    frit_weight unused;                          // of models that do more than frit runs
     // In files only: the binder cuts them into q, k, v and gate, up.
     frit_weight qkv, gate_up;
 
     frit_weight router, router_bias, expert_norm;
     frit_ffn_weights experts, shared, chunks;
-    frit_weight gate_up_experts;   // gate, then up
-    frit_weight shared_gate;       // a number that weighs what the shared experts give
+    frit_weight gate_up_experts;                       // gate, then up
+    frit_weight shared_gate;                           // a number that weighs what the shared experts give
+    frit_weight routed_down, routed_norm, routed_up;   // to where experts read, and back
 
     // Latent attention: q = q_b norm(q_a x); latent = norm(first part of kv_a x), the rest of it rotates. Keys and
     // values are kv_b latent, or, absorbed, k_b takes queries to the latent space and v_b takes the result back.
@@ -180,7 +186,8 @@ typedef struct frit_layer {
 typedef struct frit_weights {
     frit_weight tok_embd, type_embd, pos_embd, tok_norm, out_norm, lm_head;
     frit_weight rope_freqs, rope_long, rope_short;
-    frit_layer *layers;   // [n_layer]
+    frit_weight res_score;   // of residuals behind the last layer
+    frit_layer *layers;      // [n_layer]
 } frit_weights;
 
 // Dimensions as the rows of a weight list name them; resolved per layer.
@@ -196,6 +203,7 @@ typedef enum frit_dim {
     FRIT_DIM_N_FF_SHEXP,
     FRIT_DIM_N_FF_CHUNK,
     FRIT_DIM_N_EXPERT,
+    FRIT_DIM_EXPERT_IN,
     FRIT_DIM_N_CHUNK_EXPERT,
     FRIT_DIM_N_HEAD,
     FRIT_DIM_Q_RANK,
@@ -206,6 +214,7 @@ typedef enum frit_dim {
     FRIT_DIM_N_O_MLA,
     FRIT_DIM_NOPE_MLA,   // of one head of keys, what does not rotate
     FRIT_DIM_V_MLA,
+    FRIT_DIM_BANKED,   // 1 where residuals are banked
     FRIT_DIM_INDEX_HEADS,
     FRIT_DIM_INDEX,   // one head of an indexer
     FRIT_DIM_N_INDEX_Q,
@@ -414,9 +423,11 @@ typedef struct frit_build {
     int32_t i_layer;
     frit_node *tokens, *positions;
     frit_node *embedding;   // what the first layer reads
-    frit_node *chosen;      // positions that attention looks at, of this layer or an earlier one; NULL: all
-    bool sharpen;           // this layer sharpens scores of far positions
-    int32_t n_state;        // numbers of the layer's state that its ops have taken
+    frit_node *bank;        // what architectures keep of earlier layers, [T, n_bank * n_embd]
+    int32_t n_bank;
+    frit_node *chosen;   // positions that attention looks at, of this layer or an earlier one; NULL: all
+    bool sharpen;        // this layer sharpens scores of far positions
+    int32_t n_state;     // numbers of the layer's state that its ops have taken
 } frit_build;
 
 typedef enum frit_qk_norm {
@@ -463,6 +474,7 @@ typedef struct frit_arch {
     bool qkv_in_thirds;      // fused q, k and v begin at thirds of the rows, however many there are of each
     frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, where `act` does not say it all
     frit_node *(*layer)(frit_build *b, const frit_layer *w, frit_node *x);
+    frit_node *(*end)(frit_build *b, frit_node *x);   // behind the last layer, before the norm; may be NULL
     frit_node *(*recurrent)(frit_build *b, const frit_layer *w,
                             frit_node *x);     // instead of attention, where a layer is
     frit_status (*adjust)(frit_hparams *hp);   // after reading, before binding; may be NULL

@@ -89,6 +89,8 @@ static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, fr
         return hp->n_ff_shexp;
     case FRIT_DIM_N_FF_CHUNK:
         return hp->n_ff_chunk_exp;
+    case FRIT_DIM_EXPERT_IN:
+        return hp->n_expert_latent > 0 ? hp->n_expert_latent : hp->n_embd;
     case FRIT_DIM_N_EXPERT:
         return hp->n_expert;
     case FRIT_DIM_N_CHUNK_EXPERT:
@@ -111,6 +113,8 @@ static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, fr
         return (int64_t)hp->k_dim_mla - hp->rope.dim;
     case FRIT_DIM_V_MLA:
         return hp->v_dim_mla;
+    case FRIT_DIM_BANKED:
+        return hp->bank_interval > 0;
     case FRIT_DIM_INDEX_HEADS:
         return hp->index.n_head;
     case FRIT_DIM_INDEX:

@@ -50,6 +50,7 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
             return frit_fail(FRIT_E_INVALID, "%s: layer %d keeps %d numbers, but room was made for %d", arch->name,
                              (int)b.i_layer, (int)b.n_state, (int)b.lhp->n_state);
     }
+    if (arch->end) x = arch->end(&b, x);
     x = frit_take_rows(g, x, frit_input_node(g, FRIT_INPUT_OUT_ROWS));
     if (!arch->no_out_norm) x = frit_norm(&b, &weights->out_norm, x);
     g->output = arch->is_encoder || (options && options->hidden) ? x : build_head(&b, x);

@@ -207,7 +207,7 @@ static frit_node *kda_decays(frit_build *b, const frit_recurrent_weights *w, fri
     frit_graph *g = b->g;
     x = frit_add(g, narrow(b, &w->decay_a, &w->decay_b, x), weight(b, &w->dt_b));
     if (!r->is_bounded) return frit_mul(g, frit_activate(g, x, FRIT_ACT_SOFTPLUS), weight(b, &w->a));
-    x = frit_mul(g, x, weight(b, &w->a));
+    x = frit_scale(g, frit_mul(g, x, weight(b, &w->a)), r->is_negative ? -1 : 1);
     return frit_scale(g, frit_activate(g, x, FRIT_ACT_SIGMOID), r->lower_bound);
 }
 

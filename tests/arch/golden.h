@@ -196,6 +196,7 @@ static const golden_row golden_files[] = {
     {"lfm2moe-moe", 0},
     {"lfm2-dense", 0},
     {"kimi-linear-moe", 0},
+    {"kimi-k3-moe", 0},
     {"jamba-dense", 0},
     {"granitehybrid-dense", 0},
     {"falcon-h1-dense", 0},
