@@ -45,7 +45,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/grammar/",      "frit.h base/ text/vocab.h grammar/"},
     {"src/sample/",       "frit.h base/ text/vocab.h grammar/ sample/"},
     {"src/convert/",      "frit.h base/ quant/ format/ graph/ arch/ text/ convert/"},
-    {"src/engine/",       "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
+    {"src/engine/",       "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ convert/ engine/"},
     {"apps/",             "frit.h frit/ common/ server/"},
     {"examples/",         "frit.h"},
     {"tests/",            "frit.h support/ base/ quant/ format/ graph/ arch/ backend/ convert/ text/ grammar/ sample/ engine/ common/ server/ frit/chat.h"},

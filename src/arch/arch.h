@@ -411,6 +411,24 @@ typedef struct frit_weight_row {
 #define FRIT_KEYS_MAMBA2 FRIT_KEYS_MAMBA, "ssm.group_count"
 // clang-format on
 
+// ------------------------------------------------------------------------------- adapters (adapt.c)
+
+// What the adapters of an engine add to one tensor of the model.
+typedef struct frit_matrix_adapters {
+    const char *name;          // of the tensor; the head's is "output.weight", also where it shares the table
+    const frit_tensor *base;   // the whole of it
+    frit_low_rank *parts;      // in the order of adapters; `first` and `b_first` are set where a graph is built
+    int32_t n;
+    bool is_used;   // set by a graph that adds it
+} frit_matrix_adapters;
+
+typedef struct frit_adapters {
+    frit_matrix_adapters *matrices;
+    size_t n;
+    frit_map index;          // name -> place in `matrices`
+    frit_steering *layers;   // [n_layer]: control vectors; NULL: none
+} frit_adapters;
+
 // ------------------------------------------------------------------------------- building
 
 // What a layer function sees: the graph and where it stands.
@@ -425,9 +443,10 @@ typedef struct frit_build {
     frit_node *embedding;   // what the first layer reads
     frit_node *bank;        // what architectures keep of earlier layers, [T, n_bank * n_embd]
     int32_t n_bank;
-    frit_node *chosen;   // positions that attention looks at, of this layer or an earlier one; NULL: all
-    bool sharpen;        // this layer sharpens scores of far positions
-    int32_t n_state;     // numbers of the layer's state that its ops have taken
+    frit_node *chosen;               // positions that attention looks at, of this layer or an earlier one; NULL: all
+    bool sharpen;                    // this layer sharpens scores of far positions
+    int32_t n_state;                 // numbers of the layer's state that its ops have taken
+    const frit_adapters *adapters;   // NULL: none
 } frit_build;
 
 typedef enum frit_qk_norm {
@@ -495,7 +514,8 @@ frit_status frit_weights_bind(frit_weights *weights, const frit_arch *arch, cons
 frit_status frit_arch_cache_specs(const frit_hparams *hp, frit_cache_spec *specs);
 
 typedef struct frit_build_options {
-    bool hidden;   // the output is the last hidden state after the final norm, not logits
+    bool hidden;                     // the output is the last hidden state after the final norm, not logits
+    const frit_adapters *adapters;   // must outlive the graph; NULL: none
 } frit_build_options;
 frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,
                             const frit_build_options *options);
@@ -576,6 +596,9 @@ frit_node *frit_routed_experts(frit_build *b, const frit_layer *w, frit_node *x,
 frit_node *frit_experts_by_route(frit_build *b, const frit_ffn_weights *w, frit_node *x, frit_node *route);
 frit_node *frit_shared_experts(frit_build *b, const frit_layer *w, frit_node *x);
 
+// y and what adapters add to it, the product of x and rows of w from `begin` on; route: of experts. y itself if there
+// are no adapters of w.
+frit_node *frit_adapt(frit_build *b, const frit_weight *w, frit_node *x, frit_node *route, int64_t begin, frit_node *y);
 // y = x w^T (+ bias, scale, adapters).
 frit_node *frit_linear(frit_build *b, const frit_weight *w, frit_node *x);
 // The model's norm, with weight and bias where they are bound.

@@ -9,7 +9,7 @@ static frit_node *weight(frit_build *b, const frit_tensor *tensor)
     return tensor ? frit_weight_node(b->g, tensor) : NULL;
 }
 
-frit_node *frit_linear(frit_build *b, const frit_weight *w, frit_node *x)
+static frit_node *linear(frit_build *b, const frit_weight *w, frit_node *x)
 {
     if (!w->scale) return frit_matmul(b->g, weight(b, w->w), x, weight(b, w->b));
     frit_node *y = frit_matmul(b->g, weight(b, w->w), x, NULL);
@@ -18,6 +18,11 @@ frit_node *frit_linear(frit_build *b, const frit_weight *w, frit_node *x)
     else
         y = frit_mul(b->g, y, weight(b, w->scale));
     return w->b ? frit_add(b->g, y, weight(b, w->b)) : y;
+}
+
+frit_node *frit_linear(frit_build *b, const frit_weight *w, frit_node *x)
+{
+    return frit_adapt(b, w, x, NULL, 0, linear(b, w, x));
 }
 
 frit_node *frit_norm(frit_build *b, const frit_weight *w, frit_node *x)

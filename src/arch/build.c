@@ -33,10 +33,12 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
                             const frit_build_options *options)
 {
     frit_build b = {.g = g, .arch = arch, .hp = hp, .weights = weights, .sharpen = hp->sharpen != 0};
+    if (options) b.adapters = options->adapters;
     FRIT_TRY(check_positions(hp, weights));
     b.tokens = frit_input_node(g, FRIT_INPUT_TOKENS);
     b.positions = frit_input_node(g, FRIT_INPUT_POSITIONS);
     frit_node *x = frit_embed(g, frit_weight_node(g, weights->tok_embd.w), b.tokens);
+    x = frit_adapt(&b, &weights->tok_embd, b.tokens, NULL, 0, x);
     x = frit_scale(g, x, or_one(hp->embd_scale));
     if (frit_has(&weights->type_embd)) x = frit_add(g, x, frit_weight_node(g, weights->type_embd.w));
     if (frit_has(&weights->pos_embd)) x = add_positions(&b, x);
@@ -49,6 +51,8 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
         if (x && b.n_state != b.lhp->n_state)
             return frit_fail(FRIT_E_INVALID, "%s: layer %d keeps %d numbers, but room was made for %d", arch->name,
                              (int)b.i_layer, (int)b.n_state, (int)b.lhp->n_state);
+        const frit_steering *steering = b.adapters && b.adapters->layers ? &b.adapters->layers[b.i_layer] : NULL;
+        if (steering && steering->n > 0) x = frit_steer(g, x, steering);
     }
     if (arch->end) x = arch->end(&b, x);
     x = frit_take_rows(g, x, frit_input_node(g, FRIT_INPUT_OUT_ROWS));

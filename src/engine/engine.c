@@ -136,8 +136,8 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     const int32_t many_rows = backend->many_rows(engine->device);
     const bool has_many = many_rows > 0 && engine->n_batch >= 2 * many_rows;
     engine->many_rows = has_many ? many_rows : INT32_MAX;
-    FRIT_TRY(frit_plans_get(engine, engine->n_batch, has_many, false, &c));
-    return frit_plans_get(engine, 1, false, false, &c);
+    FRIT_TRY(frit_plans_get(engine, (frit_plan_wish){.n_rows = engine->n_batch, .many = has_many}, &c));
+    return frit_plans_get(engine, (frit_plan_wish){.n_rows = 1}, &c);
 }
 
 frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_engine_options *options)
@@ -170,6 +170,7 @@ void frit_engine_free(frit_engine *engine)
     for (frit_session *s = engine->sessions; s; s = s->next) s->engine = NULL;   // they can only be freed now
     if (engine->device) {
         frit_plans_free(engine);
+        frit_adapter_slots_deinit(&engine->adapters);
         frit_kv_deinit(&engine->kv);
         engine->device->backend->close(engine->device);
     }

@@ -14,6 +14,7 @@
 #include "arch/arch.h"
 #include "backend/backend.h"
 #include "engine/kv.h"
+#include "format/adapter.h"
 #include "sample/sampler.h"
 #include "text/chat.h"
 #include "text/stream.h"
@@ -44,6 +45,40 @@ frit_status frit_give_text(frit_status status, frit_buf *buf, char *text, size_t
 // Fills model->info and model->keys from the rest (info.c).
 frit_status frit_model_describe(frit_model *model);
 
+// ------------------------------------------------------------------------------- adapters (adapter.c, adapted.c)
+
+typedef struct frit_adapter_part {
+    const char *name;          // of the model's tensor
+    const frit_tensor *base;   // the tensor
+    frit_low_rank low;
+} frit_adapter_part;
+
+struct frit_adapter {
+    _Atomic int n_refs;
+    frit_model *model;
+    frit_adapter_file file;
+    frit_arena arena;
+    frit_adapter_part *parts;
+    size_t n_parts;
+    const float **directions;   // [n_layer] of a control vector, NULL where it does nothing; else NULL
+    frit_adapter_info info;
+};
+
+// The adapters that sessions of an engine have, each in a slot: a run's scales are in their order. Plans with adapters
+// are made for all of them and made again when another one comes.
+typedef struct frit_adapter_slots {
+    frit_adapter **items;   // [n]; NULL: free
+    int32_t n;
+    frit_arena arena;      // of what is bound
+    frit_adapters bound;   // what plans add
+} frit_adapter_slots;
+
+void frit_adapter_retain(frit_adapter *adapter);
+// Lists what the adapters add, tensor by tensor, in `arena`; the index is the caller's to free. Adapters may be NULL.
+frit_status frit_adapters_bind(frit_adapters *out, frit_adapter *const *adapters, int32_t n, int32_t n_layer,
+                               frit_arena *arena);
+void frit_adapter_slots_deinit(frit_adapter_slots *slots);
+
 // ------------------------------------------------------------------------------- plans, by shape class
 
 // Classes are made when they are first needed, each for its largest shape; a step narrows the plan to its rows.
@@ -57,7 +92,7 @@ typedef struct frit_plan_class {
 } frit_plan_class;
 
 typedef struct frit_plan_cache {
-    frit_plan_class classes[2][FRIT_N_CLASSES];   // [hidden]
+    frit_plan_class classes[2][2][FRIT_N_CLASSES];   // [adapted][hidden]
 } frit_plan_cache;
 
 // ------------------------------------------------------------------------------- sessions
@@ -85,6 +120,7 @@ struct frit_session {
     size_t n_note_bytes;
     int32_t n_taken;   // rows in the step that is being made
     bool waited;       // had something to run and no row in the last step
+    float *scales;     // [engine->adapters.n]; NULL: no adapters
 };
 
 // What token i of the session wants from its step.
@@ -101,6 +137,7 @@ typedef struct frit_step {                    // the batch and whose it is
     int32_t n_rows, n_outs, n_runs;
     frit_result result;   // the kind that this step gives; NONE while open
     bool many;            // its runs are of many rows each
+    bool adapted;         // some run has adapters
 } frit_step;
 
 struct frit_engine {
@@ -111,6 +148,7 @@ struct frit_engine {
     frit_kv kv;
     uint64_t kv_token_bytes;
     frit_plan_cache plans;
+    frit_adapter_slots adapters;
     frit_step step;
     frit_session *sessions;   // a queue: who had rows in a step goes to the end
     int32_t n_ctx, n_batch;
@@ -120,8 +158,15 @@ struct frit_engine {
     bool in_step;   // row functions are called from inside a step and may not start another
 };
 
-// The plan for steps of n_rows rows, of runs of many rows each or not; made on first use.
-frit_status frit_plans_get(frit_engine *engine, int32_t n_rows, bool many, bool hidden, frit_plan_class **out);
+// The plan for the rows that were scheduled; made on first use.
+typedef struct frit_plan_wish {
+    int32_t n_rows;
+    bool many;      // runs of many rows each
+    bool hidden;    // hidden states, not logits
+    bool adapted;   // with the adapters of the engine
+} frit_plan_wish;
+frit_status frit_plans_get(frit_engine *engine, frit_plan_wish wish, frit_plan_class **out);
+void frit_plans_drop_adapted(frit_engine *engine);
 // Bytes of scratch that a plan for n_batch rows needs, without preparing it.
 frit_status frit_plans_measure(const frit_engine *engine, uint64_t *scratch_bytes);
 uint64_t frit_plans_scratch_bytes(const frit_engine *engine);

@@ -63,8 +63,10 @@ static void lay_out(frit_engine *engine, frit_session *session)
                                           .n_rows = session->n_taken,
                                           .n_past = (int32_t)session->n_done,
                                           .pages = session->map.pages,
-                                          .slot = session->map.slot - 1};
+                                          .slot = session->map.slot - 1,
+                                          .scales = session->scales};
     lay_out_copy(engine, session, &step->runs[step->n_runs]);
+    step->adapted = step->adapted || session->scales;
     step->owners[step->n_runs++] = session;
     for (size_t i = session->n_done; i < session->n_done + (size_t)session->n_taken; i++, row++) {
         step->tokens[row] = session->tokens[i];
@@ -163,6 +165,7 @@ void frit_schedule(frit_engine *engine)
         take_few(engine);
 
     step->n_rows = step->n_outs = 0;
+    step->adapted = false;
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->waited = s->n_taken == 0 && pending(s) > 0;
         if (s->n_taken > 0) lay_out(engine, s);

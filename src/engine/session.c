@@ -57,6 +57,7 @@ void frit_session_free(frit_session *session)
     free(session->queue);
     free(session->logits);
     free(session->note);
+    free(session->scales);
     free(session);
 }
 

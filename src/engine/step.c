@@ -76,7 +76,11 @@ static frit_status run_step(frit_engine *engine)
     frit_step *step = &engine->step;
     FRIT_TRY(frit_model_check_files(engine->model));
     frit_plan_class *c;
-    FRIT_TRY(frit_plans_get(engine, step->n_rows, step->many, step->result == FRIT_RESULT_HIDDEN, &c));
+    const frit_plan_wish wish = {.n_rows = step->n_rows,
+                                 .many = step->many,
+                                 .hidden = step->result == FRIT_RESULT_HIDDEN,
+                                 .adapted = step->adapted};
+    FRIT_TRY(frit_plans_get(engine, wish, &c));
     frit_plan_set_rows(c->plan, step->n_rows, step->n_outs);
     address_results(step);
     const frit_batch batch = {

@@ -101,6 +101,18 @@ static frit_status find_place(const frit_hf *hf, const char *name, place_of *at)
     return FRIT_OK;
 }
 
+frit_status frit_hf_find_matrix(const frit_hf *hf, const char *name, frit_hf_matrix *out)
+{
+    place_of at;
+    *out = (frit_hf_matrix){0};
+    FRIT_TRY(find_place(hf, name, &at));
+    if (!at.row || strcmp(at.part, "bias") == 0) return FRIT_OK;
+    out->row = at.row;
+    out->expert = at.expert;
+    write_gguf_name(out->name, sizeof out->name, at.row->gguf, at.layer, at.part);
+    return FRIT_OK;
+}
+
 // Tables that old versions of transformers saved although they follow from the configuration.
 static bool is_redundant(const char *name)
 {

@@ -133,6 +133,14 @@ struct frit_hf {
     const frit_hf_family *family;
 };
 
+// folder.c: what GGUF calls the tensor with this name; `row` is NULL if the family has none. Needs no config.
+typedef struct frit_hf_matrix {
+    const frit_hf_tensor *row;
+    int64_t expert;   // -1: of none
+    char name[128];
+} frit_hf_matrix;
+frit_status frit_hf_find_matrix(const frit_hf *hf, const char *name, frit_hf_matrix *out);
+
 // hf_config.c: finds the family of hf->config and writes its keys into the checkpoint's metadata.
 frit_status frit_hf_read_config(frit_hf *hf);
 // Reading. `where` names the object for sentences: "" or "rope_scaling."; absent and null leave *out as it is.

@@ -23,6 +23,8 @@ typedef struct frit_run {
     int32_t slot;           // of the session's states
     int32_t n_copied;       // after so many of its rows the states are also written to `copy_slot`; 0: they are not
     int32_t copy_slot;
+    // How much of each adapter of the plan its rows have; 0: nothing. NULL: none of them.
+    const float *scales;
 } frit_run;
 
 // A row of results, as it leaves a step.

@@ -70,14 +70,16 @@ static bool is_lone(const rewrite *r, const frit_node *node, frit_op op)
 static bool is_row_wise(const frit_node *node)
 {
     static const bool row_wise[FRIT_OP_COUNT] = {
-        [FRIT_OP_LINEAR] = true,  [FRIT_OP_RMS_NORM] = true, [FRIT_OP_LAYER_NORM] = true, [FRIT_OP_ADD] = true,
-        [FRIT_OP_MUL] = true,     [FRIT_OP_SCALE] = true,    [FRIT_OP_SOFTCAP] = true,    [FRIT_OP_ACT] = true,
-        [FRIT_OP_GLU] = true,     [FRIT_OP_RESHAPE] = true,  [FRIT_OP_CLAMP] = true,      [FRIT_OP_SLICE] = true,
-        [FRIT_OP_CONCAT] = true,  [FRIT_OP_HEADS] = true,    [FRIT_OP_SCALE_ROWS] = true, [FRIT_OP_ROUTE] = true,
-        [FRIT_OP_PICK] = true,    [FRIT_OP_EXPERTS] = true,  [FRIT_OP_MIX] = true,        [FRIT_OP_XIELU] = true,
-        [FRIT_OP_SOFTMAX] = true, [FRIT_OP_EXCESS] = true,   [FRIT_OP_BLEND] = true,
+        [FRIT_OP_LINEAR] = true,   [FRIT_OP_RMS_NORM] = true, [FRIT_OP_LAYER_NORM] = true, [FRIT_OP_ADD] = true,
+        [FRIT_OP_MUL] = true,      [FRIT_OP_SCALE] = true,    [FRIT_OP_SOFTCAP] = true,    [FRIT_OP_ACT] = true,
+        [FRIT_OP_GLU] = true,      [FRIT_OP_RESHAPE] = true,  [FRIT_OP_CLAMP] = true,      [FRIT_OP_SLICE] = true,
+        [FRIT_OP_CONCAT] = true,   [FRIT_OP_HEADS] = true,    [FRIT_OP_SCALE_ROWS] = true, [FRIT_OP_ROUTE] = true,
+        [FRIT_OP_PICK] = true,     [FRIT_OP_EXPERTS] = true,  [FRIT_OP_MIX] = true,        [FRIT_OP_XIELU] = true,
+        [FRIT_OP_SOFTMAX] = true,  [FRIT_OP_EXCESS] = true,   [FRIT_OP_BLEND] = true,      [FRIT_OP_ADAPT_DOWN] = true,
+        [FRIT_OP_ADAPT_UP] = true, [FRIT_OP_STEER] = true,
     };
-    return row_wise[node->op] && node->rows == FRIT_ROWS_BATCH;
+    const bool is_lookup = node->op == FRIT_OP_ADAPT_DOWN && node->src[0]->op == FRIT_OP_INPUT;
+    return row_wise[node->op] && node->rows == FRIT_ROWS_BATCH && !is_lookup;
 }
 
 // The wanted rows of `node`: it is narrowed itself, needs no rows, or is read through a new TAKE_ROWS.
@@ -138,15 +140,46 @@ static bool fold_reshapes(rewrite *r, frit_node *node)
     return true;
 }
 
+// adapt_up(linear(x, w, b), h) and adapt_up(experts(x, w, route), h, route): who makes numbers of the product adds to
+// them.
+static bool fuse_adapted(rewrite *r, frit_node *node)
+{
+    if (node->op != FRIT_OP_ADAPT_UP || node->src[1]->op != FRIT_OP_ADAPT_DOWN) return false;
+    frit_node *product = node->src[0], *h = node->src[1];
+    if (!is_lone(r, product, FRIT_OP_LINEAR) && !is_lone(r, product, FRIT_OP_EXPERTS)) return false;
+    if (product->adapts) return false;
+    frit_node *src[FRIT_MAX_SOURCES];
+    memcpy(src, product->src, sizeof src);
+    src[product->n_src] = h;
+    if (product->op == FRIT_OP_EXPERTS) node->experts = product->experts;
+    become(node, product->op, product->n_src + 1, src);
+    node->adapts = 1;
+    return true;
+}
+
+// Moves what adapters add to two products behind the n sources of their common node.
+static int take_adapts(frit_node *node, const frit_node *first, const frit_node *second, int n, frit_node **src)
+{
+    const frit_node *const products[] = {first, second};
+    node->adapts = 0;
+    for (int i = 0; i < 2; i++) {
+        if (!products[i] || !products[i]->adapts) continue;
+        node->adapts |= 1u << i;
+        src[n++] = products[i]->src[frit_node_adapts(products[i], 0)];
+    }
+    return n;
+}
+
 // glu(linear(x, w0), linear(x, w1)), where one kernel can read both matrices.
 static bool fuse_linear_glu(rewrite *r, frit_node *node)
 {
     if (node->op != FRIT_OP_GLU) return false;
     frit_node *gate = node->src[0], *up = node->src[1];
     bool fits = is_lone(r, gate, FRIT_OP_LINEAR) && is_lone(r, up, FRIT_OP_LINEAR) && gate->src[0] == up->src[0];
-    if (!fits || gate->n_src != 2 || up->n_src != 2) return false;
+    if (!fits || frit_node_n_own(gate) != 2 || frit_node_n_own(up) != 2) return false;
     if (gate->src[1]->tensor->dtype != up->src[1]->tensor->dtype) return false;
-    become(node, FRIT_OP_LINEAR_GLU, 3, (frit_node *[]){gate->src[0], gate->src[1], up->src[1]});
+    frit_node *src[FRIT_MAX_SOURCES] = {gate->src[0], gate->src[1], up->src[1]};
+    become(node, FRIT_OP_LINEAR_GLU, take_adapts(node, gate, up, 3, src), src);
     return true;
 }
 
@@ -164,7 +197,8 @@ static bool fuse_experts_glu(rewrite *r, frit_node *node)
                                            .up = up->experts.begin,
                                            .n = gate->experts.n,
                                            .weigh = gate->experts.weigh};
-    become(node, FRIT_OP_EXPERTS_GLU, 4, (frit_node *[]){gate->src[0], gate->src[1], up->src[1], gate->src[2]});
+    frit_node *src[FRIT_MAX_SOURCES] = {gate->src[0], gate->src[1], up->src[1], gate->src[2]};
+    become(node, FRIT_OP_EXPERTS_GLU, take_adapts(node, gate, up, 4, src), src);
     return true;
 }
 
@@ -178,7 +212,8 @@ static bool fuse_experts_mix(rewrite *r, frit_node *node)
     const bool weigh = product->experts.weigh || !node->plain;
     node->experts = product->experts;
     node->experts.weigh = weigh;
-    become(node, FRIT_OP_EXPERTS_MIX, 3, (frit_node *[]){product->src[0], product->src[1], node->src[1]});
+    frit_node *src[FRIT_MAX_SOURCES] = {product->src[0], product->src[1], node->src[1]};
+    become(node, FRIT_OP_EXPERTS_MIX, take_adapts(node, product, NULL, 3, src), src);
     return true;
 }
 
@@ -194,8 +229,9 @@ static bool fuse_linear_add(rewrite *r, frit_node *node)
     int i = is_lone(r, node->src[1], FRIT_OP_LINEAR) ? 1 : 0;
     frit_node *product = node->src[i], *residual = node->src[1 - i];
     if (!is_lone(r, product, FRIT_OP_LINEAR)) return false;
-    frit_node *const src[] = {product->src[0], product->src[1], residual, product->src[2]};
-    become(node, FRIT_OP_LINEAR_ADD, product->n_src + 1, src);
+    const bool biased = frit_node_n_own(product) == 3;
+    frit_node *src[FRIT_MAX_SOURCES] = {product->src[0], product->src[1], residual, biased ? product->src[2] : NULL};
+    become(node, FRIT_OP_LINEAR_ADD, take_adapts(node, product, NULL, 3 + biased, src), src);
     return true;
 }
 
@@ -214,6 +250,7 @@ static bool fuse_add_norm(rewrite *r, frit_node *node)
 static const pattern patterns[] = {
     {"rows are taken before what works row by row", take_rows_early},
     {"scale of scale", fold_scales},
+    {"products with what adapters add to them", fuse_adapted},
     {"gate and up products with their activation", fuse_linear_glu},
     {"gate and up products of experts with their activation", fuse_experts_glu},
     {"products of experts with their sum", fuse_experts_mix},

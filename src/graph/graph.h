@@ -12,6 +12,7 @@
 #pragma once
 #include "base/arena.h"
 #include "format/checkpoint.h"
+#include "graph/adapt.h"
 #include "graph/batch.h"
 
 typedef enum frit_op {
@@ -130,7 +131,7 @@ typedef struct frit_experts_glu {
     bool weigh;
 } frit_experts_glu;
 
-enum { FRIT_MAX_SOURCES = 5 };
+enum { FRIT_MAX_SOURCES = 6 };
 
 typedef struct frit_node {
     frit_op op;
@@ -141,26 +142,31 @@ typedef struct frit_node {
     struct frit_node *src[FRIT_MAX_SOURCES];
     int n_src;
     const frit_tensor *tensor;   // WEIGHT
+    // Products: bit i says that adapters add to that of matrix i. For each such bit there is one source more, at the
+    // end: an ADAPT_DOWN.
+    unsigned adapts;
     union {
         frit_input input;   // INPUT
         float eps;          // *_NORM
         float factor;       // SCALE, SOFTCAP, EXCESS
         struct {
             float low, high;
-        } clamp;                        // CLAMP
-        frit_xielu xielu;               // XIELU
-        int64_t begin;                  // SLICE; shape has n
-        frit_route route;               // ROUTE
-        frit_experts experts;           // EXPERTS, EXPERTS_MIX
-        frit_experts_glu experts_glu;   // EXPERTS_GLU
-        bool plain;                     // MIX: a sum without weights
-        bool second;                    // RESHAPE: an alias of its source's second result (ADD_NORM's sum)
-        frit_act act;                   // ACT, GLU, LINEAR_GLU
-        frit_rope rope;                 // ROPE
-        int32_t layer;                  // KV_WRITE, INDEX_WRITE
-        frit_attend attend;             // ATTEND, ATTEND_SOME
-        frit_choose choose;             // CHOOSE
-        frit_state state;               // CONV, SCAN, DELTA
+        } clamp;                         // CLAMP
+        frit_xielu xielu;                // XIELU
+        int64_t begin;                   // SLICE; shape has n
+        frit_route route;                // ROUTE
+        frit_experts experts;            // EXPERTS, EXPERTS_MIX
+        frit_experts_glu experts_glu;    // EXPERTS_GLU
+        bool plain;                      // MIX: a sum without weights
+        bool second;                     // RESHAPE: an alias of its source's second result (ADD_NORM's sum)
+        frit_act act;                    // ACT, GLU, LINEAR_GLU
+        frit_rope rope;                  // ROPE
+        int32_t layer;                   // KV_WRITE, INDEX_WRITE
+        frit_attend attend;              // ATTEND, ATTEND_SOME
+        frit_choose choose;              // CHOOSE
+        frit_state state;                // CONV, SCAN, DELTA
+        const frit_adapted *adapted;     // ADAPT_DOWN, ADAPT_UP; lives as long as the graph
+        const frit_steering *steering;   // STEER; likewise
     };
 } frit_node;
 
@@ -229,7 +235,17 @@ frit_node *frit_scan(frit_graph *g, frit_node *x, frit_node *dt, frit_node *a, f
 frit_node *frit_delta(frit_graph *g, frit_node *v, frit_node *k, frit_node *q, frit_node *decay, frit_node *beta,
                       frit_state state);
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows);
+// x [T, n_in], of experts [T, k, n_in] too, or the ids of a table; route: of experts, else NULL. Result [T, n_h], of
+// experts [T, k, n_h].
+frit_node *frit_adapt_down(frit_graph *g, frit_node *x, frit_node *route, const frit_adapted *adapted);
+// y [T, n_out] or [T, k, n_out], and what the node above gives.
+frit_node *frit_adapt_up(frit_graph *g, frit_node *y, frit_node *h, const frit_adapted *adapted);
+frit_node *frit_steer(frit_graph *g, frit_node *x, const frit_steering *steering);
 
+// Sources of a node without those that adapters bring.
+int frit_node_n_own(const frit_node *node);
+// The ADAPT_DOWN whose numbers are added to the product of matrix i; its place among the sources, or -1.
+int frit_node_adapts(const frit_node *node, int i);
 // The node whose bytes these are: RESHAPE is an alias of its source, all others are themselves.
 const frit_node *frit_node_storage(const frit_node *node);
 

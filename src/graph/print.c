@@ -118,6 +118,16 @@ static void print_attend(const frit_node *node, frit_buf *out)
     if (node->attend.bidirectional) frit_buf_text(out, " bidirectional");
 }
 
+static void print_adapted(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " adapters=%d", (int)node->adapted->n);
+}
+
+static void print_steering(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " directions=%d", (int)node->steering->n);
+}
+
 static void (*const print_attributes[])(const frit_node *node, frit_buf *out) = {
 #define OP(NAME, name, min_src, max_src, sources, attr, shape, formula) print_##attr,
 #include "graph/ops.def"

@@ -137,7 +137,8 @@ static void values_in_keys_take_no_room_and_an_index_its_own(void **state)
     static const frit_cache_spec latent = {FRIT_CACHE_KV, 1, 96, 64, 0, 0, true, 128};
     frit_kv kv;
     assert_ok(frit_kv_check(&latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32}));
-    assert_ok(frit_kv_init(&kv, &device, &latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32}, (frit_kv_room){2, 0, 0}));
+    assert_ok(frit_kv_init(&kv, &device, &latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32},
+                           (frit_kv_room){2, 0, 0}));
     const frit_cache_layer *layer = &kv.cache.layers[0];
     assert_ptr_equal(layer->v.pages, layer->k.pages);
     assert_int_equal(layer->v.dtype, FRIT_DTYPE_Q8_0);

@@ -80,7 +80,7 @@ static void lay_out_groups(frit_deal *deal, count *counts, int64_t n_experts)
 
 void frit_deal_make(const frit_task *task, int64_t n_experts)
 {
-    const int source = task->node->n_src - 1;
+    const int source = frit_node_n_own(task->node) - 1;
     const frit_node *route = task->node->src[source];
     const int64_t n_rows = route->shape[0], n_used = route->shape[2], n_slots = n_rows * n_used;
     const bool may_be_wide = task->env->kernels != task->env->narrow;

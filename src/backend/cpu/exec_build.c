@@ -116,6 +116,12 @@ static bool is_matrix(const frit_node *node, int i)
     return frit_cpu_ops[node->op].matrices >> i & 1;
 }
 
+// Whether it reads source 0 in the form that source i asks for: a matrix, or itself, as it is.
+static bool asks_form(const frit_node *node, int i)
+{
+    return is_matrix(node, i) || (node->op == FRIT_OP_ADAPT_DOWN && i == 0);
+}
+
 static bool is_product(const builder *b, const frit_node *node)
 {
     return frit_cpu_ops[node->op].linear && runs_fast(b, node);
@@ -167,8 +173,8 @@ static void note_reads(builder *b)
             const bool whole = frit_node_width(node->src[i]) == frit_node_width(node_of(b, maker));
             if (i > 0 || !is_product(b, node) || !whole) continue;
             bool made = true;
-            for (int m = 1; m < node->n_src; m++)
-                if (is_matrix(node, m))
+            for (int m = 0; m < node->n_src; m++)
+                if (asks_form(node, m))
                     made = made && makes_form(b, node->src[0], frit_linear_form(env_of(b, node)->kernels, node, m));
             b->notes[maker].n_feeds++;
             b->notes[maker].n_made += made;
@@ -250,8 +256,8 @@ static void list_feeds(builder *b)
     note_reads(b);
     for (int k = 0; k < b->plan->n_steps; k++) {
         const frit_node *node = node_of(b, k);
-        for (int i = 1; is_product(b, node) && i < node->n_src; i++)
-            if (is_matrix(node, i)) add_feed(b, k, frit_linear_form(env_of(b, node)->kernels, node, i));
+        for (int i = 0; is_product(b, node) && i < node->n_src; i++)
+            if (asks_form(node, i)) add_feed(b, k, frit_linear_form(env_of(b, node)->kernels, node, i));
     }
     // A norm has a phase for all its feeds or for none.
     for (int i = 0; i < b->exec->n_feeds; i++)
@@ -412,8 +418,8 @@ static void set_feeds(const builder *b, int step, frit_task *task)
 {
     const frit_node *node = task->node;
     const note *n = &b->notes[step];
-    for (int i = 1; is_product(b, node) && i < node->n_src; i++) {
-        const frit_feed *feed = is_matrix(node, i) ? find_feed_of(b, node, i) : NULL;
+    for (int i = 0; is_product(b, node) && i < node->n_src; i++) {
+        const frit_feed *feed = asks_form(node, i) ? find_feed_of(b, node, i) : NULL;
         if (!feed) continue;
         task->feeds[feed->form] = feed;
         task->forms[feed->form] = feed->rows;
@@ -438,7 +444,7 @@ static void set_feeds(const builder *b, int step, frit_task *task)
 static bool add_places(builder *b, frit_task *task, bool barrier)
 {
     const frit_node *node = task->node, *x = node->src[0];
-    const frit_node *route = node->op == FRIT_OP_HEADS ? NULL : node->src[node->n_src - 1];
+    const frit_node *route = node->op == FRIT_OP_HEADS ? NULL : frit_node_route(node);
     const bool deals = route && b->deal.route != route;
     bool ready = route && !deals, busy = deals && b->deal.busy;
     frit_form forms[2];
@@ -462,7 +468,7 @@ static bool add_places(builder *b, frit_task *task, bool barrier)
 // The product of a stacked op has been added.
 static void note_places(builder *b, const frit_task *task)
 {
-    const frit_node *route = task->deal ? task->node->src[task->node->n_src - 1] : NULL;
+    const frit_node *route = task->deal ? frit_node_route(task->node) : NULL;
     for (int form = 0; form < FRIT_FORM_COUNT; form++) {
         place *p = &b->places[form];
         if (task->forms[form]) *p = (place){p->offset, p->n_bytes, task->node->src[0], route, true};

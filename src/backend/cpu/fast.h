@@ -14,6 +14,11 @@ void frit_fast_convert(const frit_task *task, frit_share share);
 frit_form frit_linear_form(const frit_kernels *kernels, const frit_node *node, int i);
 size_t frit_linear_workspace_bytes(const frit_node *node);
 
+// fast_adapt.c
+void frit_fast_adapt_down(const frit_task *task, frit_share share);
+void frit_fast_adapt_up(const frit_task *task, frit_share share);
+void frit_fast_steer(const frit_task *task, frit_share share);
+
 // fast_experts.c
 void frit_fast_experts(const frit_task *task, frit_share share);
 void frit_fast_experts_glu(const frit_task *task, frit_share share);

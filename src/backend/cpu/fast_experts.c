@@ -8,6 +8,7 @@
 //     experts_mix              pieces of the result's columns: who has one walks all experts, and adds up each row's
 //                              sum in their order
 //     heads                    pieces of the rows of every head
+#include "backend/cpu/adapt.h"
 #include "backend/cpu/deal.h"
 #include "backend/cpu/fast.h"
 #include "backend/cpu/matrix.h"
@@ -91,12 +92,12 @@ int64_t frit_places(const frit_node *node)
     const frit_tensor *w = node->src[1]->tensor;
     if (node->op == FRIT_OP_HEADS)
         return (node->shape[0] + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS * node->shape[1];
-    return frit_deal_places(node->shape[0], node->src[node->n_src - 1]->shape[2], w->shape[0]);
+    return frit_deal_places(node->shape[0], frit_node_route(node)->shape[2], w->shape[0]);
 }
 
 size_t frit_places_deal_bytes(const frit_node *node)
 {
-    return frit_deal_bytes(node->shape[0], node->src[node->n_src - 1]->shape[2], node->src[1]->tensor->shape[0]);
+    return frit_deal_bytes(node->shape[0], frit_node_route(node)->shape[2], node->src[1]->tensor->shape[0]);
 }
 
 // Of one row to another place.
@@ -142,7 +143,7 @@ void frit_fast_convert_places(const frit_task *task, frit_share share)
     const frit_node *node = task->node;
     const frit_deal *deal = task->deal;
     const int64_t n = frit_node_width(node->src[0]);
-    const int64_t n_used = node->src[node->n_src - 1]->shape[2], n_each = has_own_rows(node) ? 1 : n_used;
+    const int64_t n_used = frit_node_route(node)->shape[2], n_each = has_own_rows(node) ? 1 : n_used;
     frit_form forms[2];
     for (int wide = 0; wide < 2; wide++)
         forms[wide] = frit_matrix_form(wide ? task->env->kernels : task->env->narrow, node->src[1]->tensor);
@@ -221,6 +222,7 @@ static void multiply_group(const frit_task *task, const stack *s, const frit_gro
             for (int64_t i = 0; i < n_x; i++) {
                 const int64_t slot = deal->slots[group->first + t + i];
                 float *y = task->y + slot * n_out + at;
+                frit_adapt_slot(task, 0, slot, group->expert, at, n_w, results + i * n_w);
                 if (task->node->experts.weigh)
                     k->scale(y, results + i * n_w, weight_of(task->x[2], n_used, slot), n_w);
                 else
@@ -255,6 +257,8 @@ static void multiply_group_glu(const frit_task *task, const stack *s, const frit
             for (int64_t i = 0; i < n_x; i++) {
                 const int64_t slot = deal->slots[group->first + t + i];
                 float *gate = gates + i * n_w, *up = ups + i * n_w;
+                frit_adapt_slot(task, 0, slot, group->expert, at, n_w, gate);
+                frit_adapt_slot(task, 1, slot, group->expert, at, n_w, up);
                 if (glu->weigh) {
                     const float weight = weight_of(task->x[3], n_used, slot);
                     k->scale(gate, gate, weight, n_w);
@@ -295,6 +299,7 @@ static void mix_group(const frit_task *task, const stack *s, const frit_group *g
             for (int64_t i = 0; i < n_x; i++) {
                 const int64_t slot = deal->slots[group->first + t + i];
                 float *sum = results + i * n_w, *y = task->y + slot / n_used * n_out + at;
+                frit_adapt_slot(task, 0, slot, group->expert, at, n_w, sum);
                 if (task->node->experts.weigh) k->scale(sum, sum, weight_of(task->x[2], n_used, slot), n_w);
                 k->add(y, y, sum, n_w);
             }

@@ -10,6 +10,7 @@
 //
 // With few tokens a kernel is bound by memory, and faster the more panels it may read side by side.
 // Kernels that unpack (forms BF16_*) get larger blocks and tiles, and block their work themselves.
+#include "backend/cpu/adapt.h"
 #include "backend/cpu/fast.h"
 #include "backend/cpu/feed.h"
 #include "backend/cpu/matrix.h"
@@ -35,6 +36,7 @@ int frit_linear_pieces(const frit_task *task)
 
 frit_form frit_linear_form(const frit_kernels *kernels, const frit_node *node, int i)
 {
+    if (node->op == FRIT_OP_ADAPT_DOWN) return FRIT_FORM_F32;
     return frit_matrix_form(kernels, node->src[i]->tensor);
 }
 
@@ -99,6 +101,7 @@ static void linear(const frit_task *task, const float *bias, const float *residu
                 float *y = task->y + first + i * n_out;
                 k->add(y, y, bias + o, n_w);
             }
+            frit_adapt_rows(task, 0, t, n_x, o, n_w, task->y + first, (size_t)n_out);
             for (int64_t i = 0; residual && i < n_x; i++) {
                 float *y = task->y + first + i * n_out;
                 k->add(y, y, residual + first + i * n_out, n_w);
@@ -109,12 +112,12 @@ static void linear(const frit_task *task, const float *bias, const float *residu
 
 void frit_fast_linear(const frit_task *task, frit_share share)
 {
-    linear(task, task->x[2], NULL, share);
+    linear(task, frit_node_n_own(task->node) > 2 ? task->x[2] : NULL, NULL, share);
 }
 
 void frit_fast_linear_add(const frit_task *task, frit_share share)
 {
-    linear(task, task->x[3], task->x[2], share);
+    linear(task, frit_node_n_own(task->node) > 3 ? task->x[3] : NULL, task->x[2], share);
 }
 
 // Numbers [o, o + n) of row t in the forms that others read.
@@ -147,6 +150,8 @@ void frit_fast_linear_glu(const frit_task *task, frit_share share)
             float *results = task->y ? task->y + t * n_out + o : gates;
             multiply(&gate, o, n_w, t, n_x, results, (size_t)stride);
             multiply(&up, o, n_w, t, n_x, ups, (size_t)n_w);
+            frit_adapt_rows(task, 0, t, n_x, o, n_w, results, (size_t)stride);
+            frit_adapt_rows(task, 1, t, n_x, o, n_w, ups, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
                 float *y = results + i * stride;
                 k->act[task->node->act](y, y, n_w);

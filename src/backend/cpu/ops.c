@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The op table of the CPU. Every op has a reference kernel; a row without `fast` runs on it.
+#include "backend/cpu/adapt.h"
 #include "backend/cpu/fast.h"
 #include "backend/cpu/feed.h"
 #include "backend/cpu/matrix.h"
@@ -131,6 +132,10 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_SCAN]       = {FAST(scan, frit_state_pieces), .workspace_bytes = frit_state_workspace_bytes},
     [FRIT_OP_DELTA]      = {FAST(delta, frit_state_pieces), .workspace_bytes = frit_state_workspace_bytes},
     [FRIT_OP_TAKE_ROWS]  = {REFERENCE(take_rows)},
+    [FRIT_OP_ADAPT_DOWN] = {FAST(adapt_down, frit_adapt_down_pieces), .linear = true, .own_feed = true,
+                            .fits = frit_adapt_down_fits, .workspace_bytes = frit_adapt_down_workspace_bytes},
+    [FRIT_OP_ADAPT_UP]   = {FAST(adapt_up, frit_pieces_by_row)},
+    [FRIT_OP_STEER]      = {FAST(steer, frit_pieces_by_row)},
     [FRIT_OP_ADD_NORM]   = {BOTH(add_norm)},
     [FRIT_OP_LINEAR_GLU] = {PRODUCT(linear_glu), .matrices = 1 << 1 | 1 << 2},
     [FRIT_OP_EXPERTS_GLU] = {STACKED(experts_glu, frit_experts_pieces), .matrices = 1 << 1 | 1 << 2,

@@ -16,7 +16,7 @@ static double min_double(double a, double b)
 // A route's distinct experts: those whose matrices are read.
 static double count_experts(const frit_task *task)
 {
-    const int source = task->node->n_src - 1;
+    const int source = frit_node_n_own(task->node) - 1;
     const frit_node *route = task->node->src[source];
     if (task->deal) {
         int32_t n = 0;
@@ -34,8 +34,8 @@ static void count_matrix(const frit_task *task, const frit_tensor *w, frit_profi
     const double n_rows = (double)node->shape[0], n_elems = (double)frit_tensor_n_elems(w);
     if (node->op == FRIT_OP_EMBED) {
         row->n_bytes += n_rows * (double)w->n_bytes / (double)w->shape[0];
-    } else if (node->src[node->n_src - 1]->op == FRIT_OP_ROUTE) {
-        const double n_slots = n_rows * (double)node->src[node->n_src - 1]->shape[2];
+    } else if (frit_node_route(node)->op == FRIT_OP_ROUTE) {
+        const double n_slots = n_rows * (double)frit_node_route(node)->shape[2];
         const int64_t n_out = node->op == FRIT_OP_EXPERTS_GLU ? node->experts_glu.n : node->experts.n;
         const double part = (double)n_out / (double)w->shape[1] / (double)w->shape[0];
         row->n_bytes += count_experts(task) * part * (double)w->n_bytes;

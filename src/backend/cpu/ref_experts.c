@@ -4,6 +4,7 @@
 //
 //     scores x -> probabilities p -> chosen by p + bias, within the best groups -> weights p of the chosen,
 //     softmax over them, divided by their sum, scaled
+#include "backend/cpu/adapt.h"
 #include "backend/cpu/ref.h"
 #include "quant/dtype.h"
 
@@ -117,11 +118,17 @@ void frit_ref_route(const frit_task *task, frit_share share)
 
 // ------------------------------------------------------------------------------- products
 
-static double dot(const float *a, const float *b, int64_t n, double weight)
+static double dot(const float *a, const float *b, int64_t n)
 {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += (double)a[i] * b[i];
-    return sum * weight;
+    return sum;
+}
+
+// What the adapters of matrix i add to number o of slot tk.
+static double adapt(const frit_task *task, int i, int64_t tk, int64_t n_used, int64_t expert, int64_t o)
+{
+    return task->node->adapts ? frit_ref_adapt(task, i, tk, tk / n_used, expert, o) : 0;
 }
 
 static void decode_row(const frit_task *task, int source, int64_t matrix, int64_t row, float *values)
@@ -150,7 +157,8 @@ void frit_ref_experts(const frit_task *task, frit_share share)
             if (!decoded) decode_row(task, 1, e, node->experts.begin + o, w);
             decoded = true;
             const float *row = task->x[0] + (own_rows ? tk : tk / n_used) * n_in;
-            task->y[tk * n_out + o] = (float)dot(row, w, n_in, node->experts.weigh ? route[n_used] : 1);
+            const double sum = dot(row, w, n_in) + adapt(task, 0, tk, n_used, e, o);
+            task->y[tk * n_out + o] = (float)(sum * (node->experts.weigh ? route[n_used] : 1));
         }
     }
 }
@@ -174,8 +182,9 @@ void frit_ref_experts_glu(const frit_task *task, frit_share share)
             decoded = true;
             const float *row = task->x[0] + (x->n_dims == 3 ? tk : tk / n_used) * n_in;
             const double weight = glu->weigh ? route[n_used] : 1;
-            task->y[tk * n_out + o] =
-                (float)(frit_ref_act_value(glu->act, dot(row, gate, n_in, weight)) * dot(row, up, n_in, weight));
+            const double g = weight * (dot(row, gate, n_in) + adapt(task, 0, tk, n_used, e, o));
+            const double u = weight * (dot(row, up, n_in) + adapt(task, 1, tk, n_used, e, o));
+            task->y[tk * n_out + o] = (float)(frit_ref_act_value(glu->act, g) * u);
         }
     }
 }
@@ -204,7 +213,8 @@ void frit_ref_experts_mix(const frit_task *task, frit_share share)
                 if ((int64_t)route[0] != e) continue;
                 if (!decoded) decode_row(task, 1, e, node->experts.begin + o, w);
                 decoded = true;
-                sums[tk / n_used] += dot(task->x[0] + tk * n_in, w, n_in, node->experts.weigh ? route[n_used] : 1);
+                const double sum = dot(task->x[0] + tk * n_in, w, n_in) + adapt(task, 0, tk, n_used, e, o);
+                sums[tk / n_used] += sum * (node->experts.weigh ? route[n_used] : 1);
             }
         }
         for (int64_t t = 0; t < n_rows; t++) task->y[t * n_out + o] = (float)sums[t];
@@ -222,7 +232,7 @@ void frit_ref_heads(const frit_task *task, frit_share share)
     for (int64_t i = r.begin; i < r.end; i++) {
         decode_row(task, 1, i / n_out, i % n_out, w);
         for (int64_t t = 0; t < n_rows; t++)
-            task->y[t * n_head * n_out + i] = (float)dot(task->x[0] + (t * n_head + i / n_out) * n_in, w, n_in, 1);
+            task->y[t * n_head * n_out + i] = (float)dot(task->x[0] + (t * n_head + i / n_out) * n_in, w, n_in);
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reference products: each row of the matrix is decoded to f32 once and multiplied by every row of x; sums in double.
+#include "backend/cpu/adapt.h"
 #include "backend/cpu/ref.h"
 
 static double dot(const float *a, const float *b, int64_t n)
@@ -28,6 +29,7 @@ static void linear(const frit_task *task, const float *bias, const float *residu
         for (int64_t t = 0; t < n_rows; t++) {
             double sum = dot(task->x[0] + t * n_in, w, n_in);
             if (bias) sum += bias[o];
+            sum += frit_ref_adapt(task, 0, t, t, 0, o);
             if (residual) sum += residual[t * n_out + o];
             task->y[t * n_out + o] = (float)sum;
         }
@@ -36,12 +38,12 @@ static void linear(const frit_task *task, const float *bias, const float *residu
 
 void frit_ref_linear(const frit_task *task, frit_share share)
 {
-    linear(task, task->x[2], NULL, share);
+    linear(task, frit_node_n_own(task->node) > 2 ? task->x[2] : NULL, NULL, share);
 }
 
 void frit_ref_linear_add(const frit_task *task, frit_share share)
 {
-    linear(task, task->x[3], task->x[2], share);
+    linear(task, frit_node_n_own(task->node) > 3 ? task->x[3] : NULL, task->x[2], share);
 }
 
 void frit_ref_linear_glu(const frit_task *task, frit_share share)
@@ -56,8 +58,9 @@ void frit_ref_linear_glu(const frit_task *task, frit_share share)
         decode_row(task, 2, o, n_in, up);
         for (int64_t t = 0; t < n_rows; t++) {
             const float *x = task->x[0] + t * n_in;
-            task->y[t * n_out + o] =
-                (float)(frit_ref_act_value(task->node->act, dot(x, gate, n_in)) * dot(x, up, n_in));
+            const double g = dot(x, gate, n_in) + frit_ref_adapt(task, 0, t, t, 0, o);
+            const double u = dot(x, up, n_in) + frit_ref_adapt(task, 1, t, t, 0, o);
+            task->y[t * n_out + o] = (float)(frit_ref_act_value(task->node->act, g) * u);
         }
     }
 }

@@ -136,6 +136,12 @@ static inline int64_t frit_node_height(const frit_node *node)   // product of th
     return n;
 }
 
+// Of stacked ops of experts: behind their matrices.
+static inline const frit_node *frit_node_route(const frit_node *node)
+{
+    return node->src[frit_node_n_own(node) - 1];
+}
+
 // Token ids, positions or output rows: source i of the task.
 static inline const int32_t *frit_task_ids(const frit_task *task, int i)
 {

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// format/adapter.h: files of adapters, read beside the model that they are for.
+//
+//     GGUF    general.type "adapter", adapter.type "lora"; tensors NAME.lora_a and NAME.lora_b, where NAME is a tensor
+//             of the model; or general.architecture "controlvector", tensors direction.N
+//     PEFT    a folder with adapter_config.json and adapter_model.safetensors, names as in the model's own folder
+//
+// Either way an adapter is a list of pairs under GGUF's names: w + scale * b a. Rows of b are in the order of the file:
+// `rope_style` says which (convert/convert.h turns them). Every pair has been compared with its tensor of the model.
+//
+//     a [rank, n_in]            b [n_out, rank]             a matrix
+//     a [n, rank, n_in]         b [n, n_out, rank]          a stack of them
+//     a [n_vocab, rank]         b [n_embd, rank]            token_embd, which is read by the row
+#pragma once
+#include "format/checkpoint.h"
+
+typedef struct frit_adapter_pair {
+    const char *name;   // of the model's tensor
+    frit_tensor a, b;   // with their names in the file
+    float scale;        // alpha / rank, or what the file says instead
+} frit_adapter_pair;
+
+typedef struct frit_adapter_file {
+    frit_checkpoint *ckpt;   // owns files and names
+    frit_arena arena;        // owns what was rewritten
+    const char *format;      // "GGUF v3", "PEFT"
+    const char *name;        // general.name, or the folder's; ""
+    bool is_vector;
+    const char *rope_style;   // "halves", "neighbours"; NULL: as in GGUF files of the architecture
+    float alpha;              // of PEFT's configuration or the file; 0: none
+    frit_adapter_pair *pairs;
+    size_t n_pairs;
+    const frit_tensor **directions;   // [n_directions]: of layer i, NULL where there is none
+    size_t n_directions;
+} frit_adapter_file;
+
+// `base`: the model's checkpoint. FRIT_E_NOT_FOUND, FRIT_E_FORMAT, FRIT_E_UNSUPPORTED; FRIT_E_INVALID where the adapter
+// is for another model.
+frit_status frit_adapter_file_open(frit_adapter_file *out, const char *path, const frit_checkpoint *base,
+                                   const frit_checkpoint_options *options);
+void frit_adapter_file_close(frit_adapter_file *file);
+
+// ------------------------------------------------------------------------------- for adapter_*.c and the fuzzer
+
+// file->ckpt holds a parsed GGUF file.
+frit_status frit_adapter_read_gguf(frit_adapter_file *file, const frit_checkpoint *base);
+// The texts of both files of a PEFT folder; they must outlive file->ckpt.
+frit_status frit_adapter_read_peft(frit_adapter_file *file, const frit_checkpoint *base, const char *config,
+                                   size_t n_config, const uint8_t *bytes, uint64_t n_bytes);
+bool frit_adapter_is_peft(const char *path);
+frit_status frit_adapter_open_peft(frit_adapter_file *file, const char *path, const frit_checkpoint *base,
+                                   const frit_checkpoint_options *options);
+// Adds a pair if it fits the model's tensor of this name.
+frit_status frit_adapter_add_pair(frit_adapter_file *file, const frit_checkpoint *base, const frit_adapter_pair *pair);

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: MIT
+// Adapters as PEFT saves them:
+//
+//     adapter_config.json          {"peft_type": "LORA", "r": 16, "lora_alpha": 32, ...}
+//     adapter_model.safetensors    base_model.model.MODULE.lora_A.weight [r, in], .lora_B.weight [out, r]
+//                                  base_model.model.MODULE.lora_embedding_A [r, tokens], .lora_embedding_B [out, r]
+//
+// MODULE is named as in the model's own folder, so the rows of its family say what GGUF calls it; experts become
+// stacks. Which family that is follows from the model's architecture: the first one that has all modules.
+#include "format/adapter.h"
+
+#include "base/check.h"
+#include "format/hf.h"
+#include "format/safetensors.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const uint64_t max_config_bytes = 16 << 20;
+static const char weights_name[] = "adapter_model.safetensors", config_name[] = "adapter_config.json";
+static const char prefix[] = "base_model.model.";
+
+typedef struct peft_module {   // both sides of a pair, and where they belong
+    frit_hf_matrix matrix;
+    const char *name;   // in the model's folder
+    bool is_table;
+    frit_tensor a, b;   // no name: missing
+} peft_module;
+
+typedef struct peft {
+    frit_adapter_file *file;
+    const frit_checkpoint *base;
+    const json_t *config;
+    frit_checkpoint shown;   // the base's metadata, and the adapter's memory: what rewrites need
+    frit_hf hf;
+    double r, alpha;
+    bool by_root;   // the scale is alpha / sqrt(r)
+    peft_module *modules;
+    size_t n, capacity;
+    frit_map index;   // module name -> place in `modules`
+} peft;
+
+// ------------------------------------------------------------------------------- configuration
+
+static frit_status refuse(const peft *p, const char *what)
+{
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s/%s: %s", p->file->ckpt->path, config_name, what);
+}
+
+static bool is_set(const json_t *value)
+{
+    if (!value || json_is_null(value) || json_is_false(value)) return false;
+    return !(json_is_array(value) && json_array_size(value) == 0) &&
+           !(json_is_object(value) && json_object_size(value) == 0);
+}
+
+static frit_status read_config(peft *p)
+{
+    static const struct {
+        const char *key, *sentence;
+    } unknown[] = {
+        {"use_dora", "use_dora: adapters with magnitudes (DoRA) are not supported"},
+        {"lora_bias", "lora_bias: adapters with biases are not supported"},
+        {"modules_to_save", "modules_to_save: adapters that replace whole modules are not supported"},
+        {"alora_invocation_tokens", "alora_invocation_tokens: adapters that work from certain tokens on are not "
+                                    "supported"},
+        {"layer_replication", "layer_replication: adapters that repeat layers are not supported"},
+        {"trainable_token_indices", "trainable_token_indices: adapters that replace rows of embeddings are not "
+                                    "supported"},
+        {"target_parameters", "target_parameters: adapters of parameters that are no modules are not supported"},
+    };
+    const char *folder = p->file->ckpt->path;
+    const char *type = json_string_value(json_object_get(p->config, "peft_type"));
+    const char *bias = json_string_value(json_object_get(p->config, "bias"));
+    const json_t *r = json_object_get(p->config, "r"), *alpha = json_object_get(p->config, "lora_alpha");
+    if (!type || strcmp(type, "LORA") != 0)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s/%s: peft_type is '%.40s', only LORA is supported", folder, config_name,
+                         type ? type : "absent");
+    if (bias && strcmp(bias, "none") != 0)
+        return frit_fail(FRIT_E_UNSUPPORTED,
+                         "%s/%s: bias is '%.40s', only adapters without biases (none) are supported", folder,
+                         config_name, bias);
+    for (size_t i = 0; i < FRIT_COUNT(unknown); i++)
+        if (is_set(json_object_get(p->config, unknown[i].key))) return refuse(p, unknown[i].sentence);
+    p->r = json_number_value(r);
+    p->alpha = json_is_null(alpha) || !alpha ? 8 : json_number_value(alpha);
+    if (!(p->r >= 1 && p->r <= 1 << 16) || floor(p->r) != p->r)
+        return frit_fail(FRIT_E_FORMAT, "%s/%s: r is %g, expected a rank from 1 to 65536", folder, config_name, p->r);
+    if (!(fabs(p->alpha) < 1e9) || (alpha && !json_is_null(alpha) && !json_is_number(alpha)))
+        return frit_fail(FRIT_E_FORMAT, "%s/%s: lora_alpha is no number", folder, config_name);
+    p->by_root = json_is_true(json_object_get(p->config, "use_rslora"));
+    p->file->alpha = (float)p->alpha;
+    return FRIT_OK;
+}
+
+// A key of a pattern is a module's name, or its end behind a dot. PEFT reads it as a regular expression.
+static bool ends_in(const char *module, const char *key)
+{
+    const size_t n = strlen(module), n_key = strlen(key);
+    return n >= n_key && strcmp(module + n - n_key, key) == 0 && (n == n_key || module[n - n_key - 1] == '.');
+}
+
+static frit_status find_in_pattern(const peft *p, const char *name, const char *module, double *out)
+{
+    const char *key;
+    const json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)json_object_get(p->config, name), key, value)
+    {
+        if (strpbrk(key, "^$*+?()[]{}|\\"))
+            return frit_fail(FRIT_E_UNSUPPORTED, "%s/%s: %s: '%.60s' is a regular expression, only names are supported",
+                             p->file->ckpt->path, config_name, name, key);
+        if (!ends_in(module, key)) continue;
+        if (!json_is_number(value) || !(fabs(json_number_value(value)) < 1e9))
+            return frit_fail(FRIT_E_FORMAT, "%s/%s: %s: '%.60s' is no number", p->file->ckpt->path, config_name, name,
+                             key);
+        *out = json_number_value(value);
+        return FRIT_OK;
+    }
+    return FRIT_OK;
+}
+
+static frit_status scale_of(const peft *p, const char *module, int64_t rank, float *scale)
+{
+    double alpha = p->alpha, r = p->r;
+    FRIT_TRY(find_in_pattern(p, "alpha_pattern", module, &alpha));
+    FRIT_TRY(find_in_pattern(p, "rank_pattern", module, &r));
+    if (r != (double)rank)
+        return frit_fail(FRIT_E_FORMAT, "%s: the adapter of '%s' has the rank %lld, but %s says %g",
+                         p->file->ckpt->path, module, (long long)rank, config_name, r);
+    *scale = (float)(alpha / (p->by_root ? sqrt(r) : r));
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- tensors
+
+// "base_model.model.MODULE.lora_A.weight": the end of MODULE, and which side it is.
+static char side_of(const char *name, size_t *n_module, bool *is_table)
+{
+    static const struct {
+        const char *suffix;
+        char side;
+        bool is_table;
+    } sides[] = {{".lora_A.weight", 'a', false},
+                 {".lora_B.weight", 'b', false},
+                 {".lora_embedding_A", 'a', true},
+                 {".lora_embedding_B", 'b', true}};
+    const size_t n = strlen(name), n_prefix = sizeof prefix - 1;
+    for (size_t i = 0; i < FRIT_COUNT(sides); i++) {
+        const size_t n_suffix = strlen(sides[i].suffix);
+        if (n <= n_prefix + n_suffix || strncmp(name, prefix, n_prefix) != 0) continue;
+        if (strcmp(name + n - n_suffix, sides[i].suffix) != 0) continue;
+        *n_module = n - n_prefix - n_suffix;
+        *is_table = sides[i].is_table;
+        return sides[i].side;
+    }
+    return 0;
+}
+
+static frit_status add_module(peft *p, const char *name, bool is_table, peft_module **out)
+{
+    if (p->n == p->capacity) {
+        const size_t capacity = p->capacity ? 2 * p->capacity : 64;
+        peft_module *grown = frit_arena_new(&p->file->ckpt->arena, peft_module, capacity);
+        if (!grown) return frit_fail_memory(capacity * sizeof *grown, "an adapter");
+        if (p->n > 0) memcpy(grown, p->modules, p->n * sizeof *grown);
+        p->modules = grown;
+        p->capacity = capacity;
+    }
+    if (!frit_map_put(&p->index, frit_str_of(name), (int64_t)p->n)) return frit_fail_memory(64, "a module's name");
+    *out = &p->modules[p->n++];
+    **out = (peft_module){.name = name, .is_table = is_table};
+    return FRIT_OK;
+}
+
+static frit_status take(void *ctx, const frit_safetensors_entry *entry)
+{
+    peft *p = ctx;
+    size_t n;
+    bool is_table;
+    const char side = side_of(entry->name, &n, &is_table);
+    if (!side)
+        return frit_fail(FRIT_E_UNSUPPORTED,
+                         "%s: tensor '%s' is not one of a low-rank pair (%sMODULE.lora_A.weight and .lora_B.weight)",
+                         entry->path, entry->name, prefix);
+    const char *name = frit_arena_text(&p->file->ckpt->arena, entry->name + sizeof prefix - 1, n);
+    if (!name) return frit_fail_memory(n, "a module's name");
+    int64_t at;
+    peft_module *m = frit_map_get(&p->index, frit_str_of(name), &at) ? &p->modules[at] : NULL;
+    if (!m) FRIT_TRY(add_module(p, name, is_table, &m));
+    frit_tensor tensor;
+    FRIT_TRY(frit_safetensors_to_tensor(entry, &tensor));
+    if (tensor.n_dims != 2 || m->is_table != is_table || frit_dtype_get(tensor.dtype)->block_elems != 1)
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is not one of two dimensions in a plain number format",
+                         entry->path, entry->name);
+    *(side == 'a' ? &m->a : &m->b) = tensor;
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- into GGUF's form
+
+static frit_status has_all(peft *p, bool *out, const char **missing)
+{
+    *out = true;
+    for (size_t i = 0; i < p->n && *out; i++) {
+        char name[256];
+        snprintf(name, sizeof name, "%s.weight", p->modules[i].name);
+        FRIT_TRY(frit_hf_find_matrix(&p->hf, name, &p->modules[i].matrix));
+        *out = p->modules[i].matrix.row != NULL;
+        if (!*out) *missing = p->modules[i].name;
+    }
+    return FRIT_OK;
+}
+
+static frit_status find_family(peft *p)
+{
+    frit_str arch = {"", 0};
+    const char *missing = NULL;
+    size_t n_families = 0;
+    FRIT_TRY(frit_meta_get_text(&p->base->meta, "general.architecture", &arch, NULL));
+    for (size_t i = 0; (p->hf.family = frit_hf_family_get(i)); i++) {
+        bool fits;
+        if (!frit_str_is(arch, p->hf.family->arch)) continue;
+        n_families++;
+        FRIT_TRY(has_all(p, &fits, &missing));
+        if (fits) return FRIT_OK;
+    }
+    if (n_families == 0)
+        return frit_fail(FRIT_E_UNSUPPORTED,
+                         "%s: no published names of modules are known for the architecture '%.*s' of %s",
+                         p->file->ckpt->path, (int)(arch.len < 60 ? arch.len : 60), arch.ptr, p->base->path);
+    return frit_fail(FRIT_E_INVALID, "%s: the adapter is for the module '%s', which %s (%.*s) does not have",
+                     p->file->ckpt->path, missing, p->base->path, (int)(arch.len < 60 ? arch.len : 60), arch.ptr);
+}
+
+// Rows of b are rows of the matrix. Its columns are never moved, and PEFT has matrices that a folder stores turned as
+// the others.
+static frit_status rewrite(peft *p, peft_module *m)
+{
+    const frit_hf_tensor *row = m->matrix.row;
+    if (m->is_table) return frit_hf_transpose(&p->hf, &m->a, false);   // [tokens, rank]
+    if (!row->rewrite || row->rewrite == frit_hf_transpose) return FRIT_OK;
+    if (row->rewrite == frit_hf_ungroup_qkv) return row->rewrite(&p->hf, &m->b, false);
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s: adapters of '%s' are not supported: GGUF has it in another form",
+                     p->file->ckpt->path, m->name);
+}
+
+// One expert's tensor goes into the stack of all; what no adapter names stays zero.
+static frit_status stack(peft *p, frit_tensor *all, const frit_tensor *one, int64_t expert)
+{
+    frit_arena *arena = &p->file->ckpt->arena;
+    const int64_t n = (int64_t)frit_hf_written(&p->hf, "expert_count");
+    uint64_t n_bytes;
+    if (!all->data) {
+        if (n < 1 || !frit_mul_u64(one->n_bytes, (uint64_t)n, &n_bytes) || n_bytes > SIZE_MAX)
+            return frit_fail(FRIT_E_FORMAT, "%s: %lld experts are not a number of experts", p->base->path,
+                             (long long)n);
+        *all = *one;
+        all->n_dims = 3;
+        all->shape[0] = n, all->shape[1] = one->shape[0], all->shape[2] = one->shape[1];
+        all->n_bytes = n_bytes;
+        all->data = frit_arena_alloc(arena, (size_t)n_bytes, 64);
+        if (!all->data) return frit_fail_memory((size_t)n_bytes, one->name);
+    }
+    if (expert >= all->shape[0] || all->dtype != one->dtype || all->shape[1] != one->shape[0] ||
+        all->shape[2] != one->shape[1])
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' of expert %lld does not fit to those of the others",
+                         p->file->ckpt->path, one->name, (long long)expert);
+    memcpy((uint8_t *)(uintptr_t)all->data + (uint64_t)expert * one->n_bytes, one->data, (size_t)one->n_bytes);
+    return FRIT_OK;
+}
+
+static frit_status add_pair(peft *p, peft_module *m)
+{
+    frit_adapter_pair pair = {.a = m->a, .b = m->b};
+    pair.name = frit_arena_text(&p->file->ckpt->arena, m->matrix.name, strlen(m->matrix.name));
+    if (!pair.name) return frit_fail_memory(128, "a tensor's name");
+    const int64_t rank = m->b.shape[m->b.n_dims - 1];
+    FRIT_TRY(scale_of(p, m->name, rank, &pair.scale));
+    return frit_adapter_add_pair(p->file, p->base, &pair);
+}
+
+// The experts of a stack: the first one's module holds them all.
+static frit_status add_experts(peft *p, peft_module *first)
+{
+    frit_tensor a = {.data = NULL}, b = {.data = NULL};
+    for (peft_module *m = first; m < p->modules + p->n; m++) {
+        if (m->matrix.expert < 0 || strcmp(m->matrix.name, first->matrix.name) != 0) continue;
+        FRIT_TRY(rewrite(p, m));
+        FRIT_TRY(stack(p, &a, &m->a, m->matrix.expert));
+        FRIT_TRY(stack(p, &b, &m->b, m->matrix.expert));
+        if (m != first) m->matrix.row = NULL;   // done
+    }
+    first->a = a;
+    first->b = b;
+    return add_pair(p, first);
+}
+
+static frit_status make_pairs(peft *p)
+{
+    FRIT_TRY(find_family(p));
+    p->file->rope_style = p->hf.family->rope_style;
+    for (size_t i = 0; i < p->n; i++) {
+        const peft_module *m = &p->modules[i];
+        if (!m->a.name || !m->b.name)
+            return frit_fail(FRIT_E_FORMAT, "%s: module '%s' has a tensor %s, but none %s", p->file->ckpt->path,
+                             m->name, m->a.name ? "A" : "B", m->a.name ? "B" : "A");
+    }
+    for (size_t i = 0; i < p->n; i++) {
+        peft_module *m = &p->modules[i];
+        if (!m->matrix.row) continue;
+        if (m->matrix.expert >= 0) {
+            FRIT_TRY(add_experts(p, m));
+            continue;
+        }
+        FRIT_TRY(rewrite(p, m));
+        FRIT_TRY(add_pair(p, m));
+    }
+    return FRIT_OK;
+}
+
+static frit_status read_tensors(peft *p, const uint8_t *bytes, uint64_t n_bytes)
+{
+    frit_checkpoint *ckpt = p->file->ckpt;
+    FRIT_TRY(read_config(p));
+    FRIT_TRY(frit_safetensors_read(ckpt->path, bytes, n_bytes, &ckpt->arena, take, p));
+    if (p->n == 0) return frit_fail(FRIT_E_FORMAT, "%s: there are no tensors", ckpt->path);
+    p->file->pairs = frit_arena_new(&ckpt->arena, frit_adapter_pair, p->n);
+    if (!p->file->pairs) return frit_fail_memory(p->n * sizeof *p->file->pairs, "an adapter");
+    p->shown = (frit_checkpoint){.path = ckpt->path, .meta = p->base->meta};
+    p->hf = (frit_hf){.ckpt = &p->shown, .path = config_name, .config = p->config};
+    return make_pairs(p);
+}
+
+frit_status frit_adapter_read_peft(frit_adapter_file *file, const frit_checkpoint *base, const char *config,
+                                   size_t n_config, const uint8_t *bytes, uint64_t n_bytes)
+{
+    json_error_t error;
+    json_t *root = json_loadb(config, n_config, JSON_REJECT_DUPLICATES, &error);
+    file->format = "PEFT";
+    if (!root || !json_is_object(root)) {
+        json_decref(root);
+        return frit_fail(FRIT_E_FORMAT, "%s/%s: not a JSON object (line %d: %s)", file->ckpt->path, config_name,
+                         error.line, root ? "another value" : error.text);
+    }
+    peft p = {.file = file, .base = base, .config = root};
+    const frit_status status = read_tensors(&p, bytes, n_bytes);
+    frit_map_free(&p.index);
+    file->arena = p.shown.arena;
+    json_decref(root);
+    return status;
+}
+
+// ------------------------------------------------------------------------------- the folder
+
+static bool ends_with(const char *text, const char *suffix)
+{
+    const size_t n = strlen(text), n_suffix = strlen(suffix);
+    return n >= n_suffix && strcmp(text + n - n_suffix, suffix) == 0;
+}
+
+bool frit_adapter_is_peft(const char *path)
+{
+    return frit_path_get_kind(path) == FRIT_PATH_FOLDER || ends_with(path, weights_name);
+}
+
+static const char *join(frit_arena *arena, const char *folder, const char *name)
+{
+    const size_t n = strlen(folder) + strlen(name) + 2;
+    char *path = frit_arena_alloc(arena, n, 1);
+    if (path) snprintf(path, n, "%s/%s", folder, name);
+    return path;
+}
+
+static frit_status open_weights(frit_adapter_file *file, const char *folder, const frit_checkpoint_options *options,
+                                frit_file **out)
+{
+    frit_arena *arena = &file->ckpt->arena;
+    const char *path = join(arena, folder, weights_name), *pickle = join(arena, folder, "adapter_model.bin");
+    if (!path || !pickle) return frit_fail_memory(strlen(folder), "a path");
+    if (frit_path_get_kind(path) != FRIT_PATH_FILE) {
+        if (frit_path_get_kind(pickle) == FRIT_PATH_FILE)
+            return frit_fail(FRIT_E_UNSUPPORTED,
+                             "%s: the adapter is a Python pickle (adapter_model.bin), which can run code and is never "
+                             "opened; save it as safetensors",
+                             folder);
+        return frit_fail(FRIT_E_NOT_FOUND, "%s: there is no %s", folder, weights_name);
+    }
+    FRIT_TRY(frit_file_open(out, path, options && options->no_mmap));
+    return frit_checkpoint_add_file(file->ckpt, *out);
+}
+
+frit_status frit_adapter_open_peft(frit_adapter_file *file, const char *path, const frit_checkpoint *base,
+                                   const frit_checkpoint_options *options)
+{
+    frit_buf folder = {0};
+    frit_buf_text(&folder, path);
+    if (frit_path_get_kind(path) != FRIT_PATH_FOLDER)
+        frit_buf_clear(&folder), frit_buf_printf(&folder, "%.*s", (int)(strlen(path) - strlen(weights_name)), path);
+    while (folder.len > 1 && folder.data[folder.len - 1] == '/') folder.data[--folder.len] = 0;
+    if (folder.len == 0) frit_buf_text(&folder, ".");
+    frit_status status =
+        folder.failed ? frit_fail_memory(strlen(path), "a path") : frit_checkpoint_new(&file->ckpt, folder.data);
+    frit_buf_free(&folder);
+    FRIT_TRY(status);
+    const char *at = file->ckpt->path, *slash = strrchr(at, '/');
+    const char *config_path = join(&file->ckpt->arena, at, config_name);
+    file->name = slash ? slash + 1 : at;
+    if (!config_path) return frit_fail_memory(strlen(at), "a path");
+    if (frit_path_get_kind(config_path) != FRIT_PATH_FILE)
+        return frit_fail(FRIT_E_NOT_FOUND, "%s: there is no %s, as in the folder of a PEFT adapter", at, config_name);
+    frit_file *weights;
+    FRIT_TRY(open_weights(file, at, options, &weights));
+    char *config;
+    size_t n_config;
+    FRIT_TRY(frit_file_read(config_path, max_config_bytes, &config, &n_config));
+    status = frit_adapter_read_peft(file, base, config, n_config, frit_file_data(weights), frit_file_size(weights));
+    free(config);
+    return status;
+}

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: MIT
+// Adapters: the logits of merged weights, sessions that share steps, control vectors, bad files.
+#include "support/adapters.h"
+#include "support/support.h"
+#include "support/tiny_model.h"
+
+#include "engine/engine.h"
+#include "format/gguf.h"
+
+#include <math.h>
+
+// Paths are valid for a few calls only.
+static const char *keep(const char *path)
+{
+    static char kept[64][512];
+    static unsigned at;
+    char *copy = kept[at++ % FRIT_COUNT(kept)];
+    snprintf(copy, sizeof kept[0], "%s", path);
+    return copy;
+}
+
+typedef struct world {
+    frit_model *model;
+    frit_engine *engine;
+    frit_model_info info;
+} world;
+
+static world open_world(const char *path, const char *cpu)
+{
+    world w = {0};
+    const frit_engine_options options = {
+        .cpu = cpu, .n_ctx = 128, .n_sessions = 4, .n_threads = 2, .cache_type_k = "f32", .cache_type_v = "f32"};
+    assert_ok(frit_model_open(&w.model, path, NULL));
+    assert_ok(frit_engine_new(&w.engine, w.model, &options));
+    frit_model_get_info(w.model, &w.info);
+    return w;
+}
+
+static void close_world(world *w)
+{
+    frit_engine_free(w->engine);
+    frit_model_free(w->model);
+}
+
+enum { N_TOKENS = 40 };
+
+typedef struct rows {
+    float *logits;   // [N_TOKENS, n_vocab]
+    size_t n_vocab;
+} rows;
+
+static void keep_row(void *ctx, size_t i, const float *logits, size_t n)
+{
+    rows *r = ctx;
+    memcpy(r->logits + i * n, logits, n * sizeof *logits);
+}
+
+static frit_token token_at(const world *w, size_t i)
+{
+    return (frit_token)((i * 7 + 3) % (size_t)w->info.n_vocab);
+}
+
+static rows new_rows(const world *w)
+{
+    const size_t n_vocab = (size_t)w->info.n_vocab;
+    return (rows){calloc(N_TOKENS * n_vocab, sizeof(float)), n_vocab};
+}
+
+static void push(const world *w, frit_session *session, rows *r, size_t first, size_t n)
+{
+    frit_token tokens[N_TOKENS];
+    for (size_t i = 0; i < n; i++) tokens[i] = token_at(w, first + i);
+    assert_ok(frit_session_push(session, tokens, n, &(frit_push_options){FRIT_OUTPUT_ALL, keep_row, r}));
+}
+
+static void run_all(const world *w)
+{
+    int32_t n_rows;
+    do assert_ok(frit_engine_step(w->engine, &n_rows));
+    while (n_rows > 0);
+}
+
+// The logits after each token, with these adapters.
+static rows run(const world *w, frit_adapter *const *adapters, const float *scales, size_t n)
+{
+    frit_session *session;
+    rows r = new_rows(w);
+    assert_ok(frit_session_new(&session, w->engine));
+    assert_ok(frit_session_set_adapters(session, adapters, scales, n));
+    push(w, session, &r, 0, N_TOKENS);
+    run_all(w);
+    frit_session_free(session);
+    return r;
+}
+
+static size_t n_of(const rows *r)
+{
+    return N_TOKENS * r->n_vocab;
+}
+
+// ------------------------------------------------------------------------------- merged weights
+
+static void check_merged(const char *model_path, const adapter_options *options, const char *cpu, double limit)
+{
+    size_t n_pairs;
+    const float scale = 0.75f;
+    const char *model = keep(model_path);
+    const char *adapter_path = keep(make_adapter("a.gguf", model, options, &n_pairs));
+    assert_true(n_pairs > 0);
+    const char *merged_path = keep(merge_adapters("merged.gguf", model, &adapter_path, &scale, 1));
+    world base = open_world(model, cpu), merged = open_world(merged_path, cpu);
+    frit_adapter *adapter;
+    assert_ok(frit_adapter_open(&adapter, base.model, adapter_path, NULL));
+    rows plain = run(&base, NULL, NULL, 0), expected = run(&merged, NULL, NULL, 0);
+    rows found = run(&base, &adapter, &scale, 1);
+    const double error = nmse(found.logits, expected.logits, n_of(&found));
+    const double change = nmse(plain.logits, expected.logits, n_of(&found));
+    print_message("%s: %zu pairs, NMSE %.1e where the adapter changes %.1e\n", strrchr(model, '/') + 1, n_pairs, error,
+                  change);
+    assert_true(change > 1e-4);
+    assert_true(error <= limit);
+    free(plain.logits);
+    free(expected.logits);
+    free(found.logits);
+    frit_adapter_free(adapter);
+    close_world(&base);
+    close_world(&merged);
+}
+
+static const struct {
+    const char *name, *without;
+} goldens[] = {
+    {"llama-dense", NULL},   {"llama-moe", NULL},      {"qwen3moe-moe", NULL},    {"qwen2moe-moe", NULL},
+    {"phi3-dense", NULL},    {"gpt2-dense", NULL},     {"falcon-dense", NULL},    {"gemma2-dense", NULL},
+    {"deepseek2-moe", NULL}, {"mamba2-dense", NULL},   {"mamba-dense", NULL},     {"jamba-dense", NULL},
+    {"gpt-oss-moe", NULL},   {"olmo-dense", NULL},     {"command-r-dense", NULL}, {"qwen3next-moe", "ssm_in"},
+    {"bloom-dense", NULL},   {"stablelm-dense", NULL},
+};
+
+static void check_goldens(adapter_options options, const char *cpu)
+{
+    for (size_t i = 0; i < FRIT_COUNT(goldens); i += FRIT_TEST_STRIDE) {
+        options.without = goldens[i].without;
+        const char *path = shared_path("goldens/arch/%s.gguf", goldens[i].name);
+        check_merged(without_scales(goldens[i].name, path), &options, cpu, 1e-10);
+    }
+}
+
+static void adapters_give_the_logits_of_merged_weights(void **state)
+{
+    (void)state;
+    check_goldens((adapter_options){.alpha = 8}, "reference");
+}
+
+static void fast_kernels_give_them_too(void **state)
+{
+    (void)state;
+    check_goldens((adapter_options){.rank = 19}, NULL);
+}
+
+static void a_tiny_model_may_have_adapters_of_any_type(void **state)
+{
+    (void)state;
+    const frit_dtype types[] = {FRIT_DTYPE_F32, FRIT_DTYPE_F16, FRIT_DTYPE_BF16};
+    const char *const cpus[] = {"reference", "scalar", NULL};
+    const char *model = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
+    for (size_t t = 0; t < FRIT_COUNT(types); t++)
+        for (size_t c = 0; c < FRIT_COUNT(cpus); c++)
+            check_merged(model, &(adapter_options){.rank = 1 + 40 * (int32_t)t, .type = types[t]}, cpus[c],
+                         c == 0 ? 1e-10 : 1e-8);
+}
+
+// ------------------------------------------------------------------------------- sharing steps
+
+static void assert_same(const rows *a, const rows *b)
+{
+    assert_memory_equal(a->logits, b->logits, n_of(a) * sizeof(float));
+}
+
+static void sessions_that_share_steps_give_what_each_gives_alone(void **state)
+{
+    (void)state;
+    const char *const names[] = {"llama-dense", "qwen3moe-moe", "phi3-dense",     "qwen2moe-moe",
+                                 "olmo-dense",  "mamba2-dense", "command-r-dense"};
+    for (size_t i = 0; i < FRIT_COUNT(names); i++) {
+        const char *model = keep(shared_path("goldens/arch/%s.gguf", names[i]));
+        const char *paths[] = {keep(make_adapter("a.gguf", model, &(adapter_options){.seed = 1}, NULL)),
+                               keep(make_adapter("b.gguf", model, &(adapter_options){.seed = 2, .rank = 7}, NULL))};
+        // Alone, each in a world of its own; the last without any adapter ever.
+        rows alone[3];
+        for (int k = 0; k < 3; k++) {
+            world w = open_world(model, NULL);
+            frit_adapter *adapter = NULL;
+            if (k < 2) assert_ok(frit_adapter_open(&adapter, w.model, paths[k], NULL));
+            alone[k] = run(&w, &adapter, (float[]){0.5f}, k < 2);
+            frit_adapter_free(adapter);
+            close_world(&w);
+        }
+        world w = open_world(model, NULL);
+        frit_session *sessions[3];
+        frit_adapter *adapters[2];
+        rows together[3];
+        for (int k = 0; k < 3; k++) {
+            assert_ok(frit_session_new(&sessions[k], w.engine));
+            together[k] = new_rows(&w);
+            if (k == 2) continue;
+            assert_ok(frit_adapter_open(&adapters[k], w.model, paths[k], NULL));
+            assert_ok(frit_session_set_adapters(sessions[k], &adapters[k], (float[]){0.5f}, 1));
+        }
+        for (int k = 0; k < 3; k++) push(&w, sessions[k], &together[k], 0, N_TOKENS);
+        run_all(&w);
+        for (int k = 0; k < 3; k++) assert_same(&together[k], &alone[k]);
+        for (int k = 0; k < 3; k++) frit_session_free(sessions[k]);
+        for (int k = 0; k < 2; k++) frit_adapter_free(adapters[k]);
+        close_world(&w);
+        for (int k = 0; k < 3; k++) free(together[k].logits), free(alone[k].logits);
+    }
+}
+
+static void token_by_token_they_share_steps_too(void **state)
+{
+    (void)state;
+    const char *model = keep(shared_path("goldens/arch/%s.gguf", "llama-dense"));
+    const char *path = keep(make_adapter("a.gguf", model, &(adapter_options){.seed = 1}, NULL));
+    world w = open_world(model, NULL);
+    frit_adapter *adapter;
+    assert_ok(frit_adapter_open(&adapter, w.model, path, NULL));
+    rows expected[2] = {run(&w, &adapter, (float[]){2}, 1), run(&w, NULL, NULL, 0)};
+    frit_session *sessions[2];
+    for (int k = 0; k < 2; k++) assert_ok(frit_session_new(&sessions[k], w.engine));
+    assert_ok(frit_session_set_adapters(sessions[0], &adapter, (float[]){2}, 1));
+    const size_t n_vocab = (size_t)w.info.n_vocab;
+    for (size_t i = 0; i < N_TOKENS; i++) {
+        const frit_token token = token_at(&w, i);
+        int32_t n_rows;
+        for (int k = 0; k < 2; k++) assert_ok(frit_session_push(sessions[k], &token, 1, NULL));
+        assert_ok(frit_engine_step(w.engine, &n_rows));
+        assert_int_equal(n_rows, 2);
+        for (int k = 0; k < 2; k++)
+            assert_true(nmse(frit_session_logits(sessions[k]), expected[k].logits + i * n_vocab, n_vocab) < 1e-9);
+    }
+    for (int k = 0; k < 2; k++) frit_session_free(sessions[k]), free(expected[k].logits);
+    frit_adapter_free(adapter);
+    close_world(&w);
+}
+
+static void a_scale_of_0_is_no_adapter_and_several_add_up(void **state)
+{
+    (void)state;
+    const char *model = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
+    const char *paths[] = {keep(make_adapter("a.gguf", model, &(adapter_options){.seed = 1, .without = "ffn"}, NULL)),
+                           keep(make_adapter("b.gguf", model, &(adapter_options){.seed = 2, .alpha = 3}, NULL))};
+    const float scales[] = {0.5f, -1.25f};
+    world base = open_world(model, "reference");
+    frit_adapter *adapters[2];
+    rows plain = run(&base, NULL, NULL, 0);
+    for (int i = 0; i < 2; i++) assert_ok(frit_adapter_open(&adapters[i], base.model, paths[i], NULL));
+    rows zero = run(&base, adapters, (float[]){0, 0}, 2), both = run(&base, adapters, scales, 2);
+    assert_same(&zero, &plain);
+    world merged = open_world(merge_adapters("merged.gguf", model, paths, scales, 2), "reference");
+    rows expected = run(&merged, NULL, NULL, 0);
+    assert_true(nmse(both.logits, expected.logits, n_of(&both)) <= 1e-10);
+    rows again = run(&base, NULL, NULL, 0);
+    assert_same(&again, &plain);
+    free(plain.logits), free(zero.logits), free(both.logits), free(expected.logits), free(again.logits);
+    for (int i = 0; i < 2; i++) frit_adapter_free(adapters[i]);
+    close_world(&base);
+    close_world(&merged);
+}
+
+static void adapters_come_and_go(void **state)
+{
+    (void)state;
+    const char *model = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
+    world w = open_world(model, NULL);
+    frit_session *session;
+    assert_ok(frit_session_new(&session, w.engine));
+    rows first = {0};
+    for (uint64_t i = 0; i < 12; i++) {   // more than there are slots at first
+        frit_adapter *adapter;
+        const char *path = make_adapter("a.gguf", model, &(adapter_options){.seed = i % 3}, NULL);
+        assert_ok(frit_adapter_open(&adapter, w.model, path, NULL));
+        assert_ok(frit_session_set_adapters(session, &adapter, (float[]){1}, 1));
+        frit_adapter_free(adapter);   // the session keeps it
+        rows r = new_rows(&w);
+        assert_ok(frit_session_truncate(session, 0));
+        push(&w, session, &r, 0, N_TOKENS);
+        run_all(&w);
+        if (i == 0) first = r;
+        if (i % 3 == 0) assert_same(&r, &first);
+        if (i % 3 != 0) assert_true(nmse(r.logits, first.logits, n_of(&r)) > 1e-4);
+        if (i > 0) free(r.logits);
+    }
+    free(first.logits);
+    frit_session_free(session);
+    close_world(&w);
+}
+
+// ------------------------------------------------------------------------------- control vectors
+
+// A direction behind layer i is what a bias of the layer's last product would add.
+static void control_vectors_are_added_behind_layers(void **state)
+{
+    (void)state;
+    const char *model = keep(tiny_model("tiny.gguf", &(tiny_options){.n_layer = 3}));
+    const char *path = keep(make_vector("v.gguf", model, 5, 1, 2));
+    frit_checkpoint *ckpt, *vector;
+    assert_ok(frit_checkpoint_open(&ckpt, model, NULL));
+    assert_ok(frit_checkpoint_open(&vector, path, NULL));
+    for (int layer = 1; layer <= 2; layer++) {
+        char name[64];
+        snprintf(name, sizeof name, "direction.%d", layer);
+        const frit_tensor *direction = frit_checkpoint_find(vector, name);
+        frit_tensor bias = *direction;
+        float *values = frit_arena_new(&ckpt->arena, float, (size_t)direction->shape[0]);
+        for (int64_t i = 0; i < direction->shape[0]; i++) values[i] = 0.5f * ((const float *)direction->data)[i];
+        snprintf(name, sizeof name, "blk.%d.ffn_down.bias", layer);
+        bias.name = frit_arena_text(&ckpt->arena, name, strlen(name));
+        bias.data = values;
+        assert_ok(frit_checkpoint_add_tensor(ckpt, &bias));
+    }
+    const char *biased_path = keep(temp_path("biased.gguf"));
+    assert_ok(frit_gguf_write(ckpt, biased_path));
+    frit_checkpoint_close(vector);
+    frit_checkpoint_close(ckpt);
+    for (int c = 0; c < 2; c++) {
+        world w = open_world(model, c ? NULL : "reference"), biased = open_world(biased_path, c ? NULL : "reference");
+        frit_adapter *all, *second;
+        assert_ok(frit_adapter_open(&all, w.model, path, NULL));
+        assert_ok(frit_adapter_open(&second, w.model, path, &(frit_adapter_options){2, 2}));
+        rows expected = run(&biased, NULL, NULL, 0), found = run(&w, &all, (float[]){0.5f}, 1);
+        rows less = run(&w, &second, (float[]){0.5f}, 1);
+        assert_true(nmse(found.logits, expected.logits, n_of(&found)) <= (c ? 1e-9 : 1e-12));
+        assert_true(nmse(less.logits, expected.logits, n_of(&found)) > 1e-4);
+        frit_adapter_info info;
+        frit_adapter_get_info(second, &info);
+        assert_string_equal(info.kind, "control vector");
+        assert_int_equal(info.n_tensors, 1);
+        free(expected.logits), free(found.logits), free(less.logits);
+        frit_adapter_free(all);
+        frit_adapter_free(second);
+        close_world(&w);
+        close_world(&biased);
+    }
+}
+
+// ------------------------------------------------------------------------------- bad files
+
+static void assert_refused(frit_model *model, const char *path, frit_status status, const char *part)
+{
+    frit_adapter *adapter;
+    assert_fails(frit_adapter_open(&adapter, model, path, NULL), status, part);
+    assert_null(adapter);
+}
+
+static void bad_adapters_are_refused_with_a_sentence(void **state)
+{
+    (void)state;
+    const char *path = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
+    frit_model *model;
+    assert_ok(frit_model_open(&model, path, NULL));
+    assert_refused(model, make_adapter("a.gguf", path, &(adapter_options){.arch = "qwen2"}, NULL), FRIT_E_INVALID,
+                   "general.architecture is 'qwen2', expected 'llama'");
+    assert_refused(model, make_adapter("a.gguf", path, &(adapter_options){.wider = 1, .only = "attn_q."}, NULL),
+                   FRIT_E_INVALID, "tensor 'blk.0.attn_q.weight.lora_a' has the shape [4, 33], expected");
+    assert_refused(model, make_adapter("a.gguf", path, &(adapter_options){.lacks_b = true}, NULL), FRIT_E_FORMAT,
+                   ".lora_b' is missing");
+    assert_refused(model, make_adapter("a.gguf", path, &(adapter_options){.only = "nothing"}, NULL), FRIT_E_FORMAT,
+                   "there are no tensors");
+    assert_refused(model, path, FRIT_E_INVALID, "general.type is '', expected 'adapter'");
+    assert_refused(model, "/nowhere/a.gguf", FRIT_E_NOT_FOUND, "/nowhere/a.gguf");
+
+    const char *other = keep(tiny_model("other.gguf", &(tiny_options){.n_layer = 5}));
+    assert_refused(model, make_adapter("a.gguf", other, &(adapter_options){0}, NULL), FRIT_E_INVALID,
+                   "'blk.2.attn_q.weight'");
+    assert_refused(model, make_vector("v.gguf", other, 1, 1, 4), FRIT_E_INVALID,
+                   "'direction.2' is for layer 2, this model's are 1 to 1");
+    assert_refused(model, make_vector("v.gguf", path, 1, 0, 1), FRIT_E_FORMAT, "'direction.0'");
+
+    size_t n;
+    char *bytes = read_file(make_adapter("a.gguf", path, &(adapter_options){0}, NULL), &n);
+    for (size_t cut = 0; cut < n; cut += 997) {
+        const char *at = temp_path("cut.gguf");
+        frit_adapter *adapter;
+        write_file(at, bytes, cut);
+        assert_true(frit_adapter_open(&adapter, model, at, NULL) != FRIT_OK);
+    }
+    free(bytes);
+    frit_model_free(model);
+}
+
+static void sessions_take_adapters_of_their_model_only(void **state)
+{
+    (void)state;
+    const char *path = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
+    world a = open_world(path, NULL), b = open_world(path, NULL);
+    frit_adapter *adapter;
+    frit_session *session;
+    assert_ok(frit_adapter_open(&adapter, a.model, make_adapter("a.gguf", path, &(adapter_options){0}, NULL), NULL));
+    assert_ok(frit_session_new(&session, b.engine));
+    assert_fails(frit_session_set_adapters(session, &adapter, (float[]){1}, 1), FRIT_E_INVALID,
+                 "adapter 0 of 1 was not opened for this session's model");
+    frit_session_free(session);
+    assert_ok(frit_session_new(&session, a.engine));
+    assert_fails(frit_session_set_adapters(session, &adapter, (float[]){NAN}, 1), FRIT_E_INVALID, "finite");
+    assert_ok(frit_session_set_adapters(session, NULL, NULL, 0));
+    frit_session_free(session);
+    frit_adapter_free(adapter);
+    close_world(&a);
+    close_world(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_tiny_model_may_have_adapters_of_any_type),
+        cmocka_unit_test(a_scale_of_0_is_no_adapter_and_several_add_up),
+        cmocka_unit_test(adapters_come_and_go),
+        cmocka_unit_test(control_vectors_are_added_behind_layers),
+        cmocka_unit_test(bad_adapters_are_refused_with_a_sentence),
+        cmocka_unit_test(sessions_take_adapters_of_their_model_only),
+        cmocka_unit_test(adapters_give_the_logits_of_merged_weights),
+        cmocka_unit_test(fast_kernels_give_them_too),
+        cmocka_unit_test(sessions_that_share_steps_give_what_each_gives_alone),
+        cmocka_unit_test(token_by_token_they_share_steps_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
