@@ -127,8 +127,11 @@ typedef void (*frit_log_fn)(void *ctx, frit_log_level level, const char *sentenc
 typedef bool (*frit_progress_fn)(void *ctx, double done);
 
 typedef struct frit_model_options {
-    bool no_mmap;                // read the file into memory instead of mapping it
-    bool vocab_only;             // only text is needed: tensors are listed but not bound
+    bool no_mmap;      // read the file into memory instead of mapping it
+    bool vocab_only;   // only text is needed: tensors are listed but not bound
+    // Matrices in this type ("q8_0", "f16", ...), with the same numbers as in the file that frit_convert writes; they are
+    // quantized when an engine packs them. NULL: as the file has them.
+    const char *type;
     const char *chat_template;   // path of a file with a chat template that takes the place of the model's own
     frit_progress_fn progress;
     void *progress_ctx;
@@ -339,6 +342,8 @@ typedef struct frit_engine_options {
     // Recurrent models: copies of a session's state that frit_session_truncate can go back to, each as large as the
     // state; 0: 2, -1: none.
     int32_t n_state_copies;
+    frit_progress_fn progress;   // told while weights are packed, and quantized if the model says so
+    void *progress_ctx;
 } frit_engine_options;
 
 FRIT_API const frit_option *frit_engine_option_rows(size_t *n_rows);

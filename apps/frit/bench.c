@@ -96,7 +96,7 @@ static int open_engine(bench *b, const bench_setup *setup)
     options.n_batch = setup->n_ubatch;
     options.cache_type_k = setup->type_k;
     options.cache_type_v = setup->type_v;
-    int code = cli_open_engine(&b->run.engine, b->models[setup->model], &options);
+    int code = cli_open_engine(&b->run.engine, &b->args->common, b->models[setup->model], &options);
     if (code != CLI_DONE || b->args->bench.no_probe) return code;
     frit_engine_info info;
     frit_engine_get_info(b->run.engine, &info);

@@ -107,7 +107,8 @@ void cli_count_text(int64_t n, char out[32]);         // "29.4 M"
 // Opens the named model, or the bundled one. Returns an exit code; says what failed.
 int cli_open_model(frit_model **model, const cli_common *common, const frit_model_options *options,
                    const char *positional);
-int cli_open_engine(frit_engine **engine, frit_model *model, const frit_engine_options *options);
+int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *model,
+                    const frit_engine_options *options);
 // The path used when no model is named.
 const char *cli_bundled_model(void);
 

@@ -43,9 +43,16 @@ int cli_open_model(frit_model **model, const cli_common *common, const frit_mode
     return code == CLI_FAILED ? CLI_BAD_MODEL : code;
 }
 
-int cli_open_engine(frit_engine **engine, frit_model *model, const frit_engine_options *options)
+int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *model,
+                    const frit_engine_options *options)
 {
-    frit_status status = frit_engine_new(engine, model, options);
+    cli_progress progress;
+    cli_progress_start(&progress, common, "packing");
+    frit_engine_options with = *options;
+    with.progress = cli_progress_step;
+    with.progress_ctx = &progress;
+    frit_status status = frit_engine_new(engine, model, &with);
+    cli_progress_end(&progress);
     if (status == FRIT_OK) return CLI_DONE;
     return status == FRIT_E_INVALID ? cli_usage("%s", frit_error()) : cli_report(status);
 }

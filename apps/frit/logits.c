@@ -101,7 +101,7 @@ static int run(void *ctx)
     int code = cli_parse_ids("logits: --ids", args->logits.ids, strlen(args->logits.ids), &ids, &n);
     if (code == CLI_DONE && n == 0) code = cli_usage("logits: --ids: no tokens");
     if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
-    if (code == CLI_DONE) code = cli_open_engine(&engine, model, &args->engine);
+    if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
     if (code == CLI_DONE) code = write_logits(args, engine, ids, n);
     frit_engine_free(engine);
     frit_model_free(model);

@@ -305,7 +305,7 @@ static int run(void *ctx)
         if (args->engine.n_ctx == 0) args->engine.n_ctx = 512;
     }
     if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
-    if (code == CLI_DONE) code = cli_open_engine(&engine, model, &args->engine);
+    if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
     if (code == CLI_DONE && args->perplexity.kl) code = compare_with(args, model, engine, &base);
     if (code == CLI_DONE && !args->perplexity.kl) code = score_text(args, model, engine, &text);
     frit_engine_free(engine);

@@ -73,7 +73,7 @@ static int run(void *ctx)
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
     args->engine.n_sessions = args->server.parallel;
     int code = cli_open_model(&model, &args->common, &args->model, path);
-    if (code == CLI_DONE) code = cli_open_engine(&engine, model, &args->engine);
+    if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
     if (code == CLI_DONE) code = serve(args, model, engine);
     frit_engine_free(engine);
     frit_model_free(model);

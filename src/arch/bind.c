@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Binding: every weight row finds its tensor, every tensor of the file belongs to a row, every shape is as expected.
 #include "arch/arch.h"
+#include "format/rows.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -176,13 +177,13 @@ static frit_status bind_vector(binder *b, const frit_tensor **out, const frit_te
     if (!fits || (tensor->n_dims > 1 && tensor->shape[1] > 1 && !spread && !(flags & FRIT_WEIGHT_FLAT)))
         return check_shape(tensor, 0, n, 1);
     const float *values = tensor->data;
-    bool as_is = tensor->dtype == FRIT_DTYPE_F32 && (uintptr_t)tensor->data % sizeof(float) == 0;
+    bool as_is = values && tensor->dtype == FRIT_DTYPE_F32 && (uintptr_t)values % sizeof(float) == 0;
     if (!as_is || tensor->n_dims != 1 || n_elems != n || inverse) {
         frit_tensor *copy = frit_arena_new(b->arena, frit_tensor, 1);
         float *decoded = frit_arena_new(b->arena, float, (size_t)n);
         if (!copy || !decoded) return frit_fail_memory((size_t)n * sizeof *decoded, tensor->name);
         const int64_t width = tensor->shape[tensor->n_dims - 1];
-        for (int64_t row = 0; row < n_elems / width; row++) frit_tensor_decode_row(tensor, row, decoded + row * width);
+        FRIT_TRY(frit_tensor_decode_rows(tensor, 0, n_elems / width, decoded));
         for (int64_t i = n - 1; i >= 0 && n_elems < n; i--) decoded[i] = decoded[i / (n / n_elems)];
         for (int64_t i = 0; i < n && inverse; i++) decoded[i] = 1 / decoded[i];
         *copy = (frit_tensor){.name = tensor->name,
@@ -326,11 +327,7 @@ static frit_status cut_tensor(binder *b, const frit_tensor **out, const frit_ten
     }
     frit_tensor *part = frit_arena_new(b->arena, frit_tensor, 1);
     if (!part) return frit_fail_memory(sizeof *part, whole->name);
-    const uint64_t row_bytes = whole->n_bytes / (uint64_t)whole->shape[0];
-    *part = *whole;
-    part->shape[0] = n;
-    part->data = (const uint8_t *)whole->data + (uint64_t)begin * row_bytes;
-    part->n_bytes = (uint64_t)n * row_bytes;
+    *part = frit_tensor_cut(whole, begin, n);
     *out = part;
     return FRIT_OK;
 }

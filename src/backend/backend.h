@@ -48,6 +48,8 @@ typedef struct frit_backend {
 
 struct frit_device {
     const frit_backend *backend;
+    frit_progress_fn progress;   // told while weights are packed; may be NULL
+    void *progress_ctx;
 };
 
 extern const frit_backend frit_backend_cpu;

@@ -11,11 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct source_rows {
-    const frit_tensor *tensor;
-    frit_row_order order;
-} source_rows;
-
 typedef struct conversion {
     const char *source, *target;
     const frit_convert_options *options;
@@ -29,12 +24,9 @@ typedef struct conversion {
     bool has_vocab;
     const frit_arch *arch;   // NULL: rows stay where they are
     frit_hparams hp;
-    frit_meta meta;         // of the target
-    frit_tensor *tensors;   // likewise, without data: [n_tensors]
-    source_rows *sources;   // likewise: what each is made of
-    size_t n_tensors;
+    frit_meta meta;   // of the target
     frit_pool *pool;
-    uint64_t n_bytes, n_done;   // of the source's tensors
+    uint64_t n_bytes, n_done;   // of the tensors
     size_t first;               // tensor of the file that is being written
 } conversion;
 
@@ -74,13 +66,7 @@ static frit_status read_size(const char *text, uint64_t *out)
 
 static frit_status read_options(conversion *c)
 {
-    const char *type = c->options->type;
-    c->wanted = FRIT_DTYPE_COUNT;
-    if (type && (!frit_dtype_from_name(type, &c->wanted) || frit_file_type_id(c->wanted) < 0))
-        return frit_fail(FRIT_E_INVALID,
-                         "type is '%.40s', expected f32, f16, bf16, q8_0, q6_k or another of the types "
-                         "that can be written",
-                         type);
+    FRIT_TRY(frit_convert_find_type(c->options->type, &c->wanted));
     FRIT_TRY(read_size(c->options->split_max_size, &c->max_bytes));
     const size_t n = strlen(c->target);
     if (n <= 5 || strcmp(c->target + n - 5, ".gguf") != 0)
@@ -122,14 +108,15 @@ static bool is_replaced(const conversion *c, frit_str key)
 {
     if (frit_str_is(key, "general.file_type") || frit_str_is(key, "general.quantization_version"))
         return !c->is_gguf || c->wanted != FRIT_DTYPE_COUNT;
-    return !c->is_gguf && (frit_str_is(key, "tokenizer.ggml.model") || frit_str_is(key, "frit.rope.style"));
+    return !c->is_gguf && frit_str_is(key, "tokenizer.ggml.model");
 }
 
 static frit_dtype most_frequent(const conversion *c)
 {
     uint64_t n_bytes[FRIT_DTYPE_COUNT] = {0};
     frit_dtype best = FRIT_DTYPE_F32;
-    for (size_t i = 0; i < c->n_tensors; i++) n_bytes[c->tensors[i].dtype] += c->tensors[i].n_bytes;
+    const frit_checkpoint *ckpt = c->ckpt;
+    for (size_t i = 0; i < ckpt->n_tensors; i++) n_bytes[ckpt->tensors[i].dtype] += ckpt->tensors[i].n_bytes;
     for (int type = 0; type < FRIT_DTYPE_COUNT; type++)
         if (n_bytes[type] > n_bytes[best]) best = (frit_dtype)type;
     return best;
@@ -147,109 +134,10 @@ static frit_status add_meta(conversion *c)
         FRIT_TRY(frit_meta_add(&c->meta, frit_str_of("general.quantization_version"), version));
         if (id >= 0) FRIT_TRY(frit_meta_add(&c->meta, frit_str_of("general.file_type"), type));
     }
-    if (c->is_gguf) return FRIT_OK;
-    FRIT_TRY(frit_convert_add_keys(&c->meta, &c->hp, c->arch));
-    return add_vocab(c);
+    return c->is_gguf ? FRIT_OK : add_vocab(c);
 }
 
 // ------------------------------------------------------------------------------------- tensors
-
-// Convolutions along time have one row for each channel; folders say [channels, 1, kernel]. What a head of Mamba 2 has
-// one number of, in layers with ssm_a and ssm_d, is a column.
-static void reshape(const conversion *c, frit_tensor *tensor)
-{
-    const bool is_conv = strstr(tensor->name, "ssm_conv1d") || strstr(tensor->name, "shortconv.conv");
-    const char *part = strstr(tensor->name, ".ssm_a");
-    if (is_conv && tensor->n_dims == 3 && tensor->shape[1] == 1) {
-        tensor->shape[1] = tensor->shape[2];
-        tensor->shape[2] = 1;
-        tensor->n_dims = 2;
-    }
-    if (!part) part = strstr(tensor->name, ".ssm_d");
-    if (!part || part[6] || tensor->n_dims != 1) return;
-    char name[64];
-    const frit_tensor *both[2];
-    for (int i = 0; i < 2; i++) {
-        snprintf(name, sizeof name, "%.*s.ssm_%c", (int)(part - tensor->name), tensor->name, "ad"[i]);
-        both[i] = frit_checkpoint_find(c->ckpt, name);
-    }
-    if (both[0] && both[1] && both[0]->n_dims == 1) tensor->n_dims = 2;   // [heads, 1]
-}
-
-// A tensor of the target, made of the rows that `order` takes.
-static void add_tensor(conversion *c, const char *name, const frit_tensor *from, frit_row_order order)
-{
-    frit_tensor *to = &c->tensors[c->n_tensors];
-    *to = *from;
-    to->name = name;
-    to->dtype = frit_convert_type(from, c->wanted, c->is_gguf);
-    to->data = NULL;
-    if (!c->is_gguf) reshape(c, to);
-    if (order.take > 0) to->shape[to->n_dims - (order.of_numbers ? 1 : 2)] = order.take;
-    const int64_t n = frit_tensor_n_elems(to), width = to->shape[to->n_dims > 0 ? to->n_dims - 1 : 0];
-    if (n > 0) to->n_bytes = frit_dtype_row_bytes(to->dtype, width) * (uint64_t)(n / width);
-    c->sources[c->n_tensors++] = (source_rows){from, order};
-    if (n > 0) c->n_bytes += frit_dtype_row_bytes(from->dtype, width) * (uint64_t)(n / width);
-}
-
-// "blk.0.ffn_gate_up_exps.weight" and ".bias" become two tensors each. False if it is another.
-static frit_status add_halves(conversion *c, const frit_tensor *from, bool *is_fused)
-{
-    static const char *const names[] = {"gate_exps", "up_exps"};
-    const char *at = strstr(from->name, "gate_up_exps.");
-    const bool is_bias = at && strcmp(strchr(at, '.'), ".bias") == 0;
-    const int64_t n = at ? from->shape[1] : 0;   // [n_expert, gate and up, in], a bias [n_expert, gate and up]
-    *is_fused = at && from->n_dims == (is_bias ? 2 : 3) && n % 2 == 0;
-    for (int i = 0; *is_fused && i < 2; i++) {
-        char name[128];
-        snprintf(name, sizeof name, "%.*s%s%s", (int)(at - from->name), from->name, names[i], strchr(at, '.'));
-        const char *copy = frit_arena_text(&c->arena, name, strlen(name));
-        if (!copy) return frit_fail_memory(strlen(name), "the name of a tensor");
-        const frit_row_order order = {.of = n, .take = n / 2, .offset = i * (n / 2), .of_numbers = is_bias};
-        add_tensor(c, copy, from, order);
-    }
-    return FRIT_OK;
-}
-
-static frit_status add_rope_factors(conversion *c)
-{
-    const float *factors;
-    FRIT_TRY(frit_convert_rope_factors(&c->hp, &c->arena, &factors));
-    frit_tensor *tensor = frit_arena_new(&c->arena, frit_tensor, 1);
-    if (!tensor) return frit_fail_memory(sizeof *tensor, "a tensor");
-    if (!factors || frit_checkpoint_find(c->ckpt, "rope_freqs.weight")) return FRIT_OK;
-    const int64_t n = c->hp.rope.dim / 2;
-    *tensor = (frit_tensor){.name = "rope_freqs.weight",
-                            .dtype = FRIT_DTYPE_F32,
-                            .n_dims = 1,
-                            .shape = {n, 1, 1, 1},
-                            .data = factors,
-                            .n_bytes = (uint64_t)n * sizeof *factors};
-    add_tensor(c, tensor->name, tensor, (frit_row_order){0});
-    return FRIT_OK;
-}
-
-static frit_status list_tensors(conversion *c)
-{
-    const size_t n = c->ckpt->n_tensors, room = 2 * n + 1;
-    c->tensors = frit_arena_new(&c->arena, frit_tensor, room);
-    c->sources = frit_arena_new(&c->arena, source_rows, room);
-    if (!c->tensors || !c->sources) return frit_fail_memory(room * sizeof *c->tensors, "the list of tensors");
-    if (!c->is_gguf) FRIT_TRY(add_rope_factors(c));
-    for (size_t i = 0; i < n; i++) {
-        const frit_tensor *from = &c->ckpt->tensors[i];
-        bool is_fused = false;
-        if (!c->is_gguf) FRIT_TRY(add_halves(c, from, &is_fused));
-        if (is_fused) continue;
-        const frit_row_order order = c->arch ? frit_row_order_of(&c->hp, c->arch, from->name) : (frit_row_order){0};
-        const int64_t n_rows = from->n_dims < 2 ? from->shape[0] : from->shape[from->n_dims - 2];
-        if (order.turned > 0 && n_rows % order.head != 0)
-            return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has %" PRId64 " rows, expected a multiple of %" PRId64,
-                             c->source, from->name, n_rows, order.head);
-        add_tensor(c, from->name, from, order);
-    }
-    return FRIT_OK;
-}
 
 static frit_status report_bytes(void *ctx, uint64_t n_bytes)
 {
@@ -262,9 +150,7 @@ static frit_status report_bytes(void *ctx, uint64_t n_bytes)
 static frit_status write_tensor(void *ctx, size_t i, frit_file_writer *writer)
 {
     conversion *c = ctx;
-    const source_rows *from = &c->sources[c->first + i];
-    FRIT_TRY(
-        frit_convert_rows(from->tensor, &c->tensors[c->first + i], &from->order, c->pool, writer, report_bytes, c));
+    FRIT_TRY(frit_convert_write(&c->ckpt->tensors[c->first + i], c->pool, writer, report_bytes, c));
     if (!frit_checkpoint_is_intact(c->ckpt))
         return frit_fail(FRIT_E_IO, "%s: a file shrank while it was read", c->source);
     for (size_t k = 0; k < c->ckpt->n_files; k++) frit_file_drop_pages(c->ckpt->files[k]);
@@ -278,8 +164,8 @@ static size_t count_tensors(const conversion *c, size_t first)
 {
     uint64_t n_bytes = 0;
     size_t n = 0;
-    for (; first + n < c->n_tensors; n++) {
-        n_bytes += c->tensors[first + n].n_bytes;
+    for (; first + n < c->ckpt->n_tensors; n++) {
+        n_bytes += c->ckpt->tensors[first + n].n_bytes;
         if (n > 0 && n_bytes > c->max_bytes) break;
     }
     return n;
@@ -300,8 +186,8 @@ static frit_status write_part(conversion *c, int no, int count, size_t n, const 
     frit_meta own;
     frit_meta_init(&own, &c->arena);
     frit_meta *meta = no == 0 ? &c->meta : &own;
-    frit_status status = count > 1 ? add_split(meta, no, count, c->n_tensors) : FRIT_OK;
-    const frit_gguf_contents contents = {meta, c->tensors + c->first, n, write_tensor, c};
+    frit_status status = count > 1 ? add_split(meta, no, count, c->ckpt->n_tensors) : FRIT_OK;
+    const frit_gguf_contents contents = {meta, c->ckpt->tensors + c->first, n, write_tensor, c};
     if (status == FRIT_OK) status = frit_gguf_write_contents(&contents, path);
     frit_meta_deinit(&own);
     return status;
@@ -310,7 +196,7 @@ static frit_status write_part(conversion *c, int no, int count, size_t n, const 
 static frit_status write_parts(conversion *c)
 {
     int count = 0, no = 0;
-    for (size_t first = 0; first < c->n_tensors || count == 0; count++) first += count_tensors(c, first);
+    for (size_t first = 0; first < c->ckpt->n_tensors || count == 0; count++) first += count_tensors(c, first);
     if (count > 65535)
         return frit_fail(FRIT_E_LIMIT, "split-max-size: %d files would be written, at most 65535 are possible", count);
     frit_status status = FRIT_OK;
@@ -350,7 +236,8 @@ static frit_status convert(conversion *c)
         FRIT_TRY(frit_weights_bind(&weights, c->arch, &c->hp, c->ckpt, &c->arena));
     }
     FRIT_TRY(frit_pool_new(&c->pool, c->options->n_threads));
-    FRIT_TRY(list_tensors(c));
+    FRIT_TRY(frit_convert_checkpoint(c->ckpt, c->arch, &c->hp, c->wanted));
+    for (size_t i = 0; i < c->ckpt->n_tensors; i++) c->n_bytes += c->ckpt->tensors[i].n_bytes;
     FRIT_TRY(add_meta(c));
     return write_parts(c);
 }

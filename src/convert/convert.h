@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // convert/convert.h: any checkpoint as a GGUF file that other engines load.
 //
-//     open the source -> list what the file will hold (order.c: which rows go where; types.c: in which type)
-//     -> metadata and vocabulary -> files, tensor by tensor, a few rows at a time
+//     open the source -> make it what the file will hold (target.c; order.c: which rows go where; types.c: in which
+//     type; keys.c) -> vocabulary -> files, tensor by tensor, a few rows at a time
 //
 // A source already has GGUF's names (format/). What is left to do is what only concerns the bytes: number formats, and
 // rows that GGUF files of an architecture have in another order, or in a tensor of their own.
@@ -37,7 +37,15 @@ frit_dtype frit_convert_type(const frit_tensor *tensor, frit_dtype wanted, bool 
 // general.file_type of files whose matrices are of this type; -1: there is no number for it.
 int frit_file_type_id(frit_dtype dtype);
 
-// Writes the rows of `from` in the order and type of `to`. `report` is told how many bytes of the source are done.
+// The type that an option names; FRIT_DTYPE_COUNT for NULL, FRIT_E_INVALID if it cannot be written.
+frit_status frit_convert_find_type(const char *name, frit_dtype *dtype);
+
+// target.c: a checkpoint becomes what its GGUF file would hold, in the type `wanted`: tensors and their order of rows,
+// and keys. Nothing is computed before it is read. `arch` NULL: it comes from GGUF, and only types change. Otherwise
+// hyperparameters are to be read anew: `hp` was those before.
+frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch, frit_hparams *hp, frit_dtype wanted);
+
+// Writes a tensor, some rows at a time. `report` is told how many bytes are done.
 typedef frit_status (*frit_convert_report_fn)(void *ctx, uint64_t n_bytes);
-frit_status frit_convert_rows(const frit_tensor *from, const frit_tensor *to, const frit_row_order *order,
-                              frit_pool *pool, frit_file_writer *writer, frit_convert_report_fn report, void *ctx);
+frit_status frit_convert_write(const frit_tensor *tensor, frit_pool *pool, frit_file_writer *writer,
+                               frit_convert_report_fn report, void *ctx);

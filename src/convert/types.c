@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Types of tensors: which become what, and the rows that change.
+// Types of tensors: which become what; and writing them.
 #include "convert/convert.h"
+#include "format/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,66 +53,64 @@ int frit_file_type_id(frit_dtype dtype)
     return -1;
 }
 
-// ------------------------------------------------------------------------------------- rows
-
-enum { CHUNK_BYTES = 16 << 20 };   // of numbers, as floats
-
-typedef struct chunk {   // rows [first, first + n) of the result
-    const frit_tensor *from, *to;
-    const frit_row_order *order;
-    int64_t width, first, n;   // width: numbers of a row; vectors have rows of one
-    float *values;             // [parts, width]
-    uint8_t *out;
-    size_t out_bytes;   // of a row
-} chunk;
-
-static void convert_part(void *ctx, int part, int parts)
+frit_status frit_convert_find_type(const char *name, frit_dtype *dtype)
 {
-    const chunk *c = ctx;
-    const frit_dtype_info *from = frit_dtype_get(c->from->dtype), *to = frit_dtype_get(c->to->dtype);
-    const size_t in_bytes = (size_t)frit_dtype_row_bytes(c->from->dtype, c->width);
-    float *values = c->values + (size_t)part * (size_t)c->width;
-    for (int64_t i = c->n * part / parts; i < c->n * (part + 1) / parts; i++) {
-        const int64_t source = frit_row_order_source(c->order, c->first + i);
-        const uint8_t *row = (const uint8_t *)c->from->data + (size_t)source * in_bytes;
-        uint8_t *out = c->out + (size_t)i * c->out_bytes;
-        if (c->from->dtype == c->to->dtype) {
-            memcpy(out, row, in_bytes);
-            continue;
-        }
-        from->decode(row, values, c->width);
-        to->encode(values, out, c->width, NULL);
-    }
+    *dtype = FRIT_DTYPE_COUNT;
+    if (!name || (frit_dtype_from_name(name, dtype) && frit_file_type_id(*dtype) >= 0)) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID,
+                     "type is '%.40s', expected f32, f16, bf16, q8_0, q6_k or another of the types that can be written",
+                     name);
 }
 
-static frit_status write_rows(chunk *c, int64_t n_rows, int64_t n_at_once, frit_pool *pool, frit_file_writer *writer,
-                              frit_convert_report_fn report, void *ctx)
+// ------------------------------------------------------------------------------------- writing
+
+enum { CHUNK_BYTES = 16 << 20 };
+
+typedef struct chunk {   // rows [first, first + n)
+    const frit_tensor *tensor;
+    int64_t first, n;
+    uint8_t *rows, *scratch;   // scratch: [parts, scratch_bytes]
+    size_t scratch_bytes;
+} chunk;
+
+static void make_part(void *ctx, int part, int parts)
 {
-    const uint64_t in_bytes = frit_dtype_row_bytes(c->from->dtype, c->width);
+    const chunk *c = ctx;
+    const int64_t begin = c->n * part / parts, end = c->n * (part + 1) / parts;
+    frit_tensor_read(c->tensor, c->first + begin, end - begin,
+                     c->rows + (uint64_t)begin * frit_tensor_row_bytes(c->tensor),
+                     c->scratch + (size_t)part * c->scratch_bytes);
+}
+
+static frit_status write_chunks(chunk *c, int64_t n_at_once, frit_pool *pool, frit_file_writer *writer,
+                                frit_convert_report_fn report, void *ctx)
+{
+    const int64_t n_rows = frit_tensor_n_rows(c->tensor);
     for (c->first = 0; c->first < n_rows; c->first += c->n) {
         c->n = n_rows - c->first < n_at_once ? n_rows - c->first : n_at_once;
-        frit_pool_run(pool, convert_part, c);
-        FRIT_TRY(frit_file_writer_write(writer, c->out, (size_t)c->n * c->out_bytes));
-        FRIT_TRY(report(ctx, (uint64_t)c->n * in_bytes));
+        const size_t n_bytes = (size_t)c->n * (size_t)frit_tensor_row_bytes(c->tensor);
+        frit_pool_run(pool, make_part, c);
+        FRIT_TRY(frit_file_writer_write(writer, c->rows, n_bytes));
+        FRIT_TRY(report(ctx, n_bytes));
     }
     return FRIT_OK;
 }
 
-frit_status frit_convert_rows(const frit_tensor *from, const frit_tensor *to, const frit_row_order *order,
-                              frit_pool *pool, frit_file_writer *writer, frit_convert_report_fn report, void *ctx)
+frit_status frit_convert_write(const frit_tensor *tensor, frit_pool *pool, frit_file_writer *writer,
+                               frit_convert_report_fn report, void *ctx)
 {
-    const int64_t n = frit_tensor_n_elems(to);
-    if (n == 0) return FRIT_OK;
-    const int64_t width = order->of_numbers ? 1 : from->shape[from->n_dims > 0 ? from->n_dims - 1 : 0];
-    chunk c = {.from = from, .to = to, .order = order, .width = width};
-    const int64_t n_rows = n / c.width, most = CHUNK_BYTES / 4 / c.width > 1 ? CHUNK_BYTES / 4 / c.width : 1;
+    if (tensor->n_bytes == 0) return FRIT_OK;
+    const uint64_t row_bytes = frit_tensor_row_bytes(tensor);
+    const int64_t n_rows = frit_tensor_n_rows(tensor);
+    const int64_t most = row_bytes < CHUNK_BYTES ? (int64_t)(CHUNK_BYTES / row_bytes) : 1;
     const int64_t n_at_once = n_rows < most ? n_rows : most;
-    c.out_bytes = (size_t)frit_dtype_row_bytes(to->dtype, c.width);
-    c.values = malloc((size_t)frit_pool_size(pool) * (size_t)c.width * sizeof *c.values);
-    c.out = malloc((size_t)n_at_once * c.out_bytes);
-    frit_status status = c.values && c.out ? write_rows(&c, n_rows, n_at_once, pool, writer, report, ctx)
-                                           : frit_fail_memory((size_t)n_at_once * c.out_bytes, to->name);
-    free(c.values);
-    free(c.out);
+    chunk c = {.tensor = tensor, .scratch_bytes = (frit_tensor_scratch_bytes(tensor) + 63) / 64 * 64};
+    c.rows = malloc((size_t)n_at_once * (size_t)row_bytes);
+    c.scratch = malloc((size_t)frit_pool_size(pool) * c.scratch_bytes + 1);
+    frit_status status = c.rows && c.scratch
+                             ? write_chunks(&c, n_at_once, pool, writer, report, ctx)
+                             : frit_fail_memory((size_t)n_at_once * (size_t)row_bytes + c.scratch_bytes, tensor->name);
+    free(c.rows);
+    free(c.scratch);
     return status;
 }

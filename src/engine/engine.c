@@ -125,6 +125,8 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
                                         .cpu = options->cpu,
                                         .log = &model->log};
     FRIT_TRY(backend->open(&engine->device, &device));
+    engine->device->progress = options->progress;
+    engine->device->progress_ctx = options->progress_ctx;
     frit_cache_spec *specs = frit_arena_new(&engine->arena, frit_cache_spec, (size_t)engine->hp.n_layer);
     if (!specs) return frit_fail_memory((size_t)engine->hp.n_layer * sizeof *specs, "the layers' caches");
     FRIT_TRY(frit_arch_cache_specs(&engine->hp, specs));
@@ -137,7 +139,9 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     const bool has_many = many_rows > 0 && engine->n_batch >= 2 * many_rows;
     engine->many_rows = has_many ? many_rows : INT32_MAX;
     FRIT_TRY(frit_plans_get(engine, (frit_plan_wish){.n_rows = engine->n_batch, .many = has_many}, &c));
-    return frit_plans_get(engine, (frit_plan_wish){.n_rows = 1}, &c);
+    FRIT_TRY(frit_plans_get(engine, (frit_plan_wish){.n_rows = 1}, &c));
+    engine->device->progress = NULL;
+    return FRIT_OK;
 }
 
 frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_engine_options *options)

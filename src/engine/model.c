@@ -3,6 +3,7 @@
 // template.
 #include "engine/engine.h"
 
+#include "convert/convert.h"
 #include "text/vocab_file.h"
 #include "text/vocab_write.h"
 
@@ -53,6 +54,22 @@ static frit_status bind_weights(frit_model *model)
     }
     FRIT_TRY(status);
     return frit_weights_bind(&model->weights, model->arch, &model->hp, model->ckpt, &model->arena);
+}
+
+// As the file would be that 'frit convert' writes: rows are quantized when they are read (format/rows.h), that is when
+// engines pack them.
+static frit_status change_type(opening *o)
+{
+    frit_model *model = o->model;
+    frit_dtype wanted;
+    FRIT_TRY(frit_convert_find_type(o->options->type, &wanted));
+    if (wanted == FRIT_DTYPE_COUNT || model->vocab_only) return FRIT_OK;
+    const bool is_gguf = strncmp(model->ckpt->format, "GGUF", 4) == 0;
+    const frit_arch *arch;
+    frit_hparams hp;
+    FRIT_TRY(frit_arch_of(&arch, model->ckpt));
+    FRIT_TRY(frit_hparams_read(&hp, arch, model->ckpt, &model->arena));
+    return frit_convert_checkpoint(model->ckpt, is_gguf ? NULL : arch, &hp, wanted);
 }
 
 // A tokenizer's own file, or a folder that holds nothing else of a model.
@@ -152,6 +169,7 @@ static frit_status open_model(opening *o)
     };
     FRIT_TRY(open_checkpoint(o, &options));
     model->vocab_only = o->options->vocab_only || model->ckpt->n_tensors == 0;
+    FRIT_TRY(change_type(o));
     FRIT_TRY(bind_weights(model));
     FRIT_TRY(say_progress(o, checkpoint_share));
     FRIT_TRY(open_text(o));

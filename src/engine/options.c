@@ -12,6 +12,8 @@
 static const frit_option model_rows[] = {
     MODEL(no_mmap, .name = "no-mmap", .type = FRIT_OPTION_FLAG,
           .help = "read the model into memory instead of mapping the file"),
+    MODEL(type, .name = "type", .type = FRIT_OPTION_TEXT, .metavar = "TYPE",
+          .help = "quantize matrices while loading: q8_0, q4_k, f16, ..., as 'frit convert --type' does"),
     MODEL(chat_template, .name = "chat-template", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
           .help = "use the chat template in this file instead of the model's own"),
 };

@@ -3,6 +3,7 @@
 #include "format/checkpoint.h"
 
 #include "format/gguf.h"
+#include "format/rows.h"
 #include "format/safetensors.h"
 
 #include <assert.h>
@@ -123,6 +124,13 @@ static bool lies_in_mapped_file(const frit_checkpoint *ckpt, const uint8_t *data
     return false;
 }
 
+// And what it is made of.
+static void find_mapped(const frit_checkpoint *ckpt, frit_tensor *tensor)
+{
+    if (tensor->data) tensor->is_mapped = lies_in_mapped_file(ckpt, tensor->data);
+    for (size_t i = 0; !tensor->data && i < tensor->recipe->n_parts; i++) find_mapped(ckpt, &tensor->recipe->parts[i]);
+}
+
 frit_status frit_checkpoint_open(frit_checkpoint **out, const char *path, const frit_checkpoint_options *options)
 {
     static const frit_checkpoint_options defaults = {0};
@@ -139,8 +147,7 @@ frit_status frit_checkpoint_open(frit_checkpoint **out, const char *path, const 
         frit_checkpoint_close(ckpt);
         return status;
     }
-    for (size_t i = 0; i < ckpt->n_tensors; i++)
-        ckpt->tensors[i].is_mapped = lies_in_mapped_file(ckpt, ckpt->tensors[i].data);
+    for (size_t i = 0; i < ckpt->n_tensors; i++) find_mapped(ckpt, &ckpt->tensors[i]);
     *out = ckpt;
     return FRIT_OK;
 }
@@ -235,8 +242,20 @@ const char *frit_tensor_shape_text(const frit_tensor *tensor, char text[96])
 
 void frit_tensor_decode_row(const frit_tensor *tensor, int64_t row, float *values)
 {
-    int64_t n = tensor->n_dims ? tensor->shape[tensor->n_dims - 1] : 1;
-    uint64_t row_bytes = frit_dtype_row_bytes(tensor->dtype, n);
-    assert(row >= 0 && (uint64_t)row < tensor->n_bytes / row_bytes);
-    frit_dtype_get(tensor->dtype)->decode((const uint8_t *)tensor->data + (uint64_t)row * row_bytes, values, n);
+    assert(tensor->data && row >= 0 && row < frit_tensor_n_rows(tensor));
+    const uint8_t *bytes = frit_tensor_rows(tensor, row, 1, NULL, NULL);
+    frit_dtype_get(tensor->dtype)->decode(bytes, values, frit_tensor_width(tensor));
+}
+
+frit_status frit_tensor_decode_rows(const frit_tensor *tensor, int64_t begin, int64_t n, float *values)
+{
+    const int64_t width = frit_tensor_width(tensor);
+    const size_t row_bytes = (size_t)frit_tensor_row_bytes(tensor), n_bytes = (row_bytes + 15) / 16 * 16;
+    uint8_t *memory = malloc(n_bytes + frit_tensor_scratch_bytes(tensor));
+    if (!memory) return frit_fail_memory(n_bytes + frit_tensor_scratch_bytes(tensor), tensor->name);
+    for (int64_t i = 0; i < n; i++)
+        frit_dtype_get(tensor->dtype)
+            ->decode(frit_tensor_rows(tensor, begin + i, 1, memory, memory + n_bytes), values + i * width, width);
+    free(memory);
+    return FRIT_OK;
 }

@@ -3,8 +3,8 @@
 //
 // A GGUF file (or any part of a split set), a safetensors file, or a Hugging Face folder opens as one checkpoint with
 // GGUF's names for keys and tensors and with shapes outermost first. Tensor data stays in the mapped files; every
-// tensor has been checked to lie inside its file. Small tensors that a source stores in another convention are
-// rewritten into the checkpoint's own memory.
+// tensor has been checked to lie inside its file. What a source stores in another convention is made when it is read
+// (format/rows.h); small tensors are rewritten into the checkpoint's own memory.
 //
 //     frit_checkpoint *ckpt;
 //     FRIT_TRY(frit_checkpoint_open(&ckpt, path, &(frit_checkpoint_options){0}));
@@ -22,9 +22,11 @@ typedef struct frit_tensor {
     frit_dtype dtype;
     int n_dims;
     int64_t shape[FRIT_MAX_DIMS];   // outermost first; unused entries are 1
-    const void *data;               // n_bytes, maybe unaligned
+    const void *data;               // n_bytes, maybe unaligned; NULL: rows are made when they are read
     uint64_t n_bytes;
-    bool is_mapped;   // data lies in a mapped file: its pages may be dropped, they can be read again
+    bool is_mapped;                     // data lies in a mapped file: its pages may be dropped, they can be read again
+    const struct frit_recipe *recipe;   // without data: format/rows.h
+    int64_t first_row;                  // of what the recipe makes
 } frit_tensor;
 
 typedef struct frit_checkpoint {
@@ -71,5 +73,7 @@ frit_status frit_checkpoint_report(const frit_checkpoint_options *options, doubl
 int64_t frit_tensor_n_elems(const frit_tensor *tensor);
 // "[512, 64]"; returns `text`.
 const char *frit_tensor_shape_text(const frit_tensor *tensor, char text[96]);
-// Decodes row `row` (of the tensor seen as [n_elems / shape[last], shape[last]]) to f32.
+// Decodes rows [begin, begin + n) (of the tensor seen as [n_elems / shape[last], shape[last]]) to f32.
+frit_status frit_tensor_decode_rows(const frit_tensor *tensor, int64_t begin, int64_t n, float *values);
+// One row of a tensor whose rows lie in memory.
 void frit_tensor_decode_row(const frit_tensor *tensor, int64_t row, float *values);

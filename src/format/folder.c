@@ -6,8 +6,8 @@
 //     folder/model.safetensors, or an index     safetensors_folder.c
 //
 // The files of the tokenizer are not read here: they do not become keys (text/vocab_file.h).
-#include "base/check.h"
 #include "format/hf.h"
+#include "format/rows.h"
 #include "format/safetensors.h"
 
 #include <inttypes.h>
@@ -139,35 +139,25 @@ static bool is_ignored(const frit_hf_family *family, const char *name)
 // One expert's tensor goes into the tensor of all experts, which the first one makes room for.
 static frit_status place_expert(folder *f, const frit_tensor *one, const char *name, int64_t expert)
 {
+    enum { MOST = 1 << 16 };
     frit_checkpoint *ckpt = f->hf.ckpt;
-    int64_t n = one->shape[0] == 0 ? 0 : (int64_t)frit_hf_written(&f->hf, f->n_stacked_key);
     const frit_tensor *all = frit_checkpoint_find(ckpt, name);
-    if (!all && one->n_dims < 3) {
-        frit_tensor made = *one;
-        uint64_t n_bytes;
-        if (n < 1 || !frit_mul_u64(one->n_bytes, (uint64_t)n, &n_bytes) || n_bytes > SIZE_MAX)
-            return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s': %" PRId64 " experts are not a number of experts",
-                             ckpt->path, name, n);
-        uint8_t *data = frit_arena_alloc(&ckpt->arena, (size_t)n_bytes, 64);
-        made.name = frit_arena_text(&ckpt->arena, name, strlen(name));
-        if (!data || !made.name) return frit_fail_memory((size_t)n_bytes, name);
-        made.n_dims = one->n_dims + 1;
-        for (int i = one->n_dims; i > 0; i--) made.shape[i] = one->shape[i - 1];
-        made.shape[0] = n;
-        made.data = data;
-        made.n_bytes = n_bytes;
-        made.is_mapped = false;
+    if (!all) {
+        const double n = frit_hf_written(&f->hf, f->n_stacked_key);
+        if (n < 1 || n > MOST || one->n_dims == FRIT_MAX_DIMS)
+            return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s': %.0f experts are not a number of experts", ckpt->path,
+                             name, n);
+        frit_tensor made = {.name = frit_arena_text(&ckpt->arena, name, strlen(name))};
+        if (!made.name) return frit_fail_memory(strlen(name), "a tensor name");
+        FRIT_TRY(frit_stack_new(&ckpt->arena, &made, one, (int64_t)n));
         FRIT_TRY(frit_checkpoint_add_tensor(ckpt, &made));
         all = frit_checkpoint_find(ckpt, name);
         f->n_expert_wanted += (uint64_t)n;
     }
-    bool fits = all && all->dtype == one->dtype && expert < all->shape[0] &&
-                one->n_bytes * (uint64_t)all->shape[0] == all->n_bytes && one->shape[0] == all->shape[1];
-    if (!fits)
+    f->n_expert_parts++;
+    if (all->data || frit_stack_set(all, expert, one) != FRIT_OK)
         return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' of expert %" PRId64 " does not fit to those of the others",
                          ckpt->path, name, expert);
-    memcpy((uint8_t *)(uintptr_t)all->data + (uint64_t)expert * one->n_bytes, one->data, (size_t)one->n_bytes);
-    f->n_expert_parts++;
     return FRIT_OK;
 }
 

@@ -1,47 +1,31 @@
 // SPDX-License-Identifier: MIT
-// gpt-oss, as saved in plain number formats.
+// gpt-oss.
 #include "format/hf.h"
+#include "format/rows.h"
 
-// The experts' matrices are stored the other way round, with gate and up in turn: [E, n_embd, (gate, up) n_ff].
-static frit_status part_gate_up(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+// Rows of gate and up in turn become all of gate, then all of up.
+static int64_t parted_row(const void *order, int64_t i)
 {
-    (void)is_bias;
-    const int64_t n_expert = tensor->shape[0], n_in = tensor->n_dims == 3 ? tensor->shape[1] : 1;
-    const int64_t n = tensor->shape[tensor->n_dims - 1];
-    const size_t size = (size_t)frit_dtype_row_bytes(tensor->dtype, 1);
-    uint8_t *copy = frit_arena_alloc(&hf->ckpt->arena, (size_t)tensor->n_bytes, 64);
-    if (!copy) return frit_fail_memory((size_t)tensor->n_bytes, tensor->name);
-    const uint8_t *from = tensor->data;
-    for (int64_t e = 0; e < n_expert; e++)
-        for (int64_t i = 0; i < n_in; i++)
-            for (int64_t o = 0; o < n; o++, from += size) {
-                const int64_t row = o % 2 * (n / 2) + o / 2;
-                memcpy(copy + (size_t)((e * n + row) * n_in + i) * size, from, size);
-            }
-    if (tensor->n_dims == 3) tensor->shape[1] = n;
-    tensor->shape[tensor->n_dims - 1] = tensor->n_dims == 3 ? n_in : n;
-    tensor->data = copy;
-    tensor->is_mapped = false;
-    return FRIT_OK;
+    const int64_t n = *(const int64_t *)order, row = i % n;
+    return i - row + row % (n / 2) * 2 + row / (n / 2);
 }
 
-static frit_status turn_down(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+// The experts' matrices are stored the other way round, [n_expert, n_in, n_out], but for their codes of MXFP4.
+static frit_status turn(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     (void)is_bias;
-    const int64_t n_expert = tensor->shape[0], n_in = tensor->shape[1], n_out = tensor->shape[2];
-    const size_t size = (size_t)frit_dtype_row_bytes(tensor->dtype, 1);
-    uint8_t *copy = frit_arena_alloc(&hf->ckpt->arena, (size_t)tensor->n_bytes, 64);
-    if (!copy) return frit_fail_memory((size_t)tensor->n_bytes, tensor->name);
-    const uint8_t *from = tensor->data;
-    for (int64_t e = 0; e < n_expert; e++)
-        for (int64_t i = 0; i < n_in; i++)
-            for (int64_t o = 0; o < n_out; o++, from += size)
-                memcpy(copy + (size_t)((e * n_out + o) * n_in + i) * size, from, size);
-    tensor->shape[1] = n_out;
-    tensor->shape[2] = n_in;
-    tensor->data = copy;
-    tensor->is_mapped = false;
-    return FRIT_OK;
+    return tensor->dtype == FRIT_DTYPE_MXFP4 ? FRIT_OK : frit_transpose(&hf->ckpt->arena, tensor);
+}
+
+static frit_status part_gate_up(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+{
+    frit_arena *arena = &hf->ckpt->arena;
+    if (tensor->n_dims == 3) FRIT_TRY(turn(hf, tensor, is_bias));
+    int64_t *n = frit_arena_new(arena, int64_t, 1);
+    if (!n) return frit_fail_memory(sizeof *n, tensor->name);
+    *n = tensor->shape[1];
+    if (tensor->n_dims != 3) return frit_reorder_numbers(arena, tensor, parted_row, n, tensor->shape[0] * *n);
+    return frit_reorder(arena, tensor, parted_row, n, tensor->shape[0] * *n, *n);
 }
 
 // clang-format off
@@ -69,7 +53,7 @@ static const frit_hf_tensor gpt_oss_tensors[] = {
     {.name = "model.layers.*.self_attn.sinks", .gguf = "blk.*.attn_sinks.weight", .whole = true},
     {.name = "model.layers.*.mlp.experts.gate_up_proj", .gguf = "blk.*.ffn_gate_up_exps.weight", .whole = true, .rewrite = part_gate_up},
     {.name = "model.layers.*.mlp.experts.gate_up_proj_bias", .gguf = "blk.*.ffn_gate_up_exps.bias", .whole = true, .rewrite = part_gate_up},
-    {.name = "model.layers.*.mlp.experts.down_proj", .gguf = "blk.*.ffn_down_exps.weight", .whole = true, .rewrite = turn_down},
+    {.name = "model.layers.*.mlp.experts.down_proj", .gguf = "blk.*.ffn_down_exps.weight", .whole = true, .rewrite = turn},
     {.name = "model.layers.*.mlp.experts.down_proj_bias", .gguf = "blk.*.ffn_down_exps.bias", .whole = true},
 };
 // clang-format on

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Granite 4 with experts: Mamba 2 in turn with attention.
 #include "format/hf.h"
+#include "format/rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +18,9 @@ static frit_status cut_shared(const frit_hf *hf, frit_tensor *tensor, bool is_bi
     char name[64];
     const int n =
         snprintf(name, sizeof name, "blk.%d.ffn_up_shexp.weight", (int)strtol(layer + strlen("layers."), NULL, 10));
-    tensor->shape[0] /= 2;
-    tensor->n_bytes /= 2;
-    frit_tensor up = *tensor;
-    up.data = (const uint8_t *)tensor->data + tensor->n_bytes;
+    const int64_t half = tensor->shape[0] / 2;
+    frit_tensor up = frit_tensor_cut(tensor, half, half);
+    *tensor = frit_tensor_cut(tensor, 0, half);
     up.name = frit_arena_text(&hf->ckpt->arena, name, (size_t)n);
     if (!up.name) return frit_fail_memory((size_t)n, "a tensor name");
     return frit_checkpoint_add_tensor(hf->ckpt, &up);

@@ -16,7 +16,7 @@ frit_status frit_hf_negative_exp(const frit_hf *hf, frit_tensor *tensor, bool is
                          tensor->name);
     float *values = frit_arena_new(&hf->ckpt->arena, float, (size_t)n);
     if (!values) return frit_fail_memory((size_t)n * sizeof *values, tensor->name);
-    for (int64_t row = 0; row < n / width; row++) frit_tensor_decode_row(tensor, row, values + row * width);
+    FRIT_TRY(frit_tensor_decode_rows(tensor, 0, n / width, values));
     for (int64_t i = 0; i < n; i++) values[i] = -expf(values[i]);
     tensor->dtype = FRIT_DTYPE_F32;
     tensor->data = values;

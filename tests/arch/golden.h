@@ -8,6 +8,7 @@ typedef struct golden {
     int32_t *tokens;
     float *logits;   // [n_tokens, n_vocab]
     size_t n_tokens, n_vocab;
+    frit_output output;   // what the reference gives for each token
 } golden;
 
 enum {
@@ -266,7 +267,7 @@ static inline void golden_load_file(golden *g, const char *name)
 // Skips the running test where the reference data is absent.
 static inline golden golden_load(size_t i)
 {
-    golden g = {0};
+    golden g = {.output = golden_output(golden_get(i))};
     if (i < N_GOLDEN_FOLDERS)
         golden_load_folder(&g, golden_name(i));
     else

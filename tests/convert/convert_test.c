@@ -23,18 +23,21 @@ static void keep_row(void *ctx, size_t i, const float *values, size_t n)
     memcpy(r->logits + i * n, values, n * sizeof *values);
 }
 
-static double error_of(const char *path, const golden *g, frit_output output)
+static const frit_engine_options exact = {
+    .n_ctx = 64, .n_threads = 1, .cpu = "reference", .cache_type_k = "f32", .cache_type_v = "f32"};
+
+// [n_tokens, n_vocab], to be freed.
+static float *logits_of(const char *path, const char *type, const golden *g, const frit_engine_options *options)
 {
-    const frit_engine_options options = {
-        .n_ctx = 64, .n_threads = 1, .cpu = "reference", .cache_type_k = "f32", .cache_type_v = "f32"};
+    const frit_model_options with = {.type = type};
     results r = {calloc(g->n_tokens * g->n_vocab, sizeof(float)), g->n_vocab};
-    const frit_push_options push = {.output = output, .row = keep_row, .row_ctx = &r};
+    const frit_push_options push = {.output = g->output, .row = keep_row, .row_ctx = &r};
     frit_model *model;
     frit_engine *engine;
     frit_session *session;
     int32_t n_rows;
-    assert_ok(frit_model_open(&model, path, NULL));
-    assert_ok(frit_engine_new(&engine, model, &options));
+    assert_ok(frit_model_open(&model, path, &with));
+    assert_ok(frit_engine_new(&engine, model, options));
     assert_ok(frit_session_new(&session, engine));
     assert_ok(frit_session_push(session, g->tokens, g->n_tokens, &push));
     do assert_ok(frit_engine_step(engine, &n_rows));
@@ -42,8 +45,14 @@ static double error_of(const char *path, const golden *g, frit_output output)
     frit_session_free(session);
     frit_engine_free(engine);
     frit_model_free(model);
-    const double error = nmse(r.logits, g->logits, g->n_tokens * g->n_vocab);
-    free(r.logits);
+    return r.logits;
+}
+
+static double error_of(const char *path, const golden *g)
+{
+    float *logits = logits_of(path, NULL, g, &exact);
+    const double error = nmse(logits, g->logits, g->n_tokens * g->n_vocab);
+    free(logits);
     return error;
 }
 
@@ -66,7 +75,7 @@ static void folders_give_the_same_logits_as_files(void **state)
         print_message("| %-20s |", golden_name(i));
         for (size_t t = 0; t < FRIT_COUNT(types); t++) {
             assert_ok(frit_convert(g.path, out, &(frit_convert_options){.type = types[t].type, .n_threads = 1}));
-            const double error = error_of(out, &g, golden_output(golden_get(i)));
+            const double error = error_of(out, &g);
             print_message(" %8.1e |", error);
             n_bad += !(error <= types[t].limit);
         }
@@ -78,15 +87,45 @@ static void folders_give_the_same_logits_as_files(void **state)
     assert_int_equal(n_bad, 0);
 }
 
+// Quantized while it is loaded, a folder gives what its file gives, to the bit; on plain code and on the best there is.
+static void types_while_loading_are_those_of_files(void **state)
+{
+    (void)state;
+    static const char *const loaded[] = {"q8_0", "bf16"};
+    const frit_engine_options fast = {.n_ctx = 64, .n_threads = 2};
+    char *out = strdup(temp_path("typed.gguf"));
+    for (size_t i = 0; i < N_GOLDEN_FOLDERS; i++) {
+        golden g = golden_load(i);
+        for (size_t t = 0; t < FRIT_COUNT(loaded); t++) {
+            const frit_engine_options *options = (i + t) % 4 == 0 ? &exact : &fast;
+            assert_ok(frit_convert(g.path, out, &(frit_convert_options){.type = loaded[t], .n_threads = 1}));
+            float *file = logits_of(out, NULL, &g, options), *folder = logits_of(g.path, loaded[t], &g, options);
+            if (memcmp(file, folder, g.n_tokens * g.n_vocab * sizeof *file) != 0)
+                fail_msg("%s as %s: the folder's logits are not those of its file", golden_name(i), loaded[t]);
+            free(file);
+            free(folder);
+        }
+        golden_free(&g);
+    }
+    remove(out);
+    free(out);
+}
+
+static void types_that_cannot_be_written_are_refused(void **state)
+{
+    (void)state;
+    frit_model *model;
+    assert_fails(frit_model_open(&model, shared_path("goldens/hf/qwen3"), &(frit_model_options){.type = "i32"}),
+                 FRIT_E_INVALID, "type is 'i32', expected f32");
+}
+
 static double tensor_error(const frit_tensor *got, const frit_tensor *want)
 {
     const int64_t n = frit_tensor_n_elems(want), width = want->shape[want->n_dims - 1];
     float *x = calloc((size_t)n, sizeof *x), *y = calloc((size_t)n, sizeof *y);
     assert_int_equal(frit_tensor_n_elems(got), n);
-    for (int64_t i = 0; i < n / width; i++) {
-        frit_tensor_decode_row(got, i, x + i * width);
-        frit_tensor_decode_row(want, i, y + i * width);
-    }
+    assert_ok(frit_tensor_decode_rows(got, 0, n / width, x));
+    assert_ok(frit_tensor_decode_rows(want, 0, n / width, y));
     const double error = nmse(x, y, (size_t)n);
     free(x);
     free(y);
@@ -290,6 +329,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folders_give_the_same_logits_as_files),
+        cmocka_unit_test(types_while_loading_are_those_of_files),
+        cmocka_unit_test(types_that_cannot_be_written_are_refused),
         cmocka_unit_test(tensors_keep_their_numbers),
         cmocka_unit_test(rows_go_there_and_back),
         cmocka_unit_test(gguf_files_come_back_as_they_were),

@@ -404,7 +404,7 @@ static frit_task task_of(builder *b, const frit_plan_step *step)
         if (root->op == FRIT_OP_WEIGHT && (op->linear || op->stacked) && runs_fast(b, node))
             packed = frit_packs_find(&b->device->packs, root->tensor);
         if (root->op == FRIT_OP_WEIGHT && is_matrix(node, i))
-            task.w[i] = packed ? packed : root->tensor->data;
+            task.w[i] = packed ? packed : frit_packs_rows(&b->device->packs, root->tensor);
         else
             task.x[i] = activations(b, node->src[i]);
     }
@@ -627,7 +627,8 @@ frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out
     frit_cpu_device *device = (frit_cpu_device *)base;
     const size_t n_steps = (size_t)plan->n_steps, n_actions = n_steps * MAX_ACTIONS + 2;
     *out = NULL;
-    if (!device->reference) FRIT_TRY(frit_packs_add(&device->packs, device->many, &device->narrow, plan));
+    const frit_kernels *kernels = device->reference ? NULL : &device->narrow;
+    FRIT_TRY(frit_packs_add(&device->packs, device->many, base, kernels, plan));
     if (device->probes) FRIT_TRY(frit_cpu_choose_threads(device));
     frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
 

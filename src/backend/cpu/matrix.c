@@ -2,6 +2,7 @@
 // Which kernel multiplies a matrix, and multiplying.
 #include "backend/cpu/matrix.h"
 #include "backend/cpu/pack.h"
+#include "format/rows.h"
 
 enum {
     DECODE_ROWS = 4,   // rows decoded together, for types without a kernel
@@ -43,6 +44,7 @@ frit_matrix frit_matrix_open(const frit_kernels *kernels, const frit_tensor *ten
     return (frit_matrix){.kernel = kernel_of(kernels, tensor),
                          .form = form,
                          .w = w,
+                         .stack = w ? NULL : tensor,
                          .row_bytes = row_bytes,
                          .w_stride = packed ? FRIT_PANEL_ROWS * row_bytes : row_bytes,
                          .x_stride = frit_form_bytes(form, n_in),
@@ -57,7 +59,7 @@ frit_matrix frit_matrix_open(const frit_kernels *kernels, const frit_tensor *ten
 void frit_matrix_multiply(const frit_matrix *m, int64_t o, int64_t n_w, const uint8_t *x, int64_t n_x, float *y,
                           size_t y_stride)
 {
-    const uint8_t *w = m->w + (size_t)o * m->row_bytes;
+    const uint8_t *w = m->w ? m->w + (size_t)o * m->row_bytes : frit_stack_row(m->stack, o);
     frit_product p = {w, m->w_stride, x, m->x_stride, y, y_stride, n_w, n_x, m->n_in, m->scratch};
     if (m->kernel.run) {
         m->kernel.run(&p);

@@ -16,7 +16,8 @@ enum {
 typedef struct frit_matrix {
     frit_product_kernel kernel;
     frit_form form;
-    const uint8_t *w;
+    const uint8_t *w;           // NULL: each matrix of the stack lies by itself
+    const frit_tensor *stack;   // without w
     size_t row_bytes, w_stride, x_stride;
     int64_t n_in;
     frit_dtype dtype;

@@ -14,6 +14,7 @@
 // the way (pack_codes.c): the same numbers as plain codes of one to four bits with the same scales, so that kernels
 // need no table that is larger than a register. Floats stay where they are: their rows are read as they lie.
 #pragma once
+#include "backend/backend.h"
 #include "backend/cpu/task.h"
 #include "base/thread.h"
 
@@ -47,10 +48,14 @@ typedef struct frit_packs {
 
 // Whether linear ops read this matrix packed.
 bool frit_packs_want(const frit_kernels *kernels, const frit_tensor *tensor);
-// Packs what the plan's linear ops want and is not packed yet, on all threads of the pool. Each thread writes the rows
-// that it will read. Pages of mapped files are given back as soon as they have been read.
-frit_status frit_packs_add(frit_packs *packs, frit_pool *pool, const frit_kernels *kernels, const frit_plan *plan);
+// Packs what the plan's products want and is not packed yet, on all threads of the pool. Each thread writes the rows
+// that it will read. Pages of mapped files are given back as soon as they have been read. Where rows are only made when
+// they are read (format/rows.h) and nobody wants panels, they are kept as rows. `kernels` NULL: nobody wants panels.
+frit_status frit_packs_add(frit_packs *packs, frit_pool *pool, const frit_device *device, const frit_kernels *kernels,
+                           const frit_plan *plan);
 // The largest piece of memory with packed matrices; NULL: there is none.
 const uint8_t *frit_packs_largest(const frit_packs *packs, uint64_t *n_bytes);
 const uint8_t *frit_packs_find(const frit_packs *packs, const frit_tensor *tensor);   // NULL: not packed
+// Rows as they are; NULL: each matrix of a stack lies by itself.
+const uint8_t *frit_packs_rows(const frit_packs *packs, const frit_tensor *tensor);
 void frit_packs_free(frit_packs *packs);

@@ -2,16 +2,21 @@
 // The packed matrices of a device: which matrices a plan wants packed, where they lie, and who packs them.
 #include "backend/cpu/memory.h"
 #include "backend/cpu/pack.h"
+#include "format/rows.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum { CHUNK_BYTES = 1 << 20 };   // packed before the pages of the file are given back
+enum {
+    CHUNK_BYTES = 1 << 20,   // packed before the pages of the file are given back
+    ROWS_AT_ONCE = 4 * FRIT_PANEL_ROWS,
+};
+
+static const uint64_t batch_bytes = 64 << 20;   // packed before somebody is told
 
 typedef struct frit_pack {
-    const frit_tensor *tensor;   // valid while it is packed; later, `data` says which one it was
-    const void *data;
-    frit_dtype dtype;
-    int64_t n_rows, n;
+    frit_tensor tensor;
+    bool as_rows;      // only copied: nobody reads panels of it, and its rows do not lie in memory
     uint64_t offset;   // of the first panel, in the memory of the plan
     uint8_t *panels;
 } pack;
@@ -23,38 +28,30 @@ typedef struct frit_pack_memory {
 } pack_memory;
 
 // Matrices of a stack lie one behind the other, and their rows fill panels.
-static int64_t width_of(const frit_tensor *tensor)
-{
-    return tensor->shape[tensor->n_dims - 1];
-}
-
-static int64_t height_of(const frit_tensor *tensor)
-{
-    return tensor->n_dims == 3 ? tensor->shape[0] * tensor->shape[1] : tensor->shape[0];
-}
-
 bool frit_packs_want(const frit_kernels *kernels, const frit_tensor *tensor)
 {
     const bool stack = tensor->n_dims == 3 && tensor->shape[1] % (2 * FRIT_PANEL_ROWS) == 0;
     return (tensor->n_dims == 2 || stack) && kernels->packed[tensor->dtype].run &&
-           frit_pack_fits(tensor->dtype, width_of(tensor));
+           frit_pack_fits(tensor->dtype, frit_tensor_width(tensor));
 }
 
-static pack *find(const frit_packs *packs, const frit_tensor *tensor)
+static const uint8_t *find(const frit_packs *packs, const frit_tensor *tensor, bool as_rows)
 {
     for (size_t i = 0; i < packs->n; i++) {
-        pack *p = &packs->list[i];
-        if (p->data == tensor->data && p->dtype == tensor->dtype && p->n_rows == height_of(tensor) &&
-            p->n == width_of(tensor))
-            return p;
+        const pack *p = &packs->list[i];
+        if (p->as_rows == as_rows && frit_tensor_is_same(&p->tensor, tensor)) return p->panels;
     }
     return NULL;
 }
 
 const uint8_t *frit_packs_find(const frit_packs *packs, const frit_tensor *tensor)
 {
-    const pack *p = find(packs, tensor);
-    return p ? p->panels : NULL;
+    return find(packs, tensor, false);
+}
+
+const uint8_t *frit_packs_rows(const frit_packs *packs, const frit_tensor *tensor)
+{
+    return tensor->data ? tensor->data : find(packs, tensor, true);
 }
 
 const uint8_t *frit_packs_largest(const frit_packs *packs, uint64_t *n_bytes)
@@ -69,9 +66,17 @@ const uint8_t *frit_packs_largest(const frit_packs *packs, uint64_t *n_bytes)
     return bytes;
 }
 
-static frit_status add(frit_packs *packs, const frit_tensor *tensor, uint64_t *n_bytes)
+static uint64_t bytes_of(const pack *p)
 {
-    if (find(packs, tensor)) return FRIT_OK;
+    const uint64_t n_rows = (uint64_t)frit_tensor_n_rows(&p->tensor), panel = FRIT_PANEL_ROWS;
+    if (p->as_rows) return n_rows * frit_tensor_row_bytes(&p->tensor);
+    return (n_rows + panel - 1) / panel * panel * frit_pack_row_bytes(p->tensor.dtype, frit_tensor_width(&p->tensor));
+}
+
+static frit_status add(frit_packs *packs, const frit_tensor *tensor, bool as_rows, uint64_t *n_bytes)
+{
+    for (size_t i = 0; i < packs->n; i++)
+        if (packs->list[i].as_rows == as_rows && frit_tensor_is_same(&packs->list[i].tensor, tensor)) return FRIT_OK;
     if (packs->n == packs->capacity) {
         const size_t capacity = packs->capacity ? 2 * packs->capacity : 256;
         pack *list = realloc(packs->list, capacity * sizeof *list);
@@ -79,26 +84,24 @@ static frit_status add(frit_packs *packs, const frit_tensor *tensor, uint64_t *n
         packs->list = list;
         packs->capacity = capacity;
     }
-    const uint64_t row_bytes = frit_pack_row_bytes(tensor->dtype, width_of(tensor));
-    const uint64_t n_panels = ((uint64_t)height_of(tensor) + FRIT_PANEL_ROWS - 1) / FRIT_PANEL_ROWS;
-    packs->list[packs->n++] = (pack){.tensor = tensor,
-                                     .data = tensor->data,
-                                     .dtype = tensor->dtype,
-                                     .n_rows = height_of(tensor),
-                                     .n = width_of(tensor),
-                                     .offset = *n_bytes};
-    *n_bytes += (n_panels * FRIT_PANEL_ROWS * row_bytes + FRIT_CPU_ALIGN - 1) / FRIT_CPU_ALIGN * FRIT_CPU_ALIGN;
+    pack *p = &packs->list[packs->n++];
+    *p = (pack){.tensor = *tensor, .as_rows = as_rows, .offset = *n_bytes};
+    *n_bytes += (bytes_of(p) + FRIT_CPU_ALIGN - 1) / FRIT_CPU_ALIGN * FRIT_CPU_ALIGN;
     return FRIT_OK;
 }
 
+// Panels for products that read them; rows for those who read rows that lie nowhere in memory.
 static frit_status add_all(frit_packs *packs, const frit_kernels *kernels, const frit_plan *plan, uint64_t *n_bytes)
 {
     for (int i = 0; i < plan->n_steps; i++) {
         const frit_node *node = plan->steps[i].node;
         const frit_cpu_op *op = &frit_cpu_ops[node->op];
-        for (int s = 0; (op->linear || op->stacked) && s < node->n_src; s++) {
-            if (!(op->matrices >> s & 1) || !frit_packs_want(kernels, node->src[s]->tensor)) continue;
-            FRIT_TRY(add(packs, node->src[s]->tensor, n_bytes));
+        const bool is_product = kernels && (op->linear || op->stacked) && (!op->fits || op->fits(node));
+        for (int s = 0; s < node->n_src; s++) {
+            const frit_tensor *tensor = frit_node_storage(node->src[s])->tensor;
+            if (!(op->matrices >> s & 1) || !tensor) continue;
+            const bool wanted = is_product && frit_packs_want(kernels, tensor);
+            if (wanted || (!tensor->data && !frit_stack_row(tensor, 0))) FRIT_TRY(add(packs, tensor, !wanted, n_bytes));
         }
     }
     return FRIT_OK;
@@ -106,37 +109,94 @@ static frit_status add_all(frit_packs *packs, const frit_kernels *kernels, const
 
 // ------------------------------------------------------------------------------- packing
 
-static void pack_rows(const pack *p, frit_range rows)
+static void put(const pack *p, int64_t first, int64_t n_rows, const uint8_t *rows)
 {
-    const size_t row_bytes = (size_t)frit_dtype_row_bytes(p->dtype, p->n);
-    const size_t packed_bytes = frit_pack_row_bytes(p->dtype, p->n);
-    const uint8_t *bytes = p->data;
+    const int64_t n = frit_tensor_width(&p->tensor);
+    const size_t row_bytes = (size_t)frit_tensor_row_bytes(&p->tensor);
+    if (p->as_rows) {
+        memcpy(p->panels + (size_t)first * row_bytes, rows, (size_t)n_rows * row_bytes);
+        return;
+    }
+    const size_t packed_bytes = frit_pack_row_bytes(p->tensor.dtype, n);
+    for (int64_t i = 0; i < n_rows; i += FRIT_PANEL_ROWS) {
+        const int64_t rest = n_rows - i < FRIT_PANEL_ROWS ? n_rows - i : FRIT_PANEL_ROWS;
+        frit_pack_panel(p->tensor.dtype, rows + (size_t)i * row_bytes, (int)rest, n,
+                        p->panels + (size_t)(first + i) * packed_bytes);
+    }
+}
+
+// Rows that must be made first, and what that needs.
+static size_t buffer_bytes(const pack *p)
+{
+    if (p->tensor.data) return 0;
+    return ROWS_AT_ONCE * (size_t)frit_tensor_row_bytes(&p->tensor) + frit_tensor_scratch_bytes(&p->tensor);
+}
+
+static void pack_rows(const pack *p, frit_range rows, uint8_t *buffer)
+{
+    const size_t row_bytes = (size_t)frit_tensor_row_bytes(&p->tensor);
     for (int64_t i = rows.begin, given_back = i; i < rows.end;) {
-        const int64_t n = rows.end - i < FRIT_PANEL_ROWS ? rows.end - i : FRIT_PANEL_ROWS;
-        frit_pack_panel(p->dtype, bytes + (size_t)i * row_bytes, (int)n, p->n, p->panels + (size_t)i * packed_bytes);
+        const int64_t n = rows.end - i < ROWS_AT_ONCE ? rows.end - i : ROWS_AT_ONCE;
+        put(p, i, n, frit_tensor_rows(&p->tensor, i, n, buffer, buffer + ROWS_AT_ONCE * row_bytes));
         i += n;
         const size_t n_read = (size_t)(i - given_back) * row_bytes;
-        if (!p->tensor->is_mapped || (n_read < CHUNK_BYTES && i < rows.end)) continue;
-        frit_cpu_memory_drop(bytes + (size_t)given_back * row_bytes, n_read);
+        if (!p->tensor.is_mapped || (n_read < CHUNK_BYTES && i < rows.end)) continue;
+        frit_cpu_memory_drop((const uint8_t *)p->tensor.data + (size_t)given_back * row_bytes, n_read);
         given_back = i;
     }
 }
 
+// Of what a tensor is made of.
+static void drop_parts(const frit_tensor *tensor)
+{
+    for (size_t i = 0; !tensor->data && i < tensor->recipe->n_parts; i++) {
+        const frit_tensor *part = &tensor->recipe->parts[i];
+        if (part->is_mapped) frit_cpu_memory_drop(part->data, part->n_bytes);
+        drop_parts(part);
+    }
+}
+
 typedef struct job {
-    const frit_packs *packs;
-    size_t first;
+    const pack *first, *end;
+    uint8_t *buffers;   // one for each thread
+    size_t buffer_bytes;
 } job;
 
 static void pack_part(void *ctx, int part, int parts)
 {
     const job *j = ctx;
-    for (size_t i = j->first; i < j->packs->n; i++) {
-        const pack *p = &j->packs->list[i];
-        pack_rows(p, frit_split(p->n_rows, FRIT_PANEL_ROWS, (frit_share){part, part + 1, parts, part}));
-    }
+    const frit_share share = {part, part + 1, parts, part};
+    for (const pack *p = j->first; p < j->end; p++)
+        pack_rows(p, frit_split(frit_tensor_n_rows(&p->tensor), FRIT_PANEL_ROWS, share),
+                  j->buffers + (size_t)part * j->buffer_bytes);
 }
 
-frit_status frit_packs_add(frit_packs *packs, frit_pool *pool, const frit_kernels *kernels, const frit_plan *plan)
+// Some matrices at a time; in between somebody may be told.
+static frit_status pack_all(frit_packs *packs, size_t first, frit_pool *pool, const frit_device *device,
+                            uint64_t n_bytes)
+{
+    const pack *list = packs->list, *end = list + packs->n;
+    job j = {0};
+    uint64_t n_done = 0;
+    for (const pack *p = list + first; p < end; p++)
+        if (buffer_bytes(p) > j.buffer_bytes) j.buffer_bytes = (buffer_bytes(p) + 63) / 64 * 64;
+    j.buffers = malloc((size_t)frit_pool_size(pool) * j.buffer_bytes + 1);
+    if (!j.buffers) return frit_fail_memory((size_t)frit_pool_size(pool) * j.buffer_bytes, "packing");
+    frit_status status = FRIT_OK;
+    for (j.first = j.end = list + first; j.first < end && status == FRIT_OK; j.first = j.end) {
+        for (uint64_t n = 0; j.end < end && n < batch_bytes; j.end++) n += bytes_of(j.end);
+        frit_pool_run(pool, pack_part, &j);
+        for (const pack *p = j.first; p < j.end; p++) drop_parts(&p->tensor), n_done += bytes_of(p);
+        const double done = n_done < n_bytes ? (double)n_done / (double)n_bytes : 1;
+        if (device->progress && !device->progress(device->progress_ctx, done))
+            status = frit_fail(FRIT_E_CANCELLED, "packing the weights was cancelled");
+    }
+    free(j.buffers);
+    return status;
+}
+
+frit_status frit_packs_add(frit_packs *packs, frit_pool *pool, const frit_device *device, const frit_kernels *kernels,
+                           const frit_plan *plan)
 {
     const size_t first = packs->n;
     uint64_t n_bytes = 0;
@@ -153,8 +213,9 @@ frit_status frit_packs_add(frit_packs *packs, frit_pool *pool, const frit_kernel
     memory->next = packs->memory;
     packs->memory = memory;
     for (size_t i = first; i < packs->n; i++) packs->list[i].panels = memory->bytes + packs->list[i].offset;
-    frit_pool_run(pool, pack_part, &(job){packs, first});
-    return FRIT_OK;
+    status = pack_all(packs, first, pool, device, n_bytes);
+    if (status != FRIT_OK) packs->n = first;
+    return status;
 }
 
 void frit_packs_free(frit_packs *packs)

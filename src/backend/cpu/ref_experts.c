@@ -6,6 +6,7 @@
 //     softmax over them, divided by their sum, scaled
 #include "backend/cpu/adapt.h"
 #include "backend/cpu/ref.h"
+#include "format/rows.h"
 #include "quant/dtype.h"
 
 #include <math.h>
@@ -135,8 +136,10 @@ static void decode_row(const frit_task *task, int source, int64_t matrix, int64_
 {
     const frit_tensor *w = task->node->src[source]->tensor;
     const int64_t n = w->shape[2];
-    const uint64_t row_bytes = frit_dtype_row_bytes(w->dtype, n);
-    frit_dtype_get(w->dtype)->decode(task->w[source] + (uint64_t)(matrix * w->shape[1] + row) * row_bytes, values, n);
+    const int64_t i = matrix * w->shape[1] + row;
+    const uint8_t *first = task->w[source];   // NULL: each matrix lies by itself
+    frit_dtype_get(w->dtype)->decode(
+        first ? first + (uint64_t)i * frit_dtype_row_bytes(w->dtype, n) : frit_stack_row(w, i), values, n);
 }
 
 void frit_ref_experts(const frit_task *task, frit_share share)

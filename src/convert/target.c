@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// What a GGUF file of a checkpoint holds: each tensor with its rows in that order and in that type, made when read.
+// Models that are quantized while they are loaded (engine/model.c) have the same tensors, so that they compute the same.
+#include "convert/convert.h"
+#include "format/rows.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct target {
+    frit_checkpoint *ckpt;   // gets new tensors
+    const frit_tensor *old;
+    size_t n_old;
+    frit_map old_index;
+    const frit_arch *arch;   // NULL: a GGUF file
+    frit_hparams *hp;
+    frit_dtype wanted;
+} target;
+
+// Convolutions along time have one row for each channel; folders say [channels, 1, kernel]. What a head of Mamba 2 has
+// one number of, in layers with ssm_a and ssm_d, is a column.
+static void reshape(const target *t, frit_tensor *tensor)
+{
+    const bool is_conv = strstr(tensor->name, "ssm_conv1d") || strstr(tensor->name, "shortconv.conv");
+    const char *part = strstr(tensor->name, ".ssm_a");
+    if (is_conv && tensor->n_dims == 3 && tensor->shape[1] == 1) {
+        tensor->shape[1] = tensor->shape[2];
+        tensor->shape[2] = 1;
+        tensor->n_dims = 2;
+    }
+    if (!part) part = strstr(tensor->name, ".ssm_d");
+    if (!part || part[6] || tensor->n_dims != 1) return;
+    char name[64];
+    int64_t both[2];
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%.*s.ssm_%c", (int)(part - tensor->name), tensor->name, "ad"[i]);
+        if (!frit_map_get(&t->old_index, frit_str_of(name), &both[i])) return;
+    }
+    if (t->old[both[0]].n_dims == 1) tensor->n_dims = 2;   // [heads, 1]
+}
+
+static int64_t source_row(const void *order, int64_t i)
+{
+    return frit_row_order_source(order, i);
+}
+
+// A tensor of the target, made of the rows that `order` takes.
+static frit_status add(target *t, const char *name, const frit_tensor *from, frit_row_order order)
+{
+    frit_arena *arena = &t->ckpt->arena;
+    frit_tensor to = *from;
+    to.name = name;
+    const frit_dtype dtype = frit_convert_type(&to, t->wanted, !t->arch);
+    if (t->arch) reshape(t, &to);   // first: recipes go by rows
+    if (order.take > 0 || order.turned > 0) {
+        frit_row_order *kept = frit_arena_new(arena, frit_row_order, 1);
+        if (!kept) return frit_fail_memory(sizeof *kept, name);
+        *kept = order;
+        const int64_t n = order.of_numbers ? frit_tensor_n_elems(from) : frit_tensor_n_rows(from);
+        const int64_t n_taken = order.take > 0 ? n / order.of * order.take : n;
+        if (order.of_numbers)
+            FRIT_TRY(frit_reorder_numbers(arena, &to, source_row, kept, n_taken));
+        else
+            FRIT_TRY(frit_reorder(arena, &to, source_row, kept, n_taken, order.head));
+    }
+    if (frit_tensor_n_elems(&to) > 0) FRIT_TRY(frit_encode(arena, &to, dtype));
+    return frit_checkpoint_add_tensor(t->ckpt, &to);
+}
+
+// "blk.0.ffn_gate_up_exps.weight" and ".bias" become two tensors each. *is_fused: it is one of these.
+static frit_status add_halves(target *t, const frit_tensor *from, bool *is_fused)
+{
+    static const char *const names[] = {"gate_exps", "up_exps"};
+    const char *at = strstr(from->name, "gate_up_exps.");
+    const bool is_bias = at && strcmp(strchr(at, '.'), ".bias") == 0;
+    const int64_t n = at ? from->shape[1] : 0;   // [n_expert, gate and up, in], a bias [n_expert, gate and up]
+    *is_fused = at && from->n_dims == (is_bias ? 2 : 3) && n % 2 == 0;
+    for (int i = 0; *is_fused && i < 2; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "%.*s%s%s", (int)(at - from->name), from->name, names[i], strchr(at, '.'));
+        const char *copy = frit_arena_text(&t->ckpt->arena, name, strlen(name));
+        if (!copy) return frit_fail_memory(strlen(name), "the name of a tensor");
+        FRIT_TRY(
+            add(t, copy, from, (frit_row_order){.of = n, .take = n / 2, .offset = i * (n / 2), .of_numbers = is_bias}));
+    }
+    return FRIT_OK;
+}
+
+static frit_status add_rope_factors(target *t)
+{
+    const float *factors;
+    int64_t at;
+    FRIT_TRY(frit_convert_rope_factors(t->hp, &t->ckpt->arena, &factors));
+    if (!factors || frit_map_get(&t->old_index, frit_str_of("rope_freqs.weight"), &at)) return FRIT_OK;
+    const int64_t n = t->hp->rope.dim / 2;
+    const frit_tensor tensor = {.name = "rope_freqs.weight",
+                                .dtype = FRIT_DTYPE_F32,
+                                .n_dims = 1,
+                                .shape = {n, 1, 1, 1},
+                                .data = factors,
+                                .n_bytes = (uint64_t)n * sizeof *factors};
+    return frit_checkpoint_add_tensor(t->ckpt, &tensor);
+}
+
+static frit_status add_one(target *t, const frit_tensor *from)
+{
+    bool is_fused = false;
+    if (t->arch) FRIT_TRY(add_halves(t, from, &is_fused));
+    if (is_fused) return FRIT_OK;
+    const frit_row_order order = t->arch ? frit_row_order_of(t->hp, t->arch, from->name) : (frit_row_order){0};
+    const int64_t n_rows = from->n_dims < 2 ? from->shape[0] : from->shape[from->n_dims - 2];
+    if (order.turned > 0 && n_rows % order.head != 0)
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has %" PRId64 " rows, expected a multiple of %" PRId64,
+                         t->ckpt->path, from->name, n_rows, order.head);
+    return add(t, from->name, from, order);
+}
+
+// The checkpoint's list begins anew; the old one stays in its arena, as what the new ones are made of.
+frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch, frit_hparams *hp, frit_dtype wanted)
+{
+    target t = {.ckpt = ckpt,
+                .old = ckpt->tensors,
+                .n_old = ckpt->n_tensors,
+                .old_index = ckpt->tensor_index,
+                .arch = arch,
+                .hp = hp,
+                .wanted = wanted};
+    ckpt->tensors = NULL;
+    ckpt->n_tensors = ckpt->tensor_capacity = 0;
+    ckpt->tensor_index = (frit_map){0};
+    frit_status status = arch ? add_rope_factors(&t) : FRIT_OK;
+    for (size_t i = 0; i < t.n_old && status == FRIT_OK; i++) status = add_one(&t, &t.old[i]);
+    if (status == FRIT_OK && arch) status = frit_convert_add_keys(&ckpt->meta, hp, arch);
+    frit_map_free(&t.old_index);
+    return status;
+}

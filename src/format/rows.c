@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+// Reading rows, and the recipes that any source needs.
+#include "format/rows.h"
+
+#include <assert.h>
+#include <string.h>
+
+int64_t frit_tensor_width(const frit_tensor *tensor)
+{
+    return tensor->n_dims > 0 ? tensor->shape[tensor->n_dims - 1] : 1;
+}
+
+int64_t frit_tensor_n_rows(const frit_tensor *tensor)
+{
+    return frit_tensor_n_elems(tensor) / frit_tensor_width(tensor);
+}
+
+uint64_t frit_tensor_row_bytes(const frit_tensor *tensor)
+{
+    return frit_dtype_row_bytes(tensor->dtype, frit_tensor_width(tensor));
+}
+
+size_t frit_tensor_scratch_bytes(const frit_tensor *tensor)
+{
+    return tensor->data ? 0 : tensor->recipe->scratch_bytes;
+}
+
+const uint8_t *frit_tensor_rows(const frit_tensor *tensor, int64_t begin, int64_t n, void *rows, void *scratch)
+{
+    if (tensor->data) return (const uint8_t *)tensor->data + (uint64_t)begin * frit_tensor_row_bytes(tensor);
+    if (n > 0) tensor->recipe->make(tensor->recipe, tensor->first_row + begin, n, rows, scratch);
+    return rows;
+}
+
+void frit_tensor_read(const frit_tensor *tensor, int64_t begin, int64_t n, void *rows, void *scratch)
+{
+    const uint8_t *bytes = frit_tensor_rows(tensor, begin, n, rows, scratch);
+    if (bytes != rows && n > 0) memcpy(rows, bytes, (size_t)((uint64_t)n * frit_tensor_row_bytes(tensor)));
+}
+
+bool frit_tensor_is_same(const frit_tensor *a, const frit_tensor *b)
+{
+    return a->data == b->data && a->recipe == b->recipe && a->first_row == b->first_row && a->dtype == b->dtype &&
+           frit_tensor_width(a) == frit_tensor_width(b) && frit_tensor_n_rows(a) == frit_tensor_n_rows(b);
+}
+
+frit_tensor frit_tensor_cut(const frit_tensor *whole, int64_t begin, int64_t n)
+{
+    const uint64_t n_bytes = whole->n_bytes / (uint64_t)whole->shape[0];   // of one
+    frit_tensor part = *whole;
+    part.shape[0] = n;
+    part.n_bytes = (uint64_t)n * n_bytes;
+    if (whole->data)
+        part.data = (const uint8_t *)whole->data + (uint64_t)begin * n_bytes;
+    else
+        part.first_row += frit_tensor_n_rows(whole) / whole->shape[0] * begin;
+    return part;
+}
+
+static size_t aligned(size_t n_bytes)
+{
+    return (n_bytes + 15) / 16 * 16;
+}
+
+static void become(frit_tensor *tensor, const frit_recipe *recipe)
+{
+    tensor->recipe = recipe;
+    tensor->first_row = 0;
+    tensor->data = NULL;
+    tensor->is_mapped = false;
+    tensor->n_bytes = (uint64_t)frit_tensor_n_rows(tensor) * frit_tensor_row_bytes(tensor);
+}
+
+// `size` bytes that begin with a recipe, made of what `tensor` is now.
+static void *new_recipe(frit_arena *arena, const frit_tensor *tensor, size_t size)
+{
+    frit_recipe *recipe = frit_arena_alloc(arena, 1, size);
+    frit_tensor *part = frit_arena_new(arena, frit_tensor, 1);
+    if (!recipe || !part) return NULL;
+    *part = *tensor;
+    recipe->parts = part;
+    recipe->n_parts = 1;
+    return recipe;
+}
+
+// ------------------------------------------------------------------------------------------------- stacks
+
+static void make_stack(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
+{
+    const int64_t height = frit_tensor_n_rows(&recipe->parts[0]);
+    const uint64_t row_bytes = frit_tensor_row_bytes(&recipe->parts[0]);
+    for (int64_t done = 0, now; done < n; done += now) {
+        const int64_t i = begin + done, rest = height - i % height;
+        now = n - done < rest ? n - done : rest;
+        frit_tensor_read(&recipe->parts[i / height], i % height, now, rows + (uint64_t)done * row_bytes, scratch);
+    }
+}
+
+frit_status frit_stack_new(frit_arena *arena, frit_tensor *tensor, const frit_tensor *part, int64_t n)
+{
+    assert(part->n_dims < FRIT_MAX_DIMS && n > 0);
+    frit_recipe *recipe = frit_arena_new(arena, frit_recipe, 1);
+    if (!recipe || !(recipe->parts = frit_arena_new(arena, frit_tensor, (size_t)n)))
+        return frit_fail_memory((size_t)n * sizeof *recipe->parts, tensor->name);
+    recipe->make = make_stack;
+    recipe->n_parts = (size_t)n;
+    recipe->is_stack = true;
+    tensor->dtype = part->dtype;
+    tensor->n_dims = part->n_dims + 1;
+    for (int i = 0; i < FRIT_MAX_DIMS; i++) tensor->shape[i] = i == 0 ? n : part->shape[i - 1];
+    become(tensor, recipe);
+    return FRIT_OK;
+}
+
+frit_status frit_stack_set(const frit_tensor *stack, int64_t i, const frit_tensor *part)
+{
+    frit_recipe *recipe = (frit_recipe *)(uintptr_t)stack->recipe;
+    bool fits = i >= 0 && i < stack->shape[0] && part->dtype == stack->dtype && part->n_dims + 1 == stack->n_dims;
+    for (int d = 0; fits && d < part->n_dims; d++) fits = part->shape[d] == stack->shape[d + 1];
+    if (!fits)
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' of expert %lld does not fit to those of the others", stack->name,
+                         (long long)i);
+    const size_t n_bytes = frit_tensor_scratch_bytes(part);
+    if (n_bytes > recipe->scratch_bytes) recipe->scratch_bytes = n_bytes;
+    recipe->parts[i] = *part;
+    return FRIT_OK;
+}
+
+bool frit_stack_is_whole(const frit_tensor *stack)
+{
+    for (size_t i = 0; i < stack->recipe->n_parts; i++)
+        if (!stack->recipe->parts[i].name) return false;
+    return true;
+}
+
+const uint8_t *frit_stack_row(const frit_tensor *tensor, int64_t row)
+{
+    if (tensor->data || !tensor->recipe->is_stack) return NULL;
+    const frit_tensor *parts = tensor->recipe->parts;
+    const int64_t height = frit_tensor_n_rows(parts), i = tensor->first_row + row;
+    const frit_tensor *part = &parts[i / height];
+    return part->data ? (const uint8_t *)part->data + (uint64_t)(i % height) * frit_tensor_row_bytes(part) : NULL;
+}
+
+// ------------------------------------------------------------------------------------------------- other orders
+
+typedef struct reordered {
+    frit_recipe base;
+    frit_row_source_fn source;
+    const void *order;
+    int64_t group;
+} reordered;
+
+// Rows that must be made are made by groups: many kinds of codes hold several rows in one word.
+static void make_reordered(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
+{
+    const reordered *r = (const reordered *)recipe;
+    const frit_tensor *part = recipe->parts;
+    const size_t row_bytes = (size_t)frit_tensor_row_bytes(part);
+    const int64_t group = part->data ? 0 : r->group;
+    uint8_t *below = scratch + aligned((size_t)r->group * row_bytes);
+    for (int64_t i = begin, made = -1; i < begin + n; i++, rows += row_bytes) {
+        const int64_t from = r->source(r->order, i);
+        if (group == 0) {
+            frit_tensor_read(part, from, 1, rows, below);
+            continue;
+        }
+        if (from / group != made) frit_tensor_read(part, from / group * group, group, scratch, below);
+        made = from / group;
+        memcpy(rows, scratch + (size_t)(from % group) * row_bytes, row_bytes);
+    }
+}
+
+frit_status frit_reorder(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order,
+                         int64_t n_rows, int64_t group)
+{
+    reordered *r = new_recipe(arena, tensor, sizeof *r);
+    if (!r) return frit_fail_memory(sizeof *r, tensor->name);
+    if (group > 0 && frit_tensor_n_rows(tensor) % group != 0) group = 0;
+    r->base.make = make_reordered;
+    r->base.scratch_bytes =
+        aligned((size_t)group * (size_t)frit_tensor_row_bytes(tensor)) + frit_tensor_scratch_bytes(tensor);
+    r->source = source;
+    r->order = order;
+    r->group = group;
+    if (n_rows != frit_tensor_n_rows(tensor)) {
+        const int at = tensor->n_dims - 2;
+        tensor->shape[at] = tensor->shape[at] * n_rows / frit_tensor_n_rows(tensor);
+    }
+    become(tensor, &r->base);
+    return FRIT_OK;
+}
+
+frit_status frit_reorder_numbers(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order,
+                                 int64_t n)
+{
+    if (!tensor->data || frit_dtype_get(tensor->dtype)->block_elems != 1)
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not one of plain numbers", tensor->name);
+    const size_t size = (size_t)frit_dtype_row_bytes(tensor->dtype, 1);
+    uint8_t *copy = frit_arena_alloc(arena, (size_t)n, size);
+    if (!copy) return frit_fail_memory((size_t)n * size, tensor->name);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(copy + (size_t)i * size, (const uint8_t *)tensor->data + (size_t)source(order, i) * size, size);
+    int64_t *last = &tensor->shape[tensor->n_dims - 1];
+    *last = *last * n / frit_tensor_n_elems(tensor);
+    tensor->data = copy;
+    tensor->is_mapped = false;
+    tensor->n_bytes = (uint64_t)n * size;
+    return FRIT_OK;
+}
+
+static void make_turned(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
+{
+    (void)scratch;
+    const frit_tensor *part = recipe->parts;
+    const int64_t n_in = part->shape[part->n_dims - 2], n_out = frit_tensor_width(part);
+    const size_t size = (size_t)frit_dtype_row_bytes(part->dtype, 1);
+    for (int64_t done = 0, now; done < n; done += now) {
+        const int64_t matrix = (begin + done) / n_out, o = (begin + done) % n_out;
+        const uint8_t *from = (const uint8_t *)part->data + (size_t)(matrix * n_in * n_out + o) * size;
+        now = n - done < n_out - o ? n - done : n_out - o;
+        for (int64_t i = 0; i < n_in; i++, from += (size_t)n_out * size)
+            for (int64_t k = 0; k < now; k++)
+                memcpy(rows + (size_t)((done + k) * n_in + i) * size, from + (size_t)k * size, size);
+    }
+}
+
+frit_status frit_transpose(frit_arena *arena, frit_tensor *tensor)
+{
+    if (!tensor->data || tensor->n_dims < 2 || frit_dtype_get(tensor->dtype)->block_elems != 1)
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not a matrix in a plain number format", tensor->name);
+    frit_recipe *recipe = new_recipe(arena, tensor, sizeof *recipe);
+    if (!recipe) return frit_fail_memory(sizeof *recipe, tensor->name);
+    recipe->make = make_turned;
+    int64_t *last = &tensor->shape[tensor->n_dims - 1], width = *last;
+    *last = last[-1];
+    last[-1] = width;
+    become(tensor, recipe);
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------------------------- number formats
+
+enum { ENCODED_ROWS = 32 };   // made together, where they must be made
+
+static void make_encoded(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch);
+
+typedef struct encoded {
+    frit_recipe base;
+    const frit_dtype_info *to;
+} encoded;
+
+frit_status frit_encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype)
+{
+    if (tensor->dtype == dtype) return FRIT_OK;
+    encoded *e = new_recipe(arena, tensor, sizeof *e);
+    if (!e) return frit_fail_memory(sizeof *e, tensor->name);
+    e->base.make = make_encoded;
+    e->base.scratch_bytes = aligned((size_t)frit_tensor_width(tensor) * sizeof(float));
+    if (!tensor->data)
+        e->base.scratch_bytes +=
+            aligned(ENCODED_ROWS * (size_t)frit_tensor_row_bytes(tensor)) + frit_tensor_scratch_bytes(tensor);
+    e->to = frit_dtype_get(dtype);
+    tensor->dtype = dtype;
+    become(tensor, &e->base);
+    return FRIT_OK;
+}
+
+static void make_encoded(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
+{
+    const encoded *e = (const encoded *)recipe;
+    const frit_tensor *part = recipe->parts;
+    const int64_t width = frit_tensor_width(part);
+    const size_t from_bytes = (size_t)frit_tensor_row_bytes(part);
+    const size_t to_bytes = (size_t)(width / e->to->block_elems) * (size_t)e->to->block_bytes;
+    float *values = (float *)(void *)scratch;
+    uint8_t *read = scratch + aligned((size_t)width * sizeof *values);
+    uint8_t *below = read + aligned(ENCODED_ROWS * from_bytes);
+    for (int64_t i = 0, now; i < n; i += now) {
+        now = n - i < ENCODED_ROWS ? n - i : ENCODED_ROWS;
+        const uint8_t *from = frit_tensor_rows(part, begin + i, now, read, below);
+        for (int64_t k = 0; k < now; k++, from += from_bytes, rows += to_bytes) {
+            frit_dtype_get(part->dtype)->decode(from, values, width);
+            e->to->encode(values, rows, width, NULL);
+        }
+    }
+}
