@@ -56,6 +56,8 @@ typedef struct frit_layer_hparams {
     bool is_recurrent;
     float clamp_exp, clamp_shexp;   // of gates and what they gate, in experts and shared ones; 0: none
     int32_t n_state;                // numbers that a recurrent layer keeps of a session
+    bool shares_kv;                 // looks at the keys and values of layer kv_layer
+    int32_t kv_layer;               // likewise; of other layers itself, where an architecture shares any
     bool v_in_k;                    // cached values are the first v_dim numbers of keys
     int32_t index_type;             // as the file says: 1: an indexer of its own, 0: an earlier layer's, -1: nothing
     bool has_index;                 // chooses the positions that it looks at
@@ -120,6 +122,9 @@ typedef struct frit_hparams {
     int32_t q_rank, kv_rank;        // latent attention; q_rank 0: queries are not compressed
     int32_t k_dim_mla, v_dim_mla;   // of a head once expanded, where the file keeps attention absorbed
 
+    int32_t n_layer_shared_kv;           // last layers, which look at keys and values of earlier ones
+    int32_t k_dim_swa, v_dim_swa;        // of layers with a window; 0: as the others
+    int32_t n_embd_layer;                // of the embeddings of each layer; 0: there are none
     int32_t bank_interval;               // layers from one banked residual to the next; 0: none is
     float situ_beta, situ_linear_beta;   // what SiTU's gate and what it gates are capped at; the second 0: not at all
     frit_index_params index;
@@ -170,7 +175,8 @@ typedef struct frit_layer {
     // In files only: the binder cuts them into q, k, v and gate, up.
     frit_weight qkv, gate_up;
 
-    frit_weight router, router_bias, expert_norm;
+    frit_weight router, router_bias, router_scale, expert_norm, post_expert_norm, dense_norm;
+    frit_weight layer_gate, layer_proj, layer_norm;   // of the layer's own embeddings
     frit_ffn_weights experts, shared, chunks;
     frit_weight gate_up_experts;                       // gate, then up
     frit_weight shared_gate;                           // a number that weighs what the shared experts give
@@ -186,8 +192,9 @@ typedef struct frit_layer {
 typedef struct frit_weights {
     frit_weight tok_embd, type_embd, pos_embd, tok_norm, out_norm, lm_head;
     frit_weight rope_freqs, rope_long, rope_short;
-    frit_weight res_score;   // of residuals behind the last layer
-    frit_layer *layers;      // [n_layer]
+    frit_weight layer_embd, layer_proj, layer_proj_norm;   // embeddings of all layers, and what x adds to them
+    frit_weight res_score;                                 // of residuals behind the last layer
+    frit_layer *layers;                                    // [n_layer]
 } frit_weights;
 
 // Dimensions as the rows of a weight list name them; resolved per layer.
@@ -214,7 +221,10 @@ typedef enum frit_dim {
     FRIT_DIM_N_O_MLA,
     FRIT_DIM_NOPE_MLA,   // of one head of keys, what does not rotate
     FRIT_DIM_V_MLA,
-    FRIT_DIM_BANKED,   // 1 where residuals are banked
+    FRIT_DIM_LAYER_EMBD,
+    FRIT_DIM_LAYERS_EMBD,   // of all layers
+    FRIT_DIM_LAYER_NORM,    // as wide as the model, where layers have embeddings
+    FRIT_DIM_BANKED,        // 1 where residuals are banked
     FRIT_DIM_INDEX_HEADS,
     FRIT_DIM_INDEX,   // one head of an indexer
     FRIT_DIM_N_INDEX_Q,
@@ -264,8 +274,9 @@ enum {
     FRIT_WEIGHT_WHOLE_NAME = 2048,   // the name has no ".weight" behind it
     FRIT_WEIGHT_SPREAD = 4096,       // a vector of fewer numbers, each of which is repeated
     FRIT_WEIGHT_INVERSE = 8192,      // a vector of divisors: bound as factors
+    FRIT_WEIGHT_OWN_KV = 32768,      // may be absent in layers that share keys and values
     FRIT_WEIGHT_FLAT = 16384,        // a vector that files may have in two dimensions
-    FRIT_WEIGHT_FIRST_ROW = 32768,   // a matrix of which nothing but the first row is read: bound as a vector
+    FRIT_WEIGHT_FIRST_ROW = 65536,   // a matrix of which nothing but the first row is read: bound as a vector
 };
 
 // A row whose dimensions are 0 in a layer is absent there.
@@ -323,6 +334,13 @@ typedef struct frit_weight_row {
     FRIT_LAYER_WEIGHT(index_k,       "indexer.attn_k",   INDEX,       N_EMBD, (flags) | FRIT_WEIGHT_UNSCALED), \
     FRIT_LAYER_WEIGHT(index_norm,    "indexer.k_norm",   INDEX,       1,      flags),              \
     FRIT_LAYER_WEIGHT(index_weights, "indexer.proj",     INDEX_HEADS, N_EMBD, (flags) | FRIT_WEIGHT_UNSCALED)
+#define FRIT_ROWS_PER_LAYER                                                                        \
+    FRIT_MODEL_WEIGHT(layer_embd,      "per_layer_token_embd", N_VOCAB,     LAYERS_EMBD, FRIT_WEIGHT_TABLE), \
+    FRIT_MODEL_WEIGHT(layer_proj,      "per_layer_model_proj", LAYERS_EMBD, N_EMBD, FRIT_WEIGHT_UNSCALED),   \
+    FRIT_MODEL_WEIGHT(layer_proj_norm, "per_layer_proj_norm",  LAYER_EMBD,  1, 0),                 \
+    FRIT_LAYER_WEIGHT(layer_gate,      "inp_gate",             LAYER_EMBD,  N_EMBD, 0),            \
+    FRIT_LAYER_WEIGHT(layer_proj,      "proj",                 N_EMBD,      LAYER_EMBD, 0),        \
+    FRIT_LAYER_WEIGHT(layer_norm,      "post_norm",            LAYER_NORM,  1, 0)
 #define FRIT_ROWS_HEAD_NORMS                                                                       \
     FRIT_LAYER_WEIGHT(q_norm, "attn_q_norm", HEAD, 1, 0),                                          \
     FRIT_LAYER_WEIGHT(k_norm, "attn_k_norm", HEAD, 1, 0)
@@ -441,6 +459,8 @@ typedef struct frit_build {
     int32_t i_layer;
     frit_node *tokens, *positions;
     frit_node *embedding;   // what the first layer reads
+    frit_node *per_layer;   // embeddings of all layers, [T, n_layer * n_embd_layer]
+    frit_node **written;    // [n_layer]: what orders attention after a layer's keys and values
     frit_node *bank;        // what architectures keep of earlier layers, [T, n_bank * n_embd]
     int32_t n_bank;
     frit_node *chosen;               // positions that attention looks at, of this layer or an earlier one; NULL: all
@@ -461,6 +481,7 @@ typedef struct frit_attention_options {
     frit_qk_norm qk_norm;
     bool norm_after_rope;   // of queries and keys
     bool bare_qk_norm;      // without weights
+    bool norm_values;       // likewise
     bool is_gated;          // each head of q has a gate behind it
 } frit_attention_options;
 
@@ -492,6 +513,7 @@ typedef struct frit_arch {
     bool no_out_norm;        // behind the last layer: layers end with a norm
     bool qkv_in_thirds;      // fused q, k and v begin at thirds of the rows, however many there are of each
     frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, where `act` does not say it all
+    frit_node *(*begin)(frit_build *b, frit_node *x);   // of embeddings makes what the first layer reads; may be NULL
     frit_node *(*layer)(frit_build *b, const frit_layer *w, frit_node *x);
     frit_node *(*end)(frit_build *b, frit_node *x);   // behind the last layer, before the norm; may be NULL
     frit_node *(*recurrent)(frit_build *b, const frit_layer *w,
@@ -599,6 +621,10 @@ frit_node *frit_shared_experts(frit_build *b, const frit_layer *w, frit_node *x)
 // y and what adapters add to it, the product of x and rows of w from `begin` on; route: of experts. y itself if there
 // are no adapters of w.
 frit_node *frit_adapt(frit_build *b, const frit_weight *w, frit_node *x, frit_node *route, int64_t begin, frit_node *y);
+// Embeddings of each layer (per_layer.c): for `begin`; and what the layer's own add to x.
+frit_node *frit_per_layer_begin(frit_build *b, frit_node *x);
+frit_node *frit_per_layer(frit_build *b, const frit_layer *w, frit_node *x);
+frit_status frit_share_kv(frit_hparams *hp);   // for `adjust`: the last layers look where those of their kind did
 // y = x w^T (+ bias, scale, adapters).
 frit_node *frit_linear(frit_build *b, const frit_weight *w, frit_node *x);
 // The model's norm, with weight and bias where they are bound.

@@ -114,6 +114,12 @@ static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, fr
         return (int64_t)hp->k_dim_mla - hp->rope.dim;
     case FRIT_DIM_V_MLA:
         return hp->v_dim_mla;
+    case FRIT_DIM_LAYER_EMBD:
+        return hp->n_embd_layer;
+    case FRIT_DIM_LAYERS_EMBD:
+        return (int64_t)hp->n_embd_layer * hp->n_layer;
+    case FRIT_DIM_LAYER_NORM:
+        return hp->n_embd_layer > 0 ? hp->n_embd : 0;
     case FRIT_DIM_BANKED:
         return hp->bank_interval > 0;
     case FRIT_DIM_INDEX_HEADS:
@@ -276,6 +282,7 @@ static bool may_be_absent(const binder *b, const frit_weight_row *row, int32_t i
 {
     const frit_layer_hparams *lhp = &b->hp->layers[i_layer];
     if (row->flags & (FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_OR_TOK_EMBD)) return true;
+    if (row->flags & FRIT_WEIGHT_OWN_KV) return lhp->shares_kv;
     if (lhp->has_experts ? row->flags & FRIT_WEIGHT_DENSE : row->flags & FRIT_WEIGHT_EXPERT) return true;
     if (!(row->flags & FRIT_WEIGHT_OR_FUSED)) return false;
     const frit_layer *layer = &weights->layers[i_layer];

@@ -54,14 +54,15 @@ frit_node *frit_rope_heads_as(frit_build *b, frit_node *x, int32_t offset, frit_
 {
     const frit_hparams *hp = b->hp;
     const frit_weights *weights = b->weights;
-    const frit_rope_table *table = b->lhp->window > 0 ? &hp->rope_swa_table : &hp->rope_table;
+    const bool slides = b->lhp->window > 0;
+    const frit_rope_table *table = slides ? &hp->rope_swa_table : &hp->rope_table;
+    const int32_t dim = slides ? hp->rope_swa.dim : hp->rope.dim;
+    static const frit_weight none = {0};
     const frit_weight *factors = &weights->rope_freqs;
     if (!frit_has(factors)) factors = hp->n_ctx > hp->rope.n_ctx_orig ? &weights->rope_long : &weights->rope_short;
-    const frit_rope rope = {.style = style,
-                            .dim = hp->rope.dim,
-                            .offset = offset,
-                            .magnitude = table->magnitude,
-                            .inv_freq = table->inv_freq};
+    if (dim != hp->rope.dim) factors = &none;   // they are of the others' pairs
+    const frit_rope rope = {
+        .style = style, .dim = dim, .offset = offset, .magnitude = table->magnitude, .inv_freq = table->inv_freq};
     return frit_rotate(b->g, x, b->positions, weight(b, factors->w), rope);
 }
 
@@ -76,7 +77,7 @@ static float attention_scale(const frit_build *b, const frit_attention_options *
 static frit_node *norm_heads(frit_build *b, const frit_weight *w, frit_node *x, const frit_attention_options *options)
 {
     static const frit_weight bare = {0};
-    if (options->bare_qk_norm && !frit_has(w)) return frit_norm(b, &bare, x);
+    if (options->bare_qk_norm && !frit_has(w) && x) return frit_norm(b, &bare, x);
     if (!frit_has(w) || !x) return x;
     const int64_t n_head = x->shape[1], dim = x->shape[2];
     if (options->qk_norm == FRIT_QK_NORM_HEAD) return frit_norm(b, w, x);
@@ -93,12 +94,13 @@ static frit_node *project(frit_build *b, const frit_weight *w, frit_node *x, int
     return split_heads(b, x, n_head, dim);
 }
 
-// v is NULL where values are the first numbers of keys.
+// v is NULL where values are the first numbers of keys, and k too where both are an earlier layer's.
 frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, frit_node *k, frit_node *v, float scale)
 {
     const frit_hparams *hp = b->hp;
     const bool chunked = hp->attn_chunk > 0 && b->lhp->window > 0;
-    const frit_attend attend = {.layer = b->i_layer,
+    const int32_t kv_layer = b->lhp->shares_kv ? b->lhp->kv_layer : b->i_layer;
+    const frit_attend attend = {.layer = kv_layer,
                                 .scale = scale,
                                 .softcap = hp->attn_softcap,
                                 .window = chunked ? 0 : b->lhp->window,
@@ -109,7 +111,8 @@ frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, 
                                 .sharpen_offset = hp->sharpen_offset,
                                 .sharpen_length = hp->sharpen_length};
     const int64_t n_head = q ? q->shape[1] : 0, v_dim = v ? v->shape[2] : b->lhp->v_dim;
-    frit_node *written = frit_kv_write(b->g, k, v, b->i_layer);
+    if (!b->lhp->shares_kv) b->written[b->i_layer] = frit_kv_write(b->g, k, v, b->i_layer);
+    frit_node *written = b->written[kv_layer];
     frit_node *y = b->chosen ? frit_attend_some(b->g, q, written, b->chosen, attend, v_dim)
                              : frit_attend_with_sinks(b->g, q, written, weight(b, w->sinks.w), attend, v_dim);
     return join_heads(b, y, n_head, v_dim);
@@ -123,15 +126,19 @@ frit_node *frit_attention(frit_build *b, const frit_layer *w, frit_node *x, frit
     frit_node *q = project(b, &w->q, x, lhp->n_head, options.is_gated ? 2 * (int64_t)lhp->k_dim : lhp->k_dim);
     frit_node *gate = options.is_gated ? frit_slice(b->g, q, lhp->k_dim, lhp->k_dim) : NULL;
     if (gate) q = frit_slice(b->g, q, 0, lhp->k_dim);
-    frit_node *k = project(b, &w->k, x, lhp->n_head_kv, lhp->k_dim);
-    frit_node *v = project(b, &w->v, x, lhp->n_head_kv, lhp->v_dim);
+    frit_node *k = NULL, *v = NULL;
+    if (!lhp->shares_kv) {
+        k = project(b, &w->k, x, lhp->n_head_kv, lhp->k_dim);
+        v = frit_has(&w->v) ? project(b, &w->v, x, lhp->n_head_kv, lhp->v_dim) : k;
+        if (options.norm_values) v = frit_rms_norm(b->g, v, NULL, b->hp->rms_eps);
+    }
     if (!options.norm_after_rope) {
         q = norm_heads(b, &w->q_norm, q, &options);
         k = norm_heads(b, k_norm, k, &options);
     }
     if (!options.no_rope && !lhp->no_rope) {
         q = frit_rope_heads(b, q, 0);
-        k = frit_rope_heads(b, k, 0);
+        if (k) k = frit_rope_heads(b, k, 0);
     }
     if (options.norm_after_rope) {
         q = norm_heads(b, &w->q_norm, q, &options);

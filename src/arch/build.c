@@ -44,6 +44,9 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
     if (frit_has(&weights->pos_embd)) x = add_positions(&b, x);
     if (frit_has(&weights->tok_norm) || arch->norm_embedding) x = frit_norm(&b, &weights->tok_norm, x);
     b.embedding = x;
+    b.written = frit_arena_new(g->arena, frit_node *, (size_t)hp->n_layer);
+    if (!b.written) return frit_fail_memory((size_t)hp->n_layer * sizeof *b.written, "a graph");
+    if (arch->begin) x = arch->begin(&b, x);
     for (b.i_layer = 0; b.i_layer < hp->n_layer; b.i_layer++) {
         b.lhp = &hp->layers[b.i_layer];
         b.n_state = 0;

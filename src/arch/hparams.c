@@ -48,6 +48,11 @@ static const hparam rows[] = {
     {"attention.indexer.head_count",         INT,   MODEL(index.n_head),    1,    65536,   0,     CHOSEN},
     {"attention.indexer.key_length",         INT,   MODEL(index.dim),       1,    65536,   0,     CHOSEN},
     {"attention.indexer.top_k",              INT,   MODEL(index.n_chosen),  1,    1 << 20, 0,     CHOSEN},
+    {"attention.key_length_swa",             INT,   MODEL(k_dim_swa),       1,    65536,   0,     CHOSEN},
+    {"attention.value_length_swa",           INT,   MODEL(v_dim_swa),       1,    65536,   0,     CHOSEN},
+    {"attention.shared_kv_layers",           INT,   MODEL(n_layer_shared_kv), 0,  1024,    0,     CHOSEN},
+    {"embedding_length_per_layer_input",     INT,   MODEL(n_embd_layer),    0,    65536,   0,     CHOSEN},
+    {"rope.dimension_count_swa",             INT,   MODEL(rope_swa.dim),    2,    65536,   0,     CHOSEN},
     {"attention.output_scale",               FLOAT, MODEL(attn_scale),      0,    1e6,     0,     CHOSEN},
     {"num_loops",                            INT,   MODEL(n_loops),         0,    65536,   0,     CHOSEN},
     {"rope.scaling.finetuned",               BOOL,  MODEL(is_rope_finetuned), 0,  1,       1,     CHOSEN},
@@ -298,6 +303,8 @@ static frit_status complete_layer(reader *r, int32_t i)
     const frit_hparams *hp = r->hp;
     const int32_t step = hp->expert_step > 0 ? hp->expert_step : 1;
     lhp->has_experts = hp->n_expert > 0 && i >= hp->n_layer_dense && (i + 1) % step == 0;
+    if (lhp->window > 0 && hp->k_dim_swa > 0) lhp->k_dim = hp->k_dim_swa;
+    if (lhp->window > 0 && hp->v_dim_swa > 0) lhp->v_dim = hp->v_dim_swa;
     if (lhp->n_head_kv < 0) lhp->n_head_kv = lhp->n_head;
     if (lhp->n_head == 0) lhp->n_head_kv = 0;
     if (lhp->n_head_kv > 0 && lhp->n_head % lhp->n_head_kv != 0)
@@ -394,6 +401,7 @@ static void complete_rope_swa(reader *r)
     frit_hparams *hp = r->hp;
     const frit_windows *windows = &r->arch->windows;
     float base = hp->rope_swa.base;
+    const int32_t dim = hp->rope_swa.dim;
     if (base == 0) base = windows->rope_base != 0 ? windows->rope_base : hp->rope.base;
     bool plain = windows->plain_rope;
     frit_meta_get_bool(&r->ckpt->meta, "frit.rope.plain_swa", &plain, NULL);
@@ -402,6 +410,7 @@ static void complete_rope_swa(reader *r)
     else
         hp->rope_swa = hp->rope;
     hp->rope_swa.base = base;
+    if (dim > 0) hp->rope_swa.dim = dim;
 }
 
 static frit_status read_sections(reader *r)
@@ -473,10 +482,12 @@ static frit_status complete_rope(reader *r)
     for (int32_t i = 0; i < hp->n_layer && rope->dim == 0; i++) rope->dim = hp->layers[i].k_dim;
     for (int32_t i = 0; i < hp->n_layer; i++) {
         if (hp->layers[i].n_head == 0) continue;
-        if (rope->dim % 2 != 0 || rope->dim > hp->layers[i].k_dim)
+        const bool is_swa = hp->layers[i].window > 0 && hp->rope_swa.dim > 0;
+        const int32_t dim = is_swa ? hp->rope_swa.dim : rope->dim;
+        if (dim % 2 != 0 || dim > hp->layers[i].k_dim)
             return frit_fail(FRIT_E_FORMAT,
-                             "%s.rope.dimension_count is %d, expected an even number up to the head size %d",
-                             r->arch->name, (int)rope->dim, (int)hp->layers[i].k_dim);
+                             "%s.rope.dimension_count%s is %d, expected an even number up to the head size %d",
+                             r->arch->name, is_swa ? "_swa" : "", (int)dim, (int)hp->layers[i].k_dim);
     }
     complete_rope_swa(r);
     return read_sections(r);
@@ -532,7 +543,7 @@ frit_status frit_arch_cache_specs(const frit_hparams *hp, frit_cache_spec *specs
 {
     for (int32_t i = 0; i < hp->n_layer; i++) {
         const frit_layer_hparams *lhp = &hp->layers[i];
-        if (lhp->n_head_kv == 0) {
+        if (lhp->n_head_kv == 0 || lhp->shares_kv) {
             specs[i] = (frit_cache_spec){.kind = FRIT_CACHE_NONE, .n_state = lhp->n_state};
             continue;
         }

@@ -96,6 +96,7 @@ frit_status frit_rope_init(frit_hparams *hp, int32_t n_ctx, frit_arena *arena)
     hp->n_ctx = n_ctx;
     FRIT_TRY(make_table(&hp->rope_table, &hp->rope, n_ctx, arena));
     hp->rope_swa_table = hp->rope_table;   // one table for both, so that angles are computed once
-    bool same = hp->rope_swa.base == hp->rope.base && hp->rope_swa.scaling == hp->rope.scaling;
+    bool same = hp->rope_swa.base == hp->rope.base && hp->rope_swa.scaling == hp->rope.scaling &&
+                hp->rope_swa.dim == hp->rope.dim;
     return same ? FRIT_OK : make_table(&hp->rope_swa_table, &hp->rope_swa, n_ctx, arena);
 }

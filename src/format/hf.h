@@ -87,6 +87,7 @@ typedef struct frit_hf_family {
     double partial_rotary;     // partial_rotary_factor, where it is absent; 0: 1
     int window_period;         // where layer_types are absent: one layer of so many has no window; 0: all have one
     bool has_windows;          // layer_types and sliding_window say which layers slide
+    bool is_proportional;      // partial_rotary_factor is the family's to read: pairs that rotate are of the whole head
     bool is_latent;            // YaRN scales attention, not what rotates
     const frit_hf_names *shared;
     frit_hf_names own;
@@ -159,6 +160,8 @@ double frit_hf_written(const frit_hf *hf, const char *key);
 // Replaces a number.
 frit_status frit_hf_set_number(const frit_hf *hf, const char *key, frit_hf_kind kind, double value);
 frit_status frit_hf_add_flag(const frit_hf *hf, const char *key, bool value);
+// "ARCH.key", an array of flags; not copied.
+frit_status frit_hf_add_flags(const frit_hf *hf, const char *key, const uint8_t *flags, size_t n);
 // One number for each layer under a key of frit's own; copied.
 frit_status frit_hf_add_list(const frit_hf *hf, const char *key, const uint32_t *values, size_t n);
 

@@ -136,6 +136,7 @@ static const frit_hf_key llama3_keys[] = {
 
 static const scaling scalings[] = {
     {"default", NULL,        0,                       NULL},
+    {"proportional", NULL,   0,                       NULL},
     {"linear",  factor_keys, FRIT_COUNT(factor_keys), NULL},
     {"dynamic", factor_keys, FRIT_COUNT(factor_keys), add_dynamic},
     {"yarn",    yarn_keys,   FRIT_COUNT(yarn_keys),   add_yarn},
@@ -151,9 +152,10 @@ static frit_status find_scaling(const rope *r, const scaling **out)
     const char *type = "default";
     FRIT_TRY(frit_hf_get_text(r->hf, r->params, r->where, "type", &type));
     FRIT_TRY(frit_hf_get_text(r->hf, r->params, r->where, "rope_type", &type));
+    const bool known = strcmp(type, "proportional") != 0 || r->hf->family->is_proportional;
     for (size_t i = 0; i < FRIT_COUNT(scalings); i++) {
         *out = &scalings[i];
-        if (strcmp(scalings[i].type, type) == 0) return FRIT_OK;
+        if (strcmp(scalings[i].type, type) == 0 && known) return FRIT_OK;
     }
     return frit_fail(FRIT_E_UNSUPPORTED,
                      "%s: %srope_type is '%.40s'; supported are default, linear, dynamic, yarn, llama3 and longrope",
@@ -221,15 +223,15 @@ static frit_status apply_partial(const rope *r)
 frit_status frit_hf_add_rope(const frit_hf *hf)
 {
     rope r = {.hf = hf};
+    const scaling *kind;
     FRIT_TRY(find_params(&r));
-    FRIT_TRY(apply_partial(&r));
+    if (!hf->family->is_proportional) FRIT_TRY(apply_partial(&r));
     double base = 10000;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "rope_theta", FRIT_HF_BASE, &base));
     FRIT_TRY(frit_hf_get_number(hf, r.params, r.where, "rope_theta", FRIT_HF_BASE, &base));
     FRIT_TRY(frit_hf_add_number(hf, "rope.freq_base", FRIT_HF_BASE, base));
 
     FRIT_TRY(add_sliding(&r));
-    const scaling *kind;
     FRIT_TRY(find_scaling(&r, &kind));
     if (kind->n_keys == 0) return FRIT_OK;
     FRIT_TRY(frit_hf_add_text(hf, "rope.scaling.type", kind->type));
