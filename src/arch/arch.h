@@ -61,6 +61,7 @@ typedef struct frit_layer_hparams {
     bool v_in_k;                    // cached values are the first v_dim numbers of keys
     int32_t index_type;             // as the file says: 1: an indexer of its own, 0: an earlier layer's, -1: nothing
     bool has_index;                 // chooses the positions that it looks at
+    float sparsity;                 // gates keep what lies so many deviations above the mean; not finite: all
     frit_xielu xielu;               // as learned: before the softplus of its first two numbers
 } frit_layer_hparams;
 
@@ -122,8 +123,10 @@ typedef struct frit_hparams {
     int32_t q_rank, kv_rank;        // latent attention; q_rank 0: queries are not compressed
     int32_t k_dim_mla, v_dim_mla;   // of a head once expanded, where the file keeps attention absorbed
 
-    int32_t n_layer_shared_kv;           // last layers, which look at keys and values of earlier ones
-    int32_t k_dim_swa, v_dim_swa;        // of layers with a window; 0: as the others
+    int32_t n_layer_shared_kv;       // last layers, which look at keys and values of earlier ones
+    int32_t k_dim_swa, v_dim_swa;    // of layers with a window; 0: as the others
+    int32_t n_altup, altup_active;   // streams of residuals, and the one that layers compute
+    int32_t laurel_rank;
     int32_t n_embd_layer;                // of the embeddings of each layer; 0: there are none
     int32_t bank_interval;               // layers from one banked residual to the next; 0: none is
     float situ_beta, situ_linear_beta;   // what SiTU's gate and what it gates are capped at; the second 0: not at all
@@ -176,6 +179,8 @@ typedef struct frit_layer {
     frit_weight qkv, gate_up;
 
     frit_weight router, router_bias, router_scale, expert_norm, post_expert_norm, dense_norm;
+    frit_weight altup_router, altup_router_norm, altup_predict, altup_correct, altup_scale;
+    frit_weight laurel_left, laurel_right, laurel_norm;
     frit_weight layer_gate, layer_proj, layer_norm;   // of the layer's own embeddings
     frit_ffn_weights experts, shared, chunks;
     frit_weight gate_up_experts;                       // gate, then up
@@ -192,6 +197,7 @@ typedef struct frit_layer {
 typedef struct frit_weights {
     frit_weight tok_embd, type_embd, pos_embd, tok_norm, out_norm, lm_head;
     frit_weight rope_freqs, rope_long, rope_short;
+    frit_weight altup_proj, altup_merge;                   // of all streams but the first
     frit_weight layer_embd, layer_proj, layer_proj_norm;   // embeddings of all layers, and what x adds to them
     frit_weight res_score;                                 // of residuals behind the last layer
     frit_layer *layers;                                    // [n_layer]
@@ -221,6 +227,10 @@ typedef enum frit_dim {
     FRIT_DIM_N_O_MLA,
     FRIT_DIM_NOPE_MLA,   // of one head of keys, what does not rotate
     FRIT_DIM_V_MLA,
+    FRIT_DIM_ALTUP,
+    FRIT_DIM_ALTUP_REST,
+    FRIT_DIM_ALTUP_SQUARE,
+    FRIT_DIM_LAUREL,
     FRIT_DIM_LAYER_EMBD,
     FRIT_DIM_LAYERS_EMBD,   // of all layers
     FRIT_DIM_LAYER_NORM,    // as wide as the model, where layers have embeddings
@@ -291,6 +301,8 @@ typedef struct frit_weight_row {
 // clang-format off
 #define FRIT_MODEL_WEIGHT(field, name, out, in, flags)                                             \
     {offsetof(frit_weights, field), name, FRIT_DIM_##out, FRIT_DIM_##in, flags, FRIT_DIM_1}
+#define FRIT_MODEL_STACK(field, name, n, out, in, flags)                                           \
+    {offsetof(frit_weights, field), name, FRIT_DIM_##out, FRIT_DIM_##in, (flags) | FRIT_WEIGHT_STACK, FRIT_DIM_##n}
 #define FRIT_LAYER_WEIGHT(field, name, out, in, flags)                                             \
     {offsetof(frit_layer, field), name, FRIT_DIM_##out, FRIT_DIM_##in, (flags) | FRIT_WEIGHT_LAYER, FRIT_DIM_1}
 #define FRIT_LAYER_STACK(field, name, n, out, in, flags)                                           \

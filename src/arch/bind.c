@@ -65,6 +65,39 @@ static int64_t resolve_recurrent(const frit_recurrent_params *r, frit_dim dim)
     }
 }
 
+// What few architectures have.
+static int64_t resolve_rare(const frit_hparams *hp, frit_dim dim)
+{
+    switch (dim) {
+    case FRIT_DIM_EXPERT_IN:
+        return hp->n_expert_latent > 0 ? hp->n_expert_latent : hp->n_embd;
+    case FRIT_DIM_INDEX_HEADS:
+        return hp->index.n_head;
+    case FRIT_DIM_INDEX:
+        return hp->index.dim;
+    case FRIT_DIM_N_INDEX_Q:
+        return (int64_t)hp->index.n_head * hp->index.dim;
+    case FRIT_DIM_LAYER_EMBD:
+        return hp->n_embd_layer;
+    case FRIT_DIM_LAYERS_EMBD:
+        return (int64_t)hp->n_embd_layer * hp->n_layer;
+    case FRIT_DIM_LAYER_NORM:
+        return hp->n_embd_layer > 0 ? hp->n_embd : 0;
+    case FRIT_DIM_BANKED:
+        return hp->bank_interval > 0;
+    case FRIT_DIM_ALTUP:
+        return hp->n_altup;
+    case FRIT_DIM_ALTUP_REST:
+        return hp->n_altup - 1;
+    case FRIT_DIM_ALTUP_SQUARE:
+        return (int64_t)hp->n_altup * hp->n_altup;
+    case FRIT_DIM_LAUREL:
+        return hp->laurel_rank;
+    default:
+        return 0;
+    }
+}
+
 static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, frit_dim dim)
 {
     const int64_t n_head = lhp->n_head, n_head_kv = lhp->n_head_kv;
@@ -90,8 +123,6 @@ static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, fr
         return hp->n_ff_shexp;
     case FRIT_DIM_N_FF_CHUNK:
         return hp->n_ff_chunk_exp;
-    case FRIT_DIM_EXPERT_IN:
-        return hp->n_expert_latent > 0 ? hp->n_expert_latent : hp->n_embd;
     case FRIT_DIM_N_EXPERT:
         return hp->n_expert;
     case FRIT_DIM_N_CHUNK_EXPERT:
@@ -114,20 +145,6 @@ static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, fr
         return (int64_t)hp->k_dim_mla - hp->rope.dim;
     case FRIT_DIM_V_MLA:
         return hp->v_dim_mla;
-    case FRIT_DIM_LAYER_EMBD:
-        return hp->n_embd_layer;
-    case FRIT_DIM_LAYERS_EMBD:
-        return (int64_t)hp->n_embd_layer * hp->n_layer;
-    case FRIT_DIM_LAYER_NORM:
-        return hp->n_embd_layer > 0 ? hp->n_embd : 0;
-    case FRIT_DIM_BANKED:
-        return hp->bank_interval > 0;
-    case FRIT_DIM_INDEX_HEADS:
-        return hp->index.n_head;
-    case FRIT_DIM_INDEX:
-        return hp->index.dim;
-    case FRIT_DIM_N_INDEX_Q:
-        return (int64_t)hp->index.n_head * hp->index.dim;
     case FRIT_DIM_N_Q:
         return n_head * lhp->k_dim;
     case FRIT_DIM_N_Q_2:
@@ -147,7 +164,7 @@ static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, fr
     case FRIT_DIM_ROPE_PAIRS:
         return hp->rope.dim / 2;
     default:
-        return 0;
+        return resolve_rare(hp, dim);
     }
 }
 

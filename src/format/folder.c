@@ -21,8 +21,8 @@ typedef struct folder {
     frit_hf hf;
     const frit_checkpoint_options *options;
     size_t n_unplaced;
-    const char *unplaced;        // the first tensor that the family has no place for
-    const char *n_stacked_key;   // how many tensors the stack at hand is made of
+    const char *unplaced;   // the first tensor that the family has no place for
+    double n_stacked;       // how many tensors the stack at hand is made of
     uint64_t n_expert_parts, n_expert_wanted;
 } folder;
 
@@ -143,7 +143,7 @@ static frit_status place_expert(folder *f, const frit_tensor *one, const char *n
     frit_checkpoint *ckpt = f->hf.ckpt;
     const frit_tensor *all = frit_checkpoint_find(ckpt, name);
     if (!all) {
-        const double n = frit_hf_written(&f->hf, f->n_stacked_key);
+        const double n = f->n_stacked;
         if (n < 1 || n > MOST || one->n_dims == FRIT_MAX_DIMS)
             return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s': %.0f experts are not a number of experts", ckpt->path,
                              name, n);
@@ -159,6 +159,14 @@ static frit_status place_expert(folder *f, const frit_tensor *one, const char *n
         return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' of expert %" PRId64 " does not fit to those of the others",
                          ckpt->path, name, expert);
     return FRIT_OK;
+}
+
+// Norms of heads, matrices of streams but the first, or experts.
+static double count_stacked(const frit_hf *hf, const char *gguf)
+{
+    if (strstr(gguf, "_norm"))
+        return frit_hf_written(hf, strstr(gguf, "_q_") ? "attention.head_count" : "attention.head_count_kv");
+    return strstr(gguf, "altup_") ? frit_hf_written(hf, "altup.num_inputs") - 1 : frit_hf_written(hf, "expert_count");
 }
 
 // The list that numbers of layers go into; those that never come stay NaN, which nobody takes for a number.
@@ -203,9 +211,7 @@ static frit_status place(void *ctx, const frit_safetensors_entry *entry)
     char name[NAME_BYTES];
     write_gguf_name(name, sizeof name, at.row->gguf, at.layer, at.part);
     if (at.expert >= 0) {
-        f->n_stacked_key = strstr(at.row->gguf, "_norm")
-                               ? strstr(at.row->gguf, "_q_") ? "attention.head_count" : "attention.head_count_kv"
-                               : "expert_count";
+        f->n_stacked = count_stacked(&f->hf, at.row->gguf);
         return place_expert(f, &tensor, name, at.expert);
     }
     tensor.name = frit_arena_text(arena, name, strlen(name));

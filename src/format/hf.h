@@ -160,8 +160,8 @@ double frit_hf_written(const frit_hf *hf, const char *key);
 // Replaces a number.
 frit_status frit_hf_set_number(const frit_hf *hf, const char *key, frit_hf_kind kind, double value);
 frit_status frit_hf_add_flag(const frit_hf *hf, const char *key, bool value);
-// "ARCH.key", an array of flags; not copied.
-frit_status frit_hf_add_flags(const frit_hf *hf, const char *key, const uint8_t *flags, size_t n);
+// "ARCH.key", an array of n items of a type; not copied.
+frit_status frit_hf_add_array(const frit_hf *hf, const char *key, frit_value_type type, const void *items, size_t n);
 // One number for each layer under a key of frit's own; copied.
 frit_status frit_hf_add_list(const frit_hf *hf, const char *key, const uint32_t *values, size_t n);
 

@@ -123,9 +123,9 @@ frit_status frit_hf_add_list(const frit_hf *hf, const char *key, const uint32_t 
     return frit_meta_add(&hf->ckpt->meta, frit_str_of(key), value);
 }
 
-frit_status frit_hf_add_flags(const frit_hf *hf, const char *key, const uint8_t *flags, size_t n)
+frit_status frit_hf_add_array(const frit_hf *hf, const char *key, frit_value_type type, const void *items, size_t n)
 {
-    return add_value(hf, key, (frit_value){.type = FRIT_VALUE_ARRAY, .array = {FRIT_VALUE_BOOL, n, flags}});
+    return add_value(hf, key, (frit_value){.type = FRIT_VALUE_ARRAY, .array = {type, n, items}});
 }
 
 frit_status frit_hf_add_text(const frit_hf *hf, const char *key, const char *value)

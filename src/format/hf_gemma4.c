@@ -69,7 +69,7 @@ static frit_status add_pattern(const frit_hf *hf)
     uint8_t *flags = frit_arena_new(&hf->ckpt->arena, uint8_t, n);
     if (!flags) return frit_fail_memory(n, "the kinds of layers");
     for (size_t i = 0; i < n; i++) flags[i] = slides(hf, i);
-    return frit_hf_add_flags(hf, "attention.sliding_window_pattern", flags, n);
+    return frit_hf_add_array(hf, "attention.sliding_window_pattern", FRIT_VALUE_BOOL, flags, n);
 }
 
 // Of the pairs of a whole head, the first few rotate.

@@ -125,6 +125,11 @@ frit_node *frit_excess(frit_graph *g, frit_node *x, float factor)
     return frit_node_new(g, (frit_node){.op = FRIT_OP_EXCESS, .src = {x}, .factor = factor});
 }
 
+frit_node *frit_match(frit_graph *g, frit_node *x, frit_node *like, float eps)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_MATCH, .src = {x, like}, .eps = eps});
+}
+
 frit_node *frit_blend(frit_graph *g, frit_node *x, frit_node *c)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_BLEND, .src = {x, c}});

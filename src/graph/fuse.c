@@ -76,7 +76,7 @@ static bool is_row_wise(const frit_node *node)
         [FRIT_OP_CONCAT] = true,   [FRIT_OP_HEADS] = true,    [FRIT_OP_SCALE_ROWS] = true, [FRIT_OP_ROUTE] = true,
         [FRIT_OP_PICK] = true,     [FRIT_OP_EXPERTS] = true,  [FRIT_OP_MIX] = true,        [FRIT_OP_XIELU] = true,
         [FRIT_OP_SOFTMAX] = true,  [FRIT_OP_EXCESS] = true,   [FRIT_OP_BLEND] = true,      [FRIT_OP_ADAPT_DOWN] = true,
-        [FRIT_OP_ADAPT_UP] = true, [FRIT_OP_STEER] = true,
+        [FRIT_OP_ADAPT_UP] = true, [FRIT_OP_STEER] = true,    [FRIT_OP_MATCH] = true,
     };
     const bool is_lookup = node->op == FRIT_OP_ADAPT_DOWN && node->src[0]->op == FRIT_OP_INPUT;
     return row_wise[node->op] && node->rows == FRIT_ROWS_BATCH && !is_lookup;

@@ -207,7 +207,8 @@ frit_node *frit_scale_rows(frit_graph *g, frit_node *x, frit_node *scales);
 frit_node *frit_heads(frit_graph *g, frit_node *w, frit_node *x);
 frit_node *frit_softmax(frit_graph *g, frit_node *x);
 frit_node *frit_excess(frit_graph *g, frit_node *x, float factor);   // what lies so many deviations above the mean
-frit_node *frit_blend(frit_graph *g, frit_node *x, frit_node *c);    // x [T, n, D], c [T, m, n]. Result [T, m, D]
+frit_node *frit_match(frit_graph *g, frit_node *x, frit_node *like, float eps);   // x as large as `like`
+frit_node *frit_blend(frit_graph *g, frit_node *x, frit_node *c);   // x [T, n, D], c [T, m, n]. Result [T, m, D]
 // Mixtures of experts: scores [T, E], bias [E] or NULL is added where experts are chosen. Result [T, 2, k].
 frit_node *frit_route_node(frit_graph *g, frit_node *scores, frit_node *bias, frit_route route);
 // w [E, rows, i]; x [T, i] or [T, k, i]. Result [T, k, experts.n].

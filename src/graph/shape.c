@@ -216,6 +216,12 @@ frit_status frit_shape_scale_rows(frit_node *node)
     return fits ? FRIT_OK : mismatch(node, 0, 1, "one scale for each row");
 }
 
+frit_status frit_shape_match(frit_node *node)
+{
+    FRIT_TRY(frit_shape_same(node));
+    return check_eps(node);
+}
+
 frit_status frit_shape_blend(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));

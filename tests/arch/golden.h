@@ -48,6 +48,7 @@ static const golden_row golden_folders[] = {
     {"falcon-new", 0},
     {"gemma2", 0},
     {"gemma3_text", 0},
+    {"gemma3n_text", 0},
     {"gemma4_text", 0},
     {"glm", 0},
     {"glm4", 0},

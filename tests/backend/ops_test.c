@@ -157,6 +157,11 @@ static frit_node *build_excess(world *w, int64_t n)
     return frit_excess(&w->graph, world_rows(w, n + 2), 0.4f);
 }
 
+static frit_node *build_match(world *w, int64_t n)
+{
+    return frit_match(&w->graph, world_rows(w, n), world_rows(w, n), 1e-5f);
+}
+
 static frit_node *build_blend(world *w, int64_t n)
 {
     return frit_blend(&w->graph, world_heads(w, 5, n), world_heads(w, 3, 5));
@@ -194,6 +199,7 @@ static const vector_case vector_cases[] = {
     {"xielu", build_xielu, 1e-12},
     {"softmax", build_softmax, 1e-11},
     {"excess", build_excess, 1e-11},
+    {"match", build_match, 1e-11},
     {"blend", build_blend, 1e-12},
     {"take_rows", build_take_rows, 0},
     {"reshape", build_reshape, 0},

@@ -82,6 +82,7 @@ void frit_fast_xielu(const frit_task *task, frit_share share);
 void frit_fast_glu(const frit_task *task, frit_share share);
 void frit_fast_softmax(const frit_task *task, frit_share share);
 void frit_fast_excess(const frit_task *task, frit_share share);
+void frit_fast_match(const frit_task *task, frit_share share);
 void frit_fast_blend(const frit_task *task, frit_share share);
 void frit_fast_rope(const frit_task *task, frit_share share);
 // Cosines and sines of every row's position, times magnitude, to task->shared; before all steps that turn alike.

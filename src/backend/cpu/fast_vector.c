@@ -169,6 +169,23 @@ void frit_fast_excess(const frit_task *task, frit_share share)
     frit_by_rows(task, share, excess_rows);
 }
 
+static void match_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
+{
+    (void)thread;
+    const int64_t n = frit_node_width(task->node);
+    for (int64_t t = begin; t < end; t++) {
+        const float *x = task->x[0] + t * n;
+        const float of_x = sum_of(x, 0, true, n) / (float)n, wanted = sum_of(task->x[1] + t * n, 0, true, n) / (float)n;
+        const float scale = sqrtf(wanted / fmaxf(of_x, task->node->eps));
+        task->env->kernels->scale(task->y + t * n, x, scale, n);
+    }
+}
+
+void frit_fast_match(const frit_task *task, frit_share share)
+{
+    frit_by_rows(task, share, match_rows);
+}
+
 static void blend_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
 {
     (void)thread;

@@ -108,6 +108,7 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_SCALE_ROWS] = {REFERENCE(scale_rows)},
     [FRIT_OP_SOFTMAX]    = {BOTH(softmax)},
     [FRIT_OP_EXCESS]     = {BOTH(excess)},
+    [FRIT_OP_MATCH]      = {BOTH(match)},
     [FRIT_OP_BLEND]      = {BOTH(blend)},
     [FRIT_OP_HEADS]      = {STACKED(heads, frit_heads_pieces), .matrices = 1 << 1,
                             .workspace_bytes = stacked_workspace_bytes},

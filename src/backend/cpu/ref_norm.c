@@ -76,6 +76,19 @@ void frit_ref_excess(const frit_task *task, frit_share share)
     }
 }
 
+void frit_ref_match(const frit_task *task, frit_share share)
+{
+    const int64_t n = frit_node_width(task->node);
+    frit_range r = frit_split(frit_node_height(task->node), 1, share);
+    for (int64_t t = r.begin; t < r.end; t++) {
+        const float *x = task->x[0] + t * n, *like = task->x[1] + t * n;
+        double of_x = 0, wanted = 0;
+        for (int64_t i = 0; i < n; i++) of_x += (double)x[i] * x[i], wanted += (double)like[i] * like[i];
+        const double scale = sqrt(wanted / (double)n / fmax(of_x / (double)n, task->node->eps));
+        for (int64_t i = 0; i < n; i++) task->y[t * n + i] = (float)(x[i] * scale);
+    }
+}
+
 void frit_ref_blend(const frit_task *task, frit_share share)
 {
     const int64_t n = task->node->src[0]->shape[1], m = task->node->shape[1], dim = task->node->shape[2];
