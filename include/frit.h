@@ -146,7 +146,14 @@ FRIT_API const frit_option *frit_model_option_rows(size_t *n_rows);
 FRIT_API frit_status frit_model_open(frit_model **out, const char *path, const frit_model_options *options);
 FRIT_API void frit_model_free(frit_model *model);   // engines keep their model alive
 
+typedef enum frit_model_kind {
+    FRIT_KIND_DECODER,   // goes on with a text
+    FRIT_KIND_ENCODER,   // gives embeddings; has no logits and generates nothing
+} frit_model_kind;
+
 typedef struct frit_model_info {
+    frit_model_kind kind;
+    const char *pooling;   // of embeddings, where nobody says otherwise: "mean", "cls", "last", "rank", "none"
     const char *path;
     const char *format;         // "GGUF v3", "safetensors"
     const char *architecture;   // "llama"
@@ -483,6 +490,41 @@ FRIT_API const char *frit_session_note(const frit_session *session, size_t *n_by
 // Runs what is pending, samples the next token, queues it and lets the sampler accept it. FRIT_E_LIMIT when the context
 // is full: nothing is sampled then, and the logits stay.
 FRIT_API frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit_token *token);
+
+// ---------------------------------------------------------------------------------------- embeddings
+
+typedef struct frit_embed_options {
+    // How the hidden states of an item become one vector: their "mean", that of the first token ("cls") or of the
+    // "last"; "rank": the scores that the model's classification head gives; "none": a vector for each token. NULL:
+    // what the model's files say, or else mean for encoders and last for others.
+    const char *pooling;
+    // "l2": to length 1, "l1": absolute values that sum to 1, "max": at most 1, "none". NULL: l2, for scores none.
+    const char *normalize;
+    int32_t n_dims;   // keep so many numbers of each vector, before it is normalized; 0: all of them
+} frit_embed_options;
+
+FRIT_API const frit_option *frit_embed_option_rows(size_t *n_rows);
+
+typedef struct frit_embed_item {   // a text, tokenized with FRIT_TEXT_SPECIAL; or tokens as they are
+    const char *text;
+    size_t n_bytes;
+    const frit_token *tokens;   // NULL: the text counts
+    size_t n_tokens;
+} frit_embed_item;
+
+// A vector of n numbers, borrowed for the call: of an item, or of token i of it (pooling "none"; otherwise i is 0).
+// Items may end in any order. It may not change sessions or start a step.
+typedef void (*frit_embed_fn)(void *ctx, size_t item, size_t i, const float *values, size_t n);
+
+// Embeds the items, many in one step as far as the batch and the cache have room, in sessions of its own; other
+// sessions of the engine go on with what they have queued. Works for every kind of model. FRIT_E_INVALID for an item
+// without tokens or longer than the context, ids outside the vocabulary, names that are none, or more numbers than a
+// vector has; FRIT_E_LIMIT where other sessions fill the cache; FRIT_E_UNSUPPORTED for "rank" without a head.
+// Items that ended before a failure have been handed out.
+FRIT_API frit_status frit_embed_texts(frit_engine *engine, const frit_embed_item *items, size_t n_items,
+                                      const frit_embed_options *options, frit_embed_fn row, void *row_ctx);
+// *n: numbers of each vector that frit_embed_texts gives with these options. Fails as it would for them.
+FRIT_API frit_status frit_embed_width(const frit_model *model, const frit_embed_options *options, size_t *n);
 
 // ---------------------------------------------------------------------------------------- sampling
 

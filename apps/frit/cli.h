@@ -51,8 +51,8 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_command_run, cli_command_chat, cli_command_info, cli_command_bench, cli_command_perplexity,
-    cli_command_tokenize, cli_command_detokenize, cli_command_template, cli_command_logits, cli_command_serve,
-    cli_command_convert, cli_command_help, cli_command_completions;
+    cli_command_tokenize, cli_command_detokenize, cli_command_template, cli_command_logits, cli_command_embed,
+    cli_command_serve, cli_command_convert, cli_command_help, cli_command_completions;
 const cli_command *cli_command_get(size_t i);            // row i; NULL past the end
 const cli_command *cli_command_find(const char *name);   // NULL if unknown
 const frit_option *cli_common_rows(size_t *n_rows);      // --model, --quiet, ...
@@ -107,6 +107,7 @@ void cli_count_text(int64_t n, char out[32]);         // "29.4 M"
 // Opens the named model, or the bundled one. Returns an exit code; says what failed.
 int cli_open_model(frit_model **model, const cli_common *common, const frit_model_options *options,
                    const char *positional);
+int cli_check_generates(const frit_model *model);   // says so if the model generates no text
 int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *model,
                     const frit_engine_options *options);
 // The path used when no model is named.

@@ -43,6 +43,14 @@ int cli_open_model(frit_model **model, const cli_common *common, const frit_mode
     return code == CLI_FAILED ? CLI_BAD_MODEL : code;
 }
 
+int cli_check_generates(const frit_model *model)
+{
+    frit_model_info info;
+    frit_model_get_info(model, &info);
+    if (info.kind != FRIT_KIND_ENCODER) return CLI_DONE;
+    return cli_usage("%s: an encoder gives embeddings and generates no text; try 'frit embed'", info.path);
+}
+
 int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *model,
                     const frit_engine_options *options)
 {

@@ -136,6 +136,9 @@ static int print_model_json(const frit_model *model, const frit_model_info *info
                        "n_vocab", info->n_vocab, "n_ctx_train", info->n_ctx_train, "n_embd", info->n_embd, "n_layer",
                        info->n_layer, "n_head", info->n_head, "n_head_kv", info->n_head_kv, "n_ff", info->n_ff,
                        "n_tensors", (json_int_t)info->n_tensors, "metadata", meta);
+    const char *kind = info->kind == FRIT_KIND_ENCODER ? "encoder" : "decoder";
+    if (object) json_object_set_new(object, "kind", json_string(kind));
+    if (object) json_object_set_new(object, "pooling", json_string(info->pooling));
     if (object) json_object_set_new(object, "kv_bytes_per_token", json_integer((json_int_t)kv_bytes));
     if (object && tensors) {
         json_t *list = json_array();
@@ -162,6 +165,11 @@ static void print_tensors(const frit_model *model)
     }
 }
 
+static const char *kind_text(frit_model_kind kind)
+{
+    return kind == FRIT_KIND_ENCODER ? "encoder: gives embeddings, generates no text" : "decoder: generates text";
+}
+
 static void print_model(const frit_model *model, const frit_model_info *info, uint64_t kv_bytes)
 {
     char size[32], params[32], value[256];
@@ -169,6 +177,7 @@ static void print_model(const frit_model *model, const frit_model_info *info, ui
     cli_count_text(info->n_params, params);
     printf("file           %s\nformat         %s\narchitecture   %s\nname           %s\ntype           %s\n",
            info->path, info->format, info->architecture, info->name, info->file_type);
+    printf("kind           %s; embeddings by '%s'\n", kind_text(info->kind), info->pooling);
     printf("parameters     %s in %zu tensors, %s\n", params, info->n_tensors, size);
     printf("layers         %d of width %d, feed-forward %d\nheads          %d, %d for keys and values\n", info->n_layer,
            info->n_embd, info->n_ff, info->n_head, info->n_head_kv);

@@ -224,6 +224,7 @@ static int run(void *ctx)
     int code = read_prompt(args, first_is_prompt ? first : second, &prompt);
     if (code == CLI_DONE && prompt.n == 0) code = cli_usage("run: the prompt is empty");
     if (code == CLI_DONE) code = cli_open_model(&model, common, &args->model, first_is_prompt ? NULL : first);
+    if (code == CLI_DONE) code = cli_check_generates(model);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
     if (code == CLI_DONE) code = answer_prompt(args, model, engine, &prompt);
     frit_engine_free(engine);

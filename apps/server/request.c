@@ -247,6 +247,33 @@ const server_parser server_chat_parser = {chat_fields, COUNT(chat_fields), sizeo
 const server_parser server_completion_parser = {completion_fields, COUNT(completion_fields), sizeof(server_generation),
                                                 clear_generation, offsetof(server_generation, sampler)};
 
+// ---------------------------------------------------------------------------------------- embeddings
+
+static bool keep_input(json_t *value, void *ctx, server_problem *problem)
+{
+    (void)problem;   // what it holds is looked at when it becomes tokens
+    ((server_embedding *)ctx)->input = value;
+    return true;
+}
+
+#define AT(field) offsetof(server_embedding, field)
+
+// clang-format off
+static const server_field embedding_fields[] = {
+    {"model", FIELD_TEXT, .offset = AT(model)},
+    {"input", FIELD_CUSTOM, .parse = keep_input},
+    {"encoding_format", FIELD_TEXT, .offset = AT(encoding)},
+    {"dimensions", FIELD_INT, .offset = AT(n_dims), .min = 1, .max = 1 << 20},
+    {"pooling", FIELD_TEXT, .offset = AT(pooling)},
+    {"normalize", FIELD_TEXT, .offset = AT(normalize)},
+};
+// clang-format on
+
+#undef AT
+
+const server_parser server_embedding_parser = {embedding_fields, COUNT(embedding_fields), sizeof(server_embedding),
+                                               NULL, 0};
+
 static bool parse_content(json_t *value, void *ctx, server_problem *problem)
 {
     server_text_request *request = ctx;

@@ -35,6 +35,16 @@ typedef struct server_generation {
     size_t n_ids;
 } server_generation;
 
+// /v1/embeddings.
+typedef struct server_embedding {
+    server_body body;
+    const char *model;
+    const json_t *input;    // borrowed; NULL: missing
+    const char *encoding;   // "float", "base64"; NULL: float
+    int32_t n_dims;         // 0: all
+    const char *pooling, *normalize;
+} server_embedding;
+
 // /tokenize, /detokenize, /apply-template.
 typedef struct server_text_request {
     server_body body;
@@ -46,7 +56,7 @@ typedef struct server_text_request {
 } server_text_request;
 
 extern const server_parser server_chat_parser, server_completion_parser, server_tokenize_parser,
-    server_detokenize_parser, server_template_parser;
+    server_detokenize_parser, server_template_parser, server_embedding_parser;
 
 // The tokens of what a generation asks for; malloc'd. `chat`: messages through the template. `n_ctx` is the context,
 // of which at least one position must stay free. False with a problem.

@@ -2,6 +2,7 @@
 // The routes and their handlers.
 #include "server/routes.h"
 
+#include "server/embeddings.h"
 #include "server/openai.h"
 #include "server/request.h"
 
@@ -97,6 +98,12 @@ static void generate(server_exchange *exchange, bool chat)
 {
     server_generation *request = exchange->request;
     if (!check_model(exchange, request->model)) return;
+    if (exchange->site->model_info.kind == FRIT_KIND_ENCODER) {
+        server_refuse(&exchange->problem, 400, "unsupported_model", "model",
+                      "'%.200s' is an encoder: it gives embeddings (/v1/embeddings) and generates no text.",
+                      exchange->site->name);
+        return;
+    }
     if (make_job(exchange, request, chat)) return;
     server_job_release(NULL, exchange->job);
     exchange->job = NULL;
@@ -111,6 +118,13 @@ static void complete_text(server_exchange *exchange)
 {
     ((server_generation *)exchange->request)->max_completion_tokens = -1;
     generate(exchange, false);
+}
+
+static void embed(server_exchange *exchange)
+{
+    const server_embedding *request = exchange->request;
+    if (check_model(exchange, request->model))
+        exchange->job = server_embeddings_job(exchange->site, request, &exchange->problem);
 }
 
 // ---------------------------------------------------------------------------------------- text
@@ -205,6 +219,7 @@ static void apply_template(server_exchange *exchange)
 static const server_route routes[] = {
     {"POST", "/chat/completions", &server_chat_parser,       complete_chat,  true},
     {"POST", "/completions",      &server_completion_parser, complete_text,  true},
+    {"POST", "/embeddings",       &server_embedding_parser,  embed,          true},
     {"GET",  "/models",           NULL,                      list_models,    true},
     {"GET",  "/models/*",         NULL,                      show_model,     true},
     {"POST", "/tokenize",         &server_tokenize_parser,   tokenize,       true},

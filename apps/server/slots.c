@@ -75,6 +75,11 @@ frit_status server_slot_load(server_slot *slot, const frit_token *prompt, size_t
     return FRIT_OK;
 }
 
+void server_slot_clear(server_slot *slot)
+{
+    if (frit_session_truncate(slot->session, 0) == FRIT_OK) slot->n_tokens = 0;
+}
+
 frit_status server_slot_push(server_slot *slot, frit_token token)
 {
     frit_status status = frit_session_push(slot->session, &token, 1, NULL);

@@ -24,6 +24,7 @@ void server_slots_free(server_slots *slots);
 server_slot *server_slots_choose(server_slots *slots, const frit_token *prompt, size_t n_prompt);
 // Makes the session hold exactly the prompt, and queues what it lacks: at least the last token. *n_cached: the rest.
 frit_status server_slot_load(server_slot *slot, const frit_token *prompt, size_t n_prompt, size_t *n_cached);
+void server_slot_clear(server_slot *slot);   // gives its room in the cache back
 frit_status server_slot_push(server_slot *slot, frit_token token);
 // The job is over: forgets what has not run yet and keeps the rest for the next.
 void server_slot_rest(server_slots *slots, server_slot *slot);

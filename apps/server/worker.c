@@ -155,6 +155,10 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     job->slot = slot;
     worker->n_running++;
     job->started_at = now_seconds();
+    if (job->work) {
+        server_slot_clear(slot);
+        return;
+    }
     job->usage.n_prompt = job->n_prompt;
     size_t n_kept = job->n_prompt;   // without what is healed
     for (size_t i = 0; i < job->n_prompt; i++) frit_sampler_accept(job->sampler, job->prompt[i]);
@@ -270,9 +274,9 @@ static frit_status pick(server_worker *worker, server_job *job, bool *ended, ser
 static void advance(server_worker *worker, server_slot *slot)
 {
     server_job *job = slot->job;
-    bool ended;
-    server_finish finish;
-    frit_status status = pick(worker, job, &ended, &finish);
+    bool ended = false;
+    server_finish finish = SERVER_FINISH_STOP;
+    frit_status status = job->work ? job->work(job, worker->engine, &ended) : pick(worker, job, &ended, &finish);
     pthread_mutex_lock(&worker->lock);
     if (status == FRIT_OK && ended) job->voice->finish(job, finish);
     if (status == FRIT_OK && job->outbox.failed) status = FRIT_E_MEMORY;
@@ -292,7 +296,7 @@ static void fail_step(server_worker *worker, frit_status status)
     for (int pass = 0; pass < 2 && !found; pass++) {
         for (int32_t i = 0; i < worker->slots.n; i++) {
             server_slot *slot = &worker->slots.items[i];
-            if (!slot->job) continue;
+            if (!slot->job || slot->job->work) continue;
             bool pending = frit_session_pending(slot->session) > 0;
             if (pass == 0 ? pending || frit_session_logits(slot->session) : !pending) continue;
             found = true;

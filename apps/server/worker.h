@@ -35,6 +35,9 @@ typedef struct server_usage {
 } server_usage;
 
 struct server_job {
+    // Does the next part of a job that is no generation, on the engine thread, with an idle session's room in the
+    // cache; *ended once nothing is left. NULL: tokens are generated.
+    frit_status (*work)(server_job *job, frit_engine *engine, bool *ended);
     frit_token *prompt;   // owned
     size_t n_prompt;
     bool continues;          // the answer continues the prompt's text: no chat

@@ -100,7 +100,7 @@ typedef struct frit_hparams {
     bool is_parallel;                                // attention and feed-forward read the same input
     bool is_causal;                                  // as the file says
     bool is_bidirectional;                           // every token sees all others
-    int32_t pooling;                                 // frit_pooling of embeddings, less 1; -1: the file does not say
+    int32_t pooling;                                 // frit_pooling of embeddings; -1: the file does not say
     int32_t n_loops;                                 // of all layers; 0: 1
     bool is_rope_listed;                             // the file says of each layer whether it rotates
     bool is_rope_finetuned;                          // false in some hybrid models, which then do not rotate
@@ -522,6 +522,7 @@ typedef struct frit_arch {
     bool expert_normalize;   // weights of the experts used are divided by their sum
     bool norm_embedding;     // without weights
     bool is_encoder;         // every token sees all others, and there are no logits: the result is hidden states
+    bool ranks_by_mean;      // a classification head reads the mean through GELU, not the first token through tanh
     bool no_out_norm;        // behind the last layer: layers end with a norm
     bool qkv_in_thirds;      // fused q, k and v begin at thirds of the rows, however many there are of each
     frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, where `act` does not say it all

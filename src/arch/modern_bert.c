@@ -34,5 +34,6 @@ const frit_arch frit_arch_modern_bert = {
     .act = FRIT_ACT_GELU,
     .windows = {.period = 3, .first_is_full = true},
     .is_encoder = true,
+    .ranks_by_mean = true,
     .layer = layer,
 };

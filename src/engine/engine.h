@@ -179,6 +179,31 @@ frit_status frit_engine_grow(frit_engine *engine, size_t n_rows);
 // Picks the rows of the next step into engine->step. Allocates nothing; n_rows is 0 if nothing is queued.
 void frit_schedule(frit_engine *engine);
 
+// ------------------------------------------------------------------------------- embeddings
+
+typedef enum frit_pooling {   // as ARCH.pooling_type counts
+    FRIT_POOLING_NONE,
+    FRIT_POOLING_MEAN,
+    FRIT_POOLING_CLS,
+    FRIT_POOLING_LAST,
+    FRIT_POOLING_RANK,
+    FRIT_POOLING_COUNT,
+} frit_pooling;
+
+extern const char *const frit_pooling_names[FRIT_POOLING_COUNT];
+frit_pooling frit_model_pooling(const frit_model *model);   // where nobody says otherwise
+
+// What makes scores of a hidden state (head.c): out act(dense x), norms and biases where the file has them.
+typedef struct frit_head {
+    const frit_model *model;
+    const frit_tensor *dense, *dense_b, *norm, *out, *out_b;   // NULL: it has no such part
+    int64_t n_hidden, n_scores;
+} frit_head;
+
+frit_status frit_head_find(frit_head *head, const frit_model *model);   // FRIT_E_UNSUPPORTED if there is none
+// scores [n_scores] of x [n_embd]; scratch: n_hidden numbers, and the longest row or bias.
+void frit_head_run(const frit_head *head, const float *x, float *scores, float *scratch);
+
 // ------------------------------------------------------------------------------- fit
 
 typedef struct frit_fit {

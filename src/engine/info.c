@@ -98,6 +98,8 @@ frit_status frit_model_describe(frit_model *model)
     const frit_hparams *hp = &model->hp;
     frit_model_info *info = &model->info;
     *info = (frit_model_info){
+        .kind = model->arch && model->arch->is_encoder ? FRIT_KIND_ENCODER : FRIT_KIND_DECODER,
+        .pooling = frit_pooling_names[frit_model_pooling(model)],
         .path = ckpt->path,
         .format = ckpt->format,
         .file_type = file_type_of(ckpt),

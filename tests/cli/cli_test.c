@@ -588,9 +588,38 @@ static void an_interrupt_exits_with_130(void **state)
     assert_int_equal(WEXITSTATUS(status), 130);
 }
 
+static void embed_prints_a_vector_for_each_text(void **state)
+{
+    (void)state;
+    char line[1200], model[512];
+    snprintf(model, sizeof model, "%s", shared_path("goldens/hf/bert"));
+    snprintf(line, sizeof line, "embed '%s' -q", model);
+    outcome o = frit(line, "Hello.\n\nThe sun rises.\n");
+    assert_int_equal(o.code, 0);
+    size_t n_lines = 0, n_numbers = 0;
+    for (const char *c = o.out; *c; c++) {
+        n_lines += *c == '\n';
+        n_numbers += *c == '\n' || *c == ' ';
+    }
+    assert_int_equal(n_lines, 2);
+    assert_int_equal(n_numbers, 2 * 64);
+    outcome_free(&o);
+    snprintf(line, sizeof line, "embed '%s' -q -p Hello. --json --pooling cls --dims 8", model);
+    expect(line, NULL, 0, "\"pooling\": \"cls\"", NULL);
+    snprintf(line, sizeof line, "embed '%s' -q", model);
+    expect(line, "\n\n", 2, NULL, "there is no text");
+    snprintf(line, sizeof line, "embed '%s' -p a -f b", model);
+    expect(line, NULL, 2, NULL, "by -p or by -f");
+    snprintf(line, sizeof line, "run '%s' -p Hello", model);
+    expect(line, NULL, 2, NULL, "an encoder gives embeddings and generates no text");
+    snprintf(line, sizeof line, "info '%s'", model);
+    expect(line, NULL, 0, "encoder: gives embeddings", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(embed_prints_a_vector_for_each_text),
         cmocka_unit_test(run_tells_the_tale_from_the_bundled_model),
         cmocka_unit_test(run_takes_the_prompt_from_every_place),
         cmocka_unit_test(the_same_seed_gives_the_same_text),

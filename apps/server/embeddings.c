@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+// Embeddings as OpenAI gives them.
+#include "server/embeddings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct input {
+    frit_token *tokens;
+    size_t n_tokens;
+} input;
+
+typedef struct embeddings {   // the job's ctx
+    const char *name;         // of the model
+    input *inputs;
+    size_t n, next, n_batch;   // next: the first that has not run
+    float *values;             // [n, width]
+    size_t width;
+    frit_embed_options options;
+    char pooling[8], normalize[8];
+    bool as_base64;
+} embeddings;
+
+static void free_embeddings(void *ctx)
+{
+    embeddings *e = ctx;
+    for (size_t i = 0; e->inputs && i < e->n; i++) free(e->inputs[i].tokens);
+    free(e->inputs);
+    free(e->values);
+    free(e);
+}
+
+// ---------------------------------------------------------------------------------------- the answer
+
+// malloc'd: the numbers as little-endian floats.
+static char *base64(const float *values, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const size_t n_bytes = n * sizeof *values;
+    char *text = malloc((n_bytes + 2) / 3 * 4 + 1), *at = text;
+    uint8_t *bytes = calloc(n_bytes + 3, 1);
+    for (size_t i = 0; bytes && i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        for (int k = 0; k < 4; k++) bytes[4 * i + (size_t)k] = (uint8_t)(bits >> (8 * k));
+    }
+    for (size_t i = 0; text && bytes && i < n_bytes; i += 3, at += 4) {
+        const uint32_t group = (uint32_t)bytes[i] << 16 | (uint32_t)bytes[i + 1] << 8 | bytes[i + 2];
+        for (size_t k = 0; k < 4; k++) at[k] = i + k <= n_bytes ? digits[group >> (18 - 6 * k) & 63] : '=';
+    }
+    if (text && bytes) *at = 0;
+    if (!bytes) {
+        free(text);
+        text = NULL;
+    }
+    free(bytes);
+    return text;
+}
+
+static json_t *vector_json(const embeddings *e, size_t i)
+{
+    const float *values = e->values + i * e->width;
+    if (e->as_base64) {
+        char *text = base64(values, e->width);
+        json_t *json = text ? json_string(text) : NULL;
+        free(text);
+        return json;
+    }
+    json_t *list = json_array();
+    for (size_t k = 0; k < e->width; k++) json_array_append_new(list, json_real((double)values[k]));
+    return list;
+}
+
+static void finish(server_job *job, server_finish how)
+{
+    const embeddings *e = job->ctx;
+    (void)how;
+    json_t *data = json_array();
+    for (size_t i = 0; i < e->n; i++)
+        json_array_append_new(data, json_pack("{s:s, s:I, s:o}", "object", "embedding", "index", (json_int_t)i,
+                                              "embedding", vector_json(e, i)));
+    const json_int_t n_tokens = (json_int_t)job->usage.n_prompt;
+    json_t *json = json_pack("{s:s, s:o, s:s, s:{s:I, s:I}}", "object", "list", "data", data, "model", e->name, "usage",
+                             "prompt_tokens", n_tokens, "total_tokens", n_tokens);
+    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(json);
+    if (text) {
+        server_job_put(job, text, strlen(text));
+        server_job_put(job, "\n", 1);
+    } else {
+        job->outbox.failed = true;
+    }
+    free(text);
+}
+
+static void say_nothing(server_job *job, app_text text)
+{
+    (void)job, (void)text;
+}
+
+static void fail(server_job *job, const server_problem *problem)
+{
+    (void)job, (void)problem;   // nothing has begun before the end
+}
+
+static const server_voice voice = {say_nothing, finish, fail};
+
+// ---------------------------------------------------------------------------------------- on the engine thread
+
+static void keep(void *ctx, size_t item, size_t i, const float *values, size_t n)
+{
+    embeddings *e = ctx;
+    (void)i;
+    memcpy(e->values + (e->next + item) * e->width, values, n * sizeof *values);
+}
+
+static frit_status work(server_job *job, frit_engine *engine, bool *ended)
+{
+    enum { MOST = 64 };
+    embeddings *e = job->ctx;
+    frit_embed_item items[MOST];
+    size_t n = 0, n_tokens = 0;
+    while (n < MOST && e->next + n < e->n && (n == 0 || n_tokens + e->inputs[e->next + n].n_tokens <= e->n_batch)) {
+        const input *in = &e->inputs[e->next + n];
+        items[n++] = (frit_embed_item){.tokens = in->tokens, .n_tokens = in->n_tokens};
+        n_tokens += in->n_tokens;
+    }
+    const frit_status status = frit_embed_texts(engine, items, n, &e->options, keep, e);
+    if (status != FRIT_OK) return status;
+    e->next += n;
+    *ended = e->next == e->n;
+    return FRIT_OK;
+}
+
+// ---------------------------------------------------------------------------------------- the request
+
+static bool read_ids(const json_t *list, size_t i, int32_t n_vocab, input *in, server_problem *problem)
+{
+    in->n_tokens = json_array_size(list);
+    in->tokens = calloc(in->n_tokens + 1, sizeof *in->tokens);
+    if (!in->tokens) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    for (size_t k = 0; k < in->n_tokens; k++) {
+        const json_t *id = json_array_get(list, k);
+        if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= n_vocab)
+            return server_refuse(problem, 400, "invalid_value", "input",
+                                 "input[%zu]: item %zu is not a token id of this model, 0 to %d", i, k, n_vocab - 1);
+        in->tokens[k] = (frit_token)json_integer_value(id);
+    }
+    return true;
+}
+
+static bool read_input(const server_site *site, const json_t *value, size_t i, input *in, server_problem *problem)
+{
+    if (json_is_array(value)) {
+        if (!read_ids(value, i, site->model_info.n_vocab, in, problem)) return false;
+    } else if (json_is_string(value)) {
+        in->tokens = server_tokens(site->model, json_string_value(value), json_string_length(value), FRIT_TEXT_SPECIAL,
+                                   &in->n_tokens, problem);
+        if (!in->tokens) return false;
+    } else {
+        return server_refuse(problem, 400, "invalid_type", "input",
+                             "input: expected a string, a list of strings, or lists of token ids");
+    }
+    if (in->n_tokens == 0) return server_refuse(problem, 400, "invalid_value", "input", "input[%zu]: is empty", i);
+    if (in->n_tokens > (size_t)site->n_ctx)
+        return server_refuse(problem, 400, "context_length_exceeded", "input",
+                             "This model's maximum context length is %d tokens. However, input %zu has %zu tokens.",
+                             (int)site->n_ctx, i, in->n_tokens);
+    return true;
+}
+
+static bool read_inputs(const server_site *site, const json_t *value, embeddings *e, server_job *job,
+                        server_problem *problem)
+{
+    if (!value) return server_refuse(problem, 400, "missing_required_parameter", "input", "input: is missing");
+    const bool is_list = json_is_array(value) && !json_is_integer(json_array_get(value, 0));
+    const size_t n = is_list ? json_array_size(value) : 1;
+    if (n == 0) return server_refuse(problem, 400, "invalid_value", "input", "input: an empty list");
+    if (n > SERVER_MAX_INPUTS)
+        return server_refuse(problem, 400, "invalid_value", "input", "input: %zu inputs, at most %d are possible", n,
+                             SERVER_MAX_INPUTS);
+    e->inputs = calloc(n, sizeof *e->inputs);
+    e->values = e->inputs ? calloc(n * e->width, sizeof *e->values) : NULL;
+    if (!e->values) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    for (e->n = 0; e->n < n;) {
+        input *in = &e->inputs[e->n];
+        const size_t i = e->n++;   // counted first: what it holds is freed with the rest
+        if (!read_input(site, is_list ? json_array_get(value, i) : value, i, in, problem)) return false;
+        job->usage.n_prompt += in->n_tokens;
+    }
+    return true;
+}
+
+static bool choose(const server_site *site, const server_embedding *request, embeddings *e, server_problem *problem)
+{
+    const char *encoding = request->encoding ? request->encoding : "float";
+    const char *pooling = request->pooling ? request->pooling : site->model_info.pooling;
+    e->as_base64 = strcmp(encoding, "base64") == 0;
+    if (!e->as_base64 && strcmp(encoding, "float") != 0)
+        return server_refuse(problem, 400, "invalid_value", "encoding_format",
+                             "encoding_format: '%.64s', expected float or base64", encoding);
+    if (strcmp(pooling, "none") == 0)
+        return server_refuse(problem, 400, "unsupported_parameter", "pooling",
+                             "pooling: a vector for each token is not possible here; ask for mean, cls or last");
+    snprintf(e->pooling, sizeof e->pooling, "%s", pooling);
+    e->options.pooling = e->pooling;
+    if (request->normalize) {
+        snprintf(e->normalize, sizeof e->normalize, "%s", request->normalize);
+        e->options.normalize = e->normalize;
+    }
+    e->options.n_dims = request->n_dims;
+    const frit_status status = frit_embed_width(site->model, &e->options, &e->width);
+    if (status != FRIT_OK) {
+        const bool by_dims = request->n_dims > 0 && strstr(frit_error(), "numbers of each vector");
+        return server_refuse_status(problem, 400, by_dims ? "dimensions" : "pooling", status);
+    }
+    return true;
+}
+
+server_job *server_embeddings_job(const server_site *site, const server_embedding *request, server_problem *problem)
+{
+    server_job *job = server_job_new();
+    embeddings *e = job ? calloc(1, sizeof *e) : NULL;
+    if (!e) {
+        free(job);
+        server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+        return NULL;
+    }
+    e->name = site->name;
+    e->n_batch = 512;
+    job->ctx = e;
+    job->free_ctx = free_embeddings;
+    job->voice = &voice;
+    job->work = work;
+    if (choose(site, request, e, problem) && read_inputs(site, request->input, e, job, problem)) return job;
+    server_job_release(NULL, job);
+    return NULL;
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+// Embeddings: every pooling against hidden states that transformers computed, whatever else shares the steps.
+#include "arch/golden.h"
+
+#include <math.h>
+
+enum { MAX_ITEMS = 40 };
+
+typedef struct found {
+    float values[MAX_ITEMS][64 * 48];
+    size_t n_rows[MAX_ITEMS], width;
+} found;
+
+static found got;
+
+static void keep(void *ctx, size_t item, size_t i, const float *values, size_t n)
+{
+    found *f = ctx;
+    f->width = n;
+    f->n_rows[item]++;
+    memcpy(f->values[item] + i * n, values, n * sizeof *values);
+}
+
+typedef struct fixture {
+    golden g;
+    frit_model *model;
+    frit_engine *engine;
+} fixture;
+
+static fixture open_golden(const char *name)
+{
+    fixture f = {0};
+    size_t i = 0;
+    while (strcmp(golden_name(i), name) != 0) i++;
+    f.g = golden_load(i);
+    const frit_engine_options options = {.n_ctx = 64, .cache_type_k = "f32", .cache_type_v = "f32", .n_batch = 100};
+    assert_ok(frit_model_open(&f.model, f.g.path, NULL));
+    assert_ok(frit_engine_new(&f.engine, f.model, &options));
+    memset(&got, 0, sizeof got);
+    return f;
+}
+
+static void close_golden(fixture *f)
+{
+    frit_engine_free(f->engine);
+    frit_model_free(f->model);
+    golden_free(&f->g);
+}
+
+static frit_status embed(fixture *f, const frit_embed_options *options)
+{
+    const frit_embed_item item = {.tokens = f->g.tokens, .n_tokens = f->g.n_tokens};
+    memset(&got, 0, sizeof got);
+    return frit_embed_texts(f->engine, &item, 1, options, keep, &got);
+}
+
+static void check(const float *values, const float *wanted, size_t n)
+{
+    assert_int_equal(got.width, n);
+    assert_true(nmse(values, wanted, n) <= 1e-6);
+}
+
+static void every_pooling_takes_its_rows(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"bert", "xlm-roberta", "modernbert", "eurobert"};
+    for (size_t m = 0; m < FRIT_COUNT(models); m++) {
+        fixture f = open_golden(models[m]);
+        const size_t n = f.g.n_vocab, n_tokens = f.g.n_tokens;   // width of hidden states
+        float mean[64] = {0};
+        for (size_t t = 0; t < n_tokens; t++)
+            for (size_t k = 0; k < n; k++) mean[k] += f.g.logits[t * n + k] / (float)n_tokens;
+        assert_ok(embed(&f, &(frit_embed_options){.pooling = "mean", .normalize = "none"}));
+        check(got.values[0], mean, n);
+        assert_ok(embed(&f, &(frit_embed_options){.normalize = "none"}));   // of encoders
+        check(got.values[0], mean, n);
+        assert_ok(embed(&f, &(frit_embed_options){.pooling = "cls", .normalize = "none"}));
+        check(got.values[0], f.g.logits, n);
+        assert_ok(embed(&f, &(frit_embed_options){.pooling = "last", .normalize = "none"}));
+        check(got.values[0], f.g.logits + (n_tokens - 1) * n, n);
+        assert_ok(embed(&f, &(frit_embed_options){.pooling = "none", .normalize = "none"}));
+        assert_int_equal(got.n_rows[0], n_tokens);
+        assert_true(nmse(got.values[0], f.g.logits, n_tokens * n) <= 1e-6);
+        close_golden(&f);
+    }
+}
+
+static double sum_of(double (*of)(double x), size_t n)
+{
+    double sum = 0;
+    for (size_t k = 0; k < n; k++) sum += of(got.values[0][k]);
+    return sum;
+}
+
+static double square(double x)
+{
+    return x * x;
+}
+
+static void vectors_are_made_comparable(void **state)
+{
+    (void)state;
+    fixture f = open_golden("bert");
+    assert_ok(embed(&f, NULL));
+    assert_true(fabs(sum_of(square, 64) - 1) < 1e-5);
+    assert_ok(embed(&f, &(frit_embed_options){.normalize = "l1"}));
+    assert_true(fabs(sum_of(fabs, 64) - 1) < 1e-5);
+    assert_ok(embed(&f, &(frit_embed_options){.normalize = "max"}));
+    double most = 0;
+    for (size_t k = 0; k < 64; k++) most = fmax(most, fabs((double)got.values[0][k]));
+    assert_true(fabs(most - 1) < 1e-6);
+    assert_ok(embed(&f, &(frit_embed_options){.n_dims = 10}));
+    assert_int_equal(got.width, 10);
+    assert_true(fabs(sum_of(square, 10) - 1) < 1e-5);
+    close_golden(&f);
+}
+
+// Long and short ones, more than there is room for at a time.
+static void items_share_steps_and_change_nothing(void **state)
+{
+    (void)state;
+    fixture f = open_golden("modernbert");
+    frit_embed_item items[MAX_ITEMS];
+    static float alone[MAX_ITEMS][64];
+    for (size_t i = 0; i < MAX_ITEMS; i++) {
+        const size_t n = 1 + i * 7 % f.g.n_tokens;
+        items[i] = (frit_embed_item){.tokens = f.g.tokens + (i % (f.g.n_tokens - n + 1)), .n_tokens = n};
+        memset(&got, 0, sizeof got);
+        assert_ok(frit_embed_texts(f.engine, &items[i], 1, NULL, keep, &got));
+        memcpy(alone[i], got.values[0], sizeof alone[i]);
+    }
+    memset(&got, 0, sizeof got);
+    assert_ok(frit_embed_texts(f.engine, items, MAX_ITEMS, NULL, keep, &got));
+    for (size_t i = 0; i < MAX_ITEMS; i++) {
+        assert_int_equal(got.n_rows[i], 1);
+        assert_memory_equal(got.values[i], alone[i], sizeof alone[i]);
+    }
+    close_golden(&f);
+}
+
+static void decoders_give_their_last_state(void **state)
+{
+    (void)state;
+    fixture f = open_golden("qwen3");
+    static found rows;
+    memset(&rows, 0, sizeof rows);
+    frit_model_info info;
+    frit_model_get_info(f.model, &info);
+    assert_int_equal(info.kind, FRIT_KIND_DECODER);
+    assert_string_equal(info.pooling, "last");
+    assert_ok(embed(&f, &(frit_embed_options){.pooling = "none", .normalize = "none"}));
+    memcpy(rows.values[0], got.values[0], sizeof rows.values[0]);
+    assert_int_equal(got.n_rows[0], f.g.n_tokens);
+    assert_ok(embed(&f, &(frit_embed_options){.normalize = "none"}));
+    assert_true(nmse(got.values[0], rows.values[0] + (f.g.n_tokens - 1) * got.width, got.width) <= 1e-9);
+    close_golden(&f);
+}
+
+static void bad_requests_are_refused(void **state)
+{
+    (void)state;
+    fixture f = open_golden("bert");
+    size_t n;
+    assert_fails(embed(&f, &(frit_embed_options){.pooling = "most"}), FRIT_E_INVALID, "pooling is 'most'");
+    assert_fails(embed(&f, &(frit_embed_options){.normalize = "l3"}), FRIT_E_INVALID, "normalize is 'l3'");
+    assert_fails(embed(&f, &(frit_embed_options){.n_dims = 65}), FRIT_E_INVALID, "this model's have 64");
+    assert_fails(embed(&f, &(frit_embed_options){.pooling = "rank"}), FRIT_E_UNSUPPORTED, "classification head");
+    assert_ok(frit_embed_width(f.model, NULL, &n));
+    assert_int_equal(n, 64);
+    frit_token many[65] = {0};
+    frit_embed_item item = {.tokens = many, .n_tokens = 65};
+    assert_fails(frit_embed_texts(f.engine, &item, 1, NULL, keep, &got), FRIT_E_INVALID,
+                 "65 tokens, the context is 64");
+    item.n_tokens = 0;
+    assert_fails(frit_embed_texts(f.engine, &item, 1, NULL, keep, &got), FRIT_E_INVALID, "item 0 has no tokens");
+    many[0] = 512;
+    item.n_tokens = 1;
+    assert_fails(frit_embed_texts(f.engine, &item, 1, NULL, keep, &got), FRIT_E_INVALID,
+                 "this model's ids are 0 to 511");
+    assert_ok(embed(&f, NULL));
+    close_golden(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pooling_takes_its_rows),
+        cmocka_unit_test(vectors_are_made_comparable),
+        cmocka_unit_test(items_share_steps_and_change_nothing),
+        cmocka_unit_test(decoders_give_their_last_state),
+        cmocka_unit_test(bad_requests_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
