@@ -106,6 +106,7 @@
     X(qwen3vlmoe) \
     X(refact) \
     X(rnd1) \
+    X(rwkv) \
     X(seed_oss) \
     X(smallthinker) \
     X(smollm3) \

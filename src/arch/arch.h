@@ -74,6 +74,7 @@ typedef struct frit_recurrent_params {
     int32_t interval;                               // each such layer has attention
     bool is_normed;                                 // steps, b and c, without weights
     bool by_neighbours;                             // heads of values share those of keys with their neighbours
+    int32_t rescale_every;                          // numbers are halved after so many layers; 0: never
     bool is_bounded;                                // decays have a lower bound
     bool is_negative;                               // and `a` is negative as without one
     float lower_bound;
@@ -164,6 +165,7 @@ typedef struct frit_recurrent_weights {
     frit_weight dt, dt_b, dt_norm, b_norm, c_norm;
     frit_weight a, d, norm, out;
     frit_weight q, k, v, alpha, beta, alpha_beta, decay_a, decay_b, gate_a, gate_b;
+    frit_weight lerp_k, lerp_v, lerp_r, ffn_lerp_k, ffn_lerp_r;   // how far what is read moves to the row before
 } frit_recurrent_weights;
 
 typedef struct frit_layer {

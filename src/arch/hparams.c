@@ -93,6 +93,7 @@ static const hparam rows[] = {
     {"kda.head_dim",                         INT,   MODEL(recurrent.head_dim), 1, 65536,   0,     CHOSEN},
     {"kda.safe_gate",                        BOOL,  MODEL(recurrent.is_bounded), 0, 1,     0,     CHOSEN},
     {"kda.gate_lower_bound",                 FLOAT, MODEL(recurrent.lower_bound), -INFINITY, 0, 0, CHOSEN},
+    {"rescale_every_n_layers",               INT,   MODEL(recurrent.rescale_every), 0, 65536, 0,   CHOSEN},
     {"full_attention_interval",              INT,   MODEL(recurrent.interval), 0, 65536,   0,     CHOSEN},
     {"leading_dense_block_count",            INT,   MODEL(n_layer_dense),   0,    65536,   0,     CHOSEN},
     {"interleave_moe_layer_step",            INT,   MODEL(expert_step),     0,    65536,   0,     CHOSEN},

@@ -4,13 +4,72 @@
 
 // clang-format off
 #define FAMILIES(X) \
-    X(llama) X(mistral) X(qwen2) X(qwen3) X(gemma) X(apertus) X(arcee) X(bloom) X(cohere) X(cohere2) X(deepseek_v2) \
-    X(deepseek_v3) X(dots1) X(ernie4_5) X(ernie4_5_moe) X(falcon) X(gemma2) X(gemma3_text) X(gemma3n_text) X(gemma4_text) X(glm) X(glm4) \
-    X(glm4_moe) X(gpt2) X(gpt_bigcode) X(gpt_neox) X(gpt_oss) X(gptj) X(granite) X(granitemoe) X(hunyuan_v1_dense) \
-    X(hunyuan_v1_moe) X(mixtral) X(mpt) X(nemotron) X(olmo) X(olmo2) X(olmo3) X(olmoe) X(phi) X(phi3) X(phimoe) \
-    X(granitemoehybrid) X(minimax) X(bamba) X(falcon_h1) X(jamba) X(lfm2) X(lfm2_moe) X(mamba) X(mamba2) X(nemotron_h) X(qwen3_5_text) X(qwen3_next) \
-    X(bert) X(roberta) X(xlm_roberta) X(modernbert) X(eurobert) \
-    X(qwen2_moe) X(qwen3_moe) X(seed_oss) X(smollm3) X(stablelm) X(starcoder2)
+    X(apertus) \
+    X(arcee) \
+    X(bamba) \
+    X(bert) \
+    X(bloom) \
+    X(cohere) \
+    X(cohere2) \
+    X(deepseek_v2) \
+    X(deepseek_v3) \
+    X(dots1) \
+    X(ernie4_5) \
+    X(ernie4_5_moe) \
+    X(eurobert) \
+    X(falcon) \
+    X(falcon_h1) \
+    X(gemma) \
+    X(gemma2) \
+    X(gemma3_text) \
+    X(gemma3n_text) \
+    X(gemma4_text) \
+    X(glm) \
+    X(glm4) \
+    X(glm4_moe) \
+    X(gpt2) \
+    X(gpt_bigcode) \
+    X(gpt_neox) \
+    X(gpt_oss) \
+    X(gptj) \
+    X(granite) \
+    X(granitemoe) \
+    X(granitemoehybrid) \
+    X(hunyuan_v1_dense) \
+    X(hunyuan_v1_moe) \
+    X(jamba) \
+    X(lfm2) \
+    X(lfm2_moe) \
+    X(llama) \
+    X(mamba) \
+    X(mamba2) \
+    X(minimax) \
+    X(mistral) \
+    X(mixtral) \
+    X(modernbert) \
+    X(mpt) \
+    X(nemotron) \
+    X(nemotron_h) \
+    X(olmo) \
+    X(olmo2) \
+    X(olmo3) \
+    X(olmoe) \
+    X(phi) \
+    X(phi3) \
+    X(phimoe) \
+    X(qwen2) \
+    X(qwen2_moe) \
+    X(qwen3) \
+    X(qwen3_5_text) \
+    X(qwen3_moe) \
+    X(qwen3_next) \
+    X(roberta) \
+    X(rwkv) \
+    X(seed_oss) \
+    X(smollm3) \
+    X(stablelm) \
+    X(starcoder2) \
+    X(xlm_roberta)
 // clang-format on
 
 #define DECLARE(name) extern const frit_hf_family frit_hf_##name;

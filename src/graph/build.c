@@ -220,6 +220,16 @@ frit_node *frit_delta(frit_graph *g, frit_node *v, frit_node *k, frit_node *q, f
     return frit_node_new(g, (frit_node){.op = FRIT_OP_DELTA, .src = {v, k, q, decay, beta}, .state = state});
 }
 
+frit_node *frit_shift(frit_graph *g, frit_node *x, frit_state state)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_SHIFT, .src = {x}, .state = state});
+}
+
+frit_node *frit_wkv(frit_graph *g, frit_node *k, frit_node *v, frit_node *w, frit_node *u, frit_state state)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_WKV, .src = {k, v, w, u}, .state = state});
+}
+
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_TAKE_ROWS, .src = {x, rows}});

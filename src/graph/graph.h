@@ -164,7 +164,7 @@ typedef struct frit_node {
         int32_t layer;                   // KV_WRITE, INDEX_WRITE
         frit_attend attend;              // ATTEND, ATTEND_SOME
         frit_choose choose;              // CHOOSE
-        frit_state state;                // CONV, SCAN, DELTA
+        frit_state state;                // CONV, SCAN, DELTA, SHIFT, WKV
         const frit_adapted *adapted;     // ADAPT_DOWN, ADAPT_UP; lives as long as the graph
         const frit_steering *steering;   // STEER; likewise
     };
@@ -235,6 +235,10 @@ frit_node *frit_scan(frit_graph *g, frit_node *x, frit_node *dt, frit_node *a, f
 // v [T, H, P], k and q [T, G, N], g [T, H], [T, H, N] or, for all rows, [H]; beta [T, H] or NULL. The same state.
 frit_node *frit_delta(frit_graph *g, frit_node *v, frit_node *k, frit_node *q, frit_node *decay, frit_node *beta,
                       frit_state state);
+// The row before, of x [T, C]. The state has C numbers.
+frit_node *frit_shift(frit_graph *g, frit_node *x, frit_state state);
+// k and v [T, C], w and u [C]. The state has 3 C numbers.
+frit_node *frit_wkv(frit_graph *g, frit_node *k, frit_node *v, frit_node *w, frit_node *u, frit_state state);
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows);
 // x [T, n_in], of experts [T, k, n_in] too, or the ids of a table; route: of experts, else NULL. Result [T, n_h], of
 // experts [T, k, n_h].

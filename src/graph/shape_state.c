@@ -86,3 +86,23 @@ frit_status frit_shape_delta(frit_node *node)
     shape_as(node, v);
     return FRIT_OK;
 }
+
+frit_status frit_shape_shift(frit_node *node)
+{
+    FRIT_TRY(check_sources(node, 0));
+    if (node->src[0]->n_dims != 2) return mismatch(node, 0, 0, "[T, C]");
+    shape_as(node, node->src[0]);
+    return FRIT_OK;
+}
+
+frit_status frit_shape_wkv(frit_node *node)
+{
+    const frit_node *k = node->src[0];
+    FRIT_TRY(check_sources(node, 1 << 2 | 1 << 3));
+    if (k->n_dims != 2 || memcmp(k->shape, node->src[1]->shape, sizeof k->shape) != 0)
+        return mismatch(node, 0, 1, "[T, C], both alike");
+    for (int i = 2; i < 4; i++)
+        if (frit_node_n_elems(node->src[i]) != k->shape[1]) return mismatch(node, 0, i, "one number for each channel");
+    shape_as(node, k);
+    return FRIT_OK;
+}

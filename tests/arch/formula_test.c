@@ -44,6 +44,8 @@ static bool is_plain(const frit_graph *g)
         case FRIT_OP_EXPERTS:
         case FRIT_OP_PICK:
         case FRIT_OP_MIX:
+        case FRIT_OP_SHIFT:
+        case FRIT_OP_WKV:
             return false;
         case FRIT_OP_ROPE:
             if (node->rope.offset != 0) return false;

@@ -86,6 +86,7 @@ static const golden_row golden_folders[] = {
     {"nemotron_h", 0},
     {"mamba2", 0},
     {"mamba", 0},
+    {"rwkv", 0},
     {"lfm2_moe", 0},
     {"lfm2", 0},
     {"minimax", 0},

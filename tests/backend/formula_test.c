@@ -426,6 +426,37 @@ static void a_delta_rule_writes_what_is_new(void **state)
     }
 }
 
+static void a_shift_gives_the_row_before(void **state)
+{
+    (void)state;
+    world w;
+    world_open(&w, 2, (int[][2]){{7, 2}, {0, 2}}, 1);
+    world_states(&w, 2);
+    w.past_states[0] = 3, w.past_states[1] = 4;
+    w.graph.output =
+        frit_shift(&w.graph, world_given_rows(&w, (float[]){5, 6, 7, 8, 9, 10, 11, 12}, 2), (frit_state){0});
+    expect(&w, (float[]){3, 4, 5, 6, 0, 0, 9, 10}, 8);
+}
+
+// Weights are 2, 4 and 2 at first sight and half as much for the next rows; each row halves what is older.
+static void wkv_is_a_mean_by_weight_and_age(void **state)
+{
+    (void)state;
+    const float one = 0.69314718f;               // the logarithm of 2
+    for (int shift = -1; shift < 2; shift++) {   // exponents that no float holds
+        const float far = 300 * (float)shift;
+        world w;
+        open_rows(&w, 3);
+        world_states(&w, 3);
+        frit_node *k = world_given_rows(&w, (float[]){far, far + one, far}, 1);
+        frit_node *v = world_given_rows(&w, (float[]){3, 6, 9}, 1);
+        frit_node *decay = given_vector(&w, &(float){-one}, 1), *first = given_vector(&w, &one, 1);
+        w.graph.output = frit_wkv(&w.graph, k, v, decay, first, (frit_state){0});
+        const float third = (0.5f * 1 * 3 + 2 * 6 + 2 * 9) / (0.5f * 1 + 2 + 2);
+        expect(&w, (float[]){3, (1 * 3 + 4 * 6) / 5.0f, third}, 3);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +488,8 @@ int main(void)
         cmocka_unit_test(a_convolution_goes_on_where_its_session_was),
         cmocka_unit_test(a_scan_decays_and_adds),
         cmocka_unit_test(a_delta_rule_writes_what_is_new),
+        cmocka_unit_test(a_shift_gives_the_row_before),
+        cmocka_unit_test(wkv_is_a_mean_by_weight_and_age),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,14 +16,15 @@ typedef struct fixture {
 static fixture open_golden(const char *name, frit_engine_options options)
 {
     fixture f;
-    assert_ok(frit_model_open(&f.model, shared_path("goldens/arch/%s.gguf", name), NULL));
+    assert_ok(frit_model_open(&f.model, shared_path("goldens/%s", name), NULL));
     assert_ok(frit_engine_new(&f.engine, f.model, &options));
     return f;
 }
 
 static fixture open_hybrid(int n_sessions)
 {
-    return open_golden("jamba-dense", (frit_engine_options){.n_ctx = 64, .n_sessions = n_sessions, .n_threads = 1});
+    return open_golden("arch/jamba-dense.gguf",
+                       (frit_engine_options){.n_ctx = 64, .n_sessions = n_sessions, .n_threads = 1});
 }
 
 static void close_hybrid(fixture *f)
@@ -113,7 +114,8 @@ static void a_session_holds_a_state_until_it_is_emptied(void **state)
 
 // ------------------------------------------------------------------------------- copies
 
-static const char *const recurrent[] = {"jamba-dense", "qwen35-dense", "lfm2-dense", "kimi-linear-moe"};
+static const char *const recurrent[] = {"arch/jamba-dense.gguf", "arch/qwen35-dense.gguf", "arch/lfm2-dense.gguf",
+                                        "arch/kimi-linear-moe.gguf", "hf/rwkv"};
 
 static void push_long(fixture *f, frit_session *s, size_t first, size_t n)
 {
@@ -180,7 +182,8 @@ static void only_so_many_copies_are_kept_as_options_say(void **state)
         size_t pending[3];   // after going back to 56, 36 and 16 of pushes of 20
     } rows[] = {{-1, {56, 36, 16}}, {1, {12, 36, 16}}, {2, {12, 12, 16}}, {0, {12, 12, 16}}, {3, {12, 12, 12}}};
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
-        fixture f = open_golden("jamba-dense", (frit_engine_options){.n_ctx = 64, .n_state_copies = rows[i].n});
+        fixture f =
+            open_golden("arch/jamba-dense.gguf", (frit_engine_options){.n_ctx = 64, .n_state_copies = rows[i].n});
         frit_session *s;
         assert_ok(frit_session_new(&s, f.engine));
         for (size_t k = 0; k < 3; k++) push_long(&f, s, 20 * k, 20);
@@ -202,7 +205,8 @@ static void only_so_many_copies_are_kept_as_options_say(void **state)
 static void copies_are_saved_with_a_session(void **state)
 {
     (void)state;
-    fixture f = open_golden("jamba-dense", (frit_engine_options){.n_ctx = 64, .n_sessions = 2, .n_state_copies = 3});
+    fixture f =
+        open_golden("arch/jamba-dense.gguf", (frit_engine_options){.n_ctx = 64, .n_sessions = 2, .n_state_copies = 3});
     frit_session *a, *b;
     float at_60[128];
     assert_ok(frit_session_new(&a, f.engine));
@@ -222,7 +226,8 @@ static void copies_are_saved_with_a_session(void **state)
     frit_session_free(a);
     frit_session_free(b);
     close_hybrid(&f);
-    f = open_golden("jamba-dense", (frit_engine_options){.n_ctx = 64, .n_state_copies = 1});   // room for the last one
+    f = open_golden("arch/jamba-dense.gguf",
+                    (frit_engine_options){.n_ctx = 64, .n_state_copies = 1});   // room for the last one
     assert_ok(frit_session_new(&a, f.engine));
     assert_ok(frit_session_load(a, temp_path("copies")));
     assert_ok(frit_session_truncate(a, 50));

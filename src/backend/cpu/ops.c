@@ -132,6 +132,8 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_CONV]       = {FAST(conv, frit_conv_pieces), .workspace_bytes = frit_conv_workspace_bytes},
     [FRIT_OP_SCAN]       = {FAST(scan, frit_state_pieces), .workspace_bytes = frit_state_workspace_bytes},
     [FRIT_OP_DELTA]      = {FAST(delta, frit_state_pieces), .workspace_bytes = frit_state_workspace_bytes},
+    [FRIT_OP_SHIFT]      = {REFERENCE(shift)},
+    [FRIT_OP_WKV]        = {REFERENCE(wkv)},
     [FRIT_OP_TAKE_ROWS]  = {REFERENCE(take_rows)},
     [FRIT_OP_ADAPT_DOWN] = {FAST(adapt_down, frit_adapt_down_pieces), .linear = true, .own_feed = true,
                             .fits = frit_adapt_down_fits, .workspace_bytes = frit_adapt_down_workspace_bytes},

@@ -139,3 +139,75 @@ void frit_ref_delta(const frit_task *task, frit_share share)
         }
     }
 }
+
+// ------------------------------------------------------------------------------- shift, wkv
+
+void frit_ref_shift(const frit_task *task, frit_share share)
+{
+    const frit_batch *batch = task->env->batch;
+    const int64_t n_channels = frit_node_width(task->node);
+    frit_range r = frit_split(n_channels, 1, share);
+    const size_t n_bytes = (size_t)(r.end - r.begin) * sizeof(float);
+    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
+        const frit_run *run = &batch->runs[i_run];
+        const float *x = task->x[0] + run->first_row * n_channels + r.begin;
+        float *y = task->y + run->first_row * n_channels + r.begin, *kept = frit_state_at(task, run) + r.begin;
+        if (run->n_past == 0)
+            memset(y, 0, n_bytes);
+        else
+            memcpy(y, kept, n_bytes);
+        for (int64_t t = 1; t < run->n_rows; t++) memcpy(y + t * n_channels, x + (t - 1) * n_channels, n_bytes);
+        memcpy(kept, x + (run->n_rows - 1) * n_channels, n_bytes);
+        if (run->n_copied > 0)
+            memcpy(frit_state_in(task, run->copy_slot) + r.begin, x + (run->n_copied - 1) * n_channels, n_bytes);
+    }
+}
+
+typedef struct weighed {   // sums that are to be multiplied by exp(max)
+    double sum, weight, max;
+} weighed;
+
+// With v weighed by exp(k) added; so no exponent is above 0.
+static weighed weigh(weighed w, double k, double v)
+{
+    const double max = w.max > k ? w.max : k, old = exp(w.max - max), now = exp(k - max);
+    return (weighed){old * w.sum + now * v, old * w.weight + now, max};
+}
+
+static weighed get_weighed(const float *state, int64_t n_channels, int64_t c)
+{
+    return (weighed){state[c], state[n_channels + c], state[2 * n_channels + c]};
+}
+
+static void put_weighed(float *state, int64_t n_channels, int64_t c, weighed w)
+{
+    state[c] = (float)w.sum;
+    state[n_channels + c] = (float)w.weight;
+    state[2 * n_channels + c] = (float)w.max;
+}
+
+// Decays in logarithms: w is below 0.
+void frit_ref_wkv(const frit_task *task, frit_share share)
+{
+    static const weighed nothing = {0, 0, -1e38};
+    const frit_batch *batch = task->env->batch;
+    const int64_t n_channels = frit_node_width(task->node);
+    const float *decay = task->x[2], *first = task->x[3];
+    frit_range r = frit_split(n_channels * batch->n_runs, 1, share);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const frit_run *run = &batch->runs[i / n_channels];
+        const int64_t c = i % n_channels;
+        float *state = frit_state_at(task, run);
+        weighed w = run->n_past == 0 ? nothing : get_weighed(state, n_channels, c);
+        for (int64_t t = 0; t < run->n_rows; t++) {
+            const int64_t at = (run->first_row + t) * n_channels + c;
+            const double k = task->x[0][at], v = task->x[1][at];
+            const weighed seen = weigh(w, (double)first[c] + k, v);
+            task->y[at] = (float)(seen.sum / seen.weight);
+            w.max += decay[c];
+            w = weigh(w, k, v);
+            if (t + 1 == run->n_copied) put_weighed(frit_state_in(task, run->copy_slot), n_channels, c, w);
+        }
+        put_weighed(state, n_channels, c, w);
+    }
+}
