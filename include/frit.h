@@ -430,8 +430,8 @@ FRIT_API void frit_adapter_get_info(const frit_adapter *adapter, frit_adapter_in
 
 // From here on the session's tokens run with these adapters, queued ones too, each times its scale, and with no others;
 // what ran before stays as it is (truncate the session to 0 to have it run again). A scale of 0 is as if the adapter
-// were not there; one that is named twice counts twice. The next step may take longer, for it plans anew. FRIT_E_INVALID
-// for an adapter of another model, or a scale that is not finite: nothing changes then.
+// were not there; one that is named twice counts twice. The next step may take longer, for it plans anew.
+// FRIT_E_INVALID for an adapter of another model, or a scale that is not finite: nothing changes then.
 FRIT_API frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const *adapters,
                                                const float *scales, size_t n_adapters);
 

@@ -97,6 +97,7 @@ static int open_engine(bench *b, const bench_setup *setup)
     options.cache_type_k = setup->type_k;
     options.cache_type_v = setup->type_v;
     int code = cli_open_engine(&b->run.engine, &b->args->common, b->models[setup->model], &options);
+    if (code == CLI_DONE) code = cli_open_adapters(&b->run.adapters, b->models[setup->model], &b->args->adapters);
     if (code != CLI_DONE || b->args->bench.no_probe) return code;
     frit_engine_info info;
     frit_engine_get_info(b->run.engine, &info);
@@ -183,6 +184,7 @@ static int run(void *ctx)
 
 static const cli_group groups[] = {
     {"Tests", bench_rows, offsetof(bench_args, bench)},
+    {"Adapters", cli_adapter_rows, offsetof(bench_args, adapters)},
     {"Engine", engine_rows, offsetof(bench_args, engine)},
     {"Model", frit_model_option_rows, offsetof(bench_args, model)},
     {"General", cli_common_rows, offsetof(bench_args, common)},

@@ -22,6 +22,7 @@ typedef struct bench_options {
 typedef struct bench_args {
     cli_common common;
     bench_options bench;
+    cli_adapter_options adapters;
     frit_engine_options engine;   // for what the lists do not say
     frit_model_options model;
 } bench_args;
@@ -82,6 +83,7 @@ typedef struct bench_run {
     frit_model *model;
     frit_engine *engine;
     frit_session **sessions;   // [n_parallel] of the test
+    cli_adapters adapters;     // of the engine's model
     int32_t n_parallel;
     frit_token *tokens;          // random ones, for the longest test
     frit_profile_row *profile;   // of the last run that was counted

@@ -94,7 +94,7 @@ static frit_status make_sessions(bench_run *run, const bench_row *row)
     frit_status status = FRIT_OK;
     while (run->n_parallel < test->n_parallel && status == FRIT_OK) {
         status = frit_session_new(&run->sessions[run->n_parallel], run->engine);
-        if (status == FRIT_OK) run->n_parallel++;
+        if (status == FRIT_OK) status = cli_use_adapters(&run->adapters, run->sessions[run->n_parallel++]);
     }
     int64_t n_steps = 0;
     if (status == FRIT_OK) status = run_prompt(run, test->n_depth, test->n_depth, FRIT_OUTPUT_NONE, &n_steps);
@@ -106,6 +106,7 @@ void bench_run_free(bench_run *run)
     drop_sessions(run);
     free(run->profile);
     run->profile = NULL;
+    cli_close_adapters(&run->adapters);
     frit_engine_free(run->engine);
     run->engine = NULL;
 }

@@ -15,6 +15,7 @@ typedef struct chat_args {
     cli_common common;
     chat_options chat;
     frit_sampler_options sampler;
+    cli_adapter_options adapters;
     frit_engine_options engine;
     frit_model_options model;
 } chat_args;
@@ -109,6 +110,11 @@ static int open_chat(chat *c, const chat_args *args)
     if (strcmp(info.tokenizer, "none") == 0)
         return cli_fail("%s has no vocabulary, so it cannot be talked to", info.path);
     if (frit_session_new(&c->session, c->engine) != FRIT_OK) return cli_report(FRIT_E_MEMORY);
+    cli_adapters adapters;
+    code = cli_open_adapters(&adapters, c->model, &args->adapters);
+    if (code == CLI_DONE && cli_use_adapters(&adapters, c->session) != FRIT_OK) code = cli_report(FRIT_E_MEMORY);
+    cli_close_adapters(&adapters);
+    if (code != CLI_DONE) return code;
     c->sampling = args->sampler;
     cli_recommend(&args->common, c->model, &c->sampling);
     code = chat_talk_make_sampler(c);
@@ -152,6 +158,7 @@ static int run(void *ctx)
 static const cli_group groups[] = {
     {"Conversation", chat_rows, offsetof(chat_args, chat)},
     {"Sampling", frit_sampler_option_rows, offsetof(chat_args, sampler)},
+    {"Adapters", cli_adapter_rows, offsetof(chat_args, adapters)},
     {"Engine", frit_engine_option_rows, offsetof(chat_args, engine)},
     {"Model", frit_model_option_rows, offsetof(chat_args, model)},
     {"General", cli_common_rows, offsetof(chat_args, common)},

@@ -110,6 +110,22 @@ int cli_open_model(frit_model **model, const cli_common *common, const frit_mode
 int cli_check_generates(const frit_model *model);   // says so if the model generates no text
 int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *model,
                     const frit_engine_options *options);
+// Adapters of all sessions of a command (adapters.c).
+typedef struct cli_adapter_options {
+    frit_option_list lora, vectors;
+    const char *range;
+} cli_adapter_options;
+
+typedef struct cli_adapters {
+    frit_adapter **items;
+    float *scales;
+    size_t n;
+} cli_adapters;
+
+const frit_option *cli_adapter_rows(size_t *n_rows);
+int cli_open_adapters(cli_adapters *adapters, frit_model *model, const cli_adapter_options *options);
+frit_status cli_use_adapters(const cli_adapters *adapters, frit_session *session);
+void cli_close_adapters(cli_adapters *adapters);   // sessions keep theirs
 // The path used when no model is named.
 const char *cli_bundled_model(void);
 

@@ -14,6 +14,7 @@ typedef struct logits_options {
 typedef struct logits_args {
     cli_common common;
     logits_options logits;
+    cli_adapter_options adapters;
     frit_engine_options engine;
     frit_model_options model;
 } logits_args;
@@ -56,7 +57,8 @@ static void write_row(void *ctx, size_t i, const float *values, size_t n)
     to->n_columns = n;
 }
 
-static int write_logits(const logits_args *args, frit_engine *engine, const frit_token *ids, size_t n)
+static int write_logits(const logits_args *args, frit_engine *engine, const cli_adapters *adapters,
+                        const frit_token *ids, size_t n)
 {
     char partial[4096];
     if (snprintf(partial, sizeof partial, "%s.part", args->logits.out) >= (int)sizeof partial) {
@@ -68,6 +70,7 @@ static int write_logits(const logits_args *args, frit_engine *engine, const frit
         .output = args->logits.embeddings ? FRIT_OUTPUT_EMBEDDINGS : FRIT_OUTPUT_ALL, .row = write_row, .row_ctx = &to};
     frit_session *session = NULL;
     frit_status status = frit_session_new(&session, engine);
+    if (status == FRIT_OK) status = cli_use_adapters(adapters, session);
     if (status == FRIT_OK) status = frit_session_push(session, ids, n, &push);
     while (status == FRIT_OK && frit_session_pending(session) > 0 && !to.failed && !cli_interrupted) {
         int32_t n_rows;
@@ -95,6 +98,7 @@ static int run(void *ctx)
     if (!args->logits.out) return cli_usage("logits: --output is missing");
     frit_model *model = NULL;
     frit_engine *engine = NULL;
+    cli_adapters adapters = {0};
     frit_token *ids = NULL;
     size_t n = 0;
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
@@ -102,7 +106,9 @@ static int run(void *ctx)
     if (code == CLI_DONE && n == 0) code = cli_usage("logits: --ids: no tokens");
     if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
-    if (code == CLI_DONE) code = write_logits(args, engine, ids, n);
+    if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->adapters);
+    if (code == CLI_DONE) code = write_logits(args, engine, &adapters, ids, n);
+    cli_close_adapters(&adapters);
     frit_engine_free(engine);
     frit_model_free(model);
     free(ids);
@@ -111,6 +117,7 @@ static int run(void *ctx)
 
 static const cli_group groups[] = {
     {"Input and output", logits_rows, offsetof(logits_args, logits)},
+    {"Adapters", cli_adapter_rows, offsetof(logits_args, adapters)},
     {"Engine", frit_engine_option_rows, offsetof(logits_args, engine)},
     {"Model", frit_model_option_rows, offsetof(logits_args, model)},
     {"General", cli_common_rows, offsetof(logits_args, common)},

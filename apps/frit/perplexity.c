@@ -21,6 +21,7 @@ typedef struct perplexity_options {
 typedef struct perplexity_args {
     cli_common common;
     perplexity_options perplexity;
+    cli_adapter_options adapters;
     frit_engine_options engine;
     frit_model_options model;
 } perplexity_args;
@@ -201,11 +202,16 @@ static int print_score(const perplexity_args *args, score *s, size_t n_windows)
 
 // ---------------------------------------------------------------------------------------- running
 
-static int score_windows(const perplexity_args *args, const frit_model *model, frit_engine *engine, frit_token *tokens,
+static int score_windows(const perplexity_args *args, frit_model *model, frit_engine *engine, frit_token *tokens,
                          size_t n_windows, score *s)
 {
     frit_session *session = NULL;
-    frit_status status = frit_session_new(&session, engine);
+    cli_adapters adapters;
+    int code = cli_open_adapters(&adapters, model, &args->adapters);
+    frit_status status = code == CLI_DONE ? frit_session_new(&session, engine) : FRIT_E_INVALID;
+    if (status == FRIT_OK) status = cli_use_adapters(&adapters, session);
+    cli_close_adapters(&adapters);
+    if (code != CLI_DONE) return code;
     frit_token bos;
     bool has_bos = find_bos(model, &bos);
     cli_progress progress;
@@ -230,7 +236,7 @@ static size_t limit_windows(const perplexity_args *args, size_t n)
 }
 
 // The text is that of the file of predictions.
-static int compare_with(const perplexity_args *args, const frit_model *model, frit_engine *engine, kl_file *base)
+static int compare_with(const perplexity_args *args, frit_model *model, frit_engine *engine, kl_file *base)
 {
     frit_model_info info;
     frit_model_get_info(model, &info);
@@ -247,7 +253,7 @@ static int compare_with(const perplexity_args *args, const frit_model *model, fr
     return code;
 }
 
-static int score_text(const perplexity_args *args, const frit_model *model, frit_engine *engine, const cli_text *text)
+static int score_text(const perplexity_args *args, frit_model *model, frit_engine *engine, const cli_text *text)
 {
     size_t n_tokens = 0;
     frit_token *tokens = cli_tokens(model, text->data, text->n, FRIT_TEXT_SPECIAL, &n_tokens);
@@ -317,6 +323,7 @@ static int run(void *ctx)
 
 static const cli_group groups[] = {
     {"Text", perplexity_rows, offsetof(perplexity_args, perplexity)},
+    {"Adapters", cli_adapter_rows, offsetof(perplexity_args, adapters)},
     {"Engine", frit_engine_option_rows, offsetof(perplexity_args, engine)},
     {"Model", frit_model_option_rows, offsetof(perplexity_args, model)},
     {"General", cli_common_rows, offsetof(perplexity_args, common)},

@@ -18,6 +18,7 @@ typedef struct run_args {
     cli_common common;
     run_options run;
     frit_sampler_options sampler;
+    cli_adapter_options adapters;
     frit_engine_options engine;
     frit_model_options model;
 } run_args;
@@ -152,7 +153,8 @@ static frit_status feed(frit_session *session, const frit_token *tokens, size_t 
     return status == FRIT_OK ? frit_session_push(session, tokens + n_keep, n - n_keep, NULL) : status;
 }
 
-static int answer_prompt(const run_args *args, const frit_model *model, frit_engine *engine, const cli_text *prompt)
+static int answer_prompt(const run_args *args, const frit_model *model, frit_engine *engine,
+                         const cli_adapters *adapters, const cli_text *prompt)
 {
     size_t n_tokens = 0;
     frit_token *tokens = prompt_tokens(model, &args->run, prompt, &n_tokens);
@@ -162,6 +164,7 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
     cli_answer answer = {0};
     int code = CLI_DONE;
     frit_status status = frit_session_new(&session, engine);
+    if (status == FRIT_OK) status = cli_use_adapters(adapters, session);
     frit_sampler_options sampling = args->sampler;
     cli_recommend(&args->common, model, &sampling);
     if (status == FRIT_OK && (status = frit_sampler_new(&sampler, model, &sampling)) == FRIT_E_INVALID) {
@@ -221,12 +224,15 @@ static int run(void *ctx)
     cli_text prompt = {0};
     frit_model *model = NULL;
     frit_engine *engine = NULL;
+    cli_adapters adapters = {0};
     int code = read_prompt(args, first_is_prompt ? first : second, &prompt);
     if (code == CLI_DONE && prompt.n == 0) code = cli_usage("run: the prompt is empty");
     if (code == CLI_DONE) code = cli_open_model(&model, common, &args->model, first_is_prompt ? NULL : first);
     if (code == CLI_DONE) code = cli_check_generates(model);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
-    if (code == CLI_DONE) code = answer_prompt(args, model, engine, &prompt);
+    if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->adapters);
+    if (code == CLI_DONE) code = answer_prompt(args, model, engine, &adapters, &prompt);
+    cli_close_adapters(&adapters);
     frit_engine_free(engine);
     frit_model_free(model);
     free(prompt.data);
@@ -236,6 +242,7 @@ static int run(void *ctx)
 static const cli_group groups[] = {
     {"Prompt and answer", run_rows, offsetof(run_args, run)},
     {"Sampling", frit_sampler_option_rows, offsetof(run_args, sampler)},
+    {"Adapters", cli_adapter_rows, offsetof(run_args, adapters)},
     {"Engine", frit_engine_option_rows, offsetof(run_args, engine)},
     {"Model", frit_model_option_rows, offsetof(run_args, model)},
     {"General", cli_common_rows, offsetof(run_args, common)},

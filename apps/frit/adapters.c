@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// --lora and --control-vector: adapters from files, for all sessions of a command.
+#include "cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const frit_option *cli_adapter_rows(size_t *n_rows)
+{
+    static const frit_option rows[] = {
+        {.name = "lora",
+         .type = FRIT_OPTION_LIST,
+         .offset = offsetof(cli_adapter_options, lora),
+         .metavar = "FILE[:SCALE]",
+         .help = "add a low-rank adapter, a GGUF file or PEFT folder (may be given several times)"},
+        {.name = "control-vector",
+         .type = FRIT_OPTION_LIST,
+         .offset = offsetof(cli_adapter_options, vectors),
+         .metavar = "FILE[:SCALE]",
+         .help = "add a control vector, a GGUF file (may be given several times)"},
+        {.name = "control-vector-layer-range",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(cli_adapter_options, range),
+         .metavar = "A,B",
+         .help = "the layers that control vectors work on; by default all that they have"},
+    };
+    *n_rows = CLI_COUNT(rows);
+    return rows;
+}
+
+// "1,20".
+static int read_range(const char *text, frit_adapter_options *out)
+{
+    *out = (frit_adapter_options){0};
+    if (!text) return CLI_DONE;
+    char *comma = NULL, *end = NULL;
+    const long first = strtol(text, &comma, 10), last = *comma == ',' ? strtol(comma + 1, &end, 10) : 0;
+    if (!end || *end || end == comma + 1 || first < 1 || last < first || last > 1 << 16)
+        return cli_usage("--control-vector-layer-range: '%s' is not two layers like 1,20", text);
+    *out = (frit_adapter_options){(int32_t)first, (int32_t)last};
+    return CLI_DONE;
+}
+
+static int open_adapter(cli_adapters *adapters, frit_model *model, const char *item,
+                        const frit_adapter_options *options)
+{
+    const char *colon = strrchr(item, ':');
+    char *end = NULL;
+    float scale = 1;
+    size_t n = strlen(item);
+    if (colon && colon[1]) {
+        const float number = strtof(colon + 1, &end);
+        if (!*end && isfinite(number)) scale = number, n = (size_t)(colon - item);
+    }
+    char *path = malloc(n + 1);
+    if (!path) return CLI_NO_MEMORY;
+    memcpy(path, item, n);
+    path[n] = 0;
+    frit_status status = frit_adapter_open(&adapters->items[adapters->n], model, path, options);
+    adapters->scales[adapters->n] = scale;
+    free(path);
+    if (status != FRIT_OK) return cli_report(status);
+    adapters->n++;
+    return CLI_DONE;
+}
+
+int cli_open_adapters(cli_adapters *adapters, frit_model *model, const cli_adapter_options *options)
+{
+    const size_t n = options->lora.n + options->vectors.n;
+    frit_adapter_options range;
+    *adapters = (cli_adapters){0};
+    int code = read_range(options->range, &range);
+    if (code != CLI_DONE || n == 0) return code;
+    adapters->items = calloc(n, sizeof *adapters->items);
+    adapters->scales = calloc(n, sizeof *adapters->scales);
+    if (!adapters->items || !adapters->scales) return CLI_NO_MEMORY;
+    for (size_t i = 0; i < n && code == CLI_DONE; i++) {
+        const bool is_lora = i < options->lora.n;
+        const char *item = is_lora ? options->lora.items[i] : options->vectors.items[i - options->lora.n];
+        code = open_adapter(adapters, model, item, is_lora ? NULL : &range);
+    }
+    return code;
+}
+
+frit_status cli_use_adapters(const cli_adapters *adapters, frit_session *session)
+{
+    return adapters->n > 0 ? frit_session_set_adapters(session, adapters->items, adapters->scales, adapters->n)
+                           : FRIT_OK;
+}
+
+void cli_close_adapters(cli_adapters *adapters)
+{
+    for (size_t i = 0; i < adapters->n; i++) frit_adapter_free(adapters->items[i]);
+    free(adapters->items);
+    free(adapters->scales);
+    *adapters = (cli_adapters){0};
+}
