@@ -193,6 +193,7 @@ typedef struct frit_convert_options {
     const char *type;   // of the matrices: "f32", "f16", "bf16", "q8_0", ...; NULL: as the source has them
     const char
         *split_max_size;   // bytes of a file at most ("500M", "4G"; K, M and G are powers of 1000); NULL: one file
+    const char *base;      // of a PEFT adapter: its model, a folder or GGUF file; NULL: the one that the adapter names
     int32_t n_threads;     // 0: one per core that this process may use
     frit_progress_fn progress;
     void *progress_ctx;
@@ -205,8 +206,9 @@ FRIT_API const frit_option *frit_convert_option_rows(size_t *n_rows);
 // Writes a Hugging Face folder, a safetensors file with its config.json beside it or a GGUF file as GGUF, with what
 // other engines expect of one: order of rows, tokenizer, chat template. `target` ends in ".gguf"; a split set is called
 // NAME-00001-of-00003.gguf and so on. Vectors and what else is small stay f32; a matrix whose rows cannot be cut into
-// the type's blocks becomes f16. Needs memory for a few rows, not for the model. Nothing is left under the final names
-// if it fails. FRIT_E_INVALID for a type, size or name that is none; else as frit_model_open, and FRIT_E_IO.
+// the type's blocks becomes f16. A PEFT adapter becomes a GGUF adapter. Needs memory for a few rows, not for the
+// model. Nothing is left under the final names if it fails. FRIT_E_INVALID for a type, size or name that is none; else
+// as frit_model_open, and FRIT_E_IO.
 FRIT_API frit_status frit_convert(const char *source, const char *target, const frit_convert_options *options);
 
 // ---------------------------------------------------------------------------------------- text

@@ -3,6 +3,7 @@
 #include "convert/convert.h"
 
 #include "base/option.h"
+#include "format/adapter.h"
 #include "text/vocab_file.h"
 #include "text/vocab_write.h"
 
@@ -39,6 +40,8 @@ static const frit_option rows[] = {
         .help = "type of the matrices: f32, f16, bf16, q8_0, q6_k, ...; by default the one that they have"),
     ROW(split_max_size, .name = "split-max-size", .type = FRIT_OPTION_TEXT, .metavar = "SIZE",
         .help = "start another file when one would exceed SIZE bytes (500M, 4G)"),
+    ROW(base, .name = "base", .type = FRIT_OPTION_TEXT, .metavar = "MODEL",
+        .help = "of a PEFT adapter: the model that it is for, a folder or GGUF file"),
     ROW(n_threads, .name = "threads", .letter = 't', .type = FRIT_OPTION_INT, .min = 0, .max = 1024, .metavar = "N",
         .help = "threads; 0: one for each core that this process may use"),
 };
@@ -225,6 +228,10 @@ static bool is_target_a_source(const conversion *c)
 static frit_status convert(conversion *c)
 {
     FRIT_TRY(read_options(c));
+    if (frit_adapter_is_peft(c->source) && frit_adapter_has_config(c->source))
+        return frit_convert_adapter(c->source, c->target, c->options->base, c->wanted);
+    if (c->options->base)
+        return frit_fail(FRIT_E_INVALID, "%s: base is for adapters, this is no folder of one", c->source);
     FRIT_TRY(frit_checkpoint_open(&c->ckpt, c->source, &(frit_checkpoint_options){.log = &c->log}));
     c->is_gguf = strncmp(c->ckpt->format, "GGUF", 4) == 0;
     if (is_target_a_source(c))

@@ -49,3 +49,9 @@ frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch
 typedef frit_status (*frit_convert_report_fn)(void *ctx, uint64_t n_bytes);
 frit_status frit_convert_write(const frit_tensor *tensor, frit_pool *pool, frit_file_writer *writer,
                                frit_convert_report_fn report, void *ctx);
+frit_status frit_convert_rows(const frit_tensor *from, const frit_tensor *to, const frit_row_order *order,
+                              frit_pool *pool, frit_file_writer *writer, frit_convert_report_fn report, void *ctx);
+
+// adapter.c: a PEFT adapter of the model `base` (NULL: the one that its configuration names) as a GGUF file. `wanted`:
+// FRIT_DTYPE_COUNT: the types as they are.
+frit_status frit_convert_adapter(const char *source, const char *target, const char *base, frit_dtype wanted);

@@ -47,7 +47,10 @@ frit_status frit_adapter_read_gguf(frit_adapter_file *file, const frit_checkpoin
 // The texts of both files of a PEFT folder; they must outlive file->ckpt.
 frit_status frit_adapter_read_peft(frit_adapter_file *file, const frit_checkpoint *base, const char *config,
                                    size_t n_config, const uint8_t *bytes, uint64_t n_bytes);
-bool frit_adapter_is_peft(const char *path);
+bool frit_adapter_is_peft(const char *path);      // a folder, or the weights in one
+bool frit_adapter_has_config(const char *path);   // adapter_config.json is there
+// base_model_name_or_path of a PEFT adapter; nothing where it names none.
+frit_status frit_adapter_base_of(const char *path, frit_buf *out);
 frit_status frit_adapter_open_peft(frit_adapter_file *file, const char *path, const frit_checkpoint *base,
                                    const frit_checkpoint_options *options);
 // Adds a pair if it fits the model's tensor of this name.

@@ -390,31 +390,76 @@ static frit_status open_weights(frit_adapter_file *file, const char *folder, con
     return frit_checkpoint_add_file(file->ckpt, *out);
 }
 
+// The folder of an adapter that is named by itself or by its weights.
+static frit_status folder_of(const char *path, frit_buf *folder)
+{
+    const bool is_folder = frit_path_get_kind(path) == FRIT_PATH_FOLDER;
+    const size_t n = strlen(path), n_file = is_folder ? 0 : sizeof weights_name - 1;
+    frit_buf_printf(folder, "%.*s", (int)(n - n_file), path);
+    while (folder->len > 1 && folder->data[folder->len - 1] == '/') folder->data[--folder->len] = 0;
+    if (folder->len == 0) frit_buf_text(folder, ".");
+    return folder->failed ? frit_fail_memory(n, "a path") : FRIT_OK;
+}
+
+// malloc'd.
+static frit_status read_config_file(const char *folder, char **text, size_t *n)
+{
+    frit_buf path = {0};
+    frit_buf_printf(&path, "%s/%s", folder, config_name);
+    frit_status status = path.failed ? frit_fail_memory(path.len, "a path") : FRIT_OK;
+    if (status == FRIT_OK && frit_path_get_kind(path.data) != FRIT_PATH_FILE)
+        status =
+            frit_fail(FRIT_E_NOT_FOUND, "%s: there is no %s, as in the folder of a PEFT adapter", folder, config_name);
+    if (status == FRIT_OK) status = frit_file_read(path.data, max_config_bytes, text, n);
+    frit_buf_free(&path);
+    return status;
+}
+
+bool frit_adapter_has_config(const char *path)
+{
+    frit_buf folder = {0};
+    char *text = NULL;
+    size_t n;
+    const bool has = folder_of(path, &folder) == FRIT_OK && read_config_file(folder.data, &text, &n) == FRIT_OK;
+    free(text);
+    frit_buf_free(&folder);
+    return has;
+}
+
+frit_status frit_adapter_base_of(const char *path, frit_buf *out)
+{
+    frit_buf folder = {0};
+    char *text = NULL;
+    size_t n = 0;
+    frit_status status = folder_of(path, &folder);
+    if (status == FRIT_OK) status = read_config_file(folder.data, &text, &n);
+    json_t *config = status == FRIT_OK ? json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    const char *base = json_string_value(json_object_get(config, "base_model_name_or_path"));
+    if (base) frit_buf_text(out, base);
+    if (out->failed) status = frit_fail_memory(n, "a path");
+    json_decref(config);
+    free(text);
+    frit_buf_free(&folder);
+    return status;
+}
+
 frit_status frit_adapter_open_peft(frit_adapter_file *file, const char *path, const frit_checkpoint *base,
                                    const frit_checkpoint_options *options)
 {
     frit_buf folder = {0};
-    frit_buf_text(&folder, path);
-    if (frit_path_get_kind(path) != FRIT_PATH_FOLDER)
-        frit_buf_clear(&folder), frit_buf_printf(&folder, "%.*s", (int)(strlen(path) - strlen(weights_name)), path);
-    while (folder.len > 1 && folder.data[folder.len - 1] == '/') folder.data[--folder.len] = 0;
-    if (folder.len == 0) frit_buf_text(&folder, ".");
-    frit_status status =
-        folder.failed ? frit_fail_memory(strlen(path), "a path") : frit_checkpoint_new(&file->ckpt, folder.data);
+    char *config = NULL;
+    size_t n_config;
+    frit_status status = folder_of(path, &folder);
+    if (status == FRIT_OK) status = frit_checkpoint_new(&file->ckpt, folder.data);
+    if (status == FRIT_OK) status = read_config_file(folder.data, &config, &n_config);
     frit_buf_free(&folder);
     FRIT_TRY(status);
     const char *at = file->ckpt->path, *slash = strrchr(at, '/');
-    const char *config_path = join(&file->ckpt->arena, at, config_name);
+    frit_file *weights = NULL;
     file->name = slash ? slash + 1 : at;
-    if (!config_path) return frit_fail_memory(strlen(at), "a path");
-    if (frit_path_get_kind(config_path) != FRIT_PATH_FILE)
-        return frit_fail(FRIT_E_NOT_FOUND, "%s: there is no %s, as in the folder of a PEFT adapter", at, config_name);
-    frit_file *weights;
-    FRIT_TRY(open_weights(file, at, options, &weights));
-    char *config;
-    size_t n_config;
-    FRIT_TRY(frit_file_read(config_path, max_config_bytes, &config, &n_config));
-    status = frit_adapter_read_peft(file, base, config, n_config, frit_file_data(weights), frit_file_size(weights));
+    status = open_weights(file, at, options, &weights);
+    if (status == FRIT_OK)
+        status = frit_adapter_read_peft(file, base, config, n_config, frit_file_data(weights), frit_file_size(weights));
     free(config);
     return status;
 }

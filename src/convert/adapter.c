@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// A PEFT adapter as a GGUF file: names and order of rows as in GGUF files of its model.
+//
+// Such a file has one alpha for all pairs, each of which is scaled by alpha / rank. Where PEFT's configuration says
+// something else (patterns, rank-stabilized scales), b is multiplied by the scale and the file has no alpha.
+#include "convert/convert.h"
+#include "format/adapter.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct adapter_conversion {
+    const char *target;
+    frit_dtype wanted;   // FRIT_DTYPE_COUNT: as they are
+    frit_checkpoint *base;
+    const frit_arch *arch;
+    frit_hparams hp;
+    frit_adapter_file file;
+    bool has_alpha;
+    frit_arena arena;
+    frit_meta meta;
+    frit_tensor *tensors;
+    size_t n_tensors;
+} adapter_conversion;
+
+static bool has_one_alpha(const frit_adapter_file *file)
+{
+    bool one = file->alpha != 0;
+    for (size_t i = 0; i < file->n_pairs; i++) {
+        const frit_tensor *b = &file->pairs[i].b;
+        one = one && file->pairs[i].scale == file->alpha / (float)b->shape[b->n_dims - 1];
+    }
+    return one;
+}
+
+// Rows of `from` in their order, times a factor, in the type of the file.
+static frit_status add_side(adapter_conversion *c, const char *name, char side, const frit_tensor *from, float factor,
+                            const frit_row_order *order)
+{
+    frit_tensor *to = &c->tensors[c->n_tensors++];
+    const int64_t n = frit_tensor_n_elems(from), width = from->shape[from->n_dims - 1];
+    const size_t n_name = strlen(name) + 8;
+    char *copy = frit_arena_alloc(&c->arena, n_name, 1);
+    float *values = frit_arena_new(&c->arena, float, (size_t)width);
+    *to = *from;
+    to->dtype = c->wanted != FRIT_DTYPE_COUNT ? c->wanted : factor != 1 ? FRIT_DTYPE_F32 : from->dtype;
+    const frit_dtype_info *type = frit_dtype_get(to->dtype);
+    if (width % type->block_elems != 0) to->dtype = FRIT_DTYPE_F16, type = frit_dtype_get(to->dtype);
+    const size_t row_bytes = (size_t)frit_dtype_row_bytes(to->dtype, width);
+    to->n_bytes = row_bytes * (uint64_t)(n / width);
+    uint8_t *data = frit_arena_alloc(&c->arena, (size_t)to->n_bytes, 1);
+    if (!copy || !values || !data) return frit_fail_memory((size_t)to->n_bytes, from->name);
+    snprintf(copy, n_name, "%s.lora_%c", name, side);
+    to->name = copy;
+    to->data = data;
+    for (int64_t i = 0; i < n / width; i++, data += row_bytes) {
+        frit_tensor_decode_row(from, frit_row_order_source(order, i), values);
+        for (int64_t k = 0; k < width && factor != 1; k++) values[k] *= factor;
+        type->encode(values, data, width, NULL);
+    }
+    return FRIT_OK;
+}
+
+static frit_status add_pair(adapter_conversion *c, const frit_adapter_pair *pair)
+{
+    static const frit_row_order as_is;
+    frit_hparams hp = c->hp;
+    if (c->file.rope_style)
+        hp.rope_style = strcmp(c->file.rope_style, "halves") == 0 ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS;
+    else
+        hp.rope_style = c->arch->rope_style;
+    const frit_row_order order = frit_row_order_of(&hp, c->arch, pair->name);
+    const int64_t n_rows = pair->b.shape[0];
+    if (order.turned > 0 && n_rows % order.head != 0)
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' has %lld rows, expected a multiple of %lld", pair->b.name,
+                         (long long)n_rows, (long long)order.head);
+    FRIT_TRY(add_side(c, pair->name, 'a', &pair->a, 1, &as_is));
+    return add_side(c, pair->name, 'b', &pair->b, c->has_alpha ? 1 : pair->scale, &order);
+}
+
+static frit_status add_keys(adapter_conversion *c)
+{
+    FRIT_TRY(frit_meta_add_text(&c->meta, "general.architecture", c->arch->name));
+    FRIT_TRY(frit_meta_add_text(&c->meta, "general.type", "adapter"));
+    FRIT_TRY(frit_meta_add_text(&c->meta, "adapter.type", "lora"));
+    if (c->file.name[0]) FRIT_TRY(frit_meta_add_text(&c->meta, "general.name", c->file.name));
+    const frit_value alpha = {.type = FRIT_VALUE_F32, .f = c->has_alpha ? (double)c->file.alpha : 0};
+    return frit_meta_add(&c->meta, frit_str_of("adapter.lora.alpha"), alpha);
+}
+
+static frit_status convert(adapter_conversion *c, const char *source, const char *base)
+{
+    FRIT_TRY(frit_checkpoint_open(&c->base, base, NULL));
+    FRIT_TRY(frit_arch_of(&c->arch, c->base));
+    FRIT_TRY(frit_hparams_read(&c->hp, c->arch, c->base, &c->arena));
+    FRIT_TRY(frit_adapter_file_open(&c->file, source, c->base, NULL));
+    c->has_alpha = has_one_alpha(&c->file);
+    c->tensors = frit_arena_new(&c->arena, frit_tensor, 2 * c->file.n_pairs);
+    if (!c->tensors) return frit_fail_memory(2 * c->file.n_pairs * sizeof *c->tensors, "the list of tensors");
+    FRIT_TRY(add_keys(c));
+    for (size_t i = 0; i < c->file.n_pairs; i++) FRIT_TRY(add_pair(c, &c->file.pairs[i]));
+    return frit_gguf_write_contents(&(frit_gguf_contents){&c->meta, c->tensors, c->n_tensors, NULL, NULL}, c->target);
+}
+
+// What the configuration calls the base, if that is on this machine.
+static frit_status find_base(const char *source, const char *named, frit_buf *out)
+{
+    if (named) {
+        frit_buf_text(out, named);
+        return out->failed ? frit_fail_memory(strlen(named), "a path") : FRIT_OK;
+    }
+    FRIT_TRY(frit_adapter_base_of(source, out));
+    if (out->len > 0 && frit_path_get_kind(out->data) != FRIT_PATH_NONE) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID,
+                     "%s: an adapter is converted beside its model: give its folder or GGUF file as base%s%.200s%s",
+                     source, out->len > 0 ? " ('" : "", out->len > 0 ? out->data : "",
+                     out->len > 0 ? "' is not on this machine)" : "");
+}
+
+frit_status frit_convert_adapter(const char *source, const char *target, const char *base, frit_dtype wanted)
+{
+    adapter_conversion c = {.target = target, .wanted = wanted};
+    frit_buf path = {0};
+    frit_meta_init(&c.meta, &c.arena);
+    frit_status status = find_base(source, base, &path);
+    if (status == FRIT_OK) status = convert(&c, source, path.data);
+    if (status != FRIT_OK && !strstr(frit_error(), source)) status = frit_fail(status, "%s: %s", source, frit_error());
+    frit_adapter_file_close(&c.file);
+    frit_checkpoint_close(c.base);
+    frit_meta_deinit(&c.meta);
+    frit_arena_free(&c.arena);
+    frit_buf_free(&path);
+    return status;
+}
