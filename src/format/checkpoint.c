@@ -128,7 +128,8 @@ static bool lies_in_mapped_file(const frit_checkpoint *ckpt, const uint8_t *data
 static void find_mapped(const frit_checkpoint *ckpt, frit_tensor *tensor)
 {
     if (tensor->data) tensor->is_mapped = lies_in_mapped_file(ckpt, tensor->data);
-    for (size_t i = 0; !tensor->data && i < tensor->recipe->n_parts; i++) find_mapped(ckpt, &tensor->recipe->parts[i]);
+    const frit_recipe *recipe = tensor->data ? NULL : tensor->recipe;
+    for (size_t i = 0; recipe && i < recipe->n_parts; i++) find_mapped(ckpt, &recipe->parts[i]);
 }
 
 frit_status frit_checkpoint_open(frit_checkpoint **out, const char *path, const frit_checkpoint_options *options)

@@ -6,9 +6,7 @@
 //     folder/model.safetensors, or an index     safetensors_folder.c
 //
 // The files of the tokenizer are not read here: they do not become keys (text/vocab_file.h).
-#include "format/hf.h"
-#include "format/rows.h"
-#include "format/safetensors.h"
+#include "format/hf_quant.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -19,7 +17,11 @@ static const uint64_t max_config_bytes = 16 << 20;
 
 typedef struct folder {
     frit_hf hf;
+    frit_hf_quant quant;
     const frit_checkpoint_options *options;
+    frit_safetensors_entry *entries;
+    size_t n_entries, capacity;
+    frit_map index;   // name -> index in entries
     size_t n_unplaced;
     const char *unplaced;   // the first tensor that the family has no place for
     double n_stacked;       // how many tensors the stack at hand is made of
@@ -193,19 +195,21 @@ static frit_status place_number(folder *f, const place_of *at, const frit_tensor
     return FRIT_OK;
 }
 
-static frit_status place(void *ctx, const frit_safetensors_entry *entry)
+static frit_status place(folder *f, const frit_safetensors_entry *entry)
 {
-    folder *f = ctx;
     frit_arena *arena = &f->hf.ckpt->arena;
     place_of at;
-    FRIT_TRY(find_place(&f->hf, entry->name, &at));
+    const char *stands_for;
+    FRIT_TRY(frit_hf_quant_name(&f->quant, entry, &stands_for));
+    if (!stands_for) return FRIT_OK;
+    FRIT_TRY(find_place(&f->hf, stands_for, &at));
     if (!at.row) {
-        const bool is_meant = is_redundant(entry->name) || is_ignored(f->hf.family, entry->name);
-        if (!is_meant && f->n_unplaced++ == 0) f->unplaced = entry->name;
+        const bool is_meant = is_redundant(stands_for) || is_ignored(f->hf.family, stands_for);
+        if (!is_meant && f->n_unplaced++ == 0) f->unplaced = stands_for;
         return FRIT_OK;
     }
     frit_tensor tensor;
-    FRIT_TRY(frit_safetensors_to_tensor(entry, &tensor));
+    FRIT_TRY(frit_hf_quant_tensor(&f->quant, entry, stands_for, &tensor));
     if (at.row->is_key) return place_number(f, &at, &tensor);
     if (at.row->rewrite) FRIT_TRY(at.row->rewrite(&f->hf, &tensor, strcmp(at.part, "bias") == 0));
     char name[NAME_BYTES];
@@ -217,6 +221,33 @@ static frit_status place(void *ctx, const frit_safetensors_entry *entry)
     tensor.name = frit_arena_text(arena, name, strlen(name));
     if (!tensor.name) return frit_fail_memory(strlen(name), "a tensor name");
     return frit_checkpoint_add_tensor(f->hf.ckpt, &tensor);
+}
+
+static frit_status keep(void *ctx, const frit_safetensors_entry *entry)
+{
+    folder *f = ctx;
+    if (f->n_entries == f->capacity) {
+        const size_t capacity = f->capacity ? 2 * f->capacity : 256;
+        frit_safetensors_entry *entries = realloc(f->entries, capacity * sizeof *entries);
+        if (!entries) return frit_fail_memory(capacity * sizeof *entries, "the list of tensors");
+        f->entries = entries;
+        f->capacity = capacity;
+    }
+    if (!frit_map_put(&f->index, frit_str_of(entry->name), (int64_t)f->n_entries))
+        return frit_fail_memory(64, "the index of tensors");
+    f->entries[f->n_entries++] = *entry;
+    return FRIT_OK;
+}
+
+// Parts of one tensor may lie in several files: all are known before any is placed.
+static frit_status read_tensors(folder *f)
+{
+    frit_checkpoint *ckpt = f->hf.ckpt;
+    FRIT_TRY(frit_safetensors_read_folder(ckpt, ckpt->path, f->options, keep, f));
+    f->quant.entries = f->entries;
+    f->quant.index = &f->index;
+    for (size_t i = 0; i < f->n_entries; i++) FRIT_TRY(place(f, &f->entries[i]));
+    return FRIT_OK;
 }
 
 static frit_status check_present(const folder *f, const frit_hf_tensor *row, int64_t layer, const char *part)
@@ -276,9 +307,10 @@ static frit_status read_folder(folder *f)
     frit_checkpoint *ckpt = f->hf.ckpt;
     FRIT_TRY(frit_hf_read_config(&f->hf));
     FRIT_TRY(frit_hf_add_pooling(&f->hf, ckpt->path, f->options->log));
+    FRIT_TRY(frit_hf_quant_read(&f->quant, &f->hf));
     FRIT_TRY(add_name(ckpt));
     FRIT_TRY(add_tokenizer(f));
-    FRIT_TRY(frit_safetensors_read_folder(ckpt, ckpt->path, f->options, place, f));
+    FRIT_TRY(read_tensors(f));
     if (f->n_unplaced > 0)
         frit_log_say(f->options->log, FRIT_LOG_WARNING, "%s: %zu tensors have no place in a model of type '%s': '%s'%s",
                      ckpt->path, f->n_unplaced, f->hf.family->model_type, f->unplaced,
@@ -317,6 +349,8 @@ static frit_status open_folder(frit_checkpoint *ckpt, const char *path, const fr
         ckpt->format = "safetensors";
         folder f = {.hf = {.ckpt = ckpt, .path = config_path.data, .config = config}, .options = options};
         status = read_folder(&f);
+        free(f.entries);
+        frit_map_free(&f.index);
     }
     json_decref(config);
     frit_buf_free(&config_path);

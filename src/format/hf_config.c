@@ -191,15 +191,6 @@ static frit_status fail_unknown_family(const frit_hf *hf)
 
 // ---------------------------------------------------------------------------------------- checks
 
-static frit_status refuse_quantized(const frit_hf *hf)
-{
-    const json_t *quantization = json_object_get(hf->config, "quantization_config");
-    if (!quantization || json_is_null(quantization)) return FRIT_OK;
-    const char *method = json_string_value(json_object_get(quantization, "quant_method"));
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: the weights are quantized (quant_method '%.40s'), which is not supported",
-                     hf->path, method ? method : "unknown");
-}
-
 // `list` is "silu|swish".
 static bool is_listed(const char *word, const char *list)
 {
@@ -242,7 +233,6 @@ frit_status frit_hf_read_config(frit_hf *hf)
     if (!json_is_object(hf->config)) return frit_fail(FRIT_E_FORMAT, "%s: not a JSON object", hf->path);
     hf->family = find_family(hf->config);
     if (!hf->family) return fail_unknown_family(hf);
-    FRIT_TRY(refuse_quantized(hf));
     FRIT_TRY(check_act(hf));
     FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "general.architecture", hf->family->arch));
     const frit_hf_key *row;

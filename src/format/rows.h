@@ -22,7 +22,7 @@ typedef struct frit_recipe frit_recipe;
 struct frit_recipe {
     // Makes rows [begin, begin + n) of the whole, one behind the other.
     void (*make)(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch);
-    frit_tensor *parts;   // what it is made of
+    frit_tensor *parts;   // what it is made of; may be empty where something may be absent
     size_t n_parts;
     size_t scratch_bytes;   // of `make`, aligned to 16
     bool is_stack;          // parts are alike and lie one behind the other, rows as they are

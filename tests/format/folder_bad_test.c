@@ -18,7 +18,7 @@ static void every_fault_of_a_configuration_has_its_sentence(void **state)
         {"{\"-model_type\":0}", FRIT_E_UNSUPPORTED, "no model_type"},
         {"{\"-model_type\":0,\"architectures\":[\"NoSuchModel\"]}", FRIT_E_UNSUPPORTED, "no model_type"},
         {"{\"-model_type\":0,\"architectures\":\"LlamaForCausalLM\"}", FRIT_E_UNSUPPORTED, "no model_type"},
-        {"{\"quantization_config\":{\"quant_method\":\"gptq\"}}", FRIT_E_UNSUPPORTED, "quant_method 'gptq'"},
+        {"{\"quantization_config\":{\"quant_method\":\"hqq\"}}", FRIT_E_UNSUPPORTED, "quant_method 'hqq'"},
         {"{\"hidden_act\":\"gelu\"}", FRIT_E_UNSUPPORTED, "hidden_act is 'gelu'"},
         {"{\"hidden_act\":\"sil\"}", FRIT_E_UNSUPPORTED, "hidden_act is 'sil'"},
         {"{\"hidden_act\":[]}", FRIT_E_FORMAT, "hidden_act is [], expected text"},

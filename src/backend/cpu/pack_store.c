@@ -149,8 +149,9 @@ static void pack_rows(const pack *p, frit_range rows, uint8_t *buffer)
 // Of what a tensor is made of.
 static void drop_parts(const frit_tensor *tensor)
 {
-    for (size_t i = 0; !tensor->data && i < tensor->recipe->n_parts; i++) {
-        const frit_tensor *part = &tensor->recipe->parts[i];
+    const frit_recipe *recipe = tensor->data ? NULL : tensor->recipe;
+    for (size_t i = 0; recipe && i < recipe->n_parts; i++) {
+        const frit_tensor *part = &recipe->parts[i];
         if (part->is_mapped) frit_cpu_memory_drop(part->data, part->n_bytes);
         drop_parts(part);
     }
