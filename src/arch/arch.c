@@ -2,7 +2,7 @@
 // The list of architectures. A new one is a file and a row.
 #include "arch/arch.h"
 
-#include <limits.h>
+#include "base/nearest.h"
 
 // clang-format off
 #define ARCHS(X) \
@@ -140,46 +140,12 @@ const frit_arch *frit_arch_find(const char *name)
     return NULL;
 }
 
-enum { MAX_NAME = 48, MAX_NEAREST = 3 };
+enum { MAX_NAME = 48 };
 
-static int min_int(int a, int b)
+static const char *known_name(const void *ctx, size_t i)
 {
-    return a < b ? a : b;
-}
-
-// How many letters must be added, removed or changed (Levenshtein, one row at a time).
-static int edit_distance(const char *a, const char *b)
-{
-    int row[MAX_NAME + 1], n = min_int((int)strlen(b), MAX_NAME);
-    for (int k = 0; k <= n; k++) row[k] = k;
-    for (int i = 0; a[i]; i++) {
-        int diagonal = row[0]++;
-        for (int k = 1; k <= n; k++) {
-            int best = min_int(diagonal + (a[i] != b[k - 1]), min_int(row[k], row[k - 1]) + 1);
-            diagonal = row[k];
-            row[k] = best;
-        }
-    }
-    return row[n];
-}
-
-// The known names that need the fewest edits, nearest first.
-static void print_nearest(const char *name, frit_buf *out)
-{
-    bool used[FRIT_COUNT(archs)] = {false};
-    for (int n = 0; n < MAX_NEAREST && n < (int)FRIT_COUNT(archs); n++) {
-        size_t nearest = 0;
-        int best = INT_MAX;
-        for (size_t i = 0; i < FRIT_COUNT(archs); i++) {
-            int distance = used[i] ? INT_MAX : edit_distance(archs[i]->name, name);
-            if (distance < best) {
-                best = distance;
-                nearest = i;
-            }
-        }
-        used[nearest] = true;
-        frit_buf_printf(out, "%s%s", n > 0 ? ", " : "", archs[nearest]->name);
-    }
+    (void)ctx;
+    return i < FRIT_COUNT(archs) ? archs[i]->name : NULL;
 }
 
 frit_status frit_arch_of(const frit_arch **out, const frit_checkpoint *ckpt)
@@ -195,7 +161,7 @@ frit_status frit_arch_of(const frit_arch **out, const frit_checkpoint *ckpt)
     if (name.len <= MAX_NAME) *out = frit_arch_find(text);
     if (*out) return FRIT_OK;
     frit_buf nearest = {0};
-    print_nearest(text, &nearest);
+    frit_nearest_print(&nearest, text, known_name, NULL);
     frit_status status =
         frit_fail(FRIT_E_UNSUPPORTED, "%s: the architecture '%s' is not supported; the nearest known ones are %s",
                   ckpt->path, text, nearest.failed ? "" : nearest.data);

@@ -175,20 +175,25 @@ static const frit_tensor *take(binder *b, const char *name)
     return tensor;
 }
 
+static const char *expected_text(int64_t n, int64_t out, int64_t in, char text[96])
+{
+    if (n > 0)
+        snprintf(text, 96, "[%lld, %lld, %lld]", (long long)n, (long long)out, (long long)in);
+    else if (in == 1)
+        snprintf(text, 96, "[%lld]", (long long)out);
+    else
+        snprintf(text, 96, "[%lld, %lld]", (long long)out, (long long)in);
+    return text;
+}
+
 static frit_status check_shape(const frit_tensor *tensor, int64_t n, int64_t out, int64_t in)
 {
     const int64_t *shape = tensor->shape;
     if (n == 0 && shape[0] == out && shape[1] == in && shape[2] == 1 && shape[3] == 1) return FRIT_OK;
     if (n > 0 && shape[0] == n && shape[1] == out && shape[2] == in && shape[3] == 1) return FRIT_OK;
     char found[96], expected[96];
-    if (n > 0)
-        snprintf(expected, sizeof expected, "[%lld, %lld, %lld]", (long long)n, (long long)out, (long long)in);
-    else if (in == 1)
-        snprintf(expected, sizeof expected, "[%lld]", (long long)out);
-    else
-        snprintf(expected, sizeof expected, "[%lld, %lld]", (long long)out, (long long)in);
     return frit_fail(FRIT_E_FORMAT, "tensor '%s' has the shape %s, expected %s", tensor->name,
-                     frit_tensor_shape_text(tensor, found), expected);
+                     frit_tensor_shape_text(tensor, found), expected_text(n, out, in, expected));
 }
 
 // A vector as kernels want it: f32, aligned, finite, one dimension. Copied only if the file has it otherwise.
@@ -326,8 +331,11 @@ static frit_status bind_row(binder *b, const frit_weight_row *row, int32_t i_lay
                     resolve(b->hp, lhp, row->in)};
     if (s.out == 0 || s.in == 0 || (is_stack && s.n == 0)) return FRIT_OK;
     const frit_tensor *tensor = take(b, name);
-    if (!tensor && !weight->w && !may_be_absent(b, row, i_layer, weights))
-        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is missing", name);
+    if (!tensor && !weight->w && !may_be_absent(b, row, i_layer, weights)) {
+        char expected[96];
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is missing, expected with the shape %s", name,
+                         expected_text(s.n, s.out, s.in, expected));
+    }
     if (tensor && (row->flags & FRIT_WEIGHT_FIRST_ROW)) FRIT_TRY(take_first_row(b, &tensor));
     if (tensor && is_vector) {
         FRIT_TRY(bind_vector(b, &weight->w, tensor, s.out, row->flags));
@@ -421,16 +429,18 @@ static bool is_ignored(const char *name)
 // A tensor that nothing reads would make the result silently wrong.
 static frit_status check_all_bound(const binder *b, const char *arch)
 {
-    const char *first = NULL;
+    const frit_tensor *first = NULL;
     size_t n = 0;
     for (size_t i = 0; i < b->ckpt->n_tensors; i++) {
         const char *name = b->ckpt->tensors[i].name;
         if (b->bound[i] || is_ignored(name) || is_of_next_layer(b->hp, name)) continue;
-        if (n++ == 0) first = name;
+        if (n++ == 0) first = &b->ckpt->tensors[i];
     }
     if (n == 0) return FRIT_OK;
-    return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not expected in the architecture '%s' (%zu such tensors)", first,
-                     arch, n);
+    char shape[96];
+    return frit_fail(FRIT_E_FORMAT,
+                     "tensor '%s' is not expected in the architecture '%s' (%zu such tensors); its shape is %s",
+                     first->name, arch, n, frit_tensor_shape_text(first, shape));
 }
 
 static frit_status check_factors(const frit_tensor *factors)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // config.json becomes metadata: the family is found, its rows are read, numbers are checked one by one and together.
+#include "base/nearest.h"
 #include "format/hf.h"
 
 #include <math.h>
@@ -175,18 +176,27 @@ static const frit_hf_family *find_family(const json_t *config)
     return NULL;
 }
 
+static const char *known_type(const void *ctx, size_t i)
+{
+    const frit_hf_family *family = frit_hf_family_get(i);
+    return !family ? NULL : *(const bool *)ctx ? family->class_name : family->model_type;
+}
+
 static frit_status fail_unknown_family(const frit_hf *hf)
 {
-    const char *model_type = NULL;
+    const char *model_type = NULL,
+               *name = json_string_value(json_array_get(json_object_get(hf->config, "architectures"), 0));
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "model_type", &model_type));
-    char known[256] = "";
-    size_t n = 0;
-    const frit_hf_family *family;
-    for (size_t i = 0; (family = frit_hf_family_get(i)) && n < sizeof known; i++)
-        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i > 0 ? ", " : "", family->model_type);
-    if (!model_type) return frit_fail(FRIT_E_UNSUPPORTED, "%s: there is no model_type; known are: %s", hf->path, known);
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: model_type '%.60s' is not supported; known are: %s", hf->path, model_type,
-                     known);
+    if (!model_type && !name)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: there is neither a model_type nor a list of architectures", hf->path);
+    const bool by_class = !model_type;
+    frit_buf nearest = {0};
+    frit_nearest_print(&nearest, by_class ? name : model_type, known_type, &by_class);
+    const frit_status status = frit_fail(
+        FRIT_E_UNSUPPORTED, "%s: %s '%.60s' is not supported; the nearest known ones are %s", hf->path,
+        by_class ? "architecture" : "model_type", by_class ? name : model_type, nearest.failed ? "" : nearest.data);
+    frit_buf_free(&nearest);
+    return status;
 }
 
 // ---------------------------------------------------------------------------------------- checks

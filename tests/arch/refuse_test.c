@@ -159,7 +159,9 @@ static void tensors_must_be_those_of_the_architecture(void **state)
 {
     (void)state;
     static const refusal refusals[] = {
-        {{.without = "blk.1.attn_k.weight"}, FRIT_E_FORMAT, "tensor 'blk.1.attn_k.weight' is missing"},
+        {{.without = "blk.1.attn_k.weight"},
+         FRIT_E_FORMAT,
+         "tensor 'blk.1.attn_k.weight' is missing, expected with the shape ["},
         {{.without = "token_embd.weight"}, FRIT_E_FORMAT, "tensor 'token_embd.weight' is missing"},
         {{.without = "output_norm.weight"}, FRIT_E_FORMAT, "tensor 'output_norm.weight' is missing"},
         {{.tensor = "blk.0.attn_k.weight", .shape = {32, 32}},
@@ -175,7 +177,8 @@ static void tensors_must_be_those_of_the_architecture(void **state)
          "tensor 'token_embd.weight' has the shape [21, 32], expected [20, 32]"},
         {{.tensor = "blk.0.attn_q_norm.weight", .shape = {8, 0}},
          FRIT_E_FORMAT,
-         "tensor 'blk.0.attn_q_norm.weight' is not expected in the architecture 'llama' (1 such tensors)"},
+         "tensor 'blk.0.attn_q_norm.weight' is not expected in the architecture 'llama' (1 such tensors); its shape is "
+         "["},
         {{.tensor = "blk.2.attn_norm.weight", .shape = {32, 0}},
          FRIT_E_FORMAT,
          "'blk.2.attn_norm.weight' is not expected"},

@@ -13,11 +13,14 @@ static void every_fault_of_a_configuration_has_its_sentence(void **state)
         const char *part;
     } rows[] = {
         {"{\"model_type\":\"klingon\"}", FRIT_E_UNSUPPORTED,
-         "'klingon' is not supported; known are: llama, mistral, qwen2, qwen3, gemma"},
+         "model_type 'klingon' is not supported; the nearest known ones are "},
+        {"{\"model_type\":\"lama\"}", FRIT_E_UNSUPPORTED, "the nearest known ones are llama, "},
+        {"{\"model_type\":\"qwen33_moe\"}", FRIT_E_UNSUPPORTED, "the nearest known ones are qwen3_moe, qwen2_moe, "},
         {"{\"model_type\":7}", FRIT_E_FORMAT, "model_type is 7, expected text"},
-        {"{\"-model_type\":0}", FRIT_E_UNSUPPORTED, "no model_type"},
-        {"{\"-model_type\":0,\"architectures\":[\"NoSuchModel\"]}", FRIT_E_UNSUPPORTED, "no model_type"},
-        {"{\"-model_type\":0,\"architectures\":\"LlamaForCausalLM\"}", FRIT_E_UNSUPPORTED, "no model_type"},
+        {"{\"-model_type\":0}", FRIT_E_UNSUPPORTED, "neither a model_type nor a list of architectures"},
+        {"{\"-model_type\":0,\"architectures\":[\"LlamoForCausalLM\"]}", FRIT_E_UNSUPPORTED,
+         "architecture 'LlamoForCausalLM' is not supported; the nearest known ones are LlamaForCausalLM, "},
+        {"{\"-model_type\":0,\"architectures\":\"LlamaForCausalLM\"}", FRIT_E_UNSUPPORTED, "neither a model_type"},
         {"{\"quantization_config\":{\"quant_method\":\"hqq\"}}", FRIT_E_UNSUPPORTED, "quant_method 'hqq'"},
         {"{\"hidden_act\":\"gelu\"}", FRIT_E_UNSUPPORTED, "hidden_act is 'gelu'"},
         {"{\"hidden_act\":\"sil\"}", FRIT_E_UNSUPPORTED, "hidden_act is 'sil'"},

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// Edit distances, and the names with the smallest.
+#include "base/nearest.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { MAX_NAME = 48, MAX_NEAREST = 3 };
+
+static int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+// How many letters must be added, removed or changed (Levenshtein, one row at a time), of the first MAX_NAME.
+static int edit_distance(const char *a, const char *b)
+{
+    int row[MAX_NAME + 1], n = min_int((int)strlen(b), MAX_NAME);
+    for (int k = 0; k <= n; k++) row[k] = k;
+    for (int i = 0; a[i] && i < MAX_NAME; i++) {
+        int diagonal = row[0]++;
+        for (int k = 1; k <= n; k++) {
+            int best = min_int(diagonal + (a[i] != b[k - 1]), min_int(row[k], row[k - 1]) + 1);
+            diagonal = row[k];
+            row[k] = best;
+        }
+    }
+    return row[n];
+}
+
+void frit_nearest_print(frit_buf *out, const char *name, frit_nearest_name_fn known, const void *ctx)
+{
+    const char *best[MAX_NEAREST] = {NULL}, *one;
+    int distances[MAX_NEAREST], n = 0;
+    for (size_t i = 0; (one = known(ctx, i)); i++) {
+        const int distance = edit_distance(one, name);
+        int at = n;
+        while (at > 0 && distance < distances[at - 1]) at--;   // of equals, the first that is known
+        if (at == MAX_NEAREST) continue;
+        if (n < MAX_NEAREST) n++;
+        for (int k = n - 1; k > at; k--) {
+            best[k] = best[k - 1];
+            distances[k] = distances[k - 1];
+        }
+        best[at] = one;
+        distances[at] = distance;
+    }
+    for (int k = 0; k < n; k++) frit_buf_printf(out, "%s%s", k > 0 ? ", " : "", best[k]);
+}
