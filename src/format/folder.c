@@ -195,6 +195,26 @@ static frit_status place_number(folder *f, const place_of *at, const frit_tensor
     return FRIT_OK;
 }
 
+// Where the model is part of another, "language_model.model.norm.weight" or "model.language_model.norm.weight" is
+// "model.norm.weight" of it.
+static frit_status name_in_text_model(const folder *f, const char **name)
+{
+    static const struct {
+        const char *there, *here;
+    } prefixes[] = {{"model.language_model.", "model."}, {"language_model.", ""}, {"model.text_model.", "model."}};
+    for (size_t i = 0; i < FRIT_COUNT(prefixes) && f->hf.config != f->hf.whole; i++) {
+        const size_t n = strlen(prefixes[i].there), n_here = strlen(prefixes[i].here), n_rest = strlen(*name);
+        if (strncmp(*name, prefixes[i].there, n) != 0) continue;
+        char *copy = frit_arena_alloc(&f->hf.ckpt->arena, n_here + n_rest + 1, 1);
+        if (!copy) return frit_fail_memory(n_rest, "a tensor name");
+        memcpy(copy, prefixes[i].here, n_here);
+        memcpy(copy + n_here, *name + n, n_rest - n + 1);
+        *name = copy;
+        return FRIT_OK;
+    }
+    return FRIT_OK;
+}
+
 static frit_status place(folder *f, const frit_safetensors_entry *entry)
 {
     frit_arena *arena = &f->hf.ckpt->arena;
@@ -202,6 +222,7 @@ static frit_status place(folder *f, const frit_safetensors_entry *entry)
     const char *stands_for;
     FRIT_TRY(frit_hf_quant_name(&f->quant, entry, &stands_for));
     if (!stands_for) return FRIT_OK;
+    FRIT_TRY(name_in_text_model(f, &stands_for));
     FRIT_TRY(find_place(&f->hf, stands_for, &at));
     if (!at.row) {
         const bool is_meant = is_redundant(stands_for) || is_ignored(f->hf.family, stands_for);
@@ -264,6 +285,7 @@ static frit_status check_complete(const folder *f)
     const frit_hf *hf = &f->hf;
     bool tied = hf->family->is_tied;
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "tie_word_embeddings", &tied));
+    FRIT_TRY(frit_hf_get_flag(hf, hf->whole, "", "tie_word_embeddings", &tied));
     int64_t n_layer = (int64_t)frit_hf_written(hf, "block_count");
     const frit_hf_tensor *row;
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {

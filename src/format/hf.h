@@ -85,6 +85,7 @@ typedef struct frit_hf_family {
     const char *default_act;   // where config.json has none
     const char *norm;          // frit.norm, where it is not that of the architecture's GGUF files; or NULL
     double partial_rotary;     // partial_rotary_factor, where it is absent; 0: 1
+    double base, base_swa;     // rope_theta and rope_local_base_freq, where absent; 0: 10000, and none
     int window_period;         // where layer_types are absent: one layer of so many has no window; 0: all have one
     bool has_windows;          // layer_types and sliding_window say which layers slide
     bool is_proportional;      // partial_rotary_factor is the family's to read: pairs that rotate are of the whole head
@@ -129,8 +130,9 @@ const frit_hf_tensor *frit_hf_tensor_get(const frit_hf_family *family, size_t i)
 // One config.json, being read into a checkpoint.
 struct frit_hf {
     frit_checkpoint *ckpt;
-    const char *path;   // of config.json
-    const json_t *config;
+    const char *path;       // of config.json
+    const json_t *config;   // of the text model
+    const json_t *whole;    // the file: the same, or what has it as text_config
     const frit_hf_family *family;
 };
 
@@ -142,7 +144,8 @@ typedef struct frit_hf_matrix {
 } frit_hf_matrix;
 frit_status frit_hf_find_matrix(const frit_hf *hf, const char *name, frit_hf_matrix *out);
 
-// hf_config.c: finds the family of hf->config and writes its keys into the checkpoint's metadata.
+// hf_config.c: finds the text model in hf->config, which becomes it, and its family, and writes its keys into the
+// checkpoint's metadata.
 frit_status frit_hf_read_config(frit_hf *hf);
 // Reading. `where` names the object for sentences: "" or "rope_scaling."; absent and null leave *out as it is.
 frit_status frit_hf_get_number(const frit_hf *hf, const json_t *object, const char *where, const char *name,

@@ -241,7 +241,14 @@ static frit_status check_heads(const frit_hf *hf)
 frit_status frit_hf_read_config(frit_hf *hf)
 {
     if (!json_is_object(hf->config)) return frit_fail(FRIT_E_FORMAT, "%s: not a JSON object", hf->path);
+    hf->whole = hf->config;
     hf->family = find_family(hf->config);
+    // Models that see or hear have one that writes inside.
+    const json_t *text = json_object_get(hf->whole, "text_config");
+    if (!hf->family && json_is_object(text)) {
+        hf->config = text;
+        hf->family = find_family(text);
+    }
     if (!hf->family) return fail_unknown_family(hf);
     FRIT_TRY(check_act(hf));
     FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "general.architecture", hf->family->arch));

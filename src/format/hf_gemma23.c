@@ -39,6 +39,8 @@ static const frit_hf_tensor gemma2_tensors[] = {
 };
 
 static const frit_hf_key gemma3_text_keys[] = {
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, 262208, FRIT_HF_NEEDED},
+    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, 8, FRIT_HF_NEEDED},
     {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 131072, 131072},
     {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 256, 256},
     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 4, 4},
@@ -81,6 +83,8 @@ const frit_hf_family frit_hf_gemma3_text = {
     .act = "gelu_pytorch_tanh|gelu_new",
     .act_name = "hidden_activation",
     .is_tied = true,
+    .base = 1e6,
+    .base_swa = 10000,
     .has_windows = true,
     .window_period = 6,
     .more = add_scale,

@@ -145,8 +145,11 @@ static float f8_value(int code)
 static frit_status read_dtype(frit_hf_quant *q)
 {
     const char *name = "";
-    FRIT_TRY(frit_hf_get_text(q->hf, q->hf->config, "", "torch_dtype", &name));
-    FRIT_TRY(frit_hf_get_text(q->hf, q->hf->config, "", "dtype", &name));
+    static const char *const names[] = {"torch_dtype", "dtype"};
+    for (size_t i = 0; i < FRIT_COUNT(names); i++) {
+        FRIT_TRY(frit_hf_get_text(q->hf, q->hf->whole, "", names[i], &name));
+        FRIT_TRY(frit_hf_get_text(q->hf, q->hf->config, "", names[i], &name));
+    }
     q->dtype = strcmp(name, "bfloat16") == 0  ? FRIT_DTYPE_BF16
                : strcmp(name, "float16") == 0 ? FRIT_DTYPE_F16
                                               : FRIT_DTYPE_F32;
@@ -156,8 +159,9 @@ static frit_status read_dtype(frit_hf_quant *q)
 frit_status frit_hf_quant_read(frit_hf_quant *q, const frit_hf *hf)
 {
     *q = (frit_hf_quant){.hf = hf};
-    const json_t *config = json_object_get(hf->config, "quantization_config");
-    if (!config || json_is_null(config)) config = json_object_get(hf->config, "compression_config");
+    const json_t *config = json_object_get(hf->whole, "quantization_config");
+    if (!config || json_is_null(config)) config = json_object_get(hf->config, "quantization_config");
+    if (!config || json_is_null(config)) config = json_object_get(hf->whole, "compression_config");
     if (!config || json_is_null(config)) return FRIT_OK;
     const char *method = "";
     FRIT_TRY(frit_hf_get_text(hf, config, "quantization_config.", "quant_method", &method));

@@ -195,7 +195,7 @@ static frit_status find_params(rope *r)
 // The base of layers with a window; they are not scaled where they have parameters of their own.
 static frit_status add_sliding(const rope *r)
 {
-    double base = 0;
+    double base = r->hf->family->base_swa;
     const char *type = "default";
     FRIT_TRY(frit_hf_get_number(r->hf, r->hf->config, "", "rope_local_base_freq", FRIT_HF_BASE, &base));
     FRIT_TRY(
@@ -226,7 +226,7 @@ frit_status frit_hf_add_rope(const frit_hf *hf)
     const scaling *kind;
     FRIT_TRY(find_params(&r));
     if (!hf->family->is_proportional) FRIT_TRY(apply_partial(&r));
-    double base = 10000;
+    double base = hf->family->base != 0 ? hf->family->base : 10000;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "rope_theta", FRIT_HF_BASE, &base));
     FRIT_TRY(frit_hf_get_number(hf, r.params, r.where, "rope_theta", FRIT_HF_BASE, &base));
     FRIT_TRY(frit_hf_add_number(hf, "rope.freq_base", FRIT_HF_BASE, base));

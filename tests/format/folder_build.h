@@ -31,6 +31,7 @@ static const char tiny_config[] =
     "\"num_key_value_heads\":1,\"intermediate_size\":6,\"max_position_embeddings\":8}";
 
 static const char *folder_path;
+static const char *model_prefix = "model.", *head_prefix = "";   // what names begin with
 
 static inline const char *in_folder(const char *name)
 {
@@ -50,7 +51,9 @@ static inline void write_weights(const char *left_out, const char *extra, const 
         if (left_out && strcmp(left_out, t->name) == 0) continue;
         int begin = end;
         end += 4 * t->rows * (t->columns ? t->columns : 1);
-        frit_buf_printf(&header, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%d", t->name, t->rows);
+        const bool is_head = strncmp(t->name, "model.", 6) != 0;
+        frit_buf_printf(&header, ",\"%s%s\":{\"dtype\":\"F32\",\"shape\":[%d", is_head ? head_prefix : model_prefix,
+                        t->name + (is_head ? 0 : 6), t->rows);
         if (t->columns) frit_buf_printf(&header, ",%d", t->columns);
         frit_buf_printf(&header, "],\"data_offsets\":[%d,%d]}", begin, end);
     }

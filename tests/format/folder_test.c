@@ -321,6 +321,44 @@ static void absent_keys_mean_what_transformers_takes(void **state)
     expect_meanings(rows, FRIT_COUNT(rows));
 }
 
+// Of models that also see or hear, the text model is read, under each of the names that transformers gave its tensors.
+static void a_text_model_inside_another_is_found(void **state)
+{
+    (void)state;
+    static const char *const prefixes[][2] = {
+        {"language_model.model.", "language_model."}, {"model.language_model.", ""}, {"model.text_model.", ""}};
+    static const char wrapper[] =
+        "{\"model_type\":\"llava\",\"hidden_size\":99,\"vocab_size\":99,\"-num_hidden_layers\":0,"
+        "\"tie_word_embeddings\":false,\"text_config\":%s}";
+    char changes[1000];
+    snprintf(changes, sizeof changes, wrapper, tiny_config);
+    const meaning rows[] = {
+        {changes, {{"llama.embedding_length", 4, NULL}, {"general.architecture", 0, "llama"}}},
+        {"{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":\"gemma3_text\",\"hidden_size\":64,"
+         "\"num_hidden_layers\":6,\"intermediate_size\":96,\"sliding_window\":16}}",
+         {{"gemma3.vocab_size", 262208, NULL},
+          {"gemma3.attention.head_count", 8, NULL},
+          {"gemma3.attention.head_count_kv", 4, NULL},
+          {"gemma3.rope.freq_base", 1e6, NULL},
+          {"gemma3.rope.freq_base_swa", 10000, NULL}}}};
+    expect_meanings(rows, FRIT_COUNT(rows));
+    for (size_t i = 0; i < FRIT_COUNT(prefixes); i++) {
+        frit_checkpoint *ckpt;
+        make_folder(NULL);
+        model_prefix = prefixes[i][0];
+        head_prefix = prefixes[i][1];
+        write_weights(NULL, "vision_tower.patch.weight", "U8");
+        model_prefix = "model.";
+        head_prefix = "";
+        write_changed_config(changes);
+        assert_ok(open_tiny(&ckpt));
+        assert_int_equal(ckpt->n_tensors, FRIT_COUNT(tiny_tensors));
+        assert_non_null(frit_checkpoint_find(ckpt, "blk.0.attn_q.weight"));
+        assert_non_null(frit_checkpoint_find(ckpt, "output.weight"));
+        frit_checkpoint_close(ckpt);
+    }
+}
+
 static void rotary_parameters_are_read_in_both_spellings(void **state)
 {
     (void)state;
@@ -453,6 +491,7 @@ int main(void)
         cmocka_unit_test(tensors_keep_their_data_under_the_new_name),
         cmocka_unit_test(norms_of_gemma_have_one_added),
         cmocka_unit_test(absent_keys_mean_what_transformers_takes),
+        cmocka_unit_test(a_text_model_inside_another_is_found),
         cmocka_unit_test(rotary_parameters_are_read_in_both_spellings),
         cmocka_unit_test(windows_of_qwen_follow_the_flag_and_the_layers),
         cmocka_unit_test_setup(a_folder_of_shards_opens_like_one_file, make_folder),
