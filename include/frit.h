@@ -129,8 +129,8 @@ typedef bool (*frit_progress_fn)(void *ctx, double done);
 typedef struct frit_model_options {
     bool no_mmap;      // read the file into memory instead of mapping it
     bool vocab_only;   // only text is needed: tensors are listed but not bound
-    // Matrices in this type ("q8_0", "f16", ...), with the same numbers as in the file that frit_convert writes; they are
-    // quantized when an engine packs them. NULL: as the file has them.
+    // Matrices in this type ("q8_0", "f16", ...), with the same numbers as in the file that frit_convert writes; they
+    // are quantized when an engine packs them. NULL: as the file has them.
     const char *type;
     const char *chat_template;   // path of a file with a chat template that takes the place of the model's own
     frit_progress_fn progress;

@@ -37,7 +37,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/format/",       "frit.h base/ quant/ format/"},
     {"src/graph/",        "frit.h base/ quant/ format/ graph/"},
     {"src/arch/",         "frit.h base/ quant/ format/ graph/ arch/"},
-    {"src/backend/cpu/",  "frit.h base/ quant/ graph/ backend/backend.h backend/cpu/"},
+    {"src/backend/cpu/",  "frit.h base/ quant/ format/rows.h graph/ backend/backend.h backend/cpu/"},
     {"src/backend/cuda/", "frit.h base/ quant/ graph/ backend/backend.h backend/cuda/"},
     {"src/backend/webgpu/", "frit.h base/ quant/ graph/ backend/backend.h backend/webgpu/"},
     {"src/backend/",      "frit.h base/ quant/ graph/ backend/"},

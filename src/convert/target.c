@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a GGUF file of a checkpoint holds: each tensor with its rows in that order and in that type, made when read.
-// Models that are quantized while they are loaded (engine/model.c) have the same tensors, so that they compute the same.
+// Models that are quantized while they are loaded (engine/model.c) have the same tensors, so they compute the same.
 #include "convert/convert.h"
 #include "format/rows.h"
 

@@ -172,6 +172,7 @@ static const frit_hf_key nemotron_h_keys[] = {
     {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD},
     {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},   // other engines want it too
     {"mamba_num_heads", "ssm.time_step_rank", FRIT_HF_COUNT, 128, 128},
     {"n_groups", "ssm.group_count", FRIT_HF_COUNT, 8, 8},
     {"ssm_state_size", "ssm.state_size", FRIT_HF_COUNT, 128, 128},

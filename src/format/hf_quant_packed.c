@@ -3,8 +3,8 @@
 // group of columns. Three layouts, of weights [n_out, n_in]:
 //
 //     GPTQ     qweight [n_in * bits / 32, n_out]: codes of a row one behind the other through the words of a column;
-//              qzeros [n_group, n_out * bits / 32] along their rows; scales [n_group, n_out]; g_idx [n_in]: the group of
-//              each column, where they are out of order
+//              qzeros [n_group, n_out * bits / 32] along their rows; scales [n_group, n_out]; g_idx [n_in]: the group
+//              of each column, where they are out of order
 //     AWQ      qweight [n_in, n_out / 8]: eight rows in a word, in the order below; qzeros [n_group, n_out / 8]; scales
 //              [n_group, n_out]
 //     words    weight_packed [n_out, n_in * bits / 32] (compressed-tensors); weight_zero_point [n_out * bits / 32,
