@@ -43,6 +43,17 @@ FRIT_INLINE vec_f exp_f(vec_f x)
     return expf(x);
 }
 
+// Plain C has no way to ask for it.
+static uint64_t flush_begin(void)
+{
+    return 0;
+}
+
+static void flush_end(uint64_t before)
+{
+    (void)before;
+}
+
 #include "backend/cpu/tmpl/state_tmpl.h"
 
 void frit_install_scalar_state(frit_kernels *k)

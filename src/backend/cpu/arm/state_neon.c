@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Recurrent layers for NEON.
+#include "backend/cpu/arm/flush_neon.h"
 #include "backend/cpu/arm/math_neon.h"
 #include "backend/cpu/arm/neon.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/tmpl/state_tmpl.h: the recurrence of one head, written in operations on vec_f of FLOATS numbers as
-// floats_*.h define them: load_f, store_f, all_f, mul_f, mul_add, sum_lanes, and exp_f.
+// floats_*.h define them: load_f, store_f, all_f, mul_f, mul_add, sum_lanes, and exp_f; and on flush_begin, flush_end.
 //
 // A few rows of the state at a time go through a chunk of rows of the step, so that they stay in the first cache. What
 // n leaves beyond whole vectors is done one by one.
@@ -81,7 +81,7 @@ FRIT_INLINE void walk(const frit_state_rows *r, int64_t p, int n_block, bool one
     }
 }
 
-static void state_rows(const frit_state_rows *r)
+static void all_rows(const frit_state_rows *r)
 {
     for (int64_t first = 0; first < r->n_rows; first += FRIT_STATE_CHUNK) {
         const int64_t left = r->n_rows - first, n_rows = left < FRIT_STATE_CHUNK ? left : FRIT_STATE_CHUNK;
@@ -92,4 +92,11 @@ static void state_rows(const frit_state_rows *r)
         for (; p + BLOCK <= r->dim; p += BLOCK) walk(r, p, BLOCK, false, first, n_rows);
         for (; p < r->dim; p++) walk(r, p, 1, false, first, n_rows);
     }
+}
+
+static void state_rows(const frit_state_rows *r)
+{
+    const uint64_t before = flush_begin();
+    all_rows(r);
+    flush_end(before);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Recurrent layers for AVX-512.
 #include "backend/cpu/x86/avx512.h"
+#include "backend/cpu/x86/flush_sse.h"
 #include "backend/cpu/x86/math_avx512.h"
 
 typedef __m512 vec_f;
