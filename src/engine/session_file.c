@@ -5,6 +5,7 @@
 
 #include "base/checksum.h"
 #include "base/file.h"
+#include "format/rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +22,16 @@ static void add_text(frit_checksum *sum, const char *text, size_t n)
     frit_checksum_add(sum, text, n);
 }
 
+// Of a tensor whose rows are made when they are read, what they are made of.
 static void add_tensor(frit_checksum *sum, const frit_tensor *tensor)
 {
-    add_text(sum, tensor->name, strlen(tensor->name));
+    if (tensor->name) add_text(sum, tensor->name, strlen(tensor->name));
     const uint64_t type = tensor->dtype;
     frit_checksum_add(sum, &type, sizeof type);
     frit_checksum_add(sum, tensor->shape, sizeof tensor->shape);
+    for (size_t i = 0; !tensor->data && i < tensor->recipe->n_parts; i++) add_tensor(sum, &tensor->recipe->parts[i]);
     const uint64_t n = tensor->n_bytes < SAMPLE_BYTES ? tensor->n_bytes : SAMPLE_BYTES;
-    for (uint64_t i = 0; i < N_SAMPLES; i++)
+    for (uint64_t i = 0; tensor->data && i < N_SAMPLES; i++)
         frit_checksum_add(sum, (const uint8_t *)tensor->data + (tensor->n_bytes - n) / (N_SAMPLES - 1) * i, (size_t)n);
 }
 

@@ -23,7 +23,7 @@ static void fake_release(frit_device *device, void *memory, uint64_t n_bytes)
 }
 
 static const frit_backend fake = {.name = "fake", .alloc = fake_alloc, .release = fake_release};
-static frit_device device = {&fake};
+static frit_device device = {.backend = &fake};
 
 static const frit_cache_spec specs[3] = {
     {FRIT_CACHE_KV, 2, 16, 8, 0, 0, false, 0},
