@@ -147,8 +147,9 @@ FRIT_API frit_status frit_model_open(frit_model **out, const char *path, const f
 FRIT_API void frit_model_free(frit_model *model);   // engines keep their model alive
 
 typedef enum frit_model_kind {
-    FRIT_KIND_DECODER,   // goes on with a text
-    FRIT_KIND_ENCODER,   // gives embeddings; has no logits and generates nothing
+    FRIT_KIND_DECODER,           // goes on with a text
+    FRIT_KIND_ENCODER,           // gives embeddings; has no logits and generates nothing
+    FRIT_KIND_ENCODER_DECODER,   // reads a text, then writes another: frit_session_encode
 } frit_model_kind;
 
 typedef struct frit_model_info {
@@ -165,6 +166,7 @@ typedef struct frit_model_info {
     uint64_t n_bytes;           // their size in the file
     uint64_t bytes_per_token;   // weight bytes that one decode step reads
     uint64_t ops_per_token;     // multiply and add operations of one token at depth 0
+    frit_token decoder_start;   // of encoder-decoders: what the written text begins with
     int32_t n_vocab, n_ctx_train, n_embd, n_layer, n_head, n_head_kv, n_ff;
     size_t n_tensors, n_meta;
 } frit_model_info;
@@ -462,6 +464,20 @@ typedef struct frit_push_options {
 // Encoders have no logits: FRIT_E_UNSUPPORTED for FRIT_OUTPUT_LAST and FRIT_OUTPUT_ALL.
 FRIT_API frit_status frit_session_push(frit_session *session, const frit_token *tokens, size_t n_tokens,
                                        const frit_push_options *options);
+// Of encoder-decoders (T5): gives the session the text that its decoder looks at, in the place of the one before, and
+// forgets all its tokens. It is encoded in one of the next steps, whole; its tokens run after that:
+//
+//     frit_session_encode(session, text, n_text, NULL);
+//     frit_session_push(session, &info.decoder_start, 1, NULL);
+//     while (frit_session_next(session, sampler, &token) == FRIT_OK && !frit_token_is_end(model, token)) ...
+//
+// The text and what is written each have room for the context. Options: FRIT_OUTPUT_EMBEDDINGS gives the encoder's
+// hidden state of every token; NULL, FRIT_OUTPUT_NONE and FRIT_OUTPUT_LAST nothing. The text stays when the session is
+// truncated, to nothing too; without one, tokens cannot be pushed. FRIT_E_UNSUPPORTED for other models; FRIT_E_INVALID
+// for no tokens or ids outside the vocabulary, FRIT_E_LIMIT if they exceed the context, FRIT_E_MEMORY as
+// frit_session_push.
+FRIT_API frit_status frit_session_encode(frit_session *session, const frit_token *tokens, size_t n_tokens,
+                                         const frit_push_options *options);
 FRIT_API size_t frit_session_pending(const frit_session *session);   // queued, not yet run
 FRIT_API size_t frit_session_length(const frit_session *session);    // tokens in the timeline, queued ones too
 // Forgets everything after the first n_keep tokens, queued ones too. FRIT_E_INVALID if there are fewer. The state of

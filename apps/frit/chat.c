@@ -103,6 +103,7 @@ static int open_chat(chat *c, const chat_args *args)
     c->variables = args->chat.variables ? json_loads(args->chat.variables, 0, &error) : json_object();
     if (!json_is_object(c->variables)) return cli_usage("--vars: not a JSON object");
     int code = cli_open_model(&c->model, &args->common, &args->model, path);
+    if (code == CLI_DONE) code = cli_check_generates(c->model, true);
     if (code == CLI_DONE) code = cli_open_engine(&c->engine, &args->common, c->model, &args->engine);
     if (code != CLI_DONE) return code;
     frit_model_info info;

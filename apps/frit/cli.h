@@ -107,7 +107,7 @@ void cli_count_text(int64_t n, char out[32]);         // "29.4 M"
 // Opens the named model, or the bundled one. Returns an exit code; says what failed.
 int cli_open_model(frit_model **model, const cli_common *common, const frit_model_options *options,
                    const char *positional);
-int cli_check_generates(const frit_model *model);   // says so if the model generates no text
+int cli_check_generates(const frit_model *model, bool chats);   // says so if the model generates no text, or no chats
 int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *model,
                     const frit_engine_options *options);
 // Adapters of all sessions of a command (adapters.c).

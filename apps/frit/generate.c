@@ -43,12 +43,16 @@ int cli_open_model(frit_model **model, const cli_common *common, const frit_mode
     return code == CLI_FAILED ? CLI_BAD_MODEL : code;
 }
 
-int cli_check_generates(const frit_model *model)
+int cli_check_generates(const frit_model *model, bool chats)
 {
     frit_model_info info;
     frit_model_get_info(model, &info);
-    if (info.kind != FRIT_KIND_ENCODER) return CLI_DONE;
-    return cli_usage("%s: an encoder gives embeddings and generates no text; try 'frit embed'", info.path);
+    if (info.kind == FRIT_KIND_ENCODER)
+        return cli_usage("%s: an encoder gives embeddings and generates no text; try 'frit embed'", info.path);
+    if (info.kind == FRIT_KIND_ENCODER_DECODER && chats)
+        return cli_usage("%s: an encoder-decoder turns one text into another and does not chat; try 'frit run'",
+                         info.path);
+    return CLI_DONE;
 }
 
 int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *model,

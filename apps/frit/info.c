@@ -136,8 +136,8 @@ static int print_model_json(const frit_model *model, const frit_model_info *info
                        "n_vocab", info->n_vocab, "n_ctx_train", info->n_ctx_train, "n_embd", info->n_embd, "n_layer",
                        info->n_layer, "n_head", info->n_head, "n_head_kv", info->n_head_kv, "n_ff", info->n_ff,
                        "n_tensors", (json_int_t)info->n_tensors, "metadata", meta);
-    const char *kind = info->kind == FRIT_KIND_ENCODER ? "encoder" : "decoder";
-    if (object) json_object_set_new(object, "kind", json_string(kind));
+    static const char *const kinds[] = {"decoder", "encoder", "encoder-decoder"};
+    if (object) json_object_set_new(object, "kind", json_string(kinds[info->kind]));
     if (object) json_object_set_new(object, "pooling", json_string(info->pooling));
     if (object) json_object_set_new(object, "kv_bytes_per_token", json_integer((json_int_t)kv_bytes));
     if (object && tensors) {
@@ -167,7 +167,12 @@ static void print_tensors(const frit_model *model)
 
 static const char *kind_text(frit_model_kind kind)
 {
-    return kind == FRIT_KIND_ENCODER ? "encoder: gives embeddings, generates no text" : "decoder: generates text";
+    static const char *const texts[] = {
+        [FRIT_KIND_DECODER] = "decoder: goes on with a text",
+        [FRIT_KIND_ENCODER] = "encoder: gives embeddings, generates no text",
+        [FRIT_KIND_ENCODER_DECODER] = "encoder-decoder: turns one text into another",
+    };
+    return texts[kind];
 }
 
 static void print_model(const frit_model *model, const frit_model_info *info, uint64_t kv_bytes)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct logits_options {
-    const char *ids, *out;
+    const char *ids, *decoder_ids, *out;
     bool embeddings;
 } logits_options;
 
@@ -27,6 +27,11 @@ static const frit_option *logits_rows(size_t *n_rows)
          .offset = offsetof(logits_options, ids),
          .metavar = "1,2,3",
          .help = "the tokens, separated by commas or spaces"},
+        {.name = "decoder-ids",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(logits_options, decoder_ids),
+         .metavar = "1,2,3",
+         .help = "of encoder-decoders: the tokens of the decoder, whose logits are written; --ids are the encoder's"},
         {.name = "output",
          .letter = 'o',
          .type = FRIT_OPTION_TEXT,
@@ -57,8 +62,22 @@ static void write_row(void *ctx, size_t i, const float *values, size_t n)
     to->n_columns = n;
 }
 
-static int write_logits(const logits_args *args, frit_engine *engine, const cli_adapters *adapters,
-                        const frit_token *ids, size_t n)
+typedef struct id_list {
+    frit_token *ids;
+    size_t n;
+} id_list;
+
+// The rows that are wanted: of the only list, or of the decoder's, once the other has been encoded.
+static frit_status push(frit_session *session, const id_list *ids, const id_list *decoder,
+                        const frit_push_options *push)
+{
+    if (!decoder->ids) return frit_session_push(session, ids->ids, ids->n, push);
+    frit_status status = frit_session_encode(session, ids->ids, ids->n, NULL);
+    return status == FRIT_OK ? frit_session_push(session, decoder->ids, decoder->n, push) : status;
+}
+
+static int write_logits(const logits_args *args, frit_engine *engine, const cli_adapters *adapters, const id_list *ids,
+                        const id_list *decoder)
 {
     char partial[4096];
     if (snprintf(partial, sizeof partial, "%s.part", args->logits.out) >= (int)sizeof partial) {
@@ -66,12 +85,12 @@ static int write_logits(const logits_args *args, frit_engine *engine, const cli_
     }
     sink to = {.file = fopen(partial, "wb")};
     if (!to.file) return cli_fail("%s: %s", partial, strerror(errno));
-    frit_push_options push = {
+    const frit_push_options wanted = {
         .output = args->logits.embeddings ? FRIT_OUTPUT_EMBEDDINGS : FRIT_OUTPUT_ALL, .row = write_row, .row_ctx = &to};
     frit_session *session = NULL;
     frit_status status = frit_session_new(&session, engine);
     if (status == FRIT_OK) status = cli_use_adapters(adapters, session);
-    if (status == FRIT_OK) status = frit_session_push(session, ids, n, &push);
+    if (status == FRIT_OK) status = push(session, ids, decoder, &wanted);
     while (status == FRIT_OK && frit_session_pending(session) > 0 && !to.failed && !cli_interrupted) {
         int32_t n_rows;
         status = frit_engine_step(engine, &n_rows);
@@ -91,6 +110,25 @@ static int write_logits(const logits_args *args, frit_engine *engine, const cli_
     return code;
 }
 
+static int parse(const char *where, const char *text, id_list *list)
+{
+    if (!text) return CLI_DONE;
+    int code = cli_parse_ids(where, text, strlen(text), &list->ids, &list->n);
+    return code == CLI_DONE && list->n == 0 ? cli_usage("%s: no tokens", where) : code;
+}
+
+static int check_lists(const logits_args *args, const frit_model *model, bool has_decoder)
+{
+    frit_model_info info;
+    frit_model_get_info(model, &info);
+    const bool two = info.kind == FRIT_KIND_ENCODER_DECODER;
+    if (two && !has_decoder) return cli_usage("logits: --decoder-ids is missing, which an encoder-decoder needs");
+    if (!two && has_decoder) return cli_usage("logits: --decoder-ids are for encoder-decoders, this is none");
+    if (info.kind == FRIT_KIND_ENCODER && !args->logits.embeddings)
+        return cli_usage("logits: an encoder has none; --embeddings writes its hidden states");
+    return CLI_DONE;
+}
+
 static int run(void *ctx)
 {
     const logits_args *args = ctx;
@@ -99,19 +137,20 @@ static int run(void *ctx)
     frit_model *model = NULL;
     frit_engine *engine = NULL;
     cli_adapters adapters = {0};
-    frit_token *ids = NULL;
-    size_t n = 0;
+    id_list ids = {0}, decoder = {0};
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
-    int code = cli_parse_ids("logits: --ids", args->logits.ids, strlen(args->logits.ids), &ids, &n);
-    if (code == CLI_DONE && n == 0) code = cli_usage("logits: --ids: no tokens");
+    int code = parse("logits: --ids", args->logits.ids, &ids);
+    if (code == CLI_DONE) code = parse("logits: --decoder-ids", args->logits.decoder_ids, &decoder);
     if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
+    if (code == CLI_DONE) code = check_lists(args, model, decoder.ids != NULL);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->adapters);
-    if (code == CLI_DONE) code = write_logits(args, engine, &adapters, ids, n);
+    if (code == CLI_DONE) code = write_logits(args, engine, &adapters, &ids, &decoder);
     cli_close_adapters(&adapters);
     frit_engine_free(engine);
     frit_model_free(model);
-    free(ids);
+    free(ids.ids);
+    free(decoder.ids);
     return code;
 }
 
@@ -129,7 +168,8 @@ const cli_command cli_command_logits = {
     .summary = "write the logits after each of the given tokens",
     .details = "Works for files without a vocabulary too.\n"
                "\n"
-               "  frit logits model.gguf --ids 1,2,3 -o out.f32 --cpu reference",
+               "  frit logits model.gguf --ids 1,2,3 -o out.f32 --cpu reference\n"
+               "  frit logits t5.gguf --ids 5,6,7,1 --decoder-ids 0,8,9 -o out.f32",
     .max_positional = 1,
     .args_bytes = sizeof(logits_args),
     .groups = groups,

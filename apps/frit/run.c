@@ -172,9 +172,20 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
         goto done;
     }
     size_t n_keep = n_tokens;
-    for (size_t i = 0; status == FRIT_OK && i < n_tokens; i++) frit_sampler_accept(sampler, tokens[i]);
+    frit_model_info info;
+    frit_model_get_info(model, &info);
+    const bool reads = info.kind == FRIT_KIND_ENCODER_DECODER;   // the prompt, and writes a text of its own
+    if (reads && args->run.heal) {
+        code = cli_usage("run: --heal continues the prompt's text, an encoder-decoder writes another");
+        goto done;
+    }
+    for (size_t i = 0; status == FRIT_OK && !reads && i < n_tokens; i++) frit_sampler_accept(sampler, tokens[i]);
     if (status == FRIT_OK && args->run.heal) status = frit_sampler_heal(sampler, model, tokens, n_tokens, &n_keep);
     const char *path = args->run.session;
+    if (path && reads) {
+        code = cli_usage("run: sessions of encoder-decoders cannot be kept in files");
+        goto done;
+    }
     if (status == FRIT_OK && path) {
         const frit_status loaded = frit_session_load(session, path);
         if (loaded != FRIT_OK && loaded != FRIT_E_NOT_FOUND) {
@@ -182,13 +193,15 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
             goto done;
         }
     }
-    if (status == FRIT_OK) status = feed(session, tokens, n_keep);
+    if (status == FRIT_OK && reads) status = frit_session_encode(session, tokens, n_tokens, NULL);
+    if (status == FRIT_OK && reads) status = frit_session_push(session, &info.decoder_start, 1, NULL);
+    if (status == FRIT_OK && !reads) status = feed(session, tokens, n_keep);
     if (status != FRIT_OK) {
         code = cli_report(status);
         goto done;
     }
     cli_answer_options options = {.follows = tokens,
-                                  .n_follows = args->run.raw ? n_tokens : 0,
+                                  .n_follows = args->run.raw && !reads ? n_tokens : 0,
                                   .n_healed = n_tokens - n_keep,
                                   .n_predict = args->run.n_predict,
                                   .stop = args->run.stop,
@@ -228,7 +241,7 @@ static int run(void *ctx)
     int code = read_prompt(args, first_is_prompt ? first : second, &prompt);
     if (code == CLI_DONE && prompt.n == 0) code = cli_usage("run: the prompt is empty");
     if (code == CLI_DONE) code = cli_open_model(&model, common, &args->model, first_is_prompt ? NULL : first);
-    if (code == CLI_DONE) code = cli_check_generates(model);
+    if (code == CLI_DONE) code = cli_check_generates(model, false);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->adapters);
     if (code == CLI_DONE) code = answer_prompt(args, model, engine, &adapters, &prompt);

@@ -104,6 +104,12 @@ static void generate(server_exchange *exchange, bool chat)
                       exchange->site->name);
         return;
     }
+    if (exchange->site->model_info.kind == FRIT_KIND_ENCODER_DECODER && chat) {
+        server_refuse(&exchange->problem, 400, "unsupported_model", "model",
+                      "'%.200s' turns one text into another and does not chat: use /v1/completions.",
+                      exchange->site->name);
+        return;
+    }
     if (make_job(exchange, request, chat)) return;
     server_job_release(NULL, exchange->job);
     exchange->job = NULL;

@@ -75,6 +75,13 @@ frit_status server_slot_load(server_slot *slot, const frit_token *prompt, size_t
     return FRIT_OK;
 }
 
+frit_status server_slot_read(server_slot *slot, const frit_token *prompt, size_t n_prompt, frit_token start)
+{
+    slot->n_tokens = 0;
+    frit_status status = frit_session_encode(slot->session, prompt, n_prompt, NULL);
+    return status == FRIT_OK ? server_slot_push(slot, start) : status;
+}
+
 void server_slot_clear(server_slot *slot)
 {
     if (frit_session_truncate(slot->session, 0) == FRIT_OK) slot->n_tokens = 0;
@@ -89,7 +96,8 @@ frit_status server_slot_push(server_slot *slot, frit_token token)
 
 void server_slot_rest(server_slots *slots, server_slot *slot)
 {
-    size_t n_run = frit_session_length(slot->session) - frit_session_pending(slot->session);
+    const size_t n = frit_session_length(slot->session), n_pending = frit_session_pending(slot->session);
+    const size_t n_run = n > n_pending ? n - n_pending : 0;
     if (frit_session_truncate(slot->session, n_run) == FRIT_OK) slot->n_tokens = n_run;
     slot->job = NULL;
     slot->used_at = ++slots->clock;

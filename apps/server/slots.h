@@ -24,6 +24,8 @@ void server_slots_free(server_slots *slots);
 server_slot *server_slots_choose(server_slots *slots, const frit_token *prompt, size_t n_prompt);
 // Makes the session hold exactly the prompt, and queues what it lacks: at least the last token. *n_cached: the rest.
 frit_status server_slot_load(server_slot *slot, const frit_token *prompt, size_t n_prompt, size_t *n_cached);
+// The same of an encoder-decoder, whose answer is a text of its own.
+frit_status server_slot_read(server_slot *slot, const frit_token *prompt, size_t n_prompt, frit_token start);
 void server_slot_clear(server_slot *slot);   // gives its room in the cache back
 frit_status server_slot_push(server_slot *slot, frit_token token);
 // The job is over: forgets what has not run yet and keeps the rest for the next.

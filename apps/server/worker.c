@@ -22,6 +22,8 @@ struct server_worker {
     frit_model *model;
     frit_engine *engine;
     int32_t n_ctx, n_vocab;
+    bool reads;   // an encoder-decoder: prompts are encoded, answers begin with decoder_start
+    frit_token decoder_start;
     server_slots slots;         // the engine thread's own
     server_job *first, **end;   // the queue
     int32_t n_waiting, n_running, max_waiting;
@@ -161,14 +163,17 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     }
     job->usage.n_prompt = job->n_prompt;
     size_t n_kept = job->n_prompt;   // without what is healed
-    for (size_t i = 0; i < job->n_prompt; i++) frit_sampler_accept(job->sampler, job->prompt[i]);
+    for (size_t i = 0; i < job->n_prompt && !worker->reads; i++) frit_sampler_accept(job->sampler, job->prompt[i]);
     frit_status status = app_answer_init(&job->answer, worker->model, job->stop);
     if (status == FRIT_OK && job->heals)
         status = frit_sampler_heal(job->sampler, worker->model, job->prompt, job->n_prompt, &n_kept);
     if (status == FRIT_OK && job->turn) status = app_answer_show_marks(&job->answer, job->turn);
-    if (status == FRIT_OK && job->continues)
+    if (status == FRIT_OK && job->continues && !worker->reads)
         status = app_answer_follow(&job->answer, job->prompt, job->n_prompt, job->n_prompt - n_kept);
-    if (status == FRIT_OK) status = server_slot_load(slot, job->prompt, n_kept, &job->usage.n_cached);
+    if (status == FRIT_OK && worker->reads)
+        status = server_slot_read(slot, job->prompt, job->n_prompt, worker->decoder_start);
+    else if (status == FRIT_OK)
+        status = server_slot_load(slot, job->prompt, n_kept, &job->usage.n_cached);
     if (status == FRIT_OK) return;
     server_problem problem;
     server_refuse_status(&problem, 500, NULL, status);
@@ -246,7 +251,7 @@ static frit_status pick(server_worker *worker, server_job *job, bool *ended, ser
     app_text shown;
     *ended = true;
     *finish = SERVER_FINISH_STOP;
-    size_t room = (size_t)worker->n_ctx - job->n_prompt;
+    size_t room = (size_t)worker->n_ctx - (worker->reads ? 1 : job->n_prompt);
     if (job->max_tokens >= 0 && (size_t)job->max_tokens < room) room = (size_t)job->max_tokens;
     bool may_go_on = room > 0;
     if (may_go_on) {
@@ -360,6 +365,8 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     frit_model_info model_info;
     frit_model_get_info(model, &model_info);
     worker->n_vocab = model_info.n_vocab;
+    worker->reads = model_info.kind == FRIT_KIND_ENCODER_DECODER;
+    worker->decoder_start = model_info.decoder_start;
     worker->end = &worker->first;
     worker->max_waiting = options->max_waiting;
     worker->mean_seconds = 1;

@@ -113,6 +113,8 @@
     X(stablelm) \
     X(starcoder) \
     X(starcoder2) \
+    X(t5) \
+    X(t5encoder) \
     X(talkie) \
     X(xverse)
 // clang-format on

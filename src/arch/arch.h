@@ -91,11 +91,14 @@ typedef enum frit_norm_kind { FRIT_NORM_RMS, FRIT_NORM_LAYER } frit_norm_kind;
 
 typedef struct frit_hparams {
     int32_t n_vocab, n_ctx_train, n_embd, n_layer;
-    int32_t n_layer_next;            // layers behind the last that predict further tokens; not run
-    frit_norm_kind norm;             // the architecture's, unless the file says otherwise
-    frit_act act;                    // of the feed-forward; likewise
-    float rms_eps, layer_norm_eps;   // where the file names only one, they are equal
-    float attn_scale;                // 0: 1 / sqrt(k_dim)
+    int32_t n_layer_enc, n_layer_dec;    // of n_layer, where the file has both, or an encoder under an encoder's names
+    int32_t rel_buckets, rel_distance;   // relative positions: kinds of distances, and where they end
+    int32_t decoder_start;               // the token that a decoder begins with
+    int32_t n_layer_next;                // layers behind the last that predict further tokens; not run
+    frit_norm_kind norm;                 // the architecture's, unless the file says otherwise
+    frit_act act;                        // of the feed-forward; likewise
+    float rms_eps, layer_norm_eps;       // where the file names only one, they are equal
+    float attn_scale;                    // 0: 1 / sqrt(k_dim)
     float attn_softcap, attn_clamp, attn_alibi, logit_softcap;
     float embd_scale, residual_scale, logit_scale;   // 0: 1
     bool is_parallel;                                // attention and feed-forward read the same input
@@ -175,8 +178,10 @@ typedef struct frit_layer {
     frit_weight act_scale;   // multiplies the activation
     frit_weight out_scale;
     frit_weight head_gate;   // of what attention gives: a number for each head, or for each of its numbers
-    frit_weight attn_res_score, ffn_res_score;   // of residuals, banked and now
-    frit_weight unused;                          // of models that do more than frit runs
+    frit_weight attn_res_score, ffn_res_score;                    // of residuals, banked and now
+    frit_weight rel_bias;                                         // of scores, for each kind of distance
+    frit_weight cross_norm, cross_q, cross_k, cross_v, cross_o;   // of a decoder's attention to what was encoded
+    frit_weight unused;                                           // of models that do more than frit runs
     // In files only: the binder cuts them into q, k, v and gate, up.
     frit_weight qkv, gate_up;
 
@@ -197,7 +202,7 @@ typedef struct frit_layer {
 } frit_layer;
 
 typedef struct frit_weights {
-    frit_weight tok_embd, type_embd, pos_embd, tok_norm, out_norm, lm_head;
+    frit_weight tok_embd, type_embd, pos_embd, tok_norm, out_norm, enc_norm, lm_head;
     frit_weight rope_freqs, rope_long, rope_short;
     frit_weight altup_proj, altup_merge;                   // of all streams but the first
     frit_weight layer_embd, layer_proj, layer_proj_norm;   // embeddings of all layers, and what x adds to them
@@ -249,6 +254,7 @@ typedef enum frit_dim {
     FRIT_DIM_N_EMBD_3,
     FRIT_DIM_HEAD,   // one head of queries or keys
     FRIT_DIM_ROPE_PAIRS,
+    FRIT_DIM_N_BUCKETS,
     // Of recurrent layers; 0 in others.
     FRIT_DIM_RECURRENT_1,
     FRIT_DIM_INNER,
@@ -289,6 +295,8 @@ enum {
     FRIT_WEIGHT_OWN_KV = 32768,      // may be absent in layers that share keys and values
     FRIT_WEIGHT_FLAT = 16384,        // a vector that files may have in two dimensions
     FRIT_WEIGHT_FIRST_ROW = 65536,   // a matrix of which nothing but the first row is read: bound as a vector
+    FRIT_WEIGHT_ENC = 131072,        // of encoder layers, the first n_layer_enc: "enc.blk.N.NAME"
+    FRIT_WEIGHT_DEC = 262144,        // of the layers behind them: "dec.blk.N.NAME"
 };
 
 // A row whose dimensions are 0 in a layer is absent there.
@@ -435,6 +443,17 @@ typedef struct frit_weight_row {
     FRIT_LAYER_WEIGHT(q, "attn_q", N_Q_2, N_EMBD, FRIT_WEIGHT_UNBIASED),                                              \
     FRIT_LAYER_WEIGHT(k, "attn_k", N_K,   N_EMBD, FRIT_WEIGHT_UNBIASED),                                              \
     FRIT_LAYER_WEIGHT(v, "attn_v", N_V,   N_EMBD, FRIT_WEIGHT_UNBIASED)
+#define FRIT_ROWS_T5(flags)                                                                        \
+    FRIT_LAYER_WEIGHT(attn_norm, "attn_norm",  N_EMBD,    1,      flags),                          \
+    FRIT_LAYER_WEIGHT(q,         "attn_q",     N_Q,       N_EMBD, flags),                          \
+    FRIT_LAYER_WEIGHT(k,         "attn_k",     N_K,       N_EMBD, flags),                          \
+    FRIT_LAYER_WEIGHT(v,         "attn_v",     N_V,       N_EMBD, flags),                          \
+    FRIT_LAYER_WEIGHT(o,         "attn_o",     N_EMBD,    N_O,    flags),                          \
+    FRIT_LAYER_WEIGHT(rel_bias,  "attn_rel_b", N_BUCKETS, N_HEAD, (flags) | FRIT_WEIGHT_TABLE | FRIT_WEIGHT_OPTIONAL), \
+    FRIT_LAYER_WEIGHT(ffn_norm,  "ffn_norm",   N_EMBD,    1,      flags),                          \
+    FRIT_LAYER_WEIGHT(ffn.gate,  "ffn_gate",   N_FF,      N_EMBD, (flags) | FRIT_WEIGHT_OPTIONAL), \
+    FRIT_LAYER_WEIGHT(ffn.up,    "ffn_up",     N_FF,      N_EMBD, flags),                          \
+    FRIT_LAYER_WEIGHT(ffn.down,  "ffn_down",   N_EMBD,    N_FF,   flags)
 #define FRIT_KEYS_MLA                                                                              \
     "attention.q_lora_rank", "attention.kv_lora_rank", "attention.key_length_mla", "attention.value_length_mla"
 #define FRIT_KEYS_INDEXER                                                                          \
@@ -480,6 +499,7 @@ typedef struct frit_build {
     frit_node *chosen;               // positions that attention looks at, of this layer or an earlier one; NULL: all
     bool sharpen;                    // this layer sharpens scores of far positions
     int32_t n_state;                 // numbers of the layer's state that its ops have taken
+    const float *bias;               // of scores, as graph.h has it
     const frit_adapters *adapters;   // NULL: none
 } frit_build;
 
@@ -520,17 +540,20 @@ typedef struct frit_arch {
     frit_act act;   // of the feed-forward
     frit_attention_options attention;
     frit_windows windows;
-    frit_gating gating;      // where the file does not say; NONE: softmax
-    bool expert_normalize;   // weights of the experts used are divided by their sum
-    bool norm_embedding;     // without weights
-    bool is_encoder;         // every token sees all others, and there are no logits: the result is hidden states
-    bool ranks_by_mean;      // a classification head reads the mean through GELU, not the first token through tanh
-    bool no_out_norm;        // behind the last layer: layers end with a norm
-    bool qkv_in_thirds;      // fused q, k and v begin at thirds of the rows, however many there are of each
+    frit_gating gating;        // where the file does not say; NONE: softmax
+    bool expert_normalize;     // weights of the experts used are divided by their sum
+    bool norm_embedding;       // without weights
+    bool is_encoder;           // every token sees all others, and there are no logits: the result is hidden states
+    bool is_encoder_decoder;   // an encoder's layers, then a decoder's, which look at what was encoded
+    bool ranks_by_mean;        // a classification head reads the mean through GELU, not the first token through tanh
+    bool no_out_norm;          // behind the last layer: layers end with a norm
+    bool qkv_in_thirds;        // fused q, k and v begin at thirds of the rows, however many there are of each
     frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, where `act` does not say it all
     frit_node *(*begin)(frit_build *b, frit_node *x);   // of embeddings makes what the first layer reads; may be NULL
     frit_node *(*layer)(frit_build *b, const frit_layer *w, frit_node *x);
     frit_node *(*end)(frit_build *b, frit_node *x);   // behind the last layer, before the norm; may be NULL
+    frit_node *(*write_source)(frit_build *b,
+                               frit_node *x);   // of an encoder-decoder: keys and values of what was encoded
     frit_node *(*recurrent)(frit_build *b, const frit_layer *w,
                             frit_node *x);     // instead of attention, where a layer is
     frit_status (*adjust)(frit_hparams *hp);   // after reading, before binding; may be NULL
@@ -547,11 +570,15 @@ frit_status frit_rope_init(frit_hparams *hp, int32_t n_ctx, frit_arena *arena);
 // Vectors (norms, biases, factors) become f32 and must be finite. Every tensor of the file must have a row.
 frit_status frit_weights_bind(frit_weights *weights, const frit_arch *arch, const frit_hparams *hp,
                               const frit_checkpoint *ckpt, frit_arena *arena);
-// What each layer keeps between steps: [n_layer].
+// How many layers the cache has: one for each of the model's, or two for each of a decoder's behind an encoder, its own
+// keys and values and those of the source. Encoder layers use them in turn: nobody looks back at theirs.
+int32_t frit_arch_n_cache_layers(const frit_hparams *hp);
+// What each layer of the cache keeps between steps.
 frit_status frit_arch_cache_specs(const frit_hparams *hp, frit_cache_spec *specs);
 
 typedef struct frit_build_options {
     bool hidden;                     // the output is the last hidden state after the final norm, not logits
+    bool encode;                     // of an encoder-decoder: its encoder, which gives hidden states
     const frit_adapters *adapters;   // must outlive the graph; NULL: none
 } frit_build_options;
 frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,
@@ -574,6 +601,11 @@ frit_node *frit_residual(frit_build *b, frit_node *x, frit_node *branch);
 
 // Attention, latent or not, or what the architecture has in its place in recurrent layers.
 frit_node *frit_mixer(frit_build *b, const frit_layer *w, frit_node *x);
+
+// ------------------------------------------------------------------------------- encoder-decoders (t5.c)
+
+// Norms before attention and feed-forward; what scores gain depends on the distance; nothing rotates.
+frit_node *frit_layer_t5(frit_build *b, const frit_layer *w, frit_node *x);
 
 // ------------------------------------------------------------------------------- recurrent layers (recurrent.c)
 

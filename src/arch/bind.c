@@ -161,6 +161,8 @@ static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, fr
         return 3 * (int64_t)hp->n_embd;
     case FRIT_DIM_HEAD:
         return n_head > 0 ? lhp->k_dim : 0;
+    case FRIT_DIM_N_BUCKETS:
+        return hp->rel_buckets;
     case FRIT_DIM_ROPE_PAIRS:
         return hp->rope.dim / 2;
     default:
@@ -311,9 +313,13 @@ static bool may_be_absent(const binder *b, const frit_weight_row *row, int32_t i
     return row->flags & FRIT_WEIGHT_STACK ? frit_has(&layer->gate_up_experts) : frit_has(&layer->qkv);
 }
 
-static void name_row(const frit_weight_row *row, int32_t i_layer, char base[96], char name[128])
+static void name_row(const frit_hparams *hp, const frit_weight_row *row, int32_t i_layer, char base[96], char name[128])
 {
-    if (row->flags & FRIT_WEIGHT_LAYER)
+    if (row->flags & FRIT_WEIGHT_ENC)
+        snprintf(base, 96, "enc.blk.%d.%s", (int)i_layer, row->name);
+    else if (row->flags & FRIT_WEIGHT_DEC)
+        snprintf(base, 96, "dec.blk.%d.%s", (int)(i_layer - hp->n_layer_enc), row->name);
+    else if (row->flags & FRIT_WEIGHT_LAYER)
         snprintf(base, 96, "blk.%d.%s", (int)i_layer, row->name);
     else
         snprintf(base, 96, "%s", row->name);
@@ -324,7 +330,7 @@ static frit_status bind_row(binder *b, const frit_weight_row *row, int32_t i_lay
                             frit_weight *weight)
 {
     char base[96], name[128];
-    name_row(row, i_layer, base, name);
+    name_row(b->hp, row, i_layer, base, name);
     const frit_layer_hparams *lhp = &b->hp->layers[i_layer];
     const bool is_stack = row->flags & FRIT_WEIGHT_STACK, is_vector = row->in == FRIT_DIM_1;
     const size s = {is_stack ? resolve(b->hp, lhp, row->n) : 0, resolve(b->hp, lhp, row->out),
@@ -459,7 +465,9 @@ static frit_status bind_all(binder *b, frit_weights *weights, const frit_arch *a
     for (size_t i = 0; i < arch->n_rows; i++) {
         const frit_weight_row *row = &arch->rows[i];
         bool per_layer = row->flags & FRIT_WEIGHT_LAYER;
-        for (int32_t layer = 0; layer < (per_layer ? b->hp->n_layer : 1); layer++) {
+        const int32_t begin = row->flags & FRIT_WEIGHT_DEC ? b->hp->n_layer_enc : 0;
+        const int32_t end = row->flags & FRIT_WEIGHT_ENC ? b->hp->n_layer_enc : per_layer ? b->hp->n_layer : 1;
+        for (int32_t layer = begin; layer < end; layer++) {
             char *owner = per_layer ? (char *)&weights->layers[layer] : (char *)weights;
             frit_weight *weight = (frit_weight *)(void *)(owner + row->offset);
             FRIT_TRY(bind_row(b, row, layer, weights, weight));

@@ -29,25 +29,33 @@ static frit_status check_positions(const frit_hparams *hp, const frit_weights *w
                      (int)hp->n_ctx, (long long)table->shape[0]);
 }
 
+static frit_node *build_embedding(frit_build *b)
+{
+    const frit_weights *weights = b->weights;
+    frit_node *x = frit_embed(b->g, frit_weight_node(b->g, weights->tok_embd.w), b->tokens);
+    x = frit_adapt(b, &weights->tok_embd, b->tokens, NULL, 0, x);
+    x = frit_scale(b->g, x, or_one(b->hp->embd_scale));
+    if (frit_has(&weights->type_embd)) x = frit_add(b->g, x, frit_weight_node(b->g, weights->type_embd.w));
+    if (frit_has(&weights->pos_embd)) x = add_positions(b, x);
+    if (frit_has(&weights->tok_norm) || b->arch->norm_embedding) x = frit_norm(b, &weights->tok_norm, x);
+    return b->embedding = x;
+}
+
 frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,
                             const frit_build_options *options)
 {
     frit_build b = {.g = g, .arch = arch, .hp = hp, .weights = weights, .sharpen = hp->sharpen != 0};
+    const int32_t n_enc = arch->is_encoder_decoder ? hp->n_layer_enc : 0;
+    const bool encodes = n_enc > 0 && options && options->encode;
     if (options) b.adapters = options->adapters;
     FRIT_TRY(check_positions(hp, weights));
     b.tokens = frit_input_node(g, FRIT_INPUT_TOKENS);
     b.positions = frit_input_node(g, FRIT_INPUT_POSITIONS);
-    frit_node *x = frit_embed(g, frit_weight_node(g, weights->tok_embd.w), b.tokens);
-    x = frit_adapt(&b, &weights->tok_embd, b.tokens, NULL, 0, x);
-    x = frit_scale(g, x, or_one(hp->embd_scale));
-    if (frit_has(&weights->type_embd)) x = frit_add(g, x, frit_weight_node(g, weights->type_embd.w));
-    if (frit_has(&weights->pos_embd)) x = add_positions(&b, x);
-    if (frit_has(&weights->tok_norm) || arch->norm_embedding) x = frit_norm(&b, &weights->tok_norm, x);
-    b.embedding = x;
+    frit_node *x = build_embedding(&b);
     b.written = frit_arena_new(g->arena, frit_node *, (size_t)hp->n_layer);
     if (!b.written) return frit_fail_memory((size_t)hp->n_layer * sizeof *b.written, "a graph");
     if (arch->begin) x = arch->begin(&b, x);
-    for (b.i_layer = 0; b.i_layer < hp->n_layer; b.i_layer++) {
+    for (b.i_layer = encodes ? 0 : n_enc; b.i_layer < (encodes ? n_enc : hp->n_layer); b.i_layer++) {
         b.lhp = &hp->layers[b.i_layer];
         b.n_state = 0;
         x = arch->layer(&b, &weights->layers[b.i_layer], x);
@@ -58,8 +66,9 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
         if (steering && steering->n > 0) x = frit_steer(g, x, steering);
     }
     if (arch->end) x = arch->end(&b, x);
+    if (encodes) x = arch->write_source(&b, frit_norm(&b, &weights->enc_norm, x));
     x = frit_take_rows(g, x, frit_input_node(g, FRIT_INPUT_OUT_ROWS));
-    if (!arch->no_out_norm) x = frit_norm(&b, &weights->out_norm, x);
-    g->output = arch->is_encoder || (options && options->hidden) ? x : build_head(&b, x);
+    if (!arch->no_out_norm && !encodes) x = frit_norm(&b, &weights->out_norm, x);
+    g->output = arch->is_encoder || encodes || (options && options->hidden) ? x : build_head(&b, x);
     return frit_graph_check(g);
 }

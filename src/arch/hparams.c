@@ -30,6 +30,9 @@ static const hparam rows[] = {
     // key                                  type   field                   min   max      default flags
     {"block_count",                          INT,   MODEL(n_layer),         1,    1024,    0,     REQUIRED},
     {"nextn_predict_layers",                 INT,   MODEL(n_layer_next),    0,    1024,    0,     0},
+    {"decoder_block_count",                  INT,   MODEL(n_layer_dec),     0,    1024,    0,     CHOSEN},
+    {"decoder_start_token_id",               INT,   MODEL(decoder_start),   0,    1 << 24, 0,     CHOSEN},
+    {"attention.relative_buckets_count",     INT,   MODEL(rel_buckets),     4,    1024,    32,    CHOSEN},
     {"context_length",                       INT,   MODEL(n_ctx_train),     1,    1 << 30, 0,     REQUIRED},
     {"embedding_length",                     INT,   MODEL(n_embd),          1,    1 << 20, 0,     REQUIRED},
     {"vocab_size",                           INT,   MODEL(n_vocab),         1,    1 << 24, 0,     0},
@@ -291,6 +294,11 @@ static frit_status read_rows(reader *r, frit_arena *arena)
         return frit_fail(FRIT_E_FORMAT, "%s.nextn_predict_layers is %d of %d layers", r->arch->name,
                          (int)r->hp->n_layer_next, (int)r->hp->n_layer);
     r->hp->n_layer -= r->hp->n_layer_next;
+    if (r->arch->is_encoder_decoder) {
+        if (r->hp->n_layer_dec == 0) r->hp->n_layer_dec = r->hp->n_layer;
+        r->hp->n_layer_enc = r->hp->n_layer;
+        r->hp->n_layer += r->hp->n_layer_dec;
+    }
     size_t n = (size_t)r->hp->n_layer;
     r->hp->layers = frit_arena_new(arena, frit_layer_hparams, n);
     if (!r->hp->layers) return frit_fail_memory(n * sizeof *r->hp->layers, "the hyperparameters of the layers");
@@ -462,6 +470,20 @@ static frit_status read_act(reader *r)
     return FRIT_OK;
 }
 
+// GGUF has no key for where kinds of distances end.
+static frit_status read_distances(reader *r)
+{
+    static const char key[] = "frit.attention.relative_distance";
+    int64_t distance = 128;
+    if (r->hp->rel_buckets == 0) return FRIT_OK;
+    FRIT_TRY(frit_meta_get_i64(&r->ckpt->meta, key, &distance, NULL));
+    if (distance <= r->hp->rel_buckets / 2 || distance > 1 << 16)
+        return frit_fail(FRIT_E_FORMAT, "%s is %lld, expected %d to %d", key, (long long)distance,
+                         (int)r->hp->rel_buckets / 2 + 1, 1 << 16);
+    r->hp->rel_distance = (int32_t)distance;
+    return FRIT_OK;
+}
+
 // Files that do not mean any pooling have the number anyway, as -1 or as what that is without a sign.
 static void read_pooling(reader *r)
 {
@@ -524,6 +546,7 @@ static frit_status read_all(reader *r, frit_arena *arena)
     FRIT_TRY(read_norm(r));
     FRIT_TRY(read_act(r));
     read_pooling(r);
+    FRIT_TRY(read_distances(r));
     r->hp->is_bidirectional = r->arch->is_encoder || !r->hp->is_causal;
     FRIT_TRY(complete_eps(r));
     FRIT_TRY(complete_vocab(r));
@@ -544,10 +567,16 @@ frit_status frit_hparams_read(frit_hparams *hp, const frit_arch *arch, const fri
     return status == FRIT_OK ? FRIT_OK : frit_fail(status, "%s: %s", ckpt->path, frit_error());
 }
 
+int32_t frit_arch_n_cache_layers(const frit_hparams *hp)
+{
+    return hp->n_layer_dec > 0 ? 2 * hp->n_layer_dec : hp->n_layer;
+}
+
 frit_status frit_arch_cache_specs(const frit_hparams *hp, frit_cache_spec *specs)
 {
-    for (int32_t i = 0; i < hp->n_layer; i++) {
-        const frit_layer_hparams *lhp = &hp->layers[i];
+    for (int32_t i = 0; i < frit_arch_n_cache_layers(hp); i++) {
+        const int32_t i_layer = hp->n_layer_dec > 0 ? hp->n_layer_enc + i % hp->n_layer_dec : i;
+        const frit_layer_hparams *lhp = &hp->layers[i_layer];
         if (lhp->n_head_kv == 0 || lhp->shares_kv) {
             specs[i] = (frit_cache_spec){.kind = FRIT_CACHE_NONE, .n_state = lhp->n_state};
             continue;

@@ -37,7 +37,8 @@ const frit_option *frit_embed_option_rows(size_t *n_rows)
 frit_pooling frit_model_pooling(const frit_model *model)
 {
     if (model->hp.pooling >= 0 && model->hp.pooling < FRIT_POOLING_COUNT) return (frit_pooling)model->hp.pooling;
-    return model->arch && model->arch->is_encoder ? FRIT_POOLING_MEAN : FRIT_POOLING_LAST;
+    const frit_arch *arch = model->arch;
+    return arch && (arch->is_encoder || arch->is_encoder_decoder) ? FRIT_POOLING_MEAN : FRIT_POOLING_LAST;
 }
 
 typedef struct embedding embedding;
@@ -53,6 +54,7 @@ typedef struct running {   // an item that runs
 
 struct embedding {
     frit_engine *engine;
+    bool encodes;                    // an encoder-decoder: items are sources
     frit_pooling pooling, of_rows;   // of_rows: what a head reads; else the same
     scaling scaling;
     frit_head head;
@@ -133,6 +135,8 @@ static void take_row(void *ctx, size_t i, const float *values, size_t n)
 {
     running *r = ctx;
     embedding *e = r->owner;
+    if (e->encodes && e->of_rows == FRIT_POOLING_LAST && i + 1 != r->n_tokens) return;
+    if (e->encodes && e->of_rows == FRIT_POOLING_CLS && i != 0) return;
     r->n_seen++;
     if (e->of_rows == FRIT_POOLING_MEAN) {
         for (size_t k = 0; k < n; k++) r->sum[k] += values[k];
@@ -165,6 +169,7 @@ static frit_status push(running *r, const frit_token *tokens)
     const size_t n = r->n_tokens, first = of_rows == FRIT_POOLING_LAST ? n - 1 : 0;
     const size_t end = of_rows == FRIT_POOLING_CLS ? 1 : n;
     const frit_push_options wanted = {FRIT_OUTPUT_EMBEDDINGS, take_row, r}, none = {.output = FRIT_OUTPUT_NONE};
+    if (r->owner->encodes) return frit_session_encode(r->session, tokens, n, &wanted);
     FRIT_TRY(frit_session_push(r->session, tokens, first, &none));
     FRIT_TRY(frit_session_push(r->session, tokens + first, end - first, &wanted));
     return frit_session_push(r->session, tokens + end, n - end, &none);
@@ -204,7 +209,10 @@ static frit_status start_tokens(running *r, size_t i, const frit_token *tokens, 
     memset(r->sum, 0, r->owner->n_embd * sizeof *r->sum);
     frit_status status = push(r, tokens);
     r->busy = status == FRIT_OK;
-    if (status != FRIT_OK) frit_session_truncate(r->session, 0);
+    if (status != FRIT_OK) {
+        frit_session_truncate(r->session, 0);
+        frit_session_drop_source(r->session);
+    }
     return status;
 }
 
@@ -269,6 +277,7 @@ static frit_status run_all(embedding *e, const frit_embed_item *items, size_t n_
             if (!r->busy || frit_session_pending(r->session) > 0) continue;
             finish(r);
             FRIT_TRY(frit_session_truncate(r->session, 0));
+            frit_session_drop_source(r->session);
         }
     }
 }
@@ -281,6 +290,7 @@ frit_status frit_embed_texts(frit_engine *engine, const frit_embed_item *items, 
     embedding *e = calloc(1, sizeof *e);
     if (!e) return frit_fail_memory(sizeof *e, "embeddings");
     e->engine = engine;
+    e->encodes = engine->model->arch->is_encoder_decoder;
     e->row = row;
     e->row_ctx = row_ctx;
     frit_status status = choose(e, engine->model, options ? options : &defaults);

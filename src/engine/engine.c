@@ -46,24 +46,29 @@ static frit_status choose_context(frit_engine *engine, const frit_engine_options
     const int32_t n_copies = options->n_state_copies == 0  ? DEFAULT_COPIES
                              : options->n_state_copies < 0 ? 0
                                                            : options->n_state_copies;
-    FRIT_TRY(frit_kv_check(specs, engine->hp.n_layer, types));
+    const int32_t n_layers = frit_arch_n_cache_layers(&engine->hp);
+    const int32_t n_maps = model->arch->is_encoder_decoder ? 2 : 1;   // of a session: a source may be as long as a text
+    FRIT_TRY(frit_kv_check(specs, n_layers, types));
+    const uint64_t page_bytes = frit_kv_page_bytes(specs, n_layers, types);
+    if (page_bytes > UINT64_MAX / 2) return frit_fail(FRIT_E_MEMORY, "the size of a page of the cache is no number");
     frit_fit fit = {
         .path = model->info.path,
         .log = &model->log,
         .n_ctx = options->n_ctx,
         .n_ctx_train = engine->hp.n_ctx_train,
         .n_sessions = options->n_sessions > 0 ? options->n_sessions : 1,
-        .page_bytes = frit_kv_page_bytes(specs, engine->hp.n_layer, types),
-        .state_bytes = all_states_bytes(specs, engine->hp.n_layer, n_copies),
+        .page_bytes = page_bytes * (uint64_t)n_maps,
+        .state_bytes = all_states_bytes(specs, n_layers, n_copies),
         .weight_bytes = model->info.n_bytes,
         .available = frit_memory_available(),
     };
     FRIT_TRY(frit_plans_measure(engine, &fit.scratch_bytes));
     FRIT_TRY(frit_fit_context(&fit, &engine->n_ctx));
-    engine->kv_token_bytes = frit_kv_token_bytes(specs, engine->hp.n_layer, types);
-    const frit_kv_room room = {
-        .n_pages = fit.n_sessions * frit_kv_pages_of(engine->n_ctx), .n_slots = fit.n_sessions, .n_copies = n_copies};
-    return frit_kv_init(&engine->kv, engine->device, specs, engine->hp.n_layer, types, room);
+    engine->kv_token_bytes = frit_kv_token_bytes(specs, n_layers, types);
+    const frit_kv_room room = {.n_pages = n_maps * fit.n_sessions * frit_kv_pages_of(engine->n_ctx),
+                               .n_slots = fit.n_sessions,
+                               .n_copies = n_copies};
+    return frit_kv_init(&engine->kv, engine->device, specs, n_layers, types, room);
 }
 
 static frit_status make_step_buffers(frit_engine *engine)
@@ -127,8 +132,9 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     FRIT_TRY(backend->open(&engine->device, &device));
     engine->device->progress = options->progress;
     engine->device->progress_ctx = options->progress_ctx;
-    frit_cache_spec *specs = frit_arena_new(&engine->arena, frit_cache_spec, (size_t)engine->hp.n_layer);
-    if (!specs) return frit_fail_memory((size_t)engine->hp.n_layer * sizeof *specs, "the layers' caches");
+    const size_t n_layers = (size_t)frit_arch_n_cache_layers(&engine->hp);
+    frit_cache_spec *specs = frit_arena_new(&engine->arena, frit_cache_spec, n_layers);
+    if (!specs) return frit_fail_memory(n_layers * sizeof *specs, "the layers' caches");
     FRIT_TRY(frit_arch_cache_specs(&engine->hp, specs));
     FRIT_TRY(choose_context(engine, options, specs, choose_kv_types(options)));
     FRIT_TRY(frit_rope_init(&engine->hp, engine->n_ctx, &engine->arena));

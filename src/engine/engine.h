@@ -91,8 +91,11 @@ typedef struct frit_plan_class {
     frit_exec *exec;   // NULL: not made yet
 } frit_plan_class;
 
+// What plans of a class give: logits, hidden states, or what an encoder makes of a source.
+typedef enum frit_plan_kind { FRIT_PLAN_LOGITS, FRIT_PLAN_HIDDEN, FRIT_PLAN_ENCODE, FRIT_PLAN_KINDS } frit_plan_kind;
+
 typedef struct frit_plan_cache {
-    frit_plan_class classes[2][2][FRIT_N_CLASSES];   // [adapted][hidden]
+    frit_plan_class classes[2][FRIT_PLAN_KINDS][FRIT_N_CLASSES];   // [adapted]
 } frit_plan_cache;
 
 // ------------------------------------------------------------------------------- sessions
@@ -118,11 +121,18 @@ struct frit_session {
     size_t copy_at;      // after so many tokens a copy of the states is kept; 0: nowhere
     char *note;          // the caller's, kept with the session; zero-terminated, or NULL
     size_t n_note_bytes;
+    // Of encoder-decoders: the text that the decoder looks at, its pages, and what its rows are wanted for.
+    frit_token *source;   // [n_ctx], NULL before the first
+    size_t n_source;
+    bool source_waits;   // has not been encoded yet; the session's tokens wait for it
+    frit_kv_map source_map;
+    frit_push_options source_options;
     int32_t n_taken;   // rows in the step that is being made
     bool waited;       // had something to run and no row in the last step
     float *scales;     // [engine->adapters.n]; NULL: no adapters
 };
 
+void frit_session_drop_source(frit_session *session);   // gives its pages back
 // What token i of the session wants from its step.
 typedef enum frit_result { FRIT_RESULT_NONE, FRIT_RESULT_LOGITS, FRIT_RESULT_HIDDEN } frit_result;
 frit_result frit_session_result(const frit_session *session, size_t i);
@@ -138,6 +148,7 @@ typedef struct frit_step {                    // the batch and whose it is
     frit_result result;   // the kind that this step gives; NONE while open
     bool many;            // its runs are of many rows each
     bool adapted;         // some run has adapters
+    bool encodes;         // its rows are those of sources
 } frit_step;
 
 struct frit_engine {
@@ -161,8 +172,8 @@ struct frit_engine {
 // The plan for the rows that were scheduled; made on first use.
 typedef struct frit_plan_wish {
     int32_t n_rows;
-    bool many;      // runs of many rows each
-    bool hidden;    // hidden states, not logits
+    bool many;   // runs of many rows each
+    frit_plan_kind kind;
     bool adapted;   // with the adapters of the engine
 } frit_plan_wish;
 frit_status frit_plans_get(frit_engine *engine, frit_plan_wish wish, frit_plan_class **out);

@@ -92,13 +92,20 @@ static frit_status copy_keys(frit_model *model)
     return frit_arena_failed(&model->arena) ? frit_fail_memory(meta->n, "metadata keys") : FRIT_OK;
 }
 
+static frit_model_kind kind_of(const frit_arch *arch)
+{
+    if (arch && arch->is_encoder_decoder) return FRIT_KIND_ENCODER_DECODER;
+    return arch && arch->is_encoder ? FRIT_KIND_ENCODER : FRIT_KIND_DECODER;
+}
+
 frit_status frit_model_describe(frit_model *model)
 {
     const frit_checkpoint *ckpt = model->ckpt;
     const frit_hparams *hp = &model->hp;
     frit_model_info *info = &model->info;
     *info = (frit_model_info){
-        .kind = model->arch && model->arch->is_encoder ? FRIT_KIND_ENCODER : FRIT_KIND_DECODER,
+        .kind = kind_of(model->arch),
+        .decoder_start = hp->decoder_start,
         .pooling = frit_pooling_names[frit_model_pooling(model)],
         .path = ckpt->path,
         .format = ckpt->format,
@@ -153,9 +160,10 @@ uint64_t frit_model_kv_bytes(const frit_model *model, const char *cache_type_k, 
     frit_kv_types types = {.k = FRIT_DTYPE_F16, .v = FRIT_DTYPE_F16};
     if (cache_type_k && !frit_dtype_from_name(cache_type_k, &types.k)) return 0;
     if (cache_type_v && !frit_dtype_from_name(cache_type_v, &types.v)) return 0;
-    frit_cache_spec *specs = hp->layers ? calloc((size_t)hp->n_layer + 1, sizeof *specs) : NULL;
+    const int32_t n_layers = frit_arch_n_cache_layers(hp);
+    frit_cache_spec *specs = hp->layers ? calloc((size_t)n_layers + 1, sizeof *specs) : NULL;
     uint64_t n_bytes = 0;
-    if (specs && frit_arch_cache_specs(hp, specs) == FRIT_OK) n_bytes = frit_kv_token_bytes(specs, hp->n_layer, types);
+    if (specs && frit_arch_cache_specs(hp, specs) == FRIT_OK) n_bytes = frit_kv_token_bytes(specs, n_layers, types);
     free(specs);
     return n_bytes;
 }

@@ -301,8 +301,7 @@ frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_map *map, int32_t n_p
     for (int32_t i = 0; i < kv->cache.n_layers; i++) {
         const frit_cache_layer *layer = &kv->layers[i];
         FRIT_TRY(visit_side(&layer->k, layer->spec.n_head_kv, map, n_positions, visit, ctx));
-        if (!layer->spec.v_in_k)
-            FRIT_TRY(visit_side(&layer->v, layer->spec.n_head_kv, map, n_positions, visit, ctx));
+        if (!layer->spec.v_in_k) FRIT_TRY(visit_side(&layer->v, layer->spec.n_head_kv, map, n_positions, visit, ctx));
         FRIT_TRY(visit_side(&layer->index, 1, map, n_positions, visit, ctx));
     }
     return FRIT_OK;

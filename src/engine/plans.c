@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Plans by shape class: 1 row, up to 8, up to 32, up to n_batch rows in short runs, and up to n_batch rows in runs of
-// many rows each; every class for logits or for hidden states.
+// many rows each; every class for logits, for hidden states, or for sources.
 //
 // A class is planned once for its largest shape: a step of 5 rows runs the plan for 8, narrowed. Small steps get plans
 // of their own because their buffers are smaller and stay in the processor's caches.
@@ -17,11 +17,13 @@ static int32_t rows_of(const frit_engine *engine, int i)
 static frit_status make_plan(const frit_engine *engine, const frit_hparams *hp, int i, frit_plan_wish wish,
                              frit_plan_class *c)
 {
-    const bool hidden = wish.hidden || engine->model->arch->is_encoder;
+    const bool narrow = wish.kind != FRIT_PLAN_LOGITS || engine->model->arch->is_encoder;   // results as long as rows
     int32_t n_rows = rows_of(engine, i);
-    int32_t n_outs = hidden || n_rows < engine->max_outs ? n_rows : engine->max_outs;
+    int32_t n_outs = narrow || n_rows < engine->max_outs ? n_rows : engine->max_outs;
     frit_graph_init(&c->graph, &c->arena, n_rows, n_outs);
-    const frit_build_options options = {.hidden = hidden, .adapters = wish.adapted ? &engine->adapters.bound : NULL};
+    const frit_build_options options = {.hidden = wish.kind == FRIT_PLAN_HIDDEN,
+                                        .encode = wish.kind == FRIT_PLAN_ENCODE,
+                                        .adapters = wish.adapted ? &engine->adapters.bound : NULL};
     const frit_model *model = engine->model;
     if (wish.adapted && !engine->adapters.bound.matrices)
         return frit_fail_memory(sizeof(frit_adapters), "an engine's adapters");
@@ -41,7 +43,7 @@ frit_status frit_plans_get(frit_engine *engine, frit_plan_wish wish, frit_plan_c
 {
     int i = wish.many ? MANY_CLASS : 0;
     while (rows_of(engine, i) < wish.n_rows) i++;
-    frit_plan_class *c = &engine->plans.classes[wish.adapted][wish.hidden][i];
+    frit_plan_class *c = &engine->plans.classes[wish.adapted][wish.kind][i];
     if (!c->exec) {
         frit_status status = make_plan(engine, &engine->hp, i, wish, c);
         if (status == FRIT_OK) status = engine->device->backend->prepare(engine->device, c->plan, &c->exec);
@@ -71,7 +73,7 @@ static frit_plan_class *class_at(const frit_engine *engine, int i)
     return (frit_plan_class *)(uintptr_t)&engine->plans.classes[0][0][0] + i;
 }
 
-enum { N_ALL = 4 * FRIT_N_CLASSES };
+enum { N_ALL = 2 * FRIT_PLAN_KINDS * FRIT_N_CLASSES };
 
 uint64_t frit_plans_scratch_bytes(const frit_engine *engine)
 {

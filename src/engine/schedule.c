@@ -17,6 +17,7 @@
 
 static size_t pending(const frit_session *session)
 {
+    if (session->source_waits) return 0;   // its tokens look at it
     return session->n_tokens - session->n_done - (size_t)session->n_taken;
 }
 
@@ -64,7 +65,9 @@ static void lay_out(frit_engine *engine, frit_session *session)
                                           .n_past = (int32_t)session->n_done,
                                           .pages = session->map.pages,
                                           .slot = session->map.slot - 1,
-                                          .scales = session->scales};
+                                          .scales = session->scales,
+                                          .source_pages = session->source_map.pages,
+                                          .n_source = (int32_t)session->n_source};
     lay_out_copy(engine, session, &step->runs[step->n_runs]);
     step->adapted = step->adapted || session->scales;
     step->owners[step->n_runs++] = session;
@@ -72,6 +75,25 @@ static void lay_out(frit_engine *engine, frit_session *session)
         step->tokens[row] = session->tokens[i];
         step->positions[row] = (int32_t)i;
         if (frit_session_result(session, i) != FRIT_RESULT_NONE) step->out_rows[step->n_outs++] = row;
+    }
+    step->n_rows = row;
+}
+
+// The same of a source, all of it.
+static void lay_out_source(frit_step *step, frit_session *session)
+{
+    int32_t row = step->n_rows;
+    step->runs[step->n_runs] = (frit_run){.first_row = row,
+                                          .n_rows = session->n_taken,
+                                          .pages = session->source_map.pages,
+                                          .slot = -1,
+                                          .scales = session->scales};
+    step->adapted = step->adapted || session->scales;
+    step->owners[step->n_runs++] = session;
+    for (int32_t i = 0; i < session->n_taken; i++, row++) {
+        step->tokens[row] = session->source[i];
+        step->positions[row] = i;
+        if (session->source_options.output == FRIT_OUTPUT_EMBEDDINGS) step->out_rows[step->n_outs++] = row;
     }
     step->n_rows = row;
 }
@@ -150,14 +172,33 @@ static void take_whole(frit_engine *engine)
     }
 }
 
+// Sources come before tokens, for those wait for them; whole, and many rows apart from few as everywhere.
+static void take_sources(frit_engine *engine)
+{
+    frit_step *step = &engine->step;
+    for (frit_session *s = engine->sessions; s; s = s->next) {
+        const bool many = s->n_source >= (size_t)engine->many_rows;
+        if (!s->source_waits || s->n_source > (size_t)(engine->n_batch - step->n_rows)) continue;
+        if (step->encodes && many != step->many) continue;
+        step->encodes = true;
+        step->many = many;
+        s->n_taken = (int32_t)s->n_source;
+        step->n_rows += s->n_taken;
+    }
+}
+
 void frit_schedule(frit_engine *engine)
 {
     frit_step *step = &engine->step;
     step->n_rows = step->n_outs = step->n_runs = 0;
     step->result = FRIT_RESULT_NONE;
     for (frit_session *s = engine->sessions; s; s = s->next) s->n_taken = 0;
-    step->many = is_turn_of_many(engine);
-    if (engine->hp.is_bidirectional)
+    step->encodes = false;
+    take_sources(engine);
+    if (!step->encodes) step->many = is_turn_of_many(engine);
+    if (step->encodes)
+        step->result = FRIT_RESULT_HIDDEN;
+    else if (engine->hp.is_bidirectional)
         take_whole(engine);
     else if (step->many)
         take_many(engine);
@@ -168,7 +209,8 @@ void frit_schedule(frit_engine *engine)
     step->adapted = false;
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->waited = s->n_taken == 0 && pending(s) > 0;
-        if (s->n_taken > 0) lay_out(engine, s);
+        if (s->n_taken > 0 && step->encodes) lay_out_source(step, s);
+        if (s->n_taken > 0 && !step->encodes) lay_out(engine, s);
     }
     rotate(engine);
 }

@@ -51,7 +51,10 @@ void frit_session_free(frit_session *session)
         while (*at != session) at = &(*at)->next;
         *at = session->next;
         frit_kv_shrink(&session->engine->kv, &session->map, 0);
+        frit_kv_shrink(&session->engine->kv, &session->source_map, 0);
     }
+    free(session->source_map.pages);
+    free(session->source);
     free(session->map.pages);
     free(session->tokens);
     free(session->queue);
@@ -131,6 +134,8 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: an encoder has no logits: it gives embeddings and generates no text",
                          session->engine->model->info.path);
     if (n_tokens == 0) return FRIT_OK;
+    if (session->engine->model->arch->is_encoder_decoder && session->n_source == 0)
+        return frit_fail(FRIT_E_INVALID, "the decoder has no source to look at: frit_session_encode comes first");
     FRIT_TRY(check_tokens(session, tokens, n_tokens));
     const bool is_whole = session->engine->hp.is_bidirectional;
     if (is_whole) FRIT_TRY(prepare_whole(session, n_tokens, chosen.output));
@@ -145,6 +150,57 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
     session->wants_logits = wants_logits;
     return FRIT_OK;
 }
+
+// ------------------------------------------------------------------------------- sources
+
+void frit_session_drop_source(frit_session *session)
+{
+    if (session->engine) frit_kv_shrink(&session->engine->kv, &session->source_map, 0);
+    session->n_source = 0;
+    session->source_waits = false;
+}
+
+static frit_status check_source(const frit_session *session, const frit_token *tokens, size_t n,
+                                const frit_push_options *options)
+{
+    const frit_engine *engine = session->engine;
+    if (!engine->model->arch->is_encoder_decoder)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: only encoder-decoders have a source to encode",
+                         engine->model->info.path);
+    if (options->output == FRIT_OUTPUT_ALL)
+        return frit_fail(FRIT_E_INVALID, "an encoder has no logits: sources give hidden states or nothing");
+    if (options->output == FRIT_OUTPUT_EMBEDDINGS && !options->row)
+        return frit_fail(FRIT_E_INVALID, "a source with results for every token needs a row function");
+    if (n == 0) return frit_fail(FRIT_E_INVALID, "a source of no tokens cannot be encoded");
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= engine->hp.n_vocab)
+            return frit_fail(FRIT_E_INVALID, "token %zu of %zu is %d, this model's ids are 0 to %d", i, n, tokens[i],
+                             engine->hp.n_vocab - 1);
+    if (n > (size_t)engine->n_ctx)
+        return frit_fail(FRIT_E_LIMIT, "a source of %zu tokens is longer than the context of %d", n, engine->n_ctx);
+    return FRIT_OK;
+}
+
+frit_status frit_session_encode(frit_session *session, const frit_token *tokens, size_t n_tokens,
+                                const frit_push_options *options)
+{
+    const frit_push_options chosen = options ? *options : (frit_push_options){.output = FRIT_OUTPUT_NONE};
+    FRIT_TRY(check_usable(session));
+    FRIT_TRY(check_source(session, tokens, n_tokens, &chosen));
+    FRIT_TRY(frit_engine_grow(session->engine, n_tokens));
+    if (!session->source) session->source = calloc((size_t)session->engine->n_ctx, sizeof *session->source);
+    if (!session->source) return frit_fail_memory((size_t)session->engine->n_ctx * sizeof(frit_token), "a source");
+    FRIT_TRY(frit_session_truncate(session, 0));
+    frit_session_drop_source(session);
+    FRIT_TRY(frit_kv_extend(&session->engine->kv, &session->source_map, (int32_t)n_tokens));
+    memcpy(session->source, tokens, n_tokens * sizeof *tokens);
+    session->n_source = n_tokens;
+    session->source_waits = true;
+    session->source_options = chosen;
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- results
 
 frit_result frit_session_result(const frit_session *session, size_t i)
 {
@@ -192,7 +248,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
 
 size_t frit_session_pending(const frit_session *session)
 {
-    return session->n_tokens - session->n_done;
+    return session->n_tokens - session->n_done + (session->source_waits ? session->n_source : 0);
 }
 
 size_t frit_session_length(const frit_session *session)

@@ -68,6 +68,9 @@ static frit_status describe(const frit_engine *engine, frit_saved_header *h)
     const frit_hparams *hp = &engine->hp;
     const frit_model *model = engine->model;
     frit_checksum weights = {0}, rotation = {0};
+    if (model->arch->is_encoder_decoder)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: sessions of encoder-decoders cannot be kept in files",
+                         model->info.path);
     FRIT_TRY(frit_model_check_files(model));
     for (size_t i = 0; i < model->ckpt->n_tensors; i++) add_tensor(&weights, &model->ckpt->tensors[i]);
     FRIT_TRY(add_metadata(&weights, &model->ckpt->meta));

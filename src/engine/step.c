@@ -19,7 +19,8 @@ static void address_results(frit_step *step)
         const frit_run *run = &step->runs[r];
         frit_session *session = step->owners[r];
         for (; o < step->n_outs && step->out_rows[o] < run->first_row + run->n_rows; o++) {
-            const bool kept = keeps(session, (size_t)(run->n_past + step->out_rows[o] - run->first_row), step->result);
+            const bool kept = !step->encodes &&
+                              keeps(session, (size_t)(run->n_past + step->out_rows[o] - run->first_row), step->result);
             if (kept) session->logits_at = 0;   // until they are known to be good
             step->taken[o] = (frit_taken){.copy = kept ? session->logits : NULL};
         }
@@ -31,11 +32,16 @@ static frit_status deliver(frit_session *session, size_t i, const float *values,
                            const frit_taken *taken)
 {
     const frit_result result = step->result;
+    const frit_push_options *source = &session->source_options;
     if (atomic_load(&taken->bad))
         return frit_fail(FRIT_E_FORMAT,
                          "%s: the model's %s after token %zu are not finite (NaN or infinity): its weights are damaged",
                          session->engine->model->info.path, result == FRIT_RESULT_HIDDEN ? "hidden states" : "logits",
                          i);
+    if (step->encodes) {
+        source->row(source->row_ctx, i, values, n);
+        return FRIT_OK;
+    }
     if (taken->copy) session->logits_at = i + 1;
     for (size_t q = 0; q < session->n_queue && i >= session->n_handed; q++) {
         const frit_queue_item *item = &session->queue[q];
@@ -58,7 +64,10 @@ static frit_status hand_out(const frit_step *step, const float *output, size_t n
 {
     frit_status status = FRIT_OK;
     int32_t o = 0;
-    for (int32_t r = 0; r < step->n_runs; r++) step->owners[r]->n_done += (size_t)step->runs[r].n_rows;
+    for (int32_t r = 0; r < step->n_runs; r++) {
+        step->owners[r]->n_done += step->encodes ? 0 : (size_t)step->runs[r].n_rows;
+        if (step->encodes) step->owners[r]->source_waits = false;
+    }
     for (int32_t r = 0; r < step->n_runs; r++) {
         const frit_run *run = &step->runs[r];
         for (; o < step->n_outs && step->out_rows[o] < run->first_row + run->n_rows; o++) {
@@ -78,7 +87,9 @@ static frit_status run_step(frit_engine *engine)
     frit_plan_class *c;
     const frit_plan_wish wish = {.n_rows = step->n_rows,
                                  .many = step->many,
-                                 .hidden = step->result == FRIT_RESULT_HIDDEN,
+                                 .kind = step->encodes                        ? FRIT_PLAN_ENCODE
+                                         : step->result == FRIT_RESULT_HIDDEN ? FRIT_PLAN_HIDDEN
+                                                                              : FRIT_PLAN_LOGITS,
                                  .adapted = step->adapted};
     FRIT_TRY(frit_plans_get(engine, wish, &c));
     frit_plan_set_rows(c->plan, step->n_rows, step->n_outs);

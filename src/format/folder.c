@@ -85,6 +85,12 @@ static frit_status has_bias(const frit_hf *hf, const frit_hf_tensor *row, bool *
     return frit_hf_get_flag(hf, hf->config, "", row->bias_if, out);
 }
 
+static int64_t n_layers_of(const frit_hf *hf, const frit_hf_tensor *row)
+{
+    const double n_dec = strncmp(row->gguf, "dec.", 4) == 0 ? frit_hf_written(hf, "decoder_block_count") : 0;
+    return (int64_t)(n_dec > 0 ? n_dec : frit_hf_written(hf, "block_count"));
+}
+
 // The row for a tensor's name; at->row is NULL if there is none.
 static frit_status find_place(const frit_hf *hf, const char *name, place_of *at)
 {
@@ -93,7 +99,7 @@ static frit_status find_place(const frit_hf *hf, const char *name, place_of *at)
     if (prefix && strncmp(name, prefix, strlen(prefix)) == 0) name += strlen(prefix);
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
         if (row->none || !match(name, row, at) || (row->of_classifier && !frit_hf_is_classifier(hf))) continue;
-        if (at->layer >= (int64_t)frit_hf_written(hf, "block_count")) continue;
+        if (at->layer >= n_layers_of(hf, row)) continue;
         if (row->whole || row->is_key || strcmp(at->part, "weight") == 0) return FRIT_OK;
         bool biased = false;
         FRIT_TRY(has_bias(hf, row, &biased));
@@ -286,13 +292,12 @@ static frit_status check_complete(const folder *f)
     bool tied = hf->family->is_tied;
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "tie_word_embeddings", &tied));
     FRIT_TRY(frit_hf_get_flag(hf, hf->whole, "", "tie_word_embeddings", &tied));
-    int64_t n_layer = (int64_t)frit_hf_written(hf, "block_count");
     const frit_hf_tensor *row;
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
         if ((row->may_be_tied && tied) || row->may_be_absent || row->none || row->is_key) continue;
         bool biased = false;
         FRIT_TRY(has_bias(hf, row, &biased));
-        for (int64_t layer = 0; layer < (strchr(row->name, '*') ? n_layer : 1); layer++) {
+        for (int64_t layer = 0; layer < (strchr(row->name, '*') ? n_layers_of(hf, row) : 1); layer++) {
             FRIT_TRY(check_present(f, row, layer, row->whole ? "" : "weight"));
             if (biased) FRIT_TRY(check_present(f, row, layer, "bias"));
         }

@@ -69,6 +69,7 @@
     X(smollm3) \
     X(stablelm) \
     X(starcoder2) \
+    X(t5) \
     X(xlm_roberta)
 // clang-format on
 

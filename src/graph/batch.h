@@ -25,6 +25,9 @@ typedef struct frit_run {
     int32_t copy_slot;
     // How much of each adapter of the plan its rows have; 0: nothing. NULL: none of them.
     const float *scales;
+    // Of encoder-decoders: the encoded source, whose keys and values cross attention looks at.
+    const int32_t *source_pages;
+    int32_t n_source;   // positions
 } frit_run;
 
 // A row of results, as it leaves a step.

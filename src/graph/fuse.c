@@ -20,7 +20,7 @@ typedef struct pattern {
     bool (*apply)(rewrite *r, frit_node *node);
 } pattern;
 
-// Uses by nodes that the output needs: whatever else is in the graph is dead.
+// Uses by nodes that the output needs, or that the cache does: whatever else is in the graph is dead.
 static bool count_uses(rewrite *r)
 {
     frit_graph *g = r->g;
@@ -34,6 +34,8 @@ static bool count_uses(rewrite *r)
     int n = 0;
     r->stack[n++] = g->output;
     r->n_uses[g->output->id] = 1;
+    for (int i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op == FRIT_OP_KV_WRITE && r->n_uses[i]++ == 0) r->stack[n++] = g->nodes[i];
     while (n > 0) {
         const frit_node *node = r->stack[--n];
         for (int i = 0; i < node->n_src; i++) {

@@ -77,6 +77,10 @@ typedef struct frit_attend {
     int32_t chunk;        // 0: none; otherwise positions p with p / chunk == position / chunk
     float alibi;          // 0: none; otherwise the largest slope's exponent: scores lose slope[h] * distance
     bool bidirectional;   // later positions of the run are seen too; a window reaches half as far to either side
+    bool cross;           // all positions of the run's source are seen, whose keys and values lie in this layer
+    // NULL, or what scores gain by distance: [n_head, 2 * reach + 1], at clamp(p - position, -reach, reach) + reach.
+    const float *bias;   // lives as long as the graph
+    int32_t reach;
     // Scores of far positions are sharpened: the scale is multiplied by
     // 1 + sharpen * log(1 + floor((position + sharpen_offset) / sharpen_length)). sharpen 0: it is not.
     float sharpen, sharpen_offset;
@@ -218,7 +222,8 @@ frit_node *frit_mix(frit_graph *g, frit_node *x, frit_node *route, bool plain);
 frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *factors, frit_rope rope);
 // v may be NULL: values are the first numbers of keys.
 frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t layer);
-// q [T, H, k_dim]; `written` orders it after frit_kv_write of the same layer. Result [T, H, v_dim].
+// q [T, H, k_dim]; `written` orders it after frit_kv_write of the same layer; NULL for cross attention, which reads
+// what another graph wrote. Result [T, H, v_dim].
 frit_node *frit_attend_node(frit_graph *g, frit_node *q, frit_node *written, frit_attend attend, int64_t v_dim);
 frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *written, frit_node *sinks, frit_attend attend,
                                   int64_t v_dim);                          // sinks [H], or NULL

@@ -4,7 +4,7 @@
 //   1. fusion (fuse.c);
 //   2. stages: a node's stage follows the latest stage of its sources, so nodes of one stage are independent of each
 //      other and a barrier between stages is all that threads need. Followers (plan.h) have the stage of their sources
-//      and the next level. Nodes that the output does not need get no stage;
+//      and the next level. Nodes that neither the output nor the cache needs get no stage;
 //   3. steps: the nodes by stage and level;
 //   4. offsets: a buffer lives from the stage that writes it to the last stage that reads it, and bytes are used again
 //      from the next stage on: no barrier is there for the sake of memory alone.
@@ -87,12 +87,14 @@ static void set_stage(planner *p, const frit_node *node)
 static frit_status set_stages(planner *p)
 {
     size_t n = (size_t)p->g->n_nodes;
-    frit_node **stack = frit_arena_new(p->arena, frit_node *, n * (FRIT_MAX_SOURCES + 1) + 1);
+    frit_node **stack = frit_arena_new(p->arena, frit_node *, n * (FRIT_MAX_SOURCES + 2) + 1);
     p->stages = frit_arena_new(p->arena, int, n);
     p->levels = frit_arena_new(p->arena, int, n);
     if (!stack || !p->stages || !p->levels) return frit_fail_memory(n * sizeof *stack, "planning");
     for (size_t i = 0; i < n; i++) p->stages[i] = NO_STAGE;
     int top = 0;
+    for (size_t i = 0; i < n; i++)
+        if (p->g->nodes[i]->op == FRIT_OP_KV_WRITE) stack[top++] = p->g->nodes[i];
     stack[top++] = p->g->output;
     while (top > 0) {
         frit_node *node = stack[top - 1];

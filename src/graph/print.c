@@ -116,6 +116,8 @@ static void print_attend(const frit_node *node, frit_buf *out)
     if (node->attend.alibi != 0) frit_buf_printf(out, " alibi=%g", (double)node->attend.alibi);
     if (node->attend.sharpen != 0) frit_buf_printf(out, " sharpen=%g", (double)node->attend.sharpen);
     if (node->attend.bidirectional) frit_buf_text(out, " bidirectional");
+    if (node->attend.cross) frit_buf_text(out, " cross");
+    if (node->attend.bias) frit_buf_printf(out, " reach=%d", (int)node->attend.reach);
 }
 
 static void print_adapted(const frit_node *node, frit_buf *out)

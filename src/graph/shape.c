@@ -401,6 +401,14 @@ static frit_status check_attend(frit_node *node)
 {
     const frit_node *q = node->src[0], *written = node->src[1];
     if (!is_f32(q) || q->n_dims != 3) return wrong(node, 0, "[rows, heads, head size]");
+    if (node->attend.cross != (node->n_src == 1))
+        return frit_fail(FRIT_E_INVALID, "op attend: %s",
+                         written ? "nothing is written before attention to a source"
+                                 : "it must follow the kv_write of its layer");
+    node->rows = q->rows;
+    node->shape[0] = q->shape[0];
+    node->shape[1] = q->shape[1];
+    if (node->attend.cross) return FRIT_OK;
     if (written->op != FRIT_OP_KV_WRITE) return wrong(node, 1, "what kv_write gives");
     if (written->layer != node->attend.layer)
         return frit_fail(FRIT_E_INVALID, "op attend: layer %d reads what was written for layer %d",
@@ -412,9 +420,6 @@ static frit_status check_attend(frit_node *node)
     if (apart ? node->shape[2] != v_dim : node->shape[2] < 1 || node->shape[2] > v_dim)
         return frit_fail(FRIT_E_INVALID, "op attend: values have %lld numbers, expected %lld as written",
                          (long long)node->shape[2], (long long)v_dim);
-    node->rows = q->rows;
-    node->shape[0] = q->shape[0];
-    node->shape[1] = q->shape[1];
     return FRIT_OK;
 }
 

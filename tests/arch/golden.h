@@ -9,6 +9,8 @@ typedef struct golden {
     float *logits;   // [n_tokens, n_vocab]
     size_t n_tokens, n_vocab;
     frit_output output;   // what the reference gives for each token
+    int32_t *source;      // what an encoder-decoder reads; NULL: others. `tokens` are the decoder's then
+    size_t n_source;
 } golden;
 
 enum {
@@ -94,6 +96,8 @@ static const golden_row golden_folders[] = {
     {"jamba", 0},
     {"falcon_h1", 0},
     {"bamba", 0},
+    {"t5", 0},
+    {"t5-gated", 0},
     {"bert", GOLDEN_AT_ONCE | GOLDEN_HIDDEN},
     {"xlm-roberta", GOLDEN_AT_ONCE | GOLDEN_HIDDEN},
     {"modernbert", GOLDEN_AT_ONCE | GOLDEN_HIDDEN},
@@ -223,18 +227,21 @@ static inline const char *golden_name(size_t i)
     return golden_get(i)->name;
 }
 
-// The numbers of "ids": [407, 86, ...].
-static inline void golden_read_ids(golden *g, const char *json)
+// The numbers of NAME: [407, 86, ...]. NULL if it is not there.
+static inline int32_t *golden_read_ids(const char *json, const char *name, size_t *n)
 {
-    const char *p = strstr(json, "\"ids\": [");
-    assert_non_null(p);
-    for (p += 8; *p != ']'; p += *p == ',' ? 2 : 0) {
+    const char *p = strstr(json, name);
+    *n = 0;
+    if (!p) return NULL;
+    int32_t *ids = calloc(strlen(p), sizeof *ids);
+    for (p += strlen(name); *p != ']'; p += *p == ',' ? 2 : 0) {
         char *end;
         long id = strtol(p, &end, 10);
         if (end == p) fail_msg("golden.json: expected a number at '%.20s'", p);
-        g->tokens[g->n_tokens++] = (int32_t)id;
+        ids[(*n)++] = (int32_t)id;
         p = end;
     }
+    return ids;
 }
 
 static inline void golden_load_folder(golden *g, const char *name)
@@ -242,8 +249,13 @@ static inline void golden_load_folder(golden *g, const char *name)
     g->path = strdup(shared_path("goldens/hf/%s", name));
     size_t n_bytes;
     char *json = read_file(shared_path("goldens/hf/%s/golden.json", name), &n_bytes);
-    g->tokens = calloc(n_bytes, sizeof *g->tokens);
-    golden_read_ids(g, json);
+    g->source = golden_read_ids(json, "\"ids\": [", &g->n_source);
+    g->tokens = golden_read_ids(json, "\"decoder_ids\": [", &g->n_tokens);
+    if (!g->tokens) {
+        g->tokens = g->source;
+        g->n_tokens = g->n_source;
+        g->source = NULL;
+    }
     free(json);
     g->logits = (float *)(void *)read_file(shared_path("goldens/hf/%s/golden.f32", name), &n_bytes);
     g->n_vocab = n_bytes / sizeof(float) / g->n_tokens;
@@ -283,5 +295,6 @@ static inline void golden_free(golden *g)
 {
     free(g->path);
     free(g->tokens);
+    free(g->source);
     free(g->logits);
 }

@@ -84,6 +84,8 @@ static double run(frit_model *model, const golden *g, const golden_row *row, con
     runner r = {.of_first = {.logits = calloc(g->n_tokens * g->n_vocab, sizeof(float)), .n_vocab = g->n_vocab}};
     assert_ok(frit_engine_new(&r.engine, model, &options));
     for (int s = 0; s < m->n_sessions; s++) assert_ok(frit_session_new(&r.sessions[s], r.engine));
+    for (int s = 0; s < m->n_sessions && g->source; s++)   // each reads another text
+        assert_ok(frit_session_encode(r.sessions[s], g->source, g->n_source - (size_t)s, NULL));
     const size_t chunk = m->chunk && !(row->flags & GOLDEN_AT_ONCE) ? m->chunk : g->n_tokens;
     for (size_t i = 0; i < g->n_tokens; i += chunk) {
         size_t left = g->n_tokens - i;

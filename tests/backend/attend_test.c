@@ -145,6 +145,9 @@ static void weights_and_what_they_multiply_stay_normal_numbers(void **state)
     }
 }
 
+enum { REACH = 40 };
+static float gains[24 * (2 * REACH + 1)];   // of scores, by head and distance
+
 typedef struct attend_kind {
     const char *what;
     frit_attend attend;
@@ -161,6 +164,9 @@ static const attend_kind kinds[] = {
     {"chunks", {.scale = 0.2f, .chunk = 24}, false},
     {"both directions", {.scale = 0.2f, .bidirectional = true}, false},
     {"both directions and slopes", {.scale = 0.2f, .bidirectional = true, .alibi = 8}, false},
+    {"gains by distance", {.scale = 0.2f, .bias = gains, .reach = REACH}, false},
+    {"both directions and gains", {.scale = 0.2f, .bidirectional = true, .bias = gains, .reach = REACH}, false},
+    {"both directions and a window", {.scale = 0.2f, .bidirectional = true, .window = 45}, false},
     {"sharpened", {.scale = 0.2f, .sharpen = 0.3f, .sharpen_offset = 1, .sharpen_length = 16}, false},
 };
 
@@ -179,6 +185,44 @@ static void attention_of_every_kind_agrees_with_the_reference(void **state)
             compare(&w, false, 1e-11, kinds[i].what);
             world_close(&w);
         }
+    }
+}
+
+// As many heads of keys as of queries, so that queries lie side by side.
+static void gains_by_distance_agree_with_the_reference(void **state)
+{
+    (void)state;
+    static int runs[][2][2] = {{{0, 70}, {300, 80}}, {{40, 1}, {170, 5}}, {{130, 33}, {20, 1}}};
+    for (size_t i = 0; i < 2 * FRIT_COUNT(runs); i++) {
+        const frit_attend attend = {.scale = 0.3f, .bidirectional = i % 2, .bias = gains, .reach = REACH};
+        world w;
+        world_open(&w, 2, runs[i / 2], 500 + i);
+        world_cache(&w, i < 3 ? KV_F32 : KV_F16, 5, 32, 48);
+        frit_node *q = world_heads(&w, 5, 32), *k = world_heads(&w, 5, 32);
+        frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 5, 48), 0);
+        w.graph.output = frit_attend_node(&w.graph, q, written, attend, 48);
+        compare_rounded(&w, false, 1e-11, 1e-11, "gains by distance");
+        world_close(&w);
+    }
+}
+
+// Runs look at what others have in their past.
+static void attention_to_a_source_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    static int runs[][2][2] = {{{45, 1}, {300, 1}}, {{40, 70}, {170, 5}}, {{700, 33}, {33, 40}}};
+    for (size_t i = 0; i < 2 * FRIT_COUNT(runs); i++) {
+        world w;
+        world_open(&w, 2, runs[i / 2], 600 + i);
+        world_cache(&w, i % 2 ? KV_F32 : KV_F16, 4, 64, 64);
+        for (int r = 0; r < 2; r++) {
+            w.runs[r].source_pages = w.runs[1 - r].pages;
+            w.runs[r].n_source = w.runs[1 - r].n_past;
+        }
+        frit_node *q = world_heads(&w, i % 4 ? 8 : 4, 64);
+        w.graph.output = frit_attend_node(&w.graph, q, NULL, (frit_attend){.scale = 0.125f, .cross = true}, 64);
+        compare_rounded(&w, false, 1e-11, 1e-11, "attention to a source");
+        world_close(&w);
     }
 }
 
@@ -271,6 +315,7 @@ static int bench(const char *isa)
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) return bench(argc > 2 ? argv[2] : NULL);
+    for (size_t i = 0; i < FRIT_COUNT(gains); i++) gains[i] = 0.5f * sinf((float)(i * i % 997));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_agrees_with_the_reference),
         cmocka_unit_test(attention_survives_large_scores),
@@ -279,6 +324,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(weights_and_what_they_multiply_stay_normal_numbers),
         cmocka_unit_test(attention_of_every_kind_agrees_with_the_reference),
         cmocka_unit_test(attention_of_every_type_agrees_with_the_reference),
+        cmocka_unit_test(gains_by_distance_agree_with_the_reference),
+        cmocka_unit_test(attention_to_a_source_agrees_with_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

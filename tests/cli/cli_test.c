@@ -588,6 +588,25 @@ static void an_interrupt_exits_with_130(void **state)
     assert_int_equal(WEXITSTATUS(status), 130);
 }
 
+static void encoder_decoders_read_one_text_and_write_another(void **state)
+{
+    (void)state;
+    char line[1200], model[512], out[512];
+    snprintf(model, sizeof model, "%s", shared_path("goldens/hf/t5"));
+    snprintf(out, sizeof out, "%s", temp_path("decoder.f32"));
+    snprintf(line, sizeof line, "run '%s' -p 'Hello there.' -n 5 --temp 0 --json -q", model);
+    expect(line, NULL, 0, "\"answer_tokens\": 5", NULL);
+    snprintf(line, sizeof line, "logits '%s' --ids 5,6,7 --decoder-ids 3,9 -o '%s'", model, out);
+    expect(line, NULL, 0, NULL, "[2, 512] float32");
+    snprintf(line, sizeof line, "logits '%s' --ids 5,6,7 -o '%s'", model, out);
+    expect(line, NULL, 2, NULL, "logits: --decoder-ids is missing");
+    snprintf(line, sizeof line, "chat '%s'", model);
+    expect(line, "", 2, NULL, "does not chat");
+    snprintf(line, sizeof line, "info '%s'", model);
+    expect(line, NULL, 0, "encoder-decoder", NULL);
+    remove(out);
+}
+
 static void embed_prints_a_vector_for_each_text(void **state)
 {
     (void)state;
@@ -620,6 +639,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(embed_prints_a_vector_for_each_text),
+        cmocka_unit_test(encoder_decoders_read_one_text_and_write_another),
         cmocka_unit_test(run_tells_the_tale_from_the_bundled_model),
         cmocka_unit_test(run_takes_the_prompt_from_every_place),
         cmocka_unit_test(the_same_seed_gives_the_same_text),

@@ -39,6 +39,7 @@ static float *logits_of(const char *path, const char *type, const golden *g, con
     assert_ok(frit_model_open(&model, path, &with));
     assert_ok(frit_engine_new(&engine, model, options));
     assert_ok(frit_session_new(&session, engine));
+    if (g->source) assert_ok(frit_session_encode(session, g->source, g->n_source, NULL));
     assert_ok(frit_session_push(session, g->tokens, g->n_tokens, &push));
     do assert_ok(frit_engine_step(engine, &n_rows));
     while (n_rows > 0);

@@ -189,6 +189,37 @@ static void an_encoder_gives_embeddings_and_no_text(void **state)
     assert_int_equal(stop_serving(&other, SIGTERM), 0);
 }
 
+static void an_encoder_decoder_answers_completions(void **state)
+{
+    (void)state;
+    served other = serve(shared_path("goldens/hf/t5"), "--threads 1 --parallel 2");
+    char *first = NULL;
+    for (int i = 0; i < 3; i++) {   // by either session, once it has served another text
+        reply r =
+            post(&other, "/v1/completions",
+                 i == 1 ? "{\"prompt\": \"Bye.\", \"max_tokens\": 6}"
+                        : "{\"prompt\": \"Hello there.\", \"max_tokens\": 6, \"temperature\": 0, \"logprobs\": 0}");
+        if (r.status != 200) fail_msg("%d %s", r.status, r.body);
+        json_t *json = reply_json(&r);
+        json_t *choice = json_array_get(json_object_get(json, "choices"), 0);
+        char *text = json_dumps(choice, JSON_SORT_KEYS);
+        if (i == 0) first = text;
+        if (i == 2) assert_string_equal(text, first);
+        if (i > 0) free(text);
+        json_decref(json);
+        reply_free(&r);
+    }
+    free(first);
+    reply r = post(&other, "/v1/chat/completions", "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}]}");
+    assert_int_equal(r.status, 400);
+    assert_non_null(strstr(r.body, "does not chat"));
+    reply_free(&r);
+    r = post(&other, EMBED, "{\"input\": \"Hello.\"}");
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    assert_int_equal(stop_serving(&other, SIGTERM), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +230,7 @@ int main(void)
         cmocka_unit_test(many_inputs_take_many_steps),
         cmocka_unit_test(bad_requests_are_refused_by_name),
         cmocka_unit_test(an_encoder_gives_embeddings_and_no_text),
+        cmocka_unit_test(an_encoder_decoder_answers_completions),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }

@@ -67,6 +67,11 @@ static void lose_by_distance(float *scores, float slope, int64_t distance, int64
     for (int64_t i = 0; i < n; i++) scores[i] -= slope * (float)llabs(distance - i);
 }
 
+static void gain_by_distance(float *scores, const frit_attend *attend, int64_t head, int64_t distance, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) scores[i] += frit_attend_bias(attend, head, distance + i);
+}
+
 // Turns query i's scores of positions [begin, begin + n) into weights, and rescales what it has so far.
 static void weigh(const frit_attend_item *item, queries *q, int64_t i, int64_t begin, int64_t n)
 {
@@ -80,6 +85,10 @@ static void weigh(const frit_attend_item *item, queries *q, int64_t i, int64_t b
 
     if (softcap != 0) k->softcap(scores + low, scores + low, softcap, high - low);
     if (q->slope[i] != 0) lose_by_distance(scores + low, q->slope[i], q->slot[i] - (begin + low), high - low);
+    const frit_attend *attend = &item->task->node->attend;
+    if (attend->bias)
+        gain_by_distance(scores + low, attend, frit_attend_query_at(item, i).head, begin + low - q->slot[i],
+                         high - low);
     const float top = k->max(scores + low, high - low);
     if (top > q->max[i]) {
         const float shrink = frit_attend_factor(q->max[i], top);
@@ -137,8 +146,9 @@ static void list_rows(const frit_attend_item *item, const frit_cache_side *side,
 }
 
 // Whether all queries see all positions, whose order then does not matter.
-static bool all_alike(const queries *q, frit_range positions)
+static bool all_alike(const frit_attend *attend, const queries *q, frit_range positions)
 {
+    if (attend->bias) return false;
     for (int64_t i = 0; i < q->n; i++)
         if (q->begin[i] > positions.begin || q->end[i] < positions.end || q->slope[i] != 0) return false;
     return true;
@@ -171,7 +181,7 @@ static void attend(const frit_attend_item *item, frit_range positions, queries *
     const int64_t n = positions.end - positions.begin;
     const bool side_by_side = !item->chosen && direct_k && direct_v && n > FRIT_PAGE_TOKENS &&
                               n % FRIT_PAGE_TOKENS == 0 && positions.begin % FRIT_PAGE_TOKENS == 0 &&
-                              all_alike(q, positions);
+                              all_alike(&item->task->node->attend, q, positions);
     const uint8_t *rows[FRIT_ATTEND_ROWS];
 
     if (direct_k) {

@@ -13,6 +13,7 @@ typedef struct panels {
     int32_t *begin, *end, *slot;   // [n_padded]
     float *k, *v;                  // decoded: [FRIT_ATTEND_SPAN, k_dim], [FRIT_ATTEND_SPAN, v_dim]
     float *results;                // [n, v_dim]
+    float *bias;                   // [FRIT_ATTEND_SPAN + n_padded]
     float *scratch;
 } panels;
 
@@ -21,7 +22,8 @@ static size_t workspace_bytes(int64_t n, int64_t k_dim, int64_t v_dim)
     const int64_t padded = n + FRIT_ATTEND_LANES;
     return (size_t)(frit_attend_line(padded * k_dim) + 2 * frit_attend_line(padded * v_dim) +
                     6 * frit_attend_line(padded) + frit_attend_line(FRIT_ATTEND_SPAN * k_dim) +
-                    frit_attend_line(FRIT_ATTEND_SPAN * v_dim) + 2 * FRIT_ATTEND_LANES * FRIT_ATTEND_SPAN) *
+                    frit_attend_line(FRIT_ATTEND_SPAN * v_dim) + frit_attend_line(FRIT_ATTEND_SPAN + padded) +
+                    2 * FRIT_ATTEND_LANES * FRIT_ATTEND_SPAN) *
            sizeof(float);
 }
 
@@ -41,8 +43,17 @@ static panels take_room(const frit_attend_item *item, float *workspace)
     p.k = frit_attend_take(&workspace, FRIT_ATTEND_SPAN * s->k_dim);
     p.v = frit_attend_take(&workspace, FRIT_ATTEND_SPAN * s->v_dim);
     p.results = frit_attend_take(&workspace, p.n * s->v_dim);
+    p.bias = frit_attend_take(&workspace, FRIT_ATTEND_SPAN + p.n_padded);
     p.scratch = workspace;
     return p;
+}
+
+// What scores gain: query i's at position p of the tile is at n_p - 1 - p + i, since queries are neighbours (group 1).
+static void list_bias(const frit_attend_item *item, frit_range positions, panels *p)
+{
+    const int64_t first = item->run->n_past + item->first - (positions.end - 1);
+    for (int64_t i = 0; i < p->n_padded + positions.end - positions.begin; i++)
+        p->bias[i] = frit_attend_bias(&item->task->node->attend, item->head, -(first + i));
 }
 
 static panels gather(const frit_attend_item *item, float *workspace)
@@ -85,12 +96,14 @@ static void attend(const frit_attend_item *item, frit_range positions, panels *p
                              .end = p->end,
                              .slope = attend->alibi != 0 ? p->slope : NULL,
                              .slot = p->slot,
+                             .bias = attend->bias ? p->bias : NULL,
                              .softcap = attend->softcap,
                              .scratch = (uint8_t *)p->scratch,
                              .first = (int32_t)positions.begin};
     for (int64_t i = 0; i < p->n; i++)
         if (p->begin[i] > positions.begin || p->end[i] < positions.end) tile.cut = true;
     if (p->n < p->n_padded) tile.cut = true;
+    if (attend->bias) list_bias(item, positions, p);
     frit_attend_decode_positions(item, &s->layer->k, positions, p->k);
     frit_attend_decode_positions(item, &s->layer->v, positions, p->v);
     item->task->env->kernels->attend_tile(&tile);

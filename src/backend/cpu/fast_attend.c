@@ -73,9 +73,10 @@ static bool is_some(const walk *w, const frit_run *run)
     return node->op == FRIT_OP_ATTEND_SOME && run->n_past + run->n_rows > node->src[2]->shape[1];
 }
 
+// Queries that lie side by side must be neighbours where scores depend on how far they are.
 static bool is_many(const walk *w, const frit_run *run)
 {
-    if (is_some(w, run)) return false;
+    if (is_some(w, run) || (w->task->node->attend.bias && w->shape.group != 1)) return false;
     return w->task->env->kernels->attend_tile && (w->shape.group > FEW_QUERIES || run->n_rows >= MANY_ROWS);
 }
 
@@ -85,6 +86,8 @@ static const frit_attend_way *way_of(const walk *w, const frit_run *run)
     const frit_cache_layer *layer = w->shape.layer;
     if (!is_many(w, run)) return &frit_attend_by_rows;
     // Half precision is enough for what was rounded anyway when it was written.
+    const frit_attend *attend = &w->task->node->attend;
+    if (attend->cross || attend->bias) return &frit_attend_by_tiles;   // halves begin at the query's own score
     const bool rounded = layer->k.dtype != FRIT_DTYPE_F32 && layer->v.dtype != FRIT_DTYPE_F32;
     return w->task->env->kernels->attend_half && rounded && layer->v.dim % 16 == 0 ? &frit_attend_by_halves
                                                                                    : &frit_attend_by_tiles;
@@ -245,7 +248,8 @@ static void attend_item(const walk *w, int64_t head, int64_t chunk, float *works
 {
     const block *b = &w->b;
     const int64_t v_dim = w->shape.v_dim, group = w->shape.group, n = b->n_rows * group;
-    frit_attend_item item = {w->task, &w->shape, b->run, b->first, b->n_rows, head, NULL, b->span.end};
+    const frit_run seen = frit_attend_run(&w->task->node->attend, b->run);
+    frit_attend_item item = {w->task, &w->shape, &seen, b->first, b->n_rows, head, NULL, b->span.end};
     if (is_some(w, b->run))
         item.chosen = w->task->x[2] + (b->run->first_row + b->first) * w->task->node->src[2]->shape[1];
     const frit_attend_way *way = way_of(w, b->run);

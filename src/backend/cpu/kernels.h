@@ -113,6 +113,7 @@ typedef struct frit_attend_tile {
     const int32_t *begin, *end;   // [n_panels, lanes]: positions that are seen; may lie outside of the tile
     const float *slope;           // [n_panels, lanes], or NULL: scores lose slope * |slot - position|
     const int32_t *slot;          // [n_panels, lanes]: the query's own position
+    const float *bias;            // NULL, or what scores gain: query i at position p of the tile bias[n_p - 1 - p + i]
     int32_t first;                // position of the tile
     float softcap;
     bool cut;           // some query does not see all positions of the tile

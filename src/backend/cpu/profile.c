@@ -58,6 +58,11 @@ static void count_attend(const frit_task *task, frit_profile_row *row)
     if (task->node->op == FRIT_OP_ATTEND_SOME) window = (double)task->node->src[2]->shape[1];
     for (int32_t r = 0; r < batch->n_runs; r++) {
         const frit_run *run = &batch->runs[r];
+        if (attend->cross) {
+            row->n_bytes += run->n_source * position_bytes;
+            row->n_ops += ops * run->n_rows * run->n_source;
+            continue;
+        }
         row->n_bytes += min_double(run->n_past + run->n_rows, window + run->n_rows) * position_bytes;
         for (int32_t i = 0; i < run->n_rows; i++) row->n_ops += ops * min_double(run->n_past + i + 1, window);
     }

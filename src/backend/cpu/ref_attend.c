@@ -10,7 +10,7 @@ typedef struct head_view {   // the keys and values that one query head of one r
     const frit_cache_layer *layer;
     const frit_run *run;
     int64_t head;   // of the cache
-    int64_t slot;
+    int64_t slot, query_head;
     const float *chosen;   // NULL, or the positions that are looked at
     float scale, slope;
     // In the workspace: sums [v_dim], the query mixed as the keys are [k_dim], a decoded row [k_dim or v_dim].
@@ -38,6 +38,7 @@ static double score(const head_view *view, const frit_attend *attend, int64_t p)
     for (int64_t i = 0; i < side->dim; i++) sum += (double)view->q[i] * k[i];
     sum *= view->scale;
     if (attend->softcap != 0) sum = attend->softcap * tanh(sum / attend->softcap);
+    if (attend->bias) sum += frit_attend_bias(attend, view->query_head, p - view->slot);
     return sum - view->slope * (double)(p > view->slot ? p - view->slot : view->slot - p);
 }
 
@@ -82,7 +83,7 @@ void frit_ref_attend(const frit_task *task, frit_share share)
     const int64_t k_dim = layer->k.dim, v_dim = layer->v.dim;
 
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
-        const frit_run *run = &batch->runs[i_run];
+        const frit_run seen = frit_attend_run(&node->attend, &batch->runs[i_run]), *run = &seen;
         frit_range r = frit_split(run->n_rows * n_head, 1, share);
         for (int64_t i = r.begin; i < r.end; i++) {
             const int64_t row = run->first_row * n_head + i, slot = run->n_past + i / n_head;
@@ -91,6 +92,7 @@ void frit_ref_attend(const frit_task *task, frit_share share)
                               .run = run,
                               .head = head / group,
                               .slot = slot,
+                              .query_head = head,
                               .scale = frit_attend_scale(&node->attend, slot),
                               .slope = frit_attend_slope(&node->attend, head, n_head)};
             view.acc = frit_task_workspace(task, share);

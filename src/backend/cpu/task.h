@@ -165,6 +165,7 @@ static inline void *frit_task_workspace(const frit_task *task, frit_share share)
 // The positions [begin, end) that a row at `slot` of the run looks at, the own one included.
 static inline frit_range frit_attend_span(const frit_attend *attend, const frit_run *run, int64_t slot)
 {
+    if (attend->cross) return (frit_range){0, run->n_source};
     if (attend->bidirectional) {
         const int64_t end = run->n_past + run->n_rows, reach = attend->window > 0 ? attend->window / 2 : end;
         return (frit_range){slot > reach ? slot - reach : 0, slot + reach < end ? slot + reach + 1 : end};
@@ -172,6 +173,22 @@ static inline frit_range frit_attend_span(const frit_attend *attend, const frit_
     int64_t begin = attend->window > 0 && slot >= attend->window ? slot - attend->window + 1 : 0;
     if (attend->chunk > 0) begin = slot / attend->chunk * attend->chunk;
     return (frit_range){begin, slot + 1};
+}
+
+// The run as attention sees it: cross attention looks at the pages of its source.
+static inline frit_run frit_attend_run(const frit_attend *attend, const frit_run *run)
+{
+    frit_run seen = *run;
+    if (attend->cross) seen.pages = run->source_pages;
+    return seen;
+}
+
+// What the score of position `slot + distance` gains.
+static inline float frit_attend_bias(const frit_attend *attend, int64_t head, int64_t distance)
+{
+    const int64_t reach = attend->reach;
+    const int64_t near = distance < -reach ? -reach : distance > reach ? reach : distance;
+    return attend->bias[head * (2 * reach + 1) + near + reach];
 }
 
 // What multiplies the scores of a row at `slot`.

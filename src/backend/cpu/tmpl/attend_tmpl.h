@@ -52,6 +52,7 @@ FRIT_INLINE void multiply(const factors *f, int64_t begin, int64_t end, int n_pa
 
 typedef struct lanes_of {   // what each lane of a panel sees, counted from the tile's first position
     vec begin, end, slot, slope;
+    const float *bias;   // of the first lane, or NULL
 } lanes_of;
 
 // What comes between the product and the maximum, in place.
@@ -62,6 +63,7 @@ static void adjust(const frit_attend_tile *t, const lanes_of *l, float *s, int64
         const vec at = same((float)p);
         vec x = load(s + p * LANES);
         if (t->softcap != 0) x = multiply_vec(same(t->softcap), tanh_vec(multiply_vec(x, same(1 / t->softcap))));
+        if (l->bias) x = add_vec(x, load(l->bias + t->n_p - 1 - p));
         if (t->slope) x = subtract(x, multiply_vec(l->slope, magnitude(subtract(l->slot, at))));
         if (t->cut) x = within(at, l->begin, l->end, x, hidden);
         store(s + p * LANES, x);
@@ -73,8 +75,9 @@ static void weigh_panel(const frit_attend_tile *t, int64_t panel, float *s, int6
 {
     const int64_t lane = panel * LANES;
     lanes_of l = {relative(t->begin + lane, t->first), relative(t->end + lane, t->first),
-                  relative(t->slot + lane, t->first), t->slope ? load(t->slope + lane) : same(0)};
-    if (t->softcap != 0 || t->slope || t->cut) adjust(t, &l, s, begin, end);
+                  relative(t->slot + lane, t->first), t->slope ? load(t->slope + lane) : same(0),
+                  t->bias ? t->bias + lane : NULL};
+    if (t->softcap != 0 || t->slope || t->bias || t->cut) adjust(t, &l, s, begin, end);
 
     const vec before = load(t->max + lane);
     vec top[2] = {before, before};

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+// Encoder-decoders: a session has a source, which its tokens look at, however the steps are cut.
+#include "arch/golden.h"
+
+typedef struct rows {
+    float *values;
+    size_t n, width;
+} rows;
+
+static void keep_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    rows *r = ctx;
+    r->values = realloc(r->values, (i + 1) * n * sizeof *values);
+    r->width = n;
+    r->n = i + 1;
+    memcpy(r->values + i * n, values, n * sizeof *values);
+}
+
+typedef struct fixture {
+    golden g;
+    frit_model *model;
+    frit_engine *engine;
+    frit_session *session;
+    frit_model_info info;
+} fixture;
+
+static fixture open_golden(int32_t n_batch)
+{
+    fixture f = {0};
+    size_t i = 0;
+    while (strcmp(golden_name(i), "t5") != 0) i++;
+    f.g = golden_load(i);
+    const frit_engine_options options = {
+        .n_ctx = 64, .n_sessions = 2, .n_batch = n_batch, .cache_type_k = "f32", .cache_type_v = "f32"};
+    assert_ok(frit_model_open(&f.model, f.g.path, NULL));
+    assert_ok(frit_engine_new(&f.engine, f.model, &options));
+    assert_ok(frit_session_new(&f.session, f.engine));
+    frit_model_get_info(f.model, &f.info);
+    return f;
+}
+
+static void close_golden(fixture *f)
+{
+    frit_session_free(f->session);
+    frit_engine_free(f->engine);
+    frit_model_free(f->model);
+    golden_free(&f->g);
+}
+
+static void run_all(fixture *f)
+{
+    while (frit_session_pending(f->session) > 0) assert_ok(frit_engine_step(f->engine, NULL));
+}
+
+static double error_of_last(const fixture *f, size_t n_tokens)
+{
+    const float *logits = frit_session_logits(f->session);
+    assert_non_null(logits);
+    return nmse(logits, f->g.logits + (n_tokens - 1) * f->g.n_vocab, f->g.n_vocab);
+}
+
+static void the_decoder_looks_at_what_was_encoded(void **state)
+{
+    (void)state;
+    fixture f = open_golden(8);   // less than the source: it runs whole all the same
+    assert_int_equal(f.info.kind, FRIT_KIND_ENCODER_DECODER);
+    assert_int_equal(f.info.decoder_start, f.g.tokens[0]);
+    assert_string_equal(f.info.pooling, "mean");
+    assert_ok(frit_session_encode(f.session, f.g.source, f.g.n_source, NULL));
+    assert_int_equal(frit_session_pending(f.session), f.g.n_source);
+    assert_int_equal(frit_session_length(f.session), 0);
+    for (size_t i = 0; i < f.g.n_tokens; i++) {
+        assert_ok(frit_session_push(f.session, f.g.tokens + i, 1, NULL));
+        run_all(&f);
+        assert_true(error_of_last(&f, i + 1) <= 1e-6);
+    }
+    close_golden(&f);
+}
+
+static void the_source_outlives_tokens_and_tokens_no_source(void **state)
+{
+    (void)state;
+    fixture f = open_golden(0);
+    assert_ok(frit_session_encode(f.session, f.g.source, 20, NULL));
+    assert_ok(frit_session_push(f.session, f.g.tokens, 5, NULL));
+    run_all(&f);
+    assert_true(error_of_last(&f, 5) > 1e-4);   // another text
+    assert_ok(frit_session_encode(f.session, f.g.source, f.g.n_source, NULL));
+    assert_int_equal(frit_session_length(f.session), 0);
+    assert_ok(frit_session_push(f.session, f.g.tokens, 9, NULL));
+    run_all(&f);
+    assert_true(error_of_last(&f, 9) <= 1e-6);
+    assert_ok(frit_session_truncate(f.session, 0));
+    assert_int_equal(frit_session_pending(f.session), 0);
+    assert_ok(frit_session_push(f.session, f.g.tokens, f.g.n_tokens, NULL));
+    run_all(&f);
+    assert_true(error_of_last(&f, f.g.n_tokens) <= 1e-6);
+    close_golden(&f);
+}
+
+// Where one session encodes, another decodes.
+static void sessions_keep_their_own_sources(void **state)
+{
+    (void)state;
+    fixture f = open_golden(0);
+    frit_session *other;
+    assert_ok(frit_session_new(&other, f.engine));
+    assert_ok(frit_session_encode(f.session, f.g.source, f.g.n_source, NULL));
+    assert_ok(frit_session_push(f.session, f.g.tokens, 3, NULL));
+    run_all(&f);
+    assert_ok(frit_session_encode(other, f.g.source + 7, 30, NULL));
+    assert_ok(frit_session_push(other, f.g.tokens, 6, NULL));
+    assert_ok(frit_session_push(f.session, f.g.tokens + 3, 6, NULL));
+    run_all(&f);
+    while (frit_session_pending(other) > 0) assert_ok(frit_engine_step(f.engine, NULL));
+    assert_true(error_of_last(&f, 9) <= 1e-6);
+    assert_true(nmse(frit_session_logits(other), f.g.logits + 5 * f.g.n_vocab, f.g.n_vocab) > 1e-4);
+    frit_session_free(other);
+    close_golden(&f);
+}
+
+static void keep_vector(void *ctx, size_t item, size_t i, const float *values, size_t n)
+{
+    (void)item;
+    keep_row(ctx, i, values, n);
+}
+
+static void sources_give_hidden_states_and_embeddings(void **state)
+{
+    (void)state;
+    fixture f = open_golden(0);
+    rows hidden = {0}, vector = {0};
+    const frit_push_options wanted = {FRIT_OUTPUT_EMBEDDINGS, keep_row, &hidden};
+    assert_ok(frit_session_encode(f.session, f.g.source, f.g.n_source, &wanted));
+    run_all(&f);
+    assert_int_equal(hidden.n, f.g.n_source);
+    const frit_embed_item item = {.tokens = f.g.source, .n_tokens = f.g.n_source};
+    static const struct {
+        const char *pooling;
+        size_t first, n;
+    } poolings[] = {{"mean", 0, 48}, {"cls", 0, 1}, {"last", 47, 1}};
+    for (size_t p = 0; p < FRIT_COUNT(poolings); p++) {
+        const frit_embed_options options = {.pooling = poolings[p].pooling, .normalize = "none"};
+        float mean[64] = {0};
+        for (size_t t = poolings[p].first; t < poolings[p].first + poolings[p].n; t++)
+            for (size_t k = 0; k < 64; k++) mean[k] += hidden.values[t * 64 + k] / (float)poolings[p].n;
+        assert_ok(frit_embed_texts(f.engine, &item, 1, &options, keep_vector, &vector));
+        assert_int_equal(vector.width, 64);
+        assert_true(nmse(vector.values, mean, 64) <= 1e-10);
+    }
+    free(hidden.values);
+    free(vector.values);
+    close_golden(&f);
+}
+
+static void bad_sources_are_refused(void **state)
+{
+    (void)state;
+    fixture f = open_golden(0);
+    static const frit_token many[65], bad[] = {512};
+    const frit_push_options all = {.output = FRIT_OUTPUT_ALL};
+    assert_fails(frit_session_push(f.session, f.g.tokens, 1, NULL), FRIT_E_INVALID, "no source to look at");
+    assert_fails(frit_session_encode(f.session, many, 0, NULL), FRIT_E_INVALID, "no tokens");
+    assert_fails(frit_session_encode(f.session, many, 65, NULL), FRIT_E_LIMIT, "longer than the context of 64");
+    assert_fails(frit_session_encode(f.session, bad, 1, NULL), FRIT_E_INVALID, "ids are 0 to 511");
+    assert_fails(frit_session_encode(f.session, many, 1, &all), FRIT_E_INVALID, "no logits");
+    close_golden(&f);
+    frit_model *model;
+    frit_engine *engine;
+    frit_session *session;
+    assert_ok(frit_model_open(&model, shared_path("goldens/hf/llama"), NULL));
+    assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = 64}));
+    assert_ok(frit_session_new(&session, engine));
+    assert_fails(frit_session_encode(session, many, 1, NULL), FRIT_E_UNSUPPORTED, "only encoder-decoders");
+    frit_session_free(session);
+    frit_engine_free(engine);
+    frit_model_free(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_decoder_looks_at_what_was_encoded),
+        cmocka_unit_test(the_source_outlives_tokens_and_tokens_no_source),
+        cmocka_unit_test(sessions_keep_their_own_sources),
+        cmocka_unit_test(sources_give_hidden_states_and_embeddings),
+        cmocka_unit_test(bad_sources_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
