@@ -11,8 +11,9 @@
 enum {
     PIECE_RANKS = 8,
     PIECE_TOKENS = 32,
-    NEAR_ROWS = 64,         // of b, in the list that the kernel gets
-    DECODED_COLUMNS = 64,   // where it does not read the type
+    UP_ROWS = 16,   // of results, together
+    UP_COLUMNS = 128,
+    NEAR_RANKS = 64,   // rows of b, together
 };
 
 static int64_t min(int64_t a, int64_t b)
@@ -160,48 +161,69 @@ void frit_fast_adapt_down(const frit_task *task, frit_share share)
 
 // ------------------------------------------------------------------------------- up
 
-static void add_decoded(const frit_kernels *k, const frit_low_rank *part, const uint8_t *b, size_t b_bytes,
-                        const float *h, int64_t n, float *y)
+// Rows of results to which the same adapters add: row i is at y + i * y_stride, its numbers of h at h + i * n_h.
+typedef struct rows_up {
+    const frit_adapted *adapted;
+    const float *scales, *h;
+    float *y;
+    size_t y_stride;
+    int64_t expert, n_rows;
+} rows_up;
+
+// sums[i] += h[i] b, columns [o, o + n) of one adapter.
+static void sum_part(const frit_task *task, const frit_low_rank *part, const rows_up *u, int64_t first, int64_t n_rows,
+                     int64_t o, int64_t n, float *sums)
 {
-    float values[DECODED_COLUMNS];
-    const uint8_t *const row = (const uint8_t *)values;
-    for (int64_t o = 0; o < n; o += DECODED_COLUMNS) {
-        const int64_t n_o = min(DECODED_COLUMNS, n - o);
-        for (int32_t j = 0; j < part->rank; j++) {
-            const uint8_t *from = b + (size_t)j * b_bytes + (size_t)o * bytes_of(part->b_type);
-            frit_dtype_get(part->b_type)->decode(from, values, n_o);
-            k->attend_values[FRIT_DTYPE_F32](y + o, h + j, 1, &row, 1, n_o);
+    const frit_kernels *k = task->env->narrow;
+    const bool direct = k->attend_values[part->b_type] != NULL;
+    const size_t b_bytes = (size_t)part->b_width * bytes_of(part->b_type);
+    const uint8_t *b =
+        part->b + (size_t)(u->expert * part->rank) * b_bytes + (size_t)(part->b_first + o) * bytes_of(part->b_type);
+    const int64_t n_at_once = direct ? NEAR_RANKS : 1;
+    float weights[UP_ROWS * FRIT_ATTEND_ROWS], decoded[UP_COLUMNS];
+    const uint8_t *rows[NEAR_RANKS];
+    for (int64_t j = 0; j < part->rank; j += n_at_once) {
+        const int64_t n_j = min(n_at_once, part->rank - j);
+        for (int64_t i = 0; i < n_j; i++) rows[i] = b + (size_t)(j + i) * b_bytes;
+        for (int64_t i = 0; i < n_rows; i++)
+            memcpy(weights + i * FRIT_ATTEND_ROWS, u->h + (first + i) * u->adapted->n_h + part->first + j,
+                   (size_t)n_j * sizeof *weights);
+        if (!direct) {
+            frit_dtype_get(part->b_type)->decode(rows[0], decoded, n);
+            rows[0] = (const uint8_t *)decoded;
+        }
+        k->attend_values[direct ? part->b_type : FRIT_DTYPE_F32](sums, weights, n_rows, rows, n_j, n);
+    }
+}
+
+// The sums are made apart, so that they do not depend on how many rows come together.
+static void add_rows(const frit_task *task, const rows_up *u, int64_t o, int64_t n)
+{
+    float sums[UP_ROWS * UP_COLUMNS];
+    for (int64_t first = 0; first < u->n_rows; first += UP_ROWS) {
+        const int64_t n_rows = min(UP_ROWS, u->n_rows - first);
+        for (int64_t c = 0; c < n; c += UP_COLUMNS) {
+            const int64_t n_c = min(UP_COLUMNS, n - c);
+            memset(sums, 0, (size_t)(n_rows * n_c) * sizeof *sums);
+            for (int32_t p = 0; p < u->adapted->n; p++) {
+                const frit_low_rank *part = &u->adapted->parts[p];
+                if (part->scale * u->scales[part->adapter] != 0)
+                    sum_part(task, part, u, first, n_rows, o + c, n_c, sums);
+            }
+            for (int64_t i = 0; i < n_rows; i++) {
+                float *y = u->y + (size_t)(first + i) * u->y_stride + c;
+                task->env->narrow->add(y, y, sums + i * n_c, n_c);
+            }
         }
     }
 }
 
-// y[0, n) += h b, columns from `o` on.
-static void add_part(const frit_task *task, const frit_low_rank *part, int64_t expert, const float *h, int64_t o,
-                     int64_t n, float *y)
+// Of rows that have an adapter at all: what is 0 times something may not be finite.
+static bool has_any(const frit_adapted *adapted, const float *scales)
 {
-    const frit_kernels *k = task->env->narrow;
-    const size_t b_bytes = (size_t)part->b_width * bytes_of(part->b_type);
-    const uint8_t *b =
-        part->b + (size_t)(expert * part->rank) * b_bytes + (size_t)(part->b_first + o) * bytes_of(part->b_type);
-    if (!k->attend_values[part->b_type]) {
-        add_decoded(k, part, b, b_bytes, h, n, y);
-        return;
-    }
-    const uint8_t *rows[NEAR_ROWS];
-    for (int32_t j = 0; j < part->rank; j += NEAR_ROWS) {
-        const int64_t n_j = min(NEAR_ROWS, part->rank - j);
-        for (int64_t i = 0; i < n_j; i++) rows[i] = b + (size_t)(j + i) * b_bytes;
-        k->attend_values[part->b_type](y, h + j, 1, rows, n_j, n);
-    }
-}
-
-static void add_row(const frit_task *task, const frit_adapted *adapted, const float *scales, int64_t expert,
-                    const float *h, int64_t o, int64_t n, float *y)
-{
-    for (int32_t p = 0; p < adapted->n; p++) {
-        const frit_low_rank *part = &adapted->parts[p];
-        if (part->scale * scales[part->adapter] != 0) add_part(task, part, expert, h + part->first, o, n, y);
-    }
+    for (int32_t p = 0; scales && p < adapted->n; p++)
+        if (adapted->parts[p].scale * scales[adapted->parts[p].adapter] != 0) return true;
+    return false;
 }
 
 void frit_adapt_rows(const frit_task *task, int i, int64_t t, int64_t n_x, int64_t o, int64_t n_w, float *y,
@@ -210,10 +232,17 @@ void frit_adapt_rows(const frit_task *task, int i, int64_t t, int64_t n_x, int64
     const int source = frit_node_adapts(task->node, i);
     if (source < 0) return;
     const frit_adapted *adapted = task->node->src[source]->adapted;
-    for (int64_t row = 0; row < n_x; row++) {
-        const float *scales = frit_adapt_scales(task, t + row);
-        const float *h = task->x[source] + (t + row) * adapted->n_h;
-        if (scales) add_row(task, adapted, scales, 0, h, o, n_w, y + (size_t)row * y_stride);
+    for (int64_t row = t, end; row < t + n_x; row = end) {
+        const float *scales = frit_adapt_scales(task, row);
+        end = same_until(task, row, t + n_x, scales);
+        if (!has_any(adapted, scales)) continue;
+        const rows_up u = {.adapted = adapted,
+                           .scales = scales,
+                           .h = task->x[source] + row * adapted->n_h,
+                           .y = y + (size_t)(row - t) * y_stride,
+                           .y_stride = y_stride,
+                           .n_rows = end - row};
+        add_rows(task, &u, o, n_w);
     }
 }
 
@@ -223,7 +252,14 @@ void frit_adapt_slot(const frit_task *task, int i, int64_t slot, int64_t expert,
     if (source < 0) return;
     const frit_node *h = task->node->src[source];
     const float *scales = frit_adapt_scales(task, slot / h->shape[1]);
-    if (scales) add_row(task, h->adapted, scales, expert, task->x[source] + slot * h->adapted->n_h, o, n_w, y);
+    if (!has_any(h->adapted, scales)) return;
+    const rows_up u = {.adapted = h->adapted,
+                       .scales = scales,
+                       .h = task->x[source] + slot * h->adapted->n_h,
+                       .y = y,
+                       .expert = expert,
+                       .n_rows = 1};
+    add_rows(task, &u, o, n_w);
 }
 
 void frit_fast_adapt_up(const frit_task *task, frit_share share)
@@ -237,8 +273,14 @@ void frit_fast_adapt_up(const frit_task *task, frit_share share)
         const float *route = node->n_src == 3 ? task->x[2] + row / n_used * 2 * n_used + row % n_used : NULL;
         float *y = task->y + row * n;
         memcpy(y, task->x[0] + row * n, (size_t)n * sizeof *y);
-        if (scales)
-            add_row(task, adapted, scales, route ? (int64_t)*route : 0, task->x[1] + row * adapted->n_h, 0, n, y);
+        if (!has_any(adapted, scales)) continue;
+        const rows_up u = {.adapted = adapted,
+                           .scales = scales,
+                           .h = task->x[1] + row * adapted->n_h,
+                           .y = y,
+                           .expert = route ? (int64_t)*route : 0,
+                           .n_rows = 1};
+        add_rows(task, &u, 0, n);
     }
 }
 
