@@ -14,6 +14,7 @@ typedef struct serve_args {
     server_options server;
 #endif
     frit_sampler_options sampler;
+    cli_adapter_options adapters;
     frit_engine_options engine;
     frit_model_options model;
 } serve_args;
@@ -37,9 +38,10 @@ static void end_gently(const cli_common *common, app_server *server, int drain_s
     for (int i = 0; i < 50 && !server_is_quiet(server); i++) nap(20);   // the last bytes leave
 }
 
-static int serve(const serve_args *args, frit_model *model, frit_engine *engine)
+static int serve(const serve_args *args, frit_model *model, frit_engine *engine, const cli_adapters *adapters)
 {
-    server_config config = {args->server, args->sampler, model, engine};
+    server_config config = {
+        args->server, args->sampler, model, engine, {adapters->items, adapters->scales, adapters->n}};
     cli_recommend(&args->common, model, &config.sampling);
     server_problem problem;
     app_server *server = NULL;
@@ -70,11 +72,14 @@ static int run(void *ctx)
     serve_args *args = ctx;
     frit_model *model = NULL;
     frit_engine *engine = NULL;
+    cli_adapters adapters = {0};
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
     args->engine.n_sessions = args->server.parallel;
     int code = cli_open_model(&model, &args->common, &args->model, path);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
-    if (code == CLI_DONE) code = serve(args, model, engine);
+    if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->adapters);
+    if (code == CLI_DONE) code = serve(args, model, engine, &adapters);
+    cli_close_adapters(&adapters);
     frit_engine_free(engine);
     frit_model_free(model);
     return code;
@@ -95,6 +100,7 @@ static const cli_group groups[] = {
     {"Server", server_option_rows, offsetof(serve_args, server)},
 #endif
     {"Sampling, where a request says nothing else", frit_sampler_option_rows, offsetof(serve_args, sampler)},
+    {"Adapters", cli_adapter_rows, offsetof(serve_args, adapters)},
     {"Engine", frit_engine_option_rows, offsetof(serve_args, engine)},
     {"Model", frit_model_option_rows, offsetof(serve_args, model)},
     {"General", cli_common_rows, offsetof(serve_args, common)},

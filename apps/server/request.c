@@ -111,6 +111,31 @@ static bool parse_stream_options(json_t *value, void *ctx, server_problem *probl
     return true;
 }
 
+// [{"id": 0, "scale": 0.5}, ...]: the adapters that are not named have the scale 0.
+static bool parse_lora(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    const size_t n = json_array_size(value);
+    if (!json_is_array(value) || n > SERVER_MAX_LORA)
+        return server_refuse(problem, 400, "invalid_type", "lora",
+                             "lora: expected a list of at most %d objects with id and scale", SERVER_MAX_LORA);
+    request->lora = calloc(n + 1, sizeof *request->lora);
+    if (!request->lora) return no_memory(problem);
+    for (request->n_lora = 0; request->n_lora < n; request->n_lora++) {
+        const json_t *item = json_array_get(value, request->n_lora), *scale = json_object_get(item, "scale");
+        const json_t *id = json_object_get(item, "id");
+        if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX)
+            return server_refuse(problem, 400, "invalid_value", "lora",
+                                 "lora[%zu].id: expected the number of an adapter", request->n_lora);
+        if (scale && (!json_is_number(scale) || !(fabs(json_number_value(scale)) <= 1e6)))
+            return server_refuse(problem, 400, "invalid_value", "lora", "lora[%zu].scale: expected a number",
+                                 request->n_lora);
+        request->lora[request->n_lora] =
+            (server_chosen){(int32_t)json_integer_value(id), scale ? (float)json_number_value(scale) : 1};
+    }
+    return true;
+}
+
 // A number here, where chats have true and top_logprobs.
 static bool parse_logprobs(json_t *value, void *ctx, server_problem *problem)
 {
@@ -170,6 +195,7 @@ static void clear_generation(void *ctx)
     free((void *)request->stop.items);
     if (request->biases) free((void *)request->sampler.logit_bias.items);
     free(request->biases);
+    free(request->lora);
     free(request->ids);
     frit_turn_free(request->turn);
 }
@@ -198,6 +224,7 @@ static void clear_generation(void *ctx)
     {"seed", FIELD_CUSTOM, .parse = parse_seed},                                                          \
     {"stop", FIELD_CUSTOM, .parse = parse_stop},                                                          \
     {"logit_bias", FIELD_CUSTOM, .parse = parse_logit_bias},                                              \
+    {"lora", FIELD_CUSTOM, .parse = parse_lora},                                                          \
     SAMPLER("temperature", "temp"),                                                                       \
     SAMPLER("top_k", "top-k"),                                                                            \
     SAMPLER("top_p", "top-p"),                                                                            \

@@ -10,7 +10,13 @@ enum {
     SERVER_MAX_STOPS = 64,
     SERVER_MAX_STOP_BYTES = 1024,
     SERVER_MAX_BIASES = 8192,
+    SERVER_MAX_LORA = 1024,
 };
+
+typedef struct server_chosen {
+    int32_t id;   // of an adapter
+    float scale;
+} server_chosen;
 
 // /v1/chat/completions and /v1/completions.
 typedef struct server_generation {
@@ -27,9 +33,11 @@ typedef struct server_generation {
     bool has_seed;
     frit_option_list stop;   // items owned, texts borrowed
     char (*biases)[48];      // owned: texts of sampler.logit_bias
-    bool parallel_calls;     // the answer may call several tools
-    frit_turn *turn;         // owned: of a chat, made by server_prompt_tokens
-    const char *text;        // a completion's prompt: text, or ...
+    server_chosen *lora;     // owned; NULL: as the server was started
+    size_t n_lora;
+    bool parallel_calls;   // the answer may call several tools
+    frit_turn *turn;       // owned: of a chat, made by server_prompt_tokens
+    const char *text;      // a completion's prompt: text, or ...
     size_t n_text;
     frit_token *ids;   // ... tokens (owned)
     size_t n_ids;

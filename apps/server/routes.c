@@ -57,6 +57,19 @@ static void show_model(server_exchange *exchange)
     if (check_model(exchange, exchange->rest)) reply(exchange, model_json(exchange->site));
 }
 
+static void list_adapters(server_exchange *exchange)
+{
+    const server_adapters *adapters = &exchange->site->adapters;
+    json_t *list = json_array();
+    for (size_t i = 0; i < adapters->n; i++) {
+        frit_adapter_info info;
+        frit_adapter_get_info(adapters->items[i], &info);
+        json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:f}", "id", (int)i, "path", info.path, "kind",
+                                              info.kind, "scale", (double)adapters->scales[i]));
+    }
+    reply(exchange, list);
+}
+
 static void show_health(server_exchange *exchange)
 {
     server_load load = server_worker_load(exchange->site->worker);
@@ -73,6 +86,24 @@ static uint64_t next_seed(uint64_t seed)
     return seed + 0x9e3779b97f4a7c15u * (atomic_fetch_add(&counter, 1) + 1);
 }
 
+// One that is named twice has the last scale.
+static bool choose_adapters(const server_site *site, const server_generation *request, server_job *job,
+                            server_problem *problem)
+{
+    if (!request->lora) return true;
+    job->scales = calloc(site->adapters.n + 1, sizeof *job->scales);
+    if (!job->scales) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    for (size_t i = 0; i < request->n_lora; i++) {
+        const server_chosen *chosen = &request->lora[i];
+        if ((size_t)chosen->id >= site->adapters.n)
+            return server_refuse(problem, 400, "invalid_value", "lora",
+                                 "lora[%zu].id is %d, this server has %zu adapters, from 0 on", i, (int)chosen->id,
+                                 site->adapters.n);
+        job->scales[chosen->id] = chosen->scale;
+    }
+    return true;
+}
+
 static bool make_job(server_exchange *exchange, server_generation *request, bool chat)
 {
     const server_site *site = exchange->site;
@@ -80,6 +111,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     server_job *job = exchange->job = server_job_new();
     if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     job->continues = !chat;
+    if (!choose_adapters(site, request, job, problem)) return false;
     job->heals = request->heals;
     if (!server_prompt_tokens(site->model, request, chat, (size_t)site->n_ctx, &job->prompt, &job->n_prompt, problem))
         return false;
@@ -228,6 +260,7 @@ static const server_route routes[] = {
     {"POST", "/embeddings",       &server_embedding_parser,  embed,          true},
     {"GET",  "/models",           NULL,                      list_models,    true},
     {"GET",  "/models/*",         NULL,                      show_model,     true},
+    {"GET",  "/lora-adapters",    NULL,                      list_adapters,  true},
     {"POST", "/tokenize",         &server_tokenize_parser,   tokenize,       true},
     {"POST", "/detokenize",       &server_detokenize_parser, detokenize,     true},
     {"POST", "/apply-template",   &server_template_parser,   apply_template, true},

@@ -10,6 +10,7 @@ typedef struct server_site {   // what handlers know of the server; never change
     frit_model_info model_info;
     int32_t n_ctx;
     frit_sampler_options sampling;
+    server_adapters adapters;
     const char *name;   // of the model, in answers
     const char *stem;   // of its file
     int64_t started;    // seconds since 1970

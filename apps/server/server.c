@@ -162,6 +162,7 @@ static bool start(app_server *server, const server_config *config, server_proble
     frit_model_get_info(config->model, &site->model_info);
     site->n_ctx = info.n_ctx;
     site->sampling = config->sampling;
+    site->adapters = config->adapters;
     site->started = (int64_t)time(NULL);
     server->stem = stem_of(site->model_info.path);
     if (!server->stem) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
@@ -171,7 +172,8 @@ static bool start(app_server *server, const server_config *config, server_proble
         .site = site,
         .guard = {.keys = options->api_keys, .origins = options->cors, .host = options->host},
     };
-    const server_worker_options worker = {.n_sessions = options->parallel, .max_waiting = options->max_queue};
+    const server_worker_options worker = {
+        .n_sessions = options->parallel, .max_waiting = options->max_queue, .adapters = config->adapters};
     if (!check_keys(options, problem) || !open_socket(server, options, &http.socket, &http.guard.loopback, problem))
         return false;
     if (!server_worker_new(&site->worker, config->model, config->engine, &worker, problem)) {

@@ -24,6 +24,7 @@ typedef struct server_config {
     frit_sampler_options sampling;   // of requests that say nothing else
     frit_model *model;
     frit_engine *engine;
+    server_adapters adapters;   // that requests may choose; must outlive the server
 } server_config;
 
 typedef struct app_server app_server;

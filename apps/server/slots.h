@@ -4,8 +4,15 @@
 #pragma once
 #include "frit.h"
 
+typedef struct server_adapters {
+    frit_adapter *const *items;
+    const float *scales;   // of requests that do not choose
+    size_t n;
+} server_adapters;
+
 typedef struct server_slot {
     frit_session *session;
+    float *scales;        // [adapters.n]: what its tokens ran with
     frit_token *tokens;   // [n_ctx]: what the session holds
     size_t n_tokens;
     struct server_job *job;   // NULL: idle
@@ -13,19 +20,22 @@ typedef struct server_slot {
 } server_slot;
 
 typedef struct server_slots {
+    server_adapters adapters;
     server_slot *items;
     int32_t n;
     uint64_t clock;
 } server_slots;
 
-frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t n);
+frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t n, const server_adapters *adapters);
 void server_slots_free(server_slots *slots);
-// The idle slot that suits the prompt best, or NULL if all are busy.
-server_slot *server_slots_choose(server_slots *slots, const frit_token *prompt, size_t n_prompt);
+// The idle slot that suits the prompt best, or NULL if all are busy. What ran with other scales of adapters does not.
+server_slot *server_slots_choose(server_slots *slots, const frit_token *prompt, size_t n_prompt, const float *scales);
 // Makes the session hold exactly the prompt, and queues what it lacks: at least the last token. *n_cached: the rest.
-frit_status server_slot_load(server_slot *slot, const frit_token *prompt, size_t n_prompt, size_t *n_cached);
+frit_status server_slot_load(const server_slots *slots, server_slot *slot, const frit_token *prompt, size_t n_prompt,
+                             const float *scales, size_t *n_cached);
 // The same of an encoder-decoder, whose answer is a text of its own.
-frit_status server_slot_read(server_slot *slot, const frit_token *prompt, size_t n_prompt, frit_token start);
+frit_status server_slot_read(const server_slots *slots, server_slot *slot, const frit_token *prompt, size_t n_prompt,
+                             const float *scales, frit_token start);
 void server_slot_clear(server_slot *slot);   // gives its room in the cache back
 frit_status server_slot_push(server_slot *slot, frit_token token);
 // The job is over: forgets what has not run yet and keeps the rest for the next.

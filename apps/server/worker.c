@@ -2,8 +2,6 @@
 // The engine thread.
 #include "server/worker.h"
 
-#include "server/slots.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -48,6 +46,7 @@ static void job_free(server_job *job)
     frit_sampler_free(job->sampler);
     frit_turn_free(job->turn);
     free(job->picks);
+    free(job->scales);
     free(job->prompt);
     free(job);
 }
@@ -151,6 +150,11 @@ static void drop_gone(server_worker *worker)
 
 // ---------------------------------------------------------------------------------------- a turn of the thread
 
+static const float *scales_of(const server_worker *worker, const server_job *job)
+{
+    return job->scales ? job->scales : worker->slots.adapters.scales;
+}
+
 static void start_job(server_worker *worker, server_slot *slot, server_job *job)
 {
     slot->job = job;
@@ -171,9 +175,11 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     if (status == FRIT_OK && job->continues && !worker->reads)
         status = app_answer_follow(&job->answer, job->prompt, job->n_prompt, job->n_prompt - n_kept);
     if (status == FRIT_OK && worker->reads)
-        status = server_slot_read(slot, job->prompt, job->n_prompt, worker->decoder_start);
+        status = server_slot_read(&worker->slots, slot, job->prompt, job->n_prompt, scales_of(worker, job),
+                                  worker->decoder_start);
     else if (status == FRIT_OK)
-        status = server_slot_load(slot, job->prompt, n_kept, &job->usage.n_cached);
+        status =
+            server_slot_load(&worker->slots, slot, job->prompt, n_kept, scales_of(worker, job), &job->usage.n_cached);
     if (status == FRIT_OK) return;
     server_problem problem;
     server_refuse_status(&problem, 500, NULL, status);
@@ -184,7 +190,7 @@ static void admit(server_worker *worker)
 {
     while (worker->first) {
         server_job *job = worker->first;
-        server_slot *slot = server_slots_choose(&worker->slots, job->prompt, job->n_prompt);
+        server_slot *slot = server_slots_choose(&worker->slots, job->prompt, job->n_prompt, scales_of(worker, job));
         if (!slot) return;
         unlink_waiting(worker, &worker->first);
         start_job(worker, slot, job);
@@ -370,7 +376,7 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     worker->end = &worker->first;
     worker->max_waiting = options->max_waiting;
     worker->mean_seconds = 1;
-    frit_status status = server_slots_init(&worker->slots, engine, options->n_sessions);
+    frit_status status = server_slots_init(&worker->slots, engine, options->n_sessions, &options->adapters);
     if (status != FRIT_OK) {
         free(worker);
         return server_refuse_status(problem, 500, NULL, status);

@@ -17,6 +17,7 @@
 #include "server/odds.h"
 #include "server/outbox.h"
 #include "server/problem.h"
+#include "server/slots.h"
 
 typedef struct server_worker server_worker;
 typedef struct server_job server_job;
@@ -47,6 +48,7 @@ struct server_job {
     frit_turn *turn;         // of a chat: owned; the voice takes the answer apart with it
     int32_t n_top;           // likeliest tokens to report with each of the answer; -1: not even that
     int32_t max_tokens;      // -1: until the answer or the context ends
+    float *scales;           // of the adapters that there are: owned; NULL: as the server was started
     const server_voice *voice;
     void *ctx;   // of the voice; freed with the job by free_ctx
     void (*free_ctx)(void *ctx);
@@ -72,6 +74,7 @@ struct server_job {
 
 typedef struct server_worker_options {
     int32_t n_sessions, max_waiting;
+    server_adapters adapters;
 } server_worker_options;
 
 bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engine,
