@@ -26,14 +26,22 @@ static frit_status drain(bench_run *run, int64_t *n_steps)
     return FRIT_OK;
 }
 
+static void ignore_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    (void)ctx, (void)i, (void)values, (void)n;
+}
+
 // Queues the n tokens that follow in every sequence; each sequence has other ones.
 static frit_status push(bench_run *run, int32_t n, frit_output output)
 {
     frit_status status = FRIT_OK;
+    frit_push_options options = {.output = output};
+    if (run->encodes && output == FRIT_OUTPUT_LAST)   // what encoders give instead
+        options = (frit_push_options){.output = FRIT_OUTPUT_EMBEDDINGS, .row = ignore_row};
     for (int i = 0; i < run->n_parallel && status == FRIT_OK; i++) {
         frit_session *session = run->sessions[i];
         const frit_token *tokens = run->tokens + frit_session_length(session) + (size_t)i;
-        status = frit_session_push(session, tokens, (size_t)n, &(frit_push_options){.output = output});
+        status = frit_session_push(session, tokens, (size_t)n, &options);
     }
     return status;
 }
@@ -82,6 +90,7 @@ static void drop_sessions(bench_run *run)
 static frit_status make_sessions(bench_run *run, const bench_row *row)
 {
     const bench_test *test = &row->test;
+    run->encodes = row->model->kind == FRIT_KIND_ENCODER;
     size_t n_tokens = (size_t)test->n_depth + (size_t)test->n_prompt + (size_t)test->n_gen + (size_t)test->n_parallel;
     run->sessions = calloc((size_t)test->n_parallel, sizeof(frit_session *));
     run->tokens = malloc(n_tokens * sizeof *run->tokens);

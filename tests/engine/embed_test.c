@@ -2,7 +2,10 @@
 // Embeddings: every pooling against hidden states that transformers computed, whatever else shares the steps.
 #include "arch/golden.h"
 
+#include "format/checkpoint.h"
+
 #include <math.h>
+#include <sys/stat.h>
 
 enum { MAX_ITEMS = 40 };
 
@@ -156,6 +159,121 @@ static void decoders_give_their_last_state(void **state)
     close_golden(&f);
 }
 
+// ------------------------------------------------------------------------------- a classifier
+
+enum { N_LABELS = 3, N_EMBD = 64 };
+
+// Writes a file of the folder.
+static void put(const char *folder, const char *name, const void *bytes, size_t n)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    write_file(path, bytes, n);
+}
+
+// One tensor's place in a list of files.
+static size_t list_tensor(char *text, const char *name, const char *file, bool first)
+{
+    return (size_t)sprintf(text, "%s\"%s\": \"%s\"", first ? "" : ", ", name, file);
+}
+
+// The golden BERT with a head of three labels, in a second file.
+static char *make_classifier(float out[N_LABELS][N_EMBD], float bias[N_LABELS])
+{
+    char *folder = strdup(temp_path("classifier")), index[16384], head[512], *at = index;
+    size_t n, n_bytes;
+    assert_int_equal(mkdir(folder, 0700), 0);
+    char *config = read_file(shared_path("goldens/hf/bert/config.json"), &n);
+    config = realloc(config, n + 100);
+    config[n] = 0;
+    char *class = strstr(config, "\"BertModel\"");
+    assert_non_null(class);
+    static const char before[] = "\"BertModel\"", after[] = "\"BertForSequenceClassification\"";
+    memmove(class + strlen(after), class + strlen(before), strlen(class + strlen(before)) + 1);
+    memcpy(class, after, strlen(after));
+    put(folder, "config.json", config, strlen(config));
+    free(config);
+    char *bytes = read_file(shared_path("goldens/hf/bert/model.safetensors"), &n_bytes);
+    put(folder, "body.safetensors", bytes, n_bytes);
+
+    uint64_t n_head;
+    memcpy(&n_head, bytes, sizeof n_head);
+    at += sprintf(at, "{\"weight_map\": {");
+    bool first = true;
+    for (const char *p = bytes + 8; (p = memchr(p, '"', (size_t)(bytes + 8 + n_head - p)));) {
+        const char *end = memchr(p + 1, '"', 200);
+        char name[200];
+        snprintf(name, sizeof name, "%.*s", (int)(end - p - 1), p + 1);
+        if (strchr(name, '.')) {
+            at += list_tensor(at, name, "body.safetensors", first);
+            first = false;
+        }
+        p = end + 1;
+    }
+    at += list_tensor(at, "classifier.weight", "head.safetensors", false);
+    at += list_tensor(at, "classifier.bias", "head.safetensors", false);
+    at += sprintf(at, "}}");
+    put(folder, "model.safetensors.index.json", index, (size_t)(at - index));
+    free(bytes);
+
+    for (int i = 0; i < N_LABELS; i++)
+        for (int k = 0; k < N_EMBD; k++) out[i][k] = (float)((i * 31 + k * 17) % 23 - 11) / 16;
+    for (int i = 0; i < N_LABELS; i++) bias[i] = (float)i / 4 - 1;
+    const size_t n_out = N_LABELS * N_EMBD * sizeof(float), n_bias = N_LABELS * sizeof(float);
+    n = (size_t)sprintf(head + 8,
+                        "{\"classifier.weight\": {\"dtype\": \"F32\", \"shape\": [3, 64], \"data_offsets\": [0, %zu]},"
+                        " \"classifier.bias\": {\"dtype\": \"F32\", \"shape\": [3], \"data_offsets\": [%zu, %zu]}}",
+                        n_out, n_out, n_out + n_bias);
+    while (n % 8 != 0) head[8 + n++] = ' ';
+    const uint64_t length = n;
+    memcpy(head, &length, sizeof length);
+    char *file = malloc(8 + n + n_out + n_bias);
+    memcpy(file, head, 8 + n);
+    memcpy(file + 8 + n, out, n_out);
+    memcpy(file + 8 + n + n_out, bias, n_bias);
+    put(folder, "head.safetensors", file, 8 + n + n_out + n_bias);
+    free(file);
+    return folder;
+}
+
+// tanh of the first token's state through the pooler, through the classifier.
+static void scores_are_those_of_the_head(void **state)
+{
+    (void)state;
+    float out[N_LABELS][N_EMBD], bias[N_LABELS], hidden[N_EMBD], row[N_EMBD], scores[N_LABELS];
+    fixture f = open_golden("bert"), c = {0};
+    char *folder = make_classifier(out, bias);
+    assert_ok(frit_model_open(&c.model, folder, NULL));
+    assert_ok(frit_engine_new(&c.engine, c.model,
+                              &(frit_engine_options){.n_ctx = 64, .cache_type_k = "f32", .cache_type_v = "f32"}));
+    frit_checkpoint *ckpt;
+    assert_ok(frit_checkpoint_open(&ckpt, folder, &(frit_checkpoint_options){0}));
+    const frit_tensor *dense = frit_checkpoint_find(ckpt, "cls.weight"), *b = frit_checkpoint_find(ckpt, "cls.bias");
+    assert_non_null(dense);
+    frit_tensor_decode_row(b, 0, row);
+    memcpy(hidden, row, sizeof hidden);
+    for (int i = 0; i < N_EMBD; i++) {
+        frit_tensor_decode_row(dense, i, row);
+        for (int k = 0; k < N_EMBD; k++) hidden[i] += row[k] * f.g.logits[k];
+        hidden[i] = tanhf(hidden[i]);
+    }
+    for (int i = 0; i < N_LABELS; i++) {
+        scores[i] = bias[i];
+        for (int k = 0; k < N_EMBD; k++) scores[i] += out[i][k] * hidden[k];
+    }
+    frit_model_info info;
+    frit_model_get_info(c.model, &info);
+    assert_string_equal(info.pooling, "rank");
+    c.g = f.g;
+    assert_ok(embed(&c, NULL));
+    check(got.values[0], scores, N_LABELS);
+    frit_checkpoint_close(ckpt);
+    frit_engine_free(c.engine);
+    frit_model_free(c.model);
+    close_golden(&f);
+    free(folder);
+}
+
 static void bad_requests_are_refused(void **state)
 {
     (void)state;
@@ -184,11 +302,9 @@ static void bad_requests_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_pooling_takes_its_rows),
-        cmocka_unit_test(vectors_are_made_comparable),
-        cmocka_unit_test(items_share_steps_and_change_nothing),
-        cmocka_unit_test(decoders_give_their_last_state),
-        cmocka_unit_test(bad_requests_are_refused),
+        cmocka_unit_test(every_pooling_takes_its_rows),         cmocka_unit_test(vectors_are_made_comparable),
+        cmocka_unit_test(items_share_steps_and_change_nothing), cmocka_unit_test(decoders_give_their_last_state),
+        cmocka_unit_test(scores_are_those_of_the_head),         cmocka_unit_test(bad_requests_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
