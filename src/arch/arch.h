@@ -292,6 +292,7 @@ enum {
     FRIT_WEIGHT_WHOLE_NAME = 2048,   // the name has no ".weight" behind it
     FRIT_WEIGHT_SPREAD = 4096,       // a vector of fewer numbers, each of which is repeated
     FRIT_WEIGHT_INVERSE = 8192,      // a vector of divisors: bound as factors
+    FRIT_WEIGHT_OWN_INDEX = 65536,   // may be absent in layers that take the positions of an earlier one
     FRIT_WEIGHT_OWN_KV = 32768,      // may be absent in layers that share keys and values
     FRIT_WEIGHT_FLAT = 16384,        // a vector that files may have in two dimensions
     FRIT_WEIGHT_FIRST_ROW = 65536,   // a matrix of which nothing but the first row is read: bound as a vector
@@ -351,11 +352,11 @@ typedef struct frit_weight_row {
 #define FRIT_ROWS_MLA                                                                              \
     FRIT_ROWS_MLA_IN,                                                                              \
     FRIT_LAYER_WEIGHT(o, "attn_output", N_EMBD, N_O_MLA, 0)
-#define FRIT_ROWS_INDEXER(flags)                                                                   \
-    FRIT_LAYER_WEIGHT(index_q,       "indexer.attn_q_b", N_INDEX_Q,   Q_RANK, (flags) | FRIT_WEIGHT_UNSCALED), \
-    FRIT_LAYER_WEIGHT(index_k,       "indexer.attn_k",   INDEX,       N_EMBD, (flags) | FRIT_WEIGHT_UNSCALED), \
-    FRIT_LAYER_WEIGHT(index_norm,    "indexer.k_norm",   INDEX,       1,      flags),              \
-    FRIT_LAYER_WEIGHT(index_weights, "indexer.proj",     INDEX_HEADS, N_EMBD, (flags) | FRIT_WEIGHT_UNSCALED)
+#define FRIT_ROWS_INDEXER                                                                          \
+    FRIT_LAYER_WEIGHT(index_q,       "indexer.attn_q_b", N_INDEX_Q,   Q_RANK, FRIT_WEIGHT_OWN_INDEX | FRIT_WEIGHT_UNSCALED), \
+    FRIT_LAYER_WEIGHT(index_k,       "indexer.attn_k",   INDEX,       N_EMBD, FRIT_WEIGHT_OWN_INDEX | FRIT_WEIGHT_UNSCALED), \
+    FRIT_LAYER_WEIGHT(index_norm,    "indexer.k_norm",   INDEX,       1,      FRIT_WEIGHT_OWN_INDEX), \
+    FRIT_LAYER_WEIGHT(index_weights, "indexer.proj",     INDEX_HEADS, N_EMBD, FRIT_WEIGHT_OWN_INDEX | FRIT_WEIGHT_UNSCALED)
 #define FRIT_ROWS_PER_LAYER                                                                        \
     FRIT_MODEL_WEIGHT(layer_embd,      "per_layer_token_embd", N_VOCAB,     LAYERS_EMBD, FRIT_WEIGHT_TABLE), \
     FRIT_MODEL_WEIGHT(layer_proj,      "per_layer_model_proj", LAYERS_EMBD, N_EMBD, FRIT_WEIGHT_UNSCALED),   \

@@ -306,6 +306,7 @@ static bool may_be_absent(const binder *b, const frit_weight_row *row, int32_t i
 {
     const frit_layer_hparams *lhp = &b->hp->layers[i_layer];
     if (row->flags & (FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_OR_TOK_EMBD)) return true;
+    if (row->flags & FRIT_WEIGHT_OWN_INDEX) return !lhp->has_index;
     if (row->flags & FRIT_WEIGHT_OWN_KV) return lhp->shares_kv;
     if (lhp->has_experts ? row->flags & FRIT_WEIGHT_DENSE : row->flags & FRIT_WEIGHT_EXPERT) return true;
     if (!(row->flags & FRIT_WEIGHT_OR_FUSED)) return false;

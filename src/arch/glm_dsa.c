@@ -7,7 +7,7 @@ static const frit_weight_row rows[] = {
     FRIT_ROWS_MODEL,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
     FRIT_ROWS_MLA,
-    FRIT_ROWS_INDEXER(FRIT_WEIGHT_OPTIONAL),
+    FRIT_ROWS_INDEXER,
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
     FRIT_ROWS_GATED(0),
     FRIT_ROWS_EXPERTS(0),

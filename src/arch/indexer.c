@@ -37,6 +37,9 @@ frit_status frit_indexer_adjust(frit_hparams *hp)
                          "attention.indexer has %d heads of %d numbers and chooses %d positions, expected 1 or more, "
                          "of at least rope.dimension_count %d",
                          (int)index->n_head, (int)index->dim, (int)index->n_chosen, (int)hp->rope.dim);
+    if (hp->q_rank < 1)
+        return frit_fail(FRIT_E_FORMAT, "attention.q_lora_rank is %d, expected 1 or more: the indexer reads it",
+                         (int)hp->q_rank);
     if (!hp->layers[0].has_index)
         return frit_fail(FRIT_E_FORMAT, "attention.indexer.types: layer 0 has no indexer, and none before it to share");
     return frit_mla_adjust(hp);
