@@ -12,13 +12,16 @@
 #include "format/gguf.h"
 
 // Which rows of the source a result has. Of every `of` rows it may take `take`, from `offset` on; within each `head`
-// rows the first `turned` may change places: two halves become neighbours, or the other way around. Zero: all rows, as
-// they are.
+// rows the first `turned` may change places: two halves become neighbours, or the other way around. Or heads of
+// `head` rows, from `offset` on, which lie group by group, are dealt: the first of each of n_groups, then the second.
+// Zero: all rows, as they are.
 typedef struct frit_row_order {
     int64_t of, take, offset;
     int64_t head, turned;
+    int64_t n_groups, n_each;   // heads of a group
     bool to_neighbours;
-    bool of_numbers;   // a bias: rows are single numbers
+    bool of_numbers;   // a vector: rows are single numbers
+    bool of_columns;   // what is said of rows is meant of columns
 } frit_row_order;
 
 // Where row i of the result comes from.

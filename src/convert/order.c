@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: MIT
 // The order of rows. Rotary embeddings turn pairs of a head's elements: neighbours, or one of each half. A checkpoint
 // says which its rows are written for (frit.rope.style), an architecture what its GGUF files have; where they differ,
-// the rows of Q and K that rotate change places, and nothing else notices.
+// the rows of Q and K that rotate change places, and nothing else notices. Likewise heads of a delta net's values
+// (frit.delta.neighbours).
 #include "convert/convert.h"
 
 #include <string.h>
 
+// Head j of the result is the (j / n_groups)-th of group j % n_groups.
+static int64_t dealt_source(const frit_row_order *order, int64_t i)
+{
+    const int64_t row = i - order->offset, j = row / order->head;
+    if (row < 0) return i;
+    return order->offset + (j % order->n_groups * order->n_each + j / order->n_groups) * order->head +
+           row % order->head;
+}
+
 int64_t frit_row_order_source(const frit_row_order *order, int64_t i)
 {
+    if (order->n_groups > 0) return dealt_source(order, i);
     if (order->take > 0) i = i / order->take * order->of + order->offset + i % order->take;
     if (order->turned == 0) return i;
     const int64_t row = i % order->head, half = order->turned / 2;
@@ -24,12 +35,40 @@ static const char *part_of(const char *name, int32_t *layer)
     return *name == '.' ? name + 1 : NULL;
 }
 
+// Heads of a delta net's values, which share those of keys with their neighbours and are to take them in turn.
+static frit_row_order order_of_values(const frit_hparams *hp, const char *part)
+{
+    const frit_recurrent_params *r = &hp->recurrent;
+    const int64_t dim = r->rank > 0 ? r->inner / r->rank : 0, keys = 2 * (int64_t)r->n_groups * r->state;
+    const struct {
+        const char *part;
+        int64_t offset, head;
+        bool of_numbers, of_columns;
+    } parts[] = {
+        {"attn_qkv.weight", keys, dim, false, false}, {"ssm_conv1d.weight", keys, dim, false, false},
+        {"attn_gate.weight", 0, dim, false, false},   {"ssm_alpha.weight", 0, 1, false, false},
+        {"ssm_beta.weight", 0, 1, false, false},      {"ssm_a", 0, 1, true, false},
+        {"ssm_dt.bias", 0, 1, true, false},           {"ssm_out.weight", 0, dim, false, true},
+    };
+    for (size_t i = 0; r->by_neighbours && i < FRIT_COUNT(parts); i++)
+        if (strcmp(part, parts[i].part) == 0)
+            return (frit_row_order){.offset = parts[i].offset,
+                                    .head = parts[i].head,
+                                    .n_groups = r->n_groups,
+                                    .n_each = r->rank / r->n_groups,
+                                    .of_numbers = parts[i].of_numbers,
+                                    .of_columns = parts[i].of_columns};
+    return (frit_row_order){0};
+}
+
 frit_row_order frit_row_order_of(const frit_hparams *hp, const frit_arch *arch, const char *name)
 {
     static const char *const turned[] = {"attn_q.weight", "attn_q.bias", "attn_k.weight", "attn_k.bias"};
     int32_t layer;
     const char *part = part_of(name, &layer);
-    if (!part || hp->rope_style == arch->rope_style || layer >= hp->n_layer) return (frit_row_order){0};
+    if (!part || layer >= hp->n_layer) return (frit_row_order){0};
+    const frit_row_order values = order_of_values(hp, part);
+    if (values.n_groups > 0 || hp->rope_style == arch->rope_style) return values;
     for (size_t i = 0; i < FRIT_COUNT(turned); i++) {
         if (strcmp(part, turned[i]) != 0) continue;
         return (frit_row_order){.head = hp->layers[layer].k_dim,

@@ -53,7 +53,7 @@ static frit_status add(target *t, const char *name, const frit_tensor *from, fri
     to.name = name;
     const frit_dtype dtype = frit_convert_type(&to, t->wanted, !t->arch);
     if (t->arch) reshape(t, &to);   // first: recipes go by rows
-    if (order.take > 0 || order.turned > 0) {
+    if (order.take > 0 || order.turned > 0 || order.n_groups > 0) {
         frit_row_order *kept = frit_arena_new(arena, frit_row_order, 1);
         if (!kept) return frit_fail_memory(sizeof *kept, name);
         *kept = order;
@@ -61,8 +61,10 @@ static frit_status add(target *t, const char *name, const frit_tensor *from, fri
         const int64_t n_taken = order.take > 0 ? n / order.of * order.take : n;
         if (order.of_numbers)
             FRIT_TRY(frit_reorder_numbers(arena, &to, source_row, kept, n_taken));
+        else if (order.of_columns)
+            FRIT_TRY(frit_reorder_columns(arena, &to, source_row, kept));
         else
-            FRIT_TRY(frit_reorder(arena, &to, source_row, kept, n_taken, order.head));
+            FRIT_TRY(frit_reorder(arena, &to, source_row, kept, n_taken, order.turned > 0 ? order.head : 0));
     }
     if (frit_tensor_n_elems(&to) > 0) FRIT_TRY(frit_encode(arena, &to, dtype));
     return frit_checkpoint_add_tensor(t->ckpt, &to);

@@ -26,9 +26,14 @@ static frit_status complete_next(const frit_hf *hf)
     return complete(hf);
 }
 
-// In files heads of values are in another order.
+// In files heads of values are in another order. Sections of M-RoPE, which for text are plain, are asked for elsewhere.
 static frit_status complete_35(const frit_hf *hf)
 {
+    uint32_t sections[4] = {11, 11, 10, 0};
+    const json_t *list = json_object_get(json_object_get(hf->config, "rope_parameters"), "mrope_section"), *item;
+    size_t i;
+    json_array_foreach(list, i, item) if (i < 4) sections[i] = (uint32_t)json_integer_value(item);
+    FRIT_TRY(frit_hf_add_list(hf, "qwen35.rope.dimension_sections", sections, 4));
     FRIT_TRY(frit_meta_add_bool(&hf->ckpt->meta, "frit.delta.neighbours", true));
     return complete(hf);
 }

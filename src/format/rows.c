@@ -191,6 +191,34 @@ frit_status frit_reorder(frit_arena *arena, frit_tensor *tensor, frit_row_source
     return FRIT_OK;
 }
 
+// Scratch holds a row as it is.
+static void make_columns(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
+{
+    const reordered *r = (const reordered *)recipe;
+    const frit_tensor *part = recipe->parts;
+    const int64_t width = frit_tensor_width(part);
+    const size_t size = (size_t)frit_dtype_row_bytes(part->dtype, 1), row_bytes = (size_t)width * size;
+    for (int64_t i = begin; i < begin + n; i++, rows += row_bytes) {
+        const uint8_t *row = frit_tensor_rows(part, i, 1, scratch, scratch + aligned(row_bytes));
+        for (int64_t k = 0; k < width; k++)
+            memcpy(rows + (size_t)k * size, row + (size_t)r->source(r->order, k) * size, size);
+    }
+}
+
+frit_status frit_reorder_columns(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order)
+{
+    if (frit_dtype_get(tensor->dtype)->block_elems != 1)
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not one of plain numbers", tensor->name);
+    reordered *r = new_recipe(arena, tensor, sizeof *r);
+    if (!r) return frit_fail_memory(sizeof *r, tensor->name);
+    r->base.make = make_columns;
+    r->base.scratch_bytes = aligned((size_t)frit_tensor_row_bytes(tensor)) + frit_tensor_scratch_bytes(tensor);
+    r->source = source;
+    r->order = order;
+    become(tensor, &r->base);
+    return FRIT_OK;
+}
+
 frit_status frit_reorder_numbers(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order,
                                  int64_t n)
 {

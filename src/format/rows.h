@@ -55,6 +55,8 @@ bool frit_stack_is_whole(const frit_tensor *stack);
 typedef int64_t (*frit_row_source_fn)(const void *order, int64_t i);
 frit_status frit_reorder(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order,
                          int64_t n_rows, int64_t group);
+// Number i of each row is number source(order, i).
+frit_status frit_reorder_columns(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order);
 // The same with single numbers: done at once.
 frit_status frit_reorder_numbers(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order,
                                  int64_t n);

@@ -121,6 +121,23 @@ static void rows_change_places(void **state)
     frit_arena_free(&arena);
 }
 
+static void columns_change_places(void **state)
+{
+    (void)state;
+    const int64_t group = 16;
+    frit_arena arena = {0};
+    for (int is_made = 0; is_made < 2; is_made++) {
+        float want[N_ROWS][WIDTH];
+        frit_tensor t = is_made ? stack_of(&arena) : tensor_of(numbers, 2, N_ROWS, WIDTH, 1);
+        for (int64_t i = 0; i < N_ROWS; i++)
+            for (int64_t k = 0; k < WIDTH; k++)
+                want[i][k] = (is_made ? stacked_row(i) : numbers + i * WIDTH)[backwards(&group, k)];
+        assert_ok(frit_reorder_columns(&arena, &t, backwards, &group));
+        check_rows(&t, want);
+    }
+    frit_arena_free(&arena);
+}
+
 static void numbers_change_places(void **state)
 {
     (void)state;
@@ -183,7 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stacks_are_their_parts), cmocka_unit_test(rows_change_places),
         cmocka_unit_test(numbers_change_places),  cmocka_unit_test(matrices_are_transposed),
-        cmocka_unit_test(numbers_are_encoded),
+        cmocka_unit_test(columns_change_places),  cmocka_unit_test(numbers_are_encoded),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
