@@ -16,9 +16,9 @@ static frit_matrix_adapters *find(const frit_build *b, const frit_weight *w)
 static int64_t first_row(const frit_weight *w, const frit_tensor *whole)
 {
     const uint64_t row_bytes = whole->n_bytes / (uint64_t)whole->shape[0];
-    return whole->n_dims == 2 && row_bytes > 0
-               ? (int64_t)((uint64_t)((const uint8_t *)w->w->data - (const uint8_t *)whole->data) / row_bytes)
-               : 0;
+    if (whole->n_dims != 2 || row_bytes == 0) return 0;
+    if (!whole->data) return w->w->first_row - whole->first_row;
+    return (int64_t)((uint64_t)((const uint8_t *)w->w->data - (const uint8_t *)whole->data) / row_bytes);
 }
 
 frit_node *frit_adapt(frit_build *b, const frit_weight *w, frit_node *x, frit_node *route, int64_t begin, frit_node *y)

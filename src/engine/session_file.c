@@ -22,17 +22,31 @@ static void add_text(frit_checksum *sum, const char *text, size_t n)
     frit_checksum_add(sum, text, n);
 }
 
-// Of a tensor whose rows are made when they are read, what they are made of.
-static void add_tensor(frit_checksum *sum, const frit_tensor *tensor)
+// Rows that are made when they are read: some of them.
+static frit_status add_rows(frit_checksum *sum, const frit_tensor *tensor)
 {
-    if (tensor->name) add_text(sum, tensor->name, strlen(tensor->name));
+    const size_t n_bytes = (size_t)(frit_tensor_row_bytes(tensor) + 15) / 16 * 16;
+    uint8_t *row = malloc(n_bytes + frit_tensor_scratch_bytes(tensor));
+    if (!row) return frit_fail_memory(n_bytes, tensor->name);
+    for (int64_t i = 0; i < N_SAMPLES; i++) {
+        frit_tensor_read(tensor, (frit_tensor_n_rows(tensor) - 1) / (N_SAMPLES - 1) * i, 1, row, row + n_bytes);
+        frit_checksum_add(sum, row, (size_t)frit_tensor_row_bytes(tensor));
+    }
+    free(row);
+    return FRIT_OK;
+}
+
+static frit_status add_tensor(frit_checksum *sum, const frit_tensor *tensor)
+{
+    add_text(sum, tensor->name, strlen(tensor->name));
     const uint64_t type = tensor->dtype;
     frit_checksum_add(sum, &type, sizeof type);
     frit_checksum_add(sum, tensor->shape, sizeof tensor->shape);
-    for (size_t i = 0; !tensor->data && i < tensor->recipe->n_parts; i++) add_tensor(sum, &tensor->recipe->parts[i]);
+    if (!tensor->data) return add_rows(sum, tensor);
     const uint64_t n = tensor->n_bytes < SAMPLE_BYTES ? tensor->n_bytes : SAMPLE_BYTES;
-    for (uint64_t i = 0; tensor->data && i < N_SAMPLES; i++)
+    for (uint64_t i = 0; i < N_SAMPLES; i++)
         frit_checksum_add(sum, (const uint8_t *)tensor->data + (tensor->n_bytes - n) / (N_SAMPLES - 1) * i, (size_t)n);
+    return FRIT_OK;
 }
 
 // Names and texts may change without the model being another: what is said of the architecture may not.
@@ -72,7 +86,7 @@ static frit_status describe(const frit_engine *engine, frit_saved_header *h)
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: sessions of encoder-decoders cannot be kept in files",
                          model->info.path);
     FRIT_TRY(frit_model_check_files(model));
-    for (size_t i = 0; i < model->ckpt->n_tensors; i++) add_tensor(&weights, &model->ckpt->tensors[i]);
+    for (size_t i = 0; i < model->ckpt->n_tensors; i++) FRIT_TRY(add_tensor(&weights, &model->ckpt->tensors[i]));
     FRIT_TRY(add_metadata(&weights, &model->ckpt->meta));
     add_rotation(&rotation, &hp->rope_table, &hp->rope);
     add_rotation(&rotation, &hp->rope_swa_table, &hp->rope_swa);

@@ -3,6 +3,7 @@
 // head have a prefix before all other names; of heads, classifiers are read (as the tensors cls and cls.output) and
 // language models are not.
 #include "format/hf.h"
+#include "format/rows.h"
 
 // clang-format off
 static const frit_hf_key bert_keys[] = {
@@ -96,10 +97,7 @@ static frit_status cut_positions(const frit_hf *hf, frit_tensor *tensor, bool is
     if (is_bias || tensor->n_dims != 2 || tensor->shape[0] <= n)
         return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not a table of more than %lld positions", tensor->name,
                          (long long)n);
-    const uint64_t row_bytes = tensor->n_bytes / (uint64_t)tensor->shape[0];
-    tensor->data = (const uint8_t *)tensor->data + (uint64_t)n * row_bytes;
-    tensor->shape[0] -= n;
-    tensor->n_bytes -= (uint64_t)n * row_bytes;
+    *tensor = frit_tensor_cut(tensor, n, tensor->shape[0] - n);
     return FRIT_OK;
 }
 
