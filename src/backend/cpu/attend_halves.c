@@ -131,7 +131,6 @@ static void attend(const frit_attend_item *item, frit_range positions, queries *
                              .first = (int32_t)frit_page_begin(positions.begin),
                              .begin = (int32_t)positions.begin,
                              .end = (int32_t)positions.end,
-                             .cut = q->n < q->n_padded || (positions.begin | positions.end) % FRIT_PAGE_TOKENS != 0,
                              .q = q->q,
                              .lift = q->lift,
                              .acc = q->acc,
@@ -141,8 +140,6 @@ static void attend(const frit_attend_item *item, frit_range positions, queries *
                              .slot = q->slot,
                              .softcap = FRIT_OCTAVE * OCTAVES_OF_E * attend->softcap,
                              .scratch = q->scratch};
-    for (int64_t i = 0; i < q->n; i++)
-        if (q->begin[i] > positions.begin || q->end[i] < positions.end) half.cut = true;
     half.k_type = list_pages(item, &s->layer->k, positions, q->k, half.k, &half.k_bytes);
     half.v_type = list_pages(item, &s->layer->v, positions, q->v, half.v, &half.v_bytes);
     item->task->env->kernels->attend_half(&half);
@@ -158,7 +155,8 @@ static void run(const frit_attend_item *item, frit_range positions, float *works
     }
     for (int64_t i = 0; i < q.n; i++) {
         q.max[i] = (127 - q.lift[i] / FRIT_OCTAVE) / OCTAVES_OF_E;
-        q.sum[i] = q.acc[i * q.acc_stride + item->shape->v_dim];
+        q.sum[i] = 0;
+        for (int k = 0; k < 16; k++) q.sum[i] += q.acc[i * q.acc_stride + item->shape->v_dim + k];
     }
     *sums = (frit_attend_sums){q.max, q.sum, q.acc, q.acc_stride};
 }

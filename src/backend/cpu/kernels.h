@@ -92,8 +92,9 @@ typedef void (*frit_unary_fn)(float *y, const float *x, int64_t n);
 enum {
     FRIT_ATTEND_ROWS = 8 * FRIT_PAGE_TOKENS,
     FRIT_ATTEND_SPAN = 4 * FRIT_PAGE_TOKENS,
-    FRIT_HALF_PAGES = 8,
-    FRIT_HALF_SPAN = FRIT_HALF_PAGES * FRIT_PAGE_TOKENS
+    FRIT_HALF_PAGES = 16,
+    FRIT_HALF_SPAN = FRIT_HALF_PAGES * FRIT_PAGE_TOKENS,
+    FRIT_HALF_BLOCK = 8 * FRIT_PAGE_TOKENS   // positions whose weights are kept
 };
 enum { FRIT_ATTEND_LANES = 16 };   // of the longest panel
 
@@ -144,10 +145,9 @@ typedef struct frit_attend_half {
     const uint8_t *k[FRIT_HALF_PAGES], *v[FRIT_HALF_PAGES];   // rows of each page
     int32_t first;                                            // position of the first row of the first page
     int32_t begin, end;                                       // positions that may be read
-    bool cut;                                                 // some query does not see all of those
     const uint8_t *q;                                         // FRIT_FORM_BF16_TILES, in parts of an octave
     float *lift;                                              // [n_queries], multiples of FRIT_OCTAVE
-    float *acc;   // [n_queries, v_dim + 16]: sums of weighted values; then that of the weights
+    float *acc;   // [n_queries, v_dim + 16]: sums of weighted values; then sixteen that make that of the weights
     const int32_t *seen_begin, *seen_end;   // [n_queries]: positions that are seen
     const float *slope;                     // [n_queries], or NULL: scores lose slope * |slot - position|
     const int32_t *slot;                    // [n_queries]: the query's own position
@@ -155,12 +155,11 @@ typedef struct frit_attend_half {
     uint8_t *scratch;   // frit_attend_half_bytes, at a cache line
 } frit_attend_half;
 
-// Keys and values of a span as tiles, k filled up to a multiple of 32, one more tile of values; scores and weights.
+// Keys and values of a span as tiles, k filled up to a multiple of 32; scores and weights.
 static inline size_t frit_attend_half_bytes(int64_t k_dim, int64_t v_dim)
 {
     const size_t k = (size_t)(k_dim + 31) / 32 * 32;
-    return FRIT_HALF_SPAN * (k + (size_t)v_dim) * 2 + FRIT_TILE_BYTES + 2 * 4 * FRIT_TILE_BYTES +
-           FRIT_HALF_SPAN * FRIT_HALF_QUERIES * 2;
+    return FRIT_HALF_SPAN * (k + (size_t)v_dim) * 2 + 2 * 4 * FRIT_TILE_BYTES + FRIT_HALF_BLOCK * FRIT_HALF_QUERIES * 2;
 }
 
 // A head's rows of one run of SCAN or DELTA, one after the other:

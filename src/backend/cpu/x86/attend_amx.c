@@ -6,8 +6,12 @@
 //     weights                     = scores + lift, rounded, their fraction bent
 //     sums [query, dim]          += weights [query, position]  x values [position / 2, dim] words of two positions
 //
-// The values have one more tile, of ones, so that the sum of the weights is a column of the sums. Scores of 32
-// positions are multiplied while those of the 32 before become weights: tiles and vectors work at the same time.
+// Tiles and vectors work at the same time, a few instructions of either after each other, because a processor that
+// gives half of its window to another thread does not see far: scores of 32 positions are multiplied while those of the
+// 32 before become weights, and weights are added up while values are multiplied, to sixteen sums for each query. Tiles
+// are loaded four at a time, as few as there can be: beside a busy neighbour that takes as long as to multiply them.
+//
+// A panel of 32 queries goes through FRIT_HALF_BLOCK positions at a time, whose weights fit into the first cache.
 //
 // Weights are packed from two vectors, which mixes the order of 32 positions: of each 128 bits four are from the first
 // sixteen, four from the others. Values lie in the same order, see turn_values.
@@ -19,13 +23,13 @@
 #include <stdbool.h>
 
 enum { TILE = 16, STEP = 32, TILE_WORDS = TILE * 16, SUM_COLUMNS = 16, TOO_LARGE = 0xc000 };
+enum { BLOCK_STEPS = FRIT_HALF_BLOCK / STEP };
 
 typedef struct room {            // the scratch
     uint32_t *keys;              // [positions / 16, k_steps] tiles
     uint32_t *values;            // [positions / 32, v_dim / 16] tiles
-    uint32_t *ones;              // a tile
     float *scores[2];            // [2, 32, 16]: of 32 positions, sixteen after the other
-    uint16_t *weights;           // [positions / 32, 32, 32]
+    uint16_t *weights;           // [FRIT_HALF_BLOCK / 32, 32, 32]
     int64_t k_steps, n_blocks;   // of 32 dims of a key, of 16 dims of a value
 } room;
 
@@ -34,8 +38,7 @@ static room rooms_of(const frit_attend_half *t)
     room r = {.k_steps = (t->k_dim + STEP - 1) / STEP, .n_blocks = t->v_dim / TILE};
     r.keys = (uint32_t *)(void *)t->scratch;
     r.values = r.keys + FRIT_HALF_SPAN / TILE * r.k_steps * TILE_WORDS;
-    r.ones = r.values + FRIT_HALF_SPAN / STEP * r.n_blocks * TILE_WORDS;
-    r.scores[0] = (float *)(void *)(r.ones + TILE_WORDS);
+    r.scores[0] = (float *)(void *)(r.values + FRIT_HALF_SPAN / STEP * r.n_blocks * TILE_WORDS);
     r.scores[1] = r.scores[0] + FRIT_HALF_QUERIES * STEP;
     r.weights = (uint16_t *)(void *)(r.scores[1] + FRIT_HALF_QUERIES * STEP);
     return r;
@@ -182,104 +185,47 @@ static void turn_values(const frit_attend_half *t, const room *r)
         turn_values_of(t, r, FRIT_DTYPE_BF16);
     else
         turn_values_of(t, r, FRIT_DTYPE_F32);
-    const __m512i one = _mm512_set1_epi16(0x3f80);
-    for (int i = 0; i < TILE; i++) _mm512_store_si512(r->ones + i * 16, one);
 }
 
-// ------------------------------------------------------------------------------- products
+// ------------------------------------------------------------------------------- panels
 
 typedef struct panel {   // 32 queries
     const frit_attend_half *t;
     const room *r;
-    const uint8_t *q;   // two rows of k_steps tiles
-    int64_t first;      // query
-    int begin, end;     // steps of 32 positions that some of them see
+    const uint8_t *q;             // two rows of k_steps tiles
+    int64_t first;                // query
+    int begin, end;               // steps of 32 positions that some of them see
+    int whole_begin, whole_end;   // that all of them see, all 32
 } panel;
 
-// Heads of up to 64 numbers: the queries stay in tiles while positions pass.
-static void open_scores(const panel *p)
+static int smaller(int a, int b)
 {
-    if (p->r->k_steps > 2) return;
-    const uint8_t *below = p->q + p->r->k_steps * FRIT_TILE_BYTES;
-    _tile_loadd(4, p->q, 64);
-    _tile_loadd(5, below, 64);
-    if (p->r->k_steps < 2) return;
-    _tile_loadd(6, p->q + FRIT_TILE_BYTES, 64);
-    _tile_loadd(7, below + FRIT_TILE_BYTES, 64);
+    return a < b ? a : b;
 }
 
-// Of 16 positions: [32, 16].
-FRIT_INLINE void multiply_scores(const panel *p, int64_t sixteen, float *scores)
+static int larger(int a, int b)
 {
-    const int64_t k_steps = p->r->k_steps;
-    const uint32_t *keys = p->r->keys + sixteen * k_steps * TILE_WORDS;
-    _tile_zero(0);
-    _tile_zero(1);
-    if (k_steps <= 2) {
-        _tile_loadd(2, keys, 64);
-        _tile_dpbf16ps(0, 4, 2);
-        _tile_dpbf16ps(1, 5, 2);
-        if (k_steps == 2) {
-            _tile_loadd(3, keys + TILE_WORDS, 64);
-            _tile_dpbf16ps(0, 6, 3);
-            _tile_dpbf16ps(1, 7, 3);
-        }
-    } else {
-        for (int64_t s = 0; s < k_steps; s++) {
-            _tile_loadd(2, keys + s * TILE_WORDS, 64);
-            _tile_loadd(4, p->q + s * FRIT_TILE_BYTES, 64);
-            _tile_dpbf16ps(0, 4, 2);
-            _tile_loadd(5, p->q + (k_steps + s) * FRIT_TILE_BYTES, 64);
-            _tile_dpbf16ps(1, 5, 2);
-        }
-    }
-    _tile_stored(0, scores, 64);
-    _tile_stored(1, scores + TILE * 16, 64);
+    return a > b ? a : b;
 }
 
-// Adds to 32 rows of 16 or 32 columns of the sums; b: the tiles of the first step, next_b: words to those of the next.
-FRIT_INLINE void multiply_sums(const panel *p, float *sums, const uint32_t *b0, int64_t next_0, const uint32_t *b1,
-                               int64_t next_1)
+// The steps of 32 positions that queries of the panel see.
+static void find_steps(panel *p)
 {
-    const size_t stride = (size_t)(p->t->v_dim + SUM_COLUMNS) * sizeof(float);
-    float *below = (float *)(void *)((uint8_t *)sums + TILE * stride);
-    const uint16_t *weights = p->r->weights + p->begin * FRIT_HALF_QUERIES * STEP;
-    _tile_loadd(0, sums, stride);
-    _tile_loadd(2, below, stride);
-    if (b1) {
-        _tile_loadd(1, sums + 16, stride);
-        _tile_loadd(3, below + 16, stride);
+    const frit_attend_half *t = p->t;
+    int begin = t->end, end = t->begin, whole_begin = t->begin, whole_end = t->end;
+    for (int64_t i = p->first; i < p->first + FRIT_HALF_QUERIES; i += 16) {
+        const __m512i from = _mm512_loadu_si512(t->seen_begin + i), to = _mm512_loadu_si512(t->seen_end + i);
+        const __mmask16 any = _mm512_cmplt_epi32_mask(from, to);
+        begin = smaller(begin, _mm512_mask_reduce_min_epi32(any, from));
+        end = larger(end, _mm512_mask_reduce_max_epi32(any, to));
+        whole_begin = larger(whole_begin, _mm512_reduce_max_epi32(from));
+        whole_end = smaller(whole_end, _mm512_reduce_min_epi32(to));
     }
-    for (int step = p->begin; step < p->end; step++, weights += FRIT_HALF_QUERIES * STEP) {
-        _tile_loadd(4, weights, 64);
-        _tile_loadd(6, b0 + step * next_0, 64);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(5, weights + TILE * STEP, 64);
-        _tile_dpbf16ps(2, 5, 6);
-        if (!b1) continue;
-        _tile_loadd(7, b1 + step * next_1, 64);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(3, 5, 7);
-    }
-    _tile_stored(0, sums, stride);
-    _tile_stored(2, below, stride);
-    if (!b1) return;
-    _tile_stored(1, sums + 16, stride);
-    _tile_stored(3, below + 16, stride);
-}
-
-static void add_values(const panel *p)
-{
-    const int64_t n_blocks = p->r->n_blocks, next = n_blocks * TILE_WORDS;
-    float *sums = p->t->acc + p->first * (p->t->v_dim + SUM_COLUMNS);
-    const uint32_t *values = p->r->values;
-    int64_t b = 0;
-    for (; b + 2 <= n_blocks; b += 2, values += 2 * TILE_WORDS)
-        multiply_sums(p, sums + b * 16, values, next, values + TILE_WORDS, next);
-    if (b < n_blocks)
-        multiply_sums(p, sums + b * 16, values, next, p->r->ones, 0);
-    else
-        multiply_sums(p, sums + b * 16, p->r->ones, 0, NULL, 0);
+    begin = larger(begin, t->begin), end = smaller(end, t->end);
+    p->begin = (begin - t->first) / STEP;
+    p->end = begin < end ? (end - t->first + STEP - 1) / STEP : p->begin;
+    p->whole_begin = (whole_begin - t->first + STEP - 1) / STEP;
+    p->whole_end = whole_end > t->first ? (whole_end - t->first) / STEP : 0;
 }
 
 // ------------------------------------------------------------------------------- weights
@@ -328,44 +274,217 @@ static void adjust(const panel *p, float *scores, int32_t at)
     }
 }
 
-// Sixteen queries and 32 positions. Returns all bits that some weight has.
-FRIT_INLINE __m512i weigh(const panel *p, int step, const float *scores, int row, bool cut)
+typedef struct weighing {   // of the scores of 32 positions
+    const panel *p;
+    const float *scores;
+    uint16_t *weights;   // [32, 32]
+    int32_t at;          // the first position
+    bool cut;            // somebody does not see all
+    __m512i all;         // all bits that some weight has
+} weighing;
+
+// Queries [from, to).
+FRIT_INLINE void weigh(weighing *w, int64_t from, int64_t to)
 {
     const __m512i table = _mm512_load_si512(bends);
-    const float *lift = p->t->lift + p->first;
-    uint16_t *weights = p->r->weights + step * FRIT_HALF_QUERIES * STEP;
-    __m512i all = _mm512_setzero_si512();
-    for (int i = row; i < row + TILE; i++) {
-        const __mmask32 seen = cut ? seen_by(p->t, p->first + i, p->t->first + step * STEP) : 0xffffffff;
+    const float *lift = w->p->t->lift + w->p->first;
+    fence();
+#pragma GCC unroll 4
+    for (int64_t i = from; i < to; i++) {
+        const __mmask32 seen = w->cut ? seen_by(w->p->t, w->p->first + i, w->at) : 0xffffffff;
         const __m512i bits =
-            weights_of(_mm512_load_ps(scores + i * 16), _mm512_load_ps(scores + (FRIT_HALF_QUERIES + i) * 16),
+            weights_of(_mm512_load_ps(w->scores + i * 16), _mm512_load_ps(w->scores + (FRIT_HALF_QUERIES + i) * 16),
                        constant_16(lift[i]), table, (__mmask16)seen, (__mmask16)(seen >> 16));
-        _mm512_store_si512(weights + i * STEP, bits);
-        all = _mm512_or_si512(all, bits);
+        _mm512_store_si512(w->weights + i * STEP, bits);
+        w->all = _mm512_or_si512(w->all, bits);
     }
-    return all;
+    fence();
 }
 
-// The scores of the next 32 positions are multiplied meanwhile, sixteen at a time.
-FRIT_INLINE bool weigh_all(const panel *p, bool cut)
+// ------------------------------------------------------------------------------- scores
+
+// Heads of up to 64 numbers: the queries stay in tiles while positions pass.
+static void open_scores(const panel *p)
+{
+    const uint8_t *below = p->q + p->r->k_steps * FRIT_TILE_BYTES;
+    if (p->r->k_steps > 2) return;
+    _tile_loadd(4, p->q, 64);
+    _tile_loadd(5, below, 64);
+    if (p->r->k_steps < 2) return;
+    _tile_loadd(6, p->q + FRIT_TILE_BYTES, 64);
+    _tile_loadd(7, below + FRIT_TILE_BYTES, 64);
+}
+
+// Scores of 32 positions, [2, 32, 16], while those of `w`, if there are any, become weights.
+FRIT_INLINE void multiply_short(const panel *p, int step, float *scores, weighing *w, int k_steps)
+{
+    const uint32_t *keys = p->r->keys + (int64_t)step * 2 * k_steps * TILE_WORDS;
+    for (int half = 0; half < 2; half++, keys += k_steps * TILE_WORDS, scores += FRIT_HALF_QUERIES * 16) {
+        const int i = half * TILE;
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_loadd(2, keys, 64);
+        if (k_steps > 1) _tile_loadd(3, keys + TILE_WORDS, 64);
+        _tile_dpbf16ps(0, 4, 2);
+        if (w) weigh(w, i, i + 4);
+        _tile_dpbf16ps(1, 5, 2);
+        if (w) weigh(w, i + 4, i + 8);
+        if (k_steps > 1) _tile_dpbf16ps(0, 6, 3);
+        if (w) weigh(w, i + 8, i + 12);
+        if (k_steps > 1) _tile_dpbf16ps(1, 7, 3);
+        if (w) weigh(w, i + 12, i + 16);
+        _tile_stored(0, scores, 64);
+        _tile_stored(1, scores + TILE * 16, 64);
+    }
+}
+
+FRIT_INLINE void multiply_long(const panel *p, int step, float *scores, weighing *w)
+{
+    const int64_t k_steps = p->r->k_steps;
+    const uint32_t *keys = p->r->keys + step * 2 * k_steps * TILE_WORDS, *more_keys = keys + k_steps * TILE_WORDS;
+    const uint8_t *q = p->q, *below = q + k_steps * FRIT_TILE_BYTES;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int64_t s = 0; s < k_steps; s++) {
+        _tile_loadd(4, q + s * FRIT_TILE_BYTES, 64);
+        _tile_loadd(6, keys + s * TILE_WORDS, 64);
+        _tile_loadd(5, below + s * FRIT_TILE_BYTES, 64);
+        _tile_loadd(7, more_keys + s * TILE_WORDS, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 5, 6);
+        _tile_dpbf16ps(2, 4, 7);
+        _tile_dpbf16ps(3, 5, 7);
+        if (w) weigh(w, FRIT_HALF_QUERIES * s / k_steps, FRIT_HALF_QUERIES * (s + 1) / k_steps);
+    }
+    _tile_stored(0, scores, 64);
+    _tile_stored(1, scores + TILE * 16, 64);
+    _tile_stored(2, scores + FRIT_HALF_QUERIES * 16, 64);
+    _tile_stored(3, scores + (FRIT_HALF_QUERIES + TILE) * 16, 64);
+}
+
+FRIT_INLINE void multiply_scores(const panel *p, int step, float *scores, weighing *w)
+{
+    if (p->r->k_steps == 2)
+        multiply_short(p, step, scores, w, 2);
+    else if (p->r->k_steps == 1)
+        multiply_short(p, step, scores, w, 1);
+    else
+        multiply_long(p, step, scores, w);
+}
+
+// Weights of the steps [begin, end). Returns whether some weight needs more room.
+FRIT_INLINE bool weigh_all(const panel *p, int begin, int end, bool cut)
 {
     const bool adjusts = p->t->softcap != 0 || p->t->slope;
-    __m512i all = _mm512_setzero_si512();
+    weighing w = {.p = p, .weights = p->r->weights, .cut = cut, .all = _mm512_setzero_si512()};
     fence();
-    for (int i = 0; i < 2; i++) multiply_scores(p, 2 * p->begin + i, p->r->scores[0] + i * FRIT_HALF_QUERIES * 16);
-    for (int step = p->begin; step < p->end; step++) {
-        float *now = p->r->scores[(step - p->begin) & 1], *next = p->r->scores[(step - p->begin + 1) & 1];
-        for (int i = 0; i < 2; i++) {
-            fence();
-            if (step + 1 < p->end) multiply_scores(p, 2 * (step + 1) + i, next + i * FRIT_HALF_QUERIES * 16);
-            fence();
-            if (adjusts && i == 0) adjust(p, now, p->t->first + step * STEP);
-            all = _mm512_or_si512(all, weigh(p, step, now, i * TILE, cut));
-        }
+    multiply_scores(p, begin, p->r->scores[0], NULL);
+    for (int step = begin; step < end; step++, w.weights += FRIT_HALF_QUERIES * STEP) {
+        float *now = p->r->scores[(step - begin) & 1];
+        w.scores = now, w.at = p->t->first + step * STEP;
+        fence();
+        if (adjusts) adjust(p, now, w.at);
+        if (step + 1 < end)
+            multiply_scores(p, step + 1, p->r->scores[(step - begin + 1) & 1], &w);
+        else
+            weigh(&w, 0, FRIT_HALF_QUERIES);
     }
     fence();
-    return _mm512_test_epi16_mask(all, _mm512_set1_epi16((short)TOO_LARGE)) != 0;
+    return _mm512_test_epi16_mask(w.all, _mm512_set1_epi16((short)TOO_LARGE)) != 0;
 }
+
+// ------------------------------------------------------------------------------- sums
+
+// The weights of four of sixteen queries.
+FRIT_INLINE void add_four(__m512 *total, int first, const uint16_t *weights)
+{
+    const __m512bh one = (__m512bh)_mm512_set1_epi16(0x3f80);
+    fence();
+#pragma GCC unroll 4
+    for (int i = first; i < first + 4; i++)
+        total[i] = _mm512_dpbf16_ps(total[i], (__m512bh)_mm512_load_si512(weights + i * STEP), one);
+    fence();
+}
+
+// Adds the values of the steps [begin, end) to 32 rows of n_columns tiles of the sums, and of sixteen queries the
+// weights: the first, the second, or none (-1).
+FRIT_INLINE void add_columns(const panel *p, int begin, int end, int64_t column, int n_columns, int half)
+{
+    const int64_t stride = p->t->v_dim + SUM_COLUMNS, next = p->r->n_blocks * TILE_WORDS;
+    const size_t stride_bytes = (size_t)stride * sizeof(float);
+    float *rows = p->t->acc + p->first * stride, *sums = rows + column * TILE, *below = sums + TILE * stride;
+    float *totals = rows + (half > 0 ? TILE * stride : 0) + p->t->v_dim;
+    const uint32_t *values = p->r->values + begin * next + column * TILE_WORDS;
+    const uint16_t *weights = p->r->weights;
+    __m512 total[TILE];
+    _tile_loadd(0, sums, stride_bytes);
+    _tile_loadd(1, below, stride_bytes);
+    if (n_columns > 1) _tile_loadd(2, sums + TILE, stride_bytes);
+    if (n_columns > 1) _tile_loadd(3, below + TILE, stride_bytes);
+    if (half >= 0) {
+#pragma GCC unroll 16
+        for (int i = 0; i < TILE; i++) total[i] = _mm512_loadu_ps(totals + i * stride);
+    }
+    for (int step = begin; step < end; step++, values += next, weights += FRIT_HALF_QUERIES * STEP) {
+        const uint16_t *mine = weights + (half > 0 ? TILE * STEP : 0);
+        fence();
+        _tile_loadd(4, weights, 64);
+        _tile_loadd(6, values, 64);
+        _tile_loadd(5, weights + TILE * STEP, 64);
+        if (n_columns > 1) _tile_loadd(7, values + TILE_WORDS, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        if (half >= 0) add_four(total, 0, mine);
+        _tile_dpbf16ps(1, 5, 6);
+        if (half >= 0) add_four(total, 4, mine);
+        if (n_columns > 1) _tile_dpbf16ps(2, 4, 7);
+        if (half >= 0) add_four(total, 8, mine);
+        if (n_columns > 1) _tile_dpbf16ps(3, 5, 7);
+        if (half >= 0) add_four(total, 12, mine);
+    }
+    _tile_stored(0, sums, stride_bytes);
+    _tile_stored(1, below, stride_bytes);
+    if (n_columns > 1) _tile_stored(2, sums + TILE, stride_bytes);
+    if (n_columns > 1) _tile_stored(3, below + TILE, stride_bytes);
+    fence();
+    if (half < 0) return;
+#pragma GCC unroll 16
+    for (int i = 0; i < TILE; i++) _mm512_storeu_ps(totals + i * stride, total[i]);
+}
+
+// The weights of the second sixteen queries, where there were not columns enough to add them meanwhile.
+static void add_weights(const panel *p, int begin, int end)
+{
+    const int64_t stride = p->t->v_dim + SUM_COLUMNS;
+    const __m512bh one = (__m512bh)_mm512_set1_epi16(0x3f80);
+    float *total = p->t->acc + (p->first + TILE) * stride + p->t->v_dim;
+    for (int i = 0; i < TILE; i++, total += stride) {
+        const uint16_t *weights = p->r->weights + (TILE + i) * STEP;
+        __m512 sum = _mm512_loadu_ps(total);
+        for (int step = begin; step < end; step++, weights += FRIT_HALF_QUERIES * STEP)
+            sum = _mm512_dpbf16_ps(sum, (__m512bh)_mm512_load_si512(weights), one);
+        _mm512_storeu_ps(total, sum);
+    }
+}
+
+static void add_values(const panel *p, int begin, int end)
+{
+    const int64_t n = p->r->n_blocks;
+    if (n == 1) {
+        add_columns(p, begin, end, 0, 1, 0);
+        add_weights(p, begin, end);
+        return;
+    }
+    add_columns(p, begin, end, 0, 2, 0);
+    if (n < 4) add_weights(p, begin, end);
+    if (n >= 4) add_columns(p, begin, end, 2, 2, 1);
+    int64_t column = n < 4 ? 2 : 4;
+    for (; column + 1 < n; column += 2) add_columns(p, begin, end, column, 2, -1);
+    if (column < n) add_columns(p, begin, end, column, 1, -1);
+}
+
+// ------------------------------------------------------------------------------- room
 
 // Sums of weights that were relative to a smaller score.
 static void shrink(float *sums, int64_t n, float octaves)
@@ -375,14 +494,14 @@ static void shrink(float *sums, int64_t n, float octaves)
 }
 
 // Lowers the lift of all queries whose weights come to 2 or more.
-static void make_room(const panel *p)
+static void make_room(const panel *p, int begin, int end)
 {
     const frit_attend_half *t = p->t;
     float tops[FRIT_HALF_QUERIES], *scores = p->r->scores[0];
     for (int i = 0; i < FRIT_HALF_QUERIES; i++) tops[i] = -INFINITY;
-    for (int step = p->begin; step < p->end; step++) {
+    for (int step = begin; step < end; step++) {
         const int32_t at = t->first + step * STEP;
-        for (int i = 0; i < 2; i++) multiply_scores(p, 2 * step + i, scores + i * FRIT_HALF_QUERIES * 16);
+        multiply_scores(p, step, scores, NULL);
         fence();
         adjust(p, scores, at);
         for (int i = 0; i < FRIT_HALF_QUERIES; i++) {
@@ -408,20 +527,14 @@ static void make_room(const panel *p)
 
 // ------------------------------------------------------------------------------- spans
 
-// The steps of 32 positions that some query of the panel sees.
-static void find_steps(panel *p)
+static void attend_block(const panel *p, int begin, int end)
 {
-    const frit_attend_half *t = p->t;
-    int32_t begin = t->end, end = t->begin;
-    for (int64_t i = p->first; i < p->first + FRIT_HALF_QUERIES; i++) {
-        if (t->seen_begin[i] >= t->seen_end[i]) continue;
-        if (t->seen_begin[i] < begin) begin = t->seen_begin[i];
-        if (t->seen_end[i] > end) end = t->seen_end[i];
+    const bool cut = begin < p->whole_begin || end > p->whole_end;
+    if (cut ? weigh_all(p, begin, end, true) : weigh_all(p, begin, end, false)) {
+        make_room(p, begin, end);
+        weigh_all(p, begin, end, true);
     }
-    if (begin < t->begin) begin = t->begin;
-    if (end > t->end) end = t->end;
-    p->begin = (begin - t->first) / STEP;
-    p->end = begin < end ? (end - t->first + STEP - 1) / STEP : p->begin;
+    add_values(p, begin, end);
 }
 
 static void attend_half(const frit_attend_half *t)
@@ -434,14 +547,11 @@ static void attend_half(const frit_attend_half *t)
     for (int64_t first = 0; first < t->n_queries; first += FRIT_HALF_QUERIES) {
         panel p = {.t = t, .r = &r, .q = t->q + first / TILE * r.k_steps * FRIT_TILE_BYTES, .first = first};
         find_steps(&p);
-        if (p.begin == p.end) continue;
-        open_scores(&p);
-        if (t->cut ? weigh_all(&p, true) : weigh_all(&p, false)) {
-            make_room(&p);
-            t->cut ? weigh_all(&p, true) : weigh_all(&p, false);
+        for (int step = p.begin, end; step < p.end; step = end) {
+            end = smaller(p.end, (step / BLOCK_STEPS + 1) * BLOCK_STEPS);
+            open_scores(&p);
+            attend_block(&p, step, end);
         }
-        add_values(&p);
-        fence();
     }
     _tile_release();   // so that switching threads saves no tiles
 }
