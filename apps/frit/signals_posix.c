@@ -31,4 +31,5 @@ void cli_catch_signals(void)
     sigaction(SIGTERM, &interrupt, NULL);
     sigaction(SIGBUS, &bus, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);   // a file beyond the limit of the shell fails to be written, as on a full disk
 }

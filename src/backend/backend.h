@@ -14,6 +14,10 @@ typedef struct frit_device_options {
     // For few rows and for many. 0: automatic; of n_threads_batch beside n_threads: the same.
     int32_t n_threads, n_threads_batch;
     const char *cpu;   // cap on the CPU's instruction set, or "reference"; NULL: none
+    // A folder for weights in the backend's own order; NULL: they are not kept. And a hash of what is known of the
+    // files that they come from.
+    const char *weights_cache;
+    uint64_t weights_source;
     const frit_log *log;
 } frit_device_options;
 

@@ -18,6 +18,7 @@ const char *frit_file_path(const frit_file *file);
 bool frit_file_is_mapped(const frit_file *file);
 bool frit_file_is_intact(const frit_file *file);      // still at least as long as when it was opened
 uint64_t frit_file_size_now(const frit_file *file);   // as the system sees it at this moment; 0 if it cannot say
+uint64_t frit_file_changed(const frit_file *file);    // when that happened last, on the system's clock; 0: not known
 // What was read of a mapped file needs no memory of this process until it is touched again. Where the system cannot do
 // that, nothing happens.
 void frit_file_drop_pages(const frit_file *file);
@@ -26,6 +27,7 @@ void frit_file_close(frit_file *file);
 typedef enum frit_path_kind { FRIT_PATH_NONE, FRIT_PATH_FILE, FRIT_PATH_FOLDER, FRIT_PATH_OTHER } frit_path_kind;
 frit_path_kind frit_path_get_kind(const char *path);
 bool frit_path_is_same(const char *a, const char *b);   // both are there and are one file
+frit_status frit_folder_make(const char *path);         // its parents are there; fine if it is too
 // Reads at most max_bytes of a regular file into `out` (malloc'd, zero-terminated).
 frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, size_t *n_bytes);
 

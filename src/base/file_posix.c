@@ -53,6 +53,12 @@ bool frit_path_is_same(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+frit_status frit_folder_make(const char *path)
+{
+    if (mkdir(path, 0777) == 0 || (errno == EEXIST && frit_path_get_kind(path) == FRIT_PATH_FOLDER)) return FRIT_OK;
+    return fail_errno(path, "the folder cannot be made");
+}
+
 // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever. It means nothing for regular files.
 static frit_status open_regular(const char *path, int *fd, uint64_t *size)
 {
@@ -167,6 +173,18 @@ uint64_t frit_file_size_now(const frit_file *file)
 {
     struct stat st;
     return fstat(file->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+uint64_t frit_file_changed(const frit_file *file)
+{
+    struct stat st;
+    if (fstat(file->fd, &st) != 0) return 0;
+#if defined(__APPLE__)
+    const struct timespec at = st.st_mtimespec;
+#else
+    const struct timespec at = st.st_mtim;
+#endif
+    return (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
 }
 
 void frit_file_drop_pages(const frit_file *file)

@@ -75,6 +75,15 @@ frit_path_kind frit_path_get_kind(const char *path)
     return attributes & FILE_ATTRIBUTE_DEVICE ? FRIT_PATH_OTHER : FRIT_PATH_FILE;
 }
 
+frit_status frit_folder_make(const char *path)
+{
+    wchar_t *wide = widen(path);
+    if (!wide) return fail_path(path);
+    const bool made = CreateDirectoryW(wide, NULL) || frit_path_get_kind(path) == FRIT_PATH_FOLDER;
+    free(wide);
+    return made ? FRIT_OK : fail_windows(path, "the folder cannot be made");
+}
+
 static frit_status open_regular(const char *path, HANDLE *handle, uint64_t *size)
 {
     if (frit_path_get_kind(path) == FRIT_PATH_FOLDER)
@@ -180,6 +189,13 @@ uint64_t frit_file_size_now(const frit_file *file)
 {
     LARGE_INTEGER n;
     return GetFileSizeEx(file->handle, &n) ? (uint64_t)n.QuadPart : 0;
+}
+
+uint64_t frit_file_changed(const frit_file *file)
+{
+    FILETIME at;
+    if (!GetFileTime(file->handle, NULL, NULL, &at)) return 0;
+    return (uint64_t)at.dwHighDateTime << 32 | at.dwLowDateTime;
 }
 
 void frit_file_drop_pages(const frit_file *file)

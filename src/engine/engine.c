@@ -3,6 +3,7 @@
 #include "engine/engine.h"
 
 #include "base/check.h"
+#include "base/checksum.h"
 #include "base/cpu.h"
 #include "base/option.h"
 
@@ -117,6 +118,17 @@ frit_status frit_engine_grow(frit_engine *engine, size_t n_rows)
     return status;
 }
 
+// Of what the system knows of the files, wherever they lie.
+static uint64_t files_hash(const frit_checkpoint *ckpt)
+{
+    frit_checksum sum = {0};
+    for (size_t i = 0; i < ckpt->n_files; i++) {
+        const uint64_t known[] = {frit_file_size(ckpt->files[i]), frit_file_changed(ckpt->files[i])};
+        frit_checksum_add(&sum, known, sizeof known);
+    }
+    return frit_checksum_value(&sum);
+}
+
 static frit_status set_up(frit_engine *engine, const frit_engine_options *options)
 {
     const frit_model *model = engine->model;
@@ -128,6 +140,8 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     const frit_device_options device = {.n_threads = options->n_threads,
                                         .n_threads_batch = options->n_threads_batch,
                                         .cpu = options->cpu,
+                                        .weights_cache = options->weights_cache,
+                                        .weights_source = files_hash(model->ckpt),
                                         .log = &model->log};
     FRIT_TRY(backend->open(&engine->device, &device));
     engine->device->progress = options->progress;

@@ -50,6 +50,17 @@ static void close_pools(frit_cpu_device *device)
     frit_pool_free(device->many);
 }
 
+static frit_status open_cache(frit_cpu_device *device, const frit_device_options *options)
+{
+    if (!options->weights_cache || !*options->weights_cache) return FRIT_OK;
+    frit_buf folder = {0};
+    frit_buf_text(&folder, options->weights_cache);
+    if (folder.failed) return frit_fail_memory(strlen(options->weights_cache) + 1, "the path of the weights' cache");
+    device->packs.cache =
+        (frit_pack_cache){folder.data, options->weights_source, options->log ? *options->log : (frit_log){0}};
+    return FRIT_OK;
+}
+
 static frit_status cpu_open(frit_device **out, const frit_device_options *options)
 {
     const frit_isa *cap = NULL;
@@ -65,6 +76,7 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     frit_cpu_device *device = calloc(1, sizeof *device);
     if (!device) return frit_fail_memory(sizeof *device, "the CPU device");
     frit_status status = open_pools(device, options);
+    if (status == FRIT_OK) status = open_cache(device, options);
     if (status != FRIT_OK) {
         close_pools(device);
         free(device);

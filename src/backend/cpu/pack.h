@@ -15,6 +15,7 @@
 // need no table that is larger than a register. Floats stay where they are: their rows are read as they lie.
 #pragma once
 #include "backend/backend.h"
+#include "backend/cpu/pack_cache.h"
 #include "backend/cpu/task.h"
 #include "base/thread.h"
 
@@ -44,15 +45,19 @@ typedef struct frit_packs {
     struct frit_pack *list;
     size_t n, capacity;
     struct frit_pack_memory *memory;   // what the panels lie in, one for each plan that brought new matrices
+    frit_pack_cache cache;
 } frit_packs;
 
 // Whether linear ops read this matrix packed.
 bool frit_packs_want(const frit_kernels *kernels, const frit_tensor *tensor);
-// Packs what the plan's products want and is not packed yet, on all threads of the pool. Each thread writes the rows
-// that it will read. Pages of mapped files are given back as soon as they have been read. Where rows are only made when
-// they are read (format/rows.h) and nobody wants panels, they are kept as rows. `kernels` NULL: nobody wants panels.
+// Packs what the plan's products want and is not packed yet, on all threads of the pool, or takes it from the cache.
+// Each thread writes the rows that it will read. Pages of mapped files are given back as soon as they have been read.
+// Where rows are only made when they are read (format/rows.h) and nobody wants panels, they are kept as rows. `kernels`
+// NULL: nobody wants panels.
 frit_status frit_packs_add(frit_packs *packs, frit_pool *pool, const frit_device *device, const frit_kernels *kernels,
                            const frit_plan *plan);
+// FRIT_E_IO if a file of the cache has shrunk. Touching what is gone raises SIGBUS, so look before reading weights.
+frit_status frit_packs_check(const frit_packs *packs);
 // The largest piece of memory with packed matrices; NULL: there is none.
 const uint8_t *frit_packs_largest(const frit_packs *packs, uint64_t *n_bytes);
 const uint8_t *frit_packs_find(const frit_packs *packs, const frit_tensor *tensor);   // NULL: not packed

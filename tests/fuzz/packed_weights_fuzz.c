@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// Any bytes as a file of packed weights: the first three words are the key and the size that are asked for.
+#include "backend/cpu/pack_cache.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
+{
+    uint64_t asked[3], panels_at;
+    if (n_bytes < sizeof asked) return 0;
+    memcpy(asked, bytes, sizeof asked);
+    const size_t n = n_bytes - sizeof asked;
+    uint8_t *file = malloc(n + 1);   // aligned, and asan sees its end
+    if (!file) return 0;
+    memcpy(file, bytes + sizeof asked, n);
+    const frit_pack_key key = {{asked[0], asked[1]}};
+    if (!frit_pack_file_check(file, n, key, asked[2], &panels_at) && panels_at + asked[2] != n) abort();
+    free(file);
+    return 0;
+}
