@@ -349,6 +349,9 @@ typedef struct frit_engine_options {
     // Types of cached keys and values: "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1";
     // NULL: "f16", or "f32" with cpu "reference".
     const char *cache_type_k, *cache_type_v;
+    // "auto" (NULL): on machines with several memory nodes threads stay on one each, beside the weights that they read.
+    // Only threads of the engine's own: the caller's goes where it likes. "off": no thread is bound, no memory placed.
+    const char *numa;
     // A folder that keeps weights in the order of this machine's kernels: as many bytes as the model has, once for each
     // model. The next engine maps them and starts faster, and processes share the memory. What is damaged or of another
     // version is written anew; what goes wrong costs a warning. Files are never removed. NULL: nothing is kept.

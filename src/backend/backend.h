@@ -13,7 +13,8 @@ typedef struct frit_exec frit_exec;       // a prepared plan
 typedef struct frit_device_options {
     // For few rows and for many. 0: automatic; of n_threads_batch beside n_threads: the same.
     int32_t n_threads, n_threads_batch;
-    const char *cpu;   // cap on the CPU's instruction set, or "reference"; NULL: none
+    const char *cpu;    // cap on the CPU's instruction set, or "reference"; NULL: none
+    const char *numa;   // "off": threads and memory are not placed by memory nodes; NULL: where there are several
     // A folder for weights in the backend's own order; NULL: they are not kept. And a hash of what is known of the
     // files that they come from.
     const char *weights_cache;

@@ -5,45 +5,18 @@
 //     system/cpu/cpu3/cpu_capacity               "446"    of 1024, where cores differ (ARM)
 //     cpu_atom/cpus                              "16-31"  the slow cores of a hybrid processor (x86)
 #include "base/cores.h"
+#include "base/sysfs.h"
 
-#include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-enum { LIST_BYTES = 4096 };
-
-static bool read_device(const char *root, const char *name, char text[LIST_BYTES])
-{
-    char path[LIST_BYTES];
-    snprintf(path, sizeof path, "%s/sys/devices/%s", root, name);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    const ssize_t n = read(fd, text, LIST_BYTES - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = 0;
-    return n > 0;
-}
+enum { LIST_BYTES = FRIT_SYSFS_BYTES };
 
 static bool read_of_cpu(const char *root, int cpu, const char *what, char text[LIST_BYTES])
 {
     char name[64];
     snprintf(name, sizeof name, "system/cpu/cpu%d/%s", cpu, what);
-    return read_device(root, name, text);
-}
-
-// "0-3,8": whether it has this number.
-static bool list_has(const char *list, long number)
-{
-    while (*list >= '0' && *list <= '9') {
-        char *end;
-        const long from = strtol(list, &end, 10);
-        const long to = *end == '-' ? strtol(end + 1, &end, 10) : from;
-        if (from <= number && number <= to) return true;
-        list = *end == ',' ? end + 1 : end;
-    }
-    return false;
+    return frit_sysfs_read(root, name, text);
 }
 
 // Whether a CPU that was listed before is a thread of the same core.
@@ -54,7 +27,7 @@ static bool is_sibling(const char *root, const int *cpus, int i)
         !read_of_cpu(root, cpus[i], "topology/thread_siblings_list", list))
         return false;
     for (int k = 0; k < i; k++)
-        if (list_has(list, cpus[k])) return true;
+        if (frit_sysfs_list_has(list, cpus[k])) return true;
     return false;
 }
 
@@ -68,7 +41,7 @@ frit_cores frit_cores_of(const char *root, const int *cpus, int n_cpus)
 {
     frit_cores cores = {0};
     char slow[LIST_BYTES] = "";
-    if (!read_device(root, "cpu_atom/cpus", slow)) slow[0] = 0;
+    if (!frit_sysfs_read(root, "cpu_atom/cpus", slow)) slow[0] = 0;
     long most = 0;
     for (int i = 0; i < n_cpus; i++) {
         const long capacity = capacity_of(root, cpus[i]);
@@ -76,7 +49,7 @@ frit_cores frit_cores_of(const char *root, const int *cpus, int n_cpus)
     }
     for (int i = 0; i < n_cpus; i++) {
         if (is_sibling(root, cpus, i)) continue;
-        const bool is_slow = list_has(slow, cpus[i]) || 4 * capacity_of(root, cpus[i]) < 3 * most;
+        const bool is_slow = frit_sysfs_list_has(slow, cpus[i]) || 4 * capacity_of(root, cpus[i]) < 3 * most;
         cores.n++;
         cores.n_fast += !is_slow;
     }

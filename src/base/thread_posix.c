@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Threads and sleeping on Linux (futex), macOS and the other POSIX systems (mutex and condition variable).
+#include "base/nodes.h"
 #include "base/os.h"
 #include "base/thread.h"
 
@@ -12,6 +13,7 @@
 #if defined(__linux__)
 #include "base/cgroup.h"
 #include "base/cores.h"
+#include "base/sysfs.h"
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #endif
@@ -146,30 +148,10 @@ static int min_int(int a, int b)
     return a < b ? a : b;
 }
 
-// The CPUs of the affinity mask, ascending; *out is to be freed. The mask is asked for in growing sizes: the kernel
-// refuses one that is smaller than its own.
-static int list_cpus(int **out)
-{
-    *out = NULL;
-    for (int n_cpus = CPU_SETSIZE; n_cpus <= 64 * CPU_SETSIZE; n_cpus *= 2) {
-        cpu_set_t *set = CPU_ALLOC((size_t)n_cpus);
-        if (!set) return 0;
-        const size_t size = CPU_ALLOC_SIZE((size_t)n_cpus);
-        const bool known = sched_getaffinity(0, size, set) == 0;
-        int n = 0;
-        if (known) *out = malloc((size_t)n_cpus * sizeof **out);
-        for (int i = 0; *out && i < n_cpus; i++)
-            if (CPU_ISSET_S((size_t)i, size, set)) (*out)[n++] = i;
-        CPU_FREE(set);
-        if (known) return n;
-    }
-    return 0;
-}
-
 frit_thread_counts frit_thread_count(void)
 {
     int *cpus;
-    int n = list_cpus(&cpus);
+    int n = frit_sysfs_allowed_cpus(&cpus);
     frit_cores cores = frit_cores_of("", cpus, n);
     free(cpus);
     const long n_online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -185,6 +167,23 @@ frit_thread_counts frit_thread_count(void)
     const long n_online = sysconf(_SC_NPROCESSORS_ONLN);
     const int n = n_online > 0 ? (int)n_online : 1;
     return (frit_thread_counts){n, n, n};
+}
+
+void frit_nodes_get(frit_nodes *nodes)
+{
+    nodes->n = 1;
+}
+
+bool frit_nodes_stay(const frit_nodes *nodes, int node)
+{
+    (void)nodes, (void)node;
+    return true;
+}
+
+bool frit_nodes_spread(const frit_nodes *nodes, void *memory, uint64_t n_bytes)
+{
+    (void)nodes, (void)memory, (void)n_bytes;
+    return true;
 }
 
 #endif

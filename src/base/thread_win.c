@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Threads and sleeping on Windows.
+#include "base/nodes.h"
 #include "base/os.h"
 #include "base/thread.h"
 
@@ -99,4 +100,21 @@ frit_thread_counts frit_thread_count(void)
     if (n == 0) n = (int)GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
     if (n < 1) n = 1;
     return (frit_thread_counts){n, n, n};
+}
+
+void frit_nodes_get(frit_nodes *nodes)
+{
+    nodes->n = 1;
+}
+
+bool frit_nodes_stay(const frit_nodes *nodes, int node)
+{
+    (void)nodes, (void)node;
+    return true;
+}
+
+bool frit_nodes_spread(const frit_nodes *nodes, void *memory, uint64_t n_bytes)
+{
+    (void)nodes, (void)memory, (void)n_bytes;
+    return true;
 }

@@ -140,6 +140,7 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     const frit_device_options device = {.n_threads = options->n_threads,
                                         .n_threads_batch = options->n_threads_batch,
                                         .cpu = options->cpu,
+                                        .numa = options->numa,
                                         .weights_cache = options->weights_cache,
                                         .weights_source = files_hash(model->ckpt),
                                         .log = &model->log};

@@ -38,6 +38,8 @@ static const frit_option engine_rows[] = {
            .help = "recurrent models: places that a session can go back to; 0: 2, -1: none but its beginning"),
     ENGINE(weights_cache, .name = "weights-cache", .type = FRIT_OPTION_TEXT, .metavar = "DIR",
            .help = "keep the weights in this folder as they lie in memory, as large as the model, to start faster"),
+    ENGINE(numa, .name = "numa", .type = FRIT_OPTION_CHOICE, .choices = "auto|off", .metavar = "MODE",
+           .help = "with several memory nodes: auto keeps threads beside the weights they read"),
     ENGINE(no_fuse, .name = "no-fuse", .type = FRIT_OPTION_FLAG,
            .help = "run the graph as it is, without fused operations (slower)"),
 };

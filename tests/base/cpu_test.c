@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The machine: features, memory, the clock; control groups of both versions in a folder that imitates a machine.
+// The machine: features, memory, the clock; control groups, cores and memory nodes in folders that imitate a machine.
 #include "support/support.h"
 
 #include "base/cgroup.h"
 #include "base/cores.h"
 #include "base/cpu.h"
+#include "base/nodes.h"
+#include "base/sysfs.h"
 #include "base/time.h"
 
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -212,6 +215,104 @@ static void broken_or_missing_group_files_mean_no_limit(void **state)
 
 #endif
 
+// ------------------------------------------------------------------------------------------- memory nodes
+
+static void put_node(const char *root, int number, const char *cpus)
+{
+    char name[64];
+    snprintf(name, sizeof name, "sys/devices/system/node/node%d/cpulist", number);
+    put(root, name, cpus);
+}
+
+static void parts_belong_to_nodes_in_proportion_to_their_cpus(void **state)
+{
+    (void)state;
+    static frit_nodes nodes;
+    static const int cpus[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    char root[256];
+    snprintf(root, sizeof root, "%s", temp_path("nodes"));
+    frit_nodes_of(&nodes, root, cpus, 8);   // nothing is known
+    assert_int_equal(nodes.n, 1);
+    assert_int_equal(frit_nodes_of_part(&nodes, 5, 8), 0);
+    put(root, "sys/devices/system/node/online", "0,2-3\n");
+    put_node(root, 0, "0-1,4-5\n");
+    put_node(root, 2, "2-3,6-7\n");
+    put_node(root, 3, "\n");   // memory without CPUs
+    frit_nodes_of(&nodes, root, cpus, 8);
+    assert_int_equal(nodes.n, 2);
+    assert_int_equal(nodes.numbers[0], 0);
+    assert_int_equal(nodes.numbers[1], 2);
+    static const int16_t by_node[] = {0, 1, 4, 5, 2, 3, 6, 7};
+    assert_memory_equal(nodes.cpus, by_node, sizeof by_node);
+    for (int parts = 2; parts <= 16; parts += 2)
+        for (int part = 0; part < parts; part++)
+            assert_int_equal(frit_nodes_of_part(&nodes, part, parts), part >= parts / 2);
+    assert_int_equal(frit_nodes_of_part(&nodes, 0, 1), 1);   // in the middle: either would do
+    // Six CPUs of the first, two of the second.
+    put_node(root, 0, "0-5\n");
+    put_node(root, 2, "6-7\n");
+    frit_nodes_of(&nodes, root, cpus, 8);
+    for (int part = 0; part < 4; part++) assert_int_equal(frit_nodes_of_part(&nodes, part, 4), part == 3);
+}
+
+static void an_affinity_mask_on_one_node_needs_no_placing(void **state)
+{
+    (void)state;
+    static frit_nodes nodes;
+    char root[256];
+    snprintf(root, sizeof root, "%s", temp_path("one-node"));
+    put(root, "sys/devices/system/node/online", "0-1\n");
+    put_node(root, 0, "0-3\n");
+    put_node(root, 1, "4-7\n");
+    frit_nodes_of(&nodes, root, (int[]){0, 1, 2}, 3);
+    assert_int_equal(nodes.n, 1);
+    frit_nodes_of(&nodes, root, (int[]){3, 4}, 2);
+    assert_int_equal(nodes.n, 2);
+    frit_nodes_of(&nodes, root, (int[]){3, 4, 9}, 3);   // a CPU of no node would be left out: rather no placing
+    assert_int_equal(nodes.n, 1);
+}
+
+// Nodes that are made up, of the CPUs that there are: what counts is where threads may run afterwards.
+static void threads_stay_on_their_nodes(void **state)
+{
+    (void)state;
+    static frit_nodes nodes;
+    char root[256], list[32];
+    int *cpus;
+    const int n = frit_sysfs_allowed_cpus(&cpus);
+    if (n < 2) skip();
+    snprintf(root, sizeof root, "%s", temp_path("stay"));
+    put(root, "sys/devices/system/node/online", "0-1\n");
+    snprintf(list, sizeof list, "%d\n", cpus[0]);
+    put_node(root, 0, list);
+    snprintf(list, sizeof list, "%d\n", cpus[1]);
+    put_node(root, 1, list);
+    frit_nodes_of(&nodes, root, cpus, 2);
+    assert_int_equal(nodes.n, 2);
+    cpu_set_t before, now;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    assert_true(frit_nodes_stay(&nodes, 1));
+    assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+    assert_true(CPU_COUNT(&now) == 1 && CPU_ISSET(cpus[1], &now));
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    free(cpus);
+}
+
+// The kernel only takes nodes that there are.
+static void memory_is_spread_where_the_system_does(void **state)
+{
+    (void)state;
+    static frit_nodes nodes = {.n = 1};
+    static _Alignas(4096) char memory[16384];
+    assert_true(frit_nodes_spread(&nodes, memory, sizeof memory));   // nothing to do
+    nodes.n = 2;
+    nodes.numbers[1] = 63;
+    frit_nodes_spread(&nodes, memory, sizeof memory);   // refused or not, the memory stays what it was
+    memset(memory, 1, sizeof memory);
+    frit_nodes_get(&nodes);
+    assert_true(nodes.n >= 1 && nodes.n <= FRIT_MAX_NODES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +327,10 @@ int main(void)
         cmocka_unit_test(memory_limits_of_version_2_count_page_cache_as_free),
         cmocka_unit_test(broken_or_missing_group_files_mean_no_limit),
 #endif
+        cmocka_unit_test(parts_belong_to_nodes_in_proportion_to_their_cpus),
+        cmocka_unit_test(an_affinity_mask_on_one_node_needs_no_placing),
+        cmocka_unit_test(threads_stay_on_their_nodes),
+        cmocka_unit_test(memory_is_spread_where_the_system_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

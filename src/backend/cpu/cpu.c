@@ -50,6 +50,28 @@ static void close_pools(frit_cpu_device *device)
     frit_pool_free(device->many);
 }
 
+static void place_thread(void *ctx, int part, int parts)
+{
+    const frit_nodes *nodes = ctx;
+    if (part > 0) frit_nodes_stay(nodes, frit_nodes_of_part(nodes, part, parts));
+}
+
+void frit_cpu_place_threads(frit_cpu_device *device, frit_pool *pool)
+{
+    if (device->nodes.n > 1) frit_pool_run(pool, place_thread, &device->nodes);
+}
+
+static void open_nodes(frit_cpu_device *device, const frit_device_options *options)
+{
+    device->nodes.n = 1;
+    if (options->numa && strcmp(options->numa, "off") == 0) return;
+    frit_nodes_get(&device->nodes);
+    if (device->nodes.n < 2) return;
+    frit_log_say(options->log, FRIT_LOG_INFO, "cpu: %d memory nodes, threads stay on theirs", device->nodes.n);
+    frit_cpu_place_threads(device, device->many);
+    if (device->few != device->many) frit_cpu_place_threads(device, device->few);
+}
+
 static frit_status open_cache(frit_cpu_device *device, const frit_device_options *options)
 {
     if (!options->weights_cache || !*options->weights_cache) return FRIT_OK;
@@ -82,6 +104,7 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
         free(device);
         return status;
     }
+    open_nodes(device, options);
     device->base.backend = &frit_backend_cpu;
     device->reference = reference;
     frit_isa_install(&device->narrow, cap, 1);
@@ -121,8 +144,8 @@ static int32_t cpu_n_threads(const frit_device *base, bool many_rows)
 
 static frit_status cpu_alloc(frit_device *base, uint64_t n_bytes, void **memory)
 {
-    (void)base;
     *memory = frit_cpu_memory_new(n_bytes);
+    if (*memory) frit_nodes_spread(&((const frit_cpu_device *)base)->nodes, *memory, n_bytes);
     return *memory ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "a buffer of the CPU");
 }
 

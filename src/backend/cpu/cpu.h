@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/profile.h"
+#include "base/nodes.h"
 #include "base/thread.h"
 
 typedef struct frit_cpu_device {
@@ -14,11 +15,14 @@ typedef struct frit_cpu_device {
     const char *isa;             // "reference", or the best instruction set installed
     frit_kernels narrow, wide;   // for nodes of few and of many rows
     frit_packs packs;
+    frit_nodes nodes;        // n is 1: nothing is placed
     frit_profile *profile;   // NULL: nobody counts
 } frit_cpu_device;
 
 // How many threads of the pool read this memory as fast as all, within 3 %: all, three quarters or half of them.
 int frit_cpu_fewest_readers(frit_pool *pool, const frit_kernels *kernels, const uint8_t *bytes, uint64_t n_bytes);
+// Threads stay on their parts' nodes. All but the first, which is the caller's: it may have to run elsewhere later.
+void frit_cpu_place_threads(frit_cpu_device *device, frit_pool *pool);
 // Chooses the threads for steps of few rows, once there are packed matrices to read (probe.c).
 frit_status frit_cpu_choose_threads(frit_cpu_device *device);
 frit_status frit_cpu_prepare(frit_device *device, frit_plan *plan, frit_exec **out);

@@ -177,6 +177,7 @@ frit_status frit_cpu_choose_threads(frit_cpu_device *device)
     if (n == frit_pool_size(device->few)) return FRIT_OK;
     frit_pool *fewer;
     FRIT_TRY(frit_pool_new(&fewer, n));
+    frit_cpu_place_threads(device, fewer);
     if (device->few != device->many) frit_pool_free(device->few);
     device->few = fewer;
     return FRIT_OK;

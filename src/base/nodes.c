@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// Which parts of a pool belong to which node.
+#include "base/nodes.h"
+
+int frit_nodes_of_part(const frit_nodes *nodes, int part, int parts)
+{
+    if (nodes->n < 2) return 0;
+    const int at = (int)((int64_t)(2 * part + 1) * nodes->n_cpus / (2 * (int64_t)parts));
+    int node = 0;
+    while (node + 1 < nodes->n && at >= nodes->first[node + 1]) node++;
+    return node;
+}
