@@ -278,7 +278,7 @@ enum {
     FRIT_WEIGHT_OPTIONAL = 1,
     FRIT_WEIGHT_OR_TOK_EMBD = 2,   // absent: the embedding table is used (tied)
     FRIT_WEIGHT_LAYER = 4,         // one for each layer: "blk.N.NAME"
-    FRIT_WEIGHT_TABLE = 8,         // read row by row, not multiplied: has neither bias nor scale
+    FRIT_WEIGHT_TABLE = 8,   // read row by row, not multiplied: has neither bias nor scale, but maybe a multiplier
     // What a "NAME.scale" means depends on who wrote the file. Beside NVFP4 it belongs to the number format: the
     // matrix is w * scale. Beside other types it belongs to the architecture, and some graphs of llama.cpp, which
     // defines these files, multiply after the bias or do not read it.

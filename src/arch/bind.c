@@ -281,17 +281,22 @@ typedef struct size {   // of a row's tensor; n is 0 but for stacks
     int64_t n, out, in;
 } size;
 
-// "NAME.bias" and, beside matrices, "NAME.scale". Of stacks, [n, out] and one number for each matrix.
+// "NAME.bias" and, beside matrices, "NAME.scale", or "NAME.multiplier" where a folder's configuration scales what they
+// give (GGUF files have it in the weights). Of stacks, [n, out] and one number for each matrix.
 static frit_status bind_companions(binder *b, const frit_weight_row *row, const char *base, size s, frit_weight *weight)
 {
     char name[128];
     snprintf(name, sizeof name, "%s.bias", base);
-    const frit_tensor *tensor = take(b, name);
+    const frit_tensor *tensor = row->flags & FRIT_WEIGHT_TABLE ? NULL : take(b, name);
     if (tensor && !(row->flags & FRIT_WEIGHT_UNBIASED)) {
         FRIT_TRY(bind_vector(b, &weight->b, tensor, s.n > 0 ? s.n * s.out : s.out, FRIT_WEIGHT_FLAT));
         if (s.n > 0) FRIT_TRY(view(b, &weight->b, s.n, s.out));
     }
-    if (row->in == FRIT_DIM_1 || !weight->w) return FRIT_OK;
+    if (row->in == FRIT_DIM_1) return FRIT_OK;
+    snprintf(name, sizeof name, "%s.multiplier", base);
+    tensor = take(b, name);
+    if (tensor) return bind_vector(b, &weight->scale, tensor, tensor->shape[0] == 1 ? 1 : s.out, 0);
+    if (!weight->w || row->flags & FRIT_WEIGHT_TABLE) return FRIT_OK;
     snprintf(name, sizeof name, "%s.scale", base);
     tensor = take(b, name);
     bool of_format = weight->w->dtype == FRIT_DTYPE_NVFP4;
@@ -352,7 +357,7 @@ static frit_status bind_row(binder *b, const frit_weight_row *row, int32_t i_lay
         FRIT_TRY(check_shape(tensor, s.n, s.out, s.in));
         weight->w = tensor;
     }
-    bool alone = row->flags & (FRIT_WEIGHT_TABLE | FRIT_WEIGHT_WHOLE_NAME);
+    bool alone = row->flags & FRIT_WEIGHT_WHOLE_NAME;
     return alone ? FRIT_OK : bind_companions(b, row, base, s, weight);
 }
 

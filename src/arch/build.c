@@ -33,6 +33,7 @@ static frit_node *build_embedding(frit_build *b)
 {
     const frit_weights *weights = b->weights;
     frit_node *x = frit_embed(b->g, frit_weight_node(b->g, weights->tok_embd.w), b->tokens);
+    if (weights->tok_embd.scale) x = frit_scale(b->g, x, *(const float *)weights->tok_embd.scale->data);
     x = frit_adapt(b, &weights->tok_embd, b->tokens, NULL, 0, x);
     x = frit_scale(b->g, x, or_one(b->hp->embd_scale));
     if (frit_has(&weights->type_embd)) x = frit_add(b->g, x, frit_weight_node(b->g, weights->type_embd.w));

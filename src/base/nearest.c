@@ -36,7 +36,7 @@ void frit_nearest_print(frit_buf *out, const char *name, frit_nearest_name_fn kn
         const int distance = edit_distance(one, name);
         int at = n;
         while (at > 0 && distance < distances[at - 1]) at--;   // of equals, the first that is known
-        if (at == MAX_NEAREST) continue;
+        if (at == MAX_NEAREST || (at > 0 && strcmp(best[at - 1], one) == 0)) continue;
         if (n < MAX_NEAREST) n++;
         for (int k = n - 1; k > at; k--) {
             best[k] = best[k - 1];

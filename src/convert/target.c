@@ -45,6 +45,40 @@ static int64_t source_row(const void *order, int64_t i)
     return frit_row_order_source(order, i);
 }
 
+static bool is_multiplier(const char *name)
+{
+    const size_t n = strlen(name);
+    return n > 11 && strcmp(name + n - 11, ".multiplier") == 0;
+}
+
+static const frit_tensor *find_old(const target *t, const char *name)
+{
+    int64_t at;
+    return frit_map_get(&t->old_index, frit_str_of(name), &at) ? &t->old[at] : NULL;
+}
+
+// "NAME.multiplier" goes into "NAME.weight": files have no place for it.
+static frit_status multiply(const target *t, const char *name, frit_tensor *tensor)
+{
+    char full[128];
+    const size_t n = strlen(name);
+    if (n < 7 || strcmp(name + n - 7, ".weight") != 0) return FRIT_OK;
+    snprintf(full, sizeof full, "%.*s.multiplier", (int)(n - 7), name);
+    const frit_tensor *factors = find_old(t, full);
+    return !factors ? FRIT_OK : frit_multiply_rows(&t->ckpt->arena, tensor, factors->data, factors->shape[0]);
+}
+
+// One table cannot have two factors.
+static frit_status check_tied(const target *t)
+{
+    const bool scaled = find_old(t, "output.multiplier") || find_old(t, "token_embd.multiplier");
+    if (!scaled || find_old(t, "output.weight")) return FRIT_OK;
+    return frit_fail(FRIT_E_UNSUPPORTED,
+                     "%s: embeddings and output are one table and are scaled, which GGUF files of the architecture "
+                     "'%s' cannot say",
+                     t->ckpt->path, t->arch->name);
+}
+
 // A tensor of the target, made of the rows that `order` takes.
 static frit_status add(target *t, const char *name, const frit_tensor *from, frit_row_order order)
 {
@@ -53,6 +87,7 @@ static frit_status add(target *t, const char *name, const frit_tensor *from, fri
     to.name = name;
     const frit_dtype dtype = frit_convert_type(&to, t->wanted, !t->arch);
     if (t->arch) reshape(t, &to);   // first: recipes go by rows
+    if (t->arch) FRIT_TRY(multiply(t, from->name, &to));
     if (order.take > 0 || order.turned > 0 || order.n_groups > 0) {
         frit_row_order *kept = frit_arena_new(arena, frit_row_order, 1);
         if (!kept) return frit_fail_memory(sizeof *kept, name);
@@ -108,6 +143,7 @@ static frit_status add_rope_factors(target *t)
 static frit_status add_one(target *t, const frit_tensor *from)
 {
     bool is_fused = false;
+    if (t->arch && is_multiplier(from->name)) return FRIT_OK;
     if (t->arch) FRIT_TRY(add_halves(t, from, &is_fused));
     if (is_fused) return FRIT_OK;
     const frit_row_order order = t->arch ? frit_row_order_of(t->hp, t->arch, from->name) : (frit_row_order){0};
@@ -131,7 +167,8 @@ frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch
     ckpt->tensors = NULL;
     ckpt->n_tensors = ckpt->tensor_capacity = 0;
     ckpt->tensor_index = (frit_map){0};
-    frit_status status = arch ? add_rope_factors(&t) : FRIT_OK;
+    frit_status status = arch ? check_tied(&t) : FRIT_OK;
+    if (arch && status == FRIT_OK) status = add_rope_factors(&t);
     for (size_t i = 0; i < t.n_old && status == FRIT_OK; i++) status = add_one(&t, &t.old[i]);
     if (status == FRIT_OK && arch) status = frit_convert_add_keys(&ckpt->meta, hp, arch);
     frit_map_free(&t.old_index);

@@ -238,6 +238,11 @@ static frit_status find_family(peft *p)
 static frit_status rewrite(peft *p, peft_module *m)
 {
     const frit_hf_tensor *row = m->matrix.row;
+    char name[160];
+    snprintf(name, sizeof name, "%.*s.multiplier", (int)(strlen(m->matrix.name) - strlen(".weight")), m->matrix.name);
+    if (frit_checkpoint_find(p->base, name))   // adapters of GGUF have it in b
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: adapters of '%s' are not supported: its configuration scales it",
+                         p->file->ckpt->path, m->name);
     if (m->is_table) return frit_hf_transpose(&p->hf, &m->a, false);   // [tokens, rank]
     if (!row->rewrite || row->rewrite == frit_hf_transpose) return FRIT_OK;
     if (row->rewrite == frit_hf_ungroup_qkv) return row->rewrite(&p->hf, &m->b, false);

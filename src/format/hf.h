@@ -92,6 +92,7 @@ typedef struct frit_hf_family {
     bool is_latent;            // YaRN scales attention, not what rotates
     const frit_hf_names *shared;
     frit_hf_names own;
+    bool (*fits)(const json_t *config);       // NULL, or whether it is of this kind: the first that fits is taken
     frit_status (*more)(const frit_hf *hf);   // what rows cannot say; may be NULL
 } frit_hf_family;
 

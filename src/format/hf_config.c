@@ -170,6 +170,7 @@ static const frit_hf_family *find_family(const json_t *config)
     const char *class_name = json_string_value(json_array_get(classes, 0));
     const frit_hf_family *family;
     for (size_t i = 0; (family = frit_hf_family_get(i)); i++) {
+        if (family->fits && !family->fits(config)) continue;
         if (model_type && strcmp(model_type, family->model_type) == 0) return family;
         if (!model_type && class_name && strcmp(class_name, family->class_name) == 0) return family;
     }

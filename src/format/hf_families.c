@@ -35,6 +35,7 @@
     X(granite) \
     X(granitemoe) \
     X(granitemoehybrid) \
+    X(granitemoehybrid_dense) \
     X(hunyuan_v1_dense) \
     X(hunyuan_v1_moe) \
     X(jamba) \

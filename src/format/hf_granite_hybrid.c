@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Granite 4 with experts: Mamba 2 in turn with attention.
+// Granite 4: Mamba 2 in turn with attention. Beside its experts each layer has a shared one; without experts that is
+// its feed-forward.
 #include "format/hf.h"
 #include "format/rows.h"
 
@@ -16,8 +17,9 @@ static frit_status cut_shared(const frit_hf *hf, frit_tensor *tensor, bool is_bi
     if (!layer || tensor->n_dims != 2 || tensor->shape[0] % 2 != 0)
         return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not a matrix of gate and up", tensor->name);
     char name[64];
+    const char *kind = frit_hf_written(hf, "expert_count") > 0 ? "_shexp" : "";
     const int n =
-        snprintf(name, sizeof name, "blk.%d.ffn_up_shexp.weight", (int)strtol(layer + strlen("layers."), NULL, 10));
+        snprintf(name, sizeof name, "blk.%d.ffn_up%s.weight", (int)strtol(layer + strlen("layers."), NULL, 10), kind);
     const int64_t half = tensor->shape[0] / 2;
     frit_tensor up = frit_tensor_cut(tensor, half, half);
     *tensor = frit_tensor_cut(tensor, 0, half);
@@ -31,10 +33,6 @@ static frit_status complete(const frit_hf *hf)
     bool recurrent[MAX_LAYERS];
     const char *positions = NULL;
     double expand = 2;
-    if (frit_hf_written(hf, "expert_count") < 1)
-        return frit_fail(FRIT_E_UNSUPPORTED,
-                         "%s: num_local_experts is 0, models of type '%s' are supported with experts", hf->path,
-                         hf->family->model_type);
     FRIT_TRY(frit_hf_expect(hf, "mamba_proj_bias", 0));
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "mamba_expand", FRIT_HF_FACTOR, &expand));
     FRIT_TRY(frit_hf_add_number(hf, "ssm.inner_size", FRIT_HF_WIDTH, expand * frit_hf_written(hf, "embedding_length")));
@@ -45,19 +43,22 @@ static frit_status complete(const frit_hf *hf)
 }
 
 // clang-format off
+#define FACTORS_AND_SIZES \
+    {"embedding_multiplier", "embedding_scale", FRIT_HF_FACTOR, 1, 1}, \
+    {"residual_multiplier", "residual_scale", FRIT_HF_FACTOR, 1, 1}, \
+    {"attention_multiplier", "attention.scale", FRIT_HF_FACTOR, 1, 1}, \
+    {"logits_scaling", "logit_scale", FRIT_HF_FACTOR, 1, 1}, \
+    {"mamba_n_heads", "ssm.time_step_rank", FRIT_HF_COUNT, 128, 128}, \
+    {"mamba_n_groups", "ssm.group_count", FRIT_HF_COUNT, 1, 1}, \
+    {"mamba_d_state", "ssm.state_size", FRIT_HF_COUNT, 256, 256}, \
+    {"mamba_d_conv", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4}
+
 static const frit_hf_key granitemoehybrid_keys[] = {
     {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
     {"num_local_experts", "expert_count", FRIT_HF_COUNT, 8, 8},
     {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 2, 2},
     {"shared_intermediate_size", "expert_shared_feed_forward_length", FRIT_HF_WIDTH, 1024, 1024},
-    {"embedding_multiplier", "embedding_scale", FRIT_HF_FACTOR, 1, 1},
-    {"residual_multiplier", "residual_scale", FRIT_HF_FACTOR, 1, 1},
-    {"attention_multiplier", "attention.scale", FRIT_HF_FACTOR, 1, 1},
-    {"logits_scaling", "logit_scale", FRIT_HF_FACTOR, 1, 1},
-    {"mamba_n_heads", "ssm.time_step_rank", FRIT_HF_COUNT, 128, 128},
-    {"mamba_n_groups", "ssm.group_count", FRIT_HF_COUNT, 1, 1},
-    {"mamba_d_state", "ssm.state_size", FRIT_HF_COUNT, 256, 256},
-    {"mamba_d_conv", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4},
+    FACTORS_AND_SIZES,
 };
 
 static const frit_hf_tensor granitemoehybrid_tensors[] = {
@@ -72,7 +73,27 @@ static const frit_hf_tensor granitemoehybrid_tensors[] = {
     {.name = "model.layers.*.shared_mlp.output_linear", .gguf = "blk.*.ffn_down_shexp"},
     FRIT_HF_ROWS_SOME_MAMBA2("model.layers.*.mamba"),
 };
+
+static const frit_hf_key dense_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
+    {"shared_intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, 1024, 1024},
+    FACTORS_AND_SIZES,
+};
+
+static const frit_hf_tensor dense_tensors[] = {
+    FRIT_HF_ROWS_SOME_ATTENTION("model.layers.*.self_attn"),
+    {.gguf = "blk.*.ffn_up", .none = true},
+    {.name = "model.layers.*.shared_mlp.input_linear", .gguf = "blk.*.ffn_gate", .rewrite = cut_shared},
+    {.name = "model.layers.*.shared_mlp.output_linear", .gguf = "blk.*.ffn_down"},
+    FRIT_HF_ROWS_SOME_MAMBA2("model.layers.*.mamba"),
+};
 // clang-format on
+
+static bool has_experts(const json_t *config)
+{
+    const json_t *n = json_object_get(config, "num_local_experts");
+    return !json_is_integer(n) || json_integer_value(n) != 0;
+}
 
 const frit_hf_family frit_hf_granitemoehybrid = {
     .model_type = "granitemoehybrid",
@@ -80,8 +101,20 @@ const frit_hf_family frit_hf_granitemoehybrid = {
     .arch = "granitehybrid",
     .act = "silu|swish",
     .rope_style = "halves",
+    .fits = has_experts,
     .more = complete,
     .shared = &frit_hf_decoder,
     .own = {granitemoehybrid_keys, FRIT_COUNT(granitemoehybrid_keys), granitemoehybrid_tensors,
             FRIT_COUNT(granitemoehybrid_tensors)},
+};
+
+const frit_hf_family frit_hf_granitemoehybrid_dense = {
+    .model_type = "granitemoehybrid",
+    .class_name = "GraniteMoeHybridForCausalLM",
+    .arch = "granitehybrid",
+    .act = "silu|swish",
+    .rope_style = "halves",
+    .more = complete,
+    .shared = &frit_hf_decoder,
+    .own = {dense_keys, FRIT_COUNT(dense_keys), dense_tensors, FRIT_COUNT(dense_tensors)},
 };

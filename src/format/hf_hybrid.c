@@ -2,6 +2,8 @@
 // Attention and scans in turn, or side by side: Jamba, Bamba, Falcon-H1, Nemotron-H.
 #include "format/hf.h"
 
+#include <stdio.h>
+
 enum { MAX_LAYERS = 1024 };
 
 static frit_status add_inner(const frit_hf *hf)
@@ -41,27 +43,112 @@ static frit_status complete_bamba(const frit_hf *hf)
     return frit_hf_add_recurrent(hf, recurrent);
 }
 
-// Published models scale almost everything; until weights are scaled here, only those without such factors are read.
+// ---------------------------------------------------------------------------------------- Falcon-H1
+
+// "NAME.multiplier" of the n rows of a matrix, or one for all: what it gives is multiplied. None where all are 1.
+static frit_status add_multiplier(const frit_hf *hf, const char *name, const float *values, size_t n)
+{
+    frit_arena *arena = &hf->ckpt->arena;
+    bool is_one = true;
+    for (size_t i = 0; i < n; i++) is_one = is_one && values[i] == 1;
+    if (is_one) return FRIT_OK;
+    float *copy = frit_arena_new(arena, float, n);
+    char full[64];
+    snprintf(full, sizeof full, "%s.multiplier", name);
+    const frit_tensor tensor = {.name = frit_arena_text(arena, full, strlen(full)),
+                                .dtype = FRIT_DTYPE_F32,
+                                .n_dims = 1,
+                                .shape = {(int64_t)n, 1, 1, 1},
+                                .data = copy,
+                                .n_bytes = n * sizeof *copy};
+    if (!copy || !tensor.name) return frit_fail_memory(n * sizeof *copy, "multipliers");
+    memcpy(copy, values, n * sizeof *copy);
+    return frit_checkpoint_add_tensor(hf->ckpt, &tensor);
+}
+
+static frit_status get_multiplier(const frit_hf *hf, const char *name, float *out)
+{
+    double value = 1;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", name, FRIT_HF_FACTOR, &value));
+    *out = (float)value;
+    return FRIT_OK;
+}
+
+static frit_status get_multipliers(const frit_hf *hf, const char *name, float *out, size_t n)
+{
+    const json_t *list = json_object_get(hf->config, name);
+    for (size_t i = 0; i < n; i++) out[i] = 1;
+    if (!list || json_is_null(list)) return FRIT_OK;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *item = json_array_get(list, i);
+        out[i] = (float)json_number_value(item);
+        if (!json_is_number(item) || json_array_size(list) != n || !(out[i] > 0) || out[i] > 1e9f)
+            return frit_fail(FRIT_E_FORMAT, "%s: %s is not a list of %zu numbers above 0", hf->path, name, n);
+    }
+    return FRIT_OK;
+}
+
+// Of the rows of in_proj: gate, x, b, c and steps have one each.
+static frit_status make_scan_multipliers(const frit_hf *hf, float **out, size_t *n)
+{
+    const size_t inner = (size_t)frit_hf_written(hf, "ssm.inner_size");
+    const size_t states = (size_t)(frit_hf_written(hf, "ssm.group_count") * frit_hf_written(hf, "ssm.state_size"));
+    const size_t sizes[] = {inner, inner, states, states, (size_t)frit_hf_written(hf, "ssm.time_step_rank")};
+    float parts[FRIT_COUNT(sizes)], all;
+    FRIT_TRY(get_multipliers(hf, "ssm_multipliers", parts, FRIT_COUNT(sizes)));
+    FRIT_TRY(get_multiplier(hf, "ssm_in_multiplier", &all));
+    *n = 2 * inner + 2 * states + sizes[4];
+    *out = frit_arena_new(&hf->ckpt->arena, float, *n);
+    if (!*out) return frit_fail_memory(*n * sizeof **out, "multipliers");
+    size_t at = 0;
+    for (size_t i = 0; i < FRIT_COUNT(sizes); i++)
+        for (size_t k = 0; k < sizes[i]; k++) (*out)[at++] = all * parts[i];
+    return FRIT_OK;
+}
+
+static frit_status add_multipliers(const frit_hf *hf)
+{
+    float in, key, attn_out, ssm_out, embd, head, mlp[2], *scan;
+    size_t n_scan;
+    FRIT_TRY(get_multiplier(hf, "attention_in_multiplier", &in));
+    FRIT_TRY(get_multiplier(hf, "key_multiplier", &key));
+    FRIT_TRY(get_multiplier(hf, "attention_out_multiplier", &attn_out));
+    FRIT_TRY(get_multiplier(hf, "ssm_out_multiplier", &ssm_out));
+    FRIT_TRY(get_multiplier(hf, "embedding_multiplier", &embd));
+    FRIT_TRY(get_multiplier(hf, "lm_head_multiplier", &head));
+    FRIT_TRY(get_multipliers(hf, "mlp_multipliers", mlp, 2));
+    FRIT_TRY(make_scan_multipliers(hf, &scan, &n_scan));
+    FRIT_TRY(add_multiplier(hf, "token_embd", &embd, 1));
+    FRIT_TRY(add_multiplier(hf, "output", &head, 1));
+    key *= in;
+    const struct {
+        const char *name;
+        const float *values;
+        size_t n;
+    } rows[] = {
+        {"attn_q", &in, 1},       {"attn_k", &key, 1},      {"attn_v", &in, 1},       {"attn_output", &attn_out, 1},
+        {"ssm_in", scan, n_scan}, {"ssm_out", &ssm_out, 1}, {"ffn_gate", &mlp[0], 1}, {"ffn_down", &mlp[1], 1}};
+    for (int i = 0; i < (int)frit_hf_written(hf, "block_count"); i++)
+        for (size_t k = 0; k < FRIT_COUNT(rows); k++) {
+            char name[48];
+            snprintf(name, sizeof name, "blk.%d.%s", i, rows[k].name);
+            FRIT_TRY(add_multiplier(hf, name, rows[k].values, rows[k].n));
+        }
+    return FRIT_OK;
+}
+
+// The norm of what scans give lies behind its gate, as in Mamba 2.
 static frit_status complete_falcon(const frit_hf *hf)
 {
-    static const char *const factors[] = {"attention_in_multiplier", "attention_out_multiplier", "embedding_multiplier",
-                                          "key_multiplier",          "lm_head_multiplier",       "ssm_in_multiplier",
-                                          "ssm_out_multiplier"};
-    static const char *const lists[] = {"mlp_multipliers", "ssm_multipliers"};
-    for (size_t i = 0; i < FRIT_COUNT(factors); i++) FRIT_TRY(frit_hf_expect(hf, factors[i], 1));
-    for (size_t i = 0; i < FRIT_COUNT(lists); i++) {
-        size_t k;
-        const json_t *item;
-        json_array_foreach(json_object_get(hf->config, lists[i]), k,
-                           item) if (json_number_value(item) !=
-                                     1) return frit_fail(FRIT_E_UNSUPPORTED,
-                                                         "%s: %s[%zu] is %g, models of type '%s' are supported with 1",
-                                                         hf->path, lists[i], k, json_number_value(item),
-                                                         hf->family->model_type);
-    }
-    FRIT_TRY(frit_hf_expect(hf, "mamba_rms_norm", 0));
-    return frit_hf_expect(hf, "mamba_proj_bias", 0);
+    static const char *const biases[] = {"attention_bias", "mlp_bias", "mamba_proj_bias", "projectors_bias"};
+    bool is_normed = false;
+    FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "mamba_rms_norm", &is_normed));
+    if (is_normed) FRIT_TRY(frit_hf_expect(hf, "mamba_norm_before_gate", 0));
+    for (size_t i = 0; i < FRIT_COUNT(biases); i++) FRIT_TRY(frit_hf_expect(hf, biases[i], 0));
+    return add_multipliers(hf);
 }
+
+// ---------------------------------------------------------------------------------------- Nemotron-H
 
 // One layer for each name of layers_block_type, or each letter of the older hybrid_override_pattern.
 static frit_status kind_of(const frit_hf *hf, size_t i, char *kind)

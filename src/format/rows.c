@@ -276,11 +276,12 @@ static void make_encoded(const frit_recipe *recipe, int64_t begin, int64_t n, ui
 typedef struct encoded {
     frit_recipe base;
     const frit_dtype_info *to;
+    const float *factors;   // of rows, or one for all; NULL: numbers stay as they are
+    int64_t n_factors;
 } encoded;
 
-frit_status frit_encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype)
+static frit_status encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype, const float *factors, int64_t n)
 {
-    if (tensor->dtype == dtype) return FRIT_OK;
     encoded *e = new_recipe(arena, tensor, sizeof *e);
     if (!e) return frit_fail_memory(sizeof *e, tensor->name);
     e->base.make = make_encoded;
@@ -289,9 +290,25 @@ frit_status frit_encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype
         e->base.scratch_bytes +=
             aligned(ENCODED_ROWS * (size_t)frit_tensor_row_bytes(tensor)) + frit_tensor_scratch_bytes(tensor);
     e->to = frit_dtype_get(dtype);
+    e->factors = factors;
+    e->n_factors = n;
     tensor->dtype = dtype;
     become(tensor, &e->base);
     return FRIT_OK;
+}
+
+frit_status frit_encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype)
+{
+    return tensor->dtype == dtype ? FRIT_OK : encode(arena, tensor, dtype, NULL, 0);
+}
+
+frit_status frit_multiply_rows(frit_arena *arena, frit_tensor *tensor, const float *factors, int64_t n)
+{
+    const int64_t n_rows = frit_tensor_n_rows(tensor);
+    if (n != 1 && n != n_rows)
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' has %lld rows, but %lld multipliers", tensor->name,
+                         (long long)n_rows, (long long)n);
+    return encode(arena, tensor, FRIT_DTYPE_F32, factors, n);
 }
 
 static void make_encoded(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
@@ -309,6 +326,8 @@ static void make_encoded(const frit_recipe *recipe, int64_t begin, int64_t n, ui
         const uint8_t *from = frit_tensor_rows(part, begin + i, now, read, below);
         for (int64_t k = 0; k < now; k++, from += from_bytes, rows += to_bytes) {
             frit_dtype_get(part->dtype)->decode(from, values, width);
+            const float factor = !e->factors ? 1 : e->factors[e->n_factors == 1 ? 0 : begin + i + k];
+            for (int64_t c = 0; c < width && e->factors; c++) values[c] *= factor;
             e->to->encode(values, rows, width, NULL);
         }
     }

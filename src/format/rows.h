@@ -62,5 +62,7 @@ frit_status frit_reorder_numbers(frit_arena *arena, frit_tensor *tensor, frit_ro
                                  int64_t n);
 // The last two dimensions change places. What is there must lie in memory.
 frit_status frit_transpose(frit_arena *arena, frit_tensor *tensor);
+// As f32, each row multiplied by its factor of n, or all by one. Factors are kept, not copied.
+frit_status frit_multiply_rows(frit_arena *arena, frit_tensor *tensor, const float *factors, int64_t n);
 // In another number format; nothing happens if it has that already.
 frit_status frit_encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype);

@@ -195,12 +195,39 @@ static void numbers_are_encoded(void **state)
     frit_arena_free(&arena);
 }
 
+static void rows_are_multiplied(void **state)
+{
+    (void)state;
+    static const frit_dtype types[] = {FRIT_DTYPE_F32, FRIT_DTYPE_BF16, FRIT_DTYPE_Q8_0};
+    const int64_t group = 2;
+    frit_arena arena = {0};
+    for (size_t k = 0; k < 2 * FRIT_COUNT(types); k++) {   // by a factor for each row, or by one
+        uint8_t want[N_ROWS * WIDTH * 4];
+        frit_tensor t = stack_of(&arena);
+        assert_ok(frit_multiply_rows(&arena, &t, numbers, k % 2 ? 1 : N_ROWS));
+        assert_int_equal(t.dtype, FRIT_DTYPE_F32);
+        assert_ok(frit_reorder(&arena, &t, backwards, &group, N_ROWS, group));
+        assert_ok(frit_encode(&arena, &t, types[k / 2]));
+        for (int64_t i = 0; i < N_ROWS; i++) {
+            const int64_t from = backwards(&group, i);
+            float row[WIDTH];
+            for (int c = 0; c < WIDTH; c++) row[c] = stacked_row(from)[c] * numbers[k % 2 ? 0 : from];
+            frit_dtype_get(t.dtype)->encode(row, want + (uint64_t)i * frit_tensor_row_bytes(&t), WIDTH, NULL);
+        }
+        check_rows(&t, want);
+    }
+    frit_tensor t = stack_of(&arena);
+    assert_fails(frit_multiply_rows(&arena, &t, numbers, 2), FRIT_E_FORMAT, "'all' has 24 rows, but 2 multipliers");
+    frit_arena_free(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stacks_are_their_parts), cmocka_unit_test(rows_change_places),
         cmocka_unit_test(numbers_change_places),  cmocka_unit_test(matrices_are_transposed),
         cmocka_unit_test(columns_change_places),  cmocka_unit_test(numbers_are_encoded),
+        cmocka_unit_test(rows_are_multiplied),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
