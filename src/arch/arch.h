@@ -275,29 +275,29 @@ typedef enum frit_dim {
 } frit_dim;
 
 enum {
-    FRIT_WEIGHT_OPTIONAL = 1,
-    FRIT_WEIGHT_OR_TOK_EMBD = 2,   // absent: the embedding table is used (tied)
-    FRIT_WEIGHT_LAYER = 4,         // one for each layer: "blk.N.NAME"
-    FRIT_WEIGHT_TABLE = 8,   // read row by row, not multiplied: has neither bias nor scale, but maybe a multiplier
+    FRIT_WEIGHT_OPTIONAL = 1 << 0,
+    FRIT_WEIGHT_OR_TOK_EMBD = 1 << 1,   // absent: the embedding table is used (tied)
+    FRIT_WEIGHT_LAYER = 1 << 2,         // one for each layer: "blk.N.NAME"
+    FRIT_WEIGHT_TABLE = 1 << 3,   // read row by row, not multiplied: has neither bias nor scale, but maybe a multiplier
     // What a "NAME.scale" means depends on who wrote the file. Beside NVFP4 it belongs to the number format: the
     // matrix is w * scale. Beside other types it belongs to the architecture, and some graphs of llama.cpp, which
     // defines these files, multiply after the bias or do not read it.
-    FRIT_WEIGHT_SCALE_LAST = 16,     // y = (x w^T + b) * scale
-    FRIT_WEIGHT_UNSCALED = 32,       // y = x w^T + b
-    FRIT_WEIGHT_UNBIASED = 64,       // y = x w^T: such files may carry a bias that is not read
-    FRIT_WEIGHT_OR_FUSED = 128,      // may be absent where the fused weight of its layer is there
-    FRIT_WEIGHT_DENSE = 256,         // may be absent in layers with experts
-    FRIT_WEIGHT_EXPERT = 512,        // is absent in layers without experts
-    FRIT_WEIGHT_STACK = 1024,        // [n_expert, out, in], or n_head such matrices
-    FRIT_WEIGHT_WHOLE_NAME = 2048,   // the name has no ".weight" behind it
-    FRIT_WEIGHT_SPREAD = 4096,       // a vector of fewer numbers, each of which is repeated
-    FRIT_WEIGHT_INVERSE = 8192,      // a vector of divisors: bound as factors
-    FRIT_WEIGHT_OWN_INDEX = 65536,   // may be absent in layers that take the positions of an earlier one
-    FRIT_WEIGHT_OWN_KV = 32768,      // may be absent in layers that share keys and values
-    FRIT_WEIGHT_FLAT = 16384,        // a vector that files may have in two dimensions
-    FRIT_WEIGHT_FIRST_ROW = 65536,   // a matrix of which nothing but the first row is read: bound as a vector
-    FRIT_WEIGHT_ENC = 131072,        // of encoder layers, the first n_layer_enc: "enc.blk.N.NAME"
-    FRIT_WEIGHT_DEC = 262144,        // of the layers behind them: "dec.blk.N.NAME"
+    FRIT_WEIGHT_SCALE_LAST = 1 << 4,    // y = (x w^T + b) * scale
+    FRIT_WEIGHT_UNSCALED = 1 << 5,      // y = x w^T + b
+    FRIT_WEIGHT_UNBIASED = 1 << 6,      // y = x w^T: such files may carry a bias that is not read
+    FRIT_WEIGHT_OR_FUSED = 1 << 7,      // may be absent where the fused weight of its layer is there
+    FRIT_WEIGHT_DENSE = 1 << 8,         // may be absent in layers with experts
+    FRIT_WEIGHT_EXPERT = 1 << 9,        // is absent in layers without experts
+    FRIT_WEIGHT_STACK = 1 << 10,        // [n_expert, out, in], or n_head such matrices
+    FRIT_WEIGHT_WHOLE_NAME = 1 << 11,   // the name has no ".weight" behind it
+    FRIT_WEIGHT_SPREAD = 1 << 12,       // a vector of fewer numbers, each of which is repeated
+    FRIT_WEIGHT_INVERSE = 1 << 13,      // a vector of divisors: bound as factors
+    FRIT_WEIGHT_FLAT = 1 << 14,         // a vector that files may have in two dimensions
+    FRIT_WEIGHT_OWN_KV = 1 << 15,       // may be absent in layers that share keys and values
+    FRIT_WEIGHT_OWN_INDEX = 1 << 16,    // may be absent in layers that take the positions of an earlier one
+    FRIT_WEIGHT_FIRST_ROW = 1 << 17,    // a matrix of which nothing but the first row is read: bound as a vector
+    FRIT_WEIGHT_ENC = 1 << 18,          // of encoder layers, the first n_layer_enc: "enc.blk.N.NAME"
+    FRIT_WEIGHT_DEC = 1 << 19,          // of the layers behind them: "dec.blk.N.NAME"
 };
 
 // A row whose dimensions are 0 in a layer is absent there.

@@ -57,7 +57,7 @@ static const float *make_bias(frit_build *b, const frit_tensor *table, bool both
     float *bias = frit_arena_new(b->g->arena, float, (size_t)(n_head * width));
     float *row = frit_arena_new(b->g->arena, float, (size_t)n_head);
     for (int64_t d = -reach; bias && row && d <= reach; d++) {
-        frit_tensor_decode_row(table, bucket_of(hp, d, both_sides), row);
+        if (frit_tensor_decode_rows(table, bucket_of(hp, d, both_sides), 1, row) != FRIT_OK) return NULL;
         for (int64_t h = 0; h < n_head; h++) bias[h * width + d + reach] = row[h];
     }
     return row ? bias : NULL;

@@ -54,7 +54,7 @@ static frit_status add_side(adapter_conversion *c, const char *name, char side, 
     to->name = copy;
     to->data = data;
     for (int64_t i = 0; i < n / width; i++, data += row_bytes) {
-        frit_tensor_decode_row(from, frit_row_order_source(order, i), values);
+        FRIT_TRY(frit_tensor_decode_rows(from, frit_row_order_source(order, i), 1, values));
         for (int64_t k = 0; k < width && factor != 1; k++) values[k] *= factor;
         type->encode(values, data, width, NULL);
     }

@@ -25,7 +25,7 @@ static frit_status decode(frit_adapter *adapter, const frit_tensor *tensor, floa
     const int64_t n = frit_tensor_n_elems(tensor), width = tensor->shape[tensor->n_dims - 1];
     float *values = *out = frit_arena_new(&adapter->arena, float, (size_t)n);
     if (!values) return frit_fail_memory((size_t)n * sizeof *values, tensor->name);
-    for (int64_t row = 0; row < n / width; row++) frit_tensor_decode_row(tensor, row, values + row * width);
+    FRIT_TRY(frit_tensor_decode_rows(tensor, 0, n / width, values));
     adapter->info.n_bytes += (uint64_t)n * sizeof *values;
     return FRIT_OK;
 }
@@ -35,7 +35,7 @@ static frit_status take_a(frit_adapter *adapter, const frit_tensor *a, frit_low_
     low->a_type = a->dtype;
     low->a = a->data;
     adapter->info.n_bytes += a->n_bytes;
-    if (is_plain(a->dtype)) return FRIT_OK;
+    if (is_plain(a->dtype) && a->data) return FRIT_OK;
     float *values;
     FRIT_TRY(decode(adapter, a, &values));
     low->a_type = FRIT_DTYPE_F32;
@@ -49,7 +49,7 @@ static frit_status turn_b(frit_adapter *adapter, const frit_tensor *b, const fri
     const int64_t rank = low->rank, n_out = low->b_width, n = frit_tensor_n_elems(b) / rank / n_out;
     const uint8_t *from = b->data;
     low->b_type = b->dtype;
-    if (!is_plain(b->dtype)) {
+    if (!is_plain(b->dtype) || !b->data) {
         float *values;
         FRIT_TRY(decode(adapter, b, &values));
         low->b_type = FRIT_DTYPE_F32;

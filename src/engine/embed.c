@@ -146,18 +146,19 @@ static void take_row(void *ctx, size_t i, const float *values, size_t n)
     if (e->pooling == FRIT_POOLING_NONE) hand_out(e, r->item, i, r->values);
 }
 
-static void finish(running *r)
+static frit_status finish(running *r)
 {
     embedding *e = r->owner;
     for (size_t k = 0; e->of_rows == FRIT_POOLING_MEAN && k < e->n_embd; k++)
         r->values[k] = (float)(r->sum[k] / (double)r->n_seen);
     float *values = r->values;
     if (e->pooling == FRIT_POOLING_RANK) {
-        frit_head_run(&e->head, r->values, e->scores, e->scratch);
+        FRIT_TRY(frit_head_run(&e->head, r->values, e->scores, e->scratch));
         values = e->scores;
     }
     if (e->pooling != FRIT_POOLING_NONE) hand_out(e, r->item, 0, values);
     r->busy = false;
+    return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------- running
@@ -275,7 +276,7 @@ static frit_status run_all(embedding *e, const frit_embed_item *items, size_t n_
         for (size_t i = 0; i < e->n_running; i++) {
             running *r = &e->running[i];
             if (!r->busy || frit_session_pending(r->session) > 0) continue;
-            finish(r);
+            FRIT_TRY(finish(r));
             FRIT_TRY(frit_session_truncate(r->session, 0));
             frit_session_drop_source(r->session);
         }

@@ -213,7 +213,7 @@ typedef struct frit_head {
 
 frit_status frit_head_find(frit_head *head, const frit_model *model);   // FRIT_E_UNSUPPORTED if there is none
 // scores [n_scores] of x [n_embd]; scratch: n_hidden numbers, and the longest row or bias.
-void frit_head_run(const frit_head *head, const float *x, float *scores, float *scratch);
+frit_status frit_head_run(const frit_head *head, const float *x, float *scores, float *scratch);
 
 // ------------------------------------------------------------------------------- fit
 

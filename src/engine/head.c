@@ -55,27 +55,30 @@ frit_status frit_head_find(frit_head *head, const frit_model *model)
     return check_vector(head->out_b, head->n_scores);
 }
 
-static void multiply(float *y, const frit_tensor *w, const frit_tensor *b, const float *x, int64_t n, float *row)
+static frit_status multiply(float *y, const frit_tensor *w, const frit_tensor *b, const float *x, int64_t n,
+                            float *row)
 {
     const int64_t n_rows = height_of(w);
     for (int64_t i = 0; i < n_rows; i++) {
         double sum = 0;
-        frit_tensor_decode_row(w, i, row);
+        FRIT_TRY(frit_tensor_decode_rows(w, i, 1, row));
         for (int64_t k = 0; k < n; k++) sum += (double)row[k] * x[k];
         y[i] = (float)sum;
     }
-    if (!b) return;
-    frit_tensor_decode_row(b, 0, row);
+    if (!b) return FRIT_OK;
+    FRIT_TRY(frit_tensor_decode_rows(b, 0, 1, row));
     for (int64_t i = 0; i < n_rows; i++) y[i] += row[i];
+    return FRIT_OK;
 }
 
-static void norm(float *x, const frit_tensor *w, int64_t n, double eps, float *row)
+static frit_status norm(float *x, const frit_tensor *w, int64_t n, double eps, float *row)
 {
     double mean = 0, square = 0;
     for (int64_t i = 0; i < n; i++) mean += x[i] / (double)n;
     for (int64_t i = 0; i < n; i++) square += (x[i] - mean) * (x[i] - mean) / (double)n;
-    frit_tensor_decode_row(w, 0, row);
+    FRIT_TRY(frit_tensor_decode_rows(w, 0, 1, row));
     for (int64_t i = 0; i < n; i++) x[i] = (float)((x[i] - mean) / sqrt(square + eps) * row[i]);
+    return FRIT_OK;
 }
 
 static void to_probabilities(float *x, int64_t n)
@@ -86,18 +89,19 @@ static void to_probabilities(float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) x[i] = (float)(exp(x[i] - top) / sum);
 }
 
-void frit_head_run(const frit_head *head, const float *x, float *scores, float *scratch)
+frit_status frit_head_run(const frit_head *head, const float *x, float *scores, float *scratch)
 {
     const frit_model *model = head->model;
     const int64_t n_embd = model->hp.n_embd, n = head->n_hidden;
     float *hidden = head->out ? scratch : scores, *row = scratch + n;
     if (head->dense) {
-        multiply(hidden, head->dense, head->dense_b, x, n_embd, row);
+        FRIT_TRY(multiply(hidden, head->dense, head->dense_b, x, n_embd, row));
         for (int64_t i = 0; i < n; i++)
             hidden[i] =
                 model->arch->ranks_by_mean ? hidden[i] * (1 + erff(hidden[i] * 0.70710678f)) / 2 : tanhf(hidden[i]);
-        if (head->norm) norm(hidden, head->norm, n, model->hp.layer_norm_eps, row);
+        if (head->norm) FRIT_TRY(norm(hidden, head->norm, n, model->hp.layer_norm_eps, row));
     }
-    if (head->out) multiply(scores, head->out, head->out_b, head->dense ? hidden : x, n, row);
+    if (head->out) FRIT_TRY(multiply(scores, head->out, head->out_b, head->dense ? hidden : x, n, row));
     if (!model->arch->is_encoder && head->n_scores > 1) to_probabilities(scores, head->n_scores);
+    return FRIT_OK;
 }

@@ -197,8 +197,7 @@ static frit_status place_number(folder *f, const place_of *at, const frit_tensor
         return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is not a single number", f->hf.ckpt->path, tensor->name);
     FRIT_TRY(make_list(f, key));
     float *values = (float *)(uintptr_t)frit_meta_find(&f->hf.ckpt->meta, key)->array.items;
-    frit_tensor_decode_row(tensor, 0, &values[at->layer]);
-    return FRIT_OK;
+    return frit_tensor_decode_rows(tensor, 0, 1, &values[at->layer]);
 }
 
 // Where the model is part of another, "language_model.model.norm.weight" or "model.language_model.norm.weight" is

@@ -20,7 +20,7 @@ static frit_status of_row_before(const frit_hf *hf, frit_tensor *tensor, bool is
         return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not one row of plain numbers", tensor->name);
     float *values = frit_arena_new(&hf->ckpt->arena, float, (size_t)n);
     if (!values) return frit_fail_memory((size_t)n * sizeof *values, tensor->name);
-    frit_tensor_decode_row(tensor, 0, values);
+    FRIT_TRY(frit_tensor_decode_rows(tensor, 0, 1, values));
     for (int64_t i = 0; i < n; i++) values[i] = 1 - values[i];
     tensor->dtype = FRIT_DTYPE_F32;
     tensor->n_dims = 1;

@@ -35,7 +35,8 @@ const uint8_t *frit_tensor_rows(const frit_tensor *tensor, int64_t begin, int64_
 void frit_tensor_read(const frit_tensor *tensor, int64_t begin, int64_t n, void *rows, void *scratch)
 {
     const uint8_t *bytes = frit_tensor_rows(tensor, begin, n, rows, scratch);
-    if (bytes != rows && n > 0) memcpy(rows, bytes, (size_t)((uint64_t)n * frit_tensor_row_bytes(tensor)));
+    const size_t n_bytes = (size_t)((uint64_t)n * frit_tensor_row_bytes(tensor));
+    if (bytes != rows && n_bytes > 0) memcpy(rows, bytes, n_bytes);
 }
 
 bool frit_tensor_is_same(const frit_tensor *a, const frit_tensor *b)

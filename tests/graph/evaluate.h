@@ -135,7 +135,7 @@ static inline void evaluate_weight(const frit_tensor *tensor, double *y)
     int64_t n = tensor->shape[tensor->n_dims - 1], n_rows = frit_tensor_n_elems(tensor) / n;
     float *row = calloc((size_t)n, sizeof *row);
     for (int64_t r = 0; r < n_rows; r++) {
-        frit_tensor_decode_row(tensor, r, row);
+        assert_ok(frit_tensor_decode_rows(tensor, r, 1, row));
         for (int64_t i = 0; i < n; i++) y[r * n + i] = (double)row[i];
     }
     free(row);
