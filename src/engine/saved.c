@@ -49,6 +49,12 @@ static frit_status check_model(const parsing *p)
         return frit_fail(FRIT_E_INVALID,
                          "%s: was saved with another model of architecture %.31s: its weights or metadata differ",
                          p->name, b->arch);
+    if (a->adapters != b->adapters)
+        return frit_fail(FRIT_E_INVALID, "%s: was saved with %s, the session has %s", p->name,
+                         a->adapters ? "adapters" : "no adapters",
+                         !b->adapters  ? "none"
+                         : a->adapters ? "others, or other scales of them"
+                                       : "some");
     if (!is_same(a->type_k, b->type_k, sizeof a->type_k) || !is_same(a->type_v, b->type_v, sizeof a->type_v))
         return frit_fail(FRIT_E_INVALID, "%s: keys and values are %.15s and %.15s there, %.15s and %.15s here", p->name,
                          a->type_k, a->type_v, b->type_k, b->type_v);
@@ -155,7 +161,7 @@ static frit_status check_values(const parsing *p, const frit_saved *saved)
 frit_status frit_saved_parse(frit_saved *saved, const char *name, const uint8_t *bytes, uint64_t n_bytes,
                              const frit_saved_header *expected)
 {
-    static_assert(sizeof(frit_saved_header) == 152, "a header without padding");
+    static_assert(sizeof(frit_saved_header) == 160, "a header without padding");
     *saved = (frit_saved){0};
     const parsing p = {.name = name, .found = &saved->header, .expected = expected};
     if (n_bytes < sizeof saved->header + sizeof(uint64_t) || n_bytes > SIZE_MAX)

@@ -18,6 +18,7 @@ typedef struct frit_saved_header {
     char arch[32], type_k[16], type_v[16];
     uint64_t model;      // fingerprint of weights and what the metadata says of them
     uint64_t rotation;   // of the frequencies that positions turn by, which may depend on the context
+    uint64_t adapters;   // of the session's adapters and their scales; 0: none
     uint64_t position_bytes, state_bytes;
     uint32_t n_vocab, n_ctx;
     uint32_t n_tokens, n_done, n_states, n_logits;   // n_logits: 0 or n_vocab

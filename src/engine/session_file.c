@@ -13,7 +13,7 @@
 
 // ------------------------------------------------------------------------------- which model
 
-enum { N_SAMPLES = 4, SAMPLE_BYTES = 64 };   // of each tensor: models that differ, differ in whole tensors
+enum { N_SAMPLES = 4, SAMPLE_BYTES = 64 };   // of rows of each tensor: models that differ, differ in whole tensors
 
 static void add_text(frit_checksum *sum, const char *text, size_t n)
 {
@@ -76,9 +76,32 @@ static void add_rotation(frit_checksum *sum, const frit_rope_table *table, const
     if (rope->dim > 1) frit_checksum_add(sum, table->inv_freq, (size_t)(rope->dim / 2) * sizeof(float));
 }
 
-// What the file of a session of this engine begins with.
-static frit_status describe(const frit_engine *engine, frit_saved_header *h)
+// In whatever order they were chosen.
+static frit_status sum_adapters(const frit_session *session, uint64_t *sums)
 {
+    const frit_adapter_slots *slots = &session->engine->adapters;
+    *sums = 0;
+    for (int32_t i = 0; i < slots->n && session->scales; i++) {
+        const frit_adapter *adapter = slots->items[i];
+        frit_checksum sum = {0};
+        if (session->scales[i] == 0 || !adapter) continue;
+        frit_checksum_add(&sum, &session->scales[i], sizeof session->scales[i]);
+        frit_checksum_add(&sum, &adapter->file.alpha, sizeof adapter->file.alpha);
+        for (size_t k = 0; k < adapter->file.ckpt->n_tensors; k++)
+            FRIT_TRY(add_tensor(&sum, &adapter->file.ckpt->tensors[k]));
+        for (int32_t k = 0; adapter->directions && k < adapter->model->hp.n_layer; k++) {
+            const bool steers = adapter->directions[k] != NULL;
+            frit_checksum_add(&sum, &steers, sizeof steers);
+        }
+        *sums += frit_checksum_value(&sum);
+    }
+    return FRIT_OK;
+}
+
+// What the file of this session begins with.
+static frit_status describe(const frit_session *session, frit_saved_header *h)
+{
+    const frit_engine *engine = session->engine;
     const frit_hparams *hp = &engine->hp;
     const frit_model *model = engine->model;
     frit_checksum weights = {0}, rotation = {0};
@@ -103,6 +126,7 @@ static frit_status describe(const frit_engine *engine, frit_saved_header *h)
     snprintf(h->type_v, sizeof h->type_v, "%s", frit_dtype_get(first->v.dtype)->name);
     h->model = frit_checksum_value(&weights);
     h->rotation = frit_checksum_value(&rotation);
+    FRIT_TRY(sum_adapters(session, &h->adapters));
     h->position_bytes = engine->kv_token_bytes;
     for (int32_t i = 0; i < hp->n_layer; i++)
         h->state_bytes += (uint64_t)engine->kv.layers[i].spec.n_state * sizeof(float);
@@ -161,7 +185,7 @@ frit_status frit_session_save(const frit_session *session, const char *path)
 {
     frit_saved_header h;
     FRIT_TRY(check_usable(session));
-    FRIT_TRY(describe(session->engine, &h));
+    FRIT_TRY(describe(session, &h));
     h.n_tokens = (uint32_t)session->n_tokens;
     h.n_done = (uint32_t)session->n_done;
     h.n_logits = frit_session_logits(session) ? h.n_vocab : 0;
@@ -238,7 +262,7 @@ frit_status frit_session_load(frit_session *session, const char *path)
     frit_file *file;
     FRIT_TRY(check_usable(session));
     FRIT_TRY(frit_file_open(&file, path, false));
-    frit_status status = describe(session->engine, &expected);
+    frit_status status = describe(session, &expected);
     if (status == FRIT_OK)
         status = frit_saved_parse(&saved, path, frit_file_data(file), frit_file_size(file), &expected);
     if (status == FRIT_OK) status = restore(session, &saved);

@@ -5,6 +5,7 @@
 #include "base/checksum.h"
 #include "engine/engine.h"
 #include "engine/saved.h"
+#include "support/adapters.h"
 #include "support/tiny_model.h"
 
 #include <sys/stat.h>
@@ -207,6 +208,7 @@ static const struct {
     {AT(n_vocab), 4, 65, FRIT_E_INVALID, "65 tokens"},
     {AT(model), 8, 1, FRIT_E_INVALID, "weights or metadata differ"},
     {AT(rotation), 8, 1, FRIT_E_INVALID, "turn by other angles"},
+    {AT(adapters), 8, 1, FRIT_E_INVALID, "was saved with adapters, the session has none"},
     {AT(type_k), 4, 0x323366, FRIT_E_INVALID, "f32 and f16 there, f16 and f16 here"},
     {AT(position_bytes), 8, 1, FRIT_E_INVALID, "1 bytes for a position"},
     {AT(position_bytes), 8, UINT64_MAX, FRIT_E_INVALID, "for a position"},
@@ -311,6 +313,38 @@ static void a_context_that_turns_otherwise_is_refused(void **state)
     try_load(&dynamic, (frit_engine_options){.n_ctx = 700}, FRIT_E_INVALID, "with a context of 300 tokens");
 }
 
+static void adapters_and_their_scales_must_be_the_same(void **state)
+{
+    (void)state;
+    const char *model_path = strdup(tiny_model("base.gguf", &(tiny_options){0}));
+    frit_model *model;
+    frit_engine *engine;
+    frit_adapter *adapters[2];
+    assert_ok(frit_model_open(&model, model_path, NULL));
+    assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = 64, .n_sessions = 2}));
+    for (int i = 0; i < 2; i++) {
+        const char *path = make_adapter("adapter.gguf", model_path, &(adapter_options){.seed = 1 + (uint64_t)i}, NULL);
+        assert_ok(frit_adapter_open(&adapters[i], model, path, NULL));
+    }
+    frit_session *a = make_session(engine), *b = make_session(engine);
+    assert_ok(frit_session_set_adapters(a, adapters, (float[]){1, 0.5f}, 2));
+    push(a, 1, 20);
+    run_all(engine);
+    assert_ok(frit_session_save(a, temp_path("adapted")));
+    assert_fails(frit_session_load(b, temp_path("adapted")), FRIT_E_INVALID, "with adapters, the session has none");
+    assert_ok(frit_session_set_adapters(b, adapters, (float[]){0.5f, 1}, 2));
+    assert_fails(frit_session_load(b, temp_path("adapted")), FRIT_E_INVALID, "the session has others, or other scales");
+    assert_ok(frit_session_set_adapters(b, adapters, (float[]){1, 0.5f}, 2));
+    assert_ok(frit_session_load(b, temp_path("adapted")));
+    assert_same_logits(a, b);
+    frit_session_free(a);
+    frit_session_free(b);
+    for (int i = 0; i < 2; i++) frit_adapter_free(adapters[i]);
+    frit_engine_free(engine);
+    frit_model_free(model);
+    free((void *)(uintptr_t)model_path);
+}
+
 static void where_others_fill_the_cache_a_session_is_empty(void **state)
 {
     (void)state;
@@ -358,6 +392,7 @@ int main(void)
         cmocka_unit_test(the_file_of_something_else_is_refused),
         cmocka_unit_test(a_chat_template_or_a_name_makes_no_other_model),
         cmocka_unit_test(a_context_that_turns_otherwise_is_refused),
+        cmocka_unit_test(adapters_and_their_scales_must_be_the_same),
         cmocka_unit_test(where_others_fill_the_cache_a_session_is_empty),
         cmocka_unit_test(a_row_function_can_neither_save_nor_load),
     };
