@@ -55,8 +55,7 @@ frit_status frit_head_find(frit_head *head, const frit_model *model)
     return check_vector(head->out_b, head->n_scores);
 }
 
-static frit_status multiply(float *y, const frit_tensor *w, const frit_tensor *b, const float *x, int64_t n,
-                            float *row)
+static frit_status multiply(float *y, const frit_tensor *w, const frit_tensor *b, const float *x, int64_t n, float *row)
 {
     const int64_t n_rows = height_of(w);
     for (int64_t i = 0; i < n_rows; i++) {
