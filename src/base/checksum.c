@@ -29,6 +29,7 @@ static void add_blocks(uint64_t *lanes, const uint8_t *bytes, size_t n_blocks)
 
 void frit_checksum_add(frit_checksum *sum, const void *bytes, size_t n)
 {
+    if (n == 0) return;   // `bytes` may be NULL
     const uint8_t *at = bytes;
     size_t n_rest = sum->n_bytes % BLOCK;
     sum->n_bytes += n;
