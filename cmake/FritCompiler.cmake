@@ -12,6 +12,11 @@ if(MSVC)
 else()
     target_compile_options(frit_warnings INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
                            $<$<BOOL:${FRIT_WERROR}>:-Werror> -ffp-contract=off -fno-math-errno)
+    # gcc 12 for arm64 ends with an internal error on sums of floats as doubles; fast kernels are written in vectors.
+    if(CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_C_COMPILER_VERSION VERSION_LESS 13 AND
+       CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64")
+        target_compile_options(frit_warnings INTERFACE -fno-tree-vectorize)
+    endif()
 endif()
 target_compile_definitions(frit_warnings INTERFACE $<$<PLATFORM_ID:Linux>:_GNU_SOURCE>
                            $<$<PLATFORM_ID:Windows>:_CRT_SECURE_NO_WARNINGS>
