@@ -7,9 +7,10 @@
 //     sums [query, dim]          += weights [query, position]  x values [position / 2, dim] words of two positions
 //
 // Tiles and vectors work at the same time, a few instructions of either after each other, because at times (perhaps
-// when another thread has half of its window) the processor does not see far: scores of 32 positions are multiplied while those of the
-// 32 before become weights, and weights are added up while values are multiplied, to sixteen sums for each query. Tiles
-// are loaded four at a time, as few as there can be: beside a busy neighbour that takes as long as to multiply them.
+// when another thread has half of its window) the processor does not see far: scores of 32 positions are multiplied
+// while those of the 32 before become weights, and weights are added up while values are multiplied, to sixteen sums
+// for each query. Tiles are loaded four at a time, as few as there can be: beside a busy neighbour that takes as long
+// as to multiply them.
 //
 // A panel of 32 queries goes through FRIT_HALF_BLOCK positions at a time, whose weights fit into the first cache.
 //
