@@ -33,7 +33,7 @@ void frit_nearest_print(frit_buf *out, const char *name, frit_nearest_name_fn kn
     const char *best[MAX_NEAREST] = {NULL}, *one;
     int distances[MAX_NEAREST], n = 0;
     for (size_t i = 0; (one = known(ctx, i)); i++) {
-        const int distance = edit_distance(one, name);
+        const int distance = 2 * edit_distance(one, name) - (one[0] == name[0]);   // people know how a name begins
         int at = n;
         while (at > 0 && distance < distances[at - 1]) at--;   // of equals, the first that is known
         if (at == MAX_NEAREST || (at > 0 && strcmp(best[at - 1], one) == 0)) continue;
