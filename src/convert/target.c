@@ -18,6 +18,21 @@ typedef struct target {
     frit_dtype wanted;
 } target;
 
+// Mamba 2 norms groups of channels, one behind the other in folders.
+static void group_norm(const target *t, frit_tensor *tensor)
+{
+    const char *part = strstr(tensor->name, ".ssm_norm.weight");
+    const int64_t n_groups = t->hp->recurrent.n_groups, n = tensor->shape[0];
+    int64_t at;
+    if (!part || tensor->n_dims != 1 || n_groups < 2 || n != t->hp->recurrent.inner || n % n_groups != 0) return;
+    char name[64];
+    snprintf(name, sizeof name, "%.*s.ssm_d", (int)(part - tensor->name), tensor->name);
+    if (!frit_map_get(&t->old_index, frit_str_of(name), &at)) return;   // a delta net's is of one head
+    tensor->n_dims = 2;
+    tensor->shape[0] = n_groups;
+    tensor->shape[1] = n / n_groups;
+}
+
 // Convolutions along time have one row for each channel; folders say [channels, 1, kernel]. What a head of Mamba 2 has
 // one number of, in layers with ssm_a and ssm_d, is a column.
 static void reshape(const target *t, frit_tensor *tensor)
@@ -86,7 +101,7 @@ static frit_status add(target *t, const char *name, const frit_tensor *from, fri
     frit_tensor to = *from;
     to.name = name;
     const frit_dtype dtype = frit_convert_type(&to, t->wanted, !t->arch);
-    if (t->arch) reshape(t, &to);   // first: recipes go by rows
+    if (t->arch) reshape(t, &to), group_norm(t, &to);   // first: recipes go by rows
     if (t->arch) FRIT_TRY(multiply(t, from->name, &to));
     if (order.take > 0 || order.turned > 0 || order.n_groups > 0) {
         frit_row_order *kept = frit_arena_new(arena, frit_row_order, 1);
