@@ -30,7 +30,7 @@ enum {
 };
 
 // What one text may take: regexes that are meant well take 10 to 60 ns a byte.
-static const uint64_t base_ns = 400000000, byte_ns = 2000;
+static const uint64_t base_ns = 400000000, byte_ns = 1000;
 
 static const char spaces[] = "\\t-\\r\\x{85}\\p{Z}";
 // Of other numbers Oniguruma takes those of Latin-1 only: superscript digits and fractions.
@@ -351,12 +351,13 @@ void frit_matcher_allow(frit_matcher *matcher, size_t n_bytes)
     matcher->may_take_ns += n_bytes * byte_ns;
 }
 
-// Called before more is tried, which may take as long as all before.
-static frit_status look_at_clock(frit_matcher *m, size_t from)
+// `doubles`: before more is tried, which may take as long as all before. Of the rest three quarters are left, as a text
+// that is meant well may be long and its processor slow.
+static frit_status look_at_clock(frit_matcher *m, size_t from, bool doubles)
 {
     uint64_t now = frit_time_thread_ns();
     if (m->start_ns == 0) m->start_ns = now;
-    if (now - m->start_ns < m->may_take_ns / 2) return FRIT_OK;
+    if (now - m->start_ns < (doubles ? m->may_take_ns / 2 : m->may_take_ns / 4 * 3)) return FRIT_OK;
     return frit_fail(
         FRIT_E_LIMIT,
         "a regex of the tokenizer takes too long for this text, byte %zu: it goes back or looks ahead too often", from);
@@ -408,7 +409,7 @@ frit_status frit_matcher_next(frit_matcher *m, const frit_regex *regex, frit_str
     uint32_t limit = FIRST_LIMIT;
     size_t at = from, places = FIRST_PLACES;
     *found = false;
-    if (++m->n_calls % CALLS_PER_LOOK == 0) FRIT_TRY(look_at_clock(m, from));
+    if (++m->n_calls % CALLS_PER_LOOK == 0) FRIT_TRY(look_at_clock(m, from, false));
     for (;;) {
         size_t last = text.len - at > places ? at + places - 1 : text.len;
         pcre2_set_match_limit(m->context, limit);
@@ -430,6 +431,6 @@ frit_status frit_matcher_next(frit_matcher *m, const frit_regex *regex, frit_str
         } else {
             return fail_search(rc, from);
         }
-        FRIT_TRY(look_at_clock(m, from));
+        FRIT_TRY(look_at_clock(m, from, true));
     }
 }
