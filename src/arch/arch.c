@@ -69,6 +69,7 @@
     X(maincoder) \
     X(mamba) \
     X(mamba2) \
+    X(mellum) \
     X(minicpm) \
     X(minicpm3) \
     X(minimax_01) \
