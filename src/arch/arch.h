@@ -393,6 +393,15 @@ typedef struct frit_weight_row {
     FRIT_LAYER_WEIGHT(shared.gate, "ffn_gate_shexp", N_FF_SHEXP, N_EMBD, (flags) | FRIT_WEIGHT_EXPERT), \
     FRIT_LAYER_WEIGHT(shared.up,   "ffn_up_shexp",   N_FF_SHEXP, N_EMBD, (flags) | FRIT_WEIGHT_EXPERT), \
     FRIT_LAYER_WEIGHT(shared.down, "ffn_down_shexp", N_EMBD, N_FF_SHEXP, (flags) | FRIT_WEIGHT_EXPERT)
+// DeepSeek's and who follows: latent attention, and experts behind dense layers.
+#define FRIT_ROWS_MLA_EXPERTS(flags)                                                               \
+    FRIT_ROWS_MODEL,                                                                               \
+    FRIT_ROW_NORM(attn_norm, "attn_norm"),                                                         \
+    FRIT_ROWS_MLA,                                                                                 \
+    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),                                                           \
+    FRIT_ROWS_GATED(flags),                                                                        \
+    FRIT_ROWS_EXPERTS(flags),                                                                      \
+    FRIT_ROWS_SHARED_EXPERT(flags)
 #define FRIT_ROW_RECURRENT(field, name, out, in, flags)                                            \
     FRIT_LAYER_WEIGHT(recurrent.field, name, out, in, flags)
 #define FRIT_ROWS_CONV                                                                             \
@@ -457,6 +466,7 @@ typedef struct frit_weight_row {
     FRIT_LAYER_WEIGHT(ffn.down,  "ffn_down",   N_EMBD,    N_FF,   flags)
 #define FRIT_KEYS_MLA                                                                              \
     "attention.q_lora_rank", "attention.kv_lora_rank", "attention.key_length_mla", "attention.value_length_mla"
+#define FRIT_KEYS_MLA_EXPERTS FRIT_KEYS_MLA, "expert_weights_norm", "leading_dense_block_count"
 #define FRIT_KEYS_INDEXER                                                                          \
     "attention.indexer.head_count", "attention.indexer.key_length", "attention.indexer.top_k"
 #define FRIT_KEYS_MAMBA  "ssm.conv_kernel", "ssm.inner_size", "ssm.state_size", "ssm.time_step_rank"

@@ -2,21 +2,9 @@
 // DeepSeek-V3.2. As DeepSeek-V3; each layer's indexer chooses the positions that attention looks at.
 #include "arch/arch.h"
 
-// clang-format off
-static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
-    FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_MLA,
-    FRIT_ROWS_INDEXER,
-    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_GATED(0),
-    FRIT_ROWS_EXPERTS(0),
-    FRIT_ROWS_SHARED_EXPERT(0),
-};
-// clang-format on
+static const frit_weight_row rows[] = {FRIT_ROWS_MLA_EXPERTS(0), FRIT_ROWS_INDEXER};
 
-static const char *const keys[] = {FRIT_KEYS_MLA, FRIT_KEYS_INDEXER, "expert_weights_norm",
-                                   "leading_dense_block_count"};
+static const char *const keys[] = {FRIT_KEYS_MLA_EXPERTS, FRIT_KEYS_INDEXER};
 
 static frit_status adjust(frit_hparams *hp)
 {

@@ -2,21 +2,9 @@
 // GLM-5. As DeepSeek-V3.2; some layers take the positions that an earlier one has chosen.
 #include "arch/arch.h"
 
-// clang-format off
-static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
-    FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_MLA,
-    FRIT_ROWS_INDEXER,
-    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_GATED(0),
-    FRIT_ROWS_EXPERTS(0),
-    FRIT_ROWS_SHARED_EXPERT(0),
-};
-// clang-format on
+static const frit_weight_row rows[] = {FRIT_ROWS_MLA_EXPERTS(0), FRIT_ROWS_INDEXER};
 
-static const char *const keys[] = {FRIT_KEYS_MLA, FRIT_KEYS_INDEXER, "attention.indexer.types", "expert_weights_norm",
-                                   "leading_dense_block_count"};
+static const char *const keys[] = {FRIT_KEYS_MLA_EXPERTS, FRIT_KEYS_INDEXER, "attention.indexer.types"};
 
 enum { SHARING_CONTEXT = 1 << 20 };   // GLM-5.2 is known by its context, where the file does not list its indexers
 

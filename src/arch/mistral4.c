@@ -2,22 +2,10 @@
 // Mistral 4. As DeepSeek-V3; scores of far positions are sharpened.
 #include "arch/arch.h"
 
-// clang-format off
-static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
-    FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_MLA,
-    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
-    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
-    FRIT_ROWS_SHARED_EXPERT(FRIT_WEIGHT_UNSCALED),
-};
-// clang-format on
+static const frit_weight_row rows[] = {FRIT_ROWS_MLA_EXPERTS(FRIT_WEIGHT_UNSCALED)};
 
-static const char *const keys[] = {"attention.q_lora_rank",       "attention.kv_lora_rank",
-                                   "attention.key_length_mla",    "attention.value_length_mla",
-                                   "attention.temperature_scale", "attention.temperature_length",
-                                   "expert_weights_norm",         "leading_dense_block_count"};
+static const char *const keys[] = {FRIT_KEYS_MLA_EXPERTS, "attention.temperature_scale",
+                                   "attention.temperature_length"};
 
 const frit_arch frit_arch_mistral4 = {
     .name = "mistral4",

@@ -114,6 +114,17 @@ typedef struct frit_hf_family {
     {.name = at ".A_log", .gguf = "blk.*.ssm_a", .whole = true, .may_be_absent = true, .rewrite = frit_hf_negative_exp}, \
     {.name = at ".D", .gguf = "blk.*.ssm_d", .whole = true, .may_be_absent = true}, \
     {.name = at ".out_proj", .gguf = "blk.*.ssm_out", FRIT_HF_SOME_LAYERS}
+// Rows of Gemma 3n and 4.
+#define FRIT_HF_ROWS_GEMMA_LAYERS(at) \
+    {.name = at ".self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"}, \
+    {.name = at ".self_attn.k_proj", .gguf = "blk.*.attn_k", FRIT_HF_SOME_LAYERS}, \
+    {.name = at ".self_attn.v_proj", .gguf = "blk.*.attn_v", FRIT_HF_SOME_LAYERS}, \
+    {.name = at ".self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"}, \
+    {.name = at ".self_attn.q_norm", .gguf = "blk.*.attn_q_norm"}, \
+    {.name = at ".self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true}, \
+    {.name = at ".post_attention_layernorm", .gguf = "blk.*.post_attention_norm"}, \
+    {.name = at ".pre_feedforward_layernorm", .gguf = "blk.*.ffn_norm"}, \
+    {.name = at ".post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm"}
 #define FRIT_HF_ROWS_SOME_MAMBA2(at) \
     FRIT_HF_ROWS_SOME_SCAN(at), \
     {.name = at ".dt_bias", .gguf = "blk.*.ssm_dt.bias", .whole = true, .may_be_absent = true}, \

@@ -26,17 +26,18 @@ static const frit_hf_key gemma2_keys[] = {
     {"final_logit_softcapping", "final_logit_softcapping", FRIT_HF_FACTOR, 30, FRIT_HF_NO_KEY},
 };
 
-static const frit_hf_tensor gemma2_tensors[] = {
-    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.pre_feedforward_layernorm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
-};
+#define BOTH_TENSORS \
+    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one}, \
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_add_one}, \
+    {.name = "model.layers.*.pre_feedforward_layernorm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_add_one}, \
+    {.name = "model.layers.*.post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm", .rewrite = frit_hf_add_one}, \
+    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_add_one}, \
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"}, \
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"}, \
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"}, \
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"}
+
+static const frit_hf_tensor gemma2_tensors[] = {BOTH_TENSORS};
 
 static const frit_hf_key gemma3_text_keys[] = {
     {"vocab_size", "vocab_size", FRIT_HF_TOKENS, 262208, FRIT_HF_NEEDED},
@@ -48,15 +49,7 @@ static const frit_hf_key gemma3_text_keys[] = {
 };
 
 static const frit_hf_tensor gemma3_text_tensors[] = {
-    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.pre_feedforward_layernorm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    BOTH_TENSORS,
     {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .rewrite = frit_hf_add_one},
     {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .rewrite = frit_hf_add_one},
 };
