@@ -327,7 +327,9 @@ bool server_http_start(server_http **out, const server_http_options *options, se
     clock_gettime(CLOCK_REALTIME, &now);
     http->options = *options;
     http->started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    http->daemon = MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
+    // poll, not epoll: with threads of its own, MHD_quiesce_daemon and a thread that wakes at that moment may both take
+    // the socket out of the thread's epoll set, and the library ends the process for the one that comes second.
+    http->daemon = MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
                                     http, MHD_OPTION_LISTEN_SOCKET, options->socket, MHD_OPTION_THREAD_POOL_SIZE,
                                     (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT, connection_limit(),
                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED,
