@@ -497,15 +497,19 @@ FRIT_API frit_status frit_session_truncate(frit_session *session, size_t n_keep)
 FRIT_API const float *frit_session_logits(const frit_session *session);
 // The timeline, [frit_session_length]. Valid until the session changes.
 FRIT_API const frit_token *frit_session_tokens(const frit_session *session);
+// What frit_session_encode gave the session, encoded already or not; NULL without a source. Valid until the next one.
+FRIT_API const frit_token *frit_session_source(const frit_session *session, size_t *n_tokens);
 
-// Sessions in files: tokens, queued ones too; what the cache holds of them, whatever kind of model; the logits; copies
-// of states; and the note. A session that was loaded goes on as the saved one would have, without running anything
-// again. Row functions of what is queued are forgotten. The file appears under its name when it is complete.
+// Sessions in files: tokens, queued ones too; what the cache holds of them, whatever kind of model; the source of an
+// encoder-decoder and what its encoder left; the logits; copies of states; and the note. A session that was loaded goes
+// on as the saved one would have, without running anything again. Row functions of what is queued are forgotten. The
+// file appears under its name when it is complete.
 FRIT_API frit_status frit_session_save(const frit_session *session, const char *path);
 // Makes the session hold what was saved, whatever it held. The file must be of the same model (architecture, metadata
 // and weights), of the same types of cached keys and values, and of the adapters and scales that the session has:
-// FRIT_E_INVALID if not. FRIT_E_FORMAT if it is damaged, FRIT_E_LIMIT if the context is shorter than its tokens; the
-// session is as it was then. FRIT_E_LIMIT too if other sessions leave the cache no room, and the session is empty.
+// FRIT_E_INVALID if not. FRIT_E_FORMAT if it is damaged, FRIT_E_LIMIT if the context is shorter than its tokens or its
+// source; the session is as it was then. FRIT_E_LIMIT too if other sessions leave the cache no room, and the session is
+// empty.
 FRIT_API frit_status frit_session_load(frit_session *session, const char *path);
 // Bytes of the caller's own that are saved with the session: a conversation, say. The session keeps a copy.
 FRIT_API frit_status frit_session_set_note(frit_session *session, const char *note, size_t n_bytes);

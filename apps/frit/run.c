@@ -153,6 +153,15 @@ static frit_status feed(frit_session *session, const frit_token *tokens, size_t 
     return status == FRIT_OK ? frit_session_push(session, tokens + n_keep, n - n_keep, NULL) : status;
 }
 
+// What the session holds already is not encoded again.
+static frit_status read_source(frit_session *session, const frit_token *tokens, size_t n)
+{
+    size_t n_held;
+    const frit_token *held = frit_session_source(session, &n_held);
+    if (n_held == n && memcmp(held, tokens, n * sizeof *tokens) == 0) return FRIT_OK;
+    return frit_session_encode(session, tokens, n, NULL);
+}
+
 static int answer_prompt(const run_args *args, const frit_model *model, frit_engine *engine,
                          const cli_adapters *adapters, const cli_text *prompt)
 {
@@ -182,10 +191,6 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
     for (size_t i = 0; status == FRIT_OK && !reads && i < n_tokens; i++) frit_sampler_accept(sampler, tokens[i]);
     if (status == FRIT_OK && args->run.heal) status = frit_sampler_heal(sampler, model, tokens, n_tokens, &n_keep);
     const char *path = args->run.session;
-    if (path && reads) {
-        code = cli_usage("run: sessions of encoder-decoders cannot be kept in files");
-        goto done;
-    }
     if (status == FRIT_OK && path) {
         const frit_status loaded = frit_session_load(session, path);
         if (loaded != FRIT_OK && loaded != FRIT_E_NOT_FOUND) {
@@ -193,9 +198,8 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
             goto done;
         }
     }
-    if (status == FRIT_OK && reads) status = frit_session_encode(session, tokens, n_tokens, NULL);
-    if (status == FRIT_OK && reads) status = frit_session_push(session, &info.decoder_start, 1, NULL);
-    if (status == FRIT_OK && !reads) status = feed(session, tokens, n_keep);
+    if (status == FRIT_OK && reads) status = read_source(session, tokens, n_tokens);
+    if (status == FRIT_OK) status = reads ? feed(session, &info.decoder_start, 1) : feed(session, tokens, n_keep);
     if (status != FRIT_OK) {
         code = cli_report(status);
         goto done;

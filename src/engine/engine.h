@@ -133,6 +133,8 @@ struct frit_session {
 };
 
 void frit_session_drop_source(frit_session *session);   // gives its pages back
+// Of a session without one: a source that waits to be encoded. The tokens may be unaligned.
+frit_status frit_session_set_source(frit_session *session, const void *tokens, size_t n);
 // What token i of the session wants from its step.
 typedef enum frit_result { FRIT_RESULT_NONE, FRIT_RESULT_LOGITS, FRIT_RESULT_HIDDEN } frit_result;
 frit_result frit_session_result(const frit_session *session, size_t i);

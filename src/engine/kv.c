@@ -295,10 +295,21 @@ static frit_status visit_side(const frit_cache_side *side, int32_t n_heads, cons
     return FRIT_OK;
 }
 
-frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_map *map, int32_t n_positions, frit_kv_visit_fn visit,
-                          void *ctx)
+uint64_t frit_kv_visit_bytes(const frit_kv *kv, frit_kv_layers layers)
 {
-    for (int32_t i = 0; i < kv->cache.n_layers; i++) {
+    uint64_t n_bytes = 0;
+    for (int32_t i = layers.begin; i < layers.end; i++) {
+        const frit_cache_layer *layer = &kv->layers[i];
+        const uint64_t v_bytes = layer->spec.v_in_k ? 0 : layer->v.row_bytes;
+        n_bytes += (uint64_t)layer->spec.n_head_kv * (layer->k.row_bytes + v_bytes) + layer->index.row_bytes;
+    }
+    return n_bytes;
+}
+
+frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_map *map, frit_kv_layers layers, int32_t n_positions,
+                          frit_kv_visit_fn visit, void *ctx)
+{
+    for (int32_t i = layers.begin; i < layers.end; i++) {
         const frit_cache_layer *layer = &kv->layers[i];
         FRIT_TRY(visit_side(&layer->k, layer->spec.n_head_kv, map, n_positions, visit, ctx));
         if (!layer->spec.v_in_k) FRIT_TRY(visit_side(&layer->v, layer->spec.n_head_kv, map, n_positions, visit, ctx));

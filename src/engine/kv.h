@@ -89,11 +89,15 @@ void frit_kv_drop_copies(frit_kv *kv, frit_kv_map *map, int32_t n_positions);
 // The states become those of the last copy. How many positions they are after: 0 if there is no copy.
 int32_t frit_kv_go_back(frit_kv *kv, frit_kv_map *map);
 
-// Visits the memory that holds what a map knows of its first positions, every layer and every kind of cache; the order
+// Visits the memory that holds what a map knows of its first positions in some layers, every kind of cache; the order
 // and the bytes do not depend on pages. Then the same for the states in a slot.
+typedef struct frit_kv_layers {
+    int32_t begin, end;
+} frit_kv_layers;
 typedef frit_status (*frit_kv_visit_fn)(void *ctx, uint8_t *bytes, size_t n_bytes);
-frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_map *map, int32_t n_positions, frit_kv_visit_fn visit,
-                          void *ctx);
+frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_map *map, frit_kv_layers layers, int32_t n_positions,
+                          frit_kv_visit_fn visit, void *ctx);
+uint64_t frit_kv_visit_bytes(const frit_kv *kv, frit_kv_layers layers);   // of one position
 frit_status frit_kv_visit_states(const frit_kv *kv, int32_t slot, frit_kv_visit_fn visit, void *ctx);
 frit_status frit_kv_map_reserve(frit_kv_map *map, int32_t n_positions);
 void frit_kv_map_free(frit_kv *kv, frit_kv_map *map);

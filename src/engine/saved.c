@@ -63,11 +63,14 @@ static frit_status check_model(const parsing *p)
                          "%s: was saved with a context of %u tokens, in which positions turn by other angles than with "
                          "%u",
                          p->name, a->n_ctx, b->n_ctx);
-    if (a->position_bytes != b->position_bytes || a->state_bytes != b->state_bytes)
+    if (a->position_bytes != b->position_bytes || a->state_bytes != b->state_bytes ||
+        a->source_bytes != b->source_bytes)
         return frit_fail(FRIT_E_INVALID,
-                         "%s: has %llu bytes for a position and %llu for a state, %llu and %llu are expected", p->name,
-                         (unsigned long long)a->position_bytes, (unsigned long long)a->state_bytes,
-                         (unsigned long long)b->position_bytes, (unsigned long long)b->state_bytes);
+                         "%s: has %llu bytes for a position, %llu for one of a source and %llu for a state, %llu, %llu "
+                         "and %llu are expected",
+                         p->name, (unsigned long long)a->position_bytes, (unsigned long long)a->source_bytes,
+                         (unsigned long long)a->state_bytes, (unsigned long long)b->position_bytes,
+                         (unsigned long long)b->source_bytes, (unsigned long long)b->state_bytes);
     return FRIT_OK;
 }
 
@@ -85,9 +88,15 @@ static frit_status check_counts(const parsing *p)
         return fail_damaged(p, "the number of states does not suit its model");
     if (h->n_logits != 0 && (h->n_logits != h->n_vocab || h->n_done != h->n_tokens || h->n_tokens == 0))
         return fail_damaged(p, "the number of logits does not suit its tokens");
-    if (h->n_tokens > p->expected->n_ctx)
-        return frit_fail(FRIT_E_LIMIT, "%s: holds %u tokens, the context is %u: ask for a longer one", p->name,
-                         h->n_tokens, p->expected->n_ctx);
+    if (h->n_source > INT32_MAX || (h->n_source > 0 && h->source_bytes == 0) ||
+        (h->n_encoded != 0 && h->n_encoded != h->n_source))
+        return fail_damaged(p, "the length of the source does not suit its model");
+    if (h->source_bytes > 0 && ((h->n_tokens > 0 && h->n_source == 0) || (h->n_done > 0 && h->n_encoded == 0)))
+        return fail_damaged(p, "its tokens have no source");
+    const uint32_t longest = h->n_tokens > h->n_source ? h->n_tokens : h->n_source;
+    if (longest > p->expected->n_ctx)
+        return frit_fail(FRIT_E_LIMIT, "%s: holds %u tokens, the context is %u: ask for a longer one", p->name, longest,
+                         p->expected->n_ctx);
     return FRIT_OK;
 }
 
@@ -95,8 +104,9 @@ static frit_status check_counts(const parsing *p)
 static bool cut(frit_saved *saved, const uint8_t *bytes, uint64_t n_bytes)
 {
     const frit_saved_header *h = &saved->header;
-    uint64_t n_positions, n_states, at = sizeof *h;
+    uint64_t n_positions, n_source, n_states, at = sizeof *h;
     if (!frit_mul_u64(h->n_done, h->position_bytes, &n_positions) ||
+        !frit_mul_u64(h->n_encoded, h->source_bytes, &n_source) ||
         !frit_mul_u64(h->n_states, h->state_bytes, &n_states))
         return false;
     struct {
@@ -104,9 +114,11 @@ static bool cut(frit_saved *saved, const uint8_t *bytes, uint64_t n_bytes)
         uint64_t n;
     } parts[] = {
         {&saved->tokens, (uint64_t)h->n_tokens * 4},
+        {&saved->source, (uint64_t)h->n_source * 4},
         {&saved->places, (uint64_t)h->n_states * 4},
         {&saved->logits, (uint64_t)h->n_logits * 4},
         {&saved->positions, n_positions},
+        {&saved->source_positions, n_source},
         {&saved->states, n_states},
         {&saved->note, h->n_note_bytes},
     };
@@ -134,14 +146,21 @@ static int32_t number_at(const uint8_t *numbers, size_t i)
     return value;
 }
 
+static bool are_tokens(const frit_saved_header *h, const uint8_t *numbers, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const int32_t token = number_at(numbers, i);
+        if (token < 0 || (uint32_t)token >= h->n_vocab) return false;
+    }
+    return true;
+}
+
 // What a checksum does not say: whoever wrote it may have written nonsense.
 static frit_status check_values(const parsing *p, const frit_saved *saved)
 {
     const frit_saved_header *h = &saved->header;
-    for (size_t i = 0; i < h->n_tokens; i++) {
-        const int32_t token = number_at(saved->tokens, i);
-        if (token < 0 || (uint32_t)token >= h->n_vocab) return fail_damaged(p, "a token is not in the vocabulary");
-    }
+    if (!are_tokens(h, saved->tokens, h->n_tokens) || !are_tokens(h, saved->source, h->n_source))
+        return fail_damaged(p, "a token is not in the vocabulary");
     int32_t before = 0;
     for (size_t i = 0; i < h->n_states; i++) {
         const int32_t place = number_at(saved->places, i);
@@ -161,7 +180,7 @@ static frit_status check_values(const parsing *p, const frit_saved *saved)
 frit_status frit_saved_parse(frit_saved *saved, const char *name, const uint8_t *bytes, uint64_t n_bytes,
                              const frit_saved_header *expected)
 {
-    static_assert(sizeof(frit_saved_header) == 160, "a header without padding");
+    static_assert(sizeof(frit_saved_header) == 176, "a header without padding");
     *saved = (frit_saved){0};
     const parsing p = {.name = name, .found = &saved->header, .expected = expected};
     if (n_bytes < sizeof saved->header + sizeof(uint64_t) || n_bytes > SIZE_MAX)

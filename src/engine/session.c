@@ -160,6 +160,18 @@ void frit_session_drop_source(frit_session *session)
     session->source_waits = false;
 }
 
+frit_status frit_session_set_source(frit_session *session, const void *tokens, size_t n)
+{
+    if (!session->source) session->source = calloc((size_t)session->engine->n_ctx, sizeof *session->source);
+    if (!session->source) return frit_fail_memory((size_t)session->engine->n_ctx * sizeof(frit_token), "a source");
+    FRIT_TRY(frit_kv_extend(&session->engine->kv, &session->source_map, (int32_t)n));
+    memcpy(session->source, tokens, n * sizeof *session->source);
+    session->n_source = n;
+    session->source_waits = true;
+    session->source_options = (frit_push_options){.output = FRIT_OUTPUT_NONE};
+    return FRIT_OK;
+}
+
 static frit_status check_source(const frit_session *session, const frit_token *tokens, size_t n,
                                 const frit_push_options *options)
 {
@@ -187,15 +199,10 @@ frit_status frit_session_encode(frit_session *session, const frit_token *tokens,
     const frit_push_options chosen = options ? *options : (frit_push_options){.output = FRIT_OUTPUT_NONE};
     FRIT_TRY(check_usable(session));
     FRIT_TRY(check_source(session, tokens, n_tokens, &chosen));
-    FRIT_TRY(frit_engine_grow(session->engine, n_tokens));
-    if (!session->source) session->source = calloc((size_t)session->engine->n_ctx, sizeof *session->source);
-    if (!session->source) return frit_fail_memory((size_t)session->engine->n_ctx * sizeof(frit_token), "a source");
+    FRIT_TRY(frit_engine_grow(session->engine, n_tokens));   // before anything is forgotten
     FRIT_TRY(frit_session_truncate(session, 0));
     frit_session_drop_source(session);
-    FRIT_TRY(frit_kv_extend(&session->engine->kv, &session->source_map, (int32_t)n_tokens));
-    memcpy(session->source, tokens, n_tokens * sizeof *tokens);
-    session->n_source = n_tokens;
-    session->source_waits = true;
+    FRIT_TRY(frit_session_set_source(session, tokens, n_tokens));
     session->source_options = chosen;
     return FRIT_OK;
 }
@@ -259,6 +266,12 @@ size_t frit_session_length(const frit_session *session)
 const frit_token *frit_session_tokens(const frit_session *session)
 {
     return session->tokens;
+}
+
+const frit_token *frit_session_source(const frit_session *session, size_t *n_tokens)
+{
+    *n_tokens = session->n_source;
+    return session->n_source > 0 ? session->source : NULL;
 }
 
 const float *frit_session_logits(const frit_session *session)

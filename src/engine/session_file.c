@@ -98,6 +98,18 @@ static frit_status sum_adapters(const frit_session *session, uint64_t *sums)
     return FRIT_OK;
 }
 
+// The layers of the cache that hold a session's own positions, and those that hold its source's, if it has one.
+static frit_kv_layers own_layers(const frit_engine *engine)
+{
+    const bool reads = engine->model->arch->is_encoder_decoder;
+    return (frit_kv_layers){0, reads ? engine->hp.n_layer_dec : engine->kv.cache.n_layers};
+}
+
+static frit_kv_layers source_layers(const frit_engine *engine)
+{
+    return (frit_kv_layers){own_layers(engine).end, engine->kv.cache.n_layers};
+}
+
 // What the file of this session begins with.
 static frit_status describe(const frit_session *session, frit_saved_header *h)
 {
@@ -105,9 +117,6 @@ static frit_status describe(const frit_session *session, frit_saved_header *h)
     const frit_hparams *hp = &engine->hp;
     const frit_model *model = engine->model;
     frit_checksum weights = {0}, rotation = {0};
-    if (model->arch->is_encoder_decoder)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: sessions of encoder-decoders cannot be kept in files",
-                         model->info.path);
     FRIT_TRY(frit_model_check_files(model));
     for (size_t i = 0; i < model->ckpt->n_tensors; i++) FRIT_TRY(add_tensor(&weights, &model->ckpt->tensors[i]));
     FRIT_TRY(add_metadata(&weights, &model->ckpt->meta));
@@ -127,8 +136,9 @@ static frit_status describe(const frit_session *session, frit_saved_header *h)
     h->model = frit_checksum_value(&weights);
     h->rotation = frit_checksum_value(&rotation);
     FRIT_TRY(sum_adapters(session, &h->adapters));
-    h->position_bytes = engine->kv_token_bytes;
-    for (int32_t i = 0; i < hp->n_layer; i++)
+    h->position_bytes = frit_kv_visit_bytes(&engine->kv, own_layers(engine));
+    h->source_bytes = frit_kv_visit_bytes(&engine->kv, source_layers(engine));
+    for (int32_t i = 0; i < engine->kv.cache.n_layers; i++)
         h->state_bytes += (uint64_t)engine->kv.layers[i].spec.n_state * sizeof(float);
     h->n_vocab = (uint32_t)hp->n_vocab;
     h->n_ctx = (uint32_t)engine->n_ctx;
@@ -165,15 +175,18 @@ static frit_status put_const(writing *w, const void *bytes, size_t n_bytes)
 
 static frit_status write_session(writing *w, const frit_session *session, const frit_saved_header *h)
 {
-    const frit_kv *kv = &session->engine->kv;
+    const frit_engine *engine = session->engine;
+    const frit_kv *kv = &engine->kv;
     const frit_kv_map *map = &session->map;
     const int32_t n_done = (int32_t)session->n_done, n_copies = (int32_t)h->n_states - 1;
     FRIT_TRY(put_const(w, h, sizeof *h));
     FRIT_TRY(put_const(w, session->tokens, session->n_tokens * sizeof *session->tokens));
+    if (h->n_source > 0) FRIT_TRY(put_const(w, session->source, session->n_source * sizeof *session->source));
     for (int32_t i = 0; i < n_copies; i++) FRIT_TRY(put_const(w, &map->copies[i].at, sizeof n_done));
     if (h->n_states > 0) FRIT_TRY(put_const(w, &n_done, sizeof n_done));
     FRIT_TRY(put_const(w, session->logits, h->n_logits * sizeof *session->logits));
-    FRIT_TRY(frit_kv_visit(kv, map, n_done, put, w));
+    FRIT_TRY(frit_kv_visit(kv, map, own_layers(engine), n_done, put, w));
+    FRIT_TRY(frit_kv_visit(kv, &session->source_map, source_layers(engine), (int32_t)h->n_encoded, put, w));
     for (int32_t i = 0; i < n_copies; i++) FRIT_TRY(frit_kv_visit_states(kv, map->copies[i].slot, put, w));
     if (h->n_states > 0) FRIT_TRY(frit_kv_visit_states(kv, map->slot, put, w));
     FRIT_TRY(put_const(w, session->note ? session->note : "", session->n_note_bytes));
@@ -189,14 +202,17 @@ frit_status frit_session_save(const frit_session *session, const char *path)
     h.n_tokens = (uint32_t)session->n_tokens;
     h.n_done = (uint32_t)session->n_done;
     h.n_logits = frit_session_logits(session) ? h.n_vocab : 0;
+    h.n_source = (uint32_t)session->n_source;
+    h.n_encoded = session->source_waits ? 0 : h.n_source;
     h.n_note_bytes = session->n_note_bytes;
     if (h.state_bytes > 0 && h.n_done > 0) {
         h.n_states = 1;   // and the copies before it: of a step that failed there may be one behind it
         for (int32_t i = 0; i < session->map.n_copies; i++)
             h.n_states += (uint32_t)session->map.copies[i].at <= h.n_done;
     }
-    h.n_bytes = sizeof h + h.n_tokens * UINT64_C(4) + h.n_states * UINT64_C(4) + h.n_logits * UINT64_C(4) +
-                h.n_done * h.position_bytes + h.n_states * h.state_bytes + h.n_note_bytes + sizeof(uint64_t);
+    h.n_bytes = sizeof h + (UINT64_C(4) * h.n_tokens + UINT64_C(4) * h.n_source + UINT64_C(4) * h.n_states) +
+                UINT64_C(4) * h.n_logits + h.n_done * h.position_bytes + h.n_encoded * h.source_bytes +
+                h.n_states * h.state_bytes + h.n_note_bytes + sizeof(uint64_t);
     writing w = {0};
     FRIT_TRY(frit_file_writer_open(&w.file, path));
     frit_status status = write_session(&w, session, &h);
@@ -235,16 +251,34 @@ static frit_status take_states(frit_session *session, const frit_saved *saved)
     return FRIT_OK;
 }
 
+// The text that is read and, if the encoder has run, what it left.
+static frit_status take_source(frit_session *session, const frit_saved *saved)
+{
+    const frit_saved_header *h = &saved->header;
+    const frit_engine *engine = session->engine;
+    const uint8_t *at = saved->source_positions;
+    FRIT_TRY(frit_session_set_source(session, saved->source, h->n_source));
+    session->source_waits = h->n_encoded < h->n_source;
+    return frit_kv_visit(&engine->kv, &session->source_map, source_layers(engine), (int32_t)h->n_encoded, take, &at);
+}
+
 // Nothing can be wrong with the file any more.
 static frit_status restore(frit_session *session, const frit_saved *saved)
 {
     const frit_saved_header *h = &saved->header;
     frit_kv *kv = &session->engine->kv;
+    if (h->n_encoded < h->n_source) FRIT_TRY(frit_engine_grow(session->engine, h->n_source));
     FRIT_TRY(frit_session_set_note(session, (const char *)saved->note, (size_t)h->n_note_bytes));
     FRIT_TRY(frit_session_truncate(session, 0));
-    FRIT_TRY(frit_kv_extend(kv, &session->map, (int32_t)h->n_tokens));
+    frit_session_drop_source(session);
+    frit_status status = h->n_source > 0 ? take_source(session, saved) : FRIT_OK;
+    if (status == FRIT_OK) status = frit_kv_extend(kv, &session->map, (int32_t)h->n_tokens);
+    if (status != FRIT_OK) {
+        frit_session_drop_source(session);
+        return status;
+    }
     const uint8_t *at = saved->positions;
-    FRIT_TRY(frit_kv_visit(kv, &session->map, (int32_t)h->n_done, take, &at));
+    FRIT_TRY(frit_kv_visit(kv, &session->map, own_layers(session->engine), (int32_t)h->n_done, take, &at));
     FRIT_TRY(take_states(session, saved));
     memcpy(session->tokens, saved->tokens, h->n_tokens * sizeof *session->tokens);
     memcpy(session->logits, saved->logits, h->n_logits * sizeof *session->logits);

@@ -42,6 +42,7 @@ static const any_function every_function[] = {
     ENTRY(frit_session_load),
     ENTRY(frit_session_set_note),
     ENTRY(frit_session_note),
+    ENTRY(frit_session_source),
     ENTRY(frit_session_pending),
     ENTRY(frit_session_length),
     ENTRY(frit_session_truncate),

@@ -596,6 +596,17 @@ static void encoder_decoders_read_one_text_and_write_another(void **state)
     snprintf(out, sizeof out, "%s", temp_path("decoder.f32"));
     snprintf(line, sizeof line, "run '%s' -p 'Hello there.' -n 5 --temp 0 --json -q", model);
     expect(line, NULL, 0, "\"answer_tokens\": 5", NULL);
+    outcome first, second;
+    snprintf(out, sizeof out, "%s", temp_path("t5.session"));
+    snprintf(line, sizeof line, "run '%s' -p 'Hello there.' -n 5 --temp 0 -q --session '%s'", model, out);
+    first = frit(line, NULL);
+    second = frit(line, NULL);   // reads nothing again
+    assert_int_equal(first.code + second.code, 0);
+    assert_string_equal(first.out, second.out);
+    outcome_free(&first);
+    outcome_free(&second);
+    remove(out);
+    snprintf(out, sizeof out, "%s", temp_path("decoder.f32"));
     snprintf(line, sizeof line, "logits '%s' --ids 5,6,7 --decoder-ids 3,9 -o '%s'", model, out);
     expect(line, NULL, 0, NULL, "[2, 512] float32");
     snprintf(line, sizeof line, "logits '%s' --ids 5,6,7 -o '%s'", model, out);

@@ -200,7 +200,7 @@ static const struct {
     const char *part;
 } faults[] = {
     {AT(magic), 4, 0, FRIT_E_FORMAT, "is no session file"},
-    {AT(version), 4, 2, FRIT_E_UNSUPPORTED, "of version 2, version 1 is expected"},
+    {AT(version), 4, 1, FRIT_E_UNSUPPORTED, "of version 1, version 2 is expected"},
     {AT(n_bytes), 8, 1, FRIT_E_FORMAT, "1 are expected"},
     {AT(n_bytes), 8, UINT64_MAX, FRIT_E_FORMAT, "cut short"},
     {AT(arch), 4, 0x61616161, FRIT_E_INVALID, "another model: aaaa"},
@@ -220,6 +220,9 @@ static const struct {
     {AT(n_done), 4, 19, FRIT_E_FORMAT, "logits does not suit"},
     {AT(n_states), 4, 1, FRIT_E_FORMAT, "states does not suit"},
     {AT(n_states), 4, UINT32_MAX, FRIT_E_FORMAT, "states does not suit"},
+    {AT(source_bytes), 8, 1, FRIT_E_INVALID, "1 for one of a source"},
+    {AT(n_source), 4, 1, FRIT_E_FORMAT, "length of the source does not suit"},
+    {AT(n_encoded), 4, 1, FRIT_E_FORMAT, "length of the source does not suit"},
     {AT(n_logits), 4, 0, FRIT_E_FORMAT, "do not add up"},
     {AT(n_logits), 4, 63, FRIT_E_FORMAT, "logits does not suit"},
     {AT(n_note_bytes), 8, 1, FRIT_E_FORMAT, "do not add up"},

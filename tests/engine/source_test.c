@@ -2,6 +2,9 @@
 // Encoder-decoders: a session has a source, which its tokens look at, however the steps are cut.
 #include "arch/golden.h"
 
+#include "base/checksum.h"
+#include "engine/saved.h"
+
 typedef struct rows {
     float *values;
     size_t n, width;
@@ -119,6 +122,120 @@ static void sessions_keep_their_own_sources(void **state)
     close_golden(&f);
 }
 
+static void expect_source(const frit_session *session, const frit_token *tokens, size_t n)
+{
+    size_t n_held;
+    const frit_token *held = frit_session_source(session, &n_held);
+    assert_int_equal(n_held, n);
+    if (n == 0) assert_null(held);
+    if (n > 0) assert_memory_equal(held, tokens, n * sizeof *tokens);
+}
+
+// Another session reads another text, so that the loaded one's pages are not those of the saved one.
+static void a_loaded_session_looks_at_its_source(void **state)
+{
+    (void)state;
+    fixture f = open_golden(8), other = open_golden(8);
+    frit_session *busy;
+    expect_source(f.session, NULL, 0);
+    assert_ok(frit_session_encode(f.session, f.g.source, f.g.n_source, NULL));
+    assert_ok(frit_session_push(f.session, f.g.tokens, 9, NULL));
+    run_all(&f);
+    assert_ok(frit_session_save(f.session, temp_path("read")));
+
+    assert_ok(frit_session_new(&busy, other.engine));
+    assert_ok(frit_session_encode(busy, f.g.source + 5, 30, NULL));
+    while (frit_session_pending(busy) > 0) assert_ok(frit_engine_step(other.engine, NULL));
+    assert_ok(frit_session_encode(other.session, f.g.source, 7, NULL));   // to be forgotten
+    assert_ok(frit_session_load(other.session, temp_path("read")));
+    assert_int_equal(frit_session_pending(other.session), 0);
+    assert_int_equal(frit_session_length(other.session), 9);
+    expect_source(other.session, f.g.source, f.g.n_source);
+    assert_memory_equal(frit_session_logits(f.session), frit_session_logits(other.session),
+                        f.g.n_vocab * sizeof(float));
+    assert_ok(frit_session_push(f.session, f.g.tokens + 9, 4, NULL));
+    assert_ok(frit_session_push(other.session, f.g.tokens + 9, 4, NULL));
+    run_all(&f);
+    run_all(&other);
+    assert_memory_equal(frit_session_logits(f.session), frit_session_logits(other.session),
+                        f.g.n_vocab * sizeof(float));
+    assert_true(error_of_last(&other, 13) <= 1e-6);
+    frit_session_free(busy);
+    close_golden(&f);
+    close_golden(&other);
+}
+
+static void a_source_that_waits_waits_again(void **state)
+{
+    (void)state;
+    fixture f = open_golden(8), other = open_golden(8);
+    assert_ok(frit_session_encode(f.session, f.g.source, f.g.n_source, NULL));
+    assert_ok(frit_session_push(f.session, f.g.tokens, 9, NULL));
+    assert_ok(frit_session_save(f.session, temp_path("waits")));
+    assert_ok(frit_session_load(other.session, temp_path("waits")));
+    assert_int_equal(frit_session_pending(other.session), f.g.n_source + 9);
+    run_all(&other);
+    assert_true(error_of_last(&other, 9) <= 1e-6);
+    assert_ok(frit_session_truncate(f.session, 0));   // a source alone
+    run_all(&f);
+    assert_ok(frit_session_save(f.session, temp_path("waits")));
+    assert_ok(frit_session_load(other.session, temp_path("waits")));
+    assert_int_equal(frit_session_length(other.session), 0);
+    assert_ok(frit_session_push(other.session, f.g.tokens, 3, NULL));
+    run_all(&other);
+    assert_true(error_of_last(&other, 3) <= 1e-6);
+    close_golden(&f);
+    close_golden(&other);
+}
+
+// A value of a header in a file whose checksum says that all is well.
+static const struct {
+    size_t at;
+    uint32_t value;
+    frit_status status;
+    const char *part;
+} faults[] = {
+    {offsetof(frit_saved_header, n_source), 0, FRIT_E_FORMAT, "length of the source does not suit"},
+    {offsetof(frit_saved_header, n_source), 47, FRIT_E_FORMAT, "length of the source does not suit"},
+    {offsetof(frit_saved_header, n_source), UINT32_MAX, FRIT_E_FORMAT, "length of the source does not suit"},
+    {offsetof(frit_saved_header, n_encoded), 0, FRIT_E_FORMAT, "its tokens have no source"},
+    {offsetof(frit_saved_header, n_encoded), 49, FRIT_E_FORMAT, "length of the source does not suit"},
+    {offsetof(frit_saved_header, source_bytes), 0, FRIT_E_INVALID, "0 for one of a source"},
+    {sizeof(frit_saved_header) + 9 * 4, 512, FRIT_E_FORMAT, "not in the vocabulary"},
+};
+
+static void damaged_sources_in_files_are_refused(void **state)
+{
+    (void)state;
+    fixture f = open_golden(8);
+    size_t n_bytes;
+    assert_ok(frit_session_encode(f.session, f.g.source, f.g.n_source, NULL));
+    assert_ok(frit_session_push(f.session, f.g.tokens, 9, NULL));
+    run_all(&f);
+    assert_ok(frit_session_save(f.session, temp_path("good")));
+    for (size_t i = 0; i < FRIT_COUNT(faults); i++) {
+        char *bytes = read_file(temp_path("good"), &n_bytes);
+        frit_checksum sum = {0};
+        memcpy(bytes + faults[i].at, &faults[i].value, sizeof faults[i].value);
+        frit_checksum_add(&sum, bytes, n_bytes - 8);
+        const uint64_t value = frit_checksum_value(&sum);
+        memcpy(bytes + n_bytes - 8, &value, 8);
+        write_file(temp_path("bad"), bytes, n_bytes);
+        free(bytes);
+        assert_fails(frit_session_load(f.session, temp_path("bad")), faults[i].status, faults[i].part);
+        assert_int_equal(frit_session_length(f.session), 9);
+    }
+    frit_engine *small;
+    frit_session *session;
+    assert_ok(frit_engine_new(&small, f.model,
+                              &(frit_engine_options){.n_ctx = 16, .cache_type_k = "f32", .cache_type_v = "f32"}));
+    assert_ok(frit_session_new(&session, small));
+    assert_fails(frit_session_load(session, temp_path("good")), FRIT_E_LIMIT, "holds 48 tokens, the context is 16");
+    frit_session_free(session);
+    frit_engine_free(small);
+    close_golden(&f);
+}
+
 static void keep_vector(void *ctx, size_t item, size_t i, const float *values, size_t n)
 {
     (void)item;
@@ -183,6 +300,9 @@ int main(void)
         cmocka_unit_test(the_decoder_looks_at_what_was_encoded),
         cmocka_unit_test(the_source_outlives_tokens_and_tokens_no_source),
         cmocka_unit_test(sessions_keep_their_own_sources),
+        cmocka_unit_test(a_loaded_session_looks_at_its_source),
+        cmocka_unit_test(a_source_that_waits_waits_again),
+        cmocka_unit_test(damaged_sources_in_files_are_refused),
         cmocka_unit_test(sources_give_hidden_states_and_embeddings),
         cmocka_unit_test(bad_sources_are_refused),
     };

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t max_bytes, unsigned seed);
 size_t LLVMFuzzerMutate(uint8_t *bytes, size_t n_bytes, size_t max_bytes);
 
-enum { VOCAB = 5, CTX = 9, POSITION = 6, STATE = 12 };
+enum { VOCAB = 5, CTX = 9, POSITION = 6, SOURCE = 10, STATE = 12 };
 
 static frit_saved_header expected(void)
 {
@@ -20,25 +20,27 @@ static frit_saved_header expected(void)
     memcpy(h.type_k, "f16", 3);
     memcpy(h.type_v, "f16", 3);
     h.position_bytes = POSITION;
+    h.source_bytes = SOURCE;
     h.state_bytes = STATE;
     h.n_vocab = VOCAB;
     h.n_ctx = CTX;
     return h;
 }
 
-// A file of three tokens with two states and a note; what is too short becomes one, so that an empty corpus is enough.
+// A file of three tokens with a source of two, two states and a note; what is too short becomes one, so that an empty
+// corpus is enough.
 static size_t write_good(uint8_t *bytes)
 {
     frit_saved_header h = expected();
     h.n_tokens = h.n_done = 3;
-    h.n_states = 2;
+    h.n_states = h.n_source = h.n_encoded = 2;
     h.n_logits = VOCAB;
     h.n_note_bytes = 2;
-    h.n_bytes = sizeof h + 3 * 4 + 2 * 4 + VOCAB * 4 + 3 * POSITION + 2 * STATE + 2 + 8;
+    h.n_bytes = sizeof h + 3 * 4 + 2 * 4 + 2 * 4 + VOCAB * 4 + 3 * POSITION + 2 * SOURCE + 2 * STATE + 2 + 8;
     memset(bytes, 0, (size_t)h.n_bytes);
     memcpy(bytes, &h, sizeof h);
     const int32_t places[2] = {1, 3};
-    memcpy(bytes + sizeof h + 3 * 4, places, sizeof places);
+    memcpy(bytes + sizeof h + 3 * 4 + 2 * 4, places, sizeof places);
     return (size_t)h.n_bytes;
 }
 
@@ -64,6 +66,15 @@ static void touch(const uint8_t *part, uint64_t n)
     for (uint64_t i = 0; i < n; i++) sink = part[i];
 }
 
+static void check_tokens(const uint8_t *numbers, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t token;
+        memcpy(&token, numbers + 4 * (size_t)i, 4);
+        if (token < 0 || token >= VOCAB) abort();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
     const frit_saved_header h = expected();
@@ -71,14 +82,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     if (frit_saved_parse(&saved, "fuzz", bytes, n_bytes, &h) != FRIT_OK) return 0;
     const frit_saved_header *found = &saved.header;
     if (found->n_tokens > CTX || found->n_done > found->n_tokens) abort();
-    for (uint32_t i = 0; i < found->n_tokens; i++) {
-        int32_t token;
-        memcpy(&token, saved.tokens + 4 * (size_t)i, 4);
-        if (token < 0 || token >= VOCAB) abort();
-    }
+    if (found->n_source > CTX || (found->n_encoded != 0 && found->n_encoded != found->n_source)) abort();
+    check_tokens(saved.tokens, found->n_tokens);
+    check_tokens(saved.source, found->n_source);
     touch(saved.places, 4 * (uint64_t)found->n_states);
     touch(saved.logits, 4 * (uint64_t)found->n_logits);
     touch(saved.positions, (uint64_t)found->n_done * POSITION);
+    touch(saved.source_positions, (uint64_t)found->n_encoded * SOURCE);
     touch(saved.states, (uint64_t)found->n_states * STATE);
     touch(saved.note, found->n_note_bytes);
     return 0;
