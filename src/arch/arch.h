@@ -581,6 +581,25 @@ frit_status frit_rope_init(frit_hparams *hp, int32_t n_ctx, frit_arena *arena);
 // Vectors (norms, biases, factors) become f32 and must be finite. Every tensor of the file must have a row.
 frit_status frit_weights_bind(frit_weights *weights, const frit_arch *arch, const frit_hparams *hp,
                               const frit_checkpoint *ckpt, frit_arena *arena);
+
+// dims.c: what rows mean for a model. Dimensions are 0 where a layer has no such part.
+int64_t frit_dim_size(const frit_hparams *hp, const frit_layer_hparams *lhp, frit_dim dim);
+bool frit_weight_may_be_absent(const frit_weight_row *row, const frit_hparams *hp, int32_t i_layer);
+void frit_weight_name(const frit_weight_row *row, const frit_hparams *hp, int32_t i_layer, char base[96],
+                      char name[128]);   // without and with ".weight"
+
+// Every tensor that a file may have by the rows, fused forms too, with the shape that GGUF files give it.
+typedef struct frit_listed_tensor {
+    char name[128];
+    int n_dims;
+    int64_t shape[FRIT_MAX_DIMS];
+    const frit_weight_row *row;
+    int32_t i_layer;
+    bool may_be_absent;
+} frit_listed_tensor;
+typedef frit_status (*frit_listed_fn)(void *ctx, const frit_listed_tensor *tensor);
+frit_status frit_arch_list(const frit_arch *arch, const frit_hparams *hp, frit_listed_fn fn, void *ctx);
+
 // How many layers the cache has: one for each of the model's, or two for each of a decoder's behind an encoder, its own
 // keys and values and those of the source. Encoder layers use them in turn: nobody looks back at theirs.
 int32_t frit_arch_n_cache_layers(const frit_hparams *hp);

@@ -24,152 +24,6 @@ typedef struct binder {
     bool *bound;   // [n_tensors]
 } binder;
 
-static int64_t resolve_recurrent(const frit_recurrent_params *r, frit_dim dim)
-{
-    const int64_t inner = r->inner, state = r->state, rank = r->rank;
-    switch (dim) {
-    case FRIT_DIM_RECURRENT_1:
-        return 1;
-    case FRIT_DIM_INNER:
-        return inner;
-    case FRIT_DIM_INNER_2:
-        return 2 * inner;
-    case FRIT_DIM_INNER_3:
-        return 3 * inner;
-    case FRIT_DIM_CHANNELS:
-        return r->n_channels;
-    case FRIT_DIM_TAPS:
-        return (int64_t)r->n_channels * r->n_taps;
-    case FRIT_DIM_INNER_TAPS:
-        return inner * r->n_taps;
-    case FRIT_DIM_IN_ZXS:
-        return inner + r->n_channels + rank;
-    case FRIT_DIM_IN_QKVZ:
-        return inner + r->n_channels;
-    case FRIT_DIM_STATE:
-        return state;
-    case FRIT_DIM_STATES:
-        return inner * state;
-    case FRIT_DIM_RANK:
-        return rank;
-    case FRIT_DIM_RANK_2:
-        return 2 * rank;
-    case FRIT_DIM_STEP:
-        return r->step_dim;
-    case FRIT_DIM_MIX:
-        return r->step_dim + 2 * state;
-    case FRIT_DIM_DELTA_HEAD:
-        return rank > 0 ? inner / rank : 0;
-    default:
-        return 0;
-    }
-}
-
-// What few architectures have.
-static int64_t resolve_rare(const frit_hparams *hp, frit_dim dim)
-{
-    switch (dim) {
-    case FRIT_DIM_EXPERT_IN:
-        return hp->n_expert_latent > 0 ? hp->n_expert_latent : hp->n_embd;
-    case FRIT_DIM_INDEX_HEADS:
-        return hp->index.n_head;
-    case FRIT_DIM_INDEX:
-        return hp->index.dim;
-    case FRIT_DIM_N_INDEX_Q:
-        return (int64_t)hp->index.n_head * hp->index.dim;
-    case FRIT_DIM_LAYER_EMBD:
-        return hp->n_embd_layer;
-    case FRIT_DIM_LAYERS_EMBD:
-        return (int64_t)hp->n_embd_layer * hp->n_layer;
-    case FRIT_DIM_LAYER_NORM:
-        return hp->n_embd_layer > 0 ? hp->n_embd : 0;
-    case FRIT_DIM_BANKED:
-        return hp->bank_interval > 0;
-    case FRIT_DIM_ALTUP:
-        return hp->n_altup;
-    case FRIT_DIM_ALTUP_REST:
-        return hp->n_altup - 1;
-    case FRIT_DIM_ALTUP_SQUARE:
-        return (int64_t)hp->n_altup * hp->n_altup;
-    case FRIT_DIM_LAUREL:
-        return hp->laurel_rank;
-    default:
-        return 0;
-    }
-}
-
-static int64_t resolve(const frit_hparams *hp, const frit_layer_hparams *lhp, frit_dim dim)
-{
-    const int64_t n_head = lhp->n_head, n_head_kv = lhp->n_head_kv;
-    if (dim >= FRIT_DIM_RECURRENT_1) return lhp->is_recurrent ? resolve_recurrent(&hp->recurrent, dim) : 0;
-    switch (dim) {
-    case FRIT_DIM_1:
-        return 1;
-    case FRIT_DIM_N_VOCAB:
-        return hp->n_vocab;
-    case FRIT_DIM_N_EMBD:
-        return hp->n_embd;
-    case FRIT_DIM_N_CTX:
-        return hp->n_ctx_train;
-    case FRIT_DIM_N_FF:
-        return lhp->n_ff;
-    case FRIT_DIM_N_FF_2:
-        return 2 * (int64_t)lhp->n_ff;
-    case FRIT_DIM_N_FF_EXP:
-        return hp->n_ff_exp;
-    case FRIT_DIM_N_FF_EXP_2:
-        return 2 * (int64_t)hp->n_ff_exp;
-    case FRIT_DIM_N_FF_SHEXP:
-        return hp->n_ff_shexp;
-    case FRIT_DIM_N_FF_CHUNK:
-        return hp->n_ff_chunk_exp;
-    case FRIT_DIM_N_EXPERT:
-        return hp->n_expert;
-    case FRIT_DIM_N_CHUNK_EXPERT:
-        return hp->n_expert / (hp->expert_group_size > 0 ? hp->expert_group_size : 1);
-    case FRIT_DIM_N_HEAD:
-        return n_head;
-    case FRIT_DIM_Q_RANK:
-        return n_head > 0 ? hp->q_rank : 0;
-    case FRIT_DIM_KV_RANK:
-        return n_head > 0 ? hp->kv_rank : 0;
-    case FRIT_DIM_KV_A:
-        return n_head > 0 ? (int64_t)hp->kv_rank + hp->rope.dim : 0;
-    case FRIT_DIM_N_KV_B:
-        return n_head * ((int64_t)hp->k_dim_mla - hp->rope.dim + hp->v_dim_mla);
-    case FRIT_DIM_N_Q_MLA:
-        return n_head * hp->k_dim_mla;
-    case FRIT_DIM_N_O_MLA:
-        return n_head * hp->v_dim_mla;
-    case FRIT_DIM_NOPE_MLA:
-        return (int64_t)hp->k_dim_mla - hp->rope.dim;
-    case FRIT_DIM_V_MLA:
-        return hp->v_dim_mla;
-    case FRIT_DIM_N_Q:
-        return n_head * lhp->k_dim;
-    case FRIT_DIM_N_Q_2:
-        return 2 * n_head * lhp->k_dim;
-    case FRIT_DIM_N_K:
-        return n_head_kv * lhp->k_dim;
-    case FRIT_DIM_N_V:
-        return n_head_kv * lhp->v_dim;
-    case FRIT_DIM_N_O:
-        return n_head * lhp->v_dim;
-    case FRIT_DIM_N_QKV:
-        return (n_head + n_head_kv) * lhp->k_dim + n_head_kv * lhp->v_dim;
-    case FRIT_DIM_N_EMBD_3:
-        return 3 * (int64_t)hp->n_embd;
-    case FRIT_DIM_HEAD:
-        return n_head > 0 ? lhp->k_dim : 0;
-    case FRIT_DIM_N_BUCKETS:
-        return hp->rel_buckets;
-    case FRIT_DIM_ROPE_PAIRS:
-        return hp->rope.dim / 2;
-    default:
-        return resolve_rare(hp, dim);
-    }
-}
-
 static const frit_tensor *take(binder *b, const char *name)
 {
     const frit_tensor *tensor = frit_checkpoint_find(b->ckpt, name);
@@ -309,38 +163,21 @@ static frit_status bind_companions(binder *b, const frit_weight_row *row, const 
 
 static bool may_be_absent(const binder *b, const frit_weight_row *row, int32_t i_layer, const frit_weights *weights)
 {
-    const frit_layer_hparams *lhp = &b->hp->layers[i_layer];
-    if (row->flags & (FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_OR_TOK_EMBD)) return true;
-    if (row->flags & FRIT_WEIGHT_OWN_INDEX) return !lhp->has_index;
-    if (row->flags & FRIT_WEIGHT_OWN_KV) return lhp->shares_kv;
-    if (lhp->has_experts ? row->flags & FRIT_WEIGHT_DENSE : row->flags & FRIT_WEIGHT_EXPERT) return true;
-    if (!(row->flags & FRIT_WEIGHT_OR_FUSED)) return false;
     const frit_layer *layer = &weights->layers[i_layer];
-    return row->flags & FRIT_WEIGHT_STACK ? frit_has(&layer->gate_up_experts) : frit_has(&layer->qkv);
-}
-
-static void name_row(const frit_hparams *hp, const frit_weight_row *row, int32_t i_layer, char base[96], char name[128])
-{
-    if (row->flags & FRIT_WEIGHT_ENC)
-        snprintf(base, 96, "enc.blk.%d.%s", (int)i_layer, row->name);
-    else if (row->flags & FRIT_WEIGHT_DEC)
-        snprintf(base, 96, "dec.blk.%d.%s", (int)(i_layer - hp->n_layer_enc), row->name);
-    else if (row->flags & FRIT_WEIGHT_LAYER)
-        snprintf(base, 96, "blk.%d.%s", (int)i_layer, row->name);
-    else
-        snprintf(base, 96, "%s", row->name);
-    snprintf(name, 128, row->flags & FRIT_WEIGHT_WHOLE_NAME ? "%s" : "%s.weight", base);
+    const bool is_fused = frit_has(row->flags & FRIT_WEIGHT_STACK ? &layer->gate_up_experts : &layer->qkv);
+    if (row->flags & FRIT_WEIGHT_OR_FUSED && is_fused) return true;
+    return frit_weight_may_be_absent(row, b->hp, i_layer);
 }
 
 static frit_status bind_row(binder *b, const frit_weight_row *row, int32_t i_layer, const frit_weights *weights,
                             frit_weight *weight)
 {
     char base[96], name[128];
-    name_row(b->hp, row, i_layer, base, name);
+    frit_weight_name(row, b->hp, i_layer, base, name);
     const frit_layer_hparams *lhp = &b->hp->layers[i_layer];
     const bool is_stack = row->flags & FRIT_WEIGHT_STACK, is_vector = row->in == FRIT_DIM_1;
-    const size s = {is_stack ? resolve(b->hp, lhp, row->n) : 0, resolve(b->hp, lhp, row->out),
-                    resolve(b->hp, lhp, row->in)};
+    const size s = {is_stack ? frit_dim_size(b->hp, lhp, row->n) : 0, frit_dim_size(b->hp, lhp, row->out),
+                    frit_dim_size(b->hp, lhp, row->in)};
     if (s.out == 0 || s.in == 0 || (is_stack && s.n == 0)) return FRIT_OK;
     const frit_tensor *tensor = take(b, name);
     if (!tensor && !weight->w && !may_be_absent(b, row, i_layer, weights)) {
@@ -403,12 +240,12 @@ static frit_status cut_recurrent(binder *b, frit_recurrent_weights *w)
 static frit_status cut_fused(binder *b, frit_layer *layer, const frit_arch *arch, const frit_layer_hparams *lhp)
 {
     if (frit_has(&layer->qkv)) {
-        const int64_t n_q = resolve(b->hp, lhp, FRIT_DIM_N_Q), n_k = resolve(b->hp, lhp, FRIT_DIM_N_K);
+        const int64_t n_q = frit_dim_size(b->hp, lhp, FRIT_DIM_N_Q), n_k = frit_dim_size(b->hp, lhp, FRIT_DIM_N_K);
         const int64_t third = layer->qkv.w->shape[0] / 3;
         const int64_t k = arch->qkv_in_thirds ? third : n_q, v = arch->qkv_in_thirds ? 2 * third : n_q + n_k;
         FRIT_TRY(cut(b, &layer->q, &layer->qkv, 0, n_q));
         FRIT_TRY(cut(b, &layer->k, &layer->qkv, k, n_k));
-        FRIT_TRY(cut(b, &layer->v, &layer->qkv, v, resolve(b->hp, lhp, FRIT_DIM_N_V)));
+        FRIT_TRY(cut(b, &layer->v, &layer->qkv, v, frit_dim_size(b->hp, lhp, FRIT_DIM_N_V)));
         layer->qkv = (frit_weight){0};
     }
     if (frit_has(&layer->gate_up)) {
