@@ -213,6 +213,33 @@ FRIT_API const frit_option *frit_convert_option_rows(size_t *n_rows);
 // as frit_model_open, and FRIT_E_IO.
 FRIT_API frit_status frit_convert(const char *source, const char *target, const frit_convert_options *options);
 
+// ---------------------------------------------------------------------------------------- random models
+
+// Models in the shape of known ones with random weights, for measuring speed: how fast a model runs does not depend on
+// what is in its weights. Its text is noise, and its experts are used evenly, as those of trained models are not.
+typedef struct frit_random_shape {
+    const char *name;   // "qwen3-30b-a3b"
+    const char *arch, *title;
+    int32_t n_layers;
+} frit_random_shape;
+
+typedef struct frit_random_options {
+    const char *shape;   // the name of one
+    const char *type;    // of the matrices: "q4_k_m", "q5_k_m" or one type; NULL: q4_k_m
+    int32_t n_layers;    // the first ones; 0: all
+    int32_t n_threads;   // of frit_random_write; 0: one per core that this process may use
+    frit_progress_fn progress;
+    void *progress_ctx;
+} frit_random_options;
+
+FRIT_API const frit_random_shape *frit_random_shape_get(size_t i);   // NULL past the end
+// Writes one as GGUF, a few rows at a time; other engines load it too. Nothing is left under the name if it fails.
+// FRIT_E_INVALID for a shape, type or number of layers that is none; FRIT_E_IO.
+FRIT_API frit_status frit_random_write(const char *path, const frit_random_options *options);
+// Opens one without a file: engines make its weights while they pack them. Of the options of a model, `log` counts.
+FRIT_API frit_status frit_model_open_random(frit_model **out, const frit_random_options *random,
+                                            const frit_model_options *options);
+
 // ---------------------------------------------------------------------------------------- text
 
 enum {

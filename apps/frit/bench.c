@@ -44,12 +44,27 @@ static const frit_option rows[] = {
     BENCH(no_probe, .name = "no-probe", .type = FRIT_OPTION_FLAG,
           .help = "do not measure the machine; shares are left out"),
 };
+
+static const frit_option random_options[] = {
+    BENCH(shape, .name = "random", .type = FRIT_OPTION_TEXT, .metavar = "SHAPE",
+          .help = "a model of this shape with random weights, in the type that --type names (q4_k_m)"),
+    BENCH(n_layers, .name = "layers", .type = FRIT_OPTION_INT, .min = 0, .max = 65536, .fallback = "0",
+          .metavar = "N", .help = "its first layers; 0: all"),
+    BENCH(save, .name = "save", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
+          .help = "write it as GGUF, which other engines read too, and measure the file"),
+};
 // clang-format on
 
 static const frit_option *bench_rows(size_t *n_rows)
 {
     *n_rows = CLI_COUNT(rows);
     return rows;
+}
+
+static const frit_option *random_rows(size_t *n_rows)
+{
+    *n_rows = CLI_COUNT(random_options);
+    return random_options;
 }
 
 // The engine's options, but for those that are lists here.
@@ -151,10 +166,45 @@ static int run_rows(bench *b)
     return code;
 }
 
+static int check_random(const bench_args *args)
+{
+    const bench_options *o = &args->bench;
+    if (o->shape && (args->common.n_positional > 0 || args->common.model))
+        return cli_usage("bench: --random makes a model, so none can be named beside it");
+    if (!o->shape && (o->save || o->n_layers > 0))
+        return cli_usage("bench: --%s is of --random", o->save ? "save" : "layers");
+    return CLI_DONE;
+}
+
+static int open_random(bench *b)
+{
+    const bench_args *args = b->args;
+    frit_random_options random = {
+        .shape = args->bench.shape, .type = args->model.type, .n_layers = args->bench.n_layers};
+    const frit_model_options options = {.log = cli_log, .log_ctx = (void *)&args->common};
+    frit_status status;
+    if (args->bench.save) {
+        cli_progress progress;
+        cli_progress_start(&progress, &args->common, "writing");
+        random.progress = cli_progress_step;
+        random.progress_ctx = &progress;
+        status = frit_random_write(args->bench.save, &random);
+        cli_progress_end(&progress);
+        if (status == FRIT_OK) status = frit_model_open(&b->models[0], args->bench.save, &options);
+    } else {
+        status = frit_model_open_random(&b->models[0], &random, &options);
+    }
+    if (status == FRIT_E_INVALID) return cli_usage("bench: %s", frit_error());
+    if (status != FRIT_OK) return cli_report(status);
+    frit_model_get_info(b->models[0], &b->infos[0]);
+    return CLI_DONE;
+}
+
 static int open_models(bench *b)
 {
     const cli_common *common = &b->args->common;
-    int code = CLI_DONE;
+    int code = check_random(b->args);
+    if (code == CLI_DONE && b->args->bench.shape) return open_random(b);
     for (size_t i = 0; i < b->n_models && code == CLI_DONE; i++) {
         const char *path = common->n_positional > 0 ? common->positional[i] : NULL;
         code = cli_open_model(&b->models[i], common, &b->args->model, path);
@@ -184,6 +234,7 @@ static int run(void *ctx)
 
 static const cli_group groups[] = {
     {"Tests", bench_rows, offsetof(bench_args, bench)},
+    {"Random models", random_rows, offsetof(bench_args, bench)},
     {"Adapters", cli_adapter_rows, offsetof(bench_args, adapters)},
     {"Engine", engine_rows, offsetof(bench_args, engine)},
     {"Model", frit_model_option_rows, offsetof(bench_args, model)},
@@ -203,7 +254,11 @@ const cli_command cli_command_bench = {
         "  frit bench model.gguf -p 0 -d 0,1024-8192*2    generation behind longer and longer contexts\n"
         "  frit bench model.gguf -p 0 -n 64 -npl 1,2,4,8  sequences that share each step\n"
         "  frit bench a.gguf b.gguf -t 1-8 -o csv         two models, each with one to eight threads\n"
-        "  frit bench model.gguf --profile                where the time goes",
+        "  frit bench model.gguf --profile                where the time goes\n"
+        "  frit bench --random llama-8b                   weights that nobody trained run as fast\n"
+        "  frit bench --random qwen3-30b-a3b --layers 8 --save a.gguf\n"
+        "\n"
+        "Shapes: llama-1b, llama-8b, qwen3-30b-a3b, deepseek-v2-lite, qwen3-next-80b-a3b, mamba2-2.7b.",
     .max_positional = CLI_MAX_POSITIONAL,
     .args_bytes = sizeof(bench_args),
     .groups = groups,

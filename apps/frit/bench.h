@@ -17,6 +17,8 @@ typedef struct bench_options {
     int32_t n_repeats;
     const char *format;
     bool no_probe, profile;
+    const char *shape, *save;   // of a model with random weights, and the file that it is kept in
+    int32_t n_layers;
 } bench_options;
 
 typedef struct bench_args {

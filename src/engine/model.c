@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 
 #include "convert/convert.h"
+#include "convert/random.h"
 #include "text/vocab_file.h"
 #include "text/vocab_write.h"
 
@@ -15,6 +16,7 @@ typedef struct opening {
     frit_model *model;
     const char *path;
     const frit_model_options *options;
+    const frit_random_options *random;   // NULL: there is a file
 } opening;
 
 enum { MAX_TEMPLATE_BYTES = 16 << 20 };
@@ -86,6 +88,11 @@ static const char *bare_tokenizer_kind(const char *path)
 static frit_status open_checkpoint(opening *o, const frit_checkpoint_options *options)
 {
     frit_model *model = o->model;
+    if (o->random) {
+        const frit_random_row *row;
+        FRIT_TRY(frit_random_find(&row, o->random->shape));
+        return frit_random_open(&model->ckpt, row, o->random);
+    }
     const char *kind = bare_tokenizer_kind(o->path);
     if (!kind) {
         frit_status status = frit_checkpoint_open(&model->ckpt, o->path, options);
@@ -179,13 +186,12 @@ static frit_status open_model(opening *o)
     return say_progress(o, 1);
 }
 
-frit_status frit_model_open(frit_model **out, const char *path, const frit_model_options *options)
+static frit_status open_opening(frit_model **out, opening o)
 {
-    *out = NULL;
     static const frit_model_options defaults;
-    frit_model *model = calloc(1, sizeof *model);
+    frit_model *model = o.model = calloc(1, sizeof *model);
     if (!model) return frit_fail_memory(sizeof *model, "a model");
-    opening o = {model, path, options ? options : &defaults};
+    if (!o.options) o.options = &defaults;
     atomic_init(&model->n_refs, 1);
     model->log = (frit_log){o.options->log, o.options->log_ctx};
     frit_status status = with_path(&o, open_model(&o));
@@ -195,6 +201,20 @@ frit_status frit_model_open(frit_model **out, const char *path, const frit_model
     }
     *out = model;
     return FRIT_OK;
+}
+
+frit_status frit_model_open(frit_model **out, const char *path, const frit_model_options *options)
+{
+    *out = NULL;
+    return open_opening(out, (opening){.path = path, .options = options});
+}
+
+frit_status frit_model_open_random(frit_model **out, const frit_random_options *random,
+                                   const frit_model_options *options)
+{
+    *out = NULL;
+    const frit_model_options own = {.log = options ? options->log : NULL, .log_ctx = options ? options->log_ctx : NULL};
+    return open_opening(out, (opening){.path = random->shape, .options = &own, .random = random});
 }
 
 void frit_model_retain(frit_model *model)

@@ -198,6 +198,12 @@ static void bench_refuses_what_is_no_list(void **state)
         expect(command, NULL, 2, NULL, "bench: ");
     }
     expect("bench -ub", NULL, 2, NULL, "-ub: needs a value (LIST)");
+    expect("bench --random qwen3", NULL, 2, NULL, "'qwen3' is no shape that is known; the nearest are qwen3-30b-a3b");
+    expect("bench --random llama-1b --layers 17", NULL, 2, NULL, "llama-1b has 16 layers, 17 were asked for");
+    expect("bench --random llama-1b --type q9", NULL, 2, NULL, "type is 'q9', expected q4_k_m");
+    expect("bench --random llama-1b model.gguf", NULL, 2, NULL, "none can be named beside it");
+    expect("bench --layers 2", NULL, 2, NULL, "bench: --layers is of --random");
+    expect("bench --save a.gguf", NULL, 2, NULL, "bench: --save is of --random");
 }
 
 static void bench_tells_where_the_time_goes(void **state)

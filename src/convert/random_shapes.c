@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// The shapes of known models, as their makers' configurations have them.
+#include "base/nearest.h"
+#include "convert/random.h"
+
+#include <string.h>
+
+#define LLAMA                                                                                                        \
+    "context_length=131072 rope.freq_base=500000.0 attention.layer_norm_rms_epsilon=1e-5 attention.head_count_kv=8 " \
+    "attention.head_count=32 vocab_size=128256 "
+
+// clang-format off
+static const frit_random_row shapes[] = {
+    {.shape = {"llama-1b", "llama", "Llama 3.2 1B", 16},
+     .keys = LLAMA "embedding_length=2048 feed_forward_length=8192 attention.key_length=64 attention.value_length=64 "
+             "rope.dimension_count=64"},
+    {.shape = {"llama-8b", "llama", "Llama 3.1 8B", 32},
+     .keys = LLAMA "embedding_length=4096 feed_forward_length=14336 attention.key_length=128 "
+             "attention.value_length=128 rope.dimension_count=128",
+     .optional = "output"},
+    {.shape = {"qwen3-30b-a3b", "qwen3moe", "Qwen3-30B-A3B: experts", 48},
+     .keys = "context_length=40960 embedding_length=2048 feed_forward_length=6144 attention.head_count=32 "
+             "attention.head_count_kv=4 attention.key_length=128 attention.value_length=128 "
+             "attention.layer_norm_rms_epsilon=1e-6 rope.freq_base=1e6 vocab_size=151936 expert_count=128 "
+             "expert_used_count=8 expert_feed_forward_length=768",
+     .optional = "output"},
+    // Queries are not compressed. llama.cpp takes files of other than 26 or 27 layers for DeepSeek-V2, whose are.
+    {.shape = {"deepseek-v2-lite", "deepseek2", "DeepSeek-V2-Lite: latent attention, experts", 27},
+     .keys = "context_length=163840 embedding_length=2048 feed_forward_length=10944 attention.head_count=16 "
+             "attention.head_count_kv=1 attention.key_length=576 attention.value_length=512 "
+             "attention.key_length_mla=192 attention.value_length_mla=128 attention.kv_lora_rank=512 "
+             "rope.dimension_count=64 rope.freq_base=10000.0 attention.layer_norm_rms_epsilon=1e-6 vocab_size=102400 "
+             "leading_dense_block_count=1 expert_count=64 expert_used_count=6 expert_shared_count=2 "
+             "expert_feed_forward_length=1408 expert_weights_scale=1.0 expert_weights_norm=false expert_gating_func=1",
+     .optional = "output attn_k_b attn_v_b",
+     .keys_cut = "attention.q_lora_rank=1536",
+     .optional_whole = "attn_q"},
+    {.shape = {"qwen3-next-80b-a3b", "qwen3next", "Qwen3-Next-80B-A3B: gated delta nets, attention, experts", 48},
+     .keys = "context_length=262144 embedding_length=2048 feed_forward_length=5120 attention.head_count=16 "
+             "attention.head_count_kv=2 attention.key_length=256 attention.value_length=256 "
+             "attention.layer_norm_rms_epsilon=1e-6 rope.dimension_count=64 rope.freq_base=1e7 vocab_size=151936 "
+             "expert_count=512 expert_used_count=10 expert_feed_forward_length=512 "
+             "expert_shared_feed_forward_length=512 ssm.conv_kernel=4 ssm.inner_size=4096 ssm.state_size=128 "
+             "ssm.time_step_rank=32 ssm.group_count=16",
+     .optional = "output attn_qkv attn_gate"},
+    {.shape = {"mamba2-2.7b", "mamba2", "Mamba 2 2.7B: recurrent layers alone", 64},
+     .keys = "context_length=1048576 embedding_length=2560 feed_forward_length=0 attention.head_count=0 "
+             "attention.layer_norm_rms_epsilon=1e-5 vocab_size=50288 ssm.conv_kernel=4 ssm.inner_size=5120 "
+             "ssm.state_size=128 ssm.time_step_rank=80 ssm.group_count=1",
+     .optional = "ssm_conv1d.bias ssm_norm"},
+};
+// clang-format on
+
+const frit_random_shape *frit_random_shape_get(size_t i)
+{
+    return i < FRIT_COUNT(shapes) ? &shapes[i].shape : NULL;
+}
+
+static const char *known_name(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return i < FRIT_COUNT(shapes) ? shapes[i].shape.name : NULL;
+}
+
+frit_status frit_random_find(const frit_random_row **out, const char *name)
+{
+    *out = NULL;
+    for (size_t i = 0; i < FRIT_COUNT(shapes) && !*out; i++)
+        if (strcmp(shapes[i].shape.name, name) == 0) *out = &shapes[i];
+    if (*out) return FRIT_OK;
+    frit_buf nearest = {0};
+    frit_nearest_print(&nearest, name, known_name, NULL);
+    frit_status status = frit_fail(FRIT_E_INVALID, "'%.60s' is no shape that is known; the nearest are %s", name,
+                                   nearest.failed ? "" : nearest.data);
+    frit_buf_free(&nearest);
+    return status;
+}
