@@ -326,9 +326,47 @@ static void failures_leave_nothing(void **state)
     remove(folder);
 }
 
+// As 'frit info DIR --type q4_0' shows them: the tensors of the file that 'frit convert' would write.
+static void a_type_is_seen_without_running_the_model(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *type, *file_type;
+    } rows[] = {{"goldens/hf/qwen3_moe", "q4_0", "q4_0"},
+                {"goldens/hf/qwen3_moe", NULL, "bf16"},
+                {"goldens/arch/qwen3moe-moe.gguf", "q8_0", "q8_0"}};
+    const char *out = temp_path("typed.gguf");
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        const char *source = shared_path("%s", rows[i].model);
+        frit_model *seen, *written;
+        frit_model_info a, b;
+        frit_tensor_info x, y;
+        assert_ok(frit_model_open(&seen, source, &(frit_model_options){.type = rows[i].type, .vocab_only = true}));
+        frit_model_get_info(seen, &a);
+        assert_string_equal(a.file_type, rows[i].file_type);
+        if (rows[i].type) {
+            assert_ok(frit_convert(source, out, &(frit_convert_options){.type = rows[i].type}));
+            assert_ok(frit_model_open(&written, out, &(frit_model_options){.vocab_only = true}));
+            frit_model_get_info(written, &b);
+            assert_string_equal(a.file_type, b.file_type);
+            assert_int_equal(a.n_tensors, b.n_tensors);
+            assert_int_equal(a.n_bytes, b.n_bytes);
+            for (size_t k = 0; frit_model_get_tensor(seen, k, &x); k++) {
+                assert_true(frit_model_get_tensor(written, k, &y));
+                assert_string_equal(x.name, y.name);
+                assert_string_equal(x.type, y.type);
+                assert_int_equal(x.n_bytes, y.n_bytes);
+            }
+            frit_model_free(written);
+        }
+        frit_model_free(seen);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_type_is_seen_without_running_the_model),
         cmocka_unit_test(folders_give_the_same_logits_as_files),
         cmocka_unit_test(types_while_loading_are_those_of_files),
         cmocka_unit_test(types_that_cannot_be_written_are_refused),
