@@ -69,11 +69,14 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
     set(frit_kernel_folder arm)
 endif()
 
-# Drops the files whose suffix names another operating system.
+# Drops the files whose suffix names another operating system, or a library that was not found.
 function(frit_drop_foreign list)
     set(sources ${${list}})
     if(NOT CMAKE_SYSTEM_NAME STREQUAL Linux)
         list(FILTER sources EXCLUDE REGEX "_linux\\.c$")
+    endif()
+    if(NOT (FRIT_HWLOC AND HWLOC_FOUND))
+        list(FILTER sources EXCLUDE REGEX "_hwloc\\.c$")
     endif()
     if(WIN32)
         list(FILTER sources EXCLUDE REGEX "_posix\\.c$")

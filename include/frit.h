@@ -623,11 +623,12 @@ FRIT_API frit_status frit_sampler_heal(frit_sampler *sampler, const frit_model *
 
 typedef struct frit_machine {
     const char *cpu_name;
-    const char *isa;     // best instruction set row of this build on this machine
-    int32_t n_cores;     // that this process may use (affinity, cgroup quota)
-    double read_gbps;    // measured: 10^9 bytes per second read from memory by n_threads
-    double int8_tops;    // measured: 10^12 int8 multiply and add operations per second
-    double float_tops;   // measured: the same of floats, bf16 where it is faster than f32
+    const char *isa;        // best instruction set row of this build on this machine
+    const char *cores_by;   // who told what a core is: "hwloc", "sysfs"; "counted": nobody, CPUs count
+    int32_t n_cores;        // that this process may use (affinity, cgroup quota)
+    double read_gbps;       // measured: 10^9 bytes per second read from memory by n_threads
+    double int8_tops;       // measured: 10^12 int8 multiply and add operations per second
+    double float_tops;      // measured: the same of floats, bf16 where it is faster than f32
 } frit_machine;
 
 // Fills the names, and measures for about a second when n_threads > 0.

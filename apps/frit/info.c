@@ -102,13 +102,15 @@ static int print_machine(bool json)
     if (status == FRIT_OK) status = frit_machine_probe(&machine, machine.n_cores);
     if (status != FRIT_OK) return cli_report(status);
     if (json) {
-        return print(json_pack("{s:s, s:s, s:i, s:f, s:f, s:f}", "cpu", machine.cpu_name, "isa", machine.isa, "cores",
-                               machine.n_cores, "read_gbps", machine.read_gbps, "int8_tops", machine.int8_tops,
-                               "float_tops", machine.float_tops));
+        return print(json_pack("{s:s, s:s, s:i, s:s, s:f, s:f, s:f}", "cpu", machine.cpu_name, "isa", machine.isa,
+                               "cores", machine.n_cores, "cores_by", machine.cores_by, "read_gbps", machine.read_gbps,
+                               "int8_tops", machine.int8_tops, "float_tops", machine.float_tops));
     }
-    printf("cpu        %s, %d cores\nisa        %s\nmemory     %.1f GB/s read\nint8       %.2f TOPS\nfloats     %.2f "
-           "TOPS\n",
-           machine.cpu_name, machine.n_cores, machine.isa, machine.read_gbps, machine.int8_tops, machine.float_tops);
+    printf(
+        "cpu        %s, %d cores (%s)\nisa        %s\nmemory     %.1f GB/s read\nint8       %.2f TOPS\nfloats     %.2f "
+        "TOPS\n",
+        machine.cpu_name, machine.n_cores, machine.cores_by, machine.isa, machine.read_gbps, machine.int8_tops,
+        machine.float_tops);
     return CLI_DONE;
 }
 

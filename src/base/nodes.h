@@ -22,9 +22,7 @@ typedef struct frit_nodes {
     int16_t first[FRIT_MAX_NODES + 1];   // of a node's, in cpus
 } frit_nodes;
 
-// Of this machine and process. Linux; elsewhere one node.
-void frit_nodes_get(frit_nodes *nodes);
-// The same for the CPUs in the list, ascending, from sysfs below `root` ("" on a real machine).
+// Of the CPUs in the list, ascending, from sysfs below `root` ("" on a real machine).
 void frit_nodes_of(frit_nodes *nodes, const char *root, const int *cpus, int n_cpus);
 // Where a part of so many belongs: an index of numbers.
 int frit_nodes_of_part(const frit_nodes *nodes, int part, int parts);

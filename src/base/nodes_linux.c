@@ -8,7 +8,6 @@
 
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -38,14 +37,6 @@ void frit_nodes_of(frit_nodes *nodes, const char *root, const int *cpus, int n_c
     nodes->n = n;
     nodes->n_cpus = n_found;
     nodes->first[n] = (int16_t)n_found;
-}
-
-void frit_nodes_get(frit_nodes *nodes)
-{
-    int *cpus;
-    const int n = frit_sysfs_allowed_cpus(&cpus);
-    frit_nodes_of(nodes, "", cpus, n);
-    free(cpus);
 }
 
 bool frit_nodes_stay(const frit_nodes *nodes, int node)

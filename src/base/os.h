@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// base/os.h: the few primitives of an operating system that thread.c is built on. Nobody else includes this.
+// base/os.h: the few primitives of an operating system that thread.c and topology.c are built on. Nobody else includes
+// this.
 //
 // A word is a counter that threads can sleep on, as with a futex: a sleeper names the value that it has seen and
 // is not put to sleep if the word has moved on. Wake-ups that find nobody asleep cost one load.
@@ -29,3 +30,6 @@ typedef struct frit_os_thread frit_os_thread;
 frit_status frit_os_thread_start(frit_os_thread **out, void (*fn)(void *ctx), void *ctx);
 void frit_os_thread_join(frit_os_thread *thread);   // waits for its end and frees it; NULL is fine
 void frit_os_yield(void);
+
+// The CPUs that the affinity mask leaves this process, ascending; *out is to be freed. 0 if they are not known.
+int frit_os_cpus(int **out);

@@ -9,5 +9,3 @@ enum { FRIT_SYSFS_BYTES = 4096 };
 // The text of root/sys/devices/name, zero-terminated, cut off where it does not fit. False if there is none.
 bool frit_sysfs_read(const char *root, const char *name, char text[FRIT_SYSFS_BYTES]);
 bool frit_sysfs_list_has(const char *list, long number);   // "0-3,8"
-// The CPUs of the affinity mask, ascending; *out is to be freed. 0 if they are not known.
-int frit_sysfs_allowed_cpus(int **out);

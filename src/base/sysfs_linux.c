@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Small files below /sys/devices, and the affinity mask.
+// Small files below /sys/devices.
 #include "base/sysfs.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -30,23 +29,4 @@ bool frit_sysfs_list_has(const char *list, long number)
         list = *end == ',' ? end + 1 : end;
     }
     return false;
-}
-
-// The mask is asked for in growing sizes: the kernel refuses one that is smaller than its own.
-int frit_sysfs_allowed_cpus(int **out)
-{
-    *out = NULL;
-    for (int n_cpus = CPU_SETSIZE; n_cpus <= 64 * CPU_SETSIZE; n_cpus *= 2) {
-        cpu_set_t *set = CPU_ALLOC((size_t)n_cpus);
-        if (!set) return 0;
-        const size_t size = CPU_ALLOC_SIZE((size_t)n_cpus);
-        const bool known = sched_getaffinity(0, size, set) == 0;
-        int n = 0;
-        if (known) *out = malloc((size_t)n_cpus * sizeof **out);
-        for (int i = 0; *out && i < n_cpus; i++)
-            if (CPU_ISSET_S((size_t)i, size, set)) (*out)[n++] = i;
-        CPU_FREE(set);
-        if (known) return n;
-    }
-    return 0;
 }

@@ -23,6 +23,7 @@
 #include "base/thread.h"
 #include "base/os.h"
 #include "base/time.h"
+#include "base/topology.h"
 
 #include <stdlib.h>
 #if defined(_MSC_VER)
@@ -343,15 +344,18 @@ static frit_status start_workers(frit_pool *pool, int n_threads)
 frit_status frit_pool_new(frit_pool **out, int n_threads)
 {
     *out = NULL;
-    const frit_thread_counts counts = frit_thread_count();
-    if (n_threads == 0) n_threads = counts.n_cores < MAX_THREADS ? counts.n_cores : MAX_THREADS;
+    if (n_threads == 0) {
+        frit_topology topology;
+        frit_topology_get(&topology);
+        n_threads = topology.n_cores < MAX_THREADS ? topology.n_cores : MAX_THREADS;
+    }
     if (n_threads < 0 || n_threads > MAX_THREADS)
         return frit_fail(FRIT_E_INVALID, "%d threads: 1 to %d are possible, or 0 for one per core", n_threads,
                          MAX_THREADS);
     frit_pool *pool = calloc(1, sizeof *pool);
     if (!pool) return frit_fail_memory(sizeof *pool, "a thread pool");
     pool->n = 1;
-    pool->spins = n_threads <= counts.n_cpus;
+    pool->spins = n_threads <= frit_topology_cpus();
     for (int i = 0; i < WAIT_KINDS; i++) atomic_store_explicit(&pool->spin_ns[i], MAX_SPIN_NS, memory_order_relaxed);
     frit_status status = frit_os_word_init(&pool->phase);
     if (status == FRIT_OK) status = frit_os_word_init(&pool->rest);

@@ -55,14 +55,6 @@ typedef struct frit_walk {
 } frit_walk;
 void frit_pool_walk(frit_pool *pool, const frit_walk *walk);
 
-// What this process may use, by its affinity mask and its cgroups' CPU quota (rounded up). At least 1 of each.
-typedef struct frit_thread_counts {
-    int n_cpus;         // that run at the same time
-    int n_cores;        // threads of one core count once
-    int n_fast_cores;   // without the slow cores of hybrid processors
-} frit_thread_counts;
-frit_thread_counts frit_thread_count(void);
-
 typedef struct frit_once frit_once;   // a flag for lazy process-wide constants
 struct frit_once {
     _Atomic int state;

@@ -11,9 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 #if defined(__linux__)
-#include "base/cgroup.h"
-#include "base/cores.h"
-#include "base/sysfs.h"
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #endif
@@ -143,35 +140,34 @@ void frit_os_yield(void)
 
 #if defined(__linux__)
 
-static int min_int(int a, int b)
+// The mask is asked for in growing sizes: the kernel refuses one that is smaller than its own.
+int frit_os_cpus(int **out)
 {
-    return a < b ? a : b;
-}
-
-frit_thread_counts frit_thread_count(void)
-{
-    int *cpus;
-    int n = frit_sysfs_allowed_cpus(&cpus);
-    frit_cores cores = frit_cores_of("", cpus, n);
-    free(cpus);
-    const long n_online = sysconf(_SC_NPROCESSORS_ONLN);
-    if (n <= 0) n = cores.n = cores.n_fast = n_online > 0 ? (int)n_online : 1;
-    const int quota = frit_cgroup_cpus(""), most = quota > 0 ? quota : n;
-    return (frit_thread_counts){min_int(n, most), min_int(cores.n, most), min_int(cores.n_fast, most)};
+    *out = NULL;
+    for (int n_cpus = CPU_SETSIZE; n_cpus <= 64 * CPU_SETSIZE; n_cpus *= 2) {
+        cpu_set_t *set = CPU_ALLOC((size_t)n_cpus);
+        if (!set) return 0;
+        const size_t size = CPU_ALLOC_SIZE((size_t)n_cpus);
+        const bool known = sched_getaffinity(0, size, set) == 0;
+        int n = 0;
+        if (known) *out = malloc((size_t)n_cpus * sizeof **out);
+        for (int i = 0; *out && i < n_cpus; i++)
+            if (CPU_ISSET_S((size_t)i, size, set)) (*out)[n++] = i;
+        CPU_FREE(set);
+        if (known) return n;
+    }
+    return 0;
 }
 
 #else
 
-frit_thread_counts frit_thread_count(void)
+int frit_os_cpus(int **out)
 {
     const long n_online = sysconf(_SC_NPROCESSORS_ONLN);
     const int n = n_online > 0 ? (int)n_online : 1;
-    return (frit_thread_counts){n, n, n};
-}
-
-void frit_nodes_get(frit_nodes *nodes)
-{
-    nodes->n = 1;
+    *out = malloc((size_t)n * sizeof **out);
+    for (int i = 0; *out && i < n; i++) (*out)[i] = i;
+    return *out ? n : 0;
 }
 
 bool frit_nodes_stay(const frit_nodes *nodes, int node)

@@ -91,20 +91,16 @@ void frit_os_yield(void)
     SwitchToThread();
 }
 
-frit_thread_counts frit_thread_count(void)
+// Of this process's group of at most 64.
+int frit_os_cpus(int **out)
 {
     DWORD_PTR own = 0, machine = 0;
     int n = 0;
-    if (GetProcessAffinityMask(GetCurrentProcess(), &own, &machine))
-        for (; own != 0; own &= own - 1) n++;
-    if (n == 0) n = (int)GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
-    if (n < 1) n = 1;
-    return (frit_thread_counts){n, n, n};
-}
-
-void frit_nodes_get(frit_nodes *nodes)
-{
-    nodes->n = 1;
+    *out = malloc(8 * sizeof own * sizeof **out);
+    if (!*out || !GetProcessAffinityMask(GetCurrentProcess(), &own, &machine)) return 0;
+    for (int i = 0; own != 0; i++, own >>= 1)
+        if (own & 1) (*out)[n++] = i;
+    return n;
 }
 
 bool frit_nodes_stay(const frit_nodes *nodes, int node)

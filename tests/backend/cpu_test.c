@@ -63,7 +63,8 @@ static void prompts_may_have_threads_of_their_own(void **state)
         frit_backend_cpu.close(device);
     }
     frit_device *device;
-    const frit_thread_counts counts = frit_thread_count();
+    frit_topology counts;
+    frit_topology_get(&counts);
     assert_ok(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads_batch = 7}));
     assert_int_equal(frit_backend_cpu.n_threads(device, false), counts.n_fast_cores);
     assert_int_equal(frit_backend_cpu.n_threads(device, true), 7);

@@ -6,7 +6,7 @@
 #include "base/cores.h"
 #include "base/cpu.h"
 #include "base/nodes.h"
-#include "base/sysfs.h"
+#include "base/os.h"
 #include "base/time.h"
 
 #include <sched.h>
@@ -279,7 +279,7 @@ static void threads_stay_on_their_nodes(void **state)
     static frit_nodes nodes;
     char root[256], list[32];
     int *cpus;
-    const int n = frit_sysfs_allowed_cpus(&cpus);
+    const int n = frit_os_cpus(&cpus);
     if (n < 2) skip();
     snprintf(root, sizeof root, "%s", temp_path("stay"));
     put(root, "sys/devices/system/node/online", "0-1\n");
@@ -309,8 +309,6 @@ static void memory_is_spread_where_the_system_does(void **state)
     nodes.numbers[1] = 63;
     frit_nodes_spread(&nodes, memory, sizeof memory);   // refused or not, the memory stays what it was
     memset(memory, 1, sizeof memory);
-    frit_nodes_get(&nodes);
-    assert_true(nodes.n >= 1 && nodes.n <= FRIT_MAX_NODES);
 }
 
 int main(void)

@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "base/thread.h"
+#include "base/topology.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -252,9 +253,11 @@ static void zero_threads_mean_one_per_usable_core(void **state)
     (void)state;
     frit_pool *pool;
     assert_ok(frit_pool_new(&pool, 0));
-    const frit_thread_counts given = frit_thread_count();
+    frit_topology given;
+    frit_topology_get(&given);
     assert_int_equal(frit_pool_size(pool), given.n_cores);
     frit_pool_free(pool);
+    assert_int_equal(given.n_cpus, frit_topology_cpus());
     assert_in_range(given.n_cpus, 1, sysconf(_SC_NPROCESSORS_ONLN));
     assert_in_range(given.n_cores, 1, given.n_cpus);
     assert_in_range(given.n_fast_cores, 1, given.n_cores);

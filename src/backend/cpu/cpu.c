@@ -33,10 +33,10 @@ static frit_status find_isa(const char *name, const frit_isa **out)
 // memory; prompts gain from all.
 static frit_status open_pools(frit_cpu_device *device, const frit_device_options *options)
 {
-    const frit_thread_counts counts = frit_thread_count();
-    const int few = options->n_threads ? options->n_threads : counts.n_fast_cores;
+    const frit_topology *t = &device->topology;
+    const int few = options->n_threads ? options->n_threads : t->n_fast_cores;
     int many = options->n_threads_batch ? options->n_threads_batch : options->n_threads;
-    if (many == 0) many = counts.n_cores;
+    if (many == 0) many = t->n_cores;
     FRIT_TRY(frit_pool_new(&device->many, many));
     device->few = device->many;
     if (few != many) FRIT_TRY(frit_pool_new(&device->few, few));
@@ -58,16 +58,17 @@ static void place_thread(void *ctx, int part, int parts)
 
 void frit_cpu_place_threads(frit_cpu_device *device, frit_pool *pool)
 {
-    if (device->nodes.n > 1) frit_pool_run(pool, place_thread, &device->nodes);
+    if (device->topology.nodes.n > 1) frit_pool_run(pool, place_thread, &device->topology.nodes);
 }
 
 static void open_nodes(frit_cpu_device *device, const frit_device_options *options)
 {
-    device->nodes.n = 1;
-    if (options->numa && strcmp(options->numa, "off") == 0) return;
-    frit_nodes_get(&device->nodes);
-    if (device->nodes.n < 2) return;
-    frit_log_say(options->log, FRIT_LOG_INFO, "cpu: %d memory nodes, threads stay on theirs", device->nodes.n);
+    frit_topology *t = &device->topology;
+    frit_log_say(options->log, FRIT_LOG_INFO, "cpu: %d CPUs, %d cores, %d of them fast, %d memory nodes (%s)",
+                 t->n_cpus, t->n_cores, t->n_fast_cores, t->nodes.n, t->source);
+    if (options->numa && strcmp(options->numa, "off") == 0) t->nodes.n = 1;
+    if (t->nodes.n < 2) return;
+    frit_log_say(options->log, FRIT_LOG_INFO, "cpu: threads stay on their memory nodes");
     frit_cpu_place_threads(device, device->many);
     if (device->few != device->many) frit_cpu_place_threads(device, device->few);
 }
@@ -97,6 +98,7 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
 
     frit_cpu_device *device = calloc(1, sizeof *device);
     if (!device) return frit_fail_memory(sizeof *device, "the CPU device");
+    frit_topology_get(&device->topology);
     frit_status status = open_pools(device, options);
     if (status == FRIT_OK) status = open_cache(device, options);
     if (status != FRIT_OK) {
@@ -145,7 +147,7 @@ static int32_t cpu_n_threads(const frit_device *base, bool many_rows)
 static frit_status cpu_alloc(frit_device *base, uint64_t n_bytes, void **memory)
 {
     *memory = frit_cpu_memory_new(n_bytes);
-    if (*memory) frit_nodes_spread(&((const frit_cpu_device *)base)->nodes, *memory, n_bytes);
+    if (*memory) frit_nodes_spread(&((const frit_cpu_device *)base)->topology.nodes, *memory, n_bytes);
     return *memory ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "a buffer of the CPU");
 }
 

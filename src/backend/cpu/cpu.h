@@ -4,8 +4,8 @@
 #include "backend/backend.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/profile.h"
-#include "base/nodes.h"
 #include "base/thread.h"
+#include "base/topology.h"
 
 typedef struct frit_cpu_device {
     frit_device base;
@@ -15,8 +15,8 @@ typedef struct frit_cpu_device {
     const char *isa;             // "reference", or the best instruction set installed
     frit_kernels narrow, wide;   // for nodes of few and of many rows
     frit_packs packs;
-    frit_nodes nodes;        // n is 1: nothing is placed
-    frit_profile *profile;   // NULL: nobody counts
+    frit_topology topology;   // where its nodes' n is 1, nothing is placed
+    frit_profile *profile;    // NULL: nobody counts
 } frit_cpu_device;
 
 // How many threads of the pool read this memory as fast as all, within 3 %: all, three quarters or half of them.

@@ -611,7 +611,7 @@ static frit_status build(builder *b)
     exec->n_bytes = b->n_bytes + exec->narrow.workspace_bytes * n_threads;
     exec->memory = frit_cpu_memory_new(exec->n_bytes);
     if (!exec->memory) return frit_fail_memory((size_t)exec->n_bytes, "intermediate results");
-    frit_nodes_spread(&b->device->nodes, exec->memory, b->n_bytes);   // not what is each thread's own
+    frit_nodes_spread(&b->device->topology.nodes, exec->memory, b->n_bytes);   // not what is each thread's own
     if (b->plan->graph->max_rows < FEW_ROWS) frit_cpu_memory_sparse(exec->memory, exec->n_bytes);
     exec->narrow.workspaces = exec->wide.workspaces = exec->memory + b->n_bytes;
     point_feeds(b, own_offsets);

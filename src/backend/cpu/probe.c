@@ -100,9 +100,12 @@ static double multiply_rate(probe *p, frit_pool *pool, double (*run)(int64_t n_r
 frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads)
 {
     frit_kernels kernels;
+    frit_topology topology;
+    frit_topology_get(&topology);
     *machine = (frit_machine){.cpu_name = frit_cpu_name(),
                               .isa = frit_isa_install(&kernels, NULL, INT64_MAX),
-                              .n_cores = frit_thread_count().n_cores};
+                              .cores_by = topology.source,
+                              .n_cores = topology.n_cores};
     if (n_threads <= 0) return FRIT_OK;
 
     frit_pool *pool;
