@@ -237,6 +237,18 @@ static bool fuse_linear_add(rewrite *r, frit_node *node)
     return true;
 }
 
+// add(r, rms_norm(x, w)), either way round.
+static bool fuse_norm_add(rewrite *r, frit_node *node)
+{
+    if (node->op != FRIT_OP_ADD || is_one_row(node) || node->n_dims != 2) return false;
+    const int i = is_lone(r, node->src[1], FRIT_OP_RMS_NORM) ? 1 : 0;
+    frit_node *norm = node->src[i], *residual = node->src[1 - i];
+    if (!is_lone(r, norm, FRIT_OP_RMS_NORM) || norm->n_src != 2) return false;
+    node->eps = norm->eps;
+    become(node, FRIT_OP_NORM_ADD, 3, (frit_node *[]){norm->src[0], norm->src[1], residual});
+    return true;
+}
+
 // s = add(x0, x1), rms_norm(s, w), and s is used again: the sum becomes an alias of the second result.
 static bool fuse_add_norm(rewrite *r, frit_node *node)
 {
@@ -257,6 +269,7 @@ static const pattern patterns[] = {
     {"gate and up products of experts with their activation", fuse_experts_glu},
     {"products of experts with their sum", fuse_experts_mix},
     {"product with residual", fuse_linear_add},
+    {"norm with residual", fuse_norm_add},
     {"residual with norm", fuse_add_norm},
     {"reshape of reshape", fold_reshapes},   // last: a sum that joined its norm has become one
 };

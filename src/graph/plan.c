@@ -176,6 +176,17 @@ static void extend(buffer *b, int stage)
     if (b) b->last = max_int(b->last, stage);
 }
 
+// Who reads a norm, or a sum with one, may compute it himself; the norm of such a sum, both.
+static void extend_sources(planner *p, int *first_buffer, const frit_node *source, int stage)
+{
+    const bool is_norm = source->op == FRIT_OP_RMS_NORM || source->op == FRIT_OP_LAYER_NORM;
+    if (!is_norm && source->op != FRIT_OP_NORM_ADD) return;
+    extend(find_buffer(p, first_buffer, source->src[0]), stage);
+    if (source->op == FRIT_OP_NORM_ADD) extend(find_buffer(p, first_buffer, source->src[2]), stage);
+    const frit_node *below = frit_node_storage(source->src[0]);
+    if (is_norm && below->op == FRIT_OP_NORM_ADD) extend_sources(p, first_buffer, below, stage);
+}
+
 // The buffers of the steps, in their order, with the stages they live in.
 static frit_status set_lifetimes(planner *p)
 {
@@ -199,9 +210,7 @@ static frit_status set_lifetimes(planner *p)
         for (int i = 0; i < node->n_src; i++) {
             const int stage = p->stages[node->id];
             extend(find_buffer(p, first_buffer, node->src[i]), stage);
-            const frit_node *source = frit_node_storage(node->src[i]);
-            const bool is_norm = source->op == FRIT_OP_RMS_NORM || source->op == FRIT_OP_LAYER_NORM;
-            if (is_norm) extend(find_buffer(p, first_buffer, source->src[0]), stage);
+            extend_sources(p, first_buffer, frit_node_storage(node->src[i]), stage);
         }
     }
     buffer *result = find_buffer(p, first_buffer, p->g->output);

@@ -17,7 +17,7 @@
 //     level 2                      kv_write(rope(k), v)
 //
 // Who does not run them so needs a barrier wherever the level changes. And what a norm reads stays as long as what it
-// makes: whoever reads the norm may compute it himself.
+// makes: whoever reads the norm may compute it himself, and the sum of a norm and a residual (NORM_ADD) too.
 //
 // A plan is made for at most max_rows rows; frit_plan_set_rows narrows it to a step's actual rows without allocating.
 // A backend turns a plan into its own executable form once (backend.h: prepare).

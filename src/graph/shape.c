@@ -168,6 +168,17 @@ frit_status frit_shape_add_norm(frit_node *node)
     return FRIT_OK;
 }
 
+frit_status frit_shape_norm_add(frit_node *node)
+{
+    FRIT_TRY(frit_shape_like_0(node));
+    FRIT_TRY(check_eps(node));
+    if (!is_vector(node->src[1], last_dim(node)))
+        return mismatch(node, 0, 1, "a vector in f32, as long as the last dimension");
+    if (!is_f32(node->src[2]) || !same_shape(node, node->src[2]))
+        return mismatch(node, 0, 2, "r to have the shape of x");
+    return FRIT_OK;
+}
+
 frit_status frit_shape_reshape(frit_node *node)
 {
     const frit_node *x = node->src[0];

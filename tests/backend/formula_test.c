@@ -316,6 +316,23 @@ static void fused_add_and_norm_gives_both_results(void **state)
     world_close(&w);
 }
 
+static void fused_norm_and_add_compute_the_formula(void **state)
+{
+    (void)state;
+    world w;
+    float result[4];
+    open_rows(&w, 1);
+    frit_node *x = world_given_rows(&w, (float[]){3, -4}, 2), *r = world_given_rows(&w, (float[]){10, 20}, 2);
+    frit_node *norm = frit_rms_norm(&w.graph, x, given_vector(&w, (float[]){1, 2}, 2), 0);   // mean square 12.5
+    w.graph.output = frit_add(&w.graph, norm, r);
+    world_plan(&w, true);
+    assert_int_equal(w.plan->n_steps, 3);   // two embed, norm_add
+    world_run(&w, "reference", 2, result);
+    assert_float_equal(result[0], 10 + 3 / sqrtf(12.5f), 1e-5f);
+    assert_float_equal(result[1], 20 - 8 / sqrtf(12.5f), 1e-5f);
+    world_close(&w);
+}
+
 static void the_best_experts_are_mixed_by_their_weights(void **state)
 {
     (void)state;
@@ -481,6 +498,7 @@ int main(void)
         cmocka_unit_test(rows_are_taken_in_the_order_asked_for),
         cmocka_unit_test(fused_products_compute_the_formulas),
         cmocka_unit_test(fused_add_and_norm_gives_both_results),
+        cmocka_unit_test(fused_norm_and_add_compute_the_formula),
         cmocka_unit_test(the_best_experts_are_mixed_by_their_weights),
         cmocka_unit_test(a_bias_chooses_experts_but_does_not_weigh_them),
         cmocka_unit_test(small_ops_on_rows_do_what_they_say),

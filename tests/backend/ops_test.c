@@ -428,6 +428,21 @@ static void fused_add_and_norm_agrees_with_the_reference(void **state)
     }
 }
 
+static void fused_norm_and_add_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        world w;
+        open_any(&w, seed);
+        const int64_t n = any_width(&w);
+        frit_node *norm = frit_rms_norm(&w.graph, world_rows(&w, n), world_vector(&w, n), 1e-6f);
+        w.graph.output = frit_add(&w.graph, world_rows(&w, n), norm);
+        compare(&w, true, 1e-12, "norm_add");
+        assert_int_equal(w.plan->n_steps, 3);
+        world_close(&w);
+    }
+}
+
 // Several products of the same and of different rows, in different forms: slots of converted rows must not mix.
 static void converted_activations_are_shared_but_never_stale(void **state)
 {
@@ -467,6 +482,7 @@ int main(void)
         cmocka_unit_test(fused_products_agree_with_the_reference),
         cmocka_unit_test(no_number_depends_on_the_threads),
         cmocka_unit_test(fused_add_and_norm_agrees_with_the_reference),
+        cmocka_unit_test(fused_norm_and_add_agrees_with_the_reference),
         cmocka_unit_test(converted_activations_are_shared_but_never_stale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -249,6 +249,10 @@ static inline void evaluate_op(evaluation *e, const frit_node *node, const doubl
         evaluate_norm(sum, src[2], (double)node->eps, y, n_rows, n);
         break;
     }
+    case FRIT_OP_NORM_ADD:
+        evaluate_norm(src[0], src[1], (double)node->eps, y, n_rows, n);
+        for (int64_t i = 0; i < size; i++) y[i] += src[2][i];
+        break;
     case FRIT_OP_LINEAR_GLU: {
         double *up = calloc((size_t)size + 1, sizeof *up);
         evaluate_product(node, 1, src, NULL, y);

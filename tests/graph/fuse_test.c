@@ -102,9 +102,26 @@ static void a_sum_that_is_the_output_joins_its_norm_too(void **state)
     frit_node *sum = frit_add(g, example_rows(&e, 16), example_rows(&e, 16));
     frit_node *normed = frit_rms_norm(g, sum, example_weight(&e, "w", 16, 0), 1e-5f);
     frit_node *w = example_weight(&e, "w2", 16, 0);
-    g->output = frit_add(g, frit_rms_norm(g, sum, w, 1e-5f), normed);   // two norms: the first takes the sum
+    g->output = frit_mul(g, frit_rms_norm(g, sum, w, 1e-5f), normed);   // two norms: the first takes the sum
     fuse_and_compare(&e, 1);
     example_end(&e);
+}
+
+static void a_residual_joins_the_norm_of_the_other_side(void **state)
+{
+    (void)state;
+    example e;
+    for (int variant = 0; variant < 4; variant++) {
+        example_start(&e);
+        frit_graph *g = &e.g;
+        frit_node *x = frit_activate(g, example_rows(&e, 16), FRIT_ACT_TANH), *r = example_rows(&e, 16);
+        frit_node *norm = frit_rms_norm(g, x, variant == 2 ? NULL : example_weight(&e, "w", 16, 0), 1e-5f);
+        frit_node *sum = variant == 0 ? frit_add(g, norm, r) : frit_add(g, r, norm);
+        g->output = variant == 3 ? frit_mul(g, sum, norm) : sum;   // who else reads the norm keeps it, bare norms stay
+        fuse_and_compare(&e, variant < 2);
+        assert_int_equal(sum->op, variant < 2 ? FRIT_OP_NORM_ADD : FRIT_OP_ADD);
+        example_end(&e);
+    }
 }
 
 static void products_with_bias_or_other_readers_do_not_join_the_activation(void **state)
@@ -199,6 +216,7 @@ int main(void)
         cmocka_unit_test(a_sum_that_is_used_again_joins_its_norm),
         cmocka_unit_test(a_sum_that_only_its_norm_reads_stays),
         cmocka_unit_test(a_sum_that_is_the_output_joins_its_norm_too),
+        cmocka_unit_test(a_residual_joins_the_norm_of_the_other_side),
         cmocka_unit_test(products_with_bias_or_other_readers_do_not_join_the_activation),
         cmocka_unit_test(a_residual_joins_the_product_on_either_side_with_its_bias),
         cmocka_unit_test(adding_one_row_is_no_residual),

@@ -65,6 +65,7 @@ static void run_share(const walk *w, int k, frit_share share)
     for (; k != FRIT_NO_ACTION; k = w->exec->actions[k].follower) {
         const frit_action *a = &w->exec->actions[k];
         if (w->profile) frit_profile_begin(w->profile, share.thread);
+        if (a->task.keeps && share.begin == 0) frit_feed_keep(a->task.keeps);
         a->run(&a->task, share);
         if (w->profile) frit_profile_end(w->profile, share.thread, k);
     }

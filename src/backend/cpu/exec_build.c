@@ -40,6 +40,8 @@ typedef struct note {   // of a step
     int root[2];            // followers: the products that they follow
     int last_action;        // products: theirs, or that of their last follower so far
     int64_t unit;           // products that are followed: the numbers of a head
+    int own_stage;          // sums that threads may make for themselves: the first stage that reads them; or NONE
+    bool is_wanted;         // of these: by others too, so that one thread stores them
 } note;
 
 // Rows brought together for stacked ops, or the deal of a route. Written and read from phase to phase.
@@ -155,7 +157,7 @@ static bool makes_form(const builder *b, const frit_node *source, frit_form form
     if (reads_second(source) || !runs_fast(b, node) || frit_node_width(node) != n || form == FRIT_FORM_F32)
         return false;
     if (node->op == FRIT_OP_LINEAR_GLU) return frit_form_column_bytes(form) > 0 && n % 32 == 0;
-    return is_norm(node) || node->op == FRIT_OP_ADD_NORM;
+    return is_norm(node) || node->op == FRIT_OP_ADD_NORM || node->op == FRIT_OP_NORM_ADD;
 }
 
 static void note_reads(builder *b)
@@ -196,6 +198,53 @@ static bool is_tiled(frit_form form)
     return form == FRIT_FORM_BF16_TILES || form == FRIT_FORM_BF16_PAIRS;
 }
 
+// Whether the product's threads may make what it reads for themselves.
+static bool can_own(const builder *b, const frit_node *node)
+{
+    const frit_task_env *env = env_of(b, node);
+    bool can = is_product(b, node) && frit_cpu_ops[node->op].own_feed && env == &b->exec->narrow;
+    for (int i = 0; can && i < node->n_src; i++)
+        if (asks_form(node, i)) can = !is_tiled(frit_linear_form(env->kernels, node, i));
+    return can;
+}
+
+// The first stage of products that read a step's result, and can make it for themselves; of all others in *others.
+static void first_stages(const builder *b, int step, int *own, int *others)
+{
+    for (int k = step + 1; k < b->plan->n_steps; k++) {
+        const frit_node *node = node_of(b, k);
+        for (int i = 0; i < node->n_src; i++) {
+            if (maker_of(b, node->src[i]) != step) continue;
+            const bool whole = frit_node_width(node->src[i]) == frit_node_width(node_of(b, step));
+            int *first = i == 0 && whole && can_own(b, node) ? own : others;
+            if (i == 0 && is_lone_norm(b, k))
+                first_stages(b, k, own, others);
+            else if (*first == NONE || b->notes[k].stage < *first)
+                *first = b->notes[k].stage;
+        }
+    }
+}
+
+// Sums that threads make for themselves: all others read them later, when they are kept.
+static void note_sums(builder *b)
+{
+    const int output = maker_of(b, b->plan->graph->output);
+    for (int k = 0; k < b->plan->n_steps; k++) {
+        int own = NONE, others = NONE;
+        b->notes[k].own_stage = NONE;
+        if (node_of(b, k)->op != FRIT_OP_NORM_ADD || !runs_fast(b, node_of(b, k))) continue;
+        first_stages(b, k, &own, &others);
+        if (own == NONE || (others != NONE && others <= own)) continue;
+        b->notes[k].own_stage = own;
+        b->notes[k].is_wanted = others != NONE || k == output;
+    }
+}
+
+static bool is_own_sum(const builder *b, int step)
+{
+    return step != NONE && b->notes[step].own_stage != NONE;
+}
+
 static frit_feed *find_feed(const builder *b, const frit_node *source, const frit_task_env *env, frit_form form)
 {
     for (int i = 0; i < b->exec->n_feeds; i++) {
@@ -219,17 +268,19 @@ static void add_feed(builder *b, int step, frit_form form)
     const frit_node *node = node_of(b, step), *source = node->src[0];
     const frit_task_env *env = env_of(b, node);
     const int maker = maker_of(b, source), stage = b->notes[step].stage;
-    const bool of_lone = is_lone_norm(b, maker) && !reads_second(source);
-    if (form == FRIT_FORM_F32 && !of_lone) return;   // read as it is
+    const bool of_lone = is_lone_norm(b, maker) && !reads_second(source), of_sum = is_own_sum(b, maker);
+    if (form == FRIT_FORM_F32 && !of_lone && !of_sum) return;   // read as it is
     frit_feed *feed = find_feed(b, source, env, form);
     if (!feed) {
-        const bool made = of_lone || makes_form(b, source, form);
+        const bool made = of_lone || of_sum || makes_form(b, source, form);
+        const int sum = of_lone ? maker_of(b, node_of(b, maker)->src[0]) : maker;
         feed = &b->exec->feeds[b->exec->n_feeds];
         *feed = (frit_feed){.source = source,
                             .norm = of_lone ? node_of(b, maker) : NULL,
+                            .sum = is_own_sum(b, sum) ? node_of(b, sum) : NULL,
                             .env = env,
                             .form = form,
-                            .own = env == &b->exec->narrow && (of_lone || !made) && !is_tiled(form),
+                            .own = env == &b->exec->narrow && (of_lone || of_sum || !made) && !is_tiled(form),
                             .id = (uint32_t)b->exec->n_feeds + 1};
         b->feeds[b->exec->n_feeds++] = (made_feed){
             .first = made ? b->notes[maker].stage : stage, .last = stage, .maker = made ? maker : NONE, .slot = NONE};
@@ -254,6 +305,7 @@ static void take_slot(builder *b, int i)
 static void list_feeds(builder *b)
 {
     note_reads(b);
+    note_sums(b);
     for (int k = 0; k < b->plan->n_steps; k++) {
         const frit_node *node = node_of(b, k);
         for (int i = 0; is_product(b, node) && i < node->n_src; i++)
@@ -268,7 +320,7 @@ static void list_feeds(builder *b)
         const frit_feed *feed = &b->exec->feeds[i];
         const int64_t n = frit_node_width(feed->source);
         if (feed->form != FRIT_FORM_F32) take_slot(b, i);
-        if (b->feeds[i].maker != NONE) widen(&b->own_row_bytes, (uint64_t)n * sizeof(float));
+        if (b->feeds[i].maker != NONE) widen(&b->own_row_bytes, 2 * (uint64_t)n * sizeof(float));
         if (feed->own) widen(&b->own_bytes[feed->form], frit_form_bytes_of_rows(feed->form, FRIT_OWN_ROWS, n));
     }
 }
@@ -286,9 +338,11 @@ static void point_feeds(builder *b, const uint64_t own_offsets[FRIT_FORM_COUNT])
 {
     for (int i = 0; i < b->exec->n_feeds; i++) {
         frit_feed *feed = &b->exec->feeds[i];
-        const frit_node *norm = feed->norm;
+        const frit_node *norm = feed->norm, *sum = feed->sum;
         feed->x = activations(b, norm ? norm->src[0] : feed->source);
         for (int w = 1; norm && w < norm->n_src; w++) feed->w[w - 1] = activations(b, norm->src[w]);
+        for (int s = 0; sum && s < 3; s++) feed->sum_of[s] = activations(b, sum->src[s]);
+        if (sum) feed->kept = (float *)(void *)(b->exec->memory + b->plan->offsets[sum->id]);
         if (feed->form == FRIT_FORM_F32)
             feed->rows = b->exec->memory + b->plan->offsets[feed->source->id];
         else
@@ -427,6 +481,7 @@ static void set_feeds(const builder *b, int step, frit_task *task)
     bool makes_f32 = false;
     for (int i = 0; i < b->exec->n_feeds; i++) {
         const frit_feed *feed = &b->exec->feeds[i];
+        if (feed->sum == node) task->feeds[feed->form] = feed;
         if (b->feeds[i].maker != step) continue;
         if (feed->form == FRIT_FORM_F32)
             makes_f32 = true;
@@ -518,6 +573,19 @@ static void add_followers(builder *b, int step)
     add_follower(b, task, n->root[1]);
 }
 
+// The first product that reads a sum which its threads make for themselves stores it, if others want it.
+static const frit_feed *kept_feed(builder *b, int step, const frit_task *task)
+{
+    for (int form = 0; is_product(b, task->node) && form < FRIT_FORM_COUNT; form++) {
+        const frit_feed *feed = task->feeds[form];
+        note *n = feed && feed->sum ? &b->notes[b->step_of[feed->sum->id]] : NULL;
+        if (!n || !n->is_wanted || n->own_stage != b->notes[step].stage) continue;
+        n->is_wanted = false;
+        return feed;
+    }
+    return NULL;
+}
+
 static void add_step(builder *b, int step, bool barrier)
 {
     const frit_cpu_op *op = &frit_cpu_ops[node_of(b, step)->op];
@@ -527,6 +595,7 @@ static void add_step(builder *b, int step, bool barrier)
         return;
     }
     set_feeds(b, step, &task);
+    task.keeps = kept_feed(b, step, &task);
     if (op->stacked) barrier = add_places(b, &task, barrier);
     if (b->notes[step].unit > 0) task.unit = b->notes[step].unit;
     barrier = barrier || (op->shared_bytes && b->shared_busy) || (task.node->op == FRIT_OP_ROPE && b->turns_busy);

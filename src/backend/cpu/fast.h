@@ -73,6 +73,7 @@ size_t frit_state_workspace_bytes(const frit_node *node);
 void frit_fast_rms_norm(const frit_task *task, frit_share share);
 void frit_fast_layer_norm(const frit_task *task, frit_share share);
 void frit_fast_add_norm(const frit_task *task, frit_share share);
+void frit_fast_norm_add(const frit_task *task, frit_share share);
 void frit_fast_add(const frit_task *task, frit_share share);
 void frit_fast_mul(const frit_task *task, frit_share share);
 void frit_fast_scale(const frit_task *task, frit_share share);

@@ -58,6 +58,21 @@ void frit_fast_add_norm(const frit_task *task, frit_share share)
     frit_by_rows(task, share, add_norm_rows);
 }
 
+static void norm_add_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
+{
+    const int64_t n = frit_node_width(task->node);
+    for (int64_t t = begin; t < end; t++) {
+        float *y = result_row(task, thread, t);
+        frit_norm_add_row(task->env->kernels, task->node, y, task->x[0] + t * n, task->x[1], task->x[2] + t * n);
+        make_forms(task, t, y);
+    }
+}
+
+void frit_fast_norm_add(const frit_task *task, frit_share share)
+{
+    frit_by_rows(task, share, norm_add_rows);
+}
+
 // Elements are split in portions of a cache line, so that no two threads write to the same one.
 enum { LINE = 16 };
 

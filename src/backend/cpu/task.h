@@ -46,6 +46,7 @@ typedef struct frit_task {
     uint8_t *forms[FRIT_FORM_COUNT];
     struct frit_deal *deal;                    // of experts' rows (deal.h)
     const frit_feed *feeds[FRIT_FORM_COUNT];   // the same for ops with own_feed, who ask frit_feed_rows
+    const frit_feed *keeps;                    // who does the first piece stores this feed's sum
     uint8_t *made[FRIT_FORM_COUNT];            // the result in forms that others read; then y may be NULL
     frit_form form;                            // conversions: into which form
     uint8_t *shared;                           // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its turns
