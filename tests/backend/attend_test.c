@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Attention on every instruction set of this processor against the reference: shapes, runs, kinds and types of the
-// cache. With --bench [ISA] one layer is timed.
+// cache. With --bench [ISA [POSITIONS]] one layer is timed.
 #include "backend/compare.h"
 
 #include "base/time.h"
@@ -256,6 +256,21 @@ static void attention_of_every_type_agrees_with_the_reference(void **state)
     }
 }
 
+// More positions than there is room for in tiles that blocks share: the last are turned by each block.
+static void attention_far_behind_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    enum { PAST = 8500, ROWS = 130, DIM = 32 };
+    world w;
+    world_open(&w, 1, (int[][2]){{PAST, ROWS}}, 90);
+    world_cache(&w, (frit_kv_types){FRIT_DTYPE_F16, FRIT_DTYPE_Q8_0}, 1, DIM, DIM);
+    frit_node *q = world_heads(&w, 1, DIM), *k = world_heads(&w, 1, DIM);
+    frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 1, DIM), 0);
+    w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 0.2f}, DIM);
+    compare_rounded(&w, false, 1e-11, 3e-5, "attend far behind");
+    world_close(&w);
+}
+
 // ------------------------------------------------------------------------------- benchmark
 
 // The best of several runs of one layer of Llama-1B's shape: n_rows rows behind n_past positions.
@@ -292,8 +307,8 @@ static void time_layer(const char *cpu, frit_dtype dtype, int n_past, int n_rows
     world_close(&w);
 }
 
-// isa: NULL for all.
-static int bench(const char *isa)
+// isa, n_past: NULL for all.
+static int bench(const char *isa, const char *n_past)
 {
     static const struct {
         frit_dtype dtype;
@@ -302,19 +317,22 @@ static int bench(const char *isa)
         {FRIT_DTYPE_F16, 8192, 1},    {FRIT_DTYPE_Q8_0, 8192, 1},   {FRIT_DTYPE_Q4_0, 8192, 1},
         {FRIT_DTYPE_F16, 8192, 8},    {FRIT_DTYPE_F16, 0, 512},     {FRIT_DTYPE_F16, 4096, 256},
         {FRIT_DTYPE_BF16, 4096, 256}, {FRIT_DTYPE_Q8_0, 4096, 256}, {FRIT_DTYPE_Q4_0, 4096, 256},
+        {FRIT_DTYPE_F16, 8100, 512},
     };
     const char *isas[MAX_ISAS];
     const size_t n_isas = usable_isas(isas);
     for (size_t r = 0; r < FRIT_COUNT(rows); r++)
         for (size_t i = 0; i < n_isas; i++)
-            for (int threads = 1; threads <= 2 && (!isa || strcmp(isa, isas[i]) == 0); threads++)
+            for (int threads = 1;
+                 threads <= 2 && (!isa || strcmp(isa, isas[i]) == 0) && (!n_past || atoi(n_past) == rows[r].n_past);
+                 threads++)
                 time_layer(isas[i], rows[r].dtype, rows[r].n_past, rows[r].n_rows, threads);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "--bench") == 0) return bench(argc > 2 ? argv[2] : NULL);
+    if (argc > 1 && strcmp(argv[1], "--bench") == 0) return bench(argc > 2 ? argv[2] : NULL, argc > 3 ? argv[3] : NULL);
     for (size_t i = 0; i < FRIT_COUNT(gains); i++) gains[i] = 0.5f * sinf((float)(i * i % 997));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_agrees_with_the_reference),
@@ -326,6 +344,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(attention_of_every_type_agrees_with_the_reference),
         cmocka_unit_test(gains_by_distance_agree_with_the_reference),
         cmocka_unit_test(attention_to_a_source_agrees_with_the_reference),
+        cmocka_unit_test(attention_far_behind_agrees_with_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,8 @@ typedef struct queries {
     float *max, *sum;              // [n_padded]: results
     int32_t *begin, *end, *slot;   // [n_padded]
     float *row;                    // [2, k_padded]
-    float *k, *v;                  // decoded: [FRIT_HALF_SPAN, k_dim], [FRIT_HALF_SPAN, v_dim]
-    uint8_t *scratch;
+    float *page;                   // frit_attend_turn_bytes
+    uint8_t *tiles, *scratch;      // of a span whose pages lie in none yet; the kernel's
 } queries;
 
 static int64_t up_to(int64_t n, int64_t unit)
@@ -29,10 +29,10 @@ static int64_t up_to(int64_t n, int64_t unit)
 static size_t workspace_bytes(int64_t n, int64_t k_dim, int64_t v_dim)
 {
     const int64_t padded = up_to(n, FRIT_HALF_QUERIES), k_padded = up_to(k_dim, FRIT_TILE_COLUMNS);
-    const int64_t n_floats = padded * k_padded / 2 + frit_attend_line(padded * (v_dim + 16)) + 7 * padded +
-                             frit_attend_line(2 * k_padded) + frit_attend_line(FRIT_HALF_SPAN * k_dim) +
-                             frit_attend_line(FRIT_HALF_SPAN * v_dim);
-    return (size_t)n_floats * sizeof(float) + frit_attend_half_bytes(k_dim, v_dim);
+    const int64_t n_floats =
+        padded * k_padded / 2 + frit_attend_line(padded * (v_dim + 16)) + 7 * padded + frit_attend_line(2 * k_padded);
+    return (size_t)n_floats * sizeof(float) + frit_attend_turn_bytes(k_dim, v_dim) +
+           FRIT_HALF_PAGES * frit_half_page_bytes(k_dim, v_dim) + FRIT_HALF_SCRATCH;
 }
 
 static queries take_room(const frit_attend_item *item, float *workspace)
@@ -50,9 +50,9 @@ static queries take_room(const frit_attend_item *item, float *workspace)
     q.end = frit_attend_take(&workspace, q.n_padded);
     q.slot = frit_attend_take(&workspace, q.n_padded);
     q.row = frit_attend_take(&workspace, 2 * q.k_padded);
-    q.k = frit_attend_take(&workspace, FRIT_HALF_SPAN * s->k_dim);
-    q.v = frit_attend_take(&workspace, FRIT_HALF_SPAN * s->v_dim);
-    q.scratch = (uint8_t *)workspace;
+    q.page = frit_attend_take(&workspace, (int64_t)(frit_attend_turn_bytes(s->k_dim, s->v_dim) / sizeof(float)));
+    q.tiles = (uint8_t *)workspace;
+    q.scratch = q.tiles + FRIT_HALF_PAGES * frit_half_page_bytes(s->k_dim, s->v_dim);
     return q;
 }
 
@@ -106,52 +106,110 @@ static queries gather(const frit_attend_item *item, float *workspace)
     return q;
 }
 
-// Lists the rows of pages: the cache's, or decoded ones. Returns what type they have.
-static frit_dtype list_pages(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
-                             float *decoded, const uint8_t **pages, uint64_t *row_bytes)
+// ------------------------------------------------------------------------------- pages as tiles
+
+size_t frit_attend_turn_bytes(int64_t k_dim, int64_t v_dim)
+{
+    const int64_t n_floats = frit_attend_line(FRIT_PAGE_TOKENS * k_dim) + frit_attend_line(FRIT_PAGE_TOKENS * v_dim);
+    return (size_t)n_floats * sizeof(float);
+}
+
+// The rows of a page: the cache's, or decoded ones. Returns what type they have.
+static frit_dtype find_rows(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
+                            float *decoded, const uint8_t **rows, uint64_t *row_bytes)
 {
     const bool direct = side->dtype == FRIT_DTYPE_F16 || side->dtype == FRIT_DTYPE_BF16;
     const int64_t first = frit_page_begin(positions.begin);
     if (!direct) frit_attend_decode_positions(item, side, positions, decoded + (positions.begin - first) * side->dim);
     *row_bytes = direct ? side->row_bytes : (uint64_t)side->dim * sizeof(float);
-    for (int64_t p = first; p < positions.end; p += FRIT_PAGE_TOKENS)
-        *pages++ = direct ? frit_cache_at(side, item->run, p, item->head)
-                          : (const uint8_t *)(decoded + (p - first) * side->dim);
+    *rows = direct ? frit_cache_at(side, item->run, first, item->head) : (const uint8_t *)decoded;
     return direct ? side->dtype : FRIT_DTYPE_F32;
 }
 
-// FRIT_HALF_PAGES pages at most.
-static void attend(const frit_attend_item *item, frit_range positions, queries *q)
+void frit_attend_turn_page(const frit_attend_item *item, int64_t page, frit_range seen, float *workspace,
+                           uint8_t *tiles)
+{
+    const frit_cache_layer *layer = item->shape->layer;
+    const int64_t first = page * FRIT_PAGE_TOKENS, end = first + FRIT_PAGE_TOKENS;
+    const frit_range positions = {seen.begin > first ? seen.begin : first, seen.end < end ? seen.end : end};
+    frit_half_page half = {.begin = (int)(positions.begin - first),
+                           .end = (int)(positions.end - first),
+                           .k_dim = item->shape->k_dim,
+                           .v_dim = item->shape->v_dim,
+                           .tiles = tiles};
+    float *k = frit_attend_take(&workspace, FRIT_PAGE_TOKENS * half.k_dim), *v = workspace;
+    half.k_type = find_rows(item, &layer->k, positions, k, &half.k, &half.k_bytes);
+    half.v_type = find_rows(item, &layer->v, positions, v, &half.v, &half.v_bytes);
+    item->task->env->kernels->turn_half(&half);
+}
+
+static frit_range pages_of(frit_range positions)
+{
+    return (frit_range){positions.begin / FRIT_PAGE_TOKENS, (positions.end + FRIT_PAGE_TOKENS - 1) / FRIT_PAGE_TOKENS};
+}
+
+// The tiles of these pages, if there are any.
+static const uint8_t *turned(const frit_attend_item *item, frit_range pages)
+{
+    if (item->turned.begin > pages.begin || item->turned.end < pages.end) return NULL;
+    const size_t page_bytes = frit_half_page_bytes(item->shape->k_dim, item->shape->v_dim);
+    return item->tiles + (size_t)(pages.begin - item->turned.begin) * page_bytes;
+}
+
+// The same, made now if need be, of FRIT_HALF_PAGES pages at most.
+static const uint8_t *tiles_of(const frit_attend_item *item, frit_range positions, const queries *q)
+{
+    const size_t page_bytes = frit_half_page_bytes(item->shape->k_dim, item->shape->v_dim);
+    const frit_range pages = pages_of(positions);
+    const uint8_t *there = turned(item, pages);
+    if (there) return there;
+    for (int64_t page = pages.begin; page < pages.end; page++)
+        frit_attend_turn_page(item, page, positions, q->page, q->tiles + (size_t)(page - pages.begin) * page_bytes);
+    return q->tiles;
+}
+
+// ------------------------------------------------------------------------------- items
+
+// Up to FRIT_HALF_PAGES pages from p on.
+static frit_range span_from(int64_t p, int64_t end)
+{
+    const int64_t next = frit_page_begin(p) + FRIT_HALF_SPAN;
+    return (frit_range){p, next < end ? next : end};
+}
+
+static void attend(const frit_attend_item *item, frit_range positions, frit_range next, queries *q)
 {
     const frit_attend_shape *s = item->shape;
     const frit_attend *attend = &item->task->node->attend;
-    frit_attend_half half = {.n_queries = q->n_padded,
-                             .k_dim = s->k_dim,
-                             .v_dim = s->v_dim,
-                             .first = (int32_t)frit_page_begin(positions.begin),
-                             .begin = (int32_t)positions.begin,
-                             .end = (int32_t)positions.end,
-                             .q = q->q,
-                             .lift = q->lift,
-                             .acc = q->acc,
-                             .seen_begin = q->begin,
-                             .seen_end = q->end,
-                             .slope = attend->alibi != 0 ? q->slope : NULL,
-                             .slot = q->slot,
-                             .softcap = FRIT_OCTAVE * OCTAVES_OF_E * attend->softcap,
-                             .scratch = q->scratch};
-    half.k_type = list_pages(item, &s->layer->k, positions, q->k, half.k, &half.k_bytes);
-    half.v_type = list_pages(item, &s->layer->v, positions, q->v, half.v, &half.v_bytes);
-    item->task->env->kernels->attend_half(&half);
+    const frit_range ahead = pages_of(next);
+    const size_t page_bytes = frit_half_page_bytes(s->k_dim, s->v_dim);
+    item->task->env->kernels->attend_half(&(frit_attend_half){.n_queries = q->n_padded,
+                                                              .k_dim = s->k_dim,
+                                                              .v_dim = s->v_dim,
+                                                              .tiles = tiles_of(item, positions, q),
+                                                              .ahead = turned(item, ahead),
+                                                              .n_ahead = (size_t)(ahead.end - ahead.begin) * page_bytes,
+                                                              .first = (int32_t)frit_page_begin(positions.begin),
+                                                              .begin = (int32_t)positions.begin,
+                                                              .end = (int32_t)positions.end,
+                                                              .q = q->q,
+                                                              .lift = q->lift,
+                                                              .acc = q->acc,
+                                                              .seen_begin = q->begin,
+                                                              .seen_end = q->end,
+                                                              .slope = attend->alibi != 0 ? q->slope : NULL,
+                                                              .slot = q->slot,
+                                                              .softcap = FRIT_OCTAVE * OCTAVES_OF_E * attend->softcap,
+                                                              .scratch = q->scratch});
 }
 
 static void run(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums)
 {
     queries q = gather(item, workspace);
-    for (frit_range now = positions; now.begin < positions.end; now.begin = now.end) {
-        now.end = frit_page_begin(now.begin) + FRIT_HALF_SPAN;
-        if (now.end > positions.end) now.end = positions.end;
-        attend(item, now, &q);
+    for (int64_t p = positions.begin; p < positions.end;) {
+        const frit_range now = span_from(p, positions.end);
+        attend(item, now, span_from(now.end, positions.end), &q);
+        p = now.end;
     }
     for (int64_t i = 0; i < q.n; i++) {
         q.max[i] = (127 - q.lift[i] / FRIT_OCTAVE) / OCTAVES_OF_E;

@@ -5,7 +5,7 @@
 // The actions of a phase do not depend on each other and are cut into pieces that all threads take as they can; the
 // next phase begins when all are done (thread.h). Behind an action come its followers (graph/plan.h): whoever did
 // pieces of a product goes on with the heads that he has just made. So a layer that generates one token has five
-// phases, and one more behind more than 256 positions:
+// phases, and one more behind more than 256 positions; of many rows, attention may have one before (attend turn):
 //
 //     q, k, v = linear      norm and conversion by each thread; then rope, kv_write
 //     attend

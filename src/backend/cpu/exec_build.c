@@ -5,7 +5,7 @@
 //
 //     conversions of rows that its products read and that nobody made converted (feed.h)
 //     its steps, with their followers, if these can be dealt by heads; otherwise a phase for each level
-//     second halves of ops that have one
+//     what comes before an op, and second halves, of those that have them
 //
 // Memory beside the plan's own scratch: feeds lie in slots, which are used again when their last reader's stage is
 // over; each kind of rope has a table of its turns; two-part kernels share one piece of memory, which must not be used
@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum { FEW_ROWS = 32 };                // so few need a little of the scratch and of the workspaces
-enum { MAX_ACTIONS = 6, NONE = -1 };   // actions of one step: two conversions, two halves; both sides of KV_WRITE
+enum { MAX_ACTIONS = 6, NONE = -1 };   // actions of one step: two conversions, three parts; both sides of KV_WRITE
 
 typedef struct made_feed {   // what only building needs to know of an feed
     int first, last;         // stages in which its slot is used
@@ -599,6 +599,10 @@ static void add_step(builder *b, int step, bool barrier)
     if (op->stacked) barrier = add_places(b, &task, barrier);
     if (b->notes[step].unit > 0) task.unit = b->notes[step].unit;
     barrier = barrier || (op->shared_bytes && b->shared_busy) || (task.node->op == FRIT_OP_ROPE && b->turns_busy);
+    if (op->begin) {
+        add_action(b, (frit_action){op->begin, op->begin_pieces, 0, 0, task}, barrier);
+        barrier = true;
+    }
     b->notes[step].last_action = add_action(b, (frit_action){op->fast, op->pieces, 0, 0, task}, barrier);
     if (op->finish) add_action(b, (frit_action){op->finish, op->finish_pieces, 0, 0, task}, true);
     if (op->shared_bytes) b->shared_busy = true;
@@ -650,7 +654,7 @@ static void measure(builder *b, uint64_t own_offsets[FRIT_FORM_COUNT])
         const frit_cpu_op *op = &frit_cpu_ops[node->op];
         if (op->workspace_bytes) widen(&workspace_bytes, op->workspace_bytes(node));
         if (!runs_fast(b, node)) continue;
-        if (op->shared_bytes) widen(&b->shared_bytes, op->shared_bytes(node));
+        if (op->shared_bytes) widen(&b->shared_bytes, op->shared_bytes(node, env_of(b, node)->kernels));
         if (op->stacked) measure_stack(b, node);
         if (node->op == FRIT_OP_ROPE && !find_turns(b, node))
             b->turns[b->n_turns++] = (turns){.first = step, .n_bytes = frit_rope_turn_bytes(node)};

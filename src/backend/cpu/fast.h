@@ -42,12 +42,14 @@ void frit_fast_mix(const frit_task *task, frit_share share);
 
 // fast_attend.c
 void frit_fast_kv_write(const frit_task *task, frit_share share);
+void frit_fast_attend_turn(const frit_task *task, frit_share share);
 void frit_fast_attend(const frit_task *task, frit_share share);
 void frit_fast_attend_merge(const frit_task *task, frit_share share);
+int frit_attend_turn_pieces(const frit_task *task);
 int frit_attend_pieces(const frit_task *task);
 int frit_attend_merge_pieces(const frit_task *task);
 size_t frit_attend_workspace_bytes(const frit_node *node);
-size_t frit_attend_shared_bytes(const frit_node *node);
+size_t frit_attend_shared_bytes(const frit_node *node, const frit_kernels *kernels);
 
 void frit_fast_attend_some(const frit_task *task, frit_share share);
 void frit_fast_index_write(const frit_task *task, frit_share share);
@@ -58,7 +60,7 @@ void frit_fast_choose_finish(const frit_task *task, frit_share share);
 int frit_choose_pieces(const frit_task *task);
 int frit_choose_finish_pieces(const frit_task *task);
 size_t frit_choose_workspace_bytes(const frit_node *node);
-size_t frit_choose_shared_bytes(const frit_node *node);
+size_t frit_choose_shared_bytes(const frit_node *node, const frit_kernels *kernels);
 
 // fast_state.c
 void frit_fast_conv(const frit_task *task, frit_share share);

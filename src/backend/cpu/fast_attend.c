@@ -7,6 +7,9 @@
 // depends on its run alone. So a result is the same whoever shares the step. What the step decides is who computes
 // the chunks: where there is room for their sums, each is an item, and frit_fast_attend_merge folds; where a step has
 // work enough without, one item computes a block's chunks one after the other, and folds them as it goes.
+//
+// Where blocks of a run look at the same positions by halves, keys and values are turned into tiles once for all of
+// them, before: as many pages as there is room for.
 #include "backend/cpu/attend.h"
 #include "backend/cpu/fast.h"
 #include "quant/hadamard.h"
@@ -14,15 +17,18 @@
 #include <string.h>
 
 enum {
-    ROW_QUERIES = 16,     // of a block, rows x group, unless the group alone is larger
-    TILE_QUERIES = 256,   // the same where many queries share decoded keys and values
-    FEW_QUERIES = 4,      // of one row, up to which that does not pay
-    MANY_ROWS = 32,       // of a run, from which it does
-    MAX_CHUNKS = 32,      // of a block
-    CHUNK_STEP = 128,     // positions
-    MIN_CHUNK = 256,      // the same
-    MANY_ITEMS = 32,      // of a run with many rows: blocks x heads x chunks
-    CHUNKED_ROWS = 512,   // rows x chunks that a step has room for
+    ROW_QUERIES = 16,           // of a block, rows x group, unless the group alone is larger
+    TILE_QUERIES = 256,         // the same where many queries share decoded keys and values
+    HALF_QUERIES = 128,         // and where blocks share them
+    FEW_QUERIES = 4,            // of one row, up to which that does not pay
+    MANY_ROWS = 32,             // of a run, from which it does
+    MAX_CHUNKS = 32,            // of a block
+    CHUNK_STEP = 128,           // positions
+    MIN_CHUNK = 256,            // the same
+    MANY_ITEMS = 32,            // of a run with many rows: blocks x heads x chunks
+    CHUNKED_ROWS = 512,         // rows x chunks that a step has room for
+    PAGES_OF_ROW = 8,           // in tiles, for each row and four heads of the graph
+    TURNED_BYTES = 256 << 20,   // the same, at most
 };
 
 static int64_t min(int64_t a, int64_t b)
@@ -46,6 +52,12 @@ typedef struct block {   // neighbouring rows of one run
     int64_t n_items;
 } block;
 
+typedef struct turned {   // the pages of a run as tiles, one head after the other
+    frit_range seen;      // positions
+    frit_range pages;
+    int64_t first;   // tiles of so many pages lie before
+} turned;
+
 typedef struct walk {   // over the blocks of a step
     const frit_task *task;
     frit_attend_shape shape;
@@ -53,6 +65,8 @@ typedef struct walk {   // over the blocks of a step
     int64_t first;        // and begins at
     int64_t block_rows;   // of blocks of that run
     int64_t n_sums;       // taken so far: rows x chunks
+    int64_t n_turned;     // the same: pages x heads of the cache
+    turned turned;        // of that run
     block b;              // this one
 } walk;
 
@@ -104,6 +118,29 @@ static void cut_positions(const walk *w, block *b)
     b->n_chunks = (n + b->chunk - 1) / b->chunk;
 }
 
+// Of all runs: no more than this in tiles.
+static int64_t turned_room(const frit_node *node)
+{
+    const int64_t n_pages = node->shape[0] * node->src[0]->shape[1] / 4 * PAGES_OF_ROW;
+    const size_t page_bytes = frit_half_page_bytes(frit_node_width(node->src[0]), frit_node_width(node));
+    return min(n_pages, (int64_t)(TURNED_BYTES / page_bytes));
+}
+
+static void place_tiles(walk *w, const frit_run *run)
+{
+    const frit_attend *attend = &w->task->node->attend;
+    const int64_t n_head = w->shape.layer->spec.n_head_kv;
+    w->turned = (turned){.first = w->n_turned};
+    if (run->n_rows <= w->block_rows || way_of(w, run) != &frit_attend_by_halves) return;
+    const int64_t room = (turned_room(w->task->node) - w->n_turned) / n_head;
+    w->turned.seen.begin = frit_attend_span(attend, run, run->n_past).begin;
+    w->turned.seen.end = frit_attend_span(attend, run, run->n_past + run->n_rows - 1).end;
+    const int64_t begin = w->turned.seen.begin / FRIT_PAGE_TOKENS;
+    const int64_t end = (w->turned.seen.end + FRIT_PAGE_TOKENS - 1) / FRIT_PAGE_TOKENS;
+    w->turned.pages = (frit_range){begin, min(end, begin + room)};
+    w->n_turned += n_head * (w->turned.pages.end - begin);
+}
+
 static bool next_block(walk *w)
 {
     const frit_batch *batch = w->task->env->batch;
@@ -111,8 +148,12 @@ static bool next_block(walk *w)
     while (w->run < batch->n_runs && w->first >= batch->runs[w->run].n_rows) w->run++, w->first = 0;
     if (w->run == batch->n_runs) return false;
     const frit_run *run = &batch->runs[w->run];
-    w->block_rows = max(1, (is_many(w, run) ? TILE_QUERIES : ROW_QUERIES) / w->shape.group);
+    const int64_t n_queries = way_of(w, run) == &frit_attend_by_halves ? HALF_QUERIES
+                              : is_many(w, run)                        ? TILE_QUERIES
+                                                                       : ROW_QUERIES;
+    w->block_rows = max(1, n_queries / w->shape.group);
     if (is_some(w, run)) w->block_rows = 1;
+    if (w->first == 0) place_tiles(w, run);
     block b = {.run = run, .first = w->first, .n_rows = min(w->block_rows, run->n_rows - w->first), .sums = -1};
     b.span.begin = frit_attend_span(attend, run, run->n_past + b.first).begin;
     b.span.end = frit_attend_span(attend, run, run->n_past + b.first + b.n_rows - 1).end;
@@ -152,6 +193,12 @@ static sums *sums_at(float *first, int64_t i, int64_t v_dim)
     return (sums *)(void *)(first + i * sums_floats(v_dim));
 }
 
+static size_t all_sums_bytes(const frit_node *node)
+{
+    const int64_t n = min(node->shape[0] * MAX_CHUNKS, CHUNKED_ROWS) * node->src[0]->shape[1];
+    return (size_t)(n * sums_floats(frit_node_width(node))) * sizeof(float);
+}
+
 // Of one row of the block and one head of the graph.
 static sums *chunk_sums(const walk *w, int64_t row, int64_t head, int64_t chunk)
 {
@@ -159,10 +206,19 @@ static sums *chunk_sums(const walk *w, int64_t row, int64_t head, int64_t chunk)
     return sums_at((float *)(void *)w->task->shared, i, w->shape.v_dim);
 }
 
-size_t frit_attend_shared_bytes(const frit_node *node)
+// The tiles of a run's page and one head: behind the sums.
+static uint8_t *tiles_at(const walk *w, int64_t head, int64_t page)
 {
-    const int64_t n = min(node->shape[0] * MAX_CHUNKS, CHUNKED_ROWS) * node->src[0]->shape[1];
-    return (size_t)(n * sums_floats(frit_node_width(node))) * sizeof(float);
+    const turned *t = &w->turned;
+    const int64_t i = t->first + head * (t->pages.end - t->pages.begin) + page - t->pages.begin;
+    return w->task->shared + all_sums_bytes(w->task->node) +
+           (size_t)i * frit_half_page_bytes(w->shape.k_dim, w->shape.v_dim);
+}
+
+size_t frit_attend_shared_bytes(const frit_node *node, const frit_kernels *kernels)
+{
+    const size_t page_bytes = frit_half_page_bytes(frit_node_width(node->src[0]), frit_node_width(node));
+    return all_sums_bytes(node) + (kernels->turn_half ? (size_t)turned_room(node) * page_bytes : 0);
 }
 
 // Nothing yet.
@@ -243,15 +299,30 @@ size_t frit_attend_workspace_bytes(const frit_node *node)
     return most + (size_t)(n * sums_floats(v_dim)) * sizeof(float);
 }
 
+static frit_attend_item item_of(const walk *w, const frit_run *seen, int64_t head)
+{
+    const block *b = &w->b;
+    frit_attend_item item = {.task = w->task,
+                             .shape = &w->shape,
+                             .run = seen,
+                             .first = b->first,
+                             .n_rows = b->n_rows,
+                             .head = head,
+                             .n_chosen = b->span.end,
+                             .turned = w->turned.pages};
+    if (w->turned.pages.end > 0) item.tiles = tiles_at(w, head, w->turned.pages.begin);
+    if (is_some(w, b->run))
+        item.chosen = w->task->x[2] + (b->run->first_row + b->first) * w->task->node->src[2]->shape[1];
+    return item;
+}
+
 // One chunk, or all of them one after the other.
 static void attend_item(const walk *w, int64_t head, int64_t chunk, float *workspace)
 {
     const block *b = &w->b;
     const int64_t v_dim = w->shape.v_dim, group = w->shape.group, n = b->n_rows * group;
     const frit_run seen = frit_attend_run(&w->task->node->attend, b->run);
-    frit_attend_item item = {w->task, &w->shape, &seen, b->first, b->n_rows, head, NULL, b->span.end};
-    if (is_some(w, b->run))
-        item.chosen = w->task->x[2] + (b->run->first_row + b->first) * w->task->node->src[2]->shape[1];
+    const frit_attend_item item = item_of(w, &seen, head);
     const frit_attend_way *way = way_of(w, b->run);
     float *totals = workspace;
     workspace += n * sums_floats(v_dim);
@@ -274,6 +345,39 @@ static void attend_item(const walk *w, int64_t head, int64_t chunk, float *works
             if (c == 0) empty(total, v_dim);
             fold(total, part.max[i], part.sum[i], acc, v_dim);
             if (c == b->n_chunks - 1) give_result(w, row, h, total->max, total->sum, total->acc);
+        }
+    }
+}
+
+// Pages to turn, where the walk has come to the first block of a run: for each head.
+static int64_t n_turns(const walk *w)
+{
+    if (w->b.first > 0) return 0;
+    return (w->turned.pages.end - w->turned.pages.begin) * w->shape.layer->spec.n_head_kv;
+}
+
+int frit_attend_turn_pieces(const frit_task *task)
+{
+    int64_t n = 0;
+    if (!task->env->kernels->turn_half) return 0;
+    for (walk w = begin_walk(task); next_block(&w);) n += n_turns(&w);
+    return (int)min(n, FRIT_MAX_PIECES);
+}
+
+void frit_fast_attend_turn(const frit_task *task, frit_share share)
+{
+    int64_t n = 0;
+    for (walk w = begin_walk(task); next_block(&w);) n += n_turns(&w);
+    const frit_range mine = frit_split(n, 1, share);
+    int64_t first = 0;
+    for (walk w = begin_walk(task); first < mine.end && next_block(&w); first += n_turns(&w)) {
+        const int64_t n_pages = w.turned.pages.end - w.turned.pages.begin;
+        const frit_run seen = frit_attend_run(&task->node->attend, w.b.run);
+        for (int64_t i = max(mine.begin, first); i < min(mine.end, first + n_turns(&w)); i++) {
+            const int64_t head = (i - first) / n_pages, page = w.turned.pages.begin + (i - first) % n_pages;
+            const frit_attend_item item = item_of(&w, &seen, head);
+            frit_attend_turn_page(&item, page, w.turned.seen, frit_task_workspace(task, share),
+                                  tiles_at(&w, head, page));
         }
     }
 }

@@ -143,8 +143,9 @@ static float *scores_of(const frit_task *task, int64_t t)
     return (float *)(void *)task->shared + t * frit_attend_line(task->node->choose.n_ctx);
 }
 
-size_t frit_choose_shared_bytes(const frit_node *node)
+size_t frit_choose_shared_bytes(const frit_node *node, const frit_kernels *kernels)
 {
+    (void)kernels;
     const int64_t n_rows = node->shape[0] < FEW_ROWS ? node->shape[0] : FEW_ROWS;
     return (size_t)(n_rows * frit_attend_line(node->choose.n_ctx)) * sizeof(float);
 }

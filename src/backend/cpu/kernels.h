@@ -138,29 +138,41 @@ static inline float frit_half_lift(float score)
     return FRIT_OCTAVE * (127 - FRIT_HALF_ROOM - ceilf(score / FRIT_OCTAVE));
 }
 
+// Keys and values come as tiles, a page of one head after the other; frit_half_page_bytes each.
+typedef struct frit_half_page {
+    frit_dtype k_type, v_type;   // F32, F16 or BF16
+    uint64_t k_bytes, v_bytes;   // from one position's row to the next
+    const uint8_t *k, *v;        // rows of the page
+    int begin, end;              // those that may be read; the others become zeros
+    int64_t k_dim, v_dim;
+    uint8_t *tiles;   // the result, at a cache line
+} frit_half_page;
+
+// k is filled up to a multiple of 32.
+static inline size_t frit_half_page_bytes(int64_t k_dim, int64_t v_dim)
+{
+    return FRIT_PAGE_TOKENS * ((size_t)(k_dim + 31) / 32 * 32 + (size_t)v_dim) * 2;
+}
+
 typedef struct frit_attend_half {
-    int64_t n_queries, k_dim, v_dim;                          // multiples of FRIT_HALF_QUERIES, of 1, of 16
-    frit_dtype k_type, v_type;                                // F32, F16 or BF16
-    uint64_t k_bytes, v_bytes;                                // from one position's row to the next
-    const uint8_t *k[FRIT_HALF_PAGES], *v[FRIT_HALF_PAGES];   // rows of each page
-    int32_t first;                                            // position of the first row of the first page
-    int32_t begin, end;                                       // positions that may be read
-    const uint8_t *q;                                         // FRIT_FORM_BF16_TILES, in parts of an octave
-    float *lift;                                              // [n_queries], multiples of FRIT_OCTAVE
+    int64_t n_queries, k_dim, v_dim;   // multiples of FRIT_HALF_QUERIES, of 1, of 16
+    const uint8_t *tiles;              // of FRIT_HALF_PAGES pages at most
+    const uint8_t *ahead;              // what is read next, to be brought closer meanwhile: n_ahead bytes
+    size_t n_ahead;
+    int32_t first;        // position of the first row of the first page
+    int32_t begin, end;   // positions to look at
+    const uint8_t *q;     // FRIT_FORM_BF16_TILES, in parts of an octave
+    float *lift;          // [n_queries], multiples of FRIT_OCTAVE
     float *acc;   // [n_queries, v_dim + 16]: sums of weighted values; then sixteen that make that of the weights
     const int32_t *seen_begin, *seen_end;   // [n_queries]: positions that are seen
     const float *slope;                     // [n_queries], or NULL: scores lose slope * |slot - position|
     const int32_t *slot;                    // [n_queries]: the query's own position
     float softcap;
-    uint8_t *scratch;   // frit_attend_half_bytes, at a cache line
+    uint8_t *scratch;   // FRIT_HALF_SCRATCH bytes, at a cache line
 } frit_attend_half;
 
-// Keys and values of a span as tiles, k filled up to a multiple of 32; scores and weights.
-static inline size_t frit_attend_half_bytes(int64_t k_dim, int64_t v_dim)
-{
-    const size_t k = (size_t)(k_dim + 31) / 32 * 32;
-    return FRIT_HALF_SPAN * (k + (size_t)v_dim) * 2 + 2 * 4 * FRIT_TILE_BYTES + FRIT_HALF_BLOCK * FRIT_HALF_QUERIES * 2;
-}
+// Scores of two steps, weights.
+enum { FRIT_HALF_SCRATCH = 2 * 4 * FRIT_TILE_BYTES + FRIT_HALF_BLOCK * FRIT_HALF_QUERIES * 2 };
 
 // A head's rows of one run of SCAN or DELTA, one after the other:
 //
@@ -216,6 +228,7 @@ typedef struct frit_kernels {
     int lanes;   // of its panels; at most FRIT_ATTEND_LANES
     // For keys and values that are kept in less than f32, where v_dim is a multiple of 16. NULL: by the other one.
     void (*attend_half)(const frit_attend_half *half);
+    void (*turn_half)(const frit_half_page *page);
     void (*state_rows)(const frit_state_rows *rows);
     float (*max)(const float *x, int64_t n);
     float (*exp_sum)(float *x, float max, int64_t n);   // x = exp(x - max); returns the sum

@@ -82,8 +82,9 @@ void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40
                                                : "convert");
         return;
     }
-    snprintf(name, 40, "%s%s", frit_op_get(node->op)->name, run == op->finish ? " merge" : "");
-    if (run == op->finish) return;
+    const bool begins = run == op->begin, ends = run == op->finish;
+    snprintf(name, 40, "%s%s", frit_op_get(node->op)->name, begins ? " turn" : ends ? " merge" : "");
+    if (begins || ends) return;
     if (node->op == FRIT_OP_ATTEND || node->op == FRIT_OP_ATTEND_SOME) count_attend(task, row);
     for (int i = 0; i < node->n_src; i++) {
         const frit_node *source = node->src[i] ? frit_node_storage(node->src[i]) : NULL;

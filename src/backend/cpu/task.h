@@ -64,16 +64,18 @@ typedef struct frit_cpu_op {
     frit_task_fn reference;
     frit_task_fn fast;       // NULL: the reference is all there is
     frit_pieces_fn pieces;   // into how many pieces the work of `fast` is cut, for this run's rows
-    frit_task_fn finish;     // second half of `fast`, when all of it is done; or NULL
+    frit_task_fn begin;      // what comes before all of `fast`, or NULL
+    frit_pieces_fn begin_pieces;
+    frit_task_fn finish;   // second half of `fast`, when all of it is done; or NULL
     frit_pieces_fn finish_pieces;
     bool linear;                           // source 0 is wanted in the forms of the matrices' kernels
     bool own_feed;                         // and asked for by frit_feed_rows
     bool stacked;                          // as linear, with the rows of each matrix of a stack brought together
     bool (*fits)(const frit_node *node);   // NULL, or whether `fast` can run this node
     unsigned matrices;                     // bit i: source i stays as the file has it
-    // Bytes of one thread's workspace, and of the memory between `fast` and `finish`. NULL: none.
+    // Bytes of one thread's workspace, and of the memory between `begin`, `fast` and `finish`. NULL: none.
     size_t (*workspace_bytes)(const frit_node *node);
-    size_t (*shared_bytes)(const frit_node *node);
+    size_t (*shared_bytes)(const frit_node *node, const frit_kernels *kernels);
 } frit_cpu_op;
 
 extern const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT];

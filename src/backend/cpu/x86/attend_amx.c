@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Attention of many queries for AMX, 32 queries after the other, over a span of positions whose keys and values were
-// turned into tiles once for all of them:
+// turned into tiles before, page by page:
 //
 //     scores [query, position]    = queries [query, dim]       x keys [dim / 2, position] words of two dims
 //     weights                     = scores + lift, rounded, their fraction bent
@@ -15,7 +15,7 @@
 // A panel of 32 queries goes through FRIT_HALF_BLOCK positions at a time, whose weights fit into the first cache.
 //
 // Weights are packed from two vectors, which mixes the order of 32 positions: of each 128 bits four are from the first
-// sixteen, four from the others. Values lie in the same order, see turn_values.
+// sixteen, four from the others. Values lie in the same order, see turn_values_of.
 #include "backend/cpu/x86/amx.h"
 #include "backend/cpu/x86/math_avx512.h"
 
@@ -23,23 +23,36 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { TILE = 16, STEP = 32, TILE_WORDS = TILE * 16, SUM_COLUMNS = 16, TOO_LARGE = 0xc000 };
+enum { TILE = 16, STEP = 32, TILE_WORDS = TILE * 16, SUM_COLUMNS = 16, LINE = 64, TOO_LARGE = 0xc000 };
 enum { BLOCK_STEPS = FRIT_HALF_BLOCK / STEP };
+_Static_assert((int)STEP == (int)FRIT_PAGE_TOKENS, "a step is a page");
 
-typedef struct room {            // the scratch
-    uint32_t *keys;              // [positions / 16, k_steps] tiles
-    uint32_t *values;            // [positions / 32, v_dim / 16] tiles
-    float *scores[2];            // [2, 32, 16]: of 32 positions, sixteen after the other
-    uint16_t *weights;           // [FRIT_HALF_BLOCK / 32, 32, 32]
-    int64_t k_steps, n_blocks;   // of 32 dims of a key, of 16 dims of a value
+typedef struct room {              // the tiles and the scratch
+    const uint32_t *keys;          // of each page [2, k_steps] tiles: of sixteen positions
+    const uint32_t *values;        // of each page [v_dim / 16] tiles
+    int64_t page_words;            // from one page to the next
+    float *scores[2];              // [2, 32, 16]: of 32 positions, sixteen after the other
+    uint16_t *weights;             // [FRIT_HALF_BLOCK / 32, 32, 32]
+    int64_t k_steps, n_blocks;     // of 32 dims of a key, of 16 dims of a value
+    const uint8_t *ahead;          // what is still to be brought closer,
+    int64_t n_ahead, step_ahead;   // in lines: all, in a step
 } room;
+
+static int64_t k_steps_of(int64_t k_dim)
+{
+    return (k_dim + STEP - 1) / STEP;
+}
 
 static room rooms_of(const frit_attend_half *t)
 {
-    room r = {.k_steps = (t->k_dim + STEP - 1) / STEP, .n_blocks = t->v_dim / TILE};
-    r.keys = (uint32_t *)(void *)t->scratch;
-    r.values = r.keys + FRIT_HALF_SPAN / TILE * r.k_steps * TILE_WORDS;
-    r.scores[0] = (float *)(void *)(r.values + FRIT_HALF_SPAN / STEP * r.n_blocks * TILE_WORDS);
+    room r = {.k_steps = k_steps_of(t->k_dim), .n_blocks = t->v_dim / TILE};
+    r.page_words = (int64_t)(frit_half_page_bytes(t->k_dim, t->v_dim) / sizeof(uint32_t));
+    r.keys = (const uint32_t *)(const void *)t->tiles;
+    r.values = r.keys + 2 * r.k_steps * TILE_WORDS;
+    r.ahead = t->ahead, r.n_ahead = t->ahead ? (int64_t)(t->n_ahead / LINE) : 0;
+    const int64_t n_steps = t->n_queries / FRIT_HALF_QUERIES * ((t->end - t->first + STEP - 1) / STEP);
+    r.step_ahead = (r.n_ahead + n_steps - 1) / n_steps;
+    r.scores[0] = (float *)(void *)t->scratch;
     r.scores[1] = r.scores[0] + FRIT_HALF_QUERIES * STEP;
     r.weights = (uint16_t *)(void *)(r.scores[1] + FRIT_HALF_QUERIES * STEP);
     return r;
@@ -126,25 +139,24 @@ FRIT_INLINE void transpose(__m512i v[16])
     for (int i = 0; i < 16; i++) v[i] = w[i];
 }
 
-// Row p of the span, and whether it may be read; memory beside those rows may hold anything.
-FRIT_INLINE const uint8_t *row_at(const frit_attend_half *t, const uint8_t *const *pages, uint64_t row_bytes, int p,
-                                  bool *may)
+// Row i of a page, and whether it may be read; memory beside those rows may hold anything.
+FRIT_INLINE const uint8_t *row_at(const frit_half_page *page, const uint8_t *rows, uint64_t row_bytes, int i, bool *may)
 {
-    *may = t->first + p >= t->begin && t->first + p < t->end;
-    return *may ? pages[p / FRIT_PAGE_TOKENS] + (uint64_t)(p % FRIT_PAGE_TOKENS) * row_bytes : pages[0];
+    *may = i >= page->begin && i < page->end;
+    return *may ? rows + (uint64_t)i * row_bytes : rows;
 }
 
-FRIT_INLINE void turn_keys_of(const frit_attend_half *t, const room *r, frit_dtype type)
+FRIT_INLINE void turn_keys_of(const frit_half_page *page, frit_dtype type)
 {
-    uint32_t *tile = r->keys;
-    for (int p = 0; t->first + p < t->end; p += TILE) {
-        for (int64_t s = 0; s < r->k_steps; s++, tile += TILE_WORDS) {
-            const __mmask32 mask = first_32(t->k_dim - s * STEP);
+    uint32_t *tile = (uint32_t *)(void *)page->tiles;
+    for (int p = 0; p < FRIT_PAGE_TOKENS; p += TILE) {
+        for (int64_t d = 0; d < page->k_dim; d += STEP, tile += TILE_WORDS) {
+            const __mmask32 mask = first_32(page->k_dim - d);
             __m512i rows[TILE];
             for (int i = 0; i < TILE; i++) {
                 bool may;
-                const uint8_t *row = row_at(t, t->k, t->k_bytes, p + i, &may);
-                rows[i] = load_32(type, row, s * STEP, may ? mask : 0);
+                const uint8_t *row = row_at(page, page->k, page->k_bytes, p + i, &may);
+                rows[i] = load_32(type, row, d, may ? mask : 0);
             }
             transpose(rows);
             for (int i = 0; i < TILE; i++) _mm512_store_si512(tile + i * 16, rows[i]);
@@ -152,47 +164,41 @@ FRIT_INLINE void turn_keys_of(const frit_attend_half *t, const room *r, frit_dty
     }
 }
 
-FRIT_INLINE void turn_values_of(const frit_attend_half *t, const room *r, frit_dtype type)
+FRIT_INLINE void turn_values_of(const frit_half_page *page, frit_dtype type)
 {
-    for (int step = 0; t->first + step * STEP < t->end; step++) {
-        uint32_t *tiles = r->values + step * r->n_blocks * TILE_WORDS;
-        for (int i = 0; i < TILE; i++) {   // of 128 bits of weights: pairs of the first sixteen, pairs of the others
-            const int p = step * STEP + (i % 4 < 2 ? i / 4 * 4 + i % 4 * 2 : TILE + i / 4 * 4 + (i % 4 - 2) * 2);
-            bool may[2];
-            const uint8_t *const rows[2] = {row_at(t, t->v, t->v_bytes, p, &may[0]),
-                                            row_at(t, t->v, t->v_bytes, p + 1, &may[1])};
-            const __mmask16 seen[2] = {may[0] ? 0xffff : 0, may[1] ? 0xffff : 0};
-            for (int64_t b = 0; b < r->n_blocks; b++)
-                _mm512_store_si512(tiles + b * TILE_WORDS + i * 16, load_pairs(type, rows, b * TILE, seen));
-        }
+    uint32_t *tiles = (uint32_t *)(void *)page->tiles + 2 * k_steps_of(page->k_dim) * TILE_WORDS;
+    for (int i = 0; i < TILE; i++) {   // of 128 bits of weights: pairs of the first sixteen, pairs of the others
+        const int p = i % 4 < 2 ? i / 4 * 4 + i % 4 * 2 : TILE + i / 4 * 4 + (i % 4 - 2) * 2;
+        bool may[2];
+        const uint8_t *const rows[2] = {row_at(page, page->v, page->v_bytes, p, &may[0]),
+                                        row_at(page, page->v, page->v_bytes, p + 1, &may[1])};
+        const __mmask16 seen[2] = {may[0] ? 0xffff : 0, may[1] ? 0xffff : 0};
+        for (int64_t d = 0; d < page->v_dim; d += TILE)
+            _mm512_store_si512(tiles + d / TILE * TILE_WORDS + i * 16, load_pairs(type, rows, d, seen));
     }
 }
 
-static void turn_keys(const frit_attend_half *t, const room *r)
+static void turn_half(const frit_half_page *page)
 {
-    if (t->k_type == FRIT_DTYPE_F16)
-        turn_keys_of(t, r, FRIT_DTYPE_F16);
-    else if (t->k_type == FRIT_DTYPE_BF16)
-        turn_keys_of(t, r, FRIT_DTYPE_BF16);
+    if (page->k_type == FRIT_DTYPE_F16)
+        turn_keys_of(page, FRIT_DTYPE_F16);
+    else if (page->k_type == FRIT_DTYPE_BF16)
+        turn_keys_of(page, FRIT_DTYPE_BF16);
     else
-        turn_keys_of(t, r, FRIT_DTYPE_F32);
-}
-
-static void turn_values(const frit_attend_half *t, const room *r)
-{
-    if (t->v_type == FRIT_DTYPE_F16)
-        turn_values_of(t, r, FRIT_DTYPE_F16);
-    else if (t->v_type == FRIT_DTYPE_BF16)
-        turn_values_of(t, r, FRIT_DTYPE_BF16);
+        turn_keys_of(page, FRIT_DTYPE_F32);
+    if (page->v_type == FRIT_DTYPE_F16)
+        turn_values_of(page, FRIT_DTYPE_F16);
+    else if (page->v_type == FRIT_DTYPE_BF16)
+        turn_values_of(page, FRIT_DTYPE_BF16);
     else
-        turn_values_of(t, r, FRIT_DTYPE_F32);
+        turn_values_of(page, FRIT_DTYPE_F32);
 }
 
 // ------------------------------------------------------------------------------- panels
 
 typedef struct panel {   // 32 queries
     const frit_attend_half *t;
-    const room *r;
+    room *r;
     const uint8_t *q;             // two rows of k_steps tiles
     int64_t first;                // query
     int begin, end;               // steps of 32 positions that some of them see
@@ -319,7 +325,7 @@ static void open_scores(const panel *p)
 // Scores of 32 positions, [2, 32, 16], while those of `w`, if there are any, become weights.
 FRIT_INLINE void multiply_short(const panel *p, int step, float *scores, weighing *w, int k_steps)
 {
-    const uint32_t *keys = p->r->keys + (int64_t)step * 2 * k_steps * TILE_WORDS;
+    const uint32_t *keys = p->r->keys + step * p->r->page_words;
     for (int half = 0; half < 2; half++, keys += k_steps * TILE_WORDS, scores += FRIT_HALF_QUERIES * 16) {
         const int i = half * TILE;
         _tile_zero(0);
@@ -342,7 +348,7 @@ FRIT_INLINE void multiply_short(const panel *p, int step, float *scores, weighin
 FRIT_INLINE void multiply_long(const panel *p, int step, float *scores, weighing *w)
 {
     const int64_t k_steps = p->r->k_steps;
-    const uint32_t *keys = p->r->keys + step * 2 * k_steps * TILE_WORDS, *more_keys = keys + k_steps * TILE_WORDS;
+    const uint32_t *keys = p->r->keys + step * p->r->page_words, *more_keys = keys + k_steps * TILE_WORDS;
     const uint8_t *q = p->q, *below = q + k_steps * FRIT_TILE_BYTES;
     _tile_zero(0);
     _tile_zero(1);
@@ -375,6 +381,14 @@ FRIT_INLINE void multiply_scores(const panel *p, int step, float *scores, weighi
         multiply_long(p, step, scores, w);
 }
 
+static void bring_closer(room *r)
+{
+    const int64_t n = r->n_ahead < r->step_ahead ? r->n_ahead : r->step_ahead;
+    for (int64_t i = 0; i < n; i++) _mm_prefetch((const char *)r->ahead + i * LINE, _MM_HINT_T1);
+    r->ahead += n * LINE;
+    r->n_ahead -= n;
+}
+
 // Weights of the steps [begin, end). Returns whether some weight needs more room.
 FRIT_INLINE bool weigh_all(const panel *p, int begin, int end, bool cut)
 {
@@ -386,6 +400,7 @@ FRIT_INLINE bool weigh_all(const panel *p, int begin, int end, bool cut)
         float *now = p->r->scores[(step - begin) & 1];
         w.scores = now, w.at = p->t->first + step * STEP;
         fence();
+        bring_closer(p->r);
         if (adjusts) adjust(p, now, w.at);
         if (step + 1 < end)
             multiply_scores(p, step + 1, p->r->scores[(step - begin + 1) & 1], &w);
@@ -413,7 +428,7 @@ FRIT_INLINE void add_four(__m512 *total, int first, const uint16_t *weights)
 // weights: the first, the second, or none (-1).
 FRIT_INLINE void add_columns(const panel *p, int begin, int end, int64_t column, int n_columns, int half)
 {
-    const int64_t stride = p->t->v_dim + SUM_COLUMNS, next = p->r->n_blocks * TILE_WORDS;
+    const int64_t stride = p->t->v_dim + SUM_COLUMNS, next = p->r->page_words;
     const size_t stride_bytes = (size_t)stride * sizeof(float);
     float *rows = p->t->acc + p->first * stride, *sums = rows + column * TILE, *below = sums + TILE * stride;
     float *totals = rows + (half > 0 ? TILE * stride : 0) + p->t->v_dim;
@@ -540,9 +555,7 @@ static void attend_block(const panel *p, int begin, int end)
 
 static void attend_half(const frit_attend_half *t)
 {
-    const room r = rooms_of(t);
-    turn_keys(t, &r);
-    turn_values(t, &r);
+    room r = rooms_of(t);
     fence();
     open_tiles();
     for (int64_t first = 0; first < t->n_queries; first += FRIT_HALF_QUERIES) {
@@ -560,4 +573,5 @@ static void attend_half(const frit_attend_half *t)
 void frit_install_amx_attend(frit_kernels *k)
 {
     k->attend_half = attend_half;
+    k->turn_half = turn_half;
 }
