@@ -153,7 +153,10 @@ static bool fuse_adapted(rewrite *r, frit_node *node)
     frit_node *src[FRIT_MAX_SOURCES];
     memcpy(src, product->src, sizeof src);
     src[product->n_src] = h;
-    if (product->op == FRIT_OP_EXPERTS) node->experts = product->experts;
+    if (product->op == FRIT_OP_EXPERTS)
+        node->experts = product->experts;
+    else
+        node->factor = product->factor;
     become(node, product->op, product->n_src + 1, src);
     node->adapts = 1;
     return true;
@@ -172,6 +175,31 @@ static int take_adapts(frit_node *node, const frit_node *first, const frit_node 
     return n;
 }
 
+// scale(linear(x, w, b)).
+static bool fuse_linear_scale(rewrite *r, frit_node *node)
+{
+    if (node->op != FRIT_OP_SCALE || !is_lone(r, node->src[0], FRIT_OP_LINEAR) || node->factor == 0) return false;
+    const frit_node *product = node->src[0];
+    if (product->factor != 0) node->factor *= product->factor;
+    node->adapts = product->adapts;
+    frit_node *src[FRIT_MAX_SOURCES];
+    memcpy(src, product->src, sizeof src);
+    become(node, FRIT_OP_LINEAR, product->n_src, src);
+    return true;
+}
+
+// act(linear(x, w, b)).
+static bool fuse_linear_act(rewrite *r, frit_node *node)
+{
+    if (node->op != FRIT_OP_ACT || !is_lone(r, node->src[0], FRIT_OP_LINEAR) || node->src[0]->factor != 0) return false;
+    const frit_node *product = node->src[0];
+    node->adapts = product->adapts;
+    frit_node *src[FRIT_MAX_SOURCES];
+    memcpy(src, product->src, sizeof src);
+    become(node, FRIT_OP_LINEAR_ACT, product->n_src, src);
+    return true;
+}
+
 // glu(linear(x, w0), linear(x, w1)), where one kernel can read both matrices.
 static bool fuse_linear_glu(rewrite *r, frit_node *node)
 {
@@ -179,6 +207,7 @@ static bool fuse_linear_glu(rewrite *r, frit_node *node)
     frit_node *gate = node->src[0], *up = node->src[1];
     bool fits = is_lone(r, gate, FRIT_OP_LINEAR) && is_lone(r, up, FRIT_OP_LINEAR) && gate->src[0] == up->src[0];
     if (!fits || frit_node_n_own(gate) != 2 || frit_node_n_own(up) != 2) return false;
+    if (gate->factor != 0 || up->factor != 0) return false;
     if (gate->src[1]->tensor->dtype != up->src[1]->tensor->dtype) return false;
     frit_node *src[FRIT_MAX_SOURCES] = {gate->src[0], gate->src[1], up->src[1]};
     become(node, FRIT_OP_LINEAR_GLU, take_adapts(node, gate, up, 3, src), src);
@@ -233,6 +262,7 @@ static bool fuse_linear_add(rewrite *r, frit_node *node)
     if (!is_lone(r, product, FRIT_OP_LINEAR)) return false;
     const bool biased = frit_node_n_own(product) == 3;
     frit_node *src[FRIT_MAX_SOURCES] = {product->src[0], product->src[1], residual, biased ? product->src[2] : NULL};
+    node->factor = product->factor;
     become(node, FRIT_OP_LINEAR_ADD, take_adapts(node, product, NULL, 3 + biased, src), src);
     return true;
 }
@@ -265,6 +295,8 @@ static const pattern patterns[] = {
     {"rows are taken before what works row by row", take_rows_early},
     {"scale of scale", fold_scales},
     {"products with what adapters add to them", fuse_adapted},
+    {"product with scale", fuse_linear_scale},
+    {"product with activation", fuse_linear_act},
     {"gate and up products with their activation", fuse_linear_glu},
     {"gate and up products of experts with their activation", fuse_experts_glu},
     {"products of experts with their sum", fuse_experts_mix},

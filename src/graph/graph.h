@@ -152,7 +152,7 @@ typedef struct frit_node {
     union {
         frit_input input;   // INPUT
         float eps;          // *_NORM
-        float factor;       // SCALE, SOFTCAP, EXCESS
+        float factor;       // SCALE, SOFTCAP, EXCESS; LINEAR, LINEAR_ADD: 0 is none
         struct {
             float low, high;
         } clamp;                         // CLAMP
@@ -163,7 +163,7 @@ typedef struct frit_node {
         frit_experts_glu experts_glu;    // EXPERTS_GLU
         bool plain;                      // MIX: a sum without weights
         bool second;                     // RESHAPE: an alias of its source's second result (ADD_NORM's sum)
-        frit_act act;                    // ACT, GLU, LINEAR_GLU
+        frit_act act;                    // ACT, GLU, LINEAR_ACT, LINEAR_GLU
         frit_rope rope;                  // ROPE
         int32_t layer;                   // KV_WRITE, INDEX_WRITE
         frit_attend attend;              // ATTEND, ATTEND_SOME

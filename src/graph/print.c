@@ -72,6 +72,11 @@ static void print_mix(const frit_node *node, frit_buf *out)
     if (node->plain) frit_buf_text(out, " plain");
 }
 
+static void print_times(const frit_node *node, frit_buf *out)
+{
+    if (node->factor != 0) frit_buf_printf(out, " factor=%g", (double)node->factor);
+}
+
 static void print_act(const frit_node *node, frit_buf *out)
 {
     frit_buf_printf(out, " %s", act_names[node->act]);

@@ -11,6 +11,8 @@ typedef struct layer {
     int n, n_ff, n_head, n_head_kv, dim, n_layer;
     bool head_norms, biases, layer_norm, parallel, take_rows;
     bool pre_norms, post_norms;   // before and behind attention and feed-forward
+    bool plain_act;               // up, activation, down
+    float residual_scale;         // 1: none
     frit_rope rope;
 } layer;
 
@@ -61,6 +63,12 @@ static frit_node *attention(world *w, const layer *l, frit_node *x)
 static frit_node *feed_forward(world *w, const layer *l, frit_node *x)
 {
     frit_graph *g = &w->graph;
+    if (l->plain_act) {
+        frit_node *bias = l->biases ? world_vector(w, l->n_ff) : NULL;
+        frit_node *h = frit_matmul(g, matrix(w, l->dtypes[5], l->n_ff, l->n), x, bias);
+        bias = l->biases ? world_vector(w, l->n) : NULL;
+        return frit_matmul(g, matrix(w, l->dtypes[6], l->n, l->n_ff), frit_activate(g, h, FRIT_ACT_GELU), bias);
+    }
     frit_node *gate = frit_matmul(g, matrix(w, l->dtypes[4], l->n_ff, l->n), x, NULL);
     frit_node *up = frit_matmul(g, matrix(w, l->dtypes[5], l->n_ff, l->n), x, NULL);
     return frit_matmul(g, matrix(w, l->dtypes[6], l->n, l->n_ff), frit_glu(g, gate, up, FRIT_ACT_SILU), NULL);
@@ -77,9 +85,10 @@ static frit_node *one_layer(world *w, const layer *l, frit_node *x)
     frit_node *h = norm_if(w, l, l->pre_norms, x);
     if (l->parallel)
         return frit_add(g, frit_add(g, x, attention(w, l, h)), feed_forward(w, l, norm_if(w, l, l->pre_norms, x)));
-    x = frit_add(g, x, norm_if(w, l, l->post_norms, attention(w, l, h)));
-    h = norm_if(w, l, l->pre_norms, x);
-    return frit_add(g, x, norm_if(w, l, l->post_norms, feed_forward(w, l, h)));
+    h = norm_if(w, l, l->post_norms, attention(w, l, h));
+    x = frit_add(g, x, frit_scale(g, h, l->residual_scale));
+    h = norm_if(w, l, l->post_norms, feed_forward(w, l, norm_if(w, l, l->pre_norms, x)));
+    return frit_add(g, x, frit_scale(g, h, l->residual_scale));
 }
 
 static void build(world *w, const layer *l)
@@ -118,6 +127,8 @@ static layer any_layer(uint64_t seed, const frit_dtype *dtypes, size_t n_dtypes)
     l.take_rows = random_between(&rng, 0, 1);
     l.post_norms = random_between(&rng, 0, 2) == 0;
     l.pre_norms = !l.post_norms || random_between(&rng, 0, 1);
+    l.plain_act = random_between(&rng, 0, 3) == 0;
+    l.residual_scale = random_between(&rng, 0, 3) == 0 ? 0.25f : 1;
     if (l.post_norms) l.n_layer = 2;   // what one leaves to the next
     l.rope = (frit_rope){.style = random_between(&rng, 0, 1) ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS,
                          .dim = l.dim / 8 * 4,
@@ -212,8 +223,13 @@ static void a_layer_has_few_phases(void **state)
     (void)state;
     static const struct {
         const char *name;
-        bool pre_norms, post_norms;
-    } shapes[] = {{"norms before", true, false}, {"before and behind", true, true}, {"behind", false, true}};
+        bool pre_norms, post_norms, plain_act;
+        float residual_scale;
+    } shapes[] = {{"norms before", true, false, false, 1},
+                  {"norms before and behind", true, true, false, 1},
+                  {"norms behind", false, true, false, 1},
+                  {"no gate", true, false, true, 1},
+                  {"scaled branches", true, false, false, 0.25f}};
     static const frit_dtype dtypes[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_F32};
     for (size_t i = 0; i < FRIT_COUNT(shapes) * FRIT_COUNT(dtypes); i++) {
         const size_t shape = i / FRIT_COUNT(dtypes);
@@ -223,6 +239,8 @@ static void a_layer_has_few_phases(void **state)
         l.head_norms = true;
         l.pre_norms = shapes[shape].pre_norms;
         l.post_norms = shapes[shape].post_norms;
+        l.plain_act = shapes[shape].plain_act;
+        l.residual_scale = shapes[shape].residual_scale;
         const int few = phases_of_one(l, 10, 1), far = phases_of_one(l, 1000, 1), many = phases_of_one(l, 10, 20);
         print_message("%s, %s: %d phases; %d behind 1000 positions; %d with 20 rows\n", shapes[shape].name,
                       frit_dtype_get(dtype)->name, few, far, many);

@@ -225,6 +225,11 @@ static inline void evaluate_op(evaluation *e, const frit_node *node, const doubl
         break;
     case FRIT_OP_LINEAR:
         evaluate_product(node, 1, src, src[2], y);
+        for (int64_t i = 0; i < size && node->factor != 0; i++) y[i] *= (double)node->factor;
+        break;
+    case FRIT_OP_LINEAR_ACT:
+        evaluate_product(node, 1, src, src[2], y);
+        for (int64_t i = 0; i < size; i++) y[i] = evaluate_act(node->act, y[i]);
         break;
     case FRIT_OP_RMS_NORM:
         evaluate_norm(src[0], src[1], (double)node->eps, y, n_rows, n);
@@ -263,7 +268,7 @@ static inline void evaluate_op(evaluation *e, const frit_node *node, const doubl
     }
     case FRIT_OP_LINEAR_ADD:
         evaluate_product(node, 1, src, src[3], y);
-        for (int64_t i = 0; i < size; i++) y[i] += src[2][i];
+        for (int64_t i = 0; i < size; i++) y[i] = src[2][i] + y[i] * (node->factor != 0 ? (double)node->factor : 1);
         break;
     default:
         evaluate_elementwise(node, src, y);

@@ -143,6 +143,26 @@ static void products_with_bias_or_other_readers_do_not_join_the_activation(void 
     }
 }
 
+static void scales_and_activations_join_their_product(void **state)
+{
+    (void)state;
+    example e;
+    for (int variant = 0; variant < 8; variant++) {
+        example_start(&e);
+        frit_graph *g = &e.g;
+        frit_node *bias = variant & 1 ? example_weight(&e, "b", 16, 0) : NULL;
+        frit_node *product = frit_matmul(g, example_weight(&e, "w", 16, 16), example_rows(&e, 16), bias), *y;
+        const bool scaled = variant & 2, read_again = variant & 4;
+        y = scaled ? frit_add(g, example_rows(&e, 16), frit_scale(g, product, 0.5f))
+                   : frit_activate(g, product, FRIT_ACT_GELU);
+        g->output = read_again ? frit_mul(g, y, product) : y;
+        fuse_and_compare(&e, read_again ? 0 : scaled ? 2 : 1);
+        if (!read_again) assert_int_equal(y->op, scaled ? FRIT_OP_LINEAR_ADD : FRIT_OP_LINEAR_ACT);
+        if (!read_again && scaled) assert_float_equal(y->factor, 0.5f, 0);
+        example_end(&e);
+    }
+}
+
 static void a_residual_joins_the_product_on_either_side_with_its_bias(void **state)
 {
     (void)state;
@@ -216,6 +236,7 @@ int main(void)
         cmocka_unit_test(a_sum_that_is_used_again_joins_its_norm),
         cmocka_unit_test(a_sum_that_only_its_norm_reads_stays),
         cmocka_unit_test(a_sum_that_is_the_output_joins_its_norm_too),
+        cmocka_unit_test(scales_and_activations_join_their_product),
         cmocka_unit_test(a_residual_joins_the_norm_of_the_other_side),
         cmocka_unit_test(products_with_bias_or_other_readers_do_not_join_the_activation),
         cmocka_unit_test(a_residual_joins_the_product_on_either_side_with_its_bias),

@@ -149,6 +149,12 @@ static int maker_of(const builder *b, const frit_node *read)
 
 // ------------------------------------------------------------------------------- feeds
 
+// Products whose results are made in other forms as well, 32 columns at a time.
+static bool makes_columns(const frit_node *node)
+{
+    return node->op == FRIT_OP_LINEAR_GLU || node->op == FRIT_OP_LINEAR_ACT;
+}
+
 // Whether the step that computes `source` can give it in this form as well, a row or 32 columns at a time.
 static bool makes_form(const builder *b, const frit_node *source, frit_form form)
 {
@@ -156,7 +162,7 @@ static bool makes_form(const builder *b, const frit_node *source, frit_form form
     const int64_t n = frit_node_width(source);
     if (reads_second(source) || !runs_fast(b, node) || frit_node_width(node) != n || form == FRIT_FORM_F32)
         return false;
-    if (node->op == FRIT_OP_LINEAR_GLU) return frit_form_column_bytes(form) > 0 && n % 32 == 0;
+    if (makes_columns(node)) return frit_form_column_bytes(form) > 0 && n % 32 == 0;
     return is_norm(node) || node->op == FRIT_OP_ADD_NORM || node->op == FRIT_OP_NORM_ADD;
 }
 
@@ -488,7 +494,7 @@ static void set_feeds(const builder *b, int step, frit_task *task)
         else
             task->made[feed->form] = feed->rows;
         if (is_lone_norm(b, step)) task->feeds[feed->form] = feed;
-        if (node->op == FRIT_OP_LINEAR_GLU) task->unit = 32;
+        if (makes_columns(node)) task->unit = 32;
     }
     const bool is_read = makes_f32 || n->n_reads > n->n_made;
     if (n->n_made > 0 && !is_read && node->op != FRIT_OP_ADD_NORM) task->y = NULL;

@@ -6,6 +6,7 @@
 // fast_linear.c
 void frit_fast_linear(const frit_task *task, frit_share share);
 void frit_fast_linear_add(const frit_task *task, frit_share share);
+void frit_fast_linear_act(const frit_task *task, frit_share share);
 void frit_fast_linear_glu(const frit_task *task, frit_share share);
 int frit_linear_pieces(const frit_task *task);
 // Rows of source 0 in task->form, to task->shared.

@@ -84,42 +84,6 @@ static int64_t min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void linear(const frit_task *task, const float *bias, const float *residual, frit_share share)
-{
-    const frit_kernels *k = task->env->kernels;
-    const operand a = open_operand(task, 1, share);
-    const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
-    const int64_t n_block = frit_matrix_block_tokens(&a.matrix);
-    const frit_range rows = frit_split(n_out, task->unit ? task->unit : UNIT_ROWS, share);
-
-    for (int64_t t = 0; t < n_tokens; t += n_block) {
-        const int64_t n_x = min(n_block, n_tokens - t), n_tile = tile_rows(&a, n_x);
-        for (int64_t o = rows.begin; o < rows.end; o += n_tile) {
-            const int64_t n_w = min(n_tile, rows.end - o), first = t * n_out + o;
-            multiply(&a, o, n_w, t, n_x, task->y + first, (size_t)n_out);
-            for (int64_t i = 0; bias && i < n_x; i++) {
-                float *y = task->y + first + i * n_out;
-                k->add(y, y, bias + o, n_w);
-            }
-            frit_adapt_rows(task, 0, t, n_x, o, n_w, task->y + first, (size_t)n_out);
-            for (int64_t i = 0; residual && i < n_x; i++) {
-                float *y = task->y + first + i * n_out;
-                k->add(y, y, residual + first + i * n_out, n_w);
-            }
-        }
-    }
-}
-
-void frit_fast_linear(const frit_task *task, frit_share share)
-{
-    linear(task, frit_node_n_own(task->node) > 2 ? task->x[2] : NULL, NULL, share);
-}
-
-void frit_fast_linear_add(const frit_task *task, frit_share share)
-{
-    linear(task, frit_node_n_own(task->node) > 3 ? task->x[3] : NULL, task->x[2], share);
-}
-
 // Numbers [o, o + n) of row t in the forms that others read.
 static void make_forms(const frit_task *task, int64_t t, int64_t o, const float *y, int64_t n)
 {
@@ -132,7 +96,58 @@ static void make_forms(const frit_task *task, int64_t t, int64_t o, const float 
     }
 }
 
+// What is done with n results of row t, from column o on, while they are in cache.
+static void finish(const frit_task *task, const float *residual, int64_t t, int64_t o, float *y, int64_t n)
+{
+    const frit_kernels *k = task->env->kernels;
+    const frit_node *node = task->node;
+    if (node->op == FRIT_OP_LINEAR_ACT) {
+        k->act[node->act](y, y, n);
+        make_forms(task, t, o, y, n);
+        return;
+    }
+    if (node->factor != 0) k->scale(y, y, node->factor, n);
+    if (residual) k->add(y, y, residual + t * frit_node_width(node) + o, n);
+}
+
 // Without y the results are needed in other forms only, and do not leave the cache.
+static void linear(const frit_task *task, const float *bias, const float *residual, frit_share share)
+{
+    const frit_kernels *k = task->env->kernels;
+    float *own = frit_matrix_results(frit_task_workspace(task, share));   // [n_x, n_w]
+    const operand a = open_operand(task, 1, share);
+    const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
+    const int64_t n_block = frit_matrix_block_tokens(&a.matrix);
+    const frit_range rows = frit_split(n_out, task->unit ? task->unit : UNIT_ROWS, share);
+
+    for (int64_t t = 0; t < n_tokens; t += n_block) {
+        const int64_t n_x = min(n_block, n_tokens - t), n_tile = tile_rows(&a, n_x);
+        for (int64_t o = rows.begin; o < rows.end; o += n_tile) {
+            const int64_t n_w = min(n_tile, rows.end - o), stride = task->y ? n_out : n_w;
+            float *results = task->y ? task->y + t * n_out + o : own;
+            multiply(&a, o, n_w, t, n_x, results, (size_t)stride);
+            for (int64_t i = 0; bias && i < n_x; i++) k->add(results + i * stride, results + i * stride, bias + o, n_w);
+            frit_adapt_rows(task, 0, t, n_x, o, n_w, results, (size_t)stride);
+            for (int64_t i = 0; i < n_x; i++) finish(task, residual, t + i, o, results + i * stride, n_w);
+        }
+    }
+}
+
+void frit_fast_linear(const frit_task *task, frit_share share)
+{
+    linear(task, frit_node_n_own(task->node) > 2 ? task->x[2] : NULL, NULL, share);
+}
+
+void frit_fast_linear_act(const frit_task *task, frit_share share)
+{
+    linear(task, frit_node_n_own(task->node) > 2 ? task->x[2] : NULL, NULL, share);
+}
+
+void frit_fast_linear_add(const frit_task *task, frit_share share)
+{
+    linear(task, frit_node_n_own(task->node) > 3 ? task->x[3] : NULL, task->x[2], share);
+}
+
 void frit_fast_linear_glu(const frit_task *task, frit_share share)
 {
     const frit_kernels *k = task->env->kernels;

@@ -9,7 +9,7 @@
 //     NORM_ADD that products read first, or a norm of it that only they read
 //                                                  few rows: each thread for itself, with the norm; the one that does
 //                                                  the first piece keeps the sum for later readers; more: in a phase
-//     result of LINEAR_GLU                         whoever makes 32 columns of it
+//     result of LINEAR_GLU, LINEAR_ACT             whoever makes 32 columns of it
 //     anything else                                few rows: each thread for itself; more: by rows, in a phase
 //
 // For few rows a phase costs more than what all threads do at once: they wait for the one that does it, and then for

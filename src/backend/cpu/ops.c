@@ -143,6 +143,7 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_STEER]      = {FAST(steer, frit_pieces_by_row)},
     [FRIT_OP_ADD_NORM]   = {BOTH(add_norm)},
     [FRIT_OP_NORM_ADD]   = {FAST(norm_add, frit_pieces_of_norm)},
+    [FRIT_OP_LINEAR_ACT] = {PRODUCT(linear_act), .matrices = 1 << 1},
     [FRIT_OP_LINEAR_GLU] = {PRODUCT(linear_glu), .matrices = 1 << 1 | 1 << 2},
     [FRIT_OP_EXPERTS_GLU] = {STACKED(experts_glu, frit_experts_pieces), .matrices = 1 << 1 | 1 << 2,
                              .fits = frit_experts_fit, .workspace_bytes = stacked_workspace_bytes},
