@@ -86,10 +86,12 @@ typedef struct frit_hf_family {
     const char *norm;          // frit.norm, where it is not that of the architecture's GGUF files; or NULL
     double partial_rotary;     // partial_rotary_factor, where it is absent; 0: 1
     double base, base_swa;     // rope_theta and rope_local_base_freq, where absent; 0: 10000, and none
-    int window_period;         // where layer_types are absent: one layer of so many has no window; 0: all have one
-    bool has_windows;          // layer_types and sliding_window say which layers slide
-    bool is_proportional;      // partial_rotary_factor is the family's to read: pairs that rotate are of the whole head
-    bool is_latent;            // YaRN scales attention, not what rotates
+    // Where layer_types are absent: so many layers at the beginning have no window, unless max_window_layers says
+    // otherwise; of the others one of so many, unless sliding_window_pattern does. 0: all have one.
+    int window_first, window_period;
+    bool has_windows;       // layer_types and sliding_window say which layers slide
+    bool is_proportional;   // partial_rotary_factor is the family's to read: pairs that rotate are of the whole head
+    bool is_latent;         // YaRN scales attention, not what rotates
     const frit_hf_names *shared;
     frit_hf_names own;
     bool (*fits)(const json_t *config);       // NULL, or whether it is of this kind: the first that fits is taken

@@ -49,6 +49,7 @@ const frit_hf_family frit_hf_dots1 = {
     .arch = "dots1",
     .act = "silu|swish",
     .has_windows = true,
+    .window_first = 62,
     .more = add_gating,
     .shared = &frit_hf_decoder,
     .own = {dots1_keys, FRIT_COUNT(dots1_keys), dots1_tensors, FRIT_COUNT(dots1_tensors)},
