@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Gemma 3n, its text. Norms multiply by their weights as they are.
 #include "format/hf.h"
+#include "format/rows.h"
 
 #include <math.h>
 
@@ -58,15 +59,35 @@ static frit_status add_lists(const frit_hf *hf)
     return frit_hf_add_array(hf, "attention.sliding_window_pattern", FRIT_VALUE_BOOL, flags, n);
 }
 
+typedef struct rows_there {
+    int64_t n;
+} rows_there;
+
+static int64_t row_or_first(const void *order, int64_t i)
+{
+    return i < ((const rows_there *)order)->n ? i : 0;
+}
+
+// Tokens of images and sounds, the last ones, have no embeddings in the layers: the first token's are taken.
+static frit_status complete_rows(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+{
+    const int64_t n_vocab = (int64_t)frit_hf_written(hf, "vocab_size");
+    double n = 262144;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "vocab_size_per_layer_input", FRIT_HF_TOKENS, &n));
+    if (is_bias || tensor->n_dims != 2 || (double)tensor->shape[0] != n || tensor->shape[0] >= n_vocab) return FRIT_OK;
+    rows_there *there = frit_arena_new(&hf->ckpt->arena, rows_there, 1);
+    if (!there) return frit_fail_memory(sizeof *there, tensor->name);
+    there->n = tensor->shape[0];
+    return frit_reorder(&hf->ckpt->arena, tensor, row_or_first, there, n_vocab, 0);
+}
+
 static frit_status complete(const frit_hf *hf)
 {
     double window = 512, n_vocab = 262144;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "vocab_size_per_layer_input", FRIT_HF_TOKENS, &n_vocab));
-    if (n_vocab != frit_hf_written(hf, "vocab_size"))
-        return frit_fail(
-            FRIT_E_UNSUPPORTED,
-            "%s: vocab_size_per_layer_input is %.0f, models of type '%s' are supported with vocab_size %.0f", hf->path,
-            n_vocab, hf->family->model_type, frit_hf_written(hf, "vocab_size"));
+    if (n_vocab > frit_hf_written(hf, "vocab_size"))
+        return frit_fail(FRIT_E_FORMAT, "%s: vocab_size_per_layer_input is %.0f, expected at most vocab_size, %.0f",
+                         hf->path, n_vocab, frit_hf_written(hf, "vocab_size"));
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "sliding_window", FRIT_HF_COUNT, &window));
     FRIT_TRY(frit_hf_add_number(hf, "attention.sliding_window", FRIT_HF_COUNT, window));
     return add_lists(hf);
@@ -90,7 +111,7 @@ static const frit_hf_key gemma3n_text_keys[] = {
 static const frit_hf_tensor gemma3n_text_tensors[] = {
     {.name = "model.altup_projections.@", .gguf = "altup_proj"},
     {.name = "model.altup_unembed_projections.@", .gguf = "altup_unembd_proj"},
-    {.name = "model.embed_tokens_per_layer", .gguf = "per_layer_token_embd"},
+    {.name = "model.embed_tokens_per_layer", .gguf = "per_layer_token_embd", .rewrite = complete_rows},
     {.name = "model.per_layer_model_projection", .gguf = "per_layer_model_proj"},
     {.name = "model.per_layer_projection_norm", .gguf = "per_layer_proj_norm"},
     FRIT_HF_ROWS_GEMMA_LAYERS(AT),

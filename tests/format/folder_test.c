@@ -439,6 +439,88 @@ static void windows_of_qwen_follow_the_flag_and_the_layers(void **state)
     }
 }
 
+// Writes the reference's weights with the first n rows of one matrix of bf16.
+static void write_fewer_rows(const char *folder, const char *name, int64_t n)
+{
+    size_t n_bytes;
+    uint64_t n_header = 0;
+    char *file = read_file(shared_path("goldens/hf/%s/model.safetensors", folder), &n_bytes);
+    memcpy(&n_header, file, 8);
+    json_t *header = json_loadb(file + 8, (size_t)n_header, 0, NULL), *tensor = json_object_get(header, name), *value;
+    assert_non_null(tensor);
+    json_t *shape = json_object_get(tensor, "shape");
+    const json_t *offsets = json_object_get(tensor, "data_offsets");
+    const json_int_t begin = json_integer_value(json_array_get(offsets, 0)),
+                     end = json_integer_value(json_array_get(offsets, 1)),
+                     kept = begin + 2 * n * json_integer_value(json_array_get(shape, 1));
+    json_array_set_new(shape, 0, json_integer(n));
+    const char *key;
+    json_object_foreach(header, key, value)
+    {
+        json_t *at = json_object_get(value, "data_offsets");
+        for (size_t i = 0; i < json_array_size(at); i++) {
+            const json_int_t offset = json_integer_value(json_array_get(at, i));
+            if (offset >= end) json_array_set_new(at, i, json_integer(offset - (end - kept)));
+        }
+    }
+    char *text = json_dumps(header, JSON_COMPACT);
+    image made = image_of(text, n_bytes - 8 - (size_t)n_header - (size_t)(end - kept));
+    char *data = file + 8 + n_header, *to = (char *)made.bytes + 8 + strlen(text);
+    memcpy(to, data, (size_t)kept);
+    memcpy(to + kept, data + end, n_bytes - 8 - (size_t)n_header - (size_t)end);
+    write_file(in_folder("model.safetensors"), made.bytes, made.n_bytes);
+    free(made.bytes);
+    free(text);
+    free(file);
+    json_decref(header);
+}
+
+// Gemma 3n: as published, layers embed 256 tokens fewer than there are. Those of the others are the first token's.
+static void tokens_that_layers_do_not_embed_are_as_the_first(void **state)
+{
+    (void)state;
+    enum { N = 512, N_THERE = 400, WIDTH = 160 };
+    make_folder(NULL);
+    write_fewer_rows("gemma3n_text", "model.embed_tokens_per_layer.weight", N_THERE);
+    json_t *config = json_load_file(shared_path("goldens/hf/gemma3n_text/config.json"), 0, NULL);
+    json_object_set_new(config, "vocab_size_per_layer_input", json_integer(N_THERE));
+    assert_int_equal(json_dump_file(config, in_folder("config.json"), 0), 0);
+
+    frit_checkpoint *whole, *ckpt;
+    assert_ok(frit_checkpoint_open(&whole, shared_path("goldens/hf/gemma3n_text"), NULL));
+    assert_ok(open_tiny(&ckpt));
+    const frit_tensor *wanted = frit_checkpoint_find(whole, "per_layer_token_embd.weight");
+    const frit_tensor *found = frit_checkpoint_find(ckpt, "per_layer_token_embd.weight");
+    assert_int_equal(found->shape[0], N);
+    static float a[WIDTH], b[WIDTH];
+    for (int64_t i = 0; i < N; i++) {
+        assert_ok(frit_tensor_decode_rows(found, i, 1, a));
+        assert_ok(frit_tensor_decode_rows(wanted, i < N_THERE ? i : 0, 1, b));
+        assert_memory_equal(a, b, sizeof a);
+    }
+    frit_checkpoint_close(whole);
+    frit_checkpoint_close(ckpt);
+    frit_model *model;
+    frit_engine *engine;
+    frit_session *session;
+    const frit_token tokens[] = {3, 399, 400, 511};
+    assert_ok(frit_model_open(&model, folder_path, NULL));
+    assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = 32, .n_threads = 1}));
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_session_push(session, tokens, FRIT_COUNT(tokens), NULL));
+    assert_ok(frit_engine_step(engine, NULL));
+    assert_non_null(frit_session_logits(session));
+    frit_session_free(session);
+    frit_engine_free(engine);
+    frit_model_free(model);
+
+    frit_checkpoint *bad;
+    json_object_set_new(config, "vocab_size_per_layer_input", json_integer(N + 1));
+    assert_int_equal(json_dump_file(config, in_folder("config.json"), 0), 0);
+    assert_fails(open_tiny(&bad), FRIT_E_FORMAT, "vocab_size_per_layer_input is 513, expected at most vocab_size, 512");
+    json_decref(config);
+}
+
 // ---------------------------------------------------------------------------------------- shards
 
 static void a_folder_of_shards_opens_like_one_file(void **state)
@@ -493,6 +575,7 @@ int main(void)
         cmocka_unit_test(absent_keys_mean_what_transformers_takes),
         cmocka_unit_test(a_text_model_inside_another_is_found),
         cmocka_unit_test(rotary_parameters_are_read_in_both_spellings),
+        cmocka_unit_test(tokens_that_layers_do_not_embed_are_as_the_first),
         cmocka_unit_test(windows_of_qwen_follow_the_flag_and_the_layers),
         cmocka_unit_test_setup(a_folder_of_shards_opens_like_one_file, make_folder),
         cmocka_unit_test(opening_can_be_cancelled_between_shards),   // in the folder of the test before
