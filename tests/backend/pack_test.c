@@ -328,6 +328,7 @@ static duration best_of(const frit_product_kernel *kernel, const frit_product *p
     return best;
 }
 
+enum { MEMORY_TOKENS = 5 };   // how many of these read from memory too
 static const int64_t bench_tokens[] = {1, 2, 4, 8, 16, 32, 64, 128, 512};
 
 static void bench_kernel(frit_dtype dtype, const frit_kernels *kernels)
@@ -339,8 +340,7 @@ static void bench_kernel(frit_dtype dtype, const frit_kernels *kernels)
     const size_t x_bytes = frit_form_bytes(kernel->form, N);
     uint8_t *rows = malloc(file_bytes * FRIT_PANEL_ROWS), *panels = frit_cpu_memory_new(row_bytes * LARGE);
     uint8_t *x = aligned_alloc(64, TOKENS * x_bytes), *scratch = aligned_alloc(64, FRIT_PRODUCT_SCRATCH);
-    float *y = malloc(sizeof(float) * (LARGE > TOKENS * SMALL ? LARGE : TOKENS * SMALL)),
-          *values = malloc(sizeof(float) * N);
+    float *y = malloc(sizeof(float) * LARGE * 16), *values = malloc(sizeof(float) * N);
     frit_rng rng;
     frit_rng_init(&rng, 1);
     for (size_t i = 0; i < FRIT_PANEL_ROWS; i++) random_weights(&rng, dtype, rows + i * file_bytes, N);
@@ -358,9 +358,12 @@ static void bench_kernel(frit_dtype dtype, const frit_kernels *kernels)
         if (i == 0) printf(" %8.1f", (double)row_bytes * SMALL / d.cycles);
         printf(" %6.0f", 2.0 * N * SMALL * (double)p.n_x / d.cycles);
     }
-    p.n_w = LARGE;
-    p.n_x = 1;
-    printf(" %8.1f\n", (double)row_bytes * LARGE / best_of(kernel, &p).seconds * 1e-9);
+    p.n_w = p.y_stride = LARGE;
+    for (size_t i = 0; i < MEMORY_TOKENS; i++) {
+        p.n_x = bench_tokens[i];
+        printf(" %6.1f", (double)row_bytes * LARGE / best_of(kernel, &p).seconds * 1e-9);
+    }
+    printf("\n");
     free(rows);
     frit_cpu_memory_free(panels, row_bytes * LARGE);
     free(x);
@@ -381,10 +384,11 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
         if (argc > 2) bench_filter = argv[2];
         printf("one thread; bytes of weights a cycle with one token, operations (a multiplication and an addition are\n"
-               "two) a cycle with n tokens, both in the cache; GB/s of weights from memory with one token\n\n");
+               "two) a cycle with n tokens, both in the cache; then GB/s of weights from memory\n\n");
         printf("%-8s %-11s %8s", "type", "isa", "B/cycle");
         for (size_t i = 0; i < FRIT_COUNT(bench_tokens); i++) printf(" %6d", (int)bench_tokens[i]);
-        printf(" %8s\n", "GB/s mem");
+        for (size_t i = 0; i < MEMORY_TOKENS; i++) printf(" %6d", (int)bench_tokens[i]);
+        printf("\n");
         for_all_kernels(bench_if_named);
         return 0;
     }

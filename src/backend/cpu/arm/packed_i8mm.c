@@ -136,13 +136,17 @@ FRIT_INLINE void add_pairs(const unit *u, kind k, kept_rows x, int i, int n_sums
     }
 }
 
-// Adds the products of 256 columns and n_x tokens to their sums; n_x is a constant where this is inlined.
-FRIT_INLINE void tile(const unit *u, kind k, int n_units, kept_rows x, int n_x, vec_f *totals)
+// Adds the products of 256 columns and n_x tokens to their sums; n_x is a constant where this is inlined. `next` may
+// be NULL.
+FRIT_INLINE void tile(const unit *u, kind k, int n_units, kept_rows x, int n_x, vec_f *totals, ahead *next)
 {
     const int n_sums = (n_x + 1) / 2 * 2;
     vec_f sums[MAX_TOKENS];
     for (int j = 0; j < n_sums; j++) sums[j] = totals[j];
-    for (int i = 0; i < n_units; i++) add_pairs(&u[i], k, x, i, n_sums, sums);
+    for (int i = 0; i < n_units; i++) {
+        if (next) bring(next);
+        add_pairs(&u[i], k, x, i, n_sums, sums);
+    }
     for (int j = 0; j < n_sums; j++) totals[j] = sums[j];
 }
 
@@ -158,7 +162,7 @@ FRIT_INLINE void settle(vec_f *sums, int64_t n_x)
 #include "backend/cpu/tmpl/packed_tmpl.h"
 
 _Static_assert((int)KEPT_UNITS == (int)UNITS, "room for the units of a block");
-_Static_assert(2 * (int)KEPT_PAIRS == (int)BLOCK_SUMS / (int)PIECES / (int)HALVES, "and for its tokens");
+_Static_assert(2 * (int)KEPT_PAIRS == (int)BLOCK_TOKENS, "and for its tokens");
 
 void frit_install_i8mm(frit_kernels *k)
 {

@@ -29,12 +29,16 @@ FRIT_INLINE kept_rows kept_from(kept_rows r, int64_t j)   // token j and those b
     return r;
 }
 
-// Adds the products of 256 columns and n_x tokens to their sums; n_x is a constant where this is inlined.
-FRIT_INLINE void tile(const unit *u, kind k, int n_units, kept_rows r, int n_x, vec_f *totals)
+// Adds the products of 256 columns and n_x tokens to their sums; n_x is a constant where this is inlined. `next` may
+// be NULL.
+FRIT_INLINE void tile(const unit *u, kind k, int n_units, kept_rows r, int n_x, vec_f *totals, ahead *next)
 {
     vec_f sums[MAX_TOKENS];
     for (int j = 0; j < n_x; j++) sums[j] = totals[j];
-    for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) add_unit(&u[i], k, r, n_x, sums);
+    for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {
+        if (next) bring(next);
+        add_unit(&u[i], k, r, n_x, sums);
+    }
     for (int j = 0; j < n_x; j++) totals[j] = sums[j];
 }
 

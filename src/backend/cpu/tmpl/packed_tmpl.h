@@ -7,13 +7,13 @@
 //
 //     for each block of tokens, for each few panels
 //         for each 256 columns
-//             for each of these panels              so many streams of memory at a time
+//             for each of these panels
 //                 unpack codes and scales           into the first cache, or for few tokens into registers
-//             for each tile of tokens, for each of these panels
-//                 for each unit of 32 columns
-//                     for each quad of four columns
-//                         for each token            dot += codes * x         x: one word for all rows
-//                     for each token                sum += scale * dot
+//                 for each tile of tokens
+//                     for each unit of 32 columns   a part of what comes next is brought closer
+//                         for each quad of four columns
+//                             for each token        dot += codes * x         x: one word for all rows
+//                         for each token            sum += scale * dot
 //
 // The dots are whole numbers and exact; the order of the other sums depends neither on the tokens beside a token nor on
 // the rows beside a row.
@@ -24,18 +24,18 @@
 enum {
     UNITS = 8,           // of 32 columns, unpacked together
     DIRECT_TOKENS = 2,   // most tokens whose codes need not be kept
-    STREAMS = 8,         // panels read at the same time by few tokens, and by many:
-    PIECES = 2,
+    STREAMS = 8,         // most panels of a block: so many streams of memory
+    BLOCK_TOKENS = BLOCK_SUMS / HALVES / 2,
 };
 
 // ------------------------------------------------------------------------------- tiles
 
-typedef void (*tile_fn)(const unit *u, int n_units, kept_rows r, vec_f *totals);
+typedef void (*tile_fn)(const unit *u, int n_units, kept_rows r, vec_f *totals, ahead *next);
 
-#define TILE(k, n, most)                                                               \
-    static void tile_##k##_##n(const unit *u, int n_units, kept_rows r, vec_f *totals) \
-    {                                                                                  \
-        if (n <= (most)) tile(u, k, n_units, r, n, totals);                            \
+#define TILE(k, n, most)                                                                            \
+    static void tile_##k##_##n(const unit *u, int n_units, kept_rows r, vec_f *totals, ahead *next) \
+    {                                                                                               \
+        if (n <= (most)) tile(u, k, n_units, r, n, totals, next);                                   \
     }
 #define TILES(k, most) \
     TILE(k, 1, most)   \
@@ -84,15 +84,17 @@ FRIT_INLINE void open_256(block_at from, type_256 type, const scales_256 *scales
 }
 
 // Either writes the units from `from` to `to`, or, for constant n_x > 0, multiplies them by so many tokens at once.
-FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, rows r, int n_x, vec_f *totals)
+// Who writes them brings nothing.
+FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, rows r, int n_x, vec_f *totals,
+                         ahead *next)
 {
     const int block_bytes = 64 * type.n_words + FRIT_PANEL_ROWS * type.rest_bytes;
     vec_f sums[DIRECT_TOKENS];
     for (int j = 0; j < n_x; j++) sums[j] = totals[j];
     for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {
         unit here;
+        if (n_x) bring(next);
         open_32(from, type, n_x ? &here : &to[i]);
-        prefetch(from.words + UNITS * block_bytes, block_bytes);
         if (n_x)
             add_unit(&here, kind_32(type), r, n_x, sums);
         else
@@ -103,17 +105,17 @@ FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, row
     for (int j = 0; j < n_x; j++) totals[j] = sums[j];
 }
 
-FRIT_INLINE void walk_256(block_at from, type_256 type, int n_units, unit *to, rows r, int n_x, vec_f *totals)
+FRIT_INLINE void walk_256(block_at from, type_256 type, int n_units, unit *to, rows r, int n_x, vec_f *totals,
+                          ahead *next)
 {
-    const int block_bytes = 64 * type.n_words + FRIT_PANEL_ROWS * type.rest_bytes;
     const scales_256 scales = type.scales(from);
     vec_f sums[DIRECT_TOKENS];
     (void)n_units;   // always all
-    prefetch(from.words + block_bytes, block_bytes);
     for (int j = 0; j < n_x; j++) sums[j] = totals[j];
 #pragma GCC unroll 8
     for (int i = 0; i < UNITS; i++, r.x += sizeof(frit_q8_line)) {
         unit here;
+        if (n_x) bring(next);
         open_256(from, type, &scales, i, n_x ? &here : &to[i]);
         if (n_x)
             add_unit(&here, kind_256(type), r, n_x, sums);
@@ -124,7 +126,7 @@ FRIT_INLINE void walk_256(block_at from, type_256 type, int n_units, unit *to, r
 }
 
 // [0] unpacks, [n] multiplies n tokens.
-typedef void (*walk_fn)(block_at from, int n_units, unit *to, rows r, vec_f *totals);
+typedef void (*walk_fn)(block_at from, int n_units, unit *to, rows r, vec_f *totals, ahead *next);
 
 typedef struct packed_type {
     kind kind;
@@ -157,14 +159,31 @@ typedef struct block {
     share panels, tokens;
 } block;
 
+static size_t block_bytes(const packed_type *type)   // of a panel
+{
+    return 64 * (size_t)type->n_words + FRIT_PANEL_ROWS * (size_t)type->rest_bytes;
+}
+
 static block_at strip_at(const block *b, int64_t strip, int64_t at)
 {
     const packed_type *type = b->type;
-    const size_t block_bytes = 64 * (size_t)type->n_words + FRIT_PANEL_ROWS * (size_t)type->rest_bytes;
     const uint8_t *w = b->p->w + (size_t)(b->panels.begin + strip / HALVES) * b->p->w_stride +
-                       (size_t)(at / type->block_elems) * block_bytes;
+                       (size_t)(at / type->block_elems) * block_bytes(type);
     const int half = (int)(strip % HALVES);
     return (block_at){w + 4 * LANES * half, w + 64 * type->n_words + LANES * type->rest_bytes * half};
+}
+
+// The columns behind the 256 from `at`; behind the last ones, the first of as many panels more.
+static ahead look_ahead(const block *b, int64_t at)
+{
+    const frit_product *p = b->p;
+    const size_t bytes = block_bytes(b->type) * (size_t)(256 / b->type->block_elems), stride = p->w_stride;
+    const uintptr_t panel = (uintptr_t)p->w + (size_t)b->panels.begin * stride;
+    const bool is_last = at + 256 >= p->n;
+    return (ahead){.at = is_last ? panel + (size_t)b->panels.n * stride : panel + (size_t)(at / 256 + 1) * bytes,
+                   .stride = stride,
+                   .part_bytes = bytes / UNITS / HALVES,
+                   .n = b->panels.n};
 }
 
 // Registers of sums for n_x tokens.
@@ -181,23 +200,25 @@ static void add_columns(const block *b, int64_t at, vec_f *sums)
     const int n_units = (int)((p->n - at < 256 ? p->n - at : 256) / 32);
     const int64_t n_strips = b->panels.n * HALVES, n_x = b->tokens.n;
     rows r = {p->x + (size_t)b->tokens.begin * p->x_stride + (size_t)at / 32 * sizeof(frit_q8_line), p->x_stride};
+    ahead next = look_ahead(b, at);
     if (n_x <= DIRECT_TOKENS) {
         for (int64_t i = 0; i < n_strips; i++)
-            type->walk[n_x](strip_at(b, i, at), n_units, NULL, r, sums + i * sums_of(n_x));
+            type->walk[n_x](strip_at(b, i, at), n_units, NULL, r, sums + i * sums_of(n_x), &next);
         return;
     }
-    unit units[PIECES * HALVES][UNITS];
-    for (int64_t i = 0; i < n_strips; i++) type->walk[0](strip_at(b, i, at), n_units, units[i], r, NULL);
+    unit units[UNITS];
     kept_room room;
     const kept_rows kept = keep_rows(&room, r, n_x, n_units);
     const int64_t n_tiles = n_shares(n_x, most_tokens[type->kind]);
-    for (int64_t t = 0; t < n_tiles; t++) {
-        share tokens = share_of(n_shares(n_x, GRAIN), n_tiles, t);
-        tokens.begin *= GRAIN;
-        tokens.n = tokens.n * GRAIN < n_x - tokens.begin ? tokens.n * GRAIN : n_x - tokens.begin;
-        for (int64_t i = 0; i < n_strips; i++)
-            tiles[type->kind][tokens.n](units[i], n_units, kept_from(kept, tokens.begin),
-                                        sums + i * sums_of(n_x) + tokens.begin);
+    for (int64_t i = 0; i < n_strips; i++) {
+        type->walk[0](strip_at(b, i, at), n_units, units, r, NULL, NULL);
+        for (int64_t t = 0; t < n_tiles; t++) {
+            share tokens = share_of(n_shares(n_x, GRAIN), n_tiles, t);
+            tokens.begin *= GRAIN;
+            tokens.n = tokens.n * GRAIN < n_x - tokens.begin ? tokens.n * GRAIN : n_x - tokens.begin;
+            tiles[type->kind][tokens.n](units, n_units, kept_from(kept, tokens.begin),
+                                        sums + i * sums_of(n_x) + tokens.begin, t == 0 ? &next : NULL);
+        }
     }
 }
 
@@ -219,20 +240,19 @@ static void run_block(const block *b)
 
 static void product(const frit_product *p, const packed_type *type)
 {
-    const bool few = p->n_x <= DIRECT_TOKENS;
-    const int64_t n_panels = n_shares(p->n_w, FRIT_PANEL_ROWS),
-                  n_blocks = n_shares(p->n_x, BLOCK_SUMS / PIECES / HALVES);
-    const int64_t n_groups = n_shares(n_panels, few ? STREAMS : PIECES);
+    const int64_t n_panels = n_shares(p->n_w, FRIT_PANEL_ROWS), n_blocks = n_shares(p->n_x, BLOCK_TOKENS);
+    const int64_t room = BLOCK_SUMS / HALVES / sums_of(n_shares(p->n_x, n_blocks));
+    const int64_t n_groups = n_shares(n_panels, room < STREAMS ? room : STREAMS);
     for (int64_t i = 0; i < n_blocks; i++)
         for (int64_t g = 0; g < n_groups; g++)
             run_block(&(block){p, type, share_of(n_panels, n_groups, g), share_of(p->n_x, n_blocks, i)});
 }
 
 // What a row of PACKED_TYPES becomes.
-#define WALK(name, elems, n, ...)                                                              \
-    static void walk_##name##_##n(block_at from, int n_units, unit *to, rows r, vec_f *totals) \
-    {                                                                                          \
-        walk_##elems(from, (type_##elems){__VA_ARGS__}, n_units, to, r, n, totals);            \
+#define WALK(name, elems, n, ...)                                                                           \
+    static void walk_##name##_##n(block_at from, int n_units, unit *to, rows r, vec_f *totals, ahead *next) \
+    {                                                                                                       \
+        walk_##elems(from, (type_##elems){__VA_ARGS__}, n_units, to, r, n, totals, next);                   \
     }
 #define PRODUCT(name, elems, ...)                                                        \
     WALK(name, elems, 0, __VA_ARGS__)                                                    \

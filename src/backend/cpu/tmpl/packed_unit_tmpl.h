@@ -102,3 +102,23 @@ FRIT_INLINE void add_unit(const unit *u, kind k, rows r, int n_x, vec_f *sums)
     else
         add_halves(u, k, r, n_x, sums);
 }
+
+// ------------------------------------------------------------------------------- what comes next
+
+// Weights on their way to the cache: the next 256 columns of n panels, in parts of a unit's bytes, one of each panel by
+// turns. Memory gives all of these streams at once much faster than one after the other; each unit that is multiplied
+// brings one part, so that they never queue up before the products that wait for nothing.
+typedef struct ahead {
+    uintptr_t at;   // of the first panel; there may be nothing
+    size_t stride, part_bytes;
+    int64_t n, panel;
+} ahead;
+
+FRIT_INLINE void bring(ahead *a)
+{
+    const uintptr_t part = a->at + (size_t)a->panel * a->stride, end = part + a->part_bytes;
+    for (uintptr_t line = (part + 63) / 64 * 64; line < end; line += 64) prefetch((const uint8_t *)line);
+    if (++a->panel < a->n) return;
+    a->panel = 0;
+    a->at += a->part_bytes;
+}

@@ -108,9 +108,9 @@ FRIT_INLINE vec spread_byte(vec v, int i)   // byte i of each word to all four
     return _mm512_shuffle_epi8(v, _mm512_broadcast_i32x4(pick));
 }
 
-FRIT_INLINE void prefetch(const uint8_t *p, int n_bytes)
+FRIT_INLINE void prefetch(const uint8_t *p)   // a cache line
 {
-    for (int i = 0; i < n_bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T0);
+    _mm_prefetch((const char *)p, _MM_HINT_T0);
 }
 
 FRIT_INLINE vec_f to_float(vec v)
