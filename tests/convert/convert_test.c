@@ -69,6 +69,7 @@ static const struct {
 static void folders_give_the_same_logits_as_files(void **state)
 {
     (void)state;
+    shared_path("goldens/hf/%s", golden_name(0));   // skips the test while nothing is allocated
     char *out = strdup(temp_path("converted.gguf"));
     size_t n_bad = 0;
     for (size_t i = 0; i < N_GOLDEN_FOLDERS; i++) {
