@@ -389,16 +389,47 @@ int frit_attend_pieces(const frit_task *task)
     return (int)min(n, FRIT_MAX_PIECES);
 }
 
+static bool next_of_run(walk *w)
+{
+    return w->first < w->b.run->n_rows && next_block(w);
+}
+
+static int64_t items_of_head(const walk *w)
+{
+    return w->b.n_items / w->shape.layer->spec.n_head_kv;
+}
+
+// Some items of a run, on whose first block `start` stands: by heads first, so that the second cache of a thread's core
+// may hold what its share reads, then by blocks, then by chunks.
+static void attend_run(const walk *start, frit_range items, int64_t n_of_head, float *workspace)
+{
+    for (int64_t head = items.begin / n_of_head; head * n_of_head < items.end; head++) {
+        int64_t first = head * n_of_head;
+        walk w = *start;
+        do {
+            const int64_t n = items_of_head(&w);
+            for (int64_t chunk = max(items.begin - first, 0); chunk < min(n, items.end - first); chunk++)
+                attend_item(&w, head, chunk, workspace);
+            first += n;
+        } while (first < items.end && next_of_run(&w));
+    }
+}
+
 void frit_fast_attend(const frit_task *task, frit_share share)
 {
     int64_t n = 0;
     for (walk w = begin_walk(task); next_block(&w);) n += w.b.n_items;
     const frit_range mine = frit_split(n, 1, share);
-    int64_t first = 0;   // item of the block
-    for (walk w = begin_walk(task); first < mine.end && next_block(&w); first += w.b.n_items) {
-        const int64_t n_chunks = w.b.sums >= 0 ? w.b.n_chunks : 1;
-        for (int64_t i = max(mine.begin, first); i < min(mine.end, first + w.b.n_items); i++)
-            attend_item(&w, (i - first) / n_chunks, (i - first) % n_chunks, frit_task_workspace(task, share));
+    int64_t first = 0;   // item of the run
+    for (walk w = begin_walk(task); first < mine.end && next_block(&w);) {
+        const walk start = w;
+        int64_t n_of_head = items_of_head(&w);
+        while (next_of_run(&w)) n_of_head += items_of_head(&w);
+        const int64_t end = first + n_of_head * w.shape.layer->spec.n_head_kv;
+        if (mine.begin < end)
+            attend_run(&start, (frit_range){max(mine.begin - first, 0), min(mine.end, end) - first}, n_of_head,
+                       frit_task_workspace(task, share));
+        first = end;
     }
 }
 
