@@ -13,8 +13,8 @@
 // are not waited for, they find that there is nothing for them.
 //
 // A thread that loses its core while it holds pieces holds up all others. Who is waited for during a good part of a
-// walk rests for the next walks, longer each time: others do its pieces. So one core that is busy with something else
-// costs what this core gave, not the pace of all.
+// walk, and for longer than its share of the work would take the others, rests for some time, longer each time: others
+// do its pieces. So one core that is busy with something else costs what this core gave, not the pace of all.
 //
 // A waiter spins for at most about as long as falling asleep and being woken would cost, then sleeps. Spinning in vain
 // is worse than useless on cores that others want too: each vain spin halves the next ones of the same kind, each
@@ -37,14 +37,16 @@ enum { APART = 128 };   // what different threads write lies on different pairs 
 
 static const uint32_t EVERY_PART = UINT32_MAX;   // instead of a number of pieces: every part has its own
 
-enum { LATE_SHARE = 4, FIRST_REST = 8, LONGEST_REST = 64 };   // late: waited for during 1 / LATE_SHARE of a walk
+enum { LATE_SHARE = 4, FIRST_REST_NS = 50 * 1000 * 1000, LONGEST_REST_NS = 800 * 1000 * 1000 };
 
 typedef struct seat {   // of a part
     _Atomic uint64_t cursor;
     _Atomic uint32_t holds;     // the number of the phase in which it may hold pieces
     _Atomic uint64_t late_ns;   // that others waited for it in this walk, together
-    _Atomic int n_rests;        // walks that it still leaves out; changed between walks only
-    int next_rest;              // how many it would be the next time
+    _Atomic bool rests;         // changed between walks only; so is what follows
+    uint64_t rest_end_ns;       // by the clock; the walk that it falls into is left out to its end
+    uint64_t next_rest_ns;      // how long it would be the next time
+    uint64_t good_ns;           // of walks without a rest, since next_rest_ns changed
     char gap[APART];
 } seat;
 
@@ -61,7 +63,7 @@ struct frit_pool {
     bool spins;
     worker *workers;   // [n], the first is the caller's and has no thread
     seat *seats;       // [n]
-    int n_awake;       // seats without rests
+    int n_awake;       // seats that do not rest
     // The job: read by who holds pieces only.
     frit_walk walk;
     int at;            // which phase of the walk is open
@@ -113,7 +115,7 @@ static bool spin(const frit_pool *pool, uint32_t seen, uint32_t spin_ns)
 
 static bool rests(const frit_pool *pool, int part)
 {
-    return atomic_load_explicit(&pool->seats[part].n_rests, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&pool->seats[part].rests, memory_order_relaxed);
 }
 
 // Sleeps until the phase has passed, and notes for whom.
@@ -283,48 +285,57 @@ static void work_to_the_end(frit_pool *pool)
 
 // ------------------------------------------------------------------------------- rests, between jobs
 
-static void end_rests(frit_pool *pool)
+static void wake_resting(frit_pool *pool)
 {
     atomic_fetch_add(&pool->rest.value, 1);
     frit_os_word_wake(&pool->rest);
 }
 
-static void end_all_rests(frit_pool *pool)
+// Those that are over by now.
+static void end_rests(frit_pool *pool, uint64_t now_ns)
 {
-    if (pool->n_awake == pool->n) return;
-    for (int i = 0; i < pool->n; i++) atomic_store_explicit(&pool->seats[i].n_rests, 0, memory_order_relaxed);
-    pool->n_awake = pool->n;
-    end_rests(pool);
+    const int n_before = pool->n_awake;
+    for (int i = 0; i < pool->n && pool->n_awake < pool->n; i++) {
+        seat *s = &pool->seats[i];
+        if (!rests(pool, i) || s->rest_end_ns > now_ns) continue;
+        atomic_store_explicit(&s->rests, false, memory_order_relaxed);
+        pool->n_awake++;
+    }
+    if (pool->n_awake > n_before) wake_resting(pool);
 }
 
-// After a walk: rests get shorter, and who was late most begins one.
-static void count_rests(frit_pool *pool, uint64_t walk_ns)
+// Without the latest of n threads that work alike, the others need n / (n - 1) of the time: that is worth while if they
+// wait for more than 1 / n of a walk. And of many, a quarter: what happens once and again is not worth a rest.
+static bool is_late(const frit_pool *pool, uint64_t late_ns, uint64_t walk_ns)
+{
+    const int n = pool->n_awake, share = n < LATE_SHARE ? n : LATE_SHARE;
+    return n > 1 && late_ns / (uint64_t)(n - 1) > walk_ns / (uint64_t)share;
+}
+
+// After a walk: who was late most begins a rest. Who was not for as long as its next rest would be, gets a shorter one.
+static void begin_rests(frit_pool *pool, uint64_t start_ns, uint64_t end_ns)
 {
     seat *latest = NULL;
     uint64_t most = 0;
-    const int n_others = pool->n_awake - 1;
-    bool awake = false;
     for (int i = 0; i < pool->n; i++) {
         seat *s = &pool->seats[i];
         const uint64_t late_ns = atomic_exchange_explicit(&s->late_ns, 0, memory_order_relaxed);
-        const int n_rests = atomic_load_explicit(&s->n_rests, memory_order_relaxed);
-        if (n_rests > 0) {
-            atomic_store_explicit(&s->n_rests, n_rests - 1, memory_order_relaxed);
-            pool->n_awake += n_rests == 1;
-            awake = awake || n_rests == 1;
-        } else if (late_ns > most) {
-            latest = s;
-            most = late_ns;
-        } else if (s->next_rest > FIRST_REST) {
-            s->next_rest /= 2;
+        if (rests(pool, i)) continue;
+        s->good_ns += end_ns - start_ns;
+        if (s->good_ns >= s->next_rest_ns && s->next_rest_ns > FIRST_REST_NS) {
+            s->next_rest_ns /= 2;
+            s->good_ns = 0;
         }
+        if (late_ns <= most) continue;
+        latest = s;
+        most = late_ns;
     }
-    if (latest && n_others > 0 && most / (uint64_t)n_others > walk_ns / LATE_SHARE) {
-        atomic_store_explicit(&latest->n_rests, latest->next_rest, memory_order_relaxed);
-        latest->next_rest = latest->next_rest < LONGEST_REST / 2 ? 2 * latest->next_rest : LONGEST_REST;
-        pool->n_awake--;
-    }
-    if (awake) end_rests(pool);
+    if (!latest || !is_late(pool, most, end_ns - start_ns)) return;
+    atomic_store_explicit(&latest->rests, true, memory_order_relaxed);
+    latest->rest_end_ns = end_ns + latest->next_rest_ns;
+    latest->next_rest_ns = latest->next_rest_ns < LONGEST_REST_NS / 2 ? 2 * latest->next_rest_ns : LONGEST_REST_NS;
+    latest->good_ns = 0;
+    pool->n_awake--;
 }
 
 // ------------------------------------------------------------------------------- the pool
@@ -368,7 +379,7 @@ frit_status frit_pool_new(frit_pool **out, int n_threads)
         frit_pool_free(pool);
         return status;
     }
-    for (int i = 0; i < pool->n; i++) pool->seats[i].next_rest = FIRST_REST;
+    for (int i = 0; i < pool->n; i++) pool->seats[i].next_rest_ns = FIRST_REST_NS;
     pool->n_awake = pool->n;
     *out = pool;
     return FRIT_OK;
@@ -385,7 +396,7 @@ void frit_pool_run(frit_pool *pool, frit_pool_fn fn, void *ctx)
         fn(ctx, 0, 1);
         return;
     }
-    end_all_rests(pool);
+    end_rests(pool, UINT64_MAX);
     pool->fn = fn;
     pool->ctx = ctx;
     open_with(pool, EVERY_PART, 1);
@@ -409,9 +420,10 @@ void frit_pool_walk(frit_pool *pool, const frit_walk *walk)
     pool->walk = *walk;
     pool->at = -1;
     const uint64_t start = frit_time_ns();
+    end_rests(pool, start);
     open_next(pool);
     work_to_the_end(pool);
-    count_rests(pool, frit_time_ns() - start);
+    begin_rests(pool, start, frit_time_ns());
 }
 
 void frit_pool_free(frit_pool *pool)
@@ -420,7 +432,7 @@ void frit_pool_free(frit_pool *pool)
     if (pool->n > 1) {
         atomic_store_explicit(&pool->stop, true, memory_order_release);
         open_with(pool, 0, 1);
-        end_rests(pool);
+        wake_resting(pool);
         for (int i = 1; i < pool->n; i++) frit_os_thread_join(pool->workers[i].thread);
     }
     frit_os_word_free(&pool->phase);
