@@ -286,6 +286,17 @@ static void no_warning(void *ctx, frit_log_level level, const char *sentence)
     fail_msg("unexpected: %s", sentence);
 }
 
+// What it is made of can be read again: only such weights are kept packed, and given back while they are packed.
+static void assert_mapped(const frit_tensor *tensor)
+{
+    assert_true(tensor->data || tensor->recipe->n_parts > 0);
+    if (tensor->data && !tensor->is_mapped) fail_msg("%s lies in no mapped file", tensor->name);
+    for (size_t i = 0; !tensor->data && i < tensor->recipe->n_parts; i++) {
+        const frit_tensor *part = &tensor->recipe->parts[i];
+        if (part->data || part->recipe) assert_mapped(part);
+    }
+}
+
 static void every_method_gives_its_numbers(void **state)
 {
     (void)state;
@@ -299,6 +310,7 @@ static void every_method_gives_its_numbers(void **state)
         assert_ok(frit_checkpoint_open(&ckpt, folder_path, &(frit_checkpoint_options){.log = &log}));
         for (size_t i = 0; i < FRIT_COUNT(linears); i++) {
             const int64_t n = linears[i].out * linears[i].in;
+            assert_mapped(find_linear(ckpt, i));
             assert_ok(frit_tensor_decode_rows(find_linear(ckpt, i), 0, linears[i].out, got));
             for (int64_t e = 0; e < n; e++)
                 if (got[e] != want[e])
@@ -438,6 +450,7 @@ static void mxfp4_stays_what_it_is(void **state)
     const frit_tensor *made = frit_checkpoint_find(ckpt, "blk.0.ffn_gate_up_exps.weight");
     assert_non_null(made);
     assert_int_equal(made->dtype, FRIT_DTYPE_MXFP4);
+    assert_mapped(made);
     const int64_t n_rows = made->shape[1], width = made->shape[2], n_all = made->shape[0] * n_rows;
     float *values = calloc((size_t)(n_all * width), sizeof *values);
     assert_ok(frit_tensor_decode_rows(made, 0, n_all, values));
