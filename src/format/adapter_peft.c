@@ -179,6 +179,10 @@ static frit_status take(void *ctx, const frit_safetensors_entry *entry)
     size_t n;
     bool is_table;
     const char side = side_of(entry->name, &n, &is_table);
+    if (strstr(entry->name, "lora_magnitude_vector"))
+        return frit_fail(FRIT_E_UNSUPPORTED,
+                         "%s: tensor '%s' holds magnitudes: adapters that have such (DoRA) are not supported",
+                         entry->path, entry->name);
     if (!side)
         return frit_fail(FRIT_E_UNSUPPORTED,
                          "%s: tensor '%s' is not one of a low-rank pair (%sMODULE.lora_A.weight and .lora_B.weight)",

@@ -289,6 +289,8 @@ static void bad_tensors_are_refused_with_a_sentence(void **state)
     assert_fails(open_status(&f), FRIT_E_FORMAT, "self_attn.q_proj' has a tensor A, but none B");
     write_one(&f, Q ".weight", EMBD, EMBD, NULL);
     assert_fails(open_status(&f), FRIT_E_UNSUPPORTED, "q_proj.weight' is not one of a low-rank pair");
+    write_one(&f, Q ".lora_magnitude_vector", EMBD, 0, NULL);   // whatever the configuration says
+    assert_fails(open_status(&f), FRIT_E_UNSUPPORTED, "lora_magnitude_vector' holds magnitudes");
     write_one(&f, "base_model.model.encoder.q.lora_A.weight", RANK, EMBD, "base_model.model.encoder.q.lora_B.weight");
     assert_fails(open_status(&f), FRIT_E_INVALID, "for the module 'encoder.q'");
     write_one(&f, Q ".lora_A.weight", RANK, RANK, Q ".lora_B.weight");
