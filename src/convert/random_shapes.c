@@ -65,6 +65,7 @@ static const char *known_name(const void *ctx, size_t i)
 frit_status frit_random_find(const frit_random_row **out, const char *name)
 {
     *out = NULL;
+    if (!name) name = "";
     for (size_t i = 0; i < FRIT_COUNT(shapes) && !*out; i++)
         if (strcmp(shapes[i].shape.name, name) == 0) *out = &shapes[i];
     if (*out) return FRIT_OK;

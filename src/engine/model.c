@@ -215,7 +215,7 @@ frit_status frit_model_open_random(frit_model **out, const frit_random_options *
 {
     *out = NULL;
     const frit_model_options own = {.log = options ? options->log : NULL, .log_ctx = options ? options->log_ctx : NULL};
-    return open_opening(out, (opening){.path = random->shape, .options = &own, .random = random});
+    return open_opening(out, (opening){.path = random->shape ? random->shape : "", .options = &own, .random = random});
 }
 
 void frit_model_retain(frit_model *model)

@@ -195,6 +195,8 @@ static void what_is_no_shape_is_refused(void **state)
     assert_fails(frit_model_open_random(&model, &(frit_random_options){.shape = "qwen3"}, NULL), FRIT_E_INVALID,
                  "'qwen3' is no shape that is known; the nearest are qwen3-30b-a3b");
     assert_null(model);
+    assert_fails(frit_model_open_random(&model, &(frit_random_options){0}, NULL), FRIT_E_INVALID, "'' is no shape");
+    assert_fails(frit_random_write(path, &(frit_random_options){0}), FRIT_E_INVALID, "'' is no shape");
     assert_fails(frit_random_write(path, &(frit_random_options){.shape = "llama-1b", .n_layers = 17}), FRIT_E_INVALID,
                  "llama-1b has 16 layers, 17 were asked for");
     assert_fails(frit_random_write(path, &(frit_random_options){.shape = "llama-1b", .n_layers = -1}), FRIT_E_INVALID,
