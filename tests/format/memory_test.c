@@ -162,11 +162,31 @@ static void experts_are_loaded_without_their_whole_file(void **state)
     assert_true(n_mib < 220 + 64 * 16 / 4.5 + 60);
 }
 
+static bool write_random(const char *path, const char *shape)
+{
+    return frit_random_write(path, &(frit_random_options){.shape = shape, .n_layers = 12, .n_threads = 2}) == FRIT_OK;
+}
+
+static void random_weights_are_written_in_little_memory(void **state)
+{
+    (void)state;
+    if (IS_SANITIZED) skip();
+    const char *path = temp_path("random.gguf");
+    const long n_mib = run_apart(write_random, path, "mamba2-2.7b");
+    struct stat written;
+    assert_int_equal(stat(path, &written), 0);
+    print_message("a file of %ld MiB: %ld MiB\n", (long)(written.st_size / MIB), n_mib);
+    assert_true(written.st_size / MIB > 300);
+    assert_true(n_mib < 60);
+    remove(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(experts_are_converted_in_little_memory),
         cmocka_unit_test(experts_are_loaded_without_their_whole_file),
+        cmocka_unit_test(random_weights_are_written_in_little_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
