@@ -89,7 +89,7 @@ static void check_alone(const product_case *c, const frit_product_kernel *kernel
         for (int64_t j = 0; j < c->n_x; j += 7) {
             float one;
             kernel->run(&(frit_product){c->weights + c->misalign + (size_t)i * row_bytes, row_bytes,
-                                        (const uint8_t *)(c->x + j * c->n), 0, &one, 0, 1, 1, c->n, NULL});
+                                        (const uint8_t *)(c->x + j * c->n), 0, &one, 0, 1, 1, c->n, NULL, 0});
             assert_memory_equal(&one, &y[j * MAX_ROWS + i], sizeof one);
         }
     }
@@ -116,7 +116,7 @@ static void check_case(const product_case *c, const frit_kernels *kernels)
         decode_form(kernel->form, frit_form_row(kernel->form, converted, j, c->n), c->n, xs[j]);
     memset(y, 0xff, sizeof y);
     kernel->run(&(frit_product){c->weights + c->misalign, row_bytes, converted, x_bytes, y, MAX_ROWS, c->n_w, c->n_x,
-                                c->n, scratch});
+                                c->n, scratch, 0});
     for (int64_t i = 0; i < c->n_w; i++) {
         type->decode(c->weights + c->misalign + (size_t)i * row_bytes, w, c->n);
         for (int64_t j = 0; j < c->n_x; j++) {

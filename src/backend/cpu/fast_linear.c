@@ -64,11 +64,18 @@ static int64_t tile_rows(const operand *a, int64_t n_tokens)
     return a->matrix.unpacks ? FRIT_MATRIX_UNPACKED_ROWS : TILE_RESULTS / n_tokens / PIECE_ROWS * PIECE_ROWS;
 }
 
+static frit_range rows_of(const frit_task *task, frit_share share)
+{
+    return frit_split(frit_node_width(task->node), task->unit ? task->unit : UNIT_ROWS, share);
+}
+
+// A thread takes half of its pieces, then half of the rest: so one less lies behind these.
 static operand open_operand(const frit_task *task, int source, frit_share share)
 {
     uint8_t *workspace = frit_task_workspace(task, share);
-    const frit_matrix m =
-        frit_matrix_open(task->env->kernels, task->node->src[source]->tensor, task->w[source], workspace);
+    const int n = share.end - share.begin, end = share.end + n - 1 < share.of ? share.end + n - 1 : share.of;
+    frit_matrix m = frit_matrix_open(task->env->kernels, task->node->src[source]->tensor, task->w[source], workspace);
+    m.end = rows_of(task, (frit_share){share.begin, end, share.of, share.thread}).end;
     const frit_feed *feed = task->feeds[m.form];
     return (operand){m, feed ? frit_feed_rows(feed, share.thread) : (const uint8_t *)task->x[0]};
 }
@@ -118,7 +125,7 @@ static void linear(const frit_task *task, const float *bias, const float *residu
     const operand a = open_operand(task, 1, share);
     const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
     const int64_t n_block = frit_matrix_block_tokens(&a.matrix);
-    const frit_range rows = frit_split(n_out, task->unit ? task->unit : UNIT_ROWS, share);
+    const frit_range rows = rows_of(task, share);
 
     for (int64_t t = 0; t < n_tokens; t += n_block) {
         const int64_t n_x = min(n_block, n_tokens - t), n_tile = tile_rows(&a, n_x);
@@ -156,7 +163,7 @@ void frit_fast_linear_glu(const frit_task *task, frit_share share)
     const operand gate = open_operand(task, 1, share), up = open_operand(task, 2, share);
     const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
     const int64_t n_block = min(frit_matrix_block_tokens(&gate.matrix), frit_matrix_block_tokens(&up.matrix));
-    const frit_range rows = frit_split(n_out, task->unit ? task->unit : UNIT_ROWS, share);
+    const frit_range rows = rows_of(task, share);
 
     for (int64_t t = 0; t < n_tokens; t += n_block) {
         const int64_t n_x = min(n_block, n_tokens - t), n_tile = min(tile_rows(&gate, n_x), tile_rows(&up, n_x));

@@ -75,6 +75,7 @@ typedef struct frit_product {
     int64_t n_w, n_x;
     int64_t n;          // values in a row
     uint8_t *scratch;   // FRIT_PRODUCT_SCRATCH bytes at a multiple of 64, for kernels that unpack
+    int64_t n_ahead;    // rows of weights right behind these that are wanted next
 } frit_product;
 
 enum { FRIT_PRODUCT_SCRATCH = 320 << 10 };

@@ -60,7 +60,8 @@ void frit_matrix_multiply(const frit_matrix *m, int64_t o, int64_t n_w, const ui
                           size_t y_stride)
 {
     const uint8_t *w = m->w ? m->w + (size_t)o * m->row_bytes : frit_stack_row(m->stack, o);
-    frit_product p = {w, m->w_stride, x, m->x_stride, y, y_stride, n_w, n_x, m->n_in, m->scratch};
+    frit_product p = {w, m->w_stride, x, m->x_stride, y, y_stride, n_w, n_x, m->n_in, m->scratch, 0};
+    if (m->end > o + n_w) p.n_ahead = m->end - o - n_w;
     if (m->kernel.run) {
         m->kernel.run(&p);
         return;

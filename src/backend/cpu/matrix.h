@@ -20,6 +20,7 @@ typedef struct frit_matrix {
     const frit_tensor *stack;   // without w
     size_t row_bytes, w_stride, x_stride;
     int64_t n_in;
+    int64_t end;   // who multiplies some rows will go on up to here; 0: nobody knows
     frit_dtype dtype;
     bool unpacks;       // the kernel blocks its work itself
     float *decoded;     // a few rows, if no kernel reads the type

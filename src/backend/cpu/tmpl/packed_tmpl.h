@@ -173,17 +173,20 @@ static block_at strip_at(const block *b, int64_t strip, int64_t at)
     return (block_at){w + 4 * LANES * half, w + 64 * type->n_words + LANES * type->rest_bytes * half};
 }
 
-// The columns behind the 256 from `at`; behind the last ones, the first of as many panels more.
+// The columns behind the 256 from `at`; behind the last ones, the first of so many panels more, if these are wanted.
 static ahead look_ahead(const block *b, int64_t at)
 {
     const frit_product *p = b->p;
     const size_t bytes = block_bytes(b->type) * (size_t)(256 / b->type->block_elems), stride = p->w_stride;
     const uintptr_t panel = (uintptr_t)p->w + (size_t)b->panels.begin * stride;
     const bool is_last = at + 256 >= p->n;
+    const int64_t n_more = n_shares(p->n_w + p->n_ahead, FRIT_PANEL_ROWS) - b->panels.begin - b->panels.n;
+    const int64_t n = is_last && n_more < b->panels.n ? n_more : b->panels.n;
+    if (n == 0) return (ahead){.n = 1};
     return (ahead){.at = is_last ? panel + (size_t)b->panels.n * stride : panel + (size_t)(at / 256 + 1) * bytes,
                    .stride = stride,
                    .part_bytes = bytes / UNITS / HALVES,
-                   .n = b->panels.n};
+                   .n = n};
 }
 
 // Registers of sums for n_x tokens.
