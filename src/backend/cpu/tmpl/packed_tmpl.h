@@ -22,10 +22,10 @@
 // packed_kept_tmpl.h, or functions of its own.
 
 enum {
-    UNITS = 8,           // of 32 columns, unpacked together
-    DIRECT_TOKENS = 2,   // most tokens whose codes need not be kept
-    STREAMS = 8,         // most panels of a block: so many streams of memory
+    UNITS = 8,     // of 32 columns, unpacked together
+    STREAMS = 8,   // most panels of a block: so many streams of memory
     BLOCK_TOKENS = BLOCK_SUMS / HALVES / 2,
+    MOST_DIRECT = 4,   // of all instruction sets
 };
 
 // ------------------------------------------------------------------------------- tiles
@@ -131,7 +131,7 @@ typedef void (*walk_fn)(block_at from, int n_units, unit *to, rows r, vec_f *tot
 typedef struct packed_type {
     kind kind;
     int n_words, rest_bytes, block_elems;
-    walk_fn walk[DIRECT_TOKENS + 1];
+    walk_fn walk[MOST_DIRECT + 1];
 } packed_type;
 
 // ------------------------------------------------------------------------------- products
@@ -252,23 +252,26 @@ static void product(const frit_product *p, const packed_type *type)
 }
 
 // What a row of PACKED_TYPES becomes.
-#define WALK(name, elems, n, ...)                                                                           \
-    static void walk_##name##_##n(block_at from, int n_units, unit *to, rows r, vec_f *totals, ahead *next) \
-    {                                                                                                       \
-        walk_##elems(from, (type_##elems){__VA_ARGS__}, n_units, to, r, n, totals, next);                   \
+#define WALK(name, elems, n, ...)                                                                                 \
+    static void walk_##name##_##n(block_at from, int n_units, unit *to, rows r, vec_f *totals, ahead *next)       \
+    {                                                                                                             \
+        if (n <= DIRECT_TOKENS) walk_##elems(from, (type_##elems){__VA_ARGS__}, n_units, to, r, n, totals, next); \
     }
-#define PRODUCT(name, elems, ...)                                                        \
-    WALK(name, elems, 0, __VA_ARGS__)                                                    \
-    WALK(name, elems, 1, __VA_ARGS__)                                                    \
-    WALK(name, elems, 2, __VA_ARGS__)                                                    \
-    static void product_##name(const frit_product *p)                                    \
-    {                                                                                    \
-        const type_##elems type = {__VA_ARGS__};                                         \
-        product(p, &(packed_type){kind_##elems(type),                                    \
-                                  type.n_words,                                          \
-                                  type.rest_bytes,                                       \
-                                  elems,                                                 \
-                                  {walk_##name##_0, walk_##name##_1, walk_##name##_2}}); \
+#define PRODUCT(name, elems, ...)                                                                                      \
+    WALK(name, elems, 0, __VA_ARGS__)                                                                                  \
+    WALK(name, elems, 1, __VA_ARGS__)                                                                                  \
+    WALK(name, elems, 2, __VA_ARGS__)                                                                                  \
+    WALK(name, elems, 3, __VA_ARGS__)                                                                                  \
+    WALK(name, elems, 4, __VA_ARGS__)                                                                                  \
+    static void product_##name(const frit_product *p)                                                                  \
+    {                                                                                                                  \
+        const type_##elems type = {__VA_ARGS__};                                                                       \
+        product(                                                                                                       \
+            p, &(packed_type){kind_##elems(type),                                                                      \
+                              type.n_words,                                                                            \
+                              type.rest_bytes,                                                                         \
+                              elems,                                                                                   \
+                              {walk_##name##_0, walk_##name##_1, walk_##name##_2, walk_##name##_3, walk_##name##_4}}); \
     }
 #define PRODUCT_32(name, dtype, words, rest, ...) PRODUCT(name, 32, words, rest, codes_##name, __VA_ARGS__)
 #define PRODUCT_256(name, dtype, words, rest, group, has_bias, ...) \

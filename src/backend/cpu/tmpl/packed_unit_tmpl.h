@@ -2,10 +2,11 @@
 // backend/cpu/tmpl/packed_unit_tmpl.h: the first part of packed_tmpl.h: a unit of 32 columns, and its products with a
 // few tokens, four columns at a time. The including file defines them:
 //
-//     GRAIN       tokens that are multiplied together where codes are kept
-//     four_quads  what `dot` wants to read of a token's sixteen codes
-//     dot         sum + the products of each word's four bytes, codes 0..127, times quad i of these, signed
-//     *_wide      the same for codes 0..255 with 128 added: open_wide prepares codes, start_wide begins the sum
+//     DIRECT_TOKENS  the most for whom codes are not kept but multiplied as they are unpacked: 2 to 4
+//     GRAIN          tokens that are multiplied together where codes are kept
+//     four_quads     what `dot` wants to read of a token's sixteen codes
+//     dot            sum + the products of each word's four bytes, codes 0..127, times quad i of these, signed
+//     *_wide         the same for codes 0..255 with 128 added: open_wide prepares codes, start_wide begins the sum
 #include "backend/cpu/tmpl/packed_codes_tmpl.h"
 
 // 32 columns of LANES rows, ready to be multiplied. Scales and mins are there for all of them, or for each half.

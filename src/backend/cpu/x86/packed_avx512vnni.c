@@ -2,7 +2,7 @@
 // Products of packed weights with AVX-512 VNNI: a register holds a word of sixteen rows.
 #include "backend/cpu/x86/vec_avx512vnni.h"
 
-enum { MAX_TOKENS = 12, MAX_TOKENS_HALVES = 8, BLOCK_SUMS = 192, GRAIN = 1 };   // of one tile
+enum { MAX_TOKENS = 12, MAX_TOKENS_HALVES = 8, BLOCK_SUMS = 192, GRAIN = 1, DIRECT_TOKENS = 4 };   // of one tile
 
 static const char isa[] = "avx512vnni";
 
