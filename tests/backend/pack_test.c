@@ -380,6 +380,28 @@ static void bench_if_named(frit_dtype dtype, const frit_kernels *kernels)
     if (strstr(frit_dtype_get(dtype)->name, bench_filter)) bench_kernel(dtype, kernels);
 }
 
+// In percent of what the file has, at most; types of grids and of one to three bits are recoded (docs/speed.md).
+static void packed_weights_are_as_large_as_the_file_or_a_known_part_larger(void **state)
+{
+    (void)state;
+    enum { N = 1024, USUAL = 100 };
+    static const int most[FRIT_DTYPE_COUNT] = {
+        [FRIT_DTYPE_IQ1_S] = 140, [FRIT_DTYPE_IQ1_M] = 190,   [FRIT_DTYPE_IQ2_XXS] = 155, [FRIT_DTYPE_IQ2_XS] = 144,
+        [FRIT_DTYPE_IQ2_S] = 130, [FRIT_DTYPE_IQ3_XXS] = 137, [FRIT_DTYPE_IQ3_S] = 122,   [FRIT_DTYPE_TQ1_0] = 123,
+        [FRIT_DTYPE_Q1_0] = 134,  [FRIT_DTYPE_Q2_0] = 112,
+    };
+    print_message("%-8s %10s %10s %9s\n", "type", "bits", "packed", "factor");
+    for (int i = 0; i < FRIT_DTYPE_COUNT; i++) {
+        const frit_dtype dtype = (frit_dtype)i;
+        if (!frit_pack_fits(dtype, N)) continue;
+        const double file = (double)frit_dtype_row_bytes(dtype, N), packed = (double)frit_pack_row_bytes(dtype, N);
+        print_message("%-8s %10.4f %10.4f %7.0f %%\n", frit_dtype_get(dtype)->name, file * 8 / N, packed * 8 / N,
+                      100 * packed / file);
+        if (100 * packed / file > (most[i] ? most[i] : USUAL))
+            fail_msg("%s: %g bytes of the file are %g packed", frit_dtype_get(dtype)->name, file, packed);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
@@ -399,6 +421,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(products_do_not_depend_on_their_neighbours),
         cmocka_unit_test(products_do_not_saturate),
         cmocka_unit_test(packing_keeps_every_byte),
+        cmocka_unit_test(packed_weights_are_as_large_as_the_file_or_a_known_part_larger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
