@@ -4,6 +4,7 @@
 #include "backend/compare.h"
 
 #include "base/time.h"
+#include "quant/half.h"
 
 #include <float.h>
 
@@ -271,6 +272,30 @@ static void attention_far_behind_agrees_with_the_reference(void **state)
     world_close(&w);
 }
 
+// Where neither matrices nor keys and values are coarser than f16, attention must not be.
+static void attention_of_models_in_f16_is_as_fine_as_they_are(void **state)
+{
+    (void)state;
+    enum { N_HEAD = 8, N_KV = 2, DIM = 64, ROWS = 80 };
+    for (int coarse = 0; coarse < 2; coarse++) {
+        world w;
+        world_open(&w, 1, (int[][2]){{300, ROWS}}, 91);
+        world_cache(&w, KV_F16, N_KV, DIM, DIM);
+        frit_tensor *t = world_tensor(&w, coarse ? FRIT_DTYPE_BF16 : FRIT_DTYPE_F16, N_HEAD * DIM, DIM, 0);
+        uint16_t *bits = world_bytes(t);
+        for (int i = 0; i < N_HEAD * DIM * DIM; i++) {
+            const float x = (float)random_between(&w.rng, -128, 128) / 1024;
+            bits[i] = coarse ? frit_float_to_bf16(x) : frit_float_to_half(x);
+        }
+        frit_node *made = frit_matmul(&w.graph, frit_weight_node(&w.graph, t), world_rows(&w, DIM), NULL);
+        frit_node *q = frit_reshape(&w.graph, made, 2, (int64_t[]){N_HEAD, DIM}), *k = world_heads(&w, N_KV, DIM);
+        frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, N_KV, DIM), 0);
+        w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 0.125f}, DIM);
+        compare_rounded(&w, false, 1e-10, coarse ? 3e-5 : 1e-10, coarse ? "a model in bf16" : "a model in f16");
+        world_close(&w);
+    }
+}
+
 // ------------------------------------------------------------------------------- benchmark
 
 // The best of several runs of one layer of Llama-1B's shape: n_rows rows behind n_past positions.
@@ -345,6 +370,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(gains_by_distance_agree_with_the_reference),
         cmocka_unit_test(attention_to_a_source_agrees_with_the_reference),
         cmocka_unit_test(attention_far_behind_agrees_with_the_reference),
+        cmocka_unit_test(attention_of_models_in_f16_is_as_fine_as_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -678,6 +678,23 @@ static void measure(builder *b, uint64_t own_offsets[FRIT_FORM_COUNT])
     b->exec->wide.workspace_bytes = env->workspace_bytes;
 }
 
+// Products by at least one matrix, and by none in fewer bits than f16.
+static bool is_fine(const frit_plan *plan)
+{
+    bool any = false;
+    for (int k = 0; k < plan->n_steps; k++) {
+        const frit_node *node = plan->steps[k].node;
+        const frit_cpu_op *op = &frit_cpu_ops[node->op];
+        for (int i = 0; (op->linear || op->stacked) && i < node->n_src; i++) {
+            const frit_node *root = is_matrix(node, i) ? frit_node_storage(node->src[i]) : NULL;
+            if (!root || root->op != FRIT_OP_WEIGHT) continue;
+            if (root->tensor->dtype != FRIT_DTYPE_F32 && root->tensor->dtype != FRIT_DTYPE_F16) return false;
+            any = true;
+        }
+    }
+    return any;
+}
+
 static frit_status build(builder *b)
 {
     frit_exec *exec = b->exec;
@@ -685,6 +702,7 @@ static frit_status build(builder *b)
     uint64_t own_offsets[FRIT_FORM_COUNT];
     for (int i = 0; i < b->plan->graph->n_nodes; i++) b->step_of[i] = NONE;
     for (int k = 0; k < b->plan->n_steps; k++) b->step_of[node_of(b, k)->id] = k;
+    exec->narrow.fine = exec->wide.fine = is_fine(b->plan);
     list_feeds(b);
     measure(b, own_offsets);
     exec->n_bytes = b->n_bytes + exec->narrow.workspace_bytes * n_threads;

@@ -94,17 +94,24 @@ static bool is_many(const walk *w, const frit_run *run)
     return w->task->env->kernels->attend_tile && (w->shape.group > FEW_QUERIES || run->n_rows >= MANY_ROWS);
 }
 
+// Whether bfloat16 adds little: to what was rounded when it was written, unless f16 is as coarse as the model gets.
+static bool is_coarse(const frit_task_env *env, const frit_cache_layer *layer)
+{
+    const frit_dtype k = layer->k.dtype, v = layer->v.dtype;
+    if (k == FRIT_DTYPE_F32 || v == FRIT_DTYPE_F32) return false;
+    return !env->fine || k != FRIT_DTYPE_F16 || v != FRIT_DTYPE_F16;
+}
+
 static const frit_attend_way *way_of(const walk *w, const frit_run *run)
 {
     // By the run, not by what is left of it: a prompt's last row sums in the order of those before it.
     const frit_cache_layer *layer = w->shape.layer;
     if (!is_many(w, run)) return &frit_attend_by_rows;
-    // Half precision is enough for what was rounded anyway when it was written.
     const frit_attend *attend = &w->task->node->attend;
     if (attend->cross || attend->bias) return &frit_attend_by_tiles;   // halves begin at the query's own score
-    const bool rounded = layer->k.dtype != FRIT_DTYPE_F32 && layer->v.dtype != FRIT_DTYPE_F32;
-    return w->task->env->kernels->attend_half && rounded && layer->v.dim % 16 == 0 ? &frit_attend_by_halves
-                                                                                   : &frit_attend_by_tiles;
+    const frit_task_env *env = w->task->env;
+    return env->kernels->attend_half && is_coarse(env, layer) && layer->v.dim % 16 == 0 ? &frit_attend_by_halves
+                                                                                        : &frit_attend_by_tiles;
 }
 
 static void cut_positions(const walk *w, block *b)
