@@ -34,3 +34,5 @@ FRIT_INLINE vec dot_wide(vec sum, vec codes, x_quads x, int i)
 {
     return dot(sum, codes, x, i);
 }
+
+#include "backend/cpu/tmpl/packed_dots_tmpl.h"

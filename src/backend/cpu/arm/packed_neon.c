@@ -27,6 +27,8 @@ FRIT_INLINE vec dot_wide(vec sum, vec codes, x_quads x, int i)
     return dot(sum, codes, x, i);
 }
 
+#include "backend/cpu/tmpl/packed_dots_tmpl.h"
+
 #include "backend/cpu/tmpl/packed_kept_tmpl.h"
 #include "backend/cpu/tmpl/packed_tmpl.h"
 

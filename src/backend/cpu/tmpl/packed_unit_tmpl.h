@@ -6,6 +6,8 @@
 //     GRAIN          tokens that are multiplied together where codes are kept
 //     four_quads     what `dot` wants to read of a token's sixteen codes
 //     dot            sum + the products of each word's four bytes, codes 0..127, times quad i of these, signed
+//     dots_of        the same for n quads from the i-th on, AT_ONCE_32 of codes below 32 or AT_ONCE_64 of those below
+//                    64, which some add up as int16 first; packed_dots_tmpl.h has it for all others
 //     *_wide         the same for codes 0..255 with 128 added: open_wide prepares codes, start_wide begins the sum
 #include "backend/cpu/tmpl/packed_codes_tmpl.h"
 
@@ -19,8 +21,8 @@ typedef struct unit {
 // How the columns of a unit share scales, what was added to the codes, and whether there are mins.
 typedef enum kind {
     WHOLE_WIDE,      // one scale; 128 was added
-    WHOLE_MINS,      // one scale, one min
-    HALVES_BIASED,   // a scale for 16 columns; 32 was added
+    WHOLE_MINS,      // one scale, one min; codes are below 32
+    HALVES_BIASED,   // a scale for 16 columns; 32 was added, and codes are below 64
     HALVES_MINS,     // a scale and a min for 16 columns
     KIND_COUNT
 } kind;
@@ -33,6 +35,12 @@ FRIT_INLINE kind kind_32(type_32 type)
 FRIT_INLINE kind kind_256(type_256 type)
 {
     return type.group == 32 ? type.has_bias ? WHOLE_WIDE : WHOLE_MINS : type.has_bias ? HALVES_BIASED : HALVES_MINS;
+}
+
+// How many quads are multiplied together.
+FRIT_INLINE int quads_at_once(kind k)
+{
+    return k == WHOLE_MINS ? AT_ONCE_32 : k == HALVES_BIASED ? AT_ONCE_64 : 1;
 }
 
 // Activations of a few tokens.
@@ -58,12 +66,12 @@ FRIT_INLINE void dot_quads(const vec *codes, kind k, int half, int n_quads, rows
                                        : zero();
     }
 #pragma GCC unroll 8
-    for (int q = 0; q < n_quads; q++) {
+    for (int q = 0; q < n_quads; q += quads_at_once(k)) {
 #pragma GCC unroll 16
         for (int j = 0; j < n_x; j++) {
             if (q % 4 == 0) xs[j] = four_quads(token(r, j)->codes + 16 * half + 4 * q);
-            dots[j] =
-                k == WHOLE_WIDE ? dot_wide(dots[j], codes[q], xs[j], q % 4) : dot(dots[j], codes[q], xs[j], q % 4);
+            dots[j] = k == WHOLE_WIDE ? dot_wide(dots[j], codes[q], xs[j], q % 4)
+                                      : dots_of(dots[j], codes + q, xs[j], q % 4, quads_at_once(k));
         }
     }
 }

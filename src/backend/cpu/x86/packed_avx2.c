@@ -12,10 +12,16 @@ FRIT_INLINE vec add_fours(vec sum, vec pairs)
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-// Codes are below 64, so that no pair of products exceeds an int16.
-FRIT_INLINE vec dot(vec sum, vec codes, x_quads x, int i)
+enum { AT_ONCE_32 = 4, AT_ONCE_64 = 2 };   // 4 * 2 * 31 * 128 and 2 * 2 * 63 * 128 are below 2^15
+
+// Pairs of products are added as int16 as long as that holds them; codes are below 128.
+FRIT_INLINE vec dots_of(vec sum, const vec *codes, x_quads x, int i, int n)
 {
-    return add_fours(sum, _mm256_maddubs_epi16(codes, all_words(x + 4 * i)));
+    vec pairs = _mm256_maddubs_epi16(codes[0], all_words(x + 4 * i));
+#pragma GCC unroll 4
+    for (int q = 1; q < n; q++)
+        pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(codes[q], all_words(x + 4 * (i + q))));
+    return add_fours(sum, pairs);
 }
 
 // Codes with 128 added become signed again: their magnitudes times x with their signs.
