@@ -31,7 +31,7 @@ enum {
 
 // What one text may take. Regexes that are meant well take up to 600 ns a byte, and two or three times that on a core
 // that is shared.
-static const uint64_t base_ns = 300000000, byte_ns = 2000;
+static const uint64_t base_ns = 300000000, byte_ns = 1500;
 
 static const char spaces[] = "\\t-\\r\\x{85}\\p{Z}";
 // Of other numbers Oniguruma takes those of Latin-1 only: superscript digits and fractions.

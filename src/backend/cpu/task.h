@@ -32,7 +32,8 @@ typedef struct frit_task_env {
     size_t workspace_bytes;   // of one, a multiple of FRIT_CPU_ALIGN
     size_t own_offset;        // in a workspace, of what survives a task (feed.h)
     uint32_t run;             // which one this is, from 1
-    bool fine;                // all products are by matrices of f32 or f16: nothing else rounds as coarsely as bfloat16 does
+    // All products are by matrices of f32 or f16: nothing else rounds as coarsely as bfloat16 does.
+    bool fine;
 } frit_task_env;
 
 typedef struct frit_feed frit_feed;   // feed.h
