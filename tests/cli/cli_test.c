@@ -2,6 +2,7 @@
 // The command line as a person uses it: what is printed where, and every exit code.
 #include "support/support.h"
 
+#include <frit.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -204,6 +205,8 @@ static void bench_refuses_what_is_no_list(void **state)
     expect("bench --random llama-1b model.gguf", NULL, 2, NULL, "none can be named beside it");
     expect("bench --layers 2", NULL, 2, NULL, "bench: --layers is of --random");
     expect("bench --save a.gguf", NULL, 2, NULL, "bench: --save is of --random");
+    const frit_random_shape *shape;
+    for (size_t i = 0; (shape = frit_random_shape_get(i)); i++) expect("bench --help", NULL, 0, shape->name, NULL);
 }
 
 static void bench_tells_where_the_time_goes(void **state)
