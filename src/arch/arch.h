@@ -110,8 +110,8 @@ typedef struct frit_hparams {
     bool is_rope_finetuned;                          // false in some hybrid models, which then do not rotate
     int32_t n_ctx;                                   // that rope.c made its tables for
     int32_t attn_chunk;                              // 0: none; layers with a window see their chunk instead
-    float sharpen, sharpen_offset;                   // of far positions' scores: graph.h
-    int32_t sharpen_length;
+    float attn_temp_scale, attn_temp_offset;         // attention temperature: frit_attend in graph.h
+    int32_t attn_temp_length;
 
     int32_t n_expert, n_expert_used, n_expert_shared, n_expert_groups, n_expert_groups_used;
     int32_t n_ff_exp, n_ff_shexp;         // of one expert, and of all shared ones together
@@ -132,7 +132,7 @@ typedef struct frit_hparams {
     int32_t n_altup, altup_active;   // streams of residuals, and the one that layers compute
     int32_t laurel_rank;
     int32_t n_embd_layer;                // of the embeddings of each layer; 0: there are none
-    int32_t bank_interval;               // layers from one banked residual to the next; 0: none is
+    int32_t res_bank_interval;           // layers between entries of the residual bank; 0: no bank
     float situ_beta, situ_linear_beta;   // what SiTU's gate and what it gates are capped at; the second 0: not at all
     frit_index_params index;
     frit_recurrent_params recurrent;
@@ -178,7 +178,7 @@ typedef struct frit_layer {
     frit_weight act_scale;   // multiplies the activation
     frit_weight out_scale;
     frit_weight head_gate;   // of what attention gives: a number for each head, or for each of its numbers
-    frit_weight attn_res_score, ffn_res_score;                    // of residuals, banked and now
+    frit_weight attn_res_score, ffn_res_score;                    // of the residual bank and the current residual
     frit_weight rel_bias;                                         // of scores, for each kind of distance
     frit_weight cross_norm, cross_q, cross_k, cross_v, cross_o;   // of a decoder's attention to what was encoded
     frit_weight unused;                                           // of models that do more than frit runs
@@ -241,7 +241,7 @@ typedef enum frit_dim {
     FRIT_DIM_LAYER_EMBD,
     FRIT_DIM_LAYERS_EMBD,   // of all layers
     FRIT_DIM_LAYER_NORM,    // as wide as the model, where layers have embeddings
-    FRIT_DIM_BANKED,        // 1 where residuals are banked
+    FRIT_DIM_RES_BANK,      // 1 where the model has a residual bank
     FRIT_DIM_INDEX_HEADS,
     FRIT_DIM_INDEX,   // one head of an indexer
     FRIT_DIM_N_INDEX_Q,
@@ -505,10 +505,10 @@ typedef struct frit_build {
     frit_node *embedding;   // what the first layer reads
     frit_node *per_layer;   // embeddings of all layers, [T, n_layer * n_embd_layer]
     frit_node **written;    // [n_layer]: what orders attention after a layer's keys and values
-    frit_node *bank;        // what architectures keep of earlier layers, [T, n_bank * n_embd]
-    int32_t n_bank;
+    frit_node *res_bank;    // residuals of earlier layers, [T, n_res_bank * n_embd]
+    int32_t n_res_bank;
     frit_node *chosen;               // positions that attention looks at, of this layer or an earlier one; NULL: all
-    bool sharpen;                    // this layer sharpens scores of far positions
+    bool attn_temp;                  // this layer uses the attention temperature
     int32_t n_state;                 // numbers of the layer's state that its ops have taken
     const float *bias;               // of scores, as graph.h has it
     const frit_adapters *adapters;   // NULL: none

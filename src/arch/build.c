@@ -45,7 +45,7 @@ static frit_node *build_embedding(frit_build *b)
 frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,
                             const frit_build_options *options)
 {
-    frit_build b = {.g = g, .arch = arch, .hp = hp, .weights = weights, .sharpen = hp->sharpen != 0};
+    frit_build b = {.g = g, .arch = arch, .hp = hp, .weights = weights, .attn_temp = hp->attn_temp_scale != 0};
     const int32_t n_enc = arch->is_encoder_decoder ? hp->n_layer_enc : 0;
     const bool encodes = n_enc > 0 && options && options->encode;
     if (options) b.adapters = options->adapters;

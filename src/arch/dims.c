@@ -64,8 +64,8 @@ static int64_t resolve_rare(const frit_hparams *hp, frit_dim dim)
         return (int64_t)hp->n_embd_layer * hp->n_layer;
     case FRIT_DIM_LAYER_NORM:
         return hp->n_embd_layer > 0 ? hp->n_embd : 0;
-    case FRIT_DIM_BANKED:
-        return hp->bank_interval > 0;
+    case FRIT_DIM_RES_BANK:
+        return hp->res_bank_interval > 0;
     case FRIT_DIM_ALTUP:
         return hp->n_altup;
     case FRIT_DIM_ALTUP_REST:

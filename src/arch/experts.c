@@ -20,10 +20,10 @@ static frit_node *expert_linear(frit_build *b, const frit_weight *w, frit_node *
 {
     frit_graph *g = b->g;
     frit_node *y = frit_experts_node(g, frit_weight_node(g, w->w), x, route, experts);
-    if (w->scale) y = frit_scale_rows(g, y, frit_pick(g, frit_weight_node(g, w->scale), route));
+    if (w->scale) y = frit_scale_rows(g, y, frit_gather_experts(g, frit_weight_node(g, w->scale), route));
     y = frit_adapt(b, w, x, route, experts.begin, y);
     if (w->b) {
-        frit_node *biases = frit_pick(g, frit_weight_node(g, w->b), route);
+        frit_node *biases = frit_gather_experts(g, frit_weight_node(g, w->b), route);
         y = frit_add(g, y, frit_slice(g, biases, experts.begin, experts.n));
     }
     return y;

@@ -78,7 +78,7 @@ static frit_node *project(frit_build *b, const frit_weight *w, frit_node *stream
     const int64_t n = b->hp->n_altup - 1;
     frit_node *y = together(b, frit_heads(b->g, frit_weight_node(b->g, w->w), apart(b, streams, n)), n), *all = NULL;
     for (int64_t i = 0; i < n; i++) {
-        frit_node *one = frit_match(b->g, stream(b, y, i), like, least_square);
+        frit_node *one = frit_rms_match(b->g, stream(b, y, i), like, least_square);
         all = all ? frit_concat(b->g, all, one) : one;
     }
     return all;
@@ -115,7 +115,7 @@ static frit_node *predict(frit_build *b, const frit_layer *w, frit_node *x)
 {
     const int64_t n = b->hp->n_altup;
     frit_node *c = frit_linear(b, &w->altup_predict, route(b, w, stream(b, x, b->hp->altup_active)));
-    frit_node *y = frit_blend(b->g, apart(b, x, n), frit_reshape(b->g, c, 2, (int64_t[]){n, n}));
+    frit_node *y = frit_mix_streams(b->g, apart(b, x, n), frit_reshape(b->g, c, 2, (int64_t[]){n, n}));
     return frit_add(b->g, x, together(b, y, n));
 }
 
@@ -130,7 +130,7 @@ static frit_node *compute(frit_build *b, const frit_layer *w, frit_node *x)
     x = frit_scale(g, x, sqrtf(0.5f));
     h = frit_norm(b, &w->ffn_norm, x);
     frit_node *gate = frit_linear(b, &w->ffn.gate, h);
-    if (isfinite(b->lhp->sparsity)) gate = frit_excess(g, gate, b->lhp->sparsity);
+    if (isfinite(b->lhp->sparsity)) gate = frit_gaussian_topk(g, gate, b->lhp->sparsity);
     h = frit_linear(b, &w->ffn.down, frit_glu(g, gate, frit_linear(b, &w->ffn.up, h), b->hp->act));
     return frit_add(g, x, frit_norm(b, &w->post_ffn_norm, h));
 }
@@ -144,7 +144,7 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     // Each stream gets coefficient + 1 of what is new; the first is not told what the layer's own embeddings add.
     frit_node *news = frit_add(g, y, frit_scale(g, predicted, -1));
     frit_node *c = frit_reshape(g, frit_linear(b, &w->altup_correct, route(b, w, y)), 2, (int64_t[]){n, 1});
-    x = frit_add(g, x, together(b, frit_blend(g, apart(b, news, 1), c), n));
+    x = frit_add(g, x, together(b, frit_mix_streams(g, apart(b, news, 1), c), n));
     frit_node *corrected = frit_add(g, stream(b, x, active), news);
     if (frit_has(&w->altup_scale)) corrected = frit_mul(g, corrected, frit_weight_node(g, w->altup_scale.w));
     frit_node *of_rest = frit_add(g, news, frit_per_layer(b, w, corrected));

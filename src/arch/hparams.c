@@ -42,8 +42,8 @@ static const hparam rows[] = {
     {"attention.scale",                      FLOAT, MODEL(attn_scale),      0,    1e6,     0,     CHOSEN},
     {"attention.clamp_kqv",                  FLOAT, MODEL(attn_clamp),      0,    1e6,     0,     CHOSEN},
     {"attention.max_alibi_bias",             FLOAT, MODEL(attn_alibi),      0,    1e6,     0,     CHOSEN},
-    {"attention.temperature_scale",          FLOAT, MODEL(sharpen),         0,    1e6,     0,     CHOSEN},
-    {"attention.temperature_length",         INT,   MODEL(sharpen_length),  0,    1 << 30, 0,     CHOSEN},
+    {"attention.temperature_scale",          FLOAT, MODEL(attn_temp_scale),         0,    1e6,     0,     CHOSEN},
+    {"attention.temperature_length",         INT,   MODEL(attn_temp_length),  0,    1 << 30, 0,     CHOSEN},
     {"attention.q_lora_rank",                INT,   MODEL(q_rank),          0,    1 << 20, 0,     CHOSEN},
     {"attention.kv_lora_rank",               INT,   MODEL(kv_rank),         0,    1 << 20, 0,     CHOSEN},
     {"attention.key_length_mla",             INT,   MODEL(k_dim_mla),       0,    65536,   0,     CHOSEN},
@@ -79,7 +79,7 @@ static const hparam rows[] = {
     {"expert_group_count",                   INT,   MODEL(n_expert_groups), 0,    65536,   0,     0},
     {"expert_group_used_count",              INT,   MODEL(n_expert_groups_used), 0, 65536, 0,     0},
     {"expert_latent_length",                 INT,   MODEL(n_expert_latent), 0,    1 << 20, 0,     CHOSEN},
-    {"attn_res.block_size",                  INT,   MODEL(bank_interval),   0,    65536,   0,     CHOSEN},
+    {"attn_res.block_size",                  INT,   MODEL(res_bank_interval),   0,    65536,   0,     CHOSEN},
     {"activation.situ_beta",                 FLOAT, MODEL(situ_beta),       1e-6, 1e6,     0,     CHOSEN | REQUIRED},
     {"activation.situ_linear_beta",          FLOAT, MODEL(situ_linear_beta), 0,   1e6,     0,     CHOSEN},
     {"expert_gating_func",                   INT,   MODEL(gating),          0,    FRIT_GATING_SQRT_SOFTPLUS, 0, 0},
@@ -553,7 +553,7 @@ static frit_status read_all(reader *r, frit_arena *arena)
     FRIT_TRY(complete_rope(r));
     frit_meta_get_bool(&r->ckpt->meta, "frit.delta.neighbours", &r->hp->recurrent.by_neighbours, NULL);
     if (r->arch->adjust) FRIT_TRY(r->arch->adjust(r->hp));
-    if (r->hp->sharpen != 0 && r->hp->sharpen_length < 1)
+    if (r->hp->attn_temp_scale != 0 && r->hp->attn_temp_length < 1)
         return frit_fail(FRIT_E_FORMAT,
                          "%s.attention.temperature_scale is there, but no length of at least 1 to go with it",
                          r->arch->name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Kimi K3. As Kimi Linear, with gated latent attention, experts in a narrower space, and SiTU in the place of SwiGLU.
-// Every twelfth layer banks the residual and begins it anew; what attention and feed-forward read is a mixture of the
-// banked residuals and the one so far, by a score of each.
+// Every twelfth layer adds the residual to the residual bank and starts a new one. Attention and feed-forward read a
+// weighted sum of the bank and the current residual; the weights are a softmax of their scores.
 #include "arch/arch.h"
 
 #include <math.h>
@@ -9,10 +9,10 @@
 // clang-format off
 static const frit_weight_row rows[] = {
     FRIT_ROWS_IN_OUT,
-    FRIT_MODEL_WEIGHT(res_score, "output_res_score", BANKED, N_EMBD, FRIT_WEIGHT_UNSCALED),
+    FRIT_MODEL_WEIGHT(res_score, "output_res_score", RES_BANK, N_EMBD, FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_LAYER_WEIGHT(attn_res_score, "attn_res_score", BANKED, N_EMBD, FRIT_WEIGHT_UNSCALED),
-    FRIT_LAYER_WEIGHT(ffn_res_score,  "ffn_res_score",  BANKED, N_EMBD, FRIT_WEIGHT_UNSCALED),
+    FRIT_LAYER_WEIGHT(attn_res_score, "attn_res_score", RES_BANK, N_EMBD, FRIT_WEIGHT_UNSCALED),
+    FRIT_LAYER_WEIGHT(ffn_res_score,  "ffn_res_score",  RES_BANK, N_EMBD, FRIT_WEIGHT_UNSCALED),
     FRIT_ROWS_MLA_IN,
     FRIT_LAYER_WEIGHT(o,         "attn_output", N_EMBD,  N_O_MLA, FRIT_WEIGHT_UNSCALED),
     FRIT_LAYER_WEIGHT(head_gate, "attn_gate",   N_O_MLA, N_EMBD,  FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_OPTIONAL),
@@ -61,25 +61,25 @@ static frit_node *scores_of(frit_build *b, const frit_weight *score, frit_node *
     return frit_linear(b, score, frit_rms_norm(b->g, x, NULL, b->hp->rms_eps));
 }
 
-// The mixture of what is banked and x; scores are of normed residuals, the sum is of those themselves.
+// The weighted sum of the residual bank and x. Scores read normed residuals; the sum takes them unnormed.
 static frit_node *mix(frit_build *b, const frit_weight *score, frit_node *x)
 {
     frit_graph *g = b->g;
-    const int64_t n = b->n_bank, n_embd = b->hp->n_embd;
+    const int64_t n = b->n_res_bank, n_embd = b->hp->n_embd;
     if (n == 0) return x;
-    frit_node *bank = frit_reshape(g, b->bank, 2, (int64_t[]){n, n_embd});
-    frit_node *scores = frit_reshape(g, scores_of(b, score, bank), 1, (int64_t[]){n});
+    frit_node *entries = frit_reshape(g, b->res_bank, 2, (int64_t[]){n, n_embd});
+    frit_node *scores = frit_reshape(g, scores_of(b, score, entries), 1, (int64_t[]){n});
     frit_node *shares = frit_softmax(g, frit_concat(g, scores, scores_of(b, score, x)));
-    frit_node *of_bank = frit_reshape(g, frit_slice(g, shares, 0, n), 2, (int64_t[]){1, n});
-    frit_node *y = frit_reshape(g, frit_blend(g, bank, of_bank), 1, (int64_t[]){n_embd});
+    frit_node *weights = frit_reshape(g, frit_slice(g, shares, 0, n), 2, (int64_t[]){1, n});
+    frit_node *y = frit_reshape(g, frit_mix_streams(g, entries, weights), 1, (int64_t[]){n_embd});
     return frit_add(g, y, frit_scale_rows(g, x, frit_slice(g, shares, n, 1)));
 }
 
-static bool bank(frit_build *b, frit_node *x)
+static bool push_res_bank(frit_build *b, frit_node *x)
 {
-    if (b->hp->bank_interval == 0 || b->i_layer % b->hp->bank_interval != 0) return false;
-    b->bank = b->n_bank > 0 ? frit_concat(b->g, b->bank, x) : x;
-    b->n_bank++;
+    if (b->hp->res_bank_interval == 0 || b->i_layer % b->hp->res_bank_interval != 0) return false;
+    b->res_bank = b->n_res_bank > 0 ? frit_concat(b->g, b->res_bank, x) : x;
+    b->n_res_bank++;
     return true;
 }
 
@@ -110,9 +110,9 @@ static frit_node *feed_forward(frit_build *b, const frit_layer *w, frit_node *x)
 static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
 {
     frit_node *h = mix(b, &w->attn_res_score, x);
-    const bool is_banked = bank(b, x);
+    const bool starts_anew = push_res_bank(b, x);
     h = frit_mixer(b, w, frit_norm(b, &w->attn_norm, h));
-    x = is_banked ? h : frit_add(b->g, x, h);
+    x = starts_anew ? h : frit_add(b->g, x, h);
     h = frit_norm(b, &w->ffn_norm, mix(b, &w->ffn_res_score, x));
     return frit_add(b->g, x, feed_forward(b, w, h));
 }

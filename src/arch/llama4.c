@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Llama 4: the text side. Three layers of four see their chunk of positions, rotate, and norm heads after that; the
-// others see everything, sharpened by distance. Experts, whose weights multiply what they read, in some layers.
+// others see everything, with an attention temperature. Experts, whose weights multiply what they read, in some layers.
 #include "arch/arch.h"
 
 // clang-format off
@@ -36,7 +36,7 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
 {
     const frit_attention_options options = {.norm_after_rope = true,
                                             .bare_qk_norm = !b->lhp->no_rope && b->hp->n_expert != 128};
-    b->sharpen = b->lhp->no_rope;
+    b->attn_temp = b->lhp->no_rope;
     frit_node *h = frit_norm(b, &w->attn_norm, x);
     x = frit_add(b->g, x, frit_attention(b, w, h, options));
     h = frit_norm(b, &w->ffn_norm, x);
@@ -50,9 +50,9 @@ static frit_status adjust(frit_hparams *hp)
     for (int32_t i = 0; i < hp->n_layer; i++) slides |= hp->layers[i].window > 0;
     if (hp->n_ff_shexp == 0) hp->n_ff_shexp = hp->n_ff_exp;
     if (!slides) return FRIT_OK;
-    hp->attn_chunk = hp->sharpen_length = 8192;
-    hp->sharpen = 0.1f;
-    hp->sharpen_offset = 1;
+    hp->attn_chunk = hp->attn_temp_length = 8192;
+    hp->attn_temp_scale = 0.1f;
+    hp->attn_temp_offset = 1;
     for (int32_t i = 0; i < hp->n_layer; i++) hp->layers[i].no_rope = (i + 1) % 4 == 0;
     return FRIT_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mistral Small 3, Ministral 3, Devstral. As Llama, with YaRN; scores of far positions are sharpened where the file
+// Mistral Small 3, Ministral 3, Devstral. As Llama, with YaRN; an attention temperature where the file
 // says so.
 #include "arch/arch.h"
 
@@ -20,7 +20,7 @@ static const char *const keys[] = {"attention.scale", "attention.temperature_sca
 static frit_status adjust(frit_hparams *hp)
 {
     // Both are made from the context before extension.
-    hp->sharpen_length = hp->rope.n_ctx_orig;
+    hp->attn_temp_length = hp->rope.n_ctx_orig;
     return FRIT_OK;
 }
 

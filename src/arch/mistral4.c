@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mistral 4. As DeepSeek-V3; scores of far positions are sharpened.
+// Mistral 4. As DeepSeek-V3; with an attention temperature.
 #include "arch/arch.h"
 
 static const frit_weight_row rows[] = {FRIT_ROWS_MLA_EXPERTS(FRIT_WEIGHT_UNSCALED)};

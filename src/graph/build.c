@@ -120,19 +120,19 @@ frit_node *frit_softmax(frit_graph *g, frit_node *x)
     return frit_node_new(g, (frit_node){.op = FRIT_OP_SOFTMAX, .src = {x}});
 }
 
-frit_node *frit_excess(frit_graph *g, frit_node *x, float factor)
+frit_node *frit_gaussian_topk(frit_graph *g, frit_node *x, float factor)
 {
-    return frit_node_new(g, (frit_node){.op = FRIT_OP_EXCESS, .src = {x}, .factor = factor});
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_GAUSSIAN_TOPK, .src = {x}, .factor = factor});
 }
 
-frit_node *frit_match(frit_graph *g, frit_node *x, frit_node *like, float eps)
+frit_node *frit_rms_match(frit_graph *g, frit_node *x, frit_node *like, float eps)
 {
-    return frit_node_new(g, (frit_node){.op = FRIT_OP_MATCH, .src = {x, like}, .eps = eps});
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_RMS_MATCH, .src = {x, like}, .eps = eps});
 }
 
-frit_node *frit_blend(frit_graph *g, frit_node *x, frit_node *c)
+frit_node *frit_mix_streams(frit_graph *g, frit_node *x, frit_node *c)
 {
-    return frit_node_new(g, (frit_node){.op = FRIT_OP_BLEND, .src = {x, c}});
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_MIX_STREAMS, .src = {x, c}});
 }
 
 frit_node *frit_heads(frit_graph *g, frit_node *w, frit_node *x)
@@ -150,9 +150,9 @@ frit_node *frit_experts_node(frit_graph *g, frit_node *w, frit_node *x, frit_nod
     return frit_node_new(g, (frit_node){.op = FRIT_OP_EXPERTS, .src = {x, w, route}, .experts = experts});
 }
 
-frit_node *frit_pick(frit_graph *g, frit_node *table, frit_node *route)
+frit_node *frit_gather_experts(frit_graph *g, frit_node *table, frit_node *route)
 {
-    return frit_node_new(g, (frit_node){.op = FRIT_OP_PICK, .src = {table, route}});
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_GATHER_EXPERTS, .src = {table, route}});
 }
 
 frit_node *frit_mix(frit_graph *g, frit_node *x, frit_node *route, bool plain)
@@ -194,10 +194,10 @@ frit_node *frit_choose_node(frit_graph *g, frit_node *q, frit_node *w, frit_node
     return frit_node_new(g, (frit_node){.op = FRIT_OP_CHOOSE, .src = {q, w, written}, .choose = choose});
 }
 
-frit_node *frit_attend_some(frit_graph *g, frit_node *q, frit_node *written, frit_node *chosen, frit_attend attend,
-                            int64_t v_dim)
+frit_node *frit_attend_sparse(frit_graph *g, frit_node *q, frit_node *written, frit_node *chosen, frit_attend attend,
+                              int64_t v_dim)
 {
-    const frit_node node = {.op = FRIT_OP_ATTEND_SOME, .src = {q, written, chosen}, .attend = attend, .n_dims = 3};
+    const frit_node node = {.op = FRIT_OP_ATTEND_SPARSE, .src = {q, written, chosen}, .attend = attend, .n_dims = 3};
     frit_node shaped = node;
     shaped.shape[2] = v_dim;
     return frit_node_new(g, shaped);

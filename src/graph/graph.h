@@ -81,10 +81,10 @@ typedef struct frit_attend {
     // NULL, or what scores gain by distance: [n_head, 2 * reach + 1], at clamp(p - position, -reach, reach) + reach.
     const float *bias;   // lives as long as the graph
     int32_t reach;
-    // Scores of far positions are sharpened: the scale is multiplied by
-    // 1 + sharpen * log(1 + floor((position + sharpen_offset) / sharpen_length)). sharpen 0: it is not.
-    float sharpen, sharpen_offset;
-    int32_t sharpen_length;
+    // Attention temperature: the scale is multiplied by
+    // 1 + temp_scale * log(1 + floor((position + temp_offset) / temp_length)). temp_scale 0: off.
+    float temp_scale, temp_offset;
+    int32_t temp_length;
 } frit_attend;
 
 typedef struct frit_choose {
@@ -152,7 +152,7 @@ typedef struct frit_node {
     union {
         frit_input input;   // INPUT
         float eps;          // *_NORM
-        float factor;       // SCALE, SOFTCAP, EXCESS; LINEAR, LINEAR_ADD: 0 is none
+        float factor;       // SCALE, SOFTCAP, GAUSSIAN_TOPK; LINEAR, LINEAR_ADD: 0 means no factor
         struct {
             float low, high;
         } clamp;                         // CLAMP
@@ -166,7 +166,7 @@ typedef struct frit_node {
         frit_act act;                    // ACT, GLU, LINEAR_ACT, LINEAR_GLU
         frit_rope rope;                  // ROPE
         int32_t layer;                   // KV_WRITE, INDEX_WRITE
-        frit_attend attend;              // ATTEND, ATTEND_SOME
+        frit_attend attend;              // ATTEND, ATTEND_SPARSE
         frit_choose choose;              // CHOOSE
         frit_state state;                // CONV, SCAN, DELTA, SHIFT, WKV
         const frit_adapted *adapted;     // ADAPT_DOWN, ADAPT_UP; lives as long as the graph
@@ -210,14 +210,15 @@ frit_node *frit_scale_rows(frit_graph *g, frit_node *x, frit_node *scales);
 // Each head has its own matrix: x [T, H, i], w [H, o, i]. Result [T, H, o].
 frit_node *frit_heads(frit_graph *g, frit_node *w, frit_node *x);
 frit_node *frit_softmax(frit_graph *g, frit_node *x);
-frit_node *frit_excess(frit_graph *g, frit_node *x, float factor);   // what lies so many deviations above the mean
-frit_node *frit_match(frit_graph *g, frit_node *x, frit_node *like, float eps);   // x as large as `like`
-frit_node *frit_blend(frit_graph *g, frit_node *x, frit_node *c);   // x [T, n, D], c [T, m, n]. Result [T, m, D]
+frit_node *frit_gaussian_topk(frit_graph *g, frit_node *x,
+                              float factor);   // what lies so many deviations above the mean
+frit_node *frit_rms_match(frit_graph *g, frit_node *x, frit_node *like, float eps);   // x as large as `like`
+frit_node *frit_mix_streams(frit_graph *g, frit_node *x, frit_node *c);   // x [T, n, D], c [T, m, n]. Result [T, m, D]
 // Mixtures of experts: scores [T, E], bias [E] or NULL is added where experts are chosen. Result [T, 2, k].
 frit_node *frit_route_node(frit_graph *g, frit_node *scores, frit_node *bias, frit_route route);
 // w [E, rows, i]; x [T, i] or [T, k, i]. Result [T, k, experts.n].
 frit_node *frit_experts_node(frit_graph *g, frit_node *w, frit_node *x, frit_node *route, frit_experts experts);
-frit_node *frit_pick(frit_graph *g, frit_node *table, frit_node *route);   // table [E, n] or [E], f32
+frit_node *frit_gather_experts(frit_graph *g, frit_node *table, frit_node *route);   // table [E, n] or [E], f32
 frit_node *frit_mix(frit_graph *g, frit_node *x, frit_node *route, bool plain);
 frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *factors, frit_rope rope);
 // v may be NULL: values are the first numbers of keys.
@@ -230,8 +231,8 @@ frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *writte
 frit_node *frit_index_write(frit_graph *g, frit_node *k, int32_t layer);   // k [T, 1, D]
 // q [T, H, D], w [T, H]. Result [T, n]: positions as numbers.
 frit_node *frit_choose_node(frit_graph *g, frit_node *q, frit_node *w, frit_node *written, frit_choose choose);
-frit_node *frit_attend_some(frit_graph *g, frit_node *q, frit_node *written, frit_node *chosen, frit_attend attend,
-                            int64_t v_dim);
+frit_node *frit_attend_sparse(frit_graph *g, frit_node *q, frit_node *written, frit_node *chosen, frit_attend attend,
+                              int64_t v_dim);
 // x [T, C]; w [C * n] or [C, n]; b [C] or NULL. The state has C * (n - 1) numbers.
 frit_node *frit_conv(frit_graph *g, frit_node *x, frit_node *w, frit_node *b, frit_state state);
 // x [T, H, P], dt [T, H], a [H] or [H * N], b and c [T, G, N] with G groups of heads. The state has H * P * N numbers.

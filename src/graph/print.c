@@ -119,7 +119,7 @@ static void print_attend(const frit_node *node, frit_buf *out)
     if (node->attend.window != 0) frit_buf_printf(out, " window=%d", (int)node->attend.window);
     if (node->attend.chunk != 0) frit_buf_printf(out, " chunk=%d", (int)node->attend.chunk);
     if (node->attend.alibi != 0) frit_buf_printf(out, " alibi=%g", (double)node->attend.alibi);
-    if (node->attend.sharpen != 0) frit_buf_printf(out, " sharpen=%g", (double)node->attend.sharpen);
+    if (node->attend.temp_scale != 0) frit_buf_printf(out, " temp_scale=%g", (double)node->attend.temp_scale);
     if (node->attend.bidirectional) frit_buf_text(out, " bidirectional");
     if (node->attend.cross) frit_buf_text(out, " cross");
     if (node->attend.bias) frit_buf_printf(out, " reach=%d", (int)node->attend.reach);

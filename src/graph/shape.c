@@ -227,13 +227,13 @@ frit_status frit_shape_scale_rows(frit_node *node)
     return fits ? FRIT_OK : mismatch(node, 0, 1, "one scale for each row");
 }
 
-frit_status frit_shape_match(frit_node *node)
+frit_status frit_shape_rms_match(frit_node *node)
 {
     FRIT_TRY(frit_shape_same(node));
     return check_eps(node);
 }
 
-frit_status frit_shape_blend(frit_node *node)
+frit_status frit_shape_mix_streams(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
     const frit_node *x = node->src[0], *c = node->src[1];
@@ -331,7 +331,7 @@ frit_status frit_shape_experts_mix(frit_node *node)
     return FRIT_OK;
 }
 
-frit_status frit_shape_pick(frit_node *node)
+frit_status frit_shape_gather_experts(frit_node *node)
 {
     const frit_node *w = node->src[0], *route = node->src[1];
     if (!is_f32(w) || w->op != FRIT_OP_WEIGHT || w->n_dims > 2) return wrong(node, 0, "f32 for each expert");
@@ -442,14 +442,14 @@ frit_status frit_shape_attend(frit_node *node)
     return FRIT_OK;
 }
 
-frit_status frit_shape_attend_some(frit_node *node)
+frit_status frit_shape_attend_sparse(frit_node *node)
 {
     FRIT_TRY(check_attend(node));
     const frit_attend *attend = &node->attend;
     if (node->src[2]->op != FRIT_OP_CHOOSE || node->src[2]->rows != node->rows)
         return wrong(node, 2, "what choose gives");
     if (attend->window > 0 || attend->chunk > 0 || attend->alibi != 0 || attend->bidirectional)
-        return frit_fail(FRIT_E_INVALID, "op attend_some: positions are chosen, so no window can cut them");
+        return frit_fail(FRIT_E_INVALID, "op attend_sparse: positions are chosen, so no window can cut them");
     return FRIT_OK;
 }
 

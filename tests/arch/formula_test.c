@@ -42,7 +42,7 @@ static bool is_plain(const frit_graph *g)
         case FRIT_OP_HEADS:
         case FRIT_OP_ROUTE:
         case FRIT_OP_EXPERTS:
-        case FRIT_OP_PICK:
+        case FRIT_OP_GATHER_EXPERTS:
         case FRIT_OP_MIX:
         case FRIT_OP_SHIFT:
         case FRIT_OP_WKV:
@@ -52,7 +52,7 @@ static bool is_plain(const frit_graph *g)
             break;
         case FRIT_OP_ATTEND:
             if (node->n_src > 2 || node->attend.bias || node->attend.alibi != 0 || node->attend.bidirectional ||
-                node->attend.chunk != 0 || node->attend.sharpen != 0)
+                node->attend.chunk != 0 || node->attend.temp_scale != 0)
                 return false;
             break;
         default:

@@ -168,7 +168,7 @@ static const attend_kind kinds[] = {
     {"gains by distance", {.scale = 0.2f, .bias = gains, .reach = REACH}, false},
     {"both directions and gains", {.scale = 0.2f, .bidirectional = true, .bias = gains, .reach = REACH}, false},
     {"both directions and a window", {.scale = 0.2f, .bidirectional = true, .window = 45}, false},
-    {"sharpened", {.scale = 0.2f, .sharpen = 0.3f, .sharpen_offset = 1, .sharpen_length = 16}, false},
+    {"temperature", {.scale = 0.2f, .temp_scale = 0.3f, .temp_offset = 1, .temp_length = 16}, false},
 };
 
 static void attention_of_every_kind_agrees_with_the_reference(void **state)

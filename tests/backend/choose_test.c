@@ -108,7 +108,7 @@ static void attention_of_chosen_positions_agrees_with_the_reference(void **state
         frit_node *chosen = build_choose(&w, 2, n), *q = world_heads(&w, n_head, 96);
         frit_node *written = frit_kv_write(&w.graph, world_heads(&w, 1, 96), NULL, 0);
         const frit_attend attend = {.scale = 0.1f, .softcap = seed % 5 ? 0 : 4};
-        w.graph.output = frit_attend_some(&w.graph, q, written, chosen, attend, 64);
+        w.graph.output = frit_attend_sparse(&w.graph, q, written, chosen, attend, 64);
         snprintf(what, sizeof what, "attend to some of %s, case %zu", frit_dtype_get(types[seed / 4])->name, seed);
         compare_rounded(&w, false, 1e-11, seed < 4 ? 1e-11 : 3e-5, what);
         world_close(&w);
@@ -155,7 +155,7 @@ static double time_layer(int n_past, int n_rows, int n, int n_threads)
     frit_node *chosen = n > 0 ? frit_choose_node(&w.graph, world_heads(&w, INDEX_HEADS, INDEX_DIM),
                                                  world_rows(&w, INDEX_HEADS), index, choose)
                               : NULL;
-    w.graph.output = chosen ? frit_attend_some(&w.graph, q, written, chosen, attend, V_DIM)
+    w.graph.output = chosen ? frit_attend_sparse(&w.graph, q, written, chosen, attend, V_DIM)
                             : frit_attend_node(&w.graph, q, written, attend, V_DIM);
     world_plan(&w, false);
     assert_ok(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads = n_threads}));

@@ -214,8 +214,8 @@ static void sums_over_experts_agree_with_the_reference(void **state)
         const int64_t n = random_between(&w.rng, 1, 600), n_experts = 6;
         const frit_route options = {.gating = FRIT_GATING_SIGMOID, .n_used = 3};
         frit_node *route = frit_route_node(&w.graph, any_scores(&w, n_experts, EVEN), NULL, options);
-        frit_node *y =
-            frit_pick(&w.graph, frit_weight_node(&w.graph, world_tensor(&w, FRIT_DTYPE_F32, n_experts, n, 0)), route);
+        frit_node *y = frit_gather_experts(
+            &w.graph, frit_weight_node(&w.graph, world_tensor(&w, FRIT_DTYPE_F32, n_experts, n, 0)), route);
         random_normal(&w.rng, world_bytes(y->src[0]->tensor), (size_t)(n_experts * n), 1);
         w.graph.output = frit_mix(&w.graph, y, route, seed % 2);
         compare(&w, true, 1e-12, "mix");

@@ -154,7 +154,7 @@ static void excess_is_what_lies_so_many_deviations_above_the_mean(void **state)
     (void)state;
     world w;
     open_rows(&w, 1);   // mean 2, variance 16
-    w.graph.output = frit_excess(&w.graph, world_given_rows(&w, (float[]){-2, -2, 6, 6}, 4), 0.5f);
+    w.graph.output = frit_gaussian_topk(&w.graph, world_given_rows(&w, (float[]){-2, -2, 6, 6}, 4), 0.5f);
     expect(&w, (float[]){0, 0, 2, 2}, 4);
 }
 
@@ -165,18 +165,18 @@ static void match_makes_a_row_as_large_as_another(void **state)
     open_rows(&w, 2);
     frit_node *x = world_given_rows(&w, (float[]){1, 1, 0, 0.1f}, 2),
               *r = world_given_rows(&w, (float[]){3, 4, 2, 0}, 2);
-    w.graph.output = frit_match(&w.graph, x, r, 0.5f);
+    w.graph.output = frit_rms_match(&w.graph, x, r, 0.5f);
     expect(&w, (float[]){sqrtf(12.5f), sqrtf(12.5f), 0, 0.2f}, 4);   // of the second, mean(x^2) is below eps
 }
 
-static void blend_adds_vectors_of_a_row_with_its_own_weights(void **state)
+static void mix_streams_adds_vectors_of_a_row_with_its_own_weights(void **state)
 {
     (void)state;
     world w;
     open_rows(&w, 2);
     frit_node *x = given_heads(&w, (float[]){1, 2, 3, 4, 5, 6, 7, 8}, 2, 2);
     frit_node *c = given_heads(&w, (float[]){1, 0, 0, 1, 10, 1, 2, -1}, 2, 2);
-    w.graph.output = frit_blend(&w.graph, x, c);
+    w.graph.output = frit_mix_streams(&w.graph, x, c);
     expect(&w, (float[]){1, 2, 3, 4, 57, 68, 3, 4}, 8);
 }
 
@@ -487,7 +487,7 @@ int main(void)
         cmocka_unit_test(softmax_gives_shares_of_exponentials),
         cmocka_unit_test(excess_is_what_lies_so_many_deviations_above_the_mean),
         cmocka_unit_test(match_makes_a_row_as_large_as_another),
-        cmocka_unit_test(blend_adds_vectors_of_a_row_with_its_own_weights),
+        cmocka_unit_test(mix_streams_adds_vectors_of_a_row_with_its_own_weights),
         cmocka_unit_test(xielu_is_a_parabola_above_zero_and_an_exponential_below),
         cmocka_unit_test(glu_gates_the_second_source_by_the_first),
         cmocka_unit_test(rope_turns_by_known_angles_in_both_styles),

@@ -180,19 +180,19 @@ static frit_node *build_softmax(world *w, int64_t n)
     return frit_softmax(&w->graph, frit_scale(&w->graph, world_heads(w, 3, n), 5));
 }
 
-static frit_node *build_excess(world *w, int64_t n)
+static frit_node *build_gaussian_topk(world *w, int64_t n)
 {
-    return frit_excess(&w->graph, world_rows(w, n + 2), 0.4f);
+    return frit_gaussian_topk(&w->graph, world_rows(w, n + 2), 0.4f);
 }
 
-static frit_node *build_match(world *w, int64_t n)
+static frit_node *build_rms_match(world *w, int64_t n)
 {
-    return frit_match(&w->graph, world_rows(w, n), world_rows(w, n), 1e-5f);
+    return frit_rms_match(&w->graph, world_rows(w, n), world_rows(w, n), 1e-5f);
 }
 
-static frit_node *build_blend(world *w, int64_t n)
+static frit_node *build_mix_streams(world *w, int64_t n)
 {
-    return frit_blend(&w->graph, world_heads(w, 5, n), world_heads(w, 3, 5));
+    return frit_mix_streams(&w->graph, world_heads(w, 5, n), world_heads(w, 3, 5));
 }
 
 static frit_node *build_softcap(world *w, int64_t n)
@@ -226,9 +226,9 @@ static const vector_case vector_cases[] = {
     {"softcap", build_softcap, 1e-12},
     {"xielu", build_xielu, 1e-12},
     {"softmax", build_softmax, 1e-11},
-    {"excess", build_excess, 1e-11},
-    {"match", build_match, 1e-11},
-    {"blend", build_blend, 1e-12},
+    {"gaussian_topk", build_gaussian_topk, 1e-11},
+    {"rms_match", build_rms_match, 1e-11},
+    {"mix_streams", build_mix_streams, 1e-12},
     {"take_rows", build_take_rows, 0},
     {"reshape", build_reshape, 0},
 };

@@ -33,7 +33,7 @@ static int grain_of(const frit_action *a)
 {
     enum { GRAIN_BYTES = 32 << 10 };
     const frit_op op = a->task.node->op;
-    if ((op == FRIT_OP_ATTEND || op == FRIT_OP_ATTEND_SOME) && a->task.node->shape[0] >= MANY_ROWS) return 0;
+    if ((op == FRIT_OP_ATTEND || op == FRIT_OP_ATTEND_SPARSE) && a->task.node->shape[0] >= MANY_ROWS) return 0;
     if (!is_product(a) || a->n_pieces == 0) return 1;
     if (frit_node_height(a->task.node) >= MANY_ROWS) return 0;
     const size_t bytes = row_bytes(&a->task) * (size_t)frit_node_width(a->task.node) / (size_t)a->n_pieces;

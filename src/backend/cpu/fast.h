@@ -52,7 +52,7 @@ int frit_attend_merge_pieces(const frit_task *task);
 size_t frit_attend_workspace_bytes(const frit_node *node);
 size_t frit_attend_shared_bytes(const frit_node *node, const frit_kernels *kernels);
 
-void frit_fast_attend_some(const frit_task *task, frit_share share);
+void frit_fast_attend_sparse(const frit_task *task, frit_share share);
 void frit_fast_index_write(const frit_task *task, frit_share share);
 
 // fast_choose.c
@@ -85,9 +85,9 @@ void frit_fast_act(const frit_task *task, frit_share share);
 void frit_fast_xielu(const frit_task *task, frit_share share);
 void frit_fast_glu(const frit_task *task, frit_share share);
 void frit_fast_softmax(const frit_task *task, frit_share share);
-void frit_fast_excess(const frit_task *task, frit_share share);
-void frit_fast_match(const frit_task *task, frit_share share);
-void frit_fast_blend(const frit_task *task, frit_share share);
+void frit_fast_gaussian_topk(const frit_task *task, frit_share share);
+void frit_fast_rms_match(const frit_task *task, frit_share share);
+void frit_fast_mix_streams(const frit_task *task, frit_share share);
 void frit_fast_rope(const frit_task *task, frit_share share);
 // Cosines and sines of every row's position, times magnitude, to task->shared; before all steps that turn alike.
 void frit_fast_rope_turns(const frit_task *task, frit_share share);

@@ -84,7 +84,7 @@ static walk begin_walk(const frit_task *task)
 static bool is_some(const walk *w, const frit_run *run)
 {
     const frit_node *node = w->task->node;
-    return node->op == FRIT_OP_ATTEND_SOME && run->n_past + run->n_rows > node->src[2]->shape[1];
+    return node->op == FRIT_OP_ATTEND_SPARSE && run->n_past + run->n_rows > node->src[2]->shape[1];
 }
 
 // Queries that lie side by side must be neighbours where scores depend on how far they are.
@@ -440,7 +440,7 @@ void frit_fast_attend(const frit_task *task, frit_share share)
     }
 }
 
-void frit_fast_attend_some(const frit_task *task, frit_share share)
+void frit_fast_attend_sparse(const frit_task *task, frit_share share)
 {
     frit_fast_attend(task, share);
 }

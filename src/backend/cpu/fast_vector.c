@@ -167,7 +167,7 @@ static float sum_of(const float *x, float from, bool squares, int64_t n)
     return sum;
 }
 
-static void excess_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
+static void gaussian_topk_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
 {
     (void)thread;
     const int64_t n = frit_node_width(task->node);
@@ -179,9 +179,9 @@ static void excess_rows(const frit_task *task, int thread, int64_t begin, int64_
     }
 }
 
-void frit_fast_excess(const frit_task *task, frit_share share)
+void frit_fast_gaussian_topk(const frit_task *task, frit_share share)
 {
-    frit_by_rows(task, share, excess_rows);
+    frit_by_rows(task, share, gaussian_topk_rows);
 }
 
 static void match_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
@@ -196,12 +196,12 @@ static void match_rows(const frit_task *task, int thread, int64_t begin, int64_t
     }
 }
 
-void frit_fast_match(const frit_task *task, frit_share share)
+void frit_fast_rms_match(const frit_task *task, frit_share share)
 {
     frit_by_rows(task, share, match_rows);
 }
 
-static void blend_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
+static void mix_streams_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
 {
     (void)thread;
     const int64_t n = task->node->src[0]->shape[1], m = task->node->shape[1], dim = task->node->shape[2];
@@ -214,9 +214,9 @@ static void blend_rows(const frit_task *task, int thread, int64_t begin, int64_t
     }
 }
 
-void frit_fast_blend(const frit_task *task, frit_share share)
+void frit_fast_mix_streams(const frit_task *task, frit_share share)
 {
-    frit_by_rows(task, share, blend_rows);
+    frit_by_rows(task, share, mix_streams_rows);
 }
 
 // ------------------------------------------------------------------------------- rope

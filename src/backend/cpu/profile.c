@@ -55,7 +55,7 @@ static void count_attend(const frit_task *task, frit_profile_row *row)
     const double position_bytes = layer->spec.n_head_kv * (double)(layer->k.row_bytes + v_bytes);
     const double ops = 2.0 * (double)task->node->shape[1] * (layer->spec.k_dim + layer->spec.v_dim);
     double window = attend->window > 0 ? attend->window : 1e18;
-    if (task->node->op == FRIT_OP_ATTEND_SOME) window = (double)task->node->src[2]->shape[1];
+    if (task->node->op == FRIT_OP_ATTEND_SPARSE) window = (double)task->node->src[2]->shape[1];
     for (int32_t r = 0; r < batch->n_runs; r++) {
         const frit_run *run = &batch->runs[r];
         if (attend->cross) {
@@ -85,7 +85,7 @@ void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40
     const bool begins = run == op->begin, ends = run == op->finish;
     snprintf(name, 40, "%s%s", frit_op_get(node->op)->name, begins ? " turn" : ends ? " merge" : "");
     if (begins || ends) return;
-    if (node->op == FRIT_OP_ATTEND || node->op == FRIT_OP_ATTEND_SOME) count_attend(task, row);
+    if (node->op == FRIT_OP_ATTEND || node->op == FRIT_OP_ATTEND_SPARSE) count_attend(task, row);
     for (int i = 0; i < node->n_src; i++) {
         const frit_node *source = node->src[i] ? frit_node_storage(node->src[i]) : NULL;
         if (!(op->matrices >> i & 1) || !source || source->op != FRIT_OP_WEIGHT) continue;

@@ -69,7 +69,7 @@ size_t frit_ref_attend_workspace_bytes(const frit_node *node)
     return v_dim * sizeof(double) + (2 * k_dim + v_dim) * sizeof(float);
 }
 
-void frit_ref_attend_some(const frit_task *task, frit_share share)
+void frit_ref_attend_sparse(const frit_task *task, frit_share share)
 {
     frit_ref_attend(task, share);
 }
@@ -100,7 +100,7 @@ void frit_ref_attend(const frit_task *task, frit_share share)
             view.row = view.q + k_dim;
             memcpy(view.q, task->x[0] + row * k_dim, (size_t)k_dim * sizeof(float));
             frit_hadamard(view.q, k_dim, layer->k.mix);
-            const bool some = node->op == FRIT_OP_ATTEND_SOME;
+            const bool some = node->op == FRIT_OP_ATTEND_SPARSE;
             const float *sink = task->x[2] && !some ? task->x[2] + head : NULL;
             frit_range span = frit_attend_span(&node->attend, run, slot);
             if (some) {

@@ -241,7 +241,7 @@ void frit_ref_heads(const frit_task *task, frit_share share)
 
 // ------------------------------------------------------------------------------- by route
 
-void frit_ref_pick(const frit_task *task, frit_share share)
+void frit_ref_gather_experts(const frit_task *task, frit_share share)
 {
     const int64_t n_used = task->node->shape[1], n = task->node->shape[2];
     frit_range r = frit_split(task->node->shape[0] * n_used, 1, share);

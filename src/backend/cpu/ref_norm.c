@@ -73,7 +73,7 @@ void frit_ref_softmax(const frit_task *task, frit_share share)
     }
 }
 
-void frit_ref_excess(const frit_task *task, frit_share share)
+void frit_ref_gaussian_topk(const frit_task *task, frit_share share)
 {
     const int64_t n = frit_node_width(task->node);
     frit_range r = frit_split(frit_node_height(task->node), 1, share);
@@ -87,7 +87,7 @@ void frit_ref_excess(const frit_task *task, frit_share share)
     }
 }
 
-void frit_ref_match(const frit_task *task, frit_share share)
+void frit_ref_rms_match(const frit_task *task, frit_share share)
 {
     const int64_t n = frit_node_width(task->node);
     frit_range r = frit_split(frit_node_height(task->node), 1, share);
@@ -100,7 +100,7 @@ void frit_ref_match(const frit_task *task, frit_share share)
     }
 }
 
-void frit_ref_blend(const frit_task *task, frit_share share)
+void frit_ref_mix_streams(const frit_task *task, frit_share share)
 {
     const int64_t n = task->node->src[0]->shape[1], m = task->node->shape[1], dim = task->node->shape[2];
     frit_range r = frit_split(task->node->shape[0] * m, 1, share);

@@ -199,9 +199,9 @@ static inline float frit_attend_bias(const frit_attend *attend, int64_t head, in
 // What multiplies the scores of a row at `slot`.
 static inline float frit_attend_scale(const frit_attend *attend, int64_t slot)
 {
-    if (attend->sharpen == 0) return attend->scale;
-    const double far = floor(((double)slot + attend->sharpen_offset) / attend->sharpen_length);
-    return (float)(attend->scale * (1 + attend->sharpen * log(1 + far)));
+    if (attend->temp_scale == 0) return attend->scale;
+    const double far = floor(((double)slot + attend->temp_offset) / attend->temp_length);
+    return (float)(attend->scale * (1 + attend->temp_scale * log(1 + far)));
 }
 
 // ALiBi's slope of one head: powers of 2^(-alibi / n) for the first n heads, n a power of two, and of its square root,
