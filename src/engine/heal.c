@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Token healing: where a prompt's text ends, the model would often have gone on within a token. Its last tokens are
-// taken off again and the sampler spells their text with whichever tokens the model likes best.
+// Token healing: a prompt often ends in the middle of what the model would write as one token. The last tokens of such
+// a prompt are removed, and the sampler must begin with their text, in the tokens that the model prefers.
 #include "engine/engine.h"
 
 #include <stdlib.h>
 
-enum { MAX_HEALED = 8 };   // tokens; longer pieces than these spell are rare
+enum { MAX_HEALED = 8 };   // tokens; a piece as long as the text of more is rare
 
-// A token that ordinary text is made of: a special one is no spelling.
+// A token of ordinary text, not a special one.
 static bool is_text(const frit_model *model, frit_token token)
 {
     unsigned char kind = model->vocab.entries[token].kind;
     return (kind == FRIT_TOKEN_NORMAL || kind == FRIT_TOKEN_BYTE) && model->tokenizer->pieces[token].len > 0;
 }
 
-// Is there a token whose text begins with this one and goes on?
-static bool goes_on(const frit_model *model, frit_str text)
+// Whether a token's text begins with `text` and is longer.
+static bool has_longer_piece(const frit_model *model, frit_str text)
 {
     for (frit_token i = 0; i < model->vocab.n; i++) {
         frit_str piece = model->tokenizer->pieces[i];
@@ -24,11 +24,11 @@ static bool goes_on(const frit_model *model, frit_str text)
     return false;
 }
 
-// Pieces for spelling: what is no text spells nothing.
-static const frit_str *spelling_pieces(const frit_model *model, frit_sampler *sampler)
+// The text of each token; empty for tokens that are not text.
+static const frit_str *text_pieces(const frit_model *model, frit_sampler *sampler)
 {
-    if (sampler->spell_room) return sampler->spell_room;
-    frit_str *pieces = sampler->spell_room = malloc((size_t)sampler->n_vocab * sizeof *pieces);
+    if (sampler->own_pieces) return sampler->own_pieces;
+    frit_str *pieces = sampler->own_pieces = malloc((size_t)sampler->n_vocab * sizeof *pieces);
     for (frit_token i = 0; pieces && i < sampler->n_vocab; i++)
         pieces[i] = i < model->vocab.n && is_text(model, i) ? model->tokenizer->pieces[i] : (frit_str){"", 0};
     return pieces;
@@ -39,7 +39,7 @@ frit_status frit_sampler_heal(frit_sampler *sampler, const frit_model *model, co
 {
     *n_keep = n_tokens;
     if (!model->tokenizer)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary, so there is no text to heal", model->info.path);
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary; token healing needs one", model->info.path);
     for (size_t i = 0; i < n_tokens; i++)
         if (tokens[i] < 0 || tokens[i] >= model->vocab.n)
             return frit_fail(FRIT_E_INVALID, "token %zu of %zu is %d, this vocabulary's ids are 0 to %d", i, n_tokens,
@@ -54,17 +54,17 @@ frit_status frit_sampler_heal(frit_sampler *sampler, const frit_model *model, co
         frit_buf swap = text;
         text = longer;
         longer = swap;
-        if (goes_on(model, (frit_str){text.data, text.len})) keep = i - 1;
+        if (has_longer_piece(model, (frit_str){text.data, text.len})) keep = i - 1;
     }
-    // `text` may have become longer than what is taken off: its end is what counts.
+    // `text` may be longer than what is removed: the loop went on beyond the best cut. Its end is the removed text.
     size_t n = 0;
     for (size_t i = keep; i < n_tokens; i++) n += model->tokenizer->pieces[tokens[i]].len;
-    const frit_str *pieces = keep < n_tokens ? spelling_pieces(model, sampler) : NULL;
+    const frit_str *pieces = keep < n_tokens ? text_pieces(model, sampler) : NULL;
     frit_status status = FRIT_OK;
     if (text.failed || longer.failed || (keep < n_tokens && !pieces))
         status = frit_fail_memory(text.len, "the text to heal");
     else
-        status = frit_sampler_spell(sampler, pieces, (frit_str){text.data + (text.len - n), n});
+        status = frit_sampler_force_prefix(sampler, pieces, (frit_str){text.data + (text.len - n), n});
     if (status == FRIT_OK) *n_keep = keep;
     frit_buf_free(&text);
     frit_buf_free(&longer);

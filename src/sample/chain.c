@@ -135,8 +135,8 @@ void frit_sampler_free(frit_sampler *sampler)
     free(sampler->biases);
     free(sampler->history);
     free(sampler->counts);
-    free(sampler->spell);
-    free(sampler->spell_room);
+    free(sampler->forced_prefix);
+    free(sampler->own_pieces);
     free(sampler);
 }
 
@@ -145,7 +145,7 @@ void frit_sampler_free(frit_sampler *sampler)
 void frit_sampler_accept(frit_sampler *sampler, frit_token token)
 {
     if (token < 0 || token >= sampler->n_vocab) return;
-    if (sampler->spell_left.len > 0) frit_spell_accept(sampler, token);
+    if (sampler->forced_left.len > 0) frit_forced_accept(sampler, token);
     sampler->counts[token]++;
     if (!sampler->history) return;
     frit_token *slot = &sampler->history[sampler->history_at];
@@ -161,7 +161,7 @@ void frit_sampler_reset(frit_sampler *sampler)
 {
     memset(sampler->counts, 0, (size_t)sampler->n_vocab * sizeof *sampler->counts);
     sampler->n_history = sampler->history_at = 0;
-    sampler->spell_left = (frit_str){"", 0};
+    sampler->forced_left = (frit_str){"", 0};
     frit_rng_init(&sampler->rng, sampler->options.seed);
 }
 
@@ -216,7 +216,7 @@ frit_status frit_sampler_sample(frit_sampler *sampler, const float *logits, frit
     frit_candidates candidates = {.items = sampler->candidates};
     if (!fill(&candidates, logits, sampler->n_vocab))
         return frit_fail(FRIT_E_INVALID, "logits are not finite: there is a NaN or +inf among them");
-    if (sampler->spell_left.len > 0) frit_spell_apply(sampler, &candidates);
+    if (sampler->forced_left.len > 0) frit_forced_apply(sampler, &candidates);
     for (int i = 0; i < sampler->n_stages; i++) sampler->stages[i]->apply(sampler, &candidates);
     frit_candidate best = likeliest(&candidates);
     if (best.logit == -INFINITY) return frit_fail(FRIT_E_INVALID, "no token is left: all logits are -inf");

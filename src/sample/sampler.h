@@ -42,11 +42,11 @@ struct frit_sampler {
     int32_t n_biases;
     frit_token *history;   // ring of the last accepted tokens; NULL when the window has no end
     int32_t n_history, history_capacity, history_at;
-    uint32_t *counts;               // [n_vocab]: occurrences within the penalties' window
-    char *spell;                    // the text that the next tokens must spell (spell.c), or NULL
-    frit_str spell_left;            // what of it is left; empty: nothing to spell
-    const frit_str *spell_pieces;   // [n_vocab]: what each token spells; "": nothing that may be used
-    frit_str *spell_room;           // ... where the engine made them
+    uint32_t *counts;                // [n_vocab]: occurrences within the penalties' window
+    char *forced_prefix;             // what the next tokens must begin with (forced_prefix.c), or NULL
+    frit_str forced_left;            // the rest of it; empty: no prefix is forced
+    const frit_str *forced_pieces;   // [n_vocab]: the text of each token; "": a token that may not be used
+    frit_str *own_pieces;            // forced_pieces where this sampler owns them, otherwise NULL
 };
 
 extern const frit_stage frit_stage_logit_bias, frit_stage_penalties, frit_stage_top_k, frit_stage_top_p,
@@ -56,12 +56,12 @@ extern const frit_stage frit_stage_logit_bias, frit_stage_penalties, frit_stage_
 void frit_candidates_sort(frit_candidates *candidates, int32_t k);
 float frit_candidates_max(const frit_candidates *candidates);   // -inf if all are banned
 
-// The next tokens must spell `text` and may go on beyond it. `pieces` ([n_vocab], "" for tokens that may not be used)
-// live as long as the sampler. frit_sampler_reset ends it.
-frit_status frit_sampler_spell(frit_sampler *sampler, const frit_str *pieces, frit_str text);
-bool frit_spell_fits(frit_str left, frit_str piece);
-void frit_spell_apply(const frit_sampler *sampler, frit_candidates *candidates);
-void frit_spell_accept(frit_sampler *sampler, frit_token token);
+// The text of the next tokens must begin with `prefix`. `pieces` ([n_vocab], "" for tokens that may not be used) must
+// live as long as the sampler. frit_sampler_reset removes the prefix.
+frit_status frit_sampler_force_prefix(frit_sampler *sampler, const frit_str *pieces, frit_str prefix);
+bool frit_forced_fits(frit_str left, frit_str piece);
+void frit_forced_apply(const frit_sampler *sampler, frit_candidates *candidates);
+void frit_forced_accept(frit_sampler *sampler, frit_token token);
 
 // FRIT_E_INVALID for values outside their rows' ranges, unknown stages and biases; FRIT_E_MEMORY.
 frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_sampler_options *options);
