@@ -110,11 +110,11 @@ tsan:
 	@$(BUILD) tsan
 	@$(FIXED_LAYOUT) $(CTEST) build/tsan
 
-## make install    installs command, library and bundled model under PREFIX=/usr/local (DESTDIR is heeded)
+## make install    installs command, man page, completions, library and model under PREFIX=/usr/local (DESTDIR is heeded)
 install:
-	@tools/setup --check build
-	@$(CONFIGURE) release -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
-	@$(BUILD) release --target frit frit_static frit_shared
+	@tools/setup build
+	@$(CONFIGURE) release -DFRIT_TESTS=OFF -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
+	@$(BUILD) release --target frit frit_static frit_shared frit_printed
 	@cmake --install build/release
 
 ## make clean      removes everything that was built (tools that setup fetched stay)

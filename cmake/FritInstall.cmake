@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What `make install` puts where: the command, the library with its header, how to find it (pkg-config and
-# find_package), and the bundled model. Everything is relative to the prefix, so an installation may be moved;
+# What `make install` puts where: the command with its man page and completions, the library with its header, how to
+# find it (pkg-config and find_package), and the bundled model. Everything is relative to the prefix, so an installation may be moved;
 # only the path of the bundled model is compiled into the command.
 include(CMakePackageConfigHelpers)
 
@@ -11,6 +11,28 @@ install(FILES models/fable.gguf DESTINATION ${CMAKE_INSTALL_DATADIR}/frit)
 install(TARGETS frit_static frit_shared EXPORT frit)
 if(TARGET frit)
     install(TARGETS frit)
+endif()
+
+# The command prints its own man page and completions. A cross build needs an emulator for that.
+if(TARGET frit AND NOT WIN32 AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
+    set(frit_printed)
+    function(frit_install_printed file destination)   # ARGN: the command's arguments
+        set(path ${CMAKE_BINARY_DIR}/installed/${file})
+        cmake_path(GET path PARENT_PATH folder)
+        file(MAKE_DIRECTORY ${folder})
+        add_custom_command(OUTPUT ${path} COMMAND frit ${ARGN} > ${path} DEPENDS frit VERBATIM)
+        list(APPEND frit_printed ${path})
+        set(frit_printed ${frit_printed} PARENT_SCOPE)
+        install(FILES ${path} DESTINATION ${destination})
+    endfunction()
+    frit_install_printed(frit.1 ${CMAKE_INSTALL_MANDIR}/man1 help --man)
+    frit_install_printed(bash/frit ${CMAKE_INSTALL_DATADIR}/bash-completion/completions completions bash)
+    frit_install_printed(zsh/_frit ${CMAKE_INSTALL_DATADIR}/zsh/site-functions completions zsh)
+    frit_install_printed(fish/frit.fish ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d completions fish)
+    add_custom_target(frit_printed ALL DEPENDS ${frit_printed})
+else()
+    message(STATUS "the command cannot run here: man page and completions are not installed")
+    add_custom_target(frit_printed)
 endif()
 install(EXPORT frit NAMESPACE frit:: FILE frit-targets.cmake DESTINATION ${frit_cmake_folder})
 

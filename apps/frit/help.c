@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit help, its man page, and frit completions: all written from the command and option rows.
+// frit help and its man page: both written from the command and option rows.
 #include "cli.h"
 
 #include <stdlib.h>
@@ -73,50 +73,74 @@ static void print_overview(void)
            exit_codes);
 }
 
-// Roff wants hyphens and backslashes escaped.
+// ---------------------------------------------------------------------------------------- the man page
+
+// Roff reads a hyphen as a dash, a backslash as an escape, and a line that begins with a dot or a quote as a request.
 static void print_roff(const char *text)
 {
     for (bool line_start = true; *text; text++) {
         if (line_start && (*text == '.' || *text == '\'')) fputs("\\&", stdout);
-        if (*text == '\\' || *text == '-') putchar('\\');
-        putchar(*text);
+        if (*text == '\\') {
+            fputs("\\e", stdout);
+        } else {
+            if (*text == '-') putchar('\\');
+            putchar(*text);
+        }
         line_start = *text == '\n';
     }
+}
+
+static void print_man_option(const frit_option *row)
+{
+    const char *value = row->type == FRIT_OPTION_CHOICE ? row->choices : row->metavar;
+    fputs(".TP\n\\fB", stdout);
+    if (row->letter) printf("\\-%c\\fR, \\fB", row->letter);
+    if (row->letters) printf("\\-%s\\fR, \\fB", row->letters);
+    fputs("\\-\\-", stdout);
+    print_roff(row->name);
+    fputs("\\fR", stdout);
+    if (row->type != FRIT_OPTION_FLAG && value) {
+        fputs(" \\fI", stdout);
+        print_roff(value);
+        fputs("\\fR", stdout);
+    }
+    putchar('\n');
+    print_roff(row->help);
+    if (row->fallback) {
+        fputs(" (", stdout);
+        print_roff(row->fallback);
+        putchar(')');
+    }
+    putchar('\n');
 }
 
 static void print_man_command(const cli_command *command)
 {
     printf(".SS frit %s ", command->name);
     print_roff(command->usage);
-    fputs("\n.nf\n", stdout);
+    putchar('\n');
+    print_roff(command->summary);
+    fputs(".\n.PP\n.nf\n", stdout);
     print_roff(command->details);
     fputs("\n.fi\n", stdout);
     for (size_t g = 0; g < command->n_groups; g++) {
         size_t n_rows;
         const frit_option *rows = command->groups[g].rows(&n_rows);
-        for (size_t i = 0; i < n_rows; i++) {
-            fputs(".TP\n.B ", stdout);
-            if (rows[i].letter) printf("\\-%c, ", rows[i].letter);
-            if (rows[i].letters) printf("\\-%s, ", rows[i].letters);
-            fputs("\\-\\-", stdout);
-            print_roff(rows[i].name);
-            if (rows[i].metavar) printf(" %s", rows[i].metavar);
-            putchar('\n');
-            print_roff(rows[i].help);
-            putchar('\n');
-        }
+        if (n_rows > 0) printf(".PP\n%s:\n", command->groups[g].title);
+        for (size_t i = 0; i < n_rows; i++) print_man_option(&rows[i]);
     }
 }
 
 static void print_man(void)
 {
     printf(".TH FRIT 1 \"\" \"frit %s\"\n.SH NAME\nfrit \\- run large language models\n.SH SYNOPSIS\n.B frit\n"
-           "COMMAND [MODEL] [options]\n.SH COMMANDS\n",
+           "COMMAND [MODEL] [options]\n.SH DESCRIPTION\nA model is a GGUF file, a safetensors file or a Hugging Face "
+           "folder; without one the bundled model is used.\nDefaults are in parentheses.\n.SH COMMANDS\n",
            frit_version());
     const cli_command *command;
     for (size_t i = 0; (command = cli_command_get(i)); i++) print_man_command(command);
     printf(".SH EXIT STATUS\n.nf\n%s.fi\n.SH ENVIRONMENT\nEvery option can be set by a variable: \\-\\-top\\-k is "
-           "FRIT_TOP_K.\n",
+           "FRIT_TOP_K.\nThe command line wins.\n",
            exit_codes);
 }
 
@@ -142,112 +166,6 @@ static int run_help(void *ctx)
     return CLI_DONE;
 }
 
-// ---------------------------------------------------------------------------------------- completions
-
-static void print_option_words(const cli_command *command)
-{
-    for (size_t g = 0; g < command->n_groups; g++) {
-        size_t n_rows;
-        const frit_option *rows = command->groups[g].rows(&n_rows);
-        for (size_t i = 0; i < n_rows; i++) printf(" --%s", rows[i].name);
-    }
-}
-
-static void print_bash(void)
-{
-    const cli_command *command;
-    printf("_frit() {\n    local words\n    case \"${COMP_WORDS[1]}\" in\n");
-    for (size_t i = 0; (command = cli_command_get(i)); i++) {
-        printf("    %s) words=\"", command->name);
-        print_option_words(command);
-        printf(" --help\" ;;\n");
-    }
-    printf("    esac\n    local word=\"${COMP_WORDS[COMP_CWORD]}\"\n    if [ \"$COMP_CWORD\" = 1 ]; then\n"
-           "        COMPREPLY=($(compgen -W \"");
-    for (size_t i = 0; (command = cli_command_get(i)); i++) printf("%s ", command->name);
-    printf("\" -- \"$word\"))\n    elif [ \"${word#-}\" != \"$word\" ]; then\n"
-           "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n    else\n"
-           "        COMPREPLY=($(compgen -f -- \"$word\"))\n    fi\n}\ncomplete -o filenames -F _frit frit\n");
-}
-
-// A description inside single quotes of zsh or fish.
-static void print_quoted(const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '\'') {
-            fputs("'\\''", stdout);
-        } else {
-            if (*text == '[' || *text == ']' || *text == ':') putchar('\\');
-            putchar(*text);
-        }
-    }
-}
-
-static void print_zsh_command(const cli_command *command)
-{
-    printf("    %s) _arguments '*:file:_files'", command->name);
-    for (size_t g = 0; g < command->n_groups; g++) {
-        size_t n_rows;
-        const frit_option *rows = command->groups[g].rows(&n_rows);
-        for (size_t i = 0; i < n_rows; i++) {
-            printf(" \\\n        '--%s[", rows[i].name);
-            print_quoted(rows[i].help);
-            printf(rows[i].type == FRIT_OPTION_FLAG ? "]'" : "]:value:_files'");
-        }
-    }
-    printf(" ;;\n");
-}
-
-static void print_zsh(void)
-{
-    const cli_command *command;
-    printf("#compdef frit\n_frit() {\n    local -a commands\n    commands=(\n");
-    for (size_t i = 0; (command = cli_command_get(i)); i++)
-        printf("        '%s:%s'\n", command->name, command->summary);
-    printf("    )\n    if (( CURRENT == 2 )); then _describe command commands; return; fi\n    local name=$words[2]\n"
-           "    shift words; (( CURRENT-- ))\n    case $name in\n");
-    for (size_t i = 0; (command = cli_command_get(i)); i++) print_zsh_command(command);
-    printf("    esac\n}\ncompdef _frit frit\n");
-}
-
-static void print_fish(void)
-{
-    const cli_command *command;
-    for (size_t c = 0; (command = cli_command_get(c)); c++) {
-        printf("complete -c frit -n __fish_use_subcommand -a %s -d '%s'\n", command->name, command->summary);
-        for (size_t g = 0; g < command->n_groups; g++) {
-            size_t n_rows;
-            const frit_option *rows = command->groups[g].rows(&n_rows);
-            for (size_t i = 0; i < n_rows; i++) {
-                printf("complete -c frit -n '__fish_seen_subcommand_from %s' -l %s", command->name, rows[i].name);
-                if (rows[i].letter) printf(" -s %c", rows[i].letter);
-                if (rows[i].letters) printf(" -o %s", rows[i].letters);
-                if (rows[i].type != FRIT_OPTION_FLAG) printf(" -r");
-                printf(" -d '");
-                print_quoted(rows[i].help);
-                printf("'\n");
-            }
-        }
-    }
-}
-
-static int run_completions(void *ctx)
-{
-    const help_args *args = ctx;
-    static const struct {
-        const char *name;
-        void (*print)(void);
-    } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
-    const char *shell = args->common.n_positional > 0 ? args->common.positional[0] : "";
-    for (size_t i = 0; i < CLI_COUNT(shells); i++) {
-        if (strcmp(shells[i].name, shell) != 0) continue;
-        shells[i].print();
-        return CLI_DONE;
-    }
-    if (!shell[0]) return cli_usage("completions: name a shell: bash, zsh or fish");
-    return cli_usage("completions: no shell '%s'; there are bash, zsh and fish", shell);
-}
-
 static const cli_group help_groups[] = {{"Options", help_rows, offsetof(help_args, help)}};
 
 const cli_command cli_command_help = {
@@ -260,18 +178,4 @@ const cli_command cli_command_help = {
     .groups = help_groups,
     .n_groups = CLI_COUNT(help_groups),
     .run = run_help,
-};
-
-const cli_command cli_command_completions = {
-    .name = "completions",
-    .usage = "bash|zsh|fish",
-    .summary = "print completions for a shell",
-    .details = "  frit completions bash > ~/.local/share/bash-completion/completions/frit\n"
-               "  frit completions zsh > ~/.zfunc/_frit\n"
-               "  frit completions fish > ~/.config/fish/completions/frit.fish",
-    .max_positional = 1,
-    .args_bytes = sizeof(help_args),
-    .groups = NULL,
-    .n_groups = 0,
-    .run = run_completions,
 };
