@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: MIT
-// The pool. A job is a list of phases, which are numbered through the life of the pool; one word, `phase`, says which
-// one is open, and is all that threads wait for, between jobs too.
+// The thread pool. A job is a list of phases. Phases are numbered over the life of the pool, and all threads wait for
+// one word: `phase`, the number of the open phase.
 //
-//     phase     the number of the open phase          who does the last piece of a phase opens the next
-//     pieces    its number, how many it has, and how many are taken at least        none: no job is there
-//     cursor    of each part: which pieces are free   number of a phase | begin | end
-//     n_left    pieces that are not done
+//     phase     number of the open phase; the thread that finishes its last piece opens the next
+//     pieces    number of the phase | least pieces to take at once | count; count 0: no job
+//     cursor    one per part: number of the phase | first free piece | end of the free pieces
+//     n_left    pieces that are not finished
 //
-// A cursor that names an older phase says that nobody took anything yet, so opening a phase touches no cursor. Whoever
-// succeeds in moving a cursor holds pieces, and while it does the phase stays open and the job's data stays valid;
-// without pieces a thread reads nothing but the pool itself. A job is over when its last piece is done: late threads
-// are not waited for, they find that there is nothing for them.
+// A cursor with the number of an earlier phase means that all pieces of the part are free, so opening a phase writes no
+// cursor. A thread takes pieces by moving a cursor (compare and swap). While any piece is taken and not finished, the
+// phase stays open and the job's data stays valid; a thread without pieces reads only the pool itself. A job ends when
+// its last piece is finished. Late threads are not joined: they find no free pieces.
 //
-// A thread that loses its core while it holds pieces holds up all others. Who is waited for during a good part of a
-// walk, and for longer than its share of the work would take the others, rests for some time, longer each time: others
-// do its pieces. So one core that is busy with something else costs what this core gave, not the pace of all.
+// A thread that loses its core while it works on pieces delays all others. If the others waited for it during a large
+// part of a walk, longer than doing its share themselves would take, the part is benched: it takes no pieces for a
+// while, with exponential backoff. A core that another process uses then costs its own share, not everybody's pace.
 //
-// A waiter spins for at most about as long as falling asleep and being woken would cost, then sleeps. Spinning in vain
-// is worse than useless on cores that others want too: each vain spin halves the next ones of the same kind, each
-// good one doubles them again. When there are more threads than cores, spinning would keep the very thread off the
-// core that everybody waits for, so nobody spins.
+// A waiting thread spins for at most about the time that falling asleep and waking take, then sleeps. Spinning wastes
+// cores that others need: a spin that times out halves the next spins of its kind, a spin that succeeds doubles them.
+// With more threads than cores a spinning thread would take the core from the one it waits for, so no thread spins.
 #include "base/thread.h"
 #include "base/os.h"
 #include "base/time.h"
@@ -30,25 +29,25 @@
 #include <intrin.h>
 #endif
 
-// Between jobs that follow each other somebody samples, writes and reads: that takes longer than a phase.
+// Between two jobs the caller samples and detokenizes, which takes longer than a phase: it may be worth a longer spin.
 enum { MIN_SPIN_NS = 1000, MAX_SPIN_NS = 50 * 1000, MAX_JOB_SPIN_NS = 400 * 1000 };
 enum { MAX_THREADS = 1024, PAUSES_PER_LOOK = 8, LOOKS_PER_CLOCK = 8 };
-enum { APART = 128 };   // what different threads write lies on different pairs of cache lines
+enum { PAD_BYTES = 128 };   // two cache lines between words that different threads write
 
-static const uint32_t EVERY_PART = UINT32_MAX;   // instead of a number of pieces: every part has its own
+static const uint32_t EVERY_PART = UINT32_MAX;   // instead of a count of pieces: one piece for each part
 
-enum { LATE_SHARE = 4, FIRST_REST_NS = 50 * 1000 * 1000, LONGEST_REST_NS = 800 * 1000 * 1000 };
+enum { LATE_SHARE = 4, MIN_BACKOFF_NS = 50 * 1000 * 1000, MAX_BACKOFF_NS = 800 * 1000 * 1000 };
 
-typedef struct seat {   // of a part
+typedef struct part_state {
     _Atomic uint64_t cursor;
-    _Atomic uint32_t holds;     // the number of the phase in which it may hold pieces
-    _Atomic uint64_t late_ns;   // that others waited for it in this walk, together
-    _Atomic bool rests;         // changed between walks only; so is what follows
-    uint64_t rest_end_ns;       // by the clock; the walk that it falls into is left out to its end
-    uint64_t next_rest_ns;      // how long it would be the next time
-    uint64_t good_ns;           // of walks without a rest, since next_rest_ns changed
-    char gap[APART];
-} seat;
+    _Atomic uint32_t busy_phase;   // the phase in which the part may be working on pieces
+    _Atomic uint64_t late_ns;      // time that other threads waited for this part in this walk, summed
+    _Atomic bool benched;          // takes no pieces. This and what follows changes between walks only
+    uint64_t bench_end_ns;         // by the clock; the walk during which it passes is still left out
+    uint64_t backoff_ns;           // length of the next bench
+    uint64_t good_ns;              // time of walks without a bench since backoff_ns changed
+    char gap[PAD_BYTES];
+} part_state;
 
 typedef struct worker {
     frit_pool *pool;
@@ -61,22 +60,22 @@ typedef enum wait_kind { WAIT_FOR_JOB, WAIT_FOR_PHASE, WAIT_KINDS } wait_kind;
 struct frit_pool {
     int n;
     bool spins;
-    worker *workers;   // [n], the first is the caller's and has no thread
-    seat *seats;       // [n]
-    int n_awake;       // seats that do not rest
-    // The job: read by who holds pieces only.
+    worker *workers;     // [n], the first is the caller's and has no thread
+    part_state *parts;   // [n]
+    int n_active;        // parts that are not benched
+    // The job. Only threads that have taken pieces read it.
     frit_walk walk;
-    int at;            // which phase of the walk is open
+    int at;            // index of the open phase in the walk
     frit_pool_fn fn;   // instead of a walk
     void *ctx;
     _Atomic bool stop;
-    char gap0[APART];
+    char gap0[PAD_BYTES];
     frit_os_word phase;
-    char gap1[APART];
-    frit_os_word rest;                      // changes when rests end
+    char gap1[PAD_BYTES];
+    frit_os_word unbench;                   // incremented when benched parts become active
     _Atomic uint64_t pieces;                // number of the phase | grain << 16 | pieces
     _Atomic uint32_t spin_ns[WAIT_KINDS];   // hints; any thread may change them
-    char gap2[APART];
+    char gap2[PAD_BYTES];
     _Atomic int n_left;
 };
 
@@ -98,7 +97,7 @@ static uint32_t open_phase(const frit_pool *pool)
 
 // ------------------------------------------------------------------------------- waiting
 
-// True when the phase has passed; false after `spin_ns`.
+// Returns true once the phase `seen` is over, false after `spin_ns`.
 static bool spin(const frit_pool *pool, uint32_t seen, uint32_t spin_ns)
 {
     uint64_t end = 0;
@@ -113,23 +112,23 @@ static bool spin(const frit_pool *pool, uint32_t seen, uint32_t spin_ns)
     }
 }
 
-static bool rests(const frit_pool *pool, int part)
+static bool is_benched(const frit_pool *pool, int part)
 {
-    return atomic_load_explicit(&pool->seats[part].rests, memory_order_relaxed);
+    return atomic_load_explicit(&pool->parts[part].benched, memory_order_relaxed);
 }
 
-// Sleeps until the phase has passed, and notes for whom.
+// Sleeps until the phase `seen` is over, and adds the time to the parts that were still working on it.
 static void sleep_until_next(frit_pool *pool, uint32_t seen, int part, wait_kind kind)
 {
-    const bool notes = kind == WAIT_FOR_PHASE && !rests(pool, part);
+    const bool measures = kind == WAIT_FOR_PHASE && !is_benched(pool, part);
     bool late[MAX_THREADS];
-    for (int i = 0; notes && i < pool->n; i++)
-        late[i] = i != part && atomic_load_explicit(&pool->seats[i].holds, memory_order_relaxed) == seen;
-    const uint64_t start = notes ? frit_time_ns() : 0;
+    for (int i = 0; measures && i < pool->n; i++)
+        late[i] = i != part && atomic_load_explicit(&pool->parts[i].busy_phase, memory_order_relaxed) == seen;
+    const uint64_t start = measures ? frit_time_ns() : 0;
     while (open_phase(pool) == seen) frit_os_word_sleep(&pool->phase, seen);
-    const uint64_t waited = notes ? frit_time_ns() - start : 0;
-    for (int i = 0; notes && i < pool->n; i++)
-        if (late[i]) atomic_fetch_add_explicit(&pool->seats[i].late_ns, waited, memory_order_relaxed);
+    const uint64_t waited = measures ? frit_time_ns() - start : 0;
+    for (int i = 0; measures && i < pool->n; i++)
+        if (late[i]) atomic_fetch_add_explicit(&pool->parts[i].late_ns, waited, memory_order_relaxed);
 }
 
 static void wait_for_next(frit_pool *pool, uint32_t seen, int part, wait_kind kind)
@@ -151,7 +150,7 @@ static void wait_for_next(frit_pool *pool, uint32_t seen, int part, wait_kind ki
 
 enum { PIECES_MASK = 0xffff, MAX_GRAIN = 0x7fff };
 
-// Only by the thread that did the last piece of the open phase, or that begins a job.
+// Called by the thread that finished the last piece of the open phase, or that starts a job.
 static void open_with(frit_pool *pool, uint32_t n_pieces, int grain)
 {
     const uint32_t number = atomic_load_explicit(&pool->phase.value, memory_order_relaxed) + 1;
@@ -163,7 +162,7 @@ static void open_with(frit_pool *pool, uint32_t n_pieces, int grain)
     frit_os_word_wake(&pool->phase);
 }
 
-// The next phase of the walk that has pieces, or the end of the job.
+// Opens the next phase of the walk that has pieces, or ends the job.
 static void open_next(frit_pool *pool)
 {
     int n = 0, grain = 1;
@@ -178,8 +177,8 @@ static uint64_t cursor_word(uint32_t number, int begin, int end)
     return (uint64_t)number << 32 | (uint64_t)begin << 16 | (uint64_t)end;
 }
 
-// How many of the pieces that are left of a part are taken at once. Half of long ones would be too many: some threads
-// need twice the time of others, and with half of its own such a one would be busy to the end of the phase.
+// How many of a part's free pieces are taken at once. With grain 0 (long pieces) half would be too many: a thread at
+// half the speed of the others would work on its half until the end of the phase.
 static int share_of(int n_left, int n_own, int grain)
 {
     if (grain == 0) return 2 * n_left <= n_own ? 1 : (n_left + 3) / 4;
@@ -187,13 +186,13 @@ static int share_of(int n_left, int n_own, int grain)
     return half > least ? half : least;
 }
 
-// Takes some of the free pieces of part `owner`, from the front or from the end. Returns how many, and the first one.
+// Takes free pieces of part `owner`, from the front or the end. Returns how many; *first is the first of them.
 static int take(frit_pool *pool, uint32_t number, uint32_t pieces, int owner, bool from_front, int *first)
 {
     const int n_pieces = (int)(pieces & PIECES_MASK), grain = (int)(pieces >> 16);
     const int own_first = (int)((int64_t)n_pieces * owner / pool->n);
     const int own_end = (int)((int64_t)n_pieces * (owner + 1) / pool->n);
-    _Atomic uint64_t *word = &pool->seats[owner].cursor;
+    _Atomic uint64_t *word = &pool->parts[owner].cursor;
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
     for (;;) {
         const int32_t age = (int32_t)(number - (uint32_t)(seen >> 32));
@@ -220,8 +219,8 @@ static int work_on_pieces(frit_pool *pool, uint32_t number, uint32_t pieces, int
     return n_done;
 }
 
-// Asks for memory, as long as the phase lasts. Only hints: by now all of it may be gone.
-static void bring_closer(const frit_pool *pool, uint32_t seen, frit_ahead ahead)
+// Prefetches memory while the phase lasts. These are hints: the memory may have been freed meanwhile.
+static void prefetch(const frit_pool *pool, uint32_t seen, frit_ahead ahead)
 {
     enum { LINE = 64, LINES_PER_LOOK = 16 };
     for (size_t i = 0; i < ahead.n_bytes; i += LINE) {
@@ -232,31 +231,31 @@ static void bring_closer(const frit_pool *pool, uint32_t seen, frit_ahead ahead)
     }
 }
 
-// Works on the phase as long as there is something to take. False: no job is there.
+// Works on the phase until no piece is free. Returns false if there is no job.
 static bool work_on_phase(frit_pool *pool, uint32_t number, int part)
 {
     const uint64_t word = atomic_load_explicit(&pool->pieces, memory_order_acquire);
     const uint32_t pieces = (uint32_t)word;
-    if ((uint32_t)(word >> 32) != number) return true;   // over already
+    if ((uint32_t)(word >> 32) != number) return true;   // the phase is over
     if ((pieces & PIECES_MASK) == 0) return false;
-    if (rests(pool, part) && pieces != EVERY_PART) return true;
-    _Atomic uint32_t *holds = &pool->seats[part].holds;
+    if (is_benched(pool, part) && pieces != EVERY_PART) return true;
+    _Atomic uint32_t *busy = &pool->parts[part].busy_phase;
     int n_done = 1;
-    atomic_store_explicit(holds, number, memory_order_relaxed);
+    atomic_store_explicit(busy, number, memory_order_relaxed);
     frit_ahead ahead = {0};
     if (pieces == EVERY_PART) {
         pool->fn(pool->ctx, part, pool->n);
     } else {
         n_done = work_on_pieces(pool, number, pieces, part);
-        // Asked for while pieces are held: later the job may be over.
+        // Asked before the pieces count as finished: afterwards the job may be over.
         if (n_done > 0 && pool->walk.ahead) ahead = pool->walk.ahead(pool->walk.ctx, pool->at, part);
     }
     const bool is_last = n_done > 0 && atomic_fetch_sub(&pool->n_left, n_done) == n_done;
-    atomic_store_explicit(holds, number - 1, memory_order_relaxed);
+    atomic_store_explicit(busy, number - 1, memory_order_relaxed);
     if (is_last)
         open_next(pool);
     else if (ahead.bytes)
-        bring_closer(pool, number, ahead);
+        prefetch(pool, number, ahead);
     return true;
 }
 
@@ -265,10 +264,10 @@ static void work(void *ctx)
     const worker *self = ctx;
     frit_pool *pool = self->pool;
     for (;;) {
-        const uint32_t number = open_phase(pool), resting = atomic_load(&pool->rest.value);
+        const uint32_t number = open_phase(pool), unbench = atomic_load(&pool->unbench.value);
         if (atomic_load_explicit(&pool->stop, memory_order_acquire)) return;
-        if (rests(pool, self->part)) {
-            frit_os_word_sleep(&pool->rest, resting);
+        if (is_benched(pool, self->part)) {
+            frit_os_word_sleep(&pool->unbench, unbench);
             continue;
         }
         const bool busy = work_on_phase(pool, number, self->part);
@@ -276,54 +275,55 @@ static void work(void *ctx)
     }
 }
 
-// The caller's part of the job that it has opened.
-static void work_to_the_end(frit_pool *pool)
+// The caller's part of the job that it opened.
+static void work_until_done(frit_pool *pool)
 {
     for (uint32_t number; number = open_phase(pool), work_on_phase(pool, number, 0);)
         wait_for_next(pool, number, 0, WAIT_FOR_PHASE);
 }
 
-// ------------------------------------------------------------------------------- rests, between jobs
+// ------------------------------------------------------------------------------- benching, between jobs
 
-static void wake_resting(frit_pool *pool)
+static void wake_benched(frit_pool *pool)
 {
-    atomic_fetch_add(&pool->rest.value, 1);
-    frit_os_word_wake(&pool->rest);
+    atomic_fetch_add(&pool->unbench.value, 1);
+    frit_os_word_wake(&pool->unbench);
 }
 
-// Those that are over by now.
-static void end_rests(frit_pool *pool, uint64_t now_ns)
+// Makes parts active again whose bench has ended.
+static void unbench_parts(frit_pool *pool, uint64_t now_ns)
 {
-    const int n_before = pool->n_awake;
-    for (int i = 0; i < pool->n && pool->n_awake < pool->n; i++) {
-        seat *s = &pool->seats[i];
-        if (!rests(pool, i) || s->rest_end_ns > now_ns) continue;
-        atomic_store_explicit(&s->rests, false, memory_order_relaxed);
-        pool->n_awake++;
+    const int n_before = pool->n_active;
+    for (int i = 0; i < pool->n && pool->n_active < pool->n; i++) {
+        part_state *s = &pool->parts[i];
+        if (!is_benched(pool, i) || s->bench_end_ns > now_ns) continue;
+        atomic_store_explicit(&s->benched, false, memory_order_relaxed);
+        pool->n_active++;
     }
-    if (pool->n_awake > n_before) wake_resting(pool);
+    if (pool->n_active > n_before) wake_benched(pool);
 }
 
-// Without the latest of n threads that work alike, the others need n / (n - 1) of the time: that is worth while if they
-// wait for more than 1 / n of a walk. And of many, a quarter: what happens once and again is not worth a rest.
+// Without the slowest of n equal threads the others need n / (n - 1) of the time. That pays if they wait for it during
+// more than 1 / n of a walk. The threshold is at least 1 / LATE_SHARE: rare short delays are not worth a bench.
 static bool is_late(const frit_pool *pool, uint64_t late_ns, uint64_t walk_ns)
 {
-    const int n = pool->n_awake, share = n < LATE_SHARE ? n : LATE_SHARE;
+    const int n = pool->n_active, share = n < LATE_SHARE ? n : LATE_SHARE;
     return n > 1 && late_ns / (uint64_t)(n - 1) > walk_ns / (uint64_t)share;
 }
 
-// After a walk: who was late most begins a rest. Who was not for as long as its next rest would be, gets a shorter one.
-static void begin_rests(frit_pool *pool, uint64_t start_ns, uint64_t end_ns)
+// After a walk: benches the part that others waited for most. A part that was not benched for as long as its backoff
+// gets half the backoff.
+static void bench_latest(frit_pool *pool, uint64_t start_ns, uint64_t end_ns)
 {
-    seat *latest = NULL;
+    part_state *latest = NULL;
     uint64_t most = 0;
     for (int i = 0; i < pool->n; i++) {
-        seat *s = &pool->seats[i];
+        part_state *s = &pool->parts[i];
         const uint64_t late_ns = atomic_exchange_explicit(&s->late_ns, 0, memory_order_relaxed);
-        if (rests(pool, i)) continue;
+        if (is_benched(pool, i)) continue;
         s->good_ns += end_ns - start_ns;
-        if (s->good_ns >= s->next_rest_ns && s->next_rest_ns > FIRST_REST_NS) {
-            s->next_rest_ns /= 2;
+        if (s->good_ns >= s->backoff_ns && s->backoff_ns > MIN_BACKOFF_NS) {
+            s->backoff_ns /= 2;
             s->good_ns = 0;
         }
         if (late_ns <= most) continue;
@@ -331,11 +331,11 @@ static void begin_rests(frit_pool *pool, uint64_t start_ns, uint64_t end_ns)
         most = late_ns;
     }
     if (!latest || !is_late(pool, most, end_ns - start_ns)) return;
-    atomic_store_explicit(&latest->rests, true, memory_order_relaxed);
-    latest->rest_end_ns = end_ns + latest->next_rest_ns;
-    latest->next_rest_ns = latest->next_rest_ns < LONGEST_REST_NS / 2 ? 2 * latest->next_rest_ns : LONGEST_REST_NS;
+    atomic_store_explicit(&latest->benched, true, memory_order_relaxed);
+    latest->bench_end_ns = end_ns + latest->backoff_ns;
+    latest->backoff_ns = latest->backoff_ns < MAX_BACKOFF_NS / 2 ? 2 * latest->backoff_ns : MAX_BACKOFF_NS;
     latest->good_ns = 0;
-    pool->n_awake--;
+    pool->n_active--;
 }
 
 // ------------------------------------------------------------------------------- the pool
@@ -347,7 +347,7 @@ static frit_status start_workers(frit_pool *pool, int n_threads)
         *w = (worker){.pool = pool, .part = i};
         frit_status status = frit_os_thread_start(&w->thread, work, w);
         if (status != FRIT_OK) return frit_fail(status, "thread %d of %d: %s", i + 1, n_threads, frit_error());
-        pool->n = i + 1;   // frit_pool_free joins what runs; nobody reads n before the first job
+        pool->n = i + 1;   // frit_pool_free joins these; no thread reads n before the first job
     }
     return FRIT_OK;
 }
@@ -369,18 +369,18 @@ frit_status frit_pool_new(frit_pool **out, int n_threads)
     pool->spins = n_threads <= frit_topology_cpus();
     for (int i = 0; i < WAIT_KINDS; i++) atomic_store_explicit(&pool->spin_ns[i], MAX_SPIN_NS, memory_order_relaxed);
     frit_status status = frit_os_word_init(&pool->phase);
-    if (status == FRIT_OK) status = frit_os_word_init(&pool->rest);
-    const size_t n_bytes = (size_t)n_threads * (sizeof *pool->workers + sizeof *pool->seats);
+    if (status == FRIT_OK) status = frit_os_word_init(&pool->unbench);
+    const size_t n_bytes = (size_t)n_threads * (sizeof *pool->workers + sizeof *pool->parts);
     pool->workers = calloc((size_t)n_threads, sizeof *pool->workers);
-    pool->seats = calloc((size_t)n_threads, sizeof *pool->seats);
-    if (!pool->workers || !pool->seats) status = frit_fail_memory(n_bytes, "the threads of a pool");
+    pool->parts = calloc((size_t)n_threads, sizeof *pool->parts);
+    if (!pool->workers || !pool->parts) status = frit_fail_memory(n_bytes, "the threads of a pool");
     if (status == FRIT_OK) status = start_workers(pool, n_threads);
     if (status != FRIT_OK) {
         frit_pool_free(pool);
         return status;
     }
-    for (int i = 0; i < pool->n; i++) pool->seats[i].next_rest_ns = FIRST_REST_NS;
-    pool->n_awake = pool->n;
+    for (int i = 0; i < pool->n; i++) pool->parts[i].backoff_ns = MIN_BACKOFF_NS;
+    pool->n_active = pool->n;
     *out = pool;
     return FRIT_OK;
 }
@@ -396,11 +396,11 @@ void frit_pool_run(frit_pool *pool, frit_pool_fn fn, void *ctx)
         fn(ctx, 0, 1);
         return;
     }
-    end_rests(pool, UINT64_MAX);
+    unbench_parts(pool, UINT64_MAX);
     pool->fn = fn;
     pool->ctx = ctx;
     open_with(pool, EVERY_PART, 1);
-    work_to_the_end(pool);
+    work_until_done(pool);
 }
 
 void frit_pool_walk(frit_pool *pool, const frit_walk *walk)
@@ -413,17 +413,17 @@ void frit_pool_walk(frit_pool *pool, const frit_walk *walk)
         }
         return;
     }
-    // Late threads of former jobs do not mind: they only take what is as they have seen it. And no age ever overflows.
+    // Safe beside late threads of earlier jobs: their compare and swap fails. It also keeps the age of a cursor small.
     const uint64_t untouched = cursor_word(open_phase(pool), 0, 0);
-    for (int i = 0; i < pool->n; i++) atomic_store_explicit(&pool->seats[i].cursor, untouched, memory_order_relaxed);
+    for (int i = 0; i < pool->n; i++) atomic_store_explicit(&pool->parts[i].cursor, untouched, memory_order_relaxed);
     pool->fn = NULL;
     pool->walk = *walk;
     pool->at = -1;
     const uint64_t start = frit_time_ns();
-    end_rests(pool, start);
+    unbench_parts(pool, start);
     open_next(pool);
-    work_to_the_end(pool);
-    begin_rests(pool, start, frit_time_ns());
+    work_until_done(pool);
+    bench_latest(pool, start, frit_time_ns());
 }
 
 void frit_pool_free(frit_pool *pool)
@@ -432,13 +432,13 @@ void frit_pool_free(frit_pool *pool)
     if (pool->n > 1) {
         atomic_store_explicit(&pool->stop, true, memory_order_release);
         open_with(pool, 0, 1);
-        wake_resting(pool);
+        wake_benched(pool);
         for (int i = 1; i < pool->n; i++) frit_os_thread_join(pool->workers[i].thread);
     }
     frit_os_word_free(&pool->phase);
-    frit_os_word_free(&pool->rest);
+    frit_os_word_free(&pool->unbench);
     free(pool->workers);
-    free(pool->seats);
+    free(pool->parts);
     free(pool);
 }
 

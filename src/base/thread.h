@@ -2,19 +2,19 @@
 // base/thread.h: a pool of threads that work on one job together. The only place that creates threads.
 //
 // frit_pool_run calls fn(ctx, part, parts) once for every part, part 0 on the calling thread, and returns when all
-// have.
+// calls have returned.
 //
-// frit_pool_walk does work in phases of many small pieces. A phase begins when all pieces of the one before are done,
-// whoever did them. Each part owns as many pieces as any other: it takes half of its own from the front, then half of
-// the rest, and so on, and when it has none left it takes from the end of others', so many at least as are worth the
-// claim (`grain`):
+// frit_pool_walk runs phases of many small pieces. A phase begins when all pieces of the phase before are finished.
+// Every part owns the same number of pieces. A thread takes half of its own free pieces from the front, then half of
+// the rest, and so on; when none is left it takes from the end of other parts (work stealing), at least `grain` at
+// once:
 //
 //     part 0   [ taken by 0 ........ | left | taken by 1 ]
 //     part 1   [ taken by 1 ........................... ]
 //
-// So nobody waits for a thread that is late, or has been taken off its core, unless it is in the middle of a piece.
-// Idle threads spin for a few microseconds, between jobs that follow each other for some hundreds, then sleep. Running
-// a job allocates nothing.
+// A thread that is late, or has lost its core, delays the others only by the pieces that it has taken. Idle threads
+// spin for a few microseconds, between jobs in quick succession for some hundreds, then sleep. Running a job allocates
+// nothing.
 //
 //     frit_pool *pool;
 //     FRIT_TRY(frit_pool_new(&pool, 0));               // one thread per core that this process may use
@@ -42,15 +42,15 @@ typedef struct frit_ahead {
 typedef struct frit_walk {
     void *ctx;
     int n_phases;
-    // How many pieces the phase has, at most FRIT_WALK_MAX_PIECES. Called once for each phase, in order, by any thread,
-    // while nobody works. A phase without pieces costs nothing else. *grain is 1 and may be set: fewer pieces than that
-    // are not worth being taken on their own; 0: they are so long that a part takes a quarter of its own, then of the
-    // rest, and from the middle on one by one.
+    // Returns the number of pieces of the phase, at most FRIT_WALK_MAX_PIECES. Called once for each phase, in order, by
+    // any thread, while no other thread works. A phase without pieces is skipped. *grain is 1 and may be set: the least
+    // number of pieces to take at once; 0: the pieces are long, and a thread takes a quarter of its own, then a quarter
+    // of the rest, and in the second half one by one.
     int (*open)(void *ctx, int phase, int *grain);
-    // Does pieces [begin, end) on the thread `part`. Pieces of a phase may run in any order and at the same time.
+    // Runs pieces [begin, end) on the thread `part`. Pieces of a phase run in any order and at the same time.
     void (*work)(void *ctx, int phase, int begin, int end, int part);
-    // NULL, or: what a thread that finds nothing more to do in a phase may bring closer while it waits: memory that it
-    // will read in a later one. Nothing there needs to be valid by then.
+    // NULL, or returns memory that the thread will read in a later phase; it prefetches it while it waits for the
+    // others. The memory need not stay valid.
     frit_ahead (*ahead)(void *ctx, int phase, int part);
 } frit_walk;
 void frit_pool_walk(frit_pool *pool, const frit_walk *walk);
