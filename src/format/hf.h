@@ -98,41 +98,6 @@ typedef struct frit_hf_family {
     frit_status (*more)(const frit_hf *hf);   // what rows cannot say; may be NULL
 } frit_hf_family;
 
-// Rows of hybrids, whose layers are not all alike; `at`: where the part lies ("model.layers.*.self_attn").
-// clang-format off
-#define FRIT_HF_SOME_LAYERS .bias_if = FRIT_HF_MAYBE, .may_be_absent = true
-#define FRIT_HF_ROWS_SOME_ATTENTION(at) \
-    {.name = at ".q_proj", .gguf = "blk.*.attn_q", FRIT_HF_SOME_LAYERS}, \
-    {.name = at ".k_proj", .gguf = "blk.*.attn_k", FRIT_HF_SOME_LAYERS}, \
-    {.name = at ".v_proj", .gguf = "blk.*.attn_v", FRIT_HF_SOME_LAYERS}, \
-    {.name = at ".o_proj", .gguf = "blk.*.attn_output", FRIT_HF_SOME_LAYERS}
-#define FRIT_HF_ROWS_SOME_FEED_FORWARD(at) \
-    {.name = at ".gate_proj", .gguf = "blk.*.ffn_gate", FRIT_HF_SOME_LAYERS}, \
-    {.name = at ".up_proj", .gguf = "blk.*.ffn_up", FRIT_HF_SOME_LAYERS}, \
-    {.name = at ".down_proj", .gguf = "blk.*.ffn_down", FRIT_HF_SOME_LAYERS}
-#define FRIT_HF_ROWS_SOME_SCAN(at) \
-    {.name = at ".in_proj", .gguf = "blk.*.ssm_in", FRIT_HF_SOME_LAYERS}, \
-    {.name = at ".conv1d", .gguf = "blk.*.ssm_conv1d", FRIT_HF_SOME_LAYERS}, \
-    {.name = at ".A_log", .gguf = "blk.*.ssm_a", .whole = true, .may_be_absent = true, .rewrite = frit_hf_negative_exp}, \
-    {.name = at ".D", .gguf = "blk.*.ssm_d", .whole = true, .may_be_absent = true}, \
-    {.name = at ".out_proj", .gguf = "blk.*.ssm_out", FRIT_HF_SOME_LAYERS}
-// Rows of Gemma 3n and 4.
-#define FRIT_HF_ROWS_GEMMA_LAYERS(at) \
-    {.name = at ".self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"}, \
-    {.name = at ".self_attn.k_proj", .gguf = "blk.*.attn_k", FRIT_HF_SOME_LAYERS}, \
-    {.name = at ".self_attn.v_proj", .gguf = "blk.*.attn_v", FRIT_HF_SOME_LAYERS}, \
-    {.name = at ".self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"}, \
-    {.name = at ".self_attn.q_norm", .gguf = "blk.*.attn_q_norm"}, \
-    {.name = at ".self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true}, \
-    {.name = at ".post_attention_layernorm", .gguf = "blk.*.post_attention_norm"}, \
-    {.name = at ".pre_feedforward_layernorm", .gguf = "blk.*.ffn_norm"}, \
-    {.name = at ".post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm"}
-#define FRIT_HF_ROWS_SOME_MAMBA2(at) \
-    FRIT_HF_ROWS_SOME_SCAN(at), \
-    {.name = at ".dt_bias", .gguf = "blk.*.ssm_dt.bias", .whole = true, .may_be_absent = true}, \
-    {.name = at ".norm", .gguf = "blk.*.ssm_norm", .may_be_absent = true}
-// clang-format on
-
 extern const frit_hf_names frit_hf_decoder;    // the names that most families share
 extern const frit_hf_names frit_hf_no_names;   // for those that share none
 

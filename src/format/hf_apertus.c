@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Apertus. What its activation has learned are tensors of one number each here, and keys in GGUF.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key apertus_keys[] = {
@@ -10,12 +10,8 @@ static const frit_hf_key apertus_keys[] = {
 static const frit_hf_tensor apertus_tensors[] = {
     {.name = "model.layers.*.attention_layernorm", .gguf = "blk.*.attn_norm"},
     {.name = "model.layers.*.feedforward_layernorm", .gguf = "blk.*.ffn_norm"},
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
-    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm"},
+    FRIT_HF_ROWS_BIASED_ATTENTION("model.layers.*.self_attn"),
+    FRIT_HF_ROWS_HEAD_NORMS("model.layers.*.self_attn"),
     {.name = "model.layers.*.mlp.act_fn.alpha_p", .gguf = "xielu.alpha_p", .is_key = true},
     {.name = "model.layers.*.mlp.act_fn.alpha_n", .gguf = "xielu.alpha_n", .is_key = true},
     {.name = "model.layers.*.mlp.act_fn.beta", .gguf = "xielu.beta", .is_key = true},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // BLOOM. q, k and v of each head in turn.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key bloom_keys[] = {
@@ -10,10 +10,7 @@ static const frit_hf_key bloom_keys[] = {
     {"n_layer", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
     {"n_inner", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_4_EMBD, FRIT_HF_4_EMBD},
     {"n_head", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {NULL, "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD, FRIT_HF_N_HEAD},
-    {NULL, "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED, FRIT_HF_DIVIDED},
-    {NULL, "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM},
-    {NULL, "rope.dimension_count", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM},
+    FRIT_HF_KEYS_EQUAL_HEADS,
     {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
 };
 

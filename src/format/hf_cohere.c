@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Command R and its successors. Neighbours rotate, as in GGUF files.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key cohere_keys[] = {
@@ -10,26 +10,14 @@ static const frit_hf_key cohere_keys[] = {
 };
 
 static const frit_hf_tensor cohere_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    FRIT_HF_ROWS_BIASED_ATTENTION("model.layers.*.self_attn"),
     {.gguf = "blk.*.ffn_norm", .none = true},
     {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true},
     {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true},
 };
 
-static const frit_hf_key cohere2_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 8192, 8192},
-    {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"logit_scale", "logit_scale", FRIT_HF_FACTOR, 0.0625, 0.0625},
-};
-
 static const frit_hf_tensor cohere2_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    FRIT_HF_ROWS_BIASED_ATTENTION("model.layers.*.self_attn"),
     {.gguf = "blk.*.ffn_norm", .none = true},
 };
 // clang-format on
@@ -53,5 +41,5 @@ const frit_hf_family frit_hf_cohere2 = {
     .has_windows = true,
     .window_period = 4,
     .shared = &frit_hf_decoder,
-    .own = {cohere2_keys, FRIT_COUNT(cohere2_keys), cohere2_tensors, FRIT_COUNT(cohere2_tensors)},
+    .own = {cohere_keys, FRIT_COUNT(cohere_keys), cohere2_tensors, FRIT_COUNT(cohere2_tensors)},
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // DeepSeek-V2 and V3. Latent attention, expanded by kv_b to ordinary heads; part of each rotates, neighbours unless
 // the configuration says otherwise.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // A head's keys are of two parts, and all heads have their own.
 static frit_status add_heads(const frit_hf *hf)
@@ -52,7 +52,7 @@ static const frit_hf_key deepseek_v2_keys[] = {
     {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, 1, 1},
 };
 
-static const frit_hf_tensor deepseek_v2_tensors[] = {
+static const frit_hf_tensor deepseek_tensors[] = {
     {.gguf = "blk.*.attn_k", .none = true},
     {.gguf = "blk.*.attn_v", .none = true},
     {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .may_be_absent = true},
@@ -62,17 +62,7 @@ static const frit_hf_tensor deepseek_v2_tensors[] = {
     {.name = "model.layers.*.self_attn.kv_a_proj_with_mqa", .gguf = "blk.*.attn_kv_a_mqa"},
     {.name = "model.layers.*.self_attn.kv_a_layernorm", .gguf = "blk.*.attn_kv_a_norm"},
     {.name = "model.layers.*.self_attn.kv_b_proj", .gguf = "blk.*.attn_kv_b"},
-    {.name = "model.layers.*.mlp.gate_proj", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.gate_proj", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.up_proj", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.down_proj", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.gate.e_score_correction_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true},
+    FRIT_HF_ROWS_DEEPSEEK_EXPERTS("model.layers.*.mlp"),
 };
 
 static const frit_hf_key deepseek_v3_keys[] = {
@@ -91,29 +81,6 @@ static const frit_hf_key deepseek_v3_keys[] = {
     {"qk_rope_head_dim", "rope.dimension_count", FRIT_HF_WIDTH, 64, 64},
     {"v_head_dim", "attention.value_length", FRIT_HF_WIDTH, 128, 128},
 };
-
-static const frit_hf_tensor deepseek_v3_tensors[] = {
-    {.gguf = "blk.*.attn_k", .none = true},
-    {.gguf = "blk.*.attn_v", .none = true},
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.q_a_proj", .gguf = "blk.*.attn_q_a", .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.q_a_layernorm", .gguf = "blk.*.attn_q_a_norm", .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.q_b_proj", .gguf = "blk.*.attn_q_b", .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.kv_a_proj_with_mqa", .gguf = "blk.*.attn_kv_a_mqa"},
-    {.name = "model.layers.*.self_attn.kv_a_layernorm", .gguf = "blk.*.attn_kv_a_norm"},
-    {.name = "model.layers.*.self_attn.kv_b_proj", .gguf = "blk.*.attn_kv_b"},
-    {.name = "model.layers.*.mlp.gate_proj", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.gate_proj", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.up_proj", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.down_proj", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.gate.e_score_correction_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true},
-};
 // clang-format on
 
 const frit_hf_family frit_hf_deepseek_v2 = {
@@ -124,7 +91,7 @@ const frit_hf_family frit_hf_deepseek_v2 = {
     .is_latent = true,
     .more = complete_v2,
     .shared = &frit_hf_decoder,
-    .own = {deepseek_v2_keys, FRIT_COUNT(deepseek_v2_keys), deepseek_v2_tensors, FRIT_COUNT(deepseek_v2_tensors)},
+    .own = {deepseek_v2_keys, FRIT_COUNT(deepseek_v2_keys), deepseek_tensors, FRIT_COUNT(deepseek_tensors)},
 };
 
 const frit_hf_family frit_hf_deepseek_v3 = {
@@ -135,5 +102,5 @@ const frit_hf_family frit_hf_deepseek_v3 = {
     .is_latent = true,
     .more = complete_v3,
     .shared = &frit_hf_decoder,
-    .own = {deepseek_v3_keys, FRIT_COUNT(deepseek_v3_keys), deepseek_v3_tensors, FRIT_COUNT(deepseek_v3_tensors)},
+    .own = {deepseek_v3_keys, FRIT_COUNT(deepseek_v3_keys), deepseek_tensors, FRIT_COUNT(deepseek_tensors)},
 };

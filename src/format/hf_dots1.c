@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // dots.llm1. As Qwen 3, with experts chosen by a sigmoid and a bias.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 static frit_status add_gating(const frit_hf *hf)
 {
@@ -23,23 +23,9 @@ static const frit_hf_key dots1_keys[] = {
 };
 
 static const frit_hf_tensor dots1_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.mlp.gate_proj", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.gate_proj", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.up_proj", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.down_proj", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.gate.e_score_correction_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true},
-    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
-    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm"},
+    FRIT_HF_ROWS_BIASED_ATTENTION("model.layers.*.self_attn"),
+    FRIT_HF_ROWS_DEEPSEEK_EXPERTS("model.layers.*.mlp"),
+    FRIT_HF_ROWS_HEAD_NORMS("model.layers.*.self_attn"),
 };
 // clang-format on
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ERNIE 4.5, dense and MoE. Neighbours rotate, as in GGUF files.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key ernie4_5_keys[] = {
@@ -21,16 +21,7 @@ static const frit_hf_key ernie4_5_moe_keys[] = {
 };
 
 static const frit_hf_tensor ernie4_5_moe_tensors[] = {
-    {.name = "model.layers.*.mlp.gate_proj", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.gate_proj", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.up_proj", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.down_proj", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp", .may_be_absent = true},
+    FRIT_HF_ROWS_DENSE_AND_EXPERTS("model.layers.*.mlp"),
     {.name = "model.layers.*.mlp.moe_statics.e_score_correction_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true},
 };
 // clang-format on

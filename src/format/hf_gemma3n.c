@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Gemma 3n, its text. Norms multiply by their weights as they are.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 #include "format/rows.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Gemma 4. Layers without a window have heads of their own size, of which a part rotates: the pairs that do not are
 // divided by a factor in the tensor rope_freqs, as GGUF files have it.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 #include <math.h>
 #include <stdio.h>

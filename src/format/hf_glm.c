@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // GLM-4 and GLM-4.5. Part of each head rotates, neighbours in the dense ones.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key glm_keys[] = {
@@ -10,23 +10,13 @@ static const frit_hf_key glm_keys[] = {
 };
 
 static const frit_hf_tensor glm_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    FRIT_HF_ROWS_BIASED_QKV("model.layers.*.self_attn"),
     {.name = "model.layers.*.mlp.gate_up_proj", .gguf = "blk.*.ffn_up"},
     {.gguf = "blk.*.ffn_gate", .none = true},
 };
 
-static const frit_hf_key glm4_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 131072, 131072},
-    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 128, FRIT_HF_DIVIDED},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 2, FRIT_HF_N_HEAD},
-};
-
 static const frit_hf_tensor glm4_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    FRIT_HF_ROWS_BIASED_QKV("model.layers.*.self_attn"),
     {.name = "model.layers.*.mlp.gate_up_proj", .gguf = "blk.*.ffn_up"},
     {.gguf = "blk.*.ffn_gate", .none = true},
     {.name = "model.layers.*.post_self_attn_layernorm", .gguf = "blk.*.post_attention_norm"},
@@ -47,22 +37,10 @@ static const frit_hf_key glm4_moe_keys[] = {
 };
 
 static const frit_hf_tensor glm4_moe_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    FRIT_HF_ROWS_BIASED_QKV("model.layers.*.self_attn"),
     {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm"},
     {.gguf = "blk.*.ffn_norm", .none = true},
-    {.name = "model.layers.*.mlp.gate_proj", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.gate_proj", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.up_proj", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_experts.down_proj", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.gate.e_score_correction_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true},
+    FRIT_HF_ROWS_DEEPSEEK_EXPERTS("model.layers.*.mlp"),
     {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true},
     {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true},
 };
@@ -85,7 +63,7 @@ const frit_hf_family frit_hf_glm4 = {
     .act = "silu|swish",
     .partial_rotary = 0.5,
     .shared = &frit_hf_decoder,
-    .own = {glm4_keys, FRIT_COUNT(glm4_keys), glm4_tensors, FRIT_COUNT(glm4_tensors)},
+    .own = {glm_keys, FRIT_COUNT(glm_keys), glm4_tensors, FRIT_COUNT(glm4_tensors)},
 };
 
 const frit_hf_family frit_hf_glm4_moe = {

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: MIT
 // GPT-2. Its matrices are stored the other way round.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key gpt2_keys[] = {
-    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"n_positions", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"n_embd", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"n_layer", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"n_inner", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_4_EMBD, FRIT_HF_4_EMBD},
-    {"n_head", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {NULL, "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD, FRIT_HF_N_HEAD},
-    {NULL, "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED, FRIT_HF_DIVIDED},
-    {NULL, "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM},
-    {NULL, "rope.dimension_count", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM},
-    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    FRIT_HF_KEYS_GPT2,
 };
 
 static const frit_hf_tensor gpt2_tensors[] = {

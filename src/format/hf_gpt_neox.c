@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // GPT-NeoX, Pythia. q, k and v of each head in turn.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 static frit_status add_residual(const frit_hf *hf)
 {
@@ -17,10 +17,7 @@ static const frit_hf_key gpt_neox_keys[] = {
     {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
     {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, 24576, 24576},
     {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {NULL, "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD, FRIT_HF_N_HEAD},
-    {NULL, "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED, FRIT_HF_DIVIDED},
-    {NULL, "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM},
-    {NULL, "rope.dimension_count", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM},
+    FRIT_HF_KEYS_EQUAL_HEADS,
     {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
 };
 

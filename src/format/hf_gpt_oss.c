@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gpt-oss.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 #include "format/rows.h"
 
 // Rows of gate and up in turn become all of gate, then all of up.
@@ -40,15 +40,10 @@ static const frit_hf_key gpt_oss_keys[] = {
 };
 
 static const frit_hf_tensor gpt_oss_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    FRIT_HF_ROWS_BIASED_ATTENTION("model.layers.*.self_attn"),
     {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm"},
     {.gguf = "blk.*.ffn_norm", .none = true},
-    {.gguf = "blk.*.ffn_gate", .none = true},
-    {.gguf = "blk.*.ffn_up", .none = true},
-    {.gguf = "blk.*.ffn_down", .none = true},
+    FRIT_HF_ROWS_NO_FEED_FORWARD,
     {.name = "model.layers.*.mlp.router", .gguf = "blk.*.ffn_gate_inp", .bias_if = FRIT_HF_ALWAYS},
     {.name = "model.layers.*.self_attn.sinks", .gguf = "blk.*.attn_sinks.weight", .whole = true},
     {.name = "model.layers.*.mlp.experts.gate_up_proj", .gguf = "blk.*.ffn_gate_up_exps.weight", .whole = true, .rewrite = part_gate_up},

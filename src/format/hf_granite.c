@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Granite 3, dense and MoE. As Llama, with scales.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key granite_keys[] = {
@@ -12,10 +12,7 @@ static const frit_hf_key granite_keys[] = {
 };
 
 static const frit_hf_tensor granite_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    FRIT_HF_ROWS_BIASED_ATTENTION("model.layers.*.self_attn"),
     {.name = "model.layers.*.mlp.gate_proj", .gguf = "blk.*.ffn_gate", .bias_if = "mlp_bias"},
     {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .bias_if = "mlp_bias"},
     {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .bias_if = "mlp_bias"},
@@ -32,13 +29,8 @@ static const frit_hf_key granitemoe_keys[] = {
 };
 
 static const frit_hf_tensor granitemoe_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
-    {.gguf = "blk.*.ffn_gate", .none = true},
-    {.gguf = "blk.*.ffn_up", .none = true},
-    {.gguf = "blk.*.ffn_down", .none = true},
+    FRIT_HF_ROWS_BIASED_ATTENTION("model.layers.*.self_attn"),
+    FRIT_HF_ROWS_NO_FEED_FORWARD,
     {.name = "model.layers.*.block_sparse_moe.input_linear", .gguf = "blk.*.ffn_gate_up_exps"},
     {.name = "model.layers.*.block_sparse_moe.output_linear", .gguf = "blk.*.ffn_down_exps"},
     {.name = "model.layers.*.block_sparse_moe.router.layer", .gguf = "blk.*.ffn_gate_inp"},

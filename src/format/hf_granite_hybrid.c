@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Granite 4: Mamba 2 in turn with attention. Beside its experts each layer has a shared one; without experts that is
 // its feed-forward.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 #include "format/rows.h"
 
 #include <stdio.h>
@@ -48,10 +48,7 @@ static frit_status complete(const frit_hf *hf)
     {"residual_multiplier", "residual_scale", FRIT_HF_FACTOR, 1, 1}, \
     {"attention_multiplier", "attention.scale", FRIT_HF_FACTOR, 1, 1}, \
     {"logits_scaling", "logit_scale", FRIT_HF_FACTOR, 1, 1}, \
-    {"mamba_n_heads", "ssm.time_step_rank", FRIT_HF_COUNT, 128, 128}, \
-    {"mamba_n_groups", "ssm.group_count", FRIT_HF_COUNT, 1, 1}, \
-    {"mamba_d_state", "ssm.state_size", FRIT_HF_COUNT, 256, 256}, \
-    {"mamba_d_conv", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4}
+    FRIT_HF_KEYS_MAMBA2
 
 static const frit_hf_key granitemoehybrid_keys[] = {
     {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
@@ -63,9 +60,7 @@ static const frit_hf_key granitemoehybrid_keys[] = {
 
 static const frit_hf_tensor granitemoehybrid_tensors[] = {
     FRIT_HF_ROWS_SOME_ATTENTION("model.layers.*.self_attn"),
-    {.gguf = "blk.*.ffn_gate", .none = true},
-    {.gguf = "blk.*.ffn_up", .none = true},
-    {.gguf = "blk.*.ffn_down", .none = true},
+    FRIT_HF_ROWS_NO_FEED_FORWARD,
     {.name = "model.layers.*.block_sparse_moe.input_linear", .gguf = "blk.*.ffn_gate_up_exps"},
     {.name = "model.layers.*.block_sparse_moe.output_linear", .gguf = "blk.*.ffn_down_exps"},
     {.name = "model.layers.*.block_sparse_moe.router.layer", .gguf = "blk.*.ffn_gate_inp"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Hunyuan, dense and MoE.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key hunyuan_v1_dense_keys[] = {
@@ -9,10 +9,7 @@ static const frit_hf_key hunyuan_v1_dense_keys[] = {
 };
 
 static const frit_hf_tensor hunyuan_v1_dense_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    FRIT_HF_ROWS_BIASED_ATTENTION("model.layers.*.self_attn"),
     {.name = "model.layers.*.self_attn.query_layernorm", .gguf = "blk.*.attn_q_norm"},
     {.name = "model.layers.*.self_attn.key_layernorm", .gguf = "blk.*.attn_k_norm"},
 };
@@ -27,18 +24,11 @@ static const frit_hf_key hunyuan_v1_moe_keys[] = {
 };
 
 static const frit_hf_tensor hunyuan_v1_moe_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    FRIT_HF_ROWS_BIASED_ATTENTION("model.layers.*.self_attn"),
     {.name = "model.layers.*.self_attn.query_layernorm", .gguf = "blk.*.attn_q_norm"},
     {.name = "model.layers.*.self_attn.key_layernorm", .gguf = "blk.*.attn_k_norm"},
-    {.gguf = "blk.*.ffn_gate", .none = true},
-    {.gguf = "blk.*.ffn_up", .none = true},
-    {.gguf = "blk.*.ffn_down", .none = true},
-    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
+    FRIT_HF_ROWS_NO_FEED_FORWARD,
+    FRIT_HF_ROWS_EXPERTS("model.layers.*.mlp"),
     {.name = "model.layers.*.mlp.shared_mlp.gate_proj", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true},
     {.name = "model.layers.*.mlp.shared_mlp.up_proj", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true},
     {.name = "model.layers.*.mlp.shared_mlp.down_proj", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Attention and scans in turn, or side by side: Jamba, Bamba, Falcon-H1, Nemotron-H.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 #include <stdio.h>
 
@@ -206,9 +206,7 @@ static const frit_hf_tensor jamba_tensors[] = {
     FRIT_HF_ROWS_SOME_ATTENTION("model.layers.*.self_attn"),
     FRIT_HF_ROWS_SOME_FEED_FORWARD("model.layers.*.feed_forward"),
     {.name = "model.layers.*.feed_forward.router", .gguf = "blk.*.ffn_gate_inp", .may_be_absent = true},
-    {.name = "model.layers.*.feed_forward.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
-    {.name = "model.layers.*.feed_forward.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
-    {.name = "model.layers.*.feed_forward.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
+    FRIT_HF_ROWS_EXPERTS("model.layers.*.feed_forward"),
     FRIT_HF_ROWS_SOME_SCAN("model.layers.*.mamba"),
     {.name = "model.layers.*.mamba.x_proj", .gguf = "blk.*.ssm_x", .may_be_absent = true},
     {.name = "model.layers.*.mamba.dt_proj", .gguf = "blk.*.ssm_dt", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
@@ -221,10 +219,7 @@ static const frit_hf_key bamba_keys[] = {
     {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 262144, 262144},
     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD},
     {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"mamba_n_heads", "ssm.time_step_rank", FRIT_HF_COUNT, 128, 128},
-    {"mamba_n_groups", "ssm.group_count", FRIT_HF_COUNT, 1, 1},
-    {"mamba_d_state", "ssm.state_size", FRIT_HF_COUNT, 256, 256},
-    {"mamba_d_conv", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4},
+    FRIT_HF_KEYS_MAMBA2,
 };
 
 static const frit_hf_tensor bamba_tensors[] = {
@@ -240,10 +235,7 @@ static const frit_hf_key falcon_h1_keys[] = {
     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD},
     {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
     {"mamba_d_ssm", "ssm.inner_size", FRIT_HF_WIDTH, 1024, FRIT_HF_NEEDED},
-    {"mamba_n_heads", "ssm.time_step_rank", FRIT_HF_COUNT, 128, 128},
-    {"mamba_n_groups", "ssm.group_count", FRIT_HF_COUNT, 1, 1},
-    {"mamba_d_state", "ssm.state_size", FRIT_HF_COUNT, 256, 256},
-    {"mamba_d_conv", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4},
+    FRIT_HF_KEYS_MAMBA2,
 };
 
 static const frit_hf_tensor falcon_h1_tensors[] = {

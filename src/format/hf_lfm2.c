@@ -31,37 +31,40 @@ static frit_status complete_lfm2(const frit_hf *hf)
 }
 
 // clang-format off
+#define LFM2_KEYS \
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 128000, 128000}, \
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD}, \
+    {"norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5}, \
+    {"conv_L_cache", "shortconv.l_cache", FRIT_HF_COUNT, 3, 3}
+
+#define LFM2_TENSORS \
+    {.name = "model.embedding_norm", .gguf = "token_embd_norm"}, \
+    {.gguf = "output_norm", .none = true}, \
+    {.name = "model.layers.*.operator_norm", .gguf = "blk.*.attn_norm"}, \
+    {.name = "model.layers.*.ffn_norm", .gguf = "blk.*.ffn_norm"}, \
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true}, \
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true}, \
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true}, \
+    {.name = "model.layers.*.self_attn.out_proj", .gguf = "blk.*.attn_output", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true}, \
+    {.name = "model.layers.*.self_attn.q_layernorm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true}, \
+    {.name = "model.layers.*.self_attn.k_layernorm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true}, \
+    {.name = "model.layers.*.conv.conv", .gguf = "blk.*.shortconv.conv", .may_be_absent = true}, \
+    {.name = "model.layers.*.conv.in_proj", .gguf = "blk.*.shortconv.in_proj", .may_be_absent = true}, \
+    {.name = "model.layers.*.conv.out_proj", .gguf = "blk.*.shortconv.out_proj", .may_be_absent = true}, \
+    {.name = "model.layers.*.feed_forward.w1", .gguf = "blk.*.ffn_gate", .may_be_absent = true}, \
+    {.name = "model.layers.*.feed_forward.w3", .gguf = "blk.*.ffn_up", .may_be_absent = true}, \
+    {.name = "model.layers.*.feed_forward.w2", .gguf = "blk.*.ffn_down", .may_be_absent = true}
+
 static const frit_hf_key lfm2_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 128000, 128000},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD},
-    {"norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"conv_L_cache", "shortconv.l_cache", FRIT_HF_COUNT, 3, 3},
+    LFM2_KEYS,
 };
 
 static const frit_hf_tensor lfm2_tensors[] = {
-    {.name = "model.embedding_norm", .gguf = "token_embd_norm"},
-    {.gguf = "output_norm", .none = true},
-    {.name = "model.layers.*.operator_norm", .gguf = "blk.*.attn_norm"},
-    {.name = "model.layers.*.ffn_norm", .gguf = "blk.*.ffn_norm"},
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.out_proj", .gguf = "blk.*.attn_output", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.q_layernorm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.k_layernorm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true},
-    {.name = "model.layers.*.conv.conv", .gguf = "blk.*.shortconv.conv", .may_be_absent = true},
-    {.name = "model.layers.*.conv.in_proj", .gguf = "blk.*.shortconv.in_proj", .may_be_absent = true},
-    {.name = "model.layers.*.conv.out_proj", .gguf = "blk.*.shortconv.out_proj", .may_be_absent = true},
-    {.name = "model.layers.*.feed_forward.w1", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
-    {.name = "model.layers.*.feed_forward.w3", .gguf = "blk.*.ffn_up", .may_be_absent = true},
-    {.name = "model.layers.*.feed_forward.w2", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    LFM2_TENSORS,
 };
 
 static const frit_hf_key lfm2_moe_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 128000, 128000},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD},
-    {"norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"conv_L_cache", "shortconv.l_cache", FRIT_HF_COUNT, 3, 3},
+    LFM2_KEYS,
     {"num_experts", "expert_count", FRIT_HF_COUNT, 32, 32},
     {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 4, 4},
     {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 1792, 1792},
@@ -70,22 +73,7 @@ static const frit_hf_key lfm2_moe_keys[] = {
 };
 
 static const frit_hf_tensor lfm2_moe_tensors[] = {
-    {.name = "model.embedding_norm", .gguf = "token_embd_norm"},
-    {.gguf = "output_norm", .none = true},
-    {.name = "model.layers.*.operator_norm", .gguf = "blk.*.attn_norm"},
-    {.name = "model.layers.*.ffn_norm", .gguf = "blk.*.ffn_norm"},
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.out_proj", .gguf = "blk.*.attn_output", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.q_layernorm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.k_layernorm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true},
-    {.name = "model.layers.*.conv.conv", .gguf = "blk.*.shortconv.conv", .may_be_absent = true},
-    {.name = "model.layers.*.conv.in_proj", .gguf = "blk.*.shortconv.in_proj", .may_be_absent = true},
-    {.name = "model.layers.*.conv.out_proj", .gguf = "blk.*.shortconv.out_proj", .may_be_absent = true},
-    {.name = "model.layers.*.feed_forward.w1", .gguf = "blk.*.ffn_gate", .may_be_absent = true},
-    {.name = "model.layers.*.feed_forward.w3", .gguf = "blk.*.ffn_up", .may_be_absent = true},
-    {.name = "model.layers.*.feed_forward.w2", .gguf = "blk.*.ffn_down", .may_be_absent = true},
+    LFM2_TENSORS,
     {.name = "model.layers.*.feed_forward.gate", .gguf = "blk.*.ffn_gate_inp", .may_be_absent = true},
     {.name = "model.layers.*.feed_forward.expert_bias", .gguf = "blk.*.exp_probs_b.bias", .whole = true, .may_be_absent = true},
     {.name = "model.layers.*.feed_forward.experts.@.w1", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Mamba 1 and 2.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // There are no heads and no feed-forward; the width is a multiple of the model's, whatever intermediate_size says.
 static frit_status complete(const frit_hf *hf)

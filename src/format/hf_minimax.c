@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // MiniMax-Text-01: lightning attention in turn with attention.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 enum { MAX_LAYERS = 1024 };
 
@@ -33,16 +33,11 @@ static const frit_hf_key minimax_keys[] = {
 };
 
 static const frit_hf_tensor minimax_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
+    FRIT_HF_ROWS_SOME_ATTENTION("model.layers.*.self_attn"),
     {.name = "model.layers.*.self_attn.qkv_proj", .gguf = "blk.*.attn_qkv", .may_be_absent = true},
     {.name = "model.layers.*.self_attn.output_gate", .gguf = "blk.*.attn_gate", .may_be_absent = true},
     {.name = "model.layers.*.self_attn.norm", .gguf = "blk.*.attn_norm_2", .may_be_absent = true},
-    {.gguf = "blk.*.ffn_gate", .none = true},
-    {.gguf = "blk.*.ffn_up", .none = true},
-    {.gguf = "blk.*.ffn_down", .none = true},
+    FRIT_HF_ROWS_NO_FEED_FORWARD,
     {.name = "model.layers.*.block_sparse_moe.gate", .gguf = "blk.*.ffn_gate_inp"},
     {.name = "model.layers.*.block_sparse_moe.experts.@.w1", .gguf = "blk.*.ffn_gate_exps"},
     {.name = "model.layers.*.block_sparse_moe.experts.@.w3", .gguf = "blk.*.ffn_up_exps"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Mixtral. As Mistral, with experts.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key mixtral_keys[] = {
@@ -13,9 +13,7 @@ static const frit_hf_key mixtral_keys[] = {
 };
 
 static const frit_hf_tensor mixtral_tensors[] = {
-    {.gguf = "blk.*.ffn_gate", .none = true},
-    {.gguf = "blk.*.ffn_up", .none = true},
-    {.gguf = "blk.*.ffn_down", .none = true},
+    FRIT_HF_ROWS_NO_FEED_FORWARD,
     {.name = "model.layers.*.block_sparse_moe.experts.@.w1", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
     {.name = "model.layers.*.block_sparse_moe.experts.@.w3", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
     {.name = "model.layers.*.block_sparse_moe.experts.@.w2", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},

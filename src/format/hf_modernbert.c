@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ModernBERT. Windows and their own rotation are spelled in two ways, by transformers 4 and 5.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key modernbert_keys[] = {
@@ -10,10 +10,7 @@ static const frit_hf_key modernbert_keys[] = {
     {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, 22, FRIT_HF_NEEDED},
     {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, 1152, FRIT_HF_NEEDED},
     {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, 12, FRIT_HF_NEEDED},
-    {NULL, "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD, FRIT_HF_N_HEAD},
-    {NULL, "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED, FRIT_HF_DIVIDED},
-    {NULL, "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM},
-    {NULL, "rope.dimension_count", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM},
+    FRIT_HF_KEYS_EQUAL_HEADS,
     {"norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, FRIT_HF_NEEDED},
     {"local_attention", "attention.sliding_window", FRIT_HF_TOKENS, 128, FRIT_HF_NEEDED},
     {"global_attn_every_n_layers", "attention.sliding_window_pattern", FRIT_HF_LAYERS, 3, FRIT_HF_NEEDED},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // OLMo 1 to 3. OLMo 1 has no weights in its norms; 2 and 3 have norms behind attention and feed-forward.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 static frit_status add_eps(const frit_hf *hf)
 {
@@ -17,10 +17,7 @@ static const frit_hf_tensor olmo_tensors[] = {
     {.gguf = "blk.*.attn_norm", .none = true},
     {.gguf = "blk.*.ffn_norm", .none = true},
     {.gguf = "output_norm", .none = true},
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    FRIT_HF_ROWS_BIASED_ATTENTION("model.layers.*.self_attn"),
 };
 
 static const frit_hf_key olmo2_keys[] = {
@@ -33,22 +30,7 @@ static const frit_hf_tensor olmo2_tensors[] = {
     {.gguf = "blk.*.ffn_norm", .none = true},
     {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm"},
     {.name = "model.layers.*.post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm"},
-    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
-    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm"},
-};
-
-static const frit_hf_key olmo3_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-};
-
-static const frit_hf_tensor olmo3_tensors[] = {
-    {.gguf = "blk.*.attn_norm", .none = true},
-    {.gguf = "blk.*.ffn_norm", .none = true},
-    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm"},
-    {.name = "model.layers.*.post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm"},
-    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
-    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm"},
+    FRIT_HF_ROWS_HEAD_NORMS("model.layers.*.self_attn"),
 };
 
 static const frit_hf_key olmoe_keys[] = {
@@ -62,15 +44,10 @@ static const frit_hf_key olmoe_keys[] = {
 };
 
 static const frit_hf_tensor olmoe_tensors[] = {
-    {.gguf = "blk.*.ffn_gate", .none = true},
-    {.gguf = "blk.*.ffn_up", .none = true},
-    {.gguf = "blk.*.ffn_down", .none = true},
-    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
+    FRIT_HF_ROWS_NO_FEED_FORWARD,
+    FRIT_HF_ROWS_EXPERTS("model.layers.*.mlp"),
     {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp"},
-    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
-    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm"},
+    FRIT_HF_ROWS_HEAD_NORMS("model.layers.*.self_attn"),
 };
 // clang-format on
 
@@ -102,7 +79,7 @@ const frit_hf_family frit_hf_olmo3 = {
     .has_windows = true,
     .window_period = 4,
     .shared = &frit_hf_decoder,
-    .own = {olmo3_keys, FRIT_COUNT(olmo3_keys), olmo3_tensors, FRIT_COUNT(olmo3_tensors)},
+    .own = {olmo2_keys, FRIT_COUNT(olmo2_keys), olmo2_tensors, FRIT_COUNT(olmo2_tensors)},
 };
 
 const frit_hf_family frit_hf_olmoe = {

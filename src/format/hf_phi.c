@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Phi-1 to 2, Phi-3, Phi-3.5 MoE.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key phi_keys[] = {
@@ -50,13 +50,8 @@ static const frit_hf_tensor phimoe_tensors[] = {
     {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.ffn_norm", .bias_if = FRIT_HF_ALWAYS},
     {.name = "model.norm", .gguf = "output_norm", .bias_if = FRIT_HF_ALWAYS},
     {.name = "lm_head", .gguf = "output", .bias_if = "lm_head_bias", .may_be_tied = true},
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
-    {.gguf = "blk.*.ffn_gate", .none = true},
-    {.gguf = "blk.*.ffn_up", .none = true},
-    {.gguf = "blk.*.ffn_down", .none = true},
+    FRIT_HF_ROWS_BIASED_ATTENTION("model.layers.*.self_attn"),
+    FRIT_HF_ROWS_NO_FEED_FORWARD,
     {.name = "model.layers.*.block_sparse_moe.experts.@.w1", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
     {.name = "model.layers.*.block_sparse_moe.experts.@.w3", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
     {.name = "model.layers.*.block_sparse_moe.experts.@.w2", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},

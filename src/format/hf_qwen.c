@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Qwen 2 / 2.5 and Qwen 3. Qwen 2 has biases on Q, K and V; Qwen 3 norms each head of Q and K instead.
 // Both can slide a window over their upper layers.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key qwen2_keys[] = {
@@ -26,8 +26,7 @@ static const frit_hf_tensor qwen3_tensors[] = {
     {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k",      .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v",      .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
-    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm"},
+    FRIT_HF_ROWS_HEAD_NORMS("model.layers.*.self_attn"),
 };
 // clang-format on
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Qwen 2 MoE and Qwen 3 MoE. Every layer has experts; variants with dense ones among them are refused.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // Whose experts begin later, or stand in some layers alone.
 static frit_status refuse_dense_layers(const frit_hf *hf)
@@ -44,15 +44,9 @@ static const frit_hf_tensor qwen2_moe_tensors[] = {
     {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_ALWAYS},
     {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_ALWAYS},
     {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_ALWAYS},
-    {.gguf = "blk.*.ffn_gate", .none = true},
-    {.gguf = "blk.*.ffn_up", .none = true},
-    {.gguf = "blk.*.ffn_down", .none = true},
-    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_expert.gate_proj", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_expert.up_proj", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.shared_expert.down_proj", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},
+    FRIT_HF_ROWS_NO_FEED_FORWARD,
+    FRIT_HF_ROWS_EXPERTS("model.layers.*.mlp"),
+    FRIT_HF_ROWS_SHARED_EXPERT("model.layers.*.mlp.shared_expert"),
     {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp"},
     {.name = "model.layers.*.mlp.shared_expert_gate", .gguf = "blk.*.ffn_gate_inp_shexp"},
 };
@@ -67,19 +61,11 @@ static const frit_hf_key qwen3_moe_keys[] = {
 };
 
 static const frit_hf_tensor qwen3_moe_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
-    {.gguf = "blk.*.ffn_gate", .none = true},
-    {.gguf = "blk.*.ffn_up", .none = true},
-    {.gguf = "blk.*.ffn_down", .none = true},
-    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
+    FRIT_HF_ROWS_BIASED_ATTENTION("model.layers.*.self_attn"),
+    FRIT_HF_ROWS_NO_FEED_FORWARD,
+    FRIT_HF_ROWS_EXPERTS("model.layers.*.mlp"),
     {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp"},
-    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm"},
-    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm"},
+    FRIT_HF_ROWS_HEAD_NORMS("model.layers.*.self_attn"),
 };
 // clang-format on
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Qwen3-Next and Qwen3.5: gated delta nets and gated attention.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 enum { MAX_LAYERS = 1024 };
 
@@ -72,9 +72,7 @@ static const frit_hf_key qwen3_next_keys[] = {
 
 static const frit_hf_tensor qwen3_next_tensors[] = {
     SHARED_TENSORS,
-    {.gguf = "blk.*.ffn_gate", .none = true},
-    {.gguf = "blk.*.ffn_up", .none = true},
-    {.gguf = "blk.*.ffn_down", .none = true},
+    FRIT_HF_ROWS_NO_FEED_FORWARD,
     {.name = "model.layers.*.linear_attn.in_proj_qkvz", .gguf = "blk.*.ssm_in", .may_be_absent = true},
     {.name = "model.layers.*.linear_attn.in_proj_ba", .gguf = "blk.*.ssm_ba", .may_be_absent = true},
     {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp"},

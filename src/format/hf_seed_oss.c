@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Seed-OSS. As Llama; o has a flag of its own for its bias.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key seed_oss_keys[] = {
@@ -8,9 +8,7 @@ static const frit_hf_key seed_oss_keys[] = {
 };
 
 static const frit_hf_tensor seed_oss_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    FRIT_HF_ROWS_BIASED_QKV("model.layers.*.self_attn"),
     {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_out_bias"},
     {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm"},
     {.gguf = "blk.*.ffn_norm", .none = true},
