@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT
-// The instruction sets of this build, slowest first. A new one is a row here and files with its suffix.
+// The instruction sets of this build: the rows of isa.def that are for its processors.
 #include "backend/cpu/kernels.h"
 #include "base/cpu.h"
 
+#define ROW(name, min_rows, features) {#name, features, min_rows, frit_install_##name},
+#define SKIP(name, min_rows, features)
+
 static const frit_isa rows[] = {
-    {"scalar", 0, 0, frit_install_scalar},
+#define ISA_ANY ROW
 #if defined(__x86_64__) || defined(_M_X64)
-    {"avx2", FRIT_CPU_AVX2, 0, frit_install_avx2},
-    {"avxvnni", FRIT_CPU_AVX2 | FRIT_CPU_AVX_VNNI, 0, frit_install_avxvnni},
-    {"avx512", FRIT_CPU_AVX2 | FRIT_CPU_AVX512, 0, frit_install_avx512},
-    {"avx512vnni", FRIT_CPU_AVX512 | FRIT_CPU_AVX512_VNNI, 0, frit_install_avx512vnni},
-    {"amx", FRIT_CPU_AVX512 | FRIT_CPU_AVX512_VNNI | FRIT_CPU_AVX512_BF16 | FRIT_CPU_AMX_BF16, FRIT_WIDE_ROWS,
-     frit_install_amx},
+#define ISA_X86 ROW
+#define ISA_ARM SKIP
 #elif defined(__aarch64__) || defined(_M_ARM64)
-    {"neon", FRIT_CPU_NEON, 0, frit_install_neon},
-    {"dotprod", FRIT_CPU_NEON | FRIT_CPU_DOTPROD, 0, frit_install_dotprod},
-    {"i8mm", FRIT_CPU_NEON | FRIT_CPU_DOTPROD | FRIT_CPU_I8MM, 0, frit_install_i8mm},
+#define ISA_X86 SKIP
+#define ISA_ARM ROW
+#else
+#define ISA_X86 SKIP
+#define ISA_ARM SKIP
 #endif
+#include "backend/cpu/isa.def"
 };
 
 const frit_isa *frit_isa_get(size_t i)

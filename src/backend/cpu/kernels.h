@@ -241,7 +241,7 @@ typedef struct frit_kernels {
     double (*probe_float)(int64_t n_rounds, int32_t *sink);
 } frit_kernels;
 
-// ------------------------------------------------------------------------------- instruction sets (isa.c)
+// ------------------------------------------------------------------------------- instruction sets (isa.def)
 
 enum { FRIT_WIDE_ROWS = 64 };
 
@@ -257,13 +257,11 @@ bool frit_isa_is_usable(const frit_isa *isa);
 // Installs all usable rows up to `cap` (NULL: all) that are for nodes of n_rows, and returns the last one's name.
 const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap, int64_t n_rows);
 
-void frit_install_scalar(frit_kernels *kernels);
-void frit_install_scalar_state(frit_kernels *kernels);   // its part for recurrent layers
-void frit_install_avx2(frit_kernels *kernels);
-void frit_install_avxvnni(frit_kernels *kernels);
-void frit_install_avx512(frit_kernels *kernels);
-void frit_install_avx512vnni(frit_kernels *kernels);
-void frit_install_amx(frit_kernels *kernels);
-void frit_install_neon(frit_kernels *kernels);
-void frit_install_dotprod(frit_kernels *kernels);
-void frit_install_i8mm(frit_kernels *kernels);
+#define ISA_ANY(name, min_rows, features) void frit_install_##name(frit_kernels *kernels);
+#define ISA_X86                           ISA_ANY
+#define ISA_ARM                           ISA_ANY
+#include "backend/cpu/isa.def"
+#undef ISA_ANY
+#undef ISA_X86
+#undef ISA_ARM
+void frit_install_scalar_state(frit_kernels *kernels);   // scalar's part for recurrent layers
