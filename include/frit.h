@@ -584,6 +584,14 @@ FRIT_API frit_status frit_embed_width(const frit_model *model, const frit_embed_
 
 // ---------------------------------------------------------------------------------------- sampling
 
+// A value of a stage that has no field in frit_sampler_options. Its option row says which it is and where it lies.
+typedef union frit_sampler_value {
+    float number;
+    int32_t integer;
+} frit_sampler_value;
+
+enum { FRIT_SAMPLER_VALUES = 32 };
+
 // All zeros: greedy. Zero also switches off each single stage.
 typedef struct frit_sampler_options {
     float temp;                    // 0: greedy
@@ -596,7 +604,11 @@ typedef struct frit_sampler_options {
     int32_t repeat_last_n;         // how many tokens the penalties look at; 0: 64; -1: all
     uint64_t seed;                 // the same seed gives the same text
     frit_option_list logit_bias;   // "ID=BIAS" or "ID=-inf" items
-    const char *samplers;          // order of the stages; NULL: "logit-bias,penalties,top-k,top-p,min-p,temp"
+    // Order of the stages, as "penalties,top-k,temp"; those left out are off. NULL: the order that the help of this
+    // option's row lists.
+    const char *samplers;
+    // Values of stages without a field, such as top-n-sigma: frit_option_set with their rows sets them; zero: off.
+    frit_sampler_value more[FRIT_SAMPLER_VALUES];
 } frit_sampler_options;
 
 FRIT_API const frit_option *frit_sampler_option_rows(size_t *n_rows);

@@ -4,6 +4,7 @@
 
 #include "frit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,16 +46,39 @@ static bool read_number(const server_field *field, const json_t *value, double m
 }
 
 // The option's own row says type, place and range.
-static bool read_sampler(const server_field *field, const json_t *value, char *options, server_problem *problem)
+static bool read_option(const server_field *field, const frit_option *row, const json_t *value, char *options,
+                        server_problem *problem)
 {
-    size_t n_rows;
-    const frit_option *row = frit_sampler_option_rows(&n_rows);
-    while (strcmp(row->name, field->row) != 0) row++;   // the tests set every field once
     if (row->type == FRIT_OPTION_INT)
         return read_int(field, value, row->min, row->max, (int32_t *)(options + row->offset), problem);
     double number = 0;
     if (!read_number(field, value, row->min, row->max, &number, problem)) return false;
     *(float *)(options + row->offset) = (float)number;
+    return true;
+}
+
+static bool read_sampler(const server_field *field, const json_t *value, char *options, server_problem *problem)
+{
+    size_t n_rows;
+    const frit_option *row = frit_sampler_option_rows(&n_rows);
+    while (strcmp(row->name, field->row) != 0) row++;   // the tests set every field once
+    return read_option(field, row, value, options, problem);
+}
+
+// Sampling options that are numbers are fields under their names, with _ for -.
+static bool read_samplers(const json_t *root, char *options, server_problem *problem)
+{
+    size_t n_rows;
+    const frit_option *rows = frit_sampler_option_rows(&n_rows);
+    for (size_t i = 0; i < n_rows; i++) {
+        char name[64];
+        if (rows[i].type != FRIT_OPTION_INT && rows[i].type != FRIT_OPTION_FLOAT) continue;
+        snprintf(name, sizeof name, "%s", rows[i].name);
+        for (char *at = name; (at = strchr(at, '-')) != NULL;) *at = '_';
+        const json_t *value = json_object_get(root, name);
+        const server_field field = {.name = name};
+        if (value && !json_is_null(value) && !read_option(&field, &rows[i], value, options, problem)) return false;
+    }
     return true;
 }
 
@@ -153,7 +177,7 @@ bool server_parse(const server_parser *parser, const char *body, size_t n, void 
         if (!value || json_is_null(value)) continue;
         if (!read_field(&parser->fields[i], value, request, problem)) return false;
     }
-    return true;
+    return parser->sampler == 0 || read_samplers(root, (char *)request + parser->sampler, problem);
 }
 
 void server_parser_clear(const server_parser *parser, void *request)

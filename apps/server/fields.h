@@ -4,7 +4,8 @@
 // A kind of request is a parser: a table of fields and the struct that they fill. A field that is absent or null keeps
 // its default. A field without a row is ignored, as OpenAI's clients send many that a local server has no use for. A
 // field that would change the answer and that frit cannot honour has a row of type FIELD_UNSUPPORTED: it is refused by
-// name, except for the values that ask for nothing.
+// name, except for the values that ask for nothing. A parser with a sampler also has each of the sampler's numeric
+// options as a field, with _ for - in its name ("top_k").
 //
 //     {"stream", FIELD_BOOL, .offset = offsetof(request, stream)},
 //     {"max_tokens", FIELD_INT, .offset = offsetof(request, max_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},
@@ -21,7 +22,7 @@ typedef enum server_field_type {
     FIELD_NUMBER,        // double
     FIELD_SEED,          // uint64_t: any integer
     FIELD_TEXT,          // const char *, borrowed from the body
-    FIELD_SAMPLER,       // frit_sampler_options at the offset; `row` names the option, whose range holds
+    FIELD_SAMPLER,       // frit_sampler_options at the offset: another name for the option `row`
     FIELD_CUSTOM,        // `parse` reads it
     FIELD_UNSUPPORTED,   // refused by name
 } server_field_type;

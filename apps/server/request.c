@@ -226,14 +226,7 @@ static void clear_generation(void *ctx)
     {"logit_bias", FIELD_CUSTOM, .parse = parse_logit_bias},                                              \
     {"lora", FIELD_CUSTOM, .parse = parse_lora},                                                          \
     SAMPLER("temperature", "temp"),                                                                       \
-    SAMPLER("top_k", "top-k"),                                                                            \
-    SAMPLER("top_p", "top-p"),                                                                            \
-    SAMPLER("min_p", "min-p"),                                                                            \
-    SAMPLER("repeat_penalty", "repeat-penalty"),                                                          \
     SAMPLER("repetition_penalty", "repeat-penalty"),                                                      \
-    SAMPLER("frequency_penalty", "frequency-penalty"),                                                    \
-    SAMPLER("presence_penalty", "presence-penalty"),                                                      \
-    SAMPLER("repeat_last_n", "repeat-last-n"),                                                            \
     LATER("n", .harmless = "1", .why = "one answer is given for each request"),                           \
     LATER("prompt_logprobs", .harmless = "false", .why = "probabilities come with a later version"),      \
     LATER("grammar", .harmless = "\"\"", .why = FORMAT_LATER),                                            \

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 
 // In their default order.
-static const frit_stage *const all_stages[] = {
-    &frit_stage_logit_bias, &frit_stage_penalties, &frit_stage_top_k,
-    &frit_stage_top_p,      &frit_stage_min_p,     &frit_stage_temperature,
+static const frit_stage all_stages[] = {
+#define STAGE(name, text) {text, frit_##name##_is_on, frit_##name##_apply},
+#define FIELD(...)
+#define VALUE(...)
+#include "sample/stages.def"
 };
 _Static_assert(FRIT_COUNT(all_stages) <= FRIT_MAX_STAGES, "a sampler has room for every stage once");
 
@@ -21,10 +23,10 @@ static frit_status fail_stage(frit_str name, const char *what)
 {
     char names[256] = "";
     for (size_t i = 0, at = 0; i < FRIT_COUNT(all_stages); i++) {
-        size_t n = strlen(all_stages[i]->name);
+        size_t n = strlen(all_stages[i].name);
         if (at + n + 2 > sizeof names) break;
         if (i > 0) names[at++] = ',';
-        memcpy(names + at, all_stages[i]->name, n + 1);
+        memcpy(names + at, all_stages[i].name, n + 1);
         at += n;
     }
     return frit_fail(FRIT_E_INVALID, "samplers: '%.*s' %s; each of these can be given once: %s",
@@ -36,17 +38,17 @@ static frit_status choose_stages(frit_sampler *sampler, const char *order)
     bool taken[FRIT_MAX_STAGES] = {false};
     if (!order) {
         for (size_t i = 0; i < FRIT_COUNT(all_stages); i++)
-            if (all_stages[i]->is_on(&sampler->options)) sampler->stages[sampler->n_stages++] = all_stages[i];
+            if (all_stages[i].is_on(&sampler->options)) sampler->stages[sampler->n_stages++] = &all_stages[i];
         return FRIT_OK;
     }
     for (const char *at = order; *order; at++) {
         frit_str name = {at, strcspn(at, ",")};
         size_t i = 0;
-        while (i < FRIT_COUNT(all_stages) && !frit_str_is(name, all_stages[i]->name)) i++;
+        while (i < FRIT_COUNT(all_stages) && !frit_str_is(name, all_stages[i].name)) i++;
         if (i == FRIT_COUNT(all_stages)) return fail_stage(name, "is not the name of a stage");
         if (taken[i]) return fail_stage(name, "is there twice");
         taken[i] = true;
-        if (all_stages[i]->is_on(&sampler->options)) sampler->stages[sampler->n_stages++] = all_stages[i];
+        if (all_stages[i].is_on(&sampler->options)) sampler->stages[sampler->n_stages++] = &all_stages[i];
         at += name.len;
         if (!*at) break;
     }

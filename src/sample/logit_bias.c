@@ -2,12 +2,12 @@
 // logit-bias: adds what the caller asks for to single tokens' logits; -inf bans a token.
 #include "sample/sampler.h"
 
-static bool is_on(const frit_sampler_options *options)
+bool frit_logit_bias_is_on(const frit_sampler_options *options)
 {
     return options->logit_bias.n > 0;
 }
 
-static void apply(frit_sampler *sampler, frit_candidates *candidates)
+void frit_logit_bias_apply(frit_sampler *sampler, frit_candidates *candidates)
 {
     for (int32_t i = 0; i < sampler->n_biases; i++) {
         const frit_candidate *bias = &sampler->biases[i];
@@ -20,5 +20,3 @@ static void apply(frit_sampler *sampler, frit_candidates *candidates)
     }
     candidates->sorted = false;
 }
-
-const frit_stage frit_stage_logit_bias = {"logit-bias", is_on, apply};

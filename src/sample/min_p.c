@@ -4,12 +4,12 @@
 
 #include <math.h>
 
-static bool is_on(const frit_sampler_options *options)
+bool frit_min_p_is_on(const frit_sampler_options *options)
 {
     return options->min_p > 0 && options->temp > 0;
 }
 
-static void apply(frit_sampler *sampler, frit_candidates *candidates)
+void frit_min_p_apply(frit_sampler *sampler, frit_candidates *candidates)
 {
     float least = frit_candidates_max(candidates) + logf(sampler->options.min_p);
     int32_t n = 0;
@@ -17,5 +17,3 @@ static void apply(frit_sampler *sampler, frit_candidates *candidates)
         if (candidates->items[i].logit >= least) candidates->items[n++] = candidates->items[i];
     candidates->n = n;
 }
-
-const frit_stage frit_stage_min_p = {"min-p", is_on, apply};

@@ -1,34 +1,32 @@
 // SPDX-License-Identifier: MIT
-// The sampler's option rows. `fallback` is the command line's default; in a struct, zero switches a stage off.
+// The sampler's option rows: those of its stages (stages.def) and the order of these.
 #include "sample/sampler.h"
-#include "base/option.h"
 
-#define ROW(field, ...) FRIT_OPTION(frit_sampler_options, field, __VA_ARGS__)
+#define AT(field)      offsetof(frit_sampler_options, field)
+#define AT_VALUE(name) (AT(more) + FRIT_STAGE_VALUE_##name * sizeof(frit_sampler_value))
+
+_Static_assert((int)FRIT_STAGE_VALUES <= (int)FRIT_SAMPLER_VALUES, "frit_sampler_options has room for every VALUE");
 
 // clang-format off
+#define ROW(place, kind, option, least, most, preset, meta, text)                                           \
+    {.name = option, .type = FRIT_OPTION_##kind, .offset = place, .min = least, .max = most, .fallback = preset, \
+     .metavar = meta, .help = text},
+
 static const frit_option rows[] = {
-    ROW(temp, .name = "temp", .type = FRIT_OPTION_FLOAT, .min = 0, .max = 1000, .fallback = "0.8",
-        .metavar = "T", .help = "temperature: higher is more varied; 0 always takes the likeliest token"),
-    ROW(top_k, .name = "top-k", .type = FRIT_OPTION_INT, .min = 0, .max = INT32_MAX, .fallback = "40",
-        .metavar = "K", .help = "choose among the K likeliest tokens; 0: off"),
-    ROW(top_p, .name = "top-p", .type = FRIT_OPTION_FLOAT, .min = 0, .max = 1, .fallback = "0.95",
-        .metavar = "P", .help = "choose among the fewest tokens that together have probability P; 0 or 1: off"),
-    ROW(min_p, .name = "min-p", .type = FRIT_OPTION_FLOAT, .min = 0, .max = 1, .fallback = "0.05",
-        .metavar = "P", .help = "leave out tokens less likely than P times the likeliest; 0: off"),
-    ROW(repeat_penalty, .name = "repeat-penalty", .type = FRIT_OPTION_FLOAT, .min = 0, .max = 100, .fallback = "1.0",
-        .metavar = "R", .help = "divide the logits of recent tokens; 0 or 1: off"),
-    ROW(frequency_penalty, .name = "frequency-penalty", .type = FRIT_OPTION_FLOAT, .min = -100, .max = 100,
-        .fallback = "0", .metavar = "F", .help = "subtract F from a logit for each recent occurrence; 0: off"),
-    ROW(presence_penalty, .name = "presence-penalty", .type = FRIT_OPTION_FLOAT, .min = -100, .max = 100,
-        .fallback = "0", .metavar = "F", .help = "subtract F from the logits of all recent tokens; 0: off"),
-    ROW(repeat_last_n, .name = "repeat-last-n", .type = FRIT_OPTION_INT, .min = -1, .max = 1 << 20,
-        .fallback = "64", .metavar = "N", .help = "how many tokens count as recent; -1: all"),
-    ROW(seed, .name = "seed", .type = FRIT_OPTION_SEED, .fallback = "-1",
-        .metavar = "N", .help = "the same seed gives the same text; -1: a random one"),
-    ROW(logit_bias, .name = "logit-bias", .type = FRIT_OPTION_LIST,
-        .metavar = "ID=BIAS", .help = "add BIAS to the logit of token ID; -inf bans it"),
-    ROW(samplers, .name = "samplers", .type = FRIT_OPTION_TEXT,
-        .metavar = "LIST", .help = "order of the stages, with commas: logit-bias,penalties,top-k,top-p,min-p,temp"),
+#define STAGE(name, text)
+#define FIELD(field, ...) ROW(AT(field), __VA_ARGS__)
+#define VALUE(name, ...) ROW(AT_VALUE(name), __VA_ARGS__)
+#include "sample/stages.def"
+#undef STAGE
+#undef FIELD
+#undef VALUE
+    {.name = "samplers", .type = FRIT_OPTION_TEXT, .offset = AT(samplers), .metavar = "LIST",
+     .help = "order of the stages, with commas between them; by default:"
+#define STAGE(name, text) " " text
+#define FIELD(...)
+#define VALUE(...)
+#include "sample/stages.def"
+    },
 };
 // clang-format on
 

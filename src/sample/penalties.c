@@ -13,12 +13,12 @@ static bool repeats(const frit_sampler_options *options)
     return options->repeat_penalty != 0 && options->repeat_penalty != 1;
 }
 
-static bool is_on(const frit_sampler_options *options)
+bool frit_penalties_is_on(const frit_sampler_options *options)
 {
     return repeats(options) || options->frequency_penalty != 0 || options->presence_penalty != 0;
 }
 
-static void apply(frit_sampler *sampler, frit_candidates *candidates)
+void frit_penalties_apply(frit_sampler *sampler, frit_candidates *candidates)
 {
     const frit_sampler_options *options = &sampler->options;
     float factor = repeats(options) ? options->repeat_penalty : 1;
@@ -32,5 +32,3 @@ static void apply(frit_sampler *sampler, frit_candidates *candidates)
     }
     candidates->sorted = false;
 }
-
-const frit_stage frit_stage_penalties = {"penalties", is_on, apply};

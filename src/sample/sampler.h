@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// sample/sampler.h: a chain of stages turns logits into a token. A stage is a row in chain.c and a file of its own.
+// sample/sampler.h: a chain of stages turns logits into a token. A stage is a row of stages.def and a file of its own.
 //
 // Stages work on candidates: (token, logit) pairs, all of the vocabulary at first. A stage may change logits, drop
 // candidates, or sort them; it always keeps the likeliest. After the last stage the chain takes the softmax and draws
@@ -24,7 +24,7 @@ typedef struct frit_candidates {
 } frit_candidates;
 
 typedef struct frit_stage {
-    const char *name;                                     // as in the order option: "top-k"
+    const char *name;                                     // as in the order of stages: "top-k"
     bool (*is_on)(const frit_sampler_options *options);   // a stage that is off is left out of the chain
     void (*apply)(struct frit_sampler *sampler, frit_candidates *candidates);
 } frit_stage;
@@ -49,8 +49,29 @@ struct frit_sampler {
     frit_str *own_pieces;            // forced_pieces where this sampler owns them, otherwise NULL
 };
 
-extern const frit_stage frit_stage_logit_bias, frit_stage_penalties, frit_stage_top_k, frit_stage_top_p,
-    frit_stage_min_p, frit_stage_temperature;
+#define STAGE(name, text)                                          \
+    bool frit_##name##_is_on(const frit_sampler_options *options); \
+    void frit_##name##_apply(struct frit_sampler *sampler, frit_candidates *candidates);
+#define FIELD(...)
+#define VALUE(...)
+#include "sample/stages.def"
+#undef STAGE
+#undef FIELD
+#undef VALUE
+
+// Where a stage's values lie in frit_sampler_options.more.
+enum {
+#define STAGE(name, text)
+#define FIELD(...)
+#define VALUE(name, ...) FRIT_STAGE_VALUE_##name,
+#include "sample/stages.def"
+#undef STAGE
+#undef FIELD
+#undef VALUE
+    FRIT_STAGE_VALUES
+};
+#define frit_stage_number(options, name)  ((options)->more[FRIT_STAGE_VALUE_##name].number)
+#define frit_stage_integer(options, name) ((options)->more[FRIT_STAGE_VALUE_##name].integer)
 
 // Sorts what is needed: the k largest first, k = n for all. In time n + k log n.
 void frit_candidates_sort(frit_candidates *candidates, int32_t k);

@@ -4,17 +4,15 @@
 
 #include <math.h>
 
-static bool is_on(const frit_sampler_options *options)
+bool frit_temperature_is_on(const frit_sampler_options *options)
 {
     return options->temp > 0 && options->temp != 1;
 }
 
-static void apply(frit_sampler *sampler, frit_candidates *candidates)
+void frit_temperature_apply(frit_sampler *sampler, frit_candidates *candidates)
 {
     float max = frit_candidates_max(candidates);
     if (max == -INFINITY) return;
     for (int32_t i = 0; i < candidates->n; i++)
         candidates->items[i].logit = (candidates->items[i].logit - max) / sampler->options.temp;
 }
-
-const frit_stage frit_stage_temperature = {"temp", is_on, apply};

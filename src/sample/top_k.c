@@ -2,12 +2,12 @@
 // top-k: keeps the k likeliest.
 #include "sample/sampler.h"
 
-static bool is_on(const frit_sampler_options *options)
+bool frit_top_k_is_on(const frit_sampler_options *options)
 {
     return options->top_k > 0 && options->temp > 0;
 }
 
-static void apply(frit_sampler *sampler, frit_candidates *candidates)
+void frit_top_k_apply(frit_sampler *sampler, frit_candidates *candidates)
 {
     int32_t k = sampler->options.top_k;
     if (k >= candidates->n) return;
@@ -15,5 +15,3 @@ static void apply(frit_sampler *sampler, frit_candidates *candidates)
     candidates->n = k;
     candidates->sorted = true;
 }
-
-const frit_stage frit_stage_top_k = {"top-k", is_on, apply};

@@ -6,12 +6,12 @@
 
 #include <math.h>
 
-static bool is_on(const frit_sampler_options *options)
+bool frit_top_p_is_on(const frit_sampler_options *options)
 {
     return options->top_p > 0 && options->top_p < 1 && options->temp > 0;
 }
 
-static void apply(frit_sampler *sampler, frit_candidates *candidates)
+void frit_top_p_apply(frit_sampler *sampler, frit_candidates *candidates)
 {
     float max = frit_candidates_max(candidates);
     if (max == -INFINITY) return;
@@ -34,5 +34,3 @@ static void apply(frit_sampler *sampler, frit_candidates *candidates)
     }
     candidates->sorted = true;   // as far as anything is left
 }
-
-const frit_stage frit_stage_top_p = {"top-p", is_on, apply};

@@ -30,6 +30,14 @@ static void count_draws(frit_sampler_options options, const float *logits, int32
     frit_sampler_free(sampler);
 }
 
+static void set_option(frit_sampler_options *options, const char *name, const char *value)
+{
+    size_t n_rows;
+    const frit_option *row = frit_sampler_option_rows(&n_rows);
+    while (strcmp(row->name, name) != 0) assert_true(++row < frit_sampler_option_rows(&n_rows) + n_rows);
+    assert_ok(frit_option_set(row, options, value));
+}
+
 static void softmax(const float *logits, int n, double temp, double *p)
 {
     double sum = 0;
@@ -138,6 +146,36 @@ static void min_p_drops_what_is_much_less_likely_than_the_best(void **state)
     assert_true(chi_square(counts, p, N, DRAWS) < chi_limit_9);
 }
 
+static void top_n_sigma_drops_what_is_far_below_the_best(void **state)
+{
+    (void)state;
+    int counts[N];
+    double p[N], mean = 0, variance = 0;
+    bool kept[N];
+    for (int i = 0; i < N; i++) mean += (double)logits10[i] / N;
+    for (int i = 0; i < N; i++) variance += ((double)logits10[i] - mean) * ((double)logits10[i] - mean) / N;
+    frit_sampler_options options = {.temp = 1, .seed = 9};
+    set_option(&options, "top-n-sigma", "0.7");
+    count_draws(options, logits10, N, DRAWS, counts);
+    softmax(logits10, N, 1, p);
+    int n_kept = 0;
+    for (int i = 0; i < N; i++) n_kept += kept[i] = 3.0 - (double)logits10[i] <= 0.7 * sqrt(variance);
+    assert_in_range(n_kept, 2, N - 2);
+    keep(p, kept, N);
+    assert_true(chi_square(counts, p, N, DRAWS) < chi_limit_9);
+}
+
+static void top_n_sigma_does_not_count_banned_tokens(void **state)
+{
+    (void)state;
+    const float logits[5] = {2, -INFINITY, 1, -INFINITY, 0};
+    frit_sampler_options options = {.temp = 5, .seed = 1};
+    set_option(&options, "top-n-sigma", "1.5");   // of 0.816
+    int counts[5];
+    count_draws(options, logits, 5, 1000, counts);
+    assert_true(counts[0] > 0 && counts[2] > 0 && counts[0] + counts[2] == 1000);
+}
+
 static void penalties_follow_their_formulas(void **state)
 {
     (void)state;
@@ -149,7 +187,7 @@ static void penalties_follow_their_formulas(void **state)
     frit_candidate items[4];
     for (int i = 0; i < 4; i++) items[i] = (frit_candidate){i, logits[i]};
     frit_candidates candidates = {.items = items, .n = 4};
-    frit_stage_penalties.apply(sampler, &candidates);
+    frit_penalties_apply(sampler, &candidates);
     const float expected[4] = {2 / 2.0f - 1, -4 - 0.75f, 0.5f - 0.75f, 1};
     for (int i = 0; i < 4; i++) assert_true(items[i].logit == expected[i]);
     frit_sampler_free(sampler);
@@ -347,7 +385,7 @@ static void bad_options_are_refused_with_a_sentence(void **state)
         {{.repeat_last_n = -2}, "repeat-last-n"},
         {{.samplers = "top-k,typo"}, "'typo' is not the name of a stage"},
         {{.samplers = "top-k,temp,top-k"}, "'top-k' is there twice"},
-        {{.samplers = "temp,"}, "logit-bias,penalties,top-k,top-p,min-p,temp"},
+        {{.samplers = "temp,"}, "logit-bias,penalties,top-n-sigma,top-k,top-p,min-p,temp"},
         {{.logit_bias = {far, 1}}, "0 to 9"},
         {{.logit_bias = {word, 1}}, "expected ID=BIAS"},
         {{.logit_bias = {nan, 1}}, "logit-bias"},
@@ -361,6 +399,42 @@ static void bad_options_are_refused_with_a_sentence(void **state)
     frit_sampler *sampler;
     assert_fails(frit_sampler_create(&sampler, 0, NULL), FRIT_E_INVALID, "vocabulary");
     frit_sampler_free(NULL);
+}
+
+static void every_option_has_a_place_of_its_own(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {[FRIT_OPTION_INT] = 4,
+                                   [FRIT_OPTION_FLOAT] = 4,
+                                   [FRIT_OPTION_SEED] = 8,
+                                   [FRIT_OPTION_TEXT] = sizeof(char *),
+                                   [FRIT_OPTION_LIST] = sizeof(frit_option_list)};
+    bool taken[sizeof(frit_sampler_options)] = {false};
+    size_t n_rows;
+    const frit_option *rows = frit_sampler_option_rows(&n_rows);
+    for (size_t i = 0; i < n_rows; i++) {
+        assert_true(rows[i].type < FRIT_COUNT(sizes) && sizes[rows[i].type] > 0);
+        for (size_t k = 0; k < sizes[rows[i].type]; k++) {
+            assert_true(rows[i].offset + k < sizeof taken && !taken[rows[i].offset + k]);
+            taken[rows[i].offset + k] = true;
+        }
+    }
+}
+
+static void the_help_of_the_order_lists_all_stages(void **state)
+{
+    (void)state;
+    size_t n_rows;
+    const frit_option *rows = frit_sampler_option_rows(&n_rows), *order = &rows[n_rows - 1];
+    assert_string_equal(order->name, "samplers");
+    char list[256];
+    snprintf(list, sizeof list, "%s", strstr(order->help, "logit-bias"));
+    for (char *at = list; *at; at++) *at = *at == ' ' ? ',' : *at;
+    // The list is an order that is taken, and has all stages: one more is one too many.
+    frit_sampler_options all = {.temp = 0.5f, .samplers = list};
+    frit_sampler *sampler = make_sampler(N, all);
+    frit_sampler_free(sampler);
+    assert_fails(frit_sampler_create(&sampler, N, &(frit_sampler_options){.samplers = "?"}), FRIT_E_INVALID, list);
 }
 
 static void option_rows_have_defaults_that_parse(void **state)
@@ -389,6 +463,8 @@ int main(void)
         cmocka_unit_test(top_k_keeps_the_k_likeliest),
         cmocka_unit_test(top_p_keeps_the_smallest_set_with_the_probability),
         cmocka_unit_test(min_p_drops_what_is_much_less_likely_than_the_best),
+        cmocka_unit_test(top_n_sigma_drops_what_is_far_below_the_best),
+        cmocka_unit_test(top_n_sigma_does_not_count_banned_tokens),
         cmocka_unit_test(penalties_follow_their_formulas),
         cmocka_unit_test(the_penalty_window_forgets_older_tokens),
         cmocka_unit_test(logit_bias_moves_and_bans_tokens),
@@ -399,6 +475,8 @@ int main(void)
         cmocka_unit_test(extreme_logits_stay_in_range),
         cmocka_unit_test(logits_that_are_not_finite_are_refused),
         cmocka_unit_test(bad_options_are_refused_with_a_sentence),
+        cmocka_unit_test(every_option_has_a_place_of_its_own),
+        cmocka_unit_test(the_help_of_the_order_lists_all_stages),
         cmocka_unit_test(option_rows_have_defaults_that_parse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

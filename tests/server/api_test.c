@@ -329,7 +329,7 @@ static void token_prompts_and_every_field_are_taken(void **state)
         CHAT,
         "{\"model\": \"default\", \"stream\": false, \"stream_options\": {}, \"seed\": -1, \"stop\": null, "
         "\"logit_bias\": {\"5\": 1.5, \"6\": -100}, \"temperature\": 1, \"top_k\": 20, \"top_p\": 0.9, \"min_p\": 0.1, "
-        "\"repeat_penalty\": 1.1, \"repetition_penalty\": 1.1, \"frequency_penalty\": 0.5, "
+        "\"top_n_sigma\": 2, \"repeat_penalty\": 1.1, \"repetition_penalty\": 1.1, \"frequency_penalty\": 0.5, "
         "\"presence_penalty\": -0.5, \"repeat_last_n\": -1, \"n\": 1, \"response_format\": {\"type\": \"text\"}, "
         "\"max_tokens\": 3, \"max_completion_tokens\": 4, \"logprobs\": false, \"tools\": [], "
         "\"tool_choice\": \"auto\", \"store\": true, \"metadata\": {\"a\": \"b\"}, \"user\": \"me\", \"unknown\": 5, "
@@ -519,6 +519,7 @@ static const bad bads[] = {
     {CHAT, "{\"top_p\": 1.01}", 400, "top_p", "invalid_value", NULL},
     {CHAT, "{\"top_k\": -1}", 400, "top_k", "invalid_value", NULL},
     {CHAT, "{\"min_p\": true}", 400, "min_p", "invalid_type", NULL},
+    {CHAT, "{\"top_n_sigma\": -1}", 400, "top_n_sigma", "invalid_value", NULL},
     {CHAT, "{\"frequency_penalty\": 1000}", 400, "frequency_penalty", "invalid_value", NULL},
     {CHAT, "{\"repeat_last_n\": -2}", 400, "repeat_last_n", "invalid_value", NULL},
     {CHAT, "{\"seed\": 1.5}", 400, "seed", "invalid_type", NULL},
