@@ -57,9 +57,25 @@ static const struct { const char *folder, *may_include; } layers[] = {
 // A library returns a status: it does not end the process, print, or look at its environment. The rest writes past
 // the end of something, or keeps hidden state.
 static const char *const banned_calls[] = {
-    "exit", "_exit", "abort", "system", "popen", "getenv", "setenv", "setlocale",
+    "exit", "_exit", "abort", "system", "popen", "getenv", "setenv",
     "printf", "fprintf", "vprintf", "vfprintf", "puts", "fputs", "putchar", "perror",
-    "gets", "strcpy", "strcat", "sprintf", "vsprintf", "strtok", "alloca", "rand", "srand", "atoi", "atof",
+    "gets", "strcpy", "strcat", "sprintf", "vsprintf", "strtok", "alloca", "rand", "srand", "atoi",
+};
+
+// Calls that depend on the host's locale or are unsafe beside other threads, and what the library has instead.
+static const struct { const char *call, *instead, *home; bool in_apps; } replaced_calls[] = {
+    {"strtod",    "frit_parse_double", "src/base/number.c", true},
+    {"strtof",    "frit_parse_double", NULL,                true},
+    {"strtold",   "frit_parse_double", NULL,                true},
+    {"atof",      "frit_parse_double", NULL,                true},
+    {"vsnprintf", "frit_vformat",      "src/base/number.c", false},
+    {"setlocale", "frit_vformat",      "src/base/number.c", false},
+    {"strerror",  "frit_errno_text",   NULL,                false},
+};
+
+// Calls that print or read the decimal point of the host's locale where their format has a fraction.
+static const struct { const char *call, *instead; } format_calls[] = {
+    {"snprintf", "frit_format"}, {"sscanf", "frit_parse_double"},
 };
 
 // Operating systems are told apart in base/ and by the suffix of a file.
@@ -80,9 +96,10 @@ typedef struct file {
     bool in_src, in_kernels, may_be_long, is_c, is_header;
     const char *may_include;   // NULL: anything
     int n_lines;
-    bool is_table;       // between clang-format off and on
-    bool in_comment;     // a block comment goes on
-    int function_line;   // where its "{" stands; 0: outside
+    bool is_table;                              // between clang-format off and on
+    bool in_comment;                            // a block comment goes on
+    const char *format_call, *format_instead;   // a call of format_calls whose statement goes on
+    int function_line;                          // where its "{" stands; 0: outside
     char function[128];
 } file;
 
@@ -220,6 +237,43 @@ static void check_calls(const file *f, const char *code)
         if (has_word(code, banned_calls[i], true)) fault(f, f->n_lines, "%s is not for a library", banned_calls[i]);
 }
 
+static void check_replaced(const file *f, const char *code)
+{
+    for (size_t i = 0; i < COUNT(replaced_calls); i++) {
+        const char *home = replaced_calls[i].home;
+        if (!f->in_src && !replaced_calls[i].in_apps) continue;
+        if (home && strcmp(home, f->path) == 0) continue;
+        if (has_word(code, replaced_calls[i].call, true))
+            fault(f, f->n_lines, "%s: the library has %s", replaced_calls[i].call, replaced_calls[i].instead);
+    }
+}
+
+// "%g", "%8.1f", "%lf"; not "%.0f", which prints no decimal point.
+static bool has_fraction(const char *line)
+{
+    for (const char *p = line; (p = strchr(p, '%'));) {
+        const char *flags = ++p;
+        p += strspn(p, "-+ #0123456789.*l");
+        if (*p == '%')
+            p++;
+        else if (*p && strchr("fFeEgGaA", *p) && !(*p == 'f' && p - flags == 2 && starts(flags, ".0")))
+            return true;
+    }
+    return false;
+}
+
+static void check_formats(file *f, const char *line, const char *code)
+{
+    for (size_t i = 0; i < COUNT(format_calls); i++)
+        if (has_word(code, format_calls[i].call, true)) {
+            f->format_call = format_calls[i].call;
+            f->format_instead = format_calls[i].instead;
+        }
+    if (f->format_call && has_fraction(line))
+        fault(f, f->n_lines, "%s of a fraction: the library has %s", f->format_call, f->format_instead);
+    if (strpbrk(code, ";{}")) f->format_call = NULL;
+}
+
 static void check_include(const file *f, const char *path, size_t n)
 {
     if (!f->may_include) return;
@@ -325,6 +379,8 @@ static void check_file(const char *path, const char *full)
         strip(&f, line, code);
         check_directive(&f, line, code);
         if (f.in_src) check_calls(&f, code);
+        if (f.in_src) check_formats(&f, line, code);
+        if (f.in_src || starts(path, "apps/")) check_replaced(&f, code);
         if (f.is_c) check_function(&f, code);
         if (strcmp(code, "#pragma once") == 0) once = true;
     }

@@ -45,13 +45,13 @@ static int read_range(const char *text, frit_adapter_options *out)
 static int open_adapter(cli_adapters *adapters, frit_model *model, const char *item,
                         const frit_adapter_options *options)
 {
+    static const frit_option scale_row = {.name = "scale", .type = FRIT_OPTION_FLOAT};
     const char *colon = strrchr(item, ':');
-    char *end = NULL;
     float scale = 1;
     size_t n = strlen(item);
     if (colon && colon[1]) {
-        const float number = strtof(colon + 1, &end);
-        if (!*end && isfinite(number)) scale = number, n = (size_t)(colon - item);
+        float number;
+        if (frit_option_set(&scale_row, &number, colon + 1) == FRIT_OK) scale = number, n = (size_t)(colon - item);
     }
     char *path = malloc(n + 1);
     if (!path) return CLI_NO_MEMORY;

@@ -2,7 +2,8 @@
 // Growth by doubling; the byte behind `len` is always zero once anything was reserved.
 #include "base/buf.h"
 
-#include <stdio.h>
+#include "base/number.h"
+
 #include <stdlib.h>
 
 bool frit_buf_reserve(frit_buf *buf, size_t n_more)
@@ -49,12 +50,12 @@ void frit_buf_printf(frit_buf *buf, const char *format, ...)
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
+    int n = frit_vformat(NULL, 0, format, args);
     va_end(args);
     if (n < 0) {
         buf->failed = true;
     } else if (frit_buf_reserve(buf, (size_t)n)) {
-        vsnprintf(buf->data + buf->len, (size_t)n + 1, format, again);
+        frit_vformat(buf->data + buf->len, (size_t)n + 1, format, again);
         buf->len += (size_t)n;
     }
     va_end(again);

@@ -8,6 +8,7 @@
 // A container may see a mount whose root is its own group while /proc/self/cgroup still names the group from
 // outside; the mount's root is then cut off the name.
 #include "base/cgroup.h"
+#include "base/number.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -131,7 +132,7 @@ static double read_number(const char *folder, const char *name)
 {
     char text[64];
     double value;
-    return read_text(folder, name, text, sizeof text) && sscanf(text, "%lf", &value) == 1 ? value : -1;
+    return read_text(folder, name, text, sizeof text) && frit_parse_double(text, strlen(text), &value) > 0 ? value : -1;
 }
 
 int frit_cgroup_cpus(const char *root)
@@ -146,7 +147,8 @@ int frit_cgroup_cpus(const char *root)
             quota = read_number(p->folder, "cpu.cfs_quota_us");
             period = read_number(p->folder, "cpu.cfs_period_us");
         } else if (read_text(p->folder, "cpu.max", scratch, FILE_BYTES)) {
-            if (sscanf(scratch, "%lf %lf", &quota, &period) != 2) quota = -1;   // "max 100000"
+            const size_t n = strlen(scratch), used = frit_parse_double(scratch, n, &quota);   // none in "max 100000"
+            if (used < n) frit_parse_double(scratch + used + 1, n - used - 1, &period);
         }
         if (quota <= 0 || period <= 0) continue;
         if (least == 0 || quota / period < least) least = quota / period;

@@ -29,7 +29,8 @@ static frit_status fail_errno(const char *path, const char *what)
     frit_status status = error == ENOENT || error == ENOTDIR ? FRIT_E_NOT_FOUND
                          : error == ENOMEM                   ? FRIT_E_MEMORY
                                                              : FRIT_E_IO;
-    return frit_fail(status, "%s: %s: %s", path, what, strerror(error));
+    char text[FRIT_ERRNO_BYTES];
+    return frit_fail(status, "%s: %s: %s", path, what, frit_errno_text(error, text));
 }
 
 static const char *kind_text(mode_t mode)

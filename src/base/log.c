@@ -2,8 +2,9 @@
 // Formats one sentence and hands it on.
 #include "base/log.h"
 
+#include "base/number.h"
+
 #include <stdarg.h>
-#include <stdio.h>
 
 void frit_log_say(const frit_log *log, frit_log_level level, const char *format, ...)
 {
@@ -11,7 +12,7 @@ void frit_log_say(const frit_log *log, frit_log_level level, const char *format,
     char sentence[FRIT_ERROR_BYTES];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    frit_vformat(sentence, sizeof sentence, format, args);
     va_end(args);
     log->fn(log->ctx, level, sentence);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Text into fields. Numbers are parsed here and not by strtod, whose decimal point depends on the host's locale.
+// Text into fields.
 #include "base/option.h"
+
+#include "base/number.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -72,50 +74,15 @@ static frit_status set_seed(const frit_option *row, uint64_t *field, const char 
     return FRIT_OK;
 }
 
-// [sign] digits [. digits] [e [sign] digits]. Exact to a float: at most one rounding in double comes before.
-static bool parse_decimal(const char *p, double *out)
-{
-    bool negative = *p == '-';
-    if (*p == '-' || *p == '+') p++;
-    double mantissa = 0;
-    int n_digits = 0, exponent = 0;
-    for (bool point = false; (*p >= '0' && *p <= '9') || (*p == '.' && !point); p++) {
-        if (*p == '.') {
-            point = true;
-            continue;
-        }
-        n_digits++;
-        bool fits = mantissa < 1e15;   // further digits are below a float's precision
-        if (fits) mantissa = mantissa * 10 + (*p - '0');
-        if (fits && point && exponent > -1000) exponent--;
-        if (!fits && !point && exponent < 1000) exponent++;
-    }
-    if (n_digits == 0) return false;
-    if (*p == 'e' || *p == 'E') {
-        p++;
-        int sign = *p == '-' ? -1 : 1, e = 0;
-        if (*p == '-' || *p == '+') p++;
-        if (!*p) return false;
-        for (; *p >= '0' && *p <= '9'; p++)
-            if (e < 10000) e = e * 10 + (*p - '0');
-        exponent += sign * e;
-    }
-    if (*p) return false;
-    // Powers up to 10^22 are exact, so is the mantissa: dividing by 10^3 rounds once, multiplying by 10^-3 twice.
-    double value = mantissa;
-    if (mantissa != 0) value = exponent < 0 ? mantissa / pow(10, -exponent) : mantissa * pow(10, exponent);
-    *out = negative ? -value : value;
-    return true;
-}
-
 static frit_status set_float(const frit_option *row, float *field, const char *text)
 {
     double value;
-    bool good = parse_decimal(text, &value) && isfinite((float)value);
+    const size_t n = strlen(text);
+    bool good = n > 0 && frit_parse_double(text, n, &value) == n && isfinite((float)value);
     if (good && has_limits(row)) good = value >= row->min && value <= row->max;
     if (!good) {
         char allowed[96] = "a number";
-        if (has_limits(row)) snprintf(allowed, sizeof allowed, "a number from %g to %g", row->min, row->max);
+        if (has_limits(row)) frit_format(allowed, sizeof allowed, "a number from %g to %g", row->min, row->max);
         return refuse(row, text, allowed);
     }
     *field = (float)value;

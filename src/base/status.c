@@ -2,8 +2,11 @@
 // The status map and the calling thread's last sentence.
 #include "base/status.h"
 
+#include "base/number.h"
+
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static _Thread_local char sentence[FRIT_ERROR_BYTES];
 
@@ -24,6 +27,36 @@ const char *frit_error(void)
     return sentence;
 }
 
+// strerror_r has two types: POSIX's writes into the buffer and returns a number, GNU's returns the text.
+#if defined(_WIN32)
+
+const char *frit_errno_text(int error, char text[FRIT_ERRNO_BYTES])
+{
+    return strerror_s(text, FRIT_ERRNO_BYTES, error) == 0 ? text : "unknown error";
+}
+
+#else
+
+static inline const char *text_of_posix(int failed, const char *text)
+{
+    return failed ? "unknown error" : text;
+}
+
+static inline const char *text_of_gnu(const char *found, const char *text)
+{
+    (void)text;
+    return found;
+}
+
+const char *frit_errno_text(int error, char text[FRIT_ERRNO_BYTES])
+{
+    return _Generic(strerror_r(error, text, FRIT_ERRNO_BYTES), int
+                    : text_of_posix, default
+                    : text_of_gnu)(strerror_r(error, text, FRIT_ERRNO_BYTES), text);
+}
+
+#endif
+
 const char *frit_version(void)
 {
 #define FRIT_TEXT2(x) #x
@@ -37,7 +70,7 @@ void frit_fail_say(const char *format, ...)
     char next[FRIT_ERROR_BYTES];
     va_list args;
     va_start(args, format);
-    vsnprintf(next, sizeof next, format, args);
+    frit_vformat(next, sizeof next, format, args);
     va_end(args);
     size_t n = 0;
     for (; next[n]; n++) {

@@ -26,6 +26,10 @@ void frit_fail_say(const char *format, ...) FRIT_PRINTF(1, 2);
 // the results of a call that failed are not used.
 #define frit_fail(status, ...) (frit_fail_say(__VA_ARGS__), (status))
 
+// The system's words for an errno, in `text` or in constant memory. Any thread may call it.
+enum { FRIT_ERRNO_BYTES = 256 };
+const char *frit_errno_text(int error, char text[FRIT_ERRNO_BYTES]);
+
 static inline frit_status frit_fail_memory(size_t n_bytes, const char *what)
 {
     return frit_fail(FRIT_E_MEMORY, "out of memory: %zu bytes for %s", n_bytes, what);

@@ -119,8 +119,9 @@ frit_status frit_os_thread_start(frit_os_thread **out, void (*fn)(void *ctx), vo
     int error = pthread_create(&thread->id, NULL, enter, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0) {
+        char text[FRIT_ERRNO_BYTES];
         free(thread);
-        return frit_fail(FRIT_E_LIMIT, "cannot be started: %s", strerror(error));
+        return frit_fail(FRIT_E_LIMIT, "cannot be started: %s", frit_errno_text(error, text));
     }
     *out = thread;
     return FRIT_OK;

@@ -2,6 +2,7 @@
 // Conversion: what the files hold, and writing them.
 #include "convert/convert.h"
 
+#include "base/number.h"
 #include "base/option.h"
 #include "format/adapter.h"
 #include "text/vocab_file.h"
@@ -58,8 +59,8 @@ static frit_status read_size(const char *text, uint64_t *out)
 {
     *out = UINT64_MAX;
     if (!text) return FRIT_OK;
-    char *end;
-    const double n = strtod(text, &end);
+    double n = 0;
+    const char *end = text + frit_parse_double(text, strlen(text), &n);
     const double unit = *end == 'K' ? 1e3 : *end == 'M' ? 1e6 : *end == 'G' ? 1e9 : 1;
     if (end == text || !(n > 0) || n * unit > 1e18 || (*end && (!strchr("KMG", *end) || end[1])))
         return frit_fail(FRIT_E_INVALID, "split-max-size is '%.40s', expected a number of bytes like 500M or 4G", text);

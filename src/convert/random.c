@@ -5,6 +5,7 @@
 // without a word about it here, and rows are made as fast as they can be copied.
 #include "convert/random.h"
 
+#include "base/number.h"
 #include "base/rng.h"
 #include "convert/convert.h"
 #include "format/rows.h"
@@ -279,11 +280,12 @@ static frit_status add_keys(maker *m, const char *text)
     while (text && *text) {
         const char *is = strchr(text, '='), *end = strchr(is, ' ');
         const size_t n = end ? (size_t)(end - is) : strlen(is);
+        double real = 0;
         frit_value value = {.type = FRIT_VALUE_U32, .u = strtoul(is + 1, NULL, 10)};
         if (is[1] == 't' || is[1] == 'f')
             value = (frit_value){.type = FRIT_VALUE_BOOL, .u = is[1] == 't'};
-        else if (memchr(is, '.', n) || memchr(is, 'e', n))
-            value = (frit_value){.type = FRIT_VALUE_F32, .f = (float)strtod(is + 1, NULL)};
+        else if ((memchr(is, '.', n) || memchr(is, 'e', n)) && frit_parse_double(is + 1, n - 1, &real) > 0)
+            value = (frit_value){.type = FRIT_VALUE_F32, .f = (float)real};
         FRIT_TRY(add_value(m, text, (size_t)(is - text), value));
         text = end ? end + 1 : NULL;
     }

@@ -7,6 +7,7 @@
 // grow only as their items are read, and the place of a tensor is worked out in checked arithmetic.
 #include "format/gguf_part.h"
 
+#include "base/number.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -45,7 +46,7 @@ static frit_status refuse(const reader *r, frit_status status, const char *forma
     char what[400];
     va_list args;
     va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
+    frit_vformat(what, sizeof what, format, args);
     va_end(args);
     if (r->name.len > 0) {
         size_t shown = frit_utf8_valid_prefix(r->name.ptr, r->name.len < 128 ? r->name.len : 128);

@@ -2,6 +2,7 @@
 // Metadata: pairs in file order with an index by key, conversions that lose nothing, values as text.
 #include "format/meta.h"
 
+#include "base/number.h"
 #include "base/utf8.h"
 
 #include <assert.h>
@@ -152,7 +153,7 @@ static const char *describe(const frit_value *value, char text[64])
         snprintf(text, 64, "the %s %" PRId64, name, value->i);
         break;
     case FLOATING:
-        snprintf(text, 64, "the %s %.9g", name, value->f);
+        frit_format(text, 64, "the %s %.9g", name, value->f);
         break;
     default:
         if (value->type == FRIT_VALUE_ARRAY)
@@ -325,8 +326,9 @@ static void print_float(double value, bool single, frit_buf *out)
 {
     char text[40];
     for (int digits = single ? 6 : 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        double back = strtod(text, NULL);
+        const int n = frit_format(text, sizeof text, "%.*g", digits, value);
+        double back = 0;
+        frit_parse_double(text, (size_t)n, &back);
         if (single ? (float)back == (float)value : back == value) break;
         if (!isfinite(value)) break;
     }

@@ -2,6 +2,7 @@
 // Brackets, strings and numbers, one after the other.
 #include "text/pull.h"
 
+#include "base/number.h"
 #include "base/utf8.h"
 #include "text/unicode.h"
 
@@ -248,11 +249,8 @@ bool frit_pull_number(frit_pull *pull, double *number)
     bool scaled = p < pull->end && (*p == 'e' || *p == 'E');
     *number = (double)value / powers[n_fraction < 22 ? n_fraction : 22];
     if (negative) *number = -*number;
-    if (!exact || scaled || n_fraction > 22) {
-        char *end;
-        *number = strtod(pull->at, &end);
-        p = end;
-    }
+    if (!exact || scaled || n_fraction > 22)
+        p = pull->at + frit_parse_double(pull->at, (size_t)(pull->end - pull->at), number);
     pull->at = p;
     return true;
 }

@@ -52,6 +52,14 @@ check(apps/frit/a.c "${head}// A.\n#include \"base/file.h\"\n"
 check(apps/frit/a.c "${head}// A.\n#include \"cli.h\"\n")
 
 check(src/base/a.c "${head}// A.\nint x = printf(\"\");\n" "3: printf is not for a library")
+check(src/base/a.c "${head}// A.\ndouble x = strtod(\"\", 0);\n" "3: strtod: the library has frit_parse_double")
+check(apps/frit/a.c "${head}// A.\ndouble x = atof(\"\");\n" "3: atof: the library has frit_parse_double")
+check(src/base/a.c "${head}// A.\nconst char *x = strerror(1);\n" "3: strerror: the library has frit_errno_text")
+check(src/base/a.c "${head}// A.\nint x = snprintf(0, 0,\n  \"%d %.3g\", 1, 2.0);\nint y = f(\"%g\");\n"
+      "4: snprintf of a fraction: the library has frit_format")
+check(src/base/a.c "${head}// A.\nint x = sscanf(t, \"%lf\", &y);\n"
+      "3: sscanf of a fraction: the library has frit_parse_double")
+check(src/base/a.c "${head}// A.\nint x = snprintf(0, 0, \"%.0f%% %d %.*s\", 1.0, 2, 3, \"\");\n")
 check(src/base/a.c "${head}// printf(1)\nint x = snprintf(0, 0, \"exit(1)\"); /* exit(1)\n exit(2) */\n")
 check(src/base/a.c "${head}// A.\nint x = a.exit(1) + my_exit(1) + on_exit;\n")
 check(src/graph/a.c "${head}// A.\n#ifdef _WIN32\n#endif\n"

@@ -19,6 +19,17 @@ static char *next_path(void)
     return paths[at++ % N_PATHS];
 }
 
+void skip_because(const char *format, ...)
+{
+    char reason[PATH_BYTES + 256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    fprintf(stderr, "skipped: %s\n", reason);   // cmocka's line with the test's name follows, there too
+    _skip(__FILE__, __LINE__);
+}
+
 const char *shared_path(const char *format, ...)
 {
     char *path = next_path();
@@ -29,8 +40,7 @@ const char *shared_path(const char *format, ...)
     va_end(args);
     struct stat st;
     if (stat(path, &st) != 0) {
-        print_message("skipped: the reference data %s is not here\n", path);
-        skip();
+        skip_because("the reference data %s is not here", path);
     }
     return path;
 }

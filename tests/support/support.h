@@ -17,6 +17,9 @@
 #include "base/rng.h"
 #include "base/status.h"
 
+// Ends the running test as skipped, with a reason that the report of `make test` shows.
+void skip_because(const char *format, ...) FRIT_PRINTF(1, 2);
+
 // ".../shared/goldens/quant/input.f32"; valid until the fourth next call. Skips the running test if it does not exist.
 const char *shared_path(const char *format, ...) FRIT_PRINTF(1, 2);
 // A path in the project's own tree.

@@ -2,6 +2,7 @@
 // The filters of `x | ...` for numbers, text and JSON, and the table of all. Those over sequences are in sequences.c.
 #include "text/template/filters.h"
 
+#include "base/number.h"
 #include "base/utf8.h"
 
 #include <math.h>
@@ -126,6 +127,18 @@ static frit_status filter_tojson(run *r, value v, const call *c, value *out)
 
 // ------------------------------------------------------------------------------------- numbers
 
+// "inf", "-Infinity", "NaN".
+static bool parse_word(char *text, double *out)
+{
+    for (char *at = text; *at; at++)
+        if (*at >= 'A' && *at <= 'Z') *at = (char)(*at + 'a' - 'A');
+    const bool negative = *text == '-';
+    if (*text == '-' || *text == '+') text++;
+    const bool infinite = strcmp(text, "inf") == 0 || strcmp(text, "infinity") == 0;
+    *out = infinite ? negative ? -INFINITY : INFINITY : NAN;
+    return infinite || strcmp(text, "nan") == 0;
+}
+
 // Whole text as a number, spaces around it allowed.
 static bool parse_float(frit_str text, double *out)
 {
@@ -137,9 +150,7 @@ static bool parse_float(frit_str text, double *out)
         return false;
     memcpy(digits, text.ptr, text.len);
     digits[text.len] = 0;
-    char *end;
-    *out = strtod(digits, &end);
-    return *end == 0;
+    return frit_parse_double(digits, text.len, out) == text.len || parse_word(digits, out);
 }
 
 static bool parse_int(frit_str text, int base, int64_t *out)
@@ -217,8 +228,9 @@ static frit_status filter_round(run *r, value v, const call *c, value *out)
         return frit_run_fail(r, "round: method must be common, ceil or floor");
     else if (v.type == VALUE_FLOAT && precision >= 0 && fabs(number) < 1e16) {
         char text[400];   // printf rounds the exact value, halves to even, as Python does
-        snprintf(text, sizeof text, "%.*f", (int)precision, number);
-        *out = frit_var_float(strtod(text, NULL));
+        const int n = frit_format(text, sizeof text, "%.*f", (int)precision, number);
+        frit_parse_double(text, (size_t)n, &number);
+        *out = frit_var_float(number);
     } else if (precision < 0) {
         double rounded = nearbyint(number * scale) / scale;
         *out = v.type == VALUE_FLOAT ? frit_var_float(rounded) : frit_var_int((int64_t)rounded);

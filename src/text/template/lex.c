@@ -8,6 +8,7 @@
 // Comments behave like blocks. The last line end of the source does not count.
 #include "text/template/node.h"
 
+#include "base/number.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -296,9 +297,9 @@ static frit_status lex_number(lexer *x)
     digits[n] = 0;
     token t = {.type = is_float ? TOKEN_FLOAT : TOKEN_INT, .text = {p + x->at, end - x->at}};
     errno = 0;
-    char *stop;
+    char *stop = digits;
     if (is_float)
-        t.f = strtod(digits, &stop);
+        stop += frit_parse_double(digits, n, &t.f);
     else
         t.i = strtoll(digits, &stop, base);
     if (*stop || n == 0 || (!is_float && errno == ERANGE)) return fail(x, "a number is too large or malformed");

@@ -2,6 +2,7 @@
 // Values as Python prints them: str(), repr(), json.dumps().
 #include "text/template/value.h"
 
+#include "base/number.h"
 #include "base/utf8.h"
 #include "text/template/node.h"
 
@@ -22,8 +23,9 @@ void frit_print_float(double f, frit_buf *out)
     }
     char text[40];
     int precision = 0;
-    do snprintf(text, sizeof text, "%.*e", precision, f);
-    while (strtod(text, NULL) != f && ++precision < 17);
+    double back = f;
+    do frit_parse_double(text, (size_t)frit_format(text, sizeof text, "%.*e", precision, f), &back);
+    while (back != f && ++precision < 17);
     char digits[24];
     size_t n = 0;
     for (const char *at = text; *at && *at != 'e'; at++)

@@ -2,6 +2,7 @@
 // What Python's str does, apart from its method table: case, strip, replace, lines, padding, format, %.
 #include "text/template/node.h"
 
+#include "base/number.h"
 #include "base/utf8.h"
 
 #include <stdio.h>
@@ -272,11 +273,11 @@ static frit_status print_number(run *r, value v, char type, int precision, bool 
         bool negative = i < 0;
         uint64_t magnitude = negative ? 0 - (uint64_t)i : (uint64_t)i;
         snprintf(format, sizeof format, "%%ll%c", type == 'd' ? 'u' : type);
-        snprintf(text, sizeof text, format, (unsigned long long)magnitude);
+        frit_format(text, sizeof text, format, (unsigned long long)magnitude);
         frit_buf_text(out, negative ? "-" : plus ? "+" : "");
     } else {
         snprintf(format, sizeof format, plus ? "%%+.%d%c" : "%%.%d%c", precision < 0 ? 6 : precision, type);
-        snprintf(text, sizeof text, format, frit_var_as_float(v));
+        frit_format(text, sizeof text, format, frit_var_as_float(v));
     }
     frit_buf_text(out, text);
     return FRIT_OK;

@@ -2,6 +2,7 @@
 // Building, comparing and walking values; the limits of a run.
 #include "text/template/value.h"
 
+#include "base/number.h"
 #include "base/utf8.h"
 #include "text/template/node.h"
 
@@ -30,7 +31,7 @@ void frit_run_fail_say(const run *r, const char *format, ...)
     char reason[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(reason, sizeof reason, format, args);
+    frit_vformat(reason, sizeof reason, format, args);
     va_end(args);
     frit_fail_say("chat template, line %d: %s", r->at ? r->at->line : 0, reason);
 }
