@@ -109,8 +109,9 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     open_nodes(device, options);
     device->base.backend = &frit_backend_cpu;
     device->reference = reference;
-    frit_isa_install(&device->narrow, cap, 1);
+    const char *narrow = frit_isa_install(&device->narrow, cap, 1);
     device->isa = frit_isa_install(&device->wide, cap, FRIT_WIDE_ROWS);
+    device->has_wide = !reference && strcmp(narrow, device->isa) != 0;
     if (reference) device->isa = reference_name;
     *out = &device->base;
     return FRIT_OK;
@@ -134,8 +135,7 @@ static const char *cpu_isa(const frit_device *base)
 static int32_t cpu_many_rows(const frit_device *base)
 {
     const frit_cpu_device *device = (const frit_cpu_device *)base;
-    return !device->reference && memcmp(&device->narrow, &device->wide, sizeof device->wide) != 0 ? FRIT_WIDE_ROWS / 2
-                                                                                                  : 0;
+    return device->has_wide ? FRIT_WIDE_ROWS / 2 : 0;
 }
 
 static int32_t cpu_n_threads(const frit_device *base, bool many_rows)

@@ -14,6 +14,7 @@ typedef struct frit_cpu_device {
     bool reference;              // all ops run on their reference kernels
     const char *isa;             // "reference", or the best instruction set installed
     frit_kernels narrow, wide;   // for nodes of few and of many rows
+    bool has_wide;               // an instruction set is only for many rows
     frit_packs packs;
     frit_topology topology;   // where its nodes' n is 1, nothing is placed
     frit_profile *profile;    // NULL: nobody counts
