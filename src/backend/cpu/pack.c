@@ -5,36 +5,13 @@
 
 #include <string.h>
 
-// clang-format off
 static const frit_interleave rows[FRIT_DTYPE_COUNT] = {
-    //                     words at, n   rest at, bytes  recoded by, from blocks, to blocks
-    [FRIT_DTYPE_Q4_0]    = {2,  4,   0,  2, NULL, 0, 0},
-    [FRIT_DTYPE_Q4_1]    = {0,  5,   0,  0, NULL, 0, 0},
-    [FRIT_DTYPE_Q5_0]    = {2,  5,   0,  2, NULL, 0, 0},
-    [FRIT_DTYPE_Q5_1]    = {0,  6,   0,  0, NULL, 0, 0},
-    [FRIT_DTYPE_Q8_0]    = {2,  8,   0,  2, NULL, 0, 0},
-    [FRIT_DTYPE_Q2_K]    = {0, 21,   0,  0, NULL, 0, 0},
-    [FRIT_DTYPE_Q3_K]    = {0, 27, 108,  2, NULL, 0, 0},
-    [FRIT_DTYPE_Q4_K]    = {0, 36,   0,  0, NULL, 0, 0},
-    [FRIT_DTYPE_Q5_K]    = {0, 44,   0,  0, NULL, 0, 0},
-    [FRIT_DTYPE_Q6_K]    = {0, 52, 208,  2, NULL, 0, 0},
-    [FRIT_DTYPE_IQ4_NL]  = {2,  4,   0,  2, NULL, 0, 0},
-    [FRIT_DTYPE_IQ4_XS]  = {0, 34,   0,  0, NULL, 0, 0},
-    [FRIT_DTYPE_MXFP4]   = {1,  4,   0,  1, NULL, 0, 0},
-    [FRIT_DTYPE_NVFP4]   = {0, 36,   0,  0, frit_recode_nvfp4,   4, 1},
-    [FRIT_DTYPE_Q1_0]    = {0,  1,   4,  2, frit_recode_q1_0,    1, 4},
-    [FRIT_DTYPE_Q2_0]    = {0,  2,   8,  2, frit_recode_q2_0,    1, 2},
-    [FRIT_DTYPE_TQ1_0]   = {0, 16,  64,  2, frit_recode_tq1_0,    1, 1},
-    [FRIT_DTYPE_TQ2_0]   = {0, 16,  64,  2, NULL, 0, 0},
-    [FRIT_DTYPE_IQ1_S]   = {0, 17,  68,  2, frit_recode_iq1_s,    1, 1},
-    [FRIT_DTYPE_IQ1_M]   = {0, 26, 104,  2, frit_recode_iq1_m,    1, 1},
-    [FRIT_DTYPE_IQ2_XXS] = {0, 25, 100,  2, frit_recode_iq2_xxs,  1, 1},
-    [FRIT_DTYPE_IQ2_XS]  = {0, 26, 104,  2, frit_recode_iq2_xs,   1, 1},
-    [FRIT_DTYPE_IQ2_S]   = {0, 26, 104,  2, frit_recode_iq2_s,    1, 1},
-    [FRIT_DTYPE_IQ3_XXS] = {0, 33, 132,  2, frit_recode_iq3_xxs,  1, 1},
-    [FRIT_DTYPE_IQ3_S]   = {0, 33, 132,  2, frit_recode_iq3_s,    1, 1},
+#define ROW(name, NAME, words_at, n_words, rest_at, rest_bytes, recode, n_from, n_to, ...) \
+    [FRIT_DTYPE_##NAME] = {words_at, n_words, rest_at, rest_bytes, recode, n_from, n_to},
+#define PACKED_32  ROW
+#define PACKED_256 ROW
+#include "backend/cpu/packed.def"
 };
-// clang-format on
 
 enum { MAX_RECODED = 144 };   // bytes
 

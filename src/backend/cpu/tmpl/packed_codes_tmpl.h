@@ -2,7 +2,7 @@
 // backend/cpu/tmpl/packed_codes_tmpl.h: where the codes and scales of each packed type are, in operations on `vec`,
 // which the file that includes this has defined for its instruction set: words of LANES rows.
 //
-// A type is a handful of functions; PACKED_TYPES lists them all.
+// A type is a handful of functions, which its row of packed.def names.
 #include "quant/blocks.h"
 #include "quant/levels.h"
 
@@ -240,35 +240,3 @@ FRIT_INLINE vec scale_iq4_xs(const scales_256 *s, int g)
 }
 
 #include "backend/cpu/tmpl/packed_recoded_tmpl.h"
-
-// ------------------------------------------------------------------------------- the types
-
-// name, dtype, then the members of type_32 and type_256 but for `codes`.
-// clang-format off
-#define PACKED_TYPES(TYPE_32, TYPE_256) \
-    TYPE_32(q4_0, Q4_0, 4, 2, scale_half, NULL) \
-    TYPE_32(q4_1, Q4_1, 5, 0, scale_first_half, shift_second_half) \
-    TYPE_32(q5_0, Q5_0, 5, 2, scale_half, NULL) \
-    TYPE_32(q5_1, Q5_1, 6, 0, scale_first_half, shift_second_half) \
-    TYPE_32(q8_0, Q8_0, 8, 2, scale_half, NULL) \
-    TYPE_32(iq4_nl, IQ4_NL, 4, 2, scale_half, NULL) \
-    TYPE_32(mxfp4, MXFP4, 4, 1, scale_mxfp4, NULL) \
-    TYPE_32(q1_0, Q1_0, 1, 2, scale_half, shift_minus_half) \
-    TYPE_32(q2_0, Q2_0, 2, 2, scale_half, shift_minus_half) \
-    TYPE_256(q2_k, Q2_K, 21, 0, 16, false, scales_q2_k, scale_unsigned, min_unsigned) \
-    TYPE_256(q3_k, Q3_K, 27, 2, 16, true, scales_q3_k, scale_signed, NULL) \
-    TYPE_256(q4_k, Q4_K, 36, 0, 32, false, scales_q4_k, scale_unsigned, min_unsigned) \
-    TYPE_256(q5_k, Q5_K, 44, 0, 32, false, scales_q4_k, scale_unsigned, min_unsigned) \
-    TYPE_256(q6_k, Q6_K, 52, 2, 16, true, scales_q6_k, scale_signed, NULL) \
-    TYPE_256(iq4_xs, IQ4_XS, 34, 0, 32, true, scales_iq4_xs, scale_iq4_xs, NULL) \
-    TYPE_256(nvfp4, NVFP4, 36, 0, 16, true, scales_nvfp4, scale_nvfp4, NULL) \
-    TYPE_256(tq1_0, TQ1_0, 16, 2, 32, false, scales_tq, one, one) \
-    TYPE_256(tq2_0, TQ2_0, 16, 2, 32, false, scales_tq, one, one) \
-    TYPE_256(iq1_s, IQ1_S, 17, 2, 32, false, scales_iq1_s, scale_iq1_s, min_iq1_s) \
-    TYPE_256(iq1_m, IQ1_M, 26, 2, 16, true, scales_16_eighth, scale_odd, NULL) \
-    TYPE_256(iq2_xxs, IQ2_XXS, 25, 2, 32, true, scales_iq2_xxs, scale_odd, NULL) \
-    TYPE_256(iq2_xs, IQ2_XS, 26, 2, 16, false, scales_16_eighth, scale_odd, min_iq2) \
-    TYPE_256(iq2_s, IQ2_S, 26, 2, 16, false, scales_16_eighth, scale_odd, min_iq2) \
-    TYPE_256(iq3_xxs, IQ3_XXS, 33, 2, 32, true, scales_iq3_xxs, scale_odd, NULL) \
-    TYPE_256(iq3_s, IQ3_S, 33, 2, 32, true, scales_iq3_s, scale_odd, NULL)
-// clang-format on

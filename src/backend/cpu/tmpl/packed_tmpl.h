@@ -251,7 +251,7 @@ static void product(const frit_product *p, const packed_type *type)
             run_block(&(block){p, type, share_of(n_panels, n_groups, g), share_of(p->n_x, n_blocks, i)});
 }
 
-// What a row of PACKED_TYPES becomes.
+// What a row of packed.def becomes.
 #define WALK(name, elems, n, ...)                                                                                 \
     static void walk_##name##_##n(block_at from, int n_units, unit *to, rows r, vec_f *totals, ahead *next)       \
     {                                                                                                             \
@@ -273,16 +273,20 @@ static void product(const frit_product *p, const packed_type *type)
                               elems,                                                                                   \
                               {walk_##name##_0, walk_##name##_1, walk_##name##_2, walk_##name##_3, walk_##name##_4}}); \
     }
-#define PRODUCT_32(name, dtype, words, rest, ...) PRODUCT(name, 32, words, rest, codes_##name, __VA_ARGS__)
-#define PRODUCT_256(name, dtype, words, rest, group, has_bias, ...) \
+#define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, ...) \
+    PRODUCT(name, 32, words, rest, codes_##name, __VA_ARGS__)
+#define PACKED_256(name, dtype, at, words, rest_at, rest, recode, from, to, group, has_bias, ...) \
     PRODUCT(name, 256, words, rest, group, has_bias, codes_##name, __VA_ARGS__)
-
-PACKED_TYPES(PRODUCT_32, PRODUCT_256)
+#include "backend/cpu/packed.def"
+#undef PACKED_32
+#undef PACKED_256
 
 static void install(frit_kernels *k)
 {
-#define INSTALL(name, dtype, ...) \
+#define PACKED_32(name, dtype, ...) \
     k->packed[FRIT_DTYPE_##dtype] = (frit_product_kernel){product_##name, FRIT_FORM_Q8_LINES, isa};
-    PACKED_TYPES(INSTALL, INSTALL)
-#undef INSTALL
+#define PACKED_256 PACKED_32
+#include "backend/cpu/packed.def"
+#undef PACKED_32
+#undef PACKED_256
 }

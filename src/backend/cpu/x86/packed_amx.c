@@ -86,19 +86,20 @@ FRIT_INLINE void unpack_256(type_256 type, const frit_product *p, int64_t row, i
     }
 }
 
-#define PRODUCT_32(name, dtype, words, rest, scale_fn, shift_fn)                                            \
+#define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, scale_fn, shift_fn)              \
     static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps) \
     {                                                                                                       \
         unpack_32((type_32){words, rest, codes_##name, scale_fn, shift_fn}, p, row, first, n, steps);       \
     }                                                                                                       \
     PRODUCT(name)
 
-#define PRODUCT_256(name, dtype, words, rest, group, has_bias, scales_fn, scale_fn, min_fn)                 \
-    static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps) \
-    {                                                                                                       \
-        const type_256 type = {words, rest, group, has_bias, codes_##name, scales_fn, scale_fn, min_fn};    \
-        unpack_256(type, p, row, first, n, steps);                                                          \
-    }                                                                                                       \
+#define PACKED_256(name, dtype, at, words, rest_at, rest, recode, from, to, group, has_bias, scales_fn, scale_fn, \
+                   min_fn)                                                                                        \
+    static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps)       \
+    {                                                                                                             \
+        const type_256 type = {words, rest, group, has_bias, codes_##name, scales_fn, scale_fn, min_fn};          \
+        unpack_256(type, p, row, first, n, steps);                                                                \
+    }                                                                                                             \
     PRODUCT(name)
 
 #define PRODUCT(name)                                 \
@@ -107,7 +108,9 @@ FRIT_INLINE void unpack_256(type_256 type, const frit_product *p, int64_t row, i
         product_in_tiles(p, unpack_##name, 1);        \
     }
 
-PACKED_TYPES(PRODUCT_32, PRODUCT_256)
+#include "backend/cpu/packed.def"
+#undef PACKED_32
+#undef PACKED_256
 
 // One row of a tile for every 32 numbers.
 static void convert_bf16_tiles(const float *x, uint8_t *out, int64_t n)
@@ -122,10 +125,10 @@ void frit_install_amx(frit_kernels *k)
 {
     frit_install_amx_attend(k);
     k->convert[FRIT_FORM_BF16_TILES] = convert_bf16_tiles;
-#define INSTALL(name, dtype, ...) \
+#define PACKED_32(name, dtype, ...) \
     k->packed[FRIT_DTYPE_##dtype] = (frit_product_kernel){product_##name, FRIT_FORM_BF16_TILES, isa};
-    PACKED_TYPES(INSTALL, INSTALL)
-#undef INSTALL
+#define PACKED_256 PACKED_32
+#include "backend/cpu/packed.def"
     frit_install_amx_float(k);
     frit_install_amx_probe(k);
 }
