@@ -71,37 +71,8 @@ static bool is_lone(const rewrite *r, const frit_node *node, frit_op op)
 
 static bool is_row_wise(const frit_node *node)
 {
-    static const bool row_wise[FRIT_OP_COUNT] = {
-        [FRIT_OP_LINEAR] = true,
-        [FRIT_OP_RMS_NORM] = true,
-        [FRIT_OP_LAYER_NORM] = true,
-        [FRIT_OP_ADD] = true,
-        [FRIT_OP_MUL] = true,
-        [FRIT_OP_SCALE] = true,
-        [FRIT_OP_SOFTCAP] = true,
-        [FRIT_OP_ACT] = true,
-        [FRIT_OP_GLU] = true,
-        [FRIT_OP_RESHAPE] = true,
-        [FRIT_OP_CLAMP] = true,
-        [FRIT_OP_SLICE] = true,
-        [FRIT_OP_CONCAT] = true,
-        [FRIT_OP_HEADS] = true,
-        [FRIT_OP_SCALE_ROWS] = true,
-        [FRIT_OP_ROUTE] = true,
-        [FRIT_OP_GATHER_EXPERTS] = true,
-        [FRIT_OP_EXPERTS] = true,
-        [FRIT_OP_MIX] = true,
-        [FRIT_OP_XIELU] = true,
-        [FRIT_OP_SOFTMAX] = true,
-        [FRIT_OP_GAUSSIAN_TOPK] = true,
-        [FRIT_OP_MIX_STREAMS] = true,
-        [FRIT_OP_ADAPT_DOWN] = true,
-        [FRIT_OP_ADAPT_UP] = true,
-        [FRIT_OP_STEER] = true,
-        [FRIT_OP_RMS_MATCH] = true,
-    };
     const bool is_lookup = node->op == FRIT_OP_ADAPT_DOWN && node->src[0]->op == FRIT_OP_INPUT;
-    return row_wise[node->op] && node->rows == FRIT_ROWS_BATCH && !is_lookup;
+    return frit_op_get(node->op)->is_row_wise && node->rows == FRIT_ROWS_BATCH && !is_lookup;
 }
 
 // The wanted rows of `node`: it is narrowed itself, needs no rows, or is read through a new TAKE_ROWS.

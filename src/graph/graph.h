@@ -16,17 +16,20 @@
 #include "graph/batch.h"
 
 typedef enum frit_op {
-#define OP(NAME, name, min_src, max_src, sources, attr, shape, formula) FRIT_OP_##NAME,
+#define OP(NAME, name, min_src, max_src, sources, attr, shape, rows, formula) FRIT_OP_##NAME,
 #include "graph/ops.def"
 #undef OP
     FRIT_OP_COUNT
 } frit_op;
+
+enum { FRIT_OP_ROWS_ALL, FRIT_OP_ROWS_EACH };   // the column `rows`
 
 typedef struct frit_op_row {
     const char *name;
     int min_sources, max_sources;
     const char *sources;   // "x w [b]": their names, in the order of src
     const char *formula;
+    bool is_row_wise;   // a row of the result needs the same row of the sources alone
 } frit_op_row;
 const frit_op_row *frit_op_get(frit_op op);
 

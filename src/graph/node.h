@@ -7,7 +7,8 @@
 // (RESHAPE, ATTEND) come with it and have it checked. Failures are sentences: op, what was found, what was expected.
 typedef frit_status (*frit_shape_rule)(frit_node *node);
 
-#define OP(NAME, name, min_src, max_src, sources, attr, shape, formula) frit_status frit_shape_##shape(frit_node *node);
+#define OP(NAME, name, min_src, max_src, sources, attr, shape, rows, formula) \
+    frit_status frit_shape_##shape(frit_node *node);
 #include "graph/ops.def"
 #undef OP
 

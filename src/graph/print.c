@@ -136,7 +136,7 @@ static void print_steering(const frit_node *node, frit_buf *out)
 }
 
 static void (*const print_attributes[])(const frit_node *node, frit_buf *out) = {
-#define OP(NAME, name, min_src, max_src, sources, attr, shape, formula) print_##attr,
+#define OP(NAME, name, min_src, max_src, sources, attr, shape, rows, formula) print_##attr,
 #include "graph/ops.def"
 #undef OP
 };

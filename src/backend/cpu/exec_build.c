@@ -597,7 +597,7 @@ static void add_step(builder *b, int step, bool barrier)
     const frit_cpu_op *op = &frit_cpu_ops[node_of(b, step)->op];
     frit_task task = task_of(b, &b->plan->steps[step]);
     if (!runs_fast(b, task.node)) {
-        add_action(b, (frit_action){op->reference, frit_pieces_of_reference, 0, 0, task}, barrier);
+        add_action(b, (frit_action){frit_cpu_references[task.node->op], frit_pieces_of_reference, 0, 0, task}, barrier);
         return;
     }
     set_feeds(b, step, &task);

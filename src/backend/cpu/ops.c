@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The op table of the CPU. Every op has a reference kernel; a row without `fast` runs on it.
+// The op table of the CPU. Every op has a reference kernel; one without a row here, or without `fast`, runs on it.
 #include "backend/cpu/adapt.h"
 #include "backend/cpu/fast.h"
 #include "backend/cpu/feed.h"
@@ -79,45 +79,42 @@ int frit_pieces_of_reference(const frit_task *task)
     return n < MOST ? (int)n : MOST;
 }
 
-#define REFERENCE(name) .reference = frit_ref_##name
-#define BOTH(name)      .reference = frit_ref_##name, .fast = frit_fast_##name, .pieces = frit_pieces_by_size
-#define FAST(name, cut) .reference = frit_ref_##name, .fast = frit_fast_##name, .pieces = cut
+const frit_task_fn frit_cpu_references[FRIT_OP_COUNT] = {
+#define OP(NAME, name, ...) frit_ref_##name,
+#include "graph/ops.def"
+#undef OP
+};
+
+#define BY_SIZE(name)   .fast = frit_fast_##name, .pieces = frit_pieces_by_size
+#define FAST(name, cut) .fast = frit_fast_##name, .pieces = cut
 #define PRODUCT(name) \
     FAST(name, frit_linear_pieces), .linear = true, .own_feed = true, .workspace_bytes = frit_linear_workspace_bytes
 #define STACKED(name, cut) FAST(name, cut), .stacked = true
 
 // clang-format off
 const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
-    [FRIT_OP_INPUT]      = {REFERENCE(input)},
-    [FRIT_OP_WEIGHT]     = {REFERENCE(weight)},
-    [FRIT_OP_EMBED]      = {REFERENCE(embed), .matrices = 1 << 0},
+    [FRIT_OP_EMBED]      = {.matrices = 1 << 0},
     [FRIT_OP_LINEAR]     = {PRODUCT(linear), .matrices = 1 << 1},
     [FRIT_OP_RMS_NORM]   = {FAST(rms_norm, frit_pieces_of_norm)},
     [FRIT_OP_LAYER_NORM] = {FAST(layer_norm, frit_pieces_of_norm)},
-    [FRIT_OP_ADD]        = {BOTH(add)},
-    [FRIT_OP_MUL]        = {BOTH(mul)},
-    [FRIT_OP_SCALE]      = {BOTH(scale)},
-    [FRIT_OP_SOFTCAP]    = {BOTH(softcap)},
-    [FRIT_OP_ACT]        = {BOTH(act)},
-    [FRIT_OP_XIELU]      = {BOTH(xielu)},
-    [FRIT_OP_GLU]        = {BOTH(glu)},
-    [FRIT_OP_RESHAPE]    = {REFERENCE(reshape)},
-    [FRIT_OP_CLAMP]      = {REFERENCE(clamp)},
-    [FRIT_OP_SLICE]      = {REFERENCE(slice)},
-    [FRIT_OP_CONCAT]     = {REFERENCE(concat)},
-    [FRIT_OP_SCALE_ROWS] = {REFERENCE(scale_rows)},
-    [FRIT_OP_SOFTMAX]    = {BOTH(softmax)},
-    [FRIT_OP_GAUSSIAN_TOPK]     = {BOTH(gaussian_topk)},
-    [FRIT_OP_RMS_MATCH]      = {BOTH(rms_match)},
-    [FRIT_OP_MIX_STREAMS]      = {BOTH(mix_streams)},
+    [FRIT_OP_ADD]        = {BY_SIZE(add)},
+    [FRIT_OP_MUL]        = {BY_SIZE(mul)},
+    [FRIT_OP_SCALE]      = {BY_SIZE(scale)},
+    [FRIT_OP_SOFTCAP]    = {BY_SIZE(softcap)},
+    [FRIT_OP_ACT]        = {BY_SIZE(act)},
+    [FRIT_OP_XIELU]      = {BY_SIZE(xielu)},
+    [FRIT_OP_GLU]        = {BY_SIZE(glu)},
+    [FRIT_OP_SOFTMAX]    = {BY_SIZE(softmax)},
+    [FRIT_OP_GAUSSIAN_TOPK]     = {BY_SIZE(gaussian_topk)},
+    [FRIT_OP_RMS_MATCH]      = {BY_SIZE(rms_match)},
+    [FRIT_OP_MIX_STREAMS]      = {BY_SIZE(mix_streams)},
     [FRIT_OP_HEADS]      = {STACKED(heads, frit_heads_pieces), .matrices = 1 << 1,
                             .workspace_bytes = stacked_workspace_bytes},
     [FRIT_OP_ROUTE]      = {FAST(route, frit_pieces_by_row), .workspace_bytes = route_workspace_bytes},
     [FRIT_OP_EXPERTS]    = {STACKED(experts, frit_experts_pieces), .matrices = 1 << 1,
                             .fits = frit_experts_fit, .workspace_bytes = stacked_workspace_bytes},
-    [FRIT_OP_GATHER_EXPERTS]       = {REFERENCE(gather_experts)},
-    [FRIT_OP_MIX]        = {BOTH(mix)},
-    [FRIT_OP_ROPE]       = {BOTH(rope)},
+    [FRIT_OP_MIX]        = {BY_SIZE(mix)},
+    [FRIT_OP_ROPE]       = {BY_SIZE(rope)},
     [FRIT_OP_KV_WRITE]   = {FAST(kv_write, frit_pieces_by_row), .workspace_bytes = kv_write_workspace_bytes},
     [FRIT_OP_ATTEND]     = {FAST(attend, frit_attend_pieces), .begin = frit_fast_attend_turn,
                             .begin_pieces = frit_attend_turn_pieces, .finish = frit_fast_attend_merge,
@@ -134,14 +131,11 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_CONV]       = {FAST(conv, frit_conv_pieces), .workspace_bytes = frit_conv_workspace_bytes},
     [FRIT_OP_SCAN]       = {FAST(scan, frit_state_pieces), .workspace_bytes = frit_state_workspace_bytes},
     [FRIT_OP_DELTA]      = {FAST(delta, frit_state_pieces), .workspace_bytes = frit_state_workspace_bytes},
-    [FRIT_OP_SHIFT]      = {REFERENCE(shift)},
-    [FRIT_OP_WKV]        = {REFERENCE(wkv)},
-    [FRIT_OP_TAKE_ROWS]  = {REFERENCE(take_rows)},
     [FRIT_OP_ADAPT_DOWN] = {FAST(adapt_down, frit_adapt_down_pieces), .linear = true, .own_feed = true,
                             .fits = frit_adapt_down_fits, .workspace_bytes = frit_adapt_down_workspace_bytes},
     [FRIT_OP_ADAPT_UP]   = {FAST(adapt_up, frit_pieces_by_row)},
     [FRIT_OP_STEER]      = {FAST(steer, frit_pieces_by_row)},
-    [FRIT_OP_ADD_NORM]   = {BOTH(add_norm)},
+    [FRIT_OP_ADD_NORM]   = {BY_SIZE(add_norm)},
     [FRIT_OP_NORM_ADD]   = {FAST(norm_add, frit_pieces_of_norm)},
     [FRIT_OP_LINEAR_ACT] = {PRODUCT(linear_act), .matrices = 1 << 1},
     [FRIT_OP_LINEAR_GLU] = {PRODUCT(linear_glu), .matrices = 1 << 1 | 1 << 2},

@@ -63,7 +63,6 @@ enum { FRIT_MAX_PIECES = 1 << 12 };
 
 // How the CPU runs one op.
 typedef struct frit_cpu_op {
-    frit_task_fn reference;
     frit_task_fn fast;       // NULL: the reference is all there is
     frit_pieces_fn pieces;   // into how many pieces the work of `fast` is cut, for this run's rows
     frit_task_fn begin;      // what comes before all of `fast`, or NULL
@@ -81,6 +80,7 @@ typedef struct frit_cpu_op {
 } frit_cpu_op;
 
 extern const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT];
+extern const frit_task_fn frit_cpu_references[FRIT_OP_COUNT];   // frit_ref_NAME
 
 // ops.c: for ops whose cost is that of touching their numbers; by rows of source 0; for reference kernels.
 int frit_pieces_by_size(const frit_task *task);
