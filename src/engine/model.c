@@ -5,6 +5,7 @@
 
 #include "convert/convert.h"
 #include "convert/random.h"
+#include "text/template/template.h"
 #include "text/vocab_file.h"
 #include "text/vocab_write.h"
 
@@ -42,7 +43,9 @@ static frit_status say_progress(const opening *o, double done)
 // Sentences from below name keys and tensors; here they get the file.
 static frit_status with_path(const opening *o, frit_status status)
 {
+    const char *template = o->options->chat_template;
     if (status == FRIT_OK || strstr(frit_error(), o->path)) return status;
+    if (template && strstr(frit_error(), template)) return status;
     return frit_fail(status, "%s: %s", o->path, frit_error());
 }
 
@@ -134,20 +137,34 @@ static bool has_mark(const void *ctx, const char *mark)
     return frit_vocab_find(ctx, frit_str_of(mark)) >= 0;
 }
 
+// A template that was asked for by name has to work: no other takes its place, as it would of a model's own.
+static frit_status check_named(const char *path, frit_str source)
+{
+    frit_template *parsed = NULL;
+    if (source.len == 0) return frit_fail(FRIT_E_FORMAT, "%s: the chat template is empty", path);
+    const frit_status status = frit_template_new(&parsed, source);
+    frit_template_free(parsed);
+    return status == FRIT_OK ? FRIT_OK : frit_fail(status, "%s: %s", path, frit_error());
+}
+
+static frit_status open_named(opening *o, const frit_chat_tokens *tokens)
+{
+    const char *path = o->options->chat_template;
+    char *text;
+    size_t n_bytes;
+    FRIT_TRY(frit_file_read(path, MAX_TEMPLATE_BYTES, &text, &n_bytes));
+    frit_status status = check_named(path, (frit_str){text, n_bytes});
+    if (status == FRIT_OK) status = frit_chat_new(&o->model->chat, (frit_str){text, n_bytes}, *tokens, &o->model->log);
+    free(text);
+    return status;
+}
+
 static frit_status open_chat(opening *o)
 {
     frit_model *model = o->model;
     const frit_vocab *vocab = &model->vocab;
     const frit_chat_tokens tokens = {piece_of(vocab, vocab->bos), piece_of(vocab, vocab->eos)};
-    if (o->options->chat_template) {
-        char *text;
-        size_t n_bytes;
-        FRIT_TRY(frit_file_read(o->options->chat_template, MAX_TEMPLATE_BYTES, &text, &n_bytes));
-        frit_status status = frit_chat_new(&model->chat, (frit_str){text, n_bytes}, tokens, &model->log);
-        free(text);
-        if (status != FRIT_OK || model->chat) return status;
-        return frit_fail(FRIT_E_INVALID, "%s: the chat template is empty", o->options->chat_template);
-    }
+    if (o->options->chat_template) return open_named(o, &tokens);
     frit_str source = {"", 0};
     bool found;
     FRIT_TRY(frit_meta_get_text(&model->ckpt->meta, "tokenizer.chat_template", &source, &found));
