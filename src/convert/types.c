@@ -64,7 +64,9 @@ frit_status frit_convert_find_type(const char *name, frit_dtype *dtype)
 
 // ------------------------------------------------------------------------------------- writing
 
-enum { CHUNK_BYTES = 16 << 20 };
+// For each thread, written between two reports: about a second of work for the slowest types, so that a conversion that
+// is cancelled ends soon.
+enum { CHUNK_BYTES = 256 << 10 };
 
 typedef struct chunk {   // rows [first, first + n)
     const frit_tensor *tensor;
@@ -102,7 +104,8 @@ frit_status frit_convert_write(const frit_tensor *tensor, frit_pool *pool, frit_
     if (tensor->n_bytes == 0) return FRIT_OK;
     const uint64_t row_bytes = frit_tensor_row_bytes(tensor);
     const int64_t n_rows = frit_tensor_n_rows(tensor);
-    const int64_t most = row_bytes < CHUNK_BYTES ? (int64_t)(CHUNK_BYTES / row_bytes) : 1;
+    const uint64_t chunk_bytes = (uint64_t)CHUNK_BYTES * (uint64_t)frit_pool_size(pool);
+    const int64_t most = row_bytes < chunk_bytes ? (int64_t)(chunk_bytes / row_bytes) : 1;
     const int64_t n_at_once = n_rows < most ? n_rows : most;
     chunk c = {.tensor = tensor, .scratch_bytes = (frit_tensor_scratch_bytes(tensor) + 63) / 64 * 64};
     c.rows = malloc((size_t)n_at_once * (size_t)row_bytes);
