@@ -54,13 +54,13 @@ static int open_adapter(cli_adapters *adapters, frit_model *model, const char *i
         if (frit_option_set(&scale_row, &number, colon + 1) == FRIT_OK) scale = number, n = (size_t)(colon - item);
     }
     char *path = malloc(n + 1);
-    if (!path) return CLI_NO_MEMORY;
+    if (!path) return cli_no_memory();
     memcpy(path, item, n);
     path[n] = 0;
     frit_status status = frit_adapter_open(&adapters->items[adapters->n], model, path, options);
     adapters->scales[adapters->n] = scale;
     free(path);
-    if (status != FRIT_OK) return cli_report(status);
+    if (status != FRIT_OK) return cli_report_model(status);
     adapters->n++;
     return CLI_DONE;
 }
@@ -74,7 +74,7 @@ int cli_open_adapters(cli_adapters *adapters, frit_model *model, const cli_adapt
     if (code != CLI_DONE || n == 0) return code;
     adapters->items = calloc(n, sizeof *adapters->items);
     adapters->scales = calloc(n, sizeof *adapters->scales);
-    if (!adapters->items || !adapters->scales) return CLI_NO_MEMORY;
+    if (!adapters->items || !adapters->scales) return cli_no_memory();
     for (size_t i = 0; i < n && code == CLI_DONE; i++) {
         const bool is_lora = i < options->lora.n;
         const char *item = is_lora ? options->lora.items[i] : options->vectors.items[i - options->lora.n];

@@ -25,9 +25,11 @@ static const frit_option rows[] = {
           .metavar = "LIST", .help = "sequences that generate together, one row of each step for each"),
     BENCH(n_depth, .name = "n-depth", .letter = 'd', .type = FRIT_OPTION_TEXT, .fallback = "0", .metavar = "LIST",
           .help = "tokens in the cache before the test, not counted"),
-    BENCH(n_batch, .name = "batch", .letter = 'b', .type = FRIT_OPTION_TEXT, .fallback = "2048", .metavar = "LIST",
+    BENCH(n_batch, .name = "batch", .letter = 'b', .type = FRIT_OPTION_TEXT, .fallback = "2048",
+          .metavar = "LIST",
           .help = "prompt tokens handed over at once"),
-    BENCH(n_ubatch, .name = "ubatch", .letters = "ub", .type = FRIT_OPTION_TEXT, .fallback = "512", .metavar = "LIST",
+    BENCH(n_ubatch, .name = "ubatch", .letters = "ub", .type = FRIT_OPTION_TEXT, .fallback = "512",
+          .metavar = "LIST",
           .help = "tokens that one step runs at most"),
     BENCH(type_k, .name = "cache-type-k", .letters = "ctk", .type = FRIT_OPTION_TEXT, .metavar = "LIST",
           .help = "types of cached keys"),
@@ -117,9 +119,8 @@ static int open_engine(bench *b, const bench_setup *setup)
     frit_engine_info info;
     frit_engine_get_info(b->run.engine, &info);
     if (info.n_threads == b->probed_threads) return CLI_DONE;
-    frit_status status = frit_machine_probe(&b->machine, info.n_threads);
     b->probed_threads = info.n_threads;
-    return status == FRIT_OK ? CLI_DONE : cli_report(status);
+    return cli_probe(&b->args->common, &b->machine, info.n_threads);
 }
 
 static int show_profile(bench *b, const bench_row *row)
@@ -217,7 +218,7 @@ static int run(void *ctx)
 {
     const bench_args *args = ctx;
     bench *b = calloc(1, sizeof *b);
-    if (!b) return CLI_NO_MEMORY;
+    if (!b) return cli_no_memory();
     b->args = args;
     b->n_models = args->common.n_positional > 0 ? (size_t)args->common.n_positional : 1;
     b->plan.profile = args->bench.profile && strcmp(args->bench.format, "md") == 0;

@@ -70,7 +70,7 @@ void bench_table_cell(const bench_column *column, const char *text)
 void bench_table_end_row(void)
 {
     puts("|");
-    fflush(stdout);
+    cli_flush();
 }
 
 void bench_table_head(bench_column *columns, size_t n)
@@ -372,7 +372,7 @@ static void json_row(const bench_plan *plan, const bench_row *row)
 {
     printf(row == plan->rows ? "\n" : ",\n");
     dump(row, JSON_INDENT(2));
-    fflush(stdout);
+    cli_flush();
 }
 
 static void json_end(const bench_plan *plan)
@@ -391,7 +391,7 @@ static void jsonl_row(const bench_plan *plan, const bench_row *row)
     (void)plan;
     dump(row, JSON_COMPACT);
     printf("\n");
-    fflush(stdout);
+    cli_flush();
 }
 
 static void print_csv_text(const char *text)
@@ -425,7 +425,7 @@ static void csv_row(const bench_plan *plan, const bench_row *row)
         if (at->kind == 'r') printf("%.9g", at->real);
     }
     printf("\n");
-    fflush(stdout);
+    cli_flush();
 }
 
 const char bench_printer_names[] = "md|json|jsonl|csv";

@@ -118,7 +118,7 @@ static int add_row(bench_plan *plan, const bench_setup *setup, const bench_test 
     if (plan->n == plan->capacity) {
         int capacity = plan->capacity ? 2 * plan->capacity : 64;
         bench_row *rows = realloc(plan->rows, (size_t)capacity * sizeof *rows);
-        if (!rows) return CLI_NO_MEMORY;
+        if (!rows) return cli_no_memory();
         plan->rows = rows;
         plan->capacity = capacity;
     }
@@ -187,7 +187,7 @@ static int parse_all(sweep *s, bench_plan *plan, const bench_options *o)
     // Types are cut out of copies that live as long as the plan; without a list there is one row with no type.
     size_t n_k = o->type_k ? strlen(o->type_k) + 1 : 0, n_v = o->type_v ? strlen(o->type_v) + 1 : 0;
     plan->types = malloc(n_k + n_v + 1);
-    if (!plan->types) return CLI_NO_MEMORY;
+    if (!plan->types) return cli_no_memory();
     s->type_k.n = s->type_v.n = 1;
     if (n_k > 0 && code == CLI_DONE)
         code = types_parse(&s->type_k, "cache-type-k", memcpy(plan->types, o->type_k, n_k));
@@ -225,7 +225,7 @@ static int fit_context(bench_plan *plan, const bench_args *args)
 int bench_plan_make(bench_plan *plan, const bench_args *args, size_t n_models)
 {
     sweep *s = calloc(1, sizeof *s);
-    if (!s) return CLI_NO_MEMORY;
+    if (!s) return cli_no_memory();
     int code = parse_all(s, plan, &args->bench);
     int n_types = s->type_k.n * s->type_v.n, n_setups = s->threads.n * s->ubatch.n * n_types;
     for (size_t m = 0; m < n_models && code == CLI_DONE; m++) {

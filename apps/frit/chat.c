@@ -72,7 +72,7 @@ static int converse(chat *c)
     bool warned = false;   // an interrupt has been answered; the next one leaves
     int code = CLI_DONE;
     if (c->interactive) cli_note(c->common, "/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves.");
-    while (!c->leaves && (code == CLI_DONE || (c->interactive && code == CLI_FAILED))) {
+    while (!c->leaves && !cli_ends() && cli_flush() && (code == CLI_DONE || (c->interactive && code == CLI_FAILED))) {
         char *text;
         bool was_empty = false;
         chat_key key = chat_input_read(c->input, c->draft, &text, &was_empty);
@@ -80,7 +80,7 @@ static int converse(chat *c)
         c->draft = NULL;
         if (key == CHAT_KEY_END) break;
         if (key == CHAT_KEY_INTERRUPT) {
-            if (!c->interactive) return CLI_INTERRUPTED;
+            if (!c->interactive || cli_ends()) return CLI_INTERRUPTED;
             if (warned && was_empty) break;
             chat_say(was_empty ? "\nCtrl-C once more leaves" : "");
             warned = was_empty;
@@ -92,7 +92,7 @@ static int converse(chat *c)
         free(text);
     }
     if (c->interactive && !c->leaves) putchar('\n');
-    return code;
+    return code == CLI_DONE && (cli_ends() || !cli_flush()) ? CLI_INTERRUPTED : code;
 }
 
 static int open_chat(chat *c, const chat_args *args)
@@ -121,6 +121,7 @@ static int open_chat(chat *c, const chat_args *args)
     code = chat_talk_make_sampler(c);
     if (code == CLI_DONE && args->chat.load && args->chat.session)
         return cli_usage("chat: --load and --session both name a conversation; give one");
+    if (code == CLI_DONE && args->chat.session) code = cli_check_writable(args->chat.session);
     if (code == CLI_DONE && args->chat.load) code = chat_file_load(c, args->chat.load);
     if (code == CLI_DONE && args->chat.session) code = chat_file_open_session(c, args->chat.session);
     if (code == CLI_DONE && args->chat.system && !chat_talk_set_system(c, args->chat.system)) code = CLI_USAGE;
@@ -136,7 +137,7 @@ static int run(void *ctx)
     c.fancy = cli_color(&args->common, stdout);
     int code = open_chat(&c, args);
     bool edits = c.interactive && term && strcmp(term, "dumb") != 0;
-    if (code == CLI_DONE && !(c.input = chat_input_new(edits, c.interactive))) code = CLI_NO_MEMORY;
+    if (code == CLI_DONE && !(c.input = chat_input_new(edits, c.interactive))) code = cli_no_memory();
     if (code == CLI_DONE) {
         code = converse(&c);
         int saved = args->chat.session ? chat_file_save_session(&c, args->chat.session) : CLI_DONE;

@@ -14,7 +14,7 @@ typedef struct command {
 void chat_say(const char *format, ...)
 {
     va_list args;
-    fflush(stdout);
+    cli_flush();
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
@@ -86,11 +86,15 @@ static int run_undo(chat *c, char *rest)
 
 static int run_edit(chat *c, char *rest)
 {
+    if (!c->interactive) {
+        chat_say("/edit starts an editor, which needs a terminal");
+        return CLI_DONE;
+    }
     char *before = rest[0] ? strdup(rest) : chat_talk_drop_turn(c);
     char *after = chat_file_edit(before ? before : "");
     int code = CLI_DONE;
     if (!after && before && !rest[0])
-        code = chat_talk_add(c, "user", before) ? CLI_DONE : CLI_NO_MEMORY;   // as it was, but for its answer
+        code = chat_talk_add(c, "user", before) ? CLI_DONE : CLI_FAILED;   // as it was, but for its answer
     else if (after && after[0])
         code = ask(c, after);
     else if (after)
@@ -419,7 +423,7 @@ static int run_help(chat *c, char *rest)
 int chat_command_run(chat *c, const char *text)
 {
     char *copy = strdup(text + 1);
-    if (!copy) return CLI_NO_MEMORY;
+    if (!copy) return cli_no_memory();
     char *end = copy + strcspn(copy, " \t\n"), *rest = end + strspn(end, " \t\n");
     *end = 0;
     for (size_t n = strlen(rest); n > 0 && strchr(" \t\n", rest[n - 1]);) rest[--n] = 0;

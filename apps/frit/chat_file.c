@@ -55,17 +55,16 @@ static json_t *conversation(const chat *c)
 int chat_file_save(const chat *c, const char *path)
 {
     json_t *all = conversation(c);
-    size_t n = strlen(path) + 6;
-    char *partial = malloc(n);
-    int code = all && partial ? CLI_DONE : CLI_NO_MEMORY;
-    if (code == CLI_DONE) {
-        snprintf(partial, n, "%s.part", path);
-        bool written = json_dump_file(all, partial, JSON_INDENT(2)) == 0 && rename(partial, path) == 0;
-        if (!written) code = cli_fail("%s: %s", path, strerror(errno));
-        if (!written) remove(partial);
-    }
-    free(partial);
+    char *text = all ? json_dumps(all, JSON_INDENT(2)) : NULL;
     json_decref(all);
+    if (!text) return cli_no_memory();
+    cli_file file;
+    int code = cli_file_open(&file, path);
+    if (code == CLI_DONE) {
+        cli_file_write(&file, text, strlen(text));
+        code = cli_file_close(&file, code);
+    }
+    free(text);
     return code;
 }
 
@@ -124,7 +123,7 @@ int chat_file_open_session(chat *c, const char *path)
     json_decref(all);
     if (code != CLI_DONE) return code;
     c->tokens = malloc((n + 1) * sizeof *c->tokens);
-    if (!c->tokens) return CLI_NO_MEMORY;
+    if (!c->tokens) return cli_no_memory();
     memcpy(c->tokens, frit_session_tokens(c->session), n * sizeof *c->tokens);
     c->n_tokens = n;
     cli_note(c->common, "%s: %zu messages, %zu tokens; /show messages shows them", path, json_array_size(c->messages),
@@ -137,7 +136,7 @@ int chat_file_save_session(const chat *c, const char *path)
     json_t *all = conversation(c);
     char *note = all ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);
-    if (!note) return CLI_NO_MEMORY;
+    if (!note) return cli_no_memory();
     frit_status status = frit_session_set_note(c->session, note, strlen(note));
     free(note);
     if (status == FRIT_OK) status = frit_session_save(c->session, path);

@@ -240,7 +240,7 @@ static char *read_line(chat_input *input, const char *prompt, const char *draft)
 {
     input->prompt = prompt;
     input->interrupted = false;
-    cli_interrupted = 0;
+    if (!cli_ends()) cli_interrupted = 0;
     return input->edits ? edit_line(input, draft) : plain_line(input);
 }
 

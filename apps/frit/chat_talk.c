@@ -131,7 +131,8 @@ static frit_status feed(chat *c, frit_token *tokens, size_t n)
 int chat_talk_make_sampler(chat *c)
 {
     frit_sampler *sampler;
-    if (frit_sampler_new(&sampler, c->model, &c->sampling) != FRIT_OK) return cli_usage("%s", frit_error());
+    const frit_status status = frit_sampler_new(&sampler, c->model, &c->sampling);
+    if (status != FRIT_OK) return cli_report(status);
     frit_sampler_free(c->sampler);
     c->sampler = sampler;
     return CLI_DONE;
@@ -151,7 +152,7 @@ static void take_call(answering *a, const frit_part *part)
     chat_view_call(a->view, part->name, part->text);
     json_t *call = json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", part->id, "type", "function", "function", "name",
                              part->name, "arguments", part->text);
-    if (!call || json_array_append_new(a->calls, call) != 0) exit(cli_fail("out of memory"));
+    if (!call || json_array_append_new(a->calls, call) != 0) exit(cli_no_memory());
 }
 
 static void take_parts(answering *a)
@@ -173,7 +174,7 @@ static void show(void *ctx, const char *text, size_t n_bytes)
     answering *a = ctx;
     if (frit_turn_push(a->turn, text, n_bytes) != FRIT_OK) exit(cli_fail("%s", frit_error()));
     take_parts(a);
-    if (ferror(stdout)) cli_interrupted = 1;   // nobody reads on
+    cli_flush();
 }
 
 // What the session holds now. How the template shows the answer may differ: only the common prefix counts next time.
@@ -203,7 +204,7 @@ static void report(const chat *c, const cli_answer *answer)
     if (c->common->quiet) return;
     frit_engine_info info;
     frit_engine_get_info(c->engine, &info);
-    fflush(stdout);
+    cli_flush();
     bool dim = cli_color(c->common, stderr);
     if (dim) fputs("\033[2m", stderr);
     cli_answer_report(c->common, answer);
@@ -238,12 +239,12 @@ static int generate(chat *c, frit_turn *turn)
 {
     cli_answer answer;
     answering a = {.turn = turn, .view = chat_view_new(stdout, c->fancy), .calls = json_array()};
-    if (!a.view || !a.calls) return CLI_NO_MEMORY;
+    if (!a.view || !a.calls) return cli_no_memory();
     cli_answer_options options = {.turn = turn, .n_predict = c->n_predict, .show = show, .show_ctx = &a};
     int code = cli_generate(c->model, c->engine, c->session, c->sampler, &options, &answer);
     int finished = finish_answer(c, &a, &answer);
     if (code == CLI_DONE) code = finished;
-    if (code == CLI_DONE && !keep_answer(c, &a)) code = CLI_NO_MEMORY;
+    if (code == CLI_DONE && !keep_answer(c, &a)) code = cli_no_memory();
     if (code == CLI_DONE) report(c, &answer);
     if (code == CLI_DONE) ask_for_result(c);
     if (answer.finish == CLI_FINISH_CONTEXT) cli_note(c->common, "the context is full; -c N makes it larger");
@@ -257,7 +258,7 @@ static int generate(chat *c, frit_turn *turn)
 
 int chat_talk_answer(chat *c)
 {
-    cli_interrupted = 0;
+    if (!cli_ends()) cli_interrupted = 0;
     size_t n_bytes = 0, n = 0;
     frit_turn *turn = new_turn(c);
     const char *prompt = turn ? frit_turn_prompt(turn, &n_bytes) : NULL;
@@ -271,6 +272,6 @@ int chat_talk_answer(chat *c)
     if (code == CLI_DONE) code = generate(c, turn);
     if (code != CLI_DONE) free(chat_talk_drop_turn(c));   // the question stays unasked, the conversation goes on
     frit_turn_free(turn);
-    cli_interrupted = 0;
+    if (!cli_ends()) cli_interrupted = 0;
     return code;
 }

@@ -11,8 +11,20 @@
 #include <signal.h>
 #include <stdio.h>
 
-// Exit codes. Documented in `frit help exit-codes` and the README.
-enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_BAD_MODEL = 3, CLI_NO_MEMORY = 4, CLI_INTERRUPTED = 130 };
+// Exit codes; exit_codes.c tells what they mean. A command that a signal stops returns CLI_INTERRUPTED, whatever signal
+// it was: cli_end_output knows.
+enum {
+    CLI_DONE = 0,
+    CLI_FAILED = 1,
+    CLI_USAGE = 2,
+    CLI_BAD_MODEL = 3,
+    CLI_NO_MEMORY = 4,
+    CLI_SIGNALLED = 128,   // and the signal's number
+    CLI_HUNG_UP = 129,
+    CLI_INTERRUPTED = 130,
+    CLI_PIPE_CLOSED = 141,
+    CLI_TERMINATED = 143
+};
 
 #define CLI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -56,6 +68,7 @@ extern const cli_command cli_command_run, cli_command_chat, cli_command_info, cl
 const cli_command *cli_command_get(size_t i);            // row i; NULL past the end
 const cli_command *cli_command_find(const char *name);   // NULL if unknown
 const frit_option *cli_common_rows(size_t *n_rows);      // --model, --quiet, ...
+int cli_main(int argc, char **argv);                     // runs the command that argv names; returns the exit code
 
 // ---------------------------------------------------------------------------------------- options
 
@@ -77,17 +90,63 @@ void cli_env_name(const char *option, char *out, size_t size);
 // The candidate nearest to `name` by edit distance, or NULL if none is near.
 const char *cli_nearest(const char *name, const char *const *candidates, size_t n);
 
+// ---------------------------------------------------------------------------------------- exit codes
+
+typedef struct cli_exit_row {
+    int code;
+    const char *meaning;
+} cli_exit_row;
+
+const cli_exit_row *cli_exit_rows(size_t *n_rows);
+int cli_report(frit_status status);         // says frit_error() unless it is an interrupt; returns its exit code
+int cli_report_model(frit_status status);   // likewise, of what was opened with a model
+int cli_no_memory(void);                    // says so; CLI_NO_MEMORY
+
+// ---------------------------------------------------------------------------------------- process
+
+extern volatile sig_atomic_t cli_interrupted;   // how many signals wait for an answer
+extern volatile sig_atomic_t cli_signal;        // the last one: SIGINT, SIGTERM or SIGHUP; 0: there was none
+void cli_begin_process(void);                   // opens missing descriptors, catches signals
+// Whether a signal ends the process at once from now on, as it may where no file is half written. Returns what held
+// before.
+bool cli_exit_on_signal(bool yes);
+bool cli_ends(void);                     // a signal other than Ctrl-C has asked for the end
+bool cli_is_piped(void);                 // stdin is a pipe or a file; not a terminal, a device or a socket
+char *cli_real_path(const char *path);   // without links, malloc'd; NULL if it does not exist
+typedef enum cli_path { CLI_PATH_NONE, CLI_PATH_FILE, CLI_PATH_FOLDER, CLI_PATH_SPECIAL } cli_path;
+cli_path cli_path_kind(const char *path);
+int cli_process_id(void);
+
+// ---------------------------------------------------------------------------------------- output
+
+// Writes what stdio still has. False, now and ever after, if the output cannot be written: the command stops then
+// (cli_interrupted), and cli_end_output tells why.
+bool cli_flush(void);
+bool cli_stops(void);           // a signal came, or the output cannot be written
+int cli_end_output(int code);   // closes stdout; the exit code of the process
+struct json_t;
+int cli_print_json(struct json_t *value, size_t flags);   // and a newline; takes the reference. NULL: out of memory
+
+// A file of results. What has no name yet, or is a regular file, appears when it is whole; "-" is stdout.
+typedef struct cli_file {
+    FILE *file;
+    const char *path;   // as it was given
+    char *target, *partial;
+    int error;   // errno of the first write that failed
+} cli_file;
+
+int cli_file_open(cli_file *out, const char *path);
+bool cli_file_write(cli_file *out, const void *bytes, size_t n);   // false once something could not be written
+int cli_file_close(cli_file *out, int code);   // keeps it if `code` is CLI_DONE; returns that, or CLI_FAILED with why
+int cli_check_writable(const char *path);      // before long work: whether such a file could be written
+
 // ---------------------------------------------------------------------------------------- terminal
 
-extern volatile sig_atomic_t cli_interrupted;   // set by Ctrl-C; how often
-void cli_catch_signals(void);
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));    // "frit: ..." on stderr; CLI_FAILED
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));   // likewise; CLI_USAGE
 void cli_note(const cli_common *common, const char *format, ...)
     __attribute__((format(printf, 2, 3)));                                // unless quiet
 void cli_log(void *common, frit_log_level level, const char *sentence);   // a frit_log_fn: what a user should know
-int cli_exit_code(frit_status status);                                    // of a failure while running
-int cli_report(frit_status status);                                       // says frit_error(), returns its exit code
 bool cli_color(const cli_common *common, FILE *stream);
 
 typedef struct cli_progress {
@@ -98,13 +157,15 @@ typedef struct cli_progress {
 void cli_progress_start(cli_progress *progress, const cli_common *common, const char *what);
 bool cli_progress_step(void *progress, double done);   // a frit_progress_fn
 void cli_progress_end(cli_progress *progress);
+// frit_machine_probe, about two seconds long: says on terminals what happens, and a signal ends the process at once.
+int cli_probe(const cli_common *common, frit_machine *machine, int32_t n_threads);
 uint64_t cli_now_ns(void);
 void cli_size_text(uint64_t n_bytes, char out[32]);   // "17.9 MiB"
 void cli_count_text(int64_t n, char out[32]);         // "29.4 M"
 
 // ---------------------------------------------------------------------------------------- models and generation
 
-// Opens the named model, or the bundled one. Returns an exit code; says what failed.
+// Opens the named model, or the bundled one. Returns an exit code; says what failed, and if two are named.
 int cli_open_model(frit_model **model, const cli_common *common, const frit_model_options *options,
                    const char *positional);
 int cli_check_generates(const frit_model *model, bool chats);   // says so if the model generates no text, or no chats

@@ -19,6 +19,8 @@ static int run(void *ctx)
                          "'frit convert DIR OUT.gguf'");
     const char *source = common->model ? common->model : common->positional[0];
     const char *target = common->positional[common->n_positional - 1];
+    int code = cli_check_writable(target);
+    if (code != CLI_DONE) return code;
     cli_progress progress;
     cli_progress_start(&progress, common, "converting");
     frit_convert_options with = args->convert;
@@ -28,8 +30,9 @@ static int run(void *ctx)
     with.log_ctx = (void *)common;
     const frit_status status = frit_convert(source, target, &with);
     cli_progress_end(&progress);
-    if (status == FRIT_E_INVALID) return cli_usage("convert: %s", frit_error());
-    if (status != FRIT_OK) return cli_report(status);
+    // The target can be written: what was not found is the source. A disk may still become full.
+    const bool is_full = status == FRIT_E_IO && cli_path_kind(source) != CLI_PATH_SPECIAL;
+    if (status != FRIT_OK) return is_full ? cli_report(status) : cli_report_model(status);
     cli_note(common, "%s is written", target);
     return CLI_DONE;
 }

@@ -2,6 +2,7 @@
 // frit detokenize: the text of token ids, given as arguments or as they come on stdin.
 #include "cli.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,14 +41,14 @@ static int show(frit_text_stream *stream, const frit_token *ids, size_t n)
         if (status != FRIT_OK) return cli_report(status);
         fwrite(text, 1, n_bytes, stdout);
     }
-    return fflush(stdout) == 0 ? CLI_DONE : cli_fail("could not write the text");
+    return cli_flush() ? CLI_DONE : CLI_INTERRUPTED;
 }
 
-static int show_text(frit_text_stream *stream, const char *where, const char *text)
+static int show_text(frit_text_stream *stream, const char *where, const char *text, size_t n_bytes)
 {
     frit_token *ids;
     size_t n;
-    int code = cli_parse_ids(where, text, strlen(text), &ids, &n);
+    int code = cli_parse_ids(where, text, n_bytes, &ids, &n);
     if (code == CLI_DONE) code = show(stream, ids, n);
     free(ids);
     return code;
@@ -61,16 +62,15 @@ static int show_stdin(frit_text_stream *stream)
     int code = CLI_DONE, c;
     do {
         c = getchar();
-        if (c != EOF && !cli_is_id_separator(c)) {
-            if (n + 1 == sizeof word) return cli_usage("stdin: '%.40s...' is not a token id", word);
+        const bool in_word = c != EOF && !cli_is_id_separator(c) && n < sizeof word;
+        if (in_word) {
             word[n++] = (char)c;
-            word[n] = 0;
-        } else if (n > 0) {
+        } else if (n > 0) {   // a word that fills the buffer is no id, wherever it ends
+            code = show_text(stream, "stdin", word, n);
             n = 0;
-            code = show_text(stream, "stdin", word);
         }
-    } while (c != EOF && code == CLI_DONE && !cli_interrupted);
-    return cli_interrupted ? CLI_INTERRUPTED : code;
+    } while (c != EOF && code == CLI_DONE);
+    return code == CLI_DONE && ferror(stdin) ? cli_fail("stdin: %s", strerror(errno)) : code;
 }
 
 static int show_all(const detokenize_args *args, const frit_model *model, const char *const *ids, int n)
@@ -83,7 +83,7 @@ static int show_all(const detokenize_args *args, const frit_model *model, const 
     frit_status status = frit_text_stream_new(&stream, model, flags);
     if (status != FRIT_OK) return cli_report(status);
     int code = n == 0 ? show_stdin(stream) : CLI_DONE;
-    for (int i = 0; i < n && code == CLI_DONE; i++) code = show_text(stream, "detokenize", ids[i]);
+    for (int i = 0; i < n && code == CLI_DONE; i++) code = show_text(stream, "detokenize", ids[i], strlen(ids[i]));
     status = frit_text_stream_flush(stream, &rest, &n_rest);
     if (status == FRIT_OK) fwrite(rest, 1, n_rest, stdout);
     frit_text_stream_free(stream);
@@ -100,6 +100,7 @@ static int run(void *ctx)
                  common->positional[0][strspn(common->positional[0], "0123456789, []")] != 0;
     frit_model_options with = args->model;
     with.vocab_only = true;
+    cli_exit_on_signal(true);   // it writes no file
     int code = cli_open_model(&model, common, &with, named ? common->positional[0] : NULL);
     if (code == CLI_DONE) code = show_all(args, model, common->positional + named, common->n_positional - named);
     frit_model_free(model);

@@ -82,7 +82,7 @@ static const float *find(const vectors *v, size_t item, size_t i)
 static void print_lines(const vectors *v, size_t n_items)
 {
     const float *values;
-    for (size_t item = 0; item < n_items; item++)
+    for (size_t item = 0; item < n_items && !cli_stops(); item++)
         for (size_t i = 0; (values = find(v, item, i)); i++)
             for (size_t k = 0; k < v->width; k++) printf("%.8g%c", (double)values[k], k + 1 < v->width ? ' ' : '\n');
 }
@@ -103,12 +103,7 @@ static int print_json(const vectors *v, size_t n_items, const char *pooling)
             json_array_append_new(data, json_pack("{s:I, s:I, s:o}", "index", (json_int_t)item, "token", (json_int_t)i,
                                                   "embedding", vector_json(values, v->width)));
     json_t *object = json_pack("{s:s, s:I, s:o}", "pooling", pooling, "dims", (json_int_t)v->width, "embeddings", data);
-    const int code = object && json_dumpf(object, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0
-                         ? CLI_DONE
-                         : cli_fail("could not write JSON");
-    putchar('\n');
-    json_decref(object);
-    return code;
+    return cli_print_json(object, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 }
 
 // The texts, within `text`: the prompt, or the lines that are not empty.
@@ -133,11 +128,13 @@ static int embed(const embed_args *args, const frit_model *model, frit_engine *e
     vectors v = {0};
     size_t n_items;
     frit_embed_item *items = cut_texts(args, text, &n_items);
-    int code = items ? CLI_DONE : CLI_NO_MEMORY;
+    int code = items ? CLI_DONE : cli_no_memory();
     if (code == CLI_DONE && n_items == 0) code = cli_usage("embed: there is no text");
+    cli_exit_on_signal(true);   // nothing is written yet
     frit_status status = code == CLI_DONE ? frit_embed_texts(engine, items, n_items, &args->embed, keep, &v) : FRIT_OK;
-    if (status != FRIT_OK) code = status == FRIT_E_INVALID ? cli_usage("%s", frit_error()) : cli_report(status);
-    if (v.failed) code = cli_fail("out of memory");
+    cli_exit_on_signal(false);
+    if (status != FRIT_OK) code = cli_report(status);
+    if (v.failed) code = cli_no_memory();
     frit_model_info info;
     frit_model_get_info(model, &info);
     if (code == CLI_DONE && args->input.json)

@@ -1,46 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Opening models, reading input, and the loop that turns a session into an answer.
+// Engines, prompts, and the loop that turns a session into an answer.
 #include "cli.h"
 
 #include "common/answer.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-const char *cli_bundled_model(void)
-{
-    return access(FRIT_MODEL_INSTALLED, R_OK) == 0 && access(FRIT_MODEL_SOURCE, R_OK) != 0 ? FRIT_MODEL_INSTALLED
-                                                                                           : FRIT_MODEL_SOURCE;
-}
 
 void cli_log(void *ctx, frit_log_level level, const char *sentence)
 {
     const cli_common *common = ctx;
     if (level <= FRIT_LOG_WARNING) cli_note(common, "%s: %s", level == FRIT_LOG_ERROR ? "error" : "warning", sentence);
-}
-
-int cli_open_model(frit_model **model, const cli_common *common, const frit_model_options *options,
-                   const char *positional)
-{
-    const char *path = common->model ? common->model : positional ? positional : cli_bundled_model();
-    cli_progress progress;
-    cli_progress_start(&progress, common, "loading");
-    frit_model_options with = *options;
-    with.progress = cli_progress_step;
-    with.progress_ctx = &progress;
-    with.log = cli_log;
-    with.log_ctx = (void *)common;
-    frit_status status = frit_model_open(model, path, &with);
-    cli_progress_end(&progress);
-    if (status == FRIT_OK) return CLI_DONE;
-    cli_fail("%s", frit_error());
-    if (status == FRIT_E_NOT_FOUND && strchr(path, ' '))
-        cli_fail("'%s' was taken as a model; a prompt is given with -p", path);
-    int code = cli_exit_code(status);
-    return code == CLI_FAILED ? CLI_BAD_MODEL : code;
 }
 
 int cli_check_generates(const frit_model *model, bool chats)
@@ -65,33 +35,7 @@ int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *
     with.progress_ctx = &progress;
     frit_status status = frit_engine_new(engine, model, &with);
     cli_progress_end(&progress);
-    if (status == FRIT_OK) return CLI_DONE;
-    return status == FRIT_E_INVALID ? cli_usage("%s", frit_error()) : cli_report(status);
-}
-
-void cli_text_add(cli_text *text, const char *bytes, size_t n)
-{
-    char *data = realloc(text->data, text->n + n + 1);
-    if (!data) {
-        cli_fail("out of memory");
-        exit(CLI_NO_MEMORY);
-    }
-    if (n > 0) memcpy(data + text->n, bytes, n);
-    text->data = data;
-    text->n += n;
-    data[text->n] = 0;
-}
-
-int cli_read_file(const char *path, cli_text *out)
-{
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    if (!file) return cli_fail("%s: %s", path, strerror(errno));
-    cli_text_add(out, "", 0);
-    char chunk[65536];
-    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0;) cli_text_add(out, chunk, n);
-    int code = ferror(file) ? cli_fail("%s: %s", path, strerror(errno)) : CLI_DONE;
-    if (file != stdin) fclose(file);
-    return code;
+    return status == FRIT_OK ? CLI_DONE : cli_report(status);
 }
 
 char *cli_template(const frit_model *model, const frit_message *messages, size_t n)
@@ -130,49 +74,12 @@ frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes
     }
 }
 
-bool cli_is_id_separator(int c)
-{
-    return isspace(c) || c == ',' || c == '[' || c == ']';
-}
-
-// One id; what stands there is not changed if it is none.
-static int parse_id(const char *where, const char *text, size_t n, frit_token *id)
-{
-    char digits[16] = "", *end = digits;
-    if (n < sizeof digits) memcpy(digits, text, n);
-    long value = strtol(digits, &end, 10);
-    if (end == digits || *end || value < 0 || value > INT32_MAX)
-        return cli_usage("%s: '%.*s' is not a token id", where, (int)(n < 40 ? n : 40), text);
-    *id = (frit_token)value;
-    return CLI_DONE;
-}
-
-int cli_parse_ids(const char *where, const char *text, size_t n_bytes, frit_token **ids, size_t *n_ids)
-{
-    *n_ids = 0;
-    *ids = malloc((n_bytes / 2 + 1) * sizeof **ids);
-    if (!*ids) return CLI_NO_MEMORY;
-    for (size_t at = 0; at < n_bytes;) {
-        size_t end = at;
-        while (end < n_bytes && !cli_is_id_separator((unsigned char)text[end])) end++;
-        int code = end > at ? parse_id(where, text + at, end - at, &(*ids)[*n_ids]) : CLI_DONE;
-        if (code != CLI_DONE) {
-            free(*ids);
-            *ids = NULL;
-            return code;
-        }
-        *n_ids += end > at;
-        at = end + 1;
-    }
-    return CLI_DONE;
-}
-
 static void remember(cli_answer *answer, frit_token token)
 {
     if (answer->n_tokens == answer->capacity) {
         answer->capacity = answer->capacity ? 2 * answer->capacity : 256;
         answer->tokens = realloc(answer->tokens, answer->capacity * sizeof *answer->tokens);
-        if (!answer->tokens) exit(cli_fail("out of memory"));
+        if (!answer->tokens) exit(cli_no_memory());
     }
     answer->tokens[answer->n_tokens++] = token;
 }
@@ -264,7 +171,7 @@ void cli_answer_report(const cli_common *common, const cli_answer *answer)
     if (common->quiet) return;
     // The first new token comes from the prompt's last row; the others cost a step each.
     double n_steps = answer->n_tokens > 1 ? (double)answer->n_tokens - 1 : 0;
-    fflush(stdout);
+    cli_flush();
     fprintf(stderr, "[prompt: %zu tokens, %.1f tokens/s | answer: %zu tokens, %.1f tokens/s | %s]\n", answer->n_prompt,
             answer->prompt_s > 0 ? (double)answer->n_prompt / answer->prompt_s : 0, answer->n_tokens,
             answer->answer_s > 0 ? n_steps / answer->answer_s : 0, cli_finish_text(answer->finish));

@@ -26,22 +26,21 @@ static const frit_option *help_rows(size_t *n_rows)
     return rows;
 }
 
-static const char exit_codes[] = "  0    done\n"
-                                 "  1    failed\n"
-                                 "  2    wrong usage\n"
-                                 "  3    bad model file\n"
-                                 "  4    out of memory\n"
-                                 "  130  interrupted\n";
+static void print_exit_codes(void)
+{
+    size_t n_rows;
+    const cli_exit_row *rows = cli_exit_rows(&n_rows);
+    for (size_t i = 0; i < n_rows; i++) printf("  %-3d  %s\n", rows[i].code, rows[i].meaning);
+}
 
 static void print_option(const frit_option *row)
 {
-    char left[80], env[80];
+    char left[80];
     int n = row->letter    ? snprintf(left, sizeof left, "  -%c, --%s", row->letter, row->name)
             : row->letters ? snprintf(left, sizeof left, "  -%s, --%s", row->letters, row->name)
                            : snprintf(left, sizeof left, "      --%s", row->name);
     const char *value = row->type == FRIT_OPTION_CHOICE ? row->choices : row->metavar;
     if (row->type != FRIT_OPTION_FLAG && value) snprintf(left + n, sizeof left - (size_t)n, " %s", value);
-    cli_env_name(row->name, env, sizeof env);
     printf("%-32s %s", left, row->help);
     if (row->fallback) printf(" (%s)", row->fallback);
     putchar('\n');
@@ -57,8 +56,8 @@ static void print_command(const cli_command *command)
         if (n_rows > 0) printf("\n%s:\n", command->groups[g].title);
         for (size_t i = 0; i < n_rows; i++) print_option(&rows[i]);
     }
-    printf(
-        "\nEvery option can be set by the environment as well: --top-k is FRIT_TOP_K. Defaults are in parentheses.\n");
+    printf("\nEvery option can be set by the environment as well: --top-k is FRIT_TOP_K. Defaults are in parentheses.\n"
+           "Names after 'also' are those of llama.cpp.\n");
 }
 
 static void print_overview(void)
@@ -69,8 +68,8 @@ static void print_overview(void)
     for (size_t i = 0; (command = cli_command_get(i)); i++) printf("  %-12s %s\n", command->name, command->summary);
     printf("\nA model is a GGUF file, a safetensors file or a Hugging Face folder; without one the bundled model is "
            "used.\n"
-           "'frit help COMMAND' tells more; 'frit --version' the version.\n\nExit codes:\n%s",
-           exit_codes);
+           "'frit help COMMAND' tells more; 'frit --version' the version.\n\nExit codes:\n");
+    print_exit_codes();
 }
 
 // ---------------------------------------------------------------------------------------- the man page
@@ -139,9 +138,10 @@ static void print_man(void)
            frit_version());
     const cli_command *command;
     for (size_t i = 0; (command = cli_command_get(i)); i++) print_man_command(command);
-    printf(".SH EXIT STATUS\n.nf\n%s.fi\n.SH ENVIRONMENT\nEvery option can be set by a variable: \\-\\-top\\-k is "
-           "FRIT_TOP_K.\nThe command line wins.\n",
-           exit_codes);
+    printf(".SH EXIT STATUS\n.nf\n");
+    print_exit_codes();
+    printf(".fi\n.SH ENVIRONMENT\nEvery option can be set by a variable: \\-\\-top\\-k is FRIT_TOP_K.\n"
+           "The command line wins.\n");
 }
 
 static int run_help(void *ctx)
@@ -157,7 +157,7 @@ static int run_help(void *ctx)
     }
     const char *topic = args->common.positional[0];
     if (strcmp(topic, "exit-codes") == 0) {
-        fputs(exit_codes, stdout);
+        print_exit_codes();
         return CLI_DONE;
     }
     const cli_command *command = cli_command_find(topic);

@@ -56,10 +56,7 @@ static const frit_option *info_rows(size_t *n_rows)
 
 static int print(json_t *value)
 {
-    int code = value && json_dumpf(value, stdout, JSON_INDENT(2)) == 0 ? CLI_DONE : cli_fail("could not write JSON");
-    putchar('\n');
-    json_decref(value);
-    return code;
+    return cli_print_json(value, JSON_INDENT(2));
 }
 
 static int print_ops(bool json)
@@ -95,12 +92,12 @@ static int print_architectures(bool json)
     return CLI_DONE;
 }
 
-static int print_machine(bool json)
+static int print_machine(const cli_common *common, bool json)
 {
     frit_machine machine = {0};
-    frit_status status = frit_machine_probe(&machine, 0);
-    if (status == FRIT_OK) status = frit_machine_probe(&machine, machine.n_cores);
-    if (status != FRIT_OK) return cli_report(status);
+    const frit_status status = frit_machine_probe(&machine, 0);   // only names
+    const int code = status == FRIT_OK ? cli_probe(common, &machine, machine.n_cores) : cli_report(status);
+    if (code != CLI_DONE) return code;
     if (json) {
         return print(json_pack("{s:s, s:s, s:i, s:s, s:f, s:f, s:f}", "cpu", machine.cpu_name, "isa", machine.isa,
                                "cores", machine.n_cores, "cores_by", machine.cores_by, "read_gbps", machine.read_gbps,
@@ -208,9 +205,10 @@ static int run(void *ctx)
 {
     const info_args *args = ctx;
     const info_options *options = &args->info;
+    cli_exit_on_signal(true);   // it writes no file
     if (options->ops) return print_ops(options->json);
     if (options->architectures) return print_architectures(options->json);
-    if (options->machine) return print_machine(options->json);
+    if (options->machine) return print_machine(&args->common, options->json);
     frit_model *model = NULL;
     frit_model_options with = args->model;
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;

@@ -12,7 +12,7 @@ static int reserve_row(kl_file *kl)
 {
     kl->row_items = 4 + (size_t)(kl->n_vocab + 1) / 2 * 2;
     kl->row = calloc(kl->row_items, sizeof *kl->row);
-    return kl->row ? CLI_DONE : CLI_NO_MEMORY;
+    return kl->row ? CLI_DONE : cli_no_memory();
 }
 
 static int read_head(kl_file *kl)
@@ -29,7 +29,7 @@ static int read_head(kl_file *kl)
                         kl->n_ctx, kl->n_vocab);
     size_t n_tokens = (size_t)kl->n_windows * (size_t)kl->n_ctx;
     kl->tokens = malloc(n_tokens * sizeof *kl->tokens);
-    if (!kl->tokens) return CLI_NO_MEMORY;
+    if (!kl->tokens) return cli_no_memory();
     if (fread(kl->tokens, sizeof *kl->tokens, n_tokens, kl->file) != n_tokens)
         return cli_fail("%s: ends within its %zu tokens", kl->path, n_tokens);
     for (size_t i = 0; i < n_tokens; i++)
@@ -43,36 +43,32 @@ int kl_open(kl_file *kl, const char *path)
     *kl = (kl_file){.path = path, .file = fopen(path, "rb")};
     if (!kl->file) return cli_fail("%s: cannot be opened", path);
     int code = read_head(kl);
-    if (code != CLI_DONE) kl_close(kl, false);
-    return code;
+    return code == CLI_DONE ? CLI_DONE : kl_close(kl, code);
 }
 
 int kl_create(kl_file *kl, const char *path, const frit_token *tokens, int32_t n_ctx, int32_t n_windows,
               int32_t n_vocab)
 {
-    *kl = (kl_file){.path = path, .n_ctx = n_ctx, .n_vocab = n_vocab, .n_windows = n_windows, .is_made = true};
-    kl->file = fopen(path, "wb");
-    if (!kl->file) return cli_fail("%s: cannot be written", path);
+    *kl = (kl_file){.path = path, .n_ctx = n_ctx, .n_vocab = n_vocab, .n_windows = n_windows};
+    int code = cli_file_open(&kl->made, path);
+    if (code != CLI_DONE) return code;
     const int32_t head[3] = {n_ctx, n_vocab, n_windows};
     const size_t n_tokens = (size_t)n_windows * (size_t)n_ctx;
-    kl->failed = fwrite(magic, sizeof magic, 1, kl->file) != 1 || fwrite(head, sizeof head, 1, kl->file) != 1 ||
-                 fwrite(tokens, sizeof *tokens, n_tokens, kl->file) != n_tokens;
-    int code = reserve_row(kl);
-    if (code != CLI_DONE) kl_close(kl, false);
-    return code;
+    cli_file_write(&kl->made, magic, sizeof magic);
+    cli_file_write(&kl->made, head, sizeof head);
+    cli_file_write(&kl->made, tokens, n_tokens * sizeof *tokens);
+    code = reserve_row(kl);
+    return code == CLI_DONE ? CLI_DONE : kl_close(kl, code);
 }
 
-int kl_close(kl_file *kl, bool keep)
+int kl_close(kl_file *kl, int code)
 {
-    if (!kl->file) return CLI_DONE;
-    const kl_file closed = *kl;
-    bool failed = fclose(closed.file) != 0 || closed.failed;
-    free(closed.tokens);
-    free(closed.row);
+    if (kl->file) fclose(kl->file);
+    if (kl->made.file) code = cli_file_close(&kl->made, code);
+    free(kl->tokens);
+    free(kl->row);
     *kl = (kl_file){0};
-    if (!closed.is_made || (keep && !failed)) return CLI_DONE;
-    remove(closed.path);
-    return keep ? cli_fail("%s: could not be written to its end", closed.path) : CLI_DONE;
+    return code;
 }
 
 void kl_write_row(kl_file *kl, const float *logits)
@@ -91,7 +87,7 @@ void kl_write_row(kl_file *kl, const float *logits)
         float above = logits[v] - least;
         kl->row[4 + v] = above > 0 && head[0] > 0 ? (uint16_t)lrintf(fminf(above / head[0], 65535)) : 0;
     }
-    kl->failed = fwrite(kl->row, sizeof *kl->row, kl->row_items, kl->file) != kl->row_items || kl->failed;
+    cli_file_write(&kl->made, kl->row, kl->row_items * sizeof *kl->row);
 }
 
 bool kl_read_row(kl_file *kl, float *log_probs)

@@ -15,22 +15,22 @@
 enum { KL_DEEPEST = 16 };
 
 typedef struct kl_file {
-    FILE *file;
+    FILE *file;      // that is read
+    cli_file made;   // that is written
     const char *path;
     int32_t n_ctx, n_vocab, n_windows;
     int32_t *tokens;   // [n_windows][n_ctx]
     uint16_t *row;     // of one position: 4 for scale and least, then the codes
     size_t row_items;
-    bool is_made, failed;   // being written; and something could not be
 } kl_file;
 
 // Opens a file that is there, or makes one for these tokens. Exit codes; says what failed.
 int kl_open(kl_file *kl, const char *path);
 int kl_create(kl_file *kl, const char *path, const frit_token *tokens, int32_t n_ctx, int32_t n_windows,
               int32_t n_vocab);
-// Closes what is open. A file that was made is removed if it is not to be kept, or if not everything could be written:
-// CLI_FAILED then.
-int kl_close(kl_file *kl, bool keep);
+// Closes what is open. A file that was made is kept if `code` is CLI_DONE and everything could be written. Returns
+// `code`, or CLI_FAILED having said why.
+int kl_close(kl_file *kl, int code);
 
 void kl_write_row(kl_file *kl, const float *logits);
 bool kl_read_row(kl_file *kl, float *log_probs);   // [n_vocab]; false at the end of a file that is too short

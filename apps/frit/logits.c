@@ -2,7 +2,6 @@
 // frit logits: raw results for given token ids, for comparison with other engines.
 #include "cli.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +36,7 @@ static const frit_option *logits_rows(size_t *n_rows)
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(logits_options, out),
          .metavar = "FILE",
-         .help = "where to write: float32, little-endian, [n_tokens, n_vocab]"},
+         .help = "where to write ('-': to stdout): float32, little-endian, [n_tokens, n_vocab]"},
         {.name = "embeddings",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(logits_options, embeddings),
@@ -48,8 +47,7 @@ static const frit_option *logits_rows(size_t *n_rows)
 }
 
 typedef struct sink {
-    FILE *file;
-    bool failed;
+    cli_file file;
     size_t n_rows, n_columns;
 } sink;
 
@@ -57,7 +55,7 @@ static void write_row(void *ctx, size_t i, const float *values, size_t n)
 {
     sink *to = ctx;
     (void)i;
-    if (fwrite(values, sizeof *values, n, to->file) != n) to->failed = true;
+    cli_file_write(&to->file, values, n * sizeof *values);
     to->n_rows++;
     to->n_columns = n;
 }
@@ -79,34 +77,25 @@ static frit_status push(frit_session *session, const id_list *ids, const id_list
 static int write_logits(const logits_args *args, frit_engine *engine, const cli_adapters *adapters, const id_list *ids,
                         const id_list *decoder)
 {
-    char partial[4096];
-    if (snprintf(partial, sizeof partial, "%s.part", args->logits.out) >= (int)sizeof partial) {
-        return cli_usage("logits: the output's name is too long");
-    }
-    sink to = {.file = fopen(partial, "wb")};
-    if (!to.file) return cli_fail("%s: %s", partial, strerror(errno));
+    sink to = {0};
+    int code = cli_file_open(&to.file, args->logits.out);
+    if (code != CLI_DONE) return code;
+    const char *name = to.file.path;
     const frit_push_options wanted = {
         .output = args->logits.embeddings ? FRIT_OUTPUT_EMBEDDINGS : FRIT_OUTPUT_ALL, .row = write_row, .row_ctx = &to};
     frit_session *session = NULL;
     frit_status status = frit_session_new(&session, engine);
     if (status == FRIT_OK) status = cli_use_adapters(adapters, session);
     if (status == FRIT_OK) status = push(session, ids, decoder, &wanted);
-    while (status == FRIT_OK && frit_session_pending(session) > 0 && !to.failed && !cli_interrupted) {
+    while (status == FRIT_OK && frit_session_pending(session) > 0 && to.file.error == 0 && !cli_interrupted) {
         int32_t n_rows;
         status = frit_engine_step(engine, &n_rows);
     }
     frit_session_free(session);
-    if (fclose(to.file) != 0) to.failed = true;
-    int code = CLI_DONE;
-    if (status != FRIT_OK) {
-        code = cli_report(status);
-    } else if (cli_interrupted) {
-        code = CLI_INTERRUPTED;
-    } else if (to.failed || rename(partial, args->logits.out) != 0) {
-        code = cli_fail("%s: %s", args->logits.out, strerror(errno));
-    }
-    if (code != CLI_DONE) remove(partial);
-    if (code == CLI_DONE) cli_note(&args->common, "%s: [%zu, %zu] float32", args->logits.out, to.n_rows, to.n_columns);
+    if (status != FRIT_OK) code = cli_report(status);
+    if (code == CLI_DONE && cli_interrupted) code = CLI_INTERRUPTED;
+    code = cli_file_close(&to.file, code);
+    if (code == CLI_DONE) cli_note(&args->common, "%s: [%zu, %zu] float32", name, to.n_rows, to.n_columns);
     return code;
 }
 

@@ -1,91 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The table of commands, and the way from argv to one of them.
+// frit, the command.
 #include "cli.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-static const cli_command *const commands[] = {
-    &cli_command_run,         &cli_command_chat,       &cli_command_serve,    &cli_command_info,
-    &cli_command_bench,       &cli_command_perplexity, &cli_command_tokenize, &cli_command_detokenize,
-    &cli_command_template,    &cli_command_logits,     &cli_command_embed,    &cli_command_convert,
-    &cli_command_completions, &cli_command_help,
-};
-
-const cli_command *cli_command_get(size_t i)
-{
-    return i < CLI_COUNT(commands) ? commands[i] : NULL;
-}
-
-const cli_command *cli_command_find(const char *name)
-{
-    for (size_t i = 0; i < CLI_COUNT(commands); i++) {
-        if (strcmp(commands[i]->name, name) == 0) return commands[i];
-    }
-    return NULL;
-}
-
-const frit_option *cli_common_rows(size_t *n_rows)
-{
-    static const frit_option rows[] = {
-        {.name = "model",
-         .letter = 'm',
-         .type = FRIT_OPTION_TEXT,
-         .offset = offsetof(cli_common, model),
-         .metavar = "FILE",
-         .help = "the model, where it is not the first argument"},
-        {.name = "quiet",
-         .letter = 'q',
-         .type = FRIT_OPTION_FLAG,
-         .offset = offsetof(cli_common, quiet),
-         .help = "no progress, no notes and no report on stderr"},
-        {.name = "no-color",
-         .type = FRIT_OPTION_FLAG,
-         .offset = offsetof(cli_common, no_color),
-         .help = "plain text on terminals too"},
-    };
-    *n_rows = CLI_COUNT(rows);
-    return rows;
-}
-
-static int run_command(const cli_command *command, int argc, char **argv)
-{
-    cli_parse parse = {.command = command, .args = calloc(1, command->args_bytes)};
-    if (!parse.args) return CLI_NO_MEMORY;
-    int code = cli_parse_options(&parse, argc, argv);
-    if (code == CLI_DONE && parse.help) {
-        char *topic[] = {(char *)command->name};
-        cli_parse help = {.command = &cli_command_help, .args = calloc(1, cli_command_help.args_bytes)};
-        code = help.args ? cli_parse_options(&help, 1, topic) : CLI_NO_MEMORY;
-        if (code == CLI_DONE) code = cli_command_help.run(help.args);
-        cli_parse_free(&help);
-    } else if (code == CLI_DONE) {
-        code = command->run(parse.args);
-    }
-    cli_parse_free(&parse);
-    return code;
-}
-
-static int unknown_command(const char *name)
-{
-    const char *names[CLI_COUNT(commands)];
-    for (size_t i = 0; i < CLI_COUNT(commands); i++) names[i] = commands[i]->name;
-    const char *nearest = cli_nearest(name, names, CLI_COUNT(commands));
-    if (nearest) return cli_usage("no command '%s'; did you mean 'frit %s'?", name, nearest);
-    return cli_usage("no command '%s'; 'frit help' lists them", name);
-}
 
 int main(int argc, char **argv)
 {
-    cli_catch_signals();
-    const char *name = argc > 1 ? argv[1] : "help";
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
-    if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
-        printf("frit %s\n", frit_version());
-        return fflush(stdout) == 0 ? CLI_DONE : CLI_FAILED;
-    }
-    const cli_command *command = cli_command_find(name);
-    int code = command ? run_command(command, argc > 2 ? argc - 2 : 0, argv + 2) : unknown_command(name);
-    if (fflush(stdout) != 0 && code == CLI_DONE) code = cli_fail("could not write the output");
-    return code;
+    cli_begin_process();
+    return cli_end_output(cli_main(argc, argv));
 }

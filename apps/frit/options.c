@@ -105,7 +105,7 @@ static int append(cli_parse *parse, const target *to, const char *text)
     frit_option_list *list = (frit_option_list *)((char *)to->fields + to->row->offset);
     if (parse->n_owned == (int)CLI_COUNT(parse->owned)) return cli_usage("--%s: given too often", to->row->name);
     const char **items = malloc((list->n + 1) * sizeof *items);
-    if (!items) return CLI_NO_MEMORY;
+    if (!items) return cli_no_memory();
     if (list->n > 0) memcpy(items, list->items, list->n * sizeof *items);
     items[list->n] = text;
     parse->owned[parse->n_owned++] = items;

@@ -113,7 +113,7 @@ static frit_status score_window(frit_engine *engine, frit_session *session, scor
     if (status == FRIT_OK) status = frit_session_push(session, s->window, s->n_ctx, &push);
     while (status == FRIT_OK && frit_session_pending(session) > 0) {
         int32_t n_rows;
-        status = frit_engine_step(engine, &n_rows);
+        status = cli_interrupted ? FRIT_E_CANCELLED : frit_engine_step(engine, &n_rows);
     }
     return status;
 }
@@ -178,10 +178,7 @@ static int print_json(const perplexity_args *args, score *s, size_t n_windows)
         json_object_update(object, more);
         json_decref(more);
     }
-    int code = object && json_dumpf(object, stdout, JSON_INDENT(2)) == 0 ? CLI_DONE : cli_fail("could not write JSON");
-    putchar('\n');
-    json_decref(object);
-    return code;
+    return cli_print_json(object, JSON_INDENT(2));
 }
 
 static int print_score(const perplexity_args *args, score *s, size_t n_windows)
@@ -216,7 +213,7 @@ static int score_windows(const perplexity_args *args, frit_model *model, frit_en
     bool has_bos = find_bos(model, &bos);
     cli_progress progress;
     cli_progress_start(&progress, &args->common, "scoring");
-    for (size_t w = 0; w < n_windows && status == FRIT_OK && !s->cut_off; w++) {
+    for (size_t w = 0; w < n_windows && status == FRIT_OK && !s->cut_off && !(s->write && s->write->made.error); w++) {
         if (has_bos) tokens[w * s->n_ctx] = bos;
         s->window = tokens + w * s->n_ctx;
         status = score_window(engine, session, s);
@@ -224,7 +221,6 @@ static int score_windows(const perplexity_args *args, frit_model *model, frit_en
     }
     cli_progress_end(&progress);
     frit_session_free(session);
-    if (status == FRIT_E_CANCELLED) return CLI_INTERRUPTED;
     if (s->cut_off) return cli_fail("%s: ends within its predictions", s->read->path);
     return status == FRIT_OK ? print_score(args, s, n_windows) : cli_report(status);
 }
@@ -247,7 +243,7 @@ static int compare_with(const perplexity_args *args, frit_model *model, frit_eng
     score s = {.n_ctx = n_ctx, .read = base};
     s.kl = calloc(n_windows * n_ctx, sizeof *s.kl);
     s.base = malloc((size_t)base->n_vocab * sizeof *s.base);
-    int code = s.kl && s.base ? score_windows(args, model, engine, base->tokens, n_windows, &s) : CLI_NO_MEMORY;
+    int code = s.kl && s.base ? score_windows(args, model, engine, base->tokens, n_windows, &s) : cli_no_memory();
     free(s.kl);
     free(s.base);
     return code;
@@ -256,7 +252,9 @@ static int compare_with(const perplexity_args *args, frit_model *model, frit_eng
 static int score_text(const perplexity_args *args, frit_model *model, frit_engine *engine, const cli_text *text)
 {
     size_t n_tokens = 0;
+    cli_exit_on_signal(true);   // a long text takes its time
     frit_token *tokens = cli_tokens(model, text->data, text->n, FRIT_TEXT_SPECIAL, &n_tokens);
+    cli_exit_on_signal(false);
     if (!tokens) return CLI_FAILED;
     frit_engine_info engine_info;
     frit_model_info info;
@@ -274,9 +272,8 @@ static int score_text(const perplexity_args *args, frit_model *model, frit_engin
         s.write = &out;
     }
     if (code == CLI_DONE) code = score_windows(args, model, engine, tokens, n_windows, &s);
-    int closed = kl_close(&out, code == CLI_DONE);   // half a file is of no use
     free(tokens);
-    return code == CLI_DONE ? closed : code;
+    return kl_close(&out, code);   // half a file is of no use
 }
 
 static int check_args(const perplexity_args *args)
@@ -316,9 +313,8 @@ static int run(void *ctx)
     if (code == CLI_DONE && !args->perplexity.kl) code = score_text(args, model, engine, &text);
     frit_engine_free(engine);
     frit_model_free(model);
-    kl_close(&base, true);
     free(text.data);
-    return code;
+    return kl_close(&base, code);
 }
 
 static const cli_group groups[] = {

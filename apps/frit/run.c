@@ -124,7 +124,7 @@ static void show(void *ctx, const char *text, size_t n_bytes)
 {
     (void)ctx;
     fwrite(text, 1, n_bytes, stdout);
-    if (fflush(stdout) != 0) cli_interrupted = 1;   // nobody reads on
+    cli_flush();
 }
 
 static int print_json(const cli_answer *answer)
@@ -134,10 +134,7 @@ static int print_json(const cli_answer *answer)
         json_pack("{s:o, s:s, s:I, s:I, s:{s:f, s:f}}", "text", text, "finish", cli_finish_text(answer->finish),
                   "prompt_tokens", (json_int_t)answer->n_prompt, "answer_tokens", (json_int_t)answer->n_tokens,
                   "seconds", "prompt", answer->prompt_s, "answer", answer->answer_s);
-    int code = object && json_dumpf(object, stdout, JSON_INDENT(2)) == 0 ? CLI_DONE : cli_fail("could not write JSON");
-    putchar('\n');
-    json_decref(object);
-    return code;
+    return cli_print_json(object, JSON_INDENT(2));
 }
 
 // Makes the session hold the prompt, with as much of it as it does already. At least one token runs where there are no
@@ -176,10 +173,7 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
     if (status == FRIT_OK) status = cli_use_adapters(adapters, session);
     frit_sampler_options sampling = args->sampler;
     cli_recommend(&args->common, model, &sampling);
-    if (status == FRIT_OK && (status = frit_sampler_new(&sampler, model, &sampling)) == FRIT_E_INVALID) {
-        code = cli_usage("%s", frit_error());
-        goto done;
-    }
+    if (status == FRIT_OK) status = frit_sampler_new(&sampler, model, &sampling);
     size_t n_keep = n_tokens;
     frit_model_info info;
     frit_model_get_info(model, &info);
@@ -244,6 +238,7 @@ static int run(void *ctx)
     cli_adapters adapters = {0};
     int code = read_prompt(args, first_is_prompt ? first : second, &prompt);
     if (code == CLI_DONE && prompt.n == 0) code = cli_usage("run: the prompt is empty");
+    if (code == CLI_DONE && args->run.session) code = cli_check_writable(args->run.session);
     if (code == CLI_DONE) code = cli_open_model(&model, common, &args->model, first_is_prompt ? NULL : first);
     if (code == CLI_DONE) code = cli_check_generates(model, false);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);

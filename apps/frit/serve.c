@@ -49,6 +49,7 @@ static int serve(const serve_args *args, frit_model *model, frit_engine *engine,
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
     sigprocmask(SIG_BLOCK, &signals, &before);   // the server's threads leave them to this one
     int code = CLI_DONE;
     frit_engine_info info;

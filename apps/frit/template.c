@@ -101,7 +101,7 @@ static int set_variables(json_t *variables, const char *text)
 static int print_prompt(const frit_model *model, const char *source, const json_t *variables)
 {
     char *json = json_dumps(variables, JSON_COMPACT);
-    if (!json) return cli_fail("out of memory");
+    if (!json) return cli_no_memory();
     size_t n_json = strlen(json), n = 0;
     char *text = NULL;
     frit_status status = frit_chat_render_json(model, source, json, n_json, NULL, 0, &n);
@@ -109,8 +109,11 @@ static int print_prompt(const frit_model *model, const char *source, const json_
         text = malloc(n);
         status = text ? frit_chat_render_json(model, source, json, n_json, text, n, &n) : FRIT_E_MEMORY;
     }
-    int code = status == FRIT_OK ? CLI_DONE : cli_report(status);
-    if (code == CLI_DONE && fwrite(text, 1, n, stdout) != n) code = cli_fail("could not write the prompt");
+    // Messages that a template refuses are no wrong usage.
+    int code = status == FRIT_OK          ? CLI_DONE
+               : status == FRIT_E_INVALID ? cli_fail("%s", frit_error())
+                                          : cli_report(status);
+    if (code == CLI_DONE) fwrite(text, 1, n, stdout);
     free(text);
     free(json);
     return code;
@@ -126,7 +129,8 @@ static int run(void *ctx)
     cli_text source = {0};
     json_t *variables = json_object();
     int code = CLI_DONE;
-    if (o->source) code = cli_read_file(o->source, &source);
+    cli_exit_on_signal(true);   // it writes no file
+    if (o->source && cli_read_file(o->source, &source) != CLI_DONE) code = CLI_BAD_MODEL;
     // A template of its own needs no model: one is opened only if it is named.
     if (code == CLI_DONE && (!o->source || path || args->common.model))
         code = cli_open_model(&model, &args->common, &(frit_model_options){.vocab_only = true}, path);

@@ -10,7 +10,7 @@
 
 static void say(const char *format, va_list args)
 {
-    fflush(stdout);
+    cli_flush();
     fputs("frit: ", stderr);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
@@ -41,28 +41,6 @@ void cli_note(const cli_common *common, const char *format, ...)
     va_start(args, format);
     say(format, args);
     va_end(args);
-}
-
-int cli_exit_code(frit_status status)
-{
-    switch (status) {
-    case FRIT_OK:
-        return CLI_DONE;
-    case FRIT_E_MEMORY:
-        return CLI_NO_MEMORY;
-    case FRIT_E_FORMAT:
-        return CLI_BAD_MODEL;
-    case FRIT_E_CANCELLED:
-        return CLI_INTERRUPTED;
-    default:
-        return CLI_FAILED;
-    }
-}
-
-int cli_report(frit_status status)
-{
-    cli_fail("%s", frit_error()[0] ? frit_error() : frit_status_text(status));
-    return cli_exit_code(status);
 }
 
 bool cli_color(const cli_common *common, FILE *stream)
@@ -106,6 +84,20 @@ void cli_progress_end(cli_progress *progress)
 {
     if (progress->shown) fprintf(stderr, "\r%*s\r", 60, "");
     progress->on = false;
+}
+
+int cli_probe(const cli_common *common, frit_machine *machine, int32_t n_threads)
+{
+    cli_progress progress;
+    cli_progress_start(&progress, common, "measuring memory and arithmetic of this machine");
+    cli_flush();
+    if (progress.on) fprintf(stderr, "\r%s ...", progress.what), fflush(stderr);
+    progress.shown = progress.on;
+    const bool before = cli_exit_on_signal(true);
+    const frit_status status = frit_machine_probe(machine, n_threads);
+    cli_exit_on_signal(before);
+    cli_progress_end(&progress);
+    return status == FRIT_OK ? CLI_DONE : cli_report(status);
 }
 
 void cli_size_text(uint64_t n_bytes, char out[32])

@@ -11,8 +11,6 @@ typedef struct tokenize_options {
     bool ids, special, parse_special, timings;
 } tokenize_options;
 
-enum { SPARE_TOKENS = 1024 };   // more tokens than bytes: those around a text, spaces that are put before it
-
 typedef struct tokenize_args {
     cli_common common;
     tokenize_options tokenize;
@@ -86,7 +84,7 @@ static void print_piece(const char *piece, size_t n)
 
 static void print_ids(const frit_token *tokens, size_t n)
 {
-    for (size_t i = 0; i < n; i++) printf(i ? " %d" : "%d", tokens[i]);
+    for (size_t i = 0; i < n && !cli_stops(); i++) printf(i ? " %d" : "%d", tokens[i]);
     putchar('\n');
 }
 
@@ -103,7 +101,9 @@ static frit_status walk(walker *w, frit_token token, bool added, const char **pi
 {
     frit_status status = frit_text_stream_push(w->stream, token, piece, n);
     if (status != FRIT_OK || added) return status;
-    w->spells_it &= *n <= w->text->n - w->at && memcmp(w->text->data + w->at, *piece, *n) == 0;
+    // What the tokens spell may be longer than the text: U+FFFD takes the place of single bytes.
+    const size_t n_left = w->at < w->text->n ? w->text->n - w->at : 0;
+    w->spells_it &= *n <= n_left && (*n == 0 || memcmp(w->text->data + w->at, *piece, *n) == 0);
     w->at += *n;
     return FRIT_OK;
 }
@@ -111,7 +111,7 @@ static frit_status walk(walker *w, frit_token token, bool added, const char **pi
 // One line for each token: its place in the text, its id, its bytes. Tokens before `first` and from `end` were added.
 static frit_status print_tokens(walker *w, const frit_token *tokens, size_t n, size_t first, size_t end)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !cli_stops(); i++) {
         const char *piece;
         size_t n_bytes, at = w->at;
         frit_status status = walk(w, tokens[i], i < first || i >= end, &piece, &n_bytes);
@@ -237,7 +237,13 @@ static double median(const sample *samples, size_t offset)
     return sorted[ROUNDS / 2];
 }
 
-// Opens the model and encodes the text once, into `tokens`, which has room for one of each byte and some more.
+// A broken byte may become the three of U+FFFD, and some tokens are put around a text.
+static size_t most_tokens(const cli_text *text)
+{
+    return 3 * text->n + 1024;
+}
+
+// Opens the model and encodes the text once, into `tokens`, which has room for most_tokens.
 static int take_sample(const tokenize_args *args, const frit_model_options *with, const char *path,
                        const cli_text *text, frit_token *tokens, size_t *n, sample *out)
 {
@@ -249,7 +255,7 @@ static int take_sample(const tokenize_args *args, const frit_model_options *with
     start = clock();
     unsigned flags = (args->tokenize.parse_special ? FRIT_TEXT_PARSE_SPECIAL : 0u) |
                      (args->tokenize.special ? FRIT_TEXT_SPECIAL : 0u);
-    frit_status status = frit_tokenize(model, text->data, text->n, flags, tokens, text->n + SPARE_TOKENS, n);
+    frit_status status = frit_tokenize(model, text->data, text->n, flags, tokens, most_tokens(text), n);
     out->encode = processor_s(start);
     frit_model_free(model);
     return status == FRIT_OK ? CLI_DONE : cli_report(status);
@@ -261,8 +267,8 @@ static int show_timings(const tokenize_args *args, const frit_model_options *wit
     sample samples[ROUNDS];
     size_t n = 0;
     int code = CLI_DONE;
-    frit_token *tokens = malloc((text->n + SPARE_TOKENS) * sizeof *tokens);
-    if (!tokens) return cli_fail("out of memory for the tokens of %zu bytes", text->n);
+    frit_token *tokens = malloc(most_tokens(text) * sizeof *tokens);
+    if (!tokens) return cli_no_memory();
     for (int i = 0; i < ROUNDS && code == CLI_DONE; i++)
         code = take_sample(args, with, path, text, tokens, &n, &samples[i]);
     free(tokens);
@@ -283,6 +289,7 @@ static int run(void *ctx)
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
     frit_model_options with = args->model;
     with.vocab_only = true;
+    cli_exit_on_signal(true);   // it writes no file
     int code = cli_open_model(&model, &args->common, &with, path);
     if (code == CLI_DONE) code = cli_read_file(args->tokenize.file ? args->tokenize.file : "-", &text);
     if (code == CLI_DONE && args->tokenize.timings) {

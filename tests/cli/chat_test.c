@@ -147,7 +147,7 @@ static void a_conversation_is_saved_and_loaded(void **state)
     EXPECT_SAID("-q -n 4", input, "neither a list of messages");
 }
 
-static void a_file_is_read_and_an_editor_asked(void **state)
+static void a_file_is_read(void **state)
 {
     (void)state;
     char path[512], input[1200];
@@ -155,11 +155,14 @@ static void a_file_is_read_and_an_editor_asked(void **state)
     write_file(path, "The frog said\nnothing.\n", 23);
     snprintf(input, sizeof input, "/read %s What did it say?\n/show messages\n", path);
     EXPECT_SAID("-q -n 4", input, "user: The frog said\nnothing.\n\n\nWhat did it say?");
-    setenv("VISUAL", "sed -i s/Hello/Goodbye/", 1);
-    EXPECT_SAID("-q -n 4", "Hello\n/edit\n/show messages\n", "user: Goodbye");
-    EXPECT_SAID("-q -n 4", "/edit Hello you\n/show messages\n", "user: Goodbye you");
-    setenv("VISUAL", "false", 1);
-    EXPECT_SAID("-q -n 4", "Hello\n/edit\n/show messages\n", "the editor 'false' ended with 1", "user: Hello");
+}
+
+static void an_editor_is_refused_in_a_pipe(void **state)
+{
+    (void)state;
+    setenv("VISUAL", "sleep 1000; echo", 1);
+    EXPECT_SAID("-q -n 4", "Hello\n/edit\n/edit Hello you\n/show messages\n",
+                "/edit starts an editor, which needs a terminal", "user: Hello\n");
     unsetenv("VISUAL");
 }
 
@@ -324,6 +327,38 @@ static void one_interrupt_stops_the_answer_and_a_second_one_leaves(void **state)
     assert_int_equal(close_terminal(&t), 0);
 }
 
+static void an_editor_changes_the_question(void **state)
+{
+    (void)state;
+    setenv("VISUAL", "sed -i s/Hello/Goodbye/", 1);
+    terminal t = open_terminal("dumb", quiet);
+    await(&t, "> ");
+    type(&t, "Hello\n");
+    await(&t, "> ");
+    type(&t, "/edit\n");
+    await(&t, "> ");
+    type(&t, "/show messages\n");
+    await(&t, "user: Goodbye");
+    type(&t, "/edit Hello you\n");
+    await(&t, "> ");
+    type(&t, "/show messages\n");
+    await(&t, "user: Goodbye you");
+    type(&t, "/exit\n");
+    assert_int_equal(close_terminal(&t), 0);
+    setenv("VISUAL", "false", 1);
+    t = open_terminal("dumb", quiet);
+    await(&t, "> ");
+    type(&t, "Hello\n");
+    await(&t, "> ");
+    type(&t, "/edit\n");
+    await(&t, "the editor 'false' ended with 1");
+    type(&t, "/show messages\n");
+    await(&t, "user: Hello");
+    type(&t, "/exit\n");
+    assert_int_equal(close_terminal(&t), 0);
+    unsetenv("VISUAL");
+}
+
 static void a_dumb_terminal_is_enough(void **state)
 {
     (void)state;
@@ -431,10 +466,12 @@ int main(void)
         cmocka_unit_test(a_turn_runs_only_what_is_new),
         cmocka_unit_test(a_model_without_a_template_gets_one_with_a_warning),
         cmocka_unit_test(a_conversation_is_saved_and_loaded),
-        cmocka_unit_test(a_file_is_read_and_an_editor_asked),
+        cmocka_unit_test(a_file_is_read),
+        cmocka_unit_test(an_editor_is_refused_in_a_pipe),
         cmocka_unit_test(a_terminal_edits_lines_and_keeps_history),
         cmocka_unit_test(a_paste_is_one_message),
         cmocka_unit_test(one_interrupt_stops_the_answer_and_a_second_one_leaves),
+        cmocka_unit_test(an_editor_changes_the_question),
         cmocka_unit_test(a_dumb_terminal_is_enough),
         cmocka_unit_test(a_terminal_shows_reasoning_dimmed_and_calls_in_colour),
         cmocka_unit_test(a_pipe_gets_reasoning_in_tags_and_calls_as_json),

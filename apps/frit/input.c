@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// What commands read: files, stdin, token ids.
+#include "cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void cli_text_add(cli_text *text, const char *bytes, size_t n)
+{
+    char *data = realloc(text->data, text->n + n + 1);
+    if (!data) exit(cli_no_memory());
+    if (n > 0) memcpy(data + text->n, bytes, n);
+    text->data = data;
+    text->n += n;
+    data[text->n] = 0;
+}
+
+int cli_read_file(const char *path, cli_text *out)
+{
+    const bool is_stdin = strcmp(path, "-") == 0;
+    const char *name = is_stdin ? "stdin" : path;
+    const bool before = cli_exit_on_signal(true);   // a terminal or a pipe may give nothing for ever
+    FILE *file = is_stdin ? stdin : fopen(path, "rb");
+    int code = file ? CLI_DONE : cli_fail("%s: %s", name, strerror(errno));
+    cli_text_add(out, "", 0);
+    char chunk[65536];
+    for (size_t n; file && (n = fread(chunk, 1, sizeof chunk, file)) > 0;) cli_text_add(out, chunk, n);
+    if (file && ferror(file)) code = cli_fail("%s: %s", name, strerror(errno));
+    if (file && !is_stdin) fclose(file);
+    cli_exit_on_signal(before);
+    return code;
+}
+
+bool cli_is_id_separator(int c)
+{
+    return isspace(c) || c == ',' || c == '[' || c == ']';
+}
+
+// Says what stands where an id is expected; control characters are for no terminal.
+static int refuse_id(const char *where, const char *text, size_t n)
+{
+    char shown[41] = "";
+    for (size_t i = 0; i < n && i + 1 < sizeof shown; i++) shown[i] = text[i] < ' ' || text[i] == 127 ? '?' : text[i];
+    return cli_usage("%s: '%s%s' is not a token id", where, shown, n < sizeof shown ? "" : "...");
+}
+
+// One id: decimal digits and nothing else.
+static int parse_id(const char *where, const char *text, size_t n, frit_token *id)
+{
+    int64_t value = 0;
+    if (n > 15) return refuse_id(where, text, n);
+    for (size_t i = 0; i < n && value <= INT32_MAX; i++) {
+        if (!isdigit((unsigned char)text[i])) return refuse_id(where, text, n);
+        value = 10 * value + (text[i] - '0');
+    }
+    if (value > INT32_MAX) return refuse_id(where, text, n);
+    *id = (frit_token)value;
+    return CLI_DONE;
+}
+
+int cli_parse_ids(const char *where, const char *text, size_t n_bytes, frit_token **ids, size_t *n_ids)
+{
+    *n_ids = 0;
+    *ids = malloc((n_bytes / 2 + 1) * sizeof **ids);
+    if (!*ids) return cli_no_memory();
+    for (size_t at = 0; at < n_bytes;) {
+        size_t end = at;
+        while (end < n_bytes && !cli_is_id_separator((unsigned char)text[end])) end++;
+        int code = end > at ? parse_id(where, text + at, end - at, &(*ids)[*n_ids]) : CLI_DONE;
+        if (code != CLI_DONE) {
+            free(*ids);
+            *ids = NULL;
+            return code;
+        }
+        *n_ids += end > at;
+        at = end + 1;
+    }
+    return CLI_DONE;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Opens the model that a command line names, or the bundled one. Alone in its file, so that a fuzz target can link a
+// model that is open already.
+#include "cli.h"
+
+#include <string.h>
+#include <unistd.h>
+
+const char *cli_bundled_model(void)
+{
+    return access(FRIT_MODEL_INSTALLED, R_OK) == 0 && access(FRIT_MODEL_SOURCE, R_OK) != 0 ? FRIT_MODEL_INSTALLED
+                                                                                           : FRIT_MODEL_SOURCE;
+}
+
+int cli_open_model(frit_model **model, const cli_common *common, const frit_model_options *options,
+                   const char *positional)
+{
+    const char *path = common->model ? common->model : positional ? positional : cli_bundled_model();
+    if (common->model && positional)
+        return cli_usage("the model is named twice: '%s' and -m %s", positional, common->model);
+    cli_progress progress;
+    cli_progress_start(&progress, common, "loading");
+    frit_model_options with = *options;
+    with.progress = cli_progress_step;
+    with.progress_ctx = &progress;
+    with.log = cli_log;
+    with.log_ctx = (void *)common;
+    frit_status status = frit_model_open(model, path, &with);
+    cli_progress_end(&progress);
+    if (status == FRIT_OK) return CLI_DONE;
+    const int code = cli_report_model(status);
+    if (status == FRIT_E_NOT_FOUND && strchr(path, ' '))
+        cli_fail("'%s' was taken as a model; a prompt is given with -p", path);
+    return code;
+}

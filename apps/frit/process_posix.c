@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// What a process starts with, on POSIX systems: descriptors 0 to 2, and what signals do. A signal asks for an end
+// between two steps; where nothing would be left half done it ends the process at once.
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+volatile sig_atomic_t cli_interrupted, cli_signal;
+static volatile sig_atomic_t exits_on_signal;
+
+static void on_signal(int number)
+{
+    cli_signal = number;
+    // The first asks for a stop between two steps; someone who asks again and again means it.
+    if (exits_on_signal || ++cli_interrupted >= 3) _exit(CLI_SIGNALLED + number);
+}
+
+// A mapped model file was cut short by someone else and its bytes are gone. Nothing can go on.
+static void on_bus_error(int number)
+{
+    (void)number;
+    static const char sentence[] =
+        "frit: the model file became shorter while it was in use (its pages are gone); was it replaced or truncated?\n";
+    if (write(STDERR_FILENO, sentence, sizeof sentence - 1) < 0) _exit(CLI_FAILED);
+    _exit(CLI_BAD_MODEL);
+}
+
+// A missing descriptor would become that of the next file that is opened: the model would be read as if it were typed,
+// or written over by messages. Reading from the null device ends at once; writing to a descriptor that is open for
+// reading fails, so that an answer that nobody gets is a failure.
+static void open_missing(void)
+{
+    static const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY};
+    for (int fd = 0; fd < 3; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+        if (open("/dev/null", modes[fd]) != fd) _exit(CLI_FAILED);
+    }
+}
+
+static void catch (int number)
+{
+    struct sigaction before, action = {.sa_handler = on_signal};
+    // A parent that ignores a signal (nohup, a shell's background) means its children too.
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_IGN) return;
+    sigaction(number, &action, NULL);
+}
+
+void cli_begin_process(void)
+{
+    const struct sigaction bus = {.sa_handler = on_bus_error};
+    open_missing();
+    catch (SIGINT);
+    catch (SIGTERM);
+    catch (SIGHUP);
+    sigaction(SIGBUS, &bus, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);   // a file beyond the limit of the shell fails to be written, as on a full disk
+}
+
+bool cli_exit_on_signal(bool yes)
+{
+    const bool before = exits_on_signal;
+    exits_on_signal = yes;
+    if (yes && cli_interrupted && cli_signal) _exit(CLI_SIGNALLED + cli_signal);
+    return before;
+}
+
+bool cli_ends(void)
+{
+    return cli_signal != 0 && cli_signal != SIGINT;
+}
+
+bool cli_is_piped(void)
+{
+    struct stat st;
+    return fstat(STDIN_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISREG(st.st_mode));
+}
+
+char *cli_real_path(const char *path)
+{
+    return realpath(path, NULL);
+}
+
+cli_path cli_path_kind(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) return CLI_PATH_NONE;
+    return S_ISREG(st.st_mode) ? CLI_PATH_FILE : S_ISDIR(st.st_mode) ? CLI_PATH_FOLDER : CLI_PATH_SPECIAL;
+}
+
+int cli_process_id(void)
+{
+    return (int)getpid();
+}

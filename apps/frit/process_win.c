@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// What a process starts with, on Windows: an interrupt asks for a stop between two steps. Windows locks mapped files,
+// so they cannot shrink, and its C library opens descriptors 0 to 2.
+#include "cli.h"
+
+#include <io.h>
+#include <process.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+volatile sig_atomic_t cli_interrupted, cli_signal;
+static volatile sig_atomic_t exits_on_signal;
+
+// Windows falls back to the default after each signal.
+static void on_signal(int number)
+{
+    cli_signal = number;
+    if (exits_on_signal || ++cli_interrupted >= 3) _exit(CLI_SIGNALLED + number);
+    signal(number, on_signal);
+}
+
+void cli_begin_process(void)
+{
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+}
+
+bool cli_exit_on_signal(bool yes)
+{
+    const bool before = exits_on_signal;
+    exits_on_signal = yes;
+    if (yes && cli_interrupted && cli_signal) _exit(CLI_SIGNALLED + cli_signal);
+    return before;
+}
+
+bool cli_ends(void)
+{
+    return cli_signal != 0 && cli_signal != SIGINT;
+}
+
+bool cli_is_piped(void)
+{
+    struct _stat64 st;
+    return _fstat64(0, &st) == 0 && ((st.st_mode & _S_IFMT) == _S_IFIFO || (st.st_mode & _S_IFMT) == _S_IFREG);
+}
+
+char *cli_real_path(const char *path)
+{
+    return strdup(path);
+}
+
+cli_path cli_path_kind(const char *path)
+{
+    struct _stat64 st;
+    if (_stat64(path, &st) != 0) return CLI_PATH_NONE;
+    const int kind = st.st_mode & _S_IFMT;
+    return kind == _S_IFREG ? CLI_PATH_FILE : kind == _S_IFDIR ? CLI_PATH_FOLDER : CLI_PATH_SPECIAL;
+}
+
+int cli_process_id(void)
+{
+    return _getpid();
+}
