@@ -109,6 +109,7 @@ typedef struct frit_option {
     const char *metavar;    // "N"
     const char *help;       // one line, no full stop
     const char *letters;    // short name of several letters, after one dash: "ctk"; or NULL
+    const char *aliases;    // further long names, as llama.cpp spells them: "ctx-size|n-ctx"; or NULL
 } frit_option;
 
 // Parses `text` into the field of `target` that the row describes. TEXT and CHOICE fields borrow `text`.

@@ -24,6 +24,8 @@ static const frit_option *chat_rows(size_t *n_rows)
 {
     static const frit_option rows[] = {
         {.name = "system",
+         .letters = "sys",
+         .aliases = "system-prompt",
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(chat_options, system),
          .metavar = "TEXT",
@@ -39,12 +41,14 @@ static const frit_option *chat_rows(size_t *n_rows)
          .metavar = "FILE",
          .help = "go on where the last chat with this file ended, without reading it again"},
         {.name = "vars",
+         .aliases = "chat-template-kwargs",
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(chat_options, variables),
          .metavar = "JSON",
          .help = "what the template is told besides, as in '{\"enable_thinking\": false}'"},
         {.name = "n-predict",
          .letter = 'n',
+         .aliases = "predict",
          .type = FRIT_OPTION_INT,
          .offset = offsetof(chat_options, n_predict),
          .min = -1,

@@ -33,6 +33,21 @@ static void print_exit_codes(void)
     for (size_t i = 0; i < n_rows; i++) printf("  %-3d  %s\n", rows[i].code, rows[i].meaning);
 }
 
+// The other names of an option, beside the one that is shown.
+static void print_aliases(const frit_option *row)
+{
+    const char *before = "; also";
+    if (row->letter && row->letters) {
+        printf("%s -%s", before, row->letters);
+        before = ",";
+    }
+    for (const char *at = row->aliases; at; before = ",") {
+        const int n = (int)strcspn(at, "|");
+        printf("%s --%.*s", before, n, at);
+        at = at[n] ? at + n + 1 : NULL;
+    }
+}
+
 static void print_option(const frit_option *row)
 {
     char left[80];
@@ -43,6 +58,7 @@ static void print_option(const frit_option *row)
     if (row->type != FRIT_OPTION_FLAG && value) snprintf(left + n, sizeof left - (size_t)n, " %s", value);
     printf("%-32s %s", left, row->help);
     if (row->fallback) printf(" (%s)", row->fallback);
+    print_aliases(row);
     putchar('\n');
 }
 
@@ -110,6 +126,7 @@ static void print_man_option(const frit_option *row)
         print_roff(row->fallback);
         putchar(')');
     }
+    print_aliases(row);
     putchar('\n');
 }
 

@@ -56,7 +56,13 @@ typedef bool (*match_fn)(const frit_option *row, const char *text, size_t n);
 
 static bool has_name(const frit_option *row, const char *text, size_t n)
 {
-    return strlen(row->name) == n && !memcmp(row->name, text, n);
+    if (strlen(row->name) == n && !memcmp(row->name, text, n)) return true;
+    for (const char *at = row->aliases; at;) {
+        size_t n_word = strcspn(at, "|");
+        if (n_word == n && !memcmp(at, text, n)) return true;
+        at = at[n_word] ? at + n_word + 1 : NULL;
+    }
+    return false;
 }
 
 static bool has_letter(const frit_option *row, const char *text, size_t n)
@@ -86,16 +92,41 @@ static bool find(const cli_parse *parse, const char *text, size_t n, match_fn ma
     return false;
 }
 
+typedef struct name_list {
+    const char *names[256];
+    size_t n;
+    char copies[2048];   // of aliases, each with its zero
+    size_t n_copied;
+} name_list;
+
+static void add_name(name_list *list, const char *name)
+{
+    if (list->n < CLI_COUNT(list->names)) list->names[list->n++] = name;
+}
+
+static void add_names(name_list *list, const frit_option *row)
+{
+    add_name(list, row->name);
+    for (const char *at = row->aliases; at;) {
+        size_t n = strcspn(at, "|");
+        if (n + 1 > sizeof list->copies - list->n_copied) return;
+        char *copy = memcpy(list->copies + list->n_copied, at, n);
+        copy[n] = 0;
+        list->n_copied += n + 1;
+        add_name(list, copy);
+        at = at[n] ? at + n + 1 : NULL;
+    }
+}
+
 static int unknown_option(const cli_parse *parse, const char *text)
 {
-    const char *names[256];
-    size_t n_names = 0;
+    name_list list = {0};
     for (size_t g = 0; g < parse->command->n_groups; g++) {
         size_t n_rows;
         const frit_option *rows = parse->command->groups[g].rows(&n_rows);
-        for (size_t i = 0; i < n_rows && n_names < CLI_COUNT(names); i++) names[n_names++] = rows[i].name;
+        for (size_t i = 0; i < n_rows; i++) add_names(&list, &rows[i]);
     }
-    const char *nearest = strncmp(text, "--", 2) == 0 ? cli_nearest(text + 2, names, n_names) : NULL;
+    const char *nearest = strncmp(text, "--", 2) == 0 ? cli_nearest(text + 2, list.names, list.n) : NULL;
     if (nearest) return cli_usage("%s: no option '%s'; did you mean '--%s'?", parse->command->name, text, nearest);
     return cli_usage("%s: no option '%s'; 'frit help %s' lists them", parse->command->name, text, parse->command->name);
 }
@@ -183,7 +214,15 @@ static int long_option(cli_parse *parse, int argc, char **argv, int *i)
     return set(parse, &to, argv[++*i], "");
 }
 
-// -x, -x value, -xvalue, -xyz value.
+// What may follow a letter at once, as in -n128. Anything else is an option of several letters: -ngl is not -n gl.
+static bool begins_number(const char *text)
+{
+    text += *text == '-' || *text == '+';
+    text += *text == '.';
+    return isdigit((unsigned char)*text);
+}
+
+// -x, -x value, -x5, -xyz value.
 static int short_option(cli_parse *parse, int argc, char **argv, int *i)
 {
     const char *text = argv[*i], *rest = "";
@@ -191,8 +230,9 @@ static int short_option(cli_parse *parse, int argc, char **argv, int *i)
     if (!find(parse, text + 1, strlen(text + 1), has_letters, &to)) {
         if (!find(parse, text + 1, 1, has_letter, &to)) return unknown_option(parse, text);
         rest = text + 2;
+        if (*rest && (to.row->type == FRIT_OPTION_FLAG || !begins_number(rest))) return unknown_option(parse, text);
     }
-    if (to.row->type == FRIT_OPTION_FLAG) return *rest ? unknown_option(parse, text) : set(parse, &to, "true", "");
+    if (to.row->type == FRIT_OPTION_FLAG) return set(parse, &to, "true", "");
     if (*rest) return set(parse, &to, rest, "");
     if (*i + 1 >= argc) return cli_usage("%s: needs a value (%s)", text, to.row->metavar);
     return set(parse, &to, argv[++*i], "");

@@ -49,6 +49,7 @@ static const frit_option *perplexity_rows(size_t *n_rows)
          .metavar = "FILE",
          .help = "the text ('-': stdin)"},
         {.name = "windows",
+         .aliases = "chunks",
          .type = FRIT_OPTION_INT,
          .offset = offsetof(perplexity_options, n_windows),
          .min = 0,

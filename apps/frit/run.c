@@ -39,12 +39,15 @@ static const frit_option *run_rows(size_t *n_rows)
          .metavar = "FILE",
          .help = "read the prompt from a file ('-': from stdin)"},
         {.name = "system",
+         .letters = "sys",
+         .aliases = "system-prompt",
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(run_options, system),
          .metavar = "TEXT",
          .help = "a system message before the prompt"},
         {.name = "n-predict",
          .letter = 'n',
+         .aliases = "predict",
          .type = FRIT_OPTION_INT,
          .offset = offsetof(run_options, n_predict),
          .min = -1,
@@ -53,11 +56,14 @@ static const frit_option *run_rows(size_t *n_rows)
          .metavar = "N",
          .help = "tokens to generate at most; -1: until the answer or the context ends"},
         {.name = "stop",
+         .letter = 'r',
+         .aliases = "reverse-prompt",
          .type = FRIT_OPTION_LIST,
          .offset = offsetof(run_options, stop),
          .metavar = "STR",
          .help = "end the answer before this text (may be given several times)"},
         {.name = "session",
+         .aliases = "prompt-cache",
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(run_options, session),
          .metavar = "FILE",
@@ -79,28 +85,76 @@ static const frit_option *run_rows(size_t *n_rows)
     return rows;
 }
 
-// The prompt's text from -p, -f, the second argument, '-' or a pipe.
+static int read_text(const run_args *args, const char *path, cli_text *text)
+{
+    const int code = cli_read_file(path, text);
+    // A text file ends with a newline that nobody means as part of the message.
+    if (code == CLI_DONE && !args->run.raw && text->n > 0 && text->data[text->n - 1] == '\n') text->data[--text->n] = 0;
+    return code;
+}
+
+// Piped text follows the prompt after an empty line: 'git diff | frit run "Summarize:"'.
+static int add_piped_text(const run_args *args, cli_text *prompt)
+{
+    cli_text piped = {0};
+    const int code = cli_is_piped() ? read_text(args, "-", &piped) : CLI_DONE;
+    if (code == CLI_DONE && piped.n > 0) {
+        if (prompt->n > 0) cli_text_add(prompt, "\n\n", 2);
+        cli_text_add(prompt, piped.data, piped.n);
+    }
+    free(piped.data);
+    return code;
+}
+
+static int check_prompt(const run_args *args, const cli_text *prompt)
+{
+    if (prompt->n == 0) return cli_usage("run: the prompt is empty");
+    const char *zero = memchr(prompt->data, 0, prompt->n);
+    if (zero && !args->run.raw)
+        return cli_usage("run: byte %zu of the prompt is zero; a text is expected", (size_t)(zero - prompt->data));
+    return CLI_DONE;
+}
+
+// The prompt's text from -p, -f or an argument, and what is piped in; from stdin alone where it is '-' or missing.
 static int read_prompt(const run_args *args, const char *argument, cli_text *prompt)
 {
     const run_options *run = &args->run;
+    const char *text = run->prompt ? run->prompt : argument, *file = run->file;
     int n_sources = (run->prompt != NULL) + (run->file != NULL) + (argument != NULL);
     if (n_sources > 1) return cli_usage("run: give the prompt once: by -p, by -f or as an argument");
-    if (run->prompt) {
-        cli_text_add(prompt, run->prompt, strlen(run->prompt));
-        return CLI_DONE;
-    }
-    if (argument && strcmp(argument, "-") != 0) {
-        cli_text_add(prompt, argument, strlen(argument));
-        return CLI_DONE;
-    }
-    if (!run->file && !argument && isatty(STDIN_FILENO)) {
+    if (n_sources == 0 && isatty(STDIN_FILENO))
         return cli_usage("run: no prompt; give one with -p TEXT, -f FILE or on stdin, or try 'frit chat'");
+    if (!run->prompt && argument && strcmp(argument, "-") == 0) text = NULL;
+    if (!text && !file) file = "-";
+    if (text) cli_text_add(prompt, text, strlen(text));
+    int code = file ? read_text(args, file, prompt) : CLI_DONE;
+    if (code == CLI_DONE && !(file && strcmp(file, "-") == 0)) code = add_piped_text(args, prompt);
+    return code == CLI_DONE ? check_prompt(args, prompt) : code;
+}
+
+// Whether an argument names a model rather than being a prompt: a file that is one, or what would be called like one.
+static bool is_model_name(const char *text)
+{
+    static const char *const endings[] = {".gguf", ".safetensors"};
+    const size_t n = strlen(text);
+    for (size_t i = 0; i < CLI_COUNT(endings) && !strchr(text, ' '); i++) {
+        const size_t n_ending = strlen(endings[i]);
+        if (n > n_ending && strcmp(text + n - n_ending, endings[i]) == 0) return true;
     }
-    int code = cli_read_file(run->file ? run->file : "-", prompt);
-    // A text file ends with a newline that nobody means as part of the message.
-    if (code == CLI_DONE && !run->raw && prompt->n > 0 && prompt->data[prompt->n - 1] == '\n')
-        prompt->data[--prompt->n] = 0;
-    return code;
+    char begin[4] = "";
+    FILE *file = cli_path_kind(text) == CLI_PATH_FILE ? fopen(text, "rb") : NULL;
+    const bool is_gguf = file && fread(begin, 1, 4, file) == 4 && memcmp(begin, "GGUF", 4) == 0;
+    if (file) fclose(file);
+    return is_gguf || (cli_path_kind(text) == CLI_PATH_FOLDER && strchr(text, '/'));
+}
+
+// Where the arguments are two models, or the model is given twice.
+static int check_arguments(const cli_common *common, const char *model, const char *prompt)
+{
+    if (common->model && model) return cli_usage("run: the model is named twice: '%s' and -m %s", model, common->model);
+    if (!prompt || !is_model_name(prompt)) return CLI_DONE;
+    if (common->model) return cli_usage("run: the model is named twice: '%s' and -m %s", prompt, common->model);
+    return cli_usage("run: two models, '%s' and '%s'; expected one, and a prompt", model ? model : "", prompt);
 }
 
 // Prompt text to tokens, through the chat template where the model has one.
@@ -229,15 +283,14 @@ static int run(void *ctx)
     const char *second = common->n_positional > 1 ? common->positional[1] : NULL;
     // With -m, or where the only argument is '-', arguments are prompts, not models.
     bool first_is_prompt = first && !second && (common->model || strcmp(first, "-") == 0);
+    const char *argument = first_is_prompt ? first : second;
     if (args->run.heal && !args->run.raw) return cli_usage("run: --heal continues a text: it needs --raw");
-    if (common->model && second)
-        return cli_usage("run: the model is given twice: '%s' and -m %s", first, common->model);
     cli_text prompt = {0};
     frit_model *model = NULL;
     frit_engine *engine = NULL;
     cli_adapters adapters = {0};
-    int code = read_prompt(args, first_is_prompt ? first : second, &prompt);
-    if (code == CLI_DONE && prompt.n == 0) code = cli_usage("run: the prompt is empty");
+    int code = check_arguments(common, first_is_prompt ? NULL : first, argument);
+    if (code == CLI_DONE) code = read_prompt(args, argument, &prompt);
     if (code == CLI_DONE && args->run.session) code = cli_check_writable(args->run.session);
     if (code == CLI_DONE) code = cli_open_model(&model, common, &args->model, first_is_prompt ? NULL : first);
     if (code == CLI_DONE) code = cli_check_generates(model, false);
@@ -265,12 +318,13 @@ const cli_command cli_command_run = {
     .usage = "[MODEL] [PROMPT | -] [options]",
     .summary = "answer one prompt",
     .details = "The answer streams to stdout, everything else goes to stderr. Where the model has a chat template the\n"
-               "prompt is a user's message; --raw feeds it as it stands. Without a prompt stdin is read.\n"
+               "prompt is a user's message; --raw feeds it as it stands. Without a prompt stdin is read; text that\n"
+               "is piped in beside a prompt follows it after an empty line ('< /dev/null' leaves it out).\n"
                "Without a model the bundled one answers.\n"
                "\n"
                "  frit run -p \"Tell me the tale of Rapunzel.\"\n"
                "  frit run model.gguf -f question.txt --temp 0 -n 200\n"
-               "  git diff | frit run model.gguf --system \"Write a commit message.\"\n"
+               "  git diff | frit run model.gguf \"Summarize:\"\n"
                "  frit run model.gguf --raw -f book.txt -n 0 --session book.frit",
     .max_positional = 2,
     .args_bytes = sizeof(run_args),

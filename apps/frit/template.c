@@ -35,6 +35,7 @@ static const frit_option *template_rows(size_t *n_rows)
          .metavar = "FILE",
          .help = "JSON: a list of tools"},
         {.name = "vars",
+         .aliases = "chat-template-kwargs",
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(template_options, variables),
          .metavar = "JSON",

@@ -8,9 +8,10 @@
 _Static_assert((int)FRIT_STAGE_VALUES <= (int)FRIT_SAMPLER_VALUES, "frit_sampler_options has room for every VALUE");
 
 // clang-format off
-#define ROW(place, kind, option, least, most, preset, meta, text)                                           \
+// The help text, and what else some rows have: ".letter = 's'".
+#define ROW(place, kind, option, least, most, preset, meta, ...)                                                 \
     {.name = option, .type = FRIT_OPTION_##kind, .offset = place, .min = least, .max = most, .fallback = preset, \
-     .metavar = meta, .help = text},
+     .metavar = meta, .help = __VA_ARGS__},
 
 static const frit_option rows[] = {
 #define STAGE(name, text)

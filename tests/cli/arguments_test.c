@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+// What the command line means: names of options, and where prompts and models come from.
+#include "support/command_posix.h"
+
+#include <unistd.h>
+
+static void options_have_the_names_of_llama_cpp_too(void **state)
+{
+    (void)state;
+    char line[1024], model[512];
+    snprintf(model, sizeof model, "%s", project_path("models/fable.gguf"));
+    outcome o = frit("run -q --raw -p 'Once upon' -n 8 -c 64 --seed 3 --temp 1 -b 16 -t 1", NULL);
+    assert_int_equal(o.code, 0);
+    snprintf(line, sizeof line,
+             "run -m '%s' -q --raw -p 'Once upon' --predict 8 --ctx-size 64 -s 3 --temperature 1 -ub 16 --threads 1",
+             model);
+    expect(line, NULL, 0, o.out, NULL);
+    expect("run -q --raw -p 'Once upon' --n-predict 8 --ctx-size=64 -s3 --temp 1 --batch-size 16 --ubatch-size 16 -t1",
+           NULL, 0, o.out, NULL);
+    outcome_free(&o);
+    expect("run -q -sys 'Be kind.' -p x -n 1 -r stop --reverse-prompt halt", NULL, 0, NULL, NULL);
+    expect("chat -q --system-prompt 'Be kind.' -n 1 --chat-template-kwargs '{\"a\": 1}'", "/system\n", 0, NULL, "kind");
+    expect("bench -q -p 4 -n 0 -r 1 --no-probe --batch-size 4 --ubatch-size 2 -o csv", NULL, 0, "pp4", NULL);
+    expect("perplexity -q -f - -c 4 --chunks 1", "one two three four five six", 0, "in 1 windows of 4", NULL);
+    expect("help run", NULL, 0, "--ctx-size", NULL);
+    expect("help run", NULL, 0, "also -ub, --batch-size, --ubatch-size", NULL);
+    expect("help --man", NULL, 0, "ctx-size", NULL);
+    // They are named in the environment as frit names them, and help with mistakes.
+    expect("run -p x --ctx-sice 4", NULL, 2, NULL, "did you mean '--ctx-size'?");
+}
+
+static void options_of_several_letters_that_frit_lacks_are_refused_by_name(void **state)
+{
+    (void)state;
+    const char *options[] = {"-ngl", "-fa", "-nkvo", "-mg", "-sm", "-cnv", "-hf", "-pvalue", "-model", "-nx", "-cb"};
+    for (size_t i = 0; i < FRIT_COUNT(options); i++) {
+        char line[64], sentence[64];
+        snprintf(line, sizeof line, "run %s 99 -p x", options[i]);
+        snprintf(sentence, sizeof sentence, "no option '%s'; 'frit help run' lists them", options[i]);
+        expect(line, NULL, 2, NULL, sentence);
+    }
+    expect("run -p x --gpu-layers 99", NULL, 2, NULL, "no option '--gpu-layers'");
+    expect("run -q -p x -n1 -t+1 -c64", NULL, 0, NULL, NULL);   // numbers may follow at once
+    expect("bench -p 4 -n0 -r1 -t1,1 --no-probe -q", NULL, 0, "pp4", NULL);
+}
+
+static void piped_text_follows_the_prompt(void **state)
+{
+    (void)state;
+    char line[1024], model[512];
+    snprintf(model, sizeof model, "%s", project_path("models/fable.gguf"));
+    outcome o = frit("run -q --temp 0 -n 8 -p 'Summarize:\n\nA tale\nof a king.'", NULL);
+    assert_int_equal(o.code, 0);
+    expect("run -q --temp 0 -n 8 -p Summarize:", "A tale\nof a king.\n", 0, o.out, NULL);
+    snprintf(line, sizeof line, "run '%s' Summarize: -q --temp 0 -n 8", model);
+    expect(line, "A tale\nof a king.\n", 0, o.out, NULL);
+    char file[512];
+    snprintf(file, sizeof file, "%s", temp_path("question"));
+    write_file(file, "Summarize:\n", 11);
+    snprintf(line, sizeof line, "run -q --temp 0 -n 8 -f '%s'", file);
+    expect(line, "A tale\nof a king.\n", 0, o.out, NULL);
+    char command[2048];
+    snprintf(command, sizeof command,
+             "test \"$(printf 'A tale\\nof a king.\\n' | '%s/frit' run '%s' 'Summarize:' -q --temp 0 -n 8)\" = \"$(cat "
+             "'%s')\"",
+             FRIT_BUILD_DIR, model, (write_file(file, o.out, strlen(o.out)), file));
+    assert_int_equal(system(command), 0);
+    outcome_free(&o);
+    // Nothing is piped in: the prompt alone.
+    o = frit("run -q --temp 0 -n 8 -p 'Tell me a story.'", NULL);
+    expect("run -q --temp 0 -n 8 -p 'Tell me a story.'", "", 0, o.out, NULL);
+    outcome with_null = frit_with("run -q --temp 0 -n 8 -p 'Tell me a story.'", "x", "</dev/null");
+    assert_string_equal(o.out, with_null.out);
+    outcome_free(&with_null);
+    outcome_free(&o);
+    // With --raw to the byte.
+    o = frit("run -q --raw --temp 0 -n 8 -p 'Once\n\nupon a time\n'", NULL);
+    expect("run -q --raw --temp 0 -n 8 -p Once", "upon a time\n", 0, o.out, NULL);
+    outcome_free(&o);
+    expect("run -q -p x", NULL, 0, NULL, NULL);
+}
+
+static void a_prompt_with_a_zero_byte_is_refused(void **state)
+{
+    (void)state;
+    char file[512], line[1024];
+    snprintf(file, sizeof file, "%s", temp_path("binary"));
+    write_file(file, "ab\0cd", 5);
+    snprintf(line, sizeof line, "run -q -f '%s'", file);
+    expect(line, NULL, 2, NULL, "byte 2 of the prompt is zero");
+}
+
+static void two_models_are_one_too_many(void **state)
+{
+    (void)state;
+    char line[2048], model[512], copy[512];
+    snprintf(model, sizeof model, "%s", project_path("models/fable.gguf"));
+    snprintf(copy, sizeof copy, "%s", temp_path("unnamed"));
+    assert_int_equal(symlink(model, copy), 0);
+    snprintf(line, sizeof line, "run '%s' '%s'", model, model);
+    expect(line, NULL, 2, NULL, "run: two models, '");
+    snprintf(line, sizeof line, "run '%s' '%s'", model, copy);   // known by its first bytes
+    expect(line, NULL, 2, NULL, "expected one, and a prompt");
+    expect("run a.gguf b.gguf", NULL, 2, NULL, "run: two models, 'a.gguf' and 'b.gguf'; expected one, and a prompt");
+    snprintf(line, sizeof line, "run '%s' -m b.gguf", model);
+    expect(line, NULL, 2, NULL, "named twice: '");
+    expect("run a.gguf Hello -m b.gguf", NULL, 2, NULL, "run: the model is named twice: 'a.gguf' and -m b.gguf");
+    const char *commands[] = {"chat",
+                              "info",
+                              "bench",
+                              "perplexity -f /dev/null",
+                              "tokenize",
+                              "embed",
+                              "template --messages -",
+                              "logits --ids 1 -o -"};
+    for (size_t i = 0; i < FRIT_COUNT(commands); i++) {
+        snprintf(line, sizeof line, "%s a.gguf -m b.gguf", commands[i]);
+        expect(line, "x", 2, NULL, "the model is named twice: 'a.gguf' and -m b.gguf");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_have_the_names_of_llama_cpp_too),
+        cmocka_unit_test(options_of_several_letters_that_frit_lacks_are_refused_by_name),
+        cmocka_unit_test(piped_text_follows_the_prompt),
+        cmocka_unit_test(a_prompt_with_a_zero_byte_is_refused),
+        cmocka_unit_test(two_models_are_one_too_many),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
