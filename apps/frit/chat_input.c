@@ -207,32 +207,27 @@ void chat_input_free(chat_input *input)
     free(input);
 }
 
+// Adds a byte of a line; U+FFFD takes the place of a zero, which would hide what follows it.
+static void add_byte(cli_text *line, int c)
+{
+    const char byte = (char)c;
+    cli_text_add(line, c ? &byte : "\xef\xbf\xbd", c ? 1 : 3);
+}
+
 static char *plain_line(chat_input *input)
 {
-    size_t n = 0, capacity = 256;
-    char *line = malloc(capacity), *larger = line;
+    cli_text line = {0};
     if (input->prompts) fputs(input->prompt, stdout), fflush(stdout);
-    while (larger && fgets(line + n, (int)(capacity - n), stdin)) {
-        n += strlen(line + n);
-        if (n > 0 && line[n - 1] == '\n') {
-            line[n - 1] = 0;
-            return line;
-        }
-        if (n + 1 < capacity) continue;
-        larger = realloc(line, capacity *= 2);
-        if (larger) line = larger;
-    }
-    if (cli_interrupted && !feof(stdin)) {
+    int c;
+    while ((c = getchar()) != EOF && c != '\n') add_byte(&line, c);
+    if (c == EOF && cli_interrupted && !feof(stdin)) {
         clearerr(stdin);
         input->interrupted = true;
         input->was_empty = true;
-        n = 0;
-    }
-    if (!larger || n == 0) {
-        free(line);
+        free(line.data);
         return NULL;
     }
-    return line;
+    return c == EOF || line.data ? line.data : strdup("");
 }
 
 // A line, or NULL at the end and where it was interrupted.

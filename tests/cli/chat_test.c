@@ -157,6 +157,17 @@ static void a_file_is_read(void **state)
     EXPECT_SAID("-q -n 4", input, "user: The frog said\nnothing.\n\n\nWhat did it say?");
 }
 
+static void a_zero_byte_hides_nothing(void **state)
+{
+    (void)state;
+    char command[1024];
+    snprintf(command, sizeof command,
+             "printf 'a\\0b\\n/show messages\\n' | '%s/frit' chat -q -n 1 2>&1 | grep -q 'user: a\xef\xbf\xbd"
+             "b'",
+             FRIT_BUILD_DIR);
+    assert_int_equal(system(command), 0);
+}
+
 static void an_editor_is_refused_in_a_pipe(void **state)
 {
     (void)state;
@@ -467,6 +478,7 @@ int main(void)
         cmocka_unit_test(a_model_without_a_template_gets_one_with_a_warning),
         cmocka_unit_test(a_conversation_is_saved_and_loaded),
         cmocka_unit_test(a_file_is_read),
+        cmocka_unit_test(a_zero_byte_hides_nothing),
         cmocka_unit_test(an_editor_is_refused_in_a_pipe),
         cmocka_unit_test(a_terminal_edits_lines_and_keeps_history),
         cmocka_unit_test(a_paste_is_one_message),
