@@ -7,7 +7,7 @@
 #pragma once
 #include "cli.h"
 
-enum { BENCH_MAX_LIST = 256, BENCH_MAX_REPEATS = 1000 };
+enum { BENCH_MAX_LIST = 256, BENCH_MAX_REPEATS = 1000, BENCH_MAX_ROWS = 1 << 16 };
 
 // ---------------------------------------------------------------------------------------- what to measure
 

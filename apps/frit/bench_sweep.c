@@ -115,6 +115,7 @@ typedef struct sweep {
 
 static int add_row(bench_plan *plan, const bench_setup *setup, const bench_test *test)
 {
+    if (plan->n == BENCH_MAX_ROWS) return cli_usage("bench: the lists have more than %d combinations", BENCH_MAX_ROWS);
     if (plan->n == plan->capacity) {
         int capacity = plan->capacity ? 2 * plan->capacity : 64;
         bench_row *rows = realloc(plan->rows, (size_t)capacity * sizeof *rows);
