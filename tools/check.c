@@ -48,7 +48,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/",       "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ convert/ engine/"},
     {"apps/",             "frit.h frit/ common/ server/"},
     {"examples/",         "frit.h"},
-    {"tests/",            "frit.h support/ base/ quant/ format/ graph/ arch/ backend/ convert/ text/ grammar/ sample/ engine/ common/ server/ frit/chat.h"},
+    {"tests/",            "frit.h support/ base/ quant/ format/ graph/ arch/ backend/ convert/ text/ grammar/ sample/ engine/ common/ server/ frit/"},
     {"bench/",            "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
     {"tools/",            ""},
     {"include/",          ""},

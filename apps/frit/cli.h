@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // cli.h: what the commands of frit share.
 //
-// A command is a row in main.c and a file of its own: option groups and a run function. Options are rows; the parser
-// (options.c), help, man page and completions (help.c) and environment names all read the same rows. Precedence is
-// command line, then environment (FRIT_TOP_K for --top-k), then the row's default. Everything that is not an answer
+// A command is a row in commands.c and a file of its own: option groups and a run function. Options are rows; the
+// parser (options.c), help, man page and completions (help.c) and environment names all read the same rows. Precedence
+// is command line, then environment (FRIT_TOP_K for --top-k), then the row's default. Everything that is not an answer
 // goes to stderr. Symbols of the program start with cli_; the library is used through frit.h alone.
 #pragma once
 #include "frit.h"
@@ -201,6 +201,8 @@ char *cli_template(const frit_model *model, const frit_message *messages,
 // The token ids in a text: integers with spaces, commas or brackets between them. `where` is for the sentence.
 int cli_parse_ids(const char *where, const char *text, size_t n_bytes, frit_token **ids, size_t *n_ids);
 bool cli_is_id_separator(int c);
+// The texts to embed, within `text`, malloc'd: all of it, or its lines that are not empty. NULL: out of memory.
+frit_embed_item *cli_cut_texts(const cli_text *text, bool is_one, size_t *n_items);
 frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens);
 
 typedef struct cli_answer_options {

@@ -106,28 +106,11 @@ static int print_json(const vectors *v, size_t n_items, const char *pooling)
     return cli_print_json(object, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 }
 
-// The texts, within `text`: the prompt, or the lines that are not empty.
-static frit_embed_item *cut_texts(const embed_args *args, const cli_text *text, size_t *n_items)
-{
-    size_t capacity = 1;
-    for (size_t i = 0; i < text->n; i++) capacity += text->data[i] == '\n';
-    frit_embed_item *items = calloc(capacity, sizeof *items);
-    *n_items = 0;
-    for (size_t at = 0; items && at < text->n;) {
-        const char *begin = text->data + at, *end = memchr(begin, '\n', text->n - at);
-        size_t n = end && !args->input.prompt ? (size_t)(end - begin) : text->n - at;
-        at += n + 1;
-        if (n > 0 && begin[n - 1] == '\r' && !args->input.prompt) n--;
-        if (n > 0) items[(*n_items)++] = (frit_embed_item){.text = begin, .n_bytes = n};
-    }
-    return items;
-}
-
 static int embed(const embed_args *args, const frit_model *model, frit_engine *engine, const cli_text *text)
 {
     vectors v = {0};
     size_t n_items;
-    frit_embed_item *items = cut_texts(args, text, &n_items);
+    frit_embed_item *items = cli_cut_texts(text, args->input.prompt != NULL, &n_items);
     int code = items ? CLI_DONE : cli_no_memory();
     if (code == CLI_DONE && n_items == 0) code = cli_usage("embed: there is no text");
     cli_exit_on_signal(true);   // nothing is written yet

@@ -79,3 +79,19 @@ int cli_parse_ids(const char *where, const char *text, size_t n_bytes, frit_toke
     }
     return CLI_DONE;
 }
+
+frit_embed_item *cli_cut_texts(const cli_text *text, bool is_one, size_t *n_items)
+{
+    size_t capacity = 1;
+    for (size_t i = 0; i < text->n; i++) capacity += text->data[i] == '\n';
+    frit_embed_item *items = calloc(capacity, sizeof *items);
+    *n_items = 0;
+    for (size_t at = 0; items && at < text->n;) {
+        const char *begin = text->data + at, *end = memchr(begin, '\n', text->n - at);
+        size_t n = end && !is_one ? (size_t)(end - begin) : text->n - at;
+        at += n + 1;
+        if (n > 0 && begin[n - 1] == '\r' && !is_one) n--;
+        if (n > 0) items[(*n_items)++] = (frit_embed_item){.text = begin, .n_bytes = n};
+    }
+    return items;
+}
