@@ -201,10 +201,9 @@ static bool keep_answer(chat *c, const answering *a)
 
 static void report(const chat *c, const cli_answer *answer)
 {
-    if (c->common->quiet) return;
+    if (c->common->quiet || !cli_flush()) return;
     frit_engine_info info;
     frit_engine_get_info(c->engine, &info);
-    cli_flush();
     bool dim = cli_color(c->common, stderr);
     if (dim) fputs("\033[2m", stderr);
     cli_answer_report(c->common, answer);

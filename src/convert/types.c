@@ -64,9 +64,9 @@ frit_status frit_convert_find_type(const char *name, frit_dtype *dtype)
 
 // ------------------------------------------------------------------------------------- writing
 
-// For each thread, written between two reports: about a second of work for the slowest types, so that a conversion that
+// For each thread, written between two reports: half a second of work for the slowest types, so that a conversion that
 // is cancelled ends soon.
-enum { CHUNK_BYTES = 256 << 10 };
+enum { CHUNK_BYTES = 64 << 10 };
 
 typedef struct chunk {   // rows [first, first + n)
     const frit_tensor *tensor;
