@@ -29,7 +29,7 @@ build/release/build.ninja:
 run:
 	@tools/setup build
 	@$(MAKE) --no-print-directory all
-	@build/release/frit run -p "$(PROMPT)"
+	@build/release/frit run -p "$(PROMPT)" </dev/null
 
 ## make test       builds and runs all tests
 test:

@@ -10,11 +10,13 @@ const frit_option *cli_adapter_rows(size_t *n_rows)
 {
     static const frit_option rows[] = {
         {.name = "lora",
+         .aliases = "lora-scaled",
          .type = FRIT_OPTION_LIST,
          .offset = offsetof(cli_adapter_options, lora),
          .metavar = "FILE[:SCALE]",
          .help = "add a low-rank adapter, a GGUF file or PEFT folder (may be given several times)"},
         {.name = "control-vector",
+         .aliases = "control-vector-scaled",
          .type = FRIT_OPTION_LIST,
          .offset = offsetof(cli_adapter_options, vectors),
          .metavar = "FILE[:SCALE]",

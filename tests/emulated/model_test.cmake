@@ -4,7 +4,7 @@
 #     cmake -DFRIT=path -DEMULATOR=command -DCPU=name -DISA=name -DLACKS=name -P model_test.cmake
 
 function(run expected_exit out)
-    execute_process(COMMAND ${EMULATOR} -cpu ${CPU} ${FRIT} ${ARGN} OUTPUT_VARIABLE output ERROR_VARIABLE error
+    execute_process(COMMAND ${EMULATOR} -cpu ${CPU} ${FRIT} ${ARGN} INPUT_FILE /dev/null OUTPUT_VARIABLE output ERROR_VARIABLE error
                     RESULT_VARIABLE exit_code)
     if(NOT exit_code EQUAL expected_exit)
         message(FATAL_ERROR "frit ${ARGN} on ${CPU}: exit ${exit_code}\n${output}${error}")
