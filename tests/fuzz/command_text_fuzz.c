@@ -98,8 +98,11 @@ static void tokenize(unsigned flags, const char *bytes, size_t n_bytes)
     if (flags & 2) arguments[n++] = "--parse-special";
     if (flags & 4) arguments[n++] = "--ids";
     printed out;
-    require(run(arguments, bytes, n_bytes, &out) == CLI_DONE && out.n > 0 - (size_t)((flags & 4) == 0 || n_bytes == 0));
-    if (!(flags & 4)) check_lines(&out);
+    require(run(arguments, bytes, n_bytes, &out) == CLI_DONE);
+    if (flags & 4)
+        require(out.n > 0 && out.text[out.n - 1] == '\n');
+    else
+        check_lines(&out);
     free(out.text);
 }
 
