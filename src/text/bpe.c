@@ -25,7 +25,6 @@ typedef struct bpe {
     pair_slot *pairs;   // open addressing, three fifths full
     size_t n_pairs;
     frit_token bytes[256];   // token of a byte that is a unit or a fallback, or -1
-    bool falls_back;         // all bytes have tokens
     size_t longest;          // bytes of the longest piece
     frit_index plain;        // of ordinary tokens alone, where special ones have the same pieces; else without slots
 } bpe;
@@ -88,14 +87,12 @@ static frit_token byte_token(const frit_vocab *vocab, unsigned char byte)
 static void index_bytes(bpe *state, const frit_log *log)
 {
     const frit_vocab *vocab = state->vocab;
-    int n_missing = 0, n_needed = 0;
+    int n_needed = 0;
     for (int byte = 0; byte < 256; byte++) {
         bool in_utf8 = byte < 0xf5 && byte != 0xc0 && byte != 0xc1;
         state->bytes[byte] = byte_token(vocab, (unsigned char)byte);
-        n_missing += state->bytes[byte] < 0;
         n_needed += state->bytes[byte] < 0 && in_utf8;
     }
-    state->falls_back = vocab->byte_fallback && n_missing == 0;
     if (n_needed > 0 && (vocab->pipeline.bytes || vocab->byte_fallback))
         frit_log_say(log, vocab->unk >= 0 || vocab->pipeline.bytes ? FRIT_LOG_INFO : FRIT_LOG_WARNING,
                      "the vocabulary lacks the tokens of %d bytes: %s", n_needed,
@@ -203,20 +200,44 @@ static frit_token character_token(const frit_vocab *vocab, frit_str word, size_t
     return frit_vocab_find_text(vocab, (frit_str){piece, len + (last ? vocab->word_suffix.len : 0)});
 }
 
-// Unknown characters of a vocabulary with merges are symbols too, which may merge.
-static void push_unknown(const frit_vocab *vocab, size_t at, size_t n, bool *after_unknown, frit_merger *merger)
+// Unknown characters of a vocabulary with merges are symbols too, which may merge. The next known or unknown character
+// writes them: bytes between them come first, as in the tokenizers library.
+typedef struct unknown {
+    size_t at, n;   // n of 0: none waits
+} unknown;
+
+static void write_unknown(const frit_vocab *vocab, unknown *waiting, frit_merger *merger)
 {
-    if (*after_unknown && vocab->fuse_unknown && merger->n > 0)
-        merger->symbols[merger->n - 1].len += (uint32_t)n;
-    else if (vocab->unk >= 0)
-        frit_merger_push(merger, (uint32_t)at, (uint32_t)n, vocab->unk);
-    *after_unknown = vocab->unk >= 0;
+    if (waiting->n > 0 && vocab->unk >= 0)
+        frit_merger_push(merger, (uint32_t)waiting->at, (uint32_t)waiting->n, vocab->unk);
+    waiting->n = 0;
+}
+
+static void push_unknown(const frit_vocab *vocab, size_t at, size_t n, unknown *waiting, frit_merger *merger)
+{
+    if (vocab->unk < 0 && vocab->unknown_parts) {
+        frit_merger_push(merger, (uint32_t)at, (uint32_t)n, -1);
+        return;
+    }
+    if (!vocab->fuse_unknown) write_unknown(vocab, waiting, merger);
+    if (waiting->n == 0) waiting->at = at;
+    waiting->n += n;
+}
+
+// A character as its bytes; false, and nothing, if one of them has no token.
+static bool push_fallback(const bpe *state, frit_str word, size_t at, size_t n, frit_merger *merger)
+{
+    for (size_t k = at; k < at + n; k++)
+        if (state->bytes[(unsigned char)word.ptr[k]] < 0) return false;
+    for (size_t k = at; k < at + n; k++)
+        frit_merger_push(merger, (uint32_t)k, 1, state->bytes[(unsigned char)word.ptr[k]]);
+    return true;
 }
 
 static void push_characters(const bpe *state, frit_str word, frit_merger *merger)
 {
     const frit_vocab *vocab = state->vocab;
-    bool after_unknown = false;
+    unknown waiting = {0};
     for (size_t i = 0; i < word.len;) {
         uint32_t c;
         frit_token id = -1;
@@ -226,17 +247,14 @@ static void push_characters(const bpe *state, frit_str word, frit_merger *merger
             id = character_token(vocab, word, i, n);
         }
         if (id >= 0 || vocab->by_score) {   // by score, what stays unknown falls back when all is merged
+            write_unknown(vocab, &waiting, merger);
             frit_merger_push(merger, (uint32_t)i, (uint32_t)n, id);
-            after_unknown = false;
-        } else if (vocab->byte_fallback && (state->falls_back || vocab->unk < 0)) {
-            for (size_t k = 0; k < n; k++)
-                frit_merger_push(merger, (uint32_t)(i + k), 1, state->bytes[(unsigned char)word.ptr[i + k]]);
-            after_unknown = false;
-        } else {
-            push_unknown(vocab, i, n, &after_unknown, merger);
+        } else if (!vocab->byte_fallback || !push_fallback(state, word, i, n, merger)) {
+            push_unknown(vocab, i, n, &waiting, merger);
         }
         i += n;
     }
+    write_unknown(vocab, &waiting, merger);
 }
 
 static void push_bytes(const bpe *state, frit_str word, frit_merger *merger)

@@ -84,7 +84,8 @@ static frit_status list_added(reading *r)
     return FRIT_OK;
 }
 
-static frit_status mark_added(reading *r)
+// The first n_model tokens of the list are the model's.
+static frit_status mark_added(reading *r, size_t n_model)
 {
     size_t i;
     json_t *token;
@@ -102,7 +103,10 @@ static frit_status mark_added(reading *r)
         entry->strip_left = json_is_true(json_object_get(token, "lstrip"));
         entry->strip_right = json_is_true(json_object_get(token, "rstrip"));
         entry->normalized = json_is_true(json_object_get(token, "normalized"));
+        entry->is_added = true;
     }
+    for (size_t k = 0; k < n_model && json_array_size(r->added) > 0; k++)
+        r->vocab->entries[r->list.items[k].id].is_added = false;
     return FRIT_OK;
 }
 
@@ -110,11 +114,12 @@ static frit_status mark_added(reading *r)
 static frit_status build(reading *r)
 {
     FRIT_TRY(load(r, r->parts[PART_ADDED], "added_tokens", &r->added));
+    const size_t n_model = r->list.n;
     FRIT_TRY(list_added(r));
     FRIT_TRY(frit_vocab_list_finish(&r->list, r->path, r->vocab, r->arena));
     FRIT_TRY(frit_vocab_index(r->vocab, r->log));
     r->built = true;
-    return mark_added(r);
+    return mark_added(r, n_model);
 }
 
 // ------------------------------------------------------------------------------------- merges

@@ -8,9 +8,8 @@
 
 static bool is_wanted(const frit_vocab *vocab, const frit_vocab_entry *entry, bool normalized)
 {
-    bool is_normalized = entry->normalized && vocab->pipeline.n_norms > 0;
     bool kept_by_model = vocab->symbols && entry->kind == FRIT_TOKEN_USER;
-    return is_normalized == normalized && !kept_by_model && entry->piece.len > 0;
+    return entry->normalized == normalized && !kept_by_model && entry->piece.len > 0;
 }
 
 static frit_status normalized_piece(const frit_vocab *vocab, frit_flow *flow, frit_arena *arena, frit_str *piece)

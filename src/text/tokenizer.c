@@ -166,13 +166,19 @@ static frit_status encode_repaired(encoder *e, frit_str text)
     return status;
 }
 
+static bool starts_with(const frit_special *special, frit_str text, frit_token id)
+{
+    frit_special_match match;
+    return frit_special_find(special, text, 0, true, &match) && match.start == 0 && match.id == id;
+}
+
 static void push_prefix(encoder *e, frit_str text)
 {
-    const frit_vocab *vocab = e->tokenizer->vocab;
-    frit_special_match match;
-    bool has_it = vocab->n_prefix > 0 && e->parse_control &&
-                  frit_special_find(&e->tokenizer->special, text, 0, true, &match) && match.start == 0 &&
-                  match.id == vocab->prefix[0];
+    const frit_tokenizer *tokenizer = e->tokenizer;
+    const frit_vocab *vocab = tokenizer->vocab;
+    bool has_it = vocab->n_prefix > 0 && e->parse_control && starts_with(&tokenizer->special, text, vocab->prefix[0]);
+    if (vocab->n_prefix > 0 && e->parse_control && vocab->pipeline.n_norms == 0)
+        has_it |= starts_with(&tokenizer->special_normalized, text, vocab->prefix[0]);
     for (int32_t i = 0; i < vocab->n_prefix && !has_it; i++) frit_ids_push(e->out, vocab->prefix[i]);
 }
 

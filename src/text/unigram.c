@@ -9,6 +9,7 @@
 
 #include <float.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const double unknown_penalty = 10;
 
@@ -16,7 +17,6 @@ typedef struct unigram {
     frit_trie trie;
     double unknown_score, best_score;
     frit_token bytes[256];
-    bool falls_back;
 } unigram;
 
 typedef struct cell {
@@ -58,12 +58,12 @@ static frit_status init(frit_tokenizer *tokenizer, const frit_log *log)
     state->unknown_score = (least == DBL_MAX ? 0 : least) - unknown_penalty;
     if (vocab->single_precision) state->unknown_score = (float)state->unknown_score;
     state->best_score = most == -DBL_MAX ? 0 : most;
-    state->falls_back = vocab->byte_fallback;
+    bool has_all = vocab->byte_fallback;
     for (int byte = 0; byte < 256; byte++) {
         state->bytes[byte] = frit_vocab_find_byte(vocab, (unsigned char)byte);
-        state->falls_back &= state->bytes[byte] >= 0;
+        has_all &= state->bytes[byte] >= 0;
     }
-    if (!state->falls_back && vocab->unk < 0)
+    if (!has_all && vocab->unk < 0)
         frit_log_say(log, FRIT_LOG_WARNING,
                      "the vocabulary has no unknown token: characters that it lacks vanish from text");
     return build_trie(state, vocab, &tokenizer->arena);
@@ -101,7 +101,8 @@ static void fill(const unigram *state, const frit_vocab *vocab, frit_str word, c
             frit_token id = state->trie.nodes[node].id;
             if (id < 0) continue;
             double score = cells[i].score + score_of(state, vocab, id, k + 1 - i);
-            offer(&cells[k + 1], score, vocab->single_precision, i, id);
+            // The unknown token's own text is as unknown as its neighbours.
+            offer(&cells[k + 1], score, vocab->single_precision, i, id == vocab->unk ? -1 : id);
             covered |= k + 1 - i == n_char;
         }
         double score = cells[i].score + state->unknown_score;
@@ -112,9 +113,11 @@ static void fill(const unigram *state, const frit_vocab *vocab, frit_str word, c
 
 static void emit_unknown(const unigram *state, const frit_vocab *vocab, frit_str part, frit_ids *out)
 {
-    if (!state->falls_back && vocab->unk >= 0) frit_ids_push(out, vocab->unk);
-    for (size_t i = 0; i < part.len && state->falls_back; i++)
-        frit_ids_push(out, state->bytes[(unsigned char)part.ptr[i]]);
+    const frit_str own = vocab->unk >= 0 ? vocab->entries[vocab->unk].piece : (frit_str){0};
+    bool falls_back = vocab->byte_fallback && !(part.len == own.len && memcmp(part.ptr, own.ptr, own.len) == 0);
+    for (size_t i = 0; i < part.len && falls_back; i++) falls_back = state->bytes[(unsigned char)part.ptr[i]] >= 0;
+    if (!falls_back && vocab->unk >= 0) frit_ids_push(out, vocab->unk);
+    for (size_t i = 0; i < part.len && falls_back; i++) frit_ids_push(out, state->bytes[(unsigned char)part.ptr[i]]);
 }
 
 static frit_status encode(const frit_tokenizer *tokenizer, frit_str word, frit_scratch *scratch, frit_ids *out)

@@ -47,7 +47,8 @@ frit_token frit_vocab_find_text(const frit_vocab *vocab, frit_str piece)
     frit_token id = frit_vocab_find(vocab, piece);
     if (id < 0) return -1;
     unsigned char kind = vocab->entries[id].kind;
-    return kind == FRIT_TOKEN_CONTROL || kind == FRIT_TOKEN_UNKNOWN || kind == FRIT_TOKEN_BYTE ? -1 : id;
+    bool is_text = kind != FRIT_TOKEN_CONTROL && kind != FRIT_TOKEN_UNKNOWN && kind != FRIT_TOKEN_BYTE;
+    return is_text && !vocab->entries[id].is_added ? id : -1;
 }
 
 frit_token frit_vocab_find_byte(const frit_vocab *vocab, unsigned char byte)

@@ -36,6 +36,7 @@ typedef struct frit_vocab_entry {
     bool strip_right;     // ... behind it
     bool single_word;     // it is recognised only between characters that are not of words
     bool normalized;      // it is looked for in normalized text
+    bool is_added;        // it is no piece of the model: text becomes it only where it is recognised as a whole
 } frit_vocab_entry;
 
 typedef struct frit_merge {   // two tokens that become one
@@ -74,6 +75,7 @@ typedef struct frit_vocab {
     bool whole_newlines;      // BPE: a run of newlines that is a token is not merged
     bool byte_fallback;       // what is no token becomes the tokens of its bytes
     bool fuse_unknown;        // neighbouring unknown tokens become one
+    bool unknown_parts;       // without an unknown token, what the vocabulary lacks still keeps its neighbours apart
     bool single_precision;    // Unigram: scores are added as floats
     frit_str word_prefix;     // WordPiece: the pieces that open a word begin with it
     frit_str inner_prefix;    // BPE, WordPiece: the others do

@@ -334,7 +334,7 @@ static void set_rules(frit_vocab *vocab, unsigned flags)
     frit_pipeline *pipeline = &vocab->pipeline;
     bool bpe = vocab->pretok != NULL;
     vocab->by_score = !bpe;
-    vocab->byte_fallback = true;
+    vocab->byte_fallback = vocab->unknown_parts = true;
     vocab->whole_words = flags & FRIT_PRETOK_IGNORE_MERGES;
     vocab->whole_newlines = flags & FRIT_PRETOK_NEWLINES;
     pipeline->bytes = bpe && !(flags & FRIT_PRETOK_RAW);

@@ -166,9 +166,44 @@ static void wordpiece_gives_the_ids_of_its_library(void **state)
                 FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL);
 }
 
+// Small tokenizers with combinations of flags, and what the tokenizers library makes of texts: flags.py writes them.
+static int check_made_up(const json_t *row, size_t i)
+{
+    const char *path = temp_path("flags.json");
+    const json_t *items = json_object_get(row, "items");
+    const size_t n = json_array_size(items);
+    subject s;
+    int n_bad = 0;
+    assert_int_equal(json_dump_file(json_object_get(row, "tokenizer"), path, 0), 0);
+    open_subject(&s, path);
+    assert_true(n > 0);
+    for (size_t k = 0; k < n; k++) {
+        const json_t *item = json_array_get(items, k), *ids = json_object_get(item, "ids");
+        const json_t *decoded = json_object_get(item, "decoded");
+        n_bad += compare_ids(&s, "ids", text_of(json_object_get(item, "text")), ids, FRIT_TEXT_PARSE_SPECIAL);
+        if (decoded) n_bad += compare_text(&s, ids, text_of(decoded), FRIT_TEXT_SPECIAL);
+    }
+    if (n_bad > 0) print_message("tokenizer %zu of flags.json: %d differences\n", i, n_bad);
+    close_subject(&s);
+    return n_bad;
+}
+
+static void flags_mean_what_the_tokenizers_library_makes_of_them(void **state)
+{
+    (void)state;
+    json_t *rows = load_json(project_path("tests/text/flags.json")), *row;
+    size_t i;
+    int n_bad = 0;
+    assert_int_equal(json_array_size(rows), 22);
+    json_array_foreach(rows, i, row) n_bad += check_made_up(row, i);
+    json_decref(rows);
+    assert_int_equal(n_bad, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flags_mean_what_the_tokenizers_library_makes_of_them),
         cmocka_unit_test(llama3_gives_the_ids_of_its_library),
         cmocka_unit_test(deepseek_v3_gives_the_ids_of_its_library),
         cmocka_unit_test(mistral_v3_gives_the_ids_of_its_library),
