@@ -6,11 +6,7 @@
 #include "base/time.h"
 #include "text/pretok.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const double slower = 10;
-#else
-static const double slower = 1;
-#endif
+#include <math.h>
 
 static char *repeat(const char *unit, size_t n_bytes)
 {
@@ -28,46 +24,64 @@ static double seconds_since(uint64_t start_ns)
 
 // ------------------------------------------------------------------------------------- the table
 
-static double cut_seconds(const frit_pipeline *pipeline, frit_str text)
+// The least of some runs, for other programs may slow one down.
+static double cut_seconds(const frit_pipeline *pipeline, frit_str text, int n_runs)
 {
     frit_flow flow;
     const frit_words *words;
-    uint64_t start = frit_time_thread_ns();
+    double least = 1e9;
     assert_ok(frit_flow_init(&flow));
-    assert_ok(frit_pipeline_cut(pipeline, text, true, &flow, &words));
-    double seconds = seconds_since(start);
-    assert_true(words->n > 0 && words->items[words->n - 1].end == text.len);
+    for (int i = 0; i < n_runs; i++) {
+        const uint64_t start = frit_time_thread_ns();
+        assert_ok(frit_pipeline_cut(pipeline, text, true, &flow, &words));
+        least = fmin(least, seconds_since(start));
+        assert_true(words->n > 0 && words->items[words->n - 1].end == text.len);
+    }
     frit_flow_deinit(&flow);
-    return seconds;
+    return least;
 }
 
-static void every_pre_tokenizer_cuts_a_megabyte_of_one_character_in_time(void **state)
+// Eight times the text takes eight times as long, where quadratic time would be 64 times. No clock is compared with a
+// constant: a slow machine, an emulator or a sanitizer changes both times alike.
+static double growth(const frit_pipeline *pipeline, const char *text)
+{
+    enum { SHORT = 1 << 15, LONG = 8 * SHORT, MOST_TRIES = 6 };
+    static const double noise = 0.002;
+    double least = INFINITY;
+    for (int n_runs = 1; n_runs <= MOST_TRIES && !(least <= 16); n_runs++) {
+        const double few = cut_seconds(pipeline, (frit_str){text, SHORT}, n_runs);
+        least = fmin(least, cut_seconds(pipeline, (frit_str){text, LONG}, n_runs) / (few + noise));
+    }
+    return least;
+}
+
+static void every_pre_tokenizer_cuts_long_runs_of_one_character_in_linear_time(void **state)
 {
     (void)state;
     static const char *const units[] = {"a", " ", "7", "\xf0\x9f\x98\x80"};
     double most = 0;
     char *texts[FRIT_COUNT(units)];
-    for (size_t u = 0; u < FRIT_COUNT(units); u++) texts[u] = repeat(units[u], 1 << 20);
+    for (size_t u = 0; u < FRIT_COUNT(units); u++) texts[u] = repeat(units[u], 1 << 18);
     for (size_t i = 0; i < frit_pretok_n_rows; i++) {
         frit_cut cuts[FRIT_PRETOK_MAX_REGEXES] = {0};
         frit_pipeline pipeline = {.cuts = cuts};
         assert_ok(frit_pretok_add(&frit_pretok_rows[i], &pipeline));
         for (size_t u = 0; u < FRIT_COUNT(units); u++) {
-            double seconds = cut_seconds(&pipeline, (frit_str){texts[u], 1 << 20});
-            if (seconds > 2 * slower) print_message("%s: '%s' %.2f s\n", frit_pretok_rows[i].names, units[u], seconds);
-            assert_true(seconds <= 2 * slower);
-            if (seconds > most) most = seconds;
+            const double times = growth(&pipeline, texts[u]);
+            if (times > 16)
+                fail_msg("%s: 8 times '%s' takes %.0f times as long", frit_pretok_rows[i].names, units[u], times);
+            if (times > most) most = times;
         }
         frit_pipeline_deinit(&pipeline);
     }
-    print_message("%zu rows, 4 texts of a megabyte: %.2f s at most\n", frit_pretok_n_rows, most);
+    print_message("%zu rows, 4 texts: 8 times the text takes %.1f times as long at most\n", frit_pretok_n_rows, most);
     for (size_t u = 0; u < FRIT_COUNT(units); u++) free(texts[u]);
 }
 
 // ------------------------------------------------------------------------------------- regexes of files
 
-// Matches from the start to the end of the text, or to the first failure.
-static frit_status match_all(const frit_regex *regex, frit_str text, size_t *n_matches)
+// Matches from the start to the end of the text, or to the first failure; *allowed_s is the time that this may take.
+static frit_status match_all(const frit_regex *regex, frit_str text, size_t *n_matches, double *allowed_s)
 {
     frit_matcher matcher;
     size_t at = 0, start, end;
@@ -75,6 +89,7 @@ static frit_status match_all(const frit_regex *regex, frit_str text, size_t *n_m
     *n_matches = 0;
     FRIT_TRY(frit_matcher_init(&matcher));
     frit_matcher_allow(&matcher, text.len);
+    *allowed_s = (double)matcher.may_take_ns * 1e-9;
     frit_status status = FRIT_OK;
     while (status == FRIT_OK && found && at < text.len) {
         status = frit_matcher_next(&matcher, regex, text, at, &start, &end, &found);
@@ -103,13 +118,15 @@ static void a_regex_that_takes_quadratic_time_is_given_up(void **state)
     for (size_t i = 0; i < FRIT_COUNT(sources); i++) {
         frit_regex *regex;
         size_t n_matches;
+        double allowed = 0;
         uint64_t start = frit_time_thread_ns();
         assert_ok(frit_regex_new(&regex, frit_str_of(sources[i]), FRIT_DIALECT_ONIGURUMA));
-        frit_status status = match_all(regex, (frit_str){text, N}, &n_matches);
+        frit_status status = match_all(regex, (frit_str){text, N}, &n_matches, &allowed);
         double seconds = seconds_since(start);
         print_message("%-28s %.2f s: %s\n", sources[i], seconds, status == FRIT_OK ? "done" : frit_error());
         assert_true(status == FRIT_OK || status == FRIT_E_LIMIT);
-        assert_true(seconds <= 1 * slower);
+        // The library's own limit, of this thread's time; a search that has begun is not broken off.
+        if (seconds > 1.5 * allowed) fail_msg("%s: %.2f s, allowed are %.2f", sources[i], seconds, allowed);
         frit_regex_free(regex);
     }
     free(text);
@@ -157,7 +174,8 @@ static void words_are_those_of_oniguruma(void **state)
     assert_ok(frit_regex_new(&regex, frit_str_of("\\w+$"), FRIT_DIALECT_ONIGURUMA));
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
         size_t n_matches;
-        assert_ok(match_all(regex, frit_str_of(cases[i].text), &n_matches));
+        double allowed;
+        assert_ok(match_all(regex, frit_str_of(cases[i].text), &n_matches, &allowed));
         if ((n_matches == 1) != cases[i].is_word) fail_msg("'%s' is%s a word", cases[i].text, n_matches ? "" : " not");
     }
     frit_regex_free(regex);
@@ -166,7 +184,7 @@ static void words_are_those_of_oniguruma(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_pre_tokenizer_cuts_a_megabyte_of_one_character_in_time),
+        cmocka_unit_test(every_pre_tokenizer_cuts_long_runs_of_one_character_in_linear_time),
         cmocka_unit_test(a_regex_that_takes_quadratic_time_is_given_up),
         cmocka_unit_test(a_match_is_found_however_far_it_is),
         cmocka_unit_test(words_are_those_of_oniguruma),
