@@ -9,7 +9,7 @@ JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 export PATH := $(CURDIR)/build/tools/bin:$(PATH)
 CONFIGURE = cmake --log-level=WARNING --preset
 BUILD = cmake --build --preset
-CTEST = ctest --output-on-failure -j $(JOBS) --test-dir
+CTEST = tools/run_tests
 SOURCES = find apps bench examples include src tests tools -name '*.[ch]' 2>/dev/null
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
@@ -36,7 +36,7 @@ test:
 	@tools/setup test
 	@$(CONFIGURE) release -DFRIT_TESTS=ON
 	@$(BUILD) release
-	@$(CTEST) build/release
+	@$(CTEST) build/release -j $(JOBS)
 
 ## make test-arm64  builds for 64-bit ARM and tests its kernels, and a whole model, in an emulator (a few minutes)
 test-arm64:
@@ -45,7 +45,7 @@ test-arm64:
 	@$(CONFIGURE) arm64
 	@$(BUILD) arm64 --target frit test_base_cpu \
 	    $(patsubst tests/backend/%_test.c,test_backend_%,$(wildcard tests/backend/*_test.c))
-	@$(CTEST) build/arm64 -R '^(backend|emulated|base/cpu)'
+	@$(CTEST) build/arm64 -j $(JOBS) -R '^(backend|emulated|base/cpu)'
 
 ## make test-agreement  compares tokenizers with the tokenizers and sentencepiece packages (from PyPI) on random strings
 test-agreement:
@@ -101,14 +101,14 @@ asan:
 	@tools/setup test
 	@$(CONFIGURE) asan
 	@$(BUILD) asan
-	@$(CTEST) build/asan
+	@$(CTEST) build/asan -j $(JOBS)
 
 ## make tsan       runs the tests under the thread sanitizer
 tsan:
 	@tools/setup test
 	@$(CONFIGURE) tsan
 	@$(BUILD) tsan
-	@$(FIXED_LAYOUT) $(CTEST) build/tsan
+	@$(FIXED_LAYOUT) $(CTEST) build/tsan -j $(JOBS)
 
 ## make install    installs command, man page, completions, library and model under PREFIX=/usr/local (DESTDIR is heeded)
 install:

@@ -93,6 +93,7 @@ static void architectures_of_plain_ops_say_what_their_references_compute(void **
     (void)state;
     size_t n_bad = 0, n_plain = 0;
     for (size_t i = 0; i < N_GOLDENS; i++) {
+        if (!golden_is_here(i)) continue;
         golden gold = golden_load(i);
         model m;
         open_model(&m, gold.path);
@@ -116,7 +117,7 @@ static void architectures_of_plain_ops_say_what_their_references_compute(void **
         golden_free(&gold);
     }
     assert_int_equal(n_bad, 0);
-    assert_true(n_plain > N_GOLDENS / 3);
+    assert_true(n_plain >= shared_least(N_GOLDENS / 3));
 }
 
 int main(void)

@@ -227,6 +227,12 @@ static inline const char *golden_name(size_t i)
     return golden_get(i)->name;
 }
 
+// Where ../shared is absent, only some are here.
+static inline bool golden_is_here(size_t i)
+{
+    return shared_has(i < N_GOLDEN_FOLDERS ? "goldens/hf/%s" : "goldens/arch/%s.gguf", golden_name(i));
+}
+
 // The numbers of NAME: [407, 86, ...]. NULL if it is not there.
 static inline int32_t *golden_read_ids(const char *json, const char *name, size_t *n)
 {

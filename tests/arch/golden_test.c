@@ -144,7 +144,7 @@ static void logits_are_those_of_the_reference(void **state)
     print_message("\n");
     size_t n_bad = 0;
     for (size_t i = 0; i < N_GOLDENS; i++)
-        if (is_wanted(golden_name(i))) n_bad += compare(i);
+        if (is_wanted(golden_name(i)) && golden_is_here(i)) n_bad += compare(i);
     assert_int_equal(n_bad, 0);
 }
 

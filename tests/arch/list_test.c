@@ -44,6 +44,7 @@ static void files_have_what_is_listed(void **state)
     (void)state;
     size_t n_bad = 0, n_found = 0;
     for (size_t i = N_GOLDEN_FOLDERS; i < N_GOLDENS; i++) {
+        if (!golden_is_here(i)) continue;
         found f = {0};
         frit_checkpoint *ckpt;
         const frit_arch *arch;
@@ -60,7 +61,7 @@ static void files_have_what_is_listed(void **state)
         frit_arena_free(&arena);
         frit_checkpoint_close(ckpt);
     }
-    assert_true(n_found > 2000);
+    assert_true(n_found >= shared_least(2000));
     assert_int_equal(n_bad, 0);
 }
 

@@ -249,7 +249,7 @@ static void files_of_every_architecture_are_read_or_called_unsupported(void **st
         n++;
     }
     closedir(dir);
-    assert_in_range(n, 50, 1000);
+    assert_in_range(n, shared_least(50), 1000);
 }
 
 static void models_of_this_project_are_read(void **state)

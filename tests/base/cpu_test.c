@@ -280,7 +280,7 @@ static void threads_stay_on_their_nodes(void **state)
     char root[256], list[32];
     int *cpus;
     const int n = frit_os_cpus(&cpus);
-    if (n < 2) skip();
+    if (n < 2) skip_because("there is only one CPU");
     snprintf(root, sizeof root, "%s", temp_path("stay"));
     put(root, "sys/devices/system/node/online", "0-1\n");
     snprintf(list, sizeof list, "%d\n", cpus[0]);

@@ -188,6 +188,7 @@ static void the_reference_folders_open_under_the_names_of_gguf(void **state)
 {
     (void)state;
     for (size_t i = 0; i < FRIT_COUNT(references); i++) {
+        if (!shared_has("goldens/hf/%s", references[i].name)) continue;
         frit_checkpoint *ckpt;
         assert_ok(frit_checkpoint_open(&ckpt, shared_path("goldens/hf/%s", references[i].name), NULL));
         assert_string_equal(ckpt->format, "safetensors");

@@ -142,7 +142,7 @@ static bool load(const char *folder, const char *type)
 static void experts_are_converted_in_little_memory(void **state)
 {
     (void)state;
-    if (IS_SANITIZED) skip();   // who counts bytes beside what is counted
+    if (IS_SANITIZED) skip_because("sanitizers use memory of their own");
     static const char *const types[] = {NULL, "q4_0"};
     const char *folder = make_folder();
     for (size_t i = 0; i < FRIT_COUNT(types); i++) {
@@ -155,7 +155,7 @@ static void experts_are_converted_in_little_memory(void **state)
 static void experts_are_loaded_without_their_whole_file(void **state)
 {
     (void)state;
-    if (IS_SANITIZED) skip();
+    if (IS_SANITIZED) skip_because("sanitizers use memory of their own");
     // 0.56 bytes a weight are 220 MiB; pages of the file are given back after each 64 MiB that were made of them.
     const long n_mib = run_apart(load, make_folder(), "q4_0");
     print_message("q4_0 while it is loaded: %ld MiB\n", n_mib);
@@ -170,7 +170,7 @@ static bool write_random(const char *path, const char *shape)
 static void random_weights_are_written_in_little_memory(void **state)
 {
     (void)state;
-    if (IS_SANITIZED) skip();
+    if (IS_SANITIZED) skip_because("sanitizers use memory of their own");
     const char *path = temp_path("random.gguf");
     const long n_mib = run_apart(write_random, path, "mamba2-2.7b");
     struct stat written;

@@ -23,10 +23,10 @@ static int read_references(reference rows[64])
     for (char *line = strchr(text, '\n'); line && line[1] && n < 64; line = strchr(line + 1, '\n')) {
         assert_int_equal(
             sscanf(line + 1, "%*d %31s %*d %*d %lf %lf", rows[n].name, &rows[n].rmse, &rows[n].rmse_importance), 3);
-        n++;
+        n += shared_has("goldens/quant/%s.f32", rows[n].name);
     }
     free(text);
-    assert_int_equal(n, 28);
+    assert_in_range(n, shared_least(28), 28);
     return n;
 }
 

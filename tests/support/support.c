@@ -19,6 +19,8 @@ static char *next_path(void)
     return paths[at++ % N_PATHS];
 }
 
+static int n_skipped, n_absent;   // tests, and cases of tests
+
 void skip_because(const char *format, ...)
 {
     char reason[PATH_BYTES + 256];
@@ -27,22 +29,79 @@ void skip_because(const char *format, ...)
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
     fprintf(stderr, "skipped: %s\n", reason);   // cmocka's line with the test's name follows, there too
+    n_skipped++;
     _skip(__FILE__, __LINE__);
+}
+
+int run_group(const char *name, const struct CMUnitTest *tests, size_t n, CMFixtureFunction set_up,
+              CMFixtureFunction tear_down)
+{
+    const int n_failed = _cmocka_run_group_tests(name, tests, n, set_up, tear_down);
+    if (n_absent > 0) fprintf(stderr, "partly: the reference data of %d cases is not here\n", n_absent);
+    return n_failed != 0 ? 1 : n_skipped > 0 ? FRIT_SKIPPED : 0;
+}
+
+static bool exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+static bool shared_is_here(void)
+{
+    return exists(FRIT_SOURCE_DIR "/../shared/goldens");
+}
+
+static void require_shared(const char *path)
+{
+    const char *required = getenv("FRIT_REQUIRE_DATA");
+    if (required && *required && strcmp(required, "0") != 0)
+        fail_msg("FRIT_REQUIRE_DATA is set, but the reference data %s is not here", path);
+}
+
+// The path in ../shared, or where that is absent and its copy is not, the copy's. False: neither exists.
+static bool find_shared(char *path, const char *format, va_list args)
+{
+    char part[PATH_BYTES / 2];
+    vsnprintf(part, sizeof part, format, args);
+    if (!shared_is_here()) {
+        snprintf(path, PATH_BYTES, "%s/tests/%s", FRIT_SOURCE_DIR, part);
+        if (strncmp(part, "goldens/", 8) == 0 && exists(path)) return true;
+    }
+    snprintf(path, PATH_BYTES, "%s/../shared/%s", FRIT_SOURCE_DIR, part);
+    return exists(path);
 }
 
 const char *shared_path(const char *format, ...)
 {
     char *path = next_path();
-    int n = snprintf(path, PATH_BYTES, "%s/../shared/", FRIT_SOURCE_DIR);
     va_list args;
     va_start(args, format);
-    vsnprintf(path + n, PATH_BYTES - (size_t)n, format, args);
+    const bool found = find_shared(path, format, args);
     va_end(args);
-    struct stat st;
-    if (stat(path, &st) != 0) {
-        skip_because("the reference data %s is not here", path);
+    if (!found) {
+        require_shared(path);
+        skip_because("the reference data %s is not here", strstr(path, "../shared/"));
     }
     return path;
+}
+
+bool shared_has(const char *format, ...)
+{
+    char path[PATH_BYTES];
+    va_list args;
+    va_start(args, format);
+    const bool found = find_shared(path, format, args);
+    va_end(args);
+    if (found || shared_is_here()) return true;
+    require_shared(path);
+    n_absent++;
+    return false;
+}
+
+size_t shared_least(size_t n)
+{
+    return shared_is_here() ? n : 1;
 }
 
 const char *project_path(const char *format, ...)

@@ -2,7 +2,8 @@
 // support/support.h: what tests share: cmocka, paths, reference data, random numbers and comparisons.
 //
 // A test file ends with a table of its tests and main. Names are sentences: gguf_rejects_a_truncated_directory.
-// Reference data lies in ../shared beside the checkout; where it is absent such tests are skipped with a message.
+// Reference data lies in ../shared beside the checkout. Where it is absent, a part of it is in tests/goldens, and tests
+// of the rest are skipped. With FRIT_REQUIRE_DATA=1 in the environment they fail.
 #pragma once
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,9 +20,23 @@
 
 // Ends the running test as skipped, with a reason that the report of `make test` shows.
 void skip_because(const char *format, ...) FRIT_PRINTF(1, 2);
+#undef skip
+#define skip() skip_because("%s, line %d, gives no reason", __FILE__, __LINE__)
 
-// ".../shared/goldens/quant/input.f32"; valid until the fourth next call. Skips the running test if it does not exist.
+// A program some of whose tests were skipped, and none failed, ends with FRIT_SKIPPED, which CTest shows as Skipped.
+enum { FRIT_SKIPPED = 77 };
+int run_group(const char *name, const struct CMUnitTest *tests, size_t n, CMFixtureFunction set_up,
+              CMFixtureFunction tear_down);
+#undef cmocka_run_group_tests
+#define cmocka_run_group_tests(tests, set_up, tear_down) run_group(#tests, tests, FRIT_COUNT(tests), set_up, tear_down)
+
+// "../shared/goldens/quant/input.f32", or its copy in tests/goldens; valid until the fourth next call. Skips the
+// running test if neither exists.
 const char *shared_path(const char *format, ...) FRIT_PRINTF(1, 2);
+// For tests of many cases: is this one's data here? Always true where ../shared is.
+bool shared_has(const char *format, ...) FRIT_PRINTF(1, 2);
+// The least number of cases that a test expects to find: n where ../shared is, else 1.
+size_t shared_least(size_t n);
 // A path in the project's own tree.
 const char *project_path(const char *format, ...) FRIT_PRINTF(1, 2);
 // A fresh file name in a temporary folder that is removed when the program ends.
