@@ -5,6 +5,7 @@
 
 #include "backend/cpu/best.h"
 #include "base/time.h"
+#include "support/isas.h"
 
 #include <stdlib.h>
 
@@ -195,5 +196,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(attention_of_chosen_positions_agrees_with_the_reference),
         cmocka_unit_test(attention_with_values_in_keys_agrees_with_the_reference),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, report_isas, NULL);
 }

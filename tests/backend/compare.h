@@ -15,6 +15,28 @@ static inline size_t usable_isas(const char *names[MAX_ISAS])
     return n;
 }
 
+// What came closest to its limit, printed at the end of the program: a limit far above it would let faults through.
+static struct {
+    char what[128];
+    const char *isa;
+    double error, limit;
+} closest = {.limit = 1};
+
+static inline void print_closest(void)
+{
+    if (closest.isa)
+        printf("closest to its limit: %s on %s, nmse %.1e, limit %.1e\n", closest.what, closest.isa, closest.error,
+               closest.limit);
+}
+
+static inline void note_error(const char *what, const char *isa, double error, double limit)
+{
+    if (limit <= 0 || error / limit <= closest.error / closest.limit) return;
+    if (!closest.isa) atexit(print_closest);
+    snprintf(closest.what, sizeof closest.what, "%s", what);
+    closest.isa = isa, closest.error = error, closest.limit = limit;
+}
+
 // Runs the world's plan on all instruction sets; the number of threads must not change a bit of the result.
 // `rounded` is the tolerance of instruction sets that round factors to bfloat16.
 static inline void compare_rounded(world *w, bool fuse, double tolerance, double rounded, const char *what)
@@ -30,6 +52,7 @@ static inline void compare_rounded(world *w, bool fuse, double tolerance, double
     for (size_t i = 0; i < n_isas; i++) {
         world_run(w, isas[i], 1, one);
         const double error = nmse(one, expected, n), limit = strcmp(isas[i], "amx") == 0 ? rounded : tolerance;
+        note_error(what, isas[i], error, limit);
         if (!(error <= limit)) fail_msg("%s on %s: nmse %g, at most %g", what, isas[i], error, limit);
         for (int threads = 2; threads <= 3; threads++) {
             world_run(w, isas[i], threads, more);

@@ -5,6 +5,7 @@
 #include "backend/world.h"
 
 #include "base/time.h"
+#include "support/isas.h"
 
 #include <math.h>
 #include <time.h>
@@ -315,5 +316,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(conversions_are_the_same_on_all_instruction_sets),
         cmocka_unit_test(halves_are_rounded_as_the_format_says),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, report_isas, NULL);
 }

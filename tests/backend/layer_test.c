@@ -3,6 +3,7 @@
 // does, whatever the shapes, types and threads; and a layer that generates has few phases.
 #include "backend/compare.h"
 #include "backend/weights.h"
+#include "support/isas.h"
 
 #include <math.h>
 
@@ -157,7 +158,7 @@ static void layers_of_floats_agree_with_the_reference(void **state)
         build(&w, &l);
         char what[48];
         snprintf(what, sizeof what, "layer of floats %d", (int)seed);
-        compare_rounded(&w, true, 1e-9, 1e-4, what);
+        compare_rounded(&w, true, 1e-11, 1e-4, what);
         world_close(&w);
     }
 }
@@ -175,7 +176,7 @@ static void layers_of_quantized_types_agree_with_the_reference(void **state)
         build(&w, &l);
         char what[48];
         snprintf(what, sizeof what, "quantized layer %d", (int)seed);
-        compare(&w, true, 2e-3, what);
+        compare_rounded(&w, true, 5e-4, 2e-3, what);
         const size_t size = world_result_size(&w);
         float *alone = malloc(size * sizeof *alone), *shared = malloc(size * sizeof *shared);
         world_run(&w, NULL, 1, alone);
@@ -257,5 +258,5 @@ int main(void)
         cmocka_unit_test(layers_of_quantized_types_agree_with_the_reference),
         cmocka_unit_test(a_layer_has_few_phases),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, report_isas, NULL);
 }

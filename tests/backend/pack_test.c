@@ -5,6 +5,7 @@
 
 #include "backend/cpu/memory.h"
 #include "backend/cpu/pack.h"
+#include "support/isas.h"
 
 #include <math.h>
 #include <time.h>
@@ -423,5 +424,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(packing_keeps_every_byte),
         cmocka_unit_test(packed_weights_are_as_large_as_the_file_or_a_known_part_larger),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, report_isas, NULL);
 }

@@ -5,6 +5,7 @@
 #include "backend/world.h"
 
 #include "base/time.h"
+#include "support/isas.h"
 
 #include <math.h>
 
@@ -224,5 +225,5 @@ int main(int argc, char **argv)
         return 0;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(vector_kernels_agree_with_plain_c)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, report_isas, NULL);
 }

@@ -57,14 +57,30 @@ static double error_of(const char *path, const golden *g)
     return error;
 }
 
-// Limits: of logits, and of the tensors' numbers. Rounding may choose another expert in these small random models,
-// whose logits then differ by percents.
+// Limits: of logits, about as much again as was measured, and of the tensors' numbers.
 static const struct {
     const char *type;
     double limit, tensor_limit;
 } types[] = {
-    {NULL, 1e-6, 0}, {"f32", 1e-6, 0}, {"bf16", 1e-6, 0}, {"f16", 1e-5, 1e-9}, {"q8_0", 0.15, 5e-5},
+    {NULL, 1e-9, 0}, {"f32", 1e-9, 0}, {"bf16", 1e-9, 0}, {"f16", 1e-9, 1e-9}, {"q8_0", 8e-3, 5e-5},
 };
+
+// Rounding weights to q8_0 may choose another expert in these small random models, T5 does not scale its attention
+// scores, and a recurrent state adds up what was rounded.
+static const struct {
+    const char *name;
+    double limit;   // of q8_0
+} sensitive[] = {
+    {"qwen3_5_text", 0.012}, {"gpt_oss", 0.02}, {"phimoe", 0.02},     {"qwen2_moe", 0.02},
+    {"mixtral", 0.025},      {"t5", 0.04},      {"qwen3_next", 0.12}, {"t5-gated", 0.13},
+};
+
+static double limit_of(const char *name, size_t type)
+{
+    for (size_t i = 0; i < FRIT_COUNT(sensitive) && types[type].limit > 1e-3; i++)
+        if (strcmp(sensitive[i].name, name) == 0) return sensitive[i].limit;
+    return types[type].limit;
+}
 
 static void folders_give_the_same_logits_as_files(void **state)
 {
@@ -73,13 +89,14 @@ static void folders_give_the_same_logits_as_files(void **state)
     char *out = strdup(temp_path("converted.gguf"));
     size_t n_bad = 0;
     for (size_t i = 0; i < N_GOLDEN_FOLDERS; i++) {
+        if (!golden_is_here(i)) continue;
         golden g = golden_load(i);
         print_message("| %-20s |", golden_name(i));
         for (size_t t = 0; t < FRIT_COUNT(types); t++) {
             assert_ok(frit_convert(g.path, out, &(frit_convert_options){.type = types[t].type, .n_threads = 1}));
             const double error = error_of(out, &g);
             print_message(" %8.1e |", error);
-            n_bad += !(error <= types[t].limit);
+            n_bad += !(error <= limit_of(golden_name(i), t));
         }
         print_message("\n");
         golden_free(&g);
@@ -97,6 +114,7 @@ static void types_while_loading_are_those_of_files(void **state)
     const frit_engine_options fast = {.n_ctx = 64, .n_threads = 2};
     char *out = strdup(temp_path("typed.gguf"));
     for (size_t i = 0; i < N_GOLDEN_FOLDERS; i++) {
+        if (!golden_is_here(i)) continue;
         golden g = golden_load(i);
         for (size_t t = 0; t < FRIT_COUNT(loaded); t++) {
             const frit_engine_options *options = (i + t) % 4 == 0 ? &exact : &fast;
