@@ -2,13 +2,13 @@
 // Answers taken apart: every published template's own rendering of calls and reasoning comes back, in chunks of any
 // size; what is no call comes back as text.
 #include "support/golden_chat.h"
+#include "support/growth.h"
 
 #include "text/answer/parts.h"
 #include "text/chat.h"
 
 #include <dirent.h>
 #include <jansson.h>
-#include <time.h>
 
 // ---------------------------------------------------------------------------------------- what comes out
 
@@ -482,6 +482,24 @@ static void ids_are_the_models_or_nine_letters_and_digits(void **state)
 
 // ---------------------------------------------------------------------------------------- long answers
 
+typedef struct long_answer {
+    const frit_chat *chat;
+    const json_t *tools;
+    const char *part;
+} long_answer;
+
+static void take_long(void *ctx, size_t n_bytes)
+{
+    const long_answer *l = ctx;
+    frit_buf text = {0};
+    while (text.len < n_bytes) frit_buf_text(&text, l->part);
+    taken got = take(frit_chat_get_format(l->chat), l->tools, (frit_str){"", 0}, (frit_str){text.data, text.len}, 3);
+    assert_true(got.text.len + got.reasoning.len + 32 >= text.len || strcmp(l->part, "<think>") == 0 ||
+                strcmp(l->part, " ") == 0);
+    taken_free(&got);
+    frit_buf_free(&text);
+}
+
 static void long_answers_take_time_in_proportion(void **state)
 {
     (void)state;
@@ -500,26 +518,17 @@ static void long_answers_take_time_in_proportion(void **state)
                                         "LFM2.5-8B-A1B",       "google-gemma-4-31B-it",
                                         "openai-gpt-oss-120b", "meta-llama-Llama-3.1-8B-Instruct"};
     json_t *tools = parse(tools_text);
-    enum { BYTES = 1 << 18 };
     double worst = 0;
     for (size_t m = 0; m < FRIT_COUNT(names); m++) {
         frit_chat *chat = open_golden(names[m]);
         for (size_t p = 0; p < FRIT_COUNT(parts); p++) {
-            frit_buf text = {0};
-            while (text.len < BYTES) frit_buf_text(&text, parts[p]);
-            clock_t start = clock();
-            taken got = take(frit_chat_get_format(chat), tools, (frit_str){"", 0}, (frit_str){text.data, text.len}, 3);
-            double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
-            if (seconds > worst) worst = seconds;
-            if (seconds > 2) fail_msg("%s: %d bytes of '%s' take %.1f s", names[m], BYTES, parts[p], seconds);
-            assert_true(got.text.len + got.reasoning.len + 32 >= text.len || strcmp(parts[p], "<think>") == 0 ||
-                        strcmp(parts[p], " ") == 0);
-            taken_free(&got);
-            frit_buf_free(&text);
+            const double times = growth_of(take_long, &(long_answer){chat, tools, parts[p]}, 1 << 15);
+            if (times > GROWTH_LIMIT) fail_msg("%s: 8 times '%s' takes %.0f times as long", names[m], parts[p], times);
+            if (times > worst) worst = times;
         }
         frit_chat_free(chat);
     }
-    printf("256 KiB in chunks of 3 bytes: %.3f s at most\n", worst);
+    printf("256 KiB in chunks of 3 bytes: %.1f times as long as 32 KiB at most\n", worst);
     json_decref(tools);
 }
 

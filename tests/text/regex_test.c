@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Regexes over long texts: those of the table take linear time, those of files end with a sentence where they do not,
 // and looking for a match in steps finds what looking at once would find.
+#include "support/growth.h"
 #include "support/support.h"
 
 #include "base/time.h"
 #include "text/pretok.h"
-
-#include <math.h>
 
 static char *repeat(const char *unit, size_t n_bytes)
 {
@@ -24,35 +23,20 @@ static double seconds_since(uint64_t start_ns)
 
 // ------------------------------------------------------------------------------------- the table
 
-// The least of some runs, for other programs may slow one down.
-static double cut_seconds(const frit_pipeline *pipeline, frit_str text, int n_runs)
+typedef struct cutting {
+    const frit_pipeline *pipeline;
+    const char *text;
+} cutting;
+
+static void cut(void *ctx, size_t n)
 {
+    const cutting *c = ctx;
     frit_flow flow;
     const frit_words *words;
-    double least = 1e9;
     assert_ok(frit_flow_init(&flow));
-    for (int i = 0; i < n_runs; i++) {
-        const uint64_t start = frit_time_thread_ns();
-        assert_ok(frit_pipeline_cut(pipeline, text, true, &flow, &words));
-        least = fmin(least, seconds_since(start));
-        assert_true(words->n > 0 && words->items[words->n - 1].end == text.len);
-    }
+    assert_ok(frit_pipeline_cut(c->pipeline, (frit_str){c->text, n}, true, &flow, &words));
+    assert_true(words->n > 0 && words->items[words->n - 1].end == n);
     frit_flow_deinit(&flow);
-    return least;
-}
-
-// Eight times the text takes eight times as long, where quadratic time would be 64 times. No clock is compared with a
-// constant: a slow machine, an emulator or a sanitizer changes both times alike.
-static double growth(const frit_pipeline *pipeline, const char *text)
-{
-    enum { SHORT = 1 << 15, LONG = 8 * SHORT, MOST_TRIES = 6 };
-    static const double noise = 0.002;
-    double least = INFINITY;
-    for (int n_runs = 1; n_runs <= MOST_TRIES && !(least <= 16); n_runs++) {
-        const double few = cut_seconds(pipeline, (frit_str){text, SHORT}, n_runs);
-        least = fmin(least, cut_seconds(pipeline, (frit_str){text, LONG}, n_runs) / (few + noise));
-    }
-    return least;
 }
 
 static void every_pre_tokenizer_cuts_long_runs_of_one_character_in_linear_time(void **state)
@@ -67,8 +51,8 @@ static void every_pre_tokenizer_cuts_long_runs_of_one_character_in_linear_time(v
         frit_pipeline pipeline = {.cuts = cuts};
         assert_ok(frit_pretok_add(&frit_pretok_rows[i], &pipeline));
         for (size_t u = 0; u < FRIT_COUNT(units); u++) {
-            const double times = growth(&pipeline, texts[u]);
-            if (times > 16)
+            const double times = growth_of(cut, &(cutting){&pipeline, texts[u]}, 1 << 15);
+            if (times > GROWTH_LIMIT)
                 fail_msg("%s: 8 times '%s' takes %.0f times as long", frit_pretok_rows[i].names, units[u], times);
             if (times > most) most = times;
         }
