@@ -15,6 +15,24 @@ static int reserve_row(kl_file *kl)
     return kl->row ? CLI_DONE : cli_no_memory();
 }
 
+// Room grows with what the file has, not with what its head says.
+static int read_tokens(kl_file *kl, size_t n_tokens)
+{
+    enum { AT_ONCE = 1 << 16 };
+    for (size_t i = 0, n; i < n_tokens; i += n) {
+        n = n_tokens - i < AT_ONCE ? n_tokens - i : AT_ONCE;
+        int32_t *tokens = realloc(kl->tokens, (i + n) * sizeof *tokens);
+        if (!tokens) return cli_no_memory();
+        kl->tokens = tokens;
+        if (fread(tokens + i, sizeof *tokens, n, kl->file) != n)
+            return cli_fail("%s: ends within its %zu tokens", kl->path, n_tokens);
+    }
+    for (size_t i = 0; i < n_tokens; i++)
+        if (kl->tokens[i] < 0 || kl->tokens[i] >= kl->n_vocab)
+            return cli_fail("%s: token %zu is %d, its ids are 0 to %d", kl->path, i, kl->tokens[i], kl->n_vocab - 1);
+    return CLI_DONE;
+}
+
 static int read_head(kl_file *kl)
 {
     char begin[8];
@@ -27,15 +45,8 @@ static int read_head(kl_file *kl)
         kl->n_windows > (1 << 30) / kl->n_ctx)
         return cli_fail("%s: %d windows of %d tokens out of %d cannot be: the file is damaged", kl->path, kl->n_windows,
                         kl->n_ctx, kl->n_vocab);
-    size_t n_tokens = (size_t)kl->n_windows * (size_t)kl->n_ctx;
-    kl->tokens = malloc(n_tokens * sizeof *kl->tokens);
-    if (!kl->tokens) return cli_no_memory();
-    if (fread(kl->tokens, sizeof *kl->tokens, n_tokens, kl->file) != n_tokens)
-        return cli_fail("%s: ends within its %zu tokens", kl->path, n_tokens);
-    for (size_t i = 0; i < n_tokens; i++)
-        if (kl->tokens[i] < 0 || kl->tokens[i] >= kl->n_vocab)
-            return cli_fail("%s: token %zu is %d, its ids are 0 to %d", kl->path, i, kl->tokens[i], kl->n_vocab - 1);
-    return reserve_row(kl);
+    int code = read_tokens(kl, (size_t)kl->n_windows * (size_t)kl->n_ctx);
+    return code == CLI_DONE ? reserve_row(kl) : code;
 }
 
 int kl_open(kl_file *kl, const char *path)
