@@ -2,6 +2,8 @@
 // frit chat: a conversation. The options, and the loop: read what is typed; it is a command, or a message to answer.
 #include "chat.h"
 
+#include "screen.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 typedef struct chat_options {
     const char *system, *load, *session, *variables;
     int32_t n_predict;
+    bool verbose, no_context_shift;
 } chat_options;
 
 typedef struct chat_args {
@@ -56,6 +59,14 @@ static const frit_option *chat_rows(size_t *n_rows)
          .fallback = "-1",
          .metavar = "N",
          .help = "tokens of one answer at most"},
+        {.name = "no-context-shift",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(chat_options, no_context_shift),
+         .help = "end an answer where the context is full; without it the oldest turns leave"},
+        {.name = "verbose",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(chat_options, verbose),
+         .help = "statistics after each answer, as /stats shows them"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;
@@ -71,11 +82,51 @@ static int take(chat *c, const char *text)
     return added && !chat_talk_open_call(c) ? chat_talk_answer(c) : CLI_DONE;
 }
 
+// "temp 0.8, top-k 40": the settings that change something.
+static void write_sampling(const frit_sampler_options *s, cli_text *out)
+{
+    char text[160];
+    if (s->temp <= 0) {
+        cli_text_add(out, "greedy", 6);
+        return;
+    }
+    snprintf(text, sizeof text, "temp %g", (double)s->temp);
+    cli_text_add(out, text, strlen(text));
+    const struct {
+        const char *name;
+        double value, off;
+    } rows[] = {
+        {"top-k", s->top_k, 0},
+        {"top-p", (double)s->top_p, 1},
+        {"min-p", (double)s->min_p, 0},
+        {"repeat-penalty", (double)s->repeat_penalty, 1},
+    };
+    for (size_t i = 0; i < CLI_COUNT(rows); i++) {
+        snprintf(text, sizeof text, ", %s %g", rows[i].name, rows[i].value);
+        if (rows[i].value != 0 && rows[i].value != rows[i].off) cli_text_add(out, text, strlen(text));
+    }
+}
+
+static void greet(const chat *c)
+{
+    frit_model_info info;
+    frit_engine_info engine;
+    frit_model_get_info(c->model, &info);
+    frit_engine_get_info(c->engine, &engine);
+    const char *slash = strrchr(info.path, '/');
+    cli_text sampling = {0};
+    write_sampling(&c->sampling, &sampling);
+    cli_note(c->common, "%s (%s, %s), context %d, %s", slash && slash[1] ? slash + 1 : info.path, info.architecture,
+             info.file_type, engine.n_ctx, sampling.data);
+    cli_note(c->common, "/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves.");
+    free(sampling.data);
+}
+
 static int converse(chat *c)
 {
     bool warned = false;   // an interrupt has been answered; the next one leaves
     int code = CLI_DONE;
-    if (c->interactive) cli_note(c->common, "/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves.");
+    if (c->interactive) greet(c);
     while (!c->leaves && !cli_ends() && cli_flush() && (code == CLI_DONE || (c->interactive && code == CLI_FAILED))) {
         char *text;
         bool was_empty = false;
@@ -136,12 +187,16 @@ static int run(void *ctx)
 {
     const chat_args *args = ctx;
     const char *term = getenv("TERM");
-    chat c = {.common = &args->common, .n_predict = args->chat.n_predict};
+    chat c = {.common = &args->common,
+              .n_predict = args->chat.n_predict,
+              .verbose = args->chat.verbose,
+              .keeps_all = args->chat.no_context_shift};
     c.interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     c.fancy = cli_color(&args->common, stdout);
     int code = open_chat(&c, args);
-    bool edits = c.interactive && term && strcmp(term, "dumb") != 0;
-    if (code == CLI_DONE && !(c.input = chat_input_new(edits, c.interactive))) code = cli_no_memory();
+    c.edits = c.interactive && term && strcmp(term, "dumb") != 0;
+    if (c.interactive) cli_watch_size();
+    if (code == CLI_DONE && !(c.input = chat_input_new(c.edits, c.interactive))) code = cli_no_memory();
     if (code == CLI_DONE) {
         code = converse(&c);
         int saved = args->chat.session ? chat_file_save_session(&c, args->chat.session) : CLI_DONE;
@@ -177,8 +232,10 @@ const cli_command cli_command_chat = {
     .details =
         "Type a message and press Enter; arrow keys edit and recall lines, a paste is one message however many lines\n"
         "it has, and so is what stands between \"\"\" and \"\"\". /help lists the commands: settings, files, undo and\n"
-        "others. Ctrl-C stops an answer, a second one leaves; so does Ctrl-D. What was typed is kept in\n"
+        "others; Tab completes them. Ctrl-C stops an answer, a second one leaves; so does Ctrl-D. What was typed is "
+        "kept in\n"
         "$XDG_STATE_HOME/frit/history (~/.local/state), for its owner alone.\n"
+        "Where the context is full the oldest turns leave, the system message stays.\n"
         "In a pipe every line of stdin is a message or a command; only answers go to stdout, reasoning between\n"
         "<think> and </think>, calls of tools as JSON. Behind a call the next message is what the tool gave.\n"
         "\n"

@@ -14,11 +14,9 @@ typedef struct command {
 void chat_say(const char *format, ...)
 {
     va_list args;
-    cli_flush();
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    cli_say(format, args);
     va_end(args);
-    fputc('\n', stderr);
 }
 
 // ---------------------------------------------------------------------------------------- messages
@@ -41,6 +39,7 @@ static int run_clear(chat *c, char *rest)
     (void)rest;
     char *system = strdup(chat_talk_system(c));
     json_array_clear(c->messages);
+    c->n_left_out = 0;
     if (system && system[0]) chat_talk_set_system(c, system);
     free(system);
     chat_say("the conversation begins anew");
@@ -193,6 +192,8 @@ static void show_messages(const chat *c)
     }
     if (json_array_size(c->messages) == 0) chat_say("no messages yet");
 }
+
+static const char *const topics[] = {"settings", "messages", "system", "prompt", "model"};
 
 static int run_show(chat *c, char *rest)
 {
@@ -364,19 +365,27 @@ static int run_tokens(chat *c, char *rest)
     return CLI_DONE;
 }
 
-static int run_timings(chat *c, char *rest)
+void chat_say_stats(const chat *c)
 {
-    (void)rest;
-    if (c->n_prompt == 0) {
-        chat_say("nothing has been answered yet");
-        return CLI_DONE;
-    }
+    frit_engine_info info;
+    frit_engine_get_info(c->engine, &info);
+    const size_t n = frit_session_length(c->session);
     double n_steps = c->n_answer > 1 ? (double)c->n_answer - 1 : 0;
     chat_say("  prompt   %6zu tokens were there from the last turn\n"
              "           %6zu tokens were run in %.2f s, %.1f tokens/s\n"
-             "  answer   %6zu tokens in %.2f s, %.1f tokens/s",
+             "  answer   %6zu tokens in %.2f s, %.1f tokens/s\n"
+             "  context  %6zu of %d tokens, %.0f %%",
              c->n_kept, c->n_prompt, c->prompt_s, c->prompt_s > 0 ? (double)c->n_prompt / c->prompt_s : 0, c->n_answer,
-             c->answer_s, c->answer_s > 0 ? n_steps / c->answer_s : 0);
+             c->answer_s, c->answer_s > 0 ? n_steps / c->answer_s : 0, n, info.n_ctx, 100 * (double)n / info.n_ctx);
+}
+
+static int run_stats(chat *c, char *rest)
+{
+    (void)rest;
+    if (c->n_prompt == 0)
+        chat_say("nothing has been answered yet");
+    else
+        chat_say_stats(c);
     return CLI_DONE;
 }
 
@@ -403,12 +412,24 @@ static const command commands[] = {
     {"edit", "[TEXT]", "the last message, or this, in $EDITOR; then ask it", run_edit},
     {"undo", "", "take the last message and its answer back", run_undo},
     {"tokens", "[TEXT]", "how many tokens the conversation, or a text, has", run_tokens},
-    {"timings", "", "how long the last answer took", run_timings},
+    {"stats", "", "tokens, speed and context of the last answer", run_stats},
     {"tools", "[FILE | -]", "show, set or remove the tools that the model is told of", run_tools},
     {"read", "FILE [QUESTION]", "ask with what stands in a file", run_read},
     {"exit", "", "leave", run_exit},
 };
 enum { N_COMMANDS = CLI_COUNT(commands) };
+
+const char *chat_command_word(const char *after, size_t i)
+{
+    size_t n_rows;
+    const frit_option *rows = frit_sampler_option_rows(&n_rows);
+    if (!after) return i < N_COMMANDS ? commands[i].name : NULL;
+    if (strcmp(after, "show") == 0) return i < CLI_COUNT(topics) ? topics[i] : NULL;
+    if (strcmp(after, "set") != 0) return NULL;
+    static const char *const others[] = {"n-predict", "vars"};
+    if (i < n_rows) return rows[i].name;
+    return i - n_rows < CLI_COUNT(others) ? others[i - n_rows] : NULL;
+}
 
 static int run_help(chat *c, char *rest)
 {
@@ -416,6 +437,7 @@ static int run_help(chat *c, char *rest)
     for (size_t i = 0; i < N_COMMANDS; i++)
         chat_say("  /%-8s %-20s %s", commands[i].name, commands[i].usage, commands[i].help);
     chat_say("Three quotes (\"\"\") begin and end a message of several lines; // begins one with a slash.\n"
+             "Tab completes commands, settings and names of files.\n"
              "Ctrl-C stops an answer, a second one leaves; so does Ctrl-D.");
     return CLI_DONE;
 }

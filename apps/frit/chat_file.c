@@ -86,6 +86,7 @@ static int take_conversation(chat *c, json_t *all, const char *path)
     } else {
         json_decref(c->messages);
         c->messages = json_deep_copy(messages);
+        c->n_left_out = 0;
         json_decref(c->tools);
         c->tools = json_is_array(tools) ? json_deep_copy(tools) : NULL;
         if (json_is_object(variables)) {

@@ -3,8 +3,11 @@
 // many lines it has (bracketed paste), and so is what stands between """ and """.
 #include "chat.h"
 
+#include "screen.h"
+
 #include <errno.h>
 #include <locale.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -43,12 +46,19 @@ static const char *prompt_of(EditLine *editor)
     return input_of(editor)->prompt;
 }
 
-// One byte of the terminal. 0 at its end, -1 for an interrupt.
-static int read_byte(unsigned char *byte)
+// One byte of the terminal. 0 at its end, -1 for an interrupt. Polling ends when the terminal is resized, reading does
+// not.
+static int read_byte(EditLine *editor, unsigned char *byte)
 {
     for (;;) {
-        ssize_t n = read(STDIN_FILENO, byte, 1);
-        if (n >= 0) return (int)n;
+        struct pollfd typed = {.fd = STDIN_FILENO, .events = POLLIN};
+        const int ready = poll(&typed, 1, -1);
+        if (cli_was_resized()) {
+            el_resize(editor);
+            el_set(editor, EL_REFRESH);
+        }
+        ssize_t n = ready > 0 ? read(STDIN_FILENO, byte, 1) : ready;
+        if (n >= 0 && ready > 0) return (int)n;
         if (errno != EINTR || cli_interrupted) return -1;
     }
 }
@@ -58,7 +68,7 @@ static int read_character(EditLine *editor, wchar_t *out)
 {
     chat_input *input = input_of(editor);
     unsigned char byte;
-    int n = read_byte(&byte);
+    int n = read_byte(editor, &byte);
     if (n < 0) {
         const LineInfo *line = el_line(editor);
         input->interrupted = true;
@@ -68,7 +78,7 @@ static int read_character(EditLine *editor, wchar_t *out)
     if (n == 0) return 0;
     int n_more = byte < 0xc2 ? 0 : byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : byte < 0xf5 ? 3 : 0;
     uint32_t c = n_more == 0 ? byte : byte & (0x3fu >> n_more);
-    for (; n_more > 0 && read_byte(&byte) == 1; n_more--) c = c << 6 | (byte & 0x3f);
+    for (; n_more > 0 && read_byte(editor, &byte) == 1; n_more--) c = c << 6 | (byte & 0x3f);
     *out = (wchar_t)(c >= 0x80 && c < 0xa0 ? 0xfffd : c);
     return 1;
 }
@@ -97,6 +107,56 @@ static unsigned char insert_paste(EditLine *editor, int key)
     int done = text ? el_winsertstr(editor, text) : -1;
     free(text);
     return done == 0 ? CC_REFRESH : CC_ERROR;
+}
+
+// What may stand where the last word before the cursor does: names of commands, or words of the command before it.
+typedef struct choices {
+    const char *command;   // NULL: of the line's first word
+    const char *typed;     // the word so far
+    size_t n_typed;
+} choices;
+
+static const char *choice(const choices *all, size_t *i)
+{
+    const char *word;
+    while ((word = chat_command_word(all->command, (*i)++)))
+        if (strncmp(word, all->typed, all->n_typed) == 0) return word;
+    return NULL;
+}
+
+// Adds what all choices have in common, and shows them if that is nothing.
+static unsigned char complete_word(EditLine *editor, const choices *all)
+{
+    size_t i = 0, n_common = 0, n = 0;
+    const char *first = choice(all, &i), *word = first;
+    if (!first) return CC_ERROR;
+    for (n_common = strlen(first), n = 1; (word = choice(all, &i)); n++)
+        while (strncmp(word, first, n_common) != 0) n_common--;
+    char text[128];
+    snprintf(text, sizeof text, "%.*s%s", (int)(n_common - all->n_typed), first + all->n_typed, n == 1 ? " " : "");
+    if (text[0]) return el_insertstr(editor, text) == 0 ? CC_REFRESH : CC_ERROR;
+    putchar('\n');
+    for (i = 0; (word = choice(all, &i));) printf("  %s%s", all->command ? "" : "/", word);
+    putchar('\n');
+    return CC_REDISPLAY;
+}
+
+// Tab: commands, words of theirs, and names of files.
+static unsigned char complete(EditLine *editor, int key)
+{
+    static const char *const of_files[] = {"read", "save", "load", "tools"};
+    const LineInfo *line = el_line(editor);
+    const size_t n = (size_t)(line->cursor - line->buffer);
+    char typed[256], *word = typed + 1, *end;
+    if (n == 0 || n >= sizeof typed || line->buffer[0] != '/') return CC_ERROR;
+    memcpy(typed, line->buffer, n);
+    typed[n] = 0;
+    if (!(end = strpbrk(word, " \t"))) return complete_word(editor, &(choices){NULL, word, n - 1});
+    *end++ = 0;
+    for (size_t i = 0; i < CLI_COUNT(of_files); i++)
+        if (strcmp(word, of_files[i]) == 0) return _el_fn_complete(editor, key);
+    end += strspn(end, " \t");
+    return strpbrk(end, " \t") ? CC_ERROR : complete_word(editor, &(choices){word, end, strlen(end)});
 }
 
 static void open_history(chat_input *input)
@@ -137,6 +197,8 @@ static void open_editor(chat_input *input)
     el_set(input->editor, EL_GETCFN, read_character);
     el_set(input->editor, EL_ADDFN, "frit-paste", "Insert what is pasted", insert_paste);
     el_set(input->editor, EL_BIND, "\033[200~", "frit-paste", NULL);
+    el_set(input->editor, EL_ADDFN, "frit-complete", "Complete a command", complete);
+    el_set(input->editor, EL_BIND, "^I", "frit-complete", NULL);
     el_set(input->editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
     open_history(input);
     el_source(input->editor, NULL);   // ~/.editrc

@@ -4,6 +4,8 @@
 // to a prompt, and from an answer to its parts, is frit_turn's, as in the server.
 #include "chat.h"
 
+#include "screen.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,15 +84,16 @@ char *chat_talk_drop_turn(chat *c)
     if (i == 0) return NULL;
     char *question = strdup(chat_talk_content(c, i - 1));
     while (json_array_size(c->messages) >= i) json_array_remove(c->messages, json_array_size(c->messages) - 1);
+    c->n_left_out = 0;   // there may be room again
     return question;
 }
 
 // ---------------------------------------------------------------------------------------- prompts
 
-// NULL, having said why.
-static frit_turn *new_turn(const chat *c)
+frit_turn *chat_talk_turn(const chat *c)
 {
-    json_t *conversation = json_pack("{s:O, s:O}", "messages", c->messages, "chat_template_kwargs", c->variables);
+    json_t *conversation =
+        json_pack("{s:o, s:O}", "messages", chat_room_messages(c), "chat_template_kwargs", c->variables);
     if (conversation && c->tools) json_object_set(conversation, "tools", c->tools);
     char *json = conversation ? json_dumps(conversation, JSON_COMPACT) : NULL;
     frit_turn *turn = NULL;
@@ -103,14 +106,13 @@ static frit_turn *new_turn(const chat *c)
 
 char *chat_talk_prompt(const chat *c, size_t *n_bytes)
 {
-    frit_turn *turn = new_turn(c);
+    frit_turn *turn = chat_talk_turn(c);
     char *text = turn ? strdup(frit_turn_prompt(turn, n_bytes)) : NULL;
     frit_turn_free(turn);
     return text;
 }
 
-// Makes the session hold exactly these tokens, queueing what it lacks.
-static frit_status feed(chat *c, frit_token *tokens, size_t n)
+frit_status chat_talk_feed(chat *c, frit_token *tokens, size_t n)
 {
     size_t keep = 0;
     while (keep < n && keep < c->n_tokens && tokens[keep] == c->tokens[keep]) keep++;
@@ -172,6 +174,8 @@ static void take_parts(answering *a)
 static void show(void *ctx, const char *text, size_t n_bytes)
 {
     answering *a = ctx;
+    if (cli_interrupted) return;   // nothing more is shown
+    if (cli_was_resized()) chat_view_resize(a->view, cli_columns(stdout), cli_rows(stdout));
     if (frit_turn_push(a->turn, text, n_bytes) != FRIT_OK) exit(cli_fail("%s", frit_error()));
     take_parts(a);
     cli_flush();
@@ -199,18 +203,6 @@ static bool keep_answer(chat *c, const answering *a)
     return message && json_array_append_new(c->messages, message) == 0;
 }
 
-static void report(const chat *c, const cli_answer *answer)
-{
-    if (c->common->quiet || !cli_flush()) return;
-    frit_engine_info info;
-    frit_engine_get_info(c->engine, &info);
-    bool dim = cli_color(c->common, stderr);
-    if (dim) fputs("\033[2m", stderr);
-    cli_answer_report(c->common, answer);
-    fprintf(stderr, "[context: %zu of %d tokens, %.0f %%]%s\n", frit_session_length(c->session), info.n_ctx,
-            100 * (double)frit_session_length(c->session) / info.n_ctx, dim ? "\033[0m" : "");
-}
-
 static void ask_for_result(const chat *c)
 {
     const json_t *call = chat_talk_open_call(c), *function = json_object_get(call, "function");
@@ -221,30 +213,88 @@ static void ask_for_result(const chat *c)
 
 static int finish_answer(chat *c, answering *a, const cli_answer *answer)
 {
-    if (frit_turn_end(a->turn) != FRIT_OK) return cli_report(FRIT_E_MEMORY);
-    take_parts(a);
-    chat_view_end(a->view);
+    c->interrupted = answer->finish == CLI_FINISH_INTERRUPT;
+    if (!c->interrupted) {
+        if (frit_turn_end(a->turn) != FRIT_OK) return cli_report(FRIT_E_MEMORY);
+        take_parts(a);
+        chat_view_end(a->view);
+    } else {
+        chat_view_stop(a->view);
+    }
     putchar('\n');
-    remember(c, answer);
     c->n_prompt = answer->n_prompt;
     c->n_answer = answer->n_tokens;
     c->prompt_s = answer->prompt_s;
     c->answer_s = answer->answer_s;
-    c->interrupted = answer->finish == CLI_FINISH_INTERRUPT;
     return CLI_DONE;
+}
+
+// Adds what was generated after a part of the answer to it.
+static void join(cli_answer *answer, cli_answer *more)
+{
+    frit_token *tokens = realloc(answer->tokens, (answer->n_tokens + more->n_tokens + 1) * sizeof *tokens);
+    if (!tokens) exit(cli_no_memory());
+    if (more->n_tokens > 0) memcpy(tokens + answer->n_tokens, more->tokens, more->n_tokens * sizeof *tokens);
+    answer->tokens = tokens;
+    answer->n_tokens += more->n_tokens;
+    answer->n_prompt += more->n_prompt;
+    answer->prompt_s += more->prompt_s;
+    answer->answer_s += more->answer_s;
+    answer->finish = more->finish;
+    cli_answer_free(more);
+}
+
+// The context is full within an answer: older turns leave, and the session gets what remains with the answer so far.
+static bool make_room(chat *c, const cli_answer *answer)
+{
+    frit_turn *turn = NULL;
+    frit_token *tokens = NULL, *all;
+    size_t n = 0;
+    const size_t n_before = c->n_left_out;
+    frit_status status = c->keeps_all ? FRIT_E_LIMIT : chat_room_make(c, answer->n_tokens, &turn, &tokens, &n);
+    const bool gained = status == FRIT_OK && c->n_left_out > n_before;
+    all = gained ? realloc(tokens, (n + answer->n_tokens) * sizeof *all) : NULL;
+    frit_turn_free(turn);
+    if (!all) {
+        free(tokens);
+        return false;
+    }
+    memcpy(all + n, answer->tokens, answer->n_tokens * sizeof *all);
+    return chat_talk_feed(c, all, n + answer->n_tokens) == FRIT_OK;
+}
+
+// One answer, in as many parts as the context makes of it.
+static int generate_parts(chat *c, answering *a, cli_answer *answer)
+{
+    cli_answer_options options = {.turn = a->turn, .n_predict = c->n_predict, .show = show, .show_ctx = a};
+    int code = cli_generate(c->model, c->engine, c->session, c->sampler, &options, answer);
+    remember(c, answer);
+    while (code == CLI_DONE && answer->finish == CLI_FINISH_CONTEXT && make_room(c, answer)) {
+        cli_answer more;
+        options.follows = answer->tokens;
+        options.n_follows = answer->n_tokens;
+        if (c->n_predict >= 0) options.n_predict = c->n_predict - (int32_t)answer->n_tokens;
+        code = cli_generate(c->model, c->engine, c->session, c->sampler, &options, &more);
+        remember(c, &more);
+        join(answer, &more);
+    }
+    return code;
 }
 
 static int generate(chat *c, frit_turn *turn)
 {
     cli_answer answer;
-    answering a = {.turn = turn, .view = chat_view_new(stdout, c->fancy), .calls = json_array()};
+    answering a = {.turn = turn,
+                   .view = chat_view_new(stdout, c->fancy, c->interactive ? cli_columns(stdout) : 0),
+                   .calls = json_array()};
     if (!a.view || !a.calls) return cli_no_memory();
-    cli_answer_options options = {.turn = turn, .n_predict = c->n_predict, .show = show, .show_ctx = &a};
-    int code = cli_generate(c->model, c->engine, c->session, c->sampler, &options, &answer);
+    cli_was_resized();
+    int code = generate_parts(c, &a, &answer);
     int finished = finish_answer(c, &a, &answer);
     if (code == CLI_DONE) code = finished;
     if (code == CLI_DONE && !keep_answer(c, &a)) code = cli_no_memory();
-    if (code == CLI_DONE) report(c, &answer);
+    chat_room_say(c);
+    if (code == CLI_DONE && c->verbose && !c->common->quiet && cli_flush()) chat_say_stats(c);
     if (code == CLI_DONE) ask_for_result(c);
     if (answer.finish == CLI_FINISH_CONTEXT) cli_note(c->common, "the context is full; -c N makes it larger");
     cli_answer_free(&answer);
@@ -258,19 +308,26 @@ static int generate(chat *c, frit_turn *turn)
 int chat_talk_answer(chat *c)
 {
     if (!cli_ends()) cli_interrupted = 0;
-    size_t n_bytes = 0, n = 0;
-    frit_turn *turn = new_turn(c);
-    const char *prompt = turn ? frit_turn_prompt(turn, &n_bytes) : NULL;
-    frit_token *tokens =
-        prompt ? cli_tokens(c->model, prompt, n_bytes, FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL, &n) : NULL;
-    frit_status status = tokens ? feed(c, tokens, n) : FRIT_OK;
-    int code = !tokens ? CLI_FAILED : status == FRIT_OK ? CLI_DONE : cli_report(status);
+    if (c->interactive) cli_hold_keys(!c->edits);
+    size_t n = 0;
+    frit_turn *turn = NULL;
+    frit_token *tokens = NULL;
+    frit_status status = chat_room_make(c, 0, &turn, &tokens, &n);
+    int code = status == FRIT_OK ? CLI_DONE : CLI_FAILED;
+    chat_room_say(c);
     if (status == FRIT_E_LIMIT)
-        chat_say(
-            "the conversation has become too long; /undo takes a turn back, /clear begins anew, -c N gives more room");
+        chat_say(c->keeps_all
+                     ? "the conversation has become too long; /undo takes a turn back, /clear begins anew, -c N "
+                       "gives more room"
+                     : "the message is too long for the context; -c N gives more room");
+    if (code == CLI_DONE && (status = chat_talk_feed(c, tokens, n)) != FRIT_OK)
+        code = cli_report(status);
+    else if (code != CLI_DONE)
+        free(tokens);
     if (code == CLI_DONE) code = generate(c, turn);
     if (code != CLI_DONE) free(chat_talk_drop_turn(c));   // the question stays unasked, the conversation goes on
     frit_turn_free(turn);
+    cli_release_keys();
     if (!cli_ends()) cli_interrupted = 0;
     return code;
 }

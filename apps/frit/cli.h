@@ -9,6 +9,7 @@
 #include "frit.h"
 
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 // Exit codes; exit_codes.c tells what they mean. A command that a signal stops returns CLI_INTERRUPTED, whatever signal
@@ -142,6 +143,8 @@ int cli_check_writable(const char *path);      // before long work: whether such
 
 // ---------------------------------------------------------------------------------------- terminal
 
+// A line on stderr; on terminals it is broken between words.
+void cli_say(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));    // "frit: ..." on stderr; CLI_FAILED
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));   // likewise; CLI_USAGE
 void cli_note(const cli_common *common, const char *format, ...)

@@ -166,12 +166,20 @@ const char *cli_finish_text(cli_finish finish)
     return texts[finish];
 }
 
+static void say_line(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    cli_say(format, args);
+    va_end(args);
+}
+
 void cli_answer_report(const cli_common *common, const cli_answer *answer)
 {
     if (common->quiet || !cli_flush()) return;   // no figures of an answer that nobody got
     // The first new token comes from the prompt's last row; the others cost a step each.
     double n_steps = answer->n_tokens > 1 ? (double)answer->n_tokens - 1 : 0;
-    fprintf(stderr, "[prompt: %zu tokens, %.1f tokens/s | answer: %zu tokens, %.1f tokens/s | %s]\n", answer->n_prompt,
-            answer->prompt_s > 0 ? (double)answer->n_prompt / answer->prompt_s : 0, answer->n_tokens,
-            answer->answer_s > 0 ? n_steps / answer->answer_s : 0, cli_finish_text(answer->finish));
+    say_line("[prompt: %zu tokens, %.1f tokens/s | answer: %zu tokens, %.1f tokens/s | %s]", answer->n_prompt,
+             answer->prompt_s > 0 ? (double)answer->n_prompt / answer->prompt_s : 0, answer->n_tokens,
+             answer->answer_s > 0 ? n_steps / answer->answer_s : 0, cli_finish_text(answer->finish));
 }

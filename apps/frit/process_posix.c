@@ -3,6 +3,8 @@
 // between two steps; where nothing would be left half done it ends the process at once.
 #include "cli.h"
 
+#include "screen.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,11 +14,17 @@
 volatile sig_atomic_t cli_interrupted, cli_signal;
 static volatile sig_atomic_t exits_on_signal;
 
+static void leave(int code)
+{
+    cli_release_keys();   // a shell wants to see what is typed
+    _exit(code);
+}
+
 static void on_signal(int number)
 {
     cli_signal = number;
     // The first asks for a stop between two steps; someone who asks again and again means it.
-    if (exits_on_signal || ++cli_interrupted >= 3) _exit(CLI_SIGNALLED + number);
+    if (exits_on_signal || ++cli_interrupted >= 3) leave(CLI_SIGNALLED + number);
 }
 
 // A mapped model file was cut short by someone else and its bytes are gone. Nothing can go on.
@@ -25,8 +33,8 @@ static void on_bus_error(int number)
     (void)number;
     static const char sentence[] =
         "frit: the model file became shorter while it was in use (its pages are gone); was it replaced or truncated?\n";
-    if (write(STDERR_FILENO, sentence, sizeof sentence - 1) < 0) _exit(CLI_FAILED);
-    _exit(CLI_BAD_MODEL);
+    if (write(STDERR_FILENO, sentence, sizeof sentence - 1) < 0) leave(CLI_FAILED);
+    leave(CLI_BAD_MODEL);
 }
 
 // A missing descriptor would become that of the next file that is opened: the model would be read as if it were typed,
@@ -65,7 +73,7 @@ bool cli_exit_on_signal(bool yes)
 {
     const bool before = exits_on_signal;
     exits_on_signal = yes;
-    if (yes && cli_interrupted && cli_signal) _exit(CLI_SIGNALLED + cli_signal);
+    if (yes && cli_interrupted && cli_signal) leave(CLI_SIGNALLED + cli_signal);
     return before;
 }
 

@@ -2,18 +2,36 @@
 // What a person sees besides the answer: failures, notes, a progress bar.
 #include "cli.h"
 
+#include "screen.h"
+#include "wrap.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+void cli_say(const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, format, args);
+    char *text = n < 0 ? NULL : malloc((size_t)n + 2);
+    cli_flush();
+    if (text) {
+        vsnprintf(text, (size_t)n + 1, format, again);
+        memcpy(text + n, "\n", 2);
+        cli_wrap_print(stderr, cli_columns(stderr), text);
+    }
+    va_end(again);
+    free(text);
+}
+
 static void say(const char *format, va_list args)
 {
-    cli_flush();
-    fputs("frit: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    char with_name[1200];
+    snprintf(with_name, sizeof with_name, "frit: %s", format);
+    cli_say(with_name, args);
 }
 
 int cli_fail(const char *format, ...)

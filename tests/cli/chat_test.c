@@ -52,7 +52,7 @@ static void expect_said(const char *arguments, const char *input, const char *co
 static void every_command_says_what_it_does(void **state)
 {
     (void)state;
-    EXPECT_SAID("-q -n 4", "/help\n", "/regen", "/timings", "Three quotes", "/exit");
+    EXPECT_SAID("-q -n 4", "/help\n", "/regen", "/stats", "Three quotes", "/exit");
     EXPECT_SAID("-q -n 4", "/system\n/system Be kind.\n/system\n/system -\n/system\n", "no system message; /system",
                 "system message set", "Be kind.");
     EXPECT_SAID("-q -n 4 --system 'Be brief.'", "/show system\n/clear\n/show messages\n", "Be brief.", "begins anew",
@@ -63,7 +63,9 @@ static void every_command_says_what_it_does(void **state)
     EXPECT_SAID("-q -n 4", "/set vars {\"a\": 1}\n/set vars 7\n/show\n", "{\"a\":1}", "vars: not a JSON object");
     EXPECT_SAID("-q -n 4", "/show prompt\n/show model\n/show nothing\n", "fable.gguf", "/show settings, messages");
     EXPECT_SAID("-q -n 4", "/tokens Once upon a time\n/tokens\n", "4 tokens", "of the context of");
-    EXPECT_SAID("-q -n 4", "/timings\nHello\n/timings\n", "nothing has been answered yet", "tokens were run in");
+    EXPECT_SAID("-q -n 4", "/stats\nHello\n/stats\n", "nothing has been answered yet", "tokens were run in",
+                "  context ");
+    EXPECT_SAID("-n 4 --verbose", "Hello\n", "tokens were run in");
     EXPECT_SAID("-q -n 4", "/undo\n/regen\nHello\n/undo\n/show messages\n", "nothing to take back",
                 "nothing to answer yet", "taken back: Hello", "no messages yet");
     EXPECT_SAID("-q -n 4", "/rgen\n/frobnicate\n", "did you mean /regen?", "/help lists them");
@@ -95,7 +97,7 @@ static void a_turn_runs_only_what_is_new(void **state)
 {
     (void)state;
     int code;
-    char *err, *out = run_piped("-q -n 8", "Tell me a story.\n/timings\nTell me more.\n/timings\n", &code, &err);
+    char *err, *out = run_piped("-q -n 8", "Tell me a story.\n/stats\nTell me more.\n/stats\n", &code, &err);
     size_t kept[2], ran[2];
     char *at = err;
     for (int i = 0; i < 2; i++) {
@@ -108,6 +110,59 @@ static void a_turn_runs_only_what_is_new(void **state)
     assert_int_equal(kept[0], 0);
     assert_true(kept[1] >= ran[0]);   // the whole first question at least
     assert_true(ran[1] < kept[1] + ran[1]);
+    free(out);
+    free(err);
+}
+
+// The oldest turns leave, the system message stays, and the chat goes on.
+static void a_full_context_lets_the_oldest_turns_leave(void **state)
+{
+    (void)state;
+    static const char input[] = "First question?\nSecond question?\nThird question?\nFourth question?\nFifth "
+                                "question?\n/show prompt\n/show messages\n";
+    int code;
+    char *err, *out = run_piped("-c 128 -n 30 --system 'Be kind.'", input, &code, &err);
+    assert_int_equal(code, 0);
+    assert_non_null(strstr(err, "the context was full: the model no longer sees the oldest"));
+    assert_null(strstr(err, "too long"));
+    char *all = strstr(err, "system: Be kind."), *prompt = strstr(err, "Be kind.");
+    assert_true(prompt && all && prompt < all);
+    *all = 0;
+    assert_null(strstr(prompt, "First question?"));
+    assert_non_null(strstr(prompt, "Fifth question?"));
+    assert_non_null(strstr(all + 1, "user: First question?"));   // the conversation keeps it
+    free(out);
+    free(err);
+    out = run_piped("-c 128 -n 30 --no-context-shift --system 'Be kind.'", input, &code, &err);
+    assert_non_null(strstr(err, "the conversation has become too long"));
+    assert_null(strstr(err, "no longer sees"));
+    free(out);
+    free(err);
+}
+
+// Within an answer: it goes on as if there had been no turn before it.
+static void an_answer_goes_on_where_the_context_ends(void **state)
+{
+    (void)state;
+    int code;
+    char *err,
+        *out = run_piped("-c 128 -n 60", "Tell me a story.\nTell me the tale of Rapunzel.\n/stats\n", &code, &err);
+    assert_int_equal(code, 0);
+    assert_non_null(strstr(err, "the context was full: the model no longer sees the oldest 2 messages"));
+    assert_non_null(strstr(out, "full of the finest vegetables and flowers; but there was a high wall all round it"));
+    assert_non_null(strstr(err, "answer       60 tokens"));
+    free(out);
+    free(err);
+    out =
+        run_piped("-c 128 -n 60 --no-context-shift", "Tell me a story.\nTell me the tale of Rapunzel.\n", &code, &err);
+    assert_non_null(strstr(err, "the context is full; -c N makes it larger"));
+    free(out);
+    free(err);
+    out =
+        run_piped("-c 16", "This message alone has many more tokens than the context can ever take, so many of them.\n",
+                  &code, &err);
+    assert_int_equal(code, 1);
+    assert_non_null(strstr(err, "the message is too long for the context"));
     free(out);
     free(err);
 }
@@ -186,11 +241,11 @@ typedef struct terminal {
     size_t n, at;
 } terminal;
 
-static terminal open_terminal(const char *term, const char *const *extra)
+static terminal open_sized(const char *term, const char *const *extra, unsigned short columns)
 {
     terminal t = {.fd = posix_openpt(O_RDWR | O_NOCTTY)};
     assert_true(t.fd >= 0 && grantpt(t.fd) == 0 && unlockpt(t.fd) == 0);
-    struct winsize size = {.ws_row = 24, .ws_col = 80};
+    struct winsize size = {.ws_row = 24, .ws_col = columns};
     const char *name = ptsname(t.fd);
     t.child = fork();
     assert_true(t.child >= 0);
@@ -214,7 +269,12 @@ static terminal open_terminal(const char *term, const char *const *extra)
     return t;
 }
 
-// Reads until `text` was shown behind what has been looked at; fails after a while.
+static terminal open_terminal(const char *term, const char *const *extra)
+{
+    return open_sized(term, extra, 80);
+}
+
+// Reads until `text` was shown after what has been looked at; fails after a while.
 static void await(terminal *t, const char *text)
 {
     for (int i = 0; i < 1200; i++) {
@@ -321,8 +381,12 @@ static void one_interrupt_stops_the_answer_and_a_second_one_leaves(void **state)
     type(&t, "Tell me the tale of Rapunzel.\r");
     await(&t, "There once");
     type(&t, "\x03");
-    await(&t, "interrupt]");
+    const size_t answer = t.at;
     await(&t, "> ");
+    char *after = strchr(t.seen + answer, '\033');   // of the answer: nothing but its end
+    assert_non_null(after);
+    assert_memory_equal(after, "\033[0m\r\n\033[?2004h", 14);
+    assert_null(strstr(t.seen, "^C"));
     type(&t, "\x03");
     assert_int_equal(close_terminal(&t), 0);
 
@@ -368,6 +432,108 @@ static void an_editor_changes_the_question(void **state)
     type(&t, "/exit\n");
     assert_int_equal(close_terminal(&t), 0);
     unsetenv("VISUAL");
+}
+
+// Columns of a line of ASCII.
+static size_t width_of(const char *line, size_t n)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (line[i] == '\033')
+            i += strcspn(line + i, "mhlJK");
+        else
+            width += line[i] >= ' ';
+    }
+    return width;
+}
+
+static void lines_break_between_words_at_every_width(void **state)
+{
+    (void)state;
+    static const char *const long_answer[] = {"-n", "60", NULL};
+    static const unsigned short widths[] = {40, 80, 200};
+    static const char question[] = "Tell me the tale of Rapunzel.\r";
+    for (size_t w = 0; w < FRIT_COUNT(widths); w++) {
+        terminal t = open_sized("xterm", long_answer, widths[w]);
+        await(&t, "> ");
+        assert_non_null(strstr(t.seen, "fable.gguf (llama, "));
+        assert_non_null(strstr(t.seen, "context"));
+        assert_non_null(strstr(t.seen, "greedy"));
+        type(&t, question);
+        await(&t, "Rapunzel.");
+        await(&t, "\n");
+        const size_t answer = t.at;
+        await(&t, "> ");
+        type(&t, "/show\r");
+        await(&t, "/show");
+        await(&t, "enable_thinking");
+        await(&t, "> ");
+        type(&t, "/exit\r");
+        size_t n_lines = 0, widest = 0;
+        for (const char *line = t.seen + answer; line < t.seen + t.at;) {
+            const size_t n = strcspn(line, "\n"), width = width_of(line, n);
+            if (width > widths[w]) fail_msg("at %d columns a line has %zu: %.*s", widths[w], width, (int)n, line);
+            n_lines++;
+            widest = width > widest ? width : widest;
+            line += n + 1;
+        }
+        assert_true(widest + 16 > widths[w] || widths[w] == 200);
+        assert_true(n_lines > 8);
+        assert_int_equal(close_terminal(&t), 0);
+    }
+}
+
+static void what_is_typed_during_an_answer_waits_for_the_next_line(void **state)
+{
+    (void)state;
+    static const char *const long_answer[] = {"-q", "-n", "150", NULL};
+    terminal t = open_terminal("xterm", long_answer);
+    await(&t, "> ");
+    type(&t, "Tell me the tale of Rapunzel.\r");
+    await(&t, "There once");
+    type(&t, "/tokens Once upon a time\r");
+    await(&t, "\033[?2004h> ");
+    const size_t prompt = t.at;
+    await(&t, "4 tokens");
+    char *typed = strstr(t.seen, "/tokens");
+    assert_true(typed && (size_t)(typed - t.seen) >= prompt);
+    type(&t, "/exit\r");
+    assert_int_equal(close_terminal(&t), 0);
+}
+
+static void an_answer_is_drawn_again_when_the_terminal_is_resized(void **state)
+{
+    (void)state;
+    static const char *const long_answer[] = {"-q", "-n", "100", NULL};
+    const struct winsize narrow = {.ws_row = 24, .ws_col = 30};
+    terminal t = open_terminal("xterm", long_answer);
+    await(&t, "> ");
+    type(&t, "Tell me the tale of Rapunzel.\r");
+    await(&t, "There once lived a man");
+    assert_int_equal(ioctl(t.fd, TIOCSWINSZ, &narrow), 0);
+    await(&t, "\033[J");
+    await(&t, "There once lived a man and his\r\nwife,");
+    await(&t, "> ");
+    type(&t, "/exit\r");
+    assert_int_equal(close_terminal(&t), 0);
+}
+
+static void tab_completes_commands(void **state)
+{
+    (void)state;
+    terminal t = open_terminal("xterm", quiet);
+    await(&t, "> ");
+    type(&t, "/tok\tOnce upon a time\r");
+    await(&t, "4 tokens");
+    await(&t, "> ");
+    type(&t, "/to\t");
+    await(&t, "/tokens  /tools");
+    type(&t, "\x15/sh\tmo\t\r");
+    await(&t, "fable.gguf");
+    type(&t, "/set top\t\t");
+    await(&t, "top-k  top-p");
+    type(&t, "\x15/exit\r");
+    assert_int_equal(close_terminal(&t), 0);
 }
 
 static void a_dumb_terminal_is_enough(void **state)
@@ -475,6 +641,8 @@ int main(void)
         cmocka_unit_test(every_command_says_what_it_does),
         cmocka_unit_test(only_answers_go_to_stdout),
         cmocka_unit_test(a_turn_runs_only_what_is_new),
+        cmocka_unit_test(a_full_context_lets_the_oldest_turns_leave),
+        cmocka_unit_test(an_answer_goes_on_where_the_context_ends),
         cmocka_unit_test(a_model_without_a_template_gets_one_with_a_warning),
         cmocka_unit_test(a_conversation_is_saved_and_loaded),
         cmocka_unit_test(a_file_is_read),
@@ -484,6 +652,10 @@ int main(void)
         cmocka_unit_test(a_paste_is_one_message),
         cmocka_unit_test(one_interrupt_stops_the_answer_and_a_second_one_leaves),
         cmocka_unit_test(an_editor_changes_the_question),
+        cmocka_unit_test(lines_break_between_words_at_every_width),
+        cmocka_unit_test(what_is_typed_during_an_answer_waits_for_the_next_line),
+        cmocka_unit_test(an_answer_is_drawn_again_when_the_terminal_is_resized),
+        cmocka_unit_test(tab_completes_commands),
         cmocka_unit_test(a_dumb_terminal_is_enough),
         cmocka_unit_test(a_terminal_shows_reasoning_dimmed_and_calls_in_colour),
         cmocka_unit_test(a_pipe_gets_reasoning_in_tags_and_calls_as_json),
