@@ -213,6 +213,8 @@ static bool is_listed(const char *word, const char *list)
 static frit_status check_act(const frit_hf *hf)
 {
     const char *act = hf->family->default_act, *name = hf->family->act_name ? hf->family->act_name : "hidden_act";
+    if (json_is_null(json_object_get(hf->config, name)))
+        return frit_fail(FRIT_E_FORMAT, "%s: %s is null, expected text", hf->path, name);
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", name, &act));
     if (act && !is_listed(act, hf->family->act))
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: %s is '%.40s', a model of type '%s' is supported with %s", hf->path,
@@ -239,6 +241,39 @@ static frit_status check_heads(const frit_hf *hf)
     return FRIT_OK;
 }
 
+// -1 stands for none in files of the first Llama.
+static frit_status check_token_id(const frit_hf *hf, const char *name, const json_t *id, double n_vocab)
+{
+    char text[48];
+    const json_int_t value = json_integer_value(id);
+    if (json_is_integer(id) && value >= -1 && (double)value < n_vocab) return FRIT_OK;
+    return frit_fail(FRIT_E_FORMAT, "%s: %s is %s, expected a token id below %.0f, the size of the vocabulary",
+                     hf->path, name, show(id, text), n_vocab);
+}
+
+// Encoders keep ids of tokenizers that are not theirs; nothing begins or ends with them.
+static bool generates(const frit_hf *hf)
+{
+    const char *name = json_string_value(json_array_get(json_object_get(hf->whole, "architectures"), 0));
+    return !name || strstr(name, "CausalLM") || strstr(name, "LMHead") || strstr(name, "ConditionalGeneration");
+}
+
+static frit_status check_token_ids(const frit_hf *hf)
+{
+    static const char *const names[] = {"bos_token_id", "eos_token_id"};
+    double n_vocab = 0;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "vocab_size", FRIT_HF_TOKENS, &n_vocab));
+    if (n_vocab == 0 || !generates(hf)) n_vocab = (double)INT32_MAX;
+    for (size_t i = 0; i < FRIT_COUNT(names); i++) {
+        const json_t *ids = json_object_get(hf->config, names[i]), *id;
+        size_t k;
+        if (!ids || json_is_null(ids)) continue;
+        if (!json_is_array(ids)) FRIT_TRY(check_token_id(hf, names[i], ids, n_vocab));
+        json_array_foreach(ids, k, id) FRIT_TRY(check_token_id(hf, names[i], id, n_vocab));
+    }
+    return FRIT_OK;
+}
+
 frit_status frit_hf_read_config(frit_hf *hf)
 {
     if (!json_is_object(hf->config)) return frit_fail(FRIT_E_FORMAT, "%s: not a JSON object", hf->path);
@@ -252,6 +287,7 @@ frit_status frit_hf_read_config(frit_hf *hf)
     }
     if (!hf->family) return fail_unknown_family(hf);
     FRIT_TRY(check_act(hf));
+    FRIT_TRY(check_token_ids(hf));
     FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "general.architecture", hf->family->arch));
     const frit_hf_key *row;
     for (size_t i = 0; (row = frit_hf_key_get(hf->family, i)); i++) FRIT_TRY(frit_hf_add_row(hf, hf->config, "", row));

@@ -162,8 +162,11 @@ static frit_status kind_of(const frit_hf *hf, size_t i, char *kind)
     if (type && (strcmp(type, "full_attention") == 0 || strcmp(type, "attention") == 0)) *kind = '*';
     if (type && strcmp(type, "mlp") == 0) *kind = '-';
     if (*kind == 'M' || *kind == '*' || *kind == '-') return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: layer %zu is of a kind that is not supported (%.40s)", hf->path, i,
-                     type ? type : "by hybrid_override_pattern");
+    if (!types && pattern)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: hybrid_override_pattern: layer %zu is '%.1s', expected M, * or -",
+                         hf->path, i, i < strlen(pattern) ? pattern + i : "");
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s: layers_block_type[%zu] is '%.40s', expected mamba, attention or mlp",
+                     hf->path, i, type ? type : "not text");
 }
 
 static frit_status complete_nemotron(const frit_hf *hf)

@@ -178,6 +178,12 @@ static frit_status find_params(rope *r)
         break;
     }
     // By kind of layer; only families with windows have such.
+    static const char *const kinds[] = {"full_attention", "sliding_attention"};
+    for (size_t i = 0; i < FRIT_COUNT(kinds) && r->hf->family->has_windows; i++) {
+        const json_t *one = json_object_get(r->params, kinds[i]);
+        if (one && !json_is_null(one) && !json_is_object(one))
+            return frit_fail(FRIT_E_FORMAT, "%s: %s%s is not an object", r->hf->path, r->where, kinds[i]);
+    }
     const json_t *full = json_object_get(r->params, "full_attention");
     if (json_is_object(full) && r->hf->family->has_windows) {
         r->sliding = json_object_get(r->params, "sliding_attention");

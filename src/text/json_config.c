@@ -10,6 +10,7 @@
 #include "base/file.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 
 static const uint64_t max_bytes = 32 << 20;
@@ -62,21 +63,31 @@ static void read_roles(frit_vocab *vocab, const json_t *config)
     }
 }
 
-static void mark_end(frit_vocab *vocab, const json_t *id)
+// `file` is for sentences. -1 stands for none. config.json has been checked with the model's own size of vocabulary,
+// but for encoders, whose ids may be another tokenizer's.
+static frit_status mark_end(frit_vocab *vocab, const char *file, const json_t *id, const frit_log *log)
 {
-    double value = json_is_number(id) ? json_number_value(id) : -1;
-    if (!(value >= 0 && value < vocab->n)) return;
+    const double value = json_number_value(id);
+    if (!json_is_number(id) || value != floor(value) || value < -1 || value > INT32_MAX)
+        return frit_fail(FRIT_E_FORMAT, "%s: eos_token_id is no token id, expected a whole number, or a list of such",
+                         file);
+    if (value >= vocab->n && strcmp(file, "config.json") != 0)
+        frit_log_say(log, FRIT_LOG_WARNING, "%s: eos_token_id is %.0f, but the vocabulary has %d tokens", file, value,
+                     vocab->n);
+    if (value < 0 || value >= vocab->n) return FRIT_OK;
     vocab->entries[(frit_token)value].is_end = true;
     if (vocab->eos < 0) vocab->eos = (frit_token)value;
+    return FRIT_OK;
 }
 
-static void read_ends(frit_vocab *vocab, const json_t *config)
+static frit_status read_ends(frit_vocab *vocab, const char *file, const json_t *config, const frit_log *log)
 {
-    const json_t *ids = json_object_get(config, "eos_token_id");
+    const json_t *ids = json_object_get(config, "eos_token_id"), *id;
     size_t i;
-    json_t *id;
-    mark_end(vocab, ids);
-    json_array_foreach(ids, i, id) mark_end(vocab, id);
+    if (!ids || json_is_null(ids)) return FRIT_OK;
+    if (!json_is_array(ids)) return mark_end(vocab, file, ids, log);
+    json_array_foreach(ids, i, id) FRIT_TRY(mark_end(vocab, file, id, log));
+    return FRIT_OK;
 }
 
 static bool begins_with(const frit_vocab *vocab, frit_token id)
@@ -193,7 +204,10 @@ static frit_status use(frit_vocab *vocab, const config *c, const char *folder, f
     FRIT_TRY(read_added(vocab, json_object_get(c->tokenizer, "added_tokens_decoder"), arena, log));
     read_roles(vocab, c->map);
     read_roles(vocab, c->tokenizer);
-    read_ends(vocab, c->generation ? c->generation : c->model);
+    if (c->generation)
+        FRIT_TRY(read_ends(vocab, "generation_config.json", c->generation, log));
+    else
+        FRIT_TRY(read_ends(vocab, "config.json", c->model, log));
     FRIT_TRY(read_around(vocab, c->tokenizer, arena));
     FRIT_TRY(read_template(vocab, json_object_get(c->tokenizer, "chat_template"), arena));
     FRIT_TRY(read_template(vocab, json_object_get(c->template, "chat_template"), arena));
