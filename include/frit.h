@@ -189,6 +189,11 @@ FRIT_API uint64_t frit_model_kv_bytes(const frit_model *model, const char *cache
 // Metadata pair i; `value` is written as text, long arrays shortened to at most `max_items` items.
 // Returns the key, or NULL past the end. `buffer` receives at most `size` bytes with the final zero.
 FRIT_API const char *frit_model_get_meta(const frit_model *model, size_t i, char *buffer, size_t size, int max_items);
+// The same as JSON: numbers, true and false, text, lists; null for a number that is not finite. A list of more than
+// max_items (negative: no limit) becomes {"length": N, "first": [...]}. *n_bytes: its length; the buffer has it all,
+// and a final zero, if it is below `size`, else nothing.
+FRIT_API const char *frit_model_get_meta_json(const frit_model *model, size_t i, char *buffer, size_t size,
+                                              int max_items, size_t *n_bytes);
 
 // ---------------------------------------------------------------------------------------- conversion
 
@@ -470,7 +475,7 @@ FRIT_API void frit_adapter_get_info(const frit_adapter *adapter, frit_adapter_in
 // From here on the session's tokens run with these adapters, queued ones too, each times its scale, and with no others;
 // what ran before stays as it is (truncate the session to 0 to have it run again). A scale of 0 is as if the adapter
 // were not there; one that is named twice counts twice. The next step may take longer, for it plans anew.
-// FRIT_E_INVALID for an adapter of another model, or a scale that is not finite: nothing changes then.
+// FRIT_E_INVALID for an adapter of another model, or a scale beyond 1e6: nothing changes then.
 FRIT_API frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const *adapters,
                                                const float *scales, size_t n_adapters);
 

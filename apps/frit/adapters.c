@@ -44,7 +44,17 @@ static int read_range(const char *text, frit_adapter_options *out)
     return CLI_DONE;
 }
 
-static int open_adapter(cli_adapters *adapters, frit_model *model, const char *item,
+// A vector given as a low-rank adapter, or the other way around, is a mistake.
+static int check_kind(const frit_adapter *adapter, const char *path, bool is_lora)
+{
+    frit_adapter_info info;
+    frit_adapter_get_info(adapter, &info);
+    if ((strcmp(info.kind, "lora") == 0) == is_lora) return CLI_DONE;
+    return is_lora ? cli_usage("--lora %s: the file is a control vector, which --control-vector takes", path)
+                   : cli_usage("--control-vector %s: the file is a low-rank adapter, which --lora takes", path);
+}
+
+static int open_adapter(cli_adapters *adapters, frit_model *model, const char *item, bool is_lora,
                         const frit_adapter_options *options)
 {
     static const frit_option scale_row = {.name = "scale", .type = FRIT_OPTION_FLOAT};
@@ -61,10 +71,10 @@ static int open_adapter(cli_adapters *adapters, frit_model *model, const char *i
     path[n] = 0;
     frit_status status = frit_adapter_open(&adapters->items[adapters->n], model, path, options);
     adapters->scales[adapters->n] = scale;
+    int code = status == FRIT_OK ? CLI_DONE : cli_report_model(status);
+    if (code == CLI_DONE) code = check_kind(adapters->items[adapters->n++], path, is_lora);
     free(path);
-    if (status != FRIT_OK) return cli_report_model(status);
-    adapters->n++;
-    return CLI_DONE;
+    return code;
 }
 
 int cli_open_adapters(cli_adapters *adapters, frit_model *model, const cli_adapter_options *options)
@@ -80,7 +90,7 @@ int cli_open_adapters(cli_adapters *adapters, frit_model *model, const cli_adapt
     for (size_t i = 0; i < n && code == CLI_DONE; i++) {
         const bool is_lora = i < options->lora.n;
         const char *item = is_lora ? options->lora.items[i] : options->vectors.items[i - options->lora.n];
-        code = open_adapter(adapters, model, item, is_lora ? NULL : &range);
+        code = open_adapter(adapters, model, item, is_lora, is_lora ? NULL : &range);
     }
     return code;
 }

@@ -184,6 +184,7 @@ static int open_random(bench *b)
         .shape = args->bench.shape, .type = args->model.type, .n_layers = args->bench.n_layers};
     const frit_model_options options = {.log = cli_log, .log_ctx = (void *)&args->common};
     frit_status status;
+    if (args->bench.save && cli_check_writable(args->bench.save) != CLI_DONE) return CLI_FAILED;
     if (args->bench.save) {
         cli_progress progress;
         cli_progress_start(&progress, &args->common, "writing");

@@ -36,7 +36,10 @@ static const frit_option *info_rows(size_t *n_rows)
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(info_options, tensors),
          .help = "list the tensors"},
-        {.name = "json", .type = FRIT_OPTION_FLAG, .offset = offsetof(info_options, json), .help = "print JSON"},
+        {.name = "json",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(info_options, json),
+         .help = "print JSON; a list of more than 256 items is {\"length\": N, \"first\": [...]}"},
         {.name = "ops",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(info_options, ops),
@@ -119,14 +122,33 @@ static json_t *tensor_json(const frit_tensor_info *tensor)
                      (json_int_t)tensor->n_bytes);
 }
 
+// Lists of more items are only begun, and say so.
+enum { MAX_ITEMS = 256 };
+
+static json_t *meta_json(const frit_model *model, size_t i)
+{
+    size_t n;
+    frit_model_get_meta_json(model, i, NULL, 0, MAX_ITEMS, &n);
+    char *text = malloc(n + 1);
+    if (!text) return NULL;
+    frit_model_get_meta_json(model, i, text, n + 1, MAX_ITEMS, &n);
+    json_t *value = json_loadb(text, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    // A whole number beyond 2^63.
+    if (!value) value = json_loadb(text, n, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
+    free(text);
+    return value;
+}
+
 static int print_model_json(const frit_model *model, const frit_model_info *info, uint64_t kv_bytes, bool tensors)
 {
     json_t *meta = json_object(), *object;
-    char value[4096];
     const char *key;
-    for (size_t i = 0; (key = frit_model_get_meta(model, i, value, sizeof value, 8)); i++) {
-        json_t *text = json_string(value);
-        json_object_set_new(meta, key, text ? text : json_string("(not UTF-8)"));
+    for (size_t i = 0; (key = frit_model_get_meta(model, i, NULL, 0, 0)); i++) {
+        json_t *value = meta_json(model, i);
+        if (!value || json_object_set_new(meta, key, value) != 0) {   // not even the key is text
+            json_decref(meta);
+            return cli_no_memory();
+        }
     }
     object = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:o}",
                        "path", info->path, "format", info->format, "architecture", info->architecture, "name",

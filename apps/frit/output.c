@@ -121,6 +121,7 @@ int cli_file_close(cli_file *out, int code)
 int cli_check_writable(const char *path)
 {
     cli_file trial;
+    if (strcmp(path, "-") == 0) return cli_usage("'-' is the output, the name of a file is expected");
     if (cli_path_kind(path) == CLI_PATH_SPECIAL) return cli_fail("%s: is a device or a pipe, a file is expected", path);
     const int code = cli_file_open(&trial, path);
     if (code == CLI_DONE) cli_file_close(&trial, CLI_FAILED);   // and it is removed again

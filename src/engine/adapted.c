@@ -152,6 +152,8 @@ void frit_adapter_slots_deinit(frit_adapter_slots *slots)
 
 // ------------------------------------------------------------------------------- sessions
 
+static const float MAX_SCALE = 1e6f;   // useful ones are below 10
+
 static frit_status check(const frit_session *session, frit_adapter *const *adapters, const float *scales, size_t n)
 {
     if (!session->engine) return frit_fail(FRIT_E_INVALID, "the session's engine was freed");
@@ -160,9 +162,9 @@ static frit_status check(const frit_session *session, frit_adapter *const *adapt
     for (size_t i = 0; i < n; i++) {
         if (!adapters[i] || adapters[i]->model != session->engine->model)
             return frit_fail(FRIT_E_INVALID, "adapter %zu of %zu was not opened for this session's model", i, n);
-        if (!isfinite(scales[i]))
-            return frit_fail(FRIT_E_INVALID, "the scale of %s is %g, expected a finite number", adapters[i]->info.path,
-                             (double)scales[i]);
+        if (!(fabsf(scales[i]) <= MAX_SCALE))
+            return frit_fail(FRIT_E_INVALID, "the scale of %s is %g, expected a number from -%g to %g",
+                             adapters[i]->info.path, (double)scales[i], (double)MAX_SCALE, (double)MAX_SCALE);
     }
     return FRIT_OK;
 }

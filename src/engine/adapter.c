@@ -20,6 +20,27 @@ static bool is_plain(frit_dtype type)
     return type == FRIT_DTYPE_F32 || type == FRIT_DTYPE_F16 || type == FRIT_DTYPE_BF16;
 }
 
+// Here the adapter is to blame; later it would be the model's logits that are not finite.
+static frit_status check_finite(const frit_tensor *tensor)
+{
+    enum { MOST = 1 << 14 };
+    const int64_t width = tensor->shape[tensor->n_dims - 1], n_rows = frit_tensor_n_elems(tensor) / width;
+    const int64_t n_at_once = width < MOST ? MOST / width : 1;
+    float *values = malloc((size_t)(n_at_once * width) * sizeof *values);
+    if (!values) return frit_fail_memory((size_t)(n_at_once * width) * sizeof *values, tensor->name);
+    frit_status status = FRIT_OK;
+    for (int64_t row = 0; row < n_rows && status == FRIT_OK; row += n_at_once) {
+        const int64_t n = n_rows - row < n_at_once ? n_rows - row : n_at_once;
+        status = frit_tensor_decode_rows(tensor, row, n, values);
+        for (int64_t i = 0; i < n * width && status == FRIT_OK; i++)
+            if (!isfinite(values[i]))
+                status = frit_fail(FRIT_E_FORMAT, "tensor '%s' holds %g at %lld, expected finite numbers", tensor->name,
+                                   (double)values[i], (long long)(row * width + i));
+    }
+    free(values);
+    return status;
+}
+
 static frit_status decode(frit_adapter *adapter, const frit_tensor *tensor, float **out)
 {
     const int64_t n = frit_tensor_n_elems(tensor), width = tensor->shape[tensor->n_dims - 1];
@@ -96,6 +117,8 @@ static frit_status take_pair(frit_adapter *adapter, const frit_adapter_pair *pai
         (frit_low_rank){.rank = (int32_t)pair->b.shape[last], .scale = pair->scale, .b_width = pair->b.shape[last - 1]};
     if (adapter->info.rank < part->low.rank) adapter->info.rank = part->low.rank;
     frit_row_order order;
+    FRIT_TRY(check_finite(&pair->a));
+    FRIT_TRY(check_finite(&pair->b));
     FRIT_TRY(find_order(adapter, pair, &order));
     FRIT_TRY(take_a(adapter, &pair->a, &part->low));
     return turn_b(adapter, &pair->b, &order, &part->low);
@@ -113,6 +136,7 @@ static frit_status take_directions(frit_adapter *adapter, const frit_adapter_opt
     for (size_t i = first; i < file->n_directions && i < (size_t)adapter->model->hp.n_layer && i <= last; i++) {
         float *values;
         if (!file->directions[i]) continue;
+        FRIT_TRY(check_finite(file->directions[i]));
         FRIT_TRY(decode(adapter, file->directions[i], &values));
         adapter->directions[i] = values;
         adapter->info.n_tensors++;

@@ -27,17 +27,31 @@ static void address_results(frit_step *step)
     }
 }
 
+// The adapters are to blame where there are some: without them damaged weights would have been noticed before.
+static frit_status fail_not_finite(const frit_session *session, size_t i, frit_result result)
+{
+    const char *what = result == FRIT_RESULT_HIDDEN ? "hidden states" : "logits";
+    const frit_adapter_slots *slots = &session->engine->adapters;
+    const char *path = session->engine->model->info.path;
+    for (int32_t k = 0; k < slots->n && session->scales; k++)
+        if (session->scales[k] != 0)
+            return frit_fail(
+                FRIT_E_FORMAT,
+                "%s: with %s, times %g, the model's %s after token %zu are not finite (NaN or infinity): the "
+                "adapter's numbers or its scale are too large",
+                path, slots->items[k]->info.path, (double)session->scales[k], what, i);
+    return frit_fail(FRIT_E_FORMAT,
+                     "%s: the model's %s after token %zu are not finite (NaN or infinity): its weights are damaged",
+                     path, what, i);
+}
+
 // Gives the values of token i to whoever wants them.
 static frit_status deliver(frit_session *session, size_t i, const float *values, size_t n, const frit_step *step,
                            const frit_taken *taken)
 {
     const frit_result result = step->result;
     const frit_push_options *source = &session->source_options;
-    if (atomic_load(&taken->bad))
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: the model's %s after token %zu are not finite (NaN or infinity): its weights are damaged",
-                         session->engine->model->info.path, result == FRIT_RESULT_HIDDEN ? "hidden states" : "logits",
-                         i);
+    if (atomic_load(&taken->bad)) return fail_not_finite(session, i, result);
     if (step->encodes) {
         source->row(source->row_ctx, i, values, n);
         return FRIT_OK;

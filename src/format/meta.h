@@ -81,3 +81,6 @@ frit_str frit_value_item_text(const frit_value *array, uint64_t i);
 // A value as text, for people: arrays shortened to max_items (negative: all of them). Text that stands alone keeps its
 // line breaks and tabs; other control characters, and bytes that are not UTF-8, are written as \xNN.
 void frit_value_print(const frit_value *value, int max_items, frit_buf *out);
+// A value as JSON (meta_json.c): text, numbers, true and false, lists; null for numbers that are not finite. A list of
+// more than max_items becomes {"length": n, "first": [...]}.
+void frit_value_print_json(const frit_value *value, int max_items, frit_buf *out);

@@ -389,6 +389,57 @@ static void bad_adapters_are_refused_with_a_sentence(void **state)
     frit_model_free(model);
 }
 
+// Changes number i of the f32 tensor `name` in a copy of a GGUF file.
+static const char *with_number(const char *path, const char *name, size_t i, float value)
+{
+    const char *changed = keep(temp_path("changed.gguf"));
+    size_t n;
+    char *bytes = read_file(path, &n);
+    frit_checkpoint *ckpt;
+    assert_ok(frit_checkpoint_open(&ckpt, path, &(frit_checkpoint_options){.no_mmap = true}));
+    const frit_tensor *tensor = frit_checkpoint_find(ckpt, name);
+    assert_non_null(tensor);
+    char *at = memmem(bytes, n, tensor->data, (size_t)tensor->n_bytes);
+    assert_non_null(at);
+    memcpy(at + i * sizeof value, &value, sizeof value);
+    frit_checkpoint_close(ckpt);
+    write_file(changed, bytes, n);
+    free(bytes);
+    return changed;
+}
+
+static void numbers_that_are_not_finite_are_the_adapters_fault(void **state)
+{
+    (void)state;
+    const char *path = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
+    const char *lora = keep(make_adapter("a.gguf", path, &(adapter_options){0}, NULL));
+    const char *vector = keep(make_vector("v.gguf", path, 1, 1, 1));
+    world w = open_world(path, NULL);
+    assert_refused(w.model, with_number(lora, "blk.0.attn_q.weight.lora_a", 3, NAN), FRIT_E_FORMAT,
+                   "changed.gguf: tensor 'blk.0.attn_q.weight.lora_a' holds nan at 3, expected finite numbers");
+    assert_refused(w.model, with_number(lora, "blk.0.attn_q.weight.lora_b", 0, INFINITY), FRIT_E_FORMAT,
+                   "tensor 'blk.0.attn_q.weight.lora_b' holds inf at 0");
+    assert_refused(w.model, with_number(vector, "direction.1", 1, NAN), FRIT_E_FORMAT,
+                   "tensor 'direction.1' holds nan");
+
+    // Finite, and too large for what is computed with it.
+    frit_adapter *adapter;
+    frit_session *session;
+    frit_status status = FRIT_OK;
+    int32_t n_rows = 1;
+    assert_ok(frit_adapter_open(&adapter, w.model, with_number(vector, "direction.1", 1, 3e38f), NULL));
+    assert_ok(frit_session_new(&session, w.engine));
+    assert_ok(frit_session_set_adapters(session, &adapter, (float[]){1e6f}, 1));
+    assert_ok(frit_session_push(session, (frit_token[]){1, 2}, 2, NULL));
+    while (n_rows > 0 && status == FRIT_OK) status = frit_engine_step(w.engine, &n_rows);
+    assert_int_equal(status, FRIT_E_FORMAT);
+    assert_non_null(strstr(frit_error(), "changed.gguf"));
+    assert_null(strstr(frit_error(), "weights are damaged"));
+    frit_session_free(session);
+    frit_adapter_free(adapter);
+    close_world(&w);
+}
+
 static void sessions_take_adapters_of_their_model_only(void **state)
 {
     (void)state;
@@ -402,7 +453,9 @@ static void sessions_take_adapters_of_their_model_only(void **state)
                  "adapter 0 of 1 was not opened for this session's model");
     frit_session_free(session);
     assert_ok(frit_session_new(&session, a.engine));
-    assert_fails(frit_session_set_adapters(session, &adapter, (float[]){NAN}, 1), FRIT_E_INVALID, "finite");
+    assert_fails(frit_session_set_adapters(session, &adapter, (float[]){NAN}, 1), FRIT_E_INVALID, "the scale of");
+    assert_fails(frit_session_set_adapters(session, &adapter, (float[]){1e30f}, 1), FRIT_E_INVALID,
+                 "is 1e+30, expected a number from -1e+06 to 1e+06");
     assert_ok(frit_session_set_adapters(session, NULL, NULL, 0));
     frit_session_free(session);
     frit_adapter_free(adapter);
@@ -418,6 +471,7 @@ int main(void)
         cmocka_unit_test(adapters_come_and_go),
         cmocka_unit_test(control_vectors_are_added_behind_layers),
         cmocka_unit_test(bad_adapters_are_refused_with_a_sentence),
+        cmocka_unit_test(numbers_that_are_not_finite_are_the_adapters_fault),
         cmocka_unit_test(sessions_take_adapters_of_their_model_only),
         cmocka_unit_test(adapters_give_the_logits_of_merged_weights),
         cmocka_unit_test(fast_kernels_give_them_too),
