@@ -205,7 +205,7 @@ typedef struct frit_convert_options {
     int32_t n_threads;     // 0: one per core that this process may use
     frit_progress_fn progress;
     void *progress_ctx;
-    frit_log_fn log;   // warnings; NULL: silent
+    frit_log_fn log;   // warnings, and the name of the (first) file that was written; NULL: silent
     void *log_ctx;
 } frit_convert_options;
 
@@ -213,10 +213,11 @@ FRIT_API const frit_option *frit_convert_option_rows(size_t *n_rows);
 
 // Writes a Hugging Face folder, a safetensors file with its config.json beside it or a GGUF file as GGUF, with what
 // other engines expect of one: order of rows, tokenizer, chat template. `target` ends in ".gguf"; a split set is called
-// NAME-00001-of-00003.gguf and so on. Vectors and what else is small stay f32; a matrix whose rows cannot be cut into
-// the type's blocks becomes f16. A PEFT adapter becomes a GGUF adapter. Needs memory for a few rows, not for the
-// model. Nothing is left under the final names if it fails. FRIT_E_INVALID for a type, size or name that is none; else
-// as frit_model_open, and FRIT_E_IO.
+// NAME-00001-of-00003.gguf and so on. Vectors and what else is small stay f32. A matrix whose rows the type's blocks do
+// not divide gets the next finer type with blocks of 32 (q5_0 for q4_k, iq4_nl for q2_k, q3_k and i-quants, q5_1 for
+// q5_k, q8_0 for q6_k), else f16, and `log` a warning that counts and names them. A PEFT adapter becomes a GGUF one.
+// Needs memory for a few rows, not for the model. Nothing is left under the final names if it fails. FRIT_E_INVALID for
+// an unknown type, or a bad size or name; else as frit_model_open, and FRIT_E_IO.
 FRIT_API frit_status frit_convert(const char *source, const char *target, const frit_convert_options *options);
 
 // ---------------------------------------------------------------------------------------- random models

@@ -9,6 +9,15 @@ typedef struct convert_args {
     frit_convert_options convert;
 } convert_args;
 
+// Besides warnings, which file was written: only the library knows how many there are.
+static void say(void *ctx, frit_log_level level, const char *sentence)
+{
+    if (level == FRIT_LOG_INFO)
+        cli_note(ctx, "%s", sentence);
+    else
+        cli_log(ctx, level, sentence);
+}
+
 static int run(void *ctx)
 {
     convert_args *args = ctx;
@@ -26,14 +35,13 @@ static int run(void *ctx)
     frit_convert_options with = args->convert;
     with.progress = cli_progress_step;
     with.progress_ctx = &progress;
-    with.log = cli_log;
+    with.log = say;
     with.log_ctx = (void *)common;
     const frit_status status = frit_convert(source, target, &with);
     cli_progress_end(&progress);
     // The target can be written: what was not found is the source. A disk may still become full.
     const bool is_full = status == FRIT_E_IO && cli_path_kind(source) != CLI_PATH_SPECIAL;
     if (status != FRIT_OK) return is_full ? cli_report(status) : cli_report_model(status);
-    cli_note(common, "%s is written", target);
     return CLI_DONE;
 }
 

@@ -115,17 +115,6 @@ static bool is_replaced(const conversion *c, frit_str key)
     return !c->is_gguf && frit_str_is(key, "tokenizer.ggml.model");
 }
 
-static frit_dtype most_frequent(const conversion *c)
-{
-    uint64_t n_bytes[FRIT_DTYPE_COUNT] = {0};
-    frit_dtype best = FRIT_DTYPE_F32;
-    const frit_checkpoint *ckpt = c->ckpt;
-    for (size_t i = 0; i < ckpt->n_tensors; i++) n_bytes[ckpt->tensors[i].dtype] += ckpt->tensors[i].n_bytes;
-    for (int type = 0; type < FRIT_DTYPE_COUNT; type++)
-        if (n_bytes[type] > n_bytes[best]) best = (frit_dtype)type;
-    return best;
-}
-
 static frit_status add_meta(conversion *c)
 {
     const frit_meta *from = &c->ckpt->meta;
@@ -133,7 +122,7 @@ static frit_status add_meta(conversion *c)
         if (!is_replaced(c, from->pairs[i].key))
             FRIT_TRY(frit_meta_add(&c->meta, from->pairs[i].key, from->pairs[i].value));
     if (!c->is_gguf || c->wanted != FRIT_DTYPE_COUNT) {
-        const int id = frit_file_type_id(most_frequent(c));
+        const int id = frit_file_type_id(frit_convert_main_type(c->ckpt));
         const frit_value version = {.type = FRIT_VALUE_U32, .u = 2}, type = {.type = FRIT_VALUE_U32, .u = (uint64_t)id};
         FRIT_TRY(frit_meta_add(&c->meta, frit_str_of("general.quantization_version"), version));
         if (id >= 0) FRIT_TRY(frit_meta_add(&c->meta, frit_str_of("general.file_type"), type));
@@ -197,6 +186,15 @@ static frit_status write_part(conversion *c, int no, int count, size_t n, const 
     return status;
 }
 
+static void say_written(conversion *c, int count)
+{
+    const char *first = count > 1 ? frit_gguf_part_path(&c->arena, c->target, 0, count) : c->target;
+    if (count > 1 && first)
+        frit_log_say(&c->log, FRIT_LOG_INFO, "%s is written, the first of %d files", first, count);
+    else if (first)
+        frit_log_say(&c->log, FRIT_LOG_INFO, "%s is written", first);
+}
+
 static frit_status write_parts(conversion *c)
 {
     int count = 0, no = 0;
@@ -210,6 +208,7 @@ static frit_status write_parts(conversion *c)
         status = path ? write_part(c, no, count, n, path) : frit_fail_memory(strlen(c->target), "a path");
         c->first += n;
     }
+    if (status == FRIT_OK) say_written(c, count);
     if (status == FRIT_OK || count == 1) return status;
     // A set that lacks a part is of no use. The part that failed left nothing.
     for (int i = 0; i + 1 < no; i++) {
@@ -230,7 +229,7 @@ static frit_status convert(conversion *c)
 {
     FRIT_TRY(read_options(c));
     if (frit_adapter_is_peft(c->source) && frit_adapter_has_config(c->source))
-        return frit_convert_adapter(c->source, c->target, c->options->base, c->wanted);
+        return frit_convert_adapter(c->source, c->target, c->options->base, c->wanted, &c->log);
     if (c->options->base)
         return frit_fail(FRIT_E_INVALID, "%s: base is for adapters, this is no folder of one", c->source);
     FRIT_TRY(frit_checkpoint_open(&c->ckpt, c->source, &(frit_checkpoint_options){.log = &c->log}));
@@ -244,7 +243,7 @@ static frit_status convert(conversion *c)
         FRIT_TRY(frit_weights_bind(&weights, c->arch, &c->hp, c->ckpt, &c->arena));
     }
     FRIT_TRY(frit_pool_new(&c->pool, c->options->n_threads));
-    FRIT_TRY(frit_convert_checkpoint(c->ckpt, c->arch, &c->hp, c->wanted));
+    FRIT_TRY(frit_convert_checkpoint(c->ckpt, c->arch, &c->hp, c->wanted, &c->log));
     for (size_t i = 0; i < c->ckpt->n_tensors; i++) c->n_bytes += c->ckpt->tensors[i].n_bytes;
     FRIT_TRY(add_meta(c));
     return write_parts(c);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // convert/convert.h: any checkpoint as a GGUF file that other engines load.
 //
-//     open the source -> make it what the file will hold (target.c; order.c: which rows go where; types.c: in which
-//     type; keys.c) -> vocabulary -> files, tensor by tensor, a few rows at a time
+//     open the source -> make it what the file will hold (target.c; order.c: which rows go where; types.c and
+//     fallbacks.c: in which type; keys.c) -> vocabulary -> files, tensor by tensor, a few rows at a time
 //
 // A source already has GGUF's names (format/). What is left to do is what only concerns the bytes: number formats, and
 // rows that GGUF files of an architecture have in another order, or in a tensor of their own.
 #pragma once
 #include "arch/arch.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "format/gguf.h"
 
@@ -37,16 +38,39 @@ frit_status frit_convert_rope_factors(frit_hparams *hp, frit_arena *arena, const
 
 // The type of a tensor in the file. `wanted`: of matrices; FRIT_DTYPE_COUNT: as they are.
 frit_dtype frit_convert_type(const frit_tensor *tensor, frit_dtype wanted, bool is_gguf);
+// Whether the wanted type is meant for it: a matrix of numbers that is not small.
+bool frit_convert_is_matrix(const frit_tensor *tensor);
+// The type that most numbers of a checkpoint's tensors have.
+frit_dtype frit_convert_main_type(const frit_checkpoint *ckpt);
 // general.file_type of files whose matrices are of this type; -1: there is no number for it.
 int frit_file_type_id(frit_dtype dtype);
 
 // The type that an option names; FRIT_DTYPE_COUNT for NULL, FRIT_E_INVALID if it cannot be written.
 frit_status frit_convert_find_type(const char *name, frit_dtype *dtype);
 
+// fallbacks.c: the wanted type for rows of `width` numbers, or the one that takes its place where its blocks do not
+// divide them: q5_0 for q4_k and so on; at last f16.
+frit_dtype frit_convert_fit(frit_dtype wanted, int64_t width);
+
+// Which matrices got another type than the wanted one.
+typedef struct frit_fallbacks {
+    frit_dtype wanted;
+    size_t n_matrices;
+    struct {
+        size_t n;
+        frit_buf names;   // "token_embd.weight, blk.*.attn_q.weight"
+    } of[FRIT_DTYPE_COUNT];
+} frit_fallbacks;
+
+void frit_fallbacks_add(frit_fallbacks *all, const char *name, frit_dtype got);
+// One warning for each type that took the place of the wanted one; frees the names.
+void frit_fallbacks_say(frit_fallbacks *all, const frit_log *log, const char *source);
+
 // target.c: a checkpoint becomes what its GGUF file would hold, in the type `wanted`: tensors and their order of rows,
 // and keys. Nothing is computed before it is read. `arch` NULL: it comes from GGUF, and only types change. Otherwise
-// hyperparameters are to be read anew: `hp` was those before.
-frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch, frit_hparams *hp, frit_dtype wanted);
+// hyperparameters are to be read anew: `hp` was those before. `log` gets warnings of fallbacks.
+frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch, frit_hparams *hp, frit_dtype wanted,
+                                    const frit_log *log);
 
 // Writes a tensor, some rows at a time. `report` is told how many bytes are done.
 typedef frit_status (*frit_convert_report_fn)(void *ctx, uint64_t n_bytes);
@@ -56,5 +80,6 @@ frit_status frit_convert_rows(const frit_tensor *from, const frit_tensor *to, co
                               frit_pool *pool, frit_file_writer *writer, frit_convert_report_fn report, void *ctx);
 
 // adapter.c: a PEFT adapter of the model `base` (NULL: the one that its configuration names) as a GGUF file. `wanted`:
-// FRIT_DTYPE_COUNT: the types as they are.
-frit_status frit_convert_adapter(const char *source, const char *target, const char *base, frit_dtype wanted);
+// FRIT_DTYPE_COUNT: the types as they are. `log` gets warnings of fallbacks.
+frit_status frit_convert_adapter(const char *source, const char *target, const char *base, frit_dtype wanted,
+                                 const frit_log *log);

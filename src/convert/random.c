@@ -183,20 +183,10 @@ static frit_status find_mix(maker *m, const char *name)
     }
     frit_dtype type;
     if (frit_convert_find_type(name, &type) != FRIT_OK || !has_encoder(type))
-        return frit_fail(FRIT_E_INVALID,
-                         "type is '%.40s', expected q4_k_m, q5_k_m, q8_0, f16 or another that can be "
-                         "written",
-                         name);
+        return frit_fail(FRIT_E_INVALID, "%s, q4_k_m or q5_k_m", frit_error());
     const frit_dtype output = bits_of(type) < bits_of(FRIT_DTYPE_Q6_K) ? FRIT_DTYPE_Q6_K : type;
     m->mix = (mix){name, type, type, output, frit_file_type_id(type)};
     return FRIT_OK;
-}
-
-// What other engines' quantizers take where rows cannot be cut into a type's blocks.
-static frit_dtype with_small_blocks(frit_dtype dtype)
-{
-    const double bits = bits_of(dtype);
-    return bits < 4.4 ? FRIT_DTYPE_IQ4_NL : bits < 5 ? FRIT_DTYPE_Q5_0 : bits < 6 ? FRIT_DTYPE_Q5_1 : FRIT_DTYPE_Q8_0;
 }
 
 // The first eighth of layers, the last, and each third between.
@@ -226,8 +216,6 @@ static frit_dtype type_of(const maker *m, const frit_listed_tensor *listed, cons
         wanted = type_in_layer(m, offset, listed->i_layer);
     else if (offset == offsetof(frit_weights, lm_head) || (is_table && m->is_tied))
         wanted = m->mix.output;
-    const int64_t width = tensor->shape[tensor->n_dims - 1];
-    if (width % frit_dtype_get(wanted)->block_elems != 0) wanted = with_small_blocks(wanted);
     return frit_convert_type(tensor, wanted, false);
 }
 

@@ -16,6 +16,7 @@ typedef struct target {
     const frit_arch *arch;   // NULL: a GGUF file
     frit_hparams *hp;
     frit_dtype wanted;
+    frit_fallbacks fallbacks;
 } target;
 
 // Mamba 2 norms groups of channels, one behind the other in folders.
@@ -116,6 +117,7 @@ static frit_status add(target *t, const char *name, const frit_tensor *from, fri
         else
             FRIT_TRY(frit_reorder(arena, &to, source_row, kept, n_taken, order.turned > 0 ? order.head : 0));
     }
+    if (t->wanted != FRIT_DTYPE_COUNT && frit_convert_is_matrix(from)) frit_fallbacks_add(&t->fallbacks, name, dtype);
     if (frit_tensor_n_elems(&to) > 0) FRIT_TRY(frit_encode(arena, &to, dtype));
     return frit_checkpoint_add_tensor(t->ckpt, &to);
 }
@@ -170,7 +172,8 @@ static frit_status add_one(target *t, const frit_tensor *from)
 }
 
 // The checkpoint's list begins anew; the old one stays in its arena, as what the new ones are made of.
-frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch, frit_hparams *hp, frit_dtype wanted)
+frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch, frit_hparams *hp, frit_dtype wanted,
+                                    const frit_log *log)
 {
     target t = {.ckpt = ckpt,
                 .old = ckpt->tensors,
@@ -178,7 +181,8 @@ frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch
                 .old_index = ckpt->tensor_index,
                 .arch = arch,
                 .hp = hp,
-                .wanted = wanted};
+                .wanted = wanted,
+                .fallbacks = {.wanted = wanted}};
     ckpt->tensors = NULL;
     ckpt->n_tensors = ckpt->tensor_capacity = 0;
     ckpt->tensor_index = (frit_map){0};
@@ -186,6 +190,7 @@ frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch
     if (arch && status == FRIT_OK) status = add_rope_factors(&t);
     for (size_t i = 0; i < t.n_old && status == FRIT_OK; i++) status = add_one(&t, &t.old[i]);
     if (status == FRIT_OK && arch) status = frit_convert_add_keys(&ckpt->meta, hp, arch);
+    frit_fallbacks_say(&t.fallbacks, log, ckpt->path);
     frit_map_free(&t.old_index);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "convert/convert.h"
 #include "format/rows.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,32 +25,53 @@ static bool is_small(const frit_tensor *tensor)
     return false;
 }
 
+static bool is_number(const frit_tensor *tensor)
+{
+    return frit_dtype_get(tensor->dtype)->encode != NULL;
+}
+
+bool frit_convert_is_matrix(const frit_tensor *tensor)
+{
+    return is_number(tensor) && !is_small(tensor);
+}
+
 frit_dtype frit_convert_type(const frit_tensor *tensor, frit_dtype wanted, bool is_gguf)
 {
-    const bool is_number = frit_dtype_get(tensor->dtype)->encode != NULL;
-    if (!is_number) return tensor->dtype;
+    if (!is_number(tensor)) return tensor->dtype;
     if (is_small(tensor)) return is_gguf ? tensor->dtype : FRIT_DTYPE_F32;
     if (wanted == FRIT_DTYPE_COUNT) return tensor->dtype;
-    const bool fits = tensor->shape[tensor->n_dims - 1] % frit_dtype_get(wanted)->block_elems == 0;
-    return fits ? wanted : FRIT_DTYPE_F16;
+    return frit_convert_fit(wanted, tensor->shape[tensor->n_dims - 1]);
 }
+
+frit_dtype frit_convert_main_type(const frit_checkpoint *ckpt)
+{
+    uint64_t n_elems[FRIT_DTYPE_COUNT] = {0};
+    frit_dtype best = FRIT_DTYPE_F32;
+    for (size_t i = 0; i < ckpt->n_tensors; i++)
+        n_elems[ckpt->tensors[i].dtype] += (uint64_t)frit_tensor_n_elems(&ckpt->tensors[i]);
+    for (int type = 0; type < FRIT_DTYPE_COUNT; type++)
+        if (n_elems[type] > n_elems[best]) best = (frit_dtype)type;
+    return best;
+}
+
+// As they are listed: fine ones first, families together.
+static const struct {
+    frit_dtype dtype;
+    int id;   // general.file_type
+} writable[] = {
+    {FRIT_DTYPE_F32, 0},      {FRIT_DTYPE_F16, 1},     {FRIT_DTYPE_BF16, 32},   {FRIT_DTYPE_Q8_0, 7},
+    {FRIT_DTYPE_Q6_K, 18},    {FRIT_DTYPE_Q5_K, 16},   {FRIT_DTYPE_Q5_1, 9},    {FRIT_DTYPE_Q5_0, 8},
+    {FRIT_DTYPE_Q4_K, 14},    {FRIT_DTYPE_Q4_1, 3},    {FRIT_DTYPE_Q4_0, 2},    {FRIT_DTYPE_Q3_K, 11},
+    {FRIT_DTYPE_Q2_K, 10},    {FRIT_DTYPE_IQ4_NL, 25}, {FRIT_DTYPE_IQ4_XS, 30}, {FRIT_DTYPE_IQ3_S, 26},
+    {FRIT_DTYPE_IQ3_XXS, 23}, {FRIT_DTYPE_IQ2_S, 28},  {FRIT_DTYPE_IQ2_XS, 20}, {FRIT_DTYPE_IQ2_XXS, 19},
+    {FRIT_DTYPE_IQ1_M, 31},   {FRIT_DTYPE_IQ1_S, 24},  {FRIT_DTYPE_TQ2_0, 37},  {FRIT_DTYPE_TQ1_0, 36},
+    {FRIT_DTYPE_MXFP4, 38},   {FRIT_DTYPE_NVFP4, 39},
+};
 
 int frit_file_type_id(frit_dtype dtype)
 {
-    static const struct {
-        frit_dtype dtype;
-        int id;
-    } ids[] = {
-        {FRIT_DTYPE_F32, 0},      {FRIT_DTYPE_F16, 1},     {FRIT_DTYPE_Q4_0, 2},     {FRIT_DTYPE_Q4_1, 3},
-        {FRIT_DTYPE_Q8_0, 7},     {FRIT_DTYPE_Q5_0, 8},    {FRIT_DTYPE_Q5_1, 9},     {FRIT_DTYPE_Q2_K, 10},
-        {FRIT_DTYPE_Q3_K, 11},    {FRIT_DTYPE_Q4_K, 14},   {FRIT_DTYPE_Q5_K, 16},    {FRIT_DTYPE_Q6_K, 18},
-        {FRIT_DTYPE_IQ2_XXS, 19}, {FRIT_DTYPE_IQ2_XS, 20}, {FRIT_DTYPE_IQ3_XXS, 23}, {FRIT_DTYPE_IQ1_S, 24},
-        {FRIT_DTYPE_IQ4_NL, 25},  {FRIT_DTYPE_IQ3_S, 26},  {FRIT_DTYPE_IQ2_S, 28},   {FRIT_DTYPE_IQ4_XS, 30},
-        {FRIT_DTYPE_IQ1_M, 31},   {FRIT_DTYPE_BF16, 32},   {FRIT_DTYPE_TQ1_0, 36},   {FRIT_DTYPE_TQ2_0, 37},
-        {FRIT_DTYPE_MXFP4, 38},
-    };
-    for (size_t i = 0; i < FRIT_COUNT(ids); i++)
-        if (ids[i].dtype == dtype) return ids[i].id;
+    for (size_t i = 0; i < FRIT_COUNT(writable); i++)
+        if (writable[i].dtype == dtype) return writable[i].id;
     return -1;
 }
 
@@ -57,9 +79,12 @@ frit_status frit_convert_find_type(const char *name, frit_dtype *dtype)
 {
     *dtype = FRIT_DTYPE_COUNT;
     if (!name || (frit_dtype_from_name(name, dtype) && frit_file_type_id(*dtype) >= 0)) return FRIT_OK;
-    return frit_fail(FRIT_E_INVALID,
-                     "type is '%.40s', expected f32, f16, bf16, q8_0, q6_k or another of the types that can be written",
-                     name);
+    char names[256];
+    size_t n = 0;
+    for (size_t i = 0; i < FRIT_COUNT(writable) && n < sizeof names; i++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i > 0 ? ", " : "",
+                              frit_dtype_get(writable[i].dtype)->name);
+    return frit_fail(FRIT_E_INVALID, "type is '%.40s', expected one of %s", name, names);
 }
 
 // ------------------------------------------------------------------------------------- writing

@@ -2,6 +2,8 @@
 // What a model tells about itself.
 #include "engine/engine.h"
 
+#include "convert/convert.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,21 +23,11 @@ static const file_type file_types[] = {
     {31, "iq1_m"},  {32, "bf16"},   {36, "tq1_0"},   {37, "tq2_0"},  {38, "mxfp4"},  {39, "nvfp4"},  {40, "q1_0"},
 };
 
-static frit_dtype most_frequent_type(const frit_checkpoint *ckpt)
-{
-    uint64_t n_bytes[FRIT_DTYPE_COUNT] = {0};
-    frit_dtype best = FRIT_DTYPE_F32;
-    for (size_t i = 0; i < ckpt->n_tensors; i++) n_bytes[ckpt->tensors[i].dtype] += ckpt->tensors[i].n_bytes;
-    for (int type = 0; type < FRIT_DTYPE_COUNT; type++)
-        if (n_bytes[type] > n_bytes[best]) best = (frit_dtype)type;
-    return best;
-}
-
-// The recipe's name where it begins with the type that most bytes have (q4_k_m of q4_k); files can be mislabelled.
+// The recipe's name where it begins with the type that most numbers have (q4_k_m of q4_k); files can be mislabelled.
 static const char *file_type_of(const frit_checkpoint *ckpt)
 {
     if (ckpt->n_tensors == 0) return "";
-    const char *type = frit_dtype_get(most_frequent_type(ckpt))->name;
+    const char *type = frit_dtype_get(frit_convert_main_type(ckpt))->name;
     int64_t id = -1;
     bool found;
     if (frit_meta_get_i64(&ckpt->meta, "general.file_type", &id, &found) != FRIT_OK || !found) return type;

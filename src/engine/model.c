@@ -75,7 +75,7 @@ static frit_status change_type(opening *o)
     FRIT_TRY(frit_arch_of(&arch, model->ckpt));
     FRIT_TRY(frit_hparams_read(&hp, arch, model->ckpt, &model->arena));
     FRIT_TRY(frit_meta_remove(&model->ckpt->meta, "general.file_type"));
-    return frit_convert_checkpoint(model->ckpt, is_gguf ? NULL : arch, &hp, wanted);
+    return frit_convert_checkpoint(model->ckpt, is_gguf ? NULL : arch, &hp, wanted, &model->log);
 }
 
 // A tokenizer's own file, or a folder that holds nothing else of a model.

@@ -110,7 +110,7 @@ static void folders_give_the_same_logits_as_files(void **state)
 static void types_while_loading_are_those_of_files(void **state)
 {
     (void)state;
-    static const char *const loaded[] = {"q8_0", "bf16"};
+    static const char *const loaded[] = {"q8_0", "bf16", "q4_k"};   // the last falls back to others
     const frit_engine_options fast = {.n_ctx = 64, .n_threads = 2};
     char *out = strdup(temp_path("typed.gguf"));
     for (size_t i = 0; i < N_GOLDEN_FOLDERS; i++) {
@@ -136,7 +136,91 @@ static void types_that_cannot_be_written_are_refused(void **state)
     (void)state;
     frit_model *model;
     assert_fails(frit_model_open(&model, shared_path("goldens/hf/qwen3"), &(frit_model_options){.type = "i32"}),
-                 FRIT_E_INVALID, "type is 'i32', expected f32");
+                 FRIT_E_INVALID, "type is 'i32', expected one of f32, f16");
+}
+
+// ------------------------------------------------------------------------------------- types that do not fit
+
+static frit_buf said;
+
+static void note_warnings(void *ctx, frit_log_level level, const char *sentence)
+{
+    (void)ctx;
+    if (level == FRIT_LOG_WARNING) frit_buf_printf(&said, "%s\n", sentence);
+}
+
+// Two layers with a matrix of each of these widths.
+static void write_widths(const char *path, const int64_t *widths, size_t n)
+{
+    static const float zeros[1024];
+    static char names[16][64];
+    frit_tensor tensors[16];
+    for (size_t i = 0; i < 2 * n; i++) {
+        snprintf(names[i], sizeof names[i], "blk.%zu.w%d.weight", i / n, (int)widths[i % n]);
+        tensors[i] = (frit_tensor){.name = names[i],
+                                   .dtype = FRIT_DTYPE_F32,
+                                   .n_dims = 2,
+                                   .shape = {2, widths[i % n], 1, 1},
+                                   .data = zeros,
+                                   .n_bytes = 2 * (uint64_t)widths[i % n] * sizeof *zeros};
+    }
+    frit_arena arena = {0};
+    frit_meta meta;
+    frit_meta_init(&meta, &arena);
+    assert_ok(frit_meta_add_text(&meta, "general.architecture", "llama"));
+    assert_ok(frit_gguf_write_contents(&(frit_gguf_contents){&meta, tensors, 2 * n, NULL, NULL}, path));
+    frit_meta_deinit(&meta);
+    frit_arena_free(&arena);
+}
+
+static void rows_that_blocks_do_not_divide_get_the_next_finer_type(void **state)
+{
+    (void)state;
+    static const int64_t widths[] = {256, 288, 40};
+    static const struct {
+        const char *type, *got[3], *warnings[2];   // of widths 256, 288 and 40
+        int64_t file_type;
+    } rows[] = {
+        {"q4_k",
+         {"q4_k", "q5_0", "f16"},
+         {"2 of 6 matrices become q5_0, because q4_k needs rows of a multiple of 256", "2 of 6 matrices become f16"},
+         8},
+        {"q2_k", {"q2_k", "iq4_nl", "f16"}, {"become iq4_nl", "become f16"}, 25},
+        {"q3_k", {"q3_k", "iq4_nl", "f16"}, {"become iq4_nl", "become f16"}, 25},
+        {"iq2_xxs", {"iq2_xxs", "iq4_nl", "f16"}, {"become iq4_nl", "become f16"}, 25},
+        {"q5_k", {"q5_k", "q5_1", "f16"}, {"become q5_1", "become f16"}, 9},
+        {"q6_k", {"q6_k", "q8_0", "f16"}, {"become q8_0", "become f16"}, 7},
+        {"q8_0", {"q8_0", "q8_0", "f16"}, {"2 of 6 matrices become f16", ": blk.*.w40.weight\n"}, 7},
+        {"bf16", {"bf16", "bf16", "bf16"}, {"", ""}, 32},
+    };
+    char *source = strdup(temp_path("widths.gguf")), *out = strdup(temp_path("fitted.gguf"));
+    write_widths(source, widths, 3);
+    for (size_t r = 0; r < FRIT_COUNT(rows); r++) {
+        frit_buf_clear(&said);
+        assert_ok(frit_convert(source, out, &(frit_convert_options){.type = rows[r].type, .log = note_warnings}));
+        frit_checkpoint *got;
+        assert_ok(frit_checkpoint_open(&got, out, &(frit_checkpoint_options){0}));
+        for (size_t i = 0; i < got->n_tensors; i++) {
+            const char *type = frit_dtype_get(got->tensors[i].dtype)->name;
+            for (size_t k = 0; k < 3; k++)
+                if (got->tensors[i].shape[1] == widths[k]) assert_string_equal(type, rows[r].got[k]);
+        }
+        int64_t id;
+        bool found;
+        assert_ok(frit_meta_get_i64(&got->meta, "general.file_type", &id, &found));
+        assert_true(found);
+        assert_int_equal(id, rows[r].file_type);
+        frit_checkpoint_close(got);
+        for (size_t k = 0; k < 2; k++)
+            if (!strstr(said.data ? said.data : "", rows[r].warnings[k]))
+                fail_msg("%s: '%s' is not said, but\n%s", rows[r].type, rows[r].warnings[k], said.data);
+        if (!rows[r].warnings[0][0]) assert_int_equal(said.len, 0);
+    }
+    frit_buf_free(&said);
+    remove(source);
+    remove(out);
+    free(source);
+    free(out);
 }
 
 static double tensor_error(const frit_tensor *got, const frit_tensor *want)
@@ -327,7 +411,8 @@ static void failures_leave_nothing(void **state)
     const frit_convert_options integer = {.type = "i32"}, negative = {.split_max_size = "-1"};
     const frit_convert_options late = {.progress = cancel_late},
                                late_set = {.progress = cancel_late, .split_max_size = "60K"};
-    assert_fails(frit_convert(source, out, &bad_type), FRIT_E_INVALID, "type is 'q9_0', expected f32");
+    assert_fails(frit_convert(source, out, &bad_type), FRIT_E_INVALID,
+                 "type is 'q9_0', expected one of f32, f16, bf16, q8_0");
     assert_fails(frit_convert(source, out, &integer), FRIT_E_INVALID, "type is 'i32'");
     assert_fails(frit_convert(source, out, &bad_size), FRIT_E_INVALID, "split-max-size is '4X'");
     assert_fails(frit_convert(source, out, &negative), FRIT_E_INVALID, "split-max-size is '-1'");
@@ -352,9 +437,10 @@ static void a_type_is_seen_without_running_the_model(void **state)
     static const struct {
         const char *model, *type, *file_type;
     } rows[] = {{"goldens/hf/qwen3_moe", "q4_0", "q4_0"},
+                {"goldens/hf/qwen3_moe", "q4_k", "q5_0"},
                 {"goldens/hf/qwen3_moe", NULL, "bf16"},
                 {"goldens/arch/qwen3moe-moe.gguf", "q8_0", "q8_0"}};
-    const char *out = temp_path("typed.gguf");
+    char *out = strdup(temp_path("typed.gguf"));
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         const char *source = shared_path("%s", rows[i].model);
         frit_model *seen, *written;
@@ -380,6 +466,8 @@ static void a_type_is_seen_without_running_the_model(void **state)
         }
         frit_model_free(seen);
     }
+    remove(out);
+    free(out);
 }
 
 int main(void)
@@ -389,6 +477,7 @@ int main(void)
         cmocka_unit_test(folders_give_the_same_logits_as_files),
         cmocka_unit_test(types_while_loading_are_those_of_files),
         cmocka_unit_test(types_that_cannot_be_written_are_refused),
+        cmocka_unit_test(rows_that_blocks_do_not_divide_get_the_next_finer_type),
         cmocka_unit_test(tensors_keep_their_numbers),
         cmocka_unit_test(rows_go_there_and_back),
         cmocka_unit_test(gguf_files_come_back_as_they_were),

@@ -62,7 +62,7 @@ foreach(check "groff;-man;-Tutf8;-ww;-z;${man}" "bash;-n;${bash}" "zsh;-n;${zsh}
 endforeach()
 
 # bash completes commands, options and choices. "offer" is the last argument.
-foreach(case "to;tokenize" "run;--top;--top-k --top-p" "bench;--output;m;md" "bench;-o;m;md")
+foreach(case "to;tokenize" "run;--repeat;--repeat-penalty --repeat-last-n" "bench;--output;m;md" "bench;-o;m;md")
     list(POP_BACK case offer)
     must(bash ${CMAKE_CURRENT_LIST_DIR}/complete.sh ${prefix}/${bash} frit ${case})
     if(NOT output STREQUAL offer)

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// frit convert: what a person reads of it.
+#include "support/command_posix.h"
+#include "support/support.h"
+
+#include <unistd.h>
+
+static void a_type_that_does_not_fit_is_said(void **state)
+{
+    (void)state;
+    char arguments[1200];
+    snprintf(arguments, sizeof arguments, "convert '%s' '%s' --type q4_k", shared_path("goldens/hf/llama"),
+             temp_path("out.gguf"));
+    expect(arguments, NULL, 0, NULL,
+           "23 of 23 matrices become q5_0, because q4_k needs rows of a multiple of 256 numbers: output.weight, "
+           "token_embd.weight, blk.*.ffn_down.weight");
+    snprintf(arguments, sizeof arguments, "run '%s' --raw -p x -n 1 --type q4_k", shared_path("goldens/hf/llama"));
+    expect(arguments, NULL, 0, NULL, "23 of 23 matrices become q5_0");
+}
+
+static void an_unknown_type_lists_the_known_ones(void **state)
+{
+    (void)state;
+    char arguments[1200];
+    snprintf(arguments, sizeof arguments, "convert '%s' '%s' --type q9", project_path("models/fable.gguf"),
+             temp_path("out.gguf"));
+    expect(arguments, NULL, 2, NULL, "type is 'q9', expected one of f32, f16, bf16, q8_0, q6_k, q5_k");
+}
+
+// The sentence ends with the name of a file that is there.
+static void expect_written(const char *options, const char *suffix)
+{
+    char arguments[1500], name[600], path[600];
+    snprintf(path, sizeof path, "%s", temp_path("written.gguf"));
+    snprintf(arguments, sizeof arguments, "convert '%s' '%s' %s", project_path("models/fable.gguf"), path, options);
+    snprintf(name, sizeof name, "%.*s%s", (int)strlen(path) - 5, path, suffix);
+    outcome o = frit(arguments, NULL);
+    assert_int_equal(o.code, 0);
+    char said[700];
+    snprintf(said, sizeof said, "frit: %s is written", name);
+    if (!strstr(o.err, said)) fail_msg("'%s' is not said, but %s", said, o.err);
+    assert_int_equal(access(name, F_OK), 0);
+    outcome_free(&o);
+}
+
+static void the_file_that_was_written_is_named(void **state)
+{
+    (void)state;
+    expect_written("", ".gguf");
+    expect_written("--split-max-size 100G", ".gguf");
+    expect_written("--split-max-size 10M", "-00001-of-00002.gguf");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_type_that_does_not_fit_is_said),
+        cmocka_unit_test(an_unknown_type_lists_the_known_ones),
+        cmocka_unit_test(the_file_that_was_written_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
