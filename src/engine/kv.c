@@ -51,6 +51,7 @@ static bool lay_out_layer(frit_cache_layer *layer, const frit_cache_spec *spec, 
 {
     layer->spec = *spec;
     if (!lay_out(&layer->k, spec, spec->n_head_kv, spec->k_dim, types.k)) return false;
+    layer->k.transposed = !spec->v_in_k && frit_dtype_get(types.k)->block_elems == 1;
     if (spec->v_in_k)
         lay_out_values_in_keys(layer, spec);
     else if (!lay_out(&layer->v, spec, spec->n_head_kv, spec->v_dim, types.v))
@@ -281,6 +282,16 @@ int32_t frit_kv_go_back(frit_kv *kv, frit_kv_map *map)
 
 // ------------------------------------------------------------------------------- visits
 
+// Rows of a page's first n positions, or of each dimension these.
+static frit_status visit_page(const frit_cache_side *side, uint8_t *page, int32_t n, frit_kv_visit_fn visit, void *ctx)
+{
+    if (!side->transposed) return visit(ctx, page, (size_t)n * side->row_bytes);
+    const size_t elem_bytes = (size_t)side->row_bytes / (size_t)side->dim;
+    for (int32_t d = 0; d < side->dim; d++)
+        FRIT_TRY(visit(ctx, page + (size_t)d * FRIT_PAGE_TOKENS * elem_bytes, (size_t)n * elem_bytes));
+    return FRIT_OK;
+}
+
 static frit_status visit_side(const frit_cache_side *side, int32_t n_heads, const frit_kv_map *map, int32_t n_positions,
                               frit_kv_visit_fn visit, void *ctx)
 {
@@ -288,8 +299,7 @@ static frit_status visit_side(const frit_cache_side *side, int32_t n_heads, cons
         for (int32_t p = 0; p < n_positions; p += FRIT_PAGE_TOKENS) {
             const int32_t left = n_positions - p, n = left < FRIT_PAGE_TOKENS ? left : FRIT_PAGE_TOKENS;
             uint8_t *page = side->pages + (uint64_t)map->pages[p / FRIT_PAGE_TOKENS] * side->page_bytes;
-            uint8_t *rows = page + (uint64_t)head * FRIT_PAGE_TOKENS * side->row_bytes;
-            FRIT_TRY(visit(ctx, rows, (size_t)n * side->row_bytes));
+            FRIT_TRY(visit_page(side, page + (uint64_t)head * FRIT_PAGE_TOKENS * side->row_bytes, n, visit, ctx));
         }
     }
     return FRIT_OK;

@@ -11,7 +11,7 @@
 #pragma once
 #include "base/status.h"
 
-enum { FRIT_SAVED_VERSION = 2 };
+enum { FRIT_SAVED_VERSION = 3 };
 
 typedef struct frit_saved_header {
     char magic[8];   // frit_saved_magic

@@ -61,8 +61,12 @@ typedef struct frit_cache_spec {
 // rows of `dim` numbers, [n_head_kv, FRIT_PAGE_TOKENS]. Coarse types spread outliers first: each row is written after
 // frit_hadamard over blocks of `mix` numbers. Scores do not notice if the query is mixed too; a sum of values is mixed
 // back.
+//
+// Transposed keys lie in a page as [n_head_kv, dim, FRIT_PAGE_TOKENS]: products with a few queries then need no sum
+// across lanes, and add in the order in which products with many queries do.
 typedef struct frit_cache_side {
     frit_dtype dtype;
+    bool transposed;   // of types without blocks only
     int32_t dim;
     int32_t mix;   // a power of two; 1: rows are written as they are
     uint8_t *pages;

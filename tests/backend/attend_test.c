@@ -309,6 +309,7 @@ static void time_layer(const char *cpu, frit_dtype dtype, int n_past, int n_rows
     const float *output;
     world_open(&w, 1, (int[][2]){{n_past, n_rows}}, 1);
     world_cache(&w, (frit_kv_types){dtype, dtype}, N_KV, DIM, DIM);
+    w.layer.k.transposed = frit_dtype_get(dtype)->block_elems == 1;   // as engines have it
     frit_node *q = world_heads(&w, N_HEAD, DIM), *k = world_heads(&w, N_KV, DIM);
     frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, N_KV, DIM), 0);
     w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 0.125f}, DIM);

@@ -157,6 +157,7 @@ static inline void world_cache(world *w, frit_kv_types types, int n_head_kv, int
     const size_t n = (size_t)n_head_kv * FRIT_PAGE_TOKENS * (size_t)w->n_pages * (size_t)(k_dim + v_dim);
     w->layer = (frit_cache_layer){.spec = {FRIT_CACHE_KV, n_head_kv, k_dim, v_dim, 0, 0, false, 0}};
     w->layer.k = world_side(w, types.k, n_head_kv, k_dim);
+    w->layer.k.transposed = frit_dtype_get(types.k)->block_elems == 1 && random_between(&w->rng, 0, 3) > 0;
     w->layer.v = world_side(w, types.v, n_head_kv, v_dim);
     w->past = malloc(n * sizeof(float));
     random_normal(&w->rng, w->past, n, 1);
@@ -169,6 +170,7 @@ static inline void world_latent_cache(world *w, frit_dtype dtype, int k_dim, int
     world_cache(w, (frit_kv_types){dtype, dtype}, 1, k_dim, v_dim);
     frit_cache_layer *layer = &w->layer;
     layer->spec.v_in_k = true;
+    layer->k.transposed = false;
     layer->spec.index_dim = index_dim;
     if (layer->k.mix > 1) layer->k.mix = (k_dim | v_dim) & -(k_dim | v_dim);
     free(layer->v.pages);
@@ -195,8 +197,15 @@ static inline void world_states(world *w, int n)
 
 static inline void world_put(const frit_cache_side *side, size_t page, size_t row, const float *values)
 {
-    frit_dtype_get(side->dtype)
-        ->encode(values, side->pages + page * side->page_bytes + row * side->row_bytes, side->dim, NULL);
+    const frit_encode_fn encode = frit_dtype_get(side->dtype)->encode;
+    uint8_t *at = side->pages + page * side->page_bytes;
+    if (!side->transposed) {
+        encode(values, at + row * side->row_bytes, side->dim, NULL);
+        return;
+    }
+    const size_t elem_bytes = side->row_bytes / (size_t)side->dim, i = row % FRIT_PAGE_TOKENS;
+    at += (row - i) * side->row_bytes + i * elem_bytes;
+    for (int d = 0; d < side->dim; d++) encode(values + d, at + (size_t)d * FRIT_PAGE_TOKENS * elem_bytes, 1, NULL);
 }
 
 static inline void world_put_position(world *w, const frit_run *run, int p)

@@ -10,7 +10,7 @@
 //
 // Each gives the same three sums for every query, from which fast_attend.c makes results.
 #pragma once
-#include "backend/cpu/task.h"
+#include "backend/cpu/cache.h"
 
 typedef struct frit_attend_shape {
     const frit_cache_layer *layer;
@@ -96,8 +96,17 @@ static inline int64_t frit_page_begin(int64_t position)
     return position / FRIT_PAGE_TOKENS * FRIT_PAGE_TOKENS;
 }
 
+// Where the span of a position ends. Spans begin at multiples of their length, whatever is looked at.
+static inline int64_t frit_attend_span_end(int64_t position)
+{
+    return (position / FRIT_ATTEND_SPAN + 1) * FRIT_ATTEND_SPAN;
+}
+
 // The query as scores want it, times `factor`: [k_dim].
 void frit_attend_load_query(const frit_attend_item *item, const frit_attend_query *query, float factor, float *y);
+// Number d of transposed keys at y + d * y_step, those of neighbouring positions side by side.
+void frit_attend_decode_columns(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
+                                float *y, int64_t y_step);
 // The rows of these positions, one after the other.
 void frit_attend_decode_positions(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
                                   float *y);

@@ -118,7 +118,7 @@ size_t frit_attend_turn_bytes(int64_t k_dim, int64_t v_dim)
 static frit_dtype find_rows(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
                             float *decoded, const uint8_t **rows, uint64_t *row_bytes)
 {
-    const bool direct = side->dtype == FRIT_DTYPE_F16 || side->dtype == FRIT_DTYPE_BF16;
+    const bool direct = !side->transposed && (side->dtype == FRIT_DTYPE_F16 || side->dtype == FRIT_DTYPE_BF16);
     const int64_t first = frit_page_begin(positions.begin);
     if (!direct) frit_attend_decode_positions(item, side, positions, decoded + (positions.begin - first) * side->dim);
     *row_bytes = direct ? side->row_bytes : (uint64_t)side->dim * sizeof(float);

@@ -9,6 +9,7 @@
 
 typedef struct queries {
     int64_t n;
+    int64_t last;           // position of the item
     float *q, *acc;         // [n, k_dim], [n, v_dim]
     float *max, *sum;       // [n]
     float *slope;           // [n]
@@ -76,27 +77,20 @@ static void gain_by_distance(float *scores, const frit_attend *attend, int64_t h
 static void weigh(const frit_attend_item *item, queries *q, int64_t i, int64_t begin, int64_t n)
 {
     const frit_kernels *k = item->task->env->kernels;
-    const float softcap = item->task->node->attend.softcap;
+    const frit_attend *attend = &item->task->node->attend;
     float *scores = q->scores + i * FRIT_ATTEND_ROWS, *acc = q->acc + i * item->shape->v_dim;
     const int64_t low = min(n, max(0, q->begin[i] - begin)), high = max(low, min(n, q->end[i] - begin));
-    if (low > 0) memset(scores, 0, (size_t)low * sizeof(float));
-    if (high < n) memset(scores + high, 0, (size_t)(n - high) * sizeof(float));
-    if (low == high) return;
-
-    if (softcap != 0) k->softcap(scores + low, scores + low, softcap, high - low);
+    if (low == high) {
+        memset(scores, 0, (size_t)n * sizeof(float));
+        return;
+    }
+    if (attend->softcap != 0) k->softcap(scores + low, scores + low, attend->softcap, high - low);
     if (q->slope[i] != 0) lose_by_distance(scores + low, q->slope[i], q->slot[i] - (begin + low), high - low);
-    const frit_attend *attend = &item->task->node->attend;
     if (attend->bias)
         gain_by_distance(scores + low, attend, frit_attend_query_at(item, i).head, begin + low - q->slot[i],
                          high - low);
-    const float top = k->max(scores + low, high - low);
-    if (top > q->max[i]) {
-        const float shrink = frit_attend_factor(q->max[i], top);
-        k->scale(acc, acc, shrink, item->shape->v_dim);
-        q->sum[i] *= shrink;
-        q->max[i] = top;
-    }
-    q->sum[i] += k->exp_sum(scores + low, q->max[i], high - low);
+    const float shrink = k->attend_weigh(scores, low, high, n, &q->max[i], &q->sum[i]);
+    if (shrink != 1) k->scale(acc, acc, shrink, item->shape->v_dim);
 }
 
 // The part of the page around position i of `positions` that begins there.
@@ -119,23 +113,12 @@ static void list_chosen(const frit_attend_item *item, const frit_cache_side *sid
         *rows++ = frit_cache_at(side, item->run, (int64_t)item->chosen[i], item->head);
 }
 
-// Lists the rows of these positions in the order in which they are read. Whole pages are read side by side, which
-// memory serves faster than one after the other, where nobody asks which position a score belongs to.
 static void list_rows(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
-                      bool side_by_side, const uint8_t **rows)
+                      const uint8_t **rows)
 {
     const int64_t n = positions.end - positions.begin;
     if (item->chosen) {
         list_chosen(item, side, positions, rows);
-        return;
-    }
-    if (side_by_side) {
-        const int64_t n_pages = n / FRIT_PAGE_TOKENS;
-        const uint8_t *pages[FRIT_ATTEND_ROWS / FRIT_PAGE_TOKENS];
-        for (int64_t j = 0; j < n_pages; j++)
-            pages[j] = frit_cache_at(side, item->run, positions.begin + j * FRIT_PAGE_TOKENS, item->head);
-        for (uint64_t i = 0; i < FRIT_PAGE_TOKENS; i++)
-            for (int64_t j = 0; j < n_pages; j++) *rows++ = pages[j] + i * side->row_bytes;
         return;
     }
     for (int64_t i = 0, next; i < n; i = next) {
@@ -143,15 +126,6 @@ static void list_rows(const frit_attend_item *item, const frit_cache_side *side,
         next = page.end - positions.begin;
         list_neighbours(frit_cache_at(side, item->run, page.begin, item->head), side->row_bytes, next - i, rows + i);
     }
-}
-
-// Whether all queries see all positions, whose order then does not matter.
-static bool all_alike(const frit_attend *attend, const queries *q, frit_range positions)
-{
-    if (attend->bias) return false;
-    for (int64_t i = 0; i < q->n; i++)
-        if (q->begin[i] > positions.begin || q->end[i] < positions.end || q->slope[i] != 0) return false;
-    return true;
 }
 
 static void decode_chosen(const frit_attend_item *item, const frit_cache_side *side, frit_range places, float *y)
@@ -171,49 +145,65 @@ static void decode(const frit_attend_item *item, const frit_cache_side *side, fr
         frit_attend_decode_positions(item, side, page, y);
 }
 
-// FRIT_ATTEND_ROWS positions at most.
+// Scores of whole pages, what lies around the positions too.
+static void score_pages(const frit_attend_item *item, frit_range positions, queries *q)
+{
+    const frit_cache_side *keys = &item->shape->layer->k, *values = &item->shape->layer->v;
+    for (int64_t p = frit_page_begin(positions.begin); p < positions.end; p += FRIT_PAGE_TOKENS) {
+        const frit_attend_keys page = {
+            frit_cache_at(keys, item->run, p, item->head),
+            {frit_cache_at(keys, item->run, min(p + 2 * FRIT_PAGE_TOKENS, q->last), item->head),
+             frit_cache_at(values, item->run, p, item->head)}};
+        item->task->env->kernels->attend_page[keys->dtype](q->scores + p % FRIT_ATTEND_SPAN, q->q, q->n, &page,
+                                                           keys->dim);
+    }
+}
+
+// Positions of one span.
 static void attend(const frit_attend_item *item, frit_range positions, queries *q)
 {
     const frit_attend_shape *s = item->shape;
     const frit_kernels *k = item->task->env->kernels;
     const frit_cache_side *keys = &s->layer->k, *values = &s->layer->v;
-    const bool direct_k = k->attend_scores[keys->dtype], direct_v = k->attend_values[values->dtype];
-    const int64_t n = positions.end - positions.begin;
-    const bool side_by_side = !item->chosen && direct_k && direct_v && n > FRIT_PAGE_TOKENS &&
-                              n % FRIT_PAGE_TOKENS == 0 && positions.begin % FRIT_PAGE_TOKENS == 0 &&
-                              all_alike(&item->task->node->attend, q, positions);
-    const uint8_t *rows[FRIT_ATTEND_ROWS];
+    const bool by_page = keys->transposed && !item->chosen && k->attend_page[keys->dtype];
+    const bool direct_k = !keys->transposed && k->attend_scores[keys->dtype];
+    const bool direct_v = k->attend_values[values->dtype];
+    const int64_t n = positions.end - positions.begin, first = positions.begin % FRIT_ATTEND_SPAN;
+    float *scores = q->scores + first;
+    const uint8_t *rows[FRIT_ATTEND_SPAN];
 
+    if (by_page) score_pages(item, positions, q);
     if (direct_k) {
-        list_rows(item, keys, positions, side_by_side, rows);
-        k->attend_scores[keys->dtype](q->scores, q->q, q->n, rows, n, s->k_dim);
+        list_rows(item, keys, positions, rows);
+        k->attend_scores[keys->dtype](scores, q->q, q->n, rows, n, s->k_dim);
     }
-    for (int64_t i = 0, next; !direct_k && i < n; i = next) {
+    for (int64_t i = 0, next; !direct_k && !by_page && i < n; i = next) {
         const frit_range page = page_range(positions, i);
         next = page.end - positions.begin;
         decode(item, keys, page, q->decoded);
         list_neighbours(q->decoded, (uint64_t)s->k_dim * sizeof(float), next - i, rows);
-        k->attend_scores[FRIT_DTYPE_F32](q->scores + i, q->q, q->n, rows, next - i, s->k_dim);
+        k->attend_scores[FRIT_DTYPE_F32](scores + i, q->q, q->n, rows, next - i, s->k_dim);
     }
-    for (int64_t i = 0; i < q->n; i++) weigh(item, q, i, positions.begin, n);
+    for (int64_t i = 0; i < q->n; i++) weigh(item, q, i, positions.begin - first, first + n);
     if (direct_v) {
-        list_rows(item, values, positions, side_by_side, rows);
-        k->attend_values[values->dtype](q->acc, q->scores, q->n, rows, n, s->v_dim);
+        list_rows(item, values, positions, rows);
+        k->attend_values[values->dtype](q->acc, scores, q->n, rows, n, s->v_dim);
     }
     for (int64_t i = 0, next; !direct_v && i < n; i = next) {
         const frit_range page = page_range(positions, i);
         next = page.end - positions.begin;
         decode(item, values, page, q->decoded);
         list_neighbours(q->decoded, (uint64_t)s->v_dim * sizeof(float), next - i, rows);
-        k->attend_values[FRIT_DTYPE_F32](q->acc, q->scores + i, q->n, rows, next - i, s->v_dim);
+        k->attend_values[FRIT_DTYPE_F32](q->acc, scores + i, q->n, rows, next - i, s->v_dim);
     }
 }
 
 static void run(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums)
 {
     queries q = gather(item, workspace);
+    q.last = positions.end - 1;
     for (frit_range now = positions; now.begin < positions.end; now.begin = now.end) {
-        now.end = min(frit_page_begin(now.begin) + FRIT_ATTEND_ROWS, positions.end);
+        now.end = min(frit_attend_span_end(now.begin), positions.end);
         attend(item, now, &q);
     }
     *sums = (frit_attend_sums){q.max, q.sum, q.acc, item->shape->v_dim};

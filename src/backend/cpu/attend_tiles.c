@@ -11,7 +11,7 @@ typedef struct panels {
     float *q, *acc;                // [n_padded, k_dim], [n_padded, v_dim]
     float *max, *sum, *slope;      // [n_padded]
     int32_t *begin, *end, *slot;   // [n_padded]
-    float *k, *v;                  // decoded: [FRIT_ATTEND_SPAN, k_dim], [FRIT_ATTEND_SPAN, v_dim]
+    float *k, *v;                  // decoded: [FRIT_ATTEND_SPAN, k_dim] or transposed, [FRIT_ATTEND_SPAN, v_dim]
     float *results;                // [n, v_dim]
     float *bias;                   // [FRIT_ATTEND_SPAN + n_padded]
     float *scratch;
@@ -82,11 +82,14 @@ static void attend(const frit_attend_item *item, frit_range positions, panels *p
 {
     const frit_attend_shape *s = item->shape;
     const frit_attend *attend = &item->task->node->attend;
+    const bool transposed = s->layer->k.transposed;
     frit_attend_tile tile = {.n_panels = p->n_padded / p->lanes,
                              .n_p = positions.end - positions.begin,
                              .k_dim = s->k_dim,
                              .v_dim = s->v_dim,
                              .k = p->k,
+                             .k_row = transposed ? 1 : s->k_dim,
+                             .k_step = transposed ? FRIT_ATTEND_SPAN : 1,
                              .v = p->v,
                              .q = p->q,
                              .acc = p->acc,
@@ -104,7 +107,10 @@ static void attend(const frit_attend_item *item, frit_range positions, panels *p
         if (p->begin[i] > positions.begin || p->end[i] < positions.end) tile.cut = true;
     if (p->n < p->n_padded) tile.cut = true;
     if (attend->bias) list_bias(item, positions, p);
-    frit_attend_decode_positions(item, &s->layer->k, positions, p->k);
+    if (transposed)
+        frit_attend_decode_columns(item, &s->layer->k, positions, p->k, FRIT_ATTEND_SPAN);
+    else
+        frit_attend_decode_positions(item, &s->layer->k, positions, p->k);
     frit_attend_decode_positions(item, &s->layer->v, positions, p->v);
     item->task->env->kernels->attend_tile(&tile);
 }
@@ -114,7 +120,7 @@ static void run(const frit_attend_item *item, frit_range positions, float *works
     const int64_t v_dim = item->shape->v_dim;
     panels p = gather(item, workspace);
     for (frit_range now = positions; now.begin < positions.end; now.begin = now.end) {
-        now.end = frit_page_begin(now.begin) + FRIT_ATTEND_SPAN;
+        now.end = frit_attend_span_end(now.begin);
         if (now.end > positions.end) now.end = positions.end;
         attend(item, now, &p);
     }

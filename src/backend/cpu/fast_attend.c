@@ -3,10 +3,11 @@
 //
 //     run - block of rows - head of the cache - chunk of positions
 //
-// A chunk has sums of its own, which are folded together in the order of the positions; how a block's positions are cut
-// depends on its run alone. So a result is the same whoever shares the step. What the step decides is who computes
-// the chunks: where there is room for their sums, each is an item, and frit_fast_attend_merge folds; where a step has
-// work enough without, one item computes a block's chunks one after the other, and folds them as it goes.
+// A chunk has sums of its own, which are folded together in the order of the positions. Chunks begin at fixed positions
+// of a text, so a result is the same whatever else the step holds and however the text is cut into steps. (By halves,
+// the run decides.) The step only decides which thread computes the chunks: where there is room for their sums, each is
+// an item, and frit_fast_attend_merge folds; where a step has work enough without, one item computes a block's chunks
+// one after the other, and folds them as it goes.
 //
 // Where blocks of a run look at the same positions by halves, keys and values are turned into tiles once for all of
 // them, before: as many pages as there is room for.
@@ -22,9 +23,11 @@ enum {
     HALF_QUERIES = 128,         // and where blocks share them
     FEW_QUERIES = 4,            // of one row, up to which that does not pay
     MANY_ROWS = 32,             // of a run, from which it does
-    MAX_CHUNKS = 32,            // of a block
-    CHUNK_STEP = 128,           // positions
-    MIN_CHUNK = 256,            // the same
+    MAX_CHUNKS = 128,           // of a block
+    HALF_CHUNKS = 32,           // of a block by halves
+    CHUNK = 256,                // positions: of the first chunks of a text, twice as many of each LEVEL more
+    LEVEL = 16,                 // chunks
+    CHUNK_STEP = 128,           // positions, where halves cut
     MANY_ITEMS = 32,            // of a run with many rows: blocks x heads x chunks
     CHUNKED_ROWS = 512,         // rows x chunks that a step has room for
     PAGES_OF_ROW = 8,           // in tiles, for each row and four heads of the graph
@@ -45,10 +48,12 @@ static int64_t max(int64_t a, int64_t b)
 
 typedef struct block {   // neighbouring rows of one run
     const frit_run *run;
-    int64_t first, n_rows;     // of the run
-    frit_range span;           // positions that some row looks at; memory before it may hold anything
-    int64_t chunk, n_chunks;   // positions of a chunk; the first begins where the page of span.begin does
-    int64_t sums;              // where the sums of its chunks lie; -1: the block is one item for each head
+    int64_t first, n_rows;   // of the run
+    frit_range span;         // positions that some row looks at; memory before it may hold anything
+    int64_t chunk;           // by halves: positions of a chunk; the first begins where the page of span.begin does
+    int64_t first_chunk;     // else: of the text
+    int64_t n_chunks;
+    int64_t sums;   // where the sums of its chunks lie; -1: the block is one item for each head
     int64_t n_items;
 } block;
 
@@ -114,15 +119,52 @@ static const frit_attend_way *way_of(const walk *w, const frit_run *run)
                                                                                         : &frit_attend_by_tiles;
 }
 
-static void cut_positions(const walk *w, block *b)
+// Chunk i of a text begins at: where it does not depend on what else is looked at, a result is the same however a text
+// is cut into steps.
+static int64_t chunk_begin(int64_t i)
+{
+    const int64_t level = i / LEVEL;
+    return CHUNK * (LEVEL * (((int64_t)1 << level) - 1) + (i % LEVEL) * ((int64_t)1 << level));
+}
+
+static int64_t chunk_at(int64_t position)
+{
+    int64_t level = 0;
+    while (chunk_begin((level + 1) * LEVEL) <= position) level++;
+    return level * LEVEL + (position - chunk_begin(level * LEVEL)) / (CHUNK << level);
+}
+
+static int64_t blocks_of(const walk *w, const frit_run *run)
+{
+    return (run->n_rows + w->block_rows - 1) / w->block_rows;
+}
+
+// Few long chunks: of halves, folding costs much of what adding costs.
+static void cut_halves(const walk *w, block *b)
 {
     const int64_t n = b->span.end - frit_page_begin(b->span.begin);
-    const int64_t n_blocks = (b->run->n_rows + w->block_rows - 1) / w->block_rows;
-    const int64_t n_items = n_blocks * w->shape.layer->spec.n_head_kv;   // of the run, with one chunk
-    const int64_t most = is_many(w, b->run) ? max(1, min(MAX_CHUNKS, MANY_ITEMS / n_items)) : MAX_CHUNKS;
+    const int64_t n_items = blocks_of(w, b->run) * w->shape.layer->spec.n_head_kv;   // of the run, with one chunk
+    const int64_t most = max(1, min(HALF_CHUNKS, MANY_ITEMS / n_items));
     const int64_t share = (n + most - 1) / most;
-    b->chunk = most > 1 ? max(MIN_CHUNK, (share + CHUNK_STEP - 1) / CHUNK_STEP * CHUNK_STEP) : n;
+    b->chunk = most > 1 ? max(CHUNK, (share + CHUNK_STEP - 1) / CHUNK_STEP * CHUNK_STEP) : n;
     b->n_chunks = (n + b->chunk - 1) / b->chunk;
+}
+
+static void cut_positions(const walk *w, block *b)
+{
+    if (way_of(w, b->run) == &frit_attend_by_halves) {
+        cut_halves(w, b);
+        return;
+    }
+    b->first_chunk = chunk_at(b->span.begin);
+    b->n_chunks = b->span.end > b->span.begin ? chunk_at(b->span.end - 1) - b->first_chunk + 1 : 0;
+}
+
+// Whether threads share a block's chunks: not where the run has items enough.
+static bool shares_chunks(const walk *w, const block *b)
+{
+    if (b->n_chunks < 2 || b->n_chunks > MAX_CHUNKS || w->n_sums + b->n_rows * b->n_chunks > CHUNKED_ROWS) return false;
+    return !is_many(w, b->run) || blocks_of(w, b->run) * w->shape.layer->spec.n_head_kv < MANY_ITEMS;
 }
 
 // Of all runs: no more than this in tiles.
@@ -166,7 +208,7 @@ static bool next_block(walk *w)
     b.span.end = frit_attend_span(attend, run, run->n_past + b.first + b.n_rows - 1).end;
     if (is_some(w, run)) b.span = (frit_range){0, min(b.span.end, w->task->node->src[2]->shape[1])};
     cut_positions(w, &b);
-    if (b.n_chunks > 1 && w->n_sums + b.n_rows * b.n_chunks <= CHUNKED_ROWS) {
+    if (shares_chunks(w, &b)) {
         b.sums = w->n_sums;
         w->n_sums += b.n_rows * b.n_chunks;
     }
@@ -178,8 +220,9 @@ static bool next_block(walk *w)
 
 static frit_range chunk_of(const block *b, int64_t i)
 {
-    const int64_t begin = frit_page_begin(b->span.begin) + i * b->chunk;
-    return (frit_range){max(begin, b->span.begin), min(begin + b->chunk, b->span.end)};
+    const int64_t begin = b->chunk ? frit_page_begin(b->span.begin) + i * b->chunk : chunk_begin(b->first_chunk + i);
+    const int64_t end = b->chunk ? begin + b->chunk : chunk_begin(b->first_chunk + i + 1);
+    return (frit_range){max(begin, b->span.begin), min(end, b->span.end)};
 }
 
 // ------------------------------------------------------------------------------- sums
@@ -239,6 +282,11 @@ static void empty(sums *total, int64_t v_dim)
 static void fold(sums *total, float part_max, float part_sum, const float *part, int64_t v_dim)
 {
     if (part_sum == 0) return;   // this row sees nothing of them
+    if (total->sum == 0) {
+        memcpy(total->acc, part, (size_t)v_dim * sizeof(float));
+        total->max = part_max, total->sum = part_sum;
+        return;
+    }
     const float top = part_max > total->max ? part_max : total->max;
     const float before = frit_attend_factor(total->max, top), now = frit_attend_factor(part_max, top);
     for (int64_t i = 0; i < v_dim; i++) total->acc[i] = before * total->acc[i] + now * part[i];
@@ -271,19 +319,51 @@ void frit_attend_load_query(const frit_attend_item *item, const frit_attend_quer
     frit_hadamard(y, s->k_dim, s->layer->k.mix);
 }
 
+static void decode(const frit_attend_item *item, const frit_cache_side *side, const uint8_t *x, float *y, int64_t n)
+{
+    const frit_kernels *k = item->task->env->kernels;
+    if (k->decode[side->dtype])
+        k->decode[side->dtype](x, y, n);
+    else
+        frit_dtype_get(side->dtype)->decode(x, y, n);
+}
+
+void frit_attend_decode_columns(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
+                                float *y, int64_t y_step)
+{
+    const uint64_t step = FRIT_PAGE_TOKENS * side->row_bytes / (uint64_t)side->dim;
+    for (int64_t p = positions.begin, next; p < positions.end; p = next) {
+        next = min(frit_page_begin(p) + FRIT_PAGE_TOKENS, positions.end);
+        const uint8_t *x = frit_cache_at(side, item->run, p, item->head);
+        for (int64_t d = 0; d < side->dim; d++, x += step)
+            decode(item, side, x, y + d * y_step + p - positions.begin, next - p);
+    }
+}
+
+// One page of transposed rows.
+static void decode_turned(const frit_attend_item *item, const frit_cache_side *side, frit_range positions, float *y)
+{
+    const uint64_t step = FRIT_PAGE_TOKENS * side->row_bytes / (uint64_t)side->dim;
+    const uint8_t *x = frit_cache_at(side, item->run, positions.begin, item->head);
+    const int64_t n = positions.end - positions.begin;
+    for (int64_t d = 0; d < side->dim; d++, x += step) {
+        float column[FRIT_PAGE_TOKENS];
+        decode(item, side, x, column, n);
+        for (int64_t i = 0; i < n; i++) y[i * side->dim + d] = column[i];
+    }
+}
+
 void frit_attend_decode_positions(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
                                   float *y)
 {
-    const frit_kernels *k = item->task->env->kernels;
     for (int64_t p = positions.begin, next; p < positions.end; p = next) {
         next = min(frit_page_begin(p) + FRIT_PAGE_TOKENS, positions.end);
         // Values that lie in keys have other numbers between them.
         if (side->row_bytes != frit_dtype_row_bytes(side->dtype, side->dim)) next = p + 1;
-        const uint8_t *x = frit_cache_at(side, item->run, p, item->head);
-        if (k->decode[side->dtype])
-            k->decode[side->dtype](x, y, (next - p) * side->dim);
+        if (side->transposed)
+            decode_turned(item, side, (frit_range){p, next}, y);
         else
-            frit_dtype_get(side->dtype)->decode(x, y, (next - p) * side->dim);
+            decode(item, side, frit_cache_at(side, item->run, p, item->head), y, (next - p) * side->dim);
         y += (next - p) * side->dim;
     }
 }
@@ -485,7 +565,7 @@ static void store(const frit_task *task, const frit_cache_side *side, const frit
                   const float *x, float *mixed)
 {
     const frit_kernels *k = task->env->kernels;
-    uint8_t *to = frit_cache_at(side, run, p, head);
+    uint8_t *to = side->transposed ? (uint8_t *)mixed : frit_cache_at(side, run, p, head);
     if (side->mix > 1) {
         memcpy(mixed, x, (size_t)side->dim * sizeof(float));
         frit_hadamard(mixed, side->dim, side->mix);
@@ -495,6 +575,7 @@ static void store(const frit_task *task, const frit_cache_side *side, const frit
         k->encode[side->dtype](x, to, side->dim);
     else
         frit_dtype_get(side->dtype)->encode(x, to, side->dim, NULL);
+    if (side->transposed) frit_cache_write(&(frit_cache_row){side, run, p, head}, to);
 }
 
 // Some heads of the keys or of the values of all rows.

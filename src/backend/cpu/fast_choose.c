@@ -4,6 +4,7 @@
 // Where rows are many, each is one item: scores are offered as they come, and nothing is kept of them. Where a step has
 // few rows, their positions are items: scores go to shared memory, and frit_fast_choose_finish takes the best. As long
 // as all positions can be chosen, none is scored.
+#include "backend/cpu/cache.h"
 #include "backend/cpu/attend.h"
 #include "backend/cpu/best.h"
 #include "backend/cpu/fast.h"

@@ -99,6 +99,12 @@ enum {
 };
 enum { FRIT_ATTEND_LANES = 16 };   // of the longest panel
 
+// One head of a page of transposed keys, [dim, FRIT_PAGE_TOKENS]. What is read next is prefetched meanwhile, 64 bytes
+// for each dimension: the processor does not guess where the next page lies.
+typedef struct frit_attend_keys {
+    const uint8_t *page, *ahead[2];
+} frit_attend_keys;
+
 // Where exponentials of attention saturate: 2^-100. Smaller weights, or products of them with values, would not be
 // normal numbers, and processors take a hundred times as long for those.
 #define FRIT_LEAST_WEIGHT -69.3147f
@@ -108,7 +114,8 @@ enum { FRIT_ATTEND_LANES = 16 };   // of the longest panel
 // sees nothing.
 typedef struct frit_attend_tile {
     int64_t n_panels, n_p, k_dim, v_dim;
-    const float *k, *v;           // [n_p, k_dim], [n_p, v_dim]
+    const float *k, *v;           // keys; values [n_p, v_dim]
+    int64_t k_row, k_step;        // number d of key p is k[p * k_row + d * k_step]
     const float *q;               // [n_panels, k_dim, lanes], scaled
     float *acc;                   // [n_panels, v_dim, lanes]: sums of weighted values
     float *max, *sum;             // [n_panels, lanes]: of the scores, of their exponentials relative to it
@@ -224,6 +231,13 @@ typedef struct frit_kernels {
                                             int64_t n_p, int64_t dim);
     void (*attend_values[FRIT_DTYPE_COUNT])(float *acc, const float *s, int64_t n_q, const uint8_t *const *rows,
                                             int64_t n_p, int64_t dim);
+    // Scores of all keys of one head in a page.
+    void (*attend_page[FRIT_DTYPE_COUNT])(float *s, const float *q, int64_t n_q, const frit_attend_keys *keys,
+                                          int64_t dim);
+    // Scores [n] of one query, of which it sees [begin, end), become weights relative to the largest score so far;
+    // zeros elsewhere. Returns the factor of what was summed before; *max and *sum are brought up to date. s has room
+    // for n rounded up to FRIT_ATTEND_LANES.
+    float (*attend_weigh)(float *s, int64_t begin, int64_t end, int64_t n, float *max, float *sum);
     // The same for many queries, with all that lies between scores and sums. NULL: a few queries at a time.
     void (*attend_tile)(const frit_attend_tile *tile);
     int lanes;   // of its panels; at most FRIT_ATTEND_LANES

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reference attention over the paged cache: for each row and head two passes, the largest score, then the weighted sum.
+#include "backend/cpu/cache.h"
 #include "backend/cpu/ref.h"
 #include "quant/hadamard.h"
 
@@ -20,7 +21,7 @@ typedef struct head_view {   // the keys and values that one query head of one r
 
 static const float *cached(const head_view *view, const frit_cache_side *side, int64_t p)
 {
-    frit_dtype_get(side->dtype)->decode(frit_cache_at(side, view->run, p, view->head), view->row, side->dim);
+    frit_cache_read(&(frit_cache_row){side, view->run, p, view->head}, view->row);
     return view->row;
 }
 

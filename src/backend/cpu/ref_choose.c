@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The reference of op choose: a score for each position of the past, the best of them, in order.
+#include "backend/cpu/cache.h"
 #include "backend/cpu/best.h"
 #include "backend/cpu/ref.h"
 #include "quant/hadamard.h"

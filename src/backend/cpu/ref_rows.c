@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reference kernels that move rows: embed, take_rows, kv_write; and the leaves, which compute nothing.
+#include "backend/cpu/cache.h"
 #include "backend/cpu/task.h"
 #include "quant/hadamard.h"
 
@@ -52,7 +53,13 @@ static void store(const frit_cache_side *side, const frit_run *run, int64_t p, i
 {
     memcpy(mixed, from, (size_t)side->dim * sizeof(float));
     frit_hadamard(mixed, side->dim, side->mix);
-    frit_dtype_get(side->dtype)->encode(mixed, frit_cache_at(side, run, p, head), side->dim, NULL);
+    if (!side->transposed) {
+        frit_dtype_get(side->dtype)->encode(mixed, frit_cache_at(side, run, p, head), side->dim, NULL);
+        return;
+    }
+    // Types without blocks are no longer than f32: the row is encoded where it lies.
+    frit_dtype_get(side->dtype)->encode(mixed, (uint8_t *)mixed, side->dim, NULL);
+    frit_cache_write(&(frit_cache_row){side, run, p, head}, (const uint8_t *)mixed);
 }
 
 void frit_ref_kv_write(const frit_task *task, frit_share share)

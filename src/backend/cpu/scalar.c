@@ -313,6 +313,18 @@ static float exp_sum(float *x, float top, int64_t n)
     return sum;
 }
 
+static float weigh(float *s, int64_t begin, int64_t end, int64_t n, float *top, float *sum)
+{
+    const float now = max(s + begin, end - begin), larger = now > *top ? now : *top;
+    const float below = *top - larger;
+    const float shrink = now > *top ? expf(below < FRIT_LEAST_WEIGHT ? FRIT_LEAST_WEIGHT : below) : 1;
+    for (int64_t i = 0; i < begin; i++) s[i] = 0;
+    for (int64_t i = end; i < n; i++) s[i] = 0;
+    *sum = *sum * shrink + exp_sum(s + begin, larger, end - begin);
+    *top = larger;
+    return shrink;
+}
+
 // ------------------------------------------------------------------------------- probes
 
 static uint64_t probe_read(const void *bytes, size_t n)
@@ -376,6 +388,7 @@ void frit_install_scalar(frit_kernels *k)
         .decode[FRIT_DTYPE_F32] = decode_f32,
         .attend_scores[FRIT_DTYPE_F32] = scores_f32,
         .attend_values[FRIT_DTYPE_F32] = values_f32,
+        .attend_weigh = weigh,
         .max = max,
         .exp_sum = exp_sum,
         .probe_read = probe_read,

@@ -227,11 +227,3 @@ static inline float *frit_state_at(const frit_task *task, const frit_run *run)
 {
     return frit_state_in(task, run->slot);
 }
-
-// Key or value of one head at position p of a run.
-static inline uint8_t *frit_cache_at(const frit_cache_side *side, const frit_run *run, int64_t p, int64_t head)
-{
-    const uint64_t page = (uint64_t)run->pages[p / FRIT_PAGE_TOKENS];
-    const uint64_t row = (uint64_t)(head * FRIT_PAGE_TOKENS + p % FRIT_PAGE_TOKENS);
-    return side->pages + page * side->page_bytes + row * side->row_bytes;
-}

@@ -4,8 +4,7 @@
 #include "backend/cpu/arm/neon.h"
 
 enum {
-    KEYS_OF_FOUR = 4,
-    MOST_KEYS = 8,
+    PAGE_VECTORS = 4,
     VALUES_OF_FOUR = 4,
     MOST_VALUES = 16,
 };

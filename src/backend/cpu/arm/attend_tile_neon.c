@@ -42,6 +42,11 @@ FRIT_INLINE vec multiply_vec(vec a, vec b)
     return mul_f(a, b);
 }
 
+FRIT_INLINE vec divide(vec a, vec b)
+{
+    return div_f(a, b);
+}
+
 FRIT_INLINE vec multiply_add(vec a, vec b, vec c)
 {
     return mul_add(a, b, c);

@@ -133,6 +133,16 @@ FRIT_INLINE vec_f first_of(vec_f v, int64_t n)   // zeros behind them
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(v), mask));
 }
 
+FRIT_INLINE void transpose_f(vec_f v[FLOATS])   // rows become columns
+{
+    const vec_f a = vtrn1q_f32(v[0], v[1]), b = vtrn2q_f32(v[0], v[1]);
+    const vec_f c = vtrn1q_f32(v[2], v[3]), d = vtrn2q_f32(v[2], v[3]);
+    v[0] = vcombine_f32(vget_low_f32(a), vget_low_f32(c));
+    v[1] = vcombine_f32(vget_low_f32(b), vget_low_f32(d));
+    v[2] = vcombine_f32(vget_high_f32(a), vget_high_f32(c));
+    v[3] = vcombine_f32(vget_high_f32(b), vget_high_f32(d));
+}
+
 // Four numbers of some type as f32: elements [i, i + 4), or for tails [i, i + n) with zeros behind.
 typedef vec_f (*load_fn)(const uint8_t *elems, int64_t i);
 typedef vec_f (*load_tail_fn)(const uint8_t *elems, int64_t i, int64_t n);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/tmpl/attend_few_tmpl.h: attention of few queries, in operations on vec_f, which the including file
-// defines, and math_tmpl.h; the numbers of a head are the lanes.
+// defines, and math_tmpl.h.
 //
-//     scores   4 queries x KEYS_OF_FOUR keys, or 1 x MOST_KEYS, in registers; the head's dimension runs
-//     values   4 queries x VALUES_OF_FOUR vectors, or 1 x MOST_VALUES, in registers; positions run
+//     scores   4 queries x FLOATS keys in registers, or PAGE_VECTORS * FLOATS that are transposed already, the keys as
+//              lanes; the head's dimension runs
+//     values   4 queries x VALUES_OF_FOUR vectors, or 1 x MOST_VALUES, in registers, the head's numbers as lanes;
+//              positions run
 //
 // load_f32, load_f16 and load_bf16 give numbers i .. of a row, load_tail_* only n of them, then zeros.
 #include <math.h>
@@ -12,46 +14,49 @@ enum { NEAR_ROWS = 32 };
 
 // ------------------------------------------------------------------------------- scores
 
-// n_q and n_p are constants where this is inlined.
-FRIT_INLINE void score_tile(float *s, const float *q, int n_q, const uint8_t *const *rows, int n_p, int64_t dim,
+// n_q queries, a constant where this is inlined, and FLOATS keys, which are the lanes; of their scores n_p are stored.
+// A score is the sum of its products one after the other, as attend_tmpl.h adds them.
+FRIT_INLINE void score_tile(float *s, const float *q, int n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim,
                             load_fn load, load_tail_fn load_tail)
 {
-    vec_f sums[4][MOST_KEYS];
-    for (int i = 0; i < n_q; i++)
-        for (int p = 0; p < n_p; p++) sums[i][p] = zero_f();
+    vec_f sums[4], keys[FLOATS];
+    for (int i = 0; i < n_q; i++) sums[i] = zero_f();
     int64_t d = 0;
     for (; d + FLOATS <= dim; d += FLOATS) {
-        for (int p = 0; p < n_p; p++) {
-            const vec_f ks = load(rows[p], d);
-            for (int i = 0; i < n_q; i++) sums[i][p] = mul_add(load_f(q + i * dim + d), ks, sums[i][p]);
-        }
+        for (int p = 0; p < FLOATS; p++) keys[p] = load(rows[p], d);
+        transpose_f(keys);
+#pragma GCC unroll 8
+        for (int k = 0; k < FLOATS; k++)
+            for (int i = 0; i < n_q; i++) sums[i] = mul_add(all_f(q[i * dim + d + k]), keys[k], sums[i]);
     }
     if (d < dim) {
-        for (int p = 0; p < n_p; p++) {
-            const vec_f ks = load_tail(rows[p], d, dim - d);
-            for (int i = 0; i < n_q; i++) sums[i][p] = mul_add(load_part(q + i * dim + d, dim - d), ks, sums[i][p]);
-        }
+        for (int p = 0; p < FLOATS; p++) keys[p] = load_tail(rows[p], d, dim - d);
+        transpose_f(keys);
+        for (int k = 0; d + k < dim; k++)
+            for (int i = 0; i < n_q; i++) sums[i] = mul_add(all_f(q[i * dim + d + k]), keys[k], sums[i]);
     }
-    for (int i = 0; i < n_q; i++)
-        for (int p = 0; p < n_p; p++) s[i * FRIT_ATTEND_ROWS + p] = sum_lanes(sums[i][p]);
+    for (int i = 0; i < n_q; i++) store_part(s + i * FRIT_ATTEND_ROWS, sums[i], n_p);
+}
+
+// Keys after the last one are not read: the last one stands for them.
+FRIT_INLINE void score_rows(float *s, const float *q, int n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim,
+                            load_fn load, load_tail_fn load_tail)
+{
+    int64_t p = 0;
+    for (; p + FLOATS <= n_p; p += FLOATS) score_tile(s + p, q, n_q, rows + p, FLOATS, dim, load, load_tail);
+    if (p == n_p) return;
+    const uint8_t *last[FLOATS];
+    for (int64_t i = 0; i < FLOATS; i++) last[i] = rows[p + i < n_p ? p + i : n_p - 1];
+    score_tile(s + p, q, n_q, last, n_p - p, dim, load, load_tail);
 }
 
 FRIT_INLINE void scores(float *s, const float *q, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim,
                         load_fn load, load_tail_fn load_tail)
 {
-    int64_t i = 0, p;
-    for (; i + 4 <= n_q; i += 4) {
-        float *si = s + i * FRIT_ATTEND_ROWS;
-        for (p = 0; p + KEYS_OF_FOUR <= n_p; p += KEYS_OF_FOUR)
-            score_tile(si + p, q + i * dim, 4, rows + p, KEYS_OF_FOUR, dim, load, load_tail);
-        for (; p < n_p; p++) score_tile(si + p, q + i * dim, 4, rows + p, 1, dim, load, load_tail);
-    }
-    for (; i < n_q; i++) {
-        float *si = s + i * FRIT_ATTEND_ROWS;
-        for (p = 0; p + MOST_KEYS <= n_p; p += MOST_KEYS)
-            score_tile(si + p, q + i * dim, 1, rows + p, MOST_KEYS, dim, load, load_tail);
-        for (; p < n_p; p++) score_tile(si + p, q + i * dim, 1, rows + p, 1, dim, load, load_tail);
-    }
+    int64_t i = 0;
+    for (; i + 4 <= n_q; i += 4) score_rows(s + i * FRIT_ATTEND_ROWS, q + i * dim, 4, rows, n_p, dim, load, load_tail);
+    for (; i + 2 <= n_q; i += 2) score_rows(s + i * FRIT_ATTEND_ROWS, q + i * dim, 2, rows, n_p, dim, load, load_tail);
+    if (i < n_q) score_rows(s + i * FRIT_ATTEND_ROWS, q + i * dim, 1, rows, n_p, dim, load, load_tail);
 }
 
 static void scores_f32(float *s, const float *q, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim)
@@ -67,6 +72,53 @@ static void scores_bf16(float *s, const float *q, int64_t n_q, const uint8_t *co
 static void scores_f16(float *s, const float *q, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim)
 {
     scores(s, q, n_q, rows, n_p, dim, load_f16, load_tail_f16);
+}
+
+// Some vectors of a page of transposed keys: FRIT_PAGE_TOKENS of each dimension side by side.
+FRIT_INLINE void score_page(float *s, const float *q, int n_q, const frit_attend_keys *keys, int64_t dim, int64_t first,
+                            load_fn load)
+{
+    vec_f sums[4][PAGE_VECTORS];
+    for (int i = 0; i < n_q; i++)
+        for (int a = 0; a < PAGE_VECTORS; a++) sums[i][a] = zero_f();
+    for (int64_t d = 0; d < dim; d++) {
+        vec_f ks[PAGE_VECTORS];
+        for (int a = 0; a < PAGE_VECTORS; a++) ks[a] = load(keys->page, d * FRIT_PAGE_TOKENS + first + a * FLOATS);
+        if (first == 0)
+            for (int i = 0; i < 2; i++) __builtin_prefetch(keys->ahead[i] + 64 * d);
+        for (int i = 0; i < n_q; i++) {
+            const vec_f qs = all_f(q[i * dim + d]);
+            for (int a = 0; a < PAGE_VECTORS; a++) sums[i][a] = mul_add(qs, ks[a], sums[i][a]);
+        }
+    }
+    for (int i = 0; i < n_q; i++)
+        for (int a = 0; a < PAGE_VECTORS; a++) store_f(s + i * FRIT_ATTEND_ROWS + first + a * FLOATS, sums[i][a]);
+}
+
+FRIT_INLINE void page_scores(float *s, const float *q, int64_t n_q, const frit_attend_keys *keys, int64_t dim,
+                             load_fn load)
+{
+    for (int64_t first = 0; first < FRIT_PAGE_TOKENS; first += PAGE_VECTORS * FLOATS) {
+        int64_t i = 0;
+        for (; i + 4 <= n_q; i += 4) score_page(s + i * FRIT_ATTEND_ROWS, q + i * dim, 4, keys, dim, first, load);
+        for (; i + 2 <= n_q; i += 2) score_page(s + i * FRIT_ATTEND_ROWS, q + i * dim, 2, keys, dim, first, load);
+        if (i < n_q) score_page(s + i * FRIT_ATTEND_ROWS, q + i * dim, 1, keys, dim, first, load);
+    }
+}
+
+static void page_scores_f32(float *s, const float *q, int64_t n_q, const frit_attend_keys *keys, int64_t dim)
+{
+    page_scores(s, q, n_q, keys, dim, load_f32);
+}
+
+static void page_scores_f16(float *s, const float *q, int64_t n_q, const frit_attend_keys *keys, int64_t dim)
+{
+    page_scores(s, q, n_q, keys, dim, load_f16);
+}
+
+static void page_scores_bf16(float *s, const float *q, int64_t n_q, const frit_attend_keys *keys, int64_t dim)
+{
+    page_scores(s, q, n_q, keys, dim, load_bf16);
 }
 
 // ------------------------------------------------------------------------------- values
@@ -176,6 +228,26 @@ static float exp_sum(float *x, float top, int64_t n)
     return sum_lanes(sum);
 }
 
+static float weigh(float *s, int64_t begin, int64_t end, int64_t n, float *top, float *sum)
+{
+    const float now = max(s + begin, end - begin), larger = now > *top ? now : *top;
+    float lanes[FLOATS] = {1};
+    if (now > *top) store_f(lanes, exp_f(all_f(*top - larger)));
+    const float shrink = lanes[0];
+    const int64_t first = begin / FLOATS * FLOATS, last = (end + FLOATS - 1) / FLOATS * FLOATS;
+    for (int64_t i = first; i < last; i += FLOATS) store_f(s + i, exp_f(sub_f(load_f(s + i), all_f(larger))));
+    for (int64_t i = 0; i < begin; i++) s[i] = 0;
+    for (int64_t i = end; i < n || i < last; i++) s[i] = 0;
+    vec_f part = zero_f();
+    for (int64_t i = first; i < last; i += FLOATS) part = add_f(part, load_f(s + i));
+    store_f(lanes, part);
+    for (int half = FLOATS / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
+    *top = larger;
+    *sum = *sum * shrink + lanes[0];
+    return shrink;
+}
+
 // ------------------------------------------------------------------------------- numbers as they are cached
 
 FRIT_INLINE void decode(const uint8_t *x, float *y, int64_t n, load_fn load, load_tail_fn load_tail)
@@ -205,6 +277,10 @@ FRIT_INLINE void install_attend(frit_kernels *k)
     k->attend_values[FRIT_DTYPE_F32] = values_f32;
     k->attend_values[FRIT_DTYPE_F16] = values_f16;
     k->attend_values[FRIT_DTYPE_BF16] = values_bf16;
+    k->attend_page[FRIT_DTYPE_F32] = page_scores_f32;
+    k->attend_page[FRIT_DTYPE_F16] = page_scores_f16;
+    k->attend_page[FRIT_DTYPE_BF16] = page_scores_bf16;
+    k->attend_weigh = weigh;
     k->max = max;
     k->exp_sum = exp_sum;
 }

@@ -62,7 +62,7 @@ static void adjust(const frit_attend_tile *t, const lanes_of *l, float *s, int64
     for (int64_t p = begin; p < end; p++) {
         const vec at = same((float)p);
         vec x = load(s + p * LANES);
-        if (t->softcap != 0) x = multiply_vec(same(t->softcap), tanh_vec(multiply_vec(x, same(1 / t->softcap))));
+        if (t->softcap != 0) x = multiply_vec(same(t->softcap), tanh_vec(divide(x, same(t->softcap))));
         if (l->bias) x = add_vec(x, load(l->bias + t->n_p - 1 - p));
         if (t->slope) x = subtract(x, multiply_vec(l->slope, magnitude(subtract(l->slot, at))));
         if (t->cut) x = within(at, l->begin, l->end, x, hidden);
@@ -92,20 +92,18 @@ static void weigh_panel(const frit_attend_tile *t, int64_t panel, float *s, int6
         sum = multiply_vec(sum, shrink);
         store(t->max + lane, top[0]);
     }
-    if (t->cut) {   // exponentials do not reach zero
-        for (int64_t p = begin; p < end; p++) {
-            const vec e = exp_vec(subtract(load(s + p * LANES), base));
-            const vec seen = within(same((float)p), l.begin, l.end, e, same(0));
-            store(s + p * LANES, seen);
-            sum = add_vec(sum, seen);
-        }
-    } else {
-        for (int64_t p = begin; p < end; p++) {
-            const vec e = exp_vec(subtract(load(s + p * LANES), base));
-            store(s + p * LANES, e);
-            sum = add_vec(sum, e);
-        }
+    vec parts[LANES];   // of positions LANES apart, as few queries have them in lanes
+    for (int i = 0; i < LANES; i++) parts[i] = same(0);
+    for (int64_t p = begin; p < end; p++) {
+        vec e = exp_vec(subtract(load(s + p * LANES), base));
+        if (t->cut) e = within(same((float)p), l.begin, l.end, e, same(0));   // exponentials do not reach zero
+        store(s + p * LANES, e);
+        vec *part = &parts[(t->first + p) % LANES];
+        *part = add_vec(*part, e);
     }
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) parts[i] = add_vec(parts[i], parts[i + half]);
+    sum = add_vec(sum, parts[0]);
     store(t->sum + lane, sum);
 }
 
@@ -132,8 +130,8 @@ FRIT_INLINE void attend_panels(const frit_attend_tile *t, int64_t panel, int n_p
     seen_positions(t, panel, n_panels, &begin, &end);
     if (begin >= end) return;
     const factors scores = {.a = t->k,
-                            .a_row = t->k_dim,
-                            .a_step = 1,
+                            .a_row = t->k_row,
+                            .a_step = t->k_step,
                             .b = t->q + panel * t->k_dim * LANES,
                             .b_panel = t->k_dim * LANES,
                             .y = s,

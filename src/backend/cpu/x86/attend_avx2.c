@@ -3,8 +3,7 @@
 #include "backend/cpu/x86/math_avx2.h"
 
 enum {
-    KEYS_OF_FOUR = 2,
-    MOST_KEYS = 4,
+    PAGE_VECTORS = 2,
     VALUES_OF_FOUR = 2,
     MOST_VALUES = 8,
     ROUND = _MM_FROUND_TO_NEAREST_INT,

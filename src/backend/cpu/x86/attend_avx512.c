@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Attention of few queries for AVX-512; the numbers of a head are the lanes.
+// Attention of few queries for AVX-512.
 //
-//     scores   sixteen sums in registers: 4 queries x 4 keys, 2 x 8 or 1 x 16; all of them are folded at once
-//     values   4 queries x 64 numbers in registers while positions run
+//     scores   4 queries x 32 transposed keys in registers, or 4 x 16 others; the keys are the lanes
+//     values   4 queries x 64 numbers in registers while positions run, the numbers as lanes
 #include "backend/cpu/x86/avx512.h"
 #include "backend/cpu/x86/math_avx512.h"
 #include "quant/blocks.h"
@@ -32,7 +32,7 @@ FRIT_INLINE __m512 load_bf16(const uint8_t *elems, int64_t i, __mmask16 mask)
 
 FRIT_INLINE __mmask16 first_lanes(int64_t n)
 {
-    return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1);
+    return n >= 16 ? 0xffff : n <= 0 ? 0 : (__mmask16)((1u << n) - 1);
 }
 
 // Types with blocks of 32: i is a multiple of 16, and no number is masked. Low nibbles are the block's first sixteen.
@@ -122,70 +122,72 @@ FRIT_INLINE __m512 load_q5_1(const uint8_t *elems, int64_t i, __mmask16 mask)
 
 // ------------------------------------------------------------------------------- scores
 
-// The sums of sixteen vectors, in the order 0...3, 8...11, 4...7, 12...15: each step adds two halves of all of them.
-FRIT_INLINE __m512 fold(__m512 v[16])
+// Rows become columns.
+FRIT_INLINE void transpose(__m512 v[16])
 {
-    for (int i = 0; i < 8; i++)
-        v[i] = _mm512_add_ps(_mm512_shuffle_f32x4(v[i], v[i + 8], 0x44), _mm512_shuffle_f32x4(v[i], v[i + 8], 0xee));
-    for (int i = 0; i < 4; i++)
-        v[i] = _mm512_add_ps(_mm512_shuffle_f32x4(v[i], v[i + 4], 0x88), _mm512_shuffle_f32x4(v[i], v[i + 4], 0xdd));
-    for (int i = 0; i < 2; i++)
-        v[i] = _mm512_add_ps(_mm512_unpacklo_ps(v[i], v[i + 2]), _mm512_unpackhi_ps(v[i], v[i + 2]));
-    return _mm512_add_ps(_mm512_unpacklo_ps(v[0], v[1]), _mm512_unpackhi_ps(v[0], v[1]));
-}
-
-FRIT_INLINE void add_scores(__m512 sums[16], const float *q, int n_q, const uint8_t *const *rows, int64_t dim,
-                            int64_t d, __mmask16 mask, load_fn load)
-{
-    const int n_p = 16 / n_q;
-    for (int p = 0; p < n_p; p++) {
-        const __m512 ks = load(rows[p], d, mask);
-        for (int i = 0; i < n_q; i++) {
-            const __m512 qs = _mm512_maskz_loadu_ps(mask, q + i * dim + d);
-            sums[i * n_p + p] = _mm512_fmadd_ps(qs, ks, sums[i * n_p + p]);
-        }
+    __m512 t[16];
+    for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {   // columns 0, 1, 2, 3 of four rows, and 4, 8, 12 columns on
+        const __m512d low[2] = {_mm512_castps_pd(t[i]), _mm512_castps_pd(t[i + 2])};
+        const __m512d high[2] = {_mm512_castps_pd(t[i + 1]), _mm512_castps_pd(t[i + 3])};
+        v[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(low[0], low[1]));
+        v[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low[0], low[1]));
+        v[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(high[0], high[1]));
+        v[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high[0], high[1]));
+    }
+    for (int i = 0; i < 4; i++) {
+        t[i] = _mm512_shuffle_f32x4(v[i], v[4 + i], 0x88);
+        t[4 + i] = _mm512_shuffle_f32x4(v[i], v[4 + i], 0xdd);
+        t[8 + i] = _mm512_shuffle_f32x4(v[8 + i], v[12 + i], 0x88);
+        t[12 + i] = _mm512_shuffle_f32x4(v[8 + i], v[12 + i], 0xdd);
+    }
+    for (int i = 0; i < 4; i++) {
+        v[i] = _mm512_shuffle_f32x4(t[i], t[8 + i], 0x88);
+        v[4 + i] = _mm512_shuffle_f32x4(t[4 + i], t[12 + i], 0x88);
+        v[8 + i] = _mm512_shuffle_f32x4(t[i], t[8 + i], 0xdd);
+        v[12 + i] = _mm512_shuffle_f32x4(t[4 + i], t[12 + i], 0xdd);
     }
 }
 
-// n_q (1, 2 or 4) queries and 16 / n_q keys; of the scores only those of n_p positions are stored.
+// n_q queries, a constant where this is inlined, and sixteen keys, of whose scores n_p are stored. A score is the sum
+// of its products one after the other, as attend_tmpl.h adds them.
 FRIT_INLINE void score_tile(float *s, const float *q, int n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim,
                             load_fn load)
 {
-    static const int order[4] = {0, 8, 4, 12};
-    const int in_tile = 16 / n_q;
-    __m512 sums[16];
-    for (int i = 0; i < 16; i++) sums[i] = _mm512_setzero_ps();
+    __m512 sums[4], keys[16];
+    for (int i = 0; i < n_q; i++) sums[i] = _mm512_setzero_ps();
     int64_t d = 0;
-    for (; d + 16 <= dim; d += 16) add_scores(sums, q, n_q, rows, dim, d, 0xffff, load);
-    if (d < dim) add_scores(sums, q, n_q, rows, dim, d, first_lanes(dim - d), load);
-    const __m512 all = fold(sums);
-    const __m128 parts[4] = {_mm512_castps512_ps128(all), _mm512_extractf32x4_ps(all, 1),
-                             _mm512_extractf32x4_ps(all, 2), _mm512_extractf32x4_ps(all, 3)};
-    for (int g = 0; g < 4; g++) {
-        const int i = order[g] / in_tile, p = order[g] % in_tile;
-        const int64_t left = n_p - p;
-        const __mmask8 mask = left >= 4 ? 0xf : left <= 0 ? 0 : (__mmask8)((1u << left) - 1);
-        _mm_mask_storeu_ps(s + i * FRIT_ATTEND_ROWS + p, mask, parts[g]);
+    for (; d + 16 <= dim; d += 16) {
+        for (int p = 0; p < 16; p++) keys[p] = load(rows[p], d, 0xffff);
+        transpose(keys);
+#pragma GCC unroll 16
+        for (int k = 0; k < 16; k++)
+            for (int i = 0; i < n_q; i++)
+                sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(q[i * dim + d + k]), keys[k], sums[i]);
     }
+    if (d < dim) {
+        for (int p = 0; p < 16; p++) keys[p] = load(rows[p], d, first_lanes(dim - d));
+        transpose(keys);
+        for (int k = 0; d + k < dim; k++)
+            for (int i = 0; i < n_q; i++)
+                sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(q[i * dim + d + k]), keys[k], sums[i]);
+    }
+    for (int i = 0; i < n_q; i++) _mm512_mask_storeu_ps(s + i * FRIT_ATTEND_ROWS, first_lanes(n_p), sums[i]);
 }
 
-// Keys behind the last one are not read: the last tiles of a page overlap.
+// Keys after the last one are not read: the last one stands for them.
 FRIT_INLINE void score_rows(float *s, const float *q, int n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim,
                             load_fn load)
 {
-    const int in_tile = 16 / n_q;
-    if (n_p >= in_tile) {
-        for (int64_t p = 0; p < n_p; p += in_tile) {
-            const int64_t at = p + in_tile <= n_p ? p : n_p - in_tile;
-            score_tile(s + at, q, n_q, rows + at, in_tile, dim, load);
-        }
-        return;
-    }
-    for (int64_t p = 0; p < n_p; p++) {   // each key alone: it stands for all keys of its tile
-        const uint8_t *same[16];
-        for (int i = 0; i < in_tile; i++) same[i] = rows[p];
-        score_tile(s + p, q, n_q, same, 1, dim, load);
-    }
+    int64_t p = 0;
+    for (; p + 16 <= n_p; p += 16) score_tile(s + p, q, n_q, rows + p, 16, dim, load);
+    if (p == n_p) return;
+    const uint8_t *last[16];
+    for (int64_t i = 0; i < 16; i++) last[i] = rows[p + i < n_p ? p + i : n_p - 1];
+    score_tile(s + p, q, n_q, last, n_p - p, dim, load);
 }
 
 FRIT_INLINE void scores(float *s, const float *q, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim,
@@ -196,6 +198,44 @@ FRIT_INLINE void scores(float *s, const float *q, int64_t n_q, const uint8_t *co
     for (; i + 2 <= n_q; i += 2) score_rows(s + i * FRIT_ATTEND_ROWS, q + i * dim, 2, rows, n_p, dim, load);
     if (i < n_q) score_rows(s + i * FRIT_ATTEND_ROWS, q + i * dim, 1, rows, n_p, dim, load);
 }
+
+// A page of transposed keys: FRIT_PAGE_TOKENS of each dimension side by side.
+FRIT_INLINE void score_page(float *s, const float *q, int n_q, const frit_attend_keys *k, int64_t dim, load_fn load)
+{
+    __m512 sums[4][2];
+    for (int i = 0; i < n_q; i++) sums[i][0] = sums[i][1] = _mm512_setzero_ps();
+    for (int64_t d = 0; d < dim; d++) {
+        const __m512 ks[2] = {load(k->page, d * FRIT_PAGE_TOKENS, 0xffff),
+                              load(k->page, d * FRIT_PAGE_TOKENS + 16, 0xffff)};
+        _mm_prefetch((const char *)k->ahead[0] + 64 * d, _MM_HINT_T0);
+        _mm_prefetch((const char *)k->ahead[1] + 64 * d, _MM_HINT_T1);
+        for (int i = 0; i < n_q; i++) {
+            const __m512 qs = _mm512_set1_ps(q[i * dim + d]);
+            for (int half = 0; half < 2; half++) sums[i][half] = _mm512_fmadd_ps(qs, ks[half], sums[i][half]);
+        }
+    }
+    for (int i = 0; i < n_q; i++)
+        for (int half = 0; half < 2; half++) _mm512_storeu_ps(s + i * FRIT_ATTEND_ROWS + 16 * half, sums[i][half]);
+}
+
+FRIT_INLINE void page_scores(float *s, const float *q, int64_t n_q, const frit_attend_keys *keys, int64_t dim,
+                             load_fn load)
+{
+    int64_t i = 0;
+    for (; i + 4 <= n_q; i += 4) score_page(s + i * FRIT_ATTEND_ROWS, q + i * dim, 4, keys, dim, load);
+    for (; i + 2 <= n_q; i += 2) score_page(s + i * FRIT_ATTEND_ROWS, q + i * dim, 2, keys, dim, load);
+    if (i < n_q) score_page(s + i * FRIT_ATTEND_ROWS, q + i * dim, 1, keys, dim, load);
+}
+
+#define DEFINE_PAGE(NAME, name)                                                                                      \
+    static void page_scores_##name(float *s, const float *q, int64_t n_q, const frit_attend_keys *keys, int64_t dim) \
+    {                                                                                                                \
+        page_scores(s, q, n_q, keys, dim, load_##name);                                                              \
+    }
+DEFINE_PAGE(F32, f32)
+DEFINE_PAGE(F16, f16)
+DEFINE_PAGE(BF16, bf16)
+#undef DEFINE_PAGE
 
 // ------------------------------------------------------------------------------- values
 
@@ -260,6 +300,29 @@ static float exp_sum(float *x, float top, int64_t n)
     return _mm512_reduce_add_ps(sum);
 }
 
+static float weigh(float *s, int64_t begin, int64_t end, int64_t n, float *top, float *sum)
+{
+    __m512 most = _mm512_set1_ps(-INFINITY);
+    for (int64_t i = begin; i < end; i += 16)
+        most = _mm512_mask_max_ps(most, first_lanes(end - i), most, _mm512_maskz_loadu_ps(first_lanes(end - i), s + i));
+    const float now = _mm512_reduce_max_ps(most), larger = now > *top ? now : *top;
+    const float shrink = now > *top ? _mm512_cvtss_f32(exp_16(_mm512_set1_ps(*top - larger))) : 1;
+    __m512 part = _mm512_setzero_ps();
+    for (int64_t i = 0; i < n; i += 16) {
+        const __mmask16 seen = first_lanes(end - i) & (__mmask16)~first_lanes(begin - i);
+        const __m512 e = exp_16(_mm512_sub_ps(_mm512_maskz_loadu_ps(seen, s + i), _mm512_set1_ps(larger)));
+        _mm512_storeu_ps(s + i, _mm512_maskz_mov_ps(seen, e));
+        part = _mm512_mask_add_ps(part, seen, part, e);
+    }
+    float lanes[16];
+    _mm512_storeu_ps(lanes, part);
+    for (int half = 8; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
+    *top = larger;
+    *sum = *sum * shrink + lanes[0];
+    return shrink;
+}
+
 // ------------------------------------------------------------------------------- types
 
 #define TYPES(ROW)      \
@@ -294,6 +357,10 @@ void frit_install_avx512_attend(frit_kernels *k)
     k->attend_values[FRIT_DTYPE_##NAME] = values_##name;
     TYPES(INSTALL)
 #undef INSTALL
+    k->attend_page[FRIT_DTYPE_F32] = page_scores_f32;
+    k->attend_page[FRIT_DTYPE_F16] = page_scores_f16;
+    k->attend_page[FRIT_DTYPE_BF16] = page_scores_bf16;
+    k->attend_weigh = weigh;
     k->max = max;
     k->exp_sum = exp_sum;
 }

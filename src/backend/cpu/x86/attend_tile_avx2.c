@@ -42,6 +42,11 @@ FRIT_INLINE vec multiply_vec(vec a, vec b)
     return _mm256_mul_ps(a, b);
 }
 
+FRIT_INLINE vec divide(vec a, vec b)
+{
+    return _mm256_div_ps(a, b);
+}
+
 FRIT_INLINE vec multiply_add(vec a, vec b, vec c)
 {
     return _mm256_fmadd_ps(a, b, c);

@@ -117,3 +117,20 @@ FRIT_INLINE vec_f first_of(vec_f v, int64_t n)   // zeros behind them
 {
     return _mm256_and_ps(v, _mm256_castsi256_ps(mask_of(n)));
 }
+
+FRIT_INLINE void transpose_f(vec_f v[FLOATS])   // rows become columns
+{
+    vec_f t[FLOATS];
+    for (int i = 0; i < FLOATS; i += 4) {   // columns 0 and 4, 1 and 5, 2 and 6, 3 and 7 of four rows
+        const vec_f a = _mm256_unpacklo_ps(v[i], v[i + 1]), b = _mm256_unpacklo_ps(v[i + 2], v[i + 3]);
+        const vec_f c = _mm256_unpackhi_ps(v[i], v[i + 1]), d = _mm256_unpackhi_ps(v[i + 2], v[i + 3]);
+        t[i] = _mm256_shuffle_ps(a, b, 0x44);
+        t[i + 1] = _mm256_shuffle_ps(a, b, 0xee);
+        t[i + 2] = _mm256_shuffle_ps(c, d, 0x44);
+        t[i + 3] = _mm256_shuffle_ps(c, d, 0xee);
+    }
+    for (int i = 0; i < 4; i++) {
+        v[i] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x20);
+        v[i + 4] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x31);
+    }
+}

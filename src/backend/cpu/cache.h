@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/cache.h: keys and values of single positions in the pages of the cache (graph/batch.h).
+#pragma once
+#include "backend/cpu/task.h"
+
+// Key or value of one head at position p of a run; of a transposed one, number d is at d * FRIT_PAGE_TOKENS elements.
+static inline uint8_t *frit_cache_at(const frit_cache_side *side, const frit_run *run, int64_t p, int64_t head)
+{
+    const uint64_t page = (uint64_t)run->pages[p / FRIT_PAGE_TOKENS], at = (uint64_t)(p % FRIT_PAGE_TOKENS);
+    const uint64_t step = side->transposed ? side->row_bytes / (uint64_t)side->dim : side->row_bytes;
+    return side->pages + page * side->page_bytes + (uint64_t)head * FRIT_PAGE_TOKENS * side->row_bytes + at * step;
+}
+
+// Where a position's key or value is read or written as a whole.
+typedef struct frit_cache_row {
+    const frit_cache_side *side;
+    const frit_run *run;
+    int64_t position, head;
+} frit_cache_row;
+
+void frit_cache_read(const frit_cache_row *row, float *y);   // [dim], by the type's codec
+// Stores a row that was encoded already.
+void frit_cache_write(const frit_cache_row *row, const uint8_t *encoded);
