@@ -59,7 +59,7 @@ static const frit_option *info_rows(size_t *n_rows)
 
 static int print(json_t *value)
 {
-    return cli_print_json(value, JSON_INDENT(2));
+    return cli_print_json(value, JSON_INDENT(2) | JSON_REAL_PRECISION(15));   // 1e-5, not 1.0000000000000001e-5
 }
 
 static int print_ops(bool json)

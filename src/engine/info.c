@@ -179,12 +179,12 @@ const char *frit_model_get_meta(const frit_model *model, size_t i, char *buffer,
 const char *frit_model_get_meta_json(const frit_model *model, size_t i, char *buffer, size_t size, int max_items,
                                      size_t *n_bytes)
 {
-    *n_bytes = 0;
-    if (i >= model->ckpt->meta.n) return NULL;
+    if (n_bytes) *n_bytes = 0;
+    if (!model || !n_bytes || (size > 0 && !buffer) || i >= model->ckpt->meta.n) return NULL;
     frit_buf text = {0};
     frit_value_print_json(&model->ckpt->meta.pairs[i].value, max_items, &text);
     *n_bytes = text.len;
-    if (text.len < size) memcpy(buffer, text.data ? text.data : "", text.len + 1);
+    if (text.data && text.len < size) memcpy(buffer, text.data, text.len + 1);
     frit_buf_free(&text);
     return model->keys[i];
 }

@@ -74,7 +74,7 @@ static void link_files(const char *folder)
     DIR *dir = opendir(folder);
     assert_non_null(dir);
     for (const struct dirent *entry; (entry = readdir(dir));) {
-        char from[1200], to[1200];
+        char from[1600], to[1600];
         if (entry->d_name[0] == '.' || strcmp(entry->d_name, "config.json") == 0) continue;
         snprintf(from, sizeof from, "%s/%s", folder, entry->d_name);
         snprintf(to, sizeof to, "%s/%s", copy, entry->d_name);
