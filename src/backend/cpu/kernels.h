@@ -257,7 +257,10 @@ typedef struct frit_kernels {
 
 // ------------------------------------------------------------------------------- instruction sets (isa.def)
 
-enum { FRIT_WIDE_ROWS = 64 };
+enum {
+    FRIT_WIDE_ROWS = 64,
+    FRIT_PANEL_ROWS = 16,   // rows of a packed matrix that lie together (pack.h)
+};
 
 typedef struct frit_isa {
     const char *name;

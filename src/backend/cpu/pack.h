@@ -19,8 +19,6 @@
 #include "backend/cpu/task.h"
 #include "base/thread.h"
 
-enum { FRIT_PANEL_ROWS = 16 };
-
 // How one block of a type is split. No words: the type is not packed.
 typedef struct frit_interleave {
     uint8_t words_at, n_words;     // bytes, words

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/arm/vec_neon.h: the operations of packed_tmpl.h on words of four rows, but for the products of bytes.
 #pragma once
-#include "backend/cpu/pack.h"
+#include "backend/cpu/kernels.h"
 
 #include <arm_neon.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/x86/vec_avx2.h: the operations of packed_tmpl.h on words of eight rows, but for the products of bytes.
 #pragma once
-#include "backend/cpu/pack.h"
+#include "backend/cpu/kernels.h"
 
 #include <immintrin.h>
 #include <string.h>

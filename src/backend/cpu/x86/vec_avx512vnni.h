@@ -2,7 +2,7 @@
 // backend/cpu/x86/vec_avx512vnni.h: the operations of packed_tmpl.h on words of sixteen rows, but for the products of
 // bytes.
 #pragma once
-#include "backend/cpu/pack.h"
+#include "backend/cpu/kernels.h"
 
 #include <immintrin.h>
 #include <string.h>
