@@ -35,6 +35,8 @@ typedef struct frit_backend {
     frit_status (*alloc)(frit_device *device, uint64_t n_bytes, void **memory);
     void (*release)(frit_device *device, void *memory, uint64_t n_bytes);
 
+    // Which nodes it runs together (graph/phase.h): for the plans that it prepares. `device` is a frit_device.
+    frit_takes_fn takes;
     // Makes the plan executable: picks kernels, allocates scratch, packs weights. The plan must outlive the result.
     frit_status (*prepare)(frit_device *device, frit_plan *plan, frit_exec **out);
     // Runs it; *output points to the result rows [n_outs, n] until the next run. Allocates nothing.

@@ -29,7 +29,10 @@ static frit_status make_plan(const frit_engine *engine, const frit_hparams *hp, 
         return frit_fail_memory(sizeof(frit_adapters), "an engine's adapters");
     FRIT_TRY(frit_arch_build(&c->graph, model->arch, hp, &model->weights, &options));
     return frit_plan_new(&c->plan, &c->graph,
-                         &(frit_plan_options){.no_fuse = engine->no_fuse, .few_rows = i < MANY_CLASS});
+                         &(frit_plan_options){.no_fuse = engine->no_fuse,
+                                              .few_rows = i < MANY_CLASS,
+                                              .takes = engine->device->backend->takes,
+                                              .device = engine->device});
 }
 
 static void free_class(frit_engine *engine, frit_plan_class *c)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The fusion table: patterns that rewrite a graph in place. A pattern looks at one node and what it is made from; it
-// may change the node, change who uses it, and add nodes. No pattern changes a result beyond rounding.
+// The rewriting table: patterns that rewrite a graph in place, into another that computes the same. A pattern looks at
+// one node and what it is made from; it may change the node, change which nodes use it, and add nodes. No pattern
+// changes a result beyond rounding. Which nodes run together is not decided here (phase.h).
 //
-// The rows are tried in order, each over all nodes, because one may take what another would: a residual is added inside
-// the product where there is one (every thread adds its own columns), and beside the norm otherwise.
+// The rows are tried in order, each over all nodes.
 #include "graph/node.h"
 #include "graph/plan.h"
 
@@ -128,7 +128,6 @@ static bool fold_reshapes(rewrite *r, frit_node *node)
 {
     (void)r;
     if (node->op != FRIT_OP_RESHAPE || node->src[0]->op != FRIT_OP_RESHAPE) return false;
-    node->second = node->src[0]->second;
     node->src[0] = node->src[0]->src[0];
     return true;
 }
@@ -179,32 +178,6 @@ static bool fuse_linear_scale(rewrite *r, frit_node *node)
     return true;
 }
 
-// act(linear(x, w, b)).
-static bool fuse_linear_act(rewrite *r, frit_node *node)
-{
-    if (node->op != FRIT_OP_ACT || !is_lone(r, node->src[0], FRIT_OP_LINEAR) || node->src[0]->factor != 0) return false;
-    const frit_node *product = node->src[0];
-    node->adapts = product->adapts;
-    frit_node *src[FRIT_MAX_SOURCES];
-    memcpy(src, product->src, sizeof src);
-    become(node, FRIT_OP_LINEAR_ACT, product->n_src, src);
-    return true;
-}
-
-// glu(linear(x, w0), linear(x, w1)), where one kernel can read both matrices.
-static bool fuse_linear_glu(rewrite *r, frit_node *node)
-{
-    if (node->op != FRIT_OP_GLU) return false;
-    frit_node *gate = node->src[0], *up = node->src[1];
-    bool fits = is_lone(r, gate, FRIT_OP_LINEAR) && is_lone(r, up, FRIT_OP_LINEAR) && gate->src[0] == up->src[0];
-    if (!fits || frit_node_n_own(gate) != 2 || frit_node_n_own(up) != 2) return false;
-    if (gate->factor != 0 || up->factor != 0) return false;
-    if (gate->src[1]->tensor->dtype != up->src[1]->tensor->dtype) return false;
-    frit_node *src[FRIT_MAX_SOURCES] = {gate->src[0], gate->src[1], up->src[1]};
-    become(node, FRIT_OP_LINEAR_GLU, take_adapts(node, gate, up, 3, src), src);
-    return true;
-}
-
 // glu(experts(x, w0, route), experts(x, w1, route)).
 static bool fuse_experts_glu(rewrite *r, frit_node *node)
 {
@@ -239,62 +212,14 @@ static bool fuse_experts_mix(rewrite *r, frit_node *node)
     return true;
 }
 
-static bool is_one_row(const frit_node *sum)
-{
-    return sum->src[1]->n_dims != sum->n_dims || sum->src[1]->rows != sum->rows;
-}
-
-// add(r, linear(x, w, b)), either way round.
-static bool fuse_linear_add(rewrite *r, frit_node *node)
-{
-    if (node->op != FRIT_OP_ADD || is_one_row(node)) return false;
-    int i = is_lone(r, node->src[1], FRIT_OP_LINEAR) ? 1 : 0;
-    frit_node *product = node->src[i], *residual = node->src[1 - i];
-    if (!is_lone(r, product, FRIT_OP_LINEAR)) return false;
-    const bool biased = frit_node_n_own(product) == 3;
-    frit_node *src[FRIT_MAX_SOURCES] = {product->src[0], product->src[1], residual, biased ? product->src[2] : NULL};
-    node->factor = product->factor;
-    become(node, FRIT_OP_LINEAR_ADD, take_adapts(node, product, NULL, 3 + biased, src), src);
-    return true;
-}
-
-// add(r, rms_norm(x, w)), either way round.
-static bool fuse_norm_add(rewrite *r, frit_node *node)
-{
-    if (node->op != FRIT_OP_ADD || is_one_row(node) || node->n_dims != 2) return false;
-    const int i = is_lone(r, node->src[1], FRIT_OP_RMS_NORM) ? 1 : 0;
-    frit_node *norm = node->src[i], *residual = node->src[1 - i];
-    if (!is_lone(r, norm, FRIT_OP_RMS_NORM) || norm->n_src != 2) return false;
-    node->eps = norm->eps;
-    become(node, FRIT_OP_NORM_ADD, 3, (frit_node *[]){norm->src[0], norm->src[1], residual});
-    return true;
-}
-
-// s = add(x0, x1), rms_norm(s, w), and s is used again: the sum becomes an alias of the second result.
-static bool fuse_add_norm(rewrite *r, frit_node *node)
-{
-    if (node->op != FRIT_OP_RMS_NORM || node->n_src != 2) return false;
-    frit_node *sum = node->src[0];
-    if (sum->op != FRIT_OP_ADD || is_one_row(sum) || r->n_uses[sum->id] < 2) return false;
-    become(node, FRIT_OP_ADD_NORM, 3, (frit_node *[]){sum->src[0], sum->src[1], node->src[1]});
-    become(sum, FRIT_OP_RESHAPE, 1, &node);
-    sum->second = true;
-    return true;
-}
-
 static const pattern patterns[] = {
     {"rows are taken before what works row by row", take_rows_early},
     {"scale of scale", fold_scales},
     {"products with what adapters add to them", fuse_adapted},
     {"product with scale", fuse_linear_scale},
-    {"product with activation", fuse_linear_act},
-    {"gate and up products with their activation", fuse_linear_glu},
     {"gate and up products of experts with their activation", fuse_experts_glu},
     {"products of experts with their sum", fuse_experts_mix},
-    {"product with residual", fuse_linear_add},
-    {"norm with residual", fuse_norm_add},
-    {"residual with norm", fuse_add_norm},
-    {"reshape of reshape", fold_reshapes},   // last: a sum that joined its norm has become one
+    {"reshape of reshape", fold_reshapes},
 };
 
 int frit_fuse(frit_graph *graph)

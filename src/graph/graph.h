@@ -165,8 +165,7 @@ typedef struct frit_node {
         frit_experts experts;            // EXPERTS, EXPERTS_MIX
         frit_experts_glu experts_glu;    // EXPERTS_GLU
         bool plain;                      // MIX: a sum without weights
-        bool second;                     // RESHAPE: an alias of its source's second result (ADD_NORM's sum)
-        frit_act act;                    // ACT, GLU, LINEAR_ACT, LINEAR_GLU
+        frit_act act;                    // ACT, GLU
         frit_rope rope;                  // ROPE
         int32_t layer;                   // KV_WRITE, INDEX_WRITE
         frit_attend attend;              // ATTEND, ATTEND_SPARSE

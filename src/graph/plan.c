@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Makes a plan of a graph:
-//
-//   1. fusion (fuse.c);
-//   2. stages: a node's stage follows the latest stage of its sources, so nodes of one stage are independent of each
-//      other and a barrier between stages is all that threads need. Followers (plan.h) have the stage of their sources
-//      and the next level. Nodes that neither the output nor the cache needs get no stage;
-//   3. steps: the nodes by stage and level;
-//   4. offsets: a buffer lives from the stage that writes it to the last stage that reads it, and bytes are used again
-//      from the next stage on: no barrier is there for the sake of memory alone.
+// Makes a plan of a graph: rewriting (fuse.c), phases (phase.c), offsets. A buffer lives from the phase that writes it
+// to the last phase that reads it, and bytes are used again from the next phase on: no barrier is there for the sake of
+// memory alone.
 #include "graph/plan.h"
 
 #include "base/check.h"
@@ -16,12 +10,11 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { ALIGNMENT = 64, NO_STAGE = -1, MAX_LEVELS = 4 };   // product, norm, rope, kv_write
+enum { ALIGNMENT = 64, NONE = -1 };
 
 typedef struct buffer {
-    int step;
-    bool second;       // of ADD_NORM
-    int first, last;   // stages
+    const frit_node *node;
+    int first, last;   // phases
     uint64_t size, offset;
 } buffer;
 
@@ -29,120 +22,10 @@ typedef struct planner {
     frit_plan *plan;
     frit_graph *g;
     frit_arena *arena;   // for the time of the planning
-    int *stages;         // [n_nodes]: leaves 0, aliases as their source, steps from 1; NO_STAGE: dead
-    int *levels;         // [n_nodes]
-    int *step_of;        // [n_nodes]
-    int n_stages;
     buffer *buffers;
+    buffer **buffer_of;   // [n_nodes]; NULL: the result is not kept
     int n_buffers;
 } planner;
-
-static int max_int(int a, int b)
-{
-    return a > b ? a : b;
-}
-
-// The product that `node` continues head by head, or NULL.
-static const frit_node *followed_product(const frit_node *node, int i)
-{
-    for (;;) {
-        const frit_node *source = frit_node_storage(node->src[i]);
-        const bool by_heads = source->n_dims == 3 && (source->op == FRIT_OP_ROPE || source->op == FRIT_OP_RMS_NORM);
-        if (source->op == FRIT_OP_LINEAR) return source;
-        if (!by_heads) return NULL;
-        node = source;
-        i = 0;
-    }
-}
-
-// Whether it works on the heads of products, one by one.
-static bool is_follower(const frit_node *node)
-{
-    if (node->n_src == 0 || node->n_dims != 3 || node->src[0]->n_dims != 3) return false;
-    if (node->op == FRIT_OP_RMS_NORM) return node->src[0]->op == FRIT_OP_RESHAPE && followed_product(node, 0);
-    if (node->op == FRIT_OP_ROPE) return followed_product(node, 0) != NULL;
-    return node->op == FRIT_OP_KV_WRITE && node->n_src == 2 && followed_product(node, 0) && followed_product(node, 1);
-}
-
-static void set_stage(planner *p, const frit_node *node)
-{
-    int stage = 0, level = 0;
-    bool together = is_follower(node);
-    for (int i = 0; i < node->n_src; i++) stage = max_int(stage, p->stages[node->src[i]->id]);
-    for (int i = 0; i < node->n_src; i++) {
-        const frit_node *source = frit_node_storage(node->src[i]);
-        if (frit_node_is_leaf(source)) continue;
-        const bool goes_on = source->op == FRIT_OP_LINEAR || p->levels[source->id] > 0;
-        together = together && goes_on && p->stages[source->id] == stage && source->id < node->id;
-        level = max_int(level, p->levels[source->id] + 1);
-    }
-    const bool is_step = !frit_node_is_leaf(node) && node->op != FRIT_OP_RESHAPE;
-    together = together && level < MAX_LEVELS;
-    p->stages[node->id] = stage + (is_step && !together);
-    p->levels[node->id] = is_step && together ? level : 0;
-    p->n_stages = max_int(p->n_stages, p->stages[node->id] + 1);
-}
-
-// Depth first without recursion: a node stays on the stack until its sources have their stages.
-static frit_status set_stages(planner *p)
-{
-    size_t n = (size_t)p->g->n_nodes;
-    frit_node **stack = frit_arena_new(p->arena, frit_node *, n * (FRIT_MAX_SOURCES + 2) + 1);
-    p->stages = frit_arena_new(p->arena, int, n);
-    p->levels = frit_arena_new(p->arena, int, n);
-    if (!stack || !p->stages || !p->levels) return frit_fail_memory(n * sizeof *stack, "planning");
-    for (size_t i = 0; i < n; i++) p->stages[i] = NO_STAGE;
-    int top = 0;
-    for (size_t i = 0; i < n; i++)
-        if (p->g->nodes[i]->op == FRIT_OP_KV_WRITE) stack[top++] = p->g->nodes[i];
-    stack[top++] = p->g->output;
-    while (top > 0) {
-        frit_node *node = stack[top - 1];
-        int waiting = 0;
-        for (int i = 0; i < node->n_src; i++) {
-            if (p->stages[node->src[i]->id] != NO_STAGE) continue;
-            stack[top++] = node->src[i];
-            waiting++;
-        }
-        if (waiting > 0) continue;
-        top--;
-        set_stage(p, node);
-    }
-    return FRIT_OK;
-}
-
-static int key_of(const planner *p, int i)
-{
-    return p->stages[i] * MAX_LEVELS + p->levels[i];
-}
-
-// Counting sort by stage and level; within a level nodes keep their order.
-static frit_status set_steps(planner *p)
-{
-    frit_graph *g = p->g;
-    const int n_keys = p->n_stages * MAX_LEVELS;
-    int *at = frit_arena_new(p->arena, int, (size_t)n_keys + 1);
-    p->step_of = frit_arena_new(p->arena, int, (size_t)g->n_nodes);
-    if (!at || !p->step_of) return frit_fail_memory((size_t)g->n_nodes * sizeof *at, "planning");
-    frit_plan *plan = p->plan;
-    for (int i = 0; i < g->n_nodes; i++) {
-        bool is_step = p->stages[i] > 0 && g->nodes[i]->op != FRIT_OP_RESHAPE;
-        if (is_step) at[key_of(p, i) + 1]++;
-        plan->n_steps += is_step;
-    }
-    for (int k = 1; k <= n_keys; k++) at[k] += at[k - 1];
-    plan->steps = frit_arena_new(g->arena, frit_plan_step, (size_t)plan->n_steps);
-    if (!plan->steps) return frit_fail_memory((size_t)plan->n_steps * sizeof *plan->steps, "a plan");
-    for (int i = 0; i < g->n_nodes; i++) {
-        frit_node *node = g->nodes[i];
-        if (p->stages[i] <= 0 || node->op == FRIT_OP_RESHAPE) continue;
-        int k = p->step_of[i] = at[key_of(p, i)]++;
-        plan->steps[k] = (frit_plan_step){.node = node, .has_buffer = !frit_node_is_write(node), .level = p->levels[i]};
-    }
-    for (int k = 1; k < plan->n_steps; k++)
-        plan->steps[k].barrier = p->stages[plan->steps[k].node->id] != p->stages[plan->steps[k - 1].node->id];
-    return FRIT_OK;
-}
 
 static frit_status buffer_size(const frit_node *node, uint64_t *size)
 {
@@ -156,66 +39,71 @@ static frit_status buffer_size(const frit_node *node, uint64_t *size)
                             frit_node_shape_text(node, shape));
 }
 
-// True if reading `node` reads the second result of its storage.
-static bool reads_second(const frit_node *node)
+static frit_status add_buffer(planner *p, const frit_node *node, int phase)
 {
-    bool second = false;
-    for (; node->op == FRIT_OP_RESHAPE; node = node->src[0]) second = second || node->second;
-    return second;
+    buffer *b = &p->buffers[p->n_buffers++];
+    *b = (buffer){.node = node, .first = phase, .last = phase};
+    p->buffer_of[node->id] = b;
+    return buffer_size(node, &b->size);
 }
 
-static buffer *find_buffer(planner *p, int *first_buffer, const frit_node *read)
+// The chain that computes what source i of the node reads, if that is not `chain` itself; or NONE.
+static int other_chain(const planner *p, int chain, const frit_node *node, int i)
 {
-    const frit_node *storage = frit_node_storage(read);
-    if (frit_node_is_leaf(storage) || frit_node_is_write(storage)) return NULL;
-    return &p->buffers[first_buffer[p->step_of[storage->id]] + reads_second(read)];
+    const int from = p->plan->phases.chain_of[node->src[i]->id];
+    return from == chain ? NONE : from;
 }
 
-static void extend(buffer *b, int stage)
+// Results of chains, and results within chains that others read.
+static frit_status add_buffers(planner *p)
 {
-    if (b) b->last = max_int(b->last, stage);
+    const frit_phases *phases = &p->plan->phases;
+    const size_t n = (size_t)p->g->n_nodes;
+    bool *is_read = frit_arena_new(p->arena, bool, n);
+    p->buffers = frit_arena_new(p->arena, buffer, n);
+    p->buffer_of = frit_arena_new(p->arena, buffer *, n);
+    if (!is_read || !p->buffers || !p->buffer_of) return frit_fail_memory(n * sizeof *p->buffers, "planning");
+    is_read[frit_node_storage(p->g->output)->id] = true;
+    for (int k = 0; k < phases->n_chains; k++)
+        for (int i = 0; i < phases->chains[k].n_nodes; i++) {
+            const frit_node *node = phases->chains[k].nodes[i];
+            for (int s = 0; s < node->n_src; s++)
+                if (other_chain(p, k, node, s) != NONE) is_read[frit_node_storage(node->src[s])->id] = true;
+        }
+    for (int k = 0; k < phases->n_chains; k++) {
+        const frit_chain *chain = &phases->chains[k];
+        for (int i = 0; i < chain->n_nodes; i++) {
+            const frit_node *node = chain->nodes[i];
+            if (frit_node_is_write(node) || (i < chain->n_nodes - 1 && !is_read[node->id])) continue;
+            FRIT_TRY(add_buffer(p, node, chain->phase));
+        }
+    }
+    return FRIT_OK;
 }
 
-// Who reads a norm, or a sum with one, may compute it himself; the norm of such a sum, both.
-static void extend_sources(planner *p, int *first_buffer, const frit_node *source, int stage)
+// What chain k reads is needed in this phase; so is what prologues that it reads are computed from.
+static void extend_sources(planner *p, int k, int phase)
 {
-    const bool is_norm = source->op == FRIT_OP_RMS_NORM || source->op == FRIT_OP_LAYER_NORM;
-    if (!is_norm && source->op != FRIT_OP_NORM_ADD) return;
-    extend(find_buffer(p, first_buffer, source->src[0]), stage);
-    if (source->op == FRIT_OP_NORM_ADD) extend(find_buffer(p, first_buffer, source->src[2]), stage);
-    const frit_node *below = frit_node_storage(source->src[0]);
-    if (is_norm && below->op == FRIT_OP_NORM_ADD) extend_sources(p, first_buffer, below, stage);
+    const frit_phases *phases = &p->plan->phases;
+    const frit_chain *chain = &phases->chains[k];
+    for (int i = 0; i < chain->n_nodes; i++) {
+        const frit_node *node = chain->nodes[i];
+        for (int s = 0; s < node->n_src; s++) {
+            const int from = other_chain(p, k, node, s);
+            buffer *b = from == NONE ? NULL : p->buffer_of[frit_node_storage(node->src[s])->id];
+            if (b && b->last < phase) b->last = phase;
+            if (from != NONE && frit_phases_is_prologue(phases, from)) extend_sources(p, from, phase);
+        }
+    }
 }
 
-// The buffers of the steps, in their order, with the stages they live in.
 static frit_status set_lifetimes(planner *p)
 {
-    frit_plan *plan = p->plan;
-    int *first_buffer = frit_arena_new(p->arena, int, (size_t)plan->n_steps);
-    p->buffers = frit_arena_new(p->arena, buffer, 2 * (size_t)plan->n_steps);
-    if (!first_buffer || !p->buffers) return frit_fail_memory((size_t)plan->n_steps * sizeof *p->buffers, "planning");
-    for (int k = 0; k < plan->n_steps; k++) {
-        const frit_node *node = plan->steps[k].node;
-        first_buffer[k] = p->n_buffers;
-        int n_results = !plan->steps[k].has_buffer ? 0 : node->op == FRIT_OP_ADD_NORM ? 2 : 1;
-        for (int i = 0; i < n_results; i++) {
-            int stage = p->stages[node->id];
-            buffer *b = &p->buffers[p->n_buffers++];
-            *b = (buffer){.step = k, .second = i == 1, .first = stage, .last = stage};
-            FRIT_TRY(buffer_size(node, &b->size));
-        }
-    }
-    for (int k = 0; k < plan->n_steps; k++) {
-        const frit_node *node = plan->steps[k].node;
-        for (int i = 0; i < node->n_src; i++) {
-            const int stage = p->stages[node->id];
-            extend(find_buffer(p, first_buffer, node->src[i]), stage);
-            extend_sources(p, first_buffer, frit_node_storage(node->src[i]), stage);
-        }
-    }
-    buffer *result = find_buffer(p, first_buffer, p->g->output);
+    FRIT_TRY(add_buffers(p));
+    for (int k = 0; k < p->plan->phases.n_chains; k++) extend_sources(p, k, p->plan->phases.chains[k].phase);
+    buffer *result = p->buffer_of[frit_node_storage(p->g->output)->id];
     if (!result) return frit_fail(FRIT_E_INVALID, "the output of the graph is not computed by any op");
-    result->last = p->n_stages;
+    result->last = p->plan->phases.n;
     return FRIT_OK;
 }
 
@@ -223,8 +111,7 @@ static int larger_first(const void *a, const void *b)
 {
     const buffer *x = *(const buffer *const *)a, *y = *(const buffer *const *)b;
     if (x->size != y->size) return x->size > y->size ? -1 : 1;
-    if (x->step != y->step) return x->step < y->step ? -1 : 1;
-    return (int)x->second - (int)y->second;
+    return x < y ? -1 : x > y;
 }
 
 // The lowest place beside all placed buffers that live at the same time; `placed` is kept in order of offsets.
@@ -256,44 +143,48 @@ static frit_status set_offsets(planner *p)
     for (int i = 0; i < p->n_buffers; i++) by_size[i] = &p->buffers[i];
     qsort(by_size, (size_t)p->n_buffers, sizeof *by_size, larger_first);
     for (int i = 0; i < p->n_buffers; i++) place(p, placed, i, by_size[i]);
-    for (int i = 0; i < p->n_buffers; i++) {
-        const buffer *b = &p->buffers[i];
-        frit_plan_step *step = &plan->steps[b->step];
-        *(b->second ? &step->second_offset : &step->offset) = b->offset;
-    }
     for (int i = 0; i < p->g->n_nodes; i++) {
-        const frit_node *node = p->g->nodes[i], *storage = frit_node_storage(node);
-        plan->offsets[i] = UINT64_MAX;
-        if (p->stages[storage->id] <= 0 || frit_node_is_write(storage)) continue;
-        const frit_plan_step *step = &plan->steps[p->step_of[storage->id]];
-        plan->offsets[i] = reads_second(node) ? step->second_offset : step->offset;
+        const buffer *b = p->buffer_of[frit_node_storage(p->g->nodes[i])->id];
+        plan->offsets[i] = b ? b->offset : UINT64_MAX;
     }
     return FRIT_OK;
 }
 
-static frit_status make_plan(planner *p)
+static frit_status make_plan(planner *p, const frit_plan_options *options)
 {
-    FRIT_TRY(set_stages(p));
-    FRIT_TRY(set_steps(p));
+    FRIT_TRY(frit_phases_make(&p->plan->phases, p->g, options->takes, options->device));
     FRIT_TRY(set_lifetimes(p));
     return set_offsets(p);
 }
 
+static bool takes_nothing(const void *device, frit_join join, const frit_node *node, const frit_node *other)
+{
+    (void)device;
+    (void)join;
+    (void)node;
+    (void)other;
+    return false;
+}
+
 frit_status frit_plan_new(frit_plan **out, frit_graph *graph, const frit_plan_options *options)
 {
+    frit_plan_options with = options ? *options : (frit_plan_options){0};
     *out = NULL;
     FRIT_TRY(frit_graph_check(graph));
     if (!graph->output) return frit_fail(FRIT_E_INVALID, "the graph has no output");
-    if (!options || !options->no_fuse) frit_fuse(graph);
+    if (with.no_fuse)
+        with.takes = takes_nothing;
+    else
+        frit_fuse(graph);
     FRIT_TRY(frit_graph_check(graph));
     frit_plan *plan = frit_arena_new(graph->arena, frit_plan, 1);
     if (!plan) return frit_fail_memory(sizeof *plan, "a plan");
     plan->graph = graph;
-    plan->few_rows = options && options->few_rows;
+    plan->few_rows = with.few_rows;
     plan->n_rows = graph->max_rows;
     plan->n_outs = graph->max_outs;
     frit_arena arena = {0};
-    frit_status status = make_plan(&(planner){.plan = plan, .g = graph, .arena = &arena});
+    frit_status status = make_plan(&(planner){.plan = plan, .g = graph, .arena = &arena}, &with);
     frit_arena_free(&arena);
     if (status == FRIT_OK) *out = plan;
     return status;

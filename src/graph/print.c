@@ -3,8 +3,9 @@
 //
 //     %7 = linear(%4, blk.0.attn_q.weight) [T, 64]
 //
-// A line of a plan begins with the offset of the result; "-" is a barrier. Followers are indented
-// by their level.
+// A line of a plan begins with the offset of the result, if it is kept; "-" is a barrier between two phases. "<" begins
+// a chain of the prologue, ">" one of the epilogue, indented by its level; "|" goes on with the chain of the line
+// above.
 #include "graph/node.h"
 #include "graph/plan.h"
 
@@ -82,11 +83,6 @@ static void print_act(const frit_node *node, frit_buf *out)
     frit_buf_printf(out, " %s", act_names[node->act]);
 }
 
-static void print_alias(const frit_node *node, frit_buf *out)
-{
-    if (node->second) frit_buf_text(out, " second");
-}
-
 static void print_rope(const frit_node *node, frit_buf *out)
 {
     frit_buf_printf(out, " %s dim=%d", node->rope.style == FRIT_ROPE_HALVES ? "halves" : "neighbours",
@@ -144,15 +140,14 @@ static void (*const print_attributes[])(const frit_node *node, frit_buf *out) = 
 // In a plan, aliases are no steps, so what they stand for is named.
 static void print_source(const frit_node *node, bool in_plan, frit_buf *out)
 {
-    bool second = false;
-    for (; in_plan && node->op == FRIT_OP_RESHAPE; node = node->src[0]) second = second || node->second;
+    if (in_plan) node = frit_node_storage(node);
     static const char *const inputs[] = {"tokens", "positions", "out_rows"};
     if (node->op == FRIT_OP_INPUT)
         frit_buf_text(out, inputs[node->input]);
     else if (node->op == FRIT_OP_WEIGHT)
         frit_buf_text(out, node->tensor->name ? node->tensor->name : "?");
     else
-        frit_buf_printf(out, "%%%d%s", node->id, second ? ".sum" : "");
+        frit_buf_printf(out, "%%%d", node->id);
 }
 
 static void print_node(const frit_node *node, bool in_plan, frit_buf *out)
@@ -176,19 +171,31 @@ void frit_graph_print(const frit_graph *graph, frit_buf *out)
     if (graph->output) frit_buf_printf(out, "output %%%d\n", graph->output->id);
 }
 
+static void print_chain(const frit_plan *plan, const frit_chain *chain, char role, frit_buf *out)
+{
+    for (int i = 0; i < chain->n_nodes; i++) {
+        const frit_node *node = chain->nodes[i];
+        if (plan->offsets[node->id] == UINT64_MAX)
+            frit_buf_printf(out, "%10s", "");
+        else
+            frit_buf_printf(out, "%10llu", (unsigned long long)plan->offsets[node->id]);
+        frit_buf_printf(out, " %c %*s", i > 0 ? '|' : role, 2 * chain->level, "");
+        print_node(node, true, out);
+    }
+}
+
 void frit_plan_print(const frit_plan *plan, frit_buf *out)
 {
-    for (int i = 0; i < plan->n_steps; i++) {
-        const frit_plan_step *step = &plan->steps[i];
-        if (step->barrier) frit_buf_text(out, "-\n");
-        if (step->has_buffer)
-            frit_buf_printf(out, "%10llu  ", (unsigned long long)step->offset);
-        else
-            frit_buf_printf(out, "%10s  ", "");
-        frit_buf_printf(out, "%*s", 2 * step->level, "");
-        print_node(step->node, true, out);
+    const frit_phases *phases = &plan->phases;
+    for (int i = 0; i < phases->n; i++) {
+        const frit_phase *phase = &phases->list[i];
+        if (i > 0) frit_buf_text(out, "-\n");
+        for (int k = 0; k < phase->n_prologue; k++) print_chain(plan, &phase->prologue[k], '<', out);
+        for (int k = 0; k < phase->n_products; k++) print_chain(plan, &phase->products[k], ' ', out);
+        for (int k = 0; k < phase->n_epilogue; k++) print_chain(plan, &phase->epilogue[k], '>', out);
     }
     frit_buf_text(out, "output ");
     print_source(plan->graph->output, true, out);
-    frit_buf_printf(out, ", %d steps, %llu bytes\n", plan->n_steps, (unsigned long long)plan->scratch_bytes);
+    frit_buf_printf(out, ", %d phases, %d chains, %llu bytes\n", phases->n, phases->n_chains,
+                    (unsigned long long)plan->scratch_bytes);
 }

@@ -125,22 +125,6 @@ frit_status frit_shape_linear(frit_node *node)
     return check_bias(node, 2);
 }
 
-frit_status frit_shape_linear_glu(frit_node *node)
-{
-    FRIT_TRY(multiply(node, 1));
-    frit_node second = *node;
-    FRIT_TRY(multiply(&second, 2));
-    return same_shape(node, &second) ? FRIT_OK : mismatch(node, 1, 2, "matrices of the same shape");
-}
-
-frit_status frit_shape_linear_add(frit_node *node)
-{
-    FRIT_TRY(multiply(node, 1));
-    if (!is_f32(node->src[2]) || !same_shape(node, node->src[2]))
-        return mismatch(node, 1, 2, "r to have the shape of the product");
-    return check_bias(node, 3);
-}
-
 static frit_status check_eps(const frit_node *node)
 {
     if (isfinite(node->eps) && node->eps >= 0) return FRIT_OK;
@@ -156,26 +140,6 @@ frit_status frit_shape_norm(frit_node *node)
         if (!is_vector(node->src[i], last_dim(node)))
             return mismatch(node, 0, i, "a vector in f32, as long as the last dimension");
     }
-    return FRIT_OK;
-}
-
-frit_status frit_shape_add_norm(frit_node *node)
-{
-    FRIT_TRY(frit_shape_same(node));
-    FRIT_TRY(check_eps(node));
-    if (!is_vector(node->src[2], last_dim(node)))
-        return mismatch(node, 0, 2, "a vector in f32, as long as the last dimension");
-    return FRIT_OK;
-}
-
-frit_status frit_shape_norm_add(frit_node *node)
-{
-    FRIT_TRY(frit_shape_like_0(node));
-    FRIT_TRY(check_eps(node));
-    if (!is_vector(node->src[1], last_dim(node)))
-        return mismatch(node, 0, 1, "a vector in f32, as long as the last dimension");
-    if (!is_f32(node->src[2]) || !same_shape(node, node->src[2]))
-        return mismatch(node, 0, 2, "r to have the shape of x");
     return FRIT_OK;
 }
 

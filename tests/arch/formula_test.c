@@ -73,7 +73,7 @@ static double compare(model *m, const golden *gold, const int32_t *out_rows, siz
         frit_arena_free(&arena);
         return -1;
     }
-    if (fused) assert_in_range(frit_fuse(&g), m->hp.n_layer, 1000);
+    if (fused) assert_in_range(frit_fuse(&g), 1, 1000);   // rows are taken early
     assert_ok(frit_graph_check(&g));
     assert_int_equal(g.output->shape[1], gold->n_vocab);
     float *logits = evaluate_graph(&g, gold->tokens, out_rows);

@@ -200,6 +200,7 @@ static int phases_of(const layer *l, int n_past, int n_rows)
     frit_exec *exec;
     const float *output;
     assert_ok(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads = 2}));
+    world_plan_for(&w, frit_backend_cpu.takes, device);
     assert_ok(frit_backend_cpu.prepare(device, w.plan, &exec));
     world_reset_cache(&w, 0);
     assert_ok(frit_backend_cpu.run(device, exec, &w.batch, &w.cache, &output));

@@ -353,6 +353,13 @@ static void products_of_all_types_agree_with_the_reference(void **state)
     }
 }
 
+// Of a device that takes everything.
+static int n_chains_of(world *w)
+{
+    world_plan(w, true);
+    return w->plan->phases.n_chains;
+}
+
 static void fused_products_agree_with_the_reference(void **state)
 {
     (void)state;
@@ -368,7 +375,7 @@ static void fused_products_agree_with_the_reference(void **state)
         frit_node *up = frit_matmul(&w.graph, any_matrix(&w, dtype, n_ff, n), x, NULL);
         w.graph.output = frit_glu(&w.graph, gate, up, FRIT_ACT_SILU);
         compare_rounded(&w, true, product_tolerance(dtype), 10 * product_tolerance(dtype), "linear_glu");
-        assert_int_equal(w.plan->n_steps, 2);
+        assert_int_equal(n_chains_of(&w), 2);
         world_close(&w);
 
         open_any(&w, seed + 1);
@@ -377,7 +384,82 @@ static void fused_products_agree_with_the_reference(void **state)
         frit_node *down = frit_matmul(&w.graph, any_matrix(&w, dtype, n, n_ff), h, bias);
         w.graph.output = frit_add(&w.graph, down, r);
         compare(&w, true, product_tolerance(dtype), "linear_add");
-        assert_int_equal(w.plan->n_steps, 3);
+        assert_int_equal(n_chains_of(&w), 3);
+        world_close(&w);
+    }
+}
+
+static frit_node *any_product(world *w, int64_t n_out, frit_node *x, bool bias, float factor)
+{
+    static const frit_dtype dtypes[] = {FRIT_DTYPE_F32,  FRIT_DTYPE_BF16, FRIT_DTYPE_F16,
+                                        FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K};
+    const frit_dtype dtype = dtypes[random_between(&w->rng, 0, (int64_t)FRIT_COUNT(dtypes) - 1)];
+    frit_node *b = bias ? world_vector(w, n_out) : NULL;
+    return frit_scale(&w->graph, frit_matmul(&w->graph, any_matrix(w, dtype, n_out, 256), x, b), factor);
+}
+
+// What is done to a product's numbers, in any order; gate and up of any types, with biases and factors; and what a
+// product reads next in another form.
+static void chains_of_any_parts_agree_with_the_reference(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed += FRIT_TEST_STRIDE) {
+        world w;
+        open_any(&w, seed);
+        frit_graph *g = &w.graph;
+        frit_node *x = world_rows(&w, 256), *r = world_rows(&w, 256), *row = world_vector(&w, 256);
+        frit_node *y = any_product(&w, 256, x, seed & 1, seed & 2 ? 0.5f : 1);
+        int n_parts = 0;
+        if (seed & 4) {
+            y = frit_glu(g, y, any_product(&w, 256, x, seed & 8, seed & 16 ? 3 : 1), FRIT_ACT_GELU);
+            n_parts = 2;
+        }
+        for (int i = (int)random_between(&w.rng, 1, 3); i > 0; i--, n_parts++) switch (random_between(&w.rng, 0, 6)) {
+            case 0:
+                y = frit_activate(g, y, FRIT_ACT_SILU);
+                break;
+            case 1:
+                y = frit_add(g, r, y);
+                break;
+            case 2:
+                y = frit_mul(g, y, row);
+                break;
+            case 3:
+                y = frit_add(g, y, row);
+                break;
+            case 4:
+                y = frit_softcap(g, y, 20);
+                break;
+            case 5:
+                y = frit_mul(g, r, y);
+                break;
+            default:
+                y = frit_xielu_node(g, y,
+                                    (frit_xielu){.positive = 0.8f, .negative = 0.3f, .beta = 0.5f, .eps = -1e-6f});
+            }
+        const frit_node *result = y;
+        g->output = seed % 3 ? y : any_product(&w, 64, y, false, 1);
+        world_plan(&w, true);
+        const frit_chain *chain = &w.plan->phases.chains[w.plan->phases.chain_of[result->id]];
+        assert_int_equal(chain->n_nodes, 1 + n_parts);
+        compare(&w, true, 2e-2, "chain");
+        world_close(&w);
+    }
+}
+
+static void norms_of_any_kind_join_a_residual(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        world w;
+        open_any(&w, seed);
+        const int64_t n = any_width(&w);
+        frit_node *x = world_rows(&w, n), *r = world_rows(&w, n), *weight = seed & 1 ? world_vector(&w, n) : NULL;
+        frit_node *norm = seed & 2 ? frit_layer_norm(&w.graph, x, weight, weight ? world_vector(&w, n) : NULL, 1e-6f)
+                                   : frit_rms_norm(&w.graph, x, weight, 1e-6f);
+        w.graph.output = seed & 4 ? frit_add(&w.graph, norm, r) : frit_add(&w.graph, r, norm);
+        compare(&w, true, 1e-11, "norm and residual");
+        assert_int_equal(n_chains_of(&w), 3);
         world_close(&w);
     }
 }
@@ -424,7 +506,7 @@ static void fused_add_and_norm_agrees_with_the_reference(void **state)
         frit_node *norm = frit_rms_norm(&w.graph, sum, world_vector(&w, n), 1e-6f);
         w.graph.output = frit_mul(&w.graph, norm, sum);
         compare(&w, true, 1e-12, "add_norm");
-        assert_int_equal(w.plan->n_steps, 4);
+        assert_int_equal(n_chains_of(&w), 4);
         world_close(&w);
     }
 }
@@ -439,7 +521,7 @@ static void fused_norm_and_add_agrees_with_the_reference(void **state)
         frit_node *norm = frit_rms_norm(&w.graph, world_rows(&w, n), world_vector(&w, n), 1e-6f);
         w.graph.output = frit_add(&w.graph, world_rows(&w, n), norm);
         compare(&w, true, 1e-12, "norm_add");
-        assert_int_equal(w.plan->n_steps, 3);
+        assert_int_equal(n_chains_of(&w), 3);
         world_close(&w);
     }
 }
@@ -481,6 +563,8 @@ int main(void)
         cmocka_unit_test(embeddings_of_all_types_are_decoded_exactly),
         cmocka_unit_test(products_of_all_types_agree_with_the_reference),
         cmocka_unit_test(fused_products_agree_with_the_reference),
+        cmocka_unit_test(chains_of_any_parts_agree_with_the_reference),
+        cmocka_unit_test(norms_of_any_kind_join_a_residual),
         cmocka_unit_test(no_number_depends_on_the_threads),
         cmocka_unit_test(fused_add_and_norm_agrees_with_the_reference),
         cmocka_unit_test(fused_norm_and_add_agrees_with_the_reference),

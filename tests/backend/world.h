@@ -28,6 +28,7 @@ typedef struct world {
     frit_arena arena;
     frit_graph graph;
     frit_plan *plan;
+    bool fuses;
     frit_batch batch;
     frit_run runs[WORLD_MAX_RUNS];
     int32_t *tokens, *positions, *out_rows, *pages;
@@ -239,10 +240,19 @@ static inline void world_reset_cache(world *w, int window)
             if (window == 0 || w->runs[i].n_past - p < window) world_put_position(w, &w->runs[i], p);
 }
 
-static inline void world_plan(world *w, bool fuse)
+static inline void world_plan_for(world *w, frit_takes_fn takes, const void *device)
 {
     assert_ok(frit_graph_check(&w->graph));
-    assert_ok(frit_plan_new(&w->plan, &w->graph, &(frit_plan_options){.no_fuse = !fuse}));
+    if (w->plan) frit_plan_set_rows(w->plan, w->graph.max_rows, w->graph.max_outs);
+    const frit_plan_options options = {.no_fuse = !w->fuses, .takes = takes, .device = device};
+    assert_ok(frit_plan_new(&w->plan, &w->graph, &options));
+}
+
+// As for a device that takes everything; world_run makes the plan of its own device.
+static inline void world_plan(world *w, bool fuse)
+{
+    w->fuses = fuse;
+    world_plan_for(w, NULL, NULL);
 }
 
 // Numbers in the result of this step.
@@ -268,6 +278,7 @@ static inline void world_run(world *w, const char *cpu, int n_threads, float *re
     frit_exec *exec;
     const float *output;
     assert_ok(backend->open(&device, &(frit_device_options){.n_threads = n_threads, .cpu = cpu}));
+    world_plan_for(w, backend->takes, device);
     assert_ok(backend->prepare(device, w->plan, &exec));
     for (int i = 0; i < 2; i++) {   // nothing of the first run may be needed by the second
         frit_cpu_exec_fill(exec, 0xff);

@@ -12,8 +12,7 @@
 typedef struct evaluation {
     const int32_t *tokens, *out_rows;
     int64_t n_rows, n_outs;
-    double **values;    // [n_nodes], NULL: not yet computed
-    double **seconds;   // the second result of ADD_NORM
+    double **values;   // [n_nodes], NULL: not yet computed
 } evaluation;
 
 static inline const double *evaluate_node(evaluation *e, const frit_node *node);
@@ -227,10 +226,6 @@ static inline void evaluate_op(evaluation *e, const frit_node *node, const doubl
         evaluate_product(node, 1, src, src[2], y);
         for (int64_t i = 0; i < size && node->factor != 0; i++) y[i] *= (double)node->factor;
         break;
-    case FRIT_OP_LINEAR_ACT:
-        evaluate_product(node, 1, src, src[2], y);
-        for (int64_t i = 0; i < size; i++) y[i] = evaluate_act(node->act, y[i]);
-        break;
     case FRIT_OP_RMS_NORM:
         evaluate_norm(src[0], src[1], (double)node->eps, y, n_rows, n);
         break;
@@ -238,7 +233,7 @@ static inline void evaluate_op(evaluation *e, const frit_node *node, const doubl
         evaluate_layer_norm(src[0], src[1], src[2], (double)node->eps, y, n_rows, n);
         break;
     case FRIT_OP_RESHAPE:
-        memcpy(y, node->second ? e->seconds[node->src[0]->id] : src[0], (size_t)size * sizeof *y);
+        memcpy(y, src[0], (size_t)size * sizeof *y);
         break;
     case FRIT_OP_ROPE:
         evaluate_rope(node, src[0], src[2], y);
@@ -247,28 +242,6 @@ static inline void evaluate_op(evaluation *e, const frit_node *node, const doubl
         break;
     case FRIT_OP_ATTEND:
         evaluate_attend(node, src[0], e->values[node->src[1]->src[0]->id], e->values[node->src[1]->src[1]->id], y);
-        break;
-    case FRIT_OP_ADD_NORM: {
-        double *sum = e->seconds[node->id] = calloc((size_t)size + 1, sizeof *sum);
-        for (int64_t i = 0; i < size; i++) sum[i] = src[0][i] + src[1][i];
-        evaluate_norm(sum, src[2], (double)node->eps, y, n_rows, n);
-        break;
-    }
-    case FRIT_OP_NORM_ADD:
-        evaluate_norm(src[0], src[1], (double)node->eps, y, n_rows, n);
-        for (int64_t i = 0; i < size; i++) y[i] += src[2][i];
-        break;
-    case FRIT_OP_LINEAR_GLU: {
-        double *up = calloc((size_t)size + 1, sizeof *up);
-        evaluate_product(node, 1, src, NULL, y);
-        evaluate_product(node, 2, src, NULL, up);
-        for (int64_t i = 0; i < size; i++) y[i] = evaluate_act(node->act, y[i]) * up[i];
-        free(up);
-        break;
-    }
-    case FRIT_OP_LINEAR_ADD:
-        evaluate_product(node, 1, src, src[3], y);
-        for (int64_t i = 0; i < size; i++) y[i] = src[2][i] + y[i] * (node->factor != 0 ? (double)node->factor : 1);
         break;
     default:
         evaluate_elementwise(node, src, y);
@@ -289,19 +262,12 @@ static inline const double *evaluate_node(evaluation *e, const frit_node *node)
 static inline float *evaluate_graph(const frit_graph *g, const int32_t *tokens, const int32_t *out_rows)
 {
     size_t n = (size_t)g->n_nodes;
-    evaluation e = {.tokens = tokens,
-                    .out_rows = out_rows,
-                    .values = calloc(n, sizeof *e.values),
-                    .seconds = calloc(n, sizeof *e.seconds)};
+    evaluation e = {.tokens = tokens, .out_rows = out_rows, .values = calloc(n, sizeof *e.values)};
     const double *y = evaluate_node(&e, g->output);
     size_t size = (size_t)frit_node_n_elems(g->output);
     float *result = calloc(size + 1, sizeof *result);
     for (size_t i = 0; i < size; i++) result[i] = (float)y[i];
-    for (size_t i = 0; i < n; i++) {
-        free(e.values[i]);
-        free(e.seconds[i]);
-    }
+    for (size_t i = 0; i < n; i++) free(e.values[i]);
     free(e.values);
-    free(e.seconds);
     return result;
 }

@@ -191,6 +191,7 @@ const frit_backend frit_backend_cpu = {
     .many_rows = cpu_many_rows,
     .alloc = cpu_alloc,
     .release = cpu_release,
+    .takes = frit_cpu_takes,
     .prepare = frit_cpu_prepare,
     .run = frit_cpu_run,
     .exec_free = frit_cpu_exec_free,

@@ -26,6 +26,8 @@ int frit_cpu_fewest_readers(frit_pool *pool, const frit_kernels *kernels, const 
 void frit_cpu_place_threads(frit_cpu_device *device, frit_pool *pool);
 // Chooses the threads for steps of few rows, once there are packed matrices to read (probe.c).
 frit_status frit_cpu_choose_threads(frit_cpu_device *device);
+// frit_takes_fn: what lower.c makes one action of.
+bool frit_cpu_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other);
 frit_status frit_cpu_prepare(frit_device *device, frit_plan *plan, frit_exec **out);
 frit_status frit_cpu_run(frit_device *device, frit_exec *exec, const frit_batch *batch, const frit_cache *cache,
                          const float **output);

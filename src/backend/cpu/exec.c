@@ -41,7 +41,7 @@ static int grain_of(const frit_action *a)
     return work > 0 && work < GRAIN_BYTES ? (int)(GRAIN_BYTES / work) : 1;
 }
 
-static int pieces_of(const frit_action *a, const frit_phase *p)
+static int pieces_of(const frit_action *a, const frit_exec_phase *p)
 {
     const int wanted = a->pieces ? a->pieces(&a->task) : 0, room = FRIT_WALK_MAX_PIECES / p->n;
     return wanted < room ? wanted : room;
@@ -50,7 +50,7 @@ static int pieces_of(const frit_action *a, const frit_phase *p)
 static int open_phase(void *ctx, int i, int *grain)
 {
     frit_exec *exec = ((const walk *)ctx)->exec;
-    const frit_phase *p = &exec->phases[i];
+    const frit_exec_phase *p = &exec->phases[i];
     int n = 0;
     for (int k = p->first; k < p->first + p->n; k++) {
         frit_action *a = &exec->actions[k];
@@ -67,7 +67,7 @@ static void run_share(const walk *w, int k, frit_share share)
     for (; k != FRIT_NO_ACTION; k = w->exec->actions[k].follower) {
         const frit_action *a = &w->exec->actions[k];
         if (w->profile) frit_profile_begin(w->profile, share.thread);
-        if (a->task.keeps && share.begin == 0) frit_feed_keep(a->task.keeps);
+        if (a->task.stores && share.begin == 0) frit_act_input_store_sum(a->task.stores);
         a->run(&a->task, share);
         if (w->profile) frit_profile_end(w->profile, share.thread, k);
     }
@@ -76,7 +76,7 @@ static void run_share(const walk *w, int k, frit_share share)
 static void work_on_phase(void *ctx, int i, int begin, int end, int part)
 {
     const walk *w = ctx;
-    const frit_phase *p = &w->exec->phases[i];
+    const frit_exec_phase *p = &w->exec->phases[i];
     for (int k = p->first; k < p->first + p->n && end > 0; k++) {
         const frit_action *a = &w->exec->actions[k];
         const int first = begin > 0 ? begin : 0, last = end < a->n_pieces ? end : a->n_pieces;
@@ -88,7 +88,7 @@ static void work_on_phase(void *ctx, int i, int begin, int end, int part)
 
 // Where the thread's own pieces of a later phase begin to read a matrix, if that phase has any. Only of products may
 // pieces be counted before the phase is open: for others that may depend on results.
-static bool own_rows(const walk *w, const frit_phase *p, int part, frit_ahead *out)
+static bool own_rows(const walk *w, const frit_exec_phase *p, int part, frit_ahead *out)
 {
     enum { MOST_BYTES = 64 << 10, MOST_ROWS = 4 };   // with more rows, products do not wait for memory
     int64_t n = 0;
@@ -182,6 +182,7 @@ void frit_cpu_exec_free(frit_device *base, frit_exec *exec)
     frit_cpu_memory_free(exec->memory, exec->n_bytes);
     free(exec->actions);
     free(exec->phases);
-    free(exec->feeds);
+    free(exec->ups);
+    free(exec->inputs);
     free(exec);
 }

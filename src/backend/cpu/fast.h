@@ -5,15 +5,13 @@
 
 // fast_linear.c
 void frit_fast_linear(const frit_task *task, frit_share share);
-void frit_fast_linear_add(const frit_task *task, frit_share share);
-void frit_fast_linear_act(const frit_task *task, frit_share share);
-void frit_fast_linear_glu(const frit_task *task, frit_share share);
 int frit_linear_pieces(const frit_task *task);
 // Rows of source 0 in task->form, to task->shared.
 void frit_fast_convert(const frit_task *task, frit_share share);
 // The form in which a linear op wants its source 0 for matrix source `i`.
 frit_form frit_linear_form(const frit_kernels *kernels, const frit_node *node, int i);
 size_t frit_linear_workspace_bytes(const frit_node *node);
+size_t frit_glu_workspace_bytes(const frit_node *node);   // of a product with another one (task->up)
 
 // fast_adapt.c
 void frit_fast_adapt_down(const frit_task *task, frit_share share);
@@ -75,8 +73,7 @@ size_t frit_state_workspace_bytes(const frit_node *node);
 // fast_vector.c
 void frit_fast_rms_norm(const frit_task *task, frit_share share);
 void frit_fast_layer_norm(const frit_task *task, frit_share share);
-void frit_fast_add_norm(const frit_task *task, frit_share share);
-void frit_fast_norm_add(const frit_task *task, frit_share share);
+void frit_fast_rows(const frit_task *task, frit_share share);   // a node and its parts, row by row
 void frit_fast_add(const frit_task *task, frit_share share);
 void frit_fast_mul(const frit_task *task, frit_share share);
 void frit_fast_scale(const frit_task *task, frit_share share);
@@ -95,3 +92,19 @@ void frit_fast_rope_turns(const frit_task *task, frit_share share);
 void frit_fast_results(const frit_task *task, frit_share share);
 int frit_results_pieces(const frit_task *task);
 size_t frit_rope_turn_bytes(const frit_node *node);
+
+// fast_vector.c: ops as parts of other tasks.
+void frit_part_norm(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
+                    int64_t n);
+void frit_part_add(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
+                   int64_t n);
+void frit_part_mul(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
+                   int64_t n);
+void frit_part_scale(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
+                     int64_t n);
+void frit_part_softcap(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y,
+                       const float *x, int64_t n);
+void frit_part_act(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
+                   int64_t n);
+void frit_part_xielu(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
+                     int64_t n);

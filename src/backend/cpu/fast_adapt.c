@@ -4,7 +4,7 @@
 // what attention does with values.
 #include "backend/cpu/adapt.h"
 #include "backend/cpu/fast.h"
-#include "backend/cpu/feed.h"
+#include "backend/cpu/act_input.h"
 
 #include <string.h>
 
@@ -143,7 +143,7 @@ void frit_fast_adapt_down(const frit_task *task, frit_share share)
         return;
     }
     const int64_t n_rows = node->shape[0], n_h = node->adapted->n_h, n_ranks = pieces_of(n_h, PIECE_RANKS);
-    const frit_feed *feed = task->feeds[FRIT_FORM_F32];
+    const frit_act_input *input = task->inputs[FRIT_FORM_F32];
     const frit_range r = frit_split(pieces_of(n_rows, PIECE_TOKENS) * n_ranks, 1, share);
     const float *x = NULL;
     for (int64_t i = r.begin, next; i < r.end; i = next) {
@@ -153,7 +153,8 @@ void frit_fast_adapt_down(const frit_task *task, frit_share share)
         for (int64_t t = i / n_ranks * PIECE_TOKENS, end; t < until; t = end) {
             const float *scales = frit_adapt_scales(task, t);
             end = same_until(task, t, until, scales);
-            if (scales && !x) x = feed ? (const float *)(const void *)frit_feed_rows(feed, share.thread) : task->x[0];
+            if (scales && !x)
+                x = input ? (const float *)(const void *)frit_act_input_rows(input, share.thread) : task->x[0];
             if (scales) down_rows(task, x, t, end, scales, first, last, share);
         }
     }

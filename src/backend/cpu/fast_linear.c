@@ -12,7 +12,7 @@
 // Kernels that unpack (forms BF16_*) get larger blocks and tiles, and block their work themselves.
 #include "backend/cpu/adapt.h"
 #include "backend/cpu/fast.h"
-#include "backend/cpu/feed.h"
+#include "backend/cpu/act_input.h"
 #include "backend/cpu/matrix.h"
 #include "backend/cpu/pack.h"
 
@@ -48,11 +48,15 @@ static size_t first_bytes(const frit_node *node)
 
 size_t frit_linear_workspace_bytes(const frit_node *node)
 {
-    const size_t second = (size_t)FRIT_MATRIX_TOKENS * FRIT_MATRIX_UNPACKED_ROWS * sizeof(float);
-    return first_bytes(node) + (node->op == FRIT_OP_LINEAR_GLU ? second : 0);
+    return first_bytes(node);
 }
 
-// A second tile of results, behind what matrices need.
+size_t frit_glu_workspace_bytes(const frit_node *node)
+{
+    return first_bytes(node) + (size_t)FRIT_MATRIX_TOKENS * FRIT_MATRIX_UNPACKED_ROWS * sizeof(float);
+}
+
+// A second tile of results, after what matrices need.
 static float *second_results(const frit_task *task, uint8_t *workspace)
 {
     return (float *)(void *)(workspace + first_bytes(task->node));
@@ -76,8 +80,8 @@ static operand open_operand(const frit_task *task, int source, frit_share share)
     const int n = share.end - share.begin, end = share.end + n - 1 < share.of ? share.end + n - 1 : share.of;
     frit_matrix m = frit_matrix_open(task->env->kernels, task->node->src[source]->tensor, task->w[source], workspace);
     m.end = rows_of(task, (frit_share){share.begin, end, share.of, share.thread}).end;
-    const frit_feed *feed = task->feeds[m.form];
-    return (operand){m, feed ? frit_feed_rows(feed, share.thread) : (const uint8_t *)task->x[0]};
+    const frit_act_input *input = task->inputs[m.form];
+    return (operand){m, input ? frit_act_input_rows(input, share.thread) : (const uint8_t *)task->x[0]};
 }
 
 // y[t, o] for n_w rows from `o` and n_x tokens from `t`; y points to the first result.
@@ -97,89 +101,60 @@ static void make_forms(const frit_task *task, int64_t t, int64_t o, const float 
     const int64_t n_out = frit_node_width(task->node);
     for (int i = 0; i < FRIT_FORM_COUNT; i++) {
         const frit_form form = (frit_form)i;
-        if (!task->made[form]) continue;
-        uint8_t *row = frit_form_row(form, task->made[form], t, n_out);
+        if (!task->produced[form]) continue;
+        uint8_t *row = frit_form_row(form, task->produced[form], t, n_out);
         task->env->kernels->convert[form](y, row + (size_t)o / 32 * frit_form_column_bytes(form), n);
     }
 }
 
-// What is done with n results of row t, from column o on, while they are in cache.
-static void finish(const frit_task *task, const float *residual, int64_t t, int64_t o, float *y, int64_t n)
+// Tokens [t, t + n_x) by rows [o, o + n_w) of the matrix, with bias, adapters and factor. y is the first result.
+static void compute(const frit_task *task, const operand *a, int64_t o, int64_t n_w, int64_t t, int64_t n_x, float *y,
+                    int64_t stride)
 {
     const frit_kernels *k = task->env->kernels;
-    const frit_node *node = task->node;
-    if (node->op == FRIT_OP_LINEAR_ACT) {
-        k->act[node->act](y, y, n);
-        make_forms(task, t, o, y, n);
-        return;
+    const float *bias = frit_node_n_own(task->node) > 2 ? task->x[2] : NULL;
+    multiply(a, o, n_w, t, n_x, y, (size_t)stride);
+    for (int64_t i = 0; bias && i < n_x; i++) k->add(y + i * stride, y + i * stride, bias + o, n_w);
+    frit_adapt_rows(task, 0, t, n_x, o, n_w, y, (size_t)stride);
+    const float factor = task->node->factor;
+    for (int64_t i = 0; factor != 0 && i < n_x; i++) k->scale(y + i * stride, y + i * stride, factor, n_w);
+}
+
+// What is done with n results of row t, from column o on, while they are in cache. `up`: those of the other product.
+static void finish(const frit_task *task, int64_t t, int64_t o, float *y, const float *up, int64_t n)
+{
+    const frit_kernels *k = task->env->kernels;
+    if (up) {
+        k->act[task->parts[0].node->act](y, y, n);
+        k->mul(y, y, up, n);
     }
-    if (node->factor != 0) k->scale(y, y, node->factor, n);
-    if (residual) k->add(y, y, residual + t * frit_node_width(node) + o, n);
+    for (int i = up ? 1 : 0; i < task->n_parts; i++) {
+        const frit_task_part *part = &task->parts[i];
+        frit_cpu_ops[part->node->op].part(k, part, t * frit_node_width(task->node) + o, o, y, y, n);
+    }
+    make_forms(task, t, o, y, n);
 }
 
 // Without y the results are needed in other forms only, and do not leave the cache.
-static void linear(const frit_task *task, const float *bias, const float *residual, frit_share share)
-{
-    const frit_kernels *k = task->env->kernels;
-    float *own = frit_matrix_results(frit_task_workspace(task, share));   // [n_x, n_w]
-    const operand a = open_operand(task, 1, share);
-    const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
-    const int64_t n_block = frit_matrix_block_tokens(&a.matrix);
-    const frit_range rows = rows_of(task, share);
-
-    for (int64_t t = 0; t < n_tokens; t += n_block) {
-        const int64_t n_x = min(n_block, n_tokens - t), n_tile = tile_rows(&a, n_x);
-        for (int64_t o = rows.begin; o < rows.end; o += n_tile) {
-            const int64_t n_w = min(n_tile, rows.end - o), stride = task->y ? n_out : n_w;
-            float *results = task->y ? task->y + t * n_out + o : own;
-            multiply(&a, o, n_w, t, n_x, results, (size_t)stride);
-            for (int64_t i = 0; bias && i < n_x; i++) k->add(results + i * stride, results + i * stride, bias + o, n_w);
-            frit_adapt_rows(task, 0, t, n_x, o, n_w, results, (size_t)stride);
-            for (int64_t i = 0; i < n_x; i++) finish(task, residual, t + i, o, results + i * stride, n_w);
-        }
-    }
-}
-
 void frit_fast_linear(const frit_task *task, frit_share share)
 {
-    linear(task, frit_node_n_own(task->node) > 2 ? task->x[2] : NULL, NULL, share);
-}
-
-void frit_fast_linear_act(const frit_task *task, frit_share share)
-{
-    linear(task, frit_node_n_own(task->node) > 2 ? task->x[2] : NULL, NULL, share);
-}
-
-void frit_fast_linear_add(const frit_task *task, frit_share share)
-{
-    linear(task, frit_node_n_own(task->node) > 3 ? task->x[3] : NULL, task->x[2], share);
-}
-
-void frit_fast_linear_glu(const frit_task *task, frit_share share)
-{
-    const frit_kernels *k = task->env->kernels;
     uint8_t *workspace = frit_task_workspace(task, share);
-    float *ups = frit_matrix_results(workspace), *gates = second_results(task, workspace);   // [n_x, n_w]
-    const operand gate = open_operand(task, 1, share), up = open_operand(task, 2, share);
+    const operand a = open_operand(task, 1, share), b = task->up ? open_operand(task->up, 1, share) : a;
+    float *ups = task->up ? frit_matrix_results(workspace) : NULL;   // [n_x, n_w], as `near`
+    float *near = task->up ? second_results(task, workspace) : frit_matrix_results(workspace);
     const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
-    const int64_t n_block = min(frit_matrix_block_tokens(&gate.matrix), frit_matrix_block_tokens(&up.matrix));
+    const int64_t n_block = min(frit_matrix_block_tokens(&a.matrix), frit_matrix_block_tokens(&b.matrix));
     const frit_range rows = rows_of(task, share);
 
     for (int64_t t = 0; t < n_tokens; t += n_block) {
-        const int64_t n_x = min(n_block, n_tokens - t), n_tile = min(tile_rows(&gate, n_x), tile_rows(&up, n_x));
+        const int64_t n_x = min(n_block, n_tokens - t), n_tile = min(tile_rows(&a, n_x), tile_rows(&b, n_x));
         for (int64_t o = rows.begin; o < rows.end; o += n_tile) {
             const int64_t n_w = min(n_tile, rows.end - o), stride = task->y ? n_out : n_w;
-            float *results = task->y ? task->y + t * n_out + o : gates;
-            multiply(&gate, o, n_w, t, n_x, results, (size_t)stride);
-            multiply(&up, o, n_w, t, n_x, ups, (size_t)n_w);
-            frit_adapt_rows(task, 0, t, n_x, o, n_w, results, (size_t)stride);
-            frit_adapt_rows(task, 1, t, n_x, o, n_w, ups, (size_t)n_w);
-            for (int64_t i = 0; i < n_x; i++) {
-                float *y = results + i * stride;
-                k->act[task->node->act](y, y, n_w);
-                k->mul(y, y, ups + i * n_w, n_w);
-                make_forms(task, t + i, o, y, n_w);
-            }
+            float *results = task->y ? task->y + t * n_out + o : near;
+            compute(task, &a, o, n_w, t, n_x, results, stride);
+            if (ups) compute(task->up, &b, o, n_w, t, n_x, ups, n_w);
+            for (int64_t i = 0; i < n_x; i++)
+                finish(task, t + i, o, results + i * stride, ups ? ups + i * n_w : NULL, n_w);
         }
     }
 }

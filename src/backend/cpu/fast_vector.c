@@ -1,76 +1,129 @@
 // SPDX-License-Identifier: MIT
 // Ops that work on vectors, on the kernels of the installed instruction set: norms, elementwise ops, rope.
 #include "backend/cpu/fast.h"
-#include "backend/cpu/feed.h"
+#include "backend/cpu/act_input.h"
 
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
-// Where the result of row t goes, if only to be converted.
-static float *result_row(const frit_task *task, int thread, int64_t t)
-{
-    return task->y ? task->y + t * frit_node_width(task->node) : frit_own_row(task->env, thread);
-}
-
 static void make_forms(const frit_task *task, int64_t t, const float *y)
 {
     const int64_t n = frit_node_width(task->node);
     for (int form = 0; form < FRIT_FORM_COUNT; form++)
-        if (task->made[form])
-            task->env->kernels->convert[form](y, frit_form_row((frit_form)form, task->made[form], t, n), n);
+        if (task->produced[form])
+            task->env->kernels->convert[form](y, frit_form_row((frit_form)form, task->produced[form], t, n), n);
 }
 
-static void norm_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
+// ------------------------------------------------------------------------------- parts
+
+// The source that the task does not compute, at the numbers in question.
+static const float *other_at(const frit_task_part *part, int64_t at, int64_t o)
+{
+    const frit_node *node = part->node, *right = node->src[1];
+    const bool is_one_row = right->n_dims != node->n_dims || right->rows != node->rows;
+    return part->x[0] ? part->x[0] + at : part->x[1] + (is_one_row ? o : at);
+}
+
+void frit_part_norm(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
+                    int64_t n)
+{
+    (void)at;
+    (void)o;
+    (void)n;
+    frit_norm_row(k, part->node, y, x, part->x[1], part->x[2]);
+}
+
+void frit_part_add(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
+                   int64_t n)
+{
+    k->add(y, x, other_at(part, at, o), n);
+}
+
+void frit_part_mul(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
+                   int64_t n)
+{
+    k->mul(y, x, other_at(part, at, o), n);
+}
+
+void frit_part_scale(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
+                     int64_t n)
+{
+    (void)at;
+    (void)o;
+    k->scale(y, x, part->node->factor, n);
+}
+
+void frit_part_softcap(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y,
+                       const float *x, int64_t n)
+{
+    (void)at;
+    (void)o;
+    k->softcap(y, x, part->node->factor, n);
+}
+
+void frit_part_act(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
+                   int64_t n)
+{
+    (void)at;
+    (void)o;
+    k->act[part->node->act](y, x, n);
+}
+
+void frit_part_xielu(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
+                     int64_t n)
+{
+    (void)at;
+    (void)o;
+    k->xielu(y, x, &part->node->xielu, n);
+}
+
+// ------------------------------------------------------------------------------- rows
+
+// The node as a part of itself: applied to its source 0.
+static frit_task_part first_part(const frit_task *task)
+{
+    frit_task_part part = {.node = task->node, .y = task->y};
+    for (int i = 1; i < task->node->n_src; i++) part.x[i] = task->x[i];
+    return part;
+}
+
+// To where it is stored; otherwise to where the last part's result goes: nobody needs it there yet, and if that is
+// stored nowhere either, to the thread's own row.
+static const float *apply(const frit_task *task, const frit_task_part *part, float *last, int64_t t, const float *x)
 {
     const int64_t n = frit_node_width(task->node);
+    float *y = part->y ? part->y + t * n : last;
+    frit_cpu_ops[part->node->op].part(task->env->kernels, part, t * n, 0, y, x, n);
+    return y;
+}
+
+static void chain_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
+{
+    const frit_task_part first = first_part(task);
+    const int64_t n = frit_node_width(task->node);
+    float *result = task->n_parts > 0 ? task->parts[task->n_parts - 1].y : task->y;
     for (int64_t t = begin; t < end; t++) {
-        float *y = result_row(task, thread, t);
-        frit_norm_row(task->env->kernels, task->node, y, task->x[0] + t * n, task->x[1], task->x[2]);
+        float *last = result ? result + t * n : frit_thread_row(task->env, thread);
+        const float *y = apply(task, &first, last, t, task->x[0] + t * n);
+        for (int i = 0; i < task->n_parts; i++) y = apply(task, &task->parts[i], last, t, y);
         make_forms(task, t, y);
     }
+}
+
+void frit_fast_rows(const frit_task *task, frit_share share)
+{
+    frit_by_rows(task, share, chain_rows);
 }
 
 void frit_fast_rms_norm(const frit_task *task, frit_share share)
 {
-    frit_by_rows(task, share, norm_rows);
+    frit_by_rows(task, share, chain_rows);
 }
 
 void frit_fast_layer_norm(const frit_task *task, frit_share share)
 {
-    frit_by_rows(task, share, norm_rows);
-}
-
-static void add_norm_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
-{
-    const frit_kernels *k = task->env->kernels;
-    const int64_t n = frit_node_width(task->node);
-    for (int64_t t = begin; t < end; t++) {
-        float *y = result_row(task, thread, t);
-        k->add(task->second + t * n, task->x[0] + t * n, task->x[1] + t * n, n);
-        k->rms_norm(y, task->second + t * n, task->x[2], n, task->node->eps);
-        make_forms(task, t, y);
-    }
-}
-
-void frit_fast_add_norm(const frit_task *task, frit_share share)
-{
-    frit_by_rows(task, share, add_norm_rows);
-}
-
-static void norm_add_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
-{
-    const int64_t n = frit_node_width(task->node);
-    for (int64_t t = begin; t < end; t++) {
-        float *y = result_row(task, thread, t);
-        frit_norm_add_row(task->env->kernels, task->node, y, task->x[0] + t * n, task->x[1], task->x[2] + t * n);
-        make_forms(task, t, y);
-    }
-}
-
-void frit_fast_norm_add(const frit_task *task, frit_share share)
-{
-    frit_by_rows(task, share, norm_add_rows);
+    frit_by_rows(task, share, chain_rows);
 }
 
 // Elements are split in portions of a cache line, so that no two threads write to the same one.

@@ -2,7 +2,7 @@
 // The op table of the CPU. Every op has a reference kernel; one without a row here, or without `fast`, runs on it.
 #include "backend/cpu/adapt.h"
 #include "backend/cpu/fast.h"
-#include "backend/cpu/feed.h"
+#include "backend/cpu/act_input.h"
 #include "backend/cpu/matrix.h"
 #include "backend/cpu/ref.h"
 
@@ -53,13 +53,13 @@ int frit_pieces_by_row(const frit_task *task)
 int frit_pieces_of_norm(const frit_task *task)
 {
     for (int form = 0; form < FRIT_FORM_COUNT; form++)
-        if (task->feeds[form] && frit_feed_is_own(task->feeds[form])) return 0;
+        if (task->inputs[form] && frit_act_input_is_per_thread(task->inputs[form])) return 0;
     return frit_pieces_by_size(task);
 }
 
 int frit_pieces_of_convert(const frit_task *task)
 {
-    return frit_feed_is_own(task->feeds[task->form]) ? 0 : frit_pieces_by_row(task);
+    return frit_act_input_is_per_thread(task->inputs[task->form]) ? 0 : frit_pieces_by_row(task);
 }
 
 void frit_by_rows(const frit_task *task, frit_share share, frit_rows_fn fn)
@@ -88,21 +88,21 @@ const frit_task_fn frit_cpu_references[FRIT_OP_COUNT] = {
 #define BY_SIZE(name)   .fast = frit_fast_##name, .pieces = frit_pieces_by_size
 #define FAST(name, cut) .fast = frit_fast_##name, .pieces = cut
 #define PRODUCT(name) \
-    FAST(name, frit_linear_pieces), .linear = true, .own_feed = true, .workspace_bytes = frit_linear_workspace_bytes
+    FAST(name, frit_linear_pieces), .linear = true, .own_input = true, .workspace_bytes = frit_linear_workspace_bytes
 #define STACKED(name, cut) FAST(name, cut), .stacked = true
 
 // clang-format off
 const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_EMBED]      = {.matrices = 1 << 0},
     [FRIT_OP_LINEAR]     = {PRODUCT(linear), .matrices = 1 << 1},
-    [FRIT_OP_RMS_NORM]   = {FAST(rms_norm, frit_pieces_of_norm)},
-    [FRIT_OP_LAYER_NORM] = {FAST(layer_norm, frit_pieces_of_norm)},
-    [FRIT_OP_ADD]        = {BY_SIZE(add)},
-    [FRIT_OP_MUL]        = {BY_SIZE(mul)},
-    [FRIT_OP_SCALE]      = {BY_SIZE(scale)},
-    [FRIT_OP_SOFTCAP]    = {BY_SIZE(softcap)},
-    [FRIT_OP_ACT]        = {BY_SIZE(act)},
-    [FRIT_OP_XIELU]      = {BY_SIZE(xielu)},
+    [FRIT_OP_RMS_NORM]   = {FAST(rms_norm, frit_pieces_of_norm), .part = frit_part_norm},
+    [FRIT_OP_LAYER_NORM] = {FAST(layer_norm, frit_pieces_of_norm), .part = frit_part_norm},
+    [FRIT_OP_ADD]        = {BY_SIZE(add), .part = frit_part_add},
+    [FRIT_OP_MUL]        = {BY_SIZE(mul), .part = frit_part_mul},
+    [FRIT_OP_SCALE]      = {BY_SIZE(scale), .part = frit_part_scale},
+    [FRIT_OP_SOFTCAP]    = {BY_SIZE(softcap), .part = frit_part_softcap},
+    [FRIT_OP_ACT]        = {BY_SIZE(act), .part = frit_part_act},
+    [FRIT_OP_XIELU]      = {BY_SIZE(xielu), .part = frit_part_xielu},
     [FRIT_OP_GLU]        = {BY_SIZE(glu)},
     [FRIT_OP_SOFTMAX]    = {BY_SIZE(softmax)},
     [FRIT_OP_GAUSSIAN_TOPK]     = {BY_SIZE(gaussian_topk)},
@@ -131,18 +131,13 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_CONV]       = {FAST(conv, frit_conv_pieces), .workspace_bytes = frit_conv_workspace_bytes},
     [FRIT_OP_SCAN]       = {FAST(scan, frit_state_pieces), .workspace_bytes = frit_state_workspace_bytes},
     [FRIT_OP_DELTA]      = {FAST(delta, frit_state_pieces), .workspace_bytes = frit_state_workspace_bytes},
-    [FRIT_OP_ADAPT_DOWN] = {FAST(adapt_down, frit_adapt_down_pieces), .linear = true, .own_feed = true,
+    [FRIT_OP_ADAPT_DOWN] = {FAST(adapt_down, frit_adapt_down_pieces), .linear = true, .own_input = true,
                             .fits = frit_adapt_down_fits, .workspace_bytes = frit_adapt_down_workspace_bytes},
     [FRIT_OP_ADAPT_UP]   = {FAST(adapt_up, frit_pieces_by_row)},
     [FRIT_OP_STEER]      = {FAST(steer, frit_pieces_by_row)},
-    [FRIT_OP_ADD_NORM]   = {BY_SIZE(add_norm)},
-    [FRIT_OP_NORM_ADD]   = {FAST(norm_add, frit_pieces_of_norm)},
-    [FRIT_OP_LINEAR_ACT] = {PRODUCT(linear_act), .matrices = 1 << 1},
-    [FRIT_OP_LINEAR_GLU] = {PRODUCT(linear_glu), .matrices = 1 << 1 | 1 << 2},
     [FRIT_OP_EXPERTS_GLU] = {STACKED(experts_glu, frit_experts_pieces), .matrices = 1 << 1 | 1 << 2,
                              .fits = frit_experts_fit, .workspace_bytes = stacked_workspace_bytes},
     [FRIT_OP_EXPERTS_MIX] = {STACKED(experts_mix, frit_experts_mix_pieces), .matrices = 1 << 1,
                              .fits = frit_experts_fit, .workspace_bytes = experts_mix_workspace_bytes},
-    [FRIT_OP_LINEAR_ADD] = {PRODUCT(linear_add), .matrices = 1 << 1},
 };
 // clang-format on

@@ -93,19 +93,25 @@ static frit_status add(frit_packs *packs, const frit_tensor *tensor, bool as_row
 }
 
 // Panels for products that read them; rows for those who read rows that lie nowhere in memory.
+static frit_status add_matrices(frit_packs *packs, const frit_kernels *kernels, const frit_node *node,
+                                uint64_t *n_bytes)
+{
+    const frit_cpu_op *op = &frit_cpu_ops[node->op];
+    const bool is_product = kernels && (op->linear || op->stacked) && (!op->fits || op->fits(node));
+    for (int s = 0; s < node->n_src; s++) {
+        const frit_tensor *tensor = frit_node_storage(node->src[s])->tensor;
+        if (!(op->matrices >> s & 1) || !tensor) continue;
+        const bool wanted = is_product && frit_packs_want(kernels, tensor);
+        if (wanted || (!tensor->data && !frit_stack_row(tensor, 0))) FRIT_TRY(add(packs, tensor, !wanted, n_bytes));
+    }
+    return FRIT_OK;
+}
+
 static frit_status add_all(frit_packs *packs, const frit_kernels *kernels, const frit_plan *plan, uint64_t *n_bytes)
 {
-    for (int i = 0; i < plan->n_steps; i++) {
-        const frit_node *node = plan->steps[i].node;
-        const frit_cpu_op *op = &frit_cpu_ops[node->op];
-        const bool is_product = kernels && (op->linear || op->stacked) && (!op->fits || op->fits(node));
-        for (int s = 0; s < node->n_src; s++) {
-            const frit_tensor *tensor = frit_node_storage(node->src[s])->tensor;
-            if (!(op->matrices >> s & 1) || !tensor) continue;
-            const bool wanted = is_product && frit_packs_want(kernels, tensor);
-            if (wanted || (!tensor->data && !frit_stack_row(tensor, 0))) FRIT_TRY(add(packs, tensor, !wanted, n_bytes));
-        }
-    }
+    for (int k = 0; k < plan->phases.n_chains; k++)
+        for (int i = 0; i < plan->phases.chains[k].n_nodes; i++)
+            FRIT_TRY(add_matrices(packs, kernels, plan->phases.chains[k].nodes[i], n_bytes));
     return FRIT_OK;
 }
 

@@ -69,6 +69,17 @@ static void count_attend(const frit_task *task, frit_profile_row *row)
     row->type = frit_dtype_get(layer->k.dtype)->name;
 }
 
+static void count_matrices(const frit_task *task, frit_profile_row *row)
+{
+    const frit_node *node = task->node;
+    for (int i = 0; i < node->n_src; i++) {
+        const frit_node *source = node->src[i] ? frit_node_storage(node->src[i]) : NULL;
+        if (!(frit_cpu_ops[node->op].matrices >> i & 1) || !source || source->op != FRIT_OP_WEIGHT) continue;
+        if (!row->type[0]) row->type = frit_dtype_get(source->tensor->dtype)->name;
+        count_matrix(task, source->tensor, row);
+    }
+}
+
 void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40], frit_profile_row *row)
 {
     const frit_node *node = task->node;
@@ -83,15 +94,13 @@ void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40
         return;
     }
     const bool begins = run == op->begin, ends = run == op->finish;
-    snprintf(name, 40, "%s%s", frit_op_get(node->op)->name, begins ? " turn" : ends ? " merge" : "");
+    int at = snprintf(name, 40, "%s%s", frit_op_get(node->op)->name, begins ? " turn" : ends ? " merge" : "");
     if (begins || ends) return;
+    for (int i = 0; i < task->n_parts && at < 40; i++)
+        at += snprintf(name + at, (size_t)(40 - at), "+%s", frit_op_get(task->parts[i].node->op)->name);
     if (node->op == FRIT_OP_ATTEND || node->op == FRIT_OP_ATTEND_SPARSE) count_attend(task, row);
-    for (int i = 0; i < node->n_src; i++) {
-        const frit_node *source = node->src[i] ? frit_node_storage(node->src[i]) : NULL;
-        if (!(op->matrices >> i & 1) || !source || source->op != FRIT_OP_WEIGHT) continue;
-        if (!row->type[0]) row->type = frit_dtype_get(source->tensor->dtype)->name;
-        count_matrix(task, source->tensor, row);
-    }
+    count_matrices(task, row);
+    if (task->up) count_matrices(task->up, row);
 }
 
 frit_status frit_profile_start(frit_profile *profile, int n_threads, int n_actions)

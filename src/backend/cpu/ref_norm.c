@@ -38,28 +38,6 @@ void frit_ref_layer_norm(const frit_task *task, frit_share share)
     }
 }
 
-void frit_ref_add_norm(const frit_task *task, frit_share share)
-{
-    const int64_t n = frit_node_width(task->node);
-    frit_range r = frit_split(frit_node_height(task->node), 1, share);
-    for (int64_t t = r.begin; t < r.end; t++) {
-        float *sum = task->second + t * n;
-        for (int64_t i = 0; i < n; i++) sum[i] = task->x[0][t * n + i] + task->x[1][t * n + i];
-        rms_norm_row(task->y + t * n, sum, task->x[2], n, task->node->eps);
-    }
-}
-
-void frit_ref_norm_add(const frit_task *task, frit_share share)
-{
-    const int64_t n = frit_node_width(task->node);
-    frit_range r = frit_split(frit_node_height(task->node), 1, share);
-    for (int64_t t = r.begin; t < r.end; t++) {
-        float *y = task->y + t * n;
-        rms_norm_row(y, task->x[0] + t * n, task->x[1], n, task->node->eps);
-        for (int64_t i = 0; i < n; i++) y[i] += task->x[2][t * n + i];
-    }
-}
-
 void frit_ref_softmax(const frit_task *task, frit_share share)
 {
     const int64_t n = frit_node_width(task->node);

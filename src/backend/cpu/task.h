@@ -30,47 +30,61 @@ typedef struct frit_task_env {
     const frit_cache *cache;
     uint8_t *workspaces;      // one for each thread
     size_t workspace_bytes;   // of one, a multiple of FRIT_CPU_ALIGN
-    size_t own_offset;        // in a workspace, of what survives a task (feed.h)
+    size_t inputs_offset;     // in a workspace, of what survives a task (act_input.h)
     uint32_t run;             // which one this is, from 1
     // All products are by matrices of f32 or f16: nothing else rounds as coarsely as bfloat16 does.
     bool fine;
 } frit_task_env;
 
-typedef struct frit_feed frit_feed;   // feed.h
+typedef struct frit_act_input frit_act_input;   // act_input.h
+
+// A node that is applied to what a task computes before that leaves the cache (graph/phase.h).
+typedef struct frit_task_part {
+    const frit_node *node;
+    const float *x[FRIT_MAX_SOURCES];   // its other sources; NULL for what the task computes
+    float *y;                           // after whole rows: where the result is stored, or NULL
+} frit_task_part;
 
 typedef struct frit_task {
     const frit_node *node;
     const frit_task_env *env;
-    float *y, *second;                    // results
+    float *y;                             // the result of the node; of products, that of the last part
     const float *x[FRIT_MAX_SOURCES];     // sources that are activations or vectors of the model; else NULL
     const uint8_t *w[FRIT_MAX_SOURCES];   // sources that are matrices of the model: their bytes; else NULL
+    frit_task_part parts[FRIT_CHAIN_NODES - 1];
+    int n_parts;
+    const struct frit_task *up;   // before GLU: the product of the other matrix
     // Linear ops: x[0] as the matrices' kernels want it, for all threads. Stacked ops: rows brought together by matrix.
     uint8_t *forms[FRIT_FORM_COUNT];
-    struct frit_deal *deal;                    // of experts' rows (deal.h)
-    const frit_feed *feeds[FRIT_FORM_COUNT];   // the same for ops with own_feed, who ask frit_feed_rows
-    const frit_feed *keeps;                    // who does the first piece stores this feed's sum
-    uint8_t *made[FRIT_FORM_COUNT];            // the result in forms that others read; then y may be NULL
-    frit_form form;                            // conversions: into which form
-    uint8_t *shared;                           // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its turns
-    int64_t unit;   // products: a piece is a multiple of so many rows of the matrix; 0: of any
+    struct frit_deal *deal;                          // of experts' rows (deal.h)
+    const frit_act_input *inputs[FRIT_FORM_COUNT];   // the same for ops with own_input, who ask frit_act_input_rows
+    const frit_act_input *stores;                    // the thread that does the first piece stores its sum
+    uint8_t *produced[FRIT_FORM_COUNT];              // the result in forms that others read; then y may be NULL
+    frit_form form;                                  // conversions: into which form
+    uint8_t *shared;   // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its turns
+    int64_t unit;      // products: a piece is a multiple of so many rows of the matrix; 0: of any
     // Of a follower (graph/plan.h): its share is one of heads, of all rows. KV_WRITE then follows keys or values.
     bool by_heads, keys, values;
 } frit_task;
 
 typedef void (*frit_task_fn)(const frit_task *task, frit_share share);
+// y = the part applied to x, n numbers of its result from column o on, `at` numbers after the first of all. y may be x.
+typedef void (*frit_part_fn)(const frit_kernels *kernels, const frit_task_part *part, int64_t at, int64_t o, float *y,
+                             const float *x, int64_t n);
 typedef int (*frit_pieces_fn)(const frit_task *task);   // FRIT_MAX_PIECES at most
 enum { FRIT_MAX_PIECES = 1 << 12 };
 
 // How the CPU runs one op.
 typedef struct frit_cpu_op {
     frit_task_fn fast;       // NULL: the reference is all there is
+    frit_part_fn part;       // how it is applied to what another op has computed; NULL: it is not
     frit_pieces_fn pieces;   // into how many pieces the work of `fast` is cut, for this run's rows
     frit_task_fn begin;      // what comes before all of `fast`, or NULL
     frit_pieces_fn begin_pieces;
     frit_task_fn finish;   // second half of `fast`, when all of it is done; or NULL
     frit_pieces_fn finish_pieces;
     bool linear;                           // source 0 is wanted in the forms of the matrices' kernels
-    bool own_feed;                         // and asked for by frit_feed_rows
+    bool own_input;                        // and asked for by frit_act_input_rows
     bool stacked;                          // as linear, with the rows of each matrix of a stack brought together
     bool (*fits)(const frit_node *node);   // NULL, or whether `fast` can run this node
     unsigned matrices;                     // bit i: source i stays as the file has it

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/act_input.h: activation inputs: the rows that products multiply, in the form that their kernels read.
+//
+// Where an input comes from and how many rows there are decides who computes it:
+//
+//     the prologue of a phase (graph/phase.h)   few rows: each thread for itself, when it first needs them; the one
+//                                               that does the first piece stores a sum for later readers. More rows:
+//                                               all threads by rows, before the products
+//     a norm or a sum that others read too      the thread that computes a row
+//     a product with parts                      the thread that computes 32 columns
+//     anything else                             few rows: each thread for itself; more: all threads by rows, before
+//
+// For few rows a barrier costs more than what all threads do at once: they wait for the one that does it, and then for
+// each other. What a thread computes for itself lies in its workspace and is good for the step. The numbers do not
+// depend on who computed them.
+#pragma once
+#include "backend/cpu/task.h"
+
+typedef struct frit_act_norm {   // a norm, and where it lies
+    const frit_node *node;       // NULL: there is none
+    const float *w, *b;          // its weight and bias, or NULL
+} frit_act_norm;
+
+struct frit_act_input {
+    const frit_node *source;   // the product's source 0: its rows and their width
+    frit_act_norm norm;        // what is applied to x
+    frit_act_norm sum;         // x is residual + this norm of summand: computed instead of reading x
+    const frit_task_env *env;
+    const float *x, *summand, *residual;
+    float *stored;   // where the sum lies for those that read x
+    frit_form form;
+    uint8_t *rows;              // for all threads
+    bool is_per_thread;         // threads compute few rows for themselves
+    size_t per_thread_offset;   // after frit_thread_inputs
+    uint32_t id;                // of the list, from 1
+};
+
+enum { FRIT_PER_THREAD_ROWS = 2 };   // few
+
+// The part of a workspace that survives a task. After it there is scratch for two f32 rows.
+typedef struct frit_thread_inputs {
+    uint64_t computed[FRIT_FORM_COUNT];   // run << 32 | input; anything else is stale
+    uint8_t unused[128 - FRIT_FORM_COUNT * 8 % 128];
+} frit_thread_inputs;
+
+float *frit_thread_row(const frit_task_env *env, int thread);
+
+// Whether threads compute this run's rows for themselves.
+bool frit_act_input_is_per_thread(const frit_act_input *input);
+// The rows, for products on thread share.thread.
+const uint8_t *frit_act_input_rows(const frit_act_input *input, int thread);
+// Stores the sum of the input's rows for its later readers.
+void frit_act_input_store_sum(const frit_act_input *input);
+// y = the norm of row x.
+void frit_norm_row(const frit_kernels *kernels, const frit_node *norm, float *y, const float *x, const float *w,
+                   const float *b);

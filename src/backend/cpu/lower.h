@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/lower.h: how a plan becomes an executable. For lower*.c alone.
+//
+//     lower.c           phases to actions
+//     lower_inputs.c    activation inputs (act_input.h): which there are, and who computes them
+//     lower_memory.c    how much memory all of it needs, and where it lies
+#pragma once
+#include "backend/cpu/exec.h"
+#include "backend/cpu/matrix.h"
+
+enum { FRIT_NONE = -1 };
+
+typedef struct input_info {   // what only lowering needs to know of an activation input
+    int first, last;          // phases in which its slot is used
+    int producer;             // the chain that computes it along with its result, or FRIT_NONE
+    int slot;
+} input_info;
+
+typedef struct input_slot {   // memory of inputs that are not needed at the same time
+    frit_form form;
+    uint64_t offset, n_bytes;
+    int last;   // phase
+} input_slot;
+
+typedef struct chain_info {
+    int n_reads, n_inputs;   // of the result: all, and those that are an input of a product
+    int n_produced;          // of these, how many the chain computes in their form
+    int root[2];             // epilogues: the products that they continue
+    int last_action;         // products: theirs, or that of their last epilogue so far
+    int64_t unit;            // products that are continued: the numbers of a head
+    bool stores_sum;         // a sum in a prologue, until a product that stores it for others is found
+} chain_info;
+
+// Rows sorted by expert, or the dispatch of a route. Written and read from phase to phase.
+typedef struct sorted_rows {
+    uint64_t offset, n_bytes;
+    const frit_node *rows, *route;   // which rows, by which route
+    bool busy;                       // used since the last barrier
+} sorted_rows;
+
+typedef struct rope_table {   // cosines and sines of every row, for all ROPE nodes that rotate alike
+    const frit_node *first;
+    int chain;   // of the first
+    uint64_t offset, n_bytes;
+} rope_table;
+
+typedef struct lowering {
+    const frit_cpu_device *device;
+    frit_plan *plan;
+    frit_exec *exec;
+    chain_info *infos;    // [n_chains]
+    input_info *inputs;   // [exec->n_inputs]
+    input_slot *slots;
+    rope_table *ropes;
+    int n_slots, n_ropes, n_ups;
+    uint64_t n_bytes;   // of all memory so far
+    uint64_t per_thread_bytes[FRIT_FORM_COUNT], thread_row_bytes;
+    uint64_t per_thread_offsets[FRIT_FORM_COUNT];
+    uint64_t shared_offset, shared_bytes;
+    bool shared_busy, ropes_busy;   // used since the last barrier
+    sorted_rows sorted[FRIT_FORM_COUNT], dispatch;
+} lowering;
+
+static inline const frit_chain *frit_lower_chain(const lowering *l, int k)
+{
+    return &l->plan->phases.chains[k];
+}
+
+static inline uint64_t frit_align(uint64_t n_bytes)
+{
+    return (n_bytes + FRIT_CPU_ALIGN - 1) / FRIT_CPU_ALIGN * FRIT_CPU_ALIGN;
+}
+
+static inline void frit_widen(uint64_t *n_bytes, uint64_t at_least)
+{
+    if (*n_bytes < at_least) *n_bytes = at_least;
+}
+
+// lower.c
+const frit_task_env *frit_lower_env(const lowering *l, const frit_node *node);
+bool frit_lower_runs_fast(const lowering *l, const frit_node *node);
+bool frit_lower_is_product(const lowering *l, const frit_node *node);   // of its rows and matrices
+// Whether it reads source 0 in the form that source i asks for: a matrix, or an adapter's.
+bool frit_lower_asks_form(const frit_node *node, int i);
+const float *frit_lower_activations(const lowering *l, const frit_node *read);
+rope_table *frit_lower_find_rope(lowering *l, const frit_node *node);
+// Forms of stacked rows: of kernels for few rows, and of the node's.
+void frit_lower_stack_forms(const lowering *l, const frit_node *node, frit_form forms[2]);
+
+// lower_inputs.c
+void frit_lower_list_inputs(lowering *l);
+void frit_lower_point_inputs(lowering *l);   // when all memory has its place
+// The input of a product's matrix source i; NULL: it reads its rows as they are.
+const frit_act_input *frit_lower_find_input(const lowering *l, const frit_node *node, int i);
+// What a task of chain k reads as products do, and what it computes for those that read it.
+void frit_lower_set_inputs(const lowering *l, int k, frit_task *task);
+
+// lower_memory.c
+frit_status frit_lower_memory(lowering *l, int n_threads);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// Memory beside the plan's own scratch: activation inputs lie in slots, which are used again when their last reader's
+// phase is over; each kind of rope has a table; kernels in two parts share one piece of memory, which must not be used
+// twice between two barriers; and each thread has a workspace.
+#include "backend/cpu/lower.h"
+#include "backend/cpu/memory.h"
+
+enum { FEW_ROWS = 32 };   // so few need a little of the scratch and of the workspaces
+
+static uint64_t reserve(lowering *l, uint64_t n_bytes)
+{
+    const uint64_t offset = l->n_bytes;
+    l->n_bytes += frit_align(n_bytes);
+    return offset;
+}
+
+static void measure_stack(lowering *l, const frit_node *node)
+{
+    frit_form forms[2];
+    frit_lower_stack_forms(l, node, forms);
+    for (int i = 0; i < 2; i++)
+        frit_widen(&l->sorted[forms[i]].n_bytes,
+                   frit_form_bytes_of_rows(forms[i], frit_places(node), frit_node_width(node->src[0])));
+    if (node->op != FRIT_OP_HEADS) frit_widen(&l->dispatch.n_bytes, frit_places_deal_bytes(node));
+}
+
+static void measure_node(lowering *l, int k, const frit_node *node, uint64_t *workspace_bytes)
+{
+    const frit_cpu_op *op = &frit_cpu_ops[node->op];
+    if (op->workspace_bytes) frit_widen(workspace_bytes, op->workspace_bytes(node));
+    if (!frit_lower_runs_fast(l, node)) return;
+    if (op->shared_bytes) frit_widen(&l->shared_bytes, op->shared_bytes(node, frit_lower_env(l, node)->kernels));
+    if (op->stacked) measure_stack(l, node);
+    if (node->op == FRIT_OP_ROPE && !frit_lower_find_rope(l, node))
+        l->ropes[l->n_ropes++] = (rope_table){.first = node, .chain = k, .n_bytes = frit_rope_turn_bytes(node)};
+}
+
+// What survives a task in a workspace.
+static uint64_t measure_thread_inputs(lowering *l)
+{
+    uint64_t n_bytes = frit_align(sizeof(frit_thread_inputs) + l->thread_row_bytes);
+    for (int form = 0; form < FRIT_FORM_COUNT; form++) {
+        l->per_thread_offsets[form] = n_bytes;
+        n_bytes += frit_align(l->per_thread_bytes[form]);
+    }
+    return n_bytes;
+}
+
+// Sizes of all memory, at the largest number of rows.
+static void measure(lowering *l)
+{
+    uint64_t workspace_bytes = 0;
+    for (int k = 0; k < l->plan->phases.n_chains; k++) {
+        const frit_chain *chain = frit_lower_chain(l, k);
+        for (int i = 0; i < chain->n_nodes; i++) measure_node(l, k, chain->nodes[i], &workspace_bytes);
+        if (chain->n_products == 2) frit_widen(&workspace_bytes, frit_glu_workspace_bytes(chain->nodes[0]));
+    }
+    reserve(l, l->plan->scratch_bytes);
+    for (int i = 0; i < l->n_slots; i++) l->slots[i].offset = reserve(l, l->slots[i].n_bytes);
+    for (int i = 0; i < l->n_ropes; i++) l->ropes[i].offset = reserve(l, l->ropes[i].n_bytes);
+    for (int form = 0; form < FRIT_FORM_COUNT; form++) l->sorted[form].offset = reserve(l, l->sorted[form].n_bytes);
+    l->dispatch.offset = reserve(l, l->dispatch.n_bytes);
+    l->shared_offset = reserve(l, l->shared_bytes);
+    frit_task_env *env = &l->exec->narrow;
+    env->inputs_offset = (size_t)frit_align(workspace_bytes);
+    env->workspace_bytes = env->inputs_offset + (size_t)measure_thread_inputs(l);
+    l->exec->wide.inputs_offset = env->inputs_offset;
+    l->exec->wide.workspace_bytes = env->workspace_bytes;
+}
+
+frit_status frit_lower_memory(lowering *l, int n_threads)
+{
+    frit_exec *exec = l->exec;
+    measure(l);
+    exec->n_bytes = l->n_bytes + exec->narrow.workspace_bytes * (uint64_t)n_threads;
+    exec->memory = frit_cpu_memory_new(exec->n_bytes);
+    if (!exec->memory) return frit_fail_memory((size_t)exec->n_bytes, "intermediate results");
+    frit_nodes_spread(&l->device->topology.nodes, exec->memory, l->n_bytes);   // but for what is each thread's own
+    if (l->plan->graph->max_rows < FEW_ROWS) frit_cpu_memory_sparse(exec->memory, exec->n_bytes);
+    exec->narrow.workspaces = exec->wide.workspaces = exec->memory + l->n_bytes;
+    frit_lower_point_inputs(l);
+    return FRIT_OK;
+}
