@@ -153,6 +153,12 @@ typedef struct frit_step {                    // the batch and whose it is
     bool encodes;         // its rows are those of sources
 } frit_step;
 
+// How long steps take, as moving averages; 0: not measured yet.
+typedef struct frit_pace {
+    double decode_ns;       // a step in which every run is one row
+    double prompt_row_ns;   // a row of a step of prompts
+} frit_pace;
+
 struct frit_engine {
     frit_model *model;
     frit_arena arena;
@@ -165,8 +171,10 @@ struct frit_engine {
     frit_step step;
     frit_session *sessions;   // a queue: who had rows in a step goes to the end
     int32_t n_ctx, n_batch;
-    int32_t many_rows;   // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never
-    int32_t max_outs;    // rows with logits of one step, so that they stay within a few MiB
+    int32_t many_rows;       // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never
+    int32_t prompt_budget;   // prompt rows of one step while other sessions generate; 0: by the pace, -1: any number
+    frit_pace pace;
+    int32_t max_outs;   // rows with logits of one step, so that they stay within a few MiB
     bool no_fuse;
     bool in_step;   // row functions are called from inside a step and may not start another
 };
@@ -191,6 +199,10 @@ frit_status frit_engine_grow(frit_engine *engine, size_t n_rows);
 
 // Picks the rows of the next step into engine->step. Allocates nothing; n_rows is 0 if nothing is queued.
 void frit_schedule(frit_engine *engine);
+// Takes note that the step took so long.
+void frit_schedule_measure(frit_engine *engine, uint64_t step_ns);
+// Prompt rows of a step at most while other sessions generate: so many as take four times as long as a step without.
+int32_t frit_schedule_budget(const frit_pace *pace, int32_t least);
 
 // ------------------------------------------------------------------------------- embeddings
 

@@ -11,6 +11,9 @@
 //
 // Where every token sees all others, a session's rows run in one step, and sessions share it as long as they fit whole.
 //
+// While some session generates, a step has few prompt rows, so that nobody waits long for the next token: as many as
+// take four times as long as a step without prompts, by what steps took before.
+//
 // Sessions form a queue; who had rows goes to its end, so that prompts take turns. A step gives either logits or
 // hidden states: the first row with a result decides, and rows of the other kind wait.
 #include "engine/engine.h"
@@ -24,6 +27,45 @@ static size_t pending(const frit_session *session)
 static bool is_many(const frit_engine *engine, const frit_session *session)
 {
     return pending(session) >= (size_t)engine->many_rows;
+}
+
+enum { LEAST_BUDGET = 32, FIRST_BUDGET = 64, GAP = 4 };
+
+int32_t frit_schedule_budget(const frit_pace *pace, int32_t least)
+{
+    if (pace->decode_ns <= 0 || pace->prompt_row_ns <= 0) return FIRST_BUDGET > least ? FIRST_BUDGET : least;
+    const double n = GAP * pace->decode_ns / pace->prompt_row_ns;
+    return n < least ? least : n < INT32_MAX ? (int32_t)n : INT32_MAX;
+}
+
+void frit_schedule_measure(frit_engine *engine, uint64_t step_ns)
+{
+    enum { MEMORY = 8 };   // steps that an average remembers
+    const frit_step *step = &engine->step;
+    const bool decodes = step->n_runs == step->n_rows;
+    if (!decodes && step->n_rows < LEAST_BUDGET) return;   // neither one nor the other
+    double *average = decodes ? &engine->pace.decode_ns : &engine->pace.prompt_row_ns;
+    const double now = (double)step_ns / (decodes ? 1 : step->n_rows);
+    *average += *average > 0 ? (now - *average) / MEMORY : now;
+}
+
+static bool generates(const frit_session *session)
+{
+    return session->n_done > 0 && pending(session) == 1;
+}
+
+// Rows of prompts that the next step may have.
+static int32_t prompt_room(const frit_engine *engine)
+{
+    // Prompts of many rows are cut into parts that have many rows too, of which two always fit.
+    const int32_t least = engine->many_rows < INT32_MAX / 2 ? 2 * engine->many_rows : LEAST_BUDGET;
+    if (engine->prompt_budget < 0) return engine->n_batch;
+    for (const frit_session *s = engine->sessions; s; s = s->next) {
+        if (!generates(s)) continue;
+        if (engine->prompt_budget > 0) return engine->prompt_budget > least ? engine->prompt_budget : least;
+        return frit_schedule_budget(&engine->pace, least);
+    }
+    return engine->n_batch;
 }
 
 // Takes up to n rows more of the session, as far as the step has room for rows and results.
@@ -126,8 +168,9 @@ static bool is_turn_of_many(const frit_engine *engine)
 static void take_many(frit_engine *engine)
 {
     const size_t many = (size_t)engine->many_rows;
+    const int32_t budget = prompt_room(engine), most = budget < engine->n_batch ? budget : engine->n_batch;
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        const size_t room = (size_t)(engine->n_batch - engine->step.n_rows);
+        const size_t room = (size_t)(most > engine->step.n_rows ? most - engine->step.n_rows : 0);
         if (!is_many(engine, s) || room < many) continue;
         size_t n = pending(s) < room ? pending(s) : room;
         if (pending(s) - n > 0 && pending(s) - n < many) n = pending(s) - many;
@@ -137,12 +180,16 @@ static void take_many(frit_engine *engine)
 
 static void take_few(frit_engine *engine)
 {
+    size_t room = (size_t)prompt_room(engine);
     for (frit_session *s = engine->sessions; s; s = s->next)
         if (s->waited && !is_many(engine, s)) take(engine, s, 1);
     for (frit_session *s = engine->sessions; s; s = s->next)
         if (s->n_taken == 0 && pending(s) == 1) take(engine, s, 1);
-    for (frit_session *s = engine->sessions; s; s = s->next)
-        if (!is_many(engine, s)) take(engine, s, SIZE_MAX);
+    for (frit_session *s = engine->sessions; s; s = s->next) {
+        const int32_t before = s->n_taken;
+        if (!is_many(engine, s)) take(engine, s, room);
+        room -= (size_t)(s->n_taken - before);
+    }
 }
 
 static size_t count_results(const frit_session *session, frit_result *kind)

@@ -2,6 +2,8 @@
 // One step: schedule, run the plan, hand out the results. Allocates nothing once its plan exists.
 #include "engine/engine.h"
 
+#include "base/time.h"
+
 #include <stdatomic.h>
 #include <string.h>
 
@@ -130,7 +132,9 @@ frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows)
     frit_schedule(engine);
     if (engine->step.n_rows == 0) return FRIT_OK;
     engine->in_step = true;
+    const uint64_t start = frit_time_ns();
     frit_status status = run_step(engine);
+    frit_schedule_measure(engine, frit_time_ns() - start);
     engine->in_step = false;
     if (status == FRIT_OK && n_rows) *n_rows = engine->step.n_rows;
     return status;

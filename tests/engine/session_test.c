@@ -447,6 +447,46 @@ static void single_tokens_run_before_prompts(void **state)
     frit_engine_free(engine);
 }
 
+// While a session generates, prompts have few rows of a step; without one, all of them.
+static void prompts_keep_to_a_budget_while_others_generate(void **state)
+{
+    (void)state;
+    frit_engine_options options = engines[0];
+    options.n_batch = 128;
+    frit_engine *engine = tiny_engine(options);
+    frit_token tokens[200];
+    make_tokens(1, tokens, 200);
+    frit_session *prompt = make_session(engine), *decode = make_session(engine);
+    int32_t n_rows;
+    push(decode, tokens, 2);
+    run_all(engine);
+    push(prompt, tokens, 200);
+    push(decode, tokens, 1);
+    engine->prompt_budget = 40;
+    assert_ok(frit_engine_step(engine, &n_rows));
+    assert_int_equal(n_rows, 1 + 40);
+    push(decode, tokens, 1);
+    engine->prompt_budget = 0;
+    engine->pace = (frit_pace){.decode_ns = 1000, .prompt_row_ns = 100};
+    assert_ok(frit_engine_step(engine, &n_rows));
+    assert_int_equal(n_rows, 1 + 40);
+    assert_ok(frit_engine_step(engine, &n_rows));   // nobody waits
+    assert_int_equal(n_rows, 120);
+    frit_session_free(decode);
+    frit_session_free(prompt);
+    frit_engine_free(engine);
+}
+
+static void the_budget_of_prompts_follows_the_pace_of_steps(void **state)
+{
+    (void)state;
+    assert_int_equal(frit_schedule_budget(&(frit_pace){0}, 32), 64);
+    assert_int_equal(frit_schedule_budget(&(frit_pace){5e6, 1e5}, 32), 200);
+    assert_int_equal(frit_schedule_budget(&(frit_pace){5e6, 1e6}, 32), 32);
+    assert_int_equal(frit_schedule_budget(&(frit_pace){5e6, 1e6}, 64), 64);
+    assert_int_equal(frit_schedule_budget(&(frit_pace){1e9, 1e-3}, 64), INT32_MAX);
+}
+
 static void nobody_starves_in_a_batch_of_one(void **state)
 {
     (void)state;
@@ -711,6 +751,8 @@ int main(void)
         cmocka_unit_test(embeddings_and_logits_take_turns),
         cmocka_unit_test(a_push_may_ask_for_nothing),
         cmocka_unit_test(single_tokens_run_before_prompts),
+        cmocka_unit_test(prompts_keep_to_a_budget_while_others_generate),
+        cmocka_unit_test(the_budget_of_prompts_follows_the_pace_of_steps),
         cmocka_unit_test(nobody_starves_in_a_batch_of_one),
         cmocka_unit_test(a_step_without_work_runs_nothing),
         cmocka_unit_test(bad_tokens_queue_nothing),
