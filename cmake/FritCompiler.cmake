@@ -120,3 +120,14 @@ function(frit_platform_sources list)
     frit_drop_foreign(sources)
     set(${list} ${sources} ${kernels} PARENT_SCOPE)
 endfunction()
+
+# The target exports what FRIT_API marks and nothing of the static libraries that may be linked into it: their symbols
+# would take the place of the program's own copies.
+function(frit_export_own_symbols target)
+    if(APPLE)
+        target_link_options(${target} PRIVATE LINKER:-exported_symbol,_frit_*)
+    elseif(NOT WIN32)
+        target_link_options(${target} PRIVATE LINKER:--version-script=${CMAKE_SOURCE_DIR}/cmake/frit.map)
+        set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/frit.map)
+    endif()
+endfunction()
