@@ -74,8 +74,10 @@ lint:
 	@$(SOURCES) | xargs clang-format --dry-run -Werror
 	@$(BUILD) debug --target frit_check frit_headers
 	@build/debug/tools/frit_check
-	@cc -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c include/frit.h
-	@c++ -std=c++17 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c++ include/frit.h
+	@for header in include/*.h; do \
+	    cc -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c $$header && \
+	    c++ -std=c++17 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c++ $$header || exit 1; \
+	done
 
 ## make check      lint and test: run it before every commit
 check: lint test

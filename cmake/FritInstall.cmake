@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# What `make install` puts where: the command with its man page and completions, the library with its header, how to
-# find it (pkg-config and find_package), and the bundled model. Everything is relative to the prefix, so an installation may be moved;
+# What `make install` puts where: the command with its man page and completions, the library with its headers, how
+# to find it (pkg-config and find_package), and the bundled model. Everything is relative to the prefix, so an installation may be moved;
 # only the path of the bundled model is compiled into the command.
 include(CMakePackageConfigHelpers)
 
 set(frit_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/frit)
 
-install(FILES include/frit.h TYPE INCLUDE)
+install(FILES include/frit.h include/frit_tools.h TYPE INCLUDE)
 install(FILES models/fable.gguf DESTINATION ${CMAKE_INSTALL_DATADIR}/frit)
 install(TARGETS frit_static frit_shared EXPORT frit)
 if(TARGET frit)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// frit.h: the public interface of libfrit, an engine that runs large language models.
+// frit.h: the public interface of libfrit, an engine that runs large language models. What only frit's own command and
+// tools like it need is in frit_tools.h.
 //
 // Three objects matter. A *model* is an opened file: weights, vocabulary, chat template; it never changes
 // and any thread may use it. An *engine* is a model placed on this machine, with room for keys and values;
@@ -19,8 +20,12 @@
 //   sentence about the last failure of the calling thread: the object, what was found, what was expected.
 // - Results go through the first parameter, which is NULL (or untouched, for values) after a failure.
 // - An options struct of all zeros, or a NULL pointer to one, means the defaults.
+// - Structs of options, information and items end in `reserved` words, which callers leave zero: a later version puts
+//   new fields in their place, so that sizes and offsets stay and programs need not be compiled again (docs/abi.md).
+//   Enums that the library returns may grow.
 // - `const T *` is borrowed for the call. Returned pointers say how long they live.
-// - Every *_free accepts NULL. The library never prints, exits or reads the environment.
+// - Every *_free accepts NULL.
+// - The library never prints, exits or reads the environment.
 // - Shapes are written outermost first: [n_tokens, n_vocab] is n_tokens rows of n_vocab values.
 #ifndef FRIT_H
 #define FRIT_H
@@ -46,10 +51,10 @@ extern "C" {
 #endif
 
 #define FRIT_VERSION_MAJOR 0
-#define FRIT_VERSION_MINOR 1
+#define FRIT_VERSION_MINOR 2
 #define FRIT_VERSION_PATCH 0
 
-// "0.1.0". Lives for ever.
+// "0.2.0". Lives for ever.
 FRIT_API const char *frit_version(void);
 
 // ---------------------------------------------------------------------------------------- errors
@@ -79,47 +84,16 @@ FRIT_API const char *frit_status_text(frit_status status);
 // The sentence of the calling thread's last failure; "" if there was none. Valid until its next failure.
 FRIT_API const char *frit_error(void);
 
-// ---------------------------------------------------------------------------------------- options
-
-// Options are rows: name, type, field, range, default, help. Command line, environment, JSON and bindings are
-// generated from the rows that the functions *_option_rows below return.
-typedef enum frit_option_type {
-    FRIT_OPTION_FLAG,     // bool
-    FRIT_OPTION_INT,      // int32_t
-    FRIT_OPTION_SEED,     // uint64_t; "-1" asks for a random one where the caller supports it
-    FRIT_OPTION_FLOAT,    // float
-    FRIT_OPTION_TEXT,     // const char *
-    FRIT_OPTION_CHOICE,   // const char *, one of `choices`
-    FRIT_OPTION_LIST,     // frit_option_list, given any number of times
-} frit_option_type;
-
-typedef struct frit_option_list {
-    const char *const *items;
-    size_t n;
-} frit_option_list;
-
-typedef struct frit_option {
-    const char *name;   // long name without dashes: "top-k"
-    char letter;        // short name, or 0
-    frit_option_type type;
-    size_t offset;          // of the field in its options struct
-    double min, max;        // for numbers; both 0: no limits
-    const char *choices;    // for CHOICE: "md|json|csv"
-    const char *fallback;   // the default of the command line as text, or NULL: the struct's zero
-    const char *metavar;    // "N"
-    const char *help;       // one line, no full stop
-    const char *letters;    // short name of several letters, after one dash: "ctk"; or NULL
-    const char *aliases;    // further long names, as llama.cpp spells them: "ctx-size|n-ctx"; or NULL
-} frit_option;
-
-// Parses `text` into the field of `target` that the row describes. TEXT and CHOICE fields borrow `text`.
-// FRIT_E_INVALID with a sentence that names the option, the value and what is allowed. Not for LIST.
-FRIT_API frit_status frit_option_set(const frit_option *row, void *target, const char *text);
-
 // ---------------------------------------------------------------------------------------- model
 
 typedef struct frit_model frit_model;
 typedef int32_t frit_token;
+
+// Texts that the caller lends.
+typedef struct frit_option_list {
+    const char *const *items;
+    size_t n;
+} frit_option_list;
 
 typedef enum frit_log_level { FRIT_LOG_ERROR, FRIT_LOG_WARNING, FRIT_LOG_INFO, FRIT_LOG_DEBUG } frit_log_level;
 typedef void (*frit_log_fn)(void *ctx, frit_log_level level, const char *sentence);
@@ -138,9 +112,8 @@ typedef struct frit_model_options {
     void *progress_ctx;
     frit_log_fn log;   // warnings about the file; inherited by engines; NULL: silent
     void *log_ctx;
+    uint64_t reserved[8];
 } frit_model_options;
-
-FRIT_API const frit_option *frit_model_option_rows(size_t *n_rows);
 
 // Opens a GGUF file (any part of a split set), a safetensors file or a Hugging Face folder.
 // FRIT_E_NOT_FOUND, FRIT_E_FORMAT, FRIT_E_UNSUPPORTED, FRIT_E_IO, FRIT_E_MEMORY, FRIT_E_CANCELLED.
@@ -170,6 +143,7 @@ typedef struct frit_model_info {
     frit_token decoder_start;   // of encoder-decoders: what the written text begins with
     int32_t n_vocab, n_ctx_train, n_embd, n_layer, n_head, n_head_kv, n_ff;
     size_t n_tensors, n_meta;
+    uint64_t reserved[8];
 } frit_model_info;
 
 typedef struct frit_tensor_info {
@@ -178,6 +152,7 @@ typedef struct frit_tensor_info {
     int n_dims;
     int64_t shape[4];   // outermost first
     uint64_t n_bytes;
+    uint64_t reserved[8];
 } frit_tensor_info;
 
 // All pointers in the results live as long as the model.
@@ -207,9 +182,8 @@ typedef struct frit_convert_options {
     void *progress_ctx;
     frit_log_fn log;   // warnings, and the name of the (first) file that was written; NULL: silent
     void *log_ctx;
+    uint64_t reserved[8];
 } frit_convert_options;
-
-FRIT_API const frit_option *frit_convert_option_rows(size_t *n_rows);
 
 // Writes a Hugging Face folder, a safetensors file with its config.json beside it or a GGUF file as GGUF, with what
 // other engines expect of one: order of rows, tokenizer, chat template. `target` ends in ".gguf"; a split set is called
@@ -219,33 +193,6 @@ FRIT_API const frit_option *frit_convert_option_rows(size_t *n_rows);
 // Needs memory for a few rows, not for the model. Nothing is left under the final names if it fails. FRIT_E_INVALID for
 // an unknown type, or a bad size or name; else as frit_model_open, and FRIT_E_IO.
 FRIT_API frit_status frit_convert(const char *source, const char *target, const frit_convert_options *options);
-
-// ---------------------------------------------------------------------------------------- random models
-
-// Models in the shape of known ones with random weights, for measuring speed: how fast a model runs does not depend on
-// what is in its weights. Its text is noise, and its experts are used evenly, as those of trained models are not.
-typedef struct frit_random_shape {
-    const char *name;   // "qwen3-30b-a3b"
-    const char *arch, *title;
-    int32_t n_layers;
-} frit_random_shape;
-
-typedef struct frit_random_options {
-    const char *shape;   // the name of one
-    const char *type;    // of the matrices: "q4_k_m", "q5_k_m" or one type; NULL: q4_k_m
-    int32_t n_layers;    // the first ones; 0: all
-    int32_t n_threads;   // of frit_random_write; 0: one per core that this process may use
-    frit_progress_fn progress;
-    void *progress_ctx;
-} frit_random_options;
-
-FRIT_API const frit_random_shape *frit_random_shape_get(size_t i);   // NULL past the end
-// Writes one as GGUF, a few rows at a time; other engines load it too. Nothing is left under the name if it fails.
-// FRIT_E_INVALID for a shape, type or number of layers that is none; FRIT_E_IO.
-FRIT_API frit_status frit_random_write(const char *path, const frit_random_options *options);
-// Opens one without a file: engines make its weights while they pack them. Of the options of a model, `log` counts.
-FRIT_API frit_status frit_model_open_random(frit_model **out, const frit_random_options *random,
-                                            const frit_model_options *options);
 
 // ---------------------------------------------------------------------------------------- text
 
@@ -296,10 +243,12 @@ FRIT_API frit_status frit_chat_render_json(const frit_model *model, const char *
 typedef struct frit_message {
     const char *role;      // "system", "user", "assistant"
     const char *content;   // UTF-8
+    uint64_t reserved[8];
 } frit_message;
 
 typedef struct frit_chat_options {
     bool no_generation_prompt;   // do not open the assistant's turn at the end
+    uint64_t reserved[8];
 } frit_chat_options;
 
 // Renders messages with the model's chat template; two-call pattern as in frit_detokenize. Tokenize the result
@@ -348,6 +297,7 @@ typedef struct frit_part {
     size_t n_bytes;     // of `text`, which is zero-terminated too
     const char *name;   // of the tool that is called; NULL for text and reasoning
     const char *id;     // of the call: the model's own, or nine letters and digits
+    uint64_t reserved[8];
 } frit_part;
 
 // Takes the next bytes of the answer: whole characters, cut anywhere else. FRIT_E_MEMORY.
@@ -396,9 +346,8 @@ typedef struct frit_engine_options {
     int32_t n_state_copies;
     frit_progress_fn progress;   // told while weights are packed, and quantized if the model says so
     void *progress_ctx;
+    uint64_t reserved[8];
 } frit_engine_options;
-
-FRIT_API const frit_option *frit_engine_option_rows(size_t *n_rows);
 
 // Chooses a context that fits into memory where none is asked for. FRIT_E_MEMORY with numbers if it does not fit,
 // FRIT_E_INVALID for a model without weights or options outside their rows' limits.
@@ -413,6 +362,7 @@ typedef struct frit_engine_info {
     uint64_t kv_bytes;         // reserved for keys and values
     uint64_t kv_token_bytes;   // of these, what one token needs
     uint64_t scratch_bytes;    // buffers of the plans built so far
+    uint64_t reserved[8];
 } frit_engine_info;
 // To be called by the engine's thread, between steps: the figures grow with the plans that steps build.
 FRIT_API void frit_engine_get_info(const frit_engine *engine, frit_engine_info *info);
@@ -421,19 +371,6 @@ FRIT_API void frit_engine_get_info(const frit_engine *engine, frit_engine_info *
 // *n_rows: the rows that ran; 0 when nothing was queued; n_rows may be NULL. FRIT_E_IO if the model's file shrank,
 // FRIT_E_FORMAT if logits are not finite; other sessions are served all the same, and further steps may be tried.
 FRIT_API frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows);
-
-// Where the time of steps goes, by kind of work.
-typedef struct frit_profile_row {
-    const char *op;     // "linear"; a backend's own steps have names too ("convert")
-    const char *type;   // of the matrices or cached values that it reads: "q4_k"; "" without
-    uint64_t n_calls;
-    double run_s, wait_s;    // working, and waiting for other threads behind it: the mean of the threads
-    double n_bytes, n_ops;   // weights, keys and values read; multiplications and additions of products
-} frit_profile_row;
-// Counts from zero from now on, or stops. Steps are somewhat slower while they are counted.
-FRIT_API frit_status frit_engine_profile(frit_engine *engine, bool on);
-// Row i, in the order of first use; false past the end. Its texts live until the counting stops or starts again.
-FRIT_API bool frit_engine_get_profile(const frit_engine *engine, size_t i, frit_profile_row *row);
 
 FRIT_API frit_status frit_session_new(frit_session **out, frit_engine *engine);
 FRIT_API void frit_session_free(frit_session *session);
@@ -450,6 +387,7 @@ typedef struct frit_adapter_options {
     // Of a control vector: the layers that it works on; 0: from the first, to the last that it has. Layer i is that of
     // direction.i, and comes behind i others.
     int32_t first_layer, last_layer;
+    uint64_t reserved[8];
 } frit_adapter_options;
 
 // Opens an adapter for this model: a GGUF file (general.type "adapter", or general.architecture "controlvector") or the
@@ -469,6 +407,7 @@ typedef struct frit_adapter_info {
     int32_t rank;         // the largest; 0 of a control vector
     float alpha;          // 0: none
     uint64_t n_bytes;     // in memory
+    uint64_t reserved[8];
 } frit_adapter_info;
 // The texts live as long as the adapter.
 FRIT_API void frit_adapter_get_info(const frit_adapter *adapter, frit_adapter_info *info);
@@ -495,6 +434,7 @@ typedef struct frit_push_options {
     frit_output output;
     frit_row_fn row;
     void *row_ctx;
+    uint64_t reserved[8];
 } frit_push_options;
 
 // Queues tokens; they run in the next steps. FRIT_E_LIMIT if they exceed the context, FRIT_E_INVALID for ids
@@ -564,15 +504,15 @@ typedef struct frit_embed_options {
     // "l2": to length 1, "l1": absolute values that sum to 1, "max": at most 1, "none". NULL: l2, for scores none.
     const char *normalize;
     int32_t n_dims;   // keep so many numbers of each vector, before it is normalized; 0: all of them
+    uint64_t reserved[8];
 } frit_embed_options;
-
-FRIT_API const frit_option *frit_embed_option_rows(size_t *n_rows);
 
 typedef struct frit_embed_item {   // a text, tokenized with FRIT_TEXT_SPECIAL; or tokens as they are
     const char *text;
     size_t n_bytes;
     const frit_token *tokens;   // NULL: the text counts
     size_t n_tokens;
+    uint64_t reserved[8];
 } frit_embed_item;
 
 // A vector of n numbers, borrowed for the call: of an item, or of token i of it (pooling "none"; otherwise i is 0).
@@ -616,9 +556,8 @@ typedef struct frit_sampler_options {
     const char *samplers;
     // Values of stages without a field, such as top-n-sigma: frit_option_set with their rows sets them; zero: off.
     frit_sampler_value more[FRIT_SAMPLER_VALUES];
+    uint64_t reserved[8];
 } frit_sampler_options;
-
-FRIT_API const frit_option *frit_sampler_option_rows(size_t *n_rows);
 
 // Sets the fields for which the model's file recommends a value (GGUF's general.sampling.*); leaves the others.
 FRIT_API void frit_sampler_recommend(const frit_model *model, frit_sampler_options *options);
@@ -637,36 +576,6 @@ FRIT_API void frit_sampler_reset(frit_sampler *sampler);   // forgets accepted t
 // frit_sampler_reset ends it. FRIT_E_UNSUPPORTED if the model has no vocabulary. The model must outlive the sampler.
 FRIT_API frit_status frit_sampler_heal(frit_sampler *sampler, const frit_model *model, const frit_token *tokens,
                                        size_t n_tokens, size_t *n_keep);
-
-// ---------------------------------------------------------------------------------------- machine
-
-typedef struct frit_machine {
-    const char *cpu_name;
-    const char *isa;        // best instruction set row of this build on this machine
-    const char *cores_by;   // who told what a core is: "hwloc", "sysfs"; "counted": nobody, CPUs count
-    int32_t n_cores;        // that this process may use (affinity, cgroup quota)
-    double read_gbps;       // measured: 10^9 bytes per second read from memory by n_threads
-    double int8_tops;       // measured: 10^12 int8 multiply and add operations per second
-    double float_tops;      // measured: the same of floats, bf16 where it is faster than f32
-} frit_machine;
-
-// Fills the names, and measures for about a second when n_threads > 0.
-FRIT_API frit_status frit_machine_probe(frit_machine *machine, int32_t n_threads);
-
-typedef struct frit_op_info {
-    const char *name;      // "rms_norm"
-    const char *formula;   // what it computes
-    const char *cpu;       // how the CPU runs it: "reference" or the instruction set of its kernel
-} frit_op_info;
-// Row i of the op table; false past the end.
-FRIT_API bool frit_op_get_info(size_t i, frit_op_info *info);
-
-typedef struct frit_architecture_info {
-    const char *name;    // general.architecture of a GGUF file: "llama"
-    const char *title;   // for people: "Llama 1 to 3, Mistral, Mixtral"
-} frit_architecture_info;
-// Row i of the list of architectures; false past the end.
-FRIT_API bool frit_architecture_get_info(size_t i, frit_architecture_info *info);
 
 #ifdef __cplusplus
 }

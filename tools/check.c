@@ -32,26 +32,26 @@ enum { PATH_BYTES = 1024, LINE_BYTES = 8192, MAX_FILES = 10000 };
 // Who may include whom. A path belongs to the first row that it starts with; each word is the start of an include
 // as it is written, from src/. Own folders are written out too: the row is all there is.
 static const struct { const char *folder, *may_include; } layers[] = {
-    {"src/base/",         "frit.h base/"},
+    {"src/base/",         "frit.h frit_tools.h base/"},
     {"src/quant/",        "frit.h base/ quant/"},
     {"src/format/",       "frit.h base/ quant/ format/"},
     {"src/graph/",        "frit.h base/ quant/ format/ graph/"},
     {"src/arch/",         "frit.h base/ quant/ format/ graph/ arch/"},
-    {"src/backend/cpu/",  "frit.h base/ quant/ format/rows.h graph/ backend/backend.h backend/cpu/"},
+    {"src/backend/cpu/",  "frit.h frit_tools.h base/ quant/ format/rows.h graph/ backend/backend.h backend/cpu/"},
     {"src/backend/cuda/", "frit.h base/ quant/ graph/ backend/backend.h backend/cuda/"},
     {"src/backend/webgpu/", "frit.h base/ quant/ graph/ backend/backend.h backend/webgpu/"},
-    {"src/backend/",      "frit.h base/ quant/ graph/ backend/"},
+    {"src/backend/",      "frit.h frit_tools.h base/ quant/ graph/ backend/"},
     {"src/text/",         "frit.h base/ format/ text/"},
     {"src/grammar/",      "frit.h base/ text/vocab.h grammar/"},
     {"src/sample/",       "frit.h base/ text/vocab.h grammar/ sample/"},
-    {"src/convert/",      "frit.h base/ quant/ format/ graph/ arch/ text/ convert/"},
-    {"src/engine/",       "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ convert/ engine/"},
-    {"apps/",             "frit.h frit/ common/ server/"},
+    {"src/convert/",      "frit.h frit_tools.h base/ quant/ format/ graph/ arch/ text/ convert/"},
+    {"src/engine/",       "frit.h frit_tools.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ convert/ engine/"},
+    {"apps/",             "frit.h frit_tools.h frit/ common/ server/"},
     {"examples/",         "frit.h"},
-    {"tests/",            "frit.h support/ base/ quant/ format/ graph/ arch/ backend/ convert/ text/ grammar/ sample/ engine/ common/ server/ frit/"},
+    {"tests/",            "frit.h frit_tools.h support/ base/ quant/ format/ graph/ arch/ backend/ convert/ text/ grammar/ sample/ engine/ common/ server/ frit/"},
     {"bench/",            "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
     {"tools/",            ""},
-    {"include/",          ""},
+    {"include/",          "frit.h"},
 };
 
 // A library returns a status: it does not end the process, print, or look at its environment. The rest writes past

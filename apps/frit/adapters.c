@@ -40,7 +40,7 @@ static int read_range(const char *text, frit_adapter_options *out)
     const long first = strtol(text, &comma, 10), last = *comma == ',' ? strtol(comma + 1, &end, 10) : 0;
     if (!end || *end || end == comma + 1 || first < 1 || last < first || last > 1 << 16)
         return cli_usage("--control-vector-layer-range: '%s' is not two layers like 1,20", text);
-    *out = (frit_adapter_options){(int32_t)first, (int32_t)last};
+    *out = (frit_adapter_options){.first_layer = (int32_t)first, .last_layer = (int32_t)last};
     return CLI_DONE;
 }
 

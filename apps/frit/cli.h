@@ -6,7 +6,7 @@
 // is command line, then environment (FRIT_TOP_K for --top-k), then the row's default. Everything that is not an answer
 // goes to stderr. Symbols of the program start with cli_; the library is used through frit.h alone.
 #pragma once
-#include "frit.h"
+#include "frit_tools.h"
 
 #include <signal.h>
 #include <stdarg.h>

@@ -165,8 +165,8 @@ static frit_token *prompt_tokens(const frit_model *model, const run_options *run
     if (run->raw || !info.chat_format[0]) return cli_tokens(model, prompt->data, prompt->n, FRIT_TEXT_SPECIAL, n);
     frit_message messages[2];
     size_t n_messages = 0;
-    if (run->system) messages[n_messages++] = (frit_message){"system", run->system};
-    messages[n_messages++] = (frit_message){"user", prompt->data};
+    if (run->system) messages[n_messages++] = (frit_message){.role = "system", .content = run->system};
+    messages[n_messages++] = (frit_message){.role = "user", .content = prompt->data};
     char *text = cli_template(model, messages, n_messages);
     if (!text) return NULL;
     frit_token *tokens = cli_tokens(model, text, strlen(text), FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL, n);

@@ -2,7 +2,7 @@
 // One parser for all tables of fields.
 #include "server/fields.h"
 
-#include "frit.h"
+#include "frit_tools.h"
 
 #include <stdio.h>
 #include <stdlib.h>

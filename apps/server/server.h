@@ -8,6 +8,8 @@
 #pragma once
 #include "server/worker.h"
 
+#include "frit_tools.h"
+
 typedef struct server_options {
     const char *host;
     int32_t port;   // 0: any

@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "graph/plan.h"
 
+#include "frit_tools.h"
+
 typedef struct frit_device frit_device;   // an opened backend; each backend embeds this struct first
 typedef struct frit_exec frit_exec;       // a prepared plan
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// base/option.h: the fields that option rows describe. The type frit_option and frit_option_set are public (frit.h).
+// base/option.h: the fields that option rows describe. The type frit_option and frit_option_set are public
+// (frit_tools.h).
 #pragma once
 #include "base/status.h"
+#include "frit_tools.h"
 
 // A row for field `field` of struct `type`; unnamed columns are given as designated initialisers.
 // clang-format off

@@ -6,6 +6,7 @@
 // size can be run, or written, without being anywhere as a whole.
 #pragma once
 #include "format/checkpoint.h"
+#include "frit_tools.h"
 
 typedef struct frit_random_row {
     frit_random_shape shape;

@@ -169,7 +169,8 @@ static frit_status push(running *r, const frit_token *tokens)
     const frit_pooling of_rows = r->owner->of_rows;
     const size_t n = r->n_tokens, first = of_rows == FRIT_POOLING_LAST ? n - 1 : 0;
     const size_t end = of_rows == FRIT_POOLING_CLS ? 1 : n;
-    const frit_push_options wanted = {FRIT_OUTPUT_EMBEDDINGS, take_row, r}, none = {.output = FRIT_OUTPUT_NONE};
+    const frit_push_options wanted = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = take_row, .row_ctx = r},
+                            none = {.output = FRIT_OUTPUT_NONE};
     if (r->owner->encodes) return frit_session_encode(r->session, tokens, n, &wanted);
     FRIT_TRY(frit_session_push(r->session, tokens, first, &none));
     FRIT_TRY(frit_session_push(r->session, tokens + first, end - first, &wanted));

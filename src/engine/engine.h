@@ -15,6 +15,7 @@
 #include "backend/backend.h"
 #include "engine/kv.h"
 #include "format/adapter.h"
+#include "frit_tools.h"
 #include "sample/sampler.h"
 #include "text/chat.h"
 #include "text/stream.h"

@@ -14,7 +14,7 @@ bool frit_op_get_info(size_t i, frit_op_info *info)
 {
     if (i >= FRIT_OP_COUNT) return false;
     const frit_op_row *row = frit_op_get((frit_op)i);
-    *info = (frit_op_info){row->name, row->formula, frit_backend_cpu.op_kernel((frit_op)i)};
+    *info = (frit_op_info){.name = row->name, .formula = row->formula, .cpu = frit_backend_cpu.op_kernel((frit_op)i)};
     return true;
 }
 
@@ -22,7 +22,7 @@ bool frit_architecture_get_info(size_t i, frit_architecture_info *info)
 {
     const frit_arch *arch = frit_arch_get(i);
     if (!arch) return false;
-    *info = (frit_architecture_info){arch->name, arch->title};
+    *info = (frit_architecture_info){.name = arch->name, .title = arch->title};
     return true;
 }
 

@@ -2,6 +2,8 @@
 // The sampler's option rows: those of its stages (stages.def) and the order of these.
 #include "sample/sampler.h"
 
+#include "base/option.h"
+
 #define AT(field)      offsetof(frit_sampler_options, field)
 #define AT_VALUE(name) (AT(more) + FRIT_STAGE_VALUE_##name * sizeof(frit_sampler_value))
 

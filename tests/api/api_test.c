@@ -2,7 +2,7 @@
 // The library as a stranger uses it: frit.h alone, the bundled model, from opening to text.
 #include "support/support.h"
 
-#include "frit.h"
+#include "frit_tools.h"
 
 #include <math.h>
 
@@ -137,7 +137,7 @@ static void two_calls_tell_the_size_first(void **state)
     assert_ok(frit_detokenize(bundled, tokens, 7, 0, bytes, 29, &n_bytes));
     assert_memory_equal(bytes, text, 29);
 
-    const frit_message message = {"user", "Hello"};
+    const frit_message message = {.role = "user", .content = "Hello"};
     assert_fails(frit_chat_render(bundled, &message, 1, NULL, NULL, 0, &n_chat), FRIT_E_LIMIT, "room for 0");
     char *chat = malloc(n_chat);
     assert_ok(frit_chat_render(bundled, &message, 1, NULL, chat, n_chat, &n_chat));
@@ -152,7 +152,8 @@ static void two_calls_tell_the_size_first(void **state)
 static void a_chat_prompt_has_one_bos(void **state)
 {
     (void)state;
-    const frit_message messages[] = {{"system", "You tell tales."}, {"user", "Hello"}};
+    const frit_message messages[] = {{.role = "system", .content = "You tell tales."},
+                                     {.role = "user", .content = "Hello"}};
     char text[512];
     size_t n_bytes;
     assert_ok(frit_chat_render(bundled, messages, 2, NULL, text, sizeof text - 1, &n_bytes));
@@ -229,7 +230,8 @@ static void embeddings_are_as_wide_as_the_model(void **state)
     frit_token tokens[PROMPT_TOKENS];
     size_t n = tokenize("The king said", FRIT_TEXT_SPECIAL, tokens);
     seen s = {0};
-    assert_ok(frit_session_push(t.session, tokens, n, &(frit_push_options){FRIT_OUTPUT_EMBEDDINGS, look, &s}));
+    assert_ok(frit_session_push(t.session, tokens, n,
+                                &(frit_push_options){.output = FRIT_OUTPUT_EMBEDDINGS, .row = look, .row_ctx = &s}));
     int32_t n_rows;
     assert_ok(frit_engine_step(t.engine, &n_rows));
     assert_int_equal(n_rows, n);

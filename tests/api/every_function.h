@@ -2,7 +2,7 @@
 // api/every_function.h: the public functions, for programs in C11 and C++17 that link the shared library: each must be
 // declared so that both languages read it, and exported.
 #pragma once
-#include <frit.h>
+#include <frit_tools.h>
 
 typedef void (*any_function)(void);
 

@@ -2,7 +2,7 @@
 // The command line as a person uses it: what is printed where, and every exit code.
 #include "support/command_posix.h"
 
-#include <frit.h>
+#include <frit_tools.h>
 
 static void run_tells_the_tale_from_the_bundled_model(void **state)
 {

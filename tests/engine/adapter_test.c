@@ -70,7 +70,8 @@ static void push(const world *w, frit_session *session, rows *r, size_t first, s
 {
     frit_token tokens[N_TOKENS];
     for (size_t i = 0; i < n; i++) tokens[i] = token_at(w, first + i);
-    assert_ok(frit_session_push(session, tokens, n, &(frit_push_options){FRIT_OUTPUT_ALL, keep_row, r}));
+    assert_ok(frit_session_push(session, tokens, n,
+                                &(frit_push_options){.output = FRIT_OUTPUT_ALL, .row = keep_row, .row_ctx = r}));
 }
 
 static void run_all(const world *w)
@@ -327,7 +328,8 @@ static void control_vectors_are_added_behind_layers(void **state)
         world w = open_world(model, c ? NULL : "reference"), biased = open_world(biased_path, c ? NULL : "reference");
         frit_adapter *all, *second;
         assert_ok(frit_adapter_open(&all, w.model, path, NULL));
-        assert_ok(frit_adapter_open(&second, w.model, path, &(frit_adapter_options){2, 2}));
+        assert_ok(
+            frit_adapter_open(&second, w.model, path, &(frit_adapter_options){.first_layer = 2, .last_layer = 2}));
         rows expected = run(&biased, NULL, NULL, 0), found = run(&w, &all, (float[]){0.5f}, 1);
         rows less = run(&w, &second, (float[]){0.5f}, 1);
         assert_true(nmse(found.logits, expected.logits, n_of(&found)) <= (c ? 1e-9 : 1e-12));

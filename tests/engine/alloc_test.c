@@ -122,10 +122,10 @@ static void decode_once(world *w, const frit_push_options *options)
 
 static void check_steady(const char *cpu, bool no_fuse)
 {
-    static const frit_push_options all[] = {{FRIT_OUTPUT_LAST, NULL, NULL},
-                                            {FRIT_OUTPUT_ALL, ignore_row, NULL},
-                                            {FRIT_OUTPUT_EMBEDDINGS, ignore_row, NULL},
-                                            {FRIT_OUTPUT_NONE, NULL, NULL}};
+    static const frit_push_options all[] = {{.output = FRIT_OUTPUT_LAST, .row = NULL, .row_ctx = NULL},
+                                            {.output = FRIT_OUTPUT_ALL, .row = ignore_row, .row_ctx = NULL},
+                                            {.output = FRIT_OUTPUT_EMBEDDINGS, .row = ignore_row, .row_ctx = NULL},
+                                            {.output = FRIT_OUTPUT_NONE, .row = NULL, .row_ctx = NULL}};
     for (size_t o = 0; o < FRIT_COUNT(all); o++) {
         world w = make_world(cpu, no_fuse);
         for (int i = 0; i < 20; i++) decode_once(&w, &all[o]);   // plans of these shapes, text buffers

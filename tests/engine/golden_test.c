@@ -46,7 +46,7 @@ static size_t tokenize_prompt(const frit_model *model, const char *key, frit_tok
     size_t n_bytes, n_tokens;
     unsigned flags = FRIT_TEXT_SPECIAL;
     if (strcmp(key, "chat") == 0) {
-        const frit_message question = {"user", "Tell me the tale of Rapunzel."};
+        const frit_message question = {.role = "user", .content = "Tell me the tale of Rapunzel."};
         assert_ok(frit_chat_render(model, &question, 1, NULL, text, sizeof text, &n_bytes));
         flags |= FRIT_TEXT_PARSE_SPECIAL;   // and the template's BOS stays the only one
     } else {
@@ -74,7 +74,8 @@ static rows run(loaded *l, const frit_token *ids, size_t n)
 {
     rows r = {calloc(n * (size_t)l->info.n_vocab, sizeof(float)), (size_t)l->info.n_vocab};
     assert_ok(frit_session_truncate(l->session, 0));
-    assert_ok(frit_session_push(l->session, ids, n, &(frit_push_options){FRIT_OUTPUT_ALL, keep_row, &r}));
+    assert_ok(frit_session_push(l->session, ids, n,
+                                &(frit_push_options){.output = FRIT_OUTPUT_ALL, .row = keep_row, .row_ctx = &r}));
     int32_t n_rows;
     do assert_ok(frit_engine_step(l->engine, &n_rows));
     while (n_rows > 0);

@@ -180,7 +180,8 @@ static void run(const char *path, const char *adapter_path, float logits[N_TOKEN
         assert_ok(frit_session_set_adapters(session, &adapter, (float[]){1}, 1));
         frit_adapter_free(adapter);
     }
-    assert_ok(frit_session_push(session, tokens, N_TOKENS, &(frit_push_options){FRIT_OUTPUT_ALL, keep_row, logits}));
+    assert_ok(frit_session_push(session, tokens, N_TOKENS,
+                                &(frit_push_options){.output = FRIT_OUTPUT_ALL, .row = keep_row, .row_ctx = logits}));
     while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(engine, NULL));
     frit_session_free(session);
     frit_engine_free(engine);

@@ -3,7 +3,7 @@
 #include "support/support.h"
 
 #include "base/time.h"
-#include "frit.h"
+#include "frit_tools.h"
 #include "support/tiny_model.h"
 
 typedef struct world {

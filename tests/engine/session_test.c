@@ -302,7 +302,7 @@ static void logits_of_all_tokens_come_in_order(void **state)
             frit_engine *engine = tiny_engine(options);
             frit_session *session = make_session(engine);
             collected all = {.width = TINY_VOCAB};
-            const frit_push_options wants = {FRIT_OUTPUT_ALL, collect, &all};
+            const frit_push_options wants = {.output = FRIT_OUTPUT_ALL, .row = collect, .row_ctx = &all};
             push(session, tokens, 5);   // rows are counted from the push that asks for them
             assert_ok(frit_session_push(session, tokens + 5, N - 5, &wants));
             run_all(engine);
@@ -329,7 +329,8 @@ static void many_logits_come_in_small_steps(void **state)
     make_tokens(7, tokens, N);
     frit_session *session = make_session(engine);
     collected all = {.width = TINY_VOCAB};
-    assert_ok(frit_session_push(session, tokens, N, &(frit_push_options){FRIT_OUTPUT_ALL, collect, &all}));
+    assert_ok(frit_session_push(session, tokens, N,
+                                &(frit_push_options){.output = FRIT_OUTPUT_ALL, .row = collect, .row_ctx = &all}));
     int32_t n_rows;
     assert_ok(frit_engine_step(engine, &n_rows));
     assert_int_equal(n_rows, 3);
@@ -354,7 +355,8 @@ static void embeddings_and_logits_take_turns(void **state)
     float *expected = plain_logits(engine, tokens, N);
     frit_session *embeds = make_session(engine), *talks = make_session(engine);
     collected hidden = {.width = 32}, again = {.width = 32};
-    assert_ok(frit_session_push(embeds, tokens, N, &(frit_push_options){FRIT_OUTPUT_EMBEDDINGS, collect, &hidden}));
+    assert_ok(frit_session_push(
+        embeds, tokens, N, &(frit_push_options){.output = FRIT_OUTPUT_EMBEDDINGS, .row = collect, .row_ctx = &hidden}));
     // A session that always has one token queued does not keep the other from running, nor the other way round.
     for (size_t i = 0; i < N; i++) {
         push(talks, &tokens[i], 1);
@@ -368,7 +370,8 @@ static void embeddings_and_logits_take_turns(void **state)
 
     assert_ok(frit_session_truncate(embeds, 0));
     for (size_t i = 0; i < N; i++) {
-        const frit_push_options wants = {FRIT_OUTPUT_EMBEDDINGS, collect, &(collected){.width = 32}};
+        const frit_push_options wants = {
+            .output = FRIT_OUTPUT_EMBEDDINGS, .row = collect, .row_ctx = &(collected){.width = 32}};
         assert_ok(frit_session_push(embeds, &tokens[i], 1, &wants));
         run_all(engine);
         collected *one = wants.row_ctx;
@@ -378,7 +381,8 @@ static void embeddings_and_logits_take_turns(void **state)
     }
     // One push after another with results of different kinds.
     assert_ok(frit_session_truncate(embeds, 0));
-    assert_ok(frit_session_push(embeds, tokens, 20, &(frit_push_options){FRIT_OUTPUT_EMBEDDINGS, collect, &again}));
+    assert_ok(frit_session_push(
+        embeds, tokens, 20, &(frit_push_options){.output = FRIT_OUTPUT_EMBEDDINGS, .row = collect, .row_ctx = &again}));
     push(embeds, tokens + 20, N - 20);
     run_all(engine);
     assert_int_equal(again.n, 20);
@@ -651,7 +655,8 @@ static void row_functions_may_not_change_sessions(void **state)
     frit_engine *engine = tiny_engine(engines[0]);
     meddling m = {engine, make_session(engine), 0};
     const frit_token tokens[] = {1, 2, 3};
-    assert_ok(frit_session_push(m.session, tokens, 3, &(frit_push_options){FRIT_OUTPUT_ALL, meddle, &m}));
+    assert_ok(frit_session_push(m.session, tokens, 3,
+                                &(frit_push_options){.output = FRIT_OUTPUT_ALL, .row = meddle, .row_ctx = &m}));
     run_all(engine);
     assert_int_equal(m.n, 3);
     frit_session_free(m.session);

@@ -247,7 +247,7 @@ static void sources_give_hidden_states_and_embeddings(void **state)
     (void)state;
     fixture f = open_golden(0);
     rows hidden = {0}, vector = {0};
-    const frit_push_options wanted = {FRIT_OUTPUT_EMBEDDINGS, keep_row, &hidden};
+    const frit_push_options wanted = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = keep_row, .row_ctx = &hidden};
     assert_ok(frit_session_encode(f.session, f.g.source, f.g.n_source, &wanted));
     run_all(&f);
     assert_int_equal(hidden.n, f.g.n_source);

@@ -53,7 +53,7 @@ static void close_golden(fixture *f)
 static void push(fixture *f, size_t begin, size_t end)
 {
     assert_ok(frit_session_push(f->session, f->g.tokens + begin, end - begin,
-                                &(frit_push_options){f->output, keep_row, &f->rows}));
+                                &(frit_push_options){.output = f->output, .row = keep_row, .row_ctx = &f->rows}));
 }
 
 static void run_all(frit_engine *engine)
@@ -89,7 +89,7 @@ static void what_waits_runs_with_what_follows(void **state)
     for (size_t i = 0; i < FRIT_COUNT(models); i++) {
         fixture f = open_golden(models[i], 16);
         rows first = {.values = calloc(f.g.n_tokens * f.g.n_vocab, sizeof(float))};
-        const frit_push_options options = {f.output, keep_row, &first};
+        const frit_push_options options = {.output = f.output, .row = keep_row, .row_ctx = &first};
         assert_ok(frit_session_push(f.session, f.g.tokens, 10, &options));
         push(&f, 10, f.g.n_tokens);
         run_all(f.engine);
@@ -154,7 +154,7 @@ static void what_cannot_run_together_is_refused(void **state)
     (void)state;
     fixture f = open_golden("dream-dense", 0);
     push(&f, 0, 4);
-    const frit_push_options hidden = {FRIT_OUTPUT_EMBEDDINGS, keep_row, &f.rows};
+    const frit_push_options hidden = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = keep_row, .row_ctx = &f.rows};
     assert_fails(frit_session_push(f.session, f.g.tokens, 4, &hidden), FRIT_E_INVALID, "must run in one step");
     assert_int_equal(frit_session_length(f.session), 4);
     close_golden(&f);

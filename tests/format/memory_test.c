@@ -4,7 +4,7 @@
 // resident set is looked at. The weights are holes in the file, which are read like others.
 #include "support/support.h"
 
-#include <frit.h>
+#include <frit_tools.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -2,7 +2,7 @@
 // Any bytes as text, as a conversation and as options. The text must come back from its tokens, the stream must say
 // the same in valid UTF-8, and every refusal must have a sentence.
 #include "base/utf8.h"
-#include "frit.h"
+#include "frit_tools.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,8 @@ static void render(char *content, size_t n_bytes)
     size_t third = n_bytes / 3, n;
     frit_message messages[3];
     for (int i = 0; i < 3; i++) {
-        messages[i] = (frit_message){roles[n_bytes > 0 ? content[i * third] & 3 : 0], content + (size_t)i * third};
+        messages[i] = (frit_message){.role = roles[n_bytes > 0 ? content[i * third] & 3 : 0],
+                                     .content = content + (size_t)i * third};
         if (i > 0 && third > 0) content[(size_t)i * third - 1] = 0;   // each ends before the next begins
     }
     if (frit_chat_render(model, messages, 3, NULL, text, MAX_BYTES, &n) != FRIT_OK) require(frit_error()[0] != 0);

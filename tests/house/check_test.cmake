@@ -40,7 +40,7 @@ string(REPEAT "x" 119 wide)
 check(src/base/a.c "${head}// A.\n//${wide}\n" "3: 121 columns, at most 120 are allowed")
 check(src/base/a.c "${head}// A.\n// clang-format off\n//${wide}\n// clang-format on\n")
 
-check(src/base/a.c "${head}// A.\n#include \"quant/dtype.h\"\n" "3: includes \"quant/dtype.h\"\; allowed here: frit.h base/")
+check(src/base/a.c "${head}// A.\n#include \"quant/dtype.h\"\n" "3: includes \"quant/dtype.h\"\; allowed here: frit.h frit_tools.h base/")
 check(src/format/a.c "${head}// A.\n#include \"graph/graph.h\"\n"
       "3: includes \"graph/graph.h\"\; allowed here: frit.h base/ quant/ format/")
 check(src/arch/a.c "${head}// A.\n#include \"format/gguf.h\"\n#include \"graph/graph.h\"\n")
@@ -48,7 +48,7 @@ check(src/backend/cuda/a.c "${head}// A.\n#include \"backend/cpu/ref.h\"\n"
       "3: includes \"backend/cpu/ref.h\"\; allowed here: frit.h base/ quant/ graph/ backend/backend.h backend/cuda/")
 check(src/new/a.c "${head}// A.\n" "1: this folder has no row in the table of layers")
 check(apps/frit/a.c "${head}// A.\n#include \"base/file.h\"\n"
-      "3: includes \"base/file.h\"\; allowed here: frit.h frit/ common/ server/")
+      "3: includes \"base/file.h\"\; allowed here: frit.h frit_tools.h frit/ common/ server/")
 check(apps/frit/a.c "${head}// A.\n#include \"cli.h\"\n")
 
 check(src/base/a.c "${head}// A.\nint x = printf(\"\");\n" "3: printf is not for a library")

@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "base/time.h"
+#include "frit_tools.h"
 #include "sample/sampler.h"
 
 #include <math.h>

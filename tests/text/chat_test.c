@@ -36,8 +36,8 @@ static size_t plain_messages(const json_t *scenario, frit_message messages[16])
     json_array_foreach(json_object_get(scenario, "messages"), i, item)
     {
         if (json_object_size(item) != 2 || !json_is_string(json_object_get(item, "content"))) return 0;
-        messages[n++] = (frit_message){json_string_value(json_object_get(item, "role")),
-                                       json_string_value(json_object_get(item, "content"))};
+        messages[n++] = (frit_message){.role = json_string_value(json_object_get(item, "role")),
+                                       .content = json_string_value(json_object_get(item, "content"))};
     }
     return n;
 }
@@ -113,7 +113,7 @@ static void llama_3_renders_with_headers(void **state)
         "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}";
     frit_chat *chat;
     assert_ok(frit_chat_new(&chat, frit_str_of(source), tokens, NULL));
-    frit_message message = {"user", " Tell me the tale of Rapunzel. "};
+    frit_message message = {.role = "user", .content = " Tell me the tale of Rapunzel. "};
     frit_buf out = {0};
     assert_ok(apply(chat, &message, 1, true, &out));
     assert_string_equal(out.data,
@@ -146,7 +146,7 @@ static void a_template_that_cannot_be_parsed_becomes_chatml_with_a_warning(void 
     assert_ok(frit_chat_new(&chat, frit_str_of("{% for x in messages %}"), tokens, &log));
     assert_int_equal(n_warnings, 1);
     assert_string_equal(frit_chat_name(chat), "chatml");
-    frit_message message = {"user", "Hi"};
+    frit_message message = {.role = "user", .content = "Hi"};
     frit_buf out = {0};
     assert_ok(apply(chat, &message, 1, true, &out));
     assert_string_equal(out.data, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");

@@ -10,6 +10,7 @@
 #pragma once
 #include "backend/cpu/task.h"
 #include "base/time.h"
+#include "frit_tools.h"
 
 typedef struct frit_profile_note {
     uint64_t run_ns, wait_ns;   // wait: until the next action of this thread

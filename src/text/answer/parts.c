@@ -320,8 +320,11 @@ bool frit_parts_next(frit_parts *s, frit_part *part)
     const split_part *given = &s->parts[s->n_given++];
     const char *out = s->out.data;
     bool is_call = given->kind == FRIT_PART_CALL;
-    *part = (frit_part){given->kind, out + given->text, given->n, is_call ? out + given->name : NULL,
-                        is_call ? out + given->id : NULL};
+    *part = (frit_part){.kind = given->kind,
+                        .text = out + given->text,
+                        .n_bytes = given->n,
+                        .name = is_call ? out + given->name : NULL,
+                        .id = is_call ? out + given->id : NULL};
     return true;
 }
 
