@@ -22,9 +22,11 @@
 // - An options struct of all zeros, or a NULL pointer to one, means the defaults.
 // - Structs of options, information and items end in `reserved` words, which callers leave zero: a later version puts
 //   new fields in their place, so that sizes and offsets stay and programs need not be compiled again (docs/abi.md).
-//   Enums that the library returns may grow.
+//   FRIT_E_INVALID for options whose reserved words are not zero. Enums that the library returns may grow.
 // - `const T *` is borrowed for the call. Returned pointers say how long they live.
-// - Every *_free accepts NULL.
+// - A pointer is not NULL unless its text says so: FRIT_E_INVALID with a sentence that names the argument, or NULL, 0
+//   or false of functions that return no status. An array of no items may be NULL, and so may the ctx of a callback.
+//   Every *_free accepts NULL.
 // - The library never prints, exits or reads the environment.
 // - Shapes are written outermost first: [n_tokens, n_vocab] is n_tokens rows of n_vocab values.
 #ifndef FRIT_H
@@ -156,7 +158,7 @@ typedef struct frit_tensor_info {
 } frit_tensor_info;
 
 // All pointers in the results live as long as the model.
-FRIT_API void frit_model_get_info(const frit_model *model, frit_model_info *info);
+FRIT_API frit_status frit_model_get_info(const frit_model *model, frit_model_info *info);
 FRIT_API bool frit_model_get_tensor(const frit_model *model, size_t i, frit_tensor_info *info);
 // Bytes that the cache keeps for each token, with the types of frit_engine_options (NULL: "f16"). 0 where no layer has
 // keys and values, or the file does not say enough.
@@ -365,7 +367,7 @@ typedef struct frit_engine_info {
     uint64_t reserved[8];
 } frit_engine_info;
 // To be called by the engine's thread, between steps: the figures grow with the plans that steps build.
-FRIT_API void frit_engine_get_info(const frit_engine *engine, frit_engine_info *info);
+FRIT_API frit_status frit_engine_get_info(const frit_engine *engine, frit_engine_info *info);
 
 // Runs one step over whatever its sessions have queued: single tokens first, then prompts, n_batch rows at most.
 // *n_rows: the rows that ran; 0 when nothing was queued; n_rows may be NULL. FRIT_E_IO if the model's file shrank,
@@ -410,7 +412,7 @@ typedef struct frit_adapter_info {
     uint64_t reserved[8];
 } frit_adapter_info;
 // The texts live as long as the adapter.
-FRIT_API void frit_adapter_get_info(const frit_adapter *adapter, frit_adapter_info *info);
+FRIT_API frit_status frit_adapter_get_info(const frit_adapter *adapter, frit_adapter_info *info);
 
 // From here on the session's tokens run with these adapters, queued ones too, each times its scale, and with no others;
 // what ran before stays as it is (truncate the session to 0 to have it run again). A scale of 0 is as if the adapter
@@ -554,20 +556,21 @@ typedef struct frit_sampler_options {
     // Order of the stages, as "penalties,top-k,temp"; those left out are off. NULL: the order that the help of this
     // option's row lists.
     const char *samplers;
-    // Values of stages without a field, such as top-n-sigma: frit_option_set with their rows sets them; zero: off.
+    // Values of stages without a field, such as top-n-sigma: frit_option_set with their rows (frit_tools.h) sets them;
+    // zero: off.
     frit_sampler_value more[FRIT_SAMPLER_VALUES];
     uint64_t reserved[8];
 } frit_sampler_options;
 
 // Sets the fields for which the model's file recommends a value (GGUF's general.sampling.*); leaves the others.
-FRIT_API void frit_sampler_recommend(const frit_model *model, frit_sampler_options *options);
+FRIT_API frit_status frit_sampler_recommend(const frit_model *model, frit_sampler_options *options);
 
 FRIT_API frit_status frit_sampler_new(frit_sampler **out, const frit_model *model, const frit_sampler_options *options);
 FRIT_API void frit_sampler_free(frit_sampler *sampler);
 // Picks from logits [n_vocab]; does not remember the pick: frit_sampler_accept does, for prompt tokens too.
 FRIT_API frit_status frit_sampler_sample(frit_sampler *sampler, const float *logits, frit_token *token);
-FRIT_API void frit_sampler_accept(frit_sampler *sampler, frit_token token);
-FRIT_API void frit_sampler_reset(frit_sampler *sampler);   // forgets accepted tokens, restarts the seed
+FRIT_API frit_status frit_sampler_accept(frit_sampler *sampler, frit_token token);
+FRIT_API frit_status frit_sampler_reset(frit_sampler *sampler);   // forgets accepted tokens, restarts the seed
 
 // Token healing. The end of a prompt cuts a token where its text does, and the model would often go on within one
 // ("http" and "://"). Takes the last tokens off again where the text of some token begins with theirs and goes on:

@@ -48,7 +48,8 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/",       "frit.h frit_tools.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ convert/ engine/"},
     {"apps/",             "frit.h frit_tools.h frit/ common/ server/"},
     {"examples/",         "frit.h"},
-    {"tests/",            "frit.h frit_tools.h support/ base/ quant/ format/ graph/ arch/ backend/ convert/ text/ grammar/ sample/ engine/ common/ server/ frit/"},
+    {"tests/",            "frit.h frit_tools.h support/ base/ quant/ format/ graph/ arch/ backend/ convert/ text/ grammar/ sample/ engine/ "
+                          "common/ server/ frit/"},
     {"bench/",            "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
     {"tools/",            ""},
     {"include/",          "frit.h"},

@@ -106,7 +106,9 @@ static frit_status set_choice(const frit_option *row, const char **field, const 
 
 frit_status frit_option_set(const frit_option *row, void *target, const char *text)
 {
-    if (!text) return frit_fail(FRIT_E_INVALID, "option %s: a value is expected", row->name);
+    FRIT_REQUIRE(row);
+    FRIT_REQUIRE(target);
+    FRIT_REQUIRE(text);
     void *field = (char *)target + row->offset;
     switch (row->type) {
     case FRIT_OPTION_FLAG:

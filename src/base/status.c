@@ -79,3 +79,18 @@ void frit_fail_say(const char *format, ...)
     }
     sentence[n] = 0;
 }
+
+void frit_fail_null(const char *function, const char *argument, const char *expected)
+{
+    frit_fail_say("%s: '%s' is NULL; expected %s", function, argument, expected);
+}
+
+frit_status frit_check_unused(const uint64_t *words, size_t n, const char *function, const char *argument)
+{
+    for (size_t i = 0; i < n; i++)
+        if (words[i] != 0)
+            return frit_fail(FRIT_E_INVALID,
+                             "%s: %s.reserved is not zero; expected zero, or a library as new as the program", function,
+                             argument);
+    return FRIT_OK;
+}

@@ -42,4 +42,38 @@ static inline frit_status frit_fail_memory(size_t n_bytes, const char *what)
         if (frit_try_ != FRIT_OK) return frit_try_; \
     } while (0)
 
+// What a public function checks first. Each sentence names the function and the argument.
+//
+//     FRIT_REQUIRE(session);             // "frit_session_push: 'session' is NULL; expected a frit_session"
+//     FRIT_REQUIRE_OR(NULL, session);    // of functions that return something else than a status
+//     FRIT_REQUIRE_ITEMS(tokens, n);     // NULL is fine for none
+//     FRIT_REQUIRE_UNUSED(options);      // "frit_engine_new: options.reserved is not zero; ..."
+#define FRIT_REQUIRE(arg)           FRIT_REQUIRE_OR(FRIT_E_INVALID, arg)
+#define FRIT_REQUIRE_ITEMS(arg, n)  FRIT_REQUIRE_ITEMS_OR(FRIT_E_INVALID, arg, n)
+#define FRIT_REQUIRE_OR(value, arg) FRIT_REQUIRE_ITEMS_OR(value, arg, 1)
+#define FRIT_REQUIRE_ITEMS_OR(value, arg, n)                    \
+    do {                                                        \
+        if (!(arg) && (n) > 0) {                                \
+            frit_fail_null(__func__, #arg, FRIT_EXPECTED(arg)); \
+            return (value);                                     \
+        }                                                       \
+    } while (0)
+#define FRIT_REQUIRE_UNUSED(options) FRIT_REQUIRE_UNUSED_ITEMS(options, (options) ? 1 : 0)
+#define FRIT_REQUIRE_UNUSED_ITEMS(items, n)                                                                          \
+    do {                                                                                                             \
+        for (size_t frit_i_ = 0; frit_i_ < (size_t)(n); frit_i_++)                                                   \
+            FRIT_TRY(frit_check_unused((items)[frit_i_].reserved, FRIT_COUNT((items)->reserved), __func__, #items)); \
+    } while (0)
+
+#define FRIT_HANDLE(type) type * : "a " #type, const type * : "a " #type
+// clang-format off
+#define FRIT_EXPECTED(arg)                                                                                            \
+    _Generic((arg), FRIT_HANDLE(frit_model), FRIT_HANDLE(frit_engine), FRIT_HANDLE(frit_session),                     \
+             FRIT_HANDLE(frit_sampler), FRIT_HANDLE(frit_adapter), FRIT_HANDLE(frit_text_stream),                     \
+             FRIT_HANDLE(frit_turn), const char *: "a text", frit_row_fn: "a function", frit_embed_fn: "a function",  \
+             default: "a pointer")
+// clang-format on
+void frit_fail_null(const char *function, const char *argument, const char *expected);
+frit_status frit_check_unused(const uint64_t *words, size_t n, const char *function, const char *argument);
+
 #define FRIT_COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -50,6 +50,7 @@ static const frit_option rows[] = {
 
 const frit_option *frit_convert_option_rows(size_t *n_rows)
 {
+    FRIT_REQUIRE_OR(NULL, n_rows);
     *n_rows = FRIT_COUNT(rows);
     return rows;
 }
@@ -251,6 +252,9 @@ static frit_status convert(conversion *c)
 
 frit_status frit_convert(const char *source, const char *target, const frit_convert_options *options)
 {
+    FRIT_REQUIRE(source);
+    FRIT_REQUIRE(target);
+    FRIT_REQUIRE_UNUSED(options);
     static const frit_convert_options defaults;
     conversion c = {.source = source, .target = target, .options = options ? options : &defaults};
     c.log = (frit_log){c.options->log, c.options->log_ctx};

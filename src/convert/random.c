@@ -372,6 +372,9 @@ frit_status frit_random_save(const frit_checkpoint *ckpt, const char *path, cons
 
 frit_status frit_random_write(const char *path, const frit_random_options *options)
 {
+    FRIT_REQUIRE(path);
+    FRIT_REQUIRE(options);
+    FRIT_REQUIRE_UNUSED(options);
     const frit_random_row *row;
     frit_checkpoint *ckpt;
     FRIT_TRY(frit_random_find(&row, options->shape));

@@ -172,6 +172,9 @@ static frit_status check(const frit_session *session, frit_adapter *const *adapt
 frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const *adapters, const float *scales,
                                       size_t n_adapters)
 {
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE_ITEMS(adapters, n_adapters);
+    FRIT_REQUIRE_ITEMS(scales, n_adapters);
     FRIT_TRY(check(session, adapters, scales, n_adapters));
     frit_engine *engine = session->engine;
     frit_adapter_slots *slots = &engine->adapters;

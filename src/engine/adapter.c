@@ -191,6 +191,10 @@ static frit_status open_adapter(frit_adapter *adapter, const char *path, const f
 frit_status frit_adapter_open(frit_adapter **out, frit_model *model, const char *path,
                               const frit_adapter_options *options)
 {
+    FRIT_REQUIRE(out);
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE(path);
+    FRIT_REQUIRE_UNUSED(options);
     static const frit_adapter_options defaults;
     *out = NULL;
     frit_adapter *adapter = calloc(1, sizeof *adapter);
@@ -222,7 +226,11 @@ void frit_adapter_free(frit_adapter *adapter)
     free(adapter);
 }
 
-void frit_adapter_get_info(const frit_adapter *adapter, frit_adapter_info *info)
+frit_status frit_adapter_get_info(const frit_adapter *adapter, frit_adapter_info *info)
 {
+    FRIT_REQUIRE(info);
+    *info = (frit_adapter_info){0};
+    FRIT_REQUIRE(adapter);
     *info = adapter->info;
+    return FRIT_OK;
 }

@@ -30,6 +30,7 @@ static const frit_option rows[] = {
 
 const frit_option *frit_embed_option_rows(size_t *n_rows)
 {
+    FRIT_REQUIRE_OR(NULL, n_rows);
     *n_rows = FRIT_COUNT(rows);
     return rows;
 }
@@ -101,6 +102,9 @@ static frit_status choose(embedding *e, const frit_model *model, const frit_embe
 
 frit_status frit_embed_width(const frit_model *model, const frit_embed_options *options, size_t *n)
 {
+    FRIT_REQUIRE(n);
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE_UNUSED(options);
     static const frit_embed_options defaults;
     embedding *e = calloc(1, sizeof *e);
     if (!e) return frit_fail_memory(sizeof *e, "embeddings");
@@ -287,6 +291,11 @@ static frit_status run_all(embedding *e, const frit_embed_item *items, size_t n_
 frit_status frit_embed_texts(frit_engine *engine, const frit_embed_item *items, size_t n_items,
                              const frit_embed_options *options, frit_embed_fn row, void *row_ctx)
 {
+    FRIT_REQUIRE(engine);
+    FRIT_REQUIRE_ITEMS(items, n_items);
+    FRIT_REQUIRE(row);
+    FRIT_REQUIRE_UNUSED(options);
+    FRIT_REQUIRE_UNUSED_ITEMS(items, n_items);
     static const frit_embed_options defaults;
     if (engine->in_step) return frit_fail(FRIT_E_INVALID, "texts cannot be embedded from within a row function");
     embedding *e = calloc(1, sizeof *e);

@@ -167,7 +167,10 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
 
 frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_engine_options *options)
 {
+    FRIT_REQUIRE(out);
     *out = NULL;
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE_UNUSED(options);
     const frit_engine_options chosen = options ? *options : (frit_engine_options){0};
     size_t n_rows;
     const frit_option *rows = frit_engine_option_rows(&n_rows);
@@ -204,8 +207,11 @@ void frit_engine_free(frit_engine *engine)
     free(engine);
 }
 
-void frit_engine_get_info(const frit_engine *engine, frit_engine_info *info)
+frit_status frit_engine_get_info(const frit_engine *engine, frit_engine_info *info)
 {
+    FRIT_REQUIRE(info);
+    *info = (frit_engine_info){0};
+    FRIT_REQUIRE(engine);
     const frit_backend *backend = engine->device->backend;
     *info = (frit_engine_info){
         .backend = backend->name,
@@ -218,10 +224,12 @@ void frit_engine_get_info(const frit_engine *engine, frit_engine_info *info)
         .kv_token_bytes = engine->kv_token_bytes,
         .scratch_bytes = frit_plans_scratch_bytes(engine),
     };
+    return FRIT_OK;
 }
 
 frit_status frit_engine_profile(frit_engine *engine, bool on)
 {
+    FRIT_REQUIRE(engine);
     const frit_backend *backend = engine->device->backend;
     if (!backend->profile)
         return frit_fail(FRIT_E_UNSUPPORTED, "backend %s does not count where time goes", backend->name);
@@ -230,6 +238,8 @@ frit_status frit_engine_profile(frit_engine *engine, bool on)
 
 bool frit_engine_get_profile(const frit_engine *engine, size_t i, frit_profile_row *row)
 {
+    FRIT_REQUIRE_OR(false, engine);
+    FRIT_REQUIRE_OR(false, row);
     const frit_backend *backend = engine->device->backend;
     return backend->profile && backend->profile_row(engine->device, i, row);
 }

@@ -37,7 +37,11 @@ static const frit_str *text_pieces(const frit_model *model, frit_sampler *sample
 frit_status frit_sampler_heal(frit_sampler *sampler, const frit_model *model, const frit_token *tokens, size_t n_tokens,
                               size_t *n_keep)
 {
+    FRIT_REQUIRE(n_keep);
     *n_keep = n_tokens;
+    FRIT_REQUIRE(sampler);
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE_ITEMS(tokens, n_tokens);
     if (!model->tokenizer)
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary; token healing needs one", model->info.path);
     for (size_t i = 0; i < n_tokens; i++)

@@ -127,13 +127,19 @@ frit_status frit_model_describe(frit_model *model)
     return copy_keys(model);
 }
 
-void frit_model_get_info(const frit_model *model, frit_model_info *info)
+frit_status frit_model_get_info(const frit_model *model, frit_model_info *info)
 {
+    FRIT_REQUIRE(info);
+    *info = (frit_model_info){0};
+    FRIT_REQUIRE(model);
     *info = model->info;
+    return FRIT_OK;
 }
 
 bool frit_model_get_tensor(const frit_model *model, size_t i, frit_tensor_info *info)
 {
+    FRIT_REQUIRE_OR(false, model);
+    FRIT_REQUIRE_OR(false, info);
     if (i >= model->ckpt->n_tensors) return false;
     const frit_tensor *tensor = &model->ckpt->tensors[i];
     *info = (frit_tensor_info){
@@ -148,6 +154,7 @@ bool frit_model_get_tensor(const frit_model *model, size_t i, frit_tensor_info *
 
 uint64_t frit_model_kv_bytes(const frit_model *model, const char *cache_type_k, const char *cache_type_v)
 {
+    FRIT_REQUIRE_OR(0, model);
     const frit_hparams *hp = &model->hp;
     frit_kv_types types = {.k = FRIT_DTYPE_F16, .v = FRIT_DTYPE_F16};
     if (cache_type_k && !frit_dtype_from_name(cache_type_k, &types.k)) return 0;
@@ -162,6 +169,8 @@ uint64_t frit_model_kv_bytes(const frit_model *model, const char *cache_type_k, 
 
 const char *frit_model_get_meta(const frit_model *model, size_t i, char *buffer, size_t size, int max_items)
 {
+    FRIT_REQUIRE_OR(NULL, model);
+    FRIT_REQUIRE_ITEMS_OR(NULL, buffer, size);
     if (i >= model->ckpt->meta.n) return NULL;
     if (size == 0) return model->keys[i];
     frit_buf text = {0};

@@ -6,12 +6,14 @@
 
 frit_status frit_machine_probe(frit_machine *machine, int32_t n_threads)
 {
+    FRIT_REQUIRE(machine);
     *machine = (frit_machine){0};
     return frit_cpu_probe(machine, n_threads);
 }
 
 bool frit_op_get_info(size_t i, frit_op_info *info)
 {
+    FRIT_REQUIRE_OR(false, info);
     if (i >= FRIT_OP_COUNT) return false;
     const frit_op_row *row = frit_op_get((frit_op)i);
     *info = (frit_op_info){.name = row->name, .formula = row->formula, .cpu = frit_backend_cpu.op_kernel((frit_op)i)};
@@ -20,6 +22,7 @@ bool frit_op_get_info(size_t i, frit_op_info *info)
 
 bool frit_architecture_get_info(size_t i, frit_architecture_info *info)
 {
+    FRIT_REQUIRE_OR(false, info);
     const frit_arch *arch = frit_arch_get(i);
     if (!arch) return false;
     *info = (frit_architecture_info){.name = arch->name, .title = arch->title};
@@ -28,5 +31,8 @@ bool frit_architecture_get_info(size_t i, frit_architecture_info *info)
 
 frit_status frit_sampler_new(frit_sampler **out, const frit_model *model, const frit_sampler_options *options)
 {
+    FRIT_REQUIRE(out);
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE_UNUSED(options);
     return frit_sampler_create(out, model->info.n_vocab, options);
 }

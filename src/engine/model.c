@@ -223,14 +223,21 @@ static frit_status open_opening(frit_model **out, opening o)
 
 frit_status frit_model_open(frit_model **out, const char *path, const frit_model_options *options)
 {
+    FRIT_REQUIRE(out);
     *out = NULL;
+    FRIT_REQUIRE(path);
+    FRIT_REQUIRE_UNUSED(options);
     return open_opening(out, (opening){.path = path, .options = options});
 }
 
 frit_status frit_model_open_random(frit_model **out, const frit_random_options *random,
                                    const frit_model_options *options)
 {
+    FRIT_REQUIRE(out);
     *out = NULL;
+    FRIT_REQUIRE(random);
+    FRIT_REQUIRE_UNUSED(random);
+    FRIT_REQUIRE_UNUSED(options);
     const frit_model_options own = {.log = options ? options->log : NULL, .log_ctx = options ? options->log_ctx : NULL};
     return open_opening(out, (opening){.path = random->shape ? random->shape : "", .options = &own, .random = random});
 }

@@ -50,12 +50,14 @@ static const frit_option engine_rows[] = {
 
 const frit_option *frit_model_option_rows(size_t *n_rows)
 {
+    FRIT_REQUIRE_OR(NULL, n_rows);
     *n_rows = FRIT_COUNT(model_rows);
     return model_rows;
 }
 
 const frit_option *frit_engine_option_rows(size_t *n_rows)
 {
+    FRIT_REQUIRE_OR(NULL, n_rows);
     *n_rows = FRIT_COUNT(engine_rows);
     return engine_rows;
 }

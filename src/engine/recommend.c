@@ -38,10 +38,14 @@ static frit_status read_one(const frit_model *model, const recommendation *row, 
     return FRIT_OK;
 }
 
-void frit_sampler_recommend(const frit_model *model, frit_sampler_options *options)
+frit_status frit_sampler_recommend(const frit_model *model, frit_sampler_options *options)
 {
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE(options);
+    FRIT_REQUIRE_UNUSED(options);
     for (size_t i = 0; i < FRIT_COUNT(recommendations); i++) {
         if (read_one(model, &recommendations[i], options) != FRIT_OK)
             frit_log_say(&model->log, FRIT_LOG_WARNING, "the recommended sampling is not used: %s", frit_error());
     }
+    return FRIT_OK;
 }

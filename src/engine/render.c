@@ -43,7 +43,10 @@ static frit_status render_json(const frit_model *model, const char *source, json
 frit_status frit_chat_render_json(const frit_model *model, const char *source, const char *variables,
                                   size_t n_variable_bytes, char *text, size_t capacity, size_t *n_bytes)
 {
+    FRIT_REQUIRE(n_bytes);
     *n_bytes = 0;
+    FRIT_REQUIRE(variables);
+    FRIT_REQUIRE_ITEMS(text, capacity);
     json_error_t error;
     json_t *json = json_loadb(variables, n_variable_bytes, JSON_ALLOW_NUL, &error);
     if (!json)

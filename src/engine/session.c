@@ -20,7 +20,9 @@ enum { COPY_LEAST = 8, COPY_BEFORE = 16 };   // tokens of a push that is worth a
 
 frit_status frit_session_new(frit_session **out, frit_engine *engine)
 {
+    FRIT_REQUIRE(out);
     *out = NULL;
+    FRIT_REQUIRE(engine);
     if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a session cannot be made from within a row function");
     frit_session *session = calloc(1, sizeof *session);
     if (!session) return frit_fail_memory(sizeof *session, "a session");
@@ -122,6 +124,9 @@ static frit_status reserve_item(frit_session *session)
 frit_status frit_session_push(frit_session *session, const frit_token *tokens, size_t n_tokens,
                               const frit_push_options *options)
 {
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE_ITEMS(tokens, n_tokens);
+    FRIT_REQUIRE_UNUSED(options);
     const frit_push_options chosen = options ? *options : (frit_push_options){0};
     bool has_rows = chosen.output == FRIT_OUTPUT_ALL || chosen.output == FRIT_OUTPUT_EMBEDDINGS;
     FRIT_TRY(check_usable(session));
@@ -196,6 +201,9 @@ static frit_status check_source(const frit_session *session, const frit_token *t
 frit_status frit_session_encode(frit_session *session, const frit_token *tokens, size_t n_tokens,
                                 const frit_push_options *options)
 {
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE_ITEMS(tokens, n_tokens);
+    FRIT_REQUIRE_UNUSED(options);
     const frit_push_options chosen = options ? *options : (frit_push_options){.output = FRIT_OUTPUT_NONE};
     FRIT_TRY(check_usable(session));
     FRIT_TRY(check_source(session, tokens, n_tokens, &chosen));
@@ -231,6 +239,7 @@ static size_t go_back(frit_session *session, size_t n_keep)
 
 frit_status frit_session_truncate(frit_session *session, size_t n_keep)
 {
+    FRIT_REQUIRE(session);
     FRIT_TRY(check_usable(session));
     if (n_keep > session->n_tokens)
         return frit_fail(FRIT_E_INVALID, "a session of %zu tokens cannot be truncated to %zu", session->n_tokens,
@@ -255,27 +264,34 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
 
 size_t frit_session_pending(const frit_session *session)
 {
+    FRIT_REQUIRE_OR(0, session);
     return session->n_tokens - session->n_done + (session->source_waits ? session->n_source : 0);
 }
 
 size_t frit_session_length(const frit_session *session)
 {
+    FRIT_REQUIRE_OR(0, session);
     return session->n_tokens;
 }
 
 const frit_token *frit_session_tokens(const frit_session *session)
 {
+    FRIT_REQUIRE_OR(NULL, session);
     return session->tokens;
 }
 
 const frit_token *frit_session_source(const frit_session *session, size_t *n_tokens)
 {
+    FRIT_REQUIRE_OR(NULL, n_tokens);
+    *n_tokens = 0;
+    FRIT_REQUIRE_OR(NULL, session);
     *n_tokens = session->n_source;
     return session->n_source > 0 ? session->source : NULL;
 }
 
 const float *frit_session_logits(const frit_session *session)
 {
+    FRIT_REQUIRE_OR(NULL, session);
     bool there =
         session->logits_at > 0 && session->logits_at == session->n_tokens && session->n_done == session->n_tokens;
     return there ? session->logits : NULL;
@@ -283,6 +299,9 @@ const float *frit_session_logits(const frit_session *session)
 
 frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit_token *token)
 {
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE(sampler);
+    FRIT_REQUIRE(token);
     FRIT_TRY(check_usable(session));
     while (frit_session_pending(session) > 0) {
         int32_t n_rows;

@@ -196,6 +196,8 @@ static frit_status write_session(writing *w, const frit_session *session, const 
 
 frit_status frit_session_save(const frit_session *session, const char *path)
 {
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE(path);
     frit_saved_header h;
     FRIT_TRY(check_usable(session));
     FRIT_TRY(describe(session, &h));
@@ -291,6 +293,8 @@ static frit_status restore(frit_session *session, const frit_saved *saved)
 
 frit_status frit_session_load(frit_session *session, const char *path)
 {
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE(path);
     frit_saved_header expected;
     frit_saved saved;
     frit_file *file;
@@ -308,6 +312,8 @@ frit_status frit_session_load(frit_session *session, const char *path)
 
 frit_status frit_session_set_note(frit_session *session, const char *note, size_t n_bytes)
 {
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE_ITEMS(note, n_bytes);
     char *copy = malloc(n_bytes + 1);
     if (!copy) return frit_fail_memory(n_bytes, "a session's note");
     if (n_bytes > 0) memcpy(copy, note, n_bytes);
@@ -320,6 +326,9 @@ frit_status frit_session_set_note(frit_session *session, const char *note, size_
 
 const char *frit_session_note(const frit_session *session, size_t *n_bytes)
 {
+    FRIT_REQUIRE_OR(NULL, n_bytes);
+    *n_bytes = 0;
+    FRIT_REQUIRE_OR(NULL, session);
     *n_bytes = session->n_note_bytes;
     return session->note ? session->note : "";
 }

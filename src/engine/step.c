@@ -127,6 +127,7 @@ static frit_status run_step(frit_engine *engine)
 
 frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows)
 {
+    FRIT_REQUIRE(engine);
     if (n_rows) *n_rows = 0;
     if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
     frit_schedule(engine);

@@ -29,7 +29,11 @@ static frit_status check_ids(const frit_model *model, const frit_token *tokens, 
 frit_status frit_tokenize(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, frit_token *tokens,
                           size_t capacity, size_t *n_tokens)
 {
+    FRIT_REQUIRE(n_tokens);
     *n_tokens = 0;
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE_ITEMS(text, n_bytes);
+    FRIT_REQUIRE_ITEMS(tokens, capacity);
     FRIT_TRY(check_text(model));
     frit_ids ids = {0};
     frit_status status = frit_tokenizer_encode(model->tokenizer, (frit_str){text, n_bytes}, flags, &ids);
@@ -62,7 +66,11 @@ frit_status frit_give_text(frit_status status, frit_buf *buf, char *text, size_t
 frit_status frit_detokenize(const frit_model *model, const frit_token *tokens, size_t n_tokens, unsigned flags,
                             char *text, size_t capacity, size_t *n_bytes)
 {
+    FRIT_REQUIRE(n_bytes);
     *n_bytes = 0;
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE_ITEMS(tokens, n_tokens);
+    FRIT_REQUIRE_ITEMS(text, capacity);
     FRIT_TRY(check_text(model));
     FRIT_TRY(check_ids(model, tokens, n_tokens));
     frit_buf buf = {0};
@@ -72,6 +80,9 @@ frit_status frit_detokenize(const frit_model *model, const frit_token *tokens, s
 
 const char *frit_token_piece(const frit_model *model, frit_token token, size_t *n_bytes)
 {
+    FRIT_REQUIRE_OR(NULL, n_bytes);
+    *n_bytes = 0;
+    FRIT_REQUIRE_OR(NULL, model);
     frit_str piece = {"", 0};
     if (model->tokenizer && token >= 0 && token < model->vocab.n)
         piece = frit_tokenizer_piece(model->tokenizer, token, 0);
@@ -81,12 +92,15 @@ const char *frit_token_piece(const frit_model *model, frit_token token, size_t *
 
 bool frit_token_is_end(const frit_model *model, frit_token token)
 {
+    FRIT_REQUIRE_OR(false, model);
     return model->tokenizer && token >= 0 && token < model->vocab.n && model->vocab.entries[token].is_end;
 }
 
 frit_status frit_text_stream_new(frit_text_stream **out, const frit_model *model, unsigned flags)
 {
+    FRIT_REQUIRE(out);
     *out = NULL;
+    FRIT_REQUIRE(model);
     FRIT_TRY(check_text(model));
     frit_text_stream *stream = calloc(1, sizeof *stream);
     if (!stream) return frit_fail_memory(sizeof *stream, "a text stream");
@@ -107,12 +121,18 @@ static frit_status give_piece(const frit_text_stream *stream, frit_str piece, co
 
 frit_status frit_text_stream_push(frit_text_stream *stream, frit_token token, const char **text, size_t *n_bytes)
 {
+    FRIT_REQUIRE(stream);
+    FRIT_REQUIRE(text);
+    FRIT_REQUIRE(n_bytes);
     FRIT_TRY(check_ids(stream->model, &token, 1));
     return give_piece(stream, frit_stream_push(&stream->stream, token), text, n_bytes);
 }
 
 frit_status frit_text_stream_flush(frit_text_stream *stream, const char **text, size_t *n_bytes)
 {
+    FRIT_REQUIRE(stream);
+    FRIT_REQUIRE(text);
+    FRIT_REQUIRE(n_bytes);
     return give_piece(stream, frit_stream_flush(&stream->stream), text, n_bytes);
 }
 

@@ -55,7 +55,13 @@ static json_t *messages_json(const frit_message *messages, size_t n)
 frit_status frit_chat_render(const frit_model *model, const frit_message *messages, size_t n_messages,
                              const frit_chat_options *options, char *text, size_t capacity, size_t *n_bytes)
 {
+    FRIT_REQUIRE(n_bytes);
     *n_bytes = 0;
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE_ITEMS(messages, n_messages);
+    FRIT_REQUIRE_ITEMS(text, capacity);
+    FRIT_REQUIRE_UNUSED(options);
+    FRIT_REQUIRE_UNUSED_ITEMS(messages, n_messages);
     FRIT_TRY(check_chat(model));
     json_t *list = messages_json(messages, n_messages);
     if (!list) return frit_fail(FRIT_E_INVALID, "a message's role or content is missing or not UTF-8");
@@ -120,7 +126,10 @@ static frit_status open_turn(frit_turn *turn, const json_t *request)
 
 frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *conversation, size_t n_bytes)
 {
+    FRIT_REQUIRE(out);
     *out = NULL;
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE(conversation);
     FRIT_TRY(check_chat(model));
     json_error_t error;
     json_t *request = json_loadb(conversation, n_bytes, JSON_REJECT_DUPLICATES, &error);
@@ -145,6 +154,9 @@ frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *
 
 const char *frit_turn_prompt(const frit_turn *turn, size_t *n_bytes)
 {
+    FRIT_REQUIRE_OR(NULL, n_bytes);
+    *n_bytes = 0;
+    FRIT_REQUIRE_OR(NULL, turn);
     *n_bytes = turn->prompt.len;
     return turn->prompt.data ? turn->prompt.data : "";
 }
@@ -156,23 +168,29 @@ static frit_status check_split(const frit_turn *turn)
 
 frit_status frit_turn_push(frit_turn *turn, const char *text, size_t n_bytes)
 {
+    FRIT_REQUIRE(turn);
+    FRIT_REQUIRE_ITEMS(text, n_bytes);
     frit_parts_push(turn->split, (frit_str){text, n_bytes});
     return check_split(turn);
 }
 
 frit_status frit_turn_end(frit_turn *turn)
 {
+    FRIT_REQUIRE(turn);
     frit_parts_end(turn->split);
     return check_split(turn);
 }
 
 bool frit_turn_next(frit_turn *turn, frit_part *part)
 {
+    FRIT_REQUIRE_OR(false, turn);
+    FRIT_REQUIRE_OR(false, part);
     return frit_parts_next(turn->split, part);
 }
 
 bool frit_turn_shows(const frit_turn *turn, frit_token token)
 {
+    FRIT_REQUIRE_OR(false, turn);
     const frit_vocab *vocab = &turn->model->vocab;
     if (token < 0 || token >= vocab->n) return false;
     return frit_answer_has_mark(frit_chat_get_format(turn->model->chat), turn->tools != NULL,
@@ -181,6 +199,7 @@ bool frit_turn_shows(const frit_turn *turn, frit_token token)
 
 bool frit_turn_is_thinking(const frit_turn *turn)
 {
+    FRIT_REQUIRE_OR(false, turn);
     return turn->is_thinking;
 }
 

@@ -144,12 +144,15 @@ void frit_sampler_free(frit_sampler *sampler)
 
 // ------------------------------------------------------------------------------- remembering
 
-void frit_sampler_accept(frit_sampler *sampler, frit_token token)
+frit_status frit_sampler_accept(frit_sampler *sampler, frit_token token)
 {
-    if (token < 0 || token >= sampler->n_vocab) return;
+    FRIT_REQUIRE(sampler);
+    if (token < 0 || token >= sampler->n_vocab)
+        return frit_fail(FRIT_E_INVALID, "token %d cannot be accepted: this model's ids are 0 to %d", token,
+                         sampler->n_vocab - 1);
     if (sampler->forced_left.len > 0) frit_forced_accept(sampler, token);
     sampler->counts[token]++;
-    if (!sampler->history) return;
+    if (!sampler->history) return FRIT_OK;
     frit_token *slot = &sampler->history[sampler->history_at];
     if (sampler->n_history == sampler->history_capacity)
         sampler->counts[*slot]--;
@@ -157,14 +160,17 @@ void frit_sampler_accept(frit_sampler *sampler, frit_token token)
         sampler->n_history++;
     *slot = token;
     sampler->history_at = (sampler->history_at + 1) % sampler->history_capacity;
+    return FRIT_OK;
 }
 
-void frit_sampler_reset(frit_sampler *sampler)
+frit_status frit_sampler_reset(frit_sampler *sampler)
 {
+    FRIT_REQUIRE(sampler);
     memset(sampler->counts, 0, (size_t)sampler->n_vocab * sizeof *sampler->counts);
     sampler->n_history = sampler->history_at = 0;
     sampler->forced_left = (frit_str){"", 0};
     frit_rng_init(&sampler->rng, sampler->options.seed);
+    return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------- picking
@@ -214,7 +220,9 @@ static frit_token draw(frit_rng *rng, frit_candidates *candidates, float max)
 
 frit_status frit_sampler_sample(frit_sampler *sampler, const float *logits, frit_token *token)
 {
-    if (!logits) return frit_fail(FRIT_E_INVALID, "there are no logits to sample from");
+    FRIT_REQUIRE(sampler);
+    FRIT_REQUIRE(logits);
+    FRIT_REQUIRE(token);
     frit_candidates candidates = {.items = sampler->candidates};
     if (!fill(&candidates, logits, sampler->n_vocab))
         return frit_fail(FRIT_E_INVALID, "logits are not finite: there is a NaN or +inf among them");

@@ -35,6 +35,7 @@ static const frit_option rows[] = {
 
 const frit_option *frit_sampler_option_rows(size_t *n_rows)
 {
+    FRIT_REQUIRE_OR(NULL, n_rows);
     *n_rows = FRIT_COUNT(rows);
     return rows;
 }

@@ -311,6 +311,27 @@ static void option_rows_are_complete(void **state)
     }
 }
 
+static void reserved_words_are_zero(void **state)
+{
+    (void)state;
+    frit_model *model;
+    frit_engine *engine;
+    size_t n;
+    char text[64];
+    const char *path = project_path("models/fable.gguf");
+    assert_fails(frit_model_open(&model, path, &(frit_model_options){.reserved = {[7] = 1}}), FRIT_E_INVALID,
+                 "frit_model_open: options.reserved is not zero");
+    assert_null(model);
+    assert_fails(frit_engine_new(&engine, bundled, &(frit_engine_options){.reserved = {1}}), FRIT_E_INVALID,
+                 "frit_engine_new: options.reserved is not zero");
+    const frit_message messages[2] = {{.role = "user", .content = "a"},
+                                      {.role = "user", .content = "b", .reserved = {2}}};
+    assert_fails(frit_chat_render(bundled, messages, 2, NULL, text, sizeof text, &n), FRIT_E_INVALID,
+                 "frit_chat_render: messages.reserved is not zero");
+    assert_fails(frit_embed_width(bundled, &(frit_embed_options){.reserved = {[3] = 1}}, &n), FRIT_E_INVALID,
+                 "options.reserved is not zero");
+}
+
 static void ops_and_machine_tell_their_names(void **state)
 {
     (void)state;
@@ -469,6 +490,7 @@ int main(void)
         cmocka_unit_test(kernels_for_many_rows_agree_with_those_for_one),
         cmocka_unit_test(option_rows_are_complete),
         cmocka_unit_test(ops_and_machine_tell_their_names),
+        cmocka_unit_test(reserved_words_are_zero),
         cmocka_unit_test(who_shares_a_step_does_not_matter),
         cmocka_unit_test(who_shares_a_step_behind_a_long_text_does_not_matter),
         cmocka_unit_test(a_model_outlives_its_name_and_tells_the_log),

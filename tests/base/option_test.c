@@ -172,7 +172,7 @@ static void lists_and_missing_values_are_refused(void **state)
 {
     (void)state;
     refused(STOP, "x", "option stop: takes a list, which cannot be set from one text");
-    refused(TOP_K, NULL, "option top-k: a value is expected");
+    refused(TOP_K, NULL, "frit_option_set: 'text' is NULL; expected a text");
 }
 
 static void structs_filled_by_programs_are_held_to_their_rows(void **state)

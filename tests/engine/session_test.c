@@ -730,11 +730,14 @@ static void a_session_outlives_its_engine_only_to_be_freed(void **state)
     frit_engine *engine = tiny_engine(engines[0]);
     frit_session *session = make_session(engine);
     frit_token token = 1;
+    frit_sampler *sampler;
+    assert_ok(frit_sampler_new(&sampler, engine->model, NULL));
     push(session, &token, 1);
     frit_engine_free(engine);
     assert_fails(frit_session_push(session, &token, 1, NULL), FRIT_E_INVALID, "engine was freed");
     assert_fails(frit_session_truncate(session, 0), FRIT_E_INVALID, "engine was freed");
-    assert_fails(frit_session_next(session, NULL, &token), FRIT_E_INVALID, "engine was freed");
+    assert_fails(frit_session_next(session, sampler, &token), FRIT_E_INVALID, "engine was freed");
+    frit_sampler_free(sampler);
     frit_session_free(session);
     frit_session_free(NULL);
     frit_engine_free(NULL);

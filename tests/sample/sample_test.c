@@ -361,7 +361,7 @@ static void logits_that_are_not_finite_are_refused(void **state)
         }
         const float banned[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
         assert_fails(frit_sampler_sample(sampler, banned, &token), FRIT_E_INVALID, "no token is left");
-        assert_fails(frit_sampler_sample(sampler, NULL, &token), FRIT_E_INVALID, "no logits");
+        assert_fails(frit_sampler_sample(sampler, NULL, &token), FRIT_E_INVALID, "'logits' is NULL");
         assert_int_equal(token, -1);
         frit_sampler_free(sampler);
     }

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: MIT
+// Every function of the public headers with each of its pointers NULL in turn: refused with a sentence that names the
+// argument, or accepted where the header says so. The headers tell which rows there must be.
+#include "support/adapters.h"
+#include "support/support.h"
+#include "support/tiny_model.h"
+
+#include "frit_tools.h"
+
+#include <ctype.h>
+
+enum { MAX_CASES = 512, NAME_BYTES = 96 };
+
+static char seen[MAX_CASES][NAME_BYTES];   // "function(argument)"
+static size_t n_seen;
+
+static void note(const char *function, const char *argument)
+{
+    assert_true(n_seen < MAX_CASES);
+    snprintf(seen[n_seen++], NAME_BYTES, "%s(%s)", function, argument);
+}
+
+static void check_sentence(const char *function, const char *argument)
+{
+    char expected[2 * NAME_BYTES];
+    snprintf(expected, sizeof expected, "%s: '%s' is NULL; expected a", function, argument);
+    if (strncmp(frit_error(), expected, strlen(expected)) != 0)
+        fail_msg("%s with %s of NULL says \"%s\", expected \"%s...\"", function, argument, frit_error(), expected);
+    frit_fail_say("nothing");
+}
+
+static void check_refused(const char *function, const char *argument, frit_status status)
+{
+    note(function, argument);
+    if (status != FRIT_E_INVALID) fail_msg("%s with %s of NULL gives %d", function, argument, (int)status);
+    check_sentence(function, argument);
+}
+
+static void check_zero(const char *function, const char *argument, bool is_zero)
+{
+    note(function, argument);
+    if (!is_zero) fail_msg("%s with %s of NULL gives something", function, argument);
+    check_sentence(function, argument);
+}
+
+static void check_accepted(const char *function, const char *argument, frit_status status)
+{
+    note(function, argument);
+    if (status != FRIT_OK) fail_msg("%s with %s of NULL: %s", function, argument, frit_error());
+}
+
+// Functions that return a status; that return a pointer, count or truth value; NULL as the header allows it.
+#define REFUSES(function, argument, ...) check_refused(#function, #argument, function(__VA_ARGS__))
+#define ZERO(function, argument, ...)    check_zero(#function, #argument, !function(__VA_ARGS__))
+#define ACCEPTS(function, argument, ...) check_accepted(#function, #argument, function(__VA_ARGS__))
+#define FREES(function, argument)        (note(#function, #argument), function(NULL))
+
+typedef struct objects {
+    char path[1024];
+    frit_model *model;
+    frit_engine *engine;
+    frit_session *session;
+    frit_sampler *sampler;
+    frit_adapter *adapter;
+    frit_text_stream *stream;
+    frit_turn *turn;
+} objects;
+
+static objects o;
+static const char conversation[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"ab\"}]}";
+
+static void make_objects(void)
+{
+    const tiny_options options = {.chat_template = "{{ messages[0].content }}"};
+    snprintf(o.path, sizeof o.path, "%s", tiny_model("null.gguf", &options));
+    assert_ok(frit_model_open(&o.model, o.path, NULL));
+    assert_ok(frit_engine_new(&o.engine, o.model, &(frit_engine_options){.n_ctx = 32, .n_sessions = 4}));
+    assert_ok(frit_session_new(&o.session, o.engine));
+    assert_ok(frit_sampler_new(&o.sampler, o.model, NULL));
+    assert_ok(frit_text_stream_new(&o.stream, o.model, 0));
+    assert_ok(frit_turn_new(&o.turn, o.model, conversation, strlen(conversation)));
+    const char *adapter = make_adapter("null_adapter.gguf", o.path, &(adapter_options){0}, NULL);
+    assert_ok(frit_adapter_open(&o.adapter, o.model, adapter, NULL));
+}
+
+static void free_objects(void)
+{
+    frit_adapter_free(o.adapter);
+    frit_turn_free(o.turn);
+    frit_text_stream_free(o.stream);
+    frit_sampler_free(o.sampler);
+    frit_session_free(o.session);
+    frit_engine_free(o.engine);
+    frit_model_free(o.model);
+}
+
+// ------------------------------------------------------------------------------- the calls
+
+static void call_tools(void)
+{
+    bool flag;
+    size_t n;
+    frit_model *model;
+    frit_profile_row row;
+    const frit_option option = {.name = "a", .type = FRIT_OPTION_FLAG};
+    const frit_random_options random = {.shape = "mamba2-2.7b"};
+    REFUSES(frit_option_set, row, NULL, &flag, "1");
+    REFUSES(frit_option_set, target, &option, NULL, "1");
+    REFUSES(frit_option_set, text, &option, &flag, NULL);
+    ZERO(frit_model_option_rows, n_rows, NULL);
+    ZERO(frit_convert_option_rows, n_rows, NULL);
+    ZERO(frit_engine_option_rows, n_rows, NULL);
+    ZERO(frit_embed_option_rows, n_rows, NULL);
+    ZERO(frit_sampler_option_rows, n_rows, NULL);
+    assert_non_null(frit_model_option_rows(&n));
+    REFUSES(frit_random_write, path, NULL, &random);
+    REFUSES(frit_random_write, options, temp_path("random.gguf"), NULL);
+    REFUSES(frit_model_open_random, out, NULL, &random, NULL);
+    REFUSES(frit_model_open_random, random, &model, NULL, NULL);
+    ACCEPTS(frit_model_open_random, options, &model, &random, NULL);
+    frit_model_free(model);
+    REFUSES(frit_engine_profile, engine, NULL, true);
+    ZERO(frit_engine_get_profile, engine, NULL, 0, &row);
+    ZERO(frit_engine_get_profile, row, o.engine, 0, NULL);
+    REFUSES(frit_machine_probe, machine, NULL, 0);
+    ZERO(frit_op_get_info, info, 0, NULL);
+    ZERO(frit_architecture_get_info, info, 0, NULL);
+}
+
+static void call_models(void)
+{
+    frit_model *model = o.model;
+    frit_model_info info;
+    frit_tensor_info tensor;
+    char buffer[64];
+    REFUSES(frit_model_open, out, NULL, o.path, NULL);
+    REFUSES(frit_model_open, path, &model, NULL, NULL);
+    assert_null(model);
+    ACCEPTS(frit_model_open, options, &model, o.path, NULL);
+    frit_model_free(model);
+    FREES(frit_model_free, model);
+    REFUSES(frit_model_get_info, model, NULL, &info);
+    REFUSES(frit_model_get_info, info, o.model, NULL);
+    ZERO(frit_model_get_tensor, model, NULL, 0, &tensor);
+    ZERO(frit_model_get_tensor, info, o.model, 0, NULL);
+    ZERO(frit_model_kv_bytes, model, NULL, NULL, NULL);
+    note("frit_model_kv_bytes", "cache_type_k");
+    note("frit_model_kv_bytes", "cache_type_v");
+    assert_true(frit_model_kv_bytes(o.model, NULL, NULL) > 0);
+    ZERO(frit_model_get_meta, model, NULL, 0, buffer, sizeof buffer, 1);
+    ZERO(frit_model_get_meta, buffer, o.model, 0, NULL, sizeof buffer, 1);
+    REFUSES(frit_convert, source, NULL, temp_path("null_out.gguf"), NULL);
+    REFUSES(frit_convert, target, o.path, NULL, NULL);
+    ACCEPTS(frit_convert, options, o.path, temp_path("null_out.gguf"), NULL);
+}
+
+static void call_text(void)
+{
+    const frit_token token = 5;
+    frit_token tokens[8];
+    const char *text;
+    char bytes[64];
+    size_t n = 99;
+    frit_text_stream *stream;
+    REFUSES(frit_tokenize, model, NULL, "ab", 2, 0, tokens, 8, &n);
+    assert_int_equal(n, 0);
+    REFUSES(frit_tokenize, text, o.model, NULL, 2, 0, tokens, 8, &n);
+    REFUSES(frit_tokenize, tokens, o.model, "ab", 2, 0, NULL, 8, &n);
+    REFUSES(frit_tokenize, n_tokens, o.model, "ab", 2, 0, tokens, 8, NULL);
+    assert_ok(frit_tokenize(o.model, NULL, 0, 0, NULL, 0, &n));
+    REFUSES(frit_detokenize, model, NULL, &token, 1, 0, bytes, 64, &n);
+    REFUSES(frit_detokenize, tokens, o.model, NULL, 1, 0, bytes, 64, &n);
+    REFUSES(frit_detokenize, text, o.model, &token, 1, 0, NULL, 64, &n);
+    REFUSES(frit_detokenize, n_bytes, o.model, &token, 1, 0, bytes, 64, NULL);
+    ZERO(frit_token_piece, model, NULL, 5, &n);
+    ZERO(frit_token_piece, n_bytes, o.model, 5, NULL);
+    ZERO(frit_token_is_end, model, NULL, 5);
+    REFUSES(frit_text_stream_new, out, NULL, o.model, 0);
+    REFUSES(frit_text_stream_new, model, &stream, NULL, 0);
+    REFUSES(frit_text_stream_push, stream, NULL, 5, &text, &n);
+    REFUSES(frit_text_stream_push, text, o.stream, 5, NULL, &n);
+    REFUSES(frit_text_stream_push, n_bytes, o.stream, 5, &text, NULL);
+    REFUSES(frit_text_stream_flush, stream, NULL, &text, &n);
+    REFUSES(frit_text_stream_flush, text, o.stream, NULL, &n);
+    REFUSES(frit_text_stream_flush, n_bytes, o.stream, &text, NULL);
+    FREES(frit_text_stream_free, stream);
+}
+
+static void call_chats(void)
+{
+    const size_t length = strlen(conversation);
+    const frit_message message = {.role = "user", .content = "ab"};
+    char bytes[64];
+    size_t n;
+    frit_turn *turn;
+    frit_part part;
+    REFUSES(frit_chat_render, model, NULL, &message, 1, NULL, bytes, 64, &n);
+    REFUSES(frit_chat_render, messages, o.model, NULL, 1, NULL, bytes, 64, &n);
+    ACCEPTS(frit_chat_render, options, o.model, &message, 1, NULL, bytes, 64, &n);
+    REFUSES(frit_chat_render, text, o.model, &message, 1, NULL, NULL, 64, &n);
+    REFUSES(frit_chat_render, n_bytes, o.model, &message, 1, NULL, bytes, 64, NULL);
+    ACCEPTS(frit_chat_render_json, model, NULL, "x", "{}", 2, bytes, 64, &n);
+    ACCEPTS(frit_chat_render_json, source, o.model, NULL, conversation, length, bytes, 64, &n);
+    REFUSES(frit_chat_render_json, variables, o.model, "x", NULL, 2, bytes, 64, &n);
+    REFUSES(frit_chat_render_json, text, o.model, "x", "{}", 2, NULL, 64, &n);
+    REFUSES(frit_chat_render_json, n_bytes, o.model, "x", "{}", 2, bytes, 64, NULL);
+    REFUSES(frit_turn_new, out, NULL, o.model, conversation, length);
+    REFUSES(frit_turn_new, model, &turn, NULL, conversation, length);
+    REFUSES(frit_turn_new, conversation, &turn, o.model, NULL, length);
+    ZERO(frit_turn_prompt, turn, NULL, &n);
+    ZERO(frit_turn_prompt, n_bytes, o.turn, NULL);
+    REFUSES(frit_turn_push, turn, NULL, "a", 1);
+    REFUSES(frit_turn_push, text, o.turn, NULL, 1);
+    REFUSES(frit_turn_end, turn, NULL);
+    ZERO(frit_turn_next, turn, NULL, &part);
+    ZERO(frit_turn_next, part, o.turn, NULL);
+    ZERO(frit_turn_shows, turn, NULL, 5);
+    ZERO(frit_turn_is_thinking, turn, NULL);
+    FREES(frit_turn_free, turn);
+}
+
+static void ignore_vector(void *ctx, size_t item, size_t i, const float *values, size_t n)
+{
+    (void)ctx, (void)item, (void)i, (void)values, (void)n;
+}
+
+static void call_engines(void)
+{
+    frit_engine *engine;
+    frit_engine_info info;
+    frit_adapter *adapter;
+    frit_adapter_info about;
+    const frit_embed_item item = {.text = "ab", .n_bytes = 2};
+    const char *path = make_adapter("null_adapter.gguf", o.path, &(adapter_options){0}, NULL);
+    size_t n;
+    REFUSES(frit_engine_new, out, NULL, o.model, NULL);
+    REFUSES(frit_engine_new, model, &engine, NULL, NULL);
+    ACCEPTS(frit_engine_new, options, &engine, o.model, NULL);
+    frit_engine_free(engine);
+    FREES(frit_engine_free, engine);
+    REFUSES(frit_engine_get_info, engine, NULL, &info);
+    REFUSES(frit_engine_get_info, info, o.engine, NULL);
+    REFUSES(frit_engine_step, engine, NULL, &(int32_t){0});
+    ACCEPTS(frit_engine_step, n_rows, o.engine, NULL);
+    REFUSES(frit_adapter_open, out, NULL, o.model, path, NULL);
+    REFUSES(frit_adapter_open, model, &adapter, NULL, path, NULL);
+    REFUSES(frit_adapter_open, path, &adapter, o.model, NULL, NULL);
+    ACCEPTS(frit_adapter_open, options, &adapter, o.model, path, NULL);
+    frit_adapter_free(adapter);
+    FREES(frit_adapter_free, adapter);
+    REFUSES(frit_adapter_get_info, adapter, NULL, &about);
+    REFUSES(frit_adapter_get_info, info, o.adapter, NULL);
+    REFUSES(frit_embed_texts, engine, NULL, &item, 1, NULL, ignore_vector, NULL);
+    REFUSES(frit_embed_texts, items, o.engine, NULL, 1, NULL, ignore_vector, NULL);
+    ACCEPTS(frit_embed_texts, options, o.engine, &item, 1, NULL, ignore_vector, NULL);
+    REFUSES(frit_embed_texts, row, o.engine, &item, 1, NULL, NULL, NULL);
+    ACCEPTS(frit_embed_texts, row_ctx, o.engine, &item, 1, NULL, ignore_vector, NULL);
+    REFUSES(frit_embed_width, model, NULL, NULL, &n);
+    ACCEPTS(frit_embed_width, options, o.model, NULL, &n);
+    REFUSES(frit_embed_width, n, o.model, NULL, NULL);
+}
+
+static void call_sessions(void)
+{
+    const frit_token tokens[2] = {1, 5};
+    const float scale = 1;
+    const char *path = temp_path("null.session");
+    frit_session *session;
+    frit_token token;
+    size_t n = 99;
+    REFUSES(frit_session_new, out, NULL, o.engine);
+    REFUSES(frit_session_new, engine, &session, NULL);
+    FREES(frit_session_free, session);
+    REFUSES(frit_session_set_adapters, session, NULL, &o.adapter, &scale, 1);
+    REFUSES(frit_session_set_adapters, adapters, o.session, NULL, &scale, 1);
+    REFUSES(frit_session_set_adapters, scales, o.session, &o.adapter, NULL, 1);
+    assert_ok(frit_session_set_adapters(o.session, NULL, NULL, 0));
+    REFUSES(frit_session_push, session, NULL, tokens, 2, NULL);
+    REFUSES(frit_session_push, tokens, o.session, NULL, 2, NULL);
+    ACCEPTS(frit_session_push, options, o.session, tokens, 2, NULL);
+    REFUSES(frit_session_encode, session, NULL, tokens, 2, NULL);
+    REFUSES(frit_session_encode, tokens, o.session, NULL, 2, NULL);
+    note("frit_session_encode", "options");   // which this model has no use for
+    assert_fails(frit_session_encode(o.session, tokens, 2, NULL), FRIT_E_UNSUPPORTED, "encoder-decoder");
+    ZERO(frit_session_pending, session, NULL);
+    ZERO(frit_session_length, session, NULL);
+    REFUSES(frit_session_truncate, session, NULL, 0);
+    ZERO(frit_session_logits, session, NULL);
+    ZERO(frit_session_tokens, session, NULL);
+    ZERO(frit_session_source, session, NULL, &n);
+    assert_int_equal(n, 0);
+    ZERO(frit_session_source, n_tokens, o.session, NULL);
+    REFUSES(frit_session_save, session, NULL, path);
+    REFUSES(frit_session_save, path, o.session, NULL);
+    REFUSES(frit_session_load, session, NULL, path);
+    REFUSES(frit_session_load, path, o.session, NULL);
+    REFUSES(frit_session_set_note, session, NULL, "a", 1);
+    REFUSES(frit_session_set_note, note, o.session, NULL, 1);
+    ZERO(frit_session_note, session, NULL, &n);
+    ZERO(frit_session_note, n_bytes, o.session, NULL);
+    REFUSES(frit_session_next, session, NULL, o.sampler, &token);
+    REFUSES(frit_session_next, sampler, o.session, NULL, &token);
+    REFUSES(frit_session_next, token, o.session, o.sampler, NULL);
+}
+
+static void call_samplers(void)
+{
+    const frit_token tokens[2] = {5, 6};
+    float logits[TINY_VOCAB] = {0};
+    frit_sampler *sampler;
+    frit_sampler_options options = {0};
+    frit_token token;
+    size_t n;
+    REFUSES(frit_sampler_recommend, model, NULL, &options);
+    REFUSES(frit_sampler_recommend, options, o.model, NULL);
+    REFUSES(frit_sampler_new, out, NULL, o.model, NULL);
+    REFUSES(frit_sampler_new, model, &sampler, NULL, NULL);
+    ACCEPTS(frit_sampler_new, options, &sampler, o.model, NULL);
+    frit_sampler_free(sampler);
+    FREES(frit_sampler_free, sampler);
+    REFUSES(frit_sampler_sample, sampler, NULL, logits, &token);
+    REFUSES(frit_sampler_sample, logits, o.sampler, NULL, &token);
+    REFUSES(frit_sampler_sample, token, o.sampler, logits, NULL);
+    REFUSES(frit_sampler_accept, sampler, NULL, 5);
+    REFUSES(frit_sampler_reset, sampler, NULL);
+    REFUSES(frit_sampler_heal, sampler, NULL, o.model, tokens, 2, &n);
+    REFUSES(frit_sampler_heal, model, o.sampler, NULL, tokens, 2, &n);
+    REFUSES(frit_sampler_heal, tokens, o.sampler, o.model, NULL, 2, &n);
+    REFUSES(frit_sampler_heal, n_keep, o.sampler, o.model, tokens, 2, NULL);
+}
+
+// ------------------------------------------------------------------------------- the rows that there must be
+
+// The header without comments and line breaks.
+static char *read_header(const char *name)
+{
+    size_t n, to = 0;
+    char *text = read_file(project_path("include/%s", name), &n);
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '/' && text[i + 1] == '/')
+            while (i < n && text[i] != '\n') i++;
+        text[to++] = isspace((unsigned char)text[i]) ? ' ' : text[i];
+    }
+    text[to] = 0;
+    return text;
+}
+
+static bool is_name(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+// Copies the name that ends before `end`.
+static void last_name(const char *end, char name[NAME_BYTES])
+{
+    while (!is_name(end[-1])) end--;
+    const char *start = end;
+    while (is_name(start[-1])) start--;
+    snprintf(name, NAME_BYTES, "%.*s", (int)(end - start), start);
+}
+
+static void expect_row(const char *function, const char *argument)
+{
+    char row[2 * NAME_BYTES + 3];
+    snprintf(row, sizeof row, "%s(%s)", function, argument);
+    for (size_t i = 0; i < n_seen; i++)
+        if (strcmp(seen[i], row) == 0) return;
+    fail_msg("%s has no call with NULL in this test", row);
+}
+
+// One expected row for each pointer and each callback of each function. Returns how many.
+static size_t expect_rows(const char *name)
+{
+    char *header = read_header(name), function[NAME_BYTES], argument[NAME_BYTES];
+    size_t n = 0;
+    for (char *at = header; (at = strstr(at, "FRIT_API ")) != NULL; at++) {
+        char *open = strchr(at, '('), *end = strchr(at, ')');
+        if (!open || strcspn(at, ";") < (size_t)(open - at) || strncmp(at, "FRIT_API __", 11) == 0) continue;
+        last_name(open, function);
+        for (char *argument_at = open + 1; argument_at < end;) {
+            size_t length = strcspn(argument_at, ",)");
+            bool is_pointer = memchr(argument_at, '*', length) != NULL;
+            bool is_callback = false;
+            for (size_t i = 0; i + 4 < length; i++) is_callback |= strncmp(argument_at + i, "_fn ", 4) == 0;
+            last_name(argument_at + length, argument);
+            if (is_pointer || is_callback) expect_row(function, argument), n++;
+            argument_at += length + 1;
+        }
+    }
+    free(header);
+    return n;
+}
+
+static void every_pointer_may_be_null(void **state)
+{
+    (void)state;
+    make_objects();
+    call_tools();
+    call_models();
+    call_text();
+    call_chats();
+    call_engines();
+    call_sessions();
+    call_samplers();
+    free_objects();
+    const size_t n = expect_rows("frit.h") + expect_rows("frit_tools.h");
+    print_message("%zu pointers\n", n);
+    assert_true(n > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_pointer_may_be_null)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
