@@ -15,7 +15,7 @@
 //     while (frit_session_next(session, sampler, &token) == FRIT_OK && !frit_token_is_end(model, token))
 //         ...                                                   // show frit_token_piece(model, token, &n)
 //
-// Rules that hold everywhere:
+// Rules for all functions:
 // - A function that can fail returns a frit_status: FRIT_OK or a negative code. frit_error() then gives one
 //   sentence about the last failure of the calling thread: the object, what was found, what was expected.
 // - Results go through the first parameter, which is NULL (or untouched, for values) after a failure.
@@ -29,6 +29,15 @@
 //   Every *_free accepts NULL.
 // - The library never prints, exits or reads the environment.
 // - Shapes are written outermost first: [n_tokens, n_vocab] is n_tokens rows of n_vocab values.
+//
+// Threads:
+// - Models and adapters never change: any number of threads may use one at once.
+// - An engine and its sessions belong to one thread at a time: no two calls with the same engine, or with sessions of
+//   it, may overlap. Different engines are independent, also of one model.
+// - A sampler, a text stream and a turn belong to one thread at a time too, whichever it is: they need not be on the
+//   engine's thread, and different ones are independent. frit_session_next uses the engine and the sampler.
+// - frit_error is about the calling thread. Row functions, sampler stages and progress functions are called by the
+//   thread that called the library; the log function by any thread that uses the model or its engines.
 #ifndef FRIT_H
 #define FRIT_H
 
@@ -72,7 +81,8 @@ FRIT_API const char *frit_version(void);
     X(E_UNSUPPORTED, -6, "not supported")  \
     X(E_LIMIT, -7, "a limit was exceeded") \
     X(E_CANCELLED, -8, "cancelled")        \
-    X(E_INTERNAL, -9, "internal error")
+    X(E_INTERNAL, -9, "internal error")    \
+    X(E_TIMEOUT, -10, "took too long")
 
 typedef enum frit_status {
 #define FRIT_STATUS_ENUM(name, value, text) FRIT_##name = value,
@@ -120,17 +130,21 @@ typedef struct frit_model_options {
 // Opens a GGUF file (any part of a split set), a safetensors file or a Hugging Face folder.
 // FRIT_E_NOT_FOUND, FRIT_E_FORMAT, FRIT_E_UNSUPPORTED, FRIT_E_IO, FRIT_E_MEMORY, FRIT_E_CANCELLED.
 FRIT_API frit_status frit_model_open(frit_model **out, const char *path, const frit_model_options *options);
+// Opens one GGUF file that lies in memory. The bytes are borrowed until the model and its engines are freed. The path
+// in its information is "memory"; `no_mmap` means nothing. Parts of split sets are refused: FRIT_E_UNSUPPORTED.
+FRIT_API frit_status frit_model_open_memory(frit_model **out, const void *bytes, size_t n_bytes,
+                                            const frit_model_options *options);
 FRIT_API void frit_model_free(frit_model *model);   // engines keep their model alive
 
 typedef enum frit_model_kind {
-    FRIT_KIND_DECODER,           // goes on with a text
+    FRIT_KIND_DECODER,           // a causal language model, or a diffusion model
     FRIT_KIND_ENCODER,           // gives embeddings; has no logits and generates nothing
     FRIT_KIND_ENCODER_DECODER,   // reads a text, then writes another: frit_session_encode
 } frit_model_kind;
 
 typedef struct frit_model_info {
     frit_model_kind kind;
-    const char *pooling;   // of embeddings, where nobody says otherwise: "mean", "cls", "last", "rank", "none"
+    const char *pooling;   // the default of frit_embed_options.pooling: "mean", "cls", "last", "rank", "none"
     const char *path;
     const char *format;         // "GGUF v3", "safetensors"
     const char *architecture;   // "llama"
@@ -145,6 +159,7 @@ typedef struct frit_model_info {
     frit_token decoder_start;   // of encoder-decoders: what the written text begins with
     int32_t n_vocab, n_ctx_train, n_embd, n_layer, n_head, n_head_kv, n_ff;
     size_t n_tensors, n_meta;
+    bool adds_bos, adds_eos;   // FRIT_TEXT_SPECIAL puts these tokens around a text
     uint64_t reserved[8];
 } frit_model_info;
 
@@ -160,7 +175,7 @@ typedef struct frit_tensor_info {
 // All pointers in the results live as long as the model.
 FRIT_API frit_status frit_model_get_info(const frit_model *model, frit_model_info *info);
 FRIT_API bool frit_model_get_tensor(const frit_model *model, size_t i, frit_tensor_info *info);
-// Bytes that the cache keeps for each token, with the types of frit_engine_options (NULL: "f16"). 0 where no layer has
+// Bytes of the cache that each token takes, with the types of frit_engine_options (NULL: "f16"). 0 where no layer has
 // keys and values, or the file does not say enough.
 FRIT_API uint64_t frit_model_kv_bytes(const frit_model *model, const char *cache_type_k, const char *cache_type_v);
 // Metadata pair i; `value` is written as text, long arrays shortened to at most `max_items` items.
@@ -171,6 +186,26 @@ FRIT_API const char *frit_model_get_meta(const frit_model *model, size_t i, char
 // and a final zero, if it is below `size`, else nothing.
 FRIT_API const char *frit_model_get_meta_json(const frit_model *model, size_t i, char *buffer, size_t size,
                                               int max_items, size_t *n_bytes);
+
+typedef enum frit_meta_type { FRIT_META_BOOL, FRIT_META_INT, FRIT_META_FLOAT, FRIT_META_TEXT } frit_meta_type;
+
+typedef struct frit_meta_info {
+    frit_meta_type type;   // of the value, or of the items of an array
+    bool is_array;
+    uint64_t n_items;   // of an array; 1 of a single value
+    uint64_t reserved[8];
+} frit_meta_info;
+
+// Metadata by key, under the names of GGUF ("llama.context_length"), whatever files the model comes from. Item i of an
+// array; a single value is item 0. FRIT_E_NOT_FOUND without the key, FRIT_E_INVALID for an item past the end or a
+// value that is not of this type. Integers and floats convert into each other where the number stays the same; a bool
+// is an integer too.
+FRIT_API frit_status frit_model_find_meta(const frit_model *model, const char *key, frit_meta_info *info);
+FRIT_API frit_status frit_model_meta_int(const frit_model *model, const char *key, uint64_t i, int64_t *value);
+FRIT_API frit_status frit_model_meta_float(const frit_model *model, const char *key, uint64_t i, double *value);
+// Lives as long as the model; not zero-terminated.
+FRIT_API frit_status frit_model_meta_text(const frit_model *model, const char *key, uint64_t i, const char **text,
+                                          size_t *n_bytes);
 
 // ---------------------------------------------------------------------------------------- conversion
 
@@ -205,8 +240,9 @@ enum {
 };
 
 // Writes at most `capacity` ids and sets *n_tokens to the number there are; FRIT_E_LIMIT if they did not fit
-// (call again with more room). After any other failure *n_tokens is 0; FRIT_E_LIMIT too: a regex of the tokenizer that
-// takes too long for this text. The text is bytes: any length, any content. `tokens` may be NULL if capacity is 0.
+// (call again with more room). After any other failure *n_tokens is 0: FRIT_E_TIMEOUT if a regex of the tokenizer
+// takes too long for this text, FRIT_E_INVALID for more than 512 MiB. The text is bytes of any content. `tokens` may be
+// NULL if capacity is 0.
 FRIT_API frit_status frit_tokenize(const frit_model *model, const char *text, size_t n_bytes, unsigned flags,
                                    frit_token *tokens, size_t capacity, size_t *n_tokens);
 
@@ -219,6 +255,47 @@ FRIT_API const char *frit_token_piece(const frit_model *model, frit_token token,
 
 // True for the tokens that end an answer (EOS, end of turn, ...).
 FRIT_API bool frit_token_is_end(const frit_model *model, frit_token token);
+
+typedef enum frit_token_kind {   // GGUF's numbers
+    FRIT_TOKEN_NORMAL = 1,
+    FRIT_TOKEN_UNKNOWN,   // stands for what no token spells
+    FRIT_TOKEN_CONTROL,   // a mark: has no text of its own
+    FRIT_TOKEN_USER,      // added to the vocabulary; its text is always recognised
+    FRIT_TOKEN_UNUSED,
+    FRIT_TOKEN_BYTE   // a single byte
+} frit_token_kind;
+
+typedef struct frit_token_info {
+    frit_token_kind kind;
+    bool is_end;        // as frit_token_is_end
+    double score;       // of vocabularies that have scores (SentencePiece); else 0
+    const char *text;   // as the vocabulary spells it; not zero-terminated; lives as long as the model
+    size_t n_bytes;     // of `text`; frit_token_piece gives the bytes that the token stands for
+    uint64_t reserved[8];
+} frit_token_info;
+
+// FRIT_E_INVALID for an id outside the vocabulary, FRIT_E_UNSUPPORTED if the model has none.
+FRIT_API frit_status frit_token_get_info(const frit_model *model, frit_token token, frit_token_info *info);
+
+typedef enum frit_token_role {
+    FRIT_ROLE_BOS,   // begins a text
+    FRIT_ROLE_EOS,   // ends a text
+    FRIT_ROLE_EOT,   // ends a turn of a chat
+    FRIT_ROLE_UNKNOWN,
+    FRIT_ROLE_SEPARATOR,
+    FRIT_ROLE_PAD,
+    FRIT_ROLE_MASK,
+    FRIT_ROLE_NEWLINE,
+    FRIT_ROLE_FIM_PREFIX,   // fill-in-the-middle: what is before the gap,
+    FRIT_ROLE_FIM_SUFFIX,   // what is after it,
+    FRIT_ROLE_FIM_MIDDLE,   // and where the answer begins
+    FRIT_ROLE_FIM_PAD,
+    FRIT_ROLE_FIM_REPO,        // the name of a repository follows
+    FRIT_ROLE_FIM_SEPARATOR,   // a file follows
+} frit_token_role;
+
+// The token of a role, or -1 if the model has none.
+FRIT_API frit_token frit_token_of_role(const frit_model *model, frit_token_role role);
 
 // Turns tokens into text as they come, never half a character (unless FRIT_TEXT_BYTES asks for bytes).
 typedef struct frit_text_stream frit_text_stream;
@@ -277,16 +354,16 @@ typedef struct frit_turn frit_turn;
 //                           arguments as the text of a JSON object. Of a tool: tool_call_id.
 //   tools                   list of {type: "function", function: {name, description, parameters: a JSON schema}}
 //   tool_choice             "auto" (the default); "none": the tools are left out; "required", or {type: "function",
-//                           function: {name}}: the prompt ends with the beginning of a call, which the model goes on
-//                           with (nothing forces it to finish it well)
+//                           function: {name}}: the prompt ends with the beginning of a call, which the model
+//                           continues (nothing forces it to finish it well)
 //   chat_template_kwargs    object: variables of the template, {"enable_thinking": false}
 //   reasoning_effort        text: a variable of the template; "none" also sets enable_thinking to false
 //   add_generation_prompt   true by default: the prompt opens the assistant's turn
-//   continue_final_message  false by default; true: the last message, an assistant's, goes on
-// What the model's template does not take as it is gets the form that it takes: a system prompt where the template has
-// none begins the first message of the user, arguments are text or objects, reasoning has the name that is known.
-// FRIT_E_INVALID with a sentence that begins with the place ("messages[2].content: ...") or with the template's own
-// words; FRIT_E_UNSUPPORTED if the model has no vocabulary.
+//   continue_final_message  false by default; true: the model continues the last message, an assistant's
+// What the model's template does not take as it is gets the form that it takes: a system prompt becomes the beginning
+// of the first message of the user where the template takes none, arguments are text or objects, reasoning has the
+// name that is known. FRIT_E_INVALID with a sentence that begins with the place ("messages[2].content: ...") or with
+// the template's own words; FRIT_E_UNSUPPORTED if the model has no vocabulary.
 FRIT_API frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *conversation, size_t n_bytes);
 // Zero-terminated; lives as long as the turn. Tokenize it like the result of frit_chat_render.
 FRIT_API const char *frit_turn_prompt(const frit_turn *turn, size_t *n_bytes);
@@ -306,7 +383,7 @@ typedef struct frit_part {
 FRIT_API frit_status frit_turn_push(frit_turn *turn, const char *text, size_t n_bytes);
 // No more will come: what was held back, because it might have become a call, becomes parts. FRIT_E_MEMORY.
 FRIT_API frit_status frit_turn_end(frit_turn *turn);
-// The next part, or false. A call comes whole; what looks like one and is none (bad JSON, a mark missing, longer than
+// The next part, or false. A call comes whole; what only looks like one (bad JSON, a mark missing, longer than
 // 4 MiB) comes as text. Calls are looked for if the conversation has tools. The part's texts live until the next
 // frit_turn_push or frit_turn_end.
 FRIT_API bool frit_turn_next(frit_turn *turn, frit_part *part);
@@ -338,20 +415,21 @@ typedef struct frit_engine_options {
     // "auto" (NULL): on machines with several memory nodes threads stay on one each, beside the weights that they read.
     // Only threads of the engine's own: the caller's goes where it likes. "off": no thread is bound, no memory placed.
     const char *numa;
-    // A folder that keeps weights in the order of this machine's kernels: as many bytes as the model has, once for each
-    // model. The next engine maps them and starts faster, and processes share the memory. What is damaged or of another
-    // version is written anew; what goes wrong costs a warning. Files are never removed. NULL: nothing is kept.
+    // A folder for packed weights, in the order of this machine's kernels: as many bytes as the model has, once for
+    // each model. The next engine maps them and starts faster, and processes share the memory. What is damaged or of
+    // another version is written again; what goes wrong costs a warning. Files are never removed. NULL: no folder.
+    // Models that come from no file are not kept.
     const char *weights_cache;
     bool no_fuse;   // run the graph without fusion (slower; for comparison)
     // Recurrent models: copies of a session's state that frit_session_truncate can go back to, each as large as the
     // state; 0: 2, -1: none.
     int32_t n_state_copies;
-    frit_progress_fn progress;   // told while weights are packed, and quantized if the model says so
+    frit_progress_fn progress;   // called while weights are packed, and quantized if the model's options say so
     void *progress_ctx;
     uint64_t reserved[8];
 } frit_engine_options;
 
-// Chooses a context that fits into memory where none is asked for. FRIT_E_MEMORY with numbers if it does not fit,
+// Chooses a context that fits into memory if n_ctx is 0. FRIT_E_MEMORY with numbers if it does not fit,
 // FRIT_E_INVALID for a model without weights or options outside their rows' limits.
 FRIT_API frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_engine_options *options);
 FRIT_API void frit_engine_free(frit_engine *engine);   // sessions left over can only be freed then
@@ -370,12 +448,24 @@ typedef struct frit_engine_info {
 FRIT_API frit_status frit_engine_get_info(const frit_engine *engine, frit_engine_info *info);
 
 // Runs one step over whatever its sessions have queued: single tokens first, then prompts, n_batch rows at most.
-// *n_rows: the rows that ran; 0 when nothing was queued; n_rows may be NULL. FRIT_E_IO if the model's file shrank,
-// FRIT_E_FORMAT if logits are not finite; other sessions are served all the same, and further steps may be tried.
+// *n_rows: the rows that ran; 0 when nothing was queued; n_rows may be NULL. Fails only for what concerns the engine:
+// FRIT_E_IO if the model's file shrank, FRIT_E_MEMORY; nothing has run then, and further steps may be tried. What
+// concerns one session is its status (frit_session_status), and the others are served all the same.
 FRIT_API frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows);
 
 FRIT_API frit_status frit_session_new(frit_session **out, frit_engine *engine);
 FRIT_API void frit_session_free(frit_session *session);
+
+// FRIT_OK, or why the session failed in a step; frit_error gives the sentence then. FRIT_E_FORMAT: its logits or hidden
+// states are not finite, as the weights are damaged. A session that failed has no logits and nothing pending, runs no
+// more, calls its row functions no more, and refuses pushes with its status, until frit_session_truncate,
+// frit_session_encode or frit_session_load clear it. Truncate it to 0: what it has in the cache may be as bad.
+FRIT_API frit_status frit_session_status(const frit_session *session);
+
+// A second session of the same engine that goes on as this one would, to the bit: a copy of its tokens, queued ones
+// too, of what the cache has of them, its source, logits, adapters, copies of states and note. Row functions of what
+// is queued are forgotten. FRIT_E_LIMIT if the cache has no room for it; the status of a session that failed.
+FRIT_API frit_status frit_session_fork(frit_session **out, const frit_session *session);
 
 // Adapters change what a model does without touching its weights: low-rank ones (LoRA) add to its matrices, control
 // vectors to what its layers give. Sessions choose among any number of them, each by its own scale; sessions with
@@ -386,8 +476,8 @@ FRIT_API void frit_session_free(frit_session *session);
 typedef struct frit_adapter frit_adapter;
 
 typedef struct frit_adapter_options {
-    // Of a control vector: the layers that it works on; 0: from the first, to the last that it has. Layer i is that of
-    // direction.i, and comes behind i others.
+    // Of a control vector: the layers that it works on; 0: from the first, to the last that it has. Layer i, counted
+    // from 0, uses the tensor direction.i.
     int32_t first_layer, last_layer;
     uint64_t reserved[8];
 } frit_adapter_options;
@@ -407,7 +497,7 @@ typedef struct frit_adapter_info {
     const char *kind;     // "lora", "control vector"
     int32_t n_tensors;    // of the model's, that it adds to; of a control vector: layers
     int32_t rank;         // the largest; 0 of a control vector
-    float alpha;          // 0: none
+    float alpha;          // 0: the file has none
     uint64_t n_bytes;     // in memory
     uint64_t reserved[8];
 } frit_adapter_info;
@@ -416,7 +506,7 @@ FRIT_API frit_status frit_adapter_get_info(const frit_adapter *adapter, frit_ada
 
 // From here on the session's tokens run with these adapters, queued ones too, each times its scale, and with no others;
 // what ran before stays as it is (truncate the session to 0 to have it run again). A scale of 0 is as if the adapter
-// were not there; one that is named twice counts twice. The next step may take longer, for it plans anew.
+// were not there; one that is named twice counts twice. The next step may take longer: it is planned again.
 // FRIT_E_INVALID for an adapter of another model, or a scale beyond 1e6: nothing changes then.
 FRIT_API frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const *adapters,
                                                const float *scales, size_t n_adapters);
@@ -466,7 +556,7 @@ FRIT_API size_t frit_session_length(const frit_session *session);    // tokens i
 // Forgets everything after the first n_keep tokens, queued ones too. FRIT_E_INVALID if there are fewer. The state of
 // recurrent models can only go back to where a copy was kept: 16 tokens before the end of each of the last pushes of 8
 // tokens and more (its first token, if it is shorter), as options say. Where tokens that ran are forgotten, those kept
-// behind such a place become pending again, or all where there is none.
+// after such a place become pending again, or all where no copy was kept.
 FRIT_API frit_status frit_session_truncate(frit_session *session, size_t n_keep);
 // Logits [n_vocab] after the last token; NULL while tokens are pending, and after a push with OUTPUT_NONE or
 // OUTPUT_EMBEDDINGS. Valid until the next push or step.
@@ -481,20 +571,37 @@ FRIT_API const frit_token *frit_session_source(const frit_session *session, size
 // on as the saved one would have, without running anything again. Row functions of what is queued are forgotten. The
 // file appears under its name when it is complete.
 FRIT_API frit_status frit_session_save(const frit_session *session, const char *path);
-// Makes the session hold what was saved, whatever it held. The file must be of the same model (architecture, metadata
+// Replaces the session's content with what was saved. The file must be of the same model (architecture, metadata
 // and weights), of the same types of cached keys and values, and of the adapters and scales that the session has:
 // FRIT_E_INVALID if not. FRIT_E_FORMAT if it is damaged, FRIT_E_LIMIT if the context is shorter than its tokens or its
 // source; the session is as it was then. FRIT_E_LIMIT too if other sessions leave the cache no room, and the session is
 // empty.
 FRIT_API frit_status frit_session_load(frit_session *session, const char *path);
+// The same bytes in memory. Two calls as in frit_detokenize: *n_bytes is what is needed, FRIT_E_LIMIT if it does not
+// fit (nothing is written then).
+FRIT_API frit_status frit_session_save_memory(const frit_session *session, void *bytes, size_t capacity,
+                                              size_t *n_bytes);
+FRIT_API frit_status frit_session_load_memory(frit_session *session, const void *bytes, size_t n_bytes);
 // Bytes of the caller's own that are saved with the session: a conversation, say. The session keeps a copy.
 FRIT_API frit_status frit_session_set_note(frit_session *session, const char *note, size_t n_bytes);
 // Zero-terminated, "" without one. Valid until the next frit_session_set_note or frit_session_load.
 FRIT_API const char *frit_session_note(const frit_session *session, size_t *n_bytes);
 
 // Runs what is pending, samples the next token, queues it and lets the sampler accept it. FRIT_E_LIMIT when the context
-// is full: nothing is sampled then, and the logits stay.
+// is full: nothing is sampled then, and the logits stay. Other sessions' tokens run in the same steps; it fails with
+// this session's status or for what concerns the engine, never for another session.
 FRIT_API frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit_token *token);
+
+typedef struct frit_logprob {   // never grows
+    frit_token token;
+    float logprob;   // the natural logarithm of the token's probability, 0 or less
+} frit_logprob;
+
+// The n_top likeliest tokens by logits [n_vocab] (frit_session_logits, or a row of FRIT_OUTPUT_ALL), best first; of
+// equal ones the lowest id first. FRIT_E_INVALID for logits that are NaN or +infinity, or n_top above n_vocab.
+FRIT_API frit_status frit_logprobs_top(const float *logits, size_t n_vocab, frit_logprob *top, size_t n_top);
+// Fills in the logprob of each of the tokens. FRIT_E_INVALID for ids outside [0, n_vocab) too.
+FRIT_API frit_status frit_logprobs_of(const float *logits, size_t n_vocab, frit_logprob *tokens, size_t n_tokens);
 
 // ---------------------------------------------------------------------------------------- embeddings
 
@@ -522,8 +629,8 @@ typedef struct frit_embed_item {   // a text, tokenized with FRIT_TEXT_SPECIAL; 
 typedef void (*frit_embed_fn)(void *ctx, size_t item, size_t i, const float *values, size_t n);
 
 // Embeds the items, many in one step as far as the batch and the cache have room, in sessions of its own; other
-// sessions of the engine go on with what they have queued. Works for every kind of model. FRIT_E_INVALID for an item
-// without tokens or longer than the context, ids outside the vocabulary, names that are none, or more numbers than a
+// sessions of the engine run what they have queued. Works for every kind of model. FRIT_E_INVALID for an item
+// without tokens or longer than the context, ids outside the vocabulary, unknown names, or more numbers than a
 // vector has; FRIT_E_LIMIT where other sessions fill the cache; FRIT_E_UNSUPPORTED for "rank" without a head.
 // Items that ended before a failure have been handed out.
 FRIT_API frit_status frit_embed_texts(frit_engine *engine, const frit_embed_item *items, size_t n_items,
@@ -540,6 +647,16 @@ typedef union frit_sampler_value {
 } frit_sampler_value;
 
 enum { FRIT_SAMPLER_VALUES = 32 };
+
+typedef struct frit_candidate {   // never grows
+    frit_token token;
+    float logit;
+} frit_candidate;
+
+// A stage of the caller's own. It may change logits (-INFINITY bans a token), reorder candidates, and drop some by
+// moving those that stay to the front; returns how many stay. Called from within frit_sampler_sample and
+// frit_session_next; it may not use the sampler, its session or engine.
+typedef size_t (*frit_stage_fn)(void *ctx, frit_candidate *candidates, size_t n);
 
 // All zeros: greedy. Zero also switches off each single stage.
 typedef struct frit_sampler_options {
@@ -559,6 +676,8 @@ typedef struct frit_sampler_options {
     // Values of stages without a field, such as top-n-sigma: frit_option_set with their rows (frit_tools.h) sets them;
     // zero: off.
     frit_sampler_value more[FRIT_SAMPLER_VALUES];
+    frit_stage_fn stage;   // runs where `samplers` says "custom": by default after the penalties, before top-n-sigma
+    void *stage_ctx;
     uint64_t reserved[8];
 } frit_sampler_options;
 
@@ -568,14 +687,16 @@ FRIT_API frit_status frit_sampler_recommend(const frit_model *model, frit_sample
 FRIT_API frit_status frit_sampler_new(frit_sampler **out, const frit_model *model, const frit_sampler_options *options);
 FRIT_API void frit_sampler_free(frit_sampler *sampler);
 // Picks from logits [n_vocab]; does not remember the pick: frit_sampler_accept does, for prompt tokens too.
+// FRIT_E_INVALID for logits that are NaN or +infinity, if all are -infinity, and if a stage of the caller's own leaves
+// no candidates, more than it was given, ids outside the vocabulary, NaN or +infinity.
 FRIT_API frit_status frit_sampler_sample(frit_sampler *sampler, const float *logits, frit_token *token);
 FRIT_API frit_status frit_sampler_accept(frit_sampler *sampler, frit_token token);
 FRIT_API frit_status frit_sampler_reset(frit_sampler *sampler);   // forgets accepted tokens, restarts the seed
 
-// Token healing. The end of a prompt cuts a token where its text does, and the model would often go on within one
-// ("http" and "://"). Takes the last tokens off again where the text of some token begins with theirs and goes on:
+// Token healing. The end of a prompt cuts a token where its text does, and the model would often continue it
+// ("http" and "://"). Takes the last tokens off again where the text of some token begins with theirs and is longer:
 // *n_keep of them are to be pushed. The sampler then picks, and accepts, tokens that spell the text of the others
-// before anything else. Special tokens stay, and so does the first. Call it behind accepting the prompt;
+// before anything else. Special tokens stay, and so does the first. Call it after accepting the prompt;
 // frit_sampler_reset ends it. FRIT_E_UNSUPPORTED if the model has no vocabulary. The model must outlive the sampler.
 FRIT_API frit_status frit_sampler_heal(frit_sampler *sampler, const frit_model *model, const frit_token *tokens,
                                        size_t n_tokens, size_t *n_keep);

@@ -2,7 +2,7 @@
 // frit_tools.h: what frit's own command, and tools like it, need beside frit.h: tables of options, models with random
 // weights, where the time of steps goes, the ops and architectures of this build, the speed of this machine.
 //
-// The rules of frit.h hold here too.
+// The rules of frit.h apply here too.
 #ifndef FRIT_TOOLS_H
 #define FRIT_TOOLS_H
 
@@ -74,7 +74,7 @@ typedef struct frit_random_options {
 
 FRIT_API const frit_random_shape *frit_random_shape_get(size_t i);   // NULL past the end
 // Writes one as GGUF, a few rows at a time; other engines load it too. Nothing is left under the name if it fails.
-// FRIT_E_INVALID for a shape, type or number of layers that is none; FRIT_E_IO.
+// FRIT_E_INVALID for an unknown shape or type, or more layers than the shape has; FRIT_E_IO.
 FRIT_API frit_status frit_random_write(const char *path, const frit_random_options *options);
 // Opens one without a file: engines make its weights while they pack them. Of the options of a model, `log` counts.
 FRIT_API frit_status frit_model_open_random(frit_model **out, const frit_random_options *random,
@@ -87,7 +87,7 @@ typedef struct frit_profile_row {
     const char *op;     // "linear"; a backend's own steps have names too ("convert")
     const char *type;   // of the matrices or cached values that it reads: "q4_k"; "" without
     uint64_t n_calls;
-    double run_s, wait_s;    // working, and waiting for other threads behind it: the mean of the threads
+    double run_s, wait_s;    // working, and waiting for other threads afterwards: the mean of the threads
     double n_bytes, n_ops;   // weights, keys and values read; multiplications and additions of products
     uint64_t reserved[8];
 } frit_profile_row;
@@ -101,7 +101,7 @@ FRIT_API bool frit_engine_get_profile(const frit_engine *engine, size_t i, frit_
 typedef struct frit_machine {
     const char *cpu_name;
     const char *isa;        // best instruction set row of this build on this machine
-    const char *cores_by;   // who told what a core is: "hwloc", "sysfs"; "counted": nobody, CPUs count
+    const char *cores_by;   // the source of n_cores: "hwloc", "sysfs"; "counted": every CPU is a core
     int32_t n_cores;        // that this process may use (affinity, cgroup quota)
     double read_gbps;       // measured: 10^9 bytes per second read from memory by n_threads
     double int8_tops;       // measured: 10^12 int8 multiply and add operations per second

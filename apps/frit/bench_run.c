@@ -23,6 +23,10 @@ static frit_status drain(bench_run *run, int64_t *n_steps)
         ++*n_steps;
         if (!cli_progress_step(&run->progress, (double)run->n_done / run->n_rows)) return FRIT_E_CANCELLED;
     }
+    for (int i = 0; i < run->n_parallel; i++) {
+        frit_status status = frit_session_status(run->sessions[i]);
+        if (status != FRIT_OK) return status;
+    }
     return FRIT_OK;
 }
 

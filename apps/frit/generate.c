@@ -94,7 +94,7 @@ static frit_status run_prompt(frit_engine *engine, frit_session *session, cli_an
         if (status != FRIT_OK) return status;
     }
     answer->prompt_s = (double)(cli_now_ns() - start) * 1e-9;
-    return FRIT_OK;
+    return frit_session_status(session);
 }
 
 static void give_out(const cli_answer_options *options, app_text shown)

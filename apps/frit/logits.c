@@ -91,6 +91,7 @@ static int write_logits(const logits_args *args, frit_engine *engine, const cli_
         int32_t n_rows;
         status = frit_engine_step(engine, &n_rows);
     }
+    if (status == FRIT_OK) status = frit_session_status(session);
     frit_session_free(session);
     if (status != FRIT_OK) code = cli_report(status);
     if (code == CLI_DONE && cli_interrupted) code = CLI_INTERRUPTED;

@@ -116,7 +116,7 @@ static frit_status score_window(frit_engine *engine, frit_session *session, scor
         int32_t n_rows;
         status = cli_interrupted ? FRIT_E_CANCELLED : frit_engine_step(engine, &n_rows);
     }
-    return status;
+    return status == FRIT_OK ? frit_session_status(session) : status;
 }
 
 // BOS is what an empty text becomes where the file asks for special tokens.

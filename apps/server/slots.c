@@ -119,7 +119,9 @@ frit_status server_slot_push(server_slot *slot, frit_token token)
 void server_slot_rest(server_slots *slots, server_slot *slot)
 {
     const size_t n = frit_session_length(slot->session), n_pending = frit_session_pending(slot->session);
-    const size_t n_run = n > n_pending ? n - n_pending : 0;
+    // What a session that failed has in the cache is as bad as its results.
+    const bool is_good = frit_session_status(slot->session) == FRIT_OK;
+    const size_t n_run = is_good && n > n_pending ? n - n_pending : 0;
     if (frit_session_truncate(slot->session, n_run) == FRIT_OK) slot->n_tokens = n_run;
     slot->job = NULL;
     slot->used_at = ++slots->clock;

@@ -297,22 +297,19 @@ static void advance(server_worker *worker, server_slot *slot)
     pthread_mutex_unlock(&worker->lock);
 }
 
-// After a step that failed. Sessions whose rows ran and gave nothing are lost; if there is none, nothing ran at all.
-static void fail_step(server_worker *worker, frit_status status)
+// Ends the jobs whose sessions failed. A step that failed itself ran nothing: those that wait for it end.
+static void end_failed(server_worker *worker, frit_status step)
 {
     server_problem problem;
-    server_refuse_status(&problem, 500, NULL, status);
+    if (step != FRIT_OK) server_refuse_status(&problem, 500, NULL, step);
     pthread_mutex_lock(&worker->lock);
-    bool found = false;
-    for (int pass = 0; pass < 2 && !found; pass++) {
-        for (int32_t i = 0; i < worker->slots.n; i++) {
-            server_slot *slot = &worker->slots.items[i];
-            if (!slot->job || slot->job->work) continue;
-            bool pending = frit_session_pending(slot->session) > 0;
-            if (pass == 0 ? pending || frit_session_logits(slot->session) : !pending) continue;
-            found = true;
-            finish_slot(worker, slot, &problem);
-        }
+    for (int32_t i = 0; i < worker->slots.n; i++) {
+        server_slot *slot = &worker->slots.items[i];
+        if (!slot->job || slot->job->work) continue;
+        const frit_status status = frit_session_status(slot->session);
+        if (status == FRIT_OK && (step == FRIT_OK || frit_session_pending(slot->session) == 0)) continue;
+        if (status != FRIT_OK) server_refuse_status(&problem, 500, NULL, status);
+        finish_slot(worker, slot, &problem);
     }
     pthread_mutex_unlock(&worker->lock);
 }
@@ -327,9 +324,7 @@ static void run_turn(server_worker *worker)
         pthread_mutex_unlock(&worker->lock);
         if (!paused) advance(worker, slot);
     }
-    int32_t n_rows;
-    frit_status status = frit_engine_step(worker->engine, &n_rows);
-    if (status != FRIT_OK) fail_step(worker, status);
+    end_failed(worker, frit_engine_step(worker->engine, NULL));
 }
 
 static void *work(void *ctx)

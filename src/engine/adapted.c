@@ -156,9 +156,7 @@ static const float MAX_SCALE = 1e6f;   // useful ones are below 10
 
 static frit_status check(const frit_session *session, frit_adapter *const *adapters, const float *scales, size_t n)
 {
-    if (!session->engine) return frit_fail(FRIT_E_INVALID, "the session's engine was freed");
-    if (session->engine->in_step)
-        return frit_fail(FRIT_E_INVALID, "a session cannot be changed from within a row function");
+    FRIT_TRY(frit_session_check_usable(session));
     for (size_t i = 0; i < n; i++) {
         if (!adapters[i] || adapters[i]->model != session->engine->model)
             return frit_fail(FRIT_E_INVALID, "adapter %zu of %zu was not opened for this session's model", i, n);

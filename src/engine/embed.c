@@ -281,6 +281,7 @@ static frit_status run_all(embedding *e, const frit_embed_item *items, size_t n_
         for (size_t i = 0; i < e->n_running; i++) {
             running *r = &e->running[i];
             if (!r->busy || frit_session_pending(r->session) > 0) continue;
+            FRIT_TRY(frit_session_status(r->session));
             FRIT_TRY(finish(r));
             FRIT_TRY(frit_session_truncate(r->session, 0));
             frit_session_drop_source(r->session);

@@ -137,11 +137,15 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     set_batch(engine, options->n_batch > 0 ? options->n_batch : DEFAULT_BATCH);
 
     const frit_backend *backend = frit_backend_find(NULL);
+    const char *weights_cache = model->ckpt->n_files > 0 ? options->weights_cache : NULL;
+    if (options->weights_cache && !weights_cache)
+        frit_log_say(&model->log, FRIT_LOG_WARNING, "%s: comes from no file, so its packed weights are not kept",
+                     model->info.path);
     const frit_device_options device = {.n_threads = options->n_threads,
                                         .n_threads_batch = options->n_threads_batch,
                                         .cpu = options->cpu,
                                         .numa = options->numa,
-                                        .weights_cache = options->weights_cache,
+                                        .weights_cache = weights_cache,
                                         .weights_source = files_hash(model->ckpt),
                                         .log = &model->log};
     FRIT_TRY(backend->open(&engine->device, &device));

@@ -128,10 +128,20 @@ struct frit_session {
     bool source_waits;   // has not been encoded yet; the session's tokens wait for it
     frit_kv_map source_map;
     frit_push_options source_options;
-    int32_t n_taken;   // rows in the step that is being made
-    bool waited;       // had something to run and no row in the last step
-    float *scales;     // [engine->adapters.n]; NULL: no adapters
+    int32_t n_taken;                  // rows in the step that is being made
+    bool waited;                      // had something to run and no row in the last step
+    float *scales;                    // [engine->adapters.n]; NULL: no adapters
+    frit_status status;               // FRIT_OK, or why its last step failed: it does not run until it is truncated
+    char failure[FRIT_ERROR_BYTES];   // the sentence
 };
+
+// FRIT_E_INVALID for a session whose engine was freed, or that a row function wants to use in the middle of a step.
+frit_status frit_session_check_usable(const frit_session *session);
+// The layers of the cache that hold a session's own positions, and those that hold its source's, if it has one.
+frit_kv_layers frit_engine_own_layers(const frit_engine *engine);
+frit_kv_layers frit_engine_source_layers(const frit_engine *engine);
+// Gives the session this status and the calling thread's sentence, and forgets the row functions of its queue.
+void frit_session_fail(frit_session *session, frit_status status);
 
 void frit_session_drop_source(frit_session *session);   // gives its pages back
 // Of a session without one: a source that waits to be encoded. The tokens may be unaligned.

@@ -110,6 +110,8 @@ frit_status frit_model_describe(frit_model *model)
         .n_layer = hp->n_layer,
         .n_tensors = ckpt->n_tensors,
         .n_meta = ckpt->meta.n,
+        .adds_bos = model->tokenizer && model->vocab.add_bos,
+        .adds_eos = model->tokenizer && model->vocab.add_eos,
     };
     for (int32_t i = 0; hp->layers && i < hp->n_layer; i++) {   // layers may differ: the largest are shown
         const frit_layer_hparams *layer = &hp->layers[i];
@@ -188,8 +190,11 @@ const char *frit_model_get_meta(const frit_model *model, size_t i, char *buffer,
 const char *frit_model_get_meta_json(const frit_model *model, size_t i, char *buffer, size_t size, int max_items,
                                      size_t *n_bytes)
 {
-    if (n_bytes) *n_bytes = 0;
-    if (!model || !n_bytes || (size > 0 && !buffer) || i >= model->ckpt->meta.n) return NULL;
+    FRIT_REQUIRE_OR(NULL, n_bytes);
+    *n_bytes = 0;
+    FRIT_REQUIRE_OR(NULL, model);
+    FRIT_REQUIRE_ITEMS_OR(NULL, buffer, size);
+    if (i >= model->ckpt->meta.n) return NULL;
     frit_buf text = {0};
     frit_value_print_json(&model->ckpt->meta.pairs[i].value, max_items, &text);
     *n_bytes = text.len;

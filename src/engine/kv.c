@@ -267,16 +267,20 @@ static float *state_at(const frit_cache_layer *layer, int32_t slot)
     return layer->states + (int64_t)(slot - 1) * layer->spec.n_state;
 }
 
+void frit_kv_copy_states(const frit_kv *kv, int32_t from, int32_t to)
+{
+    for (int32_t i = 0; i < kv->cache.n_layers; i++) {
+        const frit_cache_layer *layer = &kv->layers[i];
+        if (layer->spec.n_state > 0)
+            memcpy(state_at(layer, to), state_at(layer, from), (size_t)layer->spec.n_state * sizeof(float));
+    }
+}
+
 int32_t frit_kv_go_back(frit_kv *kv, frit_kv_map *map)
 {
     if (map->n_copies == 0) return 0;
     const frit_kv_copy *copy = &map->copies[map->n_copies - 1];
-    for (int32_t i = 0; i < kv->cache.n_layers; i++) {
-        const frit_cache_layer *layer = &kv->layers[i];
-        if (layer->spec.n_state > 0)
-            memcpy(state_at(layer, map->slot), state_at(layer, copy->slot),
-                   (size_t)layer->spec.n_state * sizeof(float));
-    }
+    frit_kv_copy_states(kv, copy->slot, map->slot);
     return copy->at;
 }
 
@@ -336,6 +340,28 @@ frit_status frit_kv_visit_states(const frit_kv *kv, int32_t slot, frit_kv_visit_
         FRIT_TRY(visit(ctx, (uint8_t *)(void *)state_at(layer, slot), (size_t)layer->spec.n_state * sizeof(float)));
     }
     return FRIT_OK;
+}
+
+// Between two maps, page by page: both are cut at the same positions.
+static void copy_side(const frit_cache_side *side, int32_t n_heads, const frit_kv_map *from, const frit_kv_map *to,
+                      int32_t n_pages)
+{
+    for (int32_t i = 0; side->row_bytes > 0 && i < n_pages; i++)
+        memcpy(side->pages + (uint64_t)to->pages[i] * side->page_bytes,
+               side->pages + (uint64_t)from->pages[i] * side->page_bytes,
+               (size_t)n_heads * FRIT_PAGE_TOKENS * side->row_bytes);
+}
+
+void frit_kv_copy_positions(const frit_kv *kv, const frit_kv_map *from, const frit_kv_map *to, frit_kv_layers layers,
+                            int32_t n_positions)
+{
+    const int32_t n_pages = frit_kv_pages_of(n_positions);
+    for (int32_t i = layers.begin; i < layers.end; i++) {
+        const frit_cache_layer *layer = &kv->layers[i];
+        copy_side(&layer->k, layer->spec.n_head_kv, from, to, n_pages);
+        if (!layer->spec.v_in_k) copy_side(&layer->v, layer->spec.n_head_kv, from, to, n_pages);
+        copy_side(&layer->index, 1, from, to, n_pages);
+    }
 }
 
 void frit_kv_map_free(frit_kv *kv, frit_kv_map *map)

@@ -99,5 +99,10 @@ frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_map *map, frit_kv_lay
                           frit_kv_visit_fn visit, void *ctx);
 uint64_t frit_kv_visit_bytes(const frit_kv *kv, frit_kv_layers layers);   // of one position
 frit_status frit_kv_visit_states(const frit_kv *kv, int32_t slot, frit_kv_visit_fn visit, void *ctx);
+// Copies what `from` knows of its first positions to `to`, another map of the cache that has as many; then the same
+// for the states in a slot.
+void frit_kv_copy_positions(const frit_kv *kv, const frit_kv_map *from, const frit_kv_map *to, frit_kv_layers layers,
+                            int32_t n_positions);
+void frit_kv_copy_states(const frit_kv *kv, int32_t from, int32_t to);
 frit_status frit_kv_map_reserve(frit_kv_map *map, int32_t n_positions);
 void frit_kv_map_free(frit_kv *kv, frit_kv_map *map);

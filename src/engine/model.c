@@ -5,6 +5,7 @@
 
 #include "convert/convert.h"
 #include "convert/random.h"
+#include "format/gguf.h"
 #include "text/template/template.h"
 #include "text/vocab_file.h"
 #include "text/vocab_write.h"
@@ -18,6 +19,8 @@ typedef struct opening {
     const char *path;
     const frit_model_options *options;
     const frit_random_options *random;   // NULL: there is a file
+    const uint8_t *bytes;                // of a file that lies in memory, or NULL
+    size_t n_bytes;
 } opening;
 
 enum { MAX_TEMPLATE_BYTES = 16 << 20 };
@@ -96,6 +99,15 @@ static frit_status open_checkpoint(opening *o, const frit_checkpoint_options *op
         const frit_random_row *row;
         FRIT_TRY(frit_random_find(&row, o->random->shape));
         return frit_random_open(&model->ckpt, row, o->random);
+    }
+    if (o->bytes) {
+        int64_t n_parts = 1;
+        FRIT_TRY(frit_checkpoint_new(&model->ckpt, o->path));
+        FRIT_TRY(frit_gguf_parse(model->ckpt, o->path, o->bytes, o->n_bytes));
+        FRIT_TRY(frit_meta_get_i64(&model->ckpt->meta, "split.count", &n_parts, NULL));
+        if (n_parts <= 1) return FRIT_OK;
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: one of %lld parts of a split set; expected a whole file", o->path,
+                         (long long)n_parts);
     }
     const char *kind = bare_tokenizer_kind(o->path);
     if (!kind) {
@@ -228,6 +240,16 @@ frit_status frit_model_open(frit_model **out, const char *path, const frit_model
     FRIT_REQUIRE(path);
     FRIT_REQUIRE_UNUSED(options);
     return open_opening(out, (opening){.path = path, .options = options});
+}
+
+frit_status frit_model_open_memory(frit_model **out, const void *bytes, size_t n_bytes,
+                                   const frit_model_options *options)
+{
+    FRIT_REQUIRE(out);
+    *out = NULL;
+    FRIT_REQUIRE(bytes);
+    FRIT_REQUIRE_UNUSED(options);
+    return open_opening(out, (opening){.path = "memory", .options = options, .bytes = bytes, .n_bytes = n_bytes});
 }
 
 frit_status frit_model_open_random(frit_model **out, const frit_random_options *random,

@@ -54,14 +54,5 @@ frit_status frit_chat_render_json(const frit_model *model, const char *source, c
     frit_buf buf = {0};
     frit_status status = render_json(model, source, json, &buf);
     json_decref(json);
-    if (status == FRIT_OK && buf.failed) status = frit_fail_memory(buf.len, "text");
-    if (status == FRIT_OK) {
-        *n_bytes = buf.len;
-        size_t n = buf.len < capacity ? buf.len : capacity;
-        if (n > 0) memcpy(text, buf.data, n);
-        if (buf.len > capacity)
-            status = frit_fail(FRIT_E_LIMIT, "the text has %zu bytes, there is room for %zu", buf.len, capacity);
-    }
-    frit_buf_free(&buf);
-    return status;
+    return frit_give_text(status, &buf, text, capacity, n_bytes);
 }

@@ -20,7 +20,7 @@
 
 static size_t pending(const frit_session *session)
 {
-    if (session->source_waits) return 0;   // its tokens look at it
+    if (session->source_waits || session->status != FRIT_OK) return 0;   // its tokens look at the source
     return session->n_tokens - session->n_done - (size_t)session->n_taken;
 }
 
@@ -225,7 +225,8 @@ static void take_sources(frit_engine *engine)
     frit_step *step = &engine->step;
     for (frit_session *s = engine->sessions; s; s = s->next) {
         const bool many = s->n_source >= (size_t)engine->many_rows;
-        if (!s->source_waits || s->n_source > (size_t)(engine->n_batch - step->n_rows)) continue;
+        if (!s->source_waits || s->status != FRIT_OK || s->n_source > (size_t)(engine->n_batch - step->n_rows))
+            continue;
         if (step->encodes && many != step->many) continue;
         step->encodes = true;
         step->many = many;

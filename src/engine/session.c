@@ -13,6 +13,7 @@
 // message follows.
 #include "engine/engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,14 +67,32 @@ void frit_session_free(frit_session *session)
     free(session);
 }
 
-// A session whose engine was freed, or that a row function wants to change in the middle of a step.
-static frit_status check_usable(const frit_session *session)
+frit_status frit_session_check_usable(const frit_session *session)
 {
     if (!session->engine) return frit_fail(FRIT_E_INVALID, "the session's engine was freed");
     if (session->engine->in_step)
-        return frit_fail(FRIT_E_INVALID, "a session cannot be changed from within a row function");
+        return frit_fail(FRIT_E_INVALID, "a session cannot be used from within a row function");
     return FRIT_OK;
 }
+
+// ------------------------------------------------------------------------------- status
+
+frit_status frit_session_status(const frit_session *session)
+{
+    FRIT_REQUIRE(session);
+    if (session->status != FRIT_OK) frit_fail_say("%s", session->failure);
+    return session->status;
+}
+
+void frit_session_fail(frit_session *session, frit_status status)
+{
+    snprintf(session->failure, sizeof session->failure, "%s", frit_error());
+    session->status = status;
+    session->n_queue = 0;
+    session->logits_at = 0;
+}
+
+// ------------------------------------------------------------------------------- pushing
 
 static frit_status check_tokens(const frit_session *session, const frit_token *tokens, size_t n)
 {
@@ -129,7 +148,8 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
     FRIT_REQUIRE_UNUSED(options);
     const frit_push_options chosen = options ? *options : (frit_push_options){0};
     bool has_rows = chosen.output == FRIT_OUTPUT_ALL || chosen.output == FRIT_OUTPUT_EMBEDDINGS;
-    FRIT_TRY(check_usable(session));
+    FRIT_TRY(frit_session_check_usable(session));
+    FRIT_TRY(frit_session_status(session));
     if ((unsigned)chosen.output > FRIT_OUTPUT_EMBEDDINGS)
         return frit_fail(FRIT_E_INVALID, "output %d does not exist", (int)chosen.output);
     if (has_rows && !chosen.row)
@@ -205,7 +225,7 @@ frit_status frit_session_encode(frit_session *session, const frit_token *tokens,
     FRIT_REQUIRE_ITEMS(tokens, n_tokens);
     FRIT_REQUIRE_UNUSED(options);
     const frit_push_options chosen = options ? *options : (frit_push_options){.output = FRIT_OUTPUT_NONE};
-    FRIT_TRY(check_usable(session));
+    FRIT_TRY(frit_session_check_usable(session));
     FRIT_TRY(check_source(session, tokens, n_tokens, &chosen));
     FRIT_TRY(frit_engine_grow(session->engine, n_tokens));   // before anything is forgotten
     FRIT_TRY(frit_session_truncate(session, 0));
@@ -240,10 +260,11 @@ static size_t go_back(frit_session *session, size_t n_keep)
 frit_status frit_session_truncate(frit_session *session, size_t n_keep)
 {
     FRIT_REQUIRE(session);
-    FRIT_TRY(check_usable(session));
+    FRIT_TRY(frit_session_check_usable(session));
     if (n_keep > session->n_tokens)
         return frit_fail(FRIT_E_INVALID, "a session of %zu tokens cannot be truncated to %zu", session->n_tokens,
                          n_keep);
+    session->status = FRIT_OK;
     if (n_keep == session->n_tokens) return FRIT_OK;
     session->n_tokens = n_keep;
     const bool goes_back = session->n_done > n_keep;
@@ -265,6 +286,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
 size_t frit_session_pending(const frit_session *session)
 {
     FRIT_REQUIRE_OR(0, session);
+    if (session->status != FRIT_OK) return 0;
     return session->n_tokens - session->n_done + (session->source_waits ? session->n_source : 0);
 }
 
@@ -302,11 +324,13 @@ frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit
     FRIT_REQUIRE(session);
     FRIT_REQUIRE(sampler);
     FRIT_REQUIRE(token);
-    FRIT_TRY(check_usable(session));
+    FRIT_TRY(frit_session_check_usable(session));
     while (frit_session_pending(session) > 0) {
         int32_t n_rows;
         FRIT_TRY(frit_engine_step(session->engine, &n_rows));
+        if (n_rows == 0) return frit_fail(FRIT_E_INTERNAL, "the session's tokens find no room in a step");
     }
+    FRIT_TRY(frit_session_status(session));
     const float *logits = frit_session_logits(session);
     if (!logits)
         return frit_fail(FRIT_E_INVALID, session->n_tokens > 0 ? "the last push asked for no logits to sample from"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sessions to files and back (saved.h has the layout).
+// Sessions to files or memory, and back (saved.h has the layout).
 #include "engine/engine.h"
 #include "engine/saved.h"
 
@@ -98,16 +98,15 @@ static frit_status sum_adapters(const frit_session *session, uint64_t *sums)
     return FRIT_OK;
 }
 
-// The layers of the cache that hold a session's own positions, and those that hold its source's, if it has one.
-static frit_kv_layers own_layers(const frit_engine *engine)
+frit_kv_layers frit_engine_own_layers(const frit_engine *engine)
 {
     const bool reads = engine->model->arch->is_encoder_decoder;
     return (frit_kv_layers){0, reads ? engine->hp.n_layer_dec : engine->kv.cache.n_layers};
 }
 
-static frit_kv_layers source_layers(const frit_engine *engine)
+frit_kv_layers frit_engine_source_layers(const frit_engine *engine)
 {
-    return (frit_kv_layers){own_layers(engine).end, engine->kv.cache.n_layers};
+    return (frit_kv_layers){frit_engine_own_layers(engine).end, engine->kv.cache.n_layers};
 }
 
 // What the file of this session begins with.
@@ -136,8 +135,8 @@ static frit_status describe(const frit_session *session, frit_saved_header *h)
     h->model = frit_checksum_value(&weights);
     h->rotation = frit_checksum_value(&rotation);
     FRIT_TRY(sum_adapters(session, &h->adapters));
-    h->position_bytes = frit_kv_visit_bytes(&engine->kv, own_layers(engine));
-    h->source_bytes = frit_kv_visit_bytes(&engine->kv, source_layers(engine));
+    h->position_bytes = frit_kv_visit_bytes(&engine->kv, frit_engine_own_layers(engine));
+    h->source_bytes = frit_kv_visit_bytes(&engine->kv, frit_engine_source_layers(engine));
     for (int32_t i = 0; i < engine->kv.cache.n_layers; i++)
         h->state_bytes += (uint64_t)engine->kv.layers[i].spec.n_state * sizeof(float);
     h->n_vocab = (uint32_t)hp->n_vocab;
@@ -145,32 +144,31 @@ static frit_status describe(const frit_session *session, frit_saved_header *h)
     return FRIT_OK;
 }
 
-static frit_status check_usable(const frit_session *session)
-{
-    if (!session->engine) return frit_fail(FRIT_E_INVALID, "the session's engine was freed");
-    if (session->engine->in_step)
-        return frit_fail(FRIT_E_INVALID, "a session cannot be saved or loaded from within a row function");
-    return FRIT_OK;
-}
-
 // ------------------------------------------------------------------------------- saving
 
 typedef struct writing {
-    frit_file_writer *file;
+    frit_file_writer *file;   // NULL: into memory
+    uint8_t *memory;          // where the next bytes go; there is room for all
     frit_checksum sum;
 } writing;
 
-static frit_status put(void *ctx, uint8_t *bytes, size_t n_bytes)
+static frit_status write_bytes(writing *w, const void *bytes, size_t n_bytes)
 {
-    writing *w = ctx;
-    frit_checksum_add(&w->sum, bytes, n_bytes);
-    return frit_file_writer_write(w->file, bytes, n_bytes);
+    if (w->file) return frit_file_writer_write(w->file, bytes, n_bytes);
+    if (n_bytes > 0) memcpy(w->memory, bytes, n_bytes);
+    w->memory += n_bytes;
+    return FRIT_OK;
 }
 
 static frit_status put_const(writing *w, const void *bytes, size_t n_bytes)
 {
     frit_checksum_add(&w->sum, bytes, n_bytes);
-    return frit_file_writer_write(w->file, bytes, n_bytes);
+    return write_bytes(w, bytes, n_bytes);
+}
+
+static frit_status put(void *ctx, uint8_t *bytes, size_t n_bytes)
+{
+    return put_const(ctx, bytes, n_bytes);
 }
 
 static frit_status write_session(writing *w, const frit_session *session, const frit_saved_header *h)
@@ -185,21 +183,21 @@ static frit_status write_session(writing *w, const frit_session *session, const 
     for (int32_t i = 0; i < n_copies; i++) FRIT_TRY(put_const(w, &map->copies[i].at, sizeof n_done));
     if (h->n_states > 0) FRIT_TRY(put_const(w, &n_done, sizeof n_done));
     FRIT_TRY(put_const(w, session->logits, h->n_logits * sizeof *session->logits));
-    FRIT_TRY(frit_kv_visit(kv, map, own_layers(engine), n_done, put, w));
-    FRIT_TRY(frit_kv_visit(kv, &session->source_map, source_layers(engine), (int32_t)h->n_encoded, put, w));
+    FRIT_TRY(frit_kv_visit(kv, map, frit_engine_own_layers(engine), n_done, put, w));
+    FRIT_TRY(frit_kv_visit(kv, &session->source_map, frit_engine_source_layers(engine), (int32_t)h->n_encoded, put, w));
     for (int32_t i = 0; i < n_copies; i++) FRIT_TRY(frit_kv_visit_states(kv, map->copies[i].slot, put, w));
     if (h->n_states > 0) FRIT_TRY(frit_kv_visit_states(kv, map->slot, put, w));
     FRIT_TRY(put_const(w, session->note ? session->note : "", session->n_note_bytes));
     const uint64_t sum = frit_checksum_value(&w->sum);
-    return frit_file_writer_write(w->file, &sum, sizeof sum);
+    return write_bytes(w, &sum, sizeof sum);
 }
 
-frit_status frit_session_save(const frit_session *session, const char *path)
+// The header of what would be saved now.
+static frit_status prepare(const frit_session *session, frit_saved_header *out)
 {
-    FRIT_REQUIRE(session);
-    FRIT_REQUIRE(path);
     frit_saved_header h;
-    FRIT_TRY(check_usable(session));
+    FRIT_TRY(frit_session_check_usable(session));
+    FRIT_TRY(frit_session_status(session));
     FRIT_TRY(describe(session, &h));
     h.n_tokens = (uint32_t)session->n_tokens;
     h.n_done = (uint32_t)session->n_done;
@@ -215,7 +213,17 @@ frit_status frit_session_save(const frit_session *session, const char *path)
     h.n_bytes = sizeof h + (UINT64_C(4) * h.n_tokens + UINT64_C(4) * h.n_source + UINT64_C(4) * h.n_states) +
                 UINT64_C(4) * h.n_logits + h.n_done * h.position_bytes + h.n_encoded * h.source_bytes +
                 h.n_states * h.state_bytes + h.n_note_bytes + sizeof(uint64_t);
+    *out = h;
+    return FRIT_OK;
+}
+
+frit_status frit_session_save(const frit_session *session, const char *path)
+{
+    frit_saved_header h;
     writing w = {0};
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE(path);
+    FRIT_TRY(prepare(session, &h));
     FRIT_TRY(frit_file_writer_open(&w.file, path));
     frit_status status = write_session(&w, session, &h);
     if (status != FRIT_OK) {
@@ -223,6 +231,21 @@ frit_status frit_session_save(const frit_session *session, const char *path)
         return status;
     }
     return frit_file_writer_commit(w.file);
+}
+
+frit_status frit_session_save_memory(const frit_session *session, void *bytes, size_t capacity, size_t *n_bytes)
+{
+    frit_saved_header h;
+    FRIT_REQUIRE(n_bytes);
+    *n_bytes = 0;
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE_ITEMS(bytes, capacity);
+    FRIT_TRY(prepare(session, &h));
+    if (h.n_bytes > SIZE_MAX) return frit_fail_memory(SIZE_MAX, "a saved session");
+    *n_bytes = (size_t)h.n_bytes;
+    if (h.n_bytes > capacity)
+        return frit_fail(FRIT_E_LIMIT, "the saved session has %zu bytes, there is room for %zu", *n_bytes, capacity);
+    return write_session(&(writing){.memory = bytes}, session, &h);
 }
 
 // ------------------------------------------------------------------------------- loading
@@ -261,7 +284,8 @@ static frit_status take_source(frit_session *session, const frit_saved *saved)
     const uint8_t *at = saved->source_positions;
     FRIT_TRY(frit_session_set_source(session, saved->source, h->n_source));
     session->source_waits = h->n_encoded < h->n_source;
-    return frit_kv_visit(&engine->kv, &session->source_map, source_layers(engine), (int32_t)h->n_encoded, take, &at);
+    return frit_kv_visit(&engine->kv, &session->source_map, frit_engine_source_layers(engine), (int32_t)h->n_encoded,
+                         take, &at);
 }
 
 // Nothing can be wrong with the file any more.
@@ -280,7 +304,7 @@ static frit_status restore(frit_session *session, const frit_saved *saved)
         return status;
     }
     const uint8_t *at = saved->positions;
-    FRIT_TRY(frit_kv_visit(kv, &session->map, own_layers(session->engine), (int32_t)h->n_done, take, &at));
+    FRIT_TRY(frit_kv_visit(kv, &session->map, frit_engine_own_layers(session->engine), (int32_t)h->n_done, take, &at));
     FRIT_TRY(take_states(session, saved));
     memcpy(session->tokens, saved->tokens, h->n_tokens * sizeof *session->tokens);
     memcpy(session->logits, saved->logits, h->n_logits * sizeof *session->logits);
@@ -291,21 +315,33 @@ static frit_status restore(frit_session *session, const frit_saved *saved)
     return FRIT_OK;
 }
 
-frit_status frit_session_load(frit_session *session, const char *path)
+static frit_status load(frit_session *session, const char *name, const uint8_t *bytes, uint64_t n_bytes)
 {
-    FRIT_REQUIRE(session);
-    FRIT_REQUIRE(path);
     frit_saved_header expected;
     frit_saved saved;
+    FRIT_TRY(describe(session, &expected));
+    FRIT_TRY(frit_saved_parse(&saved, name, bytes, n_bytes, &expected));
+    return restore(session, &saved);
+}
+
+frit_status frit_session_load(frit_session *session, const char *path)
+{
     frit_file *file;
-    FRIT_TRY(check_usable(session));
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE(path);
+    FRIT_TRY(frit_session_check_usable(session));
     FRIT_TRY(frit_file_open(&file, path, false));
-    frit_status status = describe(session, &expected);
-    if (status == FRIT_OK)
-        status = frit_saved_parse(&saved, path, frit_file_data(file), frit_file_size(file), &expected);
-    if (status == FRIT_OK) status = restore(session, &saved);
+    frit_status status = load(session, path, frit_file_data(file), frit_file_size(file));
     frit_file_close(file);
     return status;
+}
+
+frit_status frit_session_load_memory(frit_session *session, const void *bytes, size_t n_bytes)
+{
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE(bytes);
+    FRIT_TRY(frit_session_check_usable(session));
+    return load(session, "memory", bytes, n_bytes);
 }
 
 // ------------------------------------------------------------------------------- notes

@@ -47,7 +47,8 @@ static frit_status fail_not_finite(const frit_session *session, size_t i, frit_r
                      path, what, i);
 }
 
-// Gives the values of token i to whoever wants them.
+// Gives the values of token i to the session's row function, and logits to the session. Fails for values that are not
+// finite.
 static frit_status deliver(frit_session *session, size_t i, const float *values, size_t n, const frit_step *step,
                            const frit_taken *taken)
 {
@@ -75,10 +76,10 @@ static void drop_finished(frit_session *session)
     memmove(session->queue, session->queue + n, session->n_queue * sizeof *session->queue);
 }
 
-// Row out_rows[o] of the batch has its values at output[o]. A failure loses only the results of its own row.
-static frit_status hand_out(const frit_step *step, const float *output, size_t n)
+// Row out_rows[o] of the batch has its values at output[o]. A session that fails gets no further results; the others
+// do.
+static void hand_out(const frit_step *step, const float *output, size_t n)
 {
-    frit_status status = FRIT_OK;
     int32_t o = 0;
     for (int32_t r = 0; r < step->n_runs; r++) {
         step->owners[r]->n_done += step->encodes ? 0 : (size_t)step->runs[r].n_rows;
@@ -87,13 +88,14 @@ static frit_status hand_out(const frit_step *step, const float *output, size_t n
     for (int32_t r = 0; r < step->n_runs; r++) {
         const frit_run *run = &step->runs[r];
         for (; o < step->n_outs && step->out_rows[o] < run->first_row + run->n_rows; o++) {
+            frit_session *session = step->owners[r];
+            if (session->status != FRIT_OK) continue;
             size_t i = (size_t)(run->n_past + step->out_rows[o] - run->first_row);
-            frit_status now = deliver(step->owners[r], i, output + (size_t)o * n, n, step, &step->taken[o]);
-            if (status == FRIT_OK) status = now;
+            frit_status status = deliver(session, i, output + (size_t)o * n, n, step, &step->taken[o]);
+            if (status != FRIT_OK) frit_session_fail(session, status);
         }
         drop_finished(step->owners[r]);
     }
-    return status;
 }
 
 static frit_status run_step(frit_engine *engine)
@@ -122,7 +124,8 @@ static frit_status run_step(frit_engine *engine)
     };
     const float *output = NULL;
     FRIT_TRY(engine->device->backend->run(engine->device, c->exec, &batch, &engine->kv.cache, &output));
-    return hand_out(step, output, (size_t)c->graph.output->shape[1]);
+    hand_out(step, output, (size_t)c->graph.output->shape[1]);
+    return FRIT_OK;
 }
 
 frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows)

@@ -37,6 +37,7 @@ frit_status frit_tokenize(const frit_model *model, const char *text, size_t n_by
     FRIT_TRY(check_text(model));
     frit_ids ids = {0};
     frit_status status = frit_tokenizer_encode(model->tokenizer, (frit_str){text, n_bytes}, flags, &ids);
+    if (status == FRIT_E_LIMIT) status = FRIT_E_INVALID;   // FRIT_E_LIMIT asks for more room
     if (status == FRIT_OK && ids.failed) status = frit_fail_memory(n_bytes * sizeof *tokens, "tokens");
     if (status == FRIT_OK) {
         *n_tokens = ids.n;
@@ -51,6 +52,7 @@ frit_status frit_tokenize(const frit_model *model, const char *text, size_t n_by
 
 frit_status frit_give_text(frit_status status, frit_buf *buf, char *text, size_t capacity, size_t *n_bytes)
 {
+    if (status == FRIT_E_LIMIT) status = FRIT_E_INVALID;   // a template's: FRIT_E_LIMIT asks for more room
     if (status == FRIT_OK && buf->failed) status = frit_fail_memory(buf->len, "text");
     if (status == FRIT_OK) {
         *n_bytes = buf->len;
@@ -94,6 +96,48 @@ bool frit_token_is_end(const frit_model *model, frit_token token)
 {
     FRIT_REQUIRE_OR(false, model);
     return model->tokenizer && token >= 0 && token < model->vocab.n && model->vocab.entries[token].is_end;
+}
+
+frit_status frit_token_get_info(const frit_model *model, frit_token token, frit_token_info *info)
+{
+    FRIT_REQUIRE(info);
+    *info = (frit_token_info){0};
+    FRIT_REQUIRE(model);
+    FRIT_TRY(check_text(model));
+    FRIT_TRY(check_ids(model, &token, 1));
+    const frit_vocab_entry *entry = &model->vocab.entries[token];
+    *info = (frit_token_info){
+        .kind = (frit_token_kind)entry->kind,
+        .is_end = entry->is_end,
+        .score = entry->score,
+        .text = entry->piece.ptr ? entry->piece.ptr : "",
+        .n_bytes = entry->piece.len,
+    };
+    return FRIT_OK;
+}
+
+frit_token frit_token_of_role(const frit_model *model, frit_token_role role)
+{
+    FRIT_REQUIRE_OR(-1, model);
+    const frit_vocab *vocab = &model->vocab;
+    if (!model->tokenizer) return -1;
+    const frit_token tokens[] = {
+        [FRIT_ROLE_BOS] = vocab->bos,
+        [FRIT_ROLE_EOS] = vocab->eos,
+        [FRIT_ROLE_EOT] = vocab->eot,
+        [FRIT_ROLE_UNKNOWN] = vocab->unk,
+        [FRIT_ROLE_SEPARATOR] = vocab->sep,
+        [FRIT_ROLE_PAD] = vocab->pad,
+        [FRIT_ROLE_MASK] = vocab->mask,
+        [FRIT_ROLE_NEWLINE] = vocab->nl,
+        [FRIT_ROLE_FIM_PREFIX] = vocab->fill.prefix,
+        [FRIT_ROLE_FIM_SUFFIX] = vocab->fill.suffix,
+        [FRIT_ROLE_FIM_MIDDLE] = vocab->fill.middle,
+        [FRIT_ROLE_FIM_PAD] = vocab->fill.pad,
+        [FRIT_ROLE_FIM_REPO] = vocab->fill.repo,
+        [FRIT_ROLE_FIM_SEPARATOR] = vocab->fill.separator,
+    };
+    return (size_t)role < FRIT_COUNT(tokens) ? tokens[role] : -1;
 }
 
 frit_status frit_text_stream_new(frit_text_stream **out, const frit_model *model, unsigned flags)

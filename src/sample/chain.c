@@ -227,7 +227,10 @@ frit_status frit_sampler_sample(frit_sampler *sampler, const float *logits, frit
     if (!fill(&candidates, logits, sampler->n_vocab))
         return frit_fail(FRIT_E_INVALID, "logits are not finite: there is a NaN or +inf among them");
     if (sampler->forced_left.len > 0) frit_forced_apply(sampler, &candidates);
-    for (int i = 0; i < sampler->n_stages; i++) sampler->stages[i]->apply(sampler, &candidates);
+    sampler->status = FRIT_OK;
+    for (int i = 0; i < sampler->n_stages && sampler->status == FRIT_OK; i++)
+        sampler->stages[i]->apply(sampler, &candidates);
+    FRIT_TRY(sampler->status);
     frit_candidate best = likeliest(&candidates);
     if (best.logit == -INFINITY) return frit_fail(FRIT_E_INVALID, "no token is left: all logits are -inf");
     *token = sampler->options.temp > 0 ? draw(&sampler->rng, &candidates, best.logit) : best.token;

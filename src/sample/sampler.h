@@ -5,17 +5,12 @@
 // candidates, or sort them; it always keeps the likeliest. After the last stage the chain takes the softmax and draws
 // one; with temperature 0 it takes the largest logit instead (the lowest id among equals).
 //
-//     logits -> candidates -> logit-bias -> penalties -> top-k -> top-p -> min-p -> temp -> softmax, draw -> token
+//     logits -> candidates -> logit-bias -> penalties -> custom -> top-k -> top-p -> min-p -> temp -> draw -> token
 //
 // Logits are never NaN or +inf inside the chain (frit_sampler_sample refuses them); -inf bans a token.
 #pragma once
 #include "base/buf.h"
 #include "base/rng.h"
-
-typedef struct frit_candidate {
-    frit_token token;
-    float logit;
-} frit_candidate;
 
 typedef struct frit_candidates {
     frit_candidate *items;
@@ -36,6 +31,7 @@ struct frit_sampler {
     const frit_stage *stages[FRIT_MAX_STAGES];
     int n_stages;
     int32_t n_vocab;
+    frit_status status;   // of the custom stage, in the pick that is being made
     frit_rng rng;
     frit_candidate *candidates;   // [n_vocab]
     frit_candidate *biases;       // parsed logit_bias

@@ -360,7 +360,7 @@ static frit_status look_at_clock(frit_matcher *m, size_t from, bool doubles)
     if (m->start_ns == 0) m->start_ns = now;
     if (now - m->start_ns < (doubles ? m->may_take_ns / 2 : m->may_take_ns / 4 * 3)) return FRIT_OK;
     return frit_fail(
-        FRIT_E_LIMIT,
+        FRIT_E_TIMEOUT,
         "a regex of the tokenizer takes too long for this text, byte %zu: it goes back or looks ahead too often", from);
 }
 
@@ -398,7 +398,7 @@ static frit_status fail_search(int rc, size_t from)
 {
     char why[128];
     pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
-    return frit_fail(rc == PCRE2_ERROR_NOMEMORY ? FRIT_E_MEMORY : FRIT_E_LIMIT,
+    return frit_fail(rc == PCRE2_ERROR_NOMEMORY ? FRIT_E_MEMORY : FRIT_E_TIMEOUT,
                      "a regex of the tokenizer gives up on this text, byte %zu: %s", from, why);
 }
 

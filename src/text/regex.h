@@ -2,7 +2,7 @@
 // text/regex.h: regexes as files publish them, compiled with PCRE2, and the search with limits.
 //
 // Files are written for other engines. What PCRE2 reads differently is translated (regex.c lists it); what it cannot
-// express is refused with a sentence. A search that takes much longer than its text is worth ends with FRIT_E_LIMIT:
+// express is refused with a sentence. A search that takes much longer than its text is worth ends with FRIT_E_TIMEOUT:
 // regexes of files may go back for ever, or look ahead over the whole text from every place.
 #pragma once
 #include "base/buf.h"

@@ -16,15 +16,6 @@
 #include "text/pipeline.h"
 #include "text/trie.h"
 
-typedef enum frit_token_kind {   // GGUF's numbers
-    FRIT_TOKEN_NORMAL = 1,
-    FRIT_TOKEN_UNKNOWN,
-    FRIT_TOKEN_CONTROL,
-    FRIT_TOKEN_USER,
-    FRIT_TOKEN_UNUSED,
-    FRIT_TOKEN_BYTE
-} frit_token_kind;
-
 enum { FRIT_SPECIAL_PIECE_BYTES = 1024 };   // the longest piece that a special token may have
 
 typedef struct frit_vocab_entry {

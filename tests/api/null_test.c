@@ -138,6 +138,13 @@ static void call_models(void)
     assert_null(model);
     ACCEPTS(frit_model_open, options, &model, o.path, NULL);
     frit_model_free(model);
+    size_t n_bytes;
+    char *bytes = read_file(o.path, &n_bytes);
+    REFUSES(frit_model_open_memory, out, NULL, bytes, n_bytes, NULL);
+    REFUSES(frit_model_open_memory, bytes, &model, NULL, n_bytes, NULL);
+    ACCEPTS(frit_model_open_memory, options, &model, bytes, n_bytes, NULL);
+    frit_model_free(model);
+    free(bytes);
     FREES(frit_model_free, model);
     REFUSES(frit_model_get_info, model, NULL, &info);
     REFUSES(frit_model_get_info, info, o.model, NULL);
@@ -149,9 +156,35 @@ static void call_models(void)
     assert_true(frit_model_kv_bytes(o.model, NULL, NULL) > 0);
     ZERO(frit_model_get_meta, model, NULL, 0, buffer, sizeof buffer, 1);
     ZERO(frit_model_get_meta, buffer, o.model, 0, NULL, sizeof buffer, 1);
+    size_t n_json;
+    ZERO(frit_model_get_meta_json, model, NULL, 0, buffer, sizeof buffer, 1, &n_json);
+    ZERO(frit_model_get_meta_json, buffer, o.model, 0, NULL, sizeof buffer, 1, &n_json);
+    ZERO(frit_model_get_meta_json, n_bytes, o.model, 0, buffer, sizeof buffer, 1, NULL);
     REFUSES(frit_convert, source, NULL, temp_path("null_out.gguf"), NULL);
     REFUSES(frit_convert, target, o.path, NULL, NULL);
     ACCEPTS(frit_convert, options, o.path, temp_path("null_out.gguf"), NULL);
+}
+
+static void call_metadata(void)
+{
+    frit_meta_info info;
+    int64_t number;
+    double real;
+    const char *text;
+    size_t n;
+    REFUSES(frit_model_find_meta, model, NULL, "general.name", &info);
+    REFUSES(frit_model_find_meta, key, o.model, NULL, &info);
+    REFUSES(frit_model_find_meta, info, o.model, "general.name", NULL);
+    REFUSES(frit_model_meta_int, model, NULL, "general.name", 0, &number);
+    REFUSES(frit_model_meta_int, key, o.model, NULL, 0, &number);
+    REFUSES(frit_model_meta_int, value, o.model, "general.name", 0, NULL);
+    REFUSES(frit_model_meta_float, model, NULL, "general.name", 0, &real);
+    REFUSES(frit_model_meta_float, key, o.model, NULL, 0, &real);
+    REFUSES(frit_model_meta_float, value, o.model, "general.name", 0, NULL);
+    REFUSES(frit_model_meta_text, model, NULL, "general.name", 0, &text, &n);
+    REFUSES(frit_model_meta_text, key, o.model, NULL, 0, &text, &n);
+    REFUSES(frit_model_meta_text, text, o.model, "general.name", 0, NULL, &n);
+    REFUSES(frit_model_meta_text, n_bytes, o.model, "general.name", 0, &text, NULL);
 }
 
 static void call_text(void)
@@ -175,6 +208,10 @@ static void call_text(void)
     ZERO(frit_token_piece, model, NULL, 5, &n);
     ZERO(frit_token_piece, n_bytes, o.model, 5, NULL);
     ZERO(frit_token_is_end, model, NULL, 5);
+    frit_token_info info;
+    REFUSES(frit_token_get_info, model, NULL, 5, &info);
+    REFUSES(frit_token_get_info, info, o.model, 5, NULL);
+    check_zero("frit_token_of_role", "model", frit_token_of_role(NULL, FRIT_ROLE_BOS) == -1);
     REFUSES(frit_text_stream_new, out, NULL, o.model, 0);
     REFUSES(frit_text_stream_new, model, &stream, NULL, 0);
     REFUSES(frit_text_stream_push, stream, NULL, 5, &text, &n);
@@ -294,6 +331,14 @@ static void call_sessions(void)
     REFUSES(frit_session_save, path, o.session, NULL);
     REFUSES(frit_session_load, session, NULL, path);
     REFUSES(frit_session_load, path, o.session, NULL);
+    REFUSES(frit_session_status, session, NULL);
+    REFUSES(frit_session_fork, out, NULL, o.session);
+    REFUSES(frit_session_fork, session, &session, NULL);
+    REFUSES(frit_session_save_memory, session, NULL, &token, sizeof token, &n);
+    REFUSES(frit_session_save_memory, bytes, o.session, NULL, 1, &n);
+    REFUSES(frit_session_save_memory, n_bytes, o.session, &token, sizeof token, NULL);
+    REFUSES(frit_session_load_memory, session, NULL, &token, sizeof token);
+    REFUSES(frit_session_load_memory, bytes, o.session, NULL, sizeof token);
     REFUSES(frit_session_set_note, session, NULL, "a", 1);
     REFUSES(frit_session_set_note, note, o.session, NULL, 1);
     ZERO(frit_session_note, session, NULL, &n);
@@ -311,6 +356,11 @@ static void call_samplers(void)
     frit_sampler_options options = {0};
     frit_token token;
     size_t n;
+    frit_logprob logprob = {0};
+    REFUSES(frit_logprobs_top, logits, NULL, TINY_VOCAB, &logprob, 1);
+    REFUSES(frit_logprobs_top, top, logits, TINY_VOCAB, NULL, 1);
+    REFUSES(frit_logprobs_of, logits, NULL, TINY_VOCAB, &logprob, 1);
+    REFUSES(frit_logprobs_of, tokens, logits, TINY_VOCAB, NULL, 1);
     REFUSES(frit_sampler_recommend, model, NULL, &options);
     REFUSES(frit_sampler_recommend, options, o.model, NULL);
     REFUSES(frit_sampler_new, out, NULL, o.model, NULL);
@@ -397,6 +447,7 @@ static void every_pointer_may_be_null(void **state)
     make_objects();
     call_tools();
     call_models();
+    call_metadata();
     call_text();
     call_chats();
     call_engines();

@@ -56,6 +56,46 @@ static void assert_same_logits(const frit_session *a, const frit_session *b)
 
 // ------------------------------------------------------------------------------- there and back
 
+static void memory_holds_what_a_file_does(void **state)
+{
+    (void)state;
+    const frit_engine_options options = {.n_ctx = 128, .n_sessions = 2, .n_threads = 1};
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, options);
+    frit_session *a = make_session(engine), *b = make_session(engine);
+    size_t n_file, n = 0;
+    push(a, 1, N);
+    run_all(engine);
+    assert_ok(frit_session_set_note(a, "note", 4));
+    assert_ok(frit_session_save(a, temp_path("a.session")));
+    char *file = read_file(temp_path("a.session"), &n_file);
+    assert_fails(frit_session_save_memory(a, NULL, 0, &n), FRIT_E_LIMIT, "there is room for 0");
+    assert_int_equal(n, n_file);
+    char *bytes = malloc(n + 1);
+    memset(bytes, '#', n + 1);
+    assert_fails(frit_session_save_memory(a, bytes, n - 1, &n), FRIT_E_LIMIT, "there is room for");
+    assert_int_equal(bytes[0], '#');
+    assert_ok(frit_session_save_memory(a, bytes, n, &n));
+    assert_memory_equal(bytes, file, n_file);
+    assert_int_equal(bytes[n], '#');
+    memmove(bytes + 1, bytes, n);   // it need not be aligned
+    assert_ok(frit_session_load_memory(b, bytes + 1, n));
+    assert_same_logits(a, b);
+    push(a, 2, N_MORE);
+    push(b, 2, N_MORE);
+    run_all(engine);
+    assert_same_logits(a, b);
+    assert_fails(frit_session_load_memory(b, bytes + 1, n - 1), FRIT_E_FORMAT, "memory: has");
+    assert_fails(frit_session_load_memory(b, bytes + 1, 0), FRIT_E_FORMAT, "memory: is no session file");
+    bytes[n / 2] ^= 1;
+    assert_fails(frit_session_load_memory(b, bytes + 1, n), FRIT_E_FORMAT, "memory: is damaged");
+    assert_int_equal(frit_session_length(b), N + N_MORE);
+    free(bytes);
+    free(file);
+    frit_session_free(a);
+    frit_session_free(b);
+    frit_engine_free(engine);
+}
+
 static void a_loaded_session_goes_on_to_the_bit(void **state)
 {
     (void)state;
@@ -387,6 +427,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loaded_session_goes_on_to_the_bit),
+        cmocka_unit_test(memory_holds_what_a_file_does),
         cmocka_unit_test(what_was_queued_is_queued_again),
         cmocka_unit_test(a_note_comes_back),
         cmocka_unit_test(every_wrong_byte_is_noticed),

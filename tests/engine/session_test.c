@@ -673,7 +673,8 @@ static void damaged_weights_are_named(void **state)
         const frit_token tokens[] = {1, 2, 3};
         push(session, tokens, 3);
         int32_t n_rows;
-        assert_fails(frit_engine_step(engine, &n_rows), FRIT_E_FORMAT, "logits after token 2 are not finite");
+        assert_ok(frit_engine_step(engine, &n_rows));
+        assert_fails(frit_session_status(session), FRIT_E_FORMAT, "logits after token 2 are not finite");
         assert_non_null(strstr(frit_error(), "tiny.gguf"));
         assert_null(frit_session_logits(session));
         assert_int_equal(frit_session_pending(session), 0);

@@ -455,6 +455,135 @@ static void option_rows_have_defaults_that_parse(void **state)
     frit_sampler_free(sampler);
 }
 
+// ------------------------------------------------------------------------------- a stage of the program's own
+
+typedef struct own_stage {
+    int n_calls;
+    size_t n_seen;
+    size_t returns;   // 0: what it keeps
+    float gives;      // instead of logits, unless 0
+    frit_token token;
+} own_stage;
+
+// Keeps even tokens, turned around, and forbids token 4.
+static size_t keep_even(void *ctx, frit_candidate *candidates, size_t n)
+{
+    own_stage *own = ctx;
+    size_t kept = 0;
+    own->n_calls++;
+    own->n_seen = n;
+    for (size_t i = 0; i < n; i++)
+        if (candidates[i].token % 2 == 0) candidates[kept++] = candidates[i];
+    for (size_t i = 0; i < kept / 2; i++) {
+        const frit_candidate swap = candidates[i];
+        candidates[i] = candidates[kept - 1 - i];
+        candidates[kept - 1 - i] = swap;
+    }
+    for (size_t i = 0; i < kept; i++)
+        if (candidates[i].token == 4) candidates[i].logit = -INFINITY;
+    if (own->gives != 0) candidates[0].logit = own->gives;
+    if (own->token != 0) candidates[0].token = own->token;
+    return own->returns ? own->returns : kept;
+}
+
+static void a_stage_of_its_own_changes_candidates(void **state)
+{
+    (void)state;
+    static const float logits[10] = {1, 9, 2, 9, 8, 9, 3, 9, 2.5f, 9};
+    own_stage own = {0};
+    frit_sampler *greedy = make_sampler(10, (frit_sampler_options){.stage = keep_even, .stage_ctx = &own});
+    assert_int_equal(sample(greedy, logits), 6);
+    assert_int_equal(own.n_calls, 1);
+    assert_int_equal(own.n_seen, 10);
+    frit_sampler_free(greedy);
+    int counts[10];
+    count_draws((frit_sampler_options){.temp = 1, .top_k = 2, .stage = keep_even, .stage_ctx = &own, .seed = 3}, logits,
+                10, 200, counts);
+    assert_true(counts[6] > 0 && counts[8] > 0 && counts[6] + counts[8] == 200);
+    // After top-k, by the order: the two likeliest tokens are odd, so nothing is left.
+    frit_sampler *late =
+        make_sampler(10, (frit_sampler_options){
+                             .temp = 1, .top_k = 2, .stage = keep_even, .stage_ctx = &own, .samplers = "top-k,custom"});
+    frit_token token;
+    assert_fails(frit_sampler_sample(late, logits, &token), FRIT_E_INVALID, "leaves 0 of 2 candidates");
+    frit_sampler_free(late);
+}
+
+static void a_stage_that_goes_wrong_is_refused(void **state)
+{
+    (void)state;
+    static const float logits[10] = {0};
+    const struct {
+        own_stage own;
+        const char *part;
+    } cases[] = {
+        {{.returns = 11}, "leaves 11 of 10 candidates; expected 1 to 10"},
+        {{.returns = SIZE_MAX}, "of 10 candidates"},
+        {{.gives = NAN}, "the logit"},
+        {{.gives = INFINITY}, "the logit inf"},
+        {{.token = 10}, "gives token 10; expected 0 to 9"},
+        {{.token = -1}, "gives token -1"},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+        own_stage own = cases[i].own;
+        frit_token token = -7;
+        frit_sampler *s = make_sampler(10, (frit_sampler_options){.temp = 1, .stage = keep_even, .stage_ctx = &own});
+        assert_fails(frit_sampler_sample(s, logits, &token), FRIT_E_INVALID, cases[i].part);
+        assert_int_equal(token, -7);
+        own = (own_stage){0};
+        assert_int_equal(sample(s, logits) % 2, 0);   // the next pick may go well
+        frit_sampler_free(s);
+    }
+}
+
+// ------------------------------------------------------------------------------- log-probabilities
+
+static void logprobs_are_those_of_the_softmax(void **state)
+{
+    (void)state;
+    enum { VOCAB = 5000 };
+    static float logits[VOCAB];
+    static double p[VOCAB];
+    frit_logprob top[40], some[3] = {{.token = 4999}, {.token = 0}, {.token = 17}};
+    frit_rng rng;
+    frit_rng_init(&rng, 5);
+    random_normal(&rng, logits, VOCAB, 3);
+    for (int i = 0; i < VOCAB; i++) logits[i] = floorf(logits[i] * 4) / 4;   // many are equal
+    logits[17] = -INFINITY;
+    softmax(logits, VOCAB, 1, p);
+    for (int i = 0; i < VOCAB; i++) logits[i] += 1000;   // exp of these is beyond every double
+    for (size_t n = 0; n <= FRIT_COUNT(top); n += 8) {
+        assert_ok(frit_logprobs_top(logits, VOCAB, top, n));
+        for (size_t i = 0; i < n; i++) {
+            assert_true(fabs((double)top[i].logprob - log(p[top[i].token])) < 1e-5);
+            size_t n_before = 0;
+            for (frit_token t = 0; t < VOCAB; t++)
+                n_before += logits[t] > logits[top[i].token] || (logits[t] == logits[top[i].token] && t < top[i].token);
+            assert_int_equal(n_before, i);
+        }
+    }
+    assert_ok(frit_logprobs_of(logits, VOCAB, some, 3));
+    assert_true(fabs((double)some[0].logprob - log(p[4999])) < 1e-5);
+    assert_true(some[2].logprob == -INFINITY);
+    assert_ok(frit_logprobs_top(logits, 1, top, 1));
+    assert_true(top[0].token == 0 && top[0].logprob == 0);
+}
+
+static void logprobs_of_bad_logits_are_refused(void **state)
+{
+    (void)state;
+    const float bad[] = {1, NAN, 2}, large[] = {1, INFINITY}, none[] = {-INFINITY, -INFINITY}, good[] = {1, 2};
+    frit_logprob top[4] = {{.token = 2}};
+    assert_fails(frit_logprobs_top(bad, 3, top, 1), FRIT_E_INVALID, "NaN");
+    assert_fails(frit_logprobs_top(large, 2, top, 1), FRIT_E_INVALID, "infinity");
+    assert_fails(frit_logprobs_top(none, 2, top, 1), FRIT_E_INVALID, "-infinity");
+    assert_fails(frit_logprobs_top(good, 0, top, 0), FRIT_E_INVALID, "0 logits");
+    assert_fails(frit_logprobs_top(good, 2, top, 3), FRIT_E_INVALID, "3 likeliest of 2");
+    assert_fails(frit_logprobs_of(good, 2, top, 1), FRIT_E_INVALID, "token 0 of 1 is 2; expected 0 to 1");
+    top[0].token = -1;
+    assert_fails(frit_logprobs_of(good, 2, top, 1), FRIT_E_INVALID, "is -1; expected 0 to 1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +608,10 @@ int main(void)
         cmocka_unit_test(every_option_has_a_place_of_its_own),
         cmocka_unit_test(the_help_of_the_order_lists_all_stages),
         cmocka_unit_test(option_rows_have_defaults_that_parse),
+        cmocka_unit_test(a_stage_of_its_own_changes_candidates),
+        cmocka_unit_test(a_stage_that_goes_wrong_is_refused),
+        cmocka_unit_test(logprobs_are_those_of_the_softmax),
+        cmocka_unit_test(logprobs_of_bad_logits_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

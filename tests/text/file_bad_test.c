@@ -94,7 +94,7 @@ static void hopeless_regexes_end_within_a_second(void **state)
         frit_ids ids = {0};
         double start = seconds();
         frit_status status = frit_tokenizer_encode(s.tokenizer, (frit_str){long_text, sizeof long_text}, 0, &ids);
-        if (status != FRIT_OK) assert_int_equal(status, FRIT_E_LIMIT);
+        if (status != FRIT_OK) assert_int_equal(status, FRIT_E_TIMEOUT);
         if (seconds() - start > 1) print_message("%s took %.1f s\n", regexes[i], seconds() - start);
         assert_true(seconds() - start < 10);   // the machine may be busy: not a benchmark
         frit_ids_free(&ids);
