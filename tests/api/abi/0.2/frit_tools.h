@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// frit_tools.h: what frit's own command, and tools like it, need beside frit.h: tables of options, models with random
+// weights, where the time of steps goes, the ops and architectures of this build, the speed of this machine.
+//
+// The rules of frit.h apply here too.
+#ifndef FRIT_TOOLS_H
+#define FRIT_TOOLS_H
+
+#include "frit.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---------------------------------------------------------------------------------------- options
+
+// Options are rows: name, type, field, range, default, help. Command line, environment, JSON and bindings are
+// generated from the rows that the functions *_option_rows below return.
+typedef enum frit_option_type {
+    FRIT_OPTION_FLAG,     // bool
+    FRIT_OPTION_INT,      // int32_t
+    FRIT_OPTION_SEED,     // uint64_t; "-1" asks for a random one where the caller supports it
+    FRIT_OPTION_FLOAT,    // float
+    FRIT_OPTION_TEXT,     // const char *
+    FRIT_OPTION_CHOICE,   // const char *, one of `choices`
+    FRIT_OPTION_LIST,     // frit_option_list, given any number of times
+} frit_option_type;
+
+typedef struct frit_option {
+    const char *name;   // long name without dashes: "top-k"
+    char letter;        // short name, or 0
+    frit_option_type type;
+    size_t offset;          // of the field in its options struct
+    double min, max;        // for numbers; both 0: no limits
+    const char *choices;    // for CHOICE: "md|json|csv"
+    const char *fallback;   // the default of the command line as text, or NULL: the struct's zero
+    const char *metavar;    // "N"
+    const char *help;       // one line, no full stop
+    const char *letters;    // short name of several letters, after one dash: "ctk"; or NULL
+    uint64_t reserved[8];
+} frit_option;
+
+// Parses `text` into the field of `target` that the row describes. TEXT and CHOICE fields borrow `text`.
+// FRIT_E_INVALID with a sentence that names the option, the value and what is allowed. Not for LIST.
+FRIT_API frit_status frit_option_set(const frit_option *row, void *target, const char *text);
+
+// The rows of the options structs in frit.h; they live for ever.
+FRIT_API const frit_option *frit_model_option_rows(size_t *n_rows);
+FRIT_API const frit_option *frit_convert_option_rows(size_t *n_rows);
+FRIT_API const frit_option *frit_engine_option_rows(size_t *n_rows);
+FRIT_API const frit_option *frit_embed_option_rows(size_t *n_rows);
+FRIT_API const frit_option *frit_sampler_option_rows(size_t *n_rows);
+
+// ---------------------------------------------------------------------------------------- random models
+
+// Models in the shape of known ones with random weights, for measuring speed: how fast a model runs does not depend on
+// what is in its weights. Its text is noise, and its experts are used evenly, as those of trained models are not.
+typedef struct frit_random_shape {
+    const char *name;   // "qwen3-30b-a3b"
+    const char *arch, *title;
+    int32_t n_layers;
+    uint64_t reserved[8];
+} frit_random_shape;
+
+typedef struct frit_random_options {
+    const char *shape;   // the name of one
+    const char *type;    // of the matrices: "q4_k_m", "q5_k_m" or one type; NULL: q4_k_m
+    int32_t n_layers;    // the first ones; 0: all
+    int32_t n_threads;   // of frit_random_write; 0: one per core that this process may use
+    frit_progress_fn progress;
+    void *progress_ctx;
+    uint64_t reserved[8];
+} frit_random_options;
+
+FRIT_API const frit_random_shape *frit_random_shape_get(size_t i);   // NULL past the end
+// Writes one as GGUF, a few rows at a time; other engines load it too. Nothing is left under the name if it fails.
+// FRIT_E_INVALID for an unknown shape or type, or more layers than the shape has; FRIT_E_IO.
+FRIT_API frit_status frit_random_write(const char *path, const frit_random_options *options);
+// Opens one without a file: engines make its weights while they pack them. Of the options of a model, `log` counts.
+FRIT_API frit_status frit_model_open_random(frit_model **out, const frit_random_options *random,
+                                            const frit_model_options *options);
+
+// ---------------------------------------------------------------------------------------- profile
+
+// Where the time of steps goes, by kind of work.
+typedef struct frit_profile_row {
+    const char *op;     // "linear"; a backend's own steps have names too ("convert")
+    const char *type;   // of the matrices or cached values that it reads: "q4_k"; "" without
+    uint64_t n_calls;
+    double run_s, wait_s;    // working, and waiting for other threads afterwards: the mean of the threads
+    double n_bytes, n_ops;   // weights, keys and values read; multiplications and additions of products
+    uint64_t reserved[8];
+} frit_profile_row;
+// Counts from zero from now on, or stops. Steps are somewhat slower while they are counted.
+FRIT_API frit_status frit_engine_profile(frit_engine *engine, bool on);
+// Row i, in the order of first use; false past the end. Its texts live until the counting stops or starts again.
+FRIT_API bool frit_engine_get_profile(const frit_engine *engine, size_t i, frit_profile_row *row);
+
+// ---------------------------------------------------------------------------------------- machine
+
+typedef struct frit_machine {
+    const char *cpu_name;
+    const char *isa;        // best instruction set row of this build on this machine
+    const char *cores_by;   // the source of n_cores: "hwloc", "sysfs"; "counted": every CPU is a core
+    int32_t n_cores;        // that this process may use (affinity, cgroup quota)
+    double read_gbps;       // measured: 10^9 bytes per second read from memory by n_threads
+    double int8_tops;       // measured: 10^12 int8 multiply and add operations per second
+    double float_tops;      // measured: the same of floats, bf16 where it is faster than f32
+    uint64_t reserved[8];
+} frit_machine;
+
+// Fills the names, and measures for about a second when n_threads > 0.
+FRIT_API frit_status frit_machine_probe(frit_machine *machine, int32_t n_threads);
+
+typedef struct frit_op_info {
+    const char *name;      // "rms_norm"
+    const char *formula;   // what it computes
+    const char *cpu;       // how the CPU runs it: "reference" or the instruction set of its kernel
+    uint64_t reserved[8];
+} frit_op_info;
+// Row i of the op table; false past the end.
+FRIT_API bool frit_op_get_info(size_t i, frit_op_info *info);
+
+typedef struct frit_architecture_info {
+    const char *name;    // general.architecture of a GGUF file: "llama"
+    const char *title;   // for people: "Llama 1 to 3, Mistral, Mixtral"
+    uint64_t reserved[8];
+} frit_architecture_info;
+// Row i of the list of architectures; false past the end.
+FRIT_API bool frit_architecture_get_info(size_t i, frit_architecture_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
