@@ -191,12 +191,12 @@ static frit_status open_adapter(frit_adapter *adapter, const char *path, const f
 frit_status frit_adapter_open(frit_adapter **out, frit_model *model, const char *path,
                               const frit_adapter_options *options)
 {
+    static const frit_adapter_options defaults;
     FRIT_REQUIRE(out);
+    *out = NULL;
     FRIT_REQUIRE(model);
     FRIT_REQUIRE(path);
     FRIT_REQUIRE_UNUSED(options);
-    static const frit_adapter_options defaults;
-    *out = NULL;
     frit_adapter *adapter = calloc(1, sizeof *adapter);
     if (!adapter) return frit_fail_memory(sizeof *adapter, "an adapter");
     atomic_init(&adapter->n_refs, 1);

@@ -32,6 +32,7 @@ bool frit_architecture_get_info(size_t i, frit_architecture_info *info)
 frit_status frit_sampler_new(frit_sampler **out, const frit_model *model, const frit_sampler_options *options)
 {
     FRIT_REQUIRE(out);
+    *out = NULL;
     FRIT_REQUIRE(model);
     FRIT_REQUIRE_UNUSED(options);
     return frit_sampler_create(out, model->info.n_vocab, options);

@@ -280,7 +280,9 @@ static void call_engines(void)
     REFUSES(frit_engine_step, engine, NULL, &(int32_t){0});
     ACCEPTS(frit_engine_step, n_rows, o.engine, NULL);
     REFUSES(frit_adapter_open, out, NULL, o.model, path, NULL);
+    adapter = o.adapter;
     REFUSES(frit_adapter_open, model, &adapter, NULL, path, NULL);
+    assert_null(adapter);
     REFUSES(frit_adapter_open, path, &adapter, o.model, NULL, NULL);
     ACCEPTS(frit_adapter_open, options, &adapter, o.model, path, NULL);
     frit_adapter_free(adapter);
@@ -364,7 +366,9 @@ static void call_samplers(void)
     REFUSES(frit_sampler_recommend, model, NULL, &options);
     REFUSES(frit_sampler_recommend, options, o.model, NULL);
     REFUSES(frit_sampler_new, out, NULL, o.model, NULL);
+    sampler = o.sampler;
     REFUSES(frit_sampler_new, model, &sampler, NULL, NULL);
+    assert_null(sampler);
     ACCEPTS(frit_sampler_new, options, &sampler, o.model, NULL);
     frit_sampler_free(sampler);
     FREES(frit_sampler_free, sampler);

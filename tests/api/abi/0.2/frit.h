@@ -181,6 +181,11 @@ FRIT_API uint64_t frit_model_kv_bytes(const frit_model *model, const char *cache
 // Metadata pair i; `value` is written as text, long arrays shortened to at most `max_items` items.
 // Returns the key, or NULL past the end. `buffer` receives at most `size` bytes with the final zero.
 FRIT_API const char *frit_model_get_meta(const frit_model *model, size_t i, char *buffer, size_t size, int max_items);
+// The same as JSON: numbers, true and false, text, lists; null for a number that is not finite. A list of more than
+// max_items (negative: no limit) becomes {"length": N, "first": [...]}. *n_bytes: its length; the buffer has it all,
+// and a final zero, if it is below `size`, else nothing.
+FRIT_API const char *frit_model_get_meta_json(const frit_model *model, size_t i, char *buffer, size_t size,
+                                              int max_items, size_t *n_bytes);
 
 typedef enum frit_meta_type { FRIT_META_BOOL, FRIT_META_INT, FRIT_META_FLOAT, FRIT_META_TEXT } frit_meta_type;
 
@@ -212,17 +217,18 @@ typedef struct frit_convert_options {
     int32_t n_threads;     // 0: one per core that this process may use
     frit_progress_fn progress;
     void *progress_ctx;
-    frit_log_fn log;   // warnings; NULL: silent
+    frit_log_fn log;   // warnings, and the name of the (first) file that was written; NULL: silent
     void *log_ctx;
     uint64_t reserved[8];
 } frit_convert_options;
 
 // Writes a Hugging Face folder, a safetensors file with its config.json beside it or a GGUF file as GGUF, with what
 // other engines expect of one: order of rows, tokenizer, chat template. `target` ends in ".gguf"; a split set is called
-// NAME-00001-of-00003.gguf and so on. Vectors and what else is small stay f32; a matrix whose rows cannot be cut into
-// the type's blocks becomes f16. A PEFT adapter becomes a GGUF adapter. Needs memory for a few rows, not for the
-// model. Nothing is left under the final names if it fails. FRIT_E_INVALID for an unknown type, size or name; else
-// as frit_model_open, and FRIT_E_IO.
+// NAME-00001-of-00003.gguf and so on. Vectors and what else is small stay f32. A matrix whose rows the type's blocks do
+// not divide gets the next finer type with blocks of 32 (q5_0 for q4_k, iq4_nl for q2_k, q3_k and i-quants, q5_1 for
+// q5_k, q8_0 for q6_k), else f16, and `log` a warning that counts and names them. A PEFT adapter becomes a GGUF one.
+// Needs memory for a few rows, not for the model. Nothing is left under the final names if it fails. FRIT_E_INVALID for
+// an unknown type, or a bad size or name; else as frit_model_open, and FRIT_E_IO.
 FRIT_API frit_status frit_convert(const char *source, const char *target, const frit_convert_options *options);
 
 // ---------------------------------------------------------------------------------------- text
@@ -501,7 +507,7 @@ FRIT_API frit_status frit_adapter_get_info(const frit_adapter *adapter, frit_ada
 // From here on the session's tokens run with these adapters, queued ones too, each times its scale, and with no others;
 // what ran before stays as it is (truncate the session to 0 to have it run again). A scale of 0 is as if the adapter
 // were not there; one that is named twice counts twice. The next step may take longer: it is planned again.
-// FRIT_E_INVALID for an adapter of another model, or a scale that is not finite: nothing changes then.
+// FRIT_E_INVALID for an adapter of another model, or a scale beyond 1e6: nothing changes then.
 FRIT_API frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const *adapters,
                                                const float *scales, size_t n_adapters);
 
