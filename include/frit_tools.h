@@ -37,6 +37,7 @@ typedef struct frit_option {
     const char *metavar;    // "N"
     const char *help;       // one line, no full stop
     const char *letters;    // short name of several letters, after one dash: "ctk"; or NULL
+    const char *aliases;    // further long names, as llama.cpp spells them: "ctx-size|n-ctx"; or NULL
     uint64_t reserved[8];
 } frit_option;
 

@@ -167,6 +167,7 @@ const layout_row ABI_LAYOUT[] = {
     FIELD(frit_option, metavar)
     FIELD(frit_option, help)
     FIELD(frit_option, letters)
+    FIELD(frit_option, aliases)
     SIZE(frit_random_shape)
     FIELD(frit_random_shape, name)
     FIELD(frit_random_shape, arch)
