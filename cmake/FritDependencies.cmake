@@ -8,7 +8,7 @@ pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 
 add_library(frit_dependencies INTERFACE)
 target_link_libraries(frit_dependencies INTERFACE PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::JANSSON
-                      Threads::Threads $<$<NOT:$<PLATFORM_ID:Windows>>:m>)
+                      Threads::Threads ${CMAKE_DL_LIBS} $<$<NOT:$<PLATFORM_ID:Windows>>:m>)
 
 # Opened at run time, so only its headers are needed; the tests use the library too.
 option(FRIT_HWLOC "Ask hwloc about cores and memory nodes, where it is installed" ON)
@@ -18,5 +18,4 @@ endif()
 if(FRIT_HWLOC AND HWLOC_FOUND)
     target_compile_definitions(frit_dependencies INTERFACE FRIT_HWLOC)
     target_include_directories(frit_dependencies INTERFACE ${HWLOC_INCLUDE_DIRS})
-    target_link_libraries(frit_dependencies INTERFACE ${CMAKE_DL_LIBS})
 endif()
