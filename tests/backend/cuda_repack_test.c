@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// Weights in the GPU's order: every type that has tiles gives back, to the bit, what the decoder of src/quant gives.
+#include "backend/cuda/repack.h"
+#include "support/support.h"
+
+static const frit_dtype types[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q8_0,
+                                   FRIT_DTYPE_Q4_0, FRIT_DTYPE_F16,  FRIT_DTYPE_BF16};
+
+// Rows of numbers, encoded.
+static uint8_t *random_blocks(frit_rng *rng, frit_dtype dtype, int64_t n_rows, int64_t n_columns)
+{
+    const uint64_t row_bytes = frit_dtype_row_bytes(dtype, n_columns);
+    float *values = malloc((size_t)n_columns * sizeof *values);
+    uint8_t *blocks = malloc((size_t)n_rows * row_bytes);
+    assert_true(values && blocks);
+    for (int64_t i = 0; i < n_rows; i++) {
+        random_normal(rng, values, (size_t)n_columns, 0.1f);
+        frit_dtype_get(dtype)->encode(values, blocks + (uint64_t)i * row_bytes, n_columns, NULL);
+    }
+    free(values);
+    return blocks;
+}
+
+// The row of the matrix at row r of a row tile, written down once more; -1: none. *second: it belongs to the other
+// matrix.
+static int64_t expected_row(const frit_tile_source *source, int64_t tile, int r, bool *second)
+{
+    const int64_t pair = tile * 8 + r % 8;
+    *second = source->order == FRIT_ROWS_GATED && r >= 8;
+    int64_t row = -1;
+    switch (source->order) {
+    case FRIT_ROWS_NATURAL:
+        row = tile * 16 + r;
+        break;
+    case FRIT_ROWS_ADJACENT:
+        row = pair * 2 + (r >= 8);
+        break;
+    case FRIT_ROWS_HALVES:
+        row = pair / (source->head_size / 2) * source->head_size + pair % (source->head_size / 2) +
+              (r >= 8 ? source->head_size / 2 : 0);
+        break;
+    case FRIT_ROWS_GATED:
+        row = pair;
+        break;
+    }
+    return row < source->n_rows ? row : -1;
+}
+
+static void check_matrix(frit_dtype dtype, frit_tile_source source)
+{
+    const frit_tile_format *format = frit_tile_format_of(dtype);
+    const frit_dtype_info *type = frit_dtype_get(dtype);
+    const uint64_t tile_bytes = frit_tile_bytes(format, &source),
+                   row_bytes = frit_dtype_row_bytes(dtype, source.n_columns);
+    const int64_t n_tiles = frit_tile_count(&source), n_padded = (source.n_columns + 255) / 256 * 256;
+    uint8_t *tiles = malloc((size_t)((uint64_t)n_tiles * tile_bytes));
+    float *expected = calloc((size_t)n_padded, sizeof *expected), values[16 * 256];
+    assert_true(tiles && expected);
+    frit_tile_pack(format, &source, 0, n_tiles, tiles);
+    for (int64_t tile = 0; tile < n_tiles; tile++)
+        for (int64_t block = 0; block < n_padded / 256; block++) {
+            format->decode(tiles + (uint64_t)tile * tile_bytes + block * format->tile_bytes, values);
+            for (int r = 0; r < 16; r++) {
+                bool second;
+                const int64_t row = expected_row(&source, tile, r, &second);
+                memset(expected, 0, (size_t)n_padded * sizeof *expected);
+                if (row >= 0)
+                    type->decode((second ? source.second : source.blocks) + (uint64_t)row * row_bytes, expected,
+                                 source.n_columns);
+                for (int k = 0; k < 256; k++)
+                    if (values[r * 256 + k] != expected[block * 256 + k])
+                        fail_msg("%s: tile %d, row %d, column %d: %g, expected %g", type->name, (int)tile, r,
+                                 (int)block * 256 + k, (double)values[r * 256 + k], (double)expected[block * 256 + k]);
+            }
+        }
+    free(expected);
+    free(tiles);
+}
+
+static void every_type_is_packed_without_loss(void **state)
+{
+    (void)state;
+    frit_rng rng;
+    frit_rng_init(&rng, 1);
+    for (size_t i = 0; i < FRIT_COUNT(types); i++) {
+        const int64_t n_rows = 37, n_columns = frit_dtype_get(types[i])->block_elems == 256 ? 768 : 864;
+        uint8_t *blocks = random_blocks(&rng, types[i], n_rows, n_columns);
+        check_matrix(types[i], (frit_tile_source){.blocks = blocks, .n_rows = n_rows, .n_columns = n_columns});
+        free(blocks);
+    }
+}
+
+static void rows_that_belong_together_are_rows_r_and_r_plus_8(void **state)
+{
+    (void)state;
+    frit_rng rng;
+    frit_rng_init(&rng, 2);
+    for (size_t i = 0; i < FRIT_COUNT(types); i++) {
+        uint8_t *blocks = random_blocks(&rng, types[i], 128, 256), *second = random_blocks(&rng, types[i], 128, 256);
+        for (frit_row_order order = FRIT_ROWS_NATURAL; order <= FRIT_ROWS_GATED; order++)
+            check_matrix(types[i], (frit_tile_source){.blocks = blocks,
+                                                      .second = second,
+                                                      .n_rows = 128,
+                                                      .n_columns = 256,
+                                                      .order = order,
+                                                      .head_size = 64});
+        free(second);
+        free(blocks);
+    }
+}
+
+// Random bytes reach codes, scales and signs that an encoder never writes.
+static void bytes_of_any_value_are_kept(void **state)
+{
+    (void)state;
+    frit_rng rng;
+    frit_rng_init(&rng, 3);
+    for (size_t i = 0; i < FRIT_COUNT(types); i++) {
+        const frit_dtype_info *type = frit_dtype_get(types[i]);
+        const size_t n = (size_t)frit_dtype_row_bytes(types[i], 256) * 16;
+        uint8_t *blocks = random_blocks(&rng, types[i], 16, 256);
+        for (size_t j = 0; j < n; j++) {
+            const uint8_t before = blocks[j];
+            blocks[j] = (uint8_t)frit_rng_next(&rng);
+            // Scales that are not finite make every number NaN, and NaN is not comparable.
+            float values[256];
+            type->decode(blocks + j / (n / 16) * (n / 16), values, 256);
+            for (int k = 0; k < 256; k++)
+                if (!(values[k] - values[k] == 0)) blocks[j] = before;
+        }
+        check_matrix(types[i], (frit_tile_source){.blocks = blocks, .n_rows = 16, .n_columns = 256});
+        free(blocks);
+    }
+}
+
+static void tiles_are_made_of_16_byte_units_as_large_as_the_blocks(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FRIT_COUNT(types); i++) {
+        const frit_tile_format *format = frit_tile_format_of(types[i]);
+        assert_int_equal(format->tile_bytes % 16, 0);
+        assert_int_equal(format->tile_bytes, 16 * (int)frit_dtype_row_bytes(types[i], 256));
+    }
+    assert_null(frit_tile_format_of(FRIT_DTYPE_I32));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_type_is_packed_without_loss),
+        cmocka_unit_test(rows_that_belong_together_are_rows_r_and_r_plus_8),
+        cmocka_unit_test(bytes_of_any_value_are_kept),
+        cmocka_unit_test(tiles_are_made_of_16_byte_units_as_large_as_the_blocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
