@@ -11,10 +11,11 @@ CONFIGURE = cmake --log-level=WARNING --preset
 BUILD = cmake --build --preset
 CTEST = tools/run_tests
 SOURCES = find apps bench examples include src tests tools -name '*.[ch]' 2>/dev/null
+NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test test-arm64 test-agreement test-clients setup format lint check bench fuzz asan tsan install clean help
+.PHONY: all run test test-gpu bench-gpu test-arm64 test-agreement test-clients setup format lint check bench fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -37,6 +38,14 @@ test:
 	@$(CONFIGURE) release -DFRIT_TESTS=ON
 	@$(BUILD) release
 	@$(CTEST) build/release -j $(JOBS)
+
+## make test-gpu   compiles all kernels for NVIDIA GPUs and, where there is one, compares them with plain C
+test-gpu:
+	@tools/setup gpu
+	@$(CONFIGURE) release -DFRIT_TESTS=ON
+	@$(BUILD) release --target test_backend_cuda_compile test_backend_cuda_repack bench_gpu
+	@$(CTEST) build/release -R 'backend/cuda'
+	@if build/release/bench/bench_gpu present; then build/release/bench/bench_gpu $(NVRTC) check; fi
 
 ## make test-arm64  builds for 64-bit ARM and tests its kernels, and a whole model, in an emulator (a few minutes)
 test-arm64:
@@ -85,6 +94,13 @@ check: lint test
 ## make bench      measures the machine and the bundled model
 bench: all
 	@build/release/frit bench
+
+## make bench-gpu  measures the kernels for NVIDIA GPUs: products, whole decode steps, and what they are compared with
+bench-gpu:
+	@tools/setup gpu
+	@$(CONFIGURE) release
+	@$(BUILD) release --target bench_gpu
+	@build/release/bench/bench_gpu $(NVRTC) --cache build/cubins
 
 ## make fuzz       feeds random input to every parser, FUZZ_SECONDS=60 each
 fuzz:

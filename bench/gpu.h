@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// gpu.h: what the measurements of frit's GPU kernels share. A failure ends the program with its sentence.
+#pragma once
+#include "backend/cuda/kernel.h"
+#include "backend/cuda/product.h"
+#include "backend/cuda/repack.h"
+
+typedef struct bench {
+    frit_cuda_driver driver;
+    frit_cuda_gpu gpu;
+    frit_nvrtc nvrtc;
+    frit_cuda_compiler compiler;
+    frit_pool *pool;
+    frit_cuda_stream stream;
+    double read_gbs;   // what a kernel that only reads reaches, in 1e9 bytes per second
+} bench;
+
+void must(frit_status status);   // ends the program after a failure
+void must_cuda(bench *b, int result, const char *what);
+void make_kernels(bench *b, frit_cuda_kernel **kernels, size_t n);
+uint64_t device_alloc(bench *b, uint64_t n_bytes);
+void device_free(bench *b, uint64_t address);
+void upload(bench *b, uint64_t to, const void *from, size_t n_bytes);
+void download(bench *b, void *to, uint64_t from, size_t n_bytes);
+
+// Random numbers and weights, made on the GPU.
+void fill_floats(bench *b, uint64_t at, uint64_t n_bytes, float scale, unsigned seed);
+void fill_16_bits(bench *b, uint64_t at, uint64_t n_bytes, float scale, bool is_f16, unsigned seed);
+// Whole tiles of this type; the numbers have about this deviation.
+void fill_tiles(bench *b, frit_dtype dtype, uint64_t at, uint64_t n_bytes, float deviation, unsigned seed);
+
+// What `record` launches on the stream, as a captured graph: the median time of one launch of it, in microseconds.
+typedef void (*record_fn)(bench *b, void *ctx);
+double time_graph(bench *b, record_fn record, void *ctx, int n_repeats);
+
+void bench_probe(bench *b);   // sets read_gbs and prints it, once
+void bench_products(bench *b, const char *filter);
+void bench_steps(bench *b, const char *filter);
+int bench_check(bench *b);   // a small model against a reference in plain C; the number of faults

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT
+// A small model whose every step is computed a second time, in plain C with the numbers that src/quant decodes.
+#include "base/rng.h"
+#include "gpu_model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 70, ORDERS = 4 };
+
+typedef struct reference {
+    const model *m;
+    frit_rng rng;
+    float *qk[MODEL_MAX_LAYERS], *v[MODEL_MAX_LAYERS], *o[MODEL_MAX_LAYERS], *gate[MODEL_MAX_LAYERS],
+        *up[MODEL_MAX_LAYERS], *down[MODEL_MAX_LAYERS], *norm1[MODEL_MAX_LAYERS], *norm2[MODEL_MAX_LAYERS];
+    float *table, *head, *norm_out;
+    float *keys, *values;   // [layer][row][position][kv head * head size]
+} reference;
+
+static float *floats(size_t n)
+{
+    float *p = calloc(n, sizeof *p);
+    if (!p) must(frit_fail_memory(n * sizeof *p, "the reference model"));
+    return p;
+}
+
+static float normal(frit_rng *rng)
+{
+    const double u = 1 - frit_rng_double(rng), v = frit_rng_double(rng);
+    return (float)(sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
+}
+
+// A matrix of random numbers, encoded; the numbers that the blocks stand for.
+static uint8_t *random_matrix(reference *r, frit_dtype dtype, int n_rows, int k, float **decoded)
+{
+    const frit_dtype_info *type = frit_dtype_get(dtype);
+    const size_t row_bytes = (size_t)frit_dtype_row_bytes(dtype, k);
+    uint8_t *blocks = malloc((size_t)n_rows * row_bytes);
+    float *row = floats((size_t)k);
+    *decoded = floats((size_t)n_rows * (size_t)k);
+    for (int i = 0; blocks && i < n_rows; i++) {
+        for (int j = 0; j < k; j++) row[j] = normal(&r->rng) * 0.05f;
+        type->encode(row, blocks + (size_t)i * row_bytes, k, NULL);
+        type->decode(blocks + (size_t)i * row_bytes, *decoded + (size_t)i * (size_t)k, k);
+    }
+    free(row);
+    return blocks;
+}
+
+static void upload_tiles(bench *b, frit_dtype dtype, const frit_tile_source *source, uint64_t to)
+{
+    const frit_tile_format *format = frit_tile_format_of(dtype);
+    const int64_t n = frit_tile_count(source);
+    const size_t n_bytes = (size_t)(frit_tile_bytes(format, source) * (uint64_t)n);
+    uint8_t *tiles = malloc(n_bytes);
+    if (!tiles) must(frit_fail_memory(n_bytes, "tiles"));
+    frit_tile_pack(format, source, 0, n, tiles);
+    upload(b, to, tiles, n_bytes);
+    free(tiles);
+}
+
+static float *make_matrix(bench *b, reference *r, frit_dtype dtype, int n_rows, int k, frit_row_order order,
+                          uint64_t to)
+{
+    float *decoded;
+    uint8_t *blocks = random_matrix(r, dtype, n_rows, k, &decoded);
+    const frit_tile_source source = {
+        .blocks = blocks, .n_rows = n_rows, .n_columns = k, .order = order, .head_size = r->m->shape.head_size};
+    upload_tiles(b, dtype, &source, to);
+    free(blocks);
+    return decoded;
+}
+
+static float *make_norm(bench *b, reference *r, int n, uint64_t to)
+{
+    float *w = floats((size_t)n);
+    for (int i = 0; i < n; i++) w[i] = 1 + 0.1f * normal(&r->rng);
+    upload(b, to, w, (size_t)n * 4);
+    return w;
+}
+
+static void make_table(bench *b, reference *r)
+{
+    const size_t n = (size_t)r->m->shape.n_vocab * (size_t)r->m->shape.dim;
+    uint16_t *table = malloc(n * 2);
+    r->table = floats(n);
+    if (!table) must(frit_fail_memory(n * 2, "the token table"));
+    for (size_t i = 0; i < n; i++) r->table[i] = normal(&r->rng);
+    frit_encode_bf16(r->table, table, (int64_t)n, NULL);
+    frit_decode_bf16(table, r->table, (int64_t)n);
+    upload(b, r->m->table, table, n * 2);
+    free(table);
+}
+
+static void make_weights(bench *b, reference *r)
+{
+    const model *m = r->m;
+    const model_shape *s = &m->shape;
+    const int n_q = s->n_heads * s->head_size, n_kv = s->n_kv_heads * s->head_size;
+    for (int i = 0; i < s->n_layers; i++) {
+        const model_layer *l = &m->layers[i];
+        r->qk[i] = make_matrix(b, r, m->types.most, n_q + n_kv, s->dim, FRIT_ROWS_ADJACENT, l->tiles.qk);
+        r->v[i] = make_matrix(b, r, model_type(m, i, true), n_kv, s->dim, FRIT_ROWS_NATURAL, l->tiles.v);
+        r->o[i] = make_matrix(b, r, m->types.most, s->dim, n_q, FRIT_ROWS_NATURAL, l->tiles.o);
+        uint8_t *gate = random_matrix(r, m->types.most, s->n_ff, s->dim, &r->gate[i]);
+        uint8_t *up = random_matrix(r, m->types.most, s->n_ff, s->dim, &r->up[i]);
+        const frit_tile_source source = {
+            .blocks = gate, .second = up, .n_rows = s->n_ff, .n_columns = s->dim, .order = FRIT_ROWS_GATED};
+        upload_tiles(b, m->types.most, &source, l->tiles.gate_up);
+        free(gate);
+        free(up);
+        r->down[i] = make_matrix(b, r, model_type(m, i, true), s->dim, s->n_ff, FRIT_ROWS_NATURAL, l->tiles.down);
+        r->norm1[i] = make_norm(b, r, s->dim, l->norm1);
+        r->norm2[i] = make_norm(b, r, s->dim, l->norm2);
+    }
+    r->head = make_matrix(b, r, m->types.head, s->n_vocab, s->dim, FRIT_ROWS_NATURAL, m->head);
+    r->norm_out = make_norm(b, r, s->dim, m->norm_out);
+    make_table(b, r);
+    const size_t n = (size_t)(s->n_layers * m->rows * STEPS) * (size_t)n_kv;
+    r->keys = floats(n);
+    r->values = floats(n);
+}
+
+// ------------------------------------------------------------------------------- a step
+
+static void multiply(const float *weights, const float *x, int n_rows, int k, float *y)
+{
+    for (int i = 0; i < n_rows; i++) {
+        float sum = 0;
+        for (int j = 0; j < k; j++) sum += weights[(size_t)i * (size_t)k + (size_t)j] * x[j];
+        y[i] = sum;
+    }
+}
+
+static void norm(const float *x, const float *w, int n, float *y)
+{
+    double squares = 0;
+    for (int i = 0; i < n; i++) squares += (double)x[i] * x[i];
+    const float factor = (float)(1 / sqrt(squares / n + 1e-5));
+    for (int i = 0; i < n; i++) y[i] = x[i] * factor * w[i];
+}
+
+static void rotate(const model_shape *s, float *x, int n_heads, int position)
+{
+    const int half = s->head_size / 2;
+    for (int i = 0; i < n_heads * half; i++) {
+        const double angle = position * pow(500000.0, -(double)(i % half) / half);
+        const double c = cos(angle), d = sin(angle), a = x[2 * i], e = x[2 * i + 1];
+        x[2 * i] = (float)(a * c - e * d);
+        x[2 * i + 1] = (float)(a * d + e * c);
+    }
+}
+
+static void attend(const model_shape *s, const float *q, const float *keys, const float *values, int n, float *out)
+{
+    const int size = s->head_size, n_kv = s->n_kv_heads * size, group = s->n_heads / s->n_kv_heads;
+    float scores[STEPS];
+    for (int h = 0; h < s->n_heads; h++) {
+        const int at = h / group * size;
+        float largest = -INFINITY, total = 0;
+        for (int p = 0; p < n; p++) {
+            scores[p] = 0;
+            for (int d = 0; d < size; d++) scores[p] += q[h * size + d] * keys[p * n_kv + at + d];
+            scores[p] /= sqrtf((float)size);
+            largest = fmaxf(largest, scores[p]);
+        }
+        for (int p = 0; p < n; p++) total += scores[p] = expf(scores[p] - largest);
+        for (int d = 0; d < size; d++) {
+            float sum = 0;
+            for (int p = 0; p < n; p++) sum += scores[p] * values[p * n_kv + at + d];
+            out[h * size + d] = sum / total;
+        }
+    }
+}
+
+static void run_layer(reference *r, int i, int row, int position, float *x, float *y, float *z)
+{
+    const model_shape *s = &r->m->shape;
+    const int n_q = s->n_heads * s->head_size, n_kv = s->n_kv_heads * s->head_size;
+    const size_t sequence = (size_t)((i * r->m->rows + row) * STEPS) * (size_t)n_kv;
+    float *keys = r->keys + sequence, *values = r->values + sequence;
+    norm(x, r->norm1[i], s->dim, y);
+    multiply(r->qk[i], y, n_q + n_kv, s->dim, z);
+    multiply(r->v[i], y, n_kv, s->dim, values + position * n_kv);
+    rotate(s, z, s->n_heads + s->n_kv_heads, position);
+    memcpy(keys + position * n_kv, z + n_q, (size_t)n_kv * sizeof *z);
+    attend(s, z, keys, values, position + 1, y);
+    multiply(r->o[i], y, s->dim, n_q, z);
+    for (int j = 0; j < s->dim; j++) x[j] += z[j];
+    norm(x, r->norm2[i], s->dim, y);
+    multiply(r->gate[i], y, s->n_ff, s->dim, z);
+    multiply(r->up[i], y, s->n_ff, s->dim, z + s->n_ff);
+    for (int j = 0; j < s->n_ff; j++) y[j] = z[j] / (1 + expf(-z[j])) * z[s->n_ff + j];
+    multiply(r->down[i], y, s->dim, s->n_ff, z);
+    for (int j = 0; j < s->dim; j++) x[j] += z[j];
+}
+
+static void run_row(reference *r, int row, int position, int token, float *logits)
+{
+    const model_shape *s = &r->m->shape;
+    float *x = floats((size_t)s->dim), *y = floats((size_t)(s->n_ff + s->dim) * 4),
+          *z = floats((size_t)(s->n_ff + s->dim) * 4);
+    memcpy(x, r->table + (size_t)token * (size_t)s->dim, (size_t)s->dim * sizeof *x);
+    for (int i = 0; i < s->n_layers; i++) run_layer(r, i, row, position, x, y, z);
+    norm(x, r->norm_out, s->dim, y);
+    multiply(r->head, y, s->n_vocab, s->dim, logits);
+    free(x);
+    free(y);
+    free(z);
+}
+
+static void free_reference(reference *r)
+{
+    for (int i = 0; i < r->m->shape.n_layers; i++) {
+        float *own[] = {r->qk[i], r->v[i], r->o[i], r->gate[i], r->up[i], r->down[i], r->norm1[i], r->norm2[i]};
+        for (size_t j = 0; j < FRIT_COUNT(own); j++) free(own[j]);
+    }
+    float *all[] = {r->table, r->head, r->norm_out, r->keys, r->values};
+    for (size_t i = 0; i < FRIT_COUNT(all); i++) free(all[i]);
+}
+
+// ------------------------------------------------------------------------------- the comparison
+
+typedef struct outcome {
+    double worst_error;   // sum of squared differences over sum of squares, of one row's logits
+    int n_wrong_picks;    // tokens that are not the largest of the GPU's own logits
+} outcome;
+
+static void compare_step(bench *b, reference *r, int position, outcome *result)
+{
+    const model *m = r->m;
+    const size_t n = (size_t)m->shape.n_vocab;
+    float *logits = floats(n * (size_t)m->rows), *expected = floats(n);
+    int *tokens = calloc((size_t)(m->rows * m->n_positions), sizeof *tokens);
+    uint64_t *best = calloc((size_t)m->rows, sizeof *best);
+    if (!tokens || !best) must(frit_fail_memory(0, "tokens"));
+    download(b, logits, m->logits, n * (size_t)m->rows * 4);
+    download(b, tokens, m->tokens, (size_t)(m->rows * m->n_positions) * sizeof *tokens);
+    download(b, best, m->best, (size_t)m->rows * sizeof *best);
+    for (int row = 0; row < m->rows; row++) {
+        const float *own = logits + (size_t)row * n;
+        run_row(r, row, position, tokens[row * m->n_positions + position], expected);
+        double error = 0, squares = 0;
+        size_t largest = 0;
+        for (size_t i = 0; i < n; i++) {
+            error += pow((double)own[i] - expected[i], 2);
+            squares += pow(expected[i], 2);
+            if (own[i] > own[largest]) largest = i;
+        }
+        if (!(error / squares <= result->worst_error)) result->worst_error = error / squares;
+        result->n_wrong_picks += (0xffffffffu - (uint32_t)best[row]) != largest;
+    }
+    free(logits);
+    free(expected);
+    free(tokens);
+    free(best);
+}
+
+static int check_model(bench *b, model *m, int n_steps)
+{
+    reference r = {.m = m};
+    outcome result = {0};
+    frit_rng_init(&r.rng, 5);
+    m->n_positions = STEPS + 2;
+    model_open(b, m, 0);
+    make_weights(b, &r);
+    int *tokens = calloc((size_t)(m->rows * m->n_positions), sizeof *tokens);
+    if (!tokens) must(frit_fail_memory(0, "tokens"));
+    for (int i = 0; i < m->rows; i++) tokens[i * m->n_positions] = 17 * i + 3;
+    upload(b, m->tokens, tokens, (size_t)(m->rows * m->n_positions) * sizeof *tokens);
+    free(tokens);
+    m->n_steps = 1;
+    for (int i = 0; i < n_steps; i++) {
+        model_record(b, m);
+        must_cuda(b, b->driver.stream_wait(b->stream), "a decode step");
+        compare_step(b, &r, i, &result);
+    }
+    const bool is_good = result.worst_error < 1e-4 && result.n_wrong_picks == 0;
+    printf("check %s, %s, %d rows, %d splits of %d warps, %d steps: error %.2e, %d wrong picks: %s\n", m->types.name,
+           m->tuning.name, m->rows, m->tuning.splits, m->tuning.attend_warps, n_steps, result.worst_error,
+           result.n_wrong_picks, is_good ? "good" : "WRONG");
+    fflush(stdout);
+    free_reference(&r);
+    model_close(b, m);
+    return !is_good;
+}
+
+int bench_check(bench *b)
+{
+    // clang-format off
+    static const model_shape shapes[] = {
+        {"tiny",       3,  512, 8, 2, 128, 1536,  992},   // 96 row tiles of gate-up, 62 of the head
+        {"small heads", 2, 512, 8, 2,  64, 4096, 1008},
+    };
+    #define Q4_K_M {"q4_k_m", FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q6_K}
+    #define Q4_0 {"q4_0", FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q6_K}
+    #define ALL(type) {#type, FRIT_DTYPE_##type, FRIT_DTYPE_##type, FRIT_DTYPE_##type}
+    static const struct { model_types types; int rows, shape, n_steps; model_tuning tuning; } cases[] = {
+        {Q4_K_M,     1, 0, STEPS, {.name = "chosen"}},
+        {Q4_K_M,     1, 1, STEPS, {.name = "one split", .splits = 1, .attend_warps = 2}},
+        {Q4_K_M,     3, 0, 40,    {.name = "16 warps", .warps = 16, .attend_warps = 1}},
+        {Q4_K_M,    16, 1, 8,     {.name = "chosen"}},
+        {Q4_K_M,     1, 0, 8,     {.name = "2 groups", .groups = 2}},
+        {ALL(Q8_0),  1, 0, 40,    {.name = "chosen"}},
+        {ALL(Q8_0),  9, 0, 8,     {.name = "cp.async", .copies_by_thread = true}},
+        {Q4_0,       2, 0, 40,    {.name = "2 groups, cp.async", .groups = 2, .copies_by_thread = true}},
+        {ALL(BF16),  1, 0, 40,    {.name = "chosen"}},
+        {ALL(BF16),  5, 1, 8,     {.name = "one after the other", .is_serial = true}},
+        {ALL(F16),   1, 0, 8,     {.name = "chosen"}},
+        {Q4_K_M,     1, 0, STEPS, {.name = "one kernel", .is_one_kernel = true}},
+        {Q4_K_M,     3, 1, 40,    {.name = "one kernel", .is_one_kernel = true, .groups = 1}},
+        {ALL(BF16),  2, 0, 8,     {.name = "one kernel", .is_one_kernel = true}},
+    };
+    // clang-format on
+    int n_faults = 0;
+    for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+        model *m = calloc(1, sizeof *m);
+        if (!m) must(frit_fail_memory(sizeof *m, "a model"));
+        *m = (model){
+            .shape = shapes[cases[i].shape], .types = cases[i].types, .rows = cases[i].rows, .tuning = cases[i].tuning};
+        n_faults += check_model(b, m, cases[i].n_steps);
+        free(m);
+    }
+    printf("\n");
+    return n_faults;
+}

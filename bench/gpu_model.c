@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT
+// A dense model on the GPU: its memory, kernels and graph.
+#include "gpu_model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+bool model_is_more(const model_shape *shape, int layer)
+{
+    const int n = shape->n_layers, eighth = n / 8;
+    return layer < eighth || layer >= 7 * n / 8 || (layer - eighth) % 3 == 2;
+}
+
+frit_dtype model_type(const model *m, int layer, bool is_mixed)
+{
+    return is_mixed && model_is_more(&m->shape, layer) ? m->types.more : m->types.most;
+}
+
+// ------------------------------------------------------------------------------- memory
+
+static uint64_t weights_alloc(bench *b, model *m, frit_dtype dtype, int n_rows, int k)
+{
+    const frit_tile_source source = {.n_rows = n_rows, .n_columns = k};
+    const uint64_t n = frit_tile_bytes(frit_tile_format_of(dtype), &source) * (uint64_t)frit_tile_count(&source);
+    m->n_weight_bytes += n;
+    return device_alloc(b, n);
+}
+
+static void alloc_layer(bench *b, model *m, int i)
+{
+    const model_shape *s = &m->shape;
+    model_layer *l = &m->layers[i];
+    const int n_q = s->n_heads * s->head_size, n_kv = s->n_kv_heads * s->head_size;
+    l->tiles.is_more = model_is_more(s, i);
+    l->tiles.qk = weights_alloc(b, m, m->types.most, n_q + n_kv, s->dim);
+    l->tiles.v = weights_alloc(b, m, model_type(m, i, true), n_kv, s->dim);
+    l->tiles.o = weights_alloc(b, m, m->types.most, s->dim, n_q);
+    l->tiles.gate_up = weights_alloc(b, m, m->types.most, 2 * s->n_ff, s->dim);
+    l->tiles.down = weights_alloc(b, m, model_type(m, i, true), s->dim, s->n_ff);
+    l->norm1 = device_alloc(b, (uint64_t)s->dim * 4);
+    l->norm2 = device_alloc(b, (uint64_t)s->dim * 4);
+}
+
+static void alloc_state(bench *b, model *m)
+{
+    const model_shape *s = &m->shape;
+    const uint64_t rows = (uint64_t)m->rows, n_q = (uint64_t)(s->n_heads * s->head_size);
+    m->x = device_alloc(b, rows * (uint64_t)s->dim * 4);
+    m->q = device_alloc(b, rows * n_q * 2);
+    m->attended = device_alloc(b, rows * n_q * 4);
+    m->h = device_alloc(b, rows * (uint64_t)s->n_ff * 4);
+    m->logits = device_alloc(b, rows * (uint64_t)s->n_vocab * 4);
+    m->best = device_alloc(b, rows * 8);
+    m->positions = device_alloc(b, rows * 4);
+    m->tokens = device_alloc(b, rows * (uint64_t)m->n_positions * 4);
+    m->rope = device_alloc(b, rows * (uint64_t)s->head_size * 4);
+    m->frequency = device_alloc(b, (uint64_t)s->head_size / 2 * 8);
+    m->pages = device_alloc(b, rows * (uint64_t)m->heads.page_stride * 4);
+    m->cache = device_alloc(b, rows * (uint64_t)m->heads.page_stride * (uint64_t)m->heads.page_bytes);
+    m->partial = device_alloc(b, rows * (uint64_t)(s->n_heads * m->tuning.splits * (s->head_size + 2)) * 4);
+    m->arrived = device_alloc(b, rows * (uint64_t)s->n_kv_heads * 4);
+    m->barrier = device_alloc(b, 64);
+    m->trace = device_alloc(b, (uint64_t)(b->gpu.n_multiprocessors * (s->n_layers * 14 + 3)) * 8);
+}
+
+static void fill_state(bench *b, model *m, int depth)
+{
+    const int half = m->shape.head_size / 2, n_pages = m->rows * m->heads.page_stride;
+    double *frequency = calloc((size_t)half, sizeof *frequency);
+    int *pages = calloc((size_t)n_pages, sizeof *pages), *positions = calloc((size_t)m->rows, sizeof *positions);
+    if (!frequency || !pages || !positions) must(frit_fail_memory(0, "the state of a model"));
+    for (int i = 0; i < half; i++) frequency[i] = pow(500000.0, -(double)i / half);
+    for (int i = 0; i < n_pages; i++) pages[i] = n_pages - 1 - i;   // any order will do
+    for (int i = 0; i < m->rows; i++) positions[i] = depth - 1;
+    upload(b, m->frequency, frequency, (size_t)half * sizeof *frequency);
+    upload(b, m->pages, pages, (size_t)n_pages * sizeof *pages);
+    upload(b, m->positions, positions, (size_t)m->rows * sizeof *positions);
+    free(frequency);
+    free(pages);
+    free(positions);
+}
+
+// ------------------------------------------------------------------------------- kernels
+
+static void make_product(bench *b, const model *m, frit_cuda_kernel *kernel, frit_cuda_product product)
+{
+    const bool is_down = product.k == m->shape.n_ff;
+    product.rows = m->rows;
+    product.groups = m->tuning.groups;
+    product.warps = m->tuning.warps;
+    product.stages = m->tuning.stages;
+    product.shared_limit = is_down ? m->tuning.down_limit : m->tuning.other_limit;
+    product.copies_by_thread = m->tuning.copies_by_thread;
+    must(frit_cuda_product_kernel(&product, &b->gpu, kernel));
+}
+
+static void describe_products(bench *b, model *m)
+{
+    const model_shape *s = &m->shape;
+    const int n_q = s->n_heads * s->head_size, n_kv = s->n_kv_heads * s->head_size;
+    for (int more = 0; more < 2; more++) {
+        const frit_dtype mixed = more ? m->types.more : m->types.most;
+        make_product(b, m, &m->qkv[more],
+                     (frit_cuda_product){.k = s->dim,
+                                         .is_normed = true,
+                                         .epilogue = FRIT_GPU_QKV,
+                                         .segments = {{m->types.most, (n_q + n_kv) / 16}, {mixed, n_kv / 16}},
+                                         .heads = m->heads});
+        make_product(b, m, &m->down[more],
+                     (frit_cuda_product){.k = s->n_ff, .epilogue = FRIT_GPU_ADD, .segments = {{mixed, s->dim / 16}}});
+    }
+    make_product(b, m, &m->o,
+                 (frit_cuda_product){.k = n_q, .epilogue = FRIT_GPU_ADD, .segments = {{m->types.most, s->dim / 16}}});
+    make_product(
+        b, m, &m->gate_up,
+        (frit_cuda_product){
+            .k = s->dim, .is_normed = true, .epilogue = FRIT_GPU_GLU, .segments = {{m->types.most, s->n_ff / 8}}});
+    make_product(
+        b, m, &m->pick,
+        (frit_cuda_product){
+            .k = s->dim, .is_normed = true, .epilogue = FRIT_GPU_PICK, .segments = {{m->types.head, s->n_vocab / 16}}});
+}
+
+static void describe_others(model *m)
+{
+    const model_shape *s = &m->shape;
+    m->embed =
+        (frit_cuda_kernel){.file = "embed.cu", .name = "embed", .grid = {(unsigned)m->rows, 1, 1}, .threads = 256};
+    frit_cuda_define(&m->embed, "DIM", s->dim);
+    frit_cuda_define(&m->embed, "HEAD", s->head_size);
+    frit_cuda_define(&m->embed, "TOKEN_STRIDE", m->n_positions);
+    m->attend = (frit_cuda_kernel){.file = "attend.cu",
+                                   .name = "attend",
+                                   .grid = {(unsigned)(s->n_kv_heads * m->tuning.splits), (unsigned)m->rows, 1},
+                                   .threads = (unsigned)m->tuning.attend_warps * 32};
+    frit_cuda_define(&m->attend, "HEADS", s->n_heads);
+    frit_cuda_define(&m->attend, "KV_HEADS", s->n_kv_heads);
+    frit_cuda_define(&m->attend, "HEAD", s->head_size);
+    frit_cuda_define(&m->attend, "SPLITS", m->tuning.splits);
+    frit_cuda_define(&m->attend, "ATTEND_WARPS", m->tuning.attend_warps);
+    frit_cuda_define(&m->attend, "PAGE_STRIDE", m->heads.page_stride);
+    frit_cuda_define(&m->attend, "PAGE_BYTES", m->heads.page_bytes);
+}
+
+static size_t list_kernels(model *m, frit_cuda_kernel *list[9])
+{
+    frit_cuda_kernel *const all[9] = {&m->embed,   &m->qkv[0],  &m->qkv[1],  &m->attend, &m->o,
+                                      &m->gate_up, &m->down[0], &m->down[1], &m->pick};
+    for (int i = 0; i < 9; i++) list[i] = all[i];
+    if (m->tuning.is_one_kernel) list[0] = &m->decode;
+    return m->tuning.is_one_kernel ? 1 : 9;
+}
+
+// ------------------------------------------------------------------------------- one kernel
+
+static void describe_decode(bench *b, model *m)
+{
+    const model_shape *s = &m->shape;
+    frit_cuda_decode d = {.rows = m->rows,
+                          .n_layers = s->n_layers,
+                          .dim = s->dim,
+                          .n_ff = s->n_ff,
+                          .n_vocab = s->n_vocab,
+                          .n_positions = m->n_positions,
+                          .heads = m->heads,
+                          .most = m->types.most,
+                          .more = m->types.more,
+                          .head = m->types.head,
+                          .groups = m->tuning.groups,
+                          .warps = m->tuning.warps,
+                          .stages = m->tuning.stages,
+                          .splits = m->tuning.splits,
+                          .is_traced = m->tuning.is_traced};
+    must(frit_cuda_decode_kernel(&d, &b->gpu, &m->decode));
+    m->args = calloc(1, sizeof *m->args);
+    if (!m->args) must(frit_fail_memory(sizeof *m->args, "the arguments of a decode step"));
+    frit_cuda_layer layers[MODEL_MAX_LAYERS];
+    for (int i = 0; i < s->n_layers; i++) {
+        layers[i] = m->layers[i].tiles;
+        m->args->layers[i] = (frit_decode_layer){.norm1 = m->layers[i].norm1, .norm2 = m->layers[i].norm2};
+    }
+    frit_cuda_decode_matrices(&d, layers, m->head, m->args);
+}
+
+static frit_embed_args embed_args(const model *m)
+{
+    return (frit_embed_args){.best = m->best,
+                             .table = m->table,
+                             .x = m->x,
+                             .positions = m->positions,
+                             .rope = m->rope,
+                             .frequency = m->frequency,
+                             .tokens = m->tokens};
+}
+
+static frit_attend_args attend_args(const model *m, int layer)
+{
+    const uint64_t part = (uint64_t)(m->shape.n_kv_heads * 32 * m->shape.head_size * 2);
+    const uint64_t keys = m->cache + (uint64_t)layer * 2 * part;
+    return (frit_attend_args){.q = m->q,
+                              .positions = m->positions,
+                              .pages = m->pages,
+                              .keys = keys,
+                              .values = keys + part,
+                              .partial = m->partial,
+                              .arrived = m->arrived,
+                              .out = m->attended};
+}
+
+static void record_decode(bench *b, const model *m)
+{
+    frit_decode_args *a = m->args;
+    a->embed = embed_args(m);
+    a->attend = attend_args(m, 0);
+    a->h = m->h;
+    a->logits = m->logits;
+    a->norm = m->norm_out;
+    a->barrier = m->barrier;
+    a->trace = m->trace;
+    a->n_steps = m->n_steps;
+    a->epsilon = 1e-5f;
+    must_cuda(b, b->driver.memory_set(m->barrier, 0, 64, b->stream), "clearing the barrier");
+    must(frit_cuda_kernel_launch(&b->gpu, &m->decode, b->stream, a, FRIT_CUDA_ALL_RESIDENT));
+}
+
+// Marks of a layer: three of qkv (waited, converted, multiplied), two of attention (waited, done), three each of o,
+// gate-up and down. Each figure is the mean over layers and blocks of the clocks since the mark before.
+void model_print_trace(bench *b, const model *m)
+{
+    static const char *const names[14] = {
+        "wait for down", "convert", "qkv",        "wait for qkv", "attention", "wait for attention",
+        "convert",       "o",       "wait for o", "convert",      "gate-up",   "wait for gate-up",
+        "convert",       "down"};
+    const size_t n = (size_t)m->shape.n_layers * 14 + 3, n_blocks = (size_t)b->gpu.n_multiprocessors;
+    uint64_t *clocks = calloc(n * n_blocks, sizeof *clocks);
+    if (!clocks) must(frit_fail_memory(n * n_blocks * 8, "clocks"));
+    download(b, clocks, m->trace, n * n_blocks * 8);
+    for (size_t part = 0; part < 14; part++) {
+        double sum = 0, most = 0;
+        for (size_t i = 0; i < n_blocks; i++)
+            for (size_t layer = 1; layer < (size_t)m->shape.n_layers; layer++) {
+                const size_t at = i * n + layer * 14 + part;
+                const double took = (double)(clocks[at] - clocks[at - 1]);
+                sum += took;
+                if (took > most) most = took;
+            }
+        printf("    %-20s %8.0f clocks, at most %.0f\n", names[part],
+               sum / (double)(n_blocks * (size_t)(m->shape.n_layers - 1)), most);
+    }
+    free(clocks);
+}
+
+// ------------------------------------------------------------------------------- the model
+
+void model_open(bench *b, model *m, int depth)
+{
+    const model_shape *s = &m->shape;
+    if (!m->tuning.splits) m->tuning.splits = 2 * b->gpu.n_multiprocessors / s->n_kv_heads;
+    if (!m->tuning.attend_warps) m->tuning.attend_warps = 8;
+    m->heads = (frit_cuda_heads){.n_heads = s->n_heads,
+                                 .n_kv_heads = s->n_kv_heads,
+                                 .head_size = s->head_size,
+                                 .page_stride = (m->n_positions + 31) / 32,
+                                 .page_bytes = (int64_t)s->n_layers * 2 * s->n_kv_heads * 32 * s->head_size * 2};
+    for (int i = 0; i < s->n_layers; i++) alloc_layer(b, m, i);
+    m->head = weights_alloc(b, m, m->types.head, s->n_vocab, s->dim);
+    m->norm_out = device_alloc(b, (uint64_t)s->dim * 4);
+    m->table = device_alloc(b, (uint64_t)s->n_vocab * (uint64_t)s->dim * 2);
+    alloc_state(b, m);
+    fill_state(b, m, depth);
+    if (m->tuning.is_one_kernel) {
+        describe_decode(b, m);
+    } else {
+        describe_products(b, m);
+        describe_others(m);
+    }
+    frit_cuda_kernel *kernels[9];
+    make_kernels(b, kernels, list_kernels(m, kernels));
+}
+
+void model_close(bench *b, model *m)
+{
+    frit_cuda_kernel *kernels[9];
+    frit_cuda_kernels_free(&b->gpu, kernels, list_kernels(m, kernels));
+    free(m->args);
+    for (int i = 0; i < m->shape.n_layers; i++) {
+        const model_layer *l = &m->layers[i];
+        const uint64_t own[] = {l->tiles.qk,   l->tiles.v, l->tiles.o, l->tiles.gate_up,
+                                l->tiles.down, l->norm1,   l->norm2};
+        for (size_t j = 0; j < FRIT_COUNT(own); j++) device_free(b, own[j]);
+    }
+    const uint64_t all[] = {m->table,  m->head,    m->norm_out,  m->x,       m->q,    m->attended,  m->h,
+                            m->logits, m->best,    m->positions, m->tokens,  m->rope, m->frequency, m->pages,
+                            m->cache,  m->partial, m->arrived,   m->barrier, m->trace};
+    for (size_t i = 0; i < FRIT_COUNT(all); i++) device_free(b, all[i]);
+}
+
+static void fill_matrix(bench *b, frit_dtype dtype, uint64_t at, int n_rows, int k, unsigned seed)
+{
+    const frit_tile_source source = {.n_rows = n_rows, .n_columns = k};
+    fill_tiles(b, dtype, at, frit_tile_bytes(frit_tile_format_of(dtype), &source) * (uint64_t)frit_tile_count(&source),
+               0.02f, seed);
+}
+
+void model_fill(bench *b, model *m)
+{
+    const model_shape *s = &m->shape;
+    const int n_q = s->n_heads * s->head_size, n_kv = s->n_kv_heads * s->head_size;
+    unsigned seed = 1;
+    for (int i = 0; i < s->n_layers; i++, seed += 8) {
+        const model_layer *l = &m->layers[i];
+        fill_matrix(b, m->types.most, l->tiles.qk, n_q + n_kv, s->dim, seed);
+        fill_matrix(b, model_type(m, i, true), l->tiles.v, n_kv, s->dim, seed + 1);
+        fill_matrix(b, m->types.most, l->tiles.o, s->dim, n_q, seed + 2);
+        fill_matrix(b, m->types.most, l->tiles.gate_up, 2 * s->n_ff, s->dim, seed + 3);
+        fill_matrix(b, model_type(m, i, true), l->tiles.down, s->dim, s->n_ff, seed + 4);
+        fill_floats(b, l->norm1, (uint64_t)s->dim * 4, 1, seed + 5);
+        fill_floats(b, l->norm2, (uint64_t)s->dim * 4, 1, seed + 6);
+    }
+    fill_matrix(b, m->types.head, m->head, s->n_vocab, s->dim, seed);
+    fill_floats(b, m->norm_out, (uint64_t)s->dim * 4, 1, seed + 1);
+    fill_16_bits(b, m->table, (uint64_t)s->n_vocab * (uint64_t)s->dim * 2, 1, false, seed + 2);
+    fill_16_bits(b, m->cache, (uint64_t)m->rows * (uint64_t)m->heads.page_stride * (uint64_t)m->heads.page_bytes, 1,
+                 true, seed + 3);
+}
+
+static void launch(bench *b, const model *m, int phase, const frit_cuda_kernel *kernel, const void *args)
+{
+    if (m->tuning.without & phase) return;
+    must(frit_cuda_kernel_launch(&b->gpu, kernel, b->stream, args,
+                                 m->tuning.is_serial ? FRIT_CUDA_IN_TURN : FRIT_CUDA_OVERLAPPING));
+}
+
+static void record_layer(bench *b, const model *m, int i)
+{
+    const model_shape *s = &m->shape;
+    const model_layer *l = &m->layers[i];
+    const frit_attend_args attend = attend_args(m, i);
+    const float scale = 1.4426950408889634f / sqrtf((float)s->head_size);
+    launch(b, m, MODEL_QKV, &m->qkv[l->tiles.is_more],
+           &(frit_product_args){.weights = {l->tiles.qk, l->tiles.v},
+                                .x = m->x,
+                                .norm = l->norm1,
+                                .out = m->q,
+                                .rope = m->rope,
+                                .positions = m->positions,
+                                .pages = m->pages,
+                                .keys = attend.keys,
+                                .values = attend.values,
+                                .epsilon = 1e-5f,
+                                .query_scale = scale});
+    launch(b, m, MODEL_ATTEND, &m->attend, &attend);
+    launch(b, m, MODEL_O, &m->o, &(frit_product_args){.weights = {l->tiles.o}, .x = m->attended, .out = m->x});
+    launch(b, m, MODEL_GATE_UP, &m->gate_up,
+           &(frit_product_args){
+               .weights = {l->tiles.gate_up}, .x = m->x, .norm = l->norm2, .out = m->h, .epsilon = 1e-5f});
+    launch(b, m, MODEL_DOWN, &m->down[l->tiles.is_more],
+           &(frit_product_args){.weights = {l->tiles.down}, .x = m->h, .out = m->x});
+}
+
+void model_record(bench *b, void *ctx)
+{
+    const model *m = ctx;
+    if (m->tuning.is_one_kernel) {
+        record_decode(b, m);
+        return;
+    }
+    for (int step = 0; step < m->n_steps; step++) {
+        const frit_embed_args embed = embed_args(m);
+        launch(b, m, 0, &m->embed, &embed);
+        for (int i = 0; i < m->shape.n_layers; i++) record_layer(b, m, i);
+        launch(b, m, MODEL_HEAD, &m->pick,
+               &(frit_product_args){.weights = {m->head},
+                                    .x = m->x,
+                                    .norm = m->norm_out,
+                                    .out = m->logits,
+                                    .best = m->best,
+                                    .epsilon = 1e-5f});
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// gpu_model.h: decode steps of a dense model with made-up weights: five kernels a layer, one captured graph.
+//
+//     embed | qkv, attend, o, gate-up, down of each layer | head
+//
+// A step takes the token that the step before picked, so graphs of several steps need no host.
+#pragma once
+#include "backend/cuda/decode.h"
+#include "gpu.h"
+
+enum { MODEL_MAX_LAYERS = 64 };
+enum { MODEL_QKV = 1, MODEL_ATTEND = 2, MODEL_O = 4, MODEL_GATE_UP = 8, MODEL_DOWN = 16, MODEL_HEAD = 32 };
+
+typedef struct model_shape {
+    const char *name;
+    int n_layers, dim, n_heads, n_kv_heads, head_size, n_ff, n_vocab;
+} model_shape;
+
+// The types of a file: matrices whose layer is one of the `more` ones (llama.cpp's choice for Q4_K_M), and the others.
+typedef struct model_types {
+    const char *name;
+    frit_dtype most, more, head;
+} model_types;
+
+typedef struct model_layer {
+    frit_cuda_layer tiles;
+    uint64_t norm1, norm2;
+} model_layer;
+
+// How to run it; 0: as the backend chooses.
+typedef struct model_tuning {
+    const char *name;
+    bool is_one_kernel, is_traced;
+    int groups, warps, stages, splits, attend_warps;
+    int down_limit, other_limit;   // bytes of shared memory
+    bool copies_by_thread, is_serial;
+    int without;   // bits of phases that are left out, to see what they cost: MODEL_QKV and so on
+} model_tuning;
+
+typedef struct model {
+    model_shape shape;
+    model_types types;
+    model_tuning tuning;
+    int rows, n_positions;   // of each row's sequence
+    frit_cuda_heads heads;
+    model_layer layers[MODEL_MAX_LAYERS];
+    uint64_t table, head, norm_out;                                                 // weights
+    uint64_t x, q, attended, h, logits, best, positions, tokens, rope, frequency;   // state of a step
+    uint64_t pages, cache, partial, arrived;
+    frit_cuda_kernel decode, embed, qkv[2], attend, o, gate_up, down[2], pick;
+    uint64_t n_weight_bytes;   // read in a step
+    uint64_t barrier, trace;
+    frit_decode_args *args;   // of the one kernel
+    int n_steps;              // in one graph
+} model;
+
+bool model_is_more(const model_shape *shape, int layer);
+frit_dtype model_type(const model *m, int layer, bool is_mixed);   // is_mixed: v or down
+// Rows start at position `depth`. Weights are not made.
+void model_open(bench *b, model *m, int depth);
+void model_close(bench *b, model *m);
+void model_fill(bench *b, model *m);                // random weights, and a random cache
+void model_print_trace(bench *b, const model *m);   // where the time of the last step went
+void model_record(bench *b, void *m);               // a record_fn: n_steps steps

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// Whole decode steps: tokens per second of dense models with random weights of real shapes.
+#include "gpu_model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// clang-format off
+static const model_shape shapes[] = {
+    {"llama-8b", 32, 4096, 32, 8, 128, 14336, 128256},
+    {"llama-1b", 16, 2048, 32, 8,  64,  8192, 128256},
+};
+
+static const model_types files[] = {
+    {"q4_k_m", FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q6_K},
+    {"q4_0",   FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q6_K},
+    {"q8_0",   FRIT_DTYPE_Q8_0, FRIT_DTYPE_Q8_0, FRIT_DTYPE_Q8_0},
+    {"bf16",   FRIT_DTYPE_BF16, FRIT_DTYPE_BF16, FRIT_DTYPE_BF16},
+};
+
+// The first is what the backend chooses; the others are tried with q4_k_m.
+static const model_tuning tunings[] = {
+    {.name = "one kernel",                  .is_one_kernel = true},
+    {.name = "one kernel, 2 stages",        .is_one_kernel = true, .stages = 2},
+    {.name = "one kernel, 8 warps",         .is_one_kernel = true, .groups = 1},
+    {.name = "one kernel, 12 warps",        .is_one_kernel = true, .groups = 3, .warps = 4},
+    {.name = "one kernel, 4 x 4 warps",     .is_one_kernel = true, .groups = 4, .warps = 4},
+    {.name = "traced one kernel",           .is_one_kernel = true, .is_traced = true},
+    {.name = "many kernels",                .groups = 2, .stages = 2},
+    {.name = "many kernels, 4 attention warps", .groups = 2, .stages = 2, .attend_warps = 4},
+    {.name = "many kernels, 16 warps",      .warps = 16, .stages = 2},
+    {.name = "many kernels, 8 warps",       .groups = 1, .stages = 2},
+    {.name = "in turn",                     .groups = 2, .stages = 2, .is_serial = true},
+};
+
+static const struct run { int depth, rows; } runs[] = {{128, 1}, {4096, 1}, {16384, 1}, {128, 2}, {128, 4}};
+// clang-format on
+
+static void run_model(bench *b, const model_shape *shape, const model_types *types, const model_tuning *tuning,
+                      int depth, int rows, const char *filter)
+{
+    enum { REPEATS = 9, MARGIN = (REPEATS + 4) * 9 };
+    char text[128];
+    snprintf(text, sizeof text, "%s %s | %d | %d | %s", shape->name, types->name, depth, rows, tuning->name);
+    if (strcmp(filter, ".") != 0 && !strstr(text, filter)) return;
+    model *m = calloc(1, sizeof *m);
+    if (!m) must(frit_fail_memory(sizeof *m, "a model"));
+    *m = (model){.shape = *shape, .types = *types, .tuning = *tuning, .rows = rows, .n_positions = depth + MARGIN};
+    model_open(b, m, depth);
+    model_fill(b, m);
+    m->n_steps = 1;
+    const double one = time_graph(b, model_record, m, REPEATS);
+    m->n_steps = 8;
+    const double many = time_graph(b, model_record, m, REPEATS) / m->n_steps;
+    const double kv = (double)depth * rows * shape->n_layers * 2 * shape->n_kv_heads * shape->head_size * 2;
+    const double gbs = ((double)m->n_weight_bytes + kv) / many / 1000;
+    printf("| %s | %.1f | %.1f | %.0f | %.0f | %.1f %% |\n", text, one, many, rows * 1e6 / many, gbs,
+           100 * gbs / b->read_gbs);
+    if (tuning->is_traced) model_print_trace(b, m);
+    fflush(stdout);
+    model_close(b, m);
+    free(m);
+}
+
+void bench_steps(bench *b, const char *filter)
+{
+    bench_probe(b);
+    printf("| model | depth | rows | variant | us, 1 step a graph | us, 8 steps | tokens/s | GB/s | of the probe |\n"
+           "|---|---|---|---|---|---|---|---|---|\n");
+    for (size_t s = 0; s < FRIT_COUNT(shapes); s++) {
+        for (size_t f = 0; f < FRIT_COUNT(files); f++) run_model(b, &shapes[s], &files[f], &tunings[0], 128, 1, filter);
+        for (size_t t = 1; t < FRIT_COUNT(tunings); t++)
+            run_model(b, &shapes[s], &files[0], &tunings[t], 128, 1, filter);
+        for (size_t r = 1; r < FRIT_COUNT(runs); r++)
+            run_model(b, &shapes[s], &files[0], &tunings[0], runs[r].depth, runs[r].rows, filter);
+    }
+    printf("\n");
+}

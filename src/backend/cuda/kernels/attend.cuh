@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+// Attention of one new position of each row over the row's cached keys and values, f16 in pages of 32 positions. A
+// block of threads takes a part of the pages of one key/value head for all of its query heads; its warps take pages
+// in turn; the last block of a head to arrive joins the parts.
+//
+//     keys of a page      f16 [kv head][32 positions][HEAD]
+//     values of a page    f16 [kv head][HEAD][32 positions], positions in the order of phase.cuh's place_in_page
+//
+// Both are read straight into the fragments of a 16 x 8 product: 16 bytes of a lane are 8 dimensions of one key, or
+// 8 positions of one dimension of the values.
+//
+// Defined before: HEADS, KV_HEADS, HEAD, SPLITS, ATTEND_WARPS (of a block), PAGE_STRIDE, PAGE_BYTES.
+#pragma once
+#include "args.h"
+#include "ptx.cuh"
+
+#define GROUP                (HEADS / KV_HEADS)   // query heads of a key/value head, at most 8
+#define CHUNKS               (HEAD / 32)
+#define KEYS_AT_ONCE         (ATTEND_WARPS > 8 ? 2 : 4)   // eights of keys that a warp has registers for
+#define PART                 (HEAD + 2)                   // sums of values, largest score, sum of weights
+#define ATTEND_SHARED_FLOATS (ATTEND_WARPS * GROUP * PART)
+
+struct attention {
+    float largest, total;       // of query head lane / 4
+    half_frag sums[HEAD / 8];   // [dimension]
+};
+
+// Scores of 32 positions: fragments of 8 positions each.
+DEVICE void score_page(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], const char *keys, int lane)
+{
+    const char *from = keys + lane / 4 * (HEAD * 2) + lane % 4 * 16;
+#pragma unroll
+    for (int n = 0; n < 4; n += KEYS_AT_ONCE) {
+        uint4 k[KEYS_AT_ONCE][CHUNKS];
+#pragma unroll
+        for (int i = 0; i < KEYS_AT_ONCE; i++)
+#pragma unroll
+            for (int c = 0; c < CHUNKS; c++)
+                k[i][c] = __ldcg((const uint4 *)(from + (n + i) * 8 * (HEAD * 2) + c * 64));
+#pragma unroll
+        for (int i = 0; i < KEYS_AT_ONCE; i++) {
+            half_frag s = {{0, 0}};
+#pragma unroll
+            for (int c = 0; c < CHUNKS; c++) {
+                s = mma_f16_half(q[c][0], q[c][1], k[i][c].x, k[i][c].y, s);
+                s = mma_f16_half(q[c][2], q[c][3], k[i][c].z, k[i][c].w, s);
+            }
+            scores[n + i] = s;
+        }
+    }
+}
+
+DEVICE void add_page(attention &s, half_frag (&scores)[4], const char *values, int n_positions, int lane)
+{
+    const int t = lane % 4;
+    const char *from = values + lane / 4 * 64 + t * 16;
+    uint4 early[KEYS_AT_ONCE == 4 ? HEAD / 8 : 1];   // on their way while the weights are computed
+    if (KEYS_AT_ONCE == 4) {
+#pragma unroll
+        for (int d = 0; d < HEAD / 8; d++) early[d] = __ldcg((const uint4 *)(from + d * 8 * 64));
+    }
+    float largest = s.largest;
+#pragma unroll
+    for (int n = 0; n < 4; n++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            if (n * 8 + t * 2 + i >= n_positions) scores[n].v[i] = -1e30f;
+            largest = fmaxf(largest, scores[n].v[i]);
+        }
+    largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
+    largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+    const float shrink = exp2_fast(s.largest - largest);
+    float total = 0;
+    u32 p[4];
+#pragma unroll
+    for (int n = 0; n < 4; n++) {
+        const float a = exp2_fast(scores[n].v[0] - largest), b = exp2_fast(scores[n].v[1] - largest);
+        total += a + b;
+        p[n] = pack_half2(a, b);
+    }
+    s.largest = largest;
+    s.total = s.total * shrink + total;
+#pragma unroll
+    for (int d = 0; d < HEAD / 8; d++) {
+        const uint4 v =
+            KEYS_AT_ONCE == 4 ? early[KEYS_AT_ONCE == 4 ? d : 0] : __ldcg((const uint4 *)(from + d * 8 * 64));
+        s.sums[d].v[0] *= shrink;
+        s.sums[d].v[1] *= shrink;
+        s.sums[d] = mma_f16_half(p[0], p[1], v.x, v.y, s.sums[d]);
+        s.sums[d] = mma_f16_half(p[2], p[3], v.z, v.w, s.sums[d]);
+    }
+}
+
+template <bool FAR> DEVICE float part_of(const float *p)
+{
+    return FAR ? __ldcg(p) : *p;
+}
+
+// Joins n parts of PART floats, `stride` apart, for dimension d: their sum over the total weight, or (last) undivided.
+// FAR: from other blocks of threads, so never from the L1.
+template <bool FAR>
+DEVICE void join(const float *parts, int n, int stride, int d, float &sum, float &largest, float &total)
+{
+    largest = -1e30f;
+    for (int i = 0; i < n; i++) largest = fmaxf(largest, part_of<FAR>(parts + i * stride + HEAD));
+    sum = total = 0;
+    for (int i = 0; i < n; i++) {
+        const float factor = exp2_fast(part_of<FAR>(parts + i * stride + HEAD) - largest);
+        sum += factor * part_of<FAR>(parts + i * stride + d);
+        total += factor * part_of<FAR>(parts + i * stride + HEAD + 1);
+    }
+}
+
+// Brings the pages of a part into the L2 while the keys and values of the newest position are still being made.
+DEVICE void attend_prefetch(const frit_attend_args &a, int row, int head, int split)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int n_positions = __ldcg((const int *)a.positions + row) + 1, n_pages = (n_positions + 31) / 32;
+    const int pages_each = max((n_pages + SPLITS - 1) / SPLITS, ATTEND_WARPS), first = split * pages_each;
+    for (int i = first + warp; i < min(first + pages_each, n_pages) && i < first + 2 * ATTEND_WARPS;
+         i += ATTEND_WARPS) {
+        const long long at =
+            (long long)__ldcg((const int *)a.pages + row * PAGE_STRIDE + i) * PAGE_BYTES + head * (32 * HEAD * 2);
+        for (int j = lane * 128; j < 32 * HEAD * 2; j += 32 * 128) {
+            asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)a.keys + at + j));
+            asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)a.values + at + j));
+        }
+    }
+}
+
+// By a whole block of threads; shared: ATTEND_SHARED_FLOATS, is_last: one word of shared memory.
+DEVICE void attend_part(const frit_attend_args &a, int row, int head, int split, float *shared, int *is_last)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int n_positions = __ldcg((const int *)a.positions + row) + 1, n_pages = (n_positions + 31) / 32;
+    // A context of few pages is the work of one block: joining parts through memory takes longer than reading them.
+    const int pages_each = max((n_pages + SPLITS - 1) / SPLITS, ATTEND_WARPS),
+              n_active = (n_pages + pages_each - 1) / pages_each;
+    if (split >= n_active) return;   // the same for the whole block
+    const int first = split * pages_each, end = min(first + pages_each, n_pages);
+
+    u32 q[CHUNKS][4];
+    {
+        const int query = min(lane / 4, GROUP - 1);
+        const char *from = (const char *)a.q + ((row * HEADS + head * GROUP + query) * HEAD) * 2 + lane % 4 * 16;
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++) {
+            const uint4 v = __ldcg((const uint4 *)(from + c * 64));
+            q[c][0] = v.x, q[c][1] = v.y, q[c][2] = v.z, q[c][3] = v.w;
+        }
+    }
+    attention s;
+    s.largest = -1e30f, s.total = 0;
+#pragma unroll
+    for (int d = 0; d < HEAD / 8; d++) s.sums[d] = half_frag{{0, 0}};
+    for (int i = first + warp; i < end; i += ATTEND_WARPS) {
+        const long long at =
+            (long long)__ldcg((const int *)a.pages + row * PAGE_STRIDE + i) * PAGE_BYTES + head * (32 * HEAD * 2);
+        half_frag scores[4];
+        score_page(scores, q, (const char *)a.keys + at, lane);
+        add_page(s, scores, (const char *)a.values + at, n_positions - i * 32, lane);
+    }
+    s.total += __shfl_xor_sync(~0u, s.total, 1);
+    s.total += __shfl_xor_sync(~0u, s.total, 2);
+    if (lane / 4 < GROUP) {
+        float *part = shared + (warp * GROUP + lane / 4) * PART;
+#pragma unroll
+        for (int d = 0; d < HEAD / 8; d++) {
+            part[d * 8 + lane % 4 * 2] = s.sums[d].v[0];
+            part[d * 8 + lane % 4 * 2 + 1] = s.sums[d].v[1];
+        }
+        part[HEAD] = s.largest;
+        part[HEAD + 1] = s.total;
+    }
+    __syncthreads();
+
+    float *out = (float *)a.out + (row * HEADS + head * GROUP) * HEAD;
+    float *parts = (float *)a.partial + (long long)(row * KV_HEADS + head) * SPLITS * GROUP * PART;
+    for (int i = threadIdx.x; i < GROUP * HEAD; i += ATTEND_WARPS * 32) {
+        const int query = i / HEAD, d = i % HEAD;
+        float sum, largest, total;
+        join<false>(shared + query * PART, ATTEND_WARPS, GROUP * PART, d, sum, largest, total);
+        if (n_active == 1) {
+            out[i] = __fdividef(sum, total);
+            continue;
+        }
+        float *to = parts + (split * GROUP + query) * PART;
+        to[d] = sum;
+        if (d == 0) to[HEAD] = largest, to[HEAD + 1] = total;
+    }
+    if (n_active == 1) return;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        u32 *arrived = (u32 *)a.arrived + row * KV_HEADS + head;
+        *is_last = atomicAdd(arrived, 1u) == (u32)n_active - 1;
+        if (*is_last) *arrived = 0;
+    }
+    __syncthreads();
+    if (!*is_last) return;
+    __threadfence();
+    for (int i = threadIdx.x; i < GROUP * HEAD; i += ATTEND_WARPS * 32) {
+        float sum, largest, total;
+        join<true>(parts + i / HEAD * PART, n_active, GROUP * PART, i % HEAD, sum, largest, total);
+        out[i] = __fdividef(sum, total);
+    }
+}

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: MIT
+// What phases with products are made of: the ring through which weights stream, the conversion of the input, the
+// products of row tiles, and what is done with the results. Made for 1 to 16 rows; the time is that of reading the
+// weights.
+//
+// A block of threads has GROUPS groups of WARPS warps. Group g takes row tiles blockIdx.x + (i * GROUPS + g) * GRID;
+// its warps share the columns of a tile. Each warp has a ring of tiles of its own in shared memory, which it fills
+// ahead.
+//
+// A phase is a struct of constants:
+//
+//     k                     columns
+//     type0, tiles0         row tiles of the first matrix; type1, tiles1: of the second one, or 0
+//     norm                  the input is normed
+//     epilogue              EPILOGUE_..
+//
+// Defined before: ROWS, WARPS, GROUPS, STAGES, GRID, COPY (1: bulk copies, sm_90; 0: cp.async), STAGE_BYTES (of the
+// largest tile), MAX_K (of all phases), IS_16_BITS (weights are f16 or bf16), SCRATCH_BYTES (of shared memory that
+// attention uses in place of activations); for EPILOGUE_QKV: HEADS, KV_HEADS, HEAD, PAGE_STRIDE, PAGE_BYTES.
+#pragma once
+#include "args.h"
+#include "tile.cuh"
+
+#define EPILOGUE_STORE 0
+#define EPILOGUE_ADD   1   // adds to `out`: a residual
+#define EPILOGUE_GLU   2   // rows r and r + 8 of a tile are a gate and its value: silu(gate) * value
+#define EPILOGUE_QKV   3   // rotates queries and keys (rows r, r + 8 are a pair), writes keys and values to the cache
+#define EPILOGUE_PICK  4   // stores logits and keeps the largest
+
+#define THREADS            (GROUPS * WARPS * 32)
+#define BLOCKS_OF(k)       (((k) + 255) / 256)
+#define BLOCK_BYTES        (IS_16_BITS ? 512 : 256)
+#define COLUMN_BYTES_OF(k) (BLOCKS_OF(k) * BLOCK_BYTES + 64)   // the 64 keep two columns in different banks
+#define SUM_BYTES_OF(k)    (BLOCKS_OF(k) * 80)                 // 64 bytes of sums, the factor
+
+// Shared memory: ring | activations, what they round | their sums and factors | partial results | squares | barriers
+static const int x_at = GROUPS * WARPS * STAGES * STAGE_BYTES;
+static const int sums_at = x_at + 2 * ROWS * COLUMN_BYTES_OF(MAX_K);
+static const int sums_end = sums_at + ROWS * SUM_BYTES_OF(MAX_K);
+static const int partial_at = sums_end > x_at + SCRATCH_BYTES ? sums_end : (x_at + SCRATCH_BYTES + 15) / 16 * 16;
+static const int squares_at = partial_at + GROUPS * 2 * WARPS * ROWS * 16 * 4;
+static const int barriers_at = squares_at + (GROUPS * WARPS * ROWS * 4 + 7) / 8 * 8;
+static const int shared_end = barriers_at + GROUPS * WARPS * STAGES * 8;
+
+// ------------------------------------------------------------------------------- the weights' ring of a warp
+
+struct ring {
+    u32 slots, barriers;   // shared addresses of this warp's
+    frit_gpu_matrix now;
+    const char *from;              // the next tile to fetch
+    int tile, block, begin, end;   // the row tile, and this warp's blocks of it
+    int first_tile;                // of this group
+    int fetch_stage, stage, parity;
+    bool is_done;
+};
+
+// This warp's share of the columns.
+DEVICE int first_block(int blocks, int warp)
+{
+    return warp * blocks / WARPS;
+}
+
+// The next row tile of which this warp has blocks. NEXT: bool next(frit_gpu_matrix &), false after the last.
+template <class NEXT> DEVICE void ring_seek(ring &r, NEXT &list, int warp)
+{
+    while (r.tile >= r.now.end || r.begin == r.end) {
+        if (!list.next(r.now)) {
+            r.is_done = true;
+            return;
+        }
+        if (r.now.is_new) {
+            r.tile = r.first_tile;
+            r.begin = first_block(r.now.blocks, warp);
+            r.end = first_block(r.now.blocks, warp + 1);
+        }
+    }
+    r.block = r.begin;
+    r.from = (const char *)r.now.weights + ((long long)r.tile * r.now.blocks + r.begin) * r.now.bytes;
+}
+
+template <class NEXT> DEVICE void ring_fetch(ring &r, NEXT &list, int warp, int lane)
+{
+    if (!r.is_done) {
+        const u32 to = r.slots + r.fetch_stage * STAGE_BYTES;
+#if COPY
+        if (lane == 0) copy_bulk(to, r.from, r.now.bytes, r.barriers + r.fetch_stage * 8);
+#else
+        for (int i = lane * 16; i < r.now.bytes; i += 512) copy_16(to + i, r.from + i);
+#endif
+        if (++r.fetch_stage == STAGES) r.fetch_stage = 0;
+        r.from += r.now.bytes;
+        if (++r.block == r.end) {
+            r.tile += GRID * GROUPS;
+            ring_seek(r, list, warp);
+        }
+    }
+#if !COPY
+    copy_commit();   // also an empty one: the wait counts groups
+#endif
+}
+
+template <class NEXT> DEVICE void ring_open(ring &r, NEXT &list, u32 shared, int group, int warp, int lane)
+{
+    const int ring = group * WARPS + warp;
+    r.slots = shared + ring * STAGES * STAGE_BYTES;
+    r.barriers = shared + barriers_at + ring * STAGES * 8;
+    r.first_tile = blockIdx.x + group * GRID;
+    r.tile = r.begin = r.end = r.now.end = 0;
+    r.stage = r.parity = r.fetch_stage = 0;
+    r.is_done = false;
+#if COPY
+    if (lane == 0) {
+        for (int i = 0; i < STAGES; i++) barrier_init(r.barriers + i * 8, 1);
+        barrier_init_done();
+    }
+    __syncwarp();
+#endif
+    ring_seek(r, list, warp);
+    for (int i = 0; i < STAGES; i++) ring_fetch(r, list, warp, lane);
+}
+
+DEVICE void ring_wait(ring &r)
+{
+#if COPY
+    barrier_wait(r.barriers + r.stage * 8, r.parity);
+#else
+    copy_wait<STAGES - 1>();
+    __syncwarp();
+#endif
+}
+
+template <class NEXT> DEVICE void ring_next(ring &r, NEXT &list, int warp, int lane)
+{
+    __syncwarp();   // all lanes have read the slot that is filled next
+    ring_fetch(r, list, warp, lane);
+    if (++r.stage == STAGES) {
+        r.stage = 0;
+        r.parity ^= 1;
+    }
+}
+
+// ------------------------------------------------------------------------------- the input
+
+// Each warp converts columns that it multiplies: block by block, 8 columns a lane. With one group no warp waits for
+// another; the warps of several groups that multiply the same columns share them.
+
+struct eight {
+    float v[8];
+};
+
+// Results of other blocks of threads: never from the L1.
+template <int N> DEVICE eight load_eight(const float *row, int column)
+{
+    eight e;
+    float4 a = make_float4(0, 0, 0, 0), b = a;
+    if (N % 256 == 0 || column < N) {   // N is a multiple of 32
+        a = __ldcg((const float4 *)(row + column));
+        b = __ldcg((const float4 *)(row + column + 4));
+    }
+    e.v[0] = a.x, e.v[1] = a.y, e.v[2] = a.z, e.v[3] = a.w, e.v[4] = b.x, e.v[5] = b.y, e.v[6] = b.z, e.v[7] = b.w;
+    return e;
+}
+
+// The sum of a group of 16 columns, two lanes' eight each, divided by 8.
+DEVICE void store_sum(char *sums, int lane, float sum)
+{
+    sum = (sum + __shfl_xor_sync(~0u, sum, 1)) * 0.125f;
+    if (lane % 2) return;
+    const u16 high = float_to_half(sum);
+    ((u16 *)sums)[lane / 2] = high;
+    ((u16 *)sums)[16 + lane / 2] = float_to_half(sum - half_to_float(high));
+}
+
+// Integers of 15 bits, 128 * high + low; the factor is what one of them is worth.
+template <class P> DEVICE void store_8_bits(char *to, char *sums, int lane, const eight &e)
+{
+    float largest = 0, sum = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) largest = fmaxf(largest, fabsf(e.v[i]));
+    largest = warp_max(largest);
+    const float scale = largest > 0 ? __fdividef(16256.f, largest) : 0;
+    u32 high[2], low[2];
+#pragma unroll
+    for (int w = 0; w < 2; w++) {
+        int h[4], l[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int q = __float2int_rn(e.v[w * 4 + i] * scale);
+            h[i] = (q + 64) >> 7;
+            l[i] = q - h[i] * 128;
+            sum += (float)q;
+        }
+        high[w] = __byte_perm(__byte_perm(h[0], h[1], 0x0040), __byte_perm(h[2], h[3], 0x0040), 0x5410);
+        low[w] = __byte_perm(__byte_perm(l[0], l[1], 0x0040), __byte_perm(l[2], l[3], 0x0040), 0x5410);
+    }
+    // Columns lane * 8: group lane / 4, step lane / 2 % 2, lanes t = lane % 2 * 2 and + 1.
+    char *at = to + lane / 8 * 64 + lane % 2 * 32 + lane / 4 % 2 * 8 + lane / 2 % 2 * 4;
+    *(u32 *)at = high[0];
+    *(u32 *)(at + 16) = high[1];
+    *(u32 *)(at + (ROWS * COLUMN_BYTES_OF(P::k))) = low[0];
+    *(u32 *)(at + (ROWS * COLUMN_BYTES_OF(P::k)) + 16) = low[1];
+    if (lane == 0) *(float *)(sums + 64) = largest * (1 / 16256.f);
+    store_sum(sums, lane, sum);
+}
+
+template <class P> DEVICE void store_16_bits(char *to, char *sums, int lane, const eight &e)
+{
+    float largest = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) largest = fmaxf(largest, fabsf(e.v[i]));
+    const float scale = P::type0 == TYPE_BF16 ? 1 : half_scale(warp_max(largest));
+    char *at = to + lane / 4 * 64 + lane % 2 * 32 + lane / 2 % 2 * 8;
+#pragma unroll
+    for (int w = 0; w < 2; w++) {
+        float v[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) v[i] = e.v[w * 4 + i] * scale;
+        uint2 high, low;
+        if (P::type0 == TYPE_BF16) {
+            high = make_uint2(pack_bf16x2(v[0], v[1]), pack_bf16x2(v[2], v[3]));
+            low.x = pack_bf16x2(v[0] - __uint_as_float(high.x << 16), v[1] - __uint_as_float(high.x & 0xffff0000));
+            low.y = pack_bf16x2(v[2] - __uint_as_float(high.y << 16), v[3] - __uint_as_float(high.y & 0xffff0000));
+        } else {
+            high = make_uint2(pack_half2(v[0], v[1]), pack_half2(v[2], v[3]));
+            low.x = pack_half2(v[0] - low_half(high.x), v[1] - high_half(high.x));
+            low.y = pack_half2(v[2] - low_half(high.y), v[3] - high_half(high.y));
+        }
+        *(uint2 *)(at + w * 16) = high;
+        *(uint2 *)(at + (ROWS * COLUMN_BYTES_OF(P::k)) + w * 16) = low;
+    }
+    if (lane == 0) *(float *)(sums + 64) = 1 / scale;
+}
+
+// Multiplies with the norm's factors and stores; the sum of squares is needed no earlier than by the results.
+template <class P> DEVICE float convert_block(char *shared, int row, int block, int lane, eight e, const eight &w)
+{
+    float squares = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        squares += e.v[i] * e.v[i];
+        if (P::norm) e.v[i] *= w.v[i];
+    }
+    char *to = shared + x_at + row * COLUMN_BYTES_OF(P::k) + block * BLOCK_BYTES;
+    char *sums = shared + sums_at + row * SUM_BYTES_OF(P::k) + block * 80;
+    if (IS_16_BITS)
+        store_16_bits<P>(to, sums, lane, e);
+    else
+        store_8_bits<P>(to, sums, lane, e);
+    return squares;
+}
+
+// WAIT(): until the input is there.
+template <class P, class WAIT>
+DEVICE void convert_input(const frit_product_args &a, char *shared, int group, int warp, int lane, WAIT wait)
+{
+    const int most = ((BLOCKS_OF(P::k) + WARPS - 1) / WARPS + GROUPS - 1) / GROUPS;
+    const int begin = first_block(BLOCKS_OF(P::k), warp) + group, end = first_block(BLOCKS_OF(P::k), warp + 1);
+    const bool keeps = ROWS == 1 && most <= 8;   // all loads are on their way before the first one is needed
+    const float *x = (const float *)a.x, *norm = (const float *)a.norm;
+    eight e[keeps ? most : 1], w[keeps && P::norm ? most : 1];
+    if (keeps && P::norm) {
+#pragma unroll
+        for (int j = 0; j < most; j++)
+            if (begin + j * GROUPS < end) w[j] = load_eight<P::k>(norm, (begin + j * GROUPS) * 256 + lane * 8);
+    }
+    wait();
+    for (int row = 0; row < ROWS; row++) {
+        float squares = 0;
+        if (keeps) {
+#pragma unroll
+            for (int j = 0; j < most; j++)
+                if (begin + j * GROUPS < end) e[j] = load_eight<P::k>(x, (begin + j * GROUPS) * 256 + lane * 8);
+#pragma unroll
+            for (int j = 0; j < most; j++)
+                if (begin + j * GROUPS < end)
+                    squares += convert_block<P>(shared, row, begin + j * GROUPS, lane, e[j], w[P::norm ? j : 0]);
+        } else {
+#pragma unroll 2
+            for (int block = begin; block < end; block += GROUPS) {
+                e[0] = load_eight<P::k>(x + (long long)row * P::k, block * 256 + lane * 8);
+                if (P::norm) w[0] = load_eight<P::k>(norm, block * 256 + lane * 8);
+                squares += convert_block<P>(shared, row, block, lane, e[0], w[0]);
+            }
+        }
+        if (P::norm) squares = warp_sum(squares);
+        if (P::norm && lane == 0) ((float *)(shared + squares_at))[(row * GROUPS + group) * WARPS + warp] = squares;
+    }
+    if (GROUPS > 1)
+        __syncthreads();
+    else
+        __syncwarp();
+}
+
+// ------------------------------------------------------------------------------- the results
+
+// Results of one tile and column on lanes: row = lane % 16. `other`: row + 8 or - 8.
+DEVICE float other_row(float v)
+{
+    return __shfl_xor_sync(~0u, v, 8);
+}
+
+DEVICE float silu(float x)
+{
+    return __fdividef(x, 1 + exp2_fast(-1.4426950408889634f * x));
+}
+
+struct best_of {
+    u64 key[(ROWS + 1) / 2];
+};
+
+// Larger values have larger keys; of equal values the first index.
+DEVICE u64 key_of(float v, int index)
+{
+    const u32 bits = __float_as_uint(v), ordered = bits >> 31 ? ~bits : bits | 0x80000000u;
+    return (u64)ordered << 32 | (0xffffffffu - (u32)index);
+}
+
+#ifdef HEADS
+#define HEAD_TILES (HEAD / 16)
+#define Q_TILES    (HEADS * HEAD_TILES)
+#define K_TILES    (KV_HEADS * HEAD_TILES)
+
+// Values of a page lie by dimension, the positions of each as the fragments of attend.cu want them.
+DEVICE int place_in_page(int position)
+{
+    const int p = position % 32;
+    return p % 8 / 2 * 8 + p / 8 * 2 + p % 2;
+}
+
+DEVICE void finish_qkv(const frit_product_args &a, int tile, int row, int column, float v, float other)
+{
+    const int position = __ldcg((const int *)a.positions + column);
+    const int page = ((const int *)a.pages)[column * PAGE_STRIDE + position / 32];
+    const int r = row % 8, head = tile / HEAD_TILES, pair = tile % HEAD_TILES * 8 + r;
+    if (tile < Q_TILES + K_TILES) {
+        const float2 turn = __ldcg((const float2 *)a.rope + column * (HEAD / 2) + pair);
+        const float y = row < 8 ? v * turn.x - other * turn.y : v * turn.x + other * turn.y;
+        const int dim = pair * 2 + (row >= 8);
+        if (tile < Q_TILES) {
+            ((u16 *)a.out)[(column * HEADS + head) * HEAD + dim] = float_to_half(y * a.query_scale);
+        } else {
+            char *keys = (char *)a.keys + (long long)page * PAGE_BYTES + (head - HEADS) * (32 * HEAD * 2);
+            ((u16 *)keys)[position % 32 * HEAD + dim] = float_to_half(y);
+        }
+    } else {
+        char *values = (char *)a.values + (long long)page * PAGE_BYTES + (head - HEADS - KV_HEADS) * (32 * HEAD * 2);
+        ((u16 *)values)[(tile % HEAD_TILES * 16 + row) * 32 + place_in_page(position)] = float_to_half(v);
+    }
+}
+#endif
+
+template <class P>
+DEVICE void finish(const frit_product_args &a, int tile, int row, int column, float v, float other, float before,
+                   best_of &best)
+{
+    const int n = (P::tiles0 + P::tiles1) * 16;
+    float *out = (float *)a.out;
+    if constexpr (P::epilogue == EPILOGUE_STORE) out[(long long)column * n + tile * 16 + row] = v;
+    if constexpr (P::epilogue == EPILOGUE_ADD) out[(long long)column * n + tile * 16 + row] = before + v;
+    if constexpr (P::epilogue == EPILOGUE_GLU) {
+        if (row < 8) out[(long long)column * (n / 2) + tile * 8 + row] = silu(v) * other;
+    }
+#ifdef HEADS
+    if constexpr (P::epilogue == EPILOGUE_QKV) finish_qkv(a, tile, row, column, v, other);
+#endif
+    if constexpr (P::epilogue == EPILOGUE_PICK) {
+        if (out) out[(long long)column * n + tile * 16 + row] = v;
+        const u64 key = key_of(v, tile * 16 + row);
+        if (key > best.key[column / 2]) best.key[column / 2] = key;
+    }
+}
+
+// What EPILOGUE_ADD adds to, read before it is needed.
+struct residual {
+    float v[(ROWS + 1) / 2];
+};
+
+template <class P> DEVICE void fetch_residual(const frit_product_args &a, int tile, int lane, residual &old)
+{
+#pragma unroll
+    for (int j = 0; j < (ROWS + 1) / 2; j++) {
+        const int column = j * 2 + lane / 16;
+        if (P::epilogue == EPILOGUE_ADD && column < ROWS)
+            old.v[j] = __ldcg((const float *)a.out + (long long)column * ((P::tiles0 + P::tiles1) * 16) + tile * 16 +
+                              lane % 16);
+    }
+}
+
+// By one warp: the sum of what the warps of its group have for each row and column of the tile.
+template <class P>
+DEVICE void finish_tile(const frit_product_args &a, const char *shared, const float *partial, int tile, int lane,
+                        const residual &old, best_of &best)
+{
+    const float *squares = (const float *)(shared + squares_at);
+    const int row = lane % 16;
+#pragma unroll
+    for (int j = 0; j < (ROWS + 1) / 2; j++) {
+        const int column = j * 2 + lane / 16, real = column < ROWS ? column : ROWS - 1;
+        float v = 0;
+#pragma unroll
+        for (int i = 0; i < WARPS; i++) v += partial[(i * ROWS + real) * 16 + row];
+        if (P::norm) {
+            float sum = 0;
+#pragma unroll
+            for (int i = 0; i < GROUPS * WARPS; i++) sum += squares[real * GROUPS * WARPS + i];
+            v *= rsqrtf(sum / P::k + a.epsilon);
+        }
+        const float other = P::epilogue == EPILOGUE_GLU || P::epilogue == EPILOGUE_QKV ? other_row(v) : 0;
+        if (column < ROWS) finish<P>(a, tile, row, column, v, other, old.v[j], best);
+    }
+}
+
+DEVICE void publish_best(const frit_product_args &a, int lane, best_of &best)
+{
+#pragma unroll
+    for (int j = 0; j < (ROWS + 1) / 2; j++) {
+#pragma unroll
+        for (int i = 8; i > 0; i /= 2) {
+            const u64 other = __shfl_xor_sync(~0u, best.key[j], i);
+            if (other > best.key[j]) best.key[j] = other;
+        }
+        const int column = j * 2 + lane / 16;
+        if (lane % 16 == 0 && column < ROWS && best.key[j]) atomicMax((u64 *)a.best + column, best.key[j]);
+    }
+}
+
+// ------------------------------------------------------------------------------- the products
+
+template <class P, int TYPE, class NEXT>
+DEVICE void multiply_tiles(const frit_product_args &a, char *shared, ring &r, NEXT &list, int end, int group, int warp,
+                           int lane, int &tile, int &turn, best_of &best)
+{
+    const int NB = (ROWS + 7) / 8, t = lane % 4;
+    const int begin_block = first_block(BLOCKS_OF(P::k), warp), end_block = first_block(BLOCKS_OF(P::k), warp + 1);
+    const char *x[NB], *sums_of_column[NB], *factor0[NB], *factor1[NB];
+#pragma unroll
+    for (int b = 0; b < NB; b++) {
+        const int column = min(b * 8 + lane / 4, ROWS - 1), result = b * 8 + t * 2;
+        x[b] = shared + x_at + column * COLUMN_BYTES_OF(P::k) + t * 16;
+        sums_of_column[b] = shared + sums_at + column * SUM_BYTES_OF(P::k) + t * 4;
+        factor0[b] = shared + sums_at + min(result, ROWS - 1) * SUM_BYTES_OF(P::k) + 64;
+        factor1[b] = shared + sums_at + min(result + 1, ROWS - 1) * SUM_BYTES_OF(P::k) + 64;
+    }
+    for (; tile < end; tile += GRID * GROUPS, turn++) {
+        sums_of<NB> sums;
+        residual old = {};
+        sums.clear();
+        if (warp == turn % WARPS) fetch_residual<P>(a, tile, lane, old);
+        for (int block = begin_block; block < end_block; block++) {
+            columns c[NB];
+#pragma unroll
+            for (int b = 0; b < NB; b++)
+                c[b] = {x[b] + block * BLOCK_BYTES, x[b] + ROWS * COLUMN_BYTES_OF(P::k) + block * BLOCK_BYTES,
+                        sums_of_column[b] + block * 80, (const float *)(factor0[b] + block * 80),
+                        (const float *)(factor1[b] + block * 80)};
+            ring_wait(r);
+            tile_product<TYPE, NB>(shared + ((group * WARPS + warp) * STAGES + r.stage) * STAGE_BYTES, lane, c, sums);
+            ring_next(r, list, warp, lane);
+        }
+        // Two buffers in turn: a warp that is a tile ahead does not touch what the finishing warp reads.
+        float *partial = (float *)(shared + partial_at) + (group * 2 + turn % 2) * WARPS * ROWS * 16;
+#pragma unroll
+        for (int b = 0; b < NB; b++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int column = b * 8 + t * 2 + i % 2;
+                if (column < ROWS) partial[(warp * ROWS + column) * 16 + lane / 4 + i / 2 * 8] = sums.v[b].v[i];
+            }
+        threads_sync<WARPS * 32>(1 + group);
+        if (warp == turn % WARPS) finish_tile<P>(a, shared, partial, tile, lane, old, best);
+    }
+}
+
+// A whole phase, after its input was converted. `turn` counts the group's row tiles since the kernel began.
+template <class P, class NEXT>
+DEVICE void run_phase(const frit_product_args &a, char *shared, ring &r, NEXT &list, int group, int warp, int lane,
+                      int &turn)
+{
+    best_of best = {};
+    int tile = blockIdx.x + group * GRID;
+    multiply_tiles<P, P::type0>(a, shared, r, list, P::tiles0, group, warp, lane, tile, turn, best);
+    if constexpr (P::tiles1 > 0)
+        multiply_tiles<P, P::type1>(a, shared, r, list, P::tiles0 + P::tiles1, group, warp, lane, tile, turn, best);
+    if constexpr (P::epilogue == EPILOGUE_PICK) publish_best(a, lane, best);
+}

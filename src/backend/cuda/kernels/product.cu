@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// One phase of a decode step with products as a kernel of its own. Its first copies of weights start before it waits
+// for the kernel before it, because weights do not depend on it.
+//
+// Defined by the host (product.c): what phase.cuh wants, SHARED_BYTES, K, NORM,
+// EPILOGUE, TYPE0, TILES0, TYPE1, TILES1.
+#include "phase.cuh"
+
+static_assert(SHARED_BYTES >= shared_end, "the host counts shared memory as it is laid out here");
+
+struct the_phase {
+    static const int k = K, type0 = TYPE0, tiles0 = TILES0, type1 = TYPE1, tiles1 = TILES1, epilogue = EPILOGUE;
+    static const bool norm = NORM;
+};
+
+struct matrices {
+    const frit_product_args &a;
+    int n;
+    DEVICE bool next(frit_gpu_matrix &m)
+    {
+        if (n == 2 || (n == 1 && TILES1 == 0)) return false;
+        m.bytes = n ? tile_of<TYPE1>::bytes : tile_of<TYPE0>::bytes;
+        m.blocks = BLOCKS_OF(K);
+        m.end = n ? TILES0 + TILES1 : TILES0;
+        m.weights = n ? a.weights[1] - (u64)TILES0 * m.blocks * m.bytes : a.weights[0];
+        m.is_new = n++ == 0;
+        return true;
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS) product(const frit_product_args a)
+{
+    extern __shared__ __align__(128) char shared[];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS, group = threadIdx.x / 32 / WARPS;
+    ring r;
+    matrices list = {a, 0};
+    let_next_kernel_start();
+    ring_open(r, list, shared_address(shared), group, warp, lane);
+    convert_input<the_phase>(a, shared, group, warp, lane, [] { wait_for_kernel_before(); });
+    int turn = 0;
+    run_phase<the_phase>(a, shared, r, list, group, warp, lane, turn);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// backend/cuda/product.h: the phases of a decode step that multiply with weights, for 1 to 16 rows
+// (kernels/product.cu).
+//
+//     frit_cuda_product product = {.rows = 1, .k = 4096, .is_normed = true, .epilogue = FRIT_GPU_GLU,
+//                                  .segments = {{FRIT_DTYPE_Q4_K, 1792}}};
+//     FRIT_TRY(frit_cuda_product_kernel(&product, &gpu, &kernel));       // kernel.h makes and launches it
+#pragma once
+#include "backend/cuda/kernel.h"
+#include "backend/cuda/kernels/args.h"
+#include "quant/dtype.h"
+
+typedef enum frit_cuda_epilogue {   // the numbers of kernels/product.cu
+    FRIT_GPU_STORE,
+    FRIT_GPU_ADD,   // to a residual
+    FRIT_GPU_GLU,   // silu(gate) * value; weights in FRIT_ROWS_GATED
+    FRIT_GPU_QKV,   // rotates queries and keys (FRIT_ROWS_ADJACENT), writes the cache
+    FRIT_GPU_PICK   // keeps the largest
+} frit_cuda_epilogue;
+
+// A cache page has 32 positions of all layers: of each layer keys [kv head][32][head size], then values.
+typedef struct frit_cuda_heads {
+    int n_heads, n_kv_heads, head_size;
+    int page_stride;      // pages in a row's table
+    int64_t page_bytes;   // from page to page
+} frit_cuda_heads;
+
+typedef struct frit_cuda_segment {
+    frit_dtype dtype;
+    int n_tiles;   // row tiles (repack.h)
+} frit_cuda_segment;
+
+typedef struct frit_cuda_product {
+    int rows, k;
+    bool is_normed;
+    frit_cuda_epilogue epilogue;
+    frit_cuda_segment segments[FRIT_GPU_SEGMENTS];   // the second may be empty
+    frit_cuda_heads heads;                           // FRIT_GPU_QKV
+    // How; 0: chosen.
+    int groups, warps, stages, grid;   // groups of warps work on different row tiles, warps of a group on one
+    int shared_limit;                  // bytes; 0: all that a block of threads can have
+    bool copies_by_thread;             // cp.async instead of bulk copies; always before sm_90
+} frit_cuda_product;
+
+void frit_cuda_define_heads(frit_cuda_kernel *kernel, const frit_cuda_heads *heads);
+// Fills in the kernel's file, defines and launch shape. FRIT_E_UNSUPPORTED: no tiles for the type, more rows or columns
+// than shared memory takes, or an unknown shape.
+frit_status frit_cuda_product_kernel(const frit_cuda_product *product, const frit_cuda_gpu *gpu,
+                                     frit_cuda_kernel *kernel);

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT
+// Kernels for NVIDIA GPUs without a GPU: what NVRTC makes of them, and the folder where cubins are kept.
+//
+// NVRTC comes from the folder FRIT_NVRTC, from build/tools (tools/setup gpu installs it there), or from where the
+// system's loader looks. Where there is none, the tests that need it are skipped.
+#include "backend/cuda/cubin_cache.h"
+#include "backend/cuda/kernel.h"
+#include "backend/cuda/product.h"
+#include "backend/cuda/sources.h"
+#include "base/file.h"
+#include "support/support.h"
+
+static const frit_cuda_gpu hopper = {
+    .name = "a Hopper GPU", .arch = 90, .n_multiprocessors = 132, .shared_bytes = 232448};
+static const frit_cuda_gpu ampere = {
+    .name = "an Ampere GPU", .arch = 80, .n_multiprocessors = 108, .shared_bytes = 166912};
+
+static bool open_nvrtc(frit_nvrtc *nvrtc)
+{
+    const char *folder = getenv("FRIT_NVRTC");
+    if (frit_nvrtc_open(nvrtc, folder ? folder : project_path("build/tools/nvrtc")) == FRIT_OK) return true;
+    if (frit_nvrtc_open(nvrtc, NULL) == FRIT_OK) return true;
+    print_message("%s: kernels are not compiled\n", frit_error());
+    return false;
+}
+
+typedef struct machine {
+    frit_nvrtc nvrtc;
+    frit_pool *pool;
+    frit_cuda_compiler compiler;
+} machine;
+
+// Skips the test where there is no NVRTC.
+static void open_machine(machine *m, const frit_cuda_gpu *gpu)
+{
+    *m = (machine){0};
+    if (!open_nvrtc(&m->nvrtc)) skip();
+    assert_ok(frit_pool_new(&m->pool, 2));
+    m->compiler = (frit_cuda_compiler){.nvrtc = &m->nvrtc, .arch = gpu->arch, .wants_report = true};
+}
+
+static void close_machine(machine *m)
+{
+    frit_pool_free(m->pool);
+    frit_nvrtc_close(&m->nvrtc);
+}
+
+static void check_kernel(machine *m, const frit_cuda_kernel *kernel, const char *what)
+{
+    const char *defines[FRIT_CUDA_MAX_DEFINES];
+    for (int i = 0; i < kernel->n_defines; i++) defines[i] = kernel->defines[i];
+    frit_cuda_program program = {.file = kernel->file, .defines = defines, .n_defines = kernel->n_defines};
+    assert_ok(frit_cuda_compile(&m->compiler, m->pool, &program, 1));
+    assert_memory_equal(program.cubin, "\177ELF", 4);
+    if (program.n_spilled != 0) fail_msg("%s: %d bytes spilled\n%s", what, program.n_spilled, program.report);
+    frit_cuda_programs_free(&program, 1);
+}
+
+// clang-format off
+static const frit_cuda_heads heads = {.n_heads = 32, .n_kv_heads = 8, .head_size = 128, .page_stride = 64, .page_bytes = 4 << 20};
+static const frit_cuda_product products[] = {
+    {.rows = 1,  .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_QKV,  .segments = {{FRIT_DTYPE_Q4_K, 320}, {FRIT_DTYPE_Q6_K, 64}}},
+    {.rows = 1,  .k = 4096,  .epilogue = FRIT_GPU_ADD,                     .segments = {{FRIT_DTYPE_Q4_K, 256}}},
+    {.rows = 1,  .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_GLU,  .segments = {{FRIT_DTYPE_Q4_K, 1792}}},
+    {.rows = 1,  .k = 14336, .epilogue = FRIT_GPU_ADD,                     .segments = {{FRIT_DTYPE_Q6_K, 256}}},
+    {.rows = 1,  .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_PICK, .segments = {{FRIT_DTYPE_Q6_K, 8016}}},
+    {.rows = 1,  .k = 2048,  .is_normed = true, .epilogue = FRIT_GPU_GLU,  .segments = {{FRIT_DTYPE_Q8_0, 1024}}},
+    {.rows = 1,  .k = 2048,  .epilogue = FRIT_GPU_STORE,                   .segments = {{FRIT_DTYPE_Q4_0, 128}}},
+    {.rows = 1,  .k = 2048,  .is_normed = true, .epilogue = FRIT_GPU_GLU,  .segments = {{FRIT_DTYPE_BF16, 1024}}},
+    {.rows = 1,  .k = 2048,  .epilogue = FRIT_GPU_STORE,                   .segments = {{FRIT_DTYPE_F16, 128}}},
+    {.rows = 3,  .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_QKV,  .segments = {{FRIT_DTYPE_Q4_K, 320}, {FRIT_DTYPE_Q6_K, 64}}},
+    {.rows = 8,  .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_GLU,  .segments = {{FRIT_DTYPE_Q4_K, 1792}}},
+    {.rows = 16, .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_PICK, .segments = {{FRIT_DTYPE_Q6_K, 8016}}},
+    {.rows = 16, .k = 2048,  .epilogue = FRIT_GPU_ADD,                     .segments = {{FRIT_DTYPE_BF16, 128}}},
+};
+// clang-format on
+
+static void products_of_every_type_and_epilogue_compile_without_spills(void **state)
+{
+    (void)state;
+    const frit_cuda_gpu *const gpus[] = {&hopper, &ampere};
+    for (size_t g = 0; g < FRIT_COUNT(gpus); g++) {
+        machine m;
+        open_machine(&m, gpus[g]);
+        for (size_t i = g; i < FRIT_COUNT(products); i += (g ? 4 : 1) * FRIT_TEST_STRIDE) {
+            frit_cuda_product product = products[i];
+            frit_cuda_kernel kernel;
+            char what[64];
+            product.heads = heads;
+            snprintf(what, sizeof what, "product %d for sm_%d", (int)i, gpus[g]->arch);
+            if (frit_cuda_product_kernel(&product, gpus[g], &kernel) != FRIT_OK) fail_msg("%s: %s", what, frit_error());
+            check_kernel(&m, &kernel, what);
+        }
+        close_machine(&m);
+    }
+}
+
+static void the_other_kernels_compile_without_spills(void **state)
+{
+    (void)state;
+    machine m;
+    open_machine(&m, &hopper);
+    for (int head_size = 64; head_size <= 128; head_size *= 2) {
+        frit_cuda_kernel attend = {.file = "attend.cu"}, embed = {.file = "embed.cu"};
+        frit_cuda_define(&attend, "HEADS", 32);
+        frit_cuda_define(&attend, "KV_HEADS", 8);
+        frit_cuda_define(&attend, "HEAD", head_size);
+        frit_cuda_define(&attend, "SPLITS", 33);
+        frit_cuda_define(&attend, "ATTEND_WARPS", 4);
+        frit_cuda_define(&attend, "PAGE_STRIDE", 64);
+        frit_cuda_define(&attend, "PAGE_BYTES", 4 << 20);
+        check_kernel(&m, &attend, "attention");
+        frit_cuda_define(&embed, "DIM", 4096);
+        frit_cuda_define(&embed, "HEAD", head_size);
+        frit_cuda_define(&embed, "TOKEN_STRIDE", 4096);
+        check_kernel(&m, &embed, "embedding");
+    }
+    close_machine(&m);
+}
+
+static void a_program_that_does_not_compile_is_an_error_with_the_compilers_words(void **state)
+{
+    (void)state;
+    machine m;
+    open_machine(&m, &hopper);
+    const char *defines[] = {"DIM=this is no number", "HEAD=128", "TOKEN_STRIDE=1"};
+    frit_cuda_program programs[] = {{.file = "probe.cu"}, {.file = "embed.cu", .defines = defines, .n_defines = 3}};
+    assert_fails(frit_cuda_compile(&m.compiler, m.pool, programs, 2), FRIT_E_UNSUPPORTED, "kernels/embed.cu for sm_90");
+    assert_non_null(strstr(frit_error(), "error"));
+    assert_null(programs[0].cubin);
+    programs[1].file = "nothing.cu";
+    assert_fails(frit_cuda_compile(&m.compiler, m.pool, programs, 2), FRIT_E_INVALID,
+                 "kernels/nothing.cu does not exist");
+    close_machine(&m);
+}
+
+static void compiled_programs_are_kept_and_found_again(void **state)
+{
+    (void)state;
+    machine m;
+    open_machine(&m, &hopper);
+    const char *defines[] = {"DIM=64", "HEAD=32", "TOKEN_STRIDE=1"};
+    const char *others[] = {"DIM=128", "HEAD=32", "TOKEN_STRIDE=1"};
+    frit_cuda_program programs[] = {{.file = "embed.cu", .defines = defines, .n_defines = 3}, {.file = "probe.cu"}};
+    m.compiler.wants_report = false;
+    m.compiler.folder = temp_path("kept");
+    assert_ok(frit_cuda_compile(&m.compiler, m.pool, programs, 2));
+    assert_false(programs[0].was_kept || programs[1].was_kept);
+    frit_cuda_program again = programs[0];
+    assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
+    assert_true(again.was_kept);
+    assert_int_equal(again.n_bytes, programs[0].n_bytes);
+    assert_memory_equal(again.cubin, programs[0].cubin, again.n_bytes);
+    frit_cuda_programs_free(&again, 1);
+
+    // Another define, GPU or driver is another program; and without NVRTC what is kept serves still for the same one.
+    again.defines = others;
+    assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
+    assert_false(again.was_kept);
+    frit_cuda_programs_free(&again, 1);
+    again.defines = defines;
+    m.compiler.driver_version = 13000;
+    assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
+    assert_false(again.was_kept);
+    frit_cuda_programs_free(&again, 1);
+    m.compiler.arch = 80;
+    assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
+    assert_false(again.was_kept);
+    frit_cuda_programs_free(&again, 1);
+    frit_cuda_programs_free(programs, 2);
+    close_machine(&m);
+}
+
+// ------------------------------------------------------------------------------- without NVRTC
+
+static void without_a_compiler_the_error_says_what_is_missing(void **state)
+{
+    (void)state;
+    frit_pool *pool;
+    frit_nvrtc nvrtc;
+    assert_fails(frit_nvrtc_open(&nvrtc, "/nowhere"), FRIT_E_NOT_FOUND, "/nowhere: NVRTC (libnvrtc.so.13 or .12)");
+    assert_ok(frit_pool_new(&pool, 1));
+    const frit_cuda_compiler compiler = {.arch = 90};
+    frit_cuda_program program = {.file = "embed.cu"};
+    assert_fails(frit_cuda_compile(&compiler, pool, &program, 1), FRIT_E_NOT_FOUND, "there is no NVRTC");
+    frit_pool_free(pool);
+}
+
+static void without_a_driver_the_error_names_the_library(void **state)
+{
+    (void)state;
+    frit_cuda_driver driver;
+    assert_fails(frit_cuda_driver_open_as(&driver, "libnothing.so.7"), FRIT_E_NOT_FOUND, "libnothing.so.7");
+    assert_null(driver.library);
+    assert_fails(frit_cuda_driver_open_as(&driver, "libm.so.6"), FRIT_E_UNSUPPORTED, "no function cuInit");
+}
+
+static void shapes_that_kernels_do_not_take_are_refused(void **state)
+{
+    (void)state;
+    frit_cuda_kernel kernel;
+    frit_cuda_product product = products[1];
+    product.rows = 17;
+    assert_fails(frit_cuda_product_kernel(&product, &hopper, &kernel), FRIT_E_UNSUPPORTED, "17 rows; expected 1 to 16");
+    product = products[1];
+    product.k = 4100;
+    assert_fails(frit_cuda_product_kernel(&product, &hopper, &kernel), FRIT_E_UNSUPPORTED, "4100 columns");
+    product = products[1];
+    product.segments[0].dtype = FRIT_DTYPE_IQ1_S;
+    assert_fails(frit_cuda_product_kernel(&product, &hopper, &kernel), FRIT_E_UNSUPPORTED, "iq1_s");
+    product = products[3];
+    product.rows = 16;
+    assert_fails(frit_cuda_product_kernel(&product, &hopper, &kernel), FRIT_E_UNSUPPORTED, "bytes of shared memory");
+}
+
+// ------------------------------------------------------------------------------- the files of cubins
+
+static const frit_cubin_key key = {{1, 2}};
+static const uint8_t code[] = "code of a kernel";
+
+static char *kept_file(const char *folder)
+{
+    static char path[1024];
+    snprintf(path, sizeof path, "%s/%016x%016x.cubin", folder, 1, 2);
+    return path;
+}
+
+static void count_warning(void *ctx, frit_log_level level, const char *text)
+{
+    (void)level, (void)text;
+    ++*(int *)ctx;
+}
+
+static void a_damaged_file_is_a_warning_and_never_code(void **state)
+{
+    (void)state;
+    const char *folder = temp_path("damaged");
+    int n_warnings = 0;
+    const frit_log log = {count_warning, &n_warnings};
+    size_t n, n_bytes, at;
+    assert_null(frit_cubin_cache_read(folder, &log, key, &n_bytes));
+    assert_int_equal(n_warnings, 0);   // nothing is kept yet
+    frit_cubin_cache_write(folder, &log, key, code, sizeof code);
+    uint8_t *found = frit_cubin_cache_read(folder, &log, key, &n_bytes);
+    assert_non_null(found);
+    assert_int_equal(n_bytes, sizeof code);
+    assert_memory_equal(found, code, sizeof code);
+    free(found);
+
+    char *bytes = read_file(kept_file(folder), &n);
+    for (size_t i = 0; i < n; i++) {   // every bit counts
+        for (int bit = 0; bit < 8; bit++) {
+            bytes[i] = (char)(bytes[i] ^ 1 << bit);
+            assert_non_null(frit_cubin_file_check((const uint8_t *)bytes, n, key, &at));
+            bytes[i] = (char)(bytes[i] ^ 1 << bit);
+        }
+        assert_non_null(frit_cubin_file_check((const uint8_t *)bytes, i, key, &at));
+    }
+    assert_null(frit_cubin_file_check((const uint8_t *)bytes, n, key, &at));
+    assert_non_null(frit_cubin_file_check((const uint8_t *)bytes, n, (frit_cubin_key){{1, 3}}, &at));
+    write_file(kept_file(folder), bytes, n - 1);
+    assert_null(frit_cubin_cache_read(folder, &log, key, &n_bytes));
+    assert_int_equal(n_warnings, 1);
+    frit_cubin_cache_write(folder, &log, key, code, sizeof code);   // replaces it
+    found = frit_cubin_cache_read(folder, &log, key, &n_bytes);
+    assert_non_null(found);
+    free(found);
+    free(bytes);
+}
+
+typedef struct writers {
+    const char *folder;
+    frit_log log;
+} writers;
+
+static void write_and_read(void *ctx, int part, int parts)
+{
+    (void)parts;
+    const writers *w = ctx;
+    uint8_t own[4096];
+    memset(own, 'a' + part, sizeof own);
+    for (int i = 0; i < 50; i++) {
+        size_t n;
+        frit_cubin_cache_write(w->folder, &w->log, key, own, sizeof own - (size_t)part);
+        uint8_t *found = frit_cubin_cache_read(w->folder, &w->log, key, &n);
+        for (size_t j = 1; found && j < n; j++)
+            if (found[j] != found[0] || n != sizeof own - (size_t)(found[0] - 'a')) found[0] = 0;
+        if (!found || found[0] == 0) w->log.fn(w->log.ctx, FRIT_LOG_WARNING, "a file of two writers");
+        free(found);
+    }
+}
+
+static void several_writers_leave_the_file_of_one(void **state)
+{
+    (void)state;
+    int n_warnings = 0;
+    writers w = {.folder = temp_path("writers"), .log = {count_warning, &n_warnings}};
+    frit_pool *pool;
+    assert_ok(frit_folder_make(w.folder));
+    assert_ok(frit_pool_new(&pool, 4));
+    frit_pool_run(pool, write_and_read, &w);
+    assert_int_equal(n_warnings, 0);
+    frit_pool_free(pool);
+}
+
+static void a_folder_that_cannot_be_made_is_a_warning(void **state)
+{
+    (void)state;
+    int n_warnings = 0;
+    size_t n;
+    const frit_log log = {count_warning, &n_warnings};
+    const char *file = temp_path("file");
+    write_file(file, "x", 1);
+    frit_cubin_cache_write(file, &log, key, code, sizeof code);
+    assert_int_equal(n_warnings, 1);
+    assert_null(frit_cubin_cache_read(file, &log, key, &n));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_every_type_and_epilogue_compile_without_spills),
+        cmocka_unit_test(the_other_kernels_compile_without_spills),
+        cmocka_unit_test(a_program_that_does_not_compile_is_an_error_with_the_compilers_words),
+        cmocka_unit_test(compiled_programs_are_kept_and_found_again),
+        cmocka_unit_test(without_a_compiler_the_error_says_what_is_missing),
+        cmocka_unit_test(without_a_driver_the_error_names_the_library),
+        cmocka_unit_test(shapes_that_kernels_do_not_take_are_refused),
+        cmocka_unit_test(a_damaged_file_is_a_warning_and_never_code),
+        cmocka_unit_test(several_writers_leave_the_file_of_one),
+        cmocka_unit_test(a_folder_that_cannot_be_made_is_a_warning),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
