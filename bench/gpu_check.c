@@ -293,6 +293,7 @@ int bench_check(bench *b)
     static const model_shape shapes[] = {
         {"tiny",       3,  512, 8, 2, 128, 1536,  992},   // 96 row tiles of gate-up, 62 of the head
         {"small heads", 2, 512, 8, 2,  64, 4096, 1008},
+        {"wide",        2, 256, 2, 1, 128, 14336, 512},   // its activations are divided from 8 rows on
     };
     #define Q4_K_M {"q4_k_m", FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q6_K}
     #define Q4_0 {"q4_0", FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q6_K}
@@ -303,6 +304,8 @@ int bench_check(bench *b)
         {Q4_K_M,     3, 0, 40,    {.name = "16 warps", .warps = 16, .attend_warps = 1}},
         {Q4_K_M,    16, 1, 8,     {.name = "chosen"}},
         {Q4_K_M,     1, 0, 8,     {.name = "2 groups", .groups = 2}},
+        {Q4_K_M,     8, 2, 8,     {.name = "chosen"}},
+        {Q4_K_M,    13, 2, 8,     {.name = "chosen"}},
         {ALL(Q8_0),  1, 0, 40,    {.name = "chosen"}},
         {ALL(Q8_0),  9, 0, 8,     {.name = "cp.async", .copies_by_thread = true}},
         {Q4_0,       2, 0, 40,    {.name = "2 groups, cp.async", .groups = 2, .copies_by_thread = true}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How fast frit's GPU kernels are on this machine, as tables.
 //
-//     bench_gpu [--nvrtc FOLDER] [--cache FOLDER] [check|products [FILTER]|steps [FILTER]|present]...
+//     bench_gpu [--nvrtc FOLDER] [--cache FOLDER] [check|products [FILTER]|steps [FILTER]|prefill|present]...
 //
 // Without a word all of them run. FILTER: only rows whose text contains it; "." is all. present: only tells whether
 // there is a GPU (0) or not (1).
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--nvrtc") == 0) nvrtc = argv[i + 1];
         if (strcmp(argv[i], "--cache") == 0) cache = argv[i + 1];
     }
-    static char *everything[] = {"check", "products", ".", "steps", "."};
+    static char *everything[] = {"check", "products", ".", "steps", ".", "prefill"};
     char **words = i < argc ? argv + i : everything;
     const int n = i < argc ? argc - i : (int)FRIT_COUNT(everything);
     if (strcmp(words[0], "present") == 0) {
@@ -75,9 +75,10 @@ int main(int argc, char **argv)
     open_all(&b, nvrtc, cache);
     for (int j = 0; j < n; j++) {
         const char *filter = j + 1 < n ? words[j + 1] : ".";
-        if (strcmp(words[j], "check") == 0) n_faults += bench_check(&b);
+        if (strcmp(words[j], "check") == 0) n_faults += bench_check(&b) + check_prefill(&b, nvrtc);
         if (strcmp(words[j], "products") == 0) bench_products(&b, filter);
         if (strcmp(words[j], "steps") == 0) bench_steps(&b, filter);
+        if (strcmp(words[j], "prefill") == 0) bench_prefill(&b, nvrtc);
         fflush(stdout);
     }
     close_all(&b);

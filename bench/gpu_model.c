@@ -85,12 +85,11 @@ static void fill_state(bench *b, model *m, int depth)
 
 static void make_product(bench *b, const model *m, frit_cuda_kernel *kernel, frit_cuda_product product)
 {
-    const bool is_down = product.k == m->shape.n_ff;
     product.rows = m->rows;
     product.groups = m->tuning.groups;
+    product.open_stages = m->tuning.open_stages;
     product.warps = m->tuning.warps;
     product.stages = m->tuning.stages;
-    product.shared_limit = is_down ? m->tuning.down_limit : m->tuning.other_limit;
     product.copies_by_thread = m->tuning.copies_by_thread;
     must(frit_cuda_product_kernel(&product, &b->gpu, kernel));
 }
@@ -107,8 +106,10 @@ static void describe_products(bench *b, model *m)
                                          .epilogue = FRIT_GPU_QKV,
                                          .segments = {{m->types.most, (n_q + n_kv) / 16}, {mixed, n_kv / 16}},
                                          .heads = m->heads});
-        make_product(b, m, &m->down[more],
-                     (frit_cuda_product){.k = s->n_ff, .epilogue = FRIT_GPU_ADD, .segments = {{mixed, s->dim / 16}}});
+        frit_cuda_product down = {
+            .rows = m->rows, .k = s->n_ff, .epilogue = FRIT_GPU_ADD, .segments = {{mixed, s->dim / 16}}};
+        m->n_down_parts = frit_cuda_product_split(&down, &b->gpu);
+        make_product(b, m, &m->down[more], down);
     }
     make_product(b, m, &m->o,
                  (frit_cuda_product){.k = n_q, .epilogue = FRIT_GPU_ADD, .segments = {{m->types.most, s->dim / 16}}});
@@ -269,6 +270,7 @@ void model_open(bench *b, model *m, int depth)
     m->table = device_alloc(b, (uint64_t)s->n_vocab * (uint64_t)s->dim * 2);
     alloc_state(b, m);
     fill_state(b, m, depth);
+    m->n_down_parts = 1;
     if (m->tuning.is_one_kernel) {
         describe_decode(b, m);
     } else {
@@ -355,8 +357,14 @@ static void record_layer(bench *b, const model *m, int i)
     launch(b, m, MODEL_GATE_UP, &m->gate_up,
            &(frit_product_args){
                .weights = {l->tiles.gate_up}, .x = m->x, .norm = l->norm2, .out = m->h, .epsilon = 1e-5f});
-    launch(b, m, MODEL_DOWN, &m->down[l->tiles.is_more],
-           &(frit_product_args){.weights = {l->tiles.down}, .x = m->h, .out = m->x});
+    const uint64_t down_bytes = (uint64_t)frit_tile_format_of(model_type(m, i, true))->tile_bytes;
+    for (int part = 0; part < m->n_down_parts; part++) {
+        const uint64_t first = (uint64_t)(part * (s->n_ff / m->n_down_parts));
+        launch(b, m, MODEL_DOWN, &m->down[l->tiles.is_more],
+               &(frit_product_args){.weights = {l->tiles.down + first / FRIT_TILE_COLUMNS * down_bytes},
+                                    .x = m->h + first * 4,
+                                    .out = m->x});
+    }
 }
 
 void model_record(bench *b, void *ctx)

@@ -31,8 +31,7 @@ typedef struct model_layer {
 typedef struct model_tuning {
     const char *name;
     bool is_one_kernel, is_traced;
-    int groups, warps, stages, splits, attend_warps;
-    int down_limit, other_limit;   // bytes of shared memory
+    int open_stages, groups, warps, stages, splits, attend_warps;
     bool copies_by_thread, is_serial;
     int without;   // bits of phases that are left out, to see what they cost: MODEL_QKV and so on
 } model_tuning;
@@ -51,6 +50,7 @@ typedef struct model {
     uint64_t n_weight_bytes;   // read in a step
     uint64_t barrier, trace;
     frit_decode_args *args;   // of the one kernel
+    int n_down_parts;         // products that down is divided into
     int n_steps;              // in one graph
 } model;
 

@@ -24,17 +24,18 @@ static const struct shape { const char *name; int n_rows, k; bool is_normed; fri
 static const frit_dtype types[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q8_0, FRIT_DTYPE_Q4_0, FRIT_DTYPE_BF16};
 
 // The first is what the backend chooses; the others say what it is worth.
-static const struct variant { const char *name; int groups, warps, stages, shared_limit; bool copies_by_thread, for_all; } variants[] = {
-    {"chosen",               0,  0, 0,      0, false, true},
-    {"8 warps",              1,  8, 0,      0, false, true},
-    {"8 warps, 113 KB",      1,  8, 0, 113000, false, true},
-    {"8 warps, 2 stages",    1,  8, 2,      0, false, false},
-    {"2 x 8 warps",          2,  8, 0,      0, false, true},
-    {"2 x 8 warps, 2 stages", 2, 8, 2,      0, false, false},
-    {"2 x 4 warps",          2,  4, 0,      0, false, false},
-    {"3 x 4 warps",          3,  4, 0,      0, false, false},
-    {"16 warps",             1, 16, 0,      0, false, false},
-    {"2 x 8, cp.async",      2,  8, 0,      0, true,  false},
+static const struct variant {
+    const char *name;
+    int groups, warps, stages, open_stages;
+    bool copies_by_thread, for_all;
+} variants[] = {
+    {"chosen",                  0,  0, 0, 0, false, true},
+    {"all of the ring at once", 0,  0, 0, 2, false, false},
+    {"three stages",            0,  0, 3, 0, false, false},
+    {"one group of 16 warps",   1, 16, 2, 0, false, false},
+    {"four groups of 4 warps",  4,  4, 2, 0, false, false},
+    {"8 warps",                 1,  8, 2, 0, false, false},
+    {"cp.async",                0,  0, 0, 0, true,  false},
 };
 // clang-format on
 
@@ -88,7 +89,7 @@ static size_t list_cases(bench *b, const char *filter, frit_dtype dtype, test_ca
                                                    .groups = c->variant->groups,
                                                    .warps = c->variant->warps,
                                                    .stages = c->variant->stages,
-                                                   .shared_limit = c->variant->shared_limit,
+
                                                    .copies_by_thread = c->variant->copies_by_thread};
                 snprintf(c->text, sizeof c->text, "%s | %s | %d | %s", frit_dtype_get(dtype)->name, c->shape->name,
                          c->rows, c->variant->name);

@@ -21,20 +21,28 @@ static const model_types files[] = {
 
 // The first is what the backend chooses; the others are tried with q4_k_m.
 static const model_tuning tunings[] = {
-    {.name = "one kernel",                  .is_one_kernel = true},
-    {.name = "one kernel, 2 stages",        .is_one_kernel = true, .stages = 2},
-    {.name = "one kernel, 8 warps",         .is_one_kernel = true, .groups = 1},
-    {.name = "one kernel, 12 warps",        .is_one_kernel = true, .groups = 3, .warps = 4},
-    {.name = "one kernel, 4 x 4 warps",     .is_one_kernel = true, .groups = 4, .warps = 4},
-    {.name = "traced one kernel",           .is_one_kernel = true, .is_traced = true},
-    {.name = "many kernels",                .groups = 2, .stages = 2},
-    {.name = "many kernels, 4 attention warps", .groups = 2, .stages = 2, .attend_warps = 4},
-    {.name = "many kernels, 16 warps",      .warps = 16, .stages = 2},
-    {.name = "many kernels, 8 warps",       .groups = 1, .stages = 2},
-    {.name = "in turn",                     .groups = 2, .stages = 2, .is_serial = true},
+    {.name = "chosen"},
+    {.name = "all of the ring at once",  .open_stages = 2},
+    {.name = "three stages",             .stages = 3},
+    {.name = "one group of 16 warps",    .warps = 16, .stages = 2},
+    {.name = "four groups of 4 warps",   .groups = 4, .warps = 4, .stages = 2},
+    {.name = "8 warps",                  .groups = 1, .stages = 2},
+    {.name = "cp.async",                 .copies_by_thread = true},
+    {.name = "4 attention warps",        .attend_warps = 4},
+    {.name = "one after the other",      .is_serial = true},
+    {.name = "one kernel",               .is_one_kernel = true},
+    {.name = "one kernel, 8 warps",      .is_one_kernel = true, .groups = 1},
+    {.name = "without qkv",              .without = MODEL_QKV},
+    {.name = "without attention",        .without = MODEL_ATTEND},
+    {.name = "without o",                .without = MODEL_O},
+    {.name = "without gate-up",          .without = MODEL_GATE_UP},
+    {.name = "without down",             .without = MODEL_DOWN},
+    {.name = "without head",             .without = MODEL_HEAD},
 };
+// Where the time of one kernel goes, by its own clocks.
+static const model_tuning traced = {.name = "one kernel, 8 warps, traced", .is_one_kernel = true, .is_traced = true, .groups = 1};
 
-static const struct run { int depth, rows; } runs[] = {{128, 1}, {4096, 1}, {16384, 1}, {128, 2}, {128, 4}};
+static const struct run { int depth, rows; } runs[] = {{128, 1}, {4096, 1}, {16384, 1}, {128, 2}, {128, 4}, {128, 8}, {128, 16}};
 // clang-format on
 
 static void run_model(bench *b, const model_shape *shape, const model_types *types, const model_tuning *tuning,
@@ -72,6 +80,7 @@ void bench_steps(bench *b, const char *filter)
         for (size_t f = 0; f < FRIT_COUNT(files); f++) run_model(b, &shapes[s], &files[f], &tunings[0], 128, 1, filter);
         for (size_t t = 1; t < FRIT_COUNT(tunings); t++)
             run_model(b, &shapes[s], &files[0], &tunings[t], 128, 1, filter);
+        run_model(b, &shapes[s], &files[0], &traced, 128, 1, filter);
         for (size_t r = 1; r < FRIT_COUNT(runs); r++)
             run_model(b, &shapes[s], &files[0], &tunings[0], runs[r].depth, runs[r].rows, filter);
     }

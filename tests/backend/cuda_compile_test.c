@@ -3,7 +3,9 @@
 //
 // NVRTC comes from the folder FRIT_NVRTC, from build/tools (tools/setup gpu installs it there), or from where the
 // system's loader looks. Where there is none, the tests that need it are skipped.
+#include "backend/cuda/cublaslt.h"
 #include "backend/cuda/cubin_cache.h"
+#include "backend/cuda/decode.h"
 #include "backend/cuda/kernel.h"
 #include "backend/cuda/product.h"
 #include "backend/cuda/sources.h"
@@ -110,11 +112,47 @@ static void the_other_kernels_compile_without_spills(void **state)
         frit_cuda_define(&attend, "PAGE_STRIDE", 64);
         frit_cuda_define(&attend, "PAGE_BYTES", 4 << 20);
         check_kernel(&m, &attend, "attention");
+        frit_cuda_kernel dequantize = {.file = "dequantize.cu"};
+        frit_cuda_define(&dequantize, "TYPE0", head_size == 64 ? 12 : 14);   // q4_k, q6_k
+        frit_cuda_define(&dequantize, "K", 4096);
+        check_kernel(&m, &dequantize, "tiles to bf16");
         frit_cuda_define(&embed, "DIM", 4096);
         frit_cuda_define(&embed, "HEAD", head_size);
         frit_cuda_define(&embed, "TOKEN_STRIDE", 4096);
         check_kernel(&m, &embed, "embedding");
     }
+    close_machine(&m);
+}
+
+// Its speed suffers from what spills, but it is compiled for no more registers than a block of its threads has.
+static void whole_steps_compile_as_one_kernel(void **state)
+{
+    (void)state;
+    machine m;
+    open_machine(&m, &hopper);
+    frit_cuda_decode decode = {
+        .rows = 1,
+        .n_layers = 2,
+        .dim = 512,
+        .n_ff = 1536,
+        .n_vocab = 992,
+        .n_positions = 64,
+        .heads = {.n_heads = 4, .n_kv_heads = 1, .head_size = 128, .page_stride = 2, .page_bytes = 65536},
+        .most = FRIT_DTYPE_Q4_0,
+        .more = FRIT_DTYPE_Q4_0,
+        .head = FRIT_DTYPE_Q4_0,
+        .groups = 1};
+    frit_cuda_kernel kernel;
+    const char *defines[FRIT_CUDA_MAX_DEFINES];
+    assert_ok(frit_cuda_decode_kernel(&decode, &hopper, &kernel));
+    for (int i = 0; i < kernel.n_defines; i++) defines[i] = kernel.defines[i];
+    frit_cuda_program program = {.file = kernel.file, .defines = defines, .n_defines = kernel.n_defines};
+    assert_ok(frit_cuda_compile(&m.compiler, m.pool, &program, 1));
+    assert_true(program.n_spilled >= 0 && program.n_spilled < 512);
+    frit_cuda_programs_free(&program, 1);
+    assert_fails(frit_cuda_decode_kernel(&decode, &ampere, &kernel), FRIT_E_UNSUPPORTED, "sm_80; expected sm_90");
+    decode.rows = 9;
+    assert_fails(frit_cuda_decode_kernel(&decode, &hopper, &kernel), FRIT_E_UNSUPPORTED, "9 rows");
     close_machine(&m);
 }
 
@@ -195,6 +233,15 @@ static void without_a_driver_the_error_names_the_library(void **state)
     assert_fails(frit_cuda_driver_open_as(&driver, "libm.so.6"), FRIT_E_UNSUPPORTED, "no function cuInit");
 }
 
+static void without_cublaslt_the_error_names_the_library(void **state)
+{
+    (void)state;
+    frit_cublaslt blas;
+    assert_fails(frit_cublaslt_open(&blas, "/nowhere"), FRIT_E_NOT_FOUND,
+                 "/nowhere: cuBLASLt (libcublasLt.so.13 or .12)");
+    assert_null(blas.library);
+}
+
 static void shapes_that_kernels_do_not_take_are_refused(void **state)
 {
     (void)state;
@@ -211,6 +258,10 @@ static void shapes_that_kernels_do_not_take_are_refused(void **state)
     product = products[3];
     product.rows = 16;
     assert_fails(frit_cuda_product_kernel(&product, &hopper, &kernel), FRIT_E_UNSUPPORTED, "bytes of shared memory");
+    assert_int_equal(frit_cuda_product_split(&product, &hopper), 4);   // and in four parts it fits
+    assert_int_equal(product.k, 14336 / 4);
+    assert_int_equal(product.stride, 14336);
+    assert_ok(frit_cuda_product_kernel(&product, &hopper, &kernel));
 }
 
 // ------------------------------------------------------------------------------- the files of cubins
@@ -321,10 +372,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_every_type_and_epilogue_compile_without_spills),
         cmocka_unit_test(the_other_kernels_compile_without_spills),
+        cmocka_unit_test(whole_steps_compile_as_one_kernel),
         cmocka_unit_test(a_program_that_does_not_compile_is_an_error_with_the_compilers_words),
         cmocka_unit_test(compiled_programs_are_kept_and_found_again),
         cmocka_unit_test(without_a_compiler_the_error_says_what_is_missing),
         cmocka_unit_test(without_a_driver_the_error_names_the_library),
+        cmocka_unit_test(without_cublaslt_the_error_names_the_library),
         cmocka_unit_test(shapes_that_kernels_do_not_take_are_refused),
         cmocka_unit_test(a_damaged_file_is_a_warning_and_never_code),
         cmocka_unit_test(several_writers_leave_the_file_of_one),

@@ -79,6 +79,7 @@ static void define_all(const frit_cuda_decode *d, frit_cuda_kernel *kernel)
         {"ROWS", d->rows},
         {"GROUPS", d->groups},
         {"WARPS", d->warps},
+        {"OPEN_STAGES", d->stages},
         {"STAGES", d->stages},
         {"GRID", kernel->grid[0]},
         {"COPY", 1},
@@ -135,6 +136,7 @@ static void add(frit_decode_args *args, uint64_t weights, frit_dtype dtype, int 
         (frit_gpu_matrix){.weights = weights - (uint64_t)(row * blocks_of(k)) * n_bytes,
                           .end = row + n_rows / FRIT_TILE_ROWS,
                           .blocks = blocks_of(k),
+                          .stride = blocks_of(k),
                           .bytes = (int)n_bytes,
                           .is_new = row == 0};
 }

@@ -33,8 +33,9 @@ static int shared_bytes(const frit_cuda_product *p, int groups, int warps, int s
     return groups * warps * stages * (stage_bytes_of(p) + 8) + x + sums + partial + squares;
 }
 
-// Two groups where registers and shared memory allow: a group's warps wait for each other at the end of a row tile. Two
-// stages are enough to fill memory's pipeline; more delay what the kernel before still has to read (docs/speed/gpu.md).
+// Two groups where registers and shared memory allow: a group's warps wait for each other at the end of a row tile.
+// Two stages are enough to fill memory's pipeline, and only one of them is filled before the input is there: what is
+// in flight then delays the input, and what the kernel before still has to read (docs/speed/gpu.md).
 static void choose(const frit_cuda_product *p, int limit, int *groups, int *warps, int *stages)
 {
     const int least = *stages ? *stages : 2;
@@ -78,6 +79,21 @@ void frit_cuda_define_heads(frit_cuda_kernel *kernel, const frit_cuda_heads *hea
     frit_cuda_define(kernel, "PAGE_BYTES", heads->page_bytes);
 }
 
+int frit_cuda_product_split(frit_cuda_product *p, const frit_cuda_gpu *gpu)
+{
+    const int n_blocks = p->k / FRIT_TILE_COLUMNS, whole = p->k;
+    if (p->is_normed || p->k % FRIT_TILE_COLUMNS) return 1;   // a norm needs all columns
+    for (int n = 1; n <= n_blocks; n++) {
+        frit_cuda_product part = *p;
+        part.k = whole / n;
+        if (n_blocks % n || shared_bytes(&part, 1, 8, 2) > gpu->shared_bytes) continue;
+        p->k = part.k;
+        p->stride = whole;
+        return n;
+    }
+    return 1;
+}
+
 frit_status frit_cuda_product_kernel(const frit_cuda_product *p, const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel)
 {
     FRIT_TRY(check_shape(p));
@@ -102,12 +118,16 @@ frit_status frit_cuda_product_kernel(const frit_cuda_product *p, const frit_cuda
     } defines[] = {
         {"ROWS", p->rows},
         {"K", p->k},
+        {"STRIDE", p->stride ? p->stride : p->k},
         {"WARPS", warps},
         {"GROUPS", groups},
         {"STAGE_BYTES", stage_bytes_of(p)},
         {"MAX_K", p->k},
         {"SCRATCH_BYTES", 0},
         {"IS_16_BITS", is_16_bits(p->segments[0].dtype)},
+        {"OPEN_STAGES", p->open_stages                     ? p->open_stages
+                        : is_16_bits(p->segments[0].dtype) ? stages
+                                                           : 1},
         {"STAGES", stages},
         {"GRID", grid},
         {"SHARED_BYTES", n_shared},

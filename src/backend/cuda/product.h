@@ -32,18 +32,24 @@ typedef struct frit_cuda_segment {
 
 typedef struct frit_cuda_product {
     int rows, k;
+    int stride;   // columns of the whole matrix, if k are a part of them (frit_cuda_product_split); 0: k
     bool is_normed;
     frit_cuda_epilogue epilogue;
     frit_cuda_segment segments[FRIT_GPU_SEGMENTS];   // the second may be empty
     frit_cuda_heads heads;                           // FRIT_GPU_QKV
     // How; 0: chosen.
-    int groups, warps, stages, grid;   // groups of warps work on different row tiles, warps of a group on one
-    int shared_limit;                  // bytes; 0: all that a block of threads can have
-    bool copies_by_thread;             // cp.async instead of bulk copies; always before sm_90
+    int groups, warps, grid;   // groups of warps work on different row tiles, warps of a group on one
+    int stages, open_stages;   // of the ring; of it filled before the input is there
+    int shared_limit;          // bytes; 0: all that a block of threads can have
+    bool copies_by_thread;     // cp.async instead of bulk copies; always before sm_90
 } frit_cuda_product;
 
 void frit_cuda_define_heads(frit_cuda_kernel *kernel, const frit_cuda_heads *heads);
-// Fills in the kernel's file, defines and launch shape. FRIT_E_UNSUPPORTED: no tiles for the type, more rows or columns
-// than shared memory takes, or an unknown shape.
+// Fills in the kernel's file, defines and launch shape. FRIT_E_UNSUPPORTED: no tiles for the type, more rows or
+// columns than shared memory takes, or an unknown shape. Divides the columns among several products that follow each
+// other, so that the activations of each fit into shared memory: sets k and stride and returns how many there are.
+// Part i reads weights from i * k / 256 tiles and its input from i * k columns on; all but the first one must add.
+// 1: nothing is divided.
+int frit_cuda_product_split(frit_cuda_product *product, const frit_cuda_gpu *gpu);
 frit_status frit_cuda_product_kernel(const frit_cuda_product *product, const frit_cuda_gpu *gpu,
                                      frit_cuda_kernel *kernel);

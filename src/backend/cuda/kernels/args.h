@@ -53,8 +53,10 @@ enum { FRIT_GPU_MAX_LAYERS = 128 };
 typedef struct frit_gpu_matrix {
     frit_gpu_ptr weights;
     int end;             // the first row tile after it
-    int blocks, bytes;   // of a row tile; of a tile
+    int blocks, bytes;   // of a row tile that are read; of a tile
+    int stride;          // blocks from row tile to row tile
     int is_new;          // the first of a phase
+    int pad;
 } frit_gpu_matrix;
 
 typedef struct frit_decode_layer {

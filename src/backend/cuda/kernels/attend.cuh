@@ -132,12 +132,16 @@ DEVICE void attend_prefetch(const frit_attend_args &a, int row, int head, int sp
 DEVICE void attend_part(const frit_attend_args &a, int row, int head, int split, float *shared, int *is_last)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    // The page that this warp takes first if the context is short, asked for before that is known.
+    const int *pages = (const int *)a.pages + row * PAGE_STRIDE;
+    int page = __ldcg(pages + min(split * ATTEND_WARPS + warp, PAGE_STRIDE - 1));
     const int n_positions = __ldcg((const int *)a.positions + row) + 1, n_pages = (n_positions + 31) / 32;
     // A context of few pages is the work of one block: joining parts through memory takes longer than reading them.
-    const int pages_each = max((n_pages + SPLITS - 1) / SPLITS, ATTEND_WARPS),
-              n_active = (n_pages + pages_each - 1) / pages_each;
+    const int pages_each = max((n_pages + SPLITS - 1) / SPLITS, ATTEND_WARPS);
+    const int n_active = (n_pages + pages_each - 1) / pages_each;
     if (split >= n_active) return;   // the same for the whole block
     const int first = split * pages_each, end = min(first + pages_each, n_pages);
+    if (pages_each > ATTEND_WARPS && first + warp < end) page = __ldcg(pages + first + warp);
 
     u32 q[CHUNKS][4];
     {
@@ -154,8 +158,8 @@ DEVICE void attend_part(const frit_attend_args &a, int row, int head, int split,
 #pragma unroll
     for (int d = 0; d < HEAD / 8; d++) s.sums[d] = half_frag{{0, 0}};
     for (int i = first + warp; i < end; i += ATTEND_WARPS) {
-        const long long at =
-            (long long)__ldcg((const int *)a.pages + row * PAGE_STRIDE + i) * PAGE_BYTES + head * (32 * HEAD * 2);
+        const long long at = (long long)page * PAGE_BYTES + head * (32 * HEAD * 2);
+        if (i + ATTEND_WARPS < end) page = __ldcg(pages + i + ATTEND_WARPS);
         half_frag scores[4];
         score_page(scores, q, (const char *)a.keys + at, lane);
         add_page(s, scores, (const char *)a.values + at, n_positions - i * 32, lane);

@@ -9,7 +9,7 @@
 //
 // A phase is a struct of constants:
 //
-//     k                     columns
+//     k, stride             columns; from row to row of the input
 //     type0, tiles0         row tiles of the first matrix; type1, tiles1: of the second one, or 0
 //     norm                  the input is normed
 //     epilogue              EPILOGUE_..
@@ -75,7 +75,7 @@ template <class NEXT> DEVICE void ring_seek(ring &r, NEXT &list, int warp)
         }
     }
     r.block = r.begin;
-    r.from = (const char *)r.now.weights + ((long long)r.tile * r.now.blocks + r.begin) * r.now.bytes;
+    r.from = (const char *)r.now.weights + ((long long)r.tile * r.now.stride + r.begin) * r.now.bytes;
 }
 
 template <class NEXT> DEVICE void ring_fetch(ring &r, NEXT &list, int warp, int lane)
@@ -116,7 +116,13 @@ template <class NEXT> DEVICE void ring_open(ring &r, NEXT &list, u32 shared, int
     __syncwarp();
 #endif
     ring_seek(r, list, warp);
-    for (int i = 0; i < STAGES; i++) ring_fetch(r, list, warp, lane);
+    for (int i = 0; i < OPEN_STAGES; i++) ring_fetch(r, list, warp, lane);
+}
+
+// The rest of the ring, once what is needed sooner was asked for.
+template <class NEXT> DEVICE void ring_fill(ring &r, NEXT &list, int warp, int lane)
+{
+    for (int i = OPEN_STAGES; i < STAGES; i++) ring_fetch(r, list, warp, lane);
 }
 
 DEVICE void ring_wait(ring &r)
@@ -257,33 +263,47 @@ DEVICE void convert_input(const frit_product_args &a, char *shared, int group, i
     const int begin = first_block(BLOCKS_OF(P::k), warp) + group, end = first_block(BLOCKS_OF(P::k), warp + 1);
     const bool keeps = ROWS == 1 && most <= 8;   // all loads are on their way before the first one is needed
     const float *x = (const float *)a.x, *norm = (const float *)a.norm;
-    eight e[keeps ? most : 1], w[keeps && P::norm ? most : 1];
+    const int at_once = keeps ? 1 : ROWS < 4 ? ROWS : 4;   // rows
+    eight e[keeps ? most : at_once], w[keeps && P::norm ? most : 1];
+    float squares[ROWS];
+#pragma unroll
+    for (int row = 0; row < ROWS; row++) squares[row] = 0;
     if (keeps && P::norm) {
 #pragma unroll
         for (int j = 0; j < most; j++)
             if (begin + j * GROUPS < end) w[j] = load_eight<P::k>(norm, (begin + j * GROUPS) * 256 + lane * 8);
     }
     wait();
-    for (int row = 0; row < ROWS; row++) {
-        float squares = 0;
-        if (keeps) {
+    if (keeps) {
 #pragma unroll
-            for (int j = 0; j < most; j++)
-                if (begin + j * GROUPS < end) e[j] = load_eight<P::k>(x, (begin + j * GROUPS) * 256 + lane * 8);
+        for (int j = 0; j < most; j++)
+            if (begin + j * GROUPS < end) e[j] = load_eight<P::k>(x, (begin + j * GROUPS) * 256 + lane * 8);
 #pragma unroll
-            for (int j = 0; j < most; j++)
-                if (begin + j * GROUPS < end)
-                    squares += convert_block<P>(shared, row, begin + j * GROUPS, lane, e[j], w[P::norm ? j : 0]);
-        } else {
-#pragma unroll 2
-            for (int block = begin; block < end; block += GROUPS) {
-                e[0] = load_eight<P::k>(x + (long long)row * P::k, block * 256 + lane * 8);
-                if (P::norm) w[0] = load_eight<P::k>(norm, block * 256 + lane * 8);
-                squares += convert_block<P>(shared, row, block, lane, e[0], w[0]);
+        for (int j = 0; j < most; j++)
+            if (begin + j * GROUPS < end)
+                squares[0] += convert_block<P>(shared, 0, begin + j * GROUPS, lane, e[j], w[P::norm ? j : 0]);
+    } else {
+        for (int block = begin; block < end; block += GROUPS) {
+            if (P::norm) w[0] = load_eight<P::k>(norm, block * 256 + lane * 8);
+#pragma unroll
+            for (int first = 0; first < ROWS; first += at_once) {
+#pragma unroll
+                for (int i = 0; i < at_once; i++)
+                    if (first + i < ROWS)
+                        e[i] = load_eight<P::k>(x + (long long)(first + i) * P::stride, block * 256 + lane * 8);
+#pragma unroll
+                for (int i = 0; i < at_once; i++)
+                    if (first + i < ROWS)
+                        squares[first + i] += convert_block<P>(shared, first + i, block, lane, e[i], w[0]);
             }
         }
-        if (P::norm) squares = warp_sum(squares);
-        if (P::norm && lane == 0) ((float *)(shared + squares_at))[(row * GROUPS + group) * WARPS + warp] = squares;
+    }
+    if (P::norm) {
+#pragma unroll
+        for (int row = 0; row < ROWS; row++) {
+            const float sum = warp_sum(squares[row]);
+            if (lane == 0) ((float *)(shared + squares_at))[(row * GROUPS + group) * WARPS + warp] = sum;
+        }
     }
     if (GROUPS > 1)
         __syncthreads();

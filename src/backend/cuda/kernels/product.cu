@@ -2,14 +2,15 @@
 // One phase of a decode step with products as a kernel of its own. Its first copies of weights start before it waits
 // for the kernel before it, because weights do not depend on it.
 //
-// Defined by the host (product.c): what phase.cuh wants, SHARED_BYTES, K, NORM,
+// Defined by the host (product.c): what phase.cuh wants, SHARED_BYTES, K, STRIDE, NORM,
 // EPILOGUE, TYPE0, TILES0, TYPE1, TILES1.
 #include "phase.cuh"
 
 static_assert(SHARED_BYTES >= shared_end, "the host counts shared memory as it is laid out here");
 
 struct the_phase {
-    static const int k = K, type0 = TYPE0, tiles0 = TILES0, type1 = TYPE1, tiles1 = TILES1, epilogue = EPILOGUE;
+    static const int k = K, stride = STRIDE, type0 = TYPE0, tiles0 = TILES0, type1 = TYPE1, tiles1 = TILES1,
+                     epilogue = EPILOGUE;
     static const bool norm = NORM;
 };
 
@@ -21,8 +22,9 @@ struct matrices {
         if (n == 2 || (n == 1 && TILES1 == 0)) return false;
         m.bytes = n ? tile_of<TYPE1>::bytes : tile_of<TYPE0>::bytes;
         m.blocks = BLOCKS_OF(K);
+        m.stride = BLOCKS_OF(STRIDE);
         m.end = n ? TILES0 + TILES1 : TILES0;
-        m.weights = n ? a.weights[1] - (u64)TILES0 * m.blocks * m.bytes : a.weights[0];
+        m.weights = n ? a.weights[1] - (u64)TILES0 * m.stride * m.bytes : a.weights[0];
         m.is_new = n++ == 0;
         return true;
     }
@@ -37,6 +39,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const frit_product
     let_next_kernel_start();
     ring_open(r, list, shared_address(shared), group, warp, lane);
     convert_input<the_phase>(a, shared, group, warp, lane, [] { wait_for_kernel_before(); });
+    ring_fill(r, list, warp, lane);
     int turn = 0;
     run_phase<the_phase>(a, shared, r, list, group, warp, lane, turn);
 }
