@@ -381,7 +381,7 @@ static void bench_if_named(frit_dtype dtype, const frit_kernels *kernels)
     if (strstr(frit_dtype_get(dtype)->name, bench_filter)) bench_kernel(dtype, kernels);
 }
 
-// In percent of what the file has, at most; types of grids and of one to three bits are recoded (docs/speed.md).
+// In percent of the file, at most; types of grids and of one to three bits are recoded (docs/speed/products.md).
 static void packed_weights_are_as_large_as_the_file_or_a_known_part_larger(void **state)
 {
     (void)state;
