@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adapters in the graph: no architecture mentions them, whoever multiplies by a weight has them added.
+// Adapters in the graph. Architectures do not mention them: every product of a weight adds its adapters.
 #include "arch/arch.h"
 
 static frit_matrix_adapters *find(const frit_build *b, const frit_weight *w)
@@ -12,7 +12,7 @@ static frit_matrix_adapters *find(const frit_build *b, const frit_weight *w)
     return &b->adapters->matrices[at];
 }
 
-// The first row of a weight that is cut from a larger tensor.
+// The first row of a weight that is a view of a larger tensor.
 static int64_t first_row(const frit_weight *w, const frit_tensor *whole)
 {
     const uint64_t row_bytes = whole->n_bytes / (uint64_t)whole->shape[0];
@@ -28,7 +28,7 @@ frit_node *frit_adapt(frit_build *b, const frit_weight *w, frit_node *x, frit_no
     frit_arena *arena = b->g->arena;
     frit_adapted *adapted = frit_arena_new(arena, frit_adapted, 1);
     frit_low_rank *parts = frit_arena_new(arena, frit_low_rank, (size_t)matrix->n);
-    if (!adapted || !parts) return frit_adapt_up(b->g, y, NULL, NULL);   // the graph says that memory is short
+    if (!adapted || !parts) return frit_adapt_up(b->g, y, NULL, NULL);   // the graph reports the failed allocation
     *adapted = (frit_adapted){
         .parts = parts, .n = matrix->n, .n_in = x->shape[x->n_dims - 1], .n_out = y->shape[y->n_dims - 1]};
     for (int32_t i = 0; i < matrix->n; i++) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Apertus. As Llama, with norms on the heads of q and k; xIELU, whose shape each layer has learned, in an ungated
-// feed-forward.
+// Apertus. As Llama, with QK norms per head; ungated feed-forward with xIELU, whose parameters each layer learns.
 #include "arch/arch.h"
 
 #include <math.h>

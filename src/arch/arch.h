@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// arch/arch.h: an architecture is a declaration: a list of weights and a function that reads like the paper.
+// arch/arch.h: an architecture is a list of weights and a function that builds one layer, as in the paper.
 //
 // frit_arch_of gives the row for a checkpoint's general.architecture. frit_hparams_read fills the hyperparameters
 // from metadata, by the table in hparams.c. frit_weights_bind finds every tensor that the rows name and checks its
@@ -13,60 +13,60 @@
 //     frit_graph_init(&graph, &graph_arena, n_rows, n_outs);
 //     FRIT_TRY(frit_arch_build(&graph, arch, &hp, &weights, NULL));
 //
-// Optional weights and hyperparameters decide behaviour; nothing outside an architecture's own file knows its name.
+// Optional weights and hyperparameters decide behaviour; no code outside an architecture's own file tests its name.
 #pragma once
 #include "arch/blocks.h"
 #include "arch/hparams.h"
 #include "arch/weight_rows.h"
 
-// How an architecture's windows lie, where attention.sliding_window and its pattern do not say.
+// Which layers have a window, where the file's attention.sliding_window and its pattern do not say.
 typedef struct frit_windows {
-    int32_t period;       // one layer of so many sees everything; 0: no pattern
-    bool first_is_full;   // of a period; otherwise the last
-    int32_t size;         // where the file has none
-    bool plain_rope;      // layers with a window do not have the others' scaling
-    float rope_base;      // of layers with a window, where the file has none; 0: as the others
+    int32_t period;       // every period-th layer has full attention; 0: no pattern
+    bool first_is_full;   // the first of a period is full, otherwise the last
+    int32_t size;         // used where the file has none
+    bool plain_rope;      // RoPE of layers with a window is not scaled
+    float rope_base;      // of layers with a window, where the file has none; 0: as in other layers
 } frit_windows;
 
 struct frit_arch {
     const char *name;    // general.architecture
-    const char *title;   // for people: "Llama 1 to 3, Mistral"
+    const char *title;   // shown to users: "Llama 1 to 3, Mistral"
     const frit_weight_row *rows;
     size_t n_rows;
-    const char *const *keys;   // the optional keys it honours: rows marked CHOSEN in hparams.c
+    const char *const *keys;   // the optional keys that it reads: rows marked CHOSEN in hparams.c
     size_t n_keys;
     frit_rope_style rope_style;
     frit_norm_kind norm;
     frit_act act;   // of the feed-forward
     frit_attention_options attention;
     frit_windows windows;
-    frit_gating gating;        // where the file does not say; NONE: softmax
-    bool expert_normalize;     // weights of the experts used are divided by their sum
-    bool norm_embedding;       // without weights
-    bool is_encoder;           // every token sees all others, and there are no logits: the result is hidden states
-    bool is_encoder_decoder;   // an encoder's layers, then a decoder's, which look at what was encoded
-    bool ranks_by_mean;        // a classification head reads the mean through GELU, not the first token through tanh
-    bool no_out_norm;          // behind the last layer: layers end with a norm
-    bool qkv_in_thirds;        // fused q, k and v begin at thirds of the rows, however many there are of each
-    frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, where `act` does not say it all
-    frit_node *(*begin)(frit_build *b, frit_node *x);   // of embeddings makes what the first layer reads; may be NULL
+    frit_gating gating;        // used where the file has none; NONE: softmax
+    bool expert_normalize;     // the weights of the chosen experts are divided by their sum
+    bool norm_embedding;       // a norm without weights after the embedding
+    bool is_encoder;           // bidirectional; the result is hidden states, not logits
+    bool is_encoder_decoder;   // the encoder's layers, then the decoder's, with cross attention
+    bool ranks_by_mean;        // the classification head reads the mean with GELU, not the first token with tanh
+    bool no_out_norm;          // no final norm: layers end with one
+    bool qkv_in_thirds;        // fused q, k and v begin at thirds of the rows, whatever their sizes
+    frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, where it is more than `act`
+    frit_node *(*begin)(frit_build *b, frit_node *x);   // from the embeddings to the first layer's input; may be NULL
     frit_node *(*layer)(frit_build *b, const frit_layer *w, frit_node *x);
-    frit_node *(*end)(frit_build *b, frit_node *x);   // behind the last layer, before the norm; may be NULL
+    frit_node *(*end)(frit_build *b, frit_node *x);   // after the last layer, before the norm; may be NULL
     frit_node *(*write_source)(frit_build *b,
-                               frit_node *x);   // of an encoder-decoder: keys and values of what was encoded
+                               frit_node *x);   // of an encoder-decoder: writes keys and values of the source
     frit_node *(*recurrent)(frit_build *b, const frit_layer *w,
-                            frit_node *x);     // instead of attention, where a layer is
+                            frit_node *x);     // instead of attention in recurrent layers
     frit_status (*adjust)(frit_hparams *hp);   // after reading, before binding; may be NULL
 };
 
-// The architecture of a checkpoint; FRIT_E_UNSUPPORTED names the nearest known ones.
+// The architecture of a checkpoint. FRIT_E_UNSUPPORTED: the error names the nearest known ones.
 frit_status frit_arch_of(const frit_arch **out, const frit_checkpoint *ckpt);
 const frit_arch *frit_arch_find(const char *name);   // NULL if unknown
 const frit_arch *frit_arch_get(size_t i);            // row i of the list; NULL past the end
 
 typedef struct frit_build_options {
     bool hidden;                     // the output is the last hidden state after the final norm, not logits
-    bool encode;                     // of an encoder-decoder: its encoder, which gives hidden states
+    bool encode;                     // of an encoder-decoder: the encoder; the output is hidden states
     const frit_adapters *adapters;   // must outlive the graph; NULL: none
 } frit_build_options;
 frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,

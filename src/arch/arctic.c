@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Arctic. A dense feed-forward as wide as the model behind attention, and experts that read what the layer reads.
+// Arctic. A dense feed-forward after attention, in parallel with experts that read the layer's input.
 #include "arch/arch.h"
 
 // clang-format off

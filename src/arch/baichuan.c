@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Baichuan. As Llama with 32 layers; with 40, ALiBi takes the place of rotation. The files do not say which it is.
+// Baichuan. As Llama with 32 layers; with 40, ALiBi instead of RoPE. The files do not say which.
 #include "arch/arch.h"
 
 // clang-format off

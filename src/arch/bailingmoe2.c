@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ling 2, Ring 2. Norms on the heads of q and k; sigmoid router with a bias for the selection, groups, shared experts.
+// Ling 2, Ring 2. QK norms per head; sigmoid router with a selection bias, groups, shared experts.
 #include "arch/arch.h"
 
 // clang-format off

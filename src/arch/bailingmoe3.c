@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ling 3. As Kimi Linear; latent attention rotates and its heads are gated; decays have a lower bound.
+// Ling 3. As Kimi Linear; latent attention with RoPE and gated heads; decays have a lower bound.
 #include "arch/arch.h"
 
 // clang-format off

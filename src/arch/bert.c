@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// BERT, RoBERTa, XLM-RoBERTa and what shares their shape: MiniLM, BGE, E5. Every token sees all others; LayerNorm
-// behind each sum, learned positions, GELU in an ungated feed-forward, biases everywhere. All tokens belong to the
-// first segment.
+// BERT, RoBERTa, XLM-RoBERTa and what shares their shape: MiniLM, BGE, E5. Bidirectional; LayerNorm after
+// each residual sum, learned positions, GELU in an ungated feed-forward, biases everywhere. All tokens are of the first
+// segment.
 #include "arch/arch.h"
 
 // clang-format off

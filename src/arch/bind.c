@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Binding: every weight row finds its tensor, every tensor of the file belongs to a row, every shape is as expected.
+// Binding: finds the tensor of every weight row and checks its shape. Every tensor of the file must belong to a row.
 #include "arch/arch.h"
 #include "format/rows.h"
 
@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Tensors that may stand in a file although no row names them.
+// Tensors that a file may have although no row names them.
 static const struct {
     const char *prefix, *suffix;   // either may be ""
 } ignored[] = {
-    {"", ".input_scale"},           // quantizers' notes about activations
+    {"", ".input_scale"},           // activation scales that quantizers write
     {"rope_freqs.weight", ""},      // of architectures that do not read it
     {"", ".rotary_emb.inv_freq"},   // computed from the hyperparameters instead
-    {"cls.", ""},                   // a classifier's head beside a language model
+    {"cls.", ""},                   // a classifier head in a file of a language model
 };
 
 typedef struct binder {
@@ -52,7 +52,8 @@ static frit_status check_shape(const frit_tensor *tensor, int64_t n, int64_t out
                      frit_tensor_shape_text(tensor, found), expected_text(n, out, in, expected));
 }
 
-// A vector as kernels want it: f32, aligned, finite, one dimension. Copied only if the file has it otherwise.
+// A vector in the form that kernels need: f32, aligned, finite, one dimension. Copied only if the file has another
+// form.
 static frit_status bind_vector(binder *b, const frit_tensor **out, const frit_tensor *tensor, int64_t n, unsigned flags)
 {
     const bool spread = flags & FRIT_WEIGHT_SPREAD, inverse = flags & FRIT_WEIGHT_INVERSE;
@@ -81,8 +82,8 @@ static frit_status bind_vector(binder *b, const frit_tensor **out, const frit_te
     }
     for (int64_t i = 0; i < n; i++) {
         if (!isfinite(values[i]))
-            return frit_fail(FRIT_E_FORMAT, "tensor '%s' holds %g at %lld, expected finite numbers", tensor->name,
-                             (double)values[i], (long long)i);
+            return frit_fail(FRIT_E_FORMAT, "tensor '%s': element %lld is %g, expected a finite number", tensor->name,
+                             (long long)i, (double)values[i]);
     }
     *out = tensor;
     return FRIT_OK;
@@ -135,8 +136,8 @@ typedef struct size {   // of a row's tensor; n is 0 but for stacks
     int64_t n, out, in;
 } size;
 
-// "NAME.bias" and, beside matrices, "NAME.scale", or "NAME.multiplier" where a folder's configuration scales what they
-// give (GGUF files have it in the weights). Of stacks, [n, out] and one number for each matrix.
+// "NAME.bias" and, for matrices, "NAME.scale", or "NAME.multiplier" where a folder's configuration scales the result
+// (GGUF files have it in the weights). For stacks: a bias [n, out] and one scale for each matrix.
 static frit_status bind_companions(binder *b, const frit_weight_row *row, const char *base, size s, frit_weight *weight)
 {
     char name[128];
@@ -213,7 +214,7 @@ static frit_status cut_tensor(binder *b, const frit_tensor **out, const frit_ten
     return FRIT_OK;
 }
 
-// Rows [begin, begin + n) of a weight, where they lie.
+// Rows [begin, begin + n) of a weight, as a view.
 static frit_status cut(binder *b, frit_weight *part, const frit_weight *whole, int64_t begin, int64_t n)
 {
     FRIT_TRY(cut_tensor(b, &part->w, whole->w, begin, n));
@@ -236,7 +237,7 @@ static frit_status cut_recurrent(binder *b, frit_recurrent_weights *w)
     return FRIT_OK;
 }
 
-// Products of the parts are as fast as one of the whole, and leave activations in one piece each.
+// Products of the parts are as fast as one of the whole, and each result is contiguous.
 static frit_status cut_fused(binder *b, frit_layer *layer, const frit_arch *arch, const frit_layer_hparams *lhp)
 {
     if (frit_has(&layer->qkv)) {
@@ -255,7 +256,7 @@ static frit_status cut_fused(binder *b, frit_layer *layer, const frit_arch *arch
     return cut_recurrent(b, &layer->recurrent);
 }
 
-// Layers that predict further tokens stand behind the others.
+// Layers that predict further tokens come after the others.
 static bool is_of_next_layer(const frit_hparams *hp, const char *name)
 {
     if (hp->n_layer_next == 0 || strncmp(name, "blk.", 4) != 0) return false;
@@ -297,8 +298,8 @@ static frit_status check_factors(const frit_tensor *factors)
     for (int64_t i = 0; factors && i < factors->shape[0]; i++) {
         float factor = ((const float *)factors->data)[i];
         if (!(factor > 0))
-            return frit_fail(FRIT_E_FORMAT, "tensor '%s' holds %g at %lld, expected numbers above 0", factors->name,
-                             (double)factor, (long long)i);
+            return frit_fail(FRIT_E_FORMAT, "tensor '%s': element %lld is %g, expected a number above 0", factors->name,
+                             (long long)i, (double)factor);
     }
     return FRIT_OK;
 }

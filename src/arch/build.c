@@ -14,7 +14,7 @@ static frit_node *build_head(frit_build *b, frit_node *x)
     return frit_softcap(b->g, x, b->hp->logit_softcap);
 }
 
-// Learned positions end with the trained context.
+// Learned position embeddings end at the trained context.
 static frit_node *add_positions(frit_build *b, frit_node *x)
 {
     frit_node *table = frit_weight_node(b->g, b->weights->pos_embd.w);
@@ -25,7 +25,7 @@ static frit_status check_positions(const frit_hparams *hp, const frit_weights *w
 {
     const frit_tensor *table = weights->pos_embd.w;
     if (!table || hp->n_ctx <= table->shape[0]) return FRIT_OK;
-    return frit_fail(FRIT_E_INVALID, "a context of %d tokens is asked for, but the model has learned %lld positions",
+    return frit_fail(FRIT_E_INVALID, "a context of %d tokens is requested, but the model has learned %lld positions",
                      (int)hp->n_ctx, (long long)table->shape[0]);
 }
 
@@ -61,7 +61,7 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
         b.n_state = 0;
         x = arch->layer(&b, &weights->layers[b.i_layer], x);
         if (x && b.n_state != b.lhp->n_state)
-            return frit_fail(FRIT_E_INVALID, "%s: layer %d keeps %d numbers, but room was made for %d", arch->name,
+            return frit_fail(FRIT_E_INVALID, "%s: layer %d has a state of %d numbers, expected %d", arch->name,
                              (int)b.i_layer, (int)b.n_state, (int)b.lhp->n_state);
         const frit_steering *steering = b.adapters && b.adapters->layers ? &b.adapters->layers[b.i_layer] : NULL;
         if (steering && steering->n > 0) x = frit_steer(g, x, steering);

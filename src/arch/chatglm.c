@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// ChatGLM 3, GLM-4 9B. As Llama; gate and up are one matrix, and half of each head rotates.
+// ChatGLM 3, GLM-4 9B. As Llama; gate and up are one matrix, RoPE on half of each head.
 #include "arch/arch.h"
 
 // clang-format off

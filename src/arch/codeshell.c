@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CodeShell. LayerNorm; rotating; GELU in an ungated feed-forward; biases everywhere.
+// CodeShell. LayerNorm; RoPE; GELU in an ungated feed-forward; biases everywhere.
 #include "arch/arch.h"
 
 // clang-format off

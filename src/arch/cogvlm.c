@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CogVLM: the text side. As Llama; the weights that images would take are in the file too.
+// CogVLM: the text side. As Llama; the file also has the vision experts, which are not run.
 #include "arch/arch.h"
 
 // clang-format off

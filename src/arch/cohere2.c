@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Command R7B, Command A. As Command R; three layers of four have a window, and only they rotate.
+// Command R7B, Command A. As Command R; three of four layers have a window, and only these have RoPE.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Command R. LayerNorm without biases; attention and feed-forward side by side behind one norm; the larger norm each
-// head of q and k.
+// Command R. LayerNorm without biases; attention and feed-forward in parallel after one norm; the larger ones have QK
+// norms per head.
 #include "arch/arch.h"
 
 // clang-format off

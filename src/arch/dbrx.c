@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// DBRX. LayerNorm without biases; values of q, k and v are clamped; experts.
+// DBRX. LayerNorm without biases; q, k and v are clamped; experts.
 #include "arch/arch.h"
 
 // clang-format off

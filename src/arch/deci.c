@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// DeciLM, Llama Nemotron. As Llama, but each layer has its own numbers of heads and widths: none at all, or a matrix
-// in the place of attention.
+// DeciLM, Llama Nemotron. As Llama, but each layer has its own head counts and widths: none, or a matrix instead of
+// attention.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// DeepSeek MoE 16B. As Llama, with experts and shared ones behind the first layers.
+// DeepSeek MoE 16B. As Llama, with experts and shared experts after the first layers.
 #include "arch/arch.h"
 
 // clang-format off

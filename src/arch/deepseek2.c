@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// DeepSeek-V2 to V3, Kimi-K2. Latent attention; experts, groups of them, shared ones.
+// DeepSeek-V2 to V3, Kimi-K2. Latent attention (MLA); experts in groups, shared experts.
 #include "arch/arch.h"
 
 static const frit_weight_row rows[] = {FRIT_ROWS_MLA_EXPERTS(FRIT_WEIGHT_UNSCALED)};

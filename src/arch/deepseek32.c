@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// DeepSeek-V3.2. As DeepSeek-V3; each layer's indexer chooses the positions that attention looks at.
+// DeepSeek-V3.2. As DeepSeek-V3; each layer's indexer chooses the positions that attention reads.
 #include "arch/arch.h"
 
 static const frit_weight_row rows[] = {FRIT_ROWS_MLA_EXPERTS(0), FRIT_ROWS_INDEXER};

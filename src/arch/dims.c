@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the rows of a weight list mean for one model: dimensions as numbers, names, what a file must have; and the list
-// of all tensors that this makes.
+// Resolves the rows of a weight list for one model: dimensions, names, required tensors; and lists all tensors that
+// follow.
 #include "arch/arch.h"
 
 #include <stdio.h>
@@ -46,7 +46,7 @@ static int64_t resolve_recurrent(const frit_recurrent_params *r, frit_dim dim)
     }
 }
 
-// What few architectures have.
+// Dimensions of few architectures.
 static int64_t resolve_rare(const frit_hparams *hp, frit_dim dim)
 {
     switch (dim) {
@@ -183,7 +183,7 @@ static void set_shape(frit_listed_tensor *tensor, int64_t a, int64_t b, int64_t 
     for (int i = 0; i < FRIT_MAX_DIMS; i++) tensor->shape[i] = i < tensor->n_dims ? dims[i] : 1;
 }
 
-// How many numbers a file has of a vector that is spread: one for each head, or for all.
+// How many numbers a file has of a vector whose numbers are repeated: one for each head, or one.
 static int64_t count_spread(const frit_listed_tensor *tensor, const frit_hparams *hp)
 {
     const frit_dim out = tensor->row->out;
@@ -191,7 +191,7 @@ static int64_t count_spread(const frit_listed_tensor *tensor, const frit_hparams
     return out == FRIT_DIM_N_Q ? hp->layers[tensor->i_layer].n_head : 1;
 }
 
-// A vector, in the dimensions that files have it in.
+// A vector, in the dimensions that files give it.
 static void shape_vector(frit_listed_tensor *tensor, const frit_hparams *hp, int64_t n)
 {
     const frit_recurrent_params *r = &hp->recurrent;
@@ -210,7 +210,7 @@ static void shape_vector(frit_listed_tensor *tensor, const frit_hparams *hp, int
     if (out == FRIT_DIM_N_K) set_shape(tensor, lhp->n_head_kv, lhp->k_dim, 0);
 }
 
-// Of rows for one field the first that a layer must have: others are the same in another form.
+// The first required row of a field: its other rows are alternative forms.
 static bool is_taken(const frit_arch *arch, const frit_hparams *hp, size_t i_row, int32_t i_layer)
 {
     const frit_weight_row *row = &arch->rows[i_row];
@@ -250,7 +250,7 @@ static frit_status list_one(const frit_arch *arch, const frit_hparams *hp, size_
 
 frit_status frit_arch_list(const frit_arch *arch, const frit_hparams *hp, frit_listed_fn fn, void *ctx)
 {
-    for (int32_t layer = -1; layer < hp->n_layer; layer++) {   // -1: what is no layer's
+    for (int32_t layer = -1; layer < hp->n_layer; layer++) {   // -1: tensors outside layers
         for (size_t i = 0; i < arch->n_rows; i++) {
             const unsigned flags = arch->rows[i].flags;
             const bool is_encoders = layer < hp->n_layer_enc;

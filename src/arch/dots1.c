@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// dots.llm1. Norms on the heads of q and k; sigmoid router with a bias for the selection; shared experts.
+// dots.llm1. QK norms per head; sigmoid router with a selection bias; shared experts.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Dream. As Qwen2, but every token sees all others: text comes from diffusion.
+// Dream. As Qwen2, but bidirectional: a text diffusion model.
 #include "arch/arch.h"
 
 // clang-format off

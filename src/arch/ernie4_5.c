@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// ERNIE 4.5, dense. As Llama; of a bias on o nothing is read.
+// ERNIE 4.5, dense. As Llama; a bias of o is ignored.
 #include "arch/arch.h"
 
 // clang-format off

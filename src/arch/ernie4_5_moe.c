@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// ERNIE 4.5 MoE. As ERNIE 4.5, with experts, a bias for the selection, and shared ones, in some layers.
+// ERNIE 4.5 MoE. As ERNIE 4.5, with experts, a selection bias and shared experts in some layers.
 #include "arch/arch.h"
 
 // clang-format off

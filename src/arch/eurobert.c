@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// EuroBERT. As Llama, but every token sees all others, and there are no logits.
+// EuroBERT. As Llama, but bidirectional, and without logits.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// EXAONE 4. Norms behind attention and feed-forward alone; the 32B has windows in three layers of four, and only they
-// rotate.
+// EXAONE 4. Only norms after attention and feed-forward; the 32B has windows in three of four layers, and only these
+// have RoPE.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mixtures of experts: a router scores all experts, a route holds the best and their weights, their products follow it.
+// Mixtures of experts: the router scores all experts; the route has the best ones and their weights; products use it.
 #include "arch/arch.h"
 
 frit_route frit_route_of(const frit_build *b)
@@ -14,7 +14,7 @@ frit_route frit_route_of(const frit_build *b)
                         .jitter = hp->router_jitter};
 }
 
-// Scale and bias are the chosen expert's own.
+// Scale and bias of the chosen expert.
 static frit_node *expert_linear(frit_build *b, const frit_weight *w, frit_node *x, frit_node *route,
                                 frit_experts experts)
 {
@@ -48,7 +48,7 @@ frit_node *frit_experts_by_route(frit_build *b, const frit_ffn_weights *w, frit_
     return frit_mix(b->g, expert_linear(b, &w->down, h, route, all_rows(&w->down)), route, false);
 }
 
-// Gate and up are rows of the same matrices.
+// Gate and up are row ranges of the same matrices.
 static frit_node *fused_experts_by_route(frit_build *b, const frit_layer *w, frit_node *x, frit_node *route)
 {
     const int32_t n = b->hp->n_ff_exp;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Falcon. LayerNorm; attention and feed-forward side by side; the larger ones have a norm of its own for attention.
+// Falcon. LayerNorm; attention and feed-forward in parallel; the larger models have a separate norm for attention.
 #include "arch/arch.h"
 
 // clang-format off

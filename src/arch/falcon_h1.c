@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Falcon-H1. Attention and Mamba 2 side by side behind one norm in every layer.
+// Falcon-H1. Attention and Mamba 2 in parallel after one norm, in every layer.
 #include "arch/arch.h"
 
 // clang-format off

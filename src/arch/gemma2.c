@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gemma 2. As Gemma, with norms on both sides of attention and feed-forward, soft caps, and a window in every other
+// Gemma 2. As Gemma, with norms before and after attention and feed-forward, soft caps, and windows in every second
 // layer.
 #include "arch/arch.h"
 

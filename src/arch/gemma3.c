@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gemma 3. As Gemma 2 without caps on scores; norms on the heads of q and k; windows in five layers of six, with a
-// rotation of their own.
+// Gemma 3. As Gemma 2 without caps on attention scores; QK norms per head; windows in five of six layers, which have
+// their own RoPE base.
 #include "arch/arch.h"
 
 #include <math.h>

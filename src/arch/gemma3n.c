@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Gemma 3n. Four streams of residuals (AltUp), of which a layer computes one: before it, a small matrix of each token
-// predicts all of them, and behind it, what it found corrects them all. Beside attention a narrow detour (Laurel);
-// gates of the first layers keep what lies far above their mean; embeddings of each layer; shared keys and values.
+// Gemma 3n. AltUp: four residual streams, of which a layer computes one. Before the layer a small matrix of each token
+// predicts all streams, after it the result corrects them. LAuReL (a low-rank residual) in parallel with attention;
+// Gaussian top-k in the gates of the first layers; per-layer embeddings; shared keys and values.
 #include "arch/arch.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ static const char *const keys[] = {"final_logit_softcapping",
                                    "activation_sparsity_scale",
                                    "laurel_rank"};
 
-static const float least_square = 1e-5f;   // of a stream's numbers, below which it is not made larger
+static const float least_square = 1e-5f;   // lower bound of a stream's mean square
 
 static frit_status adjust(frit_hparams *hp)
 {
@@ -72,7 +72,7 @@ static frit_node *together(frit_build *b, frit_node *streams, int64_t n)
     return frit_reshape(b->g, streams, 1, (int64_t[]){n * b->hp->n_embd});
 }
 
-// A matrix for each stream but the first, whose results get the size of `like`.
+// A matrix for each stream but the first; the results are scaled to the root mean square of `like`.
 static frit_node *project(frit_build *b, const frit_weight *w, frit_node *streams, frit_node *like)
 {
     const int64_t n = b->hp->n_altup - 1;
@@ -104,7 +104,7 @@ static frit_node *end(frit_build *b, frit_node *x)
 
 // ------------------------------------------------------------------------------- a layer
 
-// Numbers that make the coefficients of streams, from the active one.
+// The input of the coefficient matrices, from the active stream.
 static frit_node *route(frit_build *b, const frit_layer *w, frit_node *x)
 {
     x = frit_scale(b->g, frit_norm(b, &w->altup_router_norm, x), 1 / (float)b->hp->n_embd);
@@ -123,10 +123,10 @@ static frit_node *compute(frit_build *b, const frit_layer *w, frit_node *x)
 {
     frit_graph *g = b->g;
     frit_node *h = frit_norm(b, &w->attn_norm, x);
-    frit_node *detour = frit_linear(b, &w->laurel_right, frit_linear(b, &w->laurel_left, h));
-    detour = frit_add(g, h, frit_norm(b, &w->laurel_norm, detour));
+    frit_node *laurel = frit_linear(b, &w->laurel_right, frit_linear(b, &w->laurel_left, h));
+    laurel = frit_add(g, h, frit_norm(b, &w->laurel_norm, laurel));
     h = frit_attention(b, w, h, b->arch->attention);
-    x = frit_add(g, frit_add(g, x, frit_norm(b, &w->post_attn_norm, h)), detour);
+    x = frit_add(g, frit_add(g, x, frit_norm(b, &w->post_attn_norm, h)), laurel);
     x = frit_scale(g, x, sqrtf(0.5f));
     h = frit_norm(b, &w->ffn_norm, x);
     frit_node *gate = frit_linear(b, &w->ffn.gate, h);
@@ -141,7 +141,7 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     const int64_t n = b->hp->n_altup, active = b->hp->altup_active;
     x = predict(b, w, x);
     frit_node *predicted = stream(b, x, active), *y = compute(b, w, predicted);
-    // Each stream gets coefficient + 1 of what is new; the first is not told what the layer's own embeddings add.
+    // Each stream adds (coefficient + 1) times the change. The per-layer embedding is added to all but the first.
     frit_node *news = frit_add(g, y, frit_scale(g, predicted, -1));
     frit_node *c = frit_reshape(g, frit_linear(b, &w->altup_correct, route(b, w, y)), 2, (int64_t[]){n, 1});
     x = frit_add(g, x, together(b, frit_mix_streams(g, apart(b, news, 1), c), n));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gemma 4. As Gemma 3, with values normed too, larger heads in layers without a window, of which a part rotates, and,
-// in some sizes, embeddings for each layer, shared keys and values, keys that are values, and experts beside the
+// Gemma 4. As Gemma 3, with norms on values too, larger heads with partial RoPE in layers without a window, and, in
+// some sizes, per-layer embeddings, shared keys and values, keys used as values, and experts in parallel with the
 // feed-forward.
 #include "arch/arch.h"
 
@@ -48,7 +48,7 @@ static frit_status adjust(frit_hparams *hp)
     return frit_share_kv(hp);
 }
 
-// The router reads the residual, normed and scaled by numbers of its own.
+// The router reads the residual, with its own norm and scale.
 static frit_node *experts(frit_build *b, const frit_layer *w, frit_node *x)
 {
     frit_graph *g = b->g;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GLM-4.5 to 4.7. Part of each head rotates; sigmoid router with a bias for the selection; shared experts.
+// GLM-4.5 to 4.7. RoPE on part of each head; sigmoid router with a selection bias; shared experts.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GLM-5. As DeepSeek-V3.2; some layers take the positions that an earlier one has chosen.
+// GLM-5. As DeepSeek-V3.2; some layers use the positions chosen by an earlier layer.
 #include "arch/arch.h"
 
 static const frit_weight_row rows[] = {FRIT_ROWS_MLA_EXPERTS(0), FRIT_ROWS_INDEXER};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// gpt-oss. A sink beside the scores of each head; a window in every other layer; biases everywhere; experts with a
-// clamped, shifted SwiGLU.
+// gpt-oss. An attention sink in each head; a window in every second layer; biases everywhere; experts with a clamped,
+// shifted SwiGLU.
 #include "arch/arch.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GPT-NeoX, Pythia. LayerNorm; part of each head rotates; attention and feed-forward side by side, or in turn.
+// GPT-NeoX, Pythia. LayerNorm; RoPE on part of each head; attention and feed-forward in parallel or in sequence.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Granite 3. As Llama, with scales on embeddings, residuals, scores and logits.
+// Granite 3. As Llama, with scales on embeddings, residuals, attention scores and logits.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Grok. Soft caps on scores; norms on both sides of attention and feed-forward; GELU; experts, beside a dense feed-
-// forward where there is one.
+// Grok. Soft caps on attention scores; norms before and after attention and feed-forward; GELU; experts, in parallel
+// with a dense feed-forward where the file has one.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GroveMoE. As Qwen3 MoE, with small experts that groups of experts share, and that read what the experts gave.
+// GroveMoE. As Qwen3 MoE, with small experts that groups of experts share and that read the experts' output.
 #include "arch/arch.h"
 
 // clang-format off

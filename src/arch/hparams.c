@@ -8,13 +8,13 @@
 enum {
     REQUIRED = 1,
     PER_LAYER = 2,   // one number for all layers, or an array with one for each
-    CHOSEN = 4,      // only for architectures that list the key: files carry such keys for others too
+    CHOSEN = 4,      // only for architectures that list the key: files of others may have it without meaning
 };
 
 typedef enum kind { INT, FLOAT, BOOL } kind;
 
 typedef struct hparam {
-    const char *key;   // behind "ARCH."
+    const char *key;   // after "ARCH."
     kind kind;
     size_t offset;   // in frit_hparams, or in frit_layer_hparams for PER_LAYER
     double min, max, fallback;
@@ -130,7 +130,7 @@ typedef struct reader {
     frit_hparams *hp;
     const frit_arch *arch;
     const frit_checkpoint *ckpt;
-    char key[160];   // of the row at hand
+    char key[160];   // of the current row
 } reader;
 
 static const char *name_key(reader *r, const char *suffix)
@@ -234,8 +234,8 @@ static frit_status read_layer_row(reader *r, const hparam *row)
     return FRIT_OK;
 }
 
-// Properties of layers under keys without the architecture's name: frit's own are what folders say and GGUF cannot, or
-// windows of architectures whose GGUF files carry attention.sliding_window without meaning it.
+// Properties of layers under keys without the architecture's name: frit's own keys for what folders say and GGUF
+// cannot, or windows of architectures whose GGUF files have attention.sliding_window without using it.
 static frit_status read_own_arrays(reader *r)
 {
     static const hparam own[] = {
@@ -261,7 +261,7 @@ static frit_status read_own_arrays(reader *r)
     return FRIT_OK;
 }
 
-// Takes the window of the layers that see everything away: by a period, or by an array with a flag for each layer.
+// Removes the window of full-attention layers: by a period, or by an array with a flag for each layer.
 static frit_status read_pattern(reader *r)
 {
     const frit_windows *windows = &r->arch->windows;
@@ -336,7 +336,7 @@ static frit_status complete_layer(reader *r, int32_t i)
     return FRIT_OK;
 }
 
-// A file may give 0, but it must give a number.
+// 0 is allowed, but the key is required.
 static frit_status complete_eps(reader *r)
 {
     frit_hparams *hp = r->hp;
@@ -348,11 +348,11 @@ static frit_status complete_eps(reader *r)
         frit_meta_find(meta, name_key(r, "attention.layer_norm_epsilon")))
         return FRIT_OK;
     return frit_fail(FRIT_E_FORMAT,
-                     "neither %s.attention.layer_norm_rms_epsilon nor %s.attention.layer_norm_epsilon is there", arch,
-                     arch);
+                     "the metadata has neither %s.attention.layer_norm_rms_epsilon nor %s.attention.layer_norm_epsilon",
+                     arch, arch);
 }
 
-// The vocabulary is as large as the file says, or as its list of tokens, or as the embedding table.
+// The size of the vocabulary: the file's key, or its list of tokens, or the embedding table.
 static frit_status complete_vocab(reader *r)
 {
     if (r->hp->n_vocab > 0) return FRIT_OK;
@@ -382,7 +382,7 @@ static frit_status read_scaling(reader *r)
     frit_str name;
     bool found;
     FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, name_key(r, "rope.scaling.type"), &name, &found));
-    // A factor without a type is from the time when linear scaling was the only one.
+    // A factor without a type means linear scaling, which was once the only one.
     r->hp->rope.scaling = FRIT_ROPE_LINEAR;
     if (!found) return FRIT_OK;
     for (size_t i = 0; i < FRIT_COUNT(names); i++) {
@@ -408,7 +408,7 @@ static frit_status read_rope_style(reader *r)
     return FRIT_OK;
 }
 
-// Layers with a window turn like the others, but for their base and maybe without scaling.
+// Layers with a window rotate like the others, with their own base and possibly without scaling.
 static void complete_rope_swa(reader *r)
 {
     frit_hparams *hp = r->hp;
@@ -449,7 +449,7 @@ static frit_status read_norm(reader *r)
     return FRIT_OK;
 }
 
-// The activation of the feed-forward, where the file says it: under a key of its own, or under GGUF's.
+// The activation of the feed-forward, where the file has it: under frit's key, or under GGUF's.
 static frit_status read_act(reader *r)
 {
     static const struct {
@@ -470,7 +470,7 @@ static frit_status read_act(reader *r)
     return FRIT_OK;
 }
 
-// GGUF has no key for where kinds of distances end.
+// GGUF has no key for the largest distance of relative positions.
 static frit_status read_distances(reader *r)
 {
     static const char key[] = "frit.attention.relative_distance";
@@ -484,7 +484,7 @@ static frit_status read_distances(reader *r)
     return FRIT_OK;
 }
 
-// Files that do not mean any pooling have the number anyway, as -1 or as what that is without a sign.
+// Files without pooling may have the key nevertheless, as -1 or its unsigned form.
 static void read_pooling(reader *r)
 {
     int64_t type = -1;
@@ -554,9 +554,8 @@ static frit_status read_all(reader *r, frit_arena *arena)
     frit_meta_get_bool(&r->ckpt->meta, "frit.delta.neighbours", &r->hp->recurrent.by_neighbours, NULL);
     if (r->arch->adjust) FRIT_TRY(r->arch->adjust(r->hp));
     if (r->hp->attn_temp_scale != 0 && r->hp->attn_temp_length < 1)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s.attention.temperature_scale is there, but no length of at least 1 to go with it",
-                         r->arch->name);
+        return frit_fail(FRIT_E_FORMAT, "%s.attention.temperature_length is %d, expected 1 or more", r->arch->name,
+                         (int)r->hp->attn_temp_length);
     return FRIT_OK;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hunyuan 3. Norms on the heads of q and k; sigmoid router with a bias for the selection; shared experts.
+// Hunyuan 3. QK norms per head; sigmoid router with a selection bias; shared experts.
 #include "arch/arch.h"
 
 // clang-format off

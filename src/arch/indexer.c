@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Sparse attention's indexer (DeepSeek-V3.2): a few small heads score all positions of the past; attention then looks
-// at the best of them only.
+// The indexer of sparse attention (DeepSeek-V3.2): a few small heads score all cached positions; attention reads only
+// the best.
 //
 //     score(t, p) = sum_h weights(x_t)[h] max(q(c_t)[h] . norm(k x_p), 0)
 //
-// c is the compressed query of latent attention. Part of these heads and keys rotates, from the first element on.
+// c is the compressed query of latent attention. RoPE rotates the first elements of these heads and keys.
 #include "arch/arch.h"
 
 #include <math.h>
 
-static const float norm_eps = 1e-6f;   // which files do not say
+static const float norm_eps = 1e-6f;   // files have no key for it
 
 frit_node *frit_choose_positions(frit_build *b, const frit_layer *w, frit_node *x, frit_node *compressed)
 {
@@ -41,6 +41,7 @@ frit_status frit_indexer_adjust(frit_hparams *hp)
         return frit_fail(FRIT_E_FORMAT, "attention.q_lora_rank is %d, expected 1 or more: the indexer reads it",
                          (int)hp->q_rank);
     if (!hp->layers[0].has_index)
-        return frit_fail(FRIT_E_FORMAT, "attention.indexer.types: layer 0 has no indexer, and none before it to share");
+        return frit_fail(FRIT_E_FORMAT,
+                         "attention.indexer.types says that layer 0 shares an indexer, expected its own");
     return frit_mla_adjust(hp);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Jais. LayerNorm; ALiBi; gated SiLU feed-forward; scores are divided by the head size itself.
+// Jais. LayerNorm; ALiBi; gated SiLU feed-forward; attention scores are divided by the head size, not its square root.
 #include "arch/arch.h"
 
 // clang-format off

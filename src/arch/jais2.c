@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Jais 2. LayerNorm; rotating; squared ReLU in an ungated feed-forward.
+// Jais 2. LayerNorm; RoPE; squared ReLU in an ungated feed-forward.
 #include "arch/arch.h"
 
 // clang-format off

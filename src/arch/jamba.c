@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Jamba. Layers without keys are Mamba 1, the others attend without positions; some have experts.
+// Jamba. Layers without keys are Mamba 1, the others are attention without RoPE; some have experts.
 #include "arch/arch.h"
 
 // clang-format off

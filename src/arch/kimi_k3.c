@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kimi K3. As Kimi Linear, with gated latent attention, experts in a narrower space, and SiTU in the place of SwiGLU.
+// Kimi K3. As Kimi Linear, with gated latent attention, experts in a narrower space, and SiTU instead of SwiGLU.
 // Every twelfth layer adds the residual to the residual bank and starts a new one. Attention and feed-forward read a
 // weighted sum of the bank and the current residual; the weights are a softmax of their scores.
 #include "arch/arch.h"
@@ -49,7 +49,7 @@ static frit_status adjust(frit_hparams *hp)
     if (hp->n_ff_shexp == 0) hp->n_ff_shexp = hp->n_ff_exp;
     for (int32_t i = 0; i < hp->n_layer; i++) {
         hp->layers[i].no_rope = true;
-        if (hp->layers[i].n_head_kv == 1) hp->layers[i].v_dim = hp->kv_rank;   // which old files do not say
+        if (hp->layers[i].n_head_kv == 1) hp->layers[i].v_dim = hp->kv_rank;   // old files have no key for it
     }
     return frit_kda_adjust(hp);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kimi Linear. Delta attention with decays of channels in layers without keys, latent attention without positions in
-// the others; experts.
+// Kimi Linear. Kimi Delta Attention in layers without keys, latent attention without RoPE in the others; experts.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The two ways in which most architectures put a layer together.
+// The layer functions that most architectures share.
 #include "arch/arch.h"
 
 frit_node *frit_residual(frit_build *b, frit_node *x, frit_node *branch)

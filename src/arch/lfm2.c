@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// LFM2. A short convolution, gated on both sides, in layers without keys; norms on the heads of q and k.
+// LFM2. A short convolution, gated on both sides, in layers without keys; QK norms per head.
 #include "arch/arch.h"
 
 // clang-format off

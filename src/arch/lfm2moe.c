@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// LFM2 MoE. A short convolution, gated on both sides, in layers without keys; norms on the heads of q and k. Experts.
+// LFM2 MoE. A short convolution, gated on both sides, in layers without keys; QK norms per head. Experts.
 #include "arch/arch.h"
 
 // clang-format off

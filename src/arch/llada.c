@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// LLaDA. As Llama, but every token sees all others: text comes from diffusion.
+// LLaDA. As Llama, but bidirectional: a text diffusion model.
 #include "arch/arch.h"
 
 // clang-format off

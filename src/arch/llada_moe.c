@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// LLaDA MoE. As OLMoE with norms on heads, but every token sees all others: text comes from diffusion.
+// LLaDA MoE. As OLMoE with QK norms per head, but bidirectional: a text diffusion model.
 #include "arch/arch.h"
 
 // clang-format off

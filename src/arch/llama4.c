@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Llama 4: the text side. Three layers of four see their chunk of positions, rotate, and norm heads after that; the
-// others see everything, with an attention temperature. Experts, whose weights multiply what they read, in some layers.
+// Llama 4: the text side. Three of four layers attend within a chunk, with RoPE and then QK norms; the others attend to
+// everything, with an attention temperature. Some layers have experts, whose router weights multiply their input.
 #include "arch/arch.h"
 
 // clang-format off

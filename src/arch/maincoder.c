@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Maincoder. As Qwen3, but heads are normed after they turned.
+// Maincoder. As Qwen3, but QK norms follow the rotation.
 #include "arch/arch.h"
 
 // clang-format off

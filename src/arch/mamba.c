@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mamba 1. A selective scan in the place of attention and feed-forward.
+// Mamba 1. A selective scan instead of attention and feed-forward.
 #include "arch/arch.h"
 
 // clang-format off

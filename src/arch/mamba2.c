@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mamba 2. The decay is a head's, not a channel's; groups of channels are normed.
+// Mamba 2. One decay for each head instead of each channel; norms over groups of channels.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MiniCPM. As Llama, with scales on embeddings, residuals and logits, which old files leave out.
+// MiniCPM. As Llama, with scales on embeddings, residuals and logits; defaults where old files lack them.
 #include "arch/arch.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MiniCPM3. Latent attention, expanded to ordinary heads; scales as MiniCPM has them.
+// MiniCPM3. Latent attention, expanded to ordinary heads; scales as in MiniCPM.
 #include "arch/arch.h"
 
 #include <math.h>

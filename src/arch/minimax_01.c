@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MiniMax-Text-01. Lightning attention, whose decays are constants, in seven layers of eight; experts. What a branch is
-// added to is the normed input.
+// MiniMax-Text-01. Lightning attention (constant decays) in seven of eight layers; experts. The residual is the normed
+// input.
 #include "arch/arch.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MiniMax-M2. Norms of all heads of q and k together; part of each head rotates; router with a bias for the selection.
+// MiniMax-M2. QK norms over all heads; RoPE on part of each head; router with a selection bias.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Multi-head latent attention (DeepSeek-V2): keys and values of all heads are made from one short vector of each
-// position, and only a slice of each head rotates.
+// Multi-head latent attention (DeepSeek-V2): keys and values of all heads are computed from one short vector of each
+// position; RoPE rotates only a slice of each head.
 //
 //     kv_a x = [ latent | rotating part, shared by all heads ]
 //
-// Expanded, kv_b makes each head's keys and values, which are cached. Absorbed, the latent vector itself is key and
-// value of a single head: k_b takes queries to where it lives, v_b takes what attention gives back to heads.
+// Expanded: kv_b computes each head's keys and values, which are cached. Absorbed: the latent vector is key and value
+// of a single head; k_b projects queries into the latent space, v_b projects the result of attention back to heads.
 #include "arch/arch.h"
 
 #include <math.h>
@@ -25,13 +25,13 @@ static frit_node *rotate(frit_build *b, frit_node *x, int32_t offset)
     return b->lhp->no_rope ? x : frit_rope_heads(b, x, offset);
 }
 
-// Of a head, before the slice that rotates.
+// Elements of a head before the rotated slice.
 static int32_t still_dim(const frit_build *b)
 {
     return b->hp->k_dim_mla - b->hp->rope.dim;
 }
 
-// Of what the layer reads, or of that compressed.
+// From the layer's input, or from its compressed form.
 static frit_node *make_queries(frit_build *b, const frit_layer *w, frit_node *x)
 {
     x = frit_linear(b, frit_has(&w->q_a) ? &w->q_b : &w->q, x);
@@ -65,14 +65,14 @@ static frit_node *attend_expanded(frit_build *b, const frit_layer *w, frit_node 
     const int64_t n_head = b->lhp->n_head, still = still_dim(b), v_dim = b->hp->v_dim_mla, dim = b->hp->rope.dim;
     frit_node *x = heads_of(b, frit_linear(b, &w->kv_b, kv.c), n_head, still + v_dim);
     frit_node *v = frit_slice(g, x, still, v_dim);
-    // Without a part that stays, heads share their keys: the rotating part behind nothing, for each.
+    // If no part stays unrotated, all heads share the rotated part as their key.
     frit_node *k = still > 0 ? frit_slice(g, x, 0, still) : NULL;
     if (k) return frit_attend_cached(b, w, q, frit_concat(g, k, kv.pe), v, b->hp->attn_scale);
     for (int64_t h = 1; h < n_head; h++) k = frit_concat(g, k ? k : heads_of(b, kv.pe, 1, dim), kv.pe);
     return frit_attend_cached(b, w, q, heads_of(b, k ? k : kv.pe, n_head, dim), v, b->hp->attn_scale);
 }
 
-// By a number for each head, or for each number of each head.
+// One gate for each head, or for each element of each head.
 static frit_node *gate_heads(frit_build *b, frit_node *x, frit_node *gate)
 {
     const int64_t n_head = b->lhp->n_head, dim = b->hp->v_dim_mla;
@@ -98,7 +98,7 @@ frit_node *frit_attention_mla(frit_build *b, const frit_layer *w, frit_node *x)
 frit_status frit_mla_adjust(frit_hparams *hp)
 {
     const frit_layer_hparams *first = &hp->layers[0];
-    // Absorbed, the latent vector is the first part of keys, and all of values: it is kept once.
+    // Absorbed: the latent vector is the first part of keys and all of values, so it is cached once.
     for (int32_t i = 0; i < hp->n_layer; i++) {
         frit_layer_hparams *lhp = &hp->layers[i];
         lhp->v_in_k = hp->k_dim_mla > 0 && lhp->n_head_kv == 1 && lhp->v_dim == hp->kv_rank &&
@@ -109,9 +109,9 @@ frit_status frit_mla_adjust(frit_hparams *hp)
     if (hp->kv_rank < 1)
         return frit_fail(FRIT_E_FORMAT, "attention.kv_lora_rank is %d, expected 1 or more", (int)hp->kv_rank);
     if (hp->k_dim_mla < hp->rope.dim)
-        return frit_fail(FRIT_E_FORMAT, "heads have %d elements, of which %d are to rotate", (int)hp->k_dim_mla,
-                         (int)hp->rope.dim);
-    // Scores grow with the context's extension, where YaRN does not scale the rotating part.
+        return frit_fail(FRIT_E_FORMAT, "heads have %d elements, fewer than the %d that RoPE rotates",
+                         (int)hp->k_dim_mla, (int)hp->rope.dim);
+    // With YaRN the scale of scores grows with the context's extension, as the rotated part is not scaled.
     double grown = hp->rope.factor > 1 ? 1 + hp->rope.log_multiplier * log(hp->rope.factor) : 1;
     hp->attn_scale = (float)(grown * grown / sqrt(hp->k_dim_mla));
     return FRIT_OK;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ModernBERT. Every token sees all others, in two layers of three those of a window around it, which rotate with a base
-// of their own. LayerNorm without biases before attention and feed-forward, but none before the first attention; gated
-// GELU.
+// ModernBERT. Bidirectional; two of three layers have a window around each token and their own RoPE base. LayerNorm
+// without biases before attention and feed-forward, but none before the first attention; gated GELU.
 #include "arch/arch.h"
 
 // clang-format off

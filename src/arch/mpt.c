@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MPT. LayerNorm; ALiBi or learned positions; GELU in an ungated feed-forward; values of q, k and v may be clamped.
+// MPT. LayerNorm; ALiBi or learned positions; GELU in an ungated feed-forward; q, k and v may be clamped.
 #include "arch/arch.h"
 
 // clang-format off

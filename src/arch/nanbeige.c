@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Nanbeige. As Llama. Variants that run their layers in loops are refused.
+// Nanbeige. As Llama. Variants with looped layers are refused.
 #include "arch/arch.h"
 
 // clang-format off

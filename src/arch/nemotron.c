@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Nemotron 4, Minitron. LayerNorm; part of each head rotates; squared ReLU in an ungated feed-forward.
+// Nemotron 4, Minitron. LayerNorm; RoPE on part of each head; squared ReLU in an ungated feed-forward.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// OLMo 1. As Llama, with LayerNorm that has no weights; values of q, k and v may be clamped.
+// OLMo 1. As Llama, with LayerNorm without weights; q, k and v may be clamped.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// OLMoE. Norms of all heads of q and k together; experts.
+// OLMoE. QK norms over all heads; experts.
 #include "arch/arch.h"
 
 // clang-format off

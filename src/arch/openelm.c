@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// OpenELM. Each layer has its own numbers of heads and widths; norms on the heads of q and k; the output is the
-// embedding table.
+// OpenELM. Each layer has its own head counts and widths; QK norms per head; the output is the embedding table.
 #include "arch/arch.h"
 
 // clang-format off

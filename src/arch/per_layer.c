@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What small Gemmas have beside their layers: an embedding of each token for each layer, and layers at the end that
-// look at the keys and values of earlier ones.
+// Small Gemmas: per-layer embeddings (one of each token for each layer), and last layers that use the keys and values
+// of earlier layers.
 #include "arch/arch.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Phi-1 to 2. LayerNorm; part of each head rotates; attention and feed-forward side by side behind one norm.
+// Phi-1 to 2. LayerNorm; RoPE on part of each head; attention and feed-forward in parallel after one norm.
 #include "arch/arch.h"
 
 // clang-format off

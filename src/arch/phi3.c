@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Phi-3, Phi-4. As Llama; q, k and v are one matrix, gate and up another; long contexts have rotation factors of their
-// own.
+// Phi-3, Phi-4. As Llama; q, k and v are one matrix, gate and up another; long contexts have their own RoPE factors
+// (LongRoPE).
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Phi-3.5 MoE. Norms have biases; two experts. Files convert the router of the model, which weighs each of the two
-// against those near it, to a softmax; folders do not.
+// Phi-3.5 MoE. Norms have biases; two experts a token. GGUF files replace the model's sparse mixer router by a softmax;
+// folders keep it.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// PLaMo. As Llama, with attention and feed-forward side by side behind one norm.
+// PLaMo. As Llama, with attention and feed-forward in parallel after one norm.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// PLaMo 2. Norms on both sides of each part; heads of q and k have norms of their own; layers without keys scan
-// as Mamba 2 does, with b, c and steps made as in Mamba 1.
+// PLaMo 2. Norms before and after each part; heads of q and k have norms of their own; layers without keys are Mamba 2,
+// with b, c and steps as in Mamba 1.
 #include "arch/arch.h"
 
 // clang-format off
@@ -63,7 +63,7 @@ static frit_status adjust(frit_hparams *hp)
     hp->recurrent.n_groups = 0;
     hp->recurrent.step_dim = hp->n_embd / 16 > 64 ? hp->n_embd / 16 : 64;
     if (hp->recurrent.rank < 1 || hp->recurrent.inner % hp->recurrent.rank != 0)
-        return frit_fail(FRIT_E_FORMAT, "recurrent layers are %d wide and have %d heads, expected a multiple",
+        return frit_fail(FRIT_E_FORMAT, "recurrent layers have width %d and %d heads, expected a multiple",
                          (int)hp->recurrent.inner, (int)hp->recurrent.rank);
     return frit_hybrid_adjust(hp);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Qwen 1. As Llama, with biases on q, k and v; the file gives the width of gate and up together.
+// Qwen 1. As Llama, with biases on q, k and v; the file gives the summed width of gate and up.
 #include "arch/arch.h"
 
 // clang-format off

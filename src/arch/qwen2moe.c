@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Qwen1.5-MoE, Qwen2-MoE. As Qwen2, with experts, and shared ones weighed by a sigmoid.
+// Qwen1.5-MoE, Qwen2-MoE. As Qwen2, with experts, and shared experts weighted by a sigmoid.
 #include "arch/arch.h"
 
 // clang-format off

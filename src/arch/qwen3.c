@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Qwen3, dense. As Llama, with norms on the heads of q and k.
+// Qwen3, dense. As Llama, with QK norms per head.
 #include "arch/arch.h"
 
 // clang-format off

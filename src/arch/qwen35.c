@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Qwen3.5, without experts and with them. As Qwen3-Next; heads of values take those of keys in turn.
+// Qwen3.5, without experts and with them. As Qwen3-Next; value heads use key heads interleaved.
 #include "arch/arch.h"
 
 // clang-format off

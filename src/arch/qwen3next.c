@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Qwen3-Next. Gated delta nets in three layers of four; attention whose heads are gated; experts.
+// Qwen3-Next. Gated delta nets in three of four layers, gated attention in the others; experts.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Layers that keep a state in the place of keys and values: Mamba 1 and 2, gated delta nets, Kimi delta attention.
+// Layers with a recurrent state instead of keys and values: Mamba 1 and 2, gated delta nets, Kimi delta attention.
 #include "arch/arch.h"
 
 #include <math.h>
@@ -9,11 +9,10 @@ enum { MOST = 1 << 28 };   // numbers of one layer's state
 static frit_status check_sizes(const frit_recurrent_params *r)
 {
     if (r->inner < 1 || r->n_taps < 1)
-        return frit_fail(FRIT_E_FORMAT, "recurrent layers are %d wide and look at %d rows, expected 1 or more",
+        return frit_fail(FRIT_E_FORMAT, "recurrent layers have width %d and %d convolution taps, expected 1 or more",
                          (int)r->inner, (int)r->n_taps);
     if (r->rank > 0 && r->n_groups > 0 && (r->inner % r->rank != 0 || r->rank % r->n_groups != 0))
-        return frit_fail(FRIT_E_FORMAT,
-                         "recurrent layers are %d wide and have %d heads in %d groups, expected multiples",
+        return frit_fail(FRIT_E_FORMAT, "recurrent layers have width %d, %d heads and %d groups, expected multiples",
                          (int)r->inner, (int)r->rank, (int)r->n_groups);
     const double n = (double)r->n_channels * (r->n_taps - 1) + (double)r->inner * r->state;
     if (n <= MOST) return FRIT_OK;
@@ -108,7 +107,7 @@ frit_node *frit_mamba(frit_build *b, const frit_layer *layer, frit_node *x)
     return frit_linear(b, &w->out, frit_glu(g, z, y, FRIT_ACT_SILU));
 }
 
-// Groups of channels are normed by themselves.
+// One norm for each group of channels.
 static frit_node *norm_groups(frit_build *b, const frit_weight *w, frit_node *x)
 {
     const frit_recurrent_params *r = &b->hp->recurrent;
@@ -151,7 +150,7 @@ frit_node *frit_unit_heads(frit_build *b, frit_node *x)
     return frit_scale(b->g, frit_rms_norm(b->g, x, NULL, 1e-6f / n), 1 / sqrtf(n));
 }
 
-// norm(y) * act(gate), heads by themselves; then the way out.
+// norm(y) * act(gate), one norm for each head; then the output projection.
 static frit_node *gated_out(frit_build *b, const frit_weight *norm, const frit_weight *out, frit_node *y,
                             frit_node *gate, frit_act act)
 {
@@ -193,7 +192,7 @@ frit_status frit_kda_adjust(frit_hparams *hp)
     return frit_mla_adjust(hp);
 }
 
-// In two steps through a narrow middle, where the file has it so.
+// One matrix, or a product of two low-rank matrices where the file has those.
 static frit_node *narrow(frit_build *b, const frit_weight *first, const frit_weight *second, frit_node *x)
 {
     x = frit_linear(b, first, x);

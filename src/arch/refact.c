@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Refact. As Llama, with ALiBi in the place of rotation; of biases beside o and the feed-forward nothing is read.
+// Refact. As Llama, with ALiBi instead of RoPE; biases of o and the feed-forward are ignored.
 #include "arch/arch.h"
 
 // clang-format off

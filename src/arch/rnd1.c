@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// RND1. As Qwen3 MoE, but every token sees all others: text comes from diffusion.
+// RND1. As Qwen3 MoE, but bidirectional: a text diffusion model.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rotation frequencies. Pair i of a head turns by position * inv_freq[i]; scaling rules stretch the slow pairs so that
-// positions beyond the trained context give angles that the model has seen. Rules as in transformers'
+// RoPE frequencies. Pair i of a head is rotated by position * inv_freq[i]. Scaling rules slow down the slow pairs, so
+// that positions beyond the trained context give angles that occurred in training. Rules as in transformers'
 // modeling_rope_utils.py; GGUF's form of the Llama 3 rule is a tensor of divisors instead (rope_freqs, an op's source).
 #include "arch/arch.h"
 
@@ -13,7 +13,7 @@ static double plain(const frit_rope_params *rope, double base, int i)
     return pow(base, -2.0 * i / rope->dim);
 }
 
-// The base that makes the slowest pair reach `ratio` times as far.
+// The base with which the slowest pair's wavelength is `ratio` times as long.
 static double ntk_base(const frit_rope_params *rope, int32_t n_ctx)
 {
     if (n_ctx <= rope->n_ctx_orig || rope->dim <= 2) return rope->base;
@@ -32,7 +32,7 @@ static double llama3(const frit_rope_params *rope, double inv_freq)
     return (1 - smooth) * inv_freq / rope->factor + smooth * inv_freq;
 }
 
-// The pair that turns n_turns times within the original context.
+// The pair that makes n_turns rotations within the original context.
 static double yarn_pair(const frit_rope_params *rope, double n_turns)
 {
     return rope->dim * log(rope->n_ctx_orig / (n_turns * two_pi)) / (2 * log(rope->base));
@@ -55,7 +55,7 @@ static double yarn(const frit_rope_params *rope, double inv_freq, int i)
 
 static double yarn_magnitude(const frit_rope_params *rope)
 {
-    // With a multiplier for the scale of attention, that takes the rule's place.
+    // A multiplier of the scale of attention replaces this rule.
     double rule =
         rope->log_multiplier == 0 && rope->factor > 1 && rope->ext_factor != 0 ? 0.1 * log(rope->factor) + 1 : 1;
     return rule * rope->attn_factor;
@@ -74,7 +74,7 @@ static double scaled(const frit_rope_params *rope, double base, int i)
     case FRIT_ROPE_PLAIN:
     case FRIT_ROPE_DYNAMIC:
     case FRIT_ROPE_LONG:
-        break;   // the base has it, or the factors beside the weights
+        break;   // applied to the base, or by factors among the weights
     }
     return inv_freq;
 }
@@ -83,7 +83,7 @@ static frit_status make_table(frit_rope_table *table, const frit_rope_params *ro
 {
     int n_pairs = rope->dim / 2;
     float *inv_freq = frit_arena_new(arena, float, (size_t)n_pairs);
-    if (!inv_freq) return frit_fail_memory((size_t)n_pairs * sizeof *inv_freq, "rotation frequencies");
+    if (!inv_freq) return frit_fail_memory((size_t)n_pairs * sizeof *inv_freq, "RoPE frequencies");
     double base = rope->scaling == FRIT_ROPE_DYNAMIC ? ntk_base(rope, n_ctx) : rope->base;
     for (int i = 0; i < n_pairs; i++) inv_freq[i] = (float)scaled(rope, base, i);
     table->inv_freq = inv_freq;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// RWKV 4. What attention and the feed-forward read is mixed with the row before; each channel is a mean of what was
-// seen, weighed by keys and by age. GGUF has no name for it: files that frit converts use those of RWKV 6.
+// RWKV 4. Token shift: the inputs of attention and feed-forward are mixed with the token before. Each channel is a mean
+// of the values so far, weighted by keys and decayed by age. GGUF has no name for it: files that frit converts use the
+// names of RWKV 6.
 #include "arch/arch.h"
 
 #include <math.h>
@@ -33,7 +34,7 @@ static const char *const keys[] = {"ssm.inner_size", "rescale_every_n_layers"};
 static frit_status adjust(frit_hparams *hp)
 {
     if (hp->recurrent.inner < 1)
-        return frit_fail(FRIT_E_FORMAT, "mixing over time is %d wide, expected 1 or more", (int)hp->recurrent.inner);
+        return frit_fail(FRIT_E_FORMAT, "the width of time mixing is %d, expected 1 or more", (int)hp->recurrent.inner);
     for (int32_t i = 0; i < hp->n_layer; i++) {
         hp->layers[i].is_recurrent = true;
         hp->layers[i].n_head = hp->layers[i].n_head_kv = 0;
@@ -42,7 +43,7 @@ static frit_status adjust(frit_hparams *hp)
     return FRIT_OK;
 }
 
-// What a branch reads, and how far the row before lies from it.
+// The input of a branch, and its difference to the token before.
 typedef struct shifted {
     frit_node *x, *way;
 } shifted;
@@ -78,7 +79,7 @@ static frit_node *mix_channels(frit_build *b, const frit_layer *layer, frit_node
     return frit_glu(b->g, gate, k, FRIT_ACT_SIGMOID);
 }
 
-// Numbers are halved after so many layers, and so is what is added from then on: they were too large for halves.
+// The residual is halved after every `rescale_every` layers, and so are later additions: it would overflow f16.
 static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
 {
     const int32_t every = b->hp->recurrent.rescale_every;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Seed-OSS. As Llama; the norm of the feed-forward has another name.
+// Seed-OSS. As Llama; the feed-forward's norm has another name.
 #include "arch/arch.h"
 
 // clang-format off

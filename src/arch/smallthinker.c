@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// SmallThinker. The router reads what the layer reads; ReLU gates the experts; layers without a window do not rotate.
+// SmallThinker. The router reads the layer's input; ReLU gates in experts; layers without a window have no RoPE.
 #include "arch/arch.h"
 
 // clang-format off

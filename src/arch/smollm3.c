@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// SmolLM3. As Llama; each fourth layer does not rotate.
+// SmolLM3. As Llama; every fourth layer has no RoPE.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// StableLM. LayerNorm; part of each head rotates; the 12B norms each head of q and k, and its feed-forward reads what
-// attention reads.
+// StableLM. LayerNorm; RoPE on part of each head; the 12B has QK norms per head and a parallel feed-forward.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// StarCoder, SantaCoder. As GPT-2, with one head of keys and values.
+// StarCoder, SantaCoder. As GPT-2, with one KV head.
 #include "arch/arch.h"
 
 // clang-format off

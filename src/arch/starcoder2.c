@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// StarCoder2. As StarCoder, rotating.
+// StarCoder2. As StarCoder, with RoPE.
 #include "arch/arch.h"
 
 // clang-format off

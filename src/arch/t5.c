@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// T5, FLAN-T5, UMT5. An encoder whose tokens see each other, and a decoder that looks at what came out of it. Both
-// learn how much scores gain by distance, for a few kinds of distances; nothing is scaled by the head size. ReLU, or
-// gated GELU.
+// T5, FLAN-T5, UMT5. A bidirectional encoder, and a decoder with cross attention to its output. Both learn a
+// relative position bias for buckets of distances; scores are not scaled by the head size. ReLU, or gated GELU.
 //
 //     encode    embedding -> layers of the encoder -> norm -> keys and values for each layer of the decoder, cached
 //     decode    embedding -> layers of the decoder: attention to itself, to the source, feed-forward -> norm -> logits
@@ -32,7 +31,7 @@ static const char *const keys[] = {"attention.relative_buckets_count", "decoder_
 
 // ------------------------------------------------------------------------------- distances
 
-// Which bias belongs to a distance: near ones have one each, far ones share by logarithm. As transformers computes it.
+// The bucket of a distance: near distances have one each, far ones share logarithmic buckets. As in transformers.
 static int32_t bucket_of(const frit_hparams *hp, int64_t distance, bool both_sides)
 {
     int32_t n = hp->rel_buckets, first = 0;
@@ -78,7 +77,7 @@ static frit_node *attend(frit_build *b, frit_node *q, frit_node *written, frit_a
     return frit_linear(b, o, frit_reshape(b->g, y, 1, (int64_t[]){(int64_t)lhp->n_head * lhp->v_dim}));
 }
 
-// Of the layer's own attention in the cache, and of that to the source.
+// Cache layers of self attention and of cross attention.
 static int32_t own_layer(const frit_build *b)
 {
     if (!b->arch->is_encoder_decoder) return b->i_layer;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Talkie. No norm has weights; heads of q have a gain each, and are normed after they turned; each layer adds the
-// scaled embedding.
+// Talkie. Norms without weights; a gain for each head of q, normed after the rotation; each layer adds the scaled
+// embedding.
 #include "arch/arch.h"
 
 // clang-format off

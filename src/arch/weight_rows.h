@@ -14,7 +14,7 @@
     {offsetof(frit_layer, field), name, FRIT_DIM_##out, FRIT_DIM_##in,                             \
      (flags) | FRIT_WEIGHT_LAYER | FRIT_WEIGHT_STACK, FRIT_DIM_##n}
 
-// Rows that many architectures share. `flags` say what becomes of biases and scales beside the matrices.
+// Rows that many architectures share. `flags` says how biases and scales of the matrices are used.
 #define FRIT_ROWS_IN_OUT                                                                           \
     FRIT_MODEL_WEIGHT(tok_embd, "token_embd",  N_VOCAB, N_EMBD, FRIT_WEIGHT_TABLE),                \
     FRIT_MODEL_WEIGHT(out_norm, "output_norm", N_EMBD,  1,      0),                                \
@@ -87,7 +87,7 @@
     FRIT_LAYER_WEIGHT(shared.gate, "ffn_gate_shexp", N_FF_SHEXP, N_EMBD, (flags) | FRIT_WEIGHT_EXPERT), \
     FRIT_LAYER_WEIGHT(shared.up,   "ffn_up_shexp",   N_FF_SHEXP, N_EMBD, (flags) | FRIT_WEIGHT_EXPERT), \
     FRIT_LAYER_WEIGHT(shared.down, "ffn_down_shexp", N_EMBD, N_FF_SHEXP, (flags) | FRIT_WEIGHT_EXPERT)
-// DeepSeek's and who follows: latent attention, and experts behind dense layers.
+// DeepSeek-V2 and its successors: MLA, dense layers, then layers with experts.
 #define FRIT_ROWS_MLA_EXPERTS(flags)                                                               \
     FRIT_ROWS_MODEL,                                                                               \
     FRIT_ROW_NORM(attn_norm, "attn_norm"),                                                         \

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// arch/weights.h: the weights of a model, and what a row of a weight list says: name, shape, flags. Lists are made of
+// arch/weights.h: the weights of a model, and the rows of weight lists: name, shape, flags. Lists are made of
 // the macros in weight_rows.h.
 #pragma once
 #include "arch/hparams.h"
 
-// A matrix with what belongs to it: y = x w^T * scale + b. Bound by name: "NAME.weight", "NAME.bias" (optional),
+// A matrix with bias and scale: y = x w^T * scale + b. Bound by name: "NAME.weight", "NAME.bias" (optional),
 // "NAME.scale" (optional; one number, or one for each row).
 typedef struct frit_weight {
     const frit_tensor *w, *b, *scale;
@@ -20,14 +20,14 @@ typedef struct frit_ffn_weights {
 } frit_ffn_weights;
 
 typedef struct frit_recurrent_weights {
-    frit_weight in, in_xz, in_zxs;   // as files have them; the last two are cut into z, x and step
-    frit_weight z, x, step;          // gate; what the convolution reads; time steps
+    frit_weight in, in_xz, in_zxs;   // as in files; the last two are split into z, x and step
+    frit_weight z, x, step;          // gate; input of the convolution; time steps
     frit_weight conv, conv_b, conv_q, conv_k, conv_v;
-    frit_weight mix;   // what makes b, c and time steps of x
+    frit_weight mix;   // projects x to b, c and time steps
     frit_weight dt, dt_b, dt_norm, b_norm, c_norm;
     frit_weight a, d, norm, out;
     frit_weight q, k, v, alpha, beta, alpha_beta, decay_a, decay_b, gate_a, gate_b;
-    frit_weight lerp_k, lerp_v, lerp_r, ffn_lerp_k, ffn_lerp_r;   // how far what is read moves to the row before
+    frit_weight lerp_k, lerp_v, lerp_r, ffn_lerp_k, ffn_lerp_r;   // token shift: weights of the token before
 } frit_recurrent_weights;
 
 typedef struct frit_layer {
@@ -36,25 +36,25 @@ typedef struct frit_layer {
     frit_ffn_weights ffn;
     frit_weight act_scale;   // multiplies the activation
     frit_weight out_scale;
-    frit_weight head_gate;   // of what attention gives: a number for each head, or for each of its numbers
-    frit_weight attn_res_score, ffn_res_score;                    // of the residual bank and the current residual
-    frit_weight rel_bias;                                         // of scores, for each kind of distance
-    frit_weight cross_norm, cross_q, cross_k, cross_v, cross_o;   // of a decoder's attention to what was encoded
-    frit_weight unused;                                           // of models that do more than frit runs
-    // In files only: the binder cuts them into q, k, v and gate, up.
+    frit_weight head_gate;                       // of attention's output: one gate for each head, or for each element
+    frit_weight attn_res_score, ffn_res_score;   // of the residual bank and the current residual
+    frit_weight rel_bias;                        // of scores, for each bucket of distances
+    frit_weight cross_norm, cross_q, cross_k, cross_v, cross_o;   // cross attention
+    frit_weight unused;                                           // of parts that frit does not run
+    // In files only: bound as views q, k, v and gate, up.
     frit_weight qkv, gate_up;
 
     frit_weight router, router_bias, router_scale, expert_norm, post_expert_norm, dense_norm;
     frit_weight altup_router, altup_router_norm, altup_predict, altup_correct, altup_scale;
     frit_weight laurel_left, laurel_right, laurel_norm;
-    frit_weight layer_gate, layer_proj, layer_norm;   // of the layer's own embeddings
+    frit_weight layer_gate, layer_proj, layer_norm;   // of per-layer embeddings
     frit_ffn_weights experts, shared, chunks;
     frit_weight gate_up_experts;                       // gate, then up
-    frit_weight shared_gate;                           // a number that weighs what the shared experts give
-    frit_weight routed_down, routed_norm, routed_up;   // to where experts read, and back
+    frit_weight shared_gate;                           // the gate of the shared experts' output
+    frit_weight routed_down, routed_norm, routed_up;   // projections to the experts' space and back
 
-    // Latent attention: q = q_b norm(q_a x); latent = norm(first part of kv_a x), the rest of it rotates. Keys and
-    // values are kv_b latent, or, absorbed, k_b takes queries to the latent space and v_b takes the result back.
+    // MLA: q = q_b norm(q_a x); latent = norm(first part of kv_a x); RoPE rotates the rest of kv_a x. Keys and values
+    // are kv_b latent, or, absorbed, k_b projects queries into the latent space and v_b projects the result back.
     frit_weight q_a, q_a_norm, q_b, kv_a, kv_a_norm, kv_b, k_b, v_b;
     frit_weight index_q, index_k, index_norm, index_weights;
     frit_recurrent_weights recurrent;
@@ -63,10 +63,11 @@ typedef struct frit_layer {
 typedef struct frit_weights {
     frit_weight tok_embd, type_embd, pos_embd, tok_norm, out_norm, enc_norm, lm_head;
     frit_weight rope_freqs, rope_long, rope_short;
-    frit_weight altup_proj, altup_merge;                   // of all streams but the first
-    frit_weight layer_embd, layer_proj, layer_proj_norm;   // embeddings of all layers, and what x adds to them
-    frit_weight res_score;                                 // of residuals behind the last layer
-    frit_layer *layers;                                    // [n_layer]
+    frit_weight altup_proj, altup_merge;   // of all streams except the first
+    frit_weight layer_embd, layer_proj,
+        layer_proj_norm;     // per-layer embeddings of all layers, and their projection of x
+    frit_weight res_score;   // of the residual bank after the last layer
+    frit_layer *layers;      // [n_layer]
 } frit_weights;
 
 // Dimensions as the rows of a weight list name them; resolved per layer.
@@ -87,11 +88,11 @@ typedef enum frit_dim {
     FRIT_DIM_N_HEAD,
     FRIT_DIM_Q_RANK,
     FRIT_DIM_KV_RANK,
-    FRIT_DIM_KV_A,      // the latent vector and what rotates
-    FRIT_DIM_N_KV_B,    // keys without what rotates, and values, of all heads
+    FRIT_DIM_KV_A,      // the latent vector and the rotated part
+    FRIT_DIM_N_KV_B,    // keys without the rotated part, and values, of all heads
     FRIT_DIM_N_Q_MLA,   // of expanded heads
     FRIT_DIM_N_O_MLA,
-    FRIT_DIM_NOPE_MLA,   // of one head of keys, what does not rotate
+    FRIT_DIM_NOPE_MLA,   // the unrotated part of one key head
     FRIT_DIM_V_MLA,
     FRIT_DIM_ALTUP,
     FRIT_DIM_ALTUP_REST,
@@ -99,7 +100,7 @@ typedef enum frit_dim {
     FRIT_DIM_LAUREL,
     FRIT_DIM_LAYER_EMBD,
     FRIT_DIM_LAYERS_EMBD,   // of all layers
-    FRIT_DIM_LAYER_NORM,    // as wide as the model, where layers have embeddings
+    FRIT_DIM_LAYER_NORM,    // n_embd where layers have embeddings, otherwise 0
     FRIT_DIM_RES_BANK,      // 1 where the model has a residual bank
     FRIT_DIM_INDEX_HEADS,
     FRIT_DIM_INDEX,   // one head of an indexer
@@ -108,7 +109,7 @@ typedef enum frit_dim {
     FRIT_DIM_N_Q_2,   // and a gate for each
     FRIT_DIM_N_K,
     FRIT_DIM_N_V,
-    FRIT_DIM_N_O,   // what attention gives: all query heads, of the values' size
+    FRIT_DIM_N_O,   // attention's output: all query heads, of the values' size
     FRIT_DIM_N_QKV,
     FRIT_DIM_N_EMBD_3,
     FRIT_DIM_HEAD,   // one head of queries or keys
@@ -137,29 +138,29 @@ enum {
     FRIT_WEIGHT_OPTIONAL = 1 << 0,
     FRIT_WEIGHT_OR_TOK_EMBD = 1 << 1,   // absent: the embedding table is used (tied)
     FRIT_WEIGHT_LAYER = 1 << 2,         // one for each layer: "blk.N.NAME"
-    FRIT_WEIGHT_TABLE = 1 << 3,   // read row by row, not multiplied: has neither bias nor scale, but maybe a multiplier
-    // What a "NAME.scale" means depends on who wrote the file. Beside NVFP4 it belongs to the number format: the
-    // matrix is w * scale. Beside other types it belongs to the architecture, and some graphs of llama.cpp, which
-    // defines these files, multiply after the bias or do not read it.
+    FRIT_WEIGHT_TABLE = 1 << 3,         // read row by row, not multiplied: no bias, no scale, possibly a multiplier
+    // The meaning of "NAME.scale" depends on the type. With NVFP4 it is part of the number format: the matrix is
+    // w * scale. With other types it is part of the architecture, and some graphs of llama.cpp, which defines these
+    // files, multiply after the bias or ignore it.
     FRIT_WEIGHT_SCALE_LAST = 1 << 4,    // y = (x w^T + b) * scale
     FRIT_WEIGHT_UNSCALED = 1 << 5,      // y = x w^T + b
-    FRIT_WEIGHT_UNBIASED = 1 << 6,      // y = x w^T: such files may carry a bias that is not read
-    FRIT_WEIGHT_OR_FUSED = 1 << 7,      // may be absent where the fused weight of its layer is there
+    FRIT_WEIGHT_UNBIASED = 1 << 6,      // y = x w^T: files may have a bias, which is ignored
+    FRIT_WEIGHT_OR_FUSED = 1 << 7,      // may be absent if the layer has the fused weight
     FRIT_WEIGHT_DENSE = 1 << 8,         // may be absent in layers with experts
     FRIT_WEIGHT_EXPERT = 1 << 9,        // is absent in layers without experts
     FRIT_WEIGHT_STACK = 1 << 10,        // [n_expert, out, in], or n_head such matrices
-    FRIT_WEIGHT_WHOLE_NAME = 1 << 11,   // the name has no ".weight" behind it
-    FRIT_WEIGHT_SPREAD = 1 << 12,       // a vector of fewer numbers, each of which is repeated
-    FRIT_WEIGHT_INVERSE = 1 << 13,      // a vector of divisors: bound as factors
-    FRIT_WEIGHT_FLAT = 1 << 14,         // a vector that files may have in two dimensions
+    FRIT_WEIGHT_WHOLE_NAME = 1 << 11,   // the name is complete: no ".weight" follows
+    FRIT_WEIGHT_SPREAD = 1 << 12,       // a vector whose numbers are repeated to the full size
+    FRIT_WEIGHT_INVERSE = 1 << 13,      // a vector of divisors, bound as factors
+    FRIT_WEIGHT_FLAT = 1 << 14,         // a vector that files may store in two dimensions
     FRIT_WEIGHT_OWN_KV = 1 << 15,       // may be absent in layers that share keys and values
-    FRIT_WEIGHT_OWN_INDEX = 1 << 16,    // may be absent in layers that take the positions of an earlier one
-    FRIT_WEIGHT_FIRST_ROW = 1 << 17,    // a matrix of which nothing but the first row is read: bound as a vector
+    FRIT_WEIGHT_OWN_INDEX = 1 << 16,    // may be absent in layers that use an earlier layer's positions
+    FRIT_WEIGHT_FIRST_ROW = 1 << 17,    // only the first row of a matrix, bound as a vector
     FRIT_WEIGHT_ENC = 1 << 18,          // of encoder layers, the first n_layer_enc: "enc.blk.N.NAME"
-    FRIT_WEIGHT_DEC = 1 << 19,          // of the layers behind them: "dec.blk.N.NAME"
+    FRIT_WEIGHT_DEC = 1 << 19,          // of the layers after them: "dec.blk.N.NAME"
 };
 
-// A row whose dimensions are 0 in a layer is absent there.
+// A weight is absent in layers in which a dimension of its row is 0.
 typedef struct frit_weight_row {
     size_t offset;      // in frit_weights or frit_layer
     const char *name;   // in the file, without ".weight"
@@ -172,13 +173,13 @@ typedef struct frit_weight_row {
 frit_status frit_weights_bind(frit_weights *weights, const frit_arch *arch, const frit_hparams *hp,
                               const frit_checkpoint *ckpt, frit_arena *arena);
 
-// dims.c: what rows mean for a model. Dimensions are 0 where a layer has no such part.
+// dims.c: rows resolved for a model. A dimension is 0 where a layer has no such part.
 int64_t frit_dim_size(const frit_hparams *hp, const frit_layer_hparams *lhp, frit_dim dim);
 bool frit_weight_may_be_absent(const frit_weight_row *row, const frit_hparams *hp, int32_t i_layer);
 void frit_weight_name(const frit_weight_row *row, const frit_hparams *hp, int32_t i_layer, char base[96],
                       char name[128]);   // without and with ".weight"
 
-// Every tensor that a file may have by the rows, fused forms too, with the shape that GGUF files give it.
+// Every tensor that a file may have, fused forms included, with its shape in GGUF files.
 typedef struct frit_listed_tensor {
     char name[128];
     int n_dims;
@@ -192,13 +193,13 @@ frit_status frit_arch_list(const frit_arch *arch, const frit_hparams *hp, frit_l
 
 // ------------------------------------------------------------------------------- adapters (adapt.c)
 
-// What the adapters of an engine add to one tensor of the model.
+// The adapters of one tensor of the model.
 typedef struct frit_matrix_adapters {
-    const char *name;          // of the tensor; the head's is "output.weight", also where it shares the table
-    const frit_tensor *base;   // the whole of it
-    frit_low_rank *parts;      // in the order of adapters; `first` and `b_first` are set where a graph is built
+    const char *name;          // of the tensor; "output.weight" for the head, also where it is tied
+    const frit_tensor *base;   // the whole tensor
+    frit_low_rank *parts;      // in the order of adapters; building a graph sets `first` and `b_first`
     int32_t n;
-    bool is_used;   // set by a graph that adds it
+    bool is_used;   // set when a graph uses it
 } frit_matrix_adapters;
 
 typedef struct frit_adapters {

@@ -198,18 +198,24 @@ static void tensors_must_be_those_of_the_architecture(void **state)
     check(refusals, FRIT_COUNT(refusals));
 }
 
-static void vectors_must_hold_finite_numbers(void **state)
+static void vectors_must_have_finite_numbers(void **state)
 {
     (void)state;
     static const refusal refusals[] = {
-        {{.tensor = "blk.1.ffn_norm.weight", .poison = NAN}, FRIT_E_FORMAT, "'blk.1.ffn_norm.weight' holds"},
-        {{.tensor = "output_norm.weight", .poison = -INFINITY}, FRIT_E_FORMAT, "'output_norm.weight' holds -inf at 31"},
-        {{.tensor = "output_norm.weight", .dtype = FRIT_DTYPE_BF16, .poison = NAN}, FRIT_E_FORMAT, "at 31"},
-        {{.tensor = "output_norm.weight", .dtype = FRIT_DTYPE_F16, .poison = INFINITY}, FRIT_E_FORMAT, "inf at 31"},
-        {{.tensor = "blk.0.attn_q.bias", .shape = {32, 0}, .poison = NAN}, FRIT_E_FORMAT, "'blk.0.attn_q.bias' holds"},
+        {{.tensor = "blk.1.ffn_norm.weight", .poison = NAN}, FRIT_E_FORMAT, "'blk.1.ffn_norm.weight': element"},
+        {{.tensor = "output_norm.weight", .poison = -INFINITY},
+         FRIT_E_FORMAT,
+         "'output_norm.weight': element 31 is -inf"},
+        {{.tensor = "output_norm.weight", .dtype = FRIT_DTYPE_BF16, .poison = NAN}, FRIT_E_FORMAT, "element 31 is nan"},
+        {{.tensor = "output_norm.weight", .dtype = FRIT_DTYPE_F16, .poison = INFINITY},
+         FRIT_E_FORMAT,
+         "element 31 is inf"},
+        {{.tensor = "blk.0.attn_q.bias", .shape = {32, 0}, .poison = NAN},
+         FRIT_E_FORMAT,
+         "'blk.0.attn_q.bias': element"},
         {{.tensor = "rope_freqs.weight", .shape = {4, 0}, .poison = -1},
          FRIT_E_FORMAT,
-         "'rope_freqs.weight' holds -1 at 3, expected numbers above 0"},
+         "'rope_freqs.weight': element 3 is -1, expected a number above 0"},
     };
     check(refusals, FRIT_COUNT(refusals));
 }
@@ -270,7 +276,7 @@ int main(void)
         cmocka_unit_test(arrays_must_have_one_number_for_each_layer),
         cmocka_unit_test(what_is_not_supported_is_called_so),
         cmocka_unit_test(tensors_must_be_those_of_the_architecture),
-        cmocka_unit_test(vectors_must_hold_finite_numbers),
+        cmocka_unit_test(vectors_must_have_finite_numbers),
         cmocka_unit_test(files_of_every_architecture_are_read_or_called_unsupported),
         cmocka_unit_test(models_of_this_project_are_read),
     };
