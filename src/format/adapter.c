@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adapters: opening, what their pairs must look like, and those in GGUF files.
+// Adapters: opening, checks of their pairs, and adapters in GGUF files.
 #include "format/adapter.h"
 
 #include "format/gguf.h"
@@ -13,7 +13,7 @@ enum { MAX_RANK = 1 << 16, MAX_LAYERS = 1 << 16 };
 
 static const char table_name[] = "token_embd.weight", head_name[] = "output.weight";
 
-// A head that the model shares with its table may have an adapter of its own.
+// A tied output head may have its own adapter.
 static const frit_tensor *base_of(const frit_checkpoint *base, const char *name)
 {
     const frit_tensor *tensor = frit_checkpoint_find(base, name);
@@ -48,7 +48,7 @@ frit_status frit_adapter_add_pair(frit_adapter_file *file, const frit_checkpoint
         return frit_fail(FRIT_E_INVALID, "%s: tensor '%s' is for '%s', which %s does not have", file->ckpt->path,
                          p->a.name, p->name, base->path);
     if (w->n_dims < 2)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: tensor '%s' is for '%s', which is no matrix", file->ckpt->path,
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: tensor '%s' is for '%s', expected a matrix", file->ckpt->path,
                          p->a.name, p->name);
     const bool is_table = strcmp(p->name, table_name) == 0;
     const int n_dims = w->n_dims, out = n_dims - 2, in = n_dims - 1;
@@ -61,9 +61,8 @@ frit_status frit_adapter_add_pair(frit_adapter_file *file, const frit_checkpoint
     }
     a_fits = a_fits && (is_table ? p->a.shape[0] == w->shape[0] : p->a.shape[in] == w->shape[in]);
     b_fits = b_fits && p->b.shape[out] == w->shape[is_table ? 1 : out];
-    if (!a_fits)
-        return wrong_shape(file, &p->a, p->name, w, is_table ? "[tokens, rank]" : "rows of a rank, as long as those");
-    if (!b_fits) return wrong_shape(file, &p->b, p->name, w, "a row of a rank for each of those");
+    if (!a_fits) return wrong_shape(file, &p->a, p->name, w, is_table ? "[tokens, rank]" : "[rank, columns]");
+    if (!b_fits) return wrong_shape(file, &p->b, p->name, w, "[rows, rank]");
     if (rank < 1 || rank > MAX_RANK || p->b.shape[in] != rank)
         return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has the rank %lld and '%s' %lld, expected one from 1 to %d",
                          file->ckpt->path, p->a.name, (long long)rank, p->b.name, (long long)p->b.shape[in], MAX_RANK);
@@ -105,9 +104,9 @@ static frit_status read_pair(frit_adapter_file *file, const frit_checkpoint *bas
     other_name[strlen(other_name) - 1] = side == 'a' ? 'b' : 'a';
     const frit_tensor *other = frit_checkpoint_find(ckpt, other_name);
     if (!other)
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is there, but '%s' is missing", ckpt->path, tensor->name,
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' needs '%s', which is missing", ckpt->path, tensor->name,
                          other_name);
-    if (side == 'b') return FRIT_OK;   // read with the other one
+    if (side == 'b') return FRIT_OK;   // read together with the other side
     frit_adapter_pair pair = {.name = name, .a = *tensor, .b = *other, .scale = 1};
     FRIT_TRY(frit_adapter_add_pair(file, base, &pair));
     const frit_tensor *b = &file->pairs[file->n_pairs - 1].b;
@@ -129,14 +128,14 @@ static frit_status read_lora(frit_adapter_file *file, const frit_checkpoint *bas
     FRIT_TRY(expect_text(file, "adapter.type", "lora"));
     FRIT_TRY(frit_meta_get_f64(&ckpt->meta, "adapter.lora.alpha", &alpha, NULL));
     if (frit_meta_find(&ckpt->meta, invocation))
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: %s: adapters that work from certain tokens on are not supported",
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: %s: adapters that start at certain tokens are not supported",
                          ckpt->path, invocation);
     if (!(alpha >= 0 && alpha < 1e9))
-        return frit_fail(FRIT_E_FORMAT, "%s: adapter.lora.alpha is %g, expected a number from 0", ckpt->path, alpha);
+        return frit_fail(FRIT_E_FORMAT, "%s: adapter.lora.alpha is %g, expected 0 or more", ckpt->path, alpha);
     file->alpha = (float)alpha;
     for (size_t i = 0; i < ckpt->n_tensors; i++) FRIT_TRY(read_pair(file, base, &ckpt->tensors[i]));
     if (file->n_pairs > 0) return FRIT_OK;
-    return frit_fail(FRIT_E_FORMAT, "%s: there are no tensors", ckpt->path);
+    return frit_fail(FRIT_E_FORMAT, "%s: has no tensors", ckpt->path);
 }
 
 // ------------------------------------------------------------------------------- control vectors
@@ -150,14 +149,14 @@ static frit_status read_direction(frit_adapter_file *file, const frit_tensor *te
         strncmp(tensor->name, prefix, n_prefix) == 0 && tensor->name[n_prefix] >= '0' && tensor->name[n_prefix] <= '9';
     const long layer = named ? strtol(tensor->name + n_prefix, &end, 10) : 0;
     if (!named || *end || layer < 1)
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is not direction.N with the number of a layer from 1 on",
-                         file->ckpt->path, tensor->name);
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is not direction.N, N a layer from 1", file->ckpt->path,
+                         tensor->name);
     if ((size_t)layer >= file->n_directions)
-        return frit_fail(FRIT_E_INVALID, "%s: tensor '%s' is for layer %ld, this model's are 1 to %zu",
+        return frit_fail(FRIT_E_INVALID, "%s: tensor '%s' is for layer %ld, expected 1 to %zu in this model",
                          file->ckpt->path, tensor->name, layer, file->n_directions - 1);
     if (tensor->n_dims != 1 || tensor->shape[0] != n_embd)
-        return frit_fail(FRIT_E_INVALID, "%s: tensor '%s' has the shape %s, expected [%lld] as this model's rows",
-                         file->ckpt->path, tensor->name, frit_tensor_shape_text(tensor, shape), (long long)n_embd);
+        return frit_fail(FRIT_E_INVALID, "%s: tensor '%s' has the shape %s, expected [%lld]", file->ckpt->path,
+                         tensor->name, frit_tensor_shape_text(tensor, shape), (long long)n_embd);
     if (file->directions[layer])
         return frit_fail(FRIT_E_FORMAT, "%s: layer %ld has two directions", file->ckpt->path, layer);
     file->directions[layer] = tensor;
@@ -184,7 +183,7 @@ static frit_status read_vector(frit_adapter_file *file, const frit_checkpoint *b
     file->directions = frit_arena_new(&ckpt->arena, const frit_tensor *, file->n_directions);
     if (!file->directions) return frit_fail_memory(file->n_directions * sizeof(void *), "a control vector");
     for (size_t i = 0; i < ckpt->n_tensors; i++) FRIT_TRY(read_direction(file, &ckpt->tensors[i], n_embd));
-    return ckpt->n_tensors > 0 ? FRIT_OK : frit_fail(FRIT_E_FORMAT, "%s: there are no tensors", ckpt->path);
+    return ckpt->n_tensors > 0 ? FRIT_OK : frit_fail(FRIT_E_FORMAT, "%s: has no tensors", ckpt->path);
 }
 
 frit_status frit_adapter_read_gguf(frit_adapter_file *file, const frit_checkpoint *base)
@@ -208,7 +207,7 @@ static frit_status open_file(frit_adapter_file *file, const char *path, const fr
     if (frit_adapter_is_peft(path)) return frit_adapter_open_peft(file, path, base, options);
     FRIT_TRY(frit_checkpoint_open(&file->ckpt, path, options));
     if (strncmp(file->ckpt->format, "GGUF", 4) != 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: an adapter is a GGUF file or a PEFT folder, this is %s", path,
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: found %s, expected a GGUF file or a PEFT folder as adapter", path,
                          file->ckpt->format);
     return frit_adapter_read_gguf(file, base);
 }

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: MIT
-// format/adapter.h: files of adapters, read beside the model that they are for.
+// format/adapter.h: adapter files, opened for a model.
 //
 //     GGUF    general.type "adapter", adapter.type "lora"; tensors NAME.lora_a and NAME.lora_b, where NAME is a tensor
 //             of the model; or general.architecture "controlvector", tensors direction.N
 //     PEFT    a folder with adapter_config.json and adapter_model.safetensors, names as in the model's own folder
 //
-// Either way an adapter is a list of pairs under GGUF's names: w + scale * b a. Rows of b are in the order of the file:
-// `rope_style` says which (convert/convert.h turns them). Every pair has been compared with its tensor of the model.
+// An adapter is a list of pairs under GGUF's names: w + scale * b a. Rows of b are in the order of the file, which
+// `rope_style` names (convert/convert.h reorders them). Every pair's shapes fit its tensor of the model.
 //
 //     a [rank, n_in]            b [n_out, rank]             a matrix
 //     a [n, rank, n_in]         b [n, n_out, rank]          a stack of them
-//     a [n_vocab, rank]         b [n_embd, rank]            token_embd, which is read by the row
+//     a [n_vocab, rank]         b [n_embd, rank]            token_embd, which is read row by row
 #pragma once
 #include "format/checkpoint.h"
 
 typedef struct frit_adapter_pair {
     const char *name;   // of the model's tensor
     frit_tensor a, b;   // with their names in the file
-    float scale;        // alpha / rank, or what the file says instead
+    float scale;        // alpha / rank, or the file's own value
 } frit_adapter_pair;
 
 typedef struct frit_adapter_file {
     frit_checkpoint *ckpt;   // owns files and names
-    frit_arena arena;        // owns what was rewritten
+    frit_arena arena;        // owns rewritten tensors
     const char *format;      // "GGUF v3", "PEFT"
     const char *name;        // general.name, or the folder's; ""
     bool is_vector;
     const char *rope_style;   // "halves", "neighbours"; NULL: as in GGUF files of the architecture
-    float alpha;              // of PEFT's configuration or the file; 0: none
+    float alpha;              // from PEFT's configuration or the file; 0: none
     frit_adapter_pair *pairs;
     size_t n_pairs;
-    const frit_tensor **directions;   // [n_directions]: of layer i, NULL where there is none
+    const frit_tensor **directions;   // [n_directions]: of layer i, or NULL
     size_t n_directions;
 } frit_adapter_file;
 
-// `base`: the model's checkpoint. FRIT_E_NOT_FOUND, FRIT_E_FORMAT, FRIT_E_UNSUPPORTED; FRIT_E_INVALID where the adapter
-// is for another model.
+// `base`: the model's checkpoint. FRIT_E_NOT_FOUND, FRIT_E_FORMAT, FRIT_E_UNSUPPORTED; FRIT_E_INVALID for an adapter of
+// another model.
 frit_status frit_adapter_file_open(frit_adapter_file *out, const char *path, const frit_checkpoint *base,
                                    const frit_checkpoint_options *options);
 void frit_adapter_file_close(frit_adapter_file *file);
@@ -48,8 +48,8 @@ frit_status frit_adapter_read_gguf(frit_adapter_file *file, const frit_checkpoin
 frit_status frit_adapter_read_peft(frit_adapter_file *file, const frit_checkpoint *base, const char *config,
                                    size_t n_config, const uint8_t *bytes, uint64_t n_bytes);
 bool frit_adapter_is_peft(const char *path);      // a folder, or the weights in one
-bool frit_adapter_has_config(const char *path);   // adapter_config.json is there
-// base_model_name_or_path of a PEFT adapter; nothing where it names none.
+bool frit_adapter_has_config(const char *path);   // has adapter_config.json
+// base_model_name_or_path of a PEFT adapter, or nothing.
 frit_status frit_adapter_base_of(const char *path, frit_buf *out);
 frit_status frit_adapter_open_peft(frit_adapter_file *file, const char *path, const frit_checkpoint *base,
                                    const frit_checkpoint_options *options);

@@ -5,8 +5,8 @@
 //     adapter_model.safetensors    base_model.model.MODULE.lora_A.weight [r, in], .lora_B.weight [out, r]
 //                                  base_model.model.MODULE.lora_embedding_A [r, tokens], .lora_embedding_B [out, r]
 //
-// MODULE is named as in the model's own folder, so the rows of its family say what GGUF calls it; experts become
-// stacks. Which family that is follows from the model's architecture: the first one that has all modules.
+// MODULE is named as in the model's own folder, so the rows of its family give the GGUF name; experts become stacks.
+// The family is the first one of the model's architecture that has all modules.
 #include "format/adapter.h"
 
 #include "base/check.h"
@@ -21,7 +21,7 @@ static const uint64_t max_config_bytes = 16 << 20;
 static const char weights_name[] = "adapter_model.safetensors", config_name[] = "adapter_config.json";
 static const char prefix[] = "base_model.model.";
 
-typedef struct peft_module {   // both sides of a pair, and where they belong
+typedef struct peft_module {   // both sides of a pair, and their place
     frit_hf_matrix matrix;
     const char *name;   // in the model's folder
     bool is_table;
@@ -32,7 +32,7 @@ typedef struct peft {
     frit_adapter_file *file;
     const frit_checkpoint *base;
     const json_t *config;
-    frit_checkpoint shown;   // the base's metadata, and the adapter's memory: what rewrites need
+    frit_checkpoint shown;   // for rewrites: the base's metadata and the adapter's memory
     frit_hf hf;
     double r, alpha;
     bool by_root;   // the scale is alpha / sqrt(r)
@@ -63,12 +63,12 @@ static frit_status read_config(peft *p)
         {"use_dora", "use_dora: adapters with magnitudes (DoRA) are not supported"},
         {"lora_bias", "lora_bias: adapters with biases are not supported"},
         {"modules_to_save", "modules_to_save: adapters that replace whole modules are not supported"},
-        {"alora_invocation_tokens", "alora_invocation_tokens: adapters that work from certain tokens on are not "
+        {"alora_invocation_tokens", "alora_invocation_tokens: adapters that start at certain tokens are not "
                                     "supported"},
         {"layer_replication", "layer_replication: adapters that repeat layers are not supported"},
         {"trainable_token_indices", "trainable_token_indices: adapters that replace rows of embeddings are not "
                                     "supported"},
-        {"target_parameters", "target_parameters: adapters of parameters that are no modules are not supported"},
+        {"target_parameters", "target_parameters: adapters of parameters outside modules are not supported"},
     };
     const char *folder = p->file->ckpt->path;
     const char *type = json_string_value(json_object_get(p->config, "peft_type"));
@@ -88,13 +88,13 @@ static frit_status read_config(peft *p)
     if (!(p->r >= 1 && p->r <= 1 << 16) || floor(p->r) != p->r)
         return frit_fail(FRIT_E_FORMAT, "%s/%s: r is %g, expected a rank from 1 to 65536", folder, config_name, p->r);
     if (!(fabs(p->alpha) < 1e9) || (alpha && !json_is_null(alpha) && !json_is_number(alpha)))
-        return frit_fail(FRIT_E_FORMAT, "%s/%s: lora_alpha is no number", folder, config_name);
+        return frit_fail(FRIT_E_FORMAT, "%s/%s: lora_alpha is not a number", folder, config_name);
     p->by_root = json_is_true(json_object_get(p->config, "use_rslora"));
     p->file->alpha = (float)p->alpha;
     return FRIT_OK;
 }
 
-// A key of a pattern is a module's name, or its end behind a dot. PEFT reads it as a regular expression.
+// A key of a pattern is a module's name, or its last parts after a dot. PEFT reads it as a regular expression.
 static bool ends_in(const char *module, const char *key)
 {
     const size_t n = strlen(module), n_key = strlen(key);
@@ -112,8 +112,8 @@ static frit_status find_in_pattern(const peft *p, const char *name, const char *
                              p->file->ckpt->path, config_name, name, key);
         if (!ends_in(module, key)) continue;
         if (!json_is_number(value) || !(fabs(json_number_value(value)) < 1e9))
-            return frit_fail(FRIT_E_FORMAT, "%s/%s: %s: '%.60s' is no number", p->file->ckpt->path, config_name, name,
-                             key);
+            return frit_fail(FRIT_E_FORMAT, "%s/%s: %s: '%.60s' is not a number", p->file->ckpt->path, config_name,
+                             name, key);
         *out = json_number_value(value);
         return FRIT_OK;
     }
@@ -180,8 +180,7 @@ static frit_status take(void *ctx, const frit_safetensors_entry *entry)
     bool is_table;
     const char side = side_of(entry->name, &n, &is_table);
     if (strstr(entry->name, "lora_magnitude_vector"))
-        return frit_fail(FRIT_E_UNSUPPORTED,
-                         "%s: tensor '%s' holds magnitudes: adapters that have such (DoRA) are not supported",
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: tensor '%s' has magnitudes (DoRA), which are not supported",
                          entry->path, entry->name);
     if (!side)
         return frit_fail(FRIT_E_UNSUPPORTED,
@@ -195,8 +194,8 @@ static frit_status take(void *ctx, const frit_safetensors_entry *entry)
     frit_tensor tensor;
     FRIT_TRY(frit_safetensors_to_tensor(entry, &tensor));
     if (tensor.n_dims != 2 || m->is_table != is_table || frit_dtype_get(tensor.dtype)->block_elems != 1)
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is not one of two dimensions in a plain number format",
-                         entry->path, entry->name);
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is not a matrix in a plain number format", entry->path,
+                         entry->name);
     *(side == 'a' ? &m->a : &m->b) = tensor;
     return FRIT_OK;
 }
@@ -230,21 +229,20 @@ static frit_status find_family(peft *p)
         if (fits) return FRIT_OK;
     }
     if (n_families == 0)
-        return frit_fail(FRIT_E_UNSUPPORTED,
-                         "%s: no published names of modules are known for the architecture '%.*s' of %s",
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: no module names are known for the architecture '%.*s' of %s",
                          p->file->ckpt->path, (int)(arch.len < 60 ? arch.len : 60), arch.ptr, p->base->path);
     return frit_fail(FRIT_E_INVALID, "%s: the adapter is for the module '%s', which %s (%.*s) does not have",
                      p->file->ckpt->path, missing, p->base->path, (int)(arch.len < 60 ? arch.len : 60), arch.ptr);
 }
 
-// Rows of b are rows of the matrix. Its columns are never moved, and PEFT has matrices that a folder stores turned as
-// the others.
+// Rows of b are rows of the matrix, so b gets the matrix's row order; columns are never reordered. PEFT stores matrices
+// that the folder transposes like the others.
 static frit_status rewrite(peft *p, peft_module *m)
 {
     const frit_hf_tensor *row = m->matrix.row;
     char name[160];
     snprintf(name, sizeof name, "%.*s.multiplier", (int)(strlen(m->matrix.name) - strlen(".weight")), m->matrix.name);
-    if (frit_checkpoint_find(p->base, name))   // adapters of GGUF have it in b
+    if (frit_checkpoint_find(p->base, name))   // adapters in GGUF include it in b
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: adapters of '%s' are not supported: its configuration scales it",
                          p->file->ckpt->path, m->name);
     if (m->is_table) return frit_hf_transpose(&p->hf, &m->a, false);   // [tokens, rank]
@@ -254,7 +252,7 @@ static frit_status rewrite(peft *p, peft_module *m)
                      p->file->ckpt->path, m->name);
 }
 
-// One expert's tensor goes into the stack of all; what no adapter names stays zero.
+// An expert's tensor goes into the stack of all experts; experts without adapter stay zero.
 static frit_status stack(peft *p, frit_tensor *all, const frit_tensor *one, int64_t expert)
 {
     frit_arena *arena = &p->file->ckpt->arena;
@@ -262,7 +260,7 @@ static frit_status stack(peft *p, frit_tensor *all, const frit_tensor *one, int6
     uint64_t n_bytes;
     if (!all->data) {
         if (n < 1 || !frit_mul_u64(one->n_bytes, (uint64_t)n, &n_bytes) || n_bytes > SIZE_MAX)
-            return frit_fail(FRIT_E_FORMAT, "%s: %lld experts are not a number of experts", p->base->path,
+            return frit_fail(FRIT_E_FORMAT, "%s: expert_count is %lld, expected 1 or more", p->base->path,
                              (long long)n);
         *all = *one;
         all->n_dims = 3;
@@ -273,7 +271,7 @@ static frit_status stack(peft *p, frit_tensor *all, const frit_tensor *one, int6
     }
     if (expert >= all->shape[0] || all->dtype != one->dtype || all->shape[1] != one->shape[0] ||
         all->shape[2] != one->shape[1])
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' of expert %lld does not fit to those of the others",
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' of expert %lld has another shape or type than other experts",
                          p->file->ckpt->path, one->name, (long long)expert);
     memcpy((uint8_t *)(uintptr_t)all->data + (uint64_t)expert * one->n_bytes, one->data, (size_t)one->n_bytes);
     return FRIT_OK;
@@ -289,7 +287,7 @@ static frit_status add_pair(peft *p, peft_module *m)
     return frit_adapter_add_pair(p->file, p->base, &pair);
 }
 
-// The experts of a stack: the first one's module holds them all.
+// The experts of a stack are collected in the first expert's module.
 static frit_status add_experts(peft *p, peft_module *first)
 {
     frit_tensor a = {.data = NULL}, b = {.data = NULL};
@@ -312,7 +310,7 @@ static frit_status make_pairs(peft *p)
     for (size_t i = 0; i < p->n; i++) {
         const peft_module *m = &p->modules[i];
         if (!m->a.name || !m->b.name)
-            return frit_fail(FRIT_E_FORMAT, "%s: module '%s' has a tensor %s, but none %s", p->file->ckpt->path,
+            return frit_fail(FRIT_E_FORMAT, "%s: module '%s' has a tensor %s, expected also %s", p->file->ckpt->path,
                              m->name, m->a.name ? "A" : "B", m->a.name ? "B" : "A");
     }
     for (size_t i = 0; i < p->n; i++) {
@@ -333,7 +331,7 @@ static frit_status read_tensors(peft *p, const uint8_t *bytes, uint64_t n_bytes)
     frit_checkpoint *ckpt = p->file->ckpt;
     FRIT_TRY(read_config(p));
     FRIT_TRY(frit_safetensors_read(ckpt->path, bytes, n_bytes, &ckpt->arena, take, p));
-    if (p->n == 0) return frit_fail(FRIT_E_FORMAT, "%s: there are no tensors", ckpt->path);
+    if (p->n == 0) return frit_fail(FRIT_E_FORMAT, "%s: has no tensors", ckpt->path);
     p->file->pairs = frit_arena_new(&ckpt->arena, frit_adapter_pair, p->n);
     if (!p->file->pairs) return frit_fail_memory(p->n * sizeof *p->file->pairs, "an adapter");
     p->shown = (frit_checkpoint){.path = ckpt->path, .meta = p->base->meta};
@@ -391,15 +389,15 @@ static frit_status open_weights(frit_adapter_file *file, const char *folder, con
         if (frit_path_get_kind(pickle) == FRIT_PATH_FILE)
             return frit_fail(FRIT_E_UNSUPPORTED,
                              "%s: the adapter is a Python pickle (adapter_model.bin), which can run code and is never "
-                             "opened; save it as safetensors",
+                             "opened; convert it to safetensors",
                              folder);
-        return frit_fail(FRIT_E_NOT_FOUND, "%s: there is no %s", folder, weights_name);
+        return frit_fail(FRIT_E_NOT_FOUND, "%s: has no %s", folder, weights_name);
     }
     FRIT_TRY(frit_file_open(out, path, options && options->no_mmap));
     return frit_checkpoint_add_file(file->ckpt, *out);
 }
 
-// The folder of an adapter that is named by itself or by its weights.
+// The folder of an adapter, from its own path or the path of its weights.
 static frit_status folder_of(const char *path, frit_buf *folder)
 {
     const bool is_folder = frit_path_get_kind(path) == FRIT_PATH_FOLDER;
@@ -417,8 +415,7 @@ static frit_status read_config_file(const char *folder, char **text, size_t *n)
     frit_buf_printf(&path, "%s/%s", folder, config_name);
     frit_status status = path.failed ? frit_fail_memory(path.len, "a path") : FRIT_OK;
     if (status == FRIT_OK && frit_path_get_kind(path.data) != FRIT_PATH_FILE)
-        status =
-            frit_fail(FRIT_E_NOT_FOUND, "%s: there is no %s, as in the folder of a PEFT adapter", folder, config_name);
+        status = frit_fail(FRIT_E_NOT_FOUND, "%s: has no %s, expected a PEFT adapter's folder", folder, config_name);
     if (status == FRIT_OK) status = frit_file_read(path.data, max_config_bytes, text, n);
     frit_buf_free(&path);
     return status;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// In the order in which they are asked.
+// In the order of recognition.
 static const frit_checkpoint_source *const sources[] = {
     &frit_source_gguf,
     &frit_source_safetensors,
@@ -20,7 +20,7 @@ static const frit_checkpoint_source *const sources[] = {
 
 // ------------------------------------------------------------------------------------------- recognising
 
-// Files that people take for models. The prefix decides what the sentence adds.
+// Files often mistaken for models, by their first bytes, with a hint for the error.
 static const struct {
     const char *prefix, *what;
 } lookalikes[] = {
@@ -31,8 +31,8 @@ static const struct {
     {"algg", "a GGLA adapter, not a model"},
     {"PK\003\004", "a zip archive, perhaps of PyTorch weights; convert it to GGUF or safetensors first"},
     {"\200\002", "a Python pickle, perhaps of PyTorch weights; convert it to GGUF or safetensors first"},
-    {"<!DOCTYPE", "a web page; the download went wrong"},
-    {"<html", "a web page; the download went wrong"},
+    {"<!DOCTYPE", "a web page; the download failed"},
+    {"<html", "a web page; the download failed"},
 };
 
 // "a GGUF file, a safetensors file or a Hugging Face folder"
@@ -84,7 +84,7 @@ static frit_status refuse_unrecognised(const char *path)
 static frit_status find_source(const char *path, const frit_checkpoint_source **out)
 {
     frit_path_kind kind = frit_path_get_kind(path);
-    if (kind == FRIT_PATH_NONE || kind == FRIT_PATH_OTHER) {   // opening knows the reason best
+    if (kind == FRIT_PATH_NONE || kind == FRIT_PATH_OTHER) {   // opening reports the reason
         frit_file *file;
         FRIT_TRY(frit_file_open(&file, path, false));
         frit_file_close(file);
@@ -124,7 +124,7 @@ static bool lies_in_mapped_file(const frit_checkpoint *ckpt, const uint8_t *data
     return false;
 }
 
-// And what it is made of.
+// The parts of its recipe too.
 static void find_mapped(const frit_checkpoint *ckpt, frit_tensor *tensor)
 {
     if (tensor->data) tensor->is_mapped = lies_in_mapped_file(ckpt, tensor->data);
@@ -178,7 +178,7 @@ bool frit_checkpoint_is_intact(const frit_checkpoint *ckpt)
 
 // ------------------------------------------------------------------------------------- tensors and files
 
-// Doubles an array of the arena; the old one stays there, so that all of them together cost one last array more.
+// Doubles an array in the arena. The old arrays stay; together they are as large as the last.
 static void *grown(frit_arena *arena, const void *items, size_t n, size_t *capacity, size_t size)
 {
     size_t larger = *capacity ? 2 * *capacity : 16;
@@ -192,7 +192,7 @@ static void *grown(frit_arena *arena, const void *items, size_t n, size_t *capac
 frit_status frit_checkpoint_add_tensor(frit_checkpoint *ckpt, const frit_tensor *tensor)
 {
     if (frit_checkpoint_find(ckpt, tensor->name))
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is there twice", ckpt->path, tensor->name);
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' occurs twice", ckpt->path, tensor->name);
     if (ckpt->n_tensors == ckpt->tensor_capacity) {
         frit_tensor *tensors =
             grown(&ckpt->arena, ckpt->tensors, ckpt->n_tensors, &ckpt->tensor_capacity, sizeof *tensors);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// format/checkpoint.h: tensors and metadata of a model, whatever files they came from.
+// format/checkpoint.h: tensors and metadata of a model, from any kind of file.
 //
 // A GGUF file (or any part of a split set), a safetensors file, or a Hugging Face folder opens as one checkpoint with
 // GGUF's names for keys and tensors and with shapes outermost first. Tensor data stays in the mapped files; every
-// tensor has been checked to lie inside its file. What a source stores in another convention is made when it is read
+// tensor lies inside its file. Data that a source stores in another convention is converted when it is read
 // (format/rows.h); small tensors are rewritten into the checkpoint's own memory.
 //
 //     frit_checkpoint *ckpt;
@@ -22,11 +22,11 @@ typedef struct frit_tensor {
     frit_dtype dtype;
     int n_dims;
     int64_t shape[FRIT_MAX_DIMS];   // outermost first; unused entries are 1
-    const void *data;               // n_bytes, maybe unaligned; NULL: rows are made when they are read
+    const void *data;               // n_bytes, possibly unaligned; NULL: rows are computed when they are read
     uint64_t n_bytes;
-    bool is_mapped;                     // data lies in a mapped file: its pages may be dropped, they can be read again
+    bool is_mapped;                     // data is in a mapped file: its pages may be dropped and read again
     const struct frit_recipe *recipe;   // without data: format/rows.h
-    int64_t first_row;                  // of what the recipe makes
+    int64_t first_row;                  // the first row of the recipe's result
 } frit_tensor;
 
 typedef struct frit_checkpoint {
@@ -38,7 +38,7 @@ typedef struct frit_checkpoint {
     frit_map tensor_index;   // name -> index in `tensors`
     frit_file **files;
     size_t n_files, file_capacity;
-    frit_arena arena;   // owns the arrays, names and whatever a source rewrites
+    frit_arena arena;   // owns the arrays, names and rewritten tensors
 } frit_checkpoint;
 
 typedef struct frit_checkpoint_options {
@@ -49,10 +49,10 @@ typedef struct frit_checkpoint_options {
     const frit_log *log;
 } frit_checkpoint_options;
 
-// A source is a row: how to recognise a path, and how to open it. The list is in checkpoint.c.
+// A source of checkpoints: recognises a path and opens it. The list is in checkpoint.c.
 typedef struct frit_checkpoint_source {
     const char *name;                       // "GGUF file"
-    bool (*recognises)(const char *path);   // looks at the path's kind and the file's first bytes; never fails
+    bool (*recognises)(const char *path);   // by the path's kind and the file's first bytes; never fails
     frit_status (*open)(frit_checkpoint *ckpt, const char *path, const frit_checkpoint_options *options);
 } frit_checkpoint_source;
 
@@ -61,13 +61,13 @@ void frit_checkpoint_close(frit_checkpoint *ckpt);
 const frit_tensor *frit_checkpoint_find(const frit_checkpoint *ckpt, const char *name);
 bool frit_checkpoint_is_intact(const frit_checkpoint *ckpt);   // no mapped file has shrunk
 
-// For sources and tools that build a checkpoint themselves: an empty one, and what belongs into it. The name and the
-// data of a tensor must live as long as the checkpoint (in its arena or its files); FRIT_E_FORMAT for a name that is
-// already there. A file belongs to the checkpoint from the call on, even if the call fails.
+// For sources and tools that build a checkpoint: creates an empty one, adds tensors and files. Name and data of a
+// tensor must live as long as the checkpoint (in its arena or files). FRIT_E_FORMAT for a duplicate name. The
+// checkpoint owns a file from the call on, even if the call fails.
 frit_status frit_checkpoint_new(frit_checkpoint **out, const char *path);
 frit_status frit_checkpoint_add_tensor(frit_checkpoint *ckpt, const frit_tensor *tensor);
 frit_status frit_checkpoint_add_file(frit_checkpoint *ckpt, frit_file *file);
-// Tells the caller's progress function; FRIT_E_CANCELLED if it says stop.
+// Calls the caller's progress function; FRIT_E_CANCELLED if it returns false.
 frit_status frit_checkpoint_report(const frit_checkpoint_options *options, double done);
 
 int64_t frit_tensor_n_elems(const frit_tensor *tensor);
@@ -75,5 +75,5 @@ int64_t frit_tensor_n_elems(const frit_tensor *tensor);
 const char *frit_tensor_shape_text(const frit_tensor *tensor, char text[96]);
 // Decodes rows [begin, begin + n) (of the tensor seen as [n_elems / shape[last], shape[last]]) to f32.
 frit_status frit_tensor_decode_rows(const frit_tensor *tensor, int64_t begin, int64_t n, float *values);
-// One row of a tensor whose rows lie in memory.
+// One row of a tensor whose data is in memory.
 void frit_tensor_decode_row(const frit_tensor *tensor, int64_t row, float *values);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A Hugging Face folder as a checkpoint: config.json gives the keys, the shards give the tensors, both under the names
-// that a GGUF file would have.
+// A Hugging Face folder as a checkpoint: keys from config.json, tensors from the shards, both under GGUF's names.
 //
 //     folder/config.json                        hf_config.c, hf_rope.c, and the family's rows
 //     folder/model.safetensors, or an index     safetensors_folder.c
 //
-// The files of the tokenizer are not read here: they do not become keys (text/vocab_file.h).
+// Tokenizer files are not read here and do not become keys (text/vocab_file.h).
 #include "format/hf_quant.h"
 
 #include <inttypes.h>
@@ -23,17 +22,17 @@ typedef struct folder {
     size_t n_entries, capacity;
     frit_map index;   // name -> index in entries
     size_t n_unplaced;
-    const char *unplaced;   // the first tensor that the family has no place for
-    double n_stacked;       // how many tensors the stack at hand is made of
+    const char *unplaced;   // the first tensor without a row in the family
+    double n_stacked;       // number of parts of the current stack
     uint64_t n_expert_parts, n_expert_wanted;
 } folder;
 
 // ---------------------------------------------------------------------------------------- names
 
-typedef struct place_of {   // what a tensor's name says
+typedef struct place_of {   // parsed from a tensor's name
     const frit_hf_tensor *row;
     int64_t layer, expert;   // -1: none
-    const char *part;        // "weight", "bias", or "" of whole names
+    const char *part;        // "weight", "bias", or "" for whole names
 } place_of;
 
 // Matches "model.layers.12.mlp.up_proj.weight" with "model.layers.*.mlp.up_proj"; the rest is "weight" or "bias".
@@ -53,7 +52,7 @@ static bool match(const char *name, const frit_hf_tensor *row, place_of *at)
     const bool whole = row->whole || row->is_key;
     at->part = whole ? name : name + 1;
     if (*name != (whole ? 0 : '.')) return false;
-    if (strcmp(at->part, "gamma") == 0) at->part = "weight";   // as old files call them
+    if (strcmp(at->part, "gamma") == 0) at->part = "weight";   // name in old files
     if (strcmp(at->part, "beta") == 0) at->part = "bias";
     return true;
 }
@@ -121,7 +120,7 @@ frit_status frit_hf_find_matrix(const frit_hf *hf, const char *name, frit_hf_mat
     return FRIT_OK;
 }
 
-// Tables that old versions of transformers saved although they follow from the configuration.
+// Tables that old versions of transformers saved although the configuration determines them.
 static bool is_redundant(const char *name)
 {
     static const char *const suffixes[] = {".rotary_emb.inv_freq", ".slope_rate", ".query_decay", ".key_decay",
@@ -134,7 +133,7 @@ static bool is_redundant(const char *name)
     return false;
 }
 
-// Parts of a class that the model is loaded without.
+// Parts of a class that frit does not load.
 static bool is_ignored(const frit_hf_family *family, const char *name)
 {
     const char *prefix = family->prefix;
@@ -144,7 +143,7 @@ static bool is_ignored(const frit_hf_family *family, const char *name)
     return false;
 }
 
-// One expert's tensor goes into the tensor of all experts, which the first one makes room for.
+// An expert's tensor becomes a part of the stack of all experts, which the first expert creates.
 static frit_status place_expert(folder *f, const frit_tensor *one, const char *name, int64_t expert)
 {
     enum { MOST = 1 << 16 };
@@ -153,7 +152,7 @@ static frit_status place_expert(folder *f, const frit_tensor *one, const char *n
     if (!all) {
         const double n = f->n_stacked;
         if (n < 1 || n > MOST || one->n_dims == FRIT_MAX_DIMS)
-            return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s': %.0f experts are not a number of experts", ckpt->path,
+            return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s': expert_count is %.0f, expected 1 or more", ckpt->path,
                              name, n);
         frit_tensor made = {.name = frit_arena_text(&ckpt->arena, name, strlen(name))};
         if (!made.name) return frit_fail_memory(strlen(name), "a tensor name");
@@ -164,12 +163,13 @@ static frit_status place_expert(folder *f, const frit_tensor *one, const char *n
     }
     f->n_expert_parts++;
     if (all->data || frit_stack_set(all, expert, one) != FRIT_OK)
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' of expert %" PRId64 " does not fit to those of the others",
+        return frit_fail(FRIT_E_FORMAT,
+                         "%s: tensor '%s' of expert %" PRId64 " has another shape or type than other experts",
                          ckpt->path, name, expert);
     return FRIT_OK;
 }
 
-// Norms of heads, matrices of streams but the first, or experts.
+// Norms of heads, matrices of streams except the first, or experts.
 static double count_stacked(const frit_hf *hf, const char *gguf)
 {
     if (strstr(gguf, "_norm"))
@@ -177,7 +177,7 @@ static double count_stacked(const frit_hf *hf, const char *gguf)
     return strstr(gguf, "altup_") ? frit_hf_written(hf, "altup.num_inputs") - 1 : frit_hf_written(hf, "expert_count");
 }
 
-// The list that numbers of layers go into; those that never come stay NaN, which nobody takes for a number.
+// The list of one number for each layer. Missing numbers stay NaN, which later checks refuse.
 static frit_status make_list(folder *f, const char *key)
 {
     frit_checkpoint *ckpt = f->hf.ckpt;
@@ -200,8 +200,8 @@ static frit_status place_number(folder *f, const place_of *at, const frit_tensor
     return frit_tensor_decode_rows(tensor, 0, 1, &values[at->layer]);
 }
 
-// Where the model is part of another, "language_model.model.norm.weight" or "model.language_model.norm.weight" is
-// "model.norm.weight" of it.
+// In a multimodal model "language_model.model.norm.weight" or "model.language_model.norm.weight" is "model.norm.weight"
+// of the text model.
 static frit_status name_in_text_model(const folder *f, const char **name)
 {
     static const struct {
@@ -265,7 +265,7 @@ static frit_status keep(void *ctx, const frit_safetensors_entry *entry)
     return FRIT_OK;
 }
 
-// Parts of one tensor may lie in several files: all are known before any is placed.
+// Parts of one tensor may be in several files, so all files are listed before any tensor is placed.
 static frit_status read_tensors(folder *f)
 {
     frit_checkpoint *ckpt = f->hf.ckpt;
@@ -322,7 +322,7 @@ static frit_status add_name(frit_checkpoint *ckpt)
     return frit_meta_add_text(&ckpt->meta, "general.name", name);
 }
 
-// No keys hold the text of this model.
+// No keys for this model's tokenizer.
 static frit_status add_tokenizer(folder *f)
 {
     return frit_meta_add_text(&f->hf.ckpt->meta, "tokenizer.ggml.model", "none");
@@ -338,16 +338,16 @@ static frit_status read_folder(folder *f)
     FRIT_TRY(add_tokenizer(f));
     FRIT_TRY(read_tensors(f));
     if (f->n_unplaced > 0)
-        frit_log_say(f->options->log, FRIT_LOG_WARNING, "%s: %zu tensors have no place in a model of type '%s': '%s'%s",
-                     ckpt->path, f->n_unplaced, f->hf.family->model_type, f->unplaced,
-                     f->n_unplaced > 1 ? " and others" : "");
+        frit_log_say(f->options->log, FRIT_LOG_WARNING,
+                     "%s: %zu tensors are unknown in a model of type '%s' and ignored: '%s'%s", ckpt->path,
+                     f->n_unplaced, f->hf.family->model_type, f->unplaced, f->n_unplaced > 1 ? " and others" : "");
     return check_complete(f);
 }
 
 static frit_status load_config(const char *folder_path, const char *path, json_t **config)
 {
     if (frit_path_get_kind(path) != FRIT_PATH_FILE)
-        return frit_fail(FRIT_E_NOT_FOUND, "%s: there is no config.json, as in the folder of a Hugging Face model",
+        return frit_fail(FRIT_E_NOT_FOUND, "%s: has no config.json, expected a Hugging Face model's folder",
                          folder_path);
     char *text;
     size_t n_bytes;

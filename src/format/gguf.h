@@ -18,18 +18,18 @@ typedef struct frit_gguf_contents {
     const frit_meta *meta;
     const frit_tensor *tensors;
     size_t n_tensors;
-    // Writes the data of tensor i, n_bytes of it, which is not in memory as it stands. NULL: tensor.data is written.
+    // Writes the data of tensor i, n_bytes. NULL: tensor.data is written.
     frit_status (*write)(void *ctx, size_t i, frit_file_writer *writer);
     void *ctx;
 } frit_gguf_contents;
 
-// Writes pairs and tensors, in order, as GGUF v3 with the alignment that the metadata asks for. Never leaves a partial
-// file under `path`.
+// Writes pairs and tensors, in order, as GGUF v3 with the alignment of the metadata. Never leaves a partial file under
+// `path`.
 frit_status frit_gguf_write_contents(const frit_gguf_contents *contents, const char *path);
 // The name of part `no` (from 0) of `count`: "dir/name.gguf" becomes "dir/name-00001-of-00003.gguf", in the arena.
-// NULL without memory.
+// NULL if memory is short.
 const char *frit_gguf_part_path(frit_arena *arena, const char *path, int no, int count);
 
-// Writes the checkpoint's pairs and tensors, in order, as GGUF v3 with the alignment that its metadata asks for.
-// Writing what was read from a v3 file gives the same bytes.
+// Writes the checkpoint's pairs and tensors, in order, as GGUF v3 with the alignment of its metadata.
+// Writing a checkpoint that was read from a v3 file gives the same bytes.
 frit_status frit_gguf_write(const frit_checkpoint *ckpt, const char *path);

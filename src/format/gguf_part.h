@@ -9,7 +9,7 @@ typedef struct frit_gguf_part {
     frit_file *file;   // owned until it moves into the checkpoint; NULL for an image in memory
     uint32_t version;
     frit_meta meta;         // its index is owned, its pairs are in the checkpoint's arena
-    frit_tensor *tensors;   // likewise
+    frit_tensor *tensors;   // the same
     size_t n_tensors;
 } frit_gguf_part;
 
@@ -19,8 +19,7 @@ frit_status frit_gguf_part_read(frit_gguf_part *part, frit_arena *arena, const c
                                 uint64_t n_bytes);
 void frit_gguf_part_free(frit_gguf_part *part);
 
-// Appends the part's tensors and moves its file and, if the checkpoint has none yet, its metadata there.
-// What has moved is no longer the part's.
+// Appends the part's tensors to the checkpoint and moves its file there, and its metadata if the checkpoint has none.
 frit_status frit_gguf_part_move(frit_gguf_part *part, frit_checkpoint *ckpt);
 
 // general.alignment, or 32. The format asks for a multiple of 8, not for a power of two.
@@ -30,5 +29,5 @@ static inline bool frit_gguf_align(uint64_t a, uint64_t alignment, uint64_t *out
     return frit_add_u64(a, (alignment - a % alignment) % alignment, out);
 }
 
-// If the part belongs to a set of several, opens the others and appends all of them in order; else only this one.
+// Appends the part; if it belongs to a split set, opens the other parts and appends all in order.
 frit_status frit_gguf_set_open(frit_gguf_part *part, frit_checkpoint *ckpt, const frit_checkpoint_options *options);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Reading one GGUF file: a cursor over the mapped bytes that never trusts a number.
+// Reads one GGUF file with a cursor over the mapped bytes. No number of the file is trusted.
 //
-//     header -> pairs -> directory of tensors -> where the data starts -> does every tensor lie inside it?
+//     header -> pairs -> directory of tensors -> start of the data -> check that every tensor is inside the data
 //
-// A count or length is compared with the bytes that remain before anything is allocated or skipped for it, lists
-// grow only as their items are read, and the place of a tensor is worked out in checked arithmetic.
+// Counts and lengths are compared with the remaining bytes before anything is allocated or skipped; lists grow as their
+// items are read; offsets are computed in checked arithmetic.
 #include "format/gguf_part.h"
 
 #include "base/number.h"
@@ -30,7 +30,7 @@ typedef struct reader {
     const uint8_t *bytes;
     uint64_t at, n_bytes;
     frit_arena *arena;
-    // What is being read, for sentences: "metadata pair 3 of 20" until its name is known, then "metadata key 'x'".
+    // What is being read, for errors: "metadata pair 3 of 20" until its name is known, then "metadata key 'x'".
     const char *thing, *named_thing;
     uint64_t index, count;
     frit_str name;
@@ -120,14 +120,14 @@ static frit_status read_text(reader *r, const char *what, frit_str *out)
     return FRIT_OK;
 }
 
-// The name of a pair or a tensor, which becomes what sentences call it.
+// The name of a pair or a tensor, which errors use from now on.
 static frit_status read_name(reader *r, const char *what, size_t max_bytes, frit_str *out)
 {
     frit_str name;
     FRIT_TRY(read_text(r, what, &name));
     if (name.len == 0) return refuse(r, FRIT_E_FORMAT, "has an empty %s", what);
     if (name.len > max_bytes)
-        return refuse(r, FRIT_E_FORMAT, "has a %s of %zu bytes, at most %zu are possible", what, name.len, max_bytes);
+        return refuse(r, FRIT_E_FORMAT, "has a %s of %zu bytes, expected at most %zu", what, name.len, max_bytes);
     if (memchr(name.ptr, 0, name.len)) return refuse(r, FRIT_E_FORMAT, "has a %s with a zero byte in it", what);
     if (frit_utf8_valid_prefix(name.ptr, name.len) != name.len)
         return refuse(r, FRIT_E_FORMAT, "has a %s that is not valid UTF-8", what);
@@ -144,7 +144,7 @@ static frit_status check_bools(const reader *r, const uint8_t *bools, uint64_t n
     return FRIT_OK;
 }
 
-// Texts are walked twice: once to see that all of them are there, once to note where they are.
+// Two passes over the strings: the first checks that all are complete, the second stores them.
 static frit_status read_text_items(reader *r, frit_value *value)
 {
     uint64_t start = r->at, n = value->array.n;
@@ -205,7 +205,7 @@ static frit_status read_pairs(reader *r, uint64_t n_pairs, frit_meta *meta)
         set_thing(r, "metadata pair", "metadata key", i, n_pairs);
         FRIT_TRY(read_name(r, "key", MAX_KEY_BYTES, &key));
         FRIT_TRY(read_value(r, &value));
-        if (frit_map_get(&meta->index, key, &(int64_t){0})) return refuse(r, FRIT_E_FORMAT, "is there twice");
+        if (frit_map_get(&meta->index, key, &(int64_t){0})) return refuse(r, FRIT_E_FORMAT, "occurs twice");
         FRIT_TRY(frit_meta_add(meta, key, value));
     }
     return FRIT_OK;
@@ -230,7 +230,7 @@ static frit_status read_version(reader *r, uint32_t *version)
     FRIT_TRY(read_u32(r, "version", version));
     uint32_t v = *version;
     if (v == 2 || v == 3) return FRIT_OK;
-    // The magic number reads the same in both byte orders; a small version number in the high byte tells.
+    // The magic number is the same in both byte orders; a version in the high byte shows a big-endian file.
     if ((v & 0xffffff) == 0 && v >> 24 >= 1 && v >> 24 <= 16)
         return refuse(r, FRIT_E_UNSUPPORTED,
                       "is big-endian (version bytes 00 00 00 %02x), expected little-endian: "
@@ -244,7 +244,7 @@ static frit_status read_version(reader *r, uint32_t *version)
 static frit_status check_count(const reader *r, const char *what, uint64_t n, uint64_t min_bytes)
 {
     if (n <= remaining(r) / min_bytes) return FRIT_OK;
-    return refuse(r, FRIT_E_FORMAT, "announces %llu %s, but only %llu bytes remain in the file", (ull)n, what,
+    return refuse(r, FRIT_E_FORMAT, "has %llu %s by its header, but only %llu bytes remain in the file", (ull)n, what,
                   (ull)remaining(r));
 }
 
@@ -306,7 +306,7 @@ static frit_status read_dtype(reader *r, frit_tensor *tensor)
     return FRIT_OK;
 }
 
-// Until the data's start is known, `data` is NULL and the offset waits in `places`.
+// `data` is NULL and the offset is in `places` until the start of the data is known.
 typedef struct place {
     uint64_t start, end;   // in the data section
     size_t tensor;
@@ -367,11 +367,12 @@ static int compare_places(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-// Every tensor gets its pointer once it is known to lie in the file and to share its bytes with no other.
+// Sets the data pointers, after checks that every tensor is inside the file and none overlap.
 static frit_status place_tensors(reader *r, uint64_t alignment, directory *dir)
 {
     uint64_t data_start;
-    if (!frit_gguf_align(r->at, alignment, &data_start)) return refuse(r, FRIT_E_FORMAT, "has no room for data");
+    if (!frit_gguf_align(r->at, alignment, &data_start))
+        return refuse(r, FRIT_E_FORMAT, "is too large for an aligned start of the data");
     for (size_t i = 0; i < dir->n; i++) {
         frit_tensor *tensor = &dir->tensors[i];
         uint64_t start, end;
@@ -462,7 +463,7 @@ frit_status frit_gguf_part_move(frit_gguf_part *part, frit_checkpoint *ckpt)
     for (size_t i = 0; i < part->n_tensors; i++) {
         const frit_tensor *twin = frit_checkpoint_find(ckpt, part->tensors[i].name);
         if (twin)
-            return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is there twice%s", part->path, twin->name,
+            return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' occurs twice%s", part->path, twin->name,
                              (size_t)(twin - ckpt->tensors) < n_before ? ": an earlier part of the set has it too"
                                                                        : "");
         FRIT_TRY(frit_checkpoint_add_tensor(ckpt, &part->tensors[i]));

@@ -2,7 +2,7 @@
 // Split sets: one model in files NAME-00001-of-00005.gguf to NAME-00005-of-00005.gguf.
 //
 // Each part is a GGUF file of its own with the keys split.no (counted from 0), split.count and split.tensors.count
-// (of the whole set). The first part carries the metadata. A split.count of 0 or 1 marks a file that stands alone.
+// (of the whole set). The first part has the metadata. A split.count of 0 or 1 means a single file.
 #include "format/gguf_part.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@ enum { MAX_PARTS = 99999, SUFFIX_BYTES = sizeof "-00001-of-00005.gguf" - 1 };
 
 typedef struct split {
     int64_t no, count;
-    int64_t n_tensors;   // -1: not said
+    int64_t n_tensors;   // -1: not given
 } split;
 
 static const char *const split_keys[] = {"split.no", "split.count", "split.tensors.count"};
@@ -77,7 +77,7 @@ static bool is_of_part(frit_str key)
     return frit_str_is(key, "general.alignment");
 }
 
-// Later parts repeat little metadata or none; what they repeat must be the first part's.
+// Later parts repeat little metadata or none. Repeated keys must have the first part's values.
 static frit_status check_meta(const frit_gguf_part *part, const frit_meta *first)
 {
     for (size_t i = 0; i < part->meta.n; i++) {
@@ -108,8 +108,8 @@ static frit_status check_split(const frit_gguf_part *part, const split *expected
                          part->path, found.no + 1, expected->no + 1);
     if (found.n_tensors >= 0 && expected->n_tensors >= 0 && found.n_tensors != expected->n_tensors)
         return frit_fail(FRIT_E_FORMAT,
-                         "%s: says that the set has %" PRId64 " tensors, another part says %" PRId64
-                         ": the parts are of different sets",
+                         "%s: the set has %" PRId64 " tensors by this part, %" PRId64
+                         " by another: the parts are of different sets",
                          part->path, found.n_tensors, expected->n_tensors);
     return FRIT_OK;
 }
@@ -120,7 +120,7 @@ static frit_status open_member(frit_gguf_part *part, frit_checkpoint *ckpt, cons
                                bool no_mmap)
 {
     if (frit_path_get_kind(path) == FRIT_PATH_NONE)
-        return frit_fail(FRIT_E_NOT_FOUND, "%s: part %" PRId64 " of %" PRId64 " is missing: there is no file %s",
+        return frit_fail(FRIT_E_NOT_FOUND, "%s: part %" PRId64 " of %" PRId64 " is missing, expected the file %s",
                          ckpt->path, expected->no + 1, expected->count, path);
     FRIT_TRY(frit_gguf_part_open(part, &ckpt->arena, path, no_mmap));
     frit_status status = check_split(part, expected);
@@ -128,7 +128,7 @@ static frit_status open_member(frit_gguf_part *part, frit_checkpoint *ckpt, cons
     return status;
 }
 
-// Part no of the set: `given` if it is the one, else opened from the path, whose suffix is replaced.
+// Part `no` of the set: `given` if it has that number, otherwise opened from the path with the part's suffix.
 static frit_status append_member(frit_checkpoint *ckpt, frit_gguf_part *given, int64_t given_no, const split *expected,
                                  char *path, bool no_mmap)
 {

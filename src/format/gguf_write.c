@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writing GGUF v3: the header and directory are built in memory, the data goes straight from its tensors to the file.
+// Writing GGUF v3: the header and directory are built in memory, the data is written from the tensors to the file.
 #include "format/gguf_part.h"
 
 static void put(frit_buf *out, uint64_t number, size_t n_bytes)
@@ -45,7 +45,7 @@ static frit_status put_tensor(frit_buf *out, const frit_tensor *tensor, uint64_t
     put(out, *offset, 8);
     uint64_t end;
     if (!frit_add_u64(*offset, tensor->n_bytes, &end) || !frit_gguf_align(end, alignment, offset))
-        return frit_fail(FRIT_E_LIMIT, "tensor '%s' ends behind offset 2^64", tensor->name);
+        return frit_fail(FRIT_E_LIMIT, "tensor '%s' ends after offset 2^64", tensor->name);
     return FRIT_OK;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Apertus. What its activation has learned are tensors of one number each here, and keys in GGUF.
+// Apertus. The activation's learned parameters are tensors of one number in folders, keys in GGUF.
 #include "format/hf_rows.h"
 
 // clang-format off

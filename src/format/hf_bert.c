@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// BERT, and RoBERTa and XLM-RoBERTa, whose table of positions begins with rows for padding. Files of classes with a
-// head have a prefix before all other names; of heads, classifiers are read (as the tensors cls and cls.output) and
-// language models are not.
+// BERT, RoBERTa and XLM-RoBERTa; the position tables of the latter begin with rows for padding. Files of classes with a
+// head have a prefix on all other names. Classifier heads are read (as cls and cls.output), language model heads not.
 #include "format/hf.h"
 #include "format/rows.h"
 
@@ -68,7 +67,7 @@ static frit_status add_bert(const frit_hf *hf)
 
 // ---------------------------------------------------------------------------------------- RoBERTa
 
-// Positions count from behind the padding token's id.
+// Positions start after the padding token's id.
 static frit_status first_position(const frit_hf *hf, double *first)
 {
     double padding = 1;
@@ -83,8 +82,10 @@ static frit_status add_roberta(const frit_hf *hf)
     FRIT_TRY(first_position(hf, &first));
     const double n_ctx = frit_hf_written(hf, "context_length") - first;
     if (n_ctx < 1)
-        return frit_fail(FRIT_E_FORMAT, "%s: of %.0f positions %.0f are for padding (pad_token_id)", hf->path,
-                         n_ctx + first, first);
+        return frit_fail(
+            FRIT_E_FORMAT,
+            "%s: max_position_embeddings is %.0f, expected more than the %.0f rows for padding (pad_token_id)",
+            hf->path, n_ctx + first, first);
     FRIT_TRY(frit_hf_set_number(hf, "context_length", FRIT_HF_TOKENS, n_ctx));
     return add_bert(hf);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// BLOOM. q, k and v of each head in turn.
+// BLOOM. q, k and v interleaved by head.
 #include "format/hf_rows.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Command R and its successors. Neighbours rotate, as in GGUF files.
+// Command R and its successors. RoPE on neighbouring elements, as in GGUF files.
 #include "format/hf_rows.h"
 
 // clang-format off

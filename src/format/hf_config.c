@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// config.json becomes metadata: the family is found, its rows are read, numbers are checked one by one and together.
+// Reads config.json into metadata: finds the family, reads its rows, checks the numbers one by one and together.
 #include "base/nearest.h"
 #include "format/hf.h"
 
@@ -19,7 +19,7 @@ static const struct {
 
 // ---------------------------------------------------------------------------------------- reading
 
-// A value for sentences, at most 47 bytes of it.
+// A value for errors, at most 47 bytes.
 static const char *show(const json_t *value, char text[48])
 {
     memset(text, 0, 48);
@@ -189,7 +189,7 @@ static frit_status fail_unknown_family(const frit_hf *hf)
                *name = json_string_value(json_array_get(json_object_get(hf->config, "architectures"), 0));
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "model_type", &model_type));
     if (!model_type && !name)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: there is neither a model_type nor a list of architectures", hf->path);
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: has neither a model_type nor a list of architectures", hf->path);
     const bool by_class = !model_type;
     frit_buf nearest = {0};
     frit_nearest_print(&nearest, by_class ? name : model_type, known_type, &by_class);
@@ -219,7 +219,7 @@ static frit_status check_act(const frit_hf *hf)
     if (act && !is_listed(act, hf->family->act))
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: %s is '%.40s', a model of type '%s' is supported with %s", hf->path,
                          name, act, hf->family->model_type, hf->family->act);
-    // GGUF does not tell the forms of GELU apart.
+    // GGUF does not distinguish the forms of GELU.
     bool is_exact = act && strcmp(act, "gelu") == 0 && strchr(hf->family->act, '!');
     return is_exact ? frit_meta_add_text(&hf->ckpt->meta, "frit.act", "gelu") : FRIT_OK;
 }
@@ -229,15 +229,15 @@ static frit_status check_heads(const frit_hf *hf)
     double n_head = frit_hf_written(hf, "attention.head_count");
     double n_head_kv = frit_hf_written(hf, "attention.head_count_kv");
     double head_dim = frit_hf_written(hf, "attention.key_length");
-    if (n_head == 0) return FRIT_OK;   // none in any layer
+    if (n_head == 0) return FRIT_OK;   // no attention in any layer
     if (fmod(n_head, n_head_kv) != 0)
-        return frit_fail(FRIT_E_FORMAT, "%s: %.0f attention heads cannot share %.0f key-value heads evenly", hf->path,
-                         n_head, n_head_kv);
+        return frit_fail(FRIT_E_FORMAT, "%s: %.0f attention heads, expected a multiple of the %.0f key-value heads",
+                         hf->path, n_head, n_head_kv);
     if (head_dim < 2 || fmod(head_dim, 2) != 0)
         return frit_fail(FRIT_E_FORMAT, "%s: heads have %.0f elements, expected an even number", hf->path, head_dim);
     if (n_head * head_dim > limits[FRIT_HF_WIDTH].max)
-        return frit_fail(FRIT_E_FORMAT, "%s: %.0f heads of %.0f elements are more than %.0f elements", hf->path, n_head,
-                         head_dim, limits[FRIT_HF_WIDTH].max);
+        return frit_fail(FRIT_E_FORMAT, "%s: %.0f heads of %.0f elements, expected at most %.0f elements in all",
+                         hf->path, n_head, head_dim, limits[FRIT_HF_WIDTH].max);
     return FRIT_OK;
 }
 
@@ -279,7 +279,7 @@ frit_status frit_hf_read_config(frit_hf *hf)
     if (!json_is_object(hf->config)) return frit_fail(FRIT_E_FORMAT, "%s: not a JSON object", hf->path);
     hf->whole = hf->config;
     hf->family = find_family(hf->config);
-    // Models that see or hear have one that writes inside.
+    // Multimodal models contain a text model.
     const json_t *text = json_object_get(hf->whole, "text_config");
     if (!hf->family && json_is_object(text)) {
         hf->config = text;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// DeepSeek-V2 and V3. Latent attention, expanded by kv_b to ordinary heads; part of each rotates, neighbours unless
-// the configuration says otherwise.
+// DeepSeek-V2 and V3. Latent attention, expanded by kv_b to ordinary heads; RoPE on part of each head, on neighbouring
+// elements unless the configuration says otherwise.
 #include "format/hf_rows.h"
 
-// A head's keys are of two parts, and all heads have their own.
+// A key head has an unrotated and a rotated part; there are as many key heads as query heads.
 static frit_status add_heads(const frit_hf *hf)
 {
     double still = 128;

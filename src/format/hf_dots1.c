@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// dots.llm1. As Qwen 3, with experts chosen by a sigmoid and a bias.
+// dots.llm1. As Qwen 3, with experts; sigmoid router with a selection bias.
 #include "format/hf_rows.h"
 
 static frit_status add_gating(const frit_hf *hf)

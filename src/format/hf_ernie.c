@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// ERNIE 4.5, dense and MoE. Neighbours rotate, as in GGUF files.
+// ERNIE 4.5, dense and MoE. RoPE on neighbouring elements, as in GGUF files.
 #include "format/hf_rows.h"
 
 // clang-format off

@@ -15,7 +15,7 @@ static const frit_hf_tensor eurobert_tensors[] = {
     {.name = "layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .bias_if = "mlp_bias"},
     {.name = "layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .bias_if = "mlp_bias"},
     {.name = "norm", .gguf = "output_norm"},
-    // No such tensor is read: these rows take the place of the shared ones.
+    // These rows only replace the shared ones; no such tensor is read.
     {.name = "no output", .gguf = "output", .may_be_absent = true},
 };
 // clang-format on

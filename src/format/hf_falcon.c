@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Falcon. One head of keys and values; or q of a group of heads, then k and v, for each group in turn.
+// Falcon. One KV head; or q of a group of heads, then k and v, interleaved by group.
 #include "format/hf_rows.h"
 
 static frit_status complete(const frit_hf *hf)

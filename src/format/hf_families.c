@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The model families that Hugging Face folders may hold, and the names that they share.
+// The model families of Hugging Face folders, and the names that they share.
 #include "format/hf.h"
 
 // clang-format off
@@ -131,7 +131,7 @@ const frit_hf_key *frit_hf_key_get(const frit_hf_family *family, size_t i)
             if (strcmp(own->keys[k].key, shared->keys[i].key) == 0) return &own->keys[k];
         return &shared->keys[i];
     }
-    // Own rows that replace none, in order, stand behind the shared ones.
+    // Own rows that replace none follow the shared ones, in order.
     i -= shared->n_keys;
     for (size_t k = 0; k < own->n_keys; k++) {
         bool replaces = false;
@@ -154,7 +154,7 @@ const frit_hf_tensor *frit_hf_tensor_get(const frit_hf_family *family, size_t i)
         bool replaces = false;
         for (size_t s = 0; s < shared->n_tensors; s++)
             replaces |= strcmp(own->tensors[k].gguf, shared->tensors[s].gguf) == 0;
-        for (size_t e = 0; e < k; e++)   // another name of what an earlier row replaces
+        for (size_t e = 0; e < k; e++)   // an alternative name for a row that an earlier row replaces
             replaces = replaces && strcmp(own->tensors[k].gguf, own->tensors[e].gguf) != 0;
         if (!replaces && i-- == 0) return &own->tensors[k];
     }

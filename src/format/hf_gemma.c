@@ -7,7 +7,7 @@ static frit_status refuse_bidirectional(const frit_hf *hf)
     bool bidirectional = false;
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "use_bidirectional_attention", &bidirectional));
     if (bidirectional)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: use_bidirectional_attention is set: not a model that generates text",
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: use_bidirectional_attention is set, expected a causal language model",
                          hf->path);
     return FRIT_OK;
 }
@@ -34,7 +34,7 @@ const frit_hf_family frit_hf_gemma = {
     .model_type = "gemma",
     .class_name = "GemmaForCausalLM",
     .arch = "gemma",
-    // Folders from Gemma's first weeks say "gelu" where the model was trained with the tanh form.
+    // Early folders say "gelu" although the model was trained with the tanh form.
     .act = "gelu_pytorch_tanh|gelu_new|gelu",
     .is_tied = true,
     .shared = &frit_hf_decoder,

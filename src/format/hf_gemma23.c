@@ -4,14 +4,14 @@
 
 #include <math.h>
 
-// Scores are divided by the root of a number that need not be the head size.
+// The divisor of scores is the root of a key's value, possibly not the head size.
 static frit_status add_scale(const frit_hf *hf)
 {
     double scalar = 256;
     bool bidirectional = false;
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "use_bidirectional_attention", &bidirectional));
     if (bidirectional)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: use_bidirectional_attention is set: not a model that generates text",
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: use_bidirectional_attention is set, expected a causal language model",
                          hf->path);
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "query_pre_attn_scalar", FRIT_HF_FACTOR, &scalar));
     return frit_hf_add_number(hf, "attention.scale", FRIT_HF_FACTOR, 1 / sqrt(scalar));

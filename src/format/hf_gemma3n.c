@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gemma 3n, its text. Norms multiply by their weights as they are.
+// Gemma 3n, the text model. Norms use their weights unchanged.
 #include "format/hf_rows.h"
 #include "format/rows.h"
 
@@ -11,7 +11,7 @@ static bool slides(const frit_hf *hf, size_t i)
     return type ? strcmp(type, "sliding_attention") == 0 : i % 5 != 4;
 }
 
-// Below which a normal distribution has the share p.
+// The quantile p of the normal distribution.
 static double quantile(double p)
 {
     double low = -10, high = 10;
@@ -22,14 +22,15 @@ static double quantile(double p)
     return low;
 }
 
-// A number for all layers, or a list of them; `fallback` where there is none.
+// One number for all layers, or a list; `fallback` without either.
 static frit_status get_of_layer(const frit_hf *hf, const char *name, frit_hf_kind kind, size_t i, double *out)
 {
     const json_t *list = json_object_get(hf->config, name);
     if (!json_is_array(list)) return frit_hf_get_number(hf, hf->config, "", name, kind, out);
     const json_t *item = json_array_get(list, i);
     if (!json_is_number(item) || json_number_value(item) < 0 || json_number_value(item) > 1 << 24)
-        return frit_fail(FRIT_E_FORMAT, "%s: %s[%zu] is not a number from 0, one for each layer", hf->path, name, i);
+        return frit_fail(FRIT_E_FORMAT, "%s: %s[%zu] is not a number of 0 or more, one for each layer", hf->path, name,
+                         i);
     *out = json_number_value(item);
     return FRIT_OK;
 }
@@ -68,7 +69,7 @@ static int64_t row_or_first(const void *order, int64_t i)
     return i < ((const rows_there *)order)->n ? i : 0;
 }
 
-// Tokens of images and sounds, the last ones, have no embeddings in the layers: the first token's are taken.
+// The last tokens, of images and sounds, have no per-layer embeddings; they get those of the first token.
 static frit_status complete_rows(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     const int64_t n_vocab = (int64_t)frit_hf_written(hf, "vocab_size");

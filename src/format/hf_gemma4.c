@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gemma 4. Layers without a window have heads of their own size, of which a part rotates: the pairs that do not are
-// divided by a factor in the tensor rope_freqs, as GGUF files have it.
+// Gemma 4. Layers without a window have their own head size, with RoPE on part of each head: the other pairs are
+// divided by a large factor in the tensor rope_freqs, as in GGUF files.
 #include "format/hf_rows.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static bool slides(const frit_hf *hf, size_t i)
     return type ? strcmp(type, "sliding_attention") == 0 : i % 6 != 5;
 }
 
-// A number of layers without a window: under its own name, or in per_layer_config of the first such layer.
+// A number for layers without a window: under its own name, or in per_layer_config of the first such layer.
 static frit_status get_of_full(const frit_hf *hf, const char *global, const char *name, double *out)
 {
     const json_t *config = json_object_get(hf->config, "per_layer_config");
@@ -41,7 +41,7 @@ static frit_status add_heads(const frit_hf *hf)
     return frit_hf_set_number(hf, "rope.dimension_count", FRIT_HF_WIDTH, full);
 }
 
-// One number for each layer: of heads of keys, and, in layers that share them, of a wider feed-forward.
+// Lists by layer: KV heads, and the wider feed-forward of layers that share KV.
 static frit_status add_lists(const frit_hf *hf)
 {
     const size_t n = (size_t)frit_hf_written(hf, "block_count");
@@ -72,7 +72,7 @@ static frit_status add_pattern(const frit_hf *hf)
     return frit_hf_add_array(hf, "attention.sliding_window_pattern", FRIT_VALUE_BOOL, flags, n);
 }
 
-// Of the pairs of a whole head, the first few rotate.
+// RoPE on the first pairs of the whole head.
 static frit_status add_factors(const frit_hf *hf)
 {
     static const char *const where = "rope_parameters.full_attention.";
@@ -99,9 +99,10 @@ static frit_status complete(const frit_hf *hf)
     const json_t *both = json_object_get(hf->config, "use_bidirectional_attention");
     if (json_is_string(both) && strcmp(json_string_value(both), "all") == 0)
         return frit_fail(FRIT_E_UNSUPPORTED,
-                         "%s: use_bidirectional_attention is 'all': not a model that generates text", hf->path);
+                         "%s: use_bidirectional_attention is 'all', expected a causal language model", hf->path);
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "final_logit_softcapping", FRIT_HF_FACTOR, &cap));
-    FRIT_TRY(frit_hf_add_number(hf, "final_logit_softcapping", FRIT_HF_FACTOR, cap));   // 0: others mean 30 without
+    FRIT_TRY(frit_hf_add_number(hf, "final_logit_softcapping", FRIT_HF_FACTOR,
+                                cap));   // 0 is written too: llama.cpp assumes 30 without the key
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "sliding_window", FRIT_HF_COUNT, &window));
     FRIT_TRY(frit_hf_add_number(hf, "attention.sliding_window", FRIT_HF_COUNT, window));
     FRIT_TRY(add_heads(hf));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GLM-4 and GLM-4.5. Part of each head rotates, neighbours in the dense ones.
+// GLM-4 and GLM-4.5. RoPE on part of each head, on neighbouring elements in the dense models.
 #include "format/hf_rows.h"
 
 // clang-format off

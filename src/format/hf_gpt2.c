@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GPT-2. Its matrices are stored the other way round.
+// GPT-2. Its matrices are stored transposed.
 #include "format/hf_rows.h"
 
 // clang-format off

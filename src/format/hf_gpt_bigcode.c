@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// StarCoder, SantaCoder. One head of keys and values, or q, k and v of each head in turn.
+// StarCoder, SantaCoder. One KV head, or q, k and v interleaved by head.
 #include "format/hf_rows.h"
 
 static frit_status set_heads(const frit_hf *hf)

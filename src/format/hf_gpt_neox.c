@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GPT-NeoX, Pythia. q, k and v of each head in turn.
+// GPT-NeoX, Pythia. q, k and v interleaved by head.
 #include "format/hf_rows.h"
 
 static frit_status add_residual(const frit_hf *hf)

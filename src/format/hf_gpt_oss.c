@@ -3,14 +3,14 @@
 #include "format/hf_rows.h"
 #include "format/rows.h"
 
-// Rows of gate and up in turn become all of gate, then all of up.
+// Interleaved rows of gate and up become all of gate, then all of up.
 static int64_t parted_row(const void *order, int64_t i)
 {
     const int64_t n = *(const int64_t *)order, row = i % n;
     return i - row + row % (n / 2) * 2 + row / (n / 2);
 }
 
-// The experts' matrices are stored the other way round, [n_expert, n_in, n_out], but for their codes of MXFP4.
+// The experts' matrices are stored transposed, [n_expert, n_in, n_out], unless they are MXFP4.
 static frit_status turn(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     (void)is_bias;

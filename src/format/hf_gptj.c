@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GPT-J. As Phi-2, but neighbours rotate and attention has no biases. GGUF has no name for it.
+// GPT-J. As Phi-2, but RoPE on neighbouring elements and attention without biases. GGUF has no name for it.
 #include "format/hf_rows.h"
 
 static frit_status set_rotary(const frit_hf *hf)

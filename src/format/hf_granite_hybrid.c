@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Granite 4: Mamba 2 in turn with attention. Beside its experts each layer has a shared one; without experts that is
-// its feed-forward.
+// Granite 4: layers of Mamba 2 and of attention. Each layer has experts and a shared expert; models without experts use
+// the shared one as feed-forward.
 #include "format/hf_rows.h"
 #include "format/rows.h"
 
@@ -9,7 +9,7 @@
 
 enum { MAX_LAYERS = 1024 };
 
-// Gate and up of the shared expert are one matrix; what stays is the gate, up is added beside it.
+// Gate and up of the shared expert are one matrix; the tensor keeps the gate, up is added as another tensor.
 static frit_status cut_shared(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     (void)is_bias;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention and scans in turn, or side by side: Jamba, Bamba, Falcon-H1, Nemotron-H.
+// Hybrids of attention and scans, by layer or in parallel: Jamba, Bamba, Falcon-H1, Nemotron-H.
 #include "format/hf_rows.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ static frit_status complete_bamba(const frit_hf *hf)
 
 // ---------------------------------------------------------------------------------------- Falcon-H1
 
-// "NAME.multiplier" of the n rows of a matrix, or one for all: what it gives is multiplied. None where all are 1.
+// Adds "NAME.multiplier", n factors of a matrix's rows, or one for all. Adds nothing if all are 1.
 static frit_status add_multiplier(const frit_hf *hf, const char *name, const float *values, size_t n)
 {
     frit_arena *arena = &hf->ckpt->arena;
@@ -88,7 +88,7 @@ static frit_status get_multipliers(const frit_hf *hf, const char *name, float *o
     return FRIT_OK;
 }
 
-// Of the rows of in_proj: gate, x, b, c and steps have one each.
+// Factors of the rows of in_proj: one each for gate, x, b, c and steps.
 static frit_status make_scan_multipliers(const frit_hf *hf, float **out, size_t *n)
 {
     const size_t inner = (size_t)frit_hf_written(hf, "ssm.inner_size");
@@ -137,7 +137,7 @@ static frit_status add_multipliers(const frit_hf *hf)
     return FRIT_OK;
 }
 
-// The norm of what scans give lies behind its gate, as in Mamba 2.
+// The norm of a scan's output must follow its gate, as in Mamba 2.
 static frit_status complete_falcon(const frit_hf *hf)
 {
     static const char *const biases[] = {"attention_bias", "mlp_bias", "mamba_proj_bias", "projectors_bias"};

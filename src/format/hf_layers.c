@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Windows by layer: the layers of layer_types that slide, or those that the family's period or number leaves.
+// Windows by layer: from layer_types, or from the family's defaults.
 #include "format/hf.h"
 
 typedef struct pattern {
     const json_t *types;     // layer_types, or NULL; then:
-    double n_full, period;   // layers before the first window; one layer of so many has none, 0: all have one
+    double n_full, period;   // layers before the first window; every period-th later layer has none, 0: all have one
 } pattern;
 
 static frit_status slides_at(const frit_hf *hf, const pattern *p, size_t i, bool *out)

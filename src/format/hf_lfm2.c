@@ -15,7 +15,7 @@ static frit_status complete_moe(const frit_hf *hf)
     return frit_hf_add_recurrent(hf, recurrent);
 }
 
-// The width that is written down is that before it is adjusted, if it is.
+// The configured width may be the one before an adjustment.
 static frit_status complete_lfm2(const frit_hf *hf)
 {
     bool adjusts = true;

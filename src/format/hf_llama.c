@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Llama 1-3 and Mistral. In GGUF both are "llama"; Mistral adds a sliding window.
-// GGUF files of this architecture store the rows of Q and K permuted, so that neighbours rotate; folders do not.
+// Llama 1-3 and Mistral. In GGUF both are "llama"; Mistral adds a sliding window. GGUF files of this architecture store
+// the rows of Q and K permuted, for RoPE on neighbouring elements; folders do not.
 #include "format/hf.h"
 
 // clang-format off

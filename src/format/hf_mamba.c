@@ -2,7 +2,7 @@
 // Mamba 1 and 2.
 #include "format/hf_rows.h"
 
-// There are no heads and no feed-forward; the width is a multiple of the model's, whatever intermediate_size says.
+// No heads, no feed-forward. The inner width is a multiple of embedding_length; intermediate_size is ignored.
 static frit_status complete(const frit_hf *hf)
 {
     double expand = 2;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// MiniMax-Text-01: lightning attention in turn with attention.
+// MiniMax-Text-01: layers of lightning attention and of softmax attention.
 #include "format/hf_rows.h"
 
 enum { MAX_LAYERS = 1024 };
 
-// What a branch is added to has one factor everywhere, the branches none.
+// The residual must have one factor in all layers, the branches none.
 static frit_status complete(const frit_hf *hf)
 {
     bool recurrent[MAX_LAYERS];

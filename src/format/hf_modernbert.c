@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// ModernBERT. Windows and their own rotation are spelled in two ways, by transformers 4 and 5.
+// ModernBERT. transformers 4 and 5 use different keys for windows and their RoPE base.
 #include "format/hf_rows.h"
 
 // clang-format off
@@ -32,7 +32,7 @@ static const frit_hf_tensor modernbert_tensors[] = {
 };
 // clang-format on
 
-// Where the list of layers is not what the period says, it goes under a key of frit's own.
+// A list of layers that differs from the period is written under a key of frit.
 static frit_status check_layers(const frit_hf *hf)
 {
     const json_t *types = json_object_get(hf->config, "layer_types");

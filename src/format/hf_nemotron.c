@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Nemotron 4, Minitron. Norms multiply by 1 + weight; GGUF stores the sum. Half of each head rotates.
+// Nemotron 4, Minitron. Norms multiply by 1 + weight; GGUF stores the sum. RoPE on half of each head.
 #include "format/hf_rows.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// OLMo 1 to 3. OLMo 1 has no weights in its norms; 2 and 3 have norms behind attention and feed-forward.
+// OLMo 1 to 3. OLMo 1 has no weights in its norms; 2 and 3 have norms after attention and feed-forward.
 #include "format/hf_rows.h"
 
 static frit_status add_eps(const frit_hf *hf)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How hidden states become one embedding. Folders of sentence-transformers list their steps in modules.json, and say it
-// in the configuration of the one called Pooling; classes with a classifier rank.
+// How hidden states are pooled to one embedding. Folders of sentence-transformers list their modules in modules.json;
+// the configuration of Pooling gives the kind. Classes with a classifier rank.
 //
 //     [{"path": "", "type": "...Transformer"}, {"path": "1_Pooling", "type": "...Pooling"}, ...]
 #include "format/hf.h"
@@ -11,7 +11,7 @@ enum { MEAN = 1, CLS = 2, LAST = 3, RANK = 4 };   // ARCH.pooling_type
 
 static const uint64_t max_file_bytes = 1 << 20;
 
-// NULL where there is no such file, or no JSON in it: models work without.
+// NULL without the file or without valid JSON: the file is optional.
 static json_t *load(const char *folder, const char *name)
 {
     frit_buf path = {0};
@@ -33,7 +33,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-// A folder beside the model, and nothing else.
+// The name of a subfolder, without path.
 static bool is_plain_name(const char *name)
 {
     return name && *name && *name != '.' && !strpbrk(name, "/\\:");
@@ -63,7 +63,7 @@ static frit_status read_pooling(const frit_hf *hf, const char *folder, const cha
     json_t *config = path.failed ? NULL : load(folder, path.data);
     const int type = type_of(config);
     if (type < 0)
-        frit_log_say(log, FRIT_LOG_WARNING, "%s: %s/config.json names no pooling that is known (mean, cls, last)",
+        frit_log_say(log, FRIT_LOG_WARNING, "%s: %s/config.json has an unknown pooling, expected mean, cls or last",
                      folder, name);
     json_decref(config);
     frit_buf_free(&path);
@@ -87,8 +87,8 @@ frit_status frit_hf_add_pooling(const frit_hf *hf, const char *folder, const fri
         const char *type = json_string_value(json_object_get(module, "type"));
         const char *path = json_string_value(json_object_get(module, "path"));
         if (ends_with(type, ".Dense"))
-            frit_log_say(log, FRIT_LOG_WARNING, "%s: modules.json lists a dense layer, which embeddings lack here",
-                         folder);
+            frit_log_say(log, FRIT_LOG_WARNING,
+                         "%s: modules.json lists a dense layer, which is not supported and not applied", folder);
         if (found || !ends_with(type, ".Pooling") || !is_plain_name(path)) continue;
         found = true;
         status = read_pooling(hf, folder, path, log);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The methods of quantization that folders may have, and finding what belongs together.
+// The quantization methods of folders, and the tensors that belong to a quantized weight.
 #include "format/hf_quant.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 static frit_status refuse(const frit_hf *hf, const char *name, const char *value, const char *expected)
 {
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: quantization_config.%s is %.40s, supported is %s", hf->path, name, value,
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s: quantization_config.%s is %.40s, expected %s", hf->path, name, value,
                      expected);
 }
 
@@ -88,7 +88,7 @@ static frit_status read_mxfp4(frit_hf_quant *q, const json_t *config)
     return FRIT_OK;
 }
 
-// All groups of modules are alike but for which modules they are.
+// All groups of modules must have the same settings.
 static frit_status read_compressed(frit_hf_quant *q, const json_t *config)
 {
     const char *format = "", *name;
@@ -103,12 +103,13 @@ static frit_status read_compressed(frit_hf_quant *q, const json_t *config)
     {
         const json_t *other = json_object_get(group, "weights");
         if (weights && !json_equal(weights, other))
-            return frit_fail(FRIT_E_UNSUPPORTED, "%s: groups of quantization_config.config_groups are not alike",
+            return frit_fail(FRIT_E_UNSUPPORTED,
+                             "%s: the groups of quantization_config.config_groups differ, expected equal settings",
                              q->hf->path);
         weights = other;
     }
     if (!json_is_object(weights))
-        return frit_fail(FRIT_E_FORMAT, "%s: quantization_config.config_groups says nothing of weights", q->hf->path);
+        return frit_fail(FRIT_E_FORMAT, "%s: quantization_config.config_groups has no weights", q->hf->path);
     if (is_packed) {
         q->scheme = &frit_hf_words;
         FRIT_TRY(read_bits(q, weights, "num_bits", 1 << 2 | 1 << 4 | 1 << 8));
@@ -238,13 +239,13 @@ frit_status frit_hf_beside_tensor(const frit_hf_quant *q, const frit_safetensors
 {
     const frit_safetensors_entry *entry = frit_hf_beside(q, codes, ending, other);
     if (entry) return frit_safetensors_to_tensor(entry, tensor);
-    return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has no '%s' beside it", codes->path, codes->name, other);
+    return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' needs '%s', which is missing", codes->path, codes->name, other);
 }
 
 frit_status frit_hf_quant_refuse(const frit_hf_quant *q, const frit_safetensors_entry *entry, const char *why)
 {
     (void)q;
-    return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s': %s", entry->path, entry->name, why);
+    return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' %s", entry->path, entry->name, why);
 }
 
 float frit_hf_number_at(const frit_tensor *tensor, int64_t i)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // MXFP4: 32 numbers of four bits share a power of two. Folders keep blocks [.., n / 32, 16], two neighbours in a byte,
-// and scales [.., n / 32]; rows of GGUF's type have the scale first, then numbers 0 to 15 beside numbers 16 to 31. The
-// numbers are the same.
+// and scales [.., n / 32]. Blocks of GGUF's type have the scale first, then number i and number i + 16 in one byte. The
+// values are the same.
 #include "format/hf_quant.h"
 
 enum { BLOCK = 32, BLOCK_BYTES = 17, CODE_BYTES = 16 };
@@ -35,7 +35,8 @@ static frit_status make(const frit_hf_quant *q, const frit_safetensors_entry *co
                 codes->shape[n - 1] == CODE_BYTES && strcmp(codes->type, "U8") == 0 &&
                 strcmp(scales->type, "U8") == 0 && codes->n_bytes > 0;
     for (int i = 0; i < n - 1 && fits; i++) fits = codes->shape[i] == scales->shape[i];
-    if (!fits) return frit_hf_quant_refuse(q, codes, "is not blocks of 16 bytes with a byte of scale each");
+    if (!fits)
+        return frit_hf_quant_refuse(q, codes, "has another shape than blocks of 16 bytes with one scale byte each");
     if (!recipe || !parts) return frit_fail_memory(sizeof *recipe, codes->name);
     *recipe = (frit_recipe){.make = make_rows, .parts = parts, .n_parts = 2};
     for (int k = 0; k < 2; k++) {

@@ -2,7 +2,7 @@
 // Codes of two to eight bits in words of 32: number = (code - zero) * scale, with a zero and a scale for each row and
 // group of columns. Three layouts, of weights [n_out, n_in]:
 //
-//     GPTQ     qweight [n_in * bits / 32, n_out]: codes of a row one behind the other through the words of a column;
+//     GPTQ     qweight [n_in * bits / 32, n_out]: codes of a row in sequence through the words of a column;
 //              qzeros [n_group, n_out * bits / 32] along their rows; scales [n_group, n_out]; g_idx [n_in]: the group
 //              of each column, where they are out of order
 //     AWQ      qweight [n_in, n_out / 8]: eight rows in a word, in the order below; qzeros [n_group, n_out / 8]; scales
@@ -108,10 +108,10 @@ static void make_rows(const frit_recipe *recipe, int64_t begin, int64_t n, uint8
 static frit_status check_groups(const frit_hf_quant *q, const packed *p, const frit_safetensors_entry *codes)
 {
     if (p->n_groups < 1 || p->group < 1 || (!p->base.parts[GROUPS].data && (p->n_in - 1) / p->group >= p->n_groups))
-        return frit_hf_quant_refuse(q, codes, "its scales are fewer than its groups of columns");
+        return frit_hf_quant_refuse(q, codes, "has fewer scales than groups of columns");
     for (int64_t i = 0; i < p->n_in && p->base.parts[GROUPS].data; i++)
         if ((int64_t)word_at(p, GROUPS, i) >= p->n_groups)
-            return frit_hf_quant_refuse(q, codes, "a column is of a group that has no scale");
+            return frit_hf_quant_refuse(q, codes, "has a column in a group without scale");
     return FRIT_OK;
 }
 
@@ -175,7 +175,7 @@ static frit_status make_gptq(const frit_hf_quant *q, const frit_safetensors_entr
                       has_shape(&parts[ZEROS], p->n_groups, p->n_out * p->bits / 32) &&
                       (!parts[GROUPS].data || (is_words(&parts[GROUPS]) && parts[GROUPS].shape[0] == p->n_in));
     return fits ? finish(q, codes, p, tensor)
-                : frit_hf_quant_refuse(q, codes, "zeros, scales or g_idx do not fit to it");
+                : frit_hf_quant_refuse(q, codes, "has zeros, scales or g_idx of another shape");
 }
 
 static frit_status make_awq(const frit_hf_quant *q, const frit_safetensors_entry *codes, frit_tensor *tensor)
@@ -192,7 +192,7 @@ static frit_status make_awq(const frit_hf_quant *q, const frit_safetensors_entry
     p->zero = zero_awq;
     const bool fits = has_shape(&parts[SCALES], p->n_groups, p->n_out) && is_words(&parts[ZEROS]) &&
                       has_shape(&parts[ZEROS], p->n_groups, p->n_out / 8);
-    return fits ? finish(q, codes, p, tensor) : frit_hf_quant_refuse(q, codes, "zeros or scales do not fit to it");
+    return fits ? finish(q, codes, p, tensor) : frit_hf_quant_refuse(q, codes, "has zeros or scales of another shape");
 }
 
 static frit_status make_words(const frit_hf_quant *q, const frit_safetensors_entry *codes, frit_tensor *tensor)
@@ -208,7 +208,7 @@ static frit_status make_words(const frit_hf_quant *q, const frit_safetensors_ent
     if (frit_hf_beside(q, codes, "_packed", "_g_idx"))
         FRIT_TRY(frit_hf_beside_tensor(q, codes, "_packed", "_g_idx", &parts[GROUPS]));
     if (frit_tensor_n_elems(&shape) != 2 || frit_dtype_get(shape.dtype)->block_elems != 1)
-        return frit_hf_quant_refuse(q, codes, "weight_shape does not hold two numbers");
+        return frit_hf_quant_refuse(q, codes, "has a weight_shape without two numbers");
     p->n_out = parts[WORDS].shape[0];
     p->n_in = (int64_t)frit_hf_number_at(&shape, 1);
     p->n_groups = parts[SCALES].n_dims == 2 ? parts[SCALES].shape[1] : 1;
@@ -224,7 +224,7 @@ static frit_status make_words(const frit_hf_quant *q, const frit_safetensors_ent
          (is_words(&parts[ZEROS]) && has_shape(&parts[ZEROS], (p->n_out + per_word - 1) / per_word, p->n_groups))) &&
         (!parts[GROUPS].data || (is_words(&parts[GROUPS]) && parts[GROUPS].shape[0] == p->n_in));
     return fits ? finish(q, codes, p, tensor)
-                : frit_hf_quant_refuse(q, codes, "zeros, scales or shape do not fit to it");
+                : frit_hf_quant_refuse(q, codes, "has zeros, scales or a weight_shape of another shape");
 }
 
 const frit_hf_scheme frit_hf_gptq = {".qweight", ".weight", "|.qzeros|.scales|.g_idx|", make_gptq};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Codes of eight bits, each a number of its own (F8_E4M3 or I8), times a scale: one for the tensor, one for each row,
-// or one for each block of rows and columns.
+// Numbers of eight bits (F8_E4M3 or I8) times a scale: one for the tensor, one for each row, or one for each block of
+// rows and columns.
 #include "format/hf_quant.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ static void make_rows(const frit_recipe *recipe, int64_t begin, int64_t n, uint8
     }
 }
 
-// By how many scales there are.
+// By the number of scales.
 static bool find_blocks(const frit_hf_quant *q, scaled *s, int64_t n_matrices, int64_t n_scales)
 {
     const int64_t rows = q->block_rows, columns = q->block_columns;
@@ -77,7 +77,7 @@ static frit_status make(const frit_hf_quant *q, const frit_safetensors_entry *co
     const int64_t n_scales = frit_tensor_n_elems(&parts[1]);
     if (!find_blocks(q, s, codes->n_dims == 3 ? tensor->shape[0] : 1, n_scales)) {
         char found[96], scales[96];
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' of the shape %s has scales of the shape %s", codes->path,
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has the shape %s and scales of the shape %s", codes->path,
                          codes->name, frit_tensor_shape_text(tensor, found), frit_tensor_shape_text(&parts[1], scales));
     }
     s->base = (frit_recipe){.make = make_rows,

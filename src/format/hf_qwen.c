@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Qwen 2 / 2.5 and Qwen 3. Qwen 2 has biases on Q, K and V; Qwen 3 norms each head of Q and K instead.
-// Both can slide a window over their upper layers.
+// Qwen 2 / 2.5 and Qwen 3. Qwen 2 has biases on Q, K and V; Qwen 3 has QK norms per head instead.
+// Both may have windows in their upper layers.
 #include "format/hf_rows.h"
 
 // clang-format off
@@ -32,7 +32,7 @@ static const frit_hf_tensor qwen3_tensors[] = {
 
 // ---------------------------------------------------------------------------------------- windows
 
-// Sets the window of the layers that slide: those of layer_types, or else those from max_window_layers on.
+// Sets the windows: of layers by layer_types, otherwise of layers from max_window_layers on.
 static frit_status fill_windows(const frit_hf *hf, uint32_t window, uint32_t *windows, size_t n_layer)
 {
     const json_t *types = json_object_get(hf->config, "layer_types");
@@ -57,7 +57,7 @@ static frit_status fill_windows(const frit_hf *hf, uint32_t window, uint32_t *wi
     return FRIT_OK;
 }
 
-// Under a key of its own: GGUF files of these architectures carry attention.sliding_window without meaning it.
+// Under a key of frit: GGUF files of these architectures have attention.sliding_window without using it.
 static frit_status add_windows(const frit_hf *hf)
 {
     bool use_window = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Qwen 2 MoE and Qwen 3 MoE. Every layer has experts; variants with dense ones among them are refused.
+// Qwen 2 MoE and Qwen 3 MoE. Every layer has experts; variants with dense layers are refused.
 #include "format/hf_rows.h"
 
-// Whose experts begin later, or stand in some layers alone.
+// Refuses models with layers without experts.
 static frit_status refuse_dense_layers(const frit_hf *hf)
 {
     double step = 1;
@@ -19,7 +19,7 @@ static frit_status refuse_dense_layers(const frit_hf *hf)
     return FRIT_OK;
 }
 
-// transformers 5 writes the number of experts under another name.
+// transformers 5 has another key for the number of experts.
 static frit_status complete(const frit_hf *hf)
 {
     double n = 0;

@@ -26,7 +26,7 @@ static frit_status complete_next(const frit_hf *hf)
     return complete(hf);
 }
 
-// In files heads of values are in another order. Sections of M-RoPE, which for text are plain, are asked for elsewhere.
+// GGUF files have value heads in another order. Other engines need the sections of M-RoPE; for text it is plain RoPE.
 static frit_status complete_35(const frit_hf *hf)
 {
     uint32_t sections[4] = {11, 11, 10, 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What families with recurrent layers share: which layers those are, and how decays are kept.
+// Shared by families with recurrent layers: the list of these layers, and the form of decays.
 #include "format/hf.h"
 
 #include <math.h>
@@ -12,7 +12,8 @@ frit_status frit_hf_negative_exp(const frit_hf *hf, frit_tensor *tensor, bool is
     (void)is_bias;
     const int64_t n = frit_tensor_n_elems(tensor), width = tensor->shape[tensor->n_dims > 0 ? tensor->n_dims - 1 : 0];
     if (tensor->n_dims < 1 || n < 1 || frit_dtype_get(tensor->dtype)->block_elems != 1)
-        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not one of plain numbers, as the logarithms of decays must be",
+        return frit_fail(FRIT_E_FORMAT,
+                         "tensor '%s' is not in a plain number format, expected for logarithms of decays",
                          tensor->name);
     float *values = frit_arena_new(&hf->ckpt->arena, float, (size_t)n);
     if (!values) return frit_fail_memory((size_t)n * sizeof *values, tensor->name);
@@ -38,8 +39,8 @@ frit_status frit_hf_recurrent_types(const frit_hf *hf, const char *name, bool *r
         size_t k = 0;
         while (k < FRIT_COUNT(known) && (!type || strcmp(known[k], type) != 0)) k++;
         if (k == FRIT_COUNT(known))
-            return frit_fail(FRIT_E_UNSUPPORTED, "%s: %s[%zu] is '%.40s', which is not a known kind of layer", hf->path,
-                             name, i, type ? type : "not text");
+            return frit_fail(FRIT_E_UNSUPPORTED, "%s: %s[%zu] is '%.40s', an unknown kind of layer", hf->path, name, i,
+                             type ? type : "not text");
         recurrent[i] = k >= 2;
     }
     return FRIT_OK;
@@ -71,6 +72,6 @@ frit_status frit_hf_expect(const frit_hf *hf, const char *name, double value)
     const json_t *found = json_object_get(hf->config, name);
     const double is = json_is_boolean(found) ? json_is_true(found) : json_number_value(found);
     if (!found || json_is_null(found) || is == value) return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: %s is %g, models of type '%s' are supported with %g", hf->path, name, is,
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s: %s is %g, a model of type '%s' needs %g", hf->path, name, is,
                      hf->family->model_type, value);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rewrites of tensors into the conventions of GGUF. Vectors are computed at once, matrices when they are
-// read.
+// Rewrites of tensors into the conventions of GGUF. Vectors are computed at once, matrices when they are read.
 #include "format/hf.h"
 #include "format/rows.h"
 
@@ -11,7 +10,7 @@ frit_status frit_hf_add_one(const frit_hf *hf, frit_tensor *tensor, bool is_bias
         tensor->dtype == FRIT_DTYPE_F32 || tensor->dtype == FRIT_DTYPE_F16 || tensor->dtype == FRIT_DTYPE_BF16;
     if (tensor->n_dims != 1 || !is_float)
         return frit_fail(FRIT_E_FORMAT,
-                         "tensor '%s' is not a vector of f32, f16 or bf16, as the weight of a norm must be",
+                         "tensor '%s' is not a vector of f32, f16 or bf16, expected for the weight of a norm",
                          tensor->name);
     int64_t n = tensor->shape[0];
     float *values = frit_arena_new(&hf->ckpt->arena, float, (size_t)n);
@@ -31,10 +30,10 @@ frit_status frit_hf_transpose(const frit_hf *hf, frit_tensor *tensor, bool is_bi
 }
 
 typedef struct groups {
-    int64_t n, n_head, dim;   // groups of heads; heads of Q and rows of a head in each
+    int64_t n, n_head, dim;   // groups of heads; heads of Q in a group; rows of a head
 } groups;
 
-// Row i of all q, all k, all v.
+// The source of row i in the order all q, all k, all v.
 static int64_t ungrouped_row(const void *order, int64_t i)
 {
     const groups *g = order;

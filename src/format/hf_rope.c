@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Rotary embeddings in config.json, spelled as transformers 4 or 5 write them:
+// RoPE in config.json, in the keys of transformers 4 or 5:
 //
 //     4:  "rope_theta": 500000.0, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, ...}     (or "type")
 //     5:  "rope_parameters": {"rope_theta": 500000.0, "rope_type": "llama3", "factor": 8.0, ...}
 //
-// What is absent means what modeling_rope_utils.py of transformers makes of it.
+// Defaults are those of transformers' modeling_rope_utils.py.
 #include "format/hf.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@
 typedef struct rope {
     const frit_hf *hf;
     const json_t *params;    // rope_scaling or rope_parameters; NULL without either
-    const char *where;       // its name and a dot, for sentences
-    const json_t *sliding;   // of layers with a window, where they have their own; or NULL
+    const char *where;       // its name and a dot, for errors
+    const json_t *sliding;   // parameters of layers with a window, if separate; or NULL
 } rope;
 
 typedef struct scaling {
@@ -26,7 +26,7 @@ typedef struct scaling {
 
 // ---------------------------------------------------------------------------------------- scaling types
 
-// The context before extension, which stands in either place, or is that of the whole configuration.
+// The context before extension: from either place, or the configuration's context.
 static frit_status add_original_context(const rope *r)
 {
     static const char *const name = "original_max_position_embeddings";
@@ -36,7 +36,7 @@ static frit_status add_original_context(const rope *r)
     return frit_hf_add_number(r->hf, "rope.scaling.original_context_length", FRIT_HF_TOKENS, n_ctx);
 }
 
-// Dynamic scaling always starts from the whole configuration's context.
+// Dynamic scaling always starts from the configuration's context.
 static frit_status add_dynamic(const rope *r)
 {
     double n_ctx = frit_hf_written(r->hf, "context_length");
@@ -48,8 +48,8 @@ static double yarn_magnitude(double factor, double mscale)
     return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
 }
 
-// GGUF has the magnitude of rotated vectors as a multiple of YaRN's own; transformers gives it whole, or as a
-// quotient of two.
+// GGUF stores the magnitude of rotated vectors relative to YaRN's own; transformers stores the value, or a quotient of
+// two.
 static frit_status add_yarn_magnitude(const rope *r)
 {
     double factor = frit_hf_written(r->hf, "rope.scaling.factor"), whole = 0, mscale = 0, mscale_all_dim = 0;
@@ -59,7 +59,7 @@ static frit_status add_yarn_magnitude(const rope *r)
     if (whole == 0 && mscale != 0 && mscale_all_dim != 0)
         whole = yarn_magnitude(factor, mscale) / yarn_magnitude(factor, mscale_all_dim);
     if (r->hf->family->is_latent && mscale_all_dim != 0) {
-        // GGUF has a tenth of it.
+        // GGUF stores a tenth of it.
         FRIT_TRY(frit_hf_add_number(r->hf, "rope.scaling.yarn_log_multiplier", FRIT_HF_FACTOR, mscale_all_dim / 10));
         return frit_hf_add_number(r->hf, "rope.scaling.attn_factor", FRIT_HF_FACTOR, whole != 0 ? whole : 1);
     }
@@ -77,7 +77,7 @@ static frit_status add_yarn(const rope *r)
     return add_yarn_magnitude(r);
 }
 
-// Factors for each pair, as the tensor that GGUF files have of them.
+// Factors for each pair, as the tensor of GGUF files.
 static frit_status add_factors(const rope *r, const char *name, const char *gguf)
 {
     const json_t *list = json_object_get(r->params, name);
@@ -112,7 +112,8 @@ static frit_status check_llama3(const rope *r)
 {
     if (frit_hf_written(r->hf, "rope.scaling.low_freq_factor") >=
         frit_hf_written(r->hf, "rope.scaling.high_freq_factor"))
-        return frit_fail(FRIT_E_FORMAT, "%s: %slow_freq_factor is not below high_freq_factor", r->hf->path, r->where);
+        return frit_fail(FRIT_E_FORMAT, "%s: %slow_freq_factor is not less than high_freq_factor", r->hf->path,
+                         r->where);
     return add_original_context(r);
 }
 
@@ -158,11 +159,11 @@ static frit_status find_scaling(const rope *r, const scaling **out)
         if (strcmp(scalings[i].type, type) == 0 && known) return FRIT_OK;
     }
     return frit_fail(FRIT_E_UNSUPPORTED,
-                     "%s: %srope_type is '%.40s'; supported are default, linear, dynamic, yarn, llama3 and longrope",
+                     "%s: %srope_type is '%.40s', expected default, linear, dynamic, yarn, llama3 or longrope",
                      r->hf->path, r->where, type);
 }
 
-// rope_scaling wins where both are there, as in transformers.
+// rope_scaling has priority over rope_parameters, as in transformers.
 static frit_status find_params(rope *r)
 {
     static const char *const names[][2] = {{"rope_scaling", "rope_scaling."}, {"rope_parameters", "rope_parameters."}};
@@ -177,7 +178,7 @@ static frit_status find_params(rope *r)
         r->where = names[i][1];
         break;
     }
-    // By kind of layer; only families with windows have such.
+    // Parameters by kind of layer; only for families with windows.
     static const char *const kinds[] = {"full_attention", "sliding_attention"};
     for (size_t i = 0; i < FRIT_COUNT(kinds) && r->hf->family->has_windows; i++) {
         const json_t *one = json_object_get(r->params, kinds[i]);
@@ -193,12 +194,12 @@ static frit_status find_params(rope *r)
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)r->params, key, value) if (json_is_object(value)) return frit_fail(
-        FRIT_E_UNSUPPORTED, "%s: %s%.40s: rotary parameters by kind of layer are not supported", r->hf->path, r->where,
+        FRIT_E_UNSUPPORTED, "%s: %s%.40s: RoPE parameters by kind of layer are not supported", r->hf->path, r->where,
         key);
     return FRIT_OK;
 }
 
-// The base of layers with a window; they are not scaled where they have parameters of their own.
+// The base of layers with a window; with separate parameters these layers are not scaled.
 static frit_status add_sliding(const rope *r)
 {
     double base = r->hf->family->base_swa;
@@ -208,8 +209,8 @@ static frit_status add_sliding(const rope *r)
         frit_hf_get_number(r->hf, r->sliding, "rope_parameters.sliding_attention.", "rope_theta", FRIT_HF_BASE, &base));
     FRIT_TRY(frit_hf_get_text(r->hf, r->sliding, "rope_parameters.sliding_attention.", "rope_type", &type));
     if (strcmp(type, "default") != 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: layers with a window have rotary embeddings of type '%.40s'",
-                         r->hf->path, type);
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: RoPE of layers with a window has the type '%.40s'", r->hf->path,
+                         type);
     if (base == 0) return FRIT_OK;
     FRIT_TRY(frit_meta_add_bool(&r->hf->ckpt->meta, "frit.rope.plain_swa", true));
     return frit_hf_add_number(r->hf, "rope.freq_base_swa", FRIT_HF_BASE, base);

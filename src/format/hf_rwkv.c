@@ -2,7 +2,7 @@
 // RWKV 4.
 #include "format/hf.h"
 
-// There are no heads; the width of mixing over time is the model's, unless it is named.
+// No heads; the width of time mixing is the model's unless given.
 static frit_status complete(const frit_hf *hf)
 {
     double inner = frit_hf_written(hf, "embedding_length");
@@ -11,13 +11,13 @@ static frit_status complete(const frit_hf *hf)
     return frit_hf_add_number(hf, "attention.head_count", FRIT_HF_COUNT, 0);
 }
 
-// Here a share is of the row itself, in GGUF it is of the row before.
+// The folder stores the weight of the token itself, GGUF that of the token before.
 static frit_status of_row_before(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     (void)is_bias;
     const int64_t n = frit_tensor_n_elems(tensor);
     if (tensor->n_dims < 1 || tensor->shape[tensor->n_dims - 1] != n || frit_dtype_get(tensor->dtype)->block_elems != 1)
-        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not one row of plain numbers", tensor->name);
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not a vector in a plain number format", tensor->name);
     float *values = frit_arena_new(&hf->ckpt->arena, float, (size_t)n);
     if (!values) return frit_fail_memory((size_t)n * sizeof *values, tensor->name);
     FRIT_TRY(frit_tensor_decode_rows(tensor, 0, 1, values));

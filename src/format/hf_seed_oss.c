@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Seed-OSS. As Llama; o has a flag of its own for its bias.
+// Seed-OSS. As Llama; o has its own key for its bias.
 #include "format/hf_rows.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// SmolLM3. As Llama; the configuration lists the layers that rotate.
+// SmolLM3. As Llama; the configuration lists the layers with RoPE.
 #include "format/hf_rows.h"
 
 static frit_status add_rope_layers(const frit_hf *hf)
@@ -11,8 +11,8 @@ static frit_status add_rope_layers(const frit_hf *hf)
         return frit_fail(FRIT_E_FORMAT, "%s: no_rope_layers is not a list of %zu numbers, one for each layer", hf->path,
                          n);
     uint32_t *still = frit_arena_new(&hf->ckpt->arena, uint32_t, n);
-    if (!still) return frit_fail_memory(n * sizeof *still, "the layers that rotate");
-    // Whatever the name says: 1 stands for a layer that rotates.
+    if (!still) return frit_fail_memory(n * sizeof *still, "the list of layers with RoPE");
+    // Despite the name no_rope_layers, 1 means a layer with RoPE.
     for (size_t i = 0; i < n; i++) still[i] = json_integer_value(json_array_get(list, i)) == 0;
     return frit_hf_add_list(hf, "frit.rope.none", still, n);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// StableLM. LayerNorm; a part of each head rotates; some norm each head of q and k, with weights of its own.
+// StableLM. LayerNorm; RoPE on part of each head; some have QK norms per head, with weights of each head.
 #include "format/hf.h"
 
 // clang-format off

@@ -57,7 +57,7 @@ static frit_status add_t5(const frit_hf *hf)
     bool tied = true, scaled;
     const char *act = "relu";
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "tie_word_embeddings", &tied));
-    scaled = tied;   // transformers 4 does so where the output is tied, 5 where it is told
+    scaled = tied;   // transformers 4 scales if the output is tied, 5 by its own key
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "scale_decoder_outputs", &scaled));
     if (scaled)
         FRIT_TRY(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Metadata: pairs in file order with an index by key, conversions that lose nothing, values as text.
+// Metadata: pairs in file order with an index by key, exact conversions, values as text.
 #include "format/meta.h"
 
 #include "base/number.h"
@@ -53,7 +53,7 @@ void frit_meta_deinit(frit_meta *meta)
 frit_status frit_meta_add(frit_meta *meta, frit_str key, frit_value value)
 {
     if (frit_map_get(&meta->index, key, &(int64_t){0}))
-        return frit_fail(FRIT_E_FORMAT, "metadata key '%.*s' is there twice", (int)key.len, key.ptr);
+        return frit_fail(FRIT_E_FORMAT, "metadata key '%.*s' occurs twice", (int)key.len, key.ptr);
     if (meta->n == meta->capacity) {
         size_t capacity = meta->capacity ? 2 * meta->capacity : 32;
         frit_pair *pairs = frit_arena_new(meta->arena, frit_pair, capacity);
@@ -141,7 +141,7 @@ static number_kind kind_of(frit_value_type type)
     }
 }
 
-// What stands there, for sentences: "text", "an array of u32", "the u64 18446744073709551615".
+// The value, for errors: "text", "an array of u32", "the u64 18446744073709551615".
 static const char *describe(const frit_value *value, char text[64])
 {
     const char *name = frit_value_type_name(value->type);
@@ -170,7 +170,7 @@ static frit_status unusable(const char *key, const frit_value *value, const char
     return frit_fail(FRIT_E_FORMAT, "metadata key '%s' is %s, expected %s", key, describe(value, text), expected);
 }
 
-// Finds the key and tells the caller whether it is there.
+// Finds the key and reports whether it is present.
 static const frit_value *look_up(const frit_meta *meta, const char *key, bool *found)
 {
     const frit_value *value = frit_meta_find(meta, key);
@@ -293,7 +293,7 @@ void frit_value_load(frit_value_type type, const void *bytes, frit_value *value)
         value->f = f;
         break;
     }
-    default:   // unsigned numbers and bool are there; i64 and f64 have all their bits in place
+    default:   // unsigned numbers and bool are complete; i64 and f64 keep their bits
         break;
     }
 }
@@ -335,7 +335,7 @@ static void print_float(double value, bool single, frit_buf *out)
     frit_buf_text(out, text);
 }
 
-// Valid UTF-8 as it is, the rest as \xNN. In quotes, line breaks and quotes are escaped too.
+// Valid UTF-8 unchanged, other bytes as \xNN. In quotes, line breaks and quotes are escaped too.
 static void print_text(frit_str text, bool quoted, frit_buf *out)
 {
     if (quoted) frit_buf_char(out, '"');

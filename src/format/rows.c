@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading rows, and the recipes that any source needs.
+// Reading rows, and the recipes that all sources share.
 #include "format/rows.h"
 
 #include <assert.h>
@@ -47,7 +47,7 @@ bool frit_tensor_is_same(const frit_tensor *a, const frit_tensor *b)
 
 frit_tensor frit_tensor_cut(const frit_tensor *whole, int64_t begin, int64_t n)
 {
-    const uint64_t n_bytes = whole->n_bytes / (uint64_t)whole->shape[0];   // of one
+    const uint64_t n_bytes = whole->n_bytes / (uint64_t)whole->shape[0];   // of one part
     frit_tensor part = *whole;
     part.shape[0] = n;
     part.n_bytes = (uint64_t)n * n_bytes;
@@ -72,7 +72,7 @@ static void become(frit_tensor *tensor, const frit_recipe *recipe)
     tensor->n_bytes = (uint64_t)frit_tensor_n_rows(tensor) * frit_tensor_row_bytes(tensor);
 }
 
-// `size` bytes that begin with a recipe, made of what `tensor` is now.
+// Allocates `size` bytes that begin with a recipe, whose part is the current `tensor`.
 static void *new_recipe(frit_arena *arena, const frit_tensor *tensor, size_t size)
 {
     frit_recipe *recipe = frit_arena_alloc(arena, 1, size);
@@ -119,8 +119,8 @@ frit_status frit_stack_set(const frit_tensor *stack, int64_t i, const frit_tenso
     bool fits = i >= 0 && i < stack->shape[0] && part->dtype == stack->dtype && part->n_dims + 1 == stack->n_dims;
     for (int d = 0; fits && d < part->n_dims; d++) fits = part->shape[d] == stack->shape[d + 1];
     if (!fits)
-        return frit_fail(FRIT_E_FORMAT, "tensor '%s' of expert %lld does not fit to those of the others", stack->name,
-                         (long long)i);
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' of expert %lld has another shape or type than other experts",
+                         stack->name, (long long)i);
     const size_t n_bytes = frit_tensor_scratch_bytes(part);
     if (n_bytes > recipe->scratch_bytes) recipe->scratch_bytes = n_bytes;
     recipe->parts[i] = *part;
@@ -152,7 +152,7 @@ typedef struct reordered {
     int64_t group;
 } reordered;
 
-// Rows that must be made are made by groups: many kinds of codes hold several rows in one word.
+// Computed rows are computed in groups, as many codes pack several rows into one word.
 static void make_reordered(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
 {
     const reordered *r = (const reordered *)recipe;
@@ -192,7 +192,7 @@ frit_status frit_reorder(frit_arena *arena, frit_tensor *tensor, frit_row_source
     return FRIT_OK;
 }
 
-// Scratch holds a row as it is.
+// The scratch has room for a row in its source form.
 static void make_columns(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
 {
     const reordered *r = (const reordered *)recipe;
@@ -209,7 +209,7 @@ static void make_columns(const frit_recipe *recipe, int64_t begin, int64_t n, ui
 frit_status frit_reorder_columns(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order)
 {
     if (frit_dtype_get(tensor->dtype)->block_elems != 1)
-        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not one of plain numbers", tensor->name);
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not in a plain number format", tensor->name);
     reordered *r = new_recipe(arena, tensor, sizeof *r);
     if (!r) return frit_fail_memory(sizeof *r, tensor->name);
     r->base.make = make_columns;
@@ -224,7 +224,7 @@ frit_status frit_reorder_numbers(frit_arena *arena, frit_tensor *tensor, frit_ro
                                  int64_t n)
 {
     if (!tensor->data || frit_dtype_get(tensor->dtype)->block_elems != 1)
-        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not one of plain numbers", tensor->name);
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not in a plain number format", tensor->name);
     const size_t size = (size_t)frit_dtype_row_bytes(tensor->dtype, 1);
     uint8_t *copy = frit_arena_alloc(arena, (size_t)n, size);
     if (!copy) return frit_fail_memory((size_t)n * size, tensor->name);
@@ -270,14 +270,14 @@ frit_status frit_transpose(frit_arena *arena, frit_tensor *tensor)
 
 // ------------------------------------------------------------------------------------------------- number formats
 
-enum { ENCODED_ROWS = 32 };   // made together, where they must be made
+enum { ENCODED_ROWS = 32 };   // computed together, if they are computed
 
 static void make_encoded(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch);
 
 typedef struct encoded {
     frit_recipe base;
     const frit_dtype_info *to;
-    const float *factors;   // of rows, or one for all; NULL: numbers stay as they are
+    const float *factors;   // one for each row, or one for all; NULL: no factor
     int64_t n_factors;
 } encoded;
 
@@ -307,8 +307,8 @@ frit_status frit_multiply_rows(frit_arena *arena, frit_tensor *tensor, const flo
 {
     const int64_t n_rows = frit_tensor_n_rows(tensor);
     if (n != 1 && n != n_rows)
-        return frit_fail(FRIT_E_FORMAT, "tensor '%s' has %lld rows, but %lld multipliers", tensor->name,
-                         (long long)n_rows, (long long)n);
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' has %lld rows and %lld multipliers, expected one each",
+                         tensor->name, (long long)n_rows, (long long)n);
     return encode(arena, tensor, FRIT_DTYPE_F32, factors, n);
 }
 

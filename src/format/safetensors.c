@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One safetensors file: the header's JSON is checked entry by entry, then all entries against each other.
+// One safetensors file: checks each entry of the header's JSON, then all entries against each other.
 #include "format/safetensors.h"
 
 #include "base/check.h"
@@ -53,7 +53,7 @@ static int find_type(const char *name)
 
 // ---------------------------------------------------------------------------------------- one entry
 
-// What the entries of one header share.
+// The context of the entries of one header.
 typedef struct reader {
     const char *path;
     const uint8_t *data;
@@ -67,8 +67,8 @@ static frit_status read_shape(const reader *r, const json_t *shape, frit_safeten
         return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has no shape, expected a list of sizes", r->path, entry->name);
     size_t n_dims = json_array_size(shape);
     if (n_dims > FRIT_SAFETENSORS_MAX_DIMS)
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has %zu dimensions, at most %d are possible", r->path,
-                         entry->name, n_dims, FRIT_SAFETENSORS_MAX_DIMS);
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has %zu dimensions, expected at most %d", r->path, entry->name,
+                         n_dims, FRIT_SAFETENSORS_MAX_DIMS);
     entry->n_dims = (int)n_dims;
     *n_elems = 1;
     for (size_t i = 0; i < n_dims; i++) {
@@ -96,12 +96,12 @@ static frit_status read_offsets(const reader *r, const json_t *offsets, const ch
         range[i] = (uint64_t)json_integer_value(offset);
     }
     if (range[0] > range[1])
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' begins at byte %" PRIu64 ", behind its end at byte %" PRIu64,
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' begins at byte %" PRIu64 ", after its end at byte %" PRIu64,
                          r->path, name, range[0], range[1]);
     if (range[1] > r->n_data)
         return frit_fail(FRIT_E_FORMAT,
                          "%s: tensor '%s' ends at byte %" PRIu64 " of the data, but the file has only %" PRIu64
-                         " bytes of data (is it cut short?)",
+                         " bytes of data (truncated?)",
                          r->path, name, range[1], r->n_data);
     return FRIT_OK;
 }
@@ -204,11 +204,12 @@ static frit_status load_header(const char *path, const uint8_t *bytes, uint64_t 
     uint64_t length = 0;
     for (int i = 0; i < LENGTH_BYTES; i++) length |= (uint64_t)bytes[i] << 8 * i;
     if (length > max_header_bytes)
-        return frit_fail(FRIT_E_FORMAT, "%s: the header claims %" PRIu64 " bytes, at most %" PRIu64 " are allowed",
+        return frit_fail(FRIT_E_FORMAT, "%s: the header has %" PRIu64 " bytes by its length, expected at most %" PRIu64,
                          path, length, max_header_bytes);
     if (length > n_bytes - LENGTH_BYTES)
-        return frit_fail(FRIT_E_FORMAT, "%s: the header claims %" PRIu64 " bytes, but the file ends after %" PRIu64,
-                         path, length, n_bytes - LENGTH_BYTES);
+        return frit_fail(FRIT_E_FORMAT,
+                         "%s: the header has %" PRIu64 " bytes by its length, but the file ends after %" PRIu64, path,
+                         length, n_bytes - LENGTH_BYTES);
     const char *text = (const char *)bytes + LENGTH_BYTES;
     if (length == 0 || text[0] != '{') return frit_fail(FRIT_E_FORMAT, "%s: the header does not begin with '{'", path);
     json_error_t error;
@@ -319,7 +320,7 @@ static bool recognises(const char *path)
     if (frit_path_get_kind(path) != FRIT_PATH_FILE) return false;
     size_t n = strlen(path), n_suffix = strlen(".safetensors");
     if (n > n_suffix && strcmp(path + n - n_suffix, ".safetensors") == 0) return true;
-    // Without the usual name: a plausible header length, then the header's brace.
+    // Recognised without its usual name by a plausible header length and the header's brace.
     uint8_t first[LENGTH_BYTES + 1] = {0};
     FILE *file = fopen(path, "rb");
     if (!file) return false;

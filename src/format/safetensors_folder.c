@@ -3,7 +3,7 @@
 //
 //     model.safetensors.index.json    {"weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors", ...}}
 //
-// Every shard is read whole: what the index adds is the promise that its tensors are there, which is checked.
+// All tensors of every shard are read. The index must agree: its tensors are in the shards that it names.
 #include "format/safetensors.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ typedef struct shards {
     void *ctx;
     const char **names;   // file names, in the order of their first mention
     size_t n;
-    size_t i_shard;        // the one that is being read
+    size_t i_shard;        // the current shard
     frit_map name_index;   // file name -> index in `names`
     frit_map home;         // tensor name -> index in `names`
 } shards;
@@ -101,13 +101,12 @@ static frit_status add_shard(shards *s, const char *tensor, const char *file)
         return frit_fail(FRIT_E_FORMAT, "%s/%s: the file of tensor '%s' is not text", s->folder, index_name, tensor);
     if (frit_map_get(&s->name_index, frit_str_of(file), &(int64_t){0})) return FRIT_OK;
     if (!is_plain_name(file))
-        return frit_fail(FRIT_E_FORMAT, "%s/%s: '%s' is not the plain name of a file in this folder", s->folder,
-                         index_name, file);
+        return frit_fail(FRIT_E_FORMAT, "%s/%s: '%s' is not a file name without folders", s->folder, index_name, file);
     if (!ends_with(file, ".safetensors"))
         return frit_fail(FRIT_E_UNSUPPORTED, "%s/%s: shard '%s' is not a safetensors file", s->folder, index_name,
                          file);
     if (s->n == MAX_SHARDS)
-        return frit_fail(FRIT_E_LIMIT, "%s/%s: there are more than %d shards", s->folder, index_name, MAX_SHARDS);
+        return frit_fail(FRIT_E_LIMIT, "%s/%s: has more than %d shards", s->folder, index_name, MAX_SHARDS);
     if (!frit_map_put(&s->name_index, frit_str_of(file), (int64_t)s->n)) return frit_fail_memory(64, "shard names");
     s->names[s->n++] = file;
     return FRIT_OK;
@@ -134,7 +133,7 @@ static frit_status check_homes(const shards *s, json_t *weight_map)
 static frit_status read_weight_map(shards *s, json_t *weight_map)
 {
     if (!json_is_object(weight_map) || json_object_size(weight_map) == 0)
-        return frit_fail(FRIT_E_FORMAT, "%s/%s: there is no weight_map {tensor: file}", s->folder, index_name);
+        return frit_fail(FRIT_E_FORMAT, "%s/%s: has no weight_map {tensor: file}", s->folder, index_name);
     const char *tensor;
     json_t *value;
     json_object_foreach(weight_map, tensor, value) FRIT_TRY(add_shard(s, tensor, json_string_value(value)));
@@ -170,7 +169,7 @@ static frit_status fail_without_weights(const char *folder)
                              "%s: the weights are a Python pickle (%s), which can run code and is never opened; "
                              "convert them to safetensors",
                              folder, pickles[i]);
-    return frit_fail(FRIT_E_NOT_FOUND, "%s: there is neither model.safetensors nor %s", folder, index_name);
+    return frit_fail(FRIT_E_NOT_FOUND, "%s: has neither model.safetensors nor %s", folder, index_name);
 }
 
 static frit_status read_files(shards *s)

@@ -366,9 +366,9 @@ static void bad_adapters_are_refused_with_a_sentence(void **state)
     assert_refused(model, make_adapter("a.gguf", path, &(adapter_options){.wider = 1, .only = "attn_q."}, NULL),
                    FRIT_E_INVALID, "tensor 'blk.0.attn_q.weight.lora_a' has the shape [4, 33], expected");
     assert_refused(model, make_adapter("a.gguf", path, &(adapter_options){.lacks_b = true}, NULL), FRIT_E_FORMAT,
-                   ".lora_b' is missing");
+                   ".lora_b', which is missing");
     assert_refused(model, make_adapter("a.gguf", path, &(adapter_options){.only = "nothing"}, NULL), FRIT_E_FORMAT,
-                   "there are no tensors");
+                   "has no tensors");
     assert_refused(model, path, FRIT_E_INVALID, "general.type is '', expected 'adapter'");
     assert_refused(model, "/nowhere/a.gguf", FRIT_E_NOT_FOUND, "/nowhere/a.gguf");
 
@@ -376,7 +376,7 @@ static void bad_adapters_are_refused_with_a_sentence(void **state)
     assert_refused(model, make_adapter("a.gguf", other, &(adapter_options){0}, NULL), FRIT_E_INVALID,
                    "'blk.2.attn_q.weight'");
     assert_refused(model, make_vector("v.gguf", other, 1, 1, 4), FRIT_E_INVALID,
-                   "'direction.2' is for layer 2, this model's are 1 to 1");
+                   "'direction.2' is for layer 2, expected 1 to 1");
     assert_refused(model, make_vector("v.gguf", path, 1, 0, 1), FRIT_E_FORMAT, "'direction.0'");
 
     size_t n;

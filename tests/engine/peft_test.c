@@ -287,11 +287,11 @@ static void bad_tensors_are_refused_with_a_sentence(void **state)
     files f;
     write_files(&f, "", (scaling){5, 5, false});
     write_one(&f, Q ".lora_A.weight", RANK, EMBD, NULL);
-    assert_fails(open_status(&f), FRIT_E_FORMAT, "self_attn.q_proj' has a tensor A, but none B");
+    assert_fails(open_status(&f), FRIT_E_FORMAT, "self_attn.q_proj' has a tensor A, expected also B");
     write_one(&f, Q ".weight", EMBD, EMBD, NULL);
     assert_fails(open_status(&f), FRIT_E_UNSUPPORTED, "q_proj.weight' is not one of a low-rank pair");
     write_one(&f, Q ".lora_magnitude_vector", EMBD, 0, NULL);   // whatever the configuration says
-    assert_fails(open_status(&f), FRIT_E_UNSUPPORTED, "lora_magnitude_vector' holds magnitudes");
+    assert_fails(open_status(&f), FRIT_E_UNSUPPORTED, "lora_magnitude_vector' has magnitudes");
     write_one(&f, "base_model.model.encoder.q.lora_A.weight", RANK, EMBD, "base_model.model.encoder.q.lora_B.weight");
     assert_fails(open_status(&f), FRIT_E_INVALID, "for the module 'encoder.q'");
     write_one(&f, Q ".lora_A.weight", RANK, RANK, Q ".lora_B.weight");
@@ -302,16 +302,16 @@ static void bad_tensors_are_refused_with_a_sentence(void **state)
     write_file(path, "\10\0\0\0\0\0\0\0{}", 10);
     assert_true(open_status(&f) != FRIT_OK);
     remove(path);
-    assert_fails(open_status(&f), FRIT_E_NOT_FOUND, "there is no adapter_model.safetensors");
+    assert_fails(open_status(&f), FRIT_E_NOT_FOUND, "has no adapter_model.safetensors");
     save_text(f.adapter, "adapter_model.bin", "\200\2}q");
     assert_fails(open_status(&f), FRIT_E_UNSUPPORTED, "Python pickle (adapter_model.bin)");
     assert_fails(frit_convert(f.adapter, temp_path("x.gguf"), &(frit_convert_options){.base = f.base}),
                  FRIT_E_UNSUPPORTED, "Python pickle");
     assert_fails(frit_convert(f.adapter, temp_path("x.gguf"), NULL), FRIT_E_INVALID,
-                 "an adapter is converted beside its model");
+                 "converting an adapter needs its model");
     snprintf(path, sizeof path, "%s/adapter_config.json", f.adapter);
     remove(path);
-    assert_fails(open_status(&f), FRIT_E_NOT_FOUND, "there is no adapter_config.json");
+    assert_fails(open_status(&f), FRIT_E_NOT_FOUND, "has no adapter_config.json");
 }
 
 int main(void)

@@ -83,7 +83,7 @@ static void an_empty_folder_is_refused(void **state)
     (void)state;
     const char *path = temp_path("empty-folder");
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_fails(open_and_close(path, false), FRIT_E_NOT_FOUND, "empty-folder: there is no config.json");
+    assert_fails(open_and_close(path, false), FRIT_E_NOT_FOUND, "empty-folder: has no config.json");
 }
 
 static void a_pipe_is_refused_without_waiting_for_it(void **state)

@@ -275,8 +275,8 @@ static const struct {
     frit_status status;
     const char *phrases[3];
 } built[] = {
-    {"a key twice", add_twin_pairs, FRIT_E_FORMAT, {"metadata key 'test.twin'", "there twice", NULL}},
-    {"a tensor twice", add_twin_tensors, FRIT_E_FORMAT, {"tensor 'twin'", "there twice", NULL}},
+    {"a key twice", add_twin_pairs, FRIT_E_FORMAT, {"metadata key 'test.twin'", "occurs twice", NULL}},
+    {"a tensor twice", add_twin_tensors, FRIT_E_FORMAT, {"tensor 'twin'", "occurs twice", NULL}},
     {"alignment as text", add_text_alignment, FRIT_E_FORMAT, {"'general.alignment'", "is text", "a whole number"}},
     {"alignment as bool", add_bool_alignment, FRIT_E_FORMAT, {"'general.alignment'", "is bool", "a whole number"}},
     {"alignment -32", add_negative_alignment, FRIT_E_FORMAT, {"'general.alignment'", "is -32", "multiple of 8"}},

@@ -203,7 +203,7 @@ static void a_missing_part_is_named(void **state)
         write_set("missing");
         assert_int_equal(unlink(part_path("missing", i, N_PARTS)), 0);
         char what[64];
-        snprintf(what, sizeof what, "part %d of 3 is missing: there is no file", i + 1);
+        snprintf(what, sizeof what, "part %d of 3 is missing, expected the file", i + 1);
         assert_fails(open_and_close(part_path("missing", (i + 1) % N_PARTS, N_PARTS)), FRIT_E_NOT_FOUND, what);
         assert_non_null(strstr(frit_error(), part_path("missing", i, N_PARTS)));
     }
@@ -236,7 +236,7 @@ static const misfit misfits[] = {
     {"another number", 1, {.no = 2, .count = 3, .n_tensors = 4}, FRIT_E_FORMAT,
      {"is part 3 of the set by its metadata, expected part 2", NULL}},
     {"another number of tensors", 2, {.no = 2, .count = 3, .n_tensors = 9}, FRIT_E_FORMAT,
-     {"the set has 9 tensors, another part says 4", "different sets"}},
+     {"the set has 9 tensors by this part, 4 by another", "different sets"}},
     {"another model's name", 1, {.no = 1, .count = 3, .n_tensors = 4, .name = "other"}, FRIT_E_FORMAT,
      {"'general.name' has another value than in the first part", "different sets"}},
     {"another word", 1, {.no = 1, .count = 3, .n_tensors = 4, .word = "lost"}, FRIT_E_FORMAT,
@@ -246,7 +246,7 @@ static const misfit misfits[] = {
     {"another number in an array", 2, {.no = 2, .count = 3, .n_tensors = 4, .number = 8}, FRIT_E_FORMAT,
      {"'test.ints' has another value than in the first part", "different sets"}},
     {"a tensor of an earlier part", 2, {.no = 2, .count = 3, .n_tensors = 4, .tensor = "head"}, FRIT_E_FORMAT,
-     {"tensor 'head' is there twice", "an earlier part of the set has it too"}},
+     {"tensor 'head' occurs twice", "an earlier part of the set has it too"}},
     {"a tensor too many", 2, {.no = 2, .count = 3, .n_tensors = 4, .tensor = "more"}, FRIT_E_FORMAT,
      {"the 3 parts have 5 tensors, expected 4", NULL}},
     {"no part of a set", 1, {.no = 0, .count = 1, .n_tensors = 4}, FRIT_E_FORMAT,

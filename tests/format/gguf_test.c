@@ -255,7 +255,7 @@ static void a_checkpoint_built_by_hand_can_be_written_and_read(void **state)
         .name = "s", .dtype = FRIT_DTYPE_F32, .n_dims = 0, .shape = {1, 1, 1, 1}, .data = values + 4, .n_bytes = 4};
     assert_ok(frit_checkpoint_add_tensor(ckpt, &matrix));
     assert_ok(frit_checkpoint_add_tensor(ckpt, &scalar));
-    assert_fails(frit_checkpoint_add_tensor(ckpt, &scalar), FRIT_E_FORMAT, "tensor 's' is there twice");
+    assert_fails(frit_checkpoint_add_tensor(ckpt, &scalar), FRIT_E_FORMAT, "tensor 's' occurs twice");
     const char *path = temp_path("made.gguf");
     assert_ok(frit_gguf_write(ckpt, path));
     assert_ok(frit_checkpoint_open(&back, path, NULL));

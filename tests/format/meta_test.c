@@ -177,7 +177,7 @@ static void a_key_cannot_be_there_twice(void **state)
     (void)state;
     fixture *f = open_fixture();
     assert_ok(frit_meta_add_bool(&f->meta, "flag", true));
-    assert_fails(frit_meta_add_u64(&f->meta, "flag", 1), FRIT_E_FORMAT, "'flag' is there twice");
+    assert_fails(frit_meta_add_u64(&f->meta, "flag", 1), FRIT_E_FORMAT, "'flag' occurs twice");
     assert_int_equal(f->meta.n, 1);
     close_fixture(f);
 }

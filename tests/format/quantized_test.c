@@ -356,23 +356,23 @@ static void parts_that_are_missing_or_do_not_fit_are_refused(void **state)
     write_quantization(gptq->config, "float32");
     store_model(gptq, wanted);
     write_stored("q_proj.scales");
-    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "q_proj.qweight' has no '.scales' beside it");
+    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "q_proj.qweight' needs '.scales', which is missing");
     write_stored("q_proj.qweight");
     assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "tensor 'model.layers.0.self_attn.q_proj.weight' is missing");
     tensors[3].bytes[400 % tensors[3].n_bytes] = 99;   // of g_idx
     write_stored(NULL);
-    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "a column is of a group that has no scale");
+    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "has a column in a group without scale");
     tensors[1].shape[0] *= 2;
     tensors[1].shape[1] /= 2;
     write_stored(NULL);
-    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "zeros, scales or g_idx do not fit to it");
+    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "has zeros, scales or g_idx of another shape");
     const method *fp8 = &methods[FRIT_COUNT(methods) - 3];
     write_quantization("{\"quant_method\":\"fp8\",\"weight_block_size\":[16,16]}", "float32");
     store_model(fp8, wanted);
     write_stored(NULL);
-    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "of the shape [64, 64] has scales of the shape [2, 2]");
+    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "has the shape [64, 64] and scales of the shape [2, 2]");
     write_stored("scale_inv");
-    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "q_proj.weight' has no '_scale' beside it");
+    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "q_proj.weight' needs '_scale', which is missing");
 }
 
 static void what_is_not_known_is_refused(void **state)
@@ -388,20 +388,20 @@ static void what_is_not_known_is_refused(void **state)
         {"{\"quant_method\":\"hqq\"}", FRIT_E_UNSUPPORTED, "quant_method 'hqq'"},
         {"{\"load_in_4bit\":true}", FRIT_E_UNSUPPORTED, "quant_method ''"},
         {"{\"quant_method\":7}", FRIT_E_FORMAT, "quant_method is 7, expected text"},
-        {"{\"quant_method\":\"gptq\",\"bits\":5}", FRIT_E_UNSUPPORTED, "bits is 5, supported is 2, 3, 4 or 8"},
+        {"{\"quant_method\":\"gptq\",\"bits\":5}", FRIT_E_UNSUPPORTED, "bits is 5, expected 2, 3, 4 or 8"},
         {"{\"quant_method\":\"gptq\",\"bits\":\"4\"}", FRIT_E_FORMAT, "bits is \"4\""},
         {"{\"quant_method\":\"gptq\",\"checkpoint_format\":\"marlin\"}", FRIT_E_UNSUPPORTED,
-         "checkpoint_format is marlin, supported is gptq and gptq_v2"},
+         "checkpoint_format is marlin, expected gptq and gptq_v2"},
         {"{\"quant_method\":\"gptq\",\"group_size\":0}", FRIT_E_FORMAT, "group_size is 0"},
-        {"{\"quant_method\":\"awq\",\"version\":\"gemv\"}", FRIT_E_UNSUPPORTED, "version is gemv, supported is gemm"},
-        {"{\"quant_method\":\"awq\",\"bits\":3}", FRIT_E_UNSUPPORTED, "bits is 3, supported is 4"},
+        {"{\"quant_method\":\"awq\",\"version\":\"gemv\"}", FRIT_E_UNSUPPORTED, "version is gemv, expected gemm"},
+        {"{\"quant_method\":\"awq\",\"bits\":3}", FRIT_E_UNSUPPORTED, "bits is 3, expected 4"},
         {"{\"quant_method\":\"fp8\",\"weight_block_size\":[0,1]}", FRIT_E_FORMAT, "is not a list of two sizes"},
         {COMPRESSED("nvfp4-pack-quantized", "{}"), FRIT_E_UNSUPPORTED, "format is nvfp4-pack-quantized"},
         {"{\"quant_method\":\"compressed-tensors\",\"format\":\"int-quantized\"}", FRIT_E_FORMAT,
-         "config_groups says nothing of weights"},
+         "config_groups has no weights"},
         {"{\"quant_method\":\"compressed-tensors\",\"format\":\"int-quantized\",\"config_groups\":{\"a\":{\"weights\":"
          "{\"num_bits\":8}},\"b\":{\"weights\":{\"num_bits\":4}}}}",
-         FRIT_E_UNSUPPORTED, "are not alike"},
+         FRIT_E_UNSUPPORTED, "differ, expected equal settings"},
     };
     frit_checkpoint *ckpt;
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {

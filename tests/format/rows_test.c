@@ -77,7 +77,7 @@ static void stacks_are_their_parts(void **state)
     for (int64_t i = 0; i < 2 * HEIGHT; i++) assert_ptr_equal(frit_stack_row(&last, i), stacked_row(HEIGHT + i));
     assert_false(frit_tensor_is_same(&all, &last));
     const frit_tensor narrow = tensor_of(numbers, 2, HEIGHT, WIDTH / 2, 1);
-    assert_fails(frit_stack_set(&all, 0, &narrow), FRIT_E_FORMAT, "does not fit to those of the others");
+    assert_fails(frit_stack_set(&all, 0, &narrow), FRIT_E_FORMAT, "has another shape or type than other experts");
     assert_fails(frit_stack_set(&all, N_EXPERTS, &last), FRIT_E_FORMAT, "of expert 3");
     frit_arena_free(&arena);
 }
@@ -217,7 +217,7 @@ static void rows_are_multiplied(void **state)
         check_rows(&t, want);
     }
     frit_tensor t = stack_of(&arena);
-    assert_fails(frit_multiply_rows(&arena, &t, numbers, 2), FRIT_E_FORMAT, "'all' has 24 rows, but 2 multipliers");
+    assert_fails(frit_multiply_rows(&arena, &t, numbers, 2), FRIT_E_FORMAT, "'all' has 24 rows and 2 multipliers");
     frit_arena_free(&arena);
 }
 
