@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Chained blocks; large requests get a block of their own behind the head, so the head keeps its free room.
+// Chained blocks; large requests get their own block after the head, so that the head keeps its free space.
 #include "base/arena.h"
 
 #include <stdint.h>

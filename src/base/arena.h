@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// base/arena.h: memory with one lifetime. Everything allocated from an arena dies with it, in one call.
+// base/arena.h: memory with one lifetime. frit_arena_free frees everything that was allocated from an arena.
 //
 // Blocks are chained and never move:
 //
 //     arena -- head --> [ used .......... | free ] -- next --> [ used ...... ] --> NULL
 //
-// A failed allocation returns NULL and is remembered: a phase that builds many things may check
-// frit_arena_failed once at its end, if what it calls accepts NULL.
+// A failed allocation returns NULL and is remembered: code that makes many allocations may check frit_arena_failed once
+// at its end, if the functions that it calls accept NULL.
 //
 //     frit_arena arena = {0};
 //     node *n = frit_arena_new(&arena, node, 1);       // zeroed
@@ -18,7 +18,7 @@
 
 typedef struct frit_arena {
     struct frit_arena_block *head;
-    size_t n_bytes;   // handed out so far
+    size_t n_bytes;   // allocated so far
     bool failed;
 } frit_arena;
 

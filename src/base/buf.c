@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Growth by doubling; the byte behind `len` is always zero once anything was reserved.
+// Growth by doubling; the byte after `len` is always zero once memory was reserved.
 #include "base/buf.h"
 
 #include "base/number.h"

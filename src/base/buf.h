@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // base/buf.h: growable bytes, and slices of bytes.
 //
-// A buffer is always zero-terminated behind its length, so `data` can be printed (it is "" when empty).
-// A failed growth is remembered in `failed` and drops what did not fit: check once at the end.
+// A buffer is always zero-terminated after its length, so `data` can be printed (it is "" when empty).
+// A failed growth sets `failed` and drops the bytes that did not fit: check once at the end.
 //
 //     frit_buf text = {0};
 //     frit_buf_printf(&text, "%d tokens", n);
@@ -20,7 +20,7 @@ typedef struct frit_buf {
     bool failed;
 } frit_buf;
 
-bool frit_buf_reserve(frit_buf *buf, size_t n_more);   // room for n_more bytes and the final zero
+bool frit_buf_reserve(frit_buf *buf, size_t n_more);   // space for n_more bytes and the final zero
 void frit_buf_append(frit_buf *buf, const void *bytes, size_t n);
 void frit_buf_text(frit_buf *buf, const char *text);
 void frit_buf_char(frit_buf *buf, char c);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/cgroup.h: how much of a Linux machine this process's control groups leave it. Versions 1, 2 and both at once.
+// base/cgroup.h: the limits of this process's Linux control groups. Versions 1, 2 and both at once.
 //
 // A group is bounded by its own limit and by those of all groups above it, so each question walks up the tree.
 // `root` is prepended to every path that is read: "" on a real machine, a folder in tests.
@@ -8,5 +8,6 @@
 
 // The CPU quota in cores, rounded up; 0: none.
 int frit_cgroup_cpus(const char *root);
-// The memory limit in bytes; UINT64_MAX: none. *n_free: what is left of the tightest one, page cache counted as free.
+// The memory limit in bytes; UINT64_MAX: none. *n_free: the free memory of the tightest limit; page cache counts as
+// free.
 uint64_t frit_cgroup_memory(const char *root, uint64_t *n_free);

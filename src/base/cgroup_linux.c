@@ -5,8 +5,8 @@
 //     /proc/self/mountinfo    "... /docker/1f /sys/fs/cgroup/cpu ... - cgroup cgroup rw,cpu"  where its tree is mounted
 //     the group's folder, then its parents up to the mount point                            read the limits
 //
-// A container may see a mount whose root is its own group while /proc/self/cgroup still names the group from
-// outside; the mount's root is then cut off the name.
+// In a container the root of the mount may be its own group while /proc/self/cgroup has the outer name; the mount's
+// root is then removed from the name.
 #include "base/cgroup.h"
 #include "base/number.h"
 
@@ -22,11 +22,11 @@ enum { PATH_BYTES = 4096, FILE_BYTES = 64 * 1024 };
 
 typedef struct place {
     char folder[PATH_BYTES];
-    size_t n_mount;   // the part of the folder's path that must stay
+    size_t n_mount;   // length of the mount point, where the walk up ends
     bool v2;
 } place;
 
-// Zero-terminated; what does not fit is cut off. False if the file cannot be read.
+// Zero-terminated and truncated to the buffer. False if the file cannot be read.
 static bool read_text(const char *folder, const char *name, char *text, size_t size)
 {
     char path[PATH_BYTES + 64];
@@ -99,7 +99,7 @@ static bool find_place(place *p, const char *root, const char *controller, char 
 {
     char name[PATH_BYTES], mount_root[PATH_BYTES], mount_point[PATH_BYTES], proc[PATH_BYTES];
     snprintf(proc, sizeof proc, "%s/proc/self", root);
-    // A controller lives in one of the two worlds: in v1 if it is listed there, else in v2.
+    // A controller is in v1 if it is listed there, otherwise in v2.
     p->v2 = false;
     if (!read_text(proc, "cgroup", scratch, FILE_BYTES)) return false;
     if (!find_group(scratch, controller, name, sizeof name)) {
@@ -111,7 +111,7 @@ static bool find_place(place *p, const char *root, const char *controller, char 
     const char *below = name;
     size_t n = strlen(mount_root);
     if (n > 1 && strncmp(name, mount_root, n) == 0 && (name[n] == '/' || name[n] == 0)) below += n;
-    // Names that climb out of a namespace ("/../x") are of no use here: the mount point itself is asked.
+    // Names outside the namespace ("/../x") cannot be resolved: the mount point itself is read.
     if (strstr(below, "/..") || strcmp(below, "/") == 0) below = "";
     int n_folder = snprintf(p->folder, sizeof p->folder, "%s%s%s", root, mount_point, below);
     if (n_folder < 0 || (size_t)n_folder >= sizeof p->folder) return false;
@@ -167,7 +167,7 @@ static uint64_t read_bytes(const char *folder, const char *name)
     return read_text(folder, name, text, sizeof text) && sscanf(text, "%" SCNu64, &value) == 1 ? value : UINT64_MAX;
 }
 
-// The value behind `key` at the start of a line of memory.stat; 0 if there is none.
+// The value of `key` in memory.stat; 0 without such a line.
 static uint64_t find_stat(const char *text, const char *key)
 {
     size_t n = strlen(key);
@@ -187,7 +187,7 @@ static uint64_t page_cache(const place *p, char *scratch)
 
 uint64_t frit_cgroup_memory(const char *root, uint64_t *n_free)
 {
-    // v1 has no word for "no limit": it shows the largest multiple of a page, far beyond any machine.
+    // v1 shows "no limit" as the largest multiple of a page, more than any machine has.
     const uint64_t NO_LIMIT = UINT64_C(1) << 60;
     uint64_t least = UINT64_MAX;
     *n_free = UINT64_MAX;

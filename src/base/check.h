@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/check.h: arithmetic on sizes that come from outside. Each returns false if the result does not fit.
+// base/check.h: checked arithmetic on sizes from input. Each returns false if the result does not fit.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Words go into four lanes in turn, so that four multiplications are under way at once: as fast as memory is read.
+// Words are dealt to four lanes round robin, so that four multiplications overlap: as fast as memory is read.
 #include "base/checksum.h"
 
 #include <string.h>
 
 enum { BLOCK = 8 * FRIT_CHECKSUM_LANES };
 
-// Odd, so that no step loses anything: of two words that differ, the lanes differ too.
+// Odd, so that every step is invertible: different words give different lanes.
 #define FACTOR UINT64_C(0x9e3779b97f4a7c15)
 
 static uint64_t stir(uint64_t x)

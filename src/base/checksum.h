@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// base/checksum.h: 64 bits that change when a byte of many does: for damage, not for malice.
+// base/checksum.h: a 64-bit checksum that detects damage, not tampering.
 //
 //     frit_checksum sum = {0};
-//     frit_checksum_add(&sum, bytes, n);      // any number of times; where the pieces are cut does not matter
+//     frit_checksum_add(&sum, bytes, n);      // any number of times; the cuts do not matter
 //     uint64_t value = frit_checksum_value(&sum);
 #pragma once
 #include <stddef.h>
@@ -12,7 +12,7 @@ enum { FRIT_CHECKSUM_LANES = 4 };
 
 typedef struct frit_checksum {
     uint64_t lanes[FRIT_CHECKSUM_LANES];
-    uint8_t rest[8 * FRIT_CHECKSUM_LANES];   // what does not fill a block yet
+    uint8_t rest[8 * FRIT_CHECKSUM_LANES];   // bytes of an incomplete block
     uint64_t n_bytes;
 } frit_checksum;
 

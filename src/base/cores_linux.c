@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Three questions to sysfs:
+// Three kinds of files in sysfs:
 //
 //     system/cpu/cpu3/topology/core_cpus_list    "3,19"   the threads of its core (thread_siblings_list before 5.3)
 //     system/cpu/cpu3/cpu_capacity               "446"    of 1024, where cores differ (ARM)

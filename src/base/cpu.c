@@ -53,7 +53,7 @@ static unsigned saved_registers(void)
 #endif
 }
 
-// Linux hands the 8 KiB of tile registers only to processes that ask for them.
+// Linux gives the 8 KiB of tile registers only to processes that request them.
 static bool may_use_tiles(void)
 {
 #if defined(__linux__) && defined(__x86_64__)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// base/file.h: files of models, read as bytes; files of results, written whole or not at all.
+// base/file.h: reads files as bytes (mapped where possible); writes files atomically.
 //
-// frit_file gives the bytes of a regular file: mapped, or read into memory where mapping is not wanted or fails.
+// frit_file has the bytes of a regular file: mapped, or read into memory if mapping is not wanted or fails.
 // Anything that is not a regular file (directory, FIFO, device) is refused before it is read.
-// A mapped file that someone cuts short raises SIGBUS when touched; frit_file_is_intact lets a caller look first.
+// Reading a mapped file that was truncated raises SIGBUS; frit_file_is_intact checks its size first.
 //
-// frit_file_writer writes to a temporary name beside the target; only commit gives the file its name.
+// frit_file_writer writes to a temporary name in the target's folder; commit renames it.
 #pragma once
 #include "base/status.h"
 
@@ -17,17 +17,17 @@ uint64_t frit_file_size(const frit_file *file);
 const char *frit_file_path(const frit_file *file);
 bool frit_file_is_mapped(const frit_file *file);
 bool frit_file_is_intact(const frit_file *file);      // still at least as long as when it was opened
-uint64_t frit_file_size_now(const frit_file *file);   // as the system sees it at this moment; 0 if it cannot say
-uint64_t frit_file_changed(const frit_file *file);    // when that happened last, on the system's clock; 0: not known
-// What was read of a mapped file needs no memory of this process until it is touched again. Where the system cannot do
-// that, nothing happens.
+uint64_t frit_file_size_now(const frit_file *file);   // current size in the file system; 0 if unknown
+uint64_t frit_file_changed(const frit_file *file);    // time of the last change, on the system's clock; 0: unknown
+// Drops the mapped pages of a range from this process's memory until they are read again. No effect where the system
+// cannot do that.
 void frit_file_drop_pages(const frit_file *file);
 void frit_file_close(frit_file *file);
 
 typedef enum frit_path_kind { FRIT_PATH_NONE, FRIT_PATH_FILE, FRIT_PATH_FOLDER, FRIT_PATH_OTHER } frit_path_kind;
 frit_path_kind frit_path_get_kind(const char *path);
-bool frit_path_is_same(const char *a, const char *b);   // both are there and are one file
-frit_status frit_folder_make(const char *path);         // its parents are there; fine if it is too
+bool frit_path_is_same(const char *a, const char *b);   // both exist and are the same file
+frit_status frit_folder_make(const char *path);         // its parent must exist; no error if the folder exists
 // Reads at most max_bytes of a regular file into `out` (malloc'd, zero-terminated).
 frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, size_t *n_bytes);
 

@@ -57,23 +57,23 @@ bool frit_path_is_same(const char *a, const char *b)
 frit_status frit_folder_make(const char *path)
 {
     if (mkdir(path, 0777) == 0 || (errno == EEXIST && frit_path_get_kind(path) == FRIT_PATH_FOLDER)) return FRIT_OK;
-    return fail_errno(path, "the folder cannot be made");
+    return fail_errno(path, "the folder cannot be created");
 }
 
-// O_NONBLOCK: opening a pipe that nobody writes to would wait for ever. It means nothing for regular files.
+// O_NONBLOCK: otherwise opening a pipe without a writer blocks. Regular files ignore it.
 static frit_status open_regular(const char *path, int *fd, uint64_t *size)
 {
     struct stat st;
     do *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     while (*fd < 0 && errno == EINTR);
     if (*fd < 0 && (errno == ENXIO || errno == EOPNOTSUPP) && stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return frit_fail(FRIT_E_IO, "%s: is %s, a file is expected", path, kind_text(st.st_mode));
+        return frit_fail(FRIT_E_IO, "%s: is %s, expected a file", path, kind_text(st.st_mode));
     if (*fd < 0) return fail_errno(path, "cannot be opened");
     frit_status status = FRIT_OK;
     if (fstat(*fd, &st) != 0)
         status = fail_errno(path, "cannot be examined");
     else if (!S_ISREG(st.st_mode))
-        status = frit_fail(FRIT_E_IO, "%s: is %s, a file is expected", path, kind_text(st.st_mode));
+        status = frit_fail(FRIT_E_IO, "%s: is %s, expected a file", path, kind_text(st.st_mode));
     if (status == FRIT_OK)
         *size = (uint64_t)st.st_size;
     else
@@ -81,7 +81,7 @@ static frit_status open_regular(const char *path, int *fd, uint64_t *size)
     return status;
 }
 
-// Reads until the end or until n bytes are there; *got says how many.
+// Reads up to n bytes; *got: how many.
 static frit_status read_up_to(int fd, const char *path, char *data, size_t n, size_t *got)
 {
     for (*got = 0; *got < n;) {
@@ -100,12 +100,12 @@ static frit_status read_whole(frit_file *file)
     size_t n = (size_t)file->size, got = 0;
     if (file->size > SIZE_MAX || posix_memalign(&file->data, READ_ALIGNMENT, n) != 0) {
         file->data = NULL;
-        return frit_fail(FRIT_E_MEMORY, "%s: %llu bytes do not fit into memory", file->path,
+        return frit_fail(FRIT_E_MEMORY, "%s: %llu bytes do not fit in memory", file->path,
                          (unsigned long long)file->size);
     }
     FRIT_TRY(read_up_to(file->fd, file->path, file->data, n, &got));
     if (got == n) return FRIT_OK;
-    return frit_fail(FRIT_E_IO, "%s: ends after %zu bytes, %zu are expected: it was cut short", file->path, got, n);
+    return frit_fail(FRIT_E_IO, "%s: ends after %zu bytes, expected %zu: it was truncated", file->path, got, n);
 }
 
 static frit_status load(frit_file *file, bool no_mmap)
@@ -205,7 +205,7 @@ void frit_file_close(frit_file *file)
     free(file);
 }
 
-// Some regular files (/proc) do not know their size, so reading goes on until the end.
+// Some regular files (/proc) have size 0, so reading continues to the end.
 static frit_status read_limited(int fd, const char *path, uint64_t max_bytes, frit_buf *text)
 {
     for (size_t got = 1, chunk = 4096; got > 0;) {
@@ -230,8 +230,8 @@ frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, siz
     frit_buf text = {0};
     frit_status status = FRIT_OK;
     if (size > max_bytes)
-        status = frit_fail(FRIT_E_LIMIT, "%s: has %llu bytes, at most %llu are possible", path,
-                           (unsigned long long)size, (unsigned long long)max_bytes);
+        status = frit_fail(FRIT_E_LIMIT, "%s: has %llu bytes, expected at most %llu", path, (unsigned long long)size,
+                           (unsigned long long)max_bytes);
     if (status == FRIT_OK) status = read_limited(fd, path, max_bytes, &text);
     close(fd);
     if (status != FRIT_OK) {
@@ -246,7 +246,7 @@ frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, siz
 struct frit_file_writer {
     char *path, *temp;   // temp: the name until commit
     int fd;
-    uint64_t offset;   // bytes taken so far
+    uint64_t offset;   // bytes written so far
     size_t n_buffered;
     unsigned char buffer[WRITE_BUFFER];
 };
@@ -259,8 +259,8 @@ static void writer_free(frit_file_writer *w)
     free(w);
 }
 
-// Follows a symbolic link, so that the file behind it is replaced and not the link. An existing target must be a
-// regular file; its permissions go over to the new one.
+// Follows a symbolic link, so that its target is replaced and not the link. An existing target must be a regular
+// file; the new file gets its permissions.
 static frit_status find_target(frit_file_writer *w, const char *path, mode_t *mode)
 {
     struct stat st;
@@ -348,7 +348,7 @@ uint64_t frit_file_writer_offset(const frit_file_writer *w)
     return w->offset;
 }
 
-// Makes the new name itself survive a power cut. Not every file system can do that, and the file is whole anyway.
+// Makes the rename durable. Not all file systems can; the file's content is complete in any case.
 static void sync_folder(const char *path)
 {
     char *folder = strdup(path);

@@ -53,7 +53,7 @@ static frit_status fail_path(const char *path)
     return frit_fail(FRIT_E_INVALID, "%s: is not a path in UTF-8", path);
 }
 
-// By their names alone, which finds a file behind two spellings, not one behind a link.
+// Compares full path names, so links are not recognized.
 bool frit_path_is_same(const char *a, const char *b)
 {
     wchar_t x[MAX_PATH], y[MAX_PATH], *wide_a = widen(a), *wide_b = widen(b);
@@ -81,13 +81,13 @@ frit_status frit_folder_make(const char *path)
     if (!wide) return fail_path(path);
     const bool made = CreateDirectoryW(wide, NULL) || frit_path_get_kind(path) == FRIT_PATH_FOLDER;
     free(wide);
-    return made ? FRIT_OK : fail_windows(path, "the folder cannot be made");
+    return made ? FRIT_OK : fail_windows(path, "the folder cannot be created");
 }
 
 static frit_status open_regular(const char *path, HANDLE *handle, uint64_t *size)
 {
     if (frit_path_get_kind(path) == FRIT_PATH_FOLDER)
-        return frit_fail(FRIT_E_IO, "%s: is a folder, a file is expected", path);
+        return frit_fail(FRIT_E_IO, "%s: is a folder, expected a file", path);
     wchar_t *wide = widen(path);
     if (!wide) return fail_path(path);
     DWORD sharing = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
@@ -97,7 +97,7 @@ static frit_status open_regular(const char *path, HANDLE *handle, uint64_t *size
     LARGE_INTEGER n;
     frit_status status = FRIT_OK;
     if (GetFileType(*handle) != FILE_TYPE_DISK)
-        status = frit_fail(FRIT_E_IO, "%s: is a device or a pipe, a file is expected", path);
+        status = frit_fail(FRIT_E_IO, "%s: is a device or a pipe, expected a file", path);
     else if (!GetFileSizeEx(*handle, &n))
         status = fail_windows(path, "cannot be examined");
     if (status == FRIT_OK)
@@ -113,7 +113,7 @@ static frit_status read_exactly(HANDLE handle, const char *path, char *data, siz
         DWORD now, want = n - got < MAX_IO ? (DWORD)(n - got) : MAX_IO;
         if (!ReadFile(handle, data + got, want, &now, NULL)) return fail_windows(path, "cannot be read");
         if (now == 0)
-            return frit_fail(FRIT_E_IO, "%s: ends after %llu bytes, %llu are expected: it was cut short", path,
+            return frit_fail(FRIT_E_IO, "%s: ends after %llu bytes, expected %llu: it was truncated", path,
                              (unsigned long long)got, (unsigned long long)n);
         got += now;
     }
@@ -132,7 +132,7 @@ static frit_status load(frit_file *file, bool no_mmap)
     }
     if (file->size <= SIZE_MAX) file->data = _aligned_malloc((size_t)file->size, READ_ALIGNMENT);
     if (!file->data)
-        return frit_fail(FRIT_E_MEMORY, "%s: %llu bytes do not fit into memory", file->path,
+        return frit_fail(FRIT_E_MEMORY, "%s: %llu bytes do not fit in memory", file->path,
                          (unsigned long long)file->size);
     return read_exactly(file->handle, file->path, file->data, (size_t)file->size);
 }
@@ -200,7 +200,7 @@ uint64_t frit_file_changed(const frit_file *file)
 
 void frit_file_drop_pages(const frit_file *file)
 {
-    (void)file;   // the system takes them when it needs them
+    (void)file;   // the system reclaims them when it needs memory
 }
 
 void frit_file_close(frit_file *file)
@@ -225,10 +225,10 @@ frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, siz
     frit_status status = FRIT_OK;
     char *text = NULL;
     if (size > max_bytes)
-        status = frit_fail(FRIT_E_LIMIT, "%s: has %llu bytes, at most %llu are possible", path,
-                           (unsigned long long)size, (unsigned long long)max_bytes);
+        status = frit_fail(FRIT_E_LIMIT, "%s: has %llu bytes, expected at most %llu", path, (unsigned long long)size,
+                           (unsigned long long)max_bytes);
     else if (size >= SIZE_MAX || !(text = malloc((size_t)size + 1)))
-        status = frit_fail(FRIT_E_MEMORY, "%s: %llu bytes do not fit into memory", path, (unsigned long long)size);
+        status = frit_fail(FRIT_E_MEMORY, "%s: %llu bytes do not fit in memory", path, (unsigned long long)size);
     else
         status = read_exactly(handle, path, text, (size_t)size);
     CloseHandle(handle);
@@ -363,6 +363,6 @@ void frit_file_writer_abort(frit_file_writer *w)
     if (!w) return;
     if (w->handle != INVALID_HANDLE_VALUE) CloseHandle(w->handle);
     w->handle = INVALID_HANDLE_VALUE;
-    DeleteFileW(w->temp);   // Windows removes no open file
+    DeleteFileW(w->temp);   // Windows cannot remove an open file
     writer_free(w);
 }

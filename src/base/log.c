@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Formats one sentence and hands it on.
+// Formats a message and passes it to the log function.
 #include "base/log.h"
 
 #include "base/number.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/log.h: where warnings go. The library never prints: the caller's function gets the sentence, or nobody.
+// base/log.h: warnings. The library never prints: the caller's function gets the message.
 #pragma once
 #include "base/status.h"
 

@@ -13,7 +13,7 @@ typedef struct frit_map_slot {
     int64_t value;
 } frit_map_slot;
 
-// SipHash-1-3: keys come from files, and nobody who does not know the seed can write keys that fall together.
+// SipHash-1-3: keys are input, and without the seed nobody can construct keys that collide.
 typedef struct sip {
     uint64_t a, b, c, d;
 } sip;
@@ -82,7 +82,7 @@ bool frit_map_reserve(frit_map *map, size_t n)
         const frit_map_slot *old = &map->slots[i];
         if (old->key) *find(slots, capacity, (frit_str){old->key, old->len}, old->hash) = *old;
     }
-    // The first hash comes after this: address and clock are not known to whoever wrote the file.
+    // Before the first hash: the author of a file cannot know address and clock.
     if (!map->slots) map->seed = frit_time_ns() ^ (uint64_t)(uintptr_t)slots << 20;
     free(map->slots);
     map->slots = slots;

@@ -12,7 +12,7 @@
 typedef struct frit_map {
     struct frit_map_slot *slots;
     size_t n, capacity;   // capacity: a power of two, or 0
-    uint64_t seed;        // of the hash, another one for each map
+    uint64_t seed;        // of the hash, different for each map
 } frit_map;
 
 bool frit_map_reserve(frit_map *map, size_t n);

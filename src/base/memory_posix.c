@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory of the machine and what is free of it: Linux (and its control groups), macOS, other POSIX systems.
+// The machine's memory and its free part: Linux (and its control groups), macOS, other POSIX systems.
 #include "base/cpu.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/cgroup.h"
 #include <inttypes.h>
 
-// A line of /proc/meminfo, in bytes; 0 if it is not there.
+// A line of /proc/meminfo, in bytes; 0 without such a line.
 static uint64_t meminfo(const char *key)
 {
     uint64_t bytes = 0;
@@ -50,7 +50,7 @@ uint64_t frit_memory_total(void)
     return sysctlbyname("hw.memsize", &total, &size, NULL, 0) == 0 ? total : 0;
 }
 
-// Free, and what the system gives up without writing it anywhere first.
+// Free memory, and memory that the system can reclaim without writing it.
 uint64_t frit_memory_available(void)
 {
     vm_statistics64_data_t stat;
@@ -73,7 +73,7 @@ uint64_t frit_memory_total(void)
 
 uint64_t frit_memory_available(void)
 {
-    return frit_memory_total() / 2;   // not known: half of all is a careful guess
+    return frit_memory_total() / 2;   // unknown: half of the memory as a safe estimate
 }
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory of a Windows machine, bounded by the job object that the process may run in.
+// Memory of a Windows machine, bounded by the job object of the process.
 #include "base/cpu.h"
 
 #define WIN32_LEAN_AND_MEAN

@@ -12,7 +12,7 @@ static int min_int(int a, int b)
     return a < b ? a : b;
 }
 
-// How many letters must be added, removed or changed (Levenshtein, one row at a time), of the first MAX_NAME.
+// The Levenshtein distance of the first MAX_NAME characters, one row at a time.
 static int edit_distance(const char *a, const char *b)
 {
     int row[MAX_NAME + 1], n = min_int((int)strlen(b), MAX_NAME);
@@ -33,9 +33,10 @@ void frit_nearest_print(frit_buf *out, const char *name, frit_nearest_name_fn kn
     const char *best[MAX_NEAREST] = {NULL}, *one;
     int distances[MAX_NEAREST], n = 0;
     for (size_t i = 0; (one = known(ctx, i)); i++) {
-        const int distance = 2 * edit_distance(one, name) - (one[0] == name[0]);   // people know how a name begins
+        const int distance =
+            2 * edit_distance(one, name) - (one[0] == name[0]);   // a typo in the first letter is unlikely
         int at = n;
-        while (at > 0 && distance < distances[at - 1]) at--;   // of equals, the first that is known
+        while (at > 0 && distance < distances[at - 1]) at--;   // of equals, the first
         if (at == MAX_NEAREST || (at > 0 && strcmp(best[at - 1], one) == 0)) continue;
         if (n < MAX_NEAREST) n++;
         for (int k = n - 1; k > at; k--) {

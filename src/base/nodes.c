@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which parts of a pool belong to which node.
+// Assigns the parts of a pool to memory nodes.
 #include "base/nodes.h"
 
 int frit_nodes_of_part(const frit_nodes *nodes, int part, int parts)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// base/nodes.h: the memory nodes of a machine. A CPU reads its own node's memory faster than another's, and memory lies
-// on the node of whoever touches it first. So threads that stay on a node, and pack the weights that they will read,
-// have them near; what everybody reads is spread over all nodes.
+// base/nodes.h: the memory (NUMA) nodes of a machine. A CPU reads its own node's memory faster than another's. A page
+// is placed on the node of the thread that touches it first. So threads stay on a node and pack the weights that they
+// will read; memory that all threads read is interleaved over the nodes.
 //
 //     part         0  1  2  3 | 4  5  6  7         of a pool, in proportion to the CPUs of each node
 //     node         0          | 1
 //
-// On machines with one node, and where nodes are not known, `n` is 1 and there is nothing to do.
+// On machines with one node, and where nodes are unknown, `n` is 1 and nothing is placed.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,18 +15,18 @@
 enum { FRIT_MAX_NODES = 64, FRIT_MAX_NODE_CPUS = 4096 };
 
 typedef struct frit_nodes {
-    int n;                               // with CPUs that this process may use; others are left out
+    int n;                               // nodes with CPUs that this process may use
     int numbers[FRIT_MAX_NODES];         // the system's, ascending
-    int n_cpus;                          // that it may use
+    int n_cpus;                          // CPUs that it may use
     int16_t cpus[FRIT_MAX_NODE_CPUS];    // by node, then ascending
-    int16_t first[FRIT_MAX_NODES + 1];   // of a node's, in cpus
+    int16_t first[FRIT_MAX_NODES + 1];   // of each node's CPUs, in cpus
 } frit_nodes;
 
-// Of the CPUs in the list, ascending, from sysfs below `root` ("" on a real machine).
+// The nodes of the listed CPUs (ascending), from sysfs below `root` ("" on a real machine).
 void frit_nodes_of(frit_nodes *nodes, const char *root, const int *cpus, int n_cpus);
-// Where a part of so many belongs: an index of numbers.
+// The node of a part of a pool: an index into numbers.
 int frit_nodes_of_part(const frit_nodes *nodes, int part, int parts);
-// The calling thread runs on the CPUs of this node from now on. False: it was refused.
+// Binds the calling thread to the CPUs of the node. False: refused by the system.
 bool frit_nodes_stay(const frit_nodes *nodes, int node);
-// Pages of this memory that were not touched yet go to all nodes by turns. False: it was refused; nothing is lost.
+// Interleaves the untouched pages of this memory over all nodes. False: refused by the system; harmless.
 bool frit_nodes_spread(const frit_nodes *nodes, void *memory, uint64_t n_bytes);

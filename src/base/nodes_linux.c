@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory nodes by sysfs and two system calls, so that no library is needed:
+// Memory nodes by sysfs and two system calls, without a library:
 //
 //     /sys/devices/system/node/online          "0-1"
 //     /sys/devices/system/node/node1/cpulist   "4-7,12-15"
@@ -30,10 +30,10 @@ void frit_nodes_of(frit_nodes *nodes, const char *root, const int *cpus, int n_c
         nodes->first[n] = (int16_t)n_found;
         for (int i = 0; i < n_cpus && n_found < FRIT_MAX_NODE_CPUS; i++)
             if (frit_sysfs_list_has(list, cpus[i])) nodes->cpus[n_found++] = (int16_t)cpus[i];
-        if (n_found == nodes->first[n]) continue;   // memory only, or CPUs that are not ours
+        if (n_found == nodes->first[n]) continue;   // without CPUs of this process
         nodes->numbers[n++] = number;
     }
-    if (n < 2 || n_found < n_cpus) return;   // a CPU that is on no node would never be used
+    if (n < 2 || n_found < n_cpus) return;   // a CPU without a node would never be used
     nodes->n = n;
     nodes->n_cpus = n_found;
     nodes->first[n] = (int16_t)n_found;

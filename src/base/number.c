@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Decimal numbers without the locale. strtod rounds; it sees no decimal point, for this is where locales differ.
+// Decimal numbers independent of the locale. strtod rounds; it gets no decimal point, which depends on the locale.
 #include "base/number.h"
 
 #include <locale.h>
@@ -10,8 +10,8 @@
 #include <xlocale.h>
 #endif
 
-// A number halfway between two doubles has at most 767 significant digits. What comes after more than that only
-// matters by not being zero.
+// A number halfway between two doubles has at most 767 significant digits. Of further digits only matters whether all
+// are zero.
 enum { MAX_DIGITS = 800, MAX_EXPONENT = 1 << 20 };
 
 typedef struct decimal {

@@ -10,6 +10,6 @@
 #define FRIT_OPTION(type, field, ...) {.offset = offsetof(type, field), __VA_ARGS__}
 // clang-format on
 
-// A struct that a program filled: FRIT_E_INVALID with a sentence for the first number or choice that its row does not
-// allow. NULL and 0 are always allowed: they are the default.
+// Checks a struct filled by a program: FRIT_E_INVALID for the first number or choice that its row does not allow. NULL
+// and 0 are always allowed: they are the default.
 frit_status frit_options_check(const frit_option *rows, size_t n_rows, const void *options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The status map and the calling thread's last sentence.
+// The names of statuses, and the calling thread's last error message.
 #include "base/status.h"
 
 #include "base/number.h"
@@ -66,7 +66,7 @@ const char *frit_version(void)
 
 void frit_fail_say(const char *format, ...)
 {
-    // The arguments may point into the old sentence, so the new one is built aside.
+    // The arguments may point into the old message, so the new one is built in another buffer.
     char next[FRIT_ERROR_BYTES];
     va_list args;
     va_start(args, format);

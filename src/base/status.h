@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// base/status.h: how a failure travels.
+// base/status.h: error handling.
 //
-// A function returns 0 or a negative frit_status. The sentence is written once, where it is known, by frit_fail;
-// it is kept per thread until the next failure, and frit_error() reads it. A good sentence names the object,
-// what was found and what was expected.
+// A function returns 0 or a negative frit_status. frit_fail stores the error message where the error is detected; each
+// thread keeps its last message, which frit_error() returns. A message names the object, what was found and what is
+// expected, in one sentence.
 //
-//     return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has %u dimensions, at most 4 are possible", path, name, n);
+//     return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has %u dimensions, expected at most 4", path, name, n);
 #pragma once
 #include "frit.h"
 
-#if defined(__MINGW32__) && !defined(__clang__)   // there, plain "printf" means Microsoft's old formats
+#if defined(__MINGW32__) && !defined(__clang__)   // on MinGW plain "printf" means Microsoft's old formats
 #define FRIT_PRINTF(fmt, first) __attribute__((format(gnu_printf, fmt, first)))
 #elif defined(__GNUC__)
 #define FRIT_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
@@ -19,11 +19,11 @@
 
 #define FRIT_ERROR_BYTES 1024
 
-// Stores the sentence. Control characters in the result are replaced by '?'.
+// Stores the message. Control characters in the result are replaced by '?'.
 void frit_fail_say(const char *format, ...) FRIT_PRINTF(1, 2);
 
-// Stores the sentence; its value is `status`. A macro, so that compilers see that a failure is never FRIT_OK and that
-// the results of a call that failed are not used.
+// Stores the message; its value is `status`. A macro, so that compilers see that a failure is never FRIT_OK and that
+// the results of a failed call are not used.
 #define frit_fail(status, ...) (frit_fail_say(__VA_ARGS__), (status))
 
 // The system's words for an errno, in `text` or in constant memory. Any thread may call it.
@@ -35,7 +35,7 @@ static inline frit_status frit_fail_memory(size_t n_bytes, const char *what)
     return frit_fail(FRIT_E_MEMORY, "out of memory: %zu bytes for %s", n_bytes, what);
 }
 
-// Forwards a failure. Only for functions that own nothing yet; the others use one `fail:` label.
+// Returns on failure. Only for functions that own nothing yet; the others use a `fail:` label.
 #define FRIT_TRY(expression)                        \
     do {                                            \
         frit_status frit_try_ = (expression);       \

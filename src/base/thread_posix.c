@@ -81,7 +81,7 @@ void frit_os_word_sleep(frit_os_word *word, uint32_t seen)
     pthread_mutex_unlock(&lock->mutex);
 }
 
-// Taking the lock makes sure that who has counted itself is already waiting for the condition.
+// With the lock taken, every sleeper that counted itself already waits for the condition.
 void frit_os_word_wake(frit_os_word *word)
 {
     if (atomic_load(&word->n_sleeping) == 0) return;
@@ -141,7 +141,7 @@ void frit_os_yield(void)
 
 #if defined(__linux__)
 
-// The mask is asked for in growing sizes: the kernel refuses one that is smaller than its own.
+// The buffer grows until the kernel accepts it: it refuses masks smaller than its own.
 int frit_os_cpus(int **out)
 {
     *out = NULL;

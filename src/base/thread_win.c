@@ -40,7 +40,7 @@ void frit_os_word_sleep(frit_os_word *word, uint32_t seen)
     ReleaseSRWLockExclusive(&lock->mutex);
 }
 
-// Taking the lock makes sure that who has counted itself is already waiting for the condition.
+// With the lock taken, every sleeper that counted itself already waits for the condition.
 void frit_os_word_wake(frit_os_word *word)
 {
     if (atomic_load(&word->n_sleeping) == 0) return;
@@ -91,7 +91,7 @@ void frit_os_yield(void)
     SwitchToThread();
 }
 
-// Of this process's group of at most 64.
+// CPUs of this process's processor group of at most 64.
 int frit_os_cpus(int **out)
 {
     DWORD_PTR own = 0, machine = 0;

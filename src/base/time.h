@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/time.h: clocks that only go forward, and the one on the wall.
+// base/time.h: monotonic clocks, and local time.
 #pragma once
 #include <stdint.h>
 #include <time.h>

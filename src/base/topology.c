@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who is asked about the machine, in which order, and what the quota leaves of the answer.
+// The sources of information about the machine, in order, and the cgroup's quota applied to it.
 #include "base/topology.h"
 #include "base/os.h"
 #if defined(__linux__)
@@ -55,7 +55,7 @@ void frit_topology_get(frit_topology *topology)
     }
     free(cpus);
 #if !defined(__linux__)
-    topology->nodes.n = 1;   // nothing could be placed on them (thread_posix.c, thread_win.c)
+    topology->nodes.n = 1;   // placement is not possible (thread_posix.c, thread_win.c)
 #endif
     const int most = quota();
     topology->source = name;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The machine as hwloc sees it: on any system, with kinds of cores that it knows from the system or the processor. In
-// builds that found its headers; the library is opened when it is asked, and need not be there.
+// The machine as hwloc describes it, on any system. Compiled where its headers were found; the library is opened at run
+// time and optional.
 //
-// Each kind of cores has facts about it, and mostly a rank. It is slow where the facts say so, by the rule of
-// cores_linux.c; where there are none, if another kind's rank is higher:
+// Each kind of cores has properties and usually a rank. A kind is slow by its properties, by the rule of cores_linux.c;
+// without properties, if another kind's rank is higher:
 //
 //     CoreType=IntelAtom       the slow cores of a hybrid processor
 //     LinuxCapacity=446        of 1024, where cores differ (ARM)
@@ -61,8 +61,8 @@ static void close_library(library *l)
 
 typedef struct core_kind {
     bool is_atom;
-    long capacity, mhz;   // 0: not known
-    int rank;             // -1: not known
+    long capacity, mhz;   // 0: unknown
+    int rank;             // -1: unknown
 } core_kind;
 
 static core_kind kind_of(const library *l, int index)
@@ -99,7 +99,7 @@ static bool is_slow(const library *l, hwloc_obj_t core)
     return false;
 }
 
-// How many of the CPUs in the list belong to it.
+// How many of the listed CPUs are of this kind.
 static int count_cpus(const library *l, hwloc_obj_t object, const int *cpus, int n_cpus)
 {
     int n = 0;
@@ -126,8 +126,8 @@ static bool look_at_cores(const library *l, frit_cores *cores, const int *cpus, 
 
 // ------------------------------------------------------------------------------- memory
 
-// The system's number of the node beside a CPU, -1 if there is none: of several, the one with the fewest CPUs, then the
-// lowest number. Fast memory beside the usual one, and memory shared by all, are nodes of the same CPUs to hwloc.
+// The system's number of a CPU's node, -1 without one. A CPU may have several nodes in hwloc (high-bandwidth memory,
+// memory shared by all): the one with the fewest CPUs is used, then the lowest number.
 static int node_of(const library *l, unsigned cpu)
 {
     const unsigned n = l->get_nbobjs_by_depth(l->topology, HWLOC_TYPE_DEPTH_NUMANODE);
@@ -154,7 +154,7 @@ static void look_at_nodes(const library *l, frit_nodes *nodes, const int *cpus, 
         if (n_found > nodes->first[n]) nodes->numbers[n++] = number;
     }
     nodes->first[n] = (int16_t)n_found;
-    const bool placed = n > 1 && n_found == n_cpus;   // a CPU that is on no node would never be used
+    const bool placed = n > 1 && n_found == n_cpus;   // a CPU without a node would never be used
     nodes->n = placed ? n : 1;
     nodes->n_cpus = placed ? n_found : 0;
 }
@@ -176,7 +176,7 @@ bool frit_hwloc_look(void *topology, frit_cores *cores, frit_nodes *nodes, const
     return good;
 }
 
-// Nothing but CPUs, cores and memory is looked for, which takes a tenth of the time; and no thread is moved for it.
+// Only CPUs, cores and memory are discovered, which takes a tenth of the time and moves no thread.
 static bool load(library *l)
 {
     const hwloc_topology_t t = l->topology;

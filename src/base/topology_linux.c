@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The machine as sysfs describes it: cores_linux.c and nodes_linux.c read.
+// The machine as sysfs describes it, read by cores_linux.c and nodes_linux.c.
 #include "base/topology.h"
 
 static bool look(frit_cores *cores, frit_nodes *nodes, const int *cpus, int n_cpus)

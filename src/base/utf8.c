@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The lead byte decides the length and the range of the second byte; that range alone keeps out overlong forms,
 // surrogates and everything above U+10FFFF (Unicode 15, table 3-7). An invalid sequence ends before the first byte
-// that does not fit, so one U+FFFD stands for each maximal part, as the WHATWG decoder and Python have it.
+// that does not fit, so one U+FFFD stands for each maximal part, as in the WHATWG decoder and Python.
 #include "base/utf8.h"
 
 #include <string.h>

@@ -252,11 +252,11 @@ static void folders_that_cannot_be_used_cost_a_warning(void **state)
     assert_false(can_read(w));
     w->n_warnings = 0;   // some systems call it missing
     write_kept(w);
-    expect_warning(w, "a-file: the folder cannot be made: File exists; packed weights are not kept");
+    expect_warning(w, "a-file: the folder cannot be created: File exists; packed weights are not kept");
     set_folder(w, "/no such folder/below");
     assert_false(can_read(w));
     write_kept(w);
-    expect_warning(w, "/no such folder/below: the folder cannot be made: No such file or directory");
+    expect_warning(w, "/no such folder/below: the folder cannot be created: No such file or directory");
     if (geteuid() == 0) return;   // who may do everything is stopped by no permission
     set_folder(w, temp_path("closed"));
     assert_int_equal(mkdir(w->cache.folder, 0), 0);

@@ -76,10 +76,10 @@ static void what_is_not_a_regular_file_is_refused_at_once(void **state)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s", sock);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-    refused(fifo, FRIT_E_IO, "is a pipe, a file is expected");
-    refused(sock, FRIT_E_IO, "is a socket, a file is expected");
-    refused("/dev/null", FRIT_E_IO, "is a device, a file is expected");
-    refused("/", FRIT_E_IO, "is a folder, a file is expected");
+    refused(fifo, FRIT_E_IO, "is a pipe, expected a file");
+    refused(sock, FRIT_E_IO, "is a socket, expected a file");
+    refused("/dev/null", FRIT_E_IO, "is a device, expected a file");
+    refused("/", FRIT_E_IO, "is a folder, expected a file");
     refused(temp_path("absent"), FRIT_E_NOT_FOUND, "cannot be opened: No such file or directory");
     assert_int_equal(frit_path_get_kind(fifo), FRIT_PATH_OTHER);
     assert_int_equal(frit_path_get_kind("/"), FRIT_PATH_FOLDER);
@@ -119,7 +119,7 @@ static void reading_text_is_limited_and_zero_terminated(void **state)
     assert_int_equal(n, 5);
     assert_string_equal(text, "hello");
     free(text);
-    assert_fails(frit_file_read(path, 4, &text, &n), FRIT_E_LIMIT, "text: has 5 bytes, at most 4 are possible");
+    assert_fails(frit_file_read(path, 4, &text, &n), FRIT_E_LIMIT, "text: has 5 bytes, expected at most 4");
     write_file(path, "", 0);
     assert_ok(frit_file_read(path, 0, &text, &n));
     assert_string_equal(text, "");

@@ -272,9 +272,9 @@ static void an_impossible_number_of_threads_is_refused(void **state)
 {
     (void)state;
     frit_pool *pool;
-    assert_fails(frit_pool_new(&pool, -1), FRIT_E_INVALID, "-1 threads: 1 to 1024 are possible, or 0 for one per core");
+    assert_fails(frit_pool_new(&pool, -1), FRIT_E_INVALID, "-1 threads, expected 1 to 1024, or 0 for one per core");
     assert_null(pool);
-    assert_fails(frit_pool_new(&pool, 1025), FRIT_E_INVALID, "1025 threads: 1 to 1024 are possible");
+    assert_fails(frit_pool_new(&pool, 1025), FRIT_E_INVALID, "1025 threads, expected 1 to 1024");
 }
 
 static frit_once once;
