@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A PEFT adapter as a GGUF file: names and order of rows as in GGUF files of its model.
+// Writes a PEFT adapter as a GGUF file, with names and row order of its model's GGUF files.
 //
-// Such a file has one alpha for all pairs, each of which is scaled by alpha / rank. Where PEFT's configuration says
-// something else (patterns, rank-stabilized scales), b is multiplied by the scale and the file has no alpha.
+// A GGUF adapter has one alpha for all pairs and scales each by alpha / rank. Where PEFT's configuration has other
+// scales (patterns, rank-stabilized scales), b is multiplied by the scale and the file has no alpha.
 #include "convert/convert.h"
 #include "format/adapter.h"
 
@@ -11,7 +11,7 @@
 
 typedef struct adapter_conversion {
     const char *target;
-    frit_dtype wanted;   // FRIT_DTYPE_COUNT: as they are
+    frit_dtype wanted;   // FRIT_DTYPE_COUNT: unchanged
     frit_checkpoint *base;
     const frit_arch *arch;
     frit_hparams hp;
@@ -34,7 +34,7 @@ static bool has_one_alpha(const frit_adapter_file *file)
     return one;
 }
 
-// Rows of `from` in their order, times a factor, in the type of the file.
+// Rows of `from` in the file's order and type, times a factor.
 static frit_status add_side(adapter_conversion *c, const char *name, char side, const frit_tensor *from, float factor,
                             const frit_row_order *order)
 {
@@ -104,7 +104,7 @@ static frit_status convert(adapter_conversion *c, const char *source, const char
     return frit_gguf_write_contents(&(frit_gguf_contents){&c->meta, c->tensors, c->n_tensors, NULL, NULL}, c->target);
 }
 
-// What the configuration calls the base, if that is on this machine.
+// The configuration's base model, if it is on this machine.
 static frit_status find_base(const char *source, const char *named, frit_buf *out)
 {
     if (named) {
@@ -114,7 +114,7 @@ static frit_status find_base(const char *source, const char *named, frit_buf *ou
     FRIT_TRY(frit_adapter_base_of(source, out));
     if (out->len > 0 && frit_path_get_kind(out->data) != FRIT_PATH_NONE) return FRIT_OK;
     return frit_fail(FRIT_E_INVALID,
-                     "%s: an adapter is converted beside its model: give its folder or GGUF file as base%s%.200s%s",
+                     "%s: converting an adapter needs its model, expected its folder or GGUF file as base%s%.200s%s",
                      source, out->len > 0 ? " ('" : "", out->len > 0 ? out->data : "",
                      out->len > 0 ? "' is not on this machine)" : "");
 }

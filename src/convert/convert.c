@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Conversion: what the files hold, and writing them.
+// Conversion: the content of the files, and writing them.
 #include "convert/convert.h"
 
 #include "base/number.h"
@@ -17,19 +17,19 @@ typedef struct conversion {
     const char *source, *target;
     const frit_convert_options *options;
     frit_log log;
-    frit_dtype wanted;   // FRIT_DTYPE_COUNT: as they are
+    frit_dtype wanted;   // FRIT_DTYPE_COUNT: unchanged
     uint64_t max_bytes;
     frit_checkpoint *ckpt;
     bool is_gguf;
     frit_arena arena;
     frit_vocab vocab;
     bool has_vocab;
-    const frit_arch *arch;   // NULL: rows stay where they are
+    const frit_arch *arch;   // NULL: the row order stays
     frit_hparams hp;
     frit_meta meta;   // of the target
     frit_pool *pool;
     uint64_t n_bytes, n_done;   // of the tensors
-    size_t first;               // tensor of the file that is being written
+    size_t first;               // first tensor of the current file
 } conversion;
 
 // ------------------------------------------------------------------------------------- options
@@ -38,11 +38,11 @@ typedef struct conversion {
 #define ROW(field, ...) FRIT_OPTION(frit_convert_options, field, __VA_ARGS__)
 static const frit_option rows[] = {
     ROW(type, .name = "type", .type = FRIT_OPTION_TEXT, .metavar = "TYPE",
-        .help = "type of the matrices: f32, f16, bf16, q8_0, q6_k, ...; by default the one that they have"),
+        .help = "type of the matrices: f32, f16, bf16, q8_0, q6_k, ...; by default unchanged"),
     ROW(split_max_size, .name = "split-max-size", .type = FRIT_OPTION_TEXT, .metavar = "SIZE",
         .help = "start another file when one would exceed SIZE bytes (500M, 4G)"),
     ROW(base, .name = "base", .type = FRIT_OPTION_TEXT, .metavar = "MODEL",
-        .help = "of a PEFT adapter: the model that it is for, a folder or GGUF file"),
+        .help = "the model of a PEFT adapter: a folder or GGUF file"),
     ROW(n_threads, .name = "threads", .letter = 't', .type = FRIT_OPTION_INT, .min = 0, .max = 1024, .metavar = "N",
         .help = "threads; 0: one for each core that this process may use"),
 };
@@ -88,7 +88,7 @@ static frit_status say_progress(const conversion *c, double done)
 
 // ------------------------------------------------------------------------------------- metadata
 
-// What a folder says in files of its own.
+// Keys from a folder's other files.
 static frit_status add_vocab(conversion *c)
 {
     const char *kind = frit_vocab_file_kind(c->source);
@@ -104,8 +104,8 @@ static frit_status add_vocab(conversion *c)
     }
     FRIT_TRY(status);
     if (is_exact) return FRIT_OK;
-    frit_log_say(&c->log, FRIT_LOG_WARNING, "%s: no tokenizer of GGUF cuts text exactly like this model's%s", c->source,
-                 has_json ? "; tokenizer.json goes into the file too, which other engines may not read" : "");
+    frit_log_say(&c->log, FRIT_LOG_WARNING, "%s: no GGUF tokenizer splits text exactly like this model's%s", c->source,
+                 has_json ? "; tokenizer.json is stored in the file too, which other engines may ignore" : "");
     return has_json ? frit_meta_add_text(&c->meta, FRIT_KEY_TOKENIZER_JSON, c->vocab.text) : FRIT_OK;
 }
 
@@ -140,7 +140,7 @@ static frit_status report_bytes(void *ctx, uint64_t n_bytes)
     return say_progress(c, c->n_bytes > 0 ? (double)c->n_done / (double)c->n_bytes : 1);
 }
 
-// Pages of the source that were read need not stay.
+// Drops pages of the source after reading.
 static frit_status write_tensor(void *ctx, size_t i, frit_file_writer *writer)
 {
     conversion *c = ctx;
@@ -153,7 +153,7 @@ static frit_status write_tensor(void *ctx, size_t i, frit_file_writer *writer)
 
 // ------------------------------------------------------------------------------------- files
 
-// Tensors of the file that begins with tensor `first`: as many as fit, at least one.
+// The number of tensors of the file that begins with tensor `first`: as many as fit, at least one.
 static size_t count_tensors(const conversion *c, size_t first)
 {
     uint64_t n_bytes = 0;
@@ -200,8 +200,7 @@ static frit_status write_parts(conversion *c)
 {
     int count = 0, no = 0;
     for (size_t first = 0; first < c->ckpt->n_tensors || count == 0; count++) first += count_tensors(c, first);
-    if (count > 65535)
-        return frit_fail(FRIT_E_LIMIT, "split-max-size: %d files would be written, at most 65535 are possible", count);
+    if (count > 65535) return frit_fail(FRIT_E_LIMIT, "split-max-size: needs %d files, expected at most 65535", count);
     frit_status status = FRIT_OK;
     for (; no < count && status == FRIT_OK; no++) {
         const size_t n = count_tensors(c, c->first);
@@ -211,7 +210,7 @@ static frit_status write_parts(conversion *c)
     }
     if (status == FRIT_OK) say_written(c, count);
     if (status == FRIT_OK || count == 1) return status;
-    // A set that lacks a part is of no use. The part that failed left nothing.
+    // Removes the parts of an incomplete set. A part that fails leaves no file.
     for (int i = 0; i + 1 < no; i++) {
         const char *path = frit_gguf_part_path(&c->arena, c->target, i, count);
         if (path) remove(path);
@@ -232,15 +231,15 @@ static frit_status convert(conversion *c)
     if (frit_adapter_is_peft(c->source) && frit_adapter_has_config(c->source))
         return frit_convert_adapter(c->source, c->target, c->options->base, c->wanted, &c->log);
     if (c->options->base)
-        return frit_fail(FRIT_E_INVALID, "%s: base is for adapters, this is no folder of one", c->source);
+        return frit_fail(FRIT_E_INVALID, "%s: base is given, expected only for an adapter's folder", c->source);
     FRIT_TRY(frit_checkpoint_open(&c->ckpt, c->source, &(frit_checkpoint_options){.log = &c->log}));
     c->is_gguf = strncmp(c->ckpt->format, "GGUF", 4) == 0;
     if (is_target_a_source(c))
-        return frit_fail(FRIT_E_INVALID, "%s: the file to write is the one that is read", c->target);
+        return frit_fail(FRIT_E_INVALID, "%s: the target is the source file, expected another name", c->target);
     if (!c->is_gguf) {
         FRIT_TRY(frit_arch_of(&c->arch, c->ckpt));
         FRIT_TRY(frit_hparams_read(&c->hp, c->arch, c->ckpt, &c->arena));
-        frit_weights weights;   // bound only to be checked
+        frit_weights weights;   // bound as a check
         FRIT_TRY(frit_weights_bind(&weights, c->arch, &c->hp, c->ckpt, &c->arena));
     }
     FRIT_TRY(frit_pool_new(&c->pool, c->options->n_threads));

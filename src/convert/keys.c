@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What other engines look for in a GGUF file, where a folder says it in another way.
+// Keys that other engines expect in a GGUF file and that folders express differently.
 //
 //     windows by layer           ARCH.attention.sliding_window: their size; which layers have one follows from ARCH
 //     shared experts             ARCH.expert_shared_feed_forward_length

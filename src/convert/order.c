@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The order of rows. Rotary embeddings turn pairs of a head's elements: neighbours, or one of each half. A checkpoint
-// says which its rows are written for (frit.rope.style), an architecture what its GGUF files have; where they differ,
-// the rows of Q and K that rotate change places, and nothing else notices. Likewise heads of a delta net's values
-// (frit.delta.neighbours).
+// The order of rows. RoPE rotates pairs of a head's elements: neighbours, or one element of each half. A checkpoint has
+// one style (frit.rope.style), the architecture's GGUF files may have the other; then the rotated rows of Q and K are
+// permuted, which changes no result. The same for value heads of delta nets (frit.delta.neighbours).
 #include "convert/convert.h"
 
 #include <string.h>
@@ -26,7 +25,7 @@ int64_t frit_row_order_source(const frit_row_order *order, int64_t i)
     return i - row + (order->to_neighbours ? row / 2 + row % 2 * half : row % half * 2 + row / half);
 }
 
-// "blk.12.attn_q.weight" -> 12 and "attn_q.weight"; NULL if it is of no layer.
+// "blk.12.attn_q.weight" -> 12 and "attn_q.weight"; NULL outside layers.
 static const char *part_of(const char *name, int32_t *layer)
 {
     if (strncmp(name, "blk.", 4) != 0) return NULL;
@@ -35,7 +34,7 @@ static const char *part_of(const char *name, int32_t *layer)
     return *name == '.' ? name + 1 : NULL;
 }
 
-// Heads of a delta net's values, which share those of keys with their neighbours and are to take them in turn.
+// Value heads of a delta net: from neighbours that share a key head to interleaved.
 static frit_row_order order_of_values(const frit_hparams *hp, const char *part)
 {
     const frit_recurrent_params *r = &hp->recurrent;

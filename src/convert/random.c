@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Random weights: which tensors a shape has, in which types, and what is in them.
+// Random weights: the tensors of a shape, their types and values.
 //
-// Matrices are put together from pieces of 256 numbers that were encoded once: so every type has scales of a sane size
-// without a word about it here, and rows are made as fast as they can be copied.
+// Matrices consist of pieces of 256 numbers that were encoded once: every type gets scales of a normal size, and rows
+// are generated at the speed of copying.
 #include "convert/random.h"
 
 #include "base/number.h"
@@ -17,12 +17,12 @@
 
 enum { PIECE = 256, N_PIECES = 512 };   // numbers, a multiple of every type's blocks
 
-static const double spread = 0.02;   // of weights around 0, and of what multiplies around 1
+static const double spread = 0.02;   // standard deviation of weights around 0, and of factors around 1
 
-// What a name like q4_k_m stands for. Types that are no mix of others have the output in q6_k where they are coarser.
+// The types of a mixture like q4_k_m. Plain types coarser than q6_k have the output in q6_k.
 typedef struct mix {
     const char *name;
-    frit_dtype base, fine, output;   // fine: of values and of what leads back, in some layers
+    frit_dtype base, fine, output;   // fine: of attn_v and ffn_down in some layers
     int file_type;
 } mix;
 
@@ -39,7 +39,7 @@ typedef struct maker {
     mix mix;
     bool is_whole, is_tied;
     float *numbers;                      // [N_PIECES * PIECE], normal
-    uint8_t *pieces[FRIT_DTYPE_COUNT];   // the same in each type; NULL: not made yet
+    uint8_t *pieces[FRIT_DTYPE_COUNT];   // the same in each type; NULL: not encoded yet
     frit_rng rng;
 } maker;
 
@@ -75,13 +75,13 @@ static double decay(frit_rng *rng)
     return -uniform(rng, 1, 16);
 }
 
-// A time step of 0.001 to 0.1 comes out of it by softplus.
+// Its softplus is a time step of 0.001 to 0.1.
 static double step_bias(frit_rng *rng)
 {
     return log(expm1(exp(uniform(rng, log(0.001), log(0.1)))));
 }
 
-// Vectors that do not multiply what a norm gives. Norms are near 1, biases near 0.
+// Vectors other than norms (near 1) and biases (near 0).
 static const struct {
     size_t offset;   // in frit_layer
     double (*draw)(frit_rng *rng);
@@ -189,13 +189,13 @@ static frit_status find_mix(maker *m, const char *name)
     return FRIT_OK;
 }
 
-// The first eighth of layers, the last, and each third between.
+// The first eighth of the layers, the last, and every third between.
 static bool is_fine_layer(int32_t i, int32_t n)
 {
     return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2;
 }
 
-// Of a layer's matrices, those that such quantizers make finer than the others.
+// The matrices of a layer for which such quantizers choose a finer type.
 static frit_dtype type_in_layer(const maker *m, size_t offset, int32_t i_layer)
 {
     static const size_t fine[] = {offsetof(frit_layer, v), offsetof(frit_layer, qkv), offsetof(frit_layer, ffn.down),
@@ -262,7 +262,7 @@ static frit_status add_value(maker *m, const char *name, size_t n, frit_value va
     return frit_meta_add(&m->ckpt->meta, frit_str_of(kept), value);
 }
 
-// "NAME=NUMBER ...": with a point or an exponent it is f32, else u32.
+// "NAME=NUMBER ...": f32 with a point or an exponent, otherwise u32.
 static frit_status add_keys(maker *m, const char *text)
 {
     while (text && *text) {
@@ -302,7 +302,7 @@ static frit_status make(maker *m, const frit_random_options *options)
 {
     const int32_t n_all = m->row->shape.n_layers, n_layers = options->n_layers > 0 ? options->n_layers : n_all;
     if (options->n_layers < 0 || n_layers > n_all)
-        return frit_fail(FRIT_E_INVALID, "%s has %d layers, %d were asked for", m->row->shape.name, (int)n_all,
+        return frit_fail(FRIT_E_INVALID, "%s has %d layers, %d are requested", m->row->shape.name, (int)n_all,
                          (int)options->n_layers);
     frit_arena *arena = &m->ckpt->arena;
     m->is_whole = n_layers == n_all;

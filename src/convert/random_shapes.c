@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The shapes of known models, as their makers' configurations have them.
+// The shapes of known models, from their published configurations.
 #include "base/nearest.h"
 #include "convert/random.h"
 
@@ -24,7 +24,7 @@ static const frit_random_row shapes[] = {
              "attention.layer_norm_rms_epsilon=1e-6 rope.freq_base=1e6 vocab_size=151936 expert_count=128 "
              "expert_used_count=8 expert_feed_forward_length=768",
      .optional = "output"},
-    // Queries are not compressed. llama.cpp takes files of other than 26 or 27 layers for DeepSeek-V2, whose are.
+    // Queries are not compressed. llama.cpp expects compressed queries (DeepSeek-V2) unless a file has 26 or 27 layers.
     {.shape = {"deepseek-v2-lite", "deepseek2", "DeepSeek-V2-Lite: latent attention, experts", 27},
      .keys = "context_length=163840 embedding_length=2048 feed_forward_length=10944 attention.head_count=16 "
              "attention.head_count_kv=1 attention.key_length=576 attention.value_length=512 "
@@ -43,7 +43,7 @@ static const frit_random_row shapes[] = {
              "expert_shared_feed_forward_length=512 ssm.conv_kernel=4 ssm.inner_size=4096 ssm.state_size=128 "
              "ssm.time_step_rank=32 ssm.group_count=16",
      .optional = "output attn_qkv attn_gate"},
-    {.shape = {"mamba2-2.7b", "mamba2", "Mamba 2 2.7B: recurrent layers alone", 64},
+    {.shape = {"mamba2-2.7b", "mamba2", "Mamba 2 2.7B: recurrent layers only", 64},
      .keys = "context_length=1048576 embedding_length=2560 feed_forward_length=0 attention.head_count=0 "
              "attention.layer_norm_rms_epsilon=1e-5 vocab_size=50288 ssm.conv_kernel=4 ssm.inner_size=5120 "
              "ssm.state_size=128 ssm.time_step_rank=80 ssm.group_count=1",
@@ -71,7 +71,7 @@ frit_status frit_random_find(const frit_random_row **out, const char *name)
     if (*out) return FRIT_OK;
     frit_buf nearest = {0};
     frit_nearest_print(&nearest, name, known_name, NULL);
-    frit_status status = frit_fail(FRIT_E_INVALID, "'%.60s' is no shape that is known; the nearest are %s", name,
+    frit_status status = frit_fail(FRIT_E_INVALID, "unknown shape '%.60s'; the nearest are %s", name,
                                    nearest.failed ? "" : nearest.data);
     frit_buf_free(&nearest);
     return status;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a GGUF file of a checkpoint holds: each tensor with its rows in that order and in that type, made when read.
-// Models that are quantized while they are loaded (engine/model.c) have the same tensors, so they compute the same.
+// The content of a checkpoint's GGUF file: each tensor in the file's row order and type, computed when read. Models
+// that are quantized while they are loaded (engine/model.c) use the same tensors, so their results are equal.
 #include "convert/convert.h"
 #include "format/rows.h"
 
@@ -19,7 +19,7 @@ typedef struct target {
     frit_fallbacks fallbacks;
 } target;
 
-// Mamba 2 norms groups of channels, one behind the other in folders.
+// Mamba 2 has norms of groups of channels, which folders store in one vector.
 static void group_norm(const target *t, frit_tensor *tensor)
 {
     const char *part = strstr(tensor->name, ".ssm_norm.weight");
@@ -28,14 +28,14 @@ static void group_norm(const target *t, frit_tensor *tensor)
     if (!part || tensor->n_dims != 1 || n_groups < 2 || n != t->hp->recurrent.inner || n % n_groups != 0) return;
     char name[64];
     snprintf(name, sizeof name, "%.*s.ssm_d", (int)(part - tensor->name), tensor->name);
-    if (!frit_map_get(&t->old_index, frit_str_of(name), &at)) return;   // a delta net's is of one head
+    if (!frit_map_get(&t->old_index, frit_str_of(name), &at)) return;   // a delta net has a norm of one head
     tensor->n_dims = 2;
     tensor->shape[0] = n_groups;
     tensor->shape[1] = n / n_groups;
 }
 
-// Convolutions along time have one row for each channel; folders say [channels, 1, kernel]. What a head of Mamba 2 has
-// one number of, in layers with ssm_a and ssm_d, is a column.
+// Convolutions have one row for each channel; folders store [channels, 1, kernel]. ssm_a and ssm_d of Mamba 2, one
+// number for each head, are columns.
 static void reshape(const target *t, frit_tensor *tensor)
 {
     const bool is_conv = strstr(tensor->name, "ssm_conv1d") || strstr(tensor->name, "shortconv.conv");
@@ -73,7 +73,7 @@ static const frit_tensor *find_old(const target *t, const char *name)
     return frit_map_get(&t->old_index, frit_str_of(name), &at) ? &t->old[at] : NULL;
 }
 
-// "NAME.multiplier" goes into "NAME.weight": files have no place for it.
+// Multiplies "NAME.weight" by "NAME.multiplier", for which GGUF has no tensor.
 static frit_status multiply(const target *t, const char *name, frit_tensor *tensor)
 {
     char full[128];
@@ -84,25 +84,25 @@ static frit_status multiply(const target *t, const char *name, frit_tensor *tens
     return !factors ? FRIT_OK : frit_multiply_rows(&t->ckpt->arena, tensor, factors->data, factors->shape[0]);
 }
 
-// One table cannot have two factors.
+// A tied table cannot have two factors.
 static frit_status check_tied(const target *t)
 {
     const bool scaled = find_old(t, "output.multiplier") || find_old(t, "token_embd.multiplier");
     if (!scaled || find_old(t, "output.weight")) return FRIT_OK;
     return frit_fail(FRIT_E_UNSUPPORTED,
-                     "%s: embeddings and output are one table and are scaled, which GGUF files of the architecture "
-                     "'%s' cannot say",
+                     "%s: embeddings and output are tied and scaled, which GGUF files of the architecture "
+                     "'%s' cannot express",
                      t->ckpt->path, t->arch->name);
 }
 
-// A tensor of the target, made of the rows that `order` takes.
+// A tensor of the target, from the rows that `order` takes.
 static frit_status add(target *t, const char *name, const frit_tensor *from, frit_row_order order)
 {
     frit_arena *arena = &t->ckpt->arena;
     frit_tensor to = *from;
     to.name = name;
     const frit_dtype dtype = frit_convert_type(&to, t->wanted, !t->arch);
-    if (t->arch) reshape(t, &to), group_norm(t, &to);   // first: recipes go by rows
+    if (t->arch) reshape(t, &to), group_norm(t, &to);   // first, as recipes work on rows
     if (t->arch) FRIT_TRY(multiply(t, from->name, &to));
     if (order.take > 0 || order.turned > 0 || order.n_groups > 0) {
         frit_row_order *kept = frit_arena_new(arena, frit_row_order, 1);
@@ -122,7 +122,7 @@ static frit_status add(target *t, const char *name, const frit_tensor *from, fri
     return frit_checkpoint_add_tensor(t->ckpt, &to);
 }
 
-// "blk.0.ffn_gate_up_exps.weight" and ".bias" become two tensors each. *is_fused: it is one of these.
+// "blk.0.ffn_gate_up_exps.weight" and ".bias" become two tensors each. *is_fused: whether it is one of these.
 static frit_status add_halves(target *t, const frit_tensor *from, bool *is_fused)
 {
     static const char *const names[] = {"gate_exps", "up_exps"};
@@ -171,7 +171,7 @@ static frit_status add_one(target *t, const frit_tensor *from)
     return add(t, from->name, from, order);
 }
 
-// The checkpoint's list begins anew; the old one stays in its arena, as what the new ones are made of.
+// Starts a new list of tensors; the old tensors stay in the arena, as parts of the new ones.
 frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch, frit_hparams *hp, frit_dtype wanted,
                                     const frit_log *log)
 {

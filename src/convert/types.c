@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Types of tensors: which become what; and writing them.
+// Number formats of the written tensors; and writing tensors.
 #include "convert/convert.h"
 #include "format/rows.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// quant/blocks.h: the blocks of every number format, byte for byte as files hold them (little-endian).
+// quant/blocks.h: the blocks of every number format, byte for byte as in files (little-endian).
 //
-// A block of a quantized format holds codes (qs), perhaps their high bits apart (qh), and scales. What the codes mean
-// is defined by the decoders in this folder. The structs are packed: a block may start at any address, and no member
+// A block of a quantized format has codes (qs), possibly their high bits (qh), and scales. The decoders in this folder
+// define the meaning of codes. The structs are packed: a block may start at any address, and no member
 // needs alignment. Plain C without dependencies other than <stdint.h>, so that device code can include it as text.
 #pragma once
 #include <stdint.h>
@@ -23,7 +23,7 @@ typedef struct { int32_t  value; } frit_block_i32;
 typedef struct { int64_t  value; } frit_block_i64;
 // clang-format on
 
-// 32 numbers with one scale, perhaps an offset: legacy.c.
+// 32 numbers with one scale, some with an offset: legacy.c.
 typedef struct frit_block_q4_0 {
     frit_half d;
     uint8_t qs[16];

@@ -17,8 +17,8 @@ static const frit_dtype_info dtypes[FRIT_DTYPE_COUNT] = {
 #undef DTYPE
 };
 
-// Formats that GGUF files once held. The last six were weights interleaved for one processor; files carry the plain
-// format now, and readers interleave.
+// Formats that were removed from GGUF. The last six were weights interleaved for one processor; files now have the
+// plain format, and readers interleave.
 static const struct {
     uint32_t id;
     const char *name;
@@ -48,7 +48,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
-// `name` may come in any case; those of the table are lower case.
+// `name` in any case; the table's names are lower case.
 static bool same_name(const char *name, const char *of_table)
 {
     while (*name && lower(*name) == *of_table) name++, of_table++;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // quant/dtype.h: the number formats, read from the rows of dtypes.def.
 //
-// A row of a tensor is a run of blocks; each block holds block_elems numbers in block_bytes bytes. Decoding is the
-// definition of a format: every fast kernel is checked against it.
+// A row of a tensor is a run of blocks; each block has block_elems numbers in block_bytes bytes. The decoder is the
+// definition of a format; every fast kernel is tested against it.
 //
 //     const frit_dtype_info *type = frit_dtype_get(FRIT_DTYPE_Q4_K);
 //     type->decode(blocks, values, n);                  // n: a multiple of type->block_elems
@@ -18,7 +18,7 @@ typedef enum frit_dtype {
 
 // n numbers, a multiple of block_elems. `blocks` may be at any address.
 typedef void (*frit_decode_fn)(const void *blocks, float *values, int64_t n);
-// n numbers of one row: some formats measure the whole of it. `importance`: n weights (0 or more), or NULL;
+// n numbers of one row: some formats use statistics of the whole row. `importance`: n weights (0 or more), or NULL;
 // formats that cannot use it ignore it.
 typedef void (*frit_encode_fn)(const float *values, void *blocks, int64_t n, const float *importance);
 
@@ -28,19 +28,19 @@ typedef struct frit_dtype_info {
     int block_elems;
     int block_bytes;
     frit_decode_fn decode;
-    frit_encode_fn encode;   // NULL: plain integers and f64 are only read
+    frit_encode_fn encode;   // NULL: only decoded (plain integers and f64)
 } frit_dtype_info;
 
 const frit_dtype_info *frit_dtype_get(frit_dtype dtype);
 bool frit_dtype_from_gguf(uint32_t id, frit_dtype *dtype);
 // In any case: "q4_k", "Q4_K".
 bool frit_dtype_from_name(const char *name, frit_dtype *dtype);
-// The name of a GGUF type id that existed once and was removed ("q4_2", "q4_0_4_4", ..), or NULL.
+// The name of a GGUF type id that was removed ("q4_2", "q4_0_4_4", ..), or NULL.
 const char *frit_dtype_removed_name(uint32_t id);
 // Bytes of a row of n numbers; n must be a multiple of block_elems.
 uint64_t frit_dtype_row_bytes(frit_dtype dtype, int64_t n);
 
-// The functions that the rows of the table name. A row without an encoder has a declaration, but no function.
+// The functions that the rows of the table name. A row without an encoder has only a declaration.
 #define DTYPE(NAME, name, id, elems, bytes, decode, encode)                \
     void frit_decode_##name(const void *blocks, float *values, int64_t n); \
     void frit_encode_##name(const float *values, void *blocks, int64_t n, const float *importance);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // MXFP4 and NVFP4: E2M1 numbers (0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives) with eight-bit scales.
 //
-// The levels are kept doubled, as integers, and the scales halved: the products are the same.
+// The levels are doubled, as integers, and the scales halved: the products are the same.
 #include "quant/blocks.h"
 #include "quant/dtype.h"
 #include "quant/levels.h"

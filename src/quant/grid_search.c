@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finding rows of a grid near a point: by distance to every row, sixteen rows or so at a time where the compiler can.
+// Finding rows of a grid near a point: by distance to every row, in loops that compilers vectorize.
 #include "quant/grid_search.h"
 
 #include <string.h>

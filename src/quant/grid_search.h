@@ -14,7 +14,7 @@ enum {
     FRIT_GRID_MAX_NEAR = 512,
 };
 
-// A grid arranged for searching: 30 KB, made in some microseconds for each run of an encoder.
+// A grid indexed for searching: 30 KB, built in a few microseconds for each run of an encoder.
 typedef struct frit_grid_search {
     int n_rows, size, n_levels, n_shells;
     int16_t row_of[FRIT_GRID_MAX_POINTS];    // by point number, the levels being its digits; -1: not in the grid
@@ -22,7 +22,7 @@ typedef struct frit_grid_search {
 } frit_grid_search;
 
 // The rows in the nearest shells of a point, nearest first; of one shell, in the order of the grid. Starting as
-// {.point = -1}, it is kept as long as searches ask for the same point, which trials of similar scales often do.
+// {.point = -1}, it is reused while searches have the same point, as trials of similar scales often do.
 typedef struct frit_grid_near {
     int point, n_rows;
     uint16_t rows[FRIT_GRID_MAX_NEAR];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The fast transform: sums and differences over growing distances. Short distances have their own loops, so that
-// compilers see vectors in them.
+// The fast transform: sums and differences over growing distances. Short distances have their own loops, which
+// compilers vectorize.
 #include "quant/hadamard.h"
 
 #include <math.h>

@@ -18,8 +18,8 @@ static inline float frit_float_of_bits(uint32_t u)
     return x;
 }
 
-// Without branches, so that loops of it become vector code, and without subnormal floats on the way, which a
-// processor may be set to treat as zero.
+// Without branches, so that loops of it become vector code, and without subnormal intermediate floats, which a
+// processor may be set to flush to zero.
 static inline float frit_half_to_float(uint16_t h)
 {
     int32_t shifted = (h & 0x7fff) << 13, normal = shifted + (112 << 23);   // exponent bias 15 becomes 127

@@ -40,7 +40,7 @@ void frit_decode_iq4_xs(const void *blocks, float *values, int64_t n)
     }
 }
 
-// n magnitudes; bit j of `signs` makes number j negative. Signs are as good as random, so no branch depends on them.
+// n magnitudes; bit j of `signs` makes number j negative. Signs are unpredictable, so no branch depends on them.
 static inline void decode_signed(const uint8_t *grid, int n, int signs, float scale, float *values)
 {
     for (int j = 0; j < n; j++) {

@@ -35,7 +35,7 @@ static inline void frit_unpack_scales_q3_k(const uint8_t packed[12], int8_t scal
     }
 }
 
-// Half of the power of two that an E8M0 byte stands for: 2^(e - 128). The halving belongs to frit_fp4_levels, which
+// Half of the power of two of an E8M0 byte: 2^(e - 128). The halving belongs to frit_fp4_levels, which
 // are twice the values of E2M1. 255, NaN in the OCP specification, is read as the next power.
 static inline float frit_e8m0_half(uint8_t e)
 {

@@ -160,8 +160,8 @@ static void bench_refuses_what_is_no_list(void **state)
     }
     expect("bench -ub", NULL, 2, NULL, "-ub: needs a value (LIST)");
     expect("bench -p 1-256 -d 1-256 -t 1-256", NULL, 2, NULL, "the lists have more than 65536 combinations");
-    expect("bench --random qwen3", NULL, 2, NULL, "'qwen3' is no shape that is known; the nearest are qwen3-30b-a3b");
-    expect("bench --random llama-1b --layers 17", NULL, 2, NULL, "llama-1b has 16 layers, 17 were asked for");
+    expect("bench --random qwen3", NULL, 2, NULL, "unknown shape 'qwen3'; the nearest are qwen3-30b-a3b");
+    expect("bench --random llama-1b --layers 17", NULL, 2, NULL, "llama-1b has 16 layers, 17 are requested");
     expect("bench --random llama-1b --type q9", NULL, 2, NULL, "nvfp4, q4_k_m or q5_k_m");
     expect("bench --random llama-1b model.gguf", NULL, 2, NULL, "none can be named beside it");
     expect("bench --layers 2", NULL, 2, NULL, "bench: --layers is of --random");

@@ -344,7 +344,7 @@ static bool has_warned;
 static void note_warning(void *ctx, frit_log_level level, const char *sentence)
 {
     (void)ctx;
-    has_warned |= level == FRIT_LOG_WARNING && strstr(sentence, "no tokenizer of GGUF cuts text exactly");
+    has_warned |= level == FRIT_LOG_WARNING && strstr(sentence, "no GGUF tokenizer splits text exactly");
 }
 
 static void cuts_that_gguf_has_no_name_for_travel_as_published(void **state)
@@ -424,7 +424,7 @@ static void failures_leave_nothing(void **state)
     assert_int_equal(count_files(folder), 0);
     assert_ok(frit_convert(source, out, NULL));
     assert_fails(frit_convert(out, out, &(frit_convert_options){.type = "q8_0"}), FRIT_E_INVALID,
-                 "the one that is read");
+                 "the target is the source file");
     assert_int_equal(count_files(folder), 1);
     remove(out);
     remove(folder);
