@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// BPE: a word falls into bytes or characters, and neighbours merge, the best pair first.
+// BPE: a word is split into bytes or characters, and neighbours merge, the best pair first.
 //
 //     units   bytes (byte-level vocabularies, tiktoken) or characters (SentencePiece, Gemma)
-//     pairs   by a list of merges, or by the score of what they become
+//     pairs   by a list of merges, or by the score of the merged token
 //
-// Short words are merged by looking at all pairs again; long ones with a heap (merge.h), so that no word takes
-// quadratic time.
+// Short words rescan all pairs for each merge; long ones use a heap (merge.h), so that no word takes quadratic time.
 #include "text/merge.h"
 
 #include "base/utf8.h"
@@ -31,7 +30,7 @@ typedef struct bpe {
 
 // ------------------------------------------------------------------------------------- building
 
-// Where a pair's search begins.
+// The first slot of a pair's search.
 static inline size_t home(const bpe *state, frit_token left, frit_token right)
 {
     uint64_t hash = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15u;
@@ -46,7 +45,7 @@ static inline pair_slot *find_pair(const bpe *state, frit_token left, frit_token
     }
 }
 
-// Fetches what find_pair soon will read.
+// Prefetches the memory that find_pair will read.
 static void touch_pair(const bpe *state, frit_token left, frit_token right)
 {
 #ifdef __GNUC__
@@ -68,7 +67,7 @@ static frit_status index_merges(bpe *state)
         const frit_merge *merge = &vocab->merges[rank];
         if (vocab->n_merges - rank > AHEAD) touch_pair(state, merge[AHEAD].left, merge[AHEAD].right);
         pair_slot *slot = find_pair(state, merge->left, merge->right);
-        if (slot->rank >= 0) continue;   // named twice: the first rank holds
+        if (slot->rank >= 0) continue;   // listed twice: the first rank counts
         *slot = (pair_slot){merge->left, merge->right, (int32_t)rank};
     }
     return FRIT_OK;
@@ -104,7 +103,7 @@ static bool is_special(const void *ctx, int32_t id)
     return ((const frit_vocab *)ctx)->entries[id].kind != FRIT_TOKEN_NORMAL;
 }
 
-// Mostly all pieces differ, and the vocabulary's own index says it all.
+// Usually all pieces differ, and the vocabulary's own index is enough.
 static frit_status index_plain(bpe *state)
 {
     const frit_vocab *vocab = state->vocab;
@@ -162,7 +161,7 @@ static bool by_rank(const void *ctx, const frit_symbol *left, const frit_symbol 
     return true;
 }
 
-// User-defined symbols are in a word only where the model keeps them whole.
+// User-defined symbols are in a word only if the model keeps them whole.
 static bool is_frozen(const frit_vocab *vocab, const frit_symbol *symbol)
 {
     return vocab->symbols && symbol->id >= 0 && vocab->entries[symbol->id].kind == FRIT_TOKEN_USER;
@@ -185,7 +184,7 @@ static bool by_score(const void *ctx, const frit_symbol *left, const frit_symbol
 
 // ------------------------------------------------------------------------------------- units
 
-// The token of one character, spelled as it is where it stands in the word.
+// The token of one character, in the form that it has in the word.
 static frit_token character_token(const frit_vocab *vocab, frit_str word, size_t at, size_t n)
 {
     bool inner = at > 0 && vocab->inner_prefix.len > 0, last = at + n == word.len && vocab->word_suffix.len > 0;
@@ -265,7 +264,7 @@ static void push_bytes(const bpe *state, frit_str word, frit_merger *merger)
 
 // ------------------------------------------------------------------------------------- words
 
-// Bytes to the letters that spell them, at most two bytes for each. Returns how many bytes they have.
+// Bytes to their letters, at most two bytes for each. Returns the length.
 static size_t spell(frit_str word, char *letters)
 {
     size_t n = 0;
@@ -296,7 +295,7 @@ static int32_t rank_of(const bpe *state, frit_token left, frit_token right)
     return rank < 0 ? INT32_MAX : rank;
 }
 
-// Merges by rank without a heap: the pairs' ranks lie side by side, the least is looked for again and again.
+// Merges by rank without a heap: the ranks of the pairs are in an array, and each step searches the least.
 static size_t merge_short(const bpe *state, frit_token *ids, size_t n)
 {
     int32_t ranks[SHORT_WORD];

@@ -6,12 +6,12 @@
 #include "base/buf.h"
 
 typedef struct frit_charsmap {
-    const char *units;   // packed, maybe unaligned
+    const char *units;   // packed, possibly unaligned
     size_t n_units;
     frit_str replacements;
 } frit_charsmap;
 
 // The bytes are borrowed. Empty bytes make an empty map.
 frit_status frit_charsmap_init(frit_charsmap *map, frit_str bytes);
-// The longest (or shortest) key at the start of `text`; its bytes, or 0 if there is none.
+// The longest (or shortest) key at the start of `text`; its bytes, or 0 without one.
 size_t frit_charsmap_find(const frit_charsmap *map, frit_str text, bool shortest, frit_str *replacement);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A model's chat template, and the variables that it is given.
+// A model's chat template, and its variables.
 #include "text/chat.h"
 
 #include "base/arena.h"
@@ -9,13 +9,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-// What stands in for a template that cannot be used.
+// The replacement of a template that cannot be used.
 static const char chatml[] = "{% for message in messages %}"
                              "{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}"
                              "{% endfor %}"
                              "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
-// Families by the texts that stand in their templates; the first that fits. For people: nothing depends on it.
+// Families by strings in their templates; the first match counts. For display only.
 static const struct {
     const char *name, *marks[2];
 } families[] = {
@@ -39,7 +39,7 @@ static const struct {
     {"deepseek", {"<\xef\xbd\x9cUser\xef\xbd\x9c>"}},
 };
 
-// For models without a template, by a token that their formats need; the last fits all.
+// For models without a template, by a token of their format; the last row fits all.
 typedef struct guess {
     const char *mark, *name, *source;
 } guess;
@@ -75,7 +75,7 @@ struct frit_chat {
     chat_shape shape;
     answer_format format;
     bool guessed;
-    atomic_flag warned;   // about the guess
+    atomic_flag warned;   // about the assumed template
     frit_log log;
     frit_arena arena;
 };

@@ -2,8 +2,8 @@
 // text/chat.h: messages to prompt text. frit_chat is opened once per model from its template's source; rendering is
 // pure. Templates are programs in the Jinja language (template/template.h), run as Hugging Face transformers runs them.
 //
-// Templates write the BOS themselves where the model wants one. So tokenize what comes out with
-// FRIT_TEXT_PARSE_SPECIAL; with FRIT_TEXT_SPECIAL too, a BOS is added only where the text does not begin with it.
+// Templates write the BOS themselves where the model wants one. So tokenize the result with
+// FRIT_TEXT_PARSE_SPECIAL; with FRIT_TEXT_SPECIAL too, a BOS is added only if the text does not begin with one.
 #pragma once
 #include "base/buf.h"
 #include "base/log.h"
@@ -22,20 +22,20 @@ typedef struct frit_chat_tokens {   // texts that templates insert; "" if the vo
 // FRIT_OK and *out = NULL if the template is empty. A template that cannot be parsed is replaced by ChatML, with a
 // warning.
 frit_status frit_chat_new(frit_chat **out, frit_str source, frit_chat_tokens tokens, const frit_log *log);
-// For a model without a template: the one whose marks `has` says are tokens of the vocabulary, or ChatML. The first
+// For a model without a template: the one whose marks are tokens of the vocabulary by `has`, or ChatML. The first
 // conversation warns about it.
 frit_status frit_chat_guess(frit_chat **out, bool (*has)(const void *ctx, const char *mark), const void *ctx,
                             frit_chat_tokens tokens, const frit_log *log);
-// The family that the template's marks tell: "llama3"; "custom" for one that is not known; "" if it was guessed.
+// The family by the template's marks: "llama3"; "custom" if unknown; "" if the template was assumed.
 const char *frit_chat_name(const frit_chat *chat);
 const chat_shape *frit_chat_get_shape(const frit_chat *chat);
 const answer_format *frit_chat_get_format(const frit_chat *chat);
 frit_str frit_chat_source(const frit_chat *chat);
-// `variables` is an object with messages, tools, add_generation_prompt and whatever else a template may look at;
-// bos_token and eos_token are added. FRIT_E_INVALID with the template's own words if it refuses the messages.
-// (text/conversation.h makes them from what clients write.)
+// `variables` is an object with messages, tools, add_generation_prompt and other variables of the template;
+// bos_token and eos_token are added. FRIT_E_INVALID with the template's message if it refuses the messages.
+// (text/conversation.h builds them from requests.)
 frit_status frit_chat_apply_json(const frit_chat *chat, const struct json_t *variables, frit_buf *out);
-// ... at a time of the caller's.
+// ... at a given time.
 frit_status frit_chat_apply_at(const frit_chat *chat, const struct json_t *variables, const struct tm *now,
                                frit_buf *out);
 void frit_chat_free(frit_chat *chat);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checking a conversation, and writing it as the template wants it.
+// Checks a conversation and converts it to the template's form.
 #include "text/conversation.h"
 
 #include "base/time.h"
@@ -9,10 +9,10 @@
 typedef struct reading {
     const frit_chat *chat;
     const chat_shape *shape;
-    json_t *messages;   // as the template gets them
+    json_t *messages;   // in the template's form
 } reading;
 
-// The roles that clients use, and what templates call them.
+// The roles of requests, and their names in templates.
 static const struct {
     const char *role, *as;
 } roles[] = {
@@ -36,7 +36,7 @@ static frit_status bad_content(size_t i, const char *what)
     return frit_fail(FRIT_E_INVALID, "messages[%zu].content: %s", i, what);
 }
 
-// A text, or parts of which all are text, joined.
+// A string, or text parts, joined.
 static frit_status read_content(const json_t *content, size_t i, json_t **out)
 {
     if (json_is_string(content)) {
@@ -124,7 +124,7 @@ static frit_status bad_call(size_t i, size_t c, const char *what)
     return frit_fail(FRIT_E_INVALID, "messages[%zu].tool_calls[%zu]%s", i, c, what);
 }
 
-// As an object, or as the text that templates print.
+// As an object, or as text.
 static frit_status read_arguments(const reading *r, const json_t *given, size_t i, size_t c, json_t **out)
 {
     json_t *object = json_is_object(given) ? json_incref((json_t *)given) : NULL;
@@ -173,7 +173,7 @@ static frit_status set_calls(const reading *r, json_t *message, const json_t *gi
     return status;
 }
 
-// The name of the tool whose call a result answers; NULL if no message before it made that call.
+// The name of the tool whose call a result answers; NULL if no earlier message has that call.
 static const char *called_name(const json_t *messages, const char *id)
 {
     for (size_t m = json_array_size(messages); m-- > 0;) {
@@ -211,7 +211,7 @@ static frit_status read_role(const json_t *given, size_t i, const char **role)
                      name);
 }
 
-// A copy without members that are null: templates ask whether a member is there.
+// A copy without null members, as templates test whether a member exists.
 static json_t *copy_given(const json_t *given, const char *role)
 {
     json_t *copy = json_object();
@@ -256,7 +256,7 @@ static frit_status read_message(const reading *r, const json_t *given, size_t i)
     return status;
 }
 
-// Where the template has no system prompt, the user says it before the first question.
+// If the template has no system prompt, it is put before the first question.
 static void move_system(const reading *r)
 {
     json_t *first = json_array_get(r->messages, 0), *second = json_array_get(r->messages, 1);
@@ -365,7 +365,7 @@ static frit_status set_tools(const reading *r, frit_conversation *out, const jso
     return failed ? no_memory() : FRIT_OK;
 }
 
-// Ends the last message with the mark at which the prompt will be cut.
+// Appends the mark at which the prompt is cut to the last message.
 static frit_status mark_end(const reading *r)
 {
     size_t n = json_array_size(r->messages);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokens to text: the piece of every token on opening, and the place-dependent rest while a sequence is decoded.
+// Tokens to text: the piece of every token is computed on opening, what depends on the position during decoding.
 #include "text/decode.h"
 
 #include "text/tokenizer.h"
@@ -61,7 +61,7 @@ static bool is_plain(const frit_decoding *rules)
     return rules->n_replacements == 0 && !rules->spaced && rules->continuing.len == 0 && rules->word_end.len == 0;
 }
 
-// Appends what a piece stands for where a text goes on.
+// Appends the text of a piece that is not the first.
 static void decode_piece(decoder *d, frit_str piece, frit_buf *out)
 {
     const frit_decoding *rules = d->rules;

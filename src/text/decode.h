@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// text/decode.h: what the tokens of a vocabulary stand for, worked out once.
+// text/decode.h: the text of each token of a vocabulary, computed once.
 #pragma once
 #include "text/vocab.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What lies beside a tokenizer in its folder:
+// The other files in a tokenizer's folder:
 //
 //     tokenizer_config.json       special tokens by role, added tokens, chat template
-//     special_tokens_map.json     special tokens by role, where the former is silent
+//     special_tokens_map.json     special tokens by role, where the former has none
 //     generation_config.json, config.json     tokens that end an answer
-//     chat_template.jinja         the chat template, where it has a file of its own
+//     chat_template.jinja         the chat template, if it is in its own file
 #include "text/vocab_file.h"
 
 #include "base/file.h"

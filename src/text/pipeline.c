@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Runs the steps in front of a model. Words are borders in a text; only a step that changes bytes writes a new text.
+// Runs the steps before a model. Words are borders in a text; only a step that changes bytes writes a new text.
 //
 //     text        |..................text..................|
 //     cut 1       |....|match|......|match|match|..........|
-//     cut 2       |.|m||match|..    every word by itself: look-arounds do not see over a border
+//     cut 2       |.|m||match|..    each word separately: look-arounds do not cross a border
 #include "text/pipeline.h"
 
 #include "base/utf8.h"
@@ -122,8 +122,7 @@ static frit_str str_of(const frit_buf *buf)
 
 frit_status frit_pipeline_normalize(const frit_pipeline *pipeline, frit_str text, frit_flow *flow, frit_str *out)
 {
-    const size_t most =
-        MAX_GROWTH * text.len + MIN_ROOM;   // a file may ask for steps that double a text again and again
+    const size_t most = MAX_GROWTH * text.len + MIN_ROOM;   // the steps of a file may double a text repeatedly
     for (size_t i = 0; i < pipeline->n_norms; i++) {
         frit_buf *buf = &flow->normal[i % 2];
         frit_buf_clear(buf);
@@ -131,8 +130,8 @@ frit_status frit_pipeline_normalize(const frit_pipeline *pipeline, frit_str text
         if (buf->failed) return frit_fail_memory(text.len, "a normalized text");
         text = str_of(buf);
         if (text.len > most)
-            return frit_fail(FRIT_E_LIMIT, "the normalizers make a text of %zu bytes, at most %zu are possible here",
-                             text.len, most);
+            return frit_fail(FRIT_E_LIMIT, "the normalizers make a text of %zu bytes, expected at most %zu", text.len,
+                             most);
     }
     if (text.len > UINT32_MAX) return frit_fail(FRIT_E_LIMIT, "the normalized text has %zu bytes", text.len);
     *out = text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// text/pipeline.h: what happens to text before the model of a tokenizer sees it, and to pieces behind it.
+// text/pipeline.h: the steps before and after the model of a tokenizer.
 //
 //     text -> repair -> special tokens cut out -> normalizers -> cuts -> words -> model -> ids
 //
@@ -22,7 +22,7 @@ struct frit_normalizer {   // a step from text to text
     frit_str content;                  // Replace, Prepend
     unsigned flags;                    // of the step's own enum
     frit_charsmap charsmap;            // Precompiled, SentencePiece
-    const struct frit_trie *symbols;   // SentencePiece: user-defined symbols stay as they are
+    const struct frit_trie *symbols;   // SentencePiece: user-defined symbols stay unchanged
 };
 
 enum { FRIT_BERT_CLEAN = 1, FRIT_BERT_IDEOGRAPHS = 2, FRIT_BERT_STRIP = 4, FRIT_BERT_LOWER = 8, FRIT_BERT_GGUF = 16 };
@@ -45,7 +45,7 @@ frit_status frit_normalizer_spm(const frit_normalizer *norm, frit_str text, frit
 
 // ------------------------------------------------------------------------------------- cuts
 
-typedef enum frit_split {   // what becomes of the matches of a regex
+typedef enum frit_split {   // what happens to the matches of a regex
     FRIT_SPLIT_ISOLATED,
     FRIT_SPLIT_REMOVED,
     FRIT_SPLIT_WITH_PREVIOUS,
@@ -62,7 +62,7 @@ typedef struct frit_cut {   // a step from words to words
     frit_str space;
     frit_regex *regex;   // or NULL
     frit_split split;
-    bool invert;   // matches and what lies between them change roles
+    bool invert;   // swaps matches and the text between them
 } frit_cut;
 
 typedef struct frit_word {
@@ -70,7 +70,7 @@ typedef struct frit_word {
 } frit_word;
 
 typedef struct frit_words {
-    frit_str text;   // what the words lie in
+    frit_str text;   // the text of the words
     frit_word *items;
     size_t n, capacity;
     bool failed;
@@ -80,13 +80,13 @@ void frit_words_free(frit_words *words);
 
 // ------------------------------------------------------------------------------------- decoding
 
-// How a piece becomes text. What depends on its place is done while a sequence is decoded, the rest once, on opening.
+// How a piece becomes text. What depends on its position is done during decoding, the rest once, on opening.
 typedef struct frit_decoding {
     bool letters;          // pieces spell bytes with letters
     bool escaped;          // U+2581 is a space
     bool spaced;           // a space goes before every piece ...
     frit_str continuing;   // ... except those that begin with this, which is dropped
-    frit_str word_end;     // ... or instead behind the pieces that end with this, which is dropped
+    frit_str word_end;     // ... or instead after the pieces that end with this, which is dropped
     bool cleanup;          // no space before "." "," "n't" and the like
     struct frit_replacement {
         frit_str from, to;
@@ -94,7 +94,7 @@ typedef struct frit_decoding {
     int n_replacements;
     int strip_start;    // this many spaces are dropped at the start of the text
     bool strip_first;   // all spaces of the first piece are
-    bool strip_again;   // ... and both behind every special token
+    bool strip_again;   // ... and both after every special token
     frit_str unknown;   // what the unknown token is shown as; empty: it is hidden
 } frit_decoding;
 
@@ -110,7 +110,7 @@ typedef struct frit_pipeline {
 
 #define FRIT_PUNCTUATION "[\\p{P}$+<=>^`|~]"   // Unicode's, and ASCII's symbols
 
-// Adds BERT's two cuts, at white space and around punctuation, to pipeline->cuts, which has room for them.
+// Adds BERT's two cuts, at white space and around punctuation, to pipeline->cuts, which has space for them.
 frit_status frit_cut_add_bert(frit_pipeline *pipeline);
 void frit_pipeline_deinit(frit_pipeline *pipeline);
 

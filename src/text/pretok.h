@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // text/pretok.h: the pre-tokenizers that GGUF files name. A row holds names, and regexes that are applied one after the
-// other: each cuts every word so far into its matches and what lies between them. The regexes are those that the models
+// other: each splits every word into its matches and the text between them. The regexes are those that the models
 // publish.
 #pragma once
 #include "text/pipeline.h"
@@ -27,7 +27,7 @@ extern const frit_pretok_row frit_pretok_rows[];
 extern const size_t frit_pretok_n_rows;
 
 const frit_pretok_row *frit_pretok_find(const char *name);   // NULL if unknown
-// Adds the row's cuts to pipeline->cuts, which has room for them.
+// Adds the row's cuts to pipeline->cuts, which has space for them.
 frit_status frit_pretok_add(const frit_pretok_row *row, frit_pipeline *pipeline);
 // The regex of the pre-tokenizer "gpt-2".
 const char *frit_pretok_gpt2(void);

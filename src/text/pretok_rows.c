@@ -16,7 +16,7 @@
 // The same without Han characters: intersections, written as complements.
 #define UPPER_NO_HAN  "[^\\p{Ll}\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}\\p{Han}]"
 #define LOWER_NO_HAN  "[^\\p{Lu}\\p{Lt}\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}\\p{Han}]"
-// "\\s*[\\r\\n]+" where a run of spaces is not taken at once: behind a space that is no newline, none comes any more.
+// "\\s*[\\r\\n]+" without taking a run of spaces at once: after a space that is not a newline, no newline follows.
 #define NEWLINES      "(?<![\\t\\x{B}\\x{C}\\x{85}\\p{Z}])\\s*[\\r\\n]+"
 #define KANA_AND_HAN  "[\\x{4E00}-\\x{9FA5}\\x{3040}-\\x{30FF}]+"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Brackets, strings and numbers, one after the other.
+// Parses brackets, strings and numbers in sequence.
 #include "text/pull.h"
 
 #include "base/number.h"
@@ -81,7 +81,7 @@ static int hex4(const char *p)
     return value;
 }
 
-// \uXXXX at p, maybe two of them for one character. Returns the bytes that were read, or 0.
+// \uXXXX at p, or two of them for one character. Returns the bytes that were read, or 0.
 static size_t read_unicode(const char *p, const char *end, uint32_t *c)
 {
     int first = end - p >= 6 ? hex4(p + 2) : -1;
@@ -124,7 +124,7 @@ static bool unescape(frit_pull *pull, const char *p, const char *end, frit_str *
 }
 
 // Which of the BLOCK bytes at p are `byte`: every byte has BITS bits of the result, the first of them the lowest ones.
-// Behind the first such byte the result may be wrong.
+// After the first such byte the result may be wrong.
 #ifdef __SSE2__
 enum { BLOCK = 16, BITS = 1 };
 static inline uint64_t which(const char *p, char byte)
@@ -177,7 +177,7 @@ bool frit_pull_text(frit_pull *pull, frit_str *text)
     return true;
 }
 
-// Mostly both are short, and all is said by the first bytes.
+// Usually both are short, and the first bytes decide.
 bool frit_pull_two(frit_pull *pull, frit_str *left, frit_str *right)
 {
     bool has_block = frit_pull_peek(pull) == '"' && pull->end - pull->at >= BLOCK + 2;

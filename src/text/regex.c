@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Translation, compilation and search. What is translated:
 //
-//     \s \S           PCRE2's knows U+180E, which Unicode took off its list of white space
+//     \s \S           PCRE2's knows U+180E, which is no longer white space in Unicode
 //     \p{Han}         scripts, which PCRE2 takes with their extensions; long names of categories
 //     \w \h           Oniguruma: letters, marks, digits and connectors; a hexadecimal digit
 //     [a[bc]] [a&&b]  Oniguruma: classes in classes; a&&b becomes a look-ahead before a
@@ -22,15 +22,14 @@ enum {
     MAX_NESTING = 8,
     JIT_STACK_BYTES = 32 << 20,   // for regexes that go back over long runs; reserved only when needed
     HEAP_LIMIT_KB = 32 << 10,
-    // How far one call goes before the clock is looked at.
+    // The limits of the first call, before the clock is read.
     FIRST_LIMIT = 200,   // steps back; twice as many each time
     MATCH_LIMIT = 1 << 30,
     FIRST_PLACES = 1,   // where a match may begin; twice as many each time
     CALLS_PER_LOOK = 256,
 };
 
-// What one text may take. Regexes that are meant well take up to 600 ns a byte, and two or three times that on a core
-// that is shared.
+// The time limit of one text. Published regexes take up to 600 ns a byte, two or three times that on a shared core.
 static const uint64_t base_ns = 300000000, byte_ns = 1500;
 
 static const char spaces[] = "\\t-\\r\\x{85}\\p{Z}";
@@ -62,7 +61,7 @@ static bool is_hex(const char *p, int n)
     return true;
 }
 
-// Names of properties that PCRE2 spells otherwise.
+// Properties with other names in PCRE2.
 static const struct {
     const char *name, *as;
 } properties[] = {
@@ -310,7 +309,7 @@ frit_status frit_regex_new(frit_regex **out, frit_str source, frit_dialect diale
 {
     *out = NULL;
     if (source.len > MAX_SOURCE_BYTES)
-        return frit_fail(FRIT_E_LIMIT, "a regex has %zu bytes, at most %d are possible", source.len, MAX_SOURCE_BYTES);
+        return frit_fail(FRIT_E_LIMIT, "a regex has %zu bytes, expected at most %d", source.len, MAX_SOURCE_BYTES);
     frit_buf translated = {0};
     translator t = {source.ptr, source.ptr, source.ptr + source.len, dialect == FRIT_DIALECT_ONIGURUMA, &translated, 0,
                     {0},        0};
@@ -352,8 +351,8 @@ void frit_matcher_allow(frit_matcher *matcher, size_t n_bytes)
     matcher->may_take_ns += n_bytes * byte_ns;
 }
 
-// `doubles`: before more is tried, which may take as long as all before. Of the rest three quarters are left, as a text
-// that is meant well may be long and its processor slow.
+// `doubles`: the next attempt may take as long as all before. Three quarters of the rest are allowed, as a harmless
+// text may be long and its processor slow.
 static frit_status look_at_clock(frit_matcher *m, size_t from, bool doubles)
 {
     uint64_t now = frit_time_thread_ns();
@@ -372,7 +371,7 @@ void frit_matcher_deinit(frit_matcher *matcher)
     *matcher = (frit_matcher){0};
 }
 
-// The small stack that every thread has was too small.
+// The thread's default stack was too small.
 static bool enlarge(frit_matcher *m)
 {
     if (m->stack) return false;
@@ -402,8 +401,8 @@ static frit_status fail_search(int rc, size_t from)
                      "a regex of the tokenizer gives up on this text, byte %zu: %s", from, why);
 }
 
-// Nothing that PCRE2 counts bounds the time of a call: a step may look over the whole text. So the first calls go one
-// place and a few steps far, each further one twice as far, with a look at the clock before it.
+// PCRE2's limits do not bound the time of a call: a step may scan the whole text. So the first calls try one position
+// and a few steps; each further call doubles both, after a check of the clock.
 frit_status frit_matcher_next(frit_matcher *m, const frit_regex *regex, frit_str text, size_t from, size_t *start,
                               size_t *end, bool *found)
 {

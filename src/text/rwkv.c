@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// RWKV: from the left, always the longest piece that fits. Pieces are bytes, written with escapes in the file.
+// RWKV: greedy longest match from the left. Pieces are bytes, written with escapes in the file.
 #include "text/scratch.h"
 
 #include <ctype.h>

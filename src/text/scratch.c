@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Words to tokens, through a cache with one slot per place: a newer word takes it over.
+// Words to tokens, through a cache with one slot per place: a newer word replaces the older.
 #include "text/scratch.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// text/scratch.h: the memory that one call of the encoder works with: everything that words can share.
+// text/scratch.h: the scratch memory of one call of the encoder.
 //
-// The cache remembers where in the output the tokens of a word stand that has come before. It belongs to one text:
-// words are borrowed from it.
+// The cache has the output positions of the tokens of earlier words. It belongs to one text: words are borrowed from
+// it.
 #pragma once
 #include "text/merge.h"
 #include "text/tokenizer.h"
@@ -26,7 +26,7 @@ struct frit_scratch {
 
 frit_status frit_scratch_init(frit_scratch *scratch);
 void frit_scratch_deinit(frit_scratch *scratch);
-// At least n_bytes of memory, not zeroed; NULL if there is none.
+// At least n_bytes of memory, not zeroed; NULL if memory is short.
 void *frit_scratch_cells(frit_scratch *scratch, size_t n_bytes);
 
 // Encodes the words of one text.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// text/special.h: finds special tokens in text: at each place the longest one, the leftmost place first.
+// text/special.h: finds special tokens in text: the leftmost, and there the longest.
 //
-// The pieces form a trie of bytes; its table of first bytes lets ordinary text pass at one look per byte.
+// The pieces form a trie of bytes; a table of first bytes skips ordinary text at one look-up per byte.
 #pragma once
 #include "text/vocab.h"
 
@@ -13,12 +13,12 @@ typedef struct frit_special {
 } frit_special;
 
 typedef struct frit_special_match {
-    size_t start, end;   // of the piece, without the white space that it swallows
+    size_t start, end;   // of the piece, without the white space that it absorbs
     frit_token id;
 } frit_special_match;
 
-// The specials that are looked for in text as it is, or in normalized text. Those are normalized themselves.
+// The specials that are searched in the original text, or in normalized text. Those are normalized themselves.
 frit_status frit_special_init(frit_special *special, const frit_vocab *vocab, bool normalized, frit_arena *arena);
-// The first special token at or behind `from`. `parse_control`: recognise control tokens, not only user-defined ones.
+// The first special token at or after `from`. `parse_control`: recognise control tokens, not only user-defined ones.
 bool frit_special_find(const frit_special *special, frit_str text, size_t from, bool parse_control,
                        frit_special_match *match);

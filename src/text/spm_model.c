@@ -2,10 +2,10 @@
 // SentencePiece .model files: a protocol buffer.
 //
 //     1  piece, repeated    1 text   2 score (float)   3 kind, numbered as in GGUF
-//     2  trainer            3 kind of model   24 space behind words   35 byte fallback   40-43 ids   44 unknown's text
+//     2  trainer            3 kind of model   24 space after words   35 byte fallback   40-43 ids   44 unknown's text
 //     3  normalizer         2 charsmap   3 space before the text   4 trims spaces   5 escapes spaces
 //
-// A field is a varint (number << 3 | wire type) and a value; unknown fields are passed.
+// A field is a varint (number << 3 | wire type) and a value; unknown fields are skipped.
 #include "text/vocab_file.h"
 
 #include <math.h>
@@ -217,7 +217,7 @@ static frit_status build(reading *r)
     FRIT_TRY(use_id(r, "bos_id", r->bos, &vocab->bos));
     FRIT_TRY(use_id(r, "eos_id", r->eos, &vocab->eos));
     FRIT_TRY(use_id(r, "pad_id", r->pad, &vocab->pad));
-    // The file does not say it. Models that have a BOS begin with it; the others (T5) end with an EOS.
+    // Not in the file. Models that have a BOS begin with it; the others (T5) end with an EOS.
     vocab->add_bos = vocab->bos >= 0;
     vocab->add_eos = vocab->bos < 0 && vocab->eos >= 0;
     FRIT_TRY(list_symbols(vocab, r->arena));
@@ -235,7 +235,7 @@ static bool recognises(frit_str start)
 
 static frit_status read(frit_vocab *vocab, frit_str text, const char *path, frit_arena *arena, const frit_log *log)
 {
-    // What the format takes where a field is absent.
+    // The format's defaults.
     reading r = {.vocab = vocab,
                  .path = path,
                  .arena = arena,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// text/stream.h: tokens to text as they come: bytes are held back until they complete a character.
+// text/stream.h: streams tokens to text: bytes are buffered until they complete a character.
 //
 // What was pushed, followed by the flush, is what frit_tokenizer_decode gives, with U+FFFD for every sequence that is
 // not UTF-8. A stream begins at the start of a text: to continue a prompt, push its tokens first and drop their text
@@ -11,7 +11,7 @@ typedef struct frit_stream {
     const frit_tokenizer *tokenizer;
     unsigned flags;
     frit_buf held;   // an incomplete character, at most 3 bytes
-    frit_buf text;   // what the last call gave out
+    frit_buf text;   // output of the last call
     frit_place place;
 } frit_stream;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mistral's tekken.json: ranks as in tiktoken files, behind the special tokens, with their regex.
+// Mistral's tekken.json: ranks as in tiktoken files, after the special tokens, with their regex.
 //
 //     {"config": {"pattern": "...", "default_vocab_size": 131072, "default_num_special_tokens": 1000},
 //      "vocab": [{"rank": 0, "token_bytes": "AA==", "token_str": "..."}, ...],
@@ -141,7 +141,7 @@ static frit_status read_config(reading *r)
     return status;
 }
 
-// The pieces are read where they stand if the configuration came before them, as it mostly does.
+// The pieces are read where they stand if the configuration came before them, as it usually does.
 static frit_status read_members(reading *r, frit_str text)
 {
     frit_pull pull = pull_of(r, text);
@@ -179,7 +179,7 @@ static frit_status read_parts(reading *r, frit_str text)
     json_decref(json);
     FRIT_TRY(status);
     FRIT_TRY(frit_vocab_list_finish(&r->list, r->path, r->vocab, r->arena));
-    return frit_vocab_index(r->vocab, NULL);   // that text spells a special token is usual here
+    return frit_vocab_index(r->vocab, NULL);   // text equal to a special token is usual here
 }
 
 frit_status frit_tekken_read(frit_vocab *vocab, frit_str text, const char *path, frit_arena *arena, const frit_log *log)

@@ -15,7 +15,7 @@
 typedef struct known {
     int32_t n_ranks;
     const char *pre;
-    const char *specials;   // separated by spaces, from id `first` on; "-": an id that nobody has
+    const char *specials;   // separated by spaces, from id `first` on; "-": an unused id
     int32_t first;
     const char *bos, *eos;
 } known;
@@ -87,7 +87,7 @@ frit_status frit_base64_read(frit_str text, frit_arena *arena, frit_str *bytes)
 
 // ------------------------------------------------------------------------------------- the file
 
-// One line at *at: base64 and rank. False if it is none.
+// One line at *at: base64 and rank. False for other lines.
 static bool read_line(frit_str text, size_t *at, frit_str *code, double *rank)
 {
     size_t i = *at, begin = i;

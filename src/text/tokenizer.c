@@ -186,7 +186,7 @@ frit_status frit_tokenizer_encode(const frit_tokenizer *tokenizer, frit_str text
 {
     const frit_vocab *vocab = tokenizer->vocab;
     if (text.len > MAX_TEXT_BYTES)
-        return frit_fail(FRIT_E_LIMIT, "the text has %zu bytes, at most %d are possible", text.len, MAX_TEXT_BYTES);
+        return frit_fail(FRIT_E_LIMIT, "the text has %zu bytes, expected at most %d", text.len, MAX_TEXT_BYTES);
     bool add = flags & FRIT_TEXT_SPECIAL;
     encoder e = {.tokenizer = tokenizer, .parse_control = flags & FRIT_TEXT_PARSE_SPECIAL, .out = out};
     FRIT_TRY(frit_scratch_init(&e.scratch));

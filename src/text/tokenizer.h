@@ -55,7 +55,7 @@ void frit_tokenizer_free(frit_tokenizer *tokenizer);
 // `flags`: FRIT_TEXT_SPECIAL, FRIT_TEXT_PARSE_SPECIAL. With FRIT_TEXT_SPECIAL a BOS is added (if the model asks for
 // one) unless FRIT_TEXT_PARSE_SPECIAL finds one at the start of the text: a rendered chat never gets two.
 frit_status frit_tokenizer_encode(const frit_tokenizer *tokenizer, frit_str text, unsigned flags, frit_ids *out);
-// Whole sequences. The space that some kinds put before a text, and behind special tokens, is removed again.
+// Whole sequences. The space that some kinds put before a text, and after special tokens, is removed again.
 // `flags`: FRIT_TEXT_SPECIAL shows specials.
 frit_status frit_tokenizer_decode(const frit_tokenizer *tokenizer, const frit_token *ids, size_t n, unsigned flags,
                                   frit_buf *out);

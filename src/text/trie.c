@@ -52,8 +52,7 @@ frit_status frit_trie_init(frit_trie *trie, frit_trie_item *items, size_t n, fri
         n_nodes += b.len - shared;
     }
     if (n_nodes > INT32_MAX || n > INT32_MAX)
-        return frit_fail(FRIT_E_LIMIT, "the pieces have %zu bytes together, at most %d are possible", n_nodes,
-                         INT32_MAX);
+        return frit_fail(FRIT_E_LIMIT, "the pieces have %zu bytes together, expected at most %d", n_nodes, INT32_MAX);
     trie->nodes = frit_arena_new(arena, frit_trie_node, n_nodes);
     range *ranges = malloc(n_nodes * sizeof *ranges);
     if (!trie->nodes || !ranges) {

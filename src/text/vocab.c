@@ -288,7 +288,7 @@ static frit_status list_specials(frit_vocab *vocab, frit_arena *arena)
         if (!is_special(vocab->entries[i].kind)) continue;
         vocab->n_specials++;
         if (vocab->entries[i].piece.len > FRIT_SPECIAL_PIECE_BYTES)
-            return frit_fail(FRIT_E_FORMAT, "special token %d is %zu bytes long, at most %d are possible", (int)i,
+            return frit_fail(FRIT_E_FORMAT, "special token %d is %zu bytes long, expected at most %d", (int)i,
                              vocab->entries[i].piece.len, FRIT_SPECIAL_PIECE_BYTES);
     }
     vocab->specials = frit_arena_new(arena, frit_token, (size_t)vocab->n_specials);

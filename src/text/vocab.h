@@ -7,7 +7,7 @@
 // caller's arena, in the checkpoint's metadata or in `text`, except the index and the regexes.
 //
 // Some facts are not in the files and are inferred as the published tokenizers behave: which tokens end an answer, and
-// which special tokens swallow the white space beside them.
+// which special tokens absorb the white space around them.
 #pragma once
 #include "base/arena.h"
 #include "base/log.h"
@@ -24,7 +24,7 @@ typedef struct frit_vocab_entry {
     unsigned char kind;   // frit_token_kind
     bool is_end;          // ends an answer
     bool strip_left;      // where it is recognised in text, it swallows the white space before it
-    bool strip_right;     // ... behind it
+    bool strip_right;     // ... after it
     bool single_word;     // it is recognised only between characters that are not of words
     bool normalized;      // it is looked for in normalized text
     bool is_added;        // it is no piece of the model: text becomes it only where it is recognised as a whole
@@ -83,7 +83,7 @@ frit_status frit_vocab_read(frit_vocab *vocab, const frit_meta *meta, int64_t ex
                             const frit_log *log);
 void frit_vocab_deinit(frit_vocab *vocab);
 
-// The id of a piece that may stand in ordinary text: not a control, unknown or byte token. -1 if there is none.
+// The id of a piece of ordinary text: not a control, unknown or byte token. -1 if unknown.
 frit_token frit_vocab_find_text(const frit_vocab *vocab, frit_str piece);
 // The id of any piece, or -1.
 frit_token frit_vocab_find(const frit_vocab *vocab, frit_str piece);
@@ -99,7 +99,7 @@ typedef struct frit_merge_text {
     frit_str left, right;
 } frit_merge_text;
 enum { FRIT_MERGE_BATCH = 32 };   // so many at once are looked up fast
-// Appends to vocab->merges, which has room for them. A right side loses inner_prefix when it is joined.
+// Appends to vocab->merges, which has space for them. A right side loses inner_prefix when it is joined.
 frit_status frit_vocab_add_merges(frit_vocab *vocab, const frit_merge_text *texts, size_t n);
 // Roles that only the spelling tells, the newline, what is put around a text, the list of specials.
 frit_status frit_vocab_finish(frit_vocab *vocab, frit_arena *arena);

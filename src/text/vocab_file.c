@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// In the order in which they are asked.
+// In the order of recognition.
 static const frit_vocab_source *const sources[] = {&frit_vocab_json, &frit_vocab_tiktoken, &frit_vocab_spm};
 
 // What a tokenizer's file is called in a folder, the most telling one first.
@@ -18,7 +18,7 @@ static const char *const names[] = {
 
 enum { START_BYTES = 512 };
 static const uint64_t max_file_bytes = 512 << 20;
-static const int64_t max_sparse = 4096;   // ids that nobody has, in a small vocabulary
+static const int64_t max_sparse = 4096;   // unused ids, in a small vocabulary
 
 // ------------------------------------------------------------------------------------- files
 
@@ -29,7 +29,7 @@ static const frit_vocab_source *recognise(frit_str start)
     return NULL;
 }
 
-// The tokenizer's file: `path` itself, or one in the folder. False if there is none.
+// The tokenizer's file: `path` itself, or one in the folder. False without one.
 static bool find_file(const char *path, frit_buf *file)
 {
     frit_path_kind kind = frit_path_get_kind(path);
@@ -101,7 +101,7 @@ frit_status frit_vocab_open(frit_vocab *vocab, const char *path, int64_t expecte
     return status;
 }
 
-// Roles lie in files of their own beside a tokenizer.json.
+// A tokenizer.json has the roles of tokens in other files of its folder.
 static frit_status read_roles(frit_vocab *vocab, const frit_meta *meta)
 {
     const struct {
@@ -166,7 +166,8 @@ static int shown(frit_str piece)
 frit_status frit_vocab_list_add(frit_vocab_list *list, frit_str piece, double id, double score, frit_token_kind kind)
 {
     if (!(id >= 0 && id < INT32_MAX) || id != (double)(int32_t)id)
-        return frit_fail(FRIT_E_FORMAT, "token '%.*s' has the id %g, which is none", shown(piece), piece.ptr, id);
+        return frit_fail(FRIT_E_FORMAT, "token '%.*s' has the id %g, expected a whole number of 0 or more",
+                         shown(piece), piece.ptr, id);
     if (list->n == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 4096;
         struct frit_vocab_item *items =

@@ -28,12 +28,12 @@ const char *frit_vocab_file_kind(const char *path);
 frit_status frit_vocab_open(frit_vocab *vocab, const char *path, int64_t expected, frit_arena *arena,
                             const frit_log *log);
 
-// A published tokenizer.json that lies within another file, and what tokenizer.ggml.* of `meta` says beside it: special
+// A published tokenizer.json inside another file, and tokenizer.ggml.* of `meta`: special
 // tokens by role.
 frit_status frit_vocab_read_embedded(frit_vocab *vocab, frit_str json, const frit_meta *meta, int64_t expected,
                                      frit_arena *arena, const frit_log *log);
 
-// For sources. A list of pieces with ids of their own becomes vocab->entries; ids that nobody has are unused.
+// For sources. A list of pieces with ids of their own becomes vocab->entries; missing ids are unused tokens.
 typedef struct frit_vocab_list {
     struct frit_vocab_item {
         frit_str piece;
@@ -62,5 +62,5 @@ frit_status frit_tekken_read(frit_vocab *vocab, frit_str text, const char *path,
                              const frit_log *log);
 // json_config.c: tokenizer_config.json, special_tokens_map.json, generation_config.json, chat_template.jinja.
 frit_status frit_json_read_config(frit_vocab *vocab, const char *folder, frit_arena *arena, const frit_log *log);
-// tiktoken.c: base64 at the start of `text`, up to a byte that is none. Its bytes, in the arena.
+// tiktoken.c: base64 at the start of `text`, up to another byte. Its bytes, in the arena.
 frit_status frit_base64_read(frit_str text, frit_arena *arena, frit_str *bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From a template to the format of its answers, by differences between conversations that it renders.
+// Derives the format of answers from a template, by comparing conversations that it renders.
 //
 //     a call of xfrit_probe    ...assistant\n<tool_call>\n{"name": "xfrit_probe", "arg...}\n</tool_call><|im_end|>
 //     one with another name    ...assistant\n<tool_call>\n{"name": "zxfrit_p...      -> where the name is
@@ -67,7 +67,7 @@ static size_t common_suffix(frit_str a, frit_str b)
     return n;
 }
 
-// Whether "[" begins a mark such as [TOOL_CALLS], and no list.
+// Whether "[" begins a mark such as [TOOL_CALLS], not a list.
 static bool opens_mark(frit_str s, size_t i)
 {
     if (s.ptr[i] == '<') return true;
@@ -76,7 +76,7 @@ static bool opens_mark(frit_str s, size_t i)
     return i + 1 < s.len && s.ptr[i + 1] >= 'A' && s.ptr[i + 1] <= 'Z';
 }
 
-// Where the mark begins that position `at` is inside of; `at` itself outside of marks.
+// The start of the mark around position `at`; `at` itself outside of marks.
 static size_t mark_start(frit_str s, size_t at)
 {
     for (size_t i = at; i-- > 0;) {
@@ -86,7 +86,7 @@ static size_t mark_start(frit_str s, size_t at)
     return at;
 }
 
-// Where the mark ends that position `at` is inside of.
+// The end of the mark around position `at`.
 static size_t mark_end(frit_str s, size_t at)
 {
     if (mark_start(s, at) == at) return at;
@@ -94,7 +94,7 @@ static size_t mark_end(frit_str s, size_t at)
     return at < s.len ? at + 1 : at;
 }
 
-// How much two texts share at their ends, where that begins inside of no mark of either.
+// The length of the common suffix of two texts that does not begin inside a mark of either.
 static size_t shared_end(frit_str a, frit_str b)
 {
     size_t n = common_suffix(a, b);
@@ -125,7 +125,7 @@ static bool is_mark_end(char c)
     return c == '>' || c == ']';
 }
 
-// The mark before the reasoning (turns open with marks too, so only the last one) and the one behind it.
+// The mark before the reasoning (only the last one, as turns open with marks too) and the mark after it.
 static void find_think(derivation *d, frit_str text)
 {
     size_t from = find(text, PROBE_REASONING, 0), to = from == NOWHERE ? NOWHERE : find(text, PROBE_TEXT, from);
@@ -165,7 +165,7 @@ static bool render_text(derivation *d)
                              &d->said);
 }
 
-// Templates may write that nothing was thought; this is no part of the call.
+// Templates may write an empty reasoning, which is not part of the call.
 static size_t skip_thought(const derivation *d, frit_str text, size_t head, size_t name_at)
 {
     frit_str open = d->format->think_open, close = d->format->think_close, rest = trim(slice(text, head, name_at));
@@ -175,7 +175,7 @@ static size_t skip_thought(const derivation *d, frit_str text, size_t head, size
     return head;
 }
 
-// Finds the turn's head and tail, and in between the name.
+// Finds the turn's head and tail, and the name between them.
 static bool find_call(derivation *d)
 {
     if (!render(d, NULL, PROBE_TOOL, 1, &d->one) || !render(d, NULL, "z" PROBE_TOOL, 1, &d->other) || !render_text(d))
@@ -196,7 +196,7 @@ static bool find_call(derivation *d)
 
 // ------------------------------------------------------------------------------------- what repeats
 
-// Splits what stands before the first call, between two, and after the last.
+// Splits the text before the first call, between two calls, and after the last.
 static void set_marks(derivation *d, frit_str before, frit_str between, frit_str after)
 {
     answer_format *f = d->format;
@@ -218,7 +218,7 @@ static void set_marks(derivation *d, frit_str before, frit_str between, frit_str
 
 // ------------------------------------------------------------------------------------- styles
 
-// The length of the JSON object or list at the start of the text; 0 if there is none.
+// The length of the JSON object or list at the start of the text; 0 for other text.
 static size_t json_length(frit_str s)
 {
     if (s.len == 0 || (s.ptr[0] != '{' && s.ptr[0] != '[')) return 0;
@@ -260,7 +260,7 @@ static bool derive_json(derivation *d)
     json_decref(json);
     if (!by_name && (f->name_key.len == 0 || f->args_key.len == 0)) return false;
     if (by_name) f->name_key = (frit_str){"", 0};
-    // Two calls: in one list, or each for itself.
+    // Two calls: in one list, or separate.
     frit_str between = {0};
     if (d->next.ptr) {
         size_t first = json_length(slice(d->next, at, d->next.len));

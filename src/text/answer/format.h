@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// text/answer/format.h: how a model writes reasoning and tool calls. Mostly found by looking at what its chat template
-// renders (derive.c); rows for the formats that templates do not show (rows.c). parts.c reads answers by it.
+// text/answer/format.h: how a model writes reasoning and tool calls. Derived from what its chat template renders
+// (derive.c), or a row for formats that templates do not show (rows.c). parts.c parses answers with it.
 //
 //     section_open { call_open CALL call_close } section_close
 //
@@ -10,9 +10,9 @@
 //     TAGGED    NAME name_close { arg_open KEY key_close VALUE value_close }      Qwen3-Coder, GLM, MiniMax, Seed
 //     PYTHON    [NAME(KEY=VALUE, ...), ...]                         LFM2, Llama 4
 //     LOOSE     NAME{KEY:VALUE, ...}, texts between `quote` marks   Gemma
-//     CHANNELS  messages with a header that says to whom            gpt-oss, Functionary 3.2
+//     CHANNELS  messages with a header naming the recipient           gpt-oss, Functionary 3.2
 //
-// Marks are kept without the white space at their ends, and white space inside them matches any.
+// Marks are stored without white space at their ends; white space inside them matches any white space.
 #pragma once
 #include "base/buf.h"
 
@@ -33,7 +33,7 @@ typedef struct answer_format {
     frit_str think_open, think_close;   // empty: no reasoning
     call_style style;
     frit_str section_open, call_open, call_close, section_close;   // each may be empty
-    bool bare;   // a call may also stand without a mark, as the whole answer
+    bool bare;                                                     // the whole answer may be a call without marks
     // JSON
     frit_str name_key, args_key, id_key;   // name_key empty: {NAME: {...}}
     // NAMED
@@ -51,9 +51,9 @@ typedef struct answer_format {
     frit_str force, force_after_name;
 } answer_format;
 
-// Texts of the result are in the arena or constant. Never fails: what is not found is left out.
+// Strings of the result are in the arena or constant. Never fails: parts that are not found stay empty.
 void frit_answer_derive(answer_format *format, const struct frit_chat *chat, struct frit_arena *arena);
 // From the table; false if no row fits the template.
-bool frit_answer_find_row(answer_format *format, frit_str source, bool last);   // last: nothing could be derived
-// Marks of reasoning that stand in the template's source; false if there are none.
+bool frit_answer_find_row(answer_format *format, frit_str source, bool last);   // last: derivation found nothing
+// Marks of reasoning in the template's source; false without any.
 bool frit_answer_find_think(answer_format *format, frit_str source);

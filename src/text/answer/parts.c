@@ -58,7 +58,7 @@ void frit_parts_put_space(frit_parts *s, frit_part_kind kind)
     frit_buf_clear(&s->space);
 }
 
-// Nine letters and digits, which every template accepts; another one for each call and each prompt.
+// Nine letters and digits, which every template accepts; different for each call and each prompt.
 static void make_id(frit_parts *s, char id[10])
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -115,7 +115,7 @@ mark_match frit_mark_match_exactly(frit_str mark, frit_str text)
 
 // ------------------------------------------------------------------------------------- text
 
-// The first word of a mark, by which it is recognised in text.
+// The first word of a mark, which recognises it in text.
 static frit_str first_word(frit_str mark)
 {
     size_t n = 0;
@@ -128,7 +128,7 @@ typedef struct begin {
     split_state state;
 } begin;
 
-// What may begin where text stands.
+// The parts that may begin within text.
 static int list_begins(const frit_parts *s, begin begins[3])
 {
     const answer_format *f = s->format;
@@ -136,7 +136,7 @@ static int list_begins(const frit_parts *s, begin begins[3])
     if (s->fresh && f->think_open.len > 0) begins[n++] = (begin){f->think_open, SPLIT_REASONING};
     if (!s->tools) return n;
     if (f->section_open.len > 0) begins[n++] = (begin){first_word(f->section_open), SPLIT_SECTION};
-    // A model may leave out the mark before all calls.
+    // Models may omit the mark before all calls.
     frit_str open = first_word(f->call_open);
     if (open.len > 0 && (f->section_open.len == 0 || (open.len > 3 && open.ptr[0] == '<')))
         begins[n++] = (begin){open, SPLIT_OPEN};
@@ -176,7 +176,7 @@ static void keep_space(frit_parts *s, frit_part_kind kind)
     }
 }
 
-// The bytes up to the next white space or the next that may begin a mark; at least one.
+// The bytes up to the next white space or possible mark; at least one.
 static size_t plain_length(frit_str text, const begin *begins, int n)
 {
     size_t end = 1;
@@ -278,7 +278,7 @@ static void run(frit_parts *s)
         keep = s->at;
     }
     if (keep == 0 || !s->held.data) return;
-    // Positions move with what is dropped.
+    // Adjusts positions after bytes are dropped.
     size_t *const positions[] = {&s->at,    &s->call_at,  &s->name_from, &s->name_to,    &s->id_from,
                                  &s->id_to, &s->key_from, &s->key_to,    &s->value_from, &s->scan.at};
     for (size_t i = 0; i < FRIT_COUNT(positions); i++) *positions[i] -= *positions[i] < keep ? *positions[i] : keep;
@@ -305,7 +305,7 @@ void frit_parts_end(frit_parts *s)
     forget_given(s);
     s->last = true;
     run(s);
-    while (reads_call(s) && s->call_at < s->held.len && !s->failed) {   // a call that is not whole is text
+    while (reads_call(s) && s->call_at < s->held.len && !s->failed) {   // an incomplete call is text
         s->at = s->held.len;
         frit_parts_give_up(s);
         run(s);
@@ -351,7 +351,7 @@ bool frit_answer_is_thinking(const answer_format *format, frit_str prompt, bool 
     return true;
 }
 
-// The prompt has the beginning of the answer: it is read as if the model had written it.
+// The prompt contains the beginning of the answer, which is parsed like the model's output.
 static void read_prompt(frit_parts *s, const frit_parts_options *options)
 {
     frit_str prompt = options->prompt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tool calls between marks, one state after the other. A step looks at what has come: it goes on, waits for more, or
-// gives up, and then everything since the call's first mark is text.
+// Tool calls between marks, as a state machine. A step consumes input, waits for more, or fails; then everything since
+// the call's first mark is text.
 #include "text/answer/parts_state.h"
 
 enum { MAX_NAME = 256, MAX_KEY = 1024, MAX_GAP = 64 };
@@ -26,7 +26,7 @@ static frit_str str_of(const frit_buf *buf)
     return (frit_str){buf->data ? buf->data : "", buf->len};
 }
 
-// Moves behind the mark. `wait` tells that it may still come.
+// Skips the mark. `wait`: the input may still complete it.
 static bool pass(frit_parts *s, frit_str mark, bool *wait)
 {
     size_t n = 0;
@@ -51,7 +51,7 @@ static frit_str call_name(const frit_parts *s)
     return strip_index(held_text(s, s->name_from, s->name_to));
 }
 
-// A call was read up to `at`.
+// A call is complete up to `at`.
 static split_step give_call(frit_parts *s, frit_str args)
 {
     frit_parts_put_call(s, call_name(s), held_text(s, s->id_from, s->id_to), args);
@@ -73,7 +73,7 @@ static bool find_member(frit_str object, frit_str first, const char *const other
     return false;
 }
 
-// The parts of an object that is a call.
+// The members of an object that is a call.
 static bool read_json_call(const answer_format *f, frit_str object, json_call *call)
 {
     static const char *const names[3] = {"name", "tool_name", NULL}, *const args[3] = {"arguments", "parameters",
@@ -111,7 +111,7 @@ static bool read_json_args(frit_str args, frit_buf *out)
     return frit_json_check_object(str_of(out));
 }
 
-// One object of a payload. `give` false: only looks whether it is a call.
+// One object of a payload. `give` false: only checks that it is a call.
 static bool take_json_call(frit_parts *s, frit_str object, bool give)
 {
     json_call call;
@@ -140,7 +140,7 @@ static bool take_json(frit_parts *s, frit_str payload)
     if (!good) return false;
     if (payload.ptr[0] == '{') return take_json_call(s, payload, true);
     int n = 0;
-    for (int pass_n = 0; pass_n < 2 && good; pass_n++) {   // all of them are calls, or none is
+    for (int pass_n = 0; pass_n < 2 && good; pass_n++) {   // all objects are calls, or none
         json_walk walk = frit_json_enter(payload);
         frit_str key, value;
         for (n = 0; good && frit_json_next(&walk, false, &key, &value); n++)
@@ -219,7 +219,7 @@ static split_step stop_scan(frit_parts *s, scan_result result)
     return frit_parts_give_up(s);
 }
 
-// How a payload in Python's spelling begins: a list, or a name and a bracket.
+// The beginning of a payload in Python's syntax: a list, or a name and a bracket.
 static mark_match match_python_start(frit_str text)
 {
     size_t n = 0;
@@ -347,7 +347,7 @@ static split_step arg_step(frit_parts *s)
         s->key_from = s->at;
         return STEP_ON;
     }
-    // An answer may end within the marks that close a call.
+    // An answer may end within the closing marks of a call.
     frit_str close = s->last ? first_word(f->call_close) : f->call_close;
     if (close.len > 0 && pass(s, close, &wait_close)) {
         frit_buf_text(&s->args, s->args.len > 0 ? "}" : "{}");
@@ -378,7 +378,7 @@ static split_step key_step(frit_parts *s)
     return s->at - s->key_from > MAX_KEY || s->last ? frit_parts_give_up(s) : STEP_WAIT;
 }
 
-// Whether what follows the end of a value can follow it; a value may have the closing mark inside of it.
+// Whether the text after the end of a value may follow it, as a value may contain the closing mark.
 static mark_match match_after_value(const frit_parts *s, frit_str text)
 {
     const answer_format *f = s->format;
@@ -440,7 +440,7 @@ static split_step value_step(frit_parts *s)
     }
 }
 
-// ------------------------------------------------------------------------------------- behind a call
+// ------------------------------------------------------------------------------------- after a call
 
 static split_step back_to_text(frit_parts *s)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Answers that are several messages, each with a header that says for whom it is.
+// Answers of several messages, each with a header that names its recipient.
 //
 //     <|channel|>analysis<|message|>...<|end|><|start|>assistant<|channel|>commentary to=functions.NAME
 //     <|constrain|>json<|message|>{...}<|call|>       gpt-oss
@@ -22,7 +22,7 @@ static frit_str trim(frit_str s)
     return s;
 }
 
-// The word after `mark`, up to white space or another mark; empty if there is none.
+// The word after `mark`, up to white space or another mark; or empty.
 static frit_str word_after(frit_str header, const char *mark)
 {
     size_t n = strlen(mark);
@@ -52,7 +52,7 @@ static split_step begin_header(frit_parts *s)
 
 // ------------------------------------------------------------------------------------- headers
 
-// What was taken for a header is text; the part of it that the prompt wrote is not shown.
+// An invalid header becomes text, without the part that the prompt wrote.
 static split_step header_is_text(frit_parts *s, size_t to)
 {
     size_t from = s->call_at + s->n_prompt;
@@ -114,7 +114,7 @@ static split_step header_step(frit_parts *s)
 
 // ------------------------------------------------------------------------------------- bodies
 
-// What ends a body at `at`: WHOLE with its length.
+// Whether a mark at `at` ends the body: WHOLE with its length.
 static mark_match match_body_end(const frit_parts *s, frit_str rest, size_t *n)
 {
     mark_match best = MARK_NONE;
@@ -127,10 +127,10 @@ static mark_match match_body_end(const frit_parts *s, frit_str rest, size_t *n)
     return best;
 }
 
-// Moves to the next place where a body may end. False: it has not come.
+// Moves to the next possible end of the body. False: not in the input yet.
 static bool find_body_end(frit_parts *s, mark_match *match, size_t *n)
 {
-    char first = s->format->body_ends[0][0];   // all begin alike
+    char first = s->format->body_ends[0][0];   // all begin with the same character
     for (;;) {
         const char *found = s->at < s->held.len ? memchr(s->held.data + s->at, first, s->held.len - s->at) : NULL;
         s->at = found ? (size_t)(found - s->held.data) : s->held.len;

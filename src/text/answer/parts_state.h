@@ -19,7 +19,7 @@ typedef enum split_state {
     SPLIT_KEY,
     SPLIT_VALUE_LINE,
     SPLIT_VALUE,
-    SPLIT_AFTER,       // behind a call: its closing mark, another call, the end of all
+    SPLIT_AFTER,       // after a call: its closing mark, another call, the end of all
     SPLIT_HEADER,      // channels: until the header is closed
     SPLIT_BODY,        // ... a message to the user, or to itself
     SPLIT_CALL_BODY,   // ... a call
@@ -35,11 +35,11 @@ struct frit_parts {
     const struct json_t *tools;
     split_state state;
     frit_buf held;      // bytes that are not parts yet
-    size_t at;          // of held: what lies before is done with, but for a call that is being read
+    size_t at;          // of held: bytes before it are consumed, except those of an unfinished call
     size_t call_at;     // of held: where that call begins
     size_t n_mark;      // bytes of the mark that began it
-    bool last;          // nothing more will come
-    bool fresh;         // no text yet, so reasoning or a bare call may come
+    bool last;          // no more input follows
+    bool fresh;         // no text yet, so reasoning or a bare call may begin
     bool after_marks;   // white space before the next text belongs to a mark
     frit_buf space;     // white space that may belong to a mark
     bool is_bare;       // the call began without a mark
@@ -59,11 +59,11 @@ struct frit_parts {
 
 typedef enum split_step { STEP_ON, STEP_WAIT } split_step;
 
-// The bytes of held that have not been looked at.
+// The unread bytes of held.
 frit_str frit_parts_rest(const frit_parts *s);
 void frit_parts_skip_space(frit_parts *s);
 void frit_parts_put(frit_parts *s, frit_part_kind kind, frit_str text);   // merges with the part before
-void frit_parts_put_space(frit_parts *s, frit_part_kind kind);            // what `space` holds
+void frit_parts_put_space(frit_parts *s, frit_part_kind kind);            // the bytes of `space`
 void frit_parts_put_call(frit_parts *s, frit_str name, frit_str id, frit_str args);
 
 typedef enum mark_match { MARK_NONE, MARK_PARTIAL, MARK_WHOLE } mark_match;
@@ -72,7 +72,7 @@ mark_match frit_mark_match(frit_str mark, frit_str text, size_t *n);
 
 split_step frit_parts_call_step(frit_parts *s);
 split_step frit_parts_channel_step(frit_parts *s);
-// The bytes from call_at to `at` were no call: they are text.
+// The bytes from call_at to `at` are not a call: they become text.
 split_step frit_parts_give_up(frit_parts *s);
 // frit_mark_match without white space.
 mark_match frit_mark_match_exactly(frit_str mark, frit_str text);

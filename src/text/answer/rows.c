@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Formats that templates do not show: because answers are made of messages with headers, or because the template tells
-// tools to the model and never writes a call itself.
+// Formats that templates do not show: answers of messages with headers, and templates that list tools but never render
+// a call.
 #include "text/answer/format.h"
 
 #define S(text)                \

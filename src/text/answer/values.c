@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pieces of JSON, and values in Python's spelling.
+// Parts of JSON, and values in Python's syntax.
 #include "text/answer/values.h"
 
 #include "base/utf8.h"
@@ -144,7 +144,7 @@ void frit_json_quote(frit_str text, frit_buf *out)
 
 typedef enum quote_end { QUOTE_ENDS, QUOTE_IS_TEXT, QUOTE_UNKNOWN } quote_end;
 
-// Templates write texts between Python's quotes without escapes, so one only ends a text where a value may end.
+// Templates write strings in Python's quotes without escapes, so a quote ends a string only where a value may end.
 static quote_end ends_text(frit_str s, size_t at, bool last)
 {
     size_t next = at + 1;
@@ -251,7 +251,7 @@ static void unescape(reader *r, frit_buf *text)
         char utf8[4];
         frit_buf_append(text, utf8, (size_t)frit_utf8_encode(code, utf8));
         r->at += 4;
-    } else if (c != '\n') {   // unknown escapes stay as they are, as in Python
+    } else if (c != '\n') {   // unknown escapes stay unchanged, as in Python
         frit_buf_char(text, '\\');
         frit_buf_char(text, c);
     }
@@ -406,7 +406,7 @@ static unsigned type_of_word(const char *word)
     return T_ANY;
 }
 
-// The types that a schema allows, as far as it says so plainly.
+// The types that a schema allows, by its simple keywords.
 static unsigned types_of(const json_t *schema, int depth)
 {
     const json_t *type = json_object_get(schema, "type"), *list = json_object_get(schema, "anyOf");
@@ -454,7 +454,7 @@ static unsigned type_of_json(frit_str json)
     }
 }
 
-// The text as a value, in JSON or in Python's spelling; all of it.
+// The whole text as a value, in JSON or in Python's syntax.
 static bool spell(frit_str text, frit_buf *out)
 {
     json_t *json = json_loadb(text.ptr, text.len, JSON_DECODE_ANY, NULL);
@@ -479,7 +479,7 @@ void frit_value_typed(const json_t *tools, frit_str tool, frit_str parameter, fr
     frit_buf value = {0};
     bool spelled = types != T_TEXT && trimmed.len > 0 && spell(trimmed, &value);
     frit_str json = {value.data ? value.data : "", value.len};
-    // A quoted text where no type is known: the quotes belong to the text.
+    // A quoted string of unknown type: the quotes are part of the text.
     if (spelled && type_of_json(json) != T_TEXT && (types & type_of_json(json)))
         frit_buf_append(out, json.ptr, json.len);
     else

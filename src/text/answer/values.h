@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// text/answer/values.h: values inside of tool calls: pieces of JSON text, values in Python's and looser spelling, and
-// what a tool's schema says about a parameter.
+// text/answer/values.h: values in tool calls: parts of JSON text, values in Python's and looser syntax, and the types
+// of a tool's schema.
 #pragma once
 #include "base/buf.h"
 
@@ -30,7 +30,7 @@ void frit_json_quote(frit_str text, frit_buf *out);
 typedef enum value_spelling { VALUE_JSON, VALUE_PYTHON, VALUE_LOOSE } value_spelling;
 
 typedef struct value_scan {   // zeroed: at the start of a value that opens with a bracket or, in Python, a name
-    size_t at;                // of the text: what lies before has been looked at
+    size_t at;                // of the text: bytes before it are read
     int depth;
     char quote;   // of the text that the scan is inside of; 0: none
 } value_scan;
@@ -41,14 +41,14 @@ scan_result frit_value_scan(value_scan *scan, frit_str text, value_spelling spel
 
 // ---- Python's and looser spelling to JSON.
 
-// One value at *at, which moves behind it. False if it cannot be read; `out` then has a part of it.
+// One value at *at, which moves to its end. False for an invalid value; `out` then has a part of it.
 bool frit_value_to_json(frit_str text, size_t *at, value_spelling spelling, frit_str quote, frit_buf *out);
 // NAME(KEY=VALUE, ...) at *at: the name, and the arguments as an object.
 bool frit_value_read_call(frit_str text, size_t *at, frit_str *name, frit_buf *args);
 
 // ---- Parameters.
 
-// Appends the value of a parameter that was written as plain text: a JSON string, or the value that it spells, by what
-// the tool's schema says; without one, whatever it spells. `tools` may be NULL.
+// Appends the value of a parameter that was written as plain text: a JSON string, or the value in the text, by the
+// tool's schema; without a schema, the value if the text is one. `tools` may be NULL.
 void frit_value_typed(const struct json_t *tools, frit_str tool, frit_str parameter, frit_str text, frit_buf *out);
 bool frit_value_tool_is_known(const struct json_t *tools, frit_str name);

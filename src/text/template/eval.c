@@ -33,7 +33,7 @@ static bool is_among(const char *names, frit_str name)
 
 frit_status frit_call_check(run *r, const char *callee, const call *c, size_t most, const char *names)
 {
-    if (c->n > most) return frit_run_fail(r, "%s takes at most %zu arguments, %zu are given", callee, most, c->n);
+    if (c->n > most) return frit_run_fail(r, "%s takes at most %zu arguments, found %zu", callee, most, c->n);
     for (size_t i = 0; i < c->n_named; i++)
         if (!is_among(names, c->names[i]))
             return frit_run_fail(r, "%s has no argument '%.*s'", callee, (int)c->names[i].len, c->names[i].ptr);
@@ -55,7 +55,7 @@ static frit_status spread_dict(run *r, const node *double_star, scope *s, call *
     value v;
     FRIT_TRY(frit_eval(r, double_star, s, &v));
     if (v.type != VALUE_DICT)
-        return frit_run_fail(r, "an argument behind ** must be a mapping, not %s", frit_var_type_name(v));
+        return frit_run_fail(r, "an argument after ** must be a mapping, not %s", frit_var_type_name(v));
     frit_str *names = frit_run_alloc(r, out->n_named + v.dict->n, sizeof *names);
     value *named = frit_run_alloc(r, out->n_named + v.dict->n, sizeof *named);
     if (!names || !named) return frit_run_memory(r);

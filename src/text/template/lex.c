@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Template source to tokens. White space around tags goes the way that trim_blocks and lstrip_blocks send it:
+// Template source to tokens. White space around tags follows trim_blocks and lstrip_blocks:
 //
-//     ___{% if x %}/text     spaces (_) before a block at the start of a line go, and the line end (/) behind it
-//     a {%- if x -%} b       a minus takes all white space on its side
+//     ___{% if x %}/text     removes spaces (_) before a block at the start of a line, and the line end (/) after it
+//     a {%- if x -%} b       a minus removes all white space on its side
 //     ___{%+ if x +%}/       a plus keeps it
 //
 // Comments behave like blocks. The last line end of the source does not count.
@@ -106,7 +106,7 @@ static frit_status push_text(lexer *x, size_t begin, size_t end)
     return push(x, (token){.type = TOKEN_TEXT, .text = {x->source.ptr + begin, end - begin}});
 }
 
-// Behind "%}" or "#}" at `at`, with the sign before it.
+// After "%}" or "#}" at `at`, with the sign before it.
 static size_t trim_after(const lexer *x, size_t at, char sign)
 {
     if (sign == '-') return skip_spaces(x, at);
@@ -132,8 +132,8 @@ static frit_status lex_comment(lexer *x)
     return FRIT_OK;
 }
 
-// At "{%", is it `word`? Then what lies behind its end, and the sign there.
-static bool is_word_tag(const lexer *x, size_t at, const char *word, size_t *behind, char *sign)
+// Whether the tag at "{%" is `word`; the position after it, and the sign there.
+static bool is_word_tag(const lexer *x, size_t at, const char *word, size_t *after, char *sign)
 {
     size_t i = at + 2;
     if (i < x->source.len && (x->source.ptr[i] == '-' || x->source.ptr[i] == '+')) i++;
@@ -143,19 +143,19 @@ static bool is_word_tag(const lexer *x, size_t at, const char *word, size_t *beh
     *sign = i < x->source.len ? x->source.ptr[i] : 0;
     if (*sign == '-' || *sign == '+') i++;
     if (!looking_at(x, i, "%}")) return false;
-    *behind = i + 2;
+    *after = i + 2;
     return true;
 }
 
 static frit_status lex_raw(lexer *x, size_t begin)
 {
     for (size_t i = begin; i + 1 < x->source.len; i++) {
-        size_t behind;
+        size_t after;
         char sign;
-        if (!looking_at(x, i, "{%") || !is_word_tag(x, i, "endraw", &behind, &sign)) continue;
+        if (!looking_at(x, i, "{%") || !is_word_tag(x, i, "endraw", &after, &sign)) continue;
         char before = x->source.ptr[i + 2];
         FRIT_TRY(push_text(x, begin, trim_before(x, begin, i, before, true)));
-        end_tag(x, trim_after(x, behind, sign));
+        end_tag(x, trim_after(x, after, sign));
         return FRIT_OK;
     }
     return fail(x, "a raw block is not closed");
@@ -216,7 +216,7 @@ static frit_status unescape_one(lexer *x, frit_str text, size_t *i, frit_buf *ou
             code = code * 8 + (uint32_t)(text.ptr[(*i)++] - '0');
         char utf8[4];
         frit_buf_append(out, utf8, (size_t)frit_utf8_encode(code, utf8));
-    } else {   // Python keeps an unknown escape as it stands
+    } else {   // Python keeps an unknown escape unchanged
         frit_buf_char(out, '\\');
     }
     return FRIT_OK;
@@ -318,10 +318,10 @@ static frit_status lex_operator(lexer *x)
         move(x, x->at + strlen(operators[i]));
         return FRIT_OK;
     }
-    return fail(x, "a character that means nothing here");
+    return fail(x, "an unexpected character");
 }
 
-// From behind "{{" or "{%" to behind its end.
+// From after "{{" or "{%" to after its end.
 static frit_status lex_tag(lexer *x, bool block)
 {
     const char *close = block ? "%}" : "}}";
@@ -334,8 +334,8 @@ static frit_status lex_tag(lexer *x, bool block)
         if (open == 0 && (looking_at(x, x->at, close) || (signs && looking_at(x, x->at + 1, close)))) {
             FRIT_TRY(
                 push(x, (token){.type = block ? TOKEN_CLOSE_BLOCK : TOKEN_CLOSE_OUTPUT, .text = frit_str_of(close)}));
-            size_t behind = x->at + 2 + signs;
-            end_tag(x, block ? trim_after(x, behind, c) : c == '-' ? skip_spaces(x, behind) : behind);
+            size_t after = x->at + 2 + signs;
+            end_tag(x, block ? trim_after(x, after, c) : c == '-' ? skip_spaces(x, after) : after);
             return FRIT_OK;
         }
         if (is_name_start(c)) {
@@ -361,7 +361,7 @@ static frit_status lex_tag(lexer *x, bool block)
 static frit_status lex_all(lexer *x)
 {
     while (x->at < x->source.len) {
-        size_t begin = x->at, tag = find_tag(x, begin), behind;
+        size_t begin = x->at, tag = find_tag(x, begin), after;
         if (tag == x->source.len) {
             FRIT_TRY(push_text(x, begin, tag));
             break;
@@ -373,8 +373,8 @@ static frit_status lex_all(lexer *x)
             FRIT_TRY(lex_comment(x));
             continue;
         }
-        if (kind == '%' && is_word_tag(x, tag, "raw", &behind, &raw_sign)) {
-            size_t raw = raw_sign == '-' ? skip_spaces(x, behind) : behind;
+        if (kind == '%' && is_word_tag(x, tag, "raw", &after, &raw_sign)) {
+            size_t raw = raw_sign == '-' ? skip_spaces(x, after) : after;
             x->line_starting = false;
             move(x, raw);
             FRIT_TRY(lex_raw(x, raw));

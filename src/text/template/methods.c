@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Methods of text, dictionaries, lists and `loop`, as tables. What would change a list or dictionary is forbidden, but
-// for append and pop where the template was allowed to (frit_template_allow_changes).
+// Methods of text, dictionaries, lists and `loop`, as tables. Methods that change a list or dictionary are forbidden,
+// except append and pop if the template may use them (frit_template_allow_changes).
 #include "text/template/node.h"
 
 #include "base/utf8.h"
@@ -628,7 +628,7 @@ static const method_row cycler_methods[] = {
     {"reset", cycler_reset, 0, NULL},
 };
 
-// Not looked up by name: what joiner() gives is this method of a list that holds the text between, and what comes next.
+// Not looked up by name: joiner() returns this method of a list of the separator and the next text.
 const method_row frit_joiner_method = {"joiner", joiner_next, 0, NULL};
 
 static const method_row loop_methods[] = {

@@ -157,7 +157,7 @@ frit_status frit_parse_push(parser *p, node *into, node *item);           // to 
 bool frit_parse_is(const parser *p, token_type type, const char *text);   // text NULL: any
 bool frit_parse_skip(parser *p, token_type type, const char *text);
 frit_status frit_parse_expect(parser *p, token_type type, const char *text);
-frit_status frit_parse_enter(parser *p);   // `p->depth--` on the way back
+frit_status frit_parse_enter(parser *p);   // undone by `p->depth--`
 
 // ------------------------------------------------------------------------------------- running
 
@@ -264,7 +264,7 @@ frit_status frit_text_replace(run *r, frit_str text, frit_str from, frit_str to,
 frit_status frit_text_case(run *r, frit_str text, int how, value *out);   // one of CASE_*
 enum { CASE_LOWER, CASE_UPPER, CASE_TITLE, CASE_CAPITALIZE, CASE_SWAP, CASE_WORDS };
 frit_status frit_text_lines(run *r, frit_str text, bool keep_ends, value *out);   // str.splitlines
-size_t frit_text_find(frit_str text, frit_str part, size_t from);                 // text.len + 1 if there is none
+size_t frit_text_find(frit_str text, frit_str part, size_t from);                 // text.len + 1 without one
 frit_status frit_text_pad(run *r, frit_str text, int64_t width, char how, frit_str fill,
                           value *out);   // how: '<', '>', '^'
 frit_status frit_text_join(run *r, frit_str glue, const list *items, bool only_text, value *out);

@@ -4,8 +4,8 @@
 
 // ------------------------------------------------------------------------------------- attributes by path
 
-// "a.b.0" of an item, or an index; the item itself if `path` is none. What is absent on the way is the fallback, unless
-// that is none.
+// "a.b.0" of an item, or an index; the item itself if `path` is none. An absent item is the fallback, unless
+// there is no fallback.
 static frit_status follow_or(run *r, value item, value path, value fallback, value *out)
 {
     *out = item;
@@ -378,7 +378,7 @@ frit_status frit_filter_batch(run *r, value v, const call *c, value *out)
     return FRIT_OK;
 }
 
-// As many lists as asked for; the first ones are longer by one if the items do not divide evenly.
+// A given number of lists; the first ones are longer by one if the items do not divide evenly.
 frit_status frit_filter_slice(run *r, value v, const call *c, value *out)
 {
     list *items;

@@ -2,7 +2,7 @@
 // Statements: output, conditions, loops, macros; and a render from start to end.
 //
 // Scopes follow Jinja: a loop's body, a macro and a block get a scope of their own, an `if` does not. What is set
-// inside does not leak out; namespaces are there for that.
+// inside does not leak out; namespaces exist for that.
 #include "text/template/node.h"
 
 // ------------------------------------------------------------------------------------- scopes

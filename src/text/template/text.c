@@ -11,7 +11,7 @@
 
 // ------------------------------------------------------------------------------------- characters
 
-// Characters whose upper case is several; of Greek only what stands in words of today.
+// Characters whose upper case is several characters; of Greek only those of modern words.
 static const struct {
     uint32_t c;
     const char *upper;
@@ -56,7 +56,7 @@ static letter_case case_of(uint32_t c, int how, bool first)
     return how == CASE_WORDS ? LETTER_UPPER : LETTER_TITLE;   // Jinja's title writes capitals, Python's knows better
 }
 
-// A sigma closes a word: a letter stands before it and none behind.
+// Whether a sigma ends a word: a letter before it, none after it.
 static bool closes_word(frit_str text, size_t at, bool behind_letter)
 {
     uint32_t next;
@@ -190,7 +190,7 @@ frit_status frit_text_replace(run *r, frit_str text, frit_str from, frit_str to,
     return frit_var_take_buf(r, &replaced, out);
 }
 
-// Bytes of the line end at `at`, 0 if there is none.
+// Bytes of the line end at `at`, 0 without one.
 static size_t line_end(frit_str text, size_t at)
 {
     unsigned char c = (unsigned char)text.ptr[at];
@@ -521,7 +521,7 @@ static frit_status percent_value(run *r, value v, char type, int precision, bool
     return print_number(r, v, type, precision, plus, out);
 }
 
-// One conversion, format[*i] being behind the percent sign.
+// One conversion; format[*i] follows the percent sign.
 static frit_status percent_one(run *r, frit_str format, size_t *i, value operands, size_t *next, frit_buf *out)
 {
     value v = operands;

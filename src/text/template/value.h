@@ -85,7 +85,7 @@ enum {
 
 // Every loop over something that a template made counts its steps.
 frit_status frit_run_step(run *r, size_t n);
-frit_status frit_run_enter(run *r);   // one level deeper; `r->depth--` on the way back, also after a failure
+frit_status frit_run_enter(run *r);   // one level deeper; undone by `r->depth--`, also after a failure
 void frit_run_fail_say(const run *r, const char *format, ...) FRIT_PRINTF(2, 3);
 #define frit_run_fail(r, ...) (frit_run_fail_say((r), __VA_ARGS__), FRIT_E_INVALID)
 void *frit_run_alloc(run *r, size_t n, size_t size);   // NULL beyond the limits

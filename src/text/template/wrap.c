@@ -3,7 +3,7 @@
 #include "text/regex.h"
 #include "text/template/filters.h"
 
-// Where a line may be broken: behind white space, behind a hyphen between letters, before and behind a dash of two or
+// Where a line may be broken: after white space, after a hyphen between letters, before and after a dash of two or
 // more hyphens. Each match is a piece that stays together (textwrap.TextWrapper.wordsep_re).
 #define SPACE "\\t\\n\\x0b\\x0c\\r "
 static const char with_hyphens[] =
