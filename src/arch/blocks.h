@@ -66,8 +66,8 @@ frit_node *frit_layer_t5(frit_build *b, const frit_layer *w, frit_node *x);
 // ------------------------------------------------------------------------------- recurrent layers (recurrent.c)
 
 // For `adjust`, after is_recurrent and hp->recurrent are set: checks sizes. Recurrent layers lose their attention heads
-// unless `beside` says that they also have attention.
-frit_status frit_recurrent_adjust(frit_hparams *hp, bool beside);
+// unless `parallel` says that they also have attention.
+frit_status frit_recurrent_adjust(frit_hparams *hp, bool parallel);
 // The same where layers without keys are recurrent.
 frit_status frit_hybrid_adjust(frit_hparams *hp);
 // Takes the next n numbers of the layer's state.

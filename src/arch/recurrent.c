@@ -19,7 +19,7 @@ static frit_status check_sizes(const frit_recurrent_params *r)
     return frit_fail(FRIT_E_FORMAT, "a recurrent layer's state has %.0f numbers, expected at most %d", n, (int)MOST);
 }
 
-frit_status frit_recurrent_adjust(frit_hparams *hp, bool beside)
+frit_status frit_recurrent_adjust(frit_hparams *hp, bool parallel)
 {
     frit_recurrent_params *r = &hp->recurrent;
     if (r->n_channels == 0) {
@@ -32,7 +32,7 @@ frit_status frit_recurrent_adjust(frit_hparams *hp, bool beside)
         frit_layer_hparams *lhp = &hp->layers[i];
         if (!lhp->is_recurrent) continue;
         lhp->n_state = r->n_channels * (r->n_taps - 1) + r->inner * r->state;
-        if (!beside) lhp->n_head = lhp->n_head_kv = 0;
+        if (!parallel) lhp->n_head = lhp->n_head_kv = 0;
     }
     return FRIT_OK;
 }

@@ -13,7 +13,7 @@ typedef struct frit_map_slot {
     int64_t value;
 } frit_map_slot;
 
-// SipHash-1-3: keys are input, and without the seed nobody can construct keys that collide.
+// SipHash-1-3: keys are input, and without the seed no one can construct keys that collide.
 typedef struct sip {
     uint64_t a, b, c, d;
 } sip;

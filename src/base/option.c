@@ -31,7 +31,7 @@ static frit_status set_flag(const frit_option *row, bool *field, const char *tex
     return refuse(row, text, "true or false");
 }
 
-// Decimal digits only, all of them; false if there is none, something else, or too many.
+// Decimal digits only; false without digits, for other characters, or for too large a number.
 static bool parse_u64(const char *text, uint64_t *out)
 {
     uint64_t value = 0;

@@ -14,7 +14,7 @@
 //
 // A thread that loses its core while it works on pieces delays all others. If the others waited for it during a large
 // part of a walk, longer than doing its share themselves would take, the part is benched: it takes no pieces for a
-// while, with exponential backoff. A core that another process uses then costs its own share, not everybody's pace.
+// while, with exponential backoff. A core that another process uses then costs its own share, not the pace of all.
 //
 // A waiting thread spins for at most about the time that falling asleep and waking take, then sleeps. Spinning wastes
 // cores that others need: a spin that times out halves the next spins of its kind, a spin that succeeds doubles them.
@@ -412,7 +412,7 @@ void frit_pool_walk(frit_pool *pool, const frit_walk *walk)
         }
         return;
     }
-    // Safe beside late threads of earlier jobs: their compare and swap fails. It also keeps the age of a cursor small.
+    // Safe with late threads of earlier jobs: their compare and swap fails. It also keeps the age of a cursor small.
     const uint64_t untouched = cursor_word(open_phase(pool), 0, 0);
     for (int i = 0; i < pool->n; i++) atomic_store_explicit(&pool->parts[i].cursor, untouched, memory_order_relaxed);
     pool->fn = NULL;

@@ -90,7 +90,7 @@ static int64_t n_layers_of(const frit_hf *hf, const frit_hf_tensor *row)
     return (int64_t)(n_dec > 0 ? n_dec : frit_hf_written(hf, "block_count"));
 }
 
-// The row for a tensor's name; at->row is NULL if there is none.
+// The row for a tensor's name; at->row is NULL without one.
 static frit_status find_place(const frit_hf *hf, const char *name, place_of *at)
 {
     const frit_hf_tensor *row;

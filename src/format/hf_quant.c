@@ -187,7 +187,7 @@ static bool ends_with(const char *text, const char *ending, size_t n_ending)
 
 static bool is_beside(const frit_hf_scheme *scheme, const char *name)
 {
-    for (const char *at = scheme->beside; at[0] == '|' && at[1]; at = strchr(at + 1, '|'))
+    for (const char *at = scheme->companions; at[0] == '|' && at[1]; at = strchr(at + 1, '|'))
         if (ends_with(name, at + 1, (size_t)(strchr(at + 1, '|') - at - 1))) return true;
     return false;
 }
@@ -221,7 +221,7 @@ frit_status frit_hf_quant_tensor(const frit_hf_quant *q, const frit_safetensors_
     return FRIT_OK;
 }
 
-// ------------------------------------------------------------------------------------- what lies beside
+// ------------------------------------------------------------------------------------- companion tensors
 
 const frit_safetensors_entry *frit_hf_beside(const frit_hf_quant *q, const frit_safetensors_entry *codes,
                                              const char *ending, const char *other)

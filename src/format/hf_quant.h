@@ -19,7 +19,7 @@ typedef struct frit_hf_quant frit_hf_quant;
 typedef struct frit_hf_scheme {
     const char *codes;   // suffix of the codes' name, replaced by `name`
     const char *name;
-    const char *beside;   // "|.qzeros|.scales|": suffixes of companion tensors
+    const char *companions;   // "|.qzeros|.scales|": suffixes of companion tensors
     // Builds a tensor from `codes`; tensor->name is set. A plain weight stays unchanged.
     frit_status (*make)(const frit_hf_quant *quant, const frit_safetensors_entry *codes, frit_tensor *tensor);
 } frit_hf_scheme;

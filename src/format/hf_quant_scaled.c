@@ -96,6 +96,6 @@ static frit_status make(const frit_hf_quant *q, const frit_safetensors_entry *co
 const frit_hf_scheme frit_hf_scaled = {
     .codes = "",
     .name = "",
-    .beside = "|_scale_inv|.weight_scale|_proj_scale|.input_scale|.activation_scale|.k_scale|.v_scale|.q_scale|",
+    .companions = "|_scale_inv|.weight_scale|_proj_scale|.input_scale|.activation_scale|.k_scale|.v_scale|.q_scale|",
     .make = make,
 };

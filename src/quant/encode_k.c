@@ -3,7 +3,7 @@
 //
 // 1. A search gives each group of numbers its own scale (and min), in float.
 // 2. The scales of a super-block become small integers with a common scale d (and dmin).
-// 3. The numbers are rounded again, to the scales as they are stored: half d times integer.
+// 3. The numbers are rounded again, to the stored scales: half d times integer.
 // 4. Codes are packed; k_quants.c shows the layout.
 #include <math.h>
 

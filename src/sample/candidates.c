@@ -3,7 +3,7 @@
 //
 // A few of many (k at most n / 32): a heap of the best k so far, whose root is the worst of them; nearly every other
 // candidate loses against the root in one well-predicted comparison. Otherwise: quicksort that leaves out the parts
-// behind k, and heapsort where its depth runs out. Nothing is allocated (the C library's qsort may).
+// after k, and heapsort where its depth runs out. Nothing is allocated (the C library's qsort may).
 #include "sample/sampler.h"
 
 #include <math.h>

@@ -46,7 +46,7 @@ static frit_status choose_stages(frit_sampler *sampler, const char *order)
         size_t i = 0;
         while (i < FRIT_COUNT(all_stages) && !frit_str_is(name, all_stages[i].name)) i++;
         if (i == FRIT_COUNT(all_stages)) return fail_stage(name, "is not the name of a stage");
-        if (taken[i]) return fail_stage(name, "is there twice");
+        if (taken[i]) return fail_stage(name, "occurs twice");
         taken[i] = true;
         if (all_stages[i].is_on(&sampler->options)) sampler->stages[sampler->n_stages++] = &all_stages[i];
         at += name.len;
@@ -208,7 +208,7 @@ static frit_token draw(frit_rng *rng, frit_candidates *candidates, float max)
         total += (double)candidates->items[i].logit;
     }
     double at = frit_rng_double(rng) * total, sum = 0;
-    int32_t last = 0;   // of those with any probability: where rounding leaves `at` behind the sum
+    int32_t last = 0;   // of those with any probability: where rounding leaves `at` beyond the sum
     for (int32_t i = 0; i < candidates->n; i++) {
         if (candidates->items[i].logit <= 0) continue;
         sum += (double)candidates->items[i].logit;

@@ -11,7 +11,7 @@ void frit_logit_bias_apply(frit_sampler *sampler, frit_candidates *candidates)
 {
     for (int32_t i = 0; i < sampler->n_biases; i++) {
         const frit_candidate *bias = &sampler->biases[i];
-        // In an untouched list token t is item t; behind other stages it has to be looked for.
+        // In an untouched list token t is item t; after other stages it must be searched.
         int32_t at = bias->token;
         if (candidates->n != sampler->n_vocab || candidates->items[at].token != bias->token)
             for (at = 0; at < candidates->n && candidates->items[at].token != bias->token; at++) {

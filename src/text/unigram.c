@@ -127,7 +127,7 @@ static frit_status encode(const frit_tokenizer *tokenizer, frit_str word, frit_s
     cell *cells = frit_scratch_cells(scratch, (word.len + 1) * sizeof *cells);
     if (!cells) return frit_fail_memory((word.len + 1) * sizeof *cells, "the ways to write a text");
     fill(state, vocab, word, cells);
-    // The way back leaves its next step in each cell, so that tokens come out in order.
+    // The backward pass stores its next step in each cell, so that tokens come out in order.
     for (size_t at = word.len, next = 0; at > 0;) {
         size_t from = (size_t)cells[at].from;
         cells[at].from = (int32_t)next;

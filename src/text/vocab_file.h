@@ -6,8 +6,8 @@
 //     *.model           SentencePiece: spm_model.c; or ranks
 //     *.tiktoken        ranks, one token a line: tiktoken.c
 //
-// Beside a file in a folder lie facts about special tokens and the chat template: json_config.c. A kind of file is a
-// row of vocab_file.c, recognised by its first bytes.
+// Other files of a folder have special tokens and the chat template: json_config.c. A kind of file is a row of
+// vocab_file.c, recognised by its first bytes.
 #pragma once
 #include "text/vocab.h"
 

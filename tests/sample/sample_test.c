@@ -385,7 +385,7 @@ static void bad_options_are_refused_with_a_sentence(void **state)
         {{.frequency_penalty = INFINITY}, "frequency-penalty"},
         {{.repeat_last_n = -2}, "repeat-last-n"},
         {{.samplers = "top-k,typo"}, "'typo' is not the name of a stage"},
-        {{.samplers = "top-k,temp,top-k"}, "'top-k' is there twice"},
+        {{.samplers = "top-k,temp,top-k"}, "'top-k' occurs twice"},
         {{.samplers = "temp,"}, "given once: logit-bias,penalties,"},
         {{.logit_bias = {far, 1}}, "0 to 9"},
         {{.logit_bias = {word, 1}}, "expected ID=BIAS"},

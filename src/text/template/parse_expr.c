@@ -273,7 +273,7 @@ static bool starts_argument(const parser *p)
     }
 }
 
-// Behind `is`: "defined", "not none", "divisibleby(3)", "sameas other".
+// After `is`: "defined", "not none", "divisibleby(3)", "sameas other".
 static frit_status parse_test(parser *p, node *input, node **out)
 {
     bool negated = frit_parse_skip(p, TOKEN_NAME, "not");

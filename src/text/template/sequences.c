@@ -4,7 +4,7 @@
 
 // ------------------------------------------------------------------------------------- attributes by path
 
-// "a.b.0" of an item, or an index; the item itself if `path` is none. An absent item is the fallback, unless
+// "a.b.0" of an item, or an index; the item itself without a path. An absent item is the fallback, unless
 // there is no fallback.
 static frit_status follow_or(run *r, value item, value path, value fallback, value *out)
 {

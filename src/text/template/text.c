@@ -74,7 +74,7 @@ static void put_case(frit_buf *out, uint32_t c, letter_case to)
         uint32_t letter;
         int n = frit_utf8_decode(upper, strlen(upper), &letter);
         frit_buf_append(out, upper, (size_t)n);
-        for (upper += n; *upper; upper += n) {   // one capital in a title, unless the first is none (U+02BC)
+        for (upper += n; *upper; upper += n) {   // one capital in a title, unless the first has no case (U+02BC)
             n = frit_utf8_decode(upper, strlen(upper), &letter);
             put_case(out, letter, to == LETTER_TITLE && c != 0x149 ? LETTER_LOWER : LETTER_UPPER);
         }
