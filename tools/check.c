@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The rules of the house that a compiler does not know: layers, sizes, banned calls and the look of the text.
+// The rules of the project that a compiler does not know: layers, sizes, banned calls, the look of the text, and words
+// that are not used.
 //
 //     frit_check [folder]      prints each fault as file:line: sentence; ends with 1 if there was one
 //
-// Each file is read line by line. A second copy of the line without comments and literals ("code") is what rules
-// about calls and directives look at. A function starts at a line that is "{" alone in the first column and ends
-// at the next "}" there, which .clang-format guarantees.
+// Each file is read line by line. Rules about calls and directives look at a copy of the line without comments and
+// literals ("code"), rules about words at a copy with nothing else ("prose"). A function starts at a line that is "{"
+// alone in the first column and ends at the next "}" there, which .clang-format guarantees.
 #include <ctype.h>
 #include <dirent.h>
 #include <stdarg.h>
@@ -82,9 +83,34 @@ static const struct { const char *call, *instead; } format_calls[] = {
 // Operating systems are told apart in base/ and by the suffix of a file.
 static const char *const system_macros[] = {"_WIN32", "__linux__", "__APPLE__", "__unix__"};
 
-// Constant tables and generated text may be as long as they are.
+// Constant tables and generated text may have any length.
 static const char *const long_files[] = {
     "src/quant/levels_data.c",
+};
+
+// Words that comments, messages and pages do not use, and what to write. Metaphors for code and private words cost
+// every reader a guess.
+static const struct { const char *word, *instead; } unused_words[] = {
+    {"whoever",        "name the function, thread or caller"},
+    {"who",            "name the function, thread or caller"},
+    {"nobody",         "no thread, no caller, not used"},
+    {"somebody",       "name the function, thread or caller"},
+    {"everybody",      "all threads, all callers"},
+    {"behind",         "after"},
+    {"is none",        "say what was found and what is expected"},
+    {"is there twice", "occurs twice"},
+    {"by turns",       "interleaved"},
+    {"hold that",      "check that"},
+    {"goes on with",   "continues with"},
+    {"the house",      "the project"},
+    {"mended",         "fixed"},
+};
+
+// Where they are a fault: a file or folder is added once it is free of them.
+static const char *const plain_prose[] = {
+    "src/base/", "src/quant/", "src/format/", "src/arch/", "src/sample/", "src/grammar/", "src/convert/",
+    "docs/add-architecture.md", "docs/architecture.md", "docs/exactness.md", "docs/models.md", "docs/speed",
+    "docs/text.md", "CONTRIBUTING.md", "README.md",
 };
 
 // Files whose lines and characters are data.
@@ -94,7 +120,7 @@ static const char *const skipped[] = {"build", "node_modules", "models", "abi"};
 
 typedef struct file {
     const char *path;
-    bool in_src, in_kernels, may_be_long, is_c, is_header;
+    bool in_src, in_kernels, may_be_long, is_c, is_header, is_page, is_plain;
     const char *may_include;   // NULL: anything
     int n_lines;
     bool is_table;                              // between clang-format off and on
@@ -209,6 +235,62 @@ static void strip(file *f, const char *line, char *code)
         }
     }
     *code = 0;
+}
+
+// ---------------------------------------------------------------------------------------- the prose of a line
+
+// The comments and literals of a line of C, with a space between them. `in_comment`: the line begins in a comment.
+static void prose_of(bool in_comment, const char *line, char *prose)
+{
+    for (const char *p = line; *p;) {
+        const char *end = NULL;
+        if (in_comment || (p[0] == '/' && (p[1] == '*' || p[1] == '/'))) {
+            end = in_comment || p[1] == '*' ? strstr(p + (in_comment ? 0 : 2), "*/") : NULL;
+            end = end ? end + 2 : p + strlen(p);
+            in_comment = false;
+        } else if (*p == '"' || *p == '\'') {
+            for (end = p + 1; *end && *end != *p; end++) end += *end == '\\' && end[1];
+            if (*end) end++;
+        }
+        if (!end) {
+            p++;
+            continue;
+        }
+        memcpy(prose, p, (size_t)(end - p));
+        prose += end - p;
+        *prose++ = ' ';
+        p = end;
+    }
+    *prose = 0;
+}
+
+// A line of a page without what stands between backquotes; nothing of an indented line, which is an example.
+static void prose_of_page(const char *line, char *prose)
+{
+    bool is_code = starts(line, "    ");
+    for (const char *p = line; *p && !starts(line, "    "); p++) {
+        if (*p == '`') is_code = !is_code;
+        if (!is_code) *prose++ = *p;
+    }
+    *prose = 0;
+}
+
+static bool says(const char *prose, const char *words)
+{
+    const size_t n = strlen(words);
+    for (const char *p = prose; *p; p++) {
+        size_t k = 0;
+        while (k < n && tolower((unsigned char)p[k]) == words[k]) k++;
+        if (k == n && (p == prose || !isalnum((unsigned char)p[-1])) && !isalnum((unsigned char)p[n])) return true;
+    }
+    return false;
+}
+
+static void check_words(const file *f, const char *prose)
+{
+    for (size_t i = 0; i < COUNT(unused_words); i++)
+        if (says(prose, unused_words[i].word))
+            fault(f, f->n_lines, "says '%s'; write instead: %s", unused_words[i].word, unused_words[i].instead);
 }
 
 // ---------------------------------------------------------------------------------------- the code of a line
@@ -352,20 +434,38 @@ static void describe(file *f, const char *path)
     f->in_src = starts(path, "src/");
     f->in_kernels = starts(path, "src/backend/cpu/x86/") || starts(path, "src/backend/cpu/arm/") ||
                     starts(path, "src/backend/cpu/tmpl/");
+    f->is_page = ends(path, ".md");
+    for (size_t i = 0; i < COUNT(plain_prose); i++) f->is_plain |= starts(path, plain_prose[i]);
     f->may_be_long = is_listed(long_files, COUNT(long_files), path);
     for (size_t i = 0; i < COUNT(layers) && !f->may_include; i++)
         if (starts(path, layers[i].folder)) f->may_include = layers[i].may_include;
     if (!f->may_include && f->in_src) fault(f, 1, "this folder has no row in the table of layers");
 }
 
+static void check_page(file *f, FILE *in)
+{
+    static char line[LINE_BYTES], prose[2 * LINE_BYTES];
+    while (fgets(line, sizeof line, in)) {
+        f->n_lines++;
+        prose_of_page(line, prose);
+        if (f->is_plain) check_words(f, prose);
+    }
+    n_lines_total += f->n_lines;
+}
+
 static void check_file(const char *path, const char *full)
 {
-    static char line[LINE_BYTES], code[LINE_BYTES];
+    static char line[LINE_BYTES], code[LINE_BYTES], prose[2 * LINE_BYTES];
     file f;
     describe(&f, path);
     FILE *in = fopen(full, "rb");
     if (!in) {
         fault(&f, 1, "cannot be read");
+        return;
+    }
+    if (f.is_page) {
+        check_page(&f, in);
+        fclose(in);
         return;
     }
     bool ended = true, once = false;
@@ -377,6 +477,8 @@ static void check_file(const char *path, const char *full)
         if (strstr(line, "// clang-format o")) f.is_table = strstr(line, "// clang-format off") != NULL;
         check_text(&f, line, n);
         check_head(&f, line);
+        prose_of(f.in_comment, line, prose);
+        if (f.is_plain) check_words(&f, prose);
         strip(&f, line, code);
         check_directive(&f, line, code);
         if (f.in_src) check_calls(&f, code);
@@ -410,7 +512,8 @@ static void collect(const char *root, const char *folder)
         struct stat st;
         if (stat(full, &st) != 0) continue;
         if (S_ISDIR(st.st_mode)) collect(root, path);
-        bool ours = S_ISREG(st.st_mode) && (ends(name, ".c") || ends(name, ".h") || ends(name, ".def"));
+        bool ours =
+            S_ISREG(st.st_mode) && (ends(name, ".c") || ends(name, ".h") || ends(name, ".def") || ends(name, ".md"));
         if (!ours || n_files == MAX_FILES) continue;
         paths[n_files] = malloc((size_t)n + 1);
         if (paths[n_files]) memcpy(paths[n_files++], path, (size_t)n + 1);

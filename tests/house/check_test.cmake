@@ -67,6 +67,18 @@ check(src/graph/a.c "${head}// A.\n#ifdef _WIN32\n#endif\n"
 check(src/backend/cpu/x86/a.c "${head}// A.\n#ifdef __AVX2__\n#endif\n"
       "3: a condition in a kernel file: the file is the condition")
 
+check(src/base/a.c "${head}// Whoever reads it.\n"
+      "2: says 'whoever'\; write instead: name the function, thread or caller")
+check(src/base/a.c "${head}// A.\nint x = f(\"%s: the id %d, which is none\", 1);\n"
+      "3: says 'is none'\; write instead: say what was found and what is expected")
+check(src/base/a.c "${head}// A.\n/* One\n * comes behind\n the other. */ int x;\n"
+      "4: says 'behind'\; write instead: after")
+check(src/base/a.c "${head}// A.\nint behind = whose + nobody_is;   // The whole is nonempty.\n")
+check(src/base/a.c "${head}// A.\nchar x = '\"', y = '\\'';   // Behind it.\n" "3: says 'behind'\; write instead: after")
+check(README.md "Who reads it?\n\n    cat behind\n\n`behind` is a name.\n"
+      "1: says 'who'\; write instead: name the function, thread or caller")
+check(docs/other.md "Who reads it?\n")
+
 string(REPEAT "    x();\n" 100 body)
 check(src/base/a.c "${head}// A.\nvoid f(int a,\n       int b)\n{\n${body}}\n" "5: warning: f has 102 lines, more than 80")
 string(REPEAT "    x();\n" 150 body)
