@@ -65,9 +65,9 @@ void frit_fallbacks_add(frit_fallbacks *all, const char *name, frit_dtype got);
 // One warning for each type that took the place of the wanted one; frees the names.
 void frit_fallbacks_say(frit_fallbacks *all, const frit_log *log, const char *source);
 
-// target.c: changes a checkpoint to the content of its GGUF file in the type `wanted`: tensors, row order, keys. Rows are
-// computed when they are read. `arch` NULL: the source is GGUF, and only types change. Otherwise the caller must read
-// the hyperparameters again; `hp` are the old ones. `log` gets warnings of fallbacks.
+// target.c: changes a checkpoint to the content of its GGUF file in the type `wanted`: tensors, row order, keys. Rows
+// are computed when they are read. `arch` NULL: the source is GGUF, and only types change. Otherwise the caller must
+// read the hyperparameters again; `hp` are the old ones. `log` gets warnings of fallbacks.
 frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch, frit_hparams *hp, frit_dtype wanted,
                                     const frit_log *log);
 
