@@ -5,7 +5,7 @@
 //     b    turned, [rank, n_out], so that numbers beside each other belong to results beside each other; its rows where
 //          the model has them (convert/convert.h)
 //
-// Files are read, not mapped: they are small, and nobody has to watch whether they shrink.
+// Files are read, not mapped: they are small, and a file that shrinks later does no harm.
 #include "convert/convert.h"
 #include "engine/engine.h"
 

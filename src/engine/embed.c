@@ -73,7 +73,12 @@ static frit_status find_name(const char *what, const char *name, const char *con
 {
     for (*out = 0; *out < n; ++*out)
         if (strcmp(names[*out], name) == 0) return FRIT_OK;
-    return frit_fail(FRIT_E_INVALID, "%s is '%.40s', which is none", what, name);
+    frit_buf all = {0};
+    for (int i = 0; i < n; i++) frit_buf_printf(&all, "%s%s", i == 0 ? "" : i == n - 1 ? " or " : ", ", names[i]);
+    const frit_status status =
+        frit_fail(FRIT_E_INVALID, "%s is '%.40s', expected %s", what, name, all.failed ? "another name" : all.data);
+    frit_buf_free(&all);
+    return status;
 }
 
 static frit_status choose(embedding *e, const frit_model *model, const frit_embed_options *options)

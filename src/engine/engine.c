@@ -158,7 +158,7 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     FRIT_TRY(choose_context(engine, options, specs, choose_kv_types(options)));
     FRIT_TRY(frit_rope_init(&engine->hp, engine->n_ctx, &engine->arena));
     FRIT_TRY(make_step_buffers(engine));
-    // The plans that everybody needs. Preparing the first one packs the weights: better here than at the first token.
+    // The plans that every run needs. Preparing the first one packs the weights, here rather than at the first token.
     frit_plan_class *c;
     const int32_t many_rows = backend->many_rows(engine->device);
     const bool has_many = many_rows > 0 && engine->n_batch >= 2 * many_rows;

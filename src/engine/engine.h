@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/engine.h: the objects behind frit.h, and how a step is made.
+// engine/engine.h: the objects of frit.h, and how a step is built.
 //
 // A model is an opened checkpoint with its vocabulary, bound weights and hyperparameters; immutable, counted.
 // An engine places a model on a device: a KV cache in pages, plans cached by shape class, its sessions.
@@ -180,7 +180,7 @@ struct frit_engine {
     frit_plan_cache plans;
     frit_adapter_slots adapters;
     frit_step step;
-    frit_session *sessions;   // a queue: who had rows in a step goes to the end
+    frit_session *sessions;   // a queue: a session with rows in a step goes to the end
     int32_t n_ctx, n_batch;
     int32_t many_rows;       // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never
     int32_t prompt_budget;   // prompt rows of one step while other sessions generate; 0: by the pace, -1: any number
@@ -227,7 +227,7 @@ typedef enum frit_pooling {   // as ARCH.pooling_type counts
 } frit_pooling;
 
 extern const char *const frit_pooling_names[FRIT_POOLING_COUNT];
-frit_pooling frit_model_pooling(const frit_model *model);   // where nobody says otherwise
+frit_pooling frit_model_pooling(const frit_model *model);   // the default
 
 // What makes scores of a hidden state (head.c): out act(dense x), norms and biases where the file has them.
 typedef struct frit_head {
@@ -236,7 +236,7 @@ typedef struct frit_head {
     int64_t n_hidden, n_scores;
 } frit_head;
 
-frit_status frit_head_find(frit_head *head, const frit_model *model);   // FRIT_E_UNSUPPORTED if there is none
+frit_status frit_head_find(frit_head *head, const frit_model *model);   // FRIT_E_UNSUPPORTED without one
 // scores [n_scores] of x [n_embd]; scratch: n_hidden numbers, and the longest row or bias.
 frit_status frit_head_run(const frit_head *head, const float *x, float *scores, float *scratch);
 

@@ -20,7 +20,7 @@ static uint64_t needed(const frit_fit *fit, int32_t n_ctx)
     return good ? n_bytes : UINT64_MAX;
 }
 
-// The largest multiple of `step` up to `most` that needs at most `budget`; 0 if there is none.
+// The largest multiple of `step` up to `most` that needs at most `budget`; 0 without one.
 static int32_t largest(const frit_fit *fit, int32_t most, int32_t step, uint64_t budget)
 {
     int32_t low = 0, high = most / step;

@@ -3,7 +3,7 @@
 //
 //     scores = out tanh(dense x + b) + c,  x the first token's state
 //
-// ModernBERT norm(gelu(dense x)) of the mean, and decoders turned rerankers one matrix behind the last token, whose
+// ModernBERT norm(gelu(dense x)) of the mean, and decoders turned rerankers one matrix after the last token, whose
 // scores a softmax makes probabilities.
 #include "engine/engine.h"
 

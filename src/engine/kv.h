@@ -14,7 +14,7 @@
 //     FRIT_TRY(frit_kv_map_reserve(&map, n_ctx));     // no allocation after this
 //     FRIT_TRY(frit_kv_extend(kv, &map, n));          // pages for positions 0...n-1
 //     ...                                             // run the step
-//     frit_kv_shrink(kv, &map, n_keep);               // forget what lies behind
+//     frit_kv_shrink(kv, &map, n_keep);               // forget the rest
 #pragma once
 #include "backend/backend.h"
 
@@ -50,7 +50,7 @@ typedef struct frit_kv {
     uint64_t state_bytes;   // of one slot; 0: no layer has a state
     int32_t *free_slots;    // stack
     int32_t n_slots, n_free_slots;
-    int32_t *free_copies;   // stack of the slots behind those
+    int32_t *free_copies;   // stack of the slots after those
     int32_t n_copies, n_free_copies;
     int32_t max_copies;   // of one map
 } frit_kv;
@@ -81,8 +81,8 @@ frit_status frit_kv_check(const frit_cache_spec *specs, int32_t n_layers, frit_k
 // FRIT_E_LIMIT when not enough pages are free, or no slot; the map is unchanged then.
 frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_positions);
 void frit_kv_shrink(frit_kv *kv, frit_kv_map *map, int32_t n_positions);
-// A slot for the states after `at` positions, which whoever runs them writes there: 0 if there is none. The oldest copy
-// makes room where the map has as many as it may.
+// A slot for the states after `at` positions, which the step that runs them writes there: 0 without one. The oldest
+// copy makes room where the map has as many as it may.
 int32_t frit_kv_add_copy(frit_kv *kv, frit_kv_map *map, int32_t at);
 // Forgets copies of later places than this.
 void frit_kv_drop_copies(frit_kv *kv, frit_kv_map *map, int32_t n_positions);

@@ -70,7 +70,7 @@ frit_status frit_plans_measure(const frit_engine *engine, uint64_t *scratch_byte
     return status;
 }
 
-// All classes, one behind the other.
+// All classes, in sequence.
 static frit_plan_class *class_at(const frit_engine *engine, int i)
 {
     return (frit_plan_class *)(uintptr_t)&engine->plans.classes[0][0][0] + i;

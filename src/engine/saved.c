@@ -155,7 +155,7 @@ static bool are_tokens(const frit_saved_header *h, const uint8_t *numbers, size_
     return true;
 }
 
-// What a checksum does not say: whoever wrote it may have written nonsense.
+// Checks beyond the checksum: the file may have been written with invalid content.
 static frit_status check_values(const parsing *p, const frit_saved *saved)
 {
     const frit_saved_header *h = &saved->header;

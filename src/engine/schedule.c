@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
 // Which rows run in the next step.
 //
-// 1. One row for every session that had something to run and got no row in the last step: nobody starves.
+// 1. One row for every session that had something to run and got no row in the last step: no session starves.
 // 2. Single queued tokens, the decode rows: they are what people wait for.
 // 3. Prompts, in the sessions' order, with what is left of n_batch rows.
 //
 // Where many rows run by other kernels, which round differently, steps are of two kinds that take turns: of sessions
 // with many queued tokens, and of all others as above. A prompt is cut so that its last part has many rows too. So what
-// a session computes depends on its own queue alone, whoever else is served.
+// a session computes depends on its own queue alone, whatever other sessions run.
 //
 // Where every token sees all others, a session's rows run in one step, and sessions share it as long as they fit whole.
 //
-// While some session generates, a step has few prompt rows, so that nobody waits long for the next token: as many as
-// take four times as long as a step without prompts, by what steps took before.
+// While some session generates, a step has few prompt rows, so that no session waits long for the next token: as many
+// as take four times as long as a step without prompts, by what steps took before.
 //
-// Sessions form a queue; who had rows goes to its end, so that prompts take turns. A step gives either logits or
-// hidden states: the first row with a result decides, and rows of the other kind wait.
+// Sessions form a queue; a session that had rows goes to its end, so that prompts take turns. A step gives either
+// logits or hidden states: the first row with a result decides, and rows of the other kind wait.
 #include "engine/engine.h"
 
 static size_t pending(const frit_session *session)
@@ -140,7 +140,7 @@ static void lay_out_source(frit_step *step, frit_session *session)
     step->n_rows = row;
 }
 
-// Moves the sessions that have rows behind those that have none; both keep their order.
+// Moves the sessions with rows after those without; both keep their order.
 static void rotate(frit_engine *engine)
 {
     frit_session *waiting = NULL, **waiting_end = &waiting, *served = NULL, **served_end = &served;
@@ -154,7 +154,7 @@ static void rotate(frit_engine *engine)
     engine->sessions = waiting;
 }
 
-// Whether the next step is for sessions with many queued tokens: by turns, if there are others.
+// Whether the next step is for sessions with many queued tokens: alternating, if there are others.
 static bool is_turn_of_many(const frit_engine *engine)
 {
     bool has_many = false, has_few = false;

@@ -5,7 +5,7 @@
 //              0                        n_done ^        n_tokens ^
 //
 // Forgetting takes pages off the end. A recurrent state can only go back to where a copy of it was kept: what is kept
-// of the tokens behind that is queued again, and runs in the next steps without results, but for the last token's
+// of the tokens after that is queued again, and runs in the next steps without results, but for the last token's
 // logits. Where every token sees all others, all are queued again whenever there are more or fewer of them.
 //
 // Copies are kept a little before the end of each push that is no single token, as what follows a prompt is what is

@@ -206,7 +206,7 @@ static frit_status prepare(const frit_session *session, frit_saved_header *out)
     h.n_encoded = session->source_waits ? 0 : h.n_source;
     h.n_note_bytes = session->n_note_bytes;
     if (h.state_bytes > 0 && h.n_done > 0) {
-        h.n_states = 1;   // and the copies before it: of a step that failed there may be one behind it
+        h.n_states = 1;   // and the copies before it: of a step that failed there may be one after it
         for (int32_t i = 0; i < session->map.n_copies; i++)
             h.n_states += (uint32_t)session->map.copies[i].at <= h.n_done;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The public text functions: the model's tokenizer behind the two-call pattern.
+// The public text functions: the model's tokenizer with the two-call pattern.
 #include "engine/engine.h"
 
 #include <stdlib.h>

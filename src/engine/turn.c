@@ -79,7 +79,7 @@ frit_status frit_chat_render(const frit_model *model, const frit_message *messag
 
 // ------------------------------------------------------------------------------------- turns
 
-// Writes the beginning of a call behind the prompt, as far as the model has no choice. *begun: where it starts.
+// Writes the beginning of a call after the prompt, as far as the model has no choice. *begun: where it starts.
 static frit_status begin_call(frit_turn *turn, const answer_format *format, const char *name, size_t *begun)
 {
     if (format->force.len == 0 && !format->force_after_name.len)

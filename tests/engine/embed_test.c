@@ -279,8 +279,10 @@ static void bad_requests_are_refused(void **state)
     (void)state;
     fixture f = open_golden("bert");
     size_t n;
-    assert_fails(embed(&f, &(frit_embed_options){.pooling = "most"}), FRIT_E_INVALID, "pooling is 'most'");
-    assert_fails(embed(&f, &(frit_embed_options){.normalize = "l3"}), FRIT_E_INVALID, "normalize is 'l3'");
+    assert_fails(embed(&f, &(frit_embed_options){.pooling = "most"}), FRIT_E_INVALID,
+                 "pooling is 'most', expected none, mean, cls, last or rank");
+    assert_fails(embed(&f, &(frit_embed_options){.normalize = "l3"}), FRIT_E_INVALID,
+                 "normalize is 'l3', expected l2, l1, max or none");
     assert_fails(embed(&f, &(frit_embed_options){.n_dims = 65}), FRIT_E_INVALID, "this model's have 64");
     assert_fails(embed(&f, &(frit_embed_options){.pooling = "rank"}), FRIT_E_UNSUPPORTED, "classification head");
     assert_ok(frit_embed_width(f.model, NULL, &n));
