@@ -10,8 +10,9 @@ const float *frit_adapt_scales(const frit_task *task, int64_t t);
 // What the adapters of matrix i add to rows [t, t + n_x), columns [o, o + n_w): y points to the first.
 void frit_adapt_rows(const frit_task *task, int i, int64_t t, int64_t n_x, int64_t o, int64_t n_w, float *y,
                      size_t y_stride);
-// The same to one slot of a route, by matrix `expert` of a stack.
-void frit_adapt_slot(const frit_task *task, int i, int64_t slot, int64_t expert, int64_t o, int64_t n_w, float *y);
+// The same to one assignment of a route, by matrix `expert` of a stack.
+void frit_adapt_assignment(const frit_task *task, int i, int64_t assignment, int64_t expert, int64_t o, int64_t n_w,
+                           float *y);
 
 // The reference: what is added to number o of a row of h, `row`, of the batch's row t.
 double frit_ref_adapt(const frit_task *task, int i, int64_t row, int64_t t, int64_t expert, int64_t o);

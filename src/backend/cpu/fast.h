@@ -27,12 +27,12 @@ int frit_experts_pieces(const frit_task *task);
 int frit_experts_mix_pieces(const frit_task *task);
 int frit_heads_pieces(const frit_task *task);
 bool frit_experts_fit(const frit_node *node);
-// Rows of source 0, in the kernels' forms, to their places in task->forms: of stacked ops. What a node needs at most.
-int64_t frit_places(const frit_node *node);
-size_t frit_places_deal_bytes(const frit_node *node);
-void frit_fast_convert_places(const frit_task *task, frit_share share);
-int frit_convert_places_pieces(const frit_task *task);
-int frit_deal_and_convert_pieces(const frit_task *task);   // makes task->deal first
+// Rows of source 0, in the kernels' forms, sorted by expert in task->forms: of stacked ops. What a node needs at most.
+int64_t frit_sorted_rows(const frit_node *node);
+size_t frit_dispatch_node_bytes(const frit_node *node);
+void frit_fast_convert_sorted(const frit_task *task, frit_share share);
+int frit_convert_sorted_pieces(const frit_task *task);
+int frit_dispatch_and_convert_pieces(const frit_task *task);   // makes task->dispatch first
 void frit_fast_convert_heads(const frit_task *task, frit_share share);
 
 // fast_route.c
@@ -87,11 +87,11 @@ void frit_fast_rms_match(const frit_task *task, frit_share share);
 void frit_fast_mix_streams(const frit_task *task, frit_share share);
 void frit_fast_rope(const frit_task *task, frit_share share);
 // Cosines and sines of every row's position, times magnitude, to task->shared; before all steps that turn alike.
-void frit_fast_rope_turns(const frit_task *task, frit_share share);
+void frit_fast_rope_table(const frit_task *task, frit_share share);
 // The results of the step, x[0]: copied and looked through for what is not a number.
 void frit_fast_results(const frit_task *task, frit_share share);
 int frit_results_pieces(const frit_task *task);
-size_t frit_rope_turn_bytes(const frit_node *node);
+size_t frit_rope_table_bytes(const frit_node *node);
 
 // fast_vector.c: ops as parts of other tasks.
 void frit_part_norm(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,

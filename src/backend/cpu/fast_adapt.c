@@ -114,20 +114,20 @@ static int64_t same_until(const frit_task *task, int64_t t, int64_t n, const flo
     return end;
 }
 
-static void down_slots(const frit_task *task, frit_share share)
+static void down_assignments(const frit_task *task, frit_share share)
 {
     const frit_node *node = task->node;
     const frit_adapted *adapted = node->adapted;
     const int64_t n_used = node->shape[1], n_in = adapted->n_in;
     const frit_range r = frit_split(node->shape[0] * n_used, 1, share);
-    for (int64_t slot = r.begin; slot < r.end; slot++) {
-        const float *scales = frit_adapt_scales(task, slot / n_used);
-        const float *x = task->x[0] + (node->src[0]->n_dims == 3 ? slot : slot / n_used) * n_in;
-        const int64_t expert = (int64_t)task->x[1][slot / n_used * 2 * n_used + slot % n_used];
+    for (int64_t assignment = r.begin; assignment < r.end; assignment++) {
+        const float *scales = frit_adapt_scales(task, assignment / n_used);
+        const float *x = task->x[0] + (node->src[0]->n_dims == 3 ? assignment : assignment / n_used) * n_in;
+        const int64_t expert = (int64_t)task->x[1][assignment / n_used * 2 * n_used + assignment % n_used];
         for (int32_t p = 0; scales && p < adapted->n; p++) {
             const frit_low_rank *part = &adapted->parts[p];
             const float scale = part->scale * scales[part->adapter];
-            float *y = task->y + slot * adapted->n_h + part->first;
+            float *y = task->y + assignment * adapted->n_h + part->first;
             if (scale == 0) continue;
             multiply(task, part, expert, 0, part->rank, x, 1, y, share);
             scale_rows(task, y, 1, part->rank, scale);
@@ -139,7 +139,7 @@ void frit_fast_adapt_down(const frit_task *task, frit_share share)
 {
     const frit_node *node = task->node;
     if (node->n_src > 1) {
-        down_slots(task, share);
+        down_assignments(task, share);
         return;
     }
     const int64_t n_rows = node->shape[0], n_h = node->adapted->n_h, n_ranks = pieces_of(n_h, PIECE_RANKS);
@@ -247,16 +247,17 @@ void frit_adapt_rows(const frit_task *task, int i, int64_t t, int64_t n_x, int64
     }
 }
 
-void frit_adapt_slot(const frit_task *task, int i, int64_t slot, int64_t expert, int64_t o, int64_t n_w, float *y)
+void frit_adapt_assignment(const frit_task *task, int i, int64_t assignment, int64_t expert, int64_t o, int64_t n_w,
+                           float *y)
 {
     const int source = frit_node_adapts(task->node, i);
     if (source < 0) return;
     const frit_node *h = task->node->src[source];
-    const float *scales = frit_adapt_scales(task, slot / h->shape[1]);
+    const float *scales = frit_adapt_scales(task, assignment / h->shape[1]);
     if (!has_any(h->adapted, scales)) return;
     const rows_up u = {.adapted = h->adapted,
                        .scales = scales,
-                       .h = task->x[source] + slot * h->adapted->n_h,
+                       .h = task->x[source] + assignment * h->adapted->n_h,
                        .y = y,
                        .expert = expert,
                        .n_rows = 1};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Products of experts and heads: many matrices in a stack, each by some of the rows.
 //
-// The rows of each matrix are brought together in its kernel's form first (places: deal.h), so that a matrix is read
+// The rows of each matrix are sorted by expert in its kernel's form first (dispatch.h), so that a matrix is read
 // once for all of them, whoever they belong to. A phase has the work of all experts of the layer:
 //
 //     experts, experts_glu     pieces of the rows of every expert that has a row
@@ -9,7 +9,7 @@
 //                              sum in their order
 //     heads                    pieces of the rows of every head
 #include "backend/cpu/adapt.h"
-#include "backend/cpu/deal.h"
+#include "backend/cpu/dispatch.h"
 #include "backend/cpu/fast.h"
 #include "backend/cpu/matrix.h"
 #include "backend/cpu/pack.h"
@@ -25,7 +25,7 @@ enum {
 // A matrix stack of a task for groups of few rows and of many, with their activations.
 typedef struct stack {
     frit_matrix matrix[2];
-    const uint8_t *places[2];
+    const uint8_t *rows[2];
     int64_t height;   // rows of one matrix
     int64_t begin;    // the first of them that is wanted
 } stack;
@@ -37,17 +37,17 @@ static stack open_stack(const frit_task *task, int source, int64_t begin, uint8_
     for (int wide = 0; wide < 2; wide++) {
         const frit_kernels *kernels = wide ? task->env->kernels : task->env->narrow;
         s.matrix[wide] = frit_matrix_open(kernels, tensor, task->w[source], workspace);
-        s.places[wide] = task->forms[s.matrix[wide].form];
+        s.rows[wide] = task->forms[s.matrix[wide].form];
     }
     return s;
 }
 
-// n_x rows from `place` on by n_w rows of a matrix.
-static void multiply(const stack *s, int64_t matrix, bool wide, int64_t o, int64_t n_w, int64_t place, int64_t n_x,
+// n_x rows from `at_row` on by n_w rows of a matrix.
+static void multiply(const stack *s, int64_t matrix, bool wide, int64_t o, int64_t n_w, int64_t at_row, int64_t n_x,
                      float *y, size_t y_stride)
 {
     const frit_matrix *m = &s->matrix[wide];
-    frit_matrix_multiply(m, matrix * s->height + s->begin + o, n_w, s->places[wide] + (size_t)place * m->x_stride, n_x,
+    frit_matrix_multiply(m, matrix * s->height + s->begin + o, n_w, s->rows[wide] + (size_t)at_row * m->x_stride, n_x,
                          y, y_stride);
 }
 
@@ -87,20 +87,20 @@ bool frit_experts_fit(const frit_node *node)
 
 // ------------------------------------------------------------------------------- bringing rows together
 
-int64_t frit_places(const frit_node *node)
+int64_t frit_sorted_rows(const frit_node *node)
 {
     const frit_tensor *w = node->src[1]->tensor;
     if (node->op == FRIT_OP_HEADS)
         return (node->shape[0] + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS * node->shape[1];
-    return frit_deal_places(node->shape[0], frit_node_route(node)->shape[2], w->shape[0]);
+    return frit_dispatch_rows(node->shape[0], frit_node_route(node)->shape[2], w->shape[0]);
 }
 
-size_t frit_places_deal_bytes(const frit_node *node)
+size_t frit_dispatch_node_bytes(const frit_node *node)
 {
-    return frit_deal_bytes(node->shape[0], frit_node_route(node)->shape[2], node->src[1]->tensor->shape[0]);
+    return frit_dispatch_bytes(node->shape[0], frit_node_route(node)->shape[2], node->src[1]->tensor->shape[0]);
 }
 
-// Of one row to another place.
+// Of one row to another.
 static void copy_row(frit_form form, const uint8_t *from, uint8_t *to, int64_t n)
 {
     const size_t n_bytes = frit_form_bytes(form, n);
@@ -111,9 +111,9 @@ static void copy_row(frit_form form, const uint8_t *from, uint8_t *to, int64_t n
     for (size_t i = 0; i < n_bytes / 64; i++) memcpy(to + i * FRIT_TILE_BYTES, from + i * FRIT_TILE_BYTES, 64);
 }
 
-static void convert_row(const frit_task *task, frit_form form, const float *x, int64_t place, int64_t n)
+static void convert_row(const frit_task *task, frit_form form, const float *x, int64_t at_row, int64_t n)
 {
-    uint8_t *to = frit_form_row(form, task->forms[form], place, n);
+    uint8_t *to = frit_form_row(form, task->forms[form], at_row, n);
     if (form == FRIT_FORM_F32)
         memcpy(to, x, (size_t)n * sizeof *x);
     else
@@ -125,45 +125,45 @@ static bool has_own_rows(const frit_node *node)
     return node->src[0]->n_dims == 3;
 }
 
-int frit_convert_places_pieces(const frit_task *task)
+int frit_convert_sorted_pieces(const frit_task *task)
 {
     const frit_node *node = task->node;
     return at_most(node->shape[0] * (has_own_rows(node) ? node->src[0]->shape[1] : 1));
 }
 
 // Runs before the phase begins, while nobody works.
-int frit_deal_and_convert_pieces(const frit_task *task)
+int frit_dispatch_and_convert_pieces(const frit_task *task)
 {
-    frit_deal_make(task, task->node->src[1]->tensor->shape[0]);
-    return frit_convert_places_pieces(task);
+    frit_dispatch_make(task, task->node->src[1]->tensor->shape[0]);
+    return frit_convert_sorted_pieces(task);
 }
 
-void frit_fast_convert_places(const frit_task *task, frit_share share)
+void frit_fast_convert_sorted(const frit_task *task, frit_share share)
 {
     const frit_node *node = task->node;
-    const frit_deal *deal = task->deal;
+    const frit_dispatch *dispatch = task->dispatch;
     const int64_t n = frit_node_width(node->src[0]);
     const int64_t n_used = frit_node_route(node)->shape[2], n_each = has_own_rows(node) ? 1 : n_used;
     frit_form forms[2];
     for (int wide = 0; wide < 2; wide++)
         forms[wide] = frit_matrix_form(wide ? task->env->kernels : task->env->narrow, node->src[1]->tensor);
-    const frit_range r = frit_split(deal->n_slots, n_each, share);
+    const frit_range r = frit_split(dispatch->n_assignments, n_each, share);
     for (int64_t row = r.begin; row < r.end; row += n_each) {
-        const uint8_t *made[FRIT_FORM_COUNT] = {NULL};   // in each form, where the slots of a row share it
-        for (int64_t slot = row; slot < row + n_each; slot++) {
-            const frit_form form = forms[deal->wide[slot]];
-            uint8_t *to = frit_form_row(form, task->forms[form], deal->places[slot], n);
+        const uint8_t *made[FRIT_FORM_COUNT] = {NULL};   // in each form, where the assignments of a row share it
+        for (int64_t assignment = row; assignment < row + n_each; assignment++) {
+            const frit_form form = forms[dispatch->wide[assignment]];
+            uint8_t *to = frit_form_row(form, task->forms[form], dispatch->sorted[assignment], n);
             if (made[form])
                 copy_row(form, made[form], to, n);
             else
-                convert_row(task, form, task->x[0] + row / n_each * n, deal->places[slot], n);
+                convert_row(task, form, task->x[0] + row / n_each * n, dispatch->sorted[assignment], n);
             made[form] = to;
         }
     }
 }
 
 // Rows of each head, one behind the other.
-static int64_t head_place(const frit_node *node, int64_t head)
+static int64_t head_row(const frit_node *node, int64_t head)
 {
     return head * ((node->shape[0] + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS);
 }
@@ -175,43 +175,43 @@ void frit_fast_convert_heads(const frit_task *task, frit_share share)
     const frit_form form = frit_matrix_form(task->env->kernels, node->src[1]->tensor);
     const frit_range r = frit_split(node->shape[0] * n_head, 1, share);
     for (int64_t i = r.begin; i < r.end; i++)
-        convert_row(task, form, task->x[0] + i * n, head_place(node, i % n_head) + i / n_head, n);
+        convert_row(task, form, task->x[0] + i * n, head_row(node, i % n_head) + i / n_head, n);
 }
 
 // ------------------------------------------------------------------------------- products
 
 // Rows [o, end) of an expert's matrices by the rows of a group.
-typedef void (*group_fn)(const frit_task *task, const stack *stacks, const frit_group *group, int64_t o, int64_t end,
-                         float *results);
+typedef void (*group_fn)(const frit_task *task, const stack *stacks, const frit_expert_group *group, int64_t o,
+                         int64_t end, float *results);
 
 static void walk_groups(const frit_task *task, const stack *stacks, group_fn fn, frit_share share)
 {
-    const frit_deal *deal = task->deal;
+    const frit_dispatch *dispatch = task->dispatch;
     const int64_t n_out = frit_node_width(task->node), n_pieces = pieces_of(n_out);
-    const frit_range r = frit_split(deal->n_groups * n_pieces, 1, share);
+    const frit_range r = frit_split(dispatch->n_groups * n_pieces, 1, share);
     for (int64_t i = r.begin, next; i < r.end; i = next) {
         const int64_t g = i / n_pieces, first = i % n_pieces;
         next = min((g + 1) * n_pieces, r.end);
-        fn(task, stacks, &deal->groups[g], first * PIECE_ROWS, min((first + next - i) * PIECE_ROWS, n_out),
+        fn(task, stacks, &dispatch->groups[g], first * PIECE_ROWS, min((first + next - i) * PIECE_ROWS, n_out),
            frit_matrix_results(frit_task_workspace(task, share)));
     }
 }
 
 int frit_experts_pieces(const frit_task *task)
 {
-    return at_most(((const frit_deal *)task->deal)->n_groups * pieces_of(frit_node_width(task->node)));
+    return at_most(((const frit_dispatch *)task->dispatch)->n_groups * pieces_of(frit_node_width(task->node)));
 }
 
-static float weight_of(const float *route, int64_t n_used, int64_t slot)
+static float weight_of(const float *route, int64_t n_used, int64_t assignment)
 {
-    return route[slot / n_used * 2 * n_used + n_used + slot % n_used];
+    return route[assignment / n_used * 2 * n_used + n_used + assignment % n_used];
 }
 
-static void multiply_group(const frit_task *task, const stack *s, const frit_group *group, int64_t o, int64_t end,
-                           float *results)
+static void multiply_group(const frit_task *task, const stack *s, const frit_expert_group *group, int64_t o,
+                           int64_t end, float *results)
 {
     const frit_kernels *k = task->env->kernels;
-    const frit_deal *deal = task->deal;
+    const frit_dispatch *dispatch = task->dispatch;
     const int64_t n_out = frit_node_width(task->node), n_used = task->node->shape[1];
     const int64_t n_block = block_tokens(s, group->wide);
     for (int64_t t = 0; t < group->n; t += n_block) {
@@ -220,11 +220,11 @@ static void multiply_group(const frit_task *task, const stack *s, const frit_gro
             n_w = min(n_tile, end - at);
             multiply(s, group->expert, group->wide, at, n_w, group->first + t, n_x, results, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
-                const int64_t slot = deal->slots[group->first + t + i];
-                float *y = task->y + slot * n_out + at;
-                frit_adapt_slot(task, 0, slot, group->expert, at, n_w, results + i * n_w);
+                const int64_t assignment = dispatch->assignments[group->first + t + i];
+                float *y = task->y + assignment * n_out + at;
+                frit_adapt_assignment(task, 0, assignment, group->expert, at, n_w, results + i * n_w);
                 if (task->node->experts.weigh)
-                    k->scale(y, results + i * n_w, weight_of(task->x[2], n_used, slot), n_w);
+                    k->scale(y, results + i * n_w, weight_of(task->x[2], n_used, assignment), n_w);
                 else
                     memcpy(y, results + i * n_w, (size_t)n_w * sizeof *y);
             }
@@ -238,11 +238,11 @@ void frit_fast_experts(const frit_task *task, frit_share share)
     walk_groups(task, &s, multiply_group, share);
 }
 
-static void multiply_group_glu(const frit_task *task, const stack *s, const frit_group *group, int64_t o, int64_t end,
-                               float *gates)
+static void multiply_group_glu(const frit_task *task, const stack *s, const frit_expert_group *group, int64_t o,
+                               int64_t end, float *gates)
 {
     const frit_kernels *k = task->env->kernels;
-    const frit_deal *deal = task->deal;
+    const frit_dispatch *dispatch = task->dispatch;
     const frit_experts_glu *glu = &task->node->experts_glu;
     const int64_t n_out = frit_node_width(task->node), n_used = task->node->shape[1];
     const int64_t n_block = min(block_tokens(&s[0], group->wide), block_tokens(&s[1], group->wide));
@@ -255,17 +255,17 @@ static void multiply_group_glu(const frit_task *task, const stack *s, const frit
             multiply(&s[0], group->expert, group->wide, at, n_w, group->first + t, n_x, gates, (size_t)n_w);
             multiply(&s[1], group->expert, group->wide, at, n_w, group->first + t, n_x, ups, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
-                const int64_t slot = deal->slots[group->first + t + i];
+                const int64_t assignment = dispatch->assignments[group->first + t + i];
                 float *gate = gates + i * n_w, *up = ups + i * n_w;
-                frit_adapt_slot(task, 0, slot, group->expert, at, n_w, gate);
-                frit_adapt_slot(task, 1, slot, group->expert, at, n_w, up);
+                frit_adapt_assignment(task, 0, assignment, group->expert, at, n_w, gate);
+                frit_adapt_assignment(task, 1, assignment, group->expert, at, n_w, up);
                 if (glu->weigh) {
-                    const float weight = weight_of(task->x[3], n_used, slot);
+                    const float weight = weight_of(task->x[3], n_used, assignment);
                     k->scale(gate, gate, weight, n_w);
                     k->scale(up, up, weight, n_w);
                 }
                 k->act[glu->act](gate, gate, n_w);
-                k->mul(task->y + slot * n_out + at, gate, up, n_w);
+                k->mul(task->y + assignment * n_out + at, gate, up, n_w);
             }
         }
     }
@@ -284,11 +284,11 @@ int frit_experts_mix_pieces(const frit_task *task)
     return task->node->shape[0] > 0 ? at_most(pieces_of(frit_node_width(task->node))) : 0;
 }
 
-static void mix_group(const frit_task *task, const stack *s, const frit_group *group, int64_t o, int64_t end,
+static void mix_group(const frit_task *task, const stack *s, const frit_expert_group *group, int64_t o, int64_t end,
                       float *results)
 {
     const frit_kernels *k = task->env->kernels;
-    const frit_deal *deal = task->deal;
+    const frit_dispatch *dispatch = task->dispatch;
     const int64_t n_out = frit_node_width(task->node), n_used = task->node->src[0]->shape[1];
     const int64_t n_block = block_tokens(s, group->wide);
     for (int64_t t = 0; t < group->n; t += n_block) {
@@ -297,10 +297,10 @@ static void mix_group(const frit_task *task, const stack *s, const frit_group *g
             n_w = min(n_tile, end - at);
             multiply(s, group->expert, group->wide, at, n_w, group->first + t, n_x, results, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
-                const int64_t slot = deal->slots[group->first + t + i];
-                float *sum = results + i * n_w, *y = task->y + slot / n_used * n_out + at;
-                frit_adapt_slot(task, 0, slot, group->expert, at, n_w, sum);
-                if (task->node->experts.weigh) k->scale(sum, sum, weight_of(task->x[2], n_used, slot), n_w);
+                const int64_t assignment = dispatch->assignments[group->first + t + i];
+                float *sum = results + i * n_w, *y = task->y + assignment / n_used * n_out + at;
+                frit_adapt_assignment(task, 0, assignment, group->expert, at, n_w, sum);
+                if (task->node->experts.weigh) k->scale(sum, sum, weight_of(task->x[2], n_used, assignment), n_w);
                 k->add(y, y, sum, n_w);
             }
         }
@@ -311,14 +311,14 @@ void frit_fast_experts_mix(const frit_task *task, frit_share share)
 {
     uint8_t *workspace = frit_task_workspace(task, share);
     const stack s = open_stack(task, 1, task->node->experts.begin, workspace);
-    const frit_deal *deal = task->deal;
+    const frit_dispatch *dispatch = task->dispatch;
     const int64_t n_out = frit_node_width(task->node);
     const frit_range r = frit_split(n_out, FRIT_PANEL_ROWS, share);
     if (r.begin == r.end) return;
     for (int64_t t = 0; t < task->node->shape[0]; t++)
         memset(task->y + t * n_out + r.begin, 0, (size_t)(r.end - r.begin) * sizeof(float));
-    for (int32_t g = 0; g < deal->n_groups; g++)
-        mix_group(task, &s, &deal->groups[g], r.begin, r.end, frit_matrix_results(workspace));
+    for (int32_t g = 0; g < dispatch->n_groups; g++)
+        mix_group(task, &s, &dispatch->groups[g], r.begin, r.end, frit_matrix_results(workspace));
 }
 
 int frit_heads_pieces(const frit_task *task)
@@ -340,7 +340,7 @@ void frit_fast_heads(const frit_task *task, frit_share share)
         next = min((h + 1) * n_pieces, r.end);
         const int64_t o = first * PIECE_ROWS, end = min((first + next - i) * PIECE_ROWS, n_out);
         for (int64_t t = 0; t < n_rows; t += n_block)
-            multiply(&s, h, true, o, end - o, head_place(node, h) + t, min(n_block, n_rows - t),
+            multiply(&s, h, true, o, end - o, head_row(node, h) + t, min(n_block, n_rows - t),
                      task->y + (t * n_head + h) * n_out + o, (size_t)(n_head * n_out));
     }
 }

@@ -274,23 +274,23 @@ void frit_fast_mix_streams(const frit_task *task, frit_share share)
 
 // ------------------------------------------------------------------------------- rope
 
-size_t frit_rope_turn_bytes(const frit_node *node)
+size_t frit_rope_table_bytes(const frit_node *node)
 {
     return (size_t)(node->shape[0] * (node->rope.dim / 2) * 2) * sizeof(float);
 }
 
 // For each row: cosines of all pairs, then sines.
-void frit_fast_rope_turns(const frit_task *task, frit_share share)
+void frit_fast_rope_table(const frit_task *task, frit_share share)
 {
     const frit_rope *rope = &task->node->rope;
     const int32_t *positions = frit_task_ids(task, 1);
     const float *factors = task->x[2];
     const int64_t half = rope->dim / 2;
-    float *turns = (float *)(void *)task->shared;
+    float *table = (float *)(void *)task->shared;
 
     frit_range r = frit_split(task->node->shape[0], 1, share);
     for (int64_t t = r.begin; t < r.end; t++) {
-        float *cosines = turns + t * 2 * half, *sines = cosines + half;
+        float *cosines = table + t * 2 * half, *sines = cosines + half;
         for (int64_t i = 0; i < half; i++) {
             const double angle = (double)positions[t] * rope->inv_freq[i] / (factors ? factors[i] : 1);
             cosines[i] = (float)(cos(angle) * rope->magnitude);
@@ -305,13 +305,13 @@ static void rope_rows(const frit_task *task, int thread, int64_t begin, int64_t 
     const frit_rope *rope = &task->node->rope;
     const int64_t head_dim = frit_node_width(task->node), n_heads = frit_node_height(task->node) / task->node->shape[0];
     const int64_t half = rope->dim / 2, before = rope->offset, after = head_dim - before - 2 * half;
-    const float *turns = (const float *)(const void *)task->shared;
+    const float *table = (const float *)(const void *)task->shared;
 
     for (int64_t row = begin; row < end; row++) {
         const float *x = task->x[0] + row * head_dim;
         float *y = task->y + row * head_dim;
         memcpy(y, x, (size_t)before * sizeof(float));
-        task->env->kernels->rope[rope->style](y + before, x + before, turns + row / n_heads * 2 * half, half);
+        task->env->kernels->rope[rope->style](y + before, x + before, table + row / n_heads * 2 * half, half);
         memcpy(y + before + 2 * half, x + before + 2 * half, (size_t)after * sizeof(float));
     }
 }

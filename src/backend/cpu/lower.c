@@ -217,10 +217,10 @@ static bool add_sorting(lowering *l, frit_task *task, bool barrier)
         busy = busy || p->busy;
         task->forms[forms[i]] = l->exec->memory + p->offset;
     }
-    if (route) task->deal = (void *)(l->exec->memory + l->dispatch.offset);
+    if (route) task->dispatch = (void *)(l->exec->memory + l->dispatch.offset);
     if (!ready) {
-        frit_action convert = {frit_fast_convert_places, frit_convert_places_pieces, 0, 0, *task};
-        if (dispatches) convert.pieces = frit_deal_and_convert_pieces;
+        frit_action convert = {frit_fast_convert_sorted, frit_convert_sorted_pieces, 0, 0, *task};
+        if (dispatches) convert.pieces = frit_dispatch_and_convert_pieces;
         if (!route) convert.run = frit_fast_convert_heads;
         add_action(l, convert, barrier || busy);
     }
@@ -230,7 +230,7 @@ static bool add_sorting(lowering *l, frit_task *task, bool barrier)
 // The product of a stacked op has been added.
 static void note_sorting(lowering *l, const frit_task *task)
 {
-    const frit_node *route = task->deal ? frit_node_route(task->node) : NULL;
+    const frit_node *route = task->dispatch ? frit_node_route(task->node) : NULL;
     for (int form = 0; form < FRIT_FORM_COUNT; form++) {
         sorted_rows *p = &l->sorted[form];
         if (task->forms[form]) *p = (sorted_rows){p->offset, p->n_bytes, task->node->src[0], route, true};
@@ -360,7 +360,7 @@ static void add_phase(lowering *l, const frit_phase *phase)
 static void add_rope(lowering *l, const rope_table *rope)
 {
     const frit_task task = task_of(l, rope->chain);
-    add_action(l, (frit_action){frit_fast_rope_turns, frit_pieces_by_row, 0, 0, task}, false);
+    add_action(l, (frit_action){frit_fast_rope_table, frit_pieces_by_row, 0, 0, task}, false);
     l->ropes_busy = true;
 }
 

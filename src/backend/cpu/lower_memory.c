@@ -20,8 +20,8 @@ static void measure_stack(lowering *l, const frit_node *node)
     frit_lower_stack_forms(l, node, forms);
     for (int i = 0; i < 2; i++)
         frit_widen(&l->sorted[forms[i]].n_bytes,
-                   frit_form_bytes_of_rows(forms[i], frit_places(node), frit_node_width(node->src[0])));
-    if (node->op != FRIT_OP_HEADS) frit_widen(&l->dispatch.n_bytes, frit_places_deal_bytes(node));
+                   frit_form_bytes_of_rows(forms[i], frit_sorted_rows(node), frit_node_width(node->src[0])));
+    if (node->op != FRIT_OP_HEADS) frit_widen(&l->dispatch.n_bytes, frit_dispatch_node_bytes(node));
 }
 
 static void measure_node(lowering *l, int k, const frit_node *node, uint64_t *workspace_bytes)
@@ -32,7 +32,7 @@ static void measure_node(lowering *l, int k, const frit_node *node, uint64_t *wo
     if (op->shared_bytes) frit_widen(&l->shared_bytes, op->shared_bytes(node, frit_lower_env(l, node)->kernels));
     if (op->stacked) measure_stack(l, node);
     if (node->op == FRIT_OP_ROPE && !frit_lower_find_rope(l, node))
-        l->ropes[l->n_ropes++] = (rope_table){.first = node, .chain = k, .n_bytes = frit_rope_turn_bytes(node)};
+        l->ropes[l->n_ropes++] = (rope_table){.first = node, .chain = k, .n_bytes = frit_rope_table_bytes(node)};
 }
 
 // What survives a task in a workspace.

@@ -39,7 +39,7 @@ static size_t route_workspace_bytes(const frit_node *node)
 
 int frit_pieces_by_size(const frit_task *task)
 {
-    enum { SMALLEST = 2048 };   // numbers: below, dealing costs more than it gains
+    enum { SMALLEST = 2048 };   // numbers: below, cutting costs more than it gains
     const int64_t n = (frit_node_elems(task->node) + SMALLEST - 1) / SMALLEST;
     return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
 }

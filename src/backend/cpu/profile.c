@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The rows of a profile: what an action is called, what it reads and calculates, and adding it up.
-#include "backend/cpu/deal.h"
+#include "backend/cpu/dispatch.h"
 #include "backend/cpu/fast.h"
 #include "backend/cpu/profile.h"
 
@@ -18,10 +18,10 @@ static double count_experts(const frit_task *task)
 {
     const int source = frit_node_n_own(task->node) - 1;
     const frit_node *route = task->node->src[source];
-    if (task->deal) {
+    if (task->dispatch) {
         int32_t n = 0;
-        for (int32_t g = 0; g < task->deal->n_groups; g++)
-            n += g == 0 || task->deal->groups[g].expert != task->deal->groups[g - 1].expert;
+        for (int32_t g = 0; g < task->dispatch->n_groups; g++)
+            n += g == 0 || task->dispatch->groups[g].expert != task->dispatch->groups[g - 1].expert;
         return n;
     }
     return min_double((double)(route->shape[0] * route->shape[2]), (double)task->node->src[1]->tensor->shape[0]);
@@ -35,11 +35,11 @@ static void count_matrix(const frit_task *task, const frit_tensor *w, frit_profi
     if (node->op == FRIT_OP_EMBED) {
         row->n_bytes += n_rows * (double)w->n_bytes / (double)w->shape[0];
     } else if (frit_node_route(node)->op == FRIT_OP_ROUTE) {
-        const double n_slots = n_rows * (double)frit_node_route(node)->shape[2];
+        const double n_assignments = n_rows * (double)frit_node_route(node)->shape[2];
         const int64_t n_out = node->op == FRIT_OP_EXPERTS_GLU ? node->experts_glu.n : node->experts.n;
         const double part = (double)n_out / (double)w->shape[1] / (double)w->shape[0];
         row->n_bytes += count_experts(task) * part * (double)w->n_bytes;
-        row->n_ops += 2 * n_slots * part * n_elems;
+        row->n_ops += 2 * n_assignments * part * n_elems;
     } else {
         row->n_bytes += (double)w->n_bytes;
         row->n_ops += 2 * n_rows * n_elems;
@@ -85,11 +85,11 @@ void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40
     const frit_node *node = task->node;
     const frit_cpu_op *op = &frit_cpu_ops[node->op];
     *row = (frit_profile_row){.type = "", .n_calls = 1};
-    const bool brings = run == frit_fast_convert_places || run == frit_fast_convert_heads;
-    if (brings || run == frit_fast_convert || run == frit_fast_rope_turns || run == frit_fast_results) {
+    const bool brings = run == frit_fast_convert_sorted || run == frit_fast_convert_heads;
+    if (brings || run == frit_fast_convert || run == frit_fast_rope_table || run == frit_fast_results) {
         snprintf(name, 40, "%s",
                  run == frit_fast_results      ? "results"
-                 : run == frit_fast_rope_turns ? "rope turns"
+                 : run == frit_fast_rope_table ? "rope table"
                                                : "convert");
         return;
     }

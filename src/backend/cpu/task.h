@@ -3,7 +3,8 @@
 //
 // An op's work is cut into pieces, and a kernel is called with the share of them that it is to do: by any thread, in
 // any order, pieces one by one or many at once. It writes its share of the result, takes no lock and touches no global.
-// No number depends on how the pieces were dealt. Shapes are read from the nodes: shape[0] holds the rows of this run.
+// No number depends on which thread did which piece. Shapes are read from the nodes: shape[0] holds the rows of this
+// run.
 //
 //     void frit_ref_scale(const frit_task *task, frit_share share)
 //     {
@@ -56,7 +57,7 @@ typedef struct frit_task {
     const struct frit_task *up;   // before GLU: the product of the other matrix
     // Linear ops: x[0] as the matrices' kernels want it, for all threads. Stacked ops: rows brought together by matrix.
     uint8_t *forms[FRIT_FORM_COUNT];
-    struct frit_deal *deal;                          // of experts' rows (deal.h)
+    struct frit_dispatch *dispatch;                  // of experts' rows (dispatch.h)
     const frit_act_input *inputs[FRIT_FORM_COUNT];   // the same for ops with own_input, who ask frit_act_input_rows
     const frit_act_input *stores;                    // the thread that does the first piece stores its sum
     uint8_t *produced[FRIT_FORM_COUNT];              // the result in forms that others read; then y may be NULL
@@ -129,7 +130,7 @@ static inline frit_range frit_split(int64_t n, int64_t unit, frit_share share)
 typedef void (*frit_rows_fn)(const frit_task *task, int thread, int64_t begin, int64_t end);
 void frit_by_rows(const frit_task *task, frit_share share, frit_rows_fn fn);
 
-// The same for things that are only counted while they are walked: dealt in turn.
+// The same for things that are only counted while they are walked: interleaved.
 static inline bool frit_share_has(frit_share share, int64_t i)
 {
     const int64_t piece = i % share.of;
@@ -181,17 +182,18 @@ static inline void *frit_task_workspace(const frit_task *task, frit_share share)
     return task->env->workspaces + task->env->workspace_bytes * (size_t)share.thread;
 }
 
-// The positions [begin, end) that a row at `slot` of the run looks at, the own one included.
-static inline frit_range frit_attend_span(const frit_attend *attend, const frit_run *run, int64_t slot)
+// The positions [begin, end) that a row at `position` of the run looks at, the own one included.
+static inline frit_range frit_attend_span(const frit_attend *attend, const frit_run *run, int64_t position)
 {
     if (attend->cross) return (frit_range){0, run->n_source};
     if (attend->bidirectional) {
         const int64_t end = run->n_past + run->n_rows, reach = attend->window > 0 ? attend->window / 2 : end;
-        return (frit_range){slot > reach ? slot - reach : 0, slot + reach < end ? slot + reach + 1 : end};
+        return (frit_range){position > reach ? position - reach : 0,
+                            position + reach < end ? position + reach + 1 : end};
     }
-    int64_t begin = attend->window > 0 && slot >= attend->window ? slot - attend->window + 1 : 0;
-    if (attend->chunk > 0) begin = slot / attend->chunk * attend->chunk;
-    return (frit_range){begin, slot + 1};
+    int64_t begin = attend->window > 0 && position >= attend->window ? position - attend->window + 1 : 0;
+    if (attend->chunk > 0) begin = position / attend->chunk * attend->chunk;
+    return (frit_range){begin, position + 1};
 }
 
 // The run as attention sees it: cross attention looks at the pages of its source.
@@ -202,7 +204,7 @@ static inline frit_run frit_attend_run(const frit_attend *attend, const frit_run
     return seen;
 }
 
-// What the score of position `slot + distance` gains.
+// What the score of position `position + distance` gains.
 static inline float frit_attend_bias(const frit_attend *attend, int64_t head, int64_t distance)
 {
     const int64_t reach = attend->reach;
@@ -210,11 +212,11 @@ static inline float frit_attend_bias(const frit_attend *attend, int64_t head, in
     return attend->bias[head * (2 * reach + 1) + near + reach];
 }
 
-// What multiplies the scores of a row at `slot`.
-static inline float frit_attend_scale(const frit_attend *attend, int64_t slot)
+// What multiplies the scores of a row at `position`.
+static inline float frit_attend_scale(const frit_attend *attend, int64_t position)
 {
     if (attend->temp_scale == 0) return attend->scale;
-    const double far = floor(((double)slot + attend->temp_offset) / attend->temp_length);
+    const double far = floor(((double)position + attend->temp_offset) / attend->temp_length);
     return (float)(attend->scale * (1 + attend->temp_scale * log(1 + far)));
 }
 
