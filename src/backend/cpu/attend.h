@@ -25,7 +25,7 @@ typedef struct frit_attend_item {
     int64_t head;            // of the cache
     const float *chosen;     // NULL, or the positions of its one row: ranges are of this list
     int64_t n_chosen;
-    frit_range turned;      // pages whose keys and values lie in tiles already,
+    frit_range tiled;       // pages whose keys and values lie in tiles already,
     const uint8_t *tiles;   // here
 } frit_attend_item;
 
@@ -44,9 +44,9 @@ typedef struct frit_attend_way {
 extern const frit_attend_way frit_attend_by_rows, frit_attend_by_tiles, frit_attend_by_halves;
 
 // A page of the item's head as tiles, for items by halves: positions outside of `seen` become zeros.
-void frit_attend_turn_page(const frit_attend_item *item, int64_t page, frit_range seen, float *workspace,
+void frit_kv_page_to_tiles(const frit_attend_item *item, int64_t page, frit_range seen, float *workspace,
                            uint8_t *tiles);
-size_t frit_attend_turn_bytes(int64_t k_dim, int64_t v_dim);   // of that workspace
+size_t frit_kv_page_scratch_bytes(int64_t k_dim, int64_t v_dim);   // of that workspace
 
 // ------------------------------------------------------------------------------- for the ways
 

@@ -17,7 +17,7 @@ typedef struct queries {
     float *max, *sum;              // [n_padded]: results
     int32_t *begin, *end, *slot;   // [n_padded]
     float *row;                    // [2, k_padded]
-    float *page;                   // frit_attend_turn_bytes
+    float *page;                   // frit_kv_page_scratch_bytes
     uint8_t *tiles, *scratch;      // of a span whose pages lie in none yet; the kernel's
 } queries;
 
@@ -31,7 +31,7 @@ static size_t workspace_bytes(int64_t n, int64_t k_dim, int64_t v_dim)
     const int64_t padded = up_to(n, FRIT_HALF_QUERIES), k_padded = up_to(k_dim, FRIT_TILE_COLUMNS);
     const int64_t n_floats =
         padded * k_padded / 2 + frit_attend_line(padded * (v_dim + 16)) + 7 * padded + frit_attend_line(2 * k_padded);
-    return (size_t)n_floats * sizeof(float) + frit_attend_turn_bytes(k_dim, v_dim) +
+    return (size_t)n_floats * sizeof(float) + frit_kv_page_scratch_bytes(k_dim, v_dim) +
            FRIT_HALF_PAGES * frit_half_page_bytes(k_dim, v_dim) + FRIT_HALF_SCRATCH;
 }
 
@@ -50,7 +50,7 @@ static queries take_room(const frit_attend_item *item, float *workspace)
     q.end = frit_attend_take(&workspace, q.n_padded);
     q.slot = frit_attend_take(&workspace, q.n_padded);
     q.row = frit_attend_take(&workspace, 2 * q.k_padded);
-    q.page = frit_attend_take(&workspace, (int64_t)(frit_attend_turn_bytes(s->k_dim, s->v_dim) / sizeof(float)));
+    q.page = frit_attend_take(&workspace, (int64_t)(frit_kv_page_scratch_bytes(s->k_dim, s->v_dim) / sizeof(float)));
     q.tiles = (uint8_t *)workspace;
     q.scratch = q.tiles + FRIT_HALF_PAGES * frit_half_page_bytes(s->k_dim, s->v_dim);
     return q;
@@ -108,7 +108,7 @@ static queries gather(const frit_attend_item *item, float *workspace)
 
 // ------------------------------------------------------------------------------- pages as tiles
 
-size_t frit_attend_turn_bytes(int64_t k_dim, int64_t v_dim)
+size_t frit_kv_page_scratch_bytes(int64_t k_dim, int64_t v_dim)
 {
     const int64_t n_floats = frit_attend_line(FRIT_PAGE_TOKENS * k_dim) + frit_attend_line(FRIT_PAGE_TOKENS * v_dim);
     return (size_t)n_floats * sizeof(float);
@@ -126,7 +126,7 @@ static frit_dtype find_rows(const frit_attend_item *item, const frit_cache_side 
     return direct ? side->dtype : FRIT_DTYPE_F32;
 }
 
-void frit_attend_turn_page(const frit_attend_item *item, int64_t page, frit_range seen, float *workspace,
+void frit_kv_page_to_tiles(const frit_attend_item *item, int64_t page, frit_range seen, float *workspace,
                            uint8_t *tiles)
 {
     const frit_cache_layer *layer = item->shape->layer;
@@ -149,11 +149,11 @@ static frit_range pages_of(frit_range positions)
 }
 
 // The tiles of these pages, if there are any.
-static const uint8_t *turned(const frit_attend_item *item, frit_range pages)
+static const uint8_t *tiled(const frit_attend_item *item, frit_range pages)
 {
-    if (item->turned.begin > pages.begin || item->turned.end < pages.end) return NULL;
+    if (item->tiled.begin > pages.begin || item->tiled.end < pages.end) return NULL;
     const size_t page_bytes = frit_half_page_bytes(item->shape->k_dim, item->shape->v_dim);
-    return item->tiles + (size_t)(pages.begin - item->turned.begin) * page_bytes;
+    return item->tiles + (size_t)(pages.begin - item->tiled.begin) * page_bytes;
 }
 
 // The same, made now if need be, of FRIT_HALF_PAGES pages at most.
@@ -161,10 +161,10 @@ static const uint8_t *tiles_of(const frit_attend_item *item, frit_range position
 {
     const size_t page_bytes = frit_half_page_bytes(item->shape->k_dim, item->shape->v_dim);
     const frit_range pages = pages_of(positions);
-    const uint8_t *there = turned(item, pages);
+    const uint8_t *there = tiled(item, pages);
     if (there) return there;
     for (int64_t page = pages.begin; page < pages.end; page++)
-        frit_attend_turn_page(item, page, positions, q->page, q->tiles + (size_t)(page - pages.begin) * page_bytes);
+        frit_kv_page_to_tiles(item, page, positions, q->page, q->tiles + (size_t)(page - pages.begin) * page_bytes);
     return q->tiles;
 }
 
@@ -187,7 +187,7 @@ static void attend(const frit_attend_item *item, frit_range positions, frit_rang
                                                               .k_dim = s->k_dim,
                                                               .v_dim = s->v_dim,
                                                               .tiles = tiles_of(item, positions, q),
-                                                              .ahead = turned(item, ahead),
+                                                              .ahead = tiled(item, ahead),
                                                               .n_ahead = (size_t)(ahead.end - ahead.begin) * page_bytes,
                                                               .first = (int32_t)frit_page_begin(positions.begin),
                                                               .begin = (int32_t)positions.begin,

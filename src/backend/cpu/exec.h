@@ -6,7 +6,7 @@
 // next phase begins when all are done (thread.h). An action may have a follower (an epilogue, graph/phase.h): the
 // thread that did pieces of a product continues with the heads that it has just computed. So a layer that generates one
 // token has five phases, and one more after more than 256 positions; of many rows, attention may have one before
-// (attend turn):
+// (kv_to_tiles):
 //
 //     q, k, v = linear       norm and conversion by each thread; then rope, kv_write
 //     attend

@@ -41,10 +41,10 @@ void frit_fast_mix(const frit_task *task, frit_share share);
 
 // fast_attend.c
 void frit_fast_kv_write(const frit_task *task, frit_share share);
-void frit_fast_attend_turn(const frit_task *task, frit_share share);
+void frit_fast_kv_to_tiles(const frit_task *task, frit_share share);
 void frit_fast_attend(const frit_task *task, frit_share share);
 void frit_fast_attend_merge(const frit_task *task, frit_share share);
-int frit_attend_turn_pieces(const frit_task *task);
+int frit_kv_to_tiles_pieces(const frit_task *task);
 int frit_attend_pieces(const frit_task *task);
 int frit_attend_merge_pieces(const frit_task *task);
 size_t frit_attend_workspace_bytes(const frit_node *node);
@@ -86,7 +86,7 @@ void frit_fast_gaussian_topk(const frit_task *task, frit_share share);
 void frit_fast_rms_match(const frit_task *task, frit_share share);
 void frit_fast_mix_streams(const frit_task *task, frit_share share);
 void frit_fast_rope(const frit_task *task, frit_share share);
-// Cosines and sines of every row's position, times magnitude, to task->shared; before all steps that turn alike.
+// Cosines and sines of every row's position, times magnitude, to task->shared; before all nodes that rotate alike.
 void frit_fast_rope_table(const frit_task *task, frit_share share);
 // The results of the step, x[0]: copied and looked through for what is not a number.
 void frit_fast_results(const frit_task *task, frit_share share);

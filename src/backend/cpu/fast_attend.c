@@ -9,7 +9,7 @@
 // an item, and frit_fast_attend_merge folds; where a step has work enough without, one item computes a block's chunks
 // one after the other, and folds them as it goes.
 //
-// Where blocks of a run look at the same positions by halves, keys and values are turned into tiles once for all of
+// Where blocks of a run look at the same positions by halves, keys and values are stored as tiles once for all of
 // them, before: as many pages as there is room for.
 #include "backend/cpu/attend.h"
 #include "backend/cpu/fast.h"
@@ -57,11 +57,11 @@ typedef struct block {   // neighbouring rows of one run
     int64_t n_items;
 } block;
 
-typedef struct turned {   // the pages of a run as tiles, one head after the other
-    frit_range seen;      // positions
+typedef struct tiled {   // the pages of a run as tiles, one head after the other
+    frit_range seen;     // positions
     frit_range pages;
     int64_t first;   // tiles of so many pages lie before
-} turned;
+} tiled;
 
 typedef struct walk {   // over the blocks of a step
     const frit_task *task;
@@ -70,8 +70,8 @@ typedef struct walk {   // over the blocks of a step
     int64_t first;        // and begins at
     int64_t block_rows;   // of blocks of that run
     int64_t n_sums;       // taken so far: rows x chunks
-    int64_t n_turned;     // the same: pages x heads of the cache
-    turned turned;        // of that run
+    int64_t n_tiled;      // the same: pages x heads of the cache
+    tiled tiled;          // of that run
     block b;              // this one
 } walk;
 
@@ -168,7 +168,7 @@ static bool shares_chunks(const walk *w, const block *b)
 }
 
 // Of all runs: no more than this in tiles.
-static int64_t turned_room(const frit_node *node)
+static int64_t tiled_room(const frit_node *node)
 {
     const int64_t n_pages = node->shape[0] * node->src[0]->shape[1] / 4 * PAGES_OF_ROW;
     const size_t page_bytes = frit_half_page_bytes(frit_node_width(node->src[0]), frit_node_width(node));
@@ -179,15 +179,15 @@ static void place_tiles(walk *w, const frit_run *run)
 {
     const frit_attend *attend = &w->task->node->attend;
     const int64_t n_head = w->shape.layer->spec.n_head_kv;
-    w->turned = (turned){.first = w->n_turned};
+    w->tiled = (tiled){.first = w->n_tiled};
     if (run->n_rows <= w->block_rows || way_of(w, run) != &frit_attend_by_halves) return;
-    const int64_t room = (turned_room(w->task->node) - w->n_turned) / n_head;
-    w->turned.seen.begin = frit_attend_span(attend, run, run->n_past).begin;
-    w->turned.seen.end = frit_attend_span(attend, run, run->n_past + run->n_rows - 1).end;
-    const int64_t begin = w->turned.seen.begin / FRIT_PAGE_TOKENS;
-    const int64_t end = (w->turned.seen.end + FRIT_PAGE_TOKENS - 1) / FRIT_PAGE_TOKENS;
-    w->turned.pages = (frit_range){begin, min(end, begin + room)};
-    w->n_turned += n_head * (w->turned.pages.end - begin);
+    const int64_t room = (tiled_room(w->task->node) - w->n_tiled) / n_head;
+    w->tiled.seen.begin = frit_attend_span(attend, run, run->n_past).begin;
+    w->tiled.seen.end = frit_attend_span(attend, run, run->n_past + run->n_rows - 1).end;
+    const int64_t begin = w->tiled.seen.begin / FRIT_PAGE_TOKENS;
+    const int64_t end = (w->tiled.seen.end + FRIT_PAGE_TOKENS - 1) / FRIT_PAGE_TOKENS;
+    w->tiled.pages = (frit_range){begin, min(end, begin + room)};
+    w->n_tiled += n_head * (w->tiled.pages.end - begin);
 }
 
 static bool next_block(walk *w)
@@ -259,7 +259,7 @@ static sums *chunk_sums(const walk *w, int64_t row, int64_t head, int64_t chunk)
 // The tiles of a run's page and one head: behind the sums.
 static uint8_t *tiles_at(const walk *w, int64_t head, int64_t page)
 {
-    const turned *t = &w->turned;
+    const tiled *t = &w->tiled;
     const int64_t i = t->first + head * (t->pages.end - t->pages.begin) + page - t->pages.begin;
     return w->task->shared + all_sums_bytes(w->task->node) +
            (size_t)i * frit_half_page_bytes(w->shape.k_dim, w->shape.v_dim);
@@ -268,7 +268,7 @@ static uint8_t *tiles_at(const walk *w, int64_t head, int64_t page)
 size_t frit_attend_shared_bytes(const frit_node *node, const frit_kernels *kernels)
 {
     const size_t page_bytes = frit_half_page_bytes(frit_node_width(node->src[0]), frit_node_width(node));
-    return all_sums_bytes(node) + (kernels->turn_half ? (size_t)turned_room(node) * page_bytes : 0);
+    return all_sums_bytes(node) + (kernels->turn_half ? (size_t)tiled_room(node) * page_bytes : 0);
 }
 
 // Nothing yet.
@@ -341,7 +341,7 @@ void frit_attend_decode_columns(const frit_attend_item *item, const frit_cache_s
 }
 
 // One page of transposed rows.
-static void decode_turned(const frit_attend_item *item, const frit_cache_side *side, frit_range positions, float *y)
+static void decode_tiled(const frit_attend_item *item, const frit_cache_side *side, frit_range positions, float *y)
 {
     const uint64_t step = FRIT_PAGE_TOKENS * side->row_bytes / (uint64_t)side->dim;
     const uint8_t *x = frit_cache_at(side, item->run, positions.begin, item->head);
@@ -361,7 +361,7 @@ void frit_attend_decode_positions(const frit_attend_item *item, const frit_cache
         // Values that lie in keys have other numbers between them.
         if (side->row_bytes != frit_dtype_row_bytes(side->dtype, side->dim)) next = p + 1;
         if (side->transposed)
-            decode_turned(item, side, (frit_range){p, next}, y);
+            decode_tiled(item, side, (frit_range){p, next}, y);
         else
             decode(item, side, frit_cache_at(side, item->run, p, item->head), y, (next - p) * side->dim);
         y += (next - p) * side->dim;
@@ -396,8 +396,8 @@ static frit_attend_item item_of(const walk *w, const frit_run *seen, int64_t hea
                              .n_rows = b->n_rows,
                              .head = head,
                              .n_chosen = b->span.end,
-                             .turned = w->turned.pages};
-    if (w->turned.pages.end > 0) item.tiles = tiles_at(w, head, w->turned.pages.begin);
+                             .tiled = w->tiled.pages};
+    if (w->tiled.pages.end > 0) item.tiles = tiles_at(w, head, w->tiled.pages.begin);
     if (is_some(w, b->run))
         item.chosen = w->task->x[2] + (b->run->first_row + b->first) * w->task->node->src[2]->shape[1];
     return item;
@@ -436,34 +436,34 @@ static void attend_item(const walk *w, int64_t head, int64_t chunk, float *works
     }
 }
 
-// Pages to turn, where the walk has come to the first block of a run: for each head.
-static int64_t n_turns(const walk *w)
+// Pages to bring into tiles, where the walk has come to the first block of a run: for each head.
+static int64_t n_to_tile(const walk *w)
 {
     if (w->b.first > 0) return 0;
-    return (w->turned.pages.end - w->turned.pages.begin) * w->shape.layer->spec.n_head_kv;
+    return (w->tiled.pages.end - w->tiled.pages.begin) * w->shape.layer->spec.n_head_kv;
 }
 
-int frit_attend_turn_pieces(const frit_task *task)
+int frit_kv_to_tiles_pieces(const frit_task *task)
 {
     int64_t n = 0;
     if (!task->env->kernels->turn_half) return 0;
-    for (walk w = begin_walk(task); next_block(&w);) n += n_turns(&w);
+    for (walk w = begin_walk(task); next_block(&w);) n += n_to_tile(&w);
     return (int)min(n, FRIT_MAX_PIECES);
 }
 
-void frit_fast_attend_turn(const frit_task *task, frit_share share)
+void frit_fast_kv_to_tiles(const frit_task *task, frit_share share)
 {
     int64_t n = 0;
-    for (walk w = begin_walk(task); next_block(&w);) n += n_turns(&w);
+    for (walk w = begin_walk(task); next_block(&w);) n += n_to_tile(&w);
     const frit_range mine = frit_split(n, 1, share);
     int64_t first = 0;
-    for (walk w = begin_walk(task); first < mine.end && next_block(&w); first += n_turns(&w)) {
-        const int64_t n_pages = w.turned.pages.end - w.turned.pages.begin;
+    for (walk w = begin_walk(task); first < mine.end && next_block(&w); first += n_to_tile(&w)) {
+        const int64_t n_pages = w.tiled.pages.end - w.tiled.pages.begin;
         const frit_run seen = frit_attend_run(&task->node->attend, w.b.run);
-        for (int64_t i = max(mine.begin, first); i < min(mine.end, first + n_turns(&w)); i++) {
-            const int64_t head = (i - first) / n_pages, page = w.turned.pages.begin + (i - first) % n_pages;
+        for (int64_t i = max(mine.begin, first); i < min(mine.end, first + n_to_tile(&w)); i++) {
+            const int64_t head = (i - first) / n_pages, page = w.tiled.pages.begin + (i - first) % n_pages;
             const frit_attend_item item = item_of(&w, &seen, head);
-            frit_attend_turn_page(&item, page, w.turned.seen, frit_task_workspace(task, share),
+            frit_kv_page_to_tiles(&item, page, w.tiled.seen, frit_task_workspace(task, share),
                                   tiles_at(&w, head, page));
         }
     }

@@ -94,7 +94,7 @@ void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40
         return;
     }
     const bool begins = run == op->begin, ends = run == op->finish;
-    int at = snprintf(name, 40, "%s%s", frit_op_get(node->op)->name, begins ? " turn" : ends ? " merge" : "");
+    int at = snprintf(name, 40, "%s%s", frit_op_get(node->op)->name, begins ? " tiles" : ends ? " merge" : "");
     if (begins || ends) return;
     for (int i = 0; i < task->n_parts && at < 40; i++)
         at += snprintf(name + at, (size_t)(40 - at), "+%s", frit_op_get(task->parts[i].node->op)->name);

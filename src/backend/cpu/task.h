@@ -62,7 +62,7 @@ typedef struct frit_task {
     const frit_act_input *stores;                    // the thread that does the first piece stores its sum
     uint8_t *produced[FRIT_FORM_COUNT];              // the result in forms that others read; then y may be NULL
     frit_form form;                                  // conversions: into which form
-    uint8_t *shared;   // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its turns
+    uint8_t *shared;   // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its table
     int64_t unit;      // products: a piece is a multiple of so many rows of the matrix; 0: of any
     // Of a follower (graph/plan.h): its share is one of heads, of all rows. KV_WRITE then follows keys or values.
     bool by_heads, keys, values;
