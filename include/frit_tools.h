@@ -45,6 +45,10 @@ typedef struct frit_option {
 // FRIT_E_INVALID with a sentence that names the option, the value and what is allowed. Not for LIST.
 FRIT_API frit_status frit_option_set(const frit_option *row, void *target, const char *text);
 
+// The candidate with the smallest edit distance to `name`, for "did you mean ..."; NULL if the smallest is more than
+// 1 + a third of the name's length. `candidates`: [n], none NULL.
+FRIT_API const char *frit_name_nearest(const char *name, const char *const *candidates, size_t n);
+
 // The rows of the options structs in frit.h; they live for ever.
 FRIT_API const frit_option *frit_model_option_rows(size_t *n_rows);
 FRIT_API const frit_option *frit_convert_option_rows(size_t *n_rows);

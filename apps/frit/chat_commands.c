@@ -260,7 +260,7 @@ static int set_sampling(chat *c, const char *name, const char *value)
         }
         return CLI_DONE;
     }
-    const char *nearest = cli_nearest(name, names, n_rows < CLI_COUNT(names) ? n_rows : CLI_COUNT(names));
+    const char *nearest = frit_name_nearest(name, names, n_rows < CLI_COUNT(names) ? n_rows : CLI_COUNT(names));
     if (nearest)
         chat_say("no setting '%s'; did you mean '%s'?", name, nearest);
     else
@@ -456,7 +456,7 @@ int chat_command_run(chat *c, const char *text)
         if (strcmp(copy, names[i]) == 0) code = commands[i].run(c, rest);
     }
     if (code == CLI_FAILED) {
-        const char *nearest = cli_nearest(copy, names, N_COMMANDS);
+        const char *nearest = frit_name_nearest(copy, names, N_COMMANDS);
         if (nearest)
             chat_say("no command /%s; did you mean /%s?", copy, nearest);
         else

@@ -88,8 +88,6 @@ void cli_parse_free(cli_parse *parse);
 void cli_recommend(const cli_common *common, const frit_model *model, frit_sampler_options *options);
 // FRIT_TOP_K for "top-k".
 void cli_env_name(const char *option, char *out, size_t size);
-// The candidate nearest to `name` by edit distance, or NULL if none is near.
-const char *cli_nearest(const char *name, const char *const *candidates, size_t n);
 
 // ---------------------------------------------------------------------------------------- exit codes
 

@@ -70,7 +70,7 @@ static int unknown_command(const char *name)
 {
     const char *names[CLI_COUNT(commands)];
     for (size_t i = 0; i < CLI_COUNT(commands); i++) names[i] = commands[i]->name;
-    const char *nearest = cli_nearest(name, names, CLI_COUNT(commands));
+    const char *nearest = frit_name_nearest(name, names, CLI_COUNT(commands));
     if (nearest) return cli_usage("no command '%s'; did you mean 'frit %s'?", name, nearest);
     return cli_usage("no command '%s'; 'frit help' lists them", name);
 }

@@ -18,40 +18,6 @@ void cli_env_name(const char *option, char *out, size_t size)
     out[n] = 0;
 }
 
-// Levenshtein distance, up to 63 characters each.
-static int distance(const char *a, const char *b)
-{
-    int row[64], n = (int)strlen(b);
-    if (n > 63 || strlen(a) > 63) return 99;
-    for (int j = 0; j <= n; j++) row[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= n; j++) {
-            int best = diagonal + (a[i - 1] != b[j - 1]);
-            if (row[j] + 1 < best) best = row[j] + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            diagonal = row[j];
-            row[j] = best;
-        }
-    }
-    return row[n];
-}
-
-const char *cli_nearest(const char *name, const char *const *candidates, size_t n)
-{
-    const char *best = NULL;
-    int best_distance = 1 + (int)strlen(name) / 3;
-    for (size_t i = 0; i < n; i++) {
-        int d = distance(name, candidates[i]);
-        if (d <= best_distance) {
-            best = candidates[i];
-            best_distance = d - 1;
-        }
-    }
-    return best;
-}
-
 typedef bool (*match_fn)(const frit_option *row, const char *text, size_t n);
 
 static bool has_name(const frit_option *row, const char *text, size_t n)
@@ -126,7 +92,7 @@ static int unknown_option(const cli_parse *parse, const char *text)
         const frit_option *rows = parse->command->groups[g].rows(&n_rows);
         for (size_t i = 0; i < n_rows; i++) add_names(&list, &rows[i]);
     }
-    const char *nearest = strncmp(text, "--", 2) == 0 ? cli_nearest(text + 2, list.names, list.n) : NULL;
+    const char *nearest = strncmp(text, "--", 2) == 0 ? frit_name_nearest(text + 2, list.names, list.n) : NULL;
     if (nearest) return cli_usage("%s: no option '%s'; did you mean '--%s'?", parse->command->name, text, nearest);
     return cli_usage("%s: no option '%s'; 'frit help %s' lists them", parse->command->name, text, parse->command->name);
 }

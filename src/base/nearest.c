@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Edit distances, and the names with the smallest.
 #include "base/nearest.h"
+#include "frit_tools.h"
 
 #include <limits.h>
 #include <string.h>
@@ -26,6 +27,21 @@ static int edit_distance(const char *a, const char *b)
         }
     }
     return row[n];
+}
+
+const char *frit_name_nearest(const char *name, const char *const *candidates, size_t n)
+{
+    FRIT_REQUIRE_OR(NULL, name);
+    FRIT_REQUIRE_ITEMS_OR(NULL, candidates, n);
+    const char *best = NULL;
+    int most = 1 + min_int((int)strlen(name), MAX_NAME) / 3;
+    for (size_t i = 0; i < n; i++) {
+        const int distance = edit_distance(candidates[i], name);
+        if (distance > most) continue;
+        best = candidates[i];
+        most = distance - 1;   // of equals, the first
+    }
+    return best;
 }
 
 void frit_nearest_print(frit_buf *out, const char *name, frit_nearest_name_fn known, const void *ctx)

@@ -12,6 +12,7 @@ static const any_function every_function[] = {
     ENTRY(frit_status_text),
     ENTRY(frit_error),
     ENTRY(frit_option_set),
+    ENTRY(frit_name_nearest),
     ENTRY(frit_model_option_rows),
     ENTRY(frit_model_open),
     ENTRY(frit_model_free),

@@ -187,9 +187,21 @@ static void structs_filled_by_programs_are_held_to_their_rows(void **state)
         assert_fails(frit_options_check(rows, FRIT_COUNT(rows), &bad[i]), FRIT_E_INVALID, sentences[i]);
 }
 
+static void a_mistyped_name_has_a_nearest_candidate(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"top-k", "top-p", "temp", "seed"};
+    assert_string_equal(frit_name_nearest("topk", names, FRIT_COUNT(names)), "top-k");
+    assert_string_equal(frit_name_nearest("tmep", names, FRIT_COUNT(names)), "temp");
+    assert_string_equal(frit_name_nearest("seed", names, FRIT_COUNT(names)), "seed");
+    assert_null(frit_name_nearest("ctx-size", names, FRIT_COUNT(names)));
+    assert_null(frit_name_nearest("top-k", names, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_mistyped_name_has_a_nearest_candidate),
         cmocka_unit_test(flags_know_four_pairs_of_words),
         cmocka_unit_test(whole_numbers_keep_their_range),
         cmocka_unit_test(seeds_use_all_64_bits),
