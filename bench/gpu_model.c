@@ -257,7 +257,8 @@ void model_print_trace(bench *b, const model *m)
 void model_open(bench *b, model *m, int depth)
 {
     const model_shape *s = &m->shape;
-    if (!m->tuning.splits) m->tuning.splits = 2 * b->gpu.n_multiprocessors / s->n_kv_heads;
+    if (!m->tuning.splits) m->tuning.splits = 2 * b->gpu.n_multiprocessors / (s->n_kv_heads * m->rows);
+    if (!m->tuning.splits) m->tuning.splits = 1;
     if (!m->tuning.attend_warps) m->tuning.attend_warps = 8;
     m->heads = (frit_cuda_heads){.n_heads = s->n_heads,
                                  .n_kv_heads = s->n_kv_heads,
