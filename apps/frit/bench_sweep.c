@@ -8,7 +8,7 @@
 
 // ---------------------------------------------------------------------------------------- lists of numbers
 
-// Digits at *at, up to 2^31 - 1; moves *at behind them.
+// Digits at *at, up to 2^31 - 1; moves *at after them.
 static bool read_number(const char **at, int64_t *out)
 {
     if (!isdigit((unsigned char)**at)) return false;
@@ -24,7 +24,7 @@ typedef struct range {
     bool multiply;
 } range;
 
-// "8", "1-8", "0-8192+2048", "1-16*2"; moves *at behind it.
+// "8", "1-8", "0-8192+2048", "1-16*2"; moves *at after it.
 static bool read_range(const char **at, range *r)
 {
     if (!read_number(at, &r->first)) return false;

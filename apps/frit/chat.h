@@ -85,7 +85,7 @@ const char *chat_talk_role(const chat *c, size_t i);      // "" past the end
 const char *chat_talk_content(const chat *c, size_t i);   // "" where it is no text
 // Sets or (with "") removes the system message.
 bool chat_talk_set_system(chat *c, const char *text);
-const char *chat_talk_system(const chat *c);   // "" if there is none
+const char *chat_talk_system(const chat *c);   // "" without one
 // Drops the last question with its answer; returns the question, malloc'd, or NULL.
 char *chat_talk_drop_turn(chat *c);
 // What the model is told: the messages that it sees. NULL, having said why.

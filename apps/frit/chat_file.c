@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What frit chat keeps in files: conversations, the history of what was typed, and a text in somebody's editor.
+// What frit chat keeps in files: conversations, the history of what was typed, and a text in the user's editor.
 #include "chat.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ char *chat_file_path(const char *path)
     return strncmp(path, "~/", 2) == 0 && home ? join(home, path + 2) : strdup(path);
 }
 
-// Makes the folders of a path; they are nobody else's business.
+// Creates the folders of a path, readable by the user only.
 static void make_folders(char *path)
 {
     for (char *at = path + 1; (at = strchr(at, '/')); at++) {

@@ -177,7 +177,7 @@ static void remember(chat_input *input, const char *text)
     if (!input->history || !text[0]) return;
     history(input->history, &event, H_ENTER, text);
     if (!input->history_path) return;
-    mode_t before = umask(077);   // what one says to a model is nobody else's business
+    mode_t before = umask(077);   // the history is private
     history(input->history, &event, H_SAVE, input->history_path);
     umask(before);
     chmod(input->history_path, 0600);

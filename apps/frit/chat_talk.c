@@ -50,7 +50,7 @@ bool chat_talk_set_system(chat *c, const char *text)
     return false;
 }
 
-// The calls of the last message of the assistant, if only results stand behind it; *n_results of them.
+// The calls of the last message of the assistant, if only results follow it; *n_results of them.
 static const json_t *last_calls(const chat *c, size_t *n_results)
 {
     size_t i = json_array_size(c->messages);

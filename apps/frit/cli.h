@@ -84,7 +84,7 @@ typedef struct cli_parse {
 // Fills the zeroed `parse->args` from defaults, environment and command line; CLI_DONE, or CLI_USAGE having said why.
 int cli_parse_options(cli_parse *parse, int argc, char **argv);
 void cli_parse_free(cli_parse *parse);
-// Takes what the model's file recommends for every sampling option that nobody gave.
+// Takes what the model's file recommends for every sampling option that is not given.
 void cli_recommend(const cli_common *common, const frit_model *model, frit_sampler_options *options);
 // FRIT_TOP_K for "top-k".
 void cli_env_name(const char *option, char *out, size_t size);

@@ -176,7 +176,7 @@ static void say_line(const char *format, ...)
 
 void cli_answer_report(const cli_common *common, const cli_answer *answer)
 {
-    if (common->quiet || !cli_flush()) return;   // no figures of an answer that nobody got
+    if (common->quiet || !cli_flush()) return;   // no figures of an answer that was not written
     // The first new token comes from the prompt's last row; the others cost a step each.
     double n_steps = answer->n_tokens > 1 ? (double)answer->n_tokens - 1 : 0;
     say_line("[prompt: %zu tokens, %.1f tokens/s | answer: %zu tokens, %.1f tokens/s | %s]", answer->n_prompt,

@@ -2,7 +2,7 @@
 // frit perplexity: how well a model predicts a text.
 //
 // The text is tokenized once with a BOS and cut into windows of n_ctx tokens, the first of which is replaced by BOS.
-// Within each window the second half counts: positions n_ctx/2 ... n_ctx-2 each predict the token behind them.
+// Within each window the second half counts: positions n_ctx/2 ... n_ctx-2 each predict the next token.
 //
 // With --kl-divergence-base FILE the predictions are written to FILE; with --kl-divergence too they are compared with
 // those that another model, mostly the same one in its full precision, left there: the text is then the file's.

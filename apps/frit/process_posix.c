@@ -39,7 +39,7 @@ static void on_bus_error(int number)
 
 // A missing descriptor would become that of the next file that is opened: the model would be read as if it were typed,
 // or written over by messages. Reading from the null device ends at once; writing to a descriptor that is open for
-// reading fails, so that an answer that nobody gets is a failure.
+// reading fails, so that an answer without a reader is a failure.
 static void open_missing(void)
 {
     static const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY};

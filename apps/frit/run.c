@@ -88,7 +88,7 @@ static const frit_option *run_rows(size_t *n_rows)
 static int read_text(const run_args *args, const char *path, cli_text *text)
 {
     const int code = cli_read_file(path, text);
-    // A text file ends with a newline that nobody means as part of the message.
+    // A text file ends with a newline that is not part of the message.
     if (code == CLI_DONE && !args->run.raw && text->n > 0 && text->data[text->n - 1] == '\n') text->data[--text->n] = 0;
     return code;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// screen.h: the terminal itself (screen_*.c): its size, and keys that are typed while nobody reads them.
+// screen.h: the terminal itself (screen_*.c): its size, and keys that are typed while no line is read.
 #pragma once
 #include <stdbool.h>
 #include <stdio.h>

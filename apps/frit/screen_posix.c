@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The terminal, on POSIX systems: its size, and keys that are typed while nobody reads them.
+// The terminal, on POSIX systems: its size, and keys that are typed while no line is read.
 #include "screen.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit serve: the model behind HTTP, for OpenAI's clients.
+// frit serve: the model over HTTP, for OpenAI's clients.
 #include "cli.h"
 
 #ifdef FRIT_HAVE_SERVER

@@ -137,7 +137,7 @@ static bool begins_phrase(utf8proc_int32_t c)
 
 static void put_newline(cli_wrap *wrap)
 {
-    if (wrap->columns > 0 && !wrap->raw && wrap->word_columns == 0) wrap->n_blanks = 0;   // nobody sees them there
+    if (wrap->columns > 0 && !wrap->raw && wrap->word_columns == 0) wrap->n_blanks = 0;   // invisible there
     cli_wrap_flush(wrap);
     putc('\n', wrap->out);
     note_line(wrap);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// server/guard.h: who may ask. Three questions, asked before a body is read:
+// server/guard.h: access control. Three checks before a body is read:
 //
 // Host    A server on the loopback address answers only to loopback names, so that a web page cannot reach it under a
 //         name of its own that it has pointed at 127.0.0.1.

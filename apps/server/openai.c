@@ -114,7 +114,7 @@ static json_t *take_picks(server_job *job, size_t end)
     return json;
 }
 
-// At the end: all but those behind a stop string.
+// At the end: all except those after a stop string.
 static json_t *take_last_picks(server_job *job)
 {
     return take_picks(job, job->answer.stopped ? job->answer.n : SIZE_MAX);

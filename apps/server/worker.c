@@ -210,7 +210,7 @@ static void wait_for_work(server_worker *worker)
     }
     for (int32_t i = 0; i < worker->slots.n; i++)
         if (worker->slots.items[i].job && !is_paused(worker->slots.items[i].job)) return;
-    // Everybody reads slowly. Look again soon, for clients that go away in the meantime.
+    // All clients read slowly. Look again soon, for clients that go away in the meantime.
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += 50000000;

@@ -5,12 +5,12 @@
 //     server_worker_submit(worker, job) --> waiting --> a session --> steps --> done
 //     server_job_read(job, ...)         <-- outbox, as bytes that the job's voice has written
 //
-// Each turn of the thread: drop what nobody waits for any more, give idle sessions to waiting jobs, pick a token for
+// Each turn of the thread: drop jobs whose client is gone, give idle sessions to waiting jobs, pick a token for
 // every session that has logits, run one step over all of them. So clients advance together, one that went away is gone
 // before the next step, and one that reads slowly only stops its own session: no token is picked for it while its
 // outbox is full.
 //
-// A job is shared by the HTTP side and the worker; who leaves last frees it. Everything in the struct below the line
+// A job is shared by the HTTP side and the worker; the last owner frees it. Everything in the struct below the line
 // belongs to the worker and is guarded by its lock.
 #pragma once
 #include "common/answer.h"
@@ -67,7 +67,7 @@ struct server_job {
     double started_at;
     bool begun;               // the outbox has or had bytes, so the HTTP status is known: 200, or the problem's
     bool ended;               // nothing more will be written
-    bool abandoned;           // nobody listens
+    bool abandoned;           // the client is gone
     server_problem problem;   // why it failed before it began
     server_outbox outbox;
 };

@@ -4,7 +4,7 @@
 //
 // A low-rank adapter (LoRA) stands beside a matrix w: y = x w^T + scale * (x a^T) b. The model's matrix stays as it
 // is. A graph says it in two nodes: ADAPT_DOWN makes h = scale * x a^T, and ADAPT_UP adds h b; fusion joins the latter
-// with the product before it. Several adapters of one matrix have their numbers of h one behind the other:
+// with the product before it. Several adapters of one matrix have their numbers of h in sequence:
 //
 //     row of h    [ rank of the first | rank of the second | ... ]
 //

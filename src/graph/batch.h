@@ -42,7 +42,7 @@ typedef struct frit_batch {
     const int32_t *positions;   // [n_rows]
     const int32_t *out_rows;    // [n_outs]: the rows whose logits are wanted, ascending
     const frit_run *runs;       // [n_runs]
-    frit_taken *taken;          // [n_outs], or NULL: nobody asks
+    frit_taken *taken;          // [n_outs], or NULL: not requested
 } frit_batch;
 
 // What one layer keeps between steps: keys and values of positions, a state of n_state numbers, both, or neither.

@@ -83,7 +83,7 @@ static frit_node *wanted_rows(rewrite *r, frit_node *node, frit_node *rows, cons
     return taken[node->id];
 }
 
-// take_rows(f(x)) becomes f(take_rows(x)), back to where all rows are needed: behind the attention of the last layer.
+// take_rows(f(x)) becomes f(take_rows(x)), back to where all rows are needed: after the attention of the last layer.
 // Constructors number nodes after their sources, so one walk downwards sees every use of a node before the node.
 static bool take_rows_early(rewrite *r, frit_node *take)
 {
@@ -132,8 +132,8 @@ static bool fold_reshapes(rewrite *r, frit_node *node)
     return true;
 }
 
-// adapt_up(linear(x, w, b), h) and adapt_up(experts(x, w, route), h, route): who makes numbers of the product adds to
-// them.
+// adapt_up(linear(x, w, b), h) and adapt_up(experts(x, w, route), h, route): the thread that computes the product adds
+// to them.
 static bool fuse_adapted(rewrite *r, frit_node *node)
 {
     if (node->op != FRIT_OP_ADAPT_UP || node->src[1]->op != FRIT_OP_ADAPT_DOWN) return false;
@@ -152,7 +152,7 @@ static bool fuse_adapted(rewrite *r, frit_node *node)
     return true;
 }
 
-// Moves what adapters add to two products behind the n sources of their common node.
+// Moves the adapters' terms of two products after the n sources of their common node.
 static int take_adapts(frit_node *node, const frit_node *first, const frit_node *second, int n, frit_node **src)
 {
     const frit_node *const products[] = {first, second};

@@ -28,8 +28,8 @@ typedef struct frit_plan {
 } frit_plan;
 
 typedef struct frit_plan_options {
-    bool no_fuse;          // every node by itself
-    bool few_rows;         // kernels for few rows, however many there are: results do not depend on who shares a step
+    bool no_fuse;    // every node by itself
+    bool few_rows;   // kernels for few rows, however many there are: results do not depend on other sessions of a step
     frit_takes_fn takes;   // what the device that runs the plan takes; NULL: everything
     const void *device;
 } frit_plan_options;

@@ -4,7 +4,7 @@
 //     %7 = linear(%4, blk.0.attn_q.weight) [T, 64]
 //
 // A line of a plan begins with the offset of the result, if it is kept; "-" is a barrier between two phases. "<" begins
-// a chain of the prologue, ">" one of the epilogue, indented by its level; "|" goes on with the chain of the line
+// a chain of the prologue, ">" one of the epilogue, indented by its level; "|" continues the chain of the line
 // above.
 #include "graph/node.h"
 #include "graph/plan.h"
