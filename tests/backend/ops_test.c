@@ -201,6 +201,11 @@ static frit_node *build_softcap(world *w, int64_t n)
     return frit_softcap(&w->graph, frit_scale(&w->graph, world_rows(w, n), 20), 30);
 }
 
+static frit_node *build_clamp(world *w, int64_t n)
+{
+    return frit_clamp(&w->graph, world_rows(w, n), -0.5f, 0.75f);
+}
+
 static frit_node *build_take_rows(world *w, int64_t n)
 {
     return frit_take_rows(&w->graph, world_heads(w, 2, n), w->out_node);
@@ -225,6 +230,7 @@ static const vector_case vector_cases[] = {
     {"mul by one row", build_mul_row, 0},
     {"scale", build_scale, 0},
     {"softcap", build_softcap, 1e-12},
+    {"clamp", build_clamp, 0},
     {"xielu", build_xielu, 1e-12},
     {"softmax", build_softmax, 1e-11},
     {"gaussian_topk", build_gaussian_topk, 1e-11},
@@ -414,7 +420,7 @@ static void chains_of_any_parts_agree_with_the_reference(void **state)
             y = frit_glu(g, y, any_product(&w, 256, x, seed & 8, seed & 16 ? 3 : 1), FRIT_ACT_GELU);
             n_parts = 2;
         }
-        for (int i = (int)random_between(&w.rng, 1, 3); i > 0; i--, n_parts++) switch (random_between(&w.rng, 0, 6)) {
+        for (int i = (int)random_between(&w.rng, 1, 3); i > 0; i--, n_parts++) switch (random_between(&w.rng, 0, 7)) {
             case 0:
                 y = frit_activate(g, y, FRIT_ACT_SILU);
                 break;
@@ -432,6 +438,9 @@ static void chains_of_any_parts_agree_with_the_reference(void **state)
                 break;
             case 5:
                 y = frit_mul(g, r, y);
+                break;
+            case 6:
+                y = frit_clamp(g, y, -0.4f, 0.7f);
                 break;
             default:
                 y = frit_xielu_node(g, y,

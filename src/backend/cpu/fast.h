@@ -79,6 +79,7 @@ void frit_fast_mul(const frit_task *task, frit_share share);
 void frit_fast_scale(const frit_task *task, frit_share share);
 void frit_fast_softcap(const frit_task *task, frit_share share);
 void frit_fast_act(const frit_task *task, frit_share share);
+void frit_fast_clamp(const frit_task *task, frit_share share);
 void frit_fast_xielu(const frit_task *task, frit_share share);
 void frit_fast_glu(const frit_task *task, frit_share share);
 void frit_fast_softmax(const frit_task *task, frit_share share);
@@ -107,4 +108,6 @@ void frit_part_softcap(const frit_kernels *k, const frit_task_part *part, int64_
 void frit_part_act(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
                    int64_t n);
 void frit_part_xielu(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
+                     int64_t n);
+void frit_part_clamp(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
                      int64_t n);

@@ -78,6 +78,16 @@ void frit_part_xielu(const frit_kernels *k, const frit_task_part *part, int64_t 
     k->xielu(y, x, &part->node->xielu, n);
 }
 
+void frit_part_clamp(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
+                     int64_t n)
+{
+    (void)k;
+    (void)at;
+    (void)o;
+    const float low = part->node->clamp.low, high = part->node->clamp.high;
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] < low ? low : x[i] > high ? high : x[i];   // NaN stays
+}
+
 // ------------------------------------------------------------------------------- rows
 
 // The node as a part of itself: applied to its source 0.
@@ -170,6 +180,13 @@ void frit_fast_act(const frit_task *task, frit_share share)
 {
     frit_range r = frit_split(frit_node_elems(task->node), LINE, share);
     task->env->kernels->act[task->node->act](task->y + r.begin, task->x[0] + r.begin, r.end - r.begin);
+}
+
+void frit_fast_clamp(const frit_task *task, frit_share share)
+{
+    const frit_range r = frit_split(frit_node_elems(task->node), LINE, share);
+    const frit_task_part part = {.node = task->node};
+    frit_part_clamp(task->env->kernels, &part, r.begin, 0, task->y + r.begin, task->x[0] + r.begin, r.end - r.begin);
 }
 
 void frit_fast_xielu(const frit_task *task, frit_share share)

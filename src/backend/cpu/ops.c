@@ -102,6 +102,7 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_SCALE]      = {BY_SIZE(scale), .part = frit_part_scale},
     [FRIT_OP_SOFTCAP]    = {BY_SIZE(softcap), .part = frit_part_softcap},
     [FRIT_OP_ACT]        = {BY_SIZE(act), .part = frit_part_act},
+    [FRIT_OP_CLAMP]      = {BY_SIZE(clamp), .part = frit_part_clamp},
     [FRIT_OP_XIELU]      = {BY_SIZE(xielu), .part = frit_part_xielu},
     [FRIT_OP_GLU]        = {BY_SIZE(glu)},
     [FRIT_OP_SOFTMAX]    = {BY_SIZE(softmax)},
