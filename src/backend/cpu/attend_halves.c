@@ -140,7 +140,7 @@ void frit_kv_page_to_tiles(const frit_attend_item *item, int64_t page, frit_rang
     float *k = frit_attend_take(&workspace, FRIT_PAGE_TOKENS * half.k_dim), *v = workspace;
     half.k_type = find_rows(item, &layer->k, positions, k, &half.k, &half.k_bytes);
     half.v_type = find_rows(item, &layer->v, positions, v, &half.v, &half.v_bytes);
-    item->task->env->kernels->turn_half(&half);
+    item->task->env->kernels->pack_kv_page(&half);
 }
 
 static frit_range pages_of(frit_range positions)

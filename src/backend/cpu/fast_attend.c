@@ -268,7 +268,7 @@ static uint8_t *tiles_at(const walk *w, int64_t head, int64_t page)
 size_t frit_attend_shared_bytes(const frit_node *node, const frit_kernels *kernels)
 {
     const size_t page_bytes = frit_half_page_bytes(frit_node_width(node->src[0]), frit_node_width(node));
-    return all_sums_bytes(node) + (kernels->turn_half ? (size_t)tiled_room(node) * page_bytes : 0);
+    return all_sums_bytes(node) + (kernels->pack_kv_page ? (size_t)tiled_room(node) * page_bytes : 0);
 }
 
 // Nothing yet.
@@ -446,7 +446,7 @@ static int64_t n_to_tile(const walk *w)
 int frit_kv_to_tiles_pieces(const frit_task *task)
 {
     int64_t n = 0;
-    if (!task->env->kernels->turn_half) return 0;
+    if (!task->env->kernels->pack_kv_page) return 0;
     for (walk w = begin_walk(task); next_block(&w);) n += n_to_tile(&w);
     return (int)min(n, FRIT_MAX_PIECES);
 }

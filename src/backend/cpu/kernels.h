@@ -218,8 +218,8 @@ typedef struct frit_kernels {
     void (*softcap)(float *y, const float *x, float cap, int64_t n);   // y may be x
     frit_unary_fn act[FRIT_ACT_COUNT];                                 // y may be x
     void (*xielu)(float *y, const float *x, const frit_xielu *xielu, int64_t n);
-    // Rotates n_pairs pairs; `turn` holds the cosines, then the sines.
-    void (*rope[2])(float *y, const float *x, const float *turn, int64_t n_pairs);   // by frit_rope_style
+    // Rotates n_pairs pairs; `table` holds the cosines, then the sines.
+    void (*rope[2])(float *y, const float *x, const float *table, int64_t n_pairs);   // by frit_rope_style
 
     // Cached keys and values: from and to numbers, n of them. NULL: by the type's codec.
     void (*encode[FRIT_DTYPE_COUNT])(const float *x, uint8_t *y, int64_t n);
@@ -243,7 +243,7 @@ typedef struct frit_kernels {
     int lanes;   // of its panels; at most FRIT_ATTEND_LANES
     // For keys and values that are kept in less than f32, where v_dim is a multiple of 16. NULL: by the other one.
     void (*attend_half)(const frit_attend_half *half);
-    void (*turn_half)(const frit_half_page *page);
+    void (*pack_kv_page)(const frit_half_page *page);
     void (*state_rows)(const frit_state_rows *rows);
     float (*max)(const float *x, int64_t n);
     float (*exp_sum)(float *x, float max, int64_t n);   // x = exp(x - max); returns the sum

@@ -250,21 +250,21 @@ static void xielu(float *y, const float *x, const frit_xielu *p, int64_t n)
     }
 }
 
-static void rope_neighbours(float *y, const float *x, const float *turn, int64_t n)
+static void rope_neighbours(float *y, const float *x, const float *table, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         const float a = x[2 * i], b = x[2 * i + 1];
-        y[2 * i] = a * turn[i] - b * turn[n + i];
-        y[2 * i + 1] = a * turn[n + i] + b * turn[i];
+        y[2 * i] = a * table[i] - b * table[n + i];
+        y[2 * i + 1] = a * table[n + i] + b * table[i];
     }
 }
 
-static void rope_halves(float *y, const float *x, const float *turn, int64_t n)
+static void rope_halves(float *y, const float *x, const float *table, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         const float a = x[i], b = x[n + i];
-        y[i] = a * turn[i] - b * turn[n + i];
-        y[n + i] = a * turn[n + i] + b * turn[i];
+        y[i] = a * table[i] - b * table[n + i];
+        y[n + i] = a * table[n + i] + b * table[i];
     }
 }
 

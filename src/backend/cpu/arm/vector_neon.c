@@ -3,11 +3,11 @@
 #include "backend/cpu/arm/math_neon.h"
 #include "backend/cpu/arm/neon.h"
 
-static void rope_neighbours(float *y, const float *x, const float *turn, int64_t n)
+static void rope_neighbours(float *y, const float *x, const float *table, int64_t n)
 {
     int64_t i = 0;
     for (; i + 4 <= n; i += 4) {
-        const vec_f c = load_f(turn + i), s = load_f(turn + n + i);
+        const vec_f c = load_f(table + i), s = load_f(table + n + i);
         const float32x4x2_t in = vld2q_f32(x + 2 * i);
         float32x4x2_t out;
         out.val[0] = sub_f(mul_f(in.val[0], c), mul_f(in.val[1], s));
@@ -16,8 +16,8 @@ static void rope_neighbours(float *y, const float *x, const float *turn, int64_t
     }
     for (; i < n; i++) {
         const float a = x[2 * i], b = x[2 * i + 1];
-        y[2 * i] = a * turn[i] - b * turn[n + i];
-        y[2 * i + 1] = a * turn[n + i] + b * turn[i];
+        y[2 * i] = a * table[i] - b * table[n + i];
+        y[2 * i + 1] = a * table[n + i] + b * table[i];
     }
 }
 

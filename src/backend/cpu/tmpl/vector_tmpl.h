@@ -169,19 +169,19 @@ static void xielu(float *y, const float *x, const frit_xielu *p, int64_t n)
 
 // ------------------------------------------------------------------------------- rope
 
-static void rope_halves(float *y, const float *x, const float *turn, int64_t n)
+static void rope_halves(float *y, const float *x, const float *table, int64_t n)
 {
     int64_t i = 0;
     for (; i + FLOATS <= n; i += FLOATS) {
-        const vec_f c = load_f(turn + i), s = load_f(turn + n + i);
+        const vec_f c = load_f(table + i), s = load_f(table + n + i);
         const vec_f a = load_f(x + i), b = load_f(x + n + i);
         store_f(y + i, sub_f(mul_f(a, c), mul_f(b, s)));
         store_f(y + n + i, add_f(mul_f(a, s), mul_f(b, c)));
     }
     for (; i < n; i++) {
         const float a = x[i], b = x[n + i];
-        y[i] = a * turn[i] - b * turn[n + i];
-        y[n + i] = a * turn[n + i] + b * turn[i];
+        y[i] = a * table[i] - b * table[n + i];
+        y[n + i] = a * table[n + i] + b * table[i];
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Attention of many queries for AMX, 32 queries after the other, over a span of positions whose keys and values were
-// turned into tiles before, page by page:
+// packed into tiles before, page by page:
 //
 //     scores [query, position]    = queries [query, dim]       x keys [dim / 2, position] words of two dims
 //     weights                     = scores + lift, rounded, their fraction bent
@@ -15,7 +15,7 @@
 // A panel of 32 queries goes through FRIT_HALF_BLOCK positions at a time, whose weights fit into the first cache.
 //
 // Weights are packed from two vectors, which mixes the order of 32 positions: of each 128 bits four are from the first
-// sixteen, four from the others. Values lie in the same order, see turn_values_of.
+// sixteen, four from the others. Values lie in the same order, see pack_values_of.
 #include "backend/cpu/x86/amx.h"
 #include "backend/cpu/x86/math_avx512.h"
 
@@ -114,7 +114,7 @@ FRIT_INLINE __m512i load_pairs(frit_dtype type, const uint8_t *const rows[2], in
     return _mm512_permutexvar_epi16(order, both);
 }
 
-// Sixteen rows of sixteen words, turned around.
+// Sixteen rows of sixteen words, transposed.
 FRIT_INLINE void transpose(__m512i v[16])
 {
     __m512i w[16];
@@ -146,7 +146,7 @@ FRIT_INLINE const uint8_t *row_at(const frit_half_page *page, const uint8_t *row
     return *may ? rows + (uint64_t)i * row_bytes : rows;
 }
 
-FRIT_INLINE void turn_keys_of(const frit_half_page *page, frit_dtype type)
+FRIT_INLINE void pack_keys_of(const frit_half_page *page, frit_dtype type)
 {
     uint32_t *tile = (uint32_t *)(void *)page->tiles;
     for (int p = 0; p < FRIT_PAGE_TOKENS; p += TILE) {
@@ -164,7 +164,7 @@ FRIT_INLINE void turn_keys_of(const frit_half_page *page, frit_dtype type)
     }
 }
 
-FRIT_INLINE void turn_values_of(const frit_half_page *page, frit_dtype type)
+FRIT_INLINE void pack_values_of(const frit_half_page *page, frit_dtype type)
 {
     uint32_t *tiles = (uint32_t *)(void *)page->tiles + 2 * k_steps_of(page->k_dim) * TILE_WORDS;
     for (int i = 0; i < TILE; i++) {   // of 128 bits of weights: pairs of the first sixteen, pairs of the others
@@ -178,20 +178,20 @@ FRIT_INLINE void turn_values_of(const frit_half_page *page, frit_dtype type)
     }
 }
 
-static void turn_half(const frit_half_page *page)
+static void pack_kv_page(const frit_half_page *page)
 {
     if (page->k_type == FRIT_DTYPE_F16)
-        turn_keys_of(page, FRIT_DTYPE_F16);
+        pack_keys_of(page, FRIT_DTYPE_F16);
     else if (page->k_type == FRIT_DTYPE_BF16)
-        turn_keys_of(page, FRIT_DTYPE_BF16);
+        pack_keys_of(page, FRIT_DTYPE_BF16);
     else
-        turn_keys_of(page, FRIT_DTYPE_F32);
+        pack_keys_of(page, FRIT_DTYPE_F32);
     if (page->v_type == FRIT_DTYPE_F16)
-        turn_values_of(page, FRIT_DTYPE_F16);
+        pack_values_of(page, FRIT_DTYPE_F16);
     else if (page->v_type == FRIT_DTYPE_BF16)
-        turn_values_of(page, FRIT_DTYPE_BF16);
+        pack_values_of(page, FRIT_DTYPE_BF16);
     else
-        turn_values_of(page, FRIT_DTYPE_F32);
+        pack_values_of(page, FRIT_DTYPE_F32);
 }
 
 // ------------------------------------------------------------------------------- panels
@@ -573,5 +573,5 @@ static void attend_half(const frit_attend_half *t)
 void frit_install_amx_attend(frit_kernels *k)
 {
     k->attend_half = attend_half;
-    k->turn_half = turn_half;
+    k->pack_kv_page = pack_kv_page;
 }

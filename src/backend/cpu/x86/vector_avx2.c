@@ -2,11 +2,11 @@
 // Vector kernels for AVX2: rope, probes, and by vector_tmpl.h the others; and the row itself.
 #include "backend/cpu/x86/math_avx2.h"
 
-static void rope_neighbours(float *y, const float *x, const float *turn, int64_t n)
+static void rope_neighbours(float *y, const float *x, const float *table, int64_t n)
 {
     int64_t i = 0;
     for (; i + 4 <= n; i += 4) {
-        const __m128 c = _mm_loadu_ps(turn + i), s = _mm_loadu_ps(turn + n + i);
+        const __m128 c = _mm_loadu_ps(table + i), s = _mm_loadu_ps(table + n + i);
         const __m256 cosines = _mm256_set_m128(_mm_unpackhi_ps(c, c), _mm_unpacklo_ps(c, c));
         const __m256 sines = _mm256_set_m128(_mm_unpackhi_ps(s, s), _mm_unpacklo_ps(s, s));
         const __m256 ab = _mm256_loadu_ps(x + 2 * i), ba = _mm256_permute_ps(ab, 0xb1);
@@ -14,8 +14,8 @@ static void rope_neighbours(float *y, const float *x, const float *turn, int64_t
     }
     for (; i < n; i++) {
         const float a = x[2 * i], b = x[2 * i + 1];
-        y[2 * i] = a * turn[i] - b * turn[n + i];
-        y[2 * i + 1] = a * turn[n + i] + b * turn[i];
+        y[2 * i] = a * table[i] - b * table[n + i];
+        y[2 * i + 1] = a * table[n + i] + b * table[i];
     }
 }
 
