@@ -257,7 +257,9 @@ void model_print_trace(bench *b, const model *m)
 void model_open(bench *b, model *m, int depth)
 {
     const model_shape *s = &m->shape;
-    if (!m->tuning.splits) m->tuning.splits = 2 * b->gpu.n_multiprocessors / (s->n_kv_heads * m->rows);
+    // As many blocks as there is room for at a time: one on a multiprocessor, or two of small heads.
+    const int n_blocks = b->gpu.n_multiprocessors * (s->head_size > 64 ? 1 : 2);
+    if (!m->tuning.splits) m->tuning.splits = n_blocks / (s->n_kv_heads * m->rows);
     if (!m->tuning.splits) m->tuning.splits = 1;
     if (!m->tuning.attend_warps) m->tuning.attend_warps = 8;
     m->heads = (frit_cuda_heads){.n_heads = s->n_heads,

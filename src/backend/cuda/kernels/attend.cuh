@@ -111,16 +111,38 @@ DEVICE void join(const float *parts, int n, int stride, int d, float &sum, float
     }
 }
 
-// Brings the pages of a part into the L2 while the keys and values of the newest position are still being made.
-DEVICE void attend_prefetch(const frit_attend_args &a, int row, int head, int split)
+// The pages of a part, and what its warp needs of them.
+struct part_pages {
+    int first, end, n_active;   // n_active: parts that have pages
+    int n_positions, page;      // page: the first one that this warp takes
+};
+
+DEVICE part_pages attend_pages(const frit_attend_args &a, int row, int split)
+{
+    const int warp = threadIdx.x / 32;
+    const int *pages = (const int *)a.pages + row * PAGE_STRIDE;
+    part_pages p;
+    // The page that this warp takes first if the context is short, asked for before that is known.
+    p.page = __ldcg(pages + min(split * ATTEND_WARPS + warp, PAGE_STRIDE - 1));
+    p.n_positions = __ldcg((const int *)a.positions + row) + 1;
+    // A context of few pages is the work of one block: joining parts through memory takes longer than reading them.
+    const int n_pages = (p.n_positions + 31) / 32, pages_each = max((n_pages + SPLITS - 1) / SPLITS, ATTEND_WARPS);
+    p.n_active = (n_pages + pages_each - 1) / pages_each;
+    p.first = split * pages_each;
+    p.end = min(p.first + pages_each, n_pages);
+    if (pages_each > ATTEND_WARPS && p.first + warp < p.end) p.page = __ldcg(pages + p.first + warp);
+    return p;
+}
+
+// Brings the first pages of each warp into the L2 while the keys and values of the newest position are still being
+// made.
+DEVICE void attend_prefetch(const frit_attend_args &a, const part_pages &p, int row, int head)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int n_positions = __ldcg((const int *)a.positions + row) + 1, n_pages = (n_positions + 31) / 32;
-    const int pages_each = max((n_pages + SPLITS - 1) / SPLITS, ATTEND_WARPS), first = split * pages_each;
-    for (int i = first + warp; i < min(first + pages_each, n_pages) && i < first + 2 * ATTEND_WARPS;
-         i += ATTEND_WARPS) {
-        const long long at =
-            (long long)__ldcg((const int *)a.pages + row * PAGE_STRIDE + i) * PAGE_BYTES + head * (32 * HEAD * 2);
+    int page = p.page;
+    for (int i = p.first + warp; i < p.end && i < p.first + 4 * ATTEND_WARPS; i += ATTEND_WARPS) {
+        const long long at = (long long)page * PAGE_BYTES + head * (32 * HEAD * 2);
+        if (i + ATTEND_WARPS < p.end) page = __ldcg((const int *)a.pages + row * PAGE_STRIDE + i + ATTEND_WARPS);
         for (int j = lane * 128; j < 32 * HEAD * 2; j += 32 * 128) {
             asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)a.keys + at + j));
             asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)a.values + at + j));
@@ -128,20 +150,15 @@ DEVICE void attend_prefetch(const frit_attend_args &a, int row, int head, int sp
     }
 }
 
-// By a whole block of threads; shared: ATTEND_SHARED_FLOATS, is_last: one word of shared memory.
-DEVICE void attend_part(const frit_attend_args &a, int row, int head, int split, float *shared, int *is_last)
+// By a whole block of threads, of a part that has pages; shared: ATTEND_SHARED_FLOATS, is_last: one word of shared
+// memory.
+DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row, int head, int split, float *shared,
+                        int *is_last)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    // The page that this warp takes first if the context is short, asked for before that is known.
     const int *pages = (const int *)a.pages + row * PAGE_STRIDE;
-    int page = __ldcg(pages + min(split * ATTEND_WARPS + warp, PAGE_STRIDE - 1));
-    const int n_positions = __ldcg((const int *)a.positions + row) + 1, n_pages = (n_positions + 31) / 32;
-    // A context of few pages is the work of one block: joining parts through memory takes longer than reading them.
-    const int pages_each = max((n_pages + SPLITS - 1) / SPLITS, ATTEND_WARPS);
-    const int n_active = (n_pages + pages_each - 1) / pages_each;
-    if (split >= n_active) return;   // the same for the whole block
-    const int first = split * pages_each, end = min(first + pages_each, n_pages);
-    if (pages_each > ATTEND_WARPS && first + warp < end) page = __ldcg(pages + first + warp);
+    const int first = p.first, end = p.end, n_active = p.n_active, n_positions = p.n_positions;
+    int page = p.page;
 
     u32 q[CHUNKS][4];
     {

@@ -36,9 +36,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const frit_product
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS, group = threadIdx.x / 32 / WARPS;
     ring r;
     matrices list = {a, 0};
-    let_next_kernel_start();
+    if (EPILOGUE != EPILOGUE_QKV) let_next_kernel_start();
     ring_open(r, list, shared_address(shared), group, warp, lane);
     convert_input<the_phase>(a, shared, group, warp, lane, [] { wait_for_kernel_before(); });
+    // Attention reads what is older than this kernel before it waits: it may start once that is complete.
+    if (EPILOGUE == EPILOGUE_QKV) let_next_kernel_start();
     ring_fill(r, list, warp, lane);
     int turn = 0;
     run_phase<the_phase>(a, shared, r, list, group, warp, lane, turn);
