@@ -61,9 +61,8 @@ frit_status frit_nvrtc_open(frit_nvrtc *nvrtc, const char *folder)
     return FRIT_OK;
 }
 
+// The libraries stay loaded: NVRTC has memory that nothing but the end of the process gives back.
 void frit_nvrtc_close(frit_nvrtc *nvrtc)
 {
-    frit_library_close(nvrtc->builtins);
-    frit_library_close(nvrtc->library);
     *nvrtc = (frit_nvrtc){0};
 }
