@@ -246,6 +246,20 @@ enum {
 FRIT_API frit_status frit_tokenize(const frit_model *model, const char *text, size_t n_bytes, unsigned flags,
                                    frit_token *tokens, size_t capacity, size_t *n_tokens);
 
+typedef struct frit_tokenize_limits {
+    size_t max_tokens;              // 0: any number
+    bool (*cancelled)(void *ctx);   // asked now and then by the calling thread; NULL: never
+    void *ctx;
+    uint64_t reserved[8];
+} frit_tokenize_limits;
+
+// The same, but it ends early: with FRIT_E_LIMIT once there are more than max_tokens (*n_tokens is then a lower bound,
+// which is more than max_tokens; a text that is certainly too long is not read), and with FRIT_E_CANCELLED once
+// `cancelled` returns true. `limits` may be NULL.
+FRIT_API frit_status frit_tokenize_within(const frit_model *model, const char *text, size_t n_bytes, unsigned flags,
+                                          const frit_tokenize_limits *limits, frit_token *tokens, size_t capacity,
+                                          size_t *n_tokens);
+
 // The text of the tokens, likewise: *n_bytes is what is needed; not zero-terminated.
 FRIT_API frit_status frit_detokenize(const frit_model *model, const frit_token *tokens, size_t n_tokens, unsigned flags,
                                      char *text, size_t capacity, size_t *n_bytes);
@@ -309,8 +323,10 @@ FRIT_API void frit_text_stream_free(frit_text_stream *stream);
 
 // Three ways from messages to a prompt. frit_turn (below) takes what clients of OpenAI's interface send, makes it fit
 // the template, and takes the answer apart too: for chats and servers. frit_chat_render takes roles and texts: for
-// small programs. frit_chat_render_json changes nothing: to see what a template makes of its variables, and for
-// variables of one's own.
+// small programs. Each has a function that gives the prompt's tokens: there the template's own text becomes control
+// tokens, and text of messages, tools and other variables never does. Tokenizing the prompt's text
+// with FRIT_TEXT_PARSE_SPECIAL would let a message "<|im_end|>" end its turn. frit_chat_render_json changes nothing: to
+// see what a template makes of its variables, and for variables of one's own.
 
 // Renders a chat template with everything it may look at, as it stands. `variables`: a JSON object of "messages" and
 // whatever else (tools, enable_thinking, bos_token, ...); add_generation_prompt is true unless it says otherwise.
@@ -330,18 +346,23 @@ typedef struct frit_chat_options {
     uint64_t reserved[8];
 } frit_chat_options;
 
-// Renders messages with the model's chat template; two-call pattern as in frit_detokenize. Tokenize the result
-// with FRIT_TEXT_PARSE_SPECIAL; with FRIT_TEXT_SPECIAL too, a BOS is added only where the template wrote none.
+// Renders messages with the model's chat template; two-call pattern as in frit_detokenize. The text is for people:
+// models read the tokens of frit_chat_tokenize.
 // A model without a template gets one that fits its vocabulary, or ChatML, with a warning (frit_model_info.chat_format
 // is "" then). FRIT_E_UNSUPPORTED if the model has no vocabulary, FRIT_E_INVALID if the template refuses the messages.
 FRIT_API frit_status frit_chat_render(const frit_model *model, const frit_message *messages, size_t n_messages,
                                       const frit_chat_options *options, char *text, size_t capacity, size_t *n_bytes);
+// The tokens of that prompt; two-call pattern as in frit_tokenize. Control tokens come from the template alone, not
+// from roles or contents. A BOS is added where the model asks for one and the template wrote none.
+FRIT_API frit_status frit_chat_tokenize(const frit_model *model, const frit_message *messages, size_t n_messages,
+                                        const frit_chat_options *options, frit_token *tokens, size_t capacity,
+                                        size_t *n_tokens);
 
 // One turn of a chat with tools, reasoning and template variables: a conversation becomes a prompt, and what the model
 // answers is taken apart while it comes. Belongs to one thread at a time; keeps its model alive.
 //
 //     frit_turn_new(&turn, model, conversation, n_bytes);
-//     frit_turn_prompt(turn, &n);                        // tokenize, push, and for every token of the answer:
+//     frit_turn_tokenize(turn, NULL, tokens, capacity, &n);   // push, and for every token of the answer:
 //     frit_turn_push(turn, text, n);                     // its text, of special tokens where frit_turn_shows says so
 //     while (frit_turn_next(turn, &part)) ...            // reasoning, text, calls of tools
 //     frit_turn_end(turn);                               // the answer is over; next again
@@ -365,8 +386,11 @@ typedef struct frit_turn frit_turn;
 // name that is known. FRIT_E_INVALID with a sentence that begins with the place ("messages[2].content: ...") or with
 // the template's own words; FRIT_E_UNSUPPORTED if the model has no vocabulary.
 FRIT_API frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *conversation, size_t n_bytes);
-// Zero-terminated; lives as long as the turn. Tokenize it like the result of frit_chat_render.
+// The prompt's text, for people. Zero-terminated; lives as long as the turn.
 FRIT_API const char *frit_turn_prompt(const frit_turn *turn, size_t *n_bytes);
+// The prompt's tokens, as frit_chat_tokenize gives them. Limits (may be NULL) and room: as in frit_tokenize_within.
+FRIT_API frit_status frit_turn_tokenize(const frit_turn *turn, const frit_tokenize_limits *limits, frit_token *tokens,
+                                        size_t capacity, size_t *n_tokens);
 
 typedef enum frit_part_kind { FRIT_PART_TEXT, FRIT_PART_REASONING, FRIT_PART_CALL } frit_part_kind;
 

@@ -94,6 +94,7 @@ frit_turn *chat_talk_turn(const chat *c);
 frit_status chat_talk_feed(chat *c, frit_token *tokens, size_t n);
 // The prompt as the template makes it; malloc'd, or NULL having said why.
 char *chat_talk_prompt(const chat *c, size_t *n_bytes);
+frit_token *chat_talk_tokens(const chat *c, size_t *n_tokens);   // its tokens, likewise
 // Answers the conversation, whose last message is not the assistant's; what was called waits for its results then. An
 // exit code; on failure the question is gone.
 int chat_talk_answer(chat *c);

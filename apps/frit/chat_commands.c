@@ -353,15 +353,11 @@ static int run_tokens(chat *c, char *rest)
         chat_say("the conversation has no messages yet: 0 %% of the context of %d", info.n_ctx);
         return CLI_DONE;
     }
-    size_t n_bytes = 0;
-    char *prompt = chat_talk_prompt(c, &n_bytes);
-    frit_token *tokens =
-        prompt ? cli_tokens(c->model, prompt, n_bytes, FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL, &n) : NULL;
+    frit_token *tokens = chat_talk_tokens(c, &n);
     if (tokens)
         chat_say("the conversation has %zu messages, %zu tokens: %.1f %% of the context of %d",
                  json_array_size(c->messages), n, 100 * (double)n / info.n_ctx, info.n_ctx);
     free(tokens);
-    free(prompt);
     return CLI_DONE;
 }
 

@@ -41,11 +41,9 @@ frit_status chat_room_make(chat *c, size_t n_more, frit_turn **turn, frit_token 
     frit_engine_get_info(c->engine, &info);
     const size_t n_ctx = (size_t)info.n_ctx, n_left_out = c->n_left_out;
     for (size_t room = n_ctx;; room = n_ctx / 2) {
-        size_t n_bytes;
         *tokens = NULL;
         if (!(*turn = chat_talk_turn(c))) return FRIT_E_INVALID;
-        const char *prompt = frit_turn_prompt(*turn, &n_bytes);
-        *tokens = cli_tokens(c->model, prompt, n_bytes, FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL, n);
+        *tokens = cli_turn_tokens(*turn, n);
         if (!*tokens) return FRIT_E_INVALID;
         const bool fits = *n + n_more < room;
         if (fits || c->keeps_all || !leave_out_one(c)) break;

@@ -112,6 +112,14 @@ char *chat_talk_prompt(const chat *c, size_t *n_bytes)
     return text;
 }
 
+frit_token *chat_talk_tokens(const chat *c, size_t *n_tokens)
+{
+    frit_turn *turn = chat_talk_turn(c);
+    frit_token *tokens = turn ? cli_turn_tokens(turn, n_tokens) : NULL;
+    frit_turn_free(turn);
+    return tokens;
+}
+
 frit_status chat_talk_feed(chat *c, frit_token *tokens, size_t n)
 {
     size_t keep = 0;

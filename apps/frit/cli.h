@@ -197,14 +197,15 @@ typedef struct cli_text {   // malloc'd bytes
 } cli_text;
 int cli_read_file(const char *path, cli_text *out);   // "-": stdin
 void cli_text_add(cli_text *text, const char *bytes, size_t n);
-char *cli_template(const frit_model *model, const frit_message *messages,
-                   size_t n);   // malloc'd, or NULL having said why
 // The token ids in a text: integers with spaces, commas or brackets between them. `where` is for the sentence.
 int cli_parse_ids(const char *where, const char *text, size_t n_bytes, frit_token **ids, size_t *n_ids);
 bool cli_is_id_separator(int c);
 // The texts to embed, within `text`, malloc'd: all of it, or its lines that are not empty. NULL: out of memory.
 frit_embed_item *cli_cut_texts(const cli_text *text, bool is_one, size_t *n_items);
+// Tokens, malloc'd, or NULL having said why: of a text, of a chat's prompt, of a turn's prompt.
 frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens);
+frit_token *cli_chat_tokens(const frit_model *model, const frit_message *messages, size_t n, size_t *n_tokens);
+frit_token *cli_turn_tokens(const frit_turn *turn, size_t *n_tokens);
 
 typedef struct cli_answer_options {
     const frit_turn *turn;       // whose marks are shown; may be NULL

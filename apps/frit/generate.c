@@ -38,32 +38,14 @@ int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *
     return status == FRIT_OK ? CLI_DONE : cli_report(status);
 }
 
-char *cli_template(const frit_model *model, const frit_message *messages, size_t n)
-{
-    size_t n_bytes = 0;
-    frit_status status = frit_chat_render(model, messages, n, NULL, NULL, 0, &n_bytes);
-    if (status != FRIT_OK && status != FRIT_E_LIMIT) {
-        cli_report(status);
-        return NULL;
-    }
-    char *text = malloc(n_bytes + 1);
-    status = text ? frit_chat_render(model, messages, n, NULL, text, n_bytes, &n_bytes) : FRIT_E_MEMORY;
-    if (status != FRIT_OK) {
-        cli_report(status);
-        free(text);
-        return NULL;
-    }
-    text[n_bytes] = 0;
-    return text;
-}
+// What gives the tokens of a text, a chat or a turn: the functions of frit.h with their two-call pattern.
+typedef frit_status (*tokens_fn)(const void *source, frit_token *tokens, size_t capacity, size_t *n_tokens);
 
-frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens)
+static frit_token *give_tokens(tokens_fn give, const void *source, size_t capacity, size_t *n_tokens)
 {
-    size_t capacity = n_bytes / 2 + 16;
     for (;;) {
         frit_token *tokens = malloc(capacity * sizeof *tokens);
-        frit_status status =
-            tokens ? frit_tokenize(model, text, n_bytes, flags, tokens, capacity, n_tokens) : FRIT_E_MEMORY;
+        frit_status status = tokens ? give(source, tokens, capacity, n_tokens) : FRIT_E_MEMORY;
         if (status == FRIT_OK) return tokens;
         free(tokens);
         if (status != FRIT_E_LIMIT || *n_tokens <= capacity) {
@@ -72,6 +54,53 @@ frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes
         }
         capacity = *n_tokens;
     }
+}
+
+typedef struct plain_text {
+    const frit_model *model;
+    const char *text;
+    size_t n_bytes;
+    unsigned flags;
+} plain_text;
+
+static frit_status text_tokens(const void *source, frit_token *tokens, size_t capacity, size_t *n_tokens)
+{
+    const plain_text *plain = source;
+    return frit_tokenize(plain->model, plain->text, plain->n_bytes, plain->flags, tokens, capacity, n_tokens);
+}
+
+frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens)
+{
+    return give_tokens(text_tokens, &(plain_text){model, text, n_bytes, flags}, n_bytes / 2 + 16, n_tokens);
+}
+
+typedef struct chat_messages {
+    const frit_model *model;
+    const frit_message *items;
+    size_t n;
+} chat_messages;
+
+static frit_status chat_tokens(const void *source, frit_token *tokens, size_t capacity, size_t *n_tokens)
+{
+    const chat_messages *messages = source;
+    return frit_chat_tokenize(messages->model, messages->items, messages->n, NULL, tokens, capacity, n_tokens);
+}
+
+frit_token *cli_chat_tokens(const frit_model *model, const frit_message *messages, size_t n, size_t *n_tokens)
+{
+    return give_tokens(chat_tokens, &(chat_messages){model, messages, n}, 4096, n_tokens);
+}
+
+static frit_status turn_tokens(const void *source, frit_token *tokens, size_t capacity, size_t *n_tokens)
+{
+    return frit_turn_tokenize(source, NULL, tokens, capacity, n_tokens);
+}
+
+frit_token *cli_turn_tokens(const frit_turn *turn, size_t *n_tokens)
+{
+    size_t n_bytes;
+    frit_turn_prompt(turn, &n_bytes);
+    return give_tokens(turn_tokens, turn, n_bytes / 2 + 16, n_tokens);
 }
 
 static void remember(cli_answer *answer, frit_token token)

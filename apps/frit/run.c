@@ -167,11 +167,7 @@ static frit_token *prompt_tokens(const frit_model *model, const run_options *run
     size_t n_messages = 0;
     if (run->system) messages[n_messages++] = (frit_message){.role = "system", .content = run->system};
     messages[n_messages++] = (frit_message){.role = "user", .content = prompt->data};
-    char *text = cli_template(model, messages, n_messages);
-    if (!text) return NULL;
-    frit_token *tokens = cli_tokens(model, text, strlen(text), FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL, n);
-    free(text);
-    return tokens;
+    return cli_chat_tokens(model, messages, n_messages, n);
 }
 
 static void show(void *ctx, const char *text, size_t n_bytes)

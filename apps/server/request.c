@@ -392,20 +392,54 @@ frit_turn *server_turn(const frit_model *model, const server_body *body, server_
     return turn;
 }
 
-frit_token *server_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens,
-                          server_problem *problem)
+// What gives the tokens of a text or of a turn: functions of frit.h with their two-call pattern.
+typedef frit_status (*tokens_fn)(const void *source, frit_token *tokens, size_t capacity, size_t *n_tokens);
+
+static frit_token *give_tokens(tokens_fn give, const void *source, size_t n_bytes, size_t *n_tokens,
+                               server_problem *problem)
 {
     frit_status status = FRIT_E_LIMIT;
     *n_tokens = n_bytes / 2 + 16;
     for (size_t capacity = 0; status == FRIT_E_LIMIT && *n_tokens > capacity;) {
         capacity = *n_tokens;
         frit_token *tokens = malloc(capacity * sizeof *tokens);
-        status = tokens ? frit_tokenize(model, text, n_bytes, flags, tokens, capacity, n_tokens) : FRIT_E_MEMORY;
+        status = tokens ? give(source, tokens, capacity, n_tokens) : FRIT_E_MEMORY;
         if (status == FRIT_OK) return tokens;
         free(tokens);
     }
     server_refuse_status(problem, 400, NULL, status);
     return NULL;
+}
+
+typedef struct plain_text {
+    const frit_model *model;
+    const char *text;
+    size_t n_bytes;
+    unsigned flags;
+} plain_text;
+
+static frit_status text_tokens(const void *source, frit_token *tokens, size_t capacity, size_t *n_tokens)
+{
+    const plain_text *plain = source;
+    return frit_tokenize(plain->model, plain->text, plain->n_bytes, plain->flags, tokens, capacity, n_tokens);
+}
+
+frit_token *server_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens,
+                          server_problem *problem)
+{
+    return give_tokens(text_tokens, &(plain_text){model, text, n_bytes, flags}, n_bytes, n_tokens, problem);
+}
+
+static frit_status turn_tokens(const void *source, frit_token *tokens, size_t capacity, size_t *n_tokens)
+{
+    return frit_turn_tokenize(source, NULL, tokens, capacity, n_tokens);
+}
+
+static frit_token *server_turn_tokens(const frit_turn *turn, size_t *n_tokens, server_problem *problem)
+{
+    size_t n_bytes;
+    frit_turn_prompt(turn, &n_bytes);
+    return give_tokens(turn_tokens, turn, n_bytes, n_tokens, problem);
 }
 
 const char *server_piece(const frit_model *model, frit_token token, char *room, size_t size, size_t *n_bytes)
@@ -451,11 +485,9 @@ bool server_prompt_tokens(const frit_model *model, server_generation *request, b
     const char *param = chat ? "messages" : "prompt";
     *tokens = NULL;
     if (chat) {
-        size_t n_bytes;
         request->turn = server_turn(model, &request->body, problem);
         if (!request->turn) return false;
-        const char *text = frit_turn_prompt(request->turn, &n_bytes);
-        *tokens = server_tokens(model, text, n_bytes, FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL, n_tokens, problem);
+        *tokens = server_turn_tokens(request->turn, n_tokens, problem);
     } else if (request->ids) {
         *tokens = malloc((request->n_ids + 1) * sizeof **tokens);
         if (!*tokens) return no_memory(problem);

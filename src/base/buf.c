@@ -45,13 +45,11 @@ void frit_buf_char(frit_buf *buf, char c)
     frit_buf_append(buf, &c, 1);
 }
 
-void frit_buf_printf(frit_buf *buf, const char *format, ...)
+void frit_buf_vprintf(frit_buf *buf, const char *format, va_list args)
 {
-    va_list args, again;
-    va_start(args, format);
+    va_list again;
     va_copy(again, args);
     int n = frit_vformat(NULL, 0, format, args);
-    va_end(args);
     if (n < 0) {
         buf->failed = true;
     } else if (frit_buf_reserve(buf, (size_t)n)) {
@@ -59,6 +57,14 @@ void frit_buf_printf(frit_buf *buf, const char *format, ...)
         buf->len += (size_t)n;
     }
     va_end(again);
+}
+
+void frit_buf_printf(frit_buf *buf, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    frit_buf_vprintf(buf, format, args);
+    va_end(args);
 }
 
 void frit_buf_clear(frit_buf *buf)

@@ -25,6 +25,7 @@ void frit_buf_append(frit_buf *buf, const void *bytes, size_t n);
 void frit_buf_text(frit_buf *buf, const char *text);
 void frit_buf_char(frit_buf *buf, char c);
 void frit_buf_printf(frit_buf *buf, const char *format, ...) FRIT_PRINTF(2, 3);
+void frit_buf_vprintf(frit_buf *buf, const char *format, va_list args) FRIT_PRINTF(2, 0);
 void frit_buf_clear(frit_buf *buf);   // keeps the memory
 void frit_buf_free(frit_buf *buf);
 

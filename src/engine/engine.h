@@ -42,6 +42,10 @@ void frit_model_retain(frit_model *model);   // frit_model_free gives the refere
 // FRIT_E_IO if a mapped file has shrunk. Touching what is gone raises SIGBUS, so look before reading weights.
 frit_status frit_model_check_files(const frit_model *model);
 // Hands a finished text out by the two-call pattern, and frees it (text.c).
+// `model` has a vocabulary.
+frit_status frit_give_tokens(const frit_model *model, frit_str text, const frit_encoding *how, frit_token *tokens,
+                             size_t capacity, size_t *n_tokens);
+frit_encoding frit_encoding_of(unsigned flags, const frit_spans *untrusted, const frit_tokenize_limits *limits);
 frit_status frit_give_text(frit_status status, frit_buf *buf, char *text, size_t capacity, size_t *n_bytes);
 // Fills model->info and model->keys from the rest (info.c).
 frit_status frit_model_describe(frit_model *model);

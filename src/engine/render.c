@@ -24,7 +24,7 @@ static frit_status render_source(const frit_model *model, const char *source, js
             json_object_set_new(variables, tokens[i].name, json_stringn_nocheck(piece.ptr, piece.len));
     }
     struct tm now = frit_time_local();
-    frit_status status = frit_template_render(template, variables, &now, out);
+    frit_status status = frit_template_render(template, variables, &now, out, NULL);
     frit_template_free(template);
     return status;
 }
@@ -37,7 +37,7 @@ static frit_status render_json(const frit_model *model, const char *source, json
     if (source) return render_source(model, source, variables, out);
     if (!model) return frit_fail(FRIT_E_INVALID, "neither a model nor a template's source is given");
     if (!model->chat) return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no chat template", model->info.path);
-    return frit_chat_apply_json(model->chat, variables, out);
+    return frit_chat_apply_json(model->chat, variables, out, NULL);
 }
 
 frit_status frit_chat_render_json(const frit_model *model, const char *source, const char *variables,

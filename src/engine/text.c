@@ -26,6 +26,52 @@ static frit_status check_ids(const frit_model *model, const frit_token *tokens, 
     return FRIT_OK;
 }
 
+frit_status frit_give_tokens(const frit_model *model, frit_str text, const frit_encoding *how, frit_token *tokens,
+                             size_t capacity, size_t *n_tokens)
+{
+    frit_ids ids = {0};
+    frit_status status = frit_tokenizer_encode_as(model->tokenizer, text, how, &ids);
+    const bool is_too_many = how->max_tokens > 0 && ids.n_least > how->max_tokens;
+    if (status == FRIT_E_LIMIT && !is_too_many) status = FRIT_E_INVALID;   // FRIT_E_LIMIT asks for more room
+    if (status == FRIT_OK && ids.failed) status = frit_fail_memory(text.len * sizeof *tokens, "tokens");
+    if (status == FRIT_OK) {
+        *n_tokens = ids.n;
+        const size_t n = ids.n < capacity ? ids.n : capacity;
+        if (n > 0) memcpy(tokens, ids.items, n * sizeof *tokens);
+        if (ids.n > capacity)
+            status = frit_fail(FRIT_E_LIMIT, "the text has %zu tokens, there is room for %zu", ids.n, capacity);
+    } else if (status == FRIT_E_LIMIT && how->max_tokens > 0 && ids.n_least > how->max_tokens) {
+        *n_tokens = ids.n_least;
+    }
+    frit_ids_free(&ids);
+    return status;
+}
+
+frit_encoding frit_encoding_of(unsigned flags, const frit_spans *untrusted, const frit_tokenize_limits *limits)
+{
+    frit_encoding how = {.flags = flags, .untrusted = untrusted};
+    if (!limits) return how;
+    how.max_tokens = limits->max_tokens;
+    how.cancelled = limits->cancelled;
+    how.cancel_ctx = limits->ctx;
+    return how;
+}
+
+frit_status frit_tokenize_within(const frit_model *model, const char *text, size_t n_bytes, unsigned flags,
+                                 const frit_tokenize_limits *limits, frit_token *tokens, size_t capacity,
+                                 size_t *n_tokens)
+{
+    FRIT_REQUIRE(n_tokens);
+    *n_tokens = 0;
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE_ITEMS(text, n_bytes);
+    FRIT_REQUIRE_UNUSED(limits);
+    FRIT_REQUIRE_ITEMS(tokens, capacity);
+    FRIT_TRY(check_text(model));
+    const frit_encoding how = frit_encoding_of(flags, NULL, limits);
+    return frit_give_tokens(model, (frit_str){text, n_bytes}, &how, tokens, capacity, n_tokens);
+}
+
 frit_status frit_tokenize(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, frit_token *tokens,
                           size_t capacity, size_t *n_tokens)
 {
@@ -34,20 +80,7 @@ frit_status frit_tokenize(const frit_model *model, const char *text, size_t n_by
     FRIT_REQUIRE(model);
     FRIT_REQUIRE_ITEMS(text, n_bytes);
     FRIT_REQUIRE_ITEMS(tokens, capacity);
-    FRIT_TRY(check_text(model));
-    frit_ids ids = {0};
-    frit_status status = frit_tokenizer_encode(model->tokenizer, (frit_str){text, n_bytes}, flags, &ids);
-    if (status == FRIT_E_LIMIT) status = FRIT_E_INVALID;   // FRIT_E_LIMIT asks for more room
-    if (status == FRIT_OK && ids.failed) status = frit_fail_memory(n_bytes * sizeof *tokens, "tokens");
-    if (status == FRIT_OK) {
-        *n_tokens = ids.n;
-        size_t n = ids.n < capacity ? ids.n : capacity;
-        if (n > 0) memcpy(tokens, ids.items, n * sizeof *tokens);
-        if (ids.n > capacity)
-            status = frit_fail(FRIT_E_LIMIT, "the text has %zu tokens, there is room for %zu", ids.n, capacity);
-    }
-    frit_ids_free(&ids);
-    return status;
+    return frit_tokenize_within(model, text, n_bytes, flags, NULL, tokens, capacity, n_tokens);
 }
 
 frit_status frit_give_text(frit_status status, frit_buf *buf, char *text, size_t capacity, size_t *n_bytes)

@@ -11,8 +11,11 @@ struct frit_turn {
     json_t *tools;       // NULL: none
     bool is_thinking;
     frit_buf prompt;
+    frit_spans untrusted;   // of the prompt: what comes from the conversation
     frit_parts *split;
 };
+
+enum { PROMPT_FLAGS = FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL };
 
 static frit_status check_chat(const frit_model *model)
 {
@@ -22,21 +25,26 @@ static frit_status check_chat(const frit_model *model)
 
 // ------------------------------------------------------------------------------------- rendering
 
-// A last message that goes on ends where its content does.
-static frit_status cut_at_mark(frit_buf *prompt)
+// A last message that goes on ends where its content does: at the last mark, as others may be in the messages.
+static frit_status cut_at_mark(frit_buf *prompt, frit_spans *untrusted)
 {
-    char *mark = prompt->data ? strstr(prompt->data, FRIT_CONVERSATION_MARK) : NULL;
-    if (!mark) return frit_fail(FRIT_E_INVALID, "continue_final_message: the chat template drops the last message");
-    prompt->len = (size_t)(mark - prompt->data);
-    *mark = 0;
+    static const char mark[] = FRIT_CONVERSATION_MARK;
+    const size_t n = sizeof mark - 1;
+    size_t at = prompt->len < n ? 0 : prompt->len - n + 1;
+    while (at > 0 && memcmp(prompt->data + at - 1, mark, n) != 0) at--;
+    if (at == 0) return frit_fail(FRIT_E_INVALID, "continue_final_message: the chat template drops the last message");
+    prompt->len = at - 1;
+    prompt->data[at - 1] = 0;
+    frit_spans_cut(untrusted, at - 1);
     return FRIT_OK;
 }
 
-static frit_status render(const frit_model *model, const frit_conversation *conversation, frit_buf *prompt)
+static frit_status render(const frit_model *model, const frit_conversation *conversation, frit_buf *prompt,
+                          frit_spans *untrusted)
 {
-    FRIT_TRY(frit_chat_apply_json(model->chat, conversation->variables, prompt));
+    FRIT_TRY(frit_chat_apply_json(model->chat, conversation->variables, prompt, untrusted));
     if (prompt->failed) return frit_fail_memory(prompt->len, "a prompt");
-    return conversation->continues ? cut_at_mark(prompt) : FRIT_OK;
+    return conversation->continues ? cut_at_mark(prompt, untrusted) : FRIT_OK;
 }
 
 // NULL: a text is missing or not UTF-8, or out of memory.
@@ -52,6 +60,23 @@ static json_t *messages_json(const frit_message *messages, size_t n)
     return list;
 }
 
+static frit_status render_messages(const frit_model *model, const frit_message *messages, size_t n_messages,
+                                   const frit_chat_options *options, frit_buf *out, frit_spans *untrusted)
+{
+    FRIT_TRY(check_chat(model));
+    json_t *list = messages_json(messages, n_messages);
+    if (!list) return frit_fail(FRIT_E_INVALID, "a message's role or content is missing or not UTF-8");
+    bool generate = !options || !options->no_generation_prompt;
+    json_t *request = json_pack("{s:o, s:b}", "messages", list, "add_generation_prompt", generate);
+    frit_conversation conversation = {0};
+    frit_status status = request ? FRIT_OK : frit_fail_memory(n_messages, "messages");
+    if (status == FRIT_OK) status = frit_conversation_read(&conversation, model->chat, request);
+    if (status == FRIT_OK) status = render(model, &conversation, out, untrusted);
+    frit_conversation_free(&conversation);
+    json_decref(request);
+    return status;
+}
+
 frit_status frit_chat_render(const frit_model *model, const frit_message *messages, size_t n_messages,
                              const frit_chat_options *options, char *text, size_t capacity, size_t *n_bytes)
 {
@@ -62,19 +87,40 @@ frit_status frit_chat_render(const frit_model *model, const frit_message *messag
     FRIT_REQUIRE_ITEMS(text, capacity);
     FRIT_REQUIRE_UNUSED(options);
     FRIT_REQUIRE_UNUSED_ITEMS(messages, n_messages);
-    FRIT_TRY(check_chat(model));
-    json_t *list = messages_json(messages, n_messages);
-    if (!list) return frit_fail(FRIT_E_INVALID, "a message's role or content is missing or not UTF-8");
-    bool generate = !options || !options->no_generation_prompt;
-    json_t *request = json_pack("{s:o, s:b}", "messages", list, "add_generation_prompt", generate);
     frit_buf buf = {0};
-    frit_conversation conversation = {0};
-    frit_status status = request ? FRIT_OK : frit_fail_memory(n_messages, "messages");
-    if (status == FRIT_OK) status = frit_conversation_read(&conversation, model->chat, request);
-    if (status == FRIT_OK) status = render(model, &conversation, &buf);
-    frit_conversation_free(&conversation);
-    json_decref(request);
+    frit_spans untrusted = {0};
+    const frit_status status = render_messages(model, messages, n_messages, options, &buf, &untrusted);
+    frit_spans_free(&untrusted);
     return frit_give_text(status, &buf, text, capacity, n_bytes);
+}
+
+static frit_status give_prompt(const frit_model *model, const frit_buf *prompt, const frit_spans *untrusted,
+                               const frit_tokenize_limits *limits, frit_token *tokens, size_t capacity,
+                               size_t *n_tokens)
+{
+    const frit_encoding how = frit_encoding_of(PROMPT_FLAGS, untrusted, limits);
+    const frit_str text = {prompt->data ? prompt->data : "", prompt->len};
+    return frit_give_tokens(model, text, &how, tokens, capacity, n_tokens);
+}
+
+frit_status frit_chat_tokenize(const frit_model *model, const frit_message *messages, size_t n_messages,
+                               const frit_chat_options *options, frit_token *tokens, size_t capacity, size_t *n_tokens)
+{
+    FRIT_REQUIRE(n_tokens);
+    *n_tokens = 0;
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE_ITEMS(messages, n_messages);
+    FRIT_REQUIRE_ITEMS(tokens, capacity);
+    FRIT_REQUIRE_UNUSED(options);
+    FRIT_REQUIRE_UNUSED_ITEMS(messages, n_messages);
+    frit_buf buf = {0};
+    frit_spans untrusted = {0};
+    frit_status status = render_messages(model, messages, n_messages, options, &buf, &untrusted);
+    if (status == FRIT_E_LIMIT) status = FRIT_E_INVALID;   // as frit_chat_render
+    if (status == FRIT_OK) status = give_prompt(model, &buf, &untrusted, NULL, tokens, capacity, n_tokens);
+    frit_spans_free(&untrusted);
+    frit_buf_free(&buf);
+    return status;
 }
 
 // ------------------------------------------------------------------------------------- turns
@@ -92,10 +138,12 @@ static frit_status begin_call(frit_turn *turn, const answer_format *format, cons
     *begun = turn->prompt.len;
     frit_buf_append(&turn->prompt, format->force.ptr, format->force.len);
     if (name) {
+        const size_t begin = turn->prompt.len;
         frit_buf_text(&turn->prompt, name);
+        frit_spans_push(&turn->untrusted, begin, turn->prompt.len);
         frit_buf_append(&turn->prompt, format->force_after_name.ptr, format->force_after_name.len);
     }
-    return turn->prompt.failed ? frit_fail_memory(turn->prompt.len, "a prompt") : FRIT_OK;
+    return turn->prompt.failed || turn->untrusted.failed ? frit_fail_memory(turn->prompt.len, "a prompt") : FRIT_OK;
 }
 
 static frit_status open_turn(frit_turn *turn, const json_t *request)
@@ -106,7 +154,7 @@ static frit_status open_turn(frit_turn *turn, const json_t *request)
     turn->tools = json_incref(conversation.tools);
     size_t begun = 0;
     frit_buf *prompt = &turn->prompt;
-    frit_status status = render(turn->model, &conversation, prompt);
+    frit_status status = render(turn->model, &conversation, prompt, &turn->untrusted);
     frit_parts_options options = {.format = format, .tools = turn->tools, .continues = conversation.continues};
     if (status == FRIT_OK) {
         frit_str text = {prompt->data ? prompt->data : "", prompt->len};
@@ -132,7 +180,7 @@ frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *
     FRIT_REQUIRE(conversation);
     FRIT_TRY(check_chat(model));
     json_error_t error;
-    json_t *request = json_loadb(conversation, n_bytes, JSON_REJECT_DUPLICATES, &error);
+    json_t *request = json_loadb(conversation, n_bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!request)
         return frit_fail(FRIT_E_INVALID, "the conversation is not JSON: line %d, column %d: %s", error.line,
                          error.column, error.text);
@@ -160,6 +208,17 @@ const char *frit_turn_prompt(const frit_turn *turn, size_t *n_bytes)
     FRIT_REQUIRE_OR(NULL, turn);
     *n_bytes = turn->prompt.len;
     return turn->prompt.data ? turn->prompt.data : "";
+}
+
+frit_status frit_turn_tokenize(const frit_turn *turn, const frit_tokenize_limits *limits, frit_token *tokens,
+                               size_t capacity, size_t *n_tokens)
+{
+    FRIT_REQUIRE(n_tokens);
+    *n_tokens = 0;
+    FRIT_REQUIRE(turn);
+    FRIT_REQUIRE_UNUSED(limits);
+    FRIT_REQUIRE_ITEMS(tokens, capacity);
+    return give_prompt(turn->model, &turn->prompt, &turn->untrusted, limits, tokens, capacity, n_tokens);
 }
 
 static frit_status check_split(const frit_turn *turn)
@@ -210,6 +269,7 @@ void frit_turn_free(frit_turn *turn)
     frit_parts_free(turn->split);
     json_decref(turn->tools);
     frit_buf_free(&turn->prompt);
+    frit_spans_free(&turn->untrusted);
     frit_model_free(turn->model);
     free(turn);
 }

@@ -367,7 +367,7 @@ static frit_status encode(const frit_tokenizer *tokenizer, frit_str word, frit_s
         push_bytes(state, word, merger);
     else
         push_characters(state, word, merger);
-    frit_merger_run(merger, vocab->by_score ? by_score : by_rank, &(pair_context){state, word.ptr});
+    FRIT_TRY(frit_merger_run(merger, vocab->by_score ? by_score : by_rank, &(pair_context){state, word.ptr}));
     for (int32_t i = 0; i < merger->n; i++)
         if (merger->symbols[i].len > 0) emit(state, word, &merger->symbols[i], &after_unknown, out);
     return merger->failed ? frit_fail_memory(word.len, "the symbols of a word") : FRIT_OK;

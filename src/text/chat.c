@@ -181,23 +181,24 @@ void frit_chat_free(frit_chat *chat)
 
 // ------------------------------------------------------------------------------------- rendering
 
-frit_status frit_chat_apply_json(const frit_chat *chat, const json_t *variables, frit_buf *out)
+frit_status frit_chat_apply_json(const frit_chat *chat, const json_t *variables, frit_buf *out, frit_spans *untrusted)
 {
     struct tm now = frit_time_local();
     if (chat->guessed && !atomic_flag_test_and_set((atomic_flag *)&chat->warned))
         frit_log_say(&chat->log, FRIT_LOG_WARNING, "the model has no chat template: conversations are written as %s",
                      chat->name);
-    return frit_chat_apply_at(chat, variables, &now, out);
+    return frit_chat_apply_at(chat, variables, &now, out, untrusted);
 }
 
-frit_status frit_chat_apply_at(const frit_chat *chat, const json_t *variables, const struct tm *now, frit_buf *out)
+frit_status frit_chat_apply_at(const frit_chat *chat, const json_t *variables, const struct tm *now, frit_buf *out,
+                               frit_spans *untrusted)
 {
     json_t *all = json_copy((json_t *)variables);   // shallow; only references are counted
     json_t *bos = json_stringn_nocheck(chat->bos.ptr, chat->bos.len);
     json_t *eos = json_stringn_nocheck(chat->eos.ptr, chat->eos.len);
     bool made =
         all && json_object_set_new(all, "bos_token", bos) == 0 && json_object_set_new(all, "eos_token", eos) == 0;
-    frit_status status = made ? frit_template_render(chat->template, all, now, out)
+    frit_status status = made ? frit_template_render(chat->template, all, now, out, untrusted)
                               : frit_fail_memory(chat->bos.len + chat->eos.len, "the variables of a chat template");
     json_decref(all);
     return status;

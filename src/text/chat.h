@@ -2,11 +2,12 @@
 // text/chat.h: messages to prompt text. frit_chat is opened once per model from its template's source; rendering is
 // pure. Templates are programs in the Jinja language (template/template.h), run as Hugging Face transformers runs them.
 //
-// Templates write the BOS themselves where the model wants one. So tokenize the result with
-// FRIT_TEXT_PARSE_SPECIAL; with FRIT_TEXT_SPECIAL too, a BOS is added only if the text does not begin with one.
+// Templates write the BOS themselves where the model wants one. So tokenize the result with FRIT_TEXT_PARSE_SPECIAL
+// and the untrusted ranges; with FRIT_TEXT_SPECIAL too, a BOS is added only if the text does not begin with one.
 #pragma once
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/spans.h"
 #include "text/answer/format.h"
 #include "text/chat_shape.h"
 
@@ -34,8 +35,10 @@ frit_str frit_chat_source(const frit_chat *chat);
 // `variables` is an object with messages, tools, add_generation_prompt and other variables of the template;
 // bos_token and eos_token are added. FRIT_E_INVALID with the template's message if it refuses the messages.
 // (text/conversation.h builds them from requests.)
-frit_status frit_chat_apply_json(const frit_chat *chat, const struct json_t *variables, frit_buf *out);
+// `untrusted` (may be NULL) becomes the ranges that come from the variables: frit_template_render says which.
+frit_status frit_chat_apply_json(const frit_chat *chat, const struct json_t *variables, frit_buf *out,
+                                 frit_spans *untrusted);
 // ... at a given time.
 frit_status frit_chat_apply_at(const frit_chat *chat, const struct json_t *variables, const struct tm *now,
-                               frit_buf *out);
+                               frit_buf *out, frit_spans *untrusted);
 void frit_chat_free(frit_chat *chat);

@@ -256,6 +256,18 @@ static frit_status read_message(const reading *r, const json_t *given, size_t i)
     return status;
 }
 
+// `a` and `b` with `between` between them; b may be NULL. Texts may contain zeros.
+static json_t *join_texts(const json_t *a, const char *between, const json_t *b)
+{
+    frit_buf text = {0};
+    frit_buf_append(&text, json_string_value(a), json_string_length(a));
+    frit_buf_text(&text, between);
+    if (b) frit_buf_append(&text, json_string_value(b), json_string_length(b));
+    json_t *json = text.failed ? NULL : json_stringn_nocheck(text.data ? text.data : "", text.len);
+    frit_buf_free(&text);
+    return json;
+}
+
 // If the template has no system prompt, it is put before the first question.
 static void move_system(const reading *r)
 {
@@ -268,7 +280,7 @@ static void move_system(const reading *r)
         json_object_set_new(first, "role", json_string("user"));
         return;
     }
-    json_t *joined = json_sprintf("%s\n\n%s", json_string_value(system), json_string_value(said));
+    json_t *joined = join_texts(system, "\n\n", said);
     if (joined) json_object_set_new(second, "content", joined);
     json_array_remove(r->messages, 0);
 }
@@ -377,12 +389,10 @@ static frit_status mark_end(const reading *r)
         last = json_array_get(content, json_array_size(content) - 1);
         content = json_object_get(last, "text");
         if (!content) return frit_fail(FRIT_E_INVALID, "continue_final_message: the last message has no text");
-        return json_object_set_new(last, "text",
-                                   json_sprintf("%s" FRIT_CONVERSATION_MARK, json_string_value(content))) == 0
-                   ? FRIT_OK
-                   : no_memory();
+        json_t *marked = join_texts(content, FRIT_CONVERSATION_MARK, NULL);
+        return json_object_set_new(last, "text", marked) == 0 ? FRIT_OK : no_memory();
     }
-    json_t *marked = json_sprintf("%s" FRIT_CONVERSATION_MARK, json_string_value(content));
+    json_t *marked = join_texts(content, FRIT_CONVERSATION_MARK, NULL);
     return json_object_set_new(last, "content", marked) == 0 ? FRIT_OK : no_memory();
 }
 

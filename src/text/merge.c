@@ -83,10 +83,11 @@ static void offer(frit_merger *merger, int32_t left, int32_t right, frit_join_fn
     if (pair_fn(ctx, l, r, &pair.cost, &pair.merged)) heap_push(merger, pair);
 }
 
-void frit_merger_run(frit_merger *merger, frit_join_fn pair_fn, const void *ctx)
+frit_status frit_merger_run(frit_merger *merger, frit_join_fn pair_fn, const void *ctx)
 {
     for (int32_t i = 1; i < merger->n; i++) offer(merger, i - 1, i, pair_fn, ctx);
     while (merger->n_pairs > 0) {
+        if (merger->halt) FRIT_TRY(frit_halt_check(merger->halt, 0));
         frit_join pair = heap_pop(merger);
         frit_symbol *left = &merger->symbols[pair.left], *right = &merger->symbols[pair.right];
         // Symbols only grow or vanish, so equal length means that neither has changed.
@@ -99,4 +100,5 @@ void frit_merger_run(frit_merger *merger, frit_join_fn pair_fn, const void *ctx)
         offer(merger, left->prev, pair.left, pair_fn, ctx);
         offer(merger, pair.left, left->next, pair_fn, ctx);
     }
+    return FRIT_OK;
 }

@@ -28,6 +28,7 @@ typedef struct frit_merger {
     size_t symbol_capacity;
     frit_join *heap;
     size_t n_pairs, pair_capacity;
+    frit_halt *halt;   // NULL: never
     bool failed;
 } frit_merger;
 
@@ -37,5 +38,6 @@ typedef bool (*frit_join_fn)(const void *ctx, const frit_symbol *left, const fri
 
 void frit_merger_clear(frit_merger *merger);
 void frit_merger_push(frit_merger *merger, uint32_t start, uint32_t len, frit_token id);
-void frit_merger_run(frit_merger *merger, frit_join_fn pair, const void *ctx);   // symbols with len > 0 remain
+// Symbols with len > 0 remain. What the halt says.
+frit_status frit_merger_run(frit_merger *merger, frit_join_fn pair, const void *ctx);
 void frit_merger_free(frit_merger *merger);

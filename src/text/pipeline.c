@@ -213,6 +213,7 @@ static frit_status rewrite(const frit_cut *cut, bool spell, bool at_start, frit_
 
 typedef struct splitter {
     const frit_cut *cut;
+    frit_halt *halt;
     frit_words *out;
     size_t first;        // where the words of this word begin
     bool last_matched;   // what the last part was
@@ -262,6 +263,7 @@ static frit_status split_word(splitter *s, frit_matcher *matcher, frit_str text,
     s->last_matched = s->held = false;
     while (done < inside.len) {
         bool found;
+        if (s->halt) FRIT_TRY(frit_halt_check(s->halt, 0));
         FRIT_TRY(frit_matcher_next(matcher, s->cut->regex, inside, done, &start, &end, &found));
         if (!found) break;
         if (start > done) put_part(s, word.start + done, word.start + start, false);
@@ -275,7 +277,7 @@ static frit_status split_word(splitter *s, frit_matcher *matcher, frit_str text,
 
 static frit_status split(const frit_cut *cut, frit_flow *flow, const frit_words *from, frit_words *to)
 {
-    splitter s = {.cut = cut, .out = to};
+    splitter s = {.cut = cut, .halt = flow->halt, .out = to};
     to->text = from->text;
     for (size_t i = 0; i < from->n; i++) FRIT_TRY(split_word(&s, &flow->matcher, from->text, from->items[i]));
     return FRIT_OK;

@@ -9,6 +9,7 @@
 #pragma once
 #include "base/arena.h"
 #include "text/charsmap.h"
+#include "text/halt.h"
 #include "text/regex.h"
 #include "text/unicode.h"
 
@@ -119,7 +120,8 @@ typedef struct frit_flow {
     frit_buf normal[2], rewritten[2];   // the last two texts of either stage
     frit_words words[2];
     frit_matcher matcher;
-    size_t most;   // bytes that the text may grow to
+    frit_halt *halt;   // NULL: never
+    size_t most;       // bytes that the text may grow to
 } frit_flow;
 
 frit_status frit_flow_init(frit_flow *flow);

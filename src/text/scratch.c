@@ -10,10 +10,12 @@ enum {
     MAX_CACHED_BYTES = 64,   // longer words rarely come twice
 };
 
-frit_status frit_scratch_init(frit_scratch *scratch)
+frit_status frit_scratch_init(frit_scratch *scratch, const frit_encoding *how)
 {
-    *scratch = (frit_scratch){0};
-    return frit_flow_init(&scratch->flow);
+    *scratch = (frit_scratch){.halt = {how->max_tokens, how->cancelled, how->cancel_ctx, 0}};
+    FRIT_TRY(frit_flow_init(&scratch->flow));
+    scratch->flow.halt = scratch->merger.halt = &scratch->halt;
+    return FRIT_OK;
 }
 
 void frit_scratch_deinit(frit_scratch *scratch)
@@ -73,6 +75,7 @@ frit_status frit_scratch_encode(frit_scratch *scratch, const frit_tokenizer *tok
     for (size_t i = 0; i < words->n; i++) {
         frit_word word = words->items[i];
         if (word.start == word.end) continue;
+        FRIT_TRY(frit_halt_check(&scratch->halt, out->n));
         FRIT_TRY(encode_word(scratch, tokenizer, (frit_str){words->text.ptr + word.start, word.end - word.start}, out));
     }
     return out->failed ? frit_fail_memory(out->n * sizeof *out->items, "the tokens of the text") : FRIT_OK;

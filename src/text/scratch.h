@@ -16,6 +16,7 @@ typedef struct frit_cache_slot {
 } frit_cache_slot;
 
 struct frit_scratch {
+    frit_halt halt;
     frit_flow flow;
     frit_merger merger;
     void *cells;   // of the kind, grown by frit_scratch_cells
@@ -24,7 +25,8 @@ struct frit_scratch {
     size_t cache_mask;
 };
 
-frit_status frit_scratch_init(frit_scratch *scratch);
+// `how` must outlive it.
+frit_status frit_scratch_init(frit_scratch *scratch, const frit_encoding *how);
 void frit_scratch_deinit(frit_scratch *scratch);
 // At least n_bytes of memory, not zeroed; NULL if memory is short.
 void *frit_scratch_cells(frit_scratch *scratch, size_t n_bytes);

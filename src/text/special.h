@@ -3,6 +3,7 @@
 //
 // The pieces form a trie of bytes; a table of first bytes skips ordinary text at one look-up per byte.
 #pragma once
+#include "base/spans.h"
 #include "text/vocab.h"
 
 typedef struct frit_special {
@@ -19,6 +20,16 @@ typedef struct frit_special_match {
 
 // The specials that are searched in the original text, or in normalized text. Those are normalized themselves.
 frit_status frit_special_init(frit_special *special, const frit_vocab *vocab, bool normalized, frit_arena *arena);
-// The first special token at or after `from`. `parse_control`: recognise control tokens, not only user-defined ones.
-bool frit_special_find(const frit_special *special, frit_str text, size_t from, bool parse_control,
+// The same without normalizing: the specials of normalized text as they are in the original text.
+frit_status frit_special_init_raw(frit_special *special, const frit_vocab *vocab, frit_arena *arena);
+
+// Where control tokens are recognised; user-defined ones are recognised everywhere.
+typedef struct frit_special_scope {
+    bool parse_control;
+    const frit_spans *untrusted;   // no control token has a byte of these; NULL: no range
+    size_t offset;                 // of the searched text in the text of the ranges
+} frit_special_scope;
+
+// The first special token at or after `from`.
+bool frit_special_find(const frit_special *special, frit_str text, size_t from, const frit_special_scope *scope,
                        frit_special_match *match);

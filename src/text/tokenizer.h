@@ -18,6 +18,7 @@
 typedef struct frit_ids {   // a growable list of tokens
     frit_token *items;
     size_t n, capacity;
+    size_t n_least;   // what an encoding that was given up knew of their number
     bool failed;
 } frit_ids;
 void frit_ids_push(frit_ids *ids, frit_token id);
@@ -40,6 +41,8 @@ struct frit_tokenizer {
     const frit_vocab *vocab;
     frit_special special;              // looked for in text as it is
     frit_special special_normalized;   // ... in normalized text
+    frit_special special_raw;          // ... the same, as they stand before text is normalized
+    size_t token_bytes;                // bytes of a text that a token stands for, at most; 0: any number
     void *state;                       // the kind's own
     frit_str *pieces;                  // [n]: the bytes of every token, decoded once
     frit_arena arena;
@@ -52,6 +55,18 @@ extern const frit_tokenizer_kind frit_tokenizer_bpe, frit_tokenizer_unigram, fri
 // FRIT_OK and *out = NULL for a vocabulary without text. The vocabulary is borrowed.
 frit_status frit_tokenizer_new(frit_tokenizer **out, const frit_vocab *vocab, const frit_log *log);
 void frit_tokenizer_free(frit_tokenizer *tokenizer);
+typedef struct frit_encoding {
+    unsigned flags;                 // FRIT_TEXT_SPECIAL, FRIT_TEXT_PARSE_SPECIAL
+    const frit_spans *untrusted;    // ranges of the text of which no byte belongs to a control token; NULL: none
+    size_t max_tokens;              // 0: any number
+    bool (*cancelled)(void *ctx);   // asked now and then; may be NULL
+    void *cancel_ctx;
+} frit_encoding;
+
+// FRIT_E_LIMIT once there are more than max_tokens, or at once where the text is too long for so few: out->n_least is
+// then how many there are at least. FRIT_E_CANCELLED.
+frit_status frit_tokenizer_encode_as(const frit_tokenizer *tokenizer, frit_str text, const frit_encoding *how,
+                                     frit_ids *out);
 // `flags`: FRIT_TEXT_SPECIAL, FRIT_TEXT_PARSE_SPECIAL. With FRIT_TEXT_SPECIAL a BOS is added (if the model asks for
 // one) unless FRIT_TEXT_PARSE_SPECIAL finds one at the start of the text: a rendered chat never gets two.
 frit_status frit_tokenizer_encode(const frit_tokenizer *tokenizer, frit_str text, unsigned flags, frit_ids *out);

@@ -203,6 +203,11 @@ static void call_text(void)
     REFUSES(frit_tokenize, tokens, o.model, "ab", 2, 0, NULL, 8, &n);
     REFUSES(frit_tokenize, n_tokens, o.model, "ab", 2, 0, tokens, 8, NULL);
     assert_ok(frit_tokenize(o.model, NULL, 0, 0, NULL, 0, &n));
+    REFUSES(frit_tokenize_within, model, NULL, "ab", 2, 0, NULL, tokens, 8, &n);
+    REFUSES(frit_tokenize_within, text, o.model, NULL, 2, 0, NULL, tokens, 8, &n);
+    ACCEPTS(frit_tokenize_within, limits, o.model, "ab", 2, 0, NULL, tokens, 8, &n);
+    REFUSES(frit_tokenize_within, tokens, o.model, "ab", 2, 0, NULL, NULL, 8, &n);
+    REFUSES(frit_tokenize_within, n_tokens, o.model, "ab", 2, 0, NULL, tokens, 8, NULL);
     REFUSES(frit_detokenize, model, NULL, &token, 1, 0, bytes, 64, &n);
     REFUSES(frit_detokenize, tokens, o.model, NULL, 1, 0, bytes, 64, &n);
     REFUSES(frit_detokenize, text, o.model, &token, 1, 0, NULL, 64, &n);
@@ -238,6 +243,12 @@ static void call_chats(void)
     ACCEPTS(frit_chat_render, options, o.model, &message, 1, NULL, bytes, 64, &n);
     REFUSES(frit_chat_render, text, o.model, &message, 1, NULL, NULL, 64, &n);
     REFUSES(frit_chat_render, n_bytes, o.model, &message, 1, NULL, bytes, 64, NULL);
+    frit_token tokens[64];
+    REFUSES(frit_chat_tokenize, model, NULL, &message, 1, NULL, tokens, 64, &n);
+    REFUSES(frit_chat_tokenize, messages, o.model, NULL, 1, NULL, tokens, 64, &n);
+    ACCEPTS(frit_chat_tokenize, options, o.model, &message, 1, NULL, tokens, 64, &n);
+    REFUSES(frit_chat_tokenize, tokens, o.model, &message, 1, NULL, NULL, 64, &n);
+    REFUSES(frit_chat_tokenize, n_tokens, o.model, &message, 1, NULL, tokens, 64, NULL);
     ACCEPTS(frit_chat_render_json, model, NULL, "x", "{}", 2, bytes, 64, &n);
     ACCEPTS(frit_chat_render_json, source, o.model, NULL, conversation, length, bytes, 64, &n);
     REFUSES(frit_chat_render_json, variables, o.model, "x", NULL, 2, bytes, 64, &n);
@@ -248,6 +259,10 @@ static void call_chats(void)
     REFUSES(frit_turn_new, conversation, &turn, o.model, NULL, length);
     ZERO(frit_turn_prompt, turn, NULL, &n);
     ZERO(frit_turn_prompt, n_bytes, o.turn, NULL);
+    REFUSES(frit_turn_tokenize, turn, NULL, NULL, tokens, 64, &n);
+    ACCEPTS(frit_turn_tokenize, limits, o.turn, NULL, tokens, 64, &n);
+    REFUSES(frit_turn_tokenize, tokens, o.turn, NULL, NULL, 64, &n);
+    REFUSES(frit_turn_tokenize, n_tokens, o.turn, NULL, tokens, 64, NULL);
     REFUSES(frit_turn_push, turn, NULL, "a", 1);
     REFUSES(frit_turn_push, text, o.turn, NULL, 1);
     REFUSES(frit_turn_end, turn, NULL);

@@ -44,7 +44,7 @@ static void add_template(frit_buf *out)
     json_t *variables = json_object();
     const struct tm now = {.tm_year = 126, .tm_mday = 2};
     assert_ok(frit_template_new(&template, (frit_str){source, sizeof source - 1}));
-    assert_ok(frit_template_render(template, variables, &now, out));
+    assert_ok(frit_template_render(template, variables, &now, out, NULL));
     frit_template_free(template);
     json_decref(variables);
 }

@@ -42,18 +42,12 @@ enum { MAX_TOKENS = 512 };
 // A reference's key is its prompt; "chat" is one question through the chat template.
 static size_t tokenize_prompt(const frit_model *model, const char *key, frit_token *tokens)
 {
-    char text[512];
-    size_t n_bytes, n_tokens;
-    unsigned flags = FRIT_TEXT_SPECIAL;
-    if (strcmp(key, "chat") == 0) {
-        const frit_message question = {.role = "user", .content = "Tell me the tale of Rapunzel."};
-        assert_ok(frit_chat_render(model, &question, 1, NULL, text, sizeof text, &n_bytes));
-        flags |= FRIT_TEXT_PARSE_SPECIAL;   // and the template's BOS stays the only one
-    } else {
-        n_bytes = strlen(key);
-        memcpy(text, key, n_bytes);
-    }
-    assert_ok(frit_tokenize(model, text, n_bytes, flags, tokens, MAX_TOKENS, &n_tokens));
+    size_t n_tokens;
+    const frit_message question = {.role = "user", .content = "Tell me the tale of Rapunzel."};
+    if (strcmp(key, "chat") == 0)
+        assert_ok(frit_chat_tokenize(model, &question, 1, NULL, tokens, MAX_TOKENS, &n_tokens));
+    else
+        assert_ok(frit_tokenize(model, key, strlen(key), FRIT_TEXT_SPECIAL, tokens, MAX_TOKENS, &n_tokens));
     return n_tokens;
 }
 

@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     json_t *variables = json_loadb((const char *)bytes, n_bytes, JSON_ALLOW_NUL, NULL);
     for (size_t i = 0; json_is_object(variables) && i < FRIT_COUNT(templates); i++) {
         frit_buf out = {0};
-        frit_template_render(templates[i], variables, &now, &out);   // raise_exception may say nothing
+        frit_template_render(templates[i], variables, &now, &out, NULL);   // raise_exception may say nothing
         frit_buf_free(&out);
     }
     json_decref(variables);

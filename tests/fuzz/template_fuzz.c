@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
         return 0;
     }
     frit_buf out = {0};
-    frit_template_render(template, variables, &now, &out);   // raise_exception may say nothing
+    frit_template_render(template, variables, &now, &out, NULL);   // raise_exception may say nothing
     frit_buf_free(&out);
     frit_template_free(template);
     return 0;

@@ -21,7 +21,8 @@ static const char chat_template[] =
     "{% for c in m.tool_calls or [] %}\n<tool_call>\n{\"name\": \"{{ c.function.name }}\", \"arguments\": "
     "{{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}.\n{% endfor %}{% if add_generation_prompt "
     "%}[assistant]"
-    "{{ '<|after|>' if messages[-1].role == 'tool' else '<|' + messages[-1].content + '|>' }}{% endif %}";
+    "{{ '<|after|>' if messages[-1].role == 'tool' else {'weather': '<|weather|>', 'two': '<|two|>', 'bad': '<|bad|>'}"
+    ".get(messages[-1].content, messages[-1].content) }}{% endif %}";
 
 static const script scripts[] = {
     {"<|weather|>",

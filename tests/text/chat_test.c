@@ -22,7 +22,7 @@ static frit_status apply(const frit_chat *chat, const frit_message *messages, si
     for (size_t i = 0; i < n; i++)
         json_array_append_new(list, json_pack("{s:s, s:s}", "role", messages[i].role, "content", messages[i].content));
     json_t *variables = json_pack("{s:o, s:b}", "messages", list, "add_generation_prompt", prompt);
-    frit_status status = frit_chat_apply_json(chat, variables, out);
+    frit_status status = frit_chat_apply_json(chat, variables, out, NULL);
     json_decref(variables);
     return status;
 }
@@ -162,7 +162,7 @@ static void tools_and_other_variables_reach_the_template(void **state)
                             tokens, NULL));
     json_t *variables = json_pack("{s:[{s:s}], s:b}", "tools", "name", "add", "thinking", 1);
     frit_buf out = {0};
-    assert_ok(frit_chat_apply_json(chat, variables, &out));
+    assert_ok(frit_chat_apply_json(chat, variables, &out, NULL));
     assert_string_equal(out.data, "<BOS>addTrue<EOS>");
     assert_int_equal(json_object_size(variables), 2);
     json_decref(variables);

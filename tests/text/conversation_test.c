@@ -11,7 +11,7 @@ static char *render(const frit_chat *chat, const char *text)
     frit_conversation conversation;
     assert_ok(frit_conversation_read(&conversation, chat, request));
     frit_buf out = {0};
-    assert_ok(frit_chat_apply_json(chat, conversation.variables, &out));
+    assert_ok(frit_chat_apply_json(chat, conversation.variables, &out, NULL));
     frit_conversation_free(&conversation);
     json_decref(request);
     return out.data;

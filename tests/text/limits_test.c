@@ -33,7 +33,7 @@ static frit_status render(const char *source)
     frit_template *template;
     frit_status status = frit_template_new(&template, frit_str_of(source));
     frit_buf out = {0};
-    if (status == FRIT_OK) status = frit_template_render(template, variables, &now, &out);
+    if (status == FRIT_OK) status = frit_template_render(template, variables, &now, &out, NULL);
     frit_buf_free(&out);
     frit_template_free(template);
     json_decref(variables);

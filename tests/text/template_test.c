@@ -49,7 +49,7 @@ static bool check_rendering(const char *name, const frit_template *template, con
     json_t *variables = variables_of(json_object_get(scenarios, scenario), generate);
     frit_buf out = {0};
     clock_t start = clock();
-    frit_status status = template ? frit_template_render(template, variables, &now, &out) : FRIT_E_FORMAT;
+    frit_status status = template ? frit_template_render(template, variables, &now, &out, NULL) : FRIT_E_FORMAT;
     double ms = 1e3 * (double)(clock() - start) / CLOCKS_PER_SEC;
     if (ms > slowest_ms) slowest_ms = ms;
     char sentence[FRIT_ERROR_BYTES] = "";
@@ -125,7 +125,7 @@ static void nasty_templates_render_as_jinja_renders_them(void **state)
             const char *want = json_string_value(json_object_get(row, "output")),
                        *raises = json_string_value(json_object_get(row, "raises"));
             frit_buf out = {0};
-            frit_status status = frit_template_render(template, json_object_get(variables, scenario), &now, &out);
+            frit_status status = frit_template_render(template, json_object_get(variables, scenario), &now, &out, NULL);
             bool good = want ? status == FRIT_OK && strcmp(out.data ? out.data : "", want) == 0
                              : status == FRIT_E_INVALID && strcmp(frit_error(), raises) == 0;
             n_wrong += !good;
@@ -153,7 +153,7 @@ static frit_status render(const char *source, frit_buf *out)
     frit_status status = frit_template_new(&template, frit_str_of(source));
     if (status != FRIT_OK) return status;
     json_t *variables = json_loads(variables_text, 0, NULL);
-    status = frit_template_render(template, variables, &now, out);
+    status = frit_template_render(template, variables, &now, out, NULL);
     json_decref(variables);
     frit_template_free(template);
     return status;
@@ -386,11 +386,11 @@ static void lists_change_only_where_the_template_was_allowed_to(void **state)
         frit_buf out = {0};
         json_t *none = json_object();
         assert_ok(frit_template_new(&template, frit_str_of(cases[i].source)));
-        frit_status status = frit_template_render(template, none, &now, &out);
+        frit_status status = frit_template_render(template, none, &now, &out, NULL);
         assert_int_equal(status, FRIT_E_INVALID);   // as transformers' sandbox
         frit_buf_clear(&out);
         frit_template_allow_changes(template);
-        status = frit_template_render(template, none, &now, &out);
+        status = frit_template_render(template, none, &now, &out, NULL);
         bool good = cases[i].want ? status == FRIT_OK && strcmp(out.data ? out.data : "", cases[i].want) == 0
                                   : status != FRIT_OK && strstr(frit_error(), cases[i].fails);
         if (!good)

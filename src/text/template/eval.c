@@ -109,13 +109,13 @@ frit_status frit_eval_call(run *r, value callee, const call *c, value *out)
     case VALUE_LOOP: {
         if (!callee.loop->node->recursive) return frit_run_fail(r, "only a loop that is 'recursive' may be called");
         if (c->n != 1) return frit_run_fail(r, "loop takes one argument");
-        frit_buf *saved = r->out, captured = {0};
+        writer *saved = r->out, captured = {.r = r};
         r->out = &captured;
         frit_status status =
             frit_run_loop(r, callee.loop->node, callee.loop->outer, c->positional[0], callee.loop->depth + 1);
         r->out = saved;
-        if (status == FRIT_OK) return frit_var_take_buf(r, &captured, out);
-        frit_buf_free(&captured);
+        if (status == FRIT_OK) return frit_writer_take(&captured, out);
+        frit_writer_free(&captured);
         return status;
     }
     case VALUE_UNDEFINED:
@@ -140,16 +140,16 @@ static frit_status fail_operands(const run *r, const char *op, value a, value b)
 static frit_status add_text(run *r, value a, value b, value *out)
 {
     bool safe = a.safe || b.safe;
-    frit_buf joined = {0};
+    writer joined = {.r = r};
     if (safe && !a.safe)
         frit_print_escaped(a.text, &joined);
     else
-        frit_buf_append(&joined, a.text.ptr, a.text.len);
+        frit_write(&joined, a.text.ptr, a.text.len);
     if (safe && !b.safe)
         frit_print_escaped(b.text, &joined);
     else
-        frit_buf_append(&joined, b.text.ptr, b.text.len);
-    FRIT_TRY(frit_var_take_buf(r, &joined, out));
+        frit_write(&joined, b.text.ptr, b.text.len);
+    FRIT_TRY(frit_writer_take(&joined, out));
     out->safe = safe;
     return FRIT_OK;
 }
@@ -169,12 +169,11 @@ static frit_status repeat(run *r, value what, int64_t times, value *out)
     if (what.type == VALUE_TEXT) {
         uint64_t n;
         if (!frit_mul_u64(what.text.len, (uint64_t)times, &n) || n >= MAX_BYTES) return frit_run_memory(r);
-        char *copy = frit_run_alloc(r, (size_t)n + 1, 1);
-        if (!copy) return frit_run_memory(r);
-        for (size_t i = 0; what.text.len > 0 && i < n; i += what.text.len)
-            memcpy(copy + i, what.text.ptr, what.text.len);
-        *out = frit_var_text((frit_str){copy, (size_t)n});
-        return frit_run_step(r, what.text.len > 0 ? (size_t)times : 0);
+        if (what.text.len == 0) times = 0;
+        FRIT_TRY(frit_run_step(r, (size_t)times));
+        writer repeated = {.r = r};
+        for (int64_t k = 0; k < times; k++) frit_write(&repeated, what.text.ptr, what.text.len);
+        return frit_writer_take(&repeated, out);
     }
     FRIT_TRY(frit_var_new_list(r, what.type, out));
     for (int64_t k = 0; what.list->n > 0 && k < times; k++) {
@@ -379,11 +378,11 @@ frit_status frit_var_attribute(run *r, value v, frit_str name, value *out)
     } else if (v.type == VALUE_TUPLE && v.list->fields && find_field(v.list, name)) {
         *out = *find_field(v.list, name);
     } else {
-        frit_buf what = {0};
-        frit_buf_printf(&what, "'%s object' has no attribute '%.*s', which", frit_var_type_name(v), (int)name.len,
-                        name.ptr);
+        writer what = {.r = r};
+        frit_write_printf(&what, "'%s object' has no attribute '%.*s', which", frit_var_type_name(v), (int)name.len,
+                          name.ptr);
         value text;
-        FRIT_TRY(frit_var_take_buf(r, &what, &text));
+        FRIT_TRY(frit_writer_take(&what, &text));
         *out = (value){.type = VALUE_UNDEFINED, .text = text.text};
     }
     return FRIT_OK;
@@ -466,10 +465,10 @@ static frit_status slice_text(run *r, frit_str text, int64_t start, int64_t stop
     }
     list *characters;
     FRIT_TRY(frit_var_iterate(r, frit_var_text(text), &characters));
-    frit_buf joined = {0};
+    writer joined = {.r = r};
     for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step)
-        frit_buf_append(&joined, characters->items[i].text.ptr, characters->items[i].text.len);
-    return frit_var_take_buf(r, &joined, out);
+        frit_write(&joined, characters->items[i].text.ptr, characters->items[i].text.len);
+    return frit_writer_take(&joined, out);
 }
 
 frit_status frit_var_slice(run *r, value v, value start, value stop, value step, value *out)
@@ -543,9 +542,9 @@ static frit_status eval_test(run *r, const node *n, scope *s, value *out)
 static frit_status eval_name(run *r, const node *n, scope *s, value *out)
 {
     if (frit_scope_get(s, n->symbol, out)) return FRIT_OK;
-    frit_buf what = {0};
-    frit_buf_printf(&what, "'%.*s'", (int)n->text.len, n->text.ptr);
-    FRIT_TRY(frit_var_take_buf(r, &what, out));
+    writer what = {.r = r};
+    frit_write_printf(&what, "'%.*s'", (int)n->text.len, n->text.ptr);
+    FRIT_TRY(frit_writer_take(&what, out));
     out->type = VALUE_UNDEFINED;
     return FRIT_OK;
 }
@@ -575,15 +574,15 @@ static frit_status eval_dict(run *r, const node *n, scope *s, value *out)
 
 static frit_status eval_concat(run *r, const node *n, scope *s, value *out)
 {
-    frit_buf joined = {0};
+    writer joined = {.r = r};
     frit_status status = FRIT_OK;
     for (size_t i = 0; i < n->n && status == FRIT_OK; i++) {
         value item;
         status = frit_eval(r, n->items[i], s, &item);
         if (status == FRIT_OK) status = frit_var_print(r, item, &joined);
     }
-    if (status == FRIT_OK) return frit_var_take_buf(r, &joined, out);
-    frit_buf_free(&joined);
+    if (status == FRIT_OK) return frit_writer_take(&joined, out);
+    frit_writer_free(&joined);
     return status;
 }
 

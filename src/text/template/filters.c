@@ -59,9 +59,9 @@ static frit_status filter_escape(run *r, value v, const call *c, value *out)
     (void)c;
     FRIT_TRY(frit_var_to_text(r, v, out));
     if (!out->safe) {
-        frit_buf escaped = {0};
+        writer escaped = {.r = r};
         frit_print_escaped(out->text, &escaped);
-        FRIT_TRY(frit_var_take_buf(r, &escaped, out));
+        FRIT_TRY(frit_writer_take(&escaped, out));
     }
     out->safe = true;
     return FRIT_OK;
@@ -118,10 +118,10 @@ static frit_status filter_tojson(run *r, value v, const call *c, value *out)
         return frit_run_fail(r, "tojson: indent must be an integer or a string");
     }
     FRIT_TRY(read_separators(r, frit_filter_option(c, 2, "separators", frit_var_none()), &style));
-    frit_buf json = {0};
+    writer json = {.r = r};
     frit_status status = frit_var_to_json(r, v, &style, &json);
-    if (status == FRIT_OK) return frit_var_take_buf(r, &json, out);
-    frit_buf_free(&json);
+    if (status == FRIT_OK) return frit_writer_take(&json, out);
+    frit_writer_free(&json);
     return status;
 }
 
@@ -247,15 +247,15 @@ static frit_status filter_filesizeformat(run *r, value v, const call *c, value *
         return frit_run_fail(r, "a file size must be a number, not %s", frit_var_type_name(v));
     static const char prefixes[] = "kMGTPEZY";
     size_t i = 0;
-    frit_buf text = {0};
+    writer text = {.r = r};
     while (size >= unit * base && prefixes[i + 1]) unit *= base, i++;
     if (size == 1)
-        frit_buf_text(&text, "1 Byte");
+        frit_write_text(&text, "1 Byte");
     else if (size < base)
-        frit_buf_printf(&text, "%.0f Bytes", trunc(size));
+        frit_write_printf(&text, "%.0f Bytes", trunc(size));
     else
-        frit_buf_printf(&text, "%.1f %c%s", size / unit, binary && i == 0 ? 'K' : prefixes[i], binary ? "iB" : "B");
-    return frit_var_take_buf(r, &text, out);
+        frit_write_printf(&text, "%.1f %c%s", size / unit, binary && i == 0 ? 'K' : prefixes[i], binary ? "iB" : "B");
+    return frit_writer_take(&text, out);
 }
 
 // ------------------------------------------------------------------------------------- text
@@ -300,15 +300,15 @@ static frit_status filter_indent(run *r, value v, const call *c, value *out)
     FRIT_TRY(frit_eval_binary(r, OP_ADD, v, frit_var_text(frit_str_of("\n")),
                               &v));   // the last line counts even if it is empty
     FRIT_TRY(frit_text_lines(r, v.text, false, &lines));
-    frit_buf text = {0};
+    writer text = {.r = r};
     for (size_t i = 0; i < lines.list->n; i++) {
         frit_str line = lines.list->items[i].text;
-        if (i > 0) frit_buf_char(&text, '\n');
-        if (i > 0 ? blank || line.len > 0 : first) frit_buf_append(&text, width.text.ptr, width.text.len);
-        frit_buf_append(&text, line.ptr, line.len);
-        if (text.len > MAX_OUTPUT) break;
+        if (i > 0) frit_write_char(&text, '\n');
+        if (i > 0 ? blank || line.len > 0 : first) frit_write(&text, width.text.ptr, width.text.len);
+        frit_write(&text, line.ptr, line.len);
+        if (text.buf.len > MAX_OUTPUT) break;
     }
-    return frit_var_take_buf(r, &text, out);
+    return frit_writer_take(&text, out);
 }
 
 static frit_status filter_center(run *r, value v, const call *c, value *out)
@@ -389,17 +389,18 @@ static frit_status filter_urlencode(run *r, value v, const call *c, value *out)
         return frit_run_fail(r, "urlencode takes a string, not %s", frit_var_type_name(v));
     FRIT_TRY(frit_var_to_text(r, v, &v));
     FRIT_TRY(frit_run_step(r, v.text.len / 16));
-    frit_buf text = {0};
+    writer text = {.r = r};
     for (size_t i = 0; i < v.text.len; i++) {
         unsigned char b = (unsigned char)v.text.ptr[i];
         bool plain =
             (b >= '0' && b <= '9') || (b < 0x80 && (b | 0x20) >= 'a' && (b | 0x20) <= 'z') || (b && strchr("_.-~/", b));
+        text.taints = frit_origin_is_untrusted(r, v.text.ptr + i);
         if (plain)
-            frit_buf_char(&text, (char)b);
+            frit_write_char(&text, (char)b);
         else
-            frit_buf_printf(&text, "%%%02X", b);
+            frit_write_printf(&text, "%%%02X", b);
     }
-    return frit_var_take_buf(r, &text, out);
+    return frit_writer_take(&text, out);
 }
 
 // ------------------------------------------------------------------------------------- the table

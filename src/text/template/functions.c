@@ -80,10 +80,14 @@ static frit_status call_strftime_now(run *r, const call *c, value *out)
     if (!frit_call_argument(c, 0, "format", &format) || format.type != VALUE_TEXT)
         return frit_run_fail(r, "strftime_now takes a format");
     value zero;   // the format, zero-terminated
-    FRIT_TRY(frit_var_copy_text(r, format.text.ptr, format.text.len, &zero));
+    writer copy = {.r = r}, day = {.r = r};
+    frit_write(&copy, format.text.ptr, format.text.len);
+    day.taints = copy.untrusted.n > 0;
+    FRIT_TRY(frit_writer_take(&copy, &zero));
     char text[512];
     size_t n = format.text.len > 0 ? strftime(text, sizeof text, zero.text.ptr, r->now) : 0;
-    return frit_var_copy_text(r, text, n, out);
+    frit_write_made(&day, text, n);
+    return frit_writer_take(&day, out);
 }
 
 static frit_status call_cycler(run *r, const call *c, value *out)

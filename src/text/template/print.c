@@ -15,10 +15,10 @@
 // ------------------------------------------------------------------------------------- numbers
 
 // The shortest digits that read back as the same number, written as Python writes them: 1e+16, 0.0001, 1e-05, 3.0.
-void frit_print_float(double f, frit_buf *out)
+void frit_print_float(double f, writer *out)
 {
     if (isnan(f) || isinf(f)) {
-        frit_buf_text(out, isnan(f) ? "nan" : f > 0 ? "inf" : "-inf");
+        frit_write_text(out, isnan(f) ? "nan" : f > 0 ? "inf" : "-inf");
         return;
     }
     char text[40];
@@ -31,19 +31,19 @@ void frit_print_float(double f, frit_buf *out)
     for (const char *at = text; *at && *at != 'e'; at++)
         if (*at >= '0' && *at <= '9') digits[n++] = *at;
     int exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
-    if (text[0] == '-') frit_buf_char(out, '-');
+    if (text[0] == '-') frit_write_char(out, '-');
     if (exponent < -4 || exponent >= 16) {
-        frit_buf_char(out, digits[0]);
-        if (n > 1) frit_buf_char(out, '.');
-        frit_buf_append(out, digits + 1, n - 1);
-        frit_buf_printf(out, "e%c%02d", exponent < 0 ? '-' : '+', abs(exponent));
+        frit_write_char(out, digits[0]);
+        if (n > 1) frit_write_char(out, '.');
+        frit_write(out, digits + 1, n - 1);
+        frit_write_printf(out, "e%c%02d", exponent < 0 ? '-' : '+', abs(exponent));
         return;
     }
-    if (exponent < 0) frit_buf_text(out, "0.");
-    for (int i = -1; i > exponent; i--) frit_buf_char(out, '0');
+    if (exponent < 0) frit_write_text(out, "0.");
+    for (int i = -1; i > exponent; i--) frit_write_char(out, '0');
     for (int i = 0; i < (int)n || i <= exponent; i++) {
-        frit_buf_char(out, i < (int)n ? digits[i] : '0');
-        if (i == exponent) frit_buf_text(out, i + 1 < (int)n ? "." : ".0");
+        frit_write_char(out, i < (int)n ? digits[i] : '0');
+        if (i == exponent) frit_write_text(out, i + 1 < (int)n ? "." : ".0");
     }
 }
 
@@ -56,7 +56,7 @@ static bool is_printable(uint32_t c)
     return category != UTF8PROC_CATEGORY_CN && category < UTF8PROC_CATEGORY_ZS;
 }
 
-static void repr_character(frit_str text, size_t *i, char quote, frit_buf *out)
+static void repr_character(frit_str text, size_t *i, char quote, writer *out)
 {
     uint32_t c;
     int n = frit_utf8_decode(text.ptr + *i, text.len - *i, &c);
@@ -65,83 +65,88 @@ static void repr_character(frit_str text, size_t *i, char quote, frit_buf *out)
         n = 1;
     }
     if (c == (uint32_t)quote || c == '\\')
-        frit_buf_printf(out, "\\%c", (char)c);
+        frit_write_printf(out, "\\%c", (char)c);
     else if (c == '\n')
-        frit_buf_text(out, "\\n");
+        frit_write_text(out, "\\n");
     else if (c == '\r')
-        frit_buf_text(out, "\\r");
+        frit_write_text(out, "\\r");
     else if (c == '\t')
-        frit_buf_text(out, "\\t");
+        frit_write_text(out, "\\t");
     else if (is_printable(c))
-        frit_buf_append(out, text.ptr + *i, (size_t)n);
+        frit_write(out, text.ptr + *i, (size_t)n);
     else if (c < 0x100)
-        frit_buf_printf(out, "\\x%02x", (unsigned)c);
+        frit_write_printf(out, "\\x%02x", (unsigned)c);
     else if (c < 0x10000)
-        frit_buf_printf(out, "\\u%04x", (unsigned)c);
+        frit_write_printf(out, "\\u%04x", (unsigned)c);
     else
-        frit_buf_printf(out, "\\U%08x", (unsigned)c);
+        frit_write_printf(out, "\\U%08x", (unsigned)c);
     *i += (size_t)n;
 }
 
-static void repr_text(frit_str text, frit_buf *out)
+static void repr_text(frit_str text, writer *out)
 {
     bool has_single = memchr(text.ptr, '\'', text.len) != NULL, has_double = memchr(text.ptr, '"', text.len) != NULL;
     char quote = has_single && !has_double ? '"' : '\'';
-    frit_buf_char(out, quote);
-    for (size_t i = 0; i < text.len;) repr_character(text, &i, quote, out);
-    frit_buf_char(out, quote);
+    frit_write_char(out, quote);
+    const bool taints = out->taints;
+    for (size_t i = 0; i < text.len;) {
+        out->taints = taints || frit_origin_is_untrusted(out->r, text.ptr + i);
+        repr_character(text, &i, quote, out);
+    }
+    out->taints = taints;
+    frit_write_char(out, quote);
 }
 
 // ------------------------------------------------------------------------------------- str and repr
 
-static frit_status check_size(const run *r, const frit_buf *out)
+static frit_status check_size(const run *r, const writer *out)
 {
-    if (out->failed) return frit_fail_memory(out->len, "a printed value");
-    if (out->len <= MAX_OUTPUT) return FRIT_OK;
+    if (out->buf.failed) return frit_fail_memory(out->buf.len, "a printed value");
+    if (out->buf.len <= MAX_OUTPUT) return FRIT_OK;
     return frit_fail(FRIT_E_LIMIT, "chat template, line %d: a text of more than %d MiB", r->at ? r->at->line : 0,
                      MAX_OUTPUT >> 20);
 }
 
-static frit_status repr_items(run *r, value v, frit_buf *out)
+static frit_status repr_items(run *r, value v, writer *out)
 {
-    frit_buf_char(out, v.type == VALUE_LIST ? '[' : '(');
+    frit_write_char(out, v.type == VALUE_LIST ? '[' : '(');
     for (size_t i = 0; i < v.list->n; i++) {
-        if (i > 0) frit_buf_text(out, ", ");
+        if (i > 0) frit_write_text(out, ", ");
         FRIT_TRY(frit_var_repr(r, v.list->items[i], out));
     }
-    if (v.type == VALUE_TUPLE && v.list->n == 1) frit_buf_char(out, ',');
-    frit_buf_char(out, v.type == VALUE_LIST ? ']' : ')');
+    if (v.type == VALUE_TUPLE && v.list->n == 1) frit_write_char(out, ',');
+    frit_write_char(out, v.type == VALUE_LIST ? ']' : ')');
     return FRIT_OK;
 }
 
-static frit_status repr_dict(run *r, const dict *d, frit_buf *out)
+static frit_status repr_dict(run *r, const dict *d, writer *out)
 {
-    frit_buf_char(out, '{');
+    frit_write_char(out, '{');
     for (size_t i = 0; i < d->n; i++) {
-        if (i > 0) frit_buf_text(out, ", ");
+        if (i > 0) frit_write_text(out, ", ");
         FRIT_TRY(frit_var_repr(r, d->keys[i], out));
-        frit_buf_text(out, ": ");
+        frit_write_text(out, ": ");
         FRIT_TRY(frit_var_repr(r, d->values[i], out));
     }
-    frit_buf_char(out, '}');
+    frit_write_char(out, '}');
     return FRIT_OK;
 }
 
-static frit_status repr_any(run *r, value v, frit_buf *out)
+static frit_status repr_any(run *r, value v, writer *out)
 {
     switch (v.type) {
     case VALUE_UNDEFINED:
     case VALUE_FORBIDDEN:
-        frit_buf_text(out, "Undefined");
+        frit_write_text(out, "Undefined");
         break;
     case VALUE_NONE:
-        frit_buf_text(out, "None");
+        frit_write_text(out, "None");
         break;
     case VALUE_BOOL:
-        frit_buf_text(out, v.b ? "True" : "False");
+        frit_write_text(out, v.b ? "True" : "False");
         break;
     case VALUE_INT:
-        frit_buf_printf(out, "%lld", (long long)v.i);
+        frit_write_printf(out, "%lld", (long long)v.i);
         break;
     case VALUE_FLOAT:
         frit_print_float(v.f, out);
@@ -158,23 +163,23 @@ static frit_status repr_any(run *r, value v, frit_buf *out)
         FRIT_TRY(repr_dict(r, v.dict, out));
         break;
     case VALUE_NAMESPACE:
-        frit_buf_text(out, "<Namespace ");
+        frit_write_text(out, "<Namespace ");
         FRIT_TRY(repr_dict(r, v.dict, out));
-        frit_buf_char(out, '>');
+        frit_write_char(out, '>');
         break;
     case VALUE_VIEW:
-        frit_buf_printf(out, "%s(", v.list->view);
+        frit_write_printf(out, "%s(", v.list->view);
         v.type = VALUE_LIST;
         FRIT_TRY(repr_items(r, v, out));
-        frit_buf_char(out, ')');
+        frit_write_char(out, ')');
         break;
     default:
-        frit_buf_printf(out, "<%s>", frit_var_type_name(v));
+        frit_write_printf(out, "<%s>", frit_var_type_name(v));
     }
     return check_size(r, out);
 }
 
-frit_status frit_var_repr(run *r, value v, frit_buf *out)
+frit_status frit_var_repr(run *r, value v, writer *out)
 {
     frit_status status = frit_run_enter(r);
     if (status == FRIT_OK) status = repr_any(r, v, out);
@@ -182,11 +187,11 @@ frit_status frit_var_repr(run *r, value v, frit_buf *out)
     return status;
 }
 
-frit_status frit_var_print(run *r, value v, frit_buf *out)
+frit_status frit_var_print(run *r, value v, writer *out)
 {
     if (v.type == VALUE_UNDEFINED || v.type == VALUE_FORBIDDEN) return FRIT_OK;
     if (v.type != VALUE_TEXT) return frit_var_repr(r, v, out);
-    frit_buf_append(out, v.text.ptr, v.text.len);
+    frit_write(out, v.text.ptr, v.text.len);
     FRIT_TRY(frit_run_step(r, v.text.len / 64));
     return check_size(r, out);
 }
@@ -197,96 +202,98 @@ frit_status frit_var_to_text(run *r, value v, value *out)
         *out = v;
         return FRIT_OK;
     }
-    frit_buf text = {0};
+    writer text = {.r = r};
     frit_status status = frit_var_print(r, v, &text);
-    if (status == FRIT_OK) return frit_var_take_buf(r, &text, out);
-    frit_buf_free(&text);
+    if (status == FRIT_OK) return frit_writer_take(&text, out);
+    frit_writer_free(&text);
     return status;
 }
 
-void frit_print_escaped(frit_str text, frit_buf *out)
+void frit_print_escaped(frit_str text, writer *out)
 {
     static const char characters[] = "&<>\"'";
     static const char *const escapes[] = {"&amp;", "&lt;", "&gt;", "&#34;", "&#39;"};
+    const bool taints = out->taints;
     for (size_t i = 0; i < text.len; i++) {
         const char *at = text.ptr[i] ? strchr(characters, text.ptr[i]) : NULL;
+        out->taints = taints || frit_origin_is_untrusted(out->r, text.ptr + i);
         if (at)
-            frit_buf_text(out, escapes[at - characters]);
+            frit_write_text(out, escapes[at - characters]);
         else
-            frit_buf_char(out, text.ptr[i]);
+            frit_write_char(out, text.ptr[i]);
     }
+    out->taints = taints;
 }
 
 // ------------------------------------------------------------------------------------- JSON
 
-static void json_code(uint32_t c, frit_buf *out)
+static void json_code(uint32_t c, writer *out)
 {
     if (c >= 0x10000) {
         json_code(0xd800 + ((c - 0x10000) >> 10), out);
         c = 0xdc00 + ((c - 0x10000) & 0x3ff);
     }
-    frit_buf_printf(out, "\\u%04x", (unsigned)c);
+    frit_write_printf(out, "\\u%04x", (unsigned)c);
 }
 
-static void json_text(frit_str text, bool ascii, frit_buf *out)
+static void json_text(frit_str text, bool ascii, writer *out)
 {
     static const char characters[] = "\"\\\n\r\t\b\f", letters[] = "\"\\nrtbf";
-    frit_buf_char(out, '"');
+    frit_write_char(out, '"');
+    const bool taints = out->taints;
     for (size_t i = 0; i < text.len;) {
         unsigned char byte = (unsigned char)text.ptr[i];
         const char *at = byte ? strchr(characters, byte) : NULL;
         uint32_t c = byte;
         int n = byte < 0x80 ? 1 : frit_utf8_decode(text.ptr + i, text.len - i, &c);
         if (n < 1) n = 1;
+        out->taints = taints || frit_origin_is_untrusted(out->r, text.ptr + i);
         if (at)
-            frit_buf_printf(out, "\\%c", letters[at - characters]);
+            frit_write_printf(out, "\\%c", letters[at - characters]);
         else if (c < 0x20 || (c >= 0x80 && ascii))
             json_code(c, out);
         else
-            frit_buf_append(out, text.ptr + i, (size_t)n);
+            frit_write(out, text.ptr + i, (size_t)n);
         i += (size_t)n;
     }
-    frit_buf_char(out, '"');
+    out->taints = taints;
+    frit_write_char(out, '"');
 }
 
-static void json_line(const json_style *style, int level, frit_buf *out)
+static void json_line(const json_style *style, int level, writer *out)
 {
     if (!style->indent.ptr) return;
-    frit_buf_char(out, '\n');
-    for (int i = 0; i < level; i++) frit_buf_append(out, style->indent.ptr, style->indent.len);
+    frit_write_char(out, '\n');
+    for (int i = 0; i < level; i++) frit_write(out, style->indent.ptr, style->indent.len);
 }
 
-static frit_status json_any(run *r, value v, const json_style *style, int level, frit_buf *out);
+static frit_status json_any(run *r, value v, const json_style *style, int level, writer *out);
 
-static frit_status json_list(run *r, const list *items, const json_style *style, int level, frit_buf *out)
+static frit_status json_list(run *r, const list *items, const json_style *style, int level, writer *out)
 {
-    frit_buf_char(out, '[');
+    frit_write_char(out, '[');
     for (size_t i = 0; i < items->n; i++) {
-        if (i > 0) frit_buf_append(out, style->item_separator.ptr, style->item_separator.len);
+        if (i > 0) frit_write(out, style->item_separator.ptr, style->item_separator.len);
         json_line(style, level + 1, out);
         FRIT_TRY(json_any(r, items->items[i], style, level + 1, out));
     }
     if (items->n > 0) json_line(style, level, out);
-    frit_buf_char(out, ']');
+    frit_write_char(out, ']');
     return FRIT_OK;
 }
 
-static frit_status json_key(run *r, value key, const json_style *style, frit_buf *out)
+static frit_status json_key(run *r, value key, const json_style *style, writer *out)
 {
-    frit_buf text = {0};
     if (key.type == VALUE_TEXT) {
         json_text(key.text, style->ascii, out);
     } else if (frit_var_is_number(key) || key.type == VALUE_NONE) {
-        frit_buf_char(out, '"');
-        frit_status status = json_any(r, key, style, 0, &text);
-        frit_buf_append(out, text.data, text.len);
-        frit_buf_free(&text);
-        FRIT_TRY(status);
-        frit_buf_char(out, '"');
+        frit_write_char(out, '"');
+        FRIT_TRY(json_any(r, key, style, 0, out));
+        frit_write_char(out, '"');
     } else {
         return frit_run_fail(r, "keys must be str, int, float, bool or None, not %s", frit_var_type_name(key));
     }
-    frit_buf_append(out, style->key_separator.ptr, style->key_separator.len);
+    frit_write(out, style->key_separator.ptr, style->key_separator.len);
     return FRIT_OK;
 }
 
@@ -307,37 +314,37 @@ static frit_status json_order(run *r, const dict *d, bool sorted, size_t **order
     return FRIT_OK;
 }
 
-static frit_status json_dict(run *r, const dict *d, const json_style *style, int level, frit_buf *out)
+static frit_status json_dict(run *r, const dict *d, const json_style *style, int level, writer *out)
 {
     size_t *order;
     FRIT_TRY(json_order(r, d, style->sort_keys, &order));
-    frit_buf_char(out, '{');
+    frit_write_char(out, '{');
     for (size_t i = 0; i < d->n; i++) {
-        if (i > 0) frit_buf_append(out, style->item_separator.ptr, style->item_separator.len);
+        if (i > 0) frit_write(out, style->item_separator.ptr, style->item_separator.len);
         json_line(style, level + 1, out);
         FRIT_TRY(json_key(r, d->keys[order[i]], style, out));
         FRIT_TRY(json_any(r, d->values[order[i]], style, level + 1, out));
     }
     if (d->n > 0) json_line(style, level, out);
-    frit_buf_char(out, '}');
+    frit_write_char(out, '}');
     return FRIT_OK;
 }
 
-static frit_status json_one(run *r, value v, const json_style *style, int level, frit_buf *out)
+static frit_status json_one(run *r, value v, const json_style *style, int level, writer *out)
 {
     switch (v.type) {
     case VALUE_NONE:
-        frit_buf_text(out, "null");
+        frit_write_text(out, "null");
         break;
     case VALUE_BOOL:
-        frit_buf_text(out, v.b ? "true" : "false");
+        frit_write_text(out, v.b ? "true" : "false");
         break;
     case VALUE_INT:
-        frit_buf_printf(out, "%lld", (long long)v.i);
+        frit_write_printf(out, "%lld", (long long)v.i);
         break;
     case VALUE_FLOAT:
         if (isnan(v.f) || isinf(v.f))
-            frit_buf_text(out, isnan(v.f) ? "NaN" : v.f > 0 ? "Infinity" : "-Infinity");
+            frit_write_text(out, isnan(v.f) ? "NaN" : v.f > 0 ? "Infinity" : "-Infinity");
         else
             frit_print_float(v.f, out);
         break;
@@ -358,7 +365,7 @@ static frit_status json_one(run *r, value v, const json_style *style, int level,
     return check_size(r, out);
 }
 
-static frit_status json_any(run *r, value v, const json_style *style, int level, frit_buf *out)
+static frit_status json_any(run *r, value v, const json_style *style, int level, writer *out)
 {
     frit_status status = frit_run_enter(r);
     if (status == FRIT_OK) status = json_one(r, v, style, level, out);
@@ -366,7 +373,7 @@ static frit_status json_any(run *r, value v, const json_style *style, int level,
     return status;
 }
 
-frit_status frit_var_to_json(run *r, value v, const json_style *style, frit_buf *out)
+frit_status frit_var_to_json(run *r, value v, const json_style *style, writer *out)
 {
     return json_any(r, v, style, 0, out);
 }

@@ -192,7 +192,7 @@ frit_status frit_filter_xmlattr(run *r, value v, const call *c, value *out)
 {
     if (v.type != VALUE_DICT) return frit_run_fail(r, "xmlattr takes a mapping, not %s", frit_var_type_name(v));
     bool space = frit_var_is_true(frit_filter_option(c, 0, "autospace", frit_var_bool(true)));
-    frit_buf text = {0};
+    writer text = {.r = r};
     frit_status status = FRIT_OK;
     for (size_t i = 0; i < v.dict->n && status == FRIT_OK; i++) {
         value item = v.dict->values[i], name = {0};
@@ -204,17 +204,17 @@ frit_status frit_filter_xmlattr(run *r, value v, const call *c, value *out)
                                        (int)(name.text.len < 100 ? name.text.len : 100), name.text.ptr);
         if (status == FRIT_OK) status = frit_var_to_text(r, item, &item);
         if (status != FRIT_OK) break;
-        if (space || text.len > 0) frit_buf_char(&text, ' ');
+        if (space || text.buf.len > 0) frit_write_char(&text, ' ');
         frit_print_escaped(name.text, &text);
-        frit_buf_text(&text, "=\"");
+        frit_write_text(&text, "=\"");
         if (item.safe)
-            frit_buf_append(&text, item.text.ptr, item.text.len);
+            frit_write(&text, item.text.ptr, item.text.len);
         else
             frit_print_escaped(item.text, &text);
-        frit_buf_char(&text, '"');
+        frit_write_char(&text, '"');
     }
-    if (status == FRIT_OK) return frit_var_take_buf(r, &text, out);
-    frit_buf_free(&text);
+    if (status == FRIT_OK) return frit_writer_take(&text, out);
+    frit_writer_free(&text);
     return status;
 }
 

@@ -70,8 +70,9 @@ frit_status frit_assign(run *r, const node *target, value v, scope *s)
 
 static frit_status check_output(run *r)
 {
-    if (r->out->failed) return frit_fail_memory(r->out->len, "the rendered chat");
-    if (r->out->len > MAX_OUTPUT)
+    const frit_buf *text = &r->out->buf;
+    if (text->failed) return frit_fail_memory(text->len, "the rendered chat");
+    if (text->len > MAX_OUTPUT)
         return frit_fail(FRIT_E_LIMIT, "chat template, line %d: writes more than %d MiB", r->at ? r->at->line : 0,
                          MAX_OUTPUT >> 20);
     return FRIT_OK;
@@ -81,12 +82,12 @@ frit_status frit_run_captured(run *r, const node *body, scope *s, value *out)
 {
     scope *inner = scope_new(r, s);
     if (!inner) return frit_run_memory(r);
-    frit_buf *saved = r->out, captured = {0};
+    writer *saved = r->out, captured = {.r = r};
     r->out = &captured;
     frit_status status = frit_run_body(r, body, inner);
     r->out = saved;
-    if (status == FRIT_OK) return frit_var_take_buf(r, &captured, out);
-    frit_buf_free(&captured);
+    if (status == FRIT_OK) return frit_writer_take(&captured, out);
+    frit_writer_free(&captured);
     return status;
 }
 
@@ -291,7 +292,7 @@ static frit_status run_statement(run *r, const node *n, scope *s)
     value v;
     switch (n->kind) {
     case NODE_TEXT:
-        frit_buf_append(r->out, n->text.ptr, n->text.len);
+        frit_write(r->out, n->text.ptr, n->text.len);
         return check_output(r);
     case NODE_OUTPUT:
         FRIT_TRY(frit_eval(r, n->a, s, &v));
@@ -354,7 +355,11 @@ static frit_status render(run *r, const json_t *variables)
         int64_t symbol;
         value v;
         if (!frit_map_get(&r->template->symbols, name, &symbol)) continue;   // the template never names it
-        FRIT_TRY(frit_var_from_json(r, json_object_iter_value(it), &v));
+        const json_t *json = json_object_iter_value(it);
+        if (json_is_string(json) && (frit_str_is(name, "bos_token") || frit_str_is(name, "eos_token")))
+            v = frit_var_text((frit_str){json_string_value(json), json_string_length(json)});
+        else
+            FRIT_TRY(frit_var_from_json(r, name, json, &v));
         FRIT_TRY(frit_scope_set(r, &globals, (int)symbol, v));
     }
     FRIT_TRY(frit_run_body(r, r->template->body, &top));
@@ -362,10 +367,19 @@ static frit_status render(run *r, const json_t *variables)
 }
 
 frit_status frit_template_render(const frit_template *template, const json_t *variables, const struct tm *now,
-                                 frit_buf *out)
+                                 frit_buf *out, frit_spans *untrusted)
 {
-    run r = {.template = template, .now = now, .out = out};
+    writer text = {.buf = *out};
+    run r = {.template = template, .now = now, .out = &text, .origin.on = untrusted != NULL};
+    text.r = &r;
     frit_status status = render(&r, variables);
+    if (status == FRIT_OK && text.untrusted.failed) status = frit_fail_memory(text.buf.len, "the rendered chat");
+    frit_origin_free(&r.origin);
     frit_arena_free(&r.arena);
+    *out = text.buf;
+    if (untrusted)
+        *untrusted = text.untrusted;
+    else
+        frit_spans_free(&text.untrusted);
     return status;
 }

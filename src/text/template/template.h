@@ -13,6 +13,7 @@
 // Some published templates append to lists all the same (Kimi K2's, to show calls): models' own are allowed to.
 #pragma once
 #include "base/buf.h"
+#include "base/spans.h"
 
 #include <jansson.h>
 #include <time.h>
@@ -27,6 +28,8 @@ void frit_template_free(frit_template *template);
 
 // `variables`: an object; its members are the names that the template sees. `now`: for strftime_now.
 // FRIT_E_INVALID with the template's own words for raise_exception, or with line and reason for any other failure;
-// FRIT_E_LIMIT if a limit is exceeded. What was written before a failure stays in `out`.
+// FRIT_E_LIMIT if a limit is exceeded. What was written before a failure stays in `out`. `untrusted` (may be NULL)
+// becomes the ranges of `out` that come from the variables (writer.h) and is freed by the caller. Names of tokens
+// (bos_token, eos_token) and the roles of messages count as the template's own.
 frit_status frit_template_render(const frit_template *template, const json_t *variables, const struct tm *now,
-                                 frit_buf *out);
+                                 frit_buf *out, frit_spans *untrusted);

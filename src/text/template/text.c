@@ -64,7 +64,7 @@ static bool closes_word(frit_str text, size_t at, bool behind_letter)
     return behind_letter && (n < 1 || !is_letter(next));
 }
 
-static void put_case(frit_buf *out, uint32_t c, letter_case to)
+static void put_case(writer *out, uint32_t c, letter_case to)
 {
     char utf8[4];
     const char *upper = NULL;
@@ -73,7 +73,7 @@ static void put_case(frit_buf *out, uint32_t c, letter_case to)
     if (upper) {
         uint32_t letter;
         int n = frit_utf8_decode(upper, strlen(upper), &letter);
-        frit_buf_append(out, upper, (size_t)n);
+        frit_write_made(out, upper, (size_t)n);
         for (upper += n; *upper; upper += n) {   // one capital in a title, unless the first has no case (U+02BC)
             n = frit_utf8_decode(upper, strlen(upper), &letter);
             put_case(out, letter, to == LETTER_TITLE && c != 0x149 ? LETTER_LOWER : LETTER_UPPER);
@@ -84,25 +84,26 @@ static void put_case(frit_buf *out, uint32_t c, letter_case to)
     utf8proc_int32_t changed = to == LETTER_UPPER   ? utf8proc_toupper(p)
                                : to == LETTER_TITLE ? utf8proc_totitle(p)
                                                     : utf8proc_tolower(p);
-    frit_buf_append(out, utf8, (size_t)frit_utf8_encode((uint32_t)changed, utf8));
-    if (c == 0x130 && to == LETTER_LOWER) frit_buf_text(out, "\xcc\x87");   // the dot stays
+    frit_write_made(out, utf8, (size_t)frit_utf8_encode((uint32_t)changed, utf8));
+    if (c == 0x130 && to == LETTER_LOWER) frit_write_text(out, "\xcc\x87");   // the dot stays
 }
 
 frit_status frit_text_case(run *r, frit_str text, int how, value *out)
 {
     FRIT_TRY(frit_run_step(r, text.len / 16));
-    frit_buf changed = {0};
+    writer changed = {.r = r};
     bool first = true, behind_letter = false;   // first: of a word, or of the text
     for (size_t i = 0; i < text.len;) {
         uint32_t c;
         int n = frit_utf8_decode(text.ptr + i, text.len - i, &c);
         if (n < 1) {
-            frit_buf_char(&changed, text.ptr[i++]);
+            frit_write(&changed, text.ptr + i++, 1);
             continue;
         }
         letter_case to = case_of(c, how, first);
+        changed.taints = frit_origin_is_untrusted(r, text.ptr + i);
         if (c == 0x3a3 && to == LETTER_LOWER && closes_word(text, i + (size_t)n, behind_letter))
-            frit_buf_text(&changed, "\xcf\x82");
+            frit_write_text(&changed, "\xcf\x82");
         else
             put_case(&changed, c, to);
         size_t len;
@@ -111,7 +112,7 @@ frit_status frit_text_case(run *r, frit_str text, int how, value *out)
         first = how == CASE_TITLE ? !behind_letter : how == CASE_WORDS && (opens || frit_is_space_at(text, i, &len));
         i += (size_t)n;
     }
-    return frit_var_take_buf(r, &changed, out);
+    return frit_writer_take(&changed, out);
 }
 
 // Is the character at `at` among these? Its bytes.
@@ -159,35 +160,35 @@ size_t frit_text_find(frit_str text, frit_str part, size_t from)
 // An empty `from` stands before every character and at the end.
 static frit_status replace_empty(run *r, frit_str text, frit_str to, int64_t most, value *out)
 {
-    frit_buf replaced = {0};
+    writer replaced = {.r = r};
     size_t i = 0;
     for (;;) {
-        if (most != 0) frit_buf_append(&replaced, to.ptr, to.len);
+        if (most != 0) frit_write(&replaced, to.ptr, to.len);
         if (most > 0) most--;
         if (i >= text.len) break;
         size_t n = frit_text_offset((frit_str){text.ptr + i, text.len - i}, 1);
-        frit_buf_append(&replaced, text.ptr + i, n);
+        frit_write(&replaced, text.ptr + i, n);
         i += n;
-        if (replaced.len > MAX_OUTPUT) break;
+        if (replaced.buf.len > MAX_OUTPUT) break;
     }
-    return frit_var_take_buf(r, &replaced, out);
+    return frit_writer_take(&replaced, out);
 }
 
 frit_status frit_text_replace(run *r, frit_str text, frit_str from, frit_str to, int64_t most, value *out)
 {
     FRIT_TRY(frit_run_step(r, (text.len / 16) * (from.len / 16 + 1)));
     if (from.len == 0) return replace_empty(r, text, to, most, out);
-    frit_buf replaced = {0};
+    writer replaced = {.r = r};
     size_t done = 0;
-    for (; most != 0 && replaced.len <= MAX_OUTPUT; most--) {
+    for (; most != 0 && replaced.buf.len <= MAX_OUTPUT; most--) {
         size_t at = frit_text_find(text, from, done);
         if (at > text.len) break;
-        frit_buf_append(&replaced, text.ptr + done, at - done);
-        frit_buf_append(&replaced, to.ptr, to.len);
+        frit_write(&replaced, text.ptr + done, at - done);
+        frit_write(&replaced, to.ptr, to.len);
         done = at + from.len;
     }
-    frit_buf_append(&replaced, text.ptr + done, text.len - done);
-    return frit_var_take_buf(r, &replaced, out);
+    frit_write(&replaced, text.ptr + done, text.len - done);
+    return frit_writer_take(&replaced, out);
 }
 
 // Bytes of the line end at `at`, 0 without one.
@@ -223,18 +224,18 @@ frit_status frit_text_lines(run *r, frit_str text, bool keep_ends, value *out)
 
 frit_status frit_text_join(run *r, frit_str glue, const list *items, bool only_text, value *out)
 {
-    frit_buf joined = {0};
+    writer joined = {.r = r};
     frit_status status = FRIT_OK;
     for (size_t i = 0; i < items->n && status == FRIT_OK; i++) {
-        if (i > 0) frit_buf_append(&joined, glue.ptr, glue.len);
+        if (i > 0) frit_write(&joined, glue.ptr, glue.len);
         if (only_text && items->items[i].type != VALUE_TEXT)
             status = frit_run_fail(r, "sequence item %zu: expected str instance, %s found", i,
                                    frit_var_type_name(items->items[i]));
         else
             status = frit_var_print(r, items->items[i], &joined);
     }
-    if (status == FRIT_OK) return frit_var_take_buf(r, &joined, out);
-    frit_buf_free(&joined);
+    if (status == FRIT_OK) return frit_writer_take(&joined, out);
+    frit_writer_free(&joined);
     return status;
 }
 
@@ -251,17 +252,17 @@ frit_status frit_text_pad(run *r, frit_str text, int64_t width, char how, frit_s
                    : how == '>' ? missing
                    : how == 'c' ? missing / 2 + (missing & width & 1)
                                 : missing / 2;
-    frit_buf padded = {0};
-    for (int64_t i = 0; i < left; i++) frit_buf_append(&padded, fill.ptr, fill.len);
-    frit_buf_append(&padded, text.ptr, text.len);
-    for (int64_t i = left; i < missing; i++) frit_buf_append(&padded, fill.ptr, fill.len);
-    return frit_var_take_buf(r, &padded, out);
+    writer padded = {.r = r};
+    for (int64_t i = 0; i < left; i++) frit_write(&padded, fill.ptr, fill.len);
+    frit_write(&padded, text.ptr, text.len);
+    for (int64_t i = left; i < missing; i++) frit_write(&padded, fill.ptr, fill.len);
+    return frit_writer_take(&padded, out);
 }
 
 // ------------------------------------------------------------------------------------- number formats
 
 // A number as a format of C writes it. `type`: one of d f F e E g G x X o; precision < 0: the default.
-static frit_status print_number(run *r, value v, char type, int precision, bool plus, frit_buf *out)
+static frit_status print_number(run *r, value v, char type, int precision, bool plus, writer *out)
 {
     char text[400], format[16];
     bool integer = strchr("dxXo", type) != NULL;
@@ -274,29 +275,30 @@ static frit_status print_number(run *r, value v, char type, int precision, bool 
         uint64_t magnitude = negative ? 0 - (uint64_t)i : (uint64_t)i;
         snprintf(format, sizeof format, "%%ll%c", type == 'd' ? 'u' : type);
         frit_format(text, sizeof text, format, (unsigned long long)magnitude);
-        frit_buf_text(out, negative ? "-" : plus ? "+" : "");
+        frit_write_text(out, negative ? "-" : plus ? "+" : "");
     } else {
         snprintf(format, sizeof format, plus ? "%%+.%d%c" : "%%.%d%c", precision < 0 ? 6 : precision, type);
         frit_format(text, sizeof text, format, frit_var_as_float(v));
     }
-    frit_buf_text(out, text);
+    frit_write_text(out, text);
     return FRIT_OK;
 }
 
 // Digits in groups of three.
-static void group_digits(frit_buf *number, char separator)
+static void group_digits(writer *number, char separator)
 {
     size_t start = 0, end;
-    while (start < number->len && (number->data[start] < '0' || number->data[start] > '9')) start++;
-    for (end = start; end < number->len && number->data[end] >= '0' && number->data[end] <= '9';) end++;
-    frit_buf grouped = {0};
-    frit_buf_append(&grouped, number->data, start);
+    const frit_buf *text = &number->buf;
+    while (start < text->len && (text->data[start] < '0' || text->data[start] > '9')) start++;
+    for (end = start; end < text->len && text->data[end] >= '0' && text->data[end] <= '9';) end++;
+    writer grouped = {.r = number->r, .taints = number->untrusted.n > 0};
+    frit_write_made(&grouped, text->data, start);
     for (size_t i = start; i < end; i++) {
-        if (i > start && (end - i) % 3 == 0) frit_buf_char(&grouped, separator);
-        frit_buf_char(&grouped, number->data[i]);
+        if (i > start && (end - i) % 3 == 0) frit_write_char(&grouped, separator);
+        frit_write_char(&grouped, text->data[i]);
     }
-    frit_buf_append(&grouped, number->data + end, number->len - end);
-    frit_buf_free(number);
+    frit_write_made(&grouped, text->data + end, text->len - end);
+    frit_writer_free(number);
     *number = grouped;
 }
 
@@ -344,16 +346,16 @@ static frit_status read_spec(run *r, frit_str text, spec *out)
     return i == text.len ? FRIT_OK : frit_run_fail(r, "invalid format specifier '%.*s'", (int)text.len, text.ptr);
 }
 
-static void print_binary(int64_t number, bool plus, frit_buf *out)
+static void print_binary(int64_t number, bool plus, writer *out)
 {
     uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
     int bit = 63;
     while (bit > 0 && !(rest >> bit)) bit--;
-    if (number < 0 || plus) frit_buf_char(out, number < 0 ? '-' : '+');
-    for (; bit >= 0; bit--) frit_buf_char(out, (rest >> bit) & 1 ? '1' : '0');
+    if (number < 0 || plus) frit_write_char(out, number < 0 ? '-' : '+');
+    for (; bit >= 0; bit--) frit_write_char(out, (rest >> bit) & 1 ? '1' : '0');
 }
 
-static frit_status format_plain(run *r, value v, const spec *s, frit_buf *out)
+static frit_status format_plain(run *r, value v, const spec *s, writer *out)
 {
     bool number = frit_var_is_number(v) && v.type != VALUE_BOOL;
     if (s->type == 's' || (s->type == 0 && !number)) {
@@ -362,20 +364,20 @@ static frit_status format_plain(run *r, value v, const spec *s, frit_buf *out)
         value text;
         FRIT_TRY(frit_var_to_text(r, v, &text));
         size_t n = s->precision >= 0 ? frit_text_offset(text.text, (size_t)s->precision) : text.text.len;
-        frit_buf_append(out, text.text.ptr, n);
+        frit_write(out, text.text.ptr, n);
         return FRIT_OK;
     }
     if (!frit_var_is_number(v))
         return frit_run_fail(r, "unknown format code '%c' for object of type '%s'", s->type, frit_var_type_name(v));
     if (s->type == 0 && s->precision < 0) {
-        if (s->plus && frit_var_as_float(v) >= 0) frit_buf_char(out, '+');
+        if (s->plus && frit_var_as_float(v) >= 0) frit_write_char(out, '+');
         return frit_var_print(r, v, out);
     }
     if (s->type == 'd' && v.type == VALUE_FLOAT)
         return frit_run_fail(r, "unknown format code 'd' for object of type 'float'");
     if (s->type == '%') {
         FRIT_TRY(print_number(r, frit_var_float(frit_var_as_float(v) * 100), 'f', s->precision, s->plus, out));
-        frit_buf_char(out, '%');
+        frit_write_char(out, '%');
         return FRIT_OK;
     }
     if (s->type == 'b' && frit_var_is_integral(v)) {
@@ -386,25 +388,26 @@ static frit_status format_plain(run *r, value v, const spec *s, frit_buf *out)
     return print_number(r, v, s->type ? s->type : 'g', s->precision, s->plus, out);
 }
 
-static frit_status format_value(run *r, value v, frit_str spec_text, frit_buf *out)
+static frit_status format_value(run *r, value v, frit_str spec_text, writer *out)
 {
     spec s;
     FRIT_TRY(read_spec(r, spec_text, &s));
-    frit_buf plain = {0};
+    writer plain = {.r = r};
     frit_status status = format_plain(r, v, &s, &plain);
-    if (status == FRIT_OK && s.separator) group_digits(&plain, s.separator);
-    size_t sign = s.align == '=' && plain.len > 0 && (plain.data[0] == '-' || plain.data[0] == '+');
-    value padded;
-    char align = s.align == '=' ? '>' : s.align ? s.align : frit_var_is_number(v) && v.type != VALUE_BOOL ? '>' : '<';
-    if (status == FRIT_OK) {
-        frit_buf_append(out, plain.data, sign);
-        value text;
-        status = frit_var_copy_text(r, plain.data ? plain.data + sign : "", plain.len - sign, &text);
-        if (status == FRIT_OK) status = frit_text_pad(r, text.text, s.width - (int64_t)sign, align, s.fill, &padded);
-        if (status == FRIT_OK) frit_buf_append(out, padded.text.ptr, padded.text.len);
+    if (status != FRIT_OK) {
+        frit_writer_free(&plain);
+        return status;
     }
-    frit_buf_free(&plain);
-    return status;
+    if (s.separator) group_digits(&plain, s.separator);
+    value text, padded;
+    FRIT_TRY(frit_writer_take(&plain, &text));
+    char align = s.align == '=' ? '>' : s.align ? s.align : frit_var_is_number(v) && v.type != VALUE_BOOL ? '>' : '<';
+    size_t sign = s.align == '=' && text.text.len > 0 && strchr("+-", text.text.ptr[0]) != NULL;
+    frit_write(out, text.text.ptr, sign);
+    const frit_str rest = {text.text.ptr + sign, text.text.len - sign};
+    FRIT_TRY(frit_text_pad(r, rest, s.width - (int64_t)sign, align, s.fill, &padded));
+    frit_write(out, padded.text.ptr, padded.text.len);
+    return FRIT_OK;
 }
 
 // What a field like "0.name[key]" refers to; *automatic numbers fields without a name.
@@ -444,7 +447,7 @@ static frit_status find_field(run *r, const call *c, frit_str field, size_t *aut
     return FRIT_OK;
 }
 
-static frit_status format_field(run *r, const call *c, frit_str field, size_t *automatic, frit_buf *out)
+static frit_status format_field(run *r, const call *c, frit_str field, size_t *automatic, writer *out)
 {
     frit_str spec_text = {"", 0};
     size_t colon = frit_text_find(field, frit_str_of(":"), 0);
@@ -458,24 +461,24 @@ static frit_status format_field(run *r, const call *c, frit_str field, size_t *a
     value v;
     FRIT_TRY(find_field(r, c, name, automatic, &v));
     if (conversion == 'r') {
-        frit_buf text = {0};
+        writer text = {.r = r};
         frit_status status = frit_var_repr(r, v, &text);
         if (status == FRIT_OK)
-            return frit_var_take_buf(r, &text, &v) == FRIT_OK ? format_value(r, v, spec_text, out) : frit_run_memory(r);
-        frit_buf_free(&text);
+            return frit_writer_take(&text, &v) == FRIT_OK ? format_value(r, v, spec_text, out) : frit_run_memory(r);
+        frit_writer_free(&text);
         return status;
     }
     if (conversion == 's') FRIT_TRY(frit_var_to_text(r, v, &v));
     return format_value(r, v, spec_text, out);
 }
 
-static frit_status format_all(run *r, frit_str format, const call *c, frit_buf *out)
+static frit_status format_all(run *r, frit_str format, const call *c, writer *out)
 {
     size_t automatic = 0;
     for (size_t i = 0; i < format.len; i++) {
         char b = format.ptr[i], after = i + 1 < format.len ? format.ptr[i + 1] : 0;
         if ((b == '{' || b == '}') && after == b) {
-            frit_buf_char(out, b);
+            frit_write(out, format.ptr + i, 1);
             i++;
         } else if (b == '{') {
             size_t end = i + 1;
@@ -487,31 +490,31 @@ static frit_status format_all(run *r, frit_str format, const call *c, frit_buf *
         } else if (b == '}') {
             return frit_run_fail(r, "single '}' encountered in format string");
         } else {
-            frit_buf_char(out, b);
+            frit_write(out, format.ptr + i, 1);
         }
-        if (out->len > MAX_OUTPUT) return frit_run_memory(r);
+        if (out->buf.len > MAX_OUTPUT) return frit_run_memory(r);
     }
     return frit_run_step(r, format.len / 16);
 }
 
 frit_status frit_text_format(run *r, frit_str format, const call *c, value *out)
 {
-    frit_buf text = {0};
+    writer text = {.r = r};
     frit_status status = format_all(r, format, c, &text);
-    if (status == FRIT_OK) return frit_var_take_buf(r, &text, out);
-    frit_buf_free(&text);
+    if (status == FRIT_OK) return frit_writer_take(&text, out);
+    frit_writer_free(&text);
     return status;
 }
 
 // ------------------------------------------------------------------------------------- str % arguments
 
-static frit_status percent_value(run *r, value v, char type, int precision, bool plus, frit_buf *out)
+static frit_status percent_value(run *r, value v, char type, int precision, bool plus, writer *out)
 {
     if (type == 's' || type == 'r') {
-        size_t start = out->len;
+        size_t start = out->buf.len;
         FRIT_TRY(type == 's' ? frit_var_print(r, v, out) : frit_var_repr(r, v, out));
-        frit_str text = {out->data + start, out->len - start};
-        if (precision >= 0 && text.len > 0) out->len = start + frit_text_offset(text, (size_t)precision);
+        frit_str text = {out->buf.data + start, out->buf.len - start};
+        if (precision >= 0 && text.len > 0) frit_writer_cut(out, start + frit_text_offset(text, (size_t)precision));
         return FRIT_OK;
     }
     if (type == 'i' || type == 'u') type = 'd';
@@ -522,7 +525,7 @@ static frit_status percent_value(run *r, value v, char type, int precision, bool
 }
 
 // One conversion; format[*i] follows the percent sign.
-static frit_status percent_one(run *r, frit_str format, size_t *i, value operands, size_t *next, frit_buf *out)
+static frit_status percent_one(run *r, frit_str format, size_t *i, value operands, size_t *next, writer *out)
 {
     value v = operands;
     bool named = *i < format.len && format.ptr[*i] == '(', left = false, zero = false, plus = false;
@@ -546,7 +549,7 @@ static frit_status percent_one(run *r, frit_str format, size_t *i, value operand
     if (*i >= format.len) return frit_run_fail(r, "incomplete format");
     char type = format.ptr[(*i)++];
     if (type == '%') {
-        frit_buf_char(out, '%');
+        frit_write_char(out, '%');
         return FRIT_OK;
     }
     if (!named && operands.type == VALUE_TUPLE) {
@@ -556,25 +559,27 @@ static frit_status percent_one(run *r, frit_str format, size_t *i, value operand
         return frit_run_fail(r, "not enough arguments for format string");
     }
     ++*next;
-    frit_buf plain = {0};
+    writer plain = {.r = r};
     frit_status status = percent_value(r, v, type, precision, plus, &plain);
+    if (status != FRIT_OK) {
+        frit_writer_free(&plain);
+        return status;
+    }
     value text;
-    if (status == FRIT_OK) status = frit_var_copy_text(r, plain.data ? plain.data : "", plain.len, &text);
-    frit_buf_free(&plain);
-    FRIT_TRY(status);
+    FRIT_TRY(frit_writer_take(&plain, &text));
     bool number = !strchr("sr", type);
     size_t sign = zero && number && !left && text.text.len > 0 && strchr("+-", text.text.ptr[0]);
-    frit_buf_append(out, text.text.ptr, sign);
+    frit_write(out, text.text.ptr, sign);
     frit_str rest = {text.text.ptr + sign, text.text.len - sign};
     FRIT_TRY(frit_text_pad(r, rest, width - (int64_t)sign, left ? '<' : '>',
                            frit_str_of(zero && number && !left ? "0" : " "), &text));
-    frit_buf_append(out, text.text.ptr, text.text.len);
+    frit_write(out, text.text.ptr, text.text.len);
     return FRIT_OK;
 }
 
 frit_status frit_text_percent(run *r, frit_str format, value operands, value *out)
 {
-    frit_buf text = {0};
+    writer text = {.r = r};
     frit_status status = frit_run_step(r, format.len / 16);
     size_t next = 0;
     for (size_t i = 0; i < format.len && status == FRIT_OK;) {
@@ -582,14 +587,14 @@ frit_status frit_text_percent(run *r, frit_str format, value operands, value *ou
             i++;
             status = percent_one(r, format, &i, operands, &next, &text);
         } else {
-            frit_buf_char(&text, format.ptr[i++]);
+            frit_write(&text, format.ptr + i++, 1);
         }
-        if (text.len > MAX_OUTPUT) status = frit_run_memory(r);
+        if (text.buf.len > MAX_OUTPUT) status = frit_run_memory(r);
     }
     bool left_over = operands.type == VALUE_TUPLE ? next < operands.list->n : next == 0 && operands.type != VALUE_DICT;
     if (status == FRIT_OK && left_over)
         status = frit_run_fail(r, "not all arguments converted during string formatting");
-    if (status == FRIT_OK) return frit_var_take_buf(r, &text, out);
-    frit_buf_free(&text);
+    if (status == FRIT_OK) return frit_writer_take(&text, out);
+    frit_writer_free(&text);
     return status;
 }

@@ -52,23 +52,6 @@ frit_status frit_run_memory(run *r)
 
 // ------------------------------------------------------------------------------------- building
 
-frit_status frit_var_copy_text(run *r, const char *bytes, size_t n, value *out)
-{
-    char *copy = frit_run_alloc(r, n + 1, 1);
-    if (!copy) return frit_run_memory(r);
-    if (n > 0) memcpy(copy, bytes, n);
-    *out = frit_var_text((frit_str){copy, n});
-    return FRIT_OK;
-}
-
-frit_status frit_var_take_buf(run *r, frit_buf *buf, value *out)
-{
-    frit_status status =
-        buf->failed ? frit_fail_memory(buf->len, "a template's text") : frit_var_copy_text(r, buf->data, buf->len, out);
-    frit_buf_free(buf);
-    return status;
-}
-
 frit_status frit_var_new_list(run *r, value_type type, value *out)
 {
     *out = (value){.type = type, .list = frit_run_alloc(r, 1, sizeof(list))};
@@ -130,29 +113,42 @@ frit_status frit_dict_put(run *r, dict *d, value key, value item)
     return FRIT_OK;
 }
 
+// The roles of messages count as the template's own: some templates write "<|" + role + "|>".
+static bool is_known_role(frit_str key, frit_str text)
+{
+    static const char *const roles[] = {"system", "developer", "user", "assistant", "tool"};
+    bool known = false;
+    for (size_t i = 0; i < FRIT_COUNT(roles) && frit_str_is(key, "role"); i++)
+        known = known || frit_str_is(text, roles[i]);
+    return known;
+}
+
+// Without origins texts are borrowed.
+static frit_status text_from_json(run *r, frit_str key, frit_str text, value *out)
+{
+    if (r->origin.on && !is_known_role(key, text)) return frit_origin_copy(r, text, out);
+    *out = frit_var_text(text);
+    return FRIT_OK;
+}
+
 static frit_status dict_from_json(run *r, const json_t *json, value *out)
 {
     FRIT_TRY(frit_var_new_dict(r, VALUE_DICT, out));
-    const char *key;
-    size_t len;
-    json_t *item;
     dict *d = out->dict;
     d->capacity = json_object_size(json);
     d->keys = frit_run_alloc(r, d->capacity, sizeof *d->keys);
     d->values = frit_run_alloc(r, d->capacity, sizeof *d->values);
     if (!d->keys || !d->values) return frit_run_memory(r);
     for (void *it = json_object_iter((json_t *)json); it; it = json_object_iter_next((json_t *)json, it)) {
-        key = json_object_iter_key(it);
-        len = json_object_iter_key_len(it);
-        item = json_object_iter_value(it);
-        d->keys[d->n] = frit_var_text((frit_str){key, len});   // JSON objects have no equal keys
-        FRIT_TRY(frit_var_from_json(r, item, &d->values[d->n]));
+        const frit_str key = {json_object_iter_key(it), json_object_iter_key_len(it)};
+        FRIT_TRY(text_from_json(r, (frit_str){"", 0}, key, &d->keys[d->n]));   // JSON objects have no equal keys
+        FRIT_TRY(frit_var_from_json(r, key, json_object_iter_value(it), &d->values[d->n]));
         d->n++;
     }
     return FRIT_OK;
 }
 
-static frit_status convert_json(run *r, const json_t *json, value *out)
+static frit_status convert_json(run *r, frit_str key, const json_t *json, value *out)
 {
     switch (json_typeof(json)) {
     case JSON_OBJECT:
@@ -161,13 +157,12 @@ static frit_status convert_json(run *r, const json_t *json, value *out)
         FRIT_TRY(frit_var_new_list(r, VALUE_LIST, out));
         for (size_t i = 0; i < json_array_size(json); i++) {
             value item;
-            FRIT_TRY(frit_var_from_json(r, json_array_get(json, i), &item));
+            FRIT_TRY(frit_var_from_json(r, (frit_str){"", 0}, json_array_get(json, i), &item));
             FRIT_TRY(frit_list_push(r, out->list, item));
         }
         return FRIT_OK;
     case JSON_STRING:
-        *out = frit_var_text((frit_str){json_string_value(json), json_string_length(json)});
-        return FRIT_OK;
+        return text_from_json(r, key, (frit_str){json_string_value(json), json_string_length(json)}, out);
     case JSON_INTEGER:
         *out = frit_var_int(json_integer_value(json));
         return FRIT_OK;
@@ -185,10 +180,10 @@ static frit_status convert_json(run *r, const json_t *json, value *out)
     return FRIT_OK;
 }
 
-frit_status frit_var_from_json(run *r, const json_t *json, value *out)
+frit_status frit_var_from_json(run *r, frit_str key, const json_t *json, value *out)
 {
     frit_status status = frit_run_enter(r);
-    if (status == FRIT_OK) status = convert_json(r, json, out);
+    if (status == FRIT_OK) status = convert_json(r, key, json, out);
     r->depth--;
     return status;
 }

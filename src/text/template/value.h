@@ -6,6 +6,7 @@
 #pragma once
 #include "base/arena.h"
 #include "base/buf.h"
+#include "text/template/writer.h"
 
 #include <jansson.h>
 #include <time.h>
@@ -69,7 +70,8 @@ typedef struct run {
     int depth;
     const struct tm *now;
     struct scope *globals;
-    frit_buf *out;
+    writer *out;
+    origin origin;
     const struct frit_template *template;
     bool breaks, continues;   // a loop control on its way to its loop
 } run;
@@ -122,13 +124,12 @@ static inline value frit_var_text(frit_str text)   // borrows
     return (value){.type = VALUE_TEXT, .text = text};
 }
 
-frit_status frit_var_copy_text(run *r, const char *bytes, size_t n, value *out);
-frit_status frit_var_take_buf(run *r, frit_buf *buf, value *out);   // frees the buffer
 frit_status frit_var_new_list(run *r, value_type type, value *out);
 frit_status frit_var_new_dict(run *r, value_type type, value *out);
 frit_status frit_list_push(run *r, list *items, value item);
-frit_status frit_dict_put(run *r, dict *d, value key, value item);        // replaces an equal key's value
-frit_status frit_var_from_json(run *r, const json_t *json, value *out);   // texts are borrowed
+frit_status frit_dict_put(run *r, dict *d, value key, value item);   // replaces an equal key's value
+// `key`: the name of the variable or member; empty in lists. Texts are borrowed, or copied where origins are on.
+frit_status frit_var_from_json(run *r, frit_str key, const json_t *json, value *out);
 
 // Questions.
 const char *frit_var_type_name(value v);   // Python's: "str", "dict", ...
@@ -162,17 +163,17 @@ frit_status frit_var_item(run *r, value v, value key, value *out);
 frit_status frit_var_slice(run *r, value v, value start, value stop, value step, value *out);
 
 // Text (print.c, json.c).
-frit_status frit_var_print(run *r, value v, frit_buf *out);   // str()
-frit_status frit_var_repr(run *r, value v, frit_buf *out);    // repr()
-frit_status frit_var_to_text(run *r, value v, value *out);    // str() as a value; text stays itself
-void frit_print_float(double f, frit_buf *out);
-void frit_print_escaped(frit_str text, frit_buf *out);   // & < > " ' as HTML has them
+frit_status frit_var_print(run *r, value v, writer *out);    // str()
+frit_status frit_var_repr(run *r, value v, writer *out);     // repr()
+frit_status frit_var_to_text(run *r, value v, value *out);   // str() as a value; text stays itself
+void frit_print_float(double f, writer *out);
+void frit_print_escaped(frit_str text, writer *out);   // & < > " ' as HTML has them
 typedef struct json_style {
     bool ascii, sort_keys;
     frit_str indent;   // ptr NULL: on one line
     frit_str item_separator, key_separator;
 } json_style;
-frit_status frit_var_to_json(run *r, value v, const json_style *style, frit_buf *out);
+frit_status frit_var_to_json(run *r, value v, const json_style *style, writer *out);
 
 // Characters of a text.
 size_t frit_text_length(frit_str text);

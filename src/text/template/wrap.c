@@ -22,7 +22,7 @@ typedef struct wrapper {
     frit_str glue;
     list *pieces;   // of the line that is wrapped; what is done stands before `next`
     size_t next;
-    frit_buf text;
+    writer text;
     size_t n_lines;   // of this paragraph
 } wrapper;
 
@@ -106,16 +106,15 @@ static void wrap_line(wrapper *w)
     else if (end > begin && is_blank(pieces->items[end - 1].text))
         end--;
     if (end == begin && part.len == 0) return;
-    if (w->n_lines++ > 0) frit_buf_append(&w->text, w->glue.ptr, w->glue.len);
-    for (size_t i = begin; i < end; i++)
-        frit_buf_append(&w->text, pieces->items[i].text.ptr, pieces->items[i].text.len);
-    frit_buf_append(&w->text, part.ptr, part.len);
+    if (w->n_lines++ > 0) frit_write(&w->text, w->glue.ptr, w->glue.len);
+    for (size_t i = begin; i < end; i++) frit_write(&w->text, pieces->items[i].text.ptr, pieces->items[i].text.len);
+    frit_write(&w->text, part.ptr, part.len);
 }
 
 static frit_status wrap_lines(wrapper *w, const list *lines)
 {
     for (size_t i = 0; i < lines->n; i++) {
-        if (i > 0) frit_buf_append(&w->text, w->glue.ptr, w->glue.len);
+        if (i > 0) frit_write(&w->text, w->glue.ptr, w->glue.len);
         FRIT_TRY(cut(w, lines->items[i].text));
         w->n_lines = 0;
         while (w->next < w->pieces->n) {
@@ -137,8 +136,8 @@ static frit_status wrap(wrapper *w, value text, value *out)
     if (status == FRIT_OK) status = wrap_lines(w, lines.list);
     frit_regex_free(w->regex);
     frit_matcher_deinit(&w->matcher);
-    if (status == FRIT_OK) return frit_var_take_buf(w->r, &w->text, out);
-    frit_buf_free(&w->text);
+    if (status == FRIT_OK) return frit_writer_take(&w->text, out);
+    frit_writer_free(&w->text);
     return status;
 }
 
@@ -151,7 +150,7 @@ frit_status frit_filter_wordwrap(run *r, value v, const call *c, value *out)
     if (width < 1) return frit_run_fail(r, "invalid width %lld (must be > 0)", (long long)width);
     if (glue.type == VALUE_NONE) glue = frit_var_text(frit_str_of("\n"));
     if (glue.type != VALUE_TEXT) return frit_run_fail(r, "wordwrap: wrapstring must be a string");
-    wrapper w = {.r = r, .width = width > INT32_MAX ? INT32_MAX : (size_t)width, .glue = glue.text};
+    wrapper w = {.r = r, .text = {.r = r}, .width = width > INT32_MAX ? INT32_MAX : (size_t)width, .glue = glue.text};
     w.break_long = frit_var_is_true(frit_filter_option(c, 1, "break_long_words", frit_var_bool(true)));
     w.break_hyphens = frit_var_is_true(frit_filter_option(c, 3, "break_on_hyphens", frit_var_bool(true)));
     return wrap(&w, v, out);

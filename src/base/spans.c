@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// Sorted lists of ranges.
+#include "base/spans.h"
+
+#include <stdlib.h>
+
+void frit_spans_push(frit_spans *spans, size_t begin, size_t end)
+{
+    if (begin >= end || spans->failed) return;
+    if (spans->n > 0 && spans->items[spans->n - 1].end == begin) {
+        spans->items[spans->n - 1].end = end;
+        return;
+    }
+    if (spans->n == spans->capacity) {
+        const size_t capacity = spans->capacity ? 2 * spans->capacity : 16;
+        frit_span *items = capacity < SIZE_MAX / sizeof *items ? realloc(spans->items, capacity * sizeof *items) : NULL;
+        if (!items) {
+            spans->failed = true;
+            return;
+        }
+        spans->items = items;
+        spans->capacity = capacity;
+    }
+    spans->items[spans->n++] = (frit_span){begin, end};
+}
+
+void frit_spans_cut(frit_spans *spans, size_t end)
+{
+    while (spans->n > 0 && spans->items[spans->n - 1].begin >= end) spans->n--;
+    if (spans->n > 0 && spans->items[spans->n - 1].end > end) spans->items[spans->n - 1].end = end;
+}
+
+size_t frit_spans_find(const frit_spans *spans, size_t at)
+{
+    size_t low = 0, high = spans->n;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (spans->items[middle].end <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void frit_spans_free(frit_spans *spans)
+{
+    free(spans->items);
+    *spans = (frit_spans){0};
+}
