@@ -150,13 +150,16 @@ static bool read_ids(const json_t *list, size_t i, int32_t n_vocab, input *in, s
     return true;
 }
 
-static bool read_input(const server_site *site, const json_t *value, size_t i, input *in, server_problem *problem)
+static bool read_input(const server_exchange *exchange, const json_t *value, size_t i, input *in,
+                       server_problem *problem)
 {
+    const server_site *site = exchange->site;
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)site->n_ctx);
     if (json_is_array(value)) {
         if (!read_ids(value, i, site->model_info.n_vocab, in, problem)) return false;
     } else if (json_is_string(value)) {
         in->tokens = server_tokens(site->model, json_string_value(value), json_string_length(value), FRIT_TEXT_SPECIAL,
-                                   &in->n_tokens, problem);
+                                   &limits, &in->n_tokens, problem);
         if (!in->tokens) return false;
     } else {
         return server_refuse(problem, 400, "invalid_type", "input",
@@ -164,13 +167,11 @@ static bool read_input(const server_site *site, const json_t *value, size_t i, i
     }
     if (in->n_tokens == 0) return server_refuse(problem, 400, "invalid_value", "input", "input[%zu]: is empty", i);
     if (in->n_tokens > (size_t)site->n_ctx)
-        return server_refuse(problem, 400, "context_length_exceeded", "input",
-                             "This model's maximum context length is %d tokens. However, input %zu has %zu tokens.",
-                             (int)site->n_ctx, i, in->n_tokens);
+        return server_refuse_length(problem, "input", (size_t)site->n_ctx, in->n_tokens, false);
     return true;
 }
 
-static bool read_inputs(const server_site *site, const json_t *value, embeddings *e, server_job *job,
+static bool read_inputs(const server_exchange *exchange, const json_t *value, embeddings *e, server_job *job,
                         server_problem *problem)
 {
     if (!value) return server_refuse(problem, 400, "missing_required_parameter", "input", "input: is missing");
@@ -186,7 +187,7 @@ static bool read_inputs(const server_site *site, const json_t *value, embeddings
     for (e->n = 0; e->n < n;) {
         input *in = &e->inputs[e->n];
         const size_t i = e->n++;   // counted first: what it holds is freed with the rest
-        if (!read_input(site, is_list ? json_array_get(value, i) : value, i, in, problem)) return false;
+        if (!read_input(exchange, is_list ? json_array_get(value, i) : value, i, in, problem)) return false;
         job->usage.n_prompt += in->n_tokens;
     }
     return true;
@@ -218,8 +219,10 @@ static bool choose(const server_site *site, const server_embedding *request, emb
     return true;
 }
 
-server_job *server_embeddings_job(const server_site *site, const server_embedding *request, server_problem *problem)
+server_job *server_embeddings_job(server_exchange *exchange, const server_embedding *request)
 {
+    const server_site *site = exchange->site;
+    server_problem *problem = &exchange->problem;
     server_job *job = server_job_new();
     embeddings *e = job ? calloc(1, sizeof *e) : NULL;
     if (!e) {
@@ -233,7 +236,7 @@ server_job *server_embeddings_job(const server_site *site, const server_embeddin
     job->free_ctx = free_embeddings;
     job->voice = &voice;
     job->work = work;
-    if (choose(site, request, e, problem) && read_inputs(site, request->input, e, job, problem)) return job;
+    if (choose(site, request, e, problem) && read_inputs(exchange, request->input, e, job, problem)) return job;
     server_job_release(NULL, job);
     return NULL;
 }

@@ -45,10 +45,20 @@ static bool read_number(const server_field *field, const json_t *value, double m
     return *out >= min && *out <= max ? true : out_of_range(problem, field, *out, min, max);
 }
 
+// Other servers turn top_k off by -1, frit by 0.
+static bool is_off(const frit_option *row, const json_t *value)
+{
+    return strcmp(row->name, "top-k") == 0 && json_is_integer(value) && json_integer_value(value) == -1;
+}
+
 // The option's own row says type, place and range.
 static bool read_option(const server_field *field, const frit_option *row, const json_t *value, char *options,
                         server_problem *problem)
 {
+    if (is_off(row, value)) {
+        *(int32_t *)(options + row->offset) = 0;
+        return true;
+    }
     if (row->type == FRIT_OPTION_INT)
         return read_int(field, value, row->min, row->max, (int32_t *)(options + row->offset), problem);
     double number = 0;
@@ -66,15 +76,20 @@ static bool read_sampler(const server_field *field, const json_t *value, char *o
 }
 
 // Sampling options that are numbers are fields under their names, with _ for -.
+static bool name_sampler(const frit_option *row, char name[64])
+{
+    snprintf(name, 64, "%s", row->name);
+    for (char *at = name; (at = strchr(at, '-')) != NULL;) *at = '_';
+    return row->type == FRIT_OPTION_INT || row->type == FRIT_OPTION_FLOAT;
+}
+
 static bool read_samplers(const json_t *root, char *options, server_problem *problem)
 {
     size_t n_rows;
     const frit_option *rows = frit_sampler_option_rows(&n_rows);
     for (size_t i = 0; i < n_rows; i++) {
         char name[64];
-        if (rows[i].type != FRIT_OPTION_INT && rows[i].type != FRIT_OPTION_FLOAT) continue;
-        snprintf(name, sizeof name, "%s", rows[i].name);
-        for (char *at = name; (at = strchr(at, '-')) != NULL;) *at = '_';
+        if (!name_sampler(&rows[i], name)) continue;
         const json_t *value = json_object_get(root, name);
         const server_field field = {.name = name};
         if (value && !json_is_null(value) && !read_option(&field, &rows[i], value, options, problem)) return false;
@@ -108,12 +123,10 @@ static bool read_field(const server_field *field, json_t *value, char *request, 
         return read_int(field, value, field->min, field->max, (int32_t *)at, problem);
     case FIELD_NUMBER:
         return read_number(field, value, field->min, field->max, (double *)at, problem);
-    case FIELD_SEED:
-        if (!json_is_integer(value)) return wrong_type(problem, field, value, "an integer");
-        *(uint64_t *)at = (uint64_t)json_integer_value(value);
-        return true;
     case FIELD_TEXT:
         if (!json_is_string(value)) return wrong_type(problem, field, value, "a string");
+        if (strlen(json_string_value(value)) < json_string_length(value))
+            return server_refuse(problem, 400, "invalid_value", field->name, "%s: has a zero character", field->name);
         *(const char **)at = json_string_value(value);
         return true;
     case FIELD_SAMPLER:
@@ -124,6 +137,8 @@ static bool read_field(const server_field *field, json_t *value, char *request, 
         if (is_harmless(field, value)) return true;
         return server_refuse(problem, 400, "unsupported_parameter", field->name, "%s is not supported: %s", field->name,
                              field->why);
+    case FIELD_ELSEWHERE:
+        return true;
     }
     return false;
 }
@@ -156,20 +171,64 @@ static size_t count_values(const char *body, size_t n)
     return count;
 }
 
+// Where the value of the object's own field "seed" stands, if it is an integer: its digits, or 0.
+static size_t find_seed(const char *body, size_t n, size_t *at)
+{
+    static const char name[] = "\"seed\"";
+    int depth = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (body[i] == '{' || body[i] == '[') depth++;
+        if (body[i] == '}' || body[i] == ']') depth--;
+        if (body[i] != '"') continue;
+        const size_t begin = i;
+        for (i++; i < n && body[i] != '"'; i++) i += body[i] == '\\';
+        if (depth != 1 || i - begin + 1 != sizeof name - 1 || memcmp(body + begin, name, sizeof name - 1) != 0)
+            continue;
+        size_t digits = i + 1;
+        while (digits < n && strchr(" \t\r\n:", body[digits]) && body[digits]) digits++;
+        for (*at = digits; digits < n && body[digits] >= '0' && body[digits] <= '9';) digits++;
+        if (digits > *at) return digits - *at;
+    }
+    return 0;
+}
+
+// The JSON library has integers up to 2^63 - 1, and seeds go up to 2^64 - 1: a larger one becomes a text.
+static json_t *load(server_body *body, json_error_t *error)
+{
+    const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL;
+    json_t *root = json_loadb(body->text, body->n_text, flags, error);
+    size_t at = 0;
+    if (root || json_error_code(error) != json_error_numeric_overflow) return root;
+    const size_t n_digits = find_seed(body->text, body->n_text, &at);
+    char *copy = n_digits > 0 ? malloc(body->n_text + 2) : NULL;
+    if (!copy) return NULL;
+    const size_t after = at + n_digits;
+    memcpy(copy, body->text, at);
+    copy[at] = '"';
+    memcpy(copy + at + 1, body->text + at, n_digits);
+    copy[after + 1] = '"';
+    memcpy(copy + after + 2, body->text + after, body->n_text - after);
+    body->owned = copy;
+    body->text = copy;
+    body->n_text += 2;
+    return json_loadb(body->text, body->n_text, flags, error);
+}
+
 bool server_parse(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem)
 {
+    server_body *holder = request;
     set_defaults(parser, request);
     if (n == 0) return server_refuse(problem, 400, NULL, NULL, "the body is empty, a JSON object is expected");
     if (count_values(body, n) > SERVER_MAX_VALUES)
         return server_refuse(problem, 413, "body_too_large", NULL, "the body has more than %d values",
                              SERVER_MAX_VALUES);
     json_error_t error;
-    json_t *root = json_loadb(body, n, JSON_REJECT_DUPLICATES, &error);
+    *holder = (server_body){.text = body, .n_text = n};
+    json_t *root = holder->root = load(holder, &error);
     if (!root)
         return server_refuse(problem, 400, "invalid_json", NULL,
                              "the body is not JSON: line %d, column %d (byte %d): %s", error.line, error.column,
                              error.position, error.text);
-    *(server_body *)request = (server_body){root, body, n};
     if (!json_is_object(root))
         return server_refuse(problem, 400, NULL, NULL, "the body is %s, a JSON object is expected", kind_of(root));
     for (size_t i = 0; i < parser->n_fields; i++) {
@@ -180,10 +239,34 @@ bool server_parse(const server_parser *parser, const char *body, size_t n, void 
     return parser->sampler == 0 || read_samplers(root, (char *)request + parser->sampler, problem);
 }
 
+static bool is_known(const server_parser *parser, const char *key)
+{
+    for (size_t i = 0; i < parser->n_fields; i++)
+        if (strcmp(parser->fields[i].name, key) == 0) return true;
+    size_t n_rows;
+    const frit_option *rows = frit_sampler_option_rows(&n_rows);
+    char name[64];
+    for (size_t i = 0; i < n_rows && parser->sampler > 0; i++)
+        if (name_sampler(&rows[i], name) && strcmp(name, key) == 0) return true;
+    return false;
+}
+
+bool server_parse_strictly(const server_parser *parser, const void *request, server_problem *problem)
+{
+    const server_body *body = request;
+    for (void *at = json_object_iter(body->root); at; at = json_object_iter_next(body->root, at)) {
+        const char *key = json_object_iter_key(at);
+        if (!is_known(parser, key))
+            return server_refuse(problem, 400, "unknown_parameter", key, "%.64s: is not a field of this request", key);
+    }
+    return true;
+}
+
 void server_parser_clear(const server_parser *parser, void *request)
 {
     if (parser->clear) parser->clear(request);
     server_body *body = request;
     json_decref(body->root);
+    free(body->owned);
     memset(request, 0, parser->n_bytes);
 }

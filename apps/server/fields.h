@@ -2,9 +2,9 @@
 // server/fields.h: a request's body to a struct, by a table of fields.
 //
 // A kind of request is a parser: a table of fields and the struct that they fill. A field that is absent or null keeps
-// its default. A field without a row is ignored, as OpenAI's clients send many that a local server has no use for. A
-// field that would change the answer and that frit cannot honour has a row of type FIELD_UNSUPPORTED: it is refused by
-// name, except for the values that ask for nothing. A parser with a sampler also has each of the sampler's numeric
+// its default. A field that would change the answer and that frit cannot honour has a row of type FIELD_UNSUPPORTED: it
+// is refused by name, except for the values that ask for nothing. A field without a row is unknown: it is ignored, or
+// refused where server_parse_strictly is asked. A parser with a sampler also has each of the sampler's numeric
 // options as a field, with _ for - in its name ("top_k").
 //
 //     {"stream", FIELD_BOOL, .offset = offsetof(request, stream)},
@@ -20,11 +20,11 @@ typedef enum server_field_type {
     FIELD_BOOL,          // bool
     FIELD_INT,           // int32_t
     FIELD_NUMBER,        // double
-    FIELD_SEED,          // uint64_t: any integer
     FIELD_TEXT,          // const char *, borrowed from the body
     FIELD_SAMPLER,       // frit_sampler_options at the offset: another name for the option `row`
     FIELD_CUSTOM,        // `parse` reads it
     FIELD_UNSUPPORTED,   // refused by name
+    FIELD_ELSEWHERE,     // known, and read by others (frit_turn_new), or without a meaning here
 } server_field_type;
 
 typedef struct server_field {
@@ -43,6 +43,7 @@ typedef struct server_body {
     json_t *root;       // what texts are borrowed from
     const char *text;   // the body as it came: lives while the request is handled
     size_t n_text;
+    char *owned;   // text, where it had to be changed
 } server_body;
 
 // A body of the allowed size may hold millions of tiny values, each of which costs memory many times its text.
@@ -58,4 +59,6 @@ typedef struct server_parser {
 
 // Fills the `request`, zeroed but for the sampler. False with a problem of status 400; server_parser_clear either way.
 bool server_parse(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem);
+// False with a problem if the parsed request has unknown fields.
+bool server_parse_strictly(const server_parser *parser, const void *request, server_problem *problem);
 void server_parser_clear(const server_parser *parser, void *request);

@@ -2,36 +2,63 @@
 // From libmicrohttpd's callbacks to the routes, and back.
 #include "server/http.h"
 
+#include "server/front.h"
+#include "server/head.h"
+#include "server/memory.h"
+#include "server/pool.h"
+
 #include <microhttpd.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { N_THREADS = 4, MAX_CONNECTIONS = 4096, IDLE_SECONDS = 120, STREAM_BLOCK = 16 << 10 };
+enum {
+    N_THREADS = 4,
+    N_READERS = 2,   // of bodies
+    MAX_CONNECTIONS = 4096,
+    IDLE_SECONDS = 120,
+    STREAM_BLOCK = 16 << 10,
+    CONNECTION_BYTES = 4 * SERVER_MAX_HEAD,   // of libmicrohttpd's memory for one
+    LARGE_BODY = 1 << 20,                     // its memory is given back to the system
+};
 
 struct server_http {
     struct MHD_Daemon *daemon;
+    server_front *front;
+    server_pool *readers;
+    pthread_mutex_t lock;   // of is_reading of all requests
     server_http_options options;
     _Atomic int n_open;
+    _Atomic size_t body_bytes;   // of all bodies that are held
     _Atomic bool draining;
     _Atomic uint64_t n_requests;
     uint64_t started_ns;
 };
 
+typedef enum stage { STAGE_NEW, STAGE_BODY, STAGE_COMPLETE, STAGE_READ, STAGE_ANSWER } stage;
+
 typedef struct request {
+    server_task task;   // first: reads the body
     server_http *http;
     struct MHD_Connection *connection;
+    server_link *link;
+    stage stage;
     const server_route *route;
     server_exchange exchange;
     char *body;
     size_t n_body, capacity;
     char id[129], allow[64];
     char *path;
-    bool too_large, has_run, is_preflight;
+    int socket;        // -1: unknown
+    bool is_reading;   // the pool has it
+    bool is_preflight, bad_path, http_1_0, is_large;
+    bool ends;   // the connection is closed after the answer
 } request;
 
 // ---------------------------------------------------------------------------------------- headers
@@ -55,8 +82,51 @@ static void choose_id(request *r)
                  (unsigned long long)atomic_fetch_add(&r->http->n_requests, 1));
 }
 
+static void refuse_body(request *r)
+{
+    server_refuse(&r->exchange.problem, 413, "body_too_large", NULL, "the body is larger than %d MiB",
+                  SERVER_MAX_BODY >> 20);
+}
+
+static enum MHD_Result add_header(void *ctx, enum MHD_ValueKind kind, const char *name, size_t n_name,
+                                  const char *value, size_t n_value)
+{
+    (void)kind;
+    const server_header header = {name, value ? value : "", n_name, n_value};
+    server_head_add(ctx, &header);
+    return MHD_YES;
+}
+
+static bool is_identity(const char *coding)
+{
+    return !coding || !*coding || strcasecmp(coding, "identity") == 0;
+}
+
+// What the headers say about the body. A client that asks whether it may send the body is answered at once.
+static void check_headers(request *r)
+{
+    server_problem *problem = &r->exchange.problem;
+    struct MHD_Connection *c = r->connection;
+    const char *length = header(c, "Content-Length"), *expect = header(c, "Expect");
+    server_head head = {.is_http_1_0 = r->http_1_0};
+    MHD_get_connection_values_n(c, MHD_HEADER_KIND, add_header, &head);
+    server_problem broken = {0};
+    r->ends = !server_head_check(&head, &broken);
+    if (r->ends) *problem = broken;
+    const bool too_large = length && strtoull(length, NULL, 10) > SERVER_MAX_BODY;
+    if (too_large && !problem->status) refuse_body(r);
+    if (!problem->status && !is_identity(header(c, "Content-Encoding")))
+        server_refuse(problem, 415, "unsupported_encoding", NULL,
+                      "Content-Encoding '%.64s' is not supported: send the body as it is",
+                      header(c, "Content-Encoding"));
+    if (!problem->status && expect && strcasecmp(expect, "100-continue") != 0)
+        server_refuse(problem, 417, "expectation_failed", NULL, "Expect: '%.64s' is not possible, only 100-continue",
+                      expect);
+    r->ends |= too_large || (problem->status && expect);
+}
+
 // Everything that can be decided before the body.
-static void open_request(request *r, const char *method, const char *path)
+static void open_request(request *r, const char *method)
 {
     const server_guard *guard = &r->http->options.guard;
     struct MHD_Connection *c = r->connection;
@@ -68,22 +138,46 @@ static void open_request(request *r, const char *method, const char *path)
     server_problem no_route = {0};
     if (!r->is_preflight) r->route = server_route_find(method, r->path, &r->exchange.rest, r->allow, &no_route);
     bool needs_key = !r->is_preflight && (!r->route || r->route->needs_key);
-    (void)path;
-    if (!server_guard_admits(guard, &caller, needs_key, problem)) return;
-    if (no_route.status) *problem = no_route;
+    if (server_guard_admits(guard, &caller, needs_key, problem) && no_route.status) *problem = no_route;
+    if (r->bad_path && !problem->status)
+        server_refuse(problem, 404, "not_found", NULL, "a path with %%00 does not exist");
     if (atomic_load(&r->http->draining) && !problem->status) {
         server_refuse(problem, 503, "shutting_down", NULL, "the server is shutting down");
         problem->retry_after = 5;
     }
-    const char *length = header(c, "Content-Length");
-    r->too_large = length && strtoull(length, NULL, 10) > SERVER_MAX_BODY;
+    check_headers(r);
 }
 
-static void refuse_body(request *r)
+static void drop_body(request *r)
 {
-    r->too_large = true;
-    server_refuse(&r->exchange.problem, 413, "body_too_large", NULL, "the body is larger than %d MiB",
-                  SERVER_MAX_BODY >> 20);
+    atomic_fetch_sub(&r->http->body_bytes, r->capacity);
+    free(r->body);
+    r->body = NULL;
+    r->n_body = r->capacity = 0;
+}
+
+// Room for n more bytes, out of what all bodies may have together.
+static bool grow_body(request *r, size_t n)
+{
+    const char *announced = header(r->connection, "Content-Length");
+    size_t capacity = r->capacity ? 2 * r->capacity : announced ? (size_t)strtoull(announced, NULL, 10) : 4096;
+    while (capacity < r->n_body + n) capacity *= 2;
+    const size_t more = capacity - r->capacity;
+    if (atomic_fetch_add(&r->http->body_bytes, more) + more > SERVER_MAX_BODIES) {
+        atomic_fetch_sub(&r->http->body_bytes, more);
+        server_refuse(&r->exchange.problem, 503, "too_many_bodies", NULL,
+                      "the bodies of requests that are being read have %d MiB together", SERVER_MAX_BODIES >> 20);
+        r->exchange.problem.retry_after = 1;
+        return false;
+    }
+    char *body = realloc(r->body, capacity);
+    if (!body) {
+        atomic_fetch_sub(&r->http->body_bytes, more);
+        return server_refuse_status(&r->exchange.problem, 500, NULL, FRIT_E_MEMORY);
+    }
+    r->body = body;
+    r->capacity = capacity;
+    return true;
 }
 
 // A refused request's body is read and dropped, so that the connection stays usable.
@@ -94,16 +188,9 @@ static void take_body(request *r, const char *bytes, size_t n)
         refuse_body(r);
         return;
     }
-    if (r->n_body + n > r->capacity) {
-        size_t capacity = r->capacity ? 2 * r->capacity : 4096;
-        while (capacity < r->n_body + n) capacity *= 2;
-        char *body = realloc(r->body, capacity);
-        if (!body) {
-            server_refuse_status(&r->exchange.problem, 500, NULL, FRIT_E_MEMORY);
-            return;
-        }
-        r->body = body;
-        r->capacity = capacity;
+    if (r->n_body + n > r->capacity && !grow_body(r, n)) {
+        drop_body(r);
+        return;
     }
     memcpy(r->body + r->n_body, bytes, n);
     r->n_body += n;
@@ -123,7 +210,8 @@ static void add_headers(const request *r, struct MHD_Response *response)
     if (problem->status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
     if (problem->status == 405) MHD_add_response_header(response, "Allow", r->allow);
     if (problem->status == 500) MHD_add_response_header(response, "X-Should-Retry", "false");
-    if (atomic_load(&r->http->draining)) MHD_add_response_header(response, "Connection", "close");
+    if (atomic_load(&r->http->draining) || r->ends || server_link_is_reserve(r->link))
+        MHD_add_response_header(response, "Connection", "close");
     const char *origin = server_guard_allowed_origin(&r->http->options.guard, header(r->connection, "Origin"));
     if (!origin) return;
     MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
@@ -239,17 +327,47 @@ static enum MHD_Result answer(request *r)
     return send_json(r, 200, reply, reply ? strlen(reply) : 0);
 }
 
-static void run(request *r)
+// Is the client still there? Asked while its body becomes a job.
+static bool is_gone(void *ctx)
+{
+    const request *r = ctx;
+    return server_socket_is_gone(r->socket);
+}
+
+// On a thread of the pool.
+static void read_body(server_task *task)
+{
+    request *r = (request *)task;
+    const size_t n = r->n_body;
+    r->exchange.cancelled = is_gone;
+    r->exchange.cancel_ctx = r;
+    server_route_run(r->route, &r->exchange, r->body ? r->body : "", n);
+    drop_body(r);
+    r->is_large = n >= LARGE_BODY;
+    server_http *http = r->http;
+    pthread_mutex_lock(&http->lock);
+    r->is_reading = false;
+    MHD_resume_connection(r->connection);
+    pthread_mutex_unlock(&http->lock);
+}
+
+// Suspends the connection while the pool reads the body. A wake that was meant for an earlier request may come too.
+static bool waits_for_reader(request *r)
+{
+    pthread_mutex_lock(&r->http->lock);
+    const bool waits = r->is_reading;
+    if (waits) MHD_suspend_connection(r->connection);
+    pthread_mutex_unlock(&r->http->lock);
+    return waits;
+}
+
+static void submit(request *r)
 {
     server_worker *worker = r->http->options.site->worker;
-    if (r->exchange.problem.status || r->is_preflight) return;
-    server_route_run(r->route, &r->exchange, r->body ? r->body : "", r->n_body);
-    free(r->body);
-    r->body = NULL;
     server_job *job = r->exchange.job;
     if (!job) return;
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    job->socket = info ? info->connect_fd : -1;
+    job->socket = r->socket;
+    job->may_probe = !r->http_1_0;
     job->wake = resume;
     job->wake_ctx = r;
     if (server_worker_submit(worker, job, &r->exchange.problem)) return;
@@ -257,36 +375,75 @@ static void run(request *r)
     r->exchange.job = NULL;
 }
 
+// The request is complete: the pool reads its body, if it has one.
+static void take_request(request *r)
+{
+    server_front_set(r->http->front, r->link, SERVER_PHASE_ANSWER);
+    r->stage = STAGE_READ;
+    if (r->exchange.problem.status || r->is_preflight) return;
+    if (!r->route->parser) {
+        server_route_run(r->route, &r->exchange, "", 0);
+        return;
+    }
+    r->is_reading = true;
+    server_problem full;   // the request is the pool's from here on
+    if (server_pool_submit(r->http->readers, &r->task, &full)) return;
+    r->is_reading = false;
+    r->exchange.problem = full;
+}
+
 // ---------------------------------------------------------------------------------------- callbacks
+
+// The first line of a request has come. What is returned becomes the request's state.
+static void *on_line(void *ctx, const char *uri, struct MHD_Connection *connection)
+{
+    server_http *http = ctx;
+    request *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    r->http = http;
+    r->task.run = read_body;
+    r->connection = connection;
+    r->exchange.site = http->options.site;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    r->link = info ? info->socket_context : NULL;
+    info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    r->socket = info ? info->connect_fd : -1;
+    r->bad_path = strstr(uri, "%00") != NULL;
+    atomic_fetch_add(&http->n_open, 1);
+    return r;
+}
 
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url, const char *method,
                                   const char *version, const char *bytes, size_t *n_bytes, void **state)
 {
-    (void)version;
+    (void)ctx, (void)connection;
     request *r = *state;
-    if (!r) {
-        r = calloc(1, sizeof *r);
-        if (!r) return MHD_NO;
-        *state = r;
-        r->http = ctx;
-        atomic_fetch_add(&r->http->n_open, 1);
-        r->connection = connection;
-        r->exchange.site = r->http->options.site;
+    if (!r) return MHD_NO;
+    if (r->stage == STAGE_NEW) {
+        r->stage = STAGE_BODY;
+        r->http_1_0 = strcmp(version, "HTTP/1.0") == 0;
         r->path = strdup(url);
         if (!r->path) return MHD_NO;
-        open_request(r, method, url);
-        if (!r->too_large) return MHD_YES;
-        if (!r->exchange.problem.status) refuse_body(r);
-        return send_problem(r);   // the body is not waited for; the connection ends
+        open_request(r, method);
+        server_front_set(r->http->front, r->link, SERVER_PHASE_BODY);
+        return r->ends ? send_problem(r) : MHD_YES;   // the body is not waited for
     }
     if (*n_bytes > 0) {
         take_body(r, bytes, *n_bytes);
         *n_bytes = 0;
         return MHD_YES;
     }
-    if (!r->has_run) {
-        r->has_run = true;
-        run(r);
+    // libmicrohttpd asks again at once, and no longer wants to read then. A connection that is suspended while it wants
+    // to read is closed without an answer if the client has closed its sending side.
+    if (r->stage == STAGE_BODY) {
+        r->stage = STAGE_COMPLETE;
+        return MHD_YES;
+    }
+    if (r->stage == STAGE_COMPLETE) take_request(r);
+    if (r->stage == STAGE_READ) {
+        if (waits_for_reader(r)) return MHD_YES;
+        r->stage = STAGE_ANSWER;
+        submit(r);
     }
     return answer(r);
 }
@@ -298,13 +455,33 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **st
     request *r = *state;
     if (!r) return;
     server_http *http = ctx;
+    const bool is_large = r->is_large;
+    server_front_set(http->front, r->link, SERVER_PHASE_IDLE);
     server_job_release(http->options.site->worker, r->exchange.job);
     free(r->exchange.reply);
-    free(r->body);
+    drop_body(r);
     free(r->path);
     free(r);
+    if (is_large) server_memory_trim();
     *state = NULL;
     atomic_fetch_sub(&http->n_open, 1);
+}
+
+static void on_connection(void *ctx, struct MHD_Connection *connection, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    server_http *http = ctx;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED)
+        server_front_close(http->front, *socket_context);
+    else
+        *socket_context = info ? server_front_find(http->front, info->connect_fd) : NULL;
+}
+
+static bool admit(void *ctx, int fd, const struct sockaddr *address, socklen_t n_address)
+{
+    server_http *http = ctx;
+    return MHD_add_connection(http->daemon, fd, address, n_address) == MHD_YES;
 }
 
 // As many as there are descriptors for, less some for the rest of the process.
@@ -315,39 +492,61 @@ static unsigned connection_limit(void)
     return limit.rlim_cur > 128 ? (unsigned)limit.rlim_cur - 64 : (unsigned)limit.rlim_cur / 2;
 }
 
+// poll, not epoll: the library's epoll threads end the process in rare orders of closing and resuming.
+static bool start_daemon(server_http *http, unsigned max_links)
+{
+    http->daemon = MHD_start_daemon(
+        MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request,
+        http, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT, max_links + N_THREADS,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, on_line, http,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
+        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+    return http->daemon != NULL;
+}
+
 bool server_http_start(server_http **out, const server_http_options *options, server_problem *problem)
 {
     *out = NULL;
     server_http *http = calloc(1, sizeof *http);
-    if (!http) {
-        close(options->socket);
-        return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
-    }
+    const unsigned max_links = connection_limit();
+    const server_front_options front = {.socket = options->socket,
+                                        .max_links = (int)max_links,
+                                        .arrival_s = options->arrival_s,
+                                        .idle_s = IDLE_SECONDS,
+                                        .admit = admit,
+                                        .ctx = http};
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    http->options = *options;
-    http->started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    // poll, not epoll: with threads of its own, MHD_quiesce_daemon and a thread that wakes at that moment may both take
-    // the socket out of the thread's epoll set, and the library ends the process for the one that comes second.
-    http->daemon = MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
-                                    http, MHD_OPTION_LISTEN_SOCKET, options->socket, MHD_OPTION_THREAD_POOL_SIZE,
-                                    (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT, connection_limit(),
-                                    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED,
-                                    on_completed, http, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
-    if (http->daemon) {
+    server_memory_prepare();
+    bool good = http || server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    if (good) {
+        http->options = *options;
+        pthread_mutex_init(&http->lock, NULL);
+        http->started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+        good = server_pool_new(&http->readers, N_READERS, options->max_waiting, problem);
+    }
+    if (good && !start_daemon(http, max_links))
+        good = server_refuse(problem, 500, NULL, NULL, "libmicrohttpd could not start");
+    if (good && server_front_start(&http->front, &front, problem)) {
         *out = http;
         return true;
     }
+    if (http && http->daemon) MHD_stop_daemon(http->daemon);
+    if (http) server_pool_free(http->readers);
     close(options->socket);
     free(http);
-    return server_refuse(problem, 500, NULL, NULL, "libmicrohttpd could not start");
+    return false;
 }
 
 void server_http_drain(server_http *http)
 {
-    if (atomic_exchange(&http->draining, true)) return;
-    MHD_socket socket = MHD_quiesce_daemon(http->daemon);
-    if (socket != MHD_INVALID_SOCKET) close(socket);
+    if (!atomic_exchange(&http->draining, true)) server_front_drain(http->front);
+}
+
+bool server_http_is_reading(server_http *http)
+{
+    return !server_pool_is_idle(http->readers);
 }
 
 int server_http_open_requests(server_http *http)
@@ -359,6 +558,10 @@ void server_http_stop(server_http *http)
 {
     if (!http) return;
     server_http_drain(http);
+    server_front_stop(http->front);
     MHD_stop_daemon(http->daemon);
+    server_front_free(http->front);
+    server_pool_free(http->readers);
+    pthread_mutex_destroy(&http->lock);
     free(http);
 }

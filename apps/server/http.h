@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // server/http.h: libmicrohttpd in front of the routes.
 //
-// A pool of threads reads requests and writes answers; none of them ever waits for the engine. While a request has
-// nothing to send its connection is suspended, and the worker's wake resumes it:
+// front.h accepts connections and hands those with a good first request to libmicrohttpd. Its threads read requests and
+// write answers; none of them ever waits: bodies are parsed and become prompts on the threads of a pool (pool.h), and
+// the worker answers prompts. While a request has nothing to send its connection is suspended, and the pool, or the
+// worker's wake, resumes it:
 //
-//     headers --> guard, route --> body --> parse, submit --(suspended)--> status is known --> reply, or stream:
-//                                                                          outbox --> bytes | (suspended)
+//     head --> guard, route --> body --(suspended: parse, tokenize)--> submit --(suspended)--> status is known
+//                                                        --> reply, or stream: outbox --> bytes | (suspended)
 //
-// libmicrohttpd does not watch suspended connections, so the worker looks at their sockets before every step.
+// libmicrohttpd does not watch suspended connections, so the pool and the worker look at their sockets.
 #pragma once
 #include "server/guard.h"
 #include "server/routes.h"
@@ -18,12 +20,16 @@ typedef struct server_http_options {
     int socket;   // listening; taken over
     const server_site *site;
     server_guard guard;
+    int arrival_s;     // how long a head, and then a body, may take to come
+    int max_waiting;   // requests whose bodies wait to be read
 } server_http_options;
 
-enum { SERVER_MAX_BODY = 32 << 20 };
+// Of one body, and of all bodies that are held at once.
+enum { SERVER_MAX_BODY = 32 << 20, SERVER_MAX_BODIES = 256 << 20 };
 
 bool server_http_start(server_http **out, const server_http_options *options, server_problem *problem);
 // Closes the listening socket; requests on connections that are there already get 503, except for /health.
 void server_http_drain(server_http *http);
 int server_http_open_requests(server_http *http);   // whose answer has not been sent
+bool server_http_is_reading(server_http *http);     // bodies become jobs
 void server_http_stop(server_http *http);           // after the worker has ended all jobs

@@ -4,6 +4,7 @@
 
 #include "server/odds.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,11 +24,15 @@ static bool no_memory(server_problem *problem)
 static bool parse_seed(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
-    if (!json_is_integer(value))
+    const char *text = json_string_value(value);
+    if (!json_is_integer(value) && (!text || text[strspn(text, "0123456789")] || !*text))
         return server_refuse(problem, 400, "invalid_type", "seed", "seed: expected an integer");
     request->seed = (uint64_t)json_integer_value(value);
-    request->has_seed = json_integer_value(value) != -1;
-    return true;
+    request->has_seed = text || json_integer_value(value) != -1;
+    errno = 0;
+    if (text) request->seed = strtoull(text, NULL, 10);
+    return errno == 0 ||
+           server_refuse(problem, 400, "invalid_value", "seed", "seed: %.64s is more than 2^64 - 1", text);
 }
 
 static bool add_stop(const char **items, size_t *n, const json_t *value, server_problem *problem)
@@ -38,6 +43,8 @@ static bool add_stop(const char **items, size_t *n, const json_t *value, server_
     size_t length = json_string_length(value);
     if (length == 0)
         return server_refuse(problem, 400, "invalid_value", "stop", "stop: an empty string stops everything");
+    if (strlen(text) < length)
+        return server_refuse(problem, 400, "invalid_value", "stop", "stop: a string has a zero character");
     if (length > SERVER_MAX_STOP_BYTES)
         return server_refuse(problem, 400, "invalid_value", "stop",
                              "stop: a string of %zu bytes, at most %d are possible", length, SERVER_MAX_STOP_BYTES);
@@ -212,8 +219,14 @@ static void clear_generation(void *ctx)
         name, FIELD_UNSUPPORTED, __VA_ARGS__ \
     }
 
-#define OLD_TOOLS    "it is an old form; use tools and tool_choice"
-#define FORMAT_LATER "constrained answers come with a later version"
+#define ELSEWHERE(name_)                       \
+    {                                          \
+        .name = name_, .type = FIELD_ELSEWHERE \
+    }
+
+#define OLD_TOOLS     "it is an old form; use tools and tool_choice"
+#define SAMPLER_LATER "it comes with a later version"
+#define FORMAT_LATER  "constrained answers come with a later version"
 
 // clang-format off
 // Fields that both kinds of generation have.
@@ -227,6 +240,19 @@ static void clear_generation(void *ctx)
     {"lora", FIELD_CUSTOM, .parse = parse_lora},                                                          \
     SAMPLER("temperature", "temp"),                                                                       \
     SAMPLER("repetition_penalty", "repeat-penalty"),                                                      \
+    ELSEWHERE("user"), ELSEWHERE("store"), ELSEWHERE("metadata"), ELSEWHERE("service_tier"),              \
+    ELSEWHERE("safety_identifier"), ELSEWHERE("prompt_cache_key"), ELSEWHERE("cache_prompt"),             \
+    LATER("mirostat", .harmless = "0", .why = SAMPLER_LATER),                                             \
+    LATER("dry_multiplier", .harmless = "0|0.0", .why = SAMPLER_LATER),                                   \
+    LATER("xtc_probability", .harmless = "0|0.0", .why = SAMPLER_LATER),                                  \
+    LATER("min_tokens", .harmless = "0", .why = SAMPLER_LATER),                                           \
+    LATER("ignore_eos", .harmless = "false", .why = "bias the token that ends answers instead"),          \
+    LATER("use_beam_search", .harmless = "false", .why = SAMPLER_LATER),                                  \
+    LATER("guided_json", .why = FORMAT_LATER), LATER("guided_regex", .why = FORMAT_LATER),                \
+    LATER("guided_choice", .why = FORMAT_LATER), LATER("guided_grammar", .why = FORMAT_LATER),            \
+    LATER("structured_outputs", .why = FORMAT_LATER),                                                     \
+    {"max_completion_tokens", FIELD_INT, .offset = AT(max_completion_tokens), .min = -1, .max = INT32_MAX,          \
+     .fallback = SERVER_UNSET},                                                                           \
     LATER("n", .harmless = "1", .why = "one answer is given for each request"),                           \
     LATER("prompt_logprobs", .harmless = "false", .why = "probabilities come with a later version"),      \
     LATER("grammar", .harmless = "\"\"", .why = FORMAT_LATER),                                            \
@@ -236,7 +262,9 @@ static void clear_generation(void *ctx)
 static const server_field chat_fields[] = {
     GENERATION_FIELDS,
     {"max_tokens", FIELD_INT, .offset = AT(max_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},
-    {"max_completion_tokens", FIELD_INT, .offset = AT(max_completion_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},
+    ELSEWHERE("messages"), ELSEWHERE("tools"), ELSEWHERE("tool_choice"), ELSEWHERE("chat_template_kwargs"),
+    ELSEWHERE("reasoning_effort"), ELSEWHERE("add_generation_prompt"), ELSEWHERE("continue_final_message"),
+    ELSEWHERE("verbosity"), ELSEWHERE("prediction"),
     {"logprobs", FIELD_BOOL, .offset = AT(wants_odds)},
     {"top_logprobs", FIELD_INT, .offset = AT(n_top), .min = 0, .max = SERVER_MAX_TOP},
     {"parallel_tool_calls", FIELD_BOOL, .offset = AT(parallel_calls), .fallback = 1},
@@ -286,6 +314,7 @@ static const server_field embedding_fields[] = {
     {"dimensions", FIELD_INT, .offset = AT(n_dims), .min = 1, .max = 1 << 20},
     {"pooling", FIELD_TEXT, .offset = AT(pooling)},
     {"normalize", FIELD_TEXT, .offset = AT(normalize)},
+    ELSEWHERE("user"),
 };
 // clang-format on
 
@@ -327,12 +356,17 @@ static const server_field tokenize_fields[] = {
     {"add_special", FIELD_BOOL, .offset = AT(add_special)},
     {"parse_special", FIELD_BOOL, .offset = AT(parse_special), .fallback = 1},
     {"with_pieces", FIELD_BOOL, .offset = AT(with_pieces)},
+    ELSEWHERE("model"),
 };
 static const server_field detokenize_fields[] = {
     {"tokens", FIELD_CUSTOM, .parse = parse_tokens},
     {"special", FIELD_BOOL, .offset = AT(add_special), .fallback = 1},
+    ELSEWHERE("model"),
 };
 static const server_field template_fields[] = {
+    ELSEWHERE("model"), ELSEWHERE("messages"), ELSEWHERE("tools"), ELSEWHERE("tool_choice"),
+    ELSEWHERE("chat_template_kwargs"), ELSEWHERE("reasoning_effort"), ELSEWHERE("add_generation_prompt"),
+    ELSEWHERE("continue_final_message"),
     LATER("chat_template", .why = "the server's template is used; --chat-template sets it"),
 };
 // clang-format on
@@ -378,6 +412,8 @@ static void refuse_turn(server_problem *problem, frit_status status)
     if (n > 0 && n < sizeof param) snprintf(param, sizeof param, "%.*s", (int)n, sentence);
     if (status == FRIT_E_MEMORY)
         server_refuse_status(problem, 500, NULL, status);
+    else if (status == FRIT_E_LIMIT)
+        server_refuse(problem, 400, "context_length_exceeded", param, "%s", sentence);
     else if (strcmp(sentence, "messages: is missing") == 0)
         server_refuse(problem, 400, "missing_required_parameter", "messages", "%s", sentence);
     else
@@ -392,54 +428,79 @@ frit_turn *server_turn(const frit_model *model, const server_body *body, server_
     return turn;
 }
 
-// What gives the tokens of a text or of a turn: functions of frit.h with their two-call pattern.
-typedef frit_status (*tokens_fn)(const void *source, frit_token *tokens, size_t capacity, size_t *n_tokens);
+typedef struct plain_text {   // or a turn
+    const frit_model *model;
+    const frit_turn *turn;
+    const char *text;
+    size_t n_bytes;
+    unsigned flags;
+    const frit_tokenize_limits *limits;
+    size_t n_free;   // positions of the context that the limit leaves out
+} plain_text;
 
-static frit_token *give_tokens(tokens_fn give, const void *source, size_t n_bytes, size_t *n_tokens,
+// What gives the tokens of a text or of a turn: functions of frit.h with their two-call pattern.
+typedef frit_status (*tokens_fn)(const plain_text *source, frit_token *tokens, size_t capacity, size_t *n_tokens);
+
+bool server_refuse_length(server_problem *problem, const char *param, size_t n_ctx, size_t n_tokens, bool at_least)
+{
+    return server_refuse(problem, 400, "context_length_exceeded", param,
+                         "This model's maximum context length is %zu tokens. However, your %s has %s%zu tokens.", n_ctx,
+                         strcmp(param, "input") == 0 ? "input" : "prompt", at_least ? "at least " : "", n_tokens);
+}
+
+// A text of so many bytes has fewer tokens, mostly; and no more than the limit are wanted.
+static frit_token *give_tokens(tokens_fn give, const plain_text *source, const char *param, size_t *n_tokens,
                                server_problem *problem)
 {
+    const size_t most = source->limits->max_tokens;
     frit_status status = FRIT_E_LIMIT;
-    *n_tokens = n_bytes / 2 + 16;
-    for (size_t capacity = 0; status == FRIT_E_LIMIT && *n_tokens > capacity;) {
+    *n_tokens = source->n_bytes / 2 + 16;
+    if (most > 0 && *n_tokens > most) *n_tokens = most;
+    for (size_t capacity = 0; status == FRIT_E_LIMIT && *n_tokens > capacity && (most == 0 || *n_tokens <= most);) {
         capacity = *n_tokens;
         frit_token *tokens = malloc(capacity * sizeof *tokens);
         status = tokens ? give(source, tokens, capacity, n_tokens) : FRIT_E_MEMORY;
         if (status == FRIT_OK) return tokens;
         free(tokens);
     }
-    server_refuse_status(problem, 400, NULL, status);
+    if (status == FRIT_E_LIMIT && most > 0 && *n_tokens > most)
+        server_refuse_length(problem, param, most + source->n_free, *n_tokens, true);
+    else if (status == FRIT_E_CANCELLED)
+        server_refuse(problem, 499, NULL, NULL, "the client went away");
+    else
+        server_refuse_status(problem, 400, NULL, status);
     return NULL;
 }
 
-typedef struct plain_text {
-    const frit_model *model;
-    const char *text;
-    size_t n_bytes;
-    unsigned flags;
-} plain_text;
-
-static frit_status text_tokens(const void *source, frit_token *tokens, size_t capacity, size_t *n_tokens)
+static frit_status text_tokens(const plain_text *source, frit_token *tokens, size_t capacity, size_t *n_tokens)
 {
-    const plain_text *plain = source;
-    return frit_tokenize(plain->model, plain->text, plain->n_bytes, plain->flags, tokens, capacity, n_tokens);
+    return frit_tokenize_within(source->model, source->text, source->n_bytes, source->flags, source->limits, tokens,
+                                capacity, n_tokens);
 }
 
-frit_token *server_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens,
-                          server_problem *problem)
+frit_token *server_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags,
+                          const frit_tokenize_limits *limits, size_t *n_tokens, server_problem *problem)
 {
-    return give_tokens(text_tokens, &(plain_text){model, text, n_bytes, flags}, n_bytes, n_tokens, problem);
+    const plain_text source = {.model = model, .text = text, .n_bytes = n_bytes, .flags = flags, .limits = limits};
+    return give_tokens(text_tokens, &source, "input", n_tokens, problem);
 }
 
-static frit_status turn_tokens(const void *source, frit_token *tokens, size_t capacity, size_t *n_tokens)
+static frit_status turn_tokens(const plain_text *source, frit_token *tokens, size_t capacity, size_t *n_tokens)
 {
-    return frit_turn_tokenize(source, NULL, tokens, capacity, n_tokens);
+    return frit_turn_tokenize(source->turn, source->limits, tokens, capacity, n_tokens);
 }
 
-static frit_token *server_turn_tokens(const frit_turn *turn, size_t *n_tokens, server_problem *problem)
+// The prompt of a chat or a text, of which one position must stay free.
+static frit_token *prompt_tokens(const frit_model *model, const server_generation *request,
+                                 const frit_tokenize_limits *limits, size_t *n_tokens, server_problem *problem)
 {
-    size_t n_bytes;
-    frit_turn_prompt(turn, &n_bytes);
-    return give_tokens(turn_tokens, turn, n_bytes, n_tokens, problem);
+    plain_text source = {.model = model, .turn = request->turn, .limits = limits, .n_free = 1};
+    source.flags = FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL;
+    source.text = request->text;
+    source.n_bytes = request->n_text;
+    if (request->turn) frit_turn_prompt(request->turn, &source.n_bytes);
+    return give_tokens(request->turn ? turn_tokens : text_tokens, &source, request->turn ? "messages" : "prompt",
+                       n_tokens, problem);
 }
 
 const char *server_piece(const frit_model *model, frit_token token, char *room, size_t size, size_t *n_bytes)
@@ -462,8 +523,8 @@ json_t *server_piece_json(const frit_model *model, frit_token token)
     return json;
 }
 
-static bool check_prompt(const frit_model *model, const frit_token *tokens, size_t n, size_t n_ctx, const char *param,
-                         server_problem *problem)
+static bool check_prompt(const frit_model *model, const frit_token *tokens, size_t n,
+                         const frit_tokenize_limits *limits, const char *param, server_problem *problem)
 {
     frit_model_info info;
     frit_model_get_info(model, &info);
@@ -472,35 +533,29 @@ static bool check_prompt(const frit_model *model, const frit_token *tokens, size
             return server_refuse(problem, 400, "invalid_value", param, "%s: token %d, this model's ids are 0 to %d",
                                  param, tokens[i], info.n_vocab - 1);
     if (n == 0) return server_refuse(problem, 400, "invalid_value", param, "%s: is missing or empty", param);
-    if (n >= n_ctx)
-        return server_refuse(problem, 400, "context_length_exceeded", param,
-                             "This model's maximum context length is %zu tokens. However, your prompt has %zu tokens.",
-                             n_ctx, n);
-    return true;
+    return n <= limits->max_tokens || server_refuse_length(problem, param, limits->max_tokens + 1, n, false);
 }
 
-bool server_prompt_tokens(const frit_model *model, server_generation *request, bool chat, size_t n_ctx,
-                          frit_token **tokens, size_t *n_tokens, server_problem *problem)
+bool server_prompt_tokens(const frit_model *model, server_generation *request, bool chat,
+                          const frit_tokenize_limits *limits, frit_token **tokens, size_t *n_tokens,
+                          server_problem *problem)
 {
     const char *param = chat ? "messages" : "prompt";
     *tokens = NULL;
-    if (chat) {
-        request->turn = server_turn(model, &request->body, problem);
-        if (!request->turn) return false;
-        *tokens = server_turn_tokens(request->turn, n_tokens, problem);
-    } else if (request->ids) {
+    if (chat) request->turn = server_turn(model, &request->body, problem);
+    if (chat && !request->turn) return false;
+    if (request->ids && !chat) {
         *tokens = malloc((request->n_ids + 1) * sizeof **tokens);
         if (!*tokens) return no_memory(problem);
         memcpy(*tokens, request->ids, request->n_ids * sizeof **tokens);
         *n_tokens = request->n_ids;
-    } else if (request->text) {
-        *tokens = server_tokens(model, request->text, request->n_text, FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL,
-                                n_tokens, problem);
+    } else if (chat || request->text) {
+        *tokens = prompt_tokens(model, request, limits, n_tokens, problem);
     } else {
         return server_refuse(problem, 400, "missing_required_parameter", param, "prompt: is missing");
     }
     if (!*tokens) return false;
-    if (check_prompt(model, *tokens, *n_tokens, n_ctx, param, problem)) return true;
+    if (check_prompt(model, *tokens, *n_tokens, limits, param, problem)) return true;
     free(*tokens);
     *tokens = NULL;
     return false;

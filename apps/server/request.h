@@ -11,6 +11,7 @@ enum {
     SERVER_MAX_STOP_BYTES = 1024,
     SERVER_MAX_BIASES = 8192,
     SERVER_MAX_LORA = 1024,
+    SERVER_UNSET = -2,
 };
 
 typedef struct server_chosen {
@@ -23,8 +24,8 @@ typedef struct server_generation {
     server_body body;
     const char *model;   // NULL: any
     bool stream, include_usage;
-    int32_t max_tokens;   // -1: until the answer or the context ends
-    int32_t max_completion_tokens;
+    int32_t max_tokens;              // -1: until the answer or the context ends
+    int32_t max_completion_tokens;   // SERVER_UNSET: max_tokens holds
     frit_sampler_options sampler;
     bool heals;        // the answer may go on within the last word of the prompt
     bool wants_odds;   // log-probabilities of the answer's tokens
@@ -66,16 +67,19 @@ typedef struct server_text_request {
 extern const server_parser server_chat_parser, server_completion_parser, server_tokenize_parser,
     server_detokenize_parser, server_template_parser, server_embedding_parser;
 
-// The tokens of what a generation asks for; malloc'd. `chat`: messages through the template. `n_ctx` is the context,
-// of which at least one position must stay free. False with a problem.
-bool server_prompt_tokens(const frit_model *model, server_generation *request, bool chat, size_t n_ctx,
-                          frit_token **tokens, size_t *n_tokens, server_problem *problem);
+// The tokens of what a generation asks for; malloc'd. `chat`: messages through the template. limits->max_tokens is
+// the context less the position that must stay free. False with a problem.
+bool server_prompt_tokens(const frit_model *model, server_generation *request, bool chat,
+                          const frit_tokenize_limits *limits, frit_token **tokens, size_t *n_tokens,
+                          server_problem *problem);
 // The bytes of a token, the text of special ones too; `room` may hold them. Not zero-terminated.
 const char *server_piece(const frit_model *model, frit_token token, char *room, size_t size, size_t *n_bytes);
 // ... as a string, or as a list of numbers where they are no UTF-8.
 json_t *server_piece_json(const frit_model *model, frit_token token);
 // The turn of a chat that the body describes; NULL with a problem.
 frit_turn *server_turn(const frit_model *model, const server_body *body, server_problem *problem);
-// malloc'd; NULL with a problem.
-frit_token *server_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, size_t *n_tokens,
-                          server_problem *problem);
+// malloc'd; NULL with a problem: of code context_length_exceeded where there are more than limits->max_tokens.
+frit_token *server_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags,
+                          const frit_tokenize_limits *limits, size_t *n_tokens, server_problem *problem);
+// The problem of a prompt with so many tokens. `param`: the field; at_least: there may be more.
+bool server_refuse_length(server_problem *problem, const char *param, size_t n_ctx, size_t n_tokens, bool at_least);

@@ -24,12 +24,19 @@ static void reply(server_exchange *exchange, json_t *json)
     if (!exchange->reply) no_memory(exchange);
 }
 
+frit_tokenize_limits server_exchange_limits(const server_exchange *exchange, size_t max_tokens)
+{
+    return (frit_tokenize_limits){
+        .max_tokens = max_tokens, .cancelled = exchange->cancelled, .ctx = exchange->cancel_ctx};
+}
+
 // ---------------------------------------------------------------------------------------- models and health
 
 static bool is_model(const server_site *site, const char *name)
 {
-    return !name || !*name || strcmp(name, site->name) == 0 || strcmp(name, site->stem) == 0 ||
-           strcmp(name, "default") == 0;
+    for (size_t i = 0; name && i < site->aliases.n; i++)
+        if (strcmp(name, site->aliases.items[i]) == 0) return true;
+    return !name || !*name || strcmp(name, site->stem) == 0 || strcmp(name, "default") == 0;
 }
 
 static bool check_model(server_exchange *exchange, const char *name)
@@ -39,22 +46,27 @@ static bool check_model(server_exchange *exchange, const char *name)
                          "The model '%.200s' does not exist; this server has '%.200s'.", name, exchange->site->name);
 }
 
-static json_t *model_json(const server_site *site)
+static json_t *model_json(const server_site *site, const char *name)
 {
-    return json_pack("{s:s, s:s, s:I, s:s, s:{s:i, s:i, s:I, s:I, s:s}}", "id", site->name, "object", "model",
-                     "created", (json_int_t)site->started, "owned_by", "frit", "meta", "n_ctx", (int)site->n_ctx,
-                     "n_vocab", (int)site->model_info.n_vocab, "n_params", (json_int_t)site->model_info.n_params,
-                     "size", (json_int_t)site->model_info.n_bytes, "architecture", site->model_info.architecture);
+    return json_pack("{s:s, s:s, s:I, s:s, s:{s:i, s:i, s:I, s:I, s:s}}", "id", name, "object", "model", "created",
+                     (json_int_t)site->started, "owned_by", "frit", "meta", "n_ctx", (int)site->n_ctx, "n_vocab",
+                     (int)site->model_info.n_vocab, "n_params", (json_int_t)site->model_info.n_params, "size",
+                     (json_int_t)site->model_info.n_bytes, "architecture", site->model_info.architecture);
 }
 
 static void list_models(server_exchange *exchange)
 {
-    reply(exchange, json_pack("{s:s, s:[o]}", "object", "list", "data", model_json(exchange->site)));
+    const server_site *site = exchange->site;
+    json_t *list = json_array();
+    for (size_t i = 0; i < site->aliases.n; i++) json_array_append_new(list, model_json(site, site->aliases.items[i]));
+    if (site->aliases.n == 0) json_array_append_new(list, model_json(site, site->name));
+    reply(exchange, json_pack("{s:s, s:o}", "object", "list", "data", list));
 }
 
 static void show_model(server_exchange *exchange)
 {
-    if (check_model(exchange, exchange->rest)) reply(exchange, model_json(exchange->site));
+    const char *name = exchange->rest, *own = exchange->site->name;
+    if (check_model(exchange, name)) reply(exchange, model_json(exchange->site, strcmp(name, "default") ? name : own));
 }
 
 static void list_adapters(server_exchange *exchange)
@@ -113,13 +125,14 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->continues = !chat;
     if (!choose_adapters(site, request, job, problem)) return false;
     job->heals = request->heals;
-    if (!server_prompt_tokens(site->model, request, chat, (size_t)site->n_ctx, &job->prompt, &job->n_prompt, problem))
-        return false;
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)site->n_ctx - 1);
+    if (!server_prompt_tokens(site->model, request, chat, &limits, &job->prompt, &job->n_prompt, problem)) return false;
     request->sampler.seed = request->has_seed ? request->seed : next_seed(site->sampling.seed);
     frit_status status = frit_sampler_new(&job->sampler, site->model, &request->sampler);
     if (status != FRIT_OK)
         return server_refuse_status(problem, 400, request->sampler.logit_bias.n > 0 ? "logit_bias" : NULL, status);
-    job->max_tokens = request->max_completion_tokens >= 0 ? request->max_completion_tokens : request->max_tokens;
+    const bool is_set = request->max_completion_tokens != SERVER_UNSET;
+    job->max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;
     job->n_top = request->wants_odds ? request->n_top : -1;
     exchange->stream = request->stream;
     if (openai_answer_attach(job, chat, request, site->model, site->name)) return true;
@@ -154,15 +167,13 @@ static void complete_chat(server_exchange *exchange)
 
 static void complete_text(server_exchange *exchange)
 {
-    ((server_generation *)exchange->request)->max_completion_tokens = -1;
     generate(exchange, false);
 }
 
 static void embed(server_exchange *exchange)
 {
     const server_embedding *request = exchange->request;
-    if (check_model(exchange, request->model))
-        exchange->job = server_embeddings_job(exchange->site, request, &exchange->problem);
+    if (check_model(exchange, request->model)) exchange->job = server_embeddings_job(exchange, request);
 }
 
 // ---------------------------------------------------------------------------------------- text
@@ -177,8 +188,9 @@ static void tokenize(server_exchange *exchange)
     }
     unsigned flags =
         (request->add_special ? FRIT_TEXT_SPECIAL : 0u) | (request->parse_special ? FRIT_TEXT_PARSE_SPECIAL : 0u);
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, 0);
     size_t n;
-    frit_token *tokens = server_tokens(model, request->text, request->n_text, flags, &n, &exchange->problem);
+    frit_token *tokens = server_tokens(model, request->text, request->n_text, flags, &limits, &n, &exchange->problem);
     if (!tokens) return;
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
@@ -309,7 +321,10 @@ void server_route_run(const server_route *route, server_exchange *exchange, cons
     }
     if (parser->sampler)
         *(frit_sampler_options *)((char *)exchange->request + parser->sampler) = exchange->site->sampling;
-    if (server_parse(parser, body, n_body, exchange->request, &exchange->problem)) route->handle(exchange);
+    server_problem *problem = &exchange->problem;
+    if (server_parse(parser, body, n_body, exchange->request, problem) &&
+        (!exchange->site->strict_fields || server_parse_strictly(parser, exchange->request, problem)))
+        route->handle(exchange);
     server_parser_clear(parser, exchange->request);
     free(exchange->request);
     exchange->request = NULL;

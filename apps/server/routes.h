@@ -11,9 +11,11 @@ typedef struct server_site {   // what handlers know of the server; never change
     int32_t n_ctx;
     frit_sampler_options sampling;
     server_adapters adapters;
-    const char *name;   // of the model, in answers
-    const char *stem;   // of its file
-    int64_t started;    // seconds since 1970
+    const char *name;           // of the model, in answers: the first alias, or its file's
+    frit_option_list aliases;   // names in requests, beside its file's
+    bool strict_fields;         // unknown fields are refused
+    const char *stem;           // of its file
+    int64_t started;            // seconds since 1970
     server_worker *worker;
 } server_site;
 
@@ -23,9 +25,14 @@ typedef struct server_exchange {   // one request and its answer
     void *request;      // parsed; NULL for routes without a parser
     char *reply;        // malloc'd JSON of status 200
     server_problem problem;
-    server_job *job;   // not submitted yet
-    bool stream;       // the job's answer is a stream of events
+    server_job *job;                // not submitted yet
+    bool stream;                    // the job's answer is a stream of events
+    bool (*cancelled)(void *ctx);   // asked by handlers that take long: is the client gone? NULL: never
+    void *cancel_ctx;
 } server_exchange;
+
+// max_tokens 0: any number. The exchange must outlive it.
+frit_tokenize_limits server_exchange_limits(const server_exchange *exchange, size_t max_tokens);
 
 typedef struct server_route {
     const char *method, *path;   // a final '*' stands for the rest of the path

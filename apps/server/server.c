@@ -45,12 +45,16 @@ const frit_option *server_option_rows(size_t *n_rows)
             .metavar = "N", .help = "requests that are answered at once, each with a context of its own"),
         ROW(max_queue, .name = "max-queue", .type = FRIT_OPTION_INT, .min = 0, .max = 65536, .fallback = "64",
             .metavar = "N", .help = "requests that may wait; more are refused with status 429"),
-        ROW(alias, .name = "alias", .letter = 'a', .type = FRIT_OPTION_TEXT, .metavar = "NAME",
-            .help = "name of the model in requests and answers, instead of its file's"),
+        ROW(aliases, .name = "alias", .letter = 'a', .type = FRIT_OPTION_LIST, .metavar = "NAME",
+            .help = "name of the model in requests and, the first, in answers, instead of its file's (may be given several times)"),
+        ROW(strict_fields, .name = "strict-fields", .type = FRIT_OPTION_FLAG,
+            .help = "refuse requests with fields that frit does not know, instead of ignoring these"),
         ROW(cors, .name = "cors", .type = FRIT_OPTION_LIST, .metavar = "ORIGIN",
             .help = "web pages of this origin may use the server; '*': all (may be given several times)"),
         ROW(drain_s, .name = "drain", .type = FRIT_OPTION_INT, .min = 0, .max = 86400, .fallback = "30",
             .metavar = "SECONDS", .help = "after SIGTERM, how long answers may take to finish"),
+        ROW(arrival_s, .name = "request-timeout", .type = FRIT_OPTION_INT, .min = 1, .max = 86400, .fallback = "60",
+            .metavar = "SECONDS", .help = "how long the headers of a request, and then its body, may take to come"),
     };
     // clang-format on
     *n_rows = sizeof rows / sizeof rows[0];
@@ -71,7 +75,7 @@ static bool check_exposed(const server_options *options, const struct sockaddr *
     if (is_loopback(address) || options->api_keys.n > 0 || options->no_auth) return true;
     return server_refuse(
         problem, 400, NULL, NULL,
-        "--host %s lets everybody in the network use the model: set --api-key KEY, or --no-auth if that is meant",
+        "--host %s lets the whole network use the model: set --api-key KEY, or --no-auth if that is meant",
         options->host);
 }
 
@@ -149,6 +153,8 @@ static bool check_keys(const server_options *options, server_problem *problem)
     for (size_t i = 0; i < options->api_keys.n; i++)
         if (!options->api_keys.items[i][0])
             return server_refuse(problem, 400, NULL, NULL, "--api-key: the key is empty");
+    for (size_t i = 0; i < options->aliases.n; i++)
+        if (!options->aliases.items[i][0]) return server_refuse(problem, 400, NULL, NULL, "--alias: the name is empty");
     return true;
 }
 
@@ -167,10 +173,14 @@ static bool start(app_server *server, const server_config *config, server_proble
     server->stem = stem_of(site->model_info.path);
     if (!server->stem) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     site->stem = server->stem;
-    site->name = options->alias && options->alias[0] ? options->alias : server->stem;
+    site->aliases = options->aliases;
+    site->strict_fields = options->strict_fields;
+    site->name = options->aliases.n > 0 ? options->aliases.items[0] : server->stem;
     server_http_options http = {
         .site = site,
         .guard = {.keys = options->api_keys, .origins = options->cors, .host = options->host},
+        .arrival_s = options->arrival_s,
+        .max_waiting = options->parallel + options->max_queue,
     };
     const server_worker_options worker = {
         .n_sessions = options->parallel, .max_waiting = options->max_queue, .adapters = config->adapters};
@@ -214,7 +224,8 @@ void server_drain(app_server *server)
 
 bool server_is_quiet(app_server *server)
 {
-    return server_worker_is_idle(server->site.worker) && server_http_open_requests(server->http) == 0;
+    return !server_http_is_reading(server->http) && server_worker_is_idle(server->site.worker) &&
+           server_http_open_requests(server->http) == 0;
 }
 
 void server_cut(app_server *server)
@@ -229,7 +240,8 @@ void server_close(app_server *server)
     if (server->http) {
         server_drain(server);
         server_cut(server);
-        while (!server_worker_is_idle(server->site.worker)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        while (server_http_is_reading(server->http) || !server_worker_is_idle(server->site.worker))
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         server_http_stop(server->http);
     }
     server_worker_free(server->site.worker);

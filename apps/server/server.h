@@ -16,9 +16,11 @@ typedef struct server_options {
     frit_option_list api_keys;
     bool no_auth;
     int32_t parallel, max_queue;
-    const char *alias;
+    frit_option_list aliases;
+    bool strict_fields;
     frit_option_list cors;   // origins; "*": all
     int32_t drain_s;
+    int32_t arrival_s;   // how long a request's head, and then its body, may take to come
 } server_options;
 
 typedef struct server_config {

@@ -7,8 +7,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0
+#endif
 #ifndef POLLRDHUP
 #define POLLRDHUP 0   // elsewhere a client's end is seen when its socket is written to
 #endif
@@ -119,12 +123,32 @@ static void finish_slot(server_worker *worker, server_slot *slot, const server_p
 
 // ---------------------------------------------------------------------------------------- clients that went away
 
-static bool is_gone(const server_job *job)
+static int look_at(int socket)
 {
+    struct pollfd look = {.fd = socket, .events = POLLRDHUP};
+    return socket >= 0 && poll(&look, 1, 0) == 1 ? look.revents : 0;
+}
+
+bool server_socket_is_gone(int socket)
+{
+    return look_at(socket) & (POLLHUP | POLLERR | POLLNVAL);
+}
+
+// A client that has closed its sending side may be waiting for the answer or be gone: TCP tells it on writing.
+// So it gets an interim answer, once, and a client that is gone resets the connection. Nothing else has been written
+// then, as the answer has not begun.
+static bool is_gone(server_job *job)
+{
+    static const char probe[] = "HTTP/1.1 100 Continue\r\n\r\n";
     if (job->abandoned) return true;
-    if (job->socket < 0) return false;
-    struct pollfd socket = {.fd = job->socket, .events = POLLRDHUP};
-    return poll(&socket, 1, 0) == 1 && (socket.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
+    const int events = look_at(job->socket);
+    if (events & (POLLHUP | POLLERR | POLLNVAL)) return true;
+    if ((events & POLLRDHUP) && !job->probed && !job->begun && job->may_probe) {
+        job->probed = true;
+        const ssize_t sent = send(job->socket, probe, sizeof probe - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        return sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK;
+    }
+    return false;
 }
 
 static void drop_gone(server_worker *worker)

@@ -53,6 +53,7 @@ struct server_job {
     void *ctx;   // of the voice; freed with the job by free_ctx
     void (*free_ctx)(void *ctx);
     int socket;                // of the client, to see it go away; -1: unknown
+    bool may_probe;            // it understands interim answers (HTTP/1.1)
     void (*wake)(void *ctx);   // there is news; called with the worker's lock held
     void *wake_ctx;
     // ------------------------------------------------ the worker's
@@ -68,6 +69,7 @@ struct server_job {
     bool begun;               // the outbox has or had bytes, so the HTTP status is known: 200, or the problem's
     bool ended;               // nothing more will be written
     bool abandoned;           // the client is gone
+    bool probed;              // the client closed its sending side, and a probe was sent
     server_problem problem;   // why it failed before it began
     server_outbox outbox;
 };
@@ -105,6 +107,9 @@ server_read server_job_read(server_worker *worker, server_job *job, char *bytes,
 // True once the HTTP status is known: *problem has status 0 if it is 200. Otherwise `suspend` was called likewise.
 bool server_job_begun(server_worker *worker, server_job *job, server_problem *problem, void (*suspend)(void *ctx),
                       void *ctx);
+
+// The client has closed its connection. One that has only closed its sending side still waits for an answer.
+bool server_socket_is_gone(int socket);
 
 // For voices.
 void server_job_put(server_job *job, const char *bytes, size_t n);

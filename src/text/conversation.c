@@ -241,6 +241,9 @@ static frit_status fill_message(const reading *r, json_t *message, const json_t 
     FRIT_TRY(set_content(r, message, json_object_get(given, "content"), i, has_calls));
     FRIT_TRY(set_reasoning(r, message));
     if (has_calls) FRIT_TRY(set_calls(r, message, calls, i));
+    if (has_calls && !r->shape->shows_calls)
+        return frit_fail(FRIT_E_INVALID, "messages[%zu].tool_calls: this model's chat template has no place for tools",
+                         i);
     return strcmp(role, "tool") == 0 ? complete_result(r, message) : FRIT_OK;
 }
 

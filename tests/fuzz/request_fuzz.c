@@ -69,7 +69,8 @@ static bool use_generation(server_generation *request, bool chat, server_problem
 {
     frit_token *tokens;
     size_t n = 0;
-    if (!server_prompt_tokens(model, request, chat, N_CTX, &tokens, &n, problem)) return false;
+    const frit_tokenize_limits limits = {.max_tokens = N_CTX - 1};
+    if (!server_prompt_tokens(model, request, chat, &limits, &tokens, &n, problem)) return false;
     if (n == 0 || n >= N_CTX) abort();
     free(tokens);
     frit_sampler *sampler;
@@ -83,9 +84,9 @@ static bool use_text(const server_text_request *request, bool chat, server_probl
     size_t n = 0;
     bool good = true;
     if (request->text) {
-        frit_token *tokens =
-            server_tokens(model, request->text, request->n_text,
-                          request->parse_special ? FRIT_TEXT_PARSE_SPECIAL : FRIT_TEXT_SPECIAL, &n, problem);
+        frit_token *tokens = server_tokens(model, request->text, request->n_text,
+                                           request->parse_special ? FRIT_TEXT_PARSE_SPECIAL : FRIT_TEXT_SPECIAL,
+                                           &(frit_tokenize_limits){0}, &n, problem);
         good = tokens != NULL;
         free(tokens);
     }

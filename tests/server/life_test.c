@@ -64,11 +64,13 @@ static void a_client_that_leaves_frees_its_session(void **state)
     close(fd);
     expect_health(&s, "running", 0);
 
-    fd = ask(&s, endless);   // it says that nothing more comes from it
+    fd = ask(&s, endless);   // after it said that nothing more comes from it, which alone ends nothing
     await_bytes(fd);
     shutdown(fd, SHUT_WR);
-    expect_health(&s, "running", 0);
+    await_bytes(fd);
+    assert_int_equal(health(&s, "running"), 1);
     close(fd);
+    expect_health(&s, "running", 0);
 
     fd = ask(&s, endless_whole);   // by a reset
     expect_health(&s, "running", 1);

@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: MIT
+// Requests that are meant to do harm: heads that proxies read in another way, clients that send slowly or nothing,
+// bodies that take long to read, crowds.
+#include "support/served_posix.h"
+#include "support/tiny_model.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHAT "/v1/chat/completions"
+#define TEXT "/v1/completions"
+
+// How long a test waits for what must happen, however busy the machine is: only a failure takes this long. Servers have
+// longer deadlines, but for the one whose deadlines are tested.
+enum { PATIENCE_S = 60 };
+#define PATIENT "--request-timeout 600 "
+
+static served s, shared;   // of the running test; of the tests without a server of their own
+
+static int start_server(void **state)
+{
+    (void)state;
+    s = serve(tiny_model("tiny.gguf", &(tiny_options){0}), PATIENT "--parallel 2 --threads 1 --alias one --alias two");
+    return 0;
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    return stop_serving(&s, SIGTERM);
+}
+
+// Ends a test's own server, also if the test failed.
+static int stop_own_server(void **state)
+{
+    const int code = stop_server(state);
+    s = shared;
+    return code;
+}
+
+static int start_hasty_server(void **state)
+{
+    (void)state;
+    shared = s;
+    s = serve(tiny_model("hasty.gguf", &(tiny_options){0}), "--request-timeout 1 --threads 1");
+    return 0;
+}
+
+static int start_small_server(void **state)
+{
+    (void)state;
+    struct rlimit before, limit;
+    getrlimit(RLIMIT_NOFILE, &before);
+    limit = before;
+    limit.rlim_cur = 64;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    shared = s;
+    s = serve(tiny_model("few.gguf", &(tiny_options){.n_ctx = 4000}), PATIENT "--parallel 1 --threads 1");
+    setrlimit(RLIMIT_NOFILE, &before);
+    return 0;
+}
+
+static int start_strict_server(void **state)
+{
+    (void)state;
+    shared = s;
+    s = serve(tiny_model("strict.gguf", &(tiny_options){.n_ctx = 200}), PATIENT "--threads 1 --strict-fields");
+    return 0;
+}
+
+static int start_fable_server(void **state)
+{
+    (void)state;
+    shared = s;
+    s = serve(project_path("models/fable.gguf"), PATIENT "--threads 1 --ctx 512");
+    return 0;
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// Waits for the end of the connection; false: it stays open.
+static bool has_ended(int fd)
+{
+    char bytes[4096];
+    struct pollfd readable = {.fd = fd, .events = POLLIN};
+    while (poll(&readable, 1, 1000 * PATIENCE_S) == 1) {
+        const ssize_t n = recv(fd, bytes, sizeof bytes, 0);
+        if (n == 0 || (n < 0 && errno == ECONNRESET)) return true;
+    }
+    return false;
+}
+
+static void check_problem(const reply *r, int status, const char *code)
+{
+    if (r->status != status) fail_msg("status %d: %s", r->status, r->body ? r->body : "");
+    assert_string_equal(reply_header(r, "Content-Type"), "application/json");
+    json_t *json = reply_json(r);
+    const char *found = json_string_value(json_object_get(json_object_get(json, "error"), "code"));
+    if (code && (!found || strcmp(found, code) != 0)) fail_msg("code %s, not %s", found ? found : "null", code);
+    json_decref(json);
+}
+
+// ---------------------------------------------------------------------------------------- heads
+
+#define HOST "Host: localhost\r\n"
+#define BODY "{\"prompt\": \"a\", \"max_tokens\": 1}"   // 32 bytes
+#define NEXT "GET /health HTTP/1.1\r\n" HOST "\r\n"
+
+static const struct {
+    const char *text;
+    int status;
+} heads[] = {
+    {"POST " TEXT " HTTP/1.1\r\n" HOST "Content-Length: 32\r\nContent-Length: 32\r\n\r\n" BODY, 400},
+    {"POST " TEXT " HTTP/1.1\r\n" HOST "Content-Length: 32\r\nContent-Length: 0\r\n\r\n" BODY, 400},
+    {"POST " TEXT " HTTP/1.1\r\n" HOST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+    {"POST " TEXT " HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+     400},
+    {"POST " TEXT " HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400},
+    {"POST " TEXT " HTTP/1.1\r\n" HOST "Transfer-Encoding: identity\r\n\r\n", 400},
+    {"POST " TEXT " HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+    {"POST " TEXT " HTTP/1.1\r\n" HOST "Content-Length : 33\r\n\r\n" BODY, 400},
+    {"POST " TEXT " HTTP/1.1\r\n" HOST "Content-Length: +33\r\n\r\n" BODY, 400},
+    {"POST " TEXT " HTTP/1.1\r\n" HOST "Content-Length: 32, 33\r\n\r\n" BODY, 400},
+    {"POST " TEXT " HTTP/1.1\r\n" HOST "Content-Length: 0x21\r\n\r\n" BODY, 400},
+    {"POST " TEXT " HTTP/1.1\r\n" HOST "Content-Length: -5\r\n\r\n", 400},
+    {"GET /health HTTP/1.1\r\n" HOST "Host: other\r\n\r\n", 400},
+    {"GET /health HTTP/1.1\r\n" HOST HOST "\r\n", 400},
+    {"GET /health HTTP/1.1\r\n\r\n", 400},
+    {"GET /health HTTP/1.1\r\nHost: local host\r\n\r\n", 400},
+};
+
+// The next request follows at once, and must not be answered.
+static void check_head(int fd, const char *text, int status)
+{
+    char both[2048];
+    snprintf(both, sizeof both, "%s%s", text, NEXT);
+    send_text(fd, both);
+    reply r = read_reply(fd);
+    if (r.status != status) fail_msg("status %d for:\n%s", r.status, text);
+    check_problem(&r, status, "invalid_http");
+    reply_free(&r);
+    if (!has_ended(fd)) fail_msg("the connection stays open after:\n%s", text);
+    close(fd);
+}
+
+static void heads_with_two_meanings_are_refused_and_end_the_connection(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FRIT_COUNT(heads); i++) check_head(connect_to(&s), heads[i].text, heads[i].status);
+}
+
+// libmicrohttpd reads these heads, and refuses some in its own words.
+static void so_are_those_of_later_requests(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FRIT_COUNT(heads); i++) {
+        int fd = connect_to(&s);
+        send_text(fd, NEXT);
+        reply first = read_reply(fd);
+        assert_int_equal(first.status, 200);
+        reply_free(&first);
+        char both[2048];
+        snprintf(both, sizeof both, "%s%s", heads[i].text, NEXT);
+        send_text(fd, both);
+        reply r = read_reply(fd);
+        if (r.status < 400 || r.status > 499) fail_msg("status %d for:\n%s", r.status, heads[i].text);
+        reply_free(&r);
+        if (!has_ended(fd)) fail_msg("the connection stays open after:\n%s", heads[i].text);
+        close(fd);
+    }
+}
+
+static void broken_heads_get_json(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int status;
+    } cases[] = {
+        {"nonsense\r\n\r\n", 400},
+        {"GET /health\r\n\r\n", 400},
+        {"GET  /health HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"GET /health HTTP/2.0\r\n" HOST "\r\n", 505},
+        {"GET /health HTTP/1.1\r\n" HOST "no colon\r\n\r\n", 400},
+        {"GET /health HTTP/1.1\r\n" HOST " folded: x\r\n\r\n", 400},
+        {"GET /health HTTP/1.1\r\n" HOST "A\x01: x\r\n\r\n", 400},
+        {"GET /health HTTP/1.1\n"
+         "Host: localhost\n\n",
+         400},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+        int fd = connect_to(&s);
+        send_text(fd, cases[i].text);
+        reply r = read_reply(fd);
+        if (r.status != cases[i].status) fail_msg("status %d for:\n%s", r.status, cases[i].text);
+        check_problem(&r, cases[i].status, "invalid_http");
+        reply_free(&r);
+        close(fd);
+    }
+    int fd = connect_to(&s);
+    char large[20000];
+    snprintf(large, sizeof large, "GET /health HTTP/1.1\r\n" HOST "X: %017000d\r\n\r\n", 1);
+    send_text(fd, large);
+    reply r = read_reply(fd);
+    check_problem(&r, 431, "headers_too_large");
+    reply_free(&r);
+    close(fd);
+}
+
+static void what_the_headers_decide_is_answered_before_the_body(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *head;
+        int status;
+        const char *code;
+    } cases[] = {
+        {"POST /nothing HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 9\r\n\r\n", 404, "not_found"},
+        {"POST " TEXT " HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 99999999\r\n\r\n", 413,
+         "body_too_large"},
+        {"POST " TEXT " HTTP/1.1\r\n" HOST "Expect: magic\r\nContent-Length: 9\r\n\r\n", 417, "expectation_failed"},
+        {"GET /health%00.txt HTTP/1.1\r\n" HOST "\r\n", 404, "not_found"},
+        {"POST " TEXT " HTTP/1.1\r\n" HOST "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nxy", 415,
+         "unsupported_encoding"},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+        int fd = connect_to(&s);
+        send_text(fd, cases[i].head);
+        reply r = read_reply(fd);
+        check_problem(&r, cases[i].status, cases[i].code);
+        reply_free(&r);
+        close(fd);
+    }
+    int fd = connect_to(&s);   // a good one is asked for its body
+    send_text(fd, "POST " TEXT " HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 32\r\n\r\n");
+    char bytes[256] = "";
+    read_some(fd, bytes, sizeof bytes - 1, 1000 * PATIENCE_S);
+    assert_non_null(strstr(bytes, "100 Continue"));
+    send_text(fd, BODY);
+    reply r = read_reply(fd);
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    close(fd);
+}
+
+// ---------------------------------------------------------------------------------------- slow clients
+
+static void heads_and_bodies_that_drip_are_ended(void **state)
+{
+    (void)state;
+    static const char *const begins[] = {
+        "GET /hea",
+        "POST " TEXT " HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\n{",
+        "",
+    };
+    for (size_t i = 0; i < FRIT_COUNT(begins); i++) {
+        int fd = connect_to(&s);
+        char answer[1024] = "";
+        size_t n = 0;
+        send_text(fd, begins[i]);
+        const double start = seconds();
+        bool ended = false;
+        while (!ended && seconds() - start < PATIENCE_S) {   // a byte every 100 ms, without end
+            if (i < 2) send(fd, " ", 1, MSG_NOSIGNAL);
+            nap(100);
+            const ssize_t got = recv(fd, answer + n, sizeof answer - 1 - n, MSG_DONTWAIT);
+            if (got > 0) n += (size_t)got;
+            ended = got == 0 || (got < 0 && errno == ECONNRESET);
+        }
+        if (!ended) fail_msg("'%s' is waited for without end", begins[i]);
+        assert_true(seconds() - start >= 1);
+        if (!strstr(answer, " 408 ")) fail_msg("'%s' is answered: %s", begins[i], answer);
+        close(fd);
+    }
+}
+
+static void a_client_that_closed_its_sending_side_gets_its_answer(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {
+        "{\"prompt\": \"a\", \"max_tokens\": 40, \"logit_bias\": {\"2\": -100}}",
+        "{\"prompt\": \"a\", \"max_tokens\": 40, \"stream\": true, \"logit_bias\": {\"2\": -100}}",
+    };
+    for (size_t i = 0; i < FRIT_COUNT(bodies); i++) {
+        int fd = connect_to(&s);
+        char *text = post_text(TEXT, "", bodies[i]);
+        send_text(fd, text);
+        shutdown(fd, SHUT_WR);
+        char answer[32768];
+        size_t n = 0;
+        for (ssize_t got; n < sizeof answer - 1 && (got = recv(fd, answer + n, sizeof answer - 1 - n, 0)) > 0;)
+            n += (size_t)got;
+        answer[n] = 0;
+        if (!strstr(answer, "HTTP/1.1 200 ") || !strstr(answer, "finish_reason\":\"length"))
+            fail_msg("the answer is: %s", answer);
+        free(text);
+        close(fd);
+    }
+}
+
+// ---------------------------------------------------------------------------------------- crowds
+
+static void health_is_answered_whatever_else_is_going_on(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    int fds[N], answering = connect_to(&s);
+    char *text = post_text(TEXT, "", "{\"prompt\": \"a\", \"max_tokens\": -1, \"logit_bias\": {\"2\": -100}}");
+    send_text(answering, text);
+    free(text);
+    for (int i = 0; i < N; i++) {   // some say nothing, some half a head, some half a body, some are idle
+        static const char *const begins[] = {"", "GET /hea",
+                                             "POST " TEXT " HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\n{", NEXT};
+        fds[i] = connect_to(&s);
+        send(fds[i], begins[i % 4], strlen(begins[i % 4]), MSG_NOSIGNAL);
+    }
+    for (int i = 0; i < 10; i++) health(&s, "running");   // no place gets free for it before the deadlines
+    for (int i = 0; i < N; i++) close(fds[i]);
+    close(answering);
+    expect_health(&s, "running", 0);
+    reply r = post(&s, TEXT, BODY);   // there are places again, once the server has seen the connections end
+    for (const double start = seconds(); r.status == 503 && seconds() - start < PATIENCE_S; r = post(&s, TEXT, BODY)) {
+        reply_free(&r);
+        nap(100);
+    }
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+}
+
+// ---------------------------------------------------------------------------------------- bodies
+
+static long resident_kib(void)
+{
+    char path[64], line[256];
+    long kib = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)s.pid);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file)) sscanf(line, "VmRSS: %ld", &kib);
+    if (file) fclose(file);
+    return kib;
+}
+
+// A completion of n bytes of one character.
+static char *long_request(size_t n, char c, const char *path, const char *field)
+{
+    char *text = malloc(n + 512);
+    const int head = sprintf(text, "POST %s HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n{\"%s\": \"", path,
+                             n + strlen(field) + 8, field);
+    memset(text + head, c, n);
+    strcpy(text + head + n, "\"}");
+    return text;
+}
+
+// Seconds of processor time that the server has used; on systems that do not tell: of a clock.
+static double used_seconds(void)
+{
+    clockid_t clock = CLOCK_MONOTONIC;
+#if defined _POSIX_CPUTIME && _POSIX_CPUTIME >= 0
+    assert_int_equal(clock_getcpuclockid(s.pid, &clock), 0);
+#endif
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// The time that the server uses, from 4 bodies of 8 MiB of spaces in a field to their refusal.
+static double cost_of_spaces(const char *field, const char *code)
+{
+    enum { N_CLIENTS = 4, N_BYTES = 8 << 20 };
+    int fds[N_CLIENTS];
+    const double before = used_seconds();
+    char *text = long_request(N_BYTES, ' ', TEXT, field);
+    for (int i = 0; i < N_CLIENTS; i++) {
+        fds[i] = connect_to(&s);
+        send_text(fds[i], text);
+        health(&s, "running");
+    }
+    for (int i = 0; i < N_CLIENTS; i++) {
+        reply r = read_reply(fds[i]);
+        check_problem(&r, 400, code);
+        reply_free(&r);
+        close(fds[i]);
+    }
+    free(text);
+    return used_seconds() - before;
+}
+
+// Reading them as JSON takes a small part of the time and memory that finding their tokens takes.
+static void texts_that_cannot_fit_are_refused_before_they_are_read(void **state)
+{
+    (void)state;
+    const long before = resident_kib();
+    const double json = cost_of_spaces("user", "missing_required_parameter");
+    const double all = cost_of_spaces("prompt", "context_length_exceeded");
+    print_message("4 x 8 MiB of spaces: %.2f s of processor time as a field that is ignored, %.2f s as a prompt\n",
+                  json, all);
+    assert_true(all < 5 * json);
+    long kib = resident_kib();
+    for (const double start = seconds();
+         FRIT_TEST_STRIDE == 1 && kib > before + (24 << 10) && seconds() - start < PATIENCE_S;) {
+        nap(10);
+        kib = resident_kib();
+    }
+    print_message("memory: %ld KiB, then %ld KiB\n", before, kib);
+    if (before > 0 && FRIT_TEST_STRIDE == 1) assert_true(kib <= before + (24 << 10));
+}
+
+static void check_body(const char *path, const char *body, int status, const char *code)
+{
+    reply r = post(&s, path, body);
+    if (r.status != status) fail_msg("%s %s: status %d, %s", path, body, r.status, r.body);
+    if (code) check_problem(&r, status, code);
+    reply_free(&r);
+}
+
+static void odd_values_are_taken(void **state)
+{
+    (void)state;
+    check_body(TEXT, "{\"prompt\": \"a\\u0000b\", \"max_tokens\": 1}", 200, NULL);
+    check_body(CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": \"a\\u0000b\"}], \"max_tokens\": 1}", 200,
+               NULL);
+    check_body(TEXT, "{\"prompt\": \"a\", \"max_tokens\": 1, \"seed\": 18446744073709551615}", 200, NULL);
+    check_body(
+        CHAT,
+        "{\"seed\": 18446744073709551615, \"messages\": [{\"role\": \"user\", \"content\": \"\\\"seed\\\": 1\"}],"
+        " \"max_tokens\": 1}",
+        200, NULL);
+    check_body(TEXT, "{\"prompt\": \"a\", \"seed\": 18446744073709551616}", 400, "invalid_value");
+    check_body(TEXT, "{\"prompt\": \"a\", \"x\": 18446744073709551615}", 400, "invalid_json");
+    check_body(TEXT, "{\"prompt\": \"a\", \"max_tokens\": 1, \"top_k\": -1}", 200, NULL);
+    check_body(TEXT, "{\"prompt\": \"a\", \"top_k\": -2}", 400, "invalid_value");
+    check_body(TEXT, "{\"prompt\": \"a\", \"stop\": \"a\\u0000\"}", 400, "invalid_value");
+    check_body(TEXT, "{\"prompt\": \"a\", \"model\": \"two\\u0000\"}", 400, "invalid_value");
+    check_body(TEXT, "{\"prompt\": \"a\", \"max_tokens\": 1, \"model\": \"two\"}", 200, NULL);
+    check_body(TEXT, "{\"prompt\": \"a\", \"max_tokens\": 1, \"model\": \"tiny\"}", 200, NULL);
+    check_body(TEXT, "{\"prompt\": \"a\", \"max_tokens\": 1, \"model\": \"three\"}", 404, "model_not_found");
+    check_body(CHAT,
+               "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"tool_calls\":"
+               " [{\"id\": \"1\", \"type\": \"function\", \"function\": {\"name\": \"f\", \"arguments\": \"{}\"}}]}]}",
+               400, "unsupported_parameter");
+    check_body(TEXT, "{\"prompt\": \"a\", \"mirostat\": 2}", 400, "unsupported_parameter");
+    check_body(TEXT, "{\"prompt\": \"a\", \"mirostat\": 0, \"max_tokens\": 1, \"unheard_of\": 1}", 200, NULL);
+    reply r = post(&s, TEXT, "{\"prompt\": \"a\", \"max_completion_tokens\": 3, \"logit_bias\": {\"2\": -100}}");
+    json_t *json = reply_json(&r), *usage = json_object_get(json, "usage");
+    assert_int_equal(json_integer_value(json_object_get(usage, "completion_tokens")), 3);
+    json_decref(json);
+    reply_free(&r);
+    r = get(&s, "/v1/models");
+    json = reply_json(&r);
+    assert_int_equal(json_array_size(json_object_get(json, "data")), 2);
+    json_decref(json);
+    reply_free(&r);
+}
+
+static void too_long_contexts_have_one_code(void **state)
+{
+    (void)state;
+    char *long_text = malloc(4000), body[5000];
+    memset(long_text, 'a', 3000);
+    long_text[3000] = 0;
+    snprintf(body, sizeof body, "{\"prompt\": \"%s\"}", long_text);
+    check_body(TEXT, body, 400, "context_length_exceeded");
+    snprintf(body, sizeof body, "{\"messages\": [{\"role\": \"user\", \"content\": \"%s\"}]}", long_text);
+    check_body(CHAT, body, 400, "context_length_exceeded");
+    snprintf(body, sizeof body, "{\"input\": \"%s\"}", long_text);
+    check_body("/v1/embeddings", body, 400, "context_length_exceeded");
+    free(long_text);
+}
+
+static void unknown_fields_are_refused_where_that_is_asked_for(void **state)
+{
+    (void)state;
+    check_body(TEXT, "{\"prompt\": \"a\", \"max_tokens\": 1, \"user\": \"me\", \"temperature\": 1, \"top_k\": 5}", 200,
+               NULL);
+    check_body(TEXT, "{\"prompt\": \"a\", \"unheard_of\": 1}", 400, "unknown_parameter");
+    check_body(
+        CHAT,
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"tool_choice\": \"auto\", \"max_tokens\": 1}", 200,
+        NULL);
+    check_body("/tokenize", "{\"content\": \"a\", \"contents\": \"b\"}", 400, "unknown_parameter");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(heads_with_two_meanings_are_refused_and_end_the_connection),
+        cmocka_unit_test(so_are_those_of_later_requests),
+        cmocka_unit_test(broken_heads_get_json),
+        cmocka_unit_test(what_the_headers_decide_is_answered_before_the_body),
+        cmocka_unit_test_setup_teardown(heads_and_bodies_that_drip_are_ended, start_hasty_server, stop_own_server),
+        cmocka_unit_test(a_client_that_closed_its_sending_side_gets_its_answer),
+        cmocka_unit_test_setup_teardown(health_is_answered_whatever_else_is_going_on, start_small_server,
+                                        stop_own_server),
+        cmocka_unit_test_setup_teardown(texts_that_cannot_fit_are_refused_before_they_are_read, start_fable_server,
+                                        stop_own_server),
+        cmocka_unit_test(odd_values_are_taken),
+        cmocka_unit_test(too_long_contexts_have_one_code),
+        cmocka_unit_test_setup_teardown(unknown_fields_are_refused_where_that_is_asked_for, start_strict_server,
+                                        stop_own_server),
+    };
+    return cmocka_run_group_tests(tests, start_server, stop_server);
+}
