@@ -12,6 +12,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 enum { PATIENCE_MS = 60000 };
 
@@ -22,6 +25,15 @@ void nap(int milliseconds)
 
 // ---------------------------------------------------------------------------------------- the process
 
+// A server does not outlive its test, however that ends.
+static void end_with(pid_t test)
+{
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+    if (getppid() != test) _exit(127);
+}
+
 static pid_t start(const char *arguments, int *err)
 {
     char command[4 << 14];
@@ -29,9 +41,10 @@ static pid_t start(const char *arguments, int *err)
     assert_true(n > 0 && (size_t)n < sizeof command);
     int ends[2];
     assert_int_equal(pipe(ends), 0);
-    pid_t pid = fork();
+    const pid_t test = getpid(), pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
+        end_with(test);
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         close(ends[1]);
@@ -78,8 +91,12 @@ served serve(const char *model, const char *options)
     char arguments[4 << 14];
     snprintf(arguments, sizeof arguments, "'%s' --port 0 %s", model, options);
     s.pid = start(arguments, &s.err);
-    if (!listen_for(s.err, s.said, sizeof s.said, "http://") || !listen_for(s.err, s.said, sizeof s.said, " tokens)\n"))
+    if (!listen_for(s.err, s.said, sizeof s.said, "http://") ||
+        !listen_for(s.err, s.said, sizeof s.said, " tokens)\n")) {
+        kill(s.pid, SIGKILL);
+        end_of(s.pid);
         fail_msg("frit serve %s: no ready line, but: %s", arguments, s.said);
+    }
     const char *url = strstr(s.said, "http://"), *port = strrchr(url, ':');
     s.port = atoi(port + 1);
     assert_in_range(s.port, 1, 65535);
