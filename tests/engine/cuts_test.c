@@ -33,7 +33,8 @@ static void run(frit_engine *engine, const frit_token *tokens, size_t n_tokens, 
     for (size_t i = 0; i < n_tokens; i += step) {
         const size_t n = n_tokens - i < step ? n_tokens - i : step;
         rows r = {all->logits + i * all->n_vocab, all->n_vocab};
-        assert_ok(frit_session_push(session, tokens + i, n, &(frit_push_options){FRIT_OUTPUT_ALL, keep_row, &r}));
+        assert_ok(frit_session_push(session, tokens + i, n,
+                                    &(frit_push_options){.output = FRIT_OUTPUT_ALL, .row = keep_row, .row_ctx = &r}));
         while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(engine, NULL));
     }
     frit_session_free(session);

@@ -39,6 +39,7 @@ typedef struct frit_attend_sums {
 typedef struct frit_attend_way {
     size_t (*workspace_bytes)(int64_t n_queries, int64_t k_dim, int64_t v_dim);
     void (*run)(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums);
+    bool folds;   // positions of several chunks may be given at once
 } frit_attend_way;
 
 extern const frit_attend_way frit_attend_by_rows, frit_attend_by_tiles, frit_attend_by_halves;
@@ -102,11 +103,30 @@ static inline int64_t frit_attend_span_end(int64_t position)
     return (position / FRIT_ATTEND_SPAN + 1) * FRIT_ATTEND_SPAN;
 }
 
+// Where chunk i of a text begins, and the chunk of a position: FRIT_CHUNK_LEVEL chunks of FRIT_CHUNK positions, then as
+// many of twice that, and so on. They do not depend on what else is looked at, so a result is the same however a text
+// is cut into steps.
+enum { FRIT_CHUNK = 256, FRIT_CHUNK_LEVEL = 16 };
+
+static inline int64_t frit_attend_chunk_begin(int64_t i)
+{
+    const int64_t size = (int64_t)FRIT_CHUNK << i / FRIT_CHUNK_LEVEL;
+    return FRIT_CHUNK_LEVEL * (size - FRIT_CHUNK) + i % FRIT_CHUNK_LEVEL * size;
+}
+
+static inline int64_t frit_attend_chunk_at(int64_t position)
+{
+    int64_t level = 0;
+    while (frit_attend_chunk_begin((level + 1) * FRIT_CHUNK_LEVEL) <= position) level++;
+    const int64_t first = level * FRIT_CHUNK_LEVEL;
+    return first + (position - frit_attend_chunk_begin(first)) / ((int64_t)FRIT_CHUNK << level);
+}
+
 // The query as scores want it, times `factor`: [k_dim].
 void frit_attend_load_query(const frit_attend_item *item, const frit_attend_query *query, float factor, float *y);
-// Number d of transposed keys at y + d * y_step, those of neighbouring positions side by side.
-void frit_attend_decode_columns(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
-                                float *y, int64_t y_step);
+// Whole pages of transposed keys, as they lie: [page, dim, FRIT_PAGE_TOKENS].
+void frit_attend_decode_pages(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
+                              float *y);
 // The rows of these positions, one after the other.
 void frit_attend_decode_positions(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
                                   float *y);

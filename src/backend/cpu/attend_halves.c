@@ -118,7 +118,7 @@ size_t frit_kv_page_scratch_bytes(int64_t k_dim, int64_t v_dim)
 static frit_dtype find_rows(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
                             float *decoded, const uint8_t **rows, uint64_t *row_bytes)
 {
-    const bool direct = !side->transposed && (side->dtype == FRIT_DTYPE_F16 || side->dtype == FRIT_DTYPE_BF16);
+    const bool direct = side->dtype == FRIT_DTYPE_F16 || side->dtype == FRIT_DTYPE_BF16;
     const int64_t first = frit_page_begin(positions.begin);
     if (!direct) frit_attend_decode_positions(item, side, positions, decoded + (positions.begin - first) * side->dim);
     *row_bytes = direct ? side->row_bytes : (uint64_t)side->dim * sizeof(float);
@@ -139,6 +139,7 @@ void frit_kv_page_to_tiles(const frit_attend_item *item, int64_t page, frit_rang
                            .tiles = tiles};
     float *k = frit_attend_take(&workspace, FRIT_PAGE_TOKENS * half.k_dim), *v = workspace;
     half.k_type = find_rows(item, &layer->k, positions, k, &half.k, &half.k_bytes);
+    half.k_transposed = layer->k.transposed && half.k_type != FRIT_DTYPE_F32;
     half.v_type = find_rows(item, &layer->v, positions, v, &half.v, &half.v_bytes);
     item->task->env->kernels->pack_kv_page(&half);
 }
@@ -219,4 +220,4 @@ static void run(const frit_attend_item *item, frit_range positions, float *works
     *sums = (frit_attend_sums){q.max, q.sum, q.acc, q.acc_stride};
 }
 
-const frit_attend_way frit_attend_by_halves = {workspace_bytes, run};
+const frit_attend_way frit_attend_by_halves = {workspace_bytes, run, false};

@@ -209,4 +209,4 @@ static void run(const frit_attend_item *item, frit_range positions, float *works
     *sums = (frit_attend_sums){q.max, q.sum, q.acc, item->shape->v_dim};
 }
 
-const frit_attend_way frit_attend_by_rows = {workspace_bytes, run};
+const frit_attend_way frit_attend_by_rows = {workspace_bytes, run, false};

@@ -11,17 +11,18 @@ typedef struct panels {
     float *q, *acc;                // [n_padded, k_dim], [n_padded, v_dim]
     float *max, *sum, *slope;      // [n_padded]
     int32_t *begin, *end, *slot;   // [n_padded]
-    float *k, *v;                  // decoded: [FRIT_ATTEND_SPAN, k_dim] or transposed, [FRIT_ATTEND_SPAN, v_dim]
-    float *results;                // [n, v_dim]
-    float *bias;                   // [FRIT_ATTEND_SPAN + n_padded]
+    float *k, *v;   // decoded: [FRIT_ATTEND_SPAN, k_dim], or whole pages of transposed keys; [FRIT_ATTEND_SPAN, v_dim]
+    float *results;                         // [n, v_dim]
+    float *bias;                            // [FRIT_ATTEND_SPAN + n_padded]
+    float *total, *total_max, *total_sum;   // of the chunks before, as acc, max and sum
     float *scratch;
 } panels;
 
 static size_t workspace_bytes(int64_t n, int64_t k_dim, int64_t v_dim)
 {
     const int64_t padded = n + FRIT_ATTEND_LANES;
-    return (size_t)(frit_attend_line(padded * k_dim) + 2 * frit_attend_line(padded * v_dim) +
-                    6 * frit_attend_line(padded) + frit_attend_line(FRIT_ATTEND_SPAN * k_dim) +
+    return (size_t)(frit_attend_line(padded * k_dim) + 3 * frit_attend_line(padded * v_dim) +
+                    8 * frit_attend_line(padded) + frit_attend_line(FRIT_ATTEND_SPAN * k_dim) +
                     frit_attend_line(FRIT_ATTEND_SPAN * v_dim) + frit_attend_line(FRIT_ATTEND_SPAN + padded) +
                     2 * FRIT_ATTEND_LANES * FRIT_ATTEND_SPAN) *
            sizeof(float);
@@ -40,6 +41,9 @@ static panels take_room(const frit_attend_item *item, float *workspace)
     p.begin = frit_attend_take(&workspace, p.n_padded);
     p.end = frit_attend_take(&workspace, p.n_padded);
     p.slot = frit_attend_take(&workspace, p.n_padded);
+    p.total = frit_attend_take(&workspace, p.n_padded * s->v_dim);
+    p.total_max = frit_attend_take(&workspace, p.n_padded);
+    p.total_sum = frit_attend_take(&workspace, p.n_padded);
     p.k = frit_attend_take(&workspace, FRIT_ATTEND_SPAN * s->k_dim);
     p.v = frit_attend_take(&workspace, FRIT_ATTEND_SPAN * s->v_dim);
     p.results = frit_attend_take(&workspace, p.n * s->v_dim);
@@ -88,8 +92,7 @@ static void attend(const frit_attend_item *item, frit_range positions, panels *p
                              .k_dim = s->k_dim,
                              .v_dim = s->v_dim,
                              .k = p->k,
-                             .k_row = transposed ? 1 : s->k_dim,
-                             .k_step = transposed ? FRIT_ATTEND_SPAN : 1,
+                             .k_transposed = transposed,
                              .v = p->v,
                              .q = p->q,
                              .acc = p->acc,
@@ -108,27 +111,62 @@ static void attend(const frit_attend_item *item, frit_range positions, panels *p
     if (p->n < p->n_padded) tile.cut = true;
     if (attend->bias) list_bias(item, positions, p);
     if (transposed)
-        frit_attend_decode_columns(item, &s->layer->k, positions, p->k, FRIT_ATTEND_SPAN);
+        frit_attend_decode_pages(item, &s->layer->k, positions, p->k);
     else
         frit_attend_decode_positions(item, &s->layer->k, positions, p->k);
     frit_attend_decode_positions(item, &s->layer->v, positions, p->v);
     item->task->env->kernels->attend_tile(&tile);
 }
 
+// Adds the sums of the chunk that ended to the totals, as frit_fast_attend_merge does, and begins the next one.
+static void fold_panel(const frit_kernels *kernels, panels *p, int64_t panel, int64_t v_dim)
+{
+    const int64_t first = panel * p->lanes;
+    float before[FRIT_ATTEND_LANES], now[FRIT_ATTEND_LANES];
+    for (int64_t i = 0; i < p->lanes; i++) {
+        float *max = &p->total_max[first + i], *sum = &p->total_sum[first + i];
+        const float part_max = p->max[first + i], part_sum = p->sum[first + i];
+        const float top = part_max > *max ? part_max : *max;
+        // A query that sees nothing of the chunk keeps what it has.
+        before[i] = part_sum == 0 ? 1 : frit_attend_factor(*max, top);
+        now[i] = part_sum == 0 ? 0 : frit_attend_factor(part_max, top);
+        *sum = before[i] * *sum + now[i] * part_sum;
+        *max = part_sum == 0 ? *max : top;
+        p->max[first + i] = -INFINITY, p->sum[first + i] = 0;
+    }
+    kernels->attend_fold(p->total + first * v_dim, p->acc + first * v_dim, before, now, v_dim);
+}
+
+// Whether the positions are of several chunks; then the totals begin with nothing.
+static bool begin_totals(panels *p, frit_range positions, int64_t v_dim)
+{
+    if (frit_attend_chunk_at(positions.begin) == frit_attend_chunk_at(positions.end - 1)) return false;
+    memset(p->total, 0, (size_t)(p->n_padded * v_dim) * sizeof(float));
+    for (int64_t i = 0; i < p->n_padded; i++) p->total_max[i] = -INFINITY, p->total_sum[i] = 0;
+    return true;
+}
+
 static void run(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums)
 {
     const int64_t v_dim = item->shape->v_dim;
     panels p = gather(item, workspace);
+    const bool several = begin_totals(&p, positions, v_dim);
+    int64_t chunk_end = frit_attend_chunk_begin(frit_attend_chunk_at(positions.begin) + 1);
     for (frit_range now = positions; now.begin < positions.end; now.begin = now.end) {
         now.end = frit_attend_span_end(now.begin);
         if (now.end > positions.end) now.end = positions.end;
         attend(item, now, &p);
+        if (!several || (now.end < chunk_end && now.end < positions.end)) continue;
+        for (int64_t panel = 0; panel < p.n_padded / p.lanes; panel++)
+            fold_panel(item->task->env->kernels, &p, panel, v_dim);
+        chunk_end = frit_attend_chunk_begin(frit_attend_chunk_at(now.end) + 1);
     }
+    const float *acc = several ? p.total : p.acc;
     for (int64_t i = 0; i < p.n; i++) {
-        const float *from = p.acc + i / p.lanes * v_dim * p.lanes + i % p.lanes;
+        const float *from = acc + i / p.lanes * v_dim * p.lanes + i % p.lanes;
         for (int64_t d = 0; d < v_dim; d++) p.results[i * v_dim + d] = from[d * p.lanes];
     }
-    *sums = (frit_attend_sums){p.max, p.sum, p.results, v_dim};
+    *sums = (frit_attend_sums){several ? p.total_max : p.max, several ? p.total_sum : p.sum, p.results, v_dim};
 }
 
-const frit_attend_way frit_attend_by_tiles = {workspace_bytes, run};
+const frit_attend_way frit_attend_by_tiles = {workspace_bytes, run, true};

@@ -25,8 +25,6 @@ enum {
     MANY_ROWS = 32,             // of a run, from which it does
     MAX_CHUNKS = 128,           // of a block
     HALF_CHUNKS = 32,           // of a block by halves
-    CHUNK = 256,                // positions: of the first chunks of a text, twice as many of each LEVEL more
-    LEVEL = 16,                 // chunks
     CHUNK_STEP = 128,           // positions, where halves cut
     MANY_ITEMS = 32,            // of a run with many rows: blocks x heads x chunks
     CHUNKED_ROWS = 512,         // rows x chunks that a step has room for
@@ -119,21 +117,6 @@ static const frit_attend_way *way_of(const walk *w, const frit_run *run)
                                                                                         : &frit_attend_by_tiles;
 }
 
-// Chunk i of a text begins at: where it does not depend on what else is looked at, a result is the same however a text
-// is cut into steps.
-static int64_t chunk_begin(int64_t i)
-{
-    const int64_t level = i / LEVEL;
-    return CHUNK * (LEVEL * (((int64_t)1 << level) - 1) + (i % LEVEL) * ((int64_t)1 << level));
-}
-
-static int64_t chunk_at(int64_t position)
-{
-    int64_t level = 0;
-    while (chunk_begin((level + 1) * LEVEL) <= position) level++;
-    return level * LEVEL + (position - chunk_begin(level * LEVEL)) / (CHUNK << level);
-}
-
 static int64_t blocks_of(const walk *w, const frit_run *run)
 {
     return (run->n_rows + w->block_rows - 1) / w->block_rows;
@@ -146,7 +129,7 @@ static void cut_halves(const walk *w, block *b)
     const int64_t n_items = blocks_of(w, b->run) * w->shape.layer->spec.n_head_kv;   // of the run, with one chunk
     const int64_t most = max(1, min(HALF_CHUNKS, MANY_ITEMS / n_items));
     const int64_t share = (n + most - 1) / most;
-    b->chunk = most > 1 ? max(CHUNK, (share + CHUNK_STEP - 1) / CHUNK_STEP * CHUNK_STEP) : n;
+    b->chunk = most > 1 ? max(FRIT_CHUNK, (share + CHUNK_STEP - 1) / CHUNK_STEP * CHUNK_STEP) : n;
     b->n_chunks = (n + b->chunk - 1) / b->chunk;
 }
 
@@ -156,8 +139,8 @@ static void cut_positions(const walk *w, block *b)
         cut_halves(w, b);
         return;
     }
-    b->first_chunk = chunk_at(b->span.begin);
-    b->n_chunks = b->span.end > b->span.begin ? chunk_at(b->span.end - 1) - b->first_chunk + 1 : 0;
+    b->first_chunk = frit_attend_chunk_at(b->span.begin);
+    b->n_chunks = b->span.end > b->span.begin ? frit_attend_chunk_at(b->span.end - 1) - b->first_chunk + 1 : 0;
 }
 
 // Whether threads share a block's chunks: not where the run has items enough.
@@ -220,8 +203,9 @@ static bool next_block(walk *w)
 
 static frit_range chunk_of(const block *b, int64_t i)
 {
-    const int64_t begin = b->chunk ? frit_page_begin(b->span.begin) + i * b->chunk : chunk_begin(b->first_chunk + i);
-    const int64_t end = b->chunk ? begin + b->chunk : chunk_begin(b->first_chunk + i + 1);
+    const int64_t begin =
+        b->chunk ? frit_page_begin(b->span.begin) + i * b->chunk : frit_attend_chunk_begin(b->first_chunk + i);
+    const int64_t end = b->chunk ? begin + b->chunk : frit_attend_chunk_begin(b->first_chunk + i + 1);
     return (frit_range){max(begin, b->span.begin), min(end, b->span.end)};
 }
 
@@ -328,15 +312,11 @@ static void decode(const frit_attend_item *item, const frit_cache_side *side, co
         frit_dtype_get(side->dtype)->decode(x, y, n);
 }
 
-void frit_attend_decode_columns(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
-                                float *y, int64_t y_step)
+void frit_attend_decode_pages(const frit_attend_item *item, const frit_cache_side *side, frit_range positions, float *y)
 {
-    const uint64_t step = FRIT_PAGE_TOKENS * side->row_bytes / (uint64_t)side->dim;
-    for (int64_t p = positions.begin, next; p < positions.end; p = next) {
-        next = min(frit_page_begin(p) + FRIT_PAGE_TOKENS, positions.end);
-        const uint8_t *x = frit_cache_at(side, item->run, p, item->head);
-        for (int64_t d = 0; d < side->dim; d++, x += step)
-            decode(item, side, x, y + d * y_step + p - positions.begin, next - p);
+    for (int64_t p = frit_page_begin(positions.begin); p < positions.end; p += FRIT_PAGE_TOKENS) {
+        decode(item, side, frit_cache_at(side, item->run, p, item->head), y, FRIT_PAGE_TOKENS * side->dim);
+        y += FRIT_PAGE_TOKENS * side->dim;
     }
 }
 
@@ -413,13 +393,15 @@ static void attend_item(const walk *w, int64_t head, int64_t chunk, float *works
     const frit_attend_way *way = way_of(w, b->run);
     float *totals = workspace;
     workspace += n * sums_floats(v_dim);
-    for (int64_t c = b->sums >= 0 ? chunk : 0; c < (b->sums >= 0 ? chunk + 1 : b->n_chunks); c++) {
+    const bool folds = way->folds && b->sums < 0;
+    const int64_t n_parts = folds ? 1 : b->n_chunks;
+    for (int64_t c = b->sums >= 0 ? chunk : 0; c < (b->sums >= 0 ? chunk + 1 : n_parts); c++) {
         frit_attend_sums part;
-        way->run(&item, chunk_of(b, c), workspace, &part);
+        way->run(&item, folds ? b->span : chunk_of(b, c), workspace, &part);
         for (int64_t i = 0; i < n; i++) {
             const int64_t row = b->run->first_row + b->first + i / group, h = head * group + i % group;
             const float *acc = part.acc + i * part.acc_stride;
-            if (b->n_chunks == 1) {
+            if (n_parts == 1) {
                 give_result(w, row, h, part.max[i], part.sum[i], acc);
                 continue;
             }

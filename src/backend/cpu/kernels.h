@@ -114,8 +114,8 @@ typedef struct frit_attend_keys {
 // sees nothing.
 typedef struct frit_attend_tile {
     int64_t n_panels, n_p, k_dim, v_dim;
-    const float *k, *v;           // keys; values [n_p, v_dim]
-    int64_t k_row, k_step;        // number d of key p is k[p * k_row + d * k_step]
+    const float *k, *v;           // [n_p, k_dim], [n_p, v_dim]
+    bool k_transposed;            // k is [page, k_dim, FRIT_PAGE_TOKENS], from the page of the tile's first position on
     const float *q;               // [n_panels, k_dim, lanes], scaled
     float *acc;                   // [n_panels, v_dim, lanes]: sums of weighted values
     float *max, *sum;             // [n_panels, lanes]: of the scores, of their exponentials relative to it
@@ -151,6 +151,7 @@ typedef struct frit_half_page {
     frit_dtype k_type, v_type;   // F32, F16 or BF16
     uint64_t k_bytes, v_bytes;   // from one position's row to the next
     const uint8_t *k, *v;        // rows of the page
+    bool k_transposed;           // k is [k_dim, FRIT_PAGE_TOKENS]
     int begin, end;              // those that may be read; the others become zeros
     int64_t k_dim, v_dim;
     uint8_t *tiles;   // the result, at a cache line
@@ -240,6 +241,8 @@ typedef struct frit_kernels {
     float (*attend_weigh)(float *s, int64_t begin, int64_t end, int64_t n, float *max, float *sum);
     // The same for many queries, with all that lies between scores and sums. NULL: a few queries at a time.
     void (*attend_tile)(const frit_attend_tile *tile);
+    // Of one panel, each lane with its own factors: total = before * total + now * acc, then acc = 0; n numbers a lane.
+    void (*attend_fold)(float *total, float *acc, const float *before, const float *now, int64_t n);
     int lanes;   // of its panels; at most FRIT_ATTEND_LANES
     // For keys and values that are kept in less than f32, where v_dim is a multiple of 16. NULL: by the other one.
     void (*attend_half)(const frit_attend_half *half);

@@ -88,5 +88,6 @@ FRIT_INLINE vec within(vec at, vec low, vec high, vec yes, vec no)
 void frit_install_neon_attend_tile(frit_kernels *k)
 {
     k->attend_tile = attend_tile;
+    k->attend_fold = fold;
     k->lanes = LANES;
 }

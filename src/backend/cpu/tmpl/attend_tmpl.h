@@ -92,14 +92,14 @@ static void weigh_panel(const frit_attend_tile *t, int64_t panel, float *s, int6
         sum = multiply_vec(sum, shrink);
         store(t->max + lane, top[0]);
     }
+    for (int64_t p = begin; p < end; p++) store(s + p * LANES, exp_vec(subtract(load(s + p * LANES), base)));
+    for (int64_t p = begin; t->cut && p < end; p++)   // exponentials do not reach zero
+        store(s + p * LANES, within(same((float)p), l.begin, l.end, load(s + p * LANES), same(0)));
     vec parts[LANES];   // of positions LANES apart, as few queries have them in lanes
-    for (int i = 0; i < LANES; i++) parts[i] = same(0);
-    for (int64_t p = begin; p < end; p++) {
-        vec e = exp_vec(subtract(load(s + p * LANES), base));
-        if (t->cut) e = within(same((float)p), l.begin, l.end, e, same(0));   // exponentials do not reach zero
-        store(s + p * LANES, e);
-        vec *part = &parts[(t->first + p) % LANES];
-        *part = add_vec(*part, e);
+    for (int i = 0; i < LANES; i++) {
+        parts[i] = same(0);
+        const int64_t first = begin + (i - (t->first + begin) % LANES + LANES) % LANES;
+        for (int64_t p = first; p < end; p += LANES) parts[i] = add_vec(parts[i], load(s + p * LANES));
     }
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) parts[i] = add_vec(parts[i], parts[i + half]);
@@ -129,15 +129,23 @@ FRIT_INLINE void attend_panels(const frit_attend_tile *t, int64_t panel, int n_p
     float *s = (float *)(void *)t->scratch;
     seen_positions(t, panel, n_panels, &begin, &end);
     if (begin >= end) return;
-    const factors scores = {.a = t->k,
-                            .a_row = t->k_row,
-                            .a_step = t->k_step,
-                            .b = t->q + panel * t->k_dim * LANES,
-                            .b_panel = t->k_dim * LANES,
-                            .y = s,
-                            .y_panel = FRIT_ATTEND_SPAN * LANES,
-                            .n = t->k_dim};
-    multiply(&scores, begin, end, n_panels, false);
+    factors scores = {.a = t->k,
+                      .a_row = t->k_dim,
+                      .a_step = 1,
+                      .b = t->q + panel * t->k_dim * LANES,
+                      .b_panel = t->k_dim * LANES,
+                      .y = s,
+                      .y_panel = FRIT_ATTEND_SPAN * LANES,
+                      .n = t->k_dim};
+    if (!t->k_transposed) multiply(&scores, begin, end, n_panels, false);
+    scores.a_row = 1, scores.a_step = FRIT_PAGE_TOKENS;
+    for (int64_t p = begin, next; t->k_transposed && p < end; p = next) {   // page by page
+        const int64_t place = t->first % FRIT_PAGE_TOKENS + p, in_page = place % FRIT_PAGE_TOKENS;
+        next = p + FRIT_PAGE_TOKENS - in_page < end ? p + FRIT_PAGE_TOKENS - in_page : end;
+        scores.a = t->k + (place - in_page) * t->k_dim + in_page;
+        scores.y = s + p * LANES;
+        multiply(&scores, 0, next - p, n_panels, false);
+    }
     for (int j = 0; j < n_panels; j++) weigh_panel(t, panel + j, s + j * FRIT_ATTEND_SPAN * LANES, begin, end);
     const factors sums = {.a = t->v + begin * t->v_dim,
                           .a_row = 1,
@@ -148,6 +156,15 @@ FRIT_INLINE void attend_panels(const frit_attend_tile *t, int64_t panel, int n_p
                           .y_panel = t->v_dim * LANES,
                           .n = end - begin};
     multiply(&sums, 0, t->v_dim, n_panels, true);
+}
+
+static void fold(float *total, float *acc, const float *before, const float *now, int64_t n)
+{
+    const vec factor = load(before), part = load(now), nothing = same(0);
+    for (int64_t i = 0; i < n * LANES; i += LANES) {
+        store(total + i, add_vec(multiply_vec(factor, load(total + i)), multiply_vec(part, load(acc + i))));
+        store(acc + i, nothing);
+    }
 }
 
 static void attend_tile(const frit_attend_tile *t)

@@ -146,8 +146,29 @@ FRIT_INLINE const uint8_t *row_at(const frit_half_page *page, const uint8_t *row
     return *may ? rows + (uint64_t)i * row_bytes : rows;
 }
 
+// Transposed keys: pairs of dimensions of sixteen positions are rows of a tile already.
+FRIT_INLINE void pack_transposed_keys_of(const frit_half_page *page, frit_dtype type)
+{
+    const int64_t step = FRIT_PAGE_TOKENS * (type == FRIT_DTYPE_F32 ? 4 : 2);
+    uint32_t *tile = (uint32_t *)(void *)page->tiles;
+    for (int p = 0; p < FRIT_PAGE_TOKENS; p += TILE) {
+        const __mmask16 positions = (__mmask16)(first_32(page->end - p) & ~first_32(page->begin - p));
+        for (int64_t d = 0; d < page->k_dim; d += STEP, tile += TILE_WORDS)
+            for (int i = 0; i < TILE; i++) {
+                const int64_t at = d + 2 * i;
+                const uint8_t *const rows[2] = {page->k + at * step, page->k + (at + 1) * step};
+                const __mmask16 seen[2] = {at < page->k_dim ? positions : 0, at + 1 < page->k_dim ? positions : 0};
+                _mm512_store_si512(tile + i * 16, load_pairs(type, rows, p, seen));
+            }
+    }
+}
+
 FRIT_INLINE void pack_keys_of(const frit_half_page *page, frit_dtype type)
 {
+    if (page->k_transposed) {
+        pack_transposed_keys_of(page, type);
+        return;
+    }
     uint32_t *tile = (uint32_t *)(void *)page->tiles;
     for (int p = 0; p < FRIT_PAGE_TOKENS; p += TILE) {
         for (int64_t d = 0; d < page->k_dim; d += STEP, tile += TILE_WORDS) {
