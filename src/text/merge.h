@@ -3,9 +3,11 @@
 // SentencePiece by scores differ only in what a pair costs.
 //
 //     symbols   t ~ h ~ e ~ _ ~ c        a chain through an array; a joined symbol has len 0
-//     heap      (th, 3) (he, 5) (_c, 9)   pairs that may be joined; entries go stale and are skipped
+//     lanes     th th th th, he he        pairs that may be joined: of one cost, from left to right
+//     heap      (th, 3) (he, 5) (_c, 9)   the first pair of each lane, and pairs without one; stale ones are skipped
 //
-// Equal costs go from left to right. n symbols take O(n log n).
+// Equal costs go from left to right. n symbols take O(n log n) at most; pairs in a lane take constant time each, as in
+// runs of spaces.
 #pragma once
 #include "text/tokenizer.h"
 
@@ -16,19 +18,36 @@ typedef struct frit_symbol {
 } frit_symbol;
 
 typedef struct frit_join {
-    double cost;
     int32_t left, right;
     uint32_t len;   // of both together when the pair was found
     frit_token merged;
+    int32_t next;   // in its lane, or in the list of free ones; -1: the last
 } frit_join;
+
+typedef struct frit_heap_item {
+    double cost;
+    int32_t left, join;
+    int32_t lane;   // -1: without one
+} frit_heap_item;
+
+typedef struct frit_lane {
+    double cost;
+    int32_t last;   // its join, plus 1; 0: the lane is free
+} frit_lane;
+
+enum { FRIT_N_LANES = 4096 };
 
 typedef struct frit_merger {
     frit_symbol *symbols;
     int32_t n;
     size_t symbol_capacity;
-    frit_join *heap;
-    size_t n_pairs, pair_capacity;
-    frit_halt *halt;   // NULL: never
+    frit_join *joins;
+    size_t n_joins, join_capacity;
+    int32_t free_join;   // -1: none
+    frit_heap_item *heap;
+    size_t n_heap, heap_capacity;
+    frit_lane *lanes;   // FRIT_N_LANES, found by a hash of the cost
+    frit_halt *halt;    // NULL: never
     bool failed;
 } frit_merger;
 
