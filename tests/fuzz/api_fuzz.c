@@ -360,6 +360,12 @@ static void use_turn(world *w)
     }
     const char *prompt = frit_turn_prompt(w->turn, &n);
     require(!prompt || strlen(prompt) == n);
+    frit_token tokens[2 * N_CTX];
+    const frit_tokenize_limits limits = {.max_tokens = take(w) % 32};
+    const size_t capacity = take(w) % FRIT_COUNT(tokens);
+    const frit_status status = check(frit_turn_tokenize(w->turn, &limits, tokens, capacity, &n));
+    require(status != FRIT_OK || n <= capacity);
+    require(status != FRIT_E_LIMIT || n > capacity || n > limits.max_tokens);
     check(frit_turn_push(w->turn, "<tool_call>{\"na", take(w) % 16));
     if (take(w) % 2) check(frit_turn_end(w->turn));
     while (frit_turn_next(w->turn, &part)) require(part.text && part.text[part.n_bytes] == 0);
@@ -376,6 +382,9 @@ static void use_text(world *w)
     if (status == FRIT_OK) {
         status = check(frit_tokenize(w->model, text, n, take(w), tokens, 2 * N_CTX, &n_tokens));
         require(status != FRIT_OK || n_tokens <= 2 * N_CTX);
+        const frit_message message = {.role = "user", .content = "ab<eos>"};
+        status = check(frit_chat_tokenize(w->model, &message, 1, NULL, tokens, capacity, &n_tokens));
+        require(status != FRIT_OK || n_tokens <= capacity);
     }
     frit_token_info info;
     check(frit_token_get_info(w->model, take_token(w), &info));
