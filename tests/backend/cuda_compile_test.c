@@ -36,7 +36,7 @@ typedef struct machine {
 static void open_machine(machine *m, const frit_cuda_gpu *gpu)
 {
     *m = (machine){0};
-    if (!open_nvrtc(&m->nvrtc)) skip();
+    if (!open_nvrtc(&m->nvrtc)) skip_because("NVRTC is not installed; tools/setup gpu installs it");
     assert_ok(frit_pool_new(&m->pool, 2));
     m->compiler = (frit_cuda_compiler){.nvrtc = &m->nvrtc, .arch = gpu->arch, .wants_report = true};
 }
