@@ -11,21 +11,21 @@
 
 // clang-format off
 static const frit_random_row shapes[] = {
-    {.shape = {"llama-1b", "llama", "Llama 3.2 1B", 16},
+    {.shape = {.name = "llama-1b", .arch = "llama", .title = "Llama 3.2 1B", .n_layers = 16},
      .keys = LLAMA "embedding_length=2048 feed_forward_length=8192 attention.key_length=64 attention.value_length=64 "
              "rope.dimension_count=64"},
-    {.shape = {"llama-8b", "llama", "Llama 3.1 8B", 32},
+    {.shape = {.name = "llama-8b", .arch = "llama", .title = "Llama 3.1 8B", .n_layers = 32},
      .keys = LLAMA "embedding_length=4096 feed_forward_length=14336 attention.key_length=128 "
              "attention.value_length=128 rope.dimension_count=128",
      .optional = "output"},
-    {.shape = {"qwen3-30b-a3b", "qwen3moe", "Qwen3-30B-A3B: experts", 48},
+    {.shape = {.name = "qwen3-30b-a3b", .arch = "qwen3moe", .title = "Qwen3-30B-A3B: experts", .n_layers = 48},
      .keys = "context_length=40960 embedding_length=2048 feed_forward_length=6144 attention.head_count=32 "
              "attention.head_count_kv=4 attention.key_length=128 attention.value_length=128 "
              "attention.layer_norm_rms_epsilon=1e-6 rope.freq_base=1e6 vocab_size=151936 expert_count=128 "
              "expert_used_count=8 expert_feed_forward_length=768",
      .optional = "output"},
     // Queries are not compressed. llama.cpp expects compressed queries (DeepSeek-V2) unless a file has 26 or 27 layers.
-    {.shape = {"deepseek-v2-lite", "deepseek2", "DeepSeek-V2-Lite: latent attention, experts", 27},
+    {.shape = {.name = "deepseek-v2-lite", .arch = "deepseek2", .title = "DeepSeek-V2-Lite: latent attention, experts", .n_layers = 27},
      .keys = "context_length=163840 embedding_length=2048 feed_forward_length=10944 attention.head_count=16 "
              "attention.head_count_kv=1 attention.key_length=576 attention.value_length=512 "
              "attention.key_length_mla=192 attention.value_length_mla=128 attention.kv_lora_rank=512 "
@@ -35,7 +35,7 @@ static const frit_random_row shapes[] = {
      .optional = "output attn_k_b attn_v_b",
      .keys_cut = "attention.q_lora_rank=1536",
      .optional_whole = "attn_q"},
-    {.shape = {"qwen3-next-80b-a3b", "qwen3next", "Qwen3-Next-80B-A3B: gated delta nets, attention, experts", 48},
+    {.shape = {.name = "qwen3-next-80b-a3b", .arch = "qwen3next", .title = "Qwen3-Next-80B-A3B: gated delta nets, attention, experts", .n_layers = 48},
      .keys = "context_length=262144 embedding_length=2048 feed_forward_length=5120 attention.head_count=16 "
              "attention.head_count_kv=2 attention.key_length=256 attention.value_length=256 "
              "attention.layer_norm_rms_epsilon=1e-6 rope.dimension_count=64 rope.freq_base=1e7 vocab_size=151936 "
@@ -43,7 +43,7 @@ static const frit_random_row shapes[] = {
              "expert_shared_feed_forward_length=512 ssm.conv_kernel=4 ssm.inner_size=4096 ssm.state_size=128 "
              "ssm.time_step_rank=32 ssm.group_count=16",
      .optional = "output attn_qkv attn_gate"},
-    {.shape = {"mamba2-2.7b", "mamba2", "Mamba 2 2.7B: recurrent layers only", 64},
+    {.shape = {.name = "mamba2-2.7b", .arch = "mamba2", .title = "Mamba 2 2.7B: recurrent layers only", .n_layers = 64},
      .keys = "context_length=1048576 embedding_length=2560 feed_forward_length=0 attention.head_count=0 "
              "attention.layer_norm_rms_epsilon=1e-5 vocab_size=50288 ssm.conv_kernel=4 ssm.inner_size=5120 "
              "ssm.state_size=128 ssm.time_step_rank=80 ssm.group_count=1",

@@ -14,7 +14,7 @@
 #include <locale.h>
 
 static const frit_random_row row = {
-    .shape = {"llama", "llama", "", 1},
+    .shape = {.name = "llama", .arch = "llama", .title = "", .n_layers = 1},
     .keys = "context_length=64 embedding_length=32 feed_forward_length=64 attention.head_count=2 "
             "attention.head_count_kv=2 attention.layer_norm_rms_epsilon=1.5e-5 rope.freq_base=12345.5 vocab_size=40"};
 

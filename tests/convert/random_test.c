@@ -9,16 +9,16 @@
 
 // The same architectures as the shapes', small enough to be run by a test.
 static const frit_random_row small[] = {
-    {.shape = {"llama", "llama", "", 2},
+    {.shape = {.name = "llama", .arch = "llama", .title = "", .n_layers = 2},
      .keys = "context_length=64 embedding_length=256 feed_forward_length=512 attention.head_count=4 "
              "attention.head_count_kv=2 attention.layer_norm_rms_epsilon=1e-5 rope.freq_base=10000.0 vocab_size=300",
      .optional = "output"},
-    {.shape = {"qwen3moe", "qwen3moe", "", 3},
+    {.shape = {.name = "qwen3moe", .arch = "qwen3moe", .title = "", .n_layers = 3},
      .keys = "context_length=64 embedding_length=256 feed_forward_length=512 attention.head_count=4 "
              "attention.head_count_kv=2 attention.key_length=64 attention.value_length=64 "
              "attention.layer_norm_rms_epsilon=1e-6 vocab_size=300 expert_count=8 expert_used_count=2 "
              "expert_feed_forward_length=96"},
-    {.shape = {"deepseek2", "deepseek2", "", 3},
+    {.shape = {.name = "deepseek2", .arch = "deepseek2", .title = "", .n_layers = 3},
      .keys = "context_length=64 embedding_length=256 feed_forward_length=224 attention.head_count=4 "
              "attention.head_count_kv=1 attention.key_length=96 attention.value_length=64 "
              "attention.key_length_mla=64 attention.value_length_mla=32 attention.kv_lora_rank=64 "
@@ -28,23 +28,24 @@ static const frit_random_row small[] = {
      .optional = "output attn_k_b attn_v_b",
      .keys_cut = "attention.q_lora_rank=96",
      .optional_whole = "attn_q"},
-    {.shape = {"qwen3next", "qwen3next", "", 4},
+    {.shape = {.name = "qwen3next", .arch = "qwen3next", .title = "", .n_layers = 4},
      .keys = "context_length=64 embedding_length=256 feed_forward_length=512 attention.head_count=4 "
              "attention.head_count_kv=2 attention.key_length=64 attention.value_length=64 "
              "attention.layer_norm_rms_epsilon=1e-6 rope.dimension_count=16 vocab_size=300 expert_count=8 "
              "expert_used_count=2 expert_feed_forward_length=64 expert_shared_feed_forward_length=64 "
              "ssm.conv_kernel=4 ssm.inner_size=256 ssm.state_size=32 ssm.time_step_rank=8 ssm.group_count=4",
      .optional = "output attn_qkv attn_gate"},
-    {.shape = {"mamba2", "mamba2", "", 3},
+    {.shape = {.name = "mamba2", .arch = "mamba2", .title = "", .n_layers = 3},
      .keys = "context_length=64 embedding_length=256 feed_forward_length=0 attention.head_count=0 "
              "attention.layer_norm_rms_epsilon=1e-5 vocab_size=300 ssm.conv_kernel=4 ssm.inner_size=512 "
              "ssm.state_size=32 ssm.time_step_rank=8 ssm.group_count=2",
      .optional = "output ssm_conv1d.bias ssm_norm"},
-    {.shape = {"mamba", "mamba", "", 2},   // no shape has it: any architecture can be made
+    // No shape has it: any architecture can be made.
+    {.shape = {.name = "mamba", .arch = "mamba", .title = "", .n_layers = 2},
      .keys = "context_length=64 embedding_length=256 feed_forward_length=0 attention.head_count=0 "
              "attention.layer_norm_rms_epsilon=1e-5 vocab_size=300 ssm.conv_kernel=4 ssm.inner_size=512 "
              "ssm.state_size=16 ssm.time_step_rank=16"},
-    {.shape = {"gemma2", "gemma2", "", 2},
+    {.shape = {.name = "gemma2", .arch = "gemma2", .title = "", .n_layers = 2},
      .keys = "context_length=64 embedding_length=256 feed_forward_length=512 attention.head_count=4 "
              "attention.head_count_kv=2 attention.key_length=64 attention.value_length=64 "
              "attention.layer_norm_rms_epsilon=1e-6 attention.sliding_window=16 vocab_size=300"},
