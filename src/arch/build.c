@@ -59,6 +59,7 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
     for (b.i_layer = encodes ? 0 : n_enc; b.i_layer < (encodes ? n_enc : hp->n_layer); b.i_layer++) {
         b.lhp = &hp->layers[b.i_layer];
         b.n_state = 0;
+        g->depth = b.i_layer;
         x = arch->layer(&b, &weights->layers[b.i_layer], x);
         if (x && b.n_state != b.lhp->n_state)
             return frit_fail(FRIT_E_INVALID, "%s: layer %d has a state of %d numbers, expected %d", arch->name,
@@ -66,6 +67,7 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
         const frit_steering *steering = b.adapters && b.adapters->layers ? &b.adapters->layers[b.i_layer] : NULL;
         if (steering && steering->n > 0) x = frit_steer(g, x, steering);
     }
+    g->depth = b.i_layer;
     if (arch->end) x = arch->end(&b, x);
     if (encodes) x = arch->write_source(&b, frit_norm(&b, &weights->enc_norm, x));
     x = frit_take_rows(g, x, frit_input_node(g, FRIT_INPUT_OUT_ROWS));

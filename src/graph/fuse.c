@@ -79,7 +79,10 @@ static bool is_row_wise(const frit_node *node)
 static frit_node *wanted_rows(rewrite *r, frit_node *node, frit_node *rows, const bool *narrow, frit_node **taken)
 {
     if (node->rows != FRIT_ROWS_BATCH || narrow[node->id]) return node;
-    if (!taken[node->id]) taken[node->id] = frit_take_rows(r->g, node, rows);
+    if (!taken[node->id]) {
+        r->g->depth = node->depth;
+        taken[node->id] = frit_take_rows(r->g, node, rows);
+    }
     return taken[node->id];
 }
 

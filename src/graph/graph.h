@@ -39,7 +39,13 @@ typedef enum frit_rows {
     FRIT_ROWS_OUTS,    // shape[0] counts the rows whose logits are wanted
 } frit_rows;
 
-typedef enum frit_input { FRIT_INPUT_TOKENS, FRIT_INPUT_POSITIONS, FRIT_INPUT_OUT_ROWS } frit_input;
+typedef enum frit_input {
+    FRIT_INPUT_TOKENS,
+    FRIT_INPUT_POSITIONS,
+    FRIT_INPUT_OUT_ROWS,
+    FRIT_INPUT_RESULT,    // a result of another graph (segment.h): its numbers lie in the plan's inputs
+    FRIT_INPUT_WRITTEN,   // what another graph wrote to the cache before; no numbers
+} frit_input;
 
 typedef enum frit_act {
     FRIT_ACT_SILU,         // x / (1 + exp(-x))
@@ -142,7 +148,8 @@ enum { FRIT_MAX_SOURCES = 6 };
 
 typedef struct frit_node {
     frit_op op;
-    int id;   // place in graph->nodes
+    int id;          // place in graph->nodes
+    int32_t depth;   // the layer of the model that it is part of; -1: before the first, n_layer: after the last
     frit_rows rows;
     int n_dims;
     int64_t shape[FRIT_MAX_DIMS];   // outermost first; unused entries are 1
@@ -181,7 +188,10 @@ typedef struct frit_graph {
     frit_node **nodes;
     int n_nodes, capacity;
     int64_t max_rows, max_outs;
-    frit_node *output;    // [n_outs, n] logits or hidden states
+    int32_t depth;         // of the nodes that are made next
+    frit_node *output;     // [n_outs, n] logits or hidden states; NULL in a segment without them
+    frit_node **results;   // [n_results]: what is read after the graph has run, beside the output
+    int n_results;
     frit_status status;   // of the first failure
     char failure[256];
 } frit_graph;
@@ -259,6 +269,8 @@ frit_node *frit_steer(frit_graph *g, frit_node *x, const frit_steering *steering
 int frit_node_n_own(const frit_node *node);
 // The ADAPT_DOWN whose numbers are added to the product of matrix i; its place among the sources, or -1.
 int frit_node_adapts(const frit_node *node, int i);
+// The layer of the cache that the op reads or writes; -1: none.
+int32_t frit_node_cache_layer(const frit_node *node);
 // The node whose bytes these are: RESHAPE is an alias of its source, all others are themselves.
 const frit_node *frit_node_storage(const frit_node *node);
 

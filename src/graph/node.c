@@ -24,7 +24,7 @@ const frit_op_row *frit_op_get(frit_op op)
 
 void frit_graph_init(frit_graph *graph, frit_arena *arena, int64_t max_rows, int64_t max_outs)
 {
-    *graph = (frit_graph){.arena = arena, .max_rows = max_rows, .max_outs = max_outs};
+    *graph = (frit_graph){.arena = arena, .max_rows = max_rows, .max_outs = max_outs, .depth = -1};
 }
 
 frit_status frit_graph_check(const frit_graph *graph)
@@ -78,9 +78,16 @@ frit_node *frit_node_new(frit_graph *g, frit_node node)
     frit_status status = count_sources(&node);
     if (status == FRIT_OK) status = rules[node.op](&node);
     if (status != FRIT_OK) return remember(g, status);
+    node.depth = g->depth;
+    return frit_node_copy(g, &node);
+}
+
+frit_node *frit_node_copy(frit_graph *g, const frit_node *node)
+{
+    if (g->status != FRIT_OK) return NULL;
     frit_node *kept = frit_arena_new(g->arena, frit_node, 1);
-    if (!kept) return remember(g, frit_fail_memory(sizeof node, "a node of the graph"));
-    *kept = node;
+    if (!kept) return remember(g, frit_fail_memory(sizeof *node, "a node of the graph"));
+    *kept = *node;
     if (!append(g, kept)) return remember(g, frit_fail_memory((size_t)g->n_nodes * 16, "the nodes of the graph"));
     return kept;
 }
@@ -93,6 +100,28 @@ bool frit_node_is_leaf(const frit_node *node)
 bool frit_node_is_write(const frit_node *node)
 {
     return node->op == FRIT_OP_KV_WRITE || node->op == FRIT_OP_INDEX_WRITE;
+}
+
+int32_t frit_node_cache_layer(const frit_node *node)
+{
+    switch (node->op) {
+    case FRIT_OP_KV_WRITE:
+    case FRIT_OP_INDEX_WRITE:
+        return node->layer;
+    case FRIT_OP_ATTEND:
+    case FRIT_OP_ATTEND_SPARSE:
+        return node->attend.layer;
+    case FRIT_OP_CHOOSE:
+        return node->choose.layer;
+    case FRIT_OP_CONV:
+    case FRIT_OP_SCAN:
+    case FRIT_OP_DELTA:
+    case FRIT_OP_SHIFT:
+    case FRIT_OP_WKV:
+        return node->state.layer;
+    default:
+        return -1;
+    }
 }
 
 const frit_node *frit_node_storage(const frit_node *node)

@@ -15,6 +15,8 @@ typedef frit_status (*frit_shape_rule)(frit_node *node);
 // Checks the template `node` (op, sources, attributes) and copies it into the graph; NULL after a failure, also an
 // earlier one.
 frit_node *frit_node_new(frit_graph *g, frit_node node);
+// The same without the check, for a node that was checked in another graph. Its sources are those of this one.
+frit_node *frit_node_copy(frit_graph *g, const frit_node *node);
 // "[T, 64]": T stands for the rows of the step, O for its output rows. Returns `text`.
 const char *frit_node_shape_text(const frit_node *node, char text[96]);
 int64_t frit_node_n_elems(const frit_node *node);

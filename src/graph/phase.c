@@ -35,7 +35,7 @@ typedef struct grouping {
 static frit_status find_live(grouping *p)
 {
     const size_t n = (size_t)p->g->n_nodes;
-    frit_node **stack = frit_arena_new(p->arena, frit_node *, n * (FRIT_MAX_SOURCES + 1) + 1);
+    frit_node **stack = frit_arena_new(p->arena, frit_node *, n * (FRIT_MAX_SOURCES + 2) + 1);
     p->is_alive = frit_arena_new(p->arena, bool, n);
     p->n_reads = frit_arena_new(p->arena, int, n);
     p->chain_of = frit_arena_new(p->arena, int, n);
@@ -45,8 +45,12 @@ static frit_status find_live(grouping *p)
         p->chain_of[i] = NONE;
         if (p->g->nodes[i]->op == FRIT_OP_KV_WRITE) stack[top++] = p->g->nodes[i];
     }
-    stack[top++] = p->g->output;
-    p->n_reads[frit_node_storage(p->g->output)->id]++;
+    for (int i = -1; i < p->g->n_results; i++) {
+        frit_node *root = i < 0 ? p->g->output : p->g->results[i];
+        if (!root) continue;
+        stack[top++] = root;
+        p->n_reads[frit_node_storage(root)->id]++;
+    }
     while (top > 0) {
         frit_node *node = stack[--top];
         if (p->is_alive[node->id]) continue;

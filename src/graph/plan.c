@@ -63,7 +63,8 @@ static frit_status add_buffers(planner *p)
     p->buffers = frit_arena_new(p->arena, buffer, n);
     p->buffer_of = frit_arena_new(p->arena, buffer *, n);
     if (!is_read || !p->buffers || !p->buffer_of) return frit_fail_memory(n * sizeof *p->buffers, "planning");
-    is_read[frit_node_storage(p->g->output)->id] = true;
+    if (p->g->output) is_read[frit_node_storage(p->g->output)->id] = true;
+    for (int i = 0; i < p->g->n_results; i++) is_read[frit_node_storage(p->g->results[i])->id] = true;
     for (int k = 0; k < phases->n_chains; k++)
         for (int i = 0; i < phases->chains[k].n_nodes; i++) {
             const frit_node *node = phases->chains[k].nodes[i];
@@ -101,9 +102,13 @@ static frit_status set_lifetimes(planner *p)
 {
     FRIT_TRY(add_buffers(p));
     for (int k = 0; k < p->plan->phases.n_chains; k++) extend_sources(p, k, p->plan->phases.chains[k].phase);
-    buffer *result = p->buffer_of[frit_node_storage(p->g->output)->id];
-    if (!result) return frit_fail(FRIT_E_INVALID, "the output of the graph is not computed by any op");
-    result->last = p->plan->phases.n;
+    for (int i = -1; i < p->g->n_results; i++) {
+        const frit_node *read = i < 0 ? p->g->output : p->g->results[i];
+        if (!read || frit_node_is_write(read)) continue;
+        buffer *result = p->buffer_of[frit_node_storage(read)->id];
+        if (!result) return frit_fail(FRIT_E_INVALID, "the output of the graph is not computed by any op");
+        result->last = p->plan->phases.n;
+    }
     return FRIT_OK;
 }
 
@@ -132,6 +137,24 @@ static void place(planner *p, buffer **placed, int n_placed, buffer *b)
     if (p->plan->scratch_bytes < offset + b->size) p->plan->scratch_bytes = offset + b->size;
 }
 
+// Side by side: another graph may write them at any time before this one runs.
+static frit_status set_input_offsets(frit_plan *plan)
+{
+    const frit_graph *g = plan->graph;
+    for (int i = 0; i < g->n_nodes; i++) {
+        uint64_t size;
+        if (!frit_node_is_input(g->nodes[i])) continue;
+        FRIT_TRY(buffer_size(g->nodes[i], &size));
+        plan->offsets[i] = plan->input_bytes;
+        plan->input_bytes += size;
+    }
+    for (int i = 0; i < g->n_nodes; i++) {
+        const frit_node *storage = frit_node_storage(g->nodes[i]);
+        if (frit_node_is_input(storage)) plan->offsets[i] = plan->offsets[storage->id];
+    }
+    return FRIT_OK;
+}
+
 static frit_status set_offsets(planner *p)
 {
     frit_plan *plan = p->plan;
@@ -147,7 +170,7 @@ static frit_status set_offsets(planner *p)
         const buffer *b = p->buffer_of[frit_node_storage(p->g->nodes[i])->id];
         plan->offsets[i] = b ? b->offset : UINT64_MAX;
     }
-    return FRIT_OK;
+    return set_input_offsets(plan);
 }
 
 static frit_status make_plan(planner *p, const frit_plan_options *options)
@@ -171,10 +194,10 @@ frit_status frit_plan_new(frit_plan **out, frit_graph *graph, const frit_plan_op
     frit_plan_options with = options ? *options : (frit_plan_options){0};
     *out = NULL;
     FRIT_TRY(frit_graph_check(graph));
-    if (!graph->output) return frit_fail(FRIT_E_INVALID, "the graph has no output");
+    if (!graph->output && graph->n_results == 0) return frit_fail(FRIT_E_INVALID, "the graph has no output");
     if (with.no_fuse)
         with.takes = takes_nothing;
-    else
+    else if (!with.is_fused)
         frit_fuse(graph);
     FRIT_TRY(frit_graph_check(graph));
     frit_plan *plan = frit_arena_new(graph->arena, frit_plan, 1);

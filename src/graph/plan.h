@@ -13,6 +13,8 @@
 // may run at once, but for those that read each other: a prologue runs before the products that read it, an epilogue
 // after them. What a prologue reads stays as long as what it makes, so that products may compute it for themselves.
 //
+// Results of other graphs that it reads lie in memory of their own, its inputs: those are there before it runs.
+//
 // A plan is made for at most max_rows rows; frit_plan_set_rows narrows it to a step's actual rows without allocating.
 // A backend turns a plan into its own executable form once (backend.h: prepare).
 #pragma once
@@ -21,14 +23,17 @@
 typedef struct frit_plan {
     frit_graph *graph;
     frit_phases phases;
-    uint64_t *offsets;   // [graph->n_nodes]: of each result, aliases too; UINT64_MAX for what is not kept
-    uint64_t scratch_bytes;
+    // [graph->n_nodes]: of each result in the scratch buffer, aliases too; of inputs and their aliases in the memory of
+    // inputs; UINT64_MAX for what is not kept.
+    uint64_t *offsets;
+    uint64_t scratch_bytes, input_bytes;
     int64_t n_rows, n_outs;   // what the shapes are set to now
     bool few_rows;            // of the options
 } frit_plan;
 
 typedef struct frit_plan_options {
     bool no_fuse;    // every node by itself
+    bool is_fused;   // frit_fuse has rewritten the graph before
     bool few_rows;   // kernels for few rows, however many there are: results do not depend on other sessions of a step
     frit_takes_fn takes;   // what the device that runs the plan takes; NULL: everything
     const void *device;
@@ -36,6 +41,10 @@ typedef struct frit_plan_options {
 
 // Allocates in the graph's arena.
 frit_status frit_plan_new(frit_plan **out, frit_graph *graph, const frit_plan_options *options);
+static inline bool frit_node_is_input(const frit_node *node)   // of a plan's inputs
+{
+    return node->op == FRIT_OP_INPUT && node->input == FRIT_INPUT_RESULT;
+}
 void frit_plan_set_rows(frit_plan *plan, int64_t n_rows, int64_t n_outs);
 void frit_plan_print(const frit_plan *plan, frit_buf *out);
 

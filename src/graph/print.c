@@ -141,8 +141,10 @@ static void (*const print_attributes[])(const frit_node *node, frit_buf *out) = 
 static void print_source(const frit_node *node, bool in_plan, frit_buf *out)
 {
     if (in_plan) node = frit_node_storage(node);
-    static const char *const inputs[] = {"tokens", "positions", "out_rows"};
-    if (node->op == FRIT_OP_INPUT)
+    static const char *const inputs[] = {"tokens", "positions", "out_rows", "input", "written"};
+    if (node->op == FRIT_OP_INPUT && node->input == FRIT_INPUT_RESULT)
+        frit_buf_printf(out, "input %%%d", node->id);
+    else if (node->op == FRIT_OP_INPUT)
         frit_buf_text(out, inputs[node->input]);
     else if (node->op == FRIT_OP_WEIGHT)
         frit_buf_text(out, node->tensor->name ? node->tensor->name : "?");
@@ -194,8 +196,16 @@ void frit_plan_print(const frit_plan *plan, frit_buf *out)
         for (int k = 0; k < phase->n_products; k++) print_chain(plan, &phase->products[k], ' ', out);
         for (int k = 0; k < phase->n_epilogue; k++) print_chain(plan, &phase->epilogue[k], '>', out);
     }
+    for (int i = 0; i < plan->graph->n_results; i++) {
+        frit_buf_text(out, "result ");
+        print_source(plan->graph->results[i], true, out);
+        frit_buf_char(out, '\n');
+    }
     frit_buf_text(out, "output ");
-    print_source(plan->graph->output, true, out);
+    if (plan->graph->output)
+        print_source(plan->graph->output, true, out);
+    else
+        frit_buf_text(out, "none");
     frit_buf_printf(out, ", %d phases, %d chains, %llu bytes\n", phases->n, phases->n_chains,
                     (unsigned long long)plan->scratch_bytes);
 }

@@ -9,10 +9,17 @@
 
 #include <math.h>
 
+enum { EVALUATE_LAYERS = 64 };
+
+typedef struct evaluate_cache {   // keys and values of every row
+    double *k[EVALUATE_LAYERS], *v[EVALUATE_LAYERS];
+    int64_t n_kv[EVALUATE_LAYERS], k_dim[EVALUATE_LAYERS];
+} evaluate_cache;
+
 typedef struct evaluation {
     const int32_t *tokens, *out_rows;
-    int64_t n_rows, n_outs;
     double **values;   // [n_nodes], NULL: not yet computed
+    evaluate_cache *cache;
 } evaluation;
 
 static inline const double *evaluate_node(evaluation *e, const frit_node *node);
@@ -99,10 +106,37 @@ static inline void evaluate_rope(const frit_node *node, const double *x, const d
     }
 }
 
-static inline void evaluate_attend(const frit_node *node, const double *q, const double *k, const double *v, double *y)
+static inline double *evaluate_copy(const frit_node *node, const double *x)
 {
-    const frit_node *write = node->src[1];
-    int64_t n_heads = node->shape[1], n_kv = write->shape[1], k_dim = write->shape[2], v_dim = node->shape[2];
+    size_t n = (size_t)frit_node_n_elems(node);
+    double *copy = calloc(n + 1, sizeof *copy);
+    memcpy(copy, x, n * sizeof *x);
+    return copy;
+}
+
+static inline void evaluate_kv_write(evaluate_cache *cache, const frit_node *node, const double *k, const double *v)
+{
+    assert_true(node->layer < EVALUATE_LAYERS);
+    free(cache->k[node->layer]);
+    free(cache->v[node->layer]);
+    cache->k[node->layer] = evaluate_copy(node->src[0], k);
+    cache->v[node->layer] = evaluate_copy(node->src[1], v);
+    cache->n_kv[node->layer] = node->src[0]->shape[1];
+    cache->k_dim[node->layer] = node->src[0]->shape[2];
+}
+
+static inline void evaluate_cache_free(evaluate_cache *cache)
+{
+    for (int i = 0; i < EVALUATE_LAYERS; i++) free(cache->k[i]), free(cache->v[i]);
+    *cache = (evaluate_cache){0};
+}
+
+static inline void evaluate_attend(const evaluate_cache *cache, const frit_node *node, const double *q, double *y)
+{
+    const int32_t layer = node->attend.layer;
+    const double *k = cache->k[layer], *v = cache->v[layer];
+    int64_t n_heads = node->shape[1], n_kv = cache->n_kv[layer], k_dim = cache->k_dim[layer], v_dim = node->shape[2];
+    assert_non_null(k);
     double *p = calloc((size_t)node->shape[0], sizeof *p);
     for (int64_t t = 0; t < node->shape[0]; t++) {
         for (int64_t h = 0; h < n_heads; h++) {
@@ -153,6 +187,10 @@ static inline void evaluate_input(evaluation *e, const frit_node *node, double *
         case FRIT_INPUT_OUT_ROWS:
             y[t] = e->out_rows[t];
             break;
+        case FRIT_INPUT_WRITTEN:
+            break;
+        case FRIT_INPUT_RESULT:
+            fail_msg("an input of a segment has no value");
         }
     }
 }
@@ -239,9 +277,10 @@ static inline void evaluate_op(evaluation *e, const frit_node *node, const doubl
         evaluate_rope(node, src[0], src[2], y);
         break;
     case FRIT_OP_KV_WRITE:
+        evaluate_kv_write(e->cache, node, src[0], src[1]);
         break;
     case FRIT_OP_ATTEND:
-        evaluate_attend(node, src[0], e->values[node->src[1]->src[0]->id], e->values[node->src[1]->src[1]->id], y);
+        evaluate_attend(e->cache, node, src[0], y);
         break;
     default:
         evaluate_elementwise(node, src, y);
@@ -262,12 +301,14 @@ static inline const double *evaluate_node(evaluation *e, const frit_node *node)
 static inline float *evaluate_graph(const frit_graph *g, const int32_t *tokens, const int32_t *out_rows)
 {
     size_t n = (size_t)g->n_nodes;
-    evaluation e = {.tokens = tokens, .out_rows = out_rows, .values = calloc(n, sizeof *e.values)};
+    evaluate_cache cache = {0};
+    evaluation e = {.tokens = tokens, .out_rows = out_rows, .values = calloc(n, sizeof *e.values), .cache = &cache};
     const double *y = evaluate_node(&e, g->output);
     size_t size = (size_t)frit_node_n_elems(g->output);
     float *result = calloc(size + 1, sizeof *result);
     for (size_t i = 0; i < size; i++) result[i] = (float)y[i];
     for (size_t i = 0; i < n; i++) free(e.values[i]);
     free(e.values);
+    evaluate_cache_free(&cache);
     return result;
 }

@@ -161,7 +161,7 @@ frit_status frit_cpu_run(frit_device *base, frit_exec *exec, const frit_batch *b
     walk w = {exec, profile, frit_pool_size(pool)};
     frit_pool_walk(pool, &(frit_walk){&w, exec->n_phases, open_phase, work_on_phase, look_ahead});
     if (profile) add_up(profile, exec, frit_time_ns() - start);
-    *output = (const float *)(const void *)(exec->memory + exec->plan->offsets[result->id]);
+    *output = result ? (const float *)(const void *)(exec->memory + exec->plan->offsets[result->id]) : NULL;
     return FRIT_OK;
 }
 
@@ -180,6 +180,7 @@ void frit_cpu_exec_free(frit_device *base, frit_exec *exec)
     (void)base;
     if (!exec) return;
     frit_cpu_memory_free(exec->memory, exec->n_bytes);
+    frit_cpu_memory_free(exec->given, exec->n_given_bytes);
     free(exec->actions);
     free(exec->phases);
     free(exec->ups);

@@ -44,4 +44,6 @@ struct frit_exec {
     int n_open;        // phases of the last run that had any pieces
     uint8_t *memory;   // the plan's scratch, the slots, the workspaces
     uint64_t n_bytes;
+    uint8_t *given;   // the plan's inputs, or NULL
+    uint64_t n_given_bytes;
 };

@@ -54,7 +54,8 @@ const float *frit_lower_activations(const lowering *l, const frit_node *read)
     const frit_node *storage = frit_node_storage(read);
     const uint64_t offset = l->plan->offsets[read->id];
     if (storage->op == FRIT_OP_WEIGHT) return storage->tensor->data;
-    return offset == UINT64_MAX ? NULL : (const float *)(const void *)(l->exec->memory + offset);
+    if (offset == UINT64_MAX) return NULL;
+    return (const float *)(const void *)((frit_node_is_input(storage) ? l->exec->given : l->exec->memory) + offset);
 }
 
 static float *result_of(const lowering *l, const frit_node *node)
@@ -393,6 +394,7 @@ static frit_status lower(lowering *l)
     for (int i = 0; i < l->n_ropes; i++) add_rope(l, &l->ropes[i]);
     for (int i = 0; i < l->plan->phases.n; i++) add_phase(l, &l->plan->phases.list[i]);
     const frit_node *output = l->plan->graph->output;
+    if (!output) return FRIT_OK;
     const frit_task results = {.node = output, .env = &exec->narrow, .x = {frit_lower_activations(l, output)}};
     add_action(l, (frit_action){frit_fast_results, frit_results_pieces, 0, 0, results}, true);
     return FRIT_OK;

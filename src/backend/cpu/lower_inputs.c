@@ -62,10 +62,13 @@ static void count_read(lowering *l, int reader, const frit_node *node, int i)
 static void count_reads(lowering *l)
 {
     const frit_phases *phases = &l->plan->phases;
-    const int output = producer_of(l, l->plan->graph->output);
-    if (output != FRIT_NONE) {
-        l->infos[output].n_reads++;
-        l->infos[output].stores_sum = is_prologue(l, output) && phases->chains[output].n_nodes > 1;
+    const frit_graph *g = l->plan->graph;
+    for (int i = -1; i < g->n_results; i++) {
+        const frit_node *read = i < 0 ? g->output : g->results[i];
+        const int k = read ? producer_of(l, read) : FRIT_NONE;
+        if (k == FRIT_NONE) continue;
+        l->infos[k].n_reads++;
+        l->infos[k].stores_sum = is_prologue(l, k) && phases->chains[k].n_nodes > 1;
     }
     for (int k = 0; k < phases->n_chains; k++)
         for (int n = 0; n < phases->chains[k].n_nodes; n++) {

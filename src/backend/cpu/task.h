@@ -173,6 +173,9 @@ static inline const int32_t *frit_task_ids(const frit_task *task, int i)
         return batch->positions;
     case FRIT_INPUT_OUT_ROWS:
         return batch->out_rows;
+    case FRIT_INPUT_RESULT:
+    case FRIT_INPUT_WRITTEN:
+        break;   // no ids
     }
     return NULL;
 }
