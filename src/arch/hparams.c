@@ -587,7 +587,8 @@ frit_status frit_arch_cache_specs(const frit_hparams *hp, frit_cache_spec *specs
                                      .window = lhp->window,
                                      .n_state = lhp->n_state,
                                      .v_in_k = lhp->v_in_k,
-                                     .index_dim = lhp->has_index ? hp->index.dim : 0};
+                                     .index_dim = lhp->has_index ? hp->index.dim : 0,
+                                     .of_source = hp->n_layer_dec > 0 && i >= hp->n_layer_dec};
     }
     return FRIT_OK;
 }

@@ -80,6 +80,9 @@ static frit_status grow(frit_engine *engine)
 {
     frit_adapter_slots *slots = &engine->adapters;
     const size_t n = (size_t)slots->n, more = n > 0 ? 2 * n : 4;
+    size_t n_sessions = 0;
+    for (const frit_session *s = engine->sessions; s; s = s->next) n_sessions++;
+    FRIT_TRY(frit_step_reserve_tables(engine, n_sessions, more));
     for (frit_session *s = engine->sessions; s; s = s->next) {
         float *scales = s->scales ? realloc(s->scales, more * sizeof *scales) : NULL;
         if (s->scales && !scales) return frit_fail_memory(more * sizeof *scales, "a session's adapters");

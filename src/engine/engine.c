@@ -204,6 +204,7 @@ void frit_engine_free(frit_engine *engine)
         frit_plans_free(engine);
         frit_adapter_slots_deinit(&engine->adapters);
         frit_kv_deinit(&engine->kv);
+        frit_step_free_tables(&engine->step.tables);
         engine->device->backend->close(engine->device);
     }
     frit_arena_free(&engine->arena);

@@ -156,11 +156,20 @@ frit_result frit_session_result(const frit_session *session, size_t i);
 
 // ------------------------------------------------------------------------------- engine
 
+// What a run knows by its place in the batch: page tables, scales of adapters (tables.c).
+typedef struct frit_step_tables {
+    int32_t *pages;   // [n_groups, n_runs, page_stride] of the step
+    float *scales;    // [n_runs, adapters.n]
+    size_t pages_capacity, scales_capacity;
+    int32_t page_stride;   // of the step
+} frit_step_tables;
+
 typedef struct frit_step {                    // the batch and whose it is
     int32_t *tokens, *positions, *out_rows;   // [n_batch]
     frit_run *runs;                           // [n_batch]
     frit_session **owners;                    // [n_batch]: of the runs
     frit_taken *taken;                        // [n_batch]
+    frit_step_tables tables;
     int32_t n_rows, n_outs, n_runs;
     frit_result result;   // the kind that this step gives; NONE while open
     bool many;            // its runs are of many rows each
@@ -211,6 +220,11 @@ void frit_plans_free(frit_engine *engine);
 // Where all rows of a session run in one step: makes room for steps of n_rows, and forgets the plans. FRIT_E_MEMORY if
 // that is not there.
 frit_status frit_engine_grow(frit_engine *engine, size_t n_rows);
+
+// Room for the tables of a step with `n_sessions` runs and `n_adapters` scales each; what steps need is there before.
+frit_status frit_step_reserve_tables(frit_engine *engine, size_t n_sessions, size_t n_adapters);
+void frit_step_fill_tables(frit_engine *engine);   // for the runs of the step
+void frit_step_free_tables(frit_step_tables *tables);
 
 // Picks the rows of the next step into engine->step. Allocates nothing; n_rows is 0 if nothing is queued.
 void frit_schedule(frit_engine *engine);

@@ -130,6 +130,8 @@ static void place_layers(frit_kv *kv, const frit_cache_spec *specs, frit_kv_type
     for (int32_t i = 0; i < kv->cache.n_layers; i++) {
         frit_cache_layer *layer = &kv->layers[i];
         lay_out_layer(layer, &specs[i], types);
+        layer->group = specs[i].of_source;
+        if (specs[i].of_source) kv->n_groups = 2;
         layer->k.pages = at;
         layer->v.pages = specs[i].v_in_k ? at : at + layer->k.page_bytes;
         layer->index.pages = at + layer->k.page_bytes + layer->v.page_bytes;
@@ -161,6 +163,7 @@ frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec
     kv->cache = (frit_cache){.n_layers = n_layers, .n_pages = n_pages};
     if (kv->state_bytes > 0) kv->max_copies = room.n_copies;
     kv->n_copies = n_slots * kv->max_copies;
+    kv->n_groups = 1;
     uint64_t states = 0;
     if (!frit_mul_u64(frit_kv_page_bytes(specs, n_layers, types), (uint64_t)n_pages, &kv->n_bytes) ||
         !frit_mul_u64(kv->state_bytes, (uint64_t)(n_slots + kv->n_copies), &states) ||

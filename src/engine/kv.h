@@ -40,6 +40,7 @@ typedef struct frit_kv_room {
 
 typedef struct frit_kv {
     frit_cache cache;   // what kernels see
+    int32_t n_groups;   // of page tables: 2 where sessions have a source, else 1
     frit_cache_layer *layers;
     frit_device *device;
     void *memory;

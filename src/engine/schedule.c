@@ -105,10 +105,7 @@ static void lay_out(frit_engine *engine, frit_session *session)
     step->runs[step->n_runs] = (frit_run){.first_row = row,
                                           .n_rows = session->n_taken,
                                           .n_past = (int32_t)session->n_done,
-                                          .pages = session->map.pages,
                                           .slot = session->map.slot - 1,
-                                          .scales = session->scales,
-                                          .source_pages = session->source_map.pages,
                                           .n_source = (int32_t)session->n_source};
     lay_out_copy(engine, session, &step->runs[step->n_runs]);
     step->adapted = step->adapted || session->scales;
@@ -125,11 +122,7 @@ static void lay_out(frit_engine *engine, frit_session *session)
 static void lay_out_source(frit_step *step, frit_session *session)
 {
     int32_t row = step->n_rows;
-    step->runs[step->n_runs] = (frit_run){.first_row = row,
-                                          .n_rows = session->n_taken,
-                                          .pages = session->source_map.pages,
-                                          .slot = -1,
-                                          .scales = session->scales};
+    step->runs[step->n_runs] = (frit_run){.first_row = row, .n_rows = session->n_taken, .slot = -1};
     step->adapted = step->adapted || session->scales;
     step->owners[step->n_runs++] = session;
     for (int32_t i = 0; i < session->n_taken; i++, row++) {
@@ -260,5 +253,6 @@ void frit_schedule(frit_engine *engine)
         if (s->n_taken > 0 && step->encodes) lay_out_source(step, s);
         if (s->n_taken > 0 && !step->encodes) lay_out(engine, s);
     }
+    frit_step_fill_tables(engine);
     rotate(engine);
 }

@@ -28,12 +28,15 @@ frit_status frit_session_new(frit_session **out, frit_engine *engine)
     frit_session *session = calloc(1, sizeof *session);
     if (!session) return frit_fail_memory(sizeof *session, "a session");
     size_t n_vocab = (size_t)engine->hp.n_vocab;
+    size_t n_sessions = 1;
+    for (const frit_session *s = engine->sessions; s; s = s->next) n_sessions++;
     session->tokens = calloc((size_t)engine->n_ctx, sizeof *session->tokens);
     session->logits = calloc(n_vocab, sizeof *session->logits);
     frit_status status =
         session->tokens && session->logits
             ? frit_kv_map_reserve(&session->map, engine->n_ctx)
             : frit_fail_memory((size_t)engine->n_ctx * sizeof(frit_token) + n_vocab * sizeof(float), "a session");
+    if (status == FRIT_OK) status = frit_step_reserve_tables(engine, n_sessions, (size_t)engine->adapters.n);
     if (status != FRIT_OK) {
         frit_session_free(session);
         return status;

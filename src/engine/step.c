@@ -120,6 +120,11 @@ static frit_status run_step(frit_engine *engine)
         .positions = step->positions,
         .out_rows = step->out_rows,
         .runs = step->runs,
+        .pages = step->tables.pages,
+        .n_groups = engine->kv.n_groups,
+        .page_stride = step->tables.page_stride,
+        .scales = step->adapted ? step->tables.scales : NULL,
+        .n_adapters = engine->adapters.n,
         .taken = step->taken,
     };
     const float *output = NULL;

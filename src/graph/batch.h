@@ -3,10 +3,11 @@
 //
 // A row is one token at one position of one session. Rows of a session are neighbours and form a run:
 //
-//     rows   0 1 2 | 3 | 4 5 6 7 ...          runs   {first_row 0, n_rows 3, n_past 17, pages} {3, 1, ...} ...
+//     rows   0 1 2 | 3 | 4 5 6 7 ...          runs   {first_row 0, n_rows 3, n_past 17} {3, 1, ...} ...
 //
-// Keys and values live in pages of FRIT_PAGE_TOKENS positions; a run's page table maps its session's positions to
-// pages: position p is in pages[p / FRIT_PAGE_TOKENS], at p % FRIT_PAGE_TOKENS.
+// Keys and values live in pages of FRIT_PAGE_TOKENS positions. Layers whose rows look back equally far form a group,
+// with pages of its own. A run has a page table for each group: position p is in page table[p / FRIT_PAGE_TOKENS], at
+// p % FRIT_PAGE_TOKENS. Tables and scales are arrays of the batch, so that a step's input has no pointers inside.
 //
 // Recurrent layers keep a state instead, as large after ten tokens as after a million: f32 numbers in the slot that the
 // session holds in every such layer. It is that after n_past tokens; of a run with n_past 0 it is zero, whatever the
@@ -14,20 +15,17 @@
 #pragma once
 #include "quant/dtype.h"
 
+#include <assert.h>
+
 enum { FRIT_PAGE_TOKENS = 32 };
 
 typedef struct frit_run {
     int32_t first_row, n_rows;
-    int32_t n_past;         // positions already in the cache; the run's first row is position n_past
-    const int32_t *pages;   // page numbers, for n_past + n_rows positions
-    int32_t slot;           // of the session's states
-    int32_t n_copied;       // after so many of its rows the states are also written to `copy_slot`; 0: they are not
+    int32_t n_past;     // positions already in the cache; the run's first row is position n_past
+    int32_t slot;       // of the session's states
+    int32_t n_copied;   // after so many of its rows the states are also written to `copy_slot`; 0: they are not
     int32_t copy_slot;
-    // How much of each adapter of the plan its rows have; 0: nothing. NULL: none of them.
-    const float *scales;
-    // Of encoder-decoders: the encoded source, whose keys and values cross attention looks at.
-    const int32_t *source_pages;
-    int32_t n_source;   // positions
+    int32_t n_source;   // of encoder-decoders: positions of the encoded source that cross attention looks at
 } frit_run;
 
 // A row of results, as it leaves a step.
@@ -42,8 +40,21 @@ typedef struct frit_batch {
     const int32_t *positions;   // [n_rows]
     const int32_t *out_rows;    // [n_outs]: the rows whose logits are wanted, ascending
     const frit_run *runs;       // [n_runs]
-    frit_taken *taken;          // [n_outs], or NULL: not requested
+    // [n_groups, n_runs, page_stride]: page numbers; -1: no page, of positions that no row of the step looks at.
+    const int32_t *pages;
+    int32_t n_groups, page_stride;
+    // [n_runs, n_adapters]: how much of each adapter of the plan a run's rows have; 0: nothing. NULL: of none.
+    const float *scales;
+    int32_t n_adapters;
+    frit_taken *taken;   // [n_outs], or NULL: not requested
 } frit_batch;
+
+// The page table of one of the batch's runs.
+static inline const int32_t *frit_batch_pages(const frit_batch *batch, int32_t group, const frit_run *run)
+{
+    assert(group < batch->n_groups && run >= batch->runs && run < batch->runs + batch->n_runs);
+    return batch->pages + ((int64_t)group * batch->n_runs + (run - batch->runs)) * batch->page_stride;
+}
 
 // What one layer keeps between steps: keys and values of positions, a state of n_state numbers, both, or neither.
 typedef enum frit_cache_kind { FRIT_CACHE_NONE, FRIT_CACHE_KV } frit_cache_kind;
@@ -55,6 +66,7 @@ typedef struct frit_cache_spec {
     int32_t n_state;                   // numbers of a session's state; what they are is up to the ops of the layer
     bool v_in_k;                       // values are the first v_dim numbers of keys and lie there
     int32_t index_dim;                 // numbers by which a position is chosen (op choose); 0: none
+    bool of_source;                    // positions are those of an encoder-decoder's source, not of the text
 } frit_cache_spec;
 
 // The keys or the values of one layer: page i starts at pages + i * page_bytes (other layers lie between) and holds
@@ -75,6 +87,7 @@ typedef struct frit_cache_side {
 
 typedef struct frit_cache_layer {
     frit_cache_spec spec;
+    int32_t group;   // of the page tables
     frit_cache_side k, v;
     frit_cache_side index;   // one head, of the type of keys
     float *states;           // [n_slots, spec.n_state]

@@ -218,9 +218,12 @@ static void attention_to_a_source_agrees_with_the_reference(void **state)
         world_open(&w, 2, runs[i / 2], 600 + i);
         world_cache(&w, i % 2 ? KV_F32 : KV_F16, 4, 64, 64);
         for (int r = 0; r < 2; r++) {
-            w.runs[r].source_pages = w.runs[1 - r].pages;
-            w.runs[r].n_source = w.runs[1 - r].n_past;
+            const int n_source = w.runs[1 - r].n_past, stride = w.batch.page_stride;
+            for (int p = 0; p < n_source; p += FRIT_PAGE_TOKENS)
+                w.tables[(2 + r) * stride + p / FRIT_PAGE_TOKENS] = w.pages[w.first_page[1 - r] + p / FRIT_PAGE_TOKENS];
+            w.runs[r].n_source = n_source;
         }
+        w.layer.group = 1;
         frit_node *q = world_heads(&w, i % 4 ? 8 : 4, 64);
         w.graph.output = frit_attend_node(&w.graph, q, NULL, (frit_attend){.scale = 0.125f, .cross = true}, 64);
         compare_rounded(&w, false, 1e-11, 1e-11, "attention to a source");
@@ -316,7 +319,7 @@ static void time_layer(const char *cpu, frit_dtype dtype, int n_past, int n_rows
     world_plan(&w, false);
     assert_ok(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads = n_threads, .cpu = cpu}));
     assert_ok(frit_backend_cpu.prepare(device, w.plan, &exec));
-    world_reset_cache(&w, 0);
+    world_reset_cache(&w);
     uint64_t best = UINT64_MAX;
     for (int i = 0; i < ROUNDS; i++) {
         const uint64_t start = frit_time_ns();

@@ -161,7 +161,7 @@ static double time_layer(int n_past, int n_rows, int n, int n_threads)
     world_plan(&w, false);
     assert_ok(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads = n_threads}));
     assert_ok(frit_backend_cpu.prepare(device, w.plan, &exec));
-    world_reset_cache(&w, 0);
+    world_reset_cache(&w);
     uint64_t best = UINT64_MAX;
     for (int i = 0; i < ROUNDS; i++) {
         const uint64_t start = frit_time_ns();

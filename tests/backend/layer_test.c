@@ -202,7 +202,7 @@ static int phases_of(const layer *l, int n_past, int n_rows)
     assert_ok(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads = 2}));
     world_plan_for(&w, frit_backend_cpu.takes, device);
     assert_ok(frit_backend_cpu.prepare(device, w.plan, &exec));
-    world_reset_cache(&w, 0);
+    world_reset_cache(&w);
     assert_ok(frit_backend_cpu.run(device, exec, &w.batch, &w.cache, &output));
     const int n_phases = frit_cpu_exec_n_phases(exec);
     frit_backend_cpu.exec_free(device, exec);

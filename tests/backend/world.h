@@ -17,6 +17,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/task.h"
 #include "engine/kv.h"
 
 enum { WORLD_MAX_RUNS = 32 };
@@ -32,6 +33,8 @@ typedef struct world {
     frit_batch batch;
     frit_run runs[WORLD_MAX_RUNS];
     int32_t *tokens, *positions, *out_rows, *pages;
+    int32_t *tables;   // of the batch: group 0 has the runs' own pages, group 1 those of their sources, if any
+    int first_page[WORLD_MAX_RUNS];   // in `pages`
     int n_pages;
     frit_node *token_node, *position_node, *out_node;
     frit_cache cache;
@@ -68,16 +71,29 @@ static inline void world_open(world *w, int n_runs, int (*runs)[2], uint64_t see
     w->out_rows = frit_arena_new(&w->arena, int32_t, (size_t)n_rows);
     w->pages = frit_arena_new(&w->arena, int32_t, (size_t)w->n_pages);
     world_deal_pages(w);
+    int stride = 0;
+    for (int i = 0; i < n_runs; i++) stride = world_pages_of(runs[i]) > stride ? world_pages_of(runs[i]) : stride;
+    w->tables = frit_arena_new(&w->arena, int32_t, (size_t)(2 * n_runs * stride));
+    memset(w->tables, 0xff, (size_t)(2 * n_runs * stride) * sizeof *w->tables);
     n_rows = 0;
     for (int i = 0; i < n_runs; i++) {
-        w->runs[i] = (frit_run){
-            .first_row = n_rows, .n_rows = runs[i][1], .n_past = runs[i][0], .pages = w->pages + page, .slot = i};
+        w->runs[i] = (frit_run){.first_row = n_rows, .n_rows = runs[i][1], .n_past = runs[i][0], .slot = i};
+        w->first_page[i] = page;
         page += world_pages_of(runs[i]);
         for (int r = 0; r < runs[i][1]; r++, n_rows++)
             w->tokens[n_rows] = n_rows, w->positions[n_rows] = runs[i][0] + r;
     }
     for (int i = 0; i < n_rows; i += 2) w->out_rows[n_outs++] = i;
-    w->batch = (frit_batch){n_rows, n_outs, n_runs, w->tokens, w->positions, w->out_rows, w->runs, NULL};
+    w->batch = (frit_batch){.n_rows = n_rows,
+                            .n_outs = n_outs,
+                            .n_runs = n_runs,
+                            .tokens = w->tokens,
+                            .positions = w->positions,
+                            .out_rows = w->out_rows,
+                            .runs = w->runs,
+                            .pages = w->tables,
+                            .n_groups = 2,
+                            .page_stride = stride};
     frit_graph_init(&w->graph, &w->arena, n_rows + 3, n_outs + 1);   // room for more than this step brings
     w->token_node = frit_input_node(&w->graph, FRIT_INPUT_TOKENS);
     w->position_node = frit_input_node(&w->graph, FRIT_INPUT_POSITIONS);
@@ -156,7 +172,7 @@ static inline frit_cache_side world_side(const world *w, frit_dtype dtype, int n
 static inline void world_cache(world *w, frit_kv_types types, int n_head_kv, int k_dim, int v_dim)
 {
     const size_t n = (size_t)n_head_kv * FRIT_PAGE_TOKENS * (size_t)w->n_pages * (size_t)(k_dim + v_dim);
-    w->layer = (frit_cache_layer){.spec = {FRIT_CACHE_KV, n_head_kv, k_dim, v_dim, 0, 0, false, 0}};
+    w->layer = (frit_cache_layer){.spec = {FRIT_CACHE_KV, n_head_kv, k_dim, v_dim, 0, 0, false, 0, false}};
     w->layer.k = world_side(w, types.k, n_head_kv, k_dim);
     w->layer.k.transposed = frit_dtype_get(types.k)->block_elems == 1 && random_between(&w->rng, 0, 3) > 0;
     w->layer.v = world_side(w, types.v, n_head_kv, v_dim);
@@ -209,11 +225,11 @@ static inline void world_put(const frit_cache_side *side, size_t page, size_t ro
     for (int d = 0; d < side->dim; d++) encode(values + d, at + (size_t)d * FRIT_PAGE_TOKENS * elem_bytes, 1, NULL);
 }
 
-static inline void world_put_position(world *w, const frit_run *run, int p)
+static inline void world_put_position(world *w, int i_run, int p)
 {
     const frit_cache_layer *layer = &w->layer;
     const int k_dim = layer->k.dim, v_dim = layer->v.dim;
-    const size_t page = (size_t)run->pages[p / FRIT_PAGE_TOKENS];
+    const size_t page = (size_t)w->pages[w->first_page[i_run] + p / FRIT_PAGE_TOKENS];
     for (int h = 0; h < layer->spec.n_head_kv; h++) {
         const size_t row = (size_t)(h * FRIT_PAGE_TOKENS + p % FRIT_PAGE_TOKENS);
         const size_t page_rows = (size_t)(layer->spec.n_head_kv * FRIT_PAGE_TOKENS);
@@ -225,8 +241,27 @@ static inline void world_put_position(world *w, const frit_run *run, int p)
     }
 }
 
+// The first position that a row of this step looks at.
+static inline int world_first_seen(const world *w, const frit_run *run)
+{
+    for (int i = 0; i < w->graph.n_nodes; i++)
+        if (w->graph.nodes[i]->op == FRIT_OP_ATTEND)
+            return (int)frit_attend_span(&w->graph.nodes[i]->attend, run, run->n_past).begin;
+    return 0;
+}
+
+// No pages for what lies before.
+static inline void world_fill_table(world *w, int i_run)
+{
+    const frit_run *run = &w->runs[i_run];
+    int32_t *table = w->tables + i_run * w->batch.page_stride;
+    const int n_pages = world_pages_of((int[]){run->n_past, run->n_rows});
+    const int first = world_first_seen(w, run) / FRIT_PAGE_TOKENS;
+    for (int i = 0; i < n_pages; i++) table[i] = i < first ? -1 : w->pages[w->first_page[i_run] + i];
+}
+
 // NaN everywhere but in the past of the runs, as far as a row of this step may look back at it.
-static inline void world_reset_cache(world *w, int window)
+static inline void world_reset_cache(world *w)
 {
     if (w->past_states)
         memcpy(w->layer.states, w->past_states,
@@ -235,9 +270,10 @@ static inline void world_reset_cache(world *w, int window)
     memset(w->layer.k.pages, 0xff, (size_t)w->n_pages * w->layer.k.page_bytes);
     memset(w->layer.v.pages, 0xff, (size_t)w->n_pages * w->layer.v.page_bytes);
     if (w->layer.index.pages) memset(w->layer.index.pages, 0xff, (size_t)w->n_pages * w->layer.index.page_bytes);
-    for (int i = 0; i < w->batch.n_runs; i++)
-        for (int p = 0; p < w->runs[i].n_past; p++)
-            if (window == 0 || w->runs[i].n_past - p < window) world_put_position(w, &w->runs[i], p);
+    for (int i = 0; i < w->batch.n_runs; i++) {
+        world_fill_table(w, i);
+        for (int p = world_first_seen(w, &w->runs[i]); p < w->runs[i].n_past; p++) world_put_position(w, i, p);
+    }
 }
 
 static inline void world_plan_for(world *w, frit_takes_fn takes, const void *device)
@@ -264,13 +300,6 @@ static inline size_t world_result_size(const world *w)
     return n;
 }
 
-static inline int world_window(const world *w)
-{
-    for (int i = 0; i < w->graph.n_nodes; i++)
-        if (w->graph.nodes[i]->op == FRIT_OP_ATTEND) return w->graph.nodes[i]->attend.window;
-    return 0;
-}
-
 static inline void world_run(world *w, const char *cpu, int n_threads, float *result)
 {
     const frit_backend *backend = &frit_backend_cpu;
@@ -282,7 +311,7 @@ static inline void world_run(world *w, const char *cpu, int n_threads, float *re
     assert_ok(backend->prepare(device, w->plan, &exec));
     for (int i = 0; i < 2; i++) {   // nothing of the first run may be needed by the second
         frit_cpu_exec_fill(exec, 0xff);
-        world_reset_cache(w, world_window(w));
+        world_reset_cache(w);
         assert_ok(backend->run(device, exec, &w->batch, &w->cache, &output));
     }
     memcpy(result, output, world_result_size(w) * sizeof(float));

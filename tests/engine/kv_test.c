@@ -26,9 +26,9 @@ static const frit_backend fake = {.name = "fake", .alloc = fake_alloc, .release 
 static frit_device device = {.backend = &fake};
 
 static const frit_cache_spec specs[3] = {
-    {FRIT_CACHE_KV, 2, 16, 8, 0, 0, false, 0},
-    {FRIT_CACHE_NONE, 0, 0, 0, 0, 0, false, 0},
-    {FRIT_CACHE_KV, 1, 4, 4, 0, 0, false, 0},
+    {FRIT_CACHE_KV, 2, 16, 8, 0, 0, false, 0, false},
+    {FRIT_CACHE_NONE, 0, 0, 0, 0, 0, false, 0, false},
+    {FRIT_CACHE_KV, 1, 4, 4, 0, 0, false, 0, false},
 };
 
 static void pages_of_all_layers_lie_apart(void **state)
@@ -106,7 +106,8 @@ static void neighbouring_pages_do_not_compete_for_places_in_caches(void **state)
 {
     (void)state;
     frit_cache_spec many[16];
-    for (size_t i = 0; i < FRIT_COUNT(many); i++) many[i] = (frit_cache_spec){FRIT_CACHE_KV, 8, 64, 64, 0, 0, false, 0};
+    for (size_t i = 0; i < FRIT_COUNT(many); i++)
+        many[i] = (frit_cache_spec){FRIT_CACHE_KV, 8, 64, 64, 0, 0, false, 0, false};
     const uint64_t n_bytes = 16 * 2 * 8 * 32 * 64 * 2, page_bytes = frit_kv_page_bytes(many, 16, KV_F16);
     assert_true(page_bytes % 4096 >= 64 && page_bytes % 64 == 0);
     assert_true(page_bytes > n_bytes && page_bytes < n_bytes + 4096);
@@ -115,7 +116,7 @@ static void neighbouring_pages_do_not_compete_for_places_in_caches(void **state)
 static void keys_and_values_have_types_of_their_own(void **state)
 {
     (void)state;
-    static const frit_cache_spec wide = {FRIT_CACHE_KV, 3, 96, 64, 0, 0, false, 0};
+    static const frit_cache_spec wide = {FRIT_CACHE_KV, 3, 96, 64, 0, 0, false, 0, false};
     const frit_kv_types types = {FRIT_DTYPE_Q8_0, FRIT_DTYPE_F16};
     frit_kv kv;
     assert_ok(frit_kv_check(&wide, 1, types));
@@ -134,7 +135,7 @@ static void keys_and_values_have_types_of_their_own(void **state)
 static void values_in_keys_take_no_room_and_an_index_its_own(void **state)
 {
     (void)state;
-    static const frit_cache_spec latent = {FRIT_CACHE_KV, 1, 96, 64, 0, 0, true, 128};
+    static const frit_cache_spec latent = {FRIT_CACHE_KV, 1, 96, 64, 0, 0, true, 128, false};
     frit_kv kv;
     assert_ok(frit_kv_check(&latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32}));
     assert_ok(frit_kv_init(&kv, &device, &latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32},
@@ -151,7 +152,7 @@ static void values_in_keys_take_no_room_and_an_index_its_own(void **state)
     assert_int_equal(kv.n_bytes, 2 * 32 * (3 + 4) * 34);
     assert_int_equal(frit_kv_token_bytes(&latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32}), 7 * 34);
     frit_kv_deinit(&kv);
-    assert_fails(frit_kv_check(&(frit_cache_spec){FRIT_CACHE_KV, 1, 96, 64, 0, 0, true, 40}, 1,
+    assert_fails(frit_kv_check(&(frit_cache_spec){FRIT_CACHE_KV, 1, 96, 64, 0, 0, true, 40, false}, 1,
                                (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F16}),
                  FRIT_E_INVALID, "cached keys of an index cannot be q8_0: a head of layer 0 has 40 numbers");
 }
@@ -169,11 +170,11 @@ static void heads_that_blocks_do_not_fit_are_refused(void **state)
 static void impossible_sizes_are_refused(void **state)
 {
     (void)state;
-    const frit_cache_spec huge = {FRIT_CACHE_KV, INT32_MAX, INT32_MAX, INT32_MAX, 0, 0, false, 0};
+    const frit_cache_spec huge = {FRIT_CACHE_KV, INT32_MAX, INT32_MAX, INT32_MAX, 0, 0, false, 0, false};
     frit_kv kv;
     assert_int_equal(frit_kv_page_bytes(&huge, 1, KV_F32), UINT64_MAX);
     assert_fails(frit_kv_init(&kv, &device, &huge, 1, KV_F32, (frit_kv_room){2, 0, 0}), FRIT_E_MEMORY, "64-bit");
-    const frit_cache_spec negative = {FRIT_CACHE_KV, -1, 16, 16, 0, 0, false, 0};
+    const frit_cache_spec negative = {FRIT_CACHE_KV, -1, 16, 16, 0, 0, false, 0, false};
     assert_int_equal(frit_kv_page_bytes(&negative, 1, KV_F32), UINT64_MAX);
 }
 

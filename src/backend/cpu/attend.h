@@ -21,6 +21,7 @@ typedef struct frit_attend_item {
     const frit_task *task;
     const frit_attend_shape *shape;
     const frit_run *run;
+    const int32_t *pages;
     int64_t first, n_rows;   // rows of the run
     int64_t head;            // of the cache
     const float *chosen;     // NULL, or the positions of its one row: ranges are of this list

@@ -122,7 +122,7 @@ static frit_dtype find_rows(const frit_attend_item *item, const frit_cache_side 
     const int64_t first = frit_page_begin(positions.begin);
     if (!direct) frit_attend_decode_positions(item, side, positions, decoded + (positions.begin - first) * side->dim);
     *row_bytes = direct ? side->row_bytes : (uint64_t)side->dim * sizeof(float);
-    *rows = direct ? frit_cache_at(side, item->run, first, item->head) : (const uint8_t *)decoded;
+    *rows = direct ? frit_cache_at(side, item->pages, first, item->head) : (const uint8_t *)decoded;
     return direct ? side->dtype : FRIT_DTYPE_F32;
 }
 

@@ -110,7 +110,7 @@ static void list_chosen(const frit_attend_item *item, const frit_cache_side *sid
                         const uint8_t **rows)
 {
     for (int64_t i = places.begin; i < places.end; i++)
-        *rows++ = frit_cache_at(side, item->run, (int64_t)item->chosen[i], item->head);
+        *rows++ = frit_cache_at(side, item->pages, (int64_t)item->chosen[i], item->head);
 }
 
 static void list_rows(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
@@ -124,7 +124,7 @@ static void list_rows(const frit_attend_item *item, const frit_cache_side *side,
     for (int64_t i = 0, next; i < n; i = next) {
         const frit_range page = page_range(positions, i);
         next = page.end - positions.begin;
-        list_neighbours(frit_cache_at(side, item->run, page.begin, item->head), side->row_bytes, next - i, rows + i);
+        list_neighbours(frit_cache_at(side, item->pages, page.begin, item->head), side->row_bytes, next - i, rows + i);
     }
 }
 
@@ -151,9 +151,9 @@ static void score_pages(const frit_attend_item *item, frit_range positions, quer
     const frit_cache_side *keys = &item->shape->layer->k, *values = &item->shape->layer->v;
     for (int64_t p = frit_page_begin(positions.begin); p < positions.end; p += FRIT_PAGE_TOKENS) {
         const frit_attend_keys page = {
-            frit_cache_at(keys, item->run, p, item->head),
-            {frit_cache_at(keys, item->run, min(p + 2 * FRIT_PAGE_TOKENS, q->last), item->head),
-             frit_cache_at(values, item->run, p, item->head)}};
+            frit_cache_at(keys, item->pages, p, item->head),
+            {frit_cache_at(keys, item->pages, min(p + 2 * FRIT_PAGE_TOKENS, q->last), item->head),
+             frit_cache_at(values, item->pages, p, item->head)}};
         item->task->env->kernels->attend_page[keys->dtype](q->scores + p % FRIT_ATTEND_SPAN, q->q, q->n, &page,
                                                            keys->dim);
     }

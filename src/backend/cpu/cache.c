@@ -8,7 +8,7 @@ void frit_cache_read(const frit_cache_row *row, float *y)
 {
     const frit_cache_side *side = row->side;
     const frit_decode_fn decode = frit_dtype_get(side->dtype)->decode;
-    const uint8_t *x = frit_cache_at(side, row->run, row->position, row->head);
+    const uint8_t *x = frit_cache_at(side, row->pages, row->position, row->head);
     if (!side->transposed) {
         decode(x, y, side->dim);
         return;
@@ -20,7 +20,7 @@ void frit_cache_read(const frit_cache_row *row, float *y)
 void frit_cache_write(const frit_cache_row *row, const uint8_t *encoded)
 {
     const frit_cache_side *side = row->side;
-    uint8_t *y = frit_cache_at(side, row->run, row->position, row->head);
+    uint8_t *y = frit_cache_at(side, row->pages, row->position, row->head);
     if (!side->transposed) {
         memcpy(y, encoded, (size_t)side->row_bytes);
         return;

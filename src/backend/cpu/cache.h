@@ -3,10 +3,18 @@
 #pragma once
 #include "backend/cpu/task.h"
 
-// Key or value of one head at position p of a run; of a transposed one, number d is at d * FRIT_PAGE_TOKENS elements.
-static inline uint8_t *frit_cache_at(const frit_cache_side *side, const frit_run *run, int64_t p, int64_t head)
+// The page table of a run for the layer's group.
+static inline const int32_t *frit_layer_pages(const frit_task *task, const frit_cache_layer *layer, const frit_run *run)
 {
-    const uint64_t page = (uint64_t)run->pages[p / FRIT_PAGE_TOKENS], at = (uint64_t)(p % FRIT_PAGE_TOKENS);
+    return frit_batch_pages(task->env->batch, layer->group, run);
+}
+
+// Key or value of one head at position p of a run with these pages; of a transposed one, number d is at
+// d * FRIT_PAGE_TOKENS elements.
+static inline uint8_t *frit_cache_at(const frit_cache_side *side, const int32_t *pages, int64_t p, int64_t head)
+{
+    assert(pages[p / FRIT_PAGE_TOKENS] >= 0);
+    const uint64_t page = (uint64_t)pages[p / FRIT_PAGE_TOKENS], at = (uint64_t)(p % FRIT_PAGE_TOKENS);
     const uint64_t step = side->transposed ? side->row_bytes / (uint64_t)side->dim : side->row_bytes;
     return side->pages + page * side->page_bytes + (uint64_t)head * FRIT_PAGE_TOKENS * side->row_bytes + at * step;
 }
@@ -14,7 +22,7 @@ static inline uint8_t *frit_cache_at(const frit_cache_side *side, const frit_run
 // Where a position's key or value is read or written as a whole.
 typedef struct frit_cache_row {
     const frit_cache_side *side;
-    const frit_run *run;
+    const int32_t *pages;
     int64_t position, head;
 } frit_cache_row;
 

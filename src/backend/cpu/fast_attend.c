@@ -315,7 +315,7 @@ static void decode(const frit_attend_item *item, const frit_cache_side *side, co
 void frit_attend_decode_pages(const frit_attend_item *item, const frit_cache_side *side, frit_range positions, float *y)
 {
     for (int64_t p = frit_page_begin(positions.begin); p < positions.end; p += FRIT_PAGE_TOKENS) {
-        decode(item, side, frit_cache_at(side, item->run, p, item->head), y, FRIT_PAGE_TOKENS * side->dim);
+        decode(item, side, frit_cache_at(side, item->pages, p, item->head), y, FRIT_PAGE_TOKENS * side->dim);
         y += FRIT_PAGE_TOKENS * side->dim;
     }
 }
@@ -324,7 +324,7 @@ void frit_attend_decode_pages(const frit_attend_item *item, const frit_cache_sid
 static void decode_tiled(const frit_attend_item *item, const frit_cache_side *side, frit_range positions, float *y)
 {
     const uint64_t step = FRIT_PAGE_TOKENS * side->row_bytes / (uint64_t)side->dim;
-    const uint8_t *x = frit_cache_at(side, item->run, positions.begin, item->head);
+    const uint8_t *x = frit_cache_at(side, item->pages, positions.begin, item->head);
     const int64_t n = positions.end - positions.begin;
     for (int64_t d = 0; d < side->dim; d++, x += step) {
         float column[FRIT_PAGE_TOKENS];
@@ -343,7 +343,7 @@ void frit_attend_decode_positions(const frit_attend_item *item, const frit_cache
         if (side->transposed)
             decode_tiled(item, side, (frit_range){p, next}, y);
         else
-            decode(item, side, frit_cache_at(side, item->run, p, item->head), y, (next - p) * side->dim);
+            decode(item, side, frit_cache_at(side, item->pages, p, item->head), y, (next - p) * side->dim);
         y += (next - p) * side->dim;
     }
 }
@@ -366,12 +366,13 @@ size_t frit_attend_workspace_bytes(const frit_node *node)
     return most + (size_t)(n * sums_floats(v_dim)) * sizeof(float);
 }
 
-static frit_attend_item item_of(const walk *w, const frit_run *seen, int64_t head)
+static frit_attend_item item_of(const walk *w, int64_t head)
 {
     const block *b = &w->b;
     frit_attend_item item = {.task = w->task,
                              .shape = &w->shape,
-                             .run = seen,
+                             .run = b->run,
+                             .pages = frit_layer_pages(w->task, w->shape.layer, b->run),
                              .first = b->first,
                              .n_rows = b->n_rows,
                              .head = head,
@@ -388,8 +389,7 @@ static void attend_item(const walk *w, int64_t head, int64_t chunk, float *works
 {
     const block *b = &w->b;
     const int64_t v_dim = w->shape.v_dim, group = w->shape.group, n = b->n_rows * group;
-    const frit_run seen = frit_attend_run(&w->task->node->attend, b->run);
-    const frit_attend_item item = item_of(w, &seen, head);
+    const frit_attend_item item = item_of(w, head);
     const frit_attend_way *way = way_of(w, b->run);
     float *totals = workspace;
     workspace += n * sums_floats(v_dim);
@@ -441,10 +441,9 @@ void frit_fast_kv_to_tiles(const frit_task *task, frit_share share)
     int64_t first = 0;
     for (walk w = begin_walk(task); first < mine.end && next_block(&w); first += n_to_tile(&w)) {
         const int64_t n_pages = w.tiled.pages.end - w.tiled.pages.begin;
-        const frit_run seen = frit_attend_run(&task->node->attend, w.b.run);
         for (int64_t i = max(mine.begin, first); i < min(mine.end, first + n_to_tile(&w)); i++) {
             const int64_t head = (i - first) / n_pages, page = w.tiled.pages.begin + (i - first) % n_pages;
-            const frit_attend_item item = item_of(&w, &seen, head);
+            const frit_attend_item item = item_of(&w, head);
             frit_kv_page_to_tiles(&item, page, w.tiled.seen, frit_task_workspace(task, share),
                                   tiles_at(&w, head, page));
         }
@@ -543,11 +542,11 @@ void frit_fast_attend_merge(const frit_task *task, frit_share share)
 
 // ------------------------------------------------------------------------------- writing
 
-static void store(const frit_task *task, const frit_cache_side *side, const frit_run *run, int64_t p, int64_t head,
+static void store(const frit_task *task, const frit_cache_side *side, const int32_t *pages, int64_t p, int64_t head,
                   const float *x, float *mixed)
 {
     const frit_kernels *k = task->env->kernels;
-    uint8_t *to = side->transposed ? (uint8_t *)mixed : frit_cache_at(side, run, p, head);
+    uint8_t *to = side->transposed ? (uint8_t *)mixed : frit_cache_at(side, pages, p, head);
     if (side->mix > 1) {
         memcpy(mixed, x, (size_t)side->dim * sizeof(float));
         frit_hadamard(mixed, side->dim, side->mix);
@@ -557,7 +556,7 @@ static void store(const frit_task *task, const frit_cache_side *side, const frit
         k->encode[side->dtype](x, to, side->dim);
     else
         frit_dtype_get(side->dtype)->encode(x, to, side->dim, NULL);
-    if (side->transposed) frit_cache_write(&(frit_cache_row){side, run, p, head}, to);
+    if (side->transposed) frit_cache_write(&(frit_cache_row){side, pages, p, head}, to);
 }
 
 // Some heads of the keys or of the values of all rows.
@@ -571,9 +570,10 @@ static void write_heads(const frit_task *task, frit_share share)
     const frit_range heads = frit_split(n_head, 1, share);
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
         const frit_run *run = &batch->runs[i_run];
+        const int32_t *pages = frit_layer_pages(task, layer, run);
         for (int64_t row = run->first_row; row < run->first_row + run->n_rows; row++)
             for (int64_t h = heads.begin; h < heads.end; h++)
-                store(task, side, run, run->n_past + row - run->first_row, h, x + (row * n_head + h) * side->dim,
+                store(task, side, pages, run->n_past + row - run->first_row, h, x + (row * n_head + h) * side->dim,
                       frit_task_workspace(task, share));
     }
 }
@@ -592,11 +592,12 @@ void frit_fast_kv_write(const frit_task *task, frit_share share)
 
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
         const frit_run *run = &batch->runs[i_run];
+        const int32_t *pages = frit_layer_pages(task, layer, run);
         const int64_t first = run->first_row * n_head, end = min(mine.end, first + run->n_rows * n_head);
         for (int64_t i = max(mine.begin, first); i < end; i++) {
             const int64_t p = run->n_past + i / n_head - run->first_row, h = i % n_head;
-            store(task, &layer->k, run, p, h, task->x[0] + i * k_dim, mixed);
-            if (task->x[1]) store(task, &layer->v, run, p, h, task->x[1] + i * v_dim, mixed);
+            store(task, &layer->k, pages, p, h, task->x[0] + i * k_dim, mixed);
+            if (task->x[1]) store(task, &layer->v, pages, p, h, task->x[1] + i * v_dim, mixed);
         }
     }
 }
@@ -604,13 +605,15 @@ void frit_fast_kv_write(const frit_task *task, frit_share share)
 void frit_fast_index_write(const frit_task *task, frit_share share)
 {
     const frit_batch *batch = task->env->batch;
-    const frit_cache_side *side = &task->env->cache->layers[task->node->layer].index;
+    const frit_cache_layer *layer = &task->env->cache->layers[task->node->layer];
+    const frit_cache_side *side = &layer->index;
     const frit_range mine = frit_split(batch->n_rows, 1, share);
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
         const frit_run *run = &batch->runs[i_run];
+        const int32_t *pages = frit_layer_pages(task, layer, run);
         const int64_t end = min(mine.end, run->first_row + run->n_rows);
         for (int64_t t = max(mine.begin, run->first_row); t < end; t++)
-            store(task, side, run, run->n_past + t - run->first_row, 0, task->x[0] + t * side->dim,
+            store(task, side, pages, run->n_past + t - run->first_row, 0, task->x[0] + t * side->dim,
                   frit_task_workspace(task, share));
     }
 }

@@ -70,10 +70,12 @@ static frit_dtype list_keys(const frit_task *task, const frit_run *run, frit_ran
                             const uint8_t **rows)
 {
     const frit_kernels *k = task->env->kernels;
-    const frit_cache_side *side = &task->env->cache->layers[task->node->choose.layer].index;
+    const frit_cache_layer *layer = &task->env->cache->layers[task->node->choose.layer];
+    const frit_cache_side *side = &layer->index;
+    const int32_t *pages = frit_layer_pages(task, layer, run);
     const bool direct = k->attend_scores[side->dtype] != NULL;
     for (int64_t p = positions.begin, i = 0; p < positions.end; p++, i++) {
-        rows[i] = frit_cache_at(side, run, p, 0);
+        rows[i] = frit_cache_at(side, pages, p, 0);
         if (direct) continue;
         float *key = r->decoded + i * side->dim;
         if (k->decode[side->dtype])

@@ -7,6 +7,7 @@
 const float *frit_adapt_scales(const frit_task *task, int64_t t)
 {
     const frit_batch *batch = task->env->batch;
+    if (!batch->scales || batch->n_runs == 0) return NULL;
     const int64_t row = task->node->rows == FRIT_ROWS_OUTS ? batch->out_rows[t] : t;
     int32_t first = 0, last = batch->n_runs - 1;
     while (first < last) {   // the last run that begins at this row or before
@@ -16,7 +17,7 @@ const float *frit_adapt_scales(const frit_task *task, int64_t t)
         else
             last = middle - 1;
     }
-    return batch->n_runs > 0 ? batch->runs[first].scales : NULL;
+    return batch->scales + (int64_t)first * batch->n_adapters;
 }
 
 static double number_at(frit_dtype type, const uint8_t *numbers, int64_t i)

@@ -9,7 +9,7 @@
 
 typedef struct head_view {   // the keys and values that one query head of one row looks at
     const frit_cache_layer *layer;
-    const frit_run *run;
+    const int32_t *pages;
     int64_t head;   // of the cache
     int64_t slot, query_head;
     const float *chosen;   // NULL, or the positions that are looked at
@@ -21,7 +21,7 @@ typedef struct head_view {   // the keys and values that one query head of one r
 
 static const float *cached(const head_view *view, const frit_cache_side *side, int64_t p)
 {
-    frit_cache_read(&(frit_cache_row){side, view->run, p, view->head}, view->row);
+    frit_cache_read(&(frit_cache_row){side, view->pages, p, view->head}, view->row);
     return view->row;
 }
 
@@ -84,13 +84,13 @@ void frit_ref_attend(const frit_task *task, frit_share share)
     const int64_t k_dim = layer->k.dim, v_dim = layer->v.dim;
 
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
-        const frit_run seen = frit_attend_run(&node->attend, &batch->runs[i_run]), *run = &seen;
+        const frit_run *run = &batch->runs[i_run];
         frit_range r = frit_split(run->n_rows * n_head, 1, share);
         for (int64_t i = r.begin; i < r.end; i++) {
             const int64_t row = run->first_row * n_head + i, slot = run->n_past + i / n_head;
             const int64_t head = i % n_head;
             head_view view = {.layer = layer,
-                              .run = run,
+                              .pages = frit_layer_pages(task, layer, run),
                               .head = head / group,
                               .slot = slot,
                               .query_head = head,

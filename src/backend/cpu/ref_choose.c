@@ -35,11 +35,13 @@ void frit_ref_choose(const frit_task *task, frit_share share)
 {
     const frit_node *node = task->node;
     const frit_batch *batch = task->env->batch;
-    const frit_cache_side *side = &task->env->cache->layers[node->choose.layer].index;
+    const frit_cache_layer *layer = &task->env->cache->layers[node->choose.layer];
+    const frit_cache_side *side = &layer->index;
     const int64_t n_head = node->src[0]->shape[1], dim = side->dim, n = node->shape[1];
     room r = take_room(node, frit_task_workspace(task, share));
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
         const frit_run *run = &batch->runs[i_run];
+        const int32_t *pages = frit_layer_pages(task, layer, run);
         frit_range mine = frit_split(run->n_rows, 1, share);
         for (int64_t i = mine.begin; i < mine.end; i++) {
             const int64_t t = run->first_row + i;
@@ -49,7 +51,7 @@ void frit_ref_choose(const frit_task *task, frit_share share)
             r.best.n = 0;
             for (int64_t p = 0; p <= run->n_past + i; p++) {
                 double score = 0;
-                frit_dtype_get(side->dtype)->decode(frit_cache_at(side, run, p, 0), r.key, dim);
+                frit_dtype_get(side->dtype)->decode(frit_cache_at(side, pages, p, 0), r.key, dim);
                 for (int64_t h = 0; h < n_head; h++) {
                     double dot = 0;
                     for (int64_t d = 0; d < dim; d++) dot += (double)r.q[h * dim + d] * r.key[d];

@@ -48,18 +48,18 @@ void frit_ref_take_rows(const frit_task *task, frit_share share)
         memcpy(task->y + i * n, task->x[0] + rows[i] * n, (size_t)n * sizeof(float));
 }
 
-static void store(const frit_cache_side *side, const frit_run *run, int64_t p, int64_t head, const float *from,
+static void store(const frit_cache_side *side, const int32_t *pages, int64_t p, int64_t head, const float *from,
                   float *mixed)
 {
     memcpy(mixed, from, (size_t)side->dim * sizeof(float));
     frit_hadamard(mixed, side->dim, side->mix);
     if (!side->transposed) {
-        frit_dtype_get(side->dtype)->encode(mixed, frit_cache_at(side, run, p, head), side->dim, NULL);
+        frit_dtype_get(side->dtype)->encode(mixed, frit_cache_at(side, pages, p, head), side->dim, NULL);
         return;
     }
     // Types without blocks are no longer than f32: the row is encoded where it lies.
     frit_dtype_get(side->dtype)->encode(mixed, (uint8_t *)mixed, side->dim, NULL);
-    frit_cache_write(&(frit_cache_row){side, run, p, head}, (const uint8_t *)mixed);
+    frit_cache_write(&(frit_cache_row){side, pages, p, head}, (const uint8_t *)mixed);
 }
 
 void frit_ref_kv_write(const frit_task *task, frit_share share)
@@ -71,12 +71,13 @@ void frit_ref_kv_write(const frit_task *task, frit_share share)
 
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
         const frit_run *run = &batch->runs[i_run];
+        const int32_t *pages = frit_layer_pages(task, layer, run);
         frit_range r = frit_split(run->n_rows, 1, share);
         for (int64_t i = r.begin; i < r.end; i++) {
             const int64_t t = run->first_row + i, p = run->n_past + i;
             for (int64_t h = 0; h < n_head; h++) {
-                store(&layer->k, run, p, h, task->x[0] + (t * n_head + h) * layer->k.dim, mixed);
-                if (task->x[1]) store(&layer->v, run, p, h, task->x[1] + (t * n_head + h) * layer->v.dim, mixed);
+                store(&layer->k, pages, p, h, task->x[0] + (t * n_head + h) * layer->k.dim, mixed);
+                if (task->x[1]) store(&layer->v, pages, p, h, task->x[1] + (t * n_head + h) * layer->v.dim, mixed);
             }
         }
     }
@@ -85,13 +86,15 @@ void frit_ref_kv_write(const frit_task *task, frit_share share)
 void frit_ref_index_write(const frit_task *task, frit_share share)
 {
     const frit_batch *batch = task->env->batch;
-    const frit_cache_side *side = &task->env->cache->layers[task->node->layer].index;
+    const frit_cache_layer *layer = &task->env->cache->layers[task->node->layer];
+    const frit_cache_side *side = &layer->index;
     float *mixed = frit_task_workspace(task, share);
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
         const frit_run *run = &batch->runs[i_run];
+        const int32_t *pages = frit_layer_pages(task, layer, run);
         frit_range r = frit_split(run->n_rows, 1, share);
         for (int64_t i = r.begin; i < r.end; i++)
-            store(side, run, run->n_past + i, 0, task->x[0] + (run->first_row + i) * side->dim, mixed);
+            store(side, pages, run->n_past + i, 0, task->x[0] + (run->first_row + i) * side->dim, mixed);
     }
 }
 

@@ -199,14 +199,6 @@ static inline frit_range frit_attend_span(const frit_attend *attend, const frit_
     return (frit_range){begin, position + 1};
 }
 
-// The run as attention sees it: cross attention looks at the pages of its source.
-static inline frit_run frit_attend_run(const frit_attend *attend, const frit_run *run)
-{
-    frit_run seen = *run;
-    if (attend->cross) seen.pages = run->source_pages;
-    return seen;
-}
-
 // What the score of position `position + distance` gains.
 static inline float frit_attend_bias(const frit_attend *attend, int64_t head, int64_t distance)
 {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// The page tables and scales of a step's runs, as the batch wants them: arrays without pointers inside.
+//
+// The arrays grow when sessions are made and adapters come, so that a step allocates nothing. Rows of a step's page
+// tables are as long as the longest one of its runs.
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+frit_status frit_step_reserve_tables(frit_engine *engine, size_t n_sessions, size_t n_adapters)
+{
+    frit_step_tables *t = &engine->step.tables;
+    const size_t n_pages = n_sessions * (size_t)engine->kv.n_groups * (size_t)frit_kv_pages_of(engine->n_ctx);
+    const size_t n_scales = n_sessions * n_adapters;
+    if (n_pages > t->pages_capacity) {
+        int32_t *pages = realloc(t->pages, 2 * n_pages * sizeof *pages);
+        if (!pages) return frit_fail_memory(2 * n_pages * sizeof *pages, "the page tables of a step");
+        t->pages = pages;
+        t->pages_capacity = 2 * n_pages;
+    }
+    if (n_scales > t->scales_capacity) {
+        float *scales = realloc(t->scales, 2 * n_scales * sizeof *scales);
+        if (!scales) return frit_fail_memory(2 * n_scales * sizeof *scales, "the adapters of a step");
+        t->scales = scales;
+        t->scales_capacity = 2 * n_scales;
+    }
+    return FRIT_OK;
+}
+
+void frit_step_free_tables(frit_step_tables *tables)
+{
+    free(tables->pages);
+    free(tables->scales);
+    *tables = (frit_step_tables){0};
+}
+
+// A source is encoded in pages of its own: its layers' and, for the time of the step, those of the decoder's layers.
+static const frit_kv_map *map_of(const frit_step *step, const frit_session *session, int32_t group)
+{
+    return group > 0 || step->encodes ? &session->source_map : &session->map;
+}
+
+static void fill_pages(frit_engine *engine)
+{
+    frit_step *step = &engine->step;
+    int32_t stride = 0;
+    for (int32_t r = 0; r < step->n_runs; r++)
+        for (int32_t group = 0; group < engine->kv.n_groups; group++) {
+            const int32_t n = map_of(step, step->owners[r], group)->n_pages;
+            if (n > stride) stride = n;
+        }
+    int32_t *row = step->tables.pages;
+    for (int32_t group = 0; group < engine->kv.n_groups; group++)
+        for (int32_t r = 0; r < step->n_runs; r++, row += stride) {
+            const frit_kv_map *map = map_of(step, step->owners[r], group);
+            if (map->n_pages > 0) memcpy(row, map->pages, (size_t)map->n_pages * sizeof *row);
+            for (int32_t i = map->n_pages; i < stride; i++) row[i] = -1;
+        }
+    step->tables.page_stride = stride;
+}
+
+void frit_step_fill_tables(frit_engine *engine)
+{
+    frit_step *step = &engine->step;
+    const size_t n = (size_t)engine->adapters.n;
+    fill_pages(engine);
+    for (int32_t r = 0; step->adapted && r < step->n_runs; r++) {
+        const float *scales = step->owners[r]->scales;
+        float *row = step->tables.scales + (size_t)r * n;
+        for (size_t i = 0; i < n; i++) row[i] = scales ? scales[i] : 0;
+    }
+}
