@@ -697,8 +697,7 @@ typedef struct frit_sampler_options {
     // Order of the stages, as "penalties,top-k,temp"; those left out are off. NULL: the order that the help of this
     // option's row lists.
     const char *samplers;
-    // Values of stages without a field, such as top-n-sigma: frit_option_set with their rows (frit_tools.h) sets them;
-    // zero: off.
+    // Values of stages without a field, such as top-n-sigma: frit_sampler_set_option sets them; zero: off.
     frit_sampler_value more[FRIT_SAMPLER_VALUES];
     frit_stage_fn stage;   // runs where `samplers` says "custom": by default after the penalties, before top-n-sigma
     void *stage_ctx;
@@ -707,6 +706,10 @@ typedef struct frit_sampler_options {
 
 // Sets the fields for which the model's file recommends a value (GGUF's general.sampling.*); leaves the others.
 FRIT_API frit_status frit_sampler_recommend(const frit_model *model, frit_sampler_options *options);
+// Sets one option by its name on the command line, without dashes: "top-n-sigma" to "1.5". "samplers" borrows `value`;
+// "logit-bias" takes a list, which a program puts in the field. FRIT_E_INVALID for unknown names, and for values that
+// are no numbers or outside of the option's range.
+FRIT_API frit_status frit_sampler_set_option(frit_sampler_options *options, const char *name, const char *value);
 
 FRIT_API frit_status frit_sampler_new(frit_sampler **out, const frit_model *model, const frit_sampler_options *options);
 FRIT_API void frit_sampler_free(frit_sampler *sampler);

@@ -2,7 +2,10 @@
 // The sampler's option rows: those of its stages (stages.def) and the order of these.
 #include "sample/sampler.h"
 
+#include "base/nearest.h"
 #include "base/option.h"
+
+#include <string.h>
 
 #define AT(field)      offsetof(frit_sampler_options, field)
 #define AT_VALUE(name) (AT(more) + FRIT_STAGE_VALUE_##name * sizeof(frit_sampler_value))
@@ -38,4 +41,30 @@ const frit_option *frit_sampler_option_rows(size_t *n_rows)
     FRIT_REQUIRE_OR(NULL, n_rows);
     *n_rows = FRIT_COUNT(rows);
     return rows;
+}
+
+static const char *row_name(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return i < FRIT_COUNT(rows) ? rows[i].name : NULL;
+}
+
+static frit_status fail_unknown(const char *name)
+{
+    frit_buf nearest = {0};
+    frit_nearest_print(&nearest, name, row_name, NULL);
+    frit_status status = frit_fail(FRIT_E_INVALID, "unknown option '%.60s' of samplers; the nearest are %s", name,
+                                   nearest.failed ? "" : nearest.data);
+    frit_buf_free(&nearest);
+    return status;
+}
+
+frit_status frit_sampler_set_option(frit_sampler_options *options, const char *name, const char *value)
+{
+    FRIT_REQUIRE(options);
+    FRIT_REQUIRE(name);
+    FRIT_REQUIRE(value);
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++)
+        if (strcmp(rows[i].name, name) == 0) return frit_option_set(&rows[i], options, value);
+    return fail_unknown(name);
 }

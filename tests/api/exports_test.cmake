@@ -14,6 +14,16 @@ if(n LESS 50)
     message(FATAL_ERROR "${INCLUDE}: found ${n} declarations, expected all functions")
 endif()
 
+file(READ ${CMAKE_CURRENT_LIST_DIR}/every_function.h text)
+string(REGEX MATCHALL "ENTRY\\(frit_[a-z0-9_]+\\)" linked "${text}")
+list(TRANSFORM linked REPLACE "^ENTRY\\((.*)\\)$" "\\1")
+list(SORT linked)
+if(NOT linked STREQUAL declared)
+    set(missing ${declared})
+    list(REMOVE_ITEM missing ${linked})
+    message(FATAL_ERROR "every_function.h: its list differs from the headers' functions; without a row: ${missing}")
+endif()
+
 # The names that a library defines for others, in `names`.
 macro(get_names library)
     if(library MATCHES "dylib$")

@@ -382,6 +382,9 @@ static void call_samplers(void)
     REFUSES(frit_logprobs_of, tokens, logits, TINY_VOCAB, NULL, 1);
     REFUSES(frit_sampler_recommend, model, NULL, &options);
     REFUSES(frit_sampler_recommend, options, o.model, NULL);
+    REFUSES(frit_sampler_set_option, options, NULL, "top-k", "1");
+    REFUSES(frit_sampler_set_option, name, &options, NULL, "1");
+    REFUSES(frit_sampler_set_option, value, &options, "top-k", NULL);
     REFUSES(frit_sampler_new, out, NULL, o.model, NULL);
     sampler = o.sampler;
     REFUSES(frit_sampler_new, model, &sampler, NULL, NULL);

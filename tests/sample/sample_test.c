@@ -33,10 +33,7 @@ static void count_draws(frit_sampler_options options, const float *logits, int32
 
 static void set_option(frit_sampler_options *options, const char *name, const char *value)
 {
-    size_t n_rows;
-    const frit_option *row = frit_sampler_option_rows(&n_rows);
-    while (strcmp(row->name, name) != 0) assert_true(++row < frit_sampler_option_rows(&n_rows) + n_rows);
-    assert_ok(frit_option_set(row, options, value));
+    assert_ok(frit_sampler_set_option(options, name, value));
 }
 
 static void softmax(const float *logits, int n, double temp, double *p)
@@ -402,6 +399,26 @@ static void bad_options_are_refused_with_a_sentence(void **state)
     frit_sampler_free(NULL);
 }
 
+static void options_are_set_by_name(void **state)
+{
+    (void)state;
+    frit_sampler_options options = {0};
+    assert_ok(frit_sampler_set_option(&options, "temp", "0.5"));
+    assert_ok(frit_sampler_set_option(&options, "top-k", "7"));
+    assert_ok(frit_sampler_set_option(&options, "seed", "18446744073709551615"));
+    assert_ok(frit_sampler_set_option(&options, "samplers", "top-k,temp"));
+    assert_true(options.temp == 0.5f && options.top_k == 7 && options.seed == UINT64_MAX);
+    assert_string_equal(options.samplers, "top-k,temp");
+    const frit_sampler_options before = options;
+    assert_fails(frit_sampler_set_option(&options, "top-m", "7"), FRIT_E_INVALID,
+                 "unknown option 'top-m' of samplers; the nearest are top-");
+    assert_fails(frit_sampler_set_option(&options, "", "7"), FRIT_E_INVALID, "unknown option ''");
+    assert_fails(frit_sampler_set_option(&options, "top-k", "many"), FRIT_E_INVALID, "top-k");
+    assert_fails(frit_sampler_set_option(&options, "top-n-sigma", "-1"), FRIT_E_INVALID, "top-n-sigma");
+    assert_fails(frit_sampler_set_option(&options, "logit-bias", "5=1"), FRIT_E_INVALID, "list");
+    assert_memory_equal(&options, &before, sizeof options);
+}
+
 static void every_option_has_a_place_of_its_own(void **state)
 {
     (void)state;
@@ -605,6 +622,7 @@ int main(void)
         cmocka_unit_test(extreme_logits_stay_in_range),
         cmocka_unit_test(logits_that_are_not_finite_are_refused),
         cmocka_unit_test(bad_options_are_refused_with_a_sentence),
+        cmocka_unit_test(options_are_set_by_name),
         cmocka_unit_test(every_option_has_a_place_of_its_own),
         cmocka_unit_test(the_help_of_the_order_lists_all_stages),
         cmocka_unit_test(option_rows_have_defaults_that_parse),
