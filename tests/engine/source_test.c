@@ -188,6 +188,63 @@ static void a_source_that_waits_waits_again(void **state)
     close_golden(&other);
 }
 
+static void run_both(frit_engine *engine, const frit_session *a, const frit_session *b)
+{
+    while (frit_session_pending(a) + frit_session_pending(b) > 0) assert_ok(frit_engine_step(engine, NULL));
+}
+
+// Forked while the source waits, after it was encoded, and after tokens ran. The session then reads another source, so
+// that a fork that shared it would be noticed.
+static void a_fork_looks_at_a_source_of_its_own(void **state)
+{
+    (void)state;
+    for (size_t n_before = 0; n_before <= 9; n_before += 9)
+        for (int waits = 0; waits < 2; waits++) {
+            fixture f = open_golden(8);
+            frit_session *fork;
+            assert_ok(frit_session_encode(f.session, f.g.source, f.g.n_source, NULL));
+            if (n_before > 0) assert_ok(frit_session_push(f.session, f.g.tokens, n_before, NULL));
+            if (!waits) run_all(&f);
+            assert_ok(frit_session_fork(&fork, f.session));
+            expect_source(fork, f.g.source, f.g.n_source);
+            assert_int_equal(frit_session_length(fork), n_before);
+            assert_int_equal(frit_session_pending(fork), waits ? f.g.n_source + n_before : 0);
+            assert_ok(frit_session_encode(f.session, f.g.source + 7, 30, NULL));
+            assert_ok(frit_session_push(f.session, f.g.tokens, 9, NULL));
+            assert_ok(frit_session_push(fork, f.g.tokens + n_before, f.g.n_tokens - n_before, NULL));
+            run_both(f.engine, f.session, fork);
+            assert_true(error_of_last(&f, 9) > 1e-4);   // another text
+            assert_true(nmse(frit_session_logits(fork), f.g.logits + (f.g.n_tokens - 1) * f.g.n_vocab, f.g.n_vocab) <=
+                        1e-6);
+            frit_session_free(fork);
+            close_golden(&f);
+        }
+}
+
+static void a_fork_needs_room_for_its_source(void **state)
+{
+    (void)state;
+    fixture f = open_golden(8);
+    frit_session *forks[8];
+    size_t n = 0;
+    frit_status status = FRIT_OK;
+    assert_ok(frit_session_encode(f.session, f.g.source, f.g.n_source, NULL));
+    run_all(&f);
+    while (status == FRIT_OK && n < FRIT_COUNT(forks)) {
+        status = frit_session_fork(&forks[n], f.session);
+        if (status == FRIT_OK) n++;
+    }
+    assert_in_range(n, 1, FRIT_COUNT(forks) - 1);
+    assert_null(forks[n]);
+    assert_int_equal(status, FRIT_E_LIMIT);
+    assert_non_null(strstr(frit_error(), "the cache is full"));
+    while (n > 0) frit_session_free(forks[--n]);
+    assert_ok(frit_session_push(f.session, f.g.tokens, 9, NULL));
+    run_all(&f);
+    assert_true(error_of_last(&f, 9) <= 1e-6);
+    close_golden(&f);
+}
+
 // A value of a header in a file whose checksum says that all is well.
 static const struct {
     size_t at;
@@ -302,6 +359,8 @@ int main(void)
         cmocka_unit_test(sessions_keep_their_own_sources),
         cmocka_unit_test(a_loaded_session_looks_at_its_source),
         cmocka_unit_test(a_source_that_waits_waits_again),
+        cmocka_unit_test(a_fork_looks_at_a_source_of_its_own),
+        cmocka_unit_test(a_fork_needs_room_for_its_source),
         cmocka_unit_test(damaged_sources_in_files_are_refused),
         cmocka_unit_test(sources_give_hidden_states_and_embeddings),
         cmocka_unit_test(bad_sources_are_refused),
