@@ -20,11 +20,13 @@
 
 enum {
     N_THREADS = 4,
-    N_READERS = 2,   // of bodies
+    N_READERS = 3,   // of bodies; one is for short ones
     MAX_CONNECTIONS = 4096,
     IDLE_SECONDS = 120,
     STREAM_BLOCK = 16 << 10,
     CONNECTION_BYTES = 4 * SERVER_MAX_HEAD,   // of libmicrohttpd's memory for one
+    FIRST_BYTES = 16 << 10,                   // of a body's memory
+    LONG_BODY = 64 << 10,                     // takes long to read
     LARGE_BODY = 1 << 20,                     // its memory is given back to the system
 };
 
@@ -156,12 +158,14 @@ static void drop_body(request *r)
     r->n_body = r->capacity = 0;
 }
 
-// Room for n more bytes, out of what all bodies may have together.
+// Room for n more bytes, out of what all bodies may have together. A length that is only announced costs nothing.
 static bool grow_body(request *r, size_t n)
 {
     const char *announced = header(r->connection, "Content-Length");
-    size_t capacity = r->capacity ? 2 * r->capacity : announced ? (size_t)strtoull(announced, NULL, 10) : 4096;
+    const size_t most = announced ? (size_t)strtoull(announced, NULL, 10) : SERVER_MAX_BODY;
+    size_t capacity = r->capacity ? 2 * r->capacity : FIRST_BYTES;
     while (capacity < r->n_body + n) capacity *= 2;
+    if (capacity > most && most >= r->n_body + n) capacity = most;
     const size_t more = capacity - r->capacity;
     if (atomic_fetch_add(&r->http->body_bytes, more) + more > SERVER_MAX_BODIES) {
         atomic_fetch_sub(&r->http->body_bytes, more);
@@ -386,6 +390,7 @@ static void take_request(request *r)
         return;
     }
     r->is_reading = true;
+    r->task.is_long = r->n_body >= LONG_BODY;
     server_problem full;   // the request is the pool's from here on
     if (server_pool_submit(r->http->readers, &r->task, &full)) return;
     r->is_reading = false;

@@ -11,27 +11,44 @@ struct server_pool {
     pthread_mutex_t lock;
     pthread_cond_t news;
     pthread_t threads[MAX_THREADS];
-    int n_threads, n_running, n_waiting, max_waiting;
+    int n_threads, n_running, n_long, n_waiting, max_waiting;   // n_long: of n_running
     server_task *first, **end;
     bool stop;
 };
+
+// The first task that may run now. Long ones leave a thread to the others, where there are two.
+static server_task *take(server_pool *pool)
+{
+    const bool may_be_long = pool->n_long == 0 || pool->n_long + 1 < pool->n_threads;
+    for (server_task **at = &pool->first, *task; (task = *at) != NULL; at = &task->next) {
+        if (task->is_long && !may_be_long) continue;
+        *at = task->next;
+        if (!*at) pool->end = at;
+        pool->n_waiting--;
+        return task;
+    }
+    return NULL;
+}
 
 static void *work(void *ctx)
 {
     server_pool *pool = ctx;
     pthread_mutex_lock(&pool->lock);
-    for (;;) {
-        while (!pool->first && !pool->stop) pthread_cond_wait(&pool->news, &pool->lock);
-        server_task *task = pool->first;
-        if (!task) break;
-        pool->first = task->next;
-        if (!pool->first) pool->end = &pool->first;
-        pool->n_waiting--;
+    while (!pool->stop || pool->first) {
+        server_task *task = take(pool);
+        if (!task) {
+            pthread_cond_wait(&pool->news, &pool->lock);
+            continue;
+        }
+        const bool is_long = task->is_long;
         pool->n_running++;
+        pool->n_long += is_long;
         pthread_mutex_unlock(&pool->lock);
         task->run(task);
         pthread_mutex_lock(&pool->lock);
         pool->n_running--;
+        pool->n_long -= is_long;
+        if (pool->stop) pthread_cond_broadcast(&pool->news);
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -46,9 +63,11 @@ bool server_pool_new(server_pool **out, int n_threads, int max_waiting, server_p
     pool->max_waiting = max_waiting;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->news, NULL);
+    pthread_mutex_lock(&pool->lock);   // the threads read their number
     while (pool->n_threads < n_threads && pool->n_threads < MAX_THREADS &&
            pthread_create(&pool->threads[pool->n_threads], NULL, work, pool) == 0)
         pool->n_threads++;
+    pthread_mutex_unlock(&pool->lock);
     if (pool->n_threads == 0) {
         server_pool_free(pool);
         return server_refuse(problem, 500, NULL, NULL, "the threads that read requests cannot be started");

@@ -8,6 +8,7 @@ typedef struct server_pool server_pool;
 
 typedef struct server_task {
     void (*run)(struct server_task *task);   // on one of the threads; may free the task at its end
+    bool is_long;                            // all threads but one may run such tasks
     struct server_task *next;                // the pool's
 } server_task;
 

@@ -4,7 +4,9 @@
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -336,7 +338,106 @@ static void health_is_answered_whatever_else_is_going_on(void **state)
     reply_free(&r);
 }
 
+// A connection of another client: on Linux all of 127.0.0.0/8 is this machine.
+static int connect_from(const char *address)
+{
+    struct sockaddr_in from = {.sin_family = AF_INET};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s.port)};
+    inet_pton(AF_INET, address, &from.sin_addr);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(fd, (struct sockaddr *)&from, sizeof from) != 0) {
+        close(fd);
+        skip_because("this machine does not have a second loopback address");
+    }
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+static void check_reply(int fd, const char *text, int status, const char *code)
+{
+    send_text(fd, text);
+    reply r = read_reply(fd);
+    if (r.status != status) fail_msg("status %d, not %d: %s", r.status, status, r.body);
+    if (code) check_problem(&r, status, code);
+    reply_free(&r);
+    close(fd);
+}
+
+// Of 32 connections 8 are for /health, and one address may have three quarters of the others.
+static void one_address_leaves_connections_to_others(void **state)
+{
+    (void)state;
+    enum { N = 24, N_OF_ONE = 18 };
+    struct pollfd polls[N];
+    int n_refused = 0;
+    close(connect_from("127.0.0.2"));
+    for (int i = 0; i < N; i++) {
+        polls[i] = (struct pollfd){.fd = connect_to(&s), .events = POLLIN};
+        send_text(polls[i].fd, "POST " TEXT " HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\n{");
+    }
+    while (n_refused < N - N_OF_ONE && poll(polls, N, 1000 * PATIENCE_S) > 0)
+        for (int i = 0; i < N; i++) {
+            if (!polls[i].revents) continue;
+            check_reply(polls[i].fd, "", 503, "too_many_connections");
+            polls[i].fd = -1;
+            n_refused++;
+        }
+    char *text = post_text(TEXT, "", BODY);
+    check_reply(connect_to(&s), text, 503, "too_many_connections");
+    check_reply(connect_from("127.0.0.2"), text, 200, NULL);
+    check_reply(connect_to(&s), NEXT, 200, NULL);   // health
+    assert_int_equal(poll(polls, N, 0), 0);
+    assert_int_equal(n_refused, N - N_OF_ONE);
+    free(text);
+    for (int i = 0; i < N; i++)
+        if (polls[i].fd >= 0) close(polls[i].fd);
+}
+
 // ---------------------------------------------------------------------------------------- bodies
+
+static void begin_body(int fd, size_t n_announced, size_t n_sent)
+{
+    char head[256], bytes[1 << 16];
+    memset(bytes, ' ', sizeof bytes);
+    snprintf(head, sizeof head, "POST %s HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n", TEXT, n_announced);
+    send_text(fd, head);
+    for (size_t n; n_sent > 0; n_sent -= n) {
+        n = n_sent < sizeof bytes ? n_sent : sizeof bytes;
+        send_bytes(fd, bytes, n);
+    }
+}
+
+// Posts until the status comes: the server may still have to read what others sent.
+static void post_until(int status, const char *code)
+{
+    reply r = post(&s, TEXT, BODY);
+    for (const double start = seconds(); r.status != status && seconds() - start < PATIENCE_S;) {
+        reply_free(&r);
+        nap(10);
+        r = post(&s, TEXT, BODY);
+    }
+    if (r.status != status) fail_msg("status %d, not %d: %s", r.status, status, r.body);
+    if (code) check_problem(&r, status, code);
+    if (code) assert_string_equal(reply_header(&r, "Retry-After"), "1");
+    reply_free(&r);
+}
+
+// What a body takes is what has come, and what has come in one step doubles: 8 times just over 16 MiB take the 256 MiB.
+static void all_bodies_share_a_budget(void **state)
+{
+    (void)state;
+    enum { N_ANNOUNCED = 20, N = 8, MIB = 1 << 20 };
+    int fds[N_ANNOUNCED];
+    for (int i = 0; i < N_ANNOUNCED; i++) begin_body(fds[i] = connect_to(&s), 32 * MIB, 1);
+    for (int i = 0; i < 5; i++) post_until(200, NULL);   // announced bytes take nothing
+    for (int i = 0; i < N_ANNOUNCED; i++) close(fds[i]);
+    for (int i = 0; i < N; i++) begin_body(fds[i] = connect_to(&s), 32 * MIB, 16 * MIB + 1);
+    post_until(503, "too_many_bodies");
+    health(&s, "running");
+    for (int i = 0; i < N; i++) close(fds[i]);
+    post_until(200, NULL);
+}
 
 static long resident_kib(void)
 {
@@ -412,6 +513,45 @@ static void texts_that_cannot_fit_are_refused_before_they_are_read(void **state)
     }
     print_message("memory: %ld KiB, then %ld KiB\n", before, kib);
     if (before > 0 && FRIT_TEST_STRIDE == 1) assert_true(kib <= before + (24 << 10));
+}
+
+// Texts are made tokens on two threads, so that the third of these waits. Others are answered before all of them.
+static void others_are_answered_while_long_texts_are_tokenized(void **state)
+{
+    (void)state;
+    enum { N_LONG = 3, N_BYTES = 4 << 20, N_OTHERS = 5 };
+    int streaming = connect_to(&s);
+    char bytes[1024],
+        *text = post_text(
+            TEXT, "",
+            "{\"prompt\": \"a\", \"max_tokens\": -1, \"stream\": true, \"logit_bias\": {\"1\": -100, \"4\": -100}}");
+    send_text(streaming, text);
+    free(text);
+    assert_true(read_some(streaming, bytes, sizeof bytes, 1000 * PATIENCE_S) > 0);
+    struct pollfd polls[N_LONG];
+    text = long_request(N_BYTES, ' ', "/tokenize", "content");
+    for (int i = 0; i < N_LONG; i++) {
+        polls[i] = (struct pollfd){.fd = connect_to(&s), .events = POLLIN};
+        send_text(polls[i].fd, text);
+    }
+    free(text);
+    for (int i = 0; i < N_OTHERS; i++) {
+        reply r = post(&s, TEXT, BODY);
+        assert_int_equal(r.status, 200);
+        reply_free(&r);
+        health(&s, "running");
+        assert_true(read_some(streaming, bytes, sizeof bytes, 1000 * PATIENCE_S) > 0);
+        if (poll(polls, N_LONG, 0) != 0) fail_msg("%d of %d others were answered before a long text", i, N_OTHERS);
+    }
+    for (int i = 1; i < N_LONG; i++) close(polls[i].fd);
+    close(streaming);
+    reply r = read_reply(polls[0].fd);
+    assert_int_equal(r.status, 200);
+    json_t *json = reply_json(&r);
+    assert_true(json_integer_value(json_object_get(json, "count")) > N_BYTES / 1000);
+    json_decref(json);
+    reply_free(&r);
+    close(polls[0].fd);
 }
 
 static void check_body(const char *path, const char *body, int status, const char *code)
@@ -499,6 +639,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(heads_and_bodies_that_drip_are_ended, start_hasty_server, stop_own_server),
         cmocka_unit_test(a_client_that_closed_its_sending_side_gets_its_answer),
         cmocka_unit_test_setup_teardown(health_is_answered_whatever_else_is_going_on, start_small_server,
+                                        stop_own_server),
+        cmocka_unit_test_setup_teardown(one_address_leaves_connections_to_others, start_small_server, stop_own_server),
+        cmocka_unit_test(all_bodies_share_a_budget),
+        cmocka_unit_test_setup_teardown(others_are_answered_while_long_texts_are_tokenized, start_fable_server,
                                         stop_own_server),
         cmocka_unit_test_setup_teardown(texts_that_cannot_fit_are_refused_before_they_are_read, start_fable_server,
                                         stop_own_server),
