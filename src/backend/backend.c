@@ -2,16 +2,45 @@
 // The list of backends, best first. A backend is a row here and a folder.
 #include "backend/backend.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-static const frit_backend *const rows[] = {
+static const frit_backend *rows[] = {
+    NULL,   // of a test
     &frit_backend_cpu,
 };
 
+void frit_backend_set_first(const frit_backend *backend)
+{
+    rows[0] = backend;
+}
+
+const frit_backend *frit_backend_get(int i)
+{
+    for (size_t k = 0; k < FRIT_COUNT(rows); k++)
+        if (rows[k] && i-- == 0) return rows[k];
+    return NULL;
+}
+
 const frit_backend *frit_backend_find(const char *name)
 {
-    if (!name) return rows[0];
     for (size_t i = 0; i < FRIT_COUNT(rows); i++)
-        if (strcmp(rows[i]->name, name) == 0) return rows[i];
+        if (rows[i] && strcmp(rows[i]->name, name) == 0) return rows[i];
     return NULL;
+}
+
+frit_status frit_backend_carry(frit_place to, frit_place from, uint64_t n_bytes)
+{
+    frit_device *source = from.memory->device, *target = to.memory->device;
+    if (source == target) return source->backend->copy(source, to, from, n_bytes);
+    uint8_t *seen = target->backend->map(to.memory);
+    if (seen) return source->backend->read(source, from, seen + to.offset, n_bytes);
+    const uint8_t *given = source->backend->map(from.memory);
+    if (given) return target->backend->write(target, to, given + from.offset, n_bytes);
+    uint8_t *between = malloc((size_t)n_bytes + 1);
+    if (!between) return frit_fail_memory((size_t)n_bytes, "a copy between devices");
+    frit_status status = source->backend->read(source, from, between, n_bytes);
+    if (status == FRIT_OK) status = target->backend->write(target, to, between, n_bytes);
+    free(between);
+    return status;
 }

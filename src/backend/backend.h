@@ -1,8 +1,19 @@
 // SPDX-License-Identifier: MIT
 // backend/backend.h: what a machine must do to run plans. A backend is a struct of functions and a row in backend.c.
 //
-// The engine opens one device, asks it for cache memory, lets it prepare each plan once, and runs prepared plans.
-// Ops that a backend lacks run on the CPU reference: a missing row is slower, never wrong.
+// The engine opens the devices, asks them for memory, lets each prepare the plans of its segments once, and submits
+// steps. What a device does not run, another one does (graph/segment.h); the CPU runs everything.
+//
+// A device works through a queue. What is submitted runs later, in order; a ticket is a place in the queue:
+//
+//     submit(device, exec, batch, ...) -> ticket      returns as soon as the device has its own copy of the batch
+//     poll(device, ticket)                            has it run?
+//     wait(device, ticket)                            until it has; says what failed
+//
+// Memory of a device is a handle: `map` tells its address where the host can see it. Everything else goes through
+// `read`, `write` and `copy`, which take their turn in the queue.
+//
+// A device belongs to one thread at a time.
 #pragma once
 #include "base/log.h"
 #include "graph/plan.h"
@@ -11,6 +22,22 @@
 
 typedef struct frit_device frit_device;   // an opened backend; each backend embeds this struct first
 typedef struct frit_exec frit_exec;       // a prepared plan
+
+typedef struct frit_memory {   // of a device; each backend embeds this struct first
+    frit_device *device;
+    uint64_t n_bytes;
+} frit_memory;
+
+typedef struct frit_place {
+    frit_memory *memory;
+    uint64_t offset;
+} frit_place;
+
+typedef uint64_t frit_ticket;   // 0: before everything
+
+typedef struct frit_step_output {   // of one step
+    const float *rows;   // [n_outs, n] of the plan's output, when the step has run; until the device runs another
+} frit_step_output;
 
 typedef struct frit_device_options {
     // For few rows and for many. 0: automatic; of n_threads_batch beside n_threads: the same.
@@ -24,26 +51,43 @@ typedef struct frit_device_options {
     const frit_log *log;
 } frit_device_options;
 
+typedef struct frit_device_info {
+    const char *isa;                      // instruction set, or kind of machine
+    int32_t n_threads, n_threads_batch;   // for steps of few and of many rows
+    // Rows of a session from which other kernels pay, which round differently; 0: there are none.
+    int32_t many_rows;
+} frit_device_info;
+
 typedef struct frit_backend {
     const char *name;
     frit_status (*open)(frit_device **out, const frit_device_options *options);
-    void (*close)(frit_device *device);
-    const char *(*isa)(const frit_device *device);
-    int32_t (*n_threads)(const frit_device *device, bool many_rows);
-    // Rows of a session from which other kernels pay, which round differently; 0: there are none.
-    int32_t (*many_rows)(const frit_device *device);
+    void (*close)(frit_device *device);   // NULL is allowed
+    void (*info)(const frit_device *device, frit_device_info *info);
 
-    // Zeroed memory that kernels can use; pages are only backed when touched, where the system allows it.
-    frit_status (*alloc)(frit_device *device, uint64_t n_bytes, void **memory);
-    void (*release)(frit_device *device, void *memory, uint64_t n_bytes);
+    // Zeroed memory that kernels can use; pages are only backed when touched, where the system allows it. An address of
+    // which the host reads and writes, while nothing is in the queue; NULL: none.
+    frit_status (*alloc)(frit_device *device, uint64_t n_bytes, frit_memory **out);
+    void (*release)(frit_device *device, frit_memory *memory);   // NULL is allowed
+    void *(*map)(const frit_memory *memory);
+    // From and to the host: done when they return. And within the device.
+    frit_status (*read)(frit_device *device, frit_place from, void *to, uint64_t n_bytes);
+    frit_status (*write)(frit_device *device, frit_place to, const void *from, uint64_t n_bytes);
+    frit_status (*copy)(frit_device *device, frit_place to, frit_place from, uint64_t n_bytes);
 
-    // Which nodes it runs together (graph/phase.h): for the plans that it prepares. `device` is a frit_device.
+    // Whether it runs the node at all; and which nodes it runs together (graph/phase.h), for the plans that it
+    // prepares. `device` is a frit_device.
+    bool (*runs)(const frit_device *device, const frit_node *node);
     frit_takes_fn takes;
-    // Makes the plan executable: picks kernels, allocates scratch, packs weights. The plan must outlive the result.
-    frit_status (*prepare)(frit_device *device, frit_plan *plan, frit_exec **out);
-    // Runs it; *output points to the result rows [n_outs, n] until the next run. Allocates nothing.
-    frit_status (*run)(frit_device *device, frit_exec *exec, const frit_batch *batch, const frit_cache *cache,
-                       const float **output);
+    // Makes the plan executable: picks kernels, allocates scratch, packs weights. Plan and cache must outlive the
+    // result.
+    frit_status (*prepare)(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
+    // Where one of the plan's inputs lies, or one of its results: this until the device runs another executable.
+    frit_place (*value)(frit_exec *exec, const frit_node *node);
+    // Runs it for the rows that the plan is set to. `output` is filled when the ticket is done. Allocates nothing.
+    frit_status (*submit)(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
+                          frit_ticket *ticket);
+    bool (*poll)(frit_device *device, frit_ticket ticket);
+    frit_status (*wait)(frit_device *device, frit_ticket ticket);   // FRIT_OK, or the first failure since the last wait
     void (*exec_free)(frit_device *device, frit_exec *exec);
 
     // NULL, or: counts from zero where the time of runs goes (on), or stops. Row i of what was counted; false past the
@@ -63,4 +107,10 @@ struct frit_device {
 
 extern const frit_backend frit_backend_cpu;
 
-const frit_backend *frit_backend_find(const char *name);   // NULL name: the best one for this machine
+const frit_backend *frit_backend_find(const char *name);   // NULL: there is none of this name
+// The backends whose devices an engine opens, in order; NULL past the end. The last one is the CPU.
+const frit_backend *frit_backend_get(int i);
+// For tests: this backend stands before the CPU in engines that are made from now on; NULL: none does.
+void frit_backend_set_first(const frit_backend *backend);
+// Bytes from one place to another, of whichever devices, after all that was submitted to the first.
+frit_status frit_backend_carry(frit_place to, frit_place from, uint64_t n_bytes);

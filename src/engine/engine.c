@@ -3,7 +3,6 @@
 #include "engine/engine.h"
 
 #include "base/check.h"
-#include "base/checksum.h"
 #include "base/cpu.h"
 #include "base/option.h"
 
@@ -69,7 +68,7 @@ static frit_status choose_context(frit_engine *engine, const frit_engine_options
     const frit_kv_room room = {.n_pages = n_maps * fit.n_sessions * frit_kv_pages_of(engine->n_ctx),
                                .n_slots = fit.n_sessions,
                                .n_copies = n_copies};
-    return frit_kv_init(&engine->kv, engine->device, specs, n_layers, types, room);
+    return frit_kv_init(&engine->kv, frit_engine_cpu(engine), specs, n_layers, types, room);
 }
 
 static frit_status make_step_buffers(frit_engine *engine)
@@ -118,17 +117,6 @@ frit_status frit_engine_grow(frit_engine *engine, size_t n_rows)
     return status;
 }
 
-// Of what the system knows of the files, wherever they lie.
-static uint64_t files_hash(const frit_checkpoint *ckpt)
-{
-    frit_checksum sum = {0};
-    for (size_t i = 0; i < ckpt->n_files; i++) {
-        const uint64_t known[] = {frit_file_size(ckpt->files[i]), frit_file_changed(ckpt->files[i])};
-        frit_checksum_add(&sum, known, sizeof known);
-    }
-    return frit_checksum_value(&sum);
-}
-
 static frit_status set_up(frit_engine *engine, const frit_engine_options *options)
 {
     const frit_model *model = engine->model;
@@ -136,21 +124,8 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     engine->no_fuse = options->no_fuse;
     set_batch(engine, options->n_batch > 0 ? options->n_batch : DEFAULT_BATCH);
 
-    const frit_backend *backend = frit_backend_find(NULL);
-    const char *weights_cache = model->ckpt->n_files > 0 ? options->weights_cache : NULL;
-    if (options->weights_cache && !weights_cache)
-        frit_log_say(&model->log, FRIT_LOG_WARNING, "%s: comes from no file, so its packed weights are not kept",
-                     model->info.path);
-    const frit_device_options device = {.n_threads = options->n_threads,
-                                        .n_threads_batch = options->n_threads_batch,
-                                        .cpu = options->cpu,
-                                        .numa = options->numa,
-                                        .weights_cache = weights_cache,
-                                        .weights_source = files_hash(model->ckpt),
-                                        .log = &model->log};
-    FRIT_TRY(backend->open(&engine->device, &device));
-    engine->device->progress = options->progress;
-    engine->device->progress_ctx = options->progress_ctx;
+    FRIT_TRY(frit_engine_open_devices(engine, options));
+    FRIT_TRY(frit_plans_place_cache(engine));
     const size_t n_layers = (size_t)frit_arch_n_cache_layers(&engine->hp);
     frit_cache_spec *specs = frit_arena_new(&engine->arena, frit_cache_spec, n_layers);
     if (!specs) return frit_fail_memory(n_layers * sizeof *specs, "the layers' caches");
@@ -160,12 +135,13 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     FRIT_TRY(make_step_buffers(engine));
     // The plans that every run needs. Preparing the first one packs the weights, here rather than at the first token.
     frit_plan_class *c;
-    const int32_t many_rows = backend->many_rows(engine->device);
-    const bool has_many = many_rows > 0 && engine->n_batch >= 2 * many_rows;
-    engine->many_rows = has_many ? many_rows : INT32_MAX;
+    frit_device_info cpu;
+    frit_engine_cpu(engine)->backend->info(frit_engine_cpu(engine), &cpu);
+    const bool has_many = cpu.many_rows > 0 && engine->n_batch >= 2 * cpu.many_rows;
+    engine->many_rows = has_many ? cpu.many_rows : INT32_MAX;
     FRIT_TRY(frit_plans_get(engine, (frit_plan_wish){.n_rows = engine->n_batch, .many = has_many}, &c));
     FRIT_TRY(frit_plans_get(engine, (frit_plan_wish){.n_rows = 1}, &c));
-    engine->device->progress = NULL;
+    for (int i = 0; i < engine->n_devices; i++) engine->devices[i]->progress = NULL;
     return FRIT_OK;
 }
 
@@ -200,13 +176,11 @@ void frit_engine_free(frit_engine *engine)
 {
     if (!engine) return;
     for (frit_session *s = engine->sessions; s; s = s->next) s->engine = NULL;   // they can only be freed now
-    if (engine->device) {
-        frit_plans_free(engine);
-        frit_adapter_slots_deinit(&engine->adapters);
-        frit_kv_deinit(&engine->kv);
-        frit_step_free_tables(&engine->step.tables);
-        engine->device->backend->close(engine->device);
-    }
+    frit_plans_free(engine);
+    frit_adapter_slots_deinit(&engine->adapters);
+    frit_kv_deinit(&engine->kv);
+    frit_step_free_tables(&engine->step.tables);
+    frit_engine_close_devices(engine);
     frit_arena_free(&engine->arena);
     frit_model_free(engine->model);
     free(engine);
@@ -217,13 +191,15 @@ frit_status frit_engine_get_info(const frit_engine *engine, frit_engine_info *in
     FRIT_REQUIRE(info);
     *info = (frit_engine_info){0};
     FRIT_REQUIRE(engine);
-    const frit_backend *backend = engine->device->backend;
+    frit_device_info first, cpu;
+    engine->devices[0]->backend->info(engine->devices[0], &first);
+    frit_engine_cpu(engine)->backend->info(frit_engine_cpu(engine), &cpu);
     *info = (frit_engine_info){
-        .backend = backend->name,
-        .isa = backend->isa(engine->device),
+        .backend = engine->devices[0]->backend->name,
+        .isa = first.isa,
         .n_ctx = engine->n_ctx,
-        .n_threads = backend->n_threads(engine->device, false),
-        .n_threads_batch = backend->n_threads(engine->device, true),
+        .n_threads = cpu.n_threads,
+        .n_threads_batch = cpu.n_threads_batch,
         .n_batch = engine->n_batch,
         .kv_bytes = engine->kv.n_bytes,
         .kv_token_bytes = engine->kv_token_bytes,
@@ -235,16 +211,26 @@ frit_status frit_engine_get_info(const frit_engine *engine, frit_engine_info *in
 frit_status frit_engine_profile(frit_engine *engine, bool on)
 {
     FRIT_REQUIRE(engine);
-    const frit_backend *backend = engine->device->backend;
-    if (!backend->profile)
-        return frit_fail(FRIT_E_UNSUPPORTED, "backend %s does not count where time goes", backend->name);
-    return backend->profile(engine->device, on);
+    for (int i = 0; i < engine->n_devices; i++) {
+        const frit_backend *backend = engine->devices[i]->backend;
+        if (!backend->profile)
+            return frit_fail(FRIT_E_UNSUPPORTED, "backend %s does not count where time goes", backend->name);
+        FRIT_TRY(backend->profile(engine->devices[i], on));
+    }
+    return FRIT_OK;
 }
 
 bool frit_engine_get_profile(const frit_engine *engine, size_t i, frit_profile_row *row)
 {
     FRIT_REQUIRE_OR(false, engine);
     FRIT_REQUIRE_OR(false, row);
-    const frit_backend *backend = engine->device->backend;
-    return backend->profile && backend->profile_row(engine->device, i, row);
+    for (int k = 0; k < engine->n_devices; k++) {
+        const frit_device *device = engine->devices[k];
+        size_t n = 0;
+        for (; n < i && device->backend->profile && device->backend->profile_row(device, n, row); n++) {
+        }
+        if (n == i && device->backend->profile && device->backend->profile_row(device, i, row)) return true;
+        i -= n;
+    }
+    return false;
 }

@@ -15,6 +15,7 @@
 #include "backend/backend.h"
 #include "engine/kv.h"
 #include "format/adapter.h"
+#include "graph/segment.h"
 #include "frit_tools.h"
 #include "sample/sampler.h"
 #include "text/chat.h"
@@ -86,14 +87,20 @@ void frit_adapter_slots_deinit(frit_adapter_slots *slots);
 
 // ------------------------------------------------------------------------------- plans, by shape class
 
-// Classes are made when they are first needed, each for its largest shape; a step narrows the plan to its rows.
+// Classes are made when they are first needed, each for its largest shape; a step narrows the plans to its rows.
 enum { FRIT_N_CLASSES = 5 };
+
+typedef struct frit_plan_part {   // of one segment
+    frit_device *device;
+    frit_plan *plan;
+    frit_exec *exec;
+} frit_plan_part;
 
 typedef struct frit_plan_class {
     frit_arena arena;
     frit_graph graph;
-    frit_plan *plan;
-    frit_exec *exec;   // NULL: not made yet
+    frit_segments segments;
+    frit_plan_part *parts;   // [segments.n], in the order in which they run; NULL: not made yet
 } frit_plan_class;
 
 // What plans of a class give: logits, hidden states, or what an encoder makes of a source.
@@ -186,8 +193,11 @@ typedef struct frit_pace {
 struct frit_engine {
     frit_model *model;
     frit_arena arena;
-    frit_hparams hp;   // the model's, with the rotation frequencies of n_ctx
-    frit_device *device;
+    frit_hparams hp;                          // the model's, with the rotation frequencies of n_ctx
+    frit_device *devices[FRIT_MAX_DEVICES];   // the last one is the CPU
+    int n_devices;
+    frit_placement placement;
+    int8_t *cache_devices;   // [layers of the cache]
     frit_kv kv;
     uint64_t kv_token_bytes;
     frit_plan_cache plans;
@@ -203,6 +213,15 @@ struct frit_engine {
     bool in_step;   // row functions are called from inside a step and may not start another
 };
 
+// ------------------------------------------------------------------------------- devices (devices.c)
+
+frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_options *options);
+void frit_engine_close_devices(frit_engine *engine);
+static inline frit_device *frit_engine_cpu(const frit_engine *engine)
+{
+    return engine->devices[engine->n_devices - 1];
+}
+
 // The plan for the rows that were scheduled; made on first use.
 typedef struct frit_plan_wish {
     int32_t n_rows;
@@ -212,6 +231,8 @@ typedef struct frit_plan_wish {
 } frit_plan_wish;
 frit_status frit_plans_get(frit_engine *engine, frit_plan_wish wish, frit_plan_class **out);
 void frit_plans_drop_adapted(frit_engine *engine);
+// Decides where each layer of the cache lies; before all other plans.
+frit_status frit_plans_place_cache(frit_engine *engine);
 // Bytes of scratch that a plan for n_batch rows needs, without preparing it.
 frit_status frit_plans_measure(const frit_engine *engine, uint64_t *scratch_bytes);
 uint64_t frit_plans_scratch_bytes(const frit_engine *engine);

@@ -124,7 +124,7 @@ frit_status frit_kv_check(const frit_cache_spec *specs, int32_t n_layers, frit_k
 
 static void place_layers(frit_kv *kv, const frit_cache_spec *specs, frit_kv_types types)
 {
-    uint8_t *at = kv->memory;
+    uint8_t *at = kv->device->backend->map(kv->memory);
     const uint64_t page_bytes = frit_kv_page_bytes(specs, kv->cache.n_layers, types);
     uint8_t *states = at + page_bytes * (uint64_t)kv->cache.n_pages;
     for (int32_t i = 0; i < kv->cache.n_layers; i++) {
@@ -187,7 +187,7 @@ frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec
 
 void frit_kv_deinit(frit_kv *kv)
 {
-    if (kv->memory) kv->device->backend->release(kv->device, kv->memory, kv->n_bytes);
+    if (kv->memory) kv->device->backend->release(kv->device, kv->memory);
     free(kv->layers);
     free(kv->free_pages);
     free(kv->refs);

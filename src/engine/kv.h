@@ -43,7 +43,7 @@ typedef struct frit_kv {
     int32_t n_groups;   // of page tables: 2 where sessions have a source, else 1
     frit_cache_layer *layers;
     frit_device *device;
-    void *memory;
+    frit_memory *memory;
     uint64_t n_bytes;
     int32_t *free_pages;   // stack of free page numbers
     int32_t n_free;

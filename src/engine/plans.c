@@ -14,8 +14,8 @@ static int32_t rows_of(const frit_engine *engine, int i)
     return class_rows[i] < engine->n_batch ? class_rows[i] : engine->n_batch;
 }
 
-static frit_status make_plan(const frit_engine *engine, const frit_hparams *hp, int i, frit_plan_wish wish,
-                             frit_plan_class *c)
+static frit_status build_graph(const frit_engine *engine, const frit_hparams *hp, int i, frit_plan_wish wish,
+                               frit_plan_class *c)
 {
     const bool narrow = wish.kind != FRIT_PLAN_LOGITS || engine->model->arch->is_encoder;   // results as long as rows
     int32_t n_rows = rows_of(engine, i);
@@ -28,18 +28,46 @@ static frit_status make_plan(const frit_engine *engine, const frit_hparams *hp, 
     if (wish.adapted && !engine->adapters.bound.matrices)
         return frit_fail_memory(sizeof(frit_adapters), "an engine's adapters");
     FRIT_TRY(frit_arch_build(&c->graph, model->arch, hp, &model->weights, &options));
-    return frit_plan_new(&c->plan, &c->graph,
-                         &(frit_plan_options){.no_fuse = engine->no_fuse,
-                                              .few_rows = i < MANY_CLASS,
-                                              .takes = engine->device->backend->takes,
-                                              .device = engine->device});
+    if (!engine->no_fuse) frit_fuse(&c->graph);
+    return frit_graph_check(&c->graph);
 }
 
-static void free_class(frit_engine *engine, frit_plan_class *c)
+static frit_status make_plans(const frit_engine *engine, const frit_hparams *hp, int i, frit_plan_wish wish,
+                              frit_plan_class *c)
 {
-    if (c->exec) engine->device->backend->exec_free(engine->device, c->exec);
+    FRIT_TRY(build_graph(engine, hp, i, wish, c));
+    FRIT_TRY(frit_segments_make(&c->segments, &c->graph, &engine->placement));
+    c->parts = frit_arena_new(&c->arena, frit_plan_part, (size_t)c->segments.n);
+    if (!c->parts) return frit_fail_memory((size_t)c->segments.n * sizeof *c->parts, "plans");
+    for (int k = 0; k < c->segments.n; k++) {
+        frit_device *device = c->parts[k].device = engine->devices[c->segments.list[k].device];
+        const frit_plan_options options = {.no_fuse = engine->no_fuse,
+                                           .is_fused = true,
+                                           .few_rows = i < MANY_CLASS,
+                                           .takes = device->backend->takes,
+                                           .device = device};
+        FRIT_TRY(frit_plan_new(&c->parts[k].plan, &c->segments.list[k].graph, &options));
+    }
+    return FRIT_OK;
+}
+
+static void free_class(frit_plan_class *c)
+{
+    for (int k = 0; c->parts && k < c->segments.n; k++)
+        if (c->parts[k].exec) c->parts[k].device->backend->exec_free(c->parts[k].device, c->parts[k].exec);
     frit_arena_free(&c->arena);
     *c = (frit_plan_class){0};
+}
+
+static frit_status make_class(const frit_engine *engine, int i, frit_plan_wish wish, frit_plan_class *c)
+{
+    frit_status status = make_plans(engine, &engine->hp, i, wish, c);
+    for (int k = 0; status == FRIT_OK && k < c->segments.n; k++) {
+        frit_plan_part *part = &c->parts[k];
+        status = part->device->backend->prepare(part->device, part->plan, &engine->kv.cache, &part->exec);
+    }
+    if (status != FRIT_OK) free_class(c);
+    return status;
 }
 
 frit_status frit_plans_get(frit_engine *engine, frit_plan_wish wish, frit_plan_class **out)
@@ -47,16 +75,17 @@ frit_status frit_plans_get(frit_engine *engine, frit_plan_wish wish, frit_plan_c
     int i = wish.many ? MANY_CLASS : 0;
     while (rows_of(engine, i) < wish.n_rows) i++;
     frit_plan_class *c = &engine->plans.classes[wish.adapted][wish.kind][i];
-    if (!c->exec) {
-        frit_status status = make_plan(engine, &engine->hp, i, wish, c);
-        if (status == FRIT_OK) status = engine->device->backend->prepare(engine->device, c->plan, &c->exec);
-        if (status != FRIT_OK) {
-            free_class(engine, c);
-            return status;
-        }
-    }
+    if (!c->parts) FRIT_TRY(make_class(engine, i, wish, c));
     *out = c;
     return FRIT_OK;
+}
+
+static uint64_t scratch_bytes_of(const frit_plan_class *c)
+{
+    uint64_t n_bytes = 0;
+    for (int k = 0; c->parts && k < c->segments.n; k++)
+        n_bytes += c->parts[k].plan->scratch_bytes + c->parts[k].plan->input_bytes;
+    return n_bytes;
 }
 
 frit_status frit_plans_measure(const frit_engine *engine, uint64_t *scratch_bytes)
@@ -64,10 +93,31 @@ frit_status frit_plans_measure(const frit_engine *engine, uint64_t *scratch_byte
     frit_plan_class c = {0};
     frit_hparams hp = engine->hp;
     frit_status status = frit_rope_init(&hp, hp.n_ctx_train, &c.arena);
-    if (status == FRIT_OK) status = make_plan(engine, &hp, MANY_CLASS, (frit_plan_wish){0}, &c);
-    if (status == FRIT_OK) *scratch_bytes = c.plan->scratch_bytes;
-    frit_arena_free(&c.arena);
+    if (status == FRIT_OK) status = make_plans(engine, &hp, MANY_CLASS, (frit_plan_wish){0}, &c);
+    if (status == FRIT_OK) *scratch_bytes = scratch_bytes_of(&c);
+    free_class(&c);
     return status;
+}
+
+// Of logits and of sources: all other graphs have the same layers.
+frit_status frit_plans_place_cache(frit_engine *engine)
+{
+    const int32_t n_layers = frit_arch_n_cache_layers(&engine->hp);
+    const frit_plan_kind kinds[] = {FRIT_PLAN_LOGITS, FRIT_PLAN_ENCODE};
+    memset(engine->cache_devices, -1, (size_t)n_layers);
+    for (int i = 0; i < (engine->model->arch->is_encoder_decoder ? 2 : 1); i++) {
+        frit_plan_class c = {0};
+        frit_hparams hp = engine->hp;
+        frit_status status = frit_rope_init(&hp, hp.n_ctx_train, &c.arena);
+        if (status == FRIT_OK) status = build_graph(engine, &hp, 0, (frit_plan_wish){.kind = kinds[i]}, &c);
+        if (status == FRIT_OK)
+            status = frit_segments_place_cache(&engine->placement, &c.graph, engine->cache_devices, n_layers);
+        free_class(&c);
+        FRIT_TRY(status);
+    }
+    for (int32_t i = 0; i < n_layers; i++)
+        if (engine->cache_devices[i] < 0) engine->cache_devices[i] = (int8_t)(engine->n_devices - 1);
+    return FRIT_OK;
 }
 
 // All classes, in sequence.
@@ -81,17 +131,16 @@ enum { N_ALL = 2 * FRIT_PLAN_KINDS * FRIT_N_CLASSES };
 uint64_t frit_plans_scratch_bytes(const frit_engine *engine)
 {
     uint64_t n_bytes = 0;
-    for (int i = 0; i < N_ALL; i++)
-        if (class_at(engine, i)->exec) n_bytes += class_at(engine, i)->plan->scratch_bytes;
+    for (int i = 0; i < N_ALL; i++) n_bytes += scratch_bytes_of(class_at(engine, i));
     return n_bytes;
 }
 
 void frit_plans_free(frit_engine *engine)
 {
-    for (int i = 0; i < N_ALL; i++) free_class(engine, class_at(engine, i));
+    for (int i = 0; i < N_ALL; i++) free_class(class_at(engine, i));
 }
 
 void frit_plans_drop_adapted(frit_engine *engine)
 {
-    for (int i = N_ALL / 2; i < N_ALL; i++) free_class(engine, class_at(engine, i));
+    for (int i = N_ALL / 2; i < N_ALL; i++) free_class(class_at(engine, i));
 }

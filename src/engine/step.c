@@ -98,19 +98,54 @@ static void hand_out(const frit_step *step, const float *output, size_t n)
     }
 }
 
+static frit_plan_wish wish_of(const frit_step *step)
+{
+    return (frit_plan_wish){.n_rows = step->n_rows,
+                            .many = step->many,
+                            .kind = step->encodes                        ? FRIT_PLAN_ENCODE
+                                    : step->result == FRIT_RESULT_HIDDEN ? FRIT_PLAN_HIDDEN
+                                                                         : FRIT_PLAN_LOGITS,
+                            .adapted = step->adapted};
+}
+
+// What part i reads of others, for the rows of this step.
+static frit_status carry_inputs(const frit_plan_class *c, int i)
+{
+    const frit_segment *segment = &c->segments.list[i];
+    const frit_plan_part *to = &c->parts[i];
+    for (int k = 0; k < segment->n_inputs; k++) {
+        const frit_crossing *crossing = &segment->inputs[k];
+        const frit_plan_part *from = &c->parts[crossing->from];
+        uint64_t n_bytes = sizeof(float);
+        for (int d = 0; d < crossing->result->n_dims; d++) n_bytes *= (uint64_t)crossing->result->shape[d];
+        if (n_bytes > 0)
+            FRIT_TRY(frit_backend_carry(to->device->backend->value(to->exec, crossing->input),
+                                        from->device->backend->value(from->exec, crossing->result), n_bytes));
+    }
+    return FRIT_OK;
+}
+
+// Devices work on their parts one after the other: a part's inputs are copied when the device that makes them is done.
+static frit_status run_parts(const frit_plan_class *c, const frit_batch *batch, frit_step_output *output)
+{
+    for (int i = 0; i < c->segments.n; i++) frit_plan_set_rows(c->parts[i].plan, batch->n_rows, batch->n_outs);
+    for (int i = 0; i < c->segments.n; i++) {
+        const frit_plan_part *part = &c->parts[i];
+        frit_ticket ticket;
+        FRIT_TRY(carry_inputs(c, i));
+        FRIT_TRY(part->device->backend->submit(part->device, part->exec, batch, output, &ticket));
+        if (i == c->segments.n - 1 || i == c->segments.output)
+            FRIT_TRY(part->device->backend->wait(part->device, ticket));
+    }
+    return FRIT_OK;
+}
+
 static frit_status run_step(frit_engine *engine)
 {
     frit_step *step = &engine->step;
     FRIT_TRY(frit_model_check_files(engine->model));
     frit_plan_class *c;
-    const frit_plan_wish wish = {.n_rows = step->n_rows,
-                                 .many = step->many,
-                                 .kind = step->encodes                        ? FRIT_PLAN_ENCODE
-                                         : step->result == FRIT_RESULT_HIDDEN ? FRIT_PLAN_HIDDEN
-                                                                              : FRIT_PLAN_LOGITS,
-                                 .adapted = step->adapted};
-    FRIT_TRY(frit_plans_get(engine, wish, &c));
-    frit_plan_set_rows(c->plan, step->n_rows, step->n_outs);
+    FRIT_TRY(frit_plans_get(engine, wish_of(step), &c));
     address_results(step);
     const frit_batch batch = {
         .n_rows = step->n_rows,
@@ -127,9 +162,9 @@ static frit_status run_step(frit_engine *engine)
         .n_adapters = engine->adapters.n,
         .taken = step->taken,
     };
-    const float *output = NULL;
-    FRIT_TRY(engine->device->backend->run(engine->device, c->exec, &batch, &engine->kv.cache, &output));
-    hand_out(step, output, (size_t)c->graph.output->shape[1]);
+    frit_step_output output = {0};
+    FRIT_TRY(run_parts(c, &batch, &output));
+    hand_out(step, output.rows, (size_t)c->graph.output->shape[1]);
     return FRIT_OK;
 }
 

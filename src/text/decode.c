@@ -150,7 +150,7 @@ static void drop(frit_str *piece, size_t n)
 }
 
 // Spaces that the encoder put before the text.
-static void strip(const frit_decoding *rules, bool is_text, frit_str *piece, frit_place *place)
+static void strip(const frit_decoding *rules, bool is_text, frit_str *piece, frit_text_place *place)
 {
     bool first = !place->started || (rules->strip_again && place->fresh);
     if (!first || !is_text) return;
@@ -160,7 +160,8 @@ static void strip(const frit_decoding *rules, bool is_text, frit_str *piece, fri
     while (rules->strip_first && piece->len > 0 && piece->ptr[0] == ' ') drop(piece, 1);
 }
 
-frit_str frit_tokenizer_next_piece(const frit_tokenizer *tokenizer, frit_token id, unsigned flags, frit_place *place)
+frit_str frit_tokenizer_next_piece(const frit_tokenizer *tokenizer, frit_token id, unsigned flags,
+                                   frit_text_place *place)
 {
     const frit_vocab *vocab = tokenizer->vocab;
     const frit_decoding *rules = &vocab->pipeline.decoding;
@@ -181,7 +182,7 @@ frit_str frit_tokenizer_next_piece(const frit_tokenizer *tokenizer, frit_token i
 frit_status frit_tokenizer_decode(const frit_tokenizer *tokenizer, const frit_token *ids, size_t n, unsigned flags,
                                   frit_buf *out)
 {
-    frit_place place = {0};
+    frit_text_place place = {0};
     for (size_t i = 0; i < n; i++) {
         if (ids[i] < 0 || ids[i] >= tokenizer->vocab->n)
             return frit_fail(FRIT_E_INVALID, "token %zu is %d, but there are %d tokens", i, (int)ids[i],

@@ -12,7 +12,7 @@ typedef struct frit_stream {
     unsigned flags;
     frit_buf held;   // an incomplete character, at most 3 bytes
     frit_buf text;   // output of the last call
-    frit_place place;
+    frit_text_place place;
 } frit_stream;
 
 void frit_stream_init(frit_stream *stream, const frit_tokenizer *tokenizer, unsigned flags);

@@ -78,13 +78,14 @@ frit_status frit_tokenizer_decode(const frit_tokenizer *tokenizer, const frit_to
 frit_str frit_tokenizer_piece(const frit_tokenizer *tokenizer, frit_token id, unsigned flags);
 
 // Where a sequence stands; zero before its first token.
-typedef struct frit_place {
+typedef struct frit_text_place {
     bool started;         // some text has come
     bool fresh;           // the last token was a special one
     bool space_pending;   // the last piece ended a word
     int n_stripped;       // spaces dropped at the start
-} frit_place;
+} frit_text_place;
 
 // The bytes of the next token of a sequence: the piece, without a space that the encoder added. They live as long as
 // the tokenizer.
-frit_str frit_tokenizer_next_piece(const frit_tokenizer *tokenizer, frit_token id, unsigned flags, frit_place *place);
+frit_str frit_tokenizer_next_piece(const frit_tokenizer *tokenizer, frit_token id, unsigned flags,
+                                   frit_text_place *place);

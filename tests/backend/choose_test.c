@@ -145,7 +145,6 @@ static double time_layer(int n_past, int n_rows, int n, int n_threads)
     world w;
     frit_device *device;
     frit_exec *exec;
-    const float *output;
     world_open(&w, 1, (int[][2]){{n_past, n_rows}}, 1);
     world_latent_cache(&w, FRIT_DTYPE_F16, K_DIM, V_DIM, INDEX_DIM);
     frit_node *q = world_heads(&w, N_HEAD, K_DIM);
@@ -160,12 +159,12 @@ static double time_layer(int n_past, int n_rows, int n, int n_threads)
                             : frit_attend_node(&w.graph, q, written, attend, V_DIM);
     world_plan(&w, false);
     assert_ok(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads = n_threads}));
-    assert_ok(frit_backend_cpu.prepare(device, w.plan, &exec));
+    assert_ok(frit_backend_cpu.prepare(device, w.plan, &w.cache, &exec));
     world_reset_cache(&w);
     uint64_t best = UINT64_MAX;
     for (int i = 0; i < ROUNDS; i++) {
         const uint64_t start = frit_time_ns();
-        assert_ok(frit_backend_cpu.run(device, exec, &w.batch, &w.cache, &output));
+        world_step(&w, device, exec);
         const uint64_t took = frit_time_ns() - start;
         best = took < best ? took : best;
     }

@@ -198,12 +198,11 @@ static int phases_of(const layer *l, int n_past, int n_rows)
     world_plan(&w, true);
     frit_device *device;
     frit_exec *exec;
-    const float *output;
     assert_ok(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads = 2}));
     world_plan_for(&w, frit_backend_cpu.takes, device);
-    assert_ok(frit_backend_cpu.prepare(device, w.plan, &exec));
+    assert_ok(frit_backend_cpu.prepare(device, w.plan, &w.cache, &exec));
     world_reset_cache(&w);
-    assert_ok(frit_backend_cpu.run(device, exec, &w.batch, &w.cache, &output));
+    world_step(&w, device, exec);
     const int n_phases = frit_cpu_exec_n_phases(exec);
     frit_backend_cpu.exec_free(device, exec);
     frit_backend_cpu.close(device);

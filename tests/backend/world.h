@@ -300,6 +300,17 @@ static inline size_t world_result_size(const world *w)
     return n;
 }
 
+// Runs the batch, waits, and gives the rows of the output.
+static inline const float *world_step(const world *w, frit_device *device, frit_exec *exec)
+{
+    frit_ticket ticket;
+    frit_step_output output = {0};
+    assert_ok(device->backend->submit(device, exec, &w->batch, &output, &ticket));
+    assert_ok(device->backend->wait(device, ticket));
+    assert_true(device->backend->poll(device, ticket));
+    return output.rows;
+}
+
 static inline void world_run(world *w, const char *cpu, int n_threads, float *result)
 {
     const frit_backend *backend = &frit_backend_cpu;
@@ -308,11 +319,11 @@ static inline void world_run(world *w, const char *cpu, int n_threads, float *re
     const float *output;
     assert_ok(backend->open(&device, &(frit_device_options){.n_threads = n_threads, .cpu = cpu}));
     world_plan_for(w, backend->takes, device);
-    assert_ok(backend->prepare(device, w->plan, &exec));
+    assert_ok(backend->prepare(device, w->plan, &w->cache, &exec));
     for (int i = 0; i < 2; i++) {   // nothing of the first run may be needed by the second
         frit_cpu_exec_fill(exec, 0xff);
         world_reset_cache(w);
-        assert_ok(backend->run(device, exec, &w->batch, &w->cache, &output));
+        output = world_step(w, device, exec);
     }
     memcpy(result, output, world_result_size(w) * sizeof(float));
     backend->exec_free(device, exec);

@@ -7,22 +7,34 @@
 static const frit_kv_types KV_F32 = {FRIT_DTYPE_F32, FRIT_DTYPE_F32}, KV_F16 = {FRIT_DTYPE_F16, FRIT_DTYPE_F16};
 static uint64_t n_allocated;
 
-static frit_status fake_alloc(frit_device *device, uint64_t n_bytes, void **memory)
+typedef struct fake_memory {
+    frit_memory base;
+    uint8_t *bytes;
+} fake_memory;
+
+static frit_status fake_alloc(frit_device *device, uint64_t n_bytes, frit_memory **out)
 {
-    (void)device;
-    *memory = calloc(1, (size_t)n_bytes);
+    fake_memory *memory = calloc(1, sizeof *memory);
+    *memory = (fake_memory){{device, n_bytes}, calloc(1, (size_t)n_bytes)};
     n_allocated += n_bytes;
-    return *memory ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "a test");
+    *out = &memory->base;
+    return memory->bytes ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "a test");
 }
 
-static void fake_release(frit_device *device, void *memory, uint64_t n_bytes)
+static void fake_release(frit_device *device, frit_memory *memory)
 {
     (void)device;
-    n_allocated -= n_bytes;
+    n_allocated -= memory->n_bytes;
+    free(((fake_memory *)memory)->bytes);
     free(memory);
 }
 
-static const frit_backend fake = {.name = "fake", .alloc = fake_alloc, .release = fake_release};
+static void *fake_map(const frit_memory *memory)
+{
+    return ((const fake_memory *)memory)->bytes;
+}
+
+static const frit_backend fake = {.name = "fake", .alloc = fake_alloc, .release = fake_release, .map = fake_map};
 static frit_device device = {.backend = &fake};
 
 static const frit_cache_spec specs[3] = {
@@ -40,7 +52,7 @@ static void pages_of_all_layers_lie_apart(void **state)
     assert_int_equal(kv.n_bytes, 5 * 32 * 2 * (2 * 16 + 2 * 8 + 4 + 4));
     assert_int_equal(n_allocated, kv.n_bytes);
     // Page by page: what a short text touches is at the front.
-    const uint8_t *at = kv.memory;
+    const uint8_t *memory = fake_map(kv.memory), *at = memory;
     for (int i = 0; i < 3; i++) {
         const frit_cache_layer *layer = &kv.cache.layers[i];
         assert_ptr_equal(layer->k.pages, at);
@@ -50,7 +62,7 @@ static void pages_of_all_layers_lie_apart(void **state)
         assert_int_equal(layer->k.page_bytes, kv.n_bytes / 5);
         assert_int_equal(layer->v.page_bytes, kv.n_bytes / 5);
     }
-    assert_ptr_equal(at, (uint8_t *)kv.memory + kv.n_bytes / 5);
+    assert_ptr_equal(at, memory + kv.n_bytes / 5);
     frit_kv_deinit(&kv);
     assert_int_equal(n_allocated, 0);
 }

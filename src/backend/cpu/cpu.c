@@ -127,35 +127,91 @@ static void cpu_close(frit_device *base)
     free(device);
 }
 
-static const char *cpu_isa(const frit_device *base)
-{
-    return ((const frit_cpu_device *)base)->isa;
-}
-
-static int32_t cpu_many_rows(const frit_device *base)
+static void cpu_info(const frit_device *base, frit_device_info *info)
 {
     const frit_cpu_device *device = (const frit_cpu_device *)base;
-    return device->has_wide ? FRIT_WIDE_ROWS / 2 : 0;
+    *info = (frit_device_info){.isa = device->isa,
+                               .n_threads = frit_pool_size(device->few),
+                               .n_threads_batch = frit_pool_size(device->many),
+                               .many_rows = device->has_wide ? FRIT_WIDE_ROWS / 2 : 0};
 }
 
-static int32_t cpu_n_threads(const frit_device *base, bool many_rows)
+// ------------------------------------------------------------------------------- memory
+
+static frit_status cpu_alloc(frit_device *base, uint64_t n_bytes, frit_memory **out)
 {
-    const frit_cpu_device *device = (const frit_cpu_device *)base;
-    return frit_pool_size(many_rows ? device->many : device->few);
+    *out = NULL;
+    frit_cpu_memory *memory = calloc(1, sizeof *memory);
+    if (!memory) return frit_fail_memory(sizeof *memory, "a buffer of the CPU");
+    *memory = (frit_cpu_memory){.base = {base, n_bytes}, .bytes = frit_cpu_memory_new(n_bytes)};
+    if (!memory->bytes) {
+        free(memory);
+        return frit_fail_memory((size_t)n_bytes, "a buffer of the CPU");
+    }
+    frit_nodes_spread(&((const frit_cpu_device *)base)->topology.nodes, memory->bytes, n_bytes);
+    *out = &memory->base;
+    return FRIT_OK;
 }
 
-static frit_status cpu_alloc(frit_device *base, uint64_t n_bytes, void **memory)
-{
-    *memory = frit_cpu_memory_new(n_bytes);
-    if (*memory) frit_nodes_spread(&((const frit_cpu_device *)base)->topology.nodes, *memory, n_bytes);
-    return *memory ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "a buffer of the CPU");
-}
-
-static void cpu_release(frit_device *base, void *memory, uint64_t n_bytes)
+static void cpu_release(frit_device *base, frit_memory *memory)
 {
     (void)base;
-    frit_cpu_memory_free(memory, n_bytes);
+    if (memory) frit_cpu_memory_free(((frit_cpu_memory *)memory)->bytes, memory->n_bytes);
+    free(memory);
 }
+
+static void *cpu_map(const frit_memory *memory)
+{
+    return ((const frit_cpu_memory *)memory)->bytes;
+}
+
+static uint8_t *at(frit_place place)
+{
+    return ((frit_cpu_memory *)place.memory)->bytes + place.offset;
+}
+
+static frit_status cpu_read(frit_device *base, frit_place from, void *to, uint64_t n_bytes)
+{
+    (void)base;
+    memcpy(to, at(from), (size_t)n_bytes);
+    return FRIT_OK;
+}
+
+static frit_status cpu_write(frit_device *base, frit_place to, const void *from, uint64_t n_bytes)
+{
+    (void)base;
+    memcpy(at(to), from, (size_t)n_bytes);
+    return FRIT_OK;
+}
+
+static frit_status cpu_copy(frit_device *base, frit_place to, frit_place from, uint64_t n_bytes)
+{
+    (void)base;
+    memmove(at(to), at(from), (size_t)n_bytes);
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- the queue
+
+// There is none: the calling thread is one of those that compute.
+static bool cpu_poll(frit_device *base, frit_ticket ticket)
+{
+    return ticket <= ((const frit_cpu_device *)base)->n_runs;
+}
+
+static frit_status cpu_wait(frit_device *base, frit_ticket ticket)
+{
+    (void)base, (void)ticket;
+    return FRIT_OK;
+}
+
+static bool cpu_runs(const frit_device *base, const frit_node *node)
+{
+    (void)base, (void)node;
+    return true;
+}
+
+// ------------------------------------------------------------------------------- profiles
 
 static frit_status cpu_profile(frit_device *base, bool on)
 {
@@ -186,14 +242,20 @@ const frit_backend frit_backend_cpu = {
     .name = "cpu",
     .open = cpu_open,
     .close = cpu_close,
-    .isa = cpu_isa,
-    .n_threads = cpu_n_threads,
-    .many_rows = cpu_many_rows,
+    .info = cpu_info,
     .alloc = cpu_alloc,
     .release = cpu_release,
+    .map = cpu_map,
+    .read = cpu_read,
+    .write = cpu_write,
+    .copy = cpu_copy,
+    .runs = cpu_runs,
     .takes = frit_cpu_takes,
     .prepare = frit_cpu_prepare,
-    .run = frit_cpu_run,
+    .value = frit_cpu_value,
+    .submit = frit_cpu_submit,
+    .poll = cpu_poll,
+    .wait = cpu_wait,
     .exec_free = frit_cpu_exec_free,
     .profile = cpu_profile,
     .profile_row = cpu_profile_row,

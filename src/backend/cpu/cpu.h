@@ -7,8 +7,14 @@
 #include "base/thread.h"
 #include "base/topology.h"
 
+typedef struct frit_cpu_memory {
+    frit_memory base;
+    uint8_t *bytes;
+} frit_cpu_memory;
+
 typedef struct frit_cpu_device {
     frit_device base;
+    frit_ticket n_runs;          // a run is over when it has been submitted
     frit_pool *few, *many;       // for steps of few and of many rows; may be one
     bool probes;                 // the threads for few rows are still to be chosen by a probe
     bool reference;              // all ops run on their reference kernels
@@ -28,9 +34,10 @@ void frit_cpu_place_threads(frit_cpu_device *device, frit_pool *pool);
 frit_status frit_cpu_choose_threads(frit_cpu_device *device);
 // frit_takes_fn: what lower.c makes one action of.
 bool frit_cpu_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other);
-frit_status frit_cpu_prepare(frit_device *device, frit_plan *plan, frit_exec **out);
-frit_status frit_cpu_run(frit_device *device, frit_exec *exec, const frit_batch *batch, const frit_cache *cache,
-                         const float **output);
+frit_status frit_cpu_prepare(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
+frit_place frit_cpu_value(frit_exec *exec, const frit_node *node);
+frit_status frit_cpu_submit(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
+                            frit_ticket *ticket);
 void frit_cpu_exec_free(frit_device *device, frit_exec *exec);
 // For tests: how many phases of the last run had anything to do.
 int frit_cpu_exec_n_phases(const frit_exec *exec);

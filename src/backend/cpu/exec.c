@@ -141,10 +141,17 @@ static void add_up(frit_profile *profile, const frit_exec *exec, uint64_t run_ns
     frit_profile_add(profile, "start and end", &(frit_profile_row){.type = "", .n_calls = 1, .wait_s = rest});
 }
 
-frit_status frit_cpu_run(frit_device *base, frit_exec *exec, const frit_batch *batch, const frit_cache *cache,
-                         const float **output)
+frit_place frit_cpu_value(frit_exec *exec, const frit_node *node)
 {
-    const frit_cpu_device *device = (const frit_cpu_device *)base;
+    const frit_node *storage = frit_node_storage(node);
+    return (frit_place){frit_node_is_input(storage) ? &exec->given.base : &exec->scratch.base,
+                        exec->plan->offsets[storage->id]};
+}
+
+frit_status frit_cpu_submit(frit_device *base, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
+                            frit_ticket *ticket)
+{
+    frit_cpu_device *device = (frit_cpu_device *)base;
     frit_profile *profile = device->profile;
     frit_pool *pool = batch->n_rows < MANY_ROWS ? device->few : device->many;
     const frit_node *result = exec->plan->graph->output;
@@ -153,7 +160,6 @@ frit_status frit_cpu_run(frit_device *base, frit_exec *exec, const frit_batch *b
     FRIT_TRY(frit_packs_check(&device->packs));
     frit_plan_set_rows(exec->plan, batch->n_rows, batch->n_outs);
     exec->narrow.batch = exec->wide.batch = batch;
-    exec->narrow.cache = exec->wide.cache = cache;
     exec->narrow.run = exec->wide.run = exec->narrow.run + 1;
     exec->n_open = 0;
     if (profile) FRIT_TRY(frit_profile_start(profile, frit_pool_size(pool), exec->n_actions));
@@ -161,7 +167,8 @@ frit_status frit_cpu_run(frit_device *base, frit_exec *exec, const frit_batch *b
     walk w = {exec, profile, frit_pool_size(pool)};
     frit_pool_walk(pool, &(frit_walk){&w, exec->n_phases, open_phase, work_on_phase, look_ahead});
     if (profile) add_up(profile, exec, frit_time_ns() - start);
-    *output = result ? (const float *)(const void *)(exec->memory + exec->plan->offsets[result->id]) : NULL;
+    if (result) output->rows = (const float *)(const void *)(exec->scratch.bytes + exec->plan->offsets[result->id]);
+    *ticket = ++device->n_runs;
     return FRIT_OK;
 }
 
@@ -172,15 +179,15 @@ int frit_cpu_exec_n_phases(const frit_exec *exec)
 
 void frit_cpu_exec_fill(frit_exec *exec, uint8_t byte)
 {
-    memset(exec->memory, byte, (size_t)exec->n_bytes);
+    memset(exec->scratch.bytes, byte, (size_t)exec->scratch.base.n_bytes);
 }
 
 void frit_cpu_exec_free(frit_device *base, frit_exec *exec)
 {
     (void)base;
     if (!exec) return;
-    frit_cpu_memory_free(exec->memory, exec->n_bytes);
-    frit_cpu_memory_free(exec->given, exec->n_given_bytes);
+    frit_cpu_memory_free(exec->scratch.bytes, exec->scratch.base.n_bytes);
+    frit_cpu_memory_free(exec->given.bytes, exec->given.base.n_bytes);
     free(exec->actions);
     free(exec->phases);
     free(exec->ups);

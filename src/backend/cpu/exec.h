@@ -41,9 +41,7 @@ struct frit_exec {
     frit_act_input *inputs;
     frit_task *ups;   // of tasks before GLU
     int n_actions, n_phases, n_inputs;
-    int n_open;        // phases of the last run that had any pieces
-    uint8_t *memory;   // the plan's scratch, the slots, the workspaces
-    uint64_t n_bytes;
-    uint8_t *given;   // the plan's inputs, or NULL
-    uint64_t n_given_bytes;
+    int n_open;                // phases of the last run that had any pieces
+    frit_cpu_memory scratch;   // the plan's, the slots, the workspaces
+    frit_cpu_memory given;     // the plan's inputs
 };

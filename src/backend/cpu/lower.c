@@ -55,13 +55,14 @@ const float *frit_lower_activations(const lowering *l, const frit_node *read)
     const uint64_t offset = l->plan->offsets[read->id];
     if (storage->op == FRIT_OP_WEIGHT) return storage->tensor->data;
     if (offset == UINT64_MAX) return NULL;
-    return (const float *)(const void *)((frit_node_is_input(storage) ? l->exec->given : l->exec->memory) + offset);
+    return (const float *)(const void *)((frit_node_is_input(storage) ? l->exec->given.bytes : l->exec->scratch.bytes) +
+                                         offset);
 }
 
 static float *result_of(const lowering *l, const frit_node *node)
 {
     const uint64_t offset = l->plan->offsets[node->id];
-    return offset == UINT64_MAX ? NULL : (float *)(void *)(l->exec->memory + offset);
+    return offset == UINT64_MAX ? NULL : (float *)(void *)(l->exec->scratch.bytes + offset);
 }
 
 bool frit_cpu_takes(const void *base, frit_join join, const frit_node *node, const frit_node *other)
@@ -158,8 +159,8 @@ static frit_task task_of_node(lowering *l, const frit_node *node)
         else
             task.x[i] = frit_lower_activations(l, node->src[i]);
     }
-    if (node->op == FRIT_OP_ROPE && fast) task.shared = l->exec->memory + frit_lower_find_rope(l, node)->offset;
-    if (op->shared_bytes) task.shared = l->exec->memory + l->shared_offset;
+    if (node->op == FRIT_OP_ROPE && fast) task.shared = l->exec->scratch.bytes + frit_lower_find_rope(l, node)->offset;
+    if (op->shared_bytes) task.shared = l->exec->scratch.bytes + l->shared_offset;
     return task;
 }
 
@@ -216,9 +217,9 @@ static bool add_sorting(lowering *l, frit_task *task, bool barrier)
         const sorted_rows *p = &l->sorted[forms[i]];
         ready = ready && p->rows == x && p->route == route;
         busy = busy || p->busy;
-        task->forms[forms[i]] = l->exec->memory + p->offset;
+        task->forms[forms[i]] = l->exec->scratch.bytes + p->offset;
     }
-    if (route) task->dispatch = (void *)(l->exec->memory + l->dispatch.offset);
+    if (route) task->dispatch = (void *)(l->exec->scratch.bytes + l->dispatch.offset);
     if (!ready) {
         frit_action convert = {frit_fast_convert_sorted, frit_convert_sorted_pieces, 0, 0, *task};
         if (dispatches) convert.pieces = frit_dispatch_and_convert_pieces;
@@ -400,14 +401,16 @@ static frit_status lower(lowering *l)
     return FRIT_OK;
 }
 
-static frit_exec *exec_new(frit_cpu_device *device, frit_plan *plan, size_t n_actions)
+static frit_exec *exec_new(frit_cpu_device *device, frit_plan *plan, const frit_cache *cache, size_t n_actions)
 {
     const size_t n_chains = (size_t)plan->phases.n_chains;
     frit_exec *exec = calloc(1, sizeof *exec);
     if (!exec) return NULL;
     exec->plan = plan;
+    exec->scratch.base.device = exec->given.base.device = &device->base;
+    exec->narrow.cache = exec->wide.cache = cache;
     exec->narrow.kernels = &device->narrow;
-    exec->wide.kernels = frit_backend_cpu.many_rows(&device->base) > 0 ? &device->wide : &device->narrow;
+    exec->wide.kernels = device->has_wide ? &device->wide : &device->narrow;
     exec->narrow.narrow = exec->wide.narrow = &device->narrow;
     exec->actions = calloc(n_actions, sizeof *exec->actions);
     exec->phases = calloc(n_actions, sizeof *exec->phases);
@@ -418,7 +421,7 @@ static frit_exec *exec_new(frit_cpu_device *device, frit_plan *plan, size_t n_ac
     return NULL;
 }
 
-frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out)
+frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, const frit_cache *cache, frit_exec **out)
 {
     frit_cpu_device *device = (frit_cpu_device *)base;
     const size_t n_chains = (size_t)plan->phases.n_chains, n_actions = n_chains * MAX_ACTIONS + 2;
@@ -434,7 +437,7 @@ frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, frit_exec **out
     l.inputs = frit_arena_new(&arena, input_info, 2 * n_chains + 1);
     l.slots = frit_arena_new(&arena, input_slot, 2 * n_chains + 1);
     l.ropes = frit_arena_new(&arena, rope_table, n_chains + 1);
-    frit_exec *exec = l.exec = exec_new(device, plan, n_actions);
+    frit_exec *exec = l.exec = exec_new(device, plan, cache, n_actions);
     const bool has_all = exec && !frit_arena_failed(&arena);
     const frit_status status =
         has_all ? lower(&l) : frit_fail_memory(n_actions * sizeof(frit_action), "the list of actions");

@@ -210,12 +210,12 @@ void frit_lower_point_inputs(lowering *l)
             const frit_node *add = frit_chain_result(chain);
             input->summand = frit_lower_activations(l, input->sum.node->src[0]);
             input->residual = frit_lower_activations(l, add->src[add->src[0] == input->sum.node]);
-            input->stored = (float *)(void *)(l->exec->memory + l->plan->offsets[add->id]);
+            input->stored = (float *)(void *)(l->exec->scratch.bytes + l->plan->offsets[add->id]);
         }
         if (input->form == FRIT_FORM_F32)
-            input->rows = l->exec->memory + l->plan->offsets[input->source->id];
+            input->rows = (uint8_t *)(uintptr_t)frit_lower_activations(l, input->source);
         else
-            input->rows = l->exec->memory + l->slots[l->inputs[i].slot].offset;
+            input->rows = l->exec->scratch.bytes + l->slots[l->inputs[i].slot].offset;
         input->per_thread_offset = (size_t)l->per_thread_offsets[input->form];
     }
 }

@@ -72,16 +72,17 @@ frit_status frit_lower_memory(lowering *l, int n_threads)
 {
     frit_exec *exec = l->exec;
     measure(l);
-    exec->n_bytes = l->n_bytes + exec->narrow.workspace_bytes * (uint64_t)n_threads;
-    exec->memory = frit_cpu_memory_new(exec->n_bytes);
-    if (!exec->memory) return frit_fail_memory((size_t)exec->n_bytes, "intermediate results");
-    exec->n_given_bytes = l->plan->input_bytes;
-    if (exec->n_given_bytes > 0) exec->given = frit_cpu_memory_new(exec->n_given_bytes);
-    if (exec->n_given_bytes > 0 && !exec->given)
-        return frit_fail_memory((size_t)exec->n_given_bytes, "results of other devices");
-    frit_nodes_spread(&l->device->topology.nodes, exec->memory, l->n_bytes);   // but for what is each thread's own
-    if (l->plan->graph->max_rows < FEW_ROWS) frit_cpu_memory_sparse(exec->memory, exec->n_bytes);
-    exec->narrow.workspaces = exec->wide.workspaces = exec->memory + l->n_bytes;
+    exec->scratch.base.n_bytes = l->n_bytes + exec->narrow.workspace_bytes * (uint64_t)n_threads;
+    exec->scratch.bytes = frit_cpu_memory_new(exec->scratch.base.n_bytes);
+    if (!exec->scratch.bytes) return frit_fail_memory((size_t)exec->scratch.base.n_bytes, "intermediate results");
+    exec->given.base.n_bytes = l->plan->input_bytes;
+    if (exec->given.base.n_bytes > 0) exec->given.bytes = frit_cpu_memory_new(exec->given.base.n_bytes);
+    if (exec->given.base.n_bytes > 0 && !exec->given.bytes)
+        return frit_fail_memory((size_t)exec->given.base.n_bytes, "results of other devices");
+    frit_nodes_spread(&l->device->topology.nodes, exec->scratch.bytes,
+                      l->n_bytes);   // but for what is each thread's own
+    if (l->plan->graph->max_rows < FEW_ROWS) frit_cpu_memory_sparse(exec->scratch.bytes, exec->scratch.base.n_bytes);
+    exec->narrow.workspaces = exec->wide.workspaces = exec->scratch.bytes + l->n_bytes;
     frit_lower_point_inputs(l);
     return FRIT_OK;
 }
