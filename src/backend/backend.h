@@ -35,8 +35,9 @@ typedef struct frit_place {
 
 typedef uint64_t frit_ticket;   // 0: before everything
 
-typedef struct frit_step_output {   // of one step
-    const float *rows;   // [n_outs, n] of the plan's output, when the step has run; until the device runs another
+typedef struct frit_step_output {   // of one step, on the host
+    const float *rows;              // set by the step: [n_outs, n] of the plan's output; until the device runs another
+    frit_taken *taken;              // [n_outs], or NULL: not requested
 } frit_step_output;
 
 typedef struct frit_device_options {

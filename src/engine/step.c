@@ -108,32 +108,35 @@ static frit_plan_wish wish_of(const frit_step *step)
                             .adapted = step->adapted};
 }
 
-// What part i reads of others, for the rows of this step.
-static frit_status carry_inputs(const frit_plan_class *c, int i)
+static frit_status carry(const frit_plan_part *to, const frit_crossing *crossing, const frit_plan_part *from)
 {
-    const frit_segment *segment = &c->segments.list[i];
-    const frit_plan_part *to = &c->parts[i];
-    for (int k = 0; k < segment->n_inputs; k++) {
-        const frit_crossing *crossing = &segment->inputs[k];
-        const frit_plan_part *from = &c->parts[crossing->from];
-        uint64_t n_bytes = sizeof(float);
-        for (int d = 0; d < crossing->result->n_dims; d++) n_bytes *= (uint64_t)crossing->result->shape[d];
-        if (n_bytes > 0)
-            FRIT_TRY(frit_backend_carry(to->device->backend->value(to->exec, crossing->input),
-                                        from->device->backend->value(from->exec, crossing->result), n_bytes));
+    uint64_t n_bytes = sizeof(float);
+    for (int d = 0; d < crossing->result->n_dims; d++) n_bytes *= (uint64_t)crossing->result->shape[d];
+    if (n_bytes == 0) return FRIT_OK;
+    return frit_backend_carry(to->device->backend->value(to->exec, crossing->input),
+                              from->device->backend->value(from->exec, crossing->result), n_bytes);
+}
+
+// What others read of part i, as soon as it runs: the device may use the memory again.
+static frit_status carry_results(const frit_plan_class *c, int i)
+{
+    for (int k = i + 1; k < c->segments.n; k++) {
+        const frit_segment *segment = &c->segments.list[k];
+        for (int n = 0; n < segment->n_inputs; n++)
+            if (segment->inputs[n].from == i) FRIT_TRY(carry(&c->parts[k], &segment->inputs[n], &c->parts[i]));
     }
     return FRIT_OK;
 }
 
-// Devices work on their parts one after the other: a part's inputs are copied when the device that makes them is done.
+// Devices work on their parts one after the other.
 static frit_status run_parts(const frit_plan_class *c, const frit_batch *batch, frit_step_output *output)
 {
     for (int i = 0; i < c->segments.n; i++) frit_plan_set_rows(c->parts[i].plan, batch->n_rows, batch->n_outs);
     for (int i = 0; i < c->segments.n; i++) {
         const frit_plan_part *part = &c->parts[i];
         frit_ticket ticket;
-        FRIT_TRY(carry_inputs(c, i));
         FRIT_TRY(part->device->backend->submit(part->device, part->exec, batch, output, &ticket));
+        FRIT_TRY(carry_results(c, i));
         if (i == c->segments.n - 1 || i == c->segments.output)
             FRIT_TRY(part->device->backend->wait(part->device, ticket));
     }
@@ -160,9 +163,8 @@ static frit_status run_step(frit_engine *engine)
         .page_stride = step->tables.page_stride,
         .scales = step->adapted ? step->tables.scales : NULL,
         .n_adapters = engine->adapters.n,
-        .taken = step->taken,
     };
-    frit_step_output output = {0};
+    frit_step_output output = {.taken = step->taken};
     FRIT_TRY(run_parts(c, &batch, &output));
     hand_out(step, output.rows, (size_t)c->graph.output->shape[1]);
     return FRIT_OK;

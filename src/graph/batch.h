@@ -28,12 +28,6 @@ typedef struct frit_run {
     int32_t n_source;   // of encoder-decoders: positions of the encoded source that cross attention looks at
 } frit_run;
 
-// A row of results, as it leaves a step.
-typedef struct frit_taken {
-    float *copy;        // where it also goes; NULL: nowhere
-    _Atomic bool bad;   // set by the step: some number is not finite
-} frit_taken;
-
 typedef struct frit_batch {
     int32_t n_rows, n_outs, n_runs;
     const int32_t *tokens;      // [n_rows]
@@ -46,8 +40,13 @@ typedef struct frit_batch {
     // [n_runs, n_adapters]: how much of each adapter of the plan a run's rows have; 0: nothing. NULL: of none.
     const float *scales;
     int32_t n_adapters;
-    frit_taken *taken;   // [n_outs], or NULL: not requested
 } frit_batch;
+
+// A row of results, as it leaves a step.
+typedef struct frit_taken {
+    float *copy;        // where it also goes, on the host; NULL: nowhere
+    _Atomic bool bad;   // set by the step: some number is not finite
+} frit_taken;
 
 // The page table of one of the batch's runs.
 static inline const int32_t *frit_batch_pages(const frit_batch *batch, int32_t group, const frit_run *run)
@@ -80,8 +79,9 @@ typedef struct frit_cache_side {
     frit_dtype dtype;
     bool transposed;   // of types without blocks only
     int32_t dim;
-    int32_t mix;   // a power of two; 1: rows are written as they are
-    uint8_t *pages;
+    int32_t mix;       // a power of two; 1: rows are written as they are
+    uint64_t offset;   // of page 0 in the cache's memory
+    uint8_t *pages;    // its address; where the cache has memory, devices set it in layers of their own
     uint64_t page_bytes, row_bytes;
 } frit_cache_side;
 
@@ -90,10 +90,13 @@ typedef struct frit_cache_layer {
     int32_t group;   // of the page tables
     frit_cache_side k, v;
     frit_cache_side index;   // one head, of the type of keys
-    float *states;           // [n_slots, spec.n_state]
+    uint64_t states_offset;
+    float *states;   // [n_slots, spec.n_state]
 } frit_cache_layer;
 
+// What a device knows of the cache: all layers, of which some lie in its memory.
 typedef struct frit_cache {
     const frit_cache_layer *layers;   // [n_layers]
     int32_t n_layers, n_pages;
+    struct frit_memory *memory;   // (backend.h) NULL: the layers have addresses
 } frit_cache;

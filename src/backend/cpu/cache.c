@@ -2,7 +2,29 @@
 // Rows of the cache, in pages of either layout.
 #include "backend/cpu/cache.h"
 
+#include "backend/cpu/cpu.h"
+
+#include <stdlib.h>
 #include <string.h>
+
+frit_status frit_cpu_cache_bind(frit_cache *out, frit_cache_layer **layers, const frit_cache *cache)
+{
+    *out = *cache;
+    *layers = NULL;
+    if (!cache->memory) return FRIT_OK;
+    const size_t n = (size_t)cache->n_layers;
+    uint8_t *memory = ((const frit_cpu_memory *)cache->memory)->bytes;
+    frit_cache_layer *bound = calloc(n + 1, sizeof *bound);
+    if (!bound) return frit_fail_memory(n * sizeof *bound, "the layers of a cache");
+    memcpy(bound, cache->layers, n * sizeof *bound);
+    for (size_t i = 0; i < n; i++) {
+        frit_cache_side *const sides[] = {&bound[i].k, &bound[i].v, &bound[i].index};
+        for (size_t k = 0; k < FRIT_COUNT(sides); k++) sides[k]->pages = memory + sides[k]->offset;
+        bound[i].states = (float *)(void *)(memory + bound[i].states_offset);
+    }
+    out->layers = *layers = bound;
+    return FRIT_OK;
+}
 
 void frit_cache_read(const frit_cache_row *row, float *y)
 {

@@ -29,3 +29,5 @@ typedef struct frit_cache_row {
 void frit_cache_read(const frit_cache_row *row, float *y);   // [dim], by the type's codec
 // Stores a row that was encoded already.
 void frit_cache_write(const frit_cache_row *row, const uint8_t *encoded);
+// The cache as kernels see it: its layers with addresses, malloc'd into *layers where they have none.
+frit_status frit_cpu_cache_bind(frit_cache *out, frit_cache_layer **layers, const frit_cache *cache);

@@ -160,6 +160,7 @@ frit_status frit_cpu_submit(frit_device *base, frit_exec *exec, const frit_batch
     FRIT_TRY(frit_packs_check(&device->packs));
     frit_plan_set_rows(exec->plan, batch->n_rows, batch->n_outs);
     exec->narrow.batch = exec->wide.batch = batch;
+    exec->narrow.taken = exec->wide.taken = output->taken;
     exec->narrow.run = exec->wide.run = exec->narrow.run + 1;
     exec->n_open = 0;
     if (profile) FRIT_TRY(frit_profile_start(profile, frit_pool_size(pool), exec->n_actions));
@@ -192,5 +193,6 @@ void frit_cpu_exec_free(frit_device *base, frit_exec *exec)
     free(exec->phases);
     free(exec->ups);
     free(exec->inputs);
+    free(exec->layers);
     free(exec);
 }

@@ -41,7 +41,9 @@ struct frit_exec {
     frit_act_input *inputs;
     frit_task *ups;   // of tasks before GLU
     int n_actions, n_phases, n_inputs;
-    int n_open;                // phases of the last run that had any pieces
-    frit_cpu_memory scratch;   // the plan's, the slots, the workspaces
-    frit_cpu_memory given;     // the plan's inputs
+    int n_open;                 // phases of the last run that had any pieces
+    frit_cache cache;           // with the addresses of its layers
+    frit_cache_layer *layers;   // of it; NULL: the engine's
+    frit_cpu_memory scratch;    // the plan's, the slots, the workspaces
+    frit_cpu_memory given;      // the plan's inputs
 };

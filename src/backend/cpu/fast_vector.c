@@ -345,7 +345,7 @@ enum { RESULTS_PIECE = 8192 };
 int frit_results_pieces(const frit_task *task)
 {
     const int64_t n = (frit_node_elems(task->node) + RESULTS_PIECE - 1) / RESULTS_PIECE;
-    return !task->env->batch->taken ? 0 : n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
+    return !task->env->taken ? 0 : n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
 }
 
 static bool any_bad(const float *values, int64_t n)
@@ -366,7 +366,7 @@ void frit_fast_results(const frit_task *task, frit_share share)
     const frit_range mine = frit_split(frit_node_elems(task->node), LINE, share);
     for (int64_t i = mine.begin, n; i < mine.end; i += n) {
         const int64_t row = i / width, column = i % width;
-        frit_taken *taken = &task->env->batch->taken[row];
+        frit_taken *taken = &task->env->taken[row];
         n = mine.end - i < AT_ONCE ? mine.end - i : AT_ONCE;
         n = width - column < n ? width - column : n;
         if (taken->copy) memcpy(taken->copy + column, task->x[0] + i, (size_t)n * sizeof(float));

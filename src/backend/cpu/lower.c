@@ -6,6 +6,8 @@
 //     what comes before an op, and second parts, of those that have them
 #include "backend/cpu/lower.h"
 
+#include "backend/cpu/cache.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -408,7 +410,7 @@ static frit_exec *exec_new(frit_cpu_device *device, frit_plan *plan, const frit_
     if (!exec) return NULL;
     exec->plan = plan;
     exec->scratch.base.device = exec->given.base.device = &device->base;
-    exec->narrow.cache = exec->wide.cache = cache;
+    exec->narrow.cache = exec->wide.cache = &exec->cache;
     exec->narrow.kernels = &device->narrow;
     exec->wide.kernels = device->has_wide ? &device->wide : &device->narrow;
     exec->narrow.narrow = exec->wide.narrow = &device->narrow;
@@ -416,7 +418,8 @@ static frit_exec *exec_new(frit_cpu_device *device, frit_plan *plan, const frit_
     exec->phases = calloc(n_actions, sizeof *exec->phases);
     exec->inputs = calloc(2 * n_chains + 1, sizeof *exec->inputs);
     exec->ups = calloc(n_chains + 1, sizeof *exec->ups);
-    if (exec->actions && exec->phases && exec->inputs && exec->ups) return exec;
+    const bool has_all = exec->actions && exec->phases && exec->inputs && exec->ups;
+    if (has_all && frit_cpu_cache_bind(&exec->cache, &exec->layers, cache) == FRIT_OK) return exec;
     frit_cpu_exec_free(&device->base, exec);
     return NULL;
 }

@@ -28,6 +28,7 @@ typedef struct frit_task_env {
     const frit_kernels *kernels;
     const frit_kernels *narrow;   // for few rows, which may be the same
     const frit_batch *batch;
+    frit_taken *taken;   // of the run's output; NULL: not requested
     const frit_cache *cache;
     uint8_t *workspaces;      // one for each thread
     size_t workspace_bytes;   // of one, a multiple of FRIT_CPU_ALIGN
