@@ -123,6 +123,7 @@ static void cpu_close(frit_device *base)
     if (!device) return;
     frit_profile_free(device->profile);
     frit_packs_free(&device->packs);
+    frit_cpu_memory_free(device->scratch.bytes, device->scratch.base.n_bytes);
     close_pools(device);
     free(device);
 }

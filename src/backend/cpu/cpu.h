@@ -14,7 +14,10 @@ typedef struct frit_cpu_memory {
 
 typedef struct frit_cpu_device {
     frit_device base;
-    frit_ticket n_runs;          // a run is over when it has been submitted
+    frit_ticket n_runs;   // a run is over when it has been submitted
+    // Intermediate results of whichever executable runs. Those that need more than this have memory of their own.
+    frit_cpu_memory scratch;
+    int n_sharing;               // executables that use it
     frit_pool *few, *many;       // for steps of few and of many rows; may be one
     bool probes;                 // the threads for few rows are still to be chosen by a probe
     bool reference;              // all ops run on their reference kernels

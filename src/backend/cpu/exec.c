@@ -181,13 +181,17 @@ int frit_cpu_exec_n_phases(const frit_exec *exec)
 void frit_cpu_exec_fill(frit_exec *exec, uint8_t byte)
 {
     memset(exec->scratch.bytes, byte, (size_t)exec->scratch.base.n_bytes);
+    memset(exec->workspaces.bytes, byte, (size_t)exec->workspaces.base.n_bytes);
 }
 
 void frit_cpu_exec_free(frit_device *base, frit_exec *exec)
 {
-    (void)base;
     if (!exec) return;
-    frit_cpu_memory_free(exec->scratch.bytes, exec->scratch.base.n_bytes);
+    if (exec->shares_scratch)
+        ((frit_cpu_device *)base)->n_sharing--;
+    else
+        frit_cpu_memory_free(exec->scratch.bytes, exec->scratch.base.n_bytes);
+    frit_cpu_memory_free(exec->workspaces.bytes, exec->workspaces.base.n_bytes);
     frit_cpu_memory_free(exec->given.bytes, exec->given.base.n_bytes);
     free(exec->actions);
     free(exec->phases);

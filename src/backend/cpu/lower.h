@@ -45,7 +45,7 @@ typedef struct rope_table {   // cosines and sines of every row, for all ROPE no
 } rope_table;
 
 typedef struct lowering {
-    const frit_cpu_device *device;
+    frit_cpu_device *device;
     frit_plan *plan;
     frit_exec *exec;
     chain_info *infos;    // [n_chains]

@@ -68,21 +68,48 @@ static void measure(lowering *l)
     l->exec->wide.workspace_bytes = env->workspace_bytes;
 }
 
+static frit_status allocate(frit_cpu_memory *memory, uint64_t n_bytes, const char *what)
+{
+    memory->base.n_bytes = 0;
+    memory->bytes = n_bytes > 0 ? frit_cpu_memory_new(n_bytes) : NULL;
+    if (n_bytes > 0 && !memory->bytes) return frit_fail_memory((size_t)n_bytes, what);
+    memory->base.n_bytes = n_bytes;
+    return FRIT_OK;
+}
+
+// One executable runs at a time, and what it leaves is read before the next: so they share the device's memory, which
+// grows while no other uses it. The first plan of an engine is the largest.
+static frit_status share_scratch(const lowering *l)
+{
+    frit_cpu_device *device = l->device;
+    frit_exec *exec = l->exec;
+    if (l->n_bytes > device->scratch.base.n_bytes && device->n_sharing == 0) {
+        frit_cpu_memory_free(device->scratch.bytes, device->scratch.base.n_bytes);
+        FRIT_TRY(allocate(&device->scratch, l->n_bytes, "intermediate results"));
+        frit_nodes_spread(&device->topology.nodes, device->scratch.bytes, l->n_bytes);
+    }
+    exec->shares_scratch = l->n_bytes <= device->scratch.base.n_bytes;
+    if (!exec->shares_scratch) {
+        FRIT_TRY(allocate(&exec->scratch, l->n_bytes, "intermediate results"));
+        frit_nodes_spread(&device->topology.nodes, exec->scratch.bytes, l->n_bytes);
+        return FRIT_OK;
+    }
+    exec->scratch.bytes = device->scratch.bytes;
+    exec->scratch.base.n_bytes = l->n_bytes;
+    device->n_sharing++;
+    return FRIT_OK;
+}
+
 frit_status frit_lower_memory(lowering *l, int n_threads)
 {
     frit_exec *exec = l->exec;
     measure(l);
-    exec->scratch.base.n_bytes = l->n_bytes + exec->narrow.workspace_bytes * (uint64_t)n_threads;
-    exec->scratch.bytes = frit_cpu_memory_new(exec->scratch.base.n_bytes);
-    if (!exec->scratch.bytes) return frit_fail_memory((size_t)exec->scratch.base.n_bytes, "intermediate results");
-    exec->given.base.n_bytes = l->plan->input_bytes;
-    if (exec->given.base.n_bytes > 0) exec->given.bytes = frit_cpu_memory_new(exec->given.base.n_bytes);
-    if (exec->given.base.n_bytes > 0 && !exec->given.bytes)
-        return frit_fail_memory((size_t)exec->given.base.n_bytes, "results of other devices");
-    frit_nodes_spread(&l->device->topology.nodes, exec->scratch.bytes,
-                      l->n_bytes);   // but for what is each thread's own
-    if (l->plan->graph->max_rows < FEW_ROWS) frit_cpu_memory_sparse(exec->scratch.bytes, exec->scratch.base.n_bytes);
-    exec->narrow.workspaces = exec->wide.workspaces = exec->scratch.bytes + l->n_bytes;
+    FRIT_TRY(share_scratch(l));
+    FRIT_TRY(allocate(&exec->given, l->plan->input_bytes, "results of other devices"));
+    FRIT_TRY(allocate(&exec->workspaces, exec->narrow.workspace_bytes * (uint64_t)n_threads, "workspaces"));
+    if (l->plan->graph->max_rows < FEW_ROWS)
+        frit_cpu_memory_sparse(exec->workspaces.bytes, exec->workspaces.base.n_bytes);
+    exec->narrow.workspaces = exec->wide.workspaces = exec->workspaces.bytes;
     frit_lower_point_inputs(l);
     return FRIT_OK;
 }
