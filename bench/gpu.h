@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // gpu.h: what the measurements of frit's GPU kernels share. A failure ends the program with its sentence.
 #pragma once
-#include "backend/cuda/kernel.h"
+#include "backend/cuda/load.h"
 #include "backend/cuda/product.h"
-#include "backend/cuda/repack.h"
 
 typedef struct bench {
     frit_cuda_driver driver;
@@ -12,6 +11,7 @@ typedef struct bench {
     frit_cuda_compiler compiler;
     frit_pool *pool;
     frit_cuda_stream stream;
+    frit_cuda_loader loader;
     double read_gbs;   // what a kernel that only reads reaches, in 1e9 bytes per second
 } bench;
 
@@ -38,4 +38,7 @@ void bench_products(bench *b, const char *filter);
 void bench_steps(bench *b, const char *filter);
 void bench_prefill(bench *b, const char *folder);   // folder: of NVIDIA's libraries; NULL: the loader's
 int check_prefill(bench *b, const char *folder);
-int bench_check(bench *b);   // a small model against a reference in plain C; the number of faults
+void bench_prompts(bench *b, const char *folder, const char *filter);
+int check_types(bench *b);   // tiles and products of every weight type
+void bench_load(bench *b);
+int bench_check(bench *b, const char *folder);   // a small model against a reference in plain C; the number of faults

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // A small model whose every step is computed a second time, in plain C with the numbers that src/quant decodes.
 #include "base/rng.h"
-#include "gpu_model.h"
+#include "gpu_prompt.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 70, ORDERS = 4 };
+enum { STEPS = 70, POSITIONS = 320, MAX_RUNS = 16 };
 
 typedef struct reference {
     const model *m;
@@ -17,6 +17,7 @@ typedef struct reference {
         *up[MODEL_MAX_LAYERS], *down[MODEL_MAX_LAYERS], *norm1[MODEL_MAX_LAYERS], *norm2[MODEL_MAX_LAYERS];
     float *table, *head, *norm_out;
     float *keys, *values;   // [layer][row][position][kv head * head size]
+    int begin[MAX_RUNS];    // tokens that each row had before its first step
 } reference;
 
 static float *floats(size_t n)
@@ -51,14 +52,8 @@ static uint8_t *random_matrix(reference *r, frit_dtype dtype, int n_rows, int k,
 
 static void upload_tiles(bench *b, frit_dtype dtype, const frit_tile_source *source, uint64_t to)
 {
-    const frit_tile_format *format = frit_tile_format_of(dtype);
-    const int64_t n = frit_tile_count(source);
-    const size_t n_bytes = (size_t)(frit_tile_bytes(format, source) * (uint64_t)n);
-    uint8_t *tiles = malloc(n_bytes);
-    if (!tiles) must(frit_fail_memory(n_bytes, "tiles"));
-    frit_tile_pack(format, source, 0, n, tiles);
-    upload(b, to, tiles, n_bytes);
-    free(tiles);
+    must(frit_cuda_load_tiles(&b->loader, dtype, source, to));
+    must(frit_cuda_loader_wait(&b->loader));
 }
 
 static float *make_matrix(bench *b, reference *r, frit_dtype dtype, int n_rows, int k, frit_row_order order,
@@ -79,19 +74,6 @@ static float *make_norm(bench *b, reference *r, int n, uint64_t to)
     for (int i = 0; i < n; i++) w[i] = 1 + 0.1f * normal(&r->rng);
     upload(b, to, w, (size_t)n * 4);
     return w;
-}
-
-static void make_table(bench *b, reference *r)
-{
-    const size_t n = (size_t)r->m->shape.n_vocab * (size_t)r->m->shape.dim;
-    uint16_t *table = malloc(n * 2);
-    r->table = floats(n);
-    if (!table) must(frit_fail_memory(n * 2, "the token table"));
-    for (size_t i = 0; i < n; i++) r->table[i] = normal(&r->rng);
-    frit_encode_bf16(r->table, table, (int64_t)n, NULL);
-    frit_decode_bf16(table, r->table, (int64_t)n);
-    upload(b, r->m->table, table, n * 2);
-    free(table);
 }
 
 static void make_weights(bench *b, reference *r)
@@ -117,8 +99,8 @@ static void make_weights(bench *b, reference *r)
     }
     r->head = make_matrix(b, r, m->types.head, s->n_vocab, s->dim, FRIT_ROWS_NATURAL, m->head);
     r->norm_out = make_norm(b, r, s->dim, m->norm_out);
-    make_table(b, r);
-    const size_t n = (size_t)(s->n_layers * m->rows * STEPS) * (size_t)n_kv;
+    r->table = make_matrix(b, r, m->types.head, s->n_vocab, s->dim, FRIT_ROWS_NATURAL, m->table);
+    const size_t n = (size_t)(s->n_layers * m->rows * POSITIONS) * (size_t)n_kv;
     r->keys = floats(n);
     r->values = floats(n);
 }
@@ -156,7 +138,7 @@ static void rotate(const model_shape *s, float *x, int n_heads, int position)
 static void attend(const model_shape *s, const float *q, const float *keys, const float *values, int n, float *out)
 {
     const int size = s->head_size, n_kv = s->n_kv_heads * size, group = s->n_heads / s->n_kv_heads;
-    float scores[STEPS];
+    float scores[POSITIONS];
     for (int h = 0; h < s->n_heads; h++) {
         const int at = h / group * size;
         float largest = -INFINITY, total = 0;
@@ -179,7 +161,7 @@ static void run_layer(reference *r, int i, int row, int position, float *x, floa
 {
     const model_shape *s = &r->m->shape;
     const int n_q = s->n_heads * s->head_size, n_kv = s->n_kv_heads * s->head_size;
-    const size_t sequence = (size_t)((i * r->m->rows + row) * STEPS) * (size_t)n_kv;
+    const size_t sequence = (size_t)((i * r->m->rows + row) * POSITIONS) * (size_t)n_kv;
     float *keys = r->keys + sequence, *values = r->values + sequence;
     norm(x, r->norm1[i], s->dim, y);
     multiply(r->qk[i], y, n_q + n_kv, s->dim, z);
@@ -228,7 +210,22 @@ typedef struct outcome {
     int n_wrong_picks;    // tokens that are not the largest of the GPU's own logits
 } outcome;
 
-static void compare_step(bench *b, reference *r, int position, outcome *result)
+static void compare_row(const model *m, const float *own, const float *expected, uint64_t best, outcome *result)
+{
+    double error = 0, squares = 0;
+    size_t largest = 0;
+    for (size_t i = 0; i < (size_t)m->shape.n_vocab; i++) {
+        error += pow((double)own[i] - expected[i], 2);
+        squares += pow(expected[i], 2);
+        if (own[i] > own[largest]) largest = i;
+    }
+    if (!(error / squares <= result->worst_error)) result->worst_error = error / squares;
+    result->n_wrong_picks += (0xffffffffu - (uint32_t)best) != largest;
+}
+
+// Logits that the GPU has now, of the tokens that rows have at begin + step, with the reference's; of a prompt
+// (step -1) the reference computes all tokens before too.
+static void compare_step(bench *b, reference *r, int step, outcome *result)
 {
     const model *m = r->m;
     const size_t n = (size_t)m->shape.n_vocab;
@@ -240,17 +237,10 @@ static void compare_step(bench *b, reference *r, int position, outcome *result)
     download(b, tokens, m->tokens, (size_t)(m->rows * m->n_positions) * sizeof *tokens);
     download(b, best, m->best, (size_t)m->rows * sizeof *best);
     for (int row = 0; row < m->rows; row++) {
-        const float *own = logits + (size_t)row * n;
-        run_row(r, row, position, tokens[row * m->n_positions + position], expected);
-        double error = 0, squares = 0;
-        size_t largest = 0;
-        for (size_t i = 0; i < n; i++) {
-            error += pow((double)own[i] - expected[i], 2);
-            squares += pow(expected[i], 2);
-            if (own[i] > own[largest]) largest = i;
-        }
-        if (!(error / squares <= result->worst_error)) result->worst_error = error / squares;
-        result->n_wrong_picks += (0xffffffffu - (uint32_t)best[row]) != largest;
+        const int last = r->begin[row] + step;
+        for (int i = step < 0 ? 0 : last; i <= last; i++)
+            run_row(r, row, i, tokens[row * m->n_positions + i], expected);
+        compare_row(m, logits + (size_t)row * n, expected, best[row], result);
     }
     free(logits);
     free(expected);
@@ -258,18 +248,36 @@ static void compare_step(bench *b, reference *r, int position, outcome *result)
     free(best);
 }
 
-static int check_model(bench *b, model *m, int n_steps)
+// Each row's prompt is longer than the one before, so that rows of a tile of attention end anywhere.
+static void run_prompt(bench *b, model *m, reference *r, const frit_cublaslt *blas, const int *tokens, outcome *result)
+{
+    prompt p;
+    int positions[MAX_RUNS];
+    prompt_open(b, &p, m, blas, r->begin, tokens, m->n_positions);
+    prompt_record(b, &p);
+    for (int i = 0; i < m->rows; i++) positions[i] = r->begin[i] - 1;
+    upload(b, m->positions, positions, (size_t)m->rows * sizeof *positions);
+    compare_step(b, r, -1, result);
+    prompt_close(b, &p);
+}
+
+static int check_model(bench *b, model *m, int n_prompt, const frit_cublaslt *blas, int n_steps)
 {
     reference r = {.m = m};
-    outcome result = {0};
+    outcome result = {0}, prompted = {0};
     frit_rng_init(&r.rng, 5);
-    m->n_positions = STEPS + 2;
+    m->n_positions = POSITIONS;
     model_open(b, m, 0);
     make_weights(b, &r);
     int *tokens = calloc((size_t)(m->rows * m->n_positions), sizeof *tokens);
     if (!tokens) must(frit_fail_memory(0, "tokens"));
-    for (int i = 0; i < m->rows; i++) tokens[i * m->n_positions] = 17 * i + 3;
+    for (int i = 0; i < m->rows; i++) {
+        r.begin[i] = n_prompt ? n_prompt + 41 * i : 0;
+        for (int j = 0; j < m->n_positions; j++)
+            tokens[i * m->n_positions + j] = (17 * i + 3 + 29 * j) % m->shape.n_vocab;
+    }
     upload(b, m->tokens, tokens, (size_t)(m->rows * m->n_positions) * sizeof *tokens);
+    if (n_prompt) run_prompt(b, m, &r, blas, tokens, &prompted);
     free(tokens);
     m->n_steps = 1;
     for (int i = 0; i < n_steps; i++) {
@@ -277,17 +285,23 @@ static int check_model(bench *b, model *m, int n_steps)
         must_cuda(b, b->driver.stream_wait(b->stream), "a decode step");
         compare_step(b, &r, i, &result);
     }
-    const bool is_good = result.worst_error < 1e-4 && result.n_wrong_picks == 0;
-    printf("check %s, %s, %d rows, %d splits of %d warps, %d steps: error %.2e, %d wrong picks: %s\n", m->types.name,
-           m->tuning.name, m->rows, m->tuning.splits, m->tuning.attend_warps, n_steps, result.worst_error,
-           result.n_wrong_picks, is_good ? "good" : "WRONG");
+    // A prompt's activations have the 11 bits of f16, or the 8 of bf16; later steps read the keys and values it left.
+    const double most = n_prompt ? 2e-4 : 1e-4;
+    const bool is_good =
+        result.worst_error < most && prompted.worst_error < most && result.n_wrong_picks + prompted.n_wrong_picks == 0;
+    printf(
+        "check %s, %s, %d rows, prompts from %d tokens, %d splits of %d warps, %d steps: error %.2e, of prompts %.2e, "
+        "%d wrong picks: %s\n",
+        m->types.name, m->tuning.name, m->rows, n_prompt, m->tuning.splits, m->tuning.attend_warps, n_steps,
+        result.worst_error, prompted.worst_error, result.n_wrong_picks + prompted.n_wrong_picks,
+        is_good ? "good" : "WRONG");
     fflush(stdout);
     free_reference(&r);
     model_close(b, m);
     return !is_good;
 }
 
-int bench_check(bench *b)
+int bench_check(bench *b, const char *folder)
 {
     // clang-format off
     static const model_shape shapes[] = {
@@ -298,34 +312,45 @@ int bench_check(bench *b)
     #define Q4_K_M {"q4_k_m", FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q6_K}
     #define Q4_0 {"q4_0", FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q6_K}
     #define ALL(type) {#type, FRIT_DTYPE_##type, FRIT_DTYPE_##type, FRIT_DTYPE_##type}
-    static const struct { model_types types; int rows, shape, n_steps; model_tuning tuning; } cases[] = {
-        {Q4_K_M,     1, 0, STEPS, {.name = "chosen"}},
-        {Q4_K_M,     1, 1, STEPS, {.name = "one split", .splits = 1, .attend_warps = 2}},
-        {Q4_K_M,     3, 0, 40,    {.name = "16 warps", .warps = 16, .attend_warps = 1}},
-        {Q4_K_M,    16, 1, 8,     {.name = "chosen"}},
-        {Q4_K_M,     1, 0, 8,     {.name = "2 groups", .groups = 2}},
-        {Q4_K_M,     8, 2, 8,     {.name = "chosen"}},
-        {Q4_K_M,    13, 2, 8,     {.name = "chosen"}},
-        {ALL(Q8_0),  1, 0, 40,    {.name = "chosen"}},
-        {ALL(Q8_0),  9, 0, 8,     {.name = "cp.async", .copies_by_thread = true}},
-        {Q4_0,       2, 0, 40,    {.name = "2 groups, cp.async", .groups = 2, .copies_by_thread = true}},
-        {ALL(BF16),  1, 0, 40,    {.name = "chosen"}},
-        {ALL(BF16),  5, 1, 8,     {.name = "one after the other", .is_serial = true}},
-        {ALL(F16),   1, 0, 8,     {.name = "chosen"}},
-        {Q4_K_M,     1, 0, STEPS, {.name = "one kernel", .is_one_kernel = true}},
-        {Q4_K_M,     3, 1, 40,    {.name = "one kernel", .is_one_kernel = true, .groups = 1}},
-        {ALL(BF16),  2, 0, 8,     {.name = "one kernel", .is_one_kernel = true}},
+    static const struct { model_types types; int rows, n_prompt, shape, n_steps; model_tuning tuning; } cases[] = {
+        {Q4_K_M,     1, 0, 0, STEPS, {.name = "chosen"}},
+        {Q4_K_M,     1, 0, 1, STEPS, {.name = "one split", .splits = 1, .attend_warps = 2}},
+        {Q4_K_M,     3, 0, 0, 40,    {.name = "16 warps", .warps = 16, .attend_warps = 1}},
+        {Q4_K_M,    16, 0, 1, 8,     {.name = "chosen"}},
+        {Q4_K_M,     1, 0, 0, 8,     {.name = "2 groups", .groups = 2}},
+        {Q4_K_M,     8, 0, 2, 8,     {.name = "chosen"}},
+        {Q4_K_M,    13, 0, 2, 8,     {.name = "chosen"}},
+        {ALL(Q8_0),  1, 0, 0, 40,    {.name = "chosen"}},
+        {ALL(Q8_0),  9, 0, 0, 8,     {.name = "cp.async", .copies_by_thread = true}},
+        {Q4_0,       2, 0, 0, 40,    {.name = "2 groups, cp.async", .groups = 2, .copies_by_thread = true}},
+        {ALL(BF16),  1, 0, 0, 40,    {.name = "chosen"}},
+        {ALL(BF16),  5, 0, 1, 8,     {.name = "one after the other", .is_serial = true}},
+        {ALL(F16),   1, 0, 0, 8,     {.name = "chosen"}},
+        {Q4_K_M,     1, 0, 0, STEPS, {.name = "one kernel", .is_one_kernel = true}},
+        {Q4_K_M,     3, 0, 1, 40,    {.name = "one kernel", .is_one_kernel = true, .groups = 1}},
+        {ALL(BF16),  2, 0, 0, 8,     {.name = "one kernel", .is_one_kernel = true}},
+        {ALL(Q5_K),  1, 0, 0, 8,     {.name = "chosen"}},
+        {ALL(IQ4_XS), 1, 0, 0, 8,    {.name = "chosen"}},
+        {Q4_K_M,     1, 1, 0, 8,     {.name = "chosen"}},
+        {Q4_K_M,     3, 60, 0, 8,     {.name = "chosen"}},
+        {ALL(Q8_0),  2, 200, 1, 8,     {.name = "chosen"}},
+        {ALL(BF16),  2, 130, 0, 8,     {.name = "gate-up in f32", .is_gate_up_f32 = true}},
     };
     // clang-format on
+    frit_cublaslt blas;
     int n_faults = 0;
+    const bool has_blas = frit_cublaslt_open(&blas, folder) == FRIT_OK || frit_cublaslt_open(&blas, NULL) == FRIT_OK;
+    if (!has_blas) printf("no prompts: %s\n", frit_error());
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+        if (cases[i].n_prompt && !has_blas) continue;
         model *m = calloc(1, sizeof *m);
         if (!m) must(frit_fail_memory(sizeof *m, "a model"));
         *m = (model){
             .shape = shapes[cases[i].shape], .types = cases[i].types, .rows = cases[i].rows, .tuning = cases[i].tuning};
-        n_faults += check_model(b, m, cases[i].n_steps);
+        n_faults += check_model(b, m, cases[i].n_prompt, &blas, cases[i].n_steps);
         free(m);
     }
+    if (has_blas) frit_cublaslt_close(&blas);
     printf("\n");
     return n_faults;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How fast frit's GPU kernels are on this machine, as tables.
 //
-//     bench_gpu [--nvrtc FOLDER] [--cache FOLDER] [check|products [FILTER]|steps [FILTER]|prefill|present]...
+//     bench_gpu [--nvrtc FOLDER] [--cache FOLDER] [check|types|load|products [FILTER]|steps [FILTER]|
+//               prompts [FILTER]|prefill|present]...
 //
 // Without a word all of them run. FILTER: only rows whose text contains it; "." is all. present: only tells whether
 // there is a GPU (0) or not (1).
@@ -41,6 +42,7 @@ static void open_all(bench *b, const char *nvrtc, const char *cache)
                                        .arch = b->gpu.arch,
                                        .driver_version = b->driver.version,
                                        .log = {print_log, NULL}};
+    must(frit_cuda_loader_open(&b->loader, &b->gpu, &b->compiler, b->pool));
     printf("%s, sm_%d, %d multiprocessors, L2 %.0f MB, %.0f GB, CUDA %d.%d, NVRTC %d.%d\n", b->gpu.name, b->gpu.arch,
            b->gpu.n_multiprocessors, b->gpu.l2_bytes / 1e6, (double)b->gpu.memory_bytes / 1e9, b->driver.version / 1000,
            b->driver.version % 1000 / 10, b->nvrtc.major, b->nvrtc.minor);
@@ -48,6 +50,7 @@ static void open_all(bench *b, const char *nvrtc, const char *cache)
 
 static void close_all(bench *b)
 {
+    frit_cuda_loader_close(&b->loader);
     b->driver.stream_free(b->stream);
     frit_pool_free(b->pool);
     frit_nvrtc_close(&b->nvrtc);
@@ -64,7 +67,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--nvrtc") == 0) nvrtc = argv[i + 1];
         if (strcmp(argv[i], "--cache") == 0) cache = argv[i + 1];
     }
-    static char *everything[] = {"check", "products", ".", "steps", ".", "prefill"};
+    static char *everything[] = {"check", "load", "products", ".", "steps", ".", "prompts", ".", "prefill"};
     char **words = i < argc ? argv + i : everything;
     const int n = i < argc ? argc - i : (int)FRIT_COUNT(everything);
     if (strcmp(words[0], "present") == 0) {
@@ -75,7 +78,11 @@ int main(int argc, char **argv)
     open_all(&b, nvrtc, cache);
     for (int j = 0; j < n; j++) {
         const char *filter = j + 1 < n ? words[j + 1] : ".";
-        if (strcmp(words[j], "check") == 0) n_faults += bench_check(&b) + check_prefill(&b, nvrtc);
+        if (strcmp(words[j], "check") == 0)
+            n_faults += check_types(&b) + check_prefill(&b, nvrtc) + bench_check(&b, nvrtc);
+        if (strcmp(words[j], "types") == 0) n_faults += check_types(&b);
+        if (strcmp(words[j], "load") == 0) bench_load(&b);
+        if (strcmp(words[j], "prompts") == 0) bench_prompts(&b, nvrtc, filter);
         if (strcmp(words[j], "products") == 0) bench_products(&b, filter);
         if (strcmp(words[j], "steps") == 0) bench_steps(&b, filter);
         if (strcmp(words[j], "prefill") == 0) bench_prefill(&b, nvrtc);

@@ -128,6 +128,7 @@ static void describe_others(model *m)
     const model_shape *s = &m->shape;
     m->embed =
         (frit_cuda_kernel){.file = "embed.cu", .name = "embed", .grid = {(unsigned)m->rows, 1, 1}, .threads = 256};
+    frit_cuda_define(&m->embed, "TYPE_TABLE", frit_dtype_get(m->types.head)->gguf_id);
     frit_cuda_define(&m->embed, "DIM", s->dim);
     frit_cuda_define(&m->embed, "HEAD", s->head_size);
     frit_cuda_define(&m->embed, "TOKEN_STRIDE", m->n_positions);
@@ -168,6 +169,7 @@ static void describe_decode(bench *b, model *m)
                           .most = m->types.most,
                           .more = m->types.more,
                           .head = m->types.head,
+                          .table = m->types.head,
                           .groups = m->tuning.groups,
                           .warps = m->tuning.warps,
                           .stages = m->tuning.stages,
@@ -268,9 +270,12 @@ void model_open(bench *b, model *m, int depth)
                                  .page_stride = (m->n_positions + 31) / 32,
                                  .page_bytes = (int64_t)s->n_layers * 2 * s->n_kv_heads * 32 * s->head_size * 2};
     for (int i = 0; i < s->n_layers; i++) alloc_layer(b, m, i);
+    const uint64_t n_bytes_before = m->n_weight_bytes;
     m->head = weights_alloc(b, m, m->types.head, s->n_vocab, s->dim);
+    const uint64_t n_head_bytes = m->n_weight_bytes - n_bytes_before;
     m->norm_out = device_alloc(b, (uint64_t)s->dim * 4);
-    m->table = device_alloc(b, (uint64_t)s->n_vocab * (uint64_t)s->dim * 2);
+    m->table = weights_alloc(b, m, m->types.head, s->n_vocab, s->dim);
+    m->n_weight_bytes -= n_head_bytes;   // a step reads a row of it
     alloc_state(b, m);
     fill_state(b, m, depth);
     m->n_down_parts = 1;
@@ -325,7 +330,7 @@ void model_fill(bench *b, model *m)
     }
     fill_matrix(b, m->types.head, m->head, s->n_vocab, s->dim, seed);
     fill_floats(b, m->norm_out, (uint64_t)s->dim * 4, 1, seed + 1);
-    fill_16_bits(b, m->table, (uint64_t)s->n_vocab * (uint64_t)s->dim * 2, 1, false, seed + 2);
+    fill_matrix(b, m->types.head, m->table, s->n_vocab, s->dim, seed + 2);
     fill_16_bits(b, m->cache, (uint64_t)m->rows * (uint64_t)m->heads.page_stride * (uint64_t)m->heads.page_bytes, 1,
                  true, seed + 3);
 }

@@ -33,7 +33,8 @@ typedef struct model_tuning {
     bool is_one_kernel, is_traced;
     int open_stages, groups, warps, stages, splits, attend_warps;
     bool copies_by_thread, is_serial;
-    int without;   // bits of phases that are left out, to see what they cost: MODEL_QKV and so on
+    bool is_gate_up_f32;   // of prompts
+    int without;           // bits of phases that are left out, to see what they cost: MODEL_QKV and so on
 } model_tuning;
 
 typedef struct model {

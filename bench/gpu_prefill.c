@@ -43,8 +43,8 @@ static void record_dequantize(bench *b, void *ctx)
 {
     const job *j = ctx;
     for (int i = 0; i < N_MATRICES; i++) {
-        const frit_probe_args args = {.in = j->tiles + (uint64_t)i * j->tile_bytes,
-                                      .out = j->weights + (uint64_t)i * j->weight_bytes};
+        const frit_dequantize_args args = {.tiles = j->tiles + (uint64_t)i * j->tile_bytes,
+                                           .out = j->weights + (uint64_t)i * j->weight_bytes};
         must(frit_cuda_kernel_launch(&b->gpu, &j->dequantize, b->stream, &args, FRIT_CUDA_IN_TURN));
     }
 }
@@ -58,6 +58,7 @@ static void describe_dequantize(job *j, frit_dtype dtype, int n_rows, int k)
         (frit_cuda_kernel){.file = "dequantize.cu", .name = "dequantize", .grid = {n_tiles, 1, 1}, .threads = 256};
     frit_cuda_define(&j->dequantize, "TYPE0", frit_dtype_get(dtype)->gguf_id);
     frit_cuda_define(&j->dequantize, "K", k);
+    frit_cuda_define(&j->dequantize, "IS_F16", 0);
 }
 
 // Time of turning a matrix of this type and shape into bf16, in us.
@@ -99,7 +100,8 @@ static void run_shape(bench *b, const frit_cublaslt *blas, job *j, size_t shape)
     j->weight_bytes = (uint64_t)n_rows * (uint64_t)k * 2;
     printf("| %s |", shapes[shape].name);
     for (size_t i = 0; i < FRIT_COUNT(token_counts); i++) {
-        must(frit_cublaslt_prepare(blas, token_counts[i], n_rows, k, &j->product));
+        must(frit_cublaslt_prepare(blas, &(frit_cublaslt_shape){.n_tokens = token_counts[i], .n_rows = n_rows, .k = k},
+                                   &j->product));
         const double us = time_graph(b, record_products, j, 5) / N_MATRICES;
         printf(" %.0f us, %.0f |", us, 2.0 * token_counts[i] * n_rows * k / us / 1e6);
         frit_cublaslt_product_free(&j->product);
@@ -149,7 +151,7 @@ static int compare_weights(bench *b, job *j, frit_dtype dtype, float *weights)
     describe_dequantize(j, dtype, N_ROWS, K);
     frit_cuda_kernel *all[] = {&j->dequantize};
     make_kernels(b, all, 1);
-    const frit_probe_args args = {.in = j->tiles, .out = j->weights};
+    const frit_dequantize_args args = {.tiles = j->tiles, .out = j->weights};
     must(frit_cuda_kernel_launch(&b->gpu, &j->dequantize, b->stream, &args, FRIT_CUDA_IN_TURN));
     download(b, rows, j->weights, sizeof rows);
     frit_cuda_kernels_free(&b->gpu, all, 1);
@@ -169,7 +171,8 @@ static double compare_product(bench *b, const frit_cublaslt *blas, job *j, const
     frit_encode_bf16(x, x16, N_TOKENS * K, NULL);
     frit_decode_bf16(x16, x, N_TOKENS * K);
     upload(b, j->x, x16, sizeof x16);
-    must(frit_cublaslt_prepare(blas, N_TOKENS, N_ROWS, K, &j->product));
+    must(frit_cublaslt_prepare(blas, &(frit_cublaslt_shape){.n_tokens = N_TOKENS, .n_rows = N_ROWS, .k = K},
+                               &j->product));
     must(frit_cublaslt_run(&j->product, j->x, j->weights, j->y, j->workspace, b->stream));
     download(b, y16, j->y, sizeof y16);
     for (int i = 0; i < N_TOKENS * N_ROWS; i++) {

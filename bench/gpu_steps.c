@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Whole decode steps: tokens per second of dense models with random weights of real shapes.
-#include "gpu_model.h"
+#include "gpu_prompt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +41,15 @@ static const model_tuning tunings[] = {
 };
 // Where the time of one kernel goes, by its own clocks.
 static const model_tuning traced = {.name = "one kernel, 8 warps, traced", .is_one_kernel = true, .is_traced = true, .groups = 1};
+
+static const int prompt_lengths[] = {128, 512, 2048, 8192};
+// What parts of a prompt cost: without one of them.
+static const model_tuning prompt_tunings[] = {
+    {.name = "chosen"},
+    {.name = "gate-up in f32",    .is_gate_up_f32 = true},
+    {.name = "without products",  .without = MODEL_QKV},
+    {.name = "without attention", .without = MODEL_ATTEND},
+};
 
 static const struct run { int depth, rows; } runs[] = {{128, 1}, {4096, 1}, {16384, 1}, {128, 2}, {128, 4}, {128, 8}, {128, 16}};
 // clang-format on
@@ -85,4 +94,49 @@ void bench_steps(bench *b, const char *filter)
             run_model(b, &shapes[s], &files[0], &tunings[0], runs[r].depth, runs[r].rows, filter);
     }
     printf("\n");
+}
+
+// ------------------------------------------------------------------------------- prompts
+
+static void run_prompt(bench *b, const frit_cublaslt *blas, const model_shape *shape, const model_types *types,
+                       const model_tuning *tuning, int n_tokens, const char *filter)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s %s | %d | %s", shape->name, types->name, n_tokens, tuning->name);
+    if (strcmp(filter, ".") != 0 && !strstr(text, filter)) return;
+    model *m = calloc(1, sizeof *m);
+    int *tokens = calloc((size_t)n_tokens, sizeof *tokens);
+    prompt p;
+    if (!m || !tokens) must(frit_fail_memory(sizeof *m, "a model"));
+    *m = (model){.shape = *shape, .types = *types, .tuning = *tuning, .rows = 1, .n_positions = n_tokens + 32};
+    model_open(b, m, 0);
+    model_fill(b, m);
+    for (int i = 0; i < n_tokens; i++) tokens[i] = (i * 7919 + 13) % shape->n_vocab;
+    prompt_open(b, &p, m, blas, &n_tokens, tokens, n_tokens);
+    const double us = time_graph(b, prompt_record, &p, 5);
+    printf("| %s | %.0f | %.0f |\n", text, us, n_tokens * 1e6 / us);
+    fflush(stdout);
+    prompt_close(b, &p);
+    model_close(b, m);
+    free(tokens);
+    free(m);
+}
+
+void bench_prompts(bench *b, const char *folder, const char *filter)
+{
+    frit_cublaslt blas;
+    if (frit_cublaslt_open(&blas, folder) != FRIT_OK && frit_cublaslt_open(&blas, NULL) != FRIT_OK) {
+        printf("prompts: %s\n", frit_error());
+        return;
+    }
+    printf("| model | tokens | variant | us | tokens/s |\n|---|---|---|---|---|\n");
+    for (size_t s = 0; s < FRIT_COUNT(shapes); s++) {
+        for (size_t f = 0; f < FRIT_COUNT(files); f++)
+            for (size_t n = 0; n < FRIT_COUNT(prompt_lengths); n++)
+                run_prompt(b, &blas, &shapes[s], &files[f], &prompt_tunings[0], prompt_lengths[n], filter);
+        for (size_t t = 1; t < FRIT_COUNT(prompt_tunings); t++)
+            run_prompt(b, &blas, &shapes[s], &files[0], &prompt_tunings[t], 2048, filter);
+    }
+    printf("\n");
+    frit_cublaslt_close(&blas);
 }

@@ -7,7 +7,9 @@
 #include "backend/cuda/cubin_cache.h"
 #include "backend/cuda/decode.h"
 #include "backend/cuda/kernel.h"
+#include "backend/cuda/matmul.h"
 #include "backend/cuda/product.h"
+#include "backend/cuda/rows.h"
 #include "backend/cuda/sources.h"
 #include "base/file.h"
 #include "support/support.h"
@@ -97,6 +99,105 @@ static void products_of_every_type_and_epilogue_compile_without_spills(void **st
     }
 }
 
+static const frit_dtype tile_types[] = {
+#define TILE(NAME, ...) FRIT_DTYPE_##NAME,
+#include "backend/cuda/kernels/tiles.def"
+#undef TILE
+};
+
+// Its tiles are made, multiplied by few rows, and turned into f16.
+static void kernels_of_every_weight_type_compile_without_spills(void **state)
+{
+    (void)state;
+    machine m;
+    open_machine(&m, &hopper);
+    for (size_t i = 0; i < FRIT_COUNT(tile_types); i += FRIT_TEST_STRIDE) {
+        const char *name = frit_dtype_get(tile_types[i])->name;
+        frit_cuda_kernel kernel = {.file = "repack.cu"};
+        frit_cuda_define(&kernel, "TYPE0", frit_dtype_get(tile_types[i])->gguf_id);
+        check_kernel(&m, &kernel, name);
+        frit_cuda_matmul matmul = {.k = 4096, .in = FRIT_CUDA_F16, .segments = {{tile_types[i], 8}}};
+        assert_ok(frit_cuda_matmul_describe(&matmul));
+        assert_int_equal(matmul.n_kernels, 1);
+        check_kernel(&m, &matmul.dequantize[0], name);
+        for (int rows = 1; rows <= 9; rows += 8) {
+            const frit_cuda_product product = {.rows = rows, .k = 512, .segments = {{tile_types[i], 8}}};
+            assert_ok(frit_cuda_product_kernel(&product, &hopper, &kernel));
+            check_kernel(&m, &kernel, name);
+        }
+    }
+    close_machine(&m);
+}
+
+static void kernels_of_many_rows_compile_without_spills(void **state)
+{
+    (void)state;
+    const frit_cuda_embed embed = {.dtype = FRIT_DTYPE_Q6_K, .width = 4096, .rotated = 128};
+    const frit_cuda_norm norms[] = {
+        {.width = 4096, .has_weight = true, .out = FRIT_CUDA_F16},
+        {.width = 2048, .is_layer = true, .has_weight = true, .has_bias = true, .out = FRIT_CUDA_BF16},
+        {.width = 3584, .has_weight = true, .in = FRIT_CUDA_BF16, .is_sum = true},
+    };
+    const frit_cuda_glu glus[] = {
+        {.width = 14336, .act = FRIT_ACT_SILU, .is_gated = true, .in = FRIT_CUDA_F16, .out = FRIT_CUDA_BF16},
+        {.width = 5120, .act = FRIT_ACT_GELU, .has_bias = true},
+        {.width = 9216, .act = FRIT_ACT_GELU_TANH, .is_gated = true, .out = FRIT_CUDA_BF16},
+    };
+    const frit_cuda_heads_rows after[] = {
+        {.heads = heads, .order = FRIT_ROWS_ADJACENT, .rotated = 128},
+        {.heads = heads, .order = FRIT_ROWS_HALVES, .rotated = 128, .style = FRIT_ROPE_HALVES, .has_norm = true},
+        {.heads = heads, .rotated = 32, .style = FRIT_ROPE_HALVES, .has_bias = true},
+    };
+    machine m;
+    frit_cuda_kernel kernel;
+    open_machine(&m, &hopper);
+    assert_ok(frit_cuda_embed_kernel(&embed, &kernel));
+    check_kernel(&m, &kernel, "rows of the token table");
+    assert_ok(frit_cuda_take_rows_kernel(4096, &kernel));
+    check_kernel(&m, &kernel, "some rows");
+    for (size_t i = 0; i < FRIT_COUNT(norms); i++) {
+        assert_ok(frit_cuda_norm_kernel(&norms[i], &kernel));
+        check_kernel(&m, &kernel, "norms of rows");
+    }
+    for (size_t i = 0; i < FRIT_COUNT(glus); i++) {
+        assert_ok(frit_cuda_glu_kernel(&glus[i], &kernel));
+        check_kernel(&m, &kernel, "activations of rows");
+    }
+    for (size_t i = 0; i < FRIT_COUNT(after); i++) {
+        assert_ok(frit_cuda_heads_kernel(&after[i], &kernel));
+        check_kernel(&m, &kernel, "heads of rows");
+    }
+    for (int size = 64; size <= 128; size += 32) {
+        frit_cuda_attend_rows attend = {.heads = heads, .out = FRIT_CUDA_F16, .has_sinks = size == 64};
+        attend.heads.head_size = size;
+        attend.window = size == 96 ? 1024 : 0;
+        attend.has_softcap = size == 96;
+        assert_ok(frit_cuda_attend_rows_kernel(&attend, &hopper, &kernel));
+        check_kernel(&m, &kernel, "attention of many rows");
+    }
+    close_machine(&m);
+}
+
+static void shapes_that_kernels_of_rows_do_not_take_are_refused(void **state)
+{
+    (void)state;
+    frit_cuda_kernel kernel;
+    const frit_cuda_norm norm = {.width = 70};
+    assert_fails(frit_cuda_norm_kernel(&norm, &kernel), FRIT_E_UNSUPPORTED, "70 numbers; expected a multiple of 4");
+    frit_cuda_attend_rows attend = {.heads = heads};
+    attend.heads.head_size = 80;
+    assert_fails(frit_cuda_attend_rows_kernel(&attend, &hopper, &kernel), FRIT_E_UNSUPPORTED, "80 numbers");
+    attend.heads.head_size = 512;
+    assert_fails(frit_cuda_attend_rows_kernel(&attend, &hopper, &kernel), FRIT_E_UNSUPPORTED,
+                 "262144 bytes of shared memory");
+    frit_cuda_heads_rows after = {.heads = heads, .rotated = 130};
+    assert_fails(frit_cuda_heads_kernel(&after, &kernel), FRIT_E_UNSUPPORTED, "rotation of 130 of 128 dimensions");
+    const frit_cuda_embed embed = {.dtype = FRIT_DTYPE_I32, .width = 64};
+    assert_fails(frit_cuda_embed_kernel(&embed, &kernel), FRIT_E_UNSUPPORTED, "type i32 has no tiles");
+    frit_cuda_matmul matmul = {.k = 100};
+    assert_fails(frit_cuda_matmul_describe(&matmul), FRIT_E_UNSUPPORTED, "100 columns");
+}
+
 static void the_other_kernels_compile_without_spills(void **state)
 {
     (void)state;
@@ -115,7 +216,9 @@ static void the_other_kernels_compile_without_spills(void **state)
         frit_cuda_kernel dequantize = {.file = "dequantize.cu"};
         frit_cuda_define(&dequantize, "TYPE0", head_size == 64 ? 12 : 14);   // q4_k, q6_k
         frit_cuda_define(&dequantize, "K", 4096);
+        frit_cuda_define(&dequantize, "IS_F16", head_size == 64);
         check_kernel(&m, &dequantize, "tiles to bf16");
+        frit_cuda_define(&embed, "TYPE_TABLE", 14);
         frit_cuda_define(&embed, "DIM", 4096);
         frit_cuda_define(&embed, "HEAD", head_size);
         frit_cuda_define(&embed, "TOKEN_STRIDE", 4096);
@@ -141,6 +244,7 @@ static void whole_steps_compile_as_one_kernel(void **state)
         .most = FRIT_DTYPE_Q4_0,
         .more = FRIT_DTYPE_Q4_0,
         .head = FRIT_DTYPE_Q4_0,
+        .table = FRIT_DTYPE_Q4_0,
         .groups = 1};
     frit_cuda_kernel kernel;
     const char *defines[FRIT_CUDA_MAX_DEFINES];
@@ -161,8 +265,8 @@ static void a_program_that_does_not_compile_is_an_error_with_the_compilers_words
     (void)state;
     machine m;
     open_machine(&m, &hopper);
-    const char *defines[] = {"DIM=this is no number", "HEAD=128", "TOKEN_STRIDE=1"};
-    frit_cuda_program programs[] = {{.file = "probe.cu"}, {.file = "embed.cu", .defines = defines, .n_defines = 3}};
+    const char *defines[] = {"DIM=this is no number", "HEAD=128", "TOKEN_STRIDE=1", "TYPE_TABLE=12"};
+    frit_cuda_program programs[] = {{.file = "probe.cu"}, {.file = "embed.cu", .defines = defines, .n_defines = 4}};
     assert_fails(frit_cuda_compile(&m.compiler, m.pool, programs, 2), FRIT_E_UNSUPPORTED, "kernels/embed.cu for sm_90");
     assert_non_null(strstr(frit_error(), "error"));
     assert_null(programs[0].cubin);
@@ -177,9 +281,9 @@ static void compiled_programs_are_kept_and_found_again(void **state)
     (void)state;
     machine m;
     open_machine(&m, &hopper);
-    const char *defines[] = {"DIM=64", "HEAD=32", "TOKEN_STRIDE=1"};
-    const char *others[] = {"DIM=128", "HEAD=32", "TOKEN_STRIDE=1"};
-    frit_cuda_program programs[] = {{.file = "embed.cu", .defines = defines, .n_defines = 3}, {.file = "probe.cu"}};
+    const char *defines[] = {"DIM=64", "HEAD=32", "TOKEN_STRIDE=1", "TYPE_TABLE=12"};
+    const char *others[] = {"DIM=128", "HEAD=32", "TOKEN_STRIDE=1", "TYPE_TABLE=12"};
+    frit_cuda_program programs[] = {{.file = "embed.cu", .defines = defines, .n_defines = 4}, {.file = "probe.cu"}};
     m.compiler.wants_report = false;
     m.compiler.folder = temp_path("kept");
     assert_ok(frit_cuda_compile(&m.compiler, m.pool, programs, 2));
@@ -253,8 +357,8 @@ static void shapes_that_kernels_do_not_take_are_refused(void **state)
     product.k = 4100;
     assert_fails(frit_cuda_product_kernel(&product, &hopper, &kernel), FRIT_E_UNSUPPORTED, "4100 columns");
     product = products[1];
-    product.segments[0].dtype = FRIT_DTYPE_IQ1_S;
-    assert_fails(frit_cuda_product_kernel(&product, &hopper, &kernel), FRIT_E_UNSUPPORTED, "iq1_s");
+    product.segments[0].dtype = FRIT_DTYPE_I32;
+    assert_fails(frit_cuda_product_kernel(&product, &hopper, &kernel), FRIT_E_UNSUPPORTED, "i32");
     product = products[3];
     product.rows = 16;
     assert_fails(frit_cuda_product_kernel(&product, &hopper, &kernel), FRIT_E_UNSUPPORTED, "bytes of shared memory");
@@ -371,6 +475,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_every_type_and_epilogue_compile_without_spills),
+        cmocka_unit_test(kernels_of_every_weight_type_compile_without_spills),
+        cmocka_unit_test(kernels_of_many_rows_compile_without_spills),
+        cmocka_unit_test(shapes_that_kernels_of_rows_do_not_take_are_refused),
         cmocka_unit_test(the_other_kernels_compile_without_spills),
         cmocka_unit_test(whole_steps_compile_as_one_kernel),
         cmocka_unit_test(a_program_that_does_not_compile_is_an_error_with_the_compilers_words),

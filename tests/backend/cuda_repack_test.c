@@ -3,8 +3,11 @@
 #include "backend/cuda/repack.h"
 #include "support/support.h"
 
-static const frit_dtype types[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q8_0,
-                                   FRIT_DTYPE_Q4_0, FRIT_DTYPE_F16,  FRIT_DTYPE_BF16};
+static const frit_dtype types[] = {
+#define TILE(NAME, ...) FRIT_DTYPE_##NAME,
+#include "backend/cuda/kernels/tiles.def"
+#undef TILE
+};
 
 // Rows of numbers, encoded.
 static uint8_t *random_blocks(frit_rng *rng, frit_dtype dtype, int64_t n_rows, int64_t n_columns)
@@ -59,7 +62,7 @@ static void check_matrix(frit_dtype dtype, frit_tile_source source)
     frit_tile_pack(format, &source, 0, n_tiles, tiles);
     for (int64_t tile = 0; tile < n_tiles; tile++)
         for (int64_t block = 0; block < n_padded / 256; block++) {
-            format->decode(tiles + (uint64_t)tile * tile_bytes + block * format->tile_bytes, values);
+            frit_tile_decode(format, tiles + (uint64_t)tile * tile_bytes + block * format->tile_bytes, values);
             for (int r = 0; r < 16; r++) {
                 bool second;
                 const int64_t row = expected_row(&source, tile, r, &second);
@@ -83,7 +86,8 @@ static void every_type_is_packed_without_loss(void **state)
     frit_rng rng;
     frit_rng_init(&rng, 1);
     for (size_t i = 0; i < FRIT_COUNT(types); i++) {
-        const int64_t n_rows = 37, n_columns = frit_dtype_get(types[i])->block_elems == 256 ? 768 : 864;
+        const int64_t n_rows = 37, n = frit_dtype_get(types[i])->block_elems;
+        const int64_t n_columns = 768 + (n == 256 ? 0 : n > 32 ? n : 32);   // the last tile is not full
         uint8_t *blocks = random_blocks(&rng, types[i], n_rows, n_columns);
         check_matrix(types[i], (frit_tile_source){.blocks = blocks, .n_rows = n_rows, .n_columns = n_columns});
         free(blocks);
@@ -133,15 +137,28 @@ static void bytes_of_any_value_are_kept(void **state)
     }
 }
 
-static void tiles_are_made_of_16_byte_units_as_large_as_the_blocks(void **state)
+// All parts of a tile begin at 16 bytes; only codes that become bytes take more than blocks do.
+static void tiles_are_made_of_16_byte_units(void **state)
 {
     (void)state;
     for (size_t i = 0; i < FRIT_COUNT(types); i++) {
         const frit_tile_format *format = frit_tile_format_of(types[i]);
+        const int block_bytes = (int)frit_dtype_row_bytes(types[i], 256);
         assert_int_equal(format->tile_bytes % 16, 0);
-        assert_int_equal(format->tile_bytes, 16 * (int)frit_dtype_row_bytes(types[i], 256));
+        assert_int_equal(format->head_bytes % 2, 0);
+        if (format->head_bytes == 64)
+            assert_int_equal(format->tile_bytes, 16 * 320);
+        else   // q3_k, iq4_xs: scales of six bits become bytes
+            assert_in_range(format->tile_bytes, 16 * block_bytes, 16 * (block_bytes + 4));
     }
     assert_null(frit_tile_format_of(FRIT_DTYPE_I32));
+}
+
+static void every_weight_type_has_tiles(void **state)
+{
+    (void)state;
+    for (int i = 0; i < FRIT_DTYPE_COUNT; i++)
+        if (frit_dtype_get((frit_dtype)i)->encode) assert_non_null(frit_tile_format_of((frit_dtype)i));
 }
 
 int main(void)
@@ -150,7 +167,8 @@ int main(void)
         cmocka_unit_test(every_type_is_packed_without_loss),
         cmocka_unit_test(rows_that_belong_together_are_rows_r_and_r_plus_8),
         cmocka_unit_test(bytes_of_any_value_are_kept),
-        cmocka_unit_test(tiles_are_made_of_16_byte_units_as_large_as_the_blocks),
+        cmocka_unit_test(tiles_are_made_of_16_byte_units),
+        cmocka_unit_test(every_weight_type_has_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

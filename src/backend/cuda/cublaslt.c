@@ -6,7 +6,7 @@
 static const char *const library_names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "cublasLt64_13.dll",
                                             "cublasLt64_12.dll"};
 
-enum { R_32F = 0, R_16BF = 14, COMPUTE_32F = 68, TRANS_A = 3, OP_T = 1, MAX_WORKSPACE = 1 };
+enum { R_32F = 0, R_16F = 2, R_16BF = 14, COMPUTE_32F = 68, TRANS_A = 3, OP_T = 1, MAX_WORKSPACE = 1 };
 
 static frit_library *open_in(const char *folder, const char *name)
 {
@@ -76,23 +76,23 @@ static frit_status choose(const frit_cublaslt *blas, frit_cublaslt_product *p)
 
 // cuBLASLt counts columns first: weights are k x n_rows there, to be transposed, x is k x n_tokens, y n_rows x
 // n_tokens.
-static frit_status describe(const frit_cublaslt *blas, uint64_t n_tokens, uint64_t n_rows, uint64_t k,
-                            frit_cublaslt_product *p)
+static frit_status describe(const frit_cublaslt *blas, const frit_cublaslt_shape *s, frit_cublaslt_product *p)
 {
-    const int transpose = OP_T;
+    const int transpose = OP_T, in = s->is_f16 ? R_16F : R_16BF, out = s->is_out_f32 ? R_32F : in;
+    const uint64_t n_tokens = (uint64_t)s->n_tokens, n_rows = (uint64_t)s->n_rows, k = (uint64_t)s->k;
     FRIT_TRY(check(blas->desc_create(&p->desc, COMPUTE_32F, R_32F), "a product"));
     FRIT_TRY(check(blas->desc_set(p->desc, TRANS_A, &transpose, sizeof transpose), "a product"));
-    FRIT_TRY(check(blas->layout_create(&p->weights, R_16BF, k, n_rows, (int64_t)k), "a matrix"));
-    FRIT_TRY(check(blas->layout_create(&p->x, R_16BF, k, n_tokens, (int64_t)k), "a matrix"));
-    FRIT_TRY(check(blas->layout_create(&p->y, R_16BF, n_rows, n_tokens, (int64_t)n_rows), "a matrix"));
+    FRIT_TRY(check(blas->layout_create(&p->weights, in, k, n_rows, (int64_t)k), "a matrix"));
+    FRIT_TRY(check(blas->layout_create(&p->x, in, k, n_tokens, (int64_t)k), "a matrix"));
+    FRIT_TRY(check(blas->layout_create(&p->y, out, n_rows, n_tokens, (int64_t)n_rows), "a matrix"));
     return choose(blas, p);
 }
 
-frit_status frit_cublaslt_prepare(const frit_cublaslt *blas, int n_tokens, int n_rows, int k,
+frit_status frit_cublaslt_prepare(const frit_cublaslt *blas, const frit_cublaslt_shape *shape,
                                   frit_cublaslt_product *product)
 {
-    *product = (frit_cublaslt_product){.blas = blas};
-    const frit_status status = describe(blas, (uint64_t)n_tokens, (uint64_t)n_rows, (uint64_t)k, product);
+    *product = (frit_cublaslt_product){.blas = blas, .adds = shape->adds};
+    const frit_status status = describe(blas, shape, product);
     if (status != FRIT_OK) frit_cublaslt_product_free(product);
     return status;
 }
@@ -100,8 +100,8 @@ frit_status frit_cublaslt_prepare(const frit_cublaslt *blas, int n_tokens, int n
 frit_status frit_cublaslt_run(const frit_cublaslt_product *p, uint64_t x, uint64_t weights, uint64_t y,
                               uint64_t workspace, frit_cuda_stream stream)
 {
-    const float one = 1, zero = 0;
-    return check(p->blas->multiply(p->blas->handle, p->desc, &one, weights, p->weights, x, p->x, &zero, y, p->y, y,
+    const float one = 1, before = p->adds;
+    return check(p->blas->multiply(p->blas->handle, p->desc, &one, weights, p->weights, x, p->x, &before, y, p->y, y,
                                    p->y, p->choice.algorithm, workspace, FRIT_CUBLASLT_WORKSPACE_BYTES, stream),
                  "multiplying");
 }

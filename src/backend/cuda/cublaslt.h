@@ -4,7 +4,8 @@
 //     frit_cublaslt blas;
 //     FRIT_TRY(frit_cublaslt_open(&blas, NULL));                  // NULL: where the system's loader looks; or a folder
 //     frit_cublaslt_product product;
-//     FRIT_TRY(frit_cublaslt_prepare(&blas, 2048, 4096, 14336, &product));
+//     FRIT_TRY(frit_cublaslt_prepare(&blas, &(frit_cublaslt_shape){.n_tokens = 2048, .n_rows = 4096, .k = 14336},
+//                                    &product));
 //     FRIT_TRY(frit_cublaslt_run(&product, x, weights, y, workspace, stream));
 #pragma once
 #include "backend/cuda/driver.h"
@@ -34,14 +35,22 @@ typedef struct frit_cublaslt {
 frit_status frit_cublaslt_open(frit_cublaslt *blas, const char *folder);
 void frit_cublaslt_close(frit_cublaslt *blas);
 
-// y[n_tokens, n_rows] = x[n_tokens, k] times weights[n_rows, k] transposed: bf16, sums in f32.
+// y[n_tokens, n_rows] = x[n_tokens, k] times weights[n_rows, k] transposed: of bf16, sums in f32.
+typedef struct frit_cublaslt_shape {
+    int n_tokens, n_rows, k;
+    bool is_f16;       // x and weights are f16
+    bool is_out_f32;   // y is f32; otherwise it is bf16, or f16 as x
+    bool adds;         // y += ..
+} frit_cublaslt_shape;
+
 typedef struct frit_cublaslt_product {
     const frit_cublaslt *blas;
+    bool adds;
     frit_cublaslt_object desc, weights, x, y;
     frit_cublaslt_choice choice;
 } frit_cublaslt_product;
 
-frit_status frit_cublaslt_prepare(const frit_cublaslt *blas, int n_tokens, int n_rows, int k,
+frit_status frit_cublaslt_prepare(const frit_cublaslt *blas, const frit_cublaslt_shape *shape,
                                   frit_cublaslt_product *product);
 // workspace: FRIT_CUBLASLT_WORKSPACE_BYTES.
 frit_status frit_cublaslt_run(const frit_cublaslt_product *product, uint64_t x, uint64_t weights, uint64_t y,

@@ -37,7 +37,7 @@ static int max_k_of(const frit_cuda_decode *d)
 
 static bool is_16_bits(frit_dtype dtype)
 {
-    return dtype == FRIT_DTYPE_F16 || dtype == FRIT_DTYPE_BF16;
+    return dtype == FRIT_DTYPE_F16 || dtype == FRIT_DTYPE_BF16 || dtype == FRIT_DTYPE_F32;
 }
 
 // As phase.cuh lays it out; decode.cu checks that it is enough.
@@ -51,13 +51,14 @@ static int shared_bytes(const frit_cuda_decode *d, int stages)
 
 static frit_status check(const frit_cuda_decode *d, const frit_cuda_gpu *gpu)
 {
-    const frit_dtype types[] = {d->most, d->more, d->head};
+    const frit_dtype types[] = {d->most, d->more, d->head, d->table};
     for (size_t i = 0; i < FRIT_COUNT(types); i++) {
         if (!frit_tile_format_of(types[i]))
             return frit_fail(FRIT_E_UNSUPPORTED, "weights of type %s have no tiles for GPUs yet",
                              frit_dtype_get(types[i])->name);
-        if (is_16_bits(types[i]) && types[i] != types[0])
-            return frit_fail(FRIT_E_UNSUPPORTED, "%s and %s weights in one decode kernel; expected f16 or bf16 alone",
+        if (i < 3 && is_16_bits(types[i]) && types[i] != types[0])
+            return frit_fail(FRIT_E_UNSUPPORTED,
+                             "%s and %s weights in one decode kernel; expected f32, f16 or bf16 alone",
                              frit_dtype_get(types[0])->name, frit_dtype_get(types[i])->name);
     }
     if (gpu->arch < 90)
@@ -99,6 +100,7 @@ static void define_all(const frit_cuda_decode *d, frit_cuda_kernel *kernel)
         {"TYPE_MOST", frit_dtype_get(d->most)->gguf_id},
         {"TYPE_MORE", frit_dtype_get(d->more)->gguf_id},
         {"TYPE_HEAD", frit_dtype_get(d->head)->gguf_id},
+        {"TYPE_TABLE", frit_dtype_get(d->table)->gguf_id},
     };
     for (size_t i = 0; i < FRIT_COUNT(defines); i++) frit_cuda_define(kernel, defines[i].name, defines[i].value);
     frit_cuda_define_heads(kernel, &d->heads);

@@ -11,9 +11,9 @@ typedef struct frit_cuda_decode {
     int rows, n_layers, dim, n_ff, n_vocab;
     int n_positions;   // of each row's sequence: tokens in a row of the table of tokens
     frit_cuda_heads heads;
-    frit_dtype most, more, head;         // `more`: v and down of some layers
-    int groups, warps, stages, splits;   // 0: chosen
-    bool is_traced;                      // the kernel writes clocks
+    frit_dtype most, more, head, table;   // `more`: v and down of some layers; table: of tokens, as tiles
+    int groups, warps, stages, splits;    // 0: chosen
+    bool is_traced;                       // the kernel writes clocks
 } frit_cuda_decode;
 
 // The tiles of a layer.

@@ -20,7 +20,7 @@ static int stage_bytes_of(const frit_cuda_product *p)
 // Their activations are another kind.
 static bool is_16_bits(frit_dtype dtype)
 {
-    return dtype == FRIT_DTYPE_F16 || dtype == FRIT_DTYPE_BF16;
+    return dtype == FRIT_DTYPE_F16 || dtype == FRIT_DTYPE_BF16 || dtype == FRIT_DTYPE_F32;
 }
 
 // As product.cu lays it out; it checks that it is enough.
@@ -62,7 +62,7 @@ static frit_status check_shape(const frit_cuda_product *p)
     }
     const bool is_alone = is_16_bits(p->segments[0].dtype) || is_16_bits(p->segments[1].dtype);
     if (p->segments[1].n_tiles && is_alone && p->segments[0].dtype != p->segments[1].dtype)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s and %s weights in one decode product; expected f16 or bf16 alone",
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s and %s weights in one decode product; expected f32, f16 or bf16 alone",
                          frit_dtype_get(p->segments[0].dtype)->name, frit_dtype_get(p->segments[1].dtype)->name);
     const frit_cuda_heads *h = &p->heads;
     if (p->epilogue == FRIT_GPU_QKV && (h->head_size % 16 || h->head_size < 16))

@@ -1,196 +1,207 @@
 // SPDX-License-Identifier: MIT
-// Tiles of every type that has them: writing, and reading back as numbers.
+// Tiles of every type: writing, and reading back as numbers. The places are in kernels/codes.h, which the GPU's
+// kernel shares.
 #include "backend/cuda/repack.h"
-#include "quant/blocks.h"
+#include "backend/cuda/kernels/codes.h"
+#include "quant/levels.h"
 #include "quant/scales.h"
 
 #include <string.h>
 
-enum { ROWS = FRIT_TILE_ROWS, COLUMNS = FRIT_TILE_COLUMNS, HIGH_AT = 2048 };
+enum { ROWS = FRIT_TILE_ROWS, COLUMNS = FRIT_TILE_COLUMNS, PLANE_BYTES = ROWS * COLUMNS / 8 };
 
-// ------------------------------------------------------------------------------- places of codes
+// ------------------------------------------------------------------------------- what codes are worth
 
-typedef struct place {
-    int g, s, i, lane, h;
-} place;
-
-static place place_of(int row, int column)
+static float value_f32(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
 {
-    return (place){
-        .g = column / 32, .s = column / 16 % 2, .i = column % 4, .lane = row % 8 * 4 + column / 4 % 4, .h = row / 8};
+    (void)head, (void)tail, (void)k;
+    return frit_float_of_bits(code);
 }
 
-static int at_4_bits(place p)
+static float value_f16(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
 {
-    return ((p.g / 4 * 2 + p.h) * 32 + p.lane) * 16 + (p.g / 2 % 2 * 2 + p.s) * 4 + p.i;
+    (void)head, (void)tail, (void)k;
+    return frit_half_to_float((uint16_t)code);
 }
 
-static int at_8_bits(place p)
+static float value_bf16(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
 {
-    return ((p.g / 2 * 2 + p.h) * 32 + p.lane) * 16 + (p.g % 2 * 2 + p.s) * 4 + p.i;
+    (void)head, (void)tail, (void)k;
+    return frit_bf16_to_float((uint16_t)code);
 }
 
-static int at_16_bits(place p)
+// The scale of a block of 32 with one.
+static float scale_of_32(const uint8_t *head, int k)
 {
-    return ((p.g * 2 + p.s) * 32 + p.lane) * 16 + (p.i / 2 * 2 + p.h) * 4 + p.i % 2 * 2;
+    return frit_half_at(head + k / 32 * 2);
 }
 
-static int at_2_bits(place p)
+static float value_q4_0(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
 {
-    return (p.h * 32 + p.lane) * 16 + p.g / 2 * 4 + p.i;
+    (void)tail;
+    return scale_of_32(head, k) * (float)((int)code - 8);
 }
 
-static void put_4_bits(uint8_t *tile, int row, int column, int code)
+static float value_q4_1(const uint8_t *head, const uint8_t *tail, int k, unsigned code)   // and q5_1
 {
-    const place p = place_of(row, column);
-    tile[at_4_bits(p)] |= (uint8_t)(code << p.g % 2 * 4);
+    return scale_of_32(head, k) * (float)code + scale_of_32(tail, k);
 }
 
-static int get_4_bits(const uint8_t *tile, int row, int column)
+static float value_q5_0(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
 {
-    const place p = place_of(row, column);
-    return tile[at_4_bits(p)] >> p.g % 2 * 4 & 15;
+    (void)tail;
+    return scale_of_32(head, k) * (float)((int)code - 16);
 }
 
-static float half_at(const uint8_t *bytes)
+static float value_q8_0(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
 {
-    uint16_t h;
-    memcpy(&h, bytes, sizeof h);
-    return frit_half_to_float(h);
+    (void)tail;
+    return scale_of_32(head, k) * (float)(int8_t)code;
+}
+
+static float value_q2_k(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
+{
+    const int scale = head[k / 16] & 15, min = head[k / 16] >> 4;
+    return frit_half_at(tail) * (float)scale * (float)code - frit_half_at(tail + 2) * (float)min;
+}
+
+static float value_q3_k(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
+{
+    return frit_half_at(tail) * (float)(int8_t)head[k / 16] * (float)((int)code - 4);
+}
+
+static float value_q4_k(const uint8_t *head, const uint8_t *tail, int k, unsigned code)   // and q5_k
+{
+    uint8_t scales[8], mins[8];
+    (void)tail;
+    frit_unpack_scales_q4_k(head + 4, scales, mins);
+    return frit_half_at(head) * (float)scales[k / 32] * (float)code - frit_half_at(head + 2) * (float)mins[k / 32];
+}
+
+static float value_q6_k(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
+{
+    return frit_half_at(tail) * (float)(int8_t)head[k / 16] * (float)((int)code - 32);
+}
+
+static float value_iq4_nl(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
+{
+    (void)tail;
+    return scale_of_32(head, k) * (float)frit_iq4_levels[code];
+}
+
+static float value_iq4_xs(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
+{
+    return frit_half_at(tail) * (float)(int8_t)head[k / 32] * (float)frit_iq4_levels[code];
+}
+
+static float value_mxfp4(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
+{
+    (void)tail;
+    return (float)frit_fp4_levels[code] * frit_e8m0_half(head[k / 32]);
+}
+
+static float value_nvfp4(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
+{
+    (void)tail;
+    return (float)frit_fp4_levels[code] * frit_ue4m3_half(head[k / 16]);
+}
+
+static float value_bytes(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
+{
+    (void)tail;
+    return frit_float_of_bits(frit_word_at(head + k / 16 * 4)) * (float)(int8_t)code;
 }
 
 // ------------------------------------------------------------------------------- types
 
-static void pack_q4_k(const uint8_t *const rows[ROWS], int n_blocks, uint8_t *tile)
-{
-    (void)n_blocks;
-    for (int r = 0; r < ROWS; r++) {
-        const frit_block_q4_k *block = (const void *)rows[r];
-        if (!block) continue;
-        for (int k = 0; k < COLUMNS; k++)
-            put_4_bits(tile, r, k, block->qs[k / 64 * 32 + k % 32] >> k / 32 % 2 * 4 & 15);
-        memcpy(tile + HIGH_AT + r * 16, block, 16);
-    }
-}
-
-static void decode_q4_k(const uint8_t *tile, float *values)
-{
-    for (int r = 0; r < ROWS; r++) {
-        const uint8_t *head = tile + HIGH_AT + r * 16;
-        uint8_t scales[8], mins[8];
-        frit_unpack_scales_q4_k(head + 4, scales, mins);
-        const float d = half_at(head), dmin = half_at(head + 2);
-        for (int k = 0; k < COLUMNS; k++)
-            *values++ = d * (float)scales[k / 32] * (float)get_4_bits(tile, r, k) - dmin * (float)mins[k / 32];
-    }
-}
-
-static void pack_q4_0(const uint8_t *const rows[ROWS], int n_blocks, uint8_t *tile)
-{
-    for (int r = 0; r < ROWS; r++) {
-        const frit_block_q4_0 *block = (const void *)rows[r];
-        for (int g = 0; block && g < n_blocks; g++, block++) {
-            for (int k = 0; k < 32; k++) put_4_bits(tile, r, g * 32 + k, block->qs[k % 16] >> k / 16 * 4 & 15);
-            memcpy(tile + HIGH_AT + r * 16 + g * 2, &block->d, 2);
-        }
-    }
-}
-
-static void decode_q4_0(const uint8_t *tile, float *values)
-{
-    for (int r = 0; r < ROWS; r++)
-        for (int k = 0; k < COLUMNS; k++)
-            *values++ = half_at(tile + HIGH_AT + r * 16 + k / 32 * 2) * (float)(get_4_bits(tile, r, k) - 8);
-}
-
-static void pack_q8_0(const uint8_t *const rows[ROWS], int n_blocks, uint8_t *tile)
-{
-    for (int r = 0; r < ROWS; r++) {
-        const frit_block_q8_0 *block = (const void *)rows[r];
-        for (int g = 0; block && g < n_blocks; g++, block++) {
-            for (int k = 0; k < 32; k++) tile[at_8_bits(place_of(r, g * 32 + k))] = (uint8_t)block->qs[k];
-            memcpy(tile + 2 * HIGH_AT + r * 16 + g * 2, &block->d, 2);
-        }
-    }
-}
-
-static void decode_q8_0(const uint8_t *tile, float *values)
-{
-    for (int r = 0; r < ROWS; r++)
-        for (int k = 0; k < COLUMNS; k++)
-            *values++ =
-                half_at(tile + 2 * HIGH_AT + r * 16 + k / 32 * 2) * (float)(int8_t)tile[at_8_bits(place_of(r, k))];
-}
-
-enum { Q6_SCALES_AT = HIGH_AT + 1024, Q6_D_AT = Q6_SCALES_AT + 256 };
-
-static void pack_q6_k(const uint8_t *const rows[ROWS], int n_blocks, uint8_t *tile)
-{
-    (void)n_blocks;
-    for (int r = 0; r < ROWS; r++) {
-        const frit_block_q6_k *block = (const void *)rows[r];
-        if (!block) continue;
-        for (int k = 0; k < COLUMNS; k++) {
-            const int unit = k / 32 % 4, part = k / 128, l = k % 32;
-            const place p = place_of(r, k);
-            put_4_bits(tile, r, k, block->ql[part * 64 + unit % 2 * 32 + l] >> unit / 2 * 4 & 15);
-            const int high = block->qh[part * 32 + l] >> unit * 2 & 3;
-            tile[HIGH_AT + at_2_bits(p)] |= (uint8_t)(high << (p.g % 2 * 4 + p.s * 2));
-        }
-        memcpy(tile + Q6_SCALES_AT + r * 16, block->scales, 16);
-        memcpy(tile + Q6_D_AT + r * 2, &block->d, 2);
-    }
-}
-
-static void decode_q6_k(const uint8_t *tile, float *values)
-{
-    for (int r = 0; r < ROWS; r++) {
-        const float d = half_at(tile + Q6_D_AT + r * 2);
-        for (int k = 0; k < COLUMNS; k++) {
-            const place p = place_of(r, k);
-            const int high = tile[HIGH_AT + at_2_bits(p)] >> (p.g % 2 * 4 + p.s * 2) & 3;
-            const int scale = (int8_t)tile[Q6_SCALES_AT + r * 16 + k / 16];
-            *values++ = d * (float)scale * (float)((get_4_bits(tile, r, k) | high << 4) - 32);
-        }
-    }
-}
-
-static void pack_16_bits(const uint8_t *const rows[ROWS], int n_blocks, uint8_t *tile)
-{
-    for (int r = 0; r < ROWS; r++)
-        for (int k = 0; rows[r] && k < n_blocks; k++) memcpy(tile + at_16_bits(place_of(r, k)), rows[r] + 2 * k, 2);
-}
-
-static void decode_f16(const uint8_t *tile, float *values)
-{
-    for (int i = 0; i < ROWS * COLUMNS; i++) values[i] = half_at(tile + at_16_bits(place_of(i / COLUMNS, i % COLUMNS)));
-}
-
-static void decode_bf16(const uint8_t *tile, float *values)
-{
-    for (int i = 0; i < ROWS * COLUMNS; i++) {
-        uint16_t h;
-        memcpy(&h, tile + at_16_bits(place_of(i / COLUMNS, i % COLUMNS)), 2);
-        values[i] = frit_bf16_to_float(h);
-    }
-}
-
-// clang-format off
 static const frit_tile_format formats[] = {
-    {FRIT_DTYPE_Q4_K, 16 * 144, pack_q4_k,    decode_q4_k},
-    {FRIT_DTYPE_Q6_K, 16 * 210, pack_q6_k,    decode_q6_k},
-    {FRIT_DTYPE_Q8_0, 16 * 272, pack_q8_0,    decode_q8_0},
-    {FRIT_DTYPE_Q4_0, 16 * 144, pack_q4_0,    decode_q4_0},
-    {FRIT_DTYPE_F16,  16 * 512, pack_16_bits, decode_f16},
-    {FRIT_DTYPE_BF16, 16 * 512, pack_16_bits, decode_bf16},
+#define TILE(NAME, number, low, high, code, head, n_head, tail, n_tail, worth, levels, n_levels) \
+    {FRIT_DTYPE_##NAME,                                                                          \
+     PLANE_BYTES * (low + high) + ROWS * (n_head + n_tail),                                      \
+     low,                                                                                        \
+     high,                                                                                       \
+     n_head,                                                                                     \
+     n_tail,                                                                                     \
+     code,                                                                                       \
+     head,                                                                                       \
+     tail,                                                                                       \
+     value_##worth,                                                                              \
+     (const uint8_t *)levels,                                                                    \
+     n_levels},
+#include "backend/cuda/kernels/tiles.def"
+#undef TILE
 };
-// clang-format on
 
 const frit_tile_format *frit_tile_format_of(frit_dtype dtype)
 {
     for (size_t i = 0; i < FRIT_COUNT(formats); i++)
         if (formats[i].dtype == dtype) return &formats[i];
     return NULL;
+}
+
+// ------------------------------------------------------------------------------- tiles
+
+// n: columns that are there.
+static unsigned code_at(const frit_tile_format *f, const uint8_t *const rows[ROWS], int row, int column, int n)
+{
+    return rows[row] && column < n ? f->code(rows[row], column, f->grid) : 0;
+}
+
+static void pack_plane(const frit_tile_format *f, const uint8_t *const rows[ROWS], int n, int bits, int shift,
+                       uint8_t *plane)
+{
+    for (int at = 0; at < PLANE_BYTES * bits; at++) {
+        const int unit = at / 16, byte = at % 16, row = frit_plane_row(bits, unit, byte);
+        if (bits >= 8) {
+            const unsigned code = code_at(f, rows, row, frit_plane_column(bits, unit, byte, 0), n);
+            plane[at] = (uint8_t)(code >> byte * 8 % bits);
+            continue;
+        }
+        unsigned fields = 0;
+        for (int i = 0; i < 8 / bits; i++) {
+            const unsigned code = code_at(f, rows, row, frit_plane_column(bits, unit, byte, i), n);
+            fields |= (code >> shift & ((1u << bits) - 1)) << i * bits;
+        }
+        plane[at] = (uint8_t)fields;
+    }
+}
+
+// rows[i]: the blocks of row i, n numbers of them; NULL: a row of zeros.
+static void pack(const frit_tile_format *f, const uint8_t *const rows[ROWS], int n, uint8_t *tile)
+{
+    const int heads_at = PLANE_BYTES * (f->low_bits + f->high_bits), tails_at = heads_at + ROWS * f->head_bytes;
+    pack_plane(f, rows, n, f->low_bits, 0, tile);
+    if (f->high_bits) pack_plane(f, rows, n, f->high_bits, f->low_bits, tile + PLANE_BYTES * f->low_bits);
+    for (int r = 0; r < ROWS; r++) {
+        for (int i = 0; i < f->head_bytes; i++)
+            tile[heads_at + r * f->head_bytes + i] = (uint8_t)(rows[r] ? f->head(rows[r], i, n) : 0);
+        for (int i = 0; i < f->tail_bytes; i++)
+            tile[tails_at + r * f->tail_bytes + i] = (uint8_t)(rows[r] ? f->tail(rows[r], i, n) : 0);
+    }
+}
+
+static void unpack_plane(const uint8_t *plane, int bits, int shift, unsigned *codes)
+{
+    for (int at = 0; at < PLANE_BYTES * bits; at++) {
+        const int unit = at / 16, byte = at % 16, row = frit_plane_row(bits, unit, byte);
+        for (int i = 0; i < (bits < 8 ? 8 / bits : 1); i++) {
+            const unsigned part = bits < 8 ? plane[at] >> i * bits & ((1u << bits) - 1) : plane[at];
+            codes[row * COLUMNS + frit_plane_column(bits, unit, byte, i)] |= part
+                                                                             << (bits < 8 ? shift : byte * 8 % bits);
+        }
+    }
+}
+
+void frit_tile_decode(const frit_tile_format *f, const uint8_t *tile, float *values)
+{
+    unsigned codes[ROWS * COLUMNS] = {0};
+    const uint8_t *heads = tile + PLANE_BYTES * (f->low_bits + f->high_bits), *tails = heads + ROWS * f->head_bytes;
+    unpack_plane(tile, f->low_bits, 0, codes);
+    if (f->high_bits) unpack_plane(tile + PLANE_BYTES * f->low_bits, f->high_bits, f->low_bits, codes);
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        const int r = i / COLUMNS;
+        values[i] = f->value(heads + r * f->head_bytes, tails + r * f->tail_bytes, i % COLUMNS, codes[i]);
+    }
 }
 
 // ------------------------------------------------------------------------------- matrices
@@ -229,15 +240,14 @@ void frit_tile_pack(const frit_tile_format *format, const frit_tile_source *sour
 {
     const frit_dtype_info *type = frit_dtype_get(format->dtype);
     const uint64_t row_bytes = frit_dtype_row_bytes(format->dtype, source->n_columns);
-    const int64_t n_blocks = source->n_columns / type->block_elems, most = COLUMNS / type->block_elems;
     for (int64_t tile = begin; tile < end; tile++)
-        for (int64_t first = 0; first < n_blocks; first += most, out += format->tile_bytes) {
+        for (int64_t column = 0; column < source->n_columns; column += COLUMNS, out += format->tile_bytes) {
+            const int64_t n = source->n_columns - column;
             const uint8_t *rows[ROWS];
             for (int r = 0; r < ROWS; r++) {
                 rows[r] = row_of(source, tile, r, row_bytes);
-                if (rows[r]) rows[r] += first * type->block_bytes;
+                if (rows[r]) rows[r] += column / type->block_elems * type->block_bytes;
             }
-            memset(out, 0, (size_t)format->tile_bytes);
-            format->pack(rows, (int)(n_blocks - first < most ? n_blocks - first : most), out);
+            pack(format, rows, (int)(n < COLUMNS ? n : COLUMNS), out);
         }
 }

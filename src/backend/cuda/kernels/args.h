@@ -23,6 +23,25 @@ typedef struct frit_product_args {
     float query_scale;
 } frit_product_args;
 
+// repack.cu: rows of a matrix, counted from a first one, to tiles.
+typedef struct frit_repack_args {
+    frit_gpu_ptr blocks, second;   // rows of blocks; second: FRIT_ROWS_GATED only
+    frit_gpu_ptr grid;             // what codes index, if they do
+    frit_gpu_ptr out;
+    long long n_rows;    // that are there, of each
+    long long n_tiles;   // row tiles
+    long long row_bytes;
+    int n_columns;
+    int bytes_of_256;       // of the blocks of 256 columns
+    int order, half_head;   // frit_row_order; half the size of a head
+} frit_repack_args;
+
+// dequantize.cu
+typedef struct frit_dequantize_args {
+    frit_gpu_ptr tiles;
+    frit_gpu_ptr out;   // bf16 or f16 [row tiles * 16, K]
+} frit_dequantize_args;
+
 // attend.cu
 typedef struct frit_attend_args {
     frit_gpu_ptr q;              // f16 [rows, heads * head size], scaled by log2(e) / sqrt(head size)
@@ -37,13 +56,73 @@ typedef struct frit_attend_args {
 // embed.cu
 typedef struct frit_embed_args {
     frit_gpu_ptr best;        // u64 [rows]: the pick of the step before; taken and cleared
-    frit_gpu_ptr table;       // bf16 [vocabulary, dim]
+    frit_gpu_ptr table;       // tiles of [vocabulary, dim]
     frit_gpu_ptr x;           // f32 [rows, dim]
     frit_gpu_ptr positions;   // i32 [rows]: advanced by one
     frit_gpu_ptr rope;        // f32 [rows, head size / 2, 2]
     frit_gpu_ptr frequency;   // f64 [head size / 2]
     frit_gpu_ptr tokens;      // i32 [rows, TOKEN_STRIDE]: the text so far, by position
 } frit_embed_args;
+
+// embed_rows.cu
+typedef struct frit_embed_rows_args {
+    frit_gpu_ptr table;       // tiles of [vocabulary, DIM]
+    frit_gpu_ptr tokens;      // i32 [rows]
+    frit_gpu_ptr positions;   // i32 [rows]
+    frit_gpu_ptr frequency;   // f64 [ROTATED / 2]
+    frit_gpu_ptr x;           // f32 [rows, DIM]
+    frit_gpu_ptr rope;        // f32 [rows, ROTATED / 2, 2]: cosine and sine
+    float scale;              // of x
+    float magnitude;          // of the rotation
+} frit_embed_rows_args;
+
+// norm_rows.cu
+typedef struct frit_norm_args {
+    frit_gpu_ptr x, y;           // [rows, width]
+    frit_gpu_ptr weight, bias;   // f32 [width]
+    frit_gpu_ptr residual;       // f32 [rows, width], with SUM
+    float epsilon;
+} frit_norm_args;
+
+// glu_rows.cu
+typedef struct frit_glu_args {
+    frit_gpu_ptr x;      // [rows, 2 width], or [rows, width] without gates
+    frit_gpu_ptr y;      // [rows, width]
+    frit_gpu_ptr bias;   // f32 [width]
+} frit_glu_args;
+
+// take_rows.cu
+typedef struct frit_take_rows_args {
+    frit_gpu_ptr from, rows, x;   // f32 [.., width]; i32 [n]; f32 [n, width]
+} frit_take_rows_args;
+
+// heads_rows.cu
+typedef struct frit_heads_args {
+    frit_gpu_ptr x;                      // f32 [rows, (heads + 2 kv heads) * head size]: queries, keys, values
+    frit_gpu_ptr bias;                   // f32 of the same, in natural order
+    frit_gpu_ptr query_norm, key_norm;   // f32 [head size]
+    frit_gpu_ptr rope;                   // f32 [rows, ROTATED / 2, 2]
+    frit_gpu_ptr positions, runs;        // i32 [rows]
+    frit_gpu_ptr pages;                  // i32 [runs, PAGE_STRIDE]
+    frit_gpu_ptr queries;                // f16 [rows, heads * head size]
+    frit_gpu_ptr keys, values;           // this layer's part of page 0
+    float epsilon, query_scale;
+} frit_heads_args;
+
+// attend_rows.cu: consecutive positions of a run, at most 64.
+typedef struct frit_row_tile {
+    int row, n_rows, position, run;   // the first row, and its position
+} frit_row_tile;
+
+typedef struct frit_attend_rows_args {
+    frit_gpu_ptr q;                   // f16 [rows, heads * head size], scaled by log2(e) / sqrt(head size)
+    frit_gpu_ptr tiles;               // frit_row_tile [grid]
+    frit_gpu_ptr pages;               // i32 [runs, PAGE_STRIDE]
+    frit_gpu_ptr keys, values;        // this layer's part of page 0
+    frit_gpu_ptr sinks;               // f32 [heads]
+    frit_gpu_ptr out;                 // f16 [rows, heads * head size]
+    float softcap, inverse_softcap;   // times log2(e), and one over that
+} frit_attend_rows_args;
 
 // decode.cu
 enum { FRIT_GPU_MAX_LAYERS = 128 };

@@ -4,7 +4,8 @@
 // weights meanwhile, so memory never rests while there is room in them.
 //
 // Launched cooperatively: all blocks must be resident. Defined by the host (decode.c): what phase.cuh, attend.cuh and
-// embed.cuh want, SHARED_BYTES, LAYERS, FF, VOCABULARY, TYPE_MOST, TYPE_MORE, TYPE_HEAD, TRACE (clocks are wanted).
+// embed.cuh want, SHARED_BYTES, LAYERS, FF, VOCABULARY, TYPE_MOST, TYPE_MORE, TYPE_HEAD, TYPE_TABLE, TRACE (clocks are
+// wanted).
 #include "attend.cuh"
 #include "embed.cuh"
 #include "phase.cuh"

@@ -19,7 +19,7 @@
 // attention uses in place of activations); for EPILOGUE_QKV: HEADS, KV_HEADS, HEAD, PAGE_STRIDE, PAGE_BYTES.
 #pragma once
 #include "args.h"
-#include "tile.cuh"
+#include "tile_any.cuh"
 
 #define EPILOGUE_STORE 0
 #define EPILOGUE_ADD   1   // adds to `out`: a residual
@@ -27,6 +27,7 @@
 #define EPILOGUE_QKV   3   // rotates queries and keys (rows r, r + 8 are a pair), writes keys and values to the cache
 #define EPILOGUE_PICK  4   // stores logits and keeps the largest
 
+#define IS_BF16_INPUT(type) ((type) == TYPE_BF16 || (type) == TYPE_F32)
 #define THREADS            (GROUPS * WARPS * 32)
 #define BLOCKS_OF(k)       (((k) + 255) / 256)
 #define BLOCK_BYTES        (IS_16_BITS ? 512 : 256)
@@ -214,7 +215,7 @@ template <class P> DEVICE void store_16_bits(char *to, char *sums, int lane, con
     float largest = 0;
 #pragma unroll
     for (int i = 0; i < 8; i++) largest = fmaxf(largest, fabsf(e.v[i]));
-    const float scale = P::type0 == TYPE_BF16 ? 1 : half_scale(warp_max(largest));
+    const float scale = IS_BF16_INPUT(P::type0) ? 1 : half_scale(warp_max(largest));
     char *at = to + lane / 4 * 64 + lane % 2 * 32 + lane / 2 % 2 * 8;
 #pragma unroll
     for (int w = 0; w < 2; w++) {
@@ -222,7 +223,7 @@ template <class P> DEVICE void store_16_bits(char *to, char *sums, int lane, con
 #pragma unroll
         for (int i = 0; i < 4; i++) v[i] = e.v[w * 4 + i] * scale;
         uint2 high, low;
-        if (P::type0 == TYPE_BF16) {
+        if (IS_BF16_INPUT(P::type0)) {
             high = make_uint2(pack_bf16x2(v[0], v[1]), pack_bf16x2(v[2], v[3]));
             low.x = pack_bf16x2(v[0] - __uint_as_float(high.x << 16), v[1] - __uint_as_float(high.x & 0xffff0000));
             low.y = pack_bf16x2(v[2] - __uint_as_float(high.y << 16), v[3] - __uint_as_float(high.y & 0xffff0000));
@@ -336,16 +337,10 @@ DEVICE u64 key_of(float v, int index)
 }
 
 #ifdef HEADS
+#include "cache.cuh"
 #define HEAD_TILES (HEAD / 16)
 #define Q_TILES    (HEADS * HEAD_TILES)
 #define K_TILES    (KV_HEADS * HEAD_TILES)
-
-// Values of a page lie by dimension, the positions of each as the fragments of attend.cu want them.
-DEVICE int place_in_page(int position)
-{
-    const int p = position % 32;
-    return p % 8 / 2 * 8 + p / 8 * 2 + p % 2;
-}
 
 DEVICE void finish_qkv(const frit_product_args &a, int tile, int row, int column, float v, float other)
 {

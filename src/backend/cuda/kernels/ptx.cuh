@@ -143,12 +143,17 @@ template <bool SIGNED> DEVICE int_frag mma_8_bits(u32 a0, u32 a1, u32 a2, u32 a3
 }
 
 // 16 columns.
-DEVICE int_frag mma_8_bits_half(u32 a0, u32 a1, u32 b0)
+template <bool SIGNED> DEVICE int_frag mma_8_bits_half(u32 a0, u32 a1, u32 b0)
 {
     int_frag d;
-    asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%7,%7,%7};"
-        : "=r"(d.v[0]), "=r"(d.v[1]), "=r"(d.v[2]), "=r"(d.v[3])
-        : "r"(a0), "r"(a1), "r"(b0), "r"(0));
+    if (SIGNED)
+        asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%7,%7,%7};"
+            : "=r"(d.v[0]), "=r"(d.v[1]), "=r"(d.v[2]), "=r"(d.v[3])
+            : "r"(a0), "r"(a1), "r"(b0), "r"(0));
+    else
+        asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%7,%7,%7};"
+            : "=r"(d.v[0]), "=r"(d.v[1]), "=r"(d.v[2]), "=r"(d.v[3])
+            : "r"(a0), "r"(a1), "r"(b0), "r"(0));
     return d;
 }
 

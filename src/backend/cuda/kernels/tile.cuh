@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Products of one weight tile, 16 rows of 256 columns, with up to 16 columns of activations, by one warp.
 //
-// A tile holds a type's blocks losslessly, ordered so that each lane reads its part of a fragment with 16-byte loads
-// (backend/cuda/repack.c writes it and defines it). Codes of up to 8 bits are multiplied as integers: activations
-// are integers of 15 bits, 128 * high + low, with one factor for 256 columns, and high and low are products of their
-// own. That costs few instructions for a weight, which is what decides the speed of short kernels, and no accuracy:
-// the codes of four bits need only a mask (those in the high bits count 16 times as much), and group scales that are
-// integers are multiplied as integers too.
+// The types that most files have; tile_any.cuh has the others. A tile holds a type's blocks losslessly, ordered so that
+// each lane reads its part of a fragment with 16-byte loads (backend/cuda/repack.c writes it and defines it). Codes of
+// up to 8 bits are multiplied as integers: activations are integers of 15 bits, 128 * high + low, with one factor for
+// 256 columns, and high and low are products of their own. That costs few instructions for a weight, which is what
+// decides the speed of short kernels, and no accuracy: the codes of four bits need only a mask (those in the high bits
+// count 16 times as much), and group scales that are integers are multiplied as integers too.
 //
 // Formats store codes with an offset (8, 32, or a min times a scale). They are multiplied as they are; what is too
 // much, offset * scale * (sum of the group's activations), is a product of its own: scales times sums, 16 groups of
@@ -16,36 +16,9 @@
 // Columns of a group of 32 lie as the fragments want them: column s * 16 + t * 4 + i (s 0..1, t 0..3, i 0..3)
 // belongs to lane t of four in step s.
 #pragma once
-#include "ptx.cuh"
-
-#define TYPE_F16  1
-#define TYPE_Q4_0 2
-#define TYPE_Q8_0 8
-#define TYPE_Q4_K 12
-#define TYPE_Q6_K 14
-#define TYPE_BF16 30
+#include "levels.cuh"
 
 #define SUM_UNIT 134217728.f   // 2^24 * 8: what product_of_sums is multiplied with for scales that are integers
-
-template <int TYPE> struct tile_of;
-template <> struct tile_of<TYPE_Q4_0> {
-    enum { bytes = 16 * 144 };
-};
-template <> struct tile_of<TYPE_Q4_K> {
-    enum { bytes = 16 * 144 };
-};
-template <> struct tile_of<TYPE_Q6_K> {
-    enum { bytes = 16 * 210 };
-};
-template <> struct tile_of<TYPE_Q8_0> {
-    enum { bytes = 16 * 272 };
-};
-template <> struct tile_of<TYPE_F16> {
-    enum { bytes = 16 * 512 };
-};
-template <> struct tile_of<TYPE_BF16> {
-    enum { bytes = 16 * 512 };
-};
 
 // What a lane multiplies with: its column's activations of these 256 columns.
 struct columns {
@@ -114,23 +87,6 @@ struct int_sums {
         return (float)high.v[i] * 128 + (float)low.v[i];
     }
 };
-
-DEVICE int byte_of(u32 word, int i)
-{
-    return (int)__byte_perm(word, 0, 0x4440u | i);
-}
-
-DEVICE int signed_byte_of(u32 word, int i)
-{
-    int v;   // a selector of 8 and more repeats the sign; __byte_perm has none
-    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(v) : "r"(word), "r"(i | (i | 8) << 4 | (i | 8) << 8 | (i | 8) << 12));
-    return v;
-}
-
-DEVICE u32 word_of(const uint4 &four, int i)
-{
-    return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w;
-}
 
 // A group of 32 columns, activations in words 2 * odd, + 1 of x and low.
 template <bool SIGNED>
@@ -232,8 +188,9 @@ template <int NB> DEVICE void tile_q6_k(const char *tile, int lane, const column
             const u32 q8 = ((i < 2 ? four8 : four8 >> 4) & 0x0f0f0f0f) | (at48 & 0x30303030);
 #pragma unroll
             for (int b = 0; b < NB; b++)
-                total[b].add(mma_8_bits_half(q, q8, word_of(x[b], i)), mma_8_bits_half(q, q8, word_of(low[b], i)),
-                             signed_byte_of(scale, i), signed_byte_of(scale8, i));
+                total[b].add(mma_8_bits_half<false>(q, q8, word_of(x[b], i)),
+                             mma_8_bits_half<false>(q, q8, word_of(low[b], i)), signed_byte_of(scale, i),
+                             signed_byte_of(scale8, i));
         }
     }
     // Scales have a sign: as bytes + 128 they are integers again, and 128 times all sums is taken off.
@@ -255,11 +212,6 @@ template <int NB> DEVICE void tile_q6_k(const char *tile, int lane, const column
         add_scaled(part, whole, d, d8);
         add_tile(sums.v[b], part, c[b]);
     }
-}
-
-DEVICE float half_of(const uint4 &eight, int i)
-{
-    return i % 2 ? high_half(word_of(eight, i / 2)) : low_half(word_of(eight, i / 2));
 }
 
 template <int NB> DEVICE void tile_q8_0(const char *tile, int lane, const columns (&c)[NB], sums_of<NB> &sums)
@@ -351,15 +303,4 @@ DEVICE void tile_16_bits(const char *tile, int lane, const columns (&c)[NB], sum
         add_scaled(part[b], rest[b], 1, 1);
         add_tile(sums.v[b], part[b], c[b]);
     }
-}
-
-template <int TYPE, int NB>
-DEVICE void tile_product(const char *tile, int lane, const columns (&c)[NB], sums_of<NB> &sums)
-{
-    if constexpr (TYPE == TYPE_Q4_K) tile_q4_k<NB>(tile, lane, c, sums);
-    if constexpr (TYPE == TYPE_Q6_K) tile_q6_k<NB>(tile, lane, c, sums);
-    if constexpr (TYPE == TYPE_Q8_0) tile_q8_0<NB>(tile, lane, c, sums);
-    if constexpr (TYPE == TYPE_Q4_0) tile_q4_0<NB>(tile, lane, c, sums);
-    if constexpr (TYPE == TYPE_F16) tile_16_bits<NB, false>(tile, lane, c, sums);
-    if constexpr (TYPE == TYPE_BF16) tile_16_bits<NB, true>(tile, lane, c, sums);
 }

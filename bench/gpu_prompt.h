@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// gpu_prompt.h: whole prompts on a model of gpu_model.h: norms, cuBLASLt's products, attention of many rows, the
+// cache, and the logits of each run's last token, with which decode steps go on.
+#pragma once
+#include "backend/cuda/matmul.h"
+#include "gpu_model.h"
+
+enum { PROMPT_PRODUCTS = 4 };   // qkv, o, gate-up, down
+
+typedef struct prompt {
+    model *m;
+    const frit_cublaslt *blas;
+    int n_rows, n_tiles;                             // rows of all runs; tiles of them for attention
+    frit_cuda_matmul products[PROMPT_PRODUCTS][2];   // [1]: layers whose v and down are of the other type
+    frit_cublaslt_product prepared[PROMPT_PRODUCTS];
+    frit_cuda_kernel embed, norm, heads, attend, glu, take;
+    uint64_t x, a, qkv, q, gate_up, h, scratch, workspace, rope;   // a: 16 bits, what products read
+    uint64_t tokens, positions, runs, tiles, lasts, last_x;
+} prompt;
+
+// One run for each row of the model, of lengths[row] tokens, [row][stride]; all start at position 0.
+void prompt_open(bench *b, prompt *p, model *m, const frit_cublaslt *blas, const int *lengths, const int *tokens,
+                 int stride);
+void prompt_close(bench *b, prompt *p);
+void prompt_record(bench *b, void *p);   // a record_fn; ends with logits and picks of the model

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// Queries, keys and values after their product, for any number of rows: bias, norm of heads, rotation; queries become
+// f16, keys and values go into the cache. A warp for each head of a row. Grid: rows, ceil(heads / 8); 256 threads.
+//
+// Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 4), PAGE_STRIDE, PAGE_BYTES, ORDER (frit_row_order of
+// queries and keys; values are in natural order), ROTATED (dimensions of a head), HAS_HALVES (they are turned in
+// halves), HAS_BIAS, HAS_NORM.
+#include "cache.cuh"
+#include "rows.cuh"
+
+#define ROWS_ADJACENT 1
+#define ROWS_HALVES   2
+#define PAIRS_EACH    ((HEAD / 2 + 31) / 32)
+
+// Where the product has a dimension of a head.
+DEVICE int place_of(int d)
+{
+    const int half = HEAD / 2, p = ORDER == ROWS_ADJACENT ? d / 2 : d % half;
+    if (ORDER == ROWS_ADJACENT) return p / 8 * 16 + p % 8 + d % 2 * 8;
+    if (ORDER == ROWS_HALVES) return p / 8 * 16 + p % 8 + d / half * 8;
+    return d;
+}
+
+// The dimensions of pair i: those that turn, then the others.
+DEVICE void pair_of(int i, int &d, int &e)
+{
+    const bool is_halved = HAS_HALVES && i < ROTATED / 2;
+    d = is_halved ? i : 2 * i;
+    e = is_halved ? i + ROTATED / 2 : 2 * i + 1;
+}
+
+extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_args a)
+{
+    const int row = blockIdx.x, head = blockIdx.y * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
+    let_next_kernel_start();
+    wait_for_kernel_before();
+    if (head >= HEADS + 2 * KV_HEADS) return;
+    const bool is_query = head < HEADS, is_key = !is_query && head < HEADS + KV_HEADS;
+    const float *x = (const float *)a.x + (long long)row * ((HEADS + 2 * KV_HEADS) * HEAD) + head * HEAD;
+    const float *bias = (const float *)a.bias + head * HEAD;
+    const int position = ((const int *)a.positions)[row];
+    const int run = ((const int *)a.runs)[row];
+    const long long page = ((const int *)a.pages)[run * PAGE_STRIDE + position / 32];
+    float v[PAIRS_EACH], w[PAIRS_EACH], squares = 0;
+#pragma unroll
+    for (int j = 0; j < PAIRS_EACH; j++) {
+        const int i = j * 32 + lane;
+        int d, e;
+        v[j] = w[j] = 0;
+        if (i >= HEAD / 2) continue;
+        pair_of(i, d, e);
+        const bool is_natural = !is_query && !is_key;
+        v[j] = x[is_natural ? d : place_of(d)];
+        w[j] = x[is_natural ? e : place_of(e)];
+        if (HAS_BIAS) v[j] += bias[d], w[j] += bias[e];
+        squares += v[j] * v[j] + w[j] * w[j];
+    }
+    if (!is_query && !is_key) {
+        u16 *values = cache_values(a.values, page, head - HEADS - KV_HEADS) + place_in_page(position);
+#pragma unroll
+        for (int j = 0; j < PAIRS_EACH; j++) {
+            int d, e;
+            pair_of(j * 32 + lane, d, e);
+            if (j * 32 + lane >= HEAD / 2) continue;
+            values[d * 32] = float_to_half(v[j]);
+            values[e * 32] = float_to_half(w[j]);
+        }
+        return;
+    }
+    const float norm = HAS_NORM ? rsqrtf(warp_sum(squares) / HEAD + a.epsilon) : 1;
+    const float *weights = (const float *)(is_query ? a.query_norm : a.key_norm);
+    u16 *out = is_query ? (u16 *)a.queries + ((long long)row * HEADS + head) * HEAD
+                        : cache_key(a.keys, page, head - HEADS, position);
+    const float scale = is_query ? a.query_scale : 1;
+#pragma unroll
+    for (int j = 0; j < PAIRS_EACH; j++) {
+        const int i = j * 32 + lane;
+        int d, e;
+        if (i >= HEAD / 2) continue;
+        pair_of(i, d, e);
+        if (HAS_NORM) v[j] *= norm * weights[d], w[j] *= norm * weights[e];
+        float2 turn = make_float2(1, 0);
+        if (i < ROTATED / 2) turn = ((const float2 *)a.rope)[(long long)row * (ROTATED / 2) + i];
+        out[d] = float_to_half((v[j] * turn.x - w[j] * turn.y) * scale);
+        out[e] = float_to_half((v[j] * turn.y + w[j] * turn.x) * scale);
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Norms of rows. A block of 256 threads for each row.
+//
+//     y = norm(x) * w + b
+//     SUM: r = r + norm(x) * w + b; y is not written        the norm of a layer's output, added to the residual
+//
+// Defined by the host: WIDTH (numbers of a row, a multiple of 4), IS_LAYER (mean and variance; 0: the square alone),
+// HAS_WEIGHT, HAS_BIAS, IN, OUT (NUMBERS_..), SUM.
+#include "rows.cuh"
+
+#define EACH ((WIDTH / 4 + 255) / 256)   // fours of a thread
+
+extern "C" __global__ void __launch_bounds__(256) norm_rows(const frit_norm_args a)
+{
+    __shared__ float shared[33];
+    const long long row = blockIdx.x;
+    float4 v[EACH];
+    float sum = 0;
+    let_next_kernel_start();
+    wait_for_kernel_before();
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const int four = i * 256 + threadIdx.x;
+        v[i] = make_float4(0, 0, 0, 0);
+        if (four < WIDTH / 4) v[i] = load_four<IN>((const void *)a.x, row * WIDTH + four * 4);
+        sum += v[i].x + v[i].y + v[i].z + v[i].w;
+    }
+    const float mean = IS_LAYER ? block_sum(sum, shared) / WIDTH : 0;
+    float squares = 0;
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        if (i * 256 + threadIdx.x >= WIDTH / 4) continue;
+        v[i].x -= mean, v[i].y -= mean, v[i].z -= mean, v[i].w -= mean;
+        squares += v[i].x * v[i].x + v[i].y * v[i].y + v[i].z * v[i].z + v[i].w * v[i].w;
+    }
+    const float factor = rsqrtf(block_sum(squares, shared) / WIDTH + a.epsilon);
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const int at = (i * 256 + threadIdx.x) * 4;
+        if (at >= WIDTH) continue;
+        float4 y = make_float4(v[i].x * factor, v[i].y * factor, v[i].z * factor, v[i].w * factor);
+        if (HAS_WEIGHT) {
+            const float4 w = *(const float4 *)((const float *)a.weight + at);
+            y.x *= w.x, y.y *= w.y, y.z *= w.z, y.w *= w.w;
+        }
+        if (HAS_BIAS) {
+            const float4 b = *(const float4 *)((const float *)a.bias + at);
+            y.x += b.x, y.y += b.y, y.z += b.z, y.w += b.w;
+        }
+        if (SUM) {
+            const float4 r = *(const float4 *)((const float *)a.residual + row * WIDTH + at);
+            store_four<NUMBERS_F32>((void *)a.residual, row * WIDTH + at,
+                                    make_float4(r.x + y.x, r.y + y.y, r.z + y.z, r.w + y.w));
+        } else {
+            store_four<OUT>((void *)a.y, row * WIDTH + at, y);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// What kernels over whole rows share: sums over a block of threads, and numbers of 16 or 32 bits.
+#pragma once
+#include "args.h"
+#include "ptx.cuh"
+
+#define NUMBERS_F32  0
+#define NUMBERS_F16  1
+#define NUMBERS_BF16 2
+
+// The sum over all threads of a block, at most 1024, for each of them. `shared`: 33 floats; used again only after the
+// next __syncthreads.
+DEVICE float block_sum(float x, float *shared)
+{
+    x = warp_sum(x);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        const float all = warp_sum(threadIdx.x < (blockDim.x + 31) / 32 ? shared[threadIdx.x] : 0);
+        if (threadIdx.x == 0) shared[32] = all;
+    }
+    __syncthreads();
+    return shared[32];
+}
+
+// Four numbers from index i on; i is a multiple of 4.
+template <int KIND> DEVICE float4 load_four(const void *from, long long i)
+{
+    if (KIND == NUMBERS_F32) return *(const float4 *)((const float *)from + i);
+    const uint2 v = *(const uint2 *)((const u16 *)from + i);
+    if (KIND == NUMBERS_F16) return make_float4(low_half(v.x), high_half(v.x), low_half(v.y), high_half(v.y));
+    return make_float4(__uint_as_float(v.x << 16), __uint_as_float(v.x & 0xffff0000), __uint_as_float(v.y << 16),
+                       __uint_as_float(v.y & 0xffff0000));
+}
+
+template <int KIND> DEVICE void store_four(void *to, long long i, const float4 &v)
+{
+    if (KIND == NUMBERS_F32) *(float4 *)((float *)to + i) = v;
+    if (KIND == NUMBERS_F16) *(uint2 *)((u16 *)to + i) = make_uint2(pack_half2(v.x, v.y), pack_half2(v.z, v.w));
+    if (KIND == NUMBERS_BF16) *(uint2 *)((u16 *)to + i) = make_uint2(pack_bf16x2(v.x, v.y), pack_bf16x2(v.z, v.w));
+}

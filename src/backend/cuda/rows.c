@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// From descriptions of parts of a step to the defines and the launch of their kernels.
+#include "backend/cuda/rows.h"
+
+enum { MAX_WIDTH = 65536 };
+
+static frit_status check_width(const char *what, int width, int multiple)
+{
+    if (width >= multiple && width % multiple == 0 && width <= MAX_WIDTH) return FRIT_OK;
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s of %d numbers; expected a multiple of %d up to %d", what, width, multiple,
+                     (int)MAX_WIDTH);
+}
+
+static void begin(frit_cuda_kernel *kernel, const char *file, const char *name, unsigned threads)
+{
+    *kernel = (frit_cuda_kernel){.file = file, .name = name, .grid = {1, 1, 1}, .threads = threads};
+}
+
+frit_status frit_cuda_embed_kernel(const frit_cuda_embed *embed, frit_cuda_kernel *kernel)
+{
+    FRIT_TRY(check_width("a token's row", embed->width, 32));
+    if (!frit_tile_format_of(embed->dtype))
+        return frit_fail(FRIT_E_UNSUPPORTED, "type %s has no tiles for GPUs", frit_dtype_get(embed->dtype)->name);
+    begin(kernel, "embed_rows.cu", "embed_rows", 256);
+    frit_cuda_define(kernel, "TYPE0", frit_dtype_get(embed->dtype)->gguf_id);
+    frit_cuda_define(kernel, "DIM", embed->width);
+    frit_cuda_define(kernel, "ROTATED", embed->rotated);
+    return FRIT_OK;
+}
+
+frit_status frit_cuda_norm_kernel(const frit_cuda_norm *norm, frit_cuda_kernel *kernel)
+{
+    FRIT_TRY(check_width("the norm of a row", norm->width, 4));
+    begin(kernel, "norm_rows.cu", "norm_rows", 256);
+    frit_cuda_define(kernel, "WIDTH", norm->width);
+    frit_cuda_define(kernel, "IS_LAYER", norm->is_layer);
+    frit_cuda_define(kernel, "HAS_WEIGHT", norm->has_weight);
+    frit_cuda_define(kernel, "HAS_BIAS", norm->has_bias);
+    frit_cuda_define(kernel, "IN", norm->in);
+    frit_cuda_define(kernel, "OUT", norm->out);
+    frit_cuda_define(kernel, "SUM", norm->is_sum);
+    return FRIT_OK;
+}
+
+frit_status frit_cuda_glu_kernel(const frit_cuda_glu *glu, frit_cuda_kernel *kernel)
+{
+    FRIT_TRY(check_width("the activation of a row", glu->width, 8));
+    begin(kernel, "glu_rows.cu", "glu_rows", 256);
+    kernel->grid[1] = (unsigned)(glu->width / 8 + 255) / 256;
+    frit_cuda_define(kernel, "WIDTH", glu->width);
+    frit_cuda_define(kernel, "FUNCTION", glu->act);
+    frit_cuda_define(kernel, "GATED", glu->is_gated);
+    frit_cuda_define(kernel, "HAS_BIAS", glu->has_bias);
+    frit_cuda_define(kernel, "IN", glu->in);
+    frit_cuda_define(kernel, "OUT", glu->out);
+    return FRIT_OK;
+}
+
+frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *h, frit_cuda_kernel *kernel)
+{
+    FRIT_TRY(check_width("a head", h->heads.head_size, h->order == FRIT_ROWS_NATURAL ? 4 : 16));
+    if (h->rotated < 0 || h->rotated > h->heads.head_size || h->rotated % 2)
+        return frit_fail(FRIT_E_UNSUPPORTED, "rotation of %d of %d dimensions", h->rotated, h->heads.head_size);
+    begin(kernel, "heads_rows.cu", "heads_rows", 256);
+    kernel->grid[1] = (unsigned)(h->heads.n_heads + 2 * h->heads.n_kv_heads + 7) / 8;
+    frit_cuda_define_heads(kernel, &h->heads);
+    frit_cuda_define(kernel, "ORDER", h->order);
+    frit_cuda_define(kernel, "ROTATED", h->rotated);
+    frit_cuda_define(kernel, "HAS_HALVES", h->style == FRIT_ROPE_HALVES);
+    frit_cuda_define(kernel, "HAS_BIAS", h->has_bias);
+    frit_cuda_define(kernel, "HAS_NORM", h->has_norm);
+    return FRIT_OK;
+}
+
+frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend_rows *attend, const frit_cuda_gpu *gpu,
+                                         frit_cuda_kernel *kernel)
+{
+    const int size = attend->heads.head_size, n_shared = 2 * 4 * 32 * size * 2;
+    FRIT_TRY(check_width("a head", size, 32));
+    if (n_shared > gpu->shared_bytes)
+        return frit_fail(FRIT_E_UNSUPPORTED,
+                         "attention of heads of %d dimensions: %d bytes of shared memory; %s has %d", size, n_shared,
+                         gpu->name, gpu->shared_bytes);
+    begin(kernel, "attend_rows.cu", "attend_rows", 128);
+    kernel->grid[1] = (unsigned)attend->heads.n_heads;
+    kernel->shared_bytes = (unsigned)n_shared;
+    frit_cuda_define_heads(kernel, &attend->heads);
+    frit_cuda_define(kernel, "WINDOW", attend->window);
+    frit_cuda_define(kernel, "HAS_SOFTCAP", attend->has_softcap);
+    frit_cuda_define(kernel, "HAS_SINKS", attend->has_sinks);
+    frit_cuda_define(kernel, "OUT", attend->out);
+    return FRIT_OK;
+}
+
+frit_status frit_cuda_take_rows_kernel(int width, frit_cuda_kernel *kernel)
+{
+    FRIT_TRY(check_width("a row", width, 4));
+    begin(kernel, "take_rows.cu", "take_rows", 256);
+    frit_cuda_define(kernel, "WIDTH", width);
+    return FRIT_OK;
+}

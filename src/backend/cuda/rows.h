@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// backend/cuda/rows.h: the parts of a step of many rows that are no products: prompts, and what the kernels of decode
+// steps have no epilogue for. grid[0] is the number of rows (of attention, of tiles of rows), set before a launch.
+//
+//     frit_cuda_norm norm = {.width = 4096, .has_weight = true, .out = FRIT_CUDA_F16};
+//     FRIT_TRY(frit_cuda_norm_kernel(&norm, &kernel));                // kernel.h makes it
+//     kernel.grid[0] = n_rows;
+//     FRIT_TRY(frit_cuda_kernel_launch(&gpu, &kernel, stream, &args, FRIT_CUDA_OVERLAPPING));
+#pragma once
+#include "backend/cuda/product.h"
+#include "backend/cuda/repack.h"
+#include "graph/graph.h"
+
+typedef enum frit_cuda_numbers { FRIT_CUDA_F32, FRIT_CUDA_F16, FRIT_CUDA_BF16 } frit_cuda_numbers;   // of rows.cuh
+
+// Rows of the token table in x, and the rotations of positions (frit_embed_rows_args).
+typedef struct frit_cuda_embed {
+    frit_dtype dtype;   // of the table, as tiles
+    int width, rotated;
+} frit_cuda_embed;
+
+typedef struct frit_cuda_norm {
+    int width;
+    bool is_layer;   // mean and variance; otherwise the square alone
+    bool has_weight, has_bias;
+    frit_cuda_numbers in, out;
+    bool is_sum;   // added to the residual in place of being written
+} frit_cuda_norm;
+
+// y = f(gate) * value of rows in FRIT_ROWS_GATED, or y = f(x + bias).
+typedef struct frit_cuda_glu {
+    int width;   // of y
+    frit_act act;
+    bool is_gated, has_bias;
+    frit_cuda_numbers in, out;
+} frit_cuda_glu;
+
+// Bias, norm of heads, rotation, and the cache, after the product of queries, keys and values.
+typedef struct frit_cuda_heads_rows {
+    frit_cuda_heads heads;
+    frit_row_order order;   // of queries and keys
+    int rotated;            // dimensions of a head; 0: none
+    frit_rope_style style;
+    bool has_bias, has_norm;
+} frit_cuda_heads_rows;
+
+// Attention of up to 64 positions of a run at a time (frit_row_tile).
+typedef struct frit_cuda_attend_rows {
+    frit_cuda_heads heads;
+    int window;   // positions that a row sees, itself included; 0: all
+    bool has_softcap, has_sinks;
+    frit_cuda_numbers out;   // f16 or bf16
+} frit_cuda_attend_rows;
+
+enum { FRIT_CUDA_ROWS_OF_TILE = 64 };
+
+// Each fills in file, defines and threads. FRIT_E_UNSUPPORTED: a shape that the kernel does not take.
+frit_status frit_cuda_embed_kernel(const frit_cuda_embed *embed, frit_cuda_kernel *kernel);
+frit_status frit_cuda_norm_kernel(const frit_cuda_norm *norm, frit_cuda_kernel *kernel);
+frit_status frit_cuda_glu_kernel(const frit_cuda_glu *glu, frit_cuda_kernel *kernel);
+frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *heads, frit_cuda_kernel *kernel);
+// x[i,:] = from[rows[i],:], of f32 (frit_take_rows_args).
+frit_status frit_cuda_take_rows_kernel(int width, frit_cuda_kernel *kernel);
+frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend_rows *attend, const frit_cuda_gpu *gpu,
+                                         frit_cuda_kernel *kernel);
