@@ -692,7 +692,7 @@ typedef struct frit_sampler_options {
     float frequency_penalty;       // subtract per occurrence; 0: off
     float presence_penalty;        // subtract once if it occurred; 0: off
     int32_t repeat_last_n;         // how many tokens the penalties look at; 0: 64; -1: all
-    uint64_t seed;                 // the same seed gives the same text
+    uint64_t seed;                 // the same seed gives the same text (frit_sampler_set_position)
     frit_option_list logit_bias;   // "ID=BIAS" or "ID=-inf" items
     // Order of the stages, as "penalties,top-k,temp"; those left out are off. NULL: the order that the help of this
     // option's row lists.
@@ -713,12 +713,18 @@ FRIT_API frit_status frit_sampler_set_option(frit_sampler_options *options, cons
 
 FRIT_API frit_status frit_sampler_new(frit_sampler **out, const frit_model *model, const frit_sampler_options *options);
 FRIT_API void frit_sampler_free(frit_sampler *sampler);
-// Picks from logits [n_vocab]; does not remember the pick: frit_sampler_accept does, for prompt tokens too.
+// Picks from logits [n_vocab]; does not remember the pick: frit_sampler_accept does, for prompt tokens too. Called
+// again with the same logits before anything is accepted, it picks the same token.
 // FRIT_E_INVALID for logits that are NaN or +infinity, if all are -infinity, and if a stage of the caller's own leaves
 // no candidates, more than it was given, ids outside the vocabulary, NaN or +infinity.
 FRIT_API frit_status frit_sampler_sample(frit_sampler *sampler, const float *logits, frit_token *token);
 FRIT_API frit_status frit_sampler_accept(frit_sampler *sampler, frit_token token);
-FRIT_API frit_status frit_sampler_reset(frit_sampler *sampler);   // forgets accepted tokens, restarts the seed
+FRIT_API frit_status frit_sampler_reset(frit_sampler *sampler);   // forgets accepted tokens; position 0
+// The random number that decides is a function of the seed and of the token's position in its sequence, so a token
+// sampled again at the same position, from the same logits, is the same. frit_sampler_sample uses the number of tokens
+// accepted since the last reset, or what is set here, which accepting counts on from; frit_session_next uses the length
+// of the session.
+FRIT_API frit_status frit_sampler_set_position(frit_sampler *sampler, uint64_t position);
 
 // Token healing. The end of a prompt cuts a token where its text does, and the model would often continue it
 // ("http" and "://"). Takes the last tokens off again where the text of some token begins with theirs and is longer:

@@ -344,6 +344,7 @@ frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit
     if (session->n_tokens == (size_t)session->engine->n_ctx)
         return frit_fail(FRIT_E_LIMIT, "the context of %d tokens is full", session->engine->n_ctx);
     frit_token picked = -1;
+    FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens));
     FRIT_TRY(frit_sampler_sample(sampler, logits, &picked));
     FRIT_TRY(frit_session_push(session, &picked, 1, NULL));
     frit_sampler_accept(sampler, picked);

@@ -5,6 +5,8 @@
 // candidate loses against the root in one well-predicted comparison. Otherwise: quicksort that leaves out the parts
 // after k, and heapsort where its depth runs out. Nothing is allocated (the C library's qsort may).
 #include "sample/sampler.h"
+#include "base/philox.h"
+#include "sample/weight.h"
 
 #include <math.h>
 
@@ -93,6 +95,17 @@ static void quick_sort(frit_candidate *items, int32_t n, int32_t k, int depth)
     insertion_sort(items, n);
 }
 
+void frit_candidates_keep(frit_candidate *best, int32_t *n, int32_t k, frit_candidate candidate)
+{
+    if (*n < k) {
+        best[(*n)++] = candidate;
+        if (*n == k) heap_make(best, k);
+    } else if (is_before(candidate, best[0])) {
+        best[0] = candidate;
+        sift_down(best, k, 0);
+    }
+}
+
 void frit_candidates_sort(frit_candidates *candidates, int32_t k)
 {
     frit_candidate *items = candidates->items;
@@ -106,7 +119,7 @@ void frit_candidates_sort(frit_candidates *candidates, int32_t k)
     } else {
         heap_make(items, k);
         for (int32_t i = k; i < n; i++) {
-            if (!is_before(items[i], items[0])) continue;
+            if (items[i].logit < items[0].logit || !is_before(items[i], items[0])) continue;
             swap(&items[i], &items[0]);
             sift_down(items, k, 0);
         }
@@ -122,4 +135,38 @@ float frit_candidates_max(const frit_candidates *candidates)
     for (int32_t i = 0; i < candidates->n; i++)
         if (candidates->items[i].logit > max) max = candidates->items[i].logit;
     return max;
+}
+
+static void sort_by_token(frit_candidate *items, int32_t n)
+{
+    int32_t gap = 1;
+    while (gap < n / 3) gap = 3 * gap + 1;
+    for (; gap > 0; gap /= 3)
+        for (int32_t i = gap; i < n; i++) {
+            const frit_candidate moved = items[i];
+            int32_t at = i;
+            for (; at >= gap && items[at - gap].token > moved.token; at -= gap) items[at] = items[at - gap];
+            items[at] = moved;
+        }
+}
+
+// Only the block of tokens in which the draw lies is sorted.
+frit_token frit_candidates_draw(frit_candidates *candidates, int32_t n_vocab, uint64_t drawn)
+{
+    const float max = frit_candidates_max(candidates);
+    const int32_t size = frit_block_size(n_vocab);
+    frit_candidate *items = candidates->items;
+    uint64_t sums[FRIT_BLOCKS] = {0}, total = 0;
+    for (int32_t i = 0; i < candidates->n; i++) sums[items[i].token / size] += frit_weight(items[i].logit - max);
+    for (int b = 0; b < FRIT_BLOCKS; b++) total += sums[b];
+    uint64_t at = frit_philox_below(drawn, total);
+    int block = 0;
+    for (; at >= sums[block]; block++) at -= sums[block];
+    int32_t n = 0;
+    for (int32_t i = 0; i < candidates->n; i++)
+        if (items[i].token / size == block) swap(&items[n++], &items[i]);
+    sort_by_token(items, n);
+    int32_t i = 0;
+    for (; at >= frit_weight(items[i].logit - max); i++) at -= frit_weight(items[i].logit - max);
+    return items[i].token;
 }

@@ -2,6 +2,7 @@
 // The table of stages, the sampler's life, and the draw at the end of the chain.
 #include "sample/sampler.h"
 #include "base/option.h"
+#include "base/philox.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -119,6 +120,9 @@ frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_
     if (status == FRIT_OK) status = choose_stages(sampler, sampler->options.samplers);
     if (status == FRIT_OK) status = parse_biases(sampler, &sampler->options.logit_bias);
     if (status == FRIT_OK) status = allocate(sampler);
+    sampler->is_pick = frit_sampler_is_pick(sampler);
+    sampler->lists.n_vocab = n_vocab;
+    if (status == FRIT_OK && sampler->is_pick) status = frit_pick_run_new(&sampler->run, 1, 1);
     if (status != FRIT_OK) {
         frit_sampler_free(sampler);
         return status;
@@ -139,6 +143,8 @@ void frit_sampler_free(frit_sampler *sampler)
     free(sampler->counts);
     free(sampler->forced_prefix);
     free(sampler->own_pieces);
+    frit_pick_run_free(sampler->run);
+    frit_pick_lists_free(&sampler->lists);
     free(sampler);
 }
 
@@ -151,6 +157,7 @@ frit_status frit_sampler_accept(frit_sampler *sampler, frit_token token)
         return frit_fail(FRIT_E_INVALID, "token %d cannot be accepted: this model's ids are 0 to %d", token,
                          sampler->n_vocab - 1);
     if (sampler->forced_left.len > 0) frit_forced_accept(sampler, token);
+    sampler->position++;
     sampler->counts[token]++;
     if (!sampler->history) return FRIT_OK;
     frit_token *slot = &sampler->history[sampler->history_at];
@@ -169,7 +176,14 @@ frit_status frit_sampler_reset(frit_sampler *sampler)
     memset(sampler->counts, 0, (size_t)sampler->n_vocab * sizeof *sampler->counts);
     sampler->n_history = sampler->history_at = 0;
     sampler->forced_left = (frit_str){"", 0};
-    frit_rng_init(&sampler->rng, sampler->options.seed);
+    sampler->position = 0;
+    return FRIT_OK;
+}
+
+frit_status frit_sampler_set_position(frit_sampler *sampler, uint64_t position)
+{
+    FRIT_REQUIRE(sampler);
+    sampler->position = position;
     return FRIT_OK;
 }
 
@@ -199,23 +213,38 @@ static frit_candidate likeliest(const frit_candidates *candidates)
     return best;
 }
 
-// Draws by the softmax of what is left. Probabilities replace the logits.
-static frit_token draw(frit_rng *rng, frit_candidates *candidates, float max)
+frit_status frit_sampler_run_chain(frit_sampler *sampler, const float *logits, frit_token *token)
 {
-    double total = 0;
-    for (int32_t i = 0; i < candidates->n; i++) {
-        candidates->items[i].logit = expf(candidates->items[i].logit - max);
-        total += (double)candidates->items[i].logit;
+    frit_candidates candidates = {.items = sampler->candidates};
+    if (!fill(&candidates, logits, sampler->n_vocab)) return frit_pick_check(FRIT_PICK_NOT_FINITE);
+    if (sampler->forced_left.len > 0) frit_forced_apply(sampler, &candidates);
+    sampler->status = FRIT_OK;
+    for (int i = 0; i < sampler->n_stages && sampler->status == FRIT_OK; i++)
+        sampler->stages[i]->apply(sampler, &candidates);
+    FRIT_TRY(sampler->status);
+    const frit_candidate best = likeliest(&candidates);
+    if (best.logit == -INFINITY) return frit_pick_check(FRIT_PICK_EMPTY);
+    const uint64_t drawn = frit_philox_draw(sampler->options.seed, sampler->position);
+    *token = sampler->options.temp > 0 ? frit_candidates_draw(&candidates, sampler->n_vocab, drawn) : best.token;
+    return FRIT_OK;
+}
+
+static frit_status run_pick(frit_sampler *sampler, const float *logits, frit_token *token)
+{
+    frit_pick pick;
+    frit_picked_token picked;
+    frit_pick_lists *lists = &sampler->lists;
+    frit_pick_lists_clear(lists);
+    FRIT_TRY(frit_sampler_add_pick(sampler, lists, &pick));
+    float *row = (float *)logits;   // is not changed without biases and penalties
+    if (pick.n_biases > 0 || pick.n_counts > 0) {
+        row = (float *)(void *)sampler->candidates;   // has room for it
+        memcpy(row, logits, (size_t)sampler->n_vocab * sizeof *row);
     }
-    double at = frit_rng_double(rng) * total, sum = 0;
-    int32_t last = 0;   // of those with any probability: where rounding leaves `at` beyond the sum
-    for (int32_t i = 0; i < candidates->n; i++) {
-        if (candidates->items[i].logit <= 0) continue;
-        sum += (double)candidates->items[i].logit;
-        last = i;
-        if (at < sum) break;
-    }
-    return candidates->items[last].token;
+    frit_pick_alone(sampler->run, &(frit_pick_job){row, &pick, 1, lists, &picked});
+    FRIT_TRY(frit_pick_check(picked.status));
+    *token = picked.token;
+    return FRIT_OK;
 }
 
 frit_status frit_sampler_sample(frit_sampler *sampler, const float *logits, frit_token *token)
@@ -223,16 +252,5 @@ frit_status frit_sampler_sample(frit_sampler *sampler, const float *logits, frit
     FRIT_REQUIRE(sampler);
     FRIT_REQUIRE(logits);
     FRIT_REQUIRE(token);
-    frit_candidates candidates = {.items = sampler->candidates};
-    if (!fill(&candidates, logits, sampler->n_vocab))
-        return frit_fail(FRIT_E_INVALID, "logits are not finite: there is a NaN or +inf among them");
-    if (sampler->forced_left.len > 0) frit_forced_apply(sampler, &candidates);
-    sampler->status = FRIT_OK;
-    for (int i = 0; i < sampler->n_stages && sampler->status == FRIT_OK; i++)
-        sampler->stages[i]->apply(sampler, &candidates);
-    FRIT_TRY(sampler->status);
-    frit_candidate best = likeliest(&candidates);
-    if (best.logit == -INFINITY) return frit_fail(FRIT_E_INVALID, "no token is left: all logits are -inf");
-    *token = sampler->options.temp > 0 ? draw(&sampler->rng, &candidates, best.logit) : best.token;
-    return FRIT_OK;
+    return sampler->is_pick ? run_pick(sampler, logits, token) : frit_sampler_run_chain(sampler, logits, token);
 }

@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: MIT
 // Log-probabilities of logits: the logarithm of their softmax, summed in double precision.
 #include "sample/sampler.h"
+#include "sample/weight.h"
 
 #include <math.h>
 
 typedef struct softmax {
-    double max, log_sum;   // log_sum: of exp(logit - max)
+    double max, log_sum;   // log_sum: of exp(logit)
 } softmax;
+
+// Of e^(logit - max), in the order in which picks add up (weight.h).
+static double sum_exp(const float *logits, int64_t n, float max)
+{
+    const int64_t size = frit_block_size((int32_t)n);
+    double sum = 0;
+    for (int64_t begin = 0; begin < n; begin += size) {
+        double lanes[FRIT_LANES] = {0};
+        for (int64_t i = begin; i < begin + size && i < n; i += FRIT_CHUNK) {
+            float rest[FRIT_CHUNK];
+            for (int32_t j = 0; n - i < FRIT_CHUNK && j < FRIT_CHUNK; j++)
+                rest[j] = j < n - i ? logits[i + j] : -INFINITY;
+            frit_lanes_add_exp(lanes, n - i < FRIT_CHUNK ? rest : logits + i, max);
+        }
+        sum += frit_lanes_sum(lanes);
+    }
+    return sum;
+}
 
 static frit_status measure(const float *logits, size_t n_vocab, softmax *out)
 {
-    double sum = 0;
     bool good = n_vocab > 0 && n_vocab <= INT32_MAX;
     out->max = -INFINITY;
     for (size_t i = 0; i < n_vocab && good; i++) {
@@ -23,14 +41,13 @@ static frit_status measure(const float *logits, size_t n_vocab, softmax *out)
                          : good                              ? "all of %zu logits are -infinity; expected a finite one"
                                 : "%zu logits have a NaN or +infinity; expected finite numbers",
                          n_vocab);
-    for (size_t i = 0; i < n_vocab; i++) sum += exp((double)logits[i] - out->max);
-    out->log_sum = log(sum);
+    out->log_sum = out->max + log(sum_exp(logits, (int64_t)n_vocab, (float)out->max));
     return FRIT_OK;
 }
 
 static float logprob_of(const softmax *s, float logit)
 {
-    return (float)((double)logit - s->max - s->log_sum);
+    return (float)((double)logit - s->log_sum);
 }
 
 // Whether a comes before b: `logprob` holds the logit.

@@ -5,8 +5,7 @@
 //     frequency    logit - f * occurrences
 //     presence     logit - p
 #include "sample/sampler.h"
-
-#include <float.h>
+#include "sample/weight.h"
 
 static bool repeats(const frit_sampler_options *options)
 {
@@ -18,17 +17,20 @@ bool frit_penalties_is_on(const frit_sampler_options *options)
     return repeats(options) || options->frequency_penalty != 0 || options->presence_penalty != 0;
 }
 
+float frit_penalties_factor(const frit_sampler_options *options)
+{
+    return repeats(options) ? options->repeat_penalty : 1;
+}
+
 void frit_penalties_apply(frit_sampler *sampler, frit_candidates *candidates)
 {
     const frit_sampler_options *options = &sampler->options;
-    float factor = repeats(options) ? options->repeat_penalty : 1;
+    const float factor = frit_penalties_factor(options);
     for (int32_t i = 0; i < candidates->n; i++) {
         frit_candidate *c = &candidates->items[i];
         uint32_t count = sampler->counts[c->token];
         if (count == 0) continue;
-        c->logit = c->logit > 0 ? c->logit / factor : c->logit * factor;
-        c->logit -= (float)count * options->frequency_penalty + options->presence_penalty;
-        if (c->logit > FLT_MAX) c->logit = FLT_MAX;   // a tiny factor; the chain has no +inf
+        c->logit = frit_penalized(c->logit, count, factor, options->frequency_penalty, options->presence_penalty);
     }
     candidates->sorted = false;
 }

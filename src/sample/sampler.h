@@ -2,15 +2,19 @@
 // sample/sampler.h: a chain of stages turns logits into a token. A stage is a row of stages.def and a file of its own.
 //
 // Stages work on candidates: (token, logit) pairs, all of the vocabulary at first. A stage may change logits, drop
-// candidates, or sort them; it always keeps the likeliest. After the last stage the chain takes the softmax and draws
-// one; with temperature 0 it takes the largest logit instead (the lowest id among equals).
+// candidates, or sort them; it always keeps the likeliest. After the last stage the chain draws one by its weight
+// (weight.h); with temperature 0 it takes the largest logit instead (the lowest id among equals). The random number is
+// a function of the seed and the position of the token, so that a token does not depend on what was drawn before.
 //
 //     logits -> candidates -> logit-bias -> penalties -> custom -> top-k -> top-p -> min-p -> temp -> draw -> token
+//
+// The chain defines what a sampler does. Chains of the stages in this order, or of some of them, also exist as data
+// that backends run where the logits are: picks (pick.h). They give the same tokens, much sooner.
 //
 // Logits are never NaN or +inf inside the chain (frit_sampler_sample refuses them); -inf bans a token.
 #pragma once
 #include "base/buf.h"
-#include "base/rng.h"
+#include "sample/pick_run.h"
 
 typedef struct frit_candidates {
     frit_candidate *items;
@@ -32,8 +36,11 @@ struct frit_sampler {
     int n_stages;
     int32_t n_vocab;
     frit_status status;   // of the custom stage, in the pick that is being made
-    frit_rng rng;
-    frit_candidate *candidates;   // [n_vocab]
+    uint64_t position;    // of the token that is sampled next
+    bool is_pick;         // the chain exists as a pick
+    frit_pick_run *run;   // runs it for frit_sampler_sample
+    frit_pick_lists lists;
+    frit_candidate *candidates;   // [n_vocab]; of picks: the row of logits with biases and penalties
     frit_candidate *biases;       // parsed logit_bias
     int32_t n_biases;
     frit_token *history;   // ring of the last accepted tokens; NULL when the window has no end
@@ -72,6 +79,15 @@ enum {
 // Sorts what is needed: the k largest first, k = n for all. In time n + k log n.
 void frit_candidates_sort(frit_candidates *candidates, int32_t k);
 float frit_candidates_max(const frit_candidates *candidates);   // -inf if all are banned
+// Gives a heap of the best so far, at most k, another one. The root of k is the worst of them.
+void frit_candidates_keep(frit_candidate *best, int32_t *n, int32_t k, frit_candidate candidate);
+// Draws one by its weight, of which one at least is not -inf; changes their order.
+frit_token frit_candidates_draw(frit_candidates *candidates, int32_t n_vocab, uint64_t drawn);
+// What stages do, for picks too.
+void frit_top_p_keep(frit_candidates *candidates, float p);
+void frit_min_p_keep(frit_candidates *candidates, float min_p);
+void frit_temperature_divide(frit_candidates *candidates, float temp);
+float frit_penalties_factor(const frit_sampler_options *options);   // 1: no repetition penalty
 
 // The text of the next tokens must begin with `prefix`. `pieces` ([n_vocab], "" for tokens that may not be used) must
 // live as long as the sampler. frit_sampler_reset removes the prefix.
@@ -82,3 +98,10 @@ void frit_forced_accept(frit_sampler *sampler, frit_token token);
 
 // FRIT_E_INVALID for values outside their rows' ranges, unknown stages and biases; FRIT_E_MEMORY.
 frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_sampler_options *options);
+
+// Whether the chain exists as a pick: no stage of the caller's own, and none out of order.
+bool frit_sampler_is_pick(const frit_sampler *sampler);
+// The pick of the next token; its row is 0 and it asks for no log-probabilities. FRIT_E_MEMORY for longer lists.
+frit_status frit_sampler_add_pick(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick);
+// Samples by the chain, whether it exists as a pick or not.
+frit_status frit_sampler_run_chain(frit_sampler *sampler, const float *logits, frit_token *token);

@@ -9,10 +9,14 @@ bool frit_temperature_is_on(const frit_sampler_options *options)
     return options->temp > 0 && options->temp != 1;
 }
 
+void frit_temperature_divide(frit_candidates *candidates, float temp)
+{
+    const float max = frit_candidates_max(candidates);
+    if (max == -INFINITY) return;
+    for (int32_t i = 0; i < candidates->n; i++) candidates->items[i].logit = (candidates->items[i].logit - max) / temp;
+}
+
 void frit_temperature_apply(frit_sampler *sampler, frit_candidates *candidates)
 {
-    float max = frit_candidates_max(candidates);
-    if (max == -INFINITY) return;
-    for (int32_t i = 0; i < candidates->n; i++)
-        candidates->items[i].logit = (candidates->items[i].logit - max) / sampler->options.temp;
+    frit_temperature_divide(candidates, sampler->options.temp);
 }

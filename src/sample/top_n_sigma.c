@@ -2,6 +2,7 @@
 // top-n-sigma: drops what lies more than n standard deviations of the logits below the largest (Tang et al. 2024,
 // "Top-n-sigma: Not All Logits Are You Need"). Banned tokens do not count.
 #include "sample/sampler.h"
+#include "sample/weight.h"
 
 #include <math.h>
 
@@ -10,22 +11,32 @@ bool frit_top_n_sigma_is_on(const frit_sampler_options *options)
     return frit_stage_number(options, top_n_sigma) > 0 && options->temp > 0;
 }
 
+// In blocks of the list, as picks have blocks of the vocabulary: all lists are the vocabulary here, but for those that
+// a stage of the caller's own, or another order of stages, has changed before.
+static double limit_of(const frit_candidates *candidates, float max, float n_sigma)
+{
+    const int64_t n = candidates->n, size = frit_block_size(candidates->n);
+    frit_spread_sums sums = {0};
+    for (int64_t begin = 0; begin < n; begin += size) {
+        frit_spread spread = {0};
+        for (int64_t i = begin; i < begin + size && i < n; i += FRIT_CHUNK) {
+            float x[FRIT_CHUNK];
+            for (int32_t j = 0; j < FRIT_CHUNK; j++) x[j] = i + j < n ? candidates->items[i + j].logit : -INFINITY;
+            frit_spread_add(&spread, x, max);
+        }
+        const frit_spread_sums block = frit_spread_end_block(&spread);
+        frit_spread_sums_add(&sums, &block);
+    }
+    return frit_spread_limit(&sums, n_sigma);
+}
+
 void frit_top_n_sigma_apply(frit_sampler *sampler, frit_candidates *candidates)
 {
     const float max = frit_candidates_max(candidates);
     if (max == -INFINITY) return;
-    double sum = 0, squares = 0;   // of distances to the largest
-    int32_t n_finite = 0, n = 0;
-    for (int32_t i = 0; i < candidates->n; i++) {
-        const double below = (double)max - (double)candidates->items[i].logit;
-        if (!isfinite(below)) continue;
-        sum += below;
-        squares += below * below;
-        n_finite++;
-    }
-    const double mean = sum / n_finite, variance = fmax(squares / n_finite - mean * mean, 0);
-    const double furthest = (double)frit_stage_number(&sampler->options, top_n_sigma) * sqrt(variance);
+    const double limit = limit_of(candidates, max, frit_stage_number(&sampler->options, top_n_sigma));
+    int32_t n = 0;
     for (int32_t i = 0; i < candidates->n; i++)
-        if ((double)max - (double)candidates->items[i].logit <= furthest) candidates->items[n++] = candidates->items[i];
+        if ((double)max - (double)candidates->items[i].logit <= limit) candidates->items[n++] = candidates->items[i];
     candidates->n = n;
 }

@@ -3,6 +3,7 @@
 //
 // The set is mostly small, so the candidates are sorted in growing prefixes until one holds enough.
 #include "sample/sampler.h"
+#include "sample/weight.h"
 
 #include <math.h>
 
@@ -11,13 +12,13 @@ bool frit_top_p_is_on(const frit_sampler_options *options)
     return options->top_p > 0 && options->top_p < 1 && options->temp > 0;
 }
 
-void frit_top_p_apply(frit_sampler *sampler, frit_candidates *candidates)
+void frit_top_p_keep(frit_candidates *candidates, float p)
 {
-    float max = frit_candidates_max(candidates);
-    if (max == -INFINITY) return;
-    double total = 0, sum = 0;
-    for (int32_t i = 0; i < candidates->n; i++) total += (double)expf(candidates->items[i].logit - max);
-    double wanted = total * (double)sampler->options.top_p;
+    const float max = frit_candidates_max(candidates);
+    if (max == -INFINITY || !(p > 0 && p < 1)) return;
+    uint64_t total = 0, sum = 0;
+    for (int32_t i = 0; i < candidates->n; i++) total += frit_weight(candidates->items[i].logit - max);
+    const double wanted = (double)total * (double)p;
     int32_t n_sorted = 0;
     for (int32_t i = 0; i < candidates->n; i++) {
         if (i == n_sorted) {   // what is sorted is the likeliest: only the rest is looked at again
@@ -26,11 +27,16 @@ void frit_top_p_apply(frit_sampler *sampler, frit_candidates *candidates)
             frit_candidates_sort(&rest, more);
             n_sorted += more < rest.n ? more : rest.n;
         }
-        sum += (double)expf(candidates->items[i].logit - max);
-        if (sum >= wanted) {
+        sum += frit_weight(candidates->items[i].logit - max);
+        if ((double)sum >= wanted) {
             candidates->n = i + 1;
             break;
         }
     }
     candidates->sorted = true;   // as far as anything is left
+}
+
+void frit_top_p_apply(frit_sampler *sampler, frit_candidates *candidates)
+{
+    frit_top_p_keep(candidates, sampler->options.top_p);
 }

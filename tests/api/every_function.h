@@ -85,6 +85,7 @@ static const any_function every_function[] = {
     ENTRY(frit_sampler_sample),
     ENTRY(frit_sampler_accept),
     ENTRY(frit_sampler_reset),
+    ENTRY(frit_sampler_set_position),
     ENTRY(frit_sampler_heal),
     ENTRY(frit_option_set),
     ENTRY(frit_name_nearest),

@@ -397,6 +397,7 @@ static void call_samplers(void)
     REFUSES(frit_sampler_sample, token, o.sampler, logits, NULL);
     REFUSES(frit_sampler_accept, sampler, NULL, 5);
     REFUSES(frit_sampler_reset, sampler, NULL);
+    REFUSES(frit_sampler_set_position, sampler, NULL, 7);
     REFUSES(frit_sampler_heal, sampler, NULL, o.model, tokens, 2, &n);
     REFUSES(frit_sampler_heal, model, o.sampler, NULL, tokens, 2, &n);
     REFUSES(frit_sampler_heal, tokens, o.sampler, o.model, NULL, 2, &n);

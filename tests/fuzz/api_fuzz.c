@@ -330,6 +330,7 @@ static void use_sampler(world *w)
     if (take(w) % 4 == 0 && check(frit_sampler_heal(sampler, w->model, tokens, n, &n_keep)) == FRIT_OK)
         require(n_keep <= n);
     if (take(w) % 4 == 0) check(frit_sampler_reset(sampler));
+    if (take(w) % 4 == 0) check(frit_sampler_set_position(sampler, (uint64_t)take(w) << 28));
 }
 
 static void use_stream(world *w)

@@ -27,7 +27,10 @@ static void count_draws(frit_sampler_options options, const float *logits, int32
 {
     memset(counts, 0, (size_t)n_vocab * sizeof *counts);
     frit_sampler *sampler = make_sampler(n_vocab, options);
-    for (int i = 0; i < n; i++) counts[sample(sampler, logits)]++;
+    for (int i = 0; i < n; i++) {
+        assert_ok(frit_sampler_set_position(sampler, (uint64_t)i));
+        counts[sample(sampler, logits)]++;
+    }
     frit_sampler_free(sampler);
 }
 
@@ -261,13 +264,39 @@ static void the_same_seed_gives_the_same_tokens(void **state)
         first[i] = sample(a, logits10);
         assert_int_equal(first[i], sample(b, logits10));
         n_different += first[i] != sample(c, logits10);
+        frit_sampler_accept(a, first[i]);
+        frit_sampler_accept(b, first[i]);
+        frit_sampler_accept(c, first[i]);
     }
     assert_true(n_different > 50);
     frit_sampler_reset(a);
-    for (int i = 0; i < 200; i++) assert_int_equal(sample(a, logits10), first[i]);
+    for (int i = 0; i < 200; i++) {
+        assert_int_equal(sample(a, logits10), first[i]);
+        frit_sampler_accept(a, first[i]);
+    }
     frit_sampler_free(a);
     frit_sampler_free(b);
     frit_sampler_free(c);
+}
+
+static void a_draw_depends_on_its_position_alone(void **state)
+{
+    (void)state;
+    frit_sampler *sampler = make_sampler(N, (frit_sampler_options){.temp = 1.5f, .seed = 7});
+    frit_token first[100];
+    int n_equal = 0;
+    for (int i = 0; i < 100; i++) {
+        first[i] = sample(sampler, logits10);
+        assert_int_equal(sample(sampler, logits10), first[i]);   // nothing has been accepted
+        n_equal += i > 0 && first[i] == first[i - 1];
+        frit_sampler_accept(sampler, i % N);
+    }
+    assert_true(n_equal < 50);
+    for (int i = 99; i >= 0; i--) {
+        assert_ok(frit_sampler_set_position(sampler, (uint64_t)i));
+        assert_int_equal(sample(sampler, logits10), first[i]);
+    }
+    frit_sampler_free(sampler);
 }
 
 static int by_rank(const void *a, const void *b)
@@ -605,6 +634,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(greedy_takes_the_lowest_id_among_equals),
+        cmocka_unit_test(a_draw_depends_on_its_position_alone),
         cmocka_unit_test(draws_follow_the_softmax),
         cmocka_unit_test(a_wrong_temperature_would_be_noticed),
         cmocka_unit_test(top_k_keeps_the_k_likeliest),

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+// Picks of samplers, and the lists that picks share.
+#include "sample/pick.h"
+#include "sample/sampler.h"
+#include "sample/weight.h"
+
+#include <stdlib.h>
+
+// ------------------------------------------------------------------------------- lists
+
+static frit_status reserve(void **items, int32_t *room, int32_t n, size_t size)
+{
+    if (n <= *room) return FRIT_OK;
+    const int64_t wanted = n < *room * (int64_t)2 ? *room * (int64_t)2 : n;
+    void *more = wanted <= INT32_MAX ? realloc(*items, (size_t)wanted * size) : NULL;
+    if (!more) return frit_fail_memory((size_t)wanted * size, "lists of picks");
+    *items = more;
+    *room = (int32_t)wanted;
+    return FRIT_OK;
+}
+
+#define RESERVE(field, n)                                                                          \
+    do {                                                                                           \
+        void *items = lists->field;                                                                \
+        const frit_status status = reserve(&items, &lists->field##_room, n, sizeof *lists->field); \
+        lists->field = items;                                                                      \
+        if (status != FRIT_OK) return status;                                                      \
+    } while (0)
+
+frit_status frit_pick_lists_reserve(frit_pick_lists *lists, const frit_pick_room *room)
+{
+    const int64_t n_words = (lists->n_masks + (int64_t)room->n_masks) * frit_pick_mask_words(lists->n_vocab);
+    if (n_words > INT32_MAX) return frit_fail_memory((size_t)n_words * sizeof *lists->masks, "masks of picks");
+    RESERVE(biases, lists->n_biases + room->n_biases);
+    RESERVE(counts, lists->n_counts + room->n_counts);
+    RESERVE(masks, (int32_t)n_words);
+    RESERVE(drafts, lists->n_drafts + room->n_drafts);
+    RESERVE(tops, lists->n_tops + room->n_tops);
+    RESERVE(saved, lists->biases_room + lists->counts_room);
+    return FRIT_OK;
+}
+
+void frit_pick_lists_clear(frit_pick_lists *lists)
+{
+    lists->n_biases = lists->n_counts = lists->n_masks = lists->n_drafts = lists->n_tops = 0;
+}
+
+void frit_pick_lists_free(frit_pick_lists *lists)
+{
+    free(lists->biases);
+    free(lists->counts);
+    free(lists->masks);
+    free(lists->drafts);
+    free(lists->tops);
+    free(lists->saved);
+    *lists = (frit_pick_lists){0};
+}
+
+// ------------------------------------------------------------------------------- results
+
+frit_status frit_pick_check(frit_pick_status status)
+{
+    if (status == FRIT_PICK_NOT_FINITE)
+        return frit_fail(FRIT_E_INVALID, "logits are not finite: there is a NaN or +inf among them");
+    if (status == FRIT_PICK_EMPTY) return frit_fail(FRIT_E_INVALID, "no token is left: all logits are -inf");
+    return FRIT_OK;
+}
+
+void frit_pick_verify(const frit_pick *picks, int32_t n_picks, const frit_pick_lists *lists, frit_picked_token *picked)
+{
+    for (int32_t i = 0; i < n_picks; i++) {
+        const frit_token *drafts = lists->drafts + picks[i].first_draft;
+        int32_t n = 0;
+        while (n < picks[i].n_drafts && picked[i + n].status == FRIT_PICK_DONE && picked[i + n].token == drafts[n]) n++;
+        if (picks[i].n_drafts > 0) picked[i] = picked[i + n];
+        picked[i].n_accepted = n;
+    }
+}
+
+// ------------------------------------------------------------------------------- of samplers
+
+static void add_biases(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
+{
+    pick->first_bias = lists->n_biases;
+    pick->n_biases = sampler->n_biases;
+    memcpy(lists->biases + lists->n_biases, sampler->biases, (size_t)sampler->n_biases * sizeof *sampler->biases);
+    lists->n_biases += sampler->n_biases;
+}
+
+// Distinct tokens within the window at most.
+static int32_t most_counts(const frit_sampler *sampler)
+{
+    int32_t n = 0;
+    if (sampler->history)
+        return sampler->history_capacity < sampler->n_vocab ? sampler->history_capacity : sampler->n_vocab;
+    for (int32_t t = 0; t < sampler->n_vocab; t++) n += sampler->counts[t] > 0;
+    return n;
+}
+
+static bool is_first(const frit_sampler *sampler, int32_t i)
+{
+    for (int32_t k = 0; k < i; k++)
+        if (sampler->history[k] == sampler->history[i]) return false;
+    return true;
+}
+
+static void add_counts(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
+{
+    const frit_sampler_options *options = &sampler->options;
+    enum { FEW = 256 };   // so short a history is compared with itself
+    const bool is_short = sampler->history && sampler->n_history <= FEW;
+    frit_pick_count *at = lists->counts + lists->n_counts;
+    pick->repeat = frit_penalties_factor(options);
+    pick->frequency = options->frequency_penalty;
+    pick->presence = options->presence_penalty;
+    pick->first_count = lists->n_counts;
+    for (int32_t i = 0; is_short && i < sampler->n_history; i++)
+        if (is_first(sampler, i)) *at++ = (frit_pick_count){sampler->history[i], sampler->counts[sampler->history[i]]};
+    for (int32_t t = 0; !is_short && t < sampler->n_vocab; t++)
+        if (sampler->counts[t] > 0) *at++ = (frit_pick_count){t, sampler->counts[t]};
+    pick->n_counts = (int32_t)(at - lists->counts) - pick->first_count;
+    lists->n_counts += pick->n_counts;
+}
+
+static void add_top_n_sigma(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
+{
+    (void)lists;
+    pick->top_n_sigma = frit_stage_number(&sampler->options, top_n_sigma);
+}
+
+static void add_top_k(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
+{
+    (void)lists;
+    pick->top_k = sampler->options.top_k;
+}
+
+static void add_top_p(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
+{
+    (void)lists;
+    pick->top_p = sampler->options.top_p;
+}
+
+static void add_min_p(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
+{
+    (void)lists;
+    pick->min_p = sampler->options.min_p;
+}
+
+static void add_temperature(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
+{
+    (void)lists;
+    pick->temp = sampler->options.temp;
+}
+
+// The stages that picks have, in the order of picks.
+static const struct {
+    void (*apply)(frit_sampler *sampler, frit_candidates *candidates);
+    void (*add)(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick);
+} parts[] = {
+    {frit_logit_bias_apply, add_biases},
+    {frit_penalties_apply, add_counts},
+    {frit_top_n_sigma_apply, add_top_n_sigma},
+    {frit_top_k_apply, add_top_k},
+    {frit_top_p_apply, add_top_p},
+    {frit_min_p_apply, add_min_p},
+    {frit_temperature_apply, add_temperature},
+};
+
+bool frit_sampler_is_pick(const frit_sampler *sampler)
+{
+    int n = 0;
+    for (size_t i = 0; i < FRIT_COUNT(parts); i++)
+        if (n < sampler->n_stages && sampler->stages[n]->apply == parts[i].apply) n++;
+    return n == sampler->n_stages;
+}
+
+static void add_mask(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
+{
+    const size_t n_words = (size_t)frit_pick_mask_words(sampler->n_vocab);
+    uint32_t *mask = lists->masks + (size_t)lists->n_masks * n_words;
+    memset(mask, 0, n_words * sizeof *mask);
+    for (int32_t t = 0; t < sampler->n_vocab; t++)
+        if (frit_forced_fits(sampler->forced_left, sampler->forced_pieces[t])) mask[t / 32] |= 1u << (t % 32);
+    pick->mask = lists->n_masks++;
+}
+
+frit_status frit_sampler_add_pick(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
+{
+    const bool has_mask = sampler->forced_left.len > 0;
+    const bool has_counts = frit_penalties_is_on(&sampler->options);
+    const frit_pick_room room = {
+        .n_biases = sampler->n_biases, .n_counts = has_counts ? most_counts(sampler) : 0, .n_masks = has_mask ? 1 : 0};
+    FRIT_TRY(frit_pick_lists_reserve(lists, &room));
+    *pick = (frit_pick){.temp = sampler->options.temp > 0 ? 1 : 0,
+                        .mask = -1,
+                        .first_top = -1,
+                        .seed = sampler->options.seed,
+                        .position = sampler->position};
+    for (int i = 0; i < sampler->n_stages; i++)
+        for (size_t k = 0; k < FRIT_COUNT(parts); k++)
+            if (sampler->stages[i]->apply == parts[k].apply) parts[k].add(sampler, lists, pick);
+    if (has_mask) add_mask(sampler, lists, pick);
+    return FRIT_OK;
+}

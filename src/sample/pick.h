@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// sample/pick.h: sampling as data. A pick says how one token is chosen from one row of logits; a backend runs it where
+// the logits are (pick_run.h on CPUs). It has no pointers: what is longer than a number lies in the lists that all
+// picks of a step share, so that they can be sent to a device as they are.
+//
+//     row -> mask -> biases -> penalties -> top-n-sigma -> top-k -> top-p -> min-p -> temperature -> draw -> token
+//
+// The chain of stages (sampler.h) is the definition: a pick gives the token that the chain gives. frit_sampler_pick
+// makes a pick of a sampler whose chain is of this kind.
+//
+// A draft is verified by n + 1 picks of neighbouring rows, of which the first has n_drafts = n: pick i of them says
+// what follows the i drafts before it. Drafts are accepted while they are what was picked; the rest is of no use.
+#pragma once
+#include "base/status.h"
+
+enum { FRIT_PICK_MAX_TOP = 256 };   // log-probabilities of a pick
+
+typedef struct frit_pick {
+    int32_t row;     // of the step's logits; no other pick of the step has the same one
+    int32_t top_k;   // 0: off, as everything below
+    float temp;      // 0: the likeliest token
+    float top_p, min_p, top_n_sigma;
+    float repeat, frequency, presence;   // penalties of the tokens in `counts`
+    int32_t first_bias, n_biases;        // in frit_pick_lists.biases
+    int32_t first_count, n_counts;       // in frit_pick_lists.counts
+    int32_t mask;                        // of frit_pick_lists.masks; -1: none
+    int32_t n_top;                       // so many of the likeliest tokens are wanted with their log-probabilities,
+    int32_t first_top;                   // from here in frit_pick_lists.tops; -1: no log-probability at all
+    int32_t first_draft, n_drafts;       // in frit_pick_lists.drafts; 0: this is no verification
+    uint64_t seed, position;             // which random number decides
+} frit_pick;
+
+typedef struct frit_pick_count {
+    frit_token token;
+    uint32_t count;   // occurrences within the penalties' window
+} frit_pick_count;
+
+typedef struct frit_pick_lists {
+    int32_t n_vocab;
+    frit_candidate *biases;    // what is added to a token's logit, in this order
+    frit_pick_count *counts;   // of each token once
+    uint32_t *masks;           // [n_masks, frit_pick_mask_words(n_vocab)]: bit t % 32 of word t / 32: t may be picked
+    frit_token *drafts;
+    frit_logprob *tops;   // results
+    float *saved;         // scratch [n_biases + n_counts]
+    int32_t n_biases, n_counts, n_masks, n_drafts, n_tops;
+    int32_t biases_room, counts_room, masks_room, drafts_room, tops_room, saved_room;
+} frit_pick_lists;
+
+typedef enum frit_pick_status {
+    FRIT_PICK_DONE,
+    FRIT_PICK_NOT_FINITE,   // there is a NaN or +infinity among the logits
+    FRIT_PICK_EMPTY,        // all logits are -infinity
+} frit_pick_status;
+
+typedef struct frit_picked_token {
+    frit_token token;   // of a verification: what follows the drafts that were accepted
+    frit_pick_status status;
+    int32_t n_accepted;   // drafts
+    float logprob;        // of the token, by the logits as they came
+} frit_picked_token;
+
+static inline int32_t frit_pick_mask_words(int32_t n_vocab)
+{
+    return n_vocab / 32 + (n_vocab % 32 != 0);
+}
+
+typedef struct frit_pick_room {
+    int32_t n_biases, n_counts, n_masks, n_drafts, n_tops;
+} frit_pick_room;
+
+// Room for so many more items of each list. FRIT_E_MEMORY.
+frit_status frit_pick_lists_reserve(frit_pick_lists *lists, const frit_pick_room *room);
+void frit_pick_lists_clear(frit_pick_lists *lists);   // keeps the room
+void frit_pick_lists_free(frit_pick_lists *lists);
+// FRIT_E_INVALID with a sentence, or FRIT_OK.
+frit_status frit_pick_check(frit_pick_status status);
+// After all picks of a step: what the verifications among them accept.
+void frit_pick_verify(const frit_pick *picks, int32_t n_picks, const frit_pick_lists *lists, frit_picked_token *picked);
