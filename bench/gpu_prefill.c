@@ -27,7 +27,7 @@ enum { N_MATRICES = 8, MAX_ELEMENTS = 28672 * 4096 };
 typedef struct job {
     frit_cublaslt_product product;
     frit_cuda_kernel dequantize;
-    uint64_t x, weights, tiles, y, workspace;   // weights: N_MATRICES of them, so that the L2 helps nobody
+    uint64_t x, weights, tiles, y, workspace;   // weights: N_MATRICES of them, more than the L2 cache holds
     uint64_t weight_bytes, tile_bytes;
 } job;
 

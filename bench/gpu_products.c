@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The products of decode steps, each alone: a graph of many launches over as many matrices, so that the L2 helps
-// nobody.
+// The products of decode steps, each alone: a graph of many launches over as many matrices, more than the L2
+// cache holds.
 #include "gpu.h"
 
 #include <stdio.h>

@@ -253,11 +253,11 @@ const cli_command cli_command_bench = {
         "512, 128,512, 1-8, 0-8192+2048 (by adding), 1-16*2 (by multiplying); every combination is measured.\n"
         "\n"
         "  frit bench model.gguf                          pp512 and tg128, five times each\n"
-        "  frit bench model.gguf -p 0 -d 0,1024-8192*2    generation behind longer and longer contexts\n"
+        "  frit bench model.gguf -p 0 -d 0,1024-8192*2    generation after longer and longer contexts\n"
         "  frit bench model.gguf -p 0 -n 64 -npl 1,2,4,8  sequences that share each step\n"
         "  frit bench a.gguf b.gguf -t 1-8 -o csv         two models, each with one to eight threads\n"
         "  frit bench model.gguf --profile                where the time goes\n"
-        "  frit bench --random llama-8b                   weights that nobody trained run as fast\n"
+        "  frit bench --random llama-8b                   untrained weights run as fast as trained ones\n"
         "  frit bench --random qwen3-30b-a3b --layers 8 --save a.gguf\n"
         "\n"
         "Shapes: llama-1b, llama-8b, qwen3-30b-a3b, deepseek-v2-lite, qwen3-next-80b-a3b, mamba2-2.7b.",

@@ -237,7 +237,7 @@ const cli_command cli_command_chat = {
         "$XDG_STATE_HOME/frit/history (~/.local/state), for its owner alone.\n"
         "Where the context is full the oldest turns leave, the system message stays.\n"
         "In a pipe every line of stdin is a message or a command; only answers go to stdout, reasoning between\n"
-        "<think> and </think>, calls of tools as JSON. Behind a call the next message is what the tool gave.\n"
+        "<think> and </think>, calls of tools as JSON. After a call the next message is what the tool gave.\n"
         "\n"
         "  frit chat\n"
         "  frit chat model.gguf --system \"Answer in one sentence.\"\n"

@@ -189,7 +189,7 @@ static void print_tensors(const frit_model *model)
 static const char *kind_text(frit_model_kind kind)
 {
     static const char *const texts[] = {
-        [FRIT_KIND_DECODER] = "decoder: goes on with a text",
+        [FRIT_KIND_DECODER] = "decoder: continues a text",
         [FRIT_KIND_ENCODER] = "encoder: gives embeddings, generates no text",
         [FRIT_KIND_ENCODER_DECODER] = "encoder-decoder: turns one text into another",
     };

@@ -113,7 +113,7 @@ static int check_lists(const logits_args *args, const frit_model *model, bool ha
     frit_model_get_info(model, &info);
     const bool two = info.kind == FRIT_KIND_ENCODER_DECODER;
     if (two && !has_decoder) return cli_usage("logits: --decoder-ids is missing, which an encoder-decoder needs");
-    if (!two && has_decoder) return cli_usage("logits: --decoder-ids are for encoder-decoders, this is none");
+    if (!two && has_decoder) return cli_usage("logits: --decoder-ids need an encoder-decoder, this model is not one");
     if (info.kind == FRIT_KIND_ENCODER && !args->logits.embeddings)
         return cli_usage("logits: an encoder has none; --embeddings writes its hidden states");
     return CLI_DONE;

@@ -23,7 +23,7 @@ static void leave(int code)
 static void on_signal(int number)
 {
     cli_signal = number;
-    // The first asks for a stop between two steps; someone who asks again and again means it.
+    // The first asks for a stop between two steps; a second and a third one end the program at once.
     if (exits_on_signal || ++cli_interrupted >= 3) leave(CLI_SIGNALLED + number);
 }
 

@@ -156,13 +156,12 @@ const cli_command cli_command_template = {
     .name = "template",
     .usage = "[MODEL | --template FILE] --messages FILE [options]",
     .summary = "show the prompt that a chat template makes",
-    .details =
-        "Prints the prompt to the byte, without a newline behind it. The model may be a folder or a tokenizer's\n"
-        "own file; what 'frit chat' saves can be read as messages.\n"
-        "\n"
-        "  frit template model.gguf --messages talk.json\n"
-        "  frit template --template chat_template.jinja --messages talk.json --tools tools.json\n"
-        "  echo '[{\"role\": \"user\", \"content\": \"Hello\"}]' | frit template --messages -",
+    .details = "Prints the prompt to the byte, without a newline after it. The model may be a folder or a tokenizer's\n"
+               "own file; what 'frit chat' saves can be read as messages.\n"
+               "\n"
+               "  frit template model.gguf --messages talk.json\n"
+               "  frit template --template chat_template.jinja --messages talk.json --tools tools.json\n"
+               "  echo '[{\"role\": \"user\", \"content\": \"Hello\"}]' | frit template --messages -",
     .max_positional = 1,
     .args_bytes = sizeof(template_args),
     .groups = groups,

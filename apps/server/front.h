@@ -38,7 +38,7 @@ void server_front_drain(server_front *front);   // stops listening; what waits g
 void server_front_stop(server_front *front);    // admits nothing any more
 void server_front_free(server_front *front);    // after the last link was closed
 
-// For the owner of open connections; any thread. The link of an admitted socket; NULL: there is none.
+// For the owner of open connections; any thread. The link of an admitted socket; NULL: it was not admitted.
 server_link *server_front_find(server_front *front, int fd);
 void server_front_set(server_front *front, server_link *link, server_phase phase);
 bool server_link_is_reserve(const server_link *link);   // it got a place that is for /health: one request only

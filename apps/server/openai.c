@@ -96,7 +96,7 @@ static void add_text_pick(openai_answer *answer, const char *text, const server_
 }
 
 // Of the tokens whose text begins before byte `end` of the answer, as far as they have not been written; null if
-// nobody asked.
+// the request did not ask for them.
 static json_t *take_picks(server_job *job, size_t end)
 {
     openai_answer *answer = job->ctx;

@@ -108,7 +108,7 @@ struct frit_device {
 
 extern const frit_backend frit_backend_cpu;
 
-const frit_backend *frit_backend_find(const char *name);   // NULL: there is none of this name
+const frit_backend *frit_backend_find(const char *name);   // NULL: no backend has this name
 // The backends whose devices an engine opens, in order; NULL past the end. The last one is the CPU.
 const frit_backend *frit_backend_get(int i);
 // For tests: this backend stands before the CPU in engines that are made from now on; NULL: none does.

@@ -325,8 +325,8 @@ static void find_candidates(grouping *p, int *n_inputs)
     }
 }
 
-// Sums must be read as inputs, and by nobody else as early as that: these find them in memory. Prologues get the stage
-// of their first readers.
+// Sums must be read as inputs, and by no other chain as early as that: these find them in memory. Prologues get the
+// stage of their first readers.
 static frit_status place_prologues(grouping *p)
 {
     first_reads *first = frit_arena_new(p->arena, first_reads, (size_t)p->n_chains + 1);

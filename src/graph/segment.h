@@ -3,7 +3,7 @@
 //
 // A node runs on the device that it is meant for, if that runs such nodes; otherwise on the last device, the CPU, which
 // runs all. What touches a layer of the cache runs where the layer lies. A segment has as many nodes as can run before
-// another device must: from device to device go results (FRIT_INPUT_RESULT), which somebody copies in between.
+// another device must: from device to device go results (FRIT_INPUT_RESULT), which the engine copies in between.
 //
 //     device 0    embed, layers 0 to 15                          logits
 //     device 1                           layers 16 to 31 ...     (CPU)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/act_input.h: activation inputs: the rows that products multiply, in the form that their kernels read.
 //
-// Where an input comes from and how many rows there are decides who computes it:
+// Where an input comes from and how many rows there are decides which thread computes it:
 //
 //     the prologue of a phase (graph/phase.h)   few rows: each thread for itself, when it first needs them; the one
 //                                               that does the first piece stores a sum for later readers. More rows:
@@ -12,12 +12,12 @@
 //
 // For few rows a barrier costs more than what all threads do at once: they wait for the one that does it, and then for
 // each other. What a thread computes for itself lies in its workspace and is good for the step. The numbers do not
-// depend on who computed them.
+// depend on the thread that computed them.
 #pragma once
 #include "backend/cpu/task.h"
 
 typedef struct frit_act_norm {   // a norm, and where it lies
-    const frit_node *node;       // NULL: there is none
+    const frit_node *node;       // NULL: no norm
     const float *w, *b;          // its weight and bias, or NULL
 } frit_act_norm;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/adapt.h: what adapters add to products (graph/adapt.h), for the kernels of these products: behind each
+// backend/cpu/adapt.h: what adapters add to products (graph/adapt.h), for the kernels of these products: after each
 // tile of results, while these are in cache. Rows whose session has no adapter stay as they are.
 #pragma once
 #include "backend/cpu/task.h"

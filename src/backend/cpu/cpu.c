@@ -194,7 +194,7 @@ static frit_status cpu_copy(frit_device *base, frit_place to, frit_place from, u
 
 // ------------------------------------------------------------------------------- the queue
 
-// There is none: the calling thread is one of those that compute.
+// The CPU has no queue: the calling thread is one of those that compute.
 static bool cpu_poll(frit_device *base, frit_ticket ticket)
 {
     return ticket <= ((const frit_cpu_device *)base)->n_runs;

@@ -26,7 +26,7 @@ typedef struct frit_cpu_device {
     bool has_wide;               // an instruction set is only for many rows
     frit_packs packs;
     frit_topology topology;   // where its nodes' n is 1, nothing is placed
-    frit_profile *profile;    // NULL: nobody counts
+    frit_profile *profile;    // NULL: time is not counted
 } frit_cpu_device;
 
 // How many threads of the pool read this memory as fast as all, within 3 %: all, three quarters or half of them.

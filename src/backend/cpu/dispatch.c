@@ -30,7 +30,7 @@ size_t frit_dispatch_bytes(int64_t n_rows, int64_t n_used, int64_t n_experts)
            (size_t)n_assignments * (sizeof(int32_t) + sizeof(bool));
 }
 
-// The first row of the node behind those of the run that its row t belongs to; rows of the batch are in order.
+// The first row of the node after those of the run that its row t belongs to; rows of the batch are in order.
 static int64_t run_end(const frit_task *task, const frit_node *route, int64_t t, int64_t n_rows)
 {
     const frit_batch *batch = task->env->batch;

@@ -12,7 +12,7 @@ enum { MANY_ROWS = 32 };   // from which arithmetic counts and not memory
 
 typedef struct walk {
     frit_exec *exec;
-    frit_profile *profile;   // NULL: nobody counts
+    frit_profile *profile;   // NULL: time is not counted
     int n_threads;
 } walk;
 

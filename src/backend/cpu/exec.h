@@ -25,7 +25,7 @@ typedef struct frit_action {
     frit_task_fn run;
     frit_pieces_fn pieces;   // NULL: it follows another action
     int n_pieces;            // in this run
-    int follower;            // the action that goes on with the same share, or FRIT_NO_ACTION
+    int follower;            // the action that continues with the same share, or FRIT_NO_ACTION
     frit_task task;
 } frit_action;
 

@@ -240,7 +240,7 @@ static sums *chunk_sums(const walk *w, int64_t row, int64_t head, int64_t chunk)
     return sums_at((float *)(void *)w->task->shared, i, w->shape.v_dim);
 }
 
-// The tiles of a run's page and one head: behind the sums.
+// The tiles of a run's page and one head: after the sums.
 static uint8_t *tiles_at(const walk *w, int64_t head, int64_t page)
 {
     const tiled *t = &w->tiled;

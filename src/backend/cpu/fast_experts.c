@@ -2,10 +2,10 @@
 // Products of experts and heads: many matrices in a stack, each by some of the rows.
 //
 // The rows of each matrix are sorted by expert in its kernel's form first (dispatch.h), so that a matrix is read
-// once for all of them, whoever they belong to. A phase has the work of all experts of the layer:
+// once for all of them, whichever session they belong to. A phase has the work of all experts of the layer:
 //
 //     experts, experts_glu     pieces of the rows of every expert that has a row
-//     experts_mix              pieces of the result's columns: who has one walks all experts, and adds up each row's
+//     experts_mix              pieces of the result's columns: each walks all experts, and adds up each row's
 //                              sum in their order
 //     heads                    pieces of the rows of every head
 #include "backend/cpu/adapt.h"
@@ -131,7 +131,7 @@ int frit_convert_sorted_pieces(const frit_task *task)
     return at_most(node->shape[0] * (has_own_rows(node) ? node->src[0]->shape[1] : 1));
 }
 
-// Runs before the phase begins, while nobody works.
+// Runs before the phase begins, while no thread works.
 int frit_dispatch_and_convert_pieces(const frit_task *task)
 {
     frit_dispatch_make(task, task->node->src[1]->tensor->shape[0]);
@@ -162,7 +162,7 @@ void frit_fast_convert_sorted(const frit_task *task, frit_share share)
     }
 }
 
-// Rows of each head, one behind the other.
+// Rows of each head, one after the other.
 static int64_t head_row(const frit_node *node, int64_t head)
 {
     return head * ((node->shape[0] + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS);

@@ -73,7 +73,7 @@ static frit_range rows_of(const frit_task *task, frit_share share)
     return frit_split(frit_node_width(task->node), task->unit ? task->unit : UNIT_ROWS, share);
 }
 
-// A thread takes half of its pieces, then half of the rest: so one less lies behind these.
+// A thread takes half of its pieces, then half of the rest: so one less comes after these.
 static operand open_operand(const frit_task *task, int source, frit_share share)
 {
     uint8_t *workspace = frit_task_workspace(task, share);

@@ -98,7 +98,7 @@ static frit_task_part first_part(const frit_task *task)
     return part;
 }
 
-// To where it is stored; otherwise to where the last part's result goes: nobody needs it there yet, and if that is
+// To where it is stored; otherwise to where the last part's result goes: it is not needed there yet, and if that is
 // stored nowhere either, to the thread's own row.
 static const float *apply(const frit_task *task, const frit_task_part *part, float *last, int64_t t, const float *x)
 {

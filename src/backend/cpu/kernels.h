@@ -75,7 +75,7 @@ typedef struct frit_product {
     int64_t n_w, n_x;
     int64_t n;          // values in a row
     uint8_t *scratch;   // FRIT_PRODUCT_SCRATCH bytes at a multiple of 64, for kernels that unpack
-    int64_t n_ahead;    // rows of weights right behind these that are wanted next
+    int64_t n_ahead;    // rows of weights right after these that are wanted next
 } frit_product;
 
 enum { FRIT_PRODUCT_SCRATCH = 320 << 10 };
@@ -134,7 +134,7 @@ enum { FRIT_ATTEND_SCRATCH = 2 * FRIT_ATTEND_LANES * FRIT_ATTEND_SPAN * 4 };   /
 // Many queries of one head of the cache against a few pages, factors rounded to bfloat16.
 //
 // Scores count in parts of an octave, FRIT_OCTAVE of them: a score s weighs 2^(s / 128). The bits of a bfloat16 are
-// 128 times its logarithm to base 2, plus 128 * 127, but for a small correction of the seven bits behind the exponent;
+// 128 times its logarithm to base 2, plus 128 * 127, but for a small correction of the seven bits after the exponent;
 // so a weight is a score rounded to an integer. `lift` is what is added to scores before that: a query that has the
 // lift 128 * (127 - t) weighs relative to a score of t octaves. The kernel lowers the lift of queries whose weights
 // come to 2, and their sums with it; by whole octaves, so nothing is rounded.

@@ -2,7 +2,7 @@
 // backend/cpu/lower.h: how a plan becomes an executable. For lower*.c alone.
 //
 //     lower.c           phases to actions
-//     lower_inputs.c    activation inputs (act_input.h): which there are, and who computes them
+//     lower_inputs.c    activation inputs (act_input.h): which there are, and what computes them
 //     lower_memory.c    how much memory all of it needs, and where it lies
 #pragma once
 #include "backend/cpu/exec.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which activation inputs a plan has, and who computes them (act_input.h).
+// Which activation inputs a plan has, and what computes them (act_input.h).
 #include "backend/cpu/lower.h"
 
 static int producer_of(const lowering *l, const frit_node *read)

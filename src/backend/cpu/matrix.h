@@ -20,7 +20,7 @@ typedef struct frit_matrix {
     const frit_tensor *stack;   // without w
     size_t row_bytes, w_stride, x_stride;
     int64_t n_in;
-    int64_t end;   // who multiplies some rows will go on up to here; 0: nobody knows
+    int64_t end;   // the thread that multiplies these rows will continue up to here; 0: unknown
     frit_dtype dtype;
     bool unpacks;       // the kernel blocks its work itself
     float *decoded;     // a few rows, if no kernel reads the type
@@ -32,7 +32,7 @@ typedef struct frit_matrix {
 frit_form frit_matrix_form(const frit_kernels *kernels, const frit_tensor *tensor);
 frit_matrix frit_matrix_open(const frit_kernels *kernels, const frit_tensor *tensor, const uint8_t *w,
                              uint8_t *workspace);
-// Of one thread, for rows of n_in numbers. Behind the kernels' scratch there is room for results.
+// Of one thread, for rows of n_in numbers. After the kernels' scratch there is room for results.
 size_t frit_matrix_workspace_bytes(int64_t n_in);
 float *frit_matrix_results(uint8_t *workspace);   // [FRIT_MATRIX_TOKENS, FRIT_MATRIX_UNPACKED_ROWS]
 // Tokens whose activations stay in the second cache.

@@ -3,7 +3,7 @@
 #pragma once
 #include "base/status.h"
 
-// Aligned to at least 4096. Pages are backed when touched, where the system allows it. NULL when there is none.
+// Aligned to at least 4096. Pages are backed when touched, where the system allows it. NULL when memory is short.
 void *frit_cpu_memory_new(uint64_t n_bytes);
 void frit_cpu_memory_free(void *memory, uint64_t n_bytes);   // NULL is fine
 // Perhaps only a little of it is ever touched: no huge pages. n_bytes as it was asked for, before anything was touched.

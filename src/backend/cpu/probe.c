@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Measures what bounds a CPU: reading weights from memory, and multiply-adds that wait for nothing. And chooses how
-// many threads read weights when nobody names a number.
+// many threads read weights when no number is given.
 #include "backend/cpu/probe.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/memory.h"

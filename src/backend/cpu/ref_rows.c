@@ -16,7 +16,7 @@ void frit_ref_weight(const frit_task *task, frit_share share)
     (void)task, (void)share;
 }
 
-// Plans treat it as an alias of its source; this serves whoever runs the node by itself.
+// Plans treat it as an alias of its source; this is for a node that runs by itself.
 void frit_ref_reshape(const frit_task *task, frit_share share)
 {
     frit_range r = frit_split(frit_node_elems(task->node), 1, share);

@@ -34,7 +34,7 @@ void frit_ref_conv(const frit_task *task, frit_share share)
             }
             for (int64_t i = 0; run->n_copied > 0 && i < n - 1; i++)
                 copy[i * n_channels + c] = (float)earlier(x, kept, n - 1, n_channels, run->n_copied - (n - 1) + i, c);
-            for (int64_t i = 0; i < n - 1; i++)   // a row that is read lies behind the one that is written
+            for (int64_t i = 0; i < n - 1; i++)   // a row that is read comes after the one that is written
                 kept[i * n_channels + c] = (float)earlier(x, kept, n - 1, n_channels, run->n_rows - (n - 1) + i, c);
         }
     }

@@ -59,7 +59,7 @@ typedef struct frit_task {
     // Linear ops: x[0] as the matrices' kernels want it, for all threads. Stacked ops: rows brought together by matrix.
     uint8_t *forms[FRIT_FORM_COUNT];
     struct frit_dispatch *dispatch;                  // of experts' rows (dispatch.h)
-    const frit_act_input *inputs[FRIT_FORM_COUNT];   // the same for ops with own_input, who ask frit_act_input_rows
+    const frit_act_input *inputs[FRIT_FORM_COUNT];   // the same for ops with own_input, which call frit_act_input_rows
     const frit_act_input *stores;                    // the thread that does the first piece stores its sum
     uint8_t *produced[FRIT_FORM_COUNT];              // the result in forms that others read; then y may be NULL
     frit_form form;                                  // conversions: into which form
@@ -157,7 +157,7 @@ static inline int64_t frit_node_height(const frit_node *node)   // product of th
     return n;
 }
 
-// Of stacked ops of experts: behind their matrices.
+// Of stacked ops of experts: the source after their matrices.
 static inline const frit_node *frit_node_route(const frit_node *node)
 {
     return node->src[frit_node_n_own(node) - 1];

@@ -14,7 +14,7 @@
 #include "base/thread.h"
 
 typedef struct frit_cuda_compiler {
-    const frit_nvrtc *nvrtc;   // NULL: there is none; only kept cubins can be had
+    const frit_nvrtc *nvrtc;   // NULL: not installed; only kept cubins can be used
     const char *folder;        // where cubins are kept; NULL: nowhere
     int arch;                  // 10 * major + minor of the GPU
     int driver_version;        // 0: not known, as on a machine without a GPU

@@ -31,7 +31,7 @@ typedef struct frit_cublaslt {
 #undef CUBLASLT
 } frit_cublaslt;
 
-// FRIT_E_NOT_FOUND: there is none. A GPU's context must be current.
+// FRIT_E_NOT_FOUND: not installed. A GPU's context must be current.
 frit_status frit_cublaslt_open(frit_cublaslt *blas, const char *folder);
 void frit_cublaslt_close(frit_cublaslt *blas);
 

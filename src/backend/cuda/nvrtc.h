@@ -17,6 +17,6 @@ typedef struct frit_nvrtc {
 #undef NVRTC
 } frit_nvrtc;
 
-// FRIT_E_NOT_FOUND: there is none. FRIT_E_UNSUPPORTED: it lacks a function.
+// FRIT_E_NOT_FOUND: not installed. FRIT_E_UNSUPPORTED: it lacks a function.
 frit_status frit_nvrtc_open(frit_nvrtc *nvrtc, const char *folder);
 void frit_nvrtc_close(frit_nvrtc *nvrtc);

@@ -217,7 +217,7 @@ uint64_t frit_tile_bytes(const frit_tile_format *format, const frit_tile_source 
     return (uint64_t)((source->n_columns + COLUMNS - 1) / COLUMNS) * (uint64_t)format->tile_bytes;
 }
 
-// The blocks of row r of a row tile; NULL: there is none.
+// The blocks of row r of a row tile; NULL: the matrix has no such row.
 static const uint8_t *row_of(const frit_tile_source *source, int64_t tile, int r, uint64_t row_bytes)
 {
     const int64_t pair = tile * (ROWS / 2) + r % 8;   // counted over the whole matrix

@@ -31,7 +31,7 @@ FRIT_INLINE void store_f(float *y, vec_f v)
     vst1q_f32(y, v);
 }
 
-// The first n of four numbers, zeros behind them.
+// The first n of four numbers, zeros after them.
 FRIT_INLINE vec_f load_part(const float *x, int64_t n)
 {
     if (n >= FLOATS) return load_f(x);
@@ -126,7 +126,7 @@ FRIT_INLINE vec_f if_less(vec_f a, vec_f b, vec_f yes, vec_f no)
     return vbslq_f32(vcltq_f32(a, b), yes, no);
 }
 
-FRIT_INLINE vec_f first_of(vec_f v, int64_t n)   // zeros behind them
+FRIT_INLINE vec_f first_of(vec_f v, int64_t n)   // zeros after them
 {
     static const int32_t lanes[FLOATS] = {0, 1, 2, 3};
     const uint32x4_t mask = vcltq_s32(vld1q_s32(lanes), vdupq_n_s32((int32_t)n));
@@ -143,7 +143,7 @@ FRIT_INLINE void transpose_f(vec_f v[FLOATS])   // rows become columns
     v[3] = vcombine_f32(vget_high_f32(b), vget_high_f32(d));
 }
 
-// Four numbers of some type as f32: elements [i, i + 4), or for tails [i, i + n) with zeros behind.
+// Four numbers of some type as f32: elements [i, i + 4), or for tails [i, i + n) and zeros after them.
 typedef vec_f (*load_fn)(const uint8_t *elems, int64_t i);
 typedef vec_f (*load_tail_fn)(const uint8_t *elems, int64_t i, int64_t n);
 

@@ -80,7 +80,7 @@ static kept_rows keep_rows(kept_room *room, rows r, int64_t n_x, int n_units)
     return room->pairs;
 }
 
-FRIT_INLINE kept_rows kept_from(kept_rows r, int64_t j)   // token j and those behind it
+FRIT_INLINE kept_rows kept_from(kept_rows r, int64_t j)   // token j and those after it
 {
     return r + j / 2;
 }

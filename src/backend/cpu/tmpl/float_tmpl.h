@@ -34,7 +34,7 @@ typedef struct tile {
     float *y;
     size_t y_stride;   // floats
     bool add;          // to what y holds
-    bool prefetch;     // the rows behind these
+    bool prefetch;     // the rows after these
 } tile;
 
 FRIT_INLINE void store_sums(tile t, int n_w, int n_x, const vec_f *sums)

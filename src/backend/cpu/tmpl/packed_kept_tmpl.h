@@ -23,7 +23,7 @@ FRIT_INLINE kept_rows keep_rows(kept_room *room, rows r, int64_t n_x, int n_unit
     return r;
 }
 
-FRIT_INLINE kept_rows kept_from(kept_rows r, int64_t j)   // token j and those behind it
+FRIT_INLINE kept_rows kept_from(kept_rows r, int64_t j)   // token j and those after it
 {
     r.x += (size_t)j * r.stride;
     return r;

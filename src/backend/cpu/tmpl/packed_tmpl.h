@@ -84,7 +84,7 @@ FRIT_INLINE void open_256(block_at from, type_256 type, const scales_256 *scales
 }
 
 // Either writes the units from `from` to `to`, or, for constant n_x > 0, multiplies them by so many tokens at once.
-// Who writes them brings nothing.
+// Weights are fetched ahead only when it multiplies.
 FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, rows r, int n_x, vec_f *totals,
                          ahead *next)
 {
@@ -173,7 +173,7 @@ static block_at strip_at(const block *b, int64_t strip, int64_t at)
     return (block_at){w + 4 * LANES * half, w + 64 * type->n_words + LANES * type->rest_bytes * half};
 }
 
-// The columns behind the 256 from `at`; behind the last ones, the first of so many panels more, if these are wanted.
+// The columns after the 256 from `at`; after the last ones, the first of so many panels more, if these are wanted.
 static ahead look_ahead(const block *b, int64_t at)
 {
     const frit_product *p = b->p;

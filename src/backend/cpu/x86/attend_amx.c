@@ -307,7 +307,7 @@ typedef struct weighing {   // of the scores of 32 positions
     const float *scores;
     uint16_t *weights;   // [32, 32]
     int32_t at;          // the first position
-    bool cut;            // somebody does not see all
+    bool cut;            // some query does not see all positions
     __m512i all;         // all bits that some weight has
 } weighing;
 

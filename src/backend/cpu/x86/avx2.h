@@ -37,7 +37,7 @@ FRIT_INLINE __m256i mask_of(int64_t n)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-// Eight numbers of some type as f32: elements [i, i + 8), or for tails [i, i + n) with zeros behind.
+// Eight numbers of some type as f32: elements [i, i + 8), or for tails [i, i + n) and zeros after them.
 typedef __m256 (*load_fn)(const uint8_t *elems, int64_t i);
 typedef __m256 (*load_tail_fn)(const uint8_t *elems, int64_t i, int64_t n);
 

@@ -17,7 +17,7 @@ FRIT_INLINE float max_lanes(vec_f v)
     return max_8(v);
 }
 
-// The first n of eight numbers, zeros behind them.
+// The first n of eight numbers, zeros after them.
 FRIT_INLINE vec_f load_part(const float *x, int64_t n)
 {
     return _mm256_maskload_ps(x, mask_of(n));
@@ -113,7 +113,7 @@ FRIT_INLINE vec_f if_less(vec_f a, vec_f b, vec_f yes, vec_f no)
     return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
 }
 
-FRIT_INLINE vec_f first_of(vec_f v, int64_t n)   // zeros behind them
+FRIT_INLINE vec_f first_of(vec_f v, int64_t n)   // zeros after them
 {
     return _mm256_and_ps(v, _mm256_castsi256_ps(mask_of(n)));
 }

@@ -36,7 +36,7 @@ _Static_assert((int)WEIGHT_BYTES + MAX_ROWS / 32 * (MAX_TOKENS / 32) * SUM_BYTES
                "scratch");
 
 // Columns [first, first + n) of the 16 rows of p that begin at row i, as one tile in each step; with parts 3, steps are
-// twice as long, and the rests follow behind the tiles of both.
+// twice as long, and the rests follow the tiles of both.
 typedef void (*fill_fn)(const frit_product *p, int64_t i, int64_t first, int64_t n, uint8_t *steps);
 
 // All eight registers hold 16 rows of 64 bytes.
