@@ -453,8 +453,9 @@ typedef struct frit_engine_options {
     uint64_t reserved[8];
 } frit_engine_options;
 
-// Chooses a context that fits into memory if n_ctx is 0. FRIT_E_MEMORY with numbers if it does not fit,
-// FRIT_E_INVALID for a model without weights or options outside their rows' limits.
+// Chooses a context that fits into memory if n_ctx is 0, then packs the weights, unless another engine of the model has
+// them in the same order. FRIT_E_MEMORY with numbers if it does not fit, FRIT_E_INVALID for a model without weights or
+// options outside their rows' limits, FRIT_E_CANCELLED if `progress` returns false.
 FRIT_API frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_engine_options *options);
 FRIT_API void frit_engine_free(frit_engine *engine);   // sessions left over can only be freed then
 
@@ -466,7 +467,11 @@ typedef struct frit_engine_info {
     uint64_t kv_bytes;         // reserved for keys and values
     uint64_t kv_token_bytes;   // of these, what one token needs
     uint64_t scratch_bytes;    // buffers of the plans built so far
-    uint64_t reserved[8];
+    uint64_t weight_bytes;     // of the weights that steps read, each once
+    // Of these, in memory in the order of this machine's kernels; engines of one model that read the same order share
+    // them. The others are read where the file is mapped.
+    uint64_t packed_bytes;
+    uint64_t reserved[6];
 } frit_engine_info;
 // To be called by the engine's thread, between steps: the figures grow with the plans that steps build.
 FRIT_API frit_status frit_engine_get_info(const frit_engine *engine, frit_engine_info *info);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // backend/backend.h: what a machine must do to run plans. A backend is a struct of functions and a row in backend.c.
 //
-// The engine opens the devices, asks them for memory, lets each prepare the plans of its segments once, and submits
-// steps. What a device does not run, another one does (graph/segment.h); the CPU runs everything.
+// The engine opens the devices, asks them for memory, lets each load its weights and prepare the plans of its segments
+// once, and submits steps. What a device does not run, another one does (graph/segment.h); the CPU runs everything.
 //
 // A device works through a queue. What is submitted runs later, in order; a ticket is a place in the queue:
 //
@@ -15,8 +15,9 @@
 //
 // A device belongs to one thread at a time.
 #pragma once
+#include "backend/store.h"
 #include "base/log.h"
-#include "graph/plan.h"
+#include "graph/weight_use.h"
 
 #include "frit_tools.h"
 
@@ -49,6 +50,7 @@ typedef struct frit_device_options {
     // files that they come from.
     const char *weights_cache;
     uint64_t weights_source;
+    frit_stores *stores;   // of the model, for devices that read the same weights; NULL: the device has its own
     const frit_log *log;
 } frit_device_options;
 
@@ -58,6 +60,18 @@ typedef struct frit_device_info {
     // Rows of a session from which other kernels pay, which round differently; 0: there are none.
     int32_t many_rows;
 } frit_device_info;
+
+// What weights need. Each tensor counts once.
+typedef struct frit_weight_bytes {
+    uint64_t stored;     // in the device's store, once all are loaded
+    uint64_t missing;    // of these, not loaded yet
+    uint64_t in_place;   // read where the file is mapped
+} frit_weight_bytes;
+
+typedef struct frit_progress {
+    frit_progress_fn fn;   // may be NULL
+    void *ctx;
+} frit_progress;
 
 typedef struct frit_backend {
     const char *name;
@@ -79,8 +93,12 @@ typedef struct frit_backend {
     // prepares. `device` is a frit_device.
     bool (*runs)(const frit_device *device, const frit_node *node);
     frit_takes_fn takes;
-    // Makes the plan executable: picks kernels, allocates scratch, packs weights. Plan and cache must outlive the
-    // result.
+    // What the device needs to read these weights; loads nothing. NULL, as `load`: they are loaded by `prepare`.
+    frit_status (*weight_bytes)(frit_device *device, const frit_weight_uses *uses, frit_weight_bytes *out);
+    // Loads those that are not in its store yet. FRIT_E_CANCELLED if `progress` says so; nothing is loaded then.
+    frit_status (*load)(frit_device *device, const frit_weight_uses *uses, frit_progress progress);
+    // Makes the plan executable: picks kernels, allocates scratch, loads weights that are not yet. Plan and cache must
+    // outlive the result.
     frit_status (*prepare)(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
     // Where one of the plan's inputs lies, or one of its results: this until the device runs another executable.
     frit_place (*value)(frit_exec *exec, const frit_node *node);
@@ -102,8 +120,6 @@ typedef struct frit_backend {
 
 struct frit_device {
     const frit_backend *backend;
-    frit_progress_fn progress;   // told while weights are packed; may be NULL
-    void *progress_ctx;
 };
 
 extern const frit_backend frit_backend_cpu;

@@ -454,3 +454,59 @@ void frit_once_run(frit_once *once, void (*fn)(void))
     }
     while (atomic_load_explicit(&once->state, memory_order_acquire) != ONCE_DONE) frit_os_yield();
 }
+
+// Odd while a thread has it, and each change wakes the threads that sleep on it.
+struct frit_lock {
+    frit_os_word word;
+};
+
+frit_status frit_lock_new(frit_lock **out)
+{
+    frit_lock *lock = *out = calloc(1, sizeof *lock);
+    if (!lock) return frit_fail_memory(sizeof *lock, "a lock");
+    const frit_status status = frit_os_word_init(&lock->word);
+    if (status == FRIT_OK) return FRIT_OK;
+    free(lock);
+    *out = NULL;
+    return status;
+}
+
+void frit_lock_free(frit_lock *lock)
+{
+    if (!lock) return;
+    frit_os_word_free(&lock->word);
+    free(lock);
+}
+
+bool frit_lock_wait(frit_lock *lock, uint32_t *seen)
+{
+    for (;;) {
+        uint32_t value = atomic_load(&lock->word.value);
+        while (value % 2 == 0)
+            if (atomic_compare_exchange_weak(&lock->word.value, &value, value + 1)) return true;
+        if (value != *seen) {
+            *seen = value;
+            return false;
+        }
+        frit_os_word_sleep(&lock->word, value);
+    }
+}
+
+void frit_lock_take(frit_lock *lock)
+{
+    uint32_t seen = 0;
+    while (!frit_lock_wait(lock, &seen)) {
+    }
+}
+
+void frit_lock_news(frit_lock *lock)
+{
+    atomic_fetch_add(&lock->word.value, 2);
+    frit_os_word_wake(&lock->word);
+}
+
+void frit_lock_give(frit_lock *lock)
+{
+    atomic_fetch_add(&lock->word.value, 1);
+    frit_os_word_wake(&lock->word);
+}

@@ -60,3 +60,19 @@ struct frit_once {
     _Atomic int state;
 };
 void frit_once_run(frit_once *once, void (*fn)(void));
+
+// A lock for long work. Threads that wait for it hear news from its owner, and may give up.
+//
+//     uint32_t seen = 0;
+//     while (!frit_lock_wait(lock, &seen))             // true: it is taken
+//         if (!progress(ctx, done)) return FRIT_E_CANCELLED;
+//     ...                                              // frit_lock_news(lock), now and then
+//     frit_lock_give(lock);
+typedef struct frit_lock frit_lock;
+frit_status frit_lock_new(frit_lock **out);
+void frit_lock_free(frit_lock *lock);   // NULL is fine
+void frit_lock_take(frit_lock *lock);
+// Takes it, or returns false: when it waits for the first time, *seen being 0, and whenever there is news.
+bool frit_lock_wait(frit_lock *lock, uint32_t *seen);
+void frit_lock_news(frit_lock *lock);   // by its owner alone
+void frit_lock_give(frit_lock *lock);

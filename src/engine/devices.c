@@ -41,13 +41,12 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
                                         .numa = options->numa,
                                         .weights_cache = weights_cache,
                                         .weights_source = files_hash(model->ckpt),
+                                        .stores = model->stores,
                                         .log = &model->log};
     const frit_backend *backend;
     for (int i = 0; (backend = frit_backend_get(i)) != NULL; i++) {
         FRIT_TRY(backend->open(&engine->devices[i], &device));
         engine->n_devices++;
-        engine->devices[i]->progress = options->progress;
-        engine->devices[i]->progress_ctx = options->progress_ctx;
     }
     const int32_t n_layers = frit_arch_n_cache_layers(&engine->hp);
     engine->cache_devices = frit_arena_new(&engine->arena, int8_t, (size_t)n_layers + 1);
@@ -57,6 +56,30 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
                                          .wanted = wanted,
                                          .runs = runs,
                                          .cache_devices = engine->cache_devices};
+    return FRIT_OK;
+}
+
+frit_status frit_engine_count_weights(frit_engine *engine, const frit_plan_needs *needs)
+{
+    engine->weights = (frit_weight_bytes){0};
+    for (int i = 0; i < engine->n_devices; i++) {
+        frit_device *device = engine->devices[i];
+        frit_weight_bytes bytes = {0};
+        if (!device->backend->weight_bytes) continue;
+        FRIT_TRY(device->backend->weight_bytes(device, &needs->weights[i], &bytes));
+        engine->weights.stored += bytes.stored;
+        engine->weights.missing += bytes.missing;
+        engine->weights.in_place += bytes.in_place;
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_engine_load_weights(frit_engine *engine, const frit_plan_needs *needs, frit_progress progress)
+{
+    for (int i = 0; i < engine->n_devices; i++) {
+        const frit_backend *backend = engine->devices[i]->backend;
+        if (backend->load) FRIT_TRY(backend->load(engine->devices[i], &needs->weights[i], progress));
+    }
     return FRIT_OK;
 }
 

@@ -40,8 +40,9 @@ static uint64_t all_states_bytes(const frit_cache_spec *specs, int32_t n_layers,
 }
 
 static frit_status choose_context(frit_engine *engine, const frit_engine_options *options, const frit_cache_spec *specs,
-                                  frit_kv_types types)
+                                  const frit_plan_needs *needs)
 {
+    const frit_kv_types types = choose_kv_types(options);
     const frit_model *model = engine->model;
     const int32_t n_copies = options->n_state_copies == 0  ? DEFAULT_COPIES
                              : options->n_state_copies < 0 ? 0
@@ -59,10 +60,10 @@ static frit_status choose_context(frit_engine *engine, const frit_engine_options
         .n_sessions = options->n_sessions > 0 ? options->n_sessions : 1,
         .page_bytes = page_bytes * (uint64_t)n_maps,
         .state_bytes = all_states_bytes(specs, n_layers, n_copies),
-        .weight_bytes = model->info.n_bytes,
+        .weight_bytes = engine->weights.missing + engine->weights.in_place,
+        .scratch_bytes = needs->scratch_bytes,
         .available = frit_memory_available(),
     };
-    FRIT_TRY(frit_plans_measure(engine, &fit.scratch_bytes));
     FRIT_TRY(frit_fit_context(&fit, &engine->n_ctx));
     engine->kv_token_bytes = frit_kv_token_bytes(specs, n_layers, types);
     const frit_kv_room room = {.n_pages = n_maps * fit.n_sessions * frit_kv_pages_of(engine->n_ctx),
@@ -100,9 +101,11 @@ frit_status frit_engine_grow(frit_engine *engine, size_t n_rows)
     int64_t n = before;
     while (n < (int64_t)n_rows) n *= 2;
     set_batch(engine, n < engine->n_ctx ? (int32_t)n : engine->n_ctx);
-    uint64_t n_bytes = 0;
+    frit_plan_needs needs;
     const uint64_t available = frit_memory_available();
-    frit_status status = frit_plans_measure(engine, &n_bytes);
+    frit_status status = frit_plans_measure(engine, &needs);
+    const uint64_t n_bytes = needs.scratch_bytes;
+    frit_plan_needs_free(&needs);
     if (status == FRIT_OK && n_bytes > available)
         status =
             frit_fail(FRIT_E_MEMORY,
@@ -117,32 +120,40 @@ frit_status frit_engine_grow(frit_engine *engine, size_t n_rows)
     return status;
 }
 
-static frit_status set_up(frit_engine *engine, const frit_engine_options *options)
+// The context is chosen by what the weights will need; then they are loaded.
+static frit_status place(frit_engine *engine, const frit_engine_options *options, const frit_plan_needs *needs)
 {
-    const frit_model *model = engine->model;
-    engine->hp = model->hp;
-    engine->no_fuse = options->no_fuse;
-    set_batch(engine, options->n_batch > 0 ? options->n_batch : DEFAULT_BATCH);
-
-    FRIT_TRY(frit_engine_open_devices(engine, options));
-    FRIT_TRY(frit_plans_place_cache(engine));
     const size_t n_layers = (size_t)frit_arch_n_cache_layers(&engine->hp);
     frit_cache_spec *specs = frit_arena_new(&engine->arena, frit_cache_spec, n_layers);
     if (!specs) return frit_fail_memory(n_layers * sizeof *specs, "the layers' caches");
     FRIT_TRY(frit_arch_cache_specs(&engine->hp, specs));
-    FRIT_TRY(choose_context(engine, options, specs, choose_kv_types(options)));
+    FRIT_TRY(frit_engine_count_weights(engine, needs));
+    FRIT_TRY(choose_context(engine, options, specs, needs));
+    return frit_engine_load_weights(engine, needs, (frit_progress){options->progress, options->progress_ctx});
+}
+
+static frit_status set_up(frit_engine *engine, const frit_engine_options *options)
+{
+    engine->hp = engine->model->hp;
+    engine->no_fuse = options->no_fuse;
+    set_batch(engine, options->n_batch > 0 ? options->n_batch : DEFAULT_BATCH);
+    FRIT_TRY(frit_engine_open_devices(engine, options));
+    FRIT_TRY(frit_plans_place_cache(engine));
+    frit_plan_needs needs;
+    frit_status status = frit_plans_measure(engine, &needs);
+    if (status == FRIT_OK) status = place(engine, options, &needs);
+    frit_plan_needs_free(&needs);
+    FRIT_TRY(status);
     FRIT_TRY(frit_rope_init(&engine->hp, engine->n_ctx, &engine->arena));
     FRIT_TRY(make_step_buffers(engine));
-    // The plans that every run needs. Preparing the first one packs the weights, here rather than at the first token.
+    // The plans that every run needs, here rather than at the first token.
     frit_plan_class *c;
     frit_device_info cpu;
     frit_engine_cpu(engine)->backend->info(frit_engine_cpu(engine), &cpu);
     const bool has_many = cpu.many_rows > 0 && engine->n_batch >= 2 * cpu.many_rows;
     engine->many_rows = has_many ? cpu.many_rows : INT32_MAX;
     FRIT_TRY(frit_plans_get(engine, (frit_plan_wish){.n_rows = engine->n_batch, .many = has_many}, &c));
-    FRIT_TRY(frit_plans_get(engine, (frit_plan_wish){.n_rows = 1}, &c));
-    for (int i = 0; i < engine->n_devices; i++) engine->devices[i]->progress = NULL;
-    return FRIT_OK;
+    return frit_plans_get(engine, (frit_plan_wish){.n_rows = 1}, &c);
 }
 
 frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_engine_options *options)
@@ -204,6 +215,8 @@ frit_status frit_engine_get_info(const frit_engine *engine, frit_engine_info *in
         .kv_bytes = engine->kv.n_bytes,
         .kv_token_bytes = engine->kv_token_bytes,
         .scratch_bytes = frit_plans_scratch_bytes(engine),
+        .weight_bytes = engine->weights.stored + engine->weights.in_place,
+        .packed_bytes = engine->weights.stored,
     };
     return FRIT_OK;
 }

@@ -36,7 +36,8 @@ struct frit_model {
     frit_chat *chat;             // NULL for a file without text
     bool vocab_only;             // weights are not bound: asked for, or the file has no tensors
     frit_model_info info;
-    const char **keys;   // [meta.n]: the metadata's keys, zero-terminated
+    const char **keys;     // [meta.n]: the metadata's keys, zero-terminated
+    frit_stores *stores;   // weights as its engines' devices read them
 };
 
 void frit_model_retain(frit_model *model);   // frit_model_free gives the reference back
@@ -197,7 +198,8 @@ struct frit_engine {
     frit_device *devices[FRIT_MAX_DEVICES];   // the last one is the CPU
     int n_devices;
     frit_placement placement;
-    int8_t *cache_devices;   // [layers of the cache]
+    int8_t *cache_devices;       // [layers of the cache]
+    frit_weight_bytes weights;   // of all devices
     frit_kv kv;
     uint64_t kv_token_bytes;
     frit_plan_cache plans;
@@ -233,8 +235,17 @@ frit_status frit_plans_get(frit_engine *engine, frit_plan_wish wish, frit_plan_c
 void frit_plans_drop_adapted(frit_engine *engine);
 // Decides where each layer of the cache lies; before all other plans.
 frit_status frit_plans_place_cache(frit_engine *engine);
-// Bytes of scratch that a plan for n_batch rows needs, without preparing it.
-frit_status frit_plans_measure(const frit_engine *engine, uint64_t *scratch_bytes);
+// What plans need, without preparing any: bytes of scratch for n_batch rows, and the weights of all kinds of plans.
+typedef struct frit_plan_needs {
+    uint64_t scratch_bytes;
+    frit_weight_uses weights[FRIT_MAX_DEVICES];
+    frit_plan_class logits, source;   // that read them
+} frit_plan_needs;
+frit_status frit_plans_measure(const frit_engine *engine, frit_plan_needs *needs);
+void frit_plan_needs_free(frit_plan_needs *needs);
+// Each device's weights: their bytes into engine->weights, and loading them (devices.c).
+frit_status frit_engine_count_weights(frit_engine *engine, const frit_plan_needs *needs);
+frit_status frit_engine_load_weights(frit_engine *engine, const frit_plan_needs *needs, frit_progress progress);
 uint64_t frit_plans_scratch_bytes(const frit_engine *engine);
 void frit_plans_free(frit_engine *engine);
 
@@ -286,9 +297,10 @@ typedef struct frit_fit {
     const frit_log *log;
     int32_t n_ctx;   // asked for; 0: the largest up to n_ctx_train that fits comfortably
     int32_t n_ctx_train, n_sessions;
-    uint64_t page_bytes;    // of FRIT_PAGE_TOKENS positions, all layers
-    uint64_t state_bytes;   // of one session
-    uint64_t weight_bytes, scratch_bytes;
+    uint64_t page_bytes;     // of FRIT_PAGE_TOKENS positions, all layers
+    uint64_t state_bytes;    // of one session
+    uint64_t weight_bytes;   // of weights that are not in memory yet, or may leave it, as mapped ones may
+    uint64_t scratch_bytes;
     uint64_t available;   // memory that can be used, in bytes
 } frit_fit;
 

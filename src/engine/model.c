@@ -224,7 +224,8 @@ static frit_status open_opening(frit_model **out, opening o)
     if (!o.options) o.options = &defaults;
     atomic_init(&model->n_refs, 1);
     model->log = (frit_log){o.options->log, o.options->log_ctx};
-    frit_status status = with_path(&o, open_model(&o));
+    frit_status status = frit_stores_new(&model->stores);
+    if (status == FRIT_OK) status = with_path(&o, open_model(&o));
     if (status != FRIT_OK) {
         frit_model_free(model);
         return status;
@@ -275,6 +276,7 @@ void frit_model_free(frit_model *model)
     frit_chat_free(model->chat);
     frit_tokenizer_free(model->tokenizer);
     frit_vocab_deinit(&model->vocab);
+    frit_stores_free(model->stores);
     frit_checkpoint_close(model->ckpt);
     frit_arena_free(&model->arena);
     free(model);

@@ -88,15 +88,33 @@ static uint64_t scratch_bytes_of(const frit_plan_class *c)
     return n_bytes;
 }
 
-frit_status frit_plans_measure(const frit_engine *engine, uint64_t *scratch_bytes)
+static frit_status measure(const frit_engine *engine, const frit_hparams *hp, frit_plan_kind kind, frit_plan_class *c,
+                           frit_plan_needs *needs)
 {
-    frit_plan_class c = {0};
+    FRIT_TRY(make_plans(engine, hp, MANY_CLASS, (frit_plan_wish){.kind = kind}, c));
+    for (int k = 0; k < c->segments.n; k++)
+        FRIT_TRY(frit_weight_uses_add(&needs->weights[c->segments.list[k].device], c->parts[k].plan));
+    return FRIT_OK;
+}
+
+// Hidden states come from the weights of logits.
+frit_status frit_plans_measure(const frit_engine *engine, frit_plan_needs *needs)
+{
     frit_hparams hp = engine->hp;
-    frit_status status = frit_rope_init(&hp, hp.n_ctx_train, &c.arena);
-    if (status == FRIT_OK) status = make_plans(engine, &hp, MANY_CLASS, (frit_plan_wish){0}, &c);
-    if (status == FRIT_OK) *scratch_bytes = scratch_bytes_of(&c);
-    free_class(&c);
-    return status;
+    *needs = (frit_plan_needs){0};
+    FRIT_TRY(frit_rope_init(&hp, hp.n_ctx_train, &needs->logits.arena));
+    FRIT_TRY(measure(engine, &hp, FRIT_PLAN_LOGITS, &needs->logits, needs));
+    needs->scratch_bytes = scratch_bytes_of(&needs->logits);
+    if (!engine->model->arch->is_encoder_decoder) return FRIT_OK;
+    return measure(engine, &hp, FRIT_PLAN_ENCODE, &needs->source, needs);
+}
+
+void frit_plan_needs_free(frit_plan_needs *needs)
+{
+    for (int i = 0; i < FRIT_MAX_DEVICES; i++) frit_weight_uses_free(&needs->weights[i]);
+    free_class(&needs->logits);
+    free_class(&needs->source);
+    *needs = (frit_plan_needs){0};
 }
 
 // Of logits and of sources: all other graphs have the same layers.

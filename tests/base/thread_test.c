@@ -305,6 +305,77 @@ static void once_runs_once_and_everybody_waits_for_it(void **state)
     frit_pool_free(pool);
 }
 
+typedef struct locked {
+    frit_lock *lock;
+    int n;
+} locked;
+
+static void count_locked(void *ctx, int part, int parts)
+{
+    (void)parts;
+    locked *l = ctx;
+    for (int i = 0; i < 500; i++) {
+        frit_lock_take(l->lock);
+        const int n = l->n;
+        if (i % 100 == part) usleep(100);
+        l->n = n + 1;
+        frit_lock_give(l->lock);
+    }
+}
+
+static void a_lock_has_one_owner_at_a_time(void **state)
+{
+    (void)state;
+    frit_pool *pool;
+    locked l = {0};
+    a_pool_of(8, &pool);
+    assert_ok(frit_lock_new(&l.lock));
+    frit_pool_run(pool, count_locked, &l);
+    assert_int_equal(l.n, 8 * 500);
+    frit_lock_free(l.lock);
+    frit_pool_free(pool);
+}
+
+typedef struct news {
+    frit_lock *lock;
+    _Atomic int is_taken, n_heard;
+} news;
+
+// Part 0 has the lock until the other one has heard of it three times.
+static void tell_or_hear(void *ctx, int part, int parts)
+{
+    (void)parts;
+    news *n = ctx;
+    if (part == 0) {
+        frit_lock_take(n->lock);
+        atomic_store(&n->is_taken, 1);
+        while (atomic_load(&n->n_heard) < 1) usleep(100);   // without news
+        while (atomic_load(&n->n_heard) < 3) {
+            frit_lock_news(n->lock);
+            usleep(1000);
+        }
+    } else {
+        uint32_t seen = 0;
+        while (!atomic_load(&n->is_taken)) usleep(100);
+        while (!frit_lock_wait(n->lock, &seen)) atomic_fetch_add(&n->n_heard, 1);
+    }
+    frit_lock_give(n->lock);
+}
+
+static void threads_that_wait_for_a_lock_hear_news(void **state)
+{
+    (void)state;
+    frit_pool *pool;
+    news n = {0};
+    a_pool_of(2, &pool);
+    assert_ok(frit_lock_new(&n.lock));
+    frit_pool_run(pool, tell_or_hear, &n);
+    assert_true(n.n_heard >= 3);
+    frit_lock_take(n.lock);   // both gave it back
+    frit_lock_free(n.lock);
+    frit_pool_free(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +389,8 @@ int main(void)
         cmocka_unit_test(zero_threads_mean_one_per_usable_core),
         cmocka_unit_test(an_impossible_number_of_threads_is_refused),
         cmocka_unit_test(once_runs_once_and_everybody_waits_for_it),
+        cmocka_unit_test(a_lock_has_one_owner_at_a_time),
+        cmocka_unit_test(threads_that_wait_for_a_lock_hear_news),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

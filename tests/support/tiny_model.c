@@ -9,6 +9,7 @@
 enum { N_EMBD = 32, N_HEAD = 4, N_HEAD_KV = 2, HEAD_DIM = N_EMBD / N_HEAD, N_FF = 48 };
 
 typedef struct building {
+    int32_t times;   // as wide
     gguf_builder b;
     const tiny_options *options;
     frit_rng rng;
@@ -73,19 +74,15 @@ static void add_vocab(building *t, int32_t n)
 
 static void add_layer(building *t, int32_t i)
 {
-    static const struct {
+    const int64_t n_embd = t->times * N_EMBD, n_q = n_embd, n_kv = t->times * N_HEAD_KV * HEAD_DIM,
+                  n_ff = t->times * N_FF;
+    const struct {
         const char *name;
         int64_t rows, columns;
     } weights[] = {
-        {"attn_norm", N_EMBD, 1},
-        {"attn_q", N_HEAD * HEAD_DIM, N_EMBD},
-        {"attn_k", N_HEAD_KV * HEAD_DIM, N_EMBD},
-        {"attn_v", N_HEAD_KV * HEAD_DIM, N_EMBD},
-        {"attn_output", N_EMBD, N_HEAD * HEAD_DIM},
-        {"ffn_norm", N_EMBD, 1},
-        {"ffn_gate", N_FF, N_EMBD},
-        {"ffn_up", N_FF, N_EMBD},
-        {"ffn_down", N_EMBD, N_FF},
+        {"attn_norm", n_embd, 1},   {"attn_q", n_q, n_embd},      {"attn_k", n_kv, n_embd},
+        {"attn_v", n_kv, n_embd},   {"attn_output", n_embd, n_q}, {"ffn_norm", n_embd, 1},
+        {"ffn_gate", n_ff, n_embd}, {"ffn_up", n_ff, n_embd},     {"ffn_down", n_embd, n_ff},
     };
     for (size_t w = 0; w < FRIT_COUNT(weights); w++) {
         char name[64];
@@ -96,7 +93,7 @@ static void add_layer(building *t, int32_t i)
 
 const char *tiny_model(const char *name, const tiny_options *options)
 {
-    building t = {.options = options};
+    building t = {.options = options, .times = options->times ? options->times : 1};
     frit_rng_init(&t.rng, options->seed);
     const int32_t n_vocab = options->n_vocab ? options->n_vocab : TINY_VOCAB;
     const int32_t n_layer = options->n_layer ? options->n_layer : 2;
@@ -104,12 +101,12 @@ const char *tiny_model(const char *name, const tiny_options *options)
         gguf_add_text(&t.b, "general.architecture", options->arch ? options->arch : "llama");
     gguf_add_text(&t.b, "general.name", "tiny");
     add_number(&t, "llama.context_length", options->n_ctx ? options->n_ctx : TINY_CTX);
-    add_number(&t, "llama.embedding_length", N_EMBD);
+    add_number(&t, "llama.embedding_length", t.times * N_EMBD);
     add_number(&t, "llama.block_count", n_layer);
-    add_number(&t, "llama.feed_forward_length", N_FF);
+    add_number(&t, "llama.feed_forward_length", t.times * N_FF);
     add_number(&t, "llama.attention.head_count", N_HEAD);
     add_number(&t, "llama.attention.head_count_kv", N_HEAD_KV);
-    add_number(&t, "llama.rope.dimension_count", HEAD_DIM);
+    add_number(&t, "llama.rope.dimension_count", t.times * HEAD_DIM);
     if (!is_left_out(&t, "llama.attention.layer_norm_rms_epsilon"))
         gguf_add_f32(&t.b, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
     if (options->rope_scaling) {
@@ -118,9 +115,9 @@ const char *tiny_model(const char *name, const tiny_options *options)
     }
     if (options->n_pieces >= 0) add_vocab(&t, options->n_pieces ? options->n_pieces : n_vocab);
     if (!options->no_tensors) {
-        add_matrix(&t, "token_embd.weight", n_vocab, N_EMBD);
-        add_matrix(&t, "output_norm.weight", N_EMBD, 1);
-        add_matrix(&t, "output.weight", n_vocab, N_EMBD);
+        add_matrix(&t, "token_embd.weight", n_vocab, t.times * N_EMBD);
+        add_matrix(&t, "output_norm.weight", t.times * N_EMBD, 1);
+        add_matrix(&t, "output.weight", n_vocab, t.times * N_EMBD);
         for (int32_t i = 0; i < n_layer; i++) add_layer(&t, i);
     }
     frit_buf file = gguf_build(&t.b);

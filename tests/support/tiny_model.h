@@ -22,6 +22,7 @@ typedef struct tiny_options {
     bool no_tensors;
     const char *chat_template;
     const char *rope_scaling;   // by factor 4
+    int32_t times;              // as wide, its heads and feed-forward too; 0: 1
 } tiny_options;
 
 // Writes the file into the test's temporary folder; the path is valid as that of temp_path is.

@@ -73,15 +73,23 @@ static void open_nodes(frit_cpu_device *device, const frit_device_options *optio
     if (device->few != device->many) frit_cpu_place_threads(device, device->few);
 }
 
-static frit_status open_cache(frit_cpu_device *device, const frit_device_options *options)
+static frit_status open_store(frit_cpu_device *device, const frit_device_options *options)
 {
-    if (!options->weights_cache || !*options->weights_cache) return FRIT_OK;
-    frit_buf folder = {0};
-    frit_buf_text(&folder, options->weights_cache);
-    if (folder.failed) return frit_fail_memory(strlen(options->weights_cache) + 1, "the path of the weights' cache");
-    device->packs.cache =
-        (frit_pack_cache){folder.data, options->weights_source, options->log ? *options->log : (frit_log){0}};
-    return FRIT_OK;
+    const bool has_folder = options->weights_cache && *options->weights_cache;
+    const frit_packs_options packs = {.kernels = device->reference ? NULL : &device->narrow,
+                                      .folder = has_folder ? options->weights_cache : NULL,
+                                      .source = options->weights_source,
+                                      .log = options->log};
+    device->stores = options->stores;
+    device->owns_stores = !options->stores;
+    if (device->owns_stores) FRIT_TRY(frit_stores_new(&device->stores));
+    return frit_packs_open(&device->packs, device->stores, &packs);
+}
+
+static void close_store(frit_cpu_device *device)
+{
+    frit_stores_give_back(device->stores, (frit_store *)device->packs);
+    if (device->owns_stores) frit_stores_free(device->stores);
 }
 
 static frit_status cpu_open(frit_device **out, const frit_device_options *options)
@@ -100,16 +108,17 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     if (!device) return frit_fail_memory(sizeof *device, "the CPU device");
     frit_topology_get(&device->topology);
     frit_status status = open_pools(device, options);
-    if (status == FRIT_OK) status = open_cache(device, options);
+    device->reference = reference;
+    const char *narrow = frit_isa_install(&device->narrow, cap, 1);
+    if (status == FRIT_OK) status = open_store(device, options);
     if (status != FRIT_OK) {
+        close_store(device);
         close_pools(device);
         free(device);
         return status;
     }
     open_nodes(device, options);
     device->base.backend = &frit_backend_cpu;
-    device->reference = reference;
-    const char *narrow = frit_isa_install(&device->narrow, cap, 1);
     device->isa = frit_isa_install(&device->wide, cap, FRIT_WIDE_ROWS);
     device->has_wide = !reference && strcmp(narrow, device->isa) != 0;
     if (reference) device->isa = reference_name;
@@ -122,8 +131,8 @@ static void cpu_close(frit_device *base)
     frit_cpu_device *device = (frit_cpu_device *)base;
     if (!device) return;
     frit_profile_free(device->profile);
-    frit_packs_free(&device->packs);
     frit_cpu_memory_free(device->scratch.bytes, device->scratch.base.n_bytes);
+    close_store(device);
     close_pools(device);
     free(device);
 }
@@ -212,6 +221,19 @@ static bool cpu_runs(const frit_device *base, const frit_node *node)
     return true;
 }
 
+// ------------------------------------------------------------------------------- weights
+
+static frit_status cpu_weight_bytes(frit_device *base, const frit_weight_uses *uses, frit_weight_bytes *out)
+{
+    return frit_packs_measure(((const frit_cpu_device *)base)->packs, uses, out);
+}
+
+static frit_status cpu_load(frit_device *base, const frit_weight_uses *uses, frit_progress progress)
+{
+    frit_cpu_device *device = (frit_cpu_device *)base;
+    return frit_packs_load(device->packs, device->many, uses, progress);
+}
+
 // ------------------------------------------------------------------------------- profiles
 
 static frit_status cpu_profile(frit_device *base, bool on)
@@ -252,6 +274,8 @@ const frit_backend frit_backend_cpu = {
     .copy = cpu_copy,
     .runs = cpu_runs,
     .takes = frit_cpu_takes,
+    .weight_bytes = cpu_weight_bytes,
+    .load = cpu_load,
     .prepare = frit_cpu_prepare,
     .value = frit_cpu_value,
     .submit = frit_cpu_submit,

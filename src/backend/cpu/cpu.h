@@ -24,7 +24,9 @@ typedef struct frit_cpu_device {
     const char *isa;             // "reference", or the best instruction set installed
     frit_kernels narrow, wide;   // for nodes of few and of many rows
     bool has_wide;               // an instruction set is only for many rows
-    frit_packs packs;
+    frit_stores *stores;         // the model's, or its own
+    bool owns_stores;
+    frit_packs *packs;        // its store of weights
     frit_topology topology;   // where its nodes' n is 1, nothing is placed
     frit_profile *profile;    // NULL: time is not counted
 } frit_cpu_device;

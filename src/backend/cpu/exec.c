@@ -157,7 +157,7 @@ frit_status frit_cpu_submit(frit_device *base, frit_exec *exec, const frit_batch
     const frit_node *result = exec->plan->graph->output;
     assert(batch->n_rows <= exec->plan->graph->max_rows && batch->n_outs <= exec->plan->graph->max_outs);
 
-    FRIT_TRY(frit_packs_check(&device->packs));
+    FRIT_TRY(frit_packs_check(device->packs));
     frit_plan_set_rows(exec->plan, batch->n_rows, batch->n_outs);
     exec->narrow.batch = exec->wide.batch = batch;
     exec->narrow.taken = exec->wide.taken = output->taken;

@@ -155,9 +155,9 @@ static frit_task task_of_node(lowering *l, const frit_node *node)
         const frit_node *root = frit_node_storage(node->src[i]);
         const uint8_t *packed = NULL;
         if (root->op == FRIT_OP_WEIGHT && (op->linear || op->stacked) && fast)
-            packed = frit_packs_find(&l->device->packs, root->tensor);
+            packed = frit_packs_find(l->device->packs, root->tensor);
         if (root->op == FRIT_OP_WEIGHT && is_matrix(node, i))
-            task.w[i] = packed ? packed : frit_packs_rows(&l->device->packs, root->tensor);
+            task.w[i] = packed ? packed : frit_packs_rows(l->device->packs, root->tensor);
         else
             task.x[i] = frit_lower_activations(l, node->src[i]);
     }
@@ -424,13 +424,21 @@ static frit_exec *exec_new(frit_cpu_device *device, frit_plan *plan, const frit_
     return NULL;
 }
 
+static frit_status load_weights(frit_cpu_device *device, const frit_plan *plan)
+{
+    frit_weight_uses uses = {0};
+    frit_status status = frit_weight_uses_add(&uses, plan);
+    if (status == FRIT_OK) status = frit_packs_load(device->packs, device->many, &uses, (frit_progress){0});
+    frit_weight_uses_free(&uses);
+    return status;
+}
+
 frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, const frit_cache *cache, frit_exec **out)
 {
     frit_cpu_device *device = (frit_cpu_device *)base;
     const size_t n_chains = (size_t)plan->phases.n_chains, n_actions = n_chains * MAX_ACTIONS + 2;
     *out = NULL;
-    const frit_kernels *kernels = device->reference ? NULL : &device->narrow;
-    FRIT_TRY(frit_packs_add(&device->packs, device->many, base, kernels, plan));
+    FRIT_TRY(load_weights(device, plan));
     if (device->probes) FRIT_TRY(frit_cpu_choose_threads(device));
     frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
 

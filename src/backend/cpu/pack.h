@@ -36,24 +36,29 @@ size_t frit_pack_row_bytes(frit_dtype dtype, int64_t n);
 // The panel of n_rows rows (1..16) of n numbers, which lie one behind the other: 16 * frit_pack_row_bytes bytes.
 void frit_pack_panel(frit_dtype dtype, const uint8_t *rows, int n_rows, int64_t n, uint8_t *panel);
 
-// ------------------------------------------------------------------------------- the packed matrices of a device
+// ------------------------------------------------------------------------------- the store of packed matrices
 
-// Filled when plans are prepared; a matrix is packed once, whoever asks.
-typedef struct frit_packs {
-    struct frit_pack *list;
-    size_t n, capacity;
-    struct frit_pack_memory *memory;   // what the panels lie in, one for each plan that brought new matrices
-    frit_pack_cache cache;
-} frit_packs;
+// The store (backend/store.h) of the CPU's devices that pack the same types and keep them in the same folder: a matrix
+// is packed once, whichever device asks first. What is loaded together is a block; blocks are added and never change,
+// so devices find matrices without a lock while another one packs.
+typedef struct frit_packs frit_packs;
 
+typedef struct frit_packs_options {
+    const frit_kernels *kernels;   // that read panels; NULL: no matrix is packed
+    const char *folder;            // of the weights' cache, or NULL
+    uint64_t source;               // what the engine knows of the model's files
+    const frit_log *log;
+} frit_packs_options;
+
+frit_status frit_packs_open(frit_packs **out, frit_stores *stores, const frit_packs_options *options);
 // Whether linear ops read this matrix packed.
 bool frit_packs_want(const frit_kernels *kernels, const frit_tensor *tensor);
-// Packs what the plan's products want and is not packed yet, on all threads of the pool, or takes it from the cache.
-// Each thread writes the rows that it will read. Pages of mapped files are given back as soon as they have been read.
-// Where rows are only made when they are read (format/rows.h) and nobody wants panels, they are kept as rows. `kernels`
-// NULL: nobody wants panels.
-frit_status frit_packs_add(frit_packs *packs, frit_pool *pool, const frit_device *device, const frit_kernels *kernels,
-                           const frit_plan *plan);
+frit_status frit_packs_measure(const frit_packs *packs, const frit_weight_uses *uses, frit_weight_bytes *out);
+// Packs what products want and is not packed yet, on all threads of the pool, or takes it from the cache. Each thread
+// writes the rows that it will read. Pages of mapped files are given back as soon as they have been read. Where rows
+// are only made when they are read (format/rows.h) and no product wants panels, they are kept as rows. Waits for
+// another thread that packs into the same store; `progress` may end the wait, too.
+frit_status frit_packs_load(frit_packs *packs, frit_pool *pool, const frit_weight_uses *uses, frit_progress progress);
 // FRIT_E_IO if a file of the cache has shrunk. Touching what is gone raises SIGBUS, so look before reading weights.
 frit_status frit_packs_check(const frit_packs *packs);
 // The largest piece of memory with packed matrices; NULL: there is none.
@@ -61,4 +66,3 @@ const uint8_t *frit_packs_largest(const frit_packs *packs, uint64_t *n_bytes);
 const uint8_t *frit_packs_find(const frit_packs *packs, const frit_tensor *tensor);   // NULL: not packed
 // Rows as they are; NULL: each matrix of a stack lies by itself.
 const uint8_t *frit_packs_rows(const frit_packs *packs, const frit_tensor *tensor);
-void frit_packs_free(frit_packs *packs);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The packed matrices of a device: which matrices a plan wants packed, where they lie, and who packs them.
+// The store of packed matrices: which there are, how many bytes, packing them, and sharing them.
 #include "backend/cpu/memory.h"
 #include "backend/cpu/pack.h"
 #include "format/rows.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,36 +13,65 @@ enum {
     ROWS_AT_ONCE = 4 * FRIT_PANEL_ROWS,
 };
 
-static const uint64_t batch_bytes = 64 << 20;   // packed before somebody is told
+static const uint64_t batch_bytes = 64 << 20;   // packed before progress is told
 
-typedef struct frit_pack {
+typedef struct pack {
     frit_tensor tensor;
-    bool as_rows;      // only copied: nobody reads panels of it, and its rows do not lie in memory
-    uint64_t offset;   // of the first panel, in the memory of the plan
-    const uint8_t *panels;
+    bool as_rows;      // only copied: no product reads panels of it, and its rows do not lie in memory
+    uint64_t offset;   // of the first panel, in the block
 } pack;
 
-typedef struct frit_pack_memory {
-    struct frit_pack_memory *next;
+typedef struct pack_block {
+    struct pack_block *next;
+    pack *list;
+    size_t n, capacity;
     uint8_t *made;          // by packing; NULL: the bytes are those of the file
     frit_file *file;        // of the cache, or NULL
     const uint8_t *bytes;   // of panels
     uint64_t n_bytes;
-} pack_memory;
+} pack_block;
+
+struct frit_packs {
+    frit_store base;
+    bool types[FRIT_DTYPE_COUNT];   // that are packed
+    frit_pack_cache cache;
+    frit_lock *lock;                 // of the thread that packs
+    _Atomic uint32_t n_millionths;   // of what it packs
+    _Atomic(pack_block *) blocks;
+};
+
+static const pack_block *blocks_of(const frit_packs *packs)
+{
+    return atomic_load((_Atomic(pack_block *) *)(uintptr_t)&packs->blocks);
+}
+
+// ------------------------------------------------------------------------------- which matrices, and their bytes
 
 // Matrices of a stack lie one behind the other, and their rows fill panels.
-bool frit_packs_want(const frit_kernels *kernels, const frit_tensor *tensor)
+static bool fills_panels(const frit_tensor *tensor)
 {
     const bool stack = tensor->n_dims == 3 && tensor->shape[1] % (2 * FRIT_PANEL_ROWS) == 0;
-    return (tensor->n_dims == 2 || stack) && kernels->packed[tensor->dtype].run &&
-           frit_pack_fits(tensor->dtype, frit_tensor_width(tensor));
+    return (tensor->n_dims == 2 || stack) && frit_pack_fits(tensor->dtype, frit_tensor_width(tensor));
+}
+
+bool frit_packs_want(const frit_kernels *kernels, const frit_tensor *tensor)
+{
+    return kernels->packed[tensor->dtype].run && fills_panels(tensor);
+}
+
+static const pack *find_in(const pack_block *block, const frit_tensor *tensor, bool as_rows)
+{
+    for (size_t i = 0; i < block->n; i++)
+        if (block->list[i].as_rows == as_rows && frit_tensor_is_same(&block->list[i].tensor, tensor))
+            return &block->list[i];
+    return NULL;
 }
 
 static const uint8_t *find(const frit_packs *packs, const frit_tensor *tensor, bool as_rows)
 {
-    for (size_t i = 0; i < packs->n; i++) {
-        const pack *p = &packs->list[i];
-        if (p->as_rows == as_rows && frit_tensor_is_same(&p->tensor, tensor)) return p->panels;
+    for (const pack_block *b = blocks_of(packs); b; b = b->next) {
+        const pack *p = find_in(b, tensor, as_rows);
+        if (p) return b->bytes + p->offset;
     }
     return NULL;
 }
@@ -60,10 +90,10 @@ const uint8_t *frit_packs_largest(const frit_packs *packs, uint64_t *n_bytes)
 {
     const uint8_t *bytes = NULL;
     *n_bytes = 0;
-    for (const pack_memory *m = packs->memory; m; m = m->next) {
-        if (m->n_bytes <= *n_bytes) continue;
-        bytes = m->bytes;
-        *n_bytes = m->n_bytes;
+    for (const pack_block *b = blocks_of(packs); b; b = b->next) {
+        if (b->n_bytes <= *n_bytes) continue;
+        bytes = b->bytes;
+        *n_bytes = b->n_bytes;
     }
     return bytes;
 }
@@ -75,44 +105,65 @@ static uint64_t bytes_of(const pack *p)
     return (n_rows + panel - 1) / panel * panel * frit_pack_row_bytes(p->tensor.dtype, frit_tensor_width(&p->tensor));
 }
 
-static frit_status add(frit_packs *packs, const frit_tensor *tensor, bool as_rows, uint64_t *n_bytes)
+static frit_status add(pack_block *block, const frit_tensor *tensor, bool as_rows)
 {
-    for (size_t i = 0; i < packs->n; i++)
-        if (packs->list[i].as_rows == as_rows && frit_tensor_is_same(&packs->list[i].tensor, tensor)) return FRIT_OK;
-    if (packs->n == packs->capacity) {
-        const size_t capacity = packs->capacity ? 2 * packs->capacity : 256;
-        pack *list = realloc(packs->list, capacity * sizeof *list);
+    if (block->n == block->capacity) {
+        const size_t capacity = block->capacity ? 2 * block->capacity : 256;
+        pack *list = realloc(block->list, capacity * sizeof *list);
         if (!list) return frit_fail_memory(capacity * sizeof *list, "the list of packed matrices");
-        packs->list = list;
-        packs->capacity = capacity;
+        block->list = list;
+        block->capacity = capacity;
     }
-    pack *p = &packs->list[packs->n++];
-    *p = (pack){.tensor = *tensor, .as_rows = as_rows, .offset = *n_bytes};
-    *n_bytes += (bytes_of(p) + FRIT_CPU_ALIGN - 1) / FRIT_CPU_ALIGN * FRIT_CPU_ALIGN;
+    pack *p = &block->list[block->n++];
+    *p = (pack){.tensor = *tensor, .as_rows = as_rows, .offset = block->n_bytes};
+    block->n_bytes += (bytes_of(p) + FRIT_CPU_ALIGN - 1) / FRIT_CPU_ALIGN * FRIT_CPU_ALIGN;
     return FRIT_OK;
 }
 
-// Panels for products that read them; rows for those who read rows that lie nowhere in memory.
-static frit_status add_matrices(frit_packs *packs, const frit_kernels *kernels, const frit_node *node,
-                                uint64_t *n_bytes)
+// Panels for products that read them; rows for ops that read rows which lie nowhere in memory. Nothing else is stored.
+static frit_status list_missing(const frit_packs *packs, const frit_weight_uses *uses, pack_block *block)
 {
-    const frit_cpu_op *op = &frit_cpu_ops[node->op];
-    const bool is_product = kernels && (op->linear || op->stacked) && (!op->fits || op->fits(node));
-    for (int s = 0; s < node->n_src; s++) {
-        const frit_tensor *tensor = frit_node_storage(node->src[s])->tensor;
-        if (!(op->matrices >> s & 1) || !tensor) continue;
-        const bool wanted = is_product && frit_packs_want(kernels, tensor);
-        if (wanted || (!tensor->data && !frit_stack_row(tensor, 0))) FRIT_TRY(add(packs, tensor, !wanted, n_bytes));
+    for (const frit_weight_use *use = uses->list; use < uses->list + uses->n; use++) {
+        const frit_cpu_op *op = &frit_cpu_ops[use->node->op];
+        const frit_tensor *tensor = use->tensor;
+        const bool is_product = (op->linear || op->stacked) && (!op->fits || op->fits(use->node));
+        if (!(op->matrices >> use->source & 1)) continue;
+        const bool as_rows = !is_product || !packs->types[tensor->dtype] || !fills_panels(tensor);
+        if (as_rows && (tensor->data || frit_stack_row(tensor, 0))) continue;
+        if (!find(packs, tensor, as_rows) && !find_in(block, tensor, as_rows)) FRIT_TRY(add(block, tensor, as_rows));
     }
     return FRIT_OK;
 }
 
-static frit_status add_all(frit_packs *packs, const frit_kernels *kernels, const frit_plan *plan, uint64_t *n_bytes)
+static uint64_t mapped_bytes(const frit_tensor *tensor)
 {
-    for (int k = 0; k < plan->phases.n_chains; k++)
-        for (int i = 0; i < plan->phases.chains[k].n_nodes; i++)
-            FRIT_TRY(add_matrices(packs, kernels, plan->phases.chains[k].nodes[i], n_bytes));
-    return FRIT_OK;
+    if (tensor->data) return tensor->is_mapped ? tensor->n_bytes : 0;
+    uint64_t n_bytes = 0;
+    for (size_t i = 0; tensor->recipe && i < tensor->recipe->n_parts; i++)
+        if (tensor->recipe->parts[i].name) n_bytes += mapped_bytes(&tensor->recipe->parts[i]);
+    return n_bytes;
+}
+
+static bool is_in(const pack_block *block, const frit_tensor *tensor)
+{
+    return find_in(block, tensor, false) || find_in(block, tensor, true);
+}
+
+frit_status frit_packs_measure(const frit_packs *packs, const frit_weight_uses *uses, frit_weight_bytes *out)
+{
+    pack_block block = {0};
+    *out = (frit_weight_bytes){.stored = packs->base.n_bytes(&packs->base)};
+    const frit_status status = list_missing(packs, uses, &block);
+    out->missing = block.n_bytes;
+    out->stored += block.n_bytes;
+    for (size_t i = 0; i < uses->n; i++) {
+        const frit_tensor *tensor = uses->list[i].tensor;
+        bool counts = !is_in(&block, tensor) && !find(packs, tensor, false) && !find(packs, tensor, true);
+        for (size_t k = 0; k < i && counts; k++) counts = !frit_tensor_is_same(uses->list[k].tensor, tensor);
+        if (counts) out->in_place += mapped_bytes(tensor);
+    }
+    free(block.list);
+    return status;
 }
 
 // ------------------------------------------------------------------------------- packing
@@ -181,29 +232,36 @@ static void pack_part(void *ctx, int part, int parts)
                   j->buffers + (size_t)part * j->buffer_bytes);
 }
 
-static frit_status tell(const frit_device *device, double done)
+static frit_status tell(frit_progress progress, double done)
 {
-    if (!device->progress || device->progress(device->progress_ctx, done)) return FRIT_OK;
+    if (!progress.fn || progress.fn(progress.ctx, done)) return FRIT_OK;
     return frit_fail(FRIT_E_CANCELLED, "packing the weights was cancelled");
 }
 
-// Some matrices at a time; in between somebody may be told.
-static frit_status pack_all(const frit_packs *packs, size_t first, frit_pool *pool, const frit_device *device,
-                            const pack_memory *memory)
+// To threads that wait for the same store, too.
+static frit_status tell_all(frit_packs *packs, frit_progress progress, double done)
 {
-    const pack *list = packs->list, *end = list + packs->n;
-    job j = {.made = memory->made};
+    atomic_store(&packs->n_millionths, (uint32_t)(done * 1e6));
+    frit_lock_news(packs->lock);
+    return tell(progress, done);
+}
+
+// Some matrices at a time; progress is told in between.
+static frit_status pack_all(frit_packs *packs, const pack_block *block, frit_pool *pool, frit_progress progress)
+{
+    const pack *end = block->list + block->n;
+    job j = {.made = block->made};
     uint64_t n_done = 0;
-    for (const pack *p = list + first; p < end; p++)
+    for (const pack *p = block->list; p < end; p++)
         if (buffer_bytes(p) > j.buffer_bytes) j.buffer_bytes = (buffer_bytes(p) + 63) / 64 * 64;
     j.buffers = malloc((size_t)frit_pool_size(pool) * j.buffer_bytes + 1);
     if (!j.buffers) return frit_fail_memory((size_t)frit_pool_size(pool) * j.buffer_bytes, "packing");
     frit_status status = FRIT_OK;
-    for (j.first = j.end = list + first; j.first < end && status == FRIT_OK; j.first = j.end) {
+    for (j.first = j.end = block->list; j.first < end && status == FRIT_OK; j.first = j.end) {
         for (uint64_t n = 0; j.end < end && n < batch_bytes; j.end++) n += bytes_of(j.end);
         frit_pool_run(pool, pack_part, &j);
         for (const pack *p = j.first; p < j.end; p++) drop_parts(&p->tensor), n_done += bytes_of(p);
-        status = tell(device, n_done < memory->n_bytes ? (double)n_done / (double)memory->n_bytes : 1);
+        status = tell_all(packs, progress, n_done < block->n_bytes ? (double)n_done / (double)block->n_bytes : 1);
     }
     free(j.buffers);
     return status;
@@ -248,10 +306,9 @@ static bool sample_rows(const pack *p, frit_buf *text)
 
 // All that panels depend on, beside size and time of the files: names, shapes, and samples of the bytes. False: some
 // of it lies in no mapped file, so nobody knows what it was made of.
-static bool describe(const frit_packs *packs, size_t first, frit_buf *text)
+static bool describe(const pack_block *block, frit_buf *text)
 {
-    for (size_t i = first; i < packs->n; i++) {
-        const pack *p = &packs->list[i];
+    for (const pack *p = block->list; p < block->list + block->n; p++) {
         if (!is_from_files(&p->tensor)) return false;
         frit_buf_printf(text, "%s %d %lld %lld %d\n", p->tensor.name, (int)p->tensor.dtype,
                         (long long)frit_tensor_n_rows(&p->tensor), (long long)frit_tensor_width(&p->tensor),
@@ -264,80 +321,145 @@ static bool describe(const frit_packs *packs, size_t first, frit_buf *text)
     return !text->failed;
 }
 
-static bool read_cache(const frit_packs *packs, frit_pool *pool, frit_pack_key key, pack_memory *memory)
+static bool read_cache(const frit_packs *packs, frit_pool *pool, frit_pack_key key, pack_block *block)
 {
-    memory->bytes = frit_pack_cache_read(&packs->cache, pool, key, memory->n_bytes, &memory->file);
-    return memory->bytes != NULL;
+    block->bytes = frit_pack_cache_read(&packs->cache, pool, key, block->n_bytes, &block->file);
+    return block->bytes != NULL;
 }
 
-static frit_status fill(const frit_packs *packs, frit_pool *pool, const frit_device *device, size_t first,
-                        pack_memory *memory)
+static frit_status fill(frit_packs *packs, frit_pool *pool, frit_progress progress, pack_block *block)
 {
     frit_buf text = {0};
-    const bool is_kept = packs->cache.folder && describe(packs, first, &text);
+    const bool is_kept = packs->cache.folder && describe(block, &text);
     const frit_pack_key key = frit_pack_key_of(&packs->cache, (frit_str){text.data, text.len});
     frit_buf_free(&text);
     if (packs->cache.folder && !is_kept)
         frit_log_say(&packs->cache.log, FRIT_LOG_WARNING,
                      "weights cache: only weights that lie in mapped files are kept, and these do not");
-    if (is_kept && read_cache(packs, pool, key, memory)) return tell(device, 1);
-    memory->bytes = memory->made = frit_cpu_memory_new(memory->n_bytes);
-    if (!memory->made) return frit_fail_memory((size_t)memory->n_bytes, "the packed weights");
-    FRIT_TRY(pack_all(packs, first, pool, device, memory));
-    if (is_kept) frit_pack_cache_write(&packs->cache, pool, key, memory->bytes, memory->n_bytes);
+    if (is_kept && read_cache(packs, pool, key, block)) return tell(progress, 1);
+    block->bytes = block->made = frit_cpu_memory_new(block->n_bytes);
+    if (!block->made) return frit_fail_memory((size_t)block->n_bytes, "the packed weights");
+    FRIT_TRY(pack_all(packs, block, pool, progress));
+    if (is_kept) frit_pack_cache_write(&packs->cache, pool, key, block->bytes, block->n_bytes);
     return FRIT_OK;
 }
 
-static void free_memory(pack_memory *memory)
+// ------------------------------------------------------------------------------- loading
+
+static void free_block(pack_block *block)
 {
-    if (!memory) return;
-    frit_cpu_memory_free(memory->made, memory->n_bytes);
-    frit_file_close(memory->file);
-    free(memory);
+    frit_cpu_memory_free(block->made, block->n_bytes);
+    frit_file_close(block->file);
+    free(block->list);
+    free(block);
 }
 
-frit_status frit_packs_add(frit_packs *packs, frit_pool *pool, const frit_device *device, const frit_kernels *kernels,
-                           const frit_plan *plan)
+// By the thread that has the lock.
+static frit_status load(frit_packs *packs, frit_pool *pool, const frit_weight_uses *uses, frit_progress progress)
 {
-    const size_t first = packs->n;
-    uint64_t n_bytes = 0;
-    frit_status status = add_all(packs, kernels, plan, &n_bytes);
-    if (status == FRIT_OK && packs->n == first) return FRIT_OK;
-    pack_memory *memory = status == FRIT_OK ? calloc(1, sizeof *memory) : NULL;
-    if (status == FRIT_OK && !memory) status = frit_fail_memory(sizeof *memory, "the packed weights");
-    if (status == FRIT_OK) {
-        memory->n_bytes = n_bytes;
-        status = fill(packs, pool, device, first, memory);
-    }
-    if (status != FRIT_OK) {
-        free_memory(memory);
-        packs->n = first;
+    pack_block *block = calloc(1, sizeof *block);
+    if (!block) return frit_fail_memory(sizeof *block, "the packed weights");
+    frit_status status = list_missing(packs, uses, block);
+    if (status == FRIT_OK && block->n > 0) status = fill(packs, pool, progress, block);
+    if (status != FRIT_OK || block->n == 0) {
+        free_block(block);
         return status;
     }
-    memory->next = packs->memory;
-    packs->memory = memory;
-    for (size_t i = first; i < packs->n; i++) packs->list[i].panels = memory->bytes + packs->list[i].offset;
+    block->next = atomic_load(&packs->blocks);
+    atomic_store(&packs->blocks, block);
     return FRIT_OK;
+}
+
+frit_status frit_packs_load(frit_packs *packs, frit_pool *pool, const frit_weight_uses *uses, frit_progress progress)
+{
+    pack_block missing = {0};
+    frit_status status = list_missing(packs, uses, &missing);
+    const bool is_whole = missing.n == 0;
+    free(missing.list);
+    if (status != FRIT_OK || is_whole) return status;
+    uint32_t seen = 0;
+    while (!frit_lock_wait(packs->lock, &seen)) FRIT_TRY(tell(progress, 1e-6 * atomic_load(&packs->n_millionths)));
+    status = load(packs, pool, uses, progress);
+    atomic_store(&packs->n_millionths, 0);
+    frit_lock_give(packs->lock);
+    return status;
 }
 
 frit_status frit_packs_check(const frit_packs *packs)
 {
-    for (const pack_memory *m = packs->memory; m; m = m->next)
-        if (m->file && !frit_file_is_intact(m->file))
+    for (const pack_block *b = blocks_of(packs); b; b = b->next)
+        if (b->file && !frit_file_is_intact(b->file))
             return frit_fail(FRIT_E_IO, "%s: the file shrank from %llu to %llu bytes while in use",
-                             frit_file_path(m->file), (unsigned long long)frit_file_size(m->file),
-                             (unsigned long long)frit_file_size_now(m->file));
+                             frit_file_path(b->file), (unsigned long long)frit_file_size(b->file),
+                             (unsigned long long)frit_file_size_now(b->file));
     return FRIT_OK;
 }
 
-void frit_packs_free(frit_packs *packs)
+// ------------------------------------------------------------------------------- the store
+
+static uint64_t packs_bytes(const frit_store *store)
 {
-    while (packs->memory) {
-        pack_memory *memory = packs->memory;
-        packs->memory = memory->next;
-        free_memory(memory);
+    uint64_t n_bytes = 0;
+    for (const pack_block *b = blocks_of((const frit_packs *)store); b; b = b->next) n_bytes += b->n_bytes;
+    return n_bytes;
+}
+
+static void packs_free(frit_store *store)
+{
+    frit_packs *packs = (frit_packs *)store;
+    for (pack_block *b = atomic_load(&packs->blocks), *next; b; b = next) {
+        next = b->next;
+        free_block(b);
     }
+    frit_lock_free(packs->lock);
     free(packs->cache.folder);
-    free(packs->list);
-    *packs = (frit_packs){0};
+    free((char *)(uintptr_t)packs->base.form);
+    free(packs);
+}
+
+// Which types are packed, and where they are kept: panels of a type are the same for all instruction sets.
+static char *form_of(const frit_packs_options *options)
+{
+    frit_buf form = {0};
+    frit_buf_text(&form, "panels of");
+    for (int type = 0; options->kernels && type < FRIT_DTYPE_COUNT; type++)
+        if (options->kernels->packed[type].run) frit_buf_printf(&form, " %s", frit_dtype_get((frit_dtype)type)->name);
+    if (options->folder) frit_buf_printf(&form, " in %s", options->folder);
+    if (!form.failed) return form.data;
+    frit_buf_free(&form);
+    return NULL;
+}
+
+static frit_status make(frit_store **out, void *ctx)
+{
+    const frit_packs_options *options = ctx;
+    frit_packs *packs = calloc(1, sizeof *packs);
+    if (!packs) return frit_fail_memory(sizeof *packs, "a store of weights");
+    packs->base = (frit_store){.form = form_of(options), .free = packs_free, .n_bytes = packs_bytes};
+    for (int type = 0; type < FRIT_DTYPE_COUNT; type++)
+        packs->types[type] = options->kernels && options->kernels->packed[type].run;
+    packs->cache = (frit_pack_cache){.source = options->source, .log = options->log ? *options->log : (frit_log){0}};
+    frit_buf folder = {0};
+    if (options->folder) frit_buf_text(&folder, options->folder);
+    packs->cache.folder = folder.data;
+    frit_status status = frit_lock_new(&packs->lock);
+    if (!packs->base.form || folder.failed) status = frit_fail_memory(folder.len, "the name of a store of weights");
+    if (status != FRIT_OK) {
+        packs_free(&packs->base);
+        return status;
+    }
+    *out = &packs->base;
+    return FRIT_OK;
+}
+
+frit_status frit_packs_open(frit_packs **out, frit_stores *stores, const frit_packs_options *options)
+{
+    *out = NULL;
+    char *form = form_of(options);
+    if (!form) return frit_fail_memory(1, "the name of a store of weights");
+    frit_store *store;
+    const frit_status status = frit_stores_take(stores, form, make, (void *)(uintptr_t)options, &store);
+    free(form);
+    *out = (frit_packs *)store;
+    return status;
 }

@@ -171,7 +171,7 @@ frit_status frit_cpu_choose_threads(frit_cpu_device *device)
 {
     enum { LEAST_THREADS = 6, LEAST_BYTES = 128 << 20, MOST_BYTES = 768 << 20 };   // of these a probe takes 5 to 20 ms
     uint64_t n_bytes;
-    const uint8_t *bytes = frit_packs_largest(&device->packs, &n_bytes);
+    const uint8_t *bytes = frit_packs_largest(device->packs, &n_bytes);
     if (!bytes || n_bytes < LEAST_BYTES) return FRIT_OK;   // perhaps the next plan brings matrices
     device->probes = false;
     if (frit_pool_size(device->few) < LEAST_THREADS) return FRIT_OK;

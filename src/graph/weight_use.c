@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// The list of weights that plans read.
+#include "graph/weight_use.h"
+
+#include <stdlib.h>
+
+static frit_status add(frit_weight_uses *uses, const frit_node *node, int source)
+{
+    const frit_node *leaf = frit_node_storage(node->src[source]);
+    if (leaf->op != FRIT_OP_WEIGHT) return FRIT_OK;
+    if (uses->n == uses->capacity) {
+        const size_t capacity = uses->capacity ? 2 * uses->capacity : 256;
+        frit_weight_use *list = realloc(uses->list, capacity * sizeof *list);
+        if (!list) return frit_fail_memory(capacity * sizeof *list, "the list of weights");
+        uses->list = list;
+        uses->capacity = capacity;
+    }
+    uses->list[uses->n++] = (frit_weight_use){leaf->tensor, node, source};
+    return FRIT_OK;
+}
+
+frit_status frit_weight_uses_add(frit_weight_uses *uses, const frit_plan *plan)
+{
+    for (int k = 0; k < plan->phases.n_chains; k++) {
+        const frit_chain *chain = &plan->phases.chains[k];
+        for (int i = 0; i < chain->n_nodes; i++)
+            for (int s = 0; s < chain->nodes[i]->n_src; s++) FRIT_TRY(add(uses, chain->nodes[i], s));
+    }
+    return FRIT_OK;
+}
+
+void frit_weight_uses_free(frit_weight_uses *uses)
+{
+    free(uses->list);
+    *uses = (frit_weight_uses){0};
+}
