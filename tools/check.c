@@ -30,6 +30,8 @@ enum { PATH_BYTES = 1024, LINE_BYTES = 8192, MAX_FILES = 10000 };
 
 // clang-format off
 
+#define BELOW_ENGINE "frit.h frit_tools.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ convert/ "
+
 // Who may include whom. A path belongs to the first row that it starts with; each word is the start of an include
 // as it is written, from src/. Own folders are written out too: the row is all there is.
 static const struct { const char *folder, *may_include; } layers[] = {
@@ -46,7 +48,17 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/grammar/",      "frit.h base/ text/vocab.h grammar/"},
     {"src/sample/",       "frit.h base/ text/vocab.h grammar/ sample/"},
     {"src/convert/",      "frit.h frit_tools.h base/ quant/ format/ graph/ arch/ text/ convert/"},
-    {"src/engine/",       "frit.h frit_tools.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ convert/ engine/"},
+    // Within the engine: model and adapters; cache; session; schedule; plans; engine.
+    {"src/engine/model.",    BELOW_ENGINE "engine/model.h"},
+    {"src/engine/adapter.",  BELOW_ENGINE "engine/model.h engine/adapter.h"},
+    {"src/engine/kv.",       BELOW_ENGINE "engine/kv.h"},
+    {"src/engine/session.h", BELOW_ENGINE "engine/adapter.h engine/kv.h"},
+    {"src/engine/schedule.h", BELOW_ENGINE "engine/session.h"},
+    {"src/engine/plans.h",   BELOW_ENGINE "engine/model.h"},
+    {"src/engine/fit.",      BELOW_ENGINE "engine/fit.h engine/kv.h"},
+    {"src/engine/head.",     BELOW_ENGINE "engine/head.h engine/model.h"},
+    {"src/engine/saved.",    BELOW_ENGINE "engine/saved.h"},
+    {"src/engine/",          BELOW_ENGINE "engine/"},
     {"apps/",             "frit.h frit_tools.h frit/ common/ server/"},
     {"examples/",         "frit.h"},
     {"tests/",            "frit.h frit_tools.h support/ base/ quant/ format/ graph/ arch/ backend/ convert/ text/ grammar/ sample/ engine/ "

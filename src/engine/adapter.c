@@ -7,7 +7,7 @@
 //
 // Files are read, not mapped: they are small, and a file that shrinks later does no harm.
 #include "convert/convert.h"
-#include "engine/engine.h"
+#include "engine/adapter.h"
 
 #include <math.h>
 #include <stdatomic.h>

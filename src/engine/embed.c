@@ -4,6 +4,7 @@
 // Where only one row counts, the others ask for no result, so that the last layer is spared most of its work.
 #include "base/option.h"
 #include "engine/engine.h"
+#include "engine/head.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Placing a model on this machine: device, context that fits, cache, the first plans.
 #include "engine/engine.h"
+#include "engine/fit.h"
 
 #include "base/check.h"
 #include "base/cpu.h"

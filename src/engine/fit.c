@@ -4,7 +4,7 @@
 //     available memory  [ weights | scratch | keys and values ........ | left alone ...... ]
 //
 // Asked for: everything must fit. Left to the engine: scratch, keys and values get half of what the weights leave.
-#include "engine/engine.h"
+#include "engine/fit.h"
 
 #include "base/check.h"
 

@@ -5,7 +5,7 @@
 //
 // ModernBERT norm(gelu(dense x)) of the mean, and decoders turned rerankers one matrix after the last token, whose
 // scores a softmax makes probabilities.
-#include "engine/engine.h"
+#include "engine/head.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Token healing: a prompt often ends in the middle of what the model would write as one token. The last tokens of such
 // a prompt are removed, and the sampler must begin with their text, in the tokens that the model prefers.
-#include "engine/engine.h"
+#include "engine/model.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a model tells about itself.
-#include "engine/engine.h"
+#include "engine/head.h"
+#include "engine/kv.h"
 
 #include "convert/convert.h"
 

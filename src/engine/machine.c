@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The public functions about the machine and the op table, and the sampler for a model.
-#include "engine/engine.h"
+#include "engine/model.h"
 
 #include "backend/cpu/probe.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The public functions that read metadata by key.
-#include "engine/engine.h"
+#include "engine/model.h"
 
 #include <math.h>
 

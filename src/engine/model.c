@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Opening a model: checkpoint -> architecture -> hyperparameters -> weights -> vocabulary -> tokenizer -> chat
 // template.
-#include "engine/engine.h"
+#include "engine/model.h"
 
 #include "convert/convert.h"
 #include "convert/random.h"

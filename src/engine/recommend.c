@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The sampling that a model's file recommends.
-#include "engine/engine.h"
+#include "engine/model.h"
 
 #include <math.h>
 

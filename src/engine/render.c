@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Chat templates with whatever variables a caller has, and templates that are the caller's own.
-#include "engine/engine.h"
+#include "engine/model.h"
 
 #include "base/time.h"
 #include "text/template/template.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The public text functions: the model's tokenizer with the two-call pattern.
-#include "engine/engine.h"
+#include "engine/model.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The public functions for chats: messages and conversations to prompts, answers to their parts.
-#include "engine/engine.h"
+#include "engine/model.h"
 #include "text/answer/parts.h"
 #include "text/conversation.h"
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// engine/model.h: an opened checkpoint with its vocabulary, bound weights and hyperparameters; immutable, counted.
+#pragma once
+#include "arch/arch.h"
+#include "backend/backend.h"
+#include "frit_tools.h"
+#include "sample/sampler.h"
+#include "text/chat.h"
+#include "text/stream.h"
+
+struct frit_model {
+    _Atomic int n_refs;
+    frit_checkpoint *ckpt;
+    frit_arena arena;
+    frit_log log;
+    const frit_arch *arch;   // NULL if opened for its vocabulary only, and unknown
+    frit_hparams hp;
+    frit_weights weights;
+    frit_vocab vocab;
+    frit_tokenizer *tokenizer;   // NULL for a file without text
+    frit_chat *chat;             // NULL for a file without text
+    bool vocab_only;             // weights are not bound: asked for, or the file has no tensors
+    frit_model_info info;
+    const char **keys;     // [meta.n]: the metadata's keys, zero-terminated
+    frit_stores *stores;   // weights as its engines' devices read them
+};
+
+void frit_model_retain(frit_model *model);   // frit_model_free gives the reference back
+// FRIT_E_IO if a mapped file has shrunk. Touching what is gone raises SIGBUS, so look before reading weights.
+frit_status frit_model_check_files(const frit_model *model);
+// Hands a finished text out by the two-call pattern, and frees it (text.c).
+// `model` has a vocabulary.
+frit_status frit_give_tokens(const frit_model *model, frit_str text, const frit_encoding *how, frit_token *tokens,
+                             size_t capacity, size_t *n_tokens);
+frit_encoding frit_encoding_of(unsigned flags, const frit_spans *untrusted, const frit_tokenize_limits *limits);
+frit_status frit_give_text(frit_status status, frit_buf *buf, char *text, size_t capacity, size_t *n_bytes);
+// Fills model->info and model->keys from the rest (info.c).
+frit_status frit_model_describe(frit_model *model);

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// engine/plans.h: plans by shape class, and where their segments run.
+#pragma once
+#include "engine/model.h"
+#include "graph/segment.h"
+
+// Classes are made when they are first needed, each for its largest shape; a step narrows the plans to its rows.
+enum { FRIT_N_CLASSES = 5 };
+
+typedef struct frit_plan_part {   // of one segment
+    frit_device *device;
+    frit_plan *plan;
+    frit_exec *exec;
+} frit_plan_part;
+
+typedef struct frit_plan_class {
+    frit_arena arena;
+    frit_graph graph;
+    frit_segments segments;
+    frit_plan_part *parts;   // [segments.n], in the order in which they run; NULL: not made yet
+} frit_plan_class;
+
+// What plans of a class give: logits, hidden states, or what an encoder makes of a source.
+typedef enum frit_plan_kind { FRIT_PLAN_LOGITS, FRIT_PLAN_HIDDEN, FRIT_PLAN_ENCODE, FRIT_PLAN_KINDS } frit_plan_kind;
+
+typedef struct frit_plan_cache {
+    frit_plan_class classes[2][FRIT_PLAN_KINDS][FRIT_N_CLASSES];   // [adapted]
+} frit_plan_cache;
+
+// The plan for the rows that were scheduled; made on first use.
+typedef struct frit_plan_wish {
+    int32_t n_rows;
+    bool many;   // runs of many rows each
+    frit_plan_kind kind;
+    bool adapted;   // with the adapters of the engine
+} frit_plan_wish;
+frit_status frit_plans_get(frit_engine *engine, frit_plan_wish wish, frit_plan_class **out);
+void frit_plans_drop_adapted(frit_engine *engine);
+// Decides where each layer of the cache lies; before all other plans.
+frit_status frit_plans_place_cache(frit_engine *engine);
+// What plans need, without preparing any: bytes of scratch for n_batch rows, and the weights of all kinds of plans.
+typedef struct frit_plan_needs {
+    uint64_t scratch_bytes;
+    frit_weight_uses weights[FRIT_MAX_DEVICES];
+    frit_plan_class logits, source;   // that read them
+} frit_plan_needs;
+frit_status frit_plans_measure(const frit_engine *engine, frit_plan_needs *needs);
+void frit_plan_needs_free(frit_plan_needs *needs);
+uint64_t frit_plans_scratch_bytes(const frit_engine *engine);
+void frit_plans_free(frit_engine *engine);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// engine/schedule.h: which rows of which sessions run in the next step, and the input that the step gives to plans.
+#pragma once
+#include "engine/session.h"
+
+// What a run knows by its place in the batch: page tables, scales of adapters (tables.c).
+typedef struct frit_step_tables {
+    int32_t *pages;   // [n_groups, n_runs, page_stride] of the step
+    float *scales;    // [n_runs, adapters.n]
+    size_t pages_capacity, scales_capacity;
+    int32_t page_stride;   // of the step
+} frit_step_tables;
+
+typedef struct frit_step {                    // the batch and whose it is
+    int32_t *tokens, *positions, *out_rows;   // [n_batch]
+    frit_run *runs;                           // [n_batch]
+    frit_session **owners;                    // [n_batch]: of the runs
+    frit_taken *taken;                        // [n_batch]
+    frit_step_tables tables;
+    int32_t n_rows, n_outs, n_runs;
+    frit_result result;   // the kind that this step gives; NONE while open
+    bool many;            // its runs are of many rows each
+    bool adapted;         // some run has adapters
+    bool encodes;         // its rows are those of sources
+} frit_step;
+
+// How long steps take, as moving averages; 0: not measured yet.
+typedef struct frit_pace {
+    double decode_ns;       // a step in which every run is one row
+    double prompt_row_ns;   // a row of a step of prompts
+} frit_pace;
+
+// Room for the tables of a step with `n_sessions` runs and `n_adapters` scales each; what steps need is there before.
+frit_status frit_step_reserve_tables(frit_engine *engine, size_t n_sessions, size_t n_adapters);
+void frit_step_fill_tables(frit_engine *engine);   // for the runs of the step
+void frit_step_free_tables(frit_step_tables *tables);
+
+// Picks the rows of the next step into engine->step. Allocates nothing; n_rows is 0 if nothing is queued.
+void frit_schedule(frit_engine *engine);
+// Takes note that the step took so long.
+void frit_schedule_measure(frit_engine *engine, uint64_t step_ns);
+// Prompt rows of a step at most while other sessions generate: so many as take four times as long as a step without.
+int32_t frit_schedule_budget(const frit_pace *pace, int32_t least);
