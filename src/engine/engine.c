@@ -153,8 +153,8 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     frit_engine_cpu(engine)->backend->info(frit_engine_cpu(engine), &cpu);
     const bool has_many = cpu.many_rows > 0 && engine->n_batch >= 2 * cpu.many_rows;
     engine->many_rows = has_many ? cpu.many_rows : INT32_MAX;
-    FRIT_TRY(frit_plans_get(engine, (frit_plan_wish){.n_rows = engine->n_batch, .many = has_many}, &c));
-    return frit_plans_get(engine, (frit_plan_wish){.n_rows = 1}, &c);
+    FRIT_TRY(frit_plans_get(engine, (frit_plan_key){.n_rows = engine->n_batch, .many = has_many}, &c));
+    return frit_plans_get(engine, (frit_plan_key){.n_rows = 1}, &c);
 }
 
 frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_engine_options *options)

@@ -14,28 +14,28 @@ static int32_t rows_of(const frit_engine *engine, int i)
     return class_rows[i] < engine->n_batch ? class_rows[i] : engine->n_batch;
 }
 
-static frit_status build_graph(const frit_engine *engine, const frit_hparams *hp, int i, frit_plan_wish wish,
+static frit_status build_graph(const frit_engine *engine, const frit_hparams *hp, int i, frit_plan_key key,
                                frit_plan_class *c)
 {
-    const bool narrow = wish.kind != FRIT_PLAN_LOGITS || engine->model->arch->is_encoder;   // results as long as rows
+    const bool narrow = key.kind != FRIT_PLAN_LOGITS || engine->model->arch->is_encoder;   // results as long as rows
     int32_t n_rows = rows_of(engine, i);
     int32_t n_outs = narrow || n_rows < engine->max_outs ? n_rows : engine->max_outs;
     frit_graph_init(&c->graph, &c->arena, n_rows, n_outs);
-    const frit_build_options options = {.hidden = wish.kind == FRIT_PLAN_HIDDEN,
-                                        .encode = wish.kind == FRIT_PLAN_ENCODE,
-                                        .adapters = wish.adapted ? &engine->adapters.bound : NULL};
+    const frit_build_options options = {.hidden = key.kind == FRIT_PLAN_HIDDEN,
+                                        .encode = key.kind == FRIT_PLAN_ENCODE,
+                                        .adapters = key.adapted ? &engine->adapters.bound : NULL};
     const frit_model *model = engine->model;
-    if (wish.adapted && !engine->adapters.bound.matrices)
+    if (key.adapted && !engine->adapters.bound.matrices)
         return frit_fail_memory(sizeof(frit_adapters), "an engine's adapters");
     FRIT_TRY(frit_arch_build(&c->graph, model->arch, hp, &model->weights, &options));
     if (!engine->no_fuse) frit_fuse(&c->graph);
     return frit_graph_check(&c->graph);
 }
 
-static frit_status make_plans(const frit_engine *engine, const frit_hparams *hp, int i, frit_plan_wish wish,
+static frit_status make_plans(const frit_engine *engine, const frit_hparams *hp, int i, frit_plan_key key,
                               frit_plan_class *c)
 {
-    FRIT_TRY(build_graph(engine, hp, i, wish, c));
+    FRIT_TRY(build_graph(engine, hp, i, key, c));
     FRIT_TRY(frit_segments_make(&c->segments, &c->graph, &engine->placement));
     c->parts = frit_arena_new(&c->arena, frit_plan_part, (size_t)c->segments.n);
     if (!c->parts) return frit_fail_memory((size_t)c->segments.n * sizeof *c->parts, "plans");
@@ -59,9 +59,9 @@ static void free_class(frit_plan_class *c)
     *c = (frit_plan_class){0};
 }
 
-static frit_status make_class(const frit_engine *engine, int i, frit_plan_wish wish, frit_plan_class *c)
+static frit_status make_class(const frit_engine *engine, int i, frit_plan_key key, frit_plan_class *c)
 {
-    frit_status status = make_plans(engine, &engine->hp, i, wish, c);
+    frit_status status = make_plans(engine, &engine->hp, i, key, c);
     for (int k = 0; status == FRIT_OK && k < c->segments.n; k++) {
         frit_plan_part *part = &c->parts[k];
         status = part->device->backend->prepare(part->device, part->plan, &engine->kv.cache, &part->exec);
@@ -70,12 +70,12 @@ static frit_status make_class(const frit_engine *engine, int i, frit_plan_wish w
     return status;
 }
 
-frit_status frit_plans_get(frit_engine *engine, frit_plan_wish wish, frit_plan_class **out)
+frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_plan_class **out)
 {
-    int i = wish.many ? MANY_CLASS : 0;
-    while (rows_of(engine, i) < wish.n_rows) i++;
-    frit_plan_class *c = &engine->plans.classes[wish.adapted][wish.kind][i];
-    if (!c->parts) FRIT_TRY(make_class(engine, i, wish, c));
+    int i = key.many ? MANY_CLASS : 0;
+    while (rows_of(engine, i) < key.n_rows) i++;
+    frit_plan_class *c = &engine->plans.classes[key.adapted][key.kind][i];
+    if (!c->parts) FRIT_TRY(make_class(engine, i, key, c));
     *out = c;
     return FRIT_OK;
 }
@@ -91,7 +91,7 @@ static uint64_t scratch_bytes_of(const frit_plan_class *c)
 static frit_status measure(const frit_engine *engine, const frit_hparams *hp, frit_plan_kind kind, frit_plan_class *c,
                            frit_plan_needs *needs)
 {
-    FRIT_TRY(make_plans(engine, hp, MANY_CLASS, (frit_plan_wish){.kind = kind}, c));
+    FRIT_TRY(make_plans(engine, hp, MANY_CLASS, (frit_plan_key){.kind = kind}, c));
     for (int k = 0; k < c->segments.n; k++)
         FRIT_TRY(frit_weight_uses_add(&needs->weights[c->segments.list[k].device], c->parts[k].plan));
     return FRIT_OK;
@@ -127,7 +127,7 @@ frit_status frit_plans_place_cache(frit_engine *engine)
         frit_plan_class c = {0};
         frit_hparams hp = engine->hp;
         frit_status status = frit_rope_init(&hp, hp.n_ctx_train, &c.arena);
-        if (status == FRIT_OK) status = build_graph(engine, &hp, 0, (frit_plan_wish){.kind = kinds[i]}, &c);
+        if (status == FRIT_OK) status = build_graph(engine, &hp, 0, (frit_plan_key){.kind = kinds[i]}, &c);
         if (status == FRIT_OK)
             status = frit_segments_place_cache(&engine->placement, &c.graph, engine->cache_devices, n_layers);
         free_class(&c);

@@ -28,13 +28,13 @@ typedef struct frit_plan_cache {
 } frit_plan_cache;
 
 // The plan for the rows that were scheduled; made on first use.
-typedef struct frit_plan_wish {
+typedef struct frit_plan_key {
     int32_t n_rows;
     bool many;   // runs of many rows each
     frit_plan_kind kind;
     bool adapted;   // with the adapters of the engine
-} frit_plan_wish;
-frit_status frit_plans_get(frit_engine *engine, frit_plan_wish wish, frit_plan_class **out);
+} frit_plan_key;
+frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_plan_class **out);
 void frit_plans_drop_adapted(frit_engine *engine);
 // Decides where each layer of the cache lies; before all other plans.
 frit_status frit_plans_place_cache(frit_engine *engine);

@@ -98,14 +98,14 @@ static void hand_out(const frit_step *step, const float *output, size_t n)
     }
 }
 
-static frit_plan_wish wish_of(const frit_step *step)
+static frit_plan_key key_of(const frit_step *step)
 {
-    return (frit_plan_wish){.n_rows = step->n_rows,
-                            .many = step->many,
-                            .kind = step->encodes                        ? FRIT_PLAN_ENCODE
-                                    : step->result == FRIT_RESULT_HIDDEN ? FRIT_PLAN_HIDDEN
-                                                                         : FRIT_PLAN_LOGITS,
-                            .adapted = step->adapted};
+    return (frit_plan_key){.n_rows = step->n_rows,
+                           .many = step->many,
+                           .kind = step->encodes                        ? FRIT_PLAN_ENCODE
+                                   : step->result == FRIT_RESULT_HIDDEN ? FRIT_PLAN_HIDDEN
+                                                                        : FRIT_PLAN_LOGITS,
+                           .adapted = step->adapted};
 }
 
 static frit_status carry(const frit_plan_part *to, const frit_crossing *crossing, const frit_plan_part *from)
@@ -148,7 +148,7 @@ static frit_status run_step(frit_engine *engine)
     frit_step *step = &engine->step;
     FRIT_TRY(frit_model_check_files(engine->model));
     frit_plan_class *c;
-    FRIT_TRY(frit_plans_get(engine, wish_of(step), &c));
+    FRIT_TRY(frit_plans_get(engine, key_of(step), &c));
     address_results(step);
     const frit_batch batch = {
         .n_rows = step->n_rows,
