@@ -104,7 +104,7 @@ bench-gpu:
 
 ## make fuzz       feeds random input to every parser, FUZZ_SECONDS=60 each
 fuzz:
-	@tools/setup check
+	@tools/setup fuzz
 	@$(CONFIGURE) fuzz
 	@$(BUILD) fuzz
 	@for target in build/fuzz/tests/fuzz_*; do \

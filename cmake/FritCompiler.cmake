@@ -69,6 +69,11 @@ endforeach()
 if(FRIT_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL GNU)
     set(frit_kernel_flags -O1)
 endif()
+# Fuzz targets feed parsers and the interface; clang takes minutes for each instrumented file of kernels, which the
+# tests run under sanitizers.
+if(FRIT_FUZZ)
+    set(frit_kernel_flags -O1 -fno-sanitize=all)
+endif()
 
 # Flags of the file, by the last word of its name; nothing if that names no instruction set.
 function(frit_isa_flags file out)
