@@ -61,6 +61,7 @@ frit_status frit_sampler_heal(frit_sampler *sampler, const frit_model *model, co
         if (has_longer_piece(model, (frit_str){text.data, text.len})) keep = i - 1;
     }
     // `text` may be longer than what is removed: the loop went on beyond the best cut. Its end is the removed text.
+    // It has no bytes at all if no token could be removed.
     size_t n = 0;
     for (size_t i = keep; i < n_tokens; i++) n += model->tokenizer->pieces[tokens[i]].len;
     const frit_str *pieces = keep < n_tokens ? text_pieces(model, sampler) : NULL;
@@ -68,7 +69,7 @@ frit_status frit_sampler_heal(frit_sampler *sampler, const frit_model *model, co
     if (text.failed || longer.failed || (keep < n_tokens && !pieces))
         status = frit_fail_memory(text.len, "the text to heal");
     else
-        status = frit_sampler_force_prefix(sampler, pieces, (frit_str){text.data + (text.len - n), n});
+        status = frit_sampler_force_prefix(sampler, pieces, (frit_str){n > 0 ? text.data + (text.len - n) : "", n});
     if (status == FRIT_OK) *n_keep = keep;
     frit_buf_free(&text);
     frit_buf_free(&longer);

@@ -225,6 +225,7 @@ static void formats_are_pythons(void **state)
           "3.14159, 'x') }}",
           "    a|b   |  c  |00042|3.14|'x'");
     check("{{ '%s %d %5.1f %r %%' % ('a', 3, 2.25, 'q') }}", "a 3   2.2 'q' %");
+    check("{{ '%s' % '' }}{{ '%.1s' % '' }}{{ '%.1s%s' % ('\u00e9!', '') }}", "\xc3\xa9");
     check("{{ '{:,}'.format(1234567) }} {{ '{a}{{}}'.format(a=1) }}", "1,234,567 1{}");
     check_fails("{{ '{}'.format() }}", FRIT_E_INVALID, "no argument");
     check_fails("{{ '%d' % 'x' }}", FRIT_E_INVALID, "a number is required");

@@ -513,8 +513,9 @@ static frit_status percent_value(run *r, value v, char type, int precision, bool
     if (type == 's' || type == 'r') {
         size_t start = out->buf.len;
         FRIT_TRY(type == 's' ? frit_var_print(r, v, out) : frit_var_repr(r, v, out));
+        if (precision < 0 || out->buf.len == start) return FRIT_OK;
         frit_str text = {out->buf.data + start, out->buf.len - start};
-        if (precision >= 0 && text.len > 0) frit_writer_cut(out, start + frit_text_offset(text, (size_t)precision));
+        frit_writer_cut(out, start + frit_text_offset(text, (size_t)precision));
         return FRIT_OK;
     }
     if (type == 'i' || type == 'u') type = 'd';
