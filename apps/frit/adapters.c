@@ -72,6 +72,8 @@ static int open_adapter(cli_adapters *adapters, frit_model *model, const char *i
     frit_status status = frit_adapter_open(&adapters->items[adapters->n], model, path, options);
     adapters->scales[adapters->n] = scale;
     int code = status == FRIT_OK ? CLI_DONE : cli_report_model(status);
+    // The options were checked before: the file is no adapter, or one for another model.
+    if (status == FRIT_E_INVALID) code = CLI_BAD_MODEL;
     if (code == CLI_DONE) code = check_kind(adapters->items[adapters->n++], path, is_lora);
     free(path);
     return code;

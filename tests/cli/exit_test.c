@@ -106,7 +106,10 @@ static void a_bad_template_or_adapter_is_3_in_every_command(void **state)
         snprintf(more, sizeof more, "template --messages '%s' --template '%s'", messages_path, templates[t]);
         expect(more, NULL, 3, NULL, "frit: ");
     }
-    const char *adapters[] = {"--lora /nonexistent.gguf", "--lora /dev/null", "--control-vector /nonexistent.gguf"};
+    char model[1024];   // a file that is a model, no adapter
+    snprintf(model, sizeof model, "--lora %s", project_path("models/fable.gguf"));
+    const char *adapters[] = {"--lora /nonexistent.gguf", "--lora /dev/null", "--control-vector /nonexistent.gguf",
+                              model};
     for (size_t a = 0; a < FRIT_COUNT(adapters); a++)
         for (size_t i = 0; i < FRIT_COUNT(commands); i++)
             if (commands[i].has_engine && strcmp(commands[i].name, "embed") != 0)
