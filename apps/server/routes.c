@@ -39,11 +39,27 @@ static bool is_model(const server_site *site, const char *name)
     return !name || !*name || strcmp(name, site->stem) == 0 || strcmp(name, "default") == 0;
 }
 
+// 'one', 'two': the names that /v1/models lists, as many as have room.
+static void write_names(const server_site *site, char *out, size_t size)
+{
+    size_t at = (size_t)snprintf(out, size, "'%.200s'", site->name);
+    for (size_t i = 1; i < site->aliases.n && at < size; i++) {
+        const int n = snprintf(out + at, size - at, ", '%.200s'", site->aliases.items[i]);
+        if ((size_t)n >= size - at) {
+            out[at] = 0;   // no half name
+            return;
+        }
+        at += (size_t)n;
+    }
+}
+
 static bool check_model(server_exchange *exchange, const char *name)
 {
+    char names[400];
     if (is_model(exchange->site, name)) return true;
+    write_names(exchange->site, names, sizeof names);
     return server_refuse(&exchange->problem, 404, "model_not_found", "model",
-                         "The model '%.200s' does not exist; this server has '%.200s'.", name, exchange->site->name);
+                         "The model '%.200s' does not exist; this server has %s.", name, names);
 }
 
 static json_t *model_json(const server_site *site, const char *name)

@@ -554,6 +554,14 @@ static void others_are_answered_while_long_texts_are_tokenized(void **state)
     close(polls[0].fd);
 }
 
+// Every alias is named.
+static void check_names(void)
+{
+    reply r = post(&s, TEXT, "{\"prompt\": \"a\", \"model\": \"three\"}");
+    if (!strstr(r.body, "The model 'three' does not exist; this server has 'one', 'two'.")) fail_msg("%s", r.body);
+    reply_free(&r);
+}
+
 static void check_body(const char *path, const char *body, int status, const char *code)
 {
     reply r = post(&s, path, body);
@@ -583,6 +591,7 @@ static void odd_values_are_taken(void **state)
     check_body(TEXT, "{\"prompt\": \"a\", \"max_tokens\": 1, \"model\": \"two\"}", 200, NULL);
     check_body(TEXT, "{\"prompt\": \"a\", \"max_tokens\": 1, \"model\": \"tiny\"}", 200, NULL);
     check_body(TEXT, "{\"prompt\": \"a\", \"max_tokens\": 1, \"model\": \"three\"}", 404, "model_not_found");
+    check_names();
     check_body(CHAT,
                "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"tool_calls\":"
                " [{\"id\": \"1\", \"type\": \"function\", \"function\": {\"name\": \"f\", \"arguments\": \"{}\"}}]}]}",
