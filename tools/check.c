@@ -51,7 +51,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     // Within the engine: model and adapters; cache; session; schedule; plans; engine.
     {"src/engine/model.",    BELOW_ENGINE "engine/model.h"},
     {"src/engine/adapter.",  BELOW_ENGINE "engine/model.h engine/adapter.h"},
-    {"src/engine/kv.",       BELOW_ENGINE "engine/kv.h"},
+    {"src/engine/kv",        BELOW_ENGINE "engine/kv.h engine/kv_layout.h"},
     {"src/engine/session.h", BELOW_ENGINE "engine/adapter.h engine/kv.h"},
     {"src/engine/schedule.h", BELOW_ENGINE "engine/session.h"},
     {"src/engine/plans.h",   BELOW_ENGINE "engine/model.h"},

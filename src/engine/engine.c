@@ -34,24 +34,26 @@ static frit_status check_model(const frit_model *model)
 }
 
 // Of one session with its copies.
-static uint64_t all_states_bytes(const frit_cache_spec *specs, int32_t n_layers, int32_t n_copies)
+static uint64_t all_states_bytes(const frit_kv_shape *shape, int32_t n_copies)
 {
     uint64_t n_bytes;
-    return frit_mul_u64(frit_kv_state_bytes(specs, n_layers), (uint64_t)n_copies + 1, &n_bytes) ? n_bytes : UINT64_MAX;
+    return frit_mul_u64(frit_kv_state_bytes(shape), (uint64_t)n_copies + 1, &n_bytes) ? n_bytes : UINT64_MAX;
 }
 
 static frit_status choose_context(frit_engine *engine, const frit_engine_options *options, const frit_cache_spec *specs,
                                   const frit_plan_needs *needs)
 {
-    const frit_kv_types types = choose_kv_types(options);
+    const frit_kv_shape shape = {.specs = specs,
+                                 .n_layers = frit_arch_n_cache_layers(&engine->hp),
+                                 .types = choose_kv_types(options),
+                                 .devices = engine->cache_devices};
     const frit_model *model = engine->model;
     const int32_t n_copies = options->n_state_copies == 0  ? DEFAULT_COPIES
                              : options->n_state_copies < 0 ? 0
                                                            : options->n_state_copies;
-    const int32_t n_layers = frit_arch_n_cache_layers(&engine->hp);
     const int32_t n_maps = model->arch->is_encoder_decoder ? 2 : 1;   // of a session: a source may be as long as a text
-    FRIT_TRY(frit_kv_check(specs, n_layers, types));
-    const uint64_t page_bytes = frit_kv_page_bytes(specs, n_layers, types);
+    FRIT_TRY(frit_kv_check(&shape));
+    const uint64_t page_bytes = frit_kv_page_bytes(&shape);
     if (page_bytes > UINT64_MAX / 2) return frit_fail(FRIT_E_MEMORY, "the size of a page of the cache is no number");
     frit_fit fit = {
         .path = model->info.path,
@@ -60,17 +62,17 @@ static frit_status choose_context(frit_engine *engine, const frit_engine_options
         .n_ctx_train = engine->hp.n_ctx_train,
         .n_sessions = options->n_sessions > 0 ? options->n_sessions : 1,
         .page_bytes = page_bytes * (uint64_t)n_maps,
-        .state_bytes = all_states_bytes(specs, n_layers, n_copies),
+        .state_bytes = all_states_bytes(&shape, n_copies),
         .weight_bytes = engine->weights.missing + engine->weights.in_place,
         .scratch_bytes = needs->scratch_bytes,
         .available = frit_memory_available(),
     };
     FRIT_TRY(frit_fit_context(&fit, &engine->n_ctx));
-    engine->kv_token_bytes = frit_kv_token_bytes(specs, n_layers, types);
+    engine->kv_token_bytes = frit_kv_token_bytes(&shape);
     const frit_kv_room room = {.n_pages = n_maps * fit.n_sessions * frit_kv_pages_of(engine->n_ctx),
                                .n_slots = fit.n_sessions,
                                .n_copies = n_copies};
-    return frit_kv_init(&engine->kv, frit_engine_cpu(engine), specs, n_layers, types, room);
+    return frit_kv_init(&engine->kv, engine->devices, engine->n_devices, &shape, room);
 }
 
 static frit_status make_step_buffers(frit_engine *engine)

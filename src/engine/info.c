@@ -165,7 +165,8 @@ uint64_t frit_model_kv_bytes(const frit_model *model, const char *cache_type_k, 
     const int32_t n_layers = frit_arch_n_cache_layers(hp);
     frit_cache_spec *specs = hp->layers ? calloc((size_t)n_layers + 1, sizeof *specs) : NULL;
     uint64_t n_bytes = 0;
-    if (specs && frit_arch_cache_specs(hp, specs) == FRIT_OK) n_bytes = frit_kv_token_bytes(specs, n_layers, types);
+    if (specs && frit_arch_cache_specs(hp, specs) == FRIT_OK)
+        n_bytes = frit_kv_token_bytes(&(frit_kv_shape){.specs = specs, .n_layers = n_layers, .types = types});
     free(specs);
     return n_bytes;
 }

@@ -1,14 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The cache's memory and its pages.
-//
-// One allocation holds, page by page, the keys and values of all layers at these positions; each part starts at a
-// multiple of 64:
-//
-//     memory  [ page 0: layer 0 K | layer 0 V | layer 0 index | layer 1 K | ... ][ page 1: ... ] ...
-//             [ layer 0: state of slot 1 | of slot 2 | ... ][ layer 1: ... ]
-//
-// So a short text touches little memory, however long the context may become and however large the system's pages are:
-// layer by layer it would touch two huge pages of 2 MiB in every layer.
+// The cache's pages and slots: handing them out, and taking them back.
 #include "engine/kv.h"
 
 #include "base/check.h"
@@ -16,170 +7,66 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 64, ALIASING = 4096, APART = 9 * ALIGNMENT };
-
-// Types in blocks share one scale between neighbours, which an outlier spoils for all of them.
-static int32_t mix_of(frit_dtype dtype, int32_t dim)
+static frit_status allocate(frit_kv *kv)
 {
-    if (frit_dtype_get(dtype)->block_elems == 1) return 1;
-    int32_t mix = 1;
-    while (mix < 256 && dim % (2 * mix) == 0) mix *= 2;
-    return mix;
-}
-
-static bool lay_out(frit_cache_side *side, const frit_cache_spec *spec, int32_t n_head, int32_t dim, frit_dtype dtype)
-{
-    *side = (frit_cache_side){.dtype = dtype, .dim = dim, .mix = 1};
-    if (spec->kind == FRIT_CACHE_NONE) return true;
-    if (n_head < 0 || dim < 0) return false;
-    side->row_bytes = frit_dtype_row_bytes(dtype, dim);
-    side->mix = dim > 0 ? mix_of(dtype, dim) : 1;
-    return frit_mul_u64((uint64_t)n_head * FRIT_PAGE_TOKENS, side->row_bytes, &side->page_bytes) &&
-           frit_align_u64(side->page_bytes, ALIGNMENT, &side->page_bytes);
-}
-
-// Values that lie in the keys take no room of their own, and are mixed with them: in blocks that end where they end.
-static void lay_out_values_in_keys(frit_cache_layer *layer, const frit_cache_spec *spec)
-{
-    if (layer->k.mix > 1) layer->k.mix = mix_of(layer->k.dtype, spec->k_dim | spec->v_dim);
-    layer->v = layer->k;
-    layer->v.dim = spec->v_dim;
-    layer->v.page_bytes = 0;
-}
-
-static bool lay_out_layer(frit_cache_layer *layer, const frit_cache_spec *spec, frit_kv_types types)
-{
-    layer->spec = *spec;
-    if (!lay_out(&layer->k, spec, spec->n_head_kv, spec->k_dim, types.k)) return false;
-    layer->k.transposed = !spec->v_in_k && frit_dtype_get(types.k)->block_elems == 1;
-    if (spec->v_in_k)
-        lay_out_values_in_keys(layer, spec);
-    else if (!lay_out(&layer->v, spec, spec->n_head_kv, spec->v_dim, types.v))
-        return false;
-    return lay_out(&layer->index, spec, 1, spec->index_dim, types.k);
-}
-
-uint64_t frit_kv_page_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_kv_types types)
-{
-    uint64_t n_bytes = 0;
-    for (int32_t i = 0; i < n_layers; i++) {
-        frit_cache_layer layer;
-        if (!lay_out_layer(&layer, &specs[i], types) || !frit_add_u64(n_bytes, layer.k.page_bytes, &n_bytes) ||
-            !frit_add_u64(n_bytes, layer.v.page_bytes, &n_bytes) ||
-            !frit_add_u64(n_bytes, layer.index.page_bytes, &n_bytes))
-            return UINT64_MAX;
-    }
-    // Attention reads some pages side by side: a power of two apart, they would compete for the same places in caches.
-    if (n_bytes > 0 && n_bytes % ALIASING == 0 && !frit_add_u64(n_bytes, APART, &n_bytes)) return UINT64_MAX;
-    return n_bytes;
-}
-
-uint64_t frit_kv_token_bytes(const frit_cache_spec *specs, int32_t n_layers, frit_kv_types types)
-{
-    uint64_t n_bytes = 0;
-    for (int32_t i = 0; i < n_layers; i++) {
-        frit_cache_layer layer;
-        if (lay_out_layer(&layer, &specs[i], types) && specs[i].kind != FRIT_CACHE_NONE)
-            n_bytes += (uint64_t)specs[i].n_head_kv * (layer.k.row_bytes + (specs[i].v_in_k ? 0 : layer.v.row_bytes)) +
-                       layer.index.row_bytes;
-    }
-    return n_bytes;
-}
-
-// Of one layer, rounded up so that what follows is aligned.
-static uint64_t layer_state_bytes(const frit_cache_spec *spec)
-{
-    const uint64_t n_bytes = (uint64_t)spec->n_state * sizeof(float);
-    return (n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-uint64_t frit_kv_state_bytes(const frit_cache_spec *specs, int32_t n_layers)
-{
-    uint64_t n_bytes = 0;
-    for (int32_t i = 0; i < n_layers; i++) {
-        if (specs[i].n_state < 0 || !frit_add_u64(n_bytes, layer_state_bytes(&specs[i]), &n_bytes)) return UINT64_MAX;
-    }
-    return n_bytes;
-}
-
-static frit_status check_side(const char *what, int32_t layer, int32_t dim, frit_dtype dtype)
-{
-    const frit_dtype_info *type = frit_dtype_get(dtype);
-    if (dim % type->block_elems == 0) return FRIT_OK;
-    return frit_fail(FRIT_E_INVALID,
-                     "cached %s cannot be %s: a head of layer %d has %d numbers, expected a multiple of %d", what,
-                     type->name, layer, dim, type->block_elems);
-}
-
-frit_status frit_kv_check(const frit_cache_spec *specs, int32_t n_layers, frit_kv_types types)
-{
-    for (int32_t i = 0; i < n_layers; i++) {
-        if (specs[i].kind == FRIT_CACHE_NONE) continue;
-        FRIT_TRY(check_side("keys", i, specs[i].k_dim, types.k));
-        FRIT_TRY(check_side("values", i, specs[i].v_dim, specs[i].v_in_k ? types.k : types.v));
-        FRIT_TRY(check_side("keys of an index", i, specs[i].index_dim, types.k));
-    }
-    return FRIT_OK;
-}
-
-static void place_layers(frit_kv *kv, const frit_cache_spec *specs, frit_kv_types types)
-{
-    uint8_t *at = kv->device->backend->map(kv->memory);
-    const uint64_t page_bytes = frit_kv_page_bytes(specs, kv->cache.n_layers, types);
-    uint8_t *states = at + page_bytes * (uint64_t)kv->cache.n_pages;
-    for (int32_t i = 0; i < kv->cache.n_layers; i++) {
-        frit_cache_layer *layer = &kv->layers[i];
-        lay_out_layer(layer, &specs[i], types);
-        layer->group = specs[i].of_source;
-        if (specs[i].of_source) kv->n_groups = 2;
-        layer->k.pages = at;
-        layer->v.pages = specs[i].v_in_k ? at : at + layer->k.page_bytes;
-        layer->index.pages = at + layer->k.page_bytes + layer->v.page_bytes;
-        at = layer->index.pages + layer->index.page_bytes;
-        layer->k.page_bytes = layer->v.page_bytes = layer->index.page_bytes = page_bytes;
-        layer->states = (float *)(void *)states;
-        states += (uint64_t)(kv->n_slots + kv->n_copies) * layer_state_bytes(&specs[i]);
-    }
-}
-
-static frit_status allocate(frit_kv *kv, int32_t n_pages)
-{
-    const size_t n_slots = (size_t)kv->n_slots, n_copies = (size_t)kv->n_copies;
-    kv->layers = calloc((size_t)kv->cache.n_layers + 1, sizeof *kv->layers);
-    kv->free_pages = calloc((size_t)n_pages + 1, sizeof *kv->free_pages);
-    kv->refs = calloc((size_t)n_pages + 1, sizeof *kv->refs);
+    const size_t n_slots = (size_t)kv->n_slots, n_copies = (size_t)kv->n_copies, n_pages = (size_t)kv->n_pages;
+    kv->layers = calloc((size_t)kv->n_layers + 1, sizeof *kv->layers);
+    kv->free_pages = calloc(n_pages + 1, sizeof *kv->free_pages);
+    kv->refs = calloc(n_pages + 1, sizeof *kv->refs);
     kv->free_slots = calloc(n_slots + 1, sizeof *kv->free_slots);
     kv->free_copies = calloc(n_copies + 1, sizeof *kv->free_copies);
     if (!kv->layers || !kv->free_pages || !kv->refs || !kv->free_slots || !kv->free_copies)
-        return frit_fail_memory((size_t)n_pages, "cache pages");
-    return kv->n_bytes > 0 ? kv->device->backend->alloc(kv->device, kv->n_bytes, &kv->memory) : FRIT_OK;
+        return frit_fail_memory(n_pages, "cache pages");
+    return FRIT_OK;
 }
 
-frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec *specs, int32_t n_layers,
-                         frit_kv_types types, frit_kv_room room)
+// The memory of one device.
+static frit_status make_part(frit_kv *kv, int i, frit_device *device, const frit_kv_shape *shape)
+{
+    frit_kv_part *part = &kv->parts[i];
+    frit_kv_layout layout;
+    FRIT_TRY(frit_kv_lay_out(shape, i, kv->n_pages, kv->n_slots + kv->n_copies, kv->layers, &layout));
+    if (!frit_add_u64(kv->n_bytes, layout.n_bytes, &kv->n_bytes))
+        return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", kv->n_pages);
+    if (layout.n_bytes > 0) FRIT_TRY(device->backend->alloc(device, layout.n_bytes, &part->memory));
+    part->device = device;
+    part->page_bytes = layout.page_bytes;
+    part->cache =
+        (frit_cache){.layers = kv->layers, .n_layers = kv->n_layers, .n_pages = kv->n_pages, .memory = part->memory};
+    kv->n_parts = i + 1;
+    return FRIT_OK;
+}
+
+static frit_status make_parts(frit_kv *kv, frit_device *const *devices, int n_devices, const frit_kv_shape *shape)
+{
+    for (int i = 0; i < n_devices; i++) FRIT_TRY(make_part(kv, i, devices[i], shape));
+    return FRIT_OK;
+}
+
+frit_status frit_kv_init(frit_kv *kv, frit_device *const *devices, int n_devices, const frit_kv_shape *shape,
+                         frit_kv_room room)
 {
     const int32_t n_pages = room.n_pages, n_slots = room.n_slots;
-    *kv = (frit_kv){.device = device, .state_bytes = frit_kv_state_bytes(specs, n_layers), .n_slots = n_slots};
-    kv->cache = (frit_cache){.n_layers = n_layers, .n_pages = n_pages};
+    *kv = (frit_kv){.devices = shape->devices,
+                    .n_layers = shape->n_layers,
+                    .n_pages = n_pages,
+                    .n_groups = 1,
+                    .state_bytes = frit_kv_state_bytes(shape),
+                    .n_slots = n_slots};
     if (kv->state_bytes > 0) kv->max_copies = room.n_copies;
     kv->n_copies = n_slots * kv->max_copies;
-    kv->n_groups = 1;
-    uint64_t states = 0;
-    if (!frit_mul_u64(frit_kv_page_bytes(specs, n_layers, types), (uint64_t)n_pages, &kv->n_bytes) ||
-        !frit_mul_u64(kv->state_bytes, (uint64_t)(n_slots + kv->n_copies), &states) ||
-        !frit_add_u64(kv->n_bytes, states, &kv->n_bytes))
-        return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", n_pages);
-    frit_status status = allocate(kv, n_pages);
+    frit_status status = allocate(kv);
+    if (status == FRIT_OK) status = make_parts(kv, devices, n_devices, shape);
     if (status != FRIT_OK) {
         frit_kv_deinit(kv);
         return status;
     }
-    kv->cache.layers = kv->layers;
+    for (int32_t i = 0; i < shape->n_layers; i++)
+        if (shape->specs[i].of_source) kv->n_groups = 2;
     kv->n_free_slots = n_slots;
     kv->n_free_copies = kv->n_copies;
     for (int32_t i = 0; i < n_slots; i++) kv->free_slots[i] = n_slots - i;   // from 1 on, which goes out first
     for (int32_t i = 0; i < kv->n_copies; i++) kv->free_copies[i] = n_slots + kv->n_copies - i;
-    if (kv->memory) place_layers(kv, specs, types);
     for (int32_t i = 0; i < n_pages; i++) kv->free_pages[i] = n_pages - 1 - i;   // page 0 goes out first
     kv->n_free = n_pages;
     return FRIT_OK;
@@ -187,7 +74,10 @@ frit_status frit_kv_init(frit_kv *kv, frit_device *device, const frit_cache_spec
 
 void frit_kv_deinit(frit_kv *kv)
 {
-    if (kv->memory) kv->device->backend->release(kv->device, kv->memory);
+    for (int i = 0; i < kv->n_parts; i++) {
+        const frit_kv_part *part = &kv->parts[i];
+        if (part->memory) part->device->backend->release(part->device, part->memory);
+    }
     free(kv->layers);
     free(kv->free_pages);
     free(kv->refs);
@@ -265,106 +155,14 @@ void frit_kv_drop_copies(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
         kv->free_copies[kv->n_free_copies++] = map->copies[--map->n_copies].slot;
 }
 
-static float *state_at(const frit_cache_layer *layer, int32_t slot)
+frit_status frit_kv_go_back(frit_kv *kv, frit_kv_map *map, int32_t *at)
 {
-    return layer->states + (int64_t)(slot - 1) * layer->spec.n_state;
-}
-
-void frit_kv_copy_states(const frit_kv *kv, int32_t from, int32_t to)
-{
-    for (int32_t i = 0; i < kv->cache.n_layers; i++) {
-        const frit_cache_layer *layer = &kv->layers[i];
-        if (layer->spec.n_state > 0)
-            memcpy(state_at(layer, to), state_at(layer, from), (size_t)layer->spec.n_state * sizeof(float));
-    }
-}
-
-int32_t frit_kv_go_back(frit_kv *kv, frit_kv_map *map)
-{
-    if (map->n_copies == 0) return 0;
+    *at = 0;
+    if (map->n_copies == 0) return FRIT_OK;
     const frit_kv_copy *copy = &map->copies[map->n_copies - 1];
-    frit_kv_copy_states(kv, copy->slot, map->slot);
-    return copy->at;
-}
-
-// ------------------------------------------------------------------------------- visits
-
-// Rows of a page's first n positions, or of each dimension these.
-static frit_status visit_page(const frit_cache_side *side, uint8_t *page, int32_t n, frit_kv_visit_fn visit, void *ctx)
-{
-    if (!side->transposed) return visit(ctx, page, (size_t)n * side->row_bytes);
-    const size_t elem_bytes = (size_t)side->row_bytes / (size_t)side->dim;
-    for (int32_t d = 0; d < side->dim; d++)
-        FRIT_TRY(visit(ctx, page + (size_t)d * FRIT_PAGE_TOKENS * elem_bytes, (size_t)n * elem_bytes));
+    FRIT_TRY(frit_kv_copy_states(kv, copy->slot, map->slot));
+    *at = copy->at;
     return FRIT_OK;
-}
-
-static frit_status visit_side(const frit_cache_side *side, int32_t n_heads, const frit_kv_map *map, int32_t n_positions,
-                              frit_kv_visit_fn visit, void *ctx)
-{
-    for (int32_t head = 0; side->row_bytes > 0 && head < n_heads; head++) {
-        for (int32_t p = 0; p < n_positions; p += FRIT_PAGE_TOKENS) {
-            const int32_t left = n_positions - p, n = left < FRIT_PAGE_TOKENS ? left : FRIT_PAGE_TOKENS;
-            uint8_t *page = side->pages + (uint64_t)map->pages[p / FRIT_PAGE_TOKENS] * side->page_bytes;
-            FRIT_TRY(visit_page(side, page + (uint64_t)head * FRIT_PAGE_TOKENS * side->row_bytes, n, visit, ctx));
-        }
-    }
-    return FRIT_OK;
-}
-
-uint64_t frit_kv_visit_bytes(const frit_kv *kv, frit_kv_layers layers)
-{
-    uint64_t n_bytes = 0;
-    for (int32_t i = layers.begin; i < layers.end; i++) {
-        const frit_cache_layer *layer = &kv->layers[i];
-        const uint64_t v_bytes = layer->spec.v_in_k ? 0 : layer->v.row_bytes;
-        n_bytes += (uint64_t)layer->spec.n_head_kv * (layer->k.row_bytes + v_bytes) + layer->index.row_bytes;
-    }
-    return n_bytes;
-}
-
-frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_map *map, frit_kv_layers layers, int32_t n_positions,
-                          frit_kv_visit_fn visit, void *ctx)
-{
-    for (int32_t i = layers.begin; i < layers.end; i++) {
-        const frit_cache_layer *layer = &kv->layers[i];
-        FRIT_TRY(visit_side(&layer->k, layer->spec.n_head_kv, map, n_positions, visit, ctx));
-        if (!layer->spec.v_in_k) FRIT_TRY(visit_side(&layer->v, layer->spec.n_head_kv, map, n_positions, visit, ctx));
-        FRIT_TRY(visit_side(&layer->index, 1, map, n_positions, visit, ctx));
-    }
-    return FRIT_OK;
-}
-
-frit_status frit_kv_visit_states(const frit_kv *kv, int32_t slot, frit_kv_visit_fn visit, void *ctx)
-{
-    for (int32_t i = 0; i < kv->cache.n_layers; i++) {
-        const frit_cache_layer *layer = &kv->layers[i];
-        if (layer->spec.n_state == 0) continue;
-        FRIT_TRY(visit(ctx, (uint8_t *)(void *)state_at(layer, slot), (size_t)layer->spec.n_state * sizeof(float)));
-    }
-    return FRIT_OK;
-}
-
-// Between two maps, page by page: both are cut at the same positions.
-static void copy_side(const frit_cache_side *side, int32_t n_heads, const frit_kv_map *from, const frit_kv_map *to,
-                      int32_t n_pages)
-{
-    for (int32_t i = 0; side->row_bytes > 0 && i < n_pages; i++)
-        memcpy(side->pages + (uint64_t)to->pages[i] * side->page_bytes,
-               side->pages + (uint64_t)from->pages[i] * side->page_bytes,
-               (size_t)n_heads * FRIT_PAGE_TOKENS * side->row_bytes);
-}
-
-void frit_kv_copy_positions(const frit_kv *kv, const frit_kv_map *from, const frit_kv_map *to, frit_kv_layers layers,
-                            int32_t n_positions)
-{
-    const int32_t n_pages = frit_kv_pages_of(n_positions);
-    for (int32_t i = layers.begin; i < layers.end; i++) {
-        const frit_cache_layer *layer = &kv->layers[i];
-        copy_side(&layer->k, layer->spec.n_head_kv, from, to, n_pages);
-        if (!layer->spec.v_in_k) copy_side(&layer->v, layer->spec.n_head_kv, from, to, n_pages);
-        copy_side(&layer->index, 1, from, to, n_pages);
-    }
 }
 
 void frit_kv_map_free(frit_kv *kv, frit_kv_map *map)

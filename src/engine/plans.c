@@ -64,7 +64,8 @@ static frit_status make_class(const frit_engine *engine, int i, frit_plan_key ke
     frit_status status = make_plans(engine, &engine->hp, i, key, c);
     for (int k = 0; status == FRIT_OK && k < c->segments.n; k++) {
         frit_plan_part *part = &c->parts[k];
-        status = part->device->backend->prepare(part->device, part->plan, &engine->kv.cache, &part->exec);
+        const frit_cache *cache = &engine->kv.parts[c->segments.list[k].device].cache;
+        status = part->device->backend->prepare(part->device, part->plan, cache, &part->exec);
     }
     if (status != FRIT_OK) free_class(c);
     return status;

@@ -250,14 +250,18 @@ frit_result frit_session_result(const frit_session *session, size_t i)
     return i + 1 == session->n_tokens && session->wants_logits ? FRIT_RESULT_LOGITS : FRIT_RESULT_NONE;
 }
 
-// To after how many tokens the cache can go back, having gone there; copies of later places are gone already.
-static size_t go_back(frit_session *session, size_t n_keep)
+// Sets n_done to after how many tokens the cache can go back, having gone there; copies of later places are gone
+// already. Where that fails, everything runs again.
+static frit_status go_back(frit_session *session, size_t n_keep)
 {
     frit_kv *kv = &session->engine->kv;
-    if (session->engine->hp.is_bidirectional) return 0;
-    if (kv->state_bytes == 0 || n_keep == 0) return n_keep;
-    frit_kv_drop_copies(kv, &session->map, (int32_t)session->n_done);   // of a step that failed
-    return (size_t)frit_kv_go_back(kv, &session->map);
+    session->n_done = n_keep;
+    if (session->engine->hp.is_bidirectional) session->n_done = 0;
+    if (kv->state_bytes == 0 || session->n_done == 0) return FRIT_OK;
+    int32_t at = 0;
+    const frit_status status = frit_kv_go_back(kv, &session->map, &at);
+    session->n_done = (size_t)at;
+    return status;
 }
 
 frit_status frit_session_truncate(frit_session *session, size_t n_keep)
@@ -274,7 +278,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     if (session->n_handed < session->n_done) session->n_handed = session->n_done;
     if (session->n_handed > n_keep) session->n_handed = n_keep;
     frit_kv_shrink(&session->engine->kv, &session->map, (int32_t)n_keep);
-    if (goes_back) session->n_done = go_back(session, n_keep);
+    const frit_status status = goes_back ? go_back(session, n_keep) : FRIT_OK;
     while (session->n_queue > 0 && session->queue[session->n_queue - 1].first >= n_keep) session->n_queue--;
     if (session->n_queue > 0) {
         frit_queue_item *last = &session->queue[session->n_queue - 1];
@@ -283,7 +287,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     session->wants_logits = !session->engine->model->arch->is_encoder;   // after what is still queued, if anything
     if (session->logits_at > n_keep) session->logits_at = 0;
     if (session->copy_at > n_keep) session->copy_at = 0;
-    return FRIT_OK;
+    return status;
 }
 
 size_t frit_session_pending(const frit_session *session)

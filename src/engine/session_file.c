@@ -101,12 +101,12 @@ static frit_status sum_adapters(const frit_session *session, uint64_t *sums)
 frit_kv_layers frit_engine_own_layers(const frit_engine *engine)
 {
     const bool reads = engine->model->arch->is_encoder_decoder;
-    return (frit_kv_layers){0, reads ? engine->hp.n_layer_dec : engine->kv.cache.n_layers};
+    return (frit_kv_layers){0, reads ? engine->hp.n_layer_dec : engine->kv.n_layers};
 }
 
 frit_kv_layers frit_engine_source_layers(const frit_engine *engine)
 {
-    return (frit_kv_layers){frit_engine_own_layers(engine).end, engine->kv.cache.n_layers};
+    return (frit_kv_layers){frit_engine_own_layers(engine).end, engine->kv.n_layers};
 }
 
 // What the file of this session begins with.
@@ -137,7 +137,7 @@ static frit_status describe(const frit_session *session, frit_saved_header *h)
     FRIT_TRY(sum_adapters(session, &h->adapters));
     h->position_bytes = frit_kv_visit_bytes(&engine->kv, frit_engine_own_layers(engine));
     h->source_bytes = frit_kv_visit_bytes(&engine->kv, frit_engine_source_layers(engine));
-    for (int32_t i = 0; i < engine->kv.cache.n_layers; i++)
+    for (int32_t i = 0; i < engine->kv.n_layers; i++)
         h->state_bytes += (uint64_t)engine->kv.layers[i].spec.n_state * sizeof(float);
     h->n_vocab = (uint32_t)hp->n_vocab;
     h->n_ctx = (uint32_t)engine->n_ctx;
@@ -183,10 +183,11 @@ static frit_status write_session(writing *w, const frit_session *session, const 
     for (int32_t i = 0; i < n_copies; i++) FRIT_TRY(put_const(w, &map->copies[i].at, sizeof n_done));
     if (h->n_states > 0) FRIT_TRY(put_const(w, &n_done, sizeof n_done));
     FRIT_TRY(put_const(w, session->logits, h->n_logits * sizeof *session->logits));
-    FRIT_TRY(frit_kv_visit(kv, map, frit_engine_own_layers(engine), n_done, put, w));
-    FRIT_TRY(frit_kv_visit(kv, &session->source_map, frit_engine_source_layers(engine), (int32_t)h->n_encoded, put, w));
-    for (int32_t i = 0; i < n_copies; i++) FRIT_TRY(frit_kv_visit_states(kv, map->copies[i].slot, put, w));
-    if (h->n_states > 0) FRIT_TRY(frit_kv_visit_states(kv, map->slot, put, w));
+    const frit_kv_visitor puts = {.visit = put, .ctx = w};
+    FRIT_TRY(frit_kv_visit(kv, map, frit_engine_own_layers(engine), n_done, &puts));
+    FRIT_TRY(frit_kv_visit(kv, &session->source_map, frit_engine_source_layers(engine), (int32_t)h->n_encoded, &puts));
+    for (int32_t i = 0; i < n_copies; i++) FRIT_TRY(frit_kv_visit_states(kv, map->copies[i].slot, &puts));
+    if (h->n_states > 0) FRIT_TRY(frit_kv_visit_states(kv, map->slot, &puts));
     FRIT_TRY(put_const(w, session->note ? session->note : "", session->n_note_bytes));
     const uint64_t sum = frit_checksum_value(&w->sum);
     return write_bytes(w, &sum, sizeof sum);
@@ -271,7 +272,7 @@ static frit_status take_states(frit_session *session, const frit_saved *saved)
         if (slot == 0)
             at += saved->header.state_bytes;
         else
-            FRIT_TRY(frit_kv_visit_states(kv, slot, take, &at));
+            FRIT_TRY(frit_kv_visit_states(kv, slot, &(frit_kv_visitor){take, &at, true}));
     }
     return FRIT_OK;
 }
@@ -285,7 +286,7 @@ static frit_status take_source(frit_session *session, const frit_saved *saved)
     FRIT_TRY(frit_session_set_source(session, saved->source, h->n_source));
     session->source_waits = h->n_encoded < h->n_source;
     return frit_kv_visit(&engine->kv, &session->source_map, frit_engine_source_layers(engine), (int32_t)h->n_encoded,
-                         take, &at);
+                         &(frit_kv_visitor){take, &at, true});
 }
 
 // Nothing can be wrong with the file any more.
@@ -304,7 +305,8 @@ static frit_status restore(frit_session *session, const frit_saved *saved)
         return status;
     }
     const uint8_t *at = saved->positions;
-    FRIT_TRY(frit_kv_visit(kv, &session->map, frit_engine_own_layers(session->engine), (int32_t)h->n_done, take, &at));
+    FRIT_TRY(frit_kv_visit(kv, &session->map, frit_engine_own_layers(session->engine), (int32_t)h->n_done,
+                           &(frit_kv_visitor){take, &at, true}));
     FRIT_TRY(take_states(session, saved));
     memcpy(session->tokens, saved->tokens, h->n_tokens * sizeof *session->tokens);
     memcpy(session->logits, saved->logits, h->n_logits * sizeof *session->logits);

@@ -6,34 +6,32 @@
 #include <string.h>
 
 // The state after what ran, and the copies of earlier ones. A step that failed may have left a later copy.
-static void copy_states(frit_session *to, const frit_session *from)
+static frit_status copy_states(frit_session *to, const frit_session *from)
 {
     frit_kv *kv = &from->engine->kv;
-    if (kv->state_bytes == 0 || from->n_done == 0) return;
-    frit_kv_copy_states(kv, from->map.slot, to->map.slot);
+    if (kv->state_bytes == 0 || from->n_done == 0) return FRIT_OK;
+    FRIT_TRY(frit_kv_copy_states(kv, from->map.slot, to->map.slot));
     for (int32_t i = 0; i < from->map.n_copies; i++) {
         const frit_kv_copy *copy = &from->map.copies[i];
         if ((size_t)copy->at > from->n_done) break;
         const int32_t slot = frit_kv_add_copy(kv, &to->map, copy->at);
-        if (slot > 0) frit_kv_copy_states(kv, copy->slot, slot);
+        if (slot > 0) FRIT_TRY(frit_kv_copy_states(kv, copy->slot, slot));
     }
+    return FRIT_OK;
 }
 
 static frit_status copy_cache(frit_session *to, const frit_session *from)
 {
-    const frit_engine *engine = from->engine;
     frit_kv *kv = &from->engine->kv;
     if (from->n_source > 0) {
         FRIT_TRY(frit_session_set_source(to, from->source, from->n_source));
         to->source_waits = from->source_waits;
         if (!from->source_waits)
-            frit_kv_copy_positions(kv, &from->source_map, &to->source_map, frit_engine_source_layers(engine),
-                                   (int32_t)from->n_source);
+            FRIT_TRY(frit_kv_copy_positions(kv, &from->source_map, &to->source_map, (int32_t)from->n_source));
     }
     FRIT_TRY(frit_kv_extend(kv, &to->map, (int32_t)from->n_tokens));
-    frit_kv_copy_positions(kv, &from->map, &to->map, frit_engine_own_layers(engine), (int32_t)from->n_done);
-    copy_states(to, from);
-    return FRIT_OK;
+    FRIT_TRY(frit_kv_copy_positions(kv, &from->map, &to->map, (int32_t)from->n_done));
+    return copy_states(to, from);
 }
 
 static frit_status copy_scales(frit_session *to, const frit_session *from)

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// The contents of the cache: copied within a device, or visited on the host, which may not see the device's memory.
+#include "engine/kv.h"
+
+#include <stdlib.h>
+
+static const frit_kv_part *part_of(const frit_kv *kv, int32_t layer)
+{
+    return &kv->parts[kv->devices ? kv->devices[layer] : 0];
+}
+
+// ------------------------------------------------------------------------------- copies
+
+static frit_status copy(const frit_kv_part *part, uint64_t to, uint64_t from, uint64_t n_bytes)
+{
+    if (n_bytes == 0) return FRIT_OK;
+    return part->device->backend->copy(part->device, (frit_place){part->memory, to}, (frit_place){part->memory, from},
+                                       n_bytes);
+}
+
+// Between two maps, page by page: both are cut at the same positions.
+frit_status frit_kv_copy_positions(const frit_kv *kv, const frit_kv_map *from, const frit_kv_map *to,
+                                   int32_t n_positions)
+{
+    for (int32_t i = 0; i < frit_kv_pages_of(n_positions); i++)
+        for (int p = 0; p < kv->n_parts; p++) {
+            const frit_kv_part *part = &kv->parts[p];
+            FRIT_TRY(copy(part, (uint64_t)to->pages[i] * part->page_bytes, (uint64_t)from->pages[i] * part->page_bytes,
+                          part->page_bytes));
+        }
+    return FRIT_OK;
+}
+
+static uint64_t state_bytes(const frit_cache_layer *layer)
+{
+    return (uint64_t)layer->spec.n_state * sizeof(float);
+}
+
+static uint64_t state_at(const frit_cache_layer *layer, int32_t slot)
+{
+    return layer->states_offset + (uint64_t)(slot - 1) * state_bytes(layer);
+}
+
+frit_status frit_kv_copy_states(const frit_kv *kv, int32_t from, int32_t to)
+{
+    for (int32_t i = 0; i < kv->n_layers; i++) {
+        const frit_cache_layer *layer = &kv->layers[i];
+        FRIT_TRY(copy(part_of(kv, i), state_at(layer, to), state_at(layer, from), state_bytes(layer)));
+    }
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- visits
+
+// Some bytes of a device, as the host sees them: where they lie, or a copy.
+typedef struct view {
+    frit_device *device;
+    frit_place place;
+    uint64_t n_bytes;
+    uint8_t *bytes;
+    bool is_copy;
+} view;
+
+static frit_status open_view(view *v, const frit_kv_part *part, uint64_t offset, uint64_t n_bytes)
+{
+    const frit_backend *backend = part->device->backend;
+    uint8_t *mapped = backend->map(part->memory);
+    *v = (view){.device = part->device, .place = {part->memory, offset}, .n_bytes = n_bytes, .is_copy = !mapped};
+    v->bytes = mapped ? mapped + offset : malloc((size_t)n_bytes);
+    if (!v->bytes) return frit_fail_memory((size_t)n_bytes, "a copy of a page");
+    if (mapped) return FRIT_OK;
+    const frit_status status = backend->read(v->device, v->place, v->bytes, n_bytes);
+    if (status != FRIT_OK) free(v->bytes);
+    return status;
+}
+
+static frit_status close_view(view *v, frit_status status, bool writes)
+{
+    if (!v->is_copy) return status;
+    if (status == FRIT_OK && writes) status = v->device->backend->write(v->device, v->place, v->bytes, v->n_bytes);
+    free(v->bytes);
+    return status;
+}
+
+// Rows of one head's first n positions in a page, or of each dimension these.
+static frit_status visit_head(const frit_cache_side *side, uint8_t *bytes, int32_t n, const frit_kv_visitor *visitor)
+{
+    if (!side->transposed) return visitor->visit(visitor->ctx, bytes, (size_t)n * side->row_bytes);
+    const size_t elem_bytes = (size_t)side->row_bytes / (size_t)side->dim;
+    for (int32_t d = 0; d < side->dim; d++)
+        FRIT_TRY(
+            visitor->visit(visitor->ctx, bytes + (size_t)d * FRIT_PAGE_TOKENS * elem_bytes, (size_t)n * elem_bytes));
+    return FRIT_OK;
+}
+
+typedef struct visited_side {
+    const frit_kv_part *part;
+    const frit_cache_side *side;
+    int32_t n_heads;
+} visited_side;
+
+static frit_status visit_side(const visited_side *s, const frit_kv_map *map, int32_t n_positions,
+                              const frit_kv_visitor *visitor)
+{
+    const uint64_t head_bytes = FRIT_PAGE_TOKENS * s->side->row_bytes;
+    for (int32_t head = 0; head_bytes > 0 && head < s->n_heads; head++) {
+        for (int32_t p = 0; p < n_positions; p += FRIT_PAGE_TOKENS) {
+            const int32_t left = n_positions - p, n = left < FRIT_PAGE_TOKENS ? left : FRIT_PAGE_TOKENS;
+            const uint64_t page = (uint64_t)map->pages[p / FRIT_PAGE_TOKENS];
+            view v;
+            FRIT_TRY(open_view(&v, s->part, s->side->offset + page * s->side->page_bytes + (uint64_t)head * head_bytes,
+                               head_bytes));
+            FRIT_TRY(close_view(&v, visit_head(s->side, v.bytes, n, visitor), visitor->fills));
+        }
+    }
+    return FRIT_OK;
+}
+
+uint64_t frit_kv_visit_bytes(const frit_kv *kv, frit_kv_layers layers)
+{
+    uint64_t n_bytes = 0;
+    for (int32_t i = layers.begin; i < layers.end; i++) {
+        const frit_cache_layer *layer = &kv->layers[i];
+        const uint64_t v_bytes = layer->spec.v_in_k ? 0 : layer->v.row_bytes;
+        n_bytes += (uint64_t)layer->spec.n_head_kv * (layer->k.row_bytes + v_bytes) + layer->index.row_bytes;
+    }
+    return n_bytes;
+}
+
+frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_map *map, frit_kv_layers layers, int32_t n_positions,
+                          const frit_kv_visitor *visitor)
+{
+    for (int32_t i = layers.begin; i < layers.end; i++) {
+        const frit_cache_layer *layer = &kv->layers[i];
+        const int32_t n_heads = layer->spec.n_head_kv;
+        const frit_kv_part *part = part_of(kv, i);
+        FRIT_TRY(visit_side(&(visited_side){part, &layer->k, n_heads}, map, n_positions, visitor));
+        if (!layer->spec.v_in_k)
+            FRIT_TRY(visit_side(&(visited_side){part, &layer->v, n_heads}, map, n_positions, visitor));
+        FRIT_TRY(visit_side(&(visited_side){part, &layer->index, 1}, map, n_positions, visitor));
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_kv_visit_states(const frit_kv *kv, int32_t slot, const frit_kv_visitor *visitor)
+{
+    for (int32_t i = 0; i < kv->n_layers; i++) {
+        const frit_cache_layer *layer = &kv->layers[i];
+        if (layer->spec.n_state == 0) continue;
+        view v;
+        FRIT_TRY(open_view(&v, part_of(kv, i), state_at(layer, slot), state_bytes(layer)));
+        FRIT_TRY(close_view(&v, visitor->visit(visitor->ctx, v.bytes, (size_t)v.n_bytes), visitor->fills));
+    }
+    return FRIT_OK;
+}
