@@ -2,6 +2,7 @@
 // Whole layers: what is fused, followed head by head and made by each thread for itself computes what the reference
 // does, whatever the shapes, types and threads; and a layer that generates has few phases.
 #include "backend/compare.h"
+#include "backend/cpu/exec.h"
 #include "backend/weights.h"
 #include "support/isas.h"
 
@@ -251,9 +252,41 @@ static void a_layer_has_few_phases(void **state)
     }
 }
 
+// Threads claim pieces by number, so those of a copy must not outnumber those of a product beside it.
+static void short_work_has_few_pieces_beside_a_product(void **state)
+{
+    (void)state;
+    world w;
+    world_open(&w, 1, (int[][2]){{0, 64}}, 1);
+    frit_node *x = world_rows(&w, 256);
+    frit_tensor *matrix = world_tensor(&w, FRIT_DTYPE_F32, 64, 256, 0);
+    frit_node *y = frit_matmul(&w.graph, frit_weight_node(&w.graph, matrix), x, NULL);
+    w.graph.output = frit_concat(&w.graph, y, frit_slice(&w.graph, x, 0, 128));
+    world_plan(&w, true);
+    frit_device *device;
+    frit_exec *exec;
+    assert_ok(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads = 2}));
+    world_plan_for(&w, frit_backend_cpu.takes, device);
+    assert_ok(frit_backend_cpu.prepare(device, w.plan, &w.cache, &exec));
+    world_step(&w, device, exec);
+    int product = -1, copy = -1;
+    for (int i = 0; i < exec->n_actions; i++) {
+        if (exec->actions[i].task.node->op == FRIT_OP_LINEAR) product = i;
+        if (exec->actions[i].task.node->op == FRIT_OP_SLICE) copy = i;
+    }
+    assert_int_not_equal(product, -1);
+    assert_int_equal(copy, product + 1);   // of the same phase
+    assert_in_range(exec->actions[copy].n_pieces, 1, 2);
+    assert_in_range(exec->actions[product].n_pieces, 2, FRIT_MAX_PIECES);
+    frit_backend_cpu.exec_free(device, exec);
+    frit_backend_cpu.close(device);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(short_work_has_few_pieces_beside_a_product),
         cmocka_unit_test(layers_of_floats_agree_with_the_reference),
         cmocka_unit_test(layers_of_quantized_types_agree_with_the_reference),
         cmocka_unit_test(a_layer_has_few_phases),

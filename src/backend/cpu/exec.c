@@ -47,14 +47,29 @@ static int pieces_of(const frit_action *a, const frit_exec_phase *p)
     return wanted < room ? wanted : room;
 }
 
+// Ops whose cost is that of touching their numbers.
+static bool is_short(const frit_action *a)
+{
+    return a->pieces == frit_pieces_by_size || a->pieces == frit_pieces_by_row || a->pieces == frit_pieces_of_norm ||
+           a->pieces == frit_pieces_of_convert || a->pieces == frit_pieces_of_reference;
+}
+
+// A thread claims pieces by their number: a hundred short ones beside a few of a product would leave the product to one
+// thread.
 static int open_phase(void *ctx, int i, int *grain)
 {
-    frit_exec *exec = ((const walk *)ctx)->exec;
+    const walk *w = ctx;
+    frit_exec *exec = w->exec;
     const frit_exec_phase *p = &exec->phases[i];
     int n = 0;
+    bool all_short = true;
+    for (int k = p->first; k < p->first + p->n; k++)
+        all_short = all_short && (!exec->actions[k].pieces || is_short(&exec->actions[k]));
     for (int k = p->first; k < p->first + p->n; k++) {
         frit_action *a = &exec->actions[k];
-        n += a->n_pieces = pieces_of(a, p);
+        a->n_pieces = pieces_of(a, p);
+        if (!all_short && is_short(a) && a->n_pieces > w->n_threads) a->n_pieces = w->n_threads;
+        n += a->n_pieces;
         if (k == p->first) *grain = grain_of(a);
     }
     exec->n_open += n > 0;
