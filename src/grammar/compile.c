@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: MIT
+// From rules to one automaton: which rules can match nothing, each rule made deterministic, what no text reaches is
+// removed, ranks, and the tables that matchers read.
+#include "grammar/grammar.h"
+
+#include <stdlib.h>
+
+typedef struct compiler {
+    const frit_draft *draft;
+    int32_t root, n_rules;
+    unsigned char *reached, *nullable, *productive;   // [n_rules]
+    int32_t *first_caller, *callers;                  // of rule r: callers[first_caller[r] .. first_caller[r + 1])
+    int32_t *queue;                                   // [n_rules]
+    frit_dfa *dfas;                                   // [n_rules]
+    unsigned char **live;                             // [n_rules][states of the rule]: a text can end from here
+    int32_t *rank;                                    // [n_rules]; -1: not yet
+    size_t n_table_bytes;
+} compiler;
+
+static frit_status fail_memory(void)
+{
+    return frit_fail_memory(sizeof(frit_state), "a compiled grammar");
+}
+
+// ------------------------------------------------------------------------------------- which rules are used
+
+static frit_status reach(compiler *c)
+{
+    int32_t n = 0;
+    c->queue[n++] = c->root;
+    c->reached[c->root] = 1;
+    for (int32_t at = 0; at < n; at++) {
+        const frit_draft_rule *rule = &c->draft->rules[c->queue[at]];
+        if (!rule->defined)
+            return frit_fail(FRIT_E_INVALID, "the grammar's rule '%.64s' is used, but not defined", rule->name);
+        FRIT_TRY(frit_nfa_check(&rule->nfa));
+        for (int32_t i = 0; i < rule->nfa.n_edges; i++) {
+            const int32_t called = rule->nfa.edges[i].low - FRIT_CALL;
+            if (called < 0) continue;
+            c->first_caller[called + 2]++;
+            if (c->reached[called]) continue;
+            c->reached[called] = 1;
+            c->queue[n++] = called;
+        }
+    }
+    for (int32_t r = 0; r < c->n_rules; r++) c->first_caller[r + 2] += c->first_caller[r + 1];
+    c->callers = malloc(((size_t)c->first_caller[c->n_rules + 1] + 1) * sizeof *c->callers);
+    if (!c->callers) return fail_memory();
+    for (int32_t r = 0; r < c->n_rules; r++) {
+        const frit_nfa *nfa = &c->draft->rules[r].nfa;
+        for (int32_t i = 0; c->reached[r] && i < nfa->n_edges; i++)
+            if (nfa->edges[i].low >= FRIT_CALL) c->callers[c->first_caller[nfa->edges[i].low - FRIT_CALL + 1]++] = r;
+    }
+    return FRIT_OK;
+}
+
+// Runs `test` on rules until its results no longer change: whenever it becomes true of a rule, its callers are tested
+// again.
+static frit_status spread(compiler *c, unsigned char *is, int (*test)(compiler *c, int32_t rule))
+{
+    unsigned char *queued = calloc((size_t)c->n_rules, 1);
+    int32_t *queue = malloc((size_t)c->n_rules * sizeof *queue);   // a ring: each rule is in it once at most
+    frit_status status = queued && queue ? FRIT_OK : fail_memory();
+    int32_t n = 0, at = 0;
+    for (int32_t r = c->n_rules - 1; status == FRIT_OK && r >= 0; r--) {
+        if (!c->reached[r]) continue;
+        queue[n++] = r;
+        queued[r] = 1;
+    }
+    while (status == FRIT_OK && n > 0) {
+        const int32_t r = queue[at];
+        at = (at + 1) % c->n_rules;
+        n--;
+        queued[r] = 0;
+        const int result = is[r] ? 0 : test(c, r);
+        if (result < 0) status = fail_memory();
+        if (result <= 0) continue;
+        is[r] = 1;
+        for (int32_t i = c->first_caller[r]; i < c->first_caller[r + 1]; i++) {
+            const int32_t caller = c->callers[i];
+            if (queued[caller] || is[caller]) continue;
+            queued[caller] = 1;
+            queue[(at + n++) % c->n_rules] = caller;
+        }
+    }
+    free(queued);
+    free(queue);
+    return status;
+}
+
+// 1: the rule can match nothing, as far as is known of those that it calls; -1: no memory.
+static int can_match_nothing(compiler *c, int32_t r)
+{
+    const frit_draft_rule *rule = &c->draft->rules[r];
+    const frit_nfa *nfa = &rule->nfa;
+    unsigned char *seen = calloc((size_t)nfa->n_states, 1);
+    if (!seen) return -1;
+    seen[rule->part.in] = 1;
+    // Edges mostly lead forwards, so that few rounds are needed; the last round changes nothing.
+    for (bool changed = true; changed && !seen[rule->part.out];) {
+        changed = false;
+        for (int32_t i = 0; i < nfa->n_edges; i++) {
+            const frit_nfa_edge *e = &nfa->edges[i];
+            const bool free_of = e->low == FRIT_EPSILON || (e->low >= FRIT_CALL && c->nullable[e->low - FRIT_CALL]);
+            if (!free_of || !seen[e->from] || seen[e->to]) continue;
+            seen[e->to] = 1;
+            changed = true;
+        }
+    }
+    const int result = seen[rule->part.out];
+    free(seen);
+    return result;
+}
+
+// ------------------------------------------------------------------------------------- deterministic rules
+
+static frit_status make_dfa(compiler *c, int32_t r, int32_t *n_all)
+{
+    const frit_draft_rule *rule = &c->draft->rules[r];
+    frit_nfa nfa = rule->nfa;   // with edges of its own
+    nfa.edges = malloc((size_t)(nfa.n_edges + 1) * sizeof *nfa.edges);
+    if (!nfa.edges) return fail_memory();
+    nfa.room = nfa.n_edges + 1;
+    if (nfa.n_edges > 0) memcpy(nfa.edges, rule->nfa.edges, (size_t)nfa.n_edges * sizeof *nfa.edges);
+    for (int32_t i = 0; i < rule->nfa.n_edges; i++) {
+        const frit_nfa_edge e = rule->nfa.edges[i];
+        if (e.low >= FRIT_CALL && c->nullable[e.low - FRIT_CALL])
+            frit_nfa_add(&nfa, e.from, FRIT_EPSILON, FRIT_EPSILON, e.to);
+    }
+    frit_status status = frit_dfa_new(&c->dfas[r], &nfa, rule->part);
+    frit_nfa_free(&nfa);
+    FRIT_TRY(status);
+    *n_all += c->dfas[r].n_states;
+    if (*n_all > FRIT_DFA_STATES)
+        return frit_fail(FRIT_E_LIMIT, "the grammar has more than %d states", FRIT_DFA_STATES);
+    return FRIT_OK;
+}
+
+static bool can_take(const compiler *c, const frit_dfa_edge *e)
+{
+    return e->low < FRIT_CALL || c->productive[e->low - FRIT_CALL];
+}
+
+// Marks the states of a rule from which it can end. 1: the start is one of them.
+static int find_live(compiler *c, int32_t r)
+{
+    const frit_dfa *d = &c->dfas[r];
+    if (!c->live[r]) c->live[r] = calloc((size_t)d->n_states, 1);
+    unsigned char *live = c->live[r];
+    if (!live) return -1;
+    for (int32_t s = 0; s < d->n_states; s++) live[s] = d->final[s];
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int32_t s = d->n_states - 1; s >= 0; s--) {
+            for (int32_t i = d->first[s]; i < d->first[s + 1] && !live[s]; i++)
+                if (live[d->edges[i].to] && can_take(c, &d->edges[i])) live[s] = 1, changed = true;
+        }
+    }
+    return live[0];
+}
+
+// Whether a text that is not empty matches the rule as its automaton is: a rule that matches only nothing is not
+// called.
+static int is_productive(compiler *c, int32_t r)
+{
+    const frit_dfa *d = &c->dfas[r];
+    const int live = find_live(c, r);
+    if (live <= 0) return live;
+    for (int32_t i = d->first[0]; i < d->first[1]; i++)
+        if (c->live[r][d->edges[i].to] && can_take(c, &d->edges[i])) return 1;
+    return 0;
+}
+
+// ------------------------------------------------------------------------------------- ranks
+
+typedef struct place {
+    int32_t rule, edge;
+} place;
+
+static frit_status fail_recursion(const compiler *c, const place *stack, int32_t n, int32_t rule)
+{
+    frit_buf path = {0};
+    int32_t from = n - 1;
+    while (from > 0 && stack[from].rule != rule) from--;
+    for (int32_t i = from; i < n && path.len < 200; i++)
+        frit_buf_printf(&path, "%.40s -> ", c->draft->rules[stack[i].rule].name);
+    const frit_status status =
+        frit_fail(FRIT_E_INVALID,
+                  "the grammar's rule '%.40s' is left-recursive (%s%.40s); expected rules that read something before "
+                  "they call themselves",
+                  c->draft->rules[rule].name, path.data ? path.data : "", c->draft->rules[rule].name);
+    frit_buf_free(&path);
+    return status;
+}
+
+// Depth-first, with a stack of its own: rules are numbered after all that they call at their start.
+static frit_status rank_from(compiler *c, int32_t root, place *stack, unsigned char *open, int32_t *next)
+{
+    int32_t n = 0;
+    stack[n++] = (place){root, c->dfas[root].first[0]};
+    open[root] = 1;
+    while (n > 0) {
+        place *top = &stack[n - 1];
+        const frit_dfa *d = &c->dfas[top->rule];
+        if (top->edge == d->first[1]) {
+            c->rank[top->rule] = (*next)--;
+            open[top->rule] = 0;
+            n--;
+            continue;
+        }
+        const frit_dfa_edge *e = &d->edges[top->edge++];
+        if (e->low < FRIT_CALL || !can_take(c, e) || !c->live[top->rule][e->to]) continue;
+        const int32_t called = e->low - FRIT_CALL;
+        if (open[called]) return fail_recursion(c, stack, n, called);
+        if (c->rank[called] >= 0) continue;
+        open[called] = 1;
+        stack[n++] = (place){called, c->dfas[called].first[0]};
+    }
+    return FRIT_OK;
+}
+
+static frit_status find_ranks(compiler *c)
+{
+    place *stack = malloc((size_t)c->n_rules * sizeof *stack);
+    unsigned char *open = calloc((size_t)c->n_rules, 1);
+    frit_status status = stack && open ? FRIT_OK : fail_memory();
+    int32_t next = c->n_rules - 1;
+    for (int32_t r = 0; status == FRIT_OK && r < c->n_rules; r++) c->rank[r] = -1;
+    for (int32_t r = 0; status == FRIT_OK && r < c->n_rules; r++)
+        if (c->reached[r] && c->productive[r] && c->rank[r] < 0) status = rank_from(c, r, stack, open, &next);
+    free(stack);
+    free(open);
+    return status;
+}
+
+// ------------------------------------------------------------------------------------- tables
+
+enum { SEARCHED_EDGES = 6 };   // states with more have a table
+
+static void count(const compiler *c, frit_automaton *g, int32_t *base)
+{
+    for (int32_t r = 0; r < c->n_rules; r++) {
+        const frit_dfa *d = &c->dfas[r];
+        for (int32_t s = 0; c->reached[r] && c->productive[r] && s < d->n_states; s++) {
+            if (!c->live[r][s]) continue;
+            int n_bytes = 0;
+            for (int32_t i = d->first[s]; i < d->first[s + 1]; i++) {
+                if (!can_take(c, &d->edges[i]) || !c->live[r][d->edges[i].to]) continue;
+                if (d->edges[i].low < FRIT_CALL)
+                    n_bytes++;
+                else
+                    g->n_calls++;
+            }
+            g->n_bytes += (uint32_t)n_bytes;
+            g->n_tables += n_bytes > SEARCHED_EDGES;
+            g->n_states++;
+        }
+        base[r + 1] = g->n_states;
+    }
+}
+
+static void fill_table(frit_automaton *g, frit_state *state)
+{
+    int32_t *table = g->tables[state->table = g->n_tables++];
+    memset(table, -1, sizeof g->tables[0]);
+    for (int i = 0; i < state->n_bytes; i++) {
+        const frit_byte_edge *e = &g->bytes[state->first_byte + (uint32_t)i];
+        for (int b = e->low; b <= e->high; b++) table[b] = e->to;
+    }
+}
+
+// Adds the states of a rule. number: of its live states, [n_states of the rule].
+static void add_states(const compiler *c, frit_automaton *g, int32_t r, const int32_t *number)
+{
+    const frit_dfa *d = &c->dfas[r];
+    for (int32_t s = 0; s < d->n_states; s++) {
+        if (number[s] < 0) continue;
+        frit_state *state = &g->states[number[s]];
+        *state = (frit_state){.first_byte = g->n_bytes, .first_call = g->n_calls, .table = -1};
+        for (int32_t i = d->first[s]; i < d->first[s + 1]; i++) {
+            const frit_dfa_edge *e = &d->edges[i];
+            if (!can_take(c, e) || number[e->to] < 0) continue;
+            if (e->low < FRIT_CALL) {
+                g->bytes[g->n_bytes++] = (frit_byte_edge){(unsigned char)e->low, (unsigned char)e->high, number[e->to]};
+                state->n_bytes++;
+            } else {
+                g->calls[g->n_calls++] = (frit_call_edge){e->low - FRIT_CALL, number[e->to]};
+                state->n_calls++;
+            }
+        }
+        state->final = d->final[s];
+        state->is_plain = !state->final && state->n_calls == 0;
+        state->is_end = state->final && state->n_calls == 0 && state->n_bytes == 0;
+        if (state->n_bytes > SEARCHED_EDGES) fill_table(g, state);
+    }
+}
+
+static frit_status fill(const compiler *c, frit_automaton *g, const int32_t *base)
+{
+    g->states = calloc((size_t)g->n_states + 1, sizeof *g->states);
+    g->bytes = calloc((size_t)g->n_bytes + 1, sizeof *g->bytes);
+    g->calls = calloc((size_t)g->n_calls + 1, sizeof *g->calls);
+    g->tables = calloc((size_t)g->n_tables + 1, sizeof *g->tables);
+    g->rules = calloc((size_t)c->n_rules, sizeof *g->rules);
+    int32_t *number = malloc(((size_t)g->n_states + 1) * sizeof *number);
+    int32_t n_most = 0;
+    for (int32_t r = 0; r < c->n_rules; r++)
+        if (c->dfas[r].n_states > n_most) n_most = c->dfas[r].n_states;
+    int32_t *more = number ? realloc(number, ((size_t)n_most + 1) * sizeof *number) : NULL;
+    if (!g->states || !g->bytes || !g->calls || !g->tables || !g->rules || !more) {
+        free(more ? more : number);
+        return fail_memory();
+    }
+    number = more;
+    g->n_bytes = g->n_calls = 0;
+    g->n_tables = 0;
+    g->n_rules = c->n_rules;
+    for (int32_t r = 0; r < c->n_rules; r++) {
+        if (!c->reached[r] || !c->productive[r]) continue;
+        g->rules[r] = (frit_rule){base[r], c->rank[r]};
+        int32_t next = base[r];
+        for (int32_t s = 0; s < c->dfas[r].n_states; s++) number[s] = c->live[r][s] ? next++ : -1;
+        add_states(c, g, r, number);
+    }
+    free(number);
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------------- all together
+
+static frit_status allocate(compiler *c)
+{
+    const size_t n = (size_t)c->n_rules;
+    c->reached = calloc(n, 1);
+    c->nullable = calloc(n, 1);
+    c->productive = calloc(n, 1);
+    c->first_caller = calloc(n + 2, sizeof *c->first_caller);
+    c->queue = calloc(n, sizeof *c->queue);
+    c->dfas = calloc(n, sizeof *c->dfas);
+    c->live = calloc(n, sizeof *c->live);
+    c->rank = calloc(n, sizeof *c->rank);
+    const bool good =
+        c->reached && c->nullable && c->productive && c->first_caller && c->queue && c->dfas && c->live && c->rank;
+    return good ? FRIT_OK : fail_memory();
+}
+
+static void deinit(compiler *c)
+{
+    for (int32_t r = 0; c->dfas && r < c->n_rules; r++) frit_dfa_free(&c->dfas[r]);
+    for (int32_t r = 0; c->live && r < c->n_rules; r++) free(c->live[r]);
+    free(c->reached);
+    free(c->nullable);
+    free(c->productive);
+    free(c->first_caller);
+    free(c->callers);
+    free(c->queue);
+    free(c->dfas);
+    free(c->live);
+    free(c->rank);
+}
+
+static frit_status make(compiler *c, frit_automaton *g)
+{
+    FRIT_TRY(allocate(c));
+    FRIT_TRY(reach(c));
+    FRIT_TRY(spread(c, c->nullable, can_match_nothing));
+    int32_t n_all = 0;
+    for (int32_t r = 0; r < c->n_rules; r++)
+        if (c->reached[r]) FRIT_TRY(make_dfa(c, r, &n_all));
+    FRIT_TRY(spread(c, c->productive, is_productive));
+    for (int32_t r = 0; r < c->n_rules; r++)   // with what is known of all rules now
+        if (c->reached[r] && find_live(c, r) < 0) return fail_memory();
+    g->takes_nothing = c->nullable[c->root];
+    g->root = c->root;
+    if (!c->productive[c->root])
+        return frit_fail(FRIT_E_INVALID, "the grammar matches %s; expected one that a text matches",
+                         g->takes_nothing ? "only the empty text" : "no text at all");
+    FRIT_TRY(find_ranks(c));
+    int32_t *base = calloc((size_t)c->n_rules + 1, sizeof *base);
+    if (!base) return fail_memory();
+    count(c, g, base);
+    const frit_status status = fill(c, g, base);
+    free(base);
+    return status;
+}
+
+frit_status frit_automaton_compile(frit_automaton **out, const frit_draft *draft, int32_t root)
+{
+    *out = NULL;
+    if (draft->failed != FRIT_OK) return draft->failed;
+    compiler c = {.draft = draft, .root = root, .n_rules = draft->n_rules};
+    frit_automaton *g = calloc(1, sizeof *g);
+    const frit_status status = g ? make(&c, g) : fail_memory();
+    deinit(&c);
+    if (status == FRIT_OK)
+        *out = g;
+    else
+        frit_automaton_free(g);
+    return status;
+}
+
+void frit_automaton_free(frit_automaton *g)
+{
+    if (!g) return;
+    free(g->states);
+    free(g->bytes);
+    free(g->calls);
+    free(g->tables);
+    free(g->rules);
+    free(g);
+}

@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: MIT
+// Determinization by subsets, products of languages, and minimization by refining partitions.
+#include "grammar/dfa.h"
+
+#include <stdlib.h>
+
+// ------------------------------------------------------------------------------------- building
+
+typedef struct builder {
+    frit_dfa dfa;
+    int32_t room_states, room_edges;
+    bool failed;
+} builder;
+
+// The state that is built next; edges that follow are its edges.
+static void begin_state(builder *b, bool final)
+{
+    frit_dfa *d = &b->dfa;
+    if (d->n_states + 1 >= b->room_states) {
+        const int32_t room = b->room_states ? b->room_states * 2 : 64;
+        int32_t *first = realloc(d->first, (size_t)room * sizeof *first);
+        if (first) d->first = first;
+        unsigned char *finals = realloc(d->final, (size_t)room);
+        if (finals) d->final = finals;
+        if (!first || !finals) {
+            b->failed = true;
+            return;
+        }
+        b->room_states = room;
+    }
+    d->first[d->n_states] = d->n_edges;
+    d->first[d->n_states + 1] = d->n_edges;
+    d->final[d->n_states++] = final;
+}
+
+static void add_edge(builder *b, int32_t low, int32_t high, int32_t to)
+{
+    frit_dfa *d = &b->dfa;
+    if (b->failed) return;
+    const int32_t first = d->first[d->n_states - 1];
+    if (d->n_edges > first && high < FRIT_CALL) {
+        frit_dfa_edge *last = &d->edges[d->n_edges - 1];
+        if (last->to == to && last->high + 1 == low) {
+            last->high = high;
+            return;
+        }
+    }
+    if (d->n_edges == b->room_edges) {
+        const int32_t room = b->room_edges ? b->room_edges * 2 : 64;
+        frit_dfa_edge *edges = realloc(d->edges, (size_t)room * sizeof *edges);
+        if (!edges) {
+            b->failed = true;
+            return;
+        }
+        d->edges = edges;
+        b->room_edges = room;
+    }
+    d->edges[d->n_edges++] = (frit_dfa_edge){low, high, to};
+    d->first[d->n_states] = d->n_edges;
+}
+
+void frit_dfa_free(frit_dfa *dfa)
+{
+    free(dfa->first);
+    free(dfa->edges);
+    free(dfa->final);
+    *dfa = (frit_dfa){0};
+}
+
+static frit_status fail_memory(void)
+{
+    return frit_fail_memory(sizeof(frit_dfa_edge), "the automaton of a grammar");
+}
+
+static frit_status fail_size(void)
+{
+    return frit_fail(FRIT_E_LIMIT, "the automaton of the grammar has more than %d states or takes too long to make",
+                     FRIT_DFA_STATES);
+}
+
+// ------------------------------------------------------------------------------------- trimming
+
+// Marks the states from which a final state can be reached.
+static bool mark_live(const frit_dfa *d, unsigned char *live)
+{
+    int32_t *counts = calloc((size_t)d->n_states + 2, sizeof *counts);
+    int32_t *sources = malloc(((size_t)d->n_edges + 1) * sizeof *sources);
+    int32_t *stack = malloc(((size_t)d->n_states + 1) * sizeof *stack);
+    const bool good = counts && sources && stack;
+    for (int32_t i = 0; good && i < d->n_edges; i++) counts[d->edges[i].to + 2]++;
+    for (int32_t s = 0; good && s < d->n_states; s++) counts[s + 2] += counts[s + 1];
+    for (int32_t s = 0; good && s < d->n_states; s++)
+        for (int32_t i = d->first[s]; i < d->first[s + 1]; i++) sources[counts[d->edges[i].to + 1]++] = s;
+    int32_t n = 0;
+    for (int32_t s = 0; good && s < d->n_states; s++) {
+        live[s] = d->final[s];
+        if (live[s]) stack[n++] = s;
+    }
+    while (good && n > 0) {
+        const int32_t s = stack[--n];
+        for (int32_t i = counts[s]; i < counts[s + 1]; i++) {
+            if (live[sources[i]]) continue;
+            live[sources[i]] = 1;
+            stack[n++] = sources[i];
+        }
+    }
+    free(counts);
+    free(sources);
+    free(stack);
+    return good;
+}
+
+// Copies the states for which map is not -1, with edges to such; map gives the new numbers, which are in order.
+static frit_status rebuild(frit_dfa *d, const int32_t *map)
+{
+    builder b = {0};
+    for (int32_t s = 0; s < d->n_states && !b.failed; s++) {
+        if (map[s] < b.dfa.n_states) continue;   // dropped, or the same as an earlier one
+        begin_state(&b, d->final[s]);
+        for (int32_t i = d->first[s]; i < d->first[s + 1] && !b.failed; i++)
+            if (map[d->edges[i].to] >= 0) add_edge(&b, d->edges[i].low, d->edges[i].high, map[d->edges[i].to]);
+    }
+    if (b.failed) {
+        frit_dfa_free(&b.dfa);
+        return fail_memory();
+    }
+    frit_dfa_free(d);
+    *d = b.dfa;
+    return FRIT_OK;
+}
+
+static frit_status trim(frit_dfa *d)
+{
+    unsigned char *live = calloc((size_t)d->n_states, 1);
+    int32_t *map = malloc((size_t)d->n_states * sizeof *map);
+    frit_status status = live && map && mark_live(d, live) ? FRIT_OK : fail_memory();
+    int32_t n = 1;
+    for (int32_t s = 0; status == FRIT_OK && s < d->n_states; s++) map[s] = s == 0 ? 0 : live[s] ? n++ : -1;
+    if (status == FRIT_OK && !live[0]) map[0] = 0, n = 1;
+    if (status == FRIT_OK && n < d->n_states) status = rebuild(d, map);
+    free(live);
+    free(map);
+    return status;
+}
+
+// ------------------------------------------------------------------------------------- minimization
+
+enum { MINIMIZED_STATES = 6000, MINIMIZED_WORK = 20000000 };
+
+static uint64_t mix(uint64_t h, uint64_t value)
+{
+    h = (h ^ value) * 0x9e3779b97f4a7c15u;
+    return h ^ (h >> 29);
+}
+
+typedef struct signature {
+    uint64_t hash;
+    int32_t state;
+} signature;
+
+static int compare_signatures(const void *a, const void *b)
+{
+    const signature *x = a, *y = b;
+    if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+    return x->state < y->state ? -1 : x->state > y->state;
+}
+
+// One round: states with the same group and edges to the same groups are one group. Returns the number of groups, named
+// by their first states in order.
+static int32_t refine(const frit_dfa *d, int32_t *group, signature *signatures, int32_t *names)
+{
+    for (int32_t s = 0; s < d->n_states; s++) {
+        uint64_t h = mix(0, (uint64_t)group[s]);
+        for (int32_t i = d->first[s]; i < d->first[s + 1];) {   // edges that touch and lead to one group count as one
+            const int32_t low = d->edges[i].low, to = group[d->edges[i].to];
+            int32_t high = d->edges[i++].high;
+            for (; i < d->first[s + 1] && high + 1 < FRIT_CALL && d->edges[i].low == high + 1 &&
+                   group[d->edges[i].to] == to;
+                 i++)
+                high = d->edges[i].high;
+            h = mix(mix(h, (uint64_t)low << 32 | (uint32_t)high), (uint64_t)to);
+        }
+        signatures[s] = (signature){h, s};
+    }
+    qsort(signatures, (size_t)d->n_states, sizeof *signatures, compare_signatures);
+    for (int32_t i = 0; i < d->n_states; i++) {
+        const bool same = i > 0 && signatures[i].hash == signatures[i - 1].hash;
+        group[signatures[i].state] = same ? group[signatures[i - 1].state] : signatures[i].state;
+    }
+    int32_t n = 0;
+    for (int32_t s = 0; s < d->n_states; s++) {
+        if (group[s] == s) names[s] = n++;
+        group[s] = names[group[s]];
+    }
+    return n;
+}
+
+frit_status frit_dfa_minimize(frit_dfa *d)
+{
+    if (d->n_states < 2 || d->n_states > MINIMIZED_STATES) return FRIT_OK;
+    int32_t *group = malloc((size_t)d->n_states * sizeof *group), *names = malloc((size_t)d->n_states * sizeof *names);
+    signature *signatures = malloc((size_t)d->n_states * sizeof *signatures);
+    frit_status status = group && names && signatures ? FRIT_OK : fail_memory();
+    int64_t work = 0;
+    int32_t n = 0, before = -1;
+    for (int32_t s = 0; status == FRIT_OK && s < d->n_states; s++) group[s] = d->final[s];
+    while (status == FRIT_OK && n != before && work < MINIMIZED_WORK) {
+        before = n;
+        n = refine(d, group, signatures, names);
+        work += d->n_edges + d->n_states * 16;
+    }
+    if (status == FRIT_OK && n == before && n < d->n_states) status = rebuild(d, group);
+    free(group);
+    free(names);
+    free(signatures);
+    return status;
+}
+
+// ------------------------------------------------------------------------------------- interned sets
+
+typedef struct sets {
+    int32_t *items;   // of all sets
+    size_t n, room;   // items
+    size_t *start;    // [n_sets + 1]
+    int32_t *buckets;
+    int32_t n_sets, room_sets, n_buckets;
+    bool failed;
+} sets;
+
+static uint64_t hash_items(const int32_t *items, size_t n)
+{
+    uint64_t h = n;
+    for (size_t i = 0; i < n; i++) h = mix(h, (uint32_t)items[i]);
+    return h;
+}
+
+static void grow_sets(sets *s)
+{
+    const int32_t room = s->room_sets ? s->room_sets * 2 : 256, n_buckets = room * 2;
+    size_t *start = realloc(s->start, ((size_t)room + 1) * sizeof *start);
+    if (start) s->start = start;
+    int32_t *buckets = malloc((size_t)n_buckets * sizeof *buckets);
+    if (!start || !buckets) {
+        free(buckets);
+        s->failed = true;
+        return;
+    }
+    if (s->room_sets == 0) start[0] = 0;
+    memset(buckets, -1, (size_t)n_buckets * sizeof *buckets);
+    for (int32_t i = 0; i < s->n_sets; i++) {
+        size_t at = (size_t)(hash_items(s->items + start[i], start[i + 1] - start[i]) & (uint64_t)(n_buckets - 1));
+        while (buckets[at] >= 0) at = (at + 1) & (size_t)(n_buckets - 1);
+        buckets[at] = i;
+    }
+    free(s->buckets);
+    s->buckets = buckets;
+    s->n_buckets = n_buckets;
+    s->room_sets = room;
+}
+
+// The number of the set with these items, a new one if there was none. -1: no memory.
+static int32_t intern(sets *s, const int32_t *items, size_t n)
+{
+    if (s->n_sets >= s->room_sets) grow_sets(s);
+    if (s->failed) return -1;
+    size_t at = (size_t)(hash_items(items, n) & (uint64_t)(s->n_buckets - 1));
+    for (; s->buckets[at] >= 0; at = (at + 1) & (size_t)(s->n_buckets - 1)) {
+        const int32_t i = s->buckets[at];
+        if (s->start[i + 1] - s->start[i] == n && memcmp(s->items + s->start[i], items, n * sizeof *items) == 0)
+            return i;
+    }
+    if (s->n + n > s->room) {
+        const size_t room = (s->n + n) * 2 + 64;
+        int32_t *more = realloc(s->items, room * sizeof *more);
+        if (!more) {
+            s->failed = true;
+            return -1;
+        }
+        s->items = more;
+        s->room = room;
+    }
+    if (n > 0) memcpy(s->items + s->n, items, n * sizeof *items);
+    s->n += n;
+    s->buckets[at] = s->n_sets;
+    s->start[s->n_sets + 1] = s->n;
+    return s->n_sets++;
+}
+
+static void free_sets(sets *s)
+{
+    free(s->items);
+    free(s->start);
+    free(s->buckets);
+}
+
+// ------------------------------------------------------------------------------------- subsets
+
+typedef struct subset_work {
+    const frit_nfa *nfa;
+    int32_t out;
+    int32_t *first;   // edges by the state that they leave
+    frit_nfa_edge *edges;
+    int32_t *mark, *stack, *closed;   // [n_states]
+    int32_t round;
+    sets sets;
+    int32_t *points;          // where sets of targets change
+    frit_nfa_edge *leaving;   // of the set whose edges are made
+    size_t room;
+    int64_t steps;
+} subset_work;
+
+static bool sort_edges(subset_work *w)
+{
+    const frit_nfa *nfa = w->nfa;
+    const size_t n = (size_t)nfa->n_states;
+    w->first = calloc(n + 2, sizeof *w->first);
+    w->edges = malloc(((size_t)nfa->n_edges + 1) * sizeof *w->edges);
+    w->mark = calloc(n, sizeof *w->mark);
+    w->stack = malloc(n * sizeof *w->stack);
+    w->closed = malloc(n * sizeof *w->closed);
+    if (!w->first || !w->edges || !w->mark || !w->stack || !w->closed) return false;
+    for (int32_t i = 0; i < nfa->n_edges; i++) w->first[nfa->edges[i].from + 2]++;
+    for (size_t s = 0; s < n; s++) w->first[s + 2] += w->first[s + 1];
+    for (int32_t i = 0; i < nfa->n_edges; i++) w->edges[w->first[nfa->edges[i].from + 1]++] = nfa->edges[i];
+    return true;
+}
+
+static int compare_ints(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+// The set of states that read a symbol, or leave, and can be reached from these without one.
+static int32_t close_set(subset_work *w, const int32_t *states, size_t n)
+{
+    size_t n_stack = 0, n_closed = 0;
+    w->round++;
+    for (size_t i = 0; i < n; i++) {
+        if (w->mark[states[i]] == w->round) continue;
+        w->mark[states[i]] = w->round;
+        w->stack[n_stack++] = states[i];
+    }
+    while (n_stack > 0) {
+        const int32_t s = w->stack[--n_stack];
+        bool reads = s == w->out;
+        for (int32_t i = w->first[s]; i < w->first[s + 1]; i++, w->steps++) {
+            const int32_t to = w->edges[i].to;
+            if (w->edges[i].low != FRIT_EPSILON) {
+                reads = true;
+            } else if (w->mark[to] != w->round) {
+                w->mark[to] = w->round;
+                w->stack[n_stack++] = to;
+            }
+        }
+        if (reads) w->closed[n_closed++] = s;
+    }
+    qsort(w->closed, n_closed, sizeof *w->closed, compare_ints);
+    w->steps += (int64_t)n_closed;
+    return intern(&w->sets, w->closed, n_closed);
+}
+
+static bool gather(subset_work *w, int32_t set, size_t *n_leaving, size_t *n_points)
+{
+    size_t n = 0, n_max = 0;
+    const size_t begin = w->sets.start[set], end = w->sets.start[set + 1];
+    for (size_t k = begin; k < end; k++) {
+        const int32_t s = w->sets.items[k];
+        n_max += (size_t)(w->first[s + 1] - w->first[s]);
+    }
+    if (n_max + 1 > w->room) {
+        int32_t *points = realloc(w->points, 2 * (n_max + 1) * 2 * sizeof *points);
+        if (points) w->points = points;
+        frit_nfa_edge *leaving = realloc(w->leaving, (n_max + 1) * 2 * sizeof *leaving);
+        if (leaving) w->leaving = leaving;
+        if (!points || !leaving) return false;
+        w->room = (n_max + 1) * 2;
+    }
+    for (size_t k = begin; k < end; k++) {
+        const int32_t s = w->sets.items[k];
+        for (int32_t i = w->first[s]; i < w->first[s + 1]; i++)
+            if (w->edges[i].low != FRIT_EPSILON) w->leaving[n++] = w->edges[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        w->points[2 * i] = w->leaving[i].low;
+        w->points[2 * i + 1] = w->leaving[i].high + 1;
+    }
+    *n_leaving = n;
+    size_t distinct = 0;
+    if (n > 0) qsort(w->points, 2 * n, sizeof *w->points, compare_ints);
+    for (size_t i = 0; i < 2 * n; i++)
+        if (distinct == 0 || w->points[distinct - 1] != w->points[i]) w->points[distinct++] = w->points[i];
+    *n_points = distinct;
+    return true;
+}
+
+static int compare_lows(const void *a, const void *b)
+{
+    const frit_nfa_edge *x = a, *y = b;
+    return x->low < y->low ? -1 : x->low > y->low;
+}
+
+// Adds the edges of the state that was begun.
+static frit_status expand(subset_work *w, builder *b, int32_t set)
+{
+    size_t n, n_points;
+    if (!gather(w, set, &n, &n_points)) return fail_memory();
+    if (n > 0) qsort(w->leaving, n, sizeof *w->leaving, compare_lows);
+    int32_t *targets = malloc((n + 1) * sizeof *targets);
+    if (!targets) return fail_memory();
+    size_t done = 0;   // edges before end before every later point
+    frit_status status = FRIT_OK;
+    for (size_t p = 0; p + 1 < n_points && status == FRIT_OK; p++) {
+        const int32_t low = w->points[p], high = w->points[p + 1] - 1;
+        size_t n_targets = 0;
+        while (done < n && w->leaving[done].high < low) done++;
+        for (size_t i = done; i < n && w->leaving[i].low <= low; i++, w->steps++)
+            if (w->leaving[i].high >= high) targets[n_targets++] = w->leaving[i].to;
+        if (n_targets == 0) continue;
+        const int32_t to = close_set(w, targets, n_targets);
+        if (to < 0) status = fail_memory();
+        if (to >= FRIT_DFA_STATES || w->steps > FRIT_DFA_WORK) status = fail_size();
+        if (status == FRIT_OK) add_edge(b, low, high, to);
+    }
+    free(targets);
+    return status;
+}
+
+frit_status frit_dfa_new(frit_dfa *out, const frit_nfa *nfa, frit_fragment part)
+{
+    *out = (frit_dfa){0};
+    FRIT_TRY(frit_nfa_check(nfa));
+    subset_work w = {.nfa = nfa, .out = part.out};
+    builder b = {0};
+    frit_status status = sort_edges(&w) && close_set(&w, &part.in, 1) == 0 ? FRIT_OK : fail_memory();
+    for (int32_t s = 0; status == FRIT_OK && s < w.sets.n_sets; s++) {
+        bool final = false;
+        for (size_t i = w.sets.start[s]; i < w.sets.start[s + 1]; i++) final |= w.sets.items[i] == part.out;
+        begin_state(&b, final);
+        status = b.failed ? fail_memory() : expand(&w, &b, s);
+    }
+    if (status == FRIT_OK && b.failed) status = fail_memory();
+    free_sets(&w.sets);
+    free(w.first);
+    free(w.edges);
+    free(w.mark);
+    free(w.stack);
+    free(w.closed);
+    free(w.points);
+    free(w.leaving);
+    if (status == FRIT_OK) status = trim(&b.dfa);
+    if (status == FRIT_OK) status = frit_dfa_minimize(&b.dfa);
+    if (status != FRIT_OK) frit_dfa_free(&b.dfa);
+    *out = b.dfa;
+    return status;
+}
+
+// ------------------------------------------------------------------------------------- languages
+
+static bool decide(frit_dfa_op op, bool a, bool b)
+{
+    return op == FRIT_DFA_AND ? a && b : op == FRIT_DFA_OR ? a || b : a && !b;
+}
+
+// The edges of a pair of states; -1 is the state that accepts nothing.
+static frit_status pair_edges(builder *out, sets *pairs, const frit_dfa *a, frit_dfa_op op, const frit_dfa *b,
+                              const int32_t pair[2])
+{
+    int32_t i = pair[0] >= 0 ? a->first[pair[0]] : 0, i_end = pair[0] >= 0 ? a->first[pair[0] + 1] : 0;
+    int32_t k = pair[1] >= 0 ? b->first[pair[1]] : 0, k_end = pair[1] >= 0 ? b->first[pair[1] + 1] : 0;
+    for (int32_t at = 0; at < FRIT_CALL;) {
+        while (i < i_end && a->edges[i].high < at) i++;
+        while (k < k_end && b->edges[k].high < at) k++;
+        const bool in_a = i < i_end && a->edges[i].low <= at, in_b = k < k_end && b->edges[k].low <= at;
+        int32_t end = FRIT_CALL - 1;   // of the range in which nothing changes
+        if (i < i_end) end = in_a ? a->edges[i].high : a->edges[i].low - 1;
+        const int32_t b_end = k == k_end ? FRIT_CALL - 1 : in_b ? b->edges[k].high : b->edges[k].low - 1;
+        if (b_end < end) end = b_end;
+        const int32_t next[2] = {in_a ? a->edges[i].to : -1, in_b ? b->edges[k].to : -1};
+        const bool dead = op == FRIT_DFA_AND ? !in_a || !in_b : op == FRIT_DFA_OR ? !in_a && !in_b : !in_a;
+        if (!dead) {
+            const int32_t to = intern(pairs, next, 2);
+            if (to < 0) return fail_memory();
+            if (to >= FRIT_DFA_STATES) return fail_size();
+            add_edge(out, at, end, to);
+        }
+        at = end + 1;
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_dfa_combine(frit_dfa *out, const frit_dfa *a, frit_dfa_op op, const frit_dfa *b)
+{
+    builder made = {0};
+    sets pairs = {0};
+    const int32_t start[2] = {0, 0};
+    frit_status status = intern(&pairs, start, 2) == 0 ? FRIT_OK : fail_memory();
+    for (int32_t s = 0; status == FRIT_OK && s < pairs.n_sets; s++) {
+        const int32_t pair[2] = {pairs.items[2 * s], pairs.items[2 * s + 1]};
+        begin_state(&made, decide(op, pair[0] >= 0 && a->final[pair[0]], pair[1] >= 0 && b->final[pair[1]]));
+        status = made.failed ? fail_memory() : pair_edges(&made, &pairs, a, op, b, pair);
+    }
+    if (status == FRIT_OK && made.failed) status = fail_memory();
+    free_sets(&pairs);
+    if (status == FRIT_OK) status = trim(&made.dfa);
+    if (status == FRIT_OK) status = frit_dfa_minimize(&made.dfa);
+    if (status != FRIT_OK) frit_dfa_free(&made.dfa);
+    *out = made.dfa;
+    return status;
+}
+
+bool frit_dfa_is_empty(const frit_dfa *dfa)
+{
+    return dfa->n_edges == 0 && !dfa->final[0];
+}
+
+bool frit_dfa_accepts(const frit_dfa *dfa, frit_str text)
+{
+    int32_t s = 0;
+    for (size_t i = 0; i < text.len && s >= 0; i++) s = frit_dfa_next(dfa, s, (unsigned char)text.ptr[i]);
+    return s >= 0 && dfa->final[s];
+}
+
+frit_fragment frit_nfa_dfa(frit_nfa *nfa, const frit_dfa *dfa)
+{
+    const frit_fragment part = frit_nfa_none(nfa);
+    const int32_t base = nfa->n_states;
+    for (int32_t s = 0; s < dfa->n_states; s++) frit_nfa_state(nfa);
+    if (nfa->failed != FRIT_OK) return part;
+    frit_nfa_add(nfa, part.in, FRIT_EPSILON, FRIT_EPSILON, base);
+    for (int32_t s = 0; s < dfa->n_states; s++) {
+        if (dfa->final[s]) frit_nfa_add(nfa, base + s, FRIT_EPSILON, FRIT_EPSILON, part.out);
+        for (int32_t i = dfa->first[s]; i < dfa->first[s + 1]; i++)
+            frit_nfa_add(nfa, base + s, dfa->edges[i].low, dfa->edges[i].high, base + dfa->edges[i].to);
+    }
+    return part;
+}

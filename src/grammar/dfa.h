@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// grammar/dfa.h: deterministic automata over symbols (nfa.h). State 0 is the start. There are no dead states unless
+// the automaton matches nothing: it then has one state and no edge.
+//
+// Automata of bytes alone are regular languages, which can be combined: the strings, numbers and keys that a JSON
+// schema allows are computed so.
+#pragma once
+#include "grammar/nfa.h"
+
+typedef struct frit_dfa_edge {
+    int32_t low, high, to;
+} frit_dfa_edge;
+
+typedef struct frit_dfa {
+    int32_t n_states, n_edges;
+    int32_t *first;         // [n_states + 1]: edges of state s are [first[s], first[s + 1]), sorted
+    frit_dfa_edge *edges;   // [n_edges]
+    unsigned char *final;   // [n_states]
+} frit_dfa;
+
+enum { FRIT_DFA_STATES = 1 << 18, FRIT_DFA_WORK = 50000000 };
+
+// What `part` matches. FRIT_E_LIMIT where it needs more than FRIT_DFA_STATES states or FRIT_DFA_WORK steps.
+frit_status frit_dfa_new(frit_dfa *out, const frit_nfa *nfa, frit_fragment part);
+void frit_dfa_free(frit_dfa *dfa);
+
+typedef enum frit_dfa_op { FRIT_DFA_AND, FRIT_DFA_OR, FRIT_DFA_MINUS } frit_dfa_op;
+// Of languages. The result is new.
+frit_status frit_dfa_combine(frit_dfa *out, const frit_dfa *a, frit_dfa_op op, const frit_dfa *b);
+bool frit_dfa_is_empty(const frit_dfa *dfa);
+bool frit_dfa_accepts(const frit_dfa *dfa, frit_str text);
+// Merges equal states. Does nothing to large automata.
+frit_status frit_dfa_minimize(frit_dfa *dfa);
+// The same automaton as a part of another.
+frit_fragment frit_nfa_dfa(frit_nfa *nfa, const frit_dfa *dfa);
+
+static inline int32_t frit_dfa_next(const frit_dfa *dfa, int32_t state, int32_t symbol)
+{
+    for (int32_t i = dfa->first[state]; i < dfa->first[state + 1]; i++)
+        if (symbol <= dfa->edges[i].high) return symbol >= dfa->edges[i].low ? dfa->edges[i].to : -1;
+    return -1;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Rules as a front end makes them.
+#include "grammar/grammar.h"
+
+#include <stdlib.h>
+
+static uint32_t hash_name(frit_str name)
+{
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < name.len; i++) h = (h ^ (unsigned char)name.ptr[i]) * 16777619u;
+    return h;
+}
+
+static void put(frit_draft *draft, int32_t rule)
+{
+    uint32_t at = hash_name(frit_str_of(draft->rules[rule].name)) & (uint32_t)(draft->n_buckets - 1);
+    while (draft->buckets[at] >= 0) at = (at + 1) & (uint32_t)(draft->n_buckets - 1);
+    draft->buckets[at] = rule;
+}
+
+static bool grow(frit_draft *draft)
+{
+    const int32_t room = draft->room ? draft->room * 2 : 16;
+    frit_draft_rule *rules = realloc(draft->rules, (size_t)room * sizeof *rules);
+    if (rules) draft->rules = rules;
+    int32_t *buckets = realloc(draft->buckets, (size_t)room * 2 * sizeof *buckets);
+    if (buckets) draft->buckets = buckets;
+    if (!rules || !buckets) return false;
+    draft->room = room;
+    draft->n_buckets = room * 2;
+    memset(buckets, -1, (size_t)draft->n_buckets * sizeof *buckets);
+    for (int32_t i = 0; i < draft->n_rules; i++) put(draft, i);
+    return true;
+}
+
+static int32_t add(frit_draft *draft, frit_str name)
+{
+    if (draft->failed != FRIT_OK) return -1;
+    if (draft->n_rules >= FRIT_GRAMMAR_RULES) {
+        draft->failed = frit_fail(FRIT_E_LIMIT, "the grammar has more than %d rules", FRIT_GRAMMAR_RULES);
+        return -1;
+    }
+    char *copy = malloc(name.len + 1);
+    if (!copy || (draft->n_rules == draft->room && !grow(draft))) {
+        free(copy);
+        draft->failed = frit_fail_memory(name.len + 1, "a rule of a grammar");
+        return -1;
+    }
+    memcpy(copy, name.ptr, name.len);
+    copy[name.len] = 0;
+    draft->rules[draft->n_rules] = (frit_draft_rule){.name = copy};
+    put(draft, draft->n_rules);
+    return draft->n_rules++;
+}
+
+int32_t frit_draft_rule_named(frit_draft *draft, frit_str name)
+{
+    if (draft->n_buckets > 0) {
+        uint32_t at = hash_name(name) & (uint32_t)(draft->n_buckets - 1);
+        for (; draft->buckets[at] >= 0; at = (at + 1) & (uint32_t)(draft->n_buckets - 1))
+            if (frit_str_is(name, draft->rules[draft->buckets[at]].name)) return draft->buckets[at];
+    }
+    return add(draft, name);
+}
+
+int32_t frit_draft_rule_new(frit_draft *draft, const char *name)
+{
+    return add(draft, frit_str_of(name));
+}
+
+frit_nfa *frit_draft_nfa(frit_draft *draft, int32_t rule)
+{
+    return &draft->rules[rule].nfa;
+}
+
+void frit_draft_define(frit_draft *draft, int32_t rule, frit_fragment part)
+{
+    draft->rules[rule].part = part;
+    draft->rules[rule].defined = true;
+}
+
+void frit_draft_free(frit_draft *draft)
+{
+    for (int32_t i = 0; i < draft->n_rules; i++) {
+        free(draft->rules[i].name);
+        frit_nfa_free(&draft->rules[i].nfa);
+    }
+    free(draft->rules);
+    free(draft->buckets);
+    *draft = (frit_draft){0};
+}

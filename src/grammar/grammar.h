@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// grammar/grammar.h: rules that call each other, compiled to one automaton with a stack.
+//
+// A front end (gbnf.c, regex.c, schema.c) makes rules in a draft: each is a part of an automaton over bytes and calls
+// of rules (nfa.h). frit_automaton_compile makes each rule deterministic and numbers the states of all rules together:
+//
+//     root  ::= "[" item "]"          state 0 --'['--> 1 --item--> 2 --']'--> 3 (final)
+//     item  ::= "x" | root            state 4 --'x'--> 5 (final), 4 --root--> 5
+//
+// A rule that can match nothing leaves an edge that reads nothing at each of its calls, so that a call always reads at
+// least one byte. Rules that no text matches are removed, and so are states from which none can end. What remains never
+// comes to a dead end: whatever was accepted can be completed.
+//
+// A compiled grammar never changes; any number of threads and matchers (matcher.h) may use it.
+#pragma once
+#include "grammar/dfa.h"
+
+typedef struct frit_draft_rule {
+    char *name;
+    bool defined;
+    frit_nfa nfa;
+    frit_fragment part;
+} frit_draft_rule;
+
+typedef struct frit_draft {
+    frit_draft_rule *rules;
+    int32_t n_rules, room;
+    int32_t *buckets;   // rules by name
+    int32_t n_buckets;
+    frit_status failed;
+} frit_draft;
+
+enum { FRIT_GRAMMAR_RULES = 1 << 17, FRIT_GRAMMAR_TEXT = 4 << 20, FRIT_GRAMMAR_DEPTH = 200 };
+
+// The rule of this name, a new one if it is new; -1: no memory, or too many.
+int32_t frit_draft_rule_named(frit_draft *draft, frit_str name);
+// A new rule; the name is for messages and need not be different from others.
+int32_t frit_draft_rule_new(frit_draft *draft, const char *name);
+frit_nfa *frit_draft_nfa(frit_draft *draft, int32_t rule);
+// Makes `part` of the rule's automaton what the rule matches.
+void frit_draft_define(frit_draft *draft, int32_t rule, frit_fragment part);
+void frit_draft_free(frit_draft *draft);
+
+typedef struct frit_byte_edge {
+    unsigned char low, high;
+    int32_t to;
+} frit_byte_edge;
+
+typedef struct frit_call_edge {
+    int32_t rule, to;
+} frit_call_edge;
+
+typedef struct frit_state {
+    uint32_t first_byte, first_call;   // edges
+    uint16_t n_bytes;
+    int32_t table;   // of 256 next states in place of edges; -1: none
+    int32_t n_calls;
+    bool final;      // the rule may end here
+    bool is_plain;   // it does not end here and calls nothing
+    bool is_end;     // it ends here and nothing else
+} frit_state;
+
+typedef struct frit_rule {
+    int32_t start;   // state
+    int32_t rank;    // a rule that is called at the start of another has a higher rank
+} frit_rule;
+
+typedef struct frit_automaton {
+    frit_state *states;
+    frit_byte_edge *bytes;
+    frit_call_edge *calls;
+    int32_t (*tables)[256];
+    frit_rule *rules;
+    int32_t n_states, n_rules, n_tables;
+    uint32_t n_bytes, n_calls;
+    int32_t root;
+    bool takes_nothing;   // the empty text matches
+} frit_automaton;
+
+// FRIT_E_INVALID for rules that are not defined or call themselves at their start, and if no text matches;
+// FRIT_E_LIMIT, FRIT_E_MEMORY.
+frit_status frit_automaton_compile(frit_automaton **out, const frit_draft *draft, int32_t root);
+void frit_automaton_free(frit_automaton *grammar);
+
+// Front ends. FRIT_E_INVALID with the line or position, what was found and what was expected.
+frit_status frit_gbnf_compile(frit_automaton **out, frit_str text);
+
+static inline int32_t frit_state_next(const frit_automaton *g, int32_t state, unsigned char byte)
+{
+    const frit_state *s = &g->states[state];
+    if (s->table >= 0) return g->tables[s->table][byte];
+    const frit_byte_edge *e = g->bytes + s->first_byte;
+    for (int i = 0; i < s->n_bytes; i++)
+        if (byte <= e[i].high) return byte >= e[i].low ? e[i].to : -1;
+    return -1;
+}

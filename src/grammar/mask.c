@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: MIT
+// The table of what can follow a state from a node of the trie on, and masks put together from it.
+#include "grammar/mask.h"
+
+#include "base/thread.h"
+#include "base/time.h"
+
+#include <stdlib.h>
+
+enum { TABLE_BYTES = 256 << 20, SCRATCH_FRAMES = 1 << 16, SCRATCH_ITEMS = 1 << 22, MASK_WORK = 1 << 20 };
+
+typedef struct row {   // of a state and a node
+    int32_t state;
+    uint32_t node;
+    uint32_t tokens, n_tokens;   // in the pool; or a bitmap
+    uint32_t exits, n_exits;
+    int32_t bitmap;   // -1: none
+} row;
+
+typedef struct level {   // of a walk: what the automaton may be in after the bytes of a node
+    int32_t single;      // the only item is (single, outer); -1: items
+    int32_t first, n;
+} level;
+
+typedef struct work_item {
+    frit_item item;
+    uint32_t node;
+} work_item;
+
+typedef struct pool {   // of 32-bit numbers
+    uint32_t *items;
+    size_t n, room;
+} pool;
+
+struct frit_masks {
+    const frit_automaton *a;
+    const frit_token_trie *trie;
+    frit_lock *lock;
+    row *rows;
+    int32_t *buckets;
+    int32_t n_rows, rows_room, n_buckets;
+    pool tokens, exits, bitmaps;
+    int32_t n_bitmaps;
+    uint64_t *loops;   // [n_states]: the classes of bytes after which a state is the same, and nothing else happens
+
+    // Scratch of a walk.
+    frit_frames frames;
+    frit_calls calls;
+    frit_config config;
+    level *levels;   // [max_depth + 1]
+    frit_item *items;
+    int32_t items_room;
+    pool found, ended;
+
+    work_item *work;
+    size_t n_work, work_room;
+};
+
+static frit_status fail_memory(void)
+{
+    return frit_fail_memory(sizeof(row), "the masks of a grammar");
+}
+
+static frit_status add(pool *p, const uint32_t *items, size_t n)
+{
+    if (p->n + n > p->room) {
+        const size_t room = (p->n + n) * 2 + 256;
+        uint32_t *more = room < UINT32_MAX ? realloc(p->items, room * sizeof *more) : NULL;
+        if (!more) return fail_memory();
+        p->items = more;
+        p->room = room;
+    }
+    if (n > 0) memcpy(p->items + p->n, items, n * sizeof *items);
+    p->n += n;
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------------- walks
+
+// What level d holds after the byte of a node. *alive: whether anything is left.
+static frit_status take(frit_masks *m, size_t d, const frit_token_node *node, bool *alive, bool *out)
+{
+    const level *before = &m->levels[d - 1];
+    level *now = &m->levels[d];
+    *alive = true;
+    *out = false;
+    frit_item one = {before->single, FRIT_FRAME_OUTER};
+    now->first = before->first + (before->single >= 0 ? 0 : before->n);
+    now->n = 0;
+    if (before->single >= 0) {
+        now->single = frit_state_next(m->a, before->single, node->byte);
+        *alive = now->single >= 0;
+        if (!*alive || m->a->states[now->single].is_plain) return FRIT_OK;
+    }
+    frit_config *c = &m->config;
+    FRIT_TRY(frit_config_step(m->a, &m->frames, &m->calls, before->single >= 0 ? &one : m->items + before->first,
+                              before->single >= 0 ? 1 : before->n, node->byte, c));
+    *alive = c->n > 0;
+    *out = c->out;
+    now->single = c->n == 1 && c->items[0].frame == FRIT_FRAME_OUTER ? c->items[0].state : -1;
+    if (now->single >= 0 || c->n == 0) return FRIT_OK;
+    if (now->first + c->n > m->items_room) {
+        const int32_t room = (now->first + c->n) * 2;
+        frit_item *items = room < SCRATCH_ITEMS ? realloc(m->items, (size_t)room * sizeof *items) : NULL;
+        if (!items) return fail_memory();
+        m->items = items;
+        m->items_room = room;
+    }
+    memcpy(m->items + now->first, c->items, (size_t)c->n * sizeof *c->items);
+    now->n = c->n;
+    return FRIT_OK;
+}
+
+// Fills `found` with the tokens below a node that fit after `state`, and `ended` with the nodes at which the rule ends.
+static frit_status walk(frit_masks *m, int32_t state, uint32_t top)
+{
+    const frit_token_trie *t = m->trie;
+    const frit_token_node *nodes = t->nodes;
+    const uint32_t base = nodes[top].depth;
+    m->found.n = m->ended.n = 0;
+    if (m->frames.n > SCRATCH_FRAMES) frit_frames_clear(&m->frames);
+    m->levels[0] = (level){.single = state};
+    for (uint32_t i = top + 1; i < nodes[top].end;) {
+        const size_t d = nodes[i].depth - base;
+        const int32_t single = m->levels[d - 1].single;
+        const uint32_t first = nodes[i].first_token;
+        if (single >= 0 && (nodes[i].classes & ~m->loops[single]) == 0) {
+            const uint32_t end = nodes[nodes[i].end].first_token;
+            FRIT_TRY(add(&m->found, (const uint32_t *)t->tokens + first, end - first));
+            i = nodes[i].end;
+            continue;
+        }
+        bool alive, out;
+        FRIT_TRY(take(m, d, &nodes[i], &alive, &out));
+        if (alive || out)
+            FRIT_TRY(add(&m->found, (const uint32_t *)t->tokens + first, nodes[i + 1].first_token - first));
+        if (out && nodes[i].end > i + 1) FRIT_TRY(add(&m->ended, &i, 1));
+        i = alive ? i + 1 : nodes[i].end;
+    }
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------------- the table
+
+static uint32_t hash(int32_t state, uint32_t node)
+{
+    const uint64_t h = ((uint64_t)(uint32_t)state << 32 | node) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(h >> 32);
+}
+
+static void put(frit_masks *m, int32_t i)
+{
+    uint32_t at = hash(m->rows[i].state, m->rows[i].node) & (uint32_t)(m->n_buckets - 1);
+    while (m->buckets[at] >= 0) at = (at + 1) & (uint32_t)(m->n_buckets - 1);
+    m->buckets[at] = i;
+}
+
+static frit_status grow_rows(frit_masks *m)
+{
+    const int32_t room = m->rows_room ? m->rows_room * 2 : 1024;
+    row *rows = realloc(m->rows, (size_t)room * sizeof *rows);
+    if (rows) m->rows = rows;
+    int32_t *buckets = realloc(m->buckets, (size_t)room * 2 * sizeof *buckets);
+    if (buckets) m->buckets = buckets;
+    if (!rows || !buckets) return fail_memory();
+    m->rows_room = room;
+    m->n_buckets = room * 2;
+    memset(buckets, -1, (size_t)m->n_buckets * sizeof *buckets);
+    for (int32_t i = 0; i < m->n_rows; i++) put(m, i);
+    return FRIT_OK;
+}
+
+static size_t table_bytes(const frit_masks *m)
+{
+    return (size_t)m->n_rows * (sizeof *m->rows + 16) + (m->tokens.n + m->exits.n + m->bitmaps.n) * sizeof(uint32_t);
+}
+
+// Forgets everything: other states are in use now than when it was made.
+static void forget(frit_masks *m)
+{
+    m->n_rows = m->n_bitmaps = 0;
+    m->tokens.n = m->exits.n = m->bitmaps.n = 0;
+    if (m->buckets) memset(m->buckets, -1, (size_t)m->n_buckets * sizeof *m->buckets);
+}
+
+static frit_status add_row(frit_masks *m, int32_t state, uint32_t node)
+{
+    const size_t n_words = (size_t)frit_mask_words(m->trie->n_vocab);
+    if (m->n_rows == m->rows_room) FRIT_TRY(grow_rows(m));
+    FRIT_TRY(walk(m, state, node));
+    row r = {state, node, (uint32_t)m->tokens.n, (uint32_t)m->found.n, (uint32_t)m->exits.n, (uint32_t)m->ended.n, -1};
+    FRIT_TRY(add(&m->exits, m->ended.items, m->ended.n));
+    if (m->found.n <= n_words) {
+        FRIT_TRY(add(&m->tokens, m->found.items, m->found.n));
+    } else {
+        r.bitmap = m->n_bitmaps;
+        for (size_t i = 0; i < n_words; i++) FRIT_TRY(add(&m->bitmaps, &(uint32_t){0}, 1));
+        uint32_t *bits = m->bitmaps.items + (size_t)m->n_bitmaps++ * n_words;
+        for (size_t i = 0; i < m->found.n; i++) bits[m->found.items[i] / 32] |= 1u << (m->found.items[i] % 32);
+        r.n_tokens = 0;
+    }
+    m->rows[m->n_rows] = r;
+    put(m, m->n_rows++);
+    return FRIT_OK;
+}
+
+static frit_status find_row(frit_masks *m, int32_t state, uint32_t node, int32_t *out)
+{
+    if (m->n_buckets > 0) {
+        uint32_t at = hash(state, node) & (uint32_t)(m->n_buckets - 1);
+        for (; m->buckets[at] >= 0; at = (at + 1) & (uint32_t)(m->n_buckets - 1)) {
+            *out = m->buckets[at];
+            if (m->rows[*out].state == state && m->rows[*out].node == node) return FRIT_OK;
+        }
+    }
+    if (table_bytes(m) > TABLE_BYTES) forget(m);
+    *out = m->n_rows;
+    return add_row(m, state, node);
+}
+
+// ------------------------------------------------------------------------------------- masks
+
+static void allow(const frit_masks *m, const row *r, uint32_t *mask)
+{
+    if (r->bitmap >= 0) {
+        const size_t n_words = (size_t)frit_mask_words(m->trie->n_vocab);
+        const uint32_t *bits = m->bitmaps.items + (size_t)r->bitmap * n_words;
+        for (size_t i = 0; i < n_words; i++) mask[i] |= bits[i];
+        return;
+    }
+    const uint32_t *tokens = m->tokens.items + r->tokens;
+    for (uint32_t i = 0; i < r->n_tokens; i++) mask[tokens[i] / 32] |= 1u << (tokens[i] % 32);
+}
+
+static frit_status add_work(frit_masks *m, frit_item item, uint32_t node)
+{
+    if (m->n_work == m->work_room) {
+        const size_t room = m->work_room ? m->work_room * 2 : 1024;
+        work_item *work = room <= MASK_WORK ? realloc(m->work, room * sizeof *work) : NULL;
+        if (!work)
+            return frit_fail(FRIT_E_LIMIT, "the grammar is too ambiguous: a token may mean more than %d things",
+                             MASK_WORK / 2);
+        m->work = work;
+        m->work_room = room;
+    }
+    m->work[m->n_work++] = (work_item){item, node};
+    return FRIT_OK;
+}
+
+static frit_status put_together(frit_masks *m, frit_match *match, uint32_t *mask)
+{
+    m->n_work = 0;
+    for (int32_t i = 0; i < match->now.n; i++) FRIT_TRY(add_work(m, match->now.items[i], 0));
+    for (int64_t n = 0; m->n_work > 0; n++) {
+        if (n > MASK_WORK)
+            return frit_fail(FRIT_E_LIMIT, "the grammar is too ambiguous: a token may mean more than %d things",
+                             MASK_WORK);
+        const work_item w = m->work[--m->n_work];
+        int32_t r = 0;
+        FRIT_TRY(find_row(m, w.item.state, w.node, &r));
+        allow(m, &m->rows[r], mask);
+        if (m->rows[r].n_exits == 0) continue;
+        const uint32_t first = m->rows[r].exits, end = first + m->rows[r].n_exits;
+        FRIT_TRY(frit_config_return(m->a, &match->frames, &m->calls, w.item.frame, &m->config));
+        for (uint32_t k = first; k < end; k++)
+            for (int32_t i = 0; i < m->config.n; i++) FRIT_TRY(add_work(m, m->config.items[i], m->exits.items[k]));
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_masks_get(frit_masks *m, frit_match *match, uint32_t *mask)
+{
+    memset(mask, 0, (size_t)frit_mask_words(m->trie->n_vocab) * sizeof *mask);
+    frit_lock_take(m->lock);
+    const frit_status status = put_together(m, match, mask);
+    frit_lock_give(m->lock);
+    for (int32_t i = 0; i < m->trie->n_ends && match->now.final; i++)
+        mask[m->trie->ends[i] / 32] |= 1u << (m->trie->ends[i] % 32);
+    return status;
+}
+
+// ------------------------------------------------------------------------------------- making
+
+static void find_loops(frit_masks *m)
+{
+    for (int32_t s = 0; s < m->a->n_states; s++) {
+        if (!m->a->states[s].is_plain || m->a->states[s].table < 0) continue;
+        uint64_t other = 0;
+        for (int b = 0; b < 256; b++)
+            if (frit_state_next(m->a, s, (unsigned char)b) != s)
+                other |= (uint64_t)1 << frit_byte_class((unsigned char)b);
+        m->loops[s] = ~other;
+    }
+}
+
+enum { WIDE_BYTES = 60 };   // states that allow so many bytes are slow to walk from
+
+static frit_status warm(frit_masks *m, uint64_t for_ns)
+{
+    const uint64_t end = frit_time_ns() + for_ns;
+    for (int32_t s = 0; s < m->a->n_states; s++) {
+        if (m->a->states[s].table < 0) continue;
+        int n = 0, r;
+        for (int b = 0; b < 256; b++) n += frit_state_next(m->a, s, (unsigned char)b) >= 0;
+        if (n < WIDE_BYTES) continue;
+        if (frit_time_ns() > end) break;
+        FRIT_TRY(find_row(m, s, 0, &r));
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_masks_new(frit_masks **out, const frit_automaton *automaton, const frit_token_trie *trie,
+                           uint64_t warm_ns)
+{
+    *out = NULL;
+    frit_masks *m = calloc(1, sizeof *m);
+    if (!m) return fail_memory();
+    m->a = automaton;
+    m->trie = trie;
+    m->levels = calloc((size_t)trie->max_depth + 1, sizeof *m->levels);
+    m->loops = calloc((size_t)automaton->n_states, sizeof *m->loops);
+    frit_status status = m->levels && m->loops ? frit_lock_new(&m->lock) : fail_memory();
+    if (status == FRIT_OK) status = frit_frames_init(&m->frames);
+    if (status == FRIT_OK) find_loops(m);
+    if (status == FRIT_OK) status = warm(m, warm_ns);
+    if (status == FRIT_OK)
+        *out = m;
+    else
+        frit_masks_free(m);
+    return status;
+}
+
+void frit_masks_free(frit_masks *m)
+{
+    if (!m) return;
+    frit_lock_free(m->lock);
+    free(m->rows);
+    free(m->buckets);
+    free(m->tokens.items);
+    free(m->exits.items);
+    free(m->bitmaps.items);
+    free(m->loops);
+    frit_frames_free(&m->frames);
+    frit_calls_free(&m->calls);
+    frit_config_free(&m->config);
+    free(m->levels);
+    free(m->items);
+    free(m->found.items);
+    free(m->ended.items);
+    free(m->work);
+    free(m);
+}

@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: MIT
+// Frames, and a step: read a byte, return from calls that end, make the calls that come next.
+#include "grammar/match.h"
+
+#include <stdlib.h>
+
+static frit_status fail_memory(void)
+{
+    return frit_fail_memory(sizeof(frit_item), "the state of a grammar");
+}
+
+// ------------------------------------------------------------------------------------- frames
+
+static uint32_t hash_entries(const frit_item *entries, int32_t n)
+{
+    uint64_t h = (uint64_t)n;
+    for (int32_t i = 0; i < n; i++) {
+        h = (h ^ ((uint64_t)(uint32_t)entries[i].state << 32 | (uint32_t)entries[i].frame)) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 29;
+    }
+    return (uint32_t)h;
+}
+
+static bool grow_frames(frit_frames *f)
+{
+    const int32_t room = f->room ? f->room * 2 : 64;
+    frit_frame *frames = realloc(f->frames, (size_t)room * sizeof *frames);
+    if (frames) f->frames = frames;
+    int32_t *buckets = realloc(f->buckets, (size_t)room * 2 * sizeof *buckets);
+    if (buckets) f->buckets = buckets;
+    if (!frames || !buckets) return false;
+    f->room = room;
+    f->n_buckets = room * 2;
+    memset(buckets, -1, (size_t)f->n_buckets * sizeof *buckets);
+    for (int32_t i = 0; i < f->n; i++) {
+        uint32_t at = hash_entries(f->entries + frames[i].first, frames[i].n) & (uint32_t)(f->n_buckets - 1);
+        while (buckets[at] >= 0) at = (at + 1) & (uint32_t)(f->n_buckets - 1);
+        buckets[at] = i;
+    }
+    return true;
+}
+
+static bool reserve_entries(frit_frames *f, int32_t n)
+{
+    if (f->n_entries + (uint32_t)n <= f->entries_room) return true;
+    const uint32_t room = (f->n_entries + (uint32_t)n) * 2 + 64;
+    frit_item *entries = realloc(f->entries, (size_t)room * sizeof *entries);
+    if (!entries) return false;
+    f->entries = entries;
+    f->entries_room = room;
+    return true;
+}
+
+// The frame with these sorted entries.
+static frit_status intern(frit_frames *f, const frit_item *entries, int32_t n, int32_t *out)
+{
+    if (f->n == f->room && !grow_frames(f)) return fail_memory();
+    uint32_t at = hash_entries(entries, n) & (uint32_t)(f->n_buckets - 1);
+    for (; f->buckets[at] >= 0; at = (at + 1) & (uint32_t)(f->n_buckets - 1)) {
+        const frit_frame *frame = &f->frames[f->buckets[at]];
+        *out = f->buckets[at];
+        if (frame->n == n && memcmp(f->entries + frame->first, entries, (size_t)n * sizeof *entries) == 0)
+            return FRIT_OK;
+    }
+    if (f->n >= FRIT_MATCH_FRAMES)
+        return frit_fail(FRIT_E_LIMIT, "the text is inside of more than %d different calls of the grammar's rules",
+                         FRIT_MATCH_FRAMES);
+    if (!reserve_entries(f, n)) return fail_memory();
+    memcpy(f->entries + f->n_entries, entries, (size_t)n * sizeof *entries);
+    f->frames[f->n] = (frit_frame){f->n_entries, n};
+    f->n_entries += (uint32_t)n;
+    f->buckets[at] = f->n;
+    *out = f->n++;
+    return FRIT_OK;
+}
+
+frit_status frit_frames_init(frit_frames *f)
+{
+    *f = (frit_frames){0};
+    int32_t at = 0;
+    FRIT_TRY(intern(f, &(frit_item){FRIT_RETURN_END, 0}, 1, &at));
+    return intern(f, &(frit_item){FRIT_RETURN_OUT, 0}, 1, &at);
+}
+
+void frit_frames_clear(frit_frames *f)
+{
+    f->n = 2;
+    f->n_entries = 2;
+    memset(f->buckets, -1, (size_t)f->n_buckets * sizeof *f->buckets);
+    for (int32_t i = 0; i < f->n; i++) {
+        uint32_t at = hash_entries(f->entries + f->frames[i].first, f->frames[i].n) & (uint32_t)(f->n_buckets - 1);
+        while (f->buckets[at] >= 0) at = (at + 1) & (uint32_t)(f->n_buckets - 1);
+        f->buckets[at] = i;
+    }
+}
+
+void frit_frames_free(frit_frames *f)
+{
+    free(f->frames);
+    free(f->entries);
+    free(f->buckets);
+    *f = (frit_frames){0};
+}
+
+void frit_config_free(frit_config *config)
+{
+    free(config->items);
+    *config = (frit_config){0};
+}
+
+void frit_calls_free(frit_calls *calls)
+{
+    free(calls->items);
+    free(calls->entries);
+    *calls = (frit_calls){0};
+}
+
+// ------------------------------------------------------------------------------------- steps
+
+typedef struct step {
+    const frit_automaton *a;
+    frit_frames *frames;
+    frit_calls *calls;
+    frit_config *out;
+} step;
+
+static frit_status fail_ambiguous(void)
+{
+    return frit_fail(FRIT_E_LIMIT, "the grammar is too ambiguous: the text may be in more than %d states",
+                     FRIT_MATCH_ITEMS);
+}
+
+// Begins a config: which items it has is known by a table that is emptied by counting its round on.
+static void begin(step *s)
+{
+    s->out->n = 0;
+    s->out->final = s->out->out = false;
+    s->calls->n = 0;
+    s->calls->n_added = 0;
+    s->calls->round++;
+}
+
+static frit_status add_item(step *s, frit_item item)
+{
+    frit_config *c = s->out;
+    frit_calls *calls = s->calls;
+    uint32_t at = hash_entries(&item, 1) % FRIT_MATCH_SLOTS;
+    if (++calls->n_added > FRIT_MATCH_WORK) return fail_ambiguous();
+    for (; calls->slots[at].round == calls->round; at = (at + 1) % FRIT_MATCH_SLOTS) {
+        const frit_item *known = &c->items[calls->slots[at].item];
+        if (known->state == item.state && known->frame == item.frame) return FRIT_OK;
+    }
+    if (c->n == FRIT_MATCH_ITEMS) return fail_ambiguous();
+    if (c->n == c->room) {
+        const int32_t room = c->room ? c->room * 2 : 16;
+        frit_item *items = realloc(c->items, (size_t)room * sizeof *items);
+        if (!items) return fail_memory();
+        c->items = items;
+        c->room = room;
+    }
+    calls->slots[at].round = calls->round;
+    calls->slots[at].item = c->n;
+    c->items[c->n++] = item;
+    return FRIT_OK;
+}
+
+// Adds where a frame returns to.
+static frit_status add_returns(step *s, int32_t frame)
+{
+    const frit_frame f = s->frames->frames[frame];
+    for (int32_t i = 0; i < f.n; i++) {
+        const frit_item back = s->frames->entries[f.first + (uint32_t)i];
+        if (back.state == FRIT_RETURN_END)
+            s->out->final = true;
+        else if (back.state == FRIT_RETURN_OUT)
+            s->out->out = true;
+        else
+            FRIT_TRY(add_item(s, back));
+    }
+    return FRIT_OK;
+}
+
+static frit_status add_call(frit_calls *calls, int32_t rule, frit_item back)
+{
+    if (calls->n == calls->room) {
+        const int32_t room = calls->room ? calls->room * 2 : 32;
+        struct frit_pending_call *items = realloc(calls->items, (size_t)room * sizeof *items);
+        if (!items) return fail_memory();
+        calls->items = items;
+        calls->room = room;
+    }
+    calls->items[calls->n++] = (struct frit_pending_call){rule, back};
+    return FRIT_OK;
+}
+
+static frit_status add_calls(step *s, frit_item item)
+{
+    const frit_state *state = &s->a->states[item.state];
+    for (int32_t i = 0; i < state->n_calls; i++) {
+        const frit_call_edge *e = &s->a->calls[state->first_call + (uint32_t)i];
+        FRIT_TRY(add_call(s->calls, e->rule, (frit_item){e->to, item.frame}));
+    }
+    return FRIT_OK;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    const frit_item *x = a, *y = b;
+    if (x->state != y->state) return x->state < y->state ? -1 : 1;
+    return x->frame < y->frame ? -1 : x->frame > y->frame;
+}
+
+static frit_status reserve_scratch(frit_calls *calls, int32_t n)
+{
+    if (n <= calls->entries_room) return FRIT_OK;
+    frit_item *entries = realloc(calls->entries, (size_t)n * 2 * sizeof *entries);
+    if (!entries) return fail_memory();
+    calls->entries = entries;
+    calls->entries_room = n * 2;
+    return FRIT_OK;
+}
+
+// The frame of all pending calls of a rule, which are removed. Where a caller has nothing left to do, the call
+// returns to the caller's own callers: lists that are written as recursions do not grow.
+static frit_status make_frame(step *s, int32_t rule, int32_t *frame)
+{
+    frit_calls *calls = s->calls;
+    int32_t n = 0, kept = 0;
+    for (int32_t i = 0; i < calls->n; i++) {
+        const struct frit_pending_call call = calls->items[i];
+        if (call.rule != rule) {
+            calls->items[kept++] = call;
+            continue;
+        }
+        const bool tail = s->a->states[call.back.state].is_end;
+        const frit_frame f = tail ? s->frames->frames[call.back.frame] : (frit_frame){0, 1};
+        FRIT_TRY(reserve_scratch(calls, n + f.n));
+        for (int32_t k = 0; k < f.n; k++)
+            calls->entries[n++] = tail ? s->frames->entries[f.first + (uint32_t)k] : call.back;
+    }
+    calls->n = kept;
+    int32_t distinct = 0;
+    if (n > 1) qsort(calls->entries, (size_t)n, sizeof *calls->entries, compare_items);
+    for (int32_t i = 0; i < n; i++)
+        if (distinct == 0 || compare_items(&calls->entries[distinct - 1], &calls->entries[i]) != 0)
+            calls->entries[distinct++] = calls->entries[i];
+    return intern(s->frames, calls->entries, distinct, frame);
+}
+
+// Makes all calls. A rule's turn comes when no rule is left that may call it at its start.
+static frit_status make_calls(step *s)
+{
+    frit_calls *calls = s->calls;
+    while (calls->n > 0) {
+        int32_t first = calls->items[0].rule;
+        for (int32_t i = 1; i < calls->n; i++)
+            if (s->a->rules[calls->items[i].rule].rank < s->a->rules[first].rank) first = calls->items[i].rule;
+        int32_t frame = 0;
+        FRIT_TRY(make_frame(s, first, &frame));
+        const frit_item item = {s->a->rules[first].start, frame};
+        FRIT_TRY(add_item(s, item));
+        FRIT_TRY(add_calls(s, item));
+    }
+    return FRIT_OK;
+}
+
+// After a byte: items[0 .. n) are complete with what follows from them. Items that read nothing are dropped at the end.
+static frit_status finish(step *s)
+{
+    frit_config *c = s->out;
+    for (int32_t i = 0; i < c->n; i++)
+        if (s->a->states[c->items[i].state].final) FRIT_TRY(add_returns(s, c->items[i].frame));
+    const int32_t n = c->n;
+    for (int32_t i = 0; i < n; i++) FRIT_TRY(add_calls(s, c->items[i]));
+    FRIT_TRY(make_calls(s));
+    int32_t kept = 0;
+    for (int32_t i = 0; i < c->n; i++)
+        if (s->a->states[c->items[i].state].n_bytes > 0) c->items[kept++] = c->items[i];
+    c->n = kept;
+    return FRIT_OK;
+}
+
+frit_status frit_config_start(const frit_automaton *a, frit_frames *frames, frit_calls *calls, frit_config *out)
+{
+    step s = {a, frames, calls, out};
+    begin(&s);
+    const frit_item item = {a->rules[a->root].start, FRIT_FRAME_ROOT};
+    FRIT_TRY(add_item(&s, item));
+    FRIT_TRY(add_calls(&s, item));
+    FRIT_TRY(make_calls(&s));
+    out->final = a->takes_nothing;
+    return FRIT_OK;
+}
+
+frit_status frit_config_step(const frit_automaton *a, frit_frames *frames, frit_calls *calls, const frit_item *items,
+                             int32_t n, unsigned char byte, frit_config *out)
+{
+    step s = {a, frames, calls, out};
+    begin(&s);
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t next = frit_state_next(a, items[i].state, byte);
+        if (next >= 0) FRIT_TRY(add_item(&s, (frit_item){next, items[i].frame}));
+    }
+    return out->n > 0 ? finish(&s) : FRIT_OK;
+}
+
+frit_status frit_config_return(const frit_automaton *a, frit_frames *frames, frit_calls *calls, int32_t frame,
+                               frit_config *out)
+{
+    step s = {a, frames, calls, out};
+    begin(&s);
+    FRIT_TRY(add_returns(&s, frame));
+    return out->n > 0 ? finish(&s) : FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------------- matches
+
+frit_status frit_match_init(frit_match *match, const frit_automaton *automaton, int32_t max_marks)
+{
+    *match = (frit_match){.automaton = automaton, .max_marks = max_marks};
+    frit_status status = frit_frames_init(&match->frames);
+    if (status == FRIT_OK) status = frit_config_start(automaton, &match->frames, &match->calls, &match->now);
+    if (status != FRIT_OK) frit_match_deinit(match);
+    return status;
+}
+
+void frit_match_deinit(frit_match *match)
+{
+    frit_frames_free(&match->frames);
+    frit_calls_free(&match->calls);
+    frit_config_free(&match->now);
+    frit_config_free(&match->next);
+    frit_config_free(&match->saved);
+    free(match->history);
+    free(match->marks);
+    *match = (frit_match){0};
+}
+
+frit_status frit_match_reset(frit_match *match)
+{
+    frit_frames_clear(&match->frames);
+    match->n_history = 0;
+    match->n_marks = 0;
+    return frit_config_start(match->automaton, &match->frames, &match->calls, &match->now);
+}
+
+// Forgets the older half of the marks.
+static void forget(frit_match *match)
+{
+    const int32_t half = match->n_marks / 2;
+    const uint32_t first = match->marks[half].first;
+    memmove(match->history, match->history + first, (match->n_history - first) * sizeof *match->history);
+    memmove(match->marks, match->marks + half, (size_t)(match->n_marks - half) * sizeof *match->marks);
+    match->n_marks -= half;
+    match->n_history -= first;
+    for (int32_t i = 0; i < match->n_marks; i++) match->marks[i].first -= first;
+}
+
+static frit_status mark(frit_match *match)
+{
+    if (match->max_marks == 0) return FRIT_OK;
+    if (match->n_marks >= 2 * match->max_marks) forget(match);
+    if (match->n_marks == match->marks_room) {
+        const int32_t room = match->marks_room ? match->marks_room * 2 : 16;
+        struct frit_match_mark *marks = realloc(match->marks, (size_t)room * sizeof *marks);
+        if (!marks) return fail_memory();
+        match->marks = marks;
+        match->marks_room = room;
+    }
+    const uint32_t n = (uint32_t)match->now.n;
+    if (match->n_history + n > match->history_room) {
+        const uint32_t room = (match->n_history + n) * 2 + 16;
+        frit_item *history = realloc(match->history, (size_t)room * sizeof *history);
+        if (!history) return fail_memory();
+        match->history = history;
+        match->history_room = room;
+    }
+    match->marks[match->n_marks++] = (struct frit_match_mark){match->n_history, match->now.n, match->now.final};
+    if (n > 0) memcpy(match->history + match->n_history, match->now.items, n * sizeof *match->history);
+    match->n_history += n;
+    return FRIT_OK;
+}
+
+// `now` becomes what the last mark says, which is removed.
+static frit_status restore(frit_match *match)
+{
+    const struct frit_match_mark m = match->marks[--match->n_marks];
+    if (m.n > match->now.room) {
+        frit_item *items = realloc(match->now.items, (size_t)m.n * sizeof *items);
+        if (!items) return fail_memory();
+        match->now.items = items;
+        match->now.room = m.n;
+    }
+    if (m.n > 0) memcpy(match->now.items, match->history + m.first, (size_t)m.n * sizeof *match->history);
+    match->now.n = m.n;
+    match->now.final = m.final;
+    match->n_history = m.first;
+    return FRIT_OK;
+}
+
+static frit_status copy_config(frit_config *to, const frit_config *from)
+{
+    if (from->n > to->room) {
+        frit_item *items = realloc(to->items, (size_t)from->n * sizeof *items);
+        if (!items) return fail_memory();
+        to->items = items;
+        to->room = from->n;
+    }
+    if (from->n > 0) memcpy(to->items, from->items, (size_t)from->n * sizeof *to->items);
+    to->n = from->n;
+    to->final = from->final;
+    return FRIT_OK;
+}
+
+static void swap(frit_config *a, frit_config *b)
+{
+    const frit_config c = *a;
+    *a = *b;
+    *b = c;
+}
+
+static frit_status step_on(frit_match *match, unsigned char byte)
+{
+    return frit_config_step(match->automaton, &match->frames, &match->calls, match->now.items, match->now.n, byte,
+                            &match->next);
+}
+
+frit_status frit_match_push(frit_match *match, const char *bytes, size_t n, size_t *n_read)
+{
+    *n_read = 0;
+    frit_status status = copy_config(&match->saved, &match->now);
+    if (status == FRIT_OK) status = mark(match);
+    const bool marked = status == FRIT_OK && match->max_marks > 0;
+    size_t i = 0;
+    while (status == FRIT_OK && i < n) {
+        status = step_on(match, (unsigned char)bytes[i]);
+        if (status != FRIT_OK || (match->next.n == 0 && !match->next.final)) break;
+        swap(&match->now, &match->next);
+        i++;
+    }
+    *n_read = i;
+    if (i == n) return status;
+    if (marked) match->n_history = match->marks[--match->n_marks].first;
+    swap(&match->now, &match->saved);
+    return status;
+}
+
+frit_status frit_match_pop(frit_match *match, int32_t n)
+{
+    if (n < 0 || n > match->n_marks)
+        return frit_fail(FRIT_E_INVALID, "%d tokens are to be taken back from a grammar; expected 0 to %d", n,
+                         match->n_marks);
+    match->n_marks -= n > 0 ? n - 1 : 0;
+    return n > 0 ? restore(match) : FRIT_OK;
+}
+
+bool frit_match_is_final(const frit_match *match)
+{
+    return match->now.final;
+}
+
+bool frit_match_is_over(const frit_match *match)
+{
+    return match->now.final && match->now.n == 0;
+}
+
+void frit_match_bytes(const frit_match *match, uint64_t bytes[4])
+{
+    memset(bytes, 0, 4 * sizeof *bytes);
+    const frit_automaton *a = match->automaton;
+    for (int32_t i = 0; i < match->now.n; i++) {
+        const frit_state *s = &a->states[match->now.items[i].state];
+        for (int k = 0; k < s->n_bytes; k++)
+            for (int b = a->bytes[s->first_byte + (uint32_t)k].low; b <= a->bytes[s->first_byte + (uint32_t)k].high;
+                 b++)
+                bytes[b / 64] |= (uint64_t)1 << (b % 64);
+    }
+}
+
+// The only byte of the set, or -1.
+static int only_byte(const uint64_t bytes[4])
+{
+    int found = -1;
+    for (int b = 0; b < 256; b++) {
+        if (!(bytes[b / 64] >> (b % 64) & 1)) continue;
+        if (found >= 0) return -1;
+        found = b;
+    }
+    return found;
+}
+
+frit_status frit_match_forced(frit_match *match, size_t most, frit_buf *out)
+{
+    frit_status status = copy_config(&match->saved, &match->now);
+    for (size_t i = 0; i < most && status == FRIT_OK && !match->now.final; i++) {
+        uint64_t bytes[4];
+        frit_match_bytes(match, bytes);
+        const int byte = only_byte(bytes);
+        if (byte < 0) break;
+        status = step_on(match, (unsigned char)byte);
+        swap(&match->now, &match->next);
+        if (status == FRIT_OK) frit_buf_char(out, (char)byte);
+    }
+    swap(&match->now, &match->saved);
+    return status;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// grammar/match.h: where a text stands in a grammar: all states that the bytes so far may have led to, each with the
+// calls that it is inside of.
+//
+//     item    (state, frame): the automaton is in this state, inside of a call that returns to the frame
+//     frame   a set of (state, frame): where a call returns to. Equal frames are one (they are interned), and all
+//             calls of a rule at one place of the text share their frame, as in Earley's algorithm: an ambiguous
+//             grammar has few items, whatever the number of its parses.
+//     config  the items after a byte, and whether the text may end there
+//
+// Nothing recurses: a deep nesting of the text is a long chain of frames.
+#pragma once
+#include "grammar/grammar.h"
+
+typedef struct frit_item {
+    int32_t state, frame;
+} frit_item;
+
+// Pseudo states, to which the outermost frames return.
+enum { FRIT_RETURN_END = -1, FRIT_RETURN_OUT = -2 };
+// The frames that are always there: of the whole text, and of a walk that began inside of an unknown call (mask.c).
+enum { FRIT_FRAME_ROOT = 0, FRIT_FRAME_OUTER = 1 };
+enum { FRIT_MATCH_ITEMS = 2048, FRIT_MATCH_SLOTS = 4096, FRIT_MATCH_WORK = 1 << 15, FRIT_MATCH_FRAMES = 1 << 18 };
+
+typedef struct frit_frame {
+    uint32_t first;   // entry
+    int32_t n;
+} frit_frame;
+
+typedef struct frit_frames {
+    frit_frame *frames;
+    frit_item *entries;
+    int32_t *buckets;
+    int32_t n, room, n_buckets;
+    uint32_t n_entries, entries_room;
+} frit_frames;
+
+typedef struct frit_config {
+    frit_item *items;
+    int32_t n, room;
+    bool final;   // the text may end here
+    bool out;     // the call that the walk began in may have ended with the last byte
+} frit_config;
+
+typedef struct frit_calls {   // scratch of a step
+    struct frit_pending_call {
+        int32_t rule;
+        frit_item back;
+    } * items;
+    frit_item *entries;
+    int32_t n, room, entries_room;
+    struct frit_match_slot {   // which items the config has: of this round only
+        uint64_t round;
+        int32_t item;
+    } slots[FRIT_MATCH_SLOTS];
+    uint64_t round;
+    int32_t n_added;
+} frit_calls;
+
+frit_status frit_frames_init(frit_frames *frames);
+void frit_frames_clear(frit_frames *frames);   // but for the two that are always there
+void frit_frames_free(frit_frames *frames);
+void frit_config_free(frit_config *config);
+void frit_calls_free(frit_calls *calls);
+
+// The config before the first byte.
+frit_status frit_config_start(const frit_automaton *a, frit_frames *frames, frit_calls *calls, frit_config *out);
+// The config after one more byte; without items if it does not fit. FRIT_E_LIMIT, FRIT_E_MEMORY.
+frit_status frit_config_step(const frit_automaton *a, frit_frames *frames, frit_calls *calls, const frit_item *items,
+                             int32_t n, unsigned char byte, frit_config *out);
+// The config where the call of a frame has just ended.
+frit_status frit_config_return(const frit_automaton *a, frit_frames *frames, frit_calls *calls, int32_t frame,
+                               frit_config *out);
+
+// A text as it grows, token by token.
+typedef struct frit_match {
+    const frit_automaton *automaton;
+    frit_frames frames;
+    frit_calls calls;
+    frit_config now, next, saved;
+    frit_item *history;   // items of the configs before each push
+    struct frit_match_mark {
+        uint32_t first;
+        int32_t n;
+        bool final;
+    } * marks;
+    uint32_t n_history, history_room;
+    int32_t n_marks, marks_room;
+    int32_t max_marks;   // pushes that can be taken back; 0: none
+} frit_match;
+
+frit_status frit_match_init(frit_match *match, const frit_automaton *automaton, int32_t max_marks);
+void frit_match_deinit(frit_match *match);
+frit_status frit_match_reset(frit_match *match);
+// Reads bytes. *n_read: how many fit; fewer than n leave the match as it was. FRIT_E_LIMIT, FRIT_E_MEMORY.
+frit_status frit_match_push(frit_match *match, const char *bytes, size_t n, size_t *n_read);
+// Takes back the last n pushes. FRIT_E_INVALID if there were fewer, or max_marks is smaller.
+frit_status frit_match_pop(frit_match *match, int32_t n);
+// Whether the text may end here, and whether it must.
+bool frit_match_is_final(const frit_match *match);
+bool frit_match_is_over(const frit_match *match);
+// Which bytes may follow: bit b % 64 of word b / 64.
+void frit_match_bytes(const frit_match *match, uint64_t bytes[4]);
+// Appends the bytes that must follow, at most `most`, and reads none of them. Stops where the text may end.
+frit_status frit_match_forced(frit_match *match, size_t most, frit_buf *out);

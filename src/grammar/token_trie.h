@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// grammar/token_trie.h: the texts of a vocabulary's tokens as a trie of bytes, in preorder: the nodes below node i are
+// i + 1 .. end(i), and so are their tokens. A walk skips what does not fit without looking at it.
+#pragma once
+#include "base/buf.h"
+
+typedef struct frit_token_node {
+    uint32_t end;           // the first node after those below this one
+    uint32_t first_token;   // the tokens of node i are [first_token(i), first_token(i + 1))
+    uint64_t classes;       // of the bytes of this node and those below (frit_byte_class)
+    uint16_t depth;
+    unsigned char byte;
+} frit_token_node;
+
+typedef struct frit_token_trie {
+    frit_token_node *nodes;   // [n_nodes + 1]; node 0 is the root
+    int32_t *tokens;          // by text
+    frit_token *ends;         // tokens that end an answer
+    uint32_t n_nodes;
+    int32_t n_tokens, n_vocab, n_ends;
+    uint16_t max_depth;
+} frit_token_trie;
+
+// pieces: [n_vocab]; "" for tokens that are no text: they are never allowed. ends: tokens that are allowed where a text
+// may end.
+frit_status frit_token_trie_new(frit_token_trie **out, const frit_str *pieces, int32_t n_vocab, const frit_token *ends,
+                                int32_t n_ends);
+void frit_token_trie_free(frit_token_trie *trie);
+
+// Classes of bytes, so that sets of them fit in 64 bits: lower case, upper case, digits, everything beyond ASCII, other
+// control characters; each other character has its own.
+static inline int frit_byte_class(unsigned char b)
+{
+    if (b >= 'a' && b <= 'z') return 0;
+    if (b >= 'A' && b <= 'Z') return 1;
+    if (b >= '0' && b <= '9') return 2;
+    if (b >= 0x80) return 3;
+    if (b == '\t' || b == '\n' || b == '\r') return b - 4;   // 5, 6, 9
+    if (b < ' ' || b == 0x7f) return 4;
+    return b < '0' ? 10 + (b - ' ') : b < 'A' ? 26 + (b - ':') : b < 'a' ? 33 + (b - '[') : 39 + (b - '{');
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+// Masks against the definition: a token may be next if its bytes fit. With --bench: how long they take.
+#include "grammar/check.h"
+
+#include "base/arena.h"
+#include "base/time.h"
+#include "grammar/mask.h"
+
+typedef struct words {
+    frit_arena arena;
+    frit_str *pieces;
+    int32_t n;
+    frit_token_trie *trie;
+} words;
+
+static const char json_grammar[] =
+    "root ::= object\n"
+    "value ::= object | array | string | number | (\"true\" | \"false\" | \"null\") ws\n"
+    "object ::= \"{\" ws (string \":\" ws value (\",\" ws string \":\" ws value)*)? \"}\" ws\n"
+    "array ::= \"[\" ws (value (\",\" ws value)*)? \"]\" ws\n"
+    "string ::= \"\\\"\" ([^\"\\\\\\x7F\\x00-\\x1F] | \"\\\\\" ([\"\\\\bfnrt] | \"u\" [0-9a-fA-F]{4}))* \"\\\"\" ws\n"
+    "number ::= (\"-\"? ([0-9] | [1-9] [0-9]{0,15})) (\".\" [0-9]+)? ([eE] [-+]? [0-9] [1-9]{0,15})? ws\n"
+    "ws ::= | \" \" | \"\\n\" [ \\t]{0,20}\n";
+
+// Texts of letters that grammars use, single bytes, and what occurs in every vocabulary.
+static void make_words(words *w, int32_t n, uint64_t seed)
+{
+    static const char *const parts[] = {
+        "{",    "}",    "[",     "]",   "\"", "\":", ",",   ", ", ": ",  " ",    "\n", "  ",   "a",    "b",
+        "name", "true", "null",  "1",   "23", ".",   "-",   "\\", "\\u", "00e9", "e",  "\xc3", "\xa9", "\xe2\x82\xac",
+        "the",  " of",  "\",\"", "\"}", "]]", "}}",  "\"\""};
+    frit_rng rng;
+    frit_rng_init(&rng, seed);
+    *w = (words){.n = n};
+    w->pieces = frit_arena_new(&w->arena, frit_str, (size_t)n);
+    for (int32_t i = 0; i < n; i++) {
+        char text[64];
+        size_t len = 0;
+        if (i < 256) text[len++] = (char)i;
+        for (int k = i < 256 ? 0 : (int)random_between(&rng, 1, 5); k > 0; k--) {
+            const char *part = parts[random_between(&rng, 0, (int64_t)FRIT_COUNT(parts) - 1)];
+            memcpy(text + len, part, strlen(part));
+            len += strlen(part);
+        }
+        w->pieces[i] = (frit_str){frit_arena_text(&w->arena, text, len), len};
+    }
+    w->pieces[300] = w->pieces[301] = (frit_str){"", 0};   // no text
+    assert_ok(frit_token_trie_new(&w->trie, w->pieces, n, &(frit_token){300}, 1));
+}
+
+static void free_words(words *w)
+{
+    frit_token_trie_free(w->trie);
+    frit_arena_free(&w->arena);
+}
+
+static bool has(const uint32_t *mask, int32_t t)
+{
+    return mask[t / 32] >> (t % 32) & 1;
+}
+
+static void check_mask(const words *w, frit_match *match, const uint32_t *mask, const char *about)
+{
+    for (int32_t t = 0; t < w->n; t++) {
+        size_t n_read = 0;
+        bool fits = t == 300 && frit_match_is_final(match);
+        if (w->pieces[t].len > 0) {
+            assert_ok(frit_match_push(match, w->pieces[t].ptr, w->pieces[t].len, &n_read));
+            fits = n_read == w->pieces[t].len;
+            if (fits) assert_ok(frit_match_pop(match, 1));
+        }
+        if (fits != has(mask, t))
+            fail_msg("%s: token %d '%.*s' %s", about, t, (int)w->pieces[t].len, w->pieces[t].ptr,
+                     fits ? "fits, but the mask forbids it" : "does not fit, but the mask allows it");
+    }
+}
+
+// Goes a random way by what masks allow and compares each mask.
+static void walk(const words *w, const char *grammar, int n_steps, uint64_t seed)
+{
+    frit_automaton *a = NULL;
+    frit_masks *masks = NULL;
+    frit_match match;
+    frit_rng rng;
+    frit_rng_init(&rng, seed);
+    uint32_t *mask = malloc((size_t)frit_mask_words(w->n) * sizeof *mask);
+    assert_ok(frit_gbnf_compile(&a, frit_str_of(grammar)));
+    assert_ok(frit_masks_new(&masks, a, w->trie, seed % 2 * 1000000000));
+    assert_ok(frit_match_init(&match, a, 1));
+    for (int i = 0; i < n_steps; i++) {
+        assert_ok(frit_masks_get(masks, &match, mask));
+        check_mask(w, &match, mask, grammar);
+        int32_t t = (int32_t)random_between(&rng, 0, w->n - 1);
+        for (int k = 0; k < w->n && (!has(mask, t) || t == 300); k++) t = (t + 1) % w->n;
+        size_t n_read;
+        if (!has(mask, t) || t == 300 || random_between(&rng, 0, 60) == 0) {
+            assert_ok(frit_match_reset(&match));
+            continue;
+        }
+        assert_ok(frit_match_push(&match, w->pieces[t].ptr, w->pieces[t].len, &n_read));
+        assert_int_equal(n_read, w->pieces[t].len);
+    }
+    frit_match_deinit(&match);
+    frit_masks_free(masks);
+    frit_automaton_free(a);
+    free(mask);
+}
+
+static void masks_allow_the_tokens_that_fit(void **state)
+{
+    (void)state;
+    words w;
+    make_words(&w, 2000, 7);
+    static const char *const grammars[] = {
+        json_grammar,
+        "root ::= \"a\" root \"b\" | \"a\" root \"}\" | \"[\" root | \"\"",
+        "root ::= item{0,3} \"]\"\nitem ::= \"a\" | \"aname\" | \"na\" | \"true\" item?",
+        "root ::= x | y\nx ::= \"{\" x \"}\" | \"{}\"\ny ::= \"{\" y \"}}\" | \"{}\" | [^a]{2,7}",
+        "root ::= .* \"null\" .{0,3}",
+    };
+    for (size_t i = 0; i < FRIT_COUNT(grammars); i++)
+        for (uint64_t seed = 1; seed <= 2; seed++) walk(&w, grammars[i], 150 / FRIT_TEST_STRIDE, seed);
+    free_words(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(masks_allow_the_tokens_that_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
