@@ -450,7 +450,10 @@ typedef struct frit_engine_options {
     int32_t n_state_copies;
     frit_progress_fn progress;   // called while weights are packed, and quantized if the model's options say so
     void *progress_ctx;
-    uint64_t reserved[8];
+    // Tokens of prompts that one step runs at most while some session generates, so that none waits long for its next
+    // token; 0: as many as take four times as long as a step without prompts, as measured; -1: any number.
+    int32_t prompt_budget;
+    uint64_t reserved[7];
 } frit_engine_options;
 
 // Chooses a context that fits into memory if n_ctx is 0, then packs the weights, unless another engine of the model has

@@ -139,6 +139,7 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
 {
     engine->hp = engine->model->hp;
     engine->no_fuse = options->no_fuse;
+    engine->prompt_budget = options->prompt_budget;
     set_batch(engine, options->n_batch > 0 ? options->n_batch : DEFAULT_BATCH);
     FRIT_TRY(frit_engine_open_devices(engine, options));
     FRIT_TRY(frit_plans_place_cache(engine));

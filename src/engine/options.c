@@ -39,6 +39,8 @@ static const frit_option engine_rows[] = {
     ENGINE(n_state_copies, .name = "state-copies", .type = FRIT_OPTION_INT, .min = -1, .max = FRIT_MAX_COPIES,
            .metavar = "N",
            .help = "recurrent models: places that a session can go back to; 0: 2, -1: none but its beginning"),
+    ENGINE(prompt_budget, .name = "prompt-budget", .type = FRIT_OPTION_INT, .min = -1, .max = 1 << 16, .metavar = "N",
+           .help = "tokens of prompts in a step while others generate; 0: by the time they take, -1: any number"),
     ENGINE(weights_cache, .name = "weights-cache", .type = FRIT_OPTION_TEXT, .metavar = "DIR",
            .help = "keep the weights in this folder as they lie in memory, as large as the model, to start faster"),
     ENGINE(numa, .name = "numa", .type = FRIT_OPTION_CHOICE, .choices = "auto|off", .metavar = "MODE",

@@ -58,12 +58,12 @@ static bool generates(const frit_session *session)
 static int32_t prompt_room(const frit_engine *engine)
 {
     // Prompts of many rows are cut into parts that have many rows too, of which two always fit.
-    const int32_t least = engine->many_rows < INT32_MAX / 2 ? 2 * engine->many_rows : LEAST_BUDGET;
-    if (engine->prompt_budget < 0) return engine->n_batch;
+    const int32_t least = engine->many_rows < INT32_MAX / 2 ? 2 * engine->many_rows : 0, named = engine->prompt_budget;
+    if (named < 0) return engine->n_batch;
     for (const frit_session *s = engine->sessions; s; s = s->next) {
         if (!generates(s)) continue;
-        if (engine->prompt_budget > 0) return engine->prompt_budget > least ? engine->prompt_budget : least;
-        return frit_schedule_budget(&engine->pace, least);
+        if (named > 0) return named > least ? named : least;
+        return frit_schedule_budget(&engine->pace, least > 0 ? least : LEAST_BUDGET);
     }
     return engine->n_batch;
 }
@@ -173,15 +173,19 @@ static void take_many(frit_engine *engine)
 
 static void take_few(frit_engine *engine)
 {
-    size_t room = (size_t)prompt_room(engine);
-    for (frit_session *s = engine->sessions; s; s = s->next)
-        if (s->waited && !is_many(engine, s)) take(engine, s, 1);
+    int32_t room = prompt_room(engine);
+    for (frit_session *s = engine->sessions; s; s = s->next) {
+        const bool is_prompt = pending(s) > 1;
+        if (!s->waited || is_many(engine, s)) continue;
+        take(engine, s, 1);
+        if (is_prompt) room -= s->n_taken;
+    }
     for (frit_session *s = engine->sessions; s; s = s->next)
         if (s->n_taken == 0 && pending(s) == 1) take(engine, s, 1);
-    for (frit_session *s = engine->sessions; s; s = s->next) {
+    for (frit_session *s = engine->sessions; s && room > 0; s = s->next) {
         const int32_t before = s->n_taken;
-        if (!is_many(engine, s)) take(engine, s, room);
-        room -= (size_t)(s->n_taken - before);
+        if (!is_many(engine, s)) take(engine, s, (size_t)room);
+        room -= s->n_taken - before;
     }
 }
 

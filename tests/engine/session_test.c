@@ -451,34 +451,41 @@ static void single_tokens_run_before_prompts(void **state)
     frit_engine_free(engine);
 }
 
-// While a session generates, prompts have few rows of a step; without one, all of them.
+// Rows of each step while one session generates and others have prompts.
 static void prompts_keep_to_a_budget_while_others_generate(void **state)
 {
     (void)state;
-    frit_engine_options options = engines[0];
-    options.n_batch = 128;
-    frit_engine *engine = tiny_engine(options);
-    frit_token tokens[200];
-    make_tokens(1, tokens, 200);
-    frit_session *prompt = make_session(engine), *decode = make_session(engine);
-    int32_t n_rows;
-    push(decode, tokens, 2);
-    run_all(engine);
-    push(prompt, tokens, 200);
-    push(decode, tokens, 1);
-    engine->prompt_budget = 40;
-    assert_ok(frit_engine_step(engine, &n_rows));
-    assert_int_equal(n_rows, 1 + 40);
-    push(decode, tokens, 1);
-    engine->prompt_budget = 0;
-    engine->pace = (frit_pace){.decode_ns = 1000, .prompt_row_ns = 100};
-    assert_ok(frit_engine_step(engine, &n_rows));
-    assert_int_equal(n_rows, 1 + 40);
-    assert_ok(frit_engine_step(engine, &n_rows));   // nobody waits
-    assert_int_equal(n_rows, 120);
-    frit_session_free(decode);
-    frit_session_free(prompt);
-    frit_engine_free(engine);
+    enum { LONG = 250 };
+    static const struct {
+        int32_t budget;
+        frit_pace pace;
+        int32_t n_rows;   // with prompts
+    } rows[] = {
+        {40, {0, 0}, 1 + 40},   {5, {0, 0}, 1 + 5},     {0, {1000, 100}, 1 + 40},
+        {0, {1000, 1e-3}, 128}, {-1, {1000, 100}, 128},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        frit_engine_options options = engines[0];
+        options.n_batch = 128;
+        options.prompt_budget = rows[i].budget;
+        frit_engine *engine = tiny_engine(options);
+        frit_token tokens[LONG];
+        make_tokens(1, tokens, LONG);
+        frit_session *prompts[2] = {make_session(engine), make_session(engine)}, *decode = make_session(engine);
+        push(decode, tokens, 2);
+        run_all(engine);
+        for (int k = 0; k < 2; k++) push(prompts[k], tokens, LONG);
+        for (int32_t n_left = 2 * LONG, n_rows; n_left > 0; n_left -= n_rows - 1) {
+            push(decode, tokens, 1);
+            engine->pace = rows[i].pace;
+            assert_ok(frit_engine_step(engine, &n_rows));
+            assert_int_equal(frit_session_pending(decode), 0);   // every step runs it
+            assert_int_equal(n_rows, 1 + n_left < rows[i].n_rows ? 1 + n_left : rows[i].n_rows);
+        }
+        frit_session_free(decode);
+        for (int k = 0; k < 2; k++) frit_session_free(prompts[k]);
+        frit_engine_free(engine);
+    }
 }
 
 static void the_budget_of_prompts_follows_the_pace_of_steps(void **state)
