@@ -36,9 +36,14 @@ typedef struct frit_place {
 
 typedef uint64_t frit_ticket;   // 0: before everything
 
-typedef struct frit_step_output {   // of one step, on the host
-    const float *rows;              // set by the step: [n_outs, n] of the plan's output; until the device runs another
-    frit_taken *taken;              // [n_outs], or NULL: not requested
+typedef struct frit_step_output {   // of one step, on the host: filled when its ticket is done
+    // Set by the step: [n_outs, n] of the plan's output; until the device runs another. NULL where the host cannot see
+    // them and `wants_rows` is false.
+    const float *rows;
+    bool wants_rows;             // the host reads `rows`; otherwise they may stay where they are
+    frit_taken *taken;           // [n_outs], or NULL: not requested
+    frit_picked_token *picked;   // [n_picks] of the batch
+    frit_logprob *tops;          // [lists.n_tops] of the batch
 } frit_step_output;
 
 typedef struct frit_device_options {
@@ -75,6 +80,8 @@ typedef struct frit_progress {
 
 typedef struct frit_backend {
     const char *name;
+    // Runs the picks of a batch, and takes tokens that are picks of the step before; otherwise the engine does both.
+    bool picks;
     frit_status (*open)(frit_device **out, const frit_device_options *options);
     void (*close)(frit_device *device);   // NULL is allowed
     void (*info)(const frit_device *device, frit_device_info *info);
@@ -102,7 +109,9 @@ typedef struct frit_backend {
     frit_status (*prepare)(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
     // Where one of the plan's inputs lies, or one of its results: this until the device runs another executable.
     frit_place (*value)(frit_exec *exec, const frit_node *node);
-    // Runs it for the rows that the plan is set to. `output` is filled when the ticket is done. Allocates nothing.
+    // Runs it for the rows of the batch: they are data of the step, and plans keep their largest shape (a device whose
+    // kernels look at the plan's shapes calls frit_plan_set_rows when it runs). A device that runs it later keeps a
+    // copy of the batch (frit_batch_pack). `output` stays, and is filled when the ticket is done. Allocates nothing.
     frit_status (*submit)(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
                           frit_ticket *ticket);
     bool (*poll)(frit_device *device, frit_ticket ticket);

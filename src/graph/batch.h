@@ -12,8 +12,12 @@
 // Recurrent layers keep a state instead, as large after ten tokens as after a million: f32 numbers in the slot that the
 // session holds in every such layer. It is that after n_past tokens; of a run with n_past 0 it is zero, whatever the
 // slot holds.
+//
+// A batch points to arrays wherever they are. frit_batch_pack makes one block of it without pointers, which a device
+// that runs the step later takes as its own copy; frit_batch_view finds the arrays in such a block.
 #pragma once
 #include "quant/dtype.h"
+#include "sample/pick.h"
 
 #include <assert.h>
 
@@ -30,7 +34,7 @@ typedef struct frit_run {
 
 typedef struct frit_batch {
     int32_t n_rows, n_outs, n_runs;
-    const int32_t *tokens;      // [n_rows]
+    const int32_t *tokens;      // [n_rows]: ids, or ~i: what pick i of the step before gave
     const int32_t *positions;   // [n_rows]
     const int32_t *out_rows;    // [n_outs]: the rows whose logits are wanted, ascending
     const frit_run *runs;       // [n_runs]
@@ -40,7 +44,15 @@ typedef struct frit_batch {
     // [n_runs, n_adapters]: how much of each adapter of the plan a run's rows have; 0: nothing. NULL: of none.
     const float *scales;
     int32_t n_adapters;
+    const frit_pick *picks;   // [n_picks]: tokens to be sampled from rows of the output
+    int32_t n_picks;
+    frit_pick_lists lists;   // of the picks; `saved` is the device's scratch, `tops` are in the step's output
 } frit_batch;
+
+uint64_t frit_batch_bytes(const frit_batch *batch);           // of the block
+void frit_batch_pack(void *block, const frit_batch *batch);   // aligned to FRIT_BATCH_ALIGN
+frit_batch frit_batch_view(void *block);
+enum { FRIT_BATCH_ALIGN = 16 };
 
 // A row of results, as it leaves a step.
 typedef struct frit_taken {

@@ -92,6 +92,20 @@ static void close_store(frit_cpu_device *device)
     if (device->owns_stores) frit_stores_free(device->stores);
 }
 
+static void cpu_close(frit_device *base)
+{
+    frit_cpu_device *device = (frit_cpu_device *)base;
+    if (!device) return;
+    frit_profile_free(device->profile);
+    frit_cpu_memory_free(device->scratch.bytes, device->scratch.base.n_bytes);
+    frit_pick_run_free(device->pick_run);
+    free(device->tokens);
+    free(device->picked);
+    close_store(device);
+    close_pools(device);
+    free(device);
+}
+
 static frit_status cpu_open(frit_device **out, const frit_device_options *options)
 {
     const frit_isa *cap = NULL;
@@ -111,10 +125,10 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     device->reference = reference;
     const char *narrow = frit_isa_install(&device->narrow, cap, 1);
     if (status == FRIT_OK) status = open_store(device, options);
+    if (status == FRIT_OK)
+        status = frit_pick_run_new(&device->pick_run, frit_cpu_most_threads(device), FRIT_PICK_BATCH);
     if (status != FRIT_OK) {
-        close_store(device);
-        close_pools(device);
-        free(device);
+        cpu_close(&device->base);
         return status;
     }
     open_nodes(device, options);
@@ -124,17 +138,6 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     if (reference) device->isa = reference_name;
     *out = &device->base;
     return FRIT_OK;
-}
-
-static void cpu_close(frit_device *base)
-{
-    frit_cpu_device *device = (frit_cpu_device *)base;
-    if (!device) return;
-    frit_profile_free(device->profile);
-    frit_cpu_memory_free(device->scratch.bytes, device->scratch.base.n_bytes);
-    close_store(device);
-    close_pools(device);
-    free(device);
 }
 
 static void cpu_info(const frit_device *base, frit_device_info *info)
@@ -263,6 +266,7 @@ static const char *cpu_op_kernel(frit_op op)
 
 const frit_backend frit_backend_cpu = {
     .name = "cpu",
+    .picks = true,
     .open = cpu_open,
     .close = cpu_close,
     .info = cpu_info,

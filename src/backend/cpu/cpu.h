@@ -6,6 +6,7 @@
 #include "backend/cpu/profile.h"
 #include "base/thread.h"
 #include "base/topology.h"
+#include "sample/pick_run.h"
 
 typedef struct frit_cpu_memory {
     frit_memory base;
@@ -29,7 +30,22 @@ typedef struct frit_cpu_device {
     frit_packs *packs;        // its store of weights
     frit_topology topology;   // where its nodes' n is 1, nothing is placed
     frit_profile *profile;    // NULL: time is not counted
+    frit_pick_run *pick_run;
+    frit_token *tokens, *picked;   // [tokens_capacity]: of a step whose rows are picks; what the last step picked
+    int32_t tokens_capacity, n_picked;
 } frit_cpu_device;
+
+static inline int frit_cpu_most_threads(const frit_cpu_device *device)
+{
+    const int few = frit_pool_size(device->few), many = frit_pool_size(device->many);
+    return few > many ? few : many;
+}
+
+// picks.c: room for steps of n rows; the batch's tokens, where they are picks of the step before; and its picks.
+frit_status frit_cpu_reserve_tokens(frit_cpu_device *device, int32_t n);
+frit_status frit_cpu_find_tokens(frit_cpu_device *device, frit_batch *batch);
+void frit_cpu_run_picks(frit_cpu_device *device, frit_pool *pool, const frit_batch *batch, float *rows,
+                        const frit_step_output *output);
 
 // How many threads of the pool read this memory as fast as all, within 3 %: all, three quarters or half of them.
 int frit_cpu_fewest_readers(frit_pool *pool, const frit_kernels *kernels, const uint8_t *bytes, uint64_t n_bytes);

@@ -163,16 +163,29 @@ frit_place frit_cpu_value(frit_exec *exec, const frit_node *node)
                         exec->plan->offsets[storage->id]};
 }
 
-frit_status frit_cpu_submit(frit_device *base, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
+// What the host asked for of the rows that the graph gives.
+static void give_output(frit_cpu_device *device, const frit_exec *exec, frit_pool *pool, frit_step_output *output)
+{
+    const frit_node *result = exec->plan->graph->output;
+    const frit_batch *batch = &exec->batch;
+    if (!result) return;
+    float *rows = (float *)(void *)(exec->scratch.bytes + exec->plan->offsets[result->id]);
+    frit_cpu_run_picks(device, pool, batch, rows, output);
+    output->rows = rows;
+}
+
+frit_status frit_cpu_submit(frit_device *base, frit_exec *exec, const frit_batch *input, frit_step_output *output,
                             frit_ticket *ticket)
 {
     frit_cpu_device *device = (frit_cpu_device *)base;
     frit_profile *profile = device->profile;
-    frit_pool *pool = batch->n_rows < MANY_ROWS ? device->few : device->many;
-    const frit_node *result = exec->plan->graph->output;
-    assert(batch->n_rows <= exec->plan->graph->max_rows && batch->n_outs <= exec->plan->graph->max_outs);
+    frit_batch *batch = &exec->batch;
+    frit_pool *pool = input->n_rows < MANY_ROWS ? device->few : device->many;
+    assert(input->n_rows <= exec->plan->graph->max_rows && input->n_outs <= exec->plan->graph->max_outs);
 
+    *batch = *input;
     FRIT_TRY(frit_packs_check(device->packs));
+    FRIT_TRY(frit_cpu_find_tokens(device, batch));
     frit_plan_set_rows(exec->plan, batch->n_rows, batch->n_outs);
     exec->narrow.batch = exec->wide.batch = batch;
     exec->narrow.taken = exec->wide.taken = output->taken;
@@ -183,7 +196,7 @@ frit_status frit_cpu_submit(frit_device *base, frit_exec *exec, const frit_batch
     walk w = {exec, profile, frit_pool_size(pool)};
     frit_pool_walk(pool, &(frit_walk){&w, exec->n_phases, open_phase, work_on_phase, look_ahead});
     if (profile) add_up(profile, exec, frit_time_ns() - start);
-    if (result) output->rows = (const float *)(const void *)(exec->scratch.bytes + exec->plan->offsets[result->id]);
+    give_output(device, exec, pool, output);
     *ticket = ++device->n_runs;
     return FRIT_OK;
 }

@@ -13,12 +13,6 @@
 
 enum { MAX_ACTIONS = 6 };   // of one chain: two conversions, three parts; both sides of KV_WRITE
 
-static int most_threads(const frit_cpu_device *device)
-{
-    const int few = frit_pool_size(device->few), many = frit_pool_size(device->many);
-    return few > many ? few : many;
-}
-
 // A node has one set of kernels, whatever the rows of a run: what it reads was converted for them.
 const frit_task_env *frit_lower_env(const lowering *l, const frit_node *node)
 {
@@ -121,7 +115,7 @@ static bool continues_by_heads(lowering *l, const frit_phase *phase)
         const int64_t unit = l->infos[index_of(l, &phase->products[i])].unit;
         if (unit > 0) n_heads += frit_node_width(phase->products[i].nodes[0]) / unit;
     }
-    fits = fits && n_heads >= most_threads(l->device);
+    fits = fits && n_heads >= frit_cpu_most_threads(l->device);
     for (int i = 0; i < phase->n_products && !fits; i++) l->infos[index_of(l, &phase->products[i])].unit = 0;
     return fits;
 }
@@ -393,7 +387,7 @@ static frit_status lower(lowering *l)
     frit_exec *exec = l->exec;
     exec->narrow.fine = exec->wide.fine = is_fine(l->plan);
     frit_lower_list_inputs(l);
-    FRIT_TRY(frit_lower_memory(l, most_threads(l->device)));
+    FRIT_TRY(frit_lower_memory(l, frit_cpu_most_threads(l->device)));
     for (int i = 0; i < l->n_ropes; i++) add_rope(l, &l->ropes[i]);
     for (int i = 0; i < l->plan->phases.n; i++) add_phase(l, &l->plan->phases.list[i]);
     const frit_node *output = l->plan->graph->output;
@@ -439,6 +433,7 @@ frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, const frit_cach
     const size_t n_chains = (size_t)plan->phases.n_chains, n_actions = n_chains * MAX_ACTIONS + 2;
     *out = NULL;
     FRIT_TRY(load_weights(device, plan));
+    FRIT_TRY(frit_cpu_reserve_tokens(device, (int32_t)plan->graph->max_rows));
     if (device->probes) FRIT_TRY(frit_cpu_choose_threads(device));
     frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
 

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// Picks after a step, on all its threads, where the logits lie; and tokens that are picks of the step before.
+#include "backend/cpu/exec.h"
+
+#include <stdlib.h>
+
+// ------------------------------------------------------------------------------- tokens
+
+// Room for the tokens of a step, and for what its picks give.
+frit_status frit_cpu_reserve_tokens(frit_cpu_device *device, int32_t n)
+{
+    if (n <= device->tokens_capacity) return FRIT_OK;
+    frit_token *tokens = realloc(device->tokens, (size_t)n * sizeof *tokens);
+    if (tokens) device->tokens = tokens;
+    frit_token *picked = tokens ? realloc(device->picked, (size_t)n * sizeof *picked) : NULL;
+    if (!picked) return frit_fail_memory((size_t)n * sizeof *picked, "the tokens of a step");
+    device->picked = picked;
+    device->tokens_capacity = n;
+    return FRIT_OK;
+}
+
+static bool all_known(const frit_batch *batch)
+{
+    for (int32_t i = 0; i < batch->n_rows; i++)
+        if (batch->tokens[i] < 0) return false;
+    return true;
+}
+
+frit_status frit_cpu_find_tokens(frit_cpu_device *device, frit_batch *batch)
+{
+    if (all_known(batch)) return FRIT_OK;
+    for (int32_t i = 0; i < batch->n_rows; i++) {
+        const int32_t token = batch->tokens[i];
+        if (token < 0 && ~token >= device->n_picked)
+            return frit_fail(FRIT_E_INTERNAL, "row %d is pick %d of the step before, which had %d picks", i, ~token,
+                             device->n_picked);
+        device->tokens[i] = token < 0 ? device->picked[~token] : token;
+    }
+    batch->tokens = device->tokens;
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- picks
+
+static int open_phase(void *ctx, int phase, int *grain)
+{
+    *grain = 1;
+    return frit_pick_open(ctx, phase);
+}
+
+static void work_on_phase(void *ctx, int phase, int begin, int end, int part)
+{
+    frit_pick_work(ctx, phase, begin, end, part);
+}
+
+// A pick that fails gives token 0, so that a step that reads it stays within its tables.
+static void keep_tokens(frit_cpu_device *device, const frit_batch *batch, const frit_picked_token *picked)
+{
+    device->n_picked = batch->n_picks;
+    for (int32_t i = 0; i < batch->n_picks; i++)
+        device->picked[i] = picked[i].status == FRIT_PICK_DONE ? picked[i].token : 0;
+}
+
+void frit_cpu_run_picks(frit_cpu_device *device, frit_pool *pool, const frit_batch *batch, float *rows,
+                        const frit_step_output *output)
+{
+    frit_pick_lists lists = batch->lists;
+    lists.tops = output->tops;
+    const frit_pick_job job = {rows, batch->picks, batch->n_picks, &lists, output->picked};
+    for (int32_t first = 0; first < job.n_picks;) {
+        first = frit_pick_begin(device->pick_run, &job, first);
+        frit_pool_walk(pool, &(frit_walk){device->pick_run, FRIT_PICK_PHASES, open_phase, work_on_phase, NULL});
+    }
+    keep_tokens(device, batch, output->picked);
+}
