@@ -485,6 +485,28 @@ FRIT_API frit_status frit_engine_get_info(const frit_engine *engine, frit_engine
 // concerns one session is its status (frit_session_status), and the others are served all the same.
 FRIT_API frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows);
 
+// A step in two halves, so that the next one is made while a device runs this one. frit_engine_submit gives the devices
+// what is queued, and returns; *step (may be NULL) is the step's number, from 1 on, or 0 if nothing was queued. Two
+// steps may be in flight; a third waits for the first, and fails with what that failed with. Results reach the sessions
+// in the order of steps: when frit_engine_wait returns, when frit_engine_poll says *done, or in a call that waits.
+//
+//     frit_engine_submit(engine, &a, NULL);   ...   frit_engine_submit(engine, &b, NULL);
+//     frit_engine_wait(engine, a);                  // b still runs
+//
+// Meanwhile sessions can be made and pushed to, asked for picks and looked at; what is in flight counts as pending.
+// frit_engine_step, frit_session_next, _truncate, _encode, _set_adapters, _fork, _save, _load and _free, and
+// frit_embed_texts wait for all steps first. frit_engine_free waits too, and drops the results. On the CPU the step has
+// run when frit_engine_submit returns; a step whose results go to row functions has its results handed out before
+// another one is submitted.
+//
+// A step that fails late (a device's error) has not run, nor has one that was submitted after it: their tokens are
+// queued again. Sessions of recurrent models fail with it, for their state is lost. The status of a step is remembered
+// until the second one after it is submitted.
+FRIT_API frit_status frit_engine_submit(frit_engine *engine, uint64_t *step, int32_t *n_rows);
+// FRIT_E_INVALID for a step that was not submitted.
+FRIT_API frit_status frit_engine_poll(frit_engine *engine, uint64_t step, bool *done);
+FRIT_API frit_status frit_engine_wait(frit_engine *engine, uint64_t step);
+
 FRIT_API frit_status frit_session_new(frit_session **out, frit_engine *engine);
 FRIT_API void frit_session_free(frit_session *session);
 
@@ -550,7 +572,8 @@ typedef enum frit_output {
     FRIT_OUTPUT_EMBEDDINGS,   // the last hidden state of every token, through `row`
 } frit_output;
 
-// Row i of the pushed tokens: n values, borrowed for the call. Called in order, from within frit_engine_step; it may
+// Row i of the pushed tokens: n values, borrowed for the call. Called in order, from within frit_engine_step or a call
+// that waits for a step; it may
 // not change sessions or start a step.
 typedef void (*frit_row_fn)(void *ctx, size_t i, const float *values, size_t n);
 
@@ -590,10 +613,11 @@ FRIT_API size_t frit_session_length(const frit_session *session);    // tokens i
 // tokens and more (its first token, if it is shorter), as options say. Where tokens that ran are forgotten, those kept
 // after such a place become pending again, or all where no copy was kept.
 FRIT_API frit_status frit_session_truncate(frit_session *session, size_t n_keep);
-// Logits [n_vocab] after the last token; NULL while tokens are pending, and after a push with OUTPUT_NONE or
-// OUTPUT_EMBEDDINGS. Valid until the next push or step.
+// Logits [n_vocab] after the last token; NULL while tokens are pending, after a push with OUTPUT_NONE or
+// OUTPUT_EMBEDDINGS, and where a token was picked instead. Valid until the next push or step.
 FRIT_API const float *frit_session_logits(const frit_session *session);
-// The timeline, [frit_session_length]. Valid until the session changes.
+// The timeline, [frit_session_length]; -1 for tokens that are not known yet (frit_session_push_picked). Valid until the
+// session changes.
 FRIT_API const frit_token *frit_session_tokens(const frit_session *session);
 // What frit_session_encode gave the session, encoded already or not; NULL without a source. Valid until the next one.
 FRIT_API const frit_token *frit_session_source(const frit_session *session, size_t *n_tokens);
@@ -628,6 +652,46 @@ typedef struct frit_logprob {   // never grows
     frit_token token;
     float logprob;   // the natural logarithm of the token's probability, 0 or less
 } frit_logprob;
+
+// Sampling within a step. A pick asks for the token after the last one that is queued: the device samples it where the
+// logits are, with all threads, and the logits stay there. Sessions share steps, whatever their samplers are.
+//
+//     frit_session_push(session, tokens, n, NULL);
+//     frit_session_pick(session, sampler, NULL);
+//     frit_engine_step(engine, NULL);                 // until nothing is pending
+//     frit_session_picked(session, &picked);          // frit_sampler_accept, frit_session_push it, and so on
+//
+// It is the token that frit_session_next would give. Two picks of a session may wait at a time, for two tokens.
+typedef struct frit_pick_options {
+    // The last n_drafts tokens of the session are guesses of what the sampler would pick, 64 at most, to be verified:
+    // picked.n_accepted of them are, and picked.token follows these. None of them, nor the token before them, has run.
+    size_t n_drafts;
+    bool logprobs;   // how likely the token was, and the n_top likeliest ones, 256 at most
+    int32_t n_top;
+    uint64_t reserved[8];
+} frit_pick_options;
+
+// Uses the sampler as it is now; accepts nothing. FRIT_E_UNSUPPORTED for samplers that devices cannot run: those with
+// stages of the caller's own, or in another order than the default; their way is frit_session_logits. FRIT_E_INVALID if
+// the last token has run already, FRIT_E_LIMIT if two picks wait.
+FRIT_API frit_status frit_session_pick(frit_session *session, frit_sampler *sampler, const frit_pick_options *options);
+
+typedef struct frit_picked {
+    frit_token token;
+    int32_t n_accepted;        // drafts
+    float logprob;             // of the token, by the logits as they came; 0 unless asked for
+    const frit_logprob *top;   // valid until the session is asked for picks again
+    size_t n_top;
+    uint64_t reserved[8];
+} frit_picked;
+// Takes the result of the oldest pick. Drafts that are not accepted are forgotten, as by frit_session_truncate.
+// FRIT_E_INVALID if there is no pick, if it has not run yet, and where frit_sampler_sample would fail with it. The
+// session's status if that failed. Picks are forgotten when the session is truncated.
+FRIT_API frit_status frit_session_picked(frit_session *session, frit_picked *picked);
+// Queues the token that the session's last pick gives, known or not, so that a step can be submitted that continues one
+// in flight; the next pick may be asked for at once. Only without penalties can it be of the same text as one by one:
+// a sampler with penalties must accept the token first. FRIT_E_INVALID if there is no pick after the last token.
+FRIT_API frit_status frit_session_push_picked(frit_session *session);
 
 // The n_top likeliest tokens by logits [n_vocab] (frit_session_logits, or a row of FRIT_OUTPUT_ALL), best first; of
 // equal ones the lowest id first. FRIT_E_INVALID for logits that are NaN or +infinity, or n_top above n_vocab.

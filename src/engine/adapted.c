@@ -159,7 +159,7 @@ static const float MAX_SCALE = 1e6f;   // useful ones are below 10
 
 static frit_status check(const frit_session *session, frit_adapter *const *adapters, const float *scales, size_t n)
 {
-    FRIT_TRY(frit_session_check_usable(session));
+    FRIT_TRY(frit_session_settle(session));
     for (size_t i = 0; i < n; i++) {
         if (!adapters[i] || adapters[i]->model != session->engine->model)
             return frit_fail(FRIT_E_INVALID, "adapter %zu of %zu was not opened for this session's model", i, n);

@@ -75,16 +75,22 @@ static frit_status choose_context(frit_engine *engine, const frit_engine_options
     return frit_kv_init(&engine->kv, engine->devices, engine->n_devices, &shape, room);
 }
 
-static frit_status make_step_buffers(frit_engine *engine)
+static void make_step(frit_engine *engine, frit_step *step, size_t n)
 {
-    size_t n = (size_t)engine->n_batch;
-    frit_step *step = &engine->step;
     step->tokens = frit_arena_new(&engine->arena, int32_t, n);
     step->positions = frit_arena_new(&engine->arena, int32_t, n);
     step->out_rows = frit_arena_new(&engine->arena, int32_t, n);
     step->runs = frit_arena_new(&engine->arena, frit_run, n);
     step->taken = frit_arena_new(&engine->arena, frit_taken, n);
     step->owners = frit_arena_new(&engine->arena, frit_session *, n);
+    step->picks = frit_arena_new(&engine->arena, frit_pick, n);
+    step->picked = frit_arena_new(&engine->arena, frit_picked_token, n);
+}
+
+static frit_status make_step_buffers(frit_engine *engine)
+{
+    const size_t n = (size_t)engine->n_batch;
+    for (int i = 0; i < FRIT_MAX_FLIGHTS; i++) make_step(engine, &engine->flights[i].step, n);
     return frit_arena_failed(&engine->arena) ? frit_fail_memory(n * sizeof(frit_run), "a step's rows") : FRIT_OK;
 }
 
@@ -101,6 +107,7 @@ frit_status frit_engine_grow(frit_engine *engine, size_t n_rows)
 {
     const int32_t before = engine->n_batch;
     if (n_rows <= (size_t)before) return FRIT_OK;
+    frit_flight_land_all(engine);   // its plans are in use
     int64_t n = before;
     while (n < (int64_t)n_rows) n *= 2;
     set_batch(engine, n < engine->n_ctx ? (int32_t)n : engine->n_ctx);
@@ -121,6 +128,13 @@ frit_status frit_engine_grow(frit_engine *engine, size_t n_rows)
     else
         frit_plans_free(engine);
     return status;
+}
+
+static frit_status make_pick_run(frit_engine *engine)
+{
+    bool all = true;
+    for (int i = 0; i < engine->n_devices; i++) all = all && engine->devices[i]->backend->picks;
+    return all ? FRIT_OK : frit_pick_run_new(&engine->pick_run, 1, FRIT_PICK_BATCH);
 }
 
 // The context is chosen by what the weights will need; then they are loaded.
@@ -150,6 +164,7 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     FRIT_TRY(status);
     FRIT_TRY(frit_rope_init(&engine->hp, engine->n_ctx, &engine->arena));
     FRIT_TRY(make_step_buffers(engine));
+    FRIT_TRY(make_pick_run(engine));
     // The plans that every run needs, here rather than at the first token.
     frit_plan_class *c;
     frit_device_info cpu;
@@ -190,11 +205,16 @@ frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_eng
 void frit_engine_free(frit_engine *engine)
 {
     if (!engine) return;
+    frit_flight_drop_all(engine);
     for (frit_session *s = engine->sessions; s; s = s->next) s->engine = NULL;   // they can only be freed now
     frit_plans_free(engine);
     frit_adapter_slots_deinit(&engine->adapters);
     frit_kv_deinit(&engine->kv);
-    frit_step_free_tables(&engine->step.tables);
+    for (int i = 0; i < FRIT_MAX_FLIGHTS; i++) {
+        frit_step_free_tables(&engine->flights[i].step.tables);
+        frit_pick_lists_free(&engine->flights[i].step.lists);
+    }
+    frit_pick_run_free(engine->pick_run);
     frit_engine_close_devices(engine);
     frit_arena_free(&engine->arena);
     frit_model_free(engine->model);
@@ -228,6 +248,7 @@ frit_status frit_engine_get_info(const frit_engine *engine, frit_engine_info *in
 frit_status frit_engine_profile(frit_engine *engine, bool on)
 {
     FRIT_REQUIRE(engine);
+    frit_flight_land_all(engine);
     for (int i = 0; i < engine->n_devices; i++) {
         const frit_backend *backend = engine->devices[i]->backend;
         if (!backend->profile)

@@ -2,16 +2,15 @@
 // engine/engine.h: an engine places a model on devices: a KV cache in pages, plans by shape class, its sessions.
 //
 // The headers of this folder include each other in one order, which tools/check.c knows: model.h, adapter.h; kv.h;
-// session.h; schedule.h; plans.h; engine.h. fit.h, head.h and saved.h stand beside it.
+// session.h; schedule.h; plans.h; flight.h; engine.h. fit.h, head.h and saved.h stand beside it.
 //
-// The life of a step: schedule.c picks rows of sessions -> step.c fills the batch, takes the plan of its shape class
-// (plans.c) and runs it -> results go to the sessions' logits and row functions.
+// The life of a step: schedule.c picks rows of sessions -> step.c takes the plan of its shape class (plans.c) and
+// submits it -> flight.c waits for it -> results go to the sessions' logits, picks and row functions.
 //
 // What a steady step needs is allocated when the engine, its sessions and its plans are made; the step itself allocates
 // nothing.
 #pragma once
-#include "engine/plans.h"
-#include "engine/schedule.h"
+#include "engine/flight.h"
 
 struct frit_engine {
     frit_model *model;
@@ -26,8 +25,12 @@ struct frit_engine {
     uint64_t kv_token_bytes;
     frit_plan_cache plans;
     frit_adapter_slots adapters;
-    frit_step step;
-    frit_session *sessions;   // a queue: a session with rows in a step goes to the end
+    frit_flight flights[FRIT_MAX_FLIGHTS];   // step number i is in flights[i % FRIT_MAX_FLIGHTS]
+    uint64_t n_submitted, n_landed;          // steps; those between are in flight
+    uint64_t landed_ns;                      // when the last one did
+    frit_step *step;                         // the one that is being made
+    frit_pick_run *pick_run;                 // for devices that run no picks; NULL: all do
+    frit_session *sessions;                  // a queue: a session with rows in a step goes to the end
     int32_t n_ctx, n_batch;
     int32_t many_rows;       // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never
     int32_t prompt_budget;   // prompt rows of one step while other sessions generate; 0: by the pace, -1: any number

@@ -18,10 +18,21 @@
 // logits or hidden states: the first row with a result decides, and rows of the other kind wait.
 #include "engine/engine.h"
 
+// Up to here the session's tokens are known, or picks of the step before this one.
+static size_t end_of_known(const frit_session *session)
+{
+    const size_t n = session->n_tokens, first = n > FRIT_MAX_ASKS ? n - FRIT_MAX_ASKS : 0;
+    for (size_t i = first > session->n_done ? first : session->n_done; i < n; i++) {
+        const frit_ask *ask = session->tokens[i] < 0 ? frit_session_ask_after(session, i - 1) : NULL;
+        if (ask && ask->n_sent == 0) return i;
+    }
+    return n;
+}
+
 static size_t pending(const frit_session *session)
 {
     if (session->source_waits || session->status != FRIT_OK) return 0;   // its tokens look at the source
-    return session->n_tokens - session->n_done - (size_t)session->n_taken;
+    return end_of_known(session) - session->n_done - (size_t)session->n_taken;
 }
 
 static bool is_many(const frit_engine *engine, const frit_session *session)
@@ -38,10 +49,9 @@ int32_t frit_schedule_budget(const frit_pace *pace, int32_t least)
     return n < least ? least : n < INT32_MAX ? (int32_t)n : INT32_MAX;
 }
 
-void frit_schedule_measure(frit_engine *engine, uint64_t step_ns)
+void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns)
 {
     enum { MEMORY = 8 };   // steps that an average remembers
-    const frit_step *step = &engine->step;
     const bool decodes = step->n_runs == step->n_rows;
     if (!decodes && step->n_rows < LEAST_BUDGET) return;   // neither one nor the other
     double *average = decodes ? &engine->pace.decode_ns : &engine->pace.prompt_row_ns;
@@ -71,7 +81,7 @@ static int32_t prompt_room(const frit_engine *engine)
 // Takes up to n rows more of the session, as far as the step has room for rows and results.
 static void take(frit_engine *engine, frit_session *session, size_t n)
 {
-    frit_step *step = &engine->step;
+    frit_step *step = engine->step;
     if (n > pending(session)) n = pending(session);
     for (; n > 0 && step->n_rows < engine->n_batch; n--) {
         frit_result result = frit_session_result(session, session->n_done + (size_t)session->n_taken);
@@ -97,10 +107,27 @@ static void lay_out_copy(frit_engine *engine, frit_session *session, frit_run *r
     run->copy_slot = slot - 1;
 }
 
+// What the row's logits are wanted for, where that is a token. The pick's row is one of the output.
+static void lay_out_pick(frit_step *step, frit_session *session, size_t i)
+{
+    frit_ask *ask = frit_session_ask_after(session, i);
+    if (!ask) return;
+    frit_pick *pick = &step->picks[step->n_picks];
+    *pick = frit_pick_append(&step->lists, &ask->lists, &ask->picks[i - ask->at]);
+    pick->row = step->n_outs;
+    ask->index = step->n_picks++;   // only where the step is submitted does it count as sent
+}
+
+static int32_t token_at(const frit_session *session, size_t i)
+{
+    if (session->tokens[i] >= 0) return session->tokens[i];
+    return ~frit_session_ask_after(session, i - 1)->index;
+}
+
 // Writes the rows that the session has been given as one run of the batch.
 static void lay_out(frit_engine *engine, frit_session *session)
 {
-    frit_step *step = &engine->step;
+    frit_step *step = engine->step;
     int32_t row = step->n_rows;
     step->runs[step->n_runs] = (frit_run){.first_row = row,
                                           .n_rows = session->n_taken,
@@ -111,9 +138,11 @@ static void lay_out(frit_engine *engine, frit_session *session)
     step->adapted = step->adapted || session->scales;
     step->owners[step->n_runs++] = session;
     for (size_t i = session->n_done; i < session->n_done + (size_t)session->n_taken; i++, row++) {
-        step->tokens[row] = session->tokens[i];
+        step->tokens[row] = token_at(session, i);
         step->positions[row] = (int32_t)i;
-        if (frit_session_result(session, i) != FRIT_RESULT_NONE) step->out_rows[step->n_outs++] = row;
+        if (frit_session_result(session, i) == FRIT_RESULT_NONE) continue;
+        lay_out_pick(step, session, i);
+        step->out_rows[step->n_outs++] = row;
     }
     step->n_rows = row;
 }
@@ -155,7 +184,7 @@ static bool is_turn_of_many(const frit_engine *engine)
         has_many = has_many || (pending(s) > 0 && is_many(engine, s));
         has_few = has_few || (pending(s) > 0 && !is_many(engine, s));
     }
-    return has_many && (!has_few || !engine->step.many);
+    return has_many && (!has_few || !engine->step->many);
 }
 
 static void take_many(frit_engine *engine)
@@ -163,7 +192,7 @@ static void take_many(frit_engine *engine)
     const size_t many = (size_t)engine->many_rows;
     const int32_t budget = prompt_room(engine), most = budget < engine->n_batch ? budget : engine->n_batch;
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        const size_t room = (size_t)(most > engine->step.n_rows ? most - engine->step.n_rows : 0);
+        const size_t room = (size_t)(most > engine->step->n_rows ? most - engine->step->n_rows : 0);
         if (!is_many(engine, s) || room < many) continue;
         size_t n = pending(s) < room ? pending(s) : room;
         if (pending(s) - n > 0 && pending(s) - n < many) n = pending(s) - many;
@@ -204,7 +233,7 @@ static size_t count_results(const frit_session *session, frit_result *kind)
 
 static void take_whole(frit_engine *engine)
 {
-    const frit_step *step = &engine->step;
+    const frit_step *step = engine->step;
     for (frit_session *s = engine->sessions; s; s = s->next) {
         frit_result kind;
         const size_t n_outs = count_results(s, &kind);
@@ -219,7 +248,7 @@ static void take_whole(frit_engine *engine)
 // Sources come before tokens, for those wait for them; whole, and many rows apart from few as everywhere.
 static void take_sources(frit_engine *engine)
 {
-    frit_step *step = &engine->step;
+    frit_step *step = engine->step;
     for (frit_session *s = engine->sessions; s; s = s->next) {
         const bool many = s->n_source >= (size_t)engine->many_rows;
         if (!s->source_waits || s->status != FRIT_OK || s->n_source > (size_t)(engine->n_batch - step->n_rows))
@@ -234,7 +263,7 @@ static void take_sources(frit_engine *engine)
 
 void frit_schedule(frit_engine *engine)
 {
-    frit_step *step = &engine->step;
+    frit_step *step = engine->step;
     step->n_rows = step->n_outs = step->n_runs = 0;
     step->result = FRIT_RESULT_NONE;
     for (frit_session *s = engine->sessions; s; s = s->next) s->n_taken = 0;
@@ -250,7 +279,9 @@ void frit_schedule(frit_engine *engine)
     else
         take_few(engine);
 
-    step->n_rows = step->n_outs = 0;
+    step->n_rows = step->n_outs = step->n_picks = 0;
+    step->lists.n_vocab = engine->hp.n_vocab;
+    frit_pick_lists_clear(&step->lists);
     step->adapted = false;
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->waited = s->n_taken == 0 && pending(s) > 0;

@@ -16,8 +16,11 @@ typedef struct frit_step {                    // the batch and whose it is
     frit_run *runs;                           // [n_batch]
     frit_session **owners;                    // [n_batch]: of the runs
     frit_taken *taken;                        // [n_batch]
+    frit_pick *picks;                         // [n_batch]: in the order of the rows that they pick from
+    frit_picked_token *picked;                // [n_batch]: what they give
+    frit_pick_lists lists;                    // of picks
     frit_step_tables tables;
-    int32_t n_rows, n_outs, n_runs;
+    int32_t n_rows, n_outs, n_runs, n_picks;
     frit_result result;   // the kind that this step gives; NONE while open
     bool many;            // its runs are of many rows each
     bool adapted;         // some run has adapters
@@ -34,10 +37,12 @@ typedef struct frit_pace {
 frit_status frit_step_reserve_tables(frit_engine *engine, size_t n_sessions, size_t n_adapters);
 void frit_step_fill_tables(frit_engine *engine);   // for the runs of the step
 void frit_step_free_tables(frit_step_tables *tables);
+// Room for the lists of all picks that sessions have asked for. Allocates only where they have grown.
+frit_status frit_step_reserve_picks(frit_engine *engine);
 
 // Picks the rows of the next step into engine->step. Allocates nothing; n_rows is 0 if nothing is queued.
 void frit_schedule(frit_engine *engine);
 // Takes note that the step took so long.
-void frit_schedule_measure(frit_engine *engine, uint64_t step_ns);
+void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns);
 // Prompt rows of a step at most while other sessions generate: so many as take four times as long as a step without.
 int32_t frit_schedule_budget(const frit_pace *pace, int32_t least);

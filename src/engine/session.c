@@ -53,6 +53,8 @@ void frit_session_free(frit_session *session)
 {
     if (!session) return;
     if (session->engine) {
+        session->n_queue = 0;   // its row functions are called no more
+        frit_flight_land_all(session->engine);
         frit_session **at = &session->engine->sessions;
         while (*at != session) at = &(*at)->next;
         *at = session->next;
@@ -63,6 +65,7 @@ void frit_session_free(frit_session *session)
     free(session->source);
     free(session->map.pages);
     free(session->tokens);
+    frit_session_free_asks(session);
     free(session->queue);
     free(session->logits);
     free(session->note);
@@ -75,6 +78,14 @@ frit_status frit_session_check_usable(const frit_session *session)
     if (!session->engine) return frit_fail(FRIT_E_INVALID, "the session's engine was freed");
     if (session->engine->in_step)
         return frit_fail(FRIT_E_INVALID, "a session cannot be used from within a row function");
+    return FRIT_OK;
+}
+
+// What a step failed with stays with the step: its tokens are queued again.
+frit_status frit_session_settle(const frit_session *session)
+{
+    FRIT_TRY(frit_session_check_usable(session));
+    frit_flight_land_all(session->engine);
     return FRIT_OK;
 }
 
@@ -93,6 +104,7 @@ void frit_session_fail(frit_session *session, frit_status status)
     session->status = status;
     session->n_queue = 0;
     session->logits_at = 0;
+    frit_session_drop_asks(session);
 }
 
 // ------------------------------------------------------------------------------- pushing
@@ -166,6 +178,7 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
         return frit_fail(FRIT_E_INVALID, "the decoder has no source to look at: frit_session_encode comes first");
     FRIT_TRY(check_tokens(session, tokens, n_tokens));
     const bool is_whole = session->engine->hp.is_bidirectional;
+    if (is_whole) FRIT_TRY(frit_session_settle(session));   // what ran runs again
     if (is_whole) FRIT_TRY(prepare_whole(session, n_tokens, chosen.output));
     if (has_rows) FRIT_TRY(reserve_item(session));
     FRIT_TRY(frit_kv_extend(&session->engine->kv, &session->map, (int32_t)(session->n_tokens + n_tokens)));
@@ -228,7 +241,7 @@ frit_status frit_session_encode(frit_session *session, const frit_token *tokens,
     FRIT_REQUIRE_ITEMS(tokens, n_tokens);
     FRIT_REQUIRE_UNUSED(options);
     const frit_push_options chosen = options ? *options : (frit_push_options){.output = FRIT_OUTPUT_NONE};
-    FRIT_TRY(frit_session_check_usable(session));
+    FRIT_TRY(frit_session_settle(session));
     FRIT_TRY(check_source(session, tokens, n_tokens, &chosen));
     FRIT_TRY(frit_engine_grow(session->engine, n_tokens));   // before anything is forgotten
     FRIT_TRY(frit_session_truncate(session, 0));
@@ -247,7 +260,8 @@ frit_result frit_session_result(const frit_session *session, size_t i)
         if (i - item->first < item->n)   // wraps around for tokens before the item
             return item->options.output == FRIT_OUTPUT_ALL ? FRIT_RESULT_LOGITS : FRIT_RESULT_HIDDEN;
     }
-    return i + 1 == session->n_tokens && session->wants_logits ? FRIT_RESULT_LOGITS : FRIT_RESULT_NONE;
+    const bool wanted = (i + 1 == session->n_tokens && session->wants_logits) || frit_session_ask_after(session, i);
+    return wanted ? FRIT_RESULT_LOGITS : FRIT_RESULT_NONE;
 }
 
 // Sets n_done to after how many tokens the cache can go back, having gone there; copies of later places are gone
@@ -267,11 +281,15 @@ static frit_status go_back(frit_session *session, size_t n_keep)
 frit_status frit_session_truncate(frit_session *session, size_t n_keep)
 {
     FRIT_REQUIRE(session);
-    FRIT_TRY(frit_session_check_usable(session));
+    FRIT_TRY(frit_session_settle(session));
     if (n_keep > session->n_tokens)
         return frit_fail(FRIT_E_INVALID, "a session of %zu tokens cannot be truncated to %zu", session->n_tokens,
                          n_keep);
+    if (!frit_session_knows(session, n_keep))
+        return frit_fail(FRIT_E_INVALID, "the first %zu tokens cannot be kept: the last of them is not known yet",
+                         n_keep);
     session->status = FRIT_OK;
+    frit_session_drop_asks(session);
     if (n_keep == session->n_tokens) return FRIT_OK;
     session->n_tokens = n_keep;
     const bool goes_back = session->n_done > n_keep;
@@ -294,7 +312,7 @@ size_t frit_session_pending(const frit_session *session)
 {
     FRIT_REQUIRE_OR(0, session);
     if (session->status != FRIT_OK) return 0;
-    return session->n_tokens - session->n_done + (session->source_waits ? session->n_source : 0);
+    return session->n_tokens - session->n_done + session->n_flying + (session->source_waits ? session->n_source : 0);
 }
 
 size_t frit_session_length(const frit_session *session)
@@ -321,23 +339,32 @@ const frit_token *frit_session_source(const frit_session *session, size_t *n_tok
 const float *frit_session_logits(const frit_session *session)
 {
     FRIT_REQUIRE_OR(NULL, session);
-    bool there =
-        session->logits_at > 0 && session->logits_at == session->n_tokens && session->n_done == session->n_tokens;
+    const bool there = session->logits_at > 0 && session->logits_at == session->n_tokens &&
+                       session->n_done == session->n_tokens && session->n_flying == 0;
     return there ? session->logits : NULL;
 }
 
-frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit_token *token)
+// Asks for the token in the step that runs the last one, where it is queued and the sampler is of this kind.
+static bool ask(frit_session *session, frit_sampler *sampler)
 {
-    FRIT_REQUIRE(session);
-    FRIT_REQUIRE(sampler);
-    FRIT_REQUIRE(token);
-    FRIT_TRY(frit_session_check_usable(session));
+    const size_t n = session->n_tokens;
+    return frit_session_pending(session) > 0 && sampler->is_pick && session->wants_logits &&
+           n < (size_t)session->engine->n_ctx && session->n_asks == 0 && n > session->n_done &&
+           frit_session_pick(session, sampler, NULL) == FRIT_OK;
+}
+
+static frit_status run_pending(frit_session *session)
+{
     while (frit_session_pending(session) > 0) {
         int32_t n_rows;
         FRIT_TRY(frit_engine_step(session->engine, &n_rows));
         if (n_rows == 0) return frit_fail(FRIT_E_INTERNAL, "the session's tokens find no room in a step");
     }
-    FRIT_TRY(frit_session_status(session));
+    return frit_session_status(session);
+}
+
+static frit_status sample(frit_session *session, frit_sampler *sampler, frit_token *token)
+{
     const float *logits = frit_session_logits(session);
     if (!logits)
         return frit_fail(FRIT_E_INVALID, session->n_tokens > 0 ? "the last push asked for no logits to sample from"
@@ -347,11 +374,28 @@ frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit
                          session->engine->hp.n_vocab);
     if (session->n_tokens == (size_t)session->engine->n_ctx)
         return frit_fail(FRIT_E_LIMIT, "the context of %d tokens is full", session->engine->n_ctx);
-    frit_token picked = -1;
     FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens));
-    FRIT_TRY(frit_sampler_sample(sampler, logits, &picked));
-    FRIT_TRY(frit_session_push(session, &picked, 1, NULL));
-    frit_sampler_accept(sampler, picked);
-    *token = picked;
+    return frit_sampler_sample(sampler, logits, token);
+}
+
+frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit_token *token)
+{
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE(sampler);
+    FRIT_REQUIRE(token);
+    FRIT_TRY(frit_session_settle(session));
+    frit_picked picked = {0};
+    const bool asked = ask(session, sampler);
+    frit_status status = run_pending(session);
+    if (asked && status != FRIT_OK) frit_session_drop_asks(session);
+    FRIT_TRY(status);
+    if (asked)
+        FRIT_TRY(frit_session_picked(session, &picked));
+    else
+        FRIT_TRY(sample(session, sampler, &picked.token));
+    FRIT_TRY(frit_session_push(session, &picked.token, 1, NULL));
+    FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens - 1));
+    frit_sampler_accept(sampler, picked.token);
+    *token = picked.token;
     return FRIT_OK;
 }

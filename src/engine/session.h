@@ -3,18 +3,32 @@
 #pragma once
 #include "engine/adapter.h"
 #include "engine/kv.h"
+#include "sample/sampler.h"
 
 typedef struct frit_queue_item {   // a push whose every token has a result: OUTPUT_ALL, OUTPUT_EMBEDDINGS
     size_t first, n;               // tokens [first, first + n) of the session
     frit_push_options options;
 } frit_queue_item;
 
+// A token that is to be picked after the session's token `at`; with drafts that follow it, one after each of them too.
+enum { FRIT_MAX_ASKS = 2, FRIT_MAX_DRAFTS = 64 };
+typedef struct frit_ask {
+    size_t at;
+    int32_t n, n_sent, n_run;   // picks: all, those in steps that were submitted, those that have run
+    int32_t index;              // of the last one that was sent, among its step's
+    frit_pick *picks;           // [n]
+    frit_picked_token *picked;
+    int32_t capacity;
+    frit_pick_lists lists;
+} frit_ask;
+
 struct frit_session {
     frit_engine *engine;   // NULL once the engine was freed
     frit_session *next;
-    frit_token *tokens;       // [n_ctx]
+    frit_token *tokens;       // [n_ctx]; -1: what the pick after the token before gives
     size_t n_tokens;          // in the timeline, queued ones too
-    size_t n_done;            // of these, run
+    size_t n_done;            // of these, run or in flight
+    size_t n_flying;          // of these, in flight
     size_t n_handed;          // of these, run before: where a state begins anew, they run again and give no results
     frit_kv_map map;          // pages for all n_tokens
     frit_queue_item *queue;   // oldest first
@@ -28,9 +42,11 @@ struct frit_session {
     // Of encoder-decoders: the text that the decoder looks at, its pages, and what its rows are wanted for.
     frit_token *source;   // [n_ctx], NULL before the first
     size_t n_source;
-    bool source_waits;   // has not been encoded yet; the session's tokens wait for it
+    bool source_waits;   // is not encoded, nor in flight; the session's tokens wait for it
     frit_kv_map source_map;
     frit_push_options source_options;
+    frit_ask asks[FRIT_MAX_ASKS];   // oldest first; those after n_asks only have memory
+    int32_t n_asks;
     int32_t n_taken;                  // rows in the step that is being made
     bool waited;                      // had something to run and no row in the last step
     float *scales;                    // [engine->adapters.n]; NULL: no adapters
@@ -40,6 +56,8 @@ struct frit_session {
 
 // FRIT_E_INVALID for a session whose engine was freed, or that a row function wants to use in the middle of a step.
 frit_status frit_session_check_usable(const frit_session *session);
+// The same; then nothing is in flight.
+frit_status frit_session_settle(const frit_session *session);
 // The layers of the cache that hold a session's own positions, and those that hold its source's, if it has one.
 frit_kv_layers frit_engine_own_layers(const frit_engine *engine);
 frit_kv_layers frit_engine_source_layers(const frit_engine *engine);
@@ -52,3 +70,12 @@ frit_status frit_session_set_source(frit_session *session, const void *tokens, s
 // What token i of the session wants from its step.
 typedef enum frit_result { FRIT_RESULT_NONE, FRIT_RESULT_LOGITS, FRIT_RESULT_HIDDEN } frit_result;
 frit_result frit_session_result(const frit_session *session, size_t i);
+
+// Picks (pick.c): the one that asks for what follows token i, or NULL.
+frit_ask *frit_session_ask_after(const frit_session *session, size_t i);
+bool frit_session_knows(const frit_session *session, size_t n);      // the first n tokens
+frit_status frit_session_check_known(const frit_session *session);   // FRIT_E_INVALID if a token is not known yet
+void frit_session_drop_asks(frit_session *session);                  // keeps their memory
+void frit_session_free_asks(frit_session *session);
+// The result of the pick after token i; `tops` are those of its step.
+void frit_session_take_pick(frit_session *session, size_t i, const frit_picked_token *picked, const frit_logprob *tops);

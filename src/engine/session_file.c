@@ -197,8 +197,9 @@ static frit_status write_session(writing *w, const frit_session *session, const 
 static frit_status prepare(const frit_session *session, frit_saved_header *out)
 {
     frit_saved_header h;
-    FRIT_TRY(frit_session_check_usable(session));
+    FRIT_TRY(frit_session_settle(session));
     FRIT_TRY(frit_session_status(session));
+    FRIT_TRY(frit_session_check_known(session));
     FRIT_TRY(describe(session, &h));
     h.n_tokens = (uint32_t)session->n_tokens;
     h.n_done = (uint32_t)session->n_done;
@@ -331,7 +332,7 @@ frit_status frit_session_load(frit_session *session, const char *path)
     frit_file *file;
     FRIT_REQUIRE(session);
     FRIT_REQUIRE(path);
-    FRIT_TRY(frit_session_check_usable(session));
+    FRIT_TRY(frit_session_settle(session));
     FRIT_TRY(frit_file_open(&file, path, false));
     frit_status status = load(session, path, frit_file_data(file), frit_file_size(file));
     frit_file_close(file);
@@ -342,7 +343,7 @@ frit_status frit_session_load_memory(frit_session *session, const void *bytes, s
 {
     FRIT_REQUIRE(session);
     FRIT_REQUIRE(bytes);
-    FRIT_TRY(frit_session_check_usable(session));
+    FRIT_TRY(frit_session_settle(session));
     return load(session, "memory", bytes, n_bytes);
 }
 

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: MIT
-// One step: schedule, run the plan, hand out the results. Allocates nothing once its plan exists.
+// What a step gives to the devices, and to sessions when it has run. Allocates nothing once its plan exists.
 #include "engine/engine.h"
-
-#include "base/time.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-// Whether the session keeps the results of token i.
+// Whether the session keeps the logits of token i.
 static bool keeps(const frit_session *session, size_t i, frit_result result)
 {
-    return result == FRIT_RESULT_LOGITS && i + 1 == session->n_tokens && session->wants_logits;
+    return result == FRIT_RESULT_LOGITS && i + 1 == session->n_tokens && session->wants_logits &&
+           !frit_session_ask_after(session, i);
 }
 
 // Where the results of the rows go: all threads copy them, for a vocabulary is long.
-static void address_results(frit_step *step)
+static void address_results(frit_flight *flight)
 {
+    frit_step *step = &flight->step;
     int32_t o = 0;
+    flight->output = (frit_step_output){.taken = step->taken, .picked = step->picked, .tops = step->lists.tops};
     for (int32_t r = 0; r < step->n_runs; r++) {
         const frit_run *run = &step->runs[r];
         frit_session *session = step->owners[r];
+        flight->output.wants_rows = flight->output.wants_rows || step->encodes || session->n_queue > 0;
         for (; o < step->n_outs && step->out_rows[o] < run->first_row + run->n_rows; o++) {
             const bool kept = !step->encodes &&
                               keeps(session, (size_t)(run->n_past + step->out_rows[o] - run->first_row), step->result);
@@ -47,51 +49,89 @@ static frit_status fail_not_finite(const frit_session *session, size_t i, frit_r
                      path, what, i);
 }
 
-// Gives the values of token i to the session's row function, and logits to the session. Fails for values that are not
-// finite.
-static frit_status deliver(frit_session *session, size_t i, const float *values, size_t n, const frit_step *step,
-                           const frit_taken *taken)
+// A row of results, as it is handed out.
+typedef struct result_row {
+    const float *values;   // NULL: they are not on the host
+    size_t n;
+    frit_taken *taken;
+    const frit_pick *pick;   // NULL: none was asked for
+    const frit_picked_token *picked;
+    bool keeps_failed;   // the values are still those of this step
+} result_row;
+
+// A sampler that leaves no token can be followed by another one.
+static void keep_failed(frit_session *session, size_t i, const result_row *row)
 {
-    const frit_result result = step->result;
+    if (row->picked->status == FRIT_PICK_DONE || !row->values || !row->keeps_failed || i + 1 < session->n_tokens)
+        return;
+    memcpy(session->logits, row->values, row->n * sizeof *session->logits);
+    session->logits_at = i + 1;
+}
+
+// Gives the results of token i to the session. Fails for values that are not finite.
+static frit_status deliver(frit_session *session, size_t i, const frit_step *step, const result_row *row)
+{
     const frit_push_options *source = &session->source_options;
-    if (atomic_load(&taken->bad)) return fail_not_finite(session, i, result);
+    if (atomic_load(&row->taken->bad)) return fail_not_finite(session, i, step->result);
     if (step->encodes) {
-        source->row(source->row_ctx, i, values, n);
+        source->row(source->row_ctx, i, row->values, row->n);
         return FRIT_OK;
     }
-    if (taken->copy) session->logits_at = i + 1;
+    if (row->taken->copy) session->logits_at = i + 1;
     for (size_t q = 0; q < session->n_queue && i >= session->n_handed; q++) {
         const frit_queue_item *item = &session->queue[q];
-        if (i - item->first < item->n) item->options.row(item->options.row_ctx, i - item->first, values, n);
+        if (i - item->first < item->n) item->options.row(item->options.row_ctx, i - item->first, row->values, row->n);
     }
+    if (!row->pick) return FRIT_OK;
+    keep_failed(session, i, row);
+    const frit_logprob *tops = row->pick->n_top > 0 ? step->lists.tops + row->pick->first_top : NULL;
+    frit_session_take_pick(session, i, row->picked, tops);
     return FRIT_OK;
 }
 
 static void drop_finished(frit_session *session)
 {
     size_t n = 0;
-    while (n < session->n_queue && session->queue[n].first + session->queue[n].n <= session->n_done) n++;
+    const size_t n_run = session->n_done - session->n_flying;
+    while (n < session->n_queue && session->queue[n].first + session->queue[n].n <= n_run) n++;
     if (n == 0) return;
     session->n_queue -= n;
     memmove(session->queue, session->queue + n, session->n_queue * sizeof *session->queue);
 }
 
+// Where the device runs no picks.
+static void run_picks(frit_engine *engine, const frit_flight *flight)
+{
+    const frit_step *step = &flight->step;
+    float *rows = (float *)(uintptr_t)flight->output.rows;   // as before when the picks have run
+    frit_pick_alone(engine->pick_run, &(frit_pick_job){rows, step->picks, step->n_picks, &step->lists, step->picked});
+}
+
 // Row out_rows[o] of the batch has its values at output[o]. A session that fails gets no further results; the others
 // do.
-static void hand_out(const frit_step *step, const float *output, size_t n)
+void frit_step_hand_out(frit_engine *engine, const frit_flight *flight)
 {
-    int32_t o = 0;
-    for (int32_t r = 0; r < step->n_runs; r++) {
-        step->owners[r]->n_done += step->encodes ? 0 : (size_t)step->runs[r].n_rows;
-        if (step->encodes) step->owners[r]->source_waits = false;
-    }
-    for (int32_t r = 0; r < step->n_runs; r++) {
+    const frit_step *step = &flight->step;
+    const size_t n = (size_t)flight->plan->graph.output->shape[1];
+    if (step->n_picks > 0 && !frit_flight_runs_picks(flight->plan)) run_picks(engine, flight);
+    for (int32_t r = 0; r < step->n_runs && !step->encodes; r++)
+        step->owners[r]->n_flying -= (size_t)step->runs[r].n_rows;
+    int32_t p = 0;
+    for (int32_t r = 0, o = 0; r < step->n_runs; r++) {
         const frit_run *run = &step->runs[r];
         for (; o < step->n_outs && step->out_rows[o] < run->first_row + run->n_rows; o++) {
             frit_session *session = step->owners[r];
+            const bool is_picked = p < step->n_picks && step->picks[p].row == o;
+            const result_row row = {.values = flight->output.rows ? flight->output.rows + (size_t)o * n : NULL,
+                                    .n = n,
+                                    .taken = &step->taken[o],
+                                    .pick = is_picked ? &step->picks[p] : NULL,
+                                    .picked = &step->picked[p],
+                                    .keeps_failed = flight->number == engine->n_submitted};
+            p += is_picked;
             if (session->status != FRIT_OK) continue;
-            size_t i = (size_t)(run->n_past + step->out_rows[o] - run->first_row);
-            frit_status status = deliver(session, i, output + (size_t)o * n, n, step, &step->taken[o]);
+            const size_t i = (size_t)(run->n_past + step->out_rows[o] - run->first_row);
+            frit_status status = deliver(session, i, step, &row);
             if (status != FRIT_OK) frit_session_fail(session, status);
         }
         drop_finished(step->owners[r]);
@@ -108,48 +148,106 @@ static frit_plan_key key_of(const frit_step *step)
                            .adapted = step->adapted};
 }
 
-static frit_status carry(const frit_plan_part *to, const frit_crossing *crossing, const frit_plan_part *from)
+// Of a result with this step's rows: plans keep the shape of any step.
+static uint64_t result_bytes(const frit_node *node, const frit_batch *batch)
 {
     uint64_t n_bytes = sizeof(float);
-    for (int d = 0; d < crossing->result->n_dims; d++) n_bytes *= (uint64_t)crossing->result->shape[d];
+    for (int d = 1; d < node->n_dims; d++) n_bytes *= (uint64_t)node->shape[d];
+    const int64_t n = node->rows == FRIT_ROWS_BATCH  ? batch->n_rows
+                      : node->rows == FRIT_ROWS_OUTS ? batch->n_outs
+                                                     : node->shape[0];
+    return n_bytes * (uint64_t)n;
+}
+
+static frit_status carry(const frit_plan_part *to, const frit_crossing *crossing, const frit_plan_part *from,
+                         const frit_batch *batch)
+{
+    const uint64_t n_bytes = result_bytes(crossing->result, batch);
     if (n_bytes == 0) return FRIT_OK;
     return frit_backend_carry(to->device->backend->value(to->exec, crossing->input),
                               from->device->backend->value(from->exec, crossing->result), n_bytes);
 }
 
 // What others read of part i, as soon as it runs: the device may use the memory again.
-static frit_status carry_results(const frit_plan_class *c, int i)
+static frit_status carry_results(const frit_plan_class *c, int i, const frit_batch *batch)
 {
     for (int k = i + 1; k < c->segments.n; k++) {
         const frit_segment *segment = &c->segments.list[k];
         for (int n = 0; n < segment->n_inputs; n++)
-            if (segment->inputs[n].from == i) FRIT_TRY(carry(&c->parts[k], &segment->inputs[n], &c->parts[i]));
+            if (segment->inputs[n].from == i) FRIT_TRY(carry(&c->parts[k], &segment->inputs[n], &c->parts[i], batch));
     }
     return FRIT_OK;
 }
 
-// Devices work on their parts one after the other.
-static frit_status run_parts(const frit_plan_class *c, const frit_batch *batch, frit_step_output *output)
+// Devices work on their parts one after the other. The host waits for what crosses between them, and not for the last.
+static frit_status submit_parts(const frit_plan_class *c, const frit_batch *batch, frit_flight *flight)
 {
-    for (int i = 0; i < c->segments.n; i++) frit_plan_set_rows(c->parts[i].plan, batch->n_rows, batch->n_outs);
     for (int i = 0; i < c->segments.n; i++) {
         const frit_plan_part *part = &c->parts[i];
         frit_ticket ticket;
-        FRIT_TRY(part->device->backend->submit(part->device, part->exec, batch, output, &ticket));
-        FRIT_TRY(carry_results(c, i));
-        if (i == c->segments.n - 1 || i == c->segments.output)
-            FRIT_TRY(part->device->backend->wait(part->device, ticket));
+        FRIT_TRY(part->device->backend->submit(part->device, part->exec, batch, &flight->output, &ticket));
+        if (i == c->segments.output) flight->tickets[0] = ticket;
+        if (i == c->segments.n - 1) flight->tickets[1] = ticket;
+        FRIT_TRY(carry_results(c, i, batch));
     }
     return FRIT_OK;
 }
 
-static frit_status run_step(frit_engine *engine)
+static const frit_plan_part *part_of(const frit_flight *flight, int ticket)
 {
-    frit_step *step = &engine->step;
+    const frit_segments *segments = &flight->plan->segments;
+    return &flight->plan->parts[ticket == 0 ? segments->output : segments->n - 1];
+}
+
+frit_status frit_step_wait(const frit_flight *flight)
+{
+    for (int i = 0; i < 2; i++) {
+        const frit_plan_part *part = part_of(flight, i);
+        FRIT_TRY(part->device->backend->wait(part->device, flight->tickets[i]));
+    }
+    return FRIT_OK;
+}
+
+bool frit_step_poll(const frit_flight *flight)
+{
+    for (int i = 0; i < 2; i++) {
+        const frit_plan_part *part = part_of(flight, i);
+        if (!part->device->backend->poll(part->device, flight->tickets[i])) return false;
+    }
+    return true;
+}
+
+// Tokens that are picks of the step before: of which the host knows nothing where the same device runs all of both.
+static frit_status find_tokens(frit_engine *engine, const frit_plan_class *c)
+{
+    frit_step *step = engine->step;
+    const frit_flight *before = &engine->flights[engine->n_submitted % FRIT_MAX_FLIGHTS];
+    bool known = true;
+    for (int32_t i = 0; i < step->n_rows; i++) known = known && step->tokens[i] >= 0;
+    if (known || (c->segments.n == 1 && before->plan->segments.n == 1 && frit_flight_runs_picks(c) &&
+                  c->parts[0].device == before->plan->parts[0].device))
+        return FRIT_OK;
+    FRIT_TRY(frit_flight_land_all(engine));
+    for (int32_t r = 0; r < step->n_runs; r++) {
+        const frit_run *run = &step->runs[r];
+        const frit_token *tokens = step->owners[r]->tokens + run->n_past;
+        for (int32_t i = 0; i < run->n_rows; i++)   // of a session that has failed, any token does
+            if (step->tokens[run->first_row + i] < 0) step->tokens[run->first_row + i] = tokens[i] < 0 ? 0 : tokens[i];
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_step_submit(frit_engine *engine, frit_flight *flight)
+{
+    frit_step *step = engine->step;
     FRIT_TRY(frit_model_check_files(engine->model));
     frit_plan_class *c;
     FRIT_TRY(frit_plans_get(engine, key_of(step), &c));
-    address_results(step);
+    FRIT_TRY(find_tokens(engine, c));
+    flight->plan = c;
+    address_results(flight);
+    const bool runs_picks = frit_flight_runs_picks(c);
+    flight->output.wants_rows = flight->output.wants_rows || (step->n_picks > 0 && !runs_picks);
     const frit_batch batch = {
         .n_rows = step->n_rows,
         .n_outs = step->n_outs,
@@ -163,25 +261,9 @@ static frit_status run_step(frit_engine *engine)
         .page_stride = step->tables.page_stride,
         .scales = step->adapted ? step->tables.scales : NULL,
         .n_adapters = engine->adapters.n,
+        .picks = step->picks,
+        .n_picks = runs_picks ? step->n_picks : 0,
+        .lists = step->lists,
     };
-    frit_step_output output = {.taken = step->taken};
-    FRIT_TRY(run_parts(c, &batch, &output));
-    hand_out(step, output.rows, (size_t)c->graph.output->shape[1]);
-    return FRIT_OK;
-}
-
-frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows)
-{
-    FRIT_REQUIRE(engine);
-    if (n_rows) *n_rows = 0;
-    if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
-    frit_schedule(engine);
-    if (engine->step.n_rows == 0) return FRIT_OK;
-    engine->in_step = true;
-    const uint64_t start = frit_time_ns();
-    frit_status status = run_step(engine);
-    frit_schedule_measure(engine, frit_time_ns() - start);
-    engine->in_step = false;
-    if (status == FRIT_OK && n_rows) *n_rows = engine->step.n_rows;
-    return status;
+    return submit_parts(c, &batch, flight);
 }

@@ -8,11 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-frit_status frit_step_reserve_tables(frit_engine *engine, size_t n_sessions, size_t n_adapters)
+static frit_status reserve(frit_step_tables *t, size_t n_pages, size_t n_scales)
 {
-    frit_step_tables *t = &engine->step.tables;
-    const size_t n_pages = n_sessions * (size_t)engine->kv.n_groups * (size_t)frit_kv_pages_of(engine->n_ctx);
-    const size_t n_scales = n_sessions * n_adapters;
     if (n_pages > t->pages_capacity) {
         int32_t *pages = realloc(t->pages, 2 * n_pages * sizeof *pages);
         if (!pages) return frit_fail_memory(2 * n_pages * sizeof *pages, "the page tables of a step");
@@ -26,6 +23,31 @@ frit_status frit_step_reserve_tables(frit_engine *engine, size_t n_sessions, siz
         t->scales_capacity = 2 * n_scales;
     }
     return FRIT_OK;
+}
+
+frit_status frit_step_reserve_tables(frit_engine *engine, size_t n_sessions, size_t n_adapters)
+{
+    const size_t n_pages = n_sessions * (size_t)engine->kv.n_groups * (size_t)frit_kv_pages_of(engine->n_ctx);
+    for (int i = 0; i < FRIT_MAX_FLIGHTS; i++)
+        FRIT_TRY(reserve(&engine->flights[i].step.tables, n_pages, n_sessions * n_adapters));
+    return FRIT_OK;
+}
+
+frit_status frit_step_reserve_picks(frit_engine *engine)
+{
+    frit_step *step = engine->step;
+    frit_pick_room room = {0};
+    for (const frit_session *s = engine->sessions; s; s = s->next)
+        for (int32_t k = 0; k < s->n_asks; k++) {
+            const frit_pick_lists *lists = &s->asks[k].lists;
+            room.n_biases += lists->n_biases;
+            room.n_counts += lists->n_counts;
+            room.n_masks += lists->n_masks;
+            room.n_tops += lists->n_tops;
+        }
+    frit_pick_lists_clear(&step->lists);
+    step->lists.n_vocab = engine->hp.n_vocab;
+    return frit_pick_lists_reserve(&step->lists, &room);
 }
 
 void frit_step_free_tables(frit_step_tables *tables)
@@ -43,7 +65,7 @@ static const frit_kv_map *map_of(const frit_step *step, const frit_session *sess
 
 static void fill_pages(frit_engine *engine)
 {
-    frit_step *step = &engine->step;
+    frit_step *step = engine->step;
     int32_t stride = 0;
     for (int32_t r = 0; r < step->n_runs; r++)
         for (int32_t group = 0; group < engine->kv.n_groups; group++) {
@@ -62,7 +84,7 @@ static void fill_pages(frit_engine *engine)
 
 void frit_step_fill_tables(frit_engine *engine)
 {
-    frit_step *step = &engine->step;
+    frit_step *step = engine->step;
     const size_t n = (size_t)engine->adapters.n;
     fill_pages(engine);
     for (int32_t r = 0; step->adapted && r < step->n_runs; r++) {

@@ -56,6 +56,26 @@ void frit_pick_lists_free(frit_pick_lists *lists)
     *lists = (frit_pick_lists){0};
 }
 
+static void append(void *to, int32_t *n_to, const void *from, int32_t *first, int32_t n, size_t size)
+{
+    if (n > 0) memcpy((char *)to + (size_t)*n_to * size, (const char *)from + (size_t)*first * size, (size_t)n * size);
+    *first = *n_to;
+    *n_to += n;
+}
+
+frit_pick frit_pick_append(frit_pick_lists *to, const frit_pick_lists *from, const frit_pick *pick)
+{
+    frit_pick copy = *pick;
+    const size_t mask_bytes = (size_t)frit_pick_mask_words(to->n_vocab) * sizeof *to->masks;
+    append(to->biases, &to->n_biases, from->biases, &copy.first_bias, pick->n_biases, sizeof *to->biases);
+    append(to->counts, &to->n_counts, from->counts, &copy.first_count, pick->n_counts, sizeof *to->counts);
+    if (pick->mask >= 0) append(to->masks, &to->n_masks, from->masks, &copy.mask, 1, mask_bytes);
+    if (pick->first_top >= 0) copy.first_top = to->n_tops;
+    to->n_tops += pick->n_top;
+    copy.first_draft = copy.n_drafts = 0;
+    return copy;
+}
+
 // ------------------------------------------------------------------------------- results
 
 frit_status frit_pick_check(frit_pick_status status)
@@ -201,4 +221,29 @@ frit_status frit_sampler_add_pick(const frit_sampler *sampler, frit_pick_lists *
             if (sampler->stages[i]->apply == parts[k].apply) parts[k].add(sampler, lists, pick);
     if (has_mask) add_mask(sampler, lists, pick);
     return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- drafts
+
+void frit_sampler_try(frit_sampler *sampler, frit_token token, frit_sampler_mark *before)
+{
+    *before = (frit_sampler_mark){.token = token,
+                                  .forgotten = sampler->history ? sampler->history[sampler->history_at] : -1,
+                                  .n_history = sampler->n_history,
+                                  .history_at = sampler->history_at,
+                                  .position = sampler->position,
+                                  .forced_left = sampler->forced_left};
+    frit_sampler_accept(sampler, token);
+}
+
+void frit_sampler_go_back(frit_sampler *sampler, const frit_sampler_mark *before)
+{
+    const bool was_full = sampler->history && before->n_history == sampler->history_capacity;
+    sampler->counts[before->token]--;
+    if (sampler->history) sampler->history[before->history_at] = before->forgotten;
+    if (was_full) sampler->counts[before->forgotten]++;
+    sampler->n_history = before->n_history;
+    sampler->history_at = before->history_at;
+    sampler->position = before->position;
+    sampler->forced_left = before->forced_left;
 }

@@ -73,6 +73,8 @@ typedef struct frit_pick_room {
 frit_status frit_pick_lists_reserve(frit_pick_lists *lists, const frit_pick_room *room);
 void frit_pick_lists_clear(frit_pick_lists *lists);   // keeps the room
 void frit_pick_lists_free(frit_pick_lists *lists);
+// What a pick of the lists `from` is in the lists `to`, which get its items and have room for them; no drafts.
+frit_pick frit_pick_append(frit_pick_lists *to, const frit_pick_lists *from, const frit_pick *pick);
 // FRIT_E_INVALID with a sentence, or FRIT_OK.
 frit_status frit_pick_check(frit_pick_status status);
 // After all picks of a step: what the verifications among them accept.

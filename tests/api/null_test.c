@@ -296,6 +296,12 @@ static void call_engines(void)
     REFUSES(frit_engine_get_info, info, o.engine, NULL);
     REFUSES(frit_engine_step, engine, NULL, &(int32_t){0});
     ACCEPTS(frit_engine_step, n_rows, o.engine, NULL);
+    REFUSES(frit_engine_submit, engine, NULL, &(uint64_t){0}, &(int32_t){0});
+    ACCEPTS(frit_engine_submit, step, o.engine, NULL, NULL);
+    ACCEPTS(frit_engine_submit, n_rows, o.engine, &(uint64_t){0}, NULL);
+    REFUSES(frit_engine_poll, engine, NULL, 1, &(bool){0});
+    REFUSES(frit_engine_poll, done, o.engine, 1, NULL);
+    REFUSES(frit_engine_wait, engine, NULL, 1);
     REFUSES(frit_adapter_open, out, NULL, o.model, path, NULL);
     adapter = o.adapter;
     REFUSES(frit_adapter_open, model, &adapter, NULL, path, NULL);
@@ -318,6 +324,7 @@ static void call_engines(void)
 
 static void call_sessions(void)
 {
+    frit_picked picked;
     const frit_token tokens[2] = {1, 5};
     const float scale = 1;
     const char *path = temp_path("null.session");
@@ -331,6 +338,9 @@ static void call_sessions(void)
     REFUSES(frit_session_set_adapters, adapters, o.session, NULL, &scale, 1);
     REFUSES(frit_session_set_adapters, scales, o.session, &o.adapter, NULL, 1);
     assert_ok(frit_session_set_adapters(o.session, NULL, NULL, 0));
+    assert_ok(frit_session_push(o.session, tokens, 1, NULL));
+    ACCEPTS(frit_session_pick, options, o.session, o.sampler, NULL);
+    assert_ok(frit_session_truncate(o.session, 0));
     REFUSES(frit_session_push, session, NULL, tokens, 2, NULL);
     REFUSES(frit_session_push, tokens, o.session, NULL, 2, NULL);
     ACCEPTS(frit_session_push, options, o.session, tokens, 2, NULL);
@@ -365,6 +375,11 @@ static void call_sessions(void)
     REFUSES(frit_session_next, session, NULL, o.sampler, &token);
     REFUSES(frit_session_next, sampler, o.session, NULL, &token);
     REFUSES(frit_session_next, token, o.session, o.sampler, NULL);
+    REFUSES(frit_session_pick, session, NULL, o.sampler, NULL);
+    REFUSES(frit_session_pick, sampler, o.session, NULL, NULL);
+    REFUSES(frit_session_picked, session, NULL, &picked);
+    REFUSES(frit_session_picked, picked, o.session, NULL);
+    REFUSES(frit_session_push_picked, session, NULL);
 }
 
 static void call_samplers(void)

@@ -120,6 +120,40 @@ static void decode_once(world *w, const frit_push_options *options)
     assert_ok(frit_text_stream_push(w->stream, token, &text, &n_bytes));
 }
 
+// A token for every session, picked by the step, while the step before is in flight.
+static void decode_in_flight(world *w, uint64_t *before)
+{
+    uint64_t step;
+    for (int i = 0; i < SESSIONS; i++) {
+        if (frit_session_length(w->sessions[i]) > TINY_CTX - 10) {
+            assert_ok(frit_session_truncate(w->sessions[i], 3));
+            assert_ok(frit_session_push(w->sessions[i], &(frit_token){5}, 1, NULL));
+        }
+        assert_ok(frit_session_pick(w->sessions[i], w->sampler, &(frit_pick_options){.logprobs = true, .n_top = 3}));
+    }
+    assert_ok(frit_engine_submit(w->engine, &step, NULL));
+    for (int i = 0; i < SESSIONS; i++) assert_ok(frit_session_push_picked(w->sessions[i]));
+    if (*before > 0) assert_ok(frit_engine_wait(w->engine, *before));
+    for (int i = 0; i<SESSIONS && * before> 0; i++) {
+        frit_picked picked;
+        if (frit_session_picked(w->sessions[i], &picked) == FRIT_OK) frit_sampler_accept(w->sampler, picked.token);
+    }
+    *before = step;
+}
+
+static void check_picks(const char *cpu)
+{
+    world w = make_world(cpu, false);
+    uint64_t step = 0;
+    for (int i = 0; i < SESSIONS; i++)
+        for (int k = 0; k < 4; k++) assert_ok(frit_session_push(w.sessions[i], &(frit_token){5 + k}, 1, NULL));
+    for (int i = 0; i < 100; i++) decode_in_flight(&w, &step);   // until the penalties' window is full
+    const int before = n_calls;
+    for (int i = 0; i < STEPS; i++) decode_in_flight(&w, &step);
+    assert_int_equal(n_calls, before);
+    free_world(&w);
+}
+
 static void check_steady(const char *cpu, bool no_fuse)
 {
     static const frit_push_options all[] = {{.output = FRIT_OUTPUT_LAST, .row = NULL, .row_ctx = NULL},
@@ -141,6 +175,7 @@ static void a_steady_step_allocates_nothing_by_the_reference(void **state)
     (void)state;
     if (!CAN_COUNT) skip_because("calls of malloc cannot be counted in this build");
     check_steady("reference", false);
+    check_picks("reference");
 }
 
 static void a_steady_step_allocates_nothing_by_the_best_kernels(void **state)
@@ -148,6 +183,7 @@ static void a_steady_step_allocates_nothing_by_the_best_kernels(void **state)
     (void)state;
     if (!CAN_COUNT) skip_because("calls of malloc cannot be counted in this build");
     check_steady(NULL, false);
+    check_picks(NULL);
     check_steady(NULL, true);
 }
 

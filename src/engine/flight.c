@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+// Submitting steps, and waiting for them.
+//
+// A session's n_done counts what was submitted; when a step fails late, it goes back to what was before. Steps are
+// landed in order: waited for, and their results handed out. A step that others were submitted after takes these with
+// it when it fails, for they read what it wrote.
+#include "engine/engine.h"
+
+#include "base/time.h"
+
+#include <stdio.h>
+
+static frit_flight *flight_of(frit_engine *engine, uint64_t number)
+{
+    return &engine->flights[number % FRIT_MAX_FLIGHTS];
+}
+
+// ------------------------------------------------------------------------------- what sessions know of it
+
+static void mark_sent(const frit_step *step, frit_session *session, const frit_run *run)
+{
+    if (step->n_picks == 0) return;
+    for (int32_t k = 0; k < session->n_asks; k++) {
+        frit_ask *ask = &session->asks[k];
+        const size_t begin = (size_t)run->n_past, end = begin + (size_t)run->n_rows;
+        for (size_t i = ask->at; i < ask->at + (size_t)ask->n; i++) ask->n_sent += begin <= i && i < end;
+    }
+}
+
+static void take_off(const frit_step *step)
+{
+    for (int32_t r = 0; r < step->n_runs; r++) {
+        frit_session *session = step->owners[r];
+        if (step->encodes) {
+            session->source_waits = false;
+            continue;
+        }
+        mark_sent(step, session, &step->runs[r]);
+        session->n_done += (size_t)step->runs[r].n_rows;
+        session->n_flying += (size_t)step->runs[r].n_rows;
+    }
+}
+
+// As if it had not been submitted. A state that was written in part is lost.
+static void turn_back(const frit_engine *engine, const frit_step *step, frit_status status)
+{
+    for (int32_t r = 0; r < step->n_runs; r++) {
+        frit_session *session = step->owners[r];
+        const frit_run *run = &step->runs[r];
+        if (step->encodes) {
+            session->source_waits = true;
+            continue;
+        }
+        session->n_flying -= (size_t)run->n_rows;
+        if (session->n_done > (size_t)run->n_past) session->n_done = (size_t)run->n_past;
+        for (int32_t k = 0; k < session->n_asks; k++) session->asks[k].n_sent = session->asks[k].n_run;
+        if (engine->kv.state_bytes > 0 && session->status == FRIT_OK) frit_session_fail(session, status);
+    }
+}
+
+// ------------------------------------------------------------------------------- landing
+
+static void note_failure(frit_flight *flight, frit_status status)
+{
+    flight->status = status;
+    snprintf(flight->failure, sizeof flight->failure, "%s", status == FRIT_OK ? "" : frit_error());
+}
+
+static frit_status tell(const frit_flight *flight)
+{
+    if (flight->status != FRIT_OK) frit_fail_say("%s", flight->failure);
+    return flight->status;
+}
+
+// All that are in flight end with this failure.
+static void turn_all_back(frit_engine *engine, frit_status status)
+{
+    frit_flight *first = flight_of(engine, engine->n_landed + 1);
+    note_failure(first, status);
+    while (engine->n_landed < engine->n_submitted) {
+        frit_flight *flight = flight_of(engine, ++engine->n_landed);
+        if (flight != first) frit_step_wait(flight);   // it reads and writes memory until then
+        frit_fail_say("%s", first->failure);
+        note_failure(flight, status);
+        turn_back(engine, &flight->step, status);
+    }
+    tell(first);
+}
+
+frit_status frit_flight_land(frit_engine *engine)
+{
+    if (engine->n_landed == engine->n_submitted) return FRIT_OK;
+    frit_flight *flight = flight_of(engine, engine->n_landed + 1);
+    const frit_status status = frit_step_wait(flight);
+    if (status != FRIT_OK) {
+        turn_all_back(engine, status);
+        return status;
+    }
+    engine->n_landed++;
+    const uint64_t now = frit_time_ns();
+    const uint64_t start = flight->start_ns > engine->landed_ns ? flight->start_ns : engine->landed_ns;
+    frit_schedule_measure(engine, &flight->step, now - start);
+    engine->landed_ns = now;
+    const bool was_in_step = engine->in_step;
+    engine->in_step = true;   // row functions are called
+    frit_step_hand_out(engine, flight);
+    engine->in_step = was_in_step;
+    return FRIT_OK;
+}
+
+frit_status frit_flight_land_all(frit_engine *engine)
+{
+    frit_status status = FRIT_OK;
+    while (status == FRIT_OK && engine->n_landed < engine->n_submitted) status = frit_flight_land(engine);
+    return status;
+}
+
+void frit_flight_drop_all(frit_engine *engine)
+{
+    for (; engine->n_landed < engine->n_submitted; engine->n_landed++)
+        frit_step_wait(flight_of(engine, engine->n_landed + 1));
+}
+
+// ------------------------------------------------------------------------------- the interface
+
+// Whether its results must be handed out before the device runs anything else.
+static bool keeps_others_waiting(const frit_engine *engine)
+{
+    const frit_flight *last = &engine->flights[engine->n_submitted % FRIT_MAX_FLIGHTS];
+    return engine->n_landed < engine->n_submitted && last->output.wants_rows;
+}
+
+static frit_status start(frit_engine *engine, frit_flight *flight)
+{
+    flight->number = 0;
+    flight->start_ns = frit_time_ns();
+    engine->in_step = true;
+    const frit_status status = frit_step_submit(engine, flight);
+    engine->in_step = false;
+    FRIT_TRY(status);
+    take_off(&flight->step);
+    flight->status = FRIT_OK;
+    flight->number = ++engine->n_submitted;
+    return FRIT_OK;
+}
+
+frit_status frit_engine_submit(frit_engine *engine, uint64_t *step, int32_t *n_rows)
+{
+    FRIT_REQUIRE(engine);
+    if (step) *step = 0;
+    if (n_rows) *n_rows = 0;
+    if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
+    if (keeps_others_waiting(engine)) FRIT_TRY(frit_flight_land_all(engine));
+    if (engine->n_submitted - engine->n_landed == FRIT_MAX_FLIGHTS) FRIT_TRY(frit_flight_land(engine));
+    frit_flight *flight = flight_of(engine, engine->n_submitted + 1);
+    engine->step = &flight->step;
+    engine->step->many = flight_of(engine, engine->n_submitted)->step.many;   // kinds of steps take turns
+    FRIT_TRY(frit_step_reserve_picks(engine));
+    frit_schedule(engine);
+    if (flight->step.n_rows == 0) return FRIT_OK;
+    FRIT_TRY(start(engine, flight));
+    if (step) *step = flight->number;
+    if (n_rows) *n_rows = flight->step.n_rows;
+    return FRIT_OK;
+}
+
+// FRIT_E_INVALID for a step that was not submitted; FRIT_OK for one of which nothing is known any more.
+static frit_status status_of(frit_engine *engine, uint64_t step)
+{
+    const frit_flight *flight = flight_of(engine, step);
+    return flight->number == step ? tell(flight) : FRIT_OK;
+}
+
+static frit_status check(const frit_engine *engine, uint64_t step)
+{
+    if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a row function cannot wait for a step");
+    if (step > 0 && step <= engine->n_submitted) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "step %llu was not submitted: the last one is %llu", (unsigned long long)step,
+                     (unsigned long long)engine->n_submitted);
+}
+
+frit_status frit_engine_poll(frit_engine *engine, uint64_t step, bool *done)
+{
+    FRIT_REQUIRE(engine);
+    FRIT_REQUIRE(done);
+    *done = false;
+    FRIT_TRY(check(engine, step));
+    while (engine->n_landed < step) {
+        if (!frit_step_poll(flight_of(engine, engine->n_landed + 1))) return FRIT_OK;
+        if (frit_flight_land(engine) != FRIT_OK) break;
+    }
+    *done = true;
+    return status_of(engine, step);
+}
+
+frit_status frit_engine_wait(frit_engine *engine, uint64_t step)
+{
+    FRIT_REQUIRE(engine);
+    FRIT_TRY(check(engine, step));
+    while (engine->n_landed < step)
+        if (frit_flight_land(engine) != FRIT_OK) break;   // of this one or one before: both have it then
+    return status_of(engine, step);
+}
+
+frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows)
+{
+    FRIT_REQUIRE(engine);
+    uint64_t step;
+    if (n_rows) *n_rows = 0;
+    if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
+    FRIT_TRY(frit_flight_land_all(engine));
+    int32_t n;
+    FRIT_TRY(frit_engine_submit(engine, &step, &n));
+    if (step > 0) FRIT_TRY(frit_engine_wait(engine, step));
+    if (n_rows) *n_rows = n;
+    return FRIT_OK;
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+// Tokens that sessions want picked in their steps: asking for them, and taking the results.
+//
+// What is asked for is data of the session, made of the sampler when it is asked. A step that runs the row copies it
+// into its own lists (schedule.c), and leaves the result here when it has run (flight.c).
+#include "engine/engine.h"
+
+#include <stdlib.h>
+
+// ------------------------------------------------------------------------------- what was asked
+
+frit_ask *frit_session_ask_after(const frit_session *session, size_t i)
+{
+    for (int32_t k = 0; k < session->n_asks; k++) {
+        const frit_ask *ask = &session->asks[k];
+        if (i - ask->at < (size_t)ask->n) return (frit_ask *)(uintptr_t)ask;   // wraps around for tokens before it
+    }
+    return NULL;
+}
+
+bool frit_session_knows(const frit_session *session, size_t n)
+{
+    for (size_t i = n > FRIT_MAX_ASKS ? n - FRIT_MAX_ASKS : 0; i < n; i++)
+        if (session->tokens[i] < 0) return false;
+    return true;
+}
+
+frit_status frit_session_check_known(const frit_session *session)
+{
+    if (frit_session_knows(session, session->n_tokens)) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID,
+                     "the session's last token is not known yet: the step that picks it must run first");
+}
+
+void frit_session_drop_asks(frit_session *session)
+{
+    session->n_asks = 0;
+}
+
+void frit_session_free_asks(frit_session *session)
+{
+    for (int32_t k = 0; k < FRIT_MAX_ASKS; k++) {
+        free(session->asks[k].picks);
+        free(session->asks[k].picked);
+        frit_pick_lists_free(&session->asks[k].lists);
+    }
+}
+
+// The oldest one becomes the last: its results live until something is asked for again.
+static void drop_oldest(frit_session *session)
+{
+    const frit_ask oldest = session->asks[0];
+    for (int32_t k = 1; k < FRIT_MAX_ASKS; k++) session->asks[k - 1] = session->asks[k];
+    session->asks[FRIT_MAX_ASKS - 1] = oldest;
+    session->n_asks--;
+}
+
+// ------------------------------------------------------------------------------- asking
+
+static frit_status check(const frit_session *session, const frit_sampler *sampler, const frit_pick_options *options)
+{
+    const int32_t n_vocab = session->engine->hp.n_vocab,
+                  most = n_vocab < FRIT_PICK_MAX_TOP ? n_vocab : FRIT_PICK_MAX_TOP;
+    const size_t n_drafts = options->n_drafts;
+    if (session->engine->model->arch->is_encoder)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: an encoder has no logits to pick from",
+                         session->engine->model->info.path);
+    if (!sampler->is_pick)
+        return frit_fail(FRIT_E_UNSUPPORTED, "the sampler has stages of the caller's own, or in another order than the "
+                                             "default: devices do not run it");
+    if (sampler->n_vocab != n_vocab)
+        return frit_fail(FRIT_E_INVALID, "the sampler is for %d tokens, the model has %d", sampler->n_vocab, n_vocab);
+    if (options->n_top < 0 || options->n_top > most)
+        return frit_fail(FRIT_E_INVALID, "the %d likeliest tokens are asked for; expected 0 to %d", options->n_top,
+                         most);
+    if (n_drafts > FRIT_MAX_DRAFTS)
+        return frit_fail(FRIT_E_INVALID, "%zu drafts are to be verified; expected 0 to %d", n_drafts, FRIT_MAX_DRAFTS);
+    if (session->n_tokens - session->n_done < n_drafts + 1)
+        return frit_fail(FRIT_E_INVALID,
+                         "the token to pick after, and %zu drafts, must be queued: %zu of %zu tokens are", n_drafts,
+                         session->n_tokens - session->n_done, session->n_tokens);
+    for (size_t i = session->n_tokens - n_drafts - 1; i < session->n_tokens; i++) {
+        if (frit_session_result(session, i) == FRIT_RESULT_HIDDEN)
+            return frit_fail(FRIT_E_INVALID,
+                             "the push of token %zu asked for hidden states: there is nothing to pick from", i);
+        if (frit_session_ask_after(session, i))
+            return frit_fail(FRIT_E_INVALID, "what follows token %zu is asked for already", i);
+        if (i > session->n_tokens - n_drafts - 1 && session->tokens[i] < 0)
+            return frit_fail(FRIT_E_INVALID, "token %zu is no draft: it is not known yet", i);
+    }
+    if (session->n_asks == FRIT_MAX_ASKS)
+        return frit_fail(FRIT_E_LIMIT, "%d picks of the session wait already: frit_session_picked takes them",
+                         FRIT_MAX_ASKS);
+    return FRIT_OK;
+}
+
+static frit_status reserve(frit_ask *ask, const frit_pick_options *options)
+{
+    const int32_t n = (int32_t)options->n_drafts + 1;
+    if (n > ask->capacity) {
+        frit_pick *picks = realloc(ask->picks, (size_t)n * sizeof *picks);
+        if (picks) ask->picks = picks;
+        frit_picked_token *picked = picks ? realloc(ask->picked, (size_t)n * sizeof *picked) : NULL;
+        if (!picked) return frit_fail_memory((size_t)n * (sizeof *picks + sizeof *picked), "picks");
+        ask->picked = picked;
+        ask->capacity = n;
+    }
+    frit_pick_lists_clear(&ask->lists);
+    return frit_pick_lists_reserve(&ask->lists, &(frit_pick_room){.n_drafts = n - 1, .n_tops = n * options->n_top});
+}
+
+static frit_status add_pick(frit_ask *ask, int32_t k, frit_sampler *sampler, const frit_pick_options *options)
+{
+    frit_pick *pick = &ask->picks[k];
+    frit_sampler_set_position(sampler, ask->at + 1 + (uint64_t)k);
+    FRIT_TRY(frit_sampler_add_pick(sampler, &ask->lists, pick));
+    if (!options->logprobs) return FRIT_OK;
+    pick->n_top = options->n_top;
+    pick->first_top = ask->lists.n_tops;
+    ask->lists.n_tops += options->n_top;
+    return FRIT_OK;
+}
+
+// One pick after another, each as if the drafts before it had been accepted.
+static frit_status add_picks(frit_ask *ask, frit_sampler *sampler, const frit_pick_options *options)
+{
+    frit_sampler_mark marks[FRIT_MAX_DRAFTS];
+    const uint64_t position = sampler->position;
+    int32_t k = 0;
+    frit_status status = add_pick(ask, k, sampler, options);
+    for (; status == FRIT_OK && k + 1 < ask->n; k++) {
+        frit_sampler_try(sampler, ask->lists.drafts[k], &marks[k]);
+        status = add_pick(ask, k + 1, sampler, options);
+    }
+    while (k-- > 0) frit_sampler_go_back(sampler, &marks[k]);
+    sampler->position = position;
+    return status;
+}
+
+frit_status frit_session_pick(frit_session *session, frit_sampler *sampler, const frit_pick_options *options)
+{
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE(sampler);
+    FRIT_REQUIRE_UNUSED(options);
+    const frit_pick_options chosen = options ? *options : (frit_pick_options){0};
+    FRIT_TRY(frit_session_check_usable(session));
+    FRIT_TRY(frit_session_status(session));
+    FRIT_TRY(check(session, sampler, &chosen));
+    frit_ask *ask = &session->asks[session->n_asks];
+    const int32_t n_drafts = (int32_t)chosen.n_drafts;
+    FRIT_TRY(reserve(ask, &chosen));
+    ask->at = session->n_tokens - chosen.n_drafts - 1;
+    ask->n = n_drafts + 1;
+    ask->n_sent = ask->n_run = 0;
+    ask->lists.n_vocab = session->engine->hp.n_vocab;
+    ask->lists.n_drafts = n_drafts;
+    if (n_drafts > 0)
+        memcpy(ask->lists.drafts, session->tokens + ask->at + 1, chosen.n_drafts * sizeof *ask->lists.drafts);
+    FRIT_TRY(add_picks(ask, sampler, &chosen));
+    ask->picks[0].n_drafts = n_drafts;
+    session->n_asks++;
+    return FRIT_OK;
+}
+
+frit_status frit_session_push_picked(frit_session *session)
+{
+    FRIT_REQUIRE(session);
+    FRIT_TRY(frit_session_check_usable(session));
+    FRIT_TRY(frit_session_status(session));
+    const frit_ask *ask = session->n_tokens > 0 ? frit_session_ask_after(session, session->n_tokens - 1) : NULL;
+    if (!ask) return frit_fail(FRIT_E_INVALID, "no token was asked for after the session's last one");
+    if (ask->n > 1)
+        return frit_fail(FRIT_E_INVALID, "the last pick verifies drafts: what follows them is not known yet");
+    if (session->engine->hp.is_bidirectional)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: every token sees all others, so none can run before it is known",
+                         session->engine->model->info.path);
+    const bool is_known = ask->n_run == ask->n;
+    if (is_known) FRIT_TRY(frit_pick_check(ask->picked[0].status));
+    const frit_token token = is_known ? ask->picked[0].token : 0;
+    FRIT_TRY(frit_session_push(session, &token, 1, NULL));
+    if (!is_known) session->tokens[session->n_tokens - 1] = -1;
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- results
+
+void frit_session_take_pick(frit_session *session, size_t i, const frit_picked_token *picked, const frit_logprob *tops)
+{
+    frit_ask *ask = frit_session_ask_after(session, i);
+    if (!ask) return;
+    const frit_pick *pick = &ask->picks[i - ask->at];
+    ask->picked[i - ask->at] = *picked;
+    ask->n_run++;
+    if (pick->n_top > 0) memcpy(ask->lists.tops + pick->first_top, tops, (size_t)pick->n_top * sizeof *tops);
+    if (i + 1 >= session->n_tokens || session->tokens[i + 1] >= 0) return;
+    const frit_status status = frit_pick_check(picked->status);
+    session->tokens[i + 1] = status == FRIT_OK ? picked->token : 0;
+    if (status != FRIT_OK) frit_session_fail(session, status);   // a step may run without the token
+}
+
+frit_status frit_session_picked(frit_session *session, frit_picked *picked)
+{
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE(picked);
+    *picked = (frit_picked){0};
+    FRIT_TRY(frit_session_check_usable(session));
+    FRIT_TRY(frit_session_status(session));
+    frit_ask *ask = &session->asks[0];
+    if (session->n_asks == 0)
+        return frit_fail(FRIT_E_INVALID, "no pick of the session waits: frit_session_pick asks for one");
+    if (ask->n_run < ask->n)
+        return frit_fail(FRIT_E_INVALID, "the token has not been picked yet: %d of %d rows have run", ask->n_run,
+                         ask->n);
+    frit_pick_verify(ask->picks, ask->n, &ask->lists, ask->picked);
+    const frit_picked_token *result = &ask->picked[0];
+    const frit_pick *pick = &ask->picks[result->n_accepted];
+    const size_t n_keep = ask->at + 1 + (size_t)result->n_accepted;
+    const bool all = result->n_accepted == ask->n - 1;
+    const frit_picked given = {.token = result->token,
+                               .n_accepted = result->n_accepted,
+                               .logprob = result->logprob,
+                               .top = pick->n_top > 0 ? ask->lists.tops + pick->first_top : NULL,
+                               .n_top = (size_t)pick->n_top};
+    const frit_pick_status status = result->status;
+    drop_oldest(session);
+    if (!all && n_keep < session->n_tokens) FRIT_TRY(frit_session_truncate(session, n_keep));
+    FRIT_TRY(frit_pick_check(status));
+    *picked = given;
+    return FRIT_OK;
+}
