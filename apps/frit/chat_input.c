@@ -46,6 +46,24 @@ static const char *prompt_of(EditLine *editor)
     return input_of(editor)->prompt;
 }
 
+// Goes to where the prompt begins and clears what follows it: after a resize libedit draws the line as if nothing stood
+// there. The terminal has broken the line at its new edge.
+static void erase_line(EditLine *editor)
+{
+    const LineInfoW *line = el_wline(editor);
+    const int edge = cli_columns(stdout);
+    int column = (int)strlen(input_of(editor)->prompt), n_rows = 0;
+    for (const wchar_t *c = line->buffer; c < line->cursor && edge > 0; c++) {
+        const int columns = wcwidth(*c);
+        if (*c == L'\n') n_rows += column / edge + 1, column = 0;
+        if (columns > 0) column += columns;
+    }
+    if (edge > 0) n_rows += column / edge;
+    if (n_rows > 0) printf("\033[%dA", n_rows);
+    printf("\r\033[J");
+    fflush(stdout);
+}
+
 // One byte of the terminal. 0 at its end, -1 for an interrupt. Polling ends when the terminal is resized, reading does
 // not.
 static int read_byte(EditLine *editor, unsigned char *byte)
@@ -54,6 +72,7 @@ static int read_byte(EditLine *editor, unsigned char *byte)
         struct pollfd typed = {.fd = STDIN_FILENO, .events = POLLIN};
         const int ready = poll(&typed, 1, -1);
         if (cli_was_resized()) {
+            erase_line(editor);
             el_resize(editor);
             el_set(editor, EL_REFRESH);
         }

@@ -518,6 +518,22 @@ static void an_answer_is_drawn_again_when_the_terminal_is_resized(void **state)
     assert_int_equal(close_terminal(&t), 0);
 }
 
+static void a_line_is_drawn_once_when_the_terminal_is_resized(void **state)
+{
+    (void)state;
+    const struct winsize narrow = {.ws_row = 24, .ws_col = 30};
+    terminal t = open_terminal("xterm", quiet);
+    await(&t, "> ");
+    type(&t, "a line of forty-two columns, with its end");
+    await(&t, "its end");
+    assert_int_equal(ioctl(t.fd, TIOCSWINSZ, &narrow), 0);
+    await(&t, "\033[1A\r\033[J");   // up to the row of the prompt, and nothing stays of it
+    await(&t, "> a line of");
+    await(&t, "end");
+    type(&t, "\x15/exit\r");
+    assert_int_equal(close_terminal(&t), 0);
+}
+
 static void tab_completes_commands(void **state)
 {
     (void)state;
@@ -656,6 +672,7 @@ int main(void)
         cmocka_unit_test(lines_break_between_words_at_every_width),
         cmocka_unit_test(what_is_typed_during_an_answer_waits_for_the_next_line),
         cmocka_unit_test(an_answer_is_drawn_again_when_the_terminal_is_resized),
+        cmocka_unit_test(a_line_is_drawn_once_when_the_terminal_is_resized),
         cmocka_unit_test(tab_completes_commands),
         cmocka_unit_test(a_dumb_terminal_is_enough),
         cmocka_unit_test(a_terminal_shows_reasoning_dimmed_and_calls_in_colour),
