@@ -141,8 +141,11 @@ bool server_head_read(const char *text, size_t n, bool *is_health, server_proble
     while (end - at >= 2 && at[0] == '\r' && at[1] == '\n') at += 2;   // empty lines before a request
     if (!take_line(&at, end, &next)) return refuse_line(problem, "the first line does not end with CR LF");
     if (!read_first(next, &head, is_health, problem)) return false;
-    for (;;) {
+    for (int i = 0;; i++) {
         if (!take_line(&at, end, &next)) return refuse_line(problem, "a header line is broken");
+        if (i > SERVER_MAX_HEADERS)
+            return server_refuse(problem, 431, "headers_too_large", NULL, "the request has more than %d headers",
+                                 SERVER_MAX_HEADERS);
         if (next.n == 0) return server_head_check(&head, problem);
         const char *colon = memchr(next.text, ':', next.n);
         if (!colon) return refuse_line(problem, "a header line has no colon");

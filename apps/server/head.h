@@ -7,7 +7,7 @@
 #pragma once
 #include "server/problem.h"
 
-enum { SERVER_MAX_HEAD = 16 << 10 };
+enum { SERVER_MAX_HEAD = 16 << 10, SERVER_MAX_HEADERS = 256 };   // bytes, lines
 
 typedef struct server_header {
     const char *name, *value;
@@ -26,5 +26,6 @@ bool server_head_check(const server_head *head, server_problem *problem);
 
 // Bytes of the head at the start of `text`, its empty line included; 0: it is not complete.
 size_t server_head_length(const char *text, size_t n);
-// Checks a complete head from its first byte on. *is_health: it asks for /health, for which places are kept.
+// Checks a complete head from its first byte on; a problem has status 400, 431 or 505. *is_health: it asks for /health,
+// for which places are kept.
 bool server_head_read(const char *text, size_t n, bool *is_health, server_problem *problem);

@@ -216,6 +216,20 @@ static void broken_heads_get_json(void **state)
     check_problem(&r, 431, "headers_too_large");
     reply_free(&r);
     close(fd);
+    for (int n = 255; n <= 256; n++) {   // beside Host
+        int at = sprintf(large, "GET /health HTTP/1.1\r\n" HOST);
+        for (int i = 0; i < n; i++) at += sprintf(large + at, "X%d: y\r\n", i);
+        sprintf(large + at, "\r\n");
+        fd = connect_to(&s);
+        send_text(fd, large);
+        r = read_reply(fd);
+        if (n == 255)
+            assert_int_equal(r.status, 200);
+        else
+            check_problem(&r, 431, "headers_too_large");
+        reply_free(&r);
+        close(fd);
+    }
 }
 
 static void what_the_headers_decide_is_answered_before_the_body(void **state)
