@@ -26,6 +26,7 @@ enum {
     FIRST_LIMIT = 200,   // steps back; twice as many each time
     MATCH_LIMIT = 1 << 30,
     FIRST_PLACES = 1,   // where a match may begin; twice as many each time
+    SHORT_BYTES = 16,   // a text of which all places are tried at once: looking at the clock takes longer
     CALLS_PER_LOOK = 256,
 };
 
@@ -407,7 +408,7 @@ frit_status frit_matcher_next(frit_matcher *m, const frit_regex *regex, frit_str
                               size_t *end, bool *found)
 {
     uint32_t limit = FIRST_LIMIT;
-    size_t at = from, places = FIRST_PLACES;
+    size_t at = from, places = text.len - from <= SHORT_BYTES ? SHORT_BYTES : FIRST_PLACES;
     *found = false;
     if (++m->n_calls % CALLS_PER_LOOK == 0) FRIT_TRY(look_at_clock(m, from, false));
     for (;;) {
