@@ -180,6 +180,14 @@ static frit_status make_plan(planner *p, const frit_plan_options *options)
     return set_offsets(p);
 }
 
+// What it computes is read later: a segment may do nothing but write to the cache.
+static bool has_purpose(const frit_graph *graph)
+{
+    bool writes = false;
+    for (int i = 0; i < graph->n_nodes; i++) writes = writes || graph->nodes[i]->op == FRIT_OP_KV_WRITE;
+    return graph->output || graph->n_results > 0 || writes;
+}
+
 static bool takes_nothing(const void *device, frit_join join, const frit_node *node, const frit_node *other)
 {
     (void)device;
@@ -194,7 +202,7 @@ frit_status frit_plan_new(frit_plan **out, frit_graph *graph, const frit_plan_op
     frit_plan_options with = options ? *options : (frit_plan_options){0};
     *out = NULL;
     FRIT_TRY(frit_graph_check(graph));
-    if (!graph->output && graph->n_results == 0) return frit_fail(FRIT_E_INVALID, "the graph has no output");
+    if (!has_purpose(graph)) return frit_fail(FRIT_E_INVALID, "the graph has no output");
     if (with.no_fuse)
         with.takes = takes_nothing;
     else if (!with.is_fused)

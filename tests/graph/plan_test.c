@@ -301,6 +301,19 @@ static void set_rows_narrows_every_shape_and_widens_it_again(void **state)
     example_end(&e);
 }
 
+static void a_graph_may_write_to_the_cache_alone(void **state)
+{
+    (void)state;
+    example e;
+    example_start(&e);
+    frit_node *x = example_heads(&e, example_rows(&e, 16), 2);
+    frit_kv_write(&e.g, x, x, 0);
+    frit_plan *plan;
+    assert_ok(frit_plan_new(&plan, &e.g, &(frit_plan_options){.is_fused = true}));
+    assert_int_equal(plan->phases.n_chains, 2);   // the rows, and the write
+    example_end(&e);
+}
+
 static void a_graph_without_a_computed_output_is_refused(void **state)
 {
     (void)state;
@@ -334,6 +347,7 @@ int main(void)
         cmocka_unit_test(nodes_that_the_output_does_not_need_are_no_steps),
         cmocka_unit_test(memory_is_used_again_when_a_result_has_been_read),
         cmocka_unit_test(set_rows_narrows_every_shape_and_widens_it_again),
+        cmocka_unit_test(a_graph_may_write_to_the_cache_alone),
         cmocka_unit_test(a_graph_without_a_computed_output_is_refused),
         cmocka_unit_test(a_result_too_large_for_memory_is_refused),
     };
