@@ -238,11 +238,17 @@ static bool is_input(const grouping *p, int c, const reading *r)
 
 // ------------------------------------------------------------------------------- stages
 
+static bool is_computed(const frit_node *node)   // by this graph
+{
+    return !frit_node_is_leaf(frit_node_storage(node));
+}
+
 // Whether the node works on the heads of products, one by one.
 static bool works_by_heads(const frit_node *node)
 {
-    if (node->n_src == 0 || node->n_dims != 3 || node->src[0]->n_dims != 3) return false;
-    return is_norm(node) || node->op == FRIT_OP_ROPE || (node->op == FRIT_OP_KV_WRITE && node->n_src == 2);
+    if (node->n_src == 0 || node->src[0]->n_dims != 3) return false;
+    if (node->op == FRIT_OP_KV_WRITE) return node->n_src == 2 && is_computed(node->src[0]) && is_computed(node->src[1]);
+    return node->n_dims == 3 && is_computed(node->src[0]) && (is_norm(node) || node->op == FRIT_OP_ROPE);
 }
 
 // A chain's stage is that at whose end its result is there; while stages are set, that of a prologue is the one at
