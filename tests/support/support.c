@@ -2,6 +2,8 @@
 // Paths, files and numbers for tests.
 #include "support/support.h"
 
+#include "support/test_device.h"
+
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,10 +35,40 @@ void skip_because(const char *format, ...)
     _skip(__FILE__, __LINE__);
 }
 
+// The kind of test device that the environment names stands before the CPU in all engines of the program. A program in
+// which it then has nothing to run would test nothing new.
+static bool use_test_device(void)
+{
+    const char *kind = getenv("FRIT_TEST_DEVICE");
+#if !defined(_WIN32)
+    if (!kind || test_device_use_named(kind)) return true;
+#else
+    if (!kind) return true;
+#endif
+    fprintf(stderr, "FRIT_TEST_DEVICE: there is no test device of the kind '%s'\n", kind);
+    return false;
+}
+
+static bool has_used_test_device(void)
+{
+#if !defined(_WIN32)
+    if (!getenv("FRIT_TEST_DEVICE")) return true;
+    fprintf(stderr, "the test device was opened %zu times and ran %zu executables\n", test_device_n_opened(),
+            test_device_n_runs());
+    return test_device_n_runs() > 0;
+#else
+    return true;
+#endif
+}
+
 int run_group(const char *name, const struct CMUnitTest *tests, size_t n, CMFixtureFunction set_up,
               CMFixtureFunction tear_down)
 {
+    if (!use_test_device()) return 1;
+    const char *without = getenv("FRIT_TEST_WITHOUT");   // a pattern with *
+    if (without && *without) cmocka_set_skip_filter(without);
     const int n_failed = _cmocka_run_group_tests(name, tests, n, set_up, tear_down);
+    if (!has_used_test_device()) return 1;
     if (n_absent > 0) fprintf(stderr, "partly: the reference data of %d cases is not here\n", n_absent);
     return n_failed != 0 ? 1 : n_skipped > 0 ? FRIT_SKIPPED : 0;
 }

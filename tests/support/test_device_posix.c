@@ -1,0 +1,530 @@
+// SPDX-License-Identifier: MIT
+// The test device: a queue, a thread that works through it, and a CPU of its own behind that.
+#include "support/test_device.h"
+
+#include "backend/cpu/cpu.h"
+#include "graph/node.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_JOBS = 4, LATE_NS = 20000, POISON = 0xff };   // as numbers: NaN
+
+typedef struct test_memory {
+    frit_memory base;
+    frit_memory *inner;   // of the CPU behind the device
+} test_memory;
+
+typedef struct test_exec {
+    struct test_device *device;
+    frit_arena arena;
+    frit_graph graph;   // a copy of the plan's: its shapes are those of the run
+    frit_plan *plan;
+    frit_exec *inner;
+    frit_cache cache;        // in the memory of the CPU behind the device
+    test_memory values[2];   // what the inner executable's results and inputs lie in
+    float *rows;             // of the output, on the host
+} test_exec;
+
+typedef enum job_kind { JOB_RUN, JOB_READ, JOB_WRITE, JOB_COPY } job_kind;
+
+typedef struct job {
+    job_kind kind;
+    test_exec *exec;   // JOB_RUN
+    frit_batch batch;
+    frit_step_output wanted;    // of executables that have an output
+    frit_step_output *output;   // is touched by these alone
+    uint8_t *input;             // what the batch points to
+    size_t n_input;
+    frit_place to, from;   // in the memory of the CPU behind the device
+    void *host;
+    const void *given;
+    uint64_t n_bytes;
+} job;
+
+typedef struct test_device {
+    frit_device base;
+    frit_device *inner;
+    pthread_t thread;
+    pthread_mutex_t lock;   // of all below
+    pthread_cond_t changed;
+    job jobs[N_JOBS];   // a ring
+    frit_ticket n_queued, n_done;
+    bool ends;
+    frit_status status;   // of the first job that failed since the last wait
+    char failure[FRIT_ERROR_BYTES];
+} test_device;
+
+const char *const test_device_names[TEST_DEVICE_KINDS] = {"none", "alone", "layers", "ops"};
+
+static test_device_kind chosen;
+static atomic_size_t opened_ever, runs_ever;
+
+// ------------------------------------------------------------------------------- the queue
+
+static void be_late(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = LATE_NS}, NULL);
+}
+
+// Stale results must not look like results. Inputs are gone after one run: each is given again.
+static frit_status run(const test_device *device, job *j)
+{
+    test_exec *exec = j->exec;
+    frit_step_output output = j->wanted;
+    frit_ticket ticket;
+    frit_cpu_exec_fill(exec->inner, POISON);
+    FRIT_TRY(frit_backend_cpu.submit(device->inner, exec->inner, &j->batch, &output, &ticket));
+    FRIT_TRY(frit_backend_cpu.wait(device->inner, ticket));
+    runs_ever++;
+    const frit_node *node = exec->graph.output;
+    if (!node) return FRIT_OK;
+    memcpy(exec->rows, output.rows, (size_t)frit_node_n_elems(node) * sizeof(float));
+    j->output->rows = exec->rows;
+    return FRIT_OK;
+}
+
+static frit_status do_job(const test_device *device, job *j)
+{
+    switch (j->kind) {
+    case JOB_RUN:
+        be_late();
+        return run(device, j);
+    case JOB_READ:
+        return frit_backend_cpu.read(device->inner, j->from, j->host, j->n_bytes);
+    case JOB_WRITE:
+        return frit_backend_cpu.write(device->inner, j->to, j->given, j->n_bytes);
+    case JOB_COPY:
+        be_late();
+        return frit_backend_cpu.copy(device->inner, j->to, j->from, j->n_bytes);
+    }
+    return FRIT_OK;
+}
+
+static void *work(void *ctx)
+{
+    test_device *device = ctx;
+    pthread_mutex_lock(&device->lock);
+    while (true) {
+        while (device->n_done == device->n_queued && !device->ends) pthread_cond_wait(&device->changed, &device->lock);
+        if (device->n_done == device->n_queued) break;
+        job *j = &device->jobs[device->n_done % N_JOBS];
+        pthread_mutex_unlock(&device->lock);
+        const frit_status status = do_job(device, j);
+        pthread_mutex_lock(&device->lock);
+        if (status != FRIT_OK && device->status == FRIT_OK) {
+            device->status = status;
+            snprintf(device->failure, sizeof device->failure, "%s", frit_error());
+        }
+        device->n_done++;
+        pthread_cond_broadcast(&device->changed);
+    }
+    pthread_mutex_unlock(&device->lock);
+    return NULL;
+}
+
+// A free place at the end of the queue, for the caller to fill.
+static job *next_job(test_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    while (device->n_queued - device->n_done == N_JOBS) pthread_cond_wait(&device->changed, &device->lock);
+    pthread_mutex_unlock(&device->lock);
+    return &device->jobs[device->n_queued % N_JOBS];
+}
+
+static frit_ticket queue_job(test_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    const frit_ticket ticket = ++device->n_queued;
+    pthread_cond_broadcast(&device->changed);
+    pthread_mutex_unlock(&device->lock);
+    return ticket;
+}
+
+static bool device_poll(frit_device *base, frit_ticket ticket)
+{
+    test_device *device = (test_device *)base;
+    pthread_mutex_lock(&device->lock);
+    const bool is_done = device->n_done >= ticket;
+    pthread_mutex_unlock(&device->lock);
+    return is_done;
+}
+
+static frit_status device_wait(frit_device *base, frit_ticket ticket)
+{
+    test_device *device = (test_device *)base;
+    pthread_mutex_lock(&device->lock);
+    while (device->n_done < ticket) pthread_cond_wait(&device->changed, &device->lock);
+    const frit_status status = device->status;
+    device->status = FRIT_OK;
+    pthread_mutex_unlock(&device->lock);
+    return status == FRIT_OK ? FRIT_OK : frit_fail(status, "%s", device->failure);
+}
+
+static frit_status wait_for_all(test_device *device)
+{
+    return device_wait(&device->base, device->n_queued);
+}
+
+// ------------------------------------------------------------------------------- memory
+
+static frit_status device_alloc(frit_device *base, uint64_t n_bytes, frit_memory **out)
+{
+    test_device *device = (test_device *)base;
+    *out = NULL;
+    test_memory *memory = calloc(1, sizeof *memory);
+    if (!memory) return frit_fail_memory(sizeof *memory, "memory of the test device");
+    memory->base = (frit_memory){.device = base, .n_bytes = n_bytes};
+    const frit_status status = frit_backend_cpu.alloc(device->inner, n_bytes, &memory->inner);
+    if (status != FRIT_OK) {
+        free(memory);
+        return status;
+    }
+    memset(frit_backend_cpu.map(memory->inner), POISON, (size_t)n_bytes);
+    *out = &memory->base;
+    return FRIT_OK;
+}
+
+// The system takes the bytes back: who reads them later fails.
+static void device_release(frit_device *base, frit_memory *memory)
+{
+    test_device *device = (test_device *)base;
+    if (!memory) return;
+    wait_for_all(device);
+    frit_backend_cpu.release(device->inner, ((test_memory *)memory)->inner);
+    free(memory);
+}
+
+static void *device_map(const frit_memory *memory)
+{
+    (void)memory;
+    return NULL;
+}
+
+// The place in the memory of the CPU behind the device.
+static frit_status find(const test_device *device, frit_place place, uint64_t n_bytes, frit_place *out)
+{
+    if (!place.memory || place.memory->device != &device->base)
+        return frit_fail(FRIT_E_INTERNAL, "the test device was given a place of another device");
+    if (place.offset > place.memory->n_bytes || n_bytes > place.memory->n_bytes - place.offset)
+        return frit_fail(FRIT_E_INTERNAL, "the test device was given bytes %llu to %llu of memory of %llu bytes",
+                         (unsigned long long)place.offset, (unsigned long long)(place.offset + n_bytes),
+                         (unsigned long long)place.memory->n_bytes);
+    *out = (frit_place){((const test_memory *)place.memory)->inner, place.offset};
+    return FRIT_OK;
+}
+
+static frit_status device_read(frit_device *base, frit_place from, void *to, uint64_t n_bytes)
+{
+    test_device *device = (test_device *)base;
+    frit_place place;
+    FRIT_TRY(find(device, from, n_bytes, &place));
+    job *j = next_job(device);
+    j->kind = JOB_READ;
+    j->from = place;
+    j->host = to;
+    j->n_bytes = n_bytes;
+    return device_wait(base, queue_job(device));
+}
+
+static frit_status device_write(frit_device *base, frit_place to, const void *from, uint64_t n_bytes)
+{
+    test_device *device = (test_device *)base;
+    frit_place place;
+    FRIT_TRY(find(device, to, n_bytes, &place));
+    job *j = next_job(device);
+    j->kind = JOB_WRITE;
+    j->to = place;
+    j->given = from;
+    j->n_bytes = n_bytes;
+    return device_wait(base, queue_job(device));
+}
+
+static frit_status device_copy(frit_device *base, frit_place to, frit_place from, uint64_t n_bytes)
+{
+    test_device *device = (test_device *)base;
+    frit_place target, source;
+    FRIT_TRY(find(device, to, n_bytes, &target));
+    FRIT_TRY(find(device, from, n_bytes, &source));
+    job *j = next_job(device);
+    j->kind = JOB_COPY;
+    j->to = target;
+    j->from = source;
+    j->n_bytes = n_bytes;
+    queue_job(device);
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- what it runs
+
+static bool is_chosen(const frit_node *node)
+{
+    switch (chosen) {
+    case TEST_DEVICE_LAYERS:
+        return node->depth % 2 == 0;
+    case TEST_DEVICE_OPS:
+        return node->op % 2 == 0;
+    default:
+        return true;
+    }
+}
+
+static bool device_runs(const frit_device *device, const frit_node *node)
+{
+    (void)device;
+    return is_chosen(node);
+}
+
+// Some of what can be joined: plans of which the device takes only a part are made too.
+static bool device_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other)
+{
+    (void)device, (void)node, (void)other;
+    return join == FRIT_JOIN_NUMBERS || join == FRIT_JOIN_ROWS;
+}
+
+static frit_status device_weight_bytes(frit_device *base, const frit_weight_uses *uses, frit_weight_bytes *out)
+{
+    return frit_backend_cpu.weight_bytes(((test_device *)base)->inner, uses, out);
+}
+
+static frit_status device_load(frit_device *base, const frit_weight_uses *uses, frit_progress progress)
+{
+    FRIT_TRY(wait_for_all((test_device *)base));
+    return frit_backend_cpu.load(((test_device *)base)->inner, uses, progress);
+}
+
+// ------------------------------------------------------------------------------- executables
+
+static frit_status copy_graph(test_exec *exec, const frit_graph *graph)
+{
+    frit_graph *copy = &exec->graph;
+    frit_graph_init(copy, &exec->arena, graph->max_rows, graph->max_outs);
+    for (int i = 0; i < graph->n_nodes; i++) frit_node_copy(copy, graph->nodes[i]);
+    FRIT_TRY(frit_graph_check(copy));
+    for (int i = 0; i < copy->n_nodes; i++)
+        for (int s = 0; s < copy->nodes[i]->n_src; s++)
+            copy->nodes[i]->src[s] = copy->nodes[copy->nodes[i]->src[s]->id];
+    if (graph->output) copy->output = copy->nodes[graph->output->id];
+    copy->results = frit_arena_new(&exec->arena, frit_node *, (size_t)graph->n_results + 1);
+    if (!copy->results) return frit_fail_memory((size_t)graph->n_results * sizeof(frit_node *), "results");
+    copy->n_results = graph->n_results;
+    for (int i = 0; i < graph->n_results; i++) copy->results[i] = copy->nodes[graph->results[i]->id];
+    return FRIT_OK;
+}
+
+// The part of the cache that is the device's.
+static frit_status bind_cache(test_exec *exec, const frit_cache *cache)
+{
+    frit_place place;
+    exec->cache = *cache;
+    if (!cache->memory) return FRIT_OK;
+    FRIT_TRY(find(exec->device, (frit_place){cache->memory, 0}, 0, &place));
+    exec->cache.memory = place.memory;
+    return FRIT_OK;
+}
+
+static frit_status prepare(test_exec *exec, frit_plan *plan, const frit_cache *cache)
+{
+    const frit_plan_options alone = {.no_fuse = true, .is_fused = true, .few_rows = plan->few_rows};
+    frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
+    FRIT_TRY(bind_cache(exec, cache));
+    FRIT_TRY(copy_graph(exec, plan->graph));
+    FRIT_TRY(frit_plan_new(&exec->plan, &exec->graph, &alone));
+    FRIT_TRY(frit_backend_cpu.prepare(exec->device->inner, exec->plan, &exec->cache, &exec->inner));
+    if (!exec->graph.output) return FRIT_OK;
+    const size_t n = (size_t)frit_node_n_elems(exec->graph.output);
+    exec->rows = malloc(n * sizeof(float));
+    return exec->rows ? FRIT_OK : frit_fail_memory(n * sizeof(float), "rows of results");
+}
+
+static void device_exec_free(frit_device *base, frit_exec *exec_base)
+{
+    test_device *device = (test_device *)base;
+    test_exec *exec = (test_exec *)(void *)exec_base;
+    if (!exec) return;
+    wait_for_all(device);
+    frit_backend_cpu.exec_free(device->inner, exec->inner);
+    frit_arena_free(&exec->arena);
+    free(exec->rows);
+    free(exec);
+}
+
+static frit_status device_prepare(frit_device *base, frit_plan *plan, const frit_cache *cache, frit_exec **out)
+{
+    test_device *device = (test_device *)base;
+    *out = NULL;
+    FRIT_TRY(wait_for_all(device));
+    test_exec *exec = calloc(1, sizeof *exec);
+    if (!exec) return frit_fail_memory(sizeof *exec, "an executable of the test device");
+    exec->device = device;
+    const frit_status status = prepare(exec, plan, cache);
+    if (status == FRIT_OK)
+        *out = (frit_exec *)(void *)exec;
+    else
+        device_exec_free(base, (frit_exec *)(void *)exec);
+    return status;
+}
+
+static frit_place device_value(frit_exec *exec_base, const frit_node *node)
+{
+    test_exec *exec = (test_exec *)(void *)exec_base;
+    const frit_place inner = frit_backend_cpu.value(exec->inner, exec->graph.nodes[node->id]);
+    test_memory *memory = exec->values;
+    if (memory->inner && memory->inner != inner.memory) memory++;
+    *memory = (test_memory){{&exec->device->base, inner.memory->n_bytes}, inner.memory};
+    return (frit_place){&memory->base, inner.offset};
+}
+
+// ------------------------------------------------------------------------------- steps
+
+static frit_status copy_batch(job *j, const frit_batch *batch)
+{
+    const size_t n_bytes = (size_t)frit_batch_bytes(batch);
+    if (n_bytes > j->n_input) {
+        free(j->input);
+        j->n_input = 0;
+        j->input = malloc(2 * n_bytes);
+        if (!j->input) return frit_fail_memory(2 * n_bytes, "the input of a step");
+        j->n_input = 2 * n_bytes;
+    }
+    frit_batch_pack(j->input, batch);
+    j->batch = frit_batch_view(j->input);
+    return FRIT_OK;
+}
+
+static frit_status device_submit(frit_device *base, frit_exec *exec_base, const frit_batch *batch,
+                                 frit_step_output *output, frit_ticket *ticket)
+{
+    test_device *device = (test_device *)base;
+    test_exec *exec = (test_exec *)(void *)exec_base;
+    if (exec->device != device)
+        return frit_fail(FRIT_E_INTERNAL, "the test device was given an executable of another device");
+    job *j = next_job(device);
+    FRIT_TRY(copy_batch(j, batch));
+    j->kind = JOB_RUN;
+    j->exec = exec;
+    j->output = output;
+    j->wanted = exec->graph.output ? *output : (frit_step_output){0};
+    *ticket = queue_job(device);
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- opening
+
+static void device_close(frit_device *base)
+{
+    test_device *device = (test_device *)base;
+    if (!device) return;
+    pthread_mutex_lock(&device->lock);
+    device->ends = true;
+    pthread_cond_broadcast(&device->changed);
+    pthread_mutex_unlock(&device->lock);
+    pthread_join(device->thread, NULL);
+    pthread_mutex_destroy(&device->lock);
+    pthread_cond_destroy(&device->changed);
+    frit_backend_cpu.close(device->inner);
+    for (size_t i = 0; i < N_JOBS; i++) free(device->jobs[i].input);
+    free(device);
+}
+
+static frit_status device_open(frit_device **out, const frit_device_options *options)
+{
+    frit_device_options inner = *options;
+    inner.cpu = "reference";
+    inner.n_threads = inner.n_threads_batch = 1;
+    inner.weights_cache = NULL;
+    *out = NULL;
+    test_device *device = calloc(1, sizeof *device);
+    if (!device) return frit_fail_memory(sizeof *device, "the test device");
+    const frit_status status = frit_backend_cpu.open(&device->inner, &inner);
+    if (status != FRIT_OK) {
+        free(device);
+        return status;
+    }
+    device->base.backend = &test_device_backend;
+    pthread_mutex_init(&device->lock, NULL);
+    pthread_cond_init(&device->changed, NULL);
+    if (pthread_create(&device->thread, NULL, work, device) != 0) abort();
+    opened_ever++;
+    *out = &device->base;
+    return FRIT_OK;
+}
+
+static void device_info(const frit_device *base, frit_device_info *info)
+{
+    (void)base;
+    *info = (frit_device_info){.isa = "test", .n_threads = 1, .n_threads_batch = 1};
+}
+
+static frit_status device_profile(frit_device *base, bool on)
+{
+    FRIT_TRY(wait_for_all((test_device *)base));
+    return frit_backend_cpu.profile(((test_device *)base)->inner, on);
+}
+
+static bool device_profile_row(const frit_device *base, size_t i, frit_profile_row *row)
+{
+    return frit_backend_cpu.profile_row(((const test_device *)base)->inner, i, row);
+}
+
+static const char *device_op_kernel(frit_op op)
+{
+    (void)op;
+    return "reference";
+}
+
+const frit_backend test_device_backend = {
+    .name = "test",
+    .picks = true,
+    .open = device_open,
+    .close = device_close,
+    .info = device_info,
+    .alloc = device_alloc,
+    .release = device_release,
+    .map = device_map,
+    .read = device_read,
+    .write = device_write,
+    .copy = device_copy,
+    .runs = device_runs,
+    .takes = device_takes,
+    .weight_bytes = device_weight_bytes,
+    .load = device_load,
+    .prepare = device_prepare,
+    .value = device_value,
+    .submit = device_submit,
+    .poll = device_poll,
+    .wait = device_wait,
+    .exec_free = device_exec_free,
+    .profile = device_profile,
+    .profile_row = device_profile_row,
+    .op_kernel = device_op_kernel,
+};
+
+void test_device_use(test_device_kind kind)
+{
+    chosen = kind;
+    frit_backend_set_first(kind == TEST_DEVICE_NONE ? NULL : &test_device_backend);
+}
+
+bool test_device_use_named(const char *name)
+{
+    for (int i = 0; i < TEST_DEVICE_KINDS; i++) {
+        if (strcmp(name, test_device_names[i]) != 0) continue;
+        test_device_use((test_device_kind)i);
+        return true;
+    }
+    return false;
+}
+
+size_t test_device_n_opened(void)
+{
+    return opened_ever;
+}
+
+size_t test_device_n_runs(void)
+{
+    return runs_ever;
+}
