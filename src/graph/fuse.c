@@ -71,7 +71,7 @@ static bool is_lone(const rewrite *r, const frit_node *node, frit_op op)
 
 static bool is_row_wise(const frit_node *node)
 {
-    const bool is_lookup = node->op == FRIT_OP_ADAPT_DOWN && node->src[0]->op == FRIT_OP_INPUT;
+    const bool is_lookup = node->op == FRIT_OP_ADAPT_DOWN && frit_node_is_ids(node->src[0]);
     return frit_op_get(node->op)->is_row_wise && node->rows == FRIT_ROWS_BATCH && !is_lookup;
 }
 

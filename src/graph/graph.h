@@ -265,6 +265,8 @@ frit_node *frit_adapt_down(frit_graph *g, frit_node *x, frit_node *route, const 
 frit_node *frit_adapt_up(frit_graph *g, frit_node *y, frit_node *h, const frit_adapted *adapted);
 frit_node *frit_steer(frit_graph *g, frit_node *x, const frit_steering *steering);
 
+// Whole numbers of the step: token ids, positions, output rows.
+bool frit_node_is_ids(const frit_node *node);
 // Sources of a node without those that adapters bring.
 int frit_node_n_own(const frit_node *node);
 // The ADAPT_DOWN whose numbers are added to the product of matrix i; its place among the sources, or -1.

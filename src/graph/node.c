@@ -97,6 +97,11 @@ bool frit_node_is_leaf(const frit_node *node)
     return node->op == FRIT_OP_INPUT || node->op == FRIT_OP_WEIGHT;
 }
 
+bool frit_node_is_ids(const frit_node *node)
+{
+    return node->op == FRIT_OP_INPUT && node->input <= FRIT_INPUT_OUT_ROWS;
+}
+
 bool frit_node_is_write(const frit_node *node)
 {
     return node->op == FRIT_OP_KV_WRITE || node->op == FRIT_OP_INDEX_WRITE;

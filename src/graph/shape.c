@@ -22,12 +22,7 @@ static frit_status wrong(const frit_node *node, int i, const char *expected)
 
 static bool is_f32(const frit_node *node)
 {
-    return node->op == FRIT_OP_WEIGHT ? node->tensor->dtype == FRIT_DTYPE_F32 : node->op != FRIT_OP_INPUT;
-}
-
-static bool is_input(const frit_node *node)
-{
-    return node->op == FRIT_OP_INPUT;
+    return node->op == FRIT_OP_WEIGHT ? node->tensor->dtype == FRIT_DTYPE_F32 : !frit_node_is_ids(node);
 }
 
 static bool is_matrix(const frit_node *node)
@@ -93,7 +88,7 @@ frit_status frit_shape_embed(frit_node *node)
 {
     const frit_node *table = node->src[0], *ids = node->src[1];
     if (!is_matrix(table)) return wrong(node, 0, "a matrix of the model");
-    if (!is_input(ids)) return wrong(node, 1, "token ids or positions");
+    if (!frit_node_is_ids(ids)) return wrong(node, 1, "token ids or positions");
     node->rows = ids->rows;
     node->n_dims = 2;
     node->shape[0] = ids->shape[0];
@@ -324,7 +319,7 @@ frit_status frit_shape_rope(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
     if (node->n_dims != 3) return wrong(node, 0, "[rows, heads, head size]");
-    if (!is_input(node->src[1]) || node->src[1]->rows != node->rows)
+    if (!frit_node_is_ids(node->src[1]) || node->src[1]->rows != node->rows)
         return mismatch(node, 0, 1, "one position for each row");
     int32_t dim = node->rope.dim;
     if (dim < 2 || dim % 2 != 0 || node->rope.offset < 0 || dim + (int64_t)node->rope.offset > node->shape[2])
@@ -421,7 +416,7 @@ frit_status frit_shape_take_rows(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
     const frit_node *rows = node->src[1];
-    if (!is_input(rows) || node->n_dims < 1) return mismatch(node, 0, 1, "rows of numbers, and which of them");
+    if (!frit_node_is_ids(rows) || node->n_dims < 1) return mismatch(node, 0, 1, "rows of numbers, and which of them");
     node->rows = rows->rows;
     node->shape[0] = rows->shape[0];
     return FRIT_OK;
@@ -434,7 +429,7 @@ frit_status frit_shape_adapt_down(frit_node *node)
     const frit_node *x = node->src[0], *route = node->n_src > 1 ? node->src[1] : NULL;
     const frit_adapted *adapted = node->adapted;
     if (!adapted || adapted->n < 1) return frit_fail(FRIT_E_INVALID, "op adapt_down: there are no adapters");
-    if (!is_input(x) && (!is_f32(x) || x->n_dims < 2 || last_dim(x) != adapted->n_in))
+    if (!frit_node_is_ids(x) && (!is_f32(x) || x->n_dims < 2 || last_dim(x) != adapted->n_in))
         return wrong(node, 0, "rows as long as those of the matrix, or ids");
     if (route && (!is_route_for(route, x) || (x->n_dims == 3 && x->shape[1] != route->shape[2])))
         return mismatch(node, 0, 1, "the route of these rows");

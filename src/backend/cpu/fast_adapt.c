@@ -35,7 +35,7 @@ static size_t bytes_of(frit_dtype type)
 
 bool frit_adapt_down_fits(const frit_node *node)
 {
-    return node->src[0]->op != FRIT_OP_INPUT || frit_node_is_input(node->src[0]);
+    return !frit_node_is_ids(node->src[0]);
 }
 
 // A row of a matrix whose type no kernel reads.

@@ -46,7 +46,7 @@ void frit_ref_adapt_down(const frit_task *task, frit_share share)
 {
     const frit_node *node = task->node, *x = node->src[0];
     const frit_adapted *adapted = node->adapted;
-    const bool is_lookup = x->op == FRIT_OP_INPUT && !frit_node_is_input(x), has_route = node->n_src > 1;
+    const bool is_lookup = frit_node_is_ids(x), has_route = node->n_src > 1;
     const int64_t n_used = has_route ? node->shape[1] : 1, n_in = adapted->n_in;
     const frit_range r = frit_split(node->shape[0] * n_used, 1, share);
     for (int64_t row = r.begin; row < r.end; row++) {
