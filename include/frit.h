@@ -453,7 +453,17 @@ typedef struct frit_engine_options {
     // Tokens of prompts that one step runs at most while some session generates, so that none waits long for its next
     // token; 0: as many as take four times as long as a step without prompts, as measured; -1: any number.
     int32_t prompt_budget;
-    uint64_t reserved[7];
+    // The device beside the CPU, by the name of its backend; "cpu": none. NULL: what there is.
+    const char *device;
+    // How many layers run on it, counted from the end, the output first: a number, or "all"; NULL or "auto": as many as
+    // it has memory for. Without such a device it says nothing but a warning.
+    const char *gpu_layers;
+    // "PATTERN=DEVICE", several separated by commas: what reads a tensor whose name has a match of the regex runs
+    // there, if the device can; the first one that matches counts. NULL: none.
+    const char *override_tensor;
+    // Numbers do not depend on how a prompt is cut into steps, whatever the processor: on the CPU without AMX.
+    bool deterministic;
+    uint64_t reserved[3];
 } frit_engine_options;
 
 // Chooses a context that fits into memory if n_ctx is 0, then packs the weights, unless another engine of the model has

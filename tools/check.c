@@ -54,6 +54,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/kv",        BELOW_ENGINE "engine/kv.h engine/kv_layout.h"},
     {"src/engine/session.h", BELOW_ENGINE "engine/adapter.h engine/kv.h"},
     {"src/engine/schedule.h", BELOW_ENGINE "engine/session.h"},
+    {"src/engine/place.h",   BELOW_ENGINE "engine/kv_layout.h"},
     {"src/engine/plans.h",   BELOW_ENGINE "engine/model.h"},
     {"src/engine/flight.h",  BELOW_ENGINE "engine/plans.h engine/schedule.h"},
     {"src/engine/fit.",      BELOW_ENGINE "engine/fit.h engine/kv.h"},

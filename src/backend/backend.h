@@ -55,6 +55,7 @@ typedef struct frit_device_options {
     // files that they come from.
     const char *weights_cache;
     uint64_t weights_source;
+    bool deterministic;    // numbers do not depend on how many rows a step has; then many_rows (below) is 0
     frit_stores *stores;   // of the model, for devices that read the same weights; NULL: the device has its own
     const frit_log *log;
 } frit_device_options;
@@ -64,6 +65,7 @@ typedef struct frit_device_info {
     int32_t n_threads, n_threads_batch;   // for steps of few and of many rows
     // Rows of a session from which other kernels pay, which round differently; 0: there are none.
     int32_t many_rows;
+    uint64_t free_bytes;   // of memory of its own; 0: it has none, and uses the host's
 } frit_device_info;
 
 // What weights need. Each tensor counts once.
@@ -82,6 +84,7 @@ typedef struct frit_backend {
     const char *name;
     // Runs the picks of a batch, and takes tokens that are picks of the step before; otherwise the engine does both.
     bool picks;
+    // NULL in *out: this machine has no such device, which is no failure.
     frit_status (*open)(frit_device **out, const frit_device_options *options);
     void (*close)(frit_device *device);   // NULL is allowed
     void (*info)(const frit_device *device, frit_device_info *info);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The devices of an engine, and what runs on which: every layer on the first device, as far as it runs the layer's ops;
-// the rest on the CPU.
+// The devices of an engine: opening them, and their weights.
 #include "engine/engine.h"
 
 #include "base/checksum.h"
@@ -16,16 +15,33 @@ static uint64_t files_hash(const frit_checkpoint *ckpt)
     return frit_checksum_value(&sum);
 }
 
-static int wanted(const void *ctx, const frit_node *node)
-{
-    (void)ctx, (void)node;
-    return 0;
-}
-
 static bool runs(const void *ctx, int device, const frit_node *node)
 {
     const frit_engine *engine = ctx;
     return engine->devices[device]->backend->runs(engine->devices[device], node);
+}
+
+// Opened are the CPU, and all others or the one that was asked for.
+static frit_status open_all(frit_engine *engine, const char *name, const frit_device_options *options)
+{
+    const frit_backend *backend;
+    frit_device_info info;
+    for (int i = 0; (backend = frit_backend_get(i)) != NULL; i++) {
+        const bool is_cpu = !frit_backend_get(i + 1);
+        if (name && !is_cpu && !frit_place_is_name(backend->name, frit_str_of(name))) continue;
+        frit_device *device;
+        FRIT_TRY(backend->open(&device, options));
+        if (!device) continue;
+        engine->devices[engine->n_devices++] = device;
+        backend->info(device, &info);
+        if (options->deterministic && info.many_rows > 0)
+            return frit_fail(
+                FRIT_E_UNSUPPORTED,
+                "deterministic: device %s computes other numbers from %d rows on; leave it out with --device",
+                backend->name, (int)info.many_rows);
+    }
+    if (!name || frit_place_find_device(engine, frit_str_of(name)) >= 0) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "device: '%s' is no device that frit can use here; the CPU is 'cpu'", name);
 }
 
 frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_options *options)
@@ -41,19 +57,16 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
                                         .numa = options->numa,
                                         .weights_cache = weights_cache,
                                         .weights_source = files_hash(model->ckpt),
+                                        .deterministic = options->deterministic,
                                         .stores = model->stores,
                                         .log = &model->log};
-    const frit_backend *backend;
-    for (int i = 0; (backend = frit_backend_get(i)) != NULL; i++) {
-        FRIT_TRY(backend->open(&engine->devices[i], &device));
-        engine->n_devices++;
-    }
+    FRIT_TRY(open_all(engine, options->device, &device));
     const int32_t n_layers = frit_arch_n_cache_layers(&engine->hp);
     engine->cache_devices = frit_arena_new(&engine->arena, int8_t, (size_t)n_layers + 1);
     if (!engine->cache_devices) return frit_fail_memory((size_t)n_layers, "the layers' devices");
     engine->placement = (frit_placement){.n_devices = engine->n_devices,
                                          .ctx = engine,
-                                         .wanted = wanted,
+                                         .wanted = frit_place_wanted,
                                          .runs = runs,
                                          .cache_devices = engine->cache_devices};
     return FRIT_OK;
@@ -61,15 +74,11 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
 
 frit_status frit_engine_count_weights(frit_engine *engine, const frit_plan_needs *needs)
 {
-    engine->weights = (frit_weight_bytes){0};
+    memset(engine->weights, 0, sizeof engine->weights);
     for (int i = 0; i < engine->n_devices; i++) {
         frit_device *device = engine->devices[i];
-        frit_weight_bytes bytes = {0};
-        if (!device->backend->weight_bytes) continue;
-        FRIT_TRY(device->backend->weight_bytes(device, &needs->weights[i], &bytes));
-        engine->weights.stored += bytes.stored;
-        engine->weights.missing += bytes.missing;
-        engine->weights.in_place += bytes.in_place;
+        if (device->backend->weight_bytes)
+            FRIT_TRY(device->backend->weight_bytes(device, &needs->weights[i], &engine->weights[i]));
     }
     return FRIT_OK;
 }

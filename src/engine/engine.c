@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "base/option.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -33,46 +34,104 @@ static frit_status check_model(const frit_model *model)
                                                  : "was opened for its vocabulary only");
 }
 
-// Of one session with its copies.
-static uint64_t all_states_bytes(const frit_kv_shape *shape, int32_t n_copies)
+// What the cache is made for.
+typedef struct cache_wish {
+    frit_kv_shape shape;
+    int32_t n_sessions, n_maps, n_copies;   // n_maps of a session: a source may be as long as a text
+} cache_wish;
+
+static frit_status choose_cache(frit_engine *engine, const frit_engine_options *options, cache_wish *wish)
 {
-    uint64_t n_bytes;
-    return frit_mul_u64(frit_kv_state_bytes(shape), (uint64_t)n_copies + 1, &n_bytes) ? n_bytes : UINT64_MAX;
+    const int32_t n_layers = frit_arch_n_cache_layers(&engine->hp), n_copies = options->n_state_copies;
+    frit_cache_spec *specs = frit_arena_new(&engine->arena, frit_cache_spec, (size_t)n_layers);
+    if (!specs) return frit_fail_memory((size_t)n_layers * sizeof *specs, "the layers' caches");
+    FRIT_TRY(frit_arch_cache_specs(&engine->hp, specs));
+    *wish = (cache_wish){.shape = {.specs = specs,
+                                   .n_layers = n_layers,
+                                   .types = choose_kv_types(options),
+                                   .devices = engine->cache_devices},
+                         .n_sessions = options->n_sessions > 0 ? options->n_sessions : 1,
+                         .n_maps = engine->model->arch->is_encoder_decoder ? 2 : 1,
+                         .n_copies = n_copies == 0  ? DEFAULT_COPIES
+                                     : n_copies < 0 ? 0
+                                                    : n_copies};
+    FRIT_TRY(frit_kv_check(&wish->shape));
+    if (frit_kv_page_bytes(&wish->shape) > UINT64_MAX / 2)
+        return frit_fail(FRIT_E_MEMORY, "the size of a page of the cache is no number");
+    return FRIT_OK;
 }
 
-static frit_status choose_context(frit_engine *engine, const frit_engine_options *options, const frit_cache_spec *specs,
+// Layers go where there is room for them with a context of this length.
+static int32_t context_to_place(const frit_engine *engine, const frit_engine_options *options)
+{
+    enum { LONG_ENOUGH = 4096 };
+    const int32_t n_train = engine->hp.n_ctx_train;
+    if (options->n_ctx > 0) return options->n_ctx;
+    return n_train > 0 && n_train < LONG_ENOUGH ? n_train : LONG_ENOUGH;
+}
+
+static frit_status place_layers(frit_engine *engine, const frit_engine_options *options, const cache_wish *wish)
+{
+    const int64_t n_pages =
+        (int64_t)wish->n_maps * wish->n_sessions * frit_kv_pages_of(context_to_place(engine, options));
+    return frit_place_layers(engine,
+                             &(frit_place_options){.gpu_layers = options->gpu_layers,
+                                                   .override_tensor = options->override_tensor,
+                                                   .shape = wish->shape,
+                                                   .n_pages = n_pages < INT32_MAX ? (int32_t)n_pages : INT32_MAX,
+                                                   .n_slots = wish->n_sessions * (wish->n_copies + 1)});
+}
+
+static uint64_t own_memory(const frit_engine *engine, int device)
+{
+    frit_device_info info;
+    engine->devices[device]->backend->info(engine->devices[device], &info);
+    return info.free_bytes;
+}
+
+// What device i needs; on the CPU's account also devices without memory of their own.
+static frit_fit fit_of(const frit_engine *engine, const cache_wish *wish, const frit_plan_needs *needs, int i)
+{
+    const bool is_host = i == engine->n_devices - 1;
+    frit_fit fit = {.path = engine->model->info.path,
+                    .log = &engine->model->log,
+                    .n_ctx_train = engine->hp.n_ctx_train,
+                    .n_sessions = wish->n_sessions,
+                    .available = is_host ? frit_memory_available() : own_memory(engine, i)};
+    for (int d = 0; d < engine->n_devices; d++) {
+        if (d != i && (!is_host || own_memory(engine, d) > 0)) continue;
+        const uint64_t states = frit_kv_state_bytes_on(&wish->shape, d);
+        uint64_t n_bytes;
+        fit.page_bytes += frit_kv_page_bytes_on(&wish->shape, d) * (uint64_t)wish->n_maps;
+        if (!frit_mul_u64(states, (uint64_t)wish->n_copies + 1, &n_bytes) ||
+            !frit_add_u64(fit.state_bytes, n_bytes, &fit.state_bytes))
+            fit.state_bytes = UINT64_MAX;
+        fit.weight_bytes += engine->weights[d].missing + engine->weights[d].in_place;
+        fit.scratch_bytes += needs->scratch_bytes[d];
+    }
+    return fit;
+}
+
+// The longest context for which every device has room.
+static frit_status choose_context(frit_engine *engine, const frit_engine_options *options, const cache_wish *wish,
                                   const frit_plan_needs *needs)
 {
-    const frit_kv_shape shape = {.specs = specs,
-                                 .n_layers = frit_arch_n_cache_layers(&engine->hp),
-                                 .types = choose_kv_types(options),
-                                 .devices = engine->cache_devices};
-    const frit_model *model = engine->model;
-    const int32_t n_copies = options->n_state_copies == 0  ? DEFAULT_COPIES
-                             : options->n_state_copies < 0 ? 0
-                                                           : options->n_state_copies;
-    const int32_t n_maps = model->arch->is_encoder_decoder ? 2 : 1;   // of a session: a source may be as long as a text
-    FRIT_TRY(frit_kv_check(&shape));
-    const uint64_t page_bytes = frit_kv_page_bytes(&shape);
-    if (page_bytes > UINT64_MAX / 2) return frit_fail(FRIT_E_MEMORY, "the size of a page of the cache is no number");
-    frit_fit fit = {
-        .path = model->info.path,
-        .log = &model->log,
-        .n_ctx = options->n_ctx,
-        .n_ctx_train = engine->hp.n_ctx_train,
-        .n_sessions = options->n_sessions > 0 ? options->n_sessions : 1,
-        .page_bytes = page_bytes * (uint64_t)n_maps,
-        .state_bytes = all_states_bytes(&shape, n_copies),
-        .weight_bytes = engine->weights.missing + engine->weights.in_place,
-        .scratch_bytes = needs->scratch_bytes,
-        .available = frit_memory_available(),
-    };
-    FRIT_TRY(frit_fit_context(&fit, &engine->n_ctx));
-    engine->kv_token_bytes = frit_kv_token_bytes(&shape);
-    const frit_kv_room room = {.n_pages = n_maps * fit.n_sessions * frit_kv_pages_of(engine->n_ctx),
-                               .n_slots = fit.n_sessions,
-                               .n_copies = n_copies};
-    return frit_kv_init(&engine->kv, engine->devices, engine->n_devices, &shape, room);
+    for (int i = engine->n_devices - 1; i >= 0; i--) {
+        const bool is_host = i == engine->n_devices - 1;
+        frit_fit fit = fit_of(engine, wish, needs, i);
+        char name[FRIT_ERROR_BYTES];
+        if (!is_host && own_memory(engine, i) == 0) continue;
+        snprintf(name, sizeof name, "%s on %s", fit.path, engine->devices[i]->backend->name);
+        if (!is_host) fit.path = name;
+        fit.n_ctx = options->n_ctx;
+        if (!is_host && options->n_ctx == 0) fit.n_ctx_train = engine->n_ctx;
+        FRIT_TRY(frit_fit_context(&fit, &engine->n_ctx));
+    }
+    engine->kv_token_bytes = frit_kv_token_bytes(&wish->shape);
+    const frit_kv_room room = {.n_pages = wish->n_maps * wish->n_sessions * frit_kv_pages_of(engine->n_ctx),
+                               .n_slots = wish->n_sessions,
+                               .n_copies = wish->n_copies};
+    return frit_kv_init(&engine->kv, engine->devices, engine->n_devices, &wish->shape, room);
 }
 
 static void make_step(frit_engine *engine, frit_step *step, size_t n)
@@ -114,7 +173,7 @@ frit_status frit_engine_grow(frit_engine *engine, size_t n_rows)
     frit_plan_needs needs;
     const uint64_t available = frit_memory_available();
     frit_status status = frit_plans_measure(engine, &needs);
-    const uint64_t n_bytes = needs.scratch_bytes;
+    const uint64_t n_bytes = needs.scratch_bytes[engine->n_devices - 1];
     frit_plan_needs_free(&needs);
     if (status == FRIT_OK && n_bytes > available)
         status =
@@ -138,15 +197,24 @@ static frit_status make_pick_run(frit_engine *engine)
 }
 
 // The context is chosen by what the weights will need; then they are loaded.
-static frit_status place(frit_engine *engine, const frit_engine_options *options, const frit_plan_needs *needs)
+static frit_status place(frit_engine *engine, const frit_engine_options *options, const cache_wish *wish,
+                         const frit_plan_needs *needs)
 {
-    const size_t n_layers = (size_t)frit_arch_n_cache_layers(&engine->hp);
-    frit_cache_spec *specs = frit_arena_new(&engine->arena, frit_cache_spec, n_layers);
-    if (!specs) return frit_fail_memory(n_layers * sizeof *specs, "the layers' caches");
-    FRIT_TRY(frit_arch_cache_specs(&engine->hp, specs));
     FRIT_TRY(frit_engine_count_weights(engine, needs));
-    FRIT_TRY(choose_context(engine, options, specs, needs));
+    FRIT_TRY(choose_context(engine, options, wish, needs));
     return frit_engine_load_weights(engine, needs, (frit_progress){options->progress, options->progress_ctx});
+}
+
+// From so many rows on some device has other kernels; 0: none has.
+static int32_t many_rows_of(const frit_engine *engine)
+{
+    int32_t many = 0;
+    for (int i = 0; i < engine->n_devices; i++) {
+        frit_device_info info;
+        engine->devices[i]->backend->info(engine->devices[i], &info);
+        if (info.many_rows > many) many = info.many_rows;
+    }
+    return many;
 }
 
 static frit_status set_up(frit_engine *engine, const frit_engine_options *options)
@@ -156,10 +224,12 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     engine->prompt_budget = options->prompt_budget;
     set_batch(engine, options->n_batch > 0 ? options->n_batch : DEFAULT_BATCH);
     FRIT_TRY(frit_engine_open_devices(engine, options));
-    FRIT_TRY(frit_plans_place_cache(engine));
+    cache_wish wish;
+    FRIT_TRY(choose_cache(engine, options, &wish));
+    FRIT_TRY(place_layers(engine, options, &wish));
     frit_plan_needs needs;
     frit_status status = frit_plans_measure(engine, &needs);
-    if (status == FRIT_OK) status = place(engine, options, &needs);
+    if (status == FRIT_OK) status = place(engine, options, &wish, &needs);
     frit_plan_needs_free(&needs);
     FRIT_TRY(status);
     FRIT_TRY(frit_rope_init(&engine->hp, engine->n_ctx, &engine->arena));
@@ -167,10 +237,9 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     FRIT_TRY(make_pick_run(engine));
     // The plans that every run needs, here rather than at the first token.
     frit_plan_class *c;
-    frit_device_info cpu;
-    frit_engine_cpu(engine)->backend->info(frit_engine_cpu(engine), &cpu);
-    const bool has_many = cpu.many_rows > 0 && engine->n_batch >= 2 * cpu.many_rows;
-    engine->many_rows = has_many ? cpu.many_rows : INT32_MAX;
+    const int32_t many = many_rows_of(engine);
+    const bool has_many = many > 0 && engine->n_batch >= 2 * many;
+    engine->many_rows = has_many ? many : INT32_MAX;
     FRIT_TRY(frit_plans_get(engine, (frit_plan_key){.n_rows = engine->n_batch, .many = has_many}, &c));
     return frit_plans_get(engine, (frit_plan_key){.n_rows = 1}, &c);
 }
@@ -215,6 +284,7 @@ void frit_engine_free(frit_engine *engine)
         frit_pick_lists_free(&engine->flights[i].step.lists);
     }
     frit_pick_run_free(engine->pick_run);
+    frit_places_deinit(&engine->places);
     frit_engine_close_devices(engine);
     frit_arena_free(&engine->arena);
     frit_model_free(engine->model);
@@ -239,9 +309,11 @@ frit_status frit_engine_get_info(const frit_engine *engine, frit_engine_info *in
         .kv_bytes = engine->kv.n_bytes,
         .kv_token_bytes = engine->kv_token_bytes,
         .scratch_bytes = frit_plans_scratch_bytes(engine),
-        .weight_bytes = engine->weights.stored + engine->weights.in_place,
-        .packed_bytes = engine->weights.stored,
     };
+    for (int i = 0; i < engine->n_devices; i++) {
+        info->weight_bytes += engine->weights[i].stored + engine->weights[i].in_place;
+        info->packed_bytes += engine->weights[i].stored;
+    }
     return FRIT_OK;
 }
 

@@ -11,6 +11,7 @@
 // nothing.
 #pragma once
 #include "engine/flight.h"
+#include "engine/place.h"
 
 struct frit_engine {
     frit_model *model;
@@ -19,8 +20,9 @@ struct frit_engine {
     frit_device *devices[FRIT_MAX_DEVICES];   // the last one is the CPU
     int n_devices;
     frit_placement placement;
-    int8_t *cache_devices;       // [layers of the cache]
-    frit_weight_bytes weights;   // of all devices
+    frit_places places;
+    int8_t *cache_devices;                         // [layers of the cache]
+    frit_weight_bytes weights[FRIT_MAX_DEVICES];   // [n_devices]
     frit_kv kv;
     uint64_t kv_token_bytes;
     frit_plan_cache plans;

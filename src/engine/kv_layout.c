@@ -61,8 +61,7 @@ int frit_kv_device_of(const frit_kv_shape *shape, int32_t layer)
     return shape->devices ? shape->devices[layer] : 0;
 }
 
-// Of the layers on one device.
-static uint64_t page_bytes_on(const frit_kv_shape *shape, int device)
+uint64_t frit_kv_page_bytes_on(const frit_kv_shape *shape, int device)
 {
     uint64_t n_bytes = 0;
     for (int32_t i = 0; i < shape->n_layers; i++) {
@@ -83,7 +82,7 @@ uint64_t frit_kv_page_bytes(const frit_kv_shape *shape)
 {
     uint64_t n_bytes = 0;
     for (int d = 0; d < FRIT_MAX_DEVICES; d++)
-        if (!frit_add_u64(n_bytes, page_bytes_on(shape, d), &n_bytes)) return UINT64_MAX;
+        if (!frit_add_u64(n_bytes, frit_kv_page_bytes_on(shape, d), &n_bytes)) return UINT64_MAX;
     return n_bytes;
 }
 
@@ -107,7 +106,7 @@ static uint64_t layer_state_bytes(const frit_cache_spec *spec)
     return (n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static uint64_t state_bytes_on(const frit_kv_shape *shape, int device)
+uint64_t frit_kv_state_bytes_on(const frit_kv_shape *shape, int device)
 {
     uint64_t n_bytes = 0;
     for (int32_t i = 0; i < shape->n_layers; i++) {
@@ -122,7 +121,7 @@ uint64_t frit_kv_state_bytes(const frit_kv_shape *shape)
 {
     uint64_t n_bytes = 0;
     for (int d = 0; d < FRIT_MAX_DEVICES; d++)
-        if (!frit_add_u64(n_bytes, state_bytes_on(shape, d), &n_bytes)) return UINT64_MAX;
+        if (!frit_add_u64(n_bytes, frit_kv_state_bytes_on(shape, d), &n_bytes)) return UINT64_MAX;
     return n_bytes;
 }
 
@@ -151,7 +150,8 @@ frit_status frit_kv_check(const frit_kv_shape *shape)
 frit_status frit_kv_lay_out(const frit_kv_shape *shape, int device, int32_t n_pages, int32_t n_slots,
                             frit_cache_layer *layers, frit_kv_layout *out)
 {
-    const uint64_t page_bytes = page_bytes_on(shape, device), state_bytes = state_bytes_on(shape, device);
+    const uint64_t page_bytes = frit_kv_page_bytes_on(shape, device),
+                   state_bytes = frit_kv_state_bytes_on(shape, device);
     uint64_t states = 0, at = 0;
     *out = (frit_kv_layout){.page_bytes = page_bytes};
     if (!frit_mul_u64(page_bytes, (uint64_t)n_pages, &out->n_bytes) ||

@@ -27,6 +27,9 @@ int frit_kv_device_of(const frit_kv_shape *shape, int32_t layer);
 uint64_t frit_kv_page_bytes(const frit_kv_shape *shape);
 // Of one session's states, all layers; UINT64_MAX if that is no number.
 uint64_t frit_kv_state_bytes(const frit_kv_shape *shape);
+// The same of the layers on one device.
+uint64_t frit_kv_page_bytes_on(const frit_kv_shape *shape, int device);
+uint64_t frit_kv_state_bytes_on(const frit_kv_shape *shape, int device);
 // Of one position, all layers, without what fills pages up.
 uint64_t frit_kv_token_bytes(const frit_kv_shape *shape);
 

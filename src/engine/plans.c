@@ -105,7 +105,10 @@ frit_status frit_plans_measure(const frit_engine *engine, frit_plan_needs *needs
     *needs = (frit_plan_needs){0};
     FRIT_TRY(frit_rope_init(&hp, hp.n_ctx_train, &needs->logits.arena));
     FRIT_TRY(measure(engine, &hp, FRIT_PLAN_LOGITS, &needs->logits, needs));
-    needs->scratch_bytes = scratch_bytes_of(&needs->logits);
+    const frit_plan_class *c = &needs->logits;
+    for (int k = 0; k < c->segments.n; k++)
+        needs->scratch_bytes[c->segments.list[k].device] +=
+            c->parts[k].plan->scratch_bytes + c->parts[k].plan->input_bytes;
     if (!engine->model->arch->is_encoder_decoder) return FRIT_OK;
     return measure(engine, &hp, FRIT_PLAN_ENCODE, &needs->source, needs);
 }
@@ -118,24 +121,18 @@ void frit_plan_needs_free(frit_plan_needs *needs)
     *needs = (frit_plan_needs){0};
 }
 
-// Of logits and of sources: all other graphs have the same layers.
-frit_status frit_plans_place_cache(frit_engine *engine)
+frit_status frit_plans_each_graph(frit_engine *engine, frit_graph_fn fn, void *ctx)
 {
-    const int32_t n_layers = frit_arch_n_cache_layers(&engine->hp);
     const frit_plan_kind kinds[] = {FRIT_PLAN_LOGITS, FRIT_PLAN_ENCODE};
-    memset(engine->cache_devices, -1, (size_t)n_layers);
     for (int i = 0; i < (engine->model->arch->is_encoder_decoder ? 2 : 1); i++) {
         frit_plan_class c = {0};
         frit_hparams hp = engine->hp;
         frit_status status = frit_rope_init(&hp, hp.n_ctx_train, &c.arena);
-        if (status == FRIT_OK) status = build_graph(engine, &hp, 0, (frit_plan_key){.kind = kinds[i]}, &c);
-        if (status == FRIT_OK)
-            status = frit_segments_place_cache(&engine->placement, &c.graph, engine->cache_devices, n_layers);
+        if (status == FRIT_OK) status = build_graph(engine, &hp, MANY_CLASS, (frit_plan_key){.kind = kinds[i]}, &c);
+        if (status == FRIT_OK) status = fn(engine, &c.graph, ctx);
         free_class(&c);
         FRIT_TRY(status);
     }
-    for (int32_t i = 0; i < n_layers; i++)
-        if (engine->cache_devices[i] < 0) engine->cache_devices[i] = (int8_t)(engine->n_devices - 1);
     return FRIT_OK;
 }
 

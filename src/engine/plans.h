@@ -36,11 +36,13 @@ typedef struct frit_plan_key {
 } frit_plan_key;
 frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_plan_class **out);
 void frit_plans_drop_adapted(frit_engine *engine);
-// Decides where each layer of the cache lies; before all other plans.
-frit_status frit_plans_place_cache(frit_engine *engine);
-// What plans need, without preparing any: bytes of scratch for n_batch rows, and the weights of all kinds of plans.
+// Calls fn with the graphs that have all layers between them: of logits, and of sources where the model has those.
+typedef frit_status (*frit_graph_fn)(frit_engine *engine, frit_graph *graph, void *ctx);
+frit_status frit_plans_each_graph(frit_engine *engine, frit_graph_fn fn, void *ctx);
+// What plans need of each device, without preparing any: bytes of scratch for n_batch rows, and the weights of all
+// kinds of plans.
 typedef struct frit_plan_needs {
-    uint64_t scratch_bytes;
+    uint64_t scratch_bytes[FRIT_MAX_DEVICES];
     frit_weight_uses weights[FRIT_MAX_DEVICES];
     frit_plan_class logits, source;   // that read them
 } frit_plan_needs;

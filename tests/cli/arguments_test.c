@@ -32,16 +32,27 @@ static void options_have_the_names_of_llama_cpp_too(void **state)
 static void options_of_several_letters_that_frit_lacks_are_refused_by_name(void **state)
 {
     (void)state;
-    const char *options[] = {"-ngl", "-fa", "-nkvo", "-mg", "-sm", "-cnv", "-hf", "-pvalue", "-model", "-nx", "-cb"};
+    const char *options[] = {"-fa", "-nkvo", "-mg", "-sm", "-cnv", "-hf", "-pvalue", "-model", "-nx", "-cb"};
     for (size_t i = 0; i < FRIT_COUNT(options); i++) {
         char line[64], sentence[64];
         snprintf(line, sizeof line, "run %s 99 -p x", options[i]);
         snprintf(sentence, sizeof sentence, "no option '%s'; 'frit help run' lists them", options[i]);
         expect(line, NULL, 2, NULL, sentence);
     }
-    expect("run -p x --gpu-layers 99", NULL, 2, NULL, "no option '--gpu-layers'");
+    expect("run -p x --flash-attn 1", NULL, 2, NULL, "no option '--flash-attn'");
     expect("run -q -p x -n1 -t+1 -c64", NULL, 0, NULL, NULL);   // numbers may follow at once
     expect("bench -p 4 -n0 -r1 -t1,1 --no-probe -q", NULL, 0, "pp4", NULL);
+}
+
+// Lines written for other programs name GPUs; where there is none, that does no harm.
+static void options_of_gpus_do_no_harm_without_one(void **state)
+{
+    (void)state;
+    expect("run -p x -n 1 -c 64 -ngl 99", NULL, 0, NULL, "gpu-layers 99: there is no GPU");
+    expect("run -q -p x -n 1 -c 64 --n-gpu-layers 0 --device cpu -ot ffn=CPU --deterministic", NULL, 0, NULL, NULL);
+    expect("run -q -p x -n 1 -ngl some", NULL, 2, NULL, "'some' is no number of layers");
+    expect("run -q -p x -n 1 --device cuda", NULL, 2, NULL, "device: 'cuda' is no device that frit can use here");
+    expect("run -q -p x -n 1 -ot ffn=CUDA0", NULL, 2, NULL, "this engine has no device 'CUDA0', it has cpu");
 }
 
 static void piped_text_follows_the_prompt(void **state)
@@ -124,6 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_have_the_names_of_llama_cpp_too),
         cmocka_unit_test(options_of_several_letters_that_frit_lacks_are_refused_by_name),
+        cmocka_unit_test(options_of_gpus_do_no_harm_without_one),
         cmocka_unit_test(piped_text_follows_the_prompt),
         cmocka_unit_test(a_prompt_with_a_zero_byte_is_refused),
         cmocka_unit_test(two_models_are_one_too_many),

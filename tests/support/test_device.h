@@ -26,10 +26,18 @@ typedef enum test_device_kind {
     TEST_DEVICE_KINDS
 } test_device_kind;
 
+typedef struct test_device_traits {
+    bool is_absent;               // opening finds no device
+    uint64_t free_bytes;          // 0: no memory of its own, as engines see it
+    int32_t many_rows;            // from so many rows on it says that it computes other numbers
+    bool ignores_deterministic;   // also where that must not be
+} test_device_traits;
+
 extern const char *const test_device_names[TEST_DEVICE_KINDS];
 
 void test_device_use(test_device_kind kind);
-bool test_device_use_named(const char *name);   // false: there is no such kind
-size_t test_device_n_opened(void);              // since the program began
-size_t test_device_n_runs(void);                // executables that have run
+void test_device_set_traits(test_device_traits traits);   // of devices that are opened from now on
+bool test_device_use_named(const char *name);             // false: there is no such kind
+size_t test_device_n_opened(void);                        // since the program began
+size_t test_device_n_runs(void);                          // executables that have run
 extern const frit_backend test_device_backend;

@@ -48,6 +48,8 @@ typedef struct job {
 typedef struct test_device {
     frit_device base;
     frit_device *inner;
+    test_device_traits traits;
+    uint64_t n_bytes;   // of all its memory
     pthread_t thread;
     pthread_mutex_t lock;   // of all below
     pthread_cond_t changed;
@@ -61,6 +63,7 @@ typedef struct test_device {
 const char *const test_device_names[TEST_DEVICE_KINDS] = {"none", "alone", "layers", "ops"};
 
 static test_device_kind chosen;
+static test_device_traits chosen_traits;
 static atomic_size_t opened_ever, runs_ever;
 
 // ------------------------------------------------------------------------------- the queue
@@ -175,6 +178,8 @@ static frit_status device_alloc(frit_device *base, uint64_t n_bytes, frit_memory
 {
     test_device *device = (test_device *)base;
     *out = NULL;
+    if (device->traits.free_bytes > 0 && n_bytes > device->traits.free_bytes - device->n_bytes)
+        return frit_fail_memory((size_t)n_bytes, "memory of the test device");
     test_memory *memory = calloc(1, sizeof *memory);
     if (!memory) return frit_fail_memory(sizeof *memory, "memory of the test device");
     memory->base = (frit_memory){.device = base, .n_bytes = n_bytes};
@@ -184,6 +189,7 @@ static frit_status device_alloc(frit_device *base, uint64_t n_bytes, frit_memory
         return status;
     }
     memset(frit_backend_cpu.map(memory->inner), POISON, (size_t)n_bytes);
+    device->n_bytes += n_bytes;
     *out = &memory->base;
     return FRIT_OK;
 }
@@ -194,6 +200,7 @@ static void device_release(frit_device *base, frit_memory *memory)
     test_device *device = (test_device *)base;
     if (!memory) return;
     wait_for_all(device);
+    device->n_bytes -= memory->n_bytes;
     frit_backend_cpu.release(device->inner, ((test_memory *)memory)->inner);
     free(memory);
 }
@@ -437,6 +444,7 @@ static frit_status device_open(frit_device **out, const frit_device_options *opt
     inner.n_threads = inner.n_threads_batch = 1;
     inner.weights_cache = NULL;
     *out = NULL;
+    if (chosen_traits.is_absent) return FRIT_OK;
     test_device *device = calloc(1, sizeof *device);
     if (!device) return frit_fail_memory(sizeof *device, "the test device");
     const frit_status status = frit_backend_cpu.open(&device->inner, &inner);
@@ -445,6 +453,8 @@ static frit_status device_open(frit_device **out, const frit_device_options *opt
         return status;
     }
     device->base.backend = &test_device_backend;
+    device->traits = chosen_traits;
+    if (options->deterministic && !device->traits.ignores_deterministic) device->traits.many_rows = 0;
     pthread_mutex_init(&device->lock, NULL);
     pthread_cond_init(&device->changed, NULL);
     if (pthread_create(&device->thread, NULL, work, device) != 0) abort();
@@ -455,8 +465,12 @@ static frit_status device_open(frit_device **out, const frit_device_options *opt
 
 static void device_info(const frit_device *base, frit_device_info *info)
 {
-    (void)base;
-    *info = (frit_device_info){.isa = "test", .n_threads = 1, .n_threads_batch = 1};
+    const test_device_traits *traits = &((const test_device *)base)->traits;
+    *info = (frit_device_info){.isa = "test",
+                               .n_threads = 1,
+                               .n_threads_batch = 1,
+                               .many_rows = traits->many_rows,
+                               .free_bytes = traits->free_bytes};
 }
 
 static frit_status device_profile(frit_device *base, bool on)
@@ -507,6 +521,11 @@ void test_device_use(test_device_kind kind)
 {
     chosen = kind;
     frit_backend_set_first(kind == TEST_DEVICE_NONE ? NULL : &test_device_backend);
+}
+
+void test_device_set_traits(test_device_traits traits)
+{
+    chosen_traits = traits;
 }
 
 bool test_device_use_named(const char *name)

@@ -133,7 +133,7 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     }
     open_nodes(device, options);
     device->base.backend = &frit_backend_cpu;
-    device->isa = frit_isa_install(&device->wide, cap, FRIT_WIDE_ROWS);
+    device->isa = frit_isa_install(&device->wide, cap, options->deterministic ? 1 : FRIT_WIDE_ROWS);
     device->has_wide = !reference && strcmp(narrow, device->isa) != 0;
     if (reference) device->isa = reference_name;
     *out = &device->base;

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT
+// Gives layers to devices: how many were asked for, how many fit, and which tensors are exceptions.
+#include "engine/engine.h"
+
+#include "base/check.h"
+#include "text/regex.h"
+
+#include <string.h>
+
+enum { ALL = INT32_MAX, AUTO = -1 };
+
+typedef struct placing {
+    const frit_place_options *options;
+    int32_t n_wanted;      // layers beside the CPU at most; AUTO: what fits
+    uint64_t *bytes;       // [places.n]: weights and cache of each layer
+    uint64_t scratch;      // of a step
+    bool *is_cache_seen;   // [layers of the cache]
+} placing;
+
+// ------------------------------------------------------------------------------- what was asked for
+
+static frit_status parse_count(const char *text, int32_t *n)
+{
+    *n = AUTO;
+    if (!text || strcmp(text, "auto") == 0) return FRIT_OK;
+    *n = ALL;
+    if (strcmp(text, "all") == 0) return FRIT_OK;
+    int64_t number = 0;
+    size_t i = 0;
+    for (; text[i] >= '0' && text[i] <= '9' && number < ALL; i++) number = 10 * number + (text[i] - '0');
+    if (i == 0 || text[i])
+        return frit_fail(FRIT_E_INVALID, "gpu-layers: '%s' is no number of layers, expected 0 or more, all or auto",
+                         text);
+    *n = number < ALL ? (int32_t)number : ALL;
+    return FRIT_OK;
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
+}
+
+bool frit_place_is_name(const char *device, frit_str name)
+{
+    size_t i = 0;
+    while (i < name.len && lower(name.ptr[i]) == device[i]) i++;
+    return i == name.len && !device[i];
+}
+
+int frit_place_find_device(const frit_engine *engine, frit_str name)
+{
+    for (int i = 0; i < engine->n_devices; i++)
+        if (frit_place_is_name(engine->devices[i]->backend->name, name)) return i;
+    return -1;
+}
+
+static frit_status fail_device(const frit_engine *engine, frit_str rule, frit_str name)
+{
+    frit_buf names = {0};
+    for (int i = 0; i < engine->n_devices; i++)
+        frit_buf_printf(&names, "%s%s", i > 0 ? ", " : "", engine->devices[i]->backend->name);
+    const frit_status status =
+        frit_fail(FRIT_E_INVALID, "override-tensor: '%.*s': this engine has no device '%.*s', it has %s", (int)rule.len,
+                  rule.ptr, (int)name.len, name.ptr, names.data ? names.data : "none");
+    frit_buf_free(&names);
+    return status;
+}
+
+// Tensors of the model whose names match go to the device, if no earlier rule has placed them.
+static frit_status place_matches(frit_engine *engine, frit_matcher *matcher, const frit_regex *regex, int device,
+                                 size_t *n)
+{
+    const frit_checkpoint *ckpt = engine->model->ckpt;
+    *n = 0;
+    for (size_t i = 0; i < ckpt->n_tensors; i++) {
+        const frit_str name = frit_str_of(ckpt->tensors[i].name);
+        size_t start, end;
+        int64_t placed;
+        bool found;
+        frit_matcher_allow(matcher, name.len);
+        FRIT_TRY(frit_matcher_next(matcher, regex, name, 0, &start, &end, &found));
+        *n += found;
+        if (!found || frit_map_get(&engine->places.tensors, name, &placed)) continue;
+        if (!frit_map_put(&engine->places.tensors, name, device))
+            return frit_fail_memory(sizeof(int64_t), "the places of tensors");
+    }
+    return FRIT_OK;
+}
+
+static frit_status place_rule(frit_engine *engine, frit_matcher *matcher, frit_str rule)
+{
+    size_t at = rule.len;
+    while (at > 0 && rule.ptr[at - 1] != '=') at--;
+    if (at < 2)
+        return frit_fail(FRIT_E_INVALID, "override-tensor: '%.*s' is no rule, expected PATTERN=DEVICE", (int)rule.len,
+                         rule.ptr);
+    const frit_str name = {rule.ptr + at, rule.len - at};
+    const int device = frit_place_find_device(engine, name);
+    if (device < 0) return fail_device(engine, rule, name);
+    frit_regex *regex;
+    size_t n = 0;
+    FRIT_TRY(frit_regex_new(&regex, (frit_str){rule.ptr, at - 1}, FRIT_DIALECT_PLAIN));
+    const frit_status status = place_matches(engine, matcher, regex, device, &n);
+    frit_regex_free(regex);
+    if (status == FRIT_OK && n == 0)
+        frit_log_say(&engine->model->log, FRIT_LOG_WARNING, "override-tensor: '%.*s' matches no tensor of %s",
+                     (int)rule.len, rule.ptr, engine->model->info.path);
+    return status;
+}
+
+static frit_status place_tensors(frit_engine *engine, const char *rules)
+{
+    frit_matcher matcher;
+    if (!rules || !*rules) return FRIT_OK;
+    FRIT_TRY(frit_matcher_init(&matcher));
+    frit_status status = FRIT_OK;
+    for (const char *at = rules; status == FRIT_OK && at;) {
+        const char *end = strchr(at, ',');
+        status = place_rule(engine, &matcher, (frit_str){at, end ? (size_t)(end - at) : strlen(at)});
+        at = end ? end + 1 : NULL;
+    }
+    frit_matcher_deinit(&matcher);
+    return status;
+}
+
+// ------------------------------------------------------------------------------- what layers need
+
+static uint64_t *bytes_of(const placing *p, const frit_node *node)
+{
+    return &p->bytes[node->depth + 1];
+}
+
+static void add(uint64_t *sum, uint64_t n_bytes)
+{
+    if (!frit_add_u64(*sum, n_bytes, sum)) *sum = UINT64_MAX;
+}
+
+static void add_cache(const placing *p, const frit_node *node)
+{
+    const frit_place_options *o = p->options;
+    const int32_t layer = frit_node_cache_layer(node);
+    if (layer < 0 || p->is_cache_seen[layer]) return;
+    p->is_cache_seen[layer] = true;
+    const frit_kv_shape shape = {.specs = &o->shape.specs[layer], .n_layers = 1, .types = o->shape.types};
+    uint64_t n_bytes = UINT64_MAX;
+    if (frit_mul_u64(frit_kv_page_bytes(&shape), (uint64_t)o->n_pages, &n_bytes)) add(bytes_of(p, node), n_bytes);
+    if (frit_mul_u64(frit_kv_state_bytes(&shape), (uint64_t)o->n_slots, &n_bytes)) add(bytes_of(p, node), n_bytes);
+}
+
+static frit_status measure(frit_engine *engine, frit_graph *graph, void *ctx)
+{
+    placing *p = ctx;
+    frit_plan *plan;
+    const uint64_t crossing = (uint64_t)graph->max_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const frit_node *node = graph->nodes[i];
+        if (node->op == FRIT_OP_WEIGHT) add(bytes_of(p, node), node->tensor->n_bytes);
+        add_cache(p, node);
+    }
+    FRIT_TRY(frit_plan_new(&plan, graph, &(frit_plan_options){.is_fused = true}));
+    const uint64_t scratch =
+        plan->scratch_bytes + 2 * crossing;   // the residual of the layers before, and what is added
+    if (scratch > p->scratch) p->scratch = scratch;
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- giving them out
+
+// Of a device for layers; UINT64_MAX: it has no memory of its own.
+static uint64_t room_of(const frit_device *device, uint64_t scratch)
+{
+    frit_device_info info;
+    device->backend->info(device, &info);
+    if (info.free_bytes == 0) return UINT64_MAX;
+    return info.free_bytes > scratch ? info.free_bytes - scratch : 0;
+}
+
+// A number that was asked for is kept, whether it fits or not: then the last device has to hold the rest.
+static void give_layers(frit_engine *engine, const placing *p)
+{
+    const int cpu = engine->n_devices - 1;
+    const int last = p->n_wanted == AUTO ? cpu : cpu - 1;
+    int32_t left = p->n_wanted == AUTO ? ALL : p->n_wanted;
+    uint64_t room = room_of(engine->devices[0], p->scratch);
+    for (int32_t i = engine->places.n - 1, device = 0; i >= 0; i--) {
+        while (device < last && left > 0 && p->bytes[i] > room) {
+            device++;
+            room = device < cpu ? room_of(engine->devices[device], p->scratch) : UINT64_MAX;
+        }
+        engine->places.layers[i] = (int8_t)(left > 0 ? device : cpu);
+        left -= left > 0 && left < ALL;
+        room -= p->bytes[i] < room ? p->bytes[i] : room;
+    }
+}
+
+static frit_status give(frit_engine *engine, placing *p)
+{
+    const size_t n = (size_t)engine->places.n, n_caches = (size_t)p->options->shape.n_layers;
+    frit_arena arena = {0};
+    p->bytes = frit_arena_new(&arena, uint64_t, n);
+    p->is_cache_seen = frit_arena_new(&arena, bool, n_caches + 1);
+    frit_status status = frit_arena_failed(&arena) ? frit_fail_memory(n * sizeof *p->bytes, "the places of layers")
+                                                   : frit_plans_each_graph(engine, measure, p);
+    if (status == FRIT_OK) give_layers(engine, p);
+    frit_arena_free(&arena);
+    return status;
+}
+
+static void tell(const frit_engine *engine, const char *asked, int32_t n_wanted)
+{
+    const frit_log *log = &engine->model->log;
+    int32_t n = 0;
+    for (int32_t i = 0; i < engine->places.n; i++) n += engine->places.layers[i] < engine->n_devices - 1;
+    if (engine->n_devices > 1)
+        frit_log_say(log, FRIT_LOG_INFO,
+                     "%d of %d layers, embedding and output counted, run on %s; the rest on the CPU", (int)n,
+                     (int)engine->places.n, engine->devices[0]->backend->name);
+    else if (n_wanted > 0)
+        frit_log_say(log, FRIT_LOG_WARNING,
+                     "gpu-layers %s: there is no GPU that frit can use, so all layers run on the CPU", asked);
+}
+
+static frit_status place_cache(frit_engine *engine, frit_graph *graph, void *ctx)
+{
+    (void)ctx;
+    return frit_segments_place_cache(&engine->placement, graph, engine->cache_devices,
+                                     frit_arch_n_cache_layers(&engine->hp));
+}
+
+frit_status frit_place_layers(frit_engine *engine, const frit_place_options *options)
+{
+    const int32_t n_caches = options->shape.n_layers;
+    placing p = {.options = options};
+    engine->places.n = engine->hp.n_layer + 2;
+    engine->places.layers = frit_arena_new(&engine->arena, int8_t, (size_t)engine->places.n);
+    if (!engine->places.layers) return frit_fail_memory((size_t)engine->places.n, "the places of layers");
+    FRIT_TRY(parse_count(options->gpu_layers, &p.n_wanted));
+    if (engine->n_devices > 1) FRIT_TRY(give(engine, &p));
+    tell(engine, options->gpu_layers, p.n_wanted);
+    FRIT_TRY(place_tensors(engine, options->override_tensor));
+    memset(engine->cache_devices, engine->n_devices > 1 ? -1 : 0, (size_t)n_caches);
+    if (engine->n_devices > 1) FRIT_TRY(frit_plans_each_graph(engine, place_cache, NULL));
+    for (int32_t i = 0; i < n_caches; i++)
+        if (engine->cache_devices[i] < 0) engine->cache_devices[i] = (int8_t)(engine->n_devices - 1);
+    return FRIT_OK;
+}
+
+void frit_places_deinit(frit_places *places)
+{
+    frit_map_free(&places->tensors);
+    *places = (frit_places){0};
+}
+
+int frit_place_wanted(const void *ctx, const frit_node *node)
+{
+    const frit_engine *engine = ctx;
+    int64_t device;
+    for (int i = 0; i < node->n_src && engine->places.tensors.n > 0; i++) {
+        const frit_node *read = frit_node_storage(node->src[i]);
+        if (read->op == FRIT_OP_WEIGHT &&
+            frit_map_get(&engine->places.tensors, frit_str_of(read->tensor->name), &device))
+            return (int)device;
+    }
+    return engine->places.layers[node->depth + 1];
+}
