@@ -445,8 +445,8 @@ typedef struct frit_engine_options {
     // Models that come from no file are not kept.
     const char *weights_cache;
     bool no_fuse;   // run the graph without fusion (slower; for comparison)
-    // Recurrent models: copies of a session's state that frit_session_truncate can go back to, each as large as the
-    // state; 0: 2, -1: none.
+    // Models with states or windows: places that frit_session_truncate can go back to, each with a copy of the state
+    // and the positions of the windows; from anywhere else the tokens run again. 0: 2, -1: none.
     int32_t n_state_copies;
     frit_progress_fn progress;   // called while weights are packed, and quantized if the model's options say so
     void *progress_ctx;
@@ -463,6 +463,8 @@ typedef struct frit_engine_options {
     const char *override_tensor;
     // Numbers do not depend on how a prompt is cut into steps, whatever the processor: on the CPU without AMX.
     bool deterministic;
+    // Layers that look back at a window keep the positions before it too: more memory, and sessions can go back to any.
+    bool full_windows;
     uint64_t reserved[3];
 } frit_engine_options;
 
@@ -493,6 +495,8 @@ FRIT_API frit_status frit_engine_get_info(const frit_engine *engine, frit_engine
 // *n_rows: the rows that ran; 0 when nothing was queued; n_rows may be NULL. Fails only for what concerns the engine:
 // FRIT_E_IO if the model's file shrank, FRIT_E_MEMORY; nothing has run then, and further steps may be tried. What
 // concerns one session is its status (frit_session_status), and the others are served all the same.
+// Sessions take room in the cache when their tokens run, and wait for it. FRIT_E_LIMIT if all of them wait: one must be
+// freed or truncated.
 FRIT_API frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows);
 
 // A step in two halves, so that the next one is made while a device runs this one. frit_engine_submit gives the devices
@@ -528,7 +532,8 @@ FRIT_API frit_status frit_session_status(const frit_session *session);
 
 // A second session of the same engine that goes on as this one would, to the bit: a copy of its tokens, queued ones
 // too, of what the cache has of them, its source, logits, adapters, copies of states and note. Row functions of what
-// is queued are forgotten. FRIT_E_LIMIT if the cache has no room for it; the status of a session that failed.
+// is queued are forgotten. What the cache has is shared, until one of both writes on; FRIT_E_LIMIT if there
+// is no room for another state of a recurrent model; the status of a session that failed.
 FRIT_API frit_status frit_session_fork(frit_session **out, const frit_session *session);
 
 // Adapters change what a model does without touching its weights: low-rank ones (LoRA) add to its matrices, control

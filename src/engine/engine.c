@@ -12,7 +12,7 @@
 
 enum {
     DEFAULT_BATCH = 512,
-    DEFAULT_COPIES = 2,   // of states: the last two turns
+    DEFAULT_SNAPSHOTS = 2,   // the last two turns
     LOGITS_BYTES = 64 << 20
 };   // of one step's logits at most, if more than one row wants them
 
@@ -37,28 +37,26 @@ static frit_status check_model(const frit_model *model)
 // What the cache is made for.
 typedef struct cache_wish {
     frit_kv_shape shape;
-    int32_t n_sessions, n_maps, n_copies;   // n_maps of a session: a source may be as long as a text
+    frit_kv_room room;   // without n_ctx
 } cache_wish;
 
 static frit_status choose_cache(frit_engine *engine, const frit_engine_options *options, cache_wish *wish)
 {
-    const int32_t n_layers = frit_arch_n_cache_layers(&engine->hp), n_copies = options->n_state_copies;
+    const int32_t n_layers = frit_arch_n_cache_layers(&engine->hp), n_snapshots = options->n_state_copies;
     frit_cache_spec *specs = frit_arena_new(&engine->arena, frit_cache_spec, (size_t)n_layers);
     if (!specs) return frit_fail_memory((size_t)n_layers * sizeof *specs, "the layers' caches");
     FRIT_TRY(frit_arch_cache_specs(&engine->hp, specs));
     *wish = (cache_wish){.shape = {.specs = specs,
                                    .n_layers = n_layers,
                                    .types = choose_kv_types(options),
-                                   .devices = engine->cache_devices},
-                         .n_sessions = options->n_sessions > 0 ? options->n_sessions : 1,
-                         .n_maps = engine->model->arch->is_encoder_decoder ? 2 : 1,
-                         .n_copies = n_copies == 0  ? DEFAULT_COPIES
-                                     : n_copies < 0 ? 0
-                                                    : n_copies};
-    FRIT_TRY(frit_kv_check(&wish->shape));
-    if (frit_kv_page_bytes(&wish->shape) > UINT64_MAX / 2)
-        return frit_fail(FRIT_E_MEMORY, "the size of a page of the cache is no number");
-    return FRIT_OK;
+                                   .devices = engine->cache_devices,
+                                   .full_windows = options->full_windows || engine->hp.is_bidirectional},
+                         .room = {.n_sessions = options->n_sessions > 0 ? options->n_sessions : 1,
+                                  .n_rows = FRIT_MAX_FLIGHTS * engine->n_batch,
+                                  .n_snapshots = n_snapshots == 0  ? DEFAULT_SNAPSHOTS
+                                                 : n_snapshots < 0 ? 0
+                                                                   : n_snapshots}};
+    return frit_kv_check(&wish->shape);
 }
 
 // Layers go where there is room for them with a context of this length.
@@ -72,14 +70,12 @@ static int32_t context_to_place(const frit_engine *engine, const frit_engine_opt
 
 static frit_status place_layers(frit_engine *engine, const frit_engine_options *options, const cache_wish *wish)
 {
-    const int64_t n_pages =
-        (int64_t)wish->n_maps * wish->n_sessions * frit_kv_pages_of(context_to_place(engine, options));
-    return frit_place_layers(engine,
-                             &(frit_place_options){.gpu_layers = options->gpu_layers,
-                                                   .override_tensor = options->override_tensor,
-                                                   .shape = wish->shape,
-                                                   .n_pages = n_pages < INT32_MAX ? (int32_t)n_pages : INT32_MAX,
-                                                   .n_slots = wish->n_sessions * (wish->n_copies + 1)});
+    frit_place_options place = {.gpu_layers = options->gpu_layers,
+                                .override_tensor = options->override_tensor,
+                                .shape = wish->shape,
+                                .room = wish->room};
+    place.room.n_ctx = context_to_place(engine, options);
+    return frit_place_layers(engine, &place);
 }
 
 static uint64_t own_memory(const frit_engine *engine, int device)
@@ -96,16 +92,11 @@ static frit_fit fit_of(const frit_engine *engine, const cache_wish *wish, const 
     frit_fit fit = {.path = engine->model->info.path,
                     .log = &engine->model->log,
                     .n_ctx_train = engine->hp.n_ctx_train,
-                    .n_sessions = wish->n_sessions,
+                    .room = wish->room,
                     .available = is_host ? frit_memory_available() : own_memory(engine, i)};
     for (int d = 0; d < engine->n_devices; d++) {
         if (d != i && (!is_host || own_memory(engine, d) > 0)) continue;
-        const uint64_t states = frit_kv_state_bytes_on(&wish->shape, d);
-        uint64_t n_bytes;
-        fit.page_bytes += frit_kv_page_bytes_on(&wish->shape, d) * (uint64_t)wish->n_maps;
-        if (!frit_mul_u64(states, (uint64_t)wish->n_copies + 1, &n_bytes) ||
-            !frit_add_u64(fit.state_bytes, n_bytes, &fit.state_bytes))
-            fit.state_bytes = UINT64_MAX;
+        frit_kv_measure_on(&wish->shape, d, &fit.sizes);
         fit.weight_bytes += engine->weights[d].missing + engine->weights[d].in_place;
         fit.scratch_bytes += needs->scratch_bytes[d];
     }
@@ -128,10 +119,9 @@ static frit_status choose_context(frit_engine *engine, const frit_engine_options
         FRIT_TRY(frit_fit_context(&fit, &engine->n_ctx));
     }
     engine->kv_token_bytes = frit_kv_token_bytes(&wish->shape);
-    const frit_kv_room room = {.n_pages = wish->n_maps * wish->n_sessions * frit_kv_pages_of(engine->n_ctx),
-                               .n_slots = wish->n_sessions,
-                               .n_copies = wish->n_copies};
-    return frit_kv_init(&engine->kv, engine->devices, engine->n_devices, &wish->shape, room);
+    frit_kv_room room = wish->room;
+    room.n_ctx = engine->n_ctx;
+    return frit_kv_init(&engine->kv, engine->devices, engine->n_devices, &wish->shape, &room);
 }
 
 static void make_step(frit_engine *engine, frit_step *step, size_t n)

@@ -6,18 +6,14 @@
 // Asked for: everything must fit. Left to the engine: scratch, keys and values get half of what the weights leave.
 #include "engine/fit.h"
 
-#include "base/check.h"
-
 enum { STEP = 1024 };   // what a chosen context is a multiple of
 
 static uint64_t needed(const frit_fit *fit, int32_t n_ctx)
 {
-    uint64_t n_bytes = 0, states = 0;
-    bool good =
-        frit_mul_u64((uint64_t)frit_kv_pages_of(n_ctx), (uint64_t)fit->n_sessions, &n_bytes) && n_bytes <= INT32_MAX &&
-        frit_mul_u64(n_bytes, fit->page_bytes, &n_bytes) && frit_add_u64(n_bytes, fit->scratch_bytes, &n_bytes) &&
-        frit_mul_u64((uint64_t)fit->n_sessions, fit->state_bytes, &states) && frit_add_u64(n_bytes, states, &n_bytes);
-    return good ? n_bytes : UINT64_MAX;
+    frit_kv_room room = fit->room;
+    room.n_ctx = n_ctx;
+    const uint64_t n_bytes = frit_kv_bytes(&fit->sizes, &room);
+    return n_bytes < UINT64_MAX - fit->scratch_bytes ? n_bytes + fit->scratch_bytes : UINT64_MAX;
 }
 
 // The largest multiple of `step` up to `most` that needs at most `budget`; 0 without one.
@@ -39,7 +35,7 @@ static frit_status fail_fit(const frit_fit *fit, int32_t n_ctx, uint64_t budget)
     return frit_fail(FRIT_E_MEMORY,
                      "%s: a context of %d tokens for %d session%s needs %llu bytes, %llu are available after the "
                      "weights (%llu bytes); ask for a smaller context",
-                     fit->path, n_ctx, fit->n_sessions, fit->n_sessions == 1 ? "" : "s",
+                     fit->path, n_ctx, fit->room.n_sessions, fit->room.n_sessions == 1 ? "" : "s",
                      (unsigned long long)needed(fit, n_ctx), (unsigned long long)budget,
                      (unsigned long long)fit->weight_bytes);
 }
@@ -69,7 +65,7 @@ frit_status frit_fit_context(const frit_fit *fit, int32_t *n_ctx)
     }
     frit_log_say(fit->log, FRIT_LOG_INFO,
                  "%s: context %d tokens, %d session%s: %.1f MiB of keys, values and scratch; %.1f MiB are available",
-                 fit->path, *n_ctx, fit->n_sessions, fit->n_sessions == 1 ? "" : "s", (double)needed(fit, *n_ctx) / mib,
-                 (double)budget / mib);
+                 fit->path, *n_ctx, fit->room.n_sessions, fit->room.n_sessions == 1 ? "" : "s",
+                 (double)needed(fit, *n_ctx) / mib, (double)budget / mib);
     return FRIT_OK;
 }

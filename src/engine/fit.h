@@ -2,15 +2,15 @@
 // engine/fit.h: chooses the context that memory allows.
 #pragma once
 #include "base/log.h"
-#include "engine/kv.h"
+#include "engine/kv_layout.h"
 
 typedef struct frit_fit {
     const char *path;
     const frit_log *log;
     int32_t n_ctx;   // asked for; 0: the largest up to n_ctx_train that fits comfortably
-    int32_t n_ctx_train, n_sessions;
-    uint64_t page_bytes;     // of FRIT_PAGE_TOKENS positions, all layers
-    uint64_t state_bytes;    // of one session
+    int32_t n_ctx_train;
+    frit_kv_sizes sizes;
+    frit_kv_room room;       // but for n_ctx
     uint64_t weight_bytes;   // of weights that are not in memory yet, or may leave it, as mapped ones may
     uint64_t scratch_bytes;
     uint64_t available;   // memory that can be used, in bytes

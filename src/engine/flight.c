@@ -33,6 +33,7 @@ static void take_off(const frit_step *step)
         frit_session *session = step->owners[r];
         if (step->encodes) {
             session->source_waits = false;
+            frit_kv_release(&session->engine->kv, &session->map);   // where the encoder's own positions are
             continue;
         }
         mark_sent(step, session, &step->runs[r]);
@@ -157,7 +158,11 @@ frit_status frit_engine_submit(frit_engine *engine, uint64_t *step, int32_t *n_r
     engine->step->many = flight_of(engine, engine->n_submitted)->step.many;   // kinds of steps take turns
     FRIT_TRY(frit_step_reserve_picks(engine));
     frit_schedule(engine);
-    if (flight->step.n_rows == 0) return FRIT_OK;
+    if (flight->step.n_rows == 0 && engine->n_landed < engine->n_submitted && frit_schedule_waiting(engine) > 0) {
+        FRIT_TRY(frit_flight_land_all(engine));   // others may have what these wait for
+        frit_schedule(engine);
+    }
+    if (flight->step.n_rows == 0) return frit_schedule_check(engine);
     FRIT_TRY(start(engine, flight));
     if (step) *step = flight->number;
     if (n_rows) *n_rows = flight->step.n_rows;

@@ -1,22 +1,41 @@
 // SPDX-License-Identifier: MIT
-// The cache's pages and slots: handing them out, and taking them back.
+// The cache's memory on each device, and its pages and slots: taken, shared, given back.
 #include "engine/kv.h"
 
 #include "base/check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-static frit_status allocate(frit_kv *kv)
+// ------------------------------------------------------------------------------- memory
+
+static frit_status make_group(frit_kv_group *group, const frit_kv_group_size *size, const frit_kv_room *room)
 {
-    const size_t n_slots = (size_t)kv->n_slots, n_copies = (size_t)kv->n_copies, n_pages = (size_t)kv->n_pages;
-    kv->layers = calloc((size_t)kv->n_layers + 1, sizeof *kv->layers);
-    kv->free_pages = calloc(n_pages + 1, sizeof *kv->free_pages);
-    kv->refs = calloc(n_pages + 1, sizeof *kv->refs);
-    kv->free_slots = calloc(n_slots + 1, sizeof *kv->free_slots);
-    kv->free_copies = calloc(n_copies + 1, sizeof *kv->free_copies);
-    if (!kv->layers || !kv->free_pages || !kv->refs || !kv->free_slots || !kv->free_copies)
-        return frit_fail_memory(n_pages, "cache pages");
+    const int64_t n_pages = frit_kv_n_pages(size, room);
+    if (n_pages > INT32_MAX) return frit_fail(FRIT_E_MEMORY, "a cache cannot have %lld pages", (long long)n_pages);
+    *group = (frit_kv_group){.window = size->window, .of_source = size->of_source, .n_pages = (int32_t)n_pages};
+    group->free_pages = calloc((size_t)n_pages + 1, sizeof *group->free_pages);
+    group->refs = calloc((size_t)n_pages + 1, sizeof *group->refs);
+    if (!group->free_pages || !group->refs) return frit_fail_memory((size_t)n_pages, "cache pages");
+    for (int32_t i = 0; i < group->n_pages; i++) group->free_pages[i] = group->n_pages - 1 - i;   // page 0 first
+    group->n_free = group->n_pages;
+    return FRIT_OK;
+}
+
+static frit_status make_snapshots(frit_kv *kv)
+{
+    kv->snapshots = calloc((size_t)kv->n_snapshots + 1, sizeof *kv->snapshots);
+    if (!kv->snapshots) return frit_fail_memory((size_t)kv->n_snapshots, "snapshots of sessions");
+    for (int32_t i = 0; i < kv->n_snapshots; i++) {
+        frit_kv_snapshot *snapshot = &kv->snapshots[i];
+        snapshot->slot = kv->state_bytes > 0 ? kv->n_slots + 1 + i : 0;
+        for (int32_t g = 0; g < kv->n_groups; g++) {
+            const size_t n = (size_t)frit_kv_pages_of(kv->groups[g].window) + 1;
+            if (kv->groups[g].window == 0) continue;
+            snapshot->tables[g].pages = calloc(n, sizeof(int32_t));
+            if (!snapshot->tables[g].pages) return frit_fail_memory(n * sizeof(int32_t), "the pages of a snapshot");
+        }
+    }
     return FRIT_OK;
 }
 
@@ -24,52 +43,48 @@ static frit_status allocate(frit_kv *kv)
 static frit_status make_part(frit_kv *kv, int i, frit_device *device, const frit_kv_shape *shape)
 {
     frit_kv_part *part = &kv->parts[i];
-    frit_kv_layout layout;
-    FRIT_TRY(frit_kv_lay_out(shape, i, kv->n_pages, kv->n_slots + kv->n_copies, kv->layers, &layout));
-    if (!frit_add_u64(kv->n_bytes, layout.n_bytes, &kv->n_bytes))
-        return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", kv->n_pages);
-    if (layout.n_bytes > 0) FRIT_TRY(device->backend->alloc(device, layout.n_bytes, &part->memory));
+    int32_t n_pages[FRIT_MAX_GROUPS];
+    for (int32_t g = 0; g < FRIT_MAX_GROUPS; g++) n_pages[g] = kv->groups[g].n_pages;
+    const int32_t n_slots = kv->n_slots + (kv->state_bytes > 0 ? kv->n_snapshots : 0);
+    FRIT_TRY(frit_kv_lay_out(shape, i, n_pages, n_slots, kv->layers, &part->layout));
+    if (!frit_add_u64(kv->n_bytes, part->layout.n_bytes, &kv->n_bytes))
+        return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", n_pages[0]);
+    if (part->layout.n_bytes > 0) FRIT_TRY(device->backend->alloc(device, part->layout.n_bytes, &part->memory));
     part->device = device;
-    part->page_bytes = layout.page_bytes;
-    part->cache =
-        (frit_cache){.layers = kv->layers, .n_layers = kv->n_layers, .n_pages = kv->n_pages, .memory = part->memory};
+    part->cache = (frit_cache){.layers = kv->layers, .n_layers = kv->n_layers, .memory = part->memory};
     kv->n_parts = i + 1;
     return FRIT_OK;
 }
 
-static frit_status make_parts(frit_kv *kv, frit_device *const *devices, int n_devices, const frit_kv_shape *shape)
+static frit_status make(frit_kv *kv, frit_device *const *devices, int n_devices, const frit_kv_shape *shape,
+                        const frit_kv_room *room)
 {
+    frit_kv_sizes sizes;
+    frit_kv_measure(shape, &sizes);
+    for (; kv->n_groups < sizes.n_groups; kv->n_groups++) {
+        FRIT_TRY(make_group(&kv->groups[kv->n_groups], &sizes.groups[kv->n_groups], room));
+        kv->has_windows = kv->has_windows || sizes.groups[kv->n_groups].window > 0;
+    }
+    kv->state_bytes = sizes.state_bytes;
+    kv->n_slots = kv->n_free_slots = kv->state_bytes > 0 ? room->n_sessions : 0;
+    if (kv->state_bytes > 0 || kv->has_windows) kv->max_snapshots = room->n_snapshots;
+    kv->n_snapshots = room->n_sessions * kv->max_snapshots;
+    kv->layers = calloc((size_t)kv->n_layers + 1, sizeof *kv->layers);
+    kv->free_slots = calloc((size_t)kv->n_slots + 1, sizeof *kv->free_slots);
+    if (!kv->layers || !kv->free_slots) return frit_fail_memory((size_t)kv->n_slots, "the cache's layers and slots");
+    for (int32_t i = 0; i < kv->n_slots; i++) kv->free_slots[i] = kv->n_slots - i;   // from 1 on, which goes out first
+    FRIT_TRY(make_snapshots(kv));
     for (int i = 0; i < n_devices; i++) FRIT_TRY(make_part(kv, i, devices[i], shape));
     return FRIT_OK;
 }
 
 frit_status frit_kv_init(frit_kv *kv, frit_device *const *devices, int n_devices, const frit_kv_shape *shape,
-                         frit_kv_room room)
+                         const frit_kv_room *room)
 {
-    const int32_t n_pages = room.n_pages, n_slots = room.n_slots;
-    *kv = (frit_kv){.devices = shape->devices,
-                    .n_layers = shape->n_layers,
-                    .n_pages = n_pages,
-                    .n_groups = 1,
-                    .state_bytes = frit_kv_state_bytes(shape),
-                    .n_slots = n_slots};
-    if (kv->state_bytes > 0) kv->max_copies = room.n_copies;
-    kv->n_copies = n_slots * kv->max_copies;
-    frit_status status = allocate(kv);
-    if (status == FRIT_OK) status = make_parts(kv, devices, n_devices, shape);
-    if (status != FRIT_OK) {
-        frit_kv_deinit(kv);
-        return status;
-    }
-    for (int32_t i = 0; i < shape->n_layers; i++)
-        if (shape->specs[i].of_source) kv->n_groups = 2;
-    kv->n_free_slots = n_slots;
-    kv->n_free_copies = kv->n_copies;
-    for (int32_t i = 0; i < n_slots; i++) kv->free_slots[i] = n_slots - i;   // from 1 on, which goes out first
-    for (int32_t i = 0; i < kv->n_copies; i++) kv->free_copies[i] = n_slots + kv->n_copies - i;
-    for (int32_t i = 0; i < n_pages; i++) kv->free_pages[i] = n_pages - 1 - i;   // page 0 goes out first
-    kv->n_free = n_pages;
-    return FRIT_OK;
+    *kv = (frit_kv){.devices = shape->devices, .n_layers = shape->n_layers};
+    const frit_status status = make(kv, devices, n_devices, shape, room);
+    if (status != FRIT_OK) frit_kv_deinit(kv);
+    return status;
 }
 
 void frit_kv_deinit(frit_kv *kv)
@@ -78,96 +93,355 @@ void frit_kv_deinit(frit_kv *kv)
         const frit_kv_part *part = &kv->parts[i];
         if (part->memory) part->device->backend->release(part->device, part->memory);
     }
+    for (int32_t i = 0; kv->snapshots && i < kv->n_snapshots; i++)
+        for (int32_t g = 0; g < FRIT_MAX_GROUPS; g++) free(kv->snapshots[i].tables[g].pages);
+    for (int32_t g = 0; g < FRIT_MAX_GROUPS; g++) {
+        free(kv->groups[g].free_pages);
+        free(kv->groups[g].refs);
+    }
+    free(kv->snapshots);
     free(kv->layers);
-    free(kv->free_pages);
-    free(kv->refs);
     free(kv->free_slots);
-    free(kv->free_copies);
     *kv = (frit_kv){0};
 }
 
-frit_status frit_kv_map_reserve(frit_kv_map *map, int32_t n_positions)
+// ------------------------------------------------------------------------------- pages
+
+static void take_page(frit_kv_group *group, frit_kv_table *table)
 {
-    int32_t n_pages = frit_kv_pages_of(n_positions);
-    if (n_pages <= map->capacity) return FRIT_OK;
-    int32_t *pages = realloc(map->pages, (size_t)n_pages * sizeof *pages);
-    if (!pages) return frit_fail_memory((size_t)n_pages * sizeof *pages, "a page table");
-    map->pages = pages;
-    map->capacity = n_pages;
-    return FRIT_OK;
+    const int32_t page = group->free_pages[--group->n_free];
+    group->refs[page] = 1;
+    table->pages[table->end++ - table->first] = page;
 }
 
-frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
+static void give_page(frit_kv_group *group, int32_t page)
 {
-    int32_t n_pages = frit_kv_pages_of(n_positions);
-    if (n_pages - map->n_pages > kv->n_free)
-        return frit_fail(
-            FRIT_E_LIMIT, "the cache is full: %d more tokens of a session need %d pages of %d tokens, %d are free",
-            n_positions - map->n_pages * FRIT_PAGE_TOKENS, n_pages - map->n_pages, FRIT_PAGE_TOKENS, kv->n_free);
-    const bool needs_slot = kv->state_bytes > 0 && map->slot == 0 && n_positions > 0;
-    if (needs_slot && kv->n_free_slots == 0)
-        return frit_fail(FRIT_E_LIMIT, "the cache is full: it has room for the states of %d sessions, and all hold one",
-                         kv->n_slots);
-    FRIT_TRY(frit_kv_map_reserve(map, n_positions));
-    if (needs_slot) map->slot = kv->free_slots[--kv->n_free_slots];
-    while (map->n_pages < n_pages) {
-        int32_t page = kv->free_pages[--kv->n_free];
-        kv->refs[page] = 1;
-        map->pages[map->n_pages++] = page;
+    if (--group->refs[page] == 0) group->free_pages[group->n_free++] = page;
+}
+
+static void clear(frit_kv_group *group, frit_kv_table *table)
+{
+    while (table->end > table->begin) give_page(group, table->pages[--table->end - table->first]);
+    table->begin = table->end = 0;
+}
+
+// Pages [begin, end) of another table, which keeps them.
+static void share_pages(frit_kv_group *group, frit_kv_table *to, const frit_kv_table *from, int32_t begin, int32_t end)
+{
+    to->begin = begin;
+    for (to->end = begin; to->end < end; to->end++) {
+        const int32_t page = from->pages[to->end - from->first];
+        to->pages[to->end - to->first] = page;
+        group->refs[page]++;
+    }
+}
+
+static int32_t first_page(int32_t window, int32_t position)
+{
+    return frit_kv_first_position(window, position) / FRIT_PAGE_TOKENS;
+}
+
+// Whether the next position comes into a page that is not the table's alone.
+static bool must_copy(const frit_kv_group *group, const frit_kv_table *table, int32_t n_done)
+{
+    return n_done % FRIT_PAGE_TOKENS != 0 && group->refs[table->pages[n_done / FRIT_PAGE_TOKENS]] > 1;
+}
+
+frit_status frit_kv_map_reserve(const frit_kv *kv, frit_kv_map *map, int32_t n_positions)
+{
+    const size_t n = (size_t)frit_kv_pages_of(n_positions);
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        map->tables[g].pages = calloc(n + 1, sizeof(int32_t));
+        if (!map->tables[g].pages) return frit_fail_memory(n * sizeof(int32_t), "a page table");
     }
     return FRIT_OK;
 }
 
-void frit_kv_shrink(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
+static bool needs_slot(const frit_kv *kv, const frit_kv_map *map)
 {
-    int32_t n_pages = frit_kv_pages_of(n_positions);
-    while (map->n_pages > n_pages) {
-        int32_t page = map->pages[--map->n_pages];
-        if (--kv->refs[page] == 0) kv->free_pages[kv->n_free++] = page;
-    }
-    frit_kv_drop_copies(kv, map, n_positions);
-    if (n_positions == 0 && map->slot > 0) {
-        kv->free_slots[kv->n_free_slots++] = map->slot;
-        map->slot = 0;
-    }
+    return kv->state_bytes > 0 && map->slot == 0;
 }
 
-// ------------------------------------------------------------------------------- copies of states
-
-int32_t frit_kv_add_copy(frit_kv *kv, frit_kv_map *map, int32_t at)
+static frit_status fail_slots(const frit_kv *kv)
 {
-    frit_kv_copy copy = {.at = at};
-    if (map->n_copies < kv->max_copies && kv->n_free_copies > 0) {
-        copy.slot = kv->free_copies[--kv->n_free_copies];
-    } else if (map->n_copies > 0) {
-        copy.slot = map->copies[0].slot;
-        memmove(map->copies, map->copies + 1, (size_t)--map->n_copies * sizeof copy);
-    } else {
-        return 0;
+    return frit_fail(FRIT_E_LIMIT, "the cache is full: it has room for the states of %d sessions, and all hold one",
+                     kv->n_slots);
+}
+
+bool frit_kv_admits(const frit_kv *kv, const frit_kv_map *map, int32_t n)
+{
+    if (needs_slot(kv, map) && kv->n_free_slots == 0) return false;
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        const frit_kv_group *group = &kv->groups[g];
+        if (group->of_source || group->window > 0) continue;
+        if (frit_kv_pages_of(n) - map->tables[g].end > group->n_free) return false;
     }
-    map->copies[map->n_copies++] = copy;
-    return copy.slot;
+    return true;
 }
 
-void frit_kv_drop_copies(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
+void frit_kv_describe(const frit_kv *kv, char *text, size_t capacity)
 {
-    while (map->n_copies > 0 && (map->copies[map->n_copies - 1].at > n_positions || n_positions == 0))
-        kv->free_copies[kv->n_free_copies++] = map->copies[--map->n_copies].slot;
+    const frit_kv_group *scarce = &kv->groups[0];
+    for (int32_t g = 1; g < kv->n_groups; g++)
+        if (kv->groups[g].n_free < scarce->n_free) scarce = &kv->groups[g];
+    if (kv->n_slots > 0 && (kv->n_free_slots == 0 || kv->n_groups == 0))
+        snprintf(text, capacity, "%d of %d states are free", kv->n_free_slots, kv->n_slots);
+    else
+        snprintf(text, capacity, "%d of %d pages of %d tokens are free", scarce->n_free, scarce->n_pages,
+                 FRIT_PAGE_TOKENS);
 }
 
-frit_status frit_kv_go_back(frit_kv *kv, frit_kv_map *map, int32_t *at)
+int32_t frit_kv_fitting(const frit_kv *kv, const frit_kv_map *map, int32_t n_done, int32_t n)
 {
-    *at = 0;
-    if (map->n_copies == 0) return FRIT_OK;
-    const frit_kv_copy *copy = &map->copies[map->n_copies - 1];
-    FRIT_TRY(frit_kv_copy_states(kv, copy->slot, map->slot));
-    *at = copy->at;
+    if (needs_slot(kv, map) && kv->n_free_slots == 0) return 0;
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        const frit_kv_group *group = &kv->groups[g];
+        const frit_kv_table *table = &map->tables[g];
+        if (group->of_source) continue;
+        const int32_t n_free = group->n_free - must_copy(group, table, n_done);
+        const int64_t end = n_free < 0 ? n_done : (int64_t)(table->end + n_free) * FRIT_PAGE_TOKENS;
+        if (end - n_done < n) n = end > n_done ? (int32_t)(end - n_done) : 0;
+    }
+    return n;
+}
+
+static frit_status fail_full(const frit_kv_group *group, int32_t n, int32_t n_pages)
+{
+    return frit_fail(FRIT_E_LIMIT,
+                     "the cache is full: %d more tokens of a session need %d pages of %d tokens, %d of %d are free", n,
+                     n_pages, FRIT_PAGE_TOKENS, group->n_free, group->n_pages);
+}
+
+// A copy of the page that n_done lies in, which others keep.
+static frit_status own_page(frit_kv *kv, int32_t g, frit_kv_table *table, int32_t n_done)
+{
+    frit_kv_group *group = &kv->groups[g];
+    int32_t *page = &table->pages[n_done / FRIT_PAGE_TOKENS];
+    const int32_t copy = group->free_pages[group->n_free - 1];
+    FRIT_TRY(frit_kv_copy_page(kv, g, *page, copy));
+    group->n_free--;
+    group->refs[copy] = 1;
+    group->refs[*page]--;
+    *page = copy;
     return FRIT_OK;
 }
 
-void frit_kv_map_free(frit_kv *kv, frit_kv_map *map)
+frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_done, int32_t n)
 {
-    frit_kv_shrink(kv, map, 0);
-    free(map->pages);
+    const int32_t end = frit_kv_pages_of(n_done + n);
+    if (needs_slot(kv, map) && kv->n_free_slots == 0) return fail_slots(kv);
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        const frit_kv_group *group = &kv->groups[g];
+        if (group->of_source) continue;
+        const int32_t n_pages = end - map->tables[g].end + must_copy(group, &map->tables[g], n_done);
+        if (n_pages > group->n_free) return fail_full(group, n, n_pages);
+    }
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        frit_kv_group *group = &kv->groups[g];
+        frit_kv_table *table = &map->tables[g];
+        if (group->of_source) continue;
+        if (must_copy(group, table, n_done)) FRIT_TRY(own_page(kv, g, table, n_done));
+        while (table->end < end) take_page(group, table);
+    }
+    if (needs_slot(kv, map)) map->slot = kv->free_slots[--kv->n_free_slots];
+    return FRIT_OK;
+}
+
+bool frit_kv_source_fits(const frit_kv *kv, const frit_kv_map *map, int32_t n)
+{
+    for (int32_t g = 0; g < kv->n_groups; g++)
+        if (frit_kv_pages_of(n) - map->tables[g].end > kv->groups[g].n_free) return false;
+    return true;
+}
+
+frit_status frit_kv_extend_source(frit_kv *kv, frit_kv_map *map, int32_t n)
+{
+    FRIT_TRY(frit_kv_hold(kv, map, n, false));
+    return frit_kv_hold_source(kv, map, n);
+}
+
+void frit_kv_pass(frit_kv *kv, frit_kv_map *map, int32_t n_done)
+{
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        frit_kv_table *table = &map->tables[g];
+        const int32_t first = first_page(kv->groups[g].window, n_done) - FRIT_WINDOW_SLACK;
+        while (table->begin < table->end && table->begin < first)
+            give_page(&kv->groups[g], table->pages[table->begin++]);
+    }
+}
+
+frit_status frit_kv_hold(frit_kv *kv, frit_kv_map *map, int32_t n, bool windows_only)
+{
+    const int32_t end = frit_kv_pages_of(n);
+    if (needs_slot(kv, map) && kv->n_free_slots == 0) return fail_slots(kv);
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        frit_kv_group *group = &kv->groups[g];
+        frit_kv_table *table = &map->tables[g];
+        const int32_t first = first_page(group->window, n);
+        if (group->of_source || (windows_only && group->window == 0)) continue;
+        if (table->end <= first) {
+            clear(group, table);
+            table->begin = table->end = first;
+        }
+        if (end - table->end > group->n_free) return fail_full(group, n, end - table->end);
+        while (table->end < end) take_page(group, table);
+    }
+    if (needs_slot(kv, map)) map->slot = kv->free_slots[--kv->n_free_slots];
+    return FRIT_OK;
+}
+
+frit_status frit_kv_hold_source(frit_kv *kv, frit_kv_map *map, int32_t n)
+{
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        frit_kv_group *group = &kv->groups[g];
+        frit_kv_table *table = &map->tables[g];
+        const int32_t n_pages = frit_kv_pages_of(n) - table->end;
+        if (!group->of_source) continue;
+        if (n_pages > group->n_free) return fail_full(group, n, n_pages);
+        while (table->end < frit_kv_pages_of(n)) take_page(group, table);
+    }
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- snapshots
+
+static void give_snapshot(frit_kv *kv, frit_kv_snapshot *snapshot)
+{
+    if (--snapshot->n_refs > 0) return;
+    for (int32_t g = 0; g < kv->n_groups; g++) clear(&kv->groups[g], &snapshot->tables[g]);
+}
+
+bool frit_kv_drop_oldest(frit_kv *kv, frit_kv_map *map)
+{
+    if (map->n_snapshots == 0) return false;
+    give_snapshot(kv, map->snapshots[0]);
+    map->n_snapshots--;
+    for (int32_t i = 0; i < map->n_snapshots; i++) map->snapshots[i] = map->snapshots[i + 1];
+    return true;
+}
+
+void frit_kv_drop_snapshots(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
+{
+    while (map->n_snapshots > 0 && map->snapshots[map->n_snapshots - 1]->at > n_positions)
+        give_snapshot(kv, map->snapshots[--map->n_snapshots]);
+}
+
+static frit_kv_snapshot *find_free(const frit_kv *kv)
+{
+    for (int32_t i = 0; i < kv->n_snapshots; i++)
+        if (kv->snapshots[i].n_refs == 0) return &kv->snapshots[i];
+    return NULL;
+}
+
+const frit_kv_snapshot *frit_kv_add_snapshot(frit_kv *kv, frit_kv_map *map, int32_t at)
+{
+    if (kv->max_snapshots == 0) return NULL;
+    if (map->n_snapshots == kv->max_snapshots) frit_kv_drop_oldest(kv, map);
+    frit_kv_snapshot *snapshot = find_free(kv);
+    while (!snapshot && frit_kv_drop_oldest(kv, map)) snapshot = find_free(kv);
+    if (!snapshot) return NULL;
+    snapshot->n_refs = 1;
+    snapshot->at = at;
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        frit_kv_table *table = &snapshot->tables[g];
+        if (kv->groups[g].window == 0) continue;
+        table->first = first_page(kv->groups[g].window, at);
+        share_pages(&kv->groups[g], table, &map->tables[g], table->first, at / FRIT_PAGE_TOKENS);
+    }
+    map->snapshots[map->n_snapshots++] = snapshot;
+    return snapshot;
+}
+
+// ------------------------------------------------------------------------------- maps
+
+void frit_kv_release_source(frit_kv *kv, frit_kv_map *map)
+{
+    for (int32_t g = 0; g < kv->n_groups; g++)
+        if (kv->groups[g].of_source) clear(&kv->groups[g], &map->tables[g]);
+}
+
+void frit_kv_release(frit_kv *kv, frit_kv_map *map)
+{
+    for (int32_t g = 0; g < kv->n_groups; g++)
+        if (!kv->groups[g].of_source) clear(&kv->groups[g], &map->tables[g]);
+    frit_kv_drop_snapshots(kv, map, -1);
+    if (map->slot > 0) kv->free_slots[kv->n_free_slots++] = map->slot;
+    map->slot = 0;
+}
+
+void frit_kv_map_free(frit_kv_map *map)
+{
+    for (int32_t g = 0; g < FRIT_MAX_GROUPS; g++) free(map->tables[g].pages);
     *map = (frit_kv_map){0};
+}
+
+static void shrink(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
+{
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        frit_kv_table *table = &map->tables[g];
+        if (kv->groups[g].of_source) continue;
+        while (table->end > table->begin && table->end > frit_kv_pages_of(n_positions))
+            give_page(&kv->groups[g], table->pages[--table->end]);
+    }
+}
+
+// Whether rows from this position on find all that they look at.
+static bool has_windows(const frit_kv *kv, const frit_kv_map *map, int32_t position)
+{
+    for (int32_t g = 0; g < kv->n_groups; g++)
+        if (map->tables[g].begin > first_page(kv->groups[g].window, position)) return false;
+    return true;
+}
+
+static frit_status go_back(frit_kv *kv, frit_kv_map *map, const frit_kv_snapshot *snapshot)
+{
+    if (snapshot->slot > 0) FRIT_TRY(frit_kv_copy_states(kv, snapshot->slot, map->slot));
+    shrink(kv, map, snapshot->at);
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        const frit_kv_table *pages = &snapshot->tables[g];
+        if (kv->groups[g].window == 0) continue;
+        clear(&kv->groups[g], &map->tables[g]);
+        share_pages(&kv->groups[g], &map->tables[g], pages, pages->begin, pages->end);
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_kv_truncate(frit_kv *kv, frit_kv_map *map, int32_t n_keep, int32_t *n_done)
+{
+    frit_status status = FRIT_OK;
+    const bool goes_back = n_keep < *n_done;
+    if (goes_back) *n_done = n_keep;
+    frit_kv_drop_snapshots(kv, map, *n_done);
+    if (goes_back && (kv->state_bytes > 0 || !has_windows(kv, map, *n_done))) {
+        const frit_kv_snapshot *last = map->n_snapshots > 0 ? map->snapshots[map->n_snapshots - 1] : NULL;
+        if (last) status = go_back(kv, map, last);
+        *n_done = last && status == FRIT_OK ? last->at : 0;
+    }
+    if (*n_done == 0)
+        frit_kv_release(kv, map);
+    else
+        shrink(kv, map, *n_done);
+    return status;
+}
+
+frit_status frit_kv_share(frit_kv *kv, frit_kv_map *to, const frit_kv_map *from, int32_t n_done, bool source)
+{
+    if (n_done > 0 && kv->state_bytes > 0) {
+        if (kv->n_free_slots == 0) return fail_slots(kv);
+        FRIT_TRY(frit_kv_copy_states(kv, from->slot, kv->free_slots[kv->n_free_slots - 1]));
+        to->slot = kv->free_slots[--kv->n_free_slots];
+    }
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        const frit_kv_table *table = &from->tables[g];
+        const bool of_source = kv->groups[g].of_source;
+        if (of_source && !source) continue;
+        const int32_t used = of_source ? table->end : frit_kv_pages_of(n_done);
+        share_pages(&kv->groups[g], &to->tables[g], table, table->begin, used);
+    }
+    // A step that failed may have left a snapshot of a later place.
+    for (int32_t i = 0; i < from->n_snapshots && from->snapshots[i]->at <= n_done; i++) {
+        to->snapshots[to->n_snapshots++] = from->snapshots[i];
+        from->snapshots[i]->n_refs++;
+    }
+    return FRIT_OK;
 }

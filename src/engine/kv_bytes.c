@@ -18,16 +18,13 @@ static frit_status copy(const frit_kv_part *part, uint64_t to, uint64_t from, ui
                                        n_bytes);
 }
 
-// Between two maps, page by page: both are cut at the same positions.
-frit_status frit_kv_copy_positions(const frit_kv *kv, const frit_kv_map *from, const frit_kv_map *to,
-                                   int32_t n_positions)
+frit_status frit_kv_copy_page(const frit_kv *kv, int32_t group, int32_t from, int32_t to)
 {
-    for (int32_t i = 0; i < frit_kv_pages_of(n_positions); i++)
-        for (int p = 0; p < kv->n_parts; p++) {
-            const frit_kv_part *part = &kv->parts[p];
-            FRIT_TRY(copy(part, (uint64_t)to->pages[i] * part->page_bytes, (uint64_t)from->pages[i] * part->page_bytes,
-                          part->page_bytes));
-        }
+    for (int p = 0; p < kv->n_parts; p++) {
+        const frit_kv_layout *layout = &kv->parts[p].layout;
+        const uint64_t n_bytes = layout->page_bytes[group], begin = layout->offsets[group];
+        FRIT_TRY(copy(&kv->parts[p], begin + (uint64_t)to * n_bytes, begin + (uint64_t)from * n_bytes, n_bytes));
+    }
     return FRIT_OK;
 }
 
@@ -97,16 +94,17 @@ typedef struct visited_side {
     const frit_kv_part *part;
     const frit_cache_side *side;
     int32_t n_heads;
+    const frit_kv_table *table;
+    int32_t begin, end;   // positions; begin is that of a page
 } visited_side;
 
-static frit_status visit_side(const visited_side *s, const frit_kv_map *map, int32_t n_positions,
-                              const frit_kv_visitor *visitor)
+static frit_status visit_side(const visited_side *s, const frit_kv_visitor *visitor)
 {
     const uint64_t head_bytes = FRIT_PAGE_TOKENS * s->side->row_bytes;
     for (int32_t head = 0; head_bytes > 0 && head < s->n_heads; head++) {
-        for (int32_t p = 0; p < n_positions; p += FRIT_PAGE_TOKENS) {
-            const int32_t left = n_positions - p, n = left < FRIT_PAGE_TOKENS ? left : FRIT_PAGE_TOKENS;
-            const uint64_t page = (uint64_t)map->pages[p / FRIT_PAGE_TOKENS];
+        for (int32_t p = s->begin; p < s->end; p += FRIT_PAGE_TOKENS) {
+            const int32_t left = s->end - p, n = left < FRIT_PAGE_TOKENS ? left : FRIT_PAGE_TOKENS;
+            const uint64_t page = (uint64_t)s->table->pages[p / FRIT_PAGE_TOKENS - s->table->first];
             view v;
             FRIT_TRY(open_view(&v, s->part, s->side->offset + page * s->side->page_bytes + (uint64_t)head * head_bytes,
                                head_bytes));
@@ -116,28 +114,49 @@ static frit_status visit_side(const visited_side *s, const frit_kv_map *map, int
     return FRIT_OK;
 }
 
-uint64_t frit_kv_visit_bytes(const frit_kv *kv, frit_kv_layers layers)
+static uint64_t layer_position_bytes(const frit_cache_layer *layer)
+{
+    const uint64_t v_bytes = layer->spec.v_in_k ? 0 : layer->v.row_bytes;
+    return (uint64_t)layer->spec.n_head_kv * (layer->k.row_bytes + v_bytes) + layer->index.row_bytes;
+}
+
+static bool is_in_group(const frit_kv *kv, int32_t layer, int32_t group)
+{
+    return kv->layers[layer].spec.kind != FRIT_CACHE_NONE && kv->layers[layer].group == group;
+}
+
+uint64_t frit_kv_position_bytes(const frit_kv *kv, int32_t group)
 {
     uint64_t n_bytes = 0;
-    for (int32_t i = layers.begin; i < layers.end; i++) {
-        const frit_cache_layer *layer = &kv->layers[i];
-        const uint64_t v_bytes = layer->spec.v_in_k ? 0 : layer->v.row_bytes;
-        n_bytes += (uint64_t)layer->spec.n_head_kv * (layer->k.row_bytes + v_bytes) + layer->index.row_bytes;
-    }
+    for (int32_t i = 0; i < kv->n_layers; i++)
+        if (is_in_group(kv, i, group)) n_bytes += layer_position_bytes(&kv->layers[i]);
     return n_bytes;
 }
 
-frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_map *map, frit_kv_layers layers, int32_t n_positions,
+static frit_status visit_layer(const frit_kv *kv, int32_t i, visited_side s, const frit_kv_visitor *visitor)
+{
+    const frit_cache_layer *layer = &kv->layers[i];
+    s.part = part_of(kv, i);
+    s.n_heads = layer->spec.n_head_kv;
+    s.side = &layer->k;
+    FRIT_TRY(visit_side(&s, visitor));
+    s.side = &layer->v;
+    if (!layer->spec.v_in_k) FRIT_TRY(visit_side(&s, visitor));
+    s.side = &layer->index;
+    s.n_heads = 1;
+    return visit_side(&s, visitor);
+}
+
+frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_table *tables, frit_kv_which which, int32_t n_positions,
                           const frit_kv_visitor *visitor)
 {
-    for (int32_t i = layers.begin; i < layers.end; i++) {
-        const frit_cache_layer *layer = &kv->layers[i];
-        const int32_t n_heads = layer->spec.n_head_kv;
-        const frit_kv_part *part = part_of(kv, i);
-        FRIT_TRY(visit_side(&(visited_side){part, &layer->k, n_heads}, map, n_positions, visitor));
-        if (!layer->spec.v_in_k)
-            FRIT_TRY(visit_side(&(visited_side){part, &layer->v, n_heads}, map, n_positions, visitor));
-        FRIT_TRY(visit_side(&(visited_side){part, &layer->index, 1}, map, n_positions, visitor));
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        const frit_kv_group *group = &kv->groups[g];
+        if (group->of_source != (which == FRIT_KV_SOURCE) || (which == FRIT_KV_WINDOWS && group->window == 0)) continue;
+        const visited_side positions = {
+            .table = &tables[g], .begin = frit_kv_first_position(group->window, n_positions), .end = n_positions};
+        for (int32_t i = 0; i < kv->n_layers; i++)
+            if (is_in_group(kv, i, g)) FRIT_TRY(visit_layer(kv, i, positions, visitor));
     }
     return FRIT_OK;
 }

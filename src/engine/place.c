@@ -141,10 +141,13 @@ static void add_cache(const placing *p, const frit_node *node)
     const int32_t layer = frit_node_cache_layer(node);
     if (layer < 0 || p->is_cache_seen[layer]) return;
     p->is_cache_seen[layer] = true;
-    const frit_kv_shape shape = {.specs = &o->shape.specs[layer], .n_layers = 1, .types = o->shape.types};
-    uint64_t n_bytes = UINT64_MAX;
-    if (frit_mul_u64(frit_kv_page_bytes(&shape), (uint64_t)o->n_pages, &n_bytes)) add(bytes_of(p, node), n_bytes);
-    if (frit_mul_u64(frit_kv_state_bytes(&shape), (uint64_t)o->n_slots, &n_bytes)) add(bytes_of(p, node), n_bytes);
+    const frit_kv_shape shape = {.specs = &o->shape.specs[layer],
+                                 .n_layers = 1,
+                                 .types = o->shape.types,
+                                 .full_windows = o->shape.full_windows};
+    frit_kv_sizes sizes;
+    frit_kv_measure(&shape, &sizes);
+    add(bytes_of(p, node), frit_kv_bytes(&sizes, &o->room));
 }
 
 static frit_status measure(frit_engine *engine, frit_graph *graph, void *ctx)

@@ -18,7 +18,7 @@ typedef struct frit_places {
 typedef struct frit_place_options {
     const char *gpu_layers, *override_tensor;   // as in frit_engine_options
     frit_kv_shape shape;                        // of the cache, wherever it lies
-    int32_t n_pages, n_slots;                   // that it should have room for
+    frit_kv_room room;                          // that it should have
 } frit_place_options;
 
 // After the devices are opened: sets engine->places and engine->cache_devices.

@@ -14,6 +14,10 @@
 // While some session generates, a step has few prompt rows, so that no session waits long for the next token: as many
 // as take four times as long as a step without prompts, by what steps took before.
 //
+// Pages are taken here, for the rows that are scheduled. A prompt begins only when the cache has pages for all of it;
+// a session that finds none waits until others give pages back. Where all wait, the one that has run least gives its
+// pages back, and runs again later.
+//
 // Sessions form a queue; a session that had rows goes to its end, so that prompts take turns. A step gives either
 // logits or hidden states: the first row with a result decides, and rows of the other kind wait.
 #include "engine/engine.h"
@@ -78,11 +82,30 @@ static int32_t prompt_room(const frit_engine *engine)
     return engine->n_batch;
 }
 
-// Takes up to n rows more of the session, as far as the step has room for rows and results.
+// How many rows more of the session find pages, of n.
+static size_t fitting(const frit_engine *engine, const frit_session *session, size_t n)
+{
+    const int32_t n_done = (int32_t)session->n_done, n_taken = session->n_taken;
+    if (n > pending(session)) n = pending(session);
+    if (n > (size_t)engine->n_batch) n = (size_t)engine->n_batch;
+    if (n_done == 0 && !frit_kv_admits(&engine->kv, &session->map, (int32_t)session->n_tokens)) return 0;
+    const int32_t fits = frit_kv_fitting(&engine->kv, &session->map, n_done, n_taken + (int32_t)n);
+    return fits > n_taken ? (size_t)(fits - n_taken) : 0;
+}
+
+// Takes up to n rows more of the session, as far as there are pages and the step has room for rows and results.
 static void take(frit_engine *engine, frit_session *session, size_t n)
 {
     frit_step *step = engine->step;
-    if (n > pending(session)) n = pending(session);
+    const size_t room = (size_t)(engine->n_batch - step->n_rows);
+    n = fitting(engine, session, n < room ? n : room);
+    if (n == 0) return;
+    const frit_status status =
+        frit_kv_extend(&engine->kv, &session->map, (int32_t)session->n_done, session->n_taken + (int32_t)n);
+    if (status != FRIT_OK) {   // the device failed
+        frit_session_fail(session, status);
+        return;
+    }
     for (; n > 0 && step->n_rows < engine->n_batch; n--) {
         frit_result result = frit_session_result(session, session->n_done + (size_t)session->n_taken);
         if (result != FRIT_RESULT_NONE) {
@@ -96,15 +119,16 @@ static void take(frit_engine *engine, frit_session *session, size_t n)
     }
 }
 
-// A copy of the states within this run, where the session wants one. One that a failed step left is not good.
-static void lay_out_copy(frit_engine *engine, frit_session *session, frit_run *run)
+// A snapshot within this run, where the session wants one. One that a failed step left is not good.
+static void lay_out_snapshot(frit_engine *engine, frit_session *session, frit_run *run)
 {
-    if (session->copy_at <= session->n_done || session->copy_at > session->n_done + (size_t)session->n_taken) return;
-    frit_kv_drop_copies(&engine->kv, &session->map, (int32_t)session->n_done);
-    const int32_t slot = frit_kv_add_copy(&engine->kv, &session->map, (int32_t)session->copy_at);
-    if (slot == 0) return;
-    run->n_copied = (int32_t)(session->copy_at - session->n_done);
-    run->copy_slot = slot - 1;
+    const size_t at = session->snapshot_at;
+    if (at <= session->n_done || at > session->n_done + (size_t)session->n_taken) return;
+    frit_kv_drop_snapshots(&engine->kv, &session->map, (int32_t)session->n_done);
+    const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(&engine->kv, &session->map, (int32_t)at);
+    if (!snapshot || snapshot->slot == 0) return;
+    run->n_copied = (int32_t)(at - session->n_done);
+    run->copy_slot = snapshot->slot - 1;
 }
 
 // What the row's logits are wanted for, where that is a token. The pick's row is one of the output.
@@ -134,7 +158,7 @@ static void lay_out(frit_engine *engine, frit_session *session)
                                           .n_past = (int32_t)session->n_done,
                                           .slot = session->map.slot - 1,
                                           .n_source = (int32_t)session->n_source};
-    lay_out_copy(engine, session, &step->runs[step->n_runs]);
+    lay_out_snapshot(engine, session, &step->runs[step->n_runs]);
     step->adapted = step->adapted || session->scales;
     step->owners[step->n_runs++] = session;
     for (size_t i = session->n_done; i < session->n_done + (size_t)session->n_taken; i++, row++) {
@@ -192,8 +216,9 @@ static void take_many(frit_engine *engine)
     const size_t many = (size_t)engine->many_rows;
     const int32_t budget = prompt_room(engine), most = budget < engine->n_batch ? budget : engine->n_batch;
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        const size_t room = (size_t)(most > engine->step->n_rows ? most - engine->step->n_rows : 0);
-        if (!is_many(engine, s) || room < many) continue;
+        if (!is_many(engine, s) || most < engine->step->n_rows) continue;
+        const size_t room = fitting(engine, s, (size_t)(most - engine->step->n_rows));
+        if (room < many) continue;
         size_t n = pending(s) < room ? pending(s) : room;
         if (pending(s) - n > 0 && pending(s) - n < many) n = pending(s) - many;
         if (n >= many) take(engine, s, n);
@@ -241,7 +266,7 @@ static void take_whole(frit_engine *engine)
                            (kind == FRIT_RESULT_NONE || step->result == FRIT_RESULT_NONE || kind == step->result);
         const bool fits = pending(s) <= (size_t)(engine->n_batch - step->n_rows) &&
                           (kind != FRIT_RESULT_LOGITS || n_outs <= (size_t)(engine->max_outs - step->n_outs));
-        if (suits && fits) take(engine, s, SIZE_MAX);
+        if (suits && fits && fitting(engine, s, SIZE_MAX) == pending(s)) take(engine, s, SIZE_MAX);
     }
 }
 
@@ -254,6 +279,12 @@ static void take_sources(frit_engine *engine)
         if (!s->source_waits || s->status != FRIT_OK || s->n_source > (size_t)(engine->n_batch - step->n_rows))
             continue;
         if (step->encodes && many != step->many) continue;
+        if (!frit_kv_source_fits(&engine->kv, &s->map, (int32_t)s->n_source)) continue;
+        const frit_status status = frit_kv_extend_source(&engine->kv, &s->map, (int32_t)s->n_source);
+        if (status != FRIT_OK) {
+            frit_session_fail(s, status);
+            continue;
+        }
         step->encodes = true;
         step->many = many;
         s->n_taken = (int32_t)s->n_source;
@@ -261,7 +292,8 @@ static void take_sources(frit_engine *engine)
     }
 }
 
-void frit_schedule(frit_engine *engine)
+// Picks rows: how many of each session.
+static void pick(frit_engine *engine)
 {
     frit_step *step = engine->step;
     step->n_rows = step->n_outs = step->n_runs = 0;
@@ -278,6 +310,58 @@ void frit_schedule(frit_engine *engine)
         take_many(engine);
     else
         take_few(engine);
+}
+
+static bool waits(const frit_session *session)
+{
+    const bool has_rows = pending(session) > 0 || (session->source_waits && session->status == FRIT_OK);
+    return has_rows && session->n_taken == 0;
+}
+
+// All sessions with something to run wait for pages. Of those that began, if there are several, the one that has run
+// least gives its pages back.
+static bool evict(frit_engine *engine)
+{
+    frit_session *least = NULL;
+    int n_begun = 0;
+    for (frit_session *s = engine->sessions; s; s = s->next) {
+        if (s->n_flying > 0) return false;   // it may give pages back
+        if (!waits(s) || s->n_done == 0) continue;
+        n_begun++;
+        if (s->n_source == 0 && (!least || s->n_done < least->n_done)) least = s;
+    }
+    if (n_begun < 2 || !least) return false;
+    frit_session_run_again(least);
+    return true;
+}
+
+int32_t frit_schedule_waiting(const frit_engine *engine)
+{
+    int32_t n = 0;
+    for (const frit_session *s = engine->sessions; s; s = s->next) n += waits(s);
+    return n;
+}
+
+frit_status frit_schedule_check(const frit_engine *engine)
+{
+    const int32_t n = frit_schedule_waiting(engine);
+    if (engine->step->n_rows > 0 || n == 0) return FRIT_OK;
+    char free_pages[64] = "";
+    frit_kv_describe(&engine->kv, free_pages, sizeof free_pages);
+    return frit_fail(
+        FRIT_E_LIMIT,
+        "the cache is full: %d session%s for room in it, and no other one runs: %s; truncate or free a session", n,
+        n == 1 ? " waits" : "s wait", free_pages);
+}
+
+void frit_schedule(frit_engine *engine)
+{
+    frit_step *step = engine->step;
+    // What is in flight may have to run again.
+    for (frit_session *s = engine->sessions; s; s = s->next)
+        frit_kv_pass(&engine->kv, &s->map, (int32_t)(s->n_done - s->n_flying));
+    do pick(engine);
+    while (step->n_rows == 0 && evict(engine));
 
     step->n_rows = step->n_outs = step->n_picks = 0;
     step->lists.n_vocab = engine->hp.n_vocab;

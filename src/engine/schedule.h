@@ -42,6 +42,10 @@ frit_status frit_step_reserve_picks(frit_engine *engine);
 
 // Picks the rows of the next step into engine->step. Allocates nothing; n_rows is 0 if nothing is queued.
 void frit_schedule(frit_engine *engine);
+// How many sessions have something to run and no row in the step that was scheduled.
+int32_t frit_schedule_waiting(const frit_engine *engine);
+// FRIT_E_LIMIT if sessions have something to run, and the step that was scheduled has nothing, for want of pages.
+frit_status frit_schedule_check(const frit_engine *engine);
 // Takes note that the step took so long.
 void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns);
 // Prompt rows of a step at most while other sessions generate: so many as take four times as long as a step without.

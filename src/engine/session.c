@@ -4,11 +4,12 @@
 //     tokens  [ done: in the cache ............ | queued ........ ]
 //              0                        n_done ^        n_tokens ^
 //
-// Forgetting takes pages off the end. A recurrent state can only go back to where a copy of it was kept: what is kept
-// of the tokens after that is queued again, and runs in the next steps without results, but for the last token's
-// logits. Where every token sees all others, all are queued again whenever there are more or fewer of them.
+// Forgetting takes pages off the end. A recurrent state, or a window whose pages were given back, can only go back to a
+// snapshot: what is kept of the tokens after that is queued again, and runs in the next steps without results, but for
+// the last token's logits. Where every token sees all others, all are queued again whenever there are more or fewer of
+// them.
 //
-// Copies are kept a little before the end of each push that is no single token, as what follows a prompt is what is
+// Snapshots are kept a little before the end of each push that is no single token, as what follows a prompt is what is
 // taken back: an answer that is tried again, and the marks that open it, which templates render otherwise once another
 // message follows.
 #include "engine/engine.h"
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COPY_LEAST = 8, COPY_BEFORE = 16 };   // tokens of a push that is worth a copy; how many before its end
+enum { SNAPSHOT_BEFORE = 16 };   // tokens at the end of a push
 
 frit_status frit_session_new(frit_session **out, frit_engine *engine)
 {
@@ -34,7 +35,7 @@ frit_status frit_session_new(frit_session **out, frit_engine *engine)
     session->logits = calloc(n_vocab, sizeof *session->logits);
     frit_status status =
         session->tokens && session->logits
-            ? frit_kv_map_reserve(&session->map, engine->n_ctx)
+            ? frit_kv_map_reserve(&engine->kv, &session->map, engine->n_ctx)
             : frit_fail_memory((size_t)engine->n_ctx * sizeof(frit_token) + n_vocab * sizeof(float), "a session");
     if (status == FRIT_OK) status = frit_step_reserve_tables(engine, n_sessions, (size_t)engine->adapters.n);
     if (status != FRIT_OK) {
@@ -58,12 +59,11 @@ void frit_session_free(frit_session *session)
         frit_session **at = &session->engine->sessions;
         while (*at != session) at = &(*at)->next;
         *at = session->next;
-        frit_kv_shrink(&session->engine->kv, &session->map, 0);
-        frit_kv_shrink(&session->engine->kv, &session->source_map, 0);
+        frit_kv_release(&session->engine->kv, &session->map);
+        frit_kv_release_source(&session->engine->kv, &session->map);
     }
-    free(session->source_map.pages);
+    frit_kv_map_free(&session->map);
     free(session->source);
-    free(session->map.pages);
     free(session->tokens);
     frit_session_free_asks(session);
     free(session->queue);
@@ -122,11 +122,11 @@ static frit_status check_tokens(const frit_session *session, const frit_token *t
     return FRIT_OK;
 }
 
-// What ran runs again, and gives no results but for the last token's logits.
-static void run_again(frit_session *session)
+void frit_session_run_again(frit_session *session)
 {
     if (session->n_handed < session->n_done) session->n_handed = session->n_done;
     session->n_done = 0;
+    frit_kv_release(&session->engine->kv, &session->map);
 }
 
 // Where all rows of a session run in one step: room for them, and only one kind of result.
@@ -155,6 +155,14 @@ static frit_status reserve_item(frit_session *session)
     return FRIT_OK;
 }
 
+// At the beginning of a page.
+static void note_snapshot(frit_session *session, size_t n_tokens)
+{
+    const size_t end = session->n_tokens + n_tokens;
+    const size_t at = end > SNAPSHOT_BEFORE ? (end - SNAPSHOT_BEFORE) / FRIT_PAGE_TOKENS * FRIT_PAGE_TOKENS : 0;
+    if (at > session->n_tokens) session->snapshot_at = at;
+}
+
 frit_status frit_session_push(frit_session *session, const frit_token *tokens, size_t n_tokens,
                               const frit_push_options *options)
 {
@@ -181,12 +189,10 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
     if (is_whole) FRIT_TRY(frit_session_settle(session));   // what ran runs again
     if (is_whole) FRIT_TRY(prepare_whole(session, n_tokens, chosen.output));
     if (has_rows) FRIT_TRY(reserve_item(session));
-    FRIT_TRY(frit_kv_extend(&session->engine->kv, &session->map, (int32_t)(session->n_tokens + n_tokens)));
     if (has_rows) session->queue[session->n_queue++] = (frit_queue_item){session->n_tokens, n_tokens, chosen};
-    if (n_tokens >= COPY_LEAST)
-        session->copy_at = session->n_tokens + (n_tokens > COPY_BEFORE ? n_tokens - COPY_BEFORE : 1);
+    note_snapshot(session, n_tokens);
     memcpy(session->tokens + session->n_tokens, tokens, n_tokens * sizeof *tokens);
-    if (is_whole) run_again(session);
+    if (is_whole) frit_session_run_again(session);
     session->n_tokens += n_tokens;
     session->wants_logits = wants_logits;
     return FRIT_OK;
@@ -196,7 +202,7 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
 
 void frit_session_drop_source(frit_session *session)
 {
-    if (session->engine) frit_kv_shrink(&session->engine->kv, &session->source_map, 0);
+    if (session->engine) frit_kv_release_source(&session->engine->kv, &session->map);
     session->n_source = 0;
     session->source_waits = false;
 }
@@ -205,7 +211,6 @@ frit_status frit_session_set_source(frit_session *session, const void *tokens, s
 {
     if (!session->source) session->source = calloc((size_t)session->engine->n_ctx, sizeof *session->source);
     if (!session->source) return frit_fail_memory((size_t)session->engine->n_ctx * sizeof(frit_token), "a source");
-    FRIT_TRY(frit_kv_extend(&session->engine->kv, &session->source_map, (int32_t)n));
     memcpy(session->source, tokens, n * sizeof *session->source);
     session->n_source = n;
     session->source_waits = true;
@@ -264,17 +269,15 @@ frit_result frit_session_result(const frit_session *session, size_t i)
     return wanted ? FRIT_RESULT_LOGITS : FRIT_RESULT_NONE;
 }
 
-// Sets n_done to after how many tokens the cache can go back, having gone there; copies of later places are gone
-// already. Where that fails, everything runs again.
+// Sets n_done to after how many tokens the cache can go back, having gone there. Where that fails, everything runs
+// again.
 static frit_status go_back(frit_session *session, size_t n_keep)
 {
-    frit_kv *kv = &session->engine->kv;
-    session->n_done = n_keep;
-    if (session->engine->hp.is_bidirectional) session->n_done = 0;
-    if (kv->state_bytes == 0 || session->n_done == 0) return FRIT_OK;
-    int32_t at = 0;
-    const frit_status status = frit_kv_go_back(kv, &session->map, &at);
-    session->n_done = (size_t)at;
+    frit_engine *engine = session->engine;
+    int32_t n_done = (int32_t)session->n_done;
+    if (engine->hp.is_bidirectional && n_keep < session->n_done) n_keep = 0;
+    const frit_status status = frit_kv_truncate(&engine->kv, &session->map, (int32_t)n_keep, &n_done);
+    session->n_done = (size_t)n_done;
     return status;
 }
 
@@ -292,11 +295,9 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     frit_session_drop_asks(session);
     if (n_keep == session->n_tokens) return FRIT_OK;
     session->n_tokens = n_keep;
-    const bool goes_back = session->n_done > n_keep;
     if (session->n_handed < session->n_done) session->n_handed = session->n_done;
     if (session->n_handed > n_keep) session->n_handed = n_keep;
-    frit_kv_shrink(&session->engine->kv, &session->map, (int32_t)n_keep);
-    const frit_status status = goes_back ? go_back(session, n_keep) : FRIT_OK;
+    const frit_status status = go_back(session, n_keep);
     while (session->n_queue > 0 && session->queue[session->n_queue - 1].first >= n_keep) session->n_queue--;
     if (session->n_queue > 0) {
         frit_queue_item *last = &session->queue[session->n_queue - 1];
@@ -304,7 +305,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     }
     session->wants_logits = !session->engine->model->arch->is_encoder;   // after what is still queued, if anything
     if (session->logits_at > n_keep) session->logits_at = 0;
-    if (session->copy_at > n_keep) session->copy_at = 0;
+    if (session->snapshot_at > n_keep) session->snapshot_at = 0;
     return status;
 }
 

@@ -30,20 +30,19 @@ struct frit_session {
     size_t n_done;            // of these, run or in flight
     size_t n_flying;          // of these, in flight
     size_t n_handed;          // of these, run before: where a state begins anew, they run again and give no results
-    frit_kv_map map;          // pages for all n_tokens
+    frit_kv_map map;          // pages for all that ran, and of the source
     frit_queue_item *queue;   // oldest first
     size_t n_queue, queue_capacity;
-    float *logits;       // [n_vocab]
-    size_t logits_at;    // the logits are those after so many tokens; 0: there are none
-    bool wants_logits;   // after the last queued token
-    size_t copy_at;      // after so many tokens a copy of the states is kept; 0: nowhere
-    char *note;          // the caller's, kept with the session; zero-terminated, or NULL
+    float *logits;        // [n_vocab]
+    size_t logits_at;     // the logits are those after so many tokens; 0: there are none
+    bool wants_logits;    // after the last queued token
+    size_t snapshot_at;   // after so many tokens a snapshot is kept; 0: nowhere
+    char *note;           // the caller's, kept with the session; zero-terminated, or NULL
     size_t n_note_bytes;
-    // Of encoder-decoders: the text that the decoder looks at, its pages, and what its rows are wanted for.
+    // Of encoder-decoders: the text that the decoder looks at, and what its rows are wanted for.
     frit_token *source;   // [n_ctx], NULL before the first
     size_t n_source;
     bool source_waits;   // is not encoded, nor in flight; the session's tokens wait for it
-    frit_kv_map source_map;
     frit_push_options source_options;
     frit_ask asks[FRIT_MAX_ASKS];   // oldest first; those after n_asks only have memory
     int32_t n_asks;
@@ -58,12 +57,11 @@ struct frit_session {
 frit_status frit_session_check_usable(const frit_session *session);
 // The same; then nothing is in flight.
 frit_status frit_session_settle(const frit_session *session);
-// The layers of the cache that hold a session's own positions, and those that hold its source's, if it has one.
-frit_kv_layers frit_engine_own_layers(const frit_engine *engine);
-frit_kv_layers frit_engine_source_layers(const frit_engine *engine);
 // Gives the session this status and the calling thread's sentence, and forgets the row functions of its queue.
 void frit_session_fail(frit_session *session, frit_status status);
 
+// What ran runs again, and gives no results but for the last token's logits; its pages are given back.
+void frit_session_run_again(frit_session *session);
 void frit_session_drop_source(frit_session *session);   // gives its pages back
 // Of a session without one: a source that waits to be encoded. The tokens may be unaligned.
 frit_status frit_session_set_source(frit_session *session, const void *tokens, size_t n);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "format/rows.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,15 +99,14 @@ static frit_status sum_adapters(const frit_session *session, uint64_t *sums)
     return FRIT_OK;
 }
 
-frit_kv_layers frit_engine_own_layers(const frit_engine *engine)
-{
-    const bool reads = engine->model->arch->is_encoder_decoder;
-    return (frit_kv_layers){0, reads ? engine->hp.n_layer_dec : engine->kv.n_layers};
-}
+static_assert((int)FRIT_SAVED_GROUPS == (int)FRIT_MAX_GROUPS, "a file has all groups");
 
-frit_kv_layers frit_engine_source_layers(const frit_engine *engine)
+static void describe_groups(const frit_kv *kv, frit_saved_header *h)
 {
-    return (frit_kv_layers){frit_engine_own_layers(engine).end, engine->kv.n_layers};
+    for (int32_t g = 0; g < kv->n_groups; g++)
+        h->groups[g] = (frit_saved_group){.position_bytes = frit_kv_position_bytes(kv, g),
+                                          .window = (uint32_t)kv->groups[g].window,
+                                          .of_source = kv->groups[g].of_source};
 }
 
 // What the file of this session begins with.
@@ -135,8 +135,7 @@ static frit_status describe(const frit_session *session, frit_saved_header *h)
     h->model = frit_checksum_value(&weights);
     h->rotation = frit_checksum_value(&rotation);
     FRIT_TRY(sum_adapters(session, &h->adapters));
-    h->position_bytes = frit_kv_visit_bytes(&engine->kv, frit_engine_own_layers(engine));
-    h->source_bytes = frit_kv_visit_bytes(&engine->kv, frit_engine_source_layers(engine));
+    describe_groups(&engine->kv, h);
     for (int32_t i = 0; i < engine->kv.n_layers; i++)
         h->state_bytes += (uint64_t)engine->kv.layers[i].spec.n_state * sizeof(float);
     h->n_vocab = (uint32_t)hp->n_vocab;
@@ -173,24 +172,41 @@ static frit_status put(void *ctx, uint8_t *bytes, size_t n_bytes)
 
 static frit_status write_session(writing *w, const frit_session *session, const frit_saved_header *h)
 {
-    const frit_engine *engine = session->engine;
-    const frit_kv *kv = &engine->kv;
+    const frit_kv *kv = &session->engine->kv;
     const frit_kv_map *map = &session->map;
-    const int32_t n_done = (int32_t)session->n_done, n_copies = (int32_t)h->n_states - 1;
+    const int32_t n_done = (int32_t)session->n_done, n_snapshots = (int32_t)h->n_places - 1;
     FRIT_TRY(put_const(w, h, sizeof *h));
     FRIT_TRY(put_const(w, session->tokens, session->n_tokens * sizeof *session->tokens));
     if (h->n_source > 0) FRIT_TRY(put_const(w, session->source, session->n_source * sizeof *session->source));
-    for (int32_t i = 0; i < n_copies; i++) FRIT_TRY(put_const(w, &map->copies[i].at, sizeof n_done));
-    if (h->n_states > 0) FRIT_TRY(put_const(w, &n_done, sizeof n_done));
+    for (int32_t i = 0; i < n_snapshots; i++) FRIT_TRY(put_const(w, &map->snapshots[i]->at, sizeof n_done));
+    if (h->n_places > 0) FRIT_TRY(put_const(w, &n_done, sizeof n_done));
     FRIT_TRY(put_const(w, session->logits, h->n_logits * sizeof *session->logits));
     const frit_kv_visitor puts = {.visit = put, .ctx = w};
-    FRIT_TRY(frit_kv_visit(kv, map, frit_engine_own_layers(engine), n_done, &puts));
-    FRIT_TRY(frit_kv_visit(kv, &session->source_map, frit_engine_source_layers(engine), (int32_t)h->n_encoded, &puts));
-    for (int32_t i = 0; i < n_copies; i++) FRIT_TRY(frit_kv_visit_states(kv, map->copies[i].slot, &puts));
-    if (h->n_states > 0) FRIT_TRY(frit_kv_visit_states(kv, map->slot, &puts));
+    FRIT_TRY(frit_kv_visit(kv, map->tables, FRIT_KV_TEXT, n_done, &puts));
+    FRIT_TRY(frit_kv_visit(kv, map->tables, FRIT_KV_SOURCE, (int32_t)h->n_encoded, &puts));
+    for (int32_t i = 0; i < n_snapshots; i++) {
+        const frit_kv_snapshot *snapshot = map->snapshots[i];
+        FRIT_TRY(frit_kv_visit(kv, snapshot->tables, FRIT_KV_WINDOWS, snapshot->at, &puts));
+        FRIT_TRY(frit_kv_visit_states(kv, snapshot->slot, &puts));
+    }
+    if (h->n_places > 0) FRIT_TRY(frit_kv_visit_states(kv, map->slot, &puts));
     FRIT_TRY(put_const(w, session->note ? session->note : "", session->n_note_bytes));
     const uint64_t sum = frit_checksum_value(&w->sum);
     return write_bytes(w, &sum, sizeof sum);
+}
+
+// Places of the header; returns the bytes of what is saved of them. Of a step that failed there may be a snapshot of a
+// later place.
+static uint64_t count_snapshots(const frit_session *session, frit_saved_header *h)
+{
+    const frit_kv *kv = &session->engine->kv;
+    const frit_kv_map *map = &session->map;
+    uint64_t n_bytes = h->state_bytes;
+    if ((kv->state_bytes == 0 && !kv->has_windows) || h->n_done == 0) return 0;
+    h->n_places = 1;
+    for (int32_t i = 0; i < map->n_snapshots && (uint32_t)map->snapshots[i]->at <= h->n_done; i++, h->n_places++)
+        n_bytes += h->state_bytes + frit_saved_bytes(h, FRIT_SAVED_WINDOWS, (uint32_t)map->snapshots[i]->at);
+    return n_bytes;
 }
 
 // The header of what would be saved now.
@@ -207,14 +223,11 @@ static frit_status prepare(const frit_session *session, frit_saved_header *out)
     h.n_source = (uint32_t)session->n_source;
     h.n_encoded = session->source_waits ? 0 : h.n_source;
     h.n_note_bytes = session->n_note_bytes;
-    if (h.state_bytes > 0 && h.n_done > 0) {
-        h.n_states = 1;   // and the copies before it: of a step that failed there may be one after it
-        for (int32_t i = 0; i < session->map.n_copies; i++)
-            h.n_states += (uint32_t)session->map.copies[i].at <= h.n_done;
-    }
-    h.n_bytes = sizeof h + (UINT64_C(4) * h.n_tokens + UINT64_C(4) * h.n_source + UINT64_C(4) * h.n_states) +
-                UINT64_C(4) * h.n_logits + h.n_done * h.position_bytes + h.n_encoded * h.source_bytes +
-                h.n_states * h.state_bytes + h.n_note_bytes + sizeof(uint64_t);
+    const uint64_t n_snapshot_bytes = count_snapshots(session, &h);
+    h.n_bytes = sizeof h + UINT64_C(4) * h.n_tokens + UINT64_C(4) * h.n_source + UINT64_C(4) * h.n_places +
+                UINT64_C(4) * h.n_logits + frit_saved_bytes(&h, FRIT_SAVED_TEXT, h.n_done) +
+                frit_saved_bytes(&h, FRIT_SAVED_SOURCE, h.n_encoded) + n_snapshot_bytes + h.n_note_bytes +
+                sizeof(uint64_t);
     *out = h;
     return FRIT_OK;
 }
@@ -260,33 +273,52 @@ static frit_status take(void *ctx, uint8_t *bytes, size_t n_bytes)
     return FRIT_OK;
 }
 
-// The states of the file, as many as this engine keeps: the last ones.
-static frit_status take_states(frit_session *session, const frit_saved *saved)
+// A snapshot of the file, if the engine keeps so many: the last ones stay.
+static frit_status take_snapshot(frit_session *session, const frit_saved *saved, int32_t at, const uint8_t **from)
 {
     frit_kv *kv = &session->engine->kv;
-    const uint8_t *at = saved->states;
-    for (uint32_t i = 0; i < saved->header.n_states; i++) {
-        int32_t place;
-        memcpy(&place, saved->places + i * sizeof place, sizeof place);
-        const bool is_last = i + 1 == saved->header.n_states;
-        const int32_t slot = is_last ? session->map.slot : frit_kv_add_copy(kv, &session->map, place);
-        if (slot == 0)
-            at += saved->header.state_bytes;
-        else
-            FRIT_TRY(frit_kv_visit_states(kv, slot, &(frit_kv_visitor){take, &at, true}));
+    const frit_kv_visitor takes = {take, from, true};
+    if (kv->max_snapshots == 0) {
+        *from += frit_saved_bytes(&saved->header, FRIT_SAVED_WINDOWS, (uint32_t)at) + saved->header.state_bytes;
+        return FRIT_OK;
     }
+    FRIT_TRY(frit_kv_hold(kv, &session->map, at, true));
+    FRIT_TRY(frit_kv_visit(kv, session->map.tables, FRIT_KV_WINDOWS, at, &takes));
+    const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(kv, &session->map, at);
+    if (snapshot) return frit_kv_visit_states(kv, snapshot->slot, &takes);
+    *from += saved->header.state_bytes;
     return FRIT_OK;
+}
+
+static frit_status take_positions(frit_session *session, const frit_saved *saved)
+{
+    const frit_saved_header *h = &saved->header;
+    frit_kv *kv = &session->engine->kv;
+    const uint8_t *snapshots = saved->snapshots, *positions = saved->positions;
+    for (uint32_t i = 0; i + 1 < h->n_places; i++) {
+        int32_t at;
+        memcpy(&at, saved->places + i * sizeof at, sizeof at);
+        FRIT_TRY(take_snapshot(session, saved, at, &snapshots));
+    }
+    if (h->n_done == 0) return FRIT_OK;
+    FRIT_TRY(frit_kv_hold(kv, &session->map, (int32_t)h->n_done, false));
+    FRIT_TRY(frit_kv_visit(kv, session->map.tables, FRIT_KV_TEXT, (int32_t)h->n_done,
+                           &(frit_kv_visitor){take, &positions, true}));
+    if (h->n_places == 0) return FRIT_OK;
+    return frit_kv_visit_states(kv, session->map.slot, &(frit_kv_visitor){take, &snapshots, true});
 }
 
 // The text that is read and, if the encoder has run, what it left.
 static frit_status take_source(frit_session *session, const frit_saved *saved)
 {
     const frit_saved_header *h = &saved->header;
-    const frit_engine *engine = session->engine;
+    frit_kv *kv = &session->engine->kv;
     const uint8_t *at = saved->source_positions;
     FRIT_TRY(frit_session_set_source(session, saved->source, h->n_source));
     session->source_waits = h->n_encoded < h->n_source;
-    return frit_kv_visit(&engine->kv, &session->source_map, frit_engine_source_layers(engine), (int32_t)h->n_encoded,
+    if (session->source_waits) return FRIT_OK;
+    FRIT_TRY(frit_kv_hold_source(kv, &session->map, (int32_t)h->n_encoded));
+    return frit_kv_visit(kv, session->map.tables, FRIT_KV_SOURCE, (int32_t)h->n_encoded,
                          &(frit_kv_visitor){take, &at, true});
 }
 
@@ -294,21 +326,17 @@ static frit_status take_source(frit_session *session, const frit_saved *saved)
 static frit_status restore(frit_session *session, const frit_saved *saved)
 {
     const frit_saved_header *h = &saved->header;
-    frit_kv *kv = &session->engine->kv;
     if (h->n_encoded < h->n_source) FRIT_TRY(frit_engine_grow(session->engine, h->n_source));
     FRIT_TRY(frit_session_set_note(session, (const char *)saved->note, (size_t)h->n_note_bytes));
     FRIT_TRY(frit_session_truncate(session, 0));
     frit_session_drop_source(session);
     frit_status status = h->n_source > 0 ? take_source(session, saved) : FRIT_OK;
-    if (status == FRIT_OK) status = frit_kv_extend(kv, &session->map, (int32_t)h->n_tokens);
+    if (status == FRIT_OK) status = take_positions(session, saved);
     if (status != FRIT_OK) {
+        frit_kv_release(&session->engine->kv, &session->map);
         frit_session_drop_source(session);
         return status;
     }
-    const uint8_t *at = saved->positions;
-    FRIT_TRY(frit_kv_visit(kv, &session->map, frit_engine_own_layers(session->engine), (int32_t)h->n_done,
-                           &(frit_kv_visitor){take, &at, true}));
-    FRIT_TRY(take_states(session, saved));
     memcpy(session->tokens, saved->tokens, h->n_tokens * sizeof *session->tokens);
     memcpy(session->logits, saved->logits, h->n_logits * sizeof *session->logits);
     session->n_tokens = h->n_tokens;

@@ -57,10 +57,11 @@ void frit_step_free_tables(frit_step_tables *tables)
     *tables = (frit_step_tables){0};
 }
 
-// A source is encoded in pages of its own: its layers' and, for the time of the step, those of the decoder's layers.
-static const frit_kv_map *map_of(const frit_step *step, const frit_session *session, int32_t group)
+static void fill_row(int32_t *row, int32_t stride, const frit_kv_table *table)
 {
-    return group > 0 || step->encodes ? &session->source_map : &session->map;
+    for (int32_t i = 0; i < table->begin; i++) row[i] = -1;
+    memcpy(row + table->begin, table->pages + table->begin, (size_t)(table->end - table->begin) * sizeof *row);
+    for (int32_t i = table->end; i < stride; i++) row[i] = -1;
 }
 
 static void fill_pages(frit_engine *engine)
@@ -69,16 +70,13 @@ static void fill_pages(frit_engine *engine)
     int32_t stride = 0;
     for (int32_t r = 0; r < step->n_runs; r++)
         for (int32_t group = 0; group < engine->kv.n_groups; group++) {
-            const int32_t n = map_of(step, step->owners[r], group)->n_pages;
+            const int32_t n = step->owners[r]->map.tables[group].end;
             if (n > stride) stride = n;
         }
     int32_t *row = step->tables.pages;
     for (int32_t group = 0; group < engine->kv.n_groups; group++)
-        for (int32_t r = 0; r < step->n_runs; r++, row += stride) {
-            const frit_kv_map *map = map_of(step, step->owners[r], group);
-            if (map->n_pages > 0) memcpy(row, map->pages, (size_t)map->n_pages * sizeof *row);
-            for (int32_t i = map->n_pages; i < stride; i++) row[i] = -1;
-        }
+        for (int32_t r = 0; r < step->n_runs; r++, row += stride)
+            fill_row(row, stride, &step->owners[r]->map.tables[group]);
     step->tables.page_stride = stride;
 }
 

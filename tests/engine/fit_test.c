@@ -23,8 +23,8 @@ static frit_fit machine(uint64_t mib)
     return (frit_fit){.path = "m.gguf",
                       .log = &log,
                       .n_ctx_train = 8192,
-                      .n_sessions = 1,
-                      .page_bytes = 1 << 20,
+                      .room = {.n_sessions = 1},
+                      .sizes = {.n_groups = 1, .groups = {{.page_bytes = 1 << 20}}},
                       .weight_bytes = 100 << 20,
                       .scratch_bytes = 0,
                       .available = mib << 20};
@@ -61,7 +61,7 @@ static void less_memory_gives_the_largest_multiple_that_takes_half(void **state)
     assert_int_equal(choose(machine(100 + 63)), 31 * 32);
     assert_int_equal(choose(machine(100 + 2)), 32);
     frit_fit two = machine(100 + 512);
-    two.n_sessions = 2;
+    two.room.n_sessions = 2;
     assert_int_equal(choose(two), 4096);
     frit_fit scratch = machine(100 + 512);
     scratch.scratch_bytes = 10 << 20;
@@ -91,12 +91,12 @@ static void machines_without_any_room_are_refused(void **state)
     frit_fit fit = machine(50);   // not even the weights
     assert_fails(frit_fit_context(&fit, &n_ctx), FRIT_E_MEMORY, "m.gguf: a context of 32 tokens");
     fit = machine(1000);
-    fit.page_bytes = UINT64_MAX;
+    fit.sizes.groups[0].page_bytes = UINT64_MAX;
     assert_fails(frit_fit_context(&fit, &n_ctx), FRIT_E_MEMORY, "smaller context");
     fit = machine(1000);
     fit.n_ctx = INT32_MAX;
-    fit.n_sessions = INT32_MAX;
-    fit.page_bytes = 0;
+    fit.room.n_sessions = INT32_MAX;
+    fit.sizes.groups[0].page_bytes = 0;
     assert_fails(frit_fit_context(&fit, &n_ctx), FRIT_E_MEMORY, "2147483647 tokens");
 }
 

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { N_TOKENS = 12, N_LONG = 60 };
+enum { N_TOKENS = 12, N_LONG = 160 };
 static const frit_token tokens[N_TOKENS] = {5, 17, 99, 3, 64, 21, 8, 77, 30, 1, 50, 2};
 
 typedef struct fixture {
@@ -102,12 +102,17 @@ static void a_session_holds_a_state_until_it_is_emptied(void **state)
     assert_ok(frit_session_new(&first, f.engine));
     assert_ok(frit_session_new(&second, f.engine));
     assert_ok(frit_session_push(first, tokens, 2, NULL));
-    assert_fails(frit_session_push(second, tokens, 2, NULL), FRIT_E_LIMIT, "states of 1 sessions");
-    assert_ok(frit_session_truncate(first, 0));
     assert_ok(frit_session_push(second, tokens, 2, NULL));
+    assert_ok(frit_engine_step(f.engine, NULL));
+    assert_fails(frit_engine_step(f.engine, NULL), FRIT_E_LIMIT, "0 of 1 states are free");
+    assert_int_equal(frit_session_pending(first), 0);
+    assert_int_equal(frit_session_pending(second), 2);
+    assert_ok(frit_session_truncate(first, 0));
     run(&f);
-    frit_session_free(second);
+    assert_non_null(frit_session_logits(second));
     assert_ok(frit_session_push(first, tokens, 2, NULL));
+    frit_session_free(second);
+    run(&f);
     frit_session_free(first);
     close_hybrid(&f);
 }
@@ -132,12 +137,12 @@ static void expect_logits(const frit_session *s, const float *expected)
     if (!(error < 1e-9)) fail_msg("NMSE %g", error);
 }
 
-// Places 24 and 44, each 16 tokens before the end of a push.
+// Places 64 and 128: at the beginning of a page, 16 tokens or more before the end of a push.
 static void a_session_goes_back_to_the_last_copies(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 2 * FRIT_COUNT(recurrent); i++) {
-        const frit_engine_options options = {.n_ctx = 64,
+        const frit_engine_options options = {.n_ctx = 256,
                                              .n_threads = 2,
                                              .n_state_copies = 3,
                                              .cpu = i % 2 ? "reference" : NULL,
@@ -145,27 +150,27 @@ static void a_session_goes_back_to_the_last_copies(void **state)
                                              .cache_type_v = "f32"};
         fixture f = open_golden(recurrent[i / 2], options);
         frit_session *s;
-        float at_60[128], at_30[128];
+        float at_160[128], at_80[128];
         assert_ok(frit_session_new(&s, f.engine));
-        push_long(&f, s, 0, 30);
-        memcpy(at_30, frit_session_logits(s), sizeof at_30);
+        push_long(&f, s, 0, 80);
+        memcpy(at_80, frit_session_logits(s), sizeof at_80);
         assert_ok(frit_session_truncate(s, 0));
         push_long(&f, s, 0, N_LONG);
-        memcpy(at_60, frit_session_logits(s), sizeof at_60);
+        memcpy(at_160, frit_session_logits(s), sizeof at_160);
         assert_ok(frit_session_truncate(s, 0));
-        push_long(&f, s, 0, 40);
-        push_long(&f, s, 40, 20);
-        assert_ok(frit_session_truncate(s, 50));
-        assert_int_equal(frit_session_pending(s), 50 - 44);
-        push_long(&f, s, 50, 10);
-        expect_logits(s, at_60);
-        assert_ok(frit_session_truncate(s, 30));   // the copy at 44 is gone, that at 51 too
-        assert_int_equal(frit_session_pending(s), 30 - 24);
+        push_long(&f, s, 0, 100);
+        push_long(&f, s, 100, 60);
+        assert_ok(frit_session_truncate(s, 140));
+        assert_int_equal(frit_session_pending(s), 140 - 128);
+        push_long(&f, s, 140, 20);
+        expect_logits(s, at_160);
+        assert_ok(frit_session_truncate(s, 80));
+        assert_int_equal(frit_session_pending(s), 80 - 64);
         run(&f);
-        expect_logits(s, at_30);
-        push_long(&f, s, 30, 30);   // a copy at 44 again
-        expect_logits(s, at_60);
-        assert_ok(frit_session_truncate(s, 45));
+        expect_logits(s, at_80);
+        push_long(&f, s, 80, 80);   // a snapshot at 128 again
+        expect_logits(s, at_160);
+        assert_ok(frit_session_truncate(s, 129));
         assert_int_equal(frit_session_pending(s), 1);
         assert_ok(frit_session_truncate(s, 20));
         assert_int_equal(frit_session_pending(s), 20);
@@ -179,16 +184,16 @@ static void only_so_many_copies_are_kept_as_options_say(void **state)
     (void)state;
     static const struct {
         int32_t n;
-        size_t pending[3];   // after going back to 56, 36 and 16 of pushes of 20
-    } rows[] = {{-1, {56, 36, 16}}, {1, {12, 36, 16}}, {2, {12, 12, 16}}, {0, {12, 12, 16}}, {3, {12, 12, 12}}};
+        size_t pending[3];   // after going back to 180, 116 and 52 of pushes of 64
+    } rows[] = {{-1, {180, 116, 52}}, {1, {20, 116, 52}}, {2, {20, 20, 52}}, {0, {20, 20, 52}}, {3, {20, 20, 20}}};
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         fixture f =
-            open_golden("arch/jamba-dense.gguf", (frit_engine_options){.n_ctx = 64, .n_state_copies = rows[i].n});
+            open_golden("arch/jamba-dense.gguf", (frit_engine_options){.n_ctx = 256, .n_state_copies = rows[i].n});
         frit_session *s;
         assert_ok(frit_session_new(&s, f.engine));
-        for (size_t k = 0; k < 3; k++) push_long(&f, s, 20 * k, 20);
+        for (size_t k = 0; k < 3; k++) push_long(&f, s, 64 * k, 64);
         for (size_t k = 0; k < 3; k++) {
-            assert_ok(frit_session_truncate(s, 56 - 20 * k));
+            assert_ok(frit_session_truncate(s, 180 - 64 * k));
             assert_int_equal(frit_session_pending(s), rows[i].pending[k]);
             run(&f);
         }
@@ -206,34 +211,34 @@ static void copies_are_saved_with_a_session(void **state)
 {
     (void)state;
     fixture f =
-        open_golden("arch/jamba-dense.gguf", (frit_engine_options){.n_ctx = 64, .n_sessions = 2, .n_state_copies = 3});
+        open_golden("arch/jamba-dense.gguf", (frit_engine_options){.n_ctx = 256, .n_sessions = 2, .n_state_copies = 3});
     frit_session *a, *b;
-    float at_60[128];
+    float at_160[128];
     assert_ok(frit_session_new(&a, f.engine));
     assert_ok(frit_session_new(&b, f.engine));
-    push_long(&f, b, 20, 40);   // its slots are not those of the saved one
-    push_long(&f, a, 0, 40);
-    push_long(&f, a, 40, 20);
-    memcpy(at_60, frit_session_logits(a), sizeof at_60);
+    push_long(&f, b, 20, 80);   // its slots are not those of the saved one
+    push_long(&f, a, 0, 100);
+    push_long(&f, a, 100, 60);
+    memcpy(at_160, frit_session_logits(a), sizeof at_160);
     assert_ok(frit_session_save(a, temp_path("copies")));
     assert_ok(frit_session_load(b, temp_path("copies")));
-    assert_ok(frit_session_truncate(b, 50));
-    assert_int_equal(frit_session_pending(b), 50 - 44);
-    push_long(&f, b, 50, 10);
-    expect_logits(b, at_60);
-    assert_ok(frit_session_truncate(b, 30));
-    assert_int_equal(frit_session_pending(b), 30 - 24);
+    assert_ok(frit_session_truncate(b, 140));
+    assert_int_equal(frit_session_pending(b), 140 - 128);
+    push_long(&f, b, 140, 20);
+    expect_logits(b, at_160);
+    assert_ok(frit_session_truncate(b, 80));
+    assert_int_equal(frit_session_pending(b), 80 - 64);
     frit_session_free(a);
     frit_session_free(b);
     close_hybrid(&f);
     f = open_golden("arch/jamba-dense.gguf",
-                    (frit_engine_options){.n_ctx = 64, .n_state_copies = 1});   // room for the last one
+                    (frit_engine_options){.n_ctx = 256, .n_state_copies = 1});   // room for the last one
     assert_ok(frit_session_new(&a, f.engine));
     assert_ok(frit_session_load(a, temp_path("copies")));
-    assert_ok(frit_session_truncate(a, 50));
-    assert_int_equal(frit_session_pending(a), 50 - 44);
-    assert_ok(frit_session_truncate(a, 30));
-    assert_int_equal(frit_session_pending(a), 30);
+    assert_ok(frit_session_truncate(a, 140));
+    assert_int_equal(frit_session_pending(a), 140 - 128);
+    assert_ok(frit_session_truncate(a, 80));
+    assert_int_equal(frit_session_pending(a), 80);
     frit_session_free(a);
     close_hybrid(&f);
 }

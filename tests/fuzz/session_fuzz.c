@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t max_bytes, unsigned seed);
 size_t LLVMFuzzerMutate(uint8_t *bytes, size_t n_bytes, size_t max_bytes);
 
-enum { VOCAB = 5, CTX = 9, POSITION = 6, SOURCE = 10, STATE = 12 };
+enum { VOCAB = 5, CTX = 99, FULL = 6, WINDOWED = 14, SOURCE = 10, STATE = 12, WINDOW = 3 };
 
 static frit_saved_header expected(void)
 {
@@ -19,35 +19,37 @@ static frit_saved_header expected(void)
     memcpy(h.arch, "jamba", 5);
     memcpy(h.type_k, "f16", 3);
     memcpy(h.type_v, "f16", 3);
-    h.position_bytes = POSITION;
-    h.source_bytes = SOURCE;
+    h.groups[0] = (frit_saved_group){.position_bytes = WINDOWED, .window = WINDOW};
+    h.groups[1] = (frit_saved_group){.position_bytes = FULL};
+    h.groups[2] = (frit_saved_group){.position_bytes = SOURCE, .of_source = 1};
     h.state_bytes = STATE;
     h.n_vocab = VOCAB;
     h.n_ctx = CTX;
     return h;
 }
 
-// A file of three tokens with a source of two, two states and a note; what is too short becomes one, so that an empty
+// A file of 40 tokens with a source of two, a snapshot and a note; what is too short becomes one, so that an empty
 // corpus is enough.
 static size_t write_good(uint8_t *bytes)
 {
     frit_saved_header h = expected();
-    h.n_tokens = h.n_done = 3;
-    h.n_states = h.n_source = h.n_encoded = 2;
+    h.n_tokens = h.n_done = 40;
+    h.n_places = h.n_source = h.n_encoded = 2;
     h.n_logits = VOCAB;
     h.n_note_bytes = 2;
-    h.n_bytes = sizeof h + 3 * 4 + 2 * 4 + 2 * 4 + VOCAB * 4 + 3 * POSITION + 2 * SOURCE + 2 * STATE + 2 + 8;
+    h.n_bytes = sizeof h + 40 * 4 + 2 * 4 + 2 * 4 + VOCAB * 4 + frit_saved_bytes(&h, FRIT_SAVED_TEXT, 40) + 2 * SOURCE +
+                frit_saved_bytes(&h, FRIT_SAVED_WINDOWS, 32) + 2 * STATE + 2 + 8;
     memset(bytes, 0, (size_t)h.n_bytes);
     memcpy(bytes, &h, sizeof h);
-    const int32_t places[2] = {1, 3};
-    memcpy(bytes + sizeof h + 3 * 4 + 2 * 4, places, sizeof places);
+    const int32_t places[2] = {32, 40};
+    memcpy(bytes + sizeof h + 40 * 4 + 2 * 4, places, sizeof places);
     return (size_t)h.n_bytes;
 }
 
 // Mostly with the right size and the right sum, for few changes would be looked at otherwise.
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t max_bytes, unsigned seed)
 {
-    if (n_bytes < sizeof(frit_saved_header) && max_bytes >= 512) n_bytes = write_good(bytes);
+    if (n_bytes < sizeof(frit_saved_header) && max_bytes >= 4096) n_bytes = write_good(bytes);
     n_bytes = LLVMFuzzerMutate(bytes, n_bytes, max_bytes);
     if (n_bytes < sizeof(frit_saved_header) + 8 || seed % 8 == 0) return n_bytes;
     const uint64_t size = n_bytes;
@@ -85,11 +87,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     if (found->n_source > CTX || (found->n_encoded != 0 && found->n_encoded != found->n_source)) abort();
     check_tokens(saved.tokens, found->n_tokens);
     check_tokens(saved.source, found->n_source);
-    touch(saved.places, 4 * (uint64_t)found->n_states);
+    touch(saved.places, 4 * (uint64_t)found->n_places);
     touch(saved.logits, 4 * (uint64_t)found->n_logits);
-    touch(saved.positions, (uint64_t)found->n_done * POSITION);
+    touch(saved.positions, frit_saved_bytes(found, FRIT_SAVED_TEXT, found->n_done));
     touch(saved.source_positions, (uint64_t)found->n_encoded * SOURCE);
-    touch(saved.states, (uint64_t)found->n_states * STATE);
+    uint64_t n_snapshots = (uint64_t)found->n_places * STATE;
+    for (size_t i = 0; i + 1 < found->n_places; i++) {
+        int32_t at;
+        memcpy(&at, saved.places + 4 * i, 4);
+        n_snapshots += frit_saved_bytes(found, FRIT_SAVED_WINDOWS, (uint32_t)at);
+    }
+    touch(saved.snapshots, n_snapshots);
     touch(saved.note, found->n_note_bytes);
     return 0;
 }

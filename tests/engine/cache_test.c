@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+// The cache under random schedules: sessions are made, pushed, run, forked, truncated, saved and freed, more of them
+// than there are pages for. No page is lost or given back twice, and logits are those of a session that ran alone.
+#include "support/support.h"
+#include "support/tiny_model.h"
+
+#include "engine/engine.h"
+#include "frit.h"
+
+enum { N_CTX = 224, N_SESSIONS = 5, ROOM = 2, MOST_PUSH = 90 };
+
+typedef struct world {
+    frit_model *model;
+    frit_engine *engine, *alone;
+    frit_session *sessions[N_SESSIONS];
+    frit_rng rng;
+    int32_t n_vocab;
+    int n_compared, n_waited;
+} world;
+
+static int pick(world *w, int n)
+{
+    return (int)random_between(&w->rng, 0, n - 1);
+}
+
+// ------------------------------------------------------------------------------- the model of the cache
+
+typedef struct counts {
+    int32_t *refs;   // [n_pages]
+    int32_t n_used;
+} counts;
+
+static void count_table(counts *c, const frit_kv_table *table)
+{
+    for (int32_t p = table->begin; p < table->end; p++) c->n_used += c->refs[table->pages[p - table->first]]++ == 0;
+}
+
+static void check_pages(const frit_engine *engine)
+{
+    const frit_kv *kv = &engine->kv;
+    int32_t n_slots = 0;
+    for (const frit_session *s = engine->sessions; s; s = s->next) n_slots += s->map.slot > 0;
+    assert_int_equal(kv->n_free_slots, kv->n_slots - n_slots);
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        const frit_kv_group *group = &kv->groups[g];
+        counts c = {.refs = calloc((size_t)group->n_pages + 1, sizeof *c.refs)};
+        for (const frit_session *s = engine->sessions; s; s = s->next) {
+            const frit_kv_table *table = &s->map.tables[g];
+            const int32_t first = frit_kv_first_position(group->window, (int32_t)s->n_done);
+            assert_true(s->n_done == 0 || table->begin * FRIT_PAGE_TOKENS <= first);
+            assert_true(table->end >= frit_kv_pages_of((int32_t)s->n_done));
+            count_table(&c, table);
+        }
+        for (int32_t i = 0; i < kv->n_snapshots; i++) count_table(&c, &kv->snapshots[i].tables[g]);
+        assert_memory_equal(c.refs, group->refs, (size_t)group->n_pages * sizeof *c.refs);
+        assert_int_equal(group->n_free, group->n_pages - c.n_used);
+        free(c.refs);
+    }
+}
+
+// ------------------------------------------------------------------------------- what happens
+
+static void compare(world *w, const frit_session *session)
+{
+    frit_session *straight;
+    const float *found = frit_session_logits(session);
+    if (!found) return;
+    assert_ok(frit_session_new(&straight, w->alone));
+    assert_ok(frit_session_push(straight, frit_session_tokens(session), frit_session_length(session), NULL));
+    while (frit_session_pending(straight) > 0) assert_ok(frit_engine_step(w->alone, NULL));
+    const double error = nmse(found, frit_session_logits(straight), (size_t)w->n_vocab);
+    if (!(error < 1e-9)) fail_msg("NMSE %g after %zu tokens", error, frit_session_length(session));
+    frit_session_free(straight);
+    w->n_compared++;
+}
+
+static void push(world *w, frit_session *session)
+{
+    frit_token tokens[MOST_PUSH];
+    size_t n = (size_t)(pick(w, 3) == 0 ? 1 + pick(w, MOST_PUSH) : 1 + pick(w, 4));
+    const size_t room = N_CTX - frit_session_length(session);
+    if (n > room) n = room;
+    for (size_t i = 0; i < n; i++) tokens[i] = (frit_token)pick(w, w->n_vocab);
+    assert_ok(frit_session_push(session, tokens, n, NULL));
+}
+
+// Where all wait, some session has to give way.
+static void step(world *w)
+{
+    int32_t n_rows;
+    const frit_status status = frit_engine_step(w->engine, &n_rows);
+    if (status == FRIT_OK) return;
+    assert_int_equal(status, FRIT_E_LIMIT);
+    assert_non_null(strstr(frit_error(), "wait"));
+    w->n_waited++;
+    assert_ok(frit_session_truncate(w->sessions[pick(w, N_SESSIONS)], 0));
+}
+
+static void fork_from(world *w, int i, int from)
+{
+    frit_session *fork;
+    if (i == from) return;
+    frit_session_free(w->sessions[i]);
+    w->sessions[i] = NULL;
+    const frit_status status = frit_session_fork(&fork, w->sessions[from]);
+    if (status == FRIT_E_LIMIT)   // no slot for states
+        assert_ok(frit_session_new(&fork, w->engine));
+    else
+        assert_int_equal(status, FRIT_OK);
+    w->sessions[i] = fork;
+}
+
+static void reload(world *w, const frit_session *from, frit_session *to)
+{
+    const size_t n_tokens = frit_session_length(from), n_pending = frit_session_pending(from);
+    size_t n;
+    assert_int_equal(frit_session_save_memory(from, NULL, 0, &n), FRIT_E_LIMIT);
+    void *bytes = malloc(n);
+    assert_ok(frit_session_save_memory(from, bytes, n, &n));
+    const frit_status status = frit_session_load_memory(to, bytes, n);
+    if (status == FRIT_OK) {
+        assert_int_equal(frit_session_length(to), n_tokens);
+        assert_int_equal(frit_session_pending(to), n_pending);
+    } else {
+        assert_int_equal(status, FRIT_E_LIMIT);
+        assert_int_equal(frit_session_length(to), 0);
+        w->n_waited++;
+    }
+    free(bytes);
+}
+
+static void happen(world *w)
+{
+    const int i = pick(w, N_SESSIONS), other = pick(w, N_SESSIONS);
+    frit_session *session = w->sessions[i];
+    switch (pick(w, 16)) {
+    case 0:
+        assert_ok(frit_session_truncate(session, (size_t)pick(w, (int)frit_session_length(session) + 1)));
+        break;
+    case 1: {   // a little
+        const size_t n = frit_session_length(session), less = (size_t)pick(w, 8);
+        assert_ok(frit_session_truncate(session, n > less ? n - less : 0));
+        break;
+    }
+    case 2:
+        fork_from(w, i, other);
+        break;
+    case 3:
+        reload(w, session, w->sessions[other]);
+        break;
+    case 4:
+        frit_session_free(session);
+        assert_ok(frit_session_new(&w->sessions[i], w->engine));
+        break;
+    case 5:
+    case 6:
+    case 7:
+        push(w, session);
+        break;
+    default:
+        step(w);
+    }
+}
+
+// `scarce`: there is less than all sessions want.
+static void live(const char *path, int n_rounds, bool scarce)
+{
+    world w = {0};
+    frit_model_info info;
+    const frit_engine_options options = {.n_ctx = N_CTX, .n_sessions = ROOM, .n_threads = 1, .n_batch = 48};
+    const frit_engine_options alone = {.n_ctx = N_CTX, .n_threads = 1, .full_windows = true};
+    assert_ok(frit_model_open(&w.model, path, NULL));
+    assert_ok(frit_engine_new(&w.engine, w.model, &options));
+    assert_ok(frit_engine_new(&w.alone, w.model, &alone));
+    assert_ok(frit_model_get_info(w.model, &info));
+    w.n_vocab = info.n_vocab;
+    frit_rng_init(&w.rng, 7);
+    for (int i = 0; i < N_SESSIONS; i++) assert_ok(frit_session_new(&w.sessions[i], w.engine));
+    for (int round = 0; round < n_rounds; round++) {
+        happen(&w);
+        check_pages(w.engine);
+        if (round % 5 == 0) compare(&w, w.sessions[pick(&w, N_SESSIONS)]);
+    }
+    assert_true(w.n_compared > n_rounds / 40);
+    assert_int_equal(w.n_waited > 0, scarce);
+    for (int i = 0; i < N_SESSIONS; i++) frit_session_free(w.sessions[i]);
+    check_pages(w.engine);
+    frit_engine_free(w.engine);
+    frit_engine_free(w.alone);
+    frit_model_free(w.model);
+}
+
+static void random_schedules_of_full_attention(void **state)
+{
+    (void)state;
+    live(tiny_model("a.gguf", &(tiny_options){0}), 4000, true);
+}
+
+static void random_schedules_of_windows(void **state)
+{
+    (void)state;
+    live(shared_path("goldens/hf/gemma3_text"), 3000, true);    // and full attention
+    live(shared_path("goldens/hf/mistral"), 1500, false);       // windows only
+    live(shared_path("goldens/hf/gemma3n_text"), 1000, true);   // whose cache some layers share
+}
+
+static void random_schedules_of_states(void **state)
+{
+    (void)state;
+    live(shared_path("goldens/arch/jamba-dense.gguf"), 2000, true);
+    live(shared_path("goldens/arch/mamba-dense.gguf"), 1000, true);   // no pages at all
+}
+
+// ------------------------------------------------------------------------------- windows
+
+// A long text takes no more pages of windows than a short one, and goes on as with all positions.
+static void windows_give_their_pages_back(void **state)
+{
+    (void)state;
+    frit_model *model;
+    frit_engine *engine, *full;
+    assert_ok(frit_model_open(&model, shared_path("goldens/hf/gemma3_text"), NULL));
+    assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = 2048, .n_threads = 1, .n_batch = 64}));
+    assert_ok(frit_engine_new(
+        &full, model, &(frit_engine_options){.n_ctx = 2048, .n_threads = 1, .n_batch = 64, .full_windows = true}));
+    frit_engine_info small, large;
+    assert_ok(frit_engine_get_info(engine, &small));
+    assert_ok(frit_engine_get_info(full, &large));
+    assert_true(small.kv_bytes < large.kv_bytes);
+    assert_int_equal(full->kv.n_groups, 1);
+    assert_int_equal(engine->kv.n_groups, 2);
+    frit_session *session;
+    frit_token text[1500];
+    for (int i = 0; i < 1500; i++) text[i] = (frit_token)(i * 7 % 50);
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_session_push(session, text, 1500, NULL));
+    while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(engine, NULL));
+    const frit_kv_group *window = &engine->kv.groups[engine->kv.groups[0].window > 0 ? 0 : 1];
+    assert_int_equal(window->window, 16);
+    assert_in_range(window->n_pages - window->n_free, 1, 8);
+    frit_session_free(session);
+    frit_engine_free(engine);
+    frit_engine_free(full);
+    frit_model_free(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_schedules_of_full_attention),
+        cmocka_unit_test(random_schedules_of_windows),
+        cmocka_unit_test(random_schedules_of_states),
+        cmocka_unit_test(windows_give_their_pages_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
