@@ -100,6 +100,51 @@ static void machines_without_any_room_are_refused(void **state)
     assert_fails(frit_fit_context(&fit, &n_ctx), FRIT_E_MEMORY, "2147483647 tokens");
 }
 
+// ------------------------------------------------------------------------------- windows
+
+typedef struct window_model {
+    const char *name;
+    int32_t n_layers, period, n_head_kv, dim, window;   // of `period` layers the last one has no window
+    int32_t mib, full_mib;                              // of the cache at 32,768 tokens, f16
+} window_model;
+
+static const window_model window_models[] = {
+    {"gemma-3-4b", 34, 6, 4, 256, 1024, 1118, 4352},
+    {"gpt-oss-20b", 24, 2, 8, 64, 128, 804, 1536},
+};
+
+static uint64_t cache_mib(const window_model *model, bool full_windows)
+{
+    frit_cache_spec specs[64] = {{0}};
+    for (int32_t i = 0; i < model->n_layers; i++)
+        specs[i] = (frit_cache_spec){.kind = FRIT_CACHE_KV,
+                                     .n_head_kv = model->n_head_kv,
+                                     .k_dim = model->dim,
+                                     .v_dim = model->dim,
+                                     .window = i % model->period == model->period - 1 ? 0 : model->window};
+    const frit_kv_shape shape = {.specs = specs,
+                                 .n_layers = model->n_layers,
+                                 .types = {FRIT_DTYPE_F16, FRIT_DTYPE_F16},
+                                 .full_windows = full_windows};
+    const frit_kv_room room = {.n_ctx = 32768, .n_sessions = 1, .n_rows = 2 * 512, .n_snapshots = 2};
+    frit_kv_sizes sizes;
+    frit_kv_measure(&shape, &sizes);
+    return frit_kv_bytes(&sizes, &room) >> 20;
+}
+
+// The figures of docs/architecture.md.
+static void windows_take_a_fraction_of_what_all_positions_take(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FRIT_COUNT(window_models); i++) {
+        const window_model *model = &window_models[i];
+        const uint64_t mib = cache_mib(model, false), full = cache_mib(model, true);
+        print_message("%s: %d MiB, all positions %d MiB\n", model->name, (int)mib, (int)full);
+        assert_in_range(mib, (uint64_t)model->mib - 2, (uint64_t)model->mib + 2);
+        assert_in_range(full, (uint64_t)model->full_mib, (uint64_t)model->full_mib + 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +152,7 @@ int main(void)
         cmocka_unit_test(less_memory_gives_the_largest_multiple_that_takes_half),
         cmocka_unit_test(what_was_asked_for_may_take_all_but_no_more),
         cmocka_unit_test(machines_without_any_room_are_refused),
+        cmocka_unit_test(windows_take_a_fraction_of_what_all_positions_take),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
