@@ -57,10 +57,10 @@ static json_t *token_json(const frit_model *model, frit_token token, json_t **by
     return json_string(escaped);
 }
 
-static json_t *odds_json(const frit_model *model, server_odds odds)
+static json_t *odds_json(const frit_model *model, frit_logprob odds)
 {
     json_t *bytes, *token = token_json(model, odds.token, &bytes);
-    return json_pack("{s:o, s:f, s:o}", "token", token, "logprob", (double)odds.log_probability, "bytes", bytes);
+    return json_pack("{s:o, s:f, s:o}", "token", token, "logprob", (double)odds.logprob, "bytes", bytes);
 }
 
 static void add_chat_pick(const openai_answer *answer, const server_pick *pick, json_t *content)
@@ -71,7 +71,7 @@ static void add_chat_pick(const openai_answer *answer, const server_pick *pick, 
     json_array_append_new(content, json);
 }
 
-static void append_token(const frit_model *model, server_odds odds, json_t *tokens)
+static void append_token(const frit_model *model, frit_logprob odds, json_t *tokens)
 {
     json_t *bytes;
     json_array_append_new(tokens, token_json(model, odds.token, &bytes));
@@ -85,12 +85,12 @@ static void add_text_pick(openai_answer *answer, const char *text, const server_
     json_t *top = json_object();
     for (int32_t i = 0; i < pick->n_top; i++) {
         json_t *bytes, *token = token_json(answer->model, pick->top[i].token, &bytes);
-        json_object_set_new(top, json_string_value(token), json_real((double)pick->top[i].log_probability));
+        json_object_set_new(top, json_string_value(token), json_real((double)pick->top[i].logprob));
         json_decref(token);
         json_decref(bytes);
     }
     append_token(answer->model, pick->picked, json_object_get(lists, "tokens"));
-    json_array_append_new(json_object_get(lists, "token_logprobs"), json_real((double)pick->picked.log_probability));
+    json_array_append_new(json_object_get(lists, "token_logprobs"), json_real((double)pick->picked.logprob));
     json_array_append_new(json_object_get(lists, "top_logprobs"), top);
     json_array_append_new(json_object_get(lists, "text_offset"), json_integer((json_int_t)answer->n_chars));
 }

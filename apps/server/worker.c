@@ -179,6 +179,22 @@ static const float *scales_of(const server_worker *worker, const server_job *job
     return job->scales ? job->scales : worker->slots.adapters.scales;
 }
 
+// Tokens that the answer may still have.
+static size_t room_of(const server_worker *worker, const server_job *job)
+{
+    const size_t room = (size_t)worker->n_ctx - (worker->reads ? 1 : job->n_prompt);
+    return job->max_tokens >= 0 && (size_t)job->max_tokens < room ? (size_t)job->max_tokens : room;
+}
+
+// Has the token after the session's last one picked in the step that runs that one. Samplers that cannot be picked so
+// sample from the logits.
+static void ask(const server_worker *worker, server_job *job)
+{
+    const frit_pick_options options = {.logprobs = job->n_top >= 0, .n_top = job->n_top > 0 ? job->n_top : 0};
+    job->is_asked = room_of(worker, job) > job->usage.n_answer &&
+                    frit_session_pick(job->slot->session, job->sampler, &options) == FRIT_OK;
+}
+
 static void start_job(server_worker *worker, server_slot *slot, server_job *job)
 {
     slot->job = job;
@@ -204,7 +220,10 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     else if (status == FRIT_OK)
         status =
             server_slot_load(&worker->slots, slot, job->prompt, n_kept, scales_of(worker, job), &job->usage.n_cached);
-    if (status == FRIT_OK) return;
+    if (status == FRIT_OK) {
+        ask(worker, job);
+        return;
+    }
     server_problem problem;
     server_refuse_status(&problem, 500, NULL, status);
     finish_slot(worker, slot, &problem);
@@ -251,15 +270,32 @@ static void say(server_worker *worker, server_job *job, app_text text)
     pthread_mutex_unlock(&worker->lock);
 }
 
-// Samples a token, and notes how likely it was if that was asked for.
-static frit_status sample(server_worker *worker, server_job *job, frit_token *token)
+static frit_status push(const server_worker *worker, server_job *job, frit_token token)
 {
+    const frit_status status = server_slot_push(job->slot, token);
+    if (status == FRIT_OK) ask(worker, job);
+    return status;
+}
+
+// The same from logits; `top` has room.
+static frit_status sample(const server_worker *worker, server_job *job, frit_logprob *top, frit_picked *picked)
+{
+    const size_t n_vocab = (size_t)worker->n_vocab;
     const float *logits = frit_session_logits(job->slot->session);
-    frit_status status = frit_sampler_sample(job->sampler, logits, token);
-    if (status != FRIT_OK) return status;
-    frit_sampler_accept(job->sampler, *token);
-    job->usage.n_answer++;
-    if (job->n_top < 0 || frit_token_is_end(worker->model, *token)) return FRIT_OK;
+    frit_status status = frit_sampler_set_position(job->sampler, frit_session_length(job->slot->session));
+    if (status == FRIT_OK) status = frit_sampler_sample(job->sampler, logits, &picked->token);
+    if (status != FRIT_OK || job->n_top < 0) return status;
+    frit_logprob likely = {.token = picked->token};
+    picked->top = top;
+    picked->n_top = (size_t)job->n_top;
+    status = frit_logprobs_top(logits, n_vocab, top, picked->n_top);
+    if (status == FRIT_OK) status = frit_logprobs_of(logits, n_vocab, &likely, 1);
+    picked->logprob = likely.logprob;
+    return status;
+}
+
+static frit_status note_pick(server_job *job, const frit_picked *picked)
+{
     if (job->n_picks == job->picks_capacity) {
         size_t capacity = job->picks_capacity ? 2 * job->picks_capacity : 64;
         server_pick *picks = realloc(job->picks, capacity * sizeof *picks);
@@ -268,25 +304,40 @@ static frit_status sample(server_worker *worker, server_job *job, frit_token *to
         job->picks_capacity = capacity;
     }
     server_pick *pick = &job->picks[job->n_picks++];
-    double log_sum = server_odds_top(logits, worker->n_vocab, job->n_top, pick);
-    pick->picked = (server_odds){*token, (float)((double)logits[*token] - log_sum)};
+    pick->picked = (frit_logprob){picked->token, picked->logprob};
+    pick->n_top = (int32_t)picked->n_top;
+    for (size_t i = 0; i < picked->n_top; i++) pick->top[i] = picked->top[i];
     pick->at = job->answer.n;
     return FRIT_OK;
 }
 
-// Picks the next token from the session's logits; *ended if the answer ends with it.
+// The next token, and how likely it was if that was asked for.
+static frit_status take_token(const server_worker *worker, server_job *job, frit_token *token)
+{
+    frit_logprob top[SERVER_MAX_TOP];
+    frit_picked picked = {0};
+    frit_status status =
+        job->is_asked ? frit_session_picked(job->slot->session, &picked) : sample(worker, job, top, &picked);
+    job->is_asked = false;
+    if (status != FRIT_OK) return status;
+    *token = picked.token;
+    frit_sampler_accept(job->sampler, *token);
+    job->usage.n_answer++;
+    if (job->n_top < 0 || frit_token_is_end(worker->model, *token)) return FRIT_OK;
+    return note_pick(job, &picked);
+}
+
+// Takes the next token; *ended if the answer ends with it.
 static frit_status pick(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
 {
-    server_slot *slot = job->slot;
     app_text shown;
     *ended = true;
     *finish = SERVER_FINISH_STOP;
-    size_t room = (size_t)worker->n_ctx - (worker->reads ? 1 : job->n_prompt);
-    if (job->max_tokens >= 0 && (size_t)job->max_tokens < room) room = (size_t)job->max_tokens;
+    const size_t room = room_of(worker, job);
     bool may_go_on = room > 0;
     if (may_go_on) {
         frit_token token;
-        frit_status status = sample(worker, job, &token);
+        frit_status status = take_token(worker, job, &token);
         if (status != FRIT_OK) return status;
         may_go_on = job->usage.n_answer < room;
         if (!frit_token_is_end(worker->model, token)) {
@@ -294,7 +345,7 @@ static frit_status pick(server_worker *worker, server_job *job, bool *ended, ser
             if (status != FRIT_OK) return status;
             say(worker, job, shown);
             *ended = job->answer.stopped || job->is_over || !may_go_on;
-            if (!*ended) return server_slot_push(slot, token);
+            if (!*ended) return push(worker, job, token);
             if (!job->answer.stopped && !job->is_over) *finish = SERVER_FINISH_LENGTH;
         }
     } else {

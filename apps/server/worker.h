@@ -63,6 +63,7 @@ struct server_job {
     struct server_slot *slot;   // while it runs
     app_answer answer;
     server_usage usage;
+    bool is_asked;        // the session picks the next token in its steps
     server_pick *picks;   // tokens of the answer, if n_top >= 0
     size_t n_picks, picks_capacity;
     double started_at;
