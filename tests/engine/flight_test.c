@@ -321,6 +321,7 @@ static void what_cannot_be_picked_is_refused(void **state)
     assert_fails(frit_session_picked(session, &picked), FRIT_E_INVALID, "not been picked yet: 0 of 1");
     assert_ok(frit_session_push_picked(session));
     assert_int_equal(frit_session_tokens(session)[3], -1);
+    frit_session_free(empty);
     assert_fails(frit_session_fork(&empty, session), FRIT_E_INVALID, "not known yet");
     assert_fails(frit_session_save_memory(session, NULL, 0, &(size_t){0}), FRIT_E_INVALID, "not known yet");
     assert_fails(frit_session_truncate(session, 4), FRIT_E_INVALID, "not known yet");
