@@ -144,8 +144,8 @@ DEVICE void attend_prefetch(const frit_attend_args &a, const part_pages &p, int 
         const long long at = (long long)page * PAGE_BYTES + head * (32 * HEAD * 2);
         if (i + ATTEND_WARPS < p.end) page = __ldcg((const int *)a.pages + row * PAGE_STRIDE + i + ATTEND_WARPS);
         for (int j = lane * 128; j < 32 * HEAD * 2; j += 32 * 128) {
-            asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)a.keys + at + j));
-            asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)a.values + at + j));
+            prefetch_l2((const char *)a.keys + at + j);
+            prefetch_l2((const char *)a.values + at + j);
         }
     }
 }

@@ -9,9 +9,7 @@
 #ifdef __CUDACC_RTC__
 static inline float frit_codes_half(unsigned h)
 {
-    float x;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((unsigned short)h));
-    return x;
+    return half_to_float((u16)h);
 }
 
 static inline unsigned frit_codes_bits(float x)

@@ -14,9 +14,7 @@ DEVICE int byte_of(u32 word, int i)
 
 DEVICE int signed_byte_of(u32 word, int i)
 {
-    int v;   // a selector of 8 and more repeats the sign; __byte_perm has none
-    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(v) : "r"(word), "r"(i | (i | 8) << 4 | (i | 8) << 8 | (i | 8) << 12));
-    return v;
+    return (int)permute_signed(word, i | (i | 8) << 4 | (i | 8) << 8 | (i | 8) << 12);
 }
 
 DEVICE u32 word_of(const uint4 &four, int i)

@@ -60,6 +60,14 @@ DEVICE float exp2_fast(float x)
     return y;
 }
 
+// Bytes of a word by a selector, of which 8 and more repeats the sign; __byte_perm has no signs.
+DEVICE u32 permute_signed(u32 word, u32 selector)
+{
+    u32 v;
+    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(v) : "r"(word), "r"(selector));
+    return v;
+}
+
 // The power of two that brings a largest magnitude to [2^10, 2^11): f16 activations keep eleven bits and never
 // overflow.
 DEVICE float half_scale(float largest)
@@ -220,6 +228,12 @@ DEVICE void copy_commit()
 template <int PENDING> DEVICE void copy_wait()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+// Into the L2, which is all that asks for it.
+DEVICE void prefetch_l2(const void *from)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 }
 
 template <int N> DEVICE void threads_sync(int id)

@@ -3,7 +3,6 @@
 //
 // Defined by the host: TYPE0.
 #include "args.h"
-#include "codes.h"
 #include "tiles.cuh"
 
 #define ROWS_ADJACENT 1

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The tiles of every weight type as constants: tiles.def for device code.
 #pragma once
-#include "codes.h"
 #include "ptx.cuh"
+
+#include "codes.h"
 
 template <int TYPE> struct tile_of;
 

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// cuBLASLt for the emulator: products by three loops.
+#include "emulator.h"
+
+#include "backend/cuda/cublaslt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, INVALID = 7, R_32F = 0, R_16F = 2, R_16BF = 14, TRANS_A = 3 };
+
+typedef struct object {   // a description of a product, or a layout of a matrix
+    int type, is_transposed;
+    uint64_t rows, columns;
+    int64_t stride;
+} object;
+
+int cublasLtCreate(void **handle)
+{
+    *handle = malloc(1);
+    return *handle ? OK : INVALID;
+}
+
+int cublasLtDestroy(void *handle)
+{
+    free(handle);
+    return OK;
+}
+
+static int make(object **out, object of)
+{
+    *out = malloc(sizeof of);
+    if (*out) **out = of;
+    return *out ? OK : INVALID;
+}
+
+int cublasLtMatmulDescCreate(object **out, int compute_type, int scale_type)
+{
+    (void)compute_type, (void)scale_type;
+    return make(out, (object){0});
+}
+
+int cublasLtMatmulDescSetAttribute(object *desc, int attribute, const void *value, size_t n_bytes)
+{
+    if (attribute == TRANS_A && n_bytes == sizeof(int)) memcpy(&desc->is_transposed, value, n_bytes);
+    return OK;
+}
+
+int cublasLtMatmulDescDestroy(object *o)
+{
+    free(o);
+    return OK;
+}
+
+int cublasLtMatrixLayoutCreate(object **out, int type, uint64_t rows, uint64_t columns, int64_t stride)
+{
+    return make(out, (object){.type = type, .rows = rows, .columns = columns, .stride = stride});
+}
+
+int cublasLtMatrixLayoutDestroy(object *o)
+{
+    free(o);
+    return OK;
+}
+
+int cublasLtMatmulPreferenceCreate(object **out)
+{
+    return make(out, (object){0});
+}
+
+int cublasLtMatmulPreferenceSetAttribute(object *o, int attribute, const void *value, size_t n_bytes)
+{
+    (void)o, (void)attribute, (void)value, (void)n_bytes;
+    return OK;
+}
+
+int cublasLtMatmulPreferenceDestroy(object *o)
+{
+    free(o);
+    return OK;
+}
+
+int cublasLtMatmulAlgoGetHeuristic(void *handle, object *desc, object *a, object *b, object *c, object *d,
+                                   object *preference, int n_wanted, frit_cublaslt_choice *choices, int *n_found)
+{
+    (void)handle, (void)desc, (void)a, (void)b, (void)c, (void)d, (void)preference;
+    memset(choices, 0, (size_t)n_wanted * sizeof *choices);
+    *n_found = 1;
+    return OK;
+}
+
+// ------------------------------------------------------------------------------- products
+
+typedef struct product {
+    object a, b, d;
+    uint64_t at_a, at_b, at_d;
+    float alpha, beta;
+} product;
+
+static float half_value(uint16_t h)
+{
+    const int exponent = h >> 10 & 31, mantissa = h & 1023;
+    double v = exponent == 0 ? mantissa * 0x1p-24 : (1024 + mantissa) * 0x1p-25;
+    for (int i = 1; i <= exponent && exponent < 31; i++) v *= 2;
+    if (exponent == 31) v = mantissa ? __builtin_nan("") : __builtin_inf();
+    return (float)(h & 0x8000 ? -v : v);
+}
+
+static float number(const object *o, uint64_t at, uint64_t i)
+{
+    if (o->type == R_32F) return ((const float *)(uintptr_t)at)[i];
+    const uint16_t bits = ((const uint16_t *)(uintptr_t)at)[i];
+    if (o->type == R_16F) return half_value(bits);
+    const uint32_t wide = (uint32_t)bits << 16;
+    float v;
+    memcpy(&v, &wide, sizeof v);
+    return v;
+}
+
+static void store(const object *o, uint64_t at, uint64_t i, float v)
+{
+    if (o->type == R_32F) {
+        ((float *)(uintptr_t)at)[i] = v;
+        return;
+    }
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    if (o->type == R_16F) {
+        const _Float16 h = (_Float16)v;
+        memcpy((uint16_t *)(uintptr_t)at + i, &h, sizeof h);
+    } else {
+        ((uint16_t *)(uintptr_t)at)[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    }
+}
+
+static void run(const emulated_work *work, void *data)
+{
+    (void)work;
+    const product *p = data;
+    const uint64_t k = p->a.rows;
+    for (uint64_t column = 0; column < p->d.columns; column++)
+        for (uint64_t row = 0; row < p->d.rows; row++) {
+            const uint64_t at = column * (uint64_t)p->d.stride + row;
+            float sum = 0;
+            for (uint64_t i = 0; i < k; i++)
+                sum += number(&p->a, p->at_a, row * (uint64_t)p->a.stride + i) *
+                       number(&p->b, p->at_b, column * (uint64_t)p->b.stride + i);
+            store(&p->d, p->at_d, at, p->alpha * sum + (p->beta != 0 ? p->beta * number(&p->d, p->at_d, at) : 0));
+        }
+}
+
+int cublasLtMatmul(void *handle, object *desc, const float *alpha, uint64_t a, object *layout_a, uint64_t b,
+                   object *layout_b, const float *beta, uint64_t c, object *layout_c, uint64_t d, object *layout_d,
+                   const uint64_t *algorithm, uint64_t workspace, size_t n_bytes, emulated_stream *stream)
+{
+    (void)handle, (void)layout_c, (void)algorithm, (void)workspace, (void)n_bytes;
+    if (!desc->is_transposed || c != d || layout_a->rows != layout_b->rows) return INVALID;
+    product p = {*layout_a, *layout_b, *layout_d, a, b, d, *alpha, *beta};
+    return emulated_submit(stream, &(emulated_work){.run = run, .data = &p, .n_bytes = sizeof p});
+}

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: MIT
+// CUDA's driver for the emulator. Streams do their work at once; fresh memory is full of NaN. There are
+// FRIT_EMULATED_BYTES of memory, by default 4 GiB.
+#include "emulator.h"
+
+#include "backend/cuda/driver.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OK, INVALID = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500 };
+
+// ------------------------------------------------------------------------------- the device
+
+static uint64_t n_used, n_total;
+
+int cuInit(unsigned flags)
+{
+    const char *text = getenv("FRIT_EMULATED_BYTES");
+    n_total = text ? strtoull(text, NULL, 10) : (uint64_t)4 << 30;
+    return flags ? INVALID : OK;
+}
+
+int cuDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return OK;
+}
+
+int cuGetErrorString(int result, const char **text)
+{
+    *text = result == OUT_OF_MEMORY ? "out of memory"
+            : result == NOT_FOUND   ? "named symbol not found"
+                                    : "invalid argument";
+    return OK;
+}
+
+int cuDeviceGetCount(int *n)
+{
+    *n = 1;
+    return OK;
+}
+
+int cuDeviceGet(int *device, int ordinal)
+{
+    *device = 0;
+    return ordinal == 0 ? OK : INVALID;
+}
+
+int cuDeviceGetName(char *name, int n, int device)
+{
+    snprintf(name, (size_t)n, "emulated GPU");
+    return device == 0 ? OK : INVALID;
+}
+
+int cuDeviceTotalMem_v2(size_t *n_bytes, int device)
+{
+    *n_bytes = n_total;
+    return device == 0 ? OK : INVALID;
+}
+
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    *value = attribute == FRIT_CUDA_MULTIPROCESSORS ? 4
+             : attribute == FRIT_CUDA_MAJOR         ? 9
+             : attribute == FRIT_CUDA_MINOR         ? 0
+             : attribute == FRIT_CUDA_SHARED_OPTIN  ? 227 << 10
+             : attribute == FRIT_CUDA_L2_BYTES      ? 50 << 20
+                                                    : 0;
+    return device == 0 ? OK : INVALID;
+}
+
+int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+    static int one;
+    *context = &one;
+    return device == 0 ? OK : INVALID;
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+    return device == 0 ? OK : INVALID;
+}
+
+int cuCtxSetCurrent(void *context)
+{
+    (void)context;
+    return OK;
+}
+
+int cuCtxSynchronize(void)
+{
+    return OK;
+}
+
+// ------------------------------------------------------------------------------- memory
+
+// Before each piece of memory: how large it is.
+enum { HEAD = 256 };
+
+int cuMemGetInfo_v2(size_t *n_free, size_t *n_all)
+{
+    *n_all = n_total;
+    *n_free = n_used < n_total ? n_total - n_used : 0;
+    return OK;
+}
+
+int cuMemAlloc_v2(uint64_t *address, size_t n_bytes)
+{
+    if (n_bytes == 0) return INVALID;
+    if (n_bytes > n_total || n_used > n_total - n_bytes) return OUT_OF_MEMORY;
+    uint8_t *memory = aligned_alloc(HEAD, (n_bytes + HEAD - 1) / HEAD * HEAD + HEAD);
+    if (!memory) return OUT_OF_MEMORY;
+    memcpy(memory, &n_bytes, sizeof n_bytes);
+    memset(memory + HEAD, 0xff, n_bytes);
+    n_used += n_bytes;
+    *address = (uint64_t)(uintptr_t)(memory + HEAD);
+    return OK;
+}
+
+int cuMemFree_v2(uint64_t address)
+{
+    size_t n_bytes;
+    uint8_t *memory = (uint8_t *)(uintptr_t)address - HEAD;
+    memcpy(&n_bytes, memory, sizeof n_bytes);
+    memset(memory + HEAD, 0xff, n_bytes);
+    n_used -= n_bytes;
+    free(memory);
+    return OK;
+}
+
+int cuMemHostAlloc(void **address, size_t n_bytes, unsigned flags)
+{
+    (void)flags;
+    *address = malloc(n_bytes + 1);
+    return *address ? OK : OUT_OF_MEMORY;
+}
+
+int cuMemFreeHost(void *address)
+{
+    free(address);
+    return OK;
+}
+
+// ------------------------------------------------------------------------------- kernels
+
+typedef void (*launch_fn)(void (*kernel)(const void *), const void *args, const unsigned *grid, unsigned threads,
+                          unsigned shared_bytes);
+
+typedef struct module {
+    void *library;
+    launch_fn launch;
+} module;
+
+typedef struct function {
+    const module *from;
+    void (*entry)(const void *args);
+    size_t n_bytes;   // of its arguments
+} function;
+
+int cuModuleLoadData(module **out, const void *cubin)
+{
+    const uint64_t *head = cubin;
+    char path[] = "/tmp/frit-emulator-XXXXXX";
+    if (head[0] != EMULATED_MAGIC) return INVALID;
+    const int file = mkstemp(path);
+    module *m = calloc(1, sizeof *m);
+    if (file < 0 || !m) return OUT_OF_MEMORY;
+    const size_t n = (size_t)head[1] - EMULATED_HEAD;
+    const bool is_written = write(file, (const uint8_t *)cubin + EMULATED_HEAD, n) == (ssize_t)n;
+    close(file);
+    m->library = is_written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    unlink(path);
+    if (m->library) *(void **)&m->launch = dlsym(m->library, "emulated_launch");
+    *out = m;
+    return m->launch ? OK : INVALID;
+}
+
+int cuModuleUnload(module *m)
+{
+    dlclose(m->library);
+    free(m);
+    return OK;
+}
+
+// Functions live as long as the process: modules have few.
+int cuModuleGetFunction(function **out, module *m, const char *name)
+{
+    char text[128];
+    function *f = calloc(1, sizeof *f);
+    if (!f) return OUT_OF_MEMORY;
+    f->from = m;
+    snprintf(text, sizeof text, "entry_%s", name);
+    *(void **)&f->entry = dlsym(m->library, text);
+    snprintf(text, sizeof text, "bytes_%s", name);
+    const unsigned long *n = dlsym(m->library, text);
+    if (!f->entry || !n) {
+        free(f);
+        return NOT_FOUND;
+    }
+    f->n_bytes = *n;
+    *out = f;
+    return OK;
+}
+
+int cuFuncSetAttribute(function *f, int attribute, int value)
+{
+    (void)attribute, (void)value;
+    return f ? OK : INVALID;
+}
+
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, function *f, int threads, size_t shared)
+{
+    *n = 1;
+    return f && threads > 0 && shared <= 227 << 10 ? OK : INVALID;
+}
+
+// ------------------------------------------------------------------------------- streams and graphs
+
+typedef struct graph {
+    emulated_work *list;
+    size_t n, room;
+} graph;
+
+struct emulated_stream {
+    graph *captured;   // NULL: work is done at once
+};
+
+static int add(graph *g, const emulated_work *work)
+{
+    if (g->n == g->room) {
+        g->room = g->room ? 2 * g->room : 64;
+        emulated_work *list = realloc(g->list, g->room * sizeof *list);
+        if (!list) return OUT_OF_MEMORY;
+        g->list = list;
+    }
+    g->list[g->n] = *work;
+    if (work->n_bytes > 0) {
+        g->list[g->n].data = malloc(work->n_bytes);
+        if (!g->list[g->n].data) return OUT_OF_MEMORY;
+        memcpy(g->list[g->n].data, work->data, work->n_bytes);
+    }
+    g->n++;
+    return OK;
+}
+
+int emulated_submit(emulated_stream *stream, const emulated_work *work)
+{
+    if (stream && stream->captured) return add(stream->captured, work);
+    work->run(work, work->data);
+    return OK;
+}
+
+static void run_copy(const emulated_work *work, void *data)
+{
+    (void)data;
+    memmove((void *)(uintptr_t)work->to, (const void *)(uintptr_t)work->from, work->size);
+}
+
+static void run_set(const emulated_work *work, void *data)
+{
+    (void)data;
+    memset((void *)(uintptr_t)work->to, (int)work->from, work->size);
+}
+
+static void run_launch(const emulated_work *work, void *data)
+{
+    const function *f = work->object;
+    f->from->launch(f->entry, data, work->grid, work->threads, work->shared_bytes);
+}
+
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, emulated_stream *stream)
+{
+    return emulated_submit(stream, &(emulated_work){.run = run_set, .to = to, .from = value, .size = n});
+}
+
+static int copy(uint64_t to, uint64_t from, size_t n, emulated_stream *stream)
+{
+    return emulated_submit(stream, &(emulated_work){.run = run_copy, .to = to, .from = from, .size = n});
+}
+
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, emulated_stream *stream)
+{
+    return copy(to, (uint64_t)(uintptr_t)from, n, stream);
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, emulated_stream *stream)
+{
+    return copy((uint64_t)(uintptr_t)to, from, n, stream);
+}
+
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, emulated_stream *stream)
+{
+    return copy(to, from, n, stream);
+}
+
+int cuLaunchKernelEx(const frit_cuda_launch_config *config, function *f, void **params, void **extra)
+{
+    if (extra || config->block[0] == 0 || config->grid[0] == 0) return INVALID;
+    return emulated_submit((emulated_stream *)config->stream,
+                           &(emulated_work){.run = run_launch,
+                                            .object = f,
+                                            .grid = {config->grid[0], config->grid[1], config->grid[2]},
+                                            .threads = config->block[0] * config->block[1] * config->block[2],
+                                            .shared_bytes = config->shared_bytes,
+                                            .data = params[0],
+                                            .n_bytes = f->n_bytes});
+}
+
+int cuStreamCreate(emulated_stream **out, unsigned flags)
+{
+    (void)flags;
+    *out = calloc(1, sizeof **out);
+    return *out ? OK : OUT_OF_MEMORY;
+}
+
+int cuStreamDestroy_v2(emulated_stream *stream)
+{
+    free(stream);
+    return OK;
+}
+
+int cuStreamSynchronize(emulated_stream *stream)
+{
+    return stream && stream->captured ? INVALID : OK;
+}
+
+int cuStreamWaitEvent(emulated_stream *stream, void *event, unsigned flags)
+{
+    (void)stream, (void)event, (void)flags;
+    return OK;
+}
+
+int cuStreamBeginCapture_v2(emulated_stream *stream, int mode)
+{
+    (void)mode;
+    stream->captured = calloc(1, sizeof *stream->captured);
+    return stream->captured ? OK : OUT_OF_MEMORY;
+}
+
+int cuStreamEndCapture(emulated_stream *stream, graph **out)
+{
+    *out = stream->captured;
+    stream->captured = NULL;
+    return *out ? OK : INVALID;
+}
+
+static void free_graph(graph *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (g->list[i].n_bytes > 0) free(g->list[i].data);
+    free(g->list);
+    free(g);
+}
+
+int cuGraphInstantiateWithFlags(graph **exec, const graph *from, unsigned long long flags)
+{
+    (void)flags;
+    graph *g = calloc(1, sizeof *g);
+    int result = g ? OK : OUT_OF_MEMORY;
+    for (size_t i = 0; i < from->n && result == OK; i++) result = add(g, &from->list[i]);
+    *exec = g;
+    return result;
+}
+
+int cuGraphLaunch(graph *g, emulated_stream *stream)
+{
+    int result = OK;
+    for (size_t i = 0; i < g->n && result == OK; i++) result = emulated_submit(stream, &g->list[i]);
+    return result;
+}
+
+int cuGraphDestroy(graph *g)
+{
+    free_graph(g);
+    return OK;
+}
+
+int cuGraphExecDestroy(graph *g)
+{
+    free_graph(g);
+    return OK;
+}
+
+int cuEventCreate(void **event, unsigned flags)
+{
+    (void)flags;
+    *event = malloc(1);
+    return *event ? OK : OUT_OF_MEMORY;
+}
+
+int cuEventDestroy_v2(void *event)
+{
+    free(event);
+    return OK;
+}
+
+int cuEventRecord(void *event, emulated_stream *stream)
+{
+    (void)stream;
+    return event ? OK : INVALID;
+}
+
+int cuEventSynchronize(void *event)
+{
+    return event ? OK : INVALID;
+}
+
+int cuEventQuery(void *event)
+{
+    return event ? OK : INVALID;
+}
+
+int cuEventElapsedTime(float *milliseconds, void *begin, void *end)
+{
+    *milliseconds = 1;
+    return begin && end ? OK : INVALID;
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// NVRTC's functions for the emulator: a kernel becomes a shared library for the host, by the C++ compiler. Its "cubin"
+// is the library's bytes after a head of 16.
+#include "emulator.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct program {
+    char *source, *name;
+    char **headers, **names;
+    int n_headers;
+    uint8_t *code;
+    size_t n_bytes;
+    char log[4096];
+} program;
+
+enum { FAILED = 6 };   // NVRTC_ERROR_COMPILATION
+
+int nvrtcVersion(int *major, int *minor)
+{
+    *major = 13, *minor = 0;
+    return 0;
+}
+
+int nvrtcCreateProgram(program **out, const char *source, const char *name, int n_headers, const char *const *headers,
+                       const char *const *names)
+{
+    program *p = calloc(1, sizeof *p);
+    *out = p;
+    if (!p) return FAILED;
+    p->source = strdup(source);
+    p->name = strdup(name);
+    p->headers = calloc((size_t)n_headers + 1, sizeof *p->headers);
+    p->names = calloc((size_t)n_headers + 1, sizeof *p->names);
+    p->n_headers = n_headers;
+    for (int i = 0; i < n_headers; i++) p->headers[i] = strdup(headers[i]), p->names[i] = strdup(names[i]);
+    return 0;
+}
+
+int nvrtcDestroyProgram(program **out)
+{
+    program *p = *out;
+    for (int i = 0; i < p->n_headers; i++) free(p->headers[i]), free(p->names[i]);
+    free(p->headers), free(p->names), free(p->source), free(p->name), free(p->code), free(p);
+    *out = NULL;
+    return 0;
+}
+
+// extern arrays in shared memory are emulated.h's `shared`; other variables there are static.
+static void write_source(FILE *to, const char *text)
+{
+    static const char outer[] = "extern __shared__", inner[] = "__shared__";
+    while (*text) {
+        if (strncmp(text, outer, sizeof outer - 1) == 0) {
+            text += strcspn(text, ";");
+        } else if (strncmp(text, inner, sizeof inner - 1) == 0) {
+            fputs("static", to);
+            text += sizeof inner - 1;
+        } else {
+            fputc(*text++, to);
+        }
+    }
+}
+
+static bool is_name(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
+}
+
+// For each kernel, all of which take one struct: a function without types that launches can call, and the size of
+// the struct.
+static void write_entries(FILE *to, const char *text)
+{
+    for (const char *at = text; (at = strstr(at, "extern \"C\" __global__")) != NULL; at++) {
+        const char *end = strstr(at, "\n{"), *name = end;
+        char type[64] = "";
+        if (!end) return;
+        while (name > at && *name != '(') name--;
+        const char *const arguments = name;
+        while (is_name(name[-1])) name--;
+        sscanf(arguments, "(const %60[a-z0-9_]", type);
+        const int n = (int)(arguments - name);
+        fprintf(to, "\nextern \"C\" EMULATED_EXPORT void entry_%.*s(const void *a)\n{\n    %.*s(*(const %s *)a);\n}\n",
+                n, name, n, name, type);
+        fprintf(to, "extern \"C\" EMULATED_EXPORT const unsigned long bytes_%.*s = sizeof(%s);\n", n, name, type);
+    }
+}
+
+static bool write_file(const char *folder, const char *name, const char *text, bool is_kernel)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *to = fopen(path, "w");
+    if (!to) return false;
+    write_source(to, text);
+    if (is_kernel) write_entries(to, text);
+    return fclose(to) == 0;
+}
+
+static bool read_file(const char *path, size_t head, uint8_t **out, size_t *n_bytes)
+{
+    FILE *from = fopen(path, "rb");
+    struct stat st;
+    if (!from) return false;
+    bool ok = fstat(fileno(from), &st) == 0;
+    *n_bytes = ok ? (size_t)st.st_size + head : 0;
+    *out = ok ? malloc(*n_bytes) : NULL;
+    ok = *out && fread(*out + head, 1, *n_bytes - head, from) == *n_bytes - head;
+    fclose(from);
+    return ok;
+}
+
+static int run(program *p, const char *folder, const char *defines)
+{
+    char command[8192], path[512];
+    snprintf(command, sizeof command,
+             EMULATOR_COMPILER " -std=c++17 -O1 -fPIC -shared -w -fno-strict-aliasing -fno-gnu-unique "
+                               "-fvisibility=hidden -U_FORTIFY_SOURCE -I'%s' "
+                               "-include '" EMULATOR_FOLDER
+                               "/emulated.h' %s -x c++ '%s/%s' -o '%s/kernel.so' 2>'%s/log'",
+             folder, defines, folder, p->name, folder, folder);
+    const int result = system(command);
+    snprintf(path, sizeof path, "%s/log", folder);
+    FILE *log = fopen(path, "r");
+    if (log) p->log[fread(p->log, 1, sizeof p->log - 1, log)] = 0, fclose(log);
+    snprintf(path, sizeof path, "%s/kernel.so", folder);
+    if (result != 0 || !read_file(path, EMULATED_HEAD, &p->code, &p->n_bytes)) return FAILED;
+    const uint64_t head[2] = {EMULATED_MAGIC, p->n_bytes};
+    memcpy(p->code, head, sizeof head);
+    return 0;
+}
+
+int nvrtcCompileProgram(program *p, int n_options, const char *const *options)
+{
+    char folder[] = "/tmp/frit-emulator-XXXXXX", defines[4096] = "", command[600];
+    if (!mkdtemp(folder)) return FAILED;
+    size_t n = 0;
+    for (int i = 0; i < n_options; i++)
+        if (strncmp(options[i], "-D", 2) == 0 && n < sizeof defines - 80)
+            n += (size_t)snprintf(defines + n, sizeof defines - n, "'%s' ", options[i]);
+    bool ok = write_file(folder, p->name, p->source, true);
+    for (int i = 0; i < p->n_headers && ok; i++) {
+        if (strcmp(p->names[i], p->name) == 0) continue;
+        ok = write_file(folder, p->names[i], p->headers[i], false);
+    }
+    snprintf(command, sizeof command, "cp '" EMULATOR_FOLDER "/ptx.cuh' '%s/'", folder);
+    const int result = ok && system(command) == 0 ? run(p, folder, defines) : FAILED;
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    return system(command) == 0 ? result : FAILED;
+}
+
+int nvrtcGetProgramLogSize(program *p, size_t *n)
+{
+    *n = strlen(p->log) + 1;
+    return 0;
+}
+
+int nvrtcGetProgramLog(program *p, char *log)
+{
+    strcpy(log, p->log);
+    return 0;
+}
+
+int nvrtcGetCUBINSize(program *p, size_t *n)
+{
+    *n = p->n_bytes;
+    return 0;
+}
+
+int nvrtcGetCUBIN(program *p, char *cubin)
+{
+    memcpy(cubin, p->code, p->n_bytes);
+    return 0;
+}

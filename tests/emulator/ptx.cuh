@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+// The functions of src/backend/cuda/kernels/ptx.cuh for the host, by what NVIDIA's manual of PTX says of each
+// instruction: which lane of a warp has which part of a matrix.
+#pragma once
+
+typedef unsigned int u32;
+typedef unsigned short u16;
+typedef unsigned long long u64;
+
+#define DEVICE inline
+
+DEVICE u32 shared_address(const void *p)
+{
+    return (u32)((const char *)p - shared);
+}
+
+// ------------------------------------------------------------------------------- numbers
+
+DEVICE float half_to_float(u16 h)
+{
+    const u32 sign = (u32)(h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 1023;
+    if (exponent == 31) return __uint_as_float(sign | 0x7f800000 | mantissa << 13);
+    if (exponent) return __uint_as_float(sign | (exponent + 112) << 23 | mantissa << 13);
+    const float x = ldexpf((float)mantissa, -24);
+    return sign ? -x : x;
+}
+
+DEVICE float low_half(u32 pair)
+{
+    return half_to_float((u16)pair);
+}
+
+DEVICE float high_half(u32 pair)
+{
+    return half_to_float((u16)(pair >> 16));
+}
+
+// To the nearest, ties to even; too large ones become infinite.
+DEVICE u16 float_to_half(float x)
+{
+    const u32 bits = __float_as_uint(x), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+    if (magnitude > 0x7f800000) return 0x7fff;
+    if (magnitude >= 0x47800000) return (u16)(sign | 0x7c00);
+    if (magnitude < 0x38800000) return (u16)(sign | (u32)nearbyintf(ldexpf(fabsf(x), 24)));
+    const u32 rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
+    return (u16)(sign | ((rounded >> 13) - (112u << 10)));
+}
+
+DEVICE u32 pack_half2(float low, float high)
+{
+    return float_to_half(low) | (u32)float_to_half(high) << 16;
+}
+
+DEVICE u32 float_to_bf16(float x)
+{
+    const u32 bits = __float_as_uint(x);
+    return x != x ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+DEVICE u32 pack_bf16x2(float low, float high)
+{
+    return float_to_bf16(low) | float_to_bf16(high) << 16;
+}
+
+DEVICE float exp2_fast(float x)
+{
+    return exp2f(x);
+}
+
+DEVICE u32 permute_signed(u32 word, u32 selector)
+{
+    u32 v = 0;
+    for (int i = 0; i < 4; i++) {
+        const u32 n = selector >> 4 * i & 15, byte = (n & 7) < 4 ? word >> 8 * (n & 3) & 255 : 0;
+        v |= (n & 8 ? byte & 128 ? 255 : 0 : byte) << 8 * i;
+    }
+    return v;
+}
+
+DEVICE float half_scale(float largest)
+{
+    int exponent = (int)(__float_as_uint(largest) >> 23) - 127;
+    if (largest == 0) exponent = 10;
+    exponent = exponent < -100 ? -100 : exponent > 120 ? 120 : exponent;
+    return __uint_as_float((u32)(127 + 10 - exponent) << 23);
+}
+
+DEVICE float warp_max(float x)
+{
+    return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(x)));
+}
+
+DEVICE float warp_sum(float x)
+{
+    for (int i = 16; i > 0; i /= 2) x += __shfl_xor_sync(~0u, x, i);
+    return x;
+}
+
+// ------------------------------------------------------------------------------- products of 16 x 16 and 16 x 8
+
+// Lane l has of A rows l / 4 and l / 4 + 8, of B column l / 4, of the result rows l / 4 (+ 8) and columns
+// 2 (l % 4), + 1. A word has the numbers of UNIT columns from (l % 4) * UNIT on; the words after the first two are
+// 4 UNIT columns further.
+
+struct frag {
+    float v[4];
+};
+
+struct emulated_operands {
+    u32 a[4], b[2];
+};
+
+template <class NUMBER> DEVICE frag emulated_mma(const emulated_operands &own, const frag &c, NUMBER number)
+{
+    const auto *all = emulated_exchange(own);
+    const int lane = now % 32;
+    frag d = c;
+    for (int i = 0; i < 4; i++) {
+        const int row = lane / 4, high = i / 2, column = lane % 4 * 2 + i % 2;
+        for (int k = 0; k < 16; k++) {
+            const auto a = emulated_of<emulated_operands>(all, row * 4 + k % 8 / 2);
+            const auto b = emulated_of<emulated_operands>(all, column * 4 + k % 8 / 2);
+            d.v[i] += number((u16)(a.a[k / 8 * 2 + high] >> k % 2 * 16)) * number((u16)(b.b[k / 8] >> k % 2 * 16));
+        }
+    }
+    return d;
+}
+
+DEVICE float bf16_to_float(u16 b)
+{
+    return __uint_as_float((u32)b << 16);
+}
+
+DEVICE frag mma_f16(u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1, const frag &c)
+{
+    return emulated_mma(emulated_operands{{a0, a1, a2, a3}, {b0, b1}}, c, half_to_float);
+}
+
+DEVICE frag mma_bf16(u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1, const frag &c)
+{
+    return emulated_mma(emulated_operands{{a0, a1, a2, a3}, {b0, b1}}, c, bf16_to_float);
+}
+
+struct half_frag {
+    float v[2];
+};
+
+DEVICE half_frag mma_f16_half(u32 a0, u32 a2, u32 b0, u32 b1, const half_frag &c)
+{
+    const frag d = mma_f16(a0, 0, a2, 0, b0, b1, frag{{c.v[0], c.v[1], 0, 0}});
+    return half_frag{{d.v[0], d.v[1]}};
+}
+
+struct int_frag {
+    int v[4];
+};
+
+template <bool SIGNED> DEVICE int emulated_byte(u32 word, int i)
+{
+    const u32 byte = word >> 8 * i & 255;
+    return SIGNED ? (int)(signed char)byte : (int)byte;
+}
+
+template <bool SIGNED, int N> DEVICE int_frag emulated_int_mma(const emulated_operands &own)
+{
+    const auto *all = emulated_exchange(own);
+    const int lane = now % 32;
+    int_frag d = {{0, 0, 0, 0}};
+    for (int i = 0; i < 4; i++) {
+        const int row = lane / 4, high = i / 2, column = lane % 4 * 2 + i % 2;
+        for (int k = 0; k < N; k++) {
+            const auto a = emulated_of<emulated_operands>(all, row * 4 + k % 16 / 4);
+            const auto b = emulated_of<emulated_operands>(all, column * 4 + k % 16 / 4);
+            d.v[i] += emulated_byte<SIGNED>(a.a[k / 16 * 2 + high], k % 4) * emulated_byte<true>(b.b[k / 16], k % 4);
+        }
+    }
+    return d;
+}
+
+template <bool SIGNED> DEVICE int_frag mma_8_bits(u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1)
+{
+    return emulated_int_mma<SIGNED, 32>(emulated_operands{{a0, a1, a2, a3}, {b0, b1}});
+}
+
+template <bool SIGNED> DEVICE int_frag mma_8_bits_half(u32 a0, u32 a1, u32 b0)
+{
+    return emulated_int_mma<SIGNED, 16>(emulated_operands{{a0, a1, 0, 0}, {b0, 0}});
+}
+
+// ------------------------------------------------------------------------------- order of kernels
+
+DEVICE void let_next_kernel_start() {}
+DEVICE void wait_for_kernel_before() {}
+
+// ------------------------------------------------------------------------------- copies into shared memory
+
+DEVICE u64 *emulated_phases(u32 barrier)
+{
+    return (u64 *)(shared + barrier);   // how many phases have ended
+}
+
+DEVICE void barrier_init(u32 barrier, u32)
+{
+    *emulated_phases(barrier) = 0;
+}
+
+DEVICE void barrier_init_done() {}
+
+DEVICE void barrier_wait(u32 barrier, u32 parity)
+{
+    const uint64_t *phases = (const uint64_t *)emulated_phases(barrier);
+    if ((*phases & 1) != parity) return;
+    fibers[now].waits = EMULATED_COPY;
+    fibers[now].phases = phases;
+    fibers[now].parity = parity;
+    emulated_yield();
+}
+
+DEVICE void copy_bulk(u32 to, const void *from, u32 n_bytes, u32 barrier)
+{
+    memcpy(shared + to, from, n_bytes);
+    ++*emulated_phases(barrier);
+}
+
+DEVICE void copy_16(u32 to, const void *from)
+{
+    memcpy(shared + to, from, 16);
+}
+
+DEVICE void copy_commit() {}
+template <int PENDING> DEVICE void copy_wait() {}
+DEVICE void prefetch_l2(const void *) {}
+
+template <int N> DEVICE void threads_sync(int id)
+{
+    emulated_block_sync(id, N);
+}
