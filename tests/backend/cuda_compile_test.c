@@ -224,6 +224,8 @@ static void the_other_kernels_compile_without_spills(void **state)
         frit_cuda_define(&embed, "TOKEN_STRIDE", 4096);
         check_kernel(&m, &embed, "embedding");
     }
+    check_kernel(&m, &(frit_cuda_kernel){.file = "plain.cu"}, "ops without a fast kernel");
+    check_kernel(&m, &(frit_cuda_kernel){.file = "many_rows.cu"}, "before and after products of many rows");
     close_machine(&m);
 }
 

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SHARED_WITHOUT_ASKING = 48 << 10 };
 
@@ -33,23 +34,54 @@ static frit_status load(const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel, cons
         kernel->name);
 }
 
+static bool is_same_program(const frit_cuda_kernel *a, const frit_cuda_kernel *b)
+{
+    bool is_same = strcmp(a->file, b->file) == 0 && a->n_defines == b->n_defines;
+    for (int i = 0; i < a->n_defines && is_same; i++) is_same = strcmp(a->defines[i], b->defines[i]) == 0;
+    return is_same;
+}
+
+typedef struct making {
+    frit_cuda_program *programs;   // [n]: those that differ come first
+    const char **defines;          // [n, FRIT_CUDA_MAX_DEFINES]
+    size_t *program_of;            // [n]
+    size_t n_programs;
+} making;
+
+// Several kernels may be functions of one program.
+static void list_programs(making *m, frit_cuda_kernel *const *kernels, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t k = 0;
+        while (k < i && !is_same_program(kernels[k], kernels[i])) k++;
+        m->program_of[i] = k < i ? m->program_of[k] : m->n_programs;
+        if (k < i) continue;
+        const char **own = m->defines + m->n_programs * FRIT_CUDA_MAX_DEFINES;
+        for (int j = 0; j < kernels[i]->n_defines; j++) own[j] = kernels[i]->defines[j];
+        m->programs[m->n_programs++] =
+            (frit_cuda_program){.file = kernels[i]->file, .defines = own, .n_defines = kernels[i]->n_defines};
+    }
+}
+
 frit_status frit_cuda_kernels_make(const frit_cuda_gpu *gpu, const frit_cuda_compiler *compiler, frit_pool *pool,
                                    frit_cuda_kernel *const *kernels, size_t n)
 {
-    frit_cuda_program *programs = calloc(n + 1, sizeof *programs);
-    const char **defines = calloc(n + 1, FRIT_CUDA_MAX_DEFINES * sizeof *defines);
-    frit_status status = programs && defines ? FRIT_OK : frit_fail_memory(n * sizeof *programs, "programs of kernels");
-    for (size_t i = 0; i < n && status == FRIT_OK; i++) {
-        const char **own = defines + i * FRIT_CUDA_MAX_DEFINES;
-        for (int j = 0; j < kernels[i]->n_defines; j++) own[j] = kernels[i]->defines[j];
-        programs[i] = (frit_cuda_program){.file = kernels[i]->file, .defines = own, .n_defines = kernels[i]->n_defines};
+    making m = {.programs = calloc(n + 1, sizeof *m.programs),
+                .defines = calloc(n + 1, FRIT_CUDA_MAX_DEFINES * sizeof *m.defines),
+                .program_of = calloc(n + 1, sizeof *m.program_of)};
+    frit_status status = m.programs && m.defines && m.program_of
+                             ? FRIT_OK
+                             : frit_fail_memory(n * sizeof *m.programs, "programs of kernels");
+    if (status == FRIT_OK) {
+        list_programs(&m, kernels, n);
+        status = frit_cuda_compile(compiler, pool, m.programs, m.n_programs);
     }
-    if (status == FRIT_OK) status = frit_cuda_compile(compiler, pool, programs, n);
-    for (size_t i = 0; i < n && status == FRIT_OK; i++) status = load(gpu, kernels[i], &programs[i]);
-    if (programs) frit_cuda_programs_free(programs, n);
+    for (size_t i = 0; i < n && status == FRIT_OK; i++) status = load(gpu, kernels[i], &m.programs[m.program_of[i]]);
+    if (m.programs) frit_cuda_programs_free(m.programs, m.n_programs);
     if (status != FRIT_OK) frit_cuda_kernels_free(gpu, kernels, n);
-    free(programs);
-    free(defines);
+    free(m.programs);
+    free(m.defines);
+    free(m.program_of);
     return status;
 }
 

@@ -118,6 +118,7 @@ frit_status frit_cuda_product_kernel(const frit_cuda_product *p, const frit_cuda
     } defines[] = {
         {"ROWS", p->rows},
         {"K", p->k},
+        {"MATRIX_ROWS", p->n ? p->n : n_tiles * FRIT_TILE_ROWS},
         {"STRIDE", p->stride ? p->stride : p->k},
         {"WARPS", warps},
         {"GROUPS", groups},

@@ -33,6 +33,7 @@ typedef struct frit_cuda_segment {
 typedef struct frit_cuda_product {
     int rows, k;
     int stride;   // columns of the whole matrix, if k are a part of them (frit_cuda_product_split); 0: k
+    int n;        // rows of the matrices, if the last tile is not full; 0: all rows of the tiles
     bool is_normed;
     frit_cuda_epilogue epilogue;
     frit_cuda_segment segments[FRIT_GPU_SEGMENTS];   // the second may be empty

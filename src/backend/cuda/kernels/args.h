@@ -14,6 +14,7 @@ typedef struct frit_product_args {
     frit_gpu_ptr x;                            // f32 [rows, K]: the input
     frit_gpu_ptr norm;                         // f32 [K]: factors of the RMS norm
     frit_gpu_ptr out;                          // f32 [rows, n]; queries: f16 [rows, heads * head size]
+    frit_gpu_ptr residual;                     // f32 [rows, n] that EPILOGUE_ADD adds; 0: `out`
     frit_gpu_ptr best;                         // u64 [rows]: EPILOGUE_PICK's largest logit and its index
     frit_gpu_ptr rope;                         // f32 [rows, head size / 2, 2]: cosine and sine of the row's position
     frit_gpu_ptr positions;                    // i32 [rows]
@@ -123,6 +124,60 @@ typedef struct frit_attend_rows_args {
     frit_gpu_ptr out;                 // f16 [rows, heads * head size]
     float softcap, inverse_softcap;   // times log2(e), and one over that
 } frit_attend_rows_args;
+
+// many_rows.cu: rows of a product to f16 and back
+typedef struct frit_convert_args {
+    frit_gpu_ptr x, y, scales;   // f32 [n, width], f16 [n, width]; f32 [n]: what a number of y is worth
+    long long n;
+    int width, pad;
+} frit_convert_args;
+
+typedef struct frit_finish_args {
+    frit_gpu_ptr x, scales;   // f32 [rows, stride] of the product, f32 [rows]
+    frit_gpu_ptr residual;    // f32 [rows, width], or 0
+    frit_gpu_ptr y;           // f32 [rows, width]
+    long long n;              // numbers of y
+    int width, stride;        // of a row of y, of x
+    int is_gated, pad;        // of 16 numbers of x 8 are gates, 8 their values (FRIT_ROWS_GATED)
+} frit_finish_args;
+
+// plain.cu
+typedef struct frit_plain_args {
+    frit_gpu_ptr x[4];   // f32, where nothing else is said; 0: absent
+    frit_gpu_ptr y;
+    long long n;   // numbers of y, or rows
+    int size[6];
+    float factor[4];
+} frit_plain_args;
+
+typedef struct frit_gpu_side {   // keys or values of a layer
+    frit_gpu_ptr pages;          // of page 0
+    long long page_bytes;        // from page to page
+    int dim, kind;               // kind: 0 f32, 1 f16, 2 bf16
+    int is_transposed, pad;      // [head][dim][32 positions]; otherwise [head][32 positions][dim]
+} frit_gpu_side;
+
+typedef struct frit_gpu_run {   // frit_run
+    int first_row, n_rows, n_past, state, n_copied, copy_state, n_source;
+} frit_gpu_run;
+
+typedef struct frit_cache_args {
+    frit_gpu_ptr k, v;                       // f32 [rows, heads, dim]; v: 0 if values are the first numbers of keys
+    frit_gpu_ptr positions, run_of, pages;   // i32 [rows], [rows], [runs, page_stride]
+    frit_gpu_side keys, values;
+    long long n_rows;
+    int n_heads, page_stride;
+} frit_cache_args;
+
+typedef struct frit_attend_plain_args {
+    frit_gpu_ptr q, out;                           // f32 [rows, heads, k dim], [rows, heads, v dim]
+    frit_gpu_ptr positions, run_of, pages, runs;   // runs: frit_gpu_run
+    frit_gpu_ptr sinks, slopes;                    // f32 [heads], or 0
+    frit_gpu_ptr bias;                             // f32 [heads, 2 reach + 1], or 0
+    frit_gpu_side keys, values;
+    int page_stride, n_kv_heads, window, chunk, reach, is_bidirectional, is_cross, temp_length;
+    float scale, softcap, temp_scale, temp_offset;
+} frit_attend_plain_args;
 
 // decode.cu
 enum { FRIT_GPU_MAX_LAYERS = 128 };

@@ -16,12 +16,12 @@ static_assert(LAYERS <= FRIT_GPU_MAX_LAYERS, "all layers have a place in the arg
 
 template <int V> struct qkv_phase {
     static const int k = DIM, stride = DIM, type0 = TYPE_MOST, tiles0 = (HEADS + KV_HEADS) * HEAD / 16;
-    static const int type1 = V, tiles1 = KV_HEADS * HEAD / 16, epilogue = EPILOGUE_QKV;
+    static const int type1 = V, tiles1 = KV_HEADS * HEAD / 16, n = (tiles0 + tiles1) * 16, epilogue = EPILOGUE_QKV;
     static const bool norm = true;
 };
 
 template <int TYPE, int K, int TILES, bool NORM, int EPILOGUE> struct one_matrix {
-    static const int k = K, stride = K, type0 = TYPE, tiles0 = TILES, type1 = TYPE, tiles1 = 0, epilogue = EPILOGUE;
+    static const int k = K, stride = K, type0 = TYPE, tiles0 = TILES, type1 = TYPE, tiles1 = 0, n = TILES * 16, epilogue = EPILOGUE;
     static const bool norm = NORM;
 };
 

@@ -11,6 +11,7 @@
 //
 //     k, stride             columns; from row to row of the input
 //     type0, tiles0         row tiles of the first matrix; type1, tiles1: of the second one, or 0
+//     n                     rows of the matrices, in the last tile too
 //     norm                  the input is normed
 //     epilogue              EPILOGUE_..
 //
@@ -368,8 +369,9 @@ template <class P>
 DEVICE void finish(const frit_product_args &a, int tile, int row, int column, float v, float other, float before,
                    best_of &best)
 {
-    const int n = (P::tiles0 + P::tiles1) * 16;
+    const int n = P::n;
     float *out = (float *)a.out;
+    if (n % 16 && tile * 16 + row >= n) return;
     if constexpr (P::epilogue == EPILOGUE_STORE) out[(long long)column * n + tile * 16 + row] = v;
     if constexpr (P::epilogue == EPILOGUE_ADD) out[(long long)column * n + tile * 16 + row] = before + v;
     if constexpr (P::epilogue == EPILOGUE_GLU) {
@@ -396,8 +398,7 @@ template <class P> DEVICE void fetch_residual(const frit_product_args &a, int ti
     for (int j = 0; j < (ROWS + 1) / 2; j++) {
         const int column = j * 2 + lane / 16;
         if (P::epilogue == EPILOGUE_ADD && column < ROWS)
-            old.v[j] = __ldcg((const float *)a.out + (long long)column * ((P::tiles0 + P::tiles1) * 16) + tile * 16 +
-                              lane % 16);
+            old.v[j] = __ldcg((const float *)(a.residual ? a.residual : a.out) + (long long)column * P::n + min(tile * 16 + lane % 16, P::n - 1));
     }
 }
 

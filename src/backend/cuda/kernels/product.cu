@@ -2,14 +2,14 @@
 // One phase of a decode step with products as a kernel of its own. Its first copies of weights start before it waits
 // for the kernel before it, because weights do not depend on it.
 //
-// Defined by the host (product.c): what phase.cuh wants, SHARED_BYTES, K, STRIDE, NORM,
+// Defined by the host (product.c): what phase.cuh wants, SHARED_BYTES, K, MATRIX_ROWS, STRIDE, NORM,
 // EPILOGUE, TYPE0, TILES0, TYPE1, TILES1.
 #include "phase.cuh"
 
 static_assert(SHARED_BYTES >= shared_end, "the host counts shared memory as it is laid out here");
 
 struct the_phase {
-    static const int k = K, stride = STRIDE, type0 = TYPE0, tiles0 = TILES0, type1 = TYPE1, tiles1 = TILES1,
+    static const int k = K, n = MATRIX_ROWS, stride = STRIDE, type0 = TYPE0, tiles0 = TILES0, type1 = TYPE1, tiles1 = TILES1,
                      epilogue = EPILOGUE;
     static const bool norm = NORM;
 };

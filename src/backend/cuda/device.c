@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT
+// Opening a GPU, its memory, its queue, and the backend's row of functions.
+#include "backend/cuda/device.h"
+#include "base/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STREAM_NON_BLOCKING = 1, EVENT_WITHOUT_TIME = 2 };
+
+static frit_cuda_libraries libraries;
+
+void frit_cuda_use_libraries(const frit_cuda_libraries *wanted)
+{
+    libraries = wanted ? *wanted : (frit_cuda_libraries){0};
+}
+
+static frit_cuda_device *of(const frit_device *base)
+{
+    return (frit_cuda_device *)(uintptr_t)base;
+}
+
+static frit_status check(const frit_cuda_device *d, int result, const char *what)
+{
+    return frit_cuda_check(&d->driver, result, what);
+}
+
+// A context belongs to a thread: calls may come from any.
+static frit_status use(const frit_cuda_device *d)
+{
+    return check(d, d->driver.context_use(d->gpu.context), "using a GPU");
+}
+
+// ------------------------------------------------------------------------------- opening
+
+static frit_status open_flights(frit_cuda_device *d)
+{
+    for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++)
+        FRIT_TRY(check(d, d->driver.event_new(&d->flights[i].is_done, EVENT_WITHOUT_TIME), "making an event"));
+    return FRIT_OK;
+}
+
+static frit_status open_all(frit_cuda_device *d, const frit_device_options *options)
+{
+    FRIT_TRY(frit_cuda_driver_open_as(&d->driver, libraries.driver));
+    FRIT_TRY(frit_cuda_gpu_open(&d->gpu, &d->driver, 0));
+    FRIT_TRY(frit_nvrtc_open(&d->nvrtc, libraries.nvrtc));
+    d->compiler = (frit_cuda_compiler){.nvrtc = &d->nvrtc,
+                                       .folder = libraries.cubins ? libraries.cubins : options->weights_cache,
+                                       .arch = d->gpu.arch,
+                                       .driver_version = d->driver.version,
+                                       .log = d->log};
+    FRIT_TRY(frit_pool_new(&d->pool, options->n_threads));
+    FRIT_TRY(check(d, d->driver.stream_new(&d->stream, STREAM_NON_BLOCKING), "making a stream"));
+    FRIT_TRY(open_flights(d));
+    if (frit_cublaslt_open(&d->blas, libraries.blas) != FRIT_OK)
+        frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: prompts are slower without cuBLASLt: %s", frit_error());
+    return frit_cuda_loader_open(&d->loader, &d->gpu, &d->compiler, d->pool);
+}
+
+static void free_buffer(frit_cuda_device *d, frit_cuda_buffer *buffer)
+{
+    if (buffer->address) d->driver.memory_free(buffer->address);
+    if (buffer->host) d->driver.host_free(buffer->host);
+    *buffer = (frit_cuda_buffer){0};
+}
+
+static void cuda_close(frit_device *base)
+{
+    frit_cuda_device *d = of(base);
+    if (!d) return;
+    if (d->gpu.context) {
+        d->driver.context_use(d->gpu.context);
+        if (d->stream) d->driver.stream_wait(d->stream);
+        if (d->loader.gpu) frit_cuda_loader_close(&d->loader);
+        frit_cuda_tensors_free(d);
+        frit_cuda_free_bytes(d, d->scratch.address);
+        frit_cuda_free_bytes(d, d->work);
+        for (size_t i = 0; i < d->n_blas_plans; i++) frit_cublaslt_product_free(&d->blas_plans[i].product);
+        if (d->blas.library) frit_cublaslt_close(&d->blas);
+        for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
+            free_buffer(d, &d->flights[i].input);
+            free_buffer(d, &d->flights[i].output);
+            if (d->flights[i].is_done) d->driver.event_free(d->flights[i].is_done);
+        }
+        frit_cuda_kernels_free(&d->gpu, d->kernels, d->n_kernels);
+        for (size_t i = 0; i < d->n_kernels; i++) free(d->kernels[i]);
+        if (d->stream) d->driver.stream_free(d->stream);
+    }
+    free(d->kernels);
+    free(d->blas_plans);
+    frit_pool_free(d->pool);
+    frit_nvrtc_close(&d->nvrtc);
+    frit_cuda_gpu_close(&d->gpu);
+    frit_cuda_driver_close(&d->driver);
+    free(d);
+}
+
+static frit_status cuda_open(frit_device **out, const frit_device_options *options)
+{
+    *out = NULL;
+    frit_cuda_device *d = calloc(1, sizeof *d);
+    if (!d) return frit_fail_memory(sizeof *d, "a GPU");
+    d->base.backend = &frit_backend_cuda;
+    if (options->log) d->log = *options->log;
+    const frit_status status = open_all(d, options);
+    if (status != FRIT_OK) {
+        cuda_close(&d->base);
+        return status;
+    }
+    frit_log_say(&d->log, FRIT_LOG_INFO, "cuda: %s, sm_%d, %d multiprocessors", d->gpu.name, d->gpu.arch,
+                 d->gpu.n_multiprocessors);
+    *out = &d->base;
+    return FRIT_OK;
+}
+
+static void cuda_info(const frit_device *base, frit_device_info *info)
+{
+    const frit_cuda_device *d = of(base);
+    *info = (frit_device_info){.isa = d->gpu.name, .n_threads = 1, .n_threads_batch = 1};
+}
+
+// ------------------------------------------------------------------------------- memory
+
+frit_status frit_cuda_alloc_bytes(frit_cuda_device *d, uint64_t n_bytes, const char *what, uint64_t *address)
+{
+    size_t n_free = 0, n_all = 0;
+    *address = 0;
+    if (n_bytes == 0) return FRIT_OK;
+    const int result = d->driver.memory_alloc(address, (size_t)n_bytes);
+    if (result == 0) return FRIT_OK;
+    if (d->driver.memory_info(&n_free, &n_all) != 0) return check(d, result, what);
+    return frit_fail(FRIT_E_MEMORY, "%s: %.1f MB for %s; %.1f of %.1f MB are free", d->gpu.name, (double)n_bytes / 1e6,
+                     what, (double)n_free / 1e6, (double)n_all / 1e6);
+}
+
+void frit_cuda_free_bytes(frit_cuda_device *d, uint64_t address)
+{
+    if (address) d->driver.memory_free(address);
+}
+
+frit_status frit_cuda_buffer_reserve(frit_cuda_device *d, frit_cuda_buffer *buffer, size_t n_bytes, bool on_gpu,
+                                     bool on_host)
+{
+    if (buffer->n_bytes >= n_bytes) return FRIT_OK;
+    free_buffer(d, buffer);
+    n_bytes += n_bytes / 2;
+    if (on_gpu) FRIT_TRY(frit_cuda_alloc_bytes(d, n_bytes, "a step", &buffer->address));
+    if (on_host) FRIT_TRY(check(d, d->driver.host_alloc(&buffer->host, n_bytes, 0), "allocating pinned memory"));
+    buffer->n_bytes = n_bytes;
+    return FRIT_OK;
+}
+
+frit_status frit_cuda_scratch_reserve(frit_cuda_device *d, uint64_t n_bytes)
+{
+    if (d->scratch.address && d->scratch.base.n_bytes >= n_bytes) return FRIT_OK;
+    FRIT_TRY(check(d, d->driver.stream_wait(d->stream), "waiting for a GPU"));
+    frit_cuda_free_bytes(d, d->scratch.address);
+    d->scratch = (frit_cuda_memory){.base = {&d->base, n_bytes}};
+    return frit_cuda_alloc_bytes(d, n_bytes, "intermediate results", &d->scratch.address);
+}
+
+frit_status frit_cuda_work_reserve(frit_cuda_device *d, uint64_t n_bytes)
+{
+    if (d->work_bytes >= n_bytes) return FRIT_OK;
+    FRIT_TRY(check(d, d->driver.stream_wait(d->stream), "waiting for a GPU"));
+    frit_cuda_free_bytes(d, d->work);
+    d->work_bytes = 0;
+    FRIT_TRY(frit_cuda_alloc_bytes(d, n_bytes, "products of many rows", &d->work));
+    d->work_bytes = n_bytes;
+    return FRIT_OK;
+}
+
+static frit_status cuda_alloc(frit_device *base, uint64_t n_bytes, frit_memory **out)
+{
+    frit_cuda_device *d = of(base);
+    *out = NULL;
+    FRIT_TRY(use(d));
+    frit_cuda_memory *memory = calloc(1, sizeof *memory);
+    if (!memory) return frit_fail_memory(sizeof *memory, "memory of a GPU");
+    memory->base = (frit_memory){base, n_bytes};
+    frit_status status = frit_cuda_alloc_bytes(d, n_bytes, "the cache", &memory->address);
+    if (status == FRIT_OK && n_bytes > 0)
+        status = check(d, d->driver.memory_set(memory->address, 0, (size_t)n_bytes, d->stream), "clearing memory");
+    if (status != FRIT_OK) {
+        frit_cuda_free_bytes(d, memory->address);
+        free(memory);
+        return status;
+    }
+    *out = &memory->base;
+    return FRIT_OK;
+}
+
+static void cuda_release(frit_device *base, frit_memory *memory)
+{
+    frit_cuda_device *d = of(base);
+    if (!memory || use(d) != FRIT_OK) return;
+    d->driver.stream_wait(d->stream);
+    frit_cuda_free_bytes(d, ((frit_cuda_memory *)memory)->address);
+    free(memory);
+}
+
+static void *cuda_map(const frit_memory *memory)
+{
+    (void)memory;
+    return NULL;
+}
+
+static uint64_t at(frit_place place)
+{
+    return ((frit_cuda_memory *)place.memory)->address + place.offset;
+}
+
+static frit_status cuda_read(frit_device *base, frit_place from, void *to, uint64_t n_bytes)
+{
+    frit_cuda_device *d = of(base);
+    FRIT_TRY(use(d));
+    FRIT_TRY(check(d, d->driver.copy_down(to, at(from), (size_t)n_bytes, d->stream), "reading from a GPU"));
+    return check(d, d->driver.stream_wait(d->stream), "reading from a GPU");
+}
+
+static frit_status cuda_write(frit_device *base, frit_place to, const void *from, uint64_t n_bytes)
+{
+    frit_cuda_device *d = of(base);
+    FRIT_TRY(use(d));
+    FRIT_TRY(check(d, d->driver.copy_up(at(to), from, (size_t)n_bytes, d->stream), "writing to a GPU"));
+    return check(d, d->driver.stream_wait(d->stream), "writing to a GPU");
+}
+
+static frit_status cuda_copy(frit_device *base, frit_place to, frit_place from, uint64_t n_bytes)
+{
+    frit_cuda_device *d = of(base);
+    FRIT_TRY(use(d));
+    return check(d, d->driver.copy_within(at(to), at(from), (size_t)n_bytes, d->stream), "copying on a GPU");
+}
+
+// ------------------------------------------------------------------------------- kernels
+
+static bool is_same(const frit_cuda_kernel *a, const frit_cuda_kernel *b)
+{
+    return strcmp(a->file, b->file) == 0 && strcmp(a->name, b->name) == 0 && a->n_defines == b->n_defines &&
+           memcmp(a->defines, b->defines, sizeof a->defines) == 0 && memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
+           a->threads == b->threads && a->shared_bytes == b->shared_bytes;
+}
+
+frit_status frit_cuda_kernel_take(frit_cuda_device *d, const frit_cuda_kernel *wanted, frit_cuda_kernel **out)
+{
+    for (size_t i = 0; i < d->n_kernels; i++) {
+        *out = d->kernels[i];
+        if (is_same(*out, wanted)) return FRIT_OK;
+    }
+    if (d->n_kernels == d->kernels_room) {
+        const size_t room = d->kernels_room ? 2 * d->kernels_room : 64;
+        frit_cuda_kernel **kernels = realloc(d->kernels, room * sizeof(frit_cuda_kernel *));
+        if (!kernels) return frit_fail_memory(room * sizeof(frit_cuda_kernel *), "the list of kernels");
+        d->kernels = kernels;
+        d->kernels_room = room;
+    }
+    *out = malloc(sizeof **out);
+    if (!*out) return frit_fail_memory(sizeof **out, "a kernel");
+    **out = *wanted;
+    d->kernels[d->n_kernels++] = *out;
+    return FRIT_OK;
+}
+
+frit_status frit_cuda_kernels_build(frit_cuda_device *d)
+{
+    size_t first = 0;
+    while (first < d->n_kernels && d->kernels[first]->function) first++;   // new ones come last
+    const size_t n = d->n_kernels - first;
+    const frit_status status = frit_cuda_kernels_make(&d->gpu, &d->compiler, d->pool, d->kernels + first, n);
+    if (status == FRIT_OK) return FRIT_OK;
+    for (size_t i = first; i < d->n_kernels; i++) free(d->kernels[i]);
+    d->n_kernels = first;
+    return status;
+}
+
+// ------------------------------------------------------------------------------- the queue
+
+static bool cuda_poll(frit_device *base, frit_ticket ticket)
+{
+    frit_cuda_device *d = of(base);
+    if (use(d) != FRIT_OK) return false;
+    for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
+        frit_cuda_flight *flight = &d->flights[i];
+        if (!flight->ticket || flight->ticket > ticket || d->driver.event_query(flight->is_done) != 0) continue;
+        const frit_status status = frit_cuda_land(d, flight);
+        if (status == FRIT_OK || d->failure != FRIT_OK) continue;
+        d->failure = status;
+        snprintf(d->sentence, sizeof d->sentence, "%s", frit_error());
+    }
+    return d->n_done >= ticket;
+}
+
+static frit_status cuda_wait(frit_device *base, frit_ticket ticket)
+{
+    frit_cuda_device *d = of(base);
+    frit_status status = d->failure;
+    if (status != FRIT_OK) status = frit_fail(status, "%s", d->sentence);
+    d->failure = FRIT_OK;
+    FRIT_TRY(use(d));
+    for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
+        if (!d->flights[i].ticket || d->flights[i].ticket > ticket) continue;
+        const frit_status landed = frit_cuda_land(d, &d->flights[i]);
+        if (status == FRIT_OK) status = landed;
+    }
+    return status;
+}
+
+static const char *cuda_op_kernel(frit_op op)
+{
+    (void)op;
+    return "cuda";
+}
+
+const frit_backend frit_backend_cuda = {
+    .name = "cuda",
+    .open = cuda_open,
+    .close = cuda_close,
+    .info = cuda_info,
+    .alloc = cuda_alloc,
+    .release = cuda_release,
+    .map = cuda_map,
+    .read = cuda_read,
+    .write = cuda_write,
+    .copy = cuda_copy,
+    .runs = frit_cuda_runs,
+    .takes = frit_cuda_takes,
+    .weight_bytes = frit_cuda_weight_bytes,
+    .prepare = frit_cuda_prepare,
+    .value = frit_cuda_value,
+    .submit = frit_cuda_submit,
+    .poll = cuda_poll,
+    .wait = cuda_wait,
+    .exec_free = frit_cuda_exec_free,
+    .op_kernel = cuda_op_kernel,
+};

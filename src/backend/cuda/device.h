@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// backend/cuda/device.h: one NVIDIA GPU as a device of backend.h.
+//
+// All work goes through one stream, in the order in which it is submitted; a ticket is a number of a step on it. A
+// step's input is copied to pinned memory, from there to the GPU; its output comes back into pinned memory. There are
+// FRIT_CUDA_FLIGHTS of both, so that a step can be prepared while one runs.
+//
+//     device.c     opening, memory, the queue
+//     weights.c    the model's tensors on the GPU
+//     ops.c        which nodes the GPU runs, and how each becomes launches
+//     exec.c       a plan's launches, and running them
+#pragma once
+#include "backend/backend.h"
+#include "backend/cuda/cublaslt.h"
+#include "backend/cuda/load.h"
+#include "backend/cuda/nvrtc.h"
+
+enum { FRIT_CUDA_FLIGHTS = 2, FRIT_CUDA_PLAIN_KERNELS = 24 };
+
+typedef struct frit_cuda_memory {
+    frit_memory base;
+    uint64_t address;
+} frit_cuda_memory;
+
+typedef struct frit_cuda_buffer {   // that grows
+    uint64_t address;               // on the GPU; 0: none
+    void *host;                     // pinned; NULL: none
+    size_t n_bytes;
+} frit_cuda_buffer;
+
+typedef struct frit_cuda_flight {   // a step between submit and the end of it
+    frit_ticket ticket;             // 0: free
+    frit_cuda_event is_done;
+    frit_cuda_buffer input;      // on both sides
+    frit_cuda_buffer output;     // on the host
+    frit_step_output *results;   // of the caller; NULL: there is no output
+    int64_t n_outs, width;
+} frit_cuda_flight;
+
+typedef struct frit_cuda_tensor {   // a tensor of the model on the GPU
+    frit_tensor tensor, second;     // second: with data or a recipe if the tiles have rows of two matrices in turn
+    bool is_tiled;
+    uint64_t address, n_bytes;
+} frit_cuda_tensor;
+
+typedef struct frit_cuda_blas_plan {
+    frit_cublaslt_shape shape;
+    frit_cublaslt_product product;
+} frit_cuda_blas_plan;
+
+typedef struct frit_cuda_device {
+    frit_device base;
+    frit_log log;
+    frit_cuda_driver driver;
+    frit_cuda_gpu gpu;
+    frit_nvrtc nvrtc;
+    frit_cuda_compiler compiler;
+    frit_pool *pool;
+    frit_cuda_loader loader;
+    frit_cuda_stream stream;
+    frit_cuda_tensor *tensors;
+    size_t n_tensors, tensors_room;
+    frit_cuda_kernel **kernels;   // of all executables, once each
+    size_t n_kernels, kernels_room;
+    frit_cuda_memory scratch;          // of the largest plan
+    uint64_t work, work_bytes;         // of the launch that needs most
+    frit_cublaslt blas;                // .library is NULL: not installed
+    frit_cuda_blas_plan *blas_plans;   // [n_blas_plans], by shape
+    size_t n_blas_plans;
+    frit_cuda_flight flights[FRIT_CUDA_FLIGHTS];
+    frit_ticket n_submitted, n_done;
+    frit_status failure;   // of a step that was waited for by poll
+    char sentence[FRIT_ERROR_BYTES];
+} frit_cuda_device;
+
+// Where the libraries are looked for; NULL: where the system's loader looks. For tests.
+typedef struct frit_cuda_libraries {
+    const char *driver;   // a file
+    const char *nvrtc;    // a folder, as the next ones
+    const char *blas;
+    const char *cubins;   // in which compiled kernels are kept
+} frit_cuda_libraries;
+void frit_cuda_use_libraries(const frit_cuda_libraries *libraries);
+
+extern const frit_backend frit_backend_cuda;
+
+frit_status frit_cuda_alloc_bytes(frit_cuda_device *device, uint64_t n_bytes, const char *what, uint64_t *address);
+void frit_cuda_free_bytes(frit_cuda_device *device, uint64_t address);
+// Makes room for n_bytes on the sides that are asked for; what was there is lost.
+frit_status frit_cuda_buffer_reserve(frit_cuda_device *device, frit_cuda_buffer *buffer, size_t n_bytes, bool on_gpu,
+                                     bool on_host);
+frit_status frit_cuda_scratch_reserve(frit_cuda_device *device, uint64_t n_bytes);
+frit_status frit_cuda_work_reserve(frit_cuda_device *device, uint64_t n_bytes);
+// A kernel as described; the one that the device has already, if there is one. All that are new are compiled by
+// frit_cuda_kernels_build, in parallel.
+frit_status frit_cuda_kernel_take(frit_cuda_device *device, const frit_cuda_kernel *wanted, frit_cuda_kernel **out);
+frit_status frit_cuda_kernels_build(frit_cuda_device *device);
+
+// ------------------------------------------------------------------------------- weights.c
+
+// Loads a tensor if it is not there yet: as tiles, or its numbers as they are; with `second` as tiles of gates and
+// their values (FRIT_ROWS_GATED).
+frit_status frit_cuda_tensor_take(frit_cuda_device *device, const frit_tensor *tensor, const frit_tensor *second,
+                                  bool is_tiled, uint64_t *address);
+frit_status frit_cuda_weight_bytes(frit_device *device, const frit_weight_uses *uses, frit_weight_bytes *out);
+void frit_cuda_tensors_free(frit_cuda_device *device);
+
+// ------------------------------------------------------------------------------- exec.c
+
+frit_status frit_cuda_prepare(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
+frit_place frit_cuda_value(frit_exec *exec, const frit_node *node);
+frit_status frit_cuda_submit(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
+                             frit_ticket *ticket);
+void frit_cuda_exec_free(frit_device *device, frit_exec *exec);
+// Waits until a flight is done and gives its results to the caller.
+frit_status frit_cuda_land(frit_cuda_device *device, frit_cuda_flight *flight);
+
+// ------------------------------------------------------------------------------- ops.c
+
+bool frit_cuda_runs(const frit_device *device, const frit_node *node);
+bool frit_cuda_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other);
+// Whether source i of such a node is a matrix that products or lookups read, as tiles.
+bool frit_cuda_is_tiled(const frit_node *node, int source);

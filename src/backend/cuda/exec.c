@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT
+// Plans as lists of launches, and running them.
+#include "backend/cuda/exec.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ------------------------------------------------------------------------------- preparing
+
+frit_status frit_cuda_constant(frit_exec *exec, const void *numbers, size_t n_bytes, uint64_t *address)
+{
+    frit_cuda_device *d = exec->device;
+    uint64_t *constants = realloc(exec->constants, (size_t)(exec->n_constants + 1) * sizeof *constants);
+    if (!constants) return frit_fail_memory(n_bytes, "constants of a plan");
+    exec->constants = constants;
+    FRIT_TRY(frit_cuda_alloc_bytes(d, n_bytes, "constants", address));
+    constants[exec->n_constants++] = *address;
+    FRIT_TRY(frit_cuda_load_bytes(&d->loader, numbers, n_bytes, *address));
+    return frit_cuda_loader_wait(&d->loader);
+}
+
+static frit_status lower_all(frit_exec *exec)
+{
+    const frit_phases *phases = &exec->plan->phases;
+    for (int i = 0; i < phases->n; i++) FRIT_TRY(frit_cuda_lower_phase(exec, &phases->list[i]));
+    return FRIT_OK;
+}
+
+static frit_status prepare(frit_exec *exec)
+{
+    frit_cuda_device *d = exec->device;
+    FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
+    FRIT_TRY(frit_cuda_scratch_reserve(d, exec->plan->scratch_bytes));
+    exec->given = (frit_cuda_memory){.base = {&d->base, exec->plan->input_bytes}};
+    FRIT_TRY(frit_cuda_alloc_bytes(d, exec->plan->input_bytes, "results of another device", &exec->given.address));
+    FRIT_TRY(lower_all(exec));
+    FRIT_TRY(frit_cuda_work_reserve(d, exec->work_bytes));
+    return frit_cuda_kernels_build(d);
+}
+
+frit_status frit_cuda_prepare(frit_device *base, frit_plan *plan, const frit_cache *cache, frit_exec **out)
+{
+    frit_exec *exec = calloc(1, sizeof *exec);
+    *out = NULL;
+    if (!exec) return frit_fail_memory(sizeof *exec, "a plan for a GPU");
+    *exec = (frit_exec){.device = (frit_cuda_device *)base, .plan = plan, .cache = cache};
+    const frit_status status = prepare(exec);
+    if (status != FRIT_OK) {
+        frit_cuda_exec_free(base, exec);
+        return status;
+    }
+    *out = exec;
+    return FRIT_OK;
+}
+
+static void forget(const frit_cuda_device *d, frit_cuda_recording *recording)
+{
+    if (recording->graph) d->driver.graph_exec_free(recording->graph);
+    *recording = (frit_cuda_recording){0};
+}
+
+void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
+{
+    frit_cuda_device *d = (frit_cuda_device *)base;
+    if (!exec) return;
+    d->driver.context_use(d->gpu.context);
+    d->driver.stream_wait(d->stream);
+    for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) forget(d, &exec->recordings[i]);
+    for (int i = 0; i < exec->n_constants; i++) frit_cuda_free_bytes(d, exec->constants[i]);
+    frit_cuda_free_bytes(d, exec->given.address);
+    frit_cuda_matmuls_free(exec);
+    free(exec->constants);
+    free(exec->launches);
+    free(exec);
+}
+
+frit_place frit_cuda_value(frit_exec *exec, const frit_node *node)
+{
+    const frit_node *storage = frit_node_storage(node);
+    frit_cuda_memory *memory = frit_node_is_input(storage) ? &exec->given : &exec->device->scratch;
+    return (frit_place){&memory->base, exec->plan->offsets[storage->id]};
+}
+
+// ------------------------------------------------------------------------------- a step's input
+
+typedef struct input_array {
+    const void *from;   // NULL: written by write_runs and write_pages
+    size_t n_bytes;
+} input_array;
+
+static void list_arrays(const frit_batch *batch, int32_t page_stride, input_array *arrays)
+{
+    const size_t n_rows = (size_t)batch->n_rows, n_runs = (size_t)batch->n_runs, word = sizeof(int32_t);
+    arrays[FRIT_CUDA_TOKENS] = (input_array){batch->tokens, n_rows * word};
+    arrays[FRIT_CUDA_POSITIONS] = (input_array){batch->positions, n_rows * word};
+    arrays[FRIT_CUDA_OUT_ROWS] = (input_array){batch->out_rows, (size_t)batch->n_outs * word};
+    arrays[FRIT_CUDA_RUN_OF] = (input_array){NULL, n_rows * word};
+    arrays[FRIT_CUDA_RUNS] = (input_array){NULL, n_runs * sizeof(frit_gpu_run)};
+    arrays[FRIT_CUDA_PAGES] = (input_array){NULL, (size_t)batch->n_groups * n_runs * (size_t)page_stride * word};
+}
+
+static void write_runs(const frit_batch *batch, int32_t *run_of, frit_gpu_run *runs)
+{
+    for (int32_t i = 0; i < batch->n_runs; i++) {
+        const frit_run *run = &batch->runs[i];
+        runs[i] = (frit_gpu_run){
+            .first_row = run->first_row, .n_rows = run->n_rows, .n_past = run->n_past, .n_source = run->n_source};
+        for (int32_t k = 0; k < run->n_rows; k++) run_of[run->first_row + k] = i;
+    }
+}
+
+// Rows of tables are as long as a power of two, so that a growing text seldom changes the arguments of kernels.
+static void write_pages(const frit_batch *batch, int32_t page_stride, int32_t *pages)
+{
+    const int32_t n_tables = batch->n_groups * batch->n_runs, stride = batch->page_stride;
+    for (int32_t i = 0; i < n_tables; i++) {
+        int32_t *to = pages + (size_t)i * (size_t)page_stride;
+        memcpy(to, batch->pages + (size_t)i * (size_t)stride, (size_t)stride * sizeof *to);
+        for (int32_t k = stride; k < page_stride; k++) to[k] = -1;
+    }
+}
+
+static frit_status upload(frit_cuda_device *d, frit_cuda_flight *flight, const frit_batch *batch, frit_cuda_step *step)
+{
+    enum { ALIGNMENT = 64 };
+    input_array arrays[FRIT_CUDA_STEP_ARRAYS];
+    size_t offsets[FRIT_CUDA_STEP_ARRAYS], n_bytes = 0;
+    step->page_stride = 1;
+    while (step->page_stride < batch->page_stride) step->page_stride *= 2;
+    list_arrays(batch, step->page_stride, arrays);
+    for (int i = 0; i < FRIT_CUDA_STEP_ARRAYS; i++) {
+        offsets[i] = n_bytes;
+        n_bytes += (arrays[i].n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    FRIT_TRY(frit_cuda_buffer_reserve(d, &flight->input, n_bytes, true, true));
+    uint8_t *host = flight->input.host;
+    for (int i = 0; i < FRIT_CUDA_STEP_ARRAYS; i++) {
+        step->arrays[i] = flight->input.address + offsets[i];
+        if (arrays[i].from) memcpy(host + offsets[i], arrays[i].from, arrays[i].n_bytes);
+    }
+    write_runs(batch, (int32_t *)(void *)(host + offsets[FRIT_CUDA_RUN_OF]),
+               (frit_gpu_run *)(void *)(host + offsets[FRIT_CUDA_RUNS]));
+    write_pages(batch, step->page_stride, (int32_t *)(void *)(host + offsets[FRIT_CUDA_PAGES]));
+    return frit_cuda_check(&d->driver, d->driver.copy_up(flight->input.address, host, n_bytes, d->stream),
+                           "copying a step's input to a GPU");
+}
+
+// ------------------------------------------------------------------------------- running
+
+// A free flight; where all are under way, the oldest one is waited for.
+static frit_status take_flight(frit_cuda_device *d, frit_cuda_flight **out)
+{
+    frit_cuda_flight *oldest = &d->flights[0];
+    for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
+        if (d->flights[i].ticket < oldest->ticket) oldest = &d->flights[i];
+    }
+    *out = oldest;
+    return oldest->ticket ? frit_cuda_land(d, oldest) : FRIT_OK;
+}
+
+static frit_status fetch_output(frit_cuda_device *d, frit_exec *exec, frit_cuda_flight *flight, const frit_batch *batch,
+                                frit_step_output *output)
+{
+    const frit_node *result = exec->plan->graph->output;
+    flight->results = NULL;
+    if (!result || batch->n_outs == 0) return FRIT_OK;
+    flight->results = output;
+    flight->n_outs = batch->n_outs;
+    flight->width = result->shape[1];
+    const size_t n_bytes = (size_t)(flight->n_outs * flight->width) * sizeof(float);
+    FRIT_TRY(frit_cuda_buffer_reserve(d, &flight->output, n_bytes, false, true));
+    const uint64_t from = d->scratch.address + exec->plan->offsets[frit_node_storage(result)->id];
+    return frit_cuda_check(&d->driver, d->driver.copy_down(flight->output.host, from, n_bytes, d->stream),
+                           "copying results from a GPU");
+}
+
+static frit_status run_launches(frit_exec *exec, const frit_cuda_step *step)
+{
+    for (int i = 0; i < exec->n_launches; i++) FRIT_TRY(exec->launches[i].run(exec->device, &exec->launches[i], step));
+    return FRIT_OK;
+}
+
+static frit_status record(frit_exec *exec, const frit_cuda_step *step, frit_cuda_recording *recording)
+{
+    frit_cuda_device *d = exec->device;
+    frit_cuda_graph graph = NULL;
+    FRIT_TRY(frit_cuda_check(&d->driver, d->driver.capture_begin(d->stream, FRIT_CUDA_CAPTURE_THREAD), "recording"));
+    frit_status status = run_launches(exec, step);
+    const int result = d->driver.capture_end(d->stream, &graph);
+    if (status == FRIT_OK) status = frit_cuda_check(&d->driver, result, "recording the kernels of a step");
+    if (status == FRIT_OK)
+        status = frit_cuda_check(&d->driver, d->driver.graph_prepare(&recording->graph, graph, 0), "preparing a graph");
+    if (graph) d->driver.graph_free(graph);
+    return status;
+}
+
+// Steps of few rows run as a graph from the second time on that all is the same.
+static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const frit_cuda_flight *flight)
+{
+    enum { MOST_ROWS = 16 };
+    frit_cuda_device *d = exec->device;
+    const frit_batch *batch = step->batch;
+    if (batch->n_rows > MOST_ROWS) return run_launches(exec, step);
+    frit_cuda_recording *recording = &exec->recordings[flight - d->flights];
+    const frit_cuda_graph_key key = {.n_rows = batch->n_rows,
+                                     .n_outs = batch->n_outs,
+                                     .n_runs = batch->n_runs,
+                                     .page_stride = step->page_stride,
+                                     .input = flight->input.address,
+                                     .scratch = step->scratch,
+                                     .work = step->work};
+    if (memcmp(&key, &recording->key, sizeof key) != 0) {
+        forget(d, recording);
+        recording->key = key;
+        return run_launches(exec, step);
+    }
+    if (!recording->graph) FRIT_TRY(record(exec, step, recording));
+    return frit_cuda_check(&d->driver, d->driver.graph_launch(recording->graph, d->stream), "launching a step");
+}
+
+frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
+                             frit_ticket *ticket)
+{
+    frit_cuda_device *d = (frit_cuda_device *)base;
+    frit_cuda_flight *flight;
+    frit_cuda_step step = {.batch = batch, .given = exec->given.address};
+    FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
+    FRIT_TRY(take_flight(d, &flight));
+    FRIT_TRY(upload(d, flight, batch, &step));
+    step.scratch = d->scratch.address;
+    step.work = d->work;
+    FRIT_TRY(run_step(exec, &step, flight));
+    FRIT_TRY(fetch_output(d, exec, flight, batch, output));
+    FRIT_TRY(frit_cuda_check(&d->driver, d->driver.event_record(flight->is_done, d->stream), "recording an event"));
+    *ticket = flight->ticket = ++d->n_submitted;
+    return FRIT_OK;
+}
+
+// What the caller asked for of each row of results (frit_taken).
+static void give_results(const frit_cuda_flight *flight)
+{
+    frit_step_output *output = flight->results;
+    const float *rows = flight->output.host;
+    output->rows = rows;
+    for (int64_t o = 0; output->taken && o < flight->n_outs; o++) {
+        frit_taken *taken = &output->taken[o];
+        const float *row = rows + o * flight->width;
+        for (int64_t i = 0; i < flight->width; i++)
+            if (!isfinite(row[i])) atomic_store(&taken->bad, true);
+        if (taken->copy) memcpy(taken->copy, row, (size_t)flight->width * sizeof *row);
+    }
+}
+
+frit_status frit_cuda_land(frit_cuda_device *d, frit_cuda_flight *flight)
+{
+    const frit_status status =
+        frit_cuda_check(&d->driver, d->driver.event_wait(flight->is_done), "running a step on a GPU");
+    if (status == FRIT_OK && flight->results) give_results(flight);
+    if (flight->ticket > d->n_done) d->n_done = flight->ticket;
+    flight->ticket = 0;
+    flight->results = NULL;
+    return status;
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Before and after a product of many rows: rows become f16, each times a power of two that brings its largest number
+// near 2^10, so that none leaves f16's range; results are multiplied by what a number is worth, and joined with a
+// residual, or gates with their values.
+#include "activation.cuh"
+#include "rows.cuh"
+
+// A warp for each row. Grid: eights of rows; 256 threads.
+extern "C" __global__ void __launch_bounds__(256) convert_rows(const frit_convert_args a)
+{
+    const long long row = (long long)blockIdx.x * 8 + threadIdx.x / 32;
+    const int lane = threadIdx.x % 32;
+    if (row >= a.n) return;
+    float largest = 0;
+    for (int i = lane * 4; i < a.width; i += 128) {
+        const float4 v = load_four<NUMBERS_F32>((const void *)a.x, row * a.width + i);
+        largest = fmaxf(largest, fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w))));
+    }
+    const float scale = half_scale(warp_max(largest));
+    for (int i = lane * 4; i < a.width; i += 128) {
+        const float4 v = load_four<NUMBERS_F32>((const void *)a.x, row * a.width + i);
+        store_four<NUMBERS_F16>((void *)a.y, row * a.width + i,
+                                make_float4(v.x * scale, v.y * scale, v.z * scale, v.w * scale));
+    }
+    if (lane == 0) ((float *)a.scales)[row] = 1 / scale;
+}
+
+// A thread for each number. Grid: 256 numbers.
+extern "C" __global__ void __launch_bounds__(256) finish_rows(const frit_finish_args a)
+{
+    const long long i = (long long)blockIdx.x * 256 + threadIdx.x;
+    if (i >= a.n) return;
+    const long long row = i / a.width;
+    const int at = (int)(i % a.width);
+    const float *x = (const float *)a.x + row * a.stride, worth = ((const float *)a.scales)[row];
+    float y;
+    if (a.is_gated) {
+        const float gate = x[at / 8 * 16 + at % 8] * worth, value = x[at / 8 * 16 + 8 + at % 8] * worth;
+        y = activate<ACT_SILU>(gate) * value;
+    } else {
+        y = x[at] * worth;
+    }
+    if (a.residual) y += ((const float *)a.residual)[i];
+    ((float *)a.y)[i] = y;
+}

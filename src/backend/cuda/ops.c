@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: MIT
+// The ops that a GPU runs: whether a node is of a shape that it takes, and the launches of such a node. Everything
+// else runs on another device (graph/segment.h).
+#include "backend/cuda/exec.h"
+#include "backend/cuda/product.h"
+#include "backend/cuda/rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { THREADS = 256, WARPS = THREADS / 32, MOST_DIM = 1024 };
+
+typedef struct op_row {
+    bool (*fits)(const frit_node *node);                            // NULL: always
+    frit_status (*lower)(frit_exec *exec, const frit_node *node);   // NULL: not on GPUs
+    const char *kernel;                                             // of plain.cu
+    unsigned tiled;                                                 // bit i: source i is a matrix in tiles
+} op_row;
+
+// ------------------------------------------------------------------------------- helpers
+
+int64_t frit_cuda_width(const frit_node *node)
+{
+    return node->shape[node->n_dims - 1];
+}
+
+// Numbers that a row of the step has.
+int64_t frit_cuda_each(const frit_node *node)
+{
+    int64_t n = 1;
+    for (int d = node->rows == FRIT_ROWS_FIXED ? 0 : 1; d < node->n_dims; d++) n *= node->shape[d];
+    return n;
+}
+
+frit_status frit_cuda_launch_new(frit_exec *exec, const frit_node *node, frit_cuda_launch **out)
+{
+    if (exec->n_launches == exec->launches_room) {
+        const int room = exec->launches_room ? 2 * exec->launches_room : 256;
+        frit_cuda_launch *launches = realloc(exec->launches, (size_t)room * sizeof *launches);
+        if (!launches) return frit_fail_memory((size_t)room * sizeof *launches, "the launches of a plan");
+        exec->launches = launches;
+        exec->launches_room = room;
+    }
+    *out = &exec->launches[exec->n_launches++];
+    **out = (frit_cuda_launch){.node = node};
+    return FRIT_OK;
+}
+
+// Where a node's numbers lie.
+frit_status frit_cuda_address_of(frit_exec *exec, const frit_node *node, bool is_tiled, frit_cuda_address *out)
+{
+    static const frit_cuda_step_array arrays[] = {[FRIT_INPUT_TOKENS] = FRIT_CUDA_TOKENS,
+                                                  [FRIT_INPUT_POSITIONS] = FRIT_CUDA_POSITIONS,
+                                                  [FRIT_INPUT_OUT_ROWS] = FRIT_CUDA_OUT_ROWS};
+    const frit_node *storage = frit_node_storage(node);
+    if (storage->op == FRIT_OP_WEIGHT) {
+        out->where = FRIT_CUDA_FIXED;
+        return frit_cuda_tensor_take(exec->device, storage->tensor, NULL, is_tiled, &out->at);
+    }
+    if (storage->op == FRIT_OP_INPUT && !frit_node_is_input(storage)) {
+        if (storage->input == FRIT_INPUT_WRITTEN) return FRIT_OK;
+        *out = (frit_cuda_address){FRIT_CUDA_STEP, arrays[storage->input]};
+        return FRIT_OK;
+    }
+    *out = (frit_cuda_address){frit_node_is_input(storage) ? FRIT_CUDA_GIVEN : FRIT_CUDA_SCRATCH,
+                               exec->plan->offsets[storage->id]};
+    return FRIT_OK;
+}
+
+static unsigned tiled_of(const frit_node *node);
+
+static frit_status set_addresses(frit_exec *exec, frit_cuda_launch *l)
+{
+    const frit_node *node = l->node;
+    for (int i = 0; i < node->n_src && i < FRIT_CUDA_OPERANDS; i++)
+        if (node->src[i]) FRIT_TRY(frit_cuda_address_of(exec, node->src[i], tiled_of(node) >> i & 1, &l->x[i]));
+    l->y = (frit_cuda_address){FRIT_CUDA_SCRATCH, exec->plan->offsets[frit_node_storage(node)->id]};
+    l->each = frit_cuda_each(node);
+    return FRIT_OK;
+}
+
+static frit_status take_kernel(frit_exec *exec, const char *file, const char *name, unsigned threads, unsigned shared,
+                               frit_cuda_kernel **out)
+{
+    const frit_cuda_kernel wanted = {
+        .file = file, .name = name, .grid = {1, 1, 1}, .threads = threads, .shared_bytes = shared};
+    return frit_cuda_kernel_take(exec->device, &wanted, out);
+}
+
+frit_status frit_cuda_run_kernel(frit_cuda_device *d, const frit_cuda_kernel *kernel, unsigned x, unsigned y,
+                                 const void *args)
+{
+    frit_cuda_kernel one = *kernel;
+    one.grid[0] = x;
+    one.grid[1] = y;
+    return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, args, FRIT_CUDA_IN_TURN);
+}
+
+// ------------------------------------------------------------------------------- plain kernels
+
+static void fill_plain(const frit_cuda_launch *l, const frit_cuda_step *step, frit_plain_args *args)
+{
+    *args = l->plain;
+    for (int i = 0; i < 4; i++) args->x[i] = frit_cuda_resolve(step, l->x[i]);
+    args->y = frit_cuda_resolve(step, l->y);
+}
+
+static frit_status run_numbers(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    frit_plain_args args;
+    fill_plain(l, step, &args);
+    args.n = frit_cuda_rows(l->node, step->batch) * (l->node->rows == FRIT_ROWS_FIXED ? 1 : l->each);
+    if (l->node->rows == FRIT_ROWS_FIXED) args.n = l->each;
+    return args.n == 0 ? FRIT_OK
+                       : frit_cuda_run_kernel(d, l->kernel, (unsigned)((args.n + THREADS - 1) / THREADS), 1, &args);
+}
+
+// Rows of the last dimension, a warp for each.
+static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    frit_plain_args args;
+    fill_plain(l, step, &args);
+    const int64_t width = frit_cuda_width(l->node);
+    args.n = (l->node->rows == FRIT_ROWS_FIXED ? l->each : frit_cuda_rows(l->node, step->batch) * l->each) / width;
+    return args.n == 0 ? FRIT_OK
+                       : frit_cuda_run_kernel(d, l->kernel, (unsigned)((args.n + WARPS - 1) / WARPS), 1, &args);
+}
+
+frit_status frit_cuda_add_plain(frit_exec *exec, const frit_node *node, const char *name, frit_cuda_launch **out)
+{
+    FRIT_TRY(frit_cuda_launch_new(exec, node, out));
+    FRIT_TRY(set_addresses(exec, *out));
+    (*out)->run = run_numbers;
+    return take_kernel(exec, "plain.cu", name, THREADS, 0, &(*out)->kernel);
+}
+
+static const op_row rows[FRIT_OP_COUNT];
+
+static frit_status lower_numbers(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_launch *l;
+    FRIT_TRY(frit_cuda_add_plain(exec, node, rows[node->op].kernel, &l));
+    switch (node->op) {
+    case FRIT_OP_SCALE:
+    case FRIT_OP_SOFTCAP:
+        l->plain.factor[0] = node->factor;
+        break;
+    case FRIT_OP_CLAMP:
+        l->plain.factor[0] = node->clamp.low, l->plain.factor[1] = node->clamp.high;
+        break;
+    case FRIT_OP_ACT:
+    case FRIT_OP_GLU:
+        l->plain.size[0] = (int)node->act;
+        break;
+    case FRIT_OP_XIELU:
+        l->plain.factor[0] = node->xielu.positive, l->plain.factor[1] = node->xielu.negative;
+        l->plain.factor[2] = node->xielu.beta, l->plain.factor[3] = node->xielu.eps;
+        break;
+    default:
+        l->plain.size[0] = (int)frit_cuda_width(node);
+    }
+    return FRIT_OK;
+}
+
+// x1 repeats if it is one row.
+static frit_status lower_pair(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_launch *l;
+    FRIT_TRY(frit_cuda_add_plain(exec, node, rows[node->op].kernel, &l));
+    const frit_node *other = node->src[1];
+    int64_t n = 1;
+    for (int d = 0; d < other->n_dims; d++) n *= other->shape[d];
+    l->plain.size[0] = (int)(other->rows == FRIT_ROWS_FIXED ? n : INT32_MAX);
+    return FRIT_OK;
+}
+
+static frit_status lower_take_rows(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_launch *l;
+    FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_take_rows", &l));
+    l->plain.size[0] = (int)frit_cuda_each(node);
+    return FRIT_OK;
+}
+
+static frit_status lower_slice(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_launch *l;
+    FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_slice", &l));
+    l->plain.size[0] = (int)frit_cuda_width(node);
+    l->plain.size[1] = (int)frit_cuda_width(node->src[0]);
+    l->plain.size[2] = (int)node->begin;
+    return FRIT_OK;
+}
+
+static frit_status lower_concat(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_launch *l;
+    const frit_node *a = node->src[0], *b = node->src[1];
+    FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_concat", &l));
+    l->plain.size[0] = (int)frit_cuda_width(a);
+    l->plain.size[1] = (int)frit_cuda_width(b);
+    l->plain.size[2] = a->n_dims == 3 && b->shape[1] == 1 ? (int)a->shape[1] : 1;
+    return FRIT_OK;
+}
+
+static frit_status lower_norm(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_launch *l;
+    FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_norm", &l));
+    l->run = run_rows;
+    l->plain.size[0] = (int)frit_cuda_width(node);
+    l->plain.size[1] = node->op == FRIT_OP_LAYER_NORM;
+    l->plain.factor[0] = node->eps;
+    return FRIT_OK;
+}
+
+static frit_status lower_softmax(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_launch *l;
+    FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_softmax", &l));
+    l->run = run_rows;
+    l->plain.size[0] = (int)frit_cuda_width(node);
+    return FRIT_OK;
+}
+
+static frit_status lower_rope(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_launch *l;
+    FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_rope", &l));
+    const frit_rope *rope = &node->rope;
+    l->plain.size[0] = (int)(frit_cuda_each(node) / frit_cuda_width(node));
+    l->plain.size[1] = (int)frit_cuda_width(node);
+    l->plain.size[2] = rope->dim;
+    l->plain.size[3] = rope->offset;
+    l->plain.size[4] = rope->style == FRIT_ROPE_HALVES;
+    l->plain.factor[0] = rope->magnitude;
+    l->x[3].where = FRIT_CUDA_FIXED;
+    return frit_cuda_constant(exec, rope->inv_freq, (size_t)(rope->dim / 2) * sizeof *rope->inv_freq, &l->x[3].at);
+}
+
+// ------------------------------------------------------------------------------- token rows
+
+static bool embed_fits(const frit_node *node)
+{
+    const frit_node *table = frit_node_storage(node->src[0]);
+    return table->op == FRIT_OP_WEIGHT && frit_tile_format_of(table->tensor->dtype) &&
+           frit_cuda_width(node) % 32 == 0 && frit_cuda_width(node) <= 65536 && node->rows == FRIT_ROWS_BATCH;
+}
+
+static frit_status run_embed(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const frit_embed_rows_args args = {.table = frit_cuda_resolve(step, l->x[0]),
+                                       .tokens = frit_cuda_resolve(step, l->x[1]),
+                                       .positions = step->arrays[FRIT_CUDA_POSITIONS],
+                                       .x = frit_cuda_resolve(step, l->y),
+                                       .scale = 1};
+    return frit_cuda_run_kernel(d, l->kernel, (unsigned)step->batch->n_rows, 1, &args);
+}
+
+static frit_status lower_embed(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_launch *l;
+    frit_cuda_kernel kernel;
+    FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
+    FRIT_TRY(set_addresses(exec, l));
+    l->run = run_embed;
+    FRIT_TRY(frit_cuda_embed_kernel(&(frit_cuda_embed){.dtype = frit_node_storage(node->src[0])->tensor->dtype,
+                                                       .width = (int)frit_cuda_width(node)},
+                                    &kernel));
+    return frit_cuda_kernel_take(exec->device, &kernel, &l->kernel);
+}
+
+// ------------------------------------------------------------------------------- the cache
+
+static int kind_of(frit_dtype dtype)
+{
+    return dtype == FRIT_DTYPE_F32 ? 0 : dtype == FRIT_DTYPE_F16 ? 1 : dtype == FRIT_DTYPE_BF16 ? 2 : -1;
+}
+
+static frit_status fill_side(const frit_exec *exec, const frit_cache_side *side, frit_gpu_side *out)
+{
+    const int kind = kind_of(side->dtype);
+    if (kind < 0)
+        return frit_fail(FRIT_E_UNSUPPORTED, "the cache has type %s; GPUs take f32, f16 or bf16",
+                         frit_dtype_get(side->dtype)->name);
+    *out = (frit_gpu_side){.pages = ((const frit_cuda_memory *)exec->cache->memory)->address + side->offset,
+                           .page_bytes = (long long)side->page_bytes,
+                           .dim = side->dim,
+                           .kind = kind,
+                           .is_transposed = side->transposed};
+    return FRIT_OK;
+}
+
+static uint64_t pages_of(const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const uint64_t before = (uint64_t)l->group * (uint64_t)(step->batch->n_runs * step->page_stride);
+    return step->arrays[FRIT_CUDA_PAGES] + before * sizeof(int32_t);
+}
+
+static frit_status run_kv_write(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    frit_cache_args args = l->cache;
+    args.k = frit_cuda_resolve(step, l->x[0]);
+    args.v = frit_cuda_resolve(step, l->x[1]);
+    args.positions = step->arrays[FRIT_CUDA_POSITIONS];
+    args.run_of = step->arrays[FRIT_CUDA_RUN_OF];
+    args.pages = pages_of(l, step);
+    args.page_stride = step->page_stride;
+    args.n_rows = step->batch->n_rows;
+    const int64_t each = args.n_heads * (args.keys.dim + (args.v ? args.values.dim : 0));
+    return frit_cuda_run_kernel(d, l->kernel, (unsigned)((args.n_rows * each + THREADS - 1) / THREADS), 1, &args);
+}
+
+static frit_status lower_kv_write(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_launch *l;
+    const frit_cache_layer *layer = &exec->cache->layers[node->layer];
+    FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
+    for (int i = 0; i < node->n_src; i++) FRIT_TRY(frit_cuda_address_of(exec, node->src[i], false, &l->x[i]));
+    l->run = run_kv_write;
+    l->group = layer->group;
+    FRIT_TRY(fill_side(exec, &layer->k, &l->cache.keys));
+    FRIT_TRY(fill_side(exec, &layer->v, &l->cache.values));
+    l->cache.n_heads = layer->spec.n_head_kv;
+    return take_kernel(exec, "plain.cu", "plain_kv_write", THREADS, 0, &l->kernel);
+}
+
+static bool attend_fits(const frit_node *node)
+{
+    return frit_cuda_width(node) <= MOST_DIM && frit_cuda_width(node->src[0]) <= MOST_DIM;
+}
+
+static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    frit_attend_plain_args args = l->attend;
+    args.q = frit_cuda_resolve(step, l->x[0]);
+    args.sinks = frit_cuda_resolve(step, l->x[2]);
+    args.out = frit_cuda_resolve(step, l->y);
+    args.positions = step->arrays[FRIT_CUDA_POSITIONS];
+    args.run_of = step->arrays[FRIT_CUDA_RUN_OF];
+    args.runs = step->arrays[FRIT_CUDA_RUNS];
+    args.pages = pages_of(l, step);
+    args.page_stride = step->page_stride;
+    return frit_cuda_run_kernel(d, l->kernel, (unsigned)step->batch->n_rows, (unsigned)l->node->shape[1], &args);
+}
+
+// ALiBi: the slope of a head (graph.h).
+static float slope_of(float alibi, int64_t head, int64_t n_heads)
+{
+    int64_t n = 1;
+    while (2 * n <= n_heads) n *= 2;
+    const double step = -alibi / (double)n;
+    return (float)exp2(head < n ? step * (double)(head + 1) : step / 2 * (double)(2 * (head - n) + 1));
+}
+
+static frit_status add_slopes(frit_exec *exec, const frit_node *node, frit_gpu_ptr *out)
+{
+    const int64_t n = node->shape[1];
+    float *slopes = malloc((size_t)n * sizeof *slopes);
+    uint64_t address = 0;
+    if (!slopes) return frit_fail_memory((size_t)n * sizeof *slopes, "slopes of heads");
+    for (int64_t h = 0; h < n; h++) slopes[h] = slope_of(node->attend.alibi, h, n);
+    const frit_status status = frit_cuda_constant(exec, slopes, (size_t)n * sizeof *slopes, &address);
+    free(slopes);
+    *out = address;
+    return status;
+}
+
+static frit_status lower_attend(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_launch *l;
+    const frit_attend *attend = &node->attend;
+    const frit_cache_layer *layer = &exec->cache->layers[attend->layer];
+    FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
+    FRIT_TRY(set_addresses(exec, l));
+    l->run = run_attend;
+    l->group = layer->group;
+    frit_attend_plain_args *a = &l->attend;
+    *a = (frit_attend_plain_args){.n_kv_heads = layer->spec.n_head_kv,
+                                  .window = attend->window,
+                                  .chunk = attend->chunk,
+                                  .reach = attend->reach,
+                                  .is_bidirectional = attend->bidirectional,
+                                  .is_cross = attend->cross,
+                                  .scale = attend->scale,
+                                  .softcap = attend->softcap,
+                                  .temp_scale = attend->temp_scale,
+                                  .temp_offset = attend->temp_offset,
+                                  .temp_length = attend->temp_length};
+    FRIT_TRY(fill_side(exec, &layer->k, &a->keys));
+    FRIT_TRY(fill_side(exec, &layer->v, &a->values));
+    if (attend->alibi != 0) FRIT_TRY(add_slopes(exec, node, &a->slopes));
+    if (attend->bias) {
+        const size_t n = (size_t)node->shape[1] * (size_t)(2 * attend->reach + 1);
+        uint64_t address;
+        FRIT_TRY(frit_cuda_constant(exec, attend->bias, n * sizeof *attend->bias, &address));
+        a->bias = address;
+    }
+    return take_kernel(exec, "plain.cu", "plain_attend", 128, (unsigned)frit_cuda_width(node->src[0]) * 4, &l->kernel);
+}
+
+// ------------------------------------------------------------------------------- the table
+
+static const op_row rows[FRIT_OP_COUNT] = {
+    [FRIT_OP_EMBED] = {.fits = embed_fits, .lower = lower_embed, .tiled = 1},
+    [FRIT_OP_LINEAR] = {.fits = frit_cuda_linear_fits, .lower = frit_cuda_lower_linear, .tiled = 2},
+    [FRIT_OP_RMS_NORM] = {.lower = lower_norm},
+    [FRIT_OP_LAYER_NORM] = {.lower = lower_norm},
+    [FRIT_OP_ADD] = {.lower = lower_pair, .kernel = "plain_add"},
+    [FRIT_OP_MUL] = {.lower = lower_pair, .kernel = "plain_mul"},
+    [FRIT_OP_SCALE] = {.lower = lower_numbers, .kernel = "plain_scale"},
+    [FRIT_OP_SOFTCAP] = {.lower = lower_numbers, .kernel = "plain_softcap"},
+    [FRIT_OP_CLAMP] = {.lower = lower_numbers, .kernel = "plain_clamp"},
+    [FRIT_OP_ACT] = {.lower = lower_numbers, .kernel = "plain_act"},
+    [FRIT_OP_XIELU] = {.lower = lower_numbers, .kernel = "plain_xielu"},
+    [FRIT_OP_GLU] = {.lower = lower_numbers, .kernel = "plain_glu"},
+    [FRIT_OP_SLICE] = {.lower = lower_slice},
+    [FRIT_OP_CONCAT] = {.lower = lower_concat},
+    [FRIT_OP_SCALE_ROWS] = {.lower = lower_numbers, .kernel = "plain_scale_rows"},
+    [FRIT_OP_SOFTMAX] = {.lower = lower_softmax},
+    [FRIT_OP_ROPE] = {.lower = lower_rope},
+    [FRIT_OP_KV_WRITE] = {.lower = lower_kv_write},
+    [FRIT_OP_ATTEND] = {.fits = attend_fits, .lower = lower_attend},
+    [FRIT_OP_TAKE_ROWS] = {.lower = lower_take_rows},
+};
+
+static unsigned tiled_of(const frit_node *node)
+{
+    return rows[node->op].tiled;
+}
+
+bool frit_cuda_is_tiled(const frit_node *node, int source)
+{
+    return rows[node->op].tiled >> source & 1;
+}
+
+bool frit_cuda_runs(const frit_device *device, const frit_node *node)
+{
+    (void)device;
+    const op_row *row = &rows[node->op];
+    return row->lower && (!row->fits || row->fits(node));
+}
+
+frit_status frit_cuda_lower(frit_exec *exec, const frit_node *node)
+{
+    const op_row *row = &rows[node->op];
+    if (row->lower) return row->lower(exec, node);
+    return frit_fail(FRIT_E_INTERNAL, "op %s has no kernel for GPUs", frit_op_get(node->op)->name);
+}
