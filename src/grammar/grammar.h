@@ -11,7 +11,7 @@
 // least one byte. Rules that no text matches are removed, and so are states from which none can end. What remains never
 // comes to a dead end: whatever was accepted can be completed.
 //
-// A compiled grammar never changes; any number of threads and matchers (matcher.h) may use it.
+// A compiled grammar never changes; any number of threads and matchers (match.h) may use it.
 #pragma once
 #include "grammar/dfa.h"
 
@@ -84,6 +84,16 @@ void frit_automaton_free(frit_automaton *grammar);
 
 // Front ends. FRIT_E_INVALID with the line or position, what was found and what was expected.
 frit_status frit_gbnf_compile(frit_automaton **out, frit_str text);
+frit_status frit_regex_compile(frit_automaton **out, frit_str pattern);
+
+typedef struct frit_schema_options {
+    bool any_order;        // members come in any order; else in the order of `properties`
+    bool ignore_formats;   // `format` says nothing about the value
+    bool complete;         // as a validator: any order, any way to write a number
+} frit_schema_options;
+
+// options may be NULL. FRIT_E_UNSUPPORTED for what a grammar cannot say; the sentence names the keyword.
+frit_status frit_schema_compile(frit_automaton **out, frit_str text, const frit_schema_options *options);
 
 static inline int32_t frit_state_next(const frit_automaton *g, int32_t state, unsigned char byte)
 {

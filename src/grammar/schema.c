@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: MIT
+// Loading a schema: literals and sets, which are interned, and references.
+#include "grammar/schema.h"
+
+#include <stdlib.h>
+
+frit_status schema_fail(const char *keyword, const char *what)
+{
+    return frit_fail(FRIT_E_UNSUPPORTED, "JSON schema: '%s' %s", keyword, what);
+}
+
+static frit_status fail_memory(void)
+{
+    return frit_fail_memory(sizeof(set), "a JSON schema");
+}
+
+static bool grow(void *items, int32_t n, int32_t *room, size_t size)
+{
+    if (n < *room) return true;
+    const int32_t more = *room ? *room * 2 : 64;
+    void *grown = realloc(*(void **)items, (size_t)more * size);
+    if (!grown) return false;
+    *(void **)items = grown;
+    *room = more;
+    return true;
+}
+
+// ------------------------------------------------------------------------------------- literals and sets
+
+static frit_status add_literal(schema *s, const literal *l, int32_t *out)
+{
+    for (int32_t i = 0; i < s->n_literals; i++) {
+        const literal *k = &s->literals[i];
+        if (k->kind != l->kind || k->n_any != l->n_any) continue;
+        if (l->kind == LITERAL_CONST ? json_equal(k->value, l->value) : k->value == l->value)
+            if (l->n_any == 0 || memcmp(k->any, l->any, (size_t)l->n_any * sizeof *l->any) == 0) {
+                *out = 2 * i;
+                return FRIT_OK;
+            }
+    }
+    if (s->n_literals >= 20000) return frit_fail(FRIT_E_LIMIT, "JSON schema: more than 20000 subschemas");
+    void *items = s->literals;
+    if (!grow(&items, s->n_literals, &s->literals_room, sizeof *s->literals)) return fail_memory();
+    s->literals = items;
+    s->literals[s->n_literals] = *l;
+    *out = 2 * s->n_literals++;
+    return FRIT_OK;
+}
+
+frit_status schema_literal(schema *s, literal_kind kind, json_t *value, const char *base, int32_t *out)
+{
+    return add_literal(s, &(literal){.kind = kind, .value = value, .base = base}, out);
+}
+
+frit_status schema_any(schema *s, const int32_t *sets, int32_t n, int32_t *out)
+{
+    int32_t *copy = frit_arena_new(&s->arena, int32_t, (size_t)n);
+    if (!copy) return fail_memory();
+    if (n > 0) memcpy(copy, sets, (size_t)n * sizeof *sets);
+    return add_literal(s, &(literal){.kind = LITERAL_ANY, .any = copy, .n_any = n}, out);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static frit_status add_set(schema *s, const int32_t *literals, int32_t n, int32_t *out)
+{
+    for (int32_t i = 0; i < s->n_sets; i++) {
+        *out = i;
+        if (s->sets[i].n == n && i != SET_FALSE &&
+            (n == 0 || memcmp(s->sets[i].literals, literals, (size_t)n * sizeof *literals) == 0))
+            return FRIT_OK;
+    }
+    if (s->n_sets >= 20000) return frit_fail(FRIT_E_LIMIT, "JSON schema: more than 20000 combinations of subschemas");
+    void *items = s->sets;
+    int32_t *copy = frit_arena_new(&s->arena, int32_t, (size_t)n);
+    if (!copy || !grow(&items, s->n_sets, &s->sets_room, sizeof *s->sets)) return fail_memory();
+    if (n > 0) memcpy(copy, literals, (size_t)n * sizeof *literals);
+    s->sets = items;
+    s->sets[ *out = s->n_sets++] = (set){.literals = copy, .n = n, .rule = -1, .empty = -1};
+    return FRIT_OK;
+}
+
+frit_status schema_set(schema *s, const int32_t *literals, int32_t n, int32_t *out)
+{
+    int32_t sorted[256], kept = 0;
+    if (n > 256) return frit_fail(FRIT_E_LIMIT, "JSON schema: more than 256 subschemas hold of one value");
+    if (n > 0) memcpy(sorted, literals, (size_t)n * sizeof *literals);
+    if (n > 1) qsort(sorted, (size_t)n, sizeof *sorted, compare);
+    for (int32_t i = 0; i < n; i++) {
+        if (kept > 0 && sorted[kept - 1] == sorted[i]) continue;
+        if (kept > 0 && sorted[kept - 1] == (sorted[i] ^ 1)) {
+            *out = SET_FALSE;
+            return FRIT_OK;
+        }
+        sorted[kept++] = sorted[i];
+    }
+    return add_set(s, sorted, kept, out);
+}
+
+frit_status schema_set_one(schema *s, int32_t l, int32_t *out)
+{
+    return schema_set(s, &l, 1, out);
+}
+
+frit_status schema_set_and(schema *s, int32_t a, int32_t b, int32_t *out)
+{
+    int32_t all[256];
+    *out = SET_FALSE;
+    if (a == SET_FALSE || b == SET_FALSE) return FRIT_OK;
+    const set x = s->sets[a], y = s->sets[b];
+    if (x.n + y.n > 256) return schema_set(s, NULL, 257, out);
+    if (x.n > 0) memcpy(all, x.literals, (size_t)x.n * sizeof *all);
+    if (y.n > 0) memcpy(all + x.n, y.literals, (size_t)y.n * sizeof *all);
+    return schema_set(s, all, x.n + y.n, out);
+}
+
+frit_status schema_set_not(schema *s, int32_t a, int32_t *out)
+{
+    int32_t any[256], l;
+    const set x = s->sets[a];
+    *out = a == SET_TRUE ? SET_FALSE : SET_TRUE;
+    if (a == SET_TRUE || a == SET_FALSE) return FRIT_OK;
+    if (x.n == 1) return schema_set_one(s, x.literals[0] ^ 1, out);
+    for (int32_t i = 0; i < x.n; i++) FRIT_TRY(schema_set_one(s, x.literals[i] ^ 1, &any[i]));
+    FRIT_TRY(schema_any(s, any, x.n, &l));
+    return schema_set_one(s, l, out);
+}
+
+frit_status schema_set_of(schema *s, json_t *value, const char *base, int32_t *out)
+{
+    int32_t l;
+    *out = SET_TRUE;
+    if (json_is_true(value) || (json_is_object(value) && json_object_size(value) == 0)) return FRIT_OK;
+    *out = SET_FALSE;
+    if (json_is_false(value)) return FRIT_OK;
+    if (!json_is_object(value))
+        return frit_fail(FRIT_E_INVALID, "JSON schema: found a subschema that is neither an object nor true or false");
+    FRIT_TRY(schema_literal(s, LITERAL_SCHEMA, value, schema_base(s, value, base), &l));
+    return schema_set_one(s, l, out);
+}
+
+// ------------------------------------------------------------------------------------- URIs
+
+// The end of a part of an URI: up to one of the characters in `ends`.
+static size_t part(const char *uri, const char *ends)
+{
+    return strcspn(uri, ends);
+}
+
+static bool has_scheme(const char *uri)
+{
+    const size_t n = part(uri, ":/?#");
+    return n > 0 && uri[n] == ':';
+}
+
+// Removes "." and ".." from the path that begins at `from`.
+static void remove_dots(frit_buf *uri, size_t from)
+{
+    size_t out = from;
+    char *d = uri->data;
+    for (size_t i = from; i < uri->len;) {
+        size_t n = 1;
+        while (i + n < uri->len && d[i + n] != '/') n++;
+        if (n == 3 && memcmp(d + i, "/..", 3) == 0) {
+            while (out > from && d[--out] != '/') {
+            }
+            if (i + n == uri->len) d[out++] = '/';
+        } else if (n == 2 && memcmp(d + i, "/.", 2) == 0) {
+            if (i + n == uri->len) d[out++] = '/';
+        } else {
+            memmove(d + out, d + i, n);
+            out += n;
+        }
+        i += n;
+    }
+    uri->len = out;
+    d[out] = 0;
+}
+
+// An URI reference against a base (RFC 3986, 5.2), without its fragment.
+static const char *join(schema *s, const char *base, const char *reference)
+{
+    frit_buf out = {0};
+    const size_t n = part(reference, "#"), scheme = has_scheme(base) ? part(base, ":") + 1 : 0;
+    const size_t authority = strncmp(base + scheme, "//", 2) == 0 ? 2 + part(base + scheme + 2, "/?#") : 0;
+    if (has_scheme(reference)) {
+        frit_buf_append(&out, reference, n);
+    } else if (n == 0) {
+        frit_buf_append(&out, base, part(base, "#"));
+    } else if (strncmp(reference, "//", 2) == 0) {
+        frit_buf_append(&out, base, scheme);
+        frit_buf_append(&out, reference, n);
+    } else {
+        frit_buf_append(&out, base, scheme + authority);
+        const char *path = base + scheme + authority;
+        size_t keep = part(path, "?#");
+        while (keep > 0 && path[keep - 1] != '/') keep--;
+        if (reference[0] != '/') frit_buf_append(&out, path, keep);
+        if (reference[0] != '/' && keep == 0 && authority > 0) frit_buf_char(&out, '/');
+        frit_buf_append(&out, reference, n);
+        if (!out.failed) remove_dots(&out, scheme + authority);
+    }
+    const char *text = out.failed ? NULL : frit_arena_text(&s->arena, out.data ? out.data : "", out.len);
+    frit_buf_free(&out);
+    return text;
+}
+
+static frit_status add_resource(schema *s, const char *uri, json_t *value, const char *base)
+{
+    void *items = s->resources;
+    if (!uri || !base || !grow(&items, s->n_resources, &s->resources_room, sizeof *s->resources)) return fail_memory();
+    s->resources = items;
+    s->resources[s->n_resources++] = (resource){uri, value, base};
+    return FRIT_OK;
+}
+
+static const struct {
+    const char *keyword;
+    enum { ONE, LIST, MAP } shape;
+} subschemas[] = {
+    {"$defs", MAP},
+    {"definitions", MAP},
+    {"properties", MAP},
+    {"patternProperties", MAP},
+    {"dependentSchemas", MAP},
+    {"additionalProperties", ONE},
+    {"propertyNames", ONE},
+    {"items", ONE},
+    {"contains", ONE},
+    {"not", ONE},
+    {"if", ONE},
+    {"then", ONE},
+    {"else", ONE},
+    {"unevaluatedItems", ONE},
+    {"unevaluatedProperties", ONE},
+    {"prefixItems", LIST},
+    {"allOf", LIST},
+    {"anyOf", LIST},
+    {"oneOf", LIST},
+};
+
+static frit_status find_resources(schema *s, json_t *value, const char *base, int depth);
+
+static frit_status find_below(schema *s, json_t *value, const char *base, int depth)
+{
+    for (size_t i = 0; i < FRIT_COUNT(subschemas); i++) {
+        json_t *below = json_object_get(value, subschemas[i].keyword), *one;
+        const char *key;
+        size_t k;
+        if (subschemas[i].shape == ONE && json_is_object(below)) FRIT_TRY(find_resources(s, below, base, depth));
+        if (subschemas[i].shape == LIST && json_is_array(below))
+            json_array_foreach(below, k, one) FRIT_TRY(find_resources(s, one, base, depth));
+        if (subschemas[i].shape == MAP && json_is_object(below))
+            json_object_foreach(below, key, one) FRIT_TRY(find_resources(s, one, base, depth));
+    }
+    return FRIT_OK;
+}
+
+// Registers $id and $anchor of a schema and those in it.
+static frit_status find_resources(schema *s, json_t *value, const char *base, int depth)
+{
+    if (!json_is_object(value)) return FRIT_OK;
+    if (depth >= FRIT_GRAMMAR_DEPTH)
+        return frit_fail(FRIT_E_LIMIT, "JSON schema: subschemas are more than %d deep", FRIT_GRAMMAR_DEPTH);
+    const char *id = json_string_value(json_object_get(value, "$id"));
+    if (id) {
+        base = join(s, base, id);
+        FRIT_TRY(add_resource(s, base, value, base));
+    }
+    static const char *const anchors[] = {"$anchor", "$dynamicAnchor"};
+    for (size_t i = 0; i < FRIT_COUNT(anchors); i++) {
+        const char *anchor = json_string_value(json_object_get(value, anchors[i]));
+        frit_buf uri = {0};
+        if (!anchor) continue;
+        frit_buf_printf(&uri, "%s#%s", base, anchor);
+        const char *text = uri.failed ? NULL : frit_arena_text(&s->arena, uri.data, uri.len);
+        frit_buf_free(&uri);
+        FRIT_TRY(add_resource(s, text, value, base));
+    }
+    return find_below(s, value, base, depth + 1);
+}
+
+const char *schema_base(const schema *s, json_t *value, const char *base)
+{
+    if (!json_object_get(value, "$id")) return base;
+    for (int32_t i = s->n_resources - 1; i >= 0; i--)   // the root is there with an empty URI too, first
+        if (s->resources[i].value == value) return s->resources[i].base;
+    return base;
+}
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : -1;
+}
+
+// Follows a JSON pointer, whose escapes are those of URIs too. NULL: it leads nowhere.
+static json_t *follow(schema *s, resource *at, const char *pointer)
+{
+    json_t *value = at->value;
+    while (value && *pointer == '/') {
+        char key[512];
+        size_t n = 0;
+        for (pointer++; *pointer && *pointer != '/' && n + 1 < sizeof key; pointer++) {
+            char c = *pointer;
+            if (c == '%' && hex(pointer[1]) >= 0 && hex(pointer[2]) >= 0) {
+                c = (char)(hex(pointer[1]) * 16 + hex(pointer[2]));
+                pointer += 2;
+            }
+            key[n++] = c;
+        }
+        size_t out = 0;
+        for (size_t i = 0; i < n; i++, out++) {
+            const bool escaped = key[i] == '~' && i + 1 < n && (key[i + 1] == '0' || key[i + 1] == '1');
+            key[out] = escaped ? key[i + 1] == '0' ? '~' : '/' : key[i];
+            i += escaped;
+        }
+        key[out] = 0;
+        value =
+            json_is_array(value) ? json_array_get(value, (size_t)strtoul(key, NULL, 10)) : json_object_get(value, key);
+        if (json_is_object(value)) at->base = schema_base(s, value, at->base);
+    }
+    return *pointer ? NULL : value;
+}
+
+frit_status schema_resolve(schema *s, const char *base, json_t *reference, resource *out)
+{
+    const char *text = json_string_value(reference);
+    if (!text) return frit_fail(FRIT_E_INVALID, "JSON schema: a '$ref' is not a text");
+    const char *uri = join(s, base, text), *fragment = text + part(text, "#");
+    if (!uri) return fail_memory();
+    fragment += *fragment == '#';
+    frit_buf wanted = {0};
+    const bool anchor = *fragment && *fragment != '/';
+    frit_buf_printf(&wanted, anchor ? "%s#%s" : "%s", uri, fragment);
+    *out = (resource){0};
+    for (int32_t i = 0; i < s->n_resources && !wanted.failed; i++)
+        if (strcmp(s->resources[i].uri, wanted.data) == 0) *out = s->resources[i];
+    frit_buf_free(&wanted);
+    if (out->value && *fragment == '/') out->value = follow(s, out, fragment);
+    if (out->value) return FRIT_OK;
+    return frit_fail(FRIT_E_UNSUPPORTED, "JSON schema: '$ref' to '%.200s', which is not in the schema", text);
+}
+
+// ------------------------------------------------------------------------------------- compiling
+
+static frit_status check_dialect(const schema *s)
+{
+    const char *dialect = json_string_value(json_object_get(s->root, "$schema"));
+    if (!dialect || strstr(dialect, "://json-schema.org/")) return FRIT_OK;
+    return schema_fail("$schema", "is not one of json-schema.org");
+}
+
+static frit_status make_rules(schema *s)
+{
+    int32_t rule, no;
+    FRIT_TRY(add_set(s, NULL, 0, &no));
+    FRIT_TRY(add_set(s, &(int32_t){-1}, 1, &no));   // SET_FALSE; no literal is -1
+    FRIT_TRY(check_dialect(s));
+    FRIT_TRY(add_resource(s, "", s->root, ""));
+    FRIT_TRY(find_resources(s, s->root, "", 0));
+    s->rule_string = s->rule_number = s->rule_space = -1;
+    const char *base = schema_base(s, s->root, "");
+    FRIT_TRY(schema_set_of(s, s->root, base, &s->first_set));
+    FRIT_TRY(schema_rule_of(s, s->first_set, &rule));
+    for (int32_t i = 0; i < s->n_queue; i++) FRIT_TRY(schema_define(s, s->queue[i]));   // which adds others
+    return FRIT_OK;
+}
+
+frit_status frit_schema_compile(frit_automaton **out, frit_str text, const frit_schema_options *options)
+{
+    *out = NULL;
+    if (text.len > FRIT_GRAMMAR_TEXT)
+        return frit_fail(FRIT_E_LIMIT, "the JSON schema has %zu bytes; expected at most %d", text.len,
+                         FRIT_GRAMMAR_TEXT);
+    json_error_t error;
+    schema *s = calloc(1, sizeof *s);
+    if (!s) return fail_memory();
+    s->complete = options && options->complete;
+    s->any_order = options && (options->any_order || options->complete);
+    s->ignore_formats = options && options->ignore_formats;
+    s->root = json_loadb(text.ptr, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    frit_status status = FRIT_OK;
+    if (!s->root)
+        status = frit_fail(FRIT_E_INVALID, "JSON schema, line %d, column %d: %s", error.line, error.column, error.text);
+    if (status == FRIT_OK) status = make_rules(s);
+    if (status == FRIT_OK) status = frit_automaton_compile(out, &s->draft, s->sets[s->first_set].rule);
+    for (int32_t i = 0; i < s->n_dfas; i++) {
+        frit_dfa_free(s->dfas[i]);
+        free(s->dfas[i]);
+    }
+    free(s->dfas);
+    free(s->literals);
+    free(s->sets);
+    free(s->queue);
+    free(s->resources);
+    frit_draft_free(&s->draft);
+    frit_arena_free(&s->arena);
+    json_decref(s->root);
+    free(s);
+    return status;
+}

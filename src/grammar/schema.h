@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+// grammar/schema.h: JSON schemas (draft 2020-12) as grammars: what the parts of the front end share.
+//
+//     literal   a schema, a constant, or an alternative of these; or the negation of one
+//     set       a conjunction of literals, interned: what a value must satisfy; each set becomes a rule
+//     language  of a set and a scalar type: the texts of numbers, or the contents of strings, as an automaton
+//     term      of a set and a container: claims about members or items that all hold; a set has several terms, any of
+//               which is enough (disjunctive normal form)
+//
+// Negation exists in literals only: `not`, `if` and `oneOf` push it down to claims, where it is a claim again.
+#pragma once
+#include "grammar/grammar.h"
+
+#include "base/arena.h"
+
+#include <jansson.h>
+
+typedef enum schema_type {
+    TYPE_NULL,
+    TYPE_TRUE,
+    TYPE_FALSE,
+    TYPE_NUMBER,
+    TYPE_STRING,
+    TYPE_ARRAY,
+    TYPE_OBJECT,
+    N_TYPES
+} schema_type;
+
+typedef enum literal_kind { LITERAL_SCHEMA, LITERAL_CONST, LITERAL_ANY } literal_kind;
+
+typedef struct literal {
+    literal_kind kind;
+    json_t *value;      // a schema or a constant
+    const char *base;   // of a schema: the URI that its references are relative to
+    int32_t *any;       // sets, of which one holds
+    int32_t n_any;
+} literal;
+
+typedef struct set {
+    int32_t *literals;   // sorted; 2 * literal + 1: its negation
+    int32_t n;
+    int32_t rule;        // -1: not yet
+    signed char empty;   // -1: not yet known
+} set;
+
+enum { SET_TRUE = 0, SET_FALSE = 1, NO_END = INT32_MAX };
+
+typedef struct language {
+    enum { LANGUAGE_NONE, LANGUAGE_ALL, LANGUAGE_SOME } kind;
+    frit_dfa *dfa;   // of LANGUAGE_SOME; lives as long as the schema
+} language;
+
+typedef enum claim_kind {
+    CLAIM_KEYS,       // members whose key is in `keys` have values in `set`
+    CLAIM_SOME_KEY,   // there is a member whose key is in `keys` with a value in `set`
+    CLAIM_REQUIRED,   // there is a member `name`
+    CLAIM_MEMBERS,    // there are low to high members
+    CLAIM_ITEMS,      // items low to high - 1 are in `set`
+    CLAIM_COUNT,      // of items low to high - 1, least to most are in `set`
+    CLAIM_LENGTH,     // there are low to high items
+    CLAIM_UNIQUE,     // no two items are equal
+} claim_kind;
+
+typedef struct claim {
+    claim_kind kind;
+    const char *name;   // of a key that is alone; NULL: `keys`
+    language keys;
+    int32_t set;
+    int32_t low, high, least, most;
+} claim;
+
+typedef struct term {
+    claim *claims;
+    int32_t n;
+    // What unevaluatedProperties and unevaluatedItems leave alone.
+    language seen_keys;
+    int32_t seen_items;   // the first so many; NO_END: all
+    int32_t seen_if;      // and items in this set; SET_FALSE: none
+} term;
+
+typedef struct terms {
+    term *items;
+    int32_t n, room;
+} terms;
+
+typedef struct resource {
+    const char *uri;   // without a fragment; or with one, of an anchor
+    json_t *value;
+    const char *base;
+} resource;
+
+typedef struct schema {
+    json_t *root;
+    bool complete;   // frit_schema_options
+    bool any_order, ignore_formats;
+    frit_arena arena;
+    frit_draft draft;
+    literal *literals;
+    set *sets;
+    resource *resources;
+    int32_t n_literals, literals_room, n_sets, sets_room, n_resources, resources_room;
+    frit_dfa **dfas;         // that languages point to
+    frit_dfa *universe[2];   // of numbers and strings
+    int32_t n_dfas, dfas_room;
+    int32_t first_set;
+    int32_t *queue;   // sets whose rules are to be defined
+    int32_t n_queue, queue_room;
+    int32_t rule_string, rule_number, rule_space;
+    int depth;      // of references without a value between them
+    int64_t work;   // terms made so far
+} schema;
+
+enum { SCHEMA_DEPTH = 64, SCHEMA_TERMS = 4096, SCHEMA_WORK = 2000000 };
+
+// schema.c
+frit_status schema_literal(schema *s, literal_kind kind, json_t *value, const char *base, int32_t *out);
+frit_status schema_any(schema *s, const int32_t *sets, int32_t n, int32_t *out);
+frit_status schema_set(schema *s, const int32_t *literals, int32_t n, int32_t *out);
+frit_status schema_set_one(schema *s, int32_t literal, int32_t *out);
+frit_status schema_set_and(schema *s, int32_t a, int32_t b, int32_t *out);
+frit_status schema_set_not(schema *s, int32_t a, int32_t *out);
+// The set of a subschema of a schema with this base.
+frit_status schema_set_of(schema *s, json_t *value, const char *base, int32_t *out);
+frit_status schema_resolve(schema *s, const char *base, json_t *reference, resource *out);
+const char *schema_base(const schema *s, json_t *value, const char *base);
+frit_status schema_fail(const char *keyword, const char *what);
+
+// schema_language.c
+language language_keep(schema *s, frit_dfa *dfa);   // takes the automaton over
+frit_status language_combine(schema *s, language a, frit_dfa_op op, language b, const frit_dfa *all, language *out);
+frit_status language_text(schema *s, frit_str text, language *out);
+const frit_dfa *language_universe(schema *s, schema_type type);
+frit_status schema_language_of(schema *s, int32_t set, schema_type type, language *out);
+frit_status schema_keys_of_pattern(schema *s, const char *pattern, language *out);
+frit_status language_strings(schema *s, language a, frit_dfa_op op, language b, language *out);   // of keys
+
+// schema_number.c
+frit_status number_universe(frit_dfa *out);   // numbers without exponents
+frit_status number_integers(frit_dfa *out);   // those with a whole value
+frit_status number_nice(frit_dfa *out);       // as programs write them, of a length that doubles hold
+// Values at least, or more than, a number; and multiples of one.
+frit_status number_from(json_t *bound, bool more, frit_dfa *out);
+frit_status number_multiples(json_t *divisor, frit_dfa *out);
+
+// schema_term.c
+frit_status schema_terms_of(schema *s, int32_t set, schema_type type, terms *out);
+bool schema_types(json_t *value, bool types[N_TYPES], bool *integer);
+
+// schema_rule.c
+frit_status schema_rule_of(schema *s, int32_t set, int32_t *rule);
+frit_status schema_define(schema *s, int32_t set);
+// A set that no value satisfies, as far as is known without looking into containers.
+frit_status schema_is_empty(schema *s, int32_t set, bool *empty);

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: MIT
+// Languages of sets for scalar types. Null, true and false have one text, so their languages are all or none.
+#include "grammar/schema.h"
+
+#include "grammar/regex.h"
+
+#include <stdlib.h>
+
+static const language none = {LANGUAGE_NONE, NULL}, all = {LANGUAGE_ALL, NULL};
+
+language language_keep(schema *s, frit_dfa *dfa)
+{
+    if (frit_dfa_is_empty(dfa)) {
+        frit_dfa_free(dfa);
+        return none;
+    }
+    if (s->n_dfas == s->dfas_room) {
+        const int32_t room = s->dfas_room ? s->dfas_room * 2 : 64;
+        frit_dfa **dfas = realloc(s->dfas, (size_t)room * sizeof *dfas);
+        if (!dfas) {
+            frit_dfa_free(dfa);
+            s->arena.failed = true;
+            return none;
+        }
+        s->dfas = dfas;
+        s->dfas_room = room;
+    }
+    frit_dfa *copy = malloc(sizeof *copy);
+    if (!copy) {
+        frit_dfa_free(dfa);
+        s->arena.failed = true;
+        return none;
+    }
+    *copy = *dfa;
+    s->dfas[s->n_dfas++] = copy;
+    return (language){LANGUAGE_SOME, copy};
+}
+
+static frit_status keep(schema *s, frit_status status, frit_dfa *dfa, language *out)
+{
+    FRIT_TRY(status);
+    *out = language_keep(s, dfa);
+    return s->arena.failed ? frit_fail_memory(sizeof(frit_dfa), "a JSON schema") : FRIT_OK;
+}
+
+const frit_dfa *language_universe(schema *s, schema_type type)
+{
+    static const frit_range any = {0, 0x10ffff};
+    frit_dfa dfa = {0};
+    if (type != TYPE_NUMBER && type != TYPE_STRING) return NULL;
+    frit_dfa **known = &s->universe[type == TYPE_STRING];
+    if (*known) return *known;
+    frit_status status;
+    if (type == TYPE_NUMBER) {
+        status = number_universe(&dfa);
+    } else {
+        frit_nfa nfa = {0};
+        status = frit_dfa_new(&dfa, &nfa, frit_nfa_repeat(&nfa, frit_nfa_chars(&nfa, &any, 1), 0, FRIT_NO_LIMIT));
+        frit_nfa_free(&nfa);
+    }
+    if (status == FRIT_OK) *known = language_keep(s, &dfa).dfa;
+    return *known;
+}
+
+frit_status language_combine(schema *s, language a, frit_dfa_op op, language b, const frit_dfa *universe, language *out)
+{
+    frit_dfa dfa;
+    *out = none;
+    if (op == FRIT_DFA_AND && (a.kind == LANGUAGE_NONE || b.kind == LANGUAGE_NONE)) return FRIT_OK;
+    if (op == FRIT_DFA_MINUS && (a.kind == LANGUAGE_NONE || b.kind == LANGUAGE_ALL)) return FRIT_OK;
+    *out = all;
+    if (op == FRIT_DFA_OR && (a.kind == LANGUAGE_ALL || b.kind == LANGUAGE_ALL)) return FRIT_OK;
+    *out = a;
+    if (b.kind == (op == FRIT_DFA_AND ? LANGUAGE_ALL : LANGUAGE_NONE)) return FRIT_OK;
+    *out = b;
+    if (op != FRIT_DFA_MINUS && a.kind == (op == FRIT_DFA_AND ? LANGUAGE_ALL : LANGUAGE_NONE)) return FRIT_OK;
+    if (!universe) return frit_fail(FRIT_E_INTERNAL, "JSON schema: a language without a universe");
+    const frit_status status = frit_dfa_combine(&dfa, a.dfa ? a.dfa : universe, op, b.dfa);
+    return keep(s, status, &dfa, out);
+}
+
+frit_status language_strings(schema *s, language a, frit_dfa_op op, language b, language *out)
+{
+    return language_combine(s, a, op, b, language_universe(s, TYPE_STRING), out);
+}
+
+frit_status language_text(schema *s, frit_str text, language *out)
+{
+    frit_nfa nfa = {0};
+    frit_dfa dfa;
+    const frit_status status = frit_dfa_new(&dfa, &nfa, frit_nfa_text(&nfa, text));
+    frit_nfa_free(&nfa);
+    return keep(s, status, &dfa, out);
+}
+
+frit_status schema_keys_of_pattern(schema *s, const char *pattern, language *out)
+{
+    frit_dfa dfa;
+    return keep(s, frit_regex_language(&dfa, frit_str_of(pattern), true), &dfa, out);
+}
+
+// ------------------------------------------------------------------------------------- keywords
+
+static frit_status and_language(schema *s, language *a, language b, schema_type type)
+{
+    return language_combine(s, *a, FRIT_DFA_AND, b, language_universe(s, type), a);
+}
+
+static frit_status negate(schema *s, language *a, schema_type type)
+{
+    return language_combine(s, all, FRIT_DFA_MINUS, *a, language_universe(s, type), a);
+}
+
+static schema_type type_of(json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_NULL:
+        return TYPE_NULL;
+    case JSON_TRUE:
+        return TYPE_TRUE;
+    case JSON_FALSE:
+        return TYPE_FALSE;
+    case JSON_STRING:
+        return TYPE_STRING;
+    case JSON_ARRAY:
+        return TYPE_ARRAY;
+    case JSON_OBJECT:
+        return TYPE_OBJECT;
+    default:
+        return TYPE_NUMBER;
+    }
+}
+
+static frit_status number_bound(schema *s, json_t *bound, bool more, bool invert, language *out)
+{
+    frit_dfa dfa;
+    FRIT_TRY(keep(s, number_from(bound, more, &dfa), &dfa, out));
+    return invert ? negate(s, out, TYPE_NUMBER) : FRIT_OK;
+}
+
+static frit_status of_constant(schema *s, json_t *value, schema_type type, language *out)
+{
+    *out = none;
+    if (type_of(value) != type) return FRIT_OK;
+    *out = all;
+    if (type == TYPE_STRING)
+        return language_text(s, (frit_str){json_string_value(value), json_string_length(value)}, out);
+    if (type != TYPE_NUMBER) return FRIT_OK;
+    language most;
+    FRIT_TRY(number_bound(s, value, false, false, out));
+    FRIT_TRY(number_bound(s, value, true, true, &most));
+    return and_language(s, out, most, type);
+}
+
+static frit_status of_type(schema *s, json_t *value, schema_type type, language *out)
+{
+    bool types[N_TYPES], integer;
+    frit_dfa dfa;
+    if (!schema_types(value, types, &integer))
+        return frit_fail(FRIT_E_INVALID, "JSON schema: 'type' names an unknown type");
+    *out = types[type] ? all : none;
+    if (type != TYPE_NUMBER || types[type] || !integer) return FRIT_OK;
+    return keep(s, number_integers(&dfa), &dfa, out);
+}
+
+static frit_status of_lengths(schema *s, json_t *min, json_t *max, language *out)
+{
+    static const frit_range any = {0, 0x10ffff};
+    const double low = json_number_value(min), high = max ? json_number_value(max) : -1;
+    frit_nfa nfa = {0};
+    frit_dfa dfa;
+    *out = none;
+    if (max && high < low) return FRIT_OK;
+    if (low > 50000 || high > 50000) return schema_fail(max ? "maxLength" : "minLength", "is above 50000");
+    const frit_fragment part =
+        frit_nfa_repeat(&nfa, frit_nfa_chars(&nfa, &any, 1), (int32_t)low, max ? (int32_t)high : FRIT_NO_LIMIT);
+    const frit_status status = frit_dfa_new(&dfa, &nfa, part);
+    frit_nfa_free(&nfa);
+    return keep(s, status, &dfa, out);
+}
+
+static const struct {
+    const char *name, *pattern;
+} formats[] = {
+    {"date", "\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\\d|2[0-8])"},
+    {"time", "([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)"},
+    {"date-time", "\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\\d|2[0-8])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?"
+                  "(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)"},
+    {"duration", "P(\\d{1,9}W|(\\d{1,9}Y(\\d{1,9}M(\\d{1,9}D)?)?|\\d{1,9}M(\\d{1,9}D)?|\\d{1,9}D)"
+                 "(T(\\d{1,9}H(\\d{1,9}M(\\d{1,9}S)?)?|\\d{1,9}M(\\d{1,9}S)?|\\d{1,9}S))?"
+                 "|T(\\d{1,9}H(\\d{1,9}M(\\d{1,9}S)?)?|\\d{1,9}M(\\d{1,9}S)?|\\d{1,9}S))"},
+    {"email", "[A-Za-z0-9_+-]+(\\.[A-Za-z0-9_+-]+)*@[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?"
+              "(\\.[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?){1,4}"},
+    {"hostname", "[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?){0,4}"},
+    {"ipv4", "((25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)\\.){3}(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"},
+    {"ipv6", "([0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}|([0-9a-fA-F]{1,4}(:[0-9a-fA-F]{1,4}){0,2})?::"
+             "([0-9a-fA-F]{1,4}(:[0-9a-fA-F]{1,4}){0,2})?"},
+    {"uuid", "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"},
+    {"uri", "[a-zA-Z][a-zA-Z0-9+.-]*://[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*(:\\d{1,5})?(/[A-Za-z0-9._~!$&'()*+,;=:@-]*)*"
+            "(\\?[A-Za-z0-9._~!$&'()*+,;=:@/?-]*)?(#[A-Za-z0-9._~!$&'()*+,;=:@/?-]*)?"},
+};
+
+static frit_status of_format(schema *s, json_t *value, language *out)
+{
+    frit_dfa dfa;
+    *out = all;
+    for (size_t i = 0; i < FRIT_COUNT(formats) && !s->ignore_formats && json_is_string(value); i++)
+        if (strcmp(formats[i].name, json_string_value(value)) == 0)
+            return keep(s, frit_regex_language(&dfa, frit_str_of(formats[i].pattern), false), &dfa, out);
+    return FRIT_OK;
+}
+
+static frit_status of_string_keywords(schema *s, json_t *value, language *out)
+{
+    json_t *min = json_object_get(value, "minLength"), *max = json_object_get(value, "maxLength");
+    json_t *pattern = json_object_get(value, "pattern"), *format = json_object_get(value, "format");
+    language one;
+    if (min || max) {
+        FRIT_TRY(of_lengths(s, min, max, &one));
+        FRIT_TRY(and_language(s, out, one, TYPE_STRING));
+    }
+    if (json_is_string(pattern)) {
+        FRIT_TRY(schema_keys_of_pattern(s, json_string_value(pattern), &one));
+        FRIT_TRY(and_language(s, out, one, TYPE_STRING));
+    }
+    if (!format) return FRIT_OK;
+    FRIT_TRY(of_format(s, format, &one));
+    return and_language(s, out, one, TYPE_STRING);
+}
+
+static frit_status of_number_keywords(schema *s, json_t *value, language *out)
+{
+    static const struct {
+        const char *keyword;
+        bool more, invert;
+    } bounds[] = {{"minimum", false, false},
+                  {"exclusiveMinimum", true, false},
+                  {"maximum", true, true},
+                  {"exclusiveMaximum", false, true}};
+    language one;
+    for (size_t i = 0; i < FRIT_COUNT(bounds); i++) {
+        json_t *bound = json_object_get(value, bounds[i].keyword);
+        if (!bound) continue;
+        if (!json_is_number(bound))
+            return frit_fail(FRIT_E_INVALID, "JSON schema: '%s' is not a number", bounds[i].keyword);
+        FRIT_TRY(number_bound(s, bound, bounds[i].more, bounds[i].invert, &one));
+        FRIT_TRY(and_language(s, out, one, TYPE_NUMBER));
+    }
+    json_t *divisor = json_object_get(value, "multipleOf");
+    frit_dfa dfa;
+    if (!divisor) return FRIT_OK;
+    FRIT_TRY(keep(s, number_multiples(divisor, &dfa), &dfa, &one));
+    return and_language(s, out, one, TYPE_NUMBER);
+}
+
+// ------------------------------------------------------------------------------------- combinations
+
+static frit_status of_schema(schema *s, json_t *value, const char *base, schema_type type, language *out);
+
+static frit_status of_sub(schema *s, json_t *value, const char *base, schema_type type, language *out)
+{
+    if (++s->depth > SCHEMA_DEPTH)
+        return frit_fail(FRIT_E_INVALID, "JSON schema: a subschema refers to itself without a value between");
+    *out = json_is_false(value) ? none : all;
+    const frit_status status =
+        json_is_object(value) ? of_schema(s, value, schema_base(s, value, base), type, out) : FRIT_OK;
+    s->depth--;
+    return status;
+}
+
+static frit_status of_list(schema *s, json_t *list, const char *base, const char *how, schema_type type, language *out)
+{
+    const bool exactly_one = strcmp(how, "oneOf") == 0, every = strcmp(how, "allOf") == 0;
+    const frit_dfa *universe = language_universe(s, type);
+    language so_far = every ? all : none, twice = none;
+    size_t i;
+    json_t *one;
+    json_array_foreach(list, i, one)
+    {
+        language l, both;
+        FRIT_TRY(of_sub(s, one, base, type, &l));
+        FRIT_TRY(language_combine(s, so_far, FRIT_DFA_AND, l, universe, &both));
+        if (exactly_one) FRIT_TRY(language_combine(s, twice, FRIT_DFA_OR, both, universe, &twice));
+        if (every)
+            so_far = both;
+        else
+            FRIT_TRY(language_combine(s, so_far, FRIT_DFA_OR, l, universe, &so_far));
+    }
+    FRIT_TRY(language_combine(s, so_far, FRIT_DFA_MINUS, twice, universe, &so_far));
+    return and_language(s, out, so_far, type);
+}
+
+static frit_status of_if(schema *s, json_t *value, const char *base, schema_type type, language *out)
+{
+    const frit_dfa *universe = language_universe(s, type);
+    json_t *then = json_object_get(value, "then"), *other = json_object_get(value, "else");
+    language condition, a = all, b = all, without;
+    FRIT_TRY(of_sub(s, json_object_get(value, "if"), base, type, &condition));
+    if (then) FRIT_TRY(of_sub(s, then, base, type, &a));
+    if (other) FRIT_TRY(of_sub(s, other, base, type, &b));
+    FRIT_TRY(language_combine(s, a, FRIT_DFA_AND, condition, universe, &a));
+    FRIT_TRY(language_combine(s, b, FRIT_DFA_MINUS, condition, universe, &without));
+    FRIT_TRY(language_combine(s, a, FRIT_DFA_OR, without, universe, &a));
+    return and_language(s, out, a, type);
+}
+
+static frit_status of_enum(schema *s, json_t *values, schema_type type, language *out)
+{
+    language any = none, one;
+    size_t i;
+    json_t *value;
+    if (type == TYPE_STRING) {   // all at once: lists are long
+        frit_nfa nfa = {0};
+        frit_dfa dfa;
+        const frit_fragment choices = frit_nfa_none(&nfa);
+        json_array_foreach(values, i, value) if (json_is_string(value)) frit_nfa_or(
+            &nfa, choices, frit_nfa_text(&nfa, (frit_str){json_string_value(value), json_string_length(value)}));
+        const frit_status status = frit_dfa_new(&dfa, &nfa, choices);
+        frit_nfa_free(&nfa);
+        FRIT_TRY(keep(s, status, &dfa, &any));
+        return and_language(s, out, any, type);
+    }
+    json_array_foreach(values, i, value)
+    {
+        FRIT_TRY(of_constant(s, value, type, &one));
+        FRIT_TRY(language_combine(s, any, FRIT_DFA_OR, one, language_universe(s, type), &any));
+    }
+    return and_language(s, out, any, type);
+}
+
+static frit_status of_schema(schema *s, json_t *value, const char *base, schema_type type, language *out)
+{
+    static const char *const lists[] = {"allOf", "anyOf", "oneOf"};
+    language one;
+    json_t *sub = json_object_get(value, "type");
+    *out = all;
+    if (sub) FRIT_TRY(of_type(s, sub, type, out));
+    sub = json_object_get(value, "const");
+    if (sub) {
+        FRIT_TRY(of_constant(s, sub, type, &one));
+        FRIT_TRY(and_language(s, out, one, type));
+    }
+    sub = json_object_get(value, "enum");
+    if (sub) FRIT_TRY(of_enum(s, sub, type, out));
+    if (type == TYPE_STRING) FRIT_TRY(of_string_keywords(s, value, out));
+    if (type == TYPE_NUMBER) FRIT_TRY(of_number_keywords(s, value, out));
+    for (size_t i = 0; i < FRIT_COUNT(lists) && out->kind != LANGUAGE_NONE; i++)
+        if ((sub = json_object_get(value, lists[i]))) FRIT_TRY(of_list(s, sub, base, lists[i], type, out));
+    if ((sub = json_object_get(value, "not")) && out->kind != LANGUAGE_NONE) {
+        FRIT_TRY(of_sub(s, sub, base, type, &one));
+        FRIT_TRY(language_combine(s, *out, FRIT_DFA_MINUS, one, language_universe(s, type), out));
+    }
+    if (json_object_get(value, "if") && out->kind != LANGUAGE_NONE) FRIT_TRY(of_if(s, value, base, type, out));
+    if ((sub = json_object_get(value, "$ref")) && out->kind != LANGUAGE_NONE) {
+        resource target;
+        FRIT_TRY(schema_resolve(s, base, sub, &target));
+        FRIT_TRY(of_sub(s, target.value, target.base, type, &one));
+        FRIT_TRY(and_language(s, out, one, type));
+    }
+    if (json_object_get(value, "$dynamicRef")) return schema_fail("$dynamicRef", "depends on how a schema is reached");
+    return FRIT_OK;
+}
+
+frit_status schema_language_of(schema *s, int32_t set_id, schema_type type, language *out)
+{
+    *out = set_id == SET_FALSE ? none : all;
+    if (set_id == SET_FALSE) return FRIT_OK;
+    for (int32_t i = 0; i < s->sets[set_id].n && out->kind != LANGUAGE_NONE; i++) {
+        const int32_t id = s->sets[set_id].literals[i];
+        const literal l = s->literals[id / 2];
+        language one = none;
+        if (l.kind == LITERAL_CONST) FRIT_TRY(of_constant(s, l.value, type, &one));
+        if (l.kind == LITERAL_SCHEMA) FRIT_TRY(of_sub(s, l.value, l.base, type, &one));
+        for (int32_t k = 0; l.kind == LITERAL_ANY && k < l.n_any; k++) {
+            language part;
+            FRIT_TRY(schema_language_of(s, l.any[k], type, &part));
+            FRIT_TRY(language_combine(s, one, FRIT_DFA_OR, part, language_universe(s, type), &one));
+        }
+        if (id & 1) FRIT_TRY(negate(s, &one, type));
+        FRIT_TRY(and_language(s, out, one, type));
+    }
+    return FRIT_OK;
+}

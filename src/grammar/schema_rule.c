@@ -1,0 +1,762 @@
+// SPDX-License-Identifier: MIT
+// Rules of sets: the JSON texts of values. Scalars come from languages, arrays and objects from terms: each term is an
+// automaton whose states say how far it is (which name or index is next, how many there are, which claims that want one
+// member or item are satisfied).
+#include "grammar/schema.h"
+
+#include <stdlib.h>
+
+enum { MAX_CLASSES = 64, MAX_WITNESSES = 8, MAX_NODES = 60000, MAX_ANY_ORDER = 10, FEW_NAMES = 6 };
+
+static const language no_keys = {LANGUAGE_NONE, NULL}, all_keys = {LANGUAGE_ALL, NULL};
+
+static frit_status fail_memory(void)
+{
+    return frit_fail_memory(sizeof(term), "a JSON schema");
+}
+
+frit_status schema_rule_of(schema *s, int32_t set_id, int32_t *rule)
+{
+    if (s->sets[set_id].rule < 0) {
+        char name[32];
+        snprintf(name, sizeof name, "value-%d", set_id);
+        s->sets[set_id].rule = frit_draft_rule_new(&s->draft, name);
+        if (s->n_queue == s->queue_room) {
+            const int32_t room = s->queue_room ? s->queue_room * 2 : 64;
+            int32_t *queue = realloc(s->queue, (size_t)room * sizeof *queue);
+            if (!queue) return fail_memory();
+            s->queue = queue;
+            s->queue_room = room;
+        }
+        s->queue[s->n_queue++] = set_id;
+    }
+    *rule = s->sets[set_id].rule;
+    return *rule < 0 ? s->draft.failed : FRIT_OK;
+}
+
+static bool may_be(schema *s, int32_t set_id, schema_type type)
+{
+    for (int32_t i = 0; i < s->sets[set_id].n; i++) {
+        const int32_t id = s->sets[set_id].literals[i];
+        const literal *l = &s->literals[id / 2];
+        bool types[N_TYPES], integer;
+        json_t *keyword = l->kind == LITERAL_SCHEMA ? json_object_get(l->value, "type") : NULL;
+        json_t *values = l->kind == LITERAL_SCHEMA ? json_object_get(l->value, "enum") : NULL, *one;
+        json_t *constant = l->kind == LITERAL_CONST ? l->value : NULL;
+        if (l->kind == LITERAL_SCHEMA && !constant) constant = json_object_get(l->value, "const");
+        if (id & 1) continue;
+        if (keyword && schema_types(keyword, types, &integer) && !types[type]) return false;
+        if (constant && json_is_array(constant) != (type == TYPE_ARRAY)) return false;
+        if (constant && json_is_object(constant) != (type == TYPE_OBJECT)) return false;
+        bool found = !values;
+        size_t k;
+        json_array_foreach(values, k, one) found |= type == TYPE_ARRAY ? json_is_array(one) : json_is_object(one);
+        if (!found) return false;
+    }
+    return true;
+}
+
+frit_status schema_is_empty(schema *s, int32_t set_id, bool *empty)
+{
+    *empty = set_id == SET_FALSE;
+    if (set_id == SET_FALSE || set_id == SET_TRUE) return FRIT_OK;
+    if (s->sets[set_id].empty >= 0) {
+        *empty = s->sets[set_id].empty;
+        return FRIT_OK;
+    }
+    *empty = !may_be(s, set_id, TYPE_ARRAY) && !may_be(s, set_id, TYPE_OBJECT);
+    for (int type = 0; type < TYPE_ARRAY && *empty; type++) {
+        language l;
+        FRIT_TRY(schema_language_of(s, set_id, type, &l));
+        *empty = l.kind == LANGUAGE_NONE;
+    }
+    s->sets[set_id].empty = *empty;
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------------- shared rules
+
+// Nothing, a space, or a new line with up to 20 spaces or tabs.
+static frit_fragment space_part(frit_nfa *nfa)
+{
+    const frit_fragment all = frit_nfa_none(nfa);
+    frit_nfa_or(nfa, all, frit_nfa_empty(nfa));
+    frit_nfa_or(nfa, all, frit_nfa_bytes(nfa, ' ', ' '));
+    const frit_fragment line = frit_nfa_bytes(nfa, '\n', '\n');
+    frit_fragment blank = frit_nfa_none(nfa);
+    frit_nfa_or(nfa, blank, frit_nfa_bytes(nfa, ' ', ' '));
+    blank = frit_nfa_or(nfa, blank, frit_nfa_bytes(nfa, '\t', '\t'));
+    return frit_nfa_or(nfa, all, frit_nfa_seq(nfa, line, frit_nfa_repeat(nfa, blank, 0, 20)));
+}
+
+static frit_fragment hex_part(frit_nfa *nfa, const char *pairs)
+{
+    const frit_fragment all = frit_nfa_none(nfa);
+    for (; *pairs; pairs += 2)
+        frit_nfa_or(nfa, all, frit_nfa_bytes(nfa, (unsigned char)pairs[0], (unsigned char)pairs[1]));
+    return all;
+}
+
+static frit_fragment escape_part(frit_nfa *nfa)
+{
+    static const char hex[] = "09AFaf";
+    const frit_fragment all = frit_nfa_none(nfa);
+    for (const char *c = "\"\\/bfnrt"; *c; c++)
+        frit_nfa_or(nfa, all, frit_nfa_bytes(nfa, (unsigned char)*c, (unsigned char)*c));
+    for (int kind = 0; kind < 3; kind++) {   // not D8-DF; D0-D7; a pair of surrogates
+        frit_fragment part = frit_nfa_bytes(nfa, 'u', 'u');
+        if (kind == 0) part = frit_nfa_seq(nfa, part, hex_part(nfa, "09ACEFacef"));
+        if (kind > 0) part = frit_nfa_seq(nfa, part, hex_part(nfa, "DDdd"));
+        if (kind == 0) part = frit_nfa_seq(nfa, part, hex_part(nfa, hex));
+        if (kind == 1) part = frit_nfa_seq(nfa, part, hex_part(nfa, "07"));
+        if (kind == 2) part = frit_nfa_seq(nfa, part, hex_part(nfa, "89ABab"));
+        part = frit_nfa_seq(nfa, part, frit_nfa_repeat(nfa, hex_part(nfa, hex), 2, 2));
+        if (kind == 2) {
+            part = frit_nfa_seq(nfa, part, frit_nfa_text(nfa, frit_str_of("\\u")));
+            part = frit_nfa_seq(nfa, part, hex_part(nfa, "DDdd"));
+            part = frit_nfa_seq(nfa, part, hex_part(nfa, "CFcf"));
+            part = frit_nfa_seq(nfa, part, frit_nfa_repeat(nfa, hex_part(nfa, hex), 2, 2));
+        }
+        frit_nfa_or(nfa, all, part);
+    }
+    return all;
+}
+
+static frit_fragment string_part(frit_nfa *nfa)
+{
+    static const frit_range plain[] = {{' ', '!'}, {'#', '['}, {']', 0x10ffff}};
+    frit_fragment part = frit_nfa_bytes(nfa, '"', '"');
+    const frit_fragment one = frit_nfa_none(nfa);
+    frit_nfa_or(nfa, one, frit_nfa_chars(nfa, plain, FRIT_COUNT(plain)));
+    const frit_fragment slash = frit_nfa_bytes(nfa, '\\', '\\');
+    frit_nfa_or(nfa, one, frit_nfa_seq(nfa, slash, escape_part(nfa)));
+    part = frit_nfa_seq(nfa, part, frit_nfa_repeat(nfa, one, 0, FRIT_NO_LIMIT));
+    return frit_nfa_seq(nfa, part, frit_nfa_bytes(nfa, '"', '"'));
+}
+
+static frit_fragment number_part(frit_nfa *nfa, bool complete)
+{
+    const int32_t most = complete ? FRIT_NO_LIMIT : 15;
+    frit_fragment part = frit_nfa_repeat(nfa, frit_nfa_bytes(nfa, '-', '-'), 0, 1);
+    const frit_fragment whole = frit_nfa_none(nfa);
+    frit_nfa_or(nfa, whole, frit_nfa_bytes(nfa, '0', '0'));
+    const frit_fragment first = frit_nfa_bytes(nfa, '1', '9');
+    frit_nfa_or(nfa, whole, frit_nfa_seq(nfa, first, frit_nfa_repeat(nfa, frit_nfa_bytes(nfa, '0', '9'), 0, most)));
+    part = frit_nfa_seq(nfa, part, whole);
+    frit_fragment fraction = frit_nfa_bytes(nfa, '.', '.');
+    fraction = frit_nfa_seq(nfa, fraction, frit_nfa_repeat(nfa, frit_nfa_bytes(nfa, '0', '9'), 1, most));
+    part = frit_nfa_seq(nfa, part, frit_nfa_repeat(nfa, fraction, 0, 1));
+    frit_fragment power = hex_part(nfa, "eeEE");
+    power = frit_nfa_seq(nfa, power, frit_nfa_repeat(nfa, hex_part(nfa, "++--"), 0, 1));
+    power = frit_nfa_seq(nfa, power, frit_nfa_repeat(nfa, frit_nfa_bytes(nfa, '0', '9'), 1, complete ? most : 2));
+    return frit_nfa_seq(nfa, part, frit_nfa_repeat(nfa, power, 0, 1));
+}
+
+static frit_status shared_rule(schema *s, int32_t *rule, int which)
+{
+    static const char *const names[] = {"space", "string", "number"};
+    if (*rule >= 0) return FRIT_OK;
+    *rule = frit_draft_rule_new(&s->draft, names[which]);
+    if (*rule < 0) return s->draft.failed;
+    frit_nfa *nfa = frit_draft_nfa(&s->draft, *rule);
+    frit_draft_define(&s->draft, *rule,
+                      which == 0   ? space_part(nfa)
+                      : which == 1 ? string_part(nfa)
+                                   : number_part(nfa, s->complete));
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------------- texts of strings
+
+// The edges of one byte of a string's content, as JSON writes it.
+static void add_escaped(frit_nfa *nfa, int32_t from, int byte, int32_t to)
+{
+    static const char special[] = "\"\\/\b\f\n\r\t", names[] = "\"\\/bfnrt", hex[] = "0123456789abcdef";
+    const char *at = byte ? strchr(special, byte) : NULL;
+    const int32_t slash = frit_nfa_state(nfa);
+    frit_nfa_add(nfa, from, '\\', '\\', slash);
+    if (at) frit_nfa_add(nfa, slash, names[at - special], names[at - special], to);
+    if (byte >= ' ') return;
+    int32_t state = slash;
+    const char digits[] = {'u', '0', '0', byte >= 16 ? '1' : '0', hex[byte & 15]};
+    for (int i = 0; i < 5; i++) {
+        const int32_t next = i == 4 ? to : frit_nfa_state(nfa);
+        frit_nfa_add(nfa, state, digits[i], digits[i], next);
+        if (digits[i] >= 'a' && i > 0) frit_nfa_add(nfa, state, digits[i] - 32, digits[i] - 32, next);
+        state = next;
+    }
+}
+
+// Bytes low to high of a string's content.
+static void add_content(frit_nfa *nfa, int32_t from, int low, int high, int32_t to)
+{
+    for (int b = low; b <= high;) {
+        const bool plain = b >= ' ' && b != '"' && b != '\\';
+        int end = b;
+        while (plain && end < high && end + 1 != '"' && end + 1 != '\\') end++;
+        if (plain) frit_nfa_add(nfa, from, b, end, to);
+        if (!plain) add_escaped(nfa, from, b, to);
+        if (b <= '/' && end >= '/') add_escaped(nfa, from, '/', to);
+        b = end + 1;
+    }
+}
+
+// "..." with the language's texts.
+static frit_fragment quoted(frit_nfa *nfa, const frit_dfa *dfa)
+{
+    const frit_fragment part = frit_nfa_none(nfa);
+    const int32_t base = nfa->n_states;
+    for (int32_t s = 0; s < dfa->n_states; s++) frit_nfa_state(nfa);
+    if (nfa->failed != FRIT_OK) return part;
+    frit_nfa_add(nfa, part.in, '"', '"', base);
+    for (int32_t s = 0; s < dfa->n_states; s++) {
+        if (dfa->final[s]) frit_nfa_add(nfa, base + s, '"', '"', part.out);
+        for (int32_t i = dfa->first[s]; i < dfa->first[s + 1]; i++)
+            add_content(nfa, base + s, dfa->edges[i].low, dfa->edges[i].high, base + dfa->edges[i].to);
+    }
+    return part;
+}
+
+static frit_status keys_part(schema *s, int32_t rule, language keys, frit_fragment *out)
+{
+    if (keys.kind == LANGUAGE_SOME) {
+        *out = quoted(frit_draft_nfa(&s->draft, rule), keys.dfa);
+        return FRIT_OK;
+    }
+    FRIT_TRY(shared_rule(s, &s->rule_string, 1));
+    *out = frit_nfa_call(frit_draft_nfa(&s->draft, rule), s->rule_string);
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------------- automata of terms
+
+// A state is a list of small numbers; it is found by them.
+typedef struct node {
+    int32_t at, count;   // next name or index; how many there are
+    uint32_t bits;       // names that occurred, and satisfied claims
+    int32_t counts[MAX_WITNESSES];
+    int32_t state;   // of the rule's automaton
+} node;
+
+typedef struct machine {
+    schema *s;
+    int32_t rule;
+    node *nodes;
+    int32_t n, room;
+    int32_t *buckets;   // of nodes, by a hash
+    int32_t n_buckets;
+    int32_t out;
+} machine;
+
+static frit_nfa *nfa_of(const machine *m)
+{
+    return frit_draft_nfa(&m->s->draft, m->rule);
+}
+
+static uint32_t hash_node(const node *k)
+{
+    uint64_t h = ((uint64_t)(uint32_t)k->at << 32 | (uint32_t)k->count) ^ (uint64_t)k->bits * 0x9e3779b97f4a7c15u;
+    for (int i = 0; i < MAX_WITNESSES; i++) h = (h ^ (uint32_t)k->counts[i]) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(h >> 32);
+}
+
+static bool same_node(const node *a, const node *b)
+{
+    return a->at == b->at && a->count == b->count && a->bits == b->bits &&
+           memcmp(a->counts, b->counts, sizeof a->counts) == 0;
+}
+
+// The state of a node, which is new if it was not known.
+static frit_status reach(machine *m, node k, int32_t *state)
+{
+    uint32_t at = 0;
+    if (m->n * 2 >= m->n_buckets) {
+        const int32_t room = m->room ? m->room * 2 : 64;
+        node *nodes = realloc(m->nodes, (size_t)room * sizeof *nodes);
+        if (nodes) m->nodes = nodes;
+        int32_t *buckets = realloc(m->buckets, (size_t)room * 2 * sizeof *buckets);
+        if (buckets) m->buckets = buckets;
+        if (!nodes || !buckets) return fail_memory();
+        m->room = room;
+        m->n_buckets = room * 2;
+        memset(buckets, -1, (size_t)m->n_buckets * sizeof *buckets);
+        for (int32_t i = 0; i < m->n; i++) {
+            for (at = hash_node(&nodes[i]) & (uint32_t)(m->n_buckets - 1); buckets[at] >= 0;)
+                at = (at + 1) & (uint32_t)(m->n_buckets - 1);
+            buckets[at] = i;
+        }
+    }
+    for (at = hash_node(&k) & (uint32_t)(m->n_buckets - 1); m->buckets[at] >= 0;) {
+        const node *known = &m->nodes[m->buckets[at]];
+        *state = known->state;
+        if (same_node(known, &k)) return FRIT_OK;
+        at = (at + 1) & (uint32_t)(m->n_buckets - 1);
+    }
+    if (m->n >= MAX_NODES)
+        return frit_fail(FRIT_E_LIMIT, "JSON schema: an array or object needs more than %d states", MAX_NODES);
+    *state = k.state = frit_nfa_state(nfa_of(m));
+    m->buckets[at] = m->n;
+    m->nodes[m->n++] = k;
+    return frit_nfa_check(nfa_of(m));
+}
+
+static void free_machine(machine *m)
+{
+    free(m->nodes);
+    free(m->buckets);
+}
+
+static void link(frit_nfa *nfa, int32_t from, frit_fragment part, int32_t to)
+{
+    frit_nfa_add(nfa, from, FRIT_EPSILON, FRIT_EPSILON, part.in);
+    frit_nfa_add(nfa, part.out, FRIT_EPSILON, FRIT_EPSILON, to);
+}
+
+// Opens the part: "{" or "[", space, and the first node; closing is linked from final nodes.
+static frit_status open_machine(machine *m, const char *brackets, frit_fragment *part)
+{
+    FRIT_TRY(shared_rule(m->s, &m->s->rule_space, 0));
+    frit_nfa *nfa = nfa_of(m);
+    *part = frit_nfa_none(nfa);
+    frit_fragment open = frit_nfa_bytes(nfa, (unsigned char)brackets[0], (unsigned char)brackets[0]);
+    open = frit_nfa_seq(nfa, open, frit_nfa_call(nfa, m->s->rule_space));
+    const int32_t last = frit_nfa_state(nfa);
+    const node start = {0};
+    int32_t state;
+    FRIT_TRY(reach(m, start, &state));
+    link(nfa, part->in, open, state);
+    m->out = last;
+    const frit_fragment space = frit_nfa_call(nfa, m->s->rule_space);
+    const frit_fragment close = frit_nfa_bytes(nfa, (unsigned char)brackets[1], (unsigned char)brackets[1]);
+    link(nfa, last, frit_nfa_seq(nfa, space, close), part->out);
+    return FRIT_OK;
+}
+
+// From a state: a comma and space if anything came before, then `part`, to another state.
+static frit_fragment after_comma(machine *m, bool first)
+{
+    frit_nfa *nfa = nfa_of(m);
+    if (first) return frit_nfa_empty(nfa);
+    const frit_fragment comma = frit_nfa_bytes(nfa, ',', ',');
+    return frit_nfa_seq(nfa, comma, frit_nfa_call(nfa, m->s->rule_space));
+}
+
+// ------------------------------------------------------------------------------------- objects
+
+typedef struct key_class {   // keys about which the same claims are made
+    const char *name;        // NULL: `keys`
+    language keys;
+    int32_t set;
+    bool required;
+    uint32_t witnesses;   // claims for some key that a member of this class may satisfy
+    int32_t member;       // a rule for key and value; -1: not yet
+} key_class;
+
+typedef struct object {
+    machine m;
+    const term *t;
+    key_class classes[MAX_CLASSES + 256];
+    int32_t n_names, n_classes;   // names come first
+    int32_t low, high;
+    int32_t n_witnesses;
+    const claim *witnesses[MAX_WITNESSES];
+    int32_t n_tracked;   // any order: the first so many names occur once at most
+} object;
+
+static frit_status add_name(object *o, const char *name)
+{
+    for (int32_t i = 0; i < o->n_names; i++)
+        if (strcmp(o->classes[i].name, name) == 0) return FRIT_OK;
+    if (o->n_names >= 256) return frit_fail(FRIT_E_LIMIT, "JSON schema: an object has more than 256 properties");
+    o->classes[o->n_names++] = (key_class){.name = name, .set = SET_TRUE, .member = -1};
+    return FRIT_OK;
+}
+
+static bool claims_name(const claim *c, const char *name)
+{
+    if (c->name) return strcmp(c->name, name) == 0;
+    return c->keys.kind == LANGUAGE_ALL ||
+           (c->keys.kind == LANGUAGE_SOME && frit_dfa_accepts(c->keys.dfa, frit_str_of(name)));
+}
+
+static frit_status find_names(object *o)
+{
+    schema *s = o->m.s;
+    for (int32_t i = 0; i < o->t->n; i++)
+        if (o->t->claims[i].name) FRIT_TRY(add_name(o, o->t->claims[i].name));
+    for (int32_t i = 0; i < o->n_names; i++) {
+        key_class *k = &o->classes[i];
+        uint32_t bit = 1;
+        for (int32_t c = 0; c < o->t->n; c++) {
+            const claim *about = &o->t->claims[c];
+            if (about->kind == CLAIM_REQUIRED && strcmp(about->name, k->name) == 0) k->required = true;
+            if (about->kind == CLAIM_KEYS && claims_name(about, k->name))
+                FRIT_TRY(schema_set_and(s, k->set, about->set, &k->set));
+            if (about->kind != CLAIM_SOME_KEY) continue;
+            if (claims_name(about, k->name)) k->witnesses |= bit;
+            bit <<= 1;
+        }
+    }
+    return FRIT_OK;
+}
+
+// Splits the classes after the names by whether a claim is about them.
+static frit_status split(object *o, const claim *c, uint32_t witness)
+{
+    const int32_t n = o->n_classes;
+    for (int32_t i = o->n_names; i < n; i++) {
+        key_class in = o->classes[i], out = in;
+        FRIT_TRY(language_strings(o->m.s, in.keys, FRIT_DFA_AND, c->keys, &in.keys));
+        FRIT_TRY(language_strings(o->m.s, out.keys, FRIT_DFA_MINUS, c->keys, &out.keys));
+        in.witnesses |= witness;
+        if (!witness) FRIT_TRY(schema_set_and(o->m.s, in.set, c->set, &in.set));
+        o->classes[i] = in.keys.kind == LANGUAGE_NONE ? out : in;
+        if (in.keys.kind == LANGUAGE_NONE || out.keys.kind == LANGUAGE_NONE) continue;
+        if (o->n_classes - o->n_names >= MAX_CLASSES)
+            return frit_fail(FRIT_E_LIMIT, "JSON schema: an object has more than %d kinds of keys", MAX_CLASSES);
+        o->classes[o->n_classes++] = out;
+    }
+    return FRIT_OK;
+}
+
+static frit_status find_classes(object *o)
+{
+    schema *s = o->m.s;
+    language names = no_keys;
+    if (o->n_names > 0) {
+        frit_nfa nfa = {0};
+        frit_dfa dfa;
+        const frit_fragment part = frit_nfa_none(&nfa);
+        for (int32_t i = 0; i < o->n_names; i++)
+            frit_nfa_or(&nfa, part, frit_nfa_text(&nfa, frit_str_of(o->classes[i].name)));
+        const frit_status status = frit_dfa_new(&dfa, &nfa, part);
+        frit_nfa_free(&nfa);
+        FRIT_TRY(status);
+        names = language_keep(s, &dfa);
+    }
+    key_class *rest = &o->classes[o->n_names];
+    *rest = (key_class){.set = SET_TRUE, .member = -1};
+    FRIT_TRY(language_strings(s, all_keys, FRIT_DFA_MINUS, names, &rest->keys));
+    o->n_classes = o->n_names + 1;
+    uint32_t bit = 1;
+    for (int32_t i = 0; i < o->t->n; i++) {
+        const claim *c = &o->t->claims[i];
+        if (c->kind == CLAIM_KEYS && !c->name) FRIT_TRY(split(o, c, 0));
+        if (c->kind != CLAIM_SOME_KEY) continue;
+        FRIT_TRY(split(o, c, bit));
+        bit <<= 1;
+    }
+    return FRIT_OK;
+}
+
+static frit_status read_object(object *o)
+{
+    o->high = NO_END;
+    for (int32_t i = 0; i < o->t->n; i++) {
+        const claim *c = &o->t->claims[i];
+        if (c->kind == CLAIM_SOME_KEY) {
+            if (o->n_witnesses == MAX_WITNESSES)
+                return frit_fail(FRIT_E_LIMIT, "JSON schema: more than %d claims about some member", MAX_WITNESSES);
+            o->witnesses[o->n_witnesses++] = c;
+        }
+        if (c->kind != CLAIM_MEMBERS) continue;
+        if (c->low > o->low) o->low = c->low;
+        if (c->high < o->high) o->high = c->high;
+    }
+    FRIT_TRY(find_names(o));
+    return find_classes(o);
+}
+
+// A rule for a member: key, colon, value.
+static frit_status member_rule(object *o, const key_class *k, int32_t set_id, int32_t *rule)
+{
+    schema *s = o->m.s;
+    int32_t value;
+    frit_fragment part;
+    *rule = frit_draft_rule_new(&s->draft, k->name ? k->name : "member");
+    if (*rule < 0) return s->draft.failed;
+    FRIT_TRY(schema_rule_of(s, set_id, &value));
+    language keys = k->keys;
+    if (k->name) FRIT_TRY(language_text(s, frit_str_of(k->name), &keys));
+    FRIT_TRY(keys_part(s, *rule, keys, &part));
+    frit_nfa *nfa = frit_draft_nfa(&s->draft, *rule);
+    if (s->complete) part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, s->rule_space));
+    part = frit_nfa_seq(nfa, part, frit_nfa_bytes(nfa, ':', ':'));
+    part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, s->rule_space));
+    part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, value));
+    frit_draft_define(&s->draft, *rule, part);
+    return FRIT_OK;
+}
+
+// Links a member of a class from a node to the next one; also with each claim for some key that it may satisfy.
+static frit_status add_member(object *o, const node *from, key_class *k, node to)
+{
+    schema *s = o->m.s;
+    bool empty;
+    const int32_t cap = o->high != NO_END ? o->high : o->low > 1 ? o->low : 1;
+    if (from->count >= o->high) return FRIT_OK;
+    to.count = from->count < cap ? from->count + 1 : cap;
+    for (int32_t w = -1; w < o->n_witnesses; w++) {
+        node next = to;
+        int32_t set_id = k->set, rule = k->member, state;
+        if (w >= 0 && (!(k->witnesses >> w & 1) || from->bits >> (16 + w) & 1)) continue;
+        if (w >= 0) FRIT_TRY(schema_set_and(s, set_id, o->witnesses[w]->set, &set_id));
+        if (w >= 0) next.bits |= 1u << (16 + w);
+        FRIT_TRY(schema_is_empty(s, set_id, &empty));
+        if (empty) continue;
+        if (w >= 0 || rule < 0) FRIT_TRY(member_rule(o, k, set_id, &rule));
+        if (w < 0) k->member = rule;
+        FRIT_TRY(reach(&o->m, next, &state));
+        frit_nfa *nfa = nfa_of(&o->m);
+        const frit_fragment comma = after_comma(&o->m, from->count == 0);
+        link(nfa, from->state, frit_nfa_seq(nfa, comma, frit_nfa_call(nfa, rule)), state);
+    }
+    return FRIT_OK;
+}
+
+static frit_status add_in_order(object *o, node from)
+{
+    node to = from;
+    int32_t state;
+    if (from.at < o->n_names) {
+        key_class *k = &o->classes[from.at];
+        to.at = from.at + 1;
+        FRIT_TRY(add_member(o, &from, k, to));
+        if (k->required) return FRIT_OK;
+        FRIT_TRY(reach(&o->m, to, &state));
+        frit_nfa_add(nfa_of(&o->m), from.state, FRIT_EPSILON, FRIT_EPSILON, state);
+        return FRIT_OK;
+    }
+    for (int32_t i = o->n_names; i < o->n_classes; i++) FRIT_TRY(add_member(o, &from, &o->classes[i], to));
+    return FRIT_OK;
+}
+
+static frit_status add_any_order(object *o, node from)
+{
+    for (int32_t i = 0; i < o->n_classes; i++) {
+        node to = from;
+        if (i < o->n_tracked && from.bits >> i & 1) continue;
+        if (i < o->n_tracked) to.bits |= 1u << i;
+        FRIT_TRY(add_member(o, &from, &o->classes[i], to));
+    }
+    return FRIT_OK;
+}
+
+// In any order, states remember which names occurred: of all names where they are few, else of those that must.
+static frit_status choose_tracked(object *o)
+{
+    o->n_tracked = o->n_names;
+    if (o->n_names <= FEW_NAMES) return FRIT_OK;
+    int32_t n = 0;
+    for (int32_t i = 0; i < o->n_names; i++) {
+        if (!o->classes[i].required) continue;
+        const key_class swap = o->classes[n];
+        o->classes[n++] = o->classes[i];
+        o->classes[i] = swap;
+    }
+    o->n_tracked = n;
+    if (n <= MAX_ANY_ORDER) return FRIT_OK;
+    return frit_fail(FRIT_E_UNSUPPORTED,
+                     "JSON schema: 'required' names %d properties, of which the order may be any; "
+                     "expected at most %d",
+                     n, MAX_ANY_ORDER);
+}
+
+static bool is_object_end(const object *o, const node *k)
+{
+    if (k->count < o->low || (k->bits >> 16) != (1u << o->n_witnesses) - 1) return false;
+    if (!o->m.s->any_order) return k->at == o->n_names;
+    for (int32_t i = 0; i < o->n_tracked; i++)
+        if (o->classes[i].required && !(k->bits >> i & 1)) return false;
+    return true;
+}
+
+static frit_status object_part(schema *s, int32_t rule, const term *t, frit_fragment *part)
+{
+    object *o = calloc(1, sizeof *o);
+    if (!o) return fail_memory();
+    o->m = (machine){.s = s, .rule = rule};
+    o->t = t;
+    frit_status status = read_object(o);
+    if (status == FRIT_OK && s->any_order) status = choose_tracked(o);
+    if (status == FRIT_OK) status = open_machine(&o->m, "{}", part);
+    for (int32_t i = 0; status == FRIT_OK && i < o->m.n; i++) {
+        const node from = o->m.nodes[i];
+        if (is_object_end(o, &from)) frit_nfa_add(nfa_of(&o->m), from.state, FRIT_EPSILON, FRIT_EPSILON, o->m.out);
+        status = s->any_order ? add_any_order(o, from) : add_in_order(o, from);
+    }
+    free_machine(&o->m);
+    free(o);
+    return status;
+}
+
+// ------------------------------------------------------------------------------------- arrays
+
+typedef struct array {
+    machine m;
+    const term *t;
+    int32_t low, high, last;   // indexes from `last` on are alike
+    bool unique;
+    int32_t n_counts;
+    const claim *counts[MAX_WITNESSES];
+} array;
+
+static frit_status read_array(array *a)
+{
+    a->high = NO_END;
+    for (int32_t i = 0; i < a->t->n; i++) {
+        const claim *c = &a->t->claims[i];
+        if (c->kind == CLAIM_UNIQUE) a->unique = true;
+        if (c->kind == CLAIM_LENGTH) {
+            if (c->low > a->low) a->low = c->low;
+            if (c->high < a->high) a->high = c->high;
+        }
+        if (c->kind == CLAIM_ITEMS || c->kind == CLAIM_COUNT) {
+            if (c->low > a->last) a->last = c->low;
+            if (c->high != NO_END && c->high > a->last) a->last = c->high;
+        }
+        if (c->kind != CLAIM_COUNT) continue;
+        if (a->n_counts == MAX_WITNESSES)
+            return frit_fail(FRIT_E_LIMIT, "JSON schema: more than %d claims about some item", MAX_WITNESSES);
+        a->counts[a->n_counts++] = c;
+    }
+    if (a->low > a->last) a->last = a->low;
+    if (a->high != NO_END && a->high > a->last) a->last = a->high;
+    if (a->unique && a->high > 1) return schema_fail("uniqueItems", "cannot be said by a grammar");
+    return FRIT_OK;
+}
+
+// What an item at an index must be, where the claims in `counted` count it.
+static frit_status item_set(const array *a, int32_t at, uint32_t counted, int32_t *out)
+{
+    schema *s = a->m.s;
+    *out = SET_TRUE;
+    for (int32_t i = 0; i < a->t->n; i++) {
+        const claim *c = &a->t->claims[i];
+        if (c->kind == CLAIM_ITEMS && c->low <= at && at < c->high) FRIT_TRY(schema_set_and(s, *out, c->set, out));
+    }
+    for (int32_t i = 0; i < a->n_counts; i++) {
+        const claim *c = a->counts[i];
+        int32_t one = c->set;
+        if (at < c->low || at >= c->high) continue;
+        if (!(counted >> i & 1)) {
+            if (c->most == NO_END) continue;   // may be one of them, only it is not needed
+            FRIT_TRY(schema_set_not(s, one, &one));
+        }
+        FRIT_TRY(schema_set_and(s, *out, one, out));
+    }
+    return FRIT_OK;
+}
+
+// Counts an item. False: too many, or a claim is not about this index.
+static bool count_item(const array *a, const node *from, uint32_t counted, node *to)
+{
+    for (int32_t i = 0; i < a->n_counts; i++) {
+        const claim *c = a->counts[i];
+        if (!(counted >> i & 1)) continue;
+        if (from->at < c->low || from->at >= c->high) return false;
+        const int32_t cap = c->most != NO_END ? c->most : c->least;
+        if (to->counts[i] >= cap) return false;   // without an upper bound: more need not be counted
+        to->counts[i]++;
+    }
+    return true;
+}
+
+static frit_status add_items(array *a, node from)
+{
+    schema *s = a->m.s;
+    if (from.at >= a->high) return FRIT_OK;
+    for (uint32_t counted = 0; counted < 1u << a->n_counts; counted++) {
+        node to = from;
+        int32_t set_id, value, state;
+        bool empty;
+        if (!count_item(a, &from, counted, &to)) continue;
+        FRIT_TRY(item_set(a, from.at, counted, &set_id));
+        FRIT_TRY(schema_is_empty(s, set_id, &empty));
+        if (empty) continue;
+        to.at = from.at < a->last ? from.at + 1 : a->last;
+        to.count = 1;
+        FRIT_TRY(schema_rule_of(s, set_id, &value));
+        FRIT_TRY(reach(&a->m, to, &state));
+        frit_nfa *nfa = nfa_of(&a->m);
+        const frit_fragment comma = after_comma(&a->m, from.count == 0);
+        link(nfa, from.state, frit_nfa_seq(nfa, comma, frit_nfa_call(nfa, value)), state);
+    }
+    return FRIT_OK;
+}
+
+static bool is_array_end(const array *a, const node *k)
+{
+    if (k->at < a->low) return false;
+    for (int32_t i = 0; i < a->n_counts; i++)
+        if (k->counts[i] < a->counts[i]->least) return false;
+    return true;
+}
+
+static frit_status array_part(schema *s, int32_t rule, const term *t, frit_fragment *part)
+{
+    array a = {.m = {.s = s, .rule = rule}, .t = t};
+    frit_status status = read_array(&a);
+    if (status == FRIT_OK) status = open_machine(&a.m, "[]", part);
+    for (int32_t i = 0; status == FRIT_OK && i < a.m.n; i++) {
+        const node from = a.m.nodes[i];
+        if (is_array_end(&a, &from)) frit_nfa_add(nfa_of(&a.m), from.state, FRIT_EPSILON, FRIT_EPSILON, a.m.out);
+        status = add_items(&a, from);
+    }
+    free_machine(&a.m);
+    return status;
+}
+
+// ------------------------------------------------------------------------------------- sets
+
+// Numbers as programs write them, where the language has such: short, whole numbers without a point.
+static frit_status nicer(schema *s, language *l)
+{
+    frit_dfa nice;
+    language both;
+    if (s->complete || l->kind != LANGUAGE_SOME) return FRIT_OK;
+    FRIT_TRY(number_nice(&nice));
+    FRIT_TRY(language_combine(s, *l, FRIT_DFA_AND, language_keep(s, &nice), language_universe(s, TYPE_NUMBER), &both));
+    if (both.kind != LANGUAGE_NONE) *l = both;
+    return FRIT_OK;
+}
+
+static frit_status scalar_part(schema *s, int32_t rule, schema_type type, language l, frit_fragment *part)
+{
+    static const char *const texts[] = {"null", "true", "false"};
+    if (type == TYPE_STRING) return keys_part(s, rule, l, part);
+    if (type == TYPE_NUMBER) FRIT_TRY(nicer(s, &l));
+    if (type == TYPE_NUMBER && l.kind == LANGUAGE_ALL) FRIT_TRY(shared_rule(s, &s->rule_number, 2));
+    frit_nfa *nfa = frit_draft_nfa(&s->draft, rule);
+    if (type != TYPE_NUMBER)
+        *part = frit_nfa_text(nfa, frit_str_of(texts[type]));
+    else
+        *part = l.kind == LANGUAGE_ALL ? frit_nfa_call(nfa, s->rule_number) : frit_nfa_dfa(nfa, l.dfa);
+    return FRIT_OK;
+}
+
+frit_status schema_define(schema *s, int32_t set_id)
+{
+    const int32_t rule = s->sets[set_id].rule;
+    const frit_fragment all = frit_nfa_none(frit_draft_nfa(&s->draft, rule));
+    for (int type = 0; type < TYPE_ARRAY; type++) {
+        language l;
+        frit_fragment part;
+        FRIT_TRY(schema_language_of(s, set_id, type, &l));
+        if (l.kind == LANGUAGE_NONE) continue;
+        FRIT_TRY(scalar_part(s, rule, type, l, &part));
+        frit_nfa_or(frit_draft_nfa(&s->draft, rule), all, part);
+    }
+    for (int type = TYPE_ARRAY; type < N_TYPES; type++) {
+        terms list;
+        FRIT_TRY(schema_terms_of(s, set_id, type, &list));
+        for (int32_t i = 0; i < list.n; i++) {
+            frit_fragment part;
+            FRIT_TRY(type == TYPE_ARRAY ? array_part(s, rule, &list.items[i], &part)
+                                        : object_part(s, rule, &list.items[i], &part));
+            frit_nfa_or(frit_draft_nfa(&s->draft, rule), all, part);
+        }
+    }
+    frit_draft_define(&s->draft, rule, all);
+    return s->arena.failed ? fail_memory() : frit_nfa_check(frit_draft_nfa(&s->draft, rule));
+}
