@@ -225,6 +225,7 @@ static frit_status open_opening(frit_model **out, opening o)
     atomic_init(&model->n_refs, 1);
     model->log = (frit_log){o.options->log, o.options->log_ctx};
     frit_status status = frit_stores_new(&model->stores);
+    if (status == FRIT_OK) status = frit_lock_new(&model->trie_lock);
     if (status == FRIT_OK) status = with_path(&o, open_model(&o));
     if (status != FRIT_OK) {
         frit_model_free(model);
@@ -277,6 +278,9 @@ void frit_model_free(frit_model *model)
     frit_tokenizer_free(model->tokenizer);
     frit_vocab_deinit(&model->vocab);
     frit_stores_free(model->stores);
+    frit_token_trie_free(model->trie);
+    free(model->trie_pieces);
+    frit_lock_free(model->trie_lock);
     frit_checkpoint_close(model->ckpt);
     frit_arena_free(&model->arena);
     free(model);

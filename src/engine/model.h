@@ -23,6 +23,9 @@ struct frit_model {
     frit_model_info info;
     const char **keys;     // [meta.n]: the metadata's keys, zero-terminated
     frit_stores *stores;   // weights as its engines' devices read them
+    frit_lock *trie_lock;
+    frit_token_trie *trie;   // for grammars, made with the first of them (grammar.c)
+    frit_str *trie_pieces;   // [n_vocab]
 };
 
 void frit_model_retain(frit_model *model);   // frit_model_free gives the reference back

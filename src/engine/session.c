@@ -396,7 +396,6 @@ frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit
         FRIT_TRY(sample(session, sampler, &picked.token));
     FRIT_TRY(frit_session_push(session, &picked.token, 1, NULL));
     FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens - 1));
-    frit_sampler_accept(sampler, picked.token);
     *token = picked.token;
-    return FRIT_OK;
+    return frit_sampler_accept(sampler, picked.token);
 }

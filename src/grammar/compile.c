@@ -19,7 +19,7 @@ typedef struct compiler {
 
 static frit_status fail_memory(void)
 {
-    return frit_fail_memory(sizeof(frit_state), "a compiled grammar");
+    return frit_fail_memory(sizeof(frit_automaton_state), "a compiled grammar");
 }
 
 // ------------------------------------------------------------------------------------- which rules are used
@@ -259,7 +259,7 @@ static void count(const compiler *c, frit_automaton *g, int32_t *base)
     }
 }
 
-static void fill_table(frit_automaton *g, frit_state *state)
+static void fill_table(frit_automaton *g, frit_automaton_state *state)
 {
     int32_t *table = g->tables[state->table = g->n_tables++];
     memset(table, -1, sizeof g->tables[0]);
@@ -275,8 +275,8 @@ static void add_states(const compiler *c, frit_automaton *g, int32_t r, const in
     const frit_dfa *d = &c->dfas[r];
     for (int32_t s = 0; s < d->n_states; s++) {
         if (number[s] < 0) continue;
-        frit_state *state = &g->states[number[s]];
-        *state = (frit_state){.first_byte = g->n_bytes, .first_call = g->n_calls, .table = -1};
+        frit_automaton_state *state = &g->states[number[s]];
+        *state = (frit_automaton_state){.first_byte = g->n_bytes, .first_call = g->n_calls, .table = -1};
         for (int32_t i = d->first[s]; i < d->first[s + 1]; i++) {
             const frit_dfa_edge *e = &d->edges[i];
             if (!can_take(c, e) || number[e->to] < 0) continue;
@@ -317,7 +317,7 @@ static frit_status fill(const compiler *c, frit_automaton *g, const int32_t *bas
     g->n_rules = c->n_rules;
     for (int32_t r = 0; r < c->n_rules; r++) {
         if (!c->reached[r] || !c->productive[r]) continue;
-        g->rules[r] = (frit_rule){base[r], c->rank[r]};
+        g->rules[r] = (frit_automaton_rule){base[r], c->rank[r]};
         int32_t next = base[r];
         for (int32_t s = 0; s < c->dfas[r].n_states; s++) number[s] = c->live[r][s] ? next++ : -1;
         add_states(c, g, r, number);

@@ -50,7 +50,7 @@ typedef struct frit_call_edge {
     int32_t rule, to;
 } frit_call_edge;
 
-typedef struct frit_state {
+typedef struct frit_automaton_state {
     uint32_t first_byte, first_call;   // edges
     uint16_t n_bytes;
     int32_t table;   // of 256 next states in place of edges; -1: none
@@ -58,19 +58,19 @@ typedef struct frit_state {
     bool final;      // the rule may end here
     bool is_plain;   // it does not end here and calls nothing
     bool is_end;     // it ends here and nothing else
-} frit_state;
+} frit_automaton_state;
 
-typedef struct frit_rule {
+typedef struct frit_automaton_rule {
     int32_t start;   // state
     int32_t rank;    // a rule that is called at the start of another has a higher rank
-} frit_rule;
+} frit_automaton_rule;
 
 typedef struct frit_automaton {
-    frit_state *states;
+    frit_automaton_state *states;
     frit_byte_edge *bytes;
     frit_call_edge *calls;
     int32_t (*tables)[256];
-    frit_rule *rules;
+    frit_automaton_rule *rules;
     int32_t n_states, n_rules, n_tables;
     uint32_t n_bytes, n_calls;
     int32_t root;
@@ -97,7 +97,7 @@ frit_status frit_schema_compile(frit_automaton **out, frit_str text, const frit_
 
 static inline int32_t frit_state_next(const frit_automaton *g, int32_t state, unsigned char byte)
 {
-    const frit_state *s = &g->states[state];
+    const frit_automaton_state *s = &g->states[state];
     if (s->table >= 0) return g->tables[s->table][byte];
     const frit_byte_edge *e = g->bytes + s->first_byte;
     for (int i = 0; i < s->n_bytes; i++)

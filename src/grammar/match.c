@@ -195,7 +195,7 @@ static frit_status add_call(frit_calls *calls, int32_t rule, frit_item back)
 
 static frit_status add_calls(step *s, frit_item item)
 {
-    const frit_state *state = &s->a->states[item.state];
+    const frit_automaton_state *state = &s->a->states[item.state];
     for (int32_t i = 0; i < state->n_calls; i++) {
         const frit_call_edge *e = &s->a->calls[state->first_call + (uint32_t)i];
         FRIT_TRY(add_call(s->calls, e->rule, (frit_item){e->to, item.frame}));
@@ -469,7 +469,7 @@ void frit_match_bytes(const frit_match *match, uint64_t bytes[4])
     memset(bytes, 0, 4 * sizeof *bytes);
     const frit_automaton *a = match->automaton;
     for (int32_t i = 0; i < match->now.n; i++) {
-        const frit_state *s = &a->states[match->now.items[i].state];
+        const frit_automaton_state *s = &a->states[match->now.items[i].state];
         for (int k = 0; k < s->n_bytes; k++)
             for (int b = a->bytes[s->first_byte + (uint32_t)k].low; b <= a->bytes[s->first_byte + (uint32_t)k].high;
                  b++)

@@ -143,6 +143,7 @@ void frit_sampler_free(frit_sampler *sampler)
     free(sampler->counts);
     free(sampler->forced_prefix);
     free(sampler->own_pieces);
+    frit_constraint_free(sampler->constraint);
     frit_pick_run_free(sampler->run);
     frit_pick_lists_free(&sampler->lists);
     free(sampler);
@@ -156,6 +157,7 @@ frit_status frit_sampler_accept(frit_sampler *sampler, frit_token token)
     if (token < 0 || token >= sampler->n_vocab)
         return frit_fail(FRIT_E_INVALID, "token %d cannot be accepted: this model's ids are 0 to %d", token,
                          sampler->n_vocab - 1);
+    if (sampler->constraint) FRIT_TRY(frit_constraint_accept(sampler->constraint, token));
     if (sampler->forced_left.len > 0) frit_forced_accept(sampler, token);
     sampler->position++;
     sampler->counts[token]++;
@@ -176,6 +178,8 @@ frit_status frit_sampler_reset(frit_sampler *sampler)
     memset(sampler->counts, 0, (size_t)sampler->n_vocab * sizeof *sampler->counts);
     sampler->n_history = sampler->history_at = 0;
     sampler->forced_left = (frit_str){"", 0};
+    frit_constraint_free(sampler->constraint);
+    sampler->constraint = NULL;
     sampler->position = 0;
     return FRIT_OK;
 }
@@ -218,6 +222,7 @@ frit_status frit_sampler_run_chain(frit_sampler *sampler, const float *logits, f
     frit_candidates candidates = {.items = sampler->candidates};
     if (!fill(&candidates, logits, sampler->n_vocab)) return frit_pick_check(FRIT_PICK_NOT_FINITE);
     if (sampler->forced_left.len > 0) frit_forced_apply(sampler, &candidates);
+    if (sampler->constraint) FRIT_TRY(frit_constraint_apply(sampler, &candidates));
     sampler->status = FRIT_OK;
     for (int i = 0; i < sampler->n_stages && sampler->status == FRIT_OK; i++)
         sampler->stages[i]->apply(sampler, &candidates);

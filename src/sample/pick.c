@@ -194,19 +194,32 @@ bool frit_sampler_is_pick(const frit_sampler *sampler)
     return n == sampler->n_stages;
 }
 
-static void add_mask(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
+static void add_forced_mask(const frit_sampler *sampler, uint32_t *mask)
+{
+    memset(mask, 0, (size_t)frit_pick_mask_words(sampler->n_vocab) * sizeof *mask);
+    for (int32_t t = 0; t < sampler->n_vocab; t++)
+        if (frit_forced_fits(sampler->forced_left, sampler->forced_pieces[t])) mask[t / 32] |= 1u << (t % 32);
+}
+
+// A sampler has a forced prefix or a grammar, or neither.
+static frit_status add_mask(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
 {
     const size_t n_words = (size_t)frit_pick_mask_words(sampler->n_vocab);
     uint32_t *mask = lists->masks + (size_t)lists->n_masks * n_words;
-    memset(mask, 0, n_words * sizeof *mask);
-    for (int32_t t = 0; t < sampler->n_vocab; t++)
-        if (frit_forced_fits(sampler->forced_left, sampler->forced_pieces[t])) mask[t / 32] |= 1u << (t % 32);
+    const uint32_t *allowed;
+    if (sampler->constraint) {
+        FRIT_TRY(frit_constraint_mask(sampler->constraint, &allowed));
+        memcpy(mask, allowed, n_words * sizeof *mask);
+    } else {
+        add_forced_mask(sampler, mask);
+    }
     pick->mask = lists->n_masks++;
+    return FRIT_OK;
 }
 
 frit_status frit_sampler_add_pick(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
 {
-    const bool has_mask = sampler->forced_left.len > 0;
+    const bool has_mask = sampler->forced_left.len > 0 || sampler->constraint;
     const bool has_counts = frit_penalties_is_on(&sampler->options);
     const frit_pick_room room = {
         .n_biases = sampler->n_biases, .n_counts = has_counts ? most_counts(sampler) : 0, .n_masks = has_mask ? 1 : 0};
@@ -219,8 +232,7 @@ frit_status frit_sampler_add_pick(const frit_sampler *sampler, frit_pick_lists *
     for (int i = 0; i < sampler->n_stages; i++)
         for (size_t k = 0; k < FRIT_COUNT(parts); k++)
             if (sampler->stages[i]->apply == parts[k].apply) parts[k].add(sampler, lists, pick);
-    if (has_mask) add_mask(sampler, lists, pick);
-    return FRIT_OK;
+    return has_mask ? add_mask(sampler, lists, pick) : FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------- drafts

@@ -14,6 +14,7 @@
 // Logits are never NaN or +inf inside the chain (frit_sampler_sample refuses them); -inf bans a token.
 #pragma once
 #include "base/buf.h"
+#include "grammar/constraint.h"
 #include "sample/pick_run.h"
 
 typedef struct frit_candidates {
@@ -50,6 +51,7 @@ struct frit_sampler {
     frit_str forced_left;            // the rest of it; empty: no prefix is forced
     const frit_str *forced_pieces;   // [n_vocab]: the text of each token; "": a token that may not be used
     frit_str *own_pieces;            // forced_pieces where this sampler owns them, otherwise NULL
+    frit_constraint *constraint;     // of a grammar (grammar.c); NULL: none
 };
 
 #define STAGE(name, text)                                          \
@@ -95,6 +97,8 @@ frit_status frit_sampler_force_prefix(frit_sampler *sampler, const frit_str *pie
 bool frit_forced_fits(frit_str left, frit_str piece);
 void frit_forced_apply(const frit_sampler *sampler, frit_candidates *candidates);
 void frit_forced_accept(frit_sampler *sampler, frit_token token);
+// Bans the tokens that do not fit the grammar, which the sampler has.
+frit_status frit_constraint_apply(const frit_sampler *sampler, frit_candidates *candidates);
 
 // FRIT_E_INVALID for values outside their rows' ranges, unknown stages and biases; FRIT_E_MEMORY.
 frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_sampler_options *options);

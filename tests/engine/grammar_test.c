@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// Grammars on samplers: random logits give answers that fit, by picks and by the chain of stages; sessions end where
+// nothing can follow.
+#include "support/support.h"
+
+#include "engine/engine.h"
+
+static frit_model *open_model(void)
+{
+    frit_model *model = NULL;
+    assert_ok(frit_model_open(&model, project_path("models/fable.gguf"), NULL));
+    return model;
+}
+
+static frit_grammar *make(const frit_model *model, const char *text, frit_grammar_kind kind)
+{
+    frit_grammar *grammar = NULL;
+    const frit_grammar_options options = {.kind = kind};
+    assert_ok(frit_grammar_new(&grammar, model, text, strlen(text), &options));
+    return grammar;
+}
+
+static size_t keep_all(void *ctx, frit_candidate *candidates, size_t n)
+{
+    (void)ctx, (void)candidates;
+    return n;
+}
+
+// Samples with random logits until the text is over; the bytes must match the automaton.
+static void answer_at_random(const frit_model *model, frit_grammar *grammar, frit_rng *rng, bool by_chain)
+{
+    const int32_t n_vocab = model->info.n_vocab;
+    const frit_sampler_options options = {.temp = 1, .seed = frit_rng_next(rng), .stage = by_chain ? keep_all : NULL};
+    frit_sampler *sampler = NULL;
+    frit_match match;
+    float *logits = malloc((size_t)n_vocab * sizeof *logits);
+    assert_ok(frit_sampler_new(&sampler, model, &options));
+    assert_int_equal(frit_sampler_is_pick(sampler), !by_chain);
+    assert_ok(frit_sampler_set_grammar(sampler, grammar));
+    assert_ok(frit_match_init(&match, grammar->automaton, 0));
+    for (int i = 0; i < 60 && !frit_sampler_is_over(sampler); i++) {
+        frit_token token;
+        size_t n_bytes, n_read;
+        random_normal(rng, logits, (size_t)n_vocab, 3);
+        assert_ok(frit_sampler_sample(sampler, logits, &token));
+        const char *piece = frit_token_piece(model, token, &n_bytes);
+        if (frit_token_is_end(model, token)) {
+            assert_true(frit_match_is_final(&match));
+        } else {
+            assert_true(n_bytes > 0);
+            assert_ok(frit_match_push(&match, piece, n_bytes, &n_read));
+            assert_int_equal(n_read, n_bytes);
+        }
+        assert_ok(frit_sampler_accept(sampler, token));
+    }
+    frit_match_deinit(&match);
+    frit_sampler_free(sampler);
+    free(logits);
+}
+
+static void random_logits_give_answers_that_fit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        frit_grammar_kind kind;
+    } grammars[] = {
+        {"{\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"string\", \"maxLength\": 9}, \"b\": {\"type\": "
+         "\"integer\"}}, \"required\": [\"a\", \"b\"], \"additionalProperties\": false}",
+         FRIT_GRAMMAR_SCHEMA},
+        {"{\"type\": \"array\", \"items\": {\"enum\": [\"one\", \"two\", null]}, \"maxItems\": 5}",
+         FRIT_GRAMMAR_SCHEMA},
+        {"(yes|no)( [a-z]{1,6}){0,4}\\.", FRIT_GRAMMAR_REGEX},
+        {"root ::= (\"- \" [^\\n]{1,20} \"\\n\"){1,3}", FRIT_GRAMMAR_GBNF},
+    };
+    frit_model *model = open_model();
+    frit_rng rng;
+    frit_rng_init(&rng, 5);
+    for (size_t i = 0; i < FRIT_COUNT(grammars); i++) {
+        frit_grammar *grammar = make(model, grammars[i].text, grammars[i].kind);
+        for (int k = 0; k < 20; k++) answer_at_random(model, grammar, &rng, k % 2);
+        frit_grammar_free(grammar);
+    }
+    frit_model_free(model);
+}
+
+static void a_session_ends_where_nothing_can_follow(void **state)
+{
+    (void)state;
+    frit_model *model = open_model();
+    frit_engine *engine = NULL;
+    frit_session *session = NULL;
+    frit_sampler *sampler = NULL;
+    frit_token tokens[64], token;
+    size_t n_tokens, n = 0, n_bytes;
+    frit_buf text = {0};
+    assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = 128}));
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_sampler_new(&sampler, model, NULL));
+    assert_ok(frit_tokenize(model, "The king said", 13, FRIT_TEXT_SPECIAL, tokens, 64, &n_tokens));
+    assert_ok(frit_session_push(session, tokens, n_tokens, NULL));
+    frit_grammar *grammar = make(model, " (yes|no|perhaps) to (him|her)", FRIT_GRAMMAR_REGEX);
+    assert_ok(frit_sampler_set_grammar(sampler, grammar));
+    frit_grammar_free(grammar);   // the sampler keeps it
+    while (!frit_sampler_is_over(sampler) && n++ < 40) {
+        assert_ok(frit_session_next(session, sampler, &token));
+        const char *piece = frit_token_piece(model, token, &n_bytes);
+        frit_buf_append(&text, piece, n_bytes);
+    }
+    assert_true(frit_sampler_is_over(sampler));
+    assert_true(strstr(" yes to him yes to her no to him no to her perhaps to him perhaps to her", text.data) != NULL);
+    assert_ok(frit_sampler_reset(sampler));
+    assert_false(frit_sampler_is_over(sampler));
+    frit_buf_free(&text);
+    frit_sampler_free(sampler);
+    frit_session_free(session);
+    frit_engine_free(engine);
+    frit_model_free(model);
+}
+
+static void mistakes_have_a_sentence(void **state)
+{
+    (void)state;
+    frit_model *model = open_model();
+    frit_grammar *grammar = NULL;
+    frit_sampler *sampler = NULL;
+    const frit_grammar_options unknown = {.kind = 7};
+    assert_fails(frit_grammar_new(&grammar, model, "x", 1, &unknown), FRIT_E_INVALID, "the kind of a grammar is 7");
+    assert_fails(frit_grammar_new(&grammar, model, "root", 4, NULL), FRIT_E_INVALID, "expected ::=");
+    assert_null(grammar);
+    assert_ok(frit_sampler_new(&sampler, model, NULL));
+    grammar = make(model, "[0-9]+", FRIT_GRAMMAR_REGEX);
+    assert_ok(frit_sampler_set_grammar(sampler, grammar));
+    frit_token tokens[4];
+    size_t n;
+    assert_ok(frit_tokenize(model, "king", 4, 0, tokens, 4, &n));
+    assert_fails(frit_sampler_accept(sampler, tokens[n - 1]), FRIT_E_INVALID, "does not fit the grammar");
+    frit_sampler_free(sampler);
+    frit_grammar_free(grammar);
+    frit_model_free(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_logits_give_answers_that_fit),
+        cmocka_unit_test(a_session_ends_where_nothing_can_follow),
+        cmocka_unit_test(mistakes_have_a_sentence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
