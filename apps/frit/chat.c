@@ -18,6 +18,7 @@ typedef struct chat_args {
     cli_common common;
     chat_options chat;
     frit_sampler_options sampler;
+    cli_grammar_options grammar;
     cli_adapter_options adapters;
     frit_engine_options engine;
     frit_model_options model;
@@ -174,6 +175,7 @@ static int open_chat(chat *c, const chat_args *args)
     c->sampling = args->sampler;
     cli_recommend(&args->common, c->model, &c->sampling);
     code = chat_talk_make_sampler(c);
+    if (code == CLI_DONE) code = cli_open_grammar(&c->grammar, c->model, &args->grammar);
     if (code == CLI_DONE && args->chat.load && args->chat.session)
         return cli_usage("chat: --load and --session both name a conversation; give one");
     if (code == CLI_DONE && args->chat.session) code = cli_check_writable(args->chat.session);
@@ -203,6 +205,7 @@ static int run(void *ctx)
         if (code == CLI_DONE) code = saved;
     }
     chat_input_free(c.input);
+    frit_grammar_free(c.grammar);
     frit_sampler_free(c.sampler);
     frit_session_free(c.session);
     frit_engine_free(c.engine);
@@ -219,6 +222,7 @@ static int run(void *ctx)
 static const cli_group groups[] = {
     {"Conversation", chat_rows, offsetof(chat_args, chat)},
     {"Sampling", frit_sampler_option_rows, offsetof(chat_args, sampler)},
+    {"Constrained answers", cli_grammar_rows, offsetof(chat_args, grammar)},
     {"Adapters", cli_adapter_rows, offsetof(chat_args, adapters)},
     {"Engine", frit_engine_option_rows, offsetof(chat_args, engine)},
     {"Model", frit_model_option_rows, offsetof(chat_args, model)},

@@ -51,6 +51,7 @@ typedef struct chat {
     frit_session *session;
     frit_sampler *sampler;
     frit_sampler_options sampling;
+    frit_grammar *grammar;   // of answers, or NULL
     int32_t n_predict;
     bool interactive, fancy;   // fancy: colours
     bool edits;                // lines are edited

@@ -275,9 +275,12 @@ static bool make_room(chat *c, const cli_answer *answer)
 static int generate_parts(chat *c, answering *a, cli_answer *answer)
 {
     cli_answer_options options = {.turn = a->turn, .n_predict = c->n_predict, .show = show, .show_ctx = a};
+    *answer = (cli_answer){0};
+    if (c->grammar && frit_sampler_set_grammar(c->sampler, c->grammar) != FRIT_OK) return cli_fail("%s", frit_error());
     int code = cli_generate(c->model, c->engine, c->session, c->sampler, &options, answer);
     remember(c, answer);
-    while (code == CLI_DONE && answer->finish == CLI_FINISH_CONTEXT && make_room(c, answer)) {
+    // The sampler begins again where turns leave, and with it the grammar: such an answer ends with the context.
+    while (code == CLI_DONE && answer->finish == CLI_FINISH_CONTEXT && !c->grammar && make_room(c, answer)) {
         cli_answer more;
         options.follows = answer->tokens;
         options.n_follows = answer->n_tokens;

@@ -207,6 +207,14 @@ frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes
 frit_token *cli_chat_tokens(const frit_model *model, const frit_message *messages, size_t n, size_t *n_tokens);
 frit_token *cli_turn_tokens(const frit_turn *turn, size_t *n_tokens);
 
+typedef struct cli_grammar_options {
+    const char *gbnf, *schema, *regex;
+} cli_grammar_options;
+
+const frit_option *cli_grammar_rows(size_t *n_rows);
+// NULL where no option asks for one. An exit code, having said why.
+int cli_open_grammar(frit_grammar **out, const frit_model *model, const cli_grammar_options *options);
+
 typedef struct cli_answer_options {
     const frit_turn *turn;       // whose marks are shown; may be NULL
     const frit_token *follows;   // tokens whose text the answer continues; NULL: it is a text of its own

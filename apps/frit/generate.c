@@ -157,6 +157,10 @@ static frit_status generate_tokens(const frit_model *model, frit_session *sessio
         if (status != FRIT_OK) return status;
         give_out(options, shown);
         if (text->stopped) break;
+        if (frit_sampler_is_over(sampler)) {
+            answer->finish = CLI_FINISH_END;
+            break;
+        }
     }
     frit_status status = app_answer_end(text, &shown);
     if (status != FRIT_OK) return status;

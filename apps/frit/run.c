@@ -18,6 +18,7 @@ typedef struct run_args {
     cli_common common;
     run_options run;
     frit_sampler_options sampler;
+    cli_grammar_options grammar;
     cli_adapter_options adapters;
     frit_engine_options engine;
     frit_model_options model;
@@ -217,6 +218,7 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
     if (!tokens) return CLI_FAILED;
     frit_session *session = NULL;
     frit_sampler *sampler = NULL;
+    frit_grammar *grammar = NULL;
     cli_answer answer = {0};
     int code = CLI_DONE;
     frit_status status = frit_session_new(&session, engine);
@@ -234,6 +236,8 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
     }
     for (size_t i = 0; status == FRIT_OK && !reads && i < n_tokens; i++) frit_sampler_accept(sampler, tokens[i]);
     if (status == FRIT_OK && args->run.heal) status = frit_sampler_heal(sampler, model, tokens, n_tokens, &n_keep);
+    if (status == FRIT_OK && (code = cli_open_grammar(&grammar, model, &args->grammar)) != CLI_DONE) goto done;
+    if (status == FRIT_OK && grammar) status = frit_sampler_set_grammar(sampler, grammar);
     const char *path = args->run.session;
     if (status == FRIT_OK && path) {
         const frit_status loaded = frit_session_load(session, path);
@@ -265,6 +269,7 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
     }
 done:
     cli_answer_free(&answer);
+    frit_grammar_free(grammar);
     frit_sampler_free(sampler);
     frit_session_free(session);
     free(tokens);
@@ -303,6 +308,7 @@ static int run(void *ctx)
 static const cli_group groups[] = {
     {"Prompt and answer", run_rows, offsetof(run_args, run)},
     {"Sampling", frit_sampler_option_rows, offsetof(run_args, sampler)},
+    {"Constrained answers", cli_grammar_rows, offsetof(run_args, grammar)},
     {"Adapters", cli_adapter_rows, offsetof(run_args, adapters)},
     {"Engine", frit_engine_option_rows, offsetof(run_args, engine)},
     {"Model", frit_model_option_rows, offsetof(run_args, model)},

@@ -143,6 +143,103 @@ static bool parse_lora(json_t *value, void *ctx, server_problem *problem)
     return true;
 }
 
+// ---------------------------------------------------------------------------------------- formats of answers
+
+static bool set_format(server_generation *request, frit_grammar_kind kind, const char *param, json_t *value,
+                       server_problem *problem)
+{
+    if (request->format_param)
+        return server_refuse(problem, 400, "invalid_value", param, "%s: %s says what the answer may be already", param,
+                             request->format_param);
+    request->format_kind = kind;
+    request->format_param = param;
+    if (json_is_string(value)) {
+        request->format = json_string_value(value);
+        request->n_format = json_string_length(value);
+        return true;
+    }
+    request->format = request->format_owned = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    if (!request->format) return no_memory(problem);
+    request->n_format = strlen(request->format);
+    return true;
+}
+
+static bool set_text_format(json_t *value, void *ctx, frit_grammar_kind kind, const char *param,
+                            server_problem *problem)
+{
+    if (!json_is_string(value))
+        return server_refuse(problem, 400, "invalid_type", param, "%s: expected a string", param);
+    if (json_string_length(value) == 0) return true;
+    return set_format(ctx, kind, param, value, problem);
+}
+
+static bool set_schema(json_t *value, void *ctx, const char *param, server_problem *problem)
+{
+    if (!json_is_object(value) && !json_is_boolean(value))
+        return server_refuse(problem, 400, "invalid_type", param, "%s: expected a JSON schema, an object", param);
+    return set_format(ctx, FRIT_GRAMMAR_SCHEMA, param, value, problem);
+}
+
+static bool parse_grammar(json_t *value, void *ctx, server_problem *problem)
+{
+    return set_text_format(value, ctx, FRIT_GRAMMAR_GBNF, "grammar", problem);
+}
+
+static bool parse_regex(json_t *value, void *ctx, server_problem *problem)
+{
+    return set_text_format(value, ctx, FRIT_GRAMMAR_REGEX, "regex", problem);
+}
+
+static bool parse_json_schema(json_t *value, void *ctx, server_problem *problem)
+{
+    return set_schema(value, ctx, "json_schema", problem);
+}
+
+static bool parse_guided_grammar(json_t *value, void *ctx, server_problem *problem)
+{
+    return set_text_format(value, ctx, FRIT_GRAMMAR_GBNF, "guided_grammar", problem);
+}
+
+static bool parse_guided_regex(json_t *value, void *ctx, server_problem *problem)
+{
+    return set_text_format(value, ctx, FRIT_GRAMMAR_REGEX, "guided_regex", problem);
+}
+
+static bool parse_guided_json(json_t *value, void *ctx, server_problem *problem)
+{
+    if (json_is_string(value)) return set_text_format(value, ctx, FRIT_GRAMMAR_SCHEMA, "guided_json", problem);
+    return set_schema(value, ctx, "guided_json", problem);
+}
+
+// {"type": "text"}, {"type": "json_object"}, {"type": "json_schema", "json_schema": {"name": ..., "schema": {...}}}
+static bool parse_response_format(json_t *value, void *ctx, server_problem *problem)
+{
+    static const char param[] = "response_format";
+    server_generation *request = ctx;
+    const char *type = json_string_value(json_object_get(value, "type"));
+    if (!type)
+        return server_refuse(problem, 400, "invalid_type", param, "%s: expected an object with a type, a string",
+                             param);
+    if (strcmp(type, "text") == 0) return true;
+    json_t *schema = json_object_get(value, "schema"), *inner = json_object_get(value, "json_schema");
+    if (strcmp(type, "json_schema") == 0) {
+        if (!schema) schema = json_object_get(inner, "schema");
+        if (!schema)
+            return server_refuse(problem, 400, "missing_required_parameter", param, "%s.json_schema.schema: is missing",
+                                 param);
+        return set_schema(schema, request, param, problem);
+    }
+    if (strcmp(type, "json_object") != 0)
+        return server_refuse(problem, 400, "unsupported_parameter", param,
+                             "%s: type '%.64s' is not known; expected text, json_object or json_schema", param, type);
+    if (schema) return set_schema(schema, request, param, problem);
+    json_t *any = json_pack("{s:s}", "type", "object");
+    if (!any) return no_memory(problem);
+    const bool good = set_format(request, FRIT_GRAMMAR_SCHEMA, param, any, problem);
+    json_decref(any);
+    return good;
+}
+
 // A number here, where chats have true and top_logprobs.
 static bool parse_logprobs(json_t *value, void *ctx, server_problem *problem)
 {
@@ -202,6 +299,7 @@ static void clear_generation(void *ctx)
     free((void *)request->stop.items);
     if (request->biases) free((void *)request->sampler.logit_bias.items);
     free(request->biases);
+    free(request->format_owned);
     free(request->lora);
     free(request->ids);
     frit_turn_free(request->turn);
@@ -226,7 +324,7 @@ static void clear_generation(void *ctx)
 
 #define OLD_TOOLS     "it is an old form; use tools and tool_choice"
 #define SAMPLER_LATER "it comes with a later version"
-#define FORMAT_LATER  "constrained answers come with a later version"
+#define FORMAT_LATER  "use response_format, json_schema, regex or grammar"
 
 // clang-format off
 // Fields that both kinds of generation have.
@@ -248,16 +346,19 @@ static void clear_generation(void *ctx)
     LATER("min_tokens", .harmless = "0", .why = SAMPLER_LATER),                                           \
     LATER("ignore_eos", .harmless = "false", .why = "bias the token that ends answers instead"),          \
     LATER("use_beam_search", .harmless = "false", .why = SAMPLER_LATER),                                  \
-    LATER("guided_json", .why = FORMAT_LATER), LATER("guided_regex", .why = FORMAT_LATER),                \
-    LATER("guided_choice", .why = FORMAT_LATER), LATER("guided_grammar", .why = FORMAT_LATER),            \
+    {"guided_json", FIELD_CUSTOM, .parse = parse_guided_json},                                            \
+    {"guided_regex", FIELD_CUSTOM, .parse = parse_guided_regex},                                          \
+    {"guided_grammar", FIELD_CUSTOM, .parse = parse_guided_grammar},                                      \
+    LATER("guided_choice", .why = FORMAT_LATER),                                                          \
     LATER("structured_outputs", .why = FORMAT_LATER),                                                     \
     {"max_completion_tokens", FIELD_INT, .offset = AT(max_completion_tokens), .min = -1, .max = INT32_MAX,          \
      .fallback = SERVER_UNSET},                                                                           \
     LATER("n", .harmless = "1", .why = "one answer is given for each request"),                           \
     LATER("prompt_logprobs", .harmless = "false", .why = "probabilities come with a later version"),      \
-    LATER("grammar", .harmless = "\"\"", .why = FORMAT_LATER),                                            \
-    LATER("json_schema", .harmless = "{}", .why = FORMAT_LATER),                                          \
-    LATER("response_format", .harmless = "{\"type\":\"text\"}", .why = FORMAT_LATER)
+    {"grammar", FIELD_CUSTOM, .parse = parse_grammar},                                                    \
+    {"json_schema", FIELD_CUSTOM, .parse = parse_json_schema},                                            \
+    {"regex", FIELD_CUSTOM, .parse = parse_regex},                                                        \
+    {"response_format", FIELD_CUSTOM, .parse = parse_response_format}
 
 static const server_field chat_fields[] = {
     GENERATION_FIELDS,

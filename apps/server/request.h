@@ -27,9 +27,15 @@ typedef struct server_generation {
     int32_t max_tokens;              // -1: until the answer or the context ends
     int32_t max_completion_tokens;   // SERVER_UNSET: max_tokens holds
     frit_sampler_options sampler;
-    bool heals;        // the answer may go on within the last word of the prompt
-    bool wants_odds;   // log-probabilities of the answer's tokens
-    int32_t n_top;     // and so many of the likeliest others
+    // What the answer may be: the text of a grammar, and the field that gave it; NULL: anything.
+    const char *format;
+    size_t n_format;
+    frit_grammar_kind format_kind;
+    const char *format_param;
+    char *format_owned;   // format, where it is not a text of the body
+    bool heals;           // the answer may go on within the last word of the prompt
+    bool wants_odds;      // log-probabilities of the answer's tokens
+    int32_t n_top;        // and so many of the likeliest others
     uint64_t seed;
     bool has_seed;
     frit_option_list stop;   // items owned, texts borrowed

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The routes and their handlers.
+#include "server/grammars.h"
 #include "server/routes.h"
 
 #include "server/embeddings.h"
@@ -132,6 +133,24 @@ static bool choose_adapters(const server_site *site, const server_generation *re
     return true;
 }
 
+// What the answer may be; the sampler begins it when the prompt was accepted.
+static bool set_format(const server_site *site, const server_generation *request, server_job *job,
+                       server_problem *problem)
+{
+    const json_t *tools = json_object_get(request->body.root, "tools");
+    const char *choice = json_string_value(json_object_get(request->body.root, "tool_choice"));
+    if (!request->format_param) return true;
+    if (json_array_size(tools) > 0 && !(choice && strcmp(choice, "none") == 0))
+        return server_refuse(problem, 400, "unsupported_parameter", request->format_param,
+                             "%s: is not supported together with tools", request->format_param);
+    if (request->heals)
+        return server_refuse(problem, 400, "unsupported_parameter", request->format_param,
+                             "%s: is not supported together with heal", request->format_param);
+    job->grammar = server_grammars_get(site->grammars, site->model, request->format_kind, request->format,
+                                       request->n_format, request->format_param, problem);
+    return job->grammar != NULL;
+}
+
 static bool make_job(server_exchange *exchange, server_generation *request, bool chat)
 {
     const server_site *site = exchange->site;
@@ -147,6 +166,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     frit_status status = frit_sampler_new(&job->sampler, site->model, &request->sampler);
     if (status != FRIT_OK)
         return server_refuse_status(problem, 400, request->sampler.logit_bias.n > 0 ? "logit_bias" : NULL, status);
+    if (!set_format(site, request, job, problem)) return false;
     const bool is_set = request->max_completion_tokens != SERVER_UNSET;
     job->max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;
     job->n_top = request->wants_odds ? request->n_top : -1;

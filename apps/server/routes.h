@@ -17,6 +17,7 @@ typedef struct server_site {   // what handlers know of the server; never change
     const char *stem;           // of its file
     int64_t started;            // seconds since 1970
     server_worker *worker;
+    struct server_grammars *grammars;
 } server_site;
 
 typedef struct server_exchange {   // one request and its answer

@@ -2,6 +2,7 @@
 // Options of the server, its address, its start and its end.
 #include "server/server.h"
 
+#include "server/grammars.h"
 #include "server/http.h"
 
 #include <arpa/inet.h>
@@ -171,7 +172,8 @@ static bool start(app_server *server, const server_config *config, server_proble
     site->adapters = config->adapters;
     site->started = (int64_t)time(NULL);
     server->stem = stem_of(site->model_info.path);
-    if (!server->stem) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    site->grammars = server_grammars_new();
+    if (!server->stem || !site->grammars) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     site->stem = server->stem;
     site->aliases = options->aliases;
     site->strict_fields = options->strict_fields;
@@ -245,6 +247,7 @@ void server_close(app_server *server)
         server_http_stop(server->http);
     }
     server_worker_free(server->site.worker);
+    server_grammars_free(server->site.grammars);
     free(server->stem);
     free(server);
 }

@@ -48,6 +48,7 @@ static void job_free(server_job *job)
     app_answer_free(&job->answer);
     server_outbox_free(&job->outbox);
     frit_sampler_free(job->sampler);
+    frit_grammar_free(job->grammar);
     frit_turn_free(job->turn);
     free(job->picks);
     free(job->scales);
@@ -209,6 +210,7 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     size_t n_kept = job->n_prompt;   // without what is healed
     for (size_t i = 0; i < job->n_prompt && !worker->reads; i++) frit_sampler_accept(job->sampler, job->prompt[i]);
     frit_status status = app_answer_init(&job->answer, worker->model, job->stop);
+    if (status == FRIT_OK && job->grammar) status = frit_sampler_set_grammar(job->sampler, job->grammar);
     if (status == FRIT_OK && job->heals)
         status = frit_sampler_heal(job->sampler, worker->model, job->prompt, job->n_prompt, &n_kept);
     if (status == FRIT_OK && job->turn) status = app_answer_show_marks(&job->answer, job->turn);
@@ -321,7 +323,7 @@ static frit_status take_token(const server_worker *worker, server_job *job, frit
     job->is_asked = false;
     if (status != FRIT_OK) return status;
     *token = picked.token;
-    frit_sampler_accept(job->sampler, *token);
+    FRIT_TRY(frit_sampler_accept(job->sampler, *token));
     job->usage.n_answer++;
     if (job->n_top < 0 || frit_token_is_end(worker->model, *token)) return FRIT_OK;
     return note_pick(job, &picked);
@@ -344,9 +346,10 @@ static frit_status pick(server_worker *worker, server_job *job, bool *ended, ser
             status = app_answer_push(&job->answer, token, &shown);
             if (status != FRIT_OK) return status;
             say(worker, job, shown);
-            *ended = job->answer.stopped || job->is_over || !may_go_on;
+            const bool is_over = job->is_over || frit_sampler_is_over(job->sampler);
+            *ended = job->answer.stopped || is_over || !may_go_on;
             if (!*ended) return push(worker, job, token);
-            if (!job->answer.stopped && !job->is_over) *finish = SERVER_FINISH_LENGTH;
+            if (!job->answer.stopped && !is_over) *finish = SERVER_FINISH_LENGTH;
         }
     } else {
         *finish = SERVER_FINISH_LENGTH;

@@ -44,6 +44,7 @@ struct server_job {
     bool continues;          // the answer continues the prompt's text: no chat
     bool heals;              // ... and may do so within its last word
     frit_sampler *sampler;   // owned
+    frit_grammar *grammar;   // of the answer: owned; NULL: none
     frit_option_list stop;   // lives in ctx
     frit_turn *turn;         // of a chat: owned; the voice takes the answer apart with it
     int32_t n_top;           // likeliest tokens to report with each of the answer; -1: not even that

@@ -55,6 +55,24 @@ static void options_of_gpus_do_no_harm_without_one(void **state)
     expect("run -q -p x -n 1 -ot ffn=CUDA0", NULL, 2, NULL, "this engine has no device 'CUDA0', it has cpu");
 }
 
+static void answers_follow_a_grammar(void **state)
+{
+    (void)state;
+    char line[1024];
+    const char *file = temp_path("rules");
+    write_file(file, "root ::= \"# \" [a-z]{4}\n", 22);
+    snprintf(line, sizeof line, "run -q --raw -p 'Once upon' -s 1 --grammar '%s'", file);
+    expect(line, NULL, 0, "# ", NULL);
+    expect("run -q --raw -p 'Once upon' --grammar 'root ::= \"x7\"'", NULL, 0, "x7\n", NULL);
+    expect("run -q --raw -p 'Once upon' --json-schema '{\"const\": [1, \"x\"]}' --temp 0", NULL, 0, "\"x\"", NULL);
+    expect("run -q --raw -p 'Once upon' --regex 'x(7|8)y'", NULL, 0, "x", NULL);
+    expect("chat -q --regex 'x(7|8)y'", "hello\nagain\n", 0, "x", NULL);
+    expect("run -q --raw -p x --regex '(7'", NULL, 2, NULL, "--regex: regular expression '(7': found its end");
+    expect("run -q --raw -p x --grammar 'root ::= [a'", NULL, 2, NULL, "--grammar: grammar, line 1");
+    expect("run -q --raw -p x --json-schema '{\"$ref\": \"y\"}'", NULL, 2, NULL, "'$ref' to 'y'");
+    expect("run -q --raw -p x --regex a --grammar b", NULL, 2, NULL, "give one of them");
+}
+
 static void piped_text_follows_the_prompt(void **state)
 {
     (void)state;
@@ -136,6 +154,7 @@ int main(void)
         cmocka_unit_test(options_have_the_names_of_llama_cpp_too),
         cmocka_unit_test(options_of_several_letters_that_frit_lacks_are_refused_by_name),
         cmocka_unit_test(options_of_gpus_do_no_harm_without_one),
+        cmocka_unit_test(answers_follow_a_grammar),
         cmocka_unit_test(piped_text_follows_the_prompt),
         cmocka_unit_test(a_prompt_with_a_zero_byte_is_refused),
         cmocka_unit_test(two_models_are_one_too_many),

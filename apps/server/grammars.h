@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// server/grammars.h: grammars of requests, compiled once and kept by their text. Any thread.
+#pragma once
+#include "frit.h"
+#include "server/problem.h"
+
+typedef struct server_grammars server_grammars;
+
+server_grammars *server_grammars_new(void);   // NULL: no memory
+void server_grammars_free(server_grammars *grammars);
+// The grammar of a text, for the caller to free. NULL with a problem that names the field `param`.
+frit_grammar *server_grammars_get(server_grammars *grammars, const frit_model *model, frit_grammar_kind kind,
+                                  const char *text, size_t n, const char *param, server_problem *problem);
