@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // JSON schemas: the official suite of tests, schemas with texts that match and do not, and refusals.
-// With --table: the suite's cases by file, and why schemas are refused, as docs/grammar.md shows them.
+// With --table: which cases of the suite are refused, and why. With --answers: random answers, for answers.py.
 #include "grammar/check.h"
 
 #include <jansson.h>
@@ -54,7 +54,18 @@ static const char *const files[] = {
     "vocabulary",
 };
 
-static bool print_table;
+static bool print_table, print_answers;
+
+// A JSON text in one line.
+static const char *json_line(frit_str text)
+{
+    static char line[2048];
+    size_t n = 0;
+    for (size_t i = 0; i < text.len && n + 1 < sizeof line; i++)
+        if (text.ptr[i] != '\n' && text.ptr[i] != '\t') line[n++] = text.ptr[i];   // white space between tokens only
+    line[n] = 0;
+    return line;
+}
 
 typedef struct counts {
     int n, n_supported, n_wrong;
@@ -117,11 +128,171 @@ static void the_suite_of_json_schema_is_answered(void **state)
     assert_true(all.n_supported * 100 >= all.n * 85);
 }
 
+// ------------------------------------------------------------------------------------- in order, as models write
+
+typedef struct schema_case {
+    const char *schema;
+    const char *good[6], *bad[8];
+} schema_case;
+
+static const schema_case cases[] = {
+    {"{\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"integer\"}, \"b\": {\"type\": \"string\"}}, "
+     "\"required\": [\"b\"], \"additionalProperties\": false}",
+     {"{\"a\":1,\"b\":\"x\"}", "{\"b\": \"\"}", "{\n  \"a\": -12,\n  \"b\": \"\\u00e9\\n\"\n}"},
+     {"{}", "{\"b\":\"x\",\"a\":1}", "{\"a\":1}", "{\"a\":1.0,\"b\":\"\"}", "{\"a\":01,\"b\":\"\"}", "{\"b\":\"\",}",
+      "{\"b\":\"\\ud800\"}", "{\"b\":\"\",\"c\":1}"}},
+    {"{\"enum\": [\"red\", \"a\\\"b\", 5, null, [1, {\"x\": true}]]}",
+     {"\"red\"", "\"a\\\"b\"", "5", "null", "[1,{\"x\":true}]"},
+     {"\"blue\"", "6", "[]", "[1,{}]", "5.5"}},
+    {"{\"type\": \"integer\", \"minimum\": -5, \"exclusiveMaximum\": 120, \"multipleOf\": 5}",
+     {"-5", "0", "5", "115", "100"},
+     {"-10", "120", "3", "-0", "05", "5.0", "1e1"}},
+    {"{\"type\": \"number\", \"minimum\": 0.5, \"maximum\": 1.25}",
+     {"0.5", "1", "1.25", "0.75"},
+     {"0.4999", "1.251", "2", "-1", "0", "0.50"}},
+    {"{\"type\": \"string\", \"pattern\": \"^[A-Z]{2}-\\\\d+$\", \"maxLength\": 5}",
+     {"\"AB-1\"", "\"AB-12\""},
+     {"\"AB-\"", "\"AB-123\"", "\"xAB-1\""}},
+    {"{\"type\": \"array\", \"prefixItems\": [{\"const\": 1}], \"items\": {\"type\": \"boolean\"}, \"minItems\": 2, "
+     "\"maxItems\": 3}",
+     {"[1,true]", "[1, false, true]"},
+     {"[]", "[1]", "[true,true]", "[1,true,true,true]", "[1,2]"}},
+    {"{\"$defs\": {\"n\": {\"type\": \"object\", \"properties\": {\"v\": {\"type\": \"integer\"}, \"next\": {\"$ref\": "
+     "\"#/$defs/n\"}}, "
+     "\"required\": [\"v\"], \"additionalProperties\": false}}, \"$ref\": \"#/$defs/n\"}",
+     {"{\"v\":1}", "{\"v\":1,\"next\":{\"v\":2,\"next\":{\"v\":3}}}"},
+     {"{}", "{\"v\":1,\"next\":{}}", "{\"v\":1,\"next\":1}"}},
+    {"{\"oneOf\": [{\"properties\": {\"kind\": {\"const\": \"a\"}, \"x\": {\"type\": \"integer\"}}, \"required\": "
+     "[\"kind\", \"x\"], \"additionalProperties\": false, \"type\": \"object\"}, "
+     "{\"properties\": {\"kind\": {\"const\": \"b\"}, \"y\": {\"type\": \"string\"}}, \"required\": [\"kind\", \"y\"], "
+     "\"additionalProperties\": false, \"type\": \"object\"}]}",
+     {"{\"kind\":\"a\",\"x\":1}", "{\"kind\":\"b\",\"y\":\"\"}"},
+     {"{\"kind\":\"a\",\"y\":\"\"}", "{\"kind\":\"c\",\"x\":1}", "null"}},
+    {"{\"type\": \"string\", \"format\": \"date\"}",
+     {"\"2026-11-22\""},
+     {"\"2026-13-22\"", "\"today\"", "\"2026-1-2\""}},
+    {"{\"type\": [\"null\", \"boolean\"]}", {"null", "true", "false"}, {"0", "\"\"", "nul"}},
+    {"{\"type\": \"object\", \"patternProperties\": {\"^n_\": {\"type\": \"integer\"}}, \"additionalProperties\": "
+     "{\"type\": \"string\"}, \"minProperties\": 1, \"maxProperties\": 2}",
+     {"{\"n_a\":1}", "{\"n_a\":1,\"b\":\"\"}"},
+     {"{}", "{\"n_a\":\"\"}", "{\"b\":1}", "{\"a\":\"\",\"b\":\"\",\"c\":\"\"}"}},
+};
+
+static void texts_match_as_the_schemas_say(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+        frit_automaton *a = NULL;
+        assert_ok(frit_schema_compile(&a, frit_str_of(cases[i].schema), NULL));
+        for (size_t k = 0; k < 6 && cases[i].good[k]; k++) assert_matches(a, cases[i].schema, cases[i].good[k], 1);
+        for (size_t k = 0; k < 8 && cases[i].bad[k]; k++)
+            if (match_text(a, frit_str_of(cases[i].bad[k])) == 1)
+                fail_msg("%s: %s matches", cases[i].schema, cases[i].bad[k]);
+        frit_automaton_free(a);
+    }
+}
+
+static void what_cannot_be_said_is_refused_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *schema, *sentence;
+    } bad[] = {
+        {"{", "JSON schema, line 1"},
+        {"[]", "neither an object nor true or false"},
+        {"{\"type\": \"strin\"}", "'type' names an unknown type"},
+        {"{\"type\": \"array\", \"uniqueItems\": true}", "'uniqueItems' cannot be said by a grammar"},
+        {"{\"$ref\": \"other.json\"}", "'$ref' to 'other.json', which is not in the schema"},
+        {"{\"$ref\": \"#/$defs/x\"}", "'$ref' to '#/$defs/x'"},
+        {"{\"$ref\": \"#\"}", "refers to itself without a value between"},
+        {"{\"$dynamicRef\": \"#x\"}", "'$dynamicRef' depends on"},
+        {"{\"pattern\": \"(?=a)\"}", "expected no lookahead"},
+        {"{\"pattern\": \"(a)\\\\1\"}", "expected no back reference"},
+        {"{\"maxLength\": 100000000}", "'maxLength' is above 50000"},
+        {"{\"minItems\": -1}", "'minItems' is not a whole number from 0"},
+        {"{\"items\": [{}]}", "'items' is an array; expected prefixItems"},
+        {"{\"multipleOf\": 0.123456789}", "multipleOf needs more than"},
+        {"{\"minimum\": \"a\"}", "'minimum' is not a number"},
+        {"{\"type\": \"integer\", \"minimum\": 2, \"maximum\": 1}", "matches no text"},
+        {"{\"type\": \"object\", \"properties\": {\"a\": false}, \"required\": [\"a\"]}", "matches no text"},
+        {"{\"$schema\": \"http://example.com/x\"}", "'$schema' is not one of json-schema.org"},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(bad); i++) {
+        frit_automaton *a = NULL;
+        const frit_status status = frit_schema_compile(&a, frit_str_of(bad[i].schema), NULL);
+        if (status == FRIT_OK || a || !strstr(frit_error(), bad[i].sentence))
+            fail_msg("%s: %d \"%s\", expected \"%s\"", bad[i].schema, status, frit_error(), bad[i].sentence);
+    }
+}
+
+// ------------------------------------------------------------------------------------- random answers
+
+enum { MOST_BYTES = 600 };
+
+// A random text of the grammar: after some bytes it takes what leads to an end, where that is possible.
+static bool write_random(const frit_automaton *a, frit_rng *rng, frit_buf *out)
+{
+    static const char ends[] = "\"}]";
+    frit_match match;
+    assert_ok(frit_match_init(&match, a, 0));
+    bool done = false;
+    for (int n = 0; n < MOST_BYTES && !done; n++) {
+        uint64_t bytes[4];
+        size_t n_read;
+        frit_match_bytes(&match, bytes);
+        int byte = (int)random_between(rng, 0, 255), tries = 0;
+        while (!(bytes[byte / 64] >> (byte % 64) & 1) && tries++ < 256) byte = (byte + 1) % 256;
+        for (const char *e = ends; *e && random_between(rng, 0, MOST_BYTES) < n * 2 + 60; e++)
+            if (bytes[*e / 64] >> (*e % 64) & 1) byte = *e;
+        if (tries < 256) {
+            const char c = (char)byte;
+            assert_ok(frit_match_push(&match, &c, 1, &n_read));
+            assert_int_equal(n_read, 1);
+            frit_buf_char(out, c);
+        }
+        done = frit_match_is_final(&match) && (frit_match_is_over(&match) || random_between(rng, 0, 3) == 0);
+    }
+    frit_match_deinit(&match);
+    return done;
+}
+
+// What the grammar that models follow allows, the one of validators accepts too.
+static void random_answers_are_valid(void **state)
+{
+    (void)state;
+    static const frit_schema_options complete = {.complete = true};
+    int n_done = 0;
+    for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+        frit_automaton *a = NULL, *validator = NULL;
+        frit_rng rng;
+        frit_rng_init(&rng, i);
+        assert_ok(frit_schema_compile(&a, frit_str_of(cases[i].schema), NULL));
+        assert_ok(frit_schema_compile(&validator, frit_str_of(cases[i].schema), &complete));
+        for (int k = 0; k < 50; k++) {
+            frit_buf text = {0};
+            if (write_random(a, &rng, &text)) {
+                const frit_str t = {text.data, text.len};
+                if (match_text(validator, t) != 1) fail_msg("%s: '%s' is not valid", cases[i].schema, text.data);
+                if (print_answers) printf("%s\t%s\n", cases[i].schema, json_line(t));
+                n_done++;
+            }
+            frit_buf_free(&text);
+        }
+        frit_automaton_free(a);
+        frit_automaton_free(validator);
+    }
+    assert_true(n_done > 300);
+}
+
 int main(int argc, char **argv)
 {
     print_table = argc > 1 && strcmp(argv[1], "--table") == 0;
+    print_answers = argc > 1 && strcmp(argv[1], "--answers") == 0;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_suite_of_json_schema_is_answered),
+        cmocka_unit_test(texts_match_as_the_schemas_say),
+        cmocka_unit_test(what_cannot_be_said_is_refused_by_name),
+        cmocka_unit_test(random_answers_are_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Validates random answers with the jsonschema package.
+
+    answers.py PROGRAM
+
+PROGRAM is test_grammar_schema, which writes schema and answer, one pair a line, when it is asked with --answers. Ends
+with 1 if an answer is not valid, and with 0 where the package is not installed.
+"""
+import json
+import subprocess
+import sys
+
+try:
+    from jsonschema import Draft202012Validator
+except ImportError:
+    print("the package jsonschema is not here; nothing was validated")
+    sys.exit(0)
+
+output = subprocess.run([sys.argv[1], "--answers"], capture_output=True, check=True).stdout.decode()
+pairs = [line.split("\t") for line in output.splitlines() if "\t" in line]
+wrong = 0
+for schema, answer in pairs:
+    for error in Draft202012Validator(json.loads(schema)).iter_errors(json.loads(answer)):
+        print(f"{schema}: {answer}: {error.message}")
+        wrong += 1
+print(f"{len(pairs)} answers, {wrong} wrong")
+sys.exit(1 if wrong or len(pairs) < 300 else 0)
