@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Masks against the definition: a token may be next if its bytes fit. With --bench: how long they take.
+// Masks against the definition: a token may be next if its bytes fit. With --bench MODEL: how long they take.
 #include "grammar/check.h"
 
 #include "base/arena.h"
@@ -135,12 +135,38 @@ static void make_schema(frit_buf *out)
     frit_buf_text(out, "}}");
 }
 
-// Masks along random answers, over n made-up tokens.
-static void bench(int32_t n)
+// The vocabulary of a model, with pairs of its pieces up to n tokens. Token 0 is the end.
+static void read_words(words *w, const char *path, int32_t n)
+{
+    frit_model *model = NULL;
+    frit_rng rng;
+    frit_rng_init(&rng, 3);
+    assert_ok(frit_model_open(&model, path, &(frit_model_options){.vocab_only = true}));
+    frit_model_info info;
+    assert_ok(frit_model_get_info(model, &info));
+    *w = (words){.n = n};
+    w->pieces = frit_arena_new(&w->arena, frit_str, (size_t)n);
+    for (int32_t i = 0; i < n; i++) {
+        frit_buf text = {0};
+        for (int k = 0; k < (i < info.n_vocab ? 1 : 2); k++) {
+            size_t n_bytes;
+            const frit_token t = i < info.n_vocab ? i : (frit_token)random_between(&rng, 0, info.n_vocab - 1);
+            const char *piece = frit_token_piece(model, t, &n_bytes);
+            if (i > 0) frit_buf_append(&text, piece, n_bytes);
+        }
+        w->pieces[i] = (frit_str){frit_arena_text(&w->arena, text.data ? text.data : "", text.len), text.len};
+        frit_buf_free(&text);
+    }
+    frit_model_free(model);
+    assert_ok(frit_token_trie_new(&w->trie, w->pieces, n, &(frit_token){0}, 1));
+}
+
+// Masks along random answers.
+static void bench(const char *path, int32_t n)
 {
     frit_buf schema = {0};
     words w;
-    make_words(&w, n, 3);
+    read_words(&w, path, n);
     make_schema(&schema);
     frit_automaton *a = NULL;
     frit_masks *masks = NULL;
@@ -164,9 +190,9 @@ static void bench(int32_t n)
         most = took > most ? took : most;
         n_masks++;
         int32_t t = (int32_t)random_between(&rng, 0, n - 1);
-        for (int k = 0; k < n && (!has(mask, t) || t == 300); k++) t = (t + 1) % n;
+        for (int k = 0; k < n && (!has(mask, t) || t == 0); k++) t = (t + 1) % n;
         size_t n_read;
-        if (!has(mask, t) || t == 300)
+        if (!has(mask, t) || t == 0)
             assert_ok(frit_match_reset(&match));
         else
             assert_ok(frit_match_push(&match, w.pieces[t].ptr, w.pieces[t].len, &n_read));
@@ -184,8 +210,8 @@ static void bench(int32_t n)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
-        bench(128000);
+    if (argc > 2 && strcmp(argv[1], "--bench") == 0) {
+        bench(argv[2], 128000);
         return 0;
     }
     const struct CMUnitTest tests[] = {

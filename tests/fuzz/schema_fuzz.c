@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Any bytes as a JSON schema, or after a first byte of 'r' as a regular expression, followed by a zero and a text. What
+// compiles never comes to a dead end.
+#include "grammar/match.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
+
+static void require(bool good)
+{
+    if (!good) abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
+{
+    if (n_bytes == 0) return 0;
+    const bool is_regex = bytes[0] == 'r';
+    const char *text = (const char *)bytes + is_regex;
+    const size_t n = n_bytes - is_regex;
+    const char *zero = n > 0 ? memchr(text, 0, n) : NULL;
+    const size_t n_grammar = zero ? (size_t)(zero - text) : n;
+    const frit_schema_options options = {.any_order = n_bytes % 2, .complete = n_bytes % 3 == 0};
+    frit_automaton *a;
+    const frit_str grammar = {text, n_grammar};
+    const frit_status status = is_regex ? frit_regex_compile(&a, grammar) : frit_schema_compile(&a, grammar, &options);
+    if (status != FRIT_OK) {
+        require(frit_error()[0] != 0 && a == NULL);
+        return 0;
+    }
+    frit_match match;
+    require(frit_match_init(&match, a, 0) == FRIT_OK);
+    for (size_t i = n_grammar + 1; i < n; i++) {
+        size_t n_read;
+        uint64_t next[4];
+        frit_match_bytes(&match, next);
+        require(frit_match_is_final(&match) || (next[0] | next[1] | next[2] | next[3]) != 0);
+        const unsigned char byte = (unsigned char)text[i];
+        if (frit_match_push(&match, text + i, 1, &n_read) != FRIT_OK) break;
+        require((n_read == 1) == ((next[byte / 64] >> (byte % 64) & 1) != 0));
+    }
+    frit_match_deinit(&match);
+    frit_automaton_free(a);
+    return 0;
+}
