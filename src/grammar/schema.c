@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-frit_status schema_fail(const char *keyword, const char *what)
+frit_status frit_schema_fail(const char *keyword, const char *what)
 {
     return frit_fail(FRIT_E_UNSUPPORTED, "JSON schema: '%s' %s", keyword, what);
 }
@@ -47,12 +47,12 @@ static frit_status add_literal(schema *s, const literal *l, int32_t *out)
     return FRIT_OK;
 }
 
-frit_status schema_literal(schema *s, literal_kind kind, json_t *value, const char *base, int32_t *out)
+frit_status frit_schema_literal(schema *s, literal_kind kind, json_t *value, const char *base, int32_t *out)
 {
     return add_literal(s, &(literal){.kind = kind, .value = value, .base = base}, out);
 }
 
-frit_status schema_any(schema *s, const int32_t *sets, int32_t n, int32_t *out)
+frit_status frit_schema_any(schema *s, const int32_t *sets, int32_t n, int32_t *out)
 {
     int32_t *copy = frit_arena_new(&s->arena, int32_t, (size_t)n);
     if (!copy) return fail_memory();
@@ -84,7 +84,7 @@ static frit_status add_set(schema *s, const int32_t *literals, int32_t n, int32_
     return FRIT_OK;
 }
 
-frit_status schema_set(schema *s, const int32_t *literals, int32_t n, int32_t *out)
+frit_status frit_schema_set(schema *s, const int32_t *literals, int32_t n, int32_t *out)
 {
     int32_t sorted[256], kept = 0;
     if (n > 256) return frit_fail(FRIT_E_LIMIT, "JSON schema: more than 256 subschemas hold of one value");
@@ -101,36 +101,36 @@ frit_status schema_set(schema *s, const int32_t *literals, int32_t n, int32_t *o
     return add_set(s, sorted, kept, out);
 }
 
-frit_status schema_set_one(schema *s, int32_t l, int32_t *out)
+frit_status frit_schema_set_one(schema *s, int32_t l, int32_t *out)
 {
-    return schema_set(s, &l, 1, out);
+    return frit_schema_set(s, &l, 1, out);
 }
 
-frit_status schema_set_and(schema *s, int32_t a, int32_t b, int32_t *out)
+frit_status frit_schema_set_and(schema *s, int32_t a, int32_t b, int32_t *out)
 {
     int32_t all[256];
     *out = SET_FALSE;
     if (a == SET_FALSE || b == SET_FALSE) return FRIT_OK;
     const set x = s->sets[a], y = s->sets[b];
-    if (x.n + y.n > 256) return schema_set(s, NULL, 257, out);
+    if (x.n + y.n > 256) return frit_schema_set(s, NULL, 257, out);
     if (x.n > 0) memcpy(all, x.literals, (size_t)x.n * sizeof *all);
     if (y.n > 0) memcpy(all + x.n, y.literals, (size_t)y.n * sizeof *all);
-    return schema_set(s, all, x.n + y.n, out);
+    return frit_schema_set(s, all, x.n + y.n, out);
 }
 
-frit_status schema_set_not(schema *s, int32_t a, int32_t *out)
+frit_status frit_schema_set_not(schema *s, int32_t a, int32_t *out)
 {
     int32_t any[256], l;
     const set x = s->sets[a];
     *out = a == SET_TRUE ? SET_FALSE : SET_TRUE;
     if (a == SET_TRUE || a == SET_FALSE) return FRIT_OK;
-    if (x.n == 1) return schema_set_one(s, x.literals[0] ^ 1, out);
-    for (int32_t i = 0; i < x.n; i++) FRIT_TRY(schema_set_one(s, x.literals[i] ^ 1, &any[i]));
-    FRIT_TRY(schema_any(s, any, x.n, &l));
-    return schema_set_one(s, l, out);
+    if (x.n == 1) return frit_schema_set_one(s, x.literals[0] ^ 1, out);
+    for (int32_t i = 0; i < x.n; i++) FRIT_TRY(frit_schema_set_one(s, x.literals[i] ^ 1, &any[i]));
+    FRIT_TRY(frit_schema_any(s, any, x.n, &l));
+    return frit_schema_set_one(s, l, out);
 }
 
-frit_status schema_set_of(schema *s, json_t *value, const char *base, int32_t *out)
+frit_status frit_schema_set_of(schema *s, json_t *value, const char *base, int32_t *out)
 {
     int32_t l;
     *out = SET_TRUE;
@@ -139,8 +139,8 @@ frit_status schema_set_of(schema *s, json_t *value, const char *base, int32_t *o
     if (json_is_false(value)) return FRIT_OK;
     if (!json_is_object(value))
         return frit_fail(FRIT_E_INVALID, "JSON schema: found a subschema that is neither an object nor true or false");
-    FRIT_TRY(schema_literal(s, LITERAL_SCHEMA, value, schema_base(s, value, base), &l));
-    return schema_set_one(s, l, out);
+    FRIT_TRY(frit_schema_literal(s, LITERAL_SCHEMA, value, frit_schema_base(s, value, base), &l));
+    return frit_schema_set_one(s, l, out);
 }
 
 // ------------------------------------------------------------------------------------- URIs
@@ -284,7 +284,7 @@ static frit_status find_resources(schema *s, json_t *value, const char *base, in
     return find_below(s, value, base, depth + 1);
 }
 
-const char *schema_base(const schema *s, json_t *value, const char *base)
+const char *frit_schema_base(const schema *s, json_t *value, const char *base)
 {
     if (!json_object_get(value, "$id")) return base;
     for (int32_t i = s->n_resources - 1; i >= 0; i--)   // the root is there with an empty URI too, first
@@ -321,12 +321,12 @@ static json_t *follow(schema *s, resource *at, const char *pointer)
         key[out] = 0;
         value =
             json_is_array(value) ? json_array_get(value, (size_t)strtoul(key, NULL, 10)) : json_object_get(value, key);
-        if (json_is_object(value)) at->base = schema_base(s, value, at->base);
+        if (json_is_object(value)) at->base = frit_schema_base(s, value, at->base);
     }
     return *pointer ? NULL : value;
 }
 
-frit_status schema_resolve(schema *s, const char *base, json_t *reference, resource *out)
+frit_status frit_schema_resolve(schema *s, const char *base, json_t *reference, resource *out)
 {
     const char *text = json_string_value(reference);
     if (!text) return frit_fail(FRIT_E_INVALID, "JSON schema: a '$ref' is not a text");
@@ -351,7 +351,7 @@ static frit_status check_dialect(const schema *s)
 {
     const char *dialect = json_string_value(json_object_get(s->root, "$schema"));
     if (!dialect || strstr(dialect, "://json-schema.org/")) return FRIT_OK;
-    return schema_fail("$schema", "is not one of json-schema.org");
+    return frit_schema_fail("$schema", "is not one of json-schema.org");
 }
 
 static frit_status make_rules(schema *s)
@@ -363,10 +363,10 @@ static frit_status make_rules(schema *s)
     FRIT_TRY(add_resource(s, "", s->root, ""));
     FRIT_TRY(find_resources(s, s->root, "", 0));
     s->rule_string = s->rule_number = s->rule_space = -1;
-    const char *base = schema_base(s, s->root, "");
-    FRIT_TRY(schema_set_of(s, s->root, base, &s->first_set));
-    FRIT_TRY(schema_rule_of(s, s->first_set, &rule));
-    for (int32_t i = 0; i < s->n_queue; i++) FRIT_TRY(schema_define(s, s->queue[i]));   // which adds others
+    const char *base = frit_schema_base(s, s->root, "");
+    FRIT_TRY(frit_schema_set_of(s, s->root, base, &s->first_set));
+    FRIT_TRY(frit_schema_rule_of(s, s->first_set, &rule));
+    for (int32_t i = 0; i < s->n_queue; i++) FRIT_TRY(frit_schema_define(s, s->queue[i]));   // which adds others
     return FRIT_OK;
 }
 

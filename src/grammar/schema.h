@@ -113,41 +113,42 @@ typedef struct schema {
 enum { SCHEMA_DEPTH = 64, SCHEMA_TERMS = 4096, SCHEMA_WORK = 2000000 };
 
 // schema.c
-frit_status schema_literal(schema *s, literal_kind kind, json_t *value, const char *base, int32_t *out);
-frit_status schema_any(schema *s, const int32_t *sets, int32_t n, int32_t *out);
-frit_status schema_set(schema *s, const int32_t *literals, int32_t n, int32_t *out);
-frit_status schema_set_one(schema *s, int32_t literal, int32_t *out);
-frit_status schema_set_and(schema *s, int32_t a, int32_t b, int32_t *out);
-frit_status schema_set_not(schema *s, int32_t a, int32_t *out);
+frit_status frit_schema_literal(schema *s, literal_kind kind, json_t *value, const char *base, int32_t *out);
+frit_status frit_schema_any(schema *s, const int32_t *sets, int32_t n, int32_t *out);
+frit_status frit_schema_set(schema *s, const int32_t *literals, int32_t n, int32_t *out);
+frit_status frit_schema_set_one(schema *s, int32_t literal, int32_t *out);
+frit_status frit_schema_set_and(schema *s, int32_t a, int32_t b, int32_t *out);
+frit_status frit_schema_set_not(schema *s, int32_t a, int32_t *out);
 // The set of a subschema of a schema with this base.
-frit_status schema_set_of(schema *s, json_t *value, const char *base, int32_t *out);
-frit_status schema_resolve(schema *s, const char *base, json_t *reference, resource *out);
-const char *schema_base(const schema *s, json_t *value, const char *base);
-frit_status schema_fail(const char *keyword, const char *what);
+frit_status frit_schema_set_of(schema *s, json_t *value, const char *base, int32_t *out);
+frit_status frit_schema_resolve(schema *s, const char *base, json_t *reference, resource *out);
+const char *frit_schema_base(const schema *s, json_t *value, const char *base);
+frit_status frit_schema_fail(const char *keyword, const char *what);
 
 // schema_language.c
-language language_keep(schema *s, frit_dfa *dfa);   // takes the automaton over
-frit_status language_combine(schema *s, language a, frit_dfa_op op, language b, const frit_dfa *all, language *out);
-frit_status language_text(schema *s, frit_str text, language *out);
-const frit_dfa *language_universe(schema *s, schema_type type);
-frit_status schema_language_of(schema *s, int32_t set, schema_type type, language *out);
-frit_status schema_keys_of_pattern(schema *s, const char *pattern, language *out);
-frit_status language_strings(schema *s, language a, frit_dfa_op op, language b, language *out);   // of keys
+language frit_language_keep(schema *s, frit_dfa *dfa);   // takes the automaton over
+frit_status frit_language_combine(schema *s, language a, frit_dfa_op op, language b, const frit_dfa *all,
+                                  language *out);
+frit_status frit_language_text(schema *s, frit_str text, language *out);
+const frit_dfa *frit_language_universe(schema *s, schema_type type);
+frit_status frit_schema_language_of(schema *s, int32_t set, schema_type type, language *out);
+frit_status frit_schema_keys_of_pattern(schema *s, const char *pattern, language *out);
+frit_status frit_language_strings(schema *s, language a, frit_dfa_op op, language b, language *out);   // of keys
 
 // schema_number.c
-frit_status number_universe(frit_dfa *out);   // numbers without exponents
-frit_status number_integers(frit_dfa *out);   // those with a whole value
-frit_status number_nice(frit_dfa *out);       // as programs write them, of a length that doubles hold
+frit_status frit_number_universe(frit_dfa *out);   // numbers without exponents
+frit_status frit_number_integers(frit_dfa *out);   // those with a whole value
+frit_status frit_number_nice(frit_dfa *out);       // as programs write them, of a length that doubles hold
 // Values at least, or more than, a number; and multiples of one.
-frit_status number_from(json_t *bound, bool more, frit_dfa *out);
-frit_status number_multiples(json_t *divisor, frit_dfa *out);
+frit_status frit_number_from(json_t *bound, bool more, frit_dfa *out);
+frit_status frit_number_multiples(json_t *divisor, frit_dfa *out);
 
 // schema_term.c
-frit_status schema_terms_of(schema *s, int32_t set, schema_type type, terms *out);
-bool schema_types(json_t *value, bool types[N_TYPES], bool *integer);
+frit_status frit_schema_terms_of(schema *s, int32_t set, schema_type type, terms *out);
+bool frit_schema_types(json_t *value, bool types[N_TYPES], bool *integer);
 
 // schema_rule.c
-frit_status schema_rule_of(schema *s, int32_t set, int32_t *rule);
-frit_status schema_define(schema *s, int32_t set);
+frit_status frit_schema_rule_of(schema *s, int32_t set, int32_t *rule);
+frit_status frit_schema_define(schema *s, int32_t set);
 // A set that no value satisfies, as far as is known without looking into containers.
-frit_status schema_is_empty(schema *s, int32_t set, bool *empty);
+frit_status frit_schema_is_empty(schema *s, int32_t set, bool *empty);

@@ -8,7 +8,7 @@
 
 static const language none = {LANGUAGE_NONE, NULL}, all = {LANGUAGE_ALL, NULL};
 
-language language_keep(schema *s, frit_dfa *dfa)
+language frit_language_keep(schema *s, frit_dfa *dfa)
 {
     if (frit_dfa_is_empty(dfa)) {
         frit_dfa_free(dfa);
@@ -39,11 +39,11 @@ language language_keep(schema *s, frit_dfa *dfa)
 static frit_status keep(schema *s, frit_status status, frit_dfa *dfa, language *out)
 {
     FRIT_TRY(status);
-    *out = language_keep(s, dfa);
+    *out = frit_language_keep(s, dfa);
     return s->arena.failed ? frit_fail_memory(sizeof(frit_dfa), "a JSON schema") : FRIT_OK;
 }
 
-const frit_dfa *language_universe(schema *s, schema_type type)
+const frit_dfa *frit_language_universe(schema *s, schema_type type)
 {
     static const frit_range any = {0, 0x10ffff};
     frit_dfa dfa = {0};
@@ -52,17 +52,18 @@ const frit_dfa *language_universe(schema *s, schema_type type)
     if (*known) return *known;
     frit_status status;
     if (type == TYPE_NUMBER) {
-        status = number_universe(&dfa);
+        status = frit_number_universe(&dfa);
     } else {
         frit_nfa nfa = {0};
         status = frit_dfa_new(&dfa, &nfa, frit_nfa_repeat(&nfa, frit_nfa_chars(&nfa, &any, 1), 0, FRIT_NO_LIMIT));
         frit_nfa_free(&nfa);
     }
-    if (status == FRIT_OK) *known = language_keep(s, &dfa).dfa;
+    if (status == FRIT_OK) *known = frit_language_keep(s, &dfa).dfa;
     return *known;
 }
 
-frit_status language_combine(schema *s, language a, frit_dfa_op op, language b, const frit_dfa *universe, language *out)
+frit_status frit_language_combine(schema *s, language a, frit_dfa_op op, language b, const frit_dfa *universe,
+                                  language *out)
 {
     frit_dfa dfa;
     *out = none;
@@ -79,12 +80,12 @@ frit_status language_combine(schema *s, language a, frit_dfa_op op, language b, 
     return keep(s, status, &dfa, out);
 }
 
-frit_status language_strings(schema *s, language a, frit_dfa_op op, language b, language *out)
+frit_status frit_language_strings(schema *s, language a, frit_dfa_op op, language b, language *out)
 {
-    return language_combine(s, a, op, b, language_universe(s, TYPE_STRING), out);
+    return frit_language_combine(s, a, op, b, frit_language_universe(s, TYPE_STRING), out);
 }
 
-frit_status language_text(schema *s, frit_str text, language *out)
+frit_status frit_language_text(schema *s, frit_str text, language *out)
 {
     frit_nfa nfa = {0};
     frit_dfa dfa;
@@ -93,7 +94,7 @@ frit_status language_text(schema *s, frit_str text, language *out)
     return keep(s, status, &dfa, out);
 }
 
-frit_status schema_keys_of_pattern(schema *s, const char *pattern, language *out)
+frit_status frit_schema_keys_of_pattern(schema *s, const char *pattern, language *out)
 {
     frit_dfa dfa;
     return keep(s, frit_regex_language(&dfa, frit_str_of(pattern), true), &dfa, out);
@@ -103,12 +104,12 @@ frit_status schema_keys_of_pattern(schema *s, const char *pattern, language *out
 
 static frit_status and_language(schema *s, language *a, language b, schema_type type)
 {
-    return language_combine(s, *a, FRIT_DFA_AND, b, language_universe(s, type), a);
+    return frit_language_combine(s, *a, FRIT_DFA_AND, b, frit_language_universe(s, type), a);
 }
 
 static frit_status negate(schema *s, language *a, schema_type type)
 {
-    return language_combine(s, all, FRIT_DFA_MINUS, *a, language_universe(s, type), a);
+    return frit_language_combine(s, all, FRIT_DFA_MINUS, *a, frit_language_universe(s, type), a);
 }
 
 static schema_type type_of(json_t *value)
@@ -134,7 +135,7 @@ static schema_type type_of(json_t *value)
 static frit_status number_bound(schema *s, json_t *bound, bool more, bool invert, language *out)
 {
     frit_dfa dfa;
-    FRIT_TRY(keep(s, number_from(bound, more, &dfa), &dfa, out));
+    FRIT_TRY(keep(s, frit_number_from(bound, more, &dfa), &dfa, out));
     return invert ? negate(s, out, TYPE_NUMBER) : FRIT_OK;
 }
 
@@ -144,7 +145,7 @@ static frit_status of_constant(schema *s, json_t *value, schema_type type, langu
     if (type_of(value) != type) return FRIT_OK;
     *out = all;
     if (type == TYPE_STRING)
-        return language_text(s, (frit_str){json_string_value(value), json_string_length(value)}, out);
+        return frit_language_text(s, (frit_str){json_string_value(value), json_string_length(value)}, out);
     if (type != TYPE_NUMBER) return FRIT_OK;
     language most;
     FRIT_TRY(number_bound(s, value, false, false, out));
@@ -156,11 +157,11 @@ static frit_status of_type(schema *s, json_t *value, schema_type type, language 
 {
     bool types[N_TYPES], integer;
     frit_dfa dfa;
-    if (!schema_types(value, types, &integer))
+    if (!frit_schema_types(value, types, &integer))
         return frit_fail(FRIT_E_INVALID, "JSON schema: 'type' names an unknown type");
     *out = types[type] ? all : none;
     if (type != TYPE_NUMBER || types[type] || !integer) return FRIT_OK;
-    return keep(s, number_integers(&dfa), &dfa, out);
+    return keep(s, frit_number_integers(&dfa), &dfa, out);
 }
 
 static frit_status of_lengths(schema *s, json_t *min, json_t *max, language *out)
@@ -171,7 +172,7 @@ static frit_status of_lengths(schema *s, json_t *min, json_t *max, language *out
     frit_dfa dfa;
     *out = none;
     if (max && high < low) return FRIT_OK;
-    if (low > 50000 || high > 50000) return schema_fail(max ? "maxLength" : "minLength", "is above 50000");
+    if (low > 50000 || high > 50000) return frit_schema_fail(max ? "maxLength" : "minLength", "is above 50000");
     const frit_fragment part =
         frit_nfa_repeat(&nfa, frit_nfa_chars(&nfa, &any, 1), (int32_t)low, max ? (int32_t)high : FRIT_NO_LIMIT);
     const frit_status status = frit_dfa_new(&dfa, &nfa, part);
@@ -220,7 +221,7 @@ static frit_status of_string_keywords(schema *s, json_t *value, language *out)
         FRIT_TRY(and_language(s, out, one, TYPE_STRING));
     }
     if (json_is_string(pattern)) {
-        FRIT_TRY(schema_keys_of_pattern(s, json_string_value(pattern), &one));
+        FRIT_TRY(frit_schema_keys_of_pattern(s, json_string_value(pattern), &one));
         FRIT_TRY(and_language(s, out, one, TYPE_STRING));
     }
     if (!format) return FRIT_OK;
@@ -249,7 +250,7 @@ static frit_status of_number_keywords(schema *s, json_t *value, language *out)
     json_t *divisor = json_object_get(value, "multipleOf");
     frit_dfa dfa;
     if (!divisor) return FRIT_OK;
-    FRIT_TRY(keep(s, number_multiples(divisor, &dfa), &dfa, &one));
+    FRIT_TRY(keep(s, frit_number_multiples(divisor, &dfa), &dfa, &one));
     return and_language(s, out, one, TYPE_NUMBER);
 }
 
@@ -263,7 +264,7 @@ static frit_status of_sub(schema *s, json_t *value, const char *base, schema_typ
         return frit_fail(FRIT_E_INVALID, "JSON schema: a subschema refers to itself without a value between");
     *out = json_is_false(value) ? none : all;
     const frit_status status =
-        json_is_object(value) ? of_schema(s, value, schema_base(s, value, base), type, out) : FRIT_OK;
+        json_is_object(value) ? of_schema(s, value, frit_schema_base(s, value, base), type, out) : FRIT_OK;
     s->depth--;
     return status;
 }
@@ -271,7 +272,7 @@ static frit_status of_sub(schema *s, json_t *value, const char *base, schema_typ
 static frit_status of_list(schema *s, json_t *list, const char *base, const char *how, schema_type type, language *out)
 {
     const bool exactly_one = strcmp(how, "oneOf") == 0, every = strcmp(how, "allOf") == 0;
-    const frit_dfa *universe = language_universe(s, type);
+    const frit_dfa *universe = frit_language_universe(s, type);
     language so_far = every ? all : none, twice = none;
     size_t i;
     json_t *one;
@@ -279,28 +280,28 @@ static frit_status of_list(schema *s, json_t *list, const char *base, const char
     {
         language l, both;
         FRIT_TRY(of_sub(s, one, base, type, &l));
-        FRIT_TRY(language_combine(s, so_far, FRIT_DFA_AND, l, universe, &both));
-        if (exactly_one) FRIT_TRY(language_combine(s, twice, FRIT_DFA_OR, both, universe, &twice));
+        FRIT_TRY(frit_language_combine(s, so_far, FRIT_DFA_AND, l, universe, &both));
+        if (exactly_one) FRIT_TRY(frit_language_combine(s, twice, FRIT_DFA_OR, both, universe, &twice));
         if (every)
             so_far = both;
         else
-            FRIT_TRY(language_combine(s, so_far, FRIT_DFA_OR, l, universe, &so_far));
+            FRIT_TRY(frit_language_combine(s, so_far, FRIT_DFA_OR, l, universe, &so_far));
     }
-    FRIT_TRY(language_combine(s, so_far, FRIT_DFA_MINUS, twice, universe, &so_far));
+    FRIT_TRY(frit_language_combine(s, so_far, FRIT_DFA_MINUS, twice, universe, &so_far));
     return and_language(s, out, so_far, type);
 }
 
 static frit_status of_if(schema *s, json_t *value, const char *base, schema_type type, language *out)
 {
-    const frit_dfa *universe = language_universe(s, type);
+    const frit_dfa *universe = frit_language_universe(s, type);
     json_t *then = json_object_get(value, "then"), *other = json_object_get(value, "else");
     language condition, a = all, b = all, without;
     FRIT_TRY(of_sub(s, json_object_get(value, "if"), base, type, &condition));
     if (then) FRIT_TRY(of_sub(s, then, base, type, &a));
     if (other) FRIT_TRY(of_sub(s, other, base, type, &b));
-    FRIT_TRY(language_combine(s, a, FRIT_DFA_AND, condition, universe, &a));
-    FRIT_TRY(language_combine(s, b, FRIT_DFA_MINUS, condition, universe, &without));
-    FRIT_TRY(language_combine(s, a, FRIT_DFA_OR, without, universe, &a));
+    FRIT_TRY(frit_language_combine(s, a, FRIT_DFA_AND, condition, universe, &a));
+    FRIT_TRY(frit_language_combine(s, b, FRIT_DFA_MINUS, condition, universe, &without));
+    FRIT_TRY(frit_language_combine(s, a, FRIT_DFA_OR, without, universe, &a));
     return and_language(s, out, a, type);
 }
 
@@ -323,7 +324,7 @@ static frit_status of_enum(schema *s, json_t *values, schema_type type, language
     json_array_foreach(values, i, value)
     {
         FRIT_TRY(of_constant(s, value, type, &one));
-        FRIT_TRY(language_combine(s, any, FRIT_DFA_OR, one, language_universe(s, type), &any));
+        FRIT_TRY(frit_language_combine(s, any, FRIT_DFA_OR, one, frit_language_universe(s, type), &any));
     }
     return and_language(s, out, any, type);
 }
@@ -348,20 +349,21 @@ static frit_status of_schema(schema *s, json_t *value, const char *base, schema_
         if ((sub = json_object_get(value, lists[i]))) FRIT_TRY(of_list(s, sub, base, lists[i], type, out));
     if ((sub = json_object_get(value, "not")) && out->kind != LANGUAGE_NONE) {
         FRIT_TRY(of_sub(s, sub, base, type, &one));
-        FRIT_TRY(language_combine(s, *out, FRIT_DFA_MINUS, one, language_universe(s, type), out));
+        FRIT_TRY(frit_language_combine(s, *out, FRIT_DFA_MINUS, one, frit_language_universe(s, type), out));
     }
     if (json_object_get(value, "if") && out->kind != LANGUAGE_NONE) FRIT_TRY(of_if(s, value, base, type, out));
     if ((sub = json_object_get(value, "$ref")) && out->kind != LANGUAGE_NONE) {
         resource target;
-        FRIT_TRY(schema_resolve(s, base, sub, &target));
+        FRIT_TRY(frit_schema_resolve(s, base, sub, &target));
         FRIT_TRY(of_sub(s, target.value, target.base, type, &one));
         FRIT_TRY(and_language(s, out, one, type));
     }
-    if (json_object_get(value, "$dynamicRef")) return schema_fail("$dynamicRef", "depends on how a schema is reached");
+    if (json_object_get(value, "$dynamicRef"))
+        return frit_schema_fail("$dynamicRef", "depends on how a schema is reached");
     return FRIT_OK;
 }
 
-frit_status schema_language_of(schema *s, int32_t set_id, schema_type type, language *out)
+frit_status frit_schema_language_of(schema *s, int32_t set_id, schema_type type, language *out)
 {
     *out = set_id == SET_FALSE ? none : all;
     if (set_id == SET_FALSE) return FRIT_OK;
@@ -373,8 +375,8 @@ frit_status schema_language_of(schema *s, int32_t set_id, schema_type type, lang
         if (l.kind == LITERAL_SCHEMA) FRIT_TRY(of_sub(s, l.value, l.base, type, &one));
         for (int32_t k = 0; l.kind == LITERAL_ANY && k < l.n_any; k++) {
             language part;
-            FRIT_TRY(schema_language_of(s, l.any[k], type, &part));
-            FRIT_TRY(language_combine(s, one, FRIT_DFA_OR, part, language_universe(s, type), &one));
+            FRIT_TRY(frit_schema_language_of(s, l.any[k], type, &part));
+            FRIT_TRY(frit_language_combine(s, one, FRIT_DFA_OR, part, frit_language_universe(s, type), &one));
         }
         if (id & 1) FRIT_TRY(negate(s, &one, type));
         FRIT_TRY(and_language(s, out, one, type));

@@ -100,7 +100,7 @@ static frit_status finish(frit_nfa *nfa, frit_fragment part, frit_dfa *out)
     return status;
 }
 
-frit_status number_universe(frit_dfa *out)
+frit_status frit_number_universe(frit_dfa *out)
 {
     frit_nfa nfa = {0};
     frit_fragment part = sign(&nfa);
@@ -109,7 +109,7 @@ frit_status number_universe(frit_dfa *out)
     return finish(&nfa, part, out);
 }
 
-frit_status number_integers(frit_dfa *out)
+frit_status frit_number_integers(frit_dfa *out)
 {
     frit_nfa nfa = {0};
     frit_fragment part = sign(&nfa);
@@ -120,7 +120,7 @@ frit_status number_integers(frit_dfa *out)
     return finish(&nfa, part, out);
 }
 
-frit_status number_nice(frit_dfa *out)
+frit_status frit_number_nice(frit_dfa *out)
 {
     frit_nfa nfa = {0};
     const frit_fragment all = frit_nfa_none(&nfa);
@@ -193,7 +193,7 @@ static frit_status magnitudes(const decimal *d, bool more, bool negative, frit_d
     return finish(&nfa, part, out);
 }
 
-frit_status number_from(json_t *bound, bool more, frit_dfa *out)
+frit_status frit_number_from(json_t *bound, bool more, frit_dfa *out)
 {
     decimal d;
     if (!read_decimal(bound, &d))
@@ -201,7 +201,7 @@ frit_status number_from(json_t *bound, bool more, frit_dfa *out)
     frit_dfa far = {0}, universe = {0};
     if (d.negative) {   // all but negative numbers whose magnitude is larger
         frit_status status = magnitudes(&d, !more, true, &far);
-        if (status == FRIT_OK) status = number_universe(&universe);
+        if (status == FRIT_OK) status = frit_number_universe(&universe);
         if (status == FRIT_OK) status = frit_dfa_combine(out, &universe, FRIT_DFA_MINUS, &far);
         frit_dfa_free(&far);
         frit_dfa_free(&universe);
@@ -249,7 +249,7 @@ static void add_remainders(frit_nfa *nfa, int32_t base, int32_t m, int32_t place
     }
 }
 
-frit_status number_multiples(json_t *divisor, frit_dfa *out)
+frit_status frit_number_multiples(json_t *divisor, frit_dfa *out)
 {
     decimal d;
     if (!read_decimal(divisor, &d) || d.negative || (d.whole[0] == '0' && d.fraction[0] == 0))
@@ -270,7 +270,7 @@ frit_status number_multiples(json_t *divisor, frit_dfa *out)
     part = frit_nfa_seq(&nfa, part, body);
     frit_dfa rough = {0}, universe = {0};
     frit_status status = finish(&nfa, part, &rough);
-    if (status == FRIT_OK) status = number_universe(&universe);
+    if (status == FRIT_OK) status = frit_number_universe(&universe);
     if (status == FRIT_OK) status = frit_dfa_combine(out, &rough, FRIT_DFA_AND, &universe);
     frit_dfa_free(&rough);
     frit_dfa_free(&universe);

@@ -15,7 +15,7 @@ static frit_status fail_memory(void)
     return frit_fail_memory(sizeof(term), "a JSON schema");
 }
 
-frit_status schema_rule_of(schema *s, int32_t set_id, int32_t *rule)
+frit_status frit_schema_rule_of(schema *s, int32_t set_id, int32_t *rule)
 {
     if (s->sets[set_id].rule < 0) {
         char name[32];
@@ -45,7 +45,7 @@ static bool may_be(schema *s, int32_t set_id, schema_type type)
         json_t *constant = l->kind == LITERAL_CONST ? l->value : NULL;
         if (l->kind == LITERAL_SCHEMA && !constant) constant = json_object_get(l->value, "const");
         if (id & 1) continue;
-        if (keyword && schema_types(keyword, types, &integer) && !types[type]) return false;
+        if (keyword && frit_schema_types(keyword, types, &integer) && !types[type]) return false;
         if (constant && json_is_array(constant) != (type == TYPE_ARRAY)) return false;
         if (constant && json_is_object(constant) != (type == TYPE_OBJECT)) return false;
         bool found = !values;
@@ -56,7 +56,7 @@ static bool may_be(schema *s, int32_t set_id, schema_type type)
     return true;
 }
 
-frit_status schema_is_empty(schema *s, int32_t set_id, bool *empty)
+frit_status frit_schema_is_empty(schema *s, int32_t set_id, bool *empty)
 {
     *empty = set_id == SET_FALSE;
     if (set_id == SET_FALSE || set_id == SET_TRUE) return FRIT_OK;
@@ -67,7 +67,7 @@ frit_status schema_is_empty(schema *s, int32_t set_id, bool *empty)
     *empty = !may_be(s, set_id, TYPE_ARRAY) && !may_be(s, set_id, TYPE_OBJECT);
     for (int type = 0; type < TYPE_ARRAY && *empty; type++) {
         language l;
-        FRIT_TRY(schema_language_of(s, set_id, type, &l));
+        FRIT_TRY(frit_schema_language_of(s, set_id, type, &l));
         *empty = l.kind == LANGUAGE_NONE;
     }
     s->sets[set_id].empty = *empty;
@@ -391,7 +391,7 @@ static frit_status find_names(object *o)
             const claim *about = &o->t->claims[c];
             if (about->kind == CLAIM_REQUIRED && strcmp(about->name, k->name) == 0) k->required = true;
             if (about->kind == CLAIM_KEYS && claims_name(about, k->name))
-                FRIT_TRY(schema_set_and(s, k->set, about->set, &k->set));
+                FRIT_TRY(frit_schema_set_and(s, k->set, about->set, &k->set));
             if (about->kind != CLAIM_SOME_KEY) continue;
             if (claims_name(about, k->name)) k->witnesses |= bit;
             bit <<= 1;
@@ -406,10 +406,10 @@ static frit_status split(object *o, const claim *c, uint32_t witness)
     const int32_t n = o->n_classes;
     for (int32_t i = o->n_names; i < n; i++) {
         key_class in = o->classes[i], out = in;
-        FRIT_TRY(language_strings(o->m.s, in.keys, FRIT_DFA_AND, c->keys, &in.keys));
-        FRIT_TRY(language_strings(o->m.s, out.keys, FRIT_DFA_MINUS, c->keys, &out.keys));
+        FRIT_TRY(frit_language_strings(o->m.s, in.keys, FRIT_DFA_AND, c->keys, &in.keys));
+        FRIT_TRY(frit_language_strings(o->m.s, out.keys, FRIT_DFA_MINUS, c->keys, &out.keys));
         in.witnesses |= witness;
-        if (!witness) FRIT_TRY(schema_set_and(o->m.s, in.set, c->set, &in.set));
+        if (!witness) FRIT_TRY(frit_schema_set_and(o->m.s, in.set, c->set, &in.set));
         o->classes[i] = in.keys.kind == LANGUAGE_NONE ? out : in;
         if (in.keys.kind == LANGUAGE_NONE || out.keys.kind == LANGUAGE_NONE) continue;
         if (o->n_classes - o->n_names >= MAX_CLASSES)
@@ -432,11 +432,11 @@ static frit_status find_classes(object *o)
         const frit_status status = frit_dfa_new(&dfa, &nfa, part);
         frit_nfa_free(&nfa);
         FRIT_TRY(status);
-        names = language_keep(s, &dfa);
+        names = frit_language_keep(s, &dfa);
     }
     key_class *rest = &o->classes[o->n_names];
     *rest = (key_class){.set = SET_TRUE, .member = -1};
-    FRIT_TRY(language_strings(s, all_keys, FRIT_DFA_MINUS, names, &rest->keys));
+    FRIT_TRY(frit_language_strings(s, all_keys, FRIT_DFA_MINUS, names, &rest->keys));
     o->n_classes = o->n_names + 1;
     uint32_t bit = 1;
     for (int32_t i = 0; i < o->t->n; i++) {
@@ -475,9 +475,9 @@ static frit_status member_rule(object *o, const key_class *k, int32_t set_id, in
     frit_fragment part;
     *rule = frit_draft_rule_new(&s->draft, k->name ? k->name : "member");
     if (*rule < 0) return s->draft.failed;
-    FRIT_TRY(schema_rule_of(s, set_id, &value));
+    FRIT_TRY(frit_schema_rule_of(s, set_id, &value));
     language keys = k->keys;
-    if (k->name) FRIT_TRY(language_text(s, frit_str_of(k->name), &keys));
+    if (k->name) FRIT_TRY(frit_language_text(s, frit_str_of(k->name), &keys));
     FRIT_TRY(keys_part(s, *rule, keys, &part));
     frit_nfa *nfa = frit_draft_nfa(&s->draft, *rule);
     if (s->complete) part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, s->rule_space));
@@ -500,9 +500,9 @@ static frit_status add_member(object *o, const node *from, key_class *k, node to
         node next = to;
         int32_t set_id = k->set, rule = k->member, state;
         if (w >= 0 && (!(k->witnesses >> w & 1) || from->bits >> (16 + w) & 1)) continue;
-        if (w >= 0) FRIT_TRY(schema_set_and(s, set_id, o->witnesses[w]->set, &set_id));
+        if (w >= 0) FRIT_TRY(frit_schema_set_and(s, set_id, o->witnesses[w]->set, &set_id));
         if (w >= 0) next.bits |= 1u << (16 + w);
-        FRIT_TRY(schema_is_empty(s, set_id, &empty));
+        FRIT_TRY(frit_schema_is_empty(s, set_id, &empty));
         if (empty) continue;
         if (w >= 0 || rule < 0) FRIT_TRY(member_rule(o, k, set_id, &rule));
         if (w < 0) k->member = rule;
@@ -622,7 +622,7 @@ static frit_status read_array(array *a)
     }
     if (a->low > a->last) a->last = a->low;
     if (a->high != NO_END && a->high > a->last) a->last = a->high;
-    if (a->unique && a->high > 1) return schema_fail("uniqueItems", "cannot be said by a grammar");
+    if (a->unique && a->high > 1) return frit_schema_fail("uniqueItems", "cannot be said by a grammar");
     return FRIT_OK;
 }
 
@@ -633,7 +633,7 @@ static frit_status item_set(const array *a, int32_t at, uint32_t counted, int32_
     *out = SET_TRUE;
     for (int32_t i = 0; i < a->t->n; i++) {
         const claim *c = &a->t->claims[i];
-        if (c->kind == CLAIM_ITEMS && c->low <= at && at < c->high) FRIT_TRY(schema_set_and(s, *out, c->set, out));
+        if (c->kind == CLAIM_ITEMS && c->low <= at && at < c->high) FRIT_TRY(frit_schema_set_and(s, *out, c->set, out));
     }
     for (int32_t i = 0; i < a->n_counts; i++) {
         const claim *c = a->counts[i];
@@ -641,9 +641,9 @@ static frit_status item_set(const array *a, int32_t at, uint32_t counted, int32_
         if (at < c->low || at >= c->high) continue;
         if (!(counted >> i & 1)) {
             if (c->most == NO_END) continue;   // may be one of them, only it is not needed
-            FRIT_TRY(schema_set_not(s, one, &one));
+            FRIT_TRY(frit_schema_set_not(s, one, &one));
         }
-        FRIT_TRY(schema_set_and(s, *out, one, out));
+        FRIT_TRY(frit_schema_set_and(s, *out, one, out));
     }
     return FRIT_OK;
 }
@@ -672,11 +672,11 @@ static frit_status add_items(array *a, node from)
         bool empty;
         if (!count_item(a, &from, counted, &to)) continue;
         FRIT_TRY(item_set(a, from.at, counted, &set_id));
-        FRIT_TRY(schema_is_empty(s, set_id, &empty));
+        FRIT_TRY(frit_schema_is_empty(s, set_id, &empty));
         if (empty) continue;
         to.at = from.at < a->last ? from.at + 1 : a->last;
         to.count = 1;
-        FRIT_TRY(schema_rule_of(s, set_id, &value));
+        FRIT_TRY(frit_schema_rule_of(s, set_id, &value));
         FRIT_TRY(reach(&a->m, to, &state));
         frit_nfa *nfa = nfa_of(&a->m);
         const frit_fragment comma = after_comma(&a->m, from.count == 0);
@@ -715,8 +715,9 @@ static frit_status nicer(schema *s, language *l)
     frit_dfa nice;
     language both;
     if (s->complete || l->kind != LANGUAGE_SOME) return FRIT_OK;
-    FRIT_TRY(number_nice(&nice));
-    FRIT_TRY(language_combine(s, *l, FRIT_DFA_AND, language_keep(s, &nice), language_universe(s, TYPE_NUMBER), &both));
+    FRIT_TRY(frit_number_nice(&nice));
+    FRIT_TRY(frit_language_combine(s, *l, FRIT_DFA_AND, frit_language_keep(s, &nice),
+                                   frit_language_universe(s, TYPE_NUMBER), &both));
     if (both.kind != LANGUAGE_NONE) *l = both;
     return FRIT_OK;
 }
@@ -735,21 +736,21 @@ static frit_status scalar_part(schema *s, int32_t rule, schema_type type, langua
     return FRIT_OK;
 }
 
-frit_status schema_define(schema *s, int32_t set_id)
+frit_status frit_schema_define(schema *s, int32_t set_id)
 {
     const int32_t rule = s->sets[set_id].rule;
     const frit_fragment all = frit_nfa_none(frit_draft_nfa(&s->draft, rule));
     for (int type = 0; type < TYPE_ARRAY; type++) {
         language l;
         frit_fragment part;
-        FRIT_TRY(schema_language_of(s, set_id, type, &l));
+        FRIT_TRY(frit_schema_language_of(s, set_id, type, &l));
         if (l.kind == LANGUAGE_NONE) continue;
         FRIT_TRY(scalar_part(s, rule, type, l, &part));
         frit_nfa_or(frit_draft_nfa(&s->draft, rule), all, part);
     }
     for (int type = TYPE_ARRAY; type < N_TYPES; type++) {
         terms list;
-        FRIT_TRY(schema_terms_of(s, set_id, type, &list));
+        FRIT_TRY(frit_schema_terms_of(s, set_id, type, &list));
         for (int32_t i = 0; i < list.n; i++) {
             frit_fragment part;
             FRIT_TRY(type == TYPE_ARRAY ? array_part(s, rule, &list.items[i], &part)

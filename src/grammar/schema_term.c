@@ -78,15 +78,15 @@ static frit_status is_dead(schema *s, const term *t, bool *dead)
         int32_t all = SET_TRUE;
         for (int32_t k = 0; k < t->n; k++)
             if (t->claims[k].kind == CLAIM_KEYS && has_key(&t->claims[k], t->claims[i].name))
-                FRIT_TRY(schema_set_and(s, all, t->claims[k].set, &all));
-        FRIT_TRY(schema_is_empty(s, all, dead));
+                FRIT_TRY(frit_schema_set_and(s, all, t->claims[k].set, &all));
+        FRIT_TRY(frit_schema_is_empty(s, all, dead));
     }
     for (int32_t at = 0; at < low[1] && at < 4 && !*dead; at++) {
         int32_t all = SET_TRUE;
         for (int32_t k = 0; k < t->n; k++)
             if (t->claims[k].kind == CLAIM_ITEMS && t->claims[k].low <= at && at < t->claims[k].high)
-                FRIT_TRY(schema_set_and(s, all, t->claims[k].set, &all));
-        FRIT_TRY(schema_is_empty(s, all, dead));
+                FRIT_TRY(frit_schema_set_and(s, all, t->claims[k].set, &all));
+        FRIT_TRY(frit_schema_is_empty(s, all, dead));
     }
     return FRIT_OK;
 }
@@ -97,8 +97,8 @@ static frit_status set_or(schema *s, int32_t a, int32_t b, int32_t *out)
     *out = a == SET_FALSE ? b : a;
     if (a == SET_FALSE || b == SET_FALSE || a == b) return FRIT_OK;
     const int32_t any[2] = {a, b};
-    FRIT_TRY(schema_any(s, any, 2, &l));
-    return schema_set_one(s, l, out);
+    FRIT_TRY(frit_schema_any(s, any, 2, &l));
+    return frit_schema_set_one(s, l, out);
 }
 
 static frit_status join(schema *s, const term *a, const term *b, term *out)
@@ -114,7 +114,7 @@ static frit_status join(schema *s, const term *a, const term *b, term *out)
     }
     if (b->seen_items > out->seen_items) out->seen_items = b->seen_items;
     FRIT_TRY(set_or(s, a->seen_if, b->seen_if, &out->seen_if));
-    return language_strings(s, a->seen_keys, FRIT_DFA_OR, b->seen_keys, &out->seen_keys);
+    return frit_language_strings(s, a->seen_keys, FRIT_DFA_OR, b->seen_keys, &out->seen_keys);
 }
 
 // a becomes a and b.
@@ -164,7 +164,7 @@ static frit_status negate_claim(schema *s, claim c, terms *out)
     term t = empty_term;
     switch (c.kind) {
     case CLAIM_KEYS:
-        FRIT_TRY(schema_set_not(s, c.set, &other));
+        FRIT_TRY(frit_schema_set_not(s, c.set, &other));
         if (other == SET_FALSE) return FRIT_OK;
         c.set = other;
         if (!c.name) {
@@ -175,7 +175,7 @@ static frit_status negate_claim(schema *s, claim c, terms *out)
         FRIT_TRY(add_claim(s, &t, c));
         return add_term(s, out, t);
     case CLAIM_SOME_KEY:
-        FRIT_TRY(schema_set_not(s, c.set, &c.set));
+        FRIT_TRY(frit_schema_set_not(s, c.set, &c.set));
         c.kind = CLAIM_KEYS;
         return add_single(s, out, c);
     case CLAIM_REQUIRED:
@@ -184,7 +184,7 @@ static frit_status negate_claim(schema *s, claim c, terms *out)
     case CLAIM_LENGTH:
         return add_outside(s, out, &c, &c.low, &c.high);
     case CLAIM_ITEMS:
-        FRIT_TRY(schema_set_not(s, c.set, &c.set));
+        FRIT_TRY(frit_schema_set_not(s, c.set, &c.set));
         if (c.set == SET_FALSE) return FRIT_OK;
         c.kind = CLAIM_COUNT;
         c.least = 1;
@@ -193,7 +193,7 @@ static frit_status negate_claim(schema *s, claim c, terms *out)
     case CLAIM_COUNT:
         return add_outside(s, out, &c, &c.least, &c.most);
     default:
-        return schema_fail("uniqueItems", "cannot be said by a grammar");
+        return frit_schema_fail("uniqueItems", "cannot be said by a grammar");
     }
 }
 
@@ -217,8 +217,8 @@ static frit_status constant_term(schema *s, json_t *value, term *t)
         FRIT_TRY(add_claim(s, t, (claim){.kind = CLAIM_LENGTH, .low = n, .high = n}));
         json_array_foreach(value, i, sub)
         {
-            FRIT_TRY(schema_literal(s, LITERAL_CONST, sub, "", &l));
-            FRIT_TRY(schema_set_one(s, l, &one));
+            FRIT_TRY(frit_schema_literal(s, LITERAL_CONST, sub, "", &l));
+            FRIT_TRY(frit_schema_set_one(s, l, &one));
             FRIT_TRY(
                 add_claim(s, t, (claim){.kind = CLAIM_ITEMS, .low = (int32_t)i, .high = (int32_t)i + 1, .set = one}));
         }
@@ -228,8 +228,8 @@ static frit_status constant_term(schema *s, json_t *value, term *t)
     FRIT_TRY(add_claim(s, t, (claim){.kind = CLAIM_MEMBERS, .low = n, .high = n}));
     json_object_foreach(value, name, sub)
     {
-        FRIT_TRY(schema_literal(s, LITERAL_CONST, sub, "", &l));
-        FRIT_TRY(schema_set_one(s, l, &one));
+        FRIT_TRY(frit_schema_literal(s, LITERAL_CONST, sub, "", &l));
+        FRIT_TRY(frit_schema_set_one(s, l, &one));
         FRIT_TRY(add_claim(s, t, (claim){.kind = CLAIM_REQUIRED, .name = name}));
         FRIT_TRY(add_claim(s, t, (claim){.kind = CLAIM_KEYS, .name = name, .set = one}));
     }
@@ -263,7 +263,7 @@ static frit_status constants(schema *s, json_t *const *values, size_t n, schema_
 
 // ------------------------------------------------------------------------------------- keywords of one schema
 
-bool schema_types(json_t *value, bool types[N_TYPES], bool *integer)
+bool frit_schema_types(json_t *value, bool types[N_TYPES], bool *integer)
 {
     static const struct {
         const char *name;
@@ -306,7 +306,7 @@ static frit_status object_claims(schema *s, json_t *value, const char *base, ter
     language known = no_keys, keys;
     json_object_foreach(json_object_get(value, "properties"), name, sub)
     {
-        FRIT_TRY(schema_set_of(s, sub, base, &one));
+        FRIT_TRY(frit_schema_set_of(s, sub, base, &one));
         FRIT_TRY(add_claim(s, t, (claim){.kind = CLAIM_KEYS, .name = name, .set = one}));
     }
     json_t *properties = json_object_get(value, "properties"), *others = json_object_get(value, "additionalProperties");
@@ -318,26 +318,26 @@ static frit_status object_claims(schema *s, json_t *value, const char *base, ter
         const frit_status status = frit_dfa_new(&dfa, &nfa, names);
         frit_nfa_free(&nfa);
         FRIT_TRY(status);
-        known = language_keep(s, &dfa);
+        known = frit_language_keep(s, &dfa);
     }
     json_object_foreach(json_object_get(value, "patternProperties"), name, sub)
     {
-        FRIT_TRY(schema_set_of(s, sub, base, &one));
-        FRIT_TRY(schema_keys_of_pattern(s, name, &keys));
+        FRIT_TRY(frit_schema_set_of(s, sub, base, &one));
+        FRIT_TRY(frit_schema_keys_of_pattern(s, name, &keys));
         FRIT_TRY(add_claim(s, t, (claim){.kind = CLAIM_KEYS, .keys = keys, .set = one}));
-        FRIT_TRY(language_strings(s, known, FRIT_DFA_OR, keys, &known));
+        FRIT_TRY(frit_language_strings(s, known, FRIT_DFA_OR, keys, &known));
     }
     if (others) {
-        FRIT_TRY(language_strings(s, all_keys, FRIT_DFA_MINUS, known, &keys));
-        FRIT_TRY(schema_set_of(s, others, base, &one));
+        FRIT_TRY(frit_language_strings(s, all_keys, FRIT_DFA_MINUS, known, &keys));
+        FRIT_TRY(frit_schema_set_of(s, others, base, &one));
         if (one != SET_TRUE) FRIT_TRY(add_claim(s, t, (claim){.kind = CLAIM_KEYS, .keys = keys, .set = one}));
         known = all_keys;
     }
     t->seen_keys = known;
     if ((sub = json_object_get(value, "propertyNames"))) {
-        FRIT_TRY(schema_set_of(s, sub, base, &one));
-        FRIT_TRY(schema_language_of(s, one, TYPE_STRING, &keys));
-        FRIT_TRY(language_strings(s, all_keys, FRIT_DFA_MINUS, keys, &keys));
+        FRIT_TRY(frit_schema_set_of(s, sub, base, &one));
+        FRIT_TRY(frit_schema_language_of(s, one, TYPE_STRING, &keys));
+        FRIT_TRY(frit_language_strings(s, all_keys, FRIT_DFA_MINUS, keys, &keys));
         if (keys.kind != LANGUAGE_NONE)
             FRIT_TRY(add_claim(s, t, (claim){.kind = CLAIM_KEYS, .keys = keys, .set = SET_FALSE}));
     }
@@ -355,15 +355,15 @@ static frit_status array_claims(schema *s, json_t *value, const char *base, term
     const int32_t n = (int32_t)json_array_size(prefix);
     size_t i;
     int32_t one, low, high;
-    if (json_is_array(items)) return schema_fail("items", "is an array; expected prefixItems");
+    if (json_is_array(items)) return frit_schema_fail("items", "is an array; expected prefixItems");
     json_array_foreach(prefix, i, sub)
     {
-        FRIT_TRY(schema_set_of(s, sub, base, &one));
+        FRIT_TRY(frit_schema_set_of(s, sub, base, &one));
         FRIT_TRY(add_claim(s, t, (claim){.kind = CLAIM_ITEMS, .low = (int32_t)i, .high = (int32_t)i + 1, .set = one}));
     }
     t->seen_items = n;
     if (items) {
-        FRIT_TRY(schema_set_of(s, items, base, &one));
+        FRIT_TRY(frit_schema_set_of(s, items, base, &one));
         if (one != SET_TRUE)
             FRIT_TRY(add_claim(s, t, (claim){.kind = CLAIM_ITEMS, .low = n, .high = NO_END, .set = one}));
         t->seen_items = NO_END;
@@ -373,7 +373,7 @@ static frit_status array_claims(schema *s, json_t *value, const char *base, term
     if (low > 0 || high < NO_END) FRIT_TRY(add_claim(s, t, (claim){.kind = CLAIM_LENGTH, .low = low, .high = high}));
     if ((sub = json_object_get(value, "contains"))) {
         claim c = {.kind = CLAIM_COUNT, .low = 0, .high = NO_END};
-        FRIT_TRY(schema_set_of(s, sub, base, &c.set));
+        FRIT_TRY(frit_schema_set_of(s, sub, base, &c.set));
         FRIT_TRY(read_count(value, "minContains", 1, &c.least));
         FRIT_TRY(read_count(value, "maxContains", NO_END, &c.most));
         t->seen_if = c.set;
@@ -413,7 +413,7 @@ static frit_status expand_sub(schema *s, const place *p, json_t *value, bool neg
     if (++s->depth > SCHEMA_DEPTH)
         return frit_fail(FRIT_E_INVALID, "JSON schema: a subschema refers to itself without a value between");
     const frit_status status =
-        expand(s, (place){value, schema_base(s, value, p->base), p->type, p->seen}, negated, out);
+        expand(s, (place){value, frit_schema_base(s, value, p->base), p->type, p->seen}, negated, out);
     s->depth--;
     if (negated) forget_seen(out);
     return status;
@@ -565,7 +565,7 @@ static frit_status expand_part(schema *s, const place *p, int i, bool negated, b
     case 4:
         return expand_if(s, p, negated, out);
     case 5:
-        FRIT_TRY(schema_resolve(s, p->base, value, &target));
+        FRIT_TRY(frit_schema_resolve(s, p->base, value, &target));
         return expand_sub(s, &(place){p->value, target.base, p->type, p->seen}, target.value, negated, out);
     case 6:
         return constants(s, &value, 1, p->type, negated, out);
@@ -611,10 +611,10 @@ static frit_status expand_seen(schema *s, const place *p, bool negated, terms *o
 static frit_status unevaluated(schema *s, const place *p, json_t *value, term *t, claim *c, bool *needed)
 {
     int32_t one;
-    FRIT_TRY(schema_set_of(s, value, p->base, &one));
+    FRIT_TRY(frit_schema_set_of(s, value, p->base, &one));
     if (p->type == TYPE_OBJECT) {
         *c = (claim){.kind = CLAIM_KEYS, .set = one};
-        FRIT_TRY(language_strings(s, all_keys, FRIT_DFA_MINUS, t->seen_keys, &c->keys));
+        FRIT_TRY(frit_language_strings(s, all_keys, FRIT_DFA_MINUS, t->seen_keys, &c->keys));
         *needed = c->keys.kind != LANGUAGE_NONE && one != SET_TRUE;
         t->seen_keys = all_keys;
         return FRIT_OK;
@@ -655,11 +655,11 @@ static frit_status expand(schema *s, place p, bool negated, terms *out)
     bool types[N_TYPES], integer;
     json_t *type = json_object_get(p.value, "type");
     *out = (terms){0};
-    if (type && !schema_types(type, types, &integer))
+    if (type && !frit_schema_types(type, types, &integer))
         return frit_fail(FRIT_E_INVALID, "JSON schema: 'type' names an unknown type");
     if (type && !types[p.type]) return negated ? one_term(s, out) : FRIT_OK;
     if (json_object_get(p.value, "$dynamicRef"))
-        return schema_fail("$dynamicRef", "depends on how a schema is reached, which a grammar does not know");
+        return frit_schema_fail("$dynamicRef", "depends on how a schema is reached, which a grammar does not know");
     json_t *rest = json_object_get(p.value, p.type == TYPE_OBJECT ? "unevaluatedProperties" : "unevaluatedItems");
     if (!rest) return expand_seen(s, &p, negated, out);
     p.seen = true;
@@ -679,14 +679,14 @@ static frit_status terms_of_literal(schema *s, int32_t id, schema_type type, ter
     for (int32_t i = 0; i < l.n_any; i++) {
         terms one;
         int32_t other = l.any[i];
-        if (negated) FRIT_TRY(schema_set_not(s, other, &other));
-        FRIT_TRY(schema_terms_of(s, other, type, &one));
+        if (negated) FRIT_TRY(frit_schema_set_not(s, other, &other));
+        FRIT_TRY(frit_schema_terms_of(s, other, type, &one));
         FRIT_TRY(negated ? product(s, out, &one) : unite(s, out, &one));
     }
     return FRIT_OK;
 }
 
-frit_status schema_terms_of(schema *s, int32_t set_id, schema_type type, terms *out)
+frit_status frit_schema_terms_of(schema *s, int32_t set_id, schema_type type, terms *out)
 {
     *out = (terms){0};
     if (set_id == SET_FALSE) return FRIT_OK;
