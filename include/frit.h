@@ -755,6 +755,7 @@ FRIT_API frit_status frit_embed_width(const frit_model *model, const frit_embed_
 typedef union frit_sampler_value {
     float number;
     int32_t integer;
+    bool flag;
 } frit_sampler_value;
 
 enum { FRIT_SAMPLER_VALUES = 32 };
@@ -781,21 +782,27 @@ typedef struct frit_sampler_options {
     int32_t repeat_last_n;         // how many tokens the penalties look at; 0: 64; -1: all
     uint64_t seed;                 // the same seed gives the same text (frit_sampler_set_position)
     frit_option_list logit_bias;   // "ID=BIAS" or "ID=-inf" items
-    // Order of the stages, as "penalties,top-k,temp"; those left out are off. NULL: the order that the help of this
-    // option's row lists.
+    // Order of the stages, as "penalties,top-k,temp" or "penalties;top_k;temperature"; those left out are off, but
+    // logit-bias, which is the first then. adaptive-p and mirostat are always the last; with mirostat only logit-bias,
+    // custom and temp run before it, whatever the order. NULL: the order that the help of this option's row lists,
+    // without infill.
     const char *samplers;
     // Values of stages without a field, such as top-n-sigma: frit_sampler_set_option sets them; zero: off.
     frit_sampler_value more[FRIT_SAMPLER_VALUES];
-    frit_stage_fn stage;   // runs where `samplers` says "custom": by default after the penalties, before top-n-sigma
+    frit_stage_fn stage;   // runs where `samplers` says "custom": by default after the penalties, before dry
     void *stage_ctx;
-    uint64_t reserved[8];
+    // Texts over which no repetition goes that DRY looks for; none: "\n", ":", "\"" and "*". One item "none": no text.
+    frit_option_list dry_breakers;
+    const char *sampler_seq;   // the order as letters, "edskypmxt", instead of `samplers`; or NULL
+    uint64_t reserved[5];
 } frit_sampler_options;
 
-// Sets the fields for which the model's file recommends a value (GGUF's general.sampling.*); leaves the others.
+// Sets the fields for which the model's file recommends a value (GGUF's general.sampling.*, generation_config.json of
+// folders); leaves the others. `samplers` may become a text that lives as long as the model.
 FRIT_API frit_status frit_sampler_recommend(const frit_model *model, frit_sampler_options *options);
-// Sets one option by its name on the command line, without dashes: "top-n-sigma" to "1.5". "samplers" borrows `value`;
-// "logit-bias" takes a list, which a program puts in the field. FRIT_E_INVALID for unknown names, and for values that
-// are no numbers or outside of the option's range.
+// Sets one option by its name on the command line, without dashes: "top-n-sigma" to "1.5". "samplers" and "sampler-seq"
+// borrow `value`; "logit-bias" and "dry-sequence-breaker" take lists, which a program puts in the fields.
+// FRIT_E_INVALID for unknown names, and for values that are no numbers or outside of the option's range.
 FRIT_API frit_status frit_sampler_set_option(frit_sampler_options *options, const char *name, const char *value);
 
 FRIT_API frit_status frit_sampler_new(frit_sampler **out, const frit_model *model, const frit_sampler_options *options);

@@ -248,8 +248,9 @@ static int set_sampling(chat *c, const char *name, const char *value)
             return CLI_DONE;
         }
         frit_sampler_options before = c->sampling;
-        // The options borrow their texts, of which there is one, the order of samplers.
+        // The options borrow their texts, of which there is one: the order of samplers, by names or by letters.
         char *kept = rows[i].type == FRIT_OPTION_TEXT || rows[i].type == FRIT_OPTION_CHOICE ? strdup(value) : NULL;
+        if (kept) c->sampling.samplers = c->sampling.sampler_seq = NULL;
         bool good = frit_option_set(&rows[i], &c->sampling, kept ? kept : value) == FRIT_OK;
         if (!good) chat_say("%s", frit_error());
         good = good && chat_talk_make_sampler(c) == CLI_DONE;

@@ -250,9 +250,11 @@ void cli_recommend(const cli_common *common, const frit_model *model, frit_sampl
         bool given = false;
         for (int g = 0; g < common->n_given; g++) given = given || common->given[g] == &rows[i];
         if (given) continue;
-        if (rows[i].type == FRIT_OPTION_INT || rows[i].type == FRIT_OPTION_FLOAT) {
-            memcpy((char *)options + rows[i].offset, (char *)&recommended + rows[i].offset, 4);
-        }
+        const bool is_number = rows[i].type == FRIT_OPTION_INT || rows[i].type == FRIT_OPTION_FLOAT;
+        const bool is_text = rows[i].type == FRIT_OPTION_TEXT;
+        if (is_number || is_text)
+            memcpy((char *)options + rows[i].offset, (char *)&recommended + rows[i].offset,
+                   is_number ? 4 : sizeof(char *));
     }
 }
 

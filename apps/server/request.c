@@ -118,6 +118,66 @@ static bool parse_stream_options(json_t *value, void *ctx, server_problem *probl
     return true;
 }
 
+static bool is_text(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    return text && strlen(text) == json_string_length(value);
+}
+
+// ["top_k", "temperature"], or a letter for each: "kt".
+static bool parse_samplers(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    const size_t n = json_array_size(value);
+    size_t length = 1, end = 0;
+    if (is_text(value)) {
+        request->sampler.sampler_seq = json_string_value(value);
+        return true;
+    }
+    for (size_t i = 0; i < n; i++) length += json_string_length(json_array_get(value, i)) + 1;
+    request->order = calloc(length, 1);
+    if (!request->order) return no_memory(problem);
+    for (size_t i = 0; i < n || !json_is_array(value); i++) {
+        const json_t *name = json_array_get(value, i);
+        if (!is_text(name) || strpbrk(json_string_value(name), ",;"))
+            return server_refuse(problem, 400, "invalid_type", "samplers",
+                                 "samplers: expected a list of names of stages, or their letters");
+        if (i > 0) request->order[end++] = ',';
+        memcpy(request->order + end, json_string_value(name), json_string_length(name));
+        end += json_string_length(name);
+    }
+    request->sampler.samplers = request->order;
+    request->sampler.sampler_seq = NULL;
+    return true;
+}
+
+static bool parse_breakers(json_t *value, void *ctx, server_problem *problem)
+{
+    static const char *const none[] = {"none"};
+    server_generation *request = ctx;
+    const size_t n = json_array_size(value);
+    const char **items = calloc(n + 1, sizeof *items);
+    if (!items) return no_memory(problem);
+    request->breakers.items = items;
+    for (size_t i = 0; i < n || !json_is_array(value); i++) {
+        if (!is_text(json_array_get(value, i)))
+            return server_refuse(problem, 400, "invalid_type", "dry_sequence_breakers",
+                                 "dry_sequence_breakers: expected a list of strings without zero characters");
+        items[i] = json_string_value(json_array_get(value, i));
+    }
+    request->sampler.dry_breakers = n > 0 ? (frit_option_list){items, n} : (frit_option_list){none, 1};
+    return true;
+}
+
+static bool parse_penalize_nl(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    if (!json_is_boolean(value))
+        return server_refuse(problem, 400, "invalid_type", "penalize_nl", "penalize_nl: expected true or false");
+    return frit_sampler_set_option(&request->sampler, "no-penalize-nl", json_is_true(value) ? "false" : "true") ==
+           FRIT_OK;
+}
+
 // [{"id": 0, "scale": 0.5}, ...]: the adapters that are not named have the scale 0.
 static bool parse_lora(json_t *value, void *ctx, server_problem *problem)
 {
@@ -300,6 +360,8 @@ static void clear_generation(void *ctx)
     if (request->biases) free((void *)request->sampler.logit_bias.items);
     free(request->biases);
     free(request->format_owned);
+    free((void *)request->breakers.items);
+    free(request->order);
     free(request->lora);
     free(request->ids);
     frit_turn_free(request->turn);
@@ -340,9 +402,9 @@ static void clear_generation(void *ctx)
     SAMPLER("repetition_penalty", "repeat-penalty"),                                                      \
     ELSEWHERE("user"), ELSEWHERE("store"), ELSEWHERE("metadata"), ELSEWHERE("service_tier"),              \
     ELSEWHERE("safety_identifier"), ELSEWHERE("prompt_cache_key"), ELSEWHERE("cache_prompt"),             \
-    LATER("mirostat", .harmless = "0", .why = SAMPLER_LATER),                                             \
-    LATER("dry_multiplier", .harmless = "0|0.0", .why = SAMPLER_LATER),                                   \
-    LATER("xtc_probability", .harmless = "0|0.0", .why = SAMPLER_LATER),                                  \
+    {"samplers", FIELD_CUSTOM, .parse = parse_samplers},                                                  \
+    {"dry_sequence_breakers", FIELD_CUSTOM, .parse = parse_breakers},                                     \
+    {"penalize_nl", FIELD_CUSTOM, .parse = parse_penalize_nl},                                            \
     LATER("min_tokens", .harmless = "0", .why = SAMPLER_LATER),                                           \
     LATER("ignore_eos", .harmless = "false", .why = "bias the token that ends answers instead"),          \
     LATER("use_beam_search", .harmless = "false", .why = SAMPLER_LATER),                                  \

@@ -38,9 +38,11 @@ typedef struct server_generation {
     int32_t n_top;        // and so many of the likeliest others
     uint64_t seed;
     bool has_seed;
-    frit_option_list stop;   // items owned, texts borrowed
-    char (*biases)[48];      // owned: texts of sampler.logit_bias
-    server_chosen *lora;     // owned; NULL: as the server was started
+    frit_option_list stop;       // items owned, texts borrowed
+    char (*biases)[48];          // owned: texts of sampler.logit_bias
+    frit_option_list breakers;   // items owned, texts borrowed
+    char *order;                 // owned: sampler.samplers, where a list gives it
+    server_chosen *lora;         // owned; NULL: as the server was started
     size_t n_lora;
     bool parallel_calls;   // the answer may call several tools
     frit_turn *turn;       // owned: of a chat, made by server_prompt_tokens

@@ -151,6 +151,18 @@ static bool set_format(const server_site *site, const server_generation *request
     return job->grammar != NULL;
 }
 
+// The field that a sampler's refusal is about: its sentence begins with the option's name.
+static const char *sampler_field(void)
+{
+    static const char *const names[][2] = {{"logit-bias", "logit_bias"},
+                                           {"samplers", "samplers"},
+                                           {"sampler-seq", "samplers"},
+                                           {"dry-sequence-breaker", "dry_sequence_breakers"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(frit_error(), names[i][0], strlen(names[i][0])) == 0) return names[i][1];
+    return NULL;
+}
+
 static bool make_job(server_exchange *exchange, server_generation *request, bool chat)
 {
     const server_site *site = exchange->site;
@@ -164,8 +176,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     if (!server_prompt_tokens(site->model, request, chat, &limits, &job->prompt, &job->n_prompt, problem)) return false;
     request->sampler.seed = request->has_seed ? request->seed : next_seed(site->sampling.seed);
     frit_status status = frit_sampler_new(&job->sampler, site->model, &request->sampler);
-    if (status != FRIT_OK)
-        return server_refuse_status(problem, 400, request->sampler.logit_bias.n > 0 ? "logit_bias" : NULL, status);
+    if (status != FRIT_OK) return server_refuse_status(problem, 400, sampler_field(), status);
     if (!set_format(site, request, job, problem)) return false;
     const bool is_set = request->max_completion_tokens != SERVER_UNSET;
     job->max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;

@@ -22,12 +22,18 @@ static inline frit_philox frit_philox_4x32(frit_philox counter, uint32_t key0, u
     return c;
 }
 
-// 64 random bits for the token at a position of a sequence.
-static inline uint64_t frit_philox_draw(uint64_t seed, uint64_t position)
+// 64 random bits for the token at a position of a sequence. Decisions about one token use streams of their own.
+static inline uint64_t frit_philox_stream(uint64_t seed, uint64_t position, uint32_t stream)
 {
-    const frit_philox counter = {{(uint32_t)position, (uint32_t)(position >> 32), 0, 0}};
+    const frit_philox counter = {{(uint32_t)position, (uint32_t)(position >> 32), stream, 0}};
     const frit_philox drawn = frit_philox_4x32(counter, (uint32_t)seed, (uint32_t)(seed >> 32));
     return drawn.x[0] | (uint64_t)drawn.x[1] << 32;
+}
+
+// Those that choose the token.
+static inline uint64_t frit_philox_draw(uint64_t seed, uint64_t position)
+{
+    return frit_philox_stream(seed, position, 0);
 }
 
 // A number below n: the upper half of the product of both.

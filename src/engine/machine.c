@@ -35,5 +35,7 @@ frit_status frit_sampler_new(frit_sampler **out, const frit_model *model, const 
     *out = NULL;
     FRIT_REQUIRE(model);
     FRIT_REQUIRE_UNUSED(options);
-    return frit_sampler_create(out, model->info.n_vocab, options);
+    frit_sampler_texts texts = {0};
+    if (model->tokenizer) texts = (frit_sampler_texts){&model->vocab, model->tokenizer->pieces};
+    return frit_sampler_create_with(out, model->info.n_vocab, &texts, options);
 }

@@ -211,6 +211,7 @@ static frit_status open_model(opening *o)
     FRIT_TRY(say_progress(o, checkpoint_share));
     FRIT_TRY(open_text(o));
     FRIT_TRY(frit_model_describe(model));
+    FRIT_TRY(frit_model_copy_sampling(model));
     // Most of the metadata, a vocabulary's texts above all, is not looked at again: 7 MB with 128,000 tokens.
     for (size_t i = 0; i < model->ckpt->n_files; i++) frit_file_drop_pages(model->ckpt->files[i]);
     return say_progress(o, 1);

@@ -21,8 +21,9 @@ struct frit_model {
     frit_chat *chat;             // NULL for a file without text
     bool vocab_only;             // weights are not bound: asked for, or the file has no tensors
     frit_model_info info;
-    const char **keys;     // [meta.n]: the metadata's keys, zero-terminated
-    frit_stores *stores;   // weights as its engines' devices read them
+    const char **keys;               // [meta.n]: the metadata's keys, zero-terminated
+    const char *sampling_sequence;   // general.sampling.sequence; NULL: the file has none
+    frit_stores *stores;             // weights as its engines' devices read them
     frit_lock *trie_lock;
     frit_token_trie *trie;   // for grammars, made with the first of them (grammar.c)
     frit_str *trie_pieces;   // [n_vocab]
@@ -39,3 +40,4 @@ frit_encoding frit_encoding_of(unsigned flags, const frit_spans *untrusted, cons
 frit_status frit_give_text(frit_status status, frit_buf *buf, char *text, size_t capacity, size_t *n_bytes);
 // Fills model->info and model->keys from the rest (info.c).
 frit_status frit_model_describe(frit_model *model);
+frit_status frit_model_copy_sampling(frit_model *model);   // recommend.c

@@ -333,6 +333,7 @@ static frit_status read_folder(folder *f)
     frit_checkpoint *ckpt = f->hf.ckpt;
     FRIT_TRY(frit_hf_read_config(&f->hf));
     FRIT_TRY(frit_hf_add_pooling(&f->hf, ckpt->path, f->options->log));
+    FRIT_TRY(frit_hf_add_sampling(&f->hf, ckpt->path));
     FRIT_TRY(frit_hf_quant_read(&f->quant, &f->hf));
     FRIT_TRY(add_name(ckpt));
     FRIT_TRY(add_tokenizer(f));

@@ -163,10 +163,15 @@ frit_status frit_hf_expect(const frit_hf *hf, const char *name, double value);
 // "ARCH.key" becomes a list with one number for each layer.
 frit_status frit_hf_set_list(const frit_hf *hf, const char *key, const uint32_t *values);
 
-// hf_pooling.c: whether the model classifies texts; and ARCH.pooling_type, from the files that sentence-transformers
+// hf_pooling.c: a file of the folder; NULL without it, or where it is no JSON.
+json_t *frit_hf_load_optional(const char *folder, const char *name);
+// Whether the model classifies texts; and ARCH.pooling_type, from the files that sentence-transformers
 // adds to a model's folder.
 bool frit_hf_is_classifier(const frit_hf *hf);
 frit_status frit_hf_add_pooling(const frit_hf *hf, const char *folder, const frit_log *log);
+
+// hf_generation.c: the keys "general.sampling.*".
+frit_status frit_hf_add_sampling(const frit_hf *hf, const char *folder);
 
 // hf_layers.c: layer_types and windows, as frit.attention.sliding_window.
 frit_status frit_hf_add_windows(const frit_hf *hf);

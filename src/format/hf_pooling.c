@@ -11,8 +11,7 @@ enum { MEAN = 1, CLS = 2, LAST = 3, RANK = 4 };   // ARCH.pooling_type
 
 static const uint64_t max_file_bytes = 1 << 20;
 
-// NULL without the file or without valid JSON: the file is optional.
-static json_t *load(const char *folder, const char *name)
+json_t *frit_hf_load_optional(const char *folder, const char *name)
 {
     frit_buf path = {0};
     json_t *json = NULL;
@@ -60,7 +59,7 @@ static frit_status read_pooling(const frit_hf *hf, const char *folder, const cha
 {
     frit_buf path = {0};
     frit_buf_printf(&path, "%s/config.json", name);
-    json_t *config = path.failed ? NULL : load(folder, path.data);
+    json_t *config = path.failed ? NULL : frit_hf_load_optional(folder, path.data);
     const int type = type_of(config);
     if (type < 0)
         frit_log_say(log, FRIT_LOG_WARNING, "%s: %s/config.json has an unknown pooling, expected mean, cls or last",
@@ -79,7 +78,7 @@ bool frit_hf_is_classifier(const frit_hf *hf)
 frit_status frit_hf_add_pooling(const frit_hf *hf, const char *folder, const frit_log *log)
 {
     if (frit_hf_is_classifier(hf)) return frit_hf_add_number(hf, "pooling_type", FRIT_HF_COUNT, RANK);
-    json_t *modules = load(folder, "modules.json");
+    json_t *modules = frit_hf_load_optional(folder, "modules.json");
     frit_status status = FRIT_OK;
     bool found = false;
     for (size_t i = 0; i < json_array_size(modules) && status == FRIT_OK; i++) {

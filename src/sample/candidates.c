@@ -137,6 +137,33 @@ float frit_candidates_max(const frit_candidates *candidates)
     return max;
 }
 
+frit_softmax_sums frit_candidates_softmax(const frit_candidates *candidates)
+{
+    const float max = frit_candidates_max(candidates);
+    double sum = 0;
+    for (int32_t i = 0; i < candidates->n; i++) {
+        const float logit = candidates->items[i].logit;
+        if (logit > -INFINITY) sum += (double)frit_exp(logit - max);
+    }
+    return (frit_softmax_sums){(double)max, sum};
+}
+
+double frit_softmax_probability(const frit_softmax_sums *softmax, float logit)
+{
+    return logit > -INFINITY ? (double)frit_exp(logit - (float)softmax->max) / softmax->sum : 0;
+}
+
+// log p = logit - max - log sum
+double frit_candidates_entropy(const frit_candidates *candidates, const frit_softmax_sums *softmax)
+{
+    double below = 0;
+    for (int32_t i = 0; i < candidates->n; i++) {
+        const float logit = candidates->items[i].logit;
+        if (logit > -INFINITY) below += frit_softmax_probability(softmax, logit) * (softmax->max - (double)logit);
+    }
+    return below + log(softmax->sum);
+}
+
 static void sort_by_token(frit_candidate *items, int32_t n)
 {
     int32_t gap = 1;

@@ -1,60 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The table of stages, the sampler's life, and the draw at the end of the chain.
+// The sampler's life, and the draw at the end of the chain.
 #include "sample/sampler.h"
 #include "base/option.h"
 #include "base/philox.h"
+#include "text/vocab.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-// In their default order.
-static const frit_stage all_stages[] = {
-#define STAGE(name, text) {text, frit_##name##_is_on, frit_##name##_apply},
-#define FIELD(...)
-#define VALUE(...)
-#include "sample/stages.def"
-};
-_Static_assert(FRIT_COUNT(all_stages) <= FRIT_MAX_STAGES, "a sampler has room for every stage once");
-
 enum { DEFAULT_WINDOW = 64 };
 
 // ------------------------------------------------------------------------------- making
-
-static frit_status fail_stage(frit_str name, const char *what)
-{
-    char names[256] = "";
-    for (size_t i = 0, at = 0; i < FRIT_COUNT(all_stages); i++) {
-        size_t n = strlen(all_stages[i].name);
-        if (at + n + 2 > sizeof names) break;
-        if (i > 0) names[at++] = ',';
-        memcpy(names + at, all_stages[i].name, n + 1);
-        at += n;
-    }
-    return frit_fail(FRIT_E_INVALID, "samplers: '%.*s' %s; each of these can be given once: %s",
-                     (int)(name.len < 64 ? name.len : 64), name.ptr, what, names);
-}
-
-static frit_status choose_stages(frit_sampler *sampler, const char *order)
-{
-    bool taken[FRIT_MAX_STAGES] = {false};
-    if (!order) {
-        for (size_t i = 0; i < FRIT_COUNT(all_stages); i++)
-            if (all_stages[i].is_on(&sampler->options)) sampler->stages[sampler->n_stages++] = &all_stages[i];
-        return FRIT_OK;
-    }
-    for (const char *at = order; *order; at++) {
-        frit_str name = {at, strcspn(at, ",")};
-        size_t i = 0;
-        while (i < FRIT_COUNT(all_stages) && !frit_str_is(name, all_stages[i].name)) i++;
-        if (i == FRIT_COUNT(all_stages)) return fail_stage(name, "is not the name of a stage");
-        if (taken[i]) return fail_stage(name, "occurs twice");
-        taken[i] = true;
-        if (all_stages[i].is_on(&sampler->options)) sampler->stages[sampler->n_stages++] = &all_stages[i];
-        at += name.len;
-        if (!*at) break;
-    }
-    return FRIT_OK;
-}
 
 // "ID=BIAS", "ID=-inf".
 static frit_status parse_bias(const char *text, int32_t n_vocab, frit_candidate *bias)
@@ -107,7 +63,28 @@ static frit_status allocate(frit_sampler *sampler)
     return frit_fail_memory(n * (sizeof *sampler->candidates + sizeof *sampler->counts), "a sampler");
 }
 
+static bool learns(const frit_sampler *sampler)
+{
+    return sampler->n_stages > 0 && sampler->stages[sampler->n_stages - 1]->learn;
+}
+
+// What single stages need.
+static frit_status allocate_for_stages(frit_sampler *sampler)
+{
+    const size_t n = (size_t)sampler->n_vocab;
+    FRIT_TRY(frit_dry_new(sampler));
+    if (!learns(sampler)) return FRIT_OK;
+    sampler->probabilities = calloc(n, sizeof *sampler->probabilities);
+    return sampler->probabilities ? FRIT_OK : frit_fail_memory(n * sizeof *sampler->probabilities, "a sampler");
+}
+
 frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_sampler_options *options)
+{
+    return frit_sampler_create_with(out, n_vocab, NULL, options);
+}
+
+frit_status frit_sampler_create_with(frit_sampler **out, int32_t n_vocab, const frit_sampler_texts *texts,
+                                     const frit_sampler_options *options)
 {
     *out = NULL;
     if (n_vocab <= 0)
@@ -115,11 +92,13 @@ frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_
     frit_sampler *sampler = calloc(1, sizeof *sampler);
     if (!sampler) return frit_fail_memory(sizeof *sampler, "a sampler");
     if (options) sampler->options = *options;
+    if (texts) sampler->texts = *texts;
     sampler->n_vocab = n_vocab;
     frit_status status = check_ranges(&sampler->options);
-    if (status == FRIT_OK) status = choose_stages(sampler, sampler->options.samplers);
+    if (status == FRIT_OK) status = frit_sampler_order(sampler);
     if (status == FRIT_OK) status = parse_biases(sampler, &sampler->options.logit_bias);
     if (status == FRIT_OK) status = allocate(sampler);
+    if (status == FRIT_OK) status = allocate_for_stages(sampler);
     sampler->is_pick = frit_sampler_is_pick(sampler);
     sampler->lists.n_vocab = n_vocab;
     if (status == FRIT_OK && sampler->is_pick) status = frit_pick_run_new(&sampler->run, 1, 1);
@@ -127,8 +106,8 @@ frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_
         frit_sampler_free(sampler);
         return status;
     }
-    sampler->options.samplers = NULL;
-    sampler->options.logit_bias = (frit_option_list){0};
+    sampler->options.samplers = sampler->options.sampler_seq = NULL;
+    sampler->options.logit_bias = sampler->options.dry_breakers = (frit_option_list){0};
     frit_sampler_reset(sampler);
     *out = sampler;
     return FRIT_OK;
@@ -144,12 +123,28 @@ void frit_sampler_free(frit_sampler *sampler)
     free(sampler->forced_prefix);
     free(sampler->own_pieces);
     frit_constraint_free(sampler->constraint);
+    free(sampler->probabilities);
+    frit_dry_free(sampler->dry);
     frit_pick_run_free(sampler->run);
     frit_pick_lists_free(&sampler->lists);
     free(sampler);
 }
 
 // ------------------------------------------------------------------------------- remembering
+
+bool frit_sampler_counts(const frit_sampler *sampler, frit_token token)
+{
+    const frit_sampler_texts *texts = &sampler->texts;
+    if (!frit_stage_flag(&sampler->options, no_penalize_nl) || !texts->vocab) return true;
+    return token >= texts->vocab->n || !frit_str_is(texts->pieces[token], "\n");
+}
+
+static void learn(frit_sampler *sampler, frit_token token)
+{
+    if (learns(sampler) && token == sampler->sampled)
+        sampler->stages[sampler->n_stages - 1]->learn(sampler, sampler->probabilities[token]);
+    sampler->sampled = -1;
+}
 
 frit_status frit_sampler_accept(frit_sampler *sampler, frit_token token)
 {
@@ -159,12 +154,14 @@ frit_status frit_sampler_accept(frit_sampler *sampler, frit_token token)
                          sampler->n_vocab - 1);
     if (sampler->constraint) FRIT_TRY(frit_constraint_accept(sampler->constraint, token));
     if (sampler->forced_left.len > 0) frit_forced_accept(sampler, token);
+    FRIT_TRY(frit_dry_accept(sampler, token));
+    learn(sampler, token);
     sampler->position++;
-    sampler->counts[token]++;
+    sampler->counts[token] += frit_sampler_counts(sampler, token);
     if (!sampler->history) return FRIT_OK;
     frit_token *slot = &sampler->history[sampler->history_at];
     if (sampler->n_history == sampler->history_capacity)
-        sampler->counts[*slot]--;
+        sampler->counts[*slot] -= frit_sampler_counts(sampler, *slot);
     else
         sampler->n_history++;
     *slot = token;
@@ -181,6 +178,9 @@ frit_status frit_sampler_reset(frit_sampler *sampler)
     frit_constraint_free(sampler->constraint);
     sampler->constraint = NULL;
     sampler->position = 0;
+    sampler->sampled = -1;
+    sampler->learned = 0;
+    frit_dry_reset(sampler->dry);
     return FRIT_OK;
 }
 
@@ -231,6 +231,7 @@ frit_status frit_sampler_run_chain(frit_sampler *sampler, const float *logits, f
     if (best.logit == -INFINITY) return frit_pick_check(FRIT_PICK_EMPTY);
     const uint64_t drawn = frit_philox_draw(sampler->options.seed, sampler->position);
     *token = sampler->options.temp > 0 ? frit_candidates_draw(&candidates, sampler->n_vocab, drawn) : best.token;
+    sampler->sampled = *token;
     return FRIT_OK;
 }
 

@@ -19,16 +19,18 @@ _Static_assert((int)FRIT_STAGE_VALUES <= (int)FRIT_SAMPLER_VALUES, "frit_sampler
      .metavar = meta, .help = __VA_ARGS__},
 
 static const frit_option rows[] = {
-#define STAGE(name, text)
+#define STAGE(...)
 #define FIELD(field, ...) ROW(AT(field), __VA_ARGS__)
 #define VALUE(name, ...) ROW(AT_VALUE(name), __VA_ARGS__)
 #include "sample/stages.def"
 #undef STAGE
 #undef FIELD
 #undef VALUE
+    {.name = "sampler-seq", .type = FRIT_OPTION_TEXT, .offset = AT(sampler_seq), .metavar = "LETTERS",
+     .aliases = "sampling-seq", .help = "order of the stages, a letter for each, as in edskypmxt"},
     {.name = "samplers", .type = FRIT_OPTION_TEXT, .offset = AT(samplers), .metavar = "LIST",
-     .help = "order of the stages, with commas between them; by default:"
-#define STAGE(name, text) " " text
+     .help = "order of the stages, with , or ; between them; by default, but for infill:"
+#define STAGE(name, text, ...) " " text
 #define FIELD(...)
 #define VALUE(...)
 #include "sample/stages.def"

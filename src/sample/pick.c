@@ -135,7 +135,8 @@ static void add_counts(const frit_sampler *sampler, frit_pick_lists *lists, frit
     pick->presence = options->presence_penalty;
     pick->first_count = lists->n_counts;
     for (int32_t i = 0; is_short && i < sampler->n_history; i++)
-        if (is_first(sampler, i)) *at++ = (frit_pick_count){sampler->history[i], sampler->counts[sampler->history[i]]};
+        if (sampler->counts[sampler->history[i]] > 0 && is_first(sampler, i))
+            *at++ = (frit_pick_count){sampler->history[i], sampler->counts[sampler->history[i]]};
     for (int32_t t = 0; !is_short && t < sampler->n_vocab; t++)
         if (sampler->counts[t] > 0) *at++ = (frit_pick_count){t, sampler->counts[t]};
     pick->n_counts = (int32_t)(at - lists->counts) - pick->first_count;
@@ -189,6 +190,7 @@ static const struct {
 bool frit_sampler_is_pick(const frit_sampler *sampler)
 {
     int n = 0;
+    if (frit_temperature_is_dynamic(&sampler->options)) return false;
     for (size_t i = 0; i < FRIT_COUNT(parts); i++)
         if (n < sampler->n_stages && sampler->stages[n]->apply == parts[i].apply) n++;
     return n == sampler->n_stages;
@@ -251,9 +253,9 @@ void frit_sampler_try(frit_sampler *sampler, frit_token token, frit_sampler_mark
 void frit_sampler_go_back(frit_sampler *sampler, const frit_sampler_mark *before)
 {
     const bool was_full = sampler->history && before->n_history == sampler->history_capacity;
-    sampler->counts[before->token]--;
+    sampler->counts[before->token] -= frit_sampler_counts(sampler, before->token);
     if (sampler->history) sampler->history[before->history_at] = before->forgotten;
-    if (was_full) sampler->counts[before->forgotten]++;
+    if (was_full) sampler->counts[before->forgotten] += frit_sampler_counts(sampler, before->forgotten);
     sampler->n_history = before->n_history;
     sampler->history_at = before->history_at;
     sampler->position = before->position;

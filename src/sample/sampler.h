@@ -2,11 +2,14 @@
 // sample/sampler.h: a chain of stages turns logits into a token. A stage is a row of stages.def and a file of its own.
 //
 // Stages work on candidates: (token, logit) pairs, all of the vocabulary at first. A stage may change logits, drop
-// candidates, or sort them; it always keeps the likeliest. After the last stage the chain draws one by its weight
-// (weight.h); with temperature 0 it takes the largest logit instead (the lowest id among equals). The random number is
-// a function of the seed and the position of the token, so that a token does not depend on what was drawn before.
+// candidates, or sort them; it leaves one at least. After the last stage the chain draws one by its weight (weight.h);
+// with temperature 0 it takes the largest logit instead (the lowest id among equals). The random number is a function
+// of the seed and the position of the token, so that a token does not depend on what was drawn before.
 //
 //     logits -> candidates -> logit-bias -> penalties -> custom -> top-k -> top-p -> min-p -> temp -> draw -> token
+//
+// Two stages depend on tokens drawn before, by one number that they learn: mirostat and adaptive-p. They learn when the
+// token that was sampled last is accepted; sampling again before that gives the same token.
 //
 // The chain defines what a sampler does. Chains of the stages in this order, or of some of them, also exist as data
 // that backends run where the logits are: picks (pick.h). They give the same tokens, much sooner.
@@ -23,13 +26,32 @@ typedef struct frit_candidates {
     bool sorted;   // by falling logit, then rising token
 } frit_candidates;
 
+// Where a stage runs.
+enum {
+    FRIT_STAGE_FIRST = 1,           // before the others where a list does not name it
+    FRIT_STAGE_LAST = 2,            // after the others, wherever a list names it
+    FRIT_STAGE_BY_NAME = 4,         // only where a list names it
+    FRIT_STAGE_WITH_MIROSTAT = 8,   // also with mirostat
+};
+
 typedef struct frit_stage {
-    const char *name;                                     // as in the order of stages: "top-k"
+    const char *name;      // as in the order of stages: "top-k"
+    char letter;           // in --sampler-seq; 0: none
+    const char *aliases;   // other names, with '|' between them; or NULL
+    unsigned flags;
     bool (*is_on)(const frit_sampler_options *options);   // a stage that is off is left out of the chain
     void (*apply)(struct frit_sampler *sampler, frit_candidates *candidates);
+    // The token that was sampled is accepted. `probability`: what `apply` left in sampler->probabilities for it.
+    void (*learn)(struct frit_sampler *sampler, float probability);
 } frit_stage;
 
 enum { FRIT_MAX_STAGES = 16 };
+
+// What stages know of the model's texts; nothing of a model without a vocabulary.
+typedef struct frit_sampler_texts {
+    const struct frit_vocab *vocab;   // NULL: none
+    const frit_str *pieces;           // [vocab->n]: the bytes of each token
+} frit_sampler_texts;
 
 struct frit_sampler {
     frit_sampler_options options;   // samplers and logit_bias have been parsed and are not used again
@@ -46,7 +68,12 @@ struct frit_sampler {
     int32_t n_biases;
     frit_token *history;   // ring of the last accepted tokens; NULL when the window has no end
     int32_t n_history, history_capacity, history_at;
-    uint32_t *counts;                // [n_vocab]: occurrences within the penalties' window
+    uint32_t *counts;   // [n_vocab]: occurrences within the penalties' window
+    frit_sampler_texts texts;
+    struct frit_dry *dry;            // what dry.c remembers; NULL: the stage is off
+    float *probabilities;            // [n_vocab]: of a stage that learns, by token; NULL without one
+    frit_token sampled;              // last, and not accepted yet; -1: none
+    double learned;                  // by the stage that learns, since the last reset; 0 at first
     char *forced_prefix;             // what the next tokens must begin with (forced_prefix.c), or NULL
     frit_str forced_left;            // the rest of it; empty: no prefix is forced
     const frit_str *forced_pieces;   // [n_vocab]: the text of each token; "": a token that may not be used
@@ -54,9 +81,10 @@ struct frit_sampler {
     frit_constraint *constraint;     // of a grammar (grammar.c); NULL: none
 };
 
-#define STAGE(name, text)                                          \
-    bool frit_##name##_is_on(const frit_sampler_options *options); \
-    void frit_##name##_apply(struct frit_sampler *sampler, frit_candidates *candidates);
+#define STAGE(name, ...)                                                                 \
+    bool frit_##name##_is_on(const frit_sampler_options *options);                       \
+    void frit_##name##_apply(struct frit_sampler *sampler, frit_candidates *candidates); \
+    void frit_##name##_learn(struct frit_sampler *sampler, float probability);
 #define FIELD(...)
 #define VALUE(...)
 #include "sample/stages.def"
@@ -66,7 +94,7 @@ struct frit_sampler {
 
 // Where a stage's values lie in frit_sampler_options.more.
 enum {
-#define STAGE(name, text)
+#define STAGE(...)
 #define FIELD(...)
 #define VALUE(name, ...) FRIT_STAGE_VALUE_##name,
 #include "sample/stages.def"
@@ -75,8 +103,26 @@ enum {
 #undef VALUE
     FRIT_STAGE_VALUES
 };
+
+// The rows of stages.def.
+enum {
+#define STAGE(name, ...) FRIT_STAGE_##name,
+#define FIELD(...)
+#define VALUE(...)
+#include "sample/stages.def"
+#undef STAGE
+#undef FIELD
+#undef VALUE
+    FRIT_STAGES
+};
 #define frit_stage_number(options, name)  ((options)->more[FRIT_STAGE_VALUE_##name].number)
 #define frit_stage_integer(options, name) ((options)->more[FRIT_STAGE_VALUE_##name].integer)
+#define frit_stage_flag(options, name)    ((options)->more[FRIT_STAGE_VALUE_##name].flag)
+
+static inline double frit_or_default(float value, double fallback)
+{
+    return value != 0 ? (double)value : fallback;
+}
 
 // Sorts what is needed: the k largest first, k = n for all. In time n + k log n.
 void frit_candidates_sort(frit_candidates *candidates, int32_t k);
@@ -85,6 +131,14 @@ float frit_candidates_max(const frit_candidates *candidates);   // -inf if all a
 void frit_candidates_keep(frit_candidate *best, int32_t *n, int32_t k, frit_candidate candidate);
 // Draws one by its weight, of which one at least is not -inf; changes their order.
 frit_token frit_candidates_draw(frit_candidates *candidates, int32_t n_vocab, uint64_t drawn);
+// e^(logit - max) of all candidates, summed; `max` is the largest logit.
+typedef struct frit_softmax_sums {
+    double max, sum;
+} frit_softmax_sums;
+frit_softmax_sums frit_candidates_softmax(const frit_candidates *candidates);
+double frit_softmax_probability(const frit_softmax_sums *softmax, float logit);   // 0 of -infinity
+// Of the candidates' distribution, in nats.
+double frit_candidates_entropy(const frit_candidates *candidates, const frit_softmax_sums *softmax);
 // What stages do, for picks too.
 void frit_top_p_keep(frit_candidates *candidates, float p);
 void frit_min_p_keep(frit_candidates *candidates, float min_p);
@@ -100,7 +154,23 @@ void frit_forced_accept(frit_sampler *sampler, frit_token token);
 // Bans the tokens that do not fit the grammar, which the sampler has.
 frit_status frit_constraint_apply(const frit_sampler *sampler, frit_candidates *candidates);
 
-// FRIT_E_INVALID for values outside their rows' ranges, unknown stages and biases; FRIT_E_MEMORY.
+bool frit_temperature_is_dynamic(const frit_sampler_options *options);
+
+bool frit_sampler_counts(const frit_sampler *sampler, frit_token token);   // the penalties count this token
+
+// The stages that run, in their order (order.c). FRIT_E_INVALID for unknown names and letters, and those given twice.
+frit_status frit_sampler_order(frit_sampler *sampler);
+frit_status frit_sampler_check_names(const char *names);   // of `samplers`
+
+frit_status frit_dry_new(frit_sampler *sampler);   // what the stage remembers, if it is on
+void frit_dry_free(struct frit_dry *dry);
+void frit_dry_reset(struct frit_dry *dry);
+frit_status frit_dry_accept(frit_sampler *sampler, frit_token token);
+
+// FRIT_E_INVALID for values outside their rows' ranges, unknown stages and biases; FRIT_E_MEMORY. `texts` may be NULL.
+frit_status frit_sampler_create_with(frit_sampler **out, int32_t n_vocab, const frit_sampler_texts *texts,
+                                     const frit_sampler_options *options);
+// Without texts.
 frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_sampler_options *options);
 
 // Whether the chain exists as a pick: no stage of the caller's own, and none out of order.

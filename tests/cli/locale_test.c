@@ -75,7 +75,7 @@ static void add_options(frit_buf *out)
     const frit_option *rows = frit_sampler_option_rows(&n_rows);
     for (size_t i = 0; i < n_rows; i++) {
         if (rows[i].type != FRIT_OPTION_FLOAT) continue;
-        assert_ok(frit_option_set(&rows[i], &sampler, "0.25"));
+        assert_ok(frit_option_set(&rows[i], &sampler, rows[i].min > 0 ? "1.25" : "0.25"));
         float value;
         memcpy(&value, (const char *)&sampler + rows[i].offset, sizeof value);
         frit_buf_printf(out, "%s=%g ", rows[i].name, (double)value);

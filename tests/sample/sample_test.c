@@ -451,7 +451,8 @@ static void options_are_set_by_name(void **state)
 static void every_option_has_a_place_of_its_own(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {[FRIT_OPTION_INT] = 4,
+    static const size_t sizes[] = {[FRIT_OPTION_FLAG] = sizeof(bool),
+                                   [FRIT_OPTION_INT] = 4,
                                    [FRIT_OPTION_FLOAT] = 4,
                                    [FRIT_OPTION_SEED] = 8,
                                    [FRIT_OPTION_TEXT] = sizeof(char *),
@@ -479,8 +480,8 @@ static void the_help_of_the_order_lists_all_stages(void **state)
     for (char *at = list; *at; at++) *at = *at == ' ' ? ',' : *at;
     // The list is an order that is taken, and has all stages: one more is one too many.
     frit_sampler_options all = {.temp = 0.5f, .samplers = list};
-    frit_sampler *sampler = make_sampler(N, all);
-    frit_sampler_free(sampler);
+    frit_sampler *sampler = NULL;
+    assert_fails(frit_sampler_create(&sampler, N, &all), FRIT_E_INVALID, "'infill' needs a vocabulary");
     assert_fails(frit_sampler_create(&sampler, N, &(frit_sampler_options){.samplers = "?"}), FRIT_E_INVALID, list);
 }
 

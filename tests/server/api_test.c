@@ -330,7 +330,12 @@ static void token_prompts_and_every_field_are_taken(void **state)
         "{\"model\": \"default\", \"stream\": false, \"stream_options\": {}, \"seed\": -1, \"stop\": null, "
         "\"logit_bias\": {\"5\": 1.5, \"6\": -100}, \"temperature\": 1, \"top_k\": 20, \"top_p\": 0.9, \"min_p\": 0.1, "
         "\"top_n_sigma\": 2, \"repeat_penalty\": 1.1, \"repetition_penalty\": 1.1, \"frequency_penalty\": 0.5, "
-        "\"presence_penalty\": -0.5, \"repeat_last_n\": -1, \"n\": 1, \"response_format\": {\"type\": \"text\"}, "
+        "\"presence_penalty\": -0.5, \"repeat_last_n\": -1, \"n\": 1, \"typical_p\": 0.9, \"tfs_z\": 0.9, "
+        "\"xtc_probability\": 0.5, \"xtc_threshold\": 0.2, \"dynatemp_range\": 0.5, \"dynatemp_exponent\": 1.5, "
+        "\"dry_multiplier\": 0.8, \"dry_base\": 1.5, \"dry_allowed_length\": 3, \"dry_penalty_last_n\": -1, "
+        "\"dry_sequence_breakers\": [\"a\", \"\\n\"], \"mirostat\": 0, \"mirostat_tau\": 4, \"mirostat_eta\": 0.2, "
+        "\"adaptive_target\": -1, \"adaptive_decay\": 0.5, \"penalize_nl\": false, "
+        "\"samplers\": [\"dry\", \"top_k\", \"typ_p\", \"temperature\"], \"response_format\": {\"type\": \"text\"}, "
         "\"max_tokens\": 3, \"max_completion_tokens\": 4, \"logprobs\": false, \"tools\": [], "
         "\"tool_choice\": \"auto\", \"store\": true, \"metadata\": {\"a\": \"b\"}, \"user\": \"me\", \"unknown\": 5, "
         "\"messages\": [{\"role\": \"developer\", \"content\": \"be brief\"}, {\"role\": \"user\", \"name\": \"x\", "
@@ -520,6 +525,14 @@ static const bad bads[] = {
     {CHAT, "{\"top_k\": -2}", 400, "top_k", "invalid_value", NULL},
     {CHAT, "{\"min_p\": true}", 400, "min_p", "invalid_type", NULL},
     {CHAT, "{\"top_n_sigma\": -1}", 400, "top_n_sigma", "invalid_value", NULL},
+    {CHAT, "{" HELLO ", \"samplers\": [\"top_k\", \"bottom_k\"]}", 400, "samplers", NULL, "'bottom_k' is not the name of a stage; each"},
+    {CHAT, "{" HELLO ", \"samplers\": \"kq\"}", 400, "samplers", NULL, "'q' is not the letter of a stage"},
+    {CHAT, "{\"samplers\": [\"top_k\", 5]}", 400, "samplers", "invalid_type", NULL},
+    {CHAT, "{\"samplers\": 5}", 400, "samplers", "invalid_type", NULL},
+    {CHAT, "{\"mirostat\": 3}", 400, "mirostat", "invalid_value", "0 to 2"},
+    {CHAT, "{\"dry_sequence_breakers\": \"a\"}", 400, "dry_sequence_breakers", "invalid_type", NULL},
+    {CHAT, "{" HELLO ", \"dry_multiplier\": 1, \"dry_sequence_breakers\": [\"\"]}", 400, "dry_sequence_breakers", NULL, "an empty text"},
+    {CHAT, "{\"penalize_nl\": 1}", 400, "penalize_nl", "invalid_type", NULL},
     {CHAT, "{\"frequency_penalty\": 1000}", 400, "frequency_penalty", "invalid_value", NULL},
     {CHAT, "{\"repeat_last_n\": -2}", 400, "repeat_last_n", "invalid_value", NULL},
     {CHAT, "{\"seed\": 1.5}", 400, "seed", "invalid_type", NULL},
