@@ -749,6 +749,52 @@ FRIT_API frit_status frit_embed_texts(frit_engine *engine, const frit_embed_item
 // *n: numbers of each vector that frit_embed_texts gives with these options. Fails as it would for them.
 FRIT_API frit_status frit_embed_width(const frit_model *model, const frit_embed_options *options, size_t *n);
 
+// ---------------------------------------------------------------------------------------- reranking
+
+typedef struct frit_rerank_options {
+    bool raw_scores;   // what the model's head gives; false: a number from 0 to 1 (the logistic function of it)
+    uint64_t reserved[8];
+} frit_rerank_options;
+
+// How well each document answers the query, by a model with a classification head that reads both at once: higher is
+// better. The texts become one prompt as frit_rerank_tokenize says; a document may also be that prompt's tokens, and
+// the query does not count then. Of a head with several scores (decoders made rerankers) it is the first one's
+// probability. Runs and fails as frit_embed_texts; FRIT_E_UNSUPPORTED without such a head. scores: [n_documents].
+FRIT_API frit_status frit_rerank_texts(frit_engine *engine, const char *query, size_t n_query_bytes,
+                                       const frit_embed_item *documents, size_t n_documents,
+                                       const frit_rerank_options *options, float *scores);
+// The tokens that the model reads: by the template for it in the model's file (tokenizer.chat_template.rerank), or else
+// both texts with the special tokens of a pair. Texts never become control tokens. Limits as in frit_tokenize.
+FRIT_API frit_status frit_rerank_tokenize(const frit_model *model, const char *query, size_t n_query_bytes,
+                                          const char *document, size_t n_document_bytes, frit_token *tokens,
+                                          size_t capacity, size_t *n_tokens);
+
+// ---------------------------------------------------------------------------------------- beam search
+
+typedef struct frit_beam_options {
+    int32_t n_beams;     // 0: 4
+    int32_t n_predict;   // tokens of a beam at most; 0: as many as the context holds
+    uint64_t reserved[8];
+} frit_beam_options;
+
+typedef struct frit_beam {
+    const frit_token *tokens;   // the one that ends the answer too
+    size_t n_tokens;
+    double logprob;   // the sum of its tokens' log-probabilities
+    bool ended;       // by a token that ends answers; false: by its length
+    uint64_t reserved[8];
+} frit_beam;
+
+// Searches the likeliest continuations of a session: at each step the n_beams likeliest of all extensions by one token
+// live on. Draws nothing: the same session gives the same beams. The session runs what is pending and stays as it is;
+// beams are forks of it, so the engine needs n_sessions of n_beams + 1. FRIT_E_LIMIT where the cache has no room,
+// FRIT_E_INVALID where the session has no logits; fails as frit_session_next otherwise.
+typedef struct frit_beams frit_beams;
+FRIT_API frit_status frit_beam_search(frit_beams **out, frit_session *session, const frit_beam_options *options);
+// Beam i, likeliest first; false past the end. Its tokens live as long as the beams.
+FRIT_API bool frit_beams_get(const frit_beams *beams, size_t i, frit_beam *beam);
+FRIT_API void frit_beams_free(frit_beams *beams);
+
 // ---------------------------------------------------------------------------------------- sampling
 
 // A value of a stage that has no field in frit_sampler_options. Its option row says which it is and where it lies.

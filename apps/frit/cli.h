@@ -65,7 +65,7 @@ typedef struct cli_command {
 
 extern const cli_command cli_command_run, cli_command_chat, cli_command_info, cli_command_bench, cli_command_perplexity,
     cli_command_tokenize, cli_command_detokenize, cli_command_template, cli_command_logits, cli_command_embed,
-    cli_command_serve, cli_command_convert, cli_command_help, cli_command_completions;
+    cli_command_rerank, cli_command_serve, cli_command_convert, cli_command_help, cli_command_completions;
 const cli_command *cli_command_get(size_t i);            // row i; NULL past the end
 const cli_command *cli_command_find(const char *name);   // NULL if unknown
 const frit_option *cli_common_rows(size_t *n_rows);      // --model, --quiet, ...
@@ -220,6 +220,7 @@ typedef struct cli_answer_options {
     const frit_token *follows;   // tokens whose text the answer continues; NULL: it is a text of its own
     size_t n_follows;
     size_t n_healed;     // of these: the last ones, whose text the answer spells again before it goes on
+    int32_t n_beams;     // of a beam search; 0: tokens are sampled
     int32_t n_predict;   // -1: until the answer or the context ends
     frit_option_list stop;
     void (*show)(void *ctx, const char *text, size_t n_bytes);   // called as text comes; may be NULL

@@ -131,6 +131,16 @@ static void give_out(const cli_answer_options *options, app_text shown)
     if (shown.n > 0 && options->show) options->show(options->show_ctx, shown.ptr, shown.n);
 }
 
+static frit_status end_text(const cli_answer_options *options, app_answer *text, cli_answer *answer)
+{
+    app_text shown;
+    const frit_status status = app_answer_end(text, &shown);
+    if (status != FRIT_OK) return status;
+    give_out(options, shown);
+    if (text->stopped) answer->finish = CLI_FINISH_STOP;
+    return FRIT_OK;
+}
+
 static frit_status generate_tokens(const frit_model *model, frit_session *session, frit_sampler *sampler,
                                    const cli_answer_options *options, app_answer *text, cli_answer *answer)
 {
@@ -162,11 +172,31 @@ static frit_status generate_tokens(const frit_model *model, frit_session *sessio
             break;
         }
     }
-    frit_status status = app_answer_end(text, &shown);
-    if (status != FRIT_OK) return status;
-    give_out(options, shown);
-    if (text->stopped) answer->finish = CLI_FINISH_STOP;
-    return FRIT_OK;
+    return end_text(options, text, answer);
+}
+
+// The likeliest beam is the answer.
+static frit_status search(const frit_model *model, frit_session *session, const cli_answer_options *options,
+                          app_answer *text, cli_answer *answer)
+{
+    frit_beams *beams = NULL;
+    frit_beam best = {0};
+    app_text shown;
+    const frit_beam_options how = {.n_beams = options->n_beams,
+                                   .n_predict = options->n_predict < 0 ? 0 : options->n_predict};
+    cli_exit_on_signal(true);   // nothing is written yet
+    frit_status status = options->n_predict != 0 ? frit_beam_search(&beams, session, &how) : FRIT_OK;
+    cli_exit_on_signal(false);
+    if (beams) frit_beams_get(beams, 0, &best);
+    answer->finish = best.ended ? CLI_FINISH_END : options->n_predict < 0 ? CLI_FINISH_CONTEXT : CLI_FINISH_LENGTH;
+    for (size_t i = 0; i < best.n_tokens && status == FRIT_OK && !text->stopped; i++) {
+        remember(answer, best.tokens[i]);
+        if (frit_token_is_end(model, best.tokens[i])) break;
+        status = app_answer_push(text, best.tokens[i], &shown);
+        if (status == FRIT_OK) give_out(options, shown);
+    }
+    frit_beams_free(beams);
+    return status == FRIT_OK ? end_text(options, text, answer) : status;
 }
 
 int cli_generate(const frit_model *model, frit_engine *engine, frit_session *session, frit_sampler *sampler,
@@ -179,7 +209,9 @@ int cli_generate(const frit_model *model, frit_engine *engine, frit_session *ses
     if (status == FRIT_OK) status = app_answer_follow(&text, options->follows, options->n_follows, options->n_healed);
     if (status == FRIT_OK) status = run_prompt(engine, session, answer);
     uint64_t start = cli_now_ns();
-    if (status == FRIT_OK) status = generate_tokens(model, session, sampler, options, &text, answer);
+    if (status == FRIT_OK)
+        status = options->n_beams > 0 ? search(model, session, options, &text, answer)
+                                      : generate_tokens(model, session, sampler, options, &text, answer);
     answer->answer_s = (double)(cli_now_ns() - start) * 1e-9;
     cli_text_add(&answer->text, text.text ? text.text : "", text.n);
     app_answer_free(&text);

@@ -9,7 +9,7 @@
 
 typedef struct run_options {
     const char *prompt, *file, *system, *session;
-    int32_t n_predict;
+    int32_t n_predict, n_beams;
     frit_option_list stop;
     bool raw, heal, json;
 } run_options;
@@ -56,6 +56,13 @@ static const frit_option *run_rows(size_t *n_rows)
          .fallback = "-1",
          .metavar = "N",
          .help = "tokens to generate at most; -1: until the answer or the context ends"},
+        {.name = "beams",
+         .type = FRIT_OPTION_INT,
+         .offset = offsetof(run_options, n_beams),
+         .min = 0,
+         .max = 1024,
+         .metavar = "N",
+         .help = "search the likeliest answer with N beams instead of sampling one; 0: sample"},
         {.name = "stop",
          .letter = 'r',
          .aliases = "reverse-prompt",
@@ -256,6 +263,7 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
                                   .n_follows = args->run.raw && !reads ? n_tokens : 0,
                                   .n_healed = n_tokens - n_keep,
                                   .n_predict = args->run.n_predict,
+                                  .n_beams = args->run.n_beams,
                                   .stop = args->run.stop,
                                   .show = args->run.json ? NULL : show};
     code = cli_generate(model, engine, session, sampler, &options, &answer);
@@ -286,6 +294,10 @@ static int run(void *ctx)
     bool first_is_prompt = first && !second && (common->model || strcmp(first, "-") == 0);
     const char *argument = first_is_prompt ? first : second;
     if (args->run.heal && !args->run.raw) return cli_usage("run: --heal continues a text: it needs --raw");
+    if (args->run.heal && args->run.n_beams > 0)
+        return cli_usage("run: --heal samples its first tokens: not with --beams");
+    frit_engine_options engine_options = args->engine;
+    if (args->run.n_beams > 0) engine_options.n_sessions = args->run.n_beams + 1;
     cli_text prompt = {0};
     frit_model *model = NULL;
     frit_engine *engine = NULL;
@@ -295,7 +307,7 @@ static int run(void *ctx)
     if (code == CLI_DONE && args->run.session) code = cli_check_writable(args->run.session);
     if (code == CLI_DONE) code = cli_open_model(&model, common, &args->model, first_is_prompt ? NULL : first);
     if (code == CLI_DONE) code = cli_check_generates(model, false);
-    if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
+    if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &engine_options);
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->adapters);
     if (code == CLI_DONE) code = answer_prompt(args, model, engine, &adapters, &prompt);
     cli_close_adapters(&adapters);

@@ -448,6 +448,23 @@ static frit_status read_template(const json_t *step, const frit_vocab *vocab, ar
     return FRIT_OK;
 }
 
+// What is between two texts beside what ends the first.
+static frit_status read_pair(const json_t *step, frit_vocab *vocab, int32_t n_suffix)
+{
+    around between = {0};
+    size_t i;
+    json_t *part;
+    int n_texts = 0;
+    json_array_foreach(json_object_get(step, "pair"), i, part)
+    {
+        const json_t *special = json_object_get(part, "SpecialToken");
+        n_texts += json_object_get(part, "Sequence") != NULL;
+        if (special && n_texts == 1) FRIT_TRY(read_special(step, special, vocab, true, &between));
+    }
+    if (between.n_after == n_suffix + 1) vocab->pair_sep = between.after[n_suffix];
+    return FRIT_OK;
+}
+
 static frit_status add_around(void *ctx, const json_t *step, const char *type)
 {
     const building *b = ctx;
@@ -455,9 +472,11 @@ static frit_status add_around(void *ctx, const json_t *step, const char *type)
     around inner = {0}, outer = {0};
     if (strcmp(type, "TemplateProcessing") == 0) {
         FRIT_TRY(read_template(step, vocab, &outer));
+        FRIT_TRY(read_pair(step, vocab, outer.n_after));
     } else if (strcmp(type, "BertProcessing") == 0 || strcmp(type, "RobertaProcessing") == 0) {
         FRIT_TRY(put(outer.before, &outer.n_before, vocab, json_array_get(json_object_get(step, "cls"), 1)));
         FRIT_TRY(put(outer.after, &outer.n_after, vocab, json_array_get(json_object_get(step, "sep"), 1)));
+        if (type[0] == 'R') vocab->pair_sep = outer.after[0];   // RoBERTa has its separator twice
     } else if (strcmp(type, "ByteLevel") != 0) {
         return fail_unknown(type);
     }

@@ -9,6 +9,7 @@ void frit_vocab_start(frit_vocab *vocab)
 {
     *vocab = (frit_vocab){.model = "none", .pre = ""};
     vocab->bos = vocab->eos = vocab->eot = vocab->unk = vocab->sep = vocab->pad = vocab->mask = vocab->nl = -1;
+    vocab->pair_sep = -1;
     vocab->fill = (frit_fill){-1, -1, -1, -1, -1, -1};
 }
 
@@ -318,12 +319,14 @@ static frit_status list_one(frit_token id, frit_token **list, int32_t *n, frit_a
 
 static frit_status list_around(frit_vocab *vocab, frit_arena *arena)
 {
+    const bool is_bert = strcmp(vocab->model, "bert") == 0;
+    if (vocab->n_suffix == 0 && vocab->add_sep && !is_bert) vocab->pair_sep = vocab->sep;
     if (vocab->n_prefix == 0 && vocab->add_bos && vocab->bos >= 0)
         FRIT_TRY(list_one(vocab->bos, &vocab->prefix, &vocab->n_prefix, arena));
     if (vocab->n_suffix == 0 && vocab->add_eos && vocab->eos >= 0)
         FRIT_TRY(list_one(vocab->eos, &vocab->suffix, &vocab->n_suffix, arena));
     // Others than BERT put the separator between two texts only.
-    if (vocab->n_suffix == 0 && vocab->add_sep && vocab->sep >= 0 && strcmp(vocab->model, "bert") == 0)
+    if (vocab->n_suffix == 0 && vocab->add_sep && vocab->sep >= 0 && is_bert)
         FRIT_TRY(list_one(vocab->sep, &vocab->suffix, &vocab->n_suffix, arena));
     return FRIT_OK;
 }

@@ -320,6 +320,37 @@ static void call_engines(void)
     REFUSES(frit_embed_width, model, NULL, NULL, &n);
     ACCEPTS(frit_embed_width, options, o.model, NULL, &n);
     REFUSES(frit_embed_width, n, o.model, NULL, NULL);
+    float score;
+    frit_token tokens[16];
+    REFUSES(frit_rerank_texts, engine, NULL, "a", 1, &item, 1, NULL, &score);
+    REFUSES(frit_rerank_texts, query, o.engine, NULL, 1, &item, 1, NULL, &score);
+    REFUSES(frit_rerank_texts, documents, o.engine, "a", 1, NULL, 1, NULL, &score);
+    REFUSES(frit_rerank_texts, scores, o.engine, "a", 1, &item, 1, NULL, NULL);
+    REFUSES(frit_rerank_tokenize, model, NULL, "a", 1, "b", 1, tokens, 16, &n);
+    REFUSES(frit_rerank_tokenize, query, o.model, NULL, 1, "b", 1, tokens, 16, &n);
+    REFUSES(frit_rerank_tokenize, document, o.model, "a", 1, NULL, 1, tokens, 16, &n);
+    REFUSES(frit_rerank_tokenize, tokens, o.model, "a", 1, "b", 1, NULL, 16, &n);
+    REFUSES(frit_rerank_tokenize, n_tokens, o.model, "a", 1, "b", 1, tokens, 16, NULL);
+    note("frit_rerank_texts", "options");   // engine/rerank leaves them out: this model has no head
+}
+
+static void call_beams(void)
+{
+    const frit_token tokens[2] = {1, 5};
+    frit_session *session;
+    frit_beams *beams;
+    frit_beam beam;
+    assert_ok(frit_session_new(&session, o.engine));
+    assert_ok(frit_session_push(session, tokens, 2, NULL));
+    assert_ok(frit_beam_search(&beams, session, &(frit_beam_options){.n_beams = 1, .n_predict = 2}));
+    ZERO(frit_beams_get, beam, beams, 0, NULL);
+    frit_beams_free(beams);
+    frit_session_free(session);
+    note("frit_beam_search", "options");   // engine/beam leaves them out: there is no room for four beams here
+    REFUSES(frit_beam_search, out, NULL, o.session, NULL);
+    REFUSES(frit_beam_search, session, &beams, NULL, NULL);
+    ZERO(frit_beams_get, beams, NULL, 0, &beam);
+    FREES(frit_beams_free, beams);
 }
 
 static void call_sessions(void)
@@ -502,6 +533,7 @@ static void every_pointer_may_be_null(void **state)
     call_text();
     call_chats();
     call_engines();
+    call_beams();
     call_sessions();
     call_samplers();
     free_objects();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The command line as a person uses it: what is printed where, and every exit code.
+#include "support/classifier.h"
 #include "support/command_posix.h"
 
 #include <frit_tools.h>
@@ -581,6 +582,53 @@ static void encoder_decoders_read_one_text_and_write_another(void **state)
     remove(out);
 }
 
+static void beams_print_the_likeliest_answer(void **state)
+{
+    (void)state;
+    outcome greedy = frit("run -q --raw -p 'Once upon a time' -n 12 --temp 0", NULL);
+    expect("run -q --raw -p 'Once upon a time' -n 12 --beams 1", NULL, 0, greedy.out, NULL);
+    outcome first = frit("run -q --raw -p 'Once upon a time' -n 12 --beams 4 --seed 1 --temp 2", NULL);
+    expect("run -q --raw -p 'Once upon a time' -n 12 --beams 4 --seed 2", NULL, 0, first.out, NULL);
+    assert_int_equal(first.code, 0);
+    assert_memory_equal(first.out, greedy.out, 1);
+    expect("run -q --raw --heal -p 'Once upon a ti' --beams 4", NULL, 2, NULL, "not with --beams");
+    expect("run -q -p x --beams -1", NULL, 2, NULL, "a whole number from 0 to 1024");
+    outcome_free(&greedy);
+    outcome_free(&first);
+}
+
+static void rerank_prints_documents_by_their_scores(void **state)
+{
+    (void)state;
+    float out[1][CLASSIFIER_WIDTH], bias[1];
+    char *folder = make_classifier("cli-ranker", 1, out, bias), line[6000];
+    snprintf(line, sizeof line, "rerank '%s' -q 'the king' 'a fish' 'the old king' 'the queen'", folder);
+    outcome o = frit(line, NULL);
+    assert_int_equal(o.code, 0);
+    double last = 1;
+    int n_lines = 0;
+    for (const char *at = o.out; *at; at = strchr(at, '\n') + 1, n_lines++) {
+        const double score = strtod(at, NULL);
+        assert_true(score <= last && score > 0);
+        last = score;
+    }
+    assert_int_equal(n_lines, 3);
+    snprintf(line, sizeof line, "rerank -q -m '%s' 'the king' -f -", folder);
+    expect(line, "a fish\nthe old king\n\nthe queen\n", 0, o.out, NULL);
+    snprintf(line, sizeof line, "rerank '%s' -q 'the king' 'a fish' 'the old king' --json --top 1", folder);
+    expect(line, NULL, 0, "\"relevance_score\"", NULL);
+    snprintf(line, sizeof line, "rerank '%s' -q 'the king' a -f b", folder);
+    expect(line, NULL, 2, NULL, "give the documents once");
+    snprintf(line, sizeof line, "rerank '%s'", folder);
+    expect(line, NULL, 2, NULL, "no query");
+    snprintf(line, sizeof line, "rerank '%s' -q 'the king' -f -", folder);
+    expect(line, "\n", 2, NULL, "there are no documents");
+    snprintf(line, sizeof line, "rerank '%s' -q a b", shared_path("goldens/hf/bert"));
+    expect(line, NULL, 1, NULL, "has no classification head");
+    outcome_free(&o);
+    free(folder);
+}
+
 static void embed_prints_a_vector_for_each_text(void **state)
 {
     (void)state;
@@ -613,6 +661,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(embed_prints_a_vector_for_each_text),
+        cmocka_unit_test(beams_print_the_likeliest_answer),
+        cmocka_unit_test(rerank_prints_documents_by_their_scores),
         cmocka_unit_test(encoder_decoders_read_one_text_and_write_another),
         cmocka_unit_test(run_tells_the_tale_from_the_bundled_model),
         cmocka_unit_test(run_takes_the_prompt_from_every_place),

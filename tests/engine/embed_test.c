@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Embeddings: every pooling against hidden states that transformers computed, whatever else shares the steps.
 #include "arch/golden.h"
+#include "support/classifier.h"
 
 #include "format/checkpoint.h"
 
 #include <math.h>
-#include <sys/stat.h>
 
 enum { MAX_ITEMS = 40 };
 
@@ -159,82 +159,7 @@ static void decoders_give_their_last_state(void **state)
     close_golden(&f);
 }
 
-// ------------------------------------------------------------------------------- a classifier
-
-enum { N_LABELS = 3, N_EMBD = 64 };
-
-// Writes a file of the folder.
-static void put(const char *folder, const char *name, const void *bytes, size_t n)
-{
-    char path[600];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    write_file(path, bytes, n);
-}
-
-// One tensor's place in a list of files.
-static size_t list_tensor(char *text, const char *name, const char *file, bool first)
-{
-    return (size_t)sprintf(text, "%s\"%s\": \"%s\"", first ? "" : ", ", name, file);
-}
-
-// The golden BERT with a head of three labels, in a second file.
-static char *make_classifier(float out[N_LABELS][N_EMBD], float bias[N_LABELS])
-{
-    char *folder = strdup(temp_path("classifier")), index[16384], head[512], *at = index;
-    size_t n, n_bytes;
-    assert_int_equal(mkdir(folder, 0700), 0);
-    char *config = read_file(shared_path("goldens/hf/bert/config.json"), &n);
-    config = realloc(config, n + 100);
-    config[n] = 0;
-    char *class = strstr(config, "\"BertModel\"");
-    assert_non_null(class);
-    static const char before[] = "\"BertModel\"", after[] = "\"BertForSequenceClassification\"";
-    memmove(class + strlen(after), class + strlen(before), strlen(class + strlen(before)) + 1);
-    memcpy(class, after, strlen(after));
-    put(folder, "config.json", config, strlen(config));
-    free(config);
-    char *bytes = read_file(shared_path("goldens/hf/bert/model.safetensors"), &n_bytes);
-    put(folder, "body.safetensors", bytes, n_bytes);
-
-    uint64_t n_head;
-    memcpy(&n_head, bytes, sizeof n_head);
-    at += sprintf(at, "{\"weight_map\": {");
-    bool first = true;
-    for (const char *p = bytes + 8; (p = memchr(p, '"', (size_t)(bytes + 8 + n_head - p)));) {
-        const char *end = memchr(p + 1, '"', 200);
-        char name[200];
-        snprintf(name, sizeof name, "%.*s", (int)(end - p - 1), p + 1);
-        if (strchr(name, '.')) {
-            at += list_tensor(at, name, "body.safetensors", first);
-            first = false;
-        }
-        p = end + 1;
-    }
-    at += list_tensor(at, "classifier.weight", "head.safetensors", false);
-    at += list_tensor(at, "classifier.bias", "head.safetensors", false);
-    at += sprintf(at, "}}");
-    put(folder, "model.safetensors.index.json", index, (size_t)(at - index));
-    free(bytes);
-
-    for (int i = 0; i < N_LABELS; i++)
-        for (int k = 0; k < N_EMBD; k++) out[i][k] = (float)((i * 31 + k * 17) % 23 - 11) / 16;
-    for (int i = 0; i < N_LABELS; i++) bias[i] = (float)i / 4 - 1;
-    const size_t n_out = N_LABELS * N_EMBD * sizeof(float), n_bias = N_LABELS * sizeof(float);
-    n = (size_t)sprintf(head + 8,
-                        "{\"classifier.weight\": {\"dtype\": \"F32\", \"shape\": [3, 64], \"data_offsets\": [0, %zu]},"
-                        " \"classifier.bias\": {\"dtype\": \"F32\", \"shape\": [3], \"data_offsets\": [%zu, %zu]}}",
-                        n_out, n_out, n_out + n_bias);
-    while (n % 8 != 0) head[8 + n++] = ' ';
-    const uint64_t length = n;
-    memcpy(head, &length, sizeof length);
-    char *file = malloc(8 + n + n_out + n_bias);
-    memcpy(file, head, 8 + n);
-    memcpy(file + 8 + n, out, n_out);
-    memcpy(file + 8 + n + n_out, bias, n_bias);
-    put(folder, "head.safetensors", file, 8 + n + n_out + n_bias);
-    free(file);
-    return folder;
-}
+enum { N_LABELS = 3, N_EMBD = CLASSIFIER_WIDTH };
 
 // tanh of the first token's state through the pooler, through the classifier.
 static void scores_are_those_of_the_head(void **state)
@@ -242,7 +167,7 @@ static void scores_are_those_of_the_head(void **state)
     (void)state;
     float out[N_LABELS][N_EMBD], bias[N_LABELS], hidden[N_EMBD], row[N_EMBD], scores[N_LABELS];
     fixture f = open_golden("bert"), c = {0};
-    char *folder = make_classifier(out, bias);
+    char *folder = make_classifier("classifier", N_LABELS, out, bias);
     assert_ok(frit_model_open(&c.model, folder, NULL));
     assert_ok(frit_engine_new(&c.engine, c.model,
                               &(frit_engine_options){.n_ctx = 64, .cache_type_k = "f32", .cache_type_v = "f32"}));
