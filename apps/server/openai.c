@@ -39,6 +39,20 @@ static json_t *envelope(const openai_answer *answer, const char *object, json_t 
                      choices);
 }
 
+static bool add_text(openai_text *text, const char *bytes, size_t n)
+{
+    if (text->n + n + 1 > text->capacity) {
+        size_t capacity = 2 * (text->n + n + 1);
+        char *grown = realloc(text->ptr, capacity);
+        if (!grown) return false;
+        text->ptr = grown;
+        text->capacity = capacity;
+    }
+    if (n > 0) memcpy(text->ptr + text->n, bytes, n);
+    text->n += n;
+    return true;
+}
+
 // ---------------------------------------------------------------------------------------- log-probabilities
 
 // A token's bytes, and as text: OpenAI writes "bytes:\xe2\x82" for what is no UTF-8 on its own.
@@ -57,31 +71,30 @@ static json_t *token_json(const frit_model *model, frit_token token, json_t **by
     return json_string(escaped);
 }
 
-static json_t *odds_json(const frit_model *model, frit_logprob odds)
+static json_t *logprob_json(const frit_model *model, frit_logprob found)
 {
-    json_t *bytes, *token = token_json(model, odds.token, &bytes);
-    return json_pack("{s:o, s:f, s:o}", "token", token, "logprob", (double)odds.logprob, "bytes", bytes);
+    json_t *bytes, *token = token_json(model, found.token, &bytes);
+    return json_pack("{s:o, s:f, s:o}", "token", token, "logprob", (double)found.logprob, "bytes", bytes);
 }
 
 static void add_chat_pick(const openai_answer *answer, const server_pick *pick, json_t *content)
 {
-    json_t *json = odds_json(answer->model, pick->picked), *top = json_array();
-    for (int32_t i = 0; i < pick->n_top; i++) json_array_append_new(top, odds_json(answer->model, pick->top[i]));
+    json_t *json = logprob_json(answer->model, pick->picked), *top = json_array();
+    for (int32_t i = 0; i < pick->n_top; i++) json_array_append_new(top, logprob_json(answer->model, pick->top[i]));
     json_object_set_new(json, "top_logprobs", top);
     json_array_append_new(content, json);
 }
 
-static void append_token(const frit_model *model, frit_logprob odds, json_t *tokens)
+static void append_token(const frit_model *model, frit_logprob found, json_t *tokens)
 {
     json_t *bytes;
-    json_array_append_new(tokens, token_json(model, odds.token, &bytes));
+    json_array_append_new(tokens, token_json(model, found.token, &bytes));
     json_decref(bytes);
 }
 
 // Completions have four lists side by side; the offset is in characters.
-static void add_text_pick(openai_answer *answer, const char *text, const server_pick *pick, json_t *lists)
+static json_t *top_json(const openai_answer *answer, const server_pick *pick)
 {
-    for (; answer->at < pick->at; answer->at++) answer->n_chars += (text[answer->at] & 0xc0) != 0x80;
     json_t *top = json_object();
     for (int32_t i = 0; i < pick->n_top; i++) {
         json_t *bytes, *token = token_json(answer->model, pick->top[i].token, &bytes);
@@ -89,10 +102,59 @@ static void add_text_pick(openai_answer *answer, const char *text, const server_
         json_decref(token);
         json_decref(bytes);
     }
+    return top;
+}
+
+// `known`: false of a prompt's first token, which nothing comes before.
+static void append_pick(const openai_answer *answer, const server_pick *pick, bool known, json_t *lists)
+{
     append_token(answer->model, pick->picked, json_object_get(lists, "tokens"));
-    json_array_append_new(json_object_get(lists, "token_logprobs"), json_real((double)pick->picked.logprob));
-    json_array_append_new(json_object_get(lists, "top_logprobs"), top);
+    json_array_append_new(json_object_get(lists, "token_logprobs"),
+                          known ? json_real((double)pick->picked.logprob) : json_null());
+    json_array_append_new(json_object_get(lists, "top_logprobs"), known ? top_json(answer, pick) : json_null());
     json_array_append_new(json_object_get(lists, "text_offset"), json_integer((json_int_t)answer->n_chars));
+}
+
+static size_t count_chars(const char *text, size_t n)
+{
+    size_t n_chars = 0;
+    for (size_t i = 0; i < n; i++) n_chars += (text[i] & 0xc0) != 0x80;
+    return n_chars;
+}
+
+static void add_text_pick(openai_answer *answer, const char *text, const server_pick *pick, json_t *lists)
+{
+    if (pick->at > answer->at) {
+        answer->n_chars += count_chars(text + answer->at, pick->at - answer->at);
+        answer->at = pick->at;
+    }
+    append_pick(answer, pick, true, lists);
+}
+
+// The prompt's text: as it came, or that of its tokens. Where its tokens begin is known by the texts of these.
+static void add_prompt(server_job *job, json_t *lists)
+{
+    openai_answer *answer = job->ctx;
+    frit_text_stream *stream;
+    if (frit_text_stream_new(&stream, answer->model, 0) != FRIT_OK) job->outbox.failed = true;
+    for (size_t i = 0; i <= job->n_prompt && !job->outbox.failed; i++) {
+        const char *text = "";
+        size_t n = 0;
+        frit_status status = FRIT_OK;
+        if (i < job->n_prompt && lists) {
+            const server_pick first = {.picked.token = job->prompt[0]};
+            append_pick(answer, i == 0 ? &first : &job->prompt_picks[i], i > 0, lists);
+        }
+        status = i < job->n_prompt ? frit_text_stream_push(stream, job->prompt[i], &text, &n)
+                                   : frit_text_stream_flush(stream, &text, &n);
+        if (status != FRIT_OK || !add_text(&answer->prompt, text, n)) job->outbox.failed = true;
+        answer->n_chars += count_chars(text, n);
+    }
+    frit_text_stream_free(stream);
+    if (!answer->request.text) return;
+    answer->prompt.n = 0;
+    if (!add_text(&answer->prompt, answer->request.text, answer->request.n_text)) job->outbox.failed = true;
+    answer->n_chars = count_chars(answer->prompt.ptr, answer->prompt.n);
 }
 
 // Of the tokens whose text begins before byte `end` of the answer, as far as they have not been written; null if
@@ -100,10 +162,16 @@ static void add_text_pick(openai_answer *answer, const char *text, const server_
 static json_t *take_picks(server_job *job, size_t end)
 {
     openai_answer *answer = job->ctx;
-    if (!answer->request.wants_odds) return json_null();
+    const bool echoes = answer->request.echo && !answer->echoed;
+    answer->echoed = true;
+    if (!answer->request.wants_logprobs) {
+        if (echoes) add_prompt(job, NULL);
+        return json_null();
+    }
     json_t *json =
         answer->chat ? json_pack("{s:[], s:n}", "content", "refusal")
                      : json_pack("{s:[], s:[], s:[], s:[]}", "tokens", "token_logprobs", "top_logprobs", "text_offset");
+    if (echoes) add_prompt(job, json);
     for (; answer->n_picks < job->n_picks && job->picks[answer->n_picks].at < end; answer->n_picks++) {
         const server_pick *pick = &job->picks[answer->n_picks];
         if (answer->chat)
@@ -196,6 +264,10 @@ static void open_stream(server_job *job)
     openai_answer *answer = job->ctx;
     if (answer->opened) return;
     answer->opened = true;
+    if (answer->request.echo) {
+        json_t *picks = take_picks(job, 0);   // which makes the prompt's text
+        put_chunk(job, choice_of(answer, json_stringn(answer->prompt.ptr, answer->prompt.n), picks, NULL));
+    }
     if (!answer->chat) return;
     json_t *delta = json_pack("{s:s, s:s, s:n}", "role", "assistant", "content", "", "refusal");
     put_chunk(job, choice_of(answer, delta, json_null(), NULL));
@@ -259,20 +331,6 @@ static void stream_fail(server_job *job, const server_problem *problem)
 
 // ---------------------------------------------------------------------------------------- whole answers
 
-static bool add_text(openai_text *text, const char *bytes, size_t n)
-{
-    if (text->n + n + 1 > text->capacity) {
-        size_t capacity = 2 * (text->n + n + 1);
-        char *grown = realloc(text->ptr, capacity);
-        if (!grown) return false;
-        text->ptr = grown;
-        text->capacity = capacity;
-    }
-    memcpy(text->ptr + text->n, bytes, n);
-    text->n += n;
-    return true;
-}
-
 static void keep_part(server_job *job, const frit_part *part, int index)
 {
     (void)index;
@@ -305,6 +363,15 @@ static json_t *message_json(const openai_answer *answer)
     return message;
 }
 
+static json_t *text_choice(server_job *job, server_finish finish)
+{
+    openai_answer *answer = job->ctx;
+    json_t *picks = take_last_picks(job);   // which makes the prompt's text
+    if (!add_text(&answer->prompt, job->answer.text, job->answer.n)) job->outbox.failed = true;
+    const char *text = answer->prompt.ptr ? answer->prompt.ptr : "";
+    return choice_of(answer, json_stringn(text, answer->prompt.n), picks, finish_text(answer, finish));
+}
+
 static void whole_finish(server_job *job, server_finish finish)
 {
     const openai_answer *answer = job->ctx;
@@ -314,8 +381,7 @@ static void whole_finish(server_job *job, server_finish finish)
         choice = json_pack("{s:i, s:o, s:o, s:s}", "index", 0, "message", message_json(answer), "logprobs",
                            take_last_picks(job), "finish_reason", finish_text(answer, finish));
     else
-        choice = choice_of(answer, json_stringn(job->answer.text, job->answer.n), take_last_picks(job),
-                           finish_text(answer, finish));
+        choice = text_choice(job, finish);
     json_t *json = envelope(answer, answer->chat ? "chat.completion" : "text_completion", json_pack("[o]", choice));
     json_object_set_new(json, "usage", usage_json(&job->usage));
     put(job, json, "", "\n");
@@ -338,6 +404,7 @@ static void free_answer(void *ctx)
     json_decref(answer->calls);
     free(answer->content.ptr);
     free(answer->reasoning.ptr);
+    free(answer->prompt.ptr);
     free(answer);
 }
 

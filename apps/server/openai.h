@@ -20,8 +20,10 @@ typedef struct openai_answer {
     int64_t created;   // seconds since 1970
     const frit_model *model;
     const char *name;     // of the model; lives as long as the server
+    bool echoed;          // the prompt's tokens have been written
+    openai_text prompt;   // what is echoed
     size_t n_picks;       // of the job's picks that have been written
-    size_t at, n_chars;   // characters in the first `at` bytes of the answer
+    size_t at, n_chars;   // characters in the first `at` bytes of the answer, and in what is echoed before it
 } openai_answer;
 
 // Becomes the job's ctx with the voice that fits; takes the request over and leaves it empty.

@@ -2,7 +2,7 @@
 // The tables of fields of every kind of request, and the fields that need code of their own.
 #include "server/request.h"
 
-#include "server/odds.h"
+#include "server/logprobs.h"
 
 #include <errno.h>
 #include <math.h>
@@ -311,7 +311,7 @@ static bool parse_logprobs(json_t *value, void *ctx, server_problem *problem)
     if (n < 0 || n > SERVER_MAX_TOP)
         return server_refuse(problem, 400, "invalid_value", "logprobs", "logprobs: %lld is outside of 0 to %d",
                              (long long)n, SERVER_MAX_TOP);
-    request->wants_odds = true;
+    request->wants_logprobs = true;
     request->n_top = (int32_t)n;
     return true;
 }
@@ -428,7 +428,7 @@ static const server_field chat_fields[] = {
     ELSEWHERE("messages"), ELSEWHERE("tools"), ELSEWHERE("tool_choice"), ELSEWHERE("chat_template_kwargs"),
     ELSEWHERE("reasoning_effort"), ELSEWHERE("add_generation_prompt"), ELSEWHERE("continue_final_message"),
     ELSEWHERE("verbosity"), ELSEWHERE("prediction"),
-    {"logprobs", FIELD_BOOL, .offset = AT(wants_odds)},
+    {"logprobs", FIELD_BOOL, .offset = AT(wants_logprobs)},
     {"top_logprobs", FIELD_INT, .offset = AT(n_top), .min = 0, .max = SERVER_MAX_TOP},
     {"parallel_tool_calls", FIELD_BOOL, .offset = AT(parallel_calls), .fallback = 1},
     LATER("functions", .harmless = "[]", .why = OLD_TOOLS),
@@ -445,7 +445,7 @@ static const server_field completion_fields[] = {
     {"max_tokens", FIELD_INT, .offset = AT(max_tokens), .min = -1, .max = INT32_MAX, .fallback = 16},
     {"heal", FIELD_BOOL, .offset = AT(heals)},
     {"logprobs", FIELD_CUSTOM, .parse = parse_logprobs},
-    LATER("echo", .harmless = "false", .why = "it comes with a later version"),
+    {"echo", FIELD_BOOL, .offset = AT(echo)},
     LATER("best_of", .harmless = "1", .why = "one answer is given for each request"),
     LATER("suffix", .harmless = "\"\"", .why = "filling in the middle comes with a later version"),
 };
@@ -485,6 +485,38 @@ static const server_field embedding_fields[] = {
 
 const server_parser server_embedding_parser = {embedding_fields, COUNT(embedding_fields), sizeof(server_embedding),
                                                NULL, 0};
+
+static bool keep_query(json_t *value, void *ctx, server_problem *problem)
+{
+    (void)problem;
+    ((server_rerank *)ctx)->query = value;
+    return true;
+}
+
+static bool keep_documents(json_t *value, void *ctx, server_problem *problem)
+{
+    (void)problem;
+    ((server_rerank *)ctx)->documents = value;
+    return true;
+}
+
+#define AT(field) offsetof(server_rerank, field)
+
+// clang-format off
+static const server_field rerank_fields[] = {
+    {"model", FIELD_TEXT, .offset = AT(model)},
+    {"query", FIELD_CUSTOM, .parse = keep_query},
+    {"documents", FIELD_CUSTOM, .parse = keep_documents},
+    {"top_n", FIELD_INT, .offset = AT(top_n), .min = 1, .max = INT32_MAX},
+    {"return_documents", FIELD_BOOL, .offset = AT(return_documents)},
+    {"raw_scores", FIELD_BOOL, .offset = AT(raw_scores)},
+    ELSEWHERE("user"),
+};
+// clang-format on
+
+#undef AT
+
+const server_parser server_rerank_parser = {rerank_fields, COUNT(rerank_fields), sizeof(server_rerank), NULL, 0};
 
 static bool parse_content(json_t *value, void *ctx, server_problem *problem)
 {

@@ -32,10 +32,11 @@ typedef struct server_generation {
     size_t n_format;
     frit_grammar_kind format_kind;
     const char *format_param;
-    char *format_owned;   // format, where it is not a text of the body
-    bool heals;           // the answer may go on within the last word of the prompt
-    bool wants_odds;      // log-probabilities of the answer's tokens
-    int32_t n_top;        // and so many of the likeliest others
+    char *format_owned;    // format, where it is not a text of the body
+    bool heals;            // the answer may go on within the last word of the prompt
+    bool echo;             // the prompt comes before the answer
+    bool wants_logprobs;   // log-probabilities of the answer's tokens, and of the prompt's that comes before it
+    int32_t n_top;         // and so many of the likeliest others
     uint64_t seed;
     bool has_seed;
     frit_option_list stop;       // items owned, texts borrowed
@@ -62,6 +63,15 @@ typedef struct server_embedding {
     const char *pooling, *normalize;
 } server_embedding;
 
+// /v1/rerank.
+typedef struct server_rerank {
+    server_body body;
+    const char *model;
+    const json_t *query, *documents;   // borrowed; NULL: missing
+    int32_t top_n;                     // 0: all
+    bool return_documents, raw_scores;
+} server_rerank;
+
 // /tokenize, /detokenize, /apply-template.
 typedef struct server_text_request {
     server_body body;
@@ -73,7 +83,7 @@ typedef struct server_text_request {
 } server_text_request;
 
 extern const server_parser server_chat_parser, server_completion_parser, server_tokenize_parser,
-    server_detokenize_parser, server_template_parser, server_embedding_parser;
+    server_detokenize_parser, server_template_parser, server_embedding_parser, server_rerank_parser;
 
 // The tokens of what a generation asks for; malloc'd. `chat`: messages through the template. limits->max_tokens is
 // the context less the position that must stay free. False with a problem.

@@ -6,6 +6,7 @@
 #include "server/embeddings.h"
 #include "server/openai.h"
 #include "server/request.h"
+#include "server/rerank.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -172,6 +173,13 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->continues = !chat;
     if (!choose_adapters(site, request, job, problem)) return false;
     job->heals = request->heals;
+    job->echoes = request->echo;
+    if (request->echo && request->heals)
+        return server_refuse(problem, 400, "unsupported_parameter", "echo",
+                             "echo: a prompt that is healed cannot be echoed");
+    if (request->echo && site->model_info.kind == FRIT_KIND_ENCODER_DECODER)
+        return server_refuse(problem, 400, "unsupported_parameter", "echo",
+                             "echo: the model turns one text into another; its answer does not continue the prompt");
     const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)site->n_ctx - 1);
     if (!server_prompt_tokens(site->model, request, chat, &limits, &job->prompt, &job->n_prompt, problem)) return false;
     request->sampler.seed = request->has_seed ? request->seed : next_seed(site->sampling.seed);
@@ -180,7 +188,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     if (!set_format(site, request, job, problem)) return false;
     const bool is_set = request->max_completion_tokens != SERVER_UNSET;
     job->max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;
-    job->n_top = request->wants_odds ? request->n_top : -1;
+    job->n_top = request->wants_logprobs ? request->n_top : -1;
     exchange->stream = request->stream;
     if (openai_answer_attach(job, chat, request, site->model, site->name)) return true;
     return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
@@ -221,6 +229,12 @@ static void embed(server_exchange *exchange)
 {
     const server_embedding *request = exchange->request;
     if (check_model(exchange, request->model)) exchange->job = server_embeddings_job(exchange, request);
+}
+
+static void rerank(server_exchange *exchange)
+{
+    const server_rerank *request = exchange->request;
+    if (check_model(exchange, request->model)) exchange->job = server_rerank_job(exchange, request);
 }
 
 // ---------------------------------------------------------------------------------------- text
@@ -317,6 +331,8 @@ static const server_route routes[] = {
     {"POST", "/chat/completions", &server_chat_parser,       complete_chat,  true},
     {"POST", "/completions",      &server_completion_parser, complete_text,  true},
     {"POST", "/embeddings",       &server_embedding_parser,  embed,          true},
+    {"POST", "/rerank",           &server_rerank_parser,     rerank,         true},
+    {"POST", "/reranking",        &server_rerank_parser,     rerank,         true},
     {"GET",  "/models",           NULL,                      list_models,    true},
     {"GET",  "/models/*",         NULL,                      show_model,     true},
     {"GET",  "/lora-adapters",    NULL,                      list_adapters,  true},

@@ -80,15 +80,15 @@ static frit_status set_scales(const server_slots *slots, server_slot *slot, cons
 }
 
 frit_status server_slot_load(const server_slots *slots, server_slot *slot, const frit_token *prompt, size_t n_prompt,
-                             const float *scales, size_t *n_cached)
+                             const float *scales, const frit_push_options *rows, size_t *n_cached)
 {
-    size_t n_keep = common_prefix(slots, slot, prompt, n_prompt, scales);
+    size_t n_keep = rows ? 0 : common_prefix(slots, slot, prompt, n_prompt, scales);
     if (n_keep == n_prompt) n_keep--;   // a row must run to give logits
     *n_cached = n_keep;
     frit_status status = frit_session_truncate(slot->session, n_keep);
     slot->n_tokens = n_keep;
     if (status == FRIT_OK) status = set_scales(slots, slot, scales);
-    if (status == FRIT_OK) status = frit_session_push(slot->session, prompt + n_keep, n_prompt - n_keep, NULL);
+    if (status == FRIT_OK) status = frit_session_push(slot->session, prompt + n_keep, n_prompt - n_keep, rows);
     if (status != FRIT_OK) return status;
     memcpy(slot->tokens, prompt, n_prompt * sizeof *prompt);
     slot->n_tokens = n_prompt;

@@ -31,8 +31,9 @@ void server_slots_free(server_slots *slots);
 // The idle slot that suits the prompt best, or NULL if all are busy. What ran with other scales of adapters does not.
 server_slot *server_slots_choose(server_slots *slots, const frit_token *prompt, size_t n_prompt, const float *scales);
 // Makes the session hold exactly the prompt, and queues what it lacks: at least the last token. *n_cached: the rest.
+// `rows` may be NULL; it asks for results of all tokens, so that all of them run.
 frit_status server_slot_load(const server_slots *slots, server_slot *slot, const frit_token *prompt, size_t n_prompt,
-                             const float *scales, size_t *n_cached);
+                             const float *scales, const frit_push_options *rows, size_t *n_cached);
 // The same of an encoder-decoder, whose answer is a text of its own.
 frit_status server_slot_read(const server_slots *slots, server_slot *slot, const frit_token *prompt, size_t n_prompt,
                              const float *scales, frit_token start);

@@ -51,6 +51,7 @@ static void job_free(server_job *job)
     frit_grammar_free(job->grammar);
     frit_turn_free(job->turn);
     free(job->picks);
+    free(job->prompt_picks);
     free(job->scales);
     free(job->prompt);
     free(job);
@@ -196,6 +197,31 @@ static void ask(const server_worker *worker, server_job *job)
                     frit_session_pick(job->slot->session, job->sampler, &options) == FRIT_OK;
 }
 
+static frit_status note(server_pick *pick, const float *logits, size_t n_vocab, int32_t n_top, frit_token token)
+{
+    pick->picked.token = token;
+    pick->n_top = (size_t)n_top < n_vocab ? n_top : (int32_t)n_vocab;
+    const frit_status status = frit_logprobs_of(logits, n_vocab, &pick->picked, 1);
+    return status == FRIT_OK ? frit_logprobs_top(logits, n_vocab, pick->top, (size_t)pick->n_top) : status;
+}
+
+// Row i says how likely token i + 1 was. Logits that are not finite end the session.
+static void note_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    server_job *job = ctx;
+    if (i + 1 < job->n_prompt) note(&job->prompt_picks[i + 1], values, n, job->n_top, job->prompt[i + 1]);
+}
+
+static frit_status load_prompt(server_worker *worker, server_slot *slot, server_job *job, size_t n_kept)
+{
+    const frit_push_options rows = {.output = FRIT_OUTPUT_ALL, .row = note_row, .row_ctx = job};
+    const bool wants_rows = job->echoes && job->n_top >= 0;
+    if (wants_rows) job->prompt_picks = calloc(job->n_prompt, sizeof *job->prompt_picks);
+    if (wants_rows && !job->prompt_picks) return FRIT_E_MEMORY;
+    return server_slot_load(&worker->slots, slot, job->prompt, n_kept, scales_of(worker, job),
+                            wants_rows ? &rows : NULL, &job->usage.n_cached);
+}
+
 static void start_job(server_worker *worker, server_slot *slot, server_job *job)
 {
     slot->job = job;
@@ -220,8 +246,7 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
         status = server_slot_read(&worker->slots, slot, job->prompt, job->n_prompt, scales_of(worker, job),
                                   worker->decoder_start);
     else if (status == FRIT_OK)
-        status =
-            server_slot_load(&worker->slots, slot, job->prompt, n_kept, scales_of(worker, job), &job->usage.n_cached);
+        status = load_prompt(worker, slot, job, n_kept);
     if (status == FRIT_OK) {
         ask(worker, job);
         return;
@@ -323,7 +348,8 @@ static frit_status take_token(const server_worker *worker, server_job *job, frit
     job->is_asked = false;
     if (status != FRIT_OK) return status;
     *token = picked.token;
-    FRIT_TRY(frit_sampler_accept(job->sampler, *token));
+    status = frit_sampler_accept(job->sampler, *token);
+    if (status != FRIT_OK) return status;
     job->usage.n_answer++;
     if (job->n_top < 0 || frit_token_is_end(worker->model, *token)) return FRIT_OK;
     return note_pick(job, &picked);

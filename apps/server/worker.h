@@ -14,7 +14,7 @@
 // belongs to the worker and is guarded by its lock.
 #pragma once
 #include "common/answer.h"
-#include "server/odds.h"
+#include "server/logprobs.h"
 #include "server/outbox.h"
 #include "server/problem.h"
 #include "server/slots.h"
@@ -48,6 +48,7 @@ struct server_job {
     frit_option_list stop;   // lives in ctx
     frit_turn *turn;         // of a chat: owned; the voice takes the answer apart with it
     int32_t n_top;           // likeliest tokens to report with each of the answer; -1: not even that
+    bool echoes;             // the prompt's tokens are reported too
     int32_t max_tokens;      // -1: until the answer or the context ends
     float *scales;           // of the adapters that there are: owned; NULL: as the server was started
     const server_voice *voice;
@@ -64,8 +65,9 @@ struct server_job {
     struct server_slot *slot;   // while it runs
     app_answer answer;
     server_usage usage;
-    bool is_asked;        // the session picks the next token in its steps
-    server_pick *picks;   // tokens of the answer, if n_top >= 0
+    bool is_asked;               // the session picks the next token in its steps
+    server_pick *picks;          // tokens of the answer, if n_top >= 0
+    server_pick *prompt_picks;   // [n_prompt], if it echoes and n_top >= 0; nothing is known of the first
     size_t n_picks, picks_capacity;
     double started_at;
     bool begun;               // the outbox has or had bytes, so the HTTP status is known: 200, or the problem's

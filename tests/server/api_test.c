@@ -287,6 +287,70 @@ static void completions_have_four_lists_of_log_probabilities(void **state)
     reply_free(&r);
 }
 
+// What a completion of these ids gives with a bias that forces the token after them: its raw log-probability.
+static json_t *ask_forced(const int *ids, size_t n, int forced)
+{
+    char body[1024], list[512] = "";
+    for (size_t i = 0; i < n; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%d", i ? ", " : "", ids[i]);
+    snprintf(
+        body, sizeof body,
+        "{\"prompt\": [%s], \"temperature\": 0, \"max_tokens\": 1, \"logprobs\": 2, \"logit_bias\": {\"%d\": 100}}",
+        list, forced);
+    reply r = post(&s, TEXT, body);
+    json_t *json = reply_json(&r), *lists = json_incref(json_object_get(choice_of(json), "logprobs"));
+    json_decref(json);
+    reply_free(&r);
+    return lists;
+}
+
+// Each token of the prompt has the log-probability that it has as an answer to those before it.
+static void an_echoed_prompt_has_its_log_probabilities(void **state)
+{
+    (void)state;
+    enum { PROMPT = 9, ANSWER = 4 };
+    static const int ids[PROMPT] = {1, 15, 26, 17, 38, 9, 9, 40, 51};
+    const char *body = "{\"prompt\": [1, 15, 26, 17, 38, 9, 9, 40, 51], \"temperature\": 0, \"max_tokens\": 4, "
+                       "\"logprobs\": 2, \"echo\": true, \"stream\": %s, " NO_END "}";
+    char asked[1024];
+    snprintf(asked, sizeof asked, body, "false");
+    reply r = post(&s, TEXT, asked);
+    json_t *json = reply_json(&r);
+    const json_t *lists = json_object_get(choice_of(json), "logprobs");
+    const json_t *tokens = json_object_get(lists, "tokens"), *offsets = json_object_get(lists, "text_offset");
+    const json_t *logprobs = json_object_get(lists, "token_logprobs"), *tops = json_object_get(lists, "top_logprobs");
+    const char *text = text_at(choice_of(json), "text");
+    assert_int_equal(json_array_size(tokens), PROMPT + ANSWER);
+    assert_int_equal(json_array_size(offsets), PROMPT + ANSWER);
+    assert_true(json_is_null(json_array_get(logprobs, 0)) && json_is_null(json_array_get(tops, 0)));
+    for (size_t i = 1; i < PROMPT; i++) {
+        json_t *forced = ask_forced(ids, i, ids[i]);
+        assert_true(json_equal(json_array_get(json_object_get(forced, "tokens"), 0), json_array_get(tokens, i)));
+        assert_true(
+            json_equal(json_array_get(json_object_get(forced, "token_logprobs"), 0), json_array_get(logprobs, i)));
+        assert_true(json_equal(json_array_get(json_object_get(forced, "top_logprobs"), 0), json_array_get(tops, i)));
+        assert_true(json_integer_value(json_array_get(offsets, i)) >=
+                    json_integer_value(json_array_get(offsets, i - 1)));
+        json_decref(forced);
+    }
+    for (size_t i = PROMPT; i < PROMPT + ANSWER; i++) {
+        const char *token = json_string_value(json_array_get(tokens, i));
+        const size_t at = (size_t)json_integer_value(json_array_get(offsets, i));
+        assert_true(at <= strlen(text));
+        if (strncmp(token, "bytes:", 6) != 0 && token[0] != '<') assert_memory_equal(text + at, token, strlen(token));
+    }
+    // Without an answer, and as a stream.
+    char *alone = answer_text(TEXT, "{\"prompt\": \"echo\", \"max_tokens\": 0, \"logprobs\": 1, \"echo\": true}");
+    assert_string_equal(alone, "echo");
+    snprintf(asked, sizeof asked, body, "true");
+    stream *streamed = read_stream(TEXT, asked);
+    assert_string_equal(streamed->text, text);
+    json_decref(json);
+    reply_free(&r);
+    free(streamed);
+    free(alone);
+}
+
 static void a_healed_completion_goes_on_within_the_last_word(void **state)
 {
     (void)state;
@@ -570,7 +634,9 @@ static const bad bads[] = {
     {TEXT, "{\"prompt\": [4294967296]}", 400, "prompt", "invalid_value", NULL},
     {TEXT, "{\"prompt\": [64]}", 400, "prompt", "invalid_value", "0 to 63"},
     {TEXT, "{\"prompt\": [5, \"a\"]}", 400, "prompt", "invalid_value", NULL},
-    {TEXT, "{\"prompt\": \"a\", \"echo\": true}", 400, "echo", "unsupported_parameter", NULL},
+    {TEXT, "{\"prompt\": \"a\", \"echo\": 1}", 400, "echo", "invalid_type", NULL},
+    {TEXT, "{\"prompt\": \"a\", \"echo\": true, \"heal\": true}", 400, "echo", "unsupported_parameter", "healed"},
+    {"/v1/rerank", "{\"query\": \"a\", \"documents\": [\"b\"]}", 400, "model", "unsupported_model", "classification head"},
     {TEXT, "{\"prompt\": \"a\", \"best_of\": 3}", 400, "best_of", "unsupported_parameter", NULL},
     {TEXT, "{\"prompt\": \"a\", \"suffix\": \"b\"}", 400, "suffix", "unsupported_parameter", NULL},
     {"/tokenize", "{}", 400, "content", "missing_required_parameter", NULL},
@@ -654,6 +720,7 @@ int main(void)
         cmocka_unit_test(stop_strings_end_the_answer_before_them),
         cmocka_unit_test(log_probabilities_go_with_their_tokens),
         cmocka_unit_test(completions_have_four_lists_of_log_probabilities),
+        cmocka_unit_test(an_echoed_prompt_has_its_log_probabilities),
         cmocka_unit_test(a_healed_completion_goes_on_within_the_last_word),
         cmocka_unit_test(the_same_seed_gives_the_same_text),
         cmocka_unit_test(token_prompts_and_every_field_are_taken),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// server/odds.h: how likely the model found a token, and which others it found likeliest: logarithms of the softmax of
-// the logits as they came, before any sampling stage.
+// server/logprobs.h: how likely the model found a token, and which others it found likeliest: by the logits as they
+// came, before any sampling stage.
 #pragma once
 #include "frit.h"
 
 enum { SERVER_MAX_TOP = 20 };
 
-typedef struct server_pick {   // one token of an answer
+typedef struct server_pick {   // one token of a prompt or an answer
     frit_logprob picked;
     size_t at;   // where its text begins in the answer, in bytes
     int32_t n_top;
