@@ -254,22 +254,21 @@ static void change_row(work *w)
         w->bad_changed = w->bad_changed || !(saved[i] < INFINITY);
         *logit += w->lists->biases[i].logit;
     }
-    saved += w->lists->n_biases;
     for (int32_t i = p->first_count; i < p->first_count + p->n_counts; i++) {
         const frit_pick_count *c = &w->lists->counts[i];
-        saved[i] = w->row[c->token];
-        w->bad_changed = w->bad_changed || !(saved[i] < INFINITY);
-        w->row[c->token] = frit_penalized(saved[i], c->count, p->repeat, p->frequency, p->presence);
+        const float logit = saved[w->lists->n_biases + i] = w->row[c->token];
+        w->bad_changed = w->bad_changed || !(logit < INFINITY);
+        w->row[c->token] = frit_penalized(logit, c->count, p->repeat, p->frequency, p->presence);
     }
 }
 
 static void restore_row(work *w)
 {
     const frit_pick *p = w->pick;
-    const float *saved = w->lists->saved + w->lists->n_biases;
+    const float *saved = w->lists->saved;
     for (int32_t i = p->first_count; i < p->first_count + p->n_counts; i++)
-        w->row[w->lists->counts[i].token] = saved[i];
-    saved = w->lists->saved;   // a token may have two biases
+        w->row[w->lists->counts[i].token] = saved[w->lists->n_biases + i];
+    // Backwards: a token may have two biases.
     for (int32_t i = p->first_bias + p->n_biases; i-- > p->first_bias;) w->row[w->lists->biases[i].token] = saved[i];
 }
 
