@@ -111,6 +111,7 @@ void cli_begin_process(void);                   // opens missing descriptors, ca
 bool cli_exit_on_signal(bool yes);
 bool cli_ends(void);                     // a signal other than Ctrl-C has asked for the end
 bool cli_is_piped(void);                 // stdin is a pipe or a file; not a terminal, a device or a socket
+bool cli_input_is_late(int seconds);     // stdin gave nothing for so long, not even its end
 char *cli_real_path(const char *path);   // without links, malloc'd; NULL if it does not exist
 typedef enum cli_path { CLI_PATH_NONE, CLI_PATH_FILE, CLI_PATH_FOLDER, CLI_PATH_SPECIAL } cli_path;
 cli_path cli_path_kind(const char *path);

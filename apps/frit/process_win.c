@@ -46,6 +46,12 @@ bool cli_is_piped(void)
     return _fstat64(0, &st) == 0 && ((st.st_mode & _S_IFMT) == _S_IFIFO || (st.st_mode & _S_IFMT) == _S_IFREG);
 }
 
+bool cli_input_is_late(int seconds)
+{
+    (void)seconds;
+    return false;   // pipes cannot be waited for here
+}
+
 char *cli_real_path(const char *path)
 {
     return strdup(path);

@@ -105,7 +105,11 @@ static int read_text(const run_args *args, const char *path, cli_text *text)
 static int add_piped_text(const run_args *args, cli_text *prompt)
 {
     cli_text piped = {0};
-    const int code = cli_is_piped() ? read_text(args, "-", &piped) : CLI_DONE;
+    const bool is_piped = cli_is_piped();
+    // A program that starts this one may have left it a pipe that it never closes.
+    if (is_piped && cli_input_is_late(2))
+        cli_note(&args->common, "waiting for the text on stdin, which follows the prompt; '< /dev/null' leaves it out");
+    const int code = is_piped ? read_text(args, "-", &piped) : CLI_DONE;
     if (code == CLI_DONE && piped.n > 0) {
         if (prompt->n > 0) cli_text_add(prompt, "\n\n", 2);
         cli_text_add(prompt, piped.data, piped.n);
@@ -114,9 +118,17 @@ static int add_piped_text(const run_args *args, cli_text *prompt)
     return code;
 }
 
-static int check_prompt(const run_args *args, const cli_text *prompt)
+// `model` is the argument that was taken as one, or NULL.
+static int refuse_empty_prompt(const char *what, const char *model)
 {
-    if (prompt->n == 0) return cli_usage("run: the prompt is empty");
+    if (model && cli_path_kind(model) == CLI_PATH_NONE)
+        return cli_usage("run: %s; '%s' was taken as the model: give a prompt with -p TEXT", what, model);
+    return cli_usage("run: %s; give one with -p TEXT, -f FILE or on stdin, or try 'frit chat'", what);
+}
+
+static int check_prompt(const run_args *args, const cli_text *prompt, const char *model)
+{
+    if (prompt->n == 0) return refuse_empty_prompt("the prompt is empty", model);
     const char *zero = memchr(prompt->data, 0, prompt->n);
     if (zero && !args->run.raw)
         return cli_usage("run: byte %zu of the prompt is zero; a text is expected", (size_t)(zero - prompt->data));
@@ -124,20 +136,19 @@ static int check_prompt(const run_args *args, const cli_text *prompt)
 }
 
 // The prompt's text from -p, -f or an argument, and what is piped in; from stdin alone where it is '-' or missing.
-static int read_prompt(const run_args *args, const char *argument, cli_text *prompt)
+static int read_prompt(const run_args *args, const char *model, const char *argument, cli_text *prompt)
 {
     const run_options *run = &args->run;
     const char *text = run->prompt ? run->prompt : argument, *file = run->file;
     int n_sources = (run->prompt != NULL) + (run->file != NULL) + (argument != NULL);
     if (n_sources > 1) return cli_usage("run: give the prompt once: by -p, by -f or as an argument");
-    if (n_sources == 0 && isatty(STDIN_FILENO))
-        return cli_usage("run: no prompt; give one with -p TEXT, -f FILE or on stdin, or try 'frit chat'");
+    if (n_sources == 0 && isatty(STDIN_FILENO)) return refuse_empty_prompt("no prompt", model);
     if (!run->prompt && argument && strcmp(argument, "-") == 0) text = NULL;
     if (!text && !file) file = "-";
     if (text) cli_text_add(prompt, text, strlen(text));
     int code = file ? read_text(args, file, prompt) : CLI_DONE;
     if (code == CLI_DONE && !(file && strcmp(file, "-") == 0)) code = add_piped_text(args, prompt);
-    return code == CLI_DONE ? check_prompt(args, prompt) : code;
+    return code == CLI_DONE ? check_prompt(args, prompt, model) : code;
 }
 
 // Whether an argument names a model rather than being a prompt: a file that is one, or what would be called like one.
@@ -302,10 +313,11 @@ static int run(void *ctx)
     frit_model *model = NULL;
     frit_engine *engine = NULL;
     cli_adapters adapters = {0};
-    int code = check_arguments(common, first_is_prompt ? NULL : first, argument);
-    if (code == CLI_DONE) code = read_prompt(args, argument, &prompt);
+    const char *name = first_is_prompt ? NULL : first;
+    int code = check_arguments(common, name, argument);
+    if (code == CLI_DONE) code = read_prompt(args, name, argument, &prompt);
     if (code == CLI_DONE && args->run.session) code = cli_check_writable(args->run.session);
-    if (code == CLI_DONE) code = cli_open_model(&model, common, &args->model, first_is_prompt ? NULL : first);
+    if (code == CLI_DONE) code = cli_open_model(&model, common, &args->model, name);
     if (code == CLI_DONE) code = cli_check_generates(model, false);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &engine_options);
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->adapters);

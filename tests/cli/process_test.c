@@ -243,6 +243,31 @@ static void signals_end_commands_that_read(void **state)
     close(ends[1]);
 }
 
+// Texts that are piped in follow the prompt. A parent may forget to close such a pipe: the command tells what it waits
+// for.
+static void a_pipe_that_gives_nothing_is_not_waited_for_in_silence(void **state)
+{
+    (void)state;
+    int ends[2];
+    char redirection[32];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fcntl(ends[1], F_SETFD, FD_CLOEXEC), 0);
+    snprintf(redirection, sizeof redirection, "<&%d", ends[0]);
+    started s = start("", "run -n 2 -p Hello", redirection);
+    char *err = read_file(s.err, NULL);
+    for (const double begin = now_s(); !err[0] && now_s() - begin < 30; err = read_file(s.err, NULL)) {
+        free(err);
+        pause_s(0.05);
+    }
+    assert_non_null(strstr(err, "waiting for the text on stdin"));
+    assert_true(is_running(&s));
+    free(err);
+    assert_int_equal(write(ends[1], "friend", 6), 6);
+    close(ends[1]);
+    close(ends[0]);
+    assert_int_equal(end(&s, 60), 0);
+}
+
 static void signals_end_commands_that_work(void **state)
 {
     (void)state;
@@ -371,6 +396,7 @@ int main(void)
         cmocka_unit_test(a_missing_stdout_cannot_be_written),
         cmocka_unit_test(a_missing_stderr_loses_only_messages),
         cmocka_unit_test(signals_end_commands_that_read),
+        cmocka_unit_test(a_pipe_that_gives_nothing_is_not_waited_for_in_silence),
         cmocka_unit_test(signals_end_commands_that_work),
         cmocka_unit_test(a_signal_during_the_probe_of_bench_is_answered_at_once),
         cmocka_unit_test(a_conversion_that_is_ended_leaves_no_file),
