@@ -125,9 +125,20 @@ static uint64_t random_seed(void)
 // `origin` is where the text comes from, for the sentence: DEFAULT, a variable's name, or "" for the command line.
 static const char DEFAULT[] = "default";
 
+// Whether the value is the name of a file, which help tells by its metavariable.
+static bool names_file(const frit_option *row)
+{
+    static const char *const words[] = {"FILE", "DIR"};
+    for (size_t i = 0; row->metavar && i < CLI_COUNT(words); i++)
+        if (strncmp(row->metavar, words[i], strlen(words[i])) == 0) return true;
+    return false;
+}
+
 static int set(cli_parse *parse, const target *to, const char *text, const char *origin)
 {
     cli_common *common = (cli_common *)parse->args;
+    if (!text[0] && names_file(to->row))
+        return cli_usage("--%s: the name is empty; expected %s", to->row->name, to->row->metavar);
     if (strcmp(origin, DEFAULT) != 0 && common->n_given < (int)CLI_COUNT(common->given))
         common->given[common->n_given++] = to->row;
     if (to->row->type == FRIT_OPTION_LIST) return append(parse, to, text);

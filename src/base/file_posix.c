@@ -30,7 +30,7 @@ static frit_status fail_errno(const char *path, const char *what)
                          : error == ENOMEM                   ? FRIT_E_MEMORY
                                                              : FRIT_E_IO;
     char text[FRIT_ERRNO_BYTES];
-    return frit_fail(status, "%s: %s: %s", path, what, frit_errno_text(error, text));
+    return frit_fail(status, "%s: %s: %s", path[0] ? path : "''", what, frit_errno_text(error, text));
 }
 
 static const char *kind_text(mode_t mode)
