@@ -182,6 +182,7 @@ static size_t find_seed(const char *body, size_t n, size_t *at)
         if (body[i] != '"') continue;
         const size_t begin = i;
         for (i++; i < n && body[i] != '"'; i++) i += body[i] == '\\';
+        if (i >= n) return 0;   // the body ends within a text
         if (depth != 1 || i - begin + 1 != sizeof name - 1 || memcmp(body + begin, name, sizeof name - 1) != 0)
             continue;
         size_t digits = i + 1;

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// Bodies of requests, cut anywhere: nothing past their end is read, and what is refused has a problem.
+#include "server/request.h"
+#include "support/support.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+static char *guarded;   // a page, and one after it that may not be touched
+static size_t page_bytes;
+
+static int map_pages(void **state)
+{
+    (void)state;
+    page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    guarded = mmap(NULL, 2 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return guarded == MAP_FAILED || mprotect(guarded + page_bytes, page_bytes, PROT_NONE) != 0;
+}
+
+// The first n bytes, with the forbidden page after them.
+static const char *at_end(const char *body, size_t n)
+{
+    assert_true(n <= page_bytes);
+    return memcpy(guarded + page_bytes - n, body, n);
+}
+
+static void parse_every_cut(const char *body, bool is_good)
+{
+    for (size_t n = 0; n <= strlen(body); n++) {
+        server_generation request = {0};
+        server_problem problem = {0};
+        const bool good = server_parse(&server_completion_parser, at_end(body, n), n, &request, &problem);
+        if (good != (is_good && n == strlen(body))) fail_msg("%.*s: %d %s", (int)n, body, good, problem.message);
+        if (!good) assert_int_equal(problem.status, 400);
+        if (!good) assert_true(problem.message[0]);
+        server_parser_clear(&server_completion_parser, &request);
+    }
+}
+
+static void a_body_may_end_anywhere(void **state)
+{
+    (void)state;
+    parse_every_cut(
+        "{\"prompt\": \"a\\\"\", \"stop\": [\"b\", \"\\u00e9\"], \"seed\": 18446744073709551615, \"top_k\": 3}", true);
+    parse_every_cut("{\"seed\": 18446744073709551616, \"prompt\": \"a\"}", false);
+    // The number is too large for the JSON library, so the seed is looked for in what follows.
+    parse_every_cut("{\"x\": 99999999999999999999, \"seed\\", false);
+    parse_every_cut("{\"x\": 99999999999999999999, \"a\": {\"seed\": 1}, \"seed\" : \"5\"}", false);
+}
+
+static void a_large_seed_is_taken_as_it_is(void **state)
+{
+    (void)state;
+    const char *body = "{\"prompt\": \"\\\"seed\\\": 1\", \"user\": \"seed\", \"seed\": 18446744073709551615}";
+    server_generation request = {0};
+    server_problem problem = {0};
+    if (!server_parse(&server_completion_parser, at_end(body, strlen(body)), strlen(body), &request, &problem))
+        fail_msg("%s", problem.message);
+    assert_true(request.has_seed && request.seed == UINT64_MAX);
+    assert_string_equal(request.text, "\"seed\": 1");
+    server_parser_clear(&server_completion_parser, &request);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_body_may_end_anywhere),
+        cmocka_unit_test(a_large_seed_is_taken_as_it_is),
+    };
+    return cmocka_run_group_tests(tests, map_pages, NULL);
+}
