@@ -69,8 +69,3 @@ static inline frit_node *frit_chain_result(const frit_chain *chain)
 
 // The phase's prologue has this chain.
 bool frit_phases_is_prologue(const frit_phases *phases, int chain);
-// What reading `node` reads: a chain, or -1.
-static inline int frit_phases_source(const frit_phases *phases, const frit_node *node)
-{
-    return phases->chain_of[node->id];
-}

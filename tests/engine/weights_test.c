@@ -163,7 +163,7 @@ static uint64_t file_bytes(const char *folder)
     return n_bytes;
 }
 
-// What pack_cache.h says: a head of 56 bytes, a hash for each 4 MiB, panels from a multiple of 4096 on.
+// What store_cache.h says: a head of 56 bytes, a hash for each 4 MiB, panels from a multiple of 4096 on.
 static uint64_t file_bytes_of(uint64_t n_panels)
 {
     const uint64_t section = 4 << 20, head = 56 + 8 * ((n_panels + section - 1) / section);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Any bytes as a file of packed weights: the first three words are the key and the size that are asked for.
-#include "backend/cpu/pack_cache.h"
+#include "backend/store_cache.h"
 
 #include <stdlib.h>
 
@@ -15,8 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     uint8_t *file = malloc(n + 1);   // aligned, and asan sees its end
     if (!file) return 0;
     memcpy(file, bytes + sizeof asked, n);
-    const frit_pack_key key = {{asked[0], asked[1]}};
-    if (!frit_pack_file_check(file, n, key, asked[2], &panels_at) && panels_at + asked[2] != n) abort();
+    const frit_store_key key = {{asked[0], asked[1]}};
+    if (!frit_store_file_check(file, n, key, asked[2], &panels_at) && panels_at + asked[2] != n) abort();
     free(file);
     return 0;
 }

@@ -3,8 +3,15 @@
 #pragma once
 #include "backend/cpu/task.h"
 
+// Of ops that have them (ops.c): the kernel, and how it is applied to what another op has computed (frit_part_fn).
+#define OP(NAME, name, ...)                                                                                   \
+    void frit_fast_##name(const frit_task *task, frit_share share);                                           \
+    void frit_part_##name(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, \
+                          const float *x, int64_t n);
+#include "graph/ops.def"
+#undef OP
+
 // fast_linear.c
-void frit_fast_linear(const frit_task *task, frit_share share);
 int frit_linear_pieces(const frit_task *task);
 // Rows of source 0 in task->form, to task->shared.
 void frit_fast_convert(const frit_task *task, frit_share share);
@@ -13,16 +20,7 @@ frit_form frit_linear_form(const frit_kernels *kernels, const frit_node *node, i
 size_t frit_linear_workspace_bytes(const frit_node *node);
 size_t frit_glu_workspace_bytes(const frit_node *node);   // of a product with another one (task->up)
 
-// fast_adapt.c
-void frit_fast_adapt_down(const frit_task *task, frit_share share);
-void frit_fast_adapt_up(const frit_task *task, frit_share share);
-void frit_fast_steer(const frit_task *task, frit_share share);
-
 // fast_experts.c
-void frit_fast_experts(const frit_task *task, frit_share share);
-void frit_fast_experts_glu(const frit_task *task, frit_share share);
-void frit_fast_experts_mix(const frit_task *task, frit_share share);
-void frit_fast_heads(const frit_task *task, frit_share share);
 int frit_experts_pieces(const frit_task *task);
 int frit_experts_mix_pieces(const frit_task *task);
 int frit_heads_pieces(const frit_task *task);
@@ -35,14 +33,8 @@ int frit_convert_sorted_pieces(const frit_task *task);
 int frit_dispatch_and_convert_pieces(const frit_task *task);   // makes task->dispatch first
 void frit_fast_convert_heads(const frit_task *task, frit_share share);
 
-// fast_route.c
-void frit_fast_route(const frit_task *task, frit_share share);
-void frit_fast_mix(const frit_task *task, frit_share share);
-
 // fast_attend.c
-void frit_fast_kv_write(const frit_task *task, frit_share share);
 void frit_fast_kv_to_tiles(const frit_task *task, frit_share share);
-void frit_fast_attend(const frit_task *task, frit_share share);
 void frit_fast_attend_merge(const frit_task *task, frit_share share);
 int frit_kv_to_tiles_pieces(const frit_task *task);
 int frit_attend_pieces(const frit_task *task);
@@ -50,11 +42,7 @@ int frit_attend_merge_pieces(const frit_task *task);
 size_t frit_attend_workspace_bytes(const frit_node *node);
 size_t frit_attend_shared_bytes(const frit_node *node, const frit_kernels *kernels);
 
-void frit_fast_attend_sparse(const frit_task *task, frit_share share);
-void frit_fast_index_write(const frit_task *task, frit_share share);
-
 // fast_choose.c
-void frit_fast_choose(const frit_task *task, frit_share share);
 void frit_fast_choose_finish(const frit_task *task, frit_share share);
 int frit_choose_pieces(const frit_task *task);
 int frit_choose_finish_pieces(const frit_task *task);
@@ -62,31 +50,13 @@ size_t frit_choose_workspace_bytes(const frit_node *node);
 size_t frit_choose_shared_bytes(const frit_node *node, const frit_kernels *kernels);
 
 // fast_state.c
-void frit_fast_conv(const frit_task *task, frit_share share);
-void frit_fast_scan(const frit_task *task, frit_share share);
-void frit_fast_delta(const frit_task *task, frit_share share);
 int frit_conv_pieces(const frit_task *task);
 int frit_state_pieces(const frit_task *task);   // heads of all runs
 size_t frit_conv_workspace_bytes(const frit_node *node);
 size_t frit_state_workspace_bytes(const frit_node *node);
 
 // fast_vector.c
-void frit_fast_rms_norm(const frit_task *task, frit_share share);
-void frit_fast_layer_norm(const frit_task *task, frit_share share);
 void frit_fast_rows(const frit_task *task, frit_share share);   // a node and its parts, row by row
-void frit_fast_add(const frit_task *task, frit_share share);
-void frit_fast_mul(const frit_task *task, frit_share share);
-void frit_fast_scale(const frit_task *task, frit_share share);
-void frit_fast_softcap(const frit_task *task, frit_share share);
-void frit_fast_act(const frit_task *task, frit_share share);
-void frit_fast_clamp(const frit_task *task, frit_share share);
-void frit_fast_xielu(const frit_task *task, frit_share share);
-void frit_fast_glu(const frit_task *task, frit_share share);
-void frit_fast_softmax(const frit_task *task, frit_share share);
-void frit_fast_gaussian_topk(const frit_task *task, frit_share share);
-void frit_fast_rms_match(const frit_task *task, frit_share share);
-void frit_fast_mix_streams(const frit_task *task, frit_share share);
-void frit_fast_rope(const frit_task *task, frit_share share);
 // Cosines and sines of every row's position, times magnitude, to task->shared; before all nodes that rotate alike.
 void frit_fast_rope_table(const frit_task *task, frit_share share);
 // The results of the step, x[0]: copied and looked through for what is not a number.
@@ -97,17 +67,3 @@ size_t frit_rope_table_bytes(const frit_node *node);
 // fast_vector.c: ops as parts of other tasks.
 void frit_part_norm(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
                     int64_t n);
-void frit_part_add(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
-                   int64_t n);
-void frit_part_mul(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
-                   int64_t n);
-void frit_part_scale(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
-                     int64_t n);
-void frit_part_softcap(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y,
-                       const float *x, int64_t n);
-void frit_part_act(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
-                   int64_t n);
-void frit_part_xielu(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
-                     int64_t n);
-void frit_part_clamp(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
-                     int64_t n);

@@ -23,12 +23,11 @@ typedef struct input_slot {   // memory of inputs that are not needed at the sam
 } input_slot;
 
 typedef struct chain_info {
-    int n_reads, n_inputs;   // of the result: all, and those that are an input of a product
-    int n_produced;          // of these, how many the chain computes in their form
-    int root[2];             // epilogues: the products that they continue
-    int last_action;         // products: theirs, or that of their last epilogue so far
-    int64_t unit;            // products that are continued: the numbers of a head
-    bool stores_sum;         // a sum in a prologue, until a product that stores it for others is found
+    int n_reads, n_produced;   // of the result: all, and those of products in a form that the chain computes
+    int root[2];               // epilogues: the products that they continue
+    int last_action;           // products: theirs, or that of their last epilogue so far
+    int64_t unit;              // products that are continued: the numbers of a head
+    bool stores_sum;           // a sum in a prologue, until a product that stores it for others is found
 } chain_info;
 
 // Rows sorted by expert, or the dispatch of a route. Written and read from phase to phase.

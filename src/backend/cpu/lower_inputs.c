@@ -55,7 +55,6 @@ static void count_read(lowering *l, int reader, const frit_node *node, int i)
         if (frit_lower_asks_form(node, m))
             produced =
                 produced && makes_form(l, node->src[0], frit_linear_form(frit_lower_env(l, node)->kernels, node, m));
-    info->n_inputs++;
     info->n_produced += produced;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Interleaving the blocks of sixteen rows. The kernels that read them: tmpl/packed_tmpl.h.
 #include "backend/cpu/pack.h"
-#include "backend/cpu/pack_codes.h"
+#include "quant/recode.h"
 
 #include <string.h>
 

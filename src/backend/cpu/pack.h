@@ -11,11 +11,11 @@
 // So one vector register holds the same four columns of 16 rows, or of 8 rows in each half. Kernels read a panel from
 // front to back. For most types a panel has the size of its rows in the file, and packing moves bytes and computes
 // nothing. Types whose blocks hold indices into grids, digits to the base of 3 or bits in another order are recoded on
-// the way (pack_codes.c): the same numbers as plain codes of one to four bits with the same scales, so that kernels
+// the way (quant/recode.c): the same numbers as plain codes of one to four bits with the same scales, so that kernels
 // need no table that is larger than a register. Floats stay where they are: their rows are read as they lie.
 #pragma once
 #include "backend/backend.h"
-#include "backend/cpu/pack_cache.h"
+#include "backend/store_cache.h"
 #include "backend/cpu/task.h"
 #include "base/thread.h"
 

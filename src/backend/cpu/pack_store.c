@@ -34,7 +34,7 @@ typedef struct pack_block {
 struct frit_packs {
     frit_store base;
     bool types[FRIT_DTYPE_COUNT];   // that are packed
-    frit_pack_cache cache;
+    frit_store_cache cache;
     frit_lock *lock;                 // of the thread that packs
     _Atomic uint32_t n_millionths;   // of what it packs
     _Atomic(pack_block *) blocks;
@@ -321,9 +321,9 @@ static bool describe(const pack_block *block, frit_buf *text)
     return !text->failed;
 }
 
-static bool read_cache(const frit_packs *packs, frit_pool *pool, frit_pack_key key, pack_block *block)
+static bool read_cache(const frit_packs *packs, frit_pool *pool, frit_store_key key, pack_block *block)
 {
-    block->bytes = frit_pack_cache_read(&packs->cache, pool, key, block->n_bytes, &block->file);
+    block->bytes = frit_store_cache_read(&packs->cache, pool, key, block->n_bytes, &block->file);
     return block->bytes != NULL;
 }
 
@@ -331,7 +331,7 @@ static frit_status fill(frit_packs *packs, frit_pool *pool, frit_progress progre
 {
     frit_buf text = {0};
     const bool is_kept = packs->cache.folder && describe(block, &text);
-    const frit_pack_key key = frit_pack_key_of(&packs->cache, (frit_str){text.data, text.len});
+    const frit_store_key key = frit_store_key_of(&packs->cache, (frit_str){text.data, text.len});
     frit_buf_free(&text);
     if (packs->cache.folder && !is_kept)
         frit_log_say(&packs->cache.log, FRIT_LOG_WARNING,
@@ -340,7 +340,7 @@ static frit_status fill(frit_packs *packs, frit_pool *pool, frit_progress progre
     block->bytes = block->made = frit_cpu_memory_new(block->n_bytes);
     if (!block->made) return frit_fail_memory((size_t)block->n_bytes, "the packed weights");
     FRIT_TRY(pack_all(packs, block, pool, progress));
-    if (is_kept) frit_pack_cache_write(&packs->cache, pool, key, block->bytes, block->n_bytes);
+    if (is_kept) frit_store_cache_write(&packs->cache, pool, key, block->bytes, block->n_bytes);
     return FRIT_OK;
 }
 
@@ -438,7 +438,7 @@ static frit_status make(frit_store **out, void *ctx)
     packs->base = (frit_store){.form = form_of(options), .free = packs_free, .n_bytes = packs_bytes};
     for (int type = 0; type < FRIT_DTYPE_COUNT; type++)
         packs->types[type] = options->kernels && options->kernels->packed[type].run;
-    packs->cache = (frit_pack_cache){.source = options->source, .log = options->log ? *options->log : (frit_log){0}};
+    packs->cache = (frit_store_cache){.source = options->source, .log = options->log ? *options->log : (frit_log){0}};
     frit_buf folder = {0};
     if (options->folder) frit_buf_text(&folder, options->folder);
     packs->cache.folder = folder.data;

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "base/time.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -16,12 +17,12 @@ static const uint64_t measure_ns = 400000000;
 
 typedef struct probe {
     const frit_kernels *kernels;
-    uint8_t *buffer;
+    const uint8_t *bytes;
     uint64_t n_bytes;
-    int64_t n_rounds;
-    double (*run)(int64_t n_rounds, int32_t *sink);
+    int n_readers;   // threads that read, each its share
+    double (*multiply)(int64_t n_rounds, int32_t *sink);
     _Atomic uint64_t sink;   // results go here, so that no compiler drops the work
-    _Atomic uint64_t n_megaops;
+    _Atomic uint64_t n_done;
 } probe;
 
 // More than the caches hold: three times the largest, where the machine has so much to spare.
@@ -32,69 +33,59 @@ static uint64_t buffer_bytes(void)
     return n_bytes > least ? n_bytes : least;
 }
 
-static uint8_t *share(const probe *p, int part, int parts, size_t *n)
+static size_t share_bytes(const probe *p)
 {
-    *n = (size_t)(p->n_bytes / (uint64_t)parts / 4096 * 4096);
-    return p->buffer + (size_t)part * *n;
+    return (size_t)(p->n_bytes / (uint64_t)p->n_readers / 64 * 64);
 }
 
 static void touch(void *ctx, int part, int parts)
 {
-    size_t n;
-    uint8_t *bytes = share(ctx, part, parts, &n);
-    memset(bytes, part + 1, n);
+    (void)parts;
+    const probe *p = ctx;
+    memset((uint8_t *)(uintptr_t)p->bytes + (size_t)part * share_bytes(p), part + 1, share_bytes(p));
 }
 
 static void read_share(void *ctx, int part, int parts)
 {
+    (void)parts;
     probe *p = ctx;
-    size_t n;
-    const uint8_t *bytes = share(p, part, parts, &n);
-    atomic_fetch_add(&p->sink, p->kernels->probe_read(bytes, n));
+    if (part >= p->n_readers) return;
+    atomic_fetch_add(&p->sink, p->kernels->probe_read(p->bytes + (size_t)part * share_bytes(p), share_bytes(p)));
+    atomic_fetch_add(&p->n_done, share_bytes(p));
 }
 
+// Counts millions of operations.
 static void multiply(void *ctx, int part, int parts)
 {
+    enum { ROUNDS = 1000000 };
     probe *p = ctx;
     int32_t sink = part + parts;
-    const double n_ops = p->run(p->n_rounds, &sink);
+    const double n_ops = p->multiply(ROUNDS, &sink);
     atomic_fetch_add(&p->sink, (uint64_t)(uint32_t)sink);
-    atomic_fetch_add(&p->n_megaops, (uint64_t)(n_ops * 1e-6));
+    atomic_fetch_add(&p->n_done, (uint64_t)(n_ops * 1e-6));
 }
 
-// 10^9 bytes per second.
-static double read_rate(probe *p, frit_pool *pool)
+// What one run of fn does in a nanosecond.
+static double rate_of(probe *p, frit_pool *pool, frit_pool_fn fn)
 {
-    size_t n;
-    share(p, 0, frit_pool_size(pool), &n);
-    const double n_bytes = (double)n * frit_pool_size(pool);
+    atomic_store(&p->n_done, 0);
+    const uint64_t start = frit_time_ns();
+    frit_pool_run(pool, fn, p);
+    return (double)atomic_load(&p->n_done) / (double)(frit_time_ns() - start + 1);
+}
+
+static double best_rate(probe *p, frit_pool *pool, frit_pool_fn fn)
+{
     double best = 0;
-    frit_pool_run(pool, touch, p);
-    for (uint64_t start = frit_time_ns(), now = start; now - start < measure_ns;) {
-        const uint64_t before = now;
-        frit_pool_run(pool, read_share, p);
-        now = frit_time_ns();
-        const double rate = n_bytes / (double)(now - before + 1);
-        if (rate > best) best = rate;
-    }
+    for (uint64_t start = frit_time_ns(); frit_time_ns() - start < measure_ns;) best = fmax(best, rate_of(p, pool, fn));
     return best;
 }
 
 // 10^12 operations per second.
 static double multiply_rate(probe *p, frit_pool *pool, double (*run)(int64_t n_rounds, int32_t *sink))
 {
-    double best = 0;
-    p->run = run;
-    p->n_rounds = 1000000;
-    for (uint64_t start = frit_time_ns(), now = start; now - start < measure_ns;) {
-        const uint64_t before = now;
-        atomic_store(&p->n_megaops, 0);
-        frit_pool_run(pool, multiply, p);
-        now = frit_time_ns();
-        const double rate = (double)atomic_load(&p->n_megaops) * 1e3 / (double)(now - before + 1);
-        if (rate > best) best = rate;
-    }
-    return best;
+    p->multiply = run;
+    return 1e3 * best_rate(p, pool, multiply);
 }
 
 frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads)
@@ -110,15 +101,17 @@ frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads)
 
     frit_pool *pool;
     FRIT_TRY(frit_pool_new(&pool, n_threads));
-    probe p = {.kernels = &kernels, .n_bytes = buffer_bytes()};
-    p.buffer = frit_cpu_memory_new(p.n_bytes);
-    frit_status status = p.buffer ? FRIT_OK : frit_fail_memory((size_t)p.n_bytes, "measuring the speed of memory");
+    probe p = {.kernels = &kernels, .n_bytes = buffer_bytes(), .n_readers = n_threads};
+    uint8_t *buffer = frit_cpu_memory_new(p.n_bytes);
+    p.bytes = buffer;
+    const frit_status status = buffer ? FRIT_OK : frit_fail_memory((size_t)p.n_bytes, "measuring the speed of memory");
     if (status == FRIT_OK) {
-        machine->read_gbps = read_rate(&p, pool);
+        frit_pool_run(pool, touch, &p);
+        machine->read_gbps = best_rate(&p, pool, read_share);
         machine->int8_tops = multiply_rate(&p, pool, kernels.probe_int8);
         machine->float_tops = multiply_rate(&p, pool, kernels.probe_float);
     }
-    frit_cpu_memory_free(p.buffer, p.n_bytes);
+    frit_cpu_memory_free(buffer, p.n_bytes);
     frit_pool_free(pool);
     return status;
 }
@@ -127,23 +120,6 @@ frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads)
 
 // Memory that a few threads read as fast as all: the others would only take their turns. The packed matrices themselves
 // are read, a different part each time, by all threads, three quarters and a half of them.
-typedef struct readers {
-    const frit_kernels *kernels;
-    const uint8_t *bytes;
-    size_t n_bytes;
-    int n;   // that read
-    _Atomic uint64_t sink;
-} readers;
-
-static void read_part(void *ctx, int part, int parts)
-{
-    (void)parts;
-    readers *r = ctx;
-    if (part >= r->n) return;
-    const size_t share = r->n_bytes / (size_t)r->n / 64 * 64;
-    atomic_fetch_add(&r->sink, r->kernels->probe_read(r->bytes + share * (size_t)part, share));
-}
-
 enum { CANDIDATES = 3, ROUNDS = 4 };
 
 int frit_cpu_fewest_readers(frit_pool *pool, const frit_kernels *kernels, const uint8_t *bytes, uint64_t n_bytes)
@@ -153,10 +129,8 @@ int frit_cpu_fewest_readers(frit_pool *pool, const frit_kernels *kernels, const 
     const size_t slice = (size_t)(n_bytes / (CANDIDATES * ROUNDS));
     for (int i = 0; i < CANDIDATES * ROUNDS; i++) {
         const int c = i % CANDIDATES;
-        readers r = {.kernels = kernels, .bytes = bytes + slice * (size_t)i, .n_bytes = slice, .n = counts[c]};
-        const uint64_t start = frit_time_ns();
-        frit_pool_run(pool, read_part, &r);
-        const double rate = (double)slice / (double)(frit_time_ns() - start + 1);
+        probe p = {.kernels = kernels, .bytes = bytes + slice * (size_t)i, .n_bytes = slice, .n_readers = counts[c]};
+        const double rate = rate_of(&p, pool, read_share);
         if (i >= CANDIDATES && rate > best[c]) best[c] = rate;   // the first round wakes the threads
     }
     for (int c = 0; c < CANDIDATES; c++)

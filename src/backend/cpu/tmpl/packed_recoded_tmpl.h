@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/tmpl/packed_recoded_tmpl.h: a part of packed_codes_tmpl.h: types whose blocks are recoded when they are
-// packed. What they become is drawn in pack_codes.h.
+// packed. What they become is drawn in quant/recode.h.
 
 // ------------------------------------------------------------------------------- few levels
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Recoding of blocks: see pack_codes.h. Eight columns at a time, a byte for each; byte 0 of eight is the lowest of a
+// Recoding of blocks: see quant/recode.h. Eight columns at a time, a byte for each; byte 0 of eight is the lowest of a
 // number, as on all processors that have kernels for the result.
-#include "backend/cpu/pack_codes.h"
+#include "quant/recode.h"
 #include "quant/blocks.h"
 #include "quant/levels.h"
 #include "quant/scales.h"

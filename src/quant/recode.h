@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/pack_codes.h: blocks of types whose codes no kernel can read quickly, recoded without loss. What a kernel
+// quant/recode.h: blocks of types whose codes no kernel can read quickly, recoded without loss. What a kernel
 // finds, in whole words and in this order:
 //
 //     nvfp4             of four blocks: 16 scales | nibbles as in the file                  NaN scales are zeros

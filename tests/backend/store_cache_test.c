@@ -3,7 +3,7 @@
 // file, the disk or the folder. That engines give the same logits from them: engine/weights_cache_test.c.
 #include "support/support.h"
 
-#include "backend/cpu/pack_cache.h"
+#include "backend/store_cache.h"
 
 #if !defined(_WIN32)
 #include <signal.h>
@@ -17,8 +17,8 @@ enum { N_BYTES = (9 << 20) + 12345, PANELS_AT = 4096 };
 
 typedef struct world {
     frit_pool *pool;
-    frit_pack_cache cache;
-    frit_pack_key key;
+    frit_store_cache cache;
+    frit_store_key key;
     uint8_t *panels;
     char *path;   // of the cache's file
     int n_warnings;
@@ -52,8 +52,8 @@ static int open_world(void **state)
     frit_rng_init(&rng, 17);
     snprintf(folder, sizeof folder, "kept-%d", n_worlds++);
     assert_ok(frit_pool_new(&w->pool, 2));
-    w->cache = (frit_pack_cache){.source = 5, .log = {remember, w}};
-    w->key = frit_pack_key_of(&w->cache, (frit_str){"some matrices", 13});
+    w->cache = (frit_store_cache){.source = 5, .log = {remember, w}};
+    w->key = frit_store_key_of(&w->cache, (frit_str){"some matrices", 13});
     set_folder(w, temp_path(folder));
     w->panels = malloc(N_BYTES);
     for (size_t i = 0; i < N_BYTES; i++) w->panels[i] = (uint8_t)frit_rng_next(&rng);
@@ -75,7 +75,7 @@ static int close_world(void **state)
 static bool can_read(world *w)
 {
     frit_file *file;
-    const uint8_t *panels = frit_pack_cache_read(&w->cache, w->pool, w->key, N_BYTES, &file);
+    const uint8_t *panels = frit_store_cache_read(&w->cache, w->pool, w->key, N_BYTES, &file);
     if (panels) {
         assert_memory_equal(panels, w->panels, N_BYTES);
         assert_int_equal((uintptr_t)panels % 64, 0);
@@ -87,7 +87,7 @@ static bool can_read(world *w)
 
 static void write_kept(world *w)
 {
-    frit_pack_cache_write(&w->cache, w->pool, w->key, w->panels, N_BYTES);
+    frit_store_cache_write(&w->cache, w->pool, w->key, w->panels, N_BYTES);
 }
 
 static void expect_warning(world *w, const char *part)
@@ -110,10 +110,10 @@ static void what_was_written_comes_back_and_nothing_is_said(void **state)
 static void keys_tell_descriptions_files_and_layouts_apart(void **state)
 {
     const world *w = *state;
-    frit_pack_cache other = {.source = 6};
-    frit_pack_key same = frit_pack_key_of(&w->cache, (frit_str){"some matrices", 13});
-    frit_pack_key longer = frit_pack_key_of(&w->cache, (frit_str){"some matrices\0", 14});
-    frit_pack_key changed = frit_pack_key_of(&other, (frit_str){"some matrices", 13});
+    frit_store_cache other = {.source = 6};
+    frit_store_key same = frit_store_key_of(&w->cache, (frit_str){"some matrices", 13});
+    frit_store_key longer = frit_store_key_of(&w->cache, (frit_str){"some matrices\0", 14});
+    frit_store_key changed = frit_store_key_of(&other, (frit_str){"some matrices", 13});
     assert_memory_equal(&w->key, &same, sizeof same);
     assert_memory_not_equal(&w->key, &longer, sizeof longer);
     assert_memory_not_equal(&w->key, &changed, sizeof changed);
@@ -210,9 +210,9 @@ static void two_writers_do_not_meet(void **state)
         if (children[i] > 0) continue;
         frit_pool *pool;   // threads do not survive a fork
         if (frit_pool_new(&pool, 1) != FRIT_OK) _exit(2);
-        for (int k = 0; k < 5; k++) frit_pack_cache_write(&w->cache, pool, w->key, w->panels, N_BYTES);
+        for (int k = 0; k < 5; k++) frit_store_cache_write(&w->cache, pool, w->key, w->panels, N_BYTES);
         frit_file *file;
-        const uint8_t *panels = frit_pack_cache_read(&w->cache, pool, w->key, N_BYTES, &file);
+        const uint8_t *panels = frit_store_cache_read(&w->cache, pool, w->key, N_BYTES, &file);
         _exit(panels && memcmp(panels, w->panels, N_BYTES) == 0 && w->n_warnings == 0 ? 0 : 1);
     }
     for (int i = 0; i < 200; i++) can_read(w);   // what is there is whole at any time
