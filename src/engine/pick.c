@@ -70,6 +70,10 @@ static frit_status check(const frit_session *session, const frit_sampler *sample
                                              "default: devices do not run it");
     if (sampler->n_vocab != n_vocab)
         return frit_fail(FRIT_E_INVALID, "the sampler is for %d tokens, the model has %d", sampler->n_vocab, n_vocab);
+    // A mask follows from the tokens before it, which the sampler must have accepted.
+    const bool is_known = session->n_tokens > 0 && session->tokens[session->n_tokens - 1] >= 0;
+    if (sampler->constraint && (n_drafts > 0 || !is_known))
+        return frit_fail(FRIT_E_UNSUPPORTED, "the sampler has a grammar: it picks after known tokens, without drafts");
     if (options->n_top < 0 || options->n_top > most)
         return frit_fail(FRIT_E_INVALID, "the %d likeliest tokens are asked for; expected 0 to %d", options->n_top,
                          most);
