@@ -90,7 +90,7 @@ static void check_alone(const product_case *c, const frit_product_kernel *kernel
         for (int64_t j = 0; j < c->n_x; j += 7) {
             float one;
             kernel->run(&(frit_product){c->weights + c->misalign + (size_t)i * row_bytes, row_bytes,
-                                        (const uint8_t *)(c->x + j * c->n), 0, &one, 0, 1, 1, c->n, NULL, 0});
+                                        (const uint8_t *)(c->x + j * c->n), 0, &one, 0, 1, 1, c->n, NULL, 0, false});
             assert_memory_equal(&one, &y[j * MAX_ROWS + i], sizeof one);
         }
     }
@@ -99,7 +99,7 @@ static void check_alone(const product_case *c, const frit_product_kernel *kernel
 static void check_case(const product_case *c, const frit_kernels *kernels)
 {
     static double xs[MAX_X][MAX_N];
-    static float w[MAX_N], y[MAX_X * MAX_ROWS];
+    static float w[MAX_N], y[MAX_X * MAX_ROWS], in_order[MAX_X * MAX_ROWS];
     const frit_product_kernel *kernel = &kernels->product[c->dtype];
     const frit_dtype_info *type = frit_dtype_get(c->dtype);
     const size_t row_bytes = (size_t)frit_dtype_row_bytes(c->dtype, c->n),
@@ -116,8 +116,14 @@ static void check_case(const product_case *c, const frit_kernels *kernels)
     for (int64_t j = 0; j < c->n_x; j++)
         decode_form(kernel->form, frit_form_row(kernel->form, converted, j, c->n), c->n, xs[j]);
     memset(y, 0xff, sizeof y);
-    kernel->run(&(frit_product){c->weights + c->misalign, row_bytes, converted, x_bytes, y, MAX_ROWS, c->n_w, c->n_x,
-                                c->n, scratch, 0});
+    memset(in_order, 0xff, sizeof in_order);
+    frit_product p = {
+        c->weights + c->misalign, row_bytes, converted, x_bytes, y, MAX_ROWS, c->n_w, c->n_x, c->n, scratch, 0, false};
+    kernel->run(&p);
+    p.y = in_order;
+    p.in_order = true;
+    kernel->run(&p);
+    assert_memory_equal(in_order, y, sizeof y);
     for (int64_t i = 0; i < c->n_w; i++) {
         type->decode(c->weights + c->misalign + (size_t)i * row_bytes, w, c->n);
         for (int64_t j = 0; j < c->n_x; j++) {

@@ -204,8 +204,8 @@ static void check_neighbours(frit_dtype dtype, const frit_kernels *kernels)
     const size_t x_bytes = frit_form_bytes(kernel->form, c.n);
     uint8_t *converted = malloc(N_X * x_bytes);
     for (int j = 0; j < N_X; j++) kernels->convert[kernel->form](c.x + j * c.n, converted + (size_t)j * x_bytes, c.n);
-    frit_product p = {c.panels, FRIT_PANEL_ROWS * c.packed_bytes, converted, x_bytes, all[0], N_W, N_W, N_X, c.n, NULL,
-                      0};
+    frit_product p = {
+        c.panels, FRIT_PANEL_ROWS * c.packed_bytes, converted, x_bytes, all[0], N_W, N_W, N_X, c.n, NULL, 0, false};
     kernel->run(&p);
     p.y = one;
     for (int n_x = 1; n_x < 5; n_x++) {
@@ -215,8 +215,12 @@ static void check_neighbours(frit_dtype dtype, const frit_kernels *kernels)
             p.y = some[0];
             p.n_x = n_x;
             p.n_w = N_W;
-            kernel->run(&p);
-            assert_memory_equal(some, all[j], (size_t)n_x * sizeof some[0]);
+            for (int in_order = 0; in_order < 2; in_order++) {
+                p.in_order = in_order;
+                memset(some, 0xff, sizeof some);
+                kernel->run(&p);
+                assert_memory_equal(some, all[j], (size_t)n_x * sizeof some[0]);
+            }
             p.n_w = FRIT_PANEL_ROWS;   // the first panel alone
             p.y = one;
             p.n_x = 1;
@@ -352,7 +356,8 @@ static void bench_kernel(frit_dtype dtype, const frit_kernels *kernels)
         random_normal(&rng, values, N, 1);
         kernels->convert[kernel->form](values, frit_form_row(kernel->form, x, (int64_t)j, N), N);
     }
-    frit_product p = {panels, row_bytes * FRIT_PANEL_ROWS, x, x_bytes, y, SMALL, SMALL, 1, N, scratch, 0};
+    frit_product p = {panels,           row_bytes * FRIT_PANEL_ROWS, x, x_bytes, y, SMALL, SMALL, 1, N, scratch, 0,
+                      kernels->in_order};
     printf("%-8s %-11s", type->name, kernel->isa);
     for (size_t i = 0; i < FRIT_COUNT(bench_tokens); i++) {
         p.n_x = bench_tokens[i];

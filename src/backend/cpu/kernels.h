@@ -76,6 +76,7 @@ typedef struct frit_product {
     int64_t n;          // values in a row
     uint8_t *scratch;   // FRIT_PRODUCT_SCRATCH bytes at a multiple of 64, for kernels that unpack
     int64_t n_ahead;    // rows of weights right after these that are wanted next
+    bool in_order;      // few tokens: reads weights in the order in which they lie, not several places side by side
 } frit_product;
 
 enum { FRIT_PRODUCT_SCRATCH = 320 << 10 };
@@ -207,6 +208,7 @@ enum { FRIT_STATE_CHUNK = 16 };   // rows whose decays are computed at a time
 
 typedef struct frit_kernels {
     const char *isa;   // of the vector kernels below
+    bool in_order;     // frit_product.in_order: this processor's memory is faster so (docs/speed/memory.md)
     frit_product_kernel product[FRIT_DTYPE_COUNT];
     frit_product_kernel packed[FRIT_DTYPE_COUNT];   // of matrices in the order of pack.h; NULL: they stay as they are
     void (*convert[FRIT_FORM_COUNT])(const float *x, uint8_t *out, int64_t n);   // [FRIT_FORM_F32] is not called
@@ -251,9 +253,9 @@ typedef struct frit_kernels {
     float (*max)(const float *x, int64_t n);
     float (*exp_sum)(float *x, float max, int64_t n);   // x = exp(x - max); returns the sum
 
-    // For probe.c: reads all bytes; runs rounds of the ISA's multiply-add of int8, or of its fastest floats that are at
+    // For probe.c: reads all bytes, [0] several places side by side, [1] in order; runs rounds of the ISA's multiply-add of int8, or of its fastest floats that are at
     // least bf16, and returns how many operations (a multiplication and an addition count as two) that were.
-    uint64_t (*probe_read)(const void *bytes, size_t n);
+    uint64_t (*probe_read[2])(const void *bytes, size_t n);
     double (*probe_int8)(int64_t n_rounds, int32_t *sink);
     double (*probe_float)(int64_t n_rounds, int32_t *sink);
 } frit_kernels;

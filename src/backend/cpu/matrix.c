@@ -50,6 +50,7 @@ frit_matrix frit_matrix_open(const frit_kernels *kernels, const frit_tensor *ten
                          .x_stride = frit_form_bytes(form, n_in),
                          .n_in = n_in,
                          .dtype = tensor->dtype,
+                         .in_order = kernels->in_order,
                          .unpacks = form == FRIT_FORM_BF16_TILES || form == FRIT_FORM_BF16_PAIRS,
                          .decoded = frit_matrix_results(workspace) + FRIT_MATRIX_TOKENS * FRIT_MATRIX_UNPACKED_ROWS,
                          .scratch = workspace,
@@ -60,7 +61,7 @@ void frit_matrix_multiply(const frit_matrix *m, int64_t o, int64_t n_w, const ui
                           size_t y_stride)
 {
     const uint8_t *w = m->w ? m->w + (size_t)o * m->row_bytes : frit_stack_row(m->stack, o);
-    frit_product p = {w, m->w_stride, x, m->x_stride, y, y_stride, n_w, n_x, m->n_in, m->scratch, 0};
+    frit_product p = {w, m->w_stride, x, m->x_stride, y, y_stride, n_w, n_x, m->n_in, m->scratch, 0, m->in_order};
     if (m->end > o + n_w) p.n_ahead = m->end - o - n_w;
     if (m->kernel.run) {
         m->kernel.run(&p);

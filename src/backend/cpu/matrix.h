@@ -22,6 +22,7 @@ typedef struct frit_matrix {
     int64_t n_in;
     int64_t end;   // the thread that multiplies these rows will continue up to here; 0: unknown
     frit_dtype dtype;
+    bool in_order;      // frit_product.in_order
     bool unpacks;       // the kernel blocks its work itself
     float *decoded;     // a few rows, if no kernel reads the type
     uint8_t *scratch;   // of kernels that unpack

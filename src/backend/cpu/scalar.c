@@ -391,7 +391,7 @@ void frit_install_scalar(frit_kernels *k)
         .attend_weigh = weigh,
         .max = max,
         .exp_sum = exp_sum,
-        .probe_read = probe_read,
+        .probe_read = {probe_read, probe_read},
         .probe_int8 = probe_int8,
         .probe_float = probe_float,
     };

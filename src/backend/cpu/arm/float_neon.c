@@ -8,6 +8,7 @@ enum {
     COLUMNS = 512,
     TILE_ROWS = 4,
     TILE_TOKENS = 4,
+    IN_ORDER_ROWS = 4,
     ROWS_OF_TWO = 8,
     MAX_SUMS = 16,
 };

@@ -5,8 +5,9 @@
 //
 // Two ways, by the number of tokens:
 //
-//     few     straight from the file's rows, several at a time: each is a stream of its own, and memory serves many
-//             streams faster than one; the rows that come next are prefetched
+//     few     straight from the file's rows. Several at a time, each a stream of its own, and the rows that come next
+//             are prefetched; or, where memory serves one stream faster (in_order), as few rows at a time as their sums
+//             allow, and bytes are prefetched in the order in which they lie
 //     many    COLUMNS columns of BAND_ROWS rows become f32, once; then tiles of TILE_ROWS x TILE_TOKENS
 //
 // COLUMNS are so many that the activations of a tile stay in the first cache, whatever the distance of their rows.
@@ -16,7 +17,8 @@
 enum {
     BAND_ROWS = 16,
     FEW_TOKENS = 2 * TILE_TOKENS,
-    AHEAD = 8,   // rows
+    AHEAD = 8,               // rows
+    IN_ORDER_AHEAD = 8192,   // bytes
 };
 
 typedef struct source {   // how the numbers of a type are read
@@ -27,6 +29,8 @@ typedef struct source {   // how the numbers of a type are read
 
 static const source f32 = {load_f32, load_tail_f32, 4};
 
+typedef enum prefetch_kind { PREFETCH_NOTHING, PREFETCH_ROWS, PREFETCH_IN_ORDER } prefetch_kind;
+
 typedef struct tile {
     const uint8_t *w, *x;
     size_t w_stride, x_stride;   // bytes
@@ -34,8 +38,22 @@ typedef struct tile {
     float *y;
     size_t y_stride;   // floats
     bool add;          // to what y holds
-    bool prefetch;     // the rows after these
+    prefetch_kind prefetch;
 } tile;
+
+// Where what is wanted next lies: for row a and column k, at + a * row_bytes + k * column_bytes.
+typedef struct wanted {
+    const uint8_t *at;
+    size_t row_bytes, column_bytes;
+} wanted;
+
+FRIT_INLINE wanted wanted_after(tile t, source w, int n_w)
+{
+    const size_t stride = t.w_stride;
+    if (t.prefetch == PREFETCH_ROWS) return (wanted){t.w + AHEAD * stride, stride, w.elem_bytes};
+    return (wanted){t.w + (size_t)(n_w - 1) * stride + IN_ORDER_AHEAD, LANES * w.elem_bytes,
+                    (size_t)n_w * w.elem_bytes};
+}
 
 FRIT_INLINE void store_sums(tile t, int n_w, int n_x, const vec_f *sums)
 {
@@ -53,13 +71,14 @@ FRIT_INLINE void store_sums(tile t, int n_w, int n_x, const vec_f *sums)
 FRIT_INLINE void multiply_columns(tile t, source w, int64_t k, int64_t end, int n_w, int n_x)
 {
     vec_f sums[MAX_SUMS], xs[MAX_SUMS];
+    const wanted next = wanted_after(t, w, n_w);
     for (int i = 0; i < n_w * n_x; i++) sums[i] = zero_f();
     for (; k + LANES <= end; k += LANES) {
         for (int b = 0; b < n_x; b++) xs[b] = load_f32(t.x + (size_t)b * t.x_stride, k);
         for (int a = 0; a < n_w; a++) {
             const uint8_t *row = t.w + (size_t)a * t.w_stride;
             const vec_f ws = w.load(row, k);
-            if (t.prefetch) prefetch(row + AHEAD * t.w_stride + (size_t)k * w.elem_bytes);
+            if (t.prefetch) prefetch(next.at + (size_t)a * next.row_bytes + (size_t)k * next.column_bytes);
             for (int b = 0; b < n_x; b++) sums[a * n_x + b] = mul_add(ws, xs[b], sums[a * n_x + b]);
         }
     }
@@ -87,13 +106,13 @@ FRIT_INLINE void multiply_rows(tile t, source w, int64_t n_w, int rows, int n_x)
     for (; i < n_w; i++, t.w += t.w_stride, t.y++) multiply(t, w, 1, n_x);
 }
 
-#define CASE(n)                                                          \
-    case n:                                                              \
-        if (n <= TILE_TOKENS) multiply_rows(t, type, n_w, TILE_ROWS, n); \
+#define CASE(n)                                                     \
+    case n:                                                         \
+        if (n <= TILE_TOKENS) multiply_rows(t, type, n_w, rows, n); \
         break;
 
-// 1..TILE_TOKENS tokens, a constant for the compiler in each case.
-FRIT_INLINE void multiply_tokens(tile t, source type, int64_t n_w, int64_t n_x)
+// 1..TILE_TOKENS tokens, a constant for the compiler in each case, by `rows` at a time.
+FRIT_INLINE void multiply_tokens(tile t, source type, int64_t n_w, int rows, int64_t n_x)
 {
     switch (n_x) {
         CASE(1)
@@ -113,7 +132,7 @@ static void multiply_band(tile t, int64_t n_w, int64_t n_x)
         t.x += TILE_TOKENS * t.x_stride;
         t.y += TILE_TOKENS * t.y_stride;
     }
-    multiply_tokens(t, f32, n_w, n_x);
+    multiply_tokens(t, f32, n_w, TILE_ROWS, n_x);
 }
 
 FRIT_INLINE void decode(const uint8_t *w, source type, int64_t n, float *out)
@@ -131,7 +150,7 @@ FRIT_INLINE void product_many(const frit_product *p, source type)
         for (int64_t i = 0; i < p->n_w; i += BAND_ROWS) {
             const int64_t n_w = p->n_w - i < BAND_ROWS ? p->n_w - i : BAND_ROWS;
             const uint8_t *w = p->w + (size_t)i * p->w_stride + (size_t)k * type.elem_bytes;
-            tile t = {w, p->x + 4 * k, p->w_stride, p->x_stride, n, p->y + i, p->y_stride, k > 0, false};
+            tile t = {w, p->x + 4 * k, p->w_stride, p->x_stride, n, p->y + i, p->y_stride, k > 0, PREFETCH_NOTHING};
             if (type.elem_bytes != 4) {
                 for (int64_t a = 0; a < n_w; a++) decode(w + (size_t)a * p->w_stride, type, n, band[a]);
                 t.w = (const uint8_t *)band;
@@ -145,16 +164,16 @@ FRIT_INLINE void product_many(const frit_product *p, source type)
 // The second half of the tokens finds the rows in the first cache.
 FRIT_INLINE void product_few(const frit_product *p, source type)
 {
-    tile t = {p->w, p->x, p->w_stride, p->x_stride, p->n, p->y, p->y_stride, false, true};
+    tile t = {p->w, p->x, p->w_stride, p->x_stride, p->n, p->y, p->y_stride, false, PREFETCH_ROWS};
     const int64_t n_first = p->n_x <= TILE_TOKENS ? p->n_x : (p->n_x + 1) / 2;
     for (int64_t i = 0; i < p->n_w; i += TILE_ROWS) {
         const int64_t n_w = p->n_w - i < TILE_ROWS ? p->n_w - i : TILE_ROWS;
-        multiply_tokens(t, type, n_w, n_first);
+        multiply_tokens(t, type, n_w, TILE_ROWS, n_first);
         tile second = t;
-        second.prefetch = false;
+        second.prefetch = PREFETCH_NOTHING;
         second.x += (size_t)n_first * t.x_stride;
         second.y += (size_t)n_first * t.y_stride;
-        multiply_tokens(second, type, n_w, p->n_x - n_first);
+        multiply_tokens(second, type, n_w, TILE_ROWS, p->n_x - n_first);
         t.w += TILE_ROWS * t.w_stride;
         t.y += TILE_ROWS;
     }
@@ -162,8 +181,11 @@ FRIT_INLINE void product_few(const frit_product *p, source type)
 
 FRIT_INLINE void product(const frit_product *p, source type)
 {
-    const tile t = {p->w, p->x, p->w_stride, p->x_stride, p->n, p->y, p->y_stride, false, true};
-    if (p->n_x == 1)
+    tile t = {p->w, p->x, p->w_stride, p->x_stride, p->n, p->y, p->y_stride, false, PREFETCH_ROWS};
+    if (p->in_order && p->n_x <= TILE_TOKENS) {
+        t.prefetch = PREFETCH_IN_ORDER;
+        multiply_tokens(t, type, p->n_w, IN_ORDER_ROWS, p->n_x);
+    } else if (p->n_x == 1)
         multiply_rows(t, type, p->n_w, 8, 1);
     else if (p->n_x == 2)
         multiply_rows(t, type, p->n_w, ROWS_OF_TWO, 2);

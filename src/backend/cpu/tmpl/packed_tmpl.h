@@ -22,8 +22,10 @@
 // packed_kept_tmpl.h, or functions of its own.
 
 enum {
-    UNITS = 8,     // of 32 columns, unpacked together
-    STREAMS = 8,   // most panels of a block: so many streams of memory
+    UNITS = 8,          // of 32 columns, unpacked together
+    STREAMS = 8,        // most panels of a block: so many streams of memory
+    AHEAD = 8192,       // bytes: how far before it is multiplied a panel is requested that is read by itself
+    TWO_BYTES = 3072,   // of a panel's 256 columns, from which two panels in turns are faster than one
     BLOCK_TOKENS = BLOCK_SUMS / HALVES / 2,
     MOST_DIRECT = 4,   // of all instruction sets
 };
@@ -173,6 +175,13 @@ static block_at strip_at(const block *b, int64_t strip, int64_t at)
     return (block_at){w + 4 * LANES * half, w + 64 * type->n_words + LANES * type->rest_bytes * half};
 }
 
+// Panels that are multiplied side by side.
+static int64_t streams_of(const frit_product *p, const packed_type *type)
+{
+    if (!p->in_order || p->n_x > DIRECT_TOKENS) return STREAMS;
+    return block_bytes(type) * (size_t)(256 / type->block_elems) >= TWO_BYTES ? 2 : 1;
+}
+
 // The columns after the 256 from `at`; after the last ones, the first of so many panels more, if these are wanted.
 static ahead look_ahead(const block *b, int64_t at)
 {
@@ -180,6 +189,8 @@ static ahead look_ahead(const block *b, int64_t at)
     const size_t bytes = block_bytes(b->type) * (size_t)(256 / b->type->block_elems), stride = p->w_stride;
     const uintptr_t panel = (uintptr_t)p->w + (size_t)b->panels.begin * stride;
     const bool is_last = at + 256 >= p->n;
+    if (p->in_order && b->panels.n == 1)
+        return (ahead){.at = panel + (size_t)(at / 256) * bytes + AHEAD, .part_bytes = bytes / UNITS / HALVES, .n = 1};
     const int64_t n_more = n_shares(p->n_w + p->n_ahead, FRIT_PANEL_ROWS) - b->panels.begin - b->panels.n;
     const int64_t n = is_last && n_more < b->panels.n ? n_more : b->panels.n;
     if (n == 0) return (ahead){.n = 1};
@@ -245,7 +256,7 @@ static void product(const frit_product *p, const packed_type *type)
 {
     const int64_t n_panels = n_shares(p->n_w, FRIT_PANEL_ROWS), n_blocks = n_shares(p->n_x, BLOCK_TOKENS);
     const int64_t room = BLOCK_SUMS / HALVES / sums_of(n_shares(p->n_x, n_blocks));
-    const int64_t n_groups = n_shares(n_panels, room < STREAMS ? room : STREAMS);
+    const int64_t streams = streams_of(p, type), n_groups = n_shares(n_panels, room < streams ? room : streams);
     for (int64_t i = 0; i < n_blocks; i++)
         for (int64_t g = 0; g < n_groups; g++)
             run_block(&(block){p, type, share_of(n_panels, n_groups, g), share_of(p->n_x, n_blocks, i)});

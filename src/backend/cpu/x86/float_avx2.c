@@ -9,6 +9,7 @@ enum {
     COLUMNS = 512,
     TILE_ROWS = 4,
     TILE_TOKENS = 3,
+    IN_ORDER_ROWS = 2,
     ROWS_OF_TWO = 4,
     MAX_SUMS = 12,
 };

@@ -15,6 +15,7 @@ enum {
     COLUMNS = 1024,
     TILE_ROWS = 4,
     TILE_TOKENS = 6,
+    IN_ORDER_ROWS = 1,
     ROWS_OF_TWO = 8,
     MAX_SUMS = 24,
 };

@@ -23,8 +23,14 @@ static void rope_neighbours(float *y, const float *x, const float *table, int64_
 
 // ------------------------------------------------------------------------------- probes
 
-// Reads eight places at once, as products of single tokens do: one stream of memory is slower.
-static uint64_t probe_read(const void *bytes, size_t n)
+static uint64_t sum_words(__m256i v)
+{
+    uint64_t words[4];
+    _mm256_storeu_si256((__m256i *)(void *)words, v);
+    return words[0] + words[1] + words[2] + words[3];
+}
+
+static uint64_t probe_read_side_by_side(const void *bytes, size_t n)
 {
     enum { STREAMS = 8 };
     const size_t stride = n / STREAMS / 64 * 64;
@@ -39,9 +45,20 @@ static uint64_t probe_read(const void *bytes, size_t n)
             }
         }
     }
-    uint64_t words[4];
-    _mm256_storeu_si256((__m256i *)(void *)words, _mm256_add_epi64(sums[0], sums[1]));
-    return words[0] + words[1] + words[2] + words[3];
+    return sum_words(_mm256_add_epi64(sums[0], sums[1]));
+}
+
+static uint64_t probe_read_in_order(const void *bytes, size_t n)
+{
+    enum { AHEAD = 8192 };
+    __m256i sums[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (size_t i = 0; i + 64 <= n; i += 64) {
+        const uint8_t *at = (const uint8_t *)bytes + i;
+        _mm_prefetch((const char *)(at + (i + AHEAD < n ? AHEAD : 0)), _MM_HINT_T0);
+        sums[0] = _mm256_add_epi64(sums[0], load_32_bytes(at));
+        sums[1] = _mm256_add_epi64(sums[1], load_32_bytes(at + 32));
+    }
+    return sum_words(_mm256_add_epi64(sums[0], sums[1]));
 }
 
 // Six chains of vpmaddubsw, vpmaddwd, vpaddd; the two factors that change keep a compiler from hoisting the products.
@@ -69,7 +86,8 @@ void frit_install_avx2_vector(frit_kernels *k)
 {
     install_vectors(k);
     k->isa = "avx2";
-    k->probe_read = probe_read;
+    k->probe_read[0] = probe_read_side_by_side;
+    k->probe_read[1] = probe_read_in_order;
     k->probe_int8 = probe_int8;
 }
 
