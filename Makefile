@@ -15,7 +15,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test test-gpu bench-gpu test-arm64 test-agreement test-clients setup format lint check bench fuzz asan tsan install clean help
+.PHONY: all run test test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients setup format lint check bench fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -94,6 +94,11 @@ check: lint test
 ## make bench      measures the machine and the bundled model
 bench: all
 	@build/release/frit bench
+
+## make bench-memory  measures how this machine's memory is read fastest, and how products of one token read it
+bench-memory:
+	@$(BUILD) release --target bench_memory
+	@build/release/bench/bench_memory
 
 ## make bench-gpu  measures the kernels for NVIDIA GPUs: products, whole decode steps, and what they are compared with
 bench-gpu:
