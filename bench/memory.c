@@ -4,8 +4,9 @@
 //
 //     bench_memory [-t THREADS] [-m MIB] [-r ROUNDS] [-n COLUMNS] [TYPE ...]
 //
-// A pattern reads groups of so many places side by side, so many bytes of each by turns, with or without a prefetch
-// that many bytes before a place is read, into which cache. Threads take halves of the memory, or small pieces by turns.
+// A pattern reads groups of so many places side by side, so many bytes of each interleaved, with or without a prefetch
+// that many bytes before a place is read, into which cache. Threads take halves of the memory, or
+// small pieces interleaved.
 #include "backend/cpu/memory.h"
 #include "backend/cpu/pack.h"
 #include "base/thread.h"
@@ -26,8 +27,8 @@ typedef struct pattern {
     int places;    // that are read side by side
     size_t turn;   // bytes of one before the next
     hint hint;
-    size_t ahead;        // bytes; 0: the next turn of all places, in parts, one of each by turns
-    bool small_pieces;   // threads take neighbouring pieces by turns, not a half each
+    size_t ahead;        // bytes; 0: the next turn of all places, in parts, one of each in rotation
+    bool small_pieces;   // threads take neighbouring pieces interleaved, not a half each
     bool small_pages;
 } pattern;
 
@@ -80,7 +81,7 @@ FRIT_INLINE void read_turn(const uint8_t *from, size_t n, hint h, size_t ahead, 
     }
 }
 
-// One turn of all places; what they read next is requested in eighths of a turn, one of each place by turns.
+// One turn of all places; what they read next is requested in eighths of a turn, one of each place interleaved.
 FRIT_INLINE void read_turns(const uint8_t *from, const uint8_t *next, const pattern *p, hint h, line sums[4])
 {
     const size_t part = p->turn / 8;
@@ -150,8 +151,8 @@ static void name_pattern(const pattern *p, char *out, size_t n)
     if (p->hint != NONE && p->ahead) snprintf(ahead, sizeof ahead, " %zu ahead", p->ahead);
     if (p->hint != NONE && !p->ahead) snprintf(ahead, sizeof ahead, " of the next turn");
     if (p->turn < PANEL) snprintf(turn, sizeof turn, ", turns of %zu", p->turn);
-    snprintf(out, n, "%d%s, %s%s%s%s", p->places, turn, hints[p->hint], ahead, p->small_pieces ? ", 64K by turns" : "",
-             p->small_pages ? ", 4K pages" : "");
+    snprintf(out, n, "%d%s, %s%s%s%s", p->places, turn, hints[p->hint], ahead,
+             p->small_pieces ? ", 64K interleaved" : "", p->small_pages ? ", 4K pages" : "");
 }
 
 // ------------------------------------------------------------------------------- products

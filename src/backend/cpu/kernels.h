@@ -253,8 +253,9 @@ typedef struct frit_kernels {
     float (*max)(const float *x, int64_t n);
     float (*exp_sum)(float *x, float max, int64_t n);   // x = exp(x - max); returns the sum
 
-    // For probe.c: reads all bytes, [0] several places side by side, [1] in order; runs rounds of the ISA's multiply-add of int8, or of its fastest floats that are at
-    // least bf16, and returns how many operations (a multiplication and an addition count as two) that were.
+    // For probe.c: reads all bytes, [0] several places side by side, [1] in order; runs rounds of the ISA's
+    // multiply-add of int8, or of its fastest floats that are at least bf16, and returns how many operations
+    // (a multiplication and an addition count as two) that were.
     uint64_t (*probe_read[2])(const void *bytes, size_t n);
     double (*probe_int8)(int64_t n_rounds, int32_t *sink);
     double (*probe_float)(int64_t n_rounds, int32_t *sink);
