@@ -141,10 +141,8 @@ static void add_cache(const placing *p, const frit_node *node)
     const int32_t layer = frit_node_cache_layer(node);
     if (layer < 0 || p->is_cache_seen[layer]) return;
     p->is_cache_seen[layer] = true;
-    const frit_kv_shape shape = {.specs = &o->shape.specs[layer],
-                                 .n_layers = 1,
-                                 .types = o->shape.types,
-                                 .full_windows = o->shape.full_windows};
+    const frit_kv_shape shape = {
+        .specs = &o->shape.specs[layer], .n_layers = 1, .types = o->shape.types, .full_windows = o->shape.full_windows};
     frit_kv_sizes sizes;
     frit_kv_measure(&shape, &sizes);
     add(bytes_of(p, node), frit_kv_bytes(&sizes, &o->room));

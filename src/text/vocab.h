@@ -55,7 +55,7 @@ typedef struct frit_vocab {
     frit_token *prefix, *suffix;     // what is put around a text
     int32_t n_prefix, n_suffix;
     frit_token pair_sep;   // between two texts, after the suffix of the first; -1: none
-    frit_merge *merges;   // by rank
+    frit_merge *merges;    // by rank
     uint64_t n_merges;
     frit_token *specials;   // CONTROL, USER and UNKNOWN tokens, longest piece first
     int32_t n_specials;
