@@ -7,6 +7,7 @@
 
 static const frit_backend *rows[] = {
     NULL,   // of a test
+    &frit_backend_cuda,
     &frit_backend_cpu,
 };
 

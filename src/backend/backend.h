@@ -84,6 +84,7 @@ typedef struct frit_backend {
     const char *name;
     // Runs the picks of a batch, and takes tokens that are picks of the step before; otherwise the engine does both.
     bool picks;
+    bool by_name;   // opened only where --device names it
     // NULL in *out: this machine has no such device, which is no failure.
     frit_status (*open)(frit_device **out, const frit_device_options *options);
     void (*close)(frit_device *device);   // NULL is allowed
@@ -134,7 +135,7 @@ struct frit_device {
     const frit_backend *backend;
 };
 
-extern const frit_backend frit_backend_cpu;
+extern const frit_backend frit_backend_cpu, frit_backend_cuda;
 
 const frit_backend *frit_backend_find(const char *name);   // NULL: no backend has this name
 // The backends whose devices an engine opens, in order; NULL past the end. The last one is the CPU.

@@ -29,8 +29,12 @@ static frit_status open_all(frit_engine *engine, const char *name, const frit_de
     for (int i = 0; (backend = frit_backend_get(i)) != NULL; i++) {
         const bool is_cpu = !frit_backend_get(i + 1);
         if (name && !is_cpu && !frit_place_is_name(backend->name, frit_str_of(name))) continue;
+        if (!name && backend->by_name) continue;
         frit_device *device;
-        FRIT_TRY(backend->open(&device, options));
+        frit_status status = backend->open(&device, options);
+        if (status == FRIT_E_NOT_FOUND && name && !is_cpu)
+            return frit_fail(FRIT_E_INVALID, "device: '%s' is no device that frit can use here: %s", name, frit_error());
+        FRIT_TRY(status);
         if (!device) continue;
         engine->devices[engine->n_devices++] = device;
         backend->info(device, &info);

@@ -22,14 +22,12 @@ static int use_emulator(void **state)
     if (!has_emulator()) return 0;
     frit_cuda_use_libraries(
         &(frit_cuda_libraries){.driver = driver_path, .nvrtc = folder, .blas = folder, .cubins = cubins});
-    frit_backend_set_first(&frit_backend_cuda);
     return 0;
 }
 
 static int use_no_emulator(void **state)
 {
     (void)state;
-    frit_backend_set_first(NULL);
     frit_cuda_use_libraries(NULL);
     return 0;
 }
@@ -53,10 +51,14 @@ static void keep_row(void *ctx, size_t i, const float *values, size_t n)
     memcpy(r->logits + (r->n_rows + i) * n, values, n * sizeof *values);
 }
 
-static frit_engine *new_engine(frit_model *model)
+static frit_engine *new_engine(frit_model *model, const char *device)
 {
-    const frit_engine_options options = {
-        .n_ctx = 64, .n_threads = 2, .cache_type_k = "f32", .cache_type_v = "f32", .n_sessions = 2};
+    const frit_engine_options options = {.n_ctx = 64,
+                                         .n_threads = 2,
+                                         .cache_type_k = "f32",
+                                         .cache_type_v = "f32",
+                                         .n_sessions = 2,
+                                         .device = device};
     frit_engine *engine;
     assert_ok(frit_engine_new(&engine, model, &options));
     return engine;
@@ -85,7 +87,7 @@ static frit_ticket n_steps_of(const frit_engine *engine)
 static double error_of(frit_model *model, const golden *g, size_t chunk)
 {
     results r = {.logits = calloc(g->n_tokens * g->n_vocab, sizeof(float)), .n_vocab = g->n_vocab};
-    frit_engine *engine = new_engine(model);
+    frit_engine *engine = new_engine(model, "cuda");
     frit_session *session;
     assert_ok(frit_session_new(&session, engine));
     if (g->source) assert_ok(frit_session_encode(session, g->source, g->n_source, NULL));
@@ -147,8 +149,7 @@ static void a_session_moves_between_gpu_and_cpu(void **state)
     results r = {.logits = calloc(g.n_tokens * g.n_vocab, sizeof(float)), .n_vocab = g.n_vocab};
     const char *path = temp_path("moved");
     for (int turn = 0; turn < 2; turn++) {
-        frit_backend_set_first(turn ? NULL : &frit_backend_cuda);
-        frit_engine *engine = new_engine(model);
+        frit_engine *engine = new_engine(model, turn ? "cpu" : "cuda");
         frit_session *session, *fork;
         assert_ok(frit_session_new(&session, engine));
         if (turn) assert_ok(frit_session_load(session, path));
@@ -159,7 +160,6 @@ static void a_session_moves_between_gpu_and_cpu(void **state)
         frit_session_free(fork);
         frit_engine_free(engine);
     }
-    frit_backend_set_first(&frit_backend_cuda);
     assert_true(nmse(r.logits, g.logits, g.n_tokens * g.n_vocab) <= 1e-6);
     free(r.logits);
     frit_model_free(model);
@@ -176,9 +176,9 @@ static void too_little_memory_is_an_error_with_numbers(void **state)
     frit_engine *engine;
     assert_ok(frit_model_open(&model, project_path("models/fable.gguf"), NULL));
     setenv("FRIT_EMULATED_BYTES", "70000000", 1);   // the loader's pieces, and a little more
-    const frit_engine_options options = {.n_ctx = 64, .n_threads = 2};
-    assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_MEMORY, "emulated GPU: ");
-    assert_non_null(strstr(frit_error(), " MB are free"));
+    const frit_engine_options options = {.n_ctx = 64, .n_threads = 2, .device = "cuda", .gpu_layers = "all"};
+    assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_MEMORY, "on cuda: ");
+    assert_non_null(strstr(frit_error(), "available"));
     unsetenv("FRIT_EMULATED_BYTES");
     frit_model_free(model);
 }

@@ -118,7 +118,9 @@ static frit_status cuda_open(frit_device **out, const frit_device_options *optio
 static void cuda_info(const frit_device *base, frit_device_info *info)
 {
     const frit_cuda_device *d = of(base);
+    size_t n_free = 0, n_all = 0;
     *info = (frit_device_info){.isa = d->gpu.name, .n_threads = 1, .n_threads_batch = 1};
+    if (use(d) == FRIT_OK && d->driver.memory_info(&n_free, &n_all) == 0) info->free_bytes = n_free;
 }
 
 // ------------------------------------------------------------------------------- memory
@@ -316,6 +318,7 @@ static const char *cuda_op_kernel(frit_op op)
 
 const frit_backend frit_backend_cuda = {
     .name = "cuda",
+    .by_name = true,   // it has run on an emulated GPU alone
     .open = cuda_open,
     .close = cuda_close,
     .info = cuda_info,

@@ -82,8 +82,6 @@ typedef struct frit_cuda_libraries {
 } frit_cuda_libraries;
 void frit_cuda_use_libraries(const frit_cuda_libraries *libraries);
 
-extern const frit_backend frit_backend_cuda;
-
 frit_status frit_cuda_alloc_bytes(frit_cuda_device *device, uint64_t n_bytes, const char *what, uint64_t *address);
 void frit_cuda_free_bytes(frit_cuda_device *device, uint64_t address);
 // Makes room for n_bytes on the sides that are asked for; what was there is lost.
