@@ -33,7 +33,8 @@ static frit_status open_all(frit_engine *engine, const char *name, const frit_de
         frit_device *device;
         frit_status status = backend->open(&device, options);
         if (status == FRIT_E_NOT_FOUND && name && !is_cpu)
-            return frit_fail(FRIT_E_INVALID, "device: '%s' is no device that frit can use here: %s", name, frit_error());
+            return frit_fail(FRIT_E_INVALID, "device: '%s' is no device that frit can use here: %s", name,
+                             frit_error());
         FRIT_TRY(status);
         if (!device) continue;
         engine->devices[engine->n_devices++] = device;

@@ -53,12 +53,8 @@ static void keep_row(void *ctx, size_t i, const float *values, size_t n)
 
 static frit_engine *new_engine(frit_model *model, const char *device)
 {
-    const frit_engine_options options = {.n_ctx = 64,
-                                         .n_threads = 2,
-                                         .cache_type_k = "f32",
-                                         .cache_type_v = "f32",
-                                         .n_sessions = 2,
-                                         .device = device};
+    const frit_engine_options options = {
+        .n_ctx = 64, .n_threads = 2, .cache_type_k = "f32", .cache_type_v = "f32", .n_sessions = 2, .device = device};
     frit_engine *engine;
     assert_ok(frit_engine_new(&engine, model, &options));
     return engine;
