@@ -3,6 +3,7 @@
 #include "emulator.h"
 
 #include "backend/cuda/cublaslt.h"
+#include "quant/half.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,40 +98,19 @@ typedef struct product {
     float alpha, beta;
 } product;
 
-static float half_value(uint16_t h)
-{
-    const int exponent = h >> 10 & 31, mantissa = h & 1023;
-    double v = exponent == 0 ? mantissa * 0x1p-24 : (1024 + mantissa) * 0x1p-25;
-    for (int i = 1; i <= exponent && exponent < 31; i++) v *= 2;
-    if (exponent == 31) v = mantissa ? __builtin_nan("") : __builtin_inf();
-    return (float)(h & 0x8000 ? -v : v);
-}
-
 static float number(const object *o, uint64_t at, uint64_t i)
 {
     if (o->type == R_32F) return ((const float *)(uintptr_t)at)[i];
     const uint16_t bits = ((const uint16_t *)(uintptr_t)at)[i];
-    if (o->type == R_16F) return half_value(bits);
-    const uint32_t wide = (uint32_t)bits << 16;
-    float v;
-    memcpy(&v, &wide, sizeof v);
-    return v;
+    return o->type == R_16F ? frit_half_to_float(bits) : frit_bf16_to_float(bits);
 }
 
 static void store(const object *o, uint64_t at, uint64_t i, float v)
 {
-    if (o->type == R_32F) {
+    if (o->type == R_32F)
         ((float *)(uintptr_t)at)[i] = v;
-        return;
-    }
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    if (o->type == R_16F) {
-        const _Float16 h = (_Float16)v;
-        memcpy((uint16_t *)(uintptr_t)at + i, &h, sizeof h);
-    } else {
-        ((uint16_t *)(uintptr_t)at)[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    }
+    else
+        ((uint16_t *)(uintptr_t)at)[i] = o->type == R_16F ? frit_float_to_half(v) : frit_float_to_bf16(v);
 }
 
 static void run(const emulated_work *work, void *data)
