@@ -25,7 +25,7 @@ static void copy(const char *folder, const char *name)
     char from[200];
     size_t n;
     snprintf(from, sizeof from, "goldens/hf/bert/%s", name);
-    char *bytes = read_file(shared_path(from), &n);
+    char *bytes = read_file(shared_path("%s", from), &n);
     put(folder, name, bytes, n);
     free(bytes);
 }
