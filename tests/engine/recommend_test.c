@@ -6,13 +6,13 @@
 #include "frit_tools.h"
 #include "sample/sampler.h"
 
-static frit_model *open_with(gguf_builder *b)
+// `file` is to be freed after the model.
+static frit_model *open_with(gguf_builder *b, frit_buf *file)
 {
     frit_model *model;
     gguf_add_text(b, "tokenizer.ggml.model", "none");
-    frit_buf file = gguf_build(b);
-    assert_ok(frit_model_open_memory(&model, file.data, file.len, &(frit_model_options){.vocab_only = true}));
-    frit_buf_free(&file);
+    *file = gguf_build(b);
+    assert_ok(frit_model_open_memory(&model, file->data, file->len, &(frit_model_options){.vocab_only = true}));
     gguf_builder_free(b);
     return model;
 }
@@ -34,7 +34,8 @@ static void every_recommended_value_becomes_an_option(void **state)
     gguf_add_f32(&b, "general.sampling.mirostat_tau", 4);
     gguf_add_f32(&b, "general.sampling.mirostat_eta", 0.3f);
     gguf_add_text(&b, "general.sampling.sequence", "top_k;xtc;temperature");
-    frit_model *model = open_with(&b);
+    frit_buf file;
+    frit_model *model = open_with(&b, &file);
     frit_sampler_options options = {.frequency_penalty = 0.5f};
     assert_ok(frit_sampler_recommend(model, &options));
     assert_true(options.temp == 0.6f && options.top_k == 20 && options.top_p == 0.9f && options.min_p == 0.01f);
@@ -45,6 +46,7 @@ static void every_recommended_value_becomes_an_option(void **state)
     assert_true(frit_stage_number(&options, mirostat_tau) == 4 && frit_stage_number(&options, mirostat_eta) == 0.3f);
     assert_string_equal(options.samplers, "top_k;xtc;temperature");
     frit_model_free(model);
+    frit_buf_free(&file);
 }
 
 static void values_that_no_option_allows_recommend_nothing(void **state)
@@ -57,12 +59,14 @@ static void values_that_no_option_allows_recommend_nothing(void **state)
     gguf_add_text(&b, "general.sampling.top_k", "many");
     gguf_add_f32(&b, "general.sampling.min_p", 0.5f);
     gguf_add_text(&b, "general.sampling.sequence", "top_k;unheard_of");
-    frit_model *model = open_with(&b);
+    frit_buf file;
+    frit_model *model = open_with(&b, &file);
     frit_sampler_options options = {.temp = 0.5f, .top_k = 3, .top_p = 0.75f};
     assert_ok(frit_sampler_recommend(model, &options));
     assert_true(options.temp == 0.5f && options.top_k == 3 && options.top_p == 0.75f && options.min_p == 0.5f);
     assert_null(options.samplers);
     frit_model_free(model);
+    frit_buf_free(&file);
 }
 
 int main(void)
