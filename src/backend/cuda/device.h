@@ -15,7 +15,7 @@
 #include "backend/cuda/load.h"
 #include "backend/cuda/nvrtc.h"
 
-enum { FRIT_CUDA_FLIGHTS = 2, FRIT_CUDA_PLAIN_KERNELS = 24 };
+enum { FRIT_CUDA_FLIGHTS = 2 };
 
 typedef struct frit_cuda_memory {
     frit_memory base;

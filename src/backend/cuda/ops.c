@@ -67,13 +67,11 @@ frit_status frit_cuda_address_of(frit_exec *exec, const frit_node *node, bool is
     return FRIT_OK;
 }
 
-static unsigned tiled_of(const frit_node *node);
-
 static frit_status set_addresses(frit_exec *exec, frit_cuda_launch *l)
 {
     const frit_node *node = l->node;
     for (int i = 0; i < node->n_src && i < FRIT_CUDA_OPERANDS; i++)
-        if (node->src[i]) FRIT_TRY(frit_cuda_address_of(exec, node->src[i], tiled_of(node) >> i & 1, &l->x[i]));
+        if (node->src[i]) FRIT_TRY(frit_cuda_address_of(exec, node->src[i], frit_cuda_is_tiled(node, i), &l->x[i]));
     l->y = (frit_cuda_address){FRIT_CUDA_SCRATCH, exec->plan->offsets[frit_node_storage(node)->id]};
     l->each = frit_cuda_each(node);
     return FRIT_OK;
@@ -423,11 +421,6 @@ static const op_row rows[FRIT_OP_COUNT] = {
     [FRIT_OP_ATTEND] = {.fits = attend_fits, .lower = lower_attend},
     [FRIT_OP_TAKE_ROWS] = {.lower = lower_take_rows},
 };
-
-static unsigned tiled_of(const frit_node *node)
-{
-    return rows[node->op].tiled;
-}
 
 bool frit_cuda_is_tiled(const frit_node *node, int source)
 {
