@@ -64,21 +64,23 @@ static void erase_line(EditLine *editor)
     fflush(stdout);
 }
 
-// One byte of the terminal. 0 at its end, -1 for an interrupt. Polling ends when the terminal is resized, reading does
-// not.
+// One byte of the terminal. 0 at its end, -1 for an interrupt. A signal ends the waiting, unless it comes just before:
+// then it is seen after LOOK_MS.
 static int read_byte(EditLine *editor, unsigned char *byte)
 {
+    enum { LOOK_MS = 250 };
     for (;;) {
         struct pollfd typed = {.fd = STDIN_FILENO, .events = POLLIN};
-        const int ready = poll(&typed, 1, -1);
+        const int ready = poll(&typed, 1, LOOK_MS);
+        const bool fails = ready < 0 && errno != EINTR;
         if (cli_was_resized()) {
             erase_line(editor);
             el_resize(editor);
             el_set(editor, EL_REFRESH);
         }
-        ssize_t n = ready > 0 ? read(STDIN_FILENO, byte, 1) : ready;
-        if (n >= 0 && ready > 0) return (int)n;
-        if (errno != EINTR || cli_interrupted) return -1;
+        ssize_t n = ready > 0 ? read(STDIN_FILENO, byte, 1) : -1;
+        if (n >= 0) return (int)n;
+        if (fails || cli_interrupted || (ready > 0 && errno != EINTR)) return -1;
     }
 }
 
