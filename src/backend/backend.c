@@ -30,7 +30,7 @@ const frit_backend *frit_backend_find(const char *name)
     return NULL;
 }
 
-frit_status frit_backend_carry(frit_place to, frit_place from, uint64_t n_bytes)
+frit_status frit_backend_copy(frit_address to, frit_address from, uint64_t n_bytes)
 {
     frit_device *source = from.memory->device, *target = to.memory->device;
     if (source == target) return source->backend->copy(source, to, from, n_bytes);

@@ -29,10 +29,10 @@ typedef struct frit_memory {   // of a device; each backend embeds this struct f
     uint64_t n_bytes;
 } frit_memory;
 
-typedef struct frit_place {
+typedef struct frit_address {
     frit_memory *memory;
     uint64_t offset;
-} frit_place;
+} frit_address;
 
 typedef uint64_t frit_ticket;   // 0: before everything
 
@@ -41,7 +41,7 @@ typedef struct frit_step_output {   // of one step, on the host: filled when its
     // them and `wants_rows` is false.
     const float *rows;
     bool wants_rows;             // the host reads `rows`; otherwise they may stay where they are
-    frit_taken *taken;           // [n_outs], or NULL: not requested
+    frit_out_row *taken;         // [n_outs], or NULL: not requested
     frit_picked_token *picked;   // [n_picks] of the batch
     frit_logprob *tops;          // [lists.n_tops] of the batch
 } frit_step_output;
@@ -55,7 +55,7 @@ typedef struct frit_device_options {
     // files that they come from.
     const char *weights_cache;
     uint64_t weights_source;
-    bool deterministic;    // numbers do not depend on how many rows a step has; then many_rows (below) is 0
+    bool deterministic;    // numbers do not depend on how many rows a step has; then prefill_rows (below) is 0
     frit_stores *stores;   // of the model, for devices that read the same weights; NULL: the device has its own
     const frit_log *log;
 } frit_device_options;
@@ -64,7 +64,7 @@ typedef struct frit_device_info {
     const char *isa;                      // instruction set, or kind of machine
     int32_t n_threads, n_threads_batch;   // for steps of few and of many rows
     // Rows of a session from which other kernels pay, which round differently; 0: there are none.
-    int32_t many_rows;
+    int32_t prefill_rows;
     uint64_t free_bytes;   // of memory of its own; 0: it has none, and uses the host's
 } frit_device_info;
 
@@ -96,9 +96,9 @@ typedef struct frit_backend {
     void (*release)(frit_device *device, frit_memory *memory);   // NULL is allowed
     void *(*map)(const frit_memory *memory);
     // From and to the host: done when they return. And within the device.
-    frit_status (*read)(frit_device *device, frit_place from, void *to, uint64_t n_bytes);
-    frit_status (*write)(frit_device *device, frit_place to, const void *from, uint64_t n_bytes);
-    frit_status (*copy)(frit_device *device, frit_place to, frit_place from, uint64_t n_bytes);
+    frit_status (*read)(frit_device *device, frit_address from, void *to, uint64_t n_bytes);
+    frit_status (*write)(frit_device *device, frit_address to, const void *from, uint64_t n_bytes);
+    frit_status (*copy)(frit_device *device, frit_address to, frit_address from, uint64_t n_bytes);
 
     // Whether it runs the node at all; and which nodes it runs together (graph/phase.h), for the plans that it
     // prepares. `device` is a frit_device.
@@ -112,7 +112,7 @@ typedef struct frit_backend {
     // outlive the result.
     frit_status (*prepare)(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
     // Where one of the plan's inputs lies, or one of its results: this until the device runs another executable.
-    frit_place (*value)(frit_exec *exec, const frit_node *node);
+    frit_address (*value)(frit_exec *exec, const frit_node *node);
     // Runs it for the rows of the batch: they are data of the step, and plans keep their largest shape (a device whose
     // kernels look at the plan's shapes calls frit_plan_set_rows when it runs). A device that runs it later keeps a
     // copy of the batch (frit_batch_pack). `output` stays, and is filled when the ticket is done. Allocates nothing.
@@ -143,4 +143,4 @@ const frit_backend *frit_backend_get(int i);
 // For tests: this backend stands before the CPU in engines that are made from now on; NULL: none does.
 void frit_backend_set_first(const frit_backend *backend);
 // Bytes from one place to another, of whichever devices, after all that was submitted to the first.
-frit_status frit_backend_carry(frit_place to, frit_place from, uint64_t n_bytes);
+frit_status frit_backend_copy(frit_address to, frit_address from, uint64_t n_bytes);

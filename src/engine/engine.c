@@ -130,7 +130,7 @@ static void make_step(frit_engine *engine, frit_step *step, size_t n)
     step->positions = frit_arena_new(&engine->arena, int32_t, n);
     step->out_rows = frit_arena_new(&engine->arena, int32_t, n);
     step->runs = frit_arena_new(&engine->arena, frit_run, n);
-    step->taken = frit_arena_new(&engine->arena, frit_taken, n);
+    step->taken = frit_arena_new(&engine->arena, frit_out_row, n);
     step->owners = frit_arena_new(&engine->arena, frit_session *, n);
     step->picks = frit_arena_new(&engine->arena, frit_pick, n);
     step->picked = frit_arena_new(&engine->arena, frit_picked_token, n);
@@ -196,15 +196,15 @@ static frit_status place(frit_engine *engine, const frit_engine_options *options
 }
 
 // From so many rows on some device has other kernels; 0: none has.
-static int32_t many_rows_of(const frit_engine *engine)
+static int32_t prefill_rows_of(const frit_engine *engine)
 {
-    int32_t many = 0;
+    int32_t rows = 0;
     for (int i = 0; i < engine->n_devices; i++) {
         frit_device_info info;
         engine->devices[i]->backend->info(engine->devices[i], &info);
-        if (info.many_rows > many) many = info.many_rows;
+        if (info.prefill_rows > rows) rows = info.prefill_rows;
     }
-    return many;
+    return rows;
 }
 
 static frit_status set_up(frit_engine *engine, const frit_engine_options *options)
@@ -227,10 +227,10 @@ static frit_status set_up(frit_engine *engine, const frit_engine_options *option
     FRIT_TRY(make_pick_run(engine));
     // The plans that every run needs, here rather than at the first token.
     frit_plan_class *c;
-    const int32_t many = many_rows_of(engine);
-    const bool has_many = many > 0 && engine->n_batch >= 2 * many;
-    engine->many_rows = has_many ? many : INT32_MAX;
-    FRIT_TRY(frit_plans_get(engine, (frit_plan_key){.n_rows = engine->n_batch, .many = has_many}, &c));
+    const int32_t rows = prefill_rows_of(engine);
+    const bool has_prefill = rows > 0 && engine->n_batch >= 2 * rows;
+    engine->prefill_rows = has_prefill ? rows : INT32_MAX;
+    FRIT_TRY(frit_plans_get(engine, (frit_plan_key){.n_rows = engine->n_batch, .prefill = has_prefill}, &c));
     return frit_plans_get(engine, (frit_plan_key){.n_rows = 1}, &c);
 }
 

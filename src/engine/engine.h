@@ -34,7 +34,7 @@ struct frit_engine {
     frit_pick_run *pick_run;                 // for devices that run no picks; NULL: all do
     frit_session *sessions;                  // a queue: a session with rows in a step goes to the end
     int32_t n_ctx, n_batch;
-    int32_t many_rows;       // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never
+    int32_t prefill_rows;    // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never
     int32_t prompt_budget;   // prompt rows of one step while other sessions generate; 0: by the pace, -1: any number
     frit_pace pace;
     int32_t max_outs;   // rows with logits of one step, so that they stay within a few MiB

@@ -155,7 +155,7 @@ frit_status frit_engine_submit(frit_engine *engine, uint64_t *step, int32_t *n_r
     if (engine->n_submitted - engine->n_landed == FRIT_MAX_FLIGHTS) FRIT_TRY(frit_flight_land(engine));
     frit_flight *flight = flight_of(engine, engine->n_submitted + 1);
     engine->step = &flight->step;
-    engine->step->many = flight_of(engine, engine->n_submitted)->step.many;   // kinds of steps take turns
+    engine->step->prefill = flight_of(engine, engine->n_submitted)->step.prefill;   // kinds of steps take turns
     FRIT_TRY(frit_step_reserve_picks(engine));
     frit_schedule(engine);
     if (flight->step.n_rows == 0 && engine->n_landed < engine->n_submitted && frit_schedule_waiting(engine) > 0) {

@@ -14,8 +14,8 @@ static const frit_kv_part *part_of(const frit_kv *kv, int32_t layer)
 static frit_status copy(const frit_kv_part *part, uint64_t to, uint64_t from, uint64_t n_bytes)
 {
     if (n_bytes == 0) return FRIT_OK;
-    return part->device->backend->copy(part->device, (frit_place){part->memory, to}, (frit_place){part->memory, from},
-                                       n_bytes);
+    return part->device->backend->copy(part->device, (frit_address){part->memory, to},
+                                       (frit_address){part->memory, from}, n_bytes);
 }
 
 frit_status frit_kv_copy_page(const frit_kv *kv, int32_t group, int32_t from, int32_t to)
@@ -52,7 +52,7 @@ frit_status frit_kv_copy_states(const frit_kv *kv, int32_t from, int32_t to)
 // Some bytes of a device, as the host sees them: where they lie, or a copy.
 typedef struct view {
     frit_device *device;
-    frit_place place;
+    frit_address place;
     uint64_t n_bytes;
     uint8_t *bytes;
     bool is_copy;

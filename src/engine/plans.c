@@ -7,7 +7,7 @@
 #include "engine/engine.h"
 
 static const int32_t class_rows[FRIT_N_CLASSES] = {1, 8, 32, INT32_MAX, INT32_MAX};
-enum { MANY_CLASS = FRIT_N_CLASSES - 1 };
+enum { PREFILL_CLASS = FRIT_N_CLASSES - 1 };
 
 static int32_t rows_of(const frit_engine *engine, int i)
 {
@@ -17,9 +17,9 @@ static int32_t rows_of(const frit_engine *engine, int i)
 static frit_status build_graph(const frit_engine *engine, const frit_hparams *hp, int i, frit_plan_key key,
                                frit_plan_class *c)
 {
-    const bool narrow = key.kind != FRIT_PLAN_LOGITS || engine->model->arch->is_encoder;   // results as long as rows
+    const bool all_rows = key.kind != FRIT_PLAN_LOGITS || engine->model->arch->is_encoder;   // results as long as rows
     int32_t n_rows = rows_of(engine, i);
-    int32_t n_outs = narrow || n_rows < engine->max_outs ? n_rows : engine->max_outs;
+    int32_t n_outs = all_rows || n_rows < engine->max_outs ? n_rows : engine->max_outs;
     frit_graph_init(&c->graph, &c->arena, n_rows, n_outs);
     const frit_build_options options = {.hidden = key.kind == FRIT_PLAN_HIDDEN,
                                         .encode = key.kind == FRIT_PLAN_ENCODE,
@@ -43,7 +43,7 @@ static frit_status make_plans(const frit_engine *engine, const frit_hparams *hp,
         frit_device *device = c->parts[k].device = engine->devices[c->segments.list[k].device];
         const frit_plan_options options = {.no_fuse = engine->no_fuse,
                                            .is_fused = true,
-                                           .few_rows = i < MANY_CLASS,
+                                           .decode_kernels = i < PREFILL_CLASS,
                                            .takes = device->backend->takes,
                                            .device = device};
         FRIT_TRY(frit_plan_new(&c->parts[k].plan, &c->segments.list[k].graph, &options));
@@ -73,7 +73,7 @@ static frit_status make_class(const frit_engine *engine, int i, frit_plan_key ke
 
 frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_plan_class **out)
 {
-    int i = key.many ? MANY_CLASS : 0;
+    int i = key.prefill ? PREFILL_CLASS : 0;
     while (rows_of(engine, i) < key.n_rows) i++;
     frit_plan_class *c = &engine->plans.classes[key.adapted][key.kind][i];
     if (!c->parts) FRIT_TRY(make_class(engine, i, key, c));
@@ -92,7 +92,7 @@ static uint64_t scratch_bytes_of(const frit_plan_class *c)
 static frit_status measure(const frit_engine *engine, const frit_hparams *hp, frit_plan_kind kind, frit_plan_class *c,
                            frit_plan_needs *needs)
 {
-    FRIT_TRY(make_plans(engine, hp, MANY_CLASS, (frit_plan_key){.kind = kind}, c));
+    FRIT_TRY(make_plans(engine, hp, PREFILL_CLASS, (frit_plan_key){.kind = kind}, c));
     for (int k = 0; k < c->segments.n; k++)
         FRIT_TRY(frit_weight_uses_add(&needs->weights[c->segments.list[k].device], c->parts[k].plan));
     return FRIT_OK;
@@ -128,7 +128,7 @@ frit_status frit_plans_each_graph(frit_engine *engine, frit_graph_fn fn, void *c
         frit_plan_class c = {0};
         frit_hparams hp = engine->hp;
         frit_status status = frit_rope_init(&hp, hp.n_ctx_train, &c.arena);
-        if (status == FRIT_OK) status = build_graph(engine, &hp, MANY_CLASS, (frit_plan_key){.kind = kinds[i]}, &c);
+        if (status == FRIT_OK) status = build_graph(engine, &hp, PREFILL_CLASS, (frit_plan_key){.kind = kinds[i]}, &c);
         if (status == FRIT_OK) status = fn(engine, &c.graph, ctx);
         free_class(&c);
         FRIT_TRY(status);

@@ -30,7 +30,7 @@ typedef struct frit_plan_cache {
 // The plan for the rows that were scheduled; made on first use.
 typedef struct frit_plan_key {
     int32_t n_rows;
-    bool many;   // runs of many rows each
+    bool prefill;   // sequences of many rows each
     frit_plan_kind kind;
     bool adapted;   // with the adapters of the engine
 } frit_plan_key;

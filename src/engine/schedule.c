@@ -39,9 +39,9 @@ static size_t pending(const frit_session *session)
     return end_of_known(session) - session->n_done - (size_t)session->n_taken;
 }
 
-static bool is_many(const frit_engine *engine, const frit_session *session)
+static bool is_prefill(const frit_engine *engine, const frit_session *session)
 {
-    return pending(session) >= (size_t)engine->many_rows;
+    return pending(session) >= (size_t)engine->prefill_rows;
 }
 
 enum { LEAST_BUDGET = 32, FIRST_BUDGET = 64, GAP = 4 };
@@ -72,7 +72,8 @@ static bool generates(const frit_session *session)
 static int32_t prompt_room(const frit_engine *engine)
 {
     // Prompts of many rows are cut into parts that have many rows too, of which two always fit.
-    const int32_t least = engine->many_rows < INT32_MAX / 2 ? 2 * engine->many_rows : 0, named = engine->prompt_budget;
+    const int32_t least = engine->prefill_rows < INT32_MAX / 2 ? 2 * engine->prefill_rows : 0,
+                  named = engine->prompt_budget;
     if (named < 0) return engine->n_batch;
     for (const frit_session *s = engine->sessions; s; s = s->next) {
         if (!generates(s)) continue;
@@ -128,7 +129,7 @@ static void lay_out_snapshot(frit_engine *engine, frit_session *session, frit_ru
     const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(&engine->kv, &session->map, (int32_t)at);
     if (!snapshot || snapshot->slot == 0) return;
     run->n_copied = (int32_t)(at - session->n_done);
-    run->copy_slot = snapshot->slot - 1;
+    run->copy_state = snapshot->slot - 1;
 }
 
 // What the row's logits are wanted for, where that is a token. The pick's row is one of the output.
@@ -156,7 +157,7 @@ static void lay_out(frit_engine *engine, frit_session *session)
     step->runs[step->n_runs] = (frit_run){.first_row = row,
                                           .n_rows = session->n_taken,
                                           .n_past = (int32_t)session->n_done,
-                                          .slot = session->map.slot - 1,
+                                          .state = session->map.slot - 1,
                                           .n_source = (int32_t)session->n_source};
     lay_out_snapshot(engine, session, &step->runs[step->n_runs]);
     step->adapted = step->adapted || session->scales;
@@ -175,7 +176,7 @@ static void lay_out(frit_engine *engine, frit_session *session)
 static void lay_out_source(frit_step *step, frit_session *session)
 {
     int32_t row = step->n_rows;
-    step->runs[step->n_runs] = (frit_run){.first_row = row, .n_rows = session->n_taken, .slot = -1};
+    step->runs[step->n_runs] = (frit_run){.first_row = row, .n_rows = session->n_taken, .state = -1};
     step->adapted = step->adapted || session->scales;
     step->owners[step->n_runs++] = session;
     for (int32_t i = 0; i < session->n_taken; i++, row++) {
@@ -201,36 +202,36 @@ static void rotate(frit_engine *engine)
 }
 
 // Whether the next step is for sessions with many queued tokens: alternating, if there are others.
-static bool is_turn_of_many(const frit_engine *engine)
+static bool is_turn_of_prefill(const frit_engine *engine)
 {
-    bool has_many = false, has_few = false;
+    bool has_prefill = false, has_decode = false;
     for (const frit_session *s = engine->sessions; s; s = s->next) {
-        has_many = has_many || (pending(s) > 0 && is_many(engine, s));
-        has_few = has_few || (pending(s) > 0 && !is_many(engine, s));
+        has_prefill = has_prefill || (pending(s) > 0 && is_prefill(engine, s));
+        has_decode = has_decode || (pending(s) > 0 && !is_prefill(engine, s));
     }
-    return has_many && (!has_few || !engine->step->many);
+    return has_prefill && (!has_decode || !engine->step->prefill);
 }
 
-static void take_many(frit_engine *engine)
+static void take_prefill(frit_engine *engine)
 {
-    const size_t many = (size_t)engine->many_rows;
+    const size_t n_least = (size_t)engine->prefill_rows;
     const int32_t budget = prompt_room(engine), most = budget < engine->n_batch ? budget : engine->n_batch;
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        if (!is_many(engine, s) || most < engine->step->n_rows) continue;
+        if (!is_prefill(engine, s) || most < engine->step->n_rows) continue;
         const size_t room = fitting(engine, s, (size_t)(most - engine->step->n_rows));
-        if (room < many) continue;
+        if (room < n_least) continue;
         size_t n = pending(s) < room ? pending(s) : room;
-        if (pending(s) - n > 0 && pending(s) - n < many) n = pending(s) - many;
-        if (n >= many) take(engine, s, n);
+        if (pending(s) - n > 0 && pending(s) - n < n_least) n = pending(s) - n_least;
+        if (n >= n_least) take(engine, s, n);
     }
 }
 
-static void take_few(frit_engine *engine)
+static void take_decode(frit_engine *engine)
 {
     int32_t room = prompt_room(engine);
     for (frit_session *s = engine->sessions; s; s = s->next) {
         const bool is_prompt = pending(s) > 1;
-        if (!s->waited || is_many(engine, s)) continue;
+        if (!s->waited || is_prefill(engine, s)) continue;
         take(engine, s, 1);
         if (is_prompt) room -= s->n_taken;
     }
@@ -238,7 +239,7 @@ static void take_few(frit_engine *engine)
         if (s->n_taken == 0 && pending(s) == 1) take(engine, s, 1);
     for (frit_session *s = engine->sessions; s && room > 0; s = s->next) {
         const int32_t before = s->n_taken;
-        if (!is_many(engine, s)) take(engine, s, (size_t)room);
+        if (!is_prefill(engine, s)) take(engine, s, (size_t)room);
         room -= s->n_taken - before;
     }
 }
@@ -262,7 +263,7 @@ static void take_whole(frit_engine *engine)
     for (frit_session *s = engine->sessions; s; s = s->next) {
         frit_result kind;
         const size_t n_outs = count_results(s, &kind);
-        const bool suits = is_many(engine, s) == step->many &&
+        const bool suits = is_prefill(engine, s) == step->prefill &&
                            (kind == FRIT_RESULT_NONE || step->result == FRIT_RESULT_NONE || kind == step->result);
         const bool fits = pending(s) <= (size_t)(engine->n_batch - step->n_rows) &&
                           (kind != FRIT_RESULT_LOGITS || n_outs <= (size_t)(engine->max_outs - step->n_outs));
@@ -275,10 +276,10 @@ static void take_sources(frit_engine *engine)
 {
     frit_step *step = engine->step;
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        const bool many = s->n_source >= (size_t)engine->many_rows;
+        const bool prefill = s->n_source >= (size_t)engine->prefill_rows;
         if (!s->source_waits || s->status != FRIT_OK || s->n_source > (size_t)(engine->n_batch - step->n_rows))
             continue;
-        if (step->encodes && many != step->many) continue;
+        if (step->encodes && prefill != step->prefill) continue;
         if (!frit_kv_source_fits(&engine->kv, &s->map, (int32_t)s->n_source)) continue;
         const frit_status status = frit_kv_extend_source(&engine->kv, &s->map, (int32_t)s->n_source);
         if (status != FRIT_OK) {
@@ -286,7 +287,7 @@ static void take_sources(frit_engine *engine)
             continue;
         }
         step->encodes = true;
-        step->many = many;
+        step->prefill = prefill;
         s->n_taken = (int32_t)s->n_source;
         step->n_rows += s->n_taken;
     }
@@ -301,15 +302,15 @@ static void pick(frit_engine *engine)
     for (frit_session *s = engine->sessions; s; s = s->next) s->n_taken = 0;
     step->encodes = false;
     take_sources(engine);
-    if (!step->encodes) step->many = is_turn_of_many(engine);
+    if (!step->encodes) step->prefill = is_turn_of_prefill(engine);
     if (step->encodes)
         step->result = FRIT_RESULT_HIDDEN;
     else if (engine->hp.is_bidirectional)
         take_whole(engine);
-    else if (step->many)
-        take_many(engine);
+    else if (step->prefill)
+        take_prefill(engine);
     else
-        take_few(engine);
+        take_decode(engine);
 }
 
 static bool waits(const frit_session *session)

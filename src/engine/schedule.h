@@ -15,14 +15,14 @@ typedef struct frit_step {                    // the batch and whose it is
     int32_t *tokens, *positions, *out_rows;   // [n_batch]
     frit_run *runs;                           // [n_batch]
     frit_session **owners;                    // [n_batch]: of the runs
-    frit_taken *taken;                        // [n_batch]
+    frit_out_row *taken;                      // [n_batch]
     frit_pick *picks;                         // [n_batch]: in the order of the rows that they pick from
     frit_picked_token *picked;                // [n_batch]: what they give
     frit_pick_lists lists;                    // of picks
     frit_step_tables tables;
     int32_t n_rows, n_outs, n_runs, n_picks;
     frit_result result;   // the kind that this step gives; NONE while open
-    bool many;            // its runs are of many rows each
+    bool prefill;         // its sequences have many rows each
     bool adapted;         // some run has adapters
     bool encodes;         // its rows are those of sources
 } frit_step;

@@ -26,7 +26,7 @@ static void address_results(frit_flight *flight)
             const bool kept = !step->encodes &&
                               keeps(session, (size_t)(run->n_past + step->out_rows[o] - run->first_row), step->result);
             if (kept) session->logits_at = 0;   // until they are known to be good
-            step->taken[o] = (frit_taken){.copy = kept ? session->logits : NULL};
+            step->taken[o] = (frit_out_row){.copy = kept ? session->logits : NULL};
         }
     }
 }
@@ -53,7 +53,7 @@ static frit_status fail_not_finite(const frit_session *session, size_t i, frit_r
 typedef struct result_row {
     const float *values;   // NULL: they are not on the host
     size_t n;
-    frit_taken *taken;
+    frit_out_row *taken;
     const frit_pick *pick;   // NULL: none was asked for
     const frit_picked_token *picked;
     bool keeps_failed;   // the values are still those of this step
@@ -141,7 +141,7 @@ void frit_step_hand_out(frit_engine *engine, const frit_flight *flight)
 static frit_plan_key key_of(const frit_step *step)
 {
     return (frit_plan_key){.n_rows = step->n_rows,
-                           .many = step->many,
+                           .prefill = step->prefill,
                            .kind = step->encodes                        ? FRIT_PLAN_ENCODE
                                    : step->result == FRIT_RESULT_HIDDEN ? FRIT_PLAN_HIDDEN
                                                                         : FRIT_PLAN_LOGITS,
@@ -164,8 +164,8 @@ static frit_status carry(const frit_plan_part *to, const frit_crossing *crossing
 {
     const uint64_t n_bytes = result_bytes(crossing->result, batch);
     if (n_bytes == 0) return FRIT_OK;
-    return frit_backend_carry(to->device->backend->value(to->exec, crossing->input),
-                              from->device->backend->value(from->exec, crossing->result), n_bytes);
+    return frit_backend_copy(to->device->backend->value(to->exec, crossing->input),
+                             from->device->backend->value(from->exec, crossing->result), n_bytes);
 }
 
 // What others read of part i, as soon as it runs: the device may use the memory again.

@@ -9,9 +9,8 @@
 // with pages of its own. A run has a page table for each group: position p is in page table[p / FRIT_PAGE_TOKENS], at
 // p % FRIT_PAGE_TOKENS. Tables and scales are arrays of the batch, so that a step's input has no pointers inside.
 //
-// Recurrent layers keep a state instead, as large after ten tokens as after a million: f32 numbers in the slot that the
-// session holds in every such layer. It is that after n_past tokens; of a run with n_past 0 it is zero, whatever the
-// slot holds.
+// Recurrent layers keep a state instead, as large after ten tokens as after a million: f32 values at an index that the
+// session holds in every such layer. It is that after n_past tokens; with n_past 0 it is zero, whatever lies there.
 //
 // A batch points to arrays wherever they are. frit_batch_pack makes one block of it without pointers, which a device
 // that runs the step later takes as its own copy; frit_batch_view finds the arrays in such a block.
@@ -26,9 +25,9 @@ enum { FRIT_PAGE_TOKENS = 32 };
 typedef struct frit_run {
     int32_t first_row, n_rows;
     int32_t n_past;     // positions already in the cache; the run's first row is position n_past
-    int32_t slot;       // of the session's states
-    int32_t n_copied;   // after so many of its rows the states are also written to `copy_slot`; 0: they are not
-    int32_t copy_slot;
+    int32_t state;      // index of the session's states in every recurrent layer
+    int32_t n_copied;   // after so many of its rows the states are also written to index copy_state; 0: they are not
+    int32_t copy_state;
     int32_t n_source;   // of encoder-decoders: positions of the encoded source that cross attention looks at
 } frit_run;
 
@@ -55,10 +54,10 @@ frit_batch frit_batch_view(void *block);
 enum { FRIT_BATCH_ALIGN = 16 };
 
 // A row of results, as it leaves a step.
-typedef struct frit_taken {
+typedef struct frit_out_row {
     float *copy;        // where it also goes, on the host; NULL: nowhere
     _Atomic bool bad;   // set by the step: some number is not finite
-} frit_taken;
+} frit_out_row;
 
 // The page table of one of the batch's runs.
 static inline const int32_t *frit_batch_pages(const frit_batch *batch, int32_t group, const frit_run *run)
@@ -103,7 +102,7 @@ typedef struct frit_cache_layer {
     frit_cache_side k, v;
     frit_cache_side index;   // one head, of the type of keys
     uint64_t states_offset;
-    float *states;   // [n_slots, spec.n_state]
+    float *states;   // [n_states, spec.n_state]
 } frit_cache_layer;
 
 // What a device knows of the cache: all layers, of which some lie in its memory.

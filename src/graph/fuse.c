@@ -75,10 +75,10 @@ static bool is_row_wise(const frit_node *node)
     return frit_op_get(node->op)->is_row_wise && node->rows == FRIT_ROWS_BATCH && !is_lookup;
 }
 
-// The wanted rows of `node`: it is narrowed itself, needs no rows, or is read through a new TAKE_ROWS.
-static frit_node *wanted_rows(rewrite *r, frit_node *node, frit_node *rows, const bool *narrow, frit_node **taken)
+// The wanted rows of `node`: it is reduced to them itself, needs no rows, or is read through a new TAKE_ROWS.
+static frit_node *wanted_rows(rewrite *r, frit_node *node, frit_node *rows, const bool *reduced, frit_node **taken)
 {
-    if (node->rows != FRIT_ROWS_BATCH || narrow[node->id]) return node;
+    if (node->rows != FRIT_ROWS_BATCH || reduced[node->id]) return node;
     if (!taken[node->id]) {
         r->g->depth = node->depth;
         taken[node->id] = frit_take_rows(r->g, node, rows);
@@ -95,21 +95,21 @@ static bool take_rows_early(rewrite *r, frit_node *take)
     frit_node *last = take->src[0], *rows = take->src[1];
     size_t n = (size_t)g->n_nodes;
     int *claims = frit_arena_new(r->arena, int, n);   // uses by what is narrowed
-    bool *narrow = frit_arena_new(r->arena, bool, n);
+    bool *reduced = frit_arena_new(r->arena, bool, n);
     frit_node **taken = frit_arena_new(r->arena, frit_node *, n);
-    if (!claims || !narrow || !taken) return false;
+    if (!claims || !reduced || !taken) return false;
     claims[last->id] = 1;
     for (int id = last->id; id >= 0; id--) {
         const frit_node *node = g->nodes[id];
-        narrow[id] = claims[id] > 0 && claims[id] == r->n_uses[id] && is_row_wise(node);
-        for (int s = 0; narrow[id] && s < node->n_src; s++) claims[node->src[s]->id]++;
+        reduced[id] = claims[id] > 0 && claims[id] == r->n_uses[id] && is_row_wise(node);
+        for (int s = 0; reduced[id] && s < node->n_src; s++) claims[node->src[s]->id]++;
     }
-    if (!narrow[last->id]) return false;
+    if (!reduced[last->id]) return false;
     for (int id = 0; id <= last->id; id++) {
         frit_node *node = g->nodes[id];
-        if (!narrow[id]) continue;
+        if (!reduced[id]) continue;
         for (int s = 0; s < node->n_src; s++) {
-            node->src[s] = wanted_rows(r, node->src[s], rows, narrow, taken);
+            node->src[s] = wanted_rows(r, node->src[s], rows, reduced, taken);
             if (!node->src[s]) return false;   // out of memory, which the graph remembers
         }
         node->rows = take->rows;

@@ -211,7 +211,7 @@ frit_status frit_plan_new(frit_plan **out, frit_graph *graph, const frit_plan_op
     frit_plan *plan = frit_arena_new(graph->arena, frit_plan, 1);
     if (!plan) return frit_fail_memory(sizeof *plan, "a plan");
     plan->graph = graph;
-    plan->few_rows = with.few_rows;
+    plan->decode_kernels = with.decode_kernels;
     plan->n_rows = graph->max_rows;
     plan->n_outs = graph->max_outs;
     frit_arena arena = {0};

@@ -37,7 +37,7 @@ static void its_memory_is_hidden_and_not_empty(void **state)
     float numbers[BYTES / 4];
     assert_ok(test_device_backend.alloc(d.device, BYTES, &memory));
     assert_null(test_device_backend.map(memory));
-    assert_ok(test_device_backend.read(d.device, (frit_place){memory, 0}, numbers, BYTES));
+    assert_ok(test_device_backend.read(d.device, (frit_address){memory, 0}, numbers, BYTES));
     for (int i = 0; i < BYTES / 4; i++) assert_true(numbers[i] != numbers[i]);   // NaN
     test_device_backend.release(d.device, memory);
     close_devices(&d);
@@ -53,11 +53,11 @@ static void bytes_come_back_as_they_were_sent(void **state)
     assert_ok(test_device_backend.alloc(d.device, 2 * BYTES, &memory));
     assert_ok(test_device_backend.alloc(d.other, BYTES, &on_other));
     assert_ok(frit_backend_cpu.alloc(d.cpu, BYTES, &on_cpu));
-    const frit_place first = {memory, 0}, second = {memory, BYTES}, there = {on_other, 0}, here = {on_cpu, 0};
+    const frit_address first = {memory, 0}, second = {memory, BYTES}, there = {on_other, 0}, here = {on_cpu, 0};
     assert_ok(test_device_backend.write(d.device, first, sent, BYTES));
     assert_ok(test_device_backend.copy(d.device, second, first, BYTES));
-    assert_ok(frit_backend_carry(there, second, BYTES));
-    assert_ok(frit_backend_carry(here, there, BYTES));
+    assert_ok(frit_backend_copy(there, second, BYTES));
+    assert_ok(frit_backend_copy(here, there, BYTES));
     assert_ok(frit_backend_cpu.read(d.cpu, here, found, BYTES));
     assert_memory_equal(found, sent, BYTES);
     test_device_backend.release(d.device, memory);
@@ -74,7 +74,7 @@ static void places_that_are_not_its_own_are_errors(void **state)
     uint8_t bytes[BYTES] = {0};
     assert_ok(test_device_backend.alloc(d.device, BYTES, &memory));
     assert_ok(test_device_backend.alloc(d.other, BYTES, &on_other));
-    const frit_place own = {memory, 0}, late = {memory, BYTES - 1}, foreign = {on_other, 0};
+    const frit_address own = {memory, 0}, late = {memory, BYTES - 1}, foreign = {on_other, 0};
     assert_fails(test_device_backend.read(d.device, foreign, bytes, 1), FRIT_E_INTERNAL, "another device");
     assert_fails(test_device_backend.write(d.device, foreign, bytes, 1), FRIT_E_INTERNAL, "another device");
     assert_fails(test_device_backend.copy(d.device, own, foreign, 1), FRIT_E_INTERNAL, "another device");
@@ -94,11 +94,11 @@ static void copies_are_done_later(void **state)
     int n_late = 0;
     assert_ok(test_device_backend.alloc(d.device, BYTES, &memory));
     for (uint64_t i = 1; i <= 100; i++) {
-        assert_ok(test_device_backend.copy(d.device, (frit_place){memory, 0}, (frit_place){memory, 1}, 1));
+        assert_ok(test_device_backend.copy(d.device, (frit_address){memory, 0}, (frit_address){memory, 1}, 1));
         n_late += !test_device_backend.poll(d.device, i);
     }
     assert_true(n_late > 50);
-    assert_ok(test_device_backend.read(d.device, (frit_place){memory, 0}, &byte, 1));
+    assert_ok(test_device_backend.read(d.device, (frit_address){memory, 0}, &byte, 1));
     assert_int_equal(byte, 0xff);
     assert_true(test_device_backend.poll(d.device, 101));
     test_device_backend.release(d.device, memory);

@@ -77,7 +77,7 @@ static inline void world_open(world *w, int n_runs, int (*runs)[2], uint64_t see
     memset(w->tables, 0xff, (size_t)(2 * n_runs * stride) * sizeof *w->tables);
     n_rows = 0;
     for (int i = 0; i < n_runs; i++) {
-        w->runs[i] = (frit_run){.first_row = n_rows, .n_rows = runs[i][1], .n_past = runs[i][0], .slot = i};
+        w->runs[i] = (frit_run){.first_row = n_rows, .n_rows = runs[i][1], .n_past = runs[i][0], .state = i};
         w->first_page[i] = page;
         page += world_pages_of(runs[i]);
         for (int r = 0; r < runs[i][1]; r++, n_rows++)

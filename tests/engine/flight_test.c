@@ -77,19 +77,19 @@ static frit_status late_wait(frit_device *device, frit_ticket ticket)
     return failed ? frit_fail(FRIT_E_IO, "the device was lost") : FRIT_OK;
 }
 
-static frit_status late_read(frit_device *device, frit_place from, void *to, uint64_t n_bytes)
+static frit_status late_read(frit_device *device, frit_address from, void *to, uint64_t n_bytes)
 {
     drain(device);
     return frit_backend_cpu.read(device, from, to, n_bytes);
 }
 
-static frit_status late_write(frit_device *device, frit_place to, const void *from, uint64_t n_bytes)
+static frit_status late_write(frit_device *device, frit_address to, const void *from, uint64_t n_bytes)
 {
     drain(device);
     return frit_backend_cpu.write(device, to, from, n_bytes);
 }
 
-static frit_status late_copy(frit_device *device, frit_place to, frit_place from, uint64_t n_bytes)
+static frit_status late_copy(frit_device *device, frit_address to, frit_address from, uint64_t n_bytes)
 {
     drain(device);
     return frit_backend_cpu.copy(device, to, from, n_bytes);

@@ -36,7 +36,7 @@ static void *fake_map(const frit_memory *memory)
 
 static int n_page_copies;
 
-static frit_status fake_copy(frit_device *device, frit_place to, frit_place from, uint64_t n_bytes)
+static frit_status fake_copy(frit_device *device, frit_address to, frit_address from, uint64_t n_bytes)
 {
     (void)device;
     assert_true(to.offset + n_bytes <= to.memory->n_bytes && from.offset + n_bytes <= from.memory->n_bytes);

@@ -34,19 +34,19 @@ static bool hidden_runs(const frit_device *device, const frit_node *node)
     return !takes_odd_only || node->depth % 2 == 1;
 }
 
-static frit_status hidden_read(frit_device *device, frit_place from, void *to, uint64_t n_bytes)
+static frit_status hidden_read(frit_device *device, frit_address from, void *to, uint64_t n_bytes)
 {
     n_reads++;
     return frit_backend_cpu.read(device, from, to, n_bytes);
 }
 
-static frit_status hidden_write(frit_device *device, frit_place to, const void *from, uint64_t n_bytes)
+static frit_status hidden_write(frit_device *device, frit_address to, const void *from, uint64_t n_bytes)
 {
     n_writes++;
     return frit_backend_cpu.write(device, to, from, n_bytes);
 }
 
-static frit_status hidden_copy(frit_device *device, frit_place to, frit_place from, uint64_t n_bytes)
+static frit_status hidden_copy(frit_device *device, frit_address to, frit_address from, uint64_t n_bytes)
 {
     n_copies++;
     return frit_backend_cpu.copy(device, to, from, n_bytes);

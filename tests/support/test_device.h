@@ -29,7 +29,7 @@ typedef enum test_device_kind {
 typedef struct test_device_traits {
     bool is_absent;               // opening finds no device
     uint64_t free_bytes;          // 0: no memory of its own, as engines see it
-    int32_t many_rows;            // from so many rows on it says that it computes other numbers
+    int32_t prefill_rows;         // from so many rows on it says that it computes other numbers
     bool ignores_deterministic;   // also where that must not be
 } test_device_traits;
 

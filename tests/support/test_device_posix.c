@@ -39,7 +39,7 @@ typedef struct job {
     frit_step_output *output;   // is touched by these alone
     uint8_t *input;             // what the batch points to
     size_t n_input;
-    frit_place to, from;   // in the memory of the CPU behind the device
+    frit_address to, from;   // in the memory of the CPU behind the device
     void *host;
     const void *given;
     uint64_t n_bytes;
@@ -212,7 +212,7 @@ static void *device_map(const frit_memory *memory)
 }
 
 // The place in the memory of the CPU behind the device.
-static frit_status find(const test_device *device, frit_place place, uint64_t n_bytes, frit_place *out)
+static frit_status find(const test_device *device, frit_address place, uint64_t n_bytes, frit_address *out)
 {
     if (!place.memory || place.memory->device != &device->base)
         return frit_fail(FRIT_E_INTERNAL, "the test device was given a place of another device");
@@ -220,14 +220,14 @@ static frit_status find(const test_device *device, frit_place place, uint64_t n_
         return frit_fail(FRIT_E_INTERNAL, "the test device was given bytes %llu to %llu of memory of %llu bytes",
                          (unsigned long long)place.offset, (unsigned long long)(place.offset + n_bytes),
                          (unsigned long long)place.memory->n_bytes);
-    *out = (frit_place){((const test_memory *)place.memory)->inner, place.offset};
+    *out = (frit_address){((const test_memory *)place.memory)->inner, place.offset};
     return FRIT_OK;
 }
 
-static frit_status device_read(frit_device *base, frit_place from, void *to, uint64_t n_bytes)
+static frit_status device_read(frit_device *base, frit_address from, void *to, uint64_t n_bytes)
 {
     test_device *device = (test_device *)base;
-    frit_place place;
+    frit_address place;
     FRIT_TRY(find(device, from, n_bytes, &place));
     job *j = next_job(device);
     j->kind = JOB_READ;
@@ -237,10 +237,10 @@ static frit_status device_read(frit_device *base, frit_place from, void *to, uin
     return device_wait(base, queue_job(device));
 }
 
-static frit_status device_write(frit_device *base, frit_place to, const void *from, uint64_t n_bytes)
+static frit_status device_write(frit_device *base, frit_address to, const void *from, uint64_t n_bytes)
 {
     test_device *device = (test_device *)base;
-    frit_place place;
+    frit_address place;
     FRIT_TRY(find(device, to, n_bytes, &place));
     job *j = next_job(device);
     j->kind = JOB_WRITE;
@@ -250,10 +250,10 @@ static frit_status device_write(frit_device *base, frit_place to, const void *fr
     return device_wait(base, queue_job(device));
 }
 
-static frit_status device_copy(frit_device *base, frit_place to, frit_place from, uint64_t n_bytes)
+static frit_status device_copy(frit_device *base, frit_address to, frit_address from, uint64_t n_bytes)
 {
     test_device *device = (test_device *)base;
-    frit_place target, source;
+    frit_address target, source;
     FRIT_TRY(find(device, to, n_bytes, &target));
     FRIT_TRY(find(device, from, n_bytes, &source));
     job *j = next_job(device);
@@ -325,17 +325,17 @@ static frit_status copy_graph(test_exec *exec, const frit_graph *graph)
 // The part of the cache that is the device's.
 static frit_status bind_cache(test_exec *exec, const frit_cache *cache)
 {
-    frit_place place;
+    frit_address place;
     exec->cache = *cache;
     if (!cache->memory) return FRIT_OK;
-    FRIT_TRY(find(exec->device, (frit_place){cache->memory, 0}, 0, &place));
+    FRIT_TRY(find(exec->device, (frit_address){cache->memory, 0}, 0, &place));
     exec->cache.memory = place.memory;
     return FRIT_OK;
 }
 
 static frit_status prepare(test_exec *exec, frit_plan *plan, const frit_cache *cache)
 {
-    const frit_plan_options alone = {.no_fuse = true, .is_fused = true, .few_rows = plan->few_rows};
+    const frit_plan_options alone = {.no_fuse = true, .is_fused = true, .decode_kernels = plan->decode_kernels};
     frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
     FRIT_TRY(bind_cache(exec, cache));
     FRIT_TRY(copy_graph(exec, plan->graph));
@@ -375,14 +375,14 @@ static frit_status device_prepare(frit_device *base, frit_plan *plan, const frit
     return status;
 }
 
-static frit_place device_value(frit_exec *exec_base, const frit_node *node)
+static frit_address device_value(frit_exec *exec_base, const frit_node *node)
 {
     test_exec *exec = (test_exec *)(void *)exec_base;
-    const frit_place inner = frit_backend_cpu.value(exec->inner, exec->graph.nodes[node->id]);
+    const frit_address inner = frit_backend_cpu.value(exec->inner, exec->graph.nodes[node->id]);
     test_memory *memory = exec->values;
     if (memory->inner && memory->inner != inner.memory) memory++;
     *memory = (test_memory){{&exec->device->base, inner.memory->n_bytes}, inner.memory};
-    return (frit_place){&memory->base, inner.offset};
+    return (frit_address){&memory->base, inner.offset};
 }
 
 // ------------------------------------------------------------------------------- steps
@@ -454,7 +454,7 @@ static frit_status device_open(frit_device **out, const frit_device_options *opt
     }
     device->base.backend = &test_device_backend;
     device->traits = chosen_traits;
-    if (options->deterministic && !device->traits.ignores_deterministic) device->traits.many_rows = 0;
+    if (options->deterministic && !device->traits.ignores_deterministic) device->traits.prefill_rows = 0;
     pthread_mutex_init(&device->lock, NULL);
     pthread_cond_init(&device->changed, NULL);
     if (pthread_create(&device->thread, NULL, work, device) != 0) abort();
@@ -469,7 +469,7 @@ static void device_info(const frit_device *base, frit_device_info *info)
     *info = (frit_device_info){.isa = "test",
                                .n_threads = 1,
                                .n_threads_batch = 1,
-                               .many_rows = traits->many_rows,
+                               .prefill_rows = traits->prefill_rows,
                                .free_bytes = traits->free_bytes};
 }
 

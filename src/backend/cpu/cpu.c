@@ -34,20 +34,20 @@ static frit_status find_isa(const char *name, const frit_isa **out)
 static frit_status open_pools(frit_cpu_device *device, const frit_device_options *options)
 {
     const frit_topology *t = &device->topology;
-    const int few = options->n_threads ? options->n_threads : t->n_fast_cores;
-    int many = options->n_threads_batch ? options->n_threads_batch : options->n_threads;
-    if (many == 0) many = t->n_cores;
-    FRIT_TRY(frit_pool_new(&device->many, many));
-    device->few = device->many;
-    if (few != many) FRIT_TRY(frit_pool_new(&device->few, few));
+    const int decode = options->n_threads ? options->n_threads : t->n_fast_cores;
+    int prefill = options->n_threads_batch ? options->n_threads_batch : options->n_threads;
+    if (prefill == 0) prefill = t->n_cores;
+    FRIT_TRY(frit_pool_new(&device->prefill_pool, prefill));
+    device->decode_pool = device->prefill_pool;
+    if (decode != prefill) FRIT_TRY(frit_pool_new(&device->decode_pool, decode));
     device->probes = options->n_threads == 0;
     return FRIT_OK;
 }
 
 static void close_pools(frit_cpu_device *device)
 {
-    if (device->few != device->many) frit_pool_free(device->few);
-    frit_pool_free(device->many);
+    if (device->decode_pool != device->prefill_pool) frit_pool_free(device->decode_pool);
+    frit_pool_free(device->prefill_pool);
 }
 
 static void place_thread(void *ctx, int part, int parts)
@@ -69,14 +69,14 @@ static void open_nodes(frit_cpu_device *device, const frit_device_options *optio
     if (options->numa && strcmp(options->numa, "off") == 0) t->nodes.n = 1;
     if (t->nodes.n < 2) return;
     frit_log_say(options->log, FRIT_LOG_INFO, "cpu: threads stay on their memory nodes");
-    frit_cpu_place_threads(device, device->many);
-    if (device->few != device->many) frit_cpu_place_threads(device, device->few);
+    frit_cpu_place_threads(device, device->prefill_pool);
+    if (device->decode_pool != device->prefill_pool) frit_cpu_place_threads(device, device->decode_pool);
 }
 
 static frit_status open_store(frit_cpu_device *device, const frit_device_options *options)
 {
     const bool has_folder = options->weights_cache && *options->weights_cache;
-    const frit_packs_options packs = {.kernels = device->reference ? NULL : &device->narrow,
+    const frit_packs_options packs = {.kernels = device->reference ? NULL : &device->decode_kernels,
                                       .folder = has_folder ? options->weights_cache : NULL,
                                       .source = options->weights_source,
                                       .log = options->log};
@@ -123,7 +123,7 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     frit_topology_get(&device->topology);
     frit_status status = open_pools(device, options);
     device->reference = reference;
-    const char *narrow = frit_isa_install(&device->narrow, cap, 1);
+    const char *decode_isa = frit_isa_install(&device->decode_kernels, cap, 1);
     if (status == FRIT_OK) status = open_store(device, options);
     if (status == FRIT_OK)
         status = frit_pick_run_new(&device->pick_run, frit_cpu_most_threads(device), FRIT_PICK_BATCH);
@@ -133,8 +133,8 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     }
     open_nodes(device, options);
     device->base.backend = &frit_backend_cpu;
-    device->isa = frit_isa_install(&device->wide, cap, options->deterministic ? 1 : FRIT_WIDE_ROWS);
-    device->has_wide = !reference && strcmp(narrow, device->isa) != 0;
+    device->isa = frit_isa_install(&device->prefill_kernels, cap, options->deterministic ? 1 : FRIT_PREFILL_ROWS);
+    device->has_prefill_kernels = !reference && strcmp(decode_isa, device->isa) != 0;
     if (reference) device->isa = reference_name;
     *out = &device->base;
     return FRIT_OK;
@@ -144,9 +144,9 @@ static void cpu_info(const frit_device *base, frit_device_info *info)
 {
     const frit_cpu_device *device = (const frit_cpu_device *)base;
     *info = (frit_device_info){.isa = device->isa,
-                               .n_threads = frit_pool_size(device->few),
-                               .n_threads_batch = frit_pool_size(device->many),
-                               .many_rows = device->has_wide ? FRIT_WIDE_ROWS / 2 : 0};
+                               .n_threads = frit_pool_size(device->decode_pool),
+                               .n_threads_batch = frit_pool_size(device->prefill_pool),
+                               .prefill_rows = device->has_prefill_kernels ? FRIT_PREFILL_ROWS / 2 : 0};
 }
 
 // ------------------------------------------------------------------------------- memory
@@ -178,26 +178,26 @@ static void *cpu_map(const frit_memory *memory)
     return ((const frit_cpu_memory *)memory)->bytes;
 }
 
-static uint8_t *at(frit_place place)
+static uint8_t *at(frit_address place)
 {
     return ((frit_cpu_memory *)place.memory)->bytes + place.offset;
 }
 
-static frit_status cpu_read(frit_device *base, frit_place from, void *to, uint64_t n_bytes)
+static frit_status cpu_read(frit_device *base, frit_address from, void *to, uint64_t n_bytes)
 {
     (void)base;
     memcpy(to, at(from), (size_t)n_bytes);
     return FRIT_OK;
 }
 
-static frit_status cpu_write(frit_device *base, frit_place to, const void *from, uint64_t n_bytes)
+static frit_status cpu_write(frit_device *base, frit_address to, const void *from, uint64_t n_bytes)
 {
     (void)base;
     memcpy(at(to), from, (size_t)n_bytes);
     return FRIT_OK;
 }
 
-static frit_status cpu_copy(frit_device *base, frit_place to, frit_place from, uint64_t n_bytes)
+static frit_status cpu_copy(frit_device *base, frit_address to, frit_address from, uint64_t n_bytes)
 {
     (void)base;
     memmove(at(to), at(from), (size_t)n_bytes);
@@ -234,7 +234,7 @@ static frit_status cpu_weight_bytes(frit_device *base, const frit_weight_uses *u
 static frit_status cpu_load(frit_device *base, const frit_weight_uses *uses, frit_progress progress)
 {
     frit_cpu_device *device = (frit_cpu_device *)base;
-    return frit_packs_load(device->packs, device->many, uses, progress);
+    return frit_packs_load(device->packs, device->prefill_pool, uses, progress);
 }
 
 // ------------------------------------------------------------------------------- profiles

@@ -18,14 +18,14 @@ typedef struct frit_cpu_device {
     frit_ticket n_runs;   // a run is over when it has been submitted
     // Intermediate results of whichever executable runs. Those that need more than this have memory of their own.
     frit_cpu_memory scratch;
-    int n_sharing;               // executables that use it
-    frit_pool *few, *many;       // for steps of few and of many rows; may be one
-    bool probes;                 // the threads for few rows are still to be chosen by a probe
-    bool reference;              // all ops run on their reference kernels
-    const char *isa;             // "reference", or the best instruction set installed
-    frit_kernels narrow, wide;   // for nodes of few and of many rows
-    bool has_wide;               // an instruction set is only for many rows
-    frit_stores *stores;         // the model's, or its own
+    int n_sharing;                                  // executables that use it
+    frit_pool *decode_pool, *prefill_pool;          // for steps of few and of many rows; may be one
+    bool probes;                                    // the threads for few rows are still to be chosen by a probe
+    bool reference;                                 // all ops run on their reference kernels
+    const char *isa;                                // "reference", or the best instruction set installed
+    frit_kernels decode_kernels, prefill_kernels;   // for nodes of few and of many rows
+    bool has_prefill_kernels;                       // an instruction set is only for many rows
+    frit_stores *stores;                            // the model's, or its own
     bool owns_stores;
     frit_packs *packs;        // its store of weights
     frit_topology topology;   // where its nodes' n is 1, nothing is placed
@@ -37,8 +37,8 @@ typedef struct frit_cpu_device {
 
 static inline int frit_cpu_most_threads(const frit_cpu_device *device)
 {
-    const int few = frit_pool_size(device->few), many = frit_pool_size(device->many);
-    return few > many ? few : many;
+    const int decode = frit_pool_size(device->decode_pool), prefill = frit_pool_size(device->prefill_pool);
+    return decode > prefill ? decode : prefill;
 }
 
 // picks.c: room for steps of n rows; the batch's tokens, where they are picks of the step before; and its picks.
@@ -56,7 +56,7 @@ frit_status frit_cpu_choose_threads(frit_cpu_device *device);
 // frit_takes_fn: what lower.c makes one action of.
 bool frit_cpu_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other);
 frit_status frit_cpu_prepare(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
-frit_place frit_cpu_value(frit_exec *exec, const frit_node *node);
+frit_address frit_cpu_value(frit_exec *exec, const frit_node *node);
 frit_status frit_cpu_submit(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
                             frit_ticket *ticket);
 void frit_cpu_exec_free(frit_device *device, frit_exec *exec);

@@ -18,8 +18,8 @@ static int64_t max_groups(int64_t n_assignments, int64_t n_experts)
 
 int64_t frit_dispatch_rows(int64_t n_rows, int64_t n_used, int64_t n_experts)
 {
-    const int64_t n_assignments = n_rows * n_used, n_wide = n_assignments / FRIT_WIDE_ASSIGNMENTS;
-    return n_assignments + (FRIT_TILE_ROWS - 1) * ((n_wide < n_experts ? n_wide : n_experts) + 1);
+    const int64_t n_assignments = n_rows * n_used, n_prefill = n_assignments / FRIT_PREFILL_ASSIGNMENTS;
+    return n_assignments + (FRIT_TILE_ROWS - 1) * ((n_prefill < n_experts ? n_prefill : n_experts) + 1);
 }
 
 size_t frit_dispatch_bytes(int64_t n_rows, int64_t n_used, int64_t n_experts)
@@ -47,7 +47,7 @@ static int64_t run_end(const frit_task *task, const frit_node *route, int64_t t,
 }
 
 // The expert of each assignment, and how many assignments each expert has; [begin, end) are those of one run.
-static void count_run(const float *route, int64_t n_used, int64_t begin, int64_t end, bool may_be_wide,
+static void count_run(const float *route, int64_t n_used, int64_t begin, int64_t end, bool may_prefill,
                       frit_dispatch *dispatch, count *counts)
 {
     for (int64_t s = begin; s < end; s++) {
@@ -57,8 +57,8 @@ static void count_run(const float *route, int64_t n_used, int64_t begin, int64_t
     }
     for (int64_t s = begin; s < end; s++) {
         count *c = &counts[dispatch->sorted[s]];
-        dispatch->wide[s] = may_be_wide && c->run >= FRIT_WIDE_ASSIGNMENTS;
-        c->n[dispatch->wide[s]]++;
+        dispatch->prefill[s] = may_prefill && c->run >= FRIT_PREFILL_ASSIGNMENTS;
+        c->n[dispatch->prefill[s]]++;
     }
     for (int64_t s = begin; s < end; s++) counts[dispatch->sorted[s]].run = 0;
 }
@@ -67,12 +67,12 @@ static void lay_out_groups(frit_dispatch *dispatch, count *counts, int64_t n_exp
 {
     int32_t row = 0;
     for (int64_t e = 0; e < n_experts; e++) {
-        for (int wide = 0; wide < 2; wide++) {
-            const int32_t n = counts[e].n[wide];
+        for (int prefill = 0; prefill < 2; prefill++) {
+            const int32_t n = counts[e].n[prefill];
             if (n == 0) continue;
-            if (wide) row = (row + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS;
-            counts[e].next[wide] = row;
-            dispatch->groups[dispatch->n_groups++] = (frit_expert_group){(int32_t)e, row, n, wide};
+            if (prefill) row = (row + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS;
+            counts[e].next[prefill] = row;
+            dispatch->groups[dispatch->n_groups++] = (frit_expert_group){(int32_t)e, row, n, prefill};
             row += n;
         }
     }
@@ -83,7 +83,7 @@ void frit_dispatch_make(const frit_task *task, int64_t n_experts)
     const int source = frit_node_n_own(task->node) - 1;
     const frit_node *route = task->node->src[source];
     const int64_t n_rows = route->shape[0], n_used = route->shape[2], n_assignments = n_rows * n_used;
-    const bool may_be_wide = task->env->kernels != task->env->narrow;
+    const bool may_prefill = task->env->kernels != task->env->decode_kernels;
     frit_dispatch *dispatch = task->dispatch;
     dispatch->groups = (frit_expert_group *)(void *)(dispatch + 1);
     dispatch->n_groups = 0;
@@ -91,16 +91,16 @@ void frit_dispatch_make(const frit_task *task, int64_t n_experts)
     count *counts = (count *)(void *)(dispatch->groups + max_groups(n_assignments, n_experts));
     dispatch->assignments = (int32_t *)(void *)(counts + n_experts);
     dispatch->sorted = dispatch->assignments + frit_dispatch_rows(n_rows, n_used, n_experts);
-    dispatch->wide = (bool *)(dispatch->sorted + n_assignments);
+    dispatch->prefill = (bool *)(dispatch->sorted + n_assignments);
 
     memset(counts, 0, (size_t)n_experts * sizeof *counts);
     for (int64_t t = 0, end; t < n_rows; t = end) {
         end = run_end(task, route, t, n_rows);
-        count_run(task->x[source], n_used, t * n_used, end * n_used, may_be_wide, dispatch, counts);
+        count_run(task->x[source], n_used, t * n_used, end * n_used, may_prefill, dispatch, counts);
     }
     lay_out_groups(dispatch, counts, n_experts);
     for (int32_t s = 0; s < n_assignments; s++) {
-        const int32_t row = counts[dispatch->sorted[s]].next[dispatch->wide[s]]++;
+        const int32_t row = counts[dispatch->sorted[s]].next[dispatch->prefill[s]]++;
         dispatch->sorted[s] = row;
         dispatch->assignments[row] = s;
     }

@@ -10,18 +10,18 @@
 //     sorted rows              0  1                2                3  4  5
 //
 // In nodes of many rows an expert may have two groups. What a run of the batch gives to an expert is multiplied by the
-// kernels for many rows where it is FRIT_WIDE_ASSIGNMENTS or more, by those for few rows otherwise: so it does not
+// kernels for many rows where it is FRIT_PREFILL_ASSIGNMENTS or more, by those for few rows otherwise: so it does not
 // depend on the other runs. Groups come in the order of their experts, and a row's sum over its experts is made in this
 // order.
 #pragma once
 #include "backend/cpu/task.h"
 
-enum { FRIT_WIDE_ASSIGNMENTS = 16 };
+enum { FRIT_PREFILL_ASSIGNMENTS = 16 };
 
 typedef struct frit_expert_group {
     int32_t expert;
-    int32_t first, n;   // sorted rows; the first of wide ones is a multiple of 16
-    bool wide;
+    int32_t first, n;   // sorted rows; the first of those for the prefill kernels is a multiple of 16
+    bool prefill;
 } frit_expert_group;
 
 // At the front of its own memory, which frit_dispatch_make lays out.
@@ -30,7 +30,7 @@ typedef struct frit_dispatch {
     int32_t n_groups, n_assignments;
     int32_t *assignments;   // [sorted rows]: the assignment of each
     int32_t *sorted;        // [assignments]: the sorted row of each
-    bool *wide;             // [assignments]: whether its group is
+    bool *prefill;          // [assignments]: whether its group is
 } frit_dispatch;
 
 // For n_rows rows by n_used of n_experts experts.

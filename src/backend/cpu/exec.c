@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANY_ROWS = 32 };   // from which arithmetic counts and not memory
+enum { COMPUTE_BOUND_ROWS = 32 };   // from which arithmetic counts and not memory
 
 typedef struct walk {
     frit_exec *exec;
@@ -33,9 +33,9 @@ static int grain_of(const frit_action *a)
 {
     enum { GRAIN_BYTES = 32 << 10 };
     const frit_op op = a->task.node->op;
-    if ((op == FRIT_OP_ATTEND || op == FRIT_OP_ATTEND_SPARSE) && a->task.node->shape[0] >= MANY_ROWS) return 0;
+    if ((op == FRIT_OP_ATTEND || op == FRIT_OP_ATTEND_SPARSE) && a->task.node->shape[0] >= COMPUTE_BOUND_ROWS) return 0;
     if (!is_product(a) || a->n_pieces == 0) return 1;
-    if (frit_node_height(a->task.node) >= MANY_ROWS) return 0;
+    if (frit_node_height(a->task.node) >= COMPUTE_BOUND_ROWS) return 0;
     const size_t bytes = row_bytes(&a->task) * (size_t)frit_node_width(a->task.node) / (size_t)a->n_pieces;
     const size_t work = bytes * (size_t)(1 + frit_node_height(a->task.node) / 4);
     return work > 0 && work < GRAIN_BYTES ? (int)(GRAIN_BYTES / work) : 1;
@@ -156,11 +156,11 @@ static void add_up(frit_profile *profile, const frit_exec *exec, uint64_t run_ns
     frit_profile_add(profile, "start and end", &(frit_profile_row){.type = "", .n_calls = 1, .wait_s = rest});
 }
 
-frit_place frit_cpu_value(frit_exec *exec, const frit_node *node)
+frit_address frit_cpu_value(frit_exec *exec, const frit_node *node)
 {
     const frit_node *storage = frit_node_storage(node);
-    return (frit_place){frit_node_is_input(storage) ? &exec->given.base : &exec->scratch.base,
-                        exec->plan->offsets[storage->id]};
+    return (frit_address){frit_node_is_input(storage) ? &exec->given.base : &exec->scratch.base,
+                          exec->plan->offsets[storage->id]};
 }
 
 // What the host asked for of the rows that the graph gives.
@@ -180,16 +180,16 @@ frit_status frit_cpu_submit(frit_device *base, frit_exec *exec, const frit_batch
     frit_cpu_device *device = (frit_cpu_device *)base;
     frit_profile *profile = device->profile;
     frit_batch *batch = &exec->batch;
-    frit_pool *pool = input->n_rows < MANY_ROWS ? device->few : device->many;
+    frit_pool *pool = input->n_rows < COMPUTE_BOUND_ROWS ? device->decode_pool : device->prefill_pool;
     assert(input->n_rows <= exec->plan->graph->max_rows && input->n_outs <= exec->plan->graph->max_outs);
 
     *batch = *input;
     FRIT_TRY(frit_packs_check(device->packs));
     FRIT_TRY(frit_cpu_find_tokens(device, batch));
     frit_plan_set_rows(exec->plan, batch->n_rows, batch->n_outs);
-    exec->narrow.batch = exec->wide.batch = batch;
-    exec->narrow.taken = exec->wide.taken = output->taken;
-    exec->narrow.run = exec->wide.run = exec->narrow.run + 1;
+    exec->decode.batch = exec->prefill.batch = batch;
+    exec->decode.taken = exec->prefill.taken = output->taken;
+    exec->decode.run = exec->prefill.run = exec->decode.run + 1;
     exec->n_open = 0;
     if (profile) FRIT_TRY(frit_profile_start(profile, frit_pool_size(pool), exec->n_actions));
     const uint64_t start = profile ? frit_time_ns() : 0;

@@ -35,8 +35,8 @@ typedef struct frit_exec_phase {
 
 struct frit_exec {
     frit_plan *plan;
-    frit_batch batch;             // of the run; its arrays are the engine's
-    frit_task_env narrow, wide;   // for nodes of few and of many rows
+    frit_batch batch;                // of the run; its arrays are the engine's
+    frit_task_env decode, prefill;   // for nodes of few and of many rows
     frit_action *actions;
     frit_exec_phase *phases;
     frit_act_input *inputs;

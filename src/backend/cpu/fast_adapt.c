@@ -58,7 +58,7 @@ int frit_adapt_down_pieces(const frit_task *task)
 static void multiply(const frit_task *task, const frit_low_rank *part, int64_t matrix, int64_t j, int64_t n_j,
                      const float *x, int64_t n_x, float *y, frit_share share)
 {
-    const frit_kernels *k = task->env->narrow;
+    const frit_kernels *k = task->env->decode_kernels;
     const int64_t n_in = task->node->adapted->n_in;
     const size_t row_bytes = (size_t)n_in * bytes_of(part->a_type);
     const uint8_t *a = part->a + (size_t)(matrix * part->rank + j) * row_bytes;
@@ -87,7 +87,8 @@ static void multiply(const frit_task *task, const frit_low_rank *part, int64_t m
 
 static void scale_rows(const frit_task *task, float *y, int64_t n_rows, int64_t n, float scale)
 {
-    for (int64_t i = 0; i < n_rows; i++, y += task->node->adapted->n_h) task->env->narrow->scale(y, y, scale, n);
+    for (int64_t i = 0; i < n_rows; i++, y += task->node->adapted->n_h)
+        task->env->decode_kernels->scale(y, y, scale, n);
 }
 
 // Rows [t, end) that have the same adapters, ranks [first, last) of all of them.
@@ -175,7 +176,7 @@ typedef struct rows_up {
 static void sum_part(const frit_task *task, const frit_low_rank *part, const rows_up *u, int64_t first, int64_t n_rows,
                      int64_t o, int64_t n, float *sums)
 {
-    const frit_kernels *k = task->env->narrow;
+    const frit_kernels *k = task->env->decode_kernels;
     const bool direct = k->attend_values[part->b_type] != NULL;
     const size_t b_bytes = (size_t)part->b_width * bytes_of(part->b_type);
     const uint8_t *b =
@@ -213,7 +214,7 @@ static void add_rows(const frit_task *task, const rows_up *u, int64_t o, int64_t
             }
             for (int64_t i = 0; i < n_rows; i++) {
                 float *y = u->y + (size_t)(first + i) * u->y_stride + c;
-                task->env->narrow->add(y, y, sums + i * n_c, n_c);
+                task->env->decode_kernels->add(y, y, sums + i * n_c, n_c);
             }
         }
     }
@@ -298,7 +299,7 @@ void frit_fast_steer(const frit_task *task, frit_share share)
         for (int32_t p = 0; scales && p < steering->n; p++) {
             const uint8_t *x = (const uint8_t *)steering->parts[p].x;
             const float *scale = &scales[steering->parts[p].adapter];
-            if (*scale != 0) task->env->narrow->attend_values[FRIT_DTYPE_F32](y, scale, 1, &x, 1, n);
+            if (*scale != 0) task->env->decode_kernels->attend_values[FRIT_DTYPE_F32](y, scale, 1, &x, 1, n);
         }
     }
 }

@@ -22,11 +22,11 @@ enum {
     TILE_QUERIES = 256,         // the same where many queries share decoded keys and values
     HALF_QUERIES = 128,         // and where blocks share them
     FEW_QUERIES = 4,            // of one row, up to which that does not pay
-    MANY_ROWS = 32,             // of a run, from which it does
+    PREFILL_ROWS = 32,          // of a run, from which it does
     MAX_CHUNKS = 128,           // of a block
     HALF_CHUNKS = 32,           // of a block by halves
     CHUNK_STEP = 128,           // positions, where halves cut
-    MANY_ITEMS = 32,            // of a run with many rows: blocks x heads x chunks
+    PREFILL_ITEMS = 32,         // of a run with many rows: blocks x heads x chunks
     CHUNKED_ROWS = 512,         // rows x chunks that a step has room for
     PAGES_OF_ROW = 8,           // in tiles, for each row and four heads of the graph
     TURNED_BYTES = 256 << 20,   // the same, at most
@@ -91,10 +91,10 @@ static bool is_some(const walk *w, const frit_run *run)
 }
 
 // Queries that lie side by side must be neighbours where scores depend on how far they are.
-static bool is_many(const walk *w, const frit_run *run)
+static bool is_prefill(const walk *w, const frit_run *run)
 {
     if (is_some(w, run) || (w->task->node->attend.bias && w->shape.group != 1)) return false;
-    return w->task->env->kernels->attend_tile && (w->shape.group > FEW_QUERIES || run->n_rows >= MANY_ROWS);
+    return w->task->env->kernels->attend_tile && (w->shape.group > FEW_QUERIES || run->n_rows >= PREFILL_ROWS);
 }
 
 // Whether bfloat16 adds little: to what was rounded when it was written, unless f16 is as coarse as the model gets.
@@ -109,7 +109,7 @@ static const frit_attend_way *way_of(const walk *w, const frit_run *run)
 {
     // By the run, not by what is left of it: a prompt's last row sums in the order of those before it.
     const frit_cache_layer *layer = w->shape.layer;
-    if (!is_many(w, run)) return &frit_attend_by_rows;
+    if (!is_prefill(w, run)) return &frit_attend_by_rows;
     const frit_attend *attend = &w->task->node->attend;
     if (attend->cross || attend->bias) return &frit_attend_by_tiles;   // halves begin at the query's own score
     const frit_task_env *env = w->task->env;
@@ -127,7 +127,7 @@ static void cut_halves(const walk *w, block *b)
 {
     const int64_t n = b->span.end - frit_page_begin(b->span.begin);
     const int64_t n_items = blocks_of(w, b->run) * w->shape.layer->spec.n_head_kv;   // of the run, with one chunk
-    const int64_t most = max(1, min(HALF_CHUNKS, MANY_ITEMS / n_items));
+    const int64_t most = max(1, min(HALF_CHUNKS, PREFILL_ITEMS / n_items));
     const int64_t share = (n + most - 1) / most;
     b->chunk = most > 1 ? max(FRIT_CHUNK, (share + CHUNK_STEP - 1) / CHUNK_STEP * CHUNK_STEP) : n;
     b->n_chunks = (n + b->chunk - 1) / b->chunk;
@@ -147,7 +147,7 @@ static void cut_positions(const walk *w, block *b)
 static bool shares_chunks(const walk *w, const block *b)
 {
     if (b->n_chunks < 2 || b->n_chunks > MAX_CHUNKS || w->n_sums + b->n_rows * b->n_chunks > CHUNKED_ROWS) return false;
-    return !is_many(w, b->run) || blocks_of(w, b->run) * w->shape.layer->spec.n_head_kv < MANY_ITEMS;
+    return !is_prefill(w, b->run) || blocks_of(w, b->run) * w->shape.layer->spec.n_head_kv < PREFILL_ITEMS;
 }
 
 // Of all runs: no more than this in tiles.
@@ -181,7 +181,7 @@ static bool next_block(walk *w)
     if (w->run == batch->n_runs) return false;
     const frit_run *run = &batch->runs[w->run];
     const int64_t n_queries = way_of(w, run) == &frit_attend_by_halves ? HALF_QUERIES
-                              : is_many(w, run)                        ? TILE_QUERIES
+                              : is_prefill(w, run)                     ? TILE_QUERIES
                                                                        : ROW_QUERIES;
     w->block_rows = max(1, n_queries / w->shape.group);
     if (is_some(w, run)) w->block_rows = 1;

@@ -136,7 +136,7 @@ static void choose_row(const frit_task *task, const row *at, room *r)
 
 // ------------------------------------------------------------------------------- items
 
-static bool has_few_rows(const frit_task *task)
+static bool is_decode(const frit_task *task)
 {
     return task->node->shape[0] <= FEW_ROWS;
 }
@@ -162,7 +162,7 @@ static row row_at(const frit_run *run, int64_t i)
 static int64_t n_items(const frit_task *task, const row *at)
 {
     const bool all = at->n_seen <= task->node->shape[1];
-    return all || !has_few_rows(task) ? 1 : (at->n_seen + PART - 1) / PART;
+    return all || !is_decode(task) ? 1 : (at->n_seen + PART - 1) / PART;
 }
 
 int frit_choose_pieces(const frit_task *task)
@@ -200,7 +200,7 @@ void frit_fast_choose(const frit_task *task, frit_share share)
                 if (!frit_share_has(share, item)) continue;
                 if (at.n_seen <= task->node->shape[1])
                     give_all(task, &at);
-                else if (has_few_rows(task))
+                else if (is_decode(task))
                     score_part(task, &at, part, &r);
                 else
                     choose_row(task, &at, &r);
@@ -210,7 +210,7 @@ void frit_fast_choose(const frit_task *task, frit_share share)
 
 int frit_choose_finish_pieces(const frit_task *task)
 {
-    return has_few_rows(task) ? frit_pieces_by_row(task) : 0;
+    return is_decode(task) ? frit_pieces_by_row(task) : 0;
 }
 
 void frit_fast_choose_finish(const frit_task *task, frit_share share)

@@ -19,7 +19,7 @@
 enum {
     PIECE_ROWS = 2 * FRIT_PANEL_ROWS,
     TILE_RESULTS = PIECE_ROWS * FRIT_MATRIX_TOKENS,
-    WIDE_TOKENS = 256,   // for two tiles of results side by side
+    PREFILL_TOKENS = 256,   // for two tiles of results side by side
 };
 
 // A matrix stack of a task for groups of few rows and of many, with their activations.
@@ -34,21 +34,21 @@ static stack open_stack(const frit_task *task, int source, int64_t begin, uint8_
 {
     const frit_tensor *tensor = task->node->src[source]->tensor;
     stack s = {.height = tensor->shape[1], .begin = begin};
-    for (int wide = 0; wide < 2; wide++) {
-        const frit_kernels *kernels = wide ? task->env->kernels : task->env->narrow;
-        s.matrix[wide] = frit_matrix_open(kernels, tensor, task->w[source], workspace);
-        s.rows[wide] = task->forms[s.matrix[wide].form];
+    for (int prefill = 0; prefill < 2; prefill++) {
+        const frit_kernels *kernels = prefill ? task->env->kernels : task->env->decode_kernels;
+        s.matrix[prefill] = frit_matrix_open(kernels, tensor, task->w[source], workspace);
+        s.rows[prefill] = task->forms[s.matrix[prefill].form];
     }
     return s;
 }
 
 // n_x rows from `at_row` on by n_w rows of a matrix.
-static void multiply(const stack *s, int64_t matrix, bool wide, int64_t o, int64_t n_w, int64_t at_row, int64_t n_x,
+static void multiply(const stack *s, int64_t matrix, bool prefill, int64_t o, int64_t n_w, int64_t at_row, int64_t n_x,
                      float *y, size_t y_stride)
 {
-    const frit_matrix *m = &s->matrix[wide];
-    frit_matrix_multiply(m, matrix * s->height + s->begin + o, n_w, s->rows[wide] + (size_t)at_row * m->x_stride, n_x,
-                         y, y_stride);
+    const frit_matrix *m = &s->matrix[prefill];
+    frit_matrix_multiply(m, matrix * s->height + s->begin + o, n_w, s->rows[prefill] + (size_t)at_row * m->x_stride,
+                         n_x, y, y_stride);
 }
 
 static int64_t min(int64_t a, int64_t b)
@@ -56,14 +56,15 @@ static int64_t min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int64_t block_tokens(const stack *s, bool wide)
+static int64_t block_tokens(const stack *s, bool prefill)
 {
-    return min(frit_matrix_block_tokens(&s->matrix[wide]), WIDE_TOKENS);
+    return min(frit_matrix_block_tokens(&s->matrix[prefill]), PREFILL_TOKENS);
 }
 
-static int64_t tile_rows(const stack *s, bool wide, int64_t n_x)
+static int64_t tile_rows(const stack *s, bool prefill, int64_t n_x)
 {
-    return s->matrix[wide].unpacks ? FRIT_MATRIX_UNPACKED_ROWS : TILE_RESULTS / n_x / FRIT_PANEL_ROWS * FRIT_PANEL_ROWS;
+    return s->matrix[prefill].unpacks ? FRIT_MATRIX_UNPACKED_ROWS
+                                      : TILE_RESULTS / n_x / FRIT_PANEL_ROWS * FRIT_PANEL_ROWS;
 }
 
 static int at_most(int64_t n)
@@ -145,13 +146,14 @@ void frit_fast_convert_sorted(const frit_task *task, frit_share share)
     const int64_t n = frit_node_width(node->src[0]);
     const int64_t n_used = frit_node_route(node)->shape[2], n_each = has_own_rows(node) ? 1 : n_used;
     frit_form forms[2];
-    for (int wide = 0; wide < 2; wide++)
-        forms[wide] = frit_matrix_form(wide ? task->env->kernels : task->env->narrow, node->src[1]->tensor);
+    for (int prefill = 0; prefill < 2; prefill++)
+        forms[prefill] =
+            frit_matrix_form(prefill ? task->env->kernels : task->env->decode_kernels, node->src[1]->tensor);
     const frit_range r = frit_split(dispatch->n_assignments, n_each, share);
     for (int64_t row = r.begin; row < r.end; row += n_each) {
         const uint8_t *made[FRIT_FORM_COUNT] = {NULL};   // in each form, where the assignments of a row share it
         for (int64_t assignment = row; assignment < row + n_each; assignment++) {
-            const frit_form form = forms[dispatch->wide[assignment]];
+            const frit_form form = forms[dispatch->prefill[assignment]];
             uint8_t *to = frit_form_row(form, task->forms[form], dispatch->sorted[assignment], n);
             if (made[form])
                 copy_row(form, made[form], to, n);
@@ -213,12 +215,12 @@ static void multiply_group(const frit_task *task, const stack *s, const frit_exp
     const frit_kernels *k = task->env->kernels;
     const frit_dispatch *dispatch = task->dispatch;
     const int64_t n_out = frit_node_width(task->node), n_used = task->node->shape[1];
-    const int64_t n_block = block_tokens(s, group->wide);
+    const int64_t n_block = block_tokens(s, group->prefill);
     for (int64_t t = 0; t < group->n; t += n_block) {
-        const int64_t n_x = min(n_block, group->n - t), n_tile = tile_rows(s, group->wide, n_x);
+        const int64_t n_x = min(n_block, group->n - t), n_tile = tile_rows(s, group->prefill, n_x);
         for (int64_t at = o, n_w; at < end; at += n_w) {
             n_w = min(n_tile, end - at);
-            multiply(s, group->expert, group->wide, at, n_w, group->first + t, n_x, results, (size_t)n_w);
+            multiply(s, group->expert, group->prefill, at, n_w, group->first + t, n_x, results, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
                 const int64_t assignment = dispatch->assignments[group->first + t + i];
                 float *y = task->y + assignment * n_out + at;
@@ -245,15 +247,15 @@ static void multiply_group_glu(const frit_task *task, const stack *s, const frit
     const frit_dispatch *dispatch = task->dispatch;
     const frit_experts_glu *glu = &task->node->experts_glu;
     const int64_t n_out = frit_node_width(task->node), n_used = task->node->shape[1];
-    const int64_t n_block = min(block_tokens(&s[0], group->wide), block_tokens(&s[1], group->wide));
-    float *ups = gates + WIDE_TOKENS * FRIT_MATRIX_UNPACKED_ROWS;
+    const int64_t n_block = min(block_tokens(&s[0], group->prefill), block_tokens(&s[1], group->prefill));
+    float *ups = gates + PREFILL_TOKENS * FRIT_MATRIX_UNPACKED_ROWS;
     for (int64_t t = 0; t < group->n; t += n_block) {
         const int64_t n_x = min(n_block, group->n - t);
-        const int64_t n_tile = min(tile_rows(&s[0], group->wide, n_x), tile_rows(&s[1], group->wide, n_x));
+        const int64_t n_tile = min(tile_rows(&s[0], group->prefill, n_x), tile_rows(&s[1], group->prefill, n_x));
         for (int64_t at = o, n_w; at < end; at += n_w) {
             n_w = min(n_tile, end - at);
-            multiply(&s[0], group->expert, group->wide, at, n_w, group->first + t, n_x, gates, (size_t)n_w);
-            multiply(&s[1], group->expert, group->wide, at, n_w, group->first + t, n_x, ups, (size_t)n_w);
+            multiply(&s[0], group->expert, group->prefill, at, n_w, group->first + t, n_x, gates, (size_t)n_w);
+            multiply(&s[1], group->expert, group->prefill, at, n_w, group->first + t, n_x, ups, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
                 const int64_t assignment = dispatch->assignments[group->first + t + i];
                 float *gate = gates + i * n_w, *up = ups + i * n_w;
@@ -290,12 +292,12 @@ static void mix_group(const frit_task *task, const stack *s, const frit_expert_g
     const frit_kernels *k = task->env->kernels;
     const frit_dispatch *dispatch = task->dispatch;
     const int64_t n_out = frit_node_width(task->node), n_used = task->node->src[0]->shape[1];
-    const int64_t n_block = block_tokens(s, group->wide);
+    const int64_t n_block = block_tokens(s, group->prefill);
     for (int64_t t = 0; t < group->n; t += n_block) {
-        const int64_t n_x = min(n_block, group->n - t), n_tile = tile_rows(s, group->wide, n_x);
+        const int64_t n_x = min(n_block, group->n - t), n_tile = tile_rows(s, group->prefill, n_x);
         for (int64_t at = o, n_w; at < end; at += n_w) {
             n_w = min(n_tile, end - at);
-            multiply(s, group->expert, group->wide, at, n_w, group->first + t, n_x, results, (size_t)n_w);
+            multiply(s, group->expert, group->prefill, at, n_w, group->first + t, n_x, results, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
                 const int64_t assignment = dispatch->assignments[group->first + t + i];
                 float *sum = results + i * n_w, *y = task->y + assignment / n_used * n_out + at;

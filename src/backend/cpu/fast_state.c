@@ -67,7 +67,7 @@ static void convolve_run(convolution *c, const frit_task *task, const frit_run *
             memcpy(c->earlier + i * c->n, kept + i * c->n_channels, n_bytes);
     }
     convolve(c, x, task->y + run->first_row * c->n_channels, run->n_rows);
-    float *copy = frit_state_in(task, run->copy_slot) + c->first;
+    float *copy = frit_state_in(task, run->copy_state) + c->first;
     for (int64_t i = 0; run->n_copied > 0 && i < c->n_taps - 1; i++)
         memcpy(copy + i * c->n_channels, row_of(c, x, run->n_copied - (c->n_taps - 1) + i), n_bytes);
     for (int64_t i = 0; i < c->n_taps - 1; i++)
@@ -157,7 +157,7 @@ static void run_heads(const frit_task *task, frit_share share, frit_state_rows a
         rows.y = task->y + at * all.dim;
         point(task, &rows, head, at, (run->first_row * n_group + group) * all.n);
         run_rows(task->env->kernels, &rows, run->n_copied,
-                 frit_state_in(task, run->copy_slot) + head * all.dim * all.n);
+                 frit_state_in(task, run->copy_state) + head * all.dim * all.n);
     }
 }
 

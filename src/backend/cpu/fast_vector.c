@@ -366,7 +366,7 @@ void frit_fast_results(const frit_task *task, frit_share share)
     const frit_range mine = frit_split(frit_node_elems(task->node), LINE, share);
     for (int64_t i = mine.begin, n; i < mine.end; i += n) {
         const int64_t row = i / width, column = i % width;
-        frit_taken *taken = &task->env->taken[row];
+        frit_out_row *taken = &task->env->taken[row];
         n = mine.end - i < AT_ONCE ? mine.end - i : AT_ONCE;
         n = width - column < n ? width - column : n;
         if (taken->copy) memcpy(taken->copy + column, task->x[0] + i, (size_t)n * sizeof(float));

@@ -264,14 +264,14 @@ typedef struct frit_kernels {
 // ------------------------------------------------------------------------------- instruction sets (isa.def)
 
 enum {
-    FRIT_WIDE_ROWS = 64,
+    FRIT_PREFILL_ROWS = 64,
     FRIT_PANEL_ROWS = 16,   // rows of a packed matrix that lie together (pack.h)
 };
 
 typedef struct frit_isa {
     const char *name;
     unsigned features;   // FRIT_CPU_*: all must be there
-    int64_t min_rows;    // for nodes of at least so many rows: 0 or FRIT_WIDE_ROWS
+    int64_t min_rows;    // for nodes of at least so many rows: 0 or FRIT_PREFILL_ROWS
     void (*install)(frit_kernels *kernels);
 } frit_isa;
 

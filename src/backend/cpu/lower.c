@@ -16,7 +16,7 @@ enum { MAX_ACTIONS = 6 };   // of one chain: two conversions, three parts; both 
 // A node has one set of kernels, whatever the rows of a run: what it reads was converted for them.
 const frit_task_env *frit_lower_env(const lowering *l, const frit_node *node)
 {
-    return l->plan->few_rows || node->shape[0] < FRIT_WIDE_ROWS ? &l->exec->narrow : &l->exec->wide;
+    return l->plan->decode_kernels || node->shape[0] < FRIT_PREFILL_ROWS ? &l->exec->decode : &l->exec->prefill;
 }
 
 static bool has_kernel(const frit_cpu_device *device, const frit_node *node)
@@ -125,7 +125,7 @@ static bool continues_by_heads(lowering *l, const frit_phase *phase)
 void frit_lower_stack_forms(const lowering *l, const frit_node *node, frit_form forms[2])
 {
     forms[1] = frit_matrix_form(frit_lower_env(l, node)->kernels, node->src[1]->tensor);
-    forms[0] = node->op == FRIT_OP_HEADS ? forms[1] : frit_matrix_form(l->exec->narrow.kernels, node->src[1]->tensor);
+    forms[0] = node->op == FRIT_OP_HEADS ? forms[1] : frit_matrix_form(l->exec->decode.kernels, node->src[1]->tensor);
 }
 
 rope_table *frit_lower_find_rope(lowering *l, const frit_node *node)
@@ -385,14 +385,14 @@ static bool is_fine(const frit_plan *plan)
 static frit_status lower(lowering *l)
 {
     frit_exec *exec = l->exec;
-    exec->narrow.fine = exec->wide.fine = is_fine(l->plan);
+    exec->decode.fine = exec->prefill.fine = is_fine(l->plan);
     frit_lower_list_inputs(l);
     FRIT_TRY(frit_lower_memory(l, frit_cpu_most_threads(l->device)));
     for (int i = 0; i < l->n_ropes; i++) add_rope(l, &l->ropes[i]);
     for (int i = 0; i < l->plan->phases.n; i++) add_phase(l, &l->plan->phases.list[i]);
     const frit_node *output = l->plan->graph->output;
     if (!output) return FRIT_OK;
-    const frit_task results = {.node = output, .env = &exec->narrow, .x = {frit_lower_activations(l, output)}};
+    const frit_task results = {.node = output, .env = &exec->decode, .x = {frit_lower_activations(l, output)}};
     add_action(l, (frit_action){frit_fast_results, frit_results_pieces, 0, 0, results}, true);
     return FRIT_OK;
 }
@@ -404,10 +404,10 @@ static frit_exec *exec_new(frit_cpu_device *device, frit_plan *plan, const frit_
     if (!exec) return NULL;
     exec->plan = plan;
     exec->scratch.base.device = exec->given.base.device = &device->base;
-    exec->narrow.cache = exec->wide.cache = &exec->cache;
-    exec->narrow.kernels = &device->narrow;
-    exec->wide.kernels = device->has_wide ? &device->wide : &device->narrow;
-    exec->narrow.narrow = exec->wide.narrow = &device->narrow;
+    exec->decode.cache = exec->prefill.cache = &exec->cache;
+    exec->decode.kernels = &device->decode_kernels;
+    exec->prefill.kernels = device->has_prefill_kernels ? &device->prefill_kernels : &device->decode_kernels;
+    exec->decode.decode_kernels = exec->prefill.decode_kernels = &device->decode_kernels;
     exec->actions = calloc(n_actions, sizeof *exec->actions);
     exec->phases = calloc(n_actions, sizeof *exec->phases);
     exec->inputs = calloc(2 * n_chains + 1, sizeof *exec->inputs);
@@ -422,7 +422,7 @@ static frit_status load_weights(frit_cpu_device *device, const frit_plan *plan)
 {
     frit_weight_uses uses = {0};
     frit_status status = frit_weight_uses_add(&uses, plan);
-    if (status == FRIT_OK) status = frit_packs_load(device->packs, device->many, &uses, (frit_progress){0});
+    if (status == FRIT_OK) status = frit_packs_load(device->packs, device->prefill_pool, &uses, (frit_progress){0});
     frit_weight_uses_free(&uses);
     return status;
 }

@@ -126,7 +126,7 @@ static void add_input(lowering *l, int k, const frit_node *node, frit_form form)
             (frit_act_input){.source = source,
                              .env = env,
                              .form = form,
-                             .is_per_thread = env == &l->exec->narrow && (in_prologue || !produced) && !is_tiled(form),
+                             .is_per_thread = env == &l->exec->decode && (in_prologue || !produced) && !is_tiled(form),
                              .id = (uint32_t)l->exec->n_inputs + 1};
         set_prologue(l, input);
         l->inputs[l->exec->n_inputs++] = (input_info){.first = produced ? frit_lower_chain(l, producer)->phase : phase,

@@ -61,11 +61,11 @@ static void measure(lowering *l)
     for (int form = 0; form < FRIT_FORM_COUNT; form++) l->sorted[form].offset = reserve(l, l->sorted[form].n_bytes);
     l->dispatch.offset = reserve(l, l->dispatch.n_bytes);
     l->shared_offset = reserve(l, l->shared_bytes);
-    frit_task_env *env = &l->exec->narrow;
+    frit_task_env *env = &l->exec->decode;
     env->inputs_offset = (size_t)frit_align(workspace_bytes);
     env->workspace_bytes = env->inputs_offset + (size_t)measure_thread_inputs(l);
-    l->exec->wide.inputs_offset = env->inputs_offset;
-    l->exec->wide.workspace_bytes = env->workspace_bytes;
+    l->exec->prefill.inputs_offset = env->inputs_offset;
+    l->exec->prefill.workspace_bytes = env->workspace_bytes;
 }
 
 static frit_status allocate(frit_cpu_memory *memory, uint64_t n_bytes, const char *what)
@@ -106,10 +106,10 @@ frit_status frit_lower_memory(lowering *l, int n_threads)
     measure(l);
     FRIT_TRY(share_scratch(l));
     FRIT_TRY(allocate(&exec->given, l->plan->input_bytes, "results of other devices"));
-    FRIT_TRY(allocate(&exec->workspaces, exec->narrow.workspace_bytes * (uint64_t)n_threads, "workspaces"));
+    FRIT_TRY(allocate(&exec->workspaces, exec->decode.workspace_bytes * (uint64_t)n_threads, "workspaces"));
     if (l->plan->graph->max_rows < FEW_ROWS)
         frit_cpu_memory_sparse(exec->workspaces.bytes, exec->workspaces.base.n_bytes);
-    exec->narrow.workspaces = exec->wide.workspaces = exec->workspaces.bytes;
+    exec->decode.workspaces = exec->prefill.workspaces = exec->workspaces.bytes;
     frit_lower_point_inputs(l);
     return FRIT_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/pack.h: matrices in the order in which wide kernels read them: sixteen rows at a time.
+// backend/cpu/pack.h: matrices in the order in which vector kernels read them: sixteen rows at a time.
 //
 // A packed matrix is a list of panels of 16 rows; missing rows of the last one are zeros. A panel holds the blocks of
 // its rows, interleaved: first the 4-byte words that the type's row of the table names, word 0 of all 16 rows, then

@@ -159,14 +159,14 @@ frit_status frit_cpu_choose_threads(frit_cpu_device *device)
     const uint8_t *bytes = frit_packs_largest(device->packs, &n_bytes);
     if (!bytes || n_bytes < LEAST_BYTES) return FRIT_OK;   // perhaps the next plan brings matrices
     device->probes = false;
-    if (frit_pool_size(device->few) < LEAST_THREADS) return FRIT_OK;
-    const int n =
-        frit_cpu_fewest_readers(device->few, &device->narrow, bytes, n_bytes < MOST_BYTES ? n_bytes : MOST_BYTES);
-    if (n == frit_pool_size(device->few)) return FRIT_OK;
+    if (frit_pool_size(device->decode_pool) < LEAST_THREADS) return FRIT_OK;
+    const int n = frit_cpu_fewest_readers(device->decode_pool, &device->decode_kernels, bytes,
+                                          n_bytes < MOST_BYTES ? n_bytes : MOST_BYTES);
+    if (n == frit_pool_size(device->decode_pool)) return FRIT_OK;
     frit_pool *fewer;
     FRIT_TRY(frit_pool_new(&fewer, n));
     frit_cpu_place_threads(device, fewer);
-    if (device->few != device->many) frit_pool_free(device->few);
-    device->few = fewer;
+    if (device->decode_pool != device->prefill_pool) frit_pool_free(device->decode_pool);
+    device->decode_pool = fewer;
     return FRIT_OK;
 }

@@ -21,7 +21,7 @@ void frit_ref_conv(const frit_task *task, frit_share share)
     for (int i_run = 0; i_run < batch->n_runs; i_run++) {
         const frit_run *run = &batch->runs[i_run];
         const float *x = task->x[0] + run->first_row * n_channels;
-        float *kept = frit_state_at(task, run), *copy = frit_state_in(task, run->copy_slot),
+        float *kept = frit_state_at(task, run), *copy = frit_state_in(task, run->copy_state),
               *y = task->y + run->first_row * n_channels;
         for (int64_t c = r.begin; c < r.end; c++) {
             if (run->n_past == 0)
@@ -64,7 +64,7 @@ static void copy_state(const frit_task *task, const frit_run *run, sizes s, int6
 {
     if (t - run->first_row + 1 != run->n_copied) return;
     const int64_t at = head * s.dim * s.n;
-    memcpy(frit_state_in(task, run->copy_slot) + at, frit_state_at(task, run) + at,
+    memcpy(frit_state_in(task, run->copy_state) + at, frit_state_at(task, run) + at,
            (size_t)(s.dim * s.n) * sizeof(float));
 }
 
@@ -159,7 +159,7 @@ void frit_ref_shift(const frit_task *task, frit_share share)
         for (int64_t t = 1; t < run->n_rows; t++) memcpy(y + t * n_channels, x + (t - 1) * n_channels, n_bytes);
         memcpy(kept, x + (run->n_rows - 1) * n_channels, n_bytes);
         if (run->n_copied > 0)
-            memcpy(frit_state_in(task, run->copy_slot) + r.begin, x + (run->n_copied - 1) * n_channels, n_bytes);
+            memcpy(frit_state_in(task, run->copy_state) + r.begin, x + (run->n_copied - 1) * n_channels, n_bytes);
     }
 }
 
@@ -206,7 +206,7 @@ void frit_ref_wkv(const frit_task *task, frit_share share)
             task->y[at] = (float)(seen.sum / seen.weight);
             w.max += decay[c];
             w = weigh(w, k, v);
-            if (t + 1 == run->n_copied) put_weighed(frit_state_in(task, run->copy_slot), n_channels, c, w);
+            if (t + 1 == run->n_copied) put_weighed(frit_state_in(task, run->copy_state), n_channels, c, w);
         }
         put_weighed(state, n_channels, c, w);
     }

@@ -26,9 +26,9 @@ typedef struct frit_share {
 // What all tasks of a run share.
 typedef struct frit_task_env {
     const frit_kernels *kernels;
-    const frit_kernels *narrow;   // for few rows, which may be the same
+    const frit_kernels *decode_kernels;   // for few rows; may be the same
     const frit_batch *batch;
-    frit_taken *taken;   // of the run's output; NULL: not requested
+    frit_out_row *taken;   // of the run's output; NULL: not requested
     const frit_cache *cache;
     uint8_t *workspaces;      // one for each thread
     size_t workspace_bytes;   // of one, a multiple of FRIT_CPU_ALIGN
@@ -228,14 +228,14 @@ static inline float frit_attend_slope(const frit_attend *attend, int64_t head, i
 }
 
 // The numbers that a recurrent op keeps for the session of a run, and where a copy of them goes (frit_run.n_copied).
-static inline float *frit_state_in(const frit_task *task, int32_t slot)
+static inline float *frit_state_in(const frit_task *task, int32_t index)
 {
     const frit_state *state = &task->node->state;
     const frit_cache_layer *layer = &task->env->cache->layers[state->layer];
-    return layer->states + (int64_t)slot * layer->spec.n_state + state->offset;
+    return layer->states + (int64_t)index * layer->spec.n_state + state->offset;
 }
 
 static inline float *frit_state_at(const frit_task *task, const frit_run *run)
 {
-    return frit_state_in(task, run->slot);
+    return frit_state_in(task, run->state);
 }

@@ -209,12 +209,12 @@ static void *cuda_map(const frit_memory *memory)
     return NULL;
 }
 
-static uint64_t at(frit_place place)
+static uint64_t at(frit_address place)
 {
     return ((frit_cuda_memory *)place.memory)->address + place.offset;
 }
 
-static frit_status cuda_read(frit_device *base, frit_place from, void *to, uint64_t n_bytes)
+static frit_status cuda_read(frit_device *base, frit_address from, void *to, uint64_t n_bytes)
 {
     frit_cuda_device *d = of(base);
     FRIT_TRY(use(d));
@@ -222,7 +222,7 @@ static frit_status cuda_read(frit_device *base, frit_place from, void *to, uint6
     return check(d, d->driver.stream_wait(d->stream), "reading from a GPU");
 }
 
-static frit_status cuda_write(frit_device *base, frit_place to, const void *from, uint64_t n_bytes)
+static frit_status cuda_write(frit_device *base, frit_address to, const void *from, uint64_t n_bytes)
 {
     frit_cuda_device *d = of(base);
     FRIT_TRY(use(d));
@@ -230,7 +230,7 @@ static frit_status cuda_write(frit_device *base, frit_place to, const void *from
     return check(d, d->driver.stream_wait(d->stream), "writing to a GPU");
 }
 
-static frit_status cuda_copy(frit_device *base, frit_place to, frit_place from, uint64_t n_bytes)
+static frit_status cuda_copy(frit_device *base, frit_address to, frit_address from, uint64_t n_bytes)
 {
     frit_cuda_device *d = of(base);
     FRIT_TRY(use(d));

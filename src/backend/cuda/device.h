@@ -106,7 +106,7 @@ void frit_cuda_tensors_free(frit_cuda_device *device);
 // ------------------------------------------------------------------------------- exec.c
 
 frit_status frit_cuda_prepare(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
-frit_place frit_cuda_value(frit_exec *exec, const frit_node *node);
+frit_address frit_cuda_value(frit_exec *exec, const frit_node *node);
 frit_status frit_cuda_submit(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
                              frit_ticket *ticket);
 void frit_cuda_exec_free(frit_device *device, frit_exec *exec);

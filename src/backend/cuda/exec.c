@@ -76,11 +76,11 @@ void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
     free(exec);
 }
 
-frit_place frit_cuda_value(frit_exec *exec, const frit_node *node)
+frit_address frit_cuda_value(frit_exec *exec, const frit_node *node)
 {
     const frit_node *storage = frit_node_storage(node);
     frit_cuda_memory *memory = frit_node_is_input(storage) ? &exec->given : &exec->device->scratch;
-    return (frit_place){&memory->base, exec->plan->offsets[storage->id]};
+    return (frit_address){&memory->base, exec->plan->offsets[storage->id]};
 }
 
 // ------------------------------------------------------------------------------- a step's input
@@ -238,14 +238,14 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
     return FRIT_OK;
 }
 
-// What the caller asked for of each row of results (frit_taken).
+// What the caller asked for of each row of results (frit_out_row).
 static void give_results(const frit_cuda_flight *flight)
 {
     frit_step_output *output = flight->results;
     const float *rows = flight->output.host;
     output->rows = rows;
     for (int64_t o = 0; output->taken && o < flight->n_outs; o++) {
-        frit_taken *taken = &output->taken[o];
+        frit_out_row *taken = &output->taken[o];
         const float *row = rows + o * flight->width;
         for (int64_t i = 0; i < flight->width; i++)
             if (!isfinite(row[i])) atomic_store(&taken->bad, true);

@@ -246,8 +246,8 @@ static frit_status lower_products(frit_exec *exec, const products *p)
     if (p->norm) FRIT_TRY(frit_cuda_address_of(exec, p->norm->src[1], false, &l->x[2]));
     if (p->residual) FRIT_TRY(frit_cuda_address_of(exec, p->residual, false, &l->x[3]));
     FRIT_TRY(frit_cuda_address_of(exec, p->result, false, &l->y));
-    const bool is_many = p->node->shape[0] >= MANY_FROM && exec->device->blas.library;
-    return is_many ? lower_many(exec, p, l) : lower_few(exec, p, l);
+    const bool is_prefill = p->node->shape[0] >= MANY_FROM && exec->device->blas.library;
+    return is_prefill ? lower_many(exec, p, l) : lower_few(exec, p, l);
 }
 
 // Factor and bias of a product, on the results.
