@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // engine/adapter.h: LoRA adapters and control vectors, opened for a model and shared by sessions.
 //
-// An engine has its adapters in slots; plans with adapters add all of them, and the scales of a run say how much.
+// An engine has its adapters in slots; plans with adapters add all of them, and the scales of a sequence say how much.
 #pragma once
 #include "engine/model.h"
 #include "format/adapter.h"
@@ -23,7 +23,7 @@ struct frit_adapter {
     frit_adapter_info info;
 };
 
-// The adapters that sessions of an engine have, each in a slot: a run's scales are in their order. Plans with adapters
+// The adapters that sessions of an engine have, each in a slot: a sequence's scales are in their order. Plans with adapters
 // are made for all of them and made again when another one comes.
 typedef struct frit_adapter_slots {
     frit_adapter **items;   // [n]; NULL: free

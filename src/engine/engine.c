@@ -129,7 +129,7 @@ static void make_step(frit_engine *engine, frit_step *step, size_t n)
     step->tokens = frit_arena_new(&engine->arena, int32_t, n);
     step->positions = frit_arena_new(&engine->arena, int32_t, n);
     step->out_rows = frit_arena_new(&engine->arena, int32_t, n);
-    step->runs = frit_arena_new(&engine->arena, frit_run, n);
+    step->seqs = frit_arena_new(&engine->arena, frit_seq, n);
     step->taken = frit_arena_new(&engine->arena, frit_out_row, n);
     step->owners = frit_arena_new(&engine->arena, frit_session *, n);
     step->picks = frit_arena_new(&engine->arena, frit_pick, n);
@@ -140,7 +140,7 @@ static frit_status make_step_buffers(frit_engine *engine)
 {
     const size_t n = (size_t)engine->n_batch;
     for (int i = 0; i < FRIT_MAX_FLIGHTS; i++) make_step(engine, &engine->flights[i].step, n);
-    return frit_arena_failed(&engine->arena) ? frit_fail_memory(n * sizeof(frit_run), "a step's rows") : FRIT_OK;
+    return frit_arena_failed(&engine->arena) ? frit_fail_memory(n * sizeof(frit_seq), "a step's rows") : FRIT_OK;
 }
 
 // Logits of one step: a few MiB of them, but whatever a session asks for where its rows cannot be cut.

@@ -17,43 +17,43 @@ static frit_flight *flight_of(frit_engine *engine, uint64_t number)
 
 // ------------------------------------------------------------------------------- what sessions know of it
 
-static void mark_sent(const frit_step *step, frit_session *session, const frit_run *run)
+static void mark_sent(const frit_step *step, frit_session *session, const frit_seq *seq)
 {
     if (step->n_picks == 0) return;
     for (int32_t k = 0; k < session->n_asks; k++) {
         frit_ask *ask = &session->asks[k];
-        const size_t begin = (size_t)run->n_past, end = begin + (size_t)run->n_rows;
+        const size_t begin = (size_t)seq->n_past, end = begin + (size_t)seq->n_rows;
         for (size_t i = ask->at; i < ask->at + (size_t)ask->n; i++) ask->n_sent += begin <= i && i < end;
     }
 }
 
 static void take_off(const frit_step *step)
 {
-    for (int32_t r = 0; r < step->n_runs; r++) {
+    for (int32_t r = 0; r < step->n_seqs; r++) {
         frit_session *session = step->owners[r];
         if (step->encodes) {
             session->source_waits = false;
             frit_kv_release(&session->engine->kv, &session->map);   // where the encoder's own positions are
             continue;
         }
-        mark_sent(step, session, &step->runs[r]);
-        session->n_done += (size_t)step->runs[r].n_rows;
-        session->n_flying += (size_t)step->runs[r].n_rows;
+        mark_sent(step, session, &step->seqs[r]);
+        session->n_done += (size_t)step->seqs[r].n_rows;
+        session->n_flying += (size_t)step->seqs[r].n_rows;
     }
 }
 
 // As if it had not been submitted. A state that was written in part is lost.
 static void turn_back(const frit_engine *engine, const frit_step *step, frit_status status)
 {
-    for (int32_t r = 0; r < step->n_runs; r++) {
+    for (int32_t r = 0; r < step->n_seqs; r++) {
         frit_session *session = step->owners[r];
-        const frit_run *run = &step->runs[r];
+        const frit_seq *seq = &step->seqs[r];
         if (step->encodes) {
             session->source_waits = true;
             continue;
         }
-        session->n_flying -= (size_t)run->n_rows;
-        if (session->n_done > (size_t)run->n_past) session->n_done = (size_t)run->n_past;
+        session->n_flying -= (size_t)seq->n_rows;
+        if (session->n_done > (size_t)seq->n_past) session->n_done = (size_t)seq->n_past;
         for (int32_t k = 0; k < session->n_asks; k++) session->asks[k].n_sent = session->asks[k].n_run;
         if (engine->kv.state_bytes > 0 && session->status == FRIT_OK) frit_session_fail(session, status);
     }

@@ -56,7 +56,7 @@ int32_t frit_schedule_budget(const frit_pace *pace, int32_t least)
 void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns)
 {
     enum { MEMORY = 8 };   // steps that an average remembers
-    const bool decodes = step->n_runs == step->n_rows;
+    const bool decodes = step->n_seqs == step->n_rows;
     if (!decodes && step->n_rows < LEAST_BUDGET) return;   // neither one nor the other
     double *average = decodes ? &engine->pace.decode_ns : &engine->pace.prompt_row_ns;
     const double now = (double)step_ns / (decodes ? 1 : step->n_rows);
@@ -120,16 +120,16 @@ static void take(frit_engine *engine, frit_session *session, size_t n)
     }
 }
 
-// A snapshot within this run, where the session wants one. One that a failed step left is not good.
-static void lay_out_snapshot(frit_engine *engine, frit_session *session, frit_run *run)
+// A snapshot within these rows, where the session wants one. One that a failed step left is not good.
+static void lay_out_snapshot(frit_engine *engine, frit_session *session, frit_seq *seq)
 {
     const size_t at = session->snapshot_at;
     if (at <= session->n_done || at > session->n_done + (size_t)session->n_taken) return;
     frit_kv_drop_snapshots(&engine->kv, &session->map, (int32_t)session->n_done);
     const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(&engine->kv, &session->map, (int32_t)at);
     if (!snapshot || snapshot->slot == 0) return;
-    run->n_copied = (int32_t)(at - session->n_done);
-    run->copy_state = snapshot->slot - 1;
+    seq->n_copied = (int32_t)(at - session->n_done);
+    seq->copy_state = snapshot->slot - 1;
 }
 
 // What the row's logits are wanted for, where that is a token. The pick's row is one of the output.
@@ -149,19 +149,19 @@ static int32_t token_at(const frit_session *session, size_t i)
     return ~frit_session_ask_after(session, i - 1)->index;
 }
 
-// Writes the rows that the session has been given as one run of the batch.
+// Writes the rows that the session has been given as one sequence of the batch.
 static void lay_out(frit_engine *engine, frit_session *session)
 {
     frit_step *step = engine->step;
     int32_t row = step->n_rows;
-    step->runs[step->n_runs] = (frit_run){.first_row = row,
+    step->seqs[step->n_seqs] = (frit_seq){.first_row = row,
                                           .n_rows = session->n_taken,
                                           .n_past = (int32_t)session->n_done,
                                           .state = session->map.slot - 1,
                                           .n_source = (int32_t)session->n_source};
-    lay_out_snapshot(engine, session, &step->runs[step->n_runs]);
+    lay_out_snapshot(engine, session, &step->seqs[step->n_seqs]);
     step->adapted = step->adapted || session->scales;
-    step->owners[step->n_runs++] = session;
+    step->owners[step->n_seqs++] = session;
     for (size_t i = session->n_done; i < session->n_done + (size_t)session->n_taken; i++, row++) {
         step->tokens[row] = token_at(session, i);
         step->positions[row] = (int32_t)i;
@@ -176,9 +176,9 @@ static void lay_out(frit_engine *engine, frit_session *session)
 static void lay_out_source(frit_step *step, frit_session *session)
 {
     int32_t row = step->n_rows;
-    step->runs[step->n_runs] = (frit_run){.first_row = row, .n_rows = session->n_taken, .state = -1};
+    step->seqs[step->n_seqs] = (frit_seq){.first_row = row, .n_rows = session->n_taken, .state = -1};
     step->adapted = step->adapted || session->scales;
-    step->owners[step->n_runs++] = session;
+    step->owners[step->n_seqs++] = session;
     for (int32_t i = 0; i < session->n_taken; i++, row++) {
         step->tokens[row] = session->source[i];
         step->positions[row] = i;
@@ -297,7 +297,7 @@ static void take_sources(frit_engine *engine)
 static void pick(frit_engine *engine)
 {
     frit_step *step = engine->step;
-    step->n_rows = step->n_outs = step->n_runs = 0;
+    step->n_rows = step->n_outs = step->n_seqs = 0;
     step->result = FRIT_RESULT_NONE;
     for (frit_session *s = engine->sessions; s; s = s->next) s->n_taken = 0;
     step->encodes = false;

@@ -3,39 +3,39 @@
 #pragma once
 #include "engine/session.h"
 
-// What a run knows by its place in the batch: page tables, scales of adapters (tables.c).
+// What a sequence has by its index in the batch: page tables, scales of adapters (tables.c).
 typedef struct frit_step_tables {
-    int32_t *pages;   // [n_groups, n_runs, page_stride] of the step
-    float *scales;    // [n_runs, adapters.n]
+    int32_t *pages;   // [n_groups, n_seqs, page_stride] of the step
+    float *scales;    // [n_seqs, adapters.n]
     size_t pages_capacity, scales_capacity;
     int32_t page_stride;   // of the step
 } frit_step_tables;
 
 typedef struct frit_step {                    // the batch and whose it is
     int32_t *tokens, *positions, *out_rows;   // [n_batch]
-    frit_run *runs;                           // [n_batch]
-    frit_session **owners;                    // [n_batch]: of the runs
+    frit_seq *seqs;                           // [n_batch]
+    frit_session **owners;                    // [n_batch]: of the sequences
     frit_out_row *taken;                      // [n_batch]
     frit_pick *picks;                         // [n_batch]: in the order of the rows that they pick from
     frit_picked_token *picked;                // [n_batch]: what they give
     frit_pick_lists lists;                    // of picks
     frit_step_tables tables;
-    int32_t n_rows, n_outs, n_runs, n_picks;
+    int32_t n_rows, n_outs, n_seqs, n_picks;
     frit_result result;   // the kind that this step gives; NONE while open
     bool prefill;         // its sequences have many rows each
-    bool adapted;         // some run has adapters
+    bool adapted;         // some sequence has adapters
     bool encodes;         // its rows are those of sources
 } frit_step;
 
 // How long steps take, as moving averages; 0: not measured yet.
 typedef struct frit_pace {
-    double decode_ns;       // a step in which every run is one row
+    double decode_ns;       // a step in which every sequence is one row
     double prompt_row_ns;   // a row of a step of prompts
 } frit_pace;
 
-// Room for the tables of a step with `n_sessions` runs and `n_adapters` scales each; what steps need is there before.
+// Room for the tables of a step with `n_sessions` sequences and `n_adapters` scales each; what steps need is there before.
 frit_status frit_step_reserve_tables(frit_engine *engine, size_t n_sessions, size_t n_adapters);
-void frit_step_fill_tables(frit_engine *engine);   // for the runs of the step
+void frit_step_fill_tables(frit_engine *engine);   // for the sequences of the step
 void frit_step_free_tables(frit_step_tables *tables);
 // Room for the lists of all picks that sessions have asked for. Allocates only where they have grown.
 frit_status frit_step_reserve_picks(frit_engine *engine);

@@ -18,13 +18,13 @@ static void address_results(frit_flight *flight)
     frit_step *step = &flight->step;
     int32_t o = 0;
     flight->output = (frit_step_output){.taken = step->taken, .picked = step->picked, .tops = step->lists.tops};
-    for (int32_t r = 0; r < step->n_runs; r++) {
-        const frit_run *run = &step->runs[r];
+    for (int32_t r = 0; r < step->n_seqs; r++) {
+        const frit_seq *seq = &step->seqs[r];
         frit_session *session = step->owners[r];
         flight->output.wants_rows = flight->output.wants_rows || step->encodes || session->n_queue > 0;
-        for (; o < step->n_outs && step->out_rows[o] < run->first_row + run->n_rows; o++) {
+        for (; o < step->n_outs && step->out_rows[o] < seq->first_row + seq->n_rows; o++) {
             const bool kept = !step->encodes &&
-                              keeps(session, (size_t)(run->n_past + step->out_rows[o] - run->first_row), step->result);
+                              keeps(session, (size_t)(seq->n_past + step->out_rows[o] - seq->first_row), step->result);
             if (kept) session->logits_at = 0;   // until they are known to be good
             step->taken[o] = (frit_out_row){.copy = kept ? session->logits : NULL};
         }
@@ -114,12 +114,12 @@ void frit_step_hand_out(frit_engine *engine, const frit_flight *flight)
     const frit_step *step = &flight->step;
     const size_t n = (size_t)flight->plan->graph.output->shape[1];
     if (step->n_picks > 0 && !frit_flight_runs_picks(flight->plan)) run_picks(engine, flight);
-    for (int32_t r = 0; r < step->n_runs && !step->encodes; r++)
-        step->owners[r]->n_flying -= (size_t)step->runs[r].n_rows;
+    for (int32_t r = 0; r < step->n_seqs && !step->encodes; r++)
+        step->owners[r]->n_flying -= (size_t)step->seqs[r].n_rows;
     int32_t p = 0;
-    for (int32_t r = 0, o = 0; r < step->n_runs; r++) {
-        const frit_run *run = &step->runs[r];
-        for (; o < step->n_outs && step->out_rows[o] < run->first_row + run->n_rows; o++) {
+    for (int32_t r = 0, o = 0; r < step->n_seqs; r++) {
+        const frit_seq *seq = &step->seqs[r];
+        for (; o < step->n_outs && step->out_rows[o] < seq->first_row + seq->n_rows; o++) {
             frit_session *session = step->owners[r];
             const bool is_picked = p < step->n_picks && step->picks[p].row == o;
             const result_row row = {.values = flight->output.rows ? flight->output.rows + (size_t)o * n : NULL,
@@ -130,7 +130,7 @@ void frit_step_hand_out(frit_engine *engine, const frit_flight *flight)
                                     .keeps_failed = flight->number == engine->n_submitted};
             p += is_picked;
             if (session->status != FRIT_OK) continue;
-            const size_t i = (size_t)(run->n_past + step->out_rows[o] - run->first_row);
+            const size_t i = (size_t)(seq->n_past + step->out_rows[o] - seq->first_row);
             frit_status status = deliver(session, i, step, &row);
             if (status != FRIT_OK) frit_session_fail(session, status);
         }
@@ -228,11 +228,11 @@ static frit_status find_tokens(frit_engine *engine, const frit_plan_class *c)
                   c->parts[0].device == before->plan->parts[0].device))
         return FRIT_OK;
     FRIT_TRY(frit_flight_land_all(engine));
-    for (int32_t r = 0; r < step->n_runs; r++) {
-        const frit_run *run = &step->runs[r];
-        const frit_token *tokens = step->owners[r]->tokens + run->n_past;
-        for (int32_t i = 0; i < run->n_rows; i++)   // of a session that has failed, any token does
-            if (step->tokens[run->first_row + i] < 0) step->tokens[run->first_row + i] = tokens[i] < 0 ? 0 : tokens[i];
+    for (int32_t r = 0; r < step->n_seqs; r++) {
+        const frit_seq *seq = &step->seqs[r];
+        const frit_token *tokens = step->owners[r]->tokens + seq->n_past;
+        for (int32_t i = 0; i < seq->n_rows; i++)   // of a session that has failed, any token does
+            if (step->tokens[seq->first_row + i] < 0) step->tokens[seq->first_row + i] = tokens[i] < 0 ? 0 : tokens[i];
     }
     return FRIT_OK;
 }
@@ -251,11 +251,11 @@ frit_status frit_step_submit(frit_engine *engine, frit_flight *flight)
     const frit_batch batch = {
         .n_rows = step->n_rows,
         .n_outs = step->n_outs,
-        .n_runs = step->n_runs,
+        .n_seqs = step->n_seqs,
         .tokens = step->tokens,
         .positions = step->positions,
         .out_rows = step->out_rows,
-        .runs = step->runs,
+        .seqs = step->seqs,
         .pages = step->tables.pages,
         .n_groups = engine->kv.n_groups,
         .page_stride = step->tables.page_stride,

@@ -68,14 +68,14 @@ static void fill_pages(frit_engine *engine)
 {
     frit_step *step = engine->step;
     int32_t stride = 0;
-    for (int32_t r = 0; r < step->n_runs; r++)
+    for (int32_t r = 0; r < step->n_seqs; r++)
         for (int32_t group = 0; group < engine->kv.n_groups; group++) {
             const int32_t n = step->owners[r]->map.tables[group].end;
             if (n > stride) stride = n;
         }
     int32_t *row = step->tables.pages;
     for (int32_t group = 0; group < engine->kv.n_groups; group++)
-        for (int32_t r = 0; r < step->n_runs; r++, row += stride)
+        for (int32_t r = 0; r < step->n_seqs; r++, row += stride)
             fill_row(row, stride, &step->owners[r]->map.tables[group]);
     step->tables.page_stride = stride;
 }
@@ -85,7 +85,7 @@ void frit_step_fill_tables(frit_engine *engine)
     frit_step *step = engine->step;
     const size_t n = (size_t)engine->adapters.n;
     fill_pages(engine);
-    for (int32_t r = 0; step->adapted && r < step->n_runs; r++) {
+    for (int32_t r = 0; step->adapted && r < step->n_seqs; r++) {
         const float *scales = step->owners[r]->scales;
         float *row = step->tables.scales + (size_t)r * n;
         for (size_t i = 0; i < n; i++) row[i] = scales ? scales[i] : 0;

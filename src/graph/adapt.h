@@ -8,13 +8,13 @@
 //
 //     row of h    [ rank of the first | rank of the second | ... ]
 //
-// A run of the batch says by how much its rows have each adapter (frit_batch.scales). Of an adapter that a row has not,
+// A sequence of the batch says by how much its rows have each adapter (frit_batch.scales). Of an adapter that a row has not,
 // its numbers of h are neither made nor read, so such a row is to the bit what it would be without any adapter.
 #pragma once
 #include "format/checkpoint.h"
 
 typedef struct frit_low_rank {
-    int32_t adapter;   // whose it is: place in a run's scales
+    int32_t adapter;   // whose it is: index in a sequence's scales
     int32_t rank;
     int32_t first;               // its place in a row of h
     float scale;                 // the file's own: alpha / rank
@@ -33,7 +33,7 @@ typedef struct frit_adapted {
     int64_t n_in, n_out;   // of the matrix, or of the rows that are cut from it
 } frit_adapted;
 
-// Control vectors of one layer: y = x + the sum of their directions, each times the run's scale of its adapter.
+// Control vectors of one layer: y = x + the sum of their directions, each times the sequence's scale of its adapter.
 typedef struct frit_direction {
     int32_t adapter;
     const float *x;   // [n_embd]

@@ -14,15 +14,15 @@ typedef struct array {
 static void list_arrays(const frit_batch *b, array arrays[N_ARRAYS])
 {
     const frit_pick_lists *l = &b->lists;
-    const uint64_t n_rows = (uint64_t)b->n_rows, n_runs = (uint64_t)b->n_runs;
-    const uint64_t n_pages = (uint64_t)b->n_groups * n_runs * (uint64_t)b->page_stride;
+    const uint64_t n_rows = (uint64_t)b->n_rows, n_seqs = (uint64_t)b->n_seqs;
+    const uint64_t n_pages = (uint64_t)b->n_groups * n_seqs * (uint64_t)b->page_stride;
     const uint64_t n_masks = (uint64_t)l->n_masks * (uint64_t)frit_pick_mask_words(l->n_vocab);
     arrays[TOKENS] = (array){b->tokens, n_rows * sizeof *b->tokens};
     arrays[POSITIONS] = (array){b->positions, n_rows * sizeof *b->positions};
     arrays[OUT_ROWS] = (array){b->out_rows, (uint64_t)b->n_outs * sizeof *b->out_rows};
-    arrays[RUNS] = (array){b->runs, n_runs * sizeof *b->runs};
+    arrays[RUNS] = (array){b->seqs, n_seqs * sizeof *b->seqs};
     arrays[PAGES] = (array){b->pages, n_pages * sizeof *b->pages};
-    arrays[SCALES] = (array){b->scales, b->scales ? n_runs * (uint64_t)b->n_adapters * sizeof *b->scales : 0};
+    arrays[SCALES] = (array){b->scales, b->scales ? n_seqs * (uint64_t)b->n_adapters * sizeof *b->scales : 0};
     arrays[PICKS] = (array){b->picks, (uint64_t)b->n_picks * sizeof *b->picks};
     arrays[BIASES] = (array){l->biases, (uint64_t)l->n_biases * sizeof *l->biases};
     arrays[COUNTS] = (array){l->counts, (uint64_t)l->n_counts * sizeof *l->counts};
@@ -51,7 +51,7 @@ void frit_batch_pack(void *block, const frit_batch *batch)
     frit_batch header = *batch;
     if (!batch->scales) header.n_adapters = 0;
     header.tokens = header.positions = header.out_rows = header.pages = NULL;
-    header.runs = NULL;
+    header.seqs = NULL;
     header.scales = NULL;
     header.picks = NULL;
     header.lists = (frit_pick_lists){.n_vocab = batch->lists.n_vocab,
@@ -80,7 +80,7 @@ frit_batch frit_batch_view(void *block)
     b.tokens = found[TOKENS];
     b.positions = found[POSITIONS];
     b.out_rows = found[OUT_ROWS];
-    b.runs = found[RUNS];
+    b.seqs = found[RUNS];
     b.pages = found[PAGES];
     b.scales = has_scales ? found[SCALES] : NULL;
     b.picks = found[PICKS];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // graph/batch.h: the input of one step: rows taken from many sessions, and where their cached state lies.
 //
-// A row is one token at one position of one session. Rows of a session are neighbours and form a run:
+// A row is one token at one position of one session. Rows of a session are neighbours and form a sequence:
 //
-//     rows   0 1 2 | 3 | 4 5 6 7 ...          runs   {first_row 0, n_rows 3, n_past 17} {3, 1, ...} ...
+//     rows   0 1 2 | 3 | 4 5 6 7 ...          seqs   {first_row 0, n_rows 3, n_past 17} {3, 1, ...} ...
 //
 // Keys and values live in pages of FRIT_PAGE_TOKENS positions. Layers whose rows look back equally far form a group,
-// with pages of its own. A run has a page table for each group: position p is in page table[p / FRIT_PAGE_TOKENS], at
+// with pages of its own. A sequence has a page table for each group: position p is in page table[p / FRIT_PAGE_TOKENS], at
 // p % FRIT_PAGE_TOKENS. Tables and scales are arrays of the batch, so that a step's input has no pointers inside.
 //
 // Recurrent layers keep a state instead, as large after ten tokens as after a million: f32 values at an index that the
@@ -22,25 +22,25 @@
 
 enum { FRIT_PAGE_TOKENS = 32 };
 
-typedef struct frit_run {
+typedef struct frit_seq {
     int32_t first_row, n_rows;
-    int32_t n_past;     // positions already in the cache; the run's first row is position n_past
+    int32_t n_past;     // positions already in the cache; its first row is position n_past
     int32_t state;      // index of the session's states in every recurrent layer
     int32_t n_copied;   // after so many of its rows the states are also written to index copy_state; 0: they are not
     int32_t copy_state;
     int32_t n_source;   // of encoder-decoders: positions of the encoded source that cross attention looks at
-} frit_run;
+} frit_seq;
 
 typedef struct frit_batch {
-    int32_t n_rows, n_outs, n_runs;
+    int32_t n_rows, n_outs, n_seqs;
     const int32_t *tokens;      // [n_rows]: ids, or ~i: what pick i of the step before gave
     const int32_t *positions;   // [n_rows]
     const int32_t *out_rows;    // [n_outs]: the rows whose logits are wanted, ascending
-    const frit_run *runs;       // [n_runs]
-    // [n_groups, n_runs, page_stride]: page numbers; -1: no page, of positions that no row of the step looks at.
+    const frit_seq *seqs;       // [n_seqs]
+    // [n_groups, n_seqs, page_stride]: page numbers; -1: no page, of positions that no row of the step looks at.
     const int32_t *pages;
     int32_t n_groups, page_stride;
-    // [n_runs, n_adapters]: how much of each adapter of the plan a run's rows have; 0: nothing. NULL: of none.
+    // [n_seqs, n_adapters]: how much of each adapter of the plan a sequence's rows have; 0: nothing. NULL: of none.
     const float *scales;
     int32_t n_adapters;
     const frit_pick *picks;   // [n_picks]: tokens to be sampled from rows of the output
@@ -59,11 +59,11 @@ typedef struct frit_out_row {
     _Atomic bool bad;   // set by the step: some number is not finite
 } frit_out_row;
 
-// The page table of one of the batch's runs.
-static inline const int32_t *frit_batch_pages(const frit_batch *batch, int32_t group, const frit_run *run)
+// The page table of one of the batch's sequences.
+static inline const int32_t *frit_batch_pages(const frit_batch *batch, int32_t group, const frit_seq *seq)
 {
-    assert(group < batch->n_groups && run >= batch->runs && run < batch->runs + batch->n_runs);
-    return batch->pages + ((int64_t)group * batch->n_runs + (run - batch->runs)) * batch->page_stride;
+    assert(group < batch->n_groups && seq >= batch->seqs && seq < batch->seqs + batch->n_seqs);
+    return batch->pages + ((int64_t)group * batch->n_seqs + (seq - batch->seqs)) * batch->page_stride;
 }
 
 // What one layer keeps between steps: keys and values of positions, a state of n_state numbers, both, or neither.

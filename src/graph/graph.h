@@ -85,8 +85,8 @@ typedef struct frit_attend {
     int32_t window;       // 0: none; otherwise positions p with position - p < window
     int32_t chunk;        // 0: none; otherwise positions p with p / chunk == position / chunk
     float alibi;          // 0: none; otherwise the largest slope's exponent: scores lose slope[h] * distance
-    bool bidirectional;   // later positions of the run are seen too; a window reaches half as far to either side
-    bool cross;           // all positions of the run's source are seen, whose keys and values lie in this layer
+    bool bidirectional;   // later positions of the sequence are seen too; a window reaches half as far to either side
+    bool cross;           // all positions of the sequence's source are seen, whose keys and values lie in this layer
     // NULL, or what scores gain by distance: [n_head, 2 * reach + 1], at clamp(p - position, -reach, reach) + reach.
     const float *bias;   // lives as long as the graph
     int32_t reach;

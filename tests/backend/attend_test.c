@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention on every instruction set of this processor against the reference: shapes, runs, kinds and types of the
+// Attention on every instruction set of this processor against the reference: shapes, seqs, kinds and types of the
 // cache. With --bench [ISA [POSITIONS]] one layer is timed.
 #include "backend/compare.h"
 
@@ -194,11 +194,11 @@ static void attention_of_every_kind_agrees_with_the_reference(void **state)
 static void gains_by_distance_agree_with_the_reference(void **state)
 {
     (void)state;
-    static int runs[][2][2] = {{{0, 70}, {300, 80}}, {{40, 1}, {170, 5}}, {{130, 33}, {20, 1}}};
-    for (size_t i = 0; i < 2 * FRIT_COUNT(runs); i++) {
+    static int seqs[][2][2] = {{{0, 70}, {300, 80}}, {{40, 1}, {170, 5}}, {{130, 33}, {20, 1}}};
+    for (size_t i = 0; i < 2 * FRIT_COUNT(seqs); i++) {
         const frit_attend attend = {.scale = 0.3f, .bidirectional = i % 2, .bias = gains, .reach = REACH};
         world w;
-        world_open(&w, 2, runs[i / 2], 500 + i);
+        world_open(&w, 2, seqs[i / 2], 500 + i);
         world_cache(&w, i < 3 ? KV_F32 : KV_F16, 5, 32, 48);
         frit_node *q = world_heads(&w, 5, 32), *k = world_heads(&w, 5, 32);
         frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 5, 48), 0);
@@ -212,16 +212,16 @@ static void gains_by_distance_agree_with_the_reference(void **state)
 static void attention_to_a_source_agrees_with_the_reference(void **state)
 {
     (void)state;
-    static int runs[][2][2] = {{{45, 1}, {300, 1}}, {{40, 70}, {170, 5}}, {{700, 33}, {33, 40}}};
-    for (size_t i = 0; i < 2 * FRIT_COUNT(runs); i++) {
+    static int seqs[][2][2] = {{{45, 1}, {300, 1}}, {{40, 70}, {170, 5}}, {{700, 33}, {33, 40}}};
+    for (size_t i = 0; i < 2 * FRIT_COUNT(seqs); i++) {
         world w;
-        world_open(&w, 2, runs[i / 2], 600 + i);
+        world_open(&w, 2, seqs[i / 2], 600 + i);
         world_cache(&w, i % 2 ? KV_F32 : KV_F16, 4, 64, 64);
         for (int r = 0; r < 2; r++) {
-            const int n_source = w.runs[1 - r].n_past, stride = w.batch.page_stride;
+            const int n_source = w.seqs[1 - r].n_past, stride = w.batch.page_stride;
             for (int p = 0; p < n_source; p += FRIT_PAGE_TOKENS)
                 w.tables[(2 + r) * stride + p / FRIT_PAGE_TOKENS] = w.pages[w.first_page[1 - r] + p / FRIT_PAGE_TOKENS];
-            w.runs[r].n_source = n_source;
+            w.seqs[r].n_source = n_source;
         }
         w.layer.group = 1;
         frit_node *q = world_heads(&w, i % 4 ? 8 : 4, 64);
@@ -239,14 +239,14 @@ static void attention_of_every_type_agrees_with_the_reference(void **state)
                                        FRIT_DTYPE_Q8_0, FRIT_DTYPE_Q4_0,   FRIT_DTYPE_Q4_1,
                                        FRIT_DTYPE_Q5_0, FRIT_DTYPE_IQ4_NL, FRIT_DTYPE_Q5_1};
     static const int dims[] = {32, 64, 96, 128}, groups[] = {1, 3, 4, 8};
-    static int runs[][2][2] = {{{0, 1}, {300, 1}}, {{40, 2}, {170, 5}}, {{130, 70}, {20, 1}}, {{0, 5}, {300, 80}}};
+    static int seqs[][2][2] = {{{0, 1}, {300, 1}}, {{40, 2}, {170, 5}}, {{130, 70}, {20, 1}}, {{0, 5}, {300, 80}}};
     for (size_t seed = 0; seed < 5 * FRIT_COUNT(types); seed += FRIT_TEST_STRIDE) {
         const attend_kind *kind = &kinds[seed % FRIT_COUNT(kinds)];
         const frit_dtype type_k = types[seed % FRIT_COUNT(types)],
                          type_v = types[(seed + seed / 9) % FRIT_COUNT(types)];
         char what[96];
         world w;
-        world_open(&w, 2, runs[seed / 2 % 4], seed);
+        world_open(&w, 2, seqs[seed / 2 % 4], seed);
         const int k_dim = dims[random_between(&w.rng, 0, 3)], v_dim = dims[random_between(&w.rng, 0, 3)];
         const int n_kv = (int)random_between(&w.rng, 1, 3), n_head = n_kv * groups[random_between(&w.rng, 0, 3)];
         world_cache(&w, (frit_kv_types){type_k, type_v}, n_kv, k_dim, v_dim);

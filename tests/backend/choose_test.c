@@ -74,7 +74,7 @@ static void positions_are_chosen_by_weighted_scores_above_zero(void **state)
     world_close(&w);
 }
 
-static int runs[][3][2] = {
+static int seqs[][3][2] = {
     {{0, 5}, {700, 1}, {63, 2}},      // few rows: scores are shared
     {{300, 12}, {0, 33}, {900, 3}},   // many: each for itself
     {{1500, 1}, {15, 1}, {16, 1}},    // around the number of chosen positions
@@ -88,7 +88,7 @@ static void choices_agree_with_the_reference(void **state)
     for (size_t seed = 0; seed < 16; seed += FRIT_TEST_STRIDE) {
         char what[64];
         world w;
-        world_open(&w, 3, runs[seed % 4], seed);
+        world_open(&w, 3, seqs[seed % 4], seed);
         world_latent_cache(&w, types[seed / 4], 64, 32, 64);
         w.graph.output = build_choose(&w, 1 + (int)seed % 5, 16);
         snprintf(what, sizeof what, "choose from %s, case %zu", frit_dtype_get(types[seed / 4])->name, seed);
@@ -103,7 +103,7 @@ static void attention_of_chosen_positions_agrees_with_the_reference(void **state
     for (size_t seed = 0; seed < 16; seed += FRIT_TEST_STRIDE) {
         char what[64];
         world w;
-        world_open(&w, 3, runs[seed % 4], 50 + seed);
+        world_open(&w, 3, seqs[seed % 4], 50 + seed);
         world_latent_cache(&w, types[seed / 4], 96, 64, 32);
         const int n_head = seed % 3 ? 12 : 3, n = seed % 2 ? 16 : 600;   // several chunks, and fewer than a row has
         frit_node *chosen = build_choose(&w, 2, n), *q = world_heads(&w, n_head, 96);
@@ -123,7 +123,7 @@ static void attention_with_values_in_keys_agrees_with_the_reference(void **state
     for (size_t seed = 0; seed < 16; seed += FRIT_TEST_STRIDE) {
         char what[64];
         world w;
-        world_open(&w, 3, runs[seed % 4], 90 + seed);
+        world_open(&w, 3, seqs[seed % 4], 90 + seed);
         world_latent_cache(&w, types[seed / 4], 96, 64, 32);
         const int n_head = seed % 3 ? 8 : 2;
         frit_node *q = world_heads(&w, n_head, 96);

@@ -134,9 +134,9 @@ static void engines_compute_the_same_on_it(void **state)
         run_prompt(model, found);
         test_device_use(TEST_DEVICE_NONE);
         assert_memory_equal(found, expected, sizeof found);
-        const size_t n_runs = test_device_n_runs() - before;
-        if (kind == TEST_DEVICE_ALONE) assert_int_equal(n_runs, 1);   // all of the graph is one segment
-        if (kind != TEST_DEVICE_ALONE) assert_true(n_runs > 1);
+        const size_t n_seqs = test_device_n_runs() - before;
+        if (kind == TEST_DEVICE_ALONE) assert_int_equal(n_seqs, 1);   // all of the graph is one segment
+        if (kind != TEST_DEVICE_ALONE) assert_true(n_seqs > 1);
     }
     frit_model_free(model);
 }

@@ -85,8 +85,8 @@ static frit_node *build_layer(world *w, const layer *l)
 static void open_runs(world *w, uint64_t seed)
 {
     static int shapes[][4][2] = {{{0, 1}}, {{0, 7}}, {{5, 1}, {40, 1}, {0, 1}}, {{0, 9}, {31, 2}, {64, 1}, {3, 25}}};
-    static const int n_runs[] = {1, 1, 3, 4};
-    world_open(w, n_runs[seed % 4], shapes[seed % 4], seed);
+    static const int n_seqs[] = {1, 1, 3, 4};
+    world_open(w, n_seqs[seed % 4], shapes[seed % 4], seed);
 }
 
 static void check_layer(world *w, const layer *l, bool fuse)
@@ -238,11 +238,11 @@ static void sums_over_experts_agree_with_the_reference(void **state)
 static void heads_of_all_types_agree_with_the_reference(void **state)
 {
     (void)state;
-    static int runs[][2] = {{0, 1}, {2, 5}, {0, 70}};
+    static int seqs[][2] = {{0, 1}, {2, 5}, {0, 70}};
     for (int dtype = 0; dtype < FRIT_DTYPE_COUNT; dtype++) {
         for (uint64_t seed = 0; seed < 6; seed += FRIT_TEST_STRIDE) {
             world w;
-            world_open(&w, 1, &runs[seed % 3], seed);
+            world_open(&w, 1, &seqs[seed % 3], seed);
             const int64_t n = any_length(&w, (frit_dtype)dtype), n_head = random_between(&w.rng, 1, 5);
             const int64_t n_out = seed < 3 ? 32 * random_between(&w.rng, 1, 4) : random_between(&w.rng, 1, 70);
             frit_node *m = any_stack(&w, (frit_dtype)dtype, n_head, n_out, n), *x = world_heads(&w, n_head, n);

@@ -143,9 +143,9 @@ static void open_rows(world *w, uint64_t seed)
 {
     static int shapes[][3][2] = {
         {{0, 1}}, {{300, 1}}, {{0, 2}}, {{5, 1}, {40, 1}}, {{40, 1}, {0, 3}}, {{3, 70}}, {{31, 2}, {0, 64}, {1, 30}}};
-    static const int n_runs[] = {1, 1, 1, 2, 2, 1, 3};
-    const size_t i = seed % FRIT_COUNT(n_runs);
-    world_open(w, n_runs[i], shapes[i], seed);
+    static const int n_seqs[] = {1, 1, 1, 2, 2, 1, 3};
+    const size_t i = seed % FRIT_COUNT(n_seqs);
+    world_open(w, n_seqs[i], shapes[i], seed);
 }
 
 static void layers_of_floats_agree_with_the_reference(void **state)

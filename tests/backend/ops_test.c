@@ -11,8 +11,8 @@
 static void open_any(world *w, uint64_t seed)
 {
     static int shapes[][4][2] = {{{0, 1}}, {{0, 7}}, {{5, 1}, {40, 1}, {0, 1}}, {{0, 9}, {31, 2}, {64, 1}, {3, 25}}};
-    static const int n_runs[] = {1, 1, 3, 4};
-    world_open(w, n_runs[seed % 4], shapes[seed % 4], seed);
+    static const int n_seqs[] = {1, 1, 3, 4};
+    world_open(w, n_seqs[seed % 4], shapes[seed % 4], seed);
 }
 
 static int64_t any_width(world *w)

@@ -20,7 +20,7 @@
 #include "backend/cpu/task.h"
 #include "engine/kv.h"
 
-enum { WORLD_MAX_RUNS = 32 };
+enum { WORLD_MAX_SEQS = 32 };
 
 static const frit_kv_types KV_F32 = {FRIT_DTYPE_F32, FRIT_DTYPE_F32}, KV_F16 = {FRIT_DTYPE_F16, FRIT_DTYPE_F16};
 
@@ -31,10 +31,10 @@ typedef struct world {
     frit_plan *plan;
     bool fuses;
     frit_batch batch;
-    frit_run runs[WORLD_MAX_RUNS];
+    frit_seq seqs[WORLD_MAX_SEQS];
     int32_t *tokens, *positions, *out_rows, *pages;
     int32_t *tables;   // of the batch: group 0 has the runs' own pages, group 1 those of their sources, if any
-    int first_page[WORLD_MAX_RUNS];   // in `pages`
+    int first_page[WORLD_MAX_SEQS];   // in `pages`
     int n_pages;
     frit_node *token_node, *position_node, *out_node;
     frit_cache cache;
@@ -60,37 +60,37 @@ static inline void world_deal_pages(world *w)
     }
 }
 
-static inline void world_open(world *w, int n_runs, int (*runs)[2], uint64_t seed)
+static inline void world_open(world *w, int n_seqs, int (*seqs)[2], uint64_t seed)
 {
     *w = (world){0};
     frit_rng_init(&w->rng, seed);
     int n_rows = 0, page = 0, n_outs = 0;
-    for (int i = 0; i < n_runs; i++) n_rows += runs[i][1], w->n_pages += world_pages_of(runs[i]);
+    for (int i = 0; i < n_seqs; i++) n_rows += seqs[i][1], w->n_pages += world_pages_of(seqs[i]);
     w->tokens = frit_arena_new(&w->arena, int32_t, (size_t)n_rows);
     w->positions = frit_arena_new(&w->arena, int32_t, (size_t)n_rows);
     w->out_rows = frit_arena_new(&w->arena, int32_t, (size_t)n_rows);
     w->pages = frit_arena_new(&w->arena, int32_t, (size_t)w->n_pages);
     world_deal_pages(w);
     int stride = 0;
-    for (int i = 0; i < n_runs; i++) stride = world_pages_of(runs[i]) > stride ? world_pages_of(runs[i]) : stride;
-    w->tables = frit_arena_new(&w->arena, int32_t, (size_t)(2 * n_runs * stride));
-    memset(w->tables, 0xff, (size_t)(2 * n_runs * stride) * sizeof *w->tables);
+    for (int i = 0; i < n_seqs; i++) stride = world_pages_of(seqs[i]) > stride ? world_pages_of(seqs[i]) : stride;
+    w->tables = frit_arena_new(&w->arena, int32_t, (size_t)(2 * n_seqs * stride));
+    memset(w->tables, 0xff, (size_t)(2 * n_seqs * stride) * sizeof *w->tables);
     n_rows = 0;
-    for (int i = 0; i < n_runs; i++) {
-        w->runs[i] = (frit_run){.first_row = n_rows, .n_rows = runs[i][1], .n_past = runs[i][0], .state = i};
+    for (int i = 0; i < n_seqs; i++) {
+        w->seqs[i] = (frit_seq){.first_row = n_rows, .n_rows = seqs[i][1], .n_past = seqs[i][0], .state = i};
         w->first_page[i] = page;
-        page += world_pages_of(runs[i]);
-        for (int r = 0; r < runs[i][1]; r++, n_rows++)
-            w->tokens[n_rows] = n_rows, w->positions[n_rows] = runs[i][0] + r;
+        page += world_pages_of(seqs[i]);
+        for (int r = 0; r < seqs[i][1]; r++, n_rows++)
+            w->tokens[n_rows] = n_rows, w->positions[n_rows] = seqs[i][0] + r;
     }
     for (int i = 0; i < n_rows; i += 2) w->out_rows[n_outs++] = i;
     w->batch = (frit_batch){.n_rows = n_rows,
                             .n_outs = n_outs,
-                            .n_runs = n_runs,
+                            .n_seqs = n_seqs,
                             .tokens = w->tokens,
                             .positions = w->positions,
                             .out_rows = w->out_rows,
-                            .runs = w->runs,
+                            .seqs = w->seqs,
                             .pages = w->tables,
                             .n_groups = 2,
                             .page_stride = stride};
@@ -202,13 +202,13 @@ static inline void world_latent_cache(world *w, frit_dtype dtype, int k_dim, int
 // States of n numbers in layer 0: random, NaN where a run has no past.
 static inline void world_states(world *w, int n)
 {
-    const size_t n_all = (size_t)n * (size_t)w->batch.n_runs;
+    const size_t n_all = (size_t)n * (size_t)w->batch.n_seqs;
     w->layer.spec.n_state = n;
     w->layer.states = malloc(n_all * sizeof(float));
     w->past_states = malloc(n_all * sizeof(float));
     random_normal(&w->rng, w->past_states, n_all, 1);
-    for (int i = 0; i < w->batch.n_runs; i++)
-        if (w->runs[i].n_past == 0) memset(w->past_states + i * n, 0xff, (size_t)n * sizeof(float));
+    for (int i = 0; i < w->batch.n_seqs; i++)
+        if (w->seqs[i].n_past == 0) memset(w->past_states + i * n, 0xff, (size_t)n * sizeof(float));
     w->cache = (frit_cache){.layers = &w->layer, .n_layers = 1, .n_pages = w->n_pages};
 }
 
@@ -225,11 +225,11 @@ static inline void world_put(const frit_cache_side *side, size_t page, size_t ro
     for (int d = 0; d < side->dim; d++) encode(values + d, at + (size_t)d * FRIT_PAGE_TOKENS * elem_bytes, 1, NULL);
 }
 
-static inline void world_put_position(world *w, int i_run, int p)
+static inline void world_put_position(world *w, int i_seq, int p)
 {
     const frit_cache_layer *layer = &w->layer;
     const int k_dim = layer->k.dim, v_dim = layer->v.dim;
-    const size_t page = (size_t)w->pages[w->first_page[i_run] + p / FRIT_PAGE_TOKENS];
+    const size_t page = (size_t)w->pages[w->first_page[i_seq] + p / FRIT_PAGE_TOKENS];
     for (int h = 0; h < layer->spec.n_head_kv; h++) {
         const size_t row = (size_t)(h * FRIT_PAGE_TOKENS + p % FRIT_PAGE_TOKENS);
         const size_t page_rows = (size_t)(layer->spec.n_head_kv * FRIT_PAGE_TOKENS);
@@ -242,22 +242,22 @@ static inline void world_put_position(world *w, int i_run, int p)
 }
 
 // The first position that a row of this step looks at.
-static inline int world_first_seen(const world *w, const frit_run *run)
+static inline int world_first_seen(const world *w, const frit_seq *seq)
 {
     for (int i = 0; i < w->graph.n_nodes; i++)
         if (w->graph.nodes[i]->op == FRIT_OP_ATTEND)
-            return (int)frit_attend_span(&w->graph.nodes[i]->attend, run, run->n_past).begin;
+            return (int)frit_attend_span(&w->graph.nodes[i]->attend, seq, seq->n_past).begin;
     return 0;
 }
 
 // No pages for what lies before.
-static inline void world_fill_table(world *w, int i_run)
+static inline void world_fill_table(world *w, int i_seq)
 {
-    const frit_run *run = &w->runs[i_run];
-    int32_t *table = w->tables + i_run * w->batch.page_stride;
-    const int n_pages = world_pages_of((int[]){run->n_past, run->n_rows});
-    const int first = world_first_seen(w, run) / FRIT_PAGE_TOKENS;
-    for (int i = 0; i < n_pages; i++) table[i] = i < first ? -1 : w->pages[w->first_page[i_run] + i];
+    const frit_seq *seq = &w->seqs[i_seq];
+    int32_t *table = w->tables + i_seq * w->batch.page_stride;
+    const int n_pages = world_pages_of((int[]){seq->n_past, seq->n_rows});
+    const int first = world_first_seen(w, seq) / FRIT_PAGE_TOKENS;
+    for (int i = 0; i < n_pages; i++) table[i] = i < first ? -1 : w->pages[w->first_page[i_seq] + i];
 }
 
 // NaN everywhere but in the past of the runs, as far as a row of this step may look back at it.
@@ -265,14 +265,14 @@ static inline void world_reset_cache(world *w)
 {
     if (w->past_states)
         memcpy(w->layer.states, w->past_states,
-               (size_t)w->layer.spec.n_state * (size_t)w->batch.n_runs * sizeof(float));
+               (size_t)w->layer.spec.n_state * (size_t)w->batch.n_seqs * sizeof(float));
     if (!w->layer.k.pages) return;
     memset(w->layer.k.pages, 0xff, (size_t)w->n_pages * w->layer.k.page_bytes);
     memset(w->layer.v.pages, 0xff, (size_t)w->n_pages * w->layer.v.page_bytes);
     if (w->layer.index.pages) memset(w->layer.index.pages, 0xff, (size_t)w->n_pages * w->layer.index.page_bytes);
-    for (int i = 0; i < w->batch.n_runs; i++) {
+    for (int i = 0; i < w->batch.n_seqs; i++) {
         world_fill_table(w, i);
-        for (int p = world_first_seen(w, &w->runs[i]); p < w->runs[i].n_past; p++) world_put_position(w, i, p);
+        for (int p = world_first_seen(w, &w->seqs[i]); p < w->seqs[i].n_past; p++) world_put_position(w, i, p);
     }
 }
 

@@ -164,7 +164,7 @@ static void tensors_can_be_placed_by_name(void **state)
     (void)state;
     static const struct {
         const char *rules;
-        size_t n_runs;   // of the device
+        size_t n_seqs;   // of the device
     } cases[] = {
         {"ffn_down=cpu", N_LAYERS + 1},   // in between
         {"blk\\.1\\.ffn_(gate|up)=CPU", 2},
@@ -173,7 +173,7 @@ static void tensors_can_be_placed_by_name(void **state)
     };
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
         frit_engine *engine = make((frit_engine_options){.override_tensor = cases[i].rules});
-        assert_int_equal(expect_same_logits(engine), cases[i].n_runs);
+        assert_int_equal(expect_same_logits(engine), cases[i].n_seqs);
         frit_engine_free(engine);
     }
     frit_engine *engine = make((frit_engine_options){.override_tensor = "ffn_down=test", .gpu_layers = "0"});

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static int32_t tokens[] = {5, ~1, 7}, positions[] = {3, 4, 0}, out_rows[] = {1, 2}, pages[] = {4, 9, -1, 2};
-static frit_run runs[] = {{.first_row = 0, .n_rows = 2, .n_past = 3}, {.first_row = 2, .n_rows = 1}};
+static frit_seq seqs[] = {{.first_row = 0, .n_rows = 2, .n_past = 3}, {.first_row = 2, .n_rows = 1}};
 static float scales[] = {1, 2, 3, 4, 5, 6};
 static frit_pick picks[] = {{.row = 0, .mask = 1, .n_biases = 1}, {.row = 1, .mask = -1, .n_counts = 2}};
 static frit_candidate biases[] = {{3, 1.5f}};
@@ -20,11 +20,11 @@ static frit_batch make_batch(void)
 {
     return (frit_batch){.n_rows = 3,
                         .n_outs = 2,
-                        .n_runs = 2,
+                        .n_seqs = 2,
                         .tokens = tokens,
                         .positions = positions,
                         .out_rows = out_rows,
-                        .runs = runs,
+                        .seqs = seqs,
                         .pages = pages,
                         .n_groups = 1,
                         .page_stride = 2,
@@ -53,7 +53,7 @@ static void assert_same(const frit_batch *a, const frit_batch *b)
     assert_memory_equal(a->tokens, b->tokens, sizeof tokens);
     assert_memory_equal(a->positions, b->positions, sizeof positions);
     assert_memory_equal(a->out_rows, b->out_rows, sizeof out_rows);
-    assert_memory_equal(a->runs, b->runs, sizeof runs);
+    assert_memory_equal(a->seqs, b->seqs, sizeof seqs);
     assert_memory_equal(a->pages, b->pages, sizeof pages);
     assert_memory_equal(a->picks, b->picks, sizeof picks);
     assert_memory_equal(a->lists.biases, b->lists.biases, sizeof biases);

@@ -45,7 +45,7 @@ typedef struct frit_thread_inputs {
 
 float *frit_thread_row(const frit_task_env *env, int thread);
 
-// Whether threads compute this run's rows for themselves.
+// Whether threads compute this step's rows for themselves.
 bool frit_act_input_is_per_thread(const frit_act_input *input);
 // The rows, for products on thread share.thread.
 const uint8_t *frit_act_input_rows(const frit_act_input *input, int thread);

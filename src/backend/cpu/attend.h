@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/attend.h: an item of attention, and the ways to compute one.
 //
-// fast_attend.c cuts the work into items: some rows of a run, one head of the cache, some positions. The queries of
+// fast_attend.c cuts the work into items: some rows of a sequence, one head of the cache, some positions. The queries of
 // those rows that share the head (group x rows) look at the positions together:
 //
 //     by rows     few queries: keys and values are read as they lie in the pages, numbers of a head as lanes
@@ -20,9 +20,9 @@ typedef struct frit_attend_shape {
 typedef struct frit_attend_item {
     const frit_task *task;
     const frit_attend_shape *shape;
-    const frit_run *run;
+    const frit_seq *seq;
     const int32_t *pages;
-    int64_t first, n_rows;   // rows of the run
+    int64_t first, n_rows;   // rows of the sequence
     int64_t head;            // of the cache
     const float *chosen;     // NULL, or the positions of its one row: ranges are of this list
     int64_t n_chosen;
@@ -74,17 +74,17 @@ static inline int64_t frit_attend_queries(const frit_attend_item *item)
 
 // Query i of an item: queries of one row are neighbours.
 typedef struct frit_attend_query {
-    int64_t row, head;   // of the batch, of the graph
-    int64_t slot;        // its own position
-    frit_range seen;     // positions, or places of the list of chosen ones
+    int64_t row, head;      // of the batch, of the graph
+    int64_t own_position;   // its own position
+    frit_range seen;        // positions, or places of the list of chosen ones
 } frit_attend_query;
 
 static inline frit_attend_query frit_attend_query_at(const frit_attend_item *item, int64_t i)
 {
-    const int64_t group = item->shape->group, row = item->first + i / group, slot = item->run->n_past + row;
-    const frit_range seen =
-        item->chosen ? (frit_range){0, item->n_chosen} : frit_attend_span(&item->task->node->attend, item->run, slot);
-    return (frit_attend_query){item->run->first_row + row, item->head * group + i % group, slot, seen};
+    const int64_t group = item->shape->group, row = item->first + i / group, own_position = item->seq->n_past + row;
+    const frit_range seen = item->chosen ? (frit_range){0, item->n_chosen}
+                                         : frit_attend_span(&item->task->node->attend, item->seq, own_position);
+    return (frit_attend_query){item->seq->first_row + row, item->head * group + i % group, own_position, seen};
 }
 
 // What sums relative to one maximum are multiplied by when they become relative to a larger one.

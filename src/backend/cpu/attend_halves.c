@@ -13,12 +13,12 @@
 typedef struct queries {
     int64_t n, n_padded, k_padded, acc_stride;
     uint8_t *q;
-    float *acc, *lift, *slope;     // [n_padded, acc_stride], [n_padded], [n_padded]
-    float *max, *sum;              // [n_padded]: results
-    int32_t *begin, *end, *slot;   // [n_padded]
-    float *row;                    // [2, k_padded]
-    float *page;                   // frit_kv_page_scratch_bytes
-    uint8_t *tiles, *scratch;      // of a span whose pages lie in none yet; the kernel's
+    float *acc, *lift, *slope;             // [n_padded, acc_stride], [n_padded], [n_padded]
+    float *max, *sum;                      // [n_padded]: results
+    int32_t *begin, *end, *own_position;   // [n_padded]
+    float *row;                            // [2, k_padded]
+    float *page;                           // frit_kv_page_scratch_bytes
+    uint8_t *tiles, *scratch;              // of a span whose pages lie in none yet; the kernel's
 } queries;
 
 static int64_t up_to(int64_t n, int64_t unit)
@@ -48,7 +48,7 @@ static queries take_room(const frit_attend_item *item, float *workspace)
     q.sum = frit_attend_take(&workspace, q.n_padded);
     q.begin = frit_attend_take(&workspace, q.n_padded);
     q.end = frit_attend_take(&workspace, q.n_padded);
-    q.slot = frit_attend_take(&workspace, q.n_padded);
+    q.own_position = frit_attend_take(&workspace, q.n_padded);
     q.row = frit_attend_take(&workspace, 2 * q.k_padded);
     q.page = frit_attend_take(&workspace, (int64_t)(frit_kv_page_scratch_bytes(s->k_dim, s->v_dim) / sizeof(float)));
     q.tiles = (uint8_t *)workspace;
@@ -89,16 +89,18 @@ static queries gather(const frit_attend_item *item, float *workspace)
     memset(q.row, 0, 2 * (size_t)q.k_padded * sizeof(float));
     for (int64_t i = 0; i < q.n_padded; i++) {
         q.lift[i] = q.slope[i] = 0;
-        q.slot[i] = q.begin[i] = q.end[i] = 0;
+        q.own_position[i] = q.begin[i] = q.end[i] = 0;
         if (i == q.n) memset(query_row, 0, (size_t)q.k_padded * sizeof(float));
         if (i < q.n) {
             const frit_attend_query query = frit_attend_query_at(item, i);
             if (i % s->group == 0)
-                frit_attend_decode_positions(item, &s->layer->k, (frit_range){query.slot, query.slot + 1}, key);
+                frit_attend_decode_positions(item, &s->layer->k,
+                                             (frit_range){query.own_position, query.own_position + 1}, key);
             frit_attend_load_query(item, &query, unit, query_row);
             q.lift[i] = frit_half_lift(own_score(query_row, key, q.k_padded, unit * attend->softcap));
             q.slope[i] = unit * frit_attend_slope(attend, query.head, s->n_head);
-            q.begin[i] = (int32_t)query.seen.begin, q.end[i] = (int32_t)query.seen.end, q.slot[i] = (int32_t)query.slot;
+            q.begin[i] = (int32_t)query.seen.begin, q.end[i] = (int32_t)query.seen.end,
+            q.own_position[i] = (int32_t)query.own_position;
         }
         kernels->convert[FRIT_FORM_BF16_TILES](query_row, frit_form_row(FRIT_FORM_BF16_TILES, q.q, i, q.k_padded),
                                                q.k_padded);
@@ -199,7 +201,7 @@ static void attend(const frit_attend_item *item, frit_range positions, frit_rang
                                                               .seen_begin = q->begin,
                                                               .seen_end = q->end,
                                                               .slope = attend->alibi != 0 ? q->slope : NULL,
-                                                              .slot = q->slot,
+                                                              .own_position = q->own_position,
                                                               .softcap = FRIT_OCTAVE * OCTAVES_OF_E * attend->softcap,
                                                               .scratch = q->scratch});
 }

@@ -9,14 +9,14 @@
 
 typedef struct queries {
     int64_t n;
-    int64_t last;           // position of the item
-    float *q, *acc;         // [n, k_dim], [n, v_dim]
-    float *max, *sum;       // [n]
-    float *slope;           // [n]
-    int32_t *begin, *end;   // [n]
-    int32_t *slot;          // [n]
-    float *scores;          // [n, FRIT_ATTEND_ROWS]
-    float *decoded;         // [FRIT_PAGE_TOKENS, the larger of k_dim and v_dim]
+    int64_t last;            // position of the item
+    float *q, *acc;          // [n, k_dim], [n, v_dim]
+    float *max, *sum;        // [n]
+    float *slope;            // [n]
+    int32_t *begin, *end;    // [n]
+    int32_t *own_position;   // [n]
+    float *scores;           // [n, FRIT_ATTEND_ROWS]
+    float *decoded;          // [FRIT_PAGE_TOKENS, the larger of k_dim and v_dim]
 } queries;
 
 static size_t workspace_bytes(int64_t n, int64_t k_dim, int64_t v_dim)
@@ -39,7 +39,7 @@ static queries gather(const frit_attend_item *item, float *workspace)
     q.slope = frit_attend_take(&workspace, q.n);
     q.begin = frit_attend_take(&workspace, q.n);
     q.end = frit_attend_take(&workspace, q.n);
-    q.slot = frit_attend_take(&workspace, q.n);
+    q.own_position = frit_attend_take(&workspace, q.n);
     q.scores = frit_attend_take(&workspace, q.n * FRIT_ATTEND_ROWS);
     q.decoded = workspace;
     memset(q.acc, 0, (size_t)(q.n * s->v_dim) * sizeof(float));
@@ -47,7 +47,8 @@ static queries gather(const frit_attend_item *item, float *workspace)
         const frit_attend_query query = frit_attend_query_at(item, i);
         q.max[i] = -INFINITY, q.sum[i] = 0;
         q.slope[i] = frit_attend_slope(attend, query.head, s->n_head);
-        q.begin[i] = (int32_t)query.seen.begin, q.end[i] = (int32_t)query.seen.end, q.slot[i] = (int32_t)query.slot;
+        q.begin[i] = (int32_t)query.seen.begin, q.end[i] = (int32_t)query.seen.end,
+        q.own_position[i] = (int32_t)query.own_position;
         frit_attend_load_query(item, &query, 1, q.q + i * s->k_dim);
     }
     return q;
@@ -85,9 +86,9 @@ static void weigh(const frit_attend_item *item, queries *q, int64_t i, int64_t b
         return;
     }
     if (attend->softcap != 0) k->softcap(scores + low, scores + low, attend->softcap, high - low);
-    if (q->slope[i] != 0) lose_by_distance(scores + low, q->slope[i], q->slot[i] - (begin + low), high - low);
+    if (q->slope[i] != 0) lose_by_distance(scores + low, q->slope[i], q->own_position[i] - (begin + low), high - low);
     if (attend->bias)
-        gain_by_distance(scores + low, attend, frit_attend_query_at(item, i).head, begin + low - q->slot[i],
+        gain_by_distance(scores + low, attend, frit_attend_query_at(item, i).head, begin + low - q->own_position[i],
                          high - low);
     const float shrink = k->attend_weigh(scores, low, high, n, &q->max[i], &q->sum[i]);
     if (shrink != 1) k->scale(acc, acc, shrink, item->shape->v_dim);

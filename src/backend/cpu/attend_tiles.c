@@ -7,10 +7,10 @@
 #include <string.h>
 
 typedef struct panels {
-    int64_t n, n_padded, lanes;    // n_padded: with what fills the last panel
-    float *q, *acc;                // [n_padded, k_dim], [n_padded, v_dim]
-    float *max, *sum, *slope;      // [n_padded]
-    int32_t *begin, *end, *slot;   // [n_padded]
+    int64_t n, n_padded, lanes;            // n_padded: with what fills the last panel
+    float *q, *acc;                        // [n_padded, k_dim], [n_padded, v_dim]
+    float *max, *sum, *slope;              // [n_padded]
+    int32_t *begin, *end, *own_position;   // [n_padded]
     float *k, *v;   // decoded: [FRIT_ATTEND_SPAN, k_dim], or whole pages of transposed keys; [FRIT_ATTEND_SPAN, v_dim]
     float *results;                         // [n, v_dim]
     float *bias;                            // [FRIT_ATTEND_SPAN + n_padded]
@@ -40,7 +40,7 @@ static panels take_room(const frit_attend_item *item, float *workspace)
     p.slope = frit_attend_take(&workspace, p.n_padded);
     p.begin = frit_attend_take(&workspace, p.n_padded);
     p.end = frit_attend_take(&workspace, p.n_padded);
-    p.slot = frit_attend_take(&workspace, p.n_padded);
+    p.own_position = frit_attend_take(&workspace, p.n_padded);
     p.total = frit_attend_take(&workspace, p.n_padded * s->v_dim);
     p.total_max = frit_attend_take(&workspace, p.n_padded);
     p.total_sum = frit_attend_take(&workspace, p.n_padded);
@@ -55,7 +55,7 @@ static panels take_room(const frit_attend_item *item, float *workspace)
 // What scores gain: query i's at position p of the tile is at n_p - 1 - p + i, since queries are neighbours (group 1).
 static void list_bias(const frit_attend_item *item, frit_range positions, panels *p)
 {
-    const int64_t first = item->run->n_past + item->first - (positions.end - 1);
+    const int64_t first = item->seq->n_past + item->first - (positions.end - 1);
     for (int64_t i = 0; i < p->n_padded + positions.end - positions.begin; i++)
         p->bias[i] = frit_attend_bias(&item->task->node->attend, item->head, -(first + i));
 }
@@ -69,11 +69,12 @@ static panels gather(const frit_attend_item *item, float *workspace)
     if (p.n < p.n_padded) memset(p.q, 0, (size_t)(p.n_padded * s->k_dim) * sizeof(float));
     for (int64_t i = 0; i < p.n_padded; i++) {
         p.max[i] = -INFINITY, p.sum[i] = 0;
-        p.slope[i] = 0, p.slot[i] = 0, p.begin[i] = 0, p.end[i] = 0;
+        p.slope[i] = 0, p.own_position[i] = 0, p.begin[i] = 0, p.end[i] = 0;
         if (i >= p.n) continue;
         const frit_attend_query query = frit_attend_query_at(item, i);
         p.slope[i] = frit_attend_slope(attend, query.head, s->n_head);
-        p.begin[i] = (int32_t)query.seen.begin, p.end[i] = (int32_t)query.seen.end, p.slot[i] = (int32_t)query.slot;
+        p.begin[i] = (int32_t)query.seen.begin, p.end[i] = (int32_t)query.seen.end,
+        p.own_position[i] = (int32_t)query.own_position;
         frit_attend_load_query(item, &query, 1, p.k);   // the keys' room is still free
         float *to = p.q + i / p.lanes * s->k_dim * p.lanes + i % p.lanes;
         for (int64_t d = 0; d < s->k_dim; d++) to[d * p.lanes] = p.k[d];
@@ -101,7 +102,7 @@ static void attend(const frit_attend_item *item, frit_range positions, panels *p
                              .begin = p->begin,
                              .end = p->end,
                              .slope = attend->alibi != 0 ? p->slope : NULL,
-                             .slot = p->slot,
+                             .own_position = p->own_position,
                              .bias = attend->bias ? p->bias : NULL,
                              .softcap = attend->softcap,
                              .scratch = (uint8_t *)p->scratch,

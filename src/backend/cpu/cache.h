@@ -3,13 +3,13 @@
 #pragma once
 #include "backend/cpu/task.h"
 
-// The page table of a run for the layer's group.
-static inline const int32_t *frit_layer_pages(const frit_task *task, const frit_cache_layer *layer, const frit_run *run)
+// The page table of a seq for the layer's group.
+static inline const int32_t *frit_layer_pages(const frit_task *task, const frit_cache_layer *layer, const frit_seq *seq)
 {
-    return frit_batch_pages(task->env->batch, layer->group, run);
+    return frit_batch_pages(task->env->batch, layer->group, seq);
 }
 
-// Key or value of one head at position p of a run with these pages; of a transposed one, number d is at
+// Key or value of one head at position p of a seq with these pages; of a transposed one, number d is at
 // d * FRIT_PAGE_TOKENS elements.
 static inline uint8_t *frit_cache_at(const frit_cache_side *side, const int32_t *pages, int64_t p, int64_t head)
 {

@@ -30,23 +30,23 @@ size_t frit_dispatch_bytes(int64_t n_rows, int64_t n_used, int64_t n_experts)
            (size_t)n_assignments * (sizeof(int32_t) + sizeof(bool));
 }
 
-// The first row of the node after those of the run that its row t belongs to; rows of the batch are in order.
+// The first row of the node after those of the sequence that its row t belongs to; rows of the batch are in order.
 static int64_t run_end(const frit_task *task, const frit_node *route, int64_t t, int64_t n_rows)
 {
     const frit_batch *batch = task->env->batch;
-    if (route->rows == FRIT_ROWS_FIXED || batch->n_runs < 2) return n_rows;
+    if (route->rows == FRIT_ROWS_FIXED || batch->n_seqs < 2) return n_rows;
     const bool outs = route->rows == FRIT_ROWS_OUTS;
     const int64_t row = outs ? batch->out_rows[t] : t;
     int i = 0;
-    while (i + 1 < batch->n_runs && batch->runs[i + 1].first_row <= row) i++;
-    if (i + 1 == batch->n_runs) return n_rows;
-    const int64_t end = batch->runs[i + 1].first_row;
+    while (i + 1 < batch->n_seqs && batch->seqs[i + 1].first_row <= row) i++;
+    if (i + 1 == batch->n_seqs) return n_rows;
+    const int64_t end = batch->seqs[i + 1].first_row;
     if (!outs) return end < n_rows ? end : n_rows;
     while (t < n_rows && batch->out_rows[t] < end) t++;
     return t;
 }
 
-// The expert of each assignment, and how many assignments each expert has; [begin, end) are those of one run.
+// The expert of each assignment, and how many assignments each expert has; [begin, end) are those of one sequence.
 static void count_run(const float *route, int64_t n_used, int64_t begin, int64_t end, bool may_prefill,
                       frit_dispatch *dispatch, count *counts)
 {

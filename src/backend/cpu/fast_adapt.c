@@ -107,7 +107,7 @@ static void down_rows(const frit_task *task, const float *x, int64_t t, int64_t 
     }
 }
 
-// The first row from t on that is not of the same run, at most n.
+// The first row from t on that is not of the same sequence, at most n.
 static int64_t same_until(const frit_task *task, int64_t t, int64_t n, const float *scales)
 {
     int64_t end = t + 1;

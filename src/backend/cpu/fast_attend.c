@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Attention over the paged cache: the work, cut into items that do not depend on the number of threads.
 //
-//     run - block of rows - head of the cache - chunk of positions
+//     seq - block of rows - head of the cache - chunk of positions
 //
 // A chunk has sums of its own, which are folded together in the order of the positions. Chunks begin at fixed positions
 // of a text, so a result is the same whatever else the step holds and however the text is cut into steps. (By halves,
-// the run decides.) The step only decides which thread computes the chunks: where there is room for their sums, each is
+// the seq decides.) The step only decides which thread computes the chunks: where there is room for their sums, each is
 // an item, and frit_fast_attend_merge folds; where a step has work enough without, one item computes a block's chunks
 // one after the other, and folds them as it goes.
 //
-// Where blocks of a run look at the same positions by halves, keys and values are stored as tiles once for all of
+// Where blocks of a seq look at the same positions by halves, keys and values are stored as tiles once for all of
 // them, before: as many pages as there is room for.
 #include "backend/cpu/attend.h"
 #include "backend/cpu/fast.h"
@@ -22,7 +22,7 @@ enum {
     TILE_QUERIES = 256,         // the same where many queries share decoded keys and values
     HALF_QUERIES = 128,         // and where blocks share them
     FEW_QUERIES = 4,            // of one row, up to which that does not pay
-    PREFILL_ROWS = 32,          // of a run, from which it does
+    PREFILL_ROWS = 32,          // of a sequence, from which it does
     MAX_CHUNKS = 128,           // of a block
     HALF_CHUNKS = 32,           // of a block by halves
     CHUNK_STEP = 128,           // positions, where halves cut
@@ -44,9 +44,9 @@ static int64_t max(int64_t a, int64_t b)
 
 // ------------------------------------------------------------------------------- blocks
 
-typedef struct block {   // neighbouring rows of one run
-    const frit_run *run;
-    int64_t first, n_rows;   // of the run
+typedef struct block {   // neighbouring rows of one sequence
+    const frit_seq *seq;
+    int64_t first, n_rows;   // of the sequence
     frit_range span;         // positions that some row looks at; memory before it may hold anything
     int64_t chunk;           // by halves: positions of a chunk; the first begins where the page of span.begin does
     int64_t first_chunk;     // else: of the text
@@ -64,12 +64,12 @@ typedef struct tiled {   // the pages of a run as tiles, one head after the othe
 typedef struct walk {   // over the blocks of a step
     const frit_task *task;
     frit_attend_shape shape;
-    int run;              // the next block is in
+    int seq;              // the next block is in
     int64_t first;        // and begins at
-    int64_t block_rows;   // of blocks of that run
+    int64_t block_rows;   // of blocks of that sequence
     int64_t n_sums;       // taken so far: rows x chunks
     int64_t n_tiled;      // the same: pages x heads of the cache
-    tiled tiled;          // of that run
+    tiled tiled;          // of that sequence
     block b;              // this one
 } walk;
 
@@ -83,18 +83,18 @@ static walk begin_walk(const frit_task *task)
     return w;
 }
 
-// Whether rows of this run look at chosen positions only: as long as all can be chosen, all are looked at.
-static bool is_some(const walk *w, const frit_run *run)
+// Whether rows of this seq look at chosen positions only: as long as all can be chosen, all are looked at.
+static bool is_some(const walk *w, const frit_seq *seq)
 {
     const frit_node *node = w->task->node;
-    return node->op == FRIT_OP_ATTEND_SPARSE && run->n_past + run->n_rows > node->src[2]->shape[1];
+    return node->op == FRIT_OP_ATTEND_SPARSE && seq->n_past + seq->n_rows > node->src[2]->shape[1];
 }
 
 // Queries that lie side by side must be neighbours where scores depend on how far they are.
-static bool is_prefill(const walk *w, const frit_run *run)
+static bool is_prefill(const walk *w, const frit_seq *seq)
 {
-    if (is_some(w, run) || (w->task->node->attend.bias && w->shape.group != 1)) return false;
-    return w->task->env->kernels->attend_tile && (w->shape.group > FEW_QUERIES || run->n_rows >= PREFILL_ROWS);
+    if (is_some(w, seq) || (w->task->node->attend.bias && w->shape.group != 1)) return false;
+    return w->task->env->kernels->attend_tile && (w->shape.group > FEW_QUERIES || seq->n_rows >= PREFILL_ROWS);
 }
 
 // Whether bfloat16 adds little: to what was rounded when it was written, unless f16 is as coarse as the model gets.
@@ -105,11 +105,11 @@ static bool is_coarse(const frit_task_env *env, const frit_cache_layer *layer)
     return !env->fine || k != FRIT_DTYPE_F16 || v != FRIT_DTYPE_F16;
 }
 
-static const frit_attend_way *way_of(const walk *w, const frit_run *run)
+static const frit_attend_way *way_of(const walk *w, const frit_seq *seq)
 {
-    // By the run, not by what is left of it: a prompt's last row sums in the order of those before it.
+    // By the sequence, not by what is left of it: a prompt's last row sums in the order of those before it.
     const frit_cache_layer *layer = w->shape.layer;
-    if (!is_prefill(w, run)) return &frit_attend_by_rows;
+    if (!is_prefill(w, seq)) return &frit_attend_by_rows;
     const frit_attend *attend = &w->task->node->attend;
     if (attend->cross || attend->bias) return &frit_attend_by_tiles;   // halves begin at the query's own score
     const frit_task_env *env = w->task->env;
@@ -117,16 +117,16 @@ static const frit_attend_way *way_of(const walk *w, const frit_run *run)
                                                                                         : &frit_attend_by_tiles;
 }
 
-static int64_t blocks_of(const walk *w, const frit_run *run)
+static int64_t blocks_of(const walk *w, const frit_seq *seq)
 {
-    return (run->n_rows + w->block_rows - 1) / w->block_rows;
+    return (seq->n_rows + w->block_rows - 1) / w->block_rows;
 }
 
 // Few long chunks: of halves, folding costs much of what adding costs.
 static void cut_halves(const walk *w, block *b)
 {
     const int64_t n = b->span.end - frit_page_begin(b->span.begin);
-    const int64_t n_items = blocks_of(w, b->run) * w->shape.layer->spec.n_head_kv;   // of the run, with one chunk
+    const int64_t n_items = blocks_of(w, b->seq) * w->shape.layer->spec.n_head_kv;   // of the sequence, with one chunk
     const int64_t most = max(1, min(HALF_CHUNKS, PREFILL_ITEMS / n_items));
     const int64_t share = (n + most - 1) / most;
     b->chunk = most > 1 ? max(FRIT_CHUNK, (share + CHUNK_STEP - 1) / CHUNK_STEP * CHUNK_STEP) : n;
@@ -135,7 +135,7 @@ static void cut_halves(const walk *w, block *b)
 
 static void cut_positions(const walk *w, block *b)
 {
-    if (way_of(w, b->run) == &frit_attend_by_halves) {
+    if (way_of(w, b->seq) == &frit_attend_by_halves) {
         cut_halves(w, b);
         return;
     }
@@ -143,14 +143,14 @@ static void cut_positions(const walk *w, block *b)
     b->n_chunks = b->span.end > b->span.begin ? frit_attend_chunk_at(b->span.end - 1) - b->first_chunk + 1 : 0;
 }
 
-// Whether threads share a block's chunks: not where the run has items enough.
+// Whether threads share a block's chunks: not where the seq has items enough.
 static bool shares_chunks(const walk *w, const block *b)
 {
     if (b->n_chunks < 2 || b->n_chunks > MAX_CHUNKS || w->n_sums + b->n_rows * b->n_chunks > CHUNKED_ROWS) return false;
-    return !is_prefill(w, b->run) || blocks_of(w, b->run) * w->shape.layer->spec.n_head_kv < PREFILL_ITEMS;
+    return !is_prefill(w, b->seq) || blocks_of(w, b->seq) * w->shape.layer->spec.n_head_kv < PREFILL_ITEMS;
 }
 
-// Of all runs: no more than this in tiles.
+// Of all seqs: no more than this in tiles.
 static int64_t tiled_room(const frit_node *node)
 {
     const int64_t n_pages = node->shape[0] * node->src[0]->shape[1] / 4 * PAGES_OF_ROW;
@@ -158,15 +158,15 @@ static int64_t tiled_room(const frit_node *node)
     return min(n_pages, (int64_t)(TURNED_BYTES / page_bytes));
 }
 
-static void place_tiles(walk *w, const frit_run *run)
+static void place_tiles(walk *w, const frit_seq *seq)
 {
     const frit_attend *attend = &w->task->node->attend;
     const int64_t n_head = w->shape.layer->spec.n_head_kv;
     w->tiled = (tiled){.first = w->n_tiled};
-    if (run->n_rows <= w->block_rows || way_of(w, run) != &frit_attend_by_halves) return;
+    if (seq->n_rows <= w->block_rows || way_of(w, seq) != &frit_attend_by_halves) return;
     const int64_t room = (tiled_room(w->task->node) - w->n_tiled) / n_head;
-    w->tiled.seen.begin = frit_attend_span(attend, run, run->n_past).begin;
-    w->tiled.seen.end = frit_attend_span(attend, run, run->n_past + run->n_rows - 1).end;
+    w->tiled.seen.begin = frit_attend_span(attend, seq, seq->n_past).begin;
+    w->tiled.seen.end = frit_attend_span(attend, seq, seq->n_past + seq->n_rows - 1).end;
     const int64_t begin = w->tiled.seen.begin / FRIT_PAGE_TOKENS;
     const int64_t end = (w->tiled.seen.end + FRIT_PAGE_TOKENS - 1) / FRIT_PAGE_TOKENS;
     w->tiled.pages = (frit_range){begin, min(end, begin + room)};
@@ -177,19 +177,19 @@ static bool next_block(walk *w)
 {
     const frit_batch *batch = w->task->env->batch;
     const frit_attend *attend = &w->task->node->attend;
-    while (w->run < batch->n_runs && w->first >= batch->runs[w->run].n_rows) w->run++, w->first = 0;
-    if (w->run == batch->n_runs) return false;
-    const frit_run *run = &batch->runs[w->run];
-    const int64_t n_queries = way_of(w, run) == &frit_attend_by_halves ? HALF_QUERIES
-                              : is_prefill(w, run)                     ? TILE_QUERIES
+    while (w->seq < batch->n_seqs && w->first >= batch->seqs[w->seq].n_rows) w->seq++, w->first = 0;
+    if (w->seq == batch->n_seqs) return false;
+    const frit_seq *seq = &batch->seqs[w->seq];
+    const int64_t n_queries = way_of(w, seq) == &frit_attend_by_halves ? HALF_QUERIES
+                              : is_prefill(w, seq)                     ? TILE_QUERIES
                                                                        : ROW_QUERIES;
     w->block_rows = max(1, n_queries / w->shape.group);
-    if (is_some(w, run)) w->block_rows = 1;
-    if (w->first == 0) place_tiles(w, run);
-    block b = {.run = run, .first = w->first, .n_rows = min(w->block_rows, run->n_rows - w->first), .sums = -1};
-    b.span.begin = frit_attend_span(attend, run, run->n_past + b.first).begin;
-    b.span.end = frit_attend_span(attend, run, run->n_past + b.first + b.n_rows - 1).end;
-    if (is_some(w, run)) b.span = (frit_range){0, min(b.span.end, w->task->node->src[2]->shape[1])};
+    if (is_some(w, seq)) w->block_rows = 1;
+    if (w->first == 0) place_tiles(w, seq);
+    block b = {.seq = seq, .first = w->first, .n_rows = min(w->block_rows, seq->n_rows - w->first), .sums = -1};
+    b.span.begin = frit_attend_span(attend, seq, seq->n_past + b.first).begin;
+    b.span.end = frit_attend_span(attend, seq, seq->n_past + b.first + b.n_rows - 1).end;
+    if (is_some(w, seq)) b.span = (frit_range){0, min(b.span.end, w->task->node->src[2]->shape[1])};
     cut_positions(w, &b);
     if (shares_chunks(w, &b)) {
         b.sums = w->n_sums;
@@ -240,7 +240,7 @@ static sums *chunk_sums(const walk *w, int64_t row, int64_t head, int64_t chunk)
     return sums_at((float *)(void *)w->task->shared, i, w->shape.v_dim);
 }
 
-// The tiles of a run's page and one head: after the sums.
+// The tiles of a seq's page and one head: after the sums.
 static uint8_t *tiles_at(const walk *w, int64_t head, int64_t page)
 {
     const tiled *t = &w->tiled;
@@ -298,7 +298,7 @@ void frit_attend_load_query(const frit_attend_item *item, const frit_attend_quer
 {
     const frit_attend_shape *s = item->shape;
     const float *x = item->task->x[0] + (query->row * s->n_head + query->head) * s->k_dim;
-    const float scale = frit_attend_scale(&item->task->node->attend, query->slot);
+    const float scale = frit_attend_scale(&item->task->node->attend, query->own_position);
     item->task->env->kernels->scale(y, x, factor * scale, s->k_dim);
     frit_hadamard(y, s->k_dim, s->layer->k.mix);
 }
@@ -371,16 +371,16 @@ static frit_attend_item item_of(const walk *w, int64_t head)
     const block *b = &w->b;
     frit_attend_item item = {.task = w->task,
                              .shape = &w->shape,
-                             .run = b->run,
-                             .pages = frit_layer_pages(w->task, w->shape.layer, b->run),
+                             .seq = b->seq,
+                             .pages = frit_layer_pages(w->task, w->shape.layer, b->seq),
                              .first = b->first,
                              .n_rows = b->n_rows,
                              .head = head,
                              .n_chosen = b->span.end,
                              .tiled = w->tiled.pages};
     if (w->tiled.pages.end > 0) item.tiles = tiles_at(w, head, w->tiled.pages.begin);
-    if (is_some(w, b->run))
-        item.chosen = w->task->x[2] + (b->run->first_row + b->first) * w->task->node->src[2]->shape[1];
+    if (is_some(w, b->seq))
+        item.chosen = w->task->x[2] + (b->seq->first_row + b->first) * w->task->node->src[2]->shape[1];
     return item;
 }
 
@@ -390,7 +390,7 @@ static void attend_item(const walk *w, int64_t head, int64_t chunk, float *works
     const block *b = &w->b;
     const int64_t v_dim = w->shape.v_dim, group = w->shape.group, n = b->n_rows * group;
     const frit_attend_item item = item_of(w, head);
-    const frit_attend_way *way = way_of(w, b->run);
+    const frit_attend_way *way = way_of(w, b->seq);
     float *totals = workspace;
     workspace += n * sums_floats(v_dim);
     const bool folds = way->folds && b->sums < 0;
@@ -399,7 +399,7 @@ static void attend_item(const walk *w, int64_t head, int64_t chunk, float *works
         frit_attend_sums part;
         way->run(&item, folds ? b->span : chunk_of(b, c), workspace, &part);
         for (int64_t i = 0; i < n; i++) {
-            const int64_t row = b->run->first_row + b->first + i / group, h = head * group + i % group;
+            const int64_t row = b->seq->first_row + b->first + i / group, h = head * group + i % group;
             const float *acc = part.acc + i * part.acc_stride;
             if (n_parts == 1) {
                 give_result(w, row, h, part.max[i], part.sum[i], acc);
@@ -418,7 +418,7 @@ static void attend_item(const walk *w, int64_t head, int64_t chunk, float *works
     }
 }
 
-// Pages to bring into tiles, where the walk has come to the first block of a run: for each head.
+// Pages to bring into tiles, where the walk has come to the first block of a seq: for each head.
 static int64_t n_to_tile(const walk *w)
 {
     if (w->b.first > 0) return 0;
@@ -459,7 +459,7 @@ int frit_attend_pieces(const frit_task *task)
 
 static bool next_of_run(walk *w)
 {
-    return w->first < w->b.run->n_rows && next_block(w);
+    return w->first < w->b.seq->n_rows && next_block(w);
 }
 
 static int64_t items_of_head(const walk *w)
@@ -467,7 +467,7 @@ static int64_t items_of_head(const walk *w)
     return w->b.n_items / w->shape.layer->spec.n_head_kv;
 }
 
-// Some items of a run, on whose first block `start` stands: by heads first, so that the second cache of a thread's core
+// Some items of a seq, on whose first block `start` stands: by heads first, so that the second cache of a thread's core
 // may hold what its share reads, then by blocks, then by chunks.
 static void attend_run(const walk *start, frit_range items, int64_t n_of_head, float *workspace)
 {
@@ -488,7 +488,7 @@ void frit_fast_attend(const frit_task *task, frit_share share)
     int64_t n = 0;
     for (walk w = begin_walk(task); next_block(&w);) n += w.b.n_items;
     const frit_range mine = frit_split(n, 1, share);
-    int64_t first = 0;   // item of the run
+    int64_t first = 0;   // item of the sequence
     for (walk w = begin_walk(task); first < mine.end && next_block(&w);) {
         const walk start = w;
         int64_t n_of_head = items_of_head(&w);
@@ -526,7 +526,7 @@ static void merge(const walk *w, int64_t row, int64_t head, sums *total)
         const sums *part = chunk_sums(w, row, head, c);
         fold(total, part->max, part->sum, part->acc, v_dim);
     }
-    give_result(w, w->b.run->first_row + w->b.first + row, head, total->max, total->sum, total->acc);
+    give_result(w, w->b.seq->first_row + w->b.first + row, head, total->max, total->sum, total->acc);
 }
 
 void frit_fast_attend_merge(const frit_task *task, frit_share share)
@@ -568,12 +568,12 @@ static void write_heads(const frit_task *task, frit_share share)
     const float *x = task->x[task->keys ? 0 : 1];
     const int64_t n_head = layer->spec.n_head_kv;
     const frit_range heads = frit_split(n_head, 1, share);
-    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
-        const frit_run *run = &batch->runs[i_run];
-        const int32_t *pages = frit_layer_pages(task, layer, run);
-        for (int64_t row = run->first_row; row < run->first_row + run->n_rows; row++)
+    for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
+        const frit_seq *seq = &batch->seqs[i_seq];
+        const int32_t *pages = frit_layer_pages(task, layer, seq);
+        for (int64_t row = seq->first_row; row < seq->first_row + seq->n_rows; row++)
             for (int64_t h = heads.begin; h < heads.end; h++)
-                store(task, side, pages, run->n_past + row - run->first_row, h, x + (row * n_head + h) * side->dim,
+                store(task, side, pages, seq->n_past + row - seq->first_row, h, x + (row * n_head + h) * side->dim,
                       frit_task_workspace(task, share));
     }
 }
@@ -590,12 +590,12 @@ void frit_fast_kv_write(const frit_task *task, frit_share share)
     const frit_range mine = frit_split(batch->n_rows * n_head, 1, share);
     float *mixed = frit_task_workspace(task, share);
 
-    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
-        const frit_run *run = &batch->runs[i_run];
-        const int32_t *pages = frit_layer_pages(task, layer, run);
-        const int64_t first = run->first_row * n_head, end = min(mine.end, first + run->n_rows * n_head);
+    for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
+        const frit_seq *seq = &batch->seqs[i_seq];
+        const int32_t *pages = frit_layer_pages(task, layer, seq);
+        const int64_t first = seq->first_row * n_head, end = min(mine.end, first + seq->n_rows * n_head);
         for (int64_t i = max(mine.begin, first); i < end; i++) {
-            const int64_t p = run->n_past + i / n_head - run->first_row, h = i % n_head;
+            const int64_t p = seq->n_past + i / n_head - seq->first_row, h = i % n_head;
             store(task, &layer->k, pages, p, h, task->x[0] + i * k_dim, mixed);
             if (task->x[1]) store(task, &layer->v, pages, p, h, task->x[1] + i * v_dim, mixed);
         }
@@ -608,12 +608,12 @@ void frit_fast_index_write(const frit_task *task, frit_share share)
     const frit_cache_layer *layer = &task->env->cache->layers[task->node->layer];
     const frit_cache_side *side = &layer->index;
     const frit_range mine = frit_split(batch->n_rows, 1, share);
-    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
-        const frit_run *run = &batch->runs[i_run];
-        const int32_t *pages = frit_layer_pages(task, layer, run);
-        const int64_t end = min(mine.end, run->first_row + run->n_rows);
-        for (int64_t t = max(mine.begin, run->first_row); t < end; t++)
-            store(task, side, pages, run->n_past + t - run->first_row, 0, task->x[0] + t * side->dim,
+    for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
+        const frit_seq *seq = &batch->seqs[i_seq];
+        const int32_t *pages = frit_layer_pages(task, layer, seq);
+        const int64_t end = min(mine.end, seq->first_row + seq->n_rows);
+        for (int64_t t = max(mine.begin, seq->first_row); t < end; t++)
+            store(task, side, pages, seq->n_past + t - seq->first_row, 0, task->x[0] + t * side->dim,
                   frit_task_workspace(task, share));
     }
 }

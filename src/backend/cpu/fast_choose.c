@@ -53,7 +53,7 @@ size_t frit_choose_workspace_bytes(const frit_node *node)
 // ------------------------------------------------------------------------------- scores
 
 typedef struct row {
-    const frit_run *run;
+    const frit_seq *seq;
     int64_t t, n_seen;   // of the batch; positions up to its own
 } row;
 
@@ -66,13 +66,13 @@ static void load_queries(const frit_task *task, const row *at, room *r)
 }
 
 // Lists the keys of positions [begin, end), decoded where no kernel reads them as they are. Returns their type.
-static frit_dtype list_keys(const frit_task *task, const frit_run *run, frit_range positions, room *r,
+static frit_dtype list_keys(const frit_task *task, const frit_seq *seq, frit_range positions, room *r,
                             const uint8_t **rows)
 {
     const frit_kernels *k = task->env->kernels;
     const frit_cache_layer *layer = &task->env->cache->layers[task->node->choose.layer];
     const frit_cache_side *side = &layer->index;
-    const int32_t *pages = frit_layer_pages(task, layer, run);
+    const int32_t *pages = frit_layer_pages(task, layer, seq);
     const bool direct = k->attend_scores[side->dtype] != NULL;
     for (int64_t p = positions.begin, i = 0; p < positions.end; p++, i++) {
         rows[i] = frit_cache_at(side, pages, p, 0);
@@ -93,7 +93,7 @@ static void score(const frit_task *task, const row *at, frit_range positions, ro
     const int64_t n_head = task->node->src[0]->shape[1], n = positions.end - positions.begin;
     const float *w = task->x[1] + at->t * n_head;
     const uint8_t *rows[FRIT_ATTEND_ROWS];
-    const frit_dtype dtype = list_keys(task, at->run, positions, r, rows);
+    const frit_dtype dtype = list_keys(task, at->seq, positions, r, rows);
     task->env->kernels->attend_scores[dtype](r->dots, r->q, n_head, rows, n, task->node->src[0]->shape[2]);
     memset(scores, 0, (size_t)n * sizeof(float));
     for (int64_t h = 0; h < n_head; h++) {
@@ -153,9 +153,9 @@ size_t frit_choose_shared_bytes(const frit_node *node, const frit_kernels *kerne
     return (size_t)(n_rows * frit_attend_line(node->choose.n_ctx)) * sizeof(float);
 }
 
-static row row_at(const frit_run *run, int64_t i)
+static row row_at(const frit_seq *seq, int64_t i)
 {
-    return (row){run, run->first_row + i, run->n_past + i + 1};
+    return (row){seq, seq->first_row + i, seq->n_past + i + 1};
 }
 
 // Items of a row: parts of its positions, or one.
@@ -169,9 +169,9 @@ int frit_choose_pieces(const frit_task *task)
 {
     const frit_batch *batch = task->env->batch;
     int64_t n = 0;
-    for (int i_run = 0; i_run < batch->n_runs; i_run++)
-        for (int64_t i = 0; i < batch->runs[i_run].n_rows; i++) {
-            const row at = row_at(&batch->runs[i_run], i);
+    for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++)
+        for (int64_t i = 0; i < batch->seqs[i_seq].n_rows; i++) {
+            const row at = row_at(&batch->seqs[i_seq], i);
             n += n_items(task, &at);
         }
     return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
@@ -192,9 +192,9 @@ void frit_fast_choose(const frit_task *task, frit_share share)
     const frit_batch *batch = task->env->batch;
     room r = take_room(task, share);
     int64_t item = 0;
-    for (int i_run = 0; i_run < batch->n_runs; i_run++)
-        for (int64_t i = 0; i < batch->runs[i_run].n_rows; i++) {
-            const row at = row_at(&batch->runs[i_run], i);
+    for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++)
+        for (int64_t i = 0; i < batch->seqs[i_seq].n_rows; i++) {
+            const row at = row_at(&batch->seqs[i_seq], i);
             const int64_t n = n_items(task, &at);
             for (int64_t part = 0; part < n; part++, item++) {
                 if (!frit_share_has(share, item)) continue;
@@ -217,9 +217,9 @@ void frit_fast_choose_finish(const frit_task *task, frit_share share)
 {
     const frit_batch *batch = task->env->batch;
     room r = take_room(task, share);
-    for (int i_run = 0; i_run < batch->n_runs; i_run++)
-        for (int64_t i = 0; i < batch->runs[i_run].n_rows; i++) {
-            const row at = row_at(&batch->runs[i_run], i);
+    for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++)
+        for (int64_t i = 0; i < batch->seqs[i_seq].n_rows; i++) {
+            const row at = row_at(&batch->seqs[i_seq], i);
             if (at.n_seen <= task->node->shape[1] || !frit_share_has(share, at.t)) continue;
             r.best.n = 0;
             offer(&r, scores_of(task, at.t), 0, at.n_seen);

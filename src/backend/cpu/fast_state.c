@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Recurrent ops on the kernels of the installed instruction set. Work is cut by channels and by heads: rows of a run
+// Recurrent ops on the kernels of the installed instruction set. Work is cut by channels and by heads: rows of a seq
 // follow each other.
 #include "backend/cpu/fast.h"
 
@@ -11,7 +11,7 @@ enum { CHANNELS = 256 };   // that are convolved together
 
 int frit_conv_pieces(const frit_task *task)
 {
-    const int64_t n = (frit_node_width(task->node) + CHANNELS - 1) / CHANNELS * task->env->batch->n_runs;
+    const int64_t n = (frit_node_width(task->node) + CHANNELS - 1) / CHANNELS * task->env->batch->n_seqs;
     return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
 }
 
@@ -21,7 +21,7 @@ static int64_t taps_of(const frit_node *node)
     return frit_node_elems(w) / frit_node_width(node);
 }
 
-// The taps of CHANNELS channels, the rows before the run, and one product.
+// The taps of CHANNELS channels, the rows before the seq, and one product.
 size_t frit_conv_workspace_bytes(const frit_node *node)
 {
     return (size_t)(2 * taps_of(node) + 1) * CHANNELS * sizeof(float);
@@ -34,7 +34,7 @@ typedef struct convolution {
     const float *bias;
 } convolution;
 
-// Row t of the run, or what is kept of earlier ones.
+// Row t of the seq, or what is kept of earlier ones.
 static const float *row_of(const convolution *c, const float *x, int64_t t)
 {
     return t >= 0 ? x + t * c->n_channels + c->first : c->earlier + (c->n_taps - 1 + t) * c->n;
@@ -53,25 +53,25 @@ static void convolve(const convolution *c, const float *x, float *y, int64_t n_r
     }
 }
 
-static void convolve_run(convolution *c, const frit_task *task, const frit_run *run)
+static void convolve_seq(convolution *c, const frit_task *task, const frit_seq *seq)
 {
-    const float *x = task->x[0] + run->first_row * c->n_channels;
-    float *kept = frit_state_at(task, run) + c->first;
+    const float *x = task->x[0] + seq->first_row * c->n_channels;
+    float *kept = frit_state_at(task, seq) + c->first;
     for (int64_t i = 0; i < c->n_taps; i++)
         for (int64_t k = 0; k < c->n; k++) c->taps[i * c->n + k] = task->x[1][(c->first + k) * c->n_taps + i];
     const size_t n_bytes = (size_t)c->n * sizeof(float);
     for (int64_t i = 0; i < c->n_taps - 1; i++) {
-        if (run->n_past == 0)
+        if (seq->n_past == 0)
             memset(c->earlier + i * c->n, 0, n_bytes);
         else
             memcpy(c->earlier + i * c->n, kept + i * c->n_channels, n_bytes);
     }
-    convolve(c, x, task->y + run->first_row * c->n_channels, run->n_rows);
-    float *copy = frit_state_in(task, run->copy_state) + c->first;
-    for (int64_t i = 0; run->n_copied > 0 && i < c->n_taps - 1; i++)
-        memcpy(copy + i * c->n_channels, row_of(c, x, run->n_copied - (c->n_taps - 1) + i), n_bytes);
+    convolve(c, x, task->y + seq->first_row * c->n_channels, seq->n_rows);
+    float *copy = frit_state_in(task, seq->copy_state) + c->first;
+    for (int64_t i = 0; seq->n_copied > 0 && i < c->n_taps - 1; i++)
+        memcpy(copy + i * c->n_channels, row_of(c, x, seq->n_copied - (c->n_taps - 1) + i), n_bytes);
     for (int64_t i = 0; i < c->n_taps - 1; i++)
-        memcpy(kept + i * c->n_channels, row_of(c, x, run->n_rows - (c->n_taps - 1) + i), n_bytes);
+        memcpy(kept + i * c->n_channels, row_of(c, x, seq->n_rows - (c->n_taps - 1) + i), n_bytes);
 }
 
 void frit_fast_conv(const frit_task *task, frit_share share)
@@ -84,11 +84,11 @@ void frit_fast_conv(const frit_task *task, frit_share share)
     c.earlier = c.taps + c.n_taps * CHANNELS;
     c.product = c.earlier + c.n_taps * CHANNELS;
     const int64_t n_parts = (c.n_channels + CHANNELS - 1) / CHANNELS;
-    frit_range r = frit_split(n_parts * task->env->batch->n_runs, 1, share);
+    frit_range r = frit_split(n_parts * task->env->batch->n_seqs, 1, share);
     for (int64_t i = r.begin; i < r.end; i++) {
         c.first = i % n_parts * CHANNELS;
         c.n = c.n_channels - c.first < CHANNELS ? c.n_channels - c.first : CHANNELS;
-        convolve_run(&c, task, &task->env->batch->runs[i / n_parts]);
+        convolve_seq(&c, task, &task->env->batch->seqs[i / n_parts]);
     }
 }
 
@@ -96,7 +96,7 @@ void frit_fast_conv(const frit_task *task, frit_share share)
 
 int frit_state_pieces(const frit_task *task)
 {
-    const int64_t n = task->node->shape[1] * task->env->batch->n_runs;
+    const int64_t n = task->node->shape[1] * task->env->batch->n_seqs;
     return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
 }
 
@@ -143,21 +143,21 @@ static void run_heads(const frit_task *task, frit_share share, frit_state_rows a
     all.k_row = n_group * all.n;
     all.head_row = n_head;
     all.scratch = frit_task_workspace(task, share);
-    frit_range r = frit_split(n_head * task->env->batch->n_runs, 1, share);
+    frit_range r = frit_split(n_head * task->env->batch->n_seqs, 1, share);
     for (int64_t i = r.begin; i < r.end; i++) {
-        const frit_run *run = &task->env->batch->runs[i / n_head];
+        const frit_seq *seq = &task->env->batch->seqs[i / n_head];
         const int64_t head = i % n_head;
         const int64_t group = task->node->state.in_turn ? head % n_group : head / (n_head / n_group);
         frit_state_rows rows = all;
-        rows.n_rows = run->n_rows;
-        rows.state = frit_state_at(task, run) + head * all.dim * all.n;
-        if (run->n_past == 0) memset(rows.state, 0, (size_t)(all.dim * all.n) * sizeof(float));
-        const int64_t at = run->first_row * n_head + head;
+        rows.n_rows = seq->n_rows;
+        rows.state = frit_state_at(task, seq) + head * all.dim * all.n;
+        if (seq->n_past == 0) memset(rows.state, 0, (size_t)(all.dim * all.n) * sizeof(float));
+        const int64_t at = seq->first_row * n_head + head;
         rows.x = task->x[0] + at * all.dim;
         rows.y = task->y + at * all.dim;
-        point(task, &rows, head, at, (run->first_row * n_group + group) * all.n);
-        run_rows(task->env->kernels, &rows, run->n_copied,
-                 frit_state_in(task, run->copy_state) + head * all.dim * all.n);
+        point(task, &rows, head, at, (seq->first_row * n_group + group) * all.n);
+        run_rows(task->env->kernels, &rows, seq->n_copied,
+                 frit_state_in(task, seq->copy_state) + head * all.dim * all.n);
     }
 }
 

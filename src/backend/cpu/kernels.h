@@ -121,10 +121,10 @@ typedef struct frit_attend_tile {
     float *acc;                   // [n_panels, v_dim, lanes]: sums of weighted values
     float *max, *sum;             // [n_panels, lanes]: of the scores, of their exponentials relative to it
     const int32_t *begin, *end;   // [n_panels, lanes]: positions that are seen; may lie outside of the tile
-    const float *slope;           // [n_panels, lanes], or NULL: scores lose slope * |slot - position|
-    const int32_t *slot;          // [n_panels, lanes]: the query's own position
-    const float *bias;            // NULL, or what scores gain: query i at position p of the tile bias[n_p - 1 - p + i]
-    int32_t first;                // position of the tile
+    const float *slope;           // [n_panels, lanes], or NULL: scores lose slope * |own_position - position|
+    const int32_t *own_position;   // [n_panels, lanes]: the query's own position
+    const float *bias;             // NULL, or what scores gain: query i at position p of the tile bias[n_p - 1 - p + i]
+    int32_t first;                 // position of the tile
     float softcap;
     bool cut;           // some query does not see all positions of the tile
     uint8_t *scratch;   // FRIT_ATTEND_SCRATCH bytes, at a cache line
@@ -175,8 +175,8 @@ typedef struct frit_attend_half {
     float *lift;          // [n_queries], multiples of FRIT_OCTAVE
     float *acc;   // [n_queries, v_dim + 16]: sums of weighted values; then sixteen that make that of the weights
     const int32_t *seen_begin, *seen_end;   // [n_queries]: positions that are seen
-    const float *slope;                     // [n_queries], or NULL: scores lose slope * |slot - position|
-    const int32_t *slot;                    // [n_queries]: the query's own position
+    const float *slope;                     // [n_queries], or NULL: scores lose slope * |own_position - position|
+    const int32_t *own_position;            // [n_queries]: the query's own position
     float softcap;
     uint8_t *scratch;   // FRIT_HALF_SCRATCH bytes, at a cache line
 } frit_attend_half;
@@ -184,7 +184,7 @@ typedef struct frit_attend_half {
 // Scores of two steps, weights.
 enum { FRIT_HALF_SCRATCH = 2 * 4 * FRIT_TILE_BYTES + FRIT_HALF_BLOCK * FRIT_HALF_QUERIES * 2 };
 
-// A head's rows of one run of SCAN or DELTA, one after the other:
+// A head's rows of one sequence of SCAN or DELTA, one after the other:
 //
 //     S [dim, n] = e[t, :] S + u[t, :] k[t, :]^T,  y[t, :] = S q[t, :],  e = exp(step[t] g[t, :]),  u = step[t] x[t, :]
 //

@@ -13,7 +13,7 @@
 
 enum { MAX_ACTIONS = 6 };   // of one chain: two conversions, three parts; both sides of KV_WRITE
 
-// A node has one set of kernels, whatever the rows of a run: what it reads was converted for them.
+// A node has one set of kernels, whatever the rows of a sequence: what it reads was converted for them.
 const frit_task_env *frit_lower_env(const lowering *l, const frit_node *node)
 {
     return l->plan->decode_kernels || node->shape[0] < FRIT_PREFILL_ROWS ? &l->exec->decode : &l->exec->prefill;

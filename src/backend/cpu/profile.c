@@ -56,15 +56,15 @@ static void count_attend(const frit_task *task, frit_profile_row *row)
     const double ops = 2.0 * (double)task->node->shape[1] * (layer->spec.k_dim + layer->spec.v_dim);
     double window = attend->window > 0 ? attend->window : 1e18;
     if (task->node->op == FRIT_OP_ATTEND_SPARSE) window = (double)task->node->src[2]->shape[1];
-    for (int32_t r = 0; r < batch->n_runs; r++) {
-        const frit_run *run = &batch->runs[r];
+    for (int32_t r = 0; r < batch->n_seqs; r++) {
+        const frit_seq *seq = &batch->seqs[r];
         if (attend->cross) {
-            row->n_bytes += run->n_source * position_bytes;
-            row->n_ops += ops * run->n_rows * run->n_source;
+            row->n_bytes += seq->n_source * position_bytes;
+            row->n_ops += ops * seq->n_rows * seq->n_source;
             continue;
         }
-        row->n_bytes += min_double(run->n_past + run->n_rows, window + run->n_rows) * position_bytes;
-        for (int32_t i = 0; i < run->n_rows; i++) row->n_ops += ops * min_double(run->n_past + i + 1, window);
+        row->n_bytes += min_double(seq->n_past + seq->n_rows, window + seq->n_rows) * position_bytes;
+        for (int32_t i = 0; i < seq->n_rows; i++) row->n_ops += ops * min_double(seq->n_past + i + 1, window);
     }
     row->type = frit_dtype_get(layer->k.dtype)->name;
 }

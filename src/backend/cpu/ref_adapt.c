@@ -7,12 +7,12 @@
 const float *frit_adapt_scales(const frit_task *task, int64_t t)
 {
     const frit_batch *batch = task->env->batch;
-    if (!batch->scales || batch->n_runs == 0) return NULL;
+    if (!batch->scales || batch->n_seqs == 0) return NULL;
     const int64_t row = task->node->rows == FRIT_ROWS_OUTS ? batch->out_rows[t] : t;
-    int32_t first = 0, last = batch->n_runs - 1;
-    while (first < last) {   // the last run that begins at this row or before
+    int32_t first = 0, last = batch->n_seqs - 1;
+    while (first < last) {   // the last sequence that begins at this row or before
         const int32_t middle = (first + last + 1) / 2;
-        if (batch->runs[middle].first_row <= row)
+        if (batch->seqs[middle].first_row <= row)
             first = middle;
         else
             last = middle - 1;

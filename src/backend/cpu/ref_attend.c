@@ -11,7 +11,7 @@ typedef struct head_view {   // the keys and values that one query head of one r
     const frit_cache_layer *layer;
     const int32_t *pages;
     int64_t head;   // of the cache
-    int64_t slot, query_head;
+    int64_t own_position, query_head;
     const float *chosen;   // NULL, or the positions that are looked at
     float scale, slope;
     // In the workspace: sums [v_dim], the query mixed as the keys are [k_dim], a decoded row [k_dim or v_dim].
@@ -39,8 +39,8 @@ static double score(const head_view *view, const frit_attend *attend, int64_t p)
     for (int64_t i = 0; i < side->dim; i++) sum += (double)view->q[i] * k[i];
     sum *= view->scale;
     if (attend->softcap != 0) sum = attend->softcap * tanh(sum / attend->softcap);
-    if (attend->bias) sum += frit_attend_bias(attend, view->query_head, p - view->slot);
-    return sum - view->slope * (double)(p > view->slot ? p - view->slot : view->slot - p);
+    if (attend->bias) sum += frit_attend_bias(attend, view->query_head, p - view->own_position);
+    return sum - view->slope * (double)(p > view->own_position ? p - view->own_position : view->own_position - p);
 }
 
 static void attend_head(const head_view *view, const frit_attend *attend, const float *sink, frit_range span, float *y)
@@ -83,18 +83,18 @@ void frit_ref_attend(const frit_task *task, frit_share share)
     const int64_t n_head = node->src[0]->shape[1], group = n_head / layer->spec.n_head_kv;
     const int64_t k_dim = layer->k.dim, v_dim = layer->v.dim;
 
-    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
-        const frit_run *run = &batch->runs[i_run];
-        frit_range r = frit_split(run->n_rows * n_head, 1, share);
+    for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
+        const frit_seq *seq = &batch->seqs[i_seq];
+        frit_range r = frit_split(seq->n_rows * n_head, 1, share);
         for (int64_t i = r.begin; i < r.end; i++) {
-            const int64_t row = run->first_row * n_head + i, slot = run->n_past + i / n_head;
+            const int64_t row = seq->first_row * n_head + i, own_position = seq->n_past + i / n_head;
             const int64_t head = i % n_head;
             head_view view = {.layer = layer,
-                              .pages = frit_layer_pages(task, layer, run),
+                              .pages = frit_layer_pages(task, layer, seq),
                               .head = head / group,
-                              .slot = slot,
+                              .own_position = own_position,
                               .query_head = head,
-                              .scale = frit_attend_scale(&node->attend, slot),
+                              .scale = frit_attend_scale(&node->attend, own_position),
                               .slope = frit_attend_slope(&node->attend, head, n_head)};
             view.acc = frit_task_workspace(task, share);
             view.q = (float *)(void *)(view.acc + v_dim);
@@ -103,7 +103,7 @@ void frit_ref_attend(const frit_task *task, frit_share share)
             frit_hadamard(view.q, k_dim, layer->k.mix);
             const bool some = node->op == FRIT_OP_ATTEND_SPARSE;
             const float *sink = task->x[2] && !some ? task->x[2] + head : NULL;
-            frit_range span = frit_attend_span(&node->attend, run, slot);
+            frit_range span = frit_attend_span(&node->attend, seq, own_position);
             if (some) {
                 const int64_t most = node->src[2]->shape[1];
                 view.chosen = task->x[2] + row / n_head * most;

@@ -39,17 +39,17 @@ void frit_ref_choose(const frit_task *task, frit_share share)
     const frit_cache_side *side = &layer->index;
     const int64_t n_head = node->src[0]->shape[1], dim = side->dim, n = node->shape[1];
     room r = take_room(node, frit_task_workspace(task, share));
-    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
-        const frit_run *run = &batch->runs[i_run];
-        const int32_t *pages = frit_layer_pages(task, layer, run);
-        frit_range mine = frit_split(run->n_rows, 1, share);
+    for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
+        const frit_seq *seq = &batch->seqs[i_seq];
+        const int32_t *pages = frit_layer_pages(task, layer, seq);
+        frit_range mine = frit_split(seq->n_rows, 1, share);
         for (int64_t i = mine.begin; i < mine.end; i++) {
-            const int64_t t = run->first_row + i;
+            const int64_t t = seq->first_row + i;
             const float *w = task->x[1] + t * n_head;
             memcpy(r.q, task->x[0] + t * n_head * dim, (size_t)(n_head * dim) * sizeof(float));
             for (int64_t h = 0; h < n_head; h++) frit_hadamard(r.q + h * dim, dim, side->mix);
             r.best.n = 0;
-            for (int64_t p = 0; p <= run->n_past + i; p++) {
+            for (int64_t p = 0; p <= seq->n_past + i; p++) {
                 double score = 0;
                 frit_dtype_get(side->dtype)->decode(frit_cache_at(side, pages, p, 0), r.key, dim);
                 for (int64_t h = 0; h < n_head; h++) {

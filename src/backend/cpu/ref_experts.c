@@ -126,7 +126,7 @@ static double dot(const float *a, const float *b, int64_t n)
     return sum;
 }
 
-// What the adapters of matrix i add to number o of slot tk.
+// What the adapters of matrix i add to output o of assignment tk.
 static double adapt(const frit_task *task, int i, int64_t tk, int64_t n_used, int64_t expert, int64_t o)
 {
     return task->node->adapts ? frit_ref_adapt(task, i, tk, tk / n_used, expert, o) : 0;

@@ -16,7 +16,7 @@ void frit_ref_weight(const frit_task *task, frit_share share)
     (void)task, (void)share;
 }
 
-// Plans treat it as an alias of its source; this is for a node that runs by itself.
+// Plans treat it as an alias of its source; this is for a node that seqs by itself.
 void frit_ref_reshape(const frit_task *task, frit_share share)
 {
     frit_range r = frit_split(frit_node_elems(task->node), 1, share);
@@ -69,12 +69,12 @@ void frit_ref_kv_write(const frit_task *task, frit_share share)
     const int64_t n_head = layer->spec.n_head_kv;
     float *mixed = frit_task_workspace(task, share);
 
-    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
-        const frit_run *run = &batch->runs[i_run];
-        const int32_t *pages = frit_layer_pages(task, layer, run);
-        frit_range r = frit_split(run->n_rows, 1, share);
+    for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
+        const frit_seq *seq = &batch->seqs[i_seq];
+        const int32_t *pages = frit_layer_pages(task, layer, seq);
+        frit_range r = frit_split(seq->n_rows, 1, share);
         for (int64_t i = r.begin; i < r.end; i++) {
-            const int64_t t = run->first_row + i, p = run->n_past + i;
+            const int64_t t = seq->first_row + i, p = seq->n_past + i;
             for (int64_t h = 0; h < n_head; h++) {
                 store(&layer->k, pages, p, h, task->x[0] + (t * n_head + h) * layer->k.dim, mixed);
                 if (task->x[1]) store(&layer->v, pages, p, h, task->x[1] + (t * n_head + h) * layer->v.dim, mixed);
@@ -89,12 +89,12 @@ void frit_ref_index_write(const frit_task *task, frit_share share)
     const frit_cache_layer *layer = &task->env->cache->layers[task->node->layer];
     const frit_cache_side *side = &layer->index;
     float *mixed = frit_task_workspace(task, share);
-    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
-        const frit_run *run = &batch->runs[i_run];
-        const int32_t *pages = frit_layer_pages(task, layer, run);
-        frit_range r = frit_split(run->n_rows, 1, share);
+    for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
+        const frit_seq *seq = &batch->seqs[i_seq];
+        const int32_t *pages = frit_layer_pages(task, layer, seq);
+        frit_range r = frit_split(seq->n_rows, 1, share);
         for (int64_t i = r.begin; i < r.end; i++)
-            store(side, pages, run->n_past + i, 0, task->x[0] + (run->first_row + i) * side->dim, mixed);
+            store(side, pages, seq->n_past + i, 0, task->x[0] + (seq->first_row + i) * side->dim, mixed);
     }
 }
 

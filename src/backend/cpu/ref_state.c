@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reference kernels of recurrent ops: a run of rows after the other, a row after the other, the state between them.
+// Reference kernels of recurrent ops: a seq of rows after the other, a row after the other, the state between them.
 #include "backend/cpu/task.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 // ------------------------------------------------------------------------------- conv
 
-// Row t of a run, which may be before its first one: kept as [n - 1, C].
+// Row t of a seq, which may be before its first one: kept as [n - 1, C].
 static double earlier(const float *x, const float *kept, int64_t n_kept, int64_t n_channels, int64_t t, int64_t c)
 {
     return t >= 0 ? x[t * n_channels + c] : kept[(n_kept + t) * n_channels + c];
@@ -18,24 +18,24 @@ void frit_ref_conv(const frit_task *task, frit_share share)
     const frit_batch *batch = task->env->batch;
     const int64_t n_channels = frit_node_width(task->node), n = frit_node_elems(task->node->src[1]) / n_channels;
     frit_range r = frit_split(n_channels, 1, share);
-    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
-        const frit_run *run = &batch->runs[i_run];
-        const float *x = task->x[0] + run->first_row * n_channels;
-        float *kept = frit_state_at(task, run), *copy = frit_state_in(task, run->copy_state),
-              *y = task->y + run->first_row * n_channels;
+    for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
+        const frit_seq *seq = &batch->seqs[i_seq];
+        const float *x = task->x[0] + seq->first_row * n_channels;
+        float *kept = frit_state_at(task, seq), *copy = frit_state_in(task, seq->copy_state),
+              *y = task->y + seq->first_row * n_channels;
         for (int64_t c = r.begin; c < r.end; c++) {
-            if (run->n_past == 0)
+            if (seq->n_past == 0)
                 for (int64_t i = 0; i < n - 1; i++) kept[i * n_channels + c] = 0;
-            for (int64_t t = 0; t < run->n_rows; t++) {
+            for (int64_t t = 0; t < seq->n_rows; t++) {
                 double sum = task->x[2] ? task->x[2][c] : 0;
                 for (int64_t i = 0; i < n; i++)
                     sum += task->x[1][c * n + i] * earlier(x, kept, n - 1, n_channels, t - n + 1 + i, c);
                 y[t * n_channels + c] = (float)sum;
             }
-            for (int64_t i = 0; run->n_copied > 0 && i < n - 1; i++)
-                copy[i * n_channels + c] = (float)earlier(x, kept, n - 1, n_channels, run->n_copied - (n - 1) + i, c);
+            for (int64_t i = 0; seq->n_copied > 0 && i < n - 1; i++)
+                copy[i * n_channels + c] = (float)earlier(x, kept, n - 1, n_channels, seq->n_copied - (n - 1) + i, c);
             for (int64_t i = 0; i < n - 1; i++)   // a row that is read comes after the one that is written
-                kept[i * n_channels + c] = (float)earlier(x, kept, n - 1, n_channels, run->n_rows - (n - 1) + i, c);
+                kept[i * n_channels + c] = (float)earlier(x, kept, n - 1, n_channels, seq->n_rows - (n - 1) + i, c);
         }
     }
 }
@@ -52,19 +52,19 @@ static sizes sizes_of(const frit_node *x, const frit_node *k)
 }
 
 // The state of one head, [dim, n]; that of a session's first row is zero.
-static float *head_state(const frit_task *task, const frit_run *run, sizes s, int64_t head)
+static float *head_state(const frit_task *task, const frit_seq *seq, sizes s, int64_t head)
 {
-    float *state = frit_state_at(task, run) + head * s.dim * s.n;
-    if (run->n_past == 0) memset(state, 0, (size_t)(s.dim * s.n) * sizeof *state);
+    float *state = frit_state_at(task, seq) + head * s.dim * s.n;
+    if (seq->n_past == 0) memset(state, 0, (size_t)(s.dim * s.n) * sizeof *state);
     return state;
 }
 
 // To be called after each row t of the step.
-static void copy_state(const frit_task *task, const frit_run *run, sizes s, int64_t head, int64_t t)
+static void copy_state(const frit_task *task, const frit_seq *seq, sizes s, int64_t head, int64_t t)
 {
-    if (t - run->first_row + 1 != run->n_copied) return;
+    if (t - seq->first_row + 1 != seq->n_copied) return;
     const int64_t at = head * s.dim * s.n;
-    memcpy(frit_state_in(task, run->copy_state) + at, frit_state_at(task, run) + at,
+    memcpy(frit_state_in(task, seq->copy_state) + at, frit_state_at(task, seq) + at,
            (size_t)(s.dim * s.n) * sizeof(float));
 }
 
@@ -73,12 +73,12 @@ void frit_ref_scan(const frit_task *task, frit_share share)
     const frit_batch *batch = task->env->batch;
     const sizes s = sizes_of(task->node->src[0], task->node->src[3]);
     const int64_t n_a = frit_node_elems(task->node->src[2]) / s.n_head;
-    frit_range r = frit_split(batch->n_runs * s.n_head, 1, share);
+    frit_range r = frit_split(batch->n_seqs * s.n_head, 1, share);
     for (int64_t i = r.begin; i < r.end; i++) {
-        const frit_run *run = &batch->runs[i / s.n_head];
+        const frit_seq *seq = &batch->seqs[i / s.n_head];
         const int64_t head = i % s.n_head, group = head / (s.n_head / s.n_group);
-        float *state = head_state(task, run, s, head);
-        for (int64_t t = run->first_row; t < run->first_row + run->n_rows; t++) {
+        float *state = head_state(task, seq, s, head);
+        for (int64_t t = seq->first_row; t < seq->first_row + seq->n_rows; t++) {
             const float *x = task->x[0] + (t * s.n_head + head) * s.dim, *a = task->x[2] + head * n_a;
             const float *b = task->x[3] + (t * s.n_group + group) * s.n,
                         *c = task->x[4] + (t * s.n_group + group) * s.n;
@@ -92,7 +92,7 @@ void frit_ref_scan(const frit_task *task, frit_share share)
                 }
                 task->y[(t * s.n_head + head) * s.dim + p] = (float)sum;
             }
-            copy_state(task, run, s, head, t);
+            copy_state(task, seq, s, head, t);
         }
     }
 }
@@ -124,18 +124,18 @@ void frit_ref_delta(const frit_task *task, frit_share share)
     const sizes s = sizes_of(task->node->src[0], task->node->src[1]);
     const bool fixed = decay->op == FRIT_OP_WEIGHT;
     const int64_t n_g = fixed || decay->n_dims == 2 ? 1 : decay->shape[2];
-    frit_range r = frit_split(batch->n_runs * s.n_head, 1, share);
+    frit_range r = frit_split(batch->n_seqs * s.n_head, 1, share);
     for (int64_t i = r.begin; i < r.end; i++) {
-        const frit_run *run = &batch->runs[i / s.n_head];
+        const frit_seq *seq = &batch->seqs[i / s.n_head];
         const int64_t head = i % s.n_head;
         const int64_t group = task->node->state.in_turn ? head % s.n_group : head / (s.n_head / s.n_group);
-        float *state = head_state(task, run, s, head);
-        for (int64_t t = run->first_row; t < run->first_row + run->n_rows; t++) {
+        float *state = head_state(task, seq, s, head);
+        for (int64_t t = seq->first_row; t < seq->first_row + seq->n_rows; t++) {
             const int64_t h = t * s.n_head + head, at = (t * s.n_group + group) * s.n;
             const float *g = task->x[3] + (fixed ? head : h * n_g);
             delta_row(task->y + h * s.dim, state, s, task->x[0] + h * s.dim, task->x[1] + at, task->x[2] + at, g,
                       n_g == 1, task->x[4] ? task->x[4] + h : NULL);
-            copy_state(task, run, s, head, t);
+            copy_state(task, seq, s, head, t);
         }
     }
 }
@@ -148,18 +148,18 @@ void frit_ref_shift(const frit_task *task, frit_share share)
     const int64_t n_channels = frit_node_width(task->node);
     frit_range r = frit_split(n_channels, 1, share);
     const size_t n_bytes = (size_t)(r.end - r.begin) * sizeof(float);
-    for (int i_run = 0; i_run < batch->n_runs; i_run++) {
-        const frit_run *run = &batch->runs[i_run];
-        const float *x = task->x[0] + run->first_row * n_channels + r.begin;
-        float *y = task->y + run->first_row * n_channels + r.begin, *kept = frit_state_at(task, run) + r.begin;
-        if (run->n_past == 0)
+    for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
+        const frit_seq *seq = &batch->seqs[i_seq];
+        const float *x = task->x[0] + seq->first_row * n_channels + r.begin;
+        float *y = task->y + seq->first_row * n_channels + r.begin, *kept = frit_state_at(task, seq) + r.begin;
+        if (seq->n_past == 0)
             memset(y, 0, n_bytes);
         else
             memcpy(y, kept, n_bytes);
-        for (int64_t t = 1; t < run->n_rows; t++) memcpy(y + t * n_channels, x + (t - 1) * n_channels, n_bytes);
-        memcpy(kept, x + (run->n_rows - 1) * n_channels, n_bytes);
-        if (run->n_copied > 0)
-            memcpy(frit_state_in(task, run->copy_state) + r.begin, x + (run->n_copied - 1) * n_channels, n_bytes);
+        for (int64_t t = 1; t < seq->n_rows; t++) memcpy(y + t * n_channels, x + (t - 1) * n_channels, n_bytes);
+        memcpy(kept, x + (seq->n_rows - 1) * n_channels, n_bytes);
+        if (seq->n_copied > 0)
+            memcpy(frit_state_in(task, seq->copy_state) + r.begin, x + (seq->n_copied - 1) * n_channels, n_bytes);
     }
 }
 
@@ -193,20 +193,20 @@ void frit_ref_wkv(const frit_task *task, frit_share share)
     const frit_batch *batch = task->env->batch;
     const int64_t n_channels = frit_node_width(task->node);
     const float *decay = task->x[2], *first = task->x[3];
-    frit_range r = frit_split(n_channels * batch->n_runs, 1, share);
+    frit_range r = frit_split(n_channels * batch->n_seqs, 1, share);
     for (int64_t i = r.begin; i < r.end; i++) {
-        const frit_run *run = &batch->runs[i / n_channels];
+        const frit_seq *seq = &batch->seqs[i / n_channels];
         const int64_t c = i % n_channels;
-        float *state = frit_state_at(task, run);
-        weighed w = run->n_past == 0 ? nothing : get_weighed(state, n_channels, c);
-        for (int64_t t = 0; t < run->n_rows; t++) {
-            const int64_t at = (run->first_row + t) * n_channels + c;
+        float *state = frit_state_at(task, seq);
+        weighed w = seq->n_past == 0 ? nothing : get_weighed(state, n_channels, c);
+        for (int64_t t = 0; t < seq->n_rows; t++) {
+            const int64_t at = (seq->first_row + t) * n_channels + c;
             const double k = task->x[0][at], v = task->x[1][at];
             const weighed seen = weigh(w, (double)first[c] + k, v);
             task->y[at] = (float)(seen.sum / seen.weight);
             w.max += decay[c];
             w = weigh(w, k, v);
-            if (t + 1 == run->n_copied) put_weighed(frit_state_in(task, run->copy_state), n_channels, c, w);
+            if (t + 1 == seq->n_copied) put_weighed(frit_state_in(task, seq->copy_state), n_channels, c, w);
         }
         put_weighed(state, n_channels, c, w);
     }

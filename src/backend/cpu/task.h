@@ -80,7 +80,7 @@ enum { FRIT_MAX_PIECES = 1 << 12 };
 typedef struct frit_cpu_op {
     frit_task_fn fast;       // NULL: the reference is all there is
     frit_part_fn part;       // how it is applied to what another op has computed; NULL: it is not
-    frit_pieces_fn pieces;   // into how many pieces the work of `fast` is cut, for this run's rows
+    frit_pieces_fn pieces;   // into how many pieces the work of `fast` is cut, for this step's rows
     frit_task_fn begin;      // what comes before all of `fast`, or NULL
     frit_pieces_fn begin_pieces;
     frit_task_fn finish;   // second half of `fast`, when all of it is done; or NULL
@@ -186,12 +186,12 @@ static inline void *frit_task_workspace(const frit_task *task, frit_share share)
     return task->env->workspaces + task->env->workspace_bytes * (size_t)share.thread;
 }
 
-// The positions [begin, end) that a row at `position` of the run looks at, the own one included.
-static inline frit_range frit_attend_span(const frit_attend *attend, const frit_run *run, int64_t position)
+// The positions [begin, end) that a row at `position` of the sequence looks at, the own one included.
+static inline frit_range frit_attend_span(const frit_attend *attend, const frit_seq *seq, int64_t position)
 {
-    if (attend->cross) return (frit_range){0, run->n_source};
+    if (attend->cross) return (frit_range){0, seq->n_source};
     if (attend->bidirectional) {
-        const int64_t end = run->n_past + run->n_rows, reach = attend->window > 0 ? attend->window / 2 : end;
+        const int64_t end = seq->n_past + seq->n_rows, reach = attend->window > 0 ? attend->window / 2 : end;
         return (frit_range){position > reach ? position - reach : 0,
                             position + reach < end ? position + reach + 1 : end};
     }
@@ -227,7 +227,7 @@ static inline float frit_attend_slope(const frit_attend *attend, int64_t head, i
     return (float)exp2(head < n ? step * (double)(head + 1) : step / 2 * (double)(2 * (head - n) + 1));
 }
 
-// The numbers that a recurrent op keeps for the session of a run, and where a copy of them goes (frit_run.n_copied).
+// The numbers that a recurrent op keeps for the session of a sequence, and where a copy of them goes (frit_seq.n_copied).
 static inline float *frit_state_in(const frit_task *task, int32_t index)
 {
     const frit_state *state = &task->node->state;
@@ -235,7 +235,7 @@ static inline float *frit_state_in(const frit_task *task, int32_t index)
     return layer->states + (int64_t)index * layer->spec.n_state + state->offset;
 }
 
-static inline float *frit_state_at(const frit_task *task, const frit_run *run)
+static inline float *frit_state_at(const frit_task *task, const frit_seq *seq)
 {
-    return frit_state_in(task, run->state);
+    return frit_state_in(task, seq->state);
 }

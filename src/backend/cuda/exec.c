@@ -86,35 +86,35 @@ frit_address frit_cuda_value(frit_exec *exec, const frit_node *node)
 // ------------------------------------------------------------------------------- a step's input
 
 typedef struct input_array {
-    const void *from;   // NULL: written by write_runs and write_pages
+    const void *from;   // NULL: written by write_seqs and write_pages
     size_t n_bytes;
 } input_array;
 
 static void list_arrays(const frit_batch *batch, int32_t page_stride, input_array *arrays)
 {
-    const size_t n_rows = (size_t)batch->n_rows, n_runs = (size_t)batch->n_runs, word = sizeof(int32_t);
+    const size_t n_rows = (size_t)batch->n_rows, n_seqs = (size_t)batch->n_seqs, word = sizeof(int32_t);
     arrays[FRIT_CUDA_TOKENS] = (input_array){batch->tokens, n_rows * word};
     arrays[FRIT_CUDA_POSITIONS] = (input_array){batch->positions, n_rows * word};
     arrays[FRIT_CUDA_OUT_ROWS] = (input_array){batch->out_rows, (size_t)batch->n_outs * word};
-    arrays[FRIT_CUDA_RUN_OF] = (input_array){NULL, n_rows * word};
-    arrays[FRIT_CUDA_RUNS] = (input_array){NULL, n_runs * sizeof(frit_gpu_run)};
-    arrays[FRIT_CUDA_PAGES] = (input_array){NULL, (size_t)batch->n_groups * n_runs * (size_t)page_stride * word};
+    arrays[FRIT_CUDA_SEQ_OF] = (input_array){NULL, n_rows * word};
+    arrays[FRIT_CUDA_SEQS] = (input_array){NULL, n_seqs * sizeof(frit_gpu_seq)};
+    arrays[FRIT_CUDA_PAGES] = (input_array){NULL, (size_t)batch->n_groups * n_seqs * (size_t)page_stride * word};
 }
 
-static void write_runs(const frit_batch *batch, int32_t *run_of, frit_gpu_run *runs)
+static void write_seqs(const frit_batch *batch, int32_t *seq_of, frit_gpu_seq *seqs)
 {
-    for (int32_t i = 0; i < batch->n_runs; i++) {
-        const frit_run *run = &batch->runs[i];
-        runs[i] = (frit_gpu_run){
-            .first_row = run->first_row, .n_rows = run->n_rows, .n_past = run->n_past, .n_source = run->n_source};
-        for (int32_t k = 0; k < run->n_rows; k++) run_of[run->first_row + k] = i;
+    for (int32_t i = 0; i < batch->n_seqs; i++) {
+        const frit_seq *seq = &batch->seqs[i];
+        seqs[i] = (frit_gpu_seq){
+            .first_row = seq->first_row, .n_rows = seq->n_rows, .n_past = seq->n_past, .n_source = seq->n_source};
+        for (int32_t k = 0; k < seq->n_rows; k++) seq_of[seq->first_row + k] = i;
     }
 }
 
 // Rows of tables are as long as a power of two, so that a growing text seldom changes the arguments of kernels.
 static void write_pages(const frit_batch *batch, int32_t page_stride, int32_t *pages)
 {
-    const int32_t n_tables = batch->n_groups * batch->n_runs, stride = batch->page_stride;
+    const int32_t n_tables = batch->n_groups * batch->n_seqs, stride = batch->page_stride;
     for (int32_t i = 0; i < n_tables; i++) {
         int32_t *to = pages + (size_t)i * (size_t)page_stride;
         memcpy(to, batch->pages + (size_t)i * (size_t)stride, (size_t)stride * sizeof *to);
@@ -140,8 +140,8 @@ static frit_status upload(frit_cuda_device *d, frit_cuda_flight *flight, const f
         step->arrays[i] = flight->input.address + offsets[i];
         if (arrays[i].from) memcpy(host + offsets[i], arrays[i].from, arrays[i].n_bytes);
     }
-    write_runs(batch, (int32_t *)(void *)(host + offsets[FRIT_CUDA_RUN_OF]),
-               (frit_gpu_run *)(void *)(host + offsets[FRIT_CUDA_RUNS]));
+    write_seqs(batch, (int32_t *)(void *)(host + offsets[FRIT_CUDA_SEQ_OF]),
+               (frit_gpu_seq *)(void *)(host + offsets[FRIT_CUDA_SEQS]));
     write_pages(batch, step->page_stride, (int32_t *)(void *)(host + offsets[FRIT_CUDA_PAGES]));
     return frit_cuda_check(&d->driver, d->driver.copy_up(flight->input.address, host, n_bytes, d->stream),
                            "copying a step's input to a GPU");
@@ -206,7 +206,7 @@ static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const f
     frit_cuda_recording *recording = &exec->recordings[flight - d->flights];
     const frit_cuda_graph_key key = {.n_rows = batch->n_rows,
                                      .n_outs = batch->n_outs,
-                                     .n_runs = batch->n_runs,
+                                     .n_seqs = batch->n_seqs,
                                      .page_stride = step->page_stride,
                                      .input = flight->input.address,
                                      .scratch = step->scratch,

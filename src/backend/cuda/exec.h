@@ -19,8 +19,8 @@ typedef enum frit_cuda_step_array {   // a step's input on the GPU
     FRIT_CUDA_TOKENS,
     FRIT_CUDA_POSITIONS,
     FRIT_CUDA_OUT_ROWS,
-    FRIT_CUDA_RUN_OF,   // [n_rows]: the run of each row
-    FRIT_CUDA_RUNS,     // frit_gpu_run
+    FRIT_CUDA_SEQ_OF,   // [n_rows]: the sequence of each row
+    FRIT_CUDA_SEQS,     // frit_gpu_seq
     FRIT_CUDA_PAGES,    // all groups
     FRIT_CUDA_STEP_ARRAYS
 } frit_cuda_step_array;
@@ -42,7 +42,7 @@ typedef struct frit_cuda_step {   // what a launch needs to know of the step
 // The launches of a step as one graph of the driver's. It can be launched again while all that they depend on is the
 // same; a change of the key makes it anew.
 typedef struct frit_cuda_graph_key {
-    int32_t n_rows, n_outs, n_runs, page_stride;
+    int32_t n_rows, n_outs, n_seqs, page_stride;
     uint64_t input, scratch, work;
 } frit_cuda_graph_key;
 

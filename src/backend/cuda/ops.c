@@ -291,7 +291,7 @@ static frit_status fill_side(const frit_exec *exec, const frit_cache_side *side,
 
 static uint64_t pages_of(const frit_cuda_launch *l, const frit_cuda_step *step)
 {
-    const uint64_t before = (uint64_t)l->group * (uint64_t)(step->batch->n_runs * step->page_stride);
+    const uint64_t before = (uint64_t)l->group * (uint64_t)(step->batch->n_seqs * step->page_stride);
     return step->arrays[FRIT_CUDA_PAGES] + before * sizeof(int32_t);
 }
 
@@ -301,7 +301,7 @@ static frit_status run_kv_write(frit_cuda_device *d, const frit_cuda_launch *l, 
     args.k = frit_cuda_resolve(step, l->x[0]);
     args.v = frit_cuda_resolve(step, l->x[1]);
     args.positions = step->arrays[FRIT_CUDA_POSITIONS];
-    args.run_of = step->arrays[FRIT_CUDA_RUN_OF];
+    args.seq_of = step->arrays[FRIT_CUDA_SEQ_OF];
     args.pages = pages_of(l, step);
     args.page_stride = step->page_stride;
     args.n_rows = step->batch->n_rows;
@@ -335,8 +335,8 @@ static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, co
     args.sinks = frit_cuda_resolve(step, l->x[2]);
     args.out = frit_cuda_resolve(step, l->y);
     args.positions = step->arrays[FRIT_CUDA_POSITIONS];
-    args.run_of = step->arrays[FRIT_CUDA_RUN_OF];
-    args.runs = step->arrays[FRIT_CUDA_RUNS];
+    args.seq_of = step->arrays[FRIT_CUDA_SEQ_OF];
+    args.seqs = step->arrays[FRIT_CUDA_SEQS];
     args.pages = pages_of(l, step);
     args.page_stride = step->page_stride;
     return frit_cuda_run_kernel(d, l->kernel, (unsigned)step->batch->n_rows, (unsigned)l->node->shape[1], &args);

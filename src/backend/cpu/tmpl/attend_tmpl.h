@@ -51,7 +51,7 @@ FRIT_INLINE void multiply(const factors *f, int64_t begin, int64_t end, int n_pa
 }
 
 typedef struct lanes_of {   // what each lane of a panel sees, counted from the tile's first position
-    vec begin, end, slot, slope;
+    vec begin, end, own_position, slope;
     const float *bias;   // of the first lane, or NULL
 } lanes_of;
 
@@ -64,7 +64,7 @@ static void adjust(const frit_attend_tile *t, const lanes_of *l, float *s, int64
         vec x = load(s + p * LANES);
         if (t->softcap != 0) x = multiply_vec(same(t->softcap), tanh_vec(divide(x, same(t->softcap))));
         if (l->bias) x = add_vec(x, load(l->bias + t->n_p - 1 - p));
-        if (t->slope) x = subtract(x, multiply_vec(l->slope, magnitude(subtract(l->slot, at))));
+        if (t->slope) x = subtract(x, multiply_vec(l->slope, magnitude(subtract(l->own_position, at))));
         if (t->cut) x = within(at, l->begin, l->end, x, hidden);
         store(s + p * LANES, x);
     }
@@ -75,7 +75,7 @@ static void weigh_panel(const frit_attend_tile *t, int64_t panel, float *s, int6
 {
     const int64_t lane = panel * LANES;
     lanes_of l = {relative(t->begin + lane, t->first), relative(t->end + lane, t->first),
-                  relative(t->slot + lane, t->first), t->slope ? load(t->slope + lane) : same(0),
+                  relative(t->own_position + lane, t->first), t->slope ? load(t->slope + lane) : same(0),
                   t->bias ? t->bias + lane : NULL};
     if (t->softcap != 0 || t->slope || t->bias || t->cut) adjust(t, &l, s, begin, end);
 

@@ -295,8 +295,8 @@ static void adjust(const panel *p, float *scores, int32_t at)
         if (t->softcap != 0)
             x = _mm512_mul_ps(constant_16(t->softcap), tanh_16(_mm512_mul_ps(x, constant_16(1 / t->softcap))));
         if (t->slope) {
-            const __m512 slot = constant_16((float)(t->slot[query] - at - i / FRIT_HALF_QUERIES * 16));
-            x = _mm512_fnmadd_ps(constant_16(t->slope[query]), _mm512_abs_ps(_mm512_sub_ps(slot, lanes)), x);
+            const __m512 own_position = constant_16((float)(t->own_position[query] - at - i / FRIT_HALF_QUERIES * 16));
+            x = _mm512_fnmadd_ps(constant_16(t->slope[query]), _mm512_abs_ps(_mm512_sub_ps(own_position, lanes)), x);
         }
         _mm512_store_ps(scores + i * 16, x);
     }

@@ -103,22 +103,22 @@ typedef struct frit_heads_args {
     frit_gpu_ptr bias;                   // f32 of the same, in natural order
     frit_gpu_ptr query_norm, key_norm;   // f32 [head size]
     frit_gpu_ptr rope;                   // f32 [rows, ROTATED / 2, 2]
-    frit_gpu_ptr positions, runs;        // i32 [rows]
-    frit_gpu_ptr pages;                  // i32 [runs, PAGE_STRIDE]
+    frit_gpu_ptr positions, seqs;        // i32 [rows]
+    frit_gpu_ptr pages;                  // i32 [seqs, PAGE_STRIDE]
     frit_gpu_ptr queries;                // f16 [rows, heads * head size]
     frit_gpu_ptr keys, values;           // this layer's part of page 0
     float epsilon, query_scale;
 } frit_heads_args;
 
-// attend_rows.cu: consecutive positions of a run, at most 64.
+// attend_rows.cu: consecutive positions of a sequence, at most 64.
 typedef struct frit_row_tile {
-    int row, n_rows, position, run;   // the first row, and its position
+    int row, n_rows, position, seq;   // the first row, and its position
 } frit_row_tile;
 
 typedef struct frit_attend_rows_args {
     frit_gpu_ptr q;                   // f16 [rows, heads * head size], scaled by log2(e) / sqrt(head size)
     frit_gpu_ptr tiles;               // frit_row_tile [grid]
-    frit_gpu_ptr pages;               // i32 [runs, PAGE_STRIDE]
+    frit_gpu_ptr pages;               // i32 [seqs, PAGE_STRIDE]
     frit_gpu_ptr keys, values;        // this layer's part of page 0
     frit_gpu_ptr sinks;               // f32 [heads]
     frit_gpu_ptr out;                 // f16 [rows, heads * head size]
@@ -157,13 +157,13 @@ typedef struct frit_gpu_side {   // keys or values of a layer
     int is_transposed, pad;      // [head][dim][32 positions]; otherwise [head][32 positions][dim]
 } frit_gpu_side;
 
-typedef struct frit_gpu_run {   // frit_run
+typedef struct frit_gpu_seq {   // frit_seq
     int first_row, n_rows, n_past, state, n_copied, copy_state, n_source;
-} frit_gpu_run;
+} frit_gpu_seq;
 
 typedef struct frit_cache_args {
     frit_gpu_ptr k, v;                       // f32 [rows, heads, dim]; v: 0 if values are the first numbers of keys
-    frit_gpu_ptr positions, run_of, pages;   // i32 [rows], [rows], [runs, page_stride]
+    frit_gpu_ptr positions, seq_of, pages;   // i32 [rows], [rows], [seqs, page_stride]
     frit_gpu_side keys, values;
     long long n_rows;
     int n_heads, page_stride;
@@ -171,7 +171,7 @@ typedef struct frit_cache_args {
 
 typedef struct frit_attend_plain_args {
     frit_gpu_ptr q, out;                           // f32 [rows, heads, k dim], [rows, heads, v dim]
-    frit_gpu_ptr positions, run_of, pages, runs;   // runs: frit_gpu_run
+    frit_gpu_ptr positions, seq_of, pages, seqs;   // seqs: frit_gpu_seq
     frit_gpu_ptr sinks, slopes;                    // f32 [heads], or 0
     frit_gpu_ptr bias;                             // f32 [heads, 2 reach + 1], or 0
     frit_gpu_side keys, values;

@@ -87,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
     // Late positions have the most to do: they come first.
     const frit_row_tile tile = ((const frit_row_tile *)a.tiles)[gridDim.x - 1 - blockIdx.x];
     const int kv_head = head / (HEADS / KV_HEADS);
-    const int *pages = (const int *)a.pages + tile.run * PAGE_STRIDE;
+    const int *pages = (const int *)a.pages + tile.seq * PAGE_STRIDE;
     const int begin = WINDOW ? max(tile.position - WINDOW + 1, 0) / 32 : 0,
               end = (tile.position + tile.n_rows + 31) / 32;
     const u32 to = shared_address(shared);

@@ -39,8 +39,8 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
     const float *x = (const float *)a.x + (long long)row * ((HEADS + 2 * KV_HEADS) * HEAD) + head * HEAD;
     const float *bias = (const float *)a.bias + head * HEAD;
     const int position = ((const int *)a.positions)[row];
-    const int run = ((const int *)a.runs)[row];
-    const long long page = ((const int *)a.pages)[run * PAGE_STRIDE + position / 32];
+    const int seq = ((const int *)a.seqs)[row];
+    const long long page = ((const int *)a.pages)[seq * PAGE_STRIDE + position / 32];
     float v[PAIRS_EACH], w[PAIRS_EACH], squares = 0;
 #pragma unroll
     for (int j = 0; j < PAIRS_EACH; j++) {

@@ -231,7 +231,7 @@ extern "C" __global__ void __launch_bounds__(256) plain_kv_write(const frit_cach
     const long long i = number(), row = i / each;
     if (row >= a.n_rows) return;
     const int position = ((const int *)a.positions)[row], at = (int)(i % each), n_keys = a.n_heads * a.keys.dim;
-    const long long page = ((const int *)a.pages)[((const int *)a.run_of)[row] * a.page_stride + position / 32];
+    const long long page = ((const int *)a.pages)[((const int *)a.seq_of)[row] * a.page_stride + position / 32];
     if (at < n_keys)
         cache_store(a.keys, page, at / a.keys.dim, position, at % a.keys.dim, ((const float *)a.k)[row * n_keys + at]);
     else
@@ -248,17 +248,17 @@ extern "C" __global__ void __launch_bounds__(128) plain_attend(const frit_attend
     __shared__ float weights[SPAN], shared_max[4], shared_sum[4];
     extern __shared__ __align__(128) char shared[];
     const int row = blockIdx.x, head = blockIdx.y, thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
-    const int n_heads = gridDim.y, run_of = ((const int *)a.run_of)[row], position = ((const int *)a.positions)[row];
-    const frit_gpu_run run = ((const frit_gpu_run *)a.runs)[run_of];
-    const int *pages = (const int *)a.pages + run_of * a.page_stride;
+    const int n_heads = gridDim.y, seq_of = ((const int *)a.seq_of)[row], position = ((const int *)a.positions)[row];
+    const frit_gpu_seq seq = ((const frit_gpu_seq *)a.seqs)[seq_of];
+    const int *pages = (const int *)a.pages + seq_of * a.page_stride;
     const int kv_head = head / (n_heads / a.n_kv_heads), k_dim = a.keys.dim, v_dim = a.values.dim;
     float *q = (float *)shared;
     for (int d = thread; d < k_dim; d += 128) q[d] = ((const float *)a.q)[((long long)row * n_heads + head) * k_dim + d];
     // The positions that are seen: [begin, end).
     int begin = 0, end = position + 1;
-    if (a.is_cross) end = run.n_source;
+    if (a.is_cross) end = seq.n_source;
     if (a.is_bidirectional) {
-        end = run.n_past + run.n_rows;
+        end = seq.n_past + seq.n_rows;
         if (a.window) begin = position - a.window / 2, end = min(end, position + a.window / 2 + 1);
     } else if (!a.is_cross) {
         if (a.window) begin = position - a.window + 1;
