@@ -708,6 +708,44 @@ FRIT_API frit_status frit_session_picked(frit_session *session, frit_picked *pic
 // a sampler with penalties must accept the token first. FRIT_E_INVALID if there is no pick after the last token.
 FRIT_API frit_status frit_session_push_picked(frit_session *session);
 
+// ---------------------------------------------------------------------------------------- speculation
+
+// Speculation: tokens that the sampler will probably pick run together with the last one, in one step that picks after
+// each of them. They are kept while they are what was picked, so the text is the one without speculation, token for
+// token, greedy or sampled: a step gives one token or several.
+//
+//     frit_session_speculate(session, NULL);
+//     while (frit_session_next_tokens(session, sampler, tokens, 16, &n) == FRIT_OK) ...
+typedef struct frit_speculate_options {
+    // "ngram": what followed the last tokens when they came before in the session. "auto" (NULL): the best there is.
+    // "none": no speculation.
+    const char *kind;
+    int32_t max_drafts;   // of a step at most, up to 64; 0: 16. Fewer where more do not pay, as measured; often none
+    bool always;          // as many as there are, whether they pay or not
+    uint64_t reserved[8];
+} frit_speculate_options;
+// FRIT_E_UNSUPPORTED for models that cannot forget a token at once: recurrent ones, and those in which every token sees
+// all others. What was set before ends. Forks speculate as the session does; it is not saved with it.
+FRIT_API frit_status frit_session_speculate(frit_session *session, const frit_speculate_options *options);
+// As frit_session_next, but gives all tokens of the step: *n_tokens of them, `capacity` at most. The sampler has
+// accepted them all. Of a session without speculation: one.
+FRIT_API frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sampler, frit_token *tokens,
+                                              size_t capacity, size_t *n_tokens);
+// The same by hand, for sessions that share steps: queues *n_drafts guesses (often 0) behind the session's last token,
+// which must not have run. frit_session_pick verifies them, with this n_drafts and the same sampler.
+FRIT_API frit_status frit_session_draft(frit_session *session, const frit_sampler *sampler, size_t max_drafts,
+                                        size_t *n_drafts);
+
+typedef struct frit_speculation_info {
+    uint64_t n_drafted, n_accepted;   // drafts that ran; those that were what the sampler picked
+    const char *why_not;   // why no drafts can be verified with the sampler that was last used; NULL: they can
+    uint64_t reserved[8];
+} frit_speculation_info;
+// Of the session's life, zeros without speculation.
+FRIT_API frit_status frit_session_get_speculation(const frit_session *session, frit_speculation_info *info);
+
+// ---------------------------------------------------------------------------------------- log-probabilities
+
 // The n_top likeliest tokens by logits [n_vocab] (frit_session_logits, or a row of FRIT_OUTPUT_ALL), best first; of
 // equal ones the lowest id first. FRIT_E_INVALID for logits that are NaN or +infinity, or n_top above n_vocab.
 FRIT_API frit_status frit_logprobs_top(const float *logits, size_t n_vocab, frit_logprob *top, size_t n_top);

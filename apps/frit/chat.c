@@ -20,6 +20,7 @@ typedef struct chat_args {
     frit_sampler_options sampler;
     cli_grammar_options grammar;
     cli_adapter_options adapters;
+    cli_speculate_options speculate;
     frit_engine_options engine;
     frit_model_options model;
 } chat_args;
@@ -171,6 +172,10 @@ static int open_chat(chat *c, const chat_args *args)
     code = cli_open_adapters(&adapters, c->model, &args->adapters);
     if (code == CLI_DONE && cli_use_adapters(&adapters, c->session) != FRIT_OK) code = cli_report(FRIT_E_MEMORY);
     cli_close_adapters(&adapters);
+    if (code == CLI_DONE) {
+        const frit_status status = cli_use_speculation(&args->speculate, c->session);
+        if (status != FRIT_OK) code = cli_report(status);
+    }
     if (code != CLI_DONE) return code;
     c->sampling = args->sampler;
     cli_recommend(&args->common, c->model, &c->sampling);
@@ -224,6 +229,7 @@ static const cli_group groups[] = {
     {"Sampling", frit_sampler_option_rows, offsetof(chat_args, sampler)},
     {"Constrained answers", cli_grammar_rows, offsetof(chat_args, grammar)},
     {"Adapters", cli_adapter_rows, offsetof(chat_args, adapters)},
+    {"Speculation", cli_speculate_rows, offsetof(chat_args, speculate)},
     {"Engine", frit_engine_option_rows, offsetof(chat_args, engine)},
     {"Model", frit_model_option_rows, offsetof(chat_args, model)},
     {"General", cli_common_rows, offsetof(chat_args, common)},

@@ -189,6 +189,15 @@ const frit_option *cli_adapter_rows(size_t *n_rows);
 int cli_open_adapters(cli_adapters *adapters, frit_model *model, const cli_adapter_options *options);
 frit_status cli_use_adapters(const cli_adapters *adapters, frit_session *session);
 void cli_close_adapters(cli_adapters *adapters);   // sessions keep theirs
+// Speculation in all sessions of a command (speculate.c).
+typedef struct cli_speculate_options {
+    const char *kind;
+    int32_t max_drafts;
+} cli_speculate_options;
+
+const frit_option *cli_speculate_rows(size_t *n_rows);
+// Without a word where the model cannot and nothing was asked for.
+frit_status cli_use_speculation(const cli_speculate_options *options, frit_session *session);
 // The path used when no model is named.
 const char *cli_bundled_model(void);
 
@@ -243,6 +252,7 @@ typedef struct cli_answer {
     cli_finish finish;
     size_t n_prompt;   // tokens that were run before the first new one
     double prompt_s, answer_s;
+    uint64_t n_drafted, n_accepted;   // by speculation
 } cli_answer;
 
 // Runs what is queued in the session, then generates. On failure says why and returns an exit code.

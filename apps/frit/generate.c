@@ -141,33 +141,49 @@ static frit_status end_text(const cli_answer_options *options, app_answer *text,
     return FRIT_OK;
 }
 
+// Whether the answer ends with this token.
+static frit_status take_token(const frit_model *model, frit_token token, const cli_answer_options *options,
+                              app_answer *text, cli_answer *answer, bool *ended)
+{
+    app_text shown;
+    remember(answer, token);
+    *ended = frit_token_is_end(model, token);
+    if (*ended) answer->finish = CLI_FINISH_END;
+    if (*ended) return FRIT_OK;
+    const frit_status status = app_answer_push(text, token, &shown);
+    if (status != FRIT_OK) return status;
+    give_out(options, shown);
+    *ended = text->stopped;
+    return FRIT_OK;
+}
+
 static frit_status generate_tokens(const frit_model *model, frit_session *session, frit_sampler *sampler,
                                    const cli_answer_options *options, app_answer *text, cli_answer *answer)
 {
-    app_text shown;
+    enum { AT_ONCE = 65 };
+    frit_token tokens[AT_ONCE];
+    bool ended = false;
     answer->finish = CLI_FINISH_LENGTH;
-    for (int32_t i = 0; options->n_predict < 0 || i < options->n_predict; i++) {
+    while (!ended) {
+        const size_t n_left = options->n_predict < 0 ? AT_ONCE : (size_t)options->n_predict - answer->n_tokens;
+        if (n_left == 0) break;
         if (cli_interrupted) {
             answer->finish = CLI_FINISH_INTERRUPT;
             break;
         }
-        frit_token token;
-        frit_status status = frit_session_next(session, sampler, &token);
+        size_t n, i = 0;
+        frit_status status =
+            frit_session_next_tokens(session, sampler, tokens, n_left < AT_ONCE ? n_left : AT_ONCE, &n);
         if (status == FRIT_E_LIMIT) {
             answer->finish = CLI_FINISH_CONTEXT;
             break;
         }
+        while (status == FRIT_OK && i < n && !ended)
+            status = take_token(model, tokens[i++], options, text, answer, &ended);
+        // The session is left as the answer is: without tokens of the step that come after its end.
+        if (status == FRIT_OK && i < n) status = frit_session_truncate(session, frit_session_length(session) - (n - i));
         if (status != FRIT_OK) return status;
-        remember(answer, token);
-        if (frit_token_is_end(model, token)) {
-            answer->finish = CLI_FINISH_END;
-            break;
-        }
-        status = app_answer_push(text, token, &shown);
-        if (status != FRIT_OK) return status;
-        give_out(options, shown);
-        if (text->stopped) break;
-        if (frit_sampler_is_over(sampler)) {
+        if (!ended && frit_sampler_is_over(sampler)) {
             answer->finish = CLI_FINISH_END;
             break;
         }
@@ -204,6 +220,8 @@ int cli_generate(const frit_model *model, frit_engine *engine, frit_session *ses
 {
     *answer = (cli_answer){0};
     app_answer text = {0};
+    frit_speculation_info before, after;
+    frit_session_get_speculation(session, &before);
     frit_status status = app_answer_init(&text, model, options->stop);
     if (status == FRIT_OK && options->turn) status = app_answer_show_marks(&text, options->turn);
     if (status == FRIT_OK) status = app_answer_follow(&text, options->follows, options->n_follows, options->n_healed);
@@ -213,6 +231,9 @@ int cli_generate(const frit_model *model, frit_engine *engine, frit_session *ses
         status = options->n_beams > 0 ? search(model, session, options, &text, answer)
                                       : generate_tokens(model, session, sampler, options, &text, answer);
     answer->answer_s = (double)(cli_now_ns() - start) * 1e-9;
+    frit_session_get_speculation(session, &after);
+    answer->n_drafted = after.n_drafted - before.n_drafted;
+    answer->n_accepted = after.n_accepted - before.n_accepted;
     cli_text_add(&answer->text, text.text ? text.text : "", text.n);
     app_answer_free(&text);
     return status == FRIT_OK ? CLI_DONE : cli_report(status);
@@ -244,7 +265,11 @@ void cli_answer_report(const cli_common *common, const cli_answer *answer)
     if (common->quiet || !cli_flush()) return;   // no figures of an answer that was not written
     // The first new token comes from the prompt's last row; the others cost a step each.
     double n_steps = answer->n_tokens > 1 ? (double)answer->n_tokens - 1 : 0;
-    say_line("[prompt: %zu tokens, %.1f tokens/s | answer: %zu tokens, %.1f tokens/s | %s]", answer->n_prompt,
+    char drafts[80] = "";
+    if (answer->n_drafted > 0)
+        snprintf(drafts, sizeof drafts, " | drafts: %llu of %llu accepted", (unsigned long long)answer->n_accepted,
+                 (unsigned long long)answer->n_drafted);
+    say_line("[prompt: %zu tokens, %.1f tokens/s | answer: %zu tokens, %.1f tokens/s%s | %s]", answer->n_prompt,
              answer->prompt_s > 0 ? (double)answer->n_prompt / answer->prompt_s : 0, answer->n_tokens,
-             answer->answer_s > 0 ? n_steps / answer->answer_s : 0, cli_finish_text(answer->finish));
+             answer->answer_s > 0 ? n_steps / answer->answer_s : 0, drafts, cli_finish_text(answer->finish));
 }

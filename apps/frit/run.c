@@ -20,6 +20,7 @@ typedef struct run_args {
     frit_sampler_options sampler;
     cli_grammar_options grammar;
     cli_adapter_options adapters;
+    cli_speculate_options speculate;
     frit_engine_options engine;
     frit_model_options model;
 } run_args;
@@ -200,9 +201,10 @@ static int print_json(const cli_answer *answer)
 {
     json_t *text = json_stringn(answer->text.data, answer->text.n);
     json_t *object =
-        json_pack("{s:o, s:s, s:I, s:I, s:{s:f, s:f}}", "text", text, "finish", cli_finish_text(answer->finish),
-                  "prompt_tokens", (json_int_t)answer->n_prompt, "answer_tokens", (json_int_t)answer->n_tokens,
-                  "seconds", "prompt", answer->prompt_s, "answer", answer->answer_s);
+        json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:{s:f, s:f}}", "text", text, "finish",
+                  cli_finish_text(answer->finish), "prompt_tokens", (json_int_t)answer->n_prompt, "answer_tokens",
+                  (json_int_t)answer->n_tokens, "drafted_tokens", (json_int_t)answer->n_drafted, "accepted_tokens",
+                  (json_int_t)answer->n_accepted, "seconds", "prompt", answer->prompt_s, "answer", answer->answer_s);
     return cli_print_json(object, JSON_INDENT(2));
 }
 
@@ -241,6 +243,7 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
     int code = CLI_DONE;
     frit_status status = frit_session_new(&session, engine);
     if (status == FRIT_OK) status = cli_use_adapters(adapters, session);
+    if (status == FRIT_OK) status = cli_use_speculation(&args->speculate, session);
     frit_sampler_options sampling = args->sampler;
     cli_recommend(&args->common, model, &sampling);
     if (status == FRIT_OK) status = frit_sampler_new(&sampler, model, &sampling);
@@ -334,6 +337,7 @@ static const cli_group groups[] = {
     {"Sampling", frit_sampler_option_rows, offsetof(run_args, sampler)},
     {"Constrained answers", cli_grammar_rows, offsetof(run_args, grammar)},
     {"Adapters", cli_adapter_rows, offsetof(run_args, adapters)},
+    {"Speculation", cli_speculate_rows, offsetof(run_args, speculate)},
     {"Engine", frit_engine_option_rows, offsetof(run_args, engine)},
     {"Model", frit_model_option_rows, offsetof(run_args, model)},
     {"General", cli_common_rows, offsetof(run_args, common)},

@@ -4,6 +4,7 @@
 // What is asked for is data of the session, made of the sampler when it is asked. A step that runs the row copies it
 // into its own lists (schedule.c), and leaves the result here when it has run (flight.c).
 #include "engine/engine.h"
+#include "engine/speculate.h"
 
 #include <stdlib.h>
 
@@ -226,6 +227,7 @@ frit_status frit_session_picked(frit_session *session, frit_picked *picked)
                                .top = pick->n_top > 0 ? ask->lists.tops + pick->first_top : NULL,
                                .n_top = (size_t)pick->n_top};
     const frit_pick_status status = result->status;
+    frit_speculation_note(session, ask->n - 1, result->n_accepted);
     drop_oldest(session);
     if (!all && n_keep < session->n_tokens) FRIT_TRY(frit_session_truncate(session, n_keep));
     FRIT_TRY(frit_pick_check(status));

@@ -2,7 +2,7 @@
 // Which rows run in the next step.
 //
 // 1. One row for every session that had something to run and got no row in the last step: no session starves.
-// 2. Single queued tokens, the decode rows: they are what people wait for.
+// 2. Single queued tokens and the drafts that follow them, the decode rows: they are what people wait for.
 // 3. Prompts, in the sessions' order, with what is left of n_batch rows.
 //
 // Where many rows run by other kernels, which round differently, steps are of two kinds that take turns: of sessions
@@ -56,6 +56,7 @@ int32_t frit_schedule_budget(const frit_pace *pace, int32_t least)
 void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns)
 {
     enum { MEMORY = 8 };   // steps that an average remembers
+    frit_pace_measure_few(engine, step, step_ns);
     const bool decodes = step->n_seqs == step->n_rows;
     if (!decodes && step->n_rows < LEAST_BUDGET) return;   // neither one nor the other
     double *average = decodes ? &engine->pace.decode_ns : &engine->pace.prompt_row_ns;
@@ -63,9 +64,16 @@ void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t 
     *average += *average > 0 ? (now - *average) / MEMORY : now;
 }
 
+// What waits is one token, or that and drafts that a pick verifies.
+static bool is_decode(const frit_session *session)
+{
+    const frit_ask *ask = session->n_asks > 0 ? &session->asks[session->n_asks - 1] : NULL;
+    return pending(session) == 1 || (ask && ask->n > 1 && ask->at == session->n_done && pending(session) > 0);
+}
+
 static bool generates(const frit_session *session)
 {
-    return session->n_done > 0 && pending(session) == 1;
+    return session->n_done > 0 && is_decode(session);
 }
 
 // Rows of prompts that the next step may have.
@@ -149,6 +157,12 @@ static int32_t token_at(const frit_session *session, size_t i)
     return ~frit_session_ask_after(session, i - 1)->index;
 }
 
+static bool is_verified(const frit_session *session)
+{
+    const frit_ask *ask = frit_session_ask_after(session, session->n_done);
+    return ask && ask->at == session->n_done && session->n_taken == ask->n;
+}
+
 // Writes the rows that the session has been given as one sequence of the batch.
 static void lay_out(frit_engine *engine, frit_session *session)
 {
@@ -161,6 +175,7 @@ static void lay_out(frit_engine *engine, frit_session *session)
                                           .n_source = (int32_t)session->n_source};
     lay_out_snapshot(engine, session, &step->seqs[step->n_seqs]);
     step->adapted = step->adapted || session->scales;
+    step->decodes = step->decodes && (session->n_taken == 1 || is_verified(session));
     step->owners[step->n_seqs++] = session;
     for (size_t i = session->n_done; i < session->n_done + (size_t)session->n_taken; i++, row++) {
         step->tokens[row] = token_at(session, i);
@@ -178,6 +193,7 @@ static void lay_out_source(frit_step *step, frit_session *session)
     int32_t row = step->n_rows;
     step->seqs[step->n_seqs] = (frit_seq){.first_row = row, .n_rows = session->n_taken, .state = -1};
     step->adapted = step->adapted || session->scales;
+    step->decodes = false;
     step->owners[step->n_seqs++] = session;
     for (int32_t i = 0; i < session->n_taken; i++, row++) {
         step->tokens[row] = session->source[i];
@@ -230,13 +246,13 @@ static void take_decode(frit_engine *engine)
 {
     int32_t room = prompt_room(engine);
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        const bool is_prompt = pending(s) > 1;
+        const bool is_prompt = !is_decode(s);
         if (!s->waited || is_prefill(engine, s)) continue;
         take(engine, s, 1);
         if (is_prompt) room -= s->n_taken;
     }
     for (frit_session *s = engine->sessions; s; s = s->next)
-        if (s->n_taken == 0 && pending(s) == 1) take(engine, s, 1);
+        if (s->n_taken == 0 && is_decode(s)) take(engine, s, SIZE_MAX);
     for (frit_session *s = engine->sessions; s && room > 0; s = s->next) {
         const int32_t before = s->n_taken;
         if (!is_prefill(engine, s)) take(engine, s, (size_t)room);
@@ -301,6 +317,7 @@ static void pick(frit_engine *engine)
     step->result = FRIT_RESULT_NONE;
     for (frit_session *s = engine->sessions; s; s = s->next) s->n_taken = 0;
     step->encodes = false;
+    step->decodes = true;
     take_sources(engine);
     if (!step->encodes) step->prefill = is_turn_of_prefill(engine);
     if (step->encodes)

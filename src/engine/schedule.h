@@ -25,6 +25,7 @@ typedef struct frit_step {                    // the batch and whose it is
     bool prefill;         // its sequences have many rows each
     bool adapted;         // some sequence has adapters
     bool encodes;         // its rows are those of sources
+    bool decodes;         // its rows are single tokens, and drafts that follow them
 } frit_step;
 
 // How long steps take, as moving averages; 0: not measured yet.
@@ -48,5 +49,10 @@ int32_t frit_schedule_waiting(const frit_engine *engine);
 frit_status frit_schedule_check(const frit_engine *engine);
 // Takes note that the step took so long.
 void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns);
+// What a step of n_rows single tokens and drafts takes, measured or by what other steps took; 0: nothing is known
+// (pace.c).
+enum { FRIT_PACE_FEW = 32 };   // rows up to which it is measured
+double frit_pace_few(const frit_engine *engine, int32_t n_rows);
+void frit_pace_measure_few(frit_engine *engine, const frit_step *step, uint64_t step_ns);
 // Prompt rows of a step at most while other sessions generate: so many as take four times as long as a step without.
 int32_t frit_schedule_budget(const frit_pace *pace, int32_t least);

@@ -13,6 +13,7 @@
 // taken back: an answer that is tried again, and the marks that open it, which templates render otherwise once another
 // message follows.
 #include "engine/engine.h"
+#include "engine/speculate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +67,7 @@ void frit_session_free(frit_session *session)
     free(session->source);
     free(session->tokens);
     frit_session_free_asks(session);
+    frit_speculation_free(session->speculation);
     free(session->queue);
     free(session->logits);
     free(session->note);

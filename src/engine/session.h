@@ -46,9 +46,10 @@ struct frit_session {
     frit_push_options source_options;
     frit_ask asks[FRIT_MAX_ASKS];   // oldest first; those after n_asks only have memory
     int32_t n_asks;
-    int32_t n_taken;                  // rows in the step that is being made
-    bool waited;                      // had something to run and no row in the last step
-    float *scales;                    // [engine->adapters.n]; NULL: no adapters
+    struct frit_speculation *speculation;   // NULL: none (speculate.h)
+    int32_t n_taken;                        // rows in the step that is being made
+    bool waited;                            // had something to run and no row in the last step
+    float *scales;                          // [engine->adapters.n]; NULL: no adapters
     frit_status status;               // FRIT_OK, or why its last step failed: it does not run until it is truncated
     char failure[FRIT_ERROR_BYTES];   // the sentence
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A second session that goes on where another one is.
 #include "engine/engine.h"
+#include "engine/speculate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ static frit_status copy_session(frit_session *to, const frit_session *from)
 {
     FRIT_TRY(copy_scales(to, from));
     if (from->note) FRIT_TRY(frit_session_set_note(to, from->note, from->n_note_bytes));
+    FRIT_TRY(frit_speculation_fork(to, from));
     FRIT_TRY(share_cache(to, from));
     memcpy(to->tokens, from->tokens, from->n_tokens * sizeof *to->tokens);
     memcpy(to->logits, from->logits, (size_t)from->engine->hp.n_vocab * sizeof *to->logits);

@@ -411,6 +411,17 @@ static void call_sessions(void)
     REFUSES(frit_session_picked, session, NULL, &picked);
     REFUSES(frit_session_picked, picked, o.session, NULL);
     REFUSES(frit_session_push_picked, session, NULL);
+    REFUSES(frit_session_speculate, session, NULL, NULL);
+    ACCEPTS(frit_session_speculate, options, o.session, NULL);
+    REFUSES(frit_session_next_tokens, n_tokens, o.session, o.sampler, &token, 1, NULL);
+    REFUSES(frit_session_next_tokens, session, NULL, o.sampler, &token, 1, &n);
+    REFUSES(frit_session_next_tokens, sampler, o.session, NULL, &token, 1, &n);
+    REFUSES(frit_session_next_tokens, tokens, o.session, o.sampler, NULL, 1, &n);
+    REFUSES(frit_session_draft, n_drafts, o.session, o.sampler, 1, NULL);
+    REFUSES(frit_session_draft, session, NULL, o.sampler, 1, &n);
+    REFUSES(frit_session_draft, sampler, o.session, NULL, 1, &n);
+    REFUSES(frit_session_get_speculation, info, o.session, NULL);
+    REFUSES(frit_session_get_speculation, session, NULL, &(frit_speculation_info){0});
 }
 
 static void call_samplers(void)

@@ -582,6 +582,22 @@ static void encoder_decoders_read_one_text_and_write_another(void **state)
     remove(out);
 }
 
+static void speculation_does_not_change_the_answer(void **state)
+{
+    (void)state;
+    static const char prompt[] = "run -q --raw -p 'one two three one two three one two three one two' -n 60 --temp 0";
+    char line[256];
+    snprintf(line, sizeof line, "%s --speculate none", prompt);
+    outcome plain = frit(line, NULL);
+    assert_int_equal(plain.code, 0);
+    expect(prompt, NULL, 0, plain.out, NULL);
+    snprintf(line, sizeof line, "%s --speculate ngram --draft-max 4 --stop xyz", prompt);
+    expect(line, NULL, 0, plain.out, NULL);
+    expect("run -q -p x --speculate magic", NULL, 2, NULL, "not one of auto|ngram|none");
+    expect("run -q -p x --draft-max 0", NULL, 2, NULL, "a whole number from 1 to 64");
+    outcome_free(&plain);
+}
+
 static void beams_print_the_likeliest_answer(void **state)
 {
     (void)state;
@@ -661,6 +677,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(embed_prints_a_vector_for_each_text),
+        cmocka_unit_test(speculation_does_not_change_the_answer),
         cmocka_unit_test(beams_print_the_likeliest_answer),
         cmocka_unit_test(rerank_prints_documents_by_their_scores),
         cmocka_unit_test(encoder_decoders_read_one_text_and_write_another),

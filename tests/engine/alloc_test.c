@@ -154,6 +154,32 @@ static void check_picks(const char *cpu)
     free_world(&w);
 }
 
+// Drafts, verified by picks.
+static void check_drafts(const char *cpu)
+{
+    const frit_speculate_options options = {.always = true, .max_drafts = 4};
+    world w = make_world(cpu, false);
+    frit_session *session = w.sessions[0];
+    frit_token tokens[5];
+    size_t n;
+    int before = 0;
+    assert_ok(frit_session_speculate(session, &options));
+    for (int k = 0; k < 12; k++) assert_ok(frit_session_push(session, &(frit_token){5 + k % 3}, 1, NULL));
+    for (int i = 0; i < TINY_CTX + STEPS; i++) {   // from when it has once been as long as it gets
+        if (i == TINY_CTX) before = n_calls;
+        if (frit_session_length(session) > TINY_CTX - 10) {
+            assert_ok(frit_session_truncate(session, 12));
+            assert_ok(frit_session_push(session, &(frit_token){5}, 1, NULL));
+        }
+        assert_ok(frit_session_next_tokens(session, w.sampler, tokens, 5, &n));
+    }
+    assert_int_equal(n_calls, before);
+    frit_speculation_info info;
+    assert_ok(frit_session_get_speculation(session, &info));
+    assert_true(info.n_drafted > STEPS);
+    free_world(&w);
+}
+
 static void check_steady(const char *cpu, bool no_fuse)
 {
     static const frit_push_options all[] = {{.output = FRIT_OUTPUT_LAST, .row = NULL, .row_ctx = NULL},
@@ -176,6 +202,7 @@ static void a_steady_step_allocates_nothing_by_the_reference(void **state)
     if (!CAN_COUNT) skip_because("calls of malloc cannot be counted in this build");
     check_steady("reference", false);
     check_picks("reference");
+    check_drafts("reference");
 }
 
 static void a_steady_step_allocates_nothing_by_the_best_kernels(void **state)
@@ -184,6 +211,7 @@ static void a_steady_step_allocates_nothing_by_the_best_kernels(void **state)
     if (!CAN_COUNT) skip_because("calls of malloc cannot be counted in this build");
     check_steady(NULL, false);
     check_picks(NULL);
+    check_drafts(NULL);
     check_steady(NULL, true);
 }
 

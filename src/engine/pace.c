@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// How long steps of few rows take, by their rows.
+#include "engine/engine.h"
+
+enum { MEMORY = 4, FORGETS = 512 };   // steps that averages remember
+
+static double row_ns(const frit_engine *engine, double least)
+{
+    return engine->pace.prompt_row_ns > 0 ? engine->pace.prompt_row_ns : least / 2;
+}
+
+double frit_pace_few(const frit_engine *engine, int32_t n_rows)
+{
+    int32_t below = n_rows < FRIT_PACE_FEW ? n_rows : FRIT_PACE_FEW, above = n_rows;
+    while (below > 0 && engine->few_ns[below] <= 0) below--;
+    while (above <= FRIT_PACE_FEW && engine->few_ns[above] <= 0) above++;
+    if (below == n_rows) return engine->few_ns[n_rows];
+    const double low = below > 0 ? engine->few_ns[below] : 0;
+    if (above > FRIT_PACE_FEW) return below > 0 ? low + (n_rows - below) * row_ns(engine, low / below) : 0;
+    const double high = engine->few_ns[above];
+    if (below > 0) return low + (high - low) * (n_rows - below) / (above - below);
+    return high - (above - n_rows) * row_ns(engine, high / above) / 2;
+}
+
+// One step that took long, because others had the processor, says little; and what was measured long ago is forgotten.
+static void measure_few(frit_engine *engine, int32_t n_rows, double ns)
+{
+    double *average = &engine->few_ns[n_rows];
+    const double expected = frit_pace_few(engine, n_rows);
+    if (expected > 0 && ns > 2 * expected) ns = 2 * expected;
+    *average += *average > 0 ? (ns - *average) / MEMORY : ns;
+    for (int32_t i = 1; i <= FRIT_PACE_FEW; i++) {
+        if (i == n_rows || engine->few_ns[i] <= 0) continue;
+        const double by_rows = *average + (i - n_rows) * row_ns(engine, *average / n_rows);
+        if (by_rows > 0) engine->few_ns[i] += (by_rows - engine->few_ns[i]) / FORGETS;
+    }
+}
+
+void frit_pace_measure_few(frit_engine *engine, const frit_step *step, uint64_t step_ns)
+{
+    if (step->decodes && step->n_rows <= FRIT_PACE_FEW) measure_few(engine, step->n_rows, (double)step_ns);
+}

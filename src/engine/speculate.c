@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+// Speculation in sessions: guessing drafts, queueing them, and learning from what became of them.
+#include "engine/speculate.h"
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_MOST = 16, MEMORY = 50 };   // guesses of a class that its average remembers
+
+static const double worth = 1.02;   // a step with drafts must be better by so much
+
+// ------------------------------------------------------------------------------- making
+
+static const char *const kinds[] = {"auto", "ngram", "none"};
+
+static frit_status check(const frit_session *session, const frit_speculate_options *options)
+{
+    bool known = !options->kind;
+    for (size_t i = 0; i < FRIT_COUNT(kinds); i++) known = known || strcmp(options->kind, kinds[i]) == 0;
+    if (!known)
+        return frit_fail(FRIT_E_INVALID, "speculation '%.64s' does not exist; expected auto, ngram or none",
+                         options->kind);
+    if (options->max_drafts < 0 || options->max_drafts > FRIT_MAX_DRAFTS)
+        return frit_fail(FRIT_E_INVALID, "%d drafts of a step; expected 0 to %d", options->max_drafts, FRIT_MAX_DRAFTS);
+    const frit_engine *engine = session->engine;
+    const char *path = engine->model->info.path;
+    if (engine->model->arch->is_encoder) return frit_fail(FRIT_E_UNSUPPORTED, "%s: an encoder generates no text", path);
+    if (engine->hp.is_bidirectional)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: every token sees all others, so all run again after each", path);
+    if (engine->kv.state_bytes > 0)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: the state of a recurrent model cannot go back behind a wrong draft",
+                         path);
+    return FRIT_OK;
+}
+
+static void *reserve_ask(frit_ask *ask, int32_t n, int32_t n_vocab)
+{
+    if (ask->capacity >= n) return ask->picks;
+    frit_pick *picks = realloc(ask->picks, (size_t)n * sizeof *picks);
+    if (picks) ask->picks = picks;
+    frit_picked_token *picked = picks ? realloc(ask->picked, (size_t)n * sizeof *picked) : NULL;
+    if (!picked) return NULL;
+    ask->picked = picked;
+    ask->capacity = n;
+    ask->lists.n_vocab = n_vocab;
+    return frit_pick_lists_reserve(&ask->lists, &(frit_pick_room){.n_drafts = n - 1}) == FRIT_OK ? picks : NULL;
+}
+
+static frit_status start(frit_session *session, const frit_speculate_options *options)
+{
+    const frit_engine *engine = session->engine;
+    struct frit_speculation *s = calloc(1, sizeof *s);
+    if (!s) return frit_fail_memory(sizeof *s, "speculation");
+    s->looks_up = true;
+    s->always = options->always;
+    s->most = options->max_drafts > 0 ? options->max_drafts : DEFAULT_MOST;
+    if (s->most > engine->n_batch - 1) s->most = engine->n_batch - 1;
+    if (s->most > engine->prefill_rows - 2) s->most = engine->prefill_rows - 2;   // steps of decode
+    frit_status status = frit_ngrams_init(&s->ngrams, (size_t)engine->n_ctx);
+    for (int k = 0; status == FRIT_OK && k < FRIT_MAX_ASKS; k++)   // a step allocates nothing
+        if (!reserve_ask(&session->asks[k], s->most + 1, engine->hp.n_vocab))
+            status = frit_fail_memory((size_t)s->most * sizeof(frit_pick), "picks");
+    if (status != FRIT_OK) {
+        frit_speculation_free(s);
+        return status;
+    }
+    session->speculation = s;
+    return FRIT_OK;
+}
+
+frit_status frit_session_speculate(frit_session *session, const frit_speculate_options *options)
+{
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE_UNUSED(options);
+    FRIT_TRY(frit_session_check_usable(session));
+    const frit_speculate_options chosen = options ? *options : (frit_speculate_options){0};
+    const bool none = chosen.kind && strcmp(chosen.kind, "none") == 0;
+    if (!none) FRIT_TRY(check(session, &chosen));
+    frit_speculation_free(session->speculation);
+    session->speculation = NULL;
+    return none ? FRIT_OK : start(session, &chosen);
+}
+
+void frit_speculation_free(struct frit_speculation *speculation)
+{
+    if (!speculation) return;
+    frit_ngrams_free(&speculation->ngrams);
+    free(speculation);
+}
+
+frit_status frit_speculation_fork(frit_session *to, const frit_session *from)
+{
+    const struct frit_speculation *s = from->speculation;
+    if (!s) return FRIT_OK;
+    FRIT_TRY(start(to, &(frit_speculate_options){.max_drafts = s->most, .always = s->always}));
+    memcpy(to->speculation->n_right, s->n_right, sizeof s->n_right);
+    memcpy(to->speculation->n_tried, s->n_tried, sizeof s->n_tried);
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- what guesses are worth
+
+// Longer matches are right more often, so each class of lengths has its own average.
+static int class_of(int32_t n_match)
+{
+    static const int32_t first[FRIT_GUESS_CLASSES] = {2, 3, 4, 6, 10};
+    int c = FRIT_GUESS_CLASSES - 1;
+    while (c > 0 && n_match < first[c]) c--;
+    return c;
+}
+
+static double right_of(const struct frit_speculation *s, int c)
+{
+    static const double expected[FRIT_GUESS_CLASSES] = {0.3, 0.45, 0.6, 0.75, 0.85};   // before anything is known
+    enum { WEIGHT = 2 };
+    return (s->n_right[c] + WEIGHT * expected[c]) / (s->n_tried[c] + WEIGHT);
+}
+
+// Compares the last guess with the tokens that came, as far as they did: also what was guessed and not run.
+static void learn(struct frit_speculation *s, const frit_token *tokens, size_t n)
+{
+    const frit_guess *guess = &s->guess;
+    bool right = true;
+    for (int32_t i = 0; right && i < guess->n && guess->at + (size_t)i < n; i++) {
+        const int c = class_of(guess->n_match + i);
+        right = guess->tokens[i] == tokens[guess->at + (size_t)i];
+        s->n_tried[c] += 1 - s->n_tried[c] / MEMORY;
+        s->n_right[c] += (right ? 1 : 0) - s->n_right[c] / MEMORY;
+    }
+    s->guess.n = 0;
+}
+
+// The number of drafts with which a step gives the most tokens for its time, of all sessions in it.
+static int32_t choose(const struct frit_speculation *s, const frit_engine *engine, int32_t most)
+{
+    if (s->always) return most;
+    const frit_step *last = &engine->flights[engine->n_submitted % FRIT_MAX_FLIGHTS].step;
+    const int32_t n_others = last->decodes && last->n_seqs > 1 ? last->n_seqs - 1 : 0, n_rows = n_others + 1;
+    const double without = frit_pace_few(engine, n_rows);
+    if (without <= 0) return 0;
+    double best = worth * n_rows / without, reached = 1, n_tokens = n_rows;
+    int32_t n_best = 0;
+    for (int32_t n = 1; n <= most; n++) {
+        reached *= right_of(s, class_of(s->guess.n_match + n - 1));
+        n_tokens += reached;
+        const double rate = n_tokens / frit_pace_few(engine, n_rows + n);
+        if (rate <= best) continue;
+        best = rate;
+        n_best = n;
+    }
+    return n_best;
+}
+
+// ------------------------------------------------------------------------------- drafts
+
+static const char *why_not(const frit_session *session, const frit_sampler *sampler)
+{
+    if (!sampler->is_pick) return "the sampler has stages that steps do not run";
+    if (sampler->constraint) return "the sampler has a grammar";
+    if (sampler->n_vocab != session->engine->hp.n_vocab) return "the sampler is for another vocabulary";
+    return NULL;
+}
+
+static bool is_ready(const frit_session *session)
+{
+    const size_t n = session->n_tokens;
+    return session->status == FRIT_OK && n > 0 && session->n_done + 1 == n && session->n_flying == 0 &&
+           session->n_asks == 0 && session->n_queue == 0 && session->wants_logits && session->tokens[n - 1] >= 0;
+}
+
+// Drafts that there is room for.
+static int32_t room_of(const frit_session *session, size_t most)
+{
+    const size_t n_ctx = (size_t)session->engine->n_ctx, n = session->n_tokens;
+    const size_t room = n + 1 < n_ctx ? n_ctx - n - 1 : 0;   // what follows the drafts has a place too
+    if (most > room) most = room;
+    const size_t wanted = (size_t)session->speculation->most;
+    return (int32_t)(most < wanted ? most : wanted);
+}
+
+// The answer ends with such a token, so nothing is to be guessed from there on.
+static int32_t until_end(const frit_model *model, const frit_guess *guess)
+{
+    int32_t n = 0;
+    while (n < guess->n && !frit_token_is_end(model, guess->tokens[n])) n++;
+    return n;
+}
+
+frit_status frit_session_draft(frit_session *session, const frit_sampler *sampler, size_t max_drafts, size_t *n_drafts)
+{
+    FRIT_REQUIRE(n_drafts);
+    *n_drafts = 0;
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE(sampler);
+    FRIT_TRY(frit_session_check_usable(session));
+    struct frit_speculation *s = session->speculation;
+    if (!s) return FRIT_OK;
+    s->info.why_not = why_not(session, sampler);
+    if (s->info.why_not || !is_ready(session)) return FRIT_OK;
+    learn(s, session->tokens, session->n_tokens);
+    frit_ngrams_follow(&s->ngrams, session->tokens, session->n_tokens);
+    frit_guess *guess = &s->guess;
+    guess->at = session->n_tokens;
+    guess->n = frit_ngrams_guess(&s->ngrams, guess->tokens, s->most, &guess->n_match);
+    const int32_t room = room_of(session, max_drafts), most = until_end(session->engine->model, guess);
+    const int32_t n = choose(s, session->engine, most < room ? most : room);
+    memcpy(session->tokens + session->n_tokens, guess->tokens, (size_t)n * sizeof *guess->tokens);
+    session->n_tokens += (size_t)n;
+    *n_drafts = (size_t)n;
+    return FRIT_OK;
+}
+
+void frit_speculation_note(frit_session *session, int32_t n_drafted, int32_t n_accepted)
+{
+    struct frit_speculation *s = session->speculation;
+    if (!s) return;
+    s->info.n_drafted += (uint64_t)n_drafted;
+    s->info.n_accepted += (uint64_t)n_accepted;
+}
+
+frit_status frit_session_get_speculation(const frit_session *session, frit_speculation_info *info)
+{
+    FRIT_REQUIRE(info);
+    *info = (frit_speculation_info){0};
+    FRIT_REQUIRE(session);
+    if (session->speculation) *info = session->speculation->info;
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- generating
+
+static frit_status verify(frit_session *session, frit_sampler *sampler, size_t n_drafts, frit_picked *picked)
+{
+    FRIT_TRY(frit_session_pick(session, sampler, &(frit_pick_options){.n_drafts = n_drafts}));
+    while (frit_session_pending(session) > 0) {
+        int32_t n_rows;
+        FRIT_TRY(frit_engine_step(session->engine, &n_rows));
+        if (n_rows == 0) return frit_fail(FRIT_E_INTERNAL, "the session's tokens find no room in a step");
+    }
+    FRIT_TRY(frit_session_status(session));
+    return frit_session_picked(session, picked);
+}
+
+frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sampler, frit_token *tokens, size_t capacity,
+                                     size_t *n_tokens)
+{
+    FRIT_REQUIRE(n_tokens);
+    *n_tokens = 0;
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE(sampler);
+    FRIT_REQUIRE_ITEMS(tokens, capacity);
+    size_t n_drafts = 0;
+    frit_picked picked;
+    if (capacity == 0) return FRIT_OK;
+    FRIT_TRY(frit_session_settle(session));
+    FRIT_TRY(frit_session_draft(session, sampler, capacity - 1, &n_drafts));
+    const size_t n_before = session->n_tokens - n_drafts;
+    const frit_status status = n_drafts > 0 ? verify(session, sampler, n_drafts, &picked) : FRIT_E_LIMIT;
+    if (status == FRIT_OK) {
+        const size_t n = (size_t)picked.n_accepted;
+        memcpy(tokens, session->tokens + n_before, n * sizeof *tokens);
+        tokens[n] = picked.token;
+        FRIT_TRY(frit_session_push(session, &picked.token, 1, NULL));
+        FRIT_TRY(frit_sampler_set_position(sampler, n_before));
+        *n_tokens = n + 1;
+        for (size_t i = 0; i <= n; i++) FRIT_TRY(frit_sampler_accept(sampler, tokens[i]));
+        return FRIT_OK;
+    }
+    // Without drafts, which may have found no room in the cache, or the session says why it failed.
+    if (n_drafts > 0 && session->status == FRIT_OK) FRIT_TRY(frit_session_truncate(session, n_before));
+    FRIT_TRY(frit_session_next(session, sampler, tokens));
+    *n_tokens = 1;
+    return FRIT_OK;
+}

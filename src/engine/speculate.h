@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// engine/speculate.h: guesses of the tokens that a session's sampler will pick. They run in the step of the last token,
+// which picks after each of them, and are kept while they are what was picked: the text is the one without guesses.
+//
+// How many are worth it follows from two measurements: how often guesses of this kind were right, whether they ran or
+// not, and how much longer a step takes with more rows (pace.c).
+#pragma once
+#include "engine/ngrams.h"
+#include "engine/session.h"
+
+enum { FRIT_GUESS_CLASSES = 5 };
+
+typedef struct frit_guess {
+    size_t at;   // guessed after so many tokens of the session
+    int32_t n, n_match;
+    frit_token tokens[FRIT_MAX_DRAFTS];
+} frit_guess;
+
+struct frit_speculation {
+    bool looks_up, always;
+    int32_t most;   // drafts of a step
+    frit_ngrams ngrams;
+    frit_guess guess;
+    double n_right[FRIT_GUESS_CLASSES], n_tried[FRIT_GUESS_CLASSES];   // older ones count less
+    frit_speculation_info info;
+};
+
+void frit_speculation_free(struct frit_speculation *speculation);
+frit_status frit_speculation_fork(frit_session *to, const frit_session *from);
+// Drafts of the session were verified.
+void frit_speculation_note(frit_session *session, int32_t n_drafted, int32_t n_accepted);

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+// Speculation: the text with drafts is the text without, greedy and sampled, alone and among other sessions.
+#include "support/support.h"
+
+#include "engine/engine.h"
+#include "engine/speculate.h"
+#include "support/tiny_model.h"
+
+enum { N_PROMPT = 24, N_TEXT = 96 };
+
+static frit_engine *make_engine(const tiny_options *tiny, frit_engine_options options)
+{
+    frit_model *model = NULL;
+    frit_engine *engine = NULL;
+    assert_ok(frit_model_open(&model, tiny_model("tiny.gguf", tiny), NULL));
+    assert_ok(frit_engine_new(&engine, model, &options));
+    frit_model_free(model);   // the engine keeps it
+    return engine;
+}
+
+static const frit_engine_options engines[] = {
+    {.cpu = "reference", .n_sessions = 3}, {.n_sessions = 3, .n_threads = 2}, {.n_sessions = 3, .n_batch = 7}};
+
+static const frit_sampler_options samplers[] = {
+    {.temp = 0},
+    {.temp = 0, .repeat_penalty = 1.1f, .repeat_last_n = 16},
+    {.temp = 0.3f, .top_k = 5, .seed = 3},
+    {.temp = 0.7f, .top_p = 0.9f, .min_p = 0.05f, .frequency_penalty = 0.2f, .seed = 9},
+};
+
+static frit_session *begin(frit_engine *engine, const frit_speculate_options *speculate, int seed)
+{
+    frit_session *session;
+    frit_token prompt[N_PROMPT];
+    assert_ok(frit_session_new(&session, engine));
+    for (int i = 0; i < N_PROMPT; i++) prompt[i] = 5 + (i * i + seed) % 7;   // repeats itself
+    assert_ok(frit_session_push(session, prompt, N_PROMPT, NULL));
+    if (speculate) assert_ok(frit_session_speculate(session, speculate));
+    return session;
+}
+
+static void generate(frit_session *session, const frit_sampler_options *options, size_t at_once, frit_token *tokens)
+{
+    frit_sampler *sampler;
+    assert_ok(frit_sampler_create(&sampler, TINY_VOCAB, options));
+    for (size_t n = 0, n_more = 0; n < N_TEXT; n += n_more) {
+        const size_t room = N_TEXT - n < at_once ? N_TEXT - n : at_once;
+        assert_ok(frit_session_next_tokens(session, sampler, tokens + n, room, &n_more));
+        assert_true(n_more >= 1 && n_more <= room);
+        assert_int_equal(frit_session_length(session), N_PROMPT + n + n_more);
+        assert_memory_equal(frit_session_tokens(session) + N_PROMPT, tokens, (n + n_more) * sizeof *tokens);
+    }
+    frit_sampler_free(sampler);
+}
+
+static void a_text_with_drafts_is_the_text_without(void **state)
+{
+    (void)state;
+    uint64_t n_drafted = 0, n_accepted = 0;
+    for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
+        frit_engine *engine = make_engine(&(tiny_options){0}, engines[e]);
+        for (size_t i = 0; i < FRIT_COUNT(samplers); i++) {
+            frit_token plain[N_TEXT], drafted[N_TEXT];
+            frit_session *a = begin(engine, NULL, (int)i);
+            frit_session *b = begin(engine, &(frit_speculate_options){.always = true, .max_drafts = 6}, (int)i);
+            generate(a, &samplers[i], 1, plain);
+            generate(b, &samplers[i], i % 2 ? 4 : 16, drafted);
+            assert_memory_equal(plain, drafted, sizeof plain);
+            frit_speculation_info info;
+            assert_ok(frit_session_get_speculation(b, &info));
+            assert_null(info.why_not);
+            assert_true(info.n_accepted <= info.n_drafted);
+            n_drafted += info.n_drafted;
+            n_accepted += info.n_accepted;
+            frit_session_free(a);
+            frit_session_free(b);
+        }
+        frit_engine_free(engine);
+    }
+    assert_true(n_accepted > 0);   // both ways were taken
+    assert_true(n_accepted < n_drafted);
+}
+
+// Sessions with drafts and without, whose tokens run in the same steps.
+static void sessions_with_and_without_drafts_share_steps(void **state)
+{
+    (void)state;
+    enum { SESSIONS = 3 };
+    for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
+        frit_engine *engine = make_engine(&(tiny_options){0}, engines[e]);
+        frit_session *sessions[SESSIONS];
+        frit_sampler *sampler[SESSIONS];
+        frit_token plain[SESSIONS][N_TEXT];
+        for (int s = 0; s < SESSIONS; s++) {
+            sessions[s] = begin(engine, NULL, s);
+            generate(sessions[s], &samplers[s], 1, plain[s]);
+            frit_session_free(sessions[s]);
+            const frit_speculate_options options = {.always = true, .max_drafts = 3 + s};
+            sessions[s] = begin(engine, s == 1 ? NULL : &options, s);
+            assert_ok(frit_sampler_create(&sampler[s], TINY_VOCAB, &samplers[s]));
+            assert_ok(frit_session_pick(sessions[s], sampler[s], NULL));
+        }
+        bool all = false, is_done[SESSIONS] = {false};
+        while (!all) {
+            all = true;
+            while (frit_session_pending(sessions[0]) + frit_session_pending(sessions[1]) +
+                       frit_session_pending(sessions[2]) >
+                   0)
+                assert_ok(frit_engine_step(engine, NULL));
+            for (int s = 0; s < SESSIONS; s++) {
+                frit_picked picked;
+                size_t n;
+                if (is_done[s]) continue;
+                assert_ok(frit_session_picked(sessions[s], &picked));
+                assert_ok(frit_session_push(sessions[s], &picked.token, 1, NULL));
+                const size_t length = frit_session_length(sessions[s]);
+                for (size_t i = length - 1 - (size_t)picked.n_accepted; i < length; i++)
+                    assert_ok(frit_sampler_accept(sampler[s], frit_session_tokens(sessions[s])[i]));
+                is_done[s] = length >= N_PROMPT + N_TEXT;
+                if (is_done[s]) continue;
+                assert_ok(frit_session_draft(sessions[s], sampler[s], 8, &n));
+                assert_ok(frit_session_pick(sessions[s], sampler[s], &(frit_pick_options){.n_drafts = n}));
+                all = false;
+            }
+        }
+        for (int s = 0; s < SESSIONS; s++) {
+            assert_memory_equal(plain[s], frit_session_tokens(sessions[s]) + N_PROMPT, sizeof plain[s]);
+            frit_session_free(sessions[s]);
+            frit_sampler_free(sampler[s]);
+        }
+        frit_engine_free(engine);
+    }
+}
+
+static void speculation_survives_truncation_and_forks(void **state)
+{
+    (void)state;
+    const frit_speculate_options speculate = {.always = true, .max_drafts = 5};
+    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 3});
+    frit_token plain[N_TEXT], again[N_TEXT];
+    frit_session *session = begin(engine, &speculate, 1), *fork;
+    generate(session, &samplers[0], 16, plain);
+    assert_ok(frit_session_truncate(session, N_PROMPT - 1));
+    assert_ok(frit_session_push(session, &(frit_token){5 + ((N_PROMPT - 1) * (N_PROMPT - 1) + 1) % 7}, 1, NULL));
+    assert_ok(frit_session_fork(&fork, session));
+    generate(session, &samplers[0], 16, again);
+    assert_memory_equal(plain, again, sizeof plain);
+    generate(fork, &samplers[0], 16, again);
+    assert_memory_equal(plain, again, sizeof plain);
+    frit_speculation_info info;
+    assert_ok(frit_session_get_speculation(fork, &info));
+    assert_true(info.n_drafted > 0);
+    frit_session_free(fork);
+    frit_session_free(session);
+    frit_engine_free(engine);
+}
+
+static void a_text_fills_the_context_to_its_end(void **state)
+{
+    (void)state;
+    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_ctx = 64});
+    frit_session *session = begin(engine, &(frit_speculate_options){.always = true}, 0);
+    frit_sampler *sampler;
+    frit_token tokens[16];
+    size_t n;
+    frit_status status;
+    assert_ok(frit_sampler_create(&sampler, TINY_VOCAB, &samplers[0]));
+    while ((status = frit_session_next_tokens(session, sampler, tokens, 16, &n)) == FRIT_OK) continue;
+    assert_int_equal(status, FRIT_E_LIMIT);
+    assert_int_equal(frit_session_length(session), 64);
+    frit_sampler_free(sampler);
+    frit_session_free(session);
+    frit_engine_free(engine);
+}
+
+static void what_cannot_be_verified_gives_a_reason(void **state)
+{
+    (void)state;
+    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 1});
+    frit_session *session = begin(engine, &(frit_speculate_options){.always = true}, 0);
+    frit_speculation_info info;
+    frit_token tokens[8];
+    size_t n;
+    frit_sampler_options options = {.temp = 1, .seed = 1};
+    assert_ok(frit_sampler_set_option(&options, "dry-multiplier", "1"));
+    frit_sampler *sampler;
+    assert_ok(frit_sampler_create(&sampler, TINY_VOCAB, &options));
+    for (int i = 0; i < 5; i++) {
+        assert_ok(frit_session_next_tokens(session, sampler, tokens, 8, &n));
+        assert_int_equal(n, 1);
+    }
+    assert_ok(frit_session_get_speculation(session, &info));
+    assert_non_null(strstr(info.why_not, "stages"));
+    assert_int_equal(info.n_drafted, 0);
+    assert_fails(frit_session_speculate(session, &(frit_speculate_options){.kind = "magic"}), FRIT_E_INVALID, "magic");
+    assert_fails(frit_session_speculate(session, &(frit_speculate_options){.max_drafts = 65}), FRIT_E_INVALID, "65");
+    assert_ok(frit_session_speculate(session, &(frit_speculate_options){.kind = "none"}));
+    frit_sampler_free(sampler);
+    frit_session_free(session);
+    frit_engine_free(engine);
+}
+
+// Against a search of the whole text for the longest match of its end; the latest of equal ones.
+static void the_index_finds_the_longest_match(void **state)
+{
+    (void)state;
+    enum { N = 60, GUESSES = 8 };
+    frit_ngrams ngrams;
+    frit_token text[N], guess[GUESSES];
+    frit_rng rng;
+    frit_rng_init(&rng, 4);
+    assert_ok(frit_ngrams_init(&ngrams, N));
+    size_t n = 0;
+    for (int round = 0; round < 3000; round++) {
+        if (random_between(&rng, 0, 9) == 0) n = (size_t)random_between(&rng, 0, (int64_t)n);
+        if (n == N) n = 0;
+        text[n++] = (frit_token)random_between(&rng, 0, 2);
+        size_t place = 0, longest = 1;
+        for (size_t i = n - 1; i-- > 0;) {
+            size_t k = 0;
+            while (k < FRIT_LONGEST_MATCH && k <= i && text[i - k] == text[n - 1 - k]) k++;
+            if (k > longest) longest = k, place = i;
+        }
+        int32_t n_match;
+        frit_ngrams_follow(&ngrams, text, n);
+        const int32_t n_guess = frit_ngrams_guess(&ngrams, guess, GUESSES, &n_match);
+        assert_int_equal(n_match, longest > 1 ? longest : 0);
+        assert_int_equal(n_guess, longest > 1 ? GUESSES : 0);
+        for (int32_t i = 0; i < n_guess; i++) {
+            const size_t at = place + 1 + (size_t)i;
+            assert_int_equal(guess[i], at < n ? text[at] : guess[at - n]);
+        }
+    }
+    frit_ngrams_free(&ngrams);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_with_drafts_is_the_text_without),
+        cmocka_unit_test(sessions_with_and_without_drafts_share_steps),
+        cmocka_unit_test(speculation_survives_truncation_and_forks),
+        cmocka_unit_test(a_text_fills_the_context_to_its_end),
+        cmocka_unit_test(what_cannot_be_verified_gives_a_reason),
+        cmocka_unit_test(the_index_finds_the_longest_match),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
