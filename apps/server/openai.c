@@ -20,8 +20,14 @@ static const char *finish_text(const openai_answer *answer, server_finish finish
     return finish == SERVER_FINISH_LENGTH ? "length" : answer->n_calls > 0 ? "tool_calls" : "stop";
 }
 
-static json_t *usage_json(const server_usage *usage)
+// Of all answers to the request; they share the prompt.
+static json_t *usage_json(server_job *job)
 {
+    server_usage all = server_job_first(job)->usage, *usage = &all;
+    for (const server_job *part = server_job_first(job)->parts; part; part = part->next_part) {
+        all.n_answer += part->usage.n_answer;
+        all.n_reasoning += part->usage.n_reasoning;
+    }
     return json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:I}}", "prompt_tokens", (json_int_t)usage->n_prompt,
                      "completion_tokens", (json_int_t)usage->n_answer, "total_tokens",
                      (json_int_t)(usage->n_prompt + usage->n_answer), "prompt_tokens_details", "cached_tokens",
@@ -188,6 +194,13 @@ static json_t *take_last_picks(server_job *job)
     return take_picks(job, job->answer.stopped ? job->answer.n : SIZE_MAX);
 }
 
+// Whether the reply is complete with this answer.
+static bool is_last(server_job *job)
+{
+    openai_answer *first = server_job_first(job)->ctx;
+    return --first->n_left == 0;
+}
+
 static void put(server_job *job, json_t *json, const char *before, const char *after)
 {
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
@@ -254,8 +267,8 @@ static void put_chunk(server_job *job, json_t *choice)
 
 static json_t *choice_of(const openai_answer *answer, json_t *content, json_t *picks, const char *finish)
 {
-    return json_pack("{s:i, s:o, s:o, s:s?}", "index", 0, answer->chat ? "delta" : "text", content, "logprobs", picks,
-                     "finish_reason", finish);
+    return json_pack("{s:i, s:o, s:o, s:s?}", "index", answer->index, answer->chat ? "delta" : "text", content,
+                     "logprobs", picks, "finish_reason", finish);
 }
 
 // The role has an event of its own, before all others.
@@ -312,9 +325,10 @@ static void stream_finish(server_job *job, server_finish finish)
     open_stream(job);
     put_chunk(job, choice_of(answer, answer->chat ? json_object() : json_string(""), take_last_picks(job),
                              finish_text(answer, finish)));
+    if (!is_last(job)) return;
     if (answer->request.include_usage) {
         json_t *chunk = envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_array());
-        json_object_set_new(chunk, "usage", usage_json(&job->usage));
+        json_object_set_new(chunk, "usage", usage_json(job));
         put_event(job, chunk);
     }
     static const char done[] = "data: [DONE]\n\n";
@@ -378,12 +392,15 @@ static void whole_finish(server_job *job, server_finish finish)
     json_t *choice;
     end_parts(job, keep_part);
     if (answer->chat)
-        choice = json_pack("{s:i, s:o, s:o, s:s}", "index", 0, "message", message_json(answer), "logprobs",
+        choice = json_pack("{s:i, s:o, s:o, s:s}", "index", answer->index, "message", message_json(answer), "logprobs",
                            take_last_picks(job), "finish_reason", finish_text(answer, finish));
     else
         choice = text_choice(job, finish);
-    json_t *json = envelope(answer, answer->chat ? "chat.completion" : "text_completion", json_pack("[o]", choice));
-    json_object_set_new(json, "usage", usage_json(&job->usage));
+    const openai_answer *first = server_job_first(job)->ctx;
+    if (json_array_set_new(first->choices, (size_t)answer->index, choice) != 0) job->outbox.failed = true;
+    if (!is_last(job)) return;
+    json_t *json = envelope(answer, answer->chat ? "chat.completion" : "text_completion", json_incref(first->choices));
+    json_object_set_new(json, "usage", usage_json(job));
     put(job, json, "", "\n");
 }
 
@@ -400,12 +417,22 @@ static const server_voice whole_voice = {keep_text, whole_finish, whole_fail};
 static void free_answer(void *ctx)
 {
     openai_answer *answer = ctx;
-    server_parser_clear(answer->chat ? &server_chat_parser : &server_completion_parser, &answer->request);
+    if (!answer->is_part)
+        server_parser_clear(answer->chat ? &server_chat_parser : &server_completion_parser, &answer->request);
+    json_decref(answer->choices);
     json_decref(answer->calls);
     free(answer->content.ptr);
     free(answer->reasoning.ptr);
     free(answer->prompt.ptr);
     free(answer);
+}
+
+static void attach(server_job *job, openai_answer *answer)
+{
+    job->voice = answer->request.stream ? &stream_voice : &whole_voice;
+    job->stop = answer->request.stop;
+    job->ctx = answer;
+    job->free_ctx = free_answer;
 }
 
 bool openai_answer_attach(server_job *job, bool chat, server_generation *request, const frit_model *model,
@@ -423,13 +450,31 @@ bool openai_answer_attach(server_job *job, bool chat, server_generation *request
     snprintf(answer->id, sizeof answer->id, "%s-%08llx%08lx%08x", chat ? "chatcmpl" : "cmpl",
              (unsigned long long)now.tv_sec, (unsigned long)now.tv_nsec, (unsigned)atomic_fetch_add(&counter, 1));
     answer->calls = json_array();
+    answer->choices = json_array();
+    answer->n_left = request->n_choices;
+    for (int32_t i = 0; i < request->n_choices; i++) json_array_append_new(answer->choices, json_null());
     answer->request = *request;
     memset(request, 0, sizeof *request);
     job->turn = answer->request.turn;   // the job's from here on
     answer->request.turn = NULL;
-    job->voice = answer->request.stream ? &stream_voice : &whole_voice;
-    job->stop = answer->request.stop;
-    job->ctx = answer;
-    job->free_ctx = free_answer;
+    attach(job, answer);
+    return true;
+}
+
+bool openai_answer_attach_part(server_job *job, server_job *first, int index)
+{
+    const openai_answer *of = first->ctx;
+    openai_answer *answer = calloc(1, sizeof *answer);
+    if (!answer) return false;
+    answer->request = of->request;
+    answer->chat = of->chat;
+    answer->created = of->created;
+    answer->model = of->model;
+    answer->name = of->name;
+    memcpy(answer->id, of->id, sizeof answer->id);
+    answer->calls = json_array();
+    answer->index = index;
+    answer->is_part = true;
+    attach(job, answer);
     return true;
 }

@@ -11,8 +11,12 @@ typedef struct openai_text {
 
 // What an answer needs to know beside its text. Owned by its job.
 typedef struct openai_answer {
-    server_generation request;
-    bool chat, opened;   // opened: the first event was written
+    server_generation request;   // that of the first answer, where there are several
+    int index;                   // among these
+    bool is_part;                // not the first of them
+    int n_left;                  // of the first: answers that have not ended
+    json_t *choices;             // of the first: those of a whole reply that have
+    bool chat, opened;           // opened: the first event was written
     int n_calls;
     json_t *calls;                    // of a whole answer
     openai_text content, reasoning;   // likewise
@@ -27,5 +31,7 @@ typedef struct openai_answer {
 } openai_answer;
 
 // Becomes the job's ctx with the voice that fits; takes the request over and leaves it empty.
+// As a job of the same request, a further answer (`index`) shares it with the first, which owns it.
+bool openai_answer_attach_part(server_job *job, server_job *first, int index);
 bool openai_answer_attach(server_job *job, bool chat, server_generation *request, const frit_model *model,
                           const char *name);

@@ -415,7 +415,7 @@ static void clear_generation(void *ctx)
     LATER("structured_outputs", .why = FORMAT_LATER),                                                     \
     {"max_completion_tokens", FIELD_INT, .offset = AT(max_completion_tokens), .min = -1, .max = INT32_MAX,          \
      .fallback = SERVER_UNSET},                                                                           \
-    LATER("n", .harmless = "1", .why = "one answer is given for each request"),                           \
+    {"n", FIELD_INT, .offset = AT(n_choices), .min = 1, .max = SERVER_MAX_CHOICES, .fallback = 1},         \
     LATER("prompt_logprobs", .harmless = "false", .why = "probabilities come with a later version"),      \
     {"grammar", FIELD_CUSTOM, .parse = parse_grammar},                                                    \
     {"json_schema", FIELD_CUSTOM, .parse = parse_json_schema},                                            \
@@ -446,7 +446,7 @@ static const server_field completion_fields[] = {
     {"heal", FIELD_BOOL, .offset = AT(heals)},
     {"logprobs", FIELD_CUSTOM, .parse = parse_logprobs},
     {"echo", FIELD_BOOL, .offset = AT(echo)},
-    LATER("best_of", .harmless = "1", .why = "one answer is given for each request"),
+    LATER("best_of", .harmless = "1", .why = "all answers are given: n of them"),
     LATER("suffix", .harmless = "\"\"", .why = "filling in the middle comes with a later version"),
 };
 // clang-format on

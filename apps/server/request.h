@@ -11,6 +11,7 @@ enum {
     SERVER_MAX_STOP_BYTES = 1024,
     SERVER_MAX_BIASES = 8192,
     SERVER_MAX_LORA = 1024,
+    SERVER_MAX_CHOICES = 128,
     SERVER_UNSET = -2,
 };
 
@@ -45,6 +46,7 @@ typedef struct server_generation {
     char *order;                 // owned: sampler.samplers, where a list gives it
     server_chosen *lora;         // owned; NULL: as the server was started
     size_t n_lora;
+    int32_t n_choices;     // answers
     bool parallel_calls;   // the answer may call several tools
     frit_turn *turn;       // owned: of a chat, made by server_prompt_tokens
     const char *text;      // a completion's prompt: text, or ...

@@ -164,6 +164,43 @@ static const char *sampler_field(void)
     return NULL;
 }
 
+// The other answers of a request with n of them: the same prompt, and seeds that follow.
+static bool make_part(const server_site *site, const server_generation *request, server_job *first, int32_t index,
+                      server_problem *problem)
+{
+    server_job *job = server_job_new();
+    if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    job->first = first;
+    job->next_part = first->parts;
+    first->parts = job;
+    job->n_prompt = first->n_prompt;
+    job->continues = first->continues;
+    job->heals = first->heals;
+    job->echoes = first->echoes;
+    job->max_tokens = first->max_tokens;
+    job->n_top = first->n_top;
+    job->grammar = first->grammar;
+    if (job->grammar) frit_grammar_retain(job->grammar);
+    job->prompt = malloc((first->n_prompt + 1) * sizeof *job->prompt);
+    if (first->scales) job->scales = malloc((site->adapters.n + 1) * sizeof *job->scales);
+    if (!job->prompt || (first->scales && !job->scales)) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    memcpy(job->prompt, first->prompt, first->n_prompt * sizeof *job->prompt);
+    if (first->scales) memcpy(job->scales, first->scales, (site->adapters.n + 1) * sizeof *job->scales);
+    if (request->turn && !(job->turn = server_turn(site->model, &request->body, problem))) return false;
+    frit_sampler_options sampler = request->sampler;
+    sampler.seed += (uint64_t)index;
+    const frit_status status = frit_sampler_new(&job->sampler, site->model, &sampler);
+    return status == FRIT_OK || server_refuse_status(problem, 400, sampler_field(), status);
+}
+
+static bool attach_parts(server_job *first)
+{
+    int index = 1;
+    for (server_job *job = first->parts; job; job = job->next_part)
+        if (!openai_answer_attach_part(job, first, index++)) return false;
+    return true;
+}
+
 static bool make_job(server_exchange *exchange, server_generation *request, bool chat)
 {
     const server_site *site = exchange->site;
@@ -190,7 +227,9 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;
     job->n_top = request->wants_logprobs ? request->n_top : -1;
     exchange->stream = request->stream;
-    if (openai_answer_attach(job, chat, request, site->model, site->name)) return true;
+    for (int32_t i = request->n_choices - 1; i > 0; i--)
+        if (!make_part(site, request, job, i, problem)) return false;
+    if (openai_answer_attach(job, chat, request, site->model, site->name) && attach_parts(job)) return true;
     return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
 }
 

@@ -104,6 +104,23 @@ frit_status server_slot_read(const server_slots *slots, server_slot *slot, const
     return status == FRIT_OK ? server_slot_push(slot, start) : status;
 }
 
+frit_status server_slot_fork(server_slot *slot, const server_slot *from, size_t n, size_t n_scales)
+{
+    frit_session *session;
+    server_slot_clear(slot);   // a state that it holds is free for the copy
+    frit_status status = frit_session_fork(&session, from->session);
+    if (status != FRIT_OK) return status;
+    frit_session_free(slot->session);
+    slot->session = session;
+    slot->n_tokens = 0;
+    memcpy(slot->scales, from->scales, n_scales * sizeof *slot->scales);
+    status = frit_session_truncate(session, n);
+    if (status != FRIT_OK) return status;
+    memcpy(slot->tokens, from->tokens, n * sizeof *slot->tokens);
+    slot->n_tokens = n;
+    return FRIT_OK;
+}
+
 void server_slot_clear(server_slot *slot)
 {
     if (frit_session_truncate(slot->session, 0) == FRIT_OK) slot->n_tokens = 0;

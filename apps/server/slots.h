@@ -37,6 +37,8 @@ frit_status server_slot_load(const server_slots *slots, server_slot *slot, const
 // The same of an encoder-decoder, whose answer is a text of its own.
 frit_status server_slot_read(const server_slots *slots, server_slot *slot, const frit_token *prompt, size_t n_prompt,
                              const float *scales, frit_token start);
+// The idle slot becomes a copy of what another one holds, of its first n tokens: the cache is shared.
+frit_status server_slot_fork(server_slot *slot, const server_slot *from, size_t n, size_t n_scales);
 void server_slot_clear(server_slot *slot);   // gives its room in the cache back
 frit_status server_slot_push(server_slot *slot, frit_token token);
 // The job is over: forgets what has not run yet and keeps the rest for the next.

@@ -44,6 +44,11 @@ static double now_seconds(void)
 
 static void job_free(server_job *job)
 {
+    while (job->parts) {
+        server_job *part = job->parts;
+        job->parts = part->next_part;
+        job_free(part);
+    }
     if (job->free_ctx) job->free_ctx(job->ctx);
     app_answer_free(&job->answer);
     server_outbox_free(&job->outbox);
@@ -64,6 +69,7 @@ static void leave(server_job *job)
 
 static void wake(server_job *job)
 {
+    job = server_job_first(job);
     if (job->wake && !job->abandoned) job->wake(job->wake_ctx);
 }
 
@@ -98,29 +104,63 @@ static void refuse_unavailable(server_problem *problem)
     problem->retry_after = 5;
 }
 
+// Further answers of a request that runs go on.
 static void fail_waiting(server_worker *worker)
 {
     server_problem problem;
     refuse_unavailable(&problem);
-    while (worker->first) {
-        server_job *job = worker->first;
-        unlink_waiting(worker, &worker->first);
+    for (server_job **at = &worker->first; *at;) {
+        server_job *job = *at;
+        if (job->first) {
+            at = &job->next;
+            continue;
+        }
+        unlink_waiting(worker, at);
         fail_job(job, &problem);
     }
 }
 
-// Ends what a slot works on: the session is free from here on.
-static void finish_slot(server_worker *worker, server_slot *slot, const server_problem *problem)
+static void rest_slot(server_worker *worker, server_slot *slot)
 {
     server_job *job = slot->job;
     server_slot_rest(&worker->slots, slot);
     worker->n_running--;
     job->slot = NULL;
     worker->mean_seconds += (now_seconds() - job->started_at - worker->mean_seconds) / 8;
+}
+
+static void drop_parts(server_worker *worker, const server_job *first)
+{
+    for (int32_t i = 0; i < worker->slots.n; i++) {
+        server_slot *slot = &worker->slots.items[i];
+        if (slot->job && server_job_first(slot->job) == first) rest_slot(worker, slot);
+    }
+    for (server_job **at = &worker->first; *at;)
+        if ((*at)->first == first)
+            unlink_waiting(worker, at);
+        else
+            at = &(*at)->next;
+}
+
+// A request ends with the last of its answers, or with the first that fails.
+static void end_part(server_worker *worker, server_job *job, const server_problem *problem)
+{
+    server_job *first = server_job_first(job);
+    first->n_open--;
+    if (!problem && first->n_open > 0) return;
+    if (first->n_open > 0) drop_parts(worker, first);
     if (problem)
-        fail_job(job, problem);
+        fail_job(first, problem);
     else
-        end_job(job);
+        end_job(first);
+}
+
+// Ends what a slot works on: the session is free from here on.
+static void finish_slot(server_worker *worker, server_slot *slot, const server_problem *problem)
+{
+    server_job *job = slot->job;
+    rest_slot(worker, slot);
+    end_part(worker, job, problem);
 }
 
 // ---------------------------------------------------------------------------------------- clients that went away
@@ -141,6 +181,7 @@ bool server_socket_is_gone(int socket)
 // then, as the answer has not begun.
 static bool is_gone(server_job *job)
 {
+    job = server_job_first(job);
     static const char probe[] = "HTTP/1.1 100 Continue\r\n\r\n";
     if (job->abandoned) return true;
     const int events = look_at(job->socket);
@@ -160,8 +201,11 @@ static void drop_gone(server_worker *worker)
         server_job *job = *at;
         if (is_gone(job)) {
             unlink_waiting(worker, at);
-            job->problem = gone;
-            end_job(job);
+            server_job_first(job)->problem = gone;
+            if (job->first)
+                end_part(worker, job, NULL);
+            else
+                end_job(job);
         } else {
             at = &job->next;
         }
@@ -169,7 +213,7 @@ static void drop_gone(server_worker *worker)
     for (int32_t i = 0; i < worker->slots.n; i++) {
         server_slot *slot = &worker->slots.items[i];
         if (!slot->job || !is_gone(slot->job)) continue;
-        slot->job->problem = gone;
+        server_job_first(slot->job)->problem = gone;
         finish_slot(worker, slot, NULL);
     }
 }
@@ -222,12 +266,24 @@ static frit_status load_prompt(server_worker *worker, server_slot *slot, server_
                             wants_rows ? &rows : NULL, &job->usage.n_cached);
 }
 
+// Another answer goes on from the prompt that the first one has run, if that still runs. Where there is no room for a
+// second state, the prompt runs again.
+static frit_status share_prompt(const server_worker *worker, server_slot *slot, const server_job *job)
+{
+    const server_slot *from = job->first ? job->first->slot : NULL;
+    const bool runs_all = job->echoes && job->n_top >= 0;
+    if (!from || worker->reads || runs_all) return FRIT_OK;
+    const frit_status status = server_slot_fork(slot, from, job->n_prompt, worker->slots.adapters.n);
+    return status == FRIT_E_LIMIT ? FRIT_OK : status;
+}
+
 static void start_job(server_worker *worker, server_slot *slot, server_job *job)
 {
     slot->job = job;
     job->slot = slot;
     worker->n_running++;
     job->started_at = now_seconds();
+    if (!job->first) job->n_open = 1;
     if (job->work) {
         server_slot_clear(slot);
         return;
@@ -245,7 +301,7 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     if (status == FRIT_OK && worker->reads)
         status = server_slot_read(&worker->slots, slot, job->prompt, job->n_prompt, scales_of(worker, job),
                                   worker->decoder_start);
-    else if (status == FRIT_OK)
+    else if (status == FRIT_OK && (status = share_prompt(worker, slot, job)) == FRIT_OK)
         status = load_prompt(worker, slot, job, n_kept);
     if (status == FRIT_OK) {
         ask(worker, job);
@@ -267,9 +323,9 @@ static void admit(server_worker *worker)
     }
 }
 
-static bool is_paused(const server_job *job)
+static bool is_paused(server_job *job)
 {
-    return frit_session_pending(job->slot->session) == 0 && server_outbox_is_full(&job->outbox);
+    return frit_session_pending(job->slot->session) == 0 && server_outbox_is_full(&server_job_first(job)->outbox);
 }
 
 static void wait_for_work(server_worker *worker)
@@ -386,15 +442,32 @@ static frit_status pick(server_worker *worker, server_job *job, bool *ended, ser
     return status;
 }
 
+// The prompt has run: the other answers that the request wants are the next jobs to run.
+static void queue_parts(server_worker *worker, server_job *job)
+{
+    pthread_mutex_lock(&worker->lock);
+    server_job **at = &worker->first;
+    for (server_job *part = job->parts; part; part = part->next_part) {
+        part->next = *at;
+        *at = part;
+        if (worker->end == at) worker->end = &part->next;
+        at = &part->next;
+        job->n_open++;
+        worker->n_waiting++;
+    }
+    pthread_mutex_unlock(&worker->lock);
+}
+
 static void advance(server_worker *worker, server_slot *slot)
 {
     server_job *job = slot->job;
     bool ended = false;
+    if (job->parts && job->usage.n_answer == 0) queue_parts(worker, job);
     server_finish finish = SERVER_FINISH_STOP;
     frit_status status = job->work ? job->work(job, worker->engine, &ended) : pick(worker, job, &ended, &finish);
     pthread_mutex_lock(&worker->lock);
     if (status == FRIT_OK && ended) job->voice->finish(job, finish);
-    if (status == FRIT_OK && job->outbox.failed) status = FRIT_E_MEMORY;
+    if (status == FRIT_OK && (job->outbox.failed || server_job_first(job)->outbox.failed)) status = FRIT_E_MEMORY;
     server_problem problem;
     if (status != FRIT_OK) server_refuse_status(&problem, 500, NULL, status);
     if (status != FRIT_OK || ended) finish_slot(worker, slot, status != FRIT_OK ? &problem : NULL);
@@ -614,6 +687,7 @@ bool server_job_begun(server_worker *worker, server_job *job, server_problem *pr
 
 void server_job_put(server_job *job, const char *bytes, size_t n)
 {
+    job = server_job_first(job);
     server_outbox_put(&job->outbox, bytes, n);
     job->begun = true;
 }

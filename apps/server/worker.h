@@ -51,6 +51,9 @@ struct server_job {
     bool echoes;             // the prompt's tokens are reported too
     int32_t max_tokens;      // -1: until the answer or the context ends
     float *scales;           // of the adapters that there are: owned; NULL: as the server was started
+    // Of a request for several answers: this job is the first, and the others follow in `parts`, owned by it. They begin
+    // when the first has run the prompt, which they share, and write to its outbox.
+    server_job *first, *parts, *next_part;   // first: NULL in the first one itself
     const server_voice *voice;
     void *ctx;   // of the voice; freed with the job by free_ctx
     void (*free_ctx)(void *ctx);
@@ -59,7 +62,8 @@ struct server_job {
     void (*wake)(void *ctx);   // there is news; called with the worker's lock held
     void *wake_ctx;
     // ------------------------------------------------ the worker's
-    bool is_over;   // set by the voice: it wants nothing more of the answer
+    bool is_over;     // set by the voice: it wants nothing more of the answer
+    int32_t n_open;   // parts that wait or run, itself too; 0: it has not begun
     int n_owners;
     server_job *next;           // in the queue
     struct server_slot *slot;   // while it runs
@@ -114,6 +118,12 @@ bool server_job_begun(server_worker *worker, server_job *job, server_problem *pr
 
 // The client has closed its connection. One that has only closed its sending side still waits for an answer.
 bool server_socket_is_gone(int socket);
+
+// The job that the client knows: itself, or the first of several answers.
+static inline server_job *server_job_first(server_job *job)
+{
+    return job->first ? job->first : job;
+}
 
 // For voices.
 void server_job_put(server_job *job, const char *bytes, size_t n);

@@ -235,7 +235,7 @@ class Errors(unittest.TestCase):
     def test_types_fields_and_codes(self):
         for fields, kind, param, code in [
             ({"temperature": -1}, openai.BadRequestError, "temperature", "invalid_value"),
-            ({"n": 3}, openai.BadRequestError, "n", "unsupported_parameter"),
+            ({"n": 0}, openai.BadRequestError, "n", "invalid_value"),
             ({"messages": []}, openai.BadRequestError, "messages", "invalid_value"),
             ({"model": "gpt-4"}, openai.NotFoundError, "model", "model_not_found"),
             ({"messages": [{"role": "user", "content": "long " * 600}]}, openai.BadRequestError, "messages",
