@@ -3,7 +3,7 @@
 //
 // frit_arch_of gives the row for a checkpoint's general.architecture. frit_hparams_read fills the hyperparameters
 // from metadata, by the table in hparams.c. frit_weights_bind finds every tensor that the rows name and checks its
-// shape. frit_rope_init computes the rotation frequencies for a context length. frit_arch_build then writes the graph
+// shape, and computes constants of them. frit_rope_init computes the rotation frequencies for a context length. frit_arch_build then writes the graph
 // of a step: embedding, `layer` for each layer, final norm, output head.
 //
 //     FRIT_TRY(frit_arch_of(&arch, ckpt));
@@ -57,6 +57,8 @@ struct frit_arch {
     frit_node *(*recurrent)(frit_build *b, const frit_layer *w,
                             frit_node *x);     // instead of attention in recurrent layers
     frit_status (*adjust)(frit_hparams *hp);   // after reading, before binding; may be NULL
+    // After binding: constants that are computed from weights; may be NULL.
+    frit_status (*compute)(frit_weights *weights, const frit_hparams *hp, frit_arena *arena);
 };
 
 // The architecture of a checkpoint. FRIT_E_UNSUPPORTED: the error names the nearest known ones.

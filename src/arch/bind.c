@@ -333,5 +333,25 @@ frit_status frit_weights_bind(frit_weights *weights, const frit_arch *arch, cons
     if (!weights->layers || !b.bound)
         return frit_fail_memory((size_t)hp->n_layer * sizeof *weights->layers + ckpt->n_tensors, "the list of weights");
     frit_status status = bind_all(&b, weights, arch);
+    if (status == FRIT_OK && arch->compute) status = arch->compute(weights, hp, arena);
     return status == FRIT_OK ? FRIT_OK : frit_fail(status, "%s: %s", ckpt->path, frit_error());
+}
+
+frit_status frit_constant_new(const frit_tensor **out, float **values, const char *name, int n_dims,
+                              const int64_t *shape, frit_arena *arena)
+{
+    frit_tensor *tensor = frit_arena_new(arena, frit_tensor, 1);
+    size_t n = 1;
+    for (int i = 0; i < n_dims; i++) n *= (size_t)shape[i];
+    *values = frit_arena_new(arena, float, n);
+    if (!tensor || !*values) return frit_fail_memory(n * sizeof **values, name);
+    *tensor = (frit_tensor){.name = name,
+                            .dtype = FRIT_DTYPE_F32,
+                            .n_dims = n_dims,
+                            .shape = {1, 1, 1, 1},
+                            .data = *values,
+                            .n_bytes = n * sizeof **values};
+    memcpy(tensor->shape, shape, (size_t)n_dims * sizeof *shape);
+    *out = tensor;
+    return FRIT_OK;
 }

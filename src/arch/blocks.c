@@ -61,9 +61,8 @@ frit_node *frit_rope_heads_as(frit_build *b, frit_node *x, int32_t offset, frit_
     const frit_weight *factors = &weights->rope_freqs;
     if (!frit_has(factors)) factors = hp->n_ctx > hp->rope.n_ctx_orig ? &weights->rope_long : &weights->rope_short;
     if (dim != hp->rope.dim) factors = &none;   // they belong to the pairs of full attention
-    const frit_rope rope = {
-        .style = style, .dim = dim, .offset = offset, .magnitude = table->magnitude, .inv_freq = table->inv_freq};
-    return frit_rotate(b->g, x, b->positions, weight(b, factors->w), rope);
+    const frit_rope rope = {.style = style, .dim = dim, .offset = offset, .magnitude = table->magnitude};
+    return frit_rotate(b->g, x, b->positions, weight(b, table->inv_freq), weight(b, factors->w), rope);
 }
 
 static float attention_scale(const frit_build *b, const frit_attention_options *options)

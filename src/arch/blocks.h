@@ -20,7 +20,6 @@ typedef struct frit_build {
     frit_node *chosen;               // positions chosen by this layer's indexer or an earlier one; NULL: all
     bool attn_temp;                  // this layer uses the attention temperature
     int32_t n_state;                 // numbers of the layer's state that its ops use so far
-    const float *bias;               // of scores: frit_attend in graph.h
     const frit_adapters *adapters;   // NULL: none
 } frit_build;
 
@@ -62,6 +61,7 @@ frit_node *frit_mixer(frit_build *b, const frit_layer *w, frit_node *x);
 
 // Norms before attention and feed-forward; relative position bias; no RoPE.
 frit_node *frit_layer_t5(frit_build *b, const frit_layer *w, frit_node *x);
+frit_status frit_t5_compute(frit_weights *weights, const frit_hparams *hp, frit_arena *arena);
 
 // ------------------------------------------------------------------------------- recurrent layers (recurrent.c)
 

@@ -29,7 +29,8 @@ typedef struct frit_rope_params {
 
 // Computed by rope.c for one context length.
 typedef struct frit_rope_table {
-    const float *inv_freq;   // [dim / 2]
+    const frit_tensor *inv_freq;   // f32 [dim / 2]; NULL: not computed yet
+    double base;                   // of the frequencies, from which they were computed
     float magnitude;
 } frit_rope_table;
 

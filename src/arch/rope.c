@@ -79,14 +79,17 @@ static double scaled(const frit_rope_params *rope, double base, int i)
     return inv_freq;
 }
 
-static frit_status make_table(frit_rope_table *table, const frit_rope_params *rope, int32_t n_ctx, frit_arena *arena)
+// A table that is there stays, so that all engines of a model read the same tensor.
+static frit_status make_table(frit_rope_table *table, const char *name, const frit_rope_params *rope, int32_t n_ctx,
+                              frit_arena *arena)
 {
-    int n_pairs = rope->dim / 2;
-    float *inv_freq = frit_arena_new(arena, float, (size_t)n_pairs);
-    if (!inv_freq) return frit_fail_memory((size_t)n_pairs * sizeof *inv_freq, "RoPE frequencies");
-    double base = rope->scaling == FRIT_ROPE_DYNAMIC ? ntk_base(rope, n_ctx) : rope->base;
+    const int64_t n_pairs = rope->dim / 2;
+    const double base = rope->scaling == FRIT_ROPE_DYNAMIC ? ntk_base(rope, n_ctx) : rope->base;
+    if (table->inv_freq && table->base == base) return FRIT_OK;
+    float *inv_freq;
+    FRIT_TRY(frit_constant_new(&table->inv_freq, &inv_freq, name, 1, &n_pairs, arena));
     for (int i = 0; i < n_pairs; i++) inv_freq[i] = (float)scaled(rope, base, i);
-    table->inv_freq = inv_freq;
+    table->base = base;
     table->magnitude = rope->scaling == FRIT_ROPE_YARN ? (float)yarn_magnitude(rope) : rope->attn_factor;
     return FRIT_OK;
 }
@@ -94,9 +97,10 @@ static frit_status make_table(frit_rope_table *table, const frit_rope_params *ro
 frit_status frit_rope_init(frit_hparams *hp, int32_t n_ctx, frit_arena *arena)
 {
     hp->n_ctx = n_ctx;
-    FRIT_TRY(make_table(&hp->rope_table, &hp->rope, n_ctx, arena));
-    hp->rope_swa_table = hp->rope_table;   // one table for both, so that angles are computed once
+    FRIT_TRY(make_table(&hp->rope_table, "rope.inv_freq", &hp->rope, n_ctx, arena));
     bool same = hp->rope_swa.base == hp->rope.base && hp->rope_swa.scaling == hp->rope.scaling &&
                 hp->rope_swa.dim == hp->rope.dim;
-    return same ? FRIT_OK : make_table(&hp->rope_swa_table, &hp->rope_swa, n_ctx, arena);
+    if (!same) return make_table(&hp->rope_swa_table, "rope_swa.inv_freq", &hp->rope_swa, n_ctx, arena);
+    hp->rope_swa_table = hp->rope_table;   // one table for both, so that angles are computed once
+    return FRIT_OK;
 }

@@ -7,7 +7,6 @@
 #include "arch/arch.h"
 
 #include <math.h>
-#include <stdio.h>
 
 // clang-format off
 static const frit_weight_row rows[] = {
@@ -49,17 +48,34 @@ static int32_t bucket_of(const frit_hparams *hp, int64_t distance, bool both_sid
     return first + (bucket < n - 1 ? bucket : n - 1);
 }
 
-static const float *make_bias(frit_build *b, const frit_tensor *table, bool both_sides)
+// What scores gain at each distance, of a layer's table of buckets.
+static frit_status make_gains(const frit_hparams *hp, frit_layer *w, int64_t n_head, bool both_sides, frit_arena *arena)
 {
-    const frit_hparams *hp = b->hp;
-    const int64_t n_head = b->lhp->n_head, reach = hp->rel_distance, width = 2 * reach + 1;
-    float *bias = frit_arena_new(b->g->arena, float, (size_t)(n_head * width));
-    float *row = frit_arena_new(b->g->arena, float, (size_t)n_head);
-    for (int64_t d = -reach; bias && row && d <= reach; d++) {
-        if (frit_tensor_decode_rows(table, bucket_of(hp, d, both_sides), 1, row) != FRIT_OK) return NULL;
-        for (int64_t h = 0; h < n_head; h++) bias[h * width + d + reach] = row[h];
+    const int64_t reach = hp->rel_distance, shape[] = {n_head, 2 * reach + 1};
+    float *gains, *row = frit_arena_new(arena, float, (size_t)n_head);
+    if (!row) return frit_fail_memory((size_t)n_head * sizeof *row, w->rel_bias.w->name);
+    FRIT_TRY(frit_constant_new(&w->rel_gains, &gains, w->rel_bias.w->name, 2, shape, arena));
+    for (int64_t d = -reach; d <= reach; d++) {
+        FRIT_TRY(frit_tensor_decode_rows(w->rel_bias.w, bucket_of(hp, d, both_sides), 1, row));
+        for (int64_t h = 0; h < n_head; h++) gains[h * shape[1] + d + reach] = row[h];
     }
-    return row ? bias : NULL;
+    return FRIT_OK;
+}
+
+// Layers without a table use that of the layer before.
+frit_status frit_t5_compute(frit_weights *weights, const frit_hparams *hp, frit_arena *arena)
+{
+    for (int32_t i = 0; i < hp->n_layer; i++) {
+        frit_layer *w = &weights->layers[i];
+        if (frit_has(&w->rel_bias))
+            FRIT_TRY(make_gains(hp, w, hp->layers[i].n_head, i < hp->n_layer_enc, arena));
+        else if (i == 0 || i == hp->n_layer_enc)
+            return frit_fail(FRIT_E_FORMAT, "layer %d, the first of %s, has no attn_rel_b", (int)i,
+                             i < hp->n_layer_enc ? "the encoder" : "the decoder");
+        else
+            w->rel_gains = weights->layers[i - 1].rel_gains;
+    }
+    return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------- layers
@@ -69,11 +85,12 @@ static frit_node *heads(frit_build *b, const frit_weight *w, frit_node *x, int64
     return frit_reshape(b->g, frit_linear(b, w, x), 2, (int64_t[]){n_head, dim});
 }
 
-static frit_node *attend(frit_build *b, frit_node *q, frit_node *written, frit_attend attend, const frit_weight *o)
+static frit_node *attend(frit_build *b, frit_node *q, frit_node *written, const frit_tensor *gains, frit_attend attend,
+                         const frit_weight *o)
 {
     const frit_layer_hparams *lhp = b->lhp;
     attend.scale = 1;
-    frit_node *y = frit_attend_node(b->g, q, written, attend, lhp->v_dim);
+    frit_node *y = frit_attend_with_gains(b->g, q, written, frit_weight_node(b->g, gains), attend, lhp->v_dim);
     return frit_linear(b, o, frit_reshape(b->g, y, 1, (int64_t[]){(int64_t)lhp->n_head * lhp->v_dim}));
 }
 
@@ -89,21 +106,15 @@ frit_node *frit_layer_t5(frit_build *b, const frit_layer *w, frit_node *x)
 {
     const frit_layer_hparams *lhp = b->lhp;
     const bool encodes = b->i_layer < b->hp->n_layer_enc;
-    if (frit_has(&w->rel_bias)) b->bias = make_bias(b, w->rel_bias.w, encodes);
-    if (!b->bias && b->g->status == FRIT_OK) {
-        b->g->status = FRIT_E_FORMAT;
-        snprintf(b->g->failure, sizeof b->g->failure, "%s: the first layer has no attn_rel_b", b->arch->name);
-    }
     frit_node *h = frit_norm(b, &w->attn_norm, x);
     frit_node *q = heads(b, &w->q, h, lhp->n_head, lhp->k_dim), *k = heads(b, &w->k, h, lhp->n_head_kv, lhp->k_dim);
     frit_node *v = heads(b, &w->v, h, lhp->n_head_kv, lhp->v_dim);
-    const frit_attend own = {
-        .layer = own_layer(b), .bidirectional = encodes, .bias = b->bias, .reach = b->hp->rel_distance};
-    x = frit_add(b->g, x, attend(b, q, frit_kv_write(b->g, k, v, own.layer), own, &w->o));
+    const frit_attend own = {.layer = own_layer(b), .bidirectional = encodes, .reach = b->hp->rel_distance};
+    x = frit_add(b->g, x, attend(b, q, frit_kv_write(b->g, k, v, own.layer), w->rel_gains, own, &w->o));
     if (frit_has(&w->cross_q)) {
         const frit_attend cross = {.layer = b->hp->n_layer_dec + own.layer, .cross = true};
         q = heads(b, &w->cross_q, frit_norm(b, &w->cross_norm, x), lhp->n_head, lhp->k_dim);
-        x = frit_add(b->g, x, attend(b, q, NULL, cross, &w->cross_o));
+        x = frit_add(b->g, x, attend(b, q, NULL, NULL, cross, &w->cross_o));
     }
     h = frit_norm(b, &w->ffn_norm, x);
     return frit_add(b->g, x, frit_feed_forward(b, &w->ffn, h, frit_has(&w->ffn.gate) ? b->hp->act : FRIT_ACT_RELU));
@@ -130,6 +141,7 @@ const frit_arch frit_arch_t5 = {
     .n_keys = FRIT_COUNT(keys),
     .act = FRIT_ACT_GELU_TANH,
     .is_encoder_decoder = true,
+    .compute = frit_t5_compute,
     .layer = frit_layer_t5,
     .write_source = write_source,
 };

@@ -28,6 +28,7 @@ const frit_arch frit_arch_t5encoder = {
     .n_keys = FRIT_COUNT(keys),
     .act = FRIT_ACT_GELU_TANH,
     .is_encoder = true,
+    .compute = frit_t5_compute,
     .layer = frit_layer_t5,
     .adjust = adjust,
 };

@@ -39,6 +39,7 @@ typedef struct frit_layer {
     frit_weight head_gate;                       // of attention's output: one gate for each head, or for each element
     frit_weight attn_res_score, ffn_res_score;   // of the residual bank and the current residual
     frit_weight rel_bias;                        // of scores, for each bucket of distances
+    const frit_tensor *rel_gains;                // of scores, for each distance: computed (t5.c)
     frit_weight cross_norm, cross_q, cross_k, cross_v, cross_o;   // cross attention
     frit_weight unused;                                           // of parts that frit does not run
     // In files only: bound as views q, k, v and gate, up.
@@ -169,9 +170,15 @@ typedef struct frit_weight_row {
     frit_dim n;   // of a stack
 } frit_weight_row;
 
-// Vectors (norms, biases, factors) become f32 and must be finite. Every tensor of the file must have a row.
+// Vectors (norms, biases, factors) become f32 and must be finite. Every tensor of the file must have a row. Computes
+// the architecture's constants.
 frit_status frit_weights_bind(frit_weights *weights, const frit_arch *arch, const frit_hparams *hp,
                               const frit_checkpoint *ckpt, frit_arena *arena);
+
+// A constant that is computed: f32 numbers, for the caller to fill. It lives as long as the arena, which must be the
+// model's, or an engine's: devices find what they have loaded by address (frit_tensor_is_same).
+frit_status frit_constant_new(const frit_tensor **out, float **values, const char *name, int n_dims,
+                              const int64_t *shape, frit_arena *arena);
 
 // dims.c: rows resolved for a model. A dimension is 0 where a layer has no such part.
 int64_t frit_dim_size(const frit_hparams *hp, const frit_layer_hparams *lhp, frit_dim dim);

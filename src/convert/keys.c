@@ -56,12 +56,14 @@ frit_status frit_convert_rope_factors(frit_hparams *hp, frit_arena *arena, const
     if (!is_in_a_tensor(hp)) return FRIT_OK;
     frit_hparams plain = *hp;
     plain.rope.scaling = FRIT_ROPE_PLAIN;
+    plain.rope_table = plain.rope_swa_table = (frit_rope_table){0};
     FRIT_TRY(frit_rope_init(hp, hp->n_ctx_train, arena));
     FRIT_TRY(frit_rope_init(&plain, hp->n_ctx_train, arena));
     const int32_t n = hp->rope.dim / 2;
     float *values = frit_arena_new(arena, float, (size_t)n);
     if (!values) return frit_fail_memory((size_t)n * sizeof *values, "the factors of rotation");
-    for (int32_t i = 0; i < n; i++) values[i] = plain.rope_table.inv_freq[i] / hp->rope_table.inv_freq[i];
+    const float *fast = plain.rope_table.inv_freq->data, *slow = hp->rope_table.inv_freq->data;
+    for (int32_t i = 0; i < n; i++) values[i] = fast[i] / slow[i];
     *factors = values;
     return FRIT_OK;
 }

@@ -153,12 +153,11 @@ static frit_status check_used(frit_adapter *adapter)
     frit_arena arena = {0};
     frit_graph graph;
     frit_adapters bound = {0};
-    frit_hparams hp = model->hp;
     frit_graph_init(&graph, &arena, 1, 1);
-    frit_status status = frit_adapters_bind(&bound, &adapter, 1, hp.n_layer, &arena);
-    if (status == FRIT_OK) status = frit_rope_init(&hp, hp.n_ctx_train, &arena);
+    frit_status status = frit_adapters_bind(&bound, &adapter, 1, model->hp.n_layer, &arena);
     if (status == FRIT_OK)
-        status = frit_arch_build(&graph, model->arch, &hp, &model->weights, &(frit_build_options){.adapters = &bound});
+        status = frit_arch_build(&graph, model->arch, &model->hp, &model->weights,
+                                 &(frit_build_options){.adapters = &bound});
     for (size_t i = 0; i < bound.n && status == FRIT_OK; i++)
         if (!bound.matrices[i].is_used)
             status = frit_fail(FRIT_E_UNSUPPORTED, "adapters of '%s' are not supported in the architecture '%s'",

@@ -61,7 +61,8 @@ static frit_status bind_weights(frit_model *model)
         return FRIT_OK;
     }
     FRIT_TRY(status);
-    return frit_weights_bind(&model->weights, model->arch, &model->hp, model->ckpt, &model->arena);
+    FRIT_TRY(frit_weights_bind(&model->weights, model->arch, &model->hp, model->ckpt, &model->arena));
+    return frit_rope_init(&model->hp, model->hp.n_ctx_train, &model->arena);
 }
 
 // As the file would be that 'frit convert' writes: rows are quantized when they are read (format/rows.h), that is when

@@ -14,8 +14,7 @@ static int32_t rows_of(const frit_engine *engine, int i)
     return class_rows[i] < engine->n_batch ? class_rows[i] : engine->n_batch;
 }
 
-static frit_status build_graph(const frit_engine *engine, const frit_hparams *hp, int i, frit_plan_key key,
-                               frit_plan_class *c)
+static frit_status build_graph(const frit_engine *engine, int i, frit_plan_key key, frit_plan_class *c)
 {
     const bool all_rows = key.kind != FRIT_PLAN_LOGITS || engine->model->arch->is_encoder;   // results as long as rows
     int32_t n_rows = rows_of(engine, i);
@@ -27,15 +26,14 @@ static frit_status build_graph(const frit_engine *engine, const frit_hparams *hp
     const frit_model *model = engine->model;
     if (key.adapted && !engine->adapters.bound.matrices)
         return frit_fail_memory(sizeof(frit_adapters), "an engine's adapters");
-    FRIT_TRY(frit_arch_build(&c->graph, model->arch, hp, &model->weights, &options));
+    FRIT_TRY(frit_arch_build(&c->graph, model->arch, &engine->hp, &model->weights, &options));
     if (!engine->no_fuse) frit_fuse(&c->graph);
     return frit_graph_check(&c->graph);
 }
 
-static frit_status make_plans(const frit_engine *engine, const frit_hparams *hp, int i, frit_plan_key key,
-                              frit_plan_class *c)
+static frit_status make_plans(const frit_engine *engine, int i, frit_plan_key key, frit_plan_class *c)
 {
-    FRIT_TRY(build_graph(engine, hp, i, key, c));
+    FRIT_TRY(build_graph(engine, i, key, c));
     FRIT_TRY(frit_segments_make(&c->segments, &c->graph, &engine->placement));
     c->parts = frit_arena_new(&c->arena, frit_plan_part, (size_t)c->segments.n);
     if (!c->parts) return frit_fail_memory((size_t)c->segments.n * sizeof *c->parts, "plans");
@@ -61,7 +59,7 @@ static void free_class(frit_plan_class *c)
 
 static frit_status make_class(const frit_engine *engine, int i, frit_plan_key key, frit_plan_class *c)
 {
-    frit_status status = make_plans(engine, &engine->hp, i, key, c);
+    frit_status status = make_plans(engine, i, key, c);
     for (int k = 0; status == FRIT_OK && k < c->segments.n; k++) {
         frit_plan_part *part = &c->parts[k];
         const frit_cache *cache = &engine->kv.parts[c->segments.list[k].device].cache;
@@ -89,10 +87,9 @@ static uint64_t scratch_bytes_of(const frit_plan_class *c)
     return n_bytes;
 }
 
-static frit_status measure(const frit_engine *engine, const frit_hparams *hp, frit_plan_kind kind, frit_plan_class *c,
-                           frit_plan_needs *needs)
+static frit_status measure(const frit_engine *engine, frit_plan_kind kind, frit_plan_class *c, frit_plan_needs *needs)
 {
-    FRIT_TRY(make_plans(engine, hp, PREFILL_CLASS, (frit_plan_key){.kind = kind}, c));
+    FRIT_TRY(make_plans(engine, PREFILL_CLASS, (frit_plan_key){.kind = kind}, c));
     for (int k = 0; k < c->segments.n; k++)
         FRIT_TRY(frit_weight_uses_add(&needs->weights[c->segments.list[k].device], c->parts[k].plan));
     return FRIT_OK;
@@ -101,16 +98,14 @@ static frit_status measure(const frit_engine *engine, const frit_hparams *hp, fr
 // Hidden states come from the weights of logits.
 frit_status frit_plans_measure(const frit_engine *engine, frit_plan_needs *needs)
 {
-    frit_hparams hp = engine->hp;
     *needs = (frit_plan_needs){0};
-    FRIT_TRY(frit_rope_init(&hp, hp.n_ctx_train, &needs->logits.arena));
-    FRIT_TRY(measure(engine, &hp, FRIT_PLAN_LOGITS, &needs->logits, needs));
+    FRIT_TRY(measure(engine, FRIT_PLAN_LOGITS, &needs->logits, needs));
     const frit_plan_class *c = &needs->logits;
     for (int k = 0; k < c->segments.n; k++)
         needs->scratch_bytes[c->segments.list[k].device] +=
             c->parts[k].plan->scratch_bytes + c->parts[k].plan->input_bytes;
     if (!engine->model->arch->is_encoder_decoder) return FRIT_OK;
-    return measure(engine, &hp, FRIT_PLAN_ENCODE, &needs->source, needs);
+    return measure(engine, FRIT_PLAN_ENCODE, &needs->source, needs);
 }
 
 void frit_plan_needs_free(frit_plan_needs *needs)
@@ -126,9 +121,7 @@ frit_status frit_plans_each_graph(frit_engine *engine, frit_graph_fn fn, void *c
     const frit_plan_kind kinds[] = {FRIT_PLAN_LOGITS, FRIT_PLAN_ENCODE};
     for (int i = 0; i < (engine->model->arch->is_encoder_decoder ? 2 : 1); i++) {
         frit_plan_class c = {0};
-        frit_hparams hp = engine->hp;
-        frit_status status = frit_rope_init(&hp, hp.n_ctx_train, &c.arena);
-        if (status == FRIT_OK) status = build_graph(engine, &hp, PREFILL_CLASS, (frit_plan_key){.kind = kinds[i]}, &c);
+        frit_status status = build_graph(engine, PREFILL_CLASS, (frit_plan_key){.kind = kinds[i]}, &c);
         if (status == FRIT_OK) status = fn(engine, &c.graph, ctx);
         free_class(&c);
         FRIT_TRY(status);

@@ -74,7 +74,7 @@ static frit_status add_metadata(frit_checksum *sum, const frit_meta *meta)
 static void add_rotation(frit_checksum *sum, const frit_rope_table *table, const frit_rope_params *rope)
 {
     frit_checksum_add(sum, &table->magnitude, sizeof table->magnitude);
-    if (rope->dim > 1) frit_checksum_add(sum, table->inv_freq, (size_t)(rope->dim / 2) * sizeof(float));
+    if (rope->dim > 1) frit_checksum_add(sum, table->inv_freq->data, (size_t)table->inv_freq->n_bytes);
 }
 
 // In whatever order they were chosen.

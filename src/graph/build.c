@@ -160,9 +160,10 @@ frit_node *frit_mix(frit_graph *g, frit_node *x, frit_node *route, bool plain)
     return frit_node_new(g, (frit_node){.op = FRIT_OP_MIX, .src = {x, route}, .plain = plain});
 }
 
-frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *factors, frit_rope rope)
+frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *inv_freq, frit_node *factors,
+                       frit_rope rope)
 {
-    return frit_node_new(g, (frit_node){.op = FRIT_OP_ROPE, .src = {x, positions, factors}, .rope = rope});
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_ROPE, .src = {x, positions, inv_freq, factors}, .rope = rope});
 }
 
 frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t layer)
@@ -182,6 +183,12 @@ frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *writte
         g,
         (frit_node){
             .op = FRIT_OP_ATTEND, .src = {q, written, sinks}, .attend = attend, .n_dims = 3, .shape = {0, 0, v_dim}});
+}
+
+frit_node *frit_attend_with_gains(frit_graph *g, frit_node *q, frit_node *written, frit_node *gains, frit_attend attend,
+                                  int64_t v_dim)
+{
+    return frit_attend_with_sinks(g, q, written, gains, attend, v_dim);
 }
 
 frit_node *frit_index_write(frit_graph *g, frit_node *k, int32_t layer)

@@ -63,14 +63,14 @@ typedef enum frit_act {
 // How rope pairs the elements of a head: neighbours (2i, 2i+1), or halves (i, i + dim/2).
 typedef enum frit_rope_style { FRIT_ROPE_NEIGHBOURS, FRIT_ROPE_HALVES } frit_rope_style;
 
-// angle(position, pair i) = position * inv_freq[i], with inv_freq computed once per model from the file's scaling rules
-// (arch/rope.c); the optional third source divides it per pair. Results are multiplied by `magnitude`: 1, but for YaRN.
+// angle(position, pair i) = position * inv_freq[i] / factor[i]. Source 2 are the frequencies, a constant of the model
+// that arch/rope.c computes from the file's scaling rules; source 3, if it is there, are the factors. Results are
+// multiplied by `magnitude`: 1, but for YaRN.
 typedef struct frit_rope {
     frit_rope_style style;
     int32_t dim;      // elements of each head that rotate
     int32_t offset;   // where they begin
     float magnitude;
-    const float *inv_freq;   // [dim / 2], lives as long as the model
 } frit_rope;
 
 // Two branches that meet at zero, a parabola and an exponential, beside a straight line.
@@ -87,8 +87,8 @@ typedef struct frit_attend {
     float alibi;          // 0: none; otherwise the largest slope's exponent: scores lose slope[h] * distance
     bool bidirectional;   // later positions of the sequence are seen too; a window reaches half as far to either side
     bool cross;           // all positions of the sequence's source are seen, whose keys and values lie in this layer
-    // NULL, or what scores gain by distance: [n_head, 2 * reach + 1], at clamp(p - position, -reach, reach) + reach.
-    const float *bias;   // lives as long as the graph
+    // 0: none; otherwise source 2 is what scores gain by distance, [n_head, 2 * reach + 1]: the number at
+    // clamp(p - position, -reach, reach) + reach.
     int32_t reach;
     // Attention temperature: the scale is multiplied by
     // 1 + temp_scale * log(1 + floor((position + temp_offset) / temp_length)). temp_scale 0: off.
@@ -232,14 +232,18 @@ frit_node *frit_route_node(frit_graph *g, frit_node *scores, frit_node *bias, fr
 frit_node *frit_experts_node(frit_graph *g, frit_node *w, frit_node *x, frit_node *route, frit_experts experts);
 frit_node *frit_gather_experts(frit_graph *g, frit_node *table, frit_node *route);   // table [E, n] or [E], f32
 frit_node *frit_mix(frit_graph *g, frit_node *x, frit_node *route, bool plain);
-frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *factors, frit_rope rope);
+// inv_freq and factors [dim / 2]; factors may be NULL.
+frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *inv_freq, frit_node *factors,
+                       frit_rope rope);
 // v may be NULL: values are the first numbers of keys.
 frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t layer);
 // q [T, H, k_dim]; `written` orders it after frit_kv_write of the same layer; NULL for cross attention, which reads
 // what another graph wrote. Result [T, H, v_dim].
 frit_node *frit_attend_node(frit_graph *g, frit_node *q, frit_node *written, frit_attend attend, int64_t v_dim);
 frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *written, frit_node *sinks, frit_attend attend,
-                                  int64_t v_dim);                          // sinks [H], or NULL
+                                  int64_t v_dim);   // sinks [H], or NULL
+frit_node *frit_attend_with_gains(frit_graph *g, frit_node *q, frit_node *written, frit_node *gains, frit_attend attend,
+                                  int64_t v_dim);                          // gains [H, 2 * attend.reach + 1]
 frit_node *frit_index_write(frit_graph *g, frit_node *k, int32_t layer);   // k [T, 1, D]
 // q [T, H, D], w [T, H]. Result [T, n]: positions as numbers.
 frit_node *frit_choose_node(frit_graph *g, frit_node *q, frit_node *w, frit_node *written, frit_choose choose);

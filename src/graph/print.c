@@ -118,7 +118,7 @@ static void print_attend(const frit_node *node, frit_buf *out)
     if (node->attend.temp_scale != 0) frit_buf_printf(out, " temp_scale=%g", (double)node->attend.temp_scale);
     if (node->attend.bidirectional) frit_buf_text(out, " bidirectional");
     if (node->attend.cross) frit_buf_text(out, " cross");
-    if (node->attend.bias) frit_buf_printf(out, " reach=%d", (int)node->attend.reach);
+    if (node->attend.reach != 0) frit_buf_printf(out, " reach=%d", (int)node->attend.reach);
 }
 
 static void print_adapted(const frit_node *node, frit_buf *out)

@@ -326,9 +326,9 @@ frit_status frit_shape_rope(frit_node *node)
         return frit_fail(FRIT_E_INVALID,
                          "op rope: %d elements of a head of %lld rotate, expected an even number up to the head size",
                          (int)dim, (long long)node->shape[2]);
-    if (!node->rope.inv_freq) return frit_fail(FRIT_E_INVALID, "op rope: there are no frequencies");
-    if (node->n_src == 3 && !is_vector(node->src[2], dim / 2))
-        return mismatch(node, 0, 2, "one factor for each rotating pair");
+    if (!is_vector(node->src[2], dim / 2)) return mismatch(node, 0, 2, "one frequency for each rotating pair");
+    if (node->n_src == 4 && !is_vector(node->src[3], dim / 2))
+        return mismatch(node, 0, 3, "one factor for each rotating pair");
     return FRIT_OK;
 }
 
@@ -396,9 +396,15 @@ static frit_status check_attend(frit_node *node)
 frit_status frit_shape_attend(frit_node *node)
 {
     FRIT_TRY(check_attend(node));
-    if (node->n_src == 3 && !is_vector(node->src[2], node->shape[1]))
-        return mismatch(node, 0, 2, "one sink for each head");
-    return FRIT_OK;
+    const frit_node *more = node->n_src == 3 ? node->src[2] : NULL;
+    const int32_t reach = node->attend.reach;
+    if (reach == 0)
+        return !more || is_vector(more, node->shape[1]) ? FRIT_OK : mismatch(node, 0, 2, "one sink for each head");
+    const bool fits = more && is_f32(more) && more->rows == FRIT_ROWS_FIXED && more->n_dims == 2 && reach > 0 &&
+                      more->shape[0] == node->shape[1] && more->shape[1] == 2 * (int64_t)reach + 1;
+    if (fits) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "op attend: scores gain by up to %d positions, expected gains [%lld, %lld]",
+                     (int)reach, (long long)node->shape[1], 2 * (long long)reach + 1);
 }
 
 frit_status frit_shape_attend_sparse(frit_node *node)
@@ -407,7 +413,7 @@ frit_status frit_shape_attend_sparse(frit_node *node)
     const frit_attend *attend = &node->attend;
     if (node->src[2]->op != FRIT_OP_CHOOSE || node->src[2]->rows != node->rows)
         return wrong(node, 2, "what choose gives");
-    if (attend->window > 0 || attend->chunk > 0 || attend->alibi != 0 || attend->bidirectional)
+    if (attend->window > 0 || attend->chunk > 0 || attend->alibi != 0 || attend->bidirectional || attend->reach != 0)
         return frit_fail(FRIT_E_INVALID, "op attend_sparse: positions are chosen, so no window can cut them");
     return FRIT_OK;
 }

@@ -51,8 +51,8 @@ static bool is_plain(const frit_graph *g)
             if (node->rope.offset != 0) return false;
             break;
         case FRIT_OP_ATTEND:
-            if (node->n_src > 2 || node->attend.bias || node->attend.alibi != 0 || node->attend.bidirectional ||
-                node->attend.chunk != 0 || node->attend.temp_scale != 0)
+            if (node->n_src > 2 || node->attend.alibi != 0 || node->attend.bidirectional || node->attend.chunk != 0 ||
+                node->attend.temp_scale != 0)
                 return false;
             break;
         default:

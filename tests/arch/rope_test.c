@@ -44,12 +44,16 @@ static const rope_case cases[] = {
 };
 // clang-format on
 
+static const float *frequencies(const frit_hparams *hp)
+{
+    return hp->rope_table.inv_freq->data;
+}
+
 static void check(const char *name, const frit_hparams *hp, const float *expected, float magnitude)
 {
     for (int i = 0; i < N_PAIRS; i++) {
-        if (!(fabsf(hp->rope_table.inv_freq[i] - expected[i]) <= 2e-7f * expected[i]))
-            fail_msg("%s: pair %d is %.9g, expected %.9g", name, i, (double)hp->rope_table.inv_freq[i],
-                     (double)expected[i]);
+        if (!(fabsf(frequencies(hp)[i] - expected[i]) <= 2e-7f * expected[i]))
+            fail_msg("%s: pair %d is %.9g, expected %.9g", name, i, (double)frequencies(hp)[i], (double)expected[i]);
     }
     if (!(fabsf(hp->rope_table.magnitude - magnitude) <= 2e-7f * magnitude))
         fail_msg("%s: the magnitude is %.9g, expected %.9g", name, (double)hp->rope_table.magnitude, (double)magnitude);
@@ -77,8 +81,32 @@ static void dynamic_scaling_changes_nothing_within_the_original_context(void **s
     assert_ok(frit_rope_init(&hp, 64, &arena));
     check("dynamic", &hp, plain, 1);
     hp.rope.scaling = FRIT_ROPE_PLAIN;
+    hp.rope_table = (frit_rope_table){0};
     assert_ok(frit_rope_init(&hp, 1 << 20, &arena));
     check("plain", &hp, plain, 1);
+    frit_arena_free(&arena);
+}
+
+// Devices find by address what they have loaded: engines of a model must read one tensor where that is possible.
+static void a_table_is_computed_again_only_for_other_frequencies(void **state)
+{
+    (void)state;
+    frit_arena arena = {0};
+    frit_hparams hp = {
+        .rope = {
+            .dim = 16, .base = 10000, .scaling = FRIT_ROPE_DYNAMIC, .factor = 2, .n_ctx_orig = 64, .attn_factor = 1}};
+    hp.rope_swa = hp.rope;
+    assert_ok(frit_rope_init(&hp, 64, &arena));
+    frit_hparams other = hp;
+    assert_ok(frit_rope_init(&other, 32, &arena));
+    assert_ptr_equal(other.rope_table.inv_freq, hp.rope_table.inv_freq);
+    assert_ptr_equal(other.rope_swa_table.inv_freq, hp.rope_table.inv_freq);
+    assert_int_equal(other.n_ctx, 32);
+    assert_ok(frit_rope_init(&other, 128, &arena));
+    assert_ptr_not_equal(other.rope_table.inv_freq, hp.rope_table.inv_freq);
+    assert_ptr_equal(other.rope_swa_table.inv_freq, other.rope_table.inv_freq);
+    assert_true(frequencies(&other)[1] < frequencies(&hp)[1]);
+    check("of the original context", &hp, plain, 1);
     frit_arena_free(&arena);
 }
 
@@ -101,8 +129,8 @@ static void frequencies_stay_finite_at_the_edges_of_what_files_may_say(void **st
                                         .high_freq_factor = 4}};
             assert_ok(frit_rope_init(&hp, 1 << 30, &arena));
             for (int k = 0; k < hp.rope.dim / 2; k++) {
-                if (!isfinite(hp.rope_table.inv_freq[k]))
-                    fail_msg("scaling %d, variant %d: pair %d is %g", scaling, i, k, (double)hp.rope_table.inv_freq[k]);
+                if (!isfinite(frequencies(&hp)[k]))
+                    fail_msg("scaling %d, variant %d: pair %d is %g", scaling, i, k, (double)frequencies(&hp)[k]);
             }
             assert_true(isfinite(hp.rope_table.magnitude));
             frit_arena_free(&arena);
@@ -115,7 +143,7 @@ static void scaling_is_read_from_the_file(void **state)
     (void)state;
     tiny_model m;
     assert_ok(tiny_open(&m, &(tiny_change){.key = "llama.rope.scaling.factor", .kind = TINY_FLOAT, .value = 2}));
-    assert_float_equal(m.hp.rope_table.inv_freq[0], 0.5f, 0);   // a factor without a type: linear
+    assert_float_equal(frequencies(&m.hp)[0], 0.5f, 0);   // a factor without a type: linear
     tiny_close(&m);
     assert_ok(tiny_open(&m, &(tiny_change){.key = "llama.rope.scaling.type", .kind = TINY_TEXT, .text = "yarn"}));
     assert_int_equal(m.hp.rope.scaling, FRIT_ROPE_YARN);
@@ -133,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_scaling_rule_gives_the_frequencies_of_its_formula),
         cmocka_unit_test(dynamic_scaling_changes_nothing_within_the_original_context),
+        cmocka_unit_test(a_table_is_computed_again_only_for_other_frequencies),
         cmocka_unit_test(frequencies_stay_finite_at_the_edges_of_what_files_may_say),
         cmocka_unit_test(scaling_is_read_from_the_file),
     };

@@ -166,11 +166,22 @@ static const attend_kind kinds[] = {
     {"chunks", {.scale = 0.2f, .chunk = 24}, false},
     {"both directions", {.scale = 0.2f, .bidirectional = true}, false},
     {"both directions and slopes", {.scale = 0.2f, .bidirectional = true, .alibi = 8}, false},
-    {"gains by distance", {.scale = 0.2f, .bias = gains, .reach = REACH}, false},
-    {"both directions and gains", {.scale = 0.2f, .bidirectional = true, .bias = gains, .reach = REACH}, false},
+    {"gains by distance", {.scale = 0.2f, .reach = REACH}, false},
+    {"both directions and gains", {.scale = 0.2f, .bidirectional = true, .reach = REACH}, false},
     {"both directions and a window", {.scale = 0.2f, .bidirectional = true, .window = 45}, false},
     {"temperature", {.scale = 0.2f, .temp_scale = 0.3f, .temp_offset = 1, .temp_length = 16}, false},
 };
+
+static frit_node *attended(world *w, const attend_kind *kind, frit_node *q, frit_node *written, int64_t v_dim)
+{
+    const int64_t n_head = q->shape[1];
+    if (kind->attend.reach == 0)
+        return frit_attend_with_sinks(&w->graph, q, written, kind->sinks ? world_vector(w, n_head) : NULL, kind->attend,
+                                      v_dim);
+    frit_tensor *tensor = world_tensor(w, FRIT_DTYPE_F32, n_head, 2 * REACH + 1, 0);
+    memcpy(world_bytes(tensor), gains, (size_t)tensor->n_bytes);
+    return frit_attend_with_gains(&w->graph, q, written, frit_weight_node(&w->graph, tensor), kind->attend, v_dim);
+}
 
 static void attention_of_every_kind_agrees_with_the_reference(void **state)
 {
@@ -182,8 +193,7 @@ static void attention_of_every_kind_agrees_with_the_reference(void **state)
             world_cache(&w, KV_F32, 3, 16, 24);
             frit_node *q = world_heads(&w, 6, 16), *k = world_heads(&w, 3, 16);
             frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 3, 24), 0);
-            frit_node *sinks = kinds[i].sinks ? world_vector(&w, 6) : NULL;
-            w.graph.output = frit_attend_with_sinks(&w.graph, q, written, sinks, kinds[i].attend, 24);
+            w.graph.output = attended(&w, &kinds[i], q, written, 24);
             compare(&w, false, 1e-11, kinds[i].what);
             world_close(&w);
         }
@@ -196,13 +206,13 @@ static void gains_by_distance_agree_with_the_reference(void **state)
     (void)state;
     static int seqs[][2][2] = {{{0, 70}, {300, 80}}, {{40, 1}, {170, 5}}, {{130, 33}, {20, 1}}};
     for (size_t i = 0; i < 2 * FRIT_COUNT(seqs); i++) {
-        const frit_attend attend = {.scale = 0.3f, .bidirectional = i % 2, .bias = gains, .reach = REACH};
+        const attend_kind kind = {"", {.scale = 0.3f, .bidirectional = i % 2, .reach = REACH}, false};
         world w;
         world_open(&w, 2, seqs[i / 2], 500 + i);
         world_cache(&w, i < 3 ? KV_F32 : KV_F16, 5, 32, 48);
         frit_node *q = world_heads(&w, 5, 32), *k = world_heads(&w, 5, 32);
         frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 5, 48), 0);
-        w.graph.output = frit_attend_node(&w.graph, q, written, attend, 48);
+        w.graph.output = attended(&w, &kind, q, written, 48);
         compare_rounded(&w, false, 1e-11, 1e-11, "gains by distance");
         world_close(&w);
     }
@@ -252,8 +262,7 @@ static void attention_of_every_type_agrees_with_the_reference(void **state)
         world_cache(&w, (frit_kv_types){type_k, type_v}, n_kv, k_dim, v_dim);
         frit_node *q = world_heads(&w, n_head, k_dim), *k = world_heads(&w, n_kv, k_dim);
         frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, n_kv, v_dim), 0);
-        frit_node *sinks = kind->sinks ? world_vector(&w, n_head) : NULL;
-        w.graph.output = frit_attend_with_sinks(&w.graph, q, written, sinks, kind->attend, v_dim);
+        w.graph.output = attended(&w, kind, q, written, v_dim);
         snprintf(what, sizeof what, "%s, %s and %s, %d/%d heads of %d and %d", kind->what, frit_dtype_get(type_k)->name,
                  frit_dtype_get(type_v)->name, n_head, n_kv, k_dim, v_dim);
         compare_rounded(&w, false, 1e-11, tolerance(&w), what);

@@ -45,10 +45,14 @@ static frit_node *project(world *w, const layer *l, int i, frit_node *x, int n_h
     return frit_reshape(&w->graph, y, 2, (int64_t[]){n_head, l->dim});
 }
 
+static float frequencies[64];
+
 static frit_node *turn(world *w, const layer *l, frit_node *x)
 {
     if (l->head_norms) x = frit_rms_norm(&w->graph, x, world_vector(w, l->dim), 1e-6f);
-    return frit_rotate(&w->graph, x, w->position_node, NULL, l->rope);
+    frit_tensor *inv_freq = world_tensor(w, FRIT_DTYPE_F32, 0, l->rope.dim / 2, 0);
+    memcpy(world_bytes(inv_freq), frequencies, (size_t)inv_freq->n_bytes);
+    return frit_rotate(&w->graph, x, w->position_node, frit_weight_node(&w->graph, inv_freq), NULL, l->rope);
 }
 
 static frit_node *attention(world *w, const layer *l, frit_node *x)
@@ -102,8 +106,6 @@ static void build(world *w, const layer *l)
     world_cache(w, KV_F32, l->n_head_kv, l->dim, l->dim);
 }
 
-static float frequencies[64];
-
 static layer any_layer(uint64_t seed, const frit_dtype *dtypes, size_t n_dtypes)
 {
     static const int dims[] = {16, 32, 64, 24, 128};
@@ -134,8 +136,7 @@ static layer any_layer(uint64_t seed, const frit_dtype *dtypes, size_t n_dtypes)
     if (l.post_norms) l.n_layer = 2;   // what one leaves to the next
     l.rope = (frit_rope){.style = random_between(&rng, 0, 1) ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS,
                          .dim = l.dim / 8 * 4,
-                         .magnitude = 1,
-                         .inv_freq = frequencies};
+                         .magnitude = 1};
     return l;
 }
 

@@ -285,22 +285,22 @@ static void rope_agrees_with_the_reference(void **state)
     static const int32_t dims[][2] = {{2, 2}, {64, 64}, {64, 32}, {20, 10}, {100, 50}, {128, 128}};   // head, rotating
     for (uint64_t seed = 0; seed < 24; seed += FRIT_TEST_STRIDE) {
         const int32_t *dim = dims[seed % FRIT_COUNT(dims)];
-        float inv_freq[64];
-        for (int i = 0; i < 64; i++) inv_freq[i] = powf(10000, -2.0f * (float)i / (float)dim[1]);
         world w;
         open_any(&w, seed / 2);
         for (int i = 0; i < w.batch.n_rows; i++) w.positions[i] += 5000;
-        const frit_rope rope = {.style = seed % 2 ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS,
-                                .dim = (int32_t)dim[1],
-                                .magnitude = 1.1f,
-                                .inv_freq = inv_freq};
+        const frit_rope rope = {
+            .style = seed % 2 ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS, .dim = (int32_t)dim[1], .magnitude = 1.1f};
+        frit_tensor *inv_freq = world_tensor(&w, FRIT_DTYPE_F32, 0, dim[1] / 2, 0);
+        for (int i = 0; i < dim[1] / 2; i++)
+            ((float *)world_bytes(inv_freq))[i] = powf(10000, -2.0f * (float)i / (float)dim[1]);
+        frit_node *f = frit_weight_node(&w.graph, inv_freq);
         frit_node *factors = seed % 3 == 0 ? world_vector(&w, dim[1] / 2) : NULL;
         // Two ropes of one kind share their turns, the third has its own.
-        frit_node *a = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, factors, rope);
-        frit_node *b = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, factors, rope);
+        frit_node *a = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, f, factors, rope);
+        frit_node *b = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, f, factors, rope);
         frit_rope other = rope;
         other.magnitude = 1;
-        frit_node *c = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, NULL, other);
+        frit_node *c = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, f, NULL, other);
         w.graph.output = frit_add(&w.graph, frit_add(&w.graph, a, b), c);
         compare(&w, false, 1e-12, "rope");
         world_close(&w);

@@ -296,6 +296,34 @@ static void pack_or_give_up(void *ctx, int part, int parts)
     assert_null(engine);
 }
 
+static const frit_tensor *find_use(const frit_plan_needs *needs, const char *name)
+{
+    for (int i = 0; i < FRIT_MAX_DEVICES; i++)
+        for (size_t k = 0; k < needs->weights[i].n; k++)
+            if (strcmp(needs->weights[i].list[k].tensor->name, name) == 0) return needs->weights[i].list[k].tensor;
+    return NULL;
+}
+
+// Loaded with the weights, and once for all engines.
+static void constants_are_listed_with_the_weights(void **state)
+{
+    (void)state;
+    frit_model *model = open_as(NULL);
+    const frit_tensor *found[2];
+    for (int i = 0; i < 2; i++) {
+        frit_plan_needs needs;
+        frit_engine *engine = engine_of(model, (frit_engine_options){.n_ctx = i == 0 ? 64 : 128});
+        assert_ok(frit_plans_measure(engine, &needs));
+        found[i] = find_use(&needs, "rope.inv_freq");
+        frit_plan_needs_free(&needs);
+        frit_engine_free(engine);
+    }
+    assert_non_null(found[0]);
+    assert_ptr_equal(found[0], found[1]);
+    assert_int_equal(found[0]->n_bytes, (size_t)(model->hp.rope.dim / 2) * sizeof(float));
+    frit_model_free(model);
+}
+
 static void waiting_for_another_engine_can_be_cancelled(void **state)
 {
     (void)state;
@@ -315,6 +343,7 @@ int main(void)
         cmocka_unit_test(bytes_are_known_before_they_are_packed),
         cmocka_unit_test(what_is_not_packed_is_read_in_place),
         cmocka_unit_test(engines_are_made_and_run_by_several_threads),
+        cmocka_unit_test(constants_are_listed_with_the_weights),
         cmocka_unit_test(waiting_for_another_engine_can_be_cancelled),
     };
     return cmocka_run_group_tests(tests, find_expected, NULL);

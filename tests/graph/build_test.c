@@ -19,13 +19,19 @@ static void assert_refused(example *e, const frit_node *node, const char *part)
     frit_graph_init(&e->g, &e->arena, EXAMPLE_ROWS, EXAMPLE_OUTS);
 }
 
+static frit_node *rotated(example *e, frit_node *x, int32_t dim, int64_t n_frequencies, int64_t n_factors)
+{
+    frit_node *factors = n_factors > 0 ? example_weight(e, "factors", n_factors, 0) : NULL;
+    return frit_rotate(&e->g, x, frit_input_node(&e->g, FRIT_INPUT_POSITIONS), example_frequencies(e, n_frequencies),
+                       factors, (frit_rope){.dim = dim, .magnitude = 1});
+}
+
 static void every_constructor_gives_the_shape_of_its_formula(void **state)
 {
     (void)state;
     example e;
     example_start(&e);
     frit_graph *g = &e.g;
-    static const float inv_freq[4] = {1, 1, 1, 1};
     frit_node *tokens = frit_input_node(g, FRIT_INPUT_TOKENS), *positions = frit_input_node(g, FRIT_INPUT_POSITIONS);
     frit_node *outs = frit_input_node(g, FRIT_INPUT_OUT_ROWS);
     frit_node *x = frit_embed(g, example_weight(&e, "w", 10, 16), tokens), *v16 = example_weight(&e, "v", 16, 0);
@@ -45,10 +51,13 @@ static void every_constructor_gives_the_shape_of_its_formula(void **state)
     assert_shape(heads, "[T, 2, 8]");
     frit_node *v = frit_reshape(g, x, 2, (int64_t[]){2, 8});
     frit_node *rotated =
-        frit_rotate(g, heads, positions, NULL, (frit_rope){.dim = 8, .magnitude = 1, .inv_freq = inv_freq});
+        frit_rotate(g, heads, positions, example_frequencies(&e, 4), NULL, (frit_rope){.dim = 8, .magnitude = 1});
     assert_shape(rotated, "[T, 2, 8]");
     frit_node *written = frit_kv_write(g, rotated, v, 3);
     assert_shape(frit_attend_node(g, heads, written, (frit_attend){.layer = 3, .scale = 1}, 8), "[T, 2, 8]");
+    assert_shape(frit_attend_with_gains(g, heads, written, example_weight(&e, "g", 2, 7),
+                                        (frit_attend){.layer = 3, .scale = 1, .reach = 3}, 8),
+                 "[T, 2, 8]");
     assert_shape(frit_take_rows(g, heads, outs), "[O, 2, 8]");
     assert_int_equal(frit_take_rows(g, x, outs)->shape[0], EXAMPLE_OUTS);
     assert_ok(frit_graph_check(g));
@@ -90,11 +99,10 @@ static void shapes_that_do_not_fit_are_refused_with_what_was_found(void **state)
     assert_refused(&e, frit_embed(g, example_weight(&e, "v", 16, 0), frit_input_node(g, FRIT_INPUT_TOKENS)),
                    "op embed");
     assert_refused(&e, frit_embed(g, example_weight(&e, "w", 16, 4), X), "token ids");
-    frit_rope rope = {.dim = 7, .magnitude = 1, .inv_freq = (float[4]){0}};
-    assert_refused(&e, frit_rotate(g, example_heads(&e, X, 2), frit_input_node(g, FRIT_INPUT_POSITIONS), NULL, rope),
-                   "7 elements of a head of 8 rotate");
-    assert_refused(&e, frit_rotate(g, X, frit_input_node(g, FRIT_INPUT_POSITIONS), NULL, rope),
-                   "[rows, heads, head size]");
+    assert_refused(&e, rotated(&e, example_heads(&e, X, 2), 7, 3, 0), "7 elements of a head of 8 rotate");
+    assert_refused(&e, rotated(&e, X, 8, 4, 0), "[rows, heads, head size]");
+    assert_refused(&e, rotated(&e, example_heads(&e, X, 2), 8, 3, 0), "one frequency for each rotating pair");
+    assert_refused(&e, rotated(&e, example_heads(&e, X, 2), 8, 4, 3), "one factor for each rotating pair");
     assert_refused(&e, frit_kv_write(g, example_heads(&e, X, 2), example_heads(&e, example_rows(&e, 8), 1), 0),
                    "op kv_write");
     frit_node *written = frit_kv_write(g, example_heads(&e, X, 2), example_heads(&e, X, 2), 1);

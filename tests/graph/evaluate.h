@@ -85,7 +85,8 @@ static inline void evaluate_linear(const double *x, const double *w, const doubl
     }
 }
 
-static inline void evaluate_rope(const frit_node *node, const double *x, const double *factors, double *y)
+static inline void evaluate_rope(const frit_node *node, const double *x, const double *inv_freq, const double *factors,
+                                 double *y)
 {
     int64_t n_heads = node->shape[1], n = node->shape[2];
     const frit_rope *rope = &node->rope;
@@ -96,7 +97,7 @@ static inline void evaluate_rope(const frit_node *node, const double *x, const d
             for (int i = 0; i < rope->dim / 2; i++) {
                 bool halves = rope->style == FRIT_ROPE_HALVES;
                 int a = halves ? i : 2 * i, b = halves ? i + rope->dim / 2 : 2 * i + 1;
-                double angle = (double)t * (double)rope->inv_freq[i] / (factors ? factors[i] : 1);
+                double angle = (double)t * inv_freq[i] / (factors ? factors[i] : 1);
                 double c = cos(angle) * (double)rope->magnitude, s = sin(angle) * (double)rope->magnitude;
                 double p = head[a], q = head[b];
                 head[a] = p * c - q * s;
@@ -274,7 +275,7 @@ static inline void evaluate_op(evaluation *e, const frit_node *node, const doubl
         memcpy(y, src[0], (size_t)size * sizeof *y);
         break;
     case FRIT_OP_ROPE:
-        evaluate_rope(node, src[0], src[2], y);
+        evaluate_rope(node, src[0], src[2], src[3], y);
         break;
     case FRIT_OP_KV_WRITE:
         evaluate_kv_write(e->cache, node, src[0], src[1]);

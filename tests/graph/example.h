@@ -25,20 +25,32 @@ static inline void example_end(example *e)
     frit_arena_free(&e->arena);
 }
 
-// A random f32 weight: a vector if n_in is 0.
-static inline frit_node *example_weight(example *e, const char *name, int64_t n_out, int64_t n_in)
+static inline frit_node *example_tensor(example *e, const char *name, float *data, int64_t n_out, int64_t n_in)
 {
-    size_t n = (size_t)(n_out * (n_in ? n_in : 1));
-    float *data = frit_arena_new(&e->arena, float, n);
-    random_normal(&e->rng, data, n, n_in ? 0.3f : 1.0f);
     frit_tensor *tensor = frit_arena_new(&e->arena, frit_tensor, 1);
     *tensor = (frit_tensor){.name = name,
                             .dtype = FRIT_DTYPE_F32,
                             .n_dims = n_in ? 2 : 1,
                             .shape = {n_out, n_in ? n_in : 1, 1, 1},
                             .data = data,
-                            .n_bytes = n * sizeof *data};
+                            .n_bytes = (uint64_t)(n_out * (n_in ? n_in : 1)) * sizeof *data};
     return frit_weight_node(&e->g, tensor);
+}
+
+// A random f32 weight: a vector if n_in is 0.
+static inline frit_node *example_weight(example *e, const char *name, int64_t n_out, int64_t n_in)
+{
+    size_t n = (size_t)(n_out * (n_in ? n_in : 1));
+    float *data = frit_arena_new(&e->arena, float, n);
+    random_normal(&e->rng, data, n, n_in ? 0.3f : 1.0f);
+    return example_tensor(e, name, data, n_out, n_in);
+}
+
+// Frequencies of rotation, up to 4.
+static inline frit_node *example_frequencies(example *e, int64_t n)
+{
+    static float numbers[] = {1, 0.1f, 0.01f, 0.001f};
+    return example_tensor(e, "inv_freq", numbers, n, 0);
 }
 
 // Random rows of the batch: [T, n].
@@ -63,16 +75,16 @@ static inline frit_node *example_heads(example *e, frit_node *x, int64_t n_head)
 // A layer as llama has it: two query heads share one of keys and values.
 static inline frit_node *example_layer(example *e, int layer, frit_node *x, frit_node *positions)
 {
-    static const float inv_freq[EXAMPLE_HEAD / 2] = {1, 0.1f, 0.01f, 0.001f};
     frit_graph *g = &e->g;
-    const frit_rope rope = {.style = FRIT_ROPE_HALVES, .dim = EXAMPLE_HEAD, .magnitude = 1, .inv_freq = inv_freq};
+    const frit_rope rope = {.style = FRIT_ROPE_HALVES, .dim = EXAMPLE_HEAD, .magnitude = 1};
+    frit_node *inv_freq = example_frequencies(e, EXAMPLE_HEAD / 2);
     const int64_t n = EXAMPLE_EMBD;
     frit_node *h = frit_rms_norm(g, x, example_weight(e, example_name(e, layer, "attn_norm"), n, 0), 1e-5f);
     frit_node *q = frit_matmul(g, example_weight(e, example_name(e, layer, "q"), n, n), h, NULL);
     frit_node *k = frit_matmul(g, example_weight(e, example_name(e, layer, "k"), EXAMPLE_HEAD, n), h, NULL);
     frit_node *v = frit_matmul(g, example_weight(e, example_name(e, layer, "v"), EXAMPLE_HEAD, n), h, NULL);
-    q = frit_rotate(g, example_heads(e, q, 2), positions, NULL, rope);
-    k = frit_rotate(g, example_heads(e, k, 1), positions, NULL, rope);
+    q = frit_rotate(g, example_heads(e, q, 2), positions, inv_freq, NULL, rope);
+    k = frit_rotate(g, example_heads(e, k, 1), positions, inv_freq, NULL, rope);
     frit_node *written = frit_kv_write(g, k, example_heads(e, v, 1), layer);
     h = frit_attend_node(g, q, written, (frit_attend){.layer = layer, .scale = 0.25f}, EXAMPLE_HEAD);
     h = frit_reshape(g, h, 1, &n);

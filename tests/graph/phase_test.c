@@ -210,8 +210,7 @@ static void a_sum_joins_the_prologue_if_products_read_it_first(void **state)
 static void heads_are_continued_in_any_order_of_norm_and_rope(void **state)
 {
     (void)state;
-    static const float inv_freq[EXAMPLE_HEAD / 2] = {1, 0.1f, 0.01f, 0.001f};
-    const frit_rope rope = {.style = FRIT_ROPE_HALVES, .dim = EXAMPLE_HEAD, .magnitude = 1, .inv_freq = inv_freq};
+    const frit_rope rope = {.style = FRIT_ROPE_HALVES, .dim = EXAMPLE_HEAD, .magnitude = 1};
     example e;
     for (int norm_last = 0; norm_last < 2; norm_last++) {
         example_start(&e);
@@ -219,10 +218,11 @@ static void heads_are_continued_in_any_order_of_norm_and_rope(void **state)
         frit_node *positions = frit_input_node(g, FRIT_INPUT_POSITIONS), *x = example_rows(&e, 16);
         frit_node *k = example_heads(&e, product(&e, x, false), 2), *v = example_heads(&e, product(&e, x, false), 2);
         frit_node *q = example_heads(&e, product(&e, x, false), 2), *w = example_weight(&e, "n", EXAMPLE_HEAD, 0);
+        frit_node *inv_freq = example_frequencies(&e, EXAMPLE_HEAD / 2);
         if (norm_last)
-            k = frit_rms_norm(g, frit_rotate(g, k, positions, NULL, rope), w, 1e-5f);
+            k = frit_rms_norm(g, frit_rotate(g, k, positions, inv_freq, NULL, rope), w, 1e-5f);
         else
-            k = frit_rotate(g, frit_rms_norm(g, k, w, 1e-5f), positions, NULL, rope);
+            k = frit_rotate(g, frit_rms_norm(g, k, w, 1e-5f), positions, inv_freq, NULL, rope);
         frit_node *written = frit_kv_write(g, k, v, 0);
         g->output = frit_reshape(g, frit_attend_node(g, q, written, (frit_attend){.scale = 1}, EXAMPLE_HEAD), 1,
                                  (int64_t[]){16});

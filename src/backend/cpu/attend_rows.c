@@ -69,9 +69,9 @@ static void lose_by_distance(float *scores, float slope, int64_t distance, int64
     for (int64_t i = 0; i < n; i++) scores[i] -= slope * (float)llabs(distance - i);
 }
 
-static void gain_by_distance(float *scores, const frit_attend *attend, int64_t head, int64_t distance, int64_t n)
+static void gain_by_distance(float *scores, const frit_task *task, int64_t head, int64_t distance, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) scores[i] += frit_attend_bias(attend, head, distance + i);
+    for (int64_t i = 0; i < n; i++) scores[i] += frit_attend_gain(task, head, distance + i);
 }
 
 // Turns query i's scores of positions [begin, begin + n) into weights, and rescales what it has so far.
@@ -87,8 +87,8 @@ static void weigh(const frit_attend_item *item, queries *q, int64_t i, int64_t b
     }
     if (attend->softcap != 0) k->softcap(scores + low, scores + low, attend->softcap, high - low);
     if (q->slope[i] != 0) lose_by_distance(scores + low, q->slope[i], q->own_position[i] - (begin + low), high - low);
-    if (attend->bias)
-        gain_by_distance(scores + low, attend, frit_attend_query_at(item, i).head, begin + low - q->own_position[i],
+    if (attend->reach > 0)
+        gain_by_distance(scores + low, item->task, frit_attend_query_at(item, i).head, begin + low - q->own_position[i],
                          high - low);
     const float shrink = k->attend_weigh(scores, low, high, n, &q->max[i], &q->sum[i]);
     if (shrink != 1) k->scale(acc, acc, shrink, item->shape->v_dim);

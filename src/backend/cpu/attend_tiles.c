@@ -57,7 +57,7 @@ static void list_bias(const frit_attend_item *item, frit_range positions, panels
 {
     const int64_t first = item->seq->n_past + item->first - (positions.end - 1);
     for (int64_t i = 0; i < p->n_padded + positions.end - positions.begin; i++)
-        p->bias[i] = frit_attend_bias(&item->task->node->attend, item->head, -(first + i));
+        p->bias[i] = frit_attend_gain(item->task, item->head, -(first + i));
 }
 
 static panels gather(const frit_attend_item *item, float *workspace)
@@ -103,14 +103,14 @@ static void attend(const frit_attend_item *item, frit_range positions, panels *p
                              .end = p->end,
                              .slope = attend->alibi != 0 ? p->slope : NULL,
                              .own_position = p->own_position,
-                             .bias = attend->bias ? p->bias : NULL,
+                             .bias = attend->reach > 0 ? p->bias : NULL,
                              .softcap = attend->softcap,
                              .scratch = (uint8_t *)p->scratch,
                              .first = (int32_t)positions.begin};
     for (int64_t i = 0; i < p->n; i++)
         if (p->begin[i] > positions.begin || p->end[i] < positions.end) tile.cut = true;
     if (p->n < p->n_padded) tile.cut = true;
-    if (attend->bias) list_bias(item, positions, p);
+    if (attend->reach > 0) list_bias(item, positions, p);
     if (transposed)
         frit_attend_decode_pages(item, &s->layer->k, positions, p->k);
     else

@@ -93,7 +93,7 @@ static bool is_some(const walk *w, const frit_seq *seq)
 // Queries that lie side by side must be neighbours where scores depend on how far they are.
 static bool is_prefill(const walk *w, const frit_seq *seq)
 {
-    if (is_some(w, seq) || (w->task->node->attend.bias && w->shape.group != 1)) return false;
+    if (is_some(w, seq) || (w->task->node->attend.reach > 0 && w->shape.group != 1)) return false;
     return w->task->env->kernels->attend_tile && (w->shape.group > FEW_QUERIES || seq->n_rows >= PREFILL_ROWS);
 }
 
@@ -111,7 +111,7 @@ static const frit_attend_way *way_of(const walk *w, const frit_seq *seq)
     const frit_cache_layer *layer = w->shape.layer;
     if (!is_prefill(w, seq)) return &frit_attend_by_rows;
     const frit_attend *attend = &w->task->node->attend;
-    if (attend->cross || attend->bias) return &frit_attend_by_tiles;   // halves begin at the query's own score
+    if (attend->cross || attend->reach > 0) return &frit_attend_by_tiles;   // halves begin at the query's own score
     const frit_task_env *env = w->task->env;
     return env->kernels->attend_half && is_coarse(env, layer) && layer->v.dim % 16 == 0 ? &frit_attend_by_halves
                                                                                         : &frit_attend_by_tiles;
@@ -281,7 +281,8 @@ static void fold(sums *total, float part_max, float part_sum, const float *part,
 // What a sink adds to the sum of exponentials. Beside a sink far above `top` all else vanishes, as it should.
 static float sink_weight(const frit_task *task, int64_t head, float top)
 {
-    return task->node->op == FRIT_OP_ATTEND && task->x[2] ? expf(task->x[2][head] - top) : 0;
+    const float *sinks = frit_attend_sinks(task);
+    return sinks ? expf(sinks[head] - top) : 0;
 }
 
 static void give_result(const walk *w, int64_t row, int64_t head, float top, float sum, const float *acc)

@@ -301,7 +301,7 @@ void frit_fast_rope_table(const frit_task *task, frit_share share)
 {
     const frit_rope *rope = &task->node->rope;
     const int32_t *positions = frit_task_ids(task, 1);
-    const float *factors = task->x[2];
+    const float *inv_freq = task->x[2], *factors = task->x[3];
     const int64_t half = rope->dim / 2;
     float *table = (float *)(void *)task->shared;
 
@@ -309,7 +309,7 @@ void frit_fast_rope_table(const frit_task *task, frit_share share)
     for (int64_t t = r.begin; t < r.end; t++) {
         float *cosines = table + t * 2 * half, *sines = cosines + half;
         for (int64_t i = 0; i < half; i++) {
-            const double angle = (double)positions[t] * rope->inv_freq[i] / (factors ? factors[i] : 1);
+            const double angle = (double)positions[t] * inv_freq[i] / (factors ? factors[i] : 1);
             cosines[i] = (float)(cos(angle) * rope->magnitude);
             sines[i] = (float)(sin(angle) * rope->magnitude);
         }

@@ -128,13 +128,20 @@ void frit_lower_stack_forms(const lowering *l, const frit_node *node, frit_form 
     forms[0] = node->op == FRIT_OP_HEADS ? forms[1] : frit_matrix_form(l->exec->decode.kernels, node->src[1]->tensor);
 }
 
+// Vectors of the model are nodes of their own wherever they are read.
+static bool reads_same(const frit_node *x, const frit_node *y)
+{
+    return x == y ||
+           (x && y && x->op == FRIT_OP_WEIGHT && y->op == FRIT_OP_WEIGHT && frit_tensor_is_same(x->tensor, y->tensor));
+}
+
 rope_table *frit_lower_find_rope(lowering *l, const frit_node *node)
 {
     for (int i = 0; i < l->n_ropes; i++) {
         const frit_node *other = l->ropes[i].first;
         const frit_rope *x = &other->rope, *y = &node->rope;
-        if (x->dim == y->dim && x->magnitude == y->magnitude && x->inv_freq == y->inv_freq &&
-            other->src[1] == node->src[1] && other->src[2] == node->src[2])
+        if (x->dim == y->dim && x->magnitude == y->magnitude && other->src[1] == node->src[1] &&
+            reads_same(other->src[2], node->src[2]) && reads_same(other->src[3], node->src[3]))
             return &l->ropes[i];
     }
     return NULL;

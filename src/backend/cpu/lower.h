@@ -7,6 +7,7 @@
 #pragma once
 #include "backend/cpu/exec.h"
 #include "backend/cpu/matrix.h"
+#include "format/rows.h"
 
 enum { FRIT_NONE = -1 };
 

@@ -31,23 +31,24 @@ static int64_t position_at(const head_view *view, int64_t i)
     return view->chosen ? (int64_t)view->chosen[i] : i;
 }
 
-static double score(const head_view *view, const frit_attend *attend, int64_t p)
+static double score(const head_view *view, const frit_task *task, int64_t p)
 {
+    const frit_attend *attend = &task->node->attend;
     const frit_cache_side *side = &view->layer->k;
     const float *k = cached(view, side, p);
     double sum = 0;
     for (int64_t i = 0; i < side->dim; i++) sum += (double)view->q[i] * k[i];
     sum *= view->scale;
     if (attend->softcap != 0) sum = attend->softcap * tanh(sum / attend->softcap);
-    if (attend->bias) sum += frit_attend_bias(attend, view->query_head, p - view->own_position);
+    if (attend->reach > 0) sum += frit_attend_gain(task, view->query_head, p - view->own_position);
     return sum - view->slope * (double)(p > view->own_position ? p - view->own_position : view->own_position - p);
 }
 
-static void attend_head(const head_view *view, const frit_attend *attend, const float *sink, frit_range span, float *y)
+static void attend_head(const head_view *view, const frit_task *task, const float *sink, frit_range span, float *y)
 {
     const frit_cache_side *side = &view->layer->v;
     double max = -INFINITY, total = 0;
-    for (int64_t p = span.begin; p < span.end; p++) max = fmax(max, score(view, attend, position_at(view, p)));
+    for (int64_t p = span.begin; p < span.end; p++) max = fmax(max, score(view, task, position_at(view, p)));
     if (sink) {
         max = fmax(max, *sink);
         total = exp(*sink - max);
@@ -55,7 +56,7 @@ static void attend_head(const head_view *view, const frit_attend *attend, const 
 
     for (int64_t i = 0; i < side->dim; i++) view->acc[i] = 0;
     for (int64_t p = span.begin; p < span.end; p++) {
-        const double weight = exp(score(view, attend, position_at(view, p)) - max);
+        const double weight = exp(score(view, task, position_at(view, p)) - max);
         const float *v = cached(view, side, position_at(view, p));
         for (int64_t i = 0; i < side->dim; i++) view->acc[i] += weight * v[i];
         total += weight;
@@ -102,14 +103,14 @@ void frit_ref_attend(const frit_task *task, frit_share share)
             memcpy(view.q, task->x[0] + row * k_dim, (size_t)k_dim * sizeof(float));
             frit_hadamard(view.q, k_dim, layer->k.mix);
             const bool some = node->op == FRIT_OP_ATTEND_SPARSE;
-            const float *sink = task->x[2] && !some ? task->x[2] + head : NULL;
+            const float *sinks = frit_attend_sinks(task), *sink = sinks ? sinks + head : NULL;
             frit_range span = frit_attend_span(&node->attend, seq, own_position);
             if (some) {
                 const int64_t most = node->src[2]->shape[1];
                 view.chosen = task->x[2] + row / n_head * most;
                 span.end = span.end < most ? span.end : most;
             }
-            attend_head(&view, &node->attend, sink, span, task->y + row * v_dim);
+            attend_head(&view, task, sink, span, task->y + row * v_dim);
         }
     }
 }

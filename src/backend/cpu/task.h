@@ -200,12 +200,18 @@ static inline frit_range frit_attend_span(const frit_attend *attend, const frit_
     return (frit_range){begin, position + 1};
 }
 
-// What the score of position `position + distance` gains.
-static inline float frit_attend_bias(const frit_attend *attend, int64_t head, int64_t distance)
+// One more score of each head, or NULL.
+static inline const float *frit_attend_sinks(const frit_task *task)
 {
-    const int64_t reach = attend->reach;
+    return task->node->op == FRIT_OP_ATTEND && task->node->attend.reach == 0 ? task->x[2] : NULL;
+}
+
+// What the score of position `position + distance` gains, with attend.reach > 0.
+static inline float frit_attend_gain(const frit_task *task, int64_t head, int64_t distance)
+{
+    const int64_t reach = task->node->attend.reach;
     const int64_t near = distance < -reach ? -reach : distance > reach ? reach : distance;
-    return attend->bias[head * (2 * reach + 1) + near + reach];
+    return task->x[2][head * (2 * reach + 1) + near + reach];
 }
 
 // What multiplies the scores of a row at `position`.

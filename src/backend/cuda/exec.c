@@ -9,18 +9,6 @@
 
 // ------------------------------------------------------------------------------- preparing
 
-frit_status frit_cuda_constant(frit_exec *exec, const void *numbers, size_t n_bytes, uint64_t *address)
-{
-    frit_cuda_device *d = exec->device;
-    uint64_t *constants = realloc(exec->constants, (size_t)(exec->n_constants + 1) * sizeof *constants);
-    if (!constants) return frit_fail_memory(n_bytes, "constants of a plan");
-    exec->constants = constants;
-    FRIT_TRY(frit_cuda_alloc_bytes(d, n_bytes, "constants", address));
-    constants[exec->n_constants++] = *address;
-    FRIT_TRY(frit_cuda_load_bytes(&d->loader, numbers, n_bytes, *address));
-    return frit_cuda_loader_wait(&d->loader);
-}
-
 static frit_status lower_all(frit_exec *exec)
 {
     const frit_phases *phases = &exec->plan->phases;
@@ -68,10 +56,8 @@ void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
     d->driver.context_use(d->gpu.context);
     d->driver.stream_wait(d->stream);
     for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) forget(d, &exec->recordings[i]);
-    for (int i = 0; i < exec->n_constants; i++) frit_cuda_free_bytes(d, exec->constants[i]);
     frit_cuda_free_bytes(d, exec->given.address);
     frit_cuda_matmuls_free(exec);
-    free(exec->constants);
     free(exec->launches);
     free(exec);
 }

@@ -8,7 +8,7 @@
 
 typedef enum frit_cuda_where {
     FRIT_CUDA_NOWHERE,   // address 0
-    FRIT_CUDA_FIXED,     // an address: of weights, constants, the cache
+    FRIT_CUDA_FIXED,     // an address: of weights and constants, the cache
     FRIT_CUDA_SCRATCH,   // an offset in the device's scratch memory
     FRIT_CUDA_GIVEN,     // an offset in the plan's inputs
     FRIT_CUDA_STEP,      // one of frit_cuda_step's arrays
@@ -93,8 +93,6 @@ struct frit_exec {
     const frit_cache *cache;
     frit_cuda_launch *launches;
     int n_launches, launches_room;
-    uint64_t *constants;   // memory of the executable: [n_constants] addresses
-    int n_constants;
     frit_cuda_matmul **matmuls;   // [n_matmuls], of launches
     int n_matmuls;
     uint64_t work_bytes;                                 // that its launches need
@@ -143,5 +141,3 @@ frit_status frit_cuda_run_kernel(frit_cuda_device *device, const frit_cuda_kerne
 void frit_cuda_matmuls_free(frit_exec *exec);
 bool frit_cuda_linear_fits(const frit_node *node);
 frit_status frit_cuda_lower_linear(frit_exec *exec, const frit_node *node);
-// Numbers that live as long as the executable.
-frit_status frit_cuda_constant(frit_exec *exec, const void *numbers, size_t n_bytes, uint64_t *address);

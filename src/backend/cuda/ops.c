@@ -232,8 +232,7 @@ static frit_status lower_rope(frit_exec *exec, const frit_node *node)
     l->plain.size[3] = rope->offset;
     l->plain.size[4] = rope->style == FRIT_ROPE_HALVES;
     l->plain.factor[0] = rope->magnitude;
-    l->x[3].where = FRIT_CUDA_FIXED;
-    return frit_cuda_constant(exec, rope->inv_freq, (size_t)(rope->dim / 2) * sizeof *rope->inv_freq, &l->x[3].at);
+    return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------- token rows
@@ -332,7 +331,7 @@ static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, co
 {
     frit_attend_plain_args args = l->attend;
     args.q = frit_cuda_resolve(step, l->x[0]);
-    args.sinks = frit_cuda_resolve(step, l->x[2]);
+    *(args.reach > 0 ? &args.gains : &args.sinks) = frit_cuda_resolve(step, l->x[2]);
     args.out = frit_cuda_resolve(step, l->y);
     args.positions = step->arrays[FRIT_CUDA_POSITIONS];
     args.seq_of = step->arrays[FRIT_CUDA_SEQ_OF];
@@ -340,28 +339,6 @@ static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, co
     args.pages = pages_of(l, step);
     args.page_stride = step->page_stride;
     return frit_cuda_run_kernel(d, l->kernel, (unsigned)step->batch->n_rows, (unsigned)l->node->shape[1], &args);
-}
-
-// ALiBi: the slope of a head (graph.h).
-static float slope_of(float alibi, int64_t head, int64_t n_heads)
-{
-    int64_t n = 1;
-    while (2 * n <= n_heads) n *= 2;
-    const double step = -alibi / (double)n;
-    return (float)exp2(head < n ? step * (double)(head + 1) : step / 2 * (double)(2 * (head - n) + 1));
-}
-
-static frit_status add_slopes(frit_exec *exec, const frit_node *node, frit_gpu_ptr *out)
-{
-    const int64_t n = node->shape[1];
-    float *slopes = malloc((size_t)n * sizeof *slopes);
-    uint64_t address = 0;
-    if (!slopes) return frit_fail_memory((size_t)n * sizeof *slopes, "slopes of heads");
-    for (int64_t h = 0; h < n; h++) slopes[h] = slope_of(node->attend.alibi, h, n);
-    const frit_status status = frit_cuda_constant(exec, slopes, (size_t)n * sizeof *slopes, &address);
-    free(slopes);
-    *out = address;
-    return status;
 }
 
 static frit_status lower_attend(frit_exec *exec, const frit_node *node)
@@ -382,18 +359,12 @@ static frit_status lower_attend(frit_exec *exec, const frit_node *node)
                                   .is_cross = attend->cross,
                                   .scale = attend->scale,
                                   .softcap = attend->softcap,
+                                  .alibi = attend->alibi,
                                   .temp_scale = attend->temp_scale,
                                   .temp_offset = attend->temp_offset,
                                   .temp_length = attend->temp_length};
     FRIT_TRY(fill_side(exec, &layer->k, &a->keys));
     FRIT_TRY(fill_side(exec, &layer->v, &a->values));
-    if (attend->alibi != 0) FRIT_TRY(add_slopes(exec, node, &a->slopes));
-    if (attend->bias) {
-        const size_t n = (size_t)node->shape[1] * (size_t)(2 * attend->reach + 1);
-        uint64_t address;
-        FRIT_TRY(frit_cuda_constant(exec, attend->bias, n * sizeof *attend->bias, &address));
-        a->bias = address;
-    }
     return take_kernel(exec, "plain.cu", "plain_attend", 128, (unsigned)frit_cuda_width(node->src[0]) * 4, &l->kernel);
 }
 

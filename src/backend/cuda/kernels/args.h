@@ -172,11 +172,11 @@ typedef struct frit_cache_args {
 typedef struct frit_attend_plain_args {
     frit_gpu_ptr q, out;                           // f32 [rows, heads, k dim], [rows, heads, v dim]
     frit_gpu_ptr positions, seq_of, pages, seqs;   // seqs: frit_gpu_seq
-    frit_gpu_ptr sinks, slopes;                    // f32 [heads], or 0
-    frit_gpu_ptr bias;                             // f32 [heads, 2 reach + 1], or 0
+    frit_gpu_ptr sinks;                            // f32 [heads], or 0
+    frit_gpu_ptr gains;                            // f32 [heads, 2 reach + 1], or 0
     frit_gpu_side keys, values;
     int page_stride, n_kv_heads, window, chunk, reach, is_bidirectional, is_cross, temp_length;
-    float scale, softcap, temp_scale, temp_offset;
+    float scale, softcap, alibi, temp_scale, temp_offset;
 } frit_attend_plain_args;
 
 // decode.cu

@@ -182,8 +182,8 @@ extern "C" __global__ void __launch_bounds__(256) plain_softmax(const frit_plain
 
 // ------------------------------------------------------------------------------- positions
 
-// x0 [rows, heads, dim], x1: i32 positions, x2: f32 [turned / 2] that divide the angles, or 0, x3: f32 [turned / 2]
-// angles of position 1; size: heads, dim, dimensions that turn, the first of them, whether they turn in halves;
+// x0 [rows, heads, dim], x1: i32 positions, x2: f32 [turned / 2] angles of position 1, x3: f32 [turned / 2] that divide
+// them, or 0; size: heads, dim, dimensions that turn, the first of them, whether they turn in halves;
 // factor[0]: magnitude
 extern "C" __global__ void __launch_bounds__(256) plain_rope(const frit_plain_args a)
 {
@@ -197,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(256) plain_rope(const frit_plain_ar
     }
     const int half = turned / 2, pair = a.size[4] ? d % half : d / 2, is_second = a.size[4] ? d >= half : d % 2;
     const int step = a.size[4] ? half : 1;
-    const double frequency = from(a, 3)[pair] / (a.x[2] ? from(a, 2)[pair] : 1);
+    const double frequency = from(a, 2)[pair] / (a.x[3] ? from(a, 3)[pair] : 1);
     const float2 turn = turn_of(((const int *)a.x[1])[i / dim / a.size[0]], frequency, a.factor[0]);
     to(a)[i] = is_second ? x[i - step] * turn.y + x[i] * turn.x : x[i] * turn.x - x[i + step] * turn.y;
 }
@@ -241,6 +241,15 @@ extern "C" __global__ void __launch_bounds__(256) plain_kv_write(const frit_cach
 
 #define SPAN 128   // positions at a time
 
+// ALiBi: the slope of a head (graph.h).
+DEVICE float slope_of(float alibi, int head, int n_heads)
+{
+    int n = 1;
+    while (2 * n <= n_heads) n *= 2;
+    const float step = -alibi / n;
+    return exp2f(head < n ? step * (head + 1) : step / 2 * (2 * (head - n) + 1));
+}
+
 // A block of 128 threads for each row and head. Positions come SPAN at a time: a thread has the score of one, then
 // some dimensions of the sum.
 extern "C" __global__ void __launch_bounds__(128) plain_attend(const frit_attend_plain_args a)
@@ -267,6 +276,7 @@ extern "C" __global__ void __launch_bounds__(128) plain_attend(const frit_attend
     begin = max(begin, 0);
     float scale = a.scale, largest = -INFINITE, total = 0, sums[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     if (a.temp_scale != 0) scale *= 1 + a.temp_scale * logf(1 + floorf((position + a.temp_offset) / a.temp_length));
+    const float slope = slope_of(a.alibi, head, n_heads);
     __syncthreads();
     for (int first = begin; first < end; first += SPAN) {
         const int p = first + thread;
@@ -277,11 +287,11 @@ extern "C" __global__ void __launch_bounds__(128) plain_attend(const frit_attend
             for (int d = 0; d < k_dim; d++) score += q[d] * cache_load(a.keys, page, kv_head, p, d);
             score *= scale;
             if (a.softcap != 0) score = a.softcap * tanhf(score / a.softcap);
-            if (a.bias) {
+            if (a.gains) {
                 const int far = min(max(p - position, -a.reach), a.reach) + a.reach;
-                score += ((const float *)a.bias)[head * (2 * a.reach + 1) + far];
+                score += ((const float *)a.gains)[head * (2 * a.reach + 1) + far];
             }
-            if (a.slopes) score -= ((const float *)a.slopes)[head] * fabsf((float)(p - position));
+            if (a.alibi != 0) score -= slope * fabsf((float)(p - position));
         }
         float most = score;
 #pragma unroll
