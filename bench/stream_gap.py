@@ -36,6 +36,7 @@ class Engine:
         self.lib = c.CDLL(library)
         self.lib.frit_error.restype = c.c_char_p
         self.lib.frit_session_pending.restype = c.c_size_t
+        self.n_pushed = 0
         model, self.engine = c.c_void_p(), c.c_void_p()
         shape = RandomOptions(shape=args.shape.encode(), n_layers=args.layers)
         options = EngineOptions(n_ctx=CONTEXT, n_sessions=3, n_threads=args.threads,
@@ -56,7 +57,8 @@ class Engine:
         return self.lib.frit_session_pending(session)
 
     def push(self, session, n, options=None):
-        tokens = (c.c_int32 * n)(*[5 + 7 * i % 32000 for i in range(n)])
+        self.n_pushed += 1   # no prompt begins as another one, so that none comes from the prefix cache
+        tokens = (c.c_int32 * n)(*[5 + (7 * i + self.n_pushed) % 32000 for i in range(n)])
         self.call("frit_session_push", session, tokens, c.c_size_t(n), options)
 
     def truncate(self, session, n):

@@ -465,6 +465,8 @@ typedef struct frit_engine_options {
     bool deterministic;
     // Layers that look back at a window keep the positions before it too: more memory, and sessions can go back to any.
     bool full_windows;
+    // Sessions run all their tokens, also where another one has run the same beginning (frit_session_cached).
+    bool no_prefix_cache;
     uint64_t reserved[3];
 } frit_engine_options;
 
@@ -535,6 +537,20 @@ FRIT_API frit_status frit_session_status(const frit_session *session);
 // is queued are forgotten. What the cache has is shared, until one of both writes on; FRIT_E_LIMIT if there
 // is no room for another state of a recurrent model; the status of a session that failed.
 FRIT_API frit_status frit_session_fork(frit_session **out, const frit_session *session);
+
+// The prefix cache. What sessions run stays in the cache, also after they are freed, until others need its room. A
+// session that begins with the same tokens, adapters and scales takes the longest beginning that is there, when its
+// first step is made, and runs the rest: at least one token, and those with results for row functions. How much that
+// can be: any number of tokens where layers see all positions; with windows, where the positions that the windows need
+// are there still, as after the end of a recent text; with recurrent states, where a copy of them is (see
+// frit_session_truncate) and where recent texts ended. Encoder-decoders, and models in which every token sees all
+// others, have none, nor is there any for sessions that were loaded, or whose adapters changed in the middle.
+//
+// frit_session_cached is how many of the session's tokens were taken and did not run. A salt separates tenants: only
+// sessions with the same one share anything, so that none can tell by the time what others have asked. Any bytes; none
+// at first. FRIT_E_INVALID if tokens have run: truncate the session to 0 first.
+FRIT_API size_t frit_session_cached(const frit_session *session);
+FRIT_API frit_status frit_session_set_salt(frit_session *session, const char *salt, size_t n_bytes);
 
 // Adapters change what a model does without touching its weights: low-rank ones (LoRA) add to its matrices, control
 // vectors to what its layers give. Sessions choose among any number of them, each by its own scale; sessions with

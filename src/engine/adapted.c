@@ -185,8 +185,10 @@ frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const
         frit_plans_drop_adapted(engine);
         sweep(engine, adapters, n_adapters);
         FRIT_TRY(place(engine, adapters, n_adapters, &changed));
+        FRIT_TRY(frit_prefix_note_adapters(engine));
         FRIT_TRY(bind_anew(engine));
     }
+    frit_prefix_keep(session, false);
     float *chosen = calloc((size_t)slots->n + 1, sizeof *chosen);
     if (!chosen) return frit_fail_memory((size_t)slots->n * sizeof *chosen, "a session's adapters");
     for (size_t i = 0; i < n_adapters; i++) chosen[slot_of(slots, adapters[i])] += scales[i];
@@ -194,5 +196,5 @@ frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const
     free(session->scales);
     session->scales = any ? chosen : NULL;
     if (!any) free(chosen);
-    return FRIT_OK;
+    return frit_prefix_adapt(session);
 }

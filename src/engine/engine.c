@@ -53,6 +53,8 @@ static frit_status choose_cache(frit_engine *engine, const frit_engine_options *
                                    .full_windows = options->full_windows || engine->hp.is_bidirectional},
                          .room = {.n_sessions = options->n_sessions > 0 ? options->n_sessions : 1,
                                   .n_rows = FRIT_MAX_FLIGHTS * engine->n_batch,
+                                  .prefixes = !options->no_prefix_cache && !engine->hp.is_bidirectional &&
+                                              !engine->model->arch->is_encoder_decoder,
                                   .n_snapshots = n_snapshots == 0  ? DEFAULT_SNAPSHOTS
                                                  : n_snapshots < 0 ? 0
                                                                    : n_snapshots}};
@@ -269,6 +271,7 @@ void frit_engine_free(frit_engine *engine)
     frit_plans_free(engine);
     frit_adapter_slots_deinit(&engine->adapters);
     frit_kv_deinit(&engine->kv);
+    free(engine->noted);
     for (int i = 0; i < FRIT_MAX_FLIGHTS; i++) {
         frit_step_free_tables(&engine->flights[i].step.tables);
         frit_pick_lists_free(&engine->flights[i].step.lists);

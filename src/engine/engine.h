@@ -13,6 +13,11 @@
 #include "engine/flight.h"
 #include "engine/place.h"
 
+typedef struct frit_noted_adapter {
+    const frit_adapter *adapter;   // only compared
+    uint64_t number;               // 1, 2, ...: of each that came into the slot
+} frit_noted_adapter;
+
 struct frit_engine {
     frit_model *model;
     frit_arena arena;
@@ -27,6 +32,9 @@ struct frit_engine {
     uint64_t kv_token_bytes;
     frit_plan_cache plans;
     frit_adapter_slots adapters;
+    frit_noted_adapter *noted;   // [n_noted]: what is in the slots of adapters, for the prefix cache
+    int32_t n_noted;
+    uint64_t n_adapters_seen;
     frit_flight flights[FRIT_MAX_FLIGHTS];   // step number i is in flights[i % FRIT_MAX_FLIGHTS]
     uint64_t n_submitted, n_landed;          // steps; those between are in flight
     uint64_t landed_ns;                      // when the last one did

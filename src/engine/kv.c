@@ -16,9 +16,15 @@ static frit_status make_group(frit_kv_group *group, const frit_kv_group_size *si
     *group = (frit_kv_group){.window = size->window, .of_source = size->of_source, .n_pages = (int32_t)n_pages};
     group->free_pages = calloc((size_t)n_pages + 1, sizeof *group->free_pages);
     group->refs = calloc((size_t)n_pages + 1, sizeof *group->refs);
-    if (!group->free_pages || !group->refs) return frit_fail_memory((size_t)n_pages, "cache pages");
+    group->owners = calloc((size_t)n_pages + 1, sizeof *group->owners);
+    group->before = calloc((size_t)n_pages + 1, sizeof *group->before);
+    group->after = calloc((size_t)n_pages + 1, sizeof *group->after);
+    if (!group->free_pages || !group->refs || !group->owners || !group->before || !group->after)
+        return frit_fail_memory((size_t)n_pages, "cache pages");
     for (int32_t i = 0; i < group->n_pages; i++) group->free_pages[i] = group->n_pages - 1 - i;   // page 0 first
+    for (int32_t i = 0; i < group->n_pages; i++) group->owners[i] = -1;
     group->n_free = group->n_pages;
+    group->longest = group->latest = -1;
     return FRIT_OK;
 }
 
@@ -28,6 +34,7 @@ static frit_status make_snapshots(frit_kv *kv)
     if (!kv->snapshots) return frit_fail_memory((size_t)kv->n_snapshots, "snapshots of sessions");
     for (int32_t i = 0; i < kv->n_snapshots; i++) {
         frit_kv_snapshot *snapshot = &kv->snapshots[i];
+        snapshot->owner = -1;
         snapshot->slot = kv->state_bytes > 0 ? kv->n_slots + 1 + i : 0;
         for (int32_t g = 0; g < kv->n_groups; g++) {
             const size_t n = (size_t)frit_kv_pages_of(kv->groups[g].window) + 1;
@@ -75,7 +82,7 @@ static frit_status make(frit_kv *kv, frit_device *const *devices, int n_devices,
     for (int32_t i = 0; i < kv->n_slots; i++) kv->free_slots[i] = kv->n_slots - i;   // from 1 on, which goes out first
     FRIT_TRY(make_snapshots(kv));
     for (int i = 0; i < n_devices; i++) FRIT_TRY(make_part(kv, i, devices[i], shape));
-    return FRIT_OK;
+    return room->prefixes ? frit_kv_prefix_init(kv, room) : FRIT_OK;
 }
 
 frit_status frit_kv_init(frit_kv *kv, frit_device *const *devices, int n_devices, const frit_kv_shape *shape,
@@ -98,7 +105,11 @@ void frit_kv_deinit(frit_kv *kv)
     for (int32_t g = 0; g < FRIT_MAX_GROUPS; g++) {
         free(kv->groups[g].free_pages);
         free(kv->groups[g].refs);
+        free(kv->groups[g].owners);
+        free(kv->groups[g].before);
+        free(kv->groups[g].after);
     }
+    frit_kv_prefix_deinit(kv);
     free(kv->snapshots);
     free(kv->layers);
     free(kv->free_slots);
@@ -107,21 +118,14 @@ void frit_kv_deinit(frit_kv *kv)
 
 // ------------------------------------------------------------------------------- pages
 
-static void take_page(frit_kv_group *group, frit_kv_table *table)
+static void take_page(frit_kv *kv, int32_t g, frit_kv_table *table)
 {
-    const int32_t page = group->free_pages[--group->n_free];
-    group->refs[page] = 1;
-    table->pages[table->end++ - table->first] = page;
-}
-
-static void give_page(frit_kv_group *group, int32_t page)
-{
-    if (--group->refs[page] == 0) group->free_pages[group->n_free++] = page;
+    table->pages[table->end++ - table->first] = frit_kv_take_page(kv, g);
 }
 
 static void clear(frit_kv_group *group, frit_kv_table *table)
 {
-    while (table->end > table->begin) give_page(group, table->pages[--table->end - table->first]);
+    while (table->end > table->begin) frit_kv_give_page(group, table->pages[--table->end - table->first]);
     table->begin = table->end = 0;
 }
 
@@ -132,7 +136,7 @@ static void share_pages(frit_kv_group *group, frit_kv_table *to, const frit_kv_t
     for (to->end = begin; to->end < end; to->end++) {
         const int32_t page = from->pages[to->end - from->first];
         to->pages[to->end - to->first] = page;
-        group->refs[page]++;
+        frit_kv_hold_page(group, page);
     }
 }
 
@@ -141,10 +145,16 @@ static int32_t first_page(int32_t window, int32_t position)
     return frit_kv_first_position(window, position) / FRIT_PAGE_TOKENS;
 }
 
-// Whether the next position comes into a page that is not the table's alone.
+// Whether the next position comes into a page that other tables have too.
 static bool must_copy(const frit_kv_group *group, const frit_kv_table *table, int32_t n_done)
 {
     return n_done % FRIT_PAGE_TOKENS != 0 && group->refs[table->pages[n_done / FRIT_PAGE_TOKENS]] > 1;
+}
+
+// Or into one that only the prefix cache has too.
+static bool is_kept(const frit_kv_group *group, const frit_kv_table *table, int32_t n_done)
+{
+    return n_done % FRIT_PAGE_TOKENS != 0 && group->owners[table->pages[n_done / FRIT_PAGE_TOKENS]] >= 0;
 }
 
 frit_status frit_kv_map_reserve(const frit_kv *kv, frit_kv_map *map, int32_t n_positions)
@@ -168,13 +178,13 @@ static frit_status fail_slots(const frit_kv *kv)
                      kv->n_slots);
 }
 
-bool frit_kv_admits(const frit_kv *kv, const frit_kv_map *map, int32_t n)
+bool frit_kv_admits(const frit_kv *kv, const frit_kv_map *map, int32_t n, int32_t n_shared_pages)
 {
     if (needs_slot(kv, map) && kv->n_free_slots == 0) return false;
     for (int32_t g = 0; g < kv->n_groups; g++) {
         const frit_kv_group *group = &kv->groups[g];
         if (group->of_source || group->window > 0) continue;
-        if (frit_kv_pages_of(n) - map->tables[g].end > group->n_free) return false;
+        if (frit_kv_pages_of(n) - n_shared_pages - map->tables[g].end > frit_kv_available(group)) return false;
     }
     return true;
 }
@@ -183,11 +193,11 @@ void frit_kv_describe(const frit_kv *kv, char *text, size_t capacity)
 {
     const frit_kv_group *scarce = &kv->groups[0];
     for (int32_t g = 1; g < kv->n_groups; g++)
-        if (kv->groups[g].n_free < scarce->n_free) scarce = &kv->groups[g];
+        if (frit_kv_available(&kv->groups[g]) < frit_kv_available(scarce)) scarce = &kv->groups[g];
     if (kv->n_slots > 0 && (kv->n_free_slots == 0 || kv->n_groups == 0))
         snprintf(text, capacity, "%d of %d states are free", kv->n_free_slots, kv->n_slots);
     else
-        snprintf(text, capacity, "%d of %d pages of %d tokens are free", scarce->n_free, scarce->n_pages,
+        snprintf(text, capacity, "%d of %d pages of %d tokens are free", frit_kv_available(scarce), scarce->n_pages,
                  FRIT_PAGE_TOKENS);
 }
 
@@ -198,7 +208,7 @@ int32_t frit_kv_fitting(const frit_kv *kv, const frit_kv_map *map, int32_t n_don
         const frit_kv_group *group = &kv->groups[g];
         const frit_kv_table *table = &map->tables[g];
         if (group->of_source) continue;
-        const int32_t n_free = group->n_free - must_copy(group, table, n_done);
+        const int32_t n_free = frit_kv_available(group) - must_copy(group, table, n_done);
         const int64_t end = n_free < 0 ? n_done : (int64_t)(table->end + n_free) * FRIT_PAGE_TOKENS;
         if (end - n_done < n) n = end > n_done ? (int32_t)(end - n_done) : 0;
     }
@@ -209,20 +219,32 @@ static frit_status fail_full(const frit_kv_group *group, int32_t n, int32_t n_pa
 {
     return frit_fail(FRIT_E_LIMIT,
                      "the cache is full: %d more tokens of a session need %d pages of %d tokens, %d of %d are free", n,
-                     n_pages, FRIT_PAGE_TOKENS, group->n_free, group->n_pages);
+                     n_pages, FRIT_PAGE_TOKENS, frit_kv_available(group), group->n_pages);
 }
 
 // A copy of the page that n_done lies in, which others keep.
-static frit_status own_page(frit_kv *kv, int32_t g, frit_kv_table *table, int32_t n_done)
+static frit_status copy_page(frit_kv *kv, int32_t g, frit_kv_table *table, int32_t n_done)
 {
     frit_kv_group *group = &kv->groups[g];
     int32_t *page = &table->pages[n_done / FRIT_PAGE_TOKENS];
-    const int32_t copy = group->free_pages[group->n_free - 1];
-    FRIT_TRY(frit_kv_copy_page(kv, g, *page, copy));
-    group->n_free--;
-    group->refs[copy] = 1;
-    group->refs[*page]--;
-    *page = copy;
+    const int32_t copy = frit_kv_take_page(kv, g);
+    const frit_status status = frit_kv_copy_page(kv, g, *page, copy);
+    frit_kv_give_page(group, status == FRIT_OK ? *page : copy);
+    if (status == FRIT_OK) *page = copy;
+    return status;
+}
+
+// The page that n_done lies in is the table's alone, and so are those up to `end`. What only the prefix cache keeps is
+// copied where there are more pages than that, and forgotten otherwise.
+static frit_status own_pages(frit_kv *kv, int32_t g, frit_kv_table *table, int32_t n_done, int32_t end)
+{
+    frit_kv_group *group = &kv->groups[g];
+    if (must_copy(group, table, n_done) ||
+        (is_kept(group, table, n_done) && frit_kv_available(group) > end - table->end))
+        FRIT_TRY(copy_page(kv, g, table, n_done));
+    else if (is_kept(group, table, n_done))
+        frit_kv_forget_page(kv, g, table->pages[n_done / FRIT_PAGE_TOKENS]);
+    while (table->end < end) take_page(kv, g, table);
     return FRIT_OK;
 }
 
@@ -234,15 +256,10 @@ frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_done, int32_
         const frit_kv_group *group = &kv->groups[g];
         if (group->of_source) continue;
         const int32_t n_pages = end - map->tables[g].end + must_copy(group, &map->tables[g], n_done);
-        if (n_pages > group->n_free) return fail_full(group, n, n_pages);
+        if (n_pages > frit_kv_available(group)) return fail_full(group, n, n_pages);
     }
-    for (int32_t g = 0; g < kv->n_groups; g++) {
-        frit_kv_group *group = &kv->groups[g];
-        frit_kv_table *table = &map->tables[g];
-        if (group->of_source) continue;
-        if (must_copy(group, table, n_done)) FRIT_TRY(own_page(kv, g, table, n_done));
-        while (table->end < end) take_page(group, table);
-    }
+    for (int32_t g = 0; g < kv->n_groups; g++)
+        if (!kv->groups[g].of_source) FRIT_TRY(own_pages(kv, g, &map->tables[g], n_done, end));
     if (needs_slot(kv, map)) map->slot = kv->free_slots[--kv->n_free_slots];
     return FRIT_OK;
 }
@@ -250,7 +267,7 @@ frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_done, int32_
 bool frit_kv_source_fits(const frit_kv *kv, const frit_kv_map *map, int32_t n)
 {
     for (int32_t g = 0; g < kv->n_groups; g++)
-        if (frit_kv_pages_of(n) - map->tables[g].end > kv->groups[g].n_free) return false;
+        if (frit_kv_pages_of(n) - map->tables[g].end > frit_kv_available(&kv->groups[g])) return false;
     return true;
 }
 
@@ -266,7 +283,7 @@ void frit_kv_pass(frit_kv *kv, frit_kv_map *map, int32_t n_done)
         frit_kv_table *table = &map->tables[g];
         const int32_t first = first_page(kv->groups[g].window, n_done) - FRIT_WINDOW_SLACK;
         while (table->begin < table->end && table->begin < first)
-            give_page(&kv->groups[g], table->pages[table->begin++]);
+            frit_kv_give_page(&kv->groups[g], table->pages[table->begin++]);
     }
 }
 
@@ -283,8 +300,8 @@ frit_status frit_kv_hold(frit_kv *kv, frit_kv_map *map, int32_t n, bool windows_
             clear(group, table);
             table->begin = table->end = first;
         }
-        if (end - table->end > group->n_free) return fail_full(group, n, end - table->end);
-        while (table->end < end) take_page(group, table);
+        if (end - table->end > frit_kv_available(group)) return fail_full(group, n, end - table->end);
+        while (table->end < end) take_page(kv, g, table);
     }
     if (needs_slot(kv, map)) map->slot = kv->free_slots[--kv->n_free_slots];
     return FRIT_OK;
@@ -293,12 +310,12 @@ frit_status frit_kv_hold(frit_kv *kv, frit_kv_map *map, int32_t n, bool windows_
 frit_status frit_kv_hold_source(frit_kv *kv, frit_kv_map *map, int32_t n)
 {
     for (int32_t g = 0; g < kv->n_groups; g++) {
-        frit_kv_group *group = &kv->groups[g];
+        const frit_kv_group *group = &kv->groups[g];
         frit_kv_table *table = &map->tables[g];
         const int32_t n_pages = frit_kv_pages_of(n) - table->end;
         if (!group->of_source) continue;
-        if (n_pages > group->n_free) return fail_full(group, n, n_pages);
-        while (table->end < frit_kv_pages_of(n)) take_page(group, table);
+        if (n_pages > frit_kv_available(group)) return fail_full(group, n, n_pages);
+        while (table->end < frit_kv_pages_of(n)) take_page(kv, g, table);
     }
     return FRIT_OK;
 }
@@ -326,19 +343,12 @@ void frit_kv_drop_snapshots(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
         give_snapshot(kv, map->snapshots[--map->n_snapshots]);
 }
 
-static frit_kv_snapshot *find_free(const frit_kv *kv)
-{
-    for (int32_t i = 0; i < kv->n_snapshots; i++)
-        if (kv->snapshots[i].n_refs == 0) return &kv->snapshots[i];
-    return NULL;
-}
-
 const frit_kv_snapshot *frit_kv_add_snapshot(frit_kv *kv, frit_kv_map *map, int32_t at)
 {
     if (kv->max_snapshots == 0) return NULL;
     if (map->n_snapshots == kv->max_snapshots) frit_kv_drop_oldest(kv, map);
-    frit_kv_snapshot *snapshot = find_free(kv);
-    while (!snapshot && frit_kv_drop_oldest(kv, map)) snapshot = find_free(kv);
+    frit_kv_snapshot *snapshot = frit_kv_free_snapshot(kv);
+    while (!snapshot && frit_kv_drop_oldest(kv, map)) snapshot = frit_kv_free_snapshot(kv);
     if (!snapshot) return NULL;
     snapshot->n_refs = 1;
     snapshot->at = at;
@@ -367,6 +377,7 @@ void frit_kv_release(frit_kv *kv, frit_kv_map *map)
     frit_kv_drop_snapshots(kv, map, -1);
     if (map->slot > 0) kv->free_slots[kv->n_free_slots++] = map->slot;
     map->slot = 0;
+    map->chain.n = 0;
 }
 
 void frit_kv_map_free(frit_kv_map *map)
@@ -381,8 +392,9 @@ static void shrink(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
         frit_kv_table *table = &map->tables[g];
         if (kv->groups[g].of_source) continue;
         while (table->end > table->begin && table->end > frit_kv_pages_of(n_positions))
-            give_page(&kv->groups[g], table->pages[--table->end]);
+            frit_kv_give_page(&kv->groups[g], table->pages[--table->end]);
     }
+    frit_kv_trim_chain(kv, map, n_positions);
 }
 
 // Whether rows from this position on find all that they look at.
@@ -438,6 +450,8 @@ frit_status frit_kv_share(frit_kv *kv, frit_kv_map *to, const frit_kv_map *from,
         const int32_t used = of_source ? table->end : frit_kv_pages_of(n_done);
         share_pages(&kv->groups[g], &to->tables[g], table, table->begin, used);
     }
+    to->chain = from->chain;
+    frit_kv_trim_chain(kv, to, n_done);
     // A step that failed may have left a snapshot of a later place.
     for (int32_t i = 0; i < from->n_snapshots && from->snapshots[i]->at <= n_done; i++) {
         to->snapshots[to->n_snapshots++] = from->snapshots[i];

@@ -11,6 +11,10 @@
 // beginnings of pages: the states there, in further slots, and the pages of the windows. A session that forgets some of
 // its tokens goes on from the last snapshot before them (engine/session.c).
 //
+// A page that no table has any more is free, or idle: the prefix cache (kv_prefix.c) still knows which tokens it holds,
+// and gives it to a session whose text begins with them. Idle pages are taken, the longest unused first, where no page
+// is free.
+//
 // The cache belongs to the engine. The host need not see its memory: contents go through the devices' `read`, `write`
 // and `copy` (kv_bytes.c). Not thread-safe, like everything of an engine.
 //
@@ -34,14 +38,22 @@ typedef struct frit_kv_table {   // of one group
 } frit_kv_table;
 
 typedef struct frit_kv_snapshot {
-    int32_t n_refs;                          // maps that have it; 0: free
+    int32_t n_refs;                          // maps that have it
+    int32_t owner;                           // entry of the prefix cache whose states it has; -1: none
     int32_t at;                              // after so many positions
     int32_t slot;                            // of the states; 0: there are none
     frit_kv_table tables[FRIT_MAX_GROUPS];   // of windows
 } frit_kv_snapshot;
 
+typedef struct frit_kv_chain {   // of entries of the prefix cache, for the pages of a map from its first on
+    int32_t n;
+    int32_t entry;    // the last one
+    uint64_t stamp;   // of the last one; it was dropped if it has another one now
+} frit_kv_chain;
+
 typedef struct frit_kv_map {
     frit_kv_table tables[FRIT_MAX_GROUPS];
+    frit_kv_chain chain;
     int32_t slot;                                      // of states, from 1 on; 0: none
     frit_kv_snapshot *snapshots[FRIT_MAX_SNAPSHOTS];   // oldest first, which is nearest to the beginning
     int32_t n_snapshots;
@@ -57,10 +69,49 @@ typedef struct frit_kv_part {   // the layers that lie on one device
 typedef struct frit_kv_group {
     int32_t window;   // 0: all positions
     bool of_source;
-    int32_t n_pages, n_free;
-    int32_t *free_pages;   // stack of free page numbers
-    int32_t *refs;         // [n_pages]: tables that have it
+    int32_t n_pages, n_free, n_idle;
+    int32_t *free_pages;       // stack of free page numbers
+    int32_t *refs;             // [n_pages]: tables that have it
+    int32_t *owners;           // [n_pages]: entry of the prefix cache that has it; -1: none
+    int32_t *before, *after;   // [n_pages]: its neighbours in the list of idle pages; -1: none
+    int32_t longest, latest;   // the ends of that list: longest idle, and latest; -1: it is empty
 } frit_kv_group;
+
+// What texts of the prefix cache depend on beside their tokens: sessions with the same key share pages.
+typedef struct frit_kv_root {
+    struct frit_kv_root *next;
+    int32_t n_refs;   // sessions and entries that have it
+    int32_t child;    // the first entry without a parent; -1: none
+    uint64_t stamp;
+    size_t n_bytes;
+    uint8_t key[];
+} frit_kv_root;
+
+typedef struct frit_kv_entry {   // of the prefix cache: the tokens of one page, after those of its parent
+    frit_kv_root *root;
+    int32_t parent;          // -1: the root
+    int32_t child;           // the first; -1: none. Those without a parent are children of the root
+    int32_t before, after;   // its siblings; -1: none
+    int32_t link;            // the next one in its bucket, or that is free
+    int32_t bucket;          // -1: of fewer tokens than a page, and in no bucket
+    uint64_t stamp;          // 0: free
+    uint64_t used;           // on the clock
+    int32_t n_tokens;
+    int32_t snapshot;                 // whose states are those after its tokens; -1: none
+    int32_t pages[FRIT_MAX_GROUPS];   // -1: none, as of windows that have passed
+    int32_t tokens[FRIT_PAGE_TOKENS];
+} frit_kv_entry;
+
+typedef struct frit_kv_prefix {   // the prefix cache
+    bool on;
+    frit_kv_entry *entries;      // [n_entries]
+    int32_t n_entries, n_used;   // those from n_used on were never used
+    int32_t first_free;          // -1: none
+    int32_t *buckets;            // [n_buckets]: entries of whole pages, by their parent and tokens
+    int32_t n_buckets;           // a power of two
+    uint64_t clock;
+    frit_kv_root *roots;
+} frit_kv_prefix;
 
 typedef struct frit_kv {
     frit_kv_part parts[FRIT_MAX_DEVICES];   // [n_parts], by number of the device
@@ -78,6 +129,7 @@ typedef struct frit_kv {
     frit_kv_snapshot *snapshots;   // [n_snapshots]
     int32_t n_snapshots;
     int32_t max_snapshots;   // of one map; 0: sessions can go back anywhere
+    frit_kv_prefix prefix;
 } frit_kv;
 
 // The shape's layers are on devices[0...n_devices); its list of them must outlive the cache.
@@ -87,8 +139,9 @@ void frit_kv_deinit(frit_kv *kv);
 
 frit_status frit_kv_map_reserve(const frit_kv *kv, frit_kv_map *map, int32_t n_positions);
 void frit_kv_map_free(frit_kv_map *map);   // after its pages were released
-// Whether there are pages now for all n positions of a text that has none yet, and a slot.
-bool frit_kv_admits(const frit_kv *kv, const frit_kv_map *map, int32_t n);
+// Whether there are pages now for all n positions of a text that has none yet, and a slot. So many of them others hold,
+// and share them.
+bool frit_kv_admits(const frit_kv *kv, const frit_kv_map *map, int32_t n, int32_t n_shared_pages);
 // How many of n positions after n_done could have pages, and a slot, now.
 int32_t frit_kv_fitting(const frit_kv *kv, const frit_kv_map *map, int32_t n_done, int32_t n);
 // Takes pages for n positions after n_done. FRIT_E_LIMIT, and nothing is taken, if they do not fit.
@@ -119,6 +172,54 @@ void frit_kv_describe(const frit_kv *kv, char *text, size_t capacity);
 const frit_kv_snapshot *frit_kv_add_snapshot(frit_kv *kv, frit_kv_map *map, int32_t at);
 void frit_kv_drop_snapshots(frit_kv *kv, frit_kv_map *map, int32_t n_positions);   // of later places
 bool frit_kv_drop_oldest(frit_kv *kv, frit_kv_map *map);                           // false: it has no snapshot
+
+// ------------------------------------------------------------------------------- pages (kv_pages.c)
+
+// Pages that can be taken: free ones, and idle ones.
+static inline int32_t frit_kv_available(const frit_kv_group *group)
+{
+    return group->n_free + group->n_idle;
+}
+int32_t frit_kv_take_page(frit_kv *kv, int32_t group);          // there must be one available; it has one table then
+void frit_kv_hold_page(frit_kv_group *group, int32_t page);     // one more table has it
+void frit_kv_give_page(frit_kv_group *group, int32_t page);     // one less
+void frit_kv_disown_page(frit_kv_group *group, int32_t page);   // the prefix cache does not have it any more
+
+// ------------------------------------------------------------------------------- the prefix cache (kv_prefix.c)
+
+frit_status frit_kv_prefix_init(frit_kv *kv, const frit_kv_room *room);
+void frit_kv_prefix_deinit(frit_kv *kv);
+// The root with this key; made if it is new. Counted: to be given back.
+frit_status frit_kv_root_get(frit_kv *kv, const void *key, size_t n_bytes, frit_kv_root **out);
+void frit_kv_root_hold(frit_kv_root *root);
+void frit_kv_root_give(frit_kv *kv, frit_kv_root *root);   // NULL is allowed
+
+typedef struct frit_kv_text {   // what a map holds, or shall hold
+    frit_kv_root *root;
+    const frit_token *tokens;
+    int32_t n;
+} frit_kv_text;
+
+typedef struct frit_kv_found {
+    int32_t n;        // positions; 0: nothing was found
+    int32_t n_full;   // whole pages
+    int32_t entry;    // that of the last whole page; -1: none
+    int32_t part;     // entry that has the n % FRIT_PAGE_TOKENS positions after them; -1: none
+} frit_kv_found;
+
+// The longest beginning of a text from which a session can go on.
+frit_kv_found frit_kv_find(const frit_kv *kv, const frit_kv_text *text);
+// Of these, pages that other maps hold.
+int32_t frit_kv_found_held(const frit_kv *kv, const frit_kv_found *found);
+// Gives them to an empty map. FRIT_E_LIMIT without a slot for states; nothing is taken if it fails.
+frit_status frit_kv_take_found(frit_kv *kv, frit_kv_map *map, const frit_kv_found *found);
+// Notes the whole pages of what the map holds, and where it `ends` the last one and the states too.
+void frit_kv_keep(frit_kv *kv, frit_kv_map *map, const frit_kv_text *text, bool ends);
+void frit_kv_trim_chain(frit_kv *kv, frit_kv_map *map, int32_t n_positions);   // to those
+// The map's texts are not to be found any more: what it computed is not to be trusted.
+void frit_kv_forget_text(frit_kv *kv, frit_kv_map *map);
+void frit_kv_forget_page(frit_kv *kv, int32_t group, int32_t page);   // its contents will change
+frit_kv_snapshot *frit_kv_free_snapshot(frit_kv *kv);   // with no map; one of the prefix cache where none is free
 
 // ------------------------------------------------------------------------------- contents (kv_bytes.c)
 

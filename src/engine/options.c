@@ -41,6 +41,8 @@ static const frit_option engine_rows[] = {
            .help = "models with states or windows: places that a session can go back to; 0: 2, -1: its beginning"),
     ENGINE(full_windows, .name = "full-windows", .type = FRIT_OPTION_FLAG,
            .help = "layers with a window keep all positions (more memory; sessions can go back to any of them)"),
+    ENGINE(no_prefix_cache, .name = "no-prefix-cache", .type = FRIT_OPTION_FLAG,
+           .help = "run every prompt from its beginning, also where another session has run the same tokens"),
     ENGINE(prompt_budget, .name = "prompt-budget", .type = FRIT_OPTION_INT, .min = -1, .max = 1 << 16, .metavar = "N",
            .help = "tokens of prompts in a step while others generate; 0: by the time they take, -1: any number"),
     ENGINE(weights_cache, .name = "weights-cache", .type = FRIT_OPTION_TEXT, .metavar = "DIR",

@@ -97,7 +97,7 @@ static size_t fitting(const frit_engine *engine, const frit_session *session, si
     const int32_t n_done = (int32_t)session->n_done, n_taken = session->n_taken;
     if (n > pending(session)) n = pending(session);
     if (n > (size_t)engine->n_batch) n = (size_t)engine->n_batch;
-    if (n_done == 0 && !frit_kv_admits(&engine->kv, &session->map, (int32_t)session->n_tokens)) return 0;
+    if (n_done == 0 && !frit_prefix_admits(session)) return 0;
     const int32_t fits = frit_kv_fitting(&engine->kv, &session->map, n_done, n_taken + (int32_t)n);
     return fits > n_taken ? (size_t)(fits - n_taken) : 0;
 }
@@ -316,6 +316,8 @@ static void pick(frit_engine *engine)
     step->n_rows = step->n_outs = step->n_seqs = 0;
     step->result = FRIT_RESULT_NONE;
     for (frit_session *s = engine->sessions; s; s = s->next) s->n_taken = 0;
+    for (frit_session *s = engine->sessions; s; s = s->next)
+        if (s->n_done == 0 && pending(s) > 0) frit_prefix_begin(s);
     step->encodes = false;
     step->decodes = true;
     take_sources(engine);
@@ -376,8 +378,10 @@ void frit_schedule(frit_engine *engine)
 {
     frit_step *step = engine->step;
     // What is in flight may have to run again.
-    for (frit_session *s = engine->sessions; s; s = s->next)
+    for (frit_session *s = engine->sessions; s; s = s->next) {
+        frit_prefix_keep(s, false);
         frit_kv_pass(&engine->kv, &s->map, (int32_t)(s->n_done - s->n_flying));
+    }
     do pick(engine);
     while (step->n_rows == 0 && evict(engine));
 

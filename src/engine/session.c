@@ -44,6 +44,12 @@ frit_status frit_session_new(frit_session **out, frit_engine *engine)
         return status;
     }
     session->engine = engine;
+    status = frit_prefix_join(session);
+    if (status != FRIT_OK) {
+        session->engine = NULL;   // it is not among its sessions yet
+        frit_session_free(session);
+        return status;
+    }
     frit_session **end = &engine->sessions;
     while (*end) end = &(*end)->next;
     *end = session;
@@ -57,6 +63,8 @@ void frit_session_free(frit_session *session)
     if (session->engine) {
         session->n_queue = 0;   // its row functions are called no more
         frit_flight_land_all(session->engine);
+        frit_prefix_keep(session, true);
+        frit_prefix_leave(session);
         frit_session **at = &session->engine->sessions;
         while (*at != session) at = &(*at)->next;
         *at = session->next;
@@ -107,6 +115,7 @@ void frit_session_fail(frit_session *session, frit_status status)
     session->n_queue = 0;
     session->logits_at = 0;
     frit_session_drop_asks(session);
+    frit_prefix_distrust(session);
 }
 
 // ------------------------------------------------------------------------------- pushing
@@ -127,6 +136,7 @@ static frit_status check_tokens(const frit_session *session, const frit_token *t
 void frit_session_run_again(frit_session *session)
 {
     if (session->n_handed < session->n_done) session->n_handed = session->n_done;
+    frit_prefix_keep(session, true);
     session->n_done = 0;
     frit_kv_release(&session->engine->kv, &session->map);
 }
@@ -293,6 +303,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     if (!frit_session_knows(session, n_keep))
         return frit_fail(FRIT_E_INVALID, "the first %zu tokens cannot be kept: the last of them is not known yet",
                          n_keep);
+    frit_prefix_keep(session, n_keep == 0);
     session->status = FRIT_OK;
     frit_session_drop_asks(session);
     if (n_keep == session->n_tokens) return FRIT_OK;
@@ -306,6 +317,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
         if (last->n > n_keep - last->first) last->n = n_keep - last->first;
     }
     session->wants_logits = !session->engine->model->arch->is_encoder;   // after what is still queued, if anything
+    if (session->n_cached > n_keep) session->n_cached = n_keep;
     if (session->logits_at > n_keep) session->logits_at = 0;
     if (session->snapshot_at > n_keep) session->snapshot_at = 0;
     return status;

@@ -25,12 +25,17 @@ typedef struct frit_ask {
 struct frit_session {
     frit_engine *engine;   // NULL once the engine was freed
     frit_session *next;
-    frit_token *tokens;       // [n_ctx]; -1: what the pick after the token before gives
-    size_t n_tokens;          // in the timeline, queued ones too
-    size_t n_done;            // of these, run or in flight
-    size_t n_flying;          // of these, in flight
-    size_t n_handed;          // of these, run before: where a state begins anew, they run again and give no results
-    frit_kv_map map;          // pages for all that ran, and of the source
+    frit_token *tokens;   // [n_ctx]; -1: what the pick after the token before gives
+    size_t n_tokens;      // in the timeline, queued ones too
+    size_t n_done;        // of these, run or in flight
+    size_t n_flying;      // of these, in flight
+    size_t n_handed;      // of these, run before: where a state begins anew, they run again and give no results
+    frit_kv_map map;      // pages for all that ran, and of the source
+    // In the prefix cache (prefix.c): what its text depends on beside tokens, NULL where the engine has none; whether
+    // what ran may be of something else; and how many tokens it has found there.
+    frit_kv_root *root;
+    bool is_foreign;
+    size_t n_cached;
     frit_queue_item *queue;   // oldest first
     size_t n_queue, queue_capacity;
     float *logits;        // [n_vocab]
@@ -69,6 +74,17 @@ frit_status frit_session_set_source(frit_session *session, const void *tokens, s
 // What token i of the session wants from its step.
 typedef enum frit_result { FRIT_RESULT_NONE, FRIT_RESULT_LOGITS, FRIT_RESULT_HIDDEN } frit_result;
 frit_result frit_session_result(const frit_session *session, size_t i);
+
+// The prefix cache (prefix.c). A session that is about to run from its first token on takes what is there of it.
+void frit_prefix_begin(frit_session *session);
+bool frit_prefix_admits(const frit_session *session);   // whether the cache has room for all its tokens now
+// Leaves what has run for others; all of it where the session `ends`.
+void frit_prefix_keep(frit_session *session, bool ends);
+void frit_prefix_distrust(frit_session *session);   // what it has run is not to be found
+frit_status frit_prefix_join(frit_session *session);
+void frit_prefix_leave(frit_session *session);
+frit_status frit_prefix_adapt(frit_session *session);         // after its adapters have changed
+frit_status frit_prefix_note_adapters(frit_engine *engine);   // after slots of adapters have changed
 
 // Picks (pick.c): the one that asks for what follows token i, or NULL.
 frit_ask *frit_session_ask_after(const frit_session *session, size_t i);

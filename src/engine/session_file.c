@@ -341,6 +341,8 @@ static frit_status restore(frit_session *session, const frit_saved *saved)
     memcpy(session->logits, saved->logits, h->n_logits * sizeof *session->logits);
     session->n_tokens = h->n_tokens;
     session->n_done = h->n_done;
+    session->is_foreign = h->n_done > 0;   // a file may say anything
+    session->n_cached = 0;
     session->logits_at = h->n_logits > 0 ? h->n_tokens : 0;
     session->wants_logits = true;
     return FRIT_OK;

@@ -35,6 +35,13 @@ static frit_status copy_session(frit_session *to, const frit_session *from)
     FRIT_TRY(share_cache(to, from));
     memcpy(to->tokens, from->tokens, from->n_tokens * sizeof *to->tokens);
     memcpy(to->logits, from->logits, (size_t)from->engine->hp.n_vocab * sizeof *to->logits);
+    if (from->root) {
+        frit_kv_root_hold(from->root);
+        frit_prefix_leave(to);
+        to->root = from->root;
+    }
+    to->is_foreign = from->is_foreign;
+    to->n_cached = from->n_cached;
     to->n_tokens = from->n_tokens;
     to->n_done = from->n_done;
     to->n_handed = from->n_handed;

@@ -381,6 +381,9 @@ static void call_sessions(void)
     assert_fails(frit_session_encode(o.session, tokens, 2, NULL), FRIT_E_UNSUPPORTED, "encoder-decoder");
     ZERO(frit_session_pending, session, NULL);
     ZERO(frit_session_length, session, NULL);
+    ZERO(frit_session_cached, session, NULL);
+    REFUSES(frit_session_set_salt, session, NULL, "a", 1);
+    REFUSES(frit_session_set_salt, salt, o.session, NULL, 1);
     REFUSES(frit_session_truncate, session, NULL, 0);
     ZERO(frit_session_logits, session, NULL);
     ZERO(frit_session_tokens, session, NULL);

@@ -201,7 +201,7 @@ static void picks_of_a_step_are_what_the_chain_gives(void **state)
 {
     (void)state;
     for (size_t d = 0; d < FRIT_COUNT(devices); d++) {
-        frit_engine *engine = make_engine(d, (frit_engine_options){0}, NULL);
+        frit_engine *engine = make_engine(d, (frit_engine_options){.no_prefix_cache = true}, NULL);
         frit_session *sessions[SESSIONS];
         frit_sampler *samplers[SESSIONS];
         frit_token expected[SESSIONS][LONG];
@@ -533,7 +533,7 @@ static void a_step_that_fails_late_is_queued_again(void **state)
 {
     (void)state;
     for (int which = 1; which <= 2; which++) {   // of two steps, the one that fails
-        frit_engine *engine = make_engine(2, (frit_engine_options){0}, NULL);
+        frit_engine *engine = make_engine(2, (frit_engine_options){.no_prefix_cache = true}, NULL);
         frit_session *session = make_session(engine, 5, 3);
         frit_sampler *sampler = make_sampler(3);
         frit_token expected[3];

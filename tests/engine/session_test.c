@@ -255,6 +255,7 @@ static void truncating_into_the_queue_keeps_what_is_before(void **state)
     make_tokens(6, tokens, N);
     frit_engine_options options = engines[0];
     options.n_batch = 8;
+    options.no_prefix_cache = true;
     frit_engine *engine = tiny_engine(options);
     float *expected = plain_logits(engine, tokens, 21);
     frit_session *session = make_session(engine);
@@ -468,6 +469,7 @@ static void prompts_keep_to_a_budget_while_others_generate(void **state)
         frit_engine_options options = engines[0];
         options.n_batch = 128;
         options.prompt_budget = rows[i].budget;
+        options.no_prefix_cache = true;
         frit_engine *engine = tiny_engine(options);
         frit_token tokens[LONG];
         make_tokens(1, tokens, LONG);
@@ -591,7 +593,7 @@ static void a_full_context_is_refused_and_stays_usable(void **state)
 static void sessions_share_the_pages_that_there_are(void **state)
 {
     (void)state;
-    frit_engine_options options = {.cpu = "reference", .n_ctx = 96, .n_sessions = 1};
+    frit_engine_options options = {.cpu = "reference", .n_ctx = 96, .n_sessions = 1, .no_prefix_cache = true};
     frit_engine *engine = tiny_engine(options);
     frit_token tokens[96];
     make_tokens(3, tokens, 96);

@@ -145,6 +145,7 @@ static void a_session_goes_back_to_the_last_copies(void **state)
         const frit_engine_options options = {.n_ctx = 256,
                                              .n_threads = 2,
                                              .n_state_copies = 3,
+                                             .no_prefix_cache = true,
                                              .cpu = i % 2 ? "reference" : NULL,
                                              .cache_type_k = "f32",
                                              .cache_type_v = "f32"};

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT
+// The prefix cache: what a session takes of what others ran, that its text stays the same to the bit, and what it may
+// not take.
+#include "support/adapters.h"
+#include "support/support.h"
+#include "support/tiny_model.h"
+
+#include "frit.h"
+
+enum { N_CTX = 256, N = 150, N_NEXT = 8 };
+
+typedef struct fixture {
+    frit_model *model;
+    frit_engine *engine;
+    int32_t n_vocab;
+} fixture;
+
+static fixture open_model(const char *path, frit_engine_options options)
+{
+    fixture f;
+    frit_model_info info;
+    if (options.n_ctx == 0) options.n_ctx = N_CTX;
+    options.n_threads = 1;
+    options.deterministic = true;
+    assert_ok(frit_model_open(&f.model, path, NULL));
+    assert_ok(frit_engine_new(&f.engine, f.model, &options));
+    assert_ok(frit_model_get_info(f.model, &info));
+    f.n_vocab = info.n_vocab;
+    return f;
+}
+
+static fixture open_tiny(frit_engine_options options)
+{
+    return open_model(tiny_model("a.gguf", &(tiny_options){.n_ctx = 8192}), options);
+}
+
+static void close_model(fixture *f)
+{
+    frit_engine_free(f->engine);
+    frit_model_free(f->model);
+}
+
+static void make_tokens(uint64_t seed, frit_token *tokens, size_t n, int32_t n_vocab)
+{
+    frit_rng rng;
+    frit_rng_init(&rng, seed);
+    for (size_t i = 0; i < n; i++) tokens[i] = (frit_token)random_between(&rng, 0, n_vocab - 1);
+}
+
+static frit_session *make_session(const fixture *f, const frit_token *tokens, size_t n)
+{
+    frit_session *session;
+    assert_ok(frit_session_new(&session, f->engine));
+    assert_ok(frit_session_push(session, tokens, n, NULL));
+    return session;
+}
+
+// Returns how many rows that took.
+static int32_t run(const fixture *f, const frit_session *session)
+{
+    int32_t n_rows, n = 0;
+    for (; frit_session_pending(session) > 0; n += n_rows) assert_ok(frit_engine_step(f->engine, &n_rows));
+    return n;
+}
+
+// Runs the tokens in a session of their own; their logits. *n_rows may be NULL.
+static float *logits_of(const fixture *f, const frit_token *tokens, size_t n, int32_t *n_rows)
+{
+    frit_session *session = make_session(f, tokens, n);
+    const int32_t n_run = run(f, session);
+    assert_int_equal(frit_session_cached(session), n - (size_t)n_run);
+    if (n_rows) *n_rows = n_run;
+    float *logits = malloc((size_t)f->n_vocab * sizeof *logits);
+    assert_non_null(frit_session_logits(session));
+    memcpy(logits, frit_session_logits(session), (size_t)f->n_vocab * sizeof *logits);
+    frit_session_free(session);
+    return logits;
+}
+
+static void assert_runs(const fixture *f, const frit_token *tokens, size_t n, const float *expected, int32_t n_expected)
+{
+    int32_t n_rows;
+    float *found = logits_of(f, tokens, n, &n_rows);
+    assert_int_equal(n_rows, n_expected);
+    assert_memory_equal(found, expected, (size_t)f->n_vocab * sizeof *found);
+    free(found);
+}
+
+// ------------------------------------------------------------------------------- texts stay the same
+
+static void a_text_that_ran_runs_one_token_again(void **state)
+{
+    (void)state;
+    fixture f = open_tiny((frit_engine_options){.n_sessions = 2}),
+            cold = open_tiny((frit_engine_options){.no_prefix_cache = true});
+    frit_token a[N], b[N];
+    make_tokens(1, a, N, f.n_vocab);
+    memcpy(b, a, sizeof b);
+    b[70] = (b[70] + 1) % f.n_vocab;
+    float *of_a = logits_of(&cold, a, N, NULL), *of_b = logits_of(&cold, b, N, NULL);
+    assert_runs(&f, a, N, of_a, N);
+    assert_runs(&f, a, N, of_a, 1);
+    assert_runs(&f, b, N, of_b, N - 70);   // within a page
+    assert_runs(&f, b, N, of_b, 1);
+    assert_runs(&f, a, N, of_a, 1);   // whose pages were copied, and are as they were
+    assert_runs(&cold, a, N, of_a, N);
+    free(of_a);
+    free(of_b);
+    close_model(&f);
+    close_model(&cold);
+}
+
+static void a_shared_prefix_of_4000_tokens_runs_once(void **state)
+{
+    (void)state;
+    enum { SHARED = 4000, OWN = 50 };
+    const frit_engine_options options = {.n_ctx = SHARED + OWN, .n_sessions = 2};
+    fixture f = open_tiny(options);
+    frit_token tokens[2][SHARED + OWN];
+    make_tokens(1, tokens[0], SHARED + OWN, f.n_vocab);
+    memcpy(tokens[1], tokens[0], sizeof tokens[1]);
+    make_tokens(2, tokens[1] + SHARED, OWN, f.n_vocab);
+    tokens[1][SHARED] = (tokens[0][SHARED] + 1) % f.n_vocab;
+    int32_t n_rows;
+    free(logits_of(&f, tokens[0], SHARED + OWN, &n_rows));
+    assert_int_equal(n_rows, SHARED + OWN);
+    free(logits_of(&f, tokens[1], SHARED + OWN, &n_rows));
+    assert_int_equal(n_rows, OWN);
+    close_model(&f);
+}
+
+// The greedy continuation.
+static void go_on(const fixture *f, frit_session *session, frit_token next[N_NEXT])
+{
+    frit_sampler *sampler;
+    assert_ok(frit_sampler_new(&sampler, f->model, NULL));
+    for (int i = 0; i < N_NEXT; i++) assert_ok(frit_session_next(session, sampler, &next[i]));
+    frit_sampler_free(sampler);
+}
+
+// A conversation: what a turn has run is there for the next one, its answer too.
+static void check_turns(const char *path, frit_engine_options options)
+{
+    fixture f = open_model(path, options);
+    options.no_prefix_cache = true;
+    fixture cold = open_model(path, options);
+    frit_token tokens[N_CTX];
+    size_t n = 0;
+    for (int turn = 0; turn < 4; turn++) {
+        frit_token expected[N_NEXT];
+        make_tokens((uint64_t)turn, tokens + n, 45, f.n_vocab);
+        frit_session *session = make_session(&cold, tokens, n + 45);
+        go_on(&cold, session, expected);
+        frit_session_free(session);
+        session = make_session(&f, tokens, n + 45);
+        go_on(&f, session, tokens + n + 45);
+        assert_memory_equal(tokens + n + 45, expected, sizeof expected);
+        assert_int_equal(frit_session_cached(session), turn > 0 ? n - 1 : 0);   // the last token had not run
+        frit_session_free(session);
+        n += 45 + N_NEXT;
+    }
+    close_model(&f);
+    close_model(&cold);
+}
+
+static void a_turn_runs_what_is_new(void **state)
+{
+    (void)state;
+    check_turns(tiny_model("a.gguf", &(tiny_options){0}), (frit_engine_options){0});
+    check_turns(tiny_model("a.gguf", &(tiny_options){0}), (frit_engine_options){.cpu = "reference"});
+}
+
+static void windows_go_on_where_their_positions_are_left(void **state)
+{
+    (void)state;
+    check_turns(shared_path("goldens/hf/gemma3_text"), (frit_engine_options){.n_sessions = 2});
+    check_turns(shared_path("goldens/hf/mistral"), (frit_engine_options){.n_sessions = 2});
+}
+
+static void states_go_on_where_a_text_ended(void **state)
+{
+    (void)state;
+    check_turns(shared_path("goldens/arch/jamba-dense.gguf"), (frit_engine_options){0});
+    check_turns(shared_path("goldens/arch/mamba-dense.gguf"), (frit_engine_options){.n_sessions = 2});
+}
+
+// A snapshot is kept at the beginning of a page, 16 tokens or more before the end of a push: after 128 of 150.
+static void states_go_on_from_snapshots(void **state)
+{
+    (void)state;
+    const char *path = shared_path("goldens/arch/jamba-dense.gguf");
+    fixture f = open_model(path, (frit_engine_options){0});
+    fixture cold = open_model(path, (frit_engine_options){.no_prefix_cache = true});
+    frit_token tokens[N];
+    make_tokens(1, tokens, N, f.n_vocab);
+    free(logits_of(&f, tokens, N, NULL));
+    tokens[N - 1] = (tokens[N - 1] + 1) % f.n_vocab;
+    float *expected = logits_of(&cold, tokens, N, NULL);
+    assert_runs(&f, tokens, N, expected, N - 128);
+    free(expected);
+    close_model(&f);
+    close_model(&cold);
+}
+
+// ------------------------------------------------------------------------------- room
+
+// What the cache keeps takes nothing from those that run: a text that fills it all, with others' texts in it.
+static void kept_pages_give_way(void **state)
+{
+    (void)state;
+    fixture f = open_tiny((frit_engine_options){.n_ctx = 128}),
+            cold = open_tiny((frit_engine_options){.n_ctx = 128, .no_prefix_cache = true});
+    frit_token tokens[128];
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        make_tokens(seed, tokens, 128, f.n_vocab);
+        float *expected = logits_of(&cold, tokens, 128, NULL);
+        assert_runs(&f, tokens, 128, expected, 128);
+        assert_runs(&f, tokens, 128, expected, 1);   // a copy of its last page has no room: it runs in the page
+        assert_runs(&f, tokens, 128, expected, 1);
+        free(expected);
+    }
+    close_model(&f);
+    close_model(&cold);
+}
+
+static void the_longest_unused_goes_first(void **state)
+{
+    (void)state;
+    fixture f = open_tiny((frit_engine_options){.n_ctx = 128, .n_sessions = 2});   // 8 pages
+    frit_token a[64], b[64], c[128];
+    make_tokens(1, a, 64, f.n_vocab);
+    make_tokens(2, b, 64, f.n_vocab);
+    make_tokens(3, c, 128, f.n_vocab);
+    int32_t n_rows;
+    free(logits_of(&f, a, 64, NULL));
+    free(logits_of(&f, b, 64, NULL));
+    free(logits_of(&f, a, 64, &n_rows));   // takes a copy of its last page
+    assert_int_equal(n_rows, 1);
+    free(logits_of(&f, c, 128, &n_rows));   // and four pages more: b's last one goes
+    assert_int_equal(n_rows, 128);
+    free(logits_of(&f, a, 64, &n_rows));
+    assert_int_equal(n_rows, 1);
+    free(logits_of(&f, b, 64, &n_rows));
+    assert_true(n_rows > 1);
+    close_model(&f);
+}
+
+// ------------------------------------------------------------------------------- what is not shared
+
+static size_t cached_of(const fixture *f, frit_session *session, const frit_token *tokens)
+{
+    assert_ok(frit_session_push(session, tokens, N, NULL));
+    run(f, session);
+    const size_t n = frit_session_cached(session);
+    frit_session_free(session);
+    return n;
+}
+
+static frit_session *salted(const fixture *f, const char *salt)
+{
+    frit_session *session;
+    assert_ok(frit_session_new(&session, f->engine));
+    assert_ok(frit_session_set_salt(session, salt, strlen(salt)));
+    return session;
+}
+
+static void salts_separate_sessions(void **state)
+{
+    (void)state;
+    fixture f = open_tiny((frit_engine_options){.n_sessions = 4});
+    frit_token tokens[N];
+    make_tokens(1, tokens, N, f.n_vocab);
+    assert_int_equal(cached_of(&f, salted(&f, ""), tokens), 0);
+    assert_int_equal(cached_of(&f, salted(&f, "a"), tokens), 0);
+    assert_int_equal(cached_of(&f, salted(&f, "b"), tokens), 0);
+    assert_int_equal(cached_of(&f, salted(&f, "a"), tokens), N - 1);
+    assert_int_equal(cached_of(&f, salted(&f, "ab"), tokens), 0);
+    assert_int_equal(cached_of(&f, salted(&f, ""), tokens), N - 1);
+    frit_session *session = make_session(&f, tokens, N);
+    run(&f, session);
+    assert_fails(frit_session_set_salt(session, "c", 1), FRIT_E_INVALID, "150 tokens of the session ran");
+    assert_ok(frit_session_truncate(session, 0));
+    assert_ok(frit_session_set_salt(session, "c", 1));
+    assert_int_equal(cached_of(&f, session, tokens), 0);
+    close_model(&f);
+}
+
+static frit_session *adapted(const fixture *f, frit_adapter *adapter, float scale)
+{
+    frit_session *session;
+    assert_ok(frit_session_new(&session, f->engine));
+    assert_ok(frit_session_set_adapters(session, &adapter, &scale, 1));
+    return session;
+}
+
+static void adapters_and_scales_separate_sessions(void **state)
+{
+    (void)state;
+    fixture f = open_model(tiny_model("a.gguf", &(tiny_options){0}), (frit_engine_options){.n_sessions = 4});
+    frit_token tokens[N];
+    frit_adapter *adapters[2];
+    for (int i = 0; i < 2; i++) {
+        char name[16], base[512];
+        snprintf(name, sizeof name, "b%d.gguf", i);
+        snprintf(base, sizeof base, "%s", temp_path("a.gguf"));
+        const char *path = make_adapter(name, base, &(adapter_options){.seed = (uint64_t)(2 + i)}, NULL);
+        assert_ok(frit_adapter_open(&adapters[i], f.model, path, NULL));
+    }
+    make_tokens(1, tokens, N, f.n_vocab);
+    assert_int_equal(cached_of(&f, adapted(&f, adapters[0], 0), tokens), 0);
+    assert_int_equal(cached_of(&f, adapted(&f, adapters[0], 1), tokens), 0);
+    assert_int_equal(cached_of(&f, adapted(&f, adapters[0], 0.5f), tokens), 0);
+    assert_int_equal(cached_of(&f, adapted(&f, adapters[0], 1), tokens), N - 1);
+    assert_int_equal(cached_of(&f, adapted(&f, adapters[1], 1), tokens), 0);   // in the same slot
+    assert_int_equal(cached_of(&f, adapted(&f, adapters[0], 0), tokens), N - 1);
+    // Adapters that change in the middle: neither text is of one of them.
+    frit_session *session = adapted(&f, adapters[1], 2);
+    assert_ok(frit_session_push(session, tokens, 64, NULL));
+    run(&f, session);
+    assert_ok(frit_session_set_adapters(session, NULL, NULL, 0));
+    make_tokens(9, tokens + 64, N - 64, f.n_vocab);
+    assert_ok(frit_session_push(session, tokens + 64, N - 64, NULL));
+    run(&f, session);
+    frit_session_free(session);
+    assert_int_equal(cached_of(&f, adapted(&f, adapters[1], 0), tokens), 64);   // of the first one above
+    for (int i = 0; i < 2; i++) frit_adapter_free(adapters[i]);
+    close_model(&f);
+}
+
+// What a file says of keys and values is for its session alone.
+static void sessions_from_files_leave_nothing(void **state)
+{
+    (void)state;
+    fixture f = open_tiny((frit_engine_options){.n_sessions = 4});
+    frit_token tokens[N];
+    make_tokens(1, tokens, N, f.n_vocab);
+    frit_session *session = make_session(&f, tokens, N), *other;
+    run(&f, session);
+    size_t n;
+    frit_session_save_memory(session, NULL, 0, &n);
+    void *bytes = malloc(n);
+    assert_ok(frit_session_save_memory(session, bytes, n, &n));
+    frit_session_free(session);
+    fixture g = open_tiny((frit_engine_options){.n_sessions = 4});
+    assert_ok(frit_session_new(&other, g.engine));
+    assert_ok(frit_session_load_memory(other, bytes, n));
+    frit_session_free(other);
+    assert_int_equal(cached_of(&g, salted(&g, ""), tokens), 0);
+    free(bytes);
+    close_model(&f);
+    close_model(&g);
+}
+
+static void count_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    (void)i;
+    (void)values;
+    (void)n;
+    ++*(size_t *)ctx;
+}
+
+static void tokens_with_results_run(void **state)
+{
+    (void)state;
+    fixture f = open_tiny((frit_engine_options){.n_sessions = 2});
+    frit_token tokens[N];
+    size_t n_seen = 0;
+    make_tokens(1, tokens, N, f.n_vocab);
+    free(logits_of(&f, tokens, N, NULL));
+    frit_session *session = make_session(&f, tokens, 100);
+    const frit_push_options all = {.output = FRIT_OUTPUT_ALL, .row = count_row, .row_ctx = &n_seen};
+    assert_ok(frit_session_push(session, tokens + 100, 50, &all));
+    assert_int_equal(run(&f, session), 50);
+    assert_int_equal(n_seen, 50);
+    assert_int_equal(frit_session_cached(session), 100);
+    assert_ok(frit_session_truncate(session, 60));
+    assert_int_equal(frit_session_cached(session), 60);
+    frit_session_free(session);
+    close_model(&f);
+}
+
+// A session that fails takes back what it has left.
+static void failed_sessions_leave_nothing(void **state)
+{
+    (void)state;
+    fixture f = open_model(tiny_model("bad.gguf", &(tiny_options){.damaged = "token_embd.weight"}),
+                           (frit_engine_options){.n_batch = 64});
+    frit_token tokens[N];
+    make_tokens(1, tokens, N, f.n_vocab);
+    for (int i = 0; i < 2; i++) {
+        frit_session *session = make_session(&f, tokens, N);
+        while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(f.engine, NULL));
+        assert_int_equal(frit_session_status(session), FRIT_E_FORMAT);
+        assert_int_equal(frit_session_cached(session), 0);
+        frit_session_free(session);
+    }
+    close_model(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_that_ran_runs_one_token_again),
+        cmocka_unit_test(a_shared_prefix_of_4000_tokens_runs_once),
+        cmocka_unit_test(a_turn_runs_what_is_new),
+        cmocka_unit_test(windows_go_on_where_their_positions_are_left),
+        cmocka_unit_test(states_go_on_where_a_text_ended),
+        cmocka_unit_test(states_go_on_from_snapshots),
+        cmocka_unit_test(kept_pages_give_way),
+        cmocka_unit_test(the_longest_unused_goes_first),
+        cmocka_unit_test(salts_separate_sessions),
+        cmocka_unit_test(adapters_and_scales_separate_sessions),
+        cmocka_unit_test(sessions_from_files_leave_nothing),
+        cmocka_unit_test(tokens_with_results_run),
+        cmocka_unit_test(failed_sessions_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
