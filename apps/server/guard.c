@@ -52,14 +52,14 @@ static bool is_equal(const char *given, const char *key)
     return differs == 0;
 }
 
-static bool has_key(const server_guard *guard, const server_caller *caller)
+size_t server_guard_key(const server_guard *guard, const server_caller *caller)
 {
     const char *bearer = caller->authorization;
     if (bearer) bearer = strncasecmp(bearer, "Bearer ", 7) == 0 ? bearer + 7 + strspn(bearer + 7, " ") : NULL;
-    bool found = false;
-    for (size_t i = 0; i < guard->keys.n; i++) {
-        if (bearer) found |= is_equal(bearer, guard->keys.items[i]);
-        if (caller->api_key) found |= is_equal(caller->api_key, guard->keys.items[i]);
+    size_t found = 0;
+    for (size_t i = 0; i < guard->keys.n; i++) {   // all of them, in the same time
+        if (bearer && is_equal(bearer, guard->keys.items[i])) found = i + 1;
+        if (caller->api_key && is_equal(caller->api_key, guard->keys.items[i])) found = i + 1;
     }
     return found;
 }
@@ -76,7 +76,7 @@ bool server_guard_admits(const server_guard *guard, const server_caller *caller,
         return server_refuse(problem, 403, "origin_not_allowed", NULL,
                              "requests from pages of '%.200s' are not allowed; --cors ORIGIN allows them",
                              caller->origin);
-    if (!needs_key || guard->keys.n == 0 || has_key(guard, caller)) return true;
+    if (!needs_key || guard->keys.n == 0 || server_guard_key(guard, caller) > 0) return true;
     bool given = caller->authorization || caller->api_key;
     return server_refuse(problem, 401, "invalid_api_key", NULL,
                          given ? "the API key is not one of this server's"

@@ -22,5 +22,7 @@ typedef struct server_caller {   // headers; NULL where absent
 
 bool server_guard_admits(const server_guard *guard, const server_caller *caller, bool needs_key,
                          server_problem *problem);
+// The number of the caller's key, from 1 on; 0: it has none of them.
+size_t server_guard_key(const server_guard *guard, const server_caller *caller);
 // What Access-Control-Allow-Origin says to this origin; NULL: nothing.
 const char *server_guard_allowed_origin(const server_guard *guard, const char *origin);

@@ -141,6 +141,7 @@ static void open_request(request *r, const char *method)
     if (!r->is_preflight) r->route = server_route_find(method, r->path, &r->exchange.rest, r->allow, &no_route);
     bool needs_key = !r->is_preflight && (!r->route || r->route->needs_key);
     if (server_guard_admits(guard, &caller, needs_key, problem) && no_route.status) *problem = no_route;
+    r->exchange.key = server_guard_key(guard, &caller);
     if (r->bad_path && !problem->status)
         server_refuse(problem, 404, "not_found", NULL, "a path with %%00 does not exist");
     if (atomic_load(&r->http->draining) && !problem->status) {

@@ -395,6 +395,7 @@ static void clear_generation(void *ctx)
     {"stream", FIELD_BOOL, .offset = AT(stream)},                                                                   \
     {"stream_options", FIELD_CUSTOM, .parse = parse_stream_options},                                      \
     {"seed", FIELD_CUSTOM, .parse = parse_seed},                                                          \
+    {"cache_salt", FIELD_TEXT, .offset = AT(cache_salt)},                                                 \
     {"stop", FIELD_CUSTOM, .parse = parse_stop},                                                          \
     {"logit_bias", FIELD_CUSTOM, .parse = parse_logit_bias},                                              \
     {"lora", FIELD_CUSTOM, .parse = parse_lora},                                                          \

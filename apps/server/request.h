@@ -44,6 +44,7 @@ typedef struct server_generation {
     char (*biases)[48];          // owned: texts of sampler.logit_bias
     frit_option_list breakers;   // items owned, texts borrowed
     char *order;                 // owned: sampler.samplers, where a list gives it
+    const char *cache_salt;      // only requests with the same one share what has run; NULL: none
     server_chosen *lora;         // owned; NULL: as the server was started
     size_t n_lora;
     int32_t n_choices;     // answers

@@ -134,6 +134,16 @@ static bool choose_adapters(const server_site *site, const server_generation *re
     return true;
 }
 
+// Callers with different keys, and requests with different salts, cannot tell what others have asked.
+static bool set_salt(const server_exchange *exchange, const char *salt, server_job *job)
+{
+    const size_t n = (salt ? strlen(salt) : 0) + 32;
+    if (exchange->key == 0 && !salt) return true;
+    job->salt = malloc(n);
+    if (job->salt) snprintf(job->salt, n, "%zu:%s", exchange->key, salt ? salt : "");
+    return job->salt != NULL;
+}
+
 // What the answer may be; the sampler begins it when the prompt was accepted.
 static bool set_format(const server_site *site, const server_generation *request, server_job *job,
                        server_problem *problem)
@@ -209,6 +219,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     job->continues = !chat;
     if (!choose_adapters(site, request, job, problem)) return false;
+    if (!set_salt(exchange, request->cache_salt, job)) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     job->heals = request->heals;
     job->echoes = request->echo;
     if (request->echo && request->heals)

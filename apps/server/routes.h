@@ -24,6 +24,7 @@ typedef struct server_exchange {   // one request and its answer
     const server_site *site;
     const char *rest;   // what the path's '*' stands for
     void *request;      // parsed; NULL for routes without a parser
+    size_t key;         // number of the caller's API key, from 1 on; 0: none
     char *reply;        // malloc'd JSON of status 200
     server_problem problem;
     server_job *job;                // not submitted yet

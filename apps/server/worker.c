@@ -58,6 +58,7 @@ static void job_free(server_job *job)
     free(job->picks);
     free(job->prompt_picks);
     free(job->scales);
+    free(job->salt);
     free(job->prompt);
     free(job);
 }
@@ -123,7 +124,7 @@ static void fail_waiting(server_worker *worker)
 static void rest_slot(server_worker *worker, server_slot *slot)
 {
     server_job *job = slot->job;
-    server_slot_rest(&worker->slots, slot);
+    server_slot_rest(slot);
     worker->n_running--;
     job->slot = NULL;
     worker->mean_seconds += (now_seconds() - job->started_at - worker->mean_seconds) / 8;
@@ -262,19 +263,8 @@ static frit_status load_prompt(server_worker *worker, server_slot *slot, server_
     const bool wants_rows = job->echoes && job->n_top >= 0;
     if (wants_rows) job->prompt_picks = calloc(job->n_prompt, sizeof *job->prompt_picks);
     if (wants_rows && !job->prompt_picks) return FRIT_E_MEMORY;
-    return server_slot_load(&worker->slots, slot, job->prompt, n_kept, scales_of(worker, job),
-                            wants_rows ? &rows : NULL, &job->usage.n_cached);
-}
-
-// Another answer goes on from the prompt that the first one has run, if that still runs. Where there is no room for a
-// second state, the prompt runs again.
-static frit_status share_prompt(const server_worker *worker, server_slot *slot, const server_job *job)
-{
-    const server_slot *from = job->first ? job->first->slot : NULL;
-    const bool runs_all = job->echoes && job->n_top >= 0;
-    if (!from || worker->reads || runs_all) return FRIT_OK;
-    const frit_status status = server_slot_fork(slot, from, job->n_prompt, worker->slots.adapters.n);
-    return status == FRIT_E_LIMIT ? FRIT_OK : status;
+    const server_prompt prompt = {job->prompt, n_kept, scales_of(worker, job), server_job_first(job)->salt};
+    return server_slot_load(&worker->slots, slot, &prompt, wants_rows ? &rows : NULL);
 }
 
 static void start_job(server_worker *worker, server_slot *slot, server_job *job)
@@ -284,10 +274,7 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     worker->n_running++;
     job->started_at = now_seconds();
     if (!job->first) job->n_open = 1;
-    if (job->work) {
-        server_slot_clear(slot);
-        return;
-    }
+    if (job->work) return;
     job->usage.n_prompt = job->n_prompt;
     size_t n_kept = job->n_prompt;   // without what is healed
     for (size_t i = 0; i < job->n_prompt && !worker->reads; i++) frit_sampler_accept(job->sampler, job->prompt[i]);
@@ -299,9 +286,10 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     if (status == FRIT_OK && job->continues && !worker->reads)
         status = app_answer_follow(&job->answer, job->prompt, job->n_prompt, job->n_prompt - n_kept);
     if (status == FRIT_OK && worker->reads)
-        status = server_slot_read(&worker->slots, slot, job->prompt, job->n_prompt, scales_of(worker, job),
+        status = server_slot_read(&worker->slots, slot,
+                                  &(server_prompt){job->prompt, job->n_prompt, scales_of(worker, job), NULL},
                                   worker->decoder_start);
-    else if (status == FRIT_OK && (status = share_prompt(worker, slot, job)) == FRIT_OK)
+    else if (status == FRIT_OK)
         status = load_prompt(worker, slot, job, n_kept);
     if (status == FRIT_OK) {
         ask(worker, job);
@@ -316,7 +304,7 @@ static void admit(server_worker *worker)
 {
     while (worker->first) {
         server_job *job = worker->first;
-        server_slot *slot = server_slots_choose(&worker->slots, job->prompt, job->n_prompt, scales_of(worker, job));
+        server_slot *slot = server_slots_idle(&worker->slots);
         if (!slot) return;
         unlink_waiting(worker, &worker->first);
         start_job(worker, slot, job);
@@ -355,7 +343,7 @@ static void say(server_worker *worker, server_job *job, app_text text)
 
 static frit_status push(const server_worker *worker, server_job *job, frit_token token)
 {
-    const frit_status status = server_slot_push(job->slot, token);
+    const frit_status status = frit_session_push(job->slot->session, &token, 1, NULL);
     if (status == FRIT_OK) ask(worker, job);
     return status;
 }
@@ -417,6 +405,7 @@ static frit_status pick(server_worker *worker, server_job *job, bool *ended, ser
     app_text shown;
     *ended = true;
     *finish = SERVER_FINISH_STOP;
+    job->usage.n_cached = frit_session_cached(job->slot->session);
     const size_t room = room_of(worker, job);
     bool may_go_on = room > 0;
     if (may_go_on) {

@@ -204,6 +204,7 @@ static frit_status make_running(embedding *e, running **out)
         free(r->values);
         return status;
     }
+    frit_prefix_leave(r->session);   // the texts may be anybody's, and most of their tokens have results
     e->n_running++;
     *out = r;
     return FRIT_OK;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The prefix cache: what a session takes of what others ran, that its text stays the same to the bit, and what it may
-// not take.
+// not take. With --bench SHAPE: the time to the first token after a prefix that has run.
 #include "support/adapters.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
 
+#include "base/time.h"
 #include "frit.h"
+#include "frit_tools.h"
 
 enum { N_CTX = 256, N = 150, N_NEXT = 8 };
 
@@ -397,8 +399,62 @@ static void failed_sessions_leave_nothing(void **state)
     close_model(&f);
 }
 
-int main(void)
+// ------------------------------------------------------------------------------- --bench
+
+enum { BENCH_PREFIX = 4000, BENCH_NEW = 200, BENCH_ROUNDS = 7 };
+
+static double seconds_of(const fixture *f, const frit_token *tokens, size_t n, size_t n_cached)
 {
+    const uint64_t begin = frit_time_ns();
+    frit_session *session = make_session(f, tokens, n);
+    run(f, session);
+    const double seconds = 1e-9 * (double)(frit_time_ns() - begin);
+    assert_int_equal(frit_session_cached(session), n_cached);
+    frit_session_free(session);
+    return seconds;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// Times to the first token: of a prompt by itself, and after a prefix that others have run.
+static void bench(const char *shape)
+{
+    fixture f;
+    frit_model_info info;
+    const frit_engine_options options = {.n_ctx = BENCH_PREFIX + BENCH_NEW, .n_sessions = 2};
+    assert_ok(frit_model_open_random(&f.model, &(frit_random_options){.shape = shape}, NULL));
+    assert_ok(frit_engine_new(&f.engine, f.model, &options));
+    assert_ok(frit_model_get_info(f.model, &info));
+    f.n_vocab = info.n_vocab;
+    frit_token *tokens = malloc((BENCH_PREFIX + BENCH_NEW) * sizeof *tokens);
+    double alone[BENCH_ROUNDS], warm[BENCH_ROUNDS];
+    make_tokens(1, tokens, BENCH_PREFIX, f.n_vocab);
+    const double prefix = seconds_of(&f, tokens, BENCH_PREFIX, 0);
+    for (int i = 0; i < BENCH_ROUNDS; i++) {
+        for (int k = 0; k < BENCH_NEW; k++) tokens[BENCH_PREFIX + k] = 1 + (i * 1000 + k * 7) % (f.n_vocab - 1);
+        tokens[BENCH_PREFIX] = (tokens[0] + 1 + i) % f.n_vocab;   // begins as nothing before
+        alone[i] = seconds_of(&f, tokens + BENCH_PREFIX, BENCH_NEW, 0);
+        warm[i] = seconds_of(&f, tokens, BENCH_PREFIX + BENCH_NEW, BENCH_PREFIX);
+    }
+    qsort(alone, BENCH_ROUNDS, sizeof *alone, by_size);
+    qsort(warm, BENCH_ROUNDS, sizeof *warm, by_size);
+    printf("%s: %d tokens %.3f s; %d tokens alone %.4f s, after them %.4f s: %.2f x\n", shape, BENCH_PREFIX, prefix,
+           BENCH_NEW, alone[BENCH_ROUNDS / 2], warm[BENCH_ROUNDS / 2],
+           warm[BENCH_ROUNDS / 2] / alone[BENCH_ROUNDS / 2]);
+    free(tokens);
+    close_model(&f);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
+        bench(argc > 2 ? argv[2] : "llama-1b");
+        return 0;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_that_ran_runs_one_token_again),
         cmocka_unit_test(a_shared_prefix_of_4000_tokens_runs_once),

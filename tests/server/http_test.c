@@ -179,9 +179,51 @@ static void keys_are_asked_for_everywhere_but_for_health(void **state)
     s = open_server;
 }
 
+// Tokens of a prompt that are there already, for a caller with this header and, in the body, this salt.
+static int cached_tokens(const char *headers, const char *salt)
+{
+    char body[256];
+    snprintf(body, sizeof body, "{\"prompt\": \"all that begin like this\", \"max_tokens\": 1%s%s}",
+             *salt ? ", \"cache_salt\": " : "", salt);
+    char *request = post_text(TEXT, headers, body);
+    int fd = connect_to(&s);
+    send_text(fd, request);
+    reply r = read_reply(fd);
+    assert_int_equal(r.status, 200);
+    json_t *json = reply_json(&r), *usage = json_object_get(json, "usage");
+    const json_t *details = json_object_get(usage, "prompt_tokens_details");
+    const int n = (int)json_integer_value(json_object_get(details, "cached_tokens"));
+    const int n_prompt = (int)json_integer_value(json_object_get(usage, "prompt_tokens"));
+    assert_true(n == 0 || n == n_prompt - 1);
+    json_decref(json);
+    reply_free(&r);
+    free(request);
+    close(fd);
+    return n;
+}
+
+static void callers_share_prompts_by_key_and_salt(void **state)
+{
+    (void)state;
+    served open_server = s;
+    s = serve(tiny_model("keyed.gguf", &(tiny_options){0}),
+              "--api-key first --api-key second --threads 1 --parallel 3");
+    const char *first = "X-Api-Key: first\r\n", *second = "Authorization: Bearer second\r\n";
+    assert_int_equal(cached_tokens(first, ""), 0);
+    assert_int_equal(cached_tokens(second, ""), 0);
+    assert_true(cached_tokens(first, "") > 0);
+    assert_int_equal(cached_tokens(first, "\"x\""), 0);
+    assert_int_equal(cached_tokens(second, "\"x\""), 0);
+    assert_true(cached_tokens(second, "\"x\"") > 0);
+    assert_true(cached_tokens(second, "null") > 0);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+    s = open_server;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(callers_share_prompts_by_key_and_salt),
         cmocka_unit_test(bodies_over_the_limit_are_refused),
         cmocka_unit_test(broken_http_does_no_harm),
         cmocka_unit_test(request_ids_come_back),
