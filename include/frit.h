@@ -467,6 +467,9 @@ typedef struct frit_engine_options {
     bool full_windows;
     // Sessions run all their tokens, also where another one has run the same beginning (frit_session_cached).
     bool no_prefix_cache;
+    // MiB of the host's memory for pages that only the prefix cache has, and that must give way in the memory of a
+    // device; they come back when a session begins with their tokens. 0: none.
+    int32_t prefix_host_mib;
     uint64_t reserved[3];
 } frit_engine_options;
 

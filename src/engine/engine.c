@@ -53,6 +53,7 @@ static frit_status choose_cache(frit_engine *engine, const frit_engine_options *
                                    .full_windows = options->full_windows || engine->hp.is_bidirectional},
                          .room = {.n_sessions = options->n_sessions > 0 ? options->n_sessions : 1,
                                   .n_rows = FRIT_MAX_FLIGHTS * engine->n_batch,
+                                  .host_bytes = (uint64_t)options->prefix_host_mib << 20,
                                   .prefixes = !options->no_prefix_cache && !engine->hp.is_bidirectional &&
                                               !engine->model->arch->is_encoder_decoder,
                                   .n_snapshots = n_snapshots == 0  ? DEFAULT_SNAPSHOTS

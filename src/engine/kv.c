@@ -82,7 +82,9 @@ static frit_status make(frit_kv *kv, frit_device *const *devices, int n_devices,
     for (int32_t i = 0; i < kv->n_slots; i++) kv->free_slots[i] = kv->n_slots - i;   // from 1 on, which goes out first
     FRIT_TRY(make_snapshots(kv));
     for (int i = 0; i < n_devices; i++) FRIT_TRY(make_part(kv, i, devices[i], shape));
-    return room->prefixes ? frit_kv_prefix_init(kv, room) : FRIT_OK;
+    if (!room->prefixes) return FRIT_OK;
+    FRIT_TRY(frit_kv_host_init(kv, devices[n_devices - 1], room->host_bytes));
+    return frit_kv_prefix_init(kv, room);
 }
 
 frit_status frit_kv_init(frit_kv *kv, frit_device *const *devices, int n_devices, const frit_kv_shape *shape,
@@ -110,6 +112,7 @@ void frit_kv_deinit(frit_kv *kv)
         free(kv->groups[g].after);
     }
     frit_kv_prefix_deinit(kv);
+    frit_kv_host_deinit(kv);
     free(kv->snapshots);
     free(kv->layers);
     free(kv->free_slots);

@@ -99,6 +99,8 @@ typedef struct frit_kv_entry {   // of the prefix cache: the tokens of one page,
     int32_t n_tokens;
     int32_t snapshot;                 // whose states are those after its tokens; -1: none
     int32_t pages[FRIT_MAX_GROUPS];   // -1: none, as of windows that have passed
+    int32_t slot;                     // in the host's memory, of pages that a device had no room for; -1: none
+    bool in_host[FRIT_MAX_GROUPS];    // whether it has the group's
     int32_t tokens[FRIT_PAGE_TOKENS];
 } frit_kv_entry;
 
@@ -112,6 +114,13 @@ typedef struct frit_kv_prefix {   // the prefix cache
     uint64_t clock;
     frit_kv_root *roots;
 } frit_kv_prefix;
+
+typedef struct frit_kv_host {   // pages of the prefix cache in the host's memory (kv_host.c)
+    frit_memory *memory;        // of the CPU; NULL: none are kept
+    uint64_t slot_bytes, offsets[FRIT_MAX_GROUPS][FRIT_MAX_DEVICES];   // of a group's part within a slot
+    int32_t *free_slots;                                               // stack
+    int32_t n_slots, n_free;
+} frit_kv_host;
 
 typedef struct frit_kv {
     frit_kv_part parts[FRIT_MAX_DEVICES];   // [n_parts], by number of the device
@@ -130,6 +139,7 @@ typedef struct frit_kv {
     int32_t n_snapshots;
     int32_t max_snapshots;   // of one map; 0: sessions can go back anywhere
     frit_kv_prefix prefix;
+    frit_kv_host host;
 } frit_kv;
 
 // The shape's layers are on devices[0...n_devices); its list of them must outlive the cache.
@@ -218,8 +228,18 @@ void frit_kv_keep(frit_kv *kv, frit_kv_map *map, const frit_kv_text *text, bool 
 void frit_kv_trim_chain(frit_kv *kv, frit_kv_map *map, int32_t n_positions);   // to those
 // The map's texts are not to be found any more: what it computed is not to be trusted.
 void frit_kv_forget_text(frit_kv *kv, frit_kv_map *map);
-void frit_kv_forget_page(frit_kv *kv, int32_t group, int32_t page);   // its contents will change
+void frit_kv_forget_page(frit_kv *kv, int32_t group, int32_t page);    // its contents will change
+void frit_kv_reclaim_page(frit_kv *kv, int32_t group, int32_t page);   // the same of an idle one: it may go to the host
 frit_kv_snapshot *frit_kv_free_snapshot(frit_kv *kv);   // with no map; one of the prefix cache where none is free
+
+// ------------------------------------------------------------------------------- the host's memory (kv_host.c)
+
+frit_status frit_kv_host_init(frit_kv *kv, frit_device *cpu, uint64_t n_bytes);   // n_bytes at most
+void frit_kv_host_deinit(frit_kv *kv);
+bool frit_kv_host_save(frit_kv *kv, frit_kv_entry *entry, int32_t group);   // false: there is no room
+// Into a page of the device; the host has it no more.
+frit_status frit_kv_host_load(frit_kv *kv, frit_kv_entry *entry, int32_t group, int32_t page);
+void frit_kv_host_drop(frit_kv *kv, frit_kv_entry *entry, int32_t group);
 
 // ------------------------------------------------------------------------------- contents (kv_bytes.c)
 
@@ -236,6 +256,8 @@ frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_table *tables, frit_k
                           const frit_kv_visitor *visitor);
 frit_status frit_kv_visit_states(const frit_kv *kv, int32_t slot, const frit_kv_visitor *visitor);
 uint64_t frit_kv_position_bytes(const frit_kv *kv, int32_t group);
+// Where a page's part on a device lies.
+frit_address frit_kv_page_address(const frit_kv *kv, int part, int32_t group, int32_t page);
 // Copies within each device: a page, and the states in a slot.
 frit_status frit_kv_copy_page(const frit_kv *kv, int32_t group, int32_t from, int32_t to);
 frit_status frit_kv_copy_states(const frit_kv *kv, int32_t from, int32_t to);

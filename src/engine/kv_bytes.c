@@ -11,19 +11,19 @@ static const frit_kv_part *part_of(const frit_kv *kv, int32_t layer)
 
 // ------------------------------------------------------------------------------- copies
 
-static frit_status copy(const frit_kv_part *part, uint64_t to, uint64_t from, uint64_t n_bytes)
+frit_address frit_kv_page_address(const frit_kv *kv, int part, int32_t group, int32_t page)
 {
-    if (n_bytes == 0) return FRIT_OK;
-    return part->device->backend->copy(part->device, (frit_address){part->memory, to},
-                                       (frit_address){part->memory, from}, n_bytes);
+    const frit_kv_layout *layout = &kv->parts[part].layout;
+    return (frit_address){kv->parts[part].memory, layout->offsets[group] + (uint64_t)page * layout->page_bytes[group]};
 }
 
 frit_status frit_kv_copy_page(const frit_kv *kv, int32_t group, int32_t from, int32_t to)
 {
     for (int p = 0; p < kv->n_parts; p++) {
-        const frit_kv_layout *layout = &kv->parts[p].layout;
-        const uint64_t n_bytes = layout->page_bytes[group], begin = layout->offsets[group];
-        FRIT_TRY(copy(&kv->parts[p], begin + (uint64_t)to * n_bytes, begin + (uint64_t)from * n_bytes, n_bytes));
+        const uint64_t n_bytes = kv->parts[p].layout.page_bytes[group];
+        if (n_bytes == 0) continue;
+        FRIT_TRY(frit_backend_copy(frit_kv_page_address(kv, p, group, to), frit_kv_page_address(kv, p, group, from),
+                                   n_bytes));
     }
     return FRIT_OK;
 }
@@ -42,7 +42,10 @@ frit_status frit_kv_copy_states(const frit_kv *kv, int32_t from, int32_t to)
 {
     for (int32_t i = 0; i < kv->n_layers; i++) {
         const frit_cache_layer *layer = &kv->layers[i];
-        FRIT_TRY(copy(part_of(kv, i), state_at(layer, to), state_at(layer, from), state_bytes(layer)));
+        frit_memory *memory = part_of(kv, i)->memory;
+        if (state_bytes(layer) == 0) continue;
+        FRIT_TRY(frit_backend_copy((frit_address){memory, state_at(layer, to)},
+                                   (frit_address){memory, state_at(layer, from)}, state_bytes(layer)));
     }
     return FRIT_OK;
 }

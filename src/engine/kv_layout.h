@@ -33,6 +33,7 @@ typedef struct frit_kv_room {
     int32_t n_rows;        // of a step at most
     int32_t n_snapshots;   // of each session
     bool prefixes;         // what sessions computed stays for others (kv_prefix.c); takes no pages
+    uint64_t host_bytes;   // of the host's memory for such pages that give way
 } frit_kv_room;
 
 typedef struct frit_kv_group_size {

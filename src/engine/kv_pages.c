@@ -31,7 +31,7 @@ static void remove_idle(frit_kv_group *group, int32_t page)
 int32_t frit_kv_take_page(frit_kv *kv, int32_t g)
 {
     frit_kv_group *group = &kv->groups[g];
-    if (group->n_free == 0) frit_kv_forget_page(kv, g, group->longest);
+    if (group->n_free == 0) frit_kv_reclaim_page(kv, g, group->longest);
     const int32_t page = group->free_pages[--group->n_free];
     group->refs[page] = 1;
     return page;

@@ -9,6 +9,9 @@
 // last page of a text may be part full, and a text may differ within a page: then the session goes on in a copy of it
 // (kv.c).
 //
+// A page that gives way may go to the host's memory, if there is room (kv_host.c): the entry stays, and its page comes
+// back when a session takes it.
+//
 // An entry without its page of full attention is dropped, with all that follow it. Pages of windows go one by one: a
 // session can go on where those that its next row looks back at are all there. Where layers have a state, it can go on
 // where an entry has a snapshot: one that a session has left at the beginning of a page, or that of a text's end.
@@ -41,8 +44,11 @@ frit_status frit_kv_prefix_init(frit_kv *kv, const frit_kv_room *room)
 {
     frit_kv_prefix *prefix = &kv->prefix;
     const int32_t full = full_group(kv);
-    const int64_t n = full >= 0 ? kv->groups[full].n_pages : (int64_t)room->n_sessions * frit_kv_pages_of(room->n_ctx);
-    prefix->n_entries = full < 0 && n > MOST_ENTRIES ? MOST_ENTRIES : (int32_t)n;
+    int64_t n = full >= 0 ? kv->groups[full].n_pages : (int64_t)room->n_sessions * frit_kv_pages_of(room->n_ctx);
+    if (full < 0 && n > MOST_ENTRIES) n = MOST_ENTRIES;
+    n += kv->host.n_slots;
+    if (n > INT32_MAX) return frit_fail_memory(SIZE_MAX, "the prefix cache");
+    prefix->n_entries = (int32_t)n;
     prefix->n_buckets = 1;
     while (prefix->n_buckets < prefix->n_entries && prefix->n_buckets < 1 << 30) prefix->n_buckets *= 2;
     prefix->entries = calloc((size_t)prefix->n_entries + 1, sizeof *prefix->entries);
@@ -163,8 +169,10 @@ static void drop_leaf(frit_kv *kv, int32_t i)
     frit_kv_entry *entry = entry_at(kv, i);
     unlink_siblings(kv, entry);
     unlink_bucket(kv, i);
-    for (int32_t g = 0; g < kv->n_groups; g++)
+    for (int32_t g = 0; g < kv->n_groups; g++) {
         if (entry->pages[g] >= 0) frit_kv_disown_page(&kv->groups[g], entry->pages[g]);
+        if (entry->in_host[g]) frit_kv_host_drop(kv, entry, g);
+    }
     if (entry->snapshot >= 0) kv->snapshots[entry->snapshot].owner = -1;
     frit_kv_root_give(kv, entry->root);
     *entry = (frit_kv_entry){.link = kv->prefix.first_free};
@@ -194,23 +202,38 @@ void frit_kv_forget_page(frit_kv *kv, int32_t g, int32_t page)
     frit_kv_disown_page(&kv->groups[g], page);
 }
 
-// The one without children that was used least lately, for there is no other room.
-static bool drop_oldest(frit_kv *kv, int32_t but)
+// The one without children that was used least lately; of those in the host's memory, if that is what lacks room.
+static bool drop_oldest(frit_kv *kv, int32_t but, bool in_host)
 {
     int32_t oldest = -1;
     for (int32_t i = 0; i < kv->prefix.n_used; i++) {
         const frit_kv_entry *entry = entry_at(kv, i);
         if (entry->stamp == 0 || entry->child >= 0 || i == but) continue;
+        if (in_host && (entry->slot < 0 || entry->used == kv->prefix.clock)) continue;   // which is being taken
         if (oldest < 0 || entry->used < entry_at(kv, oldest)->used) oldest = i;
     }
     if (oldest >= 0) drop_leaf(kv, oldest);
     return oldest >= 0;
 }
 
+void frit_kv_reclaim_page(frit_kv *kv, int32_t g, int32_t page)
+{
+    const int32_t owner = kv->groups[g].owners[page];
+    frit_kv_entry *entry = entry_at(kv, owner);
+    const bool has_room =
+        entry->slot >= 0 || kv->host.n_free > 0 || (kv->host.n_slots > 0 && drop_oldest(kv, owner, true));
+    if (!has_room || !frit_kv_host_save(kv, entry, g)) {
+        frit_kv_forget_page(kv, g, page);
+        return;
+    }
+    entry->pages[g] = -1;
+    frit_kv_disown_page(&kv->groups[g], page);
+}
+
 static int32_t take_entry(frit_kv *kv, int32_t parent)
 {
     frit_kv_prefix *prefix = &kv->prefix;
-    if (prefix->first_free < 0 && prefix->n_used == prefix->n_entries && !drop_oldest(kv, parent)) return -1;
+    if (prefix->first_free < 0 && prefix->n_used == prefix->n_entries && !drop_oldest(kv, parent, false)) return -1;
     const int32_t i = prefix->first_free;
     if (i < 0) return prefix->n_used++;
     prefix->first_free = entry_at(kv, i)->link;
@@ -228,6 +251,11 @@ typedef struct walk {
     int32_t runs[FRIT_MAX_GROUPS];
 } walk;
 
+static bool has_group(const frit_kv *kv, int32_t i, int32_t g)
+{
+    return entry_at(kv, i)->pages[g] >= 0 || entry_at(kv, i)->in_host[g];
+}
+
 // Whether the next row after n positions finds all that it looks back at: in the pages that the walk has passed, and in
 // those of `part`.
 static bool has_windows(const walk *w, int32_t n, int32_t part)
@@ -236,7 +264,7 @@ static bool has_windows(const walk *w, int32_t n, int32_t part)
         const int32_t window = w->kv->groups[g].window;
         if (window == 0) continue;
         if (w->runs[g] < w->n_full - frit_kv_first_position(window, n) / FRIT_PAGE_TOKENS) return false;
-        if (part >= 0 && entry_at(w->kv, part)->pages[g] < 0) return false;
+        if (part >= 0 && !has_group(w->kv, part, g)) return false;
     }
     return true;
 }
@@ -250,8 +278,7 @@ static void step_into(walk *w, int32_t entry)
 {
     w->entry = entry;
     w->n_full++;
-    for (int32_t g = 0; g < w->kv->n_groups; g++)
-        w->runs[g] = entry_at(w->kv, entry)->pages[g] >= 0 ? w->runs[g] + 1 : 0;
+    for (int32_t g = 0; g < w->kv->n_groups; g++) w->runs[g] = has_group(w->kv, entry, g) ? w->runs[g] + 1 : 0;
 }
 
 static int32_t n_common(const frit_kv_entry *entry, const frit_token *tokens, int32_t n)
@@ -297,26 +324,62 @@ int32_t frit_kv_found_held(const frit_kv *kv, const frit_kv_found *found)
     const int32_t g = full_group(kv);
     int32_t n = 0;
     for (int32_t i = found->entry; g >= 0 && i >= 0; i = entry_at(kv, i)->parent)
-        n += kv->groups[g].refs[entry_at(kv, i)->pages[g]] > 0;
+        n += entry_at(kv, i)->pages[g] >= 0 && kv->groups[g].refs[entry_at(kv, i)->pages[g]] > 0;
     return n;
 }
 
 // ------------------------------------------------------------------------------- taking
 
-static void take_tables(frit_kv *kv, frit_kv_map *map, const frit_kv_found *found)
+// The pages that are on the device; -1 for the others. Returns how many these are.
+static int32_t take_table(frit_kv *kv, int32_t g, frit_kv_table *table, const frit_kv_found *found)
 {
-    for (int32_t g = 0; g < kv->n_groups; g++) {
-        frit_kv_group *group = &kv->groups[g];
-        frit_kv_table *table = &map->tables[g];
-        if (group->of_source) continue;
-        table->begin = frit_kv_first_position(group->window, found->n) / FRIT_PAGE_TOKENS;
-        table->end = frit_kv_pages_of(found->n);
-        int32_t i = found->part >= 0 ? found->part : found->entry;
-        for (int32_t p = table->end - 1; p >= table->begin; p--, i = entry_at(kv, i)->parent) {
-            table->pages[p] = entry_at(kv, i)->pages[g];
-            frit_kv_hold_page(group, table->pages[p]);
-        }
+    frit_kv_group *group = &kv->groups[g];
+    int32_t i = found->part >= 0 ? found->part : found->entry, n_missing = 0;
+    table->begin = frit_kv_first_position(group->window, found->n) / FRIT_PAGE_TOKENS;
+    table->end = frit_kv_pages_of(found->n);
+    for (int32_t p = table->end - 1; p >= table->begin; p--, i = entry_at(kv, i)->parent) {
+        table->pages[p] = entry_at(kv, i)->pages[g];
+        n_missing += table->pages[p] < 0;
+        if (table->pages[p] >= 0) frit_kv_hold_page(group, table->pages[p]);
     }
+    return n_missing;
+}
+
+// Those that are in the host's memory.
+static frit_status load_table(frit_kv *kv, int32_t g, frit_kv_table *table, const frit_kv_found *found)
+{
+    frit_kv_group *group = &kv->groups[g];
+    int32_t i = found->part >= 0 ? found->part : found->entry;
+    for (int32_t p = table->end - 1; p >= table->begin; p--, i = entry_at(kv, i)->parent) {
+        frit_kv_entry *entry = entry_at(kv, i);
+        if (table->pages[p] >= 0) continue;
+        table->pages[p] = frit_kv_take_page(kv, g);
+        FRIT_TRY(frit_kv_host_load(kv, entry, g, table->pages[p]));
+        entry->pages[g] = table->pages[p];
+        group->owners[entry->pages[g]] = i;
+    }
+    return FRIT_OK;
+}
+
+static void give_table(frit_kv_group *group, frit_kv_table *table)
+{
+    for (; table->end > table->begin; table->end--)
+        if (table->pages[table->end - 1] >= 0) frit_kv_give_page(group, table->pages[table->end - 1]);
+    table->begin = table->end = 0;
+}
+
+// First all that are there, so that none of them gives way to one that comes back.
+static frit_status take_tables(frit_kv *kv, frit_kv_map *map, const frit_kv_found *found)
+{
+    frit_status status = FRIT_OK;
+    for (int32_t g = 0; g < kv->n_groups; g++)
+        if (!kv->groups[g].of_source && take_table(kv, g, &map->tables[g], found) > frit_kv_available(&kv->groups[g]))
+            status = frit_fail(FRIT_E_LIMIT, "the cache has no room for pages in the host's memory");
+    for (int32_t g = 0; g < kv->n_groups && status == FRIT_OK; g++)
+        if (!kv->groups[g].of_source) status = load_table(kv, g, &map->tables[g], found);
+    for (int32_t g = 0; g < kv->n_groups && status != FRIT_OK; g++)
+        if (!kv->groups[g].of_source) give_table(&kv->groups[g], &map->tables[g]);
+    return status;
 }
 
 static void set_chain(const frit_kv *kv, frit_kv_map *map, int32_t entry, int32_t n)
@@ -327,17 +390,16 @@ static void set_chain(const frit_kv *kv, frit_kv_map *map, int32_t entry, int32_
 frit_status frit_kv_take_found(frit_kv *kv, frit_kv_map *map, const frit_kv_found *found)
 {
     const int32_t last = found->part >= 0 ? found->part : found->entry;
-    if (kv->state_bytes > 0) {
-        if (kv->n_free_slots == 0) return frit_fail(FRIT_E_LIMIT, "the cache has no room for another state");
-        const int32_t slot = kv->free_slots[kv->n_free_slots - 1];
-        FRIT_TRY(frit_kv_copy_states(kv, kv->snapshots[entry_at(kv, last)->snapshot].slot, slot));
-        map->slot = slot;
-        kv->n_free_slots--;
-    }
-    take_tables(kv, map, found);
-    set_chain(kv, map, found->entry, found->n_full);
+    const bool has_states = kv->state_bytes > 0;
     kv->prefix.clock++;
     for (int32_t i = last; i >= 0; i = entry_at(kv, i)->parent) entry_at(kv, i)->used = kv->prefix.clock;
+    if (has_states && kv->n_free_slots == 0) return frit_fail(FRIT_E_LIMIT, "the cache has no room for another state");
+    const int32_t slot = has_states ? kv->free_slots[kv->n_free_slots - 1] : 0;
+    if (has_states) FRIT_TRY(frit_kv_copy_states(kv, kv->snapshots[entry_at(kv, last)->snapshot].slot, slot));
+    FRIT_TRY(take_tables(kv, map, found));
+    map->slot = slot;
+    kv->n_free_slots -= has_states;
+    set_chain(kv, map, found->entry, found->n_full);
     return FRIT_OK;
 }
 
@@ -360,7 +422,8 @@ static void merge_pages(frit_kv *kv, frit_kv_map *map, int32_t p, int32_t i)
         if (entry->pages[g] < 0 && group->owners[page] < 0) {
             entry->pages[g] = page;
             group->owners[page] = i;
-        } else if (group->window == 0 && entry->n_tokens == FRIT_PAGE_TOKENS) {
+            if (entry->in_host[g]) frit_kv_host_drop(kv, entry, g);
+        } else if (entry->pages[g] >= 0 && group->window == 0 && entry->n_tokens == FRIT_PAGE_TOKENS) {
             frit_kv_hold_page(group, entry->pages[g]);
             frit_kv_give_page(group, page);
             map->tables[g].pages[p] = entry->pages[g];
@@ -393,6 +456,7 @@ static int32_t add_entry(frit_kv *kv, const frit_kv_map *map, const frit_kv_text
                              .before = -1,
                              .after = *child,
                              .bucket = -1,
+                             .slot = -1,
                              .snapshot = -1,
                              .stamp = ++kv->prefix.clock,
                              .used = kv->prefix.clock};

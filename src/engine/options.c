@@ -43,6 +43,8 @@ static const frit_option engine_rows[] = {
            .help = "layers with a window keep all positions (more memory; sessions can go back to any of them)"),
     ENGINE(no_prefix_cache, .name = "no-prefix-cache", .type = FRIT_OPTION_FLAG,
            .help = "run every prompt from its beginning, also where another session has run the same tokens"),
+    ENGINE(prefix_host_mib, .name = "prefix-cache-ram", .type = FRIT_OPTION_INT, .min = 0, .max = 1 << 20,
+           .metavar = "MIB", .help = "memory of the host for prompts that a device has no room for any more; 0: none"),
     ENGINE(prompt_budget, .name = "prompt-budget", .type = FRIT_OPTION_INT, .min = -1, .max = 1 << 16, .metavar = "N",
            .help = "tokens of prompts in a step while others generate; 0: by the time they take, -1: any number"),
     ENGINE(weights_cache, .name = "weights-cache", .type = FRIT_OPTION_TEXT, .metavar = "DIR",

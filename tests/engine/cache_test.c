@@ -61,7 +61,7 @@ static void check_entries(const frit_kv *kv, int32_t g)
 static void check_tree(const frit_kv *kv)
 {
     const frit_kv_prefix *prefix = &kv->prefix;
-    int32_t n_entries = 0, n_free = 0;
+    int32_t n_entries = 0, n_free = 0, n_in_host = 0;
     for (int32_t i = 0; i < prefix->n_used; i++) {
         const frit_kv_entry *entry = &prefix->entries[i];
         if (entry->stamp == 0) continue;
@@ -70,9 +70,12 @@ static void check_tree(const frit_kv *kv)
         if (entry->parent >= 0) assert_ptr_equal(prefix->entries[entry->parent].root, entry->root);
         if (entry->child >= 0) assert_int_equal(prefix->entries[entry->child].parent, i);
         if (entry->snapshot >= 0) assert_int_equal(kv->snapshots[entry->snapshot].owner, i);
+        n_in_host += entry->slot >= 0;
+        for (int32_t g = 0; g < kv->n_groups; g++) assert_false(entry->in_host[g] && entry->pages[g] >= 0);
     }
     for (int32_t i = prefix->first_free; prefix->on && i >= 0; i = prefix->entries[i].link) n_free++;
     assert_int_equal(n_entries + n_free, prefix->n_used);
+    assert_int_equal(n_in_host + kv->host.n_free, kv->host.n_slots);
     for (int32_t i = 0; i < kv->n_snapshots; i++) {
         const frit_kv_snapshot *snapshot = &kv->snapshots[i];
         if (snapshot->owner >= 0) assert_int_equal(prefix->entries[snapshot->owner].snapshot, i);
@@ -220,12 +223,13 @@ static void happen(world *w)
     }
 }
 
-// `scarce`: there is less than all sessions want.
-static void live(const char *path, int n_rounds, bool scarce)
+// `scarce`: there is less than all sessions want. host_mib: for pages that give way.
+static void live_with(const char *path, int n_rounds, bool scarce, int32_t host_mib)
 {
     world w = {0};
     frit_model_info info;
-    const frit_engine_options options = {.n_ctx = N_CTX, .n_sessions = ROOM, .n_threads = 1, .n_batch = 48};
+    const frit_engine_options options = {
+        .n_ctx = N_CTX, .n_sessions = ROOM, .n_threads = 1, .n_batch = 48, .prefix_host_mib = host_mib};
     const frit_engine_options alone = {.n_ctx = N_CTX, .n_threads = 1, .full_windows = true, .no_prefix_cache = true};
     assert_ok(frit_model_open(&w.model, path, NULL));
     assert_ok(frit_engine_new(&w.engine, w.model, &options));
@@ -249,6 +253,11 @@ static void live(const char *path, int n_rounds, bool scarce)
     frit_model_free(w.model);
 }
 
+static void live(const char *path, int n_rounds, bool scarce)
+{
+    live_with(path, n_rounds, scarce, 0);
+}
+
 static void random_schedules_of_full_attention(void **state)
 {
     (void)state;
@@ -261,6 +270,14 @@ static void random_schedules_of_windows(void **state)
     live(shared_path("goldens/hf/gemma3_text"), 3000, true);    // and full attention
     live(shared_path("goldens/hf/mistral"), 1500, false);       // windows only
     live(shared_path("goldens/hf/gemma3n_text"), 1000, true);   // whose cache some layers share
+}
+
+static void random_schedules_with_pages_in_the_host(void **state)
+{
+    (void)state;
+    live_with(tiny_model("a.gguf", &(tiny_options){0}), 2000, true, 1);
+    live_with(shared_path("goldens/hf/gemma3_text"), 2000, true, 1);
+    live_with(shared_path("goldens/arch/jamba-dense.gguf"), 1000, true, 1);
 }
 
 static void random_schedules_of_states(void **state)
@@ -306,9 +323,8 @@ static void windows_give_their_pages_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_schedules_of_full_attention),
-        cmocka_unit_test(random_schedules_of_windows),
-        cmocka_unit_test(random_schedules_of_states),
+        cmocka_unit_test(random_schedules_of_full_attention), cmocka_unit_test(random_schedules_of_windows),
+        cmocka_unit_test(random_schedules_of_states),         cmocka_unit_test(random_schedules_with_pages_in_the_host),
         cmocka_unit_test(windows_give_their_pages_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

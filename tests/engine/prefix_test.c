@@ -225,6 +225,36 @@ static void kept_pages_give_way(void **state)
     close_model(&cold);
 }
 
+// Texts that the device has no room for wait in the host's memory, and come back to the bit.
+static void check_host(const char *path, frit_engine_options options)
+{
+    enum { TEXTS = 5 };
+    frit_token tokens[TEXTS][128];
+    float *expected[TEXTS];
+    options.n_ctx = 128;
+    options.no_prefix_cache = true;
+    fixture cold = open_model(path, options);
+    options.no_prefix_cache = false;
+    options.prefix_host_mib = 8;
+    fixture f = open_model(path, options);
+    for (int i = 0; i < TEXTS; i++) {
+        make_tokens((uint64_t)i, tokens[i], 128, f.n_vocab);
+        expected[i] = logits_of(&cold, tokens[i], 128, NULL);
+        assert_runs(&f, tokens[i], 128, expected[i], 128);
+    }
+    for (int i = 0; i < 2 * TEXTS; i++) assert_runs(&f, tokens[i % TEXTS], 128, expected[i % TEXTS], 1);
+    for (int i = 0; i < TEXTS; i++) free(expected[i]);
+    close_model(&f);
+    close_model(&cold);
+}
+
+static void pages_come_back_from_the_host(void **state)
+{
+    (void)state;
+    check_host(tiny_model("a.gguf", &(tiny_options){0}), (frit_engine_options){0});
+    check_host(shared_path("goldens/hf/gemma3_text"), (frit_engine_options){0});
+}
+
 static void the_longest_unused_goes_first(void **state)
 {
     (void)state;
@@ -401,7 +431,7 @@ static void failed_sessions_leave_nothing(void **state)
 
 // ------------------------------------------------------------------------------- --bench
 
-enum { BENCH_PREFIX = 4000, BENCH_NEW = 200, BENCH_ROUNDS = 7 };
+enum { BENCH_PREFIX = 4000, BENCH_NEW = 200, BENCH_ROUNDS = 7, BENCH_LAYERS = 4 };
 
 static double seconds_of(const fixture *f, const frit_token *tokens, size_t n, size_t n_cached)
 {
@@ -426,7 +456,7 @@ static void bench(const char *shape)
     fixture f;
     frit_model_info info;
     const frit_engine_options options = {.n_ctx = BENCH_PREFIX + BENCH_NEW, .n_sessions = 2};
-    assert_ok(frit_model_open_random(&f.model, &(frit_random_options){.shape = shape}, NULL));
+    assert_ok(frit_model_open_random(&f.model, &(frit_random_options){.shape = shape, .n_layers = BENCH_LAYERS}, NULL));
     assert_ok(frit_engine_new(&f.engine, f.model, &options));
     assert_ok(frit_model_get_info(f.model, &info));
     f.n_vocab = info.n_vocab;
@@ -442,8 +472,8 @@ static void bench(const char *shape)
     }
     qsort(alone, BENCH_ROUNDS, sizeof *alone, by_size);
     qsort(warm, BENCH_ROUNDS, sizeof *warm, by_size);
-    printf("%s: %d tokens %.3f s; %d tokens alone %.4f s, after them %.4f s: %.2f x\n", shape, BENCH_PREFIX, prefix,
-           BENCH_NEW, alone[BENCH_ROUNDS / 2], warm[BENCH_ROUNDS / 2],
+    printf("%s, %d layers: %d tokens %.3f s; %d tokens alone %.4f s, after them %.4f s: %.2f x\n", shape, BENCH_LAYERS,
+           BENCH_PREFIX, prefix, BENCH_NEW, alone[BENCH_ROUNDS / 2], warm[BENCH_ROUNDS / 2],
            warm[BENCH_ROUNDS / 2] / alone[BENCH_ROUNDS / 2]);
     free(tokens);
     close_model(&f);
@@ -464,6 +494,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(states_go_on_from_snapshots),
         cmocka_unit_test(kept_pages_give_way),
         cmocka_unit_test(the_longest_unused_goes_first),
+        cmocka_unit_test(pages_come_back_from_the_host),
         cmocka_unit_test(salts_separate_sessions),
         cmocka_unit_test(adapters_and_scales_separate_sessions),
         cmocka_unit_test(sessions_from_files_leave_nothing),

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// Pages of the prefix cache in the host's memory: where a device has no room for one, its contents wait here until a
+// session takes them again. A slot has room for a page of each group, with the parts of all devices.
+#include "engine/kv.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+
+enum { MOST_SLOTS = 1 << 20, ALIGNMENT = 64 };
+
+static bool lay_out(const frit_kv *kv, frit_kv_host *host)
+{
+    for (int32_t g = 0; g < kv->n_groups; g++)
+        for (int p = 0; p < kv->n_parts && !kv->groups[g].of_source; p++) {
+            host->offsets[g][p] = host->slot_bytes;
+            if (!frit_add_u64(host->slot_bytes, kv->parts[p].layout.page_bytes[g], &host->slot_bytes)) return false;
+        }
+    return frit_align_u64(host->slot_bytes, ALIGNMENT, &host->slot_bytes) && host->slot_bytes > 0;
+}
+
+frit_status frit_kv_host_init(frit_kv *kv, frit_device *cpu, uint64_t n_bytes)
+{
+    frit_kv_host *host = &kv->host;
+    if (n_bytes == 0 || !lay_out(kv, host)) return FRIT_OK;
+    const uint64_t n = n_bytes / host->slot_bytes;
+    host->n_slots = n < MOST_SLOTS ? (int32_t)n : MOST_SLOTS;
+    if (host->n_slots == 0) return FRIT_OK;
+    host->free_slots = calloc((size_t)host->n_slots, sizeof *host->free_slots);
+    if (!host->free_slots) return frit_fail_memory((size_t)host->n_slots, "pages in the host's memory");
+    for (int32_t i = 0; i < host->n_slots; i++) host->free_slots[i] = host->n_slots - 1 - i;
+    host->n_free = host->n_slots;
+    return cpu->backend->alloc(cpu, (uint64_t)host->n_slots * host->slot_bytes, &host->memory);
+}
+
+void frit_kv_host_deinit(frit_kv *kv)
+{
+    const frit_memory *memory = kv->host.memory;
+    if (memory) memory->device->backend->release(memory->device, kv->host.memory);
+    free(kv->host.free_slots);
+    kv->host = (frit_kv_host){0};
+}
+
+static frit_status copy(const frit_kv *kv, int32_t g, int32_t page, int32_t slot, bool back)
+{
+    const frit_kv_host *host = &kv->host;
+    for (int p = 0; p < kv->n_parts; p++) {
+        const uint64_t n_bytes = kv->parts[p].layout.page_bytes[g];
+        const frit_address there = {host->memory, (uint64_t)slot * host->slot_bytes + host->offsets[g][p]};
+        const frit_address here = frit_kv_page_address(kv, p, g, page);
+        if (n_bytes > 0) FRIT_TRY(frit_backend_copy(back ? here : there, back ? there : here, n_bytes));
+    }
+    return FRIT_OK;
+}
+
+bool frit_kv_host_save(frit_kv *kv, frit_kv_entry *entry, int32_t g)
+{
+    frit_kv_host *host = &kv->host;
+    if (entry->slot < 0 && host->n_free == 0) return false;
+    const int32_t slot = entry->slot >= 0 ? entry->slot : host->free_slots[host->n_free - 1];
+    if (copy(kv, g, entry->pages[g], slot, false) != FRIT_OK) return false;
+    if (entry->slot < 0) host->n_free--;
+    entry->slot = slot;
+    entry->in_host[g] = true;
+    return true;
+}
+
+frit_status frit_kv_host_load(frit_kv *kv, frit_kv_entry *entry, int32_t g, int32_t page)
+{
+    FRIT_TRY(copy(kv, g, page, entry->slot, true));
+    frit_kv_host_drop(kv, entry, g);
+    return FRIT_OK;
+}
+
+void frit_kv_host_drop(frit_kv *kv, frit_kv_entry *entry, int32_t g)
+{
+    bool any = false;
+    entry->in_host[g] = false;
+    for (int32_t i = 0; i < kv->n_groups; i++) any = any || entry->in_host[i];
+    if (any || entry->slot < 0) return;
+    kv->host.free_slots[kv->host.n_free++] = entry->slot;
+    entry->slot = -1;
+}
