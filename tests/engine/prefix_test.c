@@ -444,13 +444,27 @@ static double seconds_of(const fixture *f, const frit_token *tokens, size_t n, s
     return seconds;
 }
 
+// The same where the session itself has just run the first n_before of them.
+static double seconds_after(const fixture *f, const frit_token *tokens, size_t n_before, size_t n)
+{
+    frit_session *session = make_session(f, tokens, n_before);
+    run(f, session);
+    const uint64_t begin = frit_time_ns();
+    assert_ok(frit_session_push(session, tokens + n_before, n - n_before, NULL));
+    run(f, session);
+    const double seconds = 1e-9 * (double)(frit_time_ns() - begin);
+    frit_session_free(session);
+    return seconds;
+}
+
 static int by_size(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-// Times to the first token: of a prompt by itself, and after a prefix that others have run.
+// Times to the first token: of a prompt by itself, after a prefix that the session has run, and after one that others
+// have run.
 static void bench(const char *shape)
 {
     fixture f;
@@ -461,20 +475,24 @@ static void bench(const char *shape)
     assert_ok(frit_model_get_info(f.model, &info));
     f.n_vocab = info.n_vocab;
     frit_token *tokens = malloc((BENCH_PREFIX + BENCH_NEW) * sizeof *tokens);
-    double alone[BENCH_ROUNDS], warm[BENCH_ROUNDS];
+    double alone[BENCH_ROUNDS], after[BENCH_ROUNDS], warm[BENCH_ROUNDS];
     make_tokens(1, tokens, BENCH_PREFIX, f.n_vocab);
     const double prefix = seconds_of(&f, tokens, BENCH_PREFIX, 0);
     for (int i = 0; i < BENCH_ROUNDS; i++) {
         for (int k = 0; k < BENCH_NEW; k++) tokens[BENCH_PREFIX + k] = 1 + (i * 1000 + k * 7) % (f.n_vocab - 1);
         tokens[BENCH_PREFIX] = (tokens[0] + 1 + i) % f.n_vocab;   // begins as nothing before
         alone[i] = seconds_of(&f, tokens + BENCH_PREFIX, BENCH_NEW, 0);
+        tokens[BENCH_PREFIX] = (tokens[BENCH_PREFIX] + BENCH_ROUNDS) % f.n_vocab;
+        after[i] = seconds_after(&f, tokens, BENCH_PREFIX, BENCH_PREFIX + BENCH_NEW);
+        tokens[BENCH_PREFIX] = (tokens[BENCH_PREFIX] + BENCH_ROUNDS) % f.n_vocab;
         warm[i] = seconds_of(&f, tokens, BENCH_PREFIX + BENCH_NEW, BENCH_PREFIX);
     }
     qsort(alone, BENCH_ROUNDS, sizeof *alone, by_size);
+    qsort(after, BENCH_ROUNDS, sizeof *after, by_size);
     qsort(warm, BENCH_ROUNDS, sizeof *warm, by_size);
-    printf("%s, %d layers: %d tokens %.3f s; %d tokens alone %.4f s, after them %.4f s: %.2f x\n", shape, BENCH_LAYERS,
-           BENCH_PREFIX, prefix, BENCH_NEW, alone[BENCH_ROUNDS / 2], warm[BENCH_ROUNDS / 2],
-           warm[BENCH_ROUNDS / 2] / alone[BENCH_ROUNDS / 2]);
+    const int middle = BENCH_ROUNDS / 2;
+    printf("%s, %d layers: %d tokens %.3f s; %d tokens alone %.4f s, after them %.4f s, after a warm prefix %.4f s\n",
+           shape, BENCH_LAYERS, BENCH_PREFIX, prefix, BENCH_NEW, alone[middle], after[middle], warm[middle]);
     free(tokens);
     close_model(&f);
 }
