@@ -21,10 +21,9 @@ static bool takes_part(const frit_session *session)
 
 // ------------------------------------------------------------------------------- taking and leaving
 
-static bool is_less(size_t *limit, size_t n)
+static void lower(size_t *limit, size_t n)
 {
     if (n < *limit) *limit = n;
-    return true;
 }
 
 // So many tokens need not run.
@@ -34,9 +33,9 @@ static size_t limit_of(const frit_session *session)
     for (size_t q = 0; q < session->n_queue; q++) {
         const frit_queue_item *item = &session->queue[q];
         if (session->n_handed < item->first + item->n)
-            is_less(&limit, item->first > session->n_handed ? item->first : session->n_handed);
+            lower(&limit, item->first > session->n_handed ? item->first : session->n_handed);
     }
-    for (int32_t k = 0; k < session->n_asks; k++) is_less(&limit, session->asks[k].at);
+    for (int32_t k = 0; k < session->n_asks; k++) lower(&limit, session->asks[k].at);
     return limit;
 }
 
@@ -72,7 +71,7 @@ void frit_prefix_begin(frit_session *session)
 static size_t n_settled(const frit_session *session)
 {
     size_t n = session->n_done - session->n_flying;
-    if (session->n_asks > 0 && session->asks[0].n > 1) is_less(&n, session->asks[0].at + 1);
+    if (session->n_asks > 0 && session->asks[0].n > 1) lower(&n, session->asks[0].at + 1);
     while (n > 0 && session->tokens[n - 1] < 0) n--;
     return n;
 }
