@@ -736,14 +736,18 @@ FRIT_API frit_status frit_session_push_picked(frit_session *session);
 //     frit_session_speculate(session, NULL);
 //     while (frit_session_next_tokens(session, sampler, tokens, 16, &n) == FRIT_OK) ...
 typedef struct frit_speculate_options {
-    // "ngram": what followed the last tokens when they came before in the session. "auto" (NULL): the best there is.
-    // "none": no speculation.
+    // "ngram": what followed the last tokens when they came before in the session. "draft": what `draft` says. "auto"
+    // (NULL): both, as far as there are both. "none": no speculation.
     const char *kind;
+    // An engine of a smaller model with the same vocabulary, or NULL. It belongs to the same thread as the session's
+    // engine, and gets a session for each one that speculates. Where it fails, the text goes on without it.
+    frit_engine *draft;
+    float min_p;          // drafting ends before a token to which the draft model gives less probability
     int32_t max_drafts;   // of a step at most, up to 64; 0: 16. Fewer where more do not pay, as measured; often none
     bool always;          // as many as there are, whether they pay or not
     uint64_t reserved[8];
 } frit_speculate_options;
-// FRIT_E_UNSUPPORTED for models that cannot forget a token at once: recurrent ones, and those in which every token sees
+// FRIT_E_INVALID for a draft model whose tokens are others. FRIT_E_UNSUPPORTED for models that cannot forget a token at once: recurrent ones, and those in which every token sees
 // all others. What was set before ends. Forks speculate as the session does; it is not saved with it.
 FRIT_API frit_status frit_session_speculate(frit_session *session, const frit_speculate_options *options);
 // As frit_session_next, but gives all tokens of the step: *n_tokens of them, `capacity` at most. The sampler has
@@ -751,8 +755,9 @@ FRIT_API frit_status frit_session_speculate(frit_session *session, const frit_sp
 FRIT_API frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sampler, frit_token *tokens,
                                               size_t capacity, size_t *n_tokens);
 // The same by hand, for sessions that share steps: queues *n_drafts guesses (often 0) behind the session's last token,
-// which must not have run. frit_session_pick verifies them, with this n_drafts and the same sampler.
-FRIT_API frit_status frit_session_draft(frit_session *session, const frit_sampler *sampler, size_t max_drafts,
+// which must not have run. frit_session_pick verifies them, with this n_drafts and the same sampler, which stays as it
+// is.
+FRIT_API frit_status frit_session_draft(frit_session *session, frit_sampler *sampler, size_t max_drafts,
                                         size_t *n_drafts);
 
 typedef struct frit_speculation_info {

@@ -172,10 +172,8 @@ static int open_chat(chat *c, const chat_args *args)
     code = cli_open_adapters(&adapters, c->model, &args->adapters);
     if (code == CLI_DONE && cli_use_adapters(&adapters, c->session) != FRIT_OK) code = cli_report(FRIT_E_MEMORY);
     cli_close_adapters(&adapters);
-    if (code == CLI_DONE) {
-        const frit_status status = cli_use_speculation(&args->speculate, c->session);
-        if (status != FRIT_OK) code = cli_report(status);
-    }
+    if (code == CLI_DONE)
+        code = cli_use_speculation(&c->drafter, &args->speculate, &args->common, &args->engine, c->session);
     if (code != CLI_DONE) return code;
     c->sampling = args->sampler;
     cli_recommend(&args->common, c->model, &c->sampling);
@@ -213,6 +211,7 @@ static int run(void *ctx)
     frit_grammar_free(c.grammar);
     frit_sampler_free(c.sampler);
     frit_session_free(c.session);
+    cli_drafter_free(&c.drafter);
     frit_engine_free(c.engine);
     frit_model_free(c.model);
     json_decref(c.messages);

@@ -49,6 +49,7 @@ typedef struct chat {
     frit_model *model;
     frit_engine *engine;
     frit_session *session;
+    cli_drafter drafter;
     frit_sampler *sampler;
     frit_sampler_options sampling;
     frit_grammar *grammar;   // of answers, or NULL

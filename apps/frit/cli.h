@@ -191,13 +191,22 @@ frit_status cli_use_adapters(const cli_adapters *adapters, frit_session *session
 void cli_close_adapters(cli_adapters *adapters);   // sessions keep theirs
 // Speculation in all sessions of a command (speculate.c).
 typedef struct cli_speculate_options {
-    const char *kind;
+    const char *kind, *draft;
     int32_t max_drafts;
+    float min_p;
 } cli_speculate_options;
 
+typedef struct cli_drafter {   // the draft model; NULL: none
+    frit_model *model;
+    frit_engine *engine;
+} cli_drafter;
+
 const frit_option *cli_speculate_rows(size_t *n_rows);
-// Without a word where the model cannot and nothing was asked for.
-frit_status cli_use_speculation(const cli_speculate_options *options, frit_session *session);
+// Opens the draft model, if one is named, with this engine's options, and speculates in the session; without a word
+// where the model cannot and nothing was asked for. An exit code, having said why.
+int cli_use_speculation(cli_drafter *drafter, const cli_speculate_options *options, const cli_common *common,
+                        const frit_engine_options *engine, frit_session *session);
+void cli_drafter_free(cli_drafter *drafter);   // after the session
 // The path used when no model is named.
 const char *cli_bundled_model(void);
 

@@ -243,7 +243,10 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
     int code = CLI_DONE;
     frit_status status = frit_session_new(&session, engine);
     if (status == FRIT_OK) status = cli_use_adapters(adapters, session);
-    if (status == FRIT_OK) status = cli_use_speculation(&args->speculate, session);
+    cli_drafter drafter = {0};
+    if (status == FRIT_OK)
+        code = cli_use_speculation(&drafter, &args->speculate, &args->common, &args->engine, session);
+    if (code != CLI_DONE) goto done;
     frit_sampler_options sampling = args->sampler;
     cli_recommend(&args->common, model, &sampling);
     if (status == FRIT_OK) status = frit_sampler_new(&sampler, model, &sampling);
@@ -294,6 +297,7 @@ done:
     frit_grammar_free(grammar);
     frit_sampler_free(sampler);
     frit_session_free(session);
+    cli_drafter_free(&drafter);
     free(tokens);
     return code;
 }

@@ -10,10 +10,11 @@ const frit_option *cli_speculate_rows(size_t *n_rows)
         {.name = "speculate",
          .type = FRIT_OPTION_CHOICE,
          .offset = offsetof(cli_speculate_options, kind),
-         .choices = "auto|ngram|none",
+         .choices = "auto|ngram|draft|none",
          .fallback = "auto",
          .metavar = "HOW",
-         .help = "guess next tokens and verify them in one step, where that is faster; ngram: from the text so far"},
+         .help = "guess next tokens and verify them in one step, where that is faster; ngram: from the text so far, "
+                 "draft: by --model-draft, auto: both"},
         {.name = "draft-max",
          .aliases = "draft-n",
          .type = FRIT_OPTION_INT,
@@ -23,15 +24,53 @@ const frit_option *cli_speculate_rows(size_t *n_rows)
          .fallback = "16",
          .metavar = "N",
          .help = "tokens that are guessed for one step at most"},
+        {.name = "draft-p-min",
+         .aliases = "draft-min-p",
+         .type = FRIT_OPTION_FLOAT,
+         .offset = offsetof(cli_speculate_options, min_p),
+         .min = 0,
+         .max = 1,
+         .metavar = "P",
+         .help = "the draft model stops before a token to which it gives less probability"},
+        {.name = "model-draft",
+         .aliases = "draft|draft-model",
+         .letters = "md",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(cli_speculate_options, draft),
+         .metavar = "FILE",
+         .help = "a smaller model with the same vocabulary, which guesses"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;
 }
 
-frit_status cli_use_speculation(const cli_speculate_options *options, frit_session *session)
+static int open_drafter(cli_drafter *drafter, const char *path, const cli_common *common,
+                        const frit_engine_options *engine)
 {
-    const frit_status status = frit_session_speculate(
-        session, &(frit_speculate_options){.kind = options->kind, .max_drafts = options->max_drafts});
-    const bool is_wish = strcmp(options->kind, "auto") != 0;
-    return status == FRIT_E_UNSUPPORTED && !is_wish ? FRIT_OK : status;
+    cli_common named = *common;
+    frit_engine_options options = *engine;
+    named.model = path;
+    options.override_tensor = NULL;   // names tensors of the other model
+    if (!path) return CLI_DONE;
+    const int code = cli_open_model(&drafter->model, &named, &(frit_model_options){0}, NULL);
+    return code == CLI_DONE ? cli_open_engine(&drafter->engine, common, drafter->model, &options) : code;
+}
+
+int cli_use_speculation(cli_drafter *drafter, const cli_speculate_options *options, const cli_common *common,
+                        const frit_engine_options *engine, frit_session *session)
+{
+    const int code = open_drafter(drafter, options->draft, common, engine);
+    if (code != CLI_DONE) return code;
+    const frit_speculate_options how = {
+        .kind = options->kind, .draft = drafter->engine, .max_drafts = options->max_drafts, .min_p = options->min_p};
+    if (!how.draft && strcmp(how.kind, "draft") == 0) return cli_usage("--speculate draft: needs --model-draft FILE");
+    const frit_status status = frit_session_speculate(session, &how);
+    const bool is_wish = how.draft || strcmp(how.kind, "auto") != 0;
+    return status == FRIT_OK || (status == FRIT_E_UNSUPPORTED && !is_wish) ? CLI_DONE : cli_report(status);
+}
+
+void cli_drafter_free(cli_drafter *drafter)
+{
+    frit_engine_free(drafter->engine);
+    frit_model_free(drafter->model);
 }

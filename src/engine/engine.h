@@ -45,8 +45,10 @@ struct frit_engine {
     int32_t prefill_rows;    // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never
     int32_t prompt_budget;   // prompt rows of one step while other sessions generate; 0: by the pace, -1: any number
     frit_pace pace;
-    double few_ns[FRIT_PACE_FEW + 1];   // a step of so many single tokens and drafts, as a moving average
-    int32_t max_outs;                   // rows with logits of one step, so that they stay within a few MiB
+    double
+        few_ns[FRIT_PACE_FEW + 1];   // a step of so many single tokens and drafts, as a moving average; 0, or -1 after
+                                     // the first one: not known
+    int32_t max_outs;                // rows with logits of one step, so that they stay within a few MiB
     bool no_fuse;
     bool in_step;   // row functions are called from inside a step and may not start another
 };

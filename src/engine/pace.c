@@ -26,6 +26,10 @@ double frit_pace_few(const frit_engine *engine, int32_t n_rows)
 static void measure_few(frit_engine *engine, int32_t n_rows, double ns)
 {
     double *average = &engine->few_ns[n_rows];
+    if (*average == 0) {   // the first one touches new memory
+        *average = -1;
+        return;
+    }
     const double expected = frit_pace_few(engine, n_rows);
     if (expected > 0 && ns > 2 * expected) ns = 2 * expected;
     *average += *average > 0 ? (ns - *average) / MEMORY : ns;

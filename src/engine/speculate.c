@@ -12,17 +12,21 @@ static const double worth = 1.02;   // a step with drafts must be better by so m
 
 // ------------------------------------------------------------------------------- making
 
-static const char *const kinds[] = {"auto", "ngram", "none"};
+static const char *const kinds[] = {"auto", "ngram", "draft", "none"};
 
 static frit_status check(const frit_session *session, const frit_speculate_options *options)
 {
     bool known = !options->kind;
     for (size_t i = 0; i < FRIT_COUNT(kinds); i++) known = known || strcmp(options->kind, kinds[i]) == 0;
     if (!known)
-        return frit_fail(FRIT_E_INVALID, "speculation '%.64s' does not exist; expected auto, ngram or none",
+        return frit_fail(FRIT_E_INVALID, "speculation '%.64s' does not exist; expected auto, ngram, draft or none",
                          options->kind);
     if (options->max_drafts < 0 || options->max_drafts > FRIT_MAX_DRAFTS)
         return frit_fail(FRIT_E_INVALID, "%d drafts of a step; expected 0 to %d", options->max_drafts, FRIT_MAX_DRAFTS);
+    if (!(options->min_p >= 0 && options->min_p <= 1))
+        return frit_fail(FRIT_E_INVALID, "drafts of probability %g; expected 0 to 1", (double)options->min_p);
+    if (options->kind && strcmp(options->kind, "draft") == 0 && !options->draft)
+        return frit_fail(FRIT_E_INVALID, "speculation by a draft model needs an engine of that model");
     const frit_engine *engine = session->engine;
     const char *path = engine->model->info.path;
     if (engine->model->arch->is_encoder) return frit_fail(FRIT_E_UNSUPPORTED, "%s: an encoder generates no text", path);
@@ -52,12 +56,14 @@ static frit_status start(frit_session *session, const frit_speculate_options *op
     const frit_engine *engine = session->engine;
     struct frit_speculation *s = calloc(1, sizeof *s);
     if (!s) return frit_fail_memory(sizeof *s, "speculation");
-    s->looks_up = true;
+    s->looks_up = !options->kind || strcmp(options->kind, "draft") != 0;
+    const bool drafts = options->draft && !(options->kind && strcmp(options->kind, "ngram") == 0);
     s->always = options->always;
     s->most = options->max_drafts > 0 ? options->max_drafts : DEFAULT_MOST;
     if (s->most > engine->n_batch - 1) s->most = engine->n_batch - 1;
     if (s->most > engine->prefill_rows - 2) s->most = engine->prefill_rows - 2;   // steps of decode
     frit_status status = frit_ngrams_init(&s->ngrams, (size_t)engine->n_ctx);
+    if (status == FRIT_OK && drafts) status = frit_drafter_init(&s->drafter, session, options->draft, options->min_p);
     for (int k = 0; status == FRIT_OK && k < FRIT_MAX_ASKS; k++)   // a step allocates nothing
         if (!reserve_ask(&session->asks[k], s->most + 1, engine->hp.n_vocab))
             status = frit_fail_memory((size_t)s->most * sizeof(frit_pick), "picks");
@@ -77,15 +83,21 @@ frit_status frit_session_speculate(frit_session *session, const frit_speculate_o
     const frit_speculate_options chosen = options ? *options : (frit_speculate_options){0};
     const bool none = chosen.kind && strcmp(chosen.kind, "none") == 0;
     if (!none) FRIT_TRY(check(session, &chosen));
-    frit_speculation_free(session->speculation);
+    struct frit_speculation *before = session->speculation;
     session->speculation = NULL;
-    return none ? FRIT_OK : start(session, &chosen);
+    const frit_status status = none ? FRIT_OK : start(session, &chosen);
+    if (status == FRIT_OK)
+        frit_speculation_free(before);
+    else
+        session->speculation = before;
+    return status;
 }
 
 void frit_speculation_free(struct frit_speculation *speculation)
 {
     if (!speculation) return;
     frit_ngrams_free(&speculation->ngrams);
+    frit_drafter_free(&speculation->drafter);
     free(speculation);
 }
 
@@ -93,7 +105,12 @@ frit_status frit_speculation_fork(frit_session *to, const frit_session *from)
 {
     const struct frit_speculation *s = from->speculation;
     if (!s) return FRIT_OK;
-    FRIT_TRY(start(to, &(frit_speculate_options){.max_drafts = s->most, .always = s->always}));
+    const frit_speculate_options options = {.kind = s->looks_up ? "auto" : "draft",
+                                            .max_drafts = s->most,
+                                            .always = s->always,
+                                            .draft = s->drafter.session ? s->drafter.session->engine : NULL,
+                                            .min_p = s->drafter.min_p};
+    FRIT_TRY(start(to, &options));
     memcpy(to->speculation->n_right, s->n_right, sizeof s->n_right);
     memcpy(to->speculation->n_tried, s->n_tried, sizeof s->n_tried);
     return FRIT_OK;
@@ -118,10 +135,18 @@ static double right_of(const struct frit_speculation *s, int c)
 }
 
 // Compares the last guess with the tokens that came, as far as they did: also what was guessed and not run.
-static void learn(struct frit_speculation *s, const frit_token *tokens, size_t n)
+static void learn(struct frit_speculation *s, const frit_engine *engine, const frit_token *tokens, size_t n)
 {
     const frit_guess *guess = &s->guess;
     bool right = true;
+    if (s->by_drafter) {
+        int32_t n_right = 0;
+        while (n_right < guess->n && guess->at + (size_t)n_right < n &&
+               guess->tokens[n_right] == tokens[guess->at + (size_t)n_right])
+            n_right++;
+        frit_drafter_learn(&s->drafter, engine, n_right);
+        s->guess.n = 0;
+    }
     for (int32_t i = 0; right && i < guess->n && guess->at + (size_t)i < n; i++) {
         const int c = class_of(guess->n_match + i);
         right = guess->tokens[i] == tokens[guess->at + (size_t)i];
@@ -187,7 +212,30 @@ static int32_t until_end(const frit_model *model, const frit_guess *guess)
     return n;
 }
 
-frit_status frit_session_draft(frit_session *session, const frit_sampler *sampler, size_t max_drafts, size_t *n_drafts)
+// By what came before in the text, or else by the draft model; at most `most` that are to run.
+static frit_status guess_next(frit_session *session, frit_sampler *sampler, int32_t most, int32_t *n)
+{
+    enum { LONG_MATCH = 4 };   // better than what a model says
+    struct frit_speculation *s = session->speculation;
+    frit_guess *guess = &s->guess;
+    guess->at = session->n_tokens;
+    guess->n = 0;
+    s->by_drafter = false;
+    if (s->looks_up) {
+        frit_ngrams_follow(&s->ngrams, session->tokens, session->n_tokens);
+        guess->n = frit_ngrams_guess(&s->ngrams, guess->tokens, s->most, &guess->n_match);
+        const int32_t n_text = until_end(session->engine->model, guess);
+        *n = choose(s, session->engine, n_text < most ? n_text : most);
+    }
+    if (!s->drafter.session || (*n > 0 && guess->n_match >= LONG_MATCH)) return FRIT_OK;
+    s->by_drafter = true;
+    *n = 0;
+    FRIT_TRY(frit_drafter_guess(&s->drafter, session, sampler, s->always, guess->tokens, most, n));
+    guess->n = *n;
+    return FRIT_OK;
+}
+
+frit_status frit_session_draft(frit_session *session, frit_sampler *sampler, size_t max_drafts, size_t *n_drafts)
 {
     FRIT_REQUIRE(n_drafts);
     *n_drafts = 0;
@@ -198,14 +246,13 @@ frit_status frit_session_draft(frit_session *session, const frit_sampler *sample
     if (!s) return FRIT_OK;
     s->info.why_not = why_not(session, sampler);
     if (s->info.why_not || !is_ready(session)) return FRIT_OK;
-    learn(s, session->tokens, session->n_tokens);
-    frit_ngrams_follow(&s->ngrams, session->tokens, session->n_tokens);
-    frit_guess *guess = &s->guess;
-    guess->at = session->n_tokens;
-    guess->n = frit_ngrams_guess(&s->ngrams, guess->tokens, s->most, &guess->n_match);
-    const int32_t room = room_of(session, max_drafts), most = until_end(session->engine->model, guess);
-    const int32_t n = choose(s, session->engine, most < room ? most : room);
-    memcpy(session->tokens + session->n_tokens, guess->tokens, (size_t)n * sizeof *guess->tokens);
+    learn(s, session->engine, session->tokens, session->n_tokens);
+    int32_t n = 0;
+    if (guess_next(session, sampler, room_of(session, max_drafts), &n) != FRIT_OK) {
+        frit_drafter_free(&s->drafter);
+        return FRIT_OK;   // the text goes on without the draft model
+    }
+    memcpy(session->tokens + session->n_tokens, s->guess.tokens, (size_t)n * sizeof *s->guess.tokens);
     session->n_tokens += (size_t)n;
     *n_drafts = (size_t)n;
     return FRIT_OK;

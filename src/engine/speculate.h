@@ -5,8 +5,7 @@
 // How many are worth it follows from two measurements: how often guesses of this kind were right, whether they ran or
 // not, and how much longer a step takes with more rows (pace.c).
 #pragma once
-#include "engine/ngrams.h"
-#include "engine/session.h"
+#include "engine/drafter.h"
 
 enum { FRIT_GUESS_CLASSES = 5 };
 
@@ -20,7 +19,9 @@ struct frit_speculation {
     bool looks_up, always;
     int32_t most;   // drafts of a step
     frit_ngrams ngrams;
+    frit_drafter drafter;   // its session is NULL: none
     frit_guess guess;
+    bool by_drafter;                                                   // the guess
     double n_right[FRIT_GUESS_CLASSES], n_tried[FRIT_GUESS_CLASSES];   // older ones count less
     frit_speculation_info info;
 };

@@ -2,6 +2,8 @@
 // What a step gives to the devices, and to sessions when it has run. Allocates nothing once its plan exists.
 #include "engine/engine.h"
 
+#include "base/time.h"
+
 #include <stdatomic.h>
 #include <string.h>
 
@@ -243,6 +245,7 @@ frit_status frit_step_submit(frit_engine *engine, frit_flight *flight)
     FRIT_TRY(frit_model_check_files(engine->model));
     frit_plan_class *c;
     FRIT_TRY(frit_plans_get(engine, key_of(step), &c));
+    flight->start_ns = frit_time_ns();   // a plan that had to be made is no part of what steps take
     FRIT_TRY(find_tokens(engine, c));
     flight->plan = c;
     address_results(flight);

@@ -593,7 +593,9 @@ static void speculation_does_not_change_the_answer(void **state)
     expect(prompt, NULL, 0, plain.out, NULL);
     snprintf(line, sizeof line, "%s --speculate ngram --draft-max 4 --stop xyz", prompt);
     expect(line, NULL, 0, plain.out, NULL);
-    expect("run -q -p x --speculate magic", NULL, 2, NULL, "not one of auto|ngram|none");
+    expect("run -q -p x --speculate magic", NULL, 2, NULL, "not one of auto|ngram|draft|none");
+    expect("run -q -p x --speculate draft", NULL, 2, NULL, "needs --model-draft");
+    expect("run -q -p x --model-draft /nowhere.gguf", NULL, 3, NULL, "/nowhere.gguf");
     expect("run -q -p x --draft-max 0", NULL, 2, NULL, "a whole number from 1 to 64");
     outcome_free(&plain);
 }

@@ -6,13 +6,18 @@
 #include "engine/speculate.h"
 #include "support/tiny_model.h"
 
+#include <math.h>
+
 enum { N_PROMPT = 24, N_TEXT = 96 };
 
 static frit_engine *make_engine(const tiny_options *tiny, frit_engine_options options)
 {
     frit_model *model = NULL;
     frit_engine *engine = NULL;
-    assert_ok(frit_model_open(&model, tiny_model("tiny.gguf", tiny), NULL));
+    char name[32];   // files of models that are open stay as they are
+    static int n_files;
+    snprintf(name, sizeof name, "tiny%d.gguf", n_files++);
+    assert_ok(frit_model_open(&model, tiny_model(name, tiny), NULL));
     assert_ok(frit_engine_new(&engine, model, &options));
     frit_model_free(model);   // the engine keeps it
     return engine;
@@ -200,6 +205,134 @@ static void what_cannot_be_verified_gives_a_reason(void **state)
     frit_engine_free(engine);
 }
 
+// A draft model that agrees often (the same weights), and one that hardly does; in a text of their own engines.
+static void a_draft_model_does_not_change_the_text(void **state)
+{
+    (void)state;
+    const tiny_options models[] = {{0}, {.seed = 77, .n_layer = 1}};
+    for (size_t m = 0; m < FRIT_COUNT(models); m++) {
+        frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 3});
+        frit_engine *draft = make_engine(&models[m], (frit_engine_options){.n_sessions = 3});
+        for (size_t i = 0; i < 2 * FRIT_COUNT(samplers); i++) {
+            const size_t k = i / 2;
+            const frit_speculate_options speculate = {
+                .kind = i % 2 ? "auto" : "draft", .draft = draft, .always = k > 0, .max_drafts = 4};
+            frit_token plain[N_TEXT], drafted[N_TEXT];
+            frit_session *a = begin(engine, NULL, (int)k), *b = begin(engine, &speculate, (int)k), *fork;
+            assert_ok(frit_session_fork(&fork, b));
+            generate(a, &samplers[k], 1, plain);
+            generate(b, &samplers[k], 16, drafted);
+            assert_memory_equal(plain, drafted, sizeof plain);
+            generate(fork, &samplers[k], 3, drafted);
+            assert_memory_equal(plain, drafted, sizeof plain);
+            frit_speculation_info info;
+            assert_ok(frit_session_get_speculation(b, &info));
+            if (k > 0) assert_true(info.n_drafted > 0);
+            if (k > 0 && m == 0 && i % 2 == 0) assert_int_equal(info.n_accepted, info.n_drafted);
+            frit_session_free(fork);
+            frit_session_free(a);
+            frit_session_free(b);
+        }
+        frit_engine_free(draft);
+        frit_engine_free(engine);
+    }
+}
+
+static void a_draft_model_of_another_vocabulary_is_refused(void **state)
+{
+    (void)state;
+    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 1});
+    frit_engine *other = make_engine(&(tiny_options){.n_vocab = 60}, (frit_engine_options){.n_sessions = 1});
+    frit_session *session = begin(engine, NULL, 0);
+    assert_fails(frit_session_speculate(session, &(frit_speculate_options){.draft = other}), FRIT_E_INVALID,
+                 "64 tokens, found 60");
+    assert_fails(frit_session_speculate(session, &(frit_speculate_options){.draft = engine}), FRIT_E_INVALID,
+                 "its own");
+    assert_fails(frit_session_speculate(session, &(frit_speculate_options){.kind = "draft"}), FRIT_E_INVALID, "needs");
+    assert_fails(frit_session_speculate(session, &(frit_speculate_options){.min_p = 2}), FRIT_E_INVALID, "0 to 1");
+    frit_session_free(session);
+    frit_engine_free(other);
+    frit_engine_free(engine);
+}
+
+static void the_text_goes_on_when_the_draft_model_is_gone(void **state)
+{
+    (void)state;
+    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 2});
+    frit_engine *draft = make_engine(&(tiny_options){0}, (frit_engine_options){.n_ctx = 64});
+    frit_token plain[N_TEXT], drafted[N_TEXT];
+    for (int gone = 0; gone < 2; gone++) {   // its context ends, or it was freed
+        frit_session *a = begin(engine, NULL, 0);
+        frit_session *b = begin(engine, &(frit_speculate_options){.kind = "draft", .draft = draft, .always = true}, 0);
+        if (gone) frit_engine_free(draft);
+        generate(a, &samplers[2], 1, plain);
+        generate(b, &samplers[2], 16, drafted);
+        assert_memory_equal(plain, drafted, sizeof plain);
+        frit_session_free(a);
+        frit_session_free(b);
+    }
+    frit_engine_free(engine);
+}
+
+// Of the second token of all texts that begin with these, against what the models' logits say: 20,000 draws.
+static void drafts_leave_the_distribution_as_it_is(void **state)
+{
+    (void)state;
+    enum { DRAWS = 20000, LEAST = 8 };
+    const frit_token prompt[] = {5, 9, 5, 9, 5};
+    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 1, .n_threads = 1});
+    frit_engine *draft = make_engine(&(tiny_options){.seed = 77}, (frit_engine_options){.n_threads = 1});
+    double expected[TINY_VOCAB] = {0}, first[TINY_VOCAB], second[TINY_VOCAB], chi = 0;
+    int counts[TINY_VOCAB] = {0}, n_classes = 0;
+    frit_session *session;
+    assert_ok(frit_session_new(&session, engine));
+    for (int a = -1; a < TINY_VOCAB; a++) {   // after the prompt, and after each token that may follow it
+        double *p = a < 0 ? first : second, sum = 0;
+        assert_ok(frit_session_truncate(session, 0));
+        assert_ok(frit_session_push(session, prompt, FRIT_COUNT(prompt), NULL));
+        if (a >= 0) assert_ok(frit_session_push(session, &a, 1, NULL));
+        while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(engine, NULL));
+        const float *logits = frit_session_logits(session);
+        for (int t = 0; t < TINY_VOCAB; t++) sum += p[t] = exp((double)logits[t] / 0.5);
+        for (int t = 0; t < TINY_VOCAB; t++) p[t] /= sum;
+        for (int t = 0; a >= 0 && t < TINY_VOCAB; t++) expected[t] += first[a] * p[t];
+    }
+    assert_ok(frit_session_speculate(
+        session, &(frit_speculate_options){.kind = "draft", .draft = draft, .always = true, .max_drafts = 2}));
+    for (int i = 0; i < DRAWS; i++) {
+        frit_sampler *sampler;
+        frit_token tokens[3];
+        assert_ok(frit_sampler_create(&sampler, TINY_VOCAB,
+                                      &(frit_sampler_options){.temp = 0.5f, .seed = (uint64_t)i * 7919 + 1}));
+        assert_ok(frit_session_truncate(session, FRIT_COUNT(prompt) - 1));
+        assert_ok(frit_session_push(session, prompt + FRIT_COUNT(prompt) - 1, 1, NULL));
+        for (size_t n = 0, n_more; n < 2; n += n_more)
+            assert_ok(frit_session_next_tokens(session, sampler, tokens + n, 3 - n, &n_more));
+        counts[tokens[1]]++;
+        frit_sampler_free(sampler);
+    }
+    double rest = 0, n_rest = 0;
+    for (int t = 0; t < TINY_VOCAB; t++) {
+        const double n = DRAWS * expected[t];
+        if (n < LEAST) {
+            rest += n, n_rest += counts[t];
+            continue;
+        }
+        chi += (counts[t] - n) * (counts[t] - n) / n;
+        n_classes++;
+    }
+    if (rest > 0) chi += (n_rest - rest) * (n_rest - rest) / rest;
+    // Five deviations above what is expected; the draws are always the same ones.
+    assert_true(n_classes > 10);
+    assert_true(chi < n_classes + 5 * sqrt(2.0 * n_classes));
+    frit_speculation_info info;
+    assert_ok(frit_session_get_speculation(session, &info));
+    assert_true(info.n_accepted > DRAWS / 20 && info.n_accepted < info.n_drafted);
+    frit_session_free(session);
+    frit_engine_free(draft);
+    frit_engine_free(engine);
+}
+
 // Against a search of the whole text for the longest match of its end; the latest of equal ones.
 static void the_index_finds_the_longest_match(void **state)
 {
@@ -242,6 +375,10 @@ int main(void)
         cmocka_unit_test(speculation_survives_truncation_and_forks),
         cmocka_unit_test(a_text_fills_the_context_to_its_end),
         cmocka_unit_test(what_cannot_be_verified_gives_a_reason),
+        cmocka_unit_test(a_draft_model_does_not_change_the_text),
+        cmocka_unit_test(a_draft_model_of_another_vocabulary_is_refused),
+        cmocka_unit_test(the_text_goes_on_when_the_draft_model_is_gone),
+        cmocka_unit_test(drafts_leave_the_distribution_as_it_is),
         cmocka_unit_test(the_index_finds_the_longest_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
