@@ -15,7 +15,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients setup format lint check bench fuzz asan tsan install clean help
+.PHONY: all run test test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-structured setup format lint check bench fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -66,6 +66,14 @@ test-agreement:
 ## make test-clients  runs other people's clients (from PyPI, into build/clients) against frit serve
 test-clients: all
 	@tests/server/clients.sh build/release/frit
+
+## make test-structured  answers from random logits: 200 in each format of tool calls, under schemas, read by other programs
+test-structured:
+	@tools/setup --check build
+	@$(CONFIGURE) release
+	@$(BUILD) release --target test_grammar_answer test_grammar_schema
+	@build/release/tests/test_grammar_answer --rounds 200
+	@python3 tests/grammar/answers.py build/release/tests/test_grammar_schema
 
 ## make setup      installs what is missing on this machine, for all of the below
 setup:

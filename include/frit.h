@@ -373,10 +373,10 @@ typedef struct frit_turn frit_turn;
 //                           text, or a list of {"type": "text", "text"}; of an assistant also null. Of an assistant:
 //                           reasoning_content, tool_calls: [{id, type: "function", function: {name, arguments}}] with
 //                           arguments as the text of a JSON object. Of a tool: tool_call_id.
-//   tools                   list of {type: "function", function: {name, description, parameters: a JSON schema}}
+//   tools                   list of {type: "function", function: {name, description, parameters: a JSON schema,
+//                           strict: true where every call obeys the schema}}
 //   tool_choice             "auto" (the default); "none": the tools are left out; "required", or {type: "function",
-//                           function: {name}}: the prompt ends with the beginning of a call, which the model
-//                           continues (nothing forces it to finish it well)
+//                           function: {name}}: the answer calls a tool. frit_turn_grammar sees to that and to strict
 //   chat_template_kwargs    object: variables of the template, {"enable_thinking": false}
 //   reasoning_effort        text: a variable of the template; "none" also sets enable_thinking to false
 //   add_generation_prompt   true by default: the prompt opens the assistant's turn
@@ -971,6 +971,23 @@ FRIT_API frit_status frit_grammar_retain(frit_grammar *grammar);
 // then gives FRIT_E_INVALID for a token that does not fit. FRIT_E_UNSUPPORTED while token healing is under way,
 // FRIT_E_INVALID for a grammar of another vocabulary.
 FRIT_API frit_status frit_sampler_set_grammar(frit_sampler *sampler, frit_grammar *grammar);
+// What the answer of a turn may be: reasoning, where the model reasons, then calls in the model's own format, text, or
+// what `format` says. With the tool_choice "required" or a function, the answer calls, and the arguments obey the
+// schemas of the tools; with "auto", what begins like a call goes on as one. Strict tools need a schema that a grammar
+// can say; the others may then have any arguments.
+typedef struct frit_turn_grammar_options {
+    const char *format;   // of an answer that calls nothing, as frit_grammar_new has it; NULL: any text
+    size_t n_format;
+    frit_grammar_kind kind;
+    bool any_order;
+    bool one_call;   // at most one call
+    uint64_t reserved[8];
+} frit_turn_grammar_options;
+
+// *out: NULL where the answer may be anything. options may be NULL. Errors: of frit_grammar_new, and those that begin
+// with the field of the conversation ("tools[1].function.parameters: ...").
+FRIT_API frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn,
+                                       const frit_turn_grammar_options *options);
 // Whether the text is complete by the sampler's grammar and nothing can follow. False without a grammar.
 FRIT_API bool frit_sampler_is_over(const frit_sampler *sampler);
 

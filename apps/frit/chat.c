@@ -178,7 +178,7 @@ static int open_chat(chat *c, const chat_args *args)
     c->sampling = args->sampler;
     cli_recommend(&args->common, c->model, &c->sampling);
     code = chat_talk_make_sampler(c);
-    if (code == CLI_DONE) code = cli_open_grammar(&c->grammar, c->model, &args->grammar);
+    if (code == CLI_DONE) code = cli_read_format(&c->format, c->model, &args->grammar);
     if (code == CLI_DONE && args->chat.load && args->chat.session)
         return cli_usage("chat: --load and --session both name a conversation; give one");
     if (code == CLI_DONE && args->chat.session) code = cli_check_writable(args->chat.session);
@@ -208,7 +208,7 @@ static int run(void *ctx)
         if (code == CLI_DONE) code = saved;
     }
     chat_input_free(c.input);
-    frit_grammar_free(c.grammar);
+    free((void *)c.format.format);
     frit_sampler_free(c.sampler);
     frit_session_free(c.session);
     cli_drafter_free(&c.drafter);

@@ -52,7 +52,7 @@ typedef struct chat {
     cli_drafter drafter;
     frit_sampler *sampler;
     frit_sampler_options sampling;
-    frit_grammar *grammar;   // of answers, or NULL
+    frit_turn_grammar_options format;   // of answers; its text is owned
     int32_t n_predict;
     bool interactive, fancy;   // fancy: colours
     bool edits;                // lines are edited

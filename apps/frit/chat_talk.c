@@ -276,11 +276,16 @@ static int generate_parts(chat *c, answering *a, cli_answer *answer)
 {
     cli_answer_options options = {.turn = a->turn, .n_predict = c->n_predict, .show = show, .show_ctx = a};
     *answer = (cli_answer){0};
-    if (c->grammar && frit_sampler_set_grammar(c->sampler, c->grammar) != FRIT_OK) return cli_fail("%s", frit_error());
+    frit_grammar *grammar;
+    if (frit_turn_grammar(&grammar, a->turn, &c->format) != FRIT_OK) return cli_fail("%s", frit_error());
+    const bool has_grammar = grammar != NULL;
+    const frit_status status = has_grammar ? frit_sampler_set_grammar(c->sampler, grammar) : FRIT_OK;
+    frit_grammar_free(grammar);   // the sampler keeps it
+    if (status != FRIT_OK) return cli_fail("%s", frit_error());
     int code = cli_generate(c->model, c->engine, c->session, c->sampler, &options, answer);
     remember(c, answer);
     // The sampler begins again where turns leave, and with it the grammar: such an answer ends with the context.
-    while (code == CLI_DONE && answer->finish == CLI_FINISH_CONTEXT && !c->grammar && make_room(c, answer)) {
+    while (code == CLI_DONE && answer->finish == CLI_FINISH_CONTEXT && !has_grammar && make_room(c, answer)) {
         cli_answer more;
         options.follows = answer->tokens;
         options.n_follows = answer->n_tokens;

@@ -233,6 +233,8 @@ typedef struct cli_grammar_options {
 const frit_option *cli_grammar_rows(size_t *n_rows);
 // NULL where no option asks for one. An exit code, having said why.
 int cli_open_grammar(frit_grammar **out, const frit_model *model, const cli_grammar_options *options);
+// The same for the answers of a chat: format is malloc'd, or NULL.
+int cli_read_format(frit_turn_grammar_options *out, const frit_model *model, const cli_grammar_options *options);
 
 typedef struct cli_answer_options {
     const frit_turn *turn;       // whose marks are shown; may be NULL

@@ -31,29 +31,71 @@ const frit_option *cli_grammar_rows(size_t *n_rows)
     return rows;
 }
 
-static int compile(frit_grammar **out, const frit_model *model, const char *name, const char *value,
-                   frit_grammar_kind kind)
+typedef struct given {
+    const char *name, *value;   // of an option
+    frit_grammar_kind kind;
+} given;
+
+static int find_given(const cli_grammar_options *options, given *found)
 {
-    cli_text text = {0};
-    int code = CLI_DONE;
-    if (kind != FRIT_GRAMMAR_REGEX && strlen(value) < 4096 && cli_path_kind(value) == CLI_PATH_FILE)
-        code = cli_read_file(value, &text);
-    else
-        cli_text_add(&text, value, strlen(value));
-    const frit_grammar_options options = {.kind = kind};
-    if (code == CLI_DONE && frit_grammar_new(out, model, text.data ? text.data : "", text.n, &options) != FRIT_OK)
-        code = cli_usage("--%s: %s", name, frit_error());
-    free(text.data);
-    return code;
+    const given all[] = {{"grammar", options->gbnf, FRIT_GRAMMAR_GBNF},
+                         {"json-schema", options->schema, FRIT_GRAMMAR_SCHEMA},
+                         {"regex", options->regex, FRIT_GRAMMAR_REGEX}};
+    int n = 0;
+    *found = (given){0};
+    for (size_t i = 0; i < CLI_COUNT(all); i++) {
+        if (!all[i].value) continue;
+        *found = all[i];
+        n++;
+    }
+    if (n > 1)
+        return cli_usage("--grammar, --json-schema and --regex each say what an answer may be; give one of them");
+    return CLI_DONE;
+}
+
+static int read_given(const given *found, cli_text *text)
+{
+    *text = (cli_text){0};
+    if (found->kind != FRIT_GRAMMAR_REGEX && strlen(found->value) < 4096 &&
+        cli_path_kind(found->value) == CLI_PATH_FILE)
+        return cli_read_file(found->value, text);
+    cli_text_add(text, found->value, strlen(found->value));
+    return CLI_DONE;
+}
+
+static int compile(frit_grammar **out, const frit_model *model, const given *found, const cli_text *text)
+{
+    const frit_grammar_options options = {.kind = found->kind};
+    if (frit_grammar_new(out, model, text->data ? text->data : "", text->n, &options) == FRIT_OK) return CLI_DONE;
+    return cli_usage("--%s: %s", found->name, frit_error());
 }
 
 int cli_open_grammar(frit_grammar **out, const frit_model *model, const cli_grammar_options *options)
 {
+    given found;
+    cli_text text = {0};
     *out = NULL;
-    if ((options->gbnf != NULL) + (options->schema != NULL) + (options->regex != NULL) > 1)
-        return cli_usage("--grammar, --json-schema and --regex each say what an answer may be; give one of them");
-    if (options->gbnf) return compile(out, model, "grammar", options->gbnf, FRIT_GRAMMAR_GBNF);
-    if (options->schema) return compile(out, model, "json-schema", options->schema, FRIT_GRAMMAR_SCHEMA);
-    if (options->regex) return compile(out, model, "regex", options->regex, FRIT_GRAMMAR_REGEX);
-    return CLI_DONE;
+    int code = find_given(options, &found);
+    if (code == CLI_DONE && found.value) code = read_given(&found, &text);
+    if (code == CLI_DONE && found.value) code = compile(out, model, &found, &text);
+    free(text.data);
+    return code;
+}
+
+int cli_read_format(frit_turn_grammar_options *out, const frit_model *model, const cli_grammar_options *options)
+{
+    given found;
+    cli_text text = {0};
+    frit_grammar *grammar = NULL;
+    *out = (frit_turn_grammar_options){0};
+    int code = find_given(options, &found);
+    if (code != CLI_DONE || !found.value) return code;
+    code = read_given(&found, &text);
+    if (code == CLI_DONE) code = compile(&grammar, model, &found, &text);   // mistakes are told now
+    frit_grammar_free(grammar);
+    if (code == CLI_DONE) cli_text_add(&text, "", 0);
+    if (code != CLI_DONE) free(text.data);
+    if (code == CLI_DONE)
+        *out = (frit_turn_grammar_options){.format = text.data, .n_format = text.n, .kind = found.kind};
+    return code;
 }

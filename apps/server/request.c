@@ -593,7 +593,6 @@ static const char *code_of(const char *reason)
         {"expected a list", "invalid_type"},
         {"expected true or false", "invalid_type"},
         {"no place for tools", "unsupported_parameter"},
-        {"cannot be begun", "unsupported_parameter"},
     };
     for (size_t i = 0; i < COUNT(rows); i++)
         if (strstr(reason, rows[i].part)) return rows[i].code;

@@ -145,18 +145,22 @@ static bool set_salt(const server_exchange *exchange, const char *salt, server_j
 }
 
 // What the answer may be; the sampler begins it when the prompt was accepted.
-static bool set_format(const server_site *site, const server_generation *request, server_job *job,
-                       server_problem *problem)
+static bool set_grammar(const server_site *site, const server_generation *request, bool chat, server_job *job,
+                        server_problem *problem)
 {
-    const json_t *tools = json_object_get(request->body.root, "tools");
-    const char *choice = json_string_value(json_object_get(request->body.root, "tool_choice"));
-    if (!request->format_param) return true;
-    if (json_array_size(tools) > 0 && !(choice && strcmp(choice, "none") == 0))
-        return server_refuse(problem, 400, "unsupported_parameter", request->format_param,
-                             "%s: is not supported together with tools", request->format_param);
-    if (request->heals)
+    if (request->format_param && request->heals)
         return server_refuse(problem, 400, "unsupported_parameter", request->format_param,
                              "%s: is not supported together with heal", request->format_param);
+    if (chat) {
+        const frit_turn_grammar_options options = {.format = request->format_param ? request->format : NULL,
+                                                   .n_format = request->n_format,
+                                                   .kind = request->format_kind,
+                                                   .one_call = !request->parallel_calls};
+        job->grammar = server_grammars_get_turn(site->grammars, request->turn, request->body.root, &options,
+                                                request->format_param, problem);
+        return job->grammar || problem->status == 0;
+    }
+    if (!request->format_param) return true;
     job->grammar = server_grammars_get(site->grammars, site->model, request->format_kind, request->format,
                                        request->n_format, request->format_param, problem);
     return job->grammar != NULL;
@@ -233,7 +237,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     request->sampler.seed = request->has_seed ? request->seed : next_seed(site->sampling.seed);
     frit_status status = frit_sampler_new(&job->sampler, site->model, &request->sampler);
     if (status != FRIT_OK) return server_refuse_status(problem, 400, sampler_field(), status);
-    if (!set_format(site, request, job, problem)) return false;
+    if (!set_grammar(site, request, chat, job, problem)) return false;
     const bool is_set = request->max_completion_tokens != SERVER_UNSET;
     job->max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;
     job->n_top = request->wants_logprobs ? request->n_top : -1;

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: MIT
 // Grammars for a model's vocabulary. The trie of its tokens is made once, for the first grammar.
+#include "engine/grammar.h"
 #include "engine/engine.h"
+#include "text/answer/parts.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
 enum { WARM_NS = 50000000 };   // for the masks that are slow to make
 
-// Tokens with a text of their own; marks are no text, whatever their name is.
-static frit_str text_of(const frit_model *model, frit_token token)
+// Tokens with a text of their own. Marks are no text, whatever their name is, but where a grammar is about the marks of
+// reasoning and calls.
+static frit_str text_of(const frit_model *model, frit_token token, bool marks)
 {
     static const frit_str none = {"", 0};
-    if (token >= model->vocab.n) return none;
+    if (token >= model->vocab.n || model->vocab.entries[token].is_end) return none;
     const unsigned char kind = model->vocab.entries[token].kind;
-    const bool is_text = kind == FRIT_TOKEN_NORMAL || kind == FRIT_TOKEN_BYTE || kind == FRIT_TOKEN_USER;
-    return is_text && !model->vocab.entries[token].is_end ? model->tokenizer->pieces[token] : none;
+    if (kind == FRIT_TOKEN_NORMAL || kind == FRIT_TOKEN_BYTE || kind == FRIT_TOKEN_USER)
+        return model->tokenizer->pieces[token];
+    const frit_str piece = model->vocab.entries[token].piece;
+    return marks && frit_answer_has_mark(frit_chat_get_format(model->chat), true, piece) ? piece : none;
 }
 
-static frit_status make_trie(frit_model *model)
+static frit_status make_trie(frit_model *model, bool marks)
 {
     const int32_t n = model->info.n_vocab;
     frit_str *pieces = malloc((size_t)n * sizeof *pieces);
@@ -25,13 +30,13 @@ static frit_status make_trie(frit_model *model)
     int32_t n_ends = 0;
     frit_status status = pieces && ends ? FRIT_OK : frit_fail_memory((size_t)n * sizeof *pieces, "the vocabulary");
     for (int32_t i = 0; status == FRIT_OK && i < n; i++) {
-        pieces[i] = text_of(model, i);
+        pieces[i] = text_of(model, i, marks);
         if (i < model->vocab.n && model->vocab.entries[i].is_end) ends[n_ends++] = i;
     }
-    if (status == FRIT_OK) status = frit_token_trie_new(&model->trie, pieces, n, ends, n_ends);
+    if (status == FRIT_OK) status = frit_token_trie_new(&model->tries[marks].trie, pieces, n, ends, n_ends);
     free(ends);
     if (status == FRIT_OK)
-        model->trie_pieces = pieces;
+        model->tries[marks].pieces = pieces;
     else
         free(pieces);
     return status;
@@ -57,16 +62,38 @@ static frit_status compile(frit_automaton **out, frit_str text, const frit_gramm
                      (int)options->kind);
 }
 
-static frit_status prepare(frit_grammar *grammar, frit_model *model, frit_str text, const frit_grammar_options *options)
+static frit_status prepare(frit_grammar *grammar, frit_model *model, bool marks)
 {
-    FRIT_TRY(compile(&grammar->automaton, text, options));
     frit_lock_take(model->trie_lock);
-    const frit_status status = model->trie ? FRIT_OK : make_trie(model);
+    const frit_status status = model->tries[marks].trie ? FRIT_OK : make_trie(model, marks);
     frit_lock_give(model->trie_lock);
     FRIT_TRY(status);
-    grammar->trie = model->trie;
-    grammar->pieces = model->trie_pieces;
+    grammar->trie = model->tries[marks].trie;
+    grammar->pieces = model->tries[marks].pieces;
     return frit_masks_new(&grammar->masks, grammar->automaton, grammar->trie, WARM_NS);
+}
+
+frit_status frit_grammar_of(frit_grammar **out, const frit_model *model, frit_automaton *automaton, bool marks)
+{
+    *out = NULL;
+    frit_grammar *grammar = calloc(1, sizeof *grammar);
+    if (!grammar) {
+        frit_automaton_free(automaton);
+        return frit_fail_memory(sizeof *grammar, "a grammar");
+    }
+    atomic_init(&grammar->n_refs, 1);
+    grammar->automaton = automaton;
+    grammar->n_vocab = model->info.n_vocab;
+    const frit_status status = prepare(grammar, (frit_model *)model, marks);
+    if (status != FRIT_OK) {
+        frit_grammar_free(grammar);
+        return status;
+    }
+    grammar->owner = (frit_model *)model;   // counting is the only change
+    grammar->release = release_model;
+    frit_model_retain((frit_model *)model);
+    *out = grammar;
+    return FRIT_OK;
 }
 
 frit_status frit_grammar_new(frit_grammar **out, const frit_model *model, const char *text, size_t n_bytes,
@@ -80,19 +107,7 @@ frit_status frit_grammar_new(frit_grammar **out, const frit_model *model, const 
     FRIT_REQUIRE_UNUSED(options);
     if (!model->tokenizer)
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary; a grammar needs one", model->info.path);
-    frit_grammar *grammar = calloc(1, sizeof *grammar);
-    if (!grammar) return frit_fail_memory(sizeof *grammar, "a grammar");
-    atomic_init(&grammar->n_refs, 1);
-    grammar->n_vocab = model->info.n_vocab;
-    const frit_status status =
-        prepare(grammar, (frit_model *)model, (frit_str){text, n_bytes}, options ? options : &defaults);
-    if (status != FRIT_OK) {
-        frit_grammar_free(grammar);
-        return status;
-    }
-    grammar->owner = (frit_model *)model;   // counting is the only change
-    grammar->release = release_model;
-    frit_model_retain((frit_model *)model);
-    *out = grammar;
-    return FRIT_OK;
+    frit_automaton *automaton = NULL;
+    FRIT_TRY(compile(&automaton, (frit_str){text, n_bytes}, options ? options : &defaults));
+    return frit_grammar_of(out, model, automaton, false);
 }

@@ -280,8 +280,10 @@ void frit_model_free(frit_model *model)
     frit_tokenizer_free(model->tokenizer);
     frit_vocab_deinit(&model->vocab);
     frit_stores_free(model->stores);
-    frit_token_trie_free(model->trie);
-    free(model->trie_pieces);
+    for (size_t i = 0; i < FRIT_COUNT(model->tries); i++) {
+        frit_token_trie_free(model->tries[i].trie);
+        free(model->tries[i].pieces);
+    }
     frit_lock_free(model->trie_lock);
     frit_checkpoint_close(model->ckpt);
     frit_arena_free(&model->arena);

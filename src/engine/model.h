@@ -25,8 +25,10 @@ struct frit_model {
     const char *sampling_sequence;   // general.sampling.sequence; NULL: the file has none
     frit_stores *stores;             // weights as its engines' devices read them
     frit_lock *trie_lock;
-    frit_token_trie *trie;   // for grammars, made with the first of them (grammar.c)
-    frit_str *trie_pieces;   // [n_vocab]
+    struct frit_model_trie {
+        frit_token_trie *trie;
+        frit_str *pieces;   // [n_vocab]
+    } tries[2];             // for grammars, made with the first of them (grammar.c); [1]: with the marks of chats
 };
 
 void frit_model_retain(frit_model *model);   // frit_model_free gives the reference back

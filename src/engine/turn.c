@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The public functions for chats: messages and conversations to prompts, answers to their parts.
-#include "engine/model.h"
-#include "text/answer/parts.h"
+#include "engine/turn.h"
 #include "text/conversation.h"
 
 #include <stdlib.h>
-
-struct frit_turn {
-    frit_model *model;   // kept alive
-    json_t *tools;       // NULL: none
-    bool is_thinking;
-    frit_buf prompt;
-    frit_spans untrusted;   // of the prompt: what comes from the conversation
-    frit_parts *split;
-};
 
 enum { PROMPT_FLAGS = FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL };
 
@@ -125,47 +115,25 @@ frit_status frit_chat_tokenize(const frit_model *model, const frit_message *mess
 
 // ------------------------------------------------------------------------------------- turns
 
-// Writes the beginning of a call after the prompt, as far as the model has no choice. *begun: where it starts.
-static frit_status begin_call(frit_turn *turn, const answer_format *format, const char *name, size_t *begun)
-{
-    if (format->force.len == 0 && !format->force_after_name.len)
-        return frit_fail(FRIT_E_INVALID, "tool_choice: calls of this model cannot be begun for it; use \"auto\"");
-    if (turn->is_thinking) {
-        frit_buf_append(&turn->prompt, format->think_close.ptr, format->think_close.len);
-        frit_buf_text(&turn->prompt, "\n\n");
-        turn->is_thinking = false;
-    }
-    *begun = turn->prompt.len;
-    frit_buf_append(&turn->prompt, format->force.ptr, format->force.len);
-    if (name) {
-        const size_t begin = turn->prompt.len;
-        frit_buf_text(&turn->prompt, name);
-        frit_spans_push(&turn->untrusted, begin, turn->prompt.len);
-        frit_buf_append(&turn->prompt, format->force_after_name.ptr, format->force_after_name.len);
-    }
-    return turn->prompt.failed || turn->untrusted.failed ? frit_fail_memory(turn->prompt.len, "a prompt") : FRIT_OK;
-}
-
 static frit_status open_turn(frit_turn *turn, const json_t *request)
 {
     const answer_format *format = frit_chat_get_format(turn->model->chat);
     frit_conversation conversation;
     FRIT_TRY(frit_conversation_read(&conversation, turn->model->chat, request));
     turn->tools = json_incref(conversation.tools);
-    size_t begun = 0;
+    turn->must_call = conversation.must_call;
+    turn->continues = conversation.continues;
     frit_buf *prompt = &turn->prompt;
     frit_status status = render(turn->model, &conversation, prompt, &turn->untrusted);
-    frit_parts_options options = {.format = format, .tools = turn->tools, .continues = conversation.continues};
-    if (status == FRIT_OK) {
-        frit_str text = {prompt->data ? prompt->data : "", prompt->len};
-        turn->is_thinking = frit_answer_is_thinking(format, text, conversation.continues);
-        begun = prompt->len;
-        if (conversation.must_call) status = begin_call(turn, format, conversation.must_call_name, &begun);
+    if (status == FRIT_OK && conversation.must_call_name) {
+        turn->only = strdup(conversation.must_call_name);
+        if (!turn->only) status = frit_fail_memory(strlen(conversation.must_call_name), "a tool's name");
     }
     if (status == FRIT_OK) {
-        const char *text = prompt->data ? prompt->data : "";
-        options.prompt = (frit_str){text, prompt->len};
-        options.begun = (frit_str){text + begun, prompt->len - begun};
+        const frit_str text = {prompt->data ? prompt->data : "", prompt->len};
+        const frit_parts_options options = {
+            .format = format, .tools = turn->tools, .prompt = text, .continues = turn->continues};
+        turn->is_thinking = frit_answer_is_thinking(format, text, turn->continues);
         status = frit_parts_new(&turn->split, &options);
     }
     frit_conversation_free(&conversation);
@@ -267,6 +235,7 @@ void frit_turn_free(frit_turn *turn)
 {
     if (!turn) return;
     frit_parts_free(turn->split);
+    free(turn->only);
     json_decref(turn->tools);
     frit_buf_free(&turn->prompt);
     frit_spans_free(&turn->untrusted);

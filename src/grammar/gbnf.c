@@ -339,20 +339,27 @@ static frit_status read_all(parser *p)
     return FRIT_OK;
 }
 
-frit_status frit_gbnf_compile(frit_automaton **out, frit_str text)
+frit_status frit_gbnf_add(frit_draft *draft, frit_str text, int32_t *rule)
 {
-    *out = NULL;
     if (text.len > FRIT_GRAMMAR_TEXT)
         return frit_fail(FRIT_E_LIMIT, "the grammar has %zu bytes; expected at most %d", text.len, FRIT_GRAMMAR_TEXT);
-    frit_draft draft = {0};
-    parser p = {.text = text, .draft = &draft};
+    parser p = {.text = text, .draft = draft};
     p.ranges = malloc((2 * (size_t)MAX_RANGES + 1) * sizeof *p.ranges);
     if (!p.ranges) return frit_fail_memory(MAX_RANGES * sizeof *p.ranges, "a grammar");
     p.inverted = p.ranges + MAX_RANGES;
-    const int32_t root = frit_draft_rule_named(&draft, frit_str_of("root"));
-    frit_status status = root < 0 ? draft.failed : read_all(&p);
+    *rule = frit_draft_rule_named(draft, frit_str_of("root"));
+    const frit_status status = *rule < 0 ? draft->failed : read_all(&p);
+    free(p.ranges);
+    return status;
+}
+
+frit_status frit_gbnf_compile(frit_automaton **out, frit_str text)
+{
+    *out = NULL;
+    int32_t root = 0;
+    frit_draft draft = {0};
+    frit_status status = frit_gbnf_add(&draft, text, &root);
     if (status == FRIT_OK) status = frit_automaton_compile(out, &draft, root);
     frit_draft_free(&draft);
-    free(p.ranges);
     return status;
 }

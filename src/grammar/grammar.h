@@ -15,6 +15,9 @@
 #pragma once
 #include "grammar/dfa.h"
 
+struct json_t;
+struct answer_format;
+
 typedef struct frit_draft_rule {
     char *name;
     bool defined;
@@ -94,6 +97,21 @@ typedef struct frit_schema_options {
 
 // options may be NULL. FRIT_E_UNSUPPORTED for what a grammar cannot say; the sentence names the keyword.
 frit_status frit_schema_compile(frit_automaton **out, frit_str text, const frit_schema_options *options);
+
+// How a value is written within an answer.
+typedef struct frit_schema_form {
+    const struct answer_format *arguments;   // an object, as calls in this format write their arguments; NULL: JSON
+    const frit_str *without;                 // no string contains any of these marks
+    int n_without;
+} frit_schema_form;
+
+// The same as rules of a larger grammar. *rule: a new one.
+frit_status frit_gbnf_add(frit_draft *draft, frit_str text, int32_t *rule);   // before all other rules
+frit_status frit_regex_add(frit_draft *draft, frit_str pattern, int32_t *rule);
+frit_status frit_schema_add(frit_draft *draft, struct json_t *schema, const frit_schema_options *options,
+                            const frit_schema_form *form, int32_t *rule);
+frit_status frit_schema_add_text(frit_draft *draft, frit_str text, const frit_schema_options *options,
+                                 const frit_schema_form *form, int32_t *rule);
 
 static inline int32_t frit_state_next(const frit_automaton *g, int32_t state, unsigned char byte)
 {

@@ -41,6 +41,7 @@ struct frit_masks {
     int32_t n_rows, rows_room, n_buckets;
     pool tokens, exits, bitmaps;
     int32_t n_bitmaps;
+    bool *in_root;     // [n_states]: of the root, if no rule calls it: nothing follows where it ends
     uint64_t *loops;   // [n_states]: the classes of bytes after which a state is the same, and nothing else happens
 
     // Scratch of a walk.
@@ -134,7 +135,7 @@ static frit_status walk(frit_masks *m, int32_t state, uint32_t top)
         FRIT_TRY(take(m, d, &nodes[i], &alive, &out));
         if (alive || out)
             FRIT_TRY(add(&m->found, (const uint32_t *)t->tokens + first, nodes[i + 1].first_token - first));
-        if (out && nodes[i].end > i + 1) FRIT_TRY(add(&m->ended, &i, 1));
+        if (out && nodes[i].end > i + 1 && !m->in_root[state]) FRIT_TRY(add(&m->ended, &i, 1));
         i = alive ? i + 1 : nodes[i].end;
     }
     return FRIT_OK;
@@ -281,10 +282,25 @@ frit_status frit_masks_get(frit_masks *m, frit_match *match, uint32_t *mask)
 
 // ------------------------------------------------------------------------------------- making
 
+// States of a rule are neighbours.
+static void find_root(frit_masks *m)
+{
+    const frit_automaton *a = m->a;
+    const int32_t start = a->rules[a->root].start;
+    int32_t end = a->n_states;
+    for (uint32_t i = 0; i < a->n_calls; i++)
+        if (a->calls[i].rule == a->root) return;
+    for (int32_t r = 0; r < a->n_rules; r++)
+        if (a->rules[r].start > start && a->rules[r].start < end) end = a->rules[r].start;
+    for (int32_t s = start; s < end; s++) m->in_root[s] = true;
+}
+
 static void find_loops(frit_masks *m)
 {
     for (int32_t s = 0; s < m->a->n_states; s++) {
-        if (!m->a->states[s].is_plain || m->a->states[s].table < 0) continue;
+        const frit_automaton_state *state = &m->a->states[s];
+        const bool is_plain = state->is_plain || (m->in_root[s] && state->n_calls == 0);
+        if (!is_plain || state->table < 0) continue;
         uint64_t other = 0;
         for (int b = 0; b < 256; b++)
             if (frit_state_next(m->a, s, (unsigned char)b) != s)
@@ -319,8 +335,10 @@ frit_status frit_masks_new(frit_masks **out, const frit_automaton *automaton, co
     m->trie = trie;
     m->levels = calloc((size_t)trie->max_depth + 1, sizeof *m->levels);
     m->loops = calloc((size_t)automaton->n_states, sizeof *m->loops);
-    frit_status status = m->levels && m->loops ? frit_lock_new(&m->lock) : fail_memory();
+    m->in_root = calloc((size_t)automaton->n_states, sizeof *m->in_root);
+    frit_status status = m->levels && m->loops && m->in_root ? frit_lock_new(&m->lock) : fail_memory();
     if (status == FRIT_OK) status = frit_frames_init(&m->frames);
+    if (status == FRIT_OK) find_root(m);
     if (status == FRIT_OK) find_loops(m);
     if (status == FRIT_OK) status = warm(m, warm_ns);
     if (status == FRIT_OK)
@@ -340,6 +358,7 @@ void frit_masks_free(frit_masks *m)
     free(m->exits.items);
     free(m->bitmaps.items);
     free(m->loops);
+    free(m->in_root);
     frit_frames_free(&m->frames);
     frit_calls_free(&m->calls);
     frit_config_free(&m->config);

@@ -512,19 +512,23 @@ frit_status frit_regex_language(frit_dfa *out, frit_str pattern, bool search)
     return status;
 }
 
+frit_status frit_regex_add(frit_draft *draft, frit_str pattern, int32_t *rule)
+{
+    frit_dfa language;
+    FRIT_TRY(frit_regex_language(&language, pattern, false));
+    *rule = frit_draft_rule_new(draft, "the regular expression");
+    if (*rule >= 0) frit_draft_define(draft, *rule, frit_nfa_dfa(frit_draft_nfa(draft, *rule), &language));
+    frit_dfa_free(&language);
+    return draft->failed;
+}
+
 frit_status frit_regex_compile(frit_automaton **out, frit_str pattern)
 {
     *out = NULL;
-    frit_dfa language;
-    FRIT_TRY(frit_regex_language(&language, pattern, false));
+    int32_t root = 0;
     frit_draft draft = {0};
-    const int32_t root = frit_draft_rule_new(&draft, "the regular expression");
-    frit_status status = draft.failed;
-    if (status == FRIT_OK) {
-        frit_draft_define(&draft, root, frit_nfa_dfa(frit_draft_nfa(&draft, root), &language));
-        status = frit_automaton_compile(out, &draft, root);
-    }
+    frit_status status = frit_regex_add(&draft, pattern, &root);
+    if (status == FRIT_OK) status = frit_automaton_compile(out, &draft, root);
     frit_draft_free(&draft);
-    frit_dfa_free(&language);
     return status;
 }

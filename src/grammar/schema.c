@@ -2,6 +2,8 @@
 // Loading a schema: literals and sets, which are interned, and references.
 #include "grammar/schema.h"
 
+#include "text/answer/format.h"
+
 #include <stdlib.h>
 
 frit_status frit_schema_fail(const char *keyword, const char *what)
@@ -356,7 +358,7 @@ static frit_status check_dialect(const schema *s)
 
 static frit_status make_rules(schema *s)
 {
-    int32_t rule, no;
+    int32_t no;
     FRIT_TRY(add_set(s, NULL, 0, &no));
     FRIT_TRY(add_set(s, &(int32_t){-1}, 1, &no));   // SET_FALSE; no literal is -1
     FRIT_TRY(check_dialect(s));
@@ -364,30 +366,23 @@ static frit_status make_rules(schema *s)
     FRIT_TRY(find_resources(s, s->root, "", 0));
     s->rule_string = s->rule_number = s->rule_space = -1;
     const char *base = frit_schema_base(s, s->root, "");
-    FRIT_TRY(frit_schema_set_of(s, s->root, base, &s->first_set));
-    FRIT_TRY(frit_schema_rule_of(s, s->first_set, &rule));
-    for (int32_t i = 0; i < s->n_queue; i++) FRIT_TRY(frit_schema_define(s, s->queue[i]));   // which adds others
-    return FRIT_OK;
+    return frit_schema_set_of(s, s->root, base, &s->first_set);
 }
 
-frit_status frit_schema_compile(frit_automaton **out, frit_str text, const frit_schema_options *options)
+// The rule of an object's members, as calls write them.
+static frit_status make_arguments(schema *s, int32_t *rule)
 {
-    *out = NULL;
-    if (text.len > FRIT_GRAMMAR_TEXT)
-        return frit_fail(FRIT_E_LIMIT, "the JSON schema has %zu bytes; expected at most %d", text.len,
-                         FRIT_GRAMMAR_TEXT);
-    json_error_t error;
-    schema *s = calloc(1, sizeof *s);
-    if (!s) return fail_memory();
-    s->complete = options && options->complete;
-    s->any_order = options && (options->any_order || options->complete);
-    s->ignore_formats = options && options->ignore_formats;
-    s->root = json_loadb(text.ptr, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
-    frit_status status = FRIT_OK;
-    if (!s->root)
-        status = frit_fail(FRIT_E_INVALID, "JSON schema, line %d, column %d: %s", error.line, error.column, error.text);
-    if (status == FRIT_OK) status = make_rules(s);
-    if (status == FRIT_OK) status = frit_automaton_compile(out, &s->draft, s->sets[s->first_set].rule);
+    int32_t object;
+    FRIT_TRY(frit_schema_set_of(s, s->object, "", &object));
+    FRIT_TRY(frit_schema_set_and(s, s->first_set, object, &s->first_set));
+    if (!frit_form_is(s, CALL_PYTHON) && !frit_form_is(s, CALL_TAGGED))
+        return frit_schema_rule_of(s, s->first_set, rule);
+    *rule = frit_draft_rule_new(s->draft, "arguments of a call");
+    return *rule < 0 ? s->draft->failed : frit_schema_define_arguments(s, s->first_set, *rule);
+}
+
+static void free_parts(schema *s)
+{
     for (int32_t i = 0; i < s->n_dfas; i++) {
         frit_dfa_free(s->dfas[i]);
         free(s->dfas[i]);
@@ -397,9 +392,55 @@ frit_status frit_schema_compile(frit_automaton **out, frit_str text, const frit_
     free(s->sets);
     free(s->queue);
     free(s->resources);
-    frit_draft_free(&s->draft);
     frit_arena_free(&s->arena);
-    json_decref(s->root);
+    json_decref(s->object);
     free(s);
+}
+
+frit_status frit_schema_add(frit_draft *draft, json_t *root, const frit_schema_options *options,
+                            const frit_schema_form *form, int32_t *rule)
+{
+    static const frit_schema_form plain;
+    schema *s = calloc(1, sizeof *s);
+    if (!s) return fail_memory();
+    s->complete = options && options->complete;
+    s->any_order = options && (options->any_order || options->complete);
+    s->ignore_formats = options && options->ignore_formats;
+    s->root = root;
+    s->draft = draft;
+    s->form = form ? form : &plain;
+    s->object = json_pack("{s:s}", "type", "object");
+    frit_status status = s->object ? make_rules(s) : fail_memory();
+    if (status == FRIT_OK)
+        status = s->form->arguments ? make_arguments(s, rule) : frit_schema_rule_of(s, s->first_set, rule);
+    for (int32_t i = 0; status == FRIT_OK && i < s->n_queue; i++)
+        status = frit_schema_define(s, s->queue[i]);   // which adds others
+    free_parts(s);
+    return status;
+}
+
+frit_status frit_schema_add_text(frit_draft *draft, frit_str text, const frit_schema_options *options,
+                                 const frit_schema_form *form, int32_t *rule)
+{
+    json_error_t error;
+    if (text.len > FRIT_GRAMMAR_TEXT)
+        return frit_fail(FRIT_E_LIMIT, "the JSON schema has %zu bytes; expected at most %d", text.len,
+                         FRIT_GRAMMAR_TEXT);
+    json_t *root = json_loadb(text.ptr, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    if (!root)
+        return frit_fail(FRIT_E_INVALID, "JSON schema, line %d, column %d: %s", error.line, error.column, error.text);
+    const frit_status status = frit_schema_add(draft, root, options, form, rule);
+    json_decref(root);
+    return status;
+}
+
+frit_status frit_schema_compile(frit_automaton **out, frit_str text, const frit_schema_options *options)
+{
+    *out = NULL;
+    int32_t root = 0;
+    frit_draft draft = {0};
+    frit_status status = frit_schema_add_text(&draft, text, options, NULL, &root);
+    if (status == FRIT_OK) status = frit_automaton_compile(out, &draft, root);
+    frit_draft_free(&draft);
     return status;
 }

@@ -91,10 +91,13 @@ typedef struct resource {
 
 typedef struct schema {
     json_t *root;
-    bool complete;   // frit_schema_options
+    json_t *object;   // the schema of all objects
+    bool complete;    // frit_schema_options
     bool any_order, ignore_formats;
     frit_arena arena;
-    frit_draft draft;
+    frit_draft *draft;
+    const frit_schema_form *form;
+    language allowed;   // strings without the marks of the form
     literal *literals;
     set *sets;
     resource *resources;
@@ -150,5 +153,21 @@ bool frit_schema_types(json_t *value, bool types[N_TYPES], bool *integer);
 // schema_rule.c
 frit_status frit_schema_rule_of(schema *s, int32_t set, int32_t *rule);
 frit_status frit_schema_define(schema *s, int32_t set);
+// Defines another rule by the values of a set that have one of the types.
+frit_status frit_schema_define_as(schema *s, int32_t set, int32_t rule, const bool types[N_TYPES]);
+// Defines a rule by the members of the set's objects, as the form's calls write arguments.
+frit_status frit_schema_define_arguments(schema *s, int32_t set, int32_t rule);
+// The space between the parts of JSON.
+frit_status frit_schema_space(schema *s, int32_t *rule);
 // A set that no value satisfies, as far as is known without looking into containers.
 frit_status frit_schema_is_empty(schema *s, int32_t set, bool *empty);
+
+// schema_form.c
+bool frit_form_is(const schema *s, int style);   // a call_style
+bool frit_form_is_word(const char *name);
+frit_status frit_form_allow(schema *s, language *strings);   // drops those with marks that the form forbids
+// Texts between the marks of loose calls, or the keys there.
+frit_status frit_form_text(schema *s, int32_t rule, language texts, frit_fragment *out);
+frit_status frit_form_key(schema *s, int32_t rule, const char *name, language keys, frit_fragment *out);
+// A member of arguments: key and value. `name` is NULL of keys that are not named.
+frit_status frit_form_member(schema *s, int32_t rule, const char *name, language keys, int32_t set, frit_fragment *out);

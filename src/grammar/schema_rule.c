@@ -4,6 +4,8 @@
 // member or item are satisfied).
 #include "grammar/schema.h"
 
+#include "text/answer/format.h"
+
 #include <stdlib.h>
 
 enum { MAX_CLASSES = 64, MAX_WITNESSES = 8, MAX_NODES = 60000, MAX_ANY_ORDER = 10, FEW_NAMES = 6 };
@@ -19,8 +21,8 @@ frit_status frit_schema_rule_of(schema *s, int32_t set_id, int32_t *rule)
 {
     if (s->sets[set_id].rule < 0) {
         char name[32];
-        snprintf(name, sizeof name, "value-%d", set_id);
-        s->sets[set_id].rule = frit_draft_rule_new(&s->draft, name);
+        snprintf(name, sizeof name, "value %d", set_id);
+        s->sets[set_id].rule = frit_draft_rule_new(s->draft, name);
         if (s->n_queue == s->queue_room) {
             const int32_t room = s->queue_room ? s->queue_room * 2 : 64;
             int32_t *queue = realloc(s->queue, (size_t)room * sizeof *queue);
@@ -31,7 +33,7 @@ frit_status frit_schema_rule_of(schema *s, int32_t set_id, int32_t *rule)
         s->queue[s->n_queue++] = set_id;
     }
     *rule = s->sets[set_id].rule;
-    return *rule < 0 ? s->draft.failed : FRIT_OK;
+    return *rule < 0 ? s->draft->failed : FRIT_OK;
 }
 
 static bool may_be(schema *s, int32_t set_id, schema_type type)
@@ -97,15 +99,32 @@ static frit_fragment hex_part(frit_nfa *nfa, const char *pairs)
     return all;
 }
 
-static frit_fragment escape_part(frit_nfa *nfa)
+// \u0001 to \u0FFF after the first zero: the digits from the first that is not zero on.
+static frit_fragment small_code_part(frit_nfa *nfa, int n_digits)
+{
+    static const char hex[] = "09AFaf", not_zero[] = "19AFaf";
+    const frit_fragment all = frit_nfa_none(nfa);
+    for (int zeros = 0; zeros < n_digits; zeros++) {
+        frit_fragment part = frit_nfa_empty(nfa);
+        for (int i = 0; i < n_digits; i++)
+            part = frit_nfa_seq(nfa, part, hex_part(nfa, i < zeros ? "00" : i == zeros ? not_zero : hex));
+        frit_nfa_or(nfa, all, part);
+    }
+    return all;
+}
+
+// `zero`: also that of the zero character, which C strings cannot hold.
+static frit_fragment escape_part(frit_nfa *nfa, bool zero)
 {
     static const char hex[] = "09AFaf";
     const frit_fragment all = frit_nfa_none(nfa);
+    const frit_fragment small = frit_nfa_text(nfa, frit_str_of("u0"));
+    if (!zero) frit_nfa_or(nfa, all, frit_nfa_seq(nfa, small, small_code_part(nfa, 3)));
     for (const char *c = "\"\\/bfnrt"; *c; c++)
         frit_nfa_or(nfa, all, frit_nfa_bytes(nfa, (unsigned char)*c, (unsigned char)*c));
     for (int kind = 0; kind < 3; kind++) {   // not D8-DF; D0-D7; a pair of surrogates
         frit_fragment part = frit_nfa_bytes(nfa, 'u', 'u');
-        if (kind == 0) part = frit_nfa_seq(nfa, part, hex_part(nfa, "09ACEFacef"));
+        if (kind == 0) part = frit_nfa_seq(nfa, part, hex_part(nfa, zero ? "09ACEFacef" : "19ACEFacef"));
         if (kind > 0) part = frit_nfa_seq(nfa, part, hex_part(nfa, "DDdd"));
         if (kind == 0) part = frit_nfa_seq(nfa, part, hex_part(nfa, hex));
         if (kind == 1) part = frit_nfa_seq(nfa, part, hex_part(nfa, "07"));
@@ -122,14 +141,14 @@ static frit_fragment escape_part(frit_nfa *nfa)
     return all;
 }
 
-static frit_fragment string_part(frit_nfa *nfa)
+static frit_fragment string_part(frit_nfa *nfa, bool zero)
 {
     static const frit_range plain[] = {{' ', '!'}, {'#', '['}, {']', 0x10ffff}};
     frit_fragment part = frit_nfa_bytes(nfa, '"', '"');
     const frit_fragment one = frit_nfa_none(nfa);
     frit_nfa_or(nfa, one, frit_nfa_chars(nfa, plain, FRIT_COUNT(plain)));
     const frit_fragment slash = frit_nfa_bytes(nfa, '\\', '\\');
-    frit_nfa_or(nfa, one, frit_nfa_seq(nfa, slash, escape_part(nfa)));
+    frit_nfa_or(nfa, one, frit_nfa_seq(nfa, slash, escape_part(nfa, zero)));
     part = frit_nfa_seq(nfa, part, frit_nfa_repeat(nfa, one, 0, FRIT_NO_LIMIT));
     return frit_nfa_seq(nfa, part, frit_nfa_bytes(nfa, '"', '"'));
 }
@@ -156,12 +175,12 @@ static frit_status shared_rule(schema *s, int32_t *rule, int which)
 {
     static const char *const names[] = {"space", "string", "number"};
     if (*rule >= 0) return FRIT_OK;
-    *rule = frit_draft_rule_new(&s->draft, names[which]);
-    if (*rule < 0) return s->draft.failed;
-    frit_nfa *nfa = frit_draft_nfa(&s->draft, *rule);
-    frit_draft_define(&s->draft, *rule,
+    *rule = frit_draft_rule_new(s->draft, names[which]);
+    if (*rule < 0) return s->draft->failed;
+    frit_nfa *nfa = frit_draft_nfa(s->draft, *rule);
+    frit_draft_define(s->draft, *rule,
                       which == 0   ? space_part(nfa)
-                      : which == 1 ? string_part(nfa)
+                      : which == 1 ? string_part(nfa, s->complete)
                                    : number_part(nfa, s->complete));
     return FRIT_OK;
 }
@@ -202,7 +221,7 @@ static void add_content(frit_nfa *nfa, int32_t from, int low, int high, int32_t 
 }
 
 // "..." with the language's texts.
-static frit_fragment quoted(frit_nfa *nfa, const frit_dfa *dfa)
+static frit_fragment quoted(frit_nfa *nfa, const frit_dfa *dfa, bool zero)
 {
     const frit_fragment part = frit_nfa_none(nfa);
     const int32_t base = nfa->n_states;
@@ -212,19 +231,27 @@ static frit_fragment quoted(frit_nfa *nfa, const frit_dfa *dfa)
     for (int32_t s = 0; s < dfa->n_states; s++) {
         if (dfa->final[s]) frit_nfa_add(nfa, base + s, '"', '"', part.out);
         for (int32_t i = dfa->first[s]; i < dfa->first[s + 1]; i++)
-            add_content(nfa, base + s, dfa->edges[i].low, dfa->edges[i].high, base + dfa->edges[i].to);
+            add_content(nfa, base + s, dfa->edges[i].low == 0 && !zero ? 1 : dfa->edges[i].low, dfa->edges[i].high,
+                        base + dfa->edges[i].to);
     }
     return part;
 }
 
+// Strings, without the marks of the form.
 static frit_status keys_part(schema *s, int32_t rule, language keys, frit_fragment *out)
 {
+    if (frit_form_is(s, CALL_LOOSE)) return frit_form_text(s, rule, keys, out);
+    if (s->form->n_without > 0) FRIT_TRY(frit_form_allow(s, &keys));
+    if (keys.kind == LANGUAGE_NONE) {
+        *out = frit_nfa_none(frit_draft_nfa(s->draft, rule));
+        return FRIT_OK;
+    }
     if (keys.kind == LANGUAGE_SOME) {
-        *out = quoted(frit_draft_nfa(&s->draft, rule), keys.dfa);
+        *out = quoted(frit_draft_nfa(s->draft, rule), keys.dfa, s->complete);
         return FRIT_OK;
     }
     FRIT_TRY(shared_rule(s, &s->rule_string, 1));
-    *out = frit_nfa_call(frit_draft_nfa(&s->draft, rule), s->rule_string);
+    *out = frit_nfa_call(frit_draft_nfa(s->draft, rule), s->rule_string);
     return FRIT_OK;
 }
 
@@ -240,6 +267,7 @@ typedef struct node {
 
 typedef struct machine {
     schema *s;
+    bool is_arguments;   // members as calls write them, without brackets around them
     int32_t rule;
     node *nodes;
     int32_t n, room;
@@ -250,7 +278,7 @@ typedef struct machine {
 
 static frit_nfa *nfa_of(const machine *m)
 {
-    return frit_draft_nfa(&m->s->draft, m->rule);
+    return frit_draft_nfa(m->s->draft, m->rule);
 }
 
 static uint32_t hash_node(const node *k)
@@ -318,6 +346,13 @@ static frit_status open_machine(machine *m, const char *brackets, frit_fragment 
     FRIT_TRY(shared_rule(m->s, &m->s->rule_space, 0));
     frit_nfa *nfa = nfa_of(m);
     *part = frit_nfa_none(nfa);
+    if (m->is_arguments) {
+        m->out = part->out;
+        int32_t first;
+        FRIT_TRY(reach(m, (node){.state = 0}, &first));
+        frit_nfa_add(nfa_of(m), part->in, FRIT_EPSILON, FRIT_EPSILON, first);
+        return FRIT_OK;
+    }
     frit_fragment open = frit_nfa_bytes(nfa, (unsigned char)brackets[0], (unsigned char)brackets[0]);
     open = frit_nfa_seq(nfa, open, frit_nfa_call(nfa, m->s->rule_space));
     const int32_t last = frit_nfa_state(nfa);
@@ -336,7 +371,7 @@ static frit_status open_machine(machine *m, const char *brackets, frit_fragment 
 static frit_fragment after_comma(machine *m, bool first)
 {
     frit_nfa *nfa = nfa_of(m);
-    if (first) return frit_nfa_empty(nfa);
+    if (first || (m->is_arguments && frit_form_is(m->s, CALL_TAGGED))) return frit_nfa_empty(nfa);
     const frit_fragment comma = frit_nfa_bytes(nfa, ',', ',');
     return frit_nfa_seq(nfa, comma, frit_nfa_call(nfa, m->s->rule_space));
 }
@@ -473,18 +508,24 @@ static frit_status member_rule(object *o, const key_class *k, int32_t set_id, in
     schema *s = o->m.s;
     int32_t value;
     frit_fragment part;
-    *rule = frit_draft_rule_new(&s->draft, k->name ? k->name : "member");
-    if (*rule < 0) return s->draft.failed;
+    *rule = frit_draft_rule_new(s->draft, k->name ? k->name : "member");
+    if (*rule < 0) return s->draft->failed;
+    if (o->m.is_arguments) {
+        FRIT_TRY(frit_form_member(s, *rule, k->name, k->keys, set_id, &part));
+        frit_draft_define(s->draft, *rule, part);
+        return FRIT_OK;
+    }
     FRIT_TRY(frit_schema_rule_of(s, set_id, &value));
     language keys = k->keys;
     if (k->name) FRIT_TRY(frit_language_text(s, frit_str_of(k->name), &keys));
-    FRIT_TRY(keys_part(s, *rule, keys, &part));
-    frit_nfa *nfa = frit_draft_nfa(&s->draft, *rule);
+    FRIT_TRY(frit_form_is(s, CALL_LOOSE) ? frit_form_key(s, *rule, k->name, keys, &part)
+                                         : keys_part(s, *rule, keys, &part));
+    frit_nfa *nfa = frit_draft_nfa(s->draft, *rule);
     if (s->complete) part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, s->rule_space));
     part = frit_nfa_seq(nfa, part, frit_nfa_bytes(nfa, ':', ':'));
     part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, s->rule_space));
     part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, value));
-    frit_draft_define(&s->draft, *rule, part);
+    frit_draft_define(s->draft, *rule, part);
     return FRIT_OK;
 }
 
@@ -571,11 +612,11 @@ static bool is_object_end(const object *o, const node *k)
     return true;
 }
 
-static frit_status object_part(schema *s, int32_t rule, const term *t, frit_fragment *part)
+static frit_status object_part(schema *s, int32_t rule, const term *t, bool is_arguments, frit_fragment *part)
 {
     object *o = calloc(1, sizeof *o);
     if (!o) return fail_memory();
-    o->m = (machine){.s = s, .rule = rule};
+    o->m = (machine){.s = s, .rule = rule, .is_arguments = is_arguments};
     o->t = t;
     frit_status status = read_object(o);
     if (status == FRIT_OK && s->any_order) status = choose_tracked(o);
@@ -728,7 +769,7 @@ static frit_status scalar_part(schema *s, int32_t rule, schema_type type, langua
     if (type == TYPE_STRING) return keys_part(s, rule, l, part);
     if (type == TYPE_NUMBER) FRIT_TRY(nicer(s, &l));
     if (type == TYPE_NUMBER && l.kind == LANGUAGE_ALL) FRIT_TRY(shared_rule(s, &s->rule_number, 2));
-    frit_nfa *nfa = frit_draft_nfa(&s->draft, rule);
+    frit_nfa *nfa = frit_draft_nfa(s->draft, rule);
     if (type != TYPE_NUMBER)
         *part = frit_nfa_text(nfa, frit_str_of(texts[type]));
     else
@@ -736,28 +777,59 @@ static frit_status scalar_part(schema *s, int32_t rule, schema_type type, langua
     return FRIT_OK;
 }
 
-frit_status frit_schema_define(schema *s, int32_t set_id)
+static frit_status add_terms(schema *s, int32_t set_id, int32_t rule, schema_type type, bool is_arguments,
+                             frit_fragment all)
 {
-    const int32_t rule = s->sets[set_id].rule;
-    const frit_fragment all = frit_nfa_none(frit_draft_nfa(&s->draft, rule));
+    terms list;
+    FRIT_TRY(frit_schema_terms_of(s, set_id, type, &list));
+    for (int32_t i = 0; i < list.n; i++) {
+        frit_fragment part;
+        FRIT_TRY(type == TYPE_ARRAY ? array_part(s, rule, &list.items[i], &part)
+                                    : object_part(s, rule, &list.items[i], is_arguments, &part));
+        frit_nfa_or(frit_draft_nfa(s->draft, rule), all, part);
+    }
+    return FRIT_OK;
+}
+
+static frit_status end_rule(schema *s, int32_t rule, frit_fragment all)
+{
+    frit_draft_define(s->draft, rule, all);
+    return s->arena.failed ? fail_memory() : frit_nfa_check(frit_draft_nfa(s->draft, rule));
+}
+
+frit_status frit_schema_define_as(schema *s, int32_t set_id, int32_t rule, const bool types[N_TYPES])
+{
+    const frit_fragment all = frit_nfa_none(frit_draft_nfa(s->draft, rule));
     for (int type = 0; type < TYPE_ARRAY; type++) {
         language l;
         frit_fragment part;
+        if (!types[type]) continue;
         FRIT_TRY(frit_schema_language_of(s, set_id, type, &l));
         if (l.kind == LANGUAGE_NONE) continue;
         FRIT_TRY(scalar_part(s, rule, type, l, &part));
-        frit_nfa_or(frit_draft_nfa(&s->draft, rule), all, part);
+        frit_nfa_or(frit_draft_nfa(s->draft, rule), all, part);
     }
-    for (int type = TYPE_ARRAY; type < N_TYPES; type++) {
-        terms list;
-        FRIT_TRY(frit_schema_terms_of(s, set_id, type, &list));
-        for (int32_t i = 0; i < list.n; i++) {
-            frit_fragment part;
-            FRIT_TRY(type == TYPE_ARRAY ? array_part(s, rule, &list.items[i], &part)
-                                        : object_part(s, rule, &list.items[i], &part));
-            frit_nfa_or(frit_draft_nfa(&s->draft, rule), all, part);
-        }
-    }
-    frit_draft_define(&s->draft, rule, all);
-    return s->arena.failed ? fail_memory() : frit_nfa_check(frit_draft_nfa(&s->draft, rule));
+    for (int type = TYPE_ARRAY; type < N_TYPES; type++)
+        if (types[type]) FRIT_TRY(add_terms(s, set_id, rule, type, false, all));
+    return end_rule(s, rule, all);
+}
+
+frit_status frit_schema_define(schema *s, int32_t set_id)
+{
+    static const bool all[N_TYPES] = {true, true, true, true, true, true, true};
+    return frit_schema_define_as(s, set_id, s->sets[set_id].rule, all);
+}
+
+frit_status frit_schema_define_arguments(schema *s, int32_t set_id, int32_t rule)
+{
+    const frit_fragment all = frit_nfa_none(frit_draft_nfa(s->draft, rule));
+    FRIT_TRY(add_terms(s, set_id, rule, TYPE_OBJECT, true, all));
+    return end_rule(s, rule, all);
+}
+
+frit_status frit_schema_space(schema *s, int32_t *rule)
+{
+    FRIT_TRY(shared_rule(s, &s->rule_space, 0));
+    *rule = s->rule_space;
+    return FRIT_OK;
 }

@@ -333,6 +333,9 @@ static frit_status check_tools(const reading *r, const json_t *tools)
         const json_t *parameters = json_object_get(function, "parameters");
         if (is_given(parameters) && !json_is_object(parameters))
             return frit_fail(FRIT_E_INVALID, "tools[%zu].function.parameters: expected a JSON schema, an object", i);
+        const json_t *strict = json_object_get(function, "strict");
+        if (is_given(strict) && !json_is_boolean(strict))
+            return frit_fail(FRIT_E_INVALID, "tools[%zu].function.strict: expected true or false", i);
     }
     if (json_array_size(tools) > 0 && !r->shape->shows_tools && !r->shape->shows_calls)
         return frit_fail(FRIT_E_INVALID, "tools: this model's chat template has no place for tools");

@@ -107,6 +107,7 @@ static const any_function every_function[] = {
     ENTRY(frit_grammar_new),
     ENTRY(frit_grammar_retain),
     ENTRY(frit_grammar_free),
+    ENTRY(frit_turn_grammar),
     ENTRY(frit_sampler_set_grammar),
     ENTRY(frit_sampler_is_over),
     ENTRY(frit_option_set),

@@ -462,12 +462,16 @@ static void call_samplers(void)
     REFUSES(frit_sampler_heal, model, o.sampler, NULL, tokens, 2, &n);
     REFUSES(frit_sampler_heal, tokens, o.sampler, o.model, NULL, 2, &n);
     REFUSES(frit_sampler_heal, n_keep, o.sampler, o.model, tokens, 2, NULL);
-    frit_grammar *grammar;
+    frit_grammar *grammar, *grammar_of_turn;
     REFUSES(frit_grammar_new, out, NULL, o.model, "", 0, NULL);
     REFUSES(frit_grammar_new, model, &grammar, NULL, "", 0, NULL);
     REFUSES(frit_grammar_new, text, &grammar, o.model, NULL, 0, NULL);
     ACCEPTS(frit_grammar_new, options, &grammar, o.model, "root ::= .+", 11, NULL);
     REFUSES(frit_grammar_retain, grammar, NULL);
+    REFUSES(frit_turn_grammar, out, NULL, NULL, NULL);
+    REFUSES(frit_turn_grammar, turn, &grammar_of_turn, NULL, NULL);
+    ACCEPTS(frit_turn_grammar, options, &grammar_of_turn, o.turn, NULL);
+    frit_grammar_free(grammar_of_turn);
     REFUSES(frit_sampler_set_grammar, sampler, NULL, grammar);
     frit_grammar_free(grammar);
     ACCEPTS(frit_sampler_set_grammar, grammar, o.sampler, NULL);

@@ -21,7 +21,8 @@ static const char chat_template[] =
     "{% for c in m.tool_calls or [] %}\n<tool_call>\n{\"name\": \"{{ c.function.name }}\", \"arguments\": "
     "{{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}.\n{% endfor %}{% if add_generation_prompt "
     "%}[assistant]"
-    "{{ '<|after|>' if messages[-1].role == 'tool' else {'weather': '<|weather|>', 'two': '<|two|>', 'bad': '<|bad|>'}"
+    "{{ '<|after|>' if messages[-1].role == 'tool' else {'weather': '<|weather|>', 'two': '<|two|>', 'bad': '<|bad|>', "
+    "'five': '<|five|>'}"
     ".get(messages[-1].content, messages[-1].content) }}{% endif %}";
 
 static const script scripts[] = {
@@ -33,8 +34,7 @@ static const script scripts[] = {
      {"<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}}</tool_call>\n",
       "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 2}}</tool_call>"}},
     {"<|bad|>", {"<tool_call>{\"name\": ", "oops}</tool_call>"}},
-    {"\"", {"add\", \"arguments\": {\"a\": 5}}"}},   // behind {"name": "
-    {"\x81", {"{\"a\": 7}}"}},                       // behind "arguments": and a space
+    {"<|five|>", {"<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": ", "5}}</tool_call>"}},
 };
 
 static served s;
@@ -192,22 +192,68 @@ static void what_is_no_call_is_content(void **state)
     }
 }
 
-static void a_call_can_be_asked_for(void **state)
+#define FEW                                                                                                      \
+    "\"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"add\", \"strict\": true, \"parameters\": "  \
+    "{\"type\": "                                                                                                \
+    "\"object\", \"properties\": {\"a\": {\"enum\": [1, 2]}}, \"required\": [\"a\"], \"additionalProperties\": " \
+    "false}}}, "                                                                                                 \
+    "{\"type\": \"function\", \"function\": {\"name\": \"now\"}}]"
+
+static void a_call_can_be_demanded(void **state)
 {
     (void)state;
-    static const char *const rows[][2] = {
-        {"{" TOOLS ", " ASK("after") ", \"tool_choice\": \"required\"}", "{\"a\": 5}"},
-        {"{" TOOLS ", " ASK("after") ", \"tool_choice\": {\"type\": \"function\", \"function\": {\"name\": \"add\"}}}",
-         "{\"a\": 7}"},
-    };
-    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
-        json_t *json = ask(rows[i][0]);
+    json_t *json = ask("{" FEW ", " ASK("two") ", \"tool_choice\": \"required\"}");
+    const json_t *message = json_object_get(choice_of(json), "message"), *calls;
+    expect_text(choice_of(json), "finish_reason", "tool_calls");
+    expect_text(message, "content", NULL);
+    expect_call(json_array_get(json_object_get(message, "tool_calls"), 0), "add", "{\"a\": 1}");
+    expect_call(json_array_get(json_object_get(message, "tool_calls"), 1), "add", "{\"a\": 2}");
+    json_decref(json);
+    // What the script says does not fit: the model calls all the same, and reasons before.
+    json = ask("{" FEW ", " ASK("weather") ", \"tool_choice\": {\"type\": \"function\", \"function\": {\"name\": "
+                                           "\"now\"}}, \"parallel_tool_calls\": false}");
+    message = json_object_get(choice_of(json), "message");
+    calls = json_object_get(message, "tool_calls");
+    expect_text(choice_of(json), "finish_reason", "tool_calls");
+    expect_text(message, "content", NULL);
+    expect_text(message, "reasoning_content", "Hm, weather.");
+    assert_int_equal(json_array_size(calls), 1);
+    expect_text(json_object_get(json_array_get(calls, 0), "function"), "name", "now");
+    json_decref(json);
+}
+
+static void strict_arguments_obey_their_schema(void **state)
+{
+    (void)state;
+    json_t *json = ask("{" FEW ", " ASK("five") ", \"parallel_tool_calls\": false}");
+    const json_t *message = json_object_get(choice_of(json), "message");
+    const json_t *call = json_array_get(json_object_get(message, "tool_calls"), 0);
+    json_t *arguments =
+        json_loads(json_string_value(json_object_get(json_object_get(call, "function"), "arguments")), 0, NULL);
+    const json_int_t a = json_integer_value(json_object_get(arguments, "a"));
+    if (a != 1 && a != 2) fail_msg("a is %lld; the schema allows 1 and 2", (long long)a);
+    json_decref(arguments);
+    json_decref(json);
+}
+
+static void a_schema_holds_after_reasoning(void **state)
+{
+    (void)state;
+#define FORMAT "\"response_format\": {\"type\": \"json_schema\", \"json_schema\": {\"schema\": {\"enum\": [\"ja\"]}}}"
+    static const char *const bodies[] = {"{" FORMAT ", " ASK("weather") "}",
+                                         "{" FORMAT ", " FEW ", " ASK("weather") ", \"tool_choice\": \"none\"}"};
+    for (size_t i = 0; i < FRIT_COUNT(bodies); i++) {
+        json_t *json = ask(bodies[i]);
         const json_t *message = json_object_get(choice_of(json), "message");
-        expect_text(choice_of(json), "finish_reason", "tool_calls");
-        expect_text(message, "content", NULL);
-        expect_call(json_array_get(json_object_get(message, "tool_calls"), 0), "add", rows[i][1]);
+        expect_text(message, "reasoning_content", "Hm, weather.");
+        expect_text(message, "content", "\"ja\"");
         json_decref(json);
     }
+    // Together with tools the answer is a call or what the format says.
+    json_t *json = ask("{" FORMAT ", " FEW ", " ASK("two") "}");
+    const json_t *message = json_object_get(choice_of(json), "message");
+    assert_int_equal(json_array_size(json_object_get(message, "tool_calls")), 2);
+    json_decref(json);
 }
 
 static void templates_are_applied_with_everything(void **state)
@@ -241,6 +287,11 @@ static void wrong_tools_are_refused_by_place(void **state)
          "tool_choice", "invalid_value"},
         {"{" TOOLS ", " ASK("a") ", \"tool_choice\": 5}", "tool_choice", "invalid_value"},
         {"{" ASK("a") ", \"chat_template_kwargs\": 5}", "chat_template_kwargs", "invalid_type"},
+        {"{" ASK("a") ", \"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"f\", \"strict\": 5}}]}",
+         "tools[0].function.strict", "invalid_type"},
+        {"{" ASK("a") ", \"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"f\", \"strict\": true, "
+                      "\"parameters\": {\"items\": {}, \"properties\": {\"a\": {\"uniqueItems\": true}}}}}]}",
+         "tools[0].function.parameters", "unsupported_value"},
         {"{" ASK("a") ", \"functions\": [{}]}", "functions", "unsupported_parameter"},
         {"{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{}]}]}", "messages[0].tool_calls[0]",
          "invalid_value"},
@@ -291,7 +342,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_answer_of_a_tool_leads_to_an_answer_in_words),
         cmocka_unit_test(calls_may_be_several_or_the_first_only),
         cmocka_unit_test(what_is_no_call_is_content),
-        cmocka_unit_test(a_call_can_be_asked_for),
+        cmocka_unit_test(a_call_can_be_demanded),
+        cmocka_unit_test(strict_arguments_obey_their_schema),
+        cmocka_unit_test(a_schema_holds_after_reasoning),
         cmocka_unit_test(templates_are_applied_with_everything),
         cmocka_unit_test(wrong_tools_are_refused_by_place),
         cmocka_unit_test(a_body_of_millions_of_values_is_refused),

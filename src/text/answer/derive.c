@@ -272,6 +272,7 @@ static bool derive_json(derivation *d)
     }
     set_marks(d, slice(d->call, 0, at), between, slice(d->call, at + n, d->call.len));
     f->style = CALL_JSON;
+    f->in_list = d->call.ptr[at] == '[';
     f->bare = f->section_open.len == 0 && f->call_open.len == 0;
     return true;
 }
@@ -384,17 +385,6 @@ static void derive_calls(derivation *d)
         if (styles[i](d)) break;
         *f = before;
     }
-    if (f->style == CALL_NONE) return;
-    size_t name_end = d->name_at + strlen(PROBE_TOOL), key = find(d->call, PROBE_KEY_1, name_end);
-    f->force = keep(d, slice(d->call, 0, d->name_at));
-    if (key == NOWHERE) return;
-    if (f->style == CALL_TAGGED) {
-        f->force_after_name = f->name_close;
-        return;
-    }
-    size_t args = key;
-    while (args > name_end && d->call.ptr[args] != '{' && d->call.ptr[args] != '(') args--;
-    f->force_after_name = keep(d, slice(d->call, name_end, args));
 }
 
 void frit_answer_derive(answer_format *format, const frit_chat *chat, frit_arena *arena)

@@ -36,6 +36,7 @@ typedef struct answer_format {
     bool bare;                                                     // the whole answer may be a call without marks
     // JSON
     frit_str name_key, args_key, id_key;   // name_key empty: {NAME: {...}}
+    bool in_list;                          // calls are items of a list
     // NAMED
     frit_str id_open, args_open;
     // TAGGED. The key is closed by one of two marks where texts and other values differ in it.
@@ -47,8 +48,6 @@ typedef struct answer_format {
     frit_str message_open, header_close;
     const char *body_ends[4];
     bool recipient_only;   // the header is a name: "all" is the user
-    // The beginning of a call up to its name, and from there to its arguments, as the template writes them.
-    frit_str force, force_after_name;
 } answer_format;
 
 // Strings of the result are in the arena or constant. Never fails: parts that are not found stay empty.

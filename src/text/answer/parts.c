@@ -351,6 +351,14 @@ bool frit_answer_is_thinking(const answer_format *format, frit_str prompt, bool 
     return true;
 }
 
+bool frit_answer_may_think(const answer_format *format, frit_str prompt, bool continues)
+{
+    const frit_str close = format->think_close;
+    if (format->think_open.len == 0 || close.len == 0 || continues) return false;
+    while (prompt.len > 0 && is_space(prompt.ptr[prompt.len - 1])) prompt.len--;
+    return prompt.len < close.len || memcmp(prompt.ptr + prompt.len - close.len, close.ptr, close.len) != 0;
+}
+
 // The prompt contains the beginning of the answer, which is parsed like the model's output.
 static void read_prompt(frit_parts *s, const frit_parts_options *options)
 {
@@ -363,7 +371,6 @@ static void read_prompt(frit_parts *s, const frit_parts_options *options)
         if (s->n_prompt > 0) frit_parts_push(s, (frit_str){prompt.ptr + from, s->n_prompt});
     } else {
         if (frit_answer_is_thinking(s->format, prompt, options->continues)) s->state = SPLIT_REASONING;
-        if (options->begun.len > 0) frit_parts_push(s, options->begun);
     }
     s->n_given = s->n_parts;
     s->after_marks = !options->continues && s->state == SPLIT_REASONING;

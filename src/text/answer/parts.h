@@ -18,7 +18,6 @@ typedef struct frit_parts_options {
     const answer_format *format;   // must outlive the split
     const struct json_t *tools;    // the same; NULL: no calls
     frit_str prompt;               // the prompt of the answer, which may have opened the reasoning
-    frit_str begun;                // the end of the prompt that begins a forced call
     bool continues;                // the prompt ends within an answer
 } frit_parts_options;
 
@@ -31,5 +30,7 @@ bool frit_parts_failed(const frit_parts *split);   // out of memory
 void frit_parts_free(frit_parts *split);
 // Whether a prompt leaves the model within its reasoning.
 bool frit_answer_is_thinking(const answer_format *format, frit_str prompt, bool continues);
+// Whether the model may still begin with reasoning: not after a prompt with an empty one.
+bool frit_answer_may_think(const answer_format *format, frit_str prompt, bool continues);
 // Whether the text of a special token is a part of one of the format's marks.
 bool frit_answer_has_mark(const answer_format *format, bool calls, frit_str token);

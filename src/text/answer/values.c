@@ -231,6 +231,21 @@ static char peek(reader *r)
     return r->at < r->s.len ? r->s.ptr[r->at] : 0;
 }
 
+// Four hexadecimal digits at *at.
+static uint32_t read_hex(const reader *r, size_t at)
+{
+    uint32_t code = 0;
+    for (int i = 0; i < 4; i++) {
+        char h = r->s.ptr[at + (size_t)i];
+        uint32_t digit = h >= '0' && h <= '9'   ? (uint32_t)(h - '0')
+                         : h >= 'a' && h <= 'f' ? (uint32_t)(h - 'a' + 10)
+                         : h >= 'A' && h <= 'F' ? (uint32_t)(h - 'A' + 10)
+                                                : 0;
+        code = 16 * code + digit;
+    }
+    return code;
+}
+
 static void unescape(reader *r, frit_buf *text)
 {
     static const char from[] = "ntrbf\\'\"/0", to[] = "\n\t\r\b\f\\'\"/";
@@ -239,18 +254,16 @@ static void unescape(reader *r, frit_buf *text)
     if (known && known - from < (int)sizeof to - 1) {
         frit_buf_char(text, to[known - from]);
     } else if (c == 'u' && r->s.len - r->at >= 4) {
-        uint32_t code = 0;
-        for (int i = 0; i < 4; i++) {
-            char h = r->s.ptr[r->at + (size_t)i];
-            uint32_t digit = h >= '0' && h <= '9'   ? (uint32_t)(h - '0')
-                             : h >= 'a' && h <= 'f' ? (uint32_t)(h - 'a' + 10)
-                             : h >= 'A' && h <= 'F' ? (uint32_t)(h - 'A' + 10)
-                                                    : 0;
-            code = 16 * code + digit;
+        uint32_t code = read_hex(r, r->at);
+        r->at += 4;
+        const bool is_pair = code >> 10 == 0xd800 >> 10 && r->s.len - r->at >= 6 && r->s.ptr[r->at] == '\\' &&
+                             r->s.ptr[r->at + 1] == 'u' && read_hex(r, r->at + 2) >> 10 == 0xdc00 >> 10;
+        if (is_pair) {
+            code = 0x10000 + ((code & 0x3ff) << 10) + (read_hex(r, r->at + 2) & 0x3ff);
+            r->at += 6;
         }
         char utf8[4];
         frit_buf_append(text, utf8, (size_t)frit_utf8_encode(code, utf8));
-        r->at += 4;
     } else if (c != '\n') {   // unknown escapes stay unchanged, as in Python
         frit_buf_char(text, '\\');
         frit_buf_char(text, c);
@@ -392,18 +405,17 @@ bool frit_value_read_call(frit_str text, size_t *at, frit_str *name, frit_buf *a
 
 // ------------------------------------------------------------------------------------- parameters
 
-enum { T_TEXT = 1, T_NUMBER = 2, T_BOOL = 4, T_NULL = 8, T_OBJECT = 16, T_LIST = 32, T_ANY = 63 };
-
 static unsigned type_of_word(const char *word)
 {
     static const struct {
         const char *word;
         unsigned type;
-    } rows[] = {{"string", T_TEXT}, {"number", T_NUMBER}, {"integer", T_NUMBER}, {"boolean", T_BOOL},
-                {"null", T_NULL},   {"object", T_OBJECT}, {"array", T_LIST}};
+    } rows[] = {{"string", FRIT_PARAM_TEXT},  {"number", FRIT_PARAM_NUMBER}, {"integer", FRIT_PARAM_NUMBER},
+                {"boolean", FRIT_PARAM_BOOL}, {"null", FRIT_PARAM_NULL},     {"object", FRIT_PARAM_OBJECT},
+                {"array", FRIT_PARAM_LIST}};
     for (size_t i = 0; word && i < FRIT_COUNT(rows); i++)
         if (strcmp(rows[i].word, word) == 0) return rows[i].type;
-    return T_ANY;
+    return FRIT_PARAM_ANY;
 }
 
 // The types that a schema allows, by its simple keywords.
@@ -417,7 +429,12 @@ static unsigned types_of(const json_t *schema, int depth)
     if (!list) list = json_object_get(schema, "oneOf");
     for (size_t i = 0; i < json_array_size(list) && depth < 4; i++)
         types |= types_of(json_array_get(list, i), depth + 1);
-    return types ? types : T_ANY;
+    return types ? types : FRIT_PARAM_ANY;
+}
+
+unsigned frit_value_types(const json_t *schema)
+{
+    return types_of(schema, 0);
 }
 
 static const json_t *find_tool(const json_t *tools, frit_str name)
@@ -439,18 +456,18 @@ static unsigned type_of_json(frit_str json)
 {
     switch (json.ptr[0]) {
     case '"':
-        return T_TEXT;
+        return FRIT_PARAM_TEXT;
     case '{':
-        return T_OBJECT;
+        return FRIT_PARAM_OBJECT;
     case '[':
-        return T_LIST;
+        return FRIT_PARAM_LIST;
     case 't':
     case 'f':
-        return T_BOOL;
+        return FRIT_PARAM_BOOL;
     case 'n':
-        return T_NULL;
+        return FRIT_PARAM_NULL;
     default:
-        return T_NUMBER;
+        return FRIT_PARAM_NUMBER;
     }
 }
 
@@ -471,16 +488,16 @@ void frit_value_typed(const json_t *tools, frit_str tool, frit_str parameter, fr
     const json_t *properties = json_object_get(json_object_get(function, "parameters"), "properties");
     frit_buf name = {0};
     frit_buf_append(&name, parameter.ptr, parameter.len);
-    unsigned types = types_of(json_object_get(properties, name.data ? name.data : ""), 0);
+    unsigned types = frit_value_types(json_object_get(properties, name.data ? name.data : ""));
     frit_buf_free(&name);
     frit_str trimmed = text;
     while (trimmed.len > 0 && is_space(trimmed.ptr[0])) trimmed.ptr++, trimmed.len--;
     while (trimmed.len > 0 && is_space(trimmed.ptr[trimmed.len - 1])) trimmed.len--;
     frit_buf value = {0};
-    bool spelled = types != T_TEXT && trimmed.len > 0 && spell(trimmed, &value);
+    bool spelled = types != FRIT_PARAM_TEXT && trimmed.len > 0 && spell(trimmed, &value);
     frit_str json = {value.data ? value.data : "", value.len};
     // A quoted string of unknown type: the quotes are part of the text.
-    if (spelled && type_of_json(json) != T_TEXT && (types & type_of_json(json)))
+    if (spelled && type_of_json(json) != FRIT_PARAM_TEXT && (types & type_of_json(json)))
         frit_buf_append(out, json.ptr, json.len);
     else
         frit_json_quote(text, out);

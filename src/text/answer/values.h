@@ -48,6 +48,19 @@ bool frit_value_read_call(frit_str text, size_t *at, frit_str *name, frit_buf *a
 
 // ---- Parameters.
 
+enum {
+    FRIT_PARAM_TEXT = 1,
+    FRIT_PARAM_NUMBER = 2,
+    FRIT_PARAM_BOOL = 4,
+    FRIT_PARAM_NULL = 8,
+    FRIT_PARAM_OBJECT = 16,
+    FRIT_PARAM_LIST = 32,
+    FRIT_PARAM_ANY = 63,
+};
+
+// The types that a parameter's schema allows, by its simple keywords. NULL: any.
+unsigned frit_value_types(const struct json_t *schema);
+
 // Appends the value of a parameter that was written as plain text: a JSON string, or the value in the text, by the
 // tool's schema; without a schema, the value if the text is one. `tools` may be NULL.
 void frit_value_typed(const struct json_t *tools, frit_str tool, frit_str parameter, frit_str text, frit_buf *out);

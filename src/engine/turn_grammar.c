@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// The grammar of an answer in a chat: the turn says which tools there are and how the prompt ends.
+#include "engine/grammar.h"
+#include "engine/turn.h"
+#include "grammar/answer.h"
+
+static frit_status add_format(void *ctx, frit_draft *draft, const frit_schema_form *form, int32_t *rule)
+{
+    const frit_turn_grammar_options *o = ctx;
+    const frit_str text = {o->format, o->n_format};
+    const frit_schema_options schema = {.any_order = o->any_order};
+    switch (o->kind) {
+    case FRIT_GRAMMAR_GBNF:
+        return frit_gbnf_add(draft, text, rule);
+    case FRIT_GRAMMAR_SCHEMA:
+        return frit_schema_add_text(draft, text, &schema, form, rule);
+    case FRIT_GRAMMAR_REGEX:
+        return frit_regex_add(draft, text, rule);
+    }
+    return frit_fail(FRIT_E_INVALID, "frit_turn_grammar: the kind of a grammar is %d; expected 0 to 2", (int)o->kind);
+}
+
+frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn, const frit_turn_grammar_options *options)
+{
+    static const frit_turn_grammar_options defaults;
+    FRIT_REQUIRE(out);
+    *out = NULL;
+    FRIT_REQUIRE(turn);
+    FRIT_REQUIRE_UNUSED(options);
+    const frit_turn_grammar_options *o = options ? options : &defaults;
+    if (!o->format && !turn->must_call && !frit_answer_has_strict(turn->tools)) return FRIT_OK;
+    const answer_format *format = frit_chat_get_format(turn->model->chat);
+    const frit_str prompt = {turn->prompt.data ? turn->prompt.data : "", turn->prompt.len};
+    const bool may_think = frit_answer_may_think(format, prompt, turn->continues);
+    const frit_answer_grammar answer = {
+        .format = format,
+        .thinking = turn->is_thinking ? FRIT_THINKING_NOW
+                    : may_think       ? FRIT_THINKING_MAYBE
+                                      : FRIT_THINKING_NOT,
+        .continues = turn->continues,
+        .tools = turn->tools,
+        .must_call = turn->must_call,
+        .only = turn->only,
+        .one_call = o->one_call,
+        .add_format = o->format ? add_format : NULL,
+        .ctx = (void *)o,
+    };
+    frit_automaton *automaton = NULL;
+    FRIT_TRY(frit_answer_compile(&automaton, &answer));
+    return frit_grammar_of(out, turn->model, automaton, true);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// Languages of texts with marks, by operations on automata.
+#include "grammar/marked.h"
+
+static frit_fragment any_text(frit_nfa *nfa)
+{
+    static const frit_range any = {1, 0x10ffff};
+    return frit_nfa_repeat(nfa, frit_nfa_chars(nfa, &any, 1), 0, FRIT_NO_LIMIT);
+}
+
+static frit_status whole(frit_dfa *out, frit_nfa *nfa, frit_fragment part)
+{
+    const frit_status status = frit_dfa_new(out, nfa, part);
+    frit_nfa_free(nfa);
+    return status;
+}
+
+// Texts that end with one of the marks.
+static frit_status ending(frit_dfa *out, const frit_str *marks, int n_marks)
+{
+    frit_nfa nfa = {0};
+    const frit_fragment text = any_text(&nfa), end = frit_nfa_none(&nfa);
+    for (int i = 0; i < n_marks; i++) frit_nfa_or(&nfa, end, frit_nfa_text(&nfa, marks[i]));
+    return whole(out, &nfa, frit_nfa_seq(&nfa, text, end));
+}
+
+frit_status frit_text_until(frit_dfa *out, const frit_str *marks, int n_marks)
+{
+    frit_dfa dfa;
+    FRIT_TRY(ending(&dfa, marks, n_marks));
+    frit_nfa nfa = {0};   // the same, where nothing follows the end
+    const frit_fragment part = frit_nfa_none(&nfa);
+    const int32_t base = nfa.n_states;
+    for (int32_t s = 0; s < dfa.n_states; s++) frit_nfa_state(&nfa);
+    frit_nfa_add(&nfa, part.in, FRIT_EPSILON, FRIT_EPSILON, base);
+    for (int32_t s = 0; s < dfa.n_states && nfa.failed == FRIT_OK; s++) {
+        if (dfa.final[s]) frit_nfa_add(&nfa, base + s, FRIT_EPSILON, FRIT_EPSILON, part.out);
+        for (int32_t i = dfa.first[s]; i < dfa.first[s + 1] && !dfa.final[s]; i++)
+            frit_nfa_add(&nfa, base + s, dfa.edges[i].low, dfa.edges[i].high, base + dfa.edges[i].to);
+    }
+    frit_dfa_free(&dfa);
+    return whole(out, &nfa, part);
+}
+
+frit_status frit_text_without(frit_dfa *out, const frit_str *marks, int n_marks)
+{
+    frit_dfa all, with;
+    frit_nfa nfa = {0};
+    FRIT_TRY(whole(&all, &nfa, any_text(&nfa)));
+    if (n_marks == 0) {
+        *out = all;
+        return FRIT_OK;
+    }
+    frit_nfa found = {0};
+    frit_fragment part = any_text(&found);
+    const frit_fragment mark = frit_nfa_none(&found);
+    for (int i = 0; i < n_marks; i++) frit_nfa_or(&found, mark, frit_nfa_text(&found, marks[i]));
+    part = frit_nfa_seq(&found, part, mark);
+    frit_status status = whole(&with, &found, frit_nfa_seq(&found, part, any_text(&found)));
+    if (status == FRIT_OK) {
+        status = frit_dfa_combine(out, &all, FRIT_DFA_MINUS, &with);
+        frit_dfa_free(&with);
+    }
+    frit_dfa_free(&all);
+    return status;
+}
+
+frit_status frit_text_then(frit_dfa *out, const frit_dfa *texts, frit_str tail, frit_str mark)
+{
+    frit_dfa first, with_tail;
+    frit_nfa nfa = {0};
+    const frit_fragment text = texts ? frit_nfa_dfa(&nfa, texts) : any_text(&nfa);
+    FRIT_TRY(whole(&with_tail, &nfa, frit_nfa_seq(&nfa, text, frit_nfa_text(&nfa, tail))));
+    frit_status status = frit_text_until(&first, &mark, 1);
+    if (status == FRIT_OK) {
+        status = frit_dfa_combine(out, &with_tail, FRIT_DFA_AND, &first);
+        frit_dfa_free(&first);
+    }
+    frit_dfa_free(&with_tail);
+    return status;
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+// grammar/marked.h: texts that end at a mark, as languages. A text is UTF-8 without zero characters.
+#pragma once
+#include "grammar/dfa.h"
+
+// Texts up to the first of the marks, and that mark. `marks` may not be empty.
+frit_status frit_text_until(frit_dfa *out, const frit_str *marks, int n_marks);
+// Texts in which none of the marks occurs.
+frit_status frit_text_without(frit_dfa *out, const frit_str *marks, int n_marks);
+// A text of `texts`, or any for NULL, then `tail`, whose end is the first occurrence of `mark`.
+frit_status frit_text_then(frit_dfa *out, const frit_dfa *texts, frit_str tail, frit_str mark);
