@@ -165,23 +165,32 @@ static int compare_signatures(const void *a, const void *b)
     return x->state < y->state ? -1 : x->state > y->state;
 }
 
+// A state's edges, where those that touch and lead to the same count as one. Next states are told apart by their group
+// or, without groups, by their hash.
+static uint64_t hash_edges(const frit_dfa *d, int32_t s, uint64_t h, const int32_t *group, const uint64_t *hashes)
+{
+    for (int32_t i = d->first[s]; i < d->first[s + 1];) {
+        uint64_t to = 0;
+        const int32_t low = d->edges[i].low;
+        int32_t high = low - 1;
+        for (bool first = true; i < d->first[s + 1]; first = false, i++) {
+            const frit_dfa_edge *e = &d->edges[i];
+            const uint64_t name = group ? (uint64_t)group[e->to] : e->to == s ? 1 : hashes[e->to];
+            if (!first && (name != to || high + 1 >= FRIT_CALL || e->low != high + 1)) break;
+            to = name;
+            high = e->high;
+        }
+        h = mix(mix(h, (uint64_t)low << 32 | (uint32_t)high), to);
+    }
+    return h;
+}
+
 // One round: states with the same group and edges to the same groups are one group. Returns the number of groups, named
 // by their first states in order.
-static int32_t refine(const frit_dfa *d, int32_t *group, signature *signatures, int32_t *names)
+static int32_t refine(const frit_dfa *d, int32_t *group, signature *signatures, int32_t *names, const uint64_t *hashes)
 {
-    for (int32_t s = 0; s < d->n_states; s++) {
-        uint64_t h = mix(0, (uint64_t)group[s]);
-        for (int32_t i = d->first[s]; i < d->first[s + 1];) {   // edges that touch and lead to one group count as one
-            const int32_t low = d->edges[i].low, to = group[d->edges[i].to];
-            int32_t high = d->edges[i++].high;
-            for (; i < d->first[s + 1] && high + 1 < FRIT_CALL && d->edges[i].low == high + 1 &&
-                   group[d->edges[i].to] == to;
-                 i++)
-                high = d->edges[i].high;
-            h = mix(mix(h, (uint64_t)low << 32 | (uint32_t)high), (uint64_t)to);
-        }
-        signatures[s] = (signature){h, s};
-    }
+    for (int32_t s = 0; s < d->n_states; s++)
+        signatures[s] = (signature){hashes ? hashes[s] : hash_edges(d, s, mix(0, (uint64_t)group[s]), group, NULL), s};
     qsort(signatures, (size_t)d->n_states, sizeof *signatures, compare_signatures);
     for (int32_t i = 0; i < d->n_states; i++) {
         const bool same = i > 0 && signatures[i].hash == signatures[i - 1].hash;
@@ -195,24 +204,66 @@ static int32_t refine(const frit_dfa *d, int32_t *group, signature *signatures, 
     return n;
 }
 
-frit_status frit_dfa_minimize(frit_dfa *d)
+// The hashes of all states from their ends backwards: those of equal states are equal. False if there is a cycle, but
+// for loops of one state. stack, next: room for the states.
+static bool hash_backwards(const frit_dfa *d, uint64_t *hashes, int32_t *stack, int32_t *next)
 {
-    if (d->n_states < 2 || d->n_states > MINIMIZED_STATES) return FRIT_OK;
-    int32_t *group = malloc((size_t)d->n_states * sizeof *group), *names = malloc((size_t)d->n_states * sizeof *names);
-    signature *signatures = malloc((size_t)d->n_states * sizeof *signatures);
-    frit_status status = group && names && signatures ? FRIT_OK : fail_memory();
+    enum { NEW = -1, DONE = INT32_MAX };
+    for (int32_t s = 0; s < d->n_states; s++) next[s] = NEW;
+    for (int32_t s = 0; s < d->n_states; s++) {
+        int32_t depth = 0;
+        if (next[s] == NEW) {
+            stack[depth++] = s;
+            next[s] = d->first[s];
+        }
+        while (depth > 0) {
+            const int32_t at = stack[depth - 1];
+            if (next[at] == d->first[at + 1]) {
+                hashes[at] = hash_edges(d, at, mix(0, d->final[at]), NULL, hashes);
+                next[at] = DONE;
+                depth--;
+                continue;
+            }
+            const int32_t to = d->edges[next[at]++].to;
+            if (to == at || next[to] == DONE) continue;
+            if (next[to] != NEW) return false;
+            stack[depth++] = to;
+            next[to] = d->first[to];
+        }
+    }
+    return true;
+}
+
+// Refines groups until nothing changes. Bounded strings are long chains, which need as many rounds as they have states:
+// where there is no cycle, one pass from the ends does it.
+static int32_t group_states(const frit_dfa *d, int32_t *group, int32_t *names, signature *signatures, uint64_t *hashes)
+{
+    if (hash_backwards(d, hashes, group, names)) return refine(d, group, signatures, names, hashes);
     int64_t work = 0;
     int32_t n = 0, before = -1;
-    for (int32_t s = 0; status == FRIT_OK && s < d->n_states; s++) group[s] = d->final[s];
-    while (status == FRIT_OK && n != before && work < MINIMIZED_WORK) {
+    if (d->n_states > MINIMIZED_STATES) return d->n_states;
+    for (int32_t s = 0; s < d->n_states; s++) group[s] = d->final[s];
+    while (n != before && work < MINIMIZED_WORK) {
         before = n;
-        n = refine(d, group, signatures, names);
+        n = refine(d, group, signatures, names, NULL);
         work += d->n_edges + d->n_states * 16;
     }
-    if (status == FRIT_OK && n == before && n < d->n_states) status = rebuild(d, group);
+    return n == before ? n : d->n_states;
+}
+
+frit_status frit_dfa_minimize(frit_dfa *d)
+{
+    if (d->n_states < 2) return FRIT_OK;
+    int32_t *group = malloc((size_t)d->n_states * sizeof *group), *names = malloc((size_t)d->n_states * sizeof *names);
+    signature *signatures = malloc((size_t)d->n_states * sizeof *signatures);
+    uint64_t *hashes = malloc((size_t)d->n_states * sizeof *hashes);
+    frit_status status = group && names && signatures && hashes ? FRIT_OK : fail_memory();
+    if (status == FRIT_OK && group_states(d, group, names, signatures, hashes) < d->n_states)
+        status = rebuild(d, group);
     free(group);
     free(names);
     free(signatures);
+    free(hashes);
     return status;
 }
 

@@ -4,10 +4,11 @@
 
 #include "base/thread.h"
 #include "base/time.h"
+#include "grammar/runs.h"
 
 #include <stdlib.h>
 
-enum { TABLE_BYTES = 256 << 20, SCRATCH_FRAMES = 1 << 16, SCRATCH_ITEMS = 1 << 22, MASK_WORK = 1 << 20 };
+enum { TABLE_BYTES = 256 << 20, SCRATCH_FRAMES = 1 << 16, SCRATCH_ITEMS = 1 << 22, MASK_WORK = 1 << 20, MAX_PLAIN = 4 };
 
 typedef struct row {   // of a state and a node
     int32_t state;
@@ -39,10 +40,14 @@ struct frit_masks {
     row *rows;
     int32_t *buckets;
     int32_t n_rows, rows_room, n_buckets;
-    pool tokens, exits, bitmaps;
-    int32_t n_bitmaps;
-    bool *in_root;     // [n_states]: of the root, if no rule calls it: nothing follows where it ends
-    uint64_t *loops;   // [n_states]: the classes of bytes after which a state is the same, and nothing else happens
+    pool tokens, exits;
+    uint32_t **bitmaps;   // each by itself: growing would copy all of them
+    int32_t n_bitmaps, bitmaps_room;
+    bool *in_root;    // [n_states]: of the root, if no rule calls it: nothing follows where it ends
+    frit_run *runs;   // [n_states]
+    int32_t *alike;   // [n_states]: a state with the same rows
+    frit_plain_tokens plain[MAX_PLAIN];
+    int n_plain;
 
     // Scratch of a walk.
     frit_frames frames;
@@ -62,21 +67,34 @@ static frit_status fail_memory(void)
     return frit_fail_memory(sizeof(row), "the masks of a grammar");
 }
 
+static frit_status reserve(pool *p, size_t n)
+{
+    if (p->n + n <= p->room) return FRIT_OK;
+    const size_t room = (p->n + n) * 2 + 256;
+    uint32_t *more = room < UINT32_MAX ? realloc(p->items, room * sizeof *more) : NULL;
+    if (!more) return fail_memory();
+    p->items = more;
+    p->room = room;
+    return FRIT_OK;
+}
+
 static frit_status add(pool *p, const uint32_t *items, size_t n)
 {
-    if (p->n + n > p->room) {
-        const size_t room = (p->n + n) * 2 + 256;
-        uint32_t *more = room < UINT32_MAX ? realloc(p->items, room * sizeof *more) : NULL;
-        if (!more) return fail_memory();
-        p->items = more;
-        p->room = room;
-    }
+    FRIT_TRY(reserve(p, n));
     if (n > 0) memcpy(p->items + p->n, items, n * sizeof *items);
     p->n += n;
     return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------------- walks
+
+// Whether all texts from a node on stay inside of the rule after this state, without an end on the way.
+static bool takes_all(const frit_run *run, const frit_token_node *node)
+{
+    const uint64_t other = node->classes & ~run->classes;
+    if (other == 0) return node->height <= run->ascii;
+    return other == FRIT_BEYOND_ASCII && node->is_utf8 && node->height <= run->utf8;
+}
 
 // What level d holds after the byte of a node. *alive: whether anything is left.
 static frit_status take(frit_masks *m, size_t d, const frit_token_node *node, bool *alive, bool *out)
@@ -91,7 +109,12 @@ static frit_status take(frit_masks *m, size_t d, const frit_token_node *node, bo
     if (before->single >= 0) {
         now->single = frit_state_next(m->a, before->single, node->byte);
         *alive = now->single >= 0;
-        if (!*alive || m->a->states[now->single].is_plain) return FRIT_OK;
+        const frit_automaton_state *state = *alive ? &m->a->states[now->single] : NULL;
+        if (!state || state->n_calls == 0) {   // what the steps of a match come to, where nothing is called
+            *out = state && state->final;
+            *alive = state && state->n_bytes > 0;
+            return FRIT_OK;
+        }
     }
     frit_config *c = &m->config;
     FRIT_TRY(frit_config_step(m->a, &m->frames, &m->calls, before->single >= 0 ? &one : m->items + before->first,
@@ -112,8 +135,9 @@ static frit_status take(frit_masks *m, size_t d, const frit_token_node *node, bo
     return FRIT_OK;
 }
 
-// Fills `found` with the tokens below a node that fit after `state`, and `ended` with the nodes at which the rule ends.
-static frit_status walk(frit_masks *m, int32_t state, uint32_t top)
+// Fills `found` with the tokens below a node that fit after `state`, but for the plain ones, and `ended` with the nodes
+// at which the rule ends.
+static frit_status walk(frit_masks *m, int32_t state, uint32_t top, const frit_plain_tokens *plain)
 {
     const frit_token_trie *t = m->trie;
     const frit_token_node *nodes = t->nodes;
@@ -121,22 +145,25 @@ static frit_status walk(frit_masks *m, int32_t state, uint32_t top)
     m->found.n = m->ended.n = 0;
     if (m->frames.n > SCRATCH_FRAMES) frit_frames_clear(&m->frames);
     m->levels[0] = (level){.single = state};
-    for (uint32_t i = top + 1; i < nodes[top].end;) {
+    size_t visit = 0;   // of a walk by the list of nodes that are not plain
+    uint32_t i = plain ? plain->visits[0] : top + 1;
+    while (i < nodes[top].end) {
         const size_t d = nodes[i].depth - base;
         const int32_t single = m->levels[d - 1].single;
         const uint32_t first = nodes[i].first_token;
-        if (single >= 0 && (nodes[i].classes & ~m->loops[single]) == 0) {
-            const uint32_t end = nodes[nodes[i].end].first_token;
-            FRIT_TRY(add(&m->found, (const uint32_t *)t->tokens + first, end - first));
-            i = nodes[i].end;
-            continue;
+        uint32_t next = nodes[i].end;
+        if (single >= 0 && takes_all(&m->runs[single], &nodes[i])) {
+            FRIT_TRY(add(&m->found, (const uint32_t *)t->tokens + first, nodes[next].first_token - first));
+        } else {
+            bool alive, out;
+            FRIT_TRY(take(m, d, &nodes[i], &alive, &out));
+            if (alive || out)
+                FRIT_TRY(add(&m->found, (const uint32_t *)t->tokens + first, nodes[i + 1].first_token - first));
+            if (out && next > i + 1 && !m->in_root[state]) FRIT_TRY(add(&m->ended, &i, 1));
+            if (alive) next = i + 1;
         }
-        bool alive, out;
-        FRIT_TRY(take(m, d, &nodes[i], &alive, &out));
-        if (alive || out)
-            FRIT_TRY(add(&m->found, (const uint32_t *)t->tokens + first, nodes[i + 1].first_token - first));
-        if (out && nodes[i].end > i + 1 && !m->in_root[state]) FRIT_TRY(add(&m->ended, &i, 1));
-        i = alive ? i + 1 : nodes[i].end;
+        while (plain && plain->visits[visit] < next) visit++;
+        i = plain ? plain->visits[visit] : next;
     }
     return FRIT_OK;
 }
@@ -173,31 +200,68 @@ static frit_status grow_rows(frit_masks *m)
 
 static size_t table_bytes(const frit_masks *m)
 {
-    return (size_t)m->n_rows * (sizeof *m->rows + 16) + (m->tokens.n + m->exits.n + m->bitmaps.n) * sizeof(uint32_t);
+    return (size_t)m->n_rows * (sizeof *m->rows + 16) +
+           (m->tokens.n + m->exits.n + (size_t)m->n_bitmaps * (size_t)frit_mask_words(m->trie->n_vocab)) *
+               sizeof(uint32_t);
 }
 
 // Forgets everything: other states are in use now than when it was made.
 static void forget(frit_masks *m)
 {
+    for (int32_t i = 0; i < m->n_bitmaps; i++) free(m->bitmaps[i]);
     m->n_rows = m->n_bitmaps = 0;
-    m->tokens.n = m->exits.n = m->bitmaps.n = 0;
+    m->tokens.n = m->exits.n = 0;
     if (m->buckets) memset(m->buckets, -1, (size_t)m->n_buckets * sizeof *m->buckets);
+}
+
+// The plain tokens of a state whose texts of some classes fit by their length alone. NULL: it is no such state.
+static frit_status find_plain(frit_masks *m, int32_t state, uint32_t node, const frit_plain_tokens **out)
+{
+    const frit_run *run = &m->runs[state];
+    *out = NULL;
+    if (node != 0 || !run->is_sharp) return FRIT_OK;
+    for (int i = 0; i < m->n_plain; i++)
+        if (m->plain[i].classes == run->classes) *out = &m->plain[i];
+    if (*out || m->n_plain == MAX_PLAIN) return FRIT_OK;
+    FRIT_TRY(frit_plain_tokens_new(&m->plain[m->n_plain], m->trie, run->classes));
+    *out = &m->plain[m->n_plain++];
+    return FRIT_OK;
+}
+
+static frit_status add_bitmap(frit_masks *m, const frit_plain_tokens *plain, uint16_t most)
+{
+    const size_t n_words = (size_t)frit_mask_words(m->trie->n_vocab);
+    if (m->n_bitmaps == m->bitmaps_room) {
+        const int32_t room = m->bitmaps_room ? m->bitmaps_room * 2 : 64;
+        uint32_t **more = realloc(m->bitmaps, (size_t)room * sizeof *more);
+        if (!more) return fail_memory();
+        m->bitmaps = more;
+        m->bitmaps_room = room;
+    }
+    uint32_t *bits = malloc(n_words * sizeof *bits);
+    if (!bits) return fail_memory();
+    m->bitmaps[m->n_bitmaps++] = bits;
+    if (plain)
+        frit_plain_tokens_mask(plain, n_words, most, bits);
+    else
+        memset(bits, 0, n_words * sizeof *bits);
+    for (size_t i = 0; i < m->found.n; i++) bits[m->found.items[i] / 32] |= 1u << (m->found.items[i] % 32);
+    return FRIT_OK;
 }
 
 static frit_status add_row(frit_masks *m, int32_t state, uint32_t node)
 {
-    const size_t n_words = (size_t)frit_mask_words(m->trie->n_vocab);
+    const frit_plain_tokens *plain;
     if (m->n_rows == m->rows_room) FRIT_TRY(grow_rows(m));
-    FRIT_TRY(walk(m, state, node));
+    FRIT_TRY(find_plain(m, state, node, &plain));
+    FRIT_TRY(walk(m, state, node, plain));
     row r = {state, node, (uint32_t)m->tokens.n, (uint32_t)m->found.n, (uint32_t)m->exits.n, (uint32_t)m->ended.n, -1};
     FRIT_TRY(add(&m->exits, m->ended.items, m->ended.n));
-    if (m->found.n <= n_words) {
+    if (!plain && m->found.n <= (size_t)frit_mask_words(m->trie->n_vocab)) {
         FRIT_TRY(add(&m->tokens, m->found.items, m->found.n));
     } else {
         r.bitmap = m->n_bitmaps;
-        for (size_t i = 0; i < n_words; i++) FRIT_TRY(add(&m->bitmaps, &(uint32_t){0}, 1));
-        uint32_t *bits = m->bitmaps.items + (size_t)m->n_bitmaps++ * n_words;
-        for (size_t i = 0; i < m->found.n; i++) bits[m->found.items[i] / 32] |= 1u << (m->found.items[i] % 32);
+        FRIT_TRY(add_bitmap(m, plain, m->runs[state].ascii));
         r.n_tokens = 0;
     }
     m->rows[m->n_rows] = r;
@@ -207,6 +271,7 @@ static frit_status add_row(frit_masks *m, int32_t state, uint32_t node)
 
 static frit_status find_row(frit_masks *m, int32_t state, uint32_t node, int32_t *out)
 {
+    state = m->alike[state];
     if (m->n_buckets > 0) {
         uint32_t at = hash(state, node) & (uint32_t)(m->n_buckets - 1);
         for (; m->buckets[at] >= 0; at = (at + 1) & (uint32_t)(m->n_buckets - 1)) {
@@ -225,7 +290,7 @@ static void allow(const frit_masks *m, const row *r, uint32_t *mask)
 {
     if (r->bitmap >= 0) {
         const size_t n_words = (size_t)frit_mask_words(m->trie->n_vocab);
-        const uint32_t *bits = m->bitmaps.items + (size_t)r->bitmap * n_words;
+        const uint32_t *bits = m->bitmaps[r->bitmap];
         for (size_t i = 0; i < n_words; i++) mask[i] |= bits[i];
         return;
     }
@@ -295,20 +360,6 @@ static void find_root(frit_masks *m)
     for (int32_t s = start; s < end; s++) m->in_root[s] = true;
 }
 
-static void find_loops(frit_masks *m)
-{
-    for (int32_t s = 0; s < m->a->n_states; s++) {
-        const frit_automaton_state *state = &m->a->states[s];
-        const bool is_plain = state->is_plain || (m->in_root[s] && state->n_calls == 0);
-        if (!is_plain || state->table < 0) continue;
-        uint64_t other = 0;
-        for (int b = 0; b < 256; b++)
-            if (frit_state_next(m->a, s, (unsigned char)b) != s)
-                other |= (uint64_t)1 << frit_byte_class((unsigned char)b);
-        m->loops[s] = ~other;
-    }
-}
-
 enum { WIDE_BYTES = 60 };   // states that allow so many bytes are slow to walk from
 
 static frit_status warm(frit_masks *m, uint64_t for_ns)
@@ -334,12 +385,14 @@ frit_status frit_masks_new(frit_masks **out, const frit_automaton *automaton, co
     m->a = automaton;
     m->trie = trie;
     m->levels = calloc((size_t)trie->max_depth + 1, sizeof *m->levels);
-    m->loops = calloc((size_t)automaton->n_states, sizeof *m->loops);
+    m->runs = calloc((size_t)automaton->n_states, sizeof *m->runs);
+    m->alike = calloc((size_t)automaton->n_states, sizeof *m->alike);
     m->in_root = calloc((size_t)automaton->n_states, sizeof *m->in_root);
-    frit_status status = m->levels && m->loops && m->in_root ? frit_lock_new(&m->lock) : fail_memory();
+    frit_status status = m->levels && m->runs && m->alike && m->in_root ? frit_lock_new(&m->lock) : fail_memory();
     if (status == FRIT_OK) status = frit_frames_init(&m->frames);
     if (status == FRIT_OK) find_root(m);
-    if (status == FRIT_OK) find_loops(m);
+    if (status == FRIT_OK) status = frit_states_alike(automaton, m->in_root, m->alike);
+    if (status == FRIT_OK) status = frit_states_runs(automaton, m->in_root, m->runs);
     if (status == FRIT_OK) status = warm(m, warm_ns);
     if (status == FRIT_OK)
         *out = m;
@@ -356,8 +409,11 @@ void frit_masks_free(frit_masks *m)
     free(m->buckets);
     free(m->tokens.items);
     free(m->exits.items);
-    free(m->bitmaps.items);
-    free(m->loops);
+    for (int32_t i = 0; i < m->n_bitmaps; i++) free(m->bitmaps[i]);
+    free(m->bitmaps);
+    for (int i = 0; i < m->n_plain; i++) frit_plain_tokens_free(&m->plain[i]);
+    free(m->runs);
+    free(m->alike);
     free(m->in_root);
     frit_frames_free(&m->frames);
     frit_calls_free(&m->calls);

@@ -36,6 +36,40 @@ static size_t count_nodes(const entry *entries, int32_t n)
     return nodes;
 }
 
+// Reads a byte of UTF-8. `state`: 0 between characters, else how many bytes are missing and what the next may be.
+// Returns the next state, or -1.
+static int utf8_step(int state, unsigned char b)
+{
+    enum { AFTER_E0 = 4, AFTER_ED, AFTER_F0, AFTER_F4 };
+    static const struct {
+        unsigned char low, high;
+        signed char next;
+    } after[] = {{0, 0, 0},       {0x80, 0xbf, 0}, {0x80, 0xbf, 1}, {0x80, 0xbf, 2},
+                 {0xa0, 0xbf, 1}, {0x80, 0x9f, 1}, {0x90, 0xbf, 2}, {0x80, 0x8f, 2}};
+    if (state > 0) return b >= after[state].low && b <= after[state].high ? after[state].next : -1;
+    if (b < 0x80) return 0;
+    if (b >= 0xc2 && b <= 0xdf) return 1;
+    if (b >= 0xe0 && b <= 0xef) return b == 0xe0 ? AFTER_E0 : b == 0xed ? AFTER_ED : 2;
+    return b == 0xf0 ? AFTER_F0 : b == 0xf4 ? AFTER_F4 : b > 0xf0 && b < 0xf4 ? 3 : -1;
+}
+
+// Which nodes begin texts that are UTF-8. at: room for the state after each node.
+static void find_utf8(frit_token_trie *t, signed char *at)
+{
+    at[0] = 0;
+    for (uint32_t i = 0; i < t->n_nodes; i++)   // children come after their parents
+        for (uint32_t k = i + 1; k < t->nodes[i].end; k = t->nodes[k].end) {
+            at[k] = at[i] < 0 ? -1 : (signed char)utf8_step(at[i], t->nodes[k].byte);
+            t->nodes[k].is_utf8 = at[i] == 0;
+        }
+    for (uint32_t i = t->n_nodes - 1; i > 0; i--) {
+        bool good = at[i] >= 0;
+        for (uint32_t k = i + 1; k < t->nodes[i].end; k = t->nodes[k].end) good &= at[k] >= 0;
+        at[i] = good ? at[i] : -1;
+        t->nodes[i].is_utf8 &= good;
+    }
+}
+
 // path: the node of each depth on the way to the last one.
 static void build(frit_token_trie *t, const entry *entries, uint32_t *path)
 {
@@ -59,7 +93,11 @@ static void build(frit_token_trie *t, const entry *entries, uint32_t *path)
     t->nodes[t->n_nodes] = (frit_token_node){.end = t->n_nodes, .first_token = (uint32_t)t->n_tokens};
     for (uint32_t i = t->n_nodes - 1; i > 0; i--) {   // children come after their parents
         t->nodes[i].classes |= (uint64_t)1 << frit_byte_class(t->nodes[i].byte);
-        for (uint32_t k = i + 1; k < t->nodes[i].end; k = t->nodes[k].end) t->nodes[i].classes |= t->nodes[k].classes;
+        t->nodes[i].height = 1;
+        for (uint32_t k = i + 1; k < t->nodes[i].end; k = t->nodes[k].end) {
+            t->nodes[i].classes |= t->nodes[k].classes;
+            if (t->nodes[i].height <= t->nodes[k].height) t->nodes[i].height = (uint16_t)(t->nodes[k].height + 1);
+        }
     }
 }
 
@@ -73,12 +111,16 @@ static frit_status fill(frit_token_trie *t, const frit_str *pieces, entry *entri
     t->nodes = calloc(n_nodes + 1, sizeof *t->nodes);
     t->tokens = malloc(((size_t)t->n_tokens + 1) * sizeof *t->tokens);
     uint32_t *path = malloc((LONGEST_PIECE + 2) * sizeof *path);
-    if (!t->nodes || !t->tokens || !path) {
+    signed char *states = malloc(n_nodes + 1);
+    if (!t->nodes || !t->tokens || !path || !states) {
         free(path);
+        free(states);
         return frit_fail_memory(n_nodes * sizeof *t->nodes, "the vocabulary as a trie");
     }
     build(t, entries, path);
+    find_utf8(t, states);
     free(path);
+    free(states);
     return FRIT_OK;
 }
 

@@ -9,7 +9,9 @@ typedef struct frit_token_node {
     uint32_t first_token;   // the tokens of node i are [first_token(i), first_token(i + 1))
     uint64_t classes;       // of the bytes of this node and those below (frit_byte_class)
     uint16_t depth;
+    uint16_t height;   // the longest text from this node's byte on
     unsigned char byte;
+    bool is_utf8;   // whole characters come before this node, and its texts from here on are UTF-8, cut anywhere
 } frit_token_node;
 
 typedef struct frit_token_trie {
@@ -29,6 +31,8 @@ void frit_token_trie_free(frit_token_trie *trie);
 
 // Classes of bytes, so that sets of them fit in 64 bits: lower case, upper case, digits, everything beyond ASCII, other
 // control characters; each other character has its own.
+#define FRIT_BEYOND_ASCII ((uint64_t)1 << 3)
+
 static inline int frit_byte_class(unsigned char b)
 {
     if (b >= 'a' && b <= 'z') return 0;

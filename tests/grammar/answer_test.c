@@ -1,108 +1,26 @@
 // SPDX-License-Identifier: MIT
 // Answers of chats from random logits: calls in the format of every published template are read back as calls whose
 // arguments obey their schemas. --rounds N: so many answers of each format instead of a few.
-#include "grammar/check.h"
+#include "grammar/random_answer.h"
 #include "support/golden_chat.h"
 
-#include "base/arena.h"
 #include "grammar/answer.h"
-#include "grammar/mask.h"
 #include "text/answer/parts.h"
 
 #include <dirent.h>
-#include <math.h>
 
 static int n_rounds = 4;
 
-// ---------------------------------------------------------------------------------------- a vocabulary
-
-typedef struct words {
-    frit_arena arena;
-    frit_str *pieces;
-    int32_t n, room;
-    frit_token_trie *trie;
-} words;
-
-enum { END_TOKEN = 256 };
-
-static void add_word(words *w, frit_str text)
+static void make_format_words(words *w, const answer_format *f)
 {
-    if (text.len == 0 || w->n == w->room) return;
-    w->pieces[w->n++] = (frit_str){frit_arena_text(&w->arena, text.ptr, text.len), text.len};
-}
-
-// All bytes, what JSON and prose are made of, and the marks of a format, as whole tokens too.
-static void make_words(words *w, const answer_format *f)
-{
-    static const char *const parts[] = {
-        "{\"",  "\":",      "\", \"",       "\"}",   "}}",    "]}",  ": ",   ", ",      " the",           "name",
-        "city", "true",     "null",         "False", "None",  "12",  ".5",   "\\u00e9", "\\ud83d\\udc34", "\n",
-        "  ",   "\xc3\xa9", "\xe2\x82\xac", "<",     ">",     "</",  "\"\"", "()",      "call",           "arguments",
-        "'",    "\\\\",     "end|>",        "<|",    "Paris", "nul", "0"};
-    const frit_str marks[] = {f->think_open, f->think_close,    f->section_open,    f->call_open,
-                              f->call_close, f->section_close,  f->args_open,       f->name_close,
-                              f->arg_open,   f->key_close_text, f->key_close_other, f->value_close,
-                              f->quote,      f->message_open,   f->header_close,    f->id_open};
-    *w = (words){.room = 1024};
-    w->pieces = frit_arena_new(&w->arena, frit_str, (size_t)w->room);
-    for (int b = 0; b < 256; b++) {
-        const char c = (char)b;
-        add_word(w, (frit_str){&c, 1});
-    }
-    w->pieces[w->n++] = (frit_str){"", 0};
-    for (size_t i = 0; i < FRIT_COUNT(parts); i++) add_word(w, frit_str_of(parts[i]));
-    for (size_t i = 0; i < FRIT_COUNT(marks); i++) add_word(w, marks[i]);
+    frit_str marks[32] = {f->think_open, f->think_close,    f->section_open,    f->call_open,
+                          f->call_close, f->section_close,  f->args_open,       f->name_close,
+                          f->arg_open,   f->key_close_text, f->key_close_other, f->value_close,
+                          f->quote,      f->message_open,   f->header_close,    f->id_open};
+    size_t n = 16;
     for (size_t i = 0; i < FRIT_COUNT(f->body_ends); i++)
-        if (f->body_ends[i]) add_word(w, frit_str_of(f->body_ends[i]));
-    assert_ok(frit_token_trie_new(&w->trie, w->pieces, w->n, &(frit_token){END_TOKEN}, 1));
-}
-
-static void free_words(words *w)
-{
-    frit_token_trie_free(w->trie);
-    frit_arena_free(&w->arena);
-}
-
-// An answer by the largest of random logits. Those that close strings, lists and marks grow, so that answers end.
-static bool write_answer(const frit_automaton *a, const words *w, frit_rng *rng, frit_buf *out)
-{
-    enum { MOST = 4000 };
-    frit_masks *masks;
-    frit_match match;
-    uint32_t *mask = malloc((size_t)frit_mask_words(w->n) * sizeof *mask);
-    bool done = false;
-    assert_ok(frit_masks_new(&masks, a, w->trie, 0));
-    assert_ok(frit_match_init(&match, a, 0));
-    for (int n = 0; n < MOST && !done; n++) {
-        assert_ok(frit_masks_get(masks, &match, mask));
-        int32_t best = -1;
-        double most = 0;
-        for (int32_t t = 0; t < w->n; t++) {
-            if (!(mask[t / 32] >> (t % 32) & 1)) continue;
-            const frit_str piece = w->pieces[t];
-            double logit = (double)random_between(rng, 0, 1000);
-            if (t == END_TOKEN) logit += 300 + n * 8;
-            if (piece.len > 0 && strchr("\"}]>)'", piece.ptr[piece.len - 1])) logit += n * 6;
-            if (piece.len > 4) logit += n * 3;
-            if (best < 0 || logit > most) {
-                best = t;
-                most = logit;
-            }
-        }
-        if (best < 0) fail_msg("after '%s' no token fits", out->data ? out->data : "");
-        done = best == END_TOKEN;
-        if (done) break;
-        size_t n_read;
-        const frit_str piece = w->pieces[best];
-        assert_ok(frit_match_push(&match, piece.ptr, piece.len, &n_read));
-        assert_int_equal(n_read, piece.len);
-        frit_buf_append(out, piece.ptr, piece.len);
-        done = frit_match_is_over(&match);
-    }
-    frit_match_deinit(&match);
-    frit_masks_free(masks);
-    free(mask);
-    return done;
+        if (f->body_ends[i]) marks[n++] = frit_str_of(f->body_ends[i]);
+    make_words(w, marks, n);
 }
 
 // ---------------------------------------------------------------------------------------- tools
@@ -281,7 +199,7 @@ static void every_format_of_calls_can_be_demanded(void **state)
         const answer_format *f = chat ? frit_chat_get_format(chat) : NULL;
         if (f && f->style != CALL_NONE) {
             words w;
-            make_words(&w, f);
+            make_format_words(&w, f);
             n_formats++;
             for (size_t k = 0; k < FRIT_COUNT(kinds); k++) {
                 n_answers += try_kind(entries[i]->d_name, f, &w, &kinds[k], &rng);

@@ -4,7 +4,8 @@
 
     answers.py PROGRAM
 
-PROGRAM is test_grammar_schema, which writes schema and answer, one pair a line, when it is asked with --answers. Ends
+PROGRAM is test_grammar_schema, which writes schema and answer, one pair a line, when it is asked with --answers: 21
+of each of 50 schemas, of which a few do not end. Ends
 with 1 if an answer is not valid, and with 0 where the package is not installed.
 """
 import json
@@ -17,7 +18,7 @@ except ImportError:
     print("the package jsonschema is not here; nothing was validated")
     sys.exit(0)
 
-output = subprocess.run([sys.argv[1], "--answers"], capture_output=True, check=True).stdout.decode()
+output = subprocess.run([sys.argv[1], "--answers", "21"], capture_output=True, check=True).stdout.decode()
 pairs = [line.split("\t") for line in output.splitlines() if "\t" in line]
 wrong = 0
 for schema, answer in pairs:
@@ -25,4 +26,4 @@ for schema, answer in pairs:
         print(f"{schema}: {answer}: {error.message}")
         wrong += 1
 print(f"{len(pairs)} answers, {wrong} wrong")
-sys.exit(1 if wrong or len(pairs) < 300 else 0)
+sys.exit(1 if wrong or len(pairs) < 1000 else 0)

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+// Runs and equal states of an automaton.
+#include "grammar/runs.h"
+
+#include "grammar/mask.h"
+#include "grammar/token_trie.h"
+
+#include <stdlib.h>
+
+static frit_status fail_memory(void)
+{
+    return frit_fail_memory(sizeof(frit_run), "the masks of a grammar");
+}
+
+// ------------------------------------------------------------------------------------- equal states
+
+// States are compared by their edges, when the states that these lead to are known. States on a cycle, but for a loop
+// of one, are like no other.
+typedef struct likeness {
+    const frit_automaton *a;
+    const bool *in_root;
+    int32_t *alike;     // -1: not known yet
+    int32_t *buckets;   // of states that others may be like
+    uint32_t n_buckets;
+} likeness;
+
+enum { SELF = -2 };
+
+static int32_t target(const likeness *l, int32_t state, int32_t to)
+{
+    return to == state ? SELF : l->alike[to];
+}
+
+static uint64_t mix(uint64_t h, int64_t value)
+{
+    h = (h ^ (uint64_t)value) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+static uint32_t hash_state(const likeness *l, int32_t s)
+{
+    const frit_automaton_state *state = &l->a->states[s];
+    uint64_t h = mix(state->final, l->in_root[s]);
+    for (uint32_t i = 0; i < state->n_bytes; i++) {
+        const frit_byte_edge *e = &l->a->bytes[state->first_byte + i];
+        h = mix(mix(h, e->low << 8 | e->high), target(l, s, e->to));
+    }
+    for (int32_t i = 0; i < state->n_calls; i++) {
+        const frit_call_edge *e = &l->a->calls[state->first_call + (uint32_t)i];
+        h = mix(mix(h, e->rule), target(l, s, e->to));
+    }
+    return (uint32_t)(h >> 32);
+}
+
+static bool is_same(const likeness *l, int32_t s, int32_t t)
+{
+    const frit_automaton_state *x = &l->a->states[s], *y = &l->a->states[t];
+    if (x->final != y->final || l->in_root[s] != l->in_root[t]) return false;
+    if (x->n_bytes != y->n_bytes || x->n_calls != y->n_calls) return false;
+    for (uint32_t i = 0; i < x->n_bytes; i++) {
+        const frit_byte_edge *e = &l->a->bytes[x->first_byte + i], *f = &l->a->bytes[y->first_byte + i];
+        if (e->low != f->low || e->high != f->high || target(l, s, e->to) != target(l, t, f->to)) return false;
+    }
+    for (int32_t i = 0; i < x->n_calls; i++) {
+        const frit_call_edge *e = &l->a->calls[x->first_call + (uint32_t)i];
+        const frit_call_edge *f = &l->a->calls[y->first_call + (uint32_t)i];
+        if (e->rule != f->rule || target(l, s, e->to) != target(l, t, f->to)) return false;
+    }
+    return true;
+}
+
+// `s`, whose next states have been visited.
+static void settle(likeness *l, int32_t s)
+{
+    const frit_automaton_state *state = &l->a->states[s];
+    bool known = true;
+    for (uint32_t i = 0; i < state->n_bytes; i++) known &= target(l, s, l->a->bytes[state->first_byte + i].to) != -1;
+    for (int32_t i = 0; i < state->n_calls; i++)
+        known &= target(l, s, l->a->calls[state->first_call + (uint32_t)i].to) != -1;
+    l->alike[s] = s;
+    if (!known) return;
+    uint32_t at = hash_state(l, s) & (l->n_buckets - 1);
+    for (; l->buckets[at] >= 0; at = (at + 1) & (l->n_buckets - 1)) {
+        if (!is_same(l, s, l->buckets[at])) continue;
+        l->alike[s] = l->buckets[at];
+        return;
+    }
+    l->buckets[at] = s;
+}
+
+// The next state that a state leads to by its i-th edge; -1: it has fewer.
+static int32_t edge_target(const frit_automaton *a, int32_t s, int32_t i)
+{
+    const frit_automaton_state *state = &a->states[s];
+    if (i < state->n_bytes) return a->bytes[state->first_byte + (uint32_t)i].to;
+    i -= state->n_bytes;
+    return i < state->n_calls ? a->calls[state->first_call + (uint32_t)i].to : -1;
+}
+
+frit_status frit_states_alike(const frit_automaton *a, const bool *in_root, int32_t *alike)
+{
+    const size_t n = (size_t)a->n_states;
+    likeness l = {.a = a, .in_root = in_root, .alike = alike, .n_buckets = 64};
+    while (l.n_buckets < 2 * n) l.n_buckets *= 2;
+    l.buckets = malloc(l.n_buckets * sizeof *l.buckets);
+    int32_t *stack = malloc((n + 1) * sizeof *stack), *next = calloc(n + 1, sizeof *next);   // next: an edge, from 1 on
+    const frit_status status = l.buckets && stack && next ? FRIT_OK : fail_memory();
+    for (size_t i = 0; status == FRIT_OK && i < l.n_buckets; i++) l.buckets[i] = -1;
+    for (size_t i = 0; status == FRIT_OK && i < n; i++) alike[i] = -1;
+    for (int32_t s = 0; status == FRIT_OK && s < a->n_states; s++) {
+        int32_t depth = 0;
+        if (next[s] == 0) stack[depth++] = s;
+        if (next[s] == 0) next[s] = 1;
+        while (depth > 0) {
+            const int32_t at = stack[depth - 1], to = edge_target(a, at, next[at] - 1);
+            next[at]++;
+            if (to < 0) {
+                settle(&l, at);
+                depth--;
+            } else if (next[to] == 0) {
+                next[to] = 1;
+                stack[depth++] = to;
+            }
+        }
+    }
+    free(l.buckets);
+    free(stack);
+    free(next);
+    return status;
+}
+
+// ------------------------------------------------------------------------------------- runs
+
+// The state that most bytes lead to; -1: none.
+static int32_t main_target(const frit_automaton *a, int32_t s)
+{
+    int32_t to = -1;
+    int most = 0;
+    for (uint32_t i = 0; i < a->states[s].n_bytes; i++) {
+        const frit_byte_edge *e = &a->bytes[a->states[s].first_byte + i];
+        const int high = e->high < 0x80 ? e->high : 0x7f;
+        if (e->low > high || high - e->low + 1 <= most) continue;
+        most = high - e->low + 1;
+        to = e->to;
+    }
+    return to;
+}
+
+// Where `n_more` bytes of a character lead whatever they are, the first of them low to high; -1: to several states, or
+// somewhere that rules are called or end.
+static int32_t after_bytes(const frit_automaton *a, int32_t s, int low, int high, int n_more)
+{
+    int32_t all = -1, last = -1;
+    for (int b = low; b <= high; b++) {
+        const int32_t next = frit_state_next(a, s, (unsigned char)b);
+        if (next < 0) return -1;
+        if (next == last) continue;
+        last = next;
+        if (n_more > 1 && !a->states[next].is_plain) return -1;
+        const int32_t end = n_more > 1 ? after_bytes(a, next, 0x80, 0xbf, n_more - 1) : next;
+        if (end < 0 || (all >= 0 && end != all)) return -1;
+        all = end;
+    }
+    return all;
+}
+
+// Whether every character beyond ASCII leads from s to `to`.
+static bool all_characters(const frit_automaton *a, int32_t s, int32_t to)
+{
+    static const struct {
+        unsigned char first, last, low, high, n_more;
+    } rows[] = {{0xc2, 0xdf, 0x80, 0xbf, 1}, {0xe0, 0xe0, 0xa0, 0xbf, 2}, {0xe1, 0xec, 0x80, 0xbf, 2},
+                {0xed, 0xed, 0x80, 0x9f, 2}, {0xee, 0xef, 0x80, 0xbf, 2}, {0xf0, 0xf0, 0x90, 0xbf, 3},
+                {0xf1, 0xf3, 0x80, 0xbf, 3}, {0xf4, 0xf4, 0x80, 0x8f, 3}};
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        int32_t last = -1;
+        for (int b = rows[i].first; b <= rows[i].last; b++) {
+            const int32_t next = frit_state_next(a, s, (unsigned char)b);
+            if (next < 0 || !a->states[next].is_plain) return false;
+            if (next == last) continue;
+            last = next;
+            if (after_bytes(a, next, rows[i].low, rows[i].high, rows[i].n_more) != to) return false;
+        }
+    }
+    return true;
+}
+
+static uint64_t classes_to(const frit_automaton *a, int32_t s, int32_t to)
+{
+    uint64_t other = 0;
+    for (int b = 0; b < 256; b++)
+        if (frit_state_next(a, s, (unsigned char)b) != to) other |= (uint64_t)1 << frit_byte_class((unsigned char)b);
+    return ~other;
+}
+
+static uint16_t one_more(uint16_t n)
+{
+    return n >= UINT16_MAX - 1 ? n : (uint16_t)(n + 1);
+}
+
+// Whether no byte of the classes or beyond ASCII leads on.
+static bool ends_all(const frit_automaton *a, int32_t s, uint64_t classes)
+{
+    if (a->states[s].n_calls > 0) return false;
+    for (int b = 0; b < 256; b++) {
+        const bool counts = b >= 0x80 || (classes >> frit_byte_class((unsigned char)b) & 1);
+        if (counts && frit_state_next(a, s, (unsigned char)b) >= 0) return false;
+    }
+    return true;
+}
+
+// The run of a state, where that of the next is known.
+static frit_run run_of(const frit_automaton *a, const bool *in_root, const frit_run *runs, int32_t s, int32_t to)
+{
+    const frit_automaton_state *next = &a->states[to];
+    frit_run run = {.classes = classes_to(a, s, to)};
+    const bool leads_on = next->is_plain || (in_root[to] && next->n_calls == 0);
+    if (!leads_on) return (frit_run){0};
+    const bool utf8 = all_characters(a, s, to), same = (run.classes & ~runs[to].classes) == 0;
+    run.ascii = to == s ? UINT16_MAX : one_more(same ? runs[to].ascii : 0);
+    if (utf8) run.utf8 = to == s ? UINT16_MAX : one_more(same ? runs[to].utf8 : 0);
+    const bool goes_on = to == s || (runs[to].ascii > 0 && run.classes == runs[to].classes);
+    run.is_sharp =
+        utf8 && run.ascii == run.utf8 && (to == s || (goes_on ? runs[to].is_sharp : ends_all(a, to, run.classes)));
+    return run;
+}
+
+frit_status frit_states_runs(const frit_automaton *a, const bool *in_root, frit_run *runs)
+{
+    const size_t n = (size_t)a->n_states;
+    int32_t *stack = malloc((n + 1) * sizeof *stack);
+    unsigned char *seen = calloc(n + 1, 1);
+    if (!stack || !seen) {
+        free(stack);
+        free(seen);
+        return fail_memory();
+    }
+    for (int32_t s = 0; s < a->n_states; s++) {
+        int32_t depth = 0, at = s;
+        // To the end of the chain of main targets; a longer cycle ends where it began.
+        while (at >= 0 && !seen[at] && a->states[at].table >= 0 && a->states[at].n_calls == 0) {
+            seen[at] = 1;
+            stack[depth++] = at;
+            at = main_target(a, at);
+        }
+        for (; depth > 0; depth--) {
+            const int32_t last = stack[depth - 1], to = main_target(a, last);
+            if (to >= 0) runs[last] = run_of(a, in_root, runs, last, to);
+        }
+    }
+    free(stack);
+    free(seen);
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------------- plain tokens
+
+static bool is_plain_node(const frit_token_node *node, uint64_t classes)
+{
+    return node->is_utf8 && (node->classes & ~(classes | FRIT_BEYOND_ASCII)) == 0;
+}
+
+// chars: the number of characters of plain tokens, and 0 of others. visits: what is not plain.
+static void measure(const frit_token_trie *t, uint64_t classes, bool *plain, uint16_t *length, uint16_t *chars,
+                    uint32_t *visits)
+{
+    uint32_t n_visits = 0, below = 0;   // nodes before this one are below a plain node
+    plain[0] = true;
+    length[0] = 0;
+    for (uint32_t i = 1; i < t->n_nodes; i++) {
+        const frit_token_node *node = &t->nodes[i];
+        const uint64_t class = (uint64_t)1 << frit_byte_class(node->byte);
+        plain[node->depth] = plain[node->depth - 1] && (class & (classes | FRIT_BEYOND_ASCII));
+        length[node->depth] = (uint16_t)(length[node->depth - 1] + ((node->byte & 0xc0) != 0x80));
+        if (i >= below && plain[node->depth - 1] && is_plain_node(node, classes)) below = node->end;
+        if (i >= below) visits[n_visits++] = i;
+        for (uint32_t k = node->first_token; k < t->nodes[i + 1].first_token && i < below; k++)
+            chars[k] = length[node->depth];
+    }
+    visits[n_visits] = UINT32_MAX;
+}
+
+static void sort_by_length(frit_plain_tokens *p, const frit_token_trie *t, const uint16_t *chars)
+{
+    for (int32_t k = 0; k < t->n_tokens; k++)
+        if (chars[k] > 0) p->first[chars[k] + 1]++;
+    for (uint32_t c = 1; c <= p->max_length; c++) p->first[c + 1] += p->first[c];
+    for (int32_t k = 0; k < t->n_tokens; k++) {
+        if (chars[k] == 0) continue;
+        p->tokens[p->first[chars[k]]++] = (uint32_t)t->tokens[k];
+        p->all[t->tokens[k] / 32] |= 1u << (t->tokens[k] % 32);
+    }
+    for (uint32_t c = p->max_length + 1u; c > 0; c--) p->first[c] = p->first[c - 1];   // ends became beginnings
+}
+
+frit_status frit_plain_tokens_new(frit_plain_tokens *out, const frit_token_trie *t, uint64_t classes)
+{
+    *out = (frit_plain_tokens){.classes = classes, .max_length = t->max_depth};
+    bool *plain = calloc((size_t)t->max_depth + 1, sizeof *plain);
+    uint16_t *length = calloc((size_t)t->max_depth + 1, sizeof *length);
+    uint16_t *chars = calloc((size_t)t->n_tokens + 1, sizeof *chars);
+    out->tokens = malloc(((size_t)t->n_tokens + 1) * sizeof *out->tokens);
+    out->first = calloc((size_t)t->max_depth + 2, sizeof *out->first);
+    out->all = calloc((size_t)frit_mask_words(t->n_vocab) + 1, sizeof *out->all);
+    out->visits = malloc(((size_t)t->n_nodes + 1) * sizeof *out->visits);
+    const bool good = plain && length && chars && out->tokens && out->first && out->all && out->visits;
+    if (good) measure(t, classes, plain, length, chars, out->visits);
+    if (good) sort_by_length(out, t, chars);
+    free(plain);
+    free(length);
+    free(chars);
+    if (!good) frit_plain_tokens_free(out);
+    return good ? FRIT_OK : fail_memory();
+}
+
+void frit_plain_tokens_free(frit_plain_tokens *plain)
+{
+    free(plain->tokens);
+    free(plain->first);
+    free(plain->all);
+    free(plain->visits);
+    *plain = (frit_plain_tokens){0};
+}
+
+void frit_plain_tokens_mask(const frit_plain_tokens *p, size_t n_words, uint16_t most, uint32_t *mask)
+{
+    const uint32_t n_all = p->first[p->max_length + 1];
+    const uint32_t n = most >= p->max_length ? n_all : p->first[most + 1];
+    if (n > n_all / 2)
+        memcpy(mask, p->all, n_words * sizeof *mask);
+    else
+        memset(mask, 0, n_words * sizeof *mask);
+    for (uint32_t i = 0; i < n && n <= n_all / 2; i++) mask[p->tokens[i] / 32] |= 1u << (p->tokens[i] % 32);
+    for (uint32_t i = n; i < n_all && n > n_all / 2; i++) mask[p->tokens[i] / 32] &= ~(1u << (p->tokens[i] % 32));
+}
