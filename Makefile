@@ -115,12 +115,12 @@ bench-gpu:
 	@$(BUILD) release --target bench_gpu
 	@build/release/bench/bench_gpu $(NVRTC) --cache build/cubins
 
-## make fuzz       feeds random input to every parser, FUZZ_SECONDS=60 each
+## make fuzz       feeds random input to every parser, or to FUZZ_TARGETS="grammar schema", FUZZ_SECONDS=60 each
 fuzz:
 	@tools/setup fuzz
 	@$(CONFIGURE) fuzz
 	@$(BUILD) fuzz
-	@for target in build/fuzz/tests/fuzz_*; do \
+	@for target in $(or $(FUZZ_TARGETS:%=build/fuzz/tests/fuzz_%),build/fuzz/tests/fuzz_*); do \
 	    name=$${target##*/fuzz_}; corpus=build/fuzz/corpus/$$name; mkdir -p $$corpus; \
 	    echo "== $$name"; \
 	    $$target -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
