@@ -246,12 +246,32 @@ static void what_is_not_possible_is_refused_by_its_place(void **state)
     json_decref(space);
 }
 
+// Clients leave additionalProperties out, and a weak model would add members without end.
+static void arguments_that_no_schema_names_are_left_out(void **state)
+{
+    (void)state;
+    static const answer_format json = {
+        .style = CALL_JSON, .call_open = {"<c>", 3}, .name_key = {"name", 4}, .args_key = {"arguments", 9}};
+    json_t *closed = parse("[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": {\"type\": "
+                           "\"object\", \"properties\": {\"a\": {\"type\": \"integer\"}}}}}]");
+    frit_automaton *a;
+    const frit_answer_grammar o = {.format = &json, .tools = closed, .must_call = true};
+    assert_ok(frit_answer_compile(&a, &o));
+    assert_matches(a, "a tool", "<c>{\"name\": \"f\", \"arguments\": {\"a\": 1}}", 1);
+    assert_matches(a, "a tool", "<c>{\"name\": \"f\", \"arguments\": {}}", 1);
+    assert_matches(a, "a tool", "<c>{\"name\": \"f\", \"arguments\": {\"b\": 1}}", -1);
+    assert_matches(a, "a tool", "<c>{\"name\": \"f\", \"arguments\": {\"a\": 1, \"b\": 1}}", -1);
+    frit_automaton_free(a);
+    json_decref(closed);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 2 && strcmp(argv[1], "--rounds") == 0) n_rounds = atoi(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_format_of_calls_can_be_demanded),
         cmocka_unit_test(what_is_not_possible_is_refused_by_its_place),
+        cmocka_unit_test(arguments_that_no_schema_names_are_left_out),
     };
     return cmocka_run_group_tests(tests, make_tools, free_tools);
 }
