@@ -980,7 +980,7 @@ typedef struct frit_turn_grammar_options {
     size_t n_format;
     frit_grammar_kind kind;
     bool any_order;
-    bool one_call;   // at most one call
+    bool one_call;   // at most one call; a named function is called once in any case
     uint64_t reserved[8];
 } frit_turn_grammar_options;
 

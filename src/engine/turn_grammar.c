@@ -41,7 +41,7 @@ frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn, const f
         .tools = turn->tools,
         .must_call = turn->must_call,
         .only = turn->only,
-        .one_call = o->one_call,
+        .one_call = o->one_call || turn->only,   // a named function is called once
         .add_format = o->format ? add_format : NULL,
         .ctx = (void *)o,
     };

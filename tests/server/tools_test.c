@@ -211,7 +211,7 @@ static void a_call_can_be_demanded(void **state)
     json_decref(json);
     // What the script says does not fit: the model calls all the same, and reasons before.
     json = ask("{" FEW ", " ASK("weather") ", \"tool_choice\": {\"type\": \"function\", \"function\": {\"name\": "
-                                           "\"now\"}}, \"parallel_tool_calls\": false}");
+                                           "\"now\"}}}");
     message = json_object_get(choice_of(json), "message");
     calls = json_object_get(message, "tool_calls");
     expect_text(choice_of(json), "finish_reason", "tool_calls");
