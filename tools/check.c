@@ -59,7 +59,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/speculate.h", BELOW_ENGINE "engine/drafter.h"},
     {"src/engine/schedule.h", BELOW_ENGINE "engine/session.h"},
     {"src/engine/place.h",   BELOW_ENGINE "engine/kv_layout.h"},
-    {"src/engine/plans.h",   BELOW_ENGINE "engine/model.h"},
+    {"src/engine/plans.h",   BELOW_ENGINE "engine/adapter.h"},
     {"src/engine/flight.h",  BELOW_ENGINE "engine/plans.h engine/schedule.h"},
     {"src/engine/fit.",      BELOW_ENGINE "engine/fit.h engine/kv_layout.h"},
     {"src/engine/head.",     BELOW_ENGINE "engine/head.h engine/model.h"},

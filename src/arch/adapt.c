@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Adapters in the graph. Architectures do not mention them: every product of a weight adds its adapters.
+// Adapters in the graph. Architectures do not mention them: every product of a weight has room for its adapters.
 #include "arch/arch.h"
 
-static frit_matrix_adapters *find(const frit_build *b, const frit_weight *w)
+int32_t frit_adapters_matrix(const frit_checkpoint *ckpt, const char *name, const frit_tensor **base)
 {
-    const bool is_head = w == &b->weights->lm_head;
-    int64_t at;
-    if (!b->adapters || !w->w ||
-        !frit_map_get(&b->adapters->index, frit_str_of(is_head ? "output.weight" : w->w->name), &at))
-        return NULL;
-    return &b->adapters->matrices[at];
+    *base = frit_checkpoint_find(ckpt, name);
+    if (*base) return (int32_t)(*base - ckpt->tensors);
+    *base = strcmp(name, "output.weight") == 0 ? frit_checkpoint_find(ckpt, "token_embd.weight") : NULL;
+    return *base ? (int32_t)ckpt->n_tensors : -1;
 }
 
 // The first row of a weight that is a view of a larger tensor.
@@ -23,20 +21,14 @@ static int64_t first_row(const frit_weight *w, const frit_tensor *whole)
 
 frit_node *frit_adapt(frit_build *b, const frit_weight *w, frit_node *x, frit_node *route, int64_t begin, frit_node *y)
 {
-    frit_matrix_adapters *matrix = y ? find(b, w) : NULL;
-    if (!matrix || matrix->n == 0) return y;
-    frit_arena *arena = b->g->arena;
-    frit_adapted *adapted = frit_arena_new(arena, frit_adapted, 1);
-    frit_low_rank *parts = frit_arena_new(arena, frit_low_rank, (size_t)matrix->n);
-    if (!adapted || !parts) return frit_adapt_up(b->g, y, NULL, NULL);   // the graph reports the failed allocation
-    *adapted = (frit_adapted){
-        .parts = parts, .n = matrix->n, .n_in = x->shape[x->n_dims - 1], .n_out = y->shape[y->n_dims - 1]};
-    for (int32_t i = 0; i < matrix->n; i++) {
-        parts[i] = matrix->parts[i];
-        parts[i].first = adapted->n_h;
-        parts[i].b_first = begin + first_row(w, matrix->base);
-        adapted->n_h += parts[i].rank;
-    }
-    matrix->is_used = true;
+    const frit_adapters *adapters = b->adapters;
+    if (!y || !w->w || !adapters || adapters->n_h == 0) return y;
+    if (!route && x->n_dims > 2) return y;   // heads, one by one
+    const frit_tensor *base;
+    const bool is_head = w == &b->weights->lm_head;
+    const int32_t matrix = frit_adapters_matrix(adapters->ckpt, is_head ? "output.weight" : w->w->name, &base);
+    if (matrix < 0) return y;
+    if (adapters->is_used) adapters->is_used[matrix] = true;
+    const frit_adapted adapted = {.matrix = matrix, .n_h = adapters->n_h, .first_row = begin + first_row(w, base)};
     return frit_adapt_up(b->g, y, frit_adapt_down(b->g, x, route, adapted), adapted);
 }

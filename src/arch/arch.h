@@ -3,8 +3,8 @@
 //
 // frit_arch_of gives the row for a checkpoint's general.architecture. frit_hparams_read fills the hyperparameters
 // from metadata, by the table in hparams.c. frit_weights_bind finds every tensor that the rows name and checks its
-// shape, and computes constants of them. frit_rope_init computes the rotation frequencies for a context length. frit_arch_build then writes the graph
-// of a step: embedding, `layer` for each layer, final norm, output head.
+// shape, and computes constants of them. frit_rope_init computes the rotation frequencies for a context length.
+// frit_arch_build then writes the graph of a step: embedding, `layer` for each layer, final norm, output head.
 //
 //     FRIT_TRY(frit_arch_of(&arch, ckpt));
 //     FRIT_TRY(frit_hparams_read(&hp, arch, ckpt, &arena));

@@ -64,8 +64,7 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
         if (x && b.n_state != b.lhp->n_state)
             return frit_fail(FRIT_E_INVALID, "%s: layer %d has a state of %d numbers, expected %d", arch->name,
                              (int)b.i_layer, (int)b.n_state, (int)b.lhp->n_state);
-        const frit_steering *steering = b.adapters && b.adapters->layers ? &b.adapters->layers[b.i_layer] : NULL;
-        if (steering && steering->n > 0) x = frit_steer(g, x, steering);
+        if (b.adapters && b.adapters->steers) x = frit_steer(g, x, b.i_layer);
     }
     g->depth = b.i_layer;
     if (arch->end) x = arch->end(&b, x);

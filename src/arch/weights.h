@@ -200,18 +200,13 @@ frit_status frit_arch_list(const frit_arch *arch, const frit_hparams *hp, frit_l
 
 // ------------------------------------------------------------------------------- adapters (adapt.c)
 
-// The adapters of one tensor of the model.
-typedef struct frit_matrix_adapters {
-    const char *name;          // of the tensor; "output.weight" for the head, also where it is tied
-    const frit_tensor *base;   // the whole tensor
-    frit_low_rank *parts;      // in the order of adapters; building a graph sets `first` and `b_first`
-    int32_t n;
-    bool is_used;   // set when a graph uses it
-} frit_matrix_adapters;
-
+// What a graph has room for. The matrices of adapters are the tensors of the model's checkpoint, in their order; after
+// them comes the head, where it is the embedding's.
 typedef struct frit_adapters {
-    frit_matrix_adapters *matrices;
-    size_t n;
-    frit_map index;          // name -> place in `matrices`
-    frit_steering *layers;   // [n_layer]: control vectors; NULL: none
+    const frit_checkpoint *ckpt;
+    int32_t n_h;     // that the ranks of a sequence's adapters add up to, at most; 0: none
+    bool steers;     // by control vectors
+    bool *is_used;   // [ckpt->n_tensors + 1], set for those that the graph multiplies by; NULL: not wanted
 } frit_adapters;
+// The place of a tensor of the model among the matrices, and the tensor; -1: the model has no such tensor.
+int32_t frit_adapters_matrix(const frit_checkpoint *ckpt, const char *name, const frit_tensor **base);

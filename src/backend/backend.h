@@ -108,6 +108,10 @@ typedef struct frit_backend {
     frit_status (*weight_bytes)(frit_device *device, const frit_weight_uses *uses, frit_weight_bytes *out);
     // Loads those that are not in its store yet. FRIT_E_CANCELLED if `progress` says so; nothing is loaded then.
     frit_status (*load)(frit_device *device, const frit_weight_uses *uses, frit_progress progress);
+    // Adapter i of the batches that follow (frit_batch.scales); NULL: there is none any more. The table may go, and the
+    // numbers too where the host does not see the device's memory; otherwise they stay until i is set again. NULL, or:
+    // the device runs ops of adapters.
+    frit_status (*set_adapter)(frit_device *device, int32_t i, const frit_adapter_table *adapter);
     // Makes the plan executable: picks kernels, allocates scratch, loads weights that are not yet. Plan and cache must
     // outlive the result.
     frit_status (*prepare)(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);

@@ -1,62 +1,61 @@
 // SPDX-License-Identifier: MIT
 // Which adapters the sessions of an engine have. Each has a slot as long as some session uses it, and longer, until
-// another one needs it. Plans with adapters are for all slots; where these change, they are made anew.
+// another one needs it. Each device has those matrices of a slot's adapter that its nodes read.
 #include "engine/engine.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-// ------------------------------------------------------------------------------- what plans add
+// ------------------------------------------------------------------------------- tables of devices
 
-static frit_status add_part(frit_adapters *out, const frit_adapter_part *part, int32_t slot, int32_t n_slots,
-                            frit_arena *arena)
+// The part of an adapter that device d reads.
+static frit_status give_part(const frit_engine *engine, const frit_adapter *adapter, int32_t slot, int d)
 {
-    int64_t at;
-    if (!frit_map_get(&out->index, frit_str_of(part->name), &at)) {
-        at = (int64_t)out->n++;
-        out->matrices[at] = (frit_matrix_adapters){
-            .name = part->name, .base = part->base, .parts = frit_arena_new(arena, frit_low_rank, (size_t)n_slots)};
-        if (!out->matrices[at].parts || !frit_map_put(&out->index, frit_str_of(part->name), at))
-            return frit_fail_memory((size_t)n_slots * sizeof(frit_low_rank), "the list of adapters");
+    const frit_backend *backend = engine->devices[d]->backend;
+    const frit_adapter_table *all = &adapter->table;
+    const uint8_t *devices = engine->adapters.devices;
+    frit_adapter_table part = {.n_matrices = all->n_matrices, .n_layers = all->n_layers};
+    part.matrices = calloc((size_t)all->n_matrices + 1, sizeof *part.matrices);
+    part.directions = calloc((size_t)all->n_layers + 1, sizeof *part.directions);
+    frit_status status = FRIT_OK;
+    if (part.matrices && part.directions) {
+        for (int32_t i = 0; i < all->n_matrices; i++)
+            if (devices[i] >> d & 1) part.matrices[i] = all->matrices[i];
+        for (int32_t i = 0; i < all->n_layers; i++)
+            if (devices[all->n_matrices + i] >> d & 1) part.directions[i] = all->directions[i];
+        if (backend->set_adapter) status = backend->set_adapter(engine->devices[d], slot, &part);
+    } else {
+        status = frit_fail_memory((size_t)all->n_matrices * sizeof *part.matrices, "the table of an adapter");
     }
-    frit_matrix_adapters *matrix = &out->matrices[at];
-    matrix->parts[matrix->n] = part->low;
-    matrix->parts[matrix->n++].adapter = slot;
-    return FRIT_OK;
+    free(part.matrices);
+    free(part.directions);
+    return status;
 }
 
-static frit_status add_directions(frit_adapters *out, const frit_adapter *adapter, int32_t slot, int32_t n_slots,
-                                  frit_arena *arena)
+static void take_back(const frit_engine *engine, int32_t slot)
 {
-    const int32_t n_layer = adapter->model->hp.n_layer;
-    for (int32_t i = 0; i < n_layer; i++) {
-        frit_steering *layer = &out->layers[i];
-        if (!adapter->directions[i]) continue;
-        frit_direction *parts = layer->n > 0 ? (frit_direction *)(uintptr_t)layer->parts
-                                             : frit_arena_new(arena, frit_direction, (size_t)n_slots);
-        if (!parts) return frit_fail_memory((size_t)n_slots * sizeof *parts, "the list of adapters");
-        parts[layer->n] = (frit_direction){slot, adapter->directions[i]};
-        *layer = (frit_steering){parts, layer->n + 1, adapter->model->hp.n_embd};
+    for (int d = 0; d < engine->n_devices; d++) {
+        frit_device *device = engine->devices[d];
+        if (device->backend->set_adapter) (void)device->backend->set_adapter(device, slot, NULL);
     }
-    return FRIT_OK;
 }
 
-frit_status frit_adapters_bind(frit_adapters *out, frit_adapter *const *adapters, int32_t n, int32_t n_layer,
-                               frit_arena *arena)
+static frit_status give(frit_engine *engine, const frit_adapter *adapter, int32_t slot)
 {
-    size_t n_parts = 0;
-    for (int32_t i = 0; i < n; i++) n_parts += adapters[i] ? adapters[i]->n_parts : 0;
-    *out = (frit_adapters){.matrices = frit_arena_new(arena, frit_matrix_adapters, n_parts + 1),
-                           .layers = frit_arena_new(arena, frit_steering, (size_t)n_layer)};
-    if (!out->matrices || !out->layers)
-        return frit_fail_memory(n_parts * sizeof *out->matrices, "the list of adapters");
-    for (int32_t i = 0; i < n; i++) {
-        for (size_t k = 0; adapters[i] && k < adapters[i]->n_parts; k++)
-            FRIT_TRY(add_part(out, &adapters[i]->parts[k], i, n, arena));
-        if (adapters[i] && adapters[i]->directions) FRIT_TRY(add_directions(out, adapters[i], i, n, arena));
+    frit_adapter_slots *slots = &engine->adapters;
+    frit_status status = FRIT_OK;
+    if (!slots->devices) {
+        uint8_t *devices = calloc((size_t)adapter->table.n_matrices + (size_t)adapter->table.n_layers, 1);
+        if (!devices) return frit_fail_memory((size_t)adapter->table.n_matrices, "the devices of adapters");
+        status = frit_plans_find_adapted(engine, devices);
+        if (status != FRIT_OK) free(devices);
+        FRIT_TRY(status);
+        slots->devices = devices;
     }
-    return FRIT_OK;
+    for (int d = 0; d < engine->n_devices && status == FRIT_OK; d++) status = give_part(engine, adapter, slot, d);
+    if (status != FRIT_OK) take_back(engine, slot);
+    return status;
 }
 
 // ------------------------------------------------------------------------------- slots
@@ -97,24 +96,8 @@ static frit_status grow(frit_engine *engine)
     return FRIT_OK;
 }
 
-// Plans of what was bound are dropped first.
-static frit_status bind_anew(frit_engine *engine)
-{
-    frit_adapter_slots *slots = &engine->adapters;
-    frit_plans_drop_adapted(engine);
-    frit_map_free(&slots->bound.index);
-    frit_arena_free(&slots->arena);
-    slots->bound = (frit_adapters){0};
-    slots->arena = (frit_arena){0};
-    frit_status status = frit_adapters_bind(&slots->bound, slots->items, slots->n, engine->hp.n_layer, &slots->arena);
-    if (status == FRIT_OK) return FRIT_OK;
-    frit_map_free(&slots->bound.index);
-    slots->bound = (frit_adapters){0};   // steps with adapters fail, until this works
-    return status;
-}
-
-// Gives every adapter a slot; *changed if one did not have it.
-static frit_status place(frit_engine *engine, frit_adapter *const *adapters, size_t n, bool *changed)
+// Gives every adapter a slot.
+static frit_status place(frit_engine *engine, frit_adapter *const *adapters, size_t n)
 {
     frit_adapter_slots *slots = &engine->adapters;
     for (size_t i = 0; i < n; i++) {
@@ -124,9 +107,9 @@ static frit_status place(frit_engine *engine, frit_adapter *const *adapters, siz
             slot = slots->n;
             FRIT_TRY(grow(engine));
         }
+        FRIT_TRY(give(engine, adapters[i], slot));
         frit_adapter_retain(adapters[i]);
         slots->items[slot] = adapters[i];
-        *changed = true;
     }
     return FRIT_OK;
 }
@@ -139,6 +122,7 @@ static void sweep(frit_engine *engine, frit_adapter *const *adapters, size_t n)
         bool stays = !slots->items[i] || is_in_use(engine, i);
         for (size_t k = 0; k < n; k++) stays = stays || slots->items[i] == adapters[k];
         if (stays) continue;
+        take_back(engine, i);
         frit_adapter_free(slots->items[i]);
         slots->items[i] = NULL;
     }
@@ -148,8 +132,7 @@ void frit_adapter_slots_deinit(frit_adapter_slots *slots)
 {
     for (int32_t i = 0; i < slots->n; i++) frit_adapter_free(slots->items[i]);
     free(slots->items);
-    frit_map_free(&slots->bound.index);
-    frit_arena_free(&slots->arena);
+    free(slots->devices);
     *slots = (frit_adapter_slots){0};
 }
 
@@ -170,6 +153,28 @@ static frit_status check(const frit_session *session, frit_adapter *const *adapt
     return FRIT_OK;
 }
 
+// The class of plans for these scales of all slots.
+static frit_status find_class(const frit_adapter_slots *slots, const float *scales, frit_adapter_class *out)
+{
+    const frit_adapter *first = NULL;
+    *out = (frit_adapter_class){0};
+    for (int32_t i = 0; i < slots->n; i++) {
+        if (scales[i] == 0) continue;
+        first = slots->items[i];
+        out->steers = out->steers || first->steers;
+    }
+    for (int32_t m = 0; first && m < first->table.n_matrices; m++) {
+        int64_t ranks = 0;
+        for (int32_t i = 0; i < slots->n; i++)
+            if (scales[i] != 0) ranks += slots->items[i]->table.matrices[m].rank;
+        while (out->ranks < FRIT_N_RANKS && frit_adapter_class_ranks(out->ranks) < ranks) out->ranks++;
+        if (out->ranks == FRIT_N_RANKS)
+            return frit_fail(FRIT_E_LIMIT, "a session's adapters have a rank of %lld together, expected at most %d",
+                             (long long)ranks, (int)frit_adapter_class_ranks(FRIT_N_RANKS - 1));
+    }
+    return FRIT_OK;
+}
+
 frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const *adapters, const float *scales,
                                       size_t n_adapters)
 {
@@ -179,22 +184,24 @@ frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const
     FRIT_TRY(check(session, adapters, scales, n_adapters));
     frit_engine *engine = session->engine;
     frit_adapter_slots *slots = &engine->adapters;
-    bool changed = false, any = false;
+    bool changed = false;
     for (size_t i = 0; i < n_adapters; i++) changed = changed || slot_of(slots, adapters[i]) < 0;
-    if (changed) {   // the only time at which plans that read other adapters go anyway
-        frit_plans_drop_adapted(engine);
+    if (changed) {
         sweep(engine, adapters, n_adapters);
-        FRIT_TRY(place(engine, adapters, n_adapters, &changed));
+        FRIT_TRY(place(engine, adapters, n_adapters));
         FRIT_TRY(frit_prefix_note_adapters(engine));
-        FRIT_TRY(bind_anew(engine));
     }
     frit_prefix_keep(session, false);
+    frit_adapter_class adapted;
     float *chosen = calloc((size_t)slots->n + 1, sizeof *chosen);
     if (!chosen) return frit_fail_memory((size_t)slots->n * sizeof *chosen, "a session's adapters");
     for (size_t i = 0; i < n_adapters; i++) chosen[slot_of(slots, adapters[i])] += scales[i];
-    for (int32_t i = 0; i < slots->n; i++) any = any || chosen[i] != 0;
+    const frit_status status = find_class(slots, chosen, &adapted);
+    const bool any = status == FRIT_OK && (adapted.ranks > 0 || adapted.steers);
+    if (!any) free(chosen);
+    FRIT_TRY(status);
     free(session->scales);
     session->scales = any ? chosen : NULL;
-    if (!any) free(chosen);
+    session->adapted = adapted;
     return frit_prefix_adapt(session);
 }

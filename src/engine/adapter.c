@@ -41,50 +41,60 @@ static frit_status check_finite(const frit_tensor *tensor)
     return status;
 }
 
-static frit_status decode(frit_adapter *adapter, const frit_tensor *tensor, float **out)
+// A tensor of the adapter's own with room for numbers of this type.
+static frit_status make_tensor(frit_adapter *adapter, const frit_tensor *like, frit_dtype type, frit_tensor **out,
+                               uint8_t **bytes)
+{
+    const size_t n_bytes = (size_t)frit_tensor_n_elems(like) * frit_dtype_get(type)->block_bytes;
+    frit_tensor *tensor = *out = frit_arena_new(&adapter->arena, frit_tensor, 1);
+    *bytes = (uint8_t *)frit_arena_new(&adapter->arena, float, (n_bytes + sizeof(float) - 1) / sizeof(float));
+    if (!tensor || !*bytes) return frit_fail_memory(n_bytes, like->name);
+    *tensor = *like;
+    tensor->dtype = type;
+    tensor->data = *bytes;
+    tensor->n_bytes = n_bytes;
+    tensor->is_mapped = false;
+    tensor->recipe = NULL;
+    adapter->info.n_bytes += n_bytes;
+    return FRIT_OK;
+}
+
+static frit_status decode(frit_adapter *adapter, const frit_tensor *tensor, const frit_tensor **out)
 {
     const int64_t n = frit_tensor_n_elems(tensor), width = tensor->shape[tensor->n_dims - 1];
-    float *values = *out = frit_arena_new(&adapter->arena, float, (size_t)n);
-    if (!values) return frit_fail_memory((size_t)n * sizeof *values, tensor->name);
-    FRIT_TRY(frit_tensor_decode_rows(tensor, 0, n / width, values));
-    adapter->info.n_bytes += (uint64_t)n * sizeof *values;
-    return FRIT_OK;
+    frit_tensor *made;
+    uint8_t *bytes;
+    FRIT_TRY(make_tensor(adapter, tensor, FRIT_DTYPE_F32, &made, &bytes));
+    *out = made;
+    return frit_tensor_decode_rows(tensor, 0, n / width, (float *)(void *)bytes);
 }
 
 static frit_status take_a(frit_adapter *adapter, const frit_tensor *a, frit_low_rank *low)
 {
-    low->a_type = a->dtype;
-    low->a = a->data;
+    if (!is_plain(a->dtype) || !a->data) return decode(adapter, a, &low->a);
+    low->a = a;   // of the file
     adapter->info.n_bytes += a->n_bytes;
-    if (is_plain(a->dtype) && a->data) return FRIT_OK;
-    float *values;
-    FRIT_TRY(decode(adapter, a, &values));
-    low->a_type = FRIT_DTYPE_F32;
-    low->a = (const uint8_t *)values;
     return FRIT_OK;
 }
 
 // [n, n_out, rank] becomes [n, rank, n_out].
 static frit_status turn_b(frit_adapter *adapter, const frit_tensor *b, const frit_row_order *order, frit_low_rank *low)
 {
-    const int64_t rank = low->rank, n_out = low->b_width, n = frit_tensor_n_elems(b) / rank / n_out;
-    const uint8_t *from = b->data;
-    low->b_type = b->dtype;
-    if (!is_plain(b->dtype) || !b->data) {
-        float *values;
-        FRIT_TRY(decode(adapter, b, &values));
-        low->b_type = FRIT_DTYPE_F32;
-        from = (const uint8_t *)values;
-    }
-    const size_t size = frit_dtype_get(low->b_type)->block_bytes, n_bytes = (size_t)frit_tensor_n_elems(b) * size;
-    uint8_t *to = frit_arena_alloc(&adapter->arena, n_bytes, 1);
-    if (!to) return frit_fail_memory(n_bytes, b->name);
+    const int last = b->n_dims - 1;
+    const int64_t rank = low->rank, n_out = b->shape[last - 1], n = frit_tensor_n_elems(b) / rank / n_out;
+    const frit_tensor *source = b;
+    if (!is_plain(b->dtype) || !b->data) FRIT_TRY(decode(adapter, b, &source));
+    const size_t size = frit_dtype_get(source->dtype)->block_bytes;
+    const uint8_t *from = source->data;
+    frit_tensor *turned;
+    uint8_t *to;
+    FRIT_TRY(make_tensor(adapter, b, source->dtype, &turned, &to));
+    turned->shape[last - 1] = rank, turned->shape[last] = n_out;
     for (int64_t m = 0; m < n; m++, from += (size_t)(n_out * rank) * size)
         for (int64_t j = 0; j < rank; j++)
             for (int64_t o = 0; o < n_out; o++, to += size)
                 memcpy(to, from + (size_t)(frit_row_order_source(order, o) * rank + j) * size, size);
-    low->b = to - n_bytes;
-    adapter->info.n_bytes += n_bytes;
+    low->b = turned;
     return FRIT_OK;
 }
 
@@ -107,21 +117,19 @@ static frit_status find_order(const frit_adapter *adapter, const frit_adapter_pa
 
 static frit_status take_pair(frit_adapter *adapter, const frit_adapter_pair *pair)
 {
-    frit_adapter_part *part = &adapter->parts[adapter->n_parts++];
-    const frit_checkpoint *base = adapter->model->ckpt;
-    const int last = pair->b.n_dims - 1;
-    part->name = pair->name;
-    part->base = frit_checkpoint_find(base, pair->name);
-    if (!part->base) part->base = frit_checkpoint_find(base, "token_embd.weight");   // of a shared head
-    part->low =
-        (frit_low_rank){.rank = (int32_t)pair->b.shape[last], .scale = pair->scale, .b_width = pair->b.shape[last - 1]};
-    if (adapter->info.rank < part->low.rank) adapter->info.rank = part->low.rank;
+    const frit_tensor *base;
+    const int32_t matrix = frit_adapters_matrix(adapter->model->ckpt, pair->name, &base);
+    if (matrix < 0) return frit_fail(FRIT_E_INVALID, "the model has no tensor '%s'", pair->name);
+    frit_low_rank *low = &adapter->table.matrices[matrix];
+    low->rank = (int32_t)pair->b.shape[pair->b.n_dims - 1];
+    low->scale = pair->scale;
+    if (adapter->info.rank < low->rank) adapter->info.rank = low->rank;
     frit_row_order order;
     FRIT_TRY(check_finite(&pair->a));
     FRIT_TRY(check_finite(&pair->b));
     FRIT_TRY(find_order(adapter, pair, &order));
-    FRIT_TRY(take_a(adapter, &pair->a, &part->low));
-    return turn_b(adapter, &pair->b, &order, &part->low);
+    FRIT_TRY(take_a(adapter, &pair->a, low));
+    return turn_b(adapter, &pair->b, &order, low);
 }
 
 static frit_status take_directions(frit_adapter *adapter, const frit_adapter_options *options)
@@ -131,14 +139,11 @@ static frit_status take_directions(frit_adapter *adapter, const frit_adapter_opt
     const size_t last = options->last_layer > 0 ? (size_t)options->last_layer : SIZE_MAX;
     if (options->first_layer < 0 || options->last_layer < 0 || first > last)
         return frit_fail(FRIT_E_INVALID, "layers %d to %d are no range", options->first_layer, options->last_layer);
-    adapter->directions = frit_arena_new(&adapter->arena, const float *, (size_t)adapter->model->hp.n_layer);
-    if (!adapter->directions) return frit_fail_memory(file->n_directions * sizeof(float *), "a control vector");
+    adapter->steers = true;
     for (size_t i = first; i < file->n_directions && i < (size_t)adapter->model->hp.n_layer && i <= last; i++) {
-        float *values;
         if (!file->directions[i]) continue;
         FRIT_TRY(check_finite(file->directions[i]));
-        FRIT_TRY(decode(adapter, file->directions[i], &values));
-        adapter->directions[i] = values;
+        FRIT_TRY(decode(adapter, file->directions[i], &adapter->table.directions[i]));
         adapter->info.n_tensors++;
     }
     return FRIT_OK;
@@ -152,19 +157,35 @@ static frit_status check_used(frit_adapter *adapter)
     const frit_model *model = adapter->model;
     frit_arena arena = {0};
     frit_graph graph;
-    frit_adapters bound = {0};
-    frit_graph_init(&graph, &arena, 1, 1);
-    frit_status status = frit_adapters_bind(&bound, &adapter, 1, model->hp.n_layer, &arena);
-    if (status == FRIT_OK)
+    const frit_adapters all = {
+        .ckpt = model->ckpt, .n_h = 1, .is_used = frit_arena_new(&arena, bool, (size_t)adapter->table.n_matrices)};
+    frit_status status = all.is_used ? FRIT_OK : frit_fail_memory(model->ckpt->n_tensors, "an adapter");
+    for (int encodes = 0; encodes < (model->arch->is_encoder_decoder ? 2 : 1) && status == FRIT_OK; encodes++) {
+        frit_graph_init(&graph, &arena, 1, 1);
         status = frit_arch_build(&graph, model->arch, &model->hp, &model->weights,
-                                 &(frit_build_options){.adapters = &bound});
-    for (size_t i = 0; i < bound.n && status == FRIT_OK; i++)
-        if (!bound.matrices[i].is_used)
-            status = frit_fail(FRIT_E_UNSUPPORTED, "adapters of '%s' are not supported in the architecture '%s'",
-                               bound.matrices[i].name, model->arch->name);
-    frit_map_free(&bound.index);
+                                 &(frit_build_options){.encode = encodes, .adapters = &all});
+    }
+    for (size_t i = 0; i < adapter->file.n_pairs && status == FRIT_OK; i++) {
+        const frit_tensor *base;
+        const char *name = adapter->file.pairs[i].name;
+        if (!all.is_used[frit_adapters_matrix(model->ckpt, name, &base)])
+            status = frit_fail(FRIT_E_UNSUPPORTED, "adapters of '%s' are not supported in the architecture '%s'", name,
+                               model->arch->name);
+    }
     frit_arena_free(&arena);
     return status;
+}
+
+static frit_status make_table(frit_adapter *adapter)
+{
+    frit_adapter_table *table = &adapter->table;
+    table->n_matrices = (int32_t)adapter->model->ckpt->n_tensors + 1;
+    table->n_layers = adapter->model->hp.n_layer;
+    table->matrices = frit_arena_new(&adapter->arena, frit_low_rank, (size_t)table->n_matrices);
+    table->directions = frit_arena_new(&adapter->arena, const frit_tensor *, (size_t)table->n_layers);
+    return table->matrices && table->directions
+               ? FRIT_OK
+               : frit_fail_memory((size_t)table->n_matrices * sizeof *table->matrices, "an adapter");
 }
 
 static frit_status open_adapter(frit_adapter *adapter, const char *path, const frit_adapter_options *options)
@@ -180,9 +201,8 @@ static frit_status open_adapter(frit_adapter *adapter, const char *path, const f
                                         .kind = file->is_vector ? "control vector" : "lora",
                                         .n_tensors = (int32_t)file->n_pairs,
                                         .alpha = file->alpha};
+    FRIT_TRY(make_table(adapter));
     if (file->is_vector) return take_directions(adapter, options);
-    adapter->parts = frit_arena_new(&adapter->arena, frit_adapter_part, file->n_pairs);
-    if (!adapter->parts) return frit_fail_memory(file->n_pairs * sizeof *adapter->parts, "an adapter");
     for (size_t i = 0; i < file->n_pairs; i++) FRIT_TRY(take_pair(adapter, &file->pairs[i]));
     return check_used(adapter);
 }

@@ -1,39 +1,41 @@
 // SPDX-License-Identifier: MIT
 // engine/adapter.h: LoRA adapters and control vectors, opened for a model and shared by sessions.
 //
-// An engine has its adapters in slots; plans with adapters add all of them, and the scales of a sequence say how much.
+// An engine has its adapters in slots. Plans know no adapter: devices have a table of them, and the scales of a
+// sequence say how much of each its rows have (graph/adapt.h).
 #pragma once
 #include "engine/model.h"
 #include "format/adapter.h"
-
-typedef struct frit_adapter_part {
-    const char *name;          // of the model's tensor
-    const frit_tensor *base;   // the tensor
-    frit_low_rank low;
-} frit_adapter_part;
 
 struct frit_adapter {
     _Atomic int n_refs;
     frit_model *model;
     frit_adapter_file file;
     frit_arena arena;
-    frit_adapter_part *parts;
-    size_t n_parts;
-    const float **directions;   // [n_layer] of a control vector, NULL where it does nothing; else NULL
+    frit_adapter_table table;
+    bool steers;   // is a control vector
     frit_adapter_info info;
 };
 
-// The adapters that sessions of an engine have, each in a slot: a sequence's scales are in their order. Plans with adapters
-// are made for all of them and made again when another one comes.
+// What a step's plans have room for: plans are made for the classes, not for the adapters.
+typedef struct frit_adapter_class {
+    int8_t ranks;   // index of the numbers in a row of h (frit_adapter_class_ranks); 0: no low-rank adapters
+    bool steers;    // by control vectors
+} frit_adapter_class;
+enum { FRIT_N_RANKS = 5 };
+static inline int32_t frit_adapter_class_ranks(int i)   // 0, 32, 256, 2048, 16384
+{
+    return i == 0 ? 0 : 4 << 3 * i;
+}
+
+// The adapters that sessions of an engine have, each in a slot: a sequence's scales are in their order. Devices have a
+// table of them.
 typedef struct frit_adapter_slots {
     frit_adapter **items;   // [n]; NULL: free
     int32_t n;
-    frit_arena arena;      // of what is bound
-    frit_adapters bound;   // what plans add
+    uint8_t
+        *devices;   // [n_matrices + n_layers]: bit i: device i reads those of this matrix, or layer; NULL: not known
 } frit_adapter_slots;
 
 void frit_adapter_retain(frit_adapter *adapter);
-// Lists what the adapters add, tensor by tensor, in `arena`; the index is the caller's to free. Adapters may be NULL.
-frit_status frit_adapters_bind(frit_adapters *out, frit_adapter *const *adapters, int32_t n, int32_t n_layer,
-                               frit_arena *arena);
 void frit_adapter_slots_deinit(frit_adapter_slots *slots);

@@ -6,6 +6,8 @@
 // of their own because their buffers are smaller and stay in the processor's caches.
 #include "engine/engine.h"
 
+#include <assert.h>
+
 static const int32_t class_rows[FRIT_N_CLASSES] = {1, 8, 32, INT32_MAX, INT32_MAX};
 enum { PREFILL_CLASS = FRIT_N_CLASSES - 1 };
 
@@ -20,12 +22,11 @@ static frit_status build_graph(const frit_engine *engine, int i, frit_plan_key k
     int32_t n_rows = rows_of(engine, i);
     int32_t n_outs = all_rows || n_rows < engine->max_outs ? n_rows : engine->max_outs;
     frit_graph_init(&c->graph, &c->arena, n_rows, n_outs);
-    const frit_build_options options = {.hidden = key.kind == FRIT_PLAN_HIDDEN,
-                                        .encode = key.kind == FRIT_PLAN_ENCODE,
-                                        .adapters = key.adapted ? &engine->adapters.bound : NULL};
     const frit_model *model = engine->model;
-    if (key.adapted && !engine->adapters.bound.matrices)
-        return frit_fail_memory(sizeof(frit_adapters), "an engine's adapters");
+    const frit_adapters adapters = {
+        .ckpt = model->ckpt, .n_h = frit_adapter_class_ranks(key.adapted.ranks), .steers = key.adapted.steers};
+    const frit_build_options options = {
+        .hidden = key.kind == FRIT_PLAN_HIDDEN, .encode = key.kind == FRIT_PLAN_ENCODE, .adapters = &adapters};
     FRIT_TRY(frit_arch_build(&c->graph, model->arch, &engine->hp, &model->weights, &options));
     if (!engine->no_fuse) frit_fuse(&c->graph);
     return frit_graph_check(&c->graph);
@@ -73,8 +74,11 @@ frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_plan_cla
 {
     int i = key.prefill ? PREFILL_CLASS : 0;
     while (rows_of(engine, i) < key.n_rows) i++;
-    frit_plan_class *c = &engine->plans.classes[key.adapted][key.kind][i];
-    if (!c->parts) FRIT_TRY(make_class(engine, i, key, c));
+    frit_plan_class *c = &engine->plans.classes[key.adapted.steers][key.adapted.ranks][key.kind][i];
+    if (!c->parts) {
+        FRIT_TRY(make_class(engine, i, key, c));
+        engine->plans.n_made++;
+    }
     *out = c;
     return FRIT_OK;
 }
@@ -132,10 +136,10 @@ frit_status frit_plans_each_graph(frit_engine *engine, frit_graph_fn fn, void *c
 // All classes, in sequence.
 static frit_plan_class *class_at(const frit_engine *engine, int i)
 {
-    return (frit_plan_class *)(uintptr_t)&engine->plans.classes[0][0][0] + i;
+    return (frit_plan_class *)(uintptr_t)&engine->plans.classes[0][0][0][0] + i;
 }
 
-enum { N_ALL = 2 * FRIT_PLAN_KINDS * FRIT_N_CLASSES };
+enum { N_ALL = 2 * FRIT_N_RANKS * FRIT_PLAN_KINDS * FRIT_N_CLASSES };
 
 uint64_t frit_plans_scratch_bytes(const frit_engine *engine)
 {
@@ -149,7 +153,34 @@ void frit_plans_free(frit_engine *engine)
     for (int i = 0; i < N_ALL; i++) free_class(class_at(engine, i));
 }
 
-void frit_plans_drop_adapted(frit_engine *engine)
+// What nodes of this device read of adapters.
+static void note_adapted(const frit_graph *graph, int32_t n_matrices, unsigned device, uint8_t *devices)
 {
-    for (int i = N_ALL / 2; i < N_ALL; i++) free_class(class_at(engine, i));
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const frit_node *node = graph->nodes[i];
+        const bool is_adapt = node->op == FRIT_OP_ADAPT_DOWN || node->op == FRIT_OP_ADAPT_UP;
+        for (int k = 0; k < 2; k++)
+            if (node->adapts >> k & 1 || (is_adapt && k == 0))
+                devices[node->adapted[k].matrix] |= (uint8_t)(1u << device);
+        if (node->op == FRIT_OP_STEER) devices[n_matrices + node->layer] |= (uint8_t)(1u << device);
+    }
+}
+
+static_assert(FRIT_MAX_DEVICES <= 8, "a byte has a bit for each device");
+
+frit_status frit_plans_find_adapted(const frit_engine *engine, uint8_t *devices)
+{
+    const frit_plan_kind kinds[] = {FRIT_PLAN_LOGITS, FRIT_PLAN_ENCODE};
+    const int32_t n_matrices = (int32_t)engine->model->ckpt->n_tensors + 1;
+    for (int i = 0; i < (engine->model->arch->is_encoder_decoder ? 2 : 1); i++) {
+        frit_plan_class c = {0};
+        const frit_plan_key key = {.kind = kinds[i], .adapted = {.ranks = 1, .steers = true}};
+        frit_status status = build_graph(engine, PREFILL_CLASS, key, &c);
+        if (status == FRIT_OK) status = frit_segments_make(&c.segments, &c.graph, &engine->placement);
+        for (int k = 0; k < c.segments.n && status == FRIT_OK; k++)
+            note_adapted(&c.segments.list[k].graph, n_matrices, (unsigned)c.segments.list[k].device, devices);
+        frit_arena_free(&c.arena);
+        FRIT_TRY(status);
+    }
+    return FRIT_OK;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // engine/plans.h: plans by shape class, and where their segments run.
 #pragma once
-#include "engine/model.h"
+#include "engine/adapter.h"
 #include "graph/segment.h"
 
 // Classes are made when they are first needed, each for its largest shape; a step narrows the plans to its rows.
@@ -24,7 +24,8 @@ typedef struct frit_plan_class {
 typedef enum frit_plan_kind { FRIT_PLAN_LOGITS, FRIT_PLAN_HIDDEN, FRIT_PLAN_ENCODE, FRIT_PLAN_KINDS } frit_plan_kind;
 
 typedef struct frit_plan_cache {
-    frit_plan_class classes[2][FRIT_PLAN_KINDS][FRIT_N_CLASSES];   // [adapted]
+    frit_plan_class classes[2][FRIT_N_RANKS][FRIT_PLAN_KINDS][FRIT_N_CLASSES];   // [steers][ranks]: of adapters
+    size_t n_made;                                                               // ever
 } frit_plan_cache;
 
 // The plan for the rows that were scheduled; made on first use.
@@ -32,10 +33,11 @@ typedef struct frit_plan_key {
     int32_t n_rows;
     bool prefill;   // sequences of many rows each
     frit_plan_kind kind;
-    bool adapted;   // with the adapters of the engine
+    frit_adapter_class adapted;
 } frit_plan_key;
 frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_plan_class **out);
-void frit_plans_drop_adapted(frit_engine *engine);
+// Sets the bit of each device that reads adapters of matrix i in devices[i], and of layer k after all matrices.
+frit_status frit_plans_find_adapted(const frit_engine *engine, uint8_t *devices);
 // Calls fn with the graphs that have all layers between them: of logits, and of sources where the model has those.
 typedef frit_status (*frit_graph_fn)(frit_engine *engine, frit_graph *graph, void *ctx);
 frit_status frit_plans_each_graph(frit_engine *engine, frit_graph_fn fn, void *ctx);

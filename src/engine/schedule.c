@@ -163,6 +163,13 @@ static bool is_verified(const frit_session *session)
     return ask && ask->at == session->n_done && session->n_taken == ask->n;
 }
 
+static void widen_adapted(frit_step *step, const frit_session *session)
+{
+    if (!session->scales) return;
+    if (step->adapted.ranks < session->adapted.ranks) step->adapted.ranks = session->adapted.ranks;
+    step->adapted.steers = step->adapted.steers || session->adapted.steers;
+}
+
 // Writes the rows that the session has been given as one sequence of the batch.
 static void lay_out(frit_engine *engine, frit_session *session)
 {
@@ -174,7 +181,7 @@ static void lay_out(frit_engine *engine, frit_session *session)
                                           .state = session->map.slot - 1,
                                           .n_source = (int32_t)session->n_source};
     lay_out_snapshot(engine, session, &step->seqs[step->n_seqs]);
-    step->adapted = step->adapted || session->scales;
+    widen_adapted(step, session);
     step->decodes = step->decodes && (session->n_taken == 1 || is_verified(session));
     step->owners[step->n_seqs++] = session;
     for (size_t i = session->n_done; i < session->n_done + (size_t)session->n_taken; i++, row++) {
@@ -192,7 +199,7 @@ static void lay_out_source(frit_step *step, frit_session *session)
 {
     int32_t row = step->n_rows;
     step->seqs[step->n_seqs] = (frit_seq){.first_row = row, .n_rows = session->n_taken, .state = -1};
-    step->adapted = step->adapted || session->scales;
+    widen_adapted(step, session);
     step->decodes = false;
     step->owners[step->n_seqs++] = session;
     for (int32_t i = 0; i < session->n_taken; i++, row++) {
@@ -388,7 +395,7 @@ void frit_schedule(frit_engine *engine)
     step->n_rows = step->n_outs = step->n_picks = 0;
     step->lists.n_vocab = engine->hp.n_vocab;
     frit_pick_lists_clear(&step->lists);
-    step->adapted = false;
+    step->adapted = (frit_adapter_class){0};
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->waited = s->n_taken == 0 && pending(s) > 0;
         if (s->n_taken > 0 && step->encodes) lay_out_source(step, s);

@@ -21,11 +21,11 @@ typedef struct frit_step {                    // the batch and whose it is
     frit_pick_lists lists;                    // of picks
     frit_step_tables tables;
     int32_t n_rows, n_outs, n_seqs, n_picks;
-    frit_result result;   // the kind that this step gives; NONE while open
-    bool prefill;         // its sequences have many rows each
-    bool adapted;         // some sequence has adapters
-    bool encodes;         // its rows are those of sources
-    bool decodes;         // its rows are single tokens, and drafts that follow them
+    frit_result result;           // the kind that this step gives; NONE while open
+    bool prefill;                 // its sequences have many rows each
+    frit_adapter_class adapted;   // room for what its sequences have
+    bool encodes;                 // its rows are those of sources
+    bool decodes;                 // its rows are single tokens, and drafts that follow them
 } frit_step;
 
 // How long steps take, as moving averages; 0: not measured yet.

@@ -55,6 +55,7 @@ struct frit_session {
     int32_t n_taken;                        // rows in the step that is being made
     bool waited;                            // had something to run and no row in the last step
     float *scales;                          // [engine->adapters.n]; NULL: no adapters
+    frit_adapter_class adapted;             // of these
     frit_status status;               // FRIT_OK, or why its last step failed: it does not run until it is truncated
     char failure[FRIT_ERROR_BYTES];   // the sentence
 };

@@ -90,8 +90,8 @@ static frit_status sum_adapters(const frit_session *session, uint64_t *sums)
         frit_checksum_add(&sum, &adapter->file.alpha, sizeof adapter->file.alpha);
         for (size_t k = 0; k < adapter->file.ckpt->n_tensors; k++)
             FRIT_TRY(add_tensor(&sum, &adapter->file.ckpt->tensors[k]));
-        for (int32_t k = 0; adapter->directions && k < adapter->model->hp.n_layer; k++) {
-            const bool steers = adapter->directions[k] != NULL;
+        for (int32_t k = 0; adapter->steers && k < adapter->table.n_layers; k++) {
+            const bool steers = adapter->table.directions[k] != NULL;
             frit_checksum_add(&sum, &steers, sizeof steers);
         }
         *sums += frit_checksum_value(&sum);

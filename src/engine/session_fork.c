@@ -21,6 +21,7 @@ static frit_status copy_scales(frit_session *to, const frit_session *from)
 {
     const size_t n = (size_t)from->engine->adapters.n;
     if (!from->scales) return FRIT_OK;
+    to->adapted = from->adapted;
     to->scales = calloc(n + 1, sizeof *to->scales);
     if (!to->scales) return frit_fail_memory(n * sizeof *to->scales, "a session's adapters");
     memcpy(to->scales, from->scales, n * sizeof *to->scales);

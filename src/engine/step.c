@@ -262,7 +262,7 @@ frit_status frit_step_submit(frit_engine *engine, frit_flight *flight)
         .pages = step->tables.pages,
         .n_groups = engine->kv.n_groups,
         .page_stride = step->tables.page_stride,
-        .scales = step->adapted ? step->tables.scales : NULL,
+        .scales = step->adapted.ranks > 0 || step->adapted.steers ? step->tables.scales : NULL,
         .n_adapters = engine->adapters.n,
         .picks = step->picks,
         .n_picks = runs_picks ? step->n_picks : 0,

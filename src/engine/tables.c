@@ -85,7 +85,8 @@ void frit_step_fill_tables(frit_engine *engine)
     frit_step *step = engine->step;
     const size_t n = (size_t)engine->adapters.n;
     fill_pages(engine);
-    for (int32_t r = 0; step->adapted && r < step->n_seqs; r++) {
+    const bool adapted = step->adapted.ranks > 0 || step->adapted.steers;
+    for (int32_t r = 0; adapted && r < step->n_seqs; r++) {
         const float *scales = step->owners[r]->scales;
         float *row = step->tables.scales + (size_t)r * n;
         for (size_t i = 0; i < n; i++) row[i] = scales ? scales[i] : 0;

@@ -242,20 +242,20 @@ frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows)
     return frit_node_new(g, (frit_node){.op = FRIT_OP_TAKE_ROWS, .src = {x, rows}});
 }
 
-frit_node *frit_adapt_down(frit_graph *g, frit_node *x, frit_node *route, const frit_adapted *adapted)
+frit_node *frit_adapt_down(frit_graph *g, frit_node *x, frit_node *route, frit_adapted adapted)
 {
-    return frit_node_new(g, (frit_node){.op = FRIT_OP_ADAPT_DOWN, .src = {x, route}, .adapted = adapted});
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_ADAPT_DOWN, .src = {x, route}, .adapted = {adapted}});
 }
 
-frit_node *frit_adapt_up(frit_graph *g, frit_node *y, frit_node *h, const frit_adapted *adapted)
+frit_node *frit_adapt_up(frit_graph *g, frit_node *y, frit_node *h, frit_adapted adapted)
 {
     frit_node *route = h && h->op == FRIT_OP_ADAPT_DOWN ? h->src[1] : NULL;
-    return frit_node_new(g, (frit_node){.op = FRIT_OP_ADAPT_UP, .src = {y, h, route}, .adapted = adapted});
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_ADAPT_UP, .src = {y, h, route}, .adapted = {adapted}});
 }
 
-frit_node *frit_steer(frit_graph *g, frit_node *x, const frit_steering *steering)
+frit_node *frit_steer(frit_graph *g, frit_node *x, int32_t layer)
 {
-    return frit_node_new(g, (frit_node){.op = FRIT_OP_STEER, .src = {x}, .steering = steering});
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_STEER, .src = {x}, .layer = layer});
 }
 
 int frit_node_n_own(const frit_node *node)

@@ -163,6 +163,7 @@ static int take_adapts(frit_node *node, const frit_node *first, const frit_node 
     for (int i = 0; i < 2; i++) {
         if (!products[i] || !products[i]->adapts) continue;
         node->adapts |= 1u << i;
+        node->adapted[i] = products[i]->adapted[0];
         src[n++] = products[i]->src[frit_node_adapts(products[i], 0)];
     }
     return n;
@@ -175,6 +176,7 @@ static bool fuse_linear_scale(rewrite *r, frit_node *node)
     const frit_node *product = node->src[0];
     if (product->factor != 0) node->factor *= product->factor;
     node->adapts = product->adapts;
+    node->adapted[0] = product->adapted[0];
     frit_node *src[FRIT_MAX_SOURCES];
     memcpy(src, product->src, sizeof src);
     become(node, FRIT_OP_LINEAR, product->n_src, src);

@@ -159,27 +159,26 @@ typedef struct frit_node {
     // Products: bit i says that adapters add to that of matrix i. For each such bit there is one source more, at the
     // end: an ADAPT_DOWN.
     unsigned adapts;
+    frit_adapted adapted[2];   // of these; ADAPT_DOWN, ADAPT_UP: the first
     union {
         frit_input input;   // INPUT
         float eps;          // *_NORM
         float factor;       // SCALE, SOFTCAP, GAUSSIAN_TOPK; LINEAR, LINEAR_ADD: 0 means no factor
         struct {
             float low, high;
-        } clamp;                         // CLAMP
-        frit_xielu xielu;                // XIELU
-        int64_t begin;                   // SLICE; shape has n
-        frit_route route;                // ROUTE
-        frit_experts experts;            // EXPERTS, EXPERTS_MIX
-        frit_experts_glu experts_glu;    // EXPERTS_GLU
-        bool plain;                      // MIX: a sum without weights
-        frit_act act;                    // ACT, GLU
-        frit_rope rope;                  // ROPE
-        int32_t layer;                   // KV_WRITE, INDEX_WRITE
-        frit_attend attend;              // ATTEND, ATTEND_SPARSE
-        frit_choose choose;              // CHOOSE
-        frit_state state;                // CONV, SCAN, DELTA, SHIFT, WKV
-        const frit_adapted *adapted;     // ADAPT_DOWN, ADAPT_UP; lives as long as the graph
-        const frit_steering *steering;   // STEER; likewise
+        } clamp;                        // CLAMP
+        frit_xielu xielu;               // XIELU
+        int64_t begin;                  // SLICE; shape has n
+        frit_route route;               // ROUTE
+        frit_experts experts;           // EXPERTS, EXPERTS_MIX
+        frit_experts_glu experts_glu;   // EXPERTS_GLU
+        bool plain;                     // MIX: a sum without weights
+        frit_act act;                   // ACT, GLU
+        frit_rope rope;                 // ROPE
+        int32_t layer;                  // KV_WRITE, INDEX_WRITE: of the cache; STEER: of the model
+        frit_attend attend;             // ATTEND, ATTEND_SPARSE
+        frit_choose choose;             // CHOOSE
+        frit_state state;               // CONV, SCAN, DELTA, SHIFT, WKV
     };
 } frit_node;
 
@@ -264,10 +263,10 @@ frit_node *frit_wkv(frit_graph *g, frit_node *k, frit_node *v, frit_node *w, fri
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows);
 // x [T, n_in], of experts [T, k, n_in] too, or the ids of a table; route: of experts, else NULL. Result [T, n_h], of
 // experts [T, k, n_h].
-frit_node *frit_adapt_down(frit_graph *g, frit_node *x, frit_node *route, const frit_adapted *adapted);
+frit_node *frit_adapt_down(frit_graph *g, frit_node *x, frit_node *route, frit_adapted adapted);
 // y [T, n_out] or [T, k, n_out], and what the node above gives.
-frit_node *frit_adapt_up(frit_graph *g, frit_node *y, frit_node *h, const frit_adapted *adapted);
-frit_node *frit_steer(frit_graph *g, frit_node *x, const frit_steering *steering);
+frit_node *frit_adapt_up(frit_graph *g, frit_node *y, frit_node *h, frit_adapted adapted);
+frit_node *frit_steer(frit_graph *g, frit_node *x, int32_t layer);
 
 // Whole numbers of the step: token ids, positions, output rows.
 bool frit_node_is_ids(const frit_node *node);

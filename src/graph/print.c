@@ -123,12 +123,8 @@ static void print_attend(const frit_node *node, frit_buf *out)
 
 static void print_adapted(const frit_node *node, frit_buf *out)
 {
-    frit_buf_printf(out, " adapters=%d", (int)node->adapted->n);
-}
-
-static void print_steering(const frit_node *node, frit_buf *out)
-{
-    frit_buf_printf(out, " directions=%d", (int)node->steering->n);
+    frit_buf_printf(out, " matrix=%d", (int)node->adapted[0].matrix);
+    if (node->adapted[0].first_row != 0) frit_buf_printf(out, " first=%lld", (long long)node->adapted[0].first_row);
 }
 
 static void (*const print_attributes[])(const frit_node *node, frit_buf *out) = {

@@ -433,10 +433,13 @@ frit_status frit_shape_take_rows(frit_node *node)
 frit_status frit_shape_adapt_down(frit_node *node)
 {
     const frit_node *x = node->src[0], *route = node->n_src > 1 ? node->src[1] : NULL;
-    const frit_adapted *adapted = node->adapted;
-    if (!adapted || adapted->n < 1) return frit_fail(FRIT_E_INVALID, "op adapt_down: there are no adapters");
-    if (!frit_node_is_ids(x) && (!is_f32(x) || x->n_dims < 2 || last_dim(x) != adapted->n_in))
-        return wrong(node, 0, "rows as long as those of the matrix, or ids");
+    const frit_adapted *adapted = &node->adapted[0];
+    if (adapted->n_h < 1 || adapted->matrix < 0)
+        return frit_fail(FRIT_E_INVALID,
+                         "op adapt_down: room for ranks up to %d at matrix %d, expected at least 1 at 0",
+                         (int)adapted->n_h, (int)adapted->matrix);
+    if (!frit_node_is_ids(x) && (!is_f32(x) || x->n_dims < 2 || (x->n_dims > 2 && !route)))
+        return wrong(node, 0, "rows of a matrix's product, or ids");
     if (route && (!is_route_for(route, x) || (x->n_dims == 3 && x->shape[1] != route->shape[2])))
         return mismatch(node, 0, 1, "the route of these rows");
     node->rows = x->rows;
@@ -451,8 +454,7 @@ frit_status frit_shape_adapt_up(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
     const frit_node *h = node->src[1];
-    bool fits = node->adapted && is_f32(h) && h->n_dims == node->n_dims && h->rows == node->rows &&
-                last_dim(h) == node->adapted->n_h && last_dim(node) == node->adapted->n_out;
+    bool fits = is_f32(h) && h->n_dims == node->n_dims && h->rows == node->rows && last_dim(h) == node->adapted[0].n_h;
     for (int i = 0; fits && i < node->n_dims - 1; i++) fits = h->shape[i] == node->shape[i];
     if (!fits) return mismatch(node, 0, 1, "the rows that adapt_down makes for this matrix");
     if (node->n_src == 3 && !is_route_for(node->src[2], h)) return mismatch(node, 1, 2, "the route of these rows");
@@ -462,6 +464,5 @@ frit_status frit_shape_adapt_up(frit_node *node)
 frit_status frit_shape_steer(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
-    if (node->steering && last_dim(node) == node->steering->n_embd) return FRIT_OK;
-    return wrong(node, 0, "rows as long as the directions");
+    return node->n_dims == 2 ? FRIT_OK : wrong(node, 0, "rows of hidden states");
 }

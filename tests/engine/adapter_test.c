@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "format/gguf.h"
 
+#include <dirent.h>
 #include <math.h>
 
 // Paths are valid for a few calls only.
@@ -297,6 +298,147 @@ static void adapters_come_and_go(void **state)
     close_world(&w);
 }
 
+typedef struct change {   // of what a session has, and of what the one beside it has
+    float scales[2], beside[2];
+} change;
+
+static frit_session *new_session(const world *w)
+{
+    frit_session *session;
+    assert_ok(frit_session_new(&session, w->engine));
+    return session;
+}
+
+// A prompt of each session and a token more, in steps that both share.
+static void run_pair(const world *w, frit_adapter *const *adapters, const change *c, rows found[2])
+{
+    frit_session *sessions[2] = {new_session(w), new_session(w)};
+    assert_ok(frit_session_set_adapters(sessions[0], adapters, c->scales, 2));
+    assert_ok(frit_session_set_adapters(sessions[1], adapters, c->beside, 2));
+    for (int k = 0; k < 2; k++) found[k] = new_rows(w);
+    for (int k = 0; k < 2; k++) push(w, sessions[k], &found[k], 0, N_TOKENS - 1);
+    run_all(w);
+    for (int k = 0; k < 2; k++) {
+        const frit_token token = token_at(w, N_TOKENS - 1);
+        rows last = {found[k].logits + (N_TOKENS - 1) * found[k].n_vocab, found[k].n_vocab};
+        assert_ok(
+            frit_session_push(sessions[k], &token, 1,
+                              &(frit_push_options){.output = FRIT_OUTPUT_ALL, .row = keep_row, .row_ctx = &last}));
+        run_all(w);
+    }
+    for (int k = 0; k < 2; k++) frit_session_free(sessions[k]);
+}
+
+// Of other ranks, and of other matrices.
+static void attaching_detaching_and_scaling_make_no_plan(void **state)
+{
+    (void)state;
+    static const change changes[] = {
+        {{1, 0}, {0, 0}},      {{0, 0}, {0, 0}},    {{0.5f, 0}, {0, 0}},  {{0, 1}, {1, 0}},
+        {{0, -0.75f}, {0, 0}}, {{1, 0.5f}, {0, 1}}, {{0, 0}, {0.25f, 2}}, {{1, 0}, {0, 0}},
+    };
+    const char *model = keep(tiny_model("tiny.gguf", &(tiny_options){.n_layer = 3}));
+    const char *paths[] = {
+        keep(make_adapter("a.gguf", model, &(adapter_options){.seed = 1, .only = "attn_q."}, NULL)),
+        keep(make_adapter("b.gguf", model, &(adapter_options){.seed = 2, .rank = 19, .without = "attn_q."}, NULL))};
+    size_t n_made = 0;
+    world w = open_world(model, NULL);
+    frit_adapter *adapters[2];
+    for (int i = 0; i < 2; i++) assert_ok(frit_adapter_open(&adapters[i], w.model, paths[i], NULL));
+    for (size_t i = 0; i < FRIT_COUNT(changes); i++) {
+        rows found[2], alone[2];
+        run_pair(&w, adapters, &changes[i], found);
+        if (i == 1) n_made = w.engine->plans.n_made;   // those with room for adapters, and those without
+        if (i > 1) assert_int_equal(w.engine->plans.n_made, n_made);
+        world other = open_world(model, NULL);
+        frit_adapter *others[2];
+        for (int k = 0; k < 2; k++) assert_ok(frit_adapter_open(&others[k], other.model, paths[k], NULL));
+        run_pair(&other, others, &(change){{changes[i].scales[0], changes[i].scales[1]}, {0}}, alone);
+        assert_same(&found[0], &alone[0]);
+        for (int k = 0; k < 2; k++) frit_adapter_free(others[k]), free(found[k].logits), free(alone[k].logits);
+        close_world(&other);
+    }
+    for (int i = 0; i < 2; i++) frit_adapter_free(adapters[i]);
+    close_world(&w);
+}
+
+static void sessions_without_adapters_run_plans_without_them(void **state)
+{
+    (void)state;
+    const char *model = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
+    world w = open_world(model, NULL);
+    frit_adapter *adapter;
+    assert_ok(frit_adapter_open(&adapter, w.model, make_adapter("a.gguf", model, &(adapter_options){0}, NULL), NULL));
+    frit_session *with = new_session(&w);
+    assert_ok(frit_session_set_adapters(with, &adapter, (float[]){1}, 1));
+    rows plain = run(&w, NULL, NULL, 0);
+    for (int i = 0; i < FRIT_PLAN_KINDS; i++)
+        for (int k = 0; k < FRIT_N_CLASSES; k++) assert_null(w.engine->plans.classes[0][1][i][k].parts);
+    const frit_plan_class *c = &w.engine->plans.classes[0][0][FRIT_PLAN_LOGITS][0];
+    for (int k = 0; k < c->graph.n_nodes; k++) assert_true(c->graph.nodes[k]->op != FRIT_OP_ADAPT_DOWN);
+    free(plain.logits);
+    frit_session_free(with);
+    frit_adapter_free(adapter);
+    close_world(&w);
+}
+
+static void ranks_that_no_plan_has_room_for_are_refused(void **state)
+{
+    (void)state;
+    enum { RANK = 1500, N = 11 };
+    const char *model = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
+    const adapter_options options = {.rank = RANK, .only = "blk.0.attn_q."};
+    world w = open_world(model, NULL);
+    frit_adapter *adapters[N];
+    float scales[N];
+    for (int i = 0; i < N; i++) {
+        scales[i] = 1;
+        assert_ok(frit_adapter_open(&adapters[i], w.model, make_adapter("a.gguf", model, &options, NULL), NULL));
+    }
+    frit_session *session = new_session(&w);
+    assert_ok(frit_session_set_adapters(session, adapters, scales, 2));
+    assert_fails(frit_session_set_adapters(session, adapters, scales, N), FRIT_E_LIMIT,
+                 "have a rank of 16500 together, expected at most 16384");
+    assert_true(session->scales[0] == 1 && session->adapted.ranks == 4);
+    frit_session_free(session);
+    for (int i = 0; i < N; i++) frit_adapter_free(adapters[i]);
+    close_world(&w);
+}
+
+// The graph of every architecture, with room for adapters of all matrices.
+static void every_architecture_has_room_for_adapters(void **state)
+{
+    (void)state;
+    const char *folder = keep(shared_path("goldens/arch"));
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    int n = 0;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        char path[600];
+        frit_model *model;
+        const size_t length = strlen(entry->d_name);
+        if (length < 5 || strcmp(entry->d_name + length - 5, ".gguf") != 0) continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (frit_model_open(&model, path, NULL) != FRIT_OK) continue;
+        frit_arena arena = {0};
+        bool *is_used = frit_arena_new(&arena, bool, model->ckpt->n_tensors + 1);
+        const frit_adapters room = {.ckpt = model->ckpt, .n_h = 1, .steers = true, .is_used = is_used};
+        frit_graph graph;
+        frit_graph_init(&graph, &arena, 4, 2);
+        const frit_build_options options = {.adapters = &room};
+        if (frit_arch_build(&graph, model->arch, &model->hp, &model->weights, &options) != FRIT_OK)
+            fail_msg("%s: %s", entry->d_name, frit_error());
+        size_t n_used = 0;
+        for (size_t i = 0; i <= model->ckpt->n_tensors; i++) n_used += is_used[i];
+        assert_true(n_used > 3);
+        n++;
+        frit_arena_free(&arena);
+        frit_model_free(model);
+    }
+    closedir(dir);
+    assert_true(n >= 8);
+}
+
 // ------------------------------------------------------------------------------- control vectors
 
 // A direction behind layer i is what a bias of the layer's last product would add.
@@ -468,6 +610,10 @@ int main(void)
         cmocka_unit_test(a_tiny_model_may_have_adapters_of_any_type),
         cmocka_unit_test(a_scale_of_0_is_no_adapter_and_several_add_up),
         cmocka_unit_test(adapters_come_and_go),
+        cmocka_unit_test(attaching_detaching_and_scaling_make_no_plan),
+        cmocka_unit_test(sessions_without_adapters_run_plans_without_them),
+        cmocka_unit_test(ranks_that_no_plan_has_room_for_are_refused),
+        cmocka_unit_test(every_architecture_has_room_for_adapters),
         cmocka_unit_test(control_vectors_are_added_behind_layers),
         cmocka_unit_test(bad_adapters_are_refused_with_a_sentence),
         cmocka_unit_test(numbers_that_are_not_finite_are_the_adapters_fault),

@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "engine/engine.h"
+#include "support/adapters.h"
 #include "support/test_device.h"
 #include "support/tiny_model.h"
 
@@ -184,6 +185,26 @@ static void tensors_can_be_placed_by_name(void **state)
     assert_non_null(strstr(warning, "'ffn_dawn=cpu' matches no tensor"));
 }
 
+// The output and two of four layers run on the device, and it gets what an adapter adds there, once.
+static void devices_get_the_matrices_of_adapters_that_they_read(void **state)
+{
+    (void)state;
+    frit_engine *engine = make((frit_engine_options){.gpu_layers = "3"});
+    frit_adapter *adapter;
+    frit_session *session;
+    const adapter_options options = {.only = "attn_q."};
+    assert_ok(frit_adapter_open(&adapter, model, make_adapter("b.gguf", temp_path("a.gguf"), &options, NULL), NULL));
+    assert_ok(frit_session_new(&session, engine));
+    const size_t before = test_device_n_matrices();
+    for (int i = 1; i < 3; i++) {
+        assert_ok(frit_session_set_adapters(session, &adapter, (float[]){(float)i}, 1));
+        assert_int_equal(test_device_n_matrices() - before, 2);
+    }
+    frit_session_free(session);
+    frit_adapter_free(adapter);
+    frit_engine_free(engine);
+}
+
 static void what_makes_no_sense_is_refused(void **state)
 {
     (void)state;
@@ -245,6 +266,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(otherwise_as_many_as_its_memory_holds, use_device, use_none),
         cmocka_unit_test_setup_teardown(a_context_must_fit_on_every_device, use_device, use_none),
         cmocka_unit_test_setup_teardown(tensors_can_be_placed_by_name, use_device, use_none),
+        cmocka_unit_test_setup_teardown(devices_get_the_matrices_of_adapters_that_they_read, use_device, use_none),
         cmocka_unit_test_setup_teardown(what_makes_no_sense_is_refused, use_device, use_none),
         cmocka_unit_test_setup_teardown(without_a_device_layers_stay_on_the_cpu, use_device, use_none),
         cmocka_unit_test_setup_teardown(deterministic_engines_have_one_kind_of_numbers, use_device, use_none),

@@ -40,4 +40,5 @@ void test_device_set_traits(test_device_traits traits);   // of devices that are
 bool test_device_use_named(const char *name);             // false: there is no such kind
 size_t test_device_n_opened(void);                        // since the program began
 size_t test_device_n_runs(void);                          // executables that have run
+size_t test_device_n_matrices(void);                      // of adapters, that devices were given
 extern const frit_backend test_device_backend;

@@ -45,11 +45,18 @@ typedef struct job {
     uint64_t n_bytes;
 } job;
 
+typedef struct test_adapter {   // copies of its matrices, in the device's memory
+    frit_memory *memory;
+    frit_arena arena;
+} test_adapter;
+
 typedef struct test_device {
     frit_device base;
     frit_device *inner;
     test_device_traits traits;
     uint64_t n_bytes;   // of all its memory
+    test_adapter *adapters;
+    int32_t n_adapters;
     pthread_t thread;
     pthread_mutex_t lock;   // of all below
     pthread_cond_t changed;
@@ -64,7 +71,7 @@ const char *const test_device_names[TEST_DEVICE_KINDS] = {"none", "alone", "laye
 
 static test_device_kind chosen;
 static test_device_traits chosen_traits;
-static atomic_size_t opened_ever, runs_ever;
+static atomic_size_t opened_ever, runs_ever, matrices_ever;
 
 // ------------------------------------------------------------------------------- the queue
 
@@ -303,6 +310,68 @@ static frit_status device_load(frit_device *base, const frit_weight_uses *uses, 
     return frit_backend_cpu.load(((test_device *)base)->inner, uses, progress);
 }
 
+// ------------------------------------------------------------------------------- adapters
+
+static uint64_t room_of(const frit_tensor *tensor)
+{
+    enum { ALIGNMENT = 64 };
+    return tensor ? (tensor->n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : 0;
+}
+
+static const frit_tensor *copy_tensor(test_adapter *to, const frit_tensor *tensor, uint8_t **bytes)
+{
+    if (!tensor) return NULL;
+    frit_tensor *copy = frit_arena_new(&to->arena, frit_tensor, 1);
+    *copy = *tensor;
+    copy->data = memcpy(*bytes, tensor->data, (size_t)tensor->n_bytes);
+    *bytes += room_of(tensor);
+    return copy;
+}
+
+static frit_status copy_adapter(test_device *device, test_adapter *to, const frit_adapter_table *from,
+                                frit_adapter_table *table)
+{
+    uint64_t n_bytes = 0;
+    for (int32_t i = 0; i < from->n_matrices; i++)
+        n_bytes += room_of(from->matrices[i].a) + room_of(from->matrices[i].b);
+    for (int32_t i = 0; i < from->n_layers; i++) n_bytes += room_of(from->directions[i]);
+    FRIT_TRY(device_alloc(&device->base, n_bytes + 1, &to->memory));
+    uint8_t *bytes = frit_backend_cpu.map(((test_memory *)to->memory)->inner);
+    *table = *from;
+    table->matrices = frit_arena_new(&to->arena, frit_low_rank, (size_t)from->n_matrices + 1);
+    table->directions = frit_arena_new(&to->arena, const frit_tensor *, (size_t)from->n_layers + 1);
+    for (int32_t i = 0; i < from->n_matrices; i++) {
+        table->matrices[i] = from->matrices[i];
+        table->matrices[i].a = copy_tensor(to, from->matrices[i].a, &bytes);
+        table->matrices[i].b = copy_tensor(to, from->matrices[i].b, &bytes);
+        matrices_ever += from->matrices[i].a != NULL;
+    }
+    for (int32_t i = 0; i < from->n_layers; i++) table->directions[i] = copy_tensor(to, from->directions[i], &bytes);
+    return FRIT_OK;
+}
+
+// The device reads its copies alone: where the host's go, nothing changes.
+static frit_status device_set_adapter(frit_device *base, int32_t i, const frit_adapter_table *adapter)
+{
+    test_device *device = (test_device *)base;
+    test_adapter copy = {0};
+    frit_adapter_table table;
+    FRIT_TRY(wait_for_all(device));
+    if (i >= device->n_adapters) {
+        test_adapter *adapters = realloc(device->adapters, (size_t)(i + 1) * sizeof *adapters);
+        if (!adapters) return frit_fail_memory((size_t)(i + 1) * sizeof *adapters, "adapters of the test device");
+        device->adapters = adapters;
+        while (device->n_adapters <= i) adapters[device->n_adapters++] = (test_adapter){0};
+    }
+    frit_status status = adapter ? copy_adapter(device, &copy, adapter, &table) : FRIT_OK;
+    if (status == FRIT_OK) status = frit_backend_cpu.set_adapter(device->inner, i, adapter ? &table : NULL);
+    test_adapter *old = status == FRIT_OK ? &device->adapters[i] : &copy;
+    device_release(base, old->memory);
+    frit_arena_free(&old->arena);
+    if (status == FRIT_OK) *old = copy;
+    return status;
+}
+
 // ------------------------------------------------------------------------------- executables
 
 static frit_status copy_graph(test_exec *exec, const frit_graph *graph)
@@ -432,6 +501,13 @@ static void device_close(frit_device *base)
     pthread_join(device->thread, NULL);
     pthread_mutex_destroy(&device->lock);
     pthread_cond_destroy(&device->changed);
+    for (int32_t i = 0; i < device->n_adapters; i++) {
+        if (device->adapters[i].memory)
+            frit_backend_cpu.release(device->inner, ((test_memory *)device->adapters[i].memory)->inner);
+        free(device->adapters[i].memory);
+        frit_arena_free(&device->adapters[i].arena);
+    }
+    free(device->adapters);
     frit_backend_cpu.close(device->inner);
     for (size_t i = 0; i < N_JOBS; i++) free(device->jobs[i].input);
     free(device);
@@ -506,6 +582,7 @@ const frit_backend test_device_backend = {
     .takes = device_takes,
     .weight_bytes = device_weight_bytes,
     .load = device_load,
+    .set_adapter = device_set_adapter,
     .prepare = device_prepare,
     .value = device_value,
     .submit = device_submit,
@@ -541,6 +618,11 @@ bool test_device_use_named(const char *name)
 size_t test_device_n_opened(void)
 {
     return opened_ever;
+}
+
+size_t test_device_n_matrices(void)
+{
+    return matrices_ever;
 }
 
 size_t test_device_n_runs(void)

@@ -99,6 +99,7 @@ static void cpu_close(frit_device *base)
     frit_profile_free(device->profile);
     frit_cpu_memory_free(device->scratch.bytes, device->scratch.base.n_bytes);
     frit_pick_run_free(device->pick_run);
+    frit_cpu_adapters_free(&device->adapters);
     free(device->tokens);
     free(device->picked);
     close_store(device);
@@ -280,6 +281,7 @@ const frit_backend frit_backend_cpu = {
     .takes = frit_cpu_takes,
     .weight_bytes = cpu_weight_bytes,
     .load = cpu_load,
+    .set_adapter = frit_cpu_set_adapter,
     .prepare = frit_cpu_prepare,
     .value = frit_cpu_value,
     .submit = frit_cpu_submit,

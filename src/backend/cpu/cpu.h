@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/profile.h"
+#include "backend/cpu/task.h"
 #include "base/thread.h"
 #include "base/topology.h"
 #include "sample/pick_run.h"
@@ -33,6 +34,7 @@ typedef struct frit_cpu_device {
     frit_pick_run *pick_run;
     frit_token *tokens, *picked;   // [tokens_capacity]: of a step whose rows are picks; what the last step picked
     int32_t tokens_capacity, n_picked;
+    frit_cpu_adapters adapters;
 } frit_cpu_device;
 
 static inline int frit_cpu_most_threads(const frit_cpu_device *device)
@@ -40,6 +42,11 @@ static inline int frit_cpu_most_threads(const frit_cpu_device *device)
     const int decode = frit_pool_size(device->decode_pool), prefill = frit_pool_size(device->prefill_pool);
     return decode > prefill ? decode : prefill;
 }
+
+// adapters.c: the list of adapters, and which of them the rows of a batch have.
+frit_status frit_cpu_set_adapter(frit_device *device, int32_t i, const frit_adapter_table *adapter);
+void frit_cpu_find_adapters(frit_cpu_adapters *adapters, const frit_batch *batch);
+void frit_cpu_adapters_free(frit_cpu_adapters *adapters);
 
 // picks.c: room for steps of n rows; the batch's tokens, where they are picks of the step before; and its picks.
 frit_status frit_cpu_reserve_tokens(frit_cpu_device *device, int32_t n);

@@ -190,6 +190,7 @@ frit_status frit_cpu_submit(frit_device *base, frit_exec *exec, const frit_batch
     exec->decode.batch = exec->prefill.batch = batch;
     exec->decode.taken = exec->prefill.taken = output->taken;
     exec->decode.run = exec->prefill.run = exec->decode.run + 1;
+    frit_cpu_find_adapters(&device->adapters, batch);
     exec->n_open = 0;
     if (profile) FRIT_TRY(frit_profile_start(profile, frit_pool_size(pool), exec->n_actions));
     const uint64_t start = profile ? frit_time_ns() : 0;

@@ -412,6 +412,7 @@ static frit_exec *exec_new(frit_cpu_device *device, frit_plan *plan, const frit_
     exec->plan = plan;
     exec->scratch.base.device = exec->given.base.device = &device->base;
     exec->decode.cache = exec->prefill.cache = &exec->cache;
+    exec->decode.adapters = exec->prefill.adapters = &device->adapters;
     exec->decode.kernels = &device->decode_kernels;
     exec->prefill.kernels = device->has_prefill_kernels ? &device->prefill_kernels : &device->decode_kernels;
     exec->decode.decode_kernels = exec->prefill.decode_kernels = &device->decode_kernels;

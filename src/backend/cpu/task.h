@@ -23,6 +23,13 @@ typedef struct frit_share {
     int thread;
 } frit_share;
 
+// The adapters that a device has, and which of them the rows of this step have.
+typedef struct frit_cpu_adapters {
+    frit_adapter_table *tables;   // [n]
+    int32_t *used;                // [n]
+    int32_t n, n_used;
+} frit_cpu_adapters;
+
 // What all tasks of a run share.
 typedef struct frit_task_env {
     const frit_kernels *kernels;
@@ -30,6 +37,7 @@ typedef struct frit_task_env {
     const frit_batch *batch;
     frit_out_row *taken;   // of the run's output; NULL: not requested
     const frit_cache *cache;
+    const frit_cpu_adapters *adapters;
     uint8_t *workspaces;      // one for each thread
     size_t workspace_bytes;   // of one, a multiple of FRIT_CPU_ALIGN
     size_t inputs_offset;     // in a workspace, of what survives a task (act_input.h)
