@@ -172,10 +172,10 @@ static bool open_product(bench *b, const frit_kernels *kernels, const char *name
 {
     frit_dtype dtype;
     if (!frit_dtype_from_name(name, &dtype)) return false;
-    const bool packed = kernels->packed[dtype].run && frit_pack_fits(dtype, b->n);
+    const bool packed = kernels->packed[dtype].run && frit_pack_fits(kernels->packed[dtype].layout, b->n);
     b->kernel = packed ? &kernels->packed[dtype] : &kernels->product[dtype];
     if (!b->kernel->run || b->n % 256) return false;
-    b->row_bytes = packed ? frit_pack_row_bytes(dtype, b->n) : (size_t)frit_dtype_row_bytes(dtype, b->n);
+    b->row_bytes = packed ? frit_pack_row_bytes(b->kernel->layout, b->n) : (size_t)frit_dtype_row_bytes(dtype, b->n);
     const int64_t n_w = (int64_t)(b->n_bytes / b->row_bytes) / FRIT_PANEL_ROWS * FRIT_PANEL_ROWS;
     b->product = (frit_product){.w = b->pages[0],
                                 .w_stride = packed ? FRIT_PANEL_ROWS * b->row_bytes : b->row_bytes,

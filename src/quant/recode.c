@@ -250,3 +250,43 @@ void frit_recode_iq3_s(const void *block, uint8_t *out)
     memcpy(c.scales, b->scales, sizeof c.scales);
     write_4(&c, b->d, out);
 }
+
+// ------------------------------------------------------------------------------- indices
+
+// Indices of the first halves of four runs, then of the second halves.
+static void part_halves(const uint8_t qs[8], uint8_t out[8])
+{
+    for (int i = 0; i < 8; i++) out[i % 2 * 4 + i / 2] = qs[i];
+}
+
+void frit_recode_iq3_xxs_index(const void *block, uint8_t *out)
+{
+    const frit_block_iq3_xxs *b = block;
+    for (int g = 0; g < 8; g++, out += 12) {
+        part_halves(b->qs + 8 * g, out);
+        memcpy(out + 8, &b->signs[g], 4);
+    }
+    memcpy(out, &b->d, 2);
+}
+
+// Bits 0, 2, 4 and 6 to 3, 2, 1 and 0, the others to 7, 6, 5 and 4.
+static uint8_t part_signs(uint8_t signs)
+{
+    unsigned parted = 0;
+    for (int i = 0; i < 8; i++) parted |= (signs >> i & 1u) << (i % 2 * 4 + 3 - i / 2);
+    return (uint8_t)parted;
+}
+
+void frit_recode_iq3_s_index(const void *block, uint8_t *out)
+{
+    const frit_block_iq3_s *b = block;
+    for (int g = 0; g < 8; g++) {
+        unsigned high = 0;
+        part_halves(b->qs + 8 * g, out + 12 * g);
+        for (int l = 0; l < 4; l++) out[12 * g + 8 + l] = part_signs(b->signs[4 * g + l]);
+        for (int i = 0; i < 8; i++) high |= (b->qh[g] >> i & 1u) << (i % 2 * 4 + i / 2);
+        out[96 + g] = (uint8_t)high;
+    }
+    memcpy(out + 104, b->scales, sizeof b->scales);
+    memcpy(out + 108, &b->d, 2);
+}

@@ -13,6 +13,14 @@
 //
 // Two bits, four bits and a bit lie as in Q2_K, Q4_K and Q5_K: column c of 32 in byte c, the next 32 columns in higher
 // bits. A magnitude is its place in the list of its grid: 3 of them in IQ2 (8, 25, 43), 8 in IQ3.
+//
+// Where kernels read indices, only their order changes:
+//
+//     iq3_xxs_index     of each group of 32: indices of the first halves of the four runs of eight, of the second halves,
+//                       signs and scale as in the file | d
+//     iq3_s_index       of each group: indices likewise, a byte of signs for each run (bits 3 - k and 7 - k: columns 2 k
+//                       and 2 k + 1) | a byte of each group: ninth bits of the first halves, of the second halves
+//                       | a nibble of each group: scale | d
 #pragma once
 #include <stdint.h>
 
@@ -27,3 +35,5 @@ void frit_recode_iq2_xs(const void *block, uint8_t *out);
 void frit_recode_iq2_s(const void *block, uint8_t *out);
 void frit_recode_iq3_xxs(const void *block, uint8_t *out);
 void frit_recode_iq3_s(const void *block, uint8_t *out);
+void frit_recode_iq3_xxs_index(const void *block, uint8_t *out);
+void frit_recode_iq3_s_index(const void *block, uint8_t *out);

@@ -27,9 +27,10 @@ static void decode_form(frit_form form, const uint8_t *row, int64_t n, double *v
         if (form == FRIT_FORM_F32) {
             memcpy(&number, row + 4 * i, 4);
             values[i] = number;
-        } else if (form == FRIT_FORM_Q8_LINES) {
+        } else if (form == FRIT_FORM_Q8_LINES || form == FRIT_FORM_Q8_TURNED) {
             const frit_q8_line *line = (const frit_q8_line *)(const void *)row + i / 32;
-            values[i] = (double)line->scale * line->codes[i % 32];
+            const int64_t at = form == FRIT_FORM_Q8_TURNED ? i % 8 * 4 + i % 32 / 8 : i % 32;
+            values[i] = (double)line->scale * line->codes[at];
         } else if (form == FRIT_FORM_BF16_TILES) {
             uint32_t bits = 0;
             memcpy((uint8_t *)&bits + 2, row + i / FRIT_TILE_COLUMNS * FRIT_TILE_BYTES + i % FRIT_TILE_COLUMNS * 2, 2);

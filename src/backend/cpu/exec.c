@@ -25,7 +25,9 @@ static size_t row_bytes(const frit_task *task)
 {
     const frit_tensor *w = task->node->src[1]->tensor;
     const int64_t n = w->shape[w->n_dims - 1];
-    return task->w[1] == w->data ? (size_t)frit_dtype_row_bytes(w->dtype, n) : frit_pack_row_bytes(w->dtype, n);
+    const frit_kernels *kernels = task->env->kernels;
+    if (task->w[1] == w->data || !frit_packs_want(kernels, w)) return (size_t)frit_dtype_row_bytes(w->dtype, n);
+    return frit_pack_row_bytes(kernels->packed[w->dtype].layout, n);
 }
 
 // So many pieces are worth a claim: of small matrices some at once; with many rows, each is long.

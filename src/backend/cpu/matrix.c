@@ -38,8 +38,8 @@ frit_matrix frit_matrix_open(const frit_kernels *kernels, const frit_tensor *ten
 {
     const int64_t n_in = tensor->shape[tensor->n_dims - 1];
     const bool packed = frit_packs_want(kernels, tensor);
-    const size_t row_bytes =
-        packed ? frit_pack_row_bytes(tensor->dtype, n_in) : (size_t)frit_dtype_row_bytes(tensor->dtype, n_in);
+    const size_t row_bytes = packed ? frit_pack_row_bytes(kernels->packed[tensor->dtype].layout, n_in)
+                                    : (size_t)frit_dtype_row_bytes(tensor->dtype, n_in);
     const frit_form form = frit_matrix_form(kernels, tensor);
     return (frit_matrix){.kernel = kernel_of(kernels, tensor),
                          .form = form,

@@ -5,12 +5,15 @@
 
 #include <string.h>
 
-static const frit_interleave rows[FRIT_DTYPE_COUNT] = {
 #define ROW(name, NAME, words_at, n_words, rest_at, rest_bytes, recode, n_from, n_to, ...) \
-    [FRIT_DTYPE_##NAME] = {words_at, n_words, rest_at, rest_bytes, recode, n_from, n_to},
+    [FRIT_DTYPE_##NAME] = {#name, FRIT_DTYPE_##NAME, words_at, n_words, rest_at, rest_bytes, recode, n_from, n_to},
 #define PACKED_32  ROW
 #define PACKED_256 ROW
+static const frit_interleave rows[FRIT_DTYPE_COUNT] = {
 #include "backend/cpu/packed.def"
+};
+static const frit_interleave indexed_rows[FRIT_DTYPE_COUNT] = {
+#include "backend/cpu/packed_indexed.def"
 };
 
 enum { MAX_RECODED = 144 };   // bytes
@@ -22,10 +25,9 @@ typedef struct stride {
     int elems;
 } stride;
 
-static stride stride_of(frit_dtype dtype)
+static stride stride_of(const frit_interleave *split)
 {
-    const frit_dtype_info *type = frit_dtype_get(dtype);
-    const frit_interleave *split = &rows[dtype];
+    const frit_dtype_info *type = frit_dtype_get(split->dtype);
     const size_t block_bytes = (size_t)type->block_bytes;
     if (!split->recode) return (stride){block_bytes, block_bytes, 1, type->block_elems};
     return (stride){block_bytes * split->n_from, ((size_t)split->n_words * 4 + split->rest_bytes) * split->n_to,
@@ -37,14 +39,19 @@ const frit_interleave *frit_interleave_get(frit_dtype dtype)
     return rows[dtype].n_words ? &rows[dtype] : NULL;
 }
 
-bool frit_pack_fits(frit_dtype dtype, int64_t n)
+const frit_interleave *frit_interleave_indexed(frit_dtype dtype)
 {
-    return rows[dtype].n_words && n % stride_of(dtype).elems == 0;
+    return indexed_rows[dtype].n_words ? &indexed_rows[dtype] : NULL;
 }
 
-size_t frit_pack_row_bytes(frit_dtype dtype, int64_t n)
+bool frit_pack_fits(const frit_interleave *layout, int64_t n)
 {
-    const stride step = stride_of(dtype);
+    return n % stride_of(layout).elems == 0;
+}
+
+size_t frit_pack_row_bytes(const frit_interleave *layout, int64_t n)
+{
+    const stride step = stride_of(layout);
     return (size_t)(n / step.elems) * step.to_bytes;
 }
 
@@ -57,12 +64,12 @@ static void put_block(const frit_interleave *split, const uint8_t *block, int r,
     for (int i = 0; i < split->rest_bytes; i++) rest[r * split->rest_bytes + i] = block[split->rest_at + i];
 }
 
-void frit_pack_panel(frit_dtype dtype, const uint8_t *first, int n_rows, int64_t n, uint8_t *panel)
+void frit_pack_panel(const frit_interleave *split, const uint8_t *first, int n_rows, int64_t n, uint8_t *panel)
 {
     static const uint8_t zeros[256];   // more than a block of any type
-    const stride step = stride_of(dtype);
-    const frit_interleave *split = &rows[dtype];
-    const size_t row_bytes = (size_t)frit_dtype_row_bytes(dtype, n), to_bytes = step.to_bytes / (size_t)step.n_to;
+    const stride step = stride_of(split);
+    const size_t row_bytes = (size_t)frit_dtype_row_bytes(split->dtype, n),
+                 to_bytes = step.to_bytes / (size_t)step.n_to;
     uint8_t recoded[MAX_RECODED];
     for (size_t at = 0; at < row_bytes; at += step.from_bytes, panel += step.to_bytes * FRIT_PANEL_ROWS) {
         for (int r = 0; r < FRIT_PANEL_ROWS; r++) {

@@ -12,15 +12,19 @@
 // front to back. For most types a panel has the size of its rows in the file, and packing moves bytes and computes
 // nothing. Types whose blocks hold indices into grids, digits to the base of 3 or bits in another order are recoded on
 // the way (quant/recode.c): the same numbers as plain codes of one to four bits with the same scales, so that kernels
-// need no table that is larger than a register. Floats stay where they are: their rows are read as they lie.
+// need no table that is larger than a register. Instruction sets that look up bytes in larger tables keep the indices
+// (packed_indexed.def): such panels are as small as the file. Floats stay where they are: their rows are read as they
+// lie.
 #pragma once
 #include "backend/backend.h"
 #include "backend/store_cache.h"
 #include "backend/cpu/task.h"
 #include "base/thread.h"
 
-// How one block of a type is split. No words: the type is not packed.
+// How one block of a type is split.
 typedef struct frit_interleave {
+    const char *name;   // unlike that of any other row
+    frit_dtype dtype;
     uint8_t words_at, n_words;     // bytes, words
     uint8_t rest_at, rest_bytes;   // 0, 1 or 2 bytes
     // Makes n_to blocks, each of words and a rest, of n_from blocks of the file first. NULL: blocks as they are.
@@ -28,13 +32,14 @@ typedef struct frit_interleave {
     uint8_t n_from, n_to;
 } frit_interleave;
 
-const frit_interleave *frit_interleave_get(frit_dtype dtype);   // NULL: not packed
+const frit_interleave *frit_interleave_get(frit_dtype dtype);       // of packed.def; NULL: not packed
+const frit_interleave *frit_interleave_indexed(frit_dtype dtype);   // of packed_indexed.def; NULL: there is none
 // Whether rows of n numbers can be packed.
-bool frit_pack_fits(frit_dtype dtype, int64_t n);
+bool frit_pack_fits(const frit_interleave *layout, int64_t n);
 // A sixteenth of a panel of rows of n numbers.
-size_t frit_pack_row_bytes(frit_dtype dtype, int64_t n);
+size_t frit_pack_row_bytes(const frit_interleave *layout, int64_t n);
 // The panel of n_rows rows (1..16) of n numbers, which lie one behind the other: 16 * frit_pack_row_bytes bytes.
-void frit_pack_panel(frit_dtype dtype, const uint8_t *rows, int n_rows, int64_t n, uint8_t *panel);
+void frit_pack_panel(const frit_interleave *layout, const uint8_t *rows, int n_rows, int64_t n, uint8_t *panel);
 
 // ------------------------------------------------------------------------------- the store of packed matrices
 

@@ -17,8 +17,8 @@ static const uint64_t batch_bytes = 64 << 20;   // packed before progress is tol
 
 typedef struct pack {
     frit_tensor tensor;
-    bool as_rows;      // only copied: no product reads panels of it, and its rows do not lie in memory
-    uint64_t offset;   // of the first panel, in the block
+    const frit_interleave *layout;   // NULL: only copied, no product reads panels of it, and its rows are made
+    uint64_t offset;                 // of the first panel, in the block
 } pack;
 
 typedef struct pack_block {
@@ -33,7 +33,7 @@ typedef struct pack_block {
 
 struct frit_packs {
     frit_store base;
-    bool types[FRIT_DTYPE_COUNT];   // that are packed
+    const frit_interleave *layouts[FRIT_DTYPE_COUNT];   // of types that are packed
     frit_store_cache cache;
     frit_lock *lock;                 // of the thread that packs
     _Atomic uint32_t n_millionths;   // of what it packs
@@ -48,21 +48,21 @@ static const pack_block *blocks_of(const frit_packs *packs)
 // ------------------------------------------------------------------------------- which matrices, and their bytes
 
 // Matrices of a stack lie one behind the other, and their rows fill panels.
-static bool fills_panels(const frit_tensor *tensor)
+static bool fills_panels(const frit_tensor *tensor, const frit_interleave *layout)
 {
     const bool stack = tensor->n_dims == 3 && tensor->shape[1] % (2 * FRIT_PANEL_ROWS) == 0;
-    return (tensor->n_dims == 2 || stack) && frit_pack_fits(tensor->dtype, frit_tensor_width(tensor));
+    return layout && (tensor->n_dims == 2 || stack) && frit_pack_fits(layout, frit_tensor_width(tensor));
 }
 
 bool frit_packs_want(const frit_kernels *kernels, const frit_tensor *tensor)
 {
-    return kernels->packed[tensor->dtype].run && fills_panels(tensor);
+    return fills_panels(tensor, kernels->packed[tensor->dtype].layout);
 }
 
 static const pack *find_in(const pack_block *block, const frit_tensor *tensor, bool as_rows)
 {
     for (size_t i = 0; i < block->n; i++)
-        if (block->list[i].as_rows == as_rows && frit_tensor_is_same(&block->list[i].tensor, tensor))
+        if (!block->list[i].layout == as_rows && frit_tensor_is_same(&block->list[i].tensor, tensor))
             return &block->list[i];
     return NULL;
 }
@@ -101,11 +101,11 @@ const uint8_t *frit_packs_largest(const frit_packs *packs, uint64_t *n_bytes)
 static uint64_t bytes_of(const pack *p)
 {
     const uint64_t n_rows = (uint64_t)frit_tensor_n_rows(&p->tensor), panel = FRIT_PANEL_ROWS;
-    if (p->as_rows) return n_rows * frit_tensor_row_bytes(&p->tensor);
-    return (n_rows + panel - 1) / panel * panel * frit_pack_row_bytes(p->tensor.dtype, frit_tensor_width(&p->tensor));
+    if (!p->layout) return n_rows * frit_tensor_row_bytes(&p->tensor);
+    return (n_rows + panel - 1) / panel * panel * frit_pack_row_bytes(p->layout, frit_tensor_width(&p->tensor));
 }
 
-static frit_status add(pack_block *block, const frit_tensor *tensor, bool as_rows)
+static frit_status add(pack_block *block, const frit_tensor *tensor, const frit_interleave *layout)
 {
     if (block->n == block->capacity) {
         const size_t capacity = block->capacity ? 2 * block->capacity : 256;
@@ -115,7 +115,7 @@ static frit_status add(pack_block *block, const frit_tensor *tensor, bool as_row
         block->capacity = capacity;
     }
     pack *p = &block->list[block->n++];
-    *p = (pack){.tensor = *tensor, .as_rows = as_rows, .offset = block->n_bytes};
+    *p = (pack){.tensor = *tensor, .layout = layout, .offset = block->n_bytes};
     block->n_bytes += (bytes_of(p) + FRIT_CPU_ALIGN - 1) / FRIT_CPU_ALIGN * FRIT_CPU_ALIGN;
     return FRIT_OK;
 }
@@ -128,9 +128,11 @@ static frit_status list_missing(const frit_packs *packs, const frit_weight_uses 
         const frit_tensor *tensor = use->tensor;
         const bool is_product = (op->linear || op->stacked) && (!op->fits || op->fits(use->node));
         if (!(op->matrices >> use->source & 1)) continue;
-        const bool as_rows = !is_product || !packs->types[tensor->dtype] || !fills_panels(tensor);
+        const frit_interleave *layout = packs->layouts[tensor->dtype];
+        const bool as_rows = !is_product || !fills_panels(tensor, layout);
         if (as_rows && (tensor->data || frit_stack_row(tensor, 0))) continue;
-        if (!find(packs, tensor, as_rows) && !find_in(block, tensor, as_rows)) FRIT_TRY(add(block, tensor, as_rows));
+        if (find(packs, tensor, as_rows) || find_in(block, tensor, as_rows)) continue;
+        FRIT_TRY(add(block, tensor, as_rows ? NULL : layout));
     }
     return FRIT_OK;
 }
@@ -172,14 +174,14 @@ static void put(const pack *p, uint8_t *panels, int64_t first, int64_t n_rows, c
 {
     const int64_t n = frit_tensor_width(&p->tensor);
     const size_t row_bytes = (size_t)frit_tensor_row_bytes(&p->tensor);
-    if (p->as_rows) {
+    if (!p->layout) {
         memcpy(panels + (size_t)first * row_bytes, rows, (size_t)n_rows * row_bytes);
         return;
     }
-    const size_t packed_bytes = frit_pack_row_bytes(p->tensor.dtype, n);
+    const size_t packed_bytes = frit_pack_row_bytes(p->layout, n);
     for (int64_t i = 0; i < n_rows; i += FRIT_PANEL_ROWS) {
         const int64_t rest = n_rows - i < FRIT_PANEL_ROWS ? n_rows - i : FRIT_PANEL_ROWS;
-        frit_pack_panel(p->tensor.dtype, rows + (size_t)i * row_bytes, (int)rest, n,
+        frit_pack_panel(p->layout, rows + (size_t)i * row_bytes, (int)rest, n,
                         panels + (size_t)(first + i) * packed_bytes);
     }
 }
@@ -310,9 +312,9 @@ static bool describe(const pack_block *block, frit_buf *text)
 {
     for (const pack *p = block->list; p < block->list + block->n; p++) {
         if (!is_from_files(&p->tensor)) return false;
-        frit_buf_printf(text, "%s %d %lld %lld %d\n", p->tensor.name, (int)p->tensor.dtype,
+        frit_buf_printf(text, "%s %d %lld %lld %s\n", p->tensor.name, (int)p->tensor.dtype,
                         (long long)frit_tensor_n_rows(&p->tensor), (long long)frit_tensor_width(&p->tensor),
-                        p->as_rows);
+                        p->layout ? p->layout->name : "rows");
         if (p->tensor.data)
             sample_bytes(&p->tensor, text);
         else if (!sample_rows(p, text))
@@ -417,13 +419,14 @@ static void packs_free(frit_store *store)
     free(packs);
 }
 
-// Which types are packed, and where they are kept: panels of a type are the same for all instruction sets.
+// Which types are packed, how, and where they are kept.
 static char *form_of(const frit_packs_options *options)
 {
     frit_buf form = {0};
     frit_buf_text(&form, "panels of");
     for (int type = 0; options->kernels && type < FRIT_DTYPE_COUNT; type++)
-        if (options->kernels->packed[type].run) frit_buf_printf(&form, " %s", frit_dtype_get((frit_dtype)type)->name);
+        if (options->kernels->packed[type].run)
+            frit_buf_printf(&form, " %s", options->kernels->packed[type].layout->name);
     if (options->folder) frit_buf_printf(&form, " in %s", options->folder);
     if (!form.failed) return form.data;
     frit_buf_free(&form);
@@ -437,7 +440,7 @@ static frit_status make(frit_store **out, void *ctx)
     if (!packs) return frit_fail_memory(sizeof *packs, "a store of weights");
     packs->base = (frit_store){.form = form_of(options), .free = packs_free, .n_bytes = packs_bytes};
     for (int type = 0; type < FRIT_DTYPE_COUNT; type++)
-        packs->types[type] = options->kernels && options->kernels->packed[type].run;
+        packs->layouts[type] = options->kernels ? options->kernels->packed[type].layout : NULL;
     packs->cache = (frit_store_cache){.source = options->source, .log = options->log ? *options->log : (frit_log){0}};
     frit_buf folder = {0};
     if (options->folder) frit_buf_text(&folder, options->folder);

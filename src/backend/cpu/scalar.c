@@ -14,7 +14,8 @@ enum { LANES = 16 };
 size_t frit_form_bytes(frit_form form, int64_t n)
 {
     if (form == FRIT_FORM_F32) return (size_t)n * 4;
-    if (form == FRIT_FORM_Q8_LINES) return (size_t)(n / 32 | 1) * sizeof(frit_q8_line);   // odd: see kernels.h
+    if (form == FRIT_FORM_Q8_LINES || form == FRIT_FORM_Q8_TURNED)
+        return (size_t)(n / 32 | 1) * sizeof(frit_q8_line);   // odd: see kernels.h
     if (form == FRIT_FORM_BF16_TILES) return (size_t)n * 2;
     if (form == FRIT_FORM_BF16_PAIRS) return (size_t)((n + 31) / 32) * 128;
     return ((size_t)n + (size_t)(n / 32) * 4 + (size_t)(n / 16) * 4 + 63) / 64 * 64;
@@ -34,9 +35,8 @@ size_t frit_form_bytes_of_rows(frit_form form, int64_t n_rows, int64_t n)
 size_t frit_form_column_bytes(frit_form form)
 {
     static const size_t bytes[FRIT_FORM_COUNT] = {
-        [FRIT_FORM_F32] = 32 * sizeof(float),
-        [FRIT_FORM_Q8_LINES] = sizeof(frit_q8_line),
-        [FRIT_FORM_BF16_TILES] = FRIT_TILE_BYTES,
+        [FRIT_FORM_F32] = 32 * sizeof(float),         [FRIT_FORM_Q8_LINES] = sizeof(frit_q8_line),
+        [FRIT_FORM_Q8_TURNED] = sizeof(frit_q8_line), [FRIT_FORM_BF16_TILES] = FRIT_TILE_BYTES,
         [FRIT_FORM_BF16_PAIRS] = 2 * FRIT_TILE_BYTES,
     };
     return bytes[form];
@@ -90,6 +90,21 @@ static void convert_q8_lines(const float *x, uint8_t *out, int64_t n)
         line->minus_128 = -128 * sum;
         line->unused = 0;
     }
+}
+
+void frit_turn_q8_lines(frit_q8_line *lines, int64_t n)
+{
+    for (frit_q8_line *line = lines; line < lines + n / 32; line++) {
+        int8_t turned[32];
+        for (int i = 0; i < 32; i++) turned[i % 8 * 4 + i / 8] = line->codes[i];
+        memcpy(line->codes, turned, sizeof turned);
+    }
+}
+
+static void convert_q8_turned(const float *x, uint8_t *out, int64_t n)
+{
+    convert_q8_lines(x, out, n);
+    frit_turn_q8_lines((void *)out, n);
 }
 
 // Rounded to the nearest, ties to even; what is too small to be normal becomes zero, as AVX-512 does it.
@@ -365,6 +380,7 @@ void frit_install_scalar(frit_kernels *k)
         .product[FRIT_DTYPE_F32] = {product_f32, FRIT_FORM_F32, "scalar"},
         .convert[FRIT_FORM_Q8] = convert_q8,
         .convert[FRIT_FORM_Q8_LINES] = convert_q8_lines,
+        .convert[FRIT_FORM_Q8_TURNED] = convert_q8_turned,
         .convert[FRIT_FORM_BF16_TILES] = convert_bf16_tiles,
         .convert[FRIT_FORM_BF16_PAIRS] = convert_bf16_pairs,
         .rms_norm = rms_norm,

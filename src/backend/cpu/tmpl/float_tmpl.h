@@ -231,7 +231,7 @@ static double probe_float(int64_t n_rounds, int32_t *sink)
 static void install(frit_kernels *k, const char *isa)
 {
     k->probe_float = probe_float;
-    k->product[FRIT_DTYPE_F32] = (frit_product_kernel){product_f32, FRIT_FORM_F32, isa};
-    k->product[FRIT_DTYPE_F16] = (frit_product_kernel){product_f16, FRIT_FORM_F32, isa};
-    k->product[FRIT_DTYPE_BF16] = (frit_product_kernel){product_bf16, FRIT_FORM_F32, isa};
+    k->product[FRIT_DTYPE_F32] = (frit_product_kernel){product_f32, FRIT_FORM_F32, isa, NULL};
+    k->product[FRIT_DTYPE_F16] = (frit_product_kernel){product_f16, FRIT_FORM_F32, isa, NULL};
+    k->product[FRIT_DTYPE_BF16] = (frit_product_kernel){product_bf16, FRIT_FORM_F32, isa, NULL};
 }

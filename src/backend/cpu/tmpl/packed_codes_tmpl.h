@@ -3,6 +3,7 @@
 // which the file that includes this has defined for its instruction set: words of LANES rows.
 //
 // A type is a handful of functions, which its row of packed.def names.
+#include "backend/cpu/pack.h"
 #include "quant/blocks.h"
 #include "quant/levels.h"
 
@@ -110,13 +111,14 @@ FRIT_INLINE vec codes_q5_1(block_at b, int quad)
 typedef struct scales_256 {
     vec scales[4], mins[4];   // what holds those of a row; bytes, mostly
     vec_f d, d_min;
+    block_at at;   // for scales that lie among the codes
 } scales_256;
 
 typedef struct type_256 {
     int n_words, rest_bytes;
-    int group;                            // columns with one scale: 16 or 32
-    bool has_bias;                        // 32 was added to the codes of groups of 16, 128 to those of 32
-    vec (*codes)(block_at b, int quad);   // quad 0..63
+    int group;                                        // columns with one scale: 16 or 32
+    bool has_bias;                                    // 32 was added to the codes of groups of 16, 128 to those of 32
+    void (*open)(block_at b, int unit, vec *codes);   // the eight quads of unit 0..7
     scales_256 (*scales)(block_at b);
     vec (*scale)(const scales_256 *s, int g);
     vec (*min)(const scales_256 *s, int g);   // NULL: none
@@ -240,3 +242,13 @@ FRIT_INLINE vec scale_iq4_xs(const scales_256 *s, int g)
 }
 
 #include "backend/cpu/tmpl/packed_recoded_tmpl.h"
+
+#define PACKED_32(...)
+#define PACKED_256(name, ...)                                                 \
+    FRIT_INLINE void open_##name(block_at b, int unit, vec *codes)            \
+    {                                                                         \
+        for (int q = 0; q < 8; q++) codes[q] = codes_##name(b, 8 * unit + q); \
+    }
+#include "backend/cpu/packed.def"
+#undef PACKED_32
+#undef PACKED_256

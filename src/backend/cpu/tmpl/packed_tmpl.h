@@ -19,7 +19,12 @@
 // the rows beside a row.
 //
 // The including file has packed_unit_tmpl.h before this, and how it keeps and multiplies what many tokens read:
-// packed_kept_tmpl.h, or functions of its own.
+// packed_kept_tmpl.h, or functions of its own. It may name other types than those of packed.def.
+#ifndef PACKED_ROWS
+#define PACKED_FORM          FRIT_FORM_Q8_LINES
+#define PACKED_ROWS          "backend/cpu/packed.def"
+#define PACKED_LAYOUT(dtype) frit_interleave_get(dtype)
+#endif
 
 enum {
     UNITS = 8,          // of 32 columns, unpacked together
@@ -75,9 +80,9 @@ FRIT_INLINE void open_256(block_at from, type_256 type, const scales_256 *scales
 {
     const int n_groups = 32 / type.group;
     const bool wide = type.has_bias && type.group == 32;
+    type.open(from, i, to->codes);
 #pragma GCC unroll 8
-    for (int q = 0; q < 8; q++)
-        to->codes[q] = wide ? open_wide(type.codes(from, 8 * i + q)) : type.codes(from, 8 * i + q);
+    for (int q = 0; wide && q < 8; q++) to->codes[q] = open_wide(to->codes[q]);
 #pragma GCC unroll 2
     for (int g = 0; g < n_groups; g++) {
         to->scales[g] = mul(to_float(type.scale(scales, i * n_groups + g)), scales->d);
@@ -287,17 +292,18 @@ static void product(const frit_product *p, const packed_type *type)
 #define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, ...) \
     PRODUCT(name, 32, words, rest, codes_##name, __VA_ARGS__)
 #define PACKED_256(name, dtype, at, words, rest_at, rest, recode, from, to, group, has_bias, ...) \
-    PRODUCT(name, 256, words, rest, group, has_bias, codes_##name, __VA_ARGS__)
-#include "backend/cpu/packed.def"
+    PRODUCT(name, 256, words, rest, group, has_bias, open_##name, __VA_ARGS__)
+#include PACKED_ROWS
 #undef PACKED_32
 #undef PACKED_256
 
 static void install(frit_kernels *k)
 {
 #define PACKED_32(name, dtype, ...) \
-    k->packed[FRIT_DTYPE_##dtype] = (frit_product_kernel){product_##name, FRIT_FORM_Q8_LINES, isa};
+    k->packed[FRIT_DTYPE_##dtype] = \
+        (frit_product_kernel){product_##name, PACKED_FORM, isa, PACKED_LAYOUT(FRIT_DTYPE_##dtype)};
 #define PACKED_256 PACKED_32
-#include "backend/cpu/packed.def"
+#include PACKED_ROWS
 #undef PACKED_32
 #undef PACKED_256
 }

@@ -267,5 +267,5 @@ void frit_install_avx2_block256(frit_kernels *k)
         {FRIT_DTYPE_Q5_K, product_q5_k}, {FRIT_DTYPE_Q6_K, product_q6_k}, {FRIT_DTYPE_IQ4_XS, product_iq4_xs},
     };
     for (size_t i = 0; i < FRIT_COUNT(rows); i++)
-        k->product[rows[i].dtype] = (frit_product_kernel){rows[i].run, FRIT_FORM_Q8, "avx2"};
+        k->product[rows[i].dtype] = (frit_product_kernel){rows[i].run, FRIT_FORM_Q8, "avx2", NULL};
 }

@@ -238,5 +238,5 @@ void frit_install_avx2_block32(frit_kernels *k)
     };
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) k->decode[rows[i].dtype] = rows[i].decode;
     for (size_t i = 0; i < FRIT_COUNT(rows); i++)
-        k->product[rows[i].dtype] = (frit_product_kernel){rows[i].run, FRIT_FORM_Q8, "avx2"};
+        k->product[rows[i].dtype] = (frit_product_kernel){rows[i].run, FRIT_FORM_Q8, "avx2", NULL};
 }

@@ -111,6 +111,6 @@ static void convert_bf16_pairs(const float *x, uint8_t *out, int64_t n)
 void frit_install_amx_float(frit_kernels *k)
 {
     k->convert[FRIT_FORM_BF16_PAIRS] = convert_bf16_pairs;
-    k->product[FRIT_DTYPE_F16] = (frit_product_kernel){product_f16, FRIT_FORM_BF16_PAIRS, "amx"};
-    k->product[FRIT_DTYPE_BF16] = (frit_product_kernel){product_bf16, FRIT_FORM_BF16_PAIRS, "amx"};
+    k->product[FRIT_DTYPE_F16] = (frit_product_kernel){product_f16, FRIT_FORM_BF16_PAIRS, "amx", NULL};
+    k->product[FRIT_DTYPE_BF16] = (frit_product_kernel){product_bf16, FRIT_FORM_BF16_PAIRS, "amx", NULL};
 }

@@ -7,6 +7,7 @@
 #include "backend/cpu/x86/vec_avx512vnni.h"
 
 #include "backend/cpu/tmpl/packed_codes_tmpl.h"
+#include "backend/cpu/x86/indexed_avx512vbmi.h"
 
 static const char isa[] = "amx";
 
@@ -42,6 +43,23 @@ FRIT_INLINE void put_quad(vec codes, line l, uint8_t *tile)   // two rows of the
     _mm512_storeu_si512(tile + 64, pair(number(right(codes, 1), l), number(right(codes, 9), l)));
 }
 
+FRIT_INLINE vec byte_up(vec codes, int i)   // byte i of each word to where `number` reads it
+{
+    return i < 2 ? left(codes, 15 - 8 * i) : right(codes, 8 * i - 15);
+}
+
+// Of turned codes (FRIT_FORM_Q8_TURNED): quad c has column c of each of the unit's four runs of eight.
+FRIT_INLINE void put_turned(const vec *codes, line l, uint8_t *tile)
+{
+#pragma GCC unroll 4
+    for (int run = 0; run < 4; run++) {
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++)
+            _mm512_storeu_si512(tile + 64 * (4 * run + k),
+                                pair(number(byte_up(codes[2 * k], run), l), number(byte_up(codes[2 * k + 1], run), l)));
+    }
+}
+
 FRIT_INLINE block_at block_of(const uint8_t *panel, int64_t i, int n_words, int rest_bytes)
 {
     const uint8_t *words = panel + i * (64 * n_words + FRIT_PANEL_ROWS * rest_bytes);
@@ -69,19 +87,26 @@ FRIT_INLINE line line_256(type_256 type, const scales_256 *s, int g)
     return make_line(scale, shift);
 }
 
-FRIT_INLINE void unpack_256(type_256 type, const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps)
+FRIT_INLINE void unpack_256(type_256 type, bool turned, const frit_product *p, int64_t row, int64_t first, int64_t n,
+                            uint8_t *steps)
 {
     const uint8_t *panel = p->w + (size_t)(row / FRIT_PANEL_ROWS) * p->w_stride;
-    const int quads = type.group / 4;
+    const int n_groups = 32 / type.group;
     for (int64_t i = first / 256; i < (first + n) / 256; i++, steps += 8 * STEP_BYTES) {
         const block_at b = block_of(panel, i, type.n_words, type.rest_bytes);
         const scales_256 scales = type.scales(b);
-#pragma GCC unroll 16
-        for (int g = 0; g < 256 / type.group; g++) {
-            const line l = line_256(type, &scales, g);
 #pragma GCC unroll 8
-            for (int q = g * quads; q < (g + 1) * quads; q++)
-                put_quad(type.codes(b, q), l, steps + q / 8 * STEP_BYTES + q % 8 * 128);
+        for (int unit = 0; unit < 8; unit++) {
+            vec codes[8];
+            type.open(b, unit, codes);
+            if (turned) put_turned(codes, line_256(type, &scales, unit), steps + unit * STEP_BYTES);
+#pragma GCC unroll 2
+            for (int g = 0; !turned && g < n_groups; g++) {
+                const line l = line_256(type, &scales, unit * n_groups + g);
+#pragma GCC unroll 8
+                for (int q = g * 8 / n_groups; q < (g + 1) * 8 / n_groups; q++)
+                    put_quad(codes[q], l, steps + unit * STEP_BYTES + q * 128);
+            }
         }
     }
 }
@@ -97,8 +122,8 @@ FRIT_INLINE void unpack_256(type_256 type, const frit_product *p, int64_t row, i
                    min_fn)                                                                                        \
     static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps)       \
     {                                                                                                             \
-        const type_256 type = {words, rest, group, has_bias, codes_##name, scales_fn, scale_fn, min_fn};          \
-        unpack_256(type, p, row, first, n, steps);                                                                \
+        const type_256 type = {words, rest, group, has_bias, open_##name, scales_fn, scale_fn, min_fn};           \
+        unpack_256(type, TURNED, p, row, first, n, steps);                                                        \
     }                                                                                                             \
     PRODUCT(name)
 
@@ -108,7 +133,11 @@ FRIT_INLINE void unpack_256(type_256 type, const frit_product *p, int64_t row, i
         product_in_tiles(p, unpack_##name, 1);        \
     }
 
+#define TURNED false
 #include "backend/cpu/packed.def"
+#undef TURNED
+#define TURNED true
+#include "backend/cpu/packed_indexed.def"
 #undef PACKED_32
 #undef PACKED_256
 
@@ -126,9 +155,14 @@ void frit_install_amx(frit_kernels *k)
     frit_install_amx_attend(k);
     k->convert[FRIT_FORM_BF16_TILES] = convert_bf16_tiles;
 #define PACKED_32(name, dtype, ...) \
-    k->packed[FRIT_DTYPE_##dtype] = (frit_product_kernel){product_##name, FRIT_FORM_BF16_TILES, isa};
+    k->packed[FRIT_DTYPE_##dtype] = \
+        (frit_product_kernel){product_##name, FRIT_FORM_BF16_TILES, isa, LAYOUT(FRIT_DTYPE_##dtype)};
 #define PACKED_256 PACKED_32
+#define LAYOUT     frit_interleave_get
 #include "backend/cpu/packed.def"
+#undef LAYOUT
+#define LAYOUT frit_interleave_indexed
+#include "backend/cpu/packed_indexed.def"
     frit_install_amx_float(k);
     frit_install_amx_probe(k);
 }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/x86/dot_avx512vnni.h: products of bytes for packed_tmpl.h, in words of sixteen rows.
+#pragma once
+#include "backend/cpu/x86/vec_avx512vnni.h"
+
+enum { MAX_TOKENS = 12, MAX_TOKENS_HALVES = 8, BLOCK_SUMS = 192, GRAIN = 1, DIRECT_TOKENS = 4 };   // of one tile
+
+// The broadcast of x is part of the instruction: compilers load it first, and the loads are as many as the products.
+FRIT_INLINE vec dot(vec sum, vec codes, x_quads x, int i)
+{
+    const int32_t *word = (const void *)(x + 4 * i);
+    __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(codes), "m"(*word));
+    return sum;
+}
+
+FRIT_INLINE vec open_wide(vec codes)
+{
+    return codes;
+}
+
+FRIT_INLINE vec start_wide(const int32_t *minus_128)
+{
+    return all_words(minus_128);
+}
+
+FRIT_INLINE vec dot_wide(vec sum, vec codes, x_quads x, int i)
+{
+    return dot(sum, codes, x, i);
+}
