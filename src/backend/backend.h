@@ -55,7 +55,7 @@ typedef struct frit_device_options {
     // files that they come from.
     const char *weights_cache;
     uint64_t weights_source;
-    bool deterministic;    // numbers do not depend on how many rows a step has; then prefill_rows (below) is 0
+    bool deterministic;    // results do not depend on how many rows a step has; then prefill_rows (below) is 0
     frit_stores *stores;   // of the model, for devices that read the same weights; NULL: the device has its own
     const frit_log *log;
 } frit_device_options;

@@ -19,21 +19,21 @@
 enum { ALIGNMENT = 64, ALIASING = 4096, APART = 9 * ALIGNMENT };
 
 // Types in blocks share one scale between neighbours, which an outlier spoils for all of them.
-static int32_t mix_of(frit_dtype dtype, int32_t dim)
+static int32_t hadamard_of(frit_dtype dtype, int32_t dim)
 {
     if (frit_dtype_get(dtype)->block_elems == 1) return 1;
-    int32_t mix = 1;
-    while (mix < 256 && dim % (2 * mix) == 0) mix *= 2;
-    return mix;
+    int32_t hadamard = 1;
+    while (hadamard < 256 && dim % (2 * hadamard) == 0) hadamard *= 2;
+    return hadamard;
 }
 
 static bool lay_out(frit_cache_side *side, const frit_cache_spec *spec, int32_t n_head, int32_t dim, frit_dtype dtype)
 {
-    *side = (frit_cache_side){.dtype = dtype, .dim = dim, .mix = 1};
+    *side = (frit_cache_side){.dtype = dtype, .dim = dim, .hadamard = 1};
     if (spec->kind == FRIT_CACHE_NONE) return true;
     if (n_head < 0 || dim < 0) return false;
     side->row_bytes = frit_dtype_row_bytes(dtype, dim);
-    side->mix = dim > 0 ? mix_of(dtype, dim) : 1;
+    side->hadamard = dim > 0 ? hadamard_of(dtype, dim) : 1;
     return frit_mul_u64((uint64_t)n_head * FRIT_PAGE_TOKENS, side->row_bytes, &side->page_bytes) &&
            frit_align_u64(side->page_bytes, ALIGNMENT, &side->page_bytes);
 }
@@ -41,7 +41,7 @@ static bool lay_out(frit_cache_side *side, const frit_cache_spec *spec, int32_t 
 // Values that lie in the keys take no room of their own, and are mixed with them: in blocks that end where they end.
 static void lay_out_values_in_keys(frit_cache_layer *layer, const frit_cache_spec *spec)
 {
-    if (layer->k.mix > 1) layer->k.mix = mix_of(layer->k.dtype, spec->k_dim | spec->v_dim);
+    if (layer->k.hadamard > 1) layer->k.hadamard = hadamard_of(layer->k.dtype, spec->k_dim | spec->v_dim);
     layer->v = layer->k;
     layer->v.dim = spec->v_dim;
     layer->v.page_bytes = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Plans by shape class: 1 row, up to 8, up to 32, up to n_batch rows in short sequences, and up to n_batch rows in sequences of
-// many rows each; every class for logits, for hidden states, or for sources.
+// Plans by shape class: 1 row, up to 8, up to 32, up to n_batch rows in short sequences, and up to n_batch rows in
+// sequences of many rows each; every class for logits, for hidden states, or for sources.
 //
-// A class is planned once for its largest shape: a step of 5 rows runs the plan for 8, narrowed. Small steps get plans
-// of their own because their buffers are smaller and stay in the processor's caches.
+// A class is planned once for its largest shape: a step of 5 rows runs the plan for 8. Small steps get plans of their
+// own because their buffers are smaller and stay in the processor's caches.
 #include "engine/engine.h"
 
 #include <assert.h>

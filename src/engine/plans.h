@@ -4,7 +4,7 @@
 #include "engine/adapter.h"
 #include "graph/segment.h"
 
-// Classes are made when they are first needed, each for its largest shape; a step narrows the plans to its rows.
+// Classes are made when they are first needed, each for its largest shape; a step's batch says how many rows it has.
 enum { FRIT_N_CLASSES = 5 };
 
 typedef struct frit_plan_part {   // of one segment

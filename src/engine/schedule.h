@@ -34,7 +34,7 @@ typedef struct frit_pace {
     double prompt_row_ns;   // a row of a step of prompts
 } frit_pace;
 
-// Room for the tables of a step with `n_sessions` sequences and `n_adapters` scales each; what steps need is there before.
+// Room for the tables of a step with `n_sessions` sequences and `n_adapters` scales each, so that steps allocate none.
 frit_status frit_step_reserve_tables(frit_engine *engine, size_t n_sessions, size_t n_adapters);
 void frit_step_fill_tables(frit_engine *engine);   // for the sequences of the step
 void frit_step_free_tables(frit_step_tables *tables);

@@ -6,8 +6,9 @@
 //     rows   0 1 2 | 3 | 4 5 6 7 ...          seqs   {first_row 0, n_rows 3, n_past 17} {3, 1, ...} ...
 //
 // Keys and values live in pages of FRIT_PAGE_TOKENS positions. Layers whose rows look back equally far form a group,
-// with pages of its own. A sequence has a page table for each group: position p is in page table[p / FRIT_PAGE_TOKENS], at
-// p % FRIT_PAGE_TOKENS. Tables and scales are arrays of the batch, so that a step's input has no pointers inside.
+// with pages of its own. A sequence has a page table for each group: position p is in page
+// table[p / FRIT_PAGE_TOKENS], at p % FRIT_PAGE_TOKENS. Tables and scales are arrays of the batch, so that a step's
+// input has no pointers inside.
 //
 // Recurrent layers keep a state instead, as large after ten tokens as after a million: f32 values at an index that the
 // session holds in every such layer. It is that after n_past tokens; with n_past 0 it is zero, whatever lies there.
@@ -33,7 +34,7 @@ typedef struct frit_seq {
 
 typedef struct frit_batch {
     int32_t n_rows, n_outs, n_seqs;
-    const int32_t *tokens;      // [n_rows]: ids, or ~i: what pick i of the step before gave
+    const int32_t *tokens;      // [n_rows]: ids, or ~i: the token that pick i of the step before chose
     const int32_t *positions;   // [n_rows]
     const int32_t *out_rows;    // [n_outs]: the rows whose logits are wanted, ascending
     const frit_seq *seqs;       // [n_seqs]
@@ -56,7 +57,7 @@ enum { FRIT_BATCH_ALIGN = 16 };
 // A row of results, as it leaves a step.
 typedef struct frit_out_row {
     float *copy;        // where it also goes, on the host; NULL: nowhere
-    _Atomic bool bad;   // set by the step: some number is not finite
+    _Atomic bool bad;   // set by the step: some value is not finite
 } frit_out_row;
 
 // The page table of one of the batch's sequences.
@@ -66,23 +67,23 @@ static inline const int32_t *frit_batch_pages(const frit_batch *batch, int32_t g
     return batch->pages + ((int64_t)group * batch->n_seqs + (seq - batch->seqs)) * batch->page_stride;
 }
 
-// What one layer keeps between steps: keys and values of positions, a state of n_state numbers, both, or neither.
+// What one layer keeps between steps: keys and values of positions, a state of n_state f32 values, both, or neither.
 typedef enum frit_cache_kind { FRIT_CACHE_NONE, FRIT_CACHE_KV } frit_cache_kind;
 
 typedef struct frit_cache_spec {
     frit_cache_kind kind;
     int32_t n_head_kv, k_dim, v_dim;   // of one position: k [n_head_kv, k_dim], v [n_head_kv, v_dim]
     int32_t window;                    // positions that are ever looked back at, the own one included; 0: all
-    int32_t n_state;                   // numbers of a session's state; what they are is up to the ops of the layer
-    bool v_in_k;                       // values are the first v_dim numbers of keys and lie there
-    int32_t index_dim;                 // numbers by which a position is chosen (op choose); 0: none
+    int32_t n_state;                   // f32 values of a session's state; the layer's ops say what they are
+    bool v_in_k;                       // values are the first v_dim elements of keys and lie there
+    int32_t index_dim;                 // elements by which a position is chosen (op choose); 0: none
     bool of_source;                    // positions are those of an encoder-decoder's source, not of the text
 } frit_cache_spec;
 
 // The keys or the values of one layer: page i starts at pages + i * page_bytes (other layers lie between) and holds
-// rows of `dim` numbers, [n_head_kv, FRIT_PAGE_TOKENS]. Coarse types spread outliers first: each row is written after
-// frit_hadamard over blocks of `mix` numbers. Scores do not notice if the query is mixed too; a sum of values is mixed
-// back.
+// rows of `dim` elements, [n_head_kv, FRIT_PAGE_TOKENS]. Coarse types spread outliers first: each row is written after
+// frit_hadamard over blocks of `hadamard` elements. Scores stay the same if the query is transformed too; a sum of
+// values is transformed back.
 //
 // Transposed keys lie in a page as [n_head_kv, dim, FRIT_PAGE_TOKENS]: products with a few queries then need no sum
 // across lanes, and add in the order in which products with many queries do.
@@ -90,9 +91,9 @@ typedef struct frit_cache_side {
     frit_dtype dtype;
     bool transposed;   // of types without blocks only
     int32_t dim;
-    int32_t mix;       // a power of two; 1: rows are written as they are
-    uint64_t offset;   // of page 0 in the cache's memory
-    uint8_t *pages;    // its address; where the cache has memory, devices set it in layers of their own
+    int32_t hadamard;   // block size, a power of two; 1: rows are written as they are
+    uint64_t offset;    // of page 0 in the cache's memory
+    uint8_t *pages;     // its address; where the cache has memory, devices set it in layers of their own
     uint64_t page_bytes, row_bytes;
 } frit_cache_side;
 

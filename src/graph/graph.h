@@ -3,8 +3,8 @@
 //
 // Nodes are made in order by the constructors below, each after its sources, and live in the graph's arena. Every
 // activation is f32, contiguous, shape outermost first. The first dimension of most nodes counts rows of the batch,
-// which differ from step to step: such a node says so in `rows`, and its shape[0] holds the largest number the plan
-// is made for; the plan sets the actual number before each run. Weights that are vectors (norms, biases, factors) are
+// which differ from step to step: such a node says so in `rows`, and its shape[0] holds the most rows that the plan
+// is made for; a step's batch says how many there are. Weights that are vectors (norms, biases, factors) are
 // f32 and aligned; matrices have any type and any alignment.
 //
 // A constructor that fails (shapes that do not fit, out of memory) remembers the first failure in the graph and returns
@@ -43,8 +43,8 @@ typedef enum frit_input {
     FRIT_INPUT_TOKENS,
     FRIT_INPUT_POSITIONS,
     FRIT_INPUT_OUT_ROWS,
-    FRIT_INPUT_RESULT,    // a result of another graph (segment.h): its numbers lie in the plan's inputs
-    FRIT_INPUT_WRITTEN,   // what another graph wrote to the cache before; no numbers
+    FRIT_INPUT_RESULT,    // a result of another graph (segment.h): its values lie in the plan's inputs
+    FRIT_INPUT_WRITTEN,   // what another graph wrote to the cache before; no values
 } frit_input;
 
 typedef enum frit_act {
@@ -87,7 +87,7 @@ typedef struct frit_attend {
     float alibi;          // 0: none; otherwise the largest slope's exponent: scores lose slope[h] * distance
     bool bidirectional;   // later positions of the sequence are seen too; a window reaches half as far to either side
     bool cross;           // all positions of the sequence's source are seen, whose keys and values lie in this layer
-    // 0: none; otherwise source 2 is what scores gain by distance, [n_head, 2 * reach + 1]: the number at
+    // 0: none; otherwise source 2 is what scores gain by distance, [n_head, 2 * reach + 1]: the value at
     // clamp(p - position, -reach, reach) + reach.
     int32_t reach;
     // Attention temperature: the scale is multiplied by
@@ -102,7 +102,7 @@ typedef struct frit_choose {
     int32_t n_ctx;   // that a session may have
 } frit_choose;
 
-// What a recurrent op keeps of earlier rows: f32 numbers from `offset` on in its session's state of a layer.
+// What a recurrent op keeps of earlier rows: f32 values from `offset` on in its session's state of a layer.
 typedef struct frit_state {
     int32_t layer, offset;
     bool in_turn;   // DELTA: heads of v take those of k and q in turn, h % groups; otherwise neighbours share them
@@ -148,7 +148,7 @@ enum { FRIT_MAX_SOURCES = 6 };
 
 typedef struct frit_node {
     frit_op op;
-    int id;          // place in graph->nodes
+    int id;          // index in graph->nodes
     int32_t depth;   // the layer of the model that it is part of; -1: before the first, n_layer: after the last
     frit_rows rows;
     int n_dims;
@@ -163,7 +163,7 @@ typedef struct frit_node {
     union {
         frit_input input;   // INPUT
         float eps;          // *_NORM
-        float factor;       // SCALE, SOFTCAP, GAUSSIAN_TOPK; LINEAR, LINEAR_ADD: 0 means no factor
+        float factor;       // SCALE, SOFTCAP, GAUSSIAN_TOPK; LINEAR: 0 means no factor
         struct {
             float low, high;
         } clamp;                        // CLAMP
@@ -234,7 +234,7 @@ frit_node *frit_mix(frit_graph *g, frit_node *x, frit_node *route, bool plain);
 // inv_freq and factors [dim / 2]; factors may be NULL.
 frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *inv_freq, frit_node *factors,
                        frit_rope rope);
-// v may be NULL: values are the first numbers of keys.
+// v may be NULL: values are the first elements of keys.
 frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t layer);
 // q [T, H, k_dim]; `written` orders it after frit_kv_write of the same layer; NULL for cross attention, which reads
 // what another graph wrote. Result [T, H, v_dim].
@@ -244,21 +244,21 @@ frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *writte
 frit_node *frit_attend_with_gains(frit_graph *g, frit_node *q, frit_node *written, frit_node *gains, frit_attend attend,
                                   int64_t v_dim);                          // gains [H, 2 * attend.reach + 1]
 frit_node *frit_index_write(frit_graph *g, frit_node *k, int32_t layer);   // k [T, 1, D]
-// q [T, H, D], w [T, H]. Result [T, n]: positions as numbers.
+// q [T, H, D], w [T, H]. Result [T, n]: positions as integers.
 frit_node *frit_choose_node(frit_graph *g, frit_node *q, frit_node *w, frit_node *written, frit_choose choose);
 frit_node *frit_attend_sparse(frit_graph *g, frit_node *q, frit_node *written, frit_node *chosen, frit_attend attend,
                               int64_t v_dim);
-// x [T, C]; w [C * n] or [C, n]; b [C] or NULL. The state has C * (n - 1) numbers.
+// x [T, C]; w [C * n] or [C, n]; b [C] or NULL. The state has C * (n - 1) values.
 frit_node *frit_conv(frit_graph *g, frit_node *x, frit_node *w, frit_node *b, frit_state state);
-// x [T, H, P], dt [T, H], a [H] or [H * N], b and c [T, G, N] with G groups of heads. The state has H * P * N numbers.
+// x [T, H, P], dt [T, H], a [H] or [H * N], b and c [T, G, N] with G groups of heads. The state has H * P * N values.
 frit_node *frit_scan(frit_graph *g, frit_node *x, frit_node *dt, frit_node *a, frit_node *b, frit_node *c,
                      frit_state state);
 // v [T, H, P], k and q [T, G, N], g [T, H], [T, H, N] or, for all rows, [H]; beta [T, H] or NULL. The same state.
 frit_node *frit_delta(frit_graph *g, frit_node *v, frit_node *k, frit_node *q, frit_node *decay, frit_node *beta,
                       frit_state state);
-// The row before, of x [T, C]. The state has C numbers.
+// The row before, of x [T, C]. The state has C values.
 frit_node *frit_shift(frit_graph *g, frit_node *x, frit_state state);
-// k and v [T, C], w and u [C]. The state has 3 C numbers.
+// k and v [T, C], w and u [C]. The state has 3 C values.
 frit_node *frit_wkv(frit_graph *g, frit_node *k, frit_node *v, frit_node *w, frit_node *u, frit_state state);
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows);
 // x [T, n_in], of experts [T, k, n_in] too, or the ids of a table; route: of experts, else NULL. Result [T, n_h], of
@@ -268,11 +268,11 @@ frit_node *frit_adapt_down(frit_graph *g, frit_node *x, frit_node *route, frit_a
 frit_node *frit_adapt_up(frit_graph *g, frit_node *y, frit_node *h, frit_adapted adapted);
 frit_node *frit_steer(frit_graph *g, frit_node *x, int32_t layer);
 
-// Whole numbers of the step: token ids, positions, output rows.
+// Integers of the step: token ids, positions, output rows.
 bool frit_node_is_ids(const frit_node *node);
 // Sources of a node without those that adapters bring.
 int frit_node_n_own(const frit_node *node);
-// The ADAPT_DOWN whose numbers are added to the product of matrix i; its place among the sources, or -1.
+// The ADAPT_DOWN whose result is added to the product of matrix i: its index among the sources, or -1.
 int frit_node_adapts(const frit_node *node, int i);
 // The layer of the cache that the op reads or writes; -1: none.
 int32_t frit_node_cache_layer(const frit_node *node);

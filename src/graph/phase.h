@@ -9,7 +9,7 @@
 //     products     q = linear(h, wq)    k = linear(h, wk)    v = linear(h, wv)
 //     epilogue     rope(q)              rope(k)              kv_write       head by head
 //
-// Each of these is a chain: nodes that run as one. The first node of a chain computes rows or columns of numbers, and
+// Each of these is a chain: nodes that run as one. The first node of a chain computes rows or columns of values, and
 // every other one is applied to them before they leave the cache:
 //
 //     linear, act                   y = f(x w^T)

@@ -32,10 +32,9 @@ typedef struct frit_plan {
 } frit_plan;
 
 typedef struct frit_plan_options {
-    bool no_fuse;    // every node by itself
-    bool is_fused;   // frit_fuse has rewritten the graph before
-    bool
-        decode_kernels;   // kernels for few rows, however many there are: results do not depend on other sessions of a step
+    bool no_fuse;          // every node by itself
+    bool is_fused;         // frit_fuse has rewritten the graph before
+    bool decode_kernels;   // for few rows, however many there are: results do not depend on other sessions of a step
     frit_takes_fn takes;   // what the device that runs the plan takes; NULL: everything
     const void *device;
 } frit_plan_options;

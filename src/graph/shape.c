@@ -64,7 +64,7 @@ frit_status frit_shape_leaf(frit_node *node)
 
 frit_status frit_shape_like_0(frit_node *node)
 {
-    if (!is_f32(node->src[0])) return wrong(node, 0, "numbers in f32");
+    if (!is_f32(node->src[0])) return wrong(node, 0, "f32 values");
     copy_shape(node, node->src[0]);
     return FRIT_OK;
 }
@@ -100,7 +100,7 @@ frit_status frit_shape_embed(frit_node *node)
 static frit_status multiply(frit_node *node, int i_w)
 {
     const frit_node *x = node->src[0], *w = node->src[i_w];
-    if (!is_f32(x) || x->n_dims < 1) return wrong(node, 0, "rows of numbers in f32");
+    if (!is_f32(x) || x->n_dims < 1) return wrong(node, 0, "rows of f32 values");
     if (!is_matrix(w) || last_dim(x) != w->shape[1])
         return mismatch(node, 0, i_w, "a matrix with as many columns as x has");
     copy_shape(node, x);
@@ -111,7 +111,7 @@ static frit_status multiply(frit_node *node, int i_w)
 static frit_status check_bias(const frit_node *node, int i)
 {
     if (i >= node->n_src || is_vector(node->src[i], last_dim(node))) return FRIT_OK;
-    return mismatch(node, 1, i, "a bias in f32 with one number for each row of w");
+    return mismatch(node, 1, i, "an f32 bias with one value for each row of w");
 }
 
 frit_status frit_shape_linear(frit_node *node)
@@ -152,7 +152,7 @@ frit_status frit_shape_reshape(frit_node *node)
     node->rows = x->rows;
     if (fits && before == after) return FRIT_OK;
     char found[96], wanted[96];
-    return frit_fail(FRIT_E_INVALID, "op reshape: %s was asked to become %s, expected as many numbers in each row",
+    return frit_fail(FRIT_E_INVALID, "op reshape: %s was asked to become %s, expected as many elements in each row",
                      frit_node_shape_text(x, found), frit_node_shape_text(node, wanted));
 }
 
@@ -388,7 +388,7 @@ static frit_status check_attend(frit_node *node)
     const bool apart = written->n_src == 2;   // values are not in the keys
     const int64_t v_dim = apart ? written->src[1]->shape[2] : written->shape[2];
     if (apart ? node->shape[2] != v_dim : node->shape[2] < 1 || node->shape[2] > v_dim)
-        return frit_fail(FRIT_E_INVALID, "op attend: values have %lld numbers, expected %lld as written",
+        return frit_fail(FRIT_E_INVALID, "op attend: values have %lld elements, expected %lld as written",
                          (long long)node->shape[2], (long long)v_dim);
     return FRIT_OK;
 }
@@ -422,7 +422,7 @@ frit_status frit_shape_take_rows(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
     const frit_node *rows = node->src[1];
-    if (!frit_node_is_ids(rows) || node->n_dims < 1) return mismatch(node, 0, 1, "rows of numbers, and which of them");
+    if (!frit_node_is_ids(rows) || node->n_dims < 1) return mismatch(node, 0, 1, "rows, and indices of some of them");
     node->rows = rows->rows;
     node->shape[0] = rows->shape[0];
     return FRIT_OK;

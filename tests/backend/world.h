@@ -162,8 +162,8 @@ static inline frit_node *world_vector(world *w, int64_t n)
 // The cache of layer 0, with random keys and values.
 static inline frit_cache_side world_side(const world *w, frit_dtype dtype, int n_head_kv, int dim)
 {
-    frit_cache_side side = {.dtype = dtype, .dim = dim, .mix = 1, .row_bytes = frit_dtype_row_bytes(dtype, dim)};
-    if (frit_dtype_get(dtype)->block_elems > 1) side.mix = dim & -dim;
+    frit_cache_side side = {.dtype = dtype, .dim = dim, .hadamard = 1, .row_bytes = frit_dtype_row_bytes(dtype, dim)};
+    if (frit_dtype_get(dtype)->block_elems > 1) side.hadamard = dim & -dim;
     side.page_bytes = (uint64_t)n_head_kv * FRIT_PAGE_TOKENS * side.row_bytes;
     side.pages = malloc((size_t)w->n_pages * side.page_bytes);
     return side;
@@ -189,7 +189,7 @@ static inline void world_latent_cache(world *w, frit_dtype dtype, int k_dim, int
     layer->spec.v_in_k = true;
     layer->k.transposed = false;
     layer->spec.index_dim = index_dim;
-    if (layer->k.mix > 1) layer->k.mix = (k_dim | v_dim) & -(k_dim | v_dim);
+    if (layer->k.hadamard > 1) layer->k.hadamard = (k_dim | v_dim) & -(k_dim | v_dim);
     free(layer->v.pages);
     layer->v = layer->k;
     layer->v.dim = v_dim;

@@ -403,8 +403,8 @@ static void keys_and_values_have_types_of_their_own(void **state)
     assert_int_equal(layer->k.row_bytes, 3 * 34);
     assert_int_equal(layer->v.row_bytes, 64 * 2);
     assert_int_equal(layer->v.offset - layer->k.offset, (3 * 32 * 3 * 34 + 63) / 64 * 64);
-    assert_int_equal(layer->k.mix, 32);   // the largest power of two in 96
-    assert_int_equal(layer->v.mix, 1);
+    assert_int_equal(layer->k.hadamard, 32);   // the largest power of two in 96
+    assert_int_equal(layer->v.hadamard, 1);
     assert_int_equal(kv.n_bytes, 2 * layer->k.page_bytes);
     assert_int_equal(layer->k.page_bytes, layer->v.offset - layer->k.offset + 3 * 32 * 64 * 2);
     frit_kv_deinit(&kv);
@@ -422,10 +422,10 @@ static void values_in_keys_take_no_room_and_an_index_its_own(void **state)
     assert_int_equal(layer->v.dtype, FRIT_DTYPE_Q8_0);
     assert_int_equal(layer->v.dim, 64);
     assert_int_equal(layer->v.row_bytes, layer->k.row_bytes);
-    assert_int_equal(layer->k.mix, 32);   // of both sizes, so that values can be mixed back alone
-    assert_int_equal(layer->v.mix, 32);
+    assert_int_equal(layer->k.hadamard, 32);   // of both sizes, so that values can be mixed back alone
+    assert_int_equal(layer->v.hadamard, 32);
     assert_int_equal(layer->index.offset - layer->k.offset, 32 * 3 * 34);
-    assert_int_equal(layer->index.mix, 128);
+    assert_int_equal(layer->index.hadamard, 128);
     assert_int_equal(kv.n_bytes, 2 * 32 * (3 + 4) * 34);
     const frit_kv_shape shape = shape_of(&latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32});
     assert_int_equal(frit_kv_token_bytes(&shape), 7 * 34);

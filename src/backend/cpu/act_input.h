@@ -11,7 +11,7 @@
 //     anything else                             few rows: each thread for itself; more: all threads by rows, before
 //
 // For few rows a barrier costs more than what all threads do at once: they wait for the one that does it, and then for
-// each other. What a thread computes for itself lies in its workspace and is good for the step. The numbers do not
+// each other. What a thread computes for itself lies in its workspace and is good for the step. The values do not
 // depend on the thread that computed them.
 #pragma once
 #include "backend/cpu/task.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/attend.h: an item of attention, and the ways to compute one.
 //
-// fast_attend.c cuts the work into items: some rows of a sequence, one head of the cache, some positions. The queries of
-// those rows that share the head (group x rows) look at the positions together:
+// fast_attend.c cuts the work into items: some rows of a sequence, one head of the cache, some positions. The
+// queries of those rows that share the head (group x rows) look at the positions together:
 //
-//     by rows     few queries: keys and values are read as they lie in the pages, numbers of a head as lanes
+//     by rows     few queries: keys and values are read as they lie in the pages, elements of a head as lanes
 //     by tiles    many: keys and values are decoded once for all of them, queries as lanes
-//     by halves   many, where a processor multiplies numbers of 16 bits much faster
+//     by halves   many, where a processor multiplies 16-bit floats much faster
 //
 // Each gives the same three sums for every query, from which fast_attend.c makes results.
 #pragma once
@@ -59,7 +59,7 @@ static inline int64_t frit_attend_line(int64_t n_floats)   // filled up to a lin
     return (n_floats + FRIT_LINE_FLOATS - 1) / FRIT_LINE_FLOATS * FRIT_LINE_FLOATS;
 }
 
-// The next n numbers of the workspace, at the beginning of a cache line.
+// The next n floats of the workspace, at the beginning of a cache line.
 static inline void *frit_attend_take(float **workspace, int64_t n)
 {
     float *at = *workspace;

@@ -59,7 +59,7 @@ size_t frit_state_workspace_bytes(const frit_node *node);
 void frit_fast_rows(const frit_task *task, frit_share share);   // a node and its parts, row by row
 // Cosines and sines of every row's position, times magnitude, to task->shared; before all nodes that rotate alike.
 void frit_fast_rope_table(const frit_task *task, frit_share share);
-// The results of the step, x[0]: copied and looked through for what is not a number.
+// The results of the step, x[0]: copied and checked for values that are not finite.
 void frit_fast_results(const frit_task *task, frit_share share);
 int frit_results_pieces(const frit_task *task);
 size_t frit_rope_table_bytes(const frit_node *node);

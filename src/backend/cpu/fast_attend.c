@@ -290,7 +290,7 @@ static void give_result(const walk *w, int64_t row, int64_t head, float top, flo
     const frit_attend_shape *s = &w->shape;
     float *y = w->task->y + (row * s->n_head + head) * s->v_dim;
     w->task->env->kernels->scale(y, acc, 1 / (sum + sink_weight(w->task, head, top)), s->v_dim);
-    frit_hadamard(y, s->v_dim, s->layer->v.mix);
+    frit_hadamard(y, s->v_dim, s->layer->v.hadamard);
 }
 
 // ------------------------------------------------------------------------------- items
@@ -301,7 +301,7 @@ void frit_attend_load_query(const frit_attend_item *item, const frit_attend_quer
     const float *x = item->task->x[0] + (query->row * s->n_head + query->head) * s->k_dim;
     const float scale = frit_attend_scale(&item->task->node->attend, query->own_position);
     item->task->env->kernels->scale(y, x, factor * scale, s->k_dim);
-    frit_hadamard(y, s->k_dim, s->layer->k.mix);
+    frit_hadamard(y, s->k_dim, s->layer->k.hadamard);
 }
 
 static void decode(const frit_attend_item *item, const frit_cache_side *side, const uint8_t *x, float *y, int64_t n)
@@ -548,9 +548,9 @@ static void store(const frit_task *task, const frit_cache_side *side, const int3
 {
     const frit_kernels *k = task->env->kernels;
     uint8_t *to = side->transposed ? (uint8_t *)mixed : frit_cache_at(side, pages, p, head);
-    if (side->mix > 1) {
+    if (side->hadamard > 1) {
         memcpy(mixed, x, (size_t)side->dim * sizeof(float));
-        frit_hadamard(mixed, side->dim, side->mix);
+        frit_hadamard(mixed, side->dim, side->hadamard);
         x = mixed;
     }
     if (k->encode[side->dtype])

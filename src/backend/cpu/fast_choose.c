@@ -62,7 +62,7 @@ static void load_queries(const frit_task *task, const row *at, room *r)
     const frit_cache_side *side = &task->env->cache->layers[task->node->choose.layer].index;
     const int64_t n_head = task->node->src[0]->shape[1], n = n_head * side->dim;
     memcpy(r->q, task->x[0] + at->t * n, (size_t)n * sizeof(float));
-    for (int64_t h = 0; h < n_head; h++) frit_hadamard(r->q + h * side->dim, side->dim, side->mix);
+    for (int64_t h = 0; h < n_head; h++) frit_hadamard(r->q + h * side->dim, side->dim, side->hadamard);
 }
 
 // Lists the keys of positions [begin, end), decoded where no kernel reads them as they are. Returns their type.

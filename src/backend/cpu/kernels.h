@@ -9,15 +9,15 @@
 // activations: f32 as they are, or int8 codes with scales, made once for each input row and shared by all products that
 // read it. Types without a product of their own are decoded to f32, a few rows at a time (fast_linear.c).
 //
-//     F32        numbers f32[n]
+//     F32        f32[n]
 //     Q8         codes int8[n] | scales f32[n / 32] | sums f32[n / 16]: scale * sum of 16 codes, for types with offsets
-//     Q8_LINES   the same and more in a frit_q8_line for every 32 numbers: for packed weights
+//     Q8_LINES   the same and more in a frit_q8_line for every 32 elements: for packed weights
 //     Q8_TURNED  the same, but the codes of a line are four runs of eight columns, and the first of each comes first, then
 //                the second of each, ..: for weights whose runs of eight are found at once
-//     BF16_TILES numbers bf16, sixteen rows together: 32 numbers of each, then the next 32 of each, ..
+//     BF16_TILES bf16, sixteen rows together: 32 elements of each, then the next 32 of each, ..
 //     BF16_PAIRS the same, and after every 32 of each row what they lack, again in bf16: 16 bits of precision
 //
-// A scale for 32 numbers, where a block of the K types holds 256, costs little and halves the error of what the model
+// A scale for 32 elements, where a block of the K types holds 256, costs little and halves the error of what the model
 // computes.
 #pragma once
 #include "graph/graph.h"
@@ -49,7 +49,7 @@ enum { FRIT_TILE_ROWS = 16, FRIT_TILE_COLUMNS = 32, FRIT_TILE_BYTES = 1024 };   
 size_t frit_form_bytes(frit_form form, int64_t n);
 // Bytes of all rows. Those of BF16_* come in sixteens.
 size_t frit_form_bytes_of_rows(frit_form form, int64_t n_rows, int64_t n);
-// From 32 numbers of a row to the next 32; 0: rows are made as a whole.
+// From 32 elements of a row to the next 32; 0: rows are made as a whole.
 size_t frit_form_column_bytes(frit_form form);
 // Where row i goes: what `convert` is called with. Products are called with rows from i on, i a multiple of 16.
 uint8_t *frit_form_row(frit_form form, uint8_t *rows, int64_t i, int64_t n);
@@ -195,7 +195,7 @@ enum { FRIT_HALF_SCRATCH = 2 * 4 * FRIT_TILE_BYTES + FRIT_HALF_BLOCK * FRIT_HALF
 //
 //     S [dim, n] = e[t, :] S + u[t, :] k[t, :]^T,  y[t, :] = S q[t, :],  e = exp(step[t] g[t, :]),  u = step[t] x[t, :]
 //
-// or, where there is a beta, u = (x[t, :] - e S k) beta. Rows of t are so many numbers apart; 0: they are the same.
+// or, where there is a beta, u = (x[t, :] - e S k) beta. Rows of t are so many elements apart; 0: they are the same.
 typedef struct frit_state_rows {
     float *state;
     int64_t n_rows, dim, n;
@@ -231,7 +231,7 @@ typedef struct frit_kernels {
     // Rotates n_pairs pairs; `table` holds the cosines, then the sines.
     void (*rope[2])(float *y, const float *x, const float *table, int64_t n_pairs);   // by frit_rope_style
 
-    // Cached keys and values: from and to numbers, n of them. NULL: by the type's codec.
+    // Cached keys and values: from and to f32, n of them. NULL: by the type's codec.
     void (*encode[FRIT_DTYPE_COUNT])(const float *x, uint8_t *y, int64_t n);
     void (*decode[FRIT_DTYPE_COUNT])(const uint8_t *x, float *y, int64_t n);
     // Attention over n_p positions of one head, at most FRIT_ATTEND_ROWS, for n_q query vectors:
@@ -250,7 +250,7 @@ typedef struct frit_kernels {
     float (*attend_weigh)(float *s, int64_t begin, int64_t end, int64_t n, float *max, float *sum);
     // The same for many queries, with all that lies between scores and sums. NULL: a few queries at a time.
     void (*attend_tile)(const frit_attend_tile *tile);
-    // Of one panel, each lane with its own factors: total = before * total + now * acc, then acc = 0; n numbers a lane.
+    // Of one panel, each lane with its own factors: total = before * total + now * acc, then acc = 0; n f32 a lane.
     void (*attend_fold)(float *total, float *acc, const float *before, const float *now, int64_t n);
     int lanes;   // of its panels; at most FRIT_ATTEND_LANES
     // For keys and values that are kept in less than f32, where v_dim is a multiple of 16. NULL: by the other one.

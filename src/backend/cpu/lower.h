@@ -27,7 +27,7 @@ typedef struct chain_info {
     int n_reads, n_produced;   // of the result: all, and those of products in a form that the chain computes
     int root[2];               // epilogues: the products that they continue
     int last_action;           // products: theirs, or that of their last epilogue so far
-    int64_t unit;              // products that are continued: the numbers of a head
+    int64_t unit;              // products that are continued: the elements of a head
     bool stores_sum;           // a sum in a prologue, until a product that stores it for others is found
 } chain_info;
 

@@ -33,7 +33,7 @@ typedef struct frit_matrix {
 frit_form frit_matrix_form(const frit_kernels *kernels, const frit_tensor *tensor);
 frit_matrix frit_matrix_open(const frit_kernels *kernels, const frit_tensor *tensor, const uint8_t *w,
                              uint8_t *workspace);
-// Of one thread, for rows of n_in numbers. After the kernels' scratch there is room for results.
+// Of one thread, for rows of n_in elements. After the kernels' scratch there is room for results.
 size_t frit_matrix_workspace_bytes(int64_t n_in);
 float *frit_matrix_results(uint8_t *workspace);   // [FRIT_MATRIX_TOKENS, FRIT_MATRIX_UNPACKED_ROWS]
 // Tokens whose activations stay in the second cache.

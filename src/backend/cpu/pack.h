@@ -11,7 +11,7 @@
 // So one vector register holds the same four columns of 16 rows, or of 8 rows in each half. Kernels read a panel from
 // front to back. For most types a panel has the size of its rows in the file, and packing moves bytes and computes
 // nothing. Types whose blocks hold indices into grids, digits to the base of 3 or bits in another order are recoded on
-// the way (quant/recode.c): the same numbers as plain codes of one to four bits with the same scales, so that kernels
+// the way (quant/recode.c): the same values as plain codes of one to four bits with the same scales, so that kernels
 // need no table that is larger than a register. Instruction sets that look up bytes in larger tables keep the indices
 // (packed_indexed.def): such panels are as small as the file. Floats stay where they are: their rows are read as they
 // lie.
@@ -34,11 +34,11 @@ typedef struct frit_interleave {
 
 const frit_interleave *frit_interleave_get(frit_dtype dtype);       // of packed.def; NULL: not packed
 const frit_interleave *frit_interleave_indexed(frit_dtype dtype);   // of packed_indexed.def; NULL: there is none
-// Whether rows of n numbers can be packed.
+// Whether rows of n elements can be packed.
 bool frit_pack_fits(const frit_interleave *layout, int64_t n);
-// A sixteenth of a panel of rows of n numbers.
+// A sixteenth of a panel of rows of n elements.
 size_t frit_pack_row_bytes(const frit_interleave *layout, int64_t n);
-// The panel of n_rows rows (1..16) of n numbers, which lie one behind the other: 16 * frit_pack_row_bytes bytes.
+// The panel of n_rows rows (1..16) of n elements, which lie one after the other: 16 * frit_pack_row_bytes bytes.
 void frit_pack_panel(const frit_interleave *layout, const uint8_t *rows, int n_rows, int64_t n, uint8_t *panel);
 
 // ------------------------------------------------------------------------------- the store of packed matrices

@@ -62,7 +62,7 @@ static void attend_head(const head_view *view, const frit_task *task, const floa
         total += weight;
     }
     for (int64_t i = 0; i < side->dim; i++) y[i] = (float)(view->acc[i] / total);
-    frit_hadamard(y, side->dim, side->mix);
+    frit_hadamard(y, side->dim, side->hadamard);
 }
 
 size_t frit_ref_attend_workspace_bytes(const frit_node *node)
@@ -101,7 +101,7 @@ void frit_ref_attend(const frit_task *task, frit_share share)
             view.q = (float *)(void *)(view.acc + v_dim);
             view.row = view.q + k_dim;
             memcpy(view.q, task->x[0] + row * k_dim, (size_t)k_dim * sizeof(float));
-            frit_hadamard(view.q, k_dim, layer->k.mix);
+            frit_hadamard(view.q, k_dim, layer->k.hadamard);
             const bool some = node->op == FRIT_OP_ATTEND_SPARSE;
             const float *sinks = frit_attend_sinks(task), *sink = sinks ? sinks + head : NULL;
             frit_range span = frit_attend_span(&node->attend, seq, own_position);

@@ -47,7 +47,7 @@ void frit_ref_choose(const frit_task *task, frit_share share)
             const int64_t t = seq->first_row + i;
             const float *w = task->x[1] + t * n_head;
             memcpy(r.q, task->x[0] + t * n_head * dim, (size_t)(n_head * dim) * sizeof(float));
-            for (int64_t h = 0; h < n_head; h++) frit_hadamard(r.q + h * dim, dim, side->mix);
+            for (int64_t h = 0; h < n_head; h++) frit_hadamard(r.q + h * dim, dim, side->hadamard);
             r.best.n = 0;
             for (int64_t p = 0; p <= seq->n_past + i; p++) {
                 double score = 0;

@@ -52,7 +52,7 @@ static void store(const frit_cache_side *side, const int32_t *pages, int64_t p, 
                   float *mixed)
 {
     memcpy(mixed, from, (size_t)side->dim * sizeof(float));
-    frit_hadamard(mixed, side->dim, side->mix);
+    frit_hadamard(mixed, side->dim, side->hadamard);
     if (!side->transposed) {
         frit_dtype_get(side->dtype)->encode(mixed, frit_cache_at(side, pages, p, head), side->dim, NULL);
         return;

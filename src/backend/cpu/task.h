@@ -3,8 +3,8 @@
 //
 // An op's work is cut into pieces, and a kernel is called with the share of them that it is to do: by any thread, in
 // any order, pieces one by one or many at once. It writes its share of the result, takes no lock and touches no global.
-// No number depends on which thread did which piece. Shapes are read from the nodes: shape[0] holds the rows of this
-// run.
+// Results do not depend on which thread did which piece. Shapes are read from the nodes: shape[0] holds the rows of
+// this step.
 //
 //     void frit_ref_scale(const frit_task *task, frit_share share)
 //     {
@@ -30,7 +30,7 @@ typedef struct frit_cpu_adapters {
     int32_t n, n_used;
 } frit_cpu_adapters;
 
-// What all tasks of a run share.
+// What all tasks of one run of the plan share.
 typedef struct frit_task_env {
     const frit_kernels *kernels;
     const frit_kernels *decode_kernels;   // for few rows; may be the same
@@ -41,7 +41,7 @@ typedef struct frit_task_env {
     uint8_t *workspaces;      // one for each thread
     size_t workspace_bytes;   // of one, a multiple of FRIT_CPU_ALIGN
     size_t inputs_offset;     // in a workspace, of what survives a task (act_input.h)
-    uint32_t run;             // which one this is, from 1
+    uint32_t run;             // number of this run of the plan, from 1
     // All products are by matrices of f32 or f16: nothing else rounds as coarsely as bfloat16 does.
     bool fine;
 } frit_task_env;
@@ -73,12 +73,12 @@ typedef struct frit_task {
     frit_form form;                                  // conversions: into which form
     uint8_t *shared;   // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its table
     int64_t unit;      // products: a piece is a multiple of so many rows of the matrix; 0: of any
-    // Of a follower (graph/plan.h): its share is one of heads, of all rows. KV_WRITE then follows keys or values.
+    // Of a node in an epilogue (graph/phase.h): a share is one of heads, of all rows. KV_WRITE stores keys or values.
     bool by_heads, keys, values;
 } frit_task;
 
 typedef void (*frit_task_fn)(const frit_task *task, frit_share share);
-// y = the part applied to x, n numbers of its result from column o on, `at` numbers after the first of all. y may be x.
+// y = the part applied to x, n elements of its result from column o on, `at` elements after the first. y may be x.
 typedef void (*frit_part_fn)(const frit_kernels *kernels, const frit_task_part *part, int64_t at, int64_t o, float *y,
                              const float *x, int64_t n);
 typedef int (*frit_pieces_fn)(const frit_task *task);   // FRIT_MAX_PIECES at most
@@ -106,7 +106,7 @@ typedef struct frit_cpu_op {
 extern const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT];
 extern const frit_task_fn frit_cpu_references[FRIT_OP_COUNT];   // frit_ref_NAME
 
-// ops.c: for ops whose cost is that of touching their numbers; by rows of source 0; for reference kernels.
+// ops.c: for ops whose cost is that of reading and writing their elements; by rows of source 0; for reference kernels.
 int frit_pieces_by_size(const frit_task *task);
 int frit_pieces_by_row(const frit_task *task);
 int frit_pieces_of_reference(const frit_task *task);
@@ -241,7 +241,7 @@ static inline float frit_attend_slope(const frit_attend *attend, int64_t head, i
     return (float)exp2(head < n ? step * (double)(head + 1) : step / 2 * (double)(2 * (head - n) + 1));
 }
 
-// The numbers that a recurrent op keeps for the session of a sequence, and where a copy of them goes (frit_seq.n_copied).
+// The state that a recurrent op keeps for the session of a sequence, and where a copy of them goes (frit_seq.n_copied).
 static inline float *frit_state_in(const frit_task *task, int32_t index)
 {
     const frit_state *state = &task->node->state;
