@@ -377,7 +377,7 @@ void frit_install_scalar(frit_kernels *k)
 {
     *k = (frit_kernels){
         .isa = "scalar",
-        .product[FRIT_DTYPE_F32] = {product_f32, FRIT_FORM_F32, "scalar"},
+        .product[FRIT_DTYPE_F32] = {product_f32, FRIT_FORM_F32, "scalar", NULL},
         .convert[FRIT_FORM_Q8] = convert_q8,
         .convert[FRIT_FORM_Q8_LINES] = convert_q8_lines,
         .convert[FRIT_FORM_Q8_TURNED] = convert_q8_turned,
