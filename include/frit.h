@@ -747,14 +747,15 @@ typedef struct frit_speculate_options {
     bool always;          // as many as there are, whether they pay or not
     uint64_t reserved[8];
 } frit_speculate_options;
-// FRIT_E_INVALID for a draft model whose tokens are others. FRIT_E_UNSUPPORTED for models that cannot forget a token at once: recurrent ones, and those in which every token sees
-// all others. What was set before ends. Forks speculate as the session does; it is not saved with it.
+// FRIT_E_INVALID for a draft model whose tokens are others. FRIT_E_UNSUPPORTED for models that cannot forget a token at
+// once: recurrent ones, and those in which every token sees all others. What was set before ends. Forks speculate as
+// the session does; it is not saved with it.
 FRIT_API frit_status frit_session_speculate(frit_session *session, const frit_speculate_options *options);
 // As frit_session_next, but gives all tokens of the step: *n_tokens of them, `capacity` at most. The sampler has
 // accepted them all. Of a session without speculation: one.
 FRIT_API frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sampler, frit_token *tokens,
                                               size_t capacity, size_t *n_tokens);
-// The same by hand, for sessions that share steps: queues *n_drafts guesses (often 0) behind the session's last token,
+// The same by hand, for sessions that share steps: queues *n_drafts guesses (often 0) after the session's last token,
 // which must not have run. frit_session_pick verifies them, with this n_drafts and the same sampler, which stays as it
 // is.
 FRIT_API frit_status frit_session_draft(frit_session *session, frit_sampler *sampler, size_t max_drafts,

@@ -52,7 +52,7 @@ struct server_job {
     int32_t max_tokens;      // -1: until the answer or the context ends
     float *scales;           // of the adapters that there are: owned; NULL: as the server was started
     char *salt;              // of the prefix cache: owned; NULL: none
-    // Of a request for several answers: this job is the first, and the others follow in `parts`, owned by it. They begin
+    // Of a request for several answers: this is the first job, and it owns the others in `parts`. They begin
     // when the first has run the prompt, which they share, and write to its outbox.
     server_job *first, *parts, *next_part;   // first: NULL in the first one itself
     const server_voice *voice;

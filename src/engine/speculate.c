@@ -33,8 +33,7 @@ static frit_status check(const frit_session *session, const frit_speculate_optio
     if (engine->hp.is_bidirectional)
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: every token sees all others, so all run again after each", path);
     if (engine->kv.state_bytes > 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: the state of a recurrent model cannot go back behind a wrong draft",
-                         path);
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: the state of a recurrent model cannot forget a wrong draft", path);
     return FRIT_OK;
 }
 

@@ -16,10 +16,10 @@
 //
 // Where kernels read indices, only their order changes:
 //
-//     iq3_xxs_index     of each group of 32: indices of the first halves of the four runs of eight, of the second halves,
+//     iq3_xxs_index     of each group of 32: indices of the first halves of the four runs of eight, of the second ones,
 //                       signs and scale as in the file | d
-//     iq3_s_index       of each group: indices likewise, a byte of signs for each run (bits 3 - k and 7 - k: columns 2 k
-//                       and 2 k + 1) | a byte of each group: ninth bits of the first halves, of the second halves
+//     iq3_s_index       of each group: indices likewise, a byte of signs for each run (bits 3 - k and 7 - k: columns
+//                       2 k and 2 k + 1) | a byte of each group: ninth bits of the first halves, of the second halves
 //                       | a nibble of each group: scale | d
 #pragma once
 #include <stdint.h>

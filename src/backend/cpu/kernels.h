@@ -12,7 +12,7 @@
 //     F32        f32[n]
 //     Q8         codes int8[n] | scales f32[n / 32] | sums f32[n / 16]: scale * sum of 16 codes, for types with offsets
 //     Q8_LINES   the same and more in a frit_q8_line for every 32 elements: for packed weights
-//     Q8_TURNED  the same, but the codes of a line are four runs of eight columns, and the first of each comes first, then
+//     Q8_TURNED  the same, but the codes of a line are four runs of eight columns: first the first of each, then
 //                the second of each, ..: for weights whose runs of eight are found at once
 //     BF16_TILES bf16, sixteen rows together: 32 elements of each, then the next 32 of each, ..
 //     BF16_PAIRS the same, and after every 32 of each row what they lack, again in bf16: 16 bits of precision
@@ -44,8 +44,8 @@ typedef enum frit_form {
 enum { FRIT_TILE_ROWS = 16, FRIT_TILE_COLUMNS = 32, FRIT_TILE_BYTES = 1024 };   // of BF16_*
 
 // Bytes of one row of n values; n is a multiple of 32 for all but F32 and BF16_PAIRS, and the bytes are a multiple of
-// 64. Rows of Q8_LINES and Q8_TURNED have an odd number of lines, so that those of neighbouring tokens do not compete for a place in
-// the cache.
+// 64. Rows of Q8_LINES and Q8_TURNED have an odd number of lines, so that those of neighbouring tokens do not
+// compete for a place in the cache.
 size_t frit_form_bytes(frit_form form, int64_t n);
 // Bytes of all rows. Those of BF16_* come in sixteens.
 size_t frit_form_bytes_of_rows(frit_form form, int64_t n_rows, int64_t n);

@@ -7,6 +7,7 @@ enum { MAX_TOKENS = 8, MAX_TOKENS_HALVES = 6, BLOCK_SUMS = 768, GRAIN = 1, DIREC
 static const char isa[] = "dotprod";
 
 #include "backend/cpu/tmpl/packed_kept_tmpl.h"
+#include "backend/cpu/tmpl/packed_rows.h"
 #include "backend/cpu/tmpl/packed_tmpl.h"
 
 // Twelve chains, enough for four products a cycle; the codes change to keep a compiler from multiplying once.

@@ -159,6 +159,7 @@ FRIT_INLINE void settle(vec_f *sums, int64_t n_x)
     }
 }
 
+#include "backend/cpu/tmpl/packed_rows.h"
 #include "backend/cpu/tmpl/packed_tmpl.h"
 
 _Static_assert((int)KEPT_UNITS == (int)UNITS, "room for the units of a block");

@@ -30,6 +30,7 @@ FRIT_INLINE vec dot_wide(vec sum, vec codes, x_quads x, int i)
 #include "backend/cpu/tmpl/packed_dots_tmpl.h"
 
 #include "backend/cpu/tmpl/packed_kept_tmpl.h"
+#include "backend/cpu/tmpl/packed_rows.h"
 #include "backend/cpu/tmpl/packed_tmpl.h"
 
 void frit_install_neon_packed(frit_kernels *k)

@@ -19,12 +19,8 @@
 // the rows beside a row.
 //
 // The including file has packed_unit_tmpl.h before this, and how it keeps and multiplies what many tokens read:
-// packed_kept_tmpl.h, or functions of its own. It may name other types than those of packed.def.
-#ifndef PACKED_ROWS
-#define PACKED_FORM          FRIT_FORM_Q8_LINES
-#define PACKED_ROWS          "backend/cpu/packed.def"
-#define PACKED_LAYOUT(dtype) frit_interleave_get(dtype)
-#endif
+// packed_kept_tmpl.h, or functions of its own. PACKED_ROWS names the table of its types, PACKED_FORM the form of their
+// activations, PACKED_LAYOUT(dtype) how panels are packed: packed_rows.h, or definitions of its own.
 
 enum {
     UNITS = 8,          // of 32 columns, unpacked together

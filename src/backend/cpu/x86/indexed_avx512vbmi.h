@@ -163,8 +163,8 @@ FRIT_INLINE vec look_up_512(const uint8_t *table, vec index, __mmask64 bit_7, __
 }
 
 // Words of a unit: indices of the first halves of the four runs, of the second halves; signs: bits 3 - k and 7 - k of a
-// byte are those of columns 2 k and 2 k + 1. Words 24 and 25: a byte of each unit, bit l the ninth bit of the first half
-// of run l, bit 4 + l of its second half. Word 26: a nibble of each unit, its scale.
+// byte are those of columns 2 k and 2 k + 1. Words 24 and 25: a byte of each unit, bit l the ninth bit of the first
+// half of run l, bit 4 + l of its second half. Word 26: a nibble of each unit, its scale.
 FRIT_INLINE void open_iq3_s_index(block_at b, int i, vec *codes)
 {
     const vec signs = word(b, 3 * i + 2), bits = spread_byte(word(b, 24 + i / 4), i % 4), ones = all_bytes(0x88);

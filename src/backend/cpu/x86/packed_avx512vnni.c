@@ -6,6 +6,7 @@
 
 static const char isa[] = "avx512vnni";
 
+#include "backend/cpu/tmpl/packed_rows.h"
 #include "backend/cpu/tmpl/packed_tmpl.h"
 
 // Twelve chains, enough for two products a cycle; x changes to keep a compiler from adding up once and multiplying.

@@ -29,6 +29,7 @@ FRIT_INLINE vec dot_wide(vec sum, vec codes, x_quads x, int i)
 #include "backend/cpu/tmpl/packed_dots_tmpl.h"
 
 #include "backend/cpu/tmpl/packed_kept_tmpl.h"
+#include "backend/cpu/tmpl/packed_rows.h"
 #include "backend/cpu/tmpl/packed_tmpl.h"
 
 // Twelve chains, enough for two products a cycle; the codes change to keep a compiler from multiplying once.
