@@ -7,7 +7,7 @@
 #include "backend/cpu/x86/vec_avx512vnni.h"
 
 #include "backend/cpu/tmpl/packed_codes_tmpl.h"
-#include "backend/cpu/x86/indexed_avx512vbmi.h"
+#include "backend/cpu/x86/indexed_avx512vbmi_tmpl.h"
 
 static const char isa[] = "amx";
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/indexed_avx512vbmi.h: codes of panels that keep the file's indices into grids (packed_indexed.def).
+// backend/cpu/x86/indexed_avx512vbmi_tmpl.h: codes of panels that keep the file's indices into grids
+// (packed_indexed.def).
 //
 // One instruction looks up 64 bytes in 128 others: a word of 16 rows by four runs of eight columns (or halves of runs).
 // What is found for a run is a byte for each two of its columns, whose nibbles are the places of the columns' levels,
 // and in the highest bit of a nibble is the sign. So quad c of a unit is column c of each of the four runs, and
 // activations are turned likewise (FRIT_FORM_Q8_TURNED).
-#pragma once
-#include "backend/cpu/x86/dot_avx512vnni.h"
-
-#include "backend/cpu/tmpl/packed_dots_tmpl.h"
-#include "backend/cpu/tmpl/packed_kept_tmpl.h"
+//
+// The including file has tmpl/packed_codes_tmpl.h before this.
 
 FRIT_INLINE vec look_up_128(const uint8_t *table, vec index)   // bit 7 of an index does not count
 {
