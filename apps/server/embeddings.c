@@ -2,6 +2,8 @@
 // Embeddings as OpenAI gives them.
 #include "server/embeddings.h"
 
+#include "server/json_reply.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,28 +85,10 @@ static void finish(server_job *job, server_finish how)
     const json_int_t n_tokens = (json_int_t)job->usage.n_prompt;
     json_t *json = json_pack("{s:s, s:o, s:s, s:{s:I, s:I}}", "object", "list", "data", data, "model", e->name, "usage",
                              "prompt_tokens", n_tokens, "total_tokens", n_tokens);
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(json);
-    if (text) {
-        server_job_put(job, text, strlen(text));
-        server_job_put(job, "\n", 1);
-    } else {
-        job->outbox.failed = true;
-    }
-    free(text);
+    server_json_reply_put(job, json);
 }
 
-static void say_nothing(server_job *job, app_text text)
-{
-    (void)job, (void)text;
-}
-
-static void fail(server_job *job, const server_problem *problem)
-{
-    (void)job, (void)problem;   // nothing has begun before the end
-}
-
-static const server_voice voice = {say_nothing, finish, fail};
+static const server_voice voice = {server_json_reply_text, finish, server_json_reply_fail};
 
 // ---------------------------------------------------------------------------------------- on the engine thread
 

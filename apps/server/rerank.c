@@ -2,6 +2,8 @@
 // Reranking as Jina and Cohere give it.
 #include "server/rerank.h"
 
+#include "server/json_reply.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,29 +69,11 @@ static void finish(server_job *job, server_finish how)
     json_t *json = best ? json_pack("{s:s, s:s, s:o, s:{s:I, s:I}}", "object", "list", "model", r->name, "results",
                                     results_json(r, best), "usage", "prompt_tokens", n_tokens, "total_tokens", n_tokens)
                         : NULL;
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(json);
+    server_json_reply_put(job, json);
     free(best);
-    if (text) {
-        server_job_put(job, text, strlen(text));
-        server_job_put(job, "\n", 1);
-    } else {
-        job->outbox.failed = true;
-    }
-    free(text);
 }
 
-static void say_nothing(server_job *job, app_text text)
-{
-    (void)job, (void)text;
-}
-
-static void fail(server_job *job, const server_problem *problem)
-{
-    (void)job, (void)problem;   // nothing has begun before the end
-}
-
-static const server_voice voice = {say_nothing, finish, fail};
+static const server_voice voice = {server_json_reply_text, finish, server_json_reply_fail};
 
 // ---------------------------------------------------------------------------------------- on the engine thread
 
