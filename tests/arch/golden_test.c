@@ -3,6 +3,7 @@
 // in f32. The table that it prints is the one in docs/models.md. With words behind the command, of models whose names
 // contain one of them.
 #include "arch/golden.h"
+#include "support/kept_rows.h"
 
 enum { N_SESSIONS = 3 };
 
@@ -31,22 +32,10 @@ static bool runs(const mode *m)
     return m->on_devices || !getenv("FRIT_TEST_DEVICE");
 }
 
-typedef struct results {
-    float *logits;   // [n_tokens, n_vocab]
-    size_t n_vocab, n_rows;
-} results;
-
-static void keep_row(void *ctx, size_t i, const float *values, size_t n)
-{
-    results *r = ctx;
-    assert_int_equal(n, r->n_vocab);
-    memcpy(r->logits + (r->n_rows + i) * n, values, n * sizeof *values);
-}
-
 typedef struct runner {
     frit_engine *engine;
     frit_session *sessions[N_SESSIONS];
-    results of_first;
+    kept_rows of_first;
 } runner;
 
 // The first session gets the golden's tokens from `begin`, the others as many of the same ids from elsewhere.

@@ -5,6 +5,7 @@
 #include "backend/cuda/device.h"
 #include "base/file.h"
 #include "engine/engine.h"
+#include "support/kept_rows.h"
 
 static const char folder[] = FRIT_BUILD_DIR "/tests/emulator", cubins[] = FRIT_BUILD_DIR "/tests/emulator/kernels",
                   driver_path[] = FRIT_BUILD_DIR "/tests/emulator/libcuda.so.1";
@@ -39,18 +40,6 @@ static void require_emulator(void)
 
 // ------------------------------------------------------------------------------- logits
 
-typedef struct results {
-    float *logits;   // [n_tokens, n_vocab]
-    size_t n_vocab, n_rows;
-} results;
-
-static void keep_row(void *ctx, size_t i, const float *values, size_t n)
-{
-    results *r = ctx;
-    assert_int_equal(n, r->n_vocab);
-    memcpy(r->logits + (r->n_rows + i) * n, values, n * sizeof *values);
-}
-
 static frit_engine *new_engine(frit_model *model, const char *device)
 {
     const frit_engine_options options = {
@@ -61,7 +50,7 @@ static frit_engine *new_engine(frit_model *model, const char *device)
 }
 
 static void run(frit_engine *engine, frit_session *session, const golden *g, size_t begin, size_t end, size_t chunk,
-                results *r)
+                kept_rows *r)
 {
     const frit_push_options options = {.output = g->output, .row = keep_row, .row_ctx = r};
     for (size_t i = begin; i < end; i += chunk) {
@@ -82,7 +71,7 @@ static frit_ticket n_steps_of(const frit_engine *engine)
 
 static double error_of(frit_model *model, const golden *g, size_t chunk)
 {
-    results r = {.logits = calloc(g->n_tokens * g->n_vocab, sizeof(float)), .n_vocab = g->n_vocab};
+    kept_rows r = {.logits = calloc(g->n_tokens * g->n_vocab, sizeof(float)), .n_vocab = g->n_vocab};
     frit_engine *engine = new_engine(model, "cuda");
     frit_session *session;
     assert_ok(frit_session_new(&session, engine));
@@ -142,7 +131,7 @@ static void a_session_moves_between_gpu_and_cpu(void **state)
     golden g = golden_load(i);
     frit_model *model;
     assert_ok(frit_model_open(&model, g.path, NULL));
-    results r = {.logits = calloc(g.n_tokens * g.n_vocab, sizeof(float)), .n_vocab = g.n_vocab};
+    kept_rows r = {.logits = calloc(g.n_tokens * g.n_vocab, sizeof(float)), .n_vocab = g.n_vocab};
     const char *path = temp_path("moved");
     for (int turn = 0; turn < 2; turn++) {
         frit_engine *engine = new_engine(model, turn ? "cpu" : "cuda");

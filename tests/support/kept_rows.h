@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// support/kept_rows.h: logits of all rows of a text, in their order, as a row function gets them.
+#pragma once
+#include "support/support.h"
+
+#include <string.h>
+
+typedef struct kept_rows {
+    float *logits;   // [n_tokens, n_vocab]
+    size_t n_vocab, n_rows;
+} kept_rows;
+
+// A row function, with kept_rows as its ctx. The caller adds to n_rows what each push gave.
+static inline void keep_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    kept_rows *r = ctx;
+    assert_int_equal(n, r->n_vocab);
+    memcpy(r->logits + (r->n_rows + i) * n, values, n * sizeof *values);
+}
