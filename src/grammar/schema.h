@@ -157,10 +157,15 @@ frit_status frit_schema_define(schema *s, int32_t set);
 frit_status frit_schema_define_as(schema *s, int32_t set, int32_t rule, const bool types[N_TYPES]);
 // Defines a rule by the members of the set's objects, as the form's calls write arguments.
 frit_status frit_schema_define_arguments(schema *s, int32_t set, int32_t rule);
-// The space between the parts of JSON.
-frit_status frit_schema_space(schema *s, int32_t *rule);
 // A set that no value satisfies, as far as is known without looking into containers.
 frit_status frit_schema_is_empty(schema *s, int32_t set, bool *empty);
+
+// schema_scalar.c
+frit_status frit_schema_space(schema *s);   // makes rule_space: the space between the parts of arrays and objects
+// Strings of the language in quotes, without the marks of the form.
+frit_status frit_schema_string_part(schema *s, int32_t rule, language strings, frit_fragment *out);
+// Strings or numbers of the language, null, true or false.
+frit_status frit_schema_scalar_part(schema *s, int32_t rule, schema_type type, language l, frit_fragment *part);
 
 // schema_form.c
 bool frit_form_is(const schema *s, int style);   // a call_style

@@ -145,14 +145,14 @@ static frit_status tagged_member(schema *s, int32_t rule, const char *name, lang
     const frit_str line = {"\n", f->value_on_lines ? 1 : 0};
     char tail[256];
     language texts;
-    int32_t json, space;
+    int32_t json;
     frit_fragment key, text;
     if (f->value_close.len + 2 > sizeof tail) return frit_fail(FRIT_E_UNSUPPORTED, "the marks of calls are too long");
     const size_t n_tail = (size_t)snprintf(tail, sizeof tail, "%.*s%.*s", (int)line.len, line.ptr,
                                            (int)f->value_close.len, f->value_close.ptr);
     FRIT_TRY(tagged_texts(s, set_id, types, says_type, &texts));
     FRIT_TRY(tagged_json(s, set_id, types, &json));
-    FRIT_TRY(frit_schema_space(s, &space));
+    FRIT_TRY(frit_schema_space(s));
     frit_nfa *nfa = frit_draft_nfa(s->draft, rule);
     const frit_fragment open = frit_nfa_text(nfa, f->arg_open);
     FRIT_TRY(tagged_key(s, rule, name, keys, &key));
@@ -166,7 +166,7 @@ static frit_status tagged_member(schema *s, int32_t rule, const char *name, lang
     other = frit_nfa_seq(nfa, other, frit_nfa_call(nfa, json));
     frit_nfa_or(nfa, values, frit_nfa_seq(nfa, other, frit_nfa_text(nfa, (frit_str){tail, n_tail})));
     *out = frit_nfa_seq(nfa, head, values);
-    *out = frit_nfa_seq(nfa, *out, frit_nfa_call(nfa, space));
+    *out = frit_nfa_seq(nfa, *out, frit_nfa_call(nfa, s->rule_space));
     return FRIT_OK;
 }
 
