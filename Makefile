@@ -91,7 +91,7 @@ lint:
 	@$(SOURCES) | xargs clang-format --dry-run -Werror
 	@$(BUILD) debug --target frit_check frit_headers
 	@build/debug/tools/frit_check
-	@for header in include/*.h; do \
+	@for header in include/*.h include/frit/*.h; do \
 	    cc -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c $$header && \
 	    c++ -std=c++17 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c++ $$header || exit 1; \
 	done

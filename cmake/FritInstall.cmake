@@ -7,6 +7,7 @@ include(CMakePackageConfigHelpers)
 set(frit_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/frit)
 
 install(FILES include/frit.h include/frit_tools.h TYPE INCLUDE)
+install(DIRECTORY include/frit TYPE INCLUDE FILES_MATCHING PATTERN *.h)
 install(FILES models/fable.gguf DESTINATION ${CMAKE_INSTALL_DATADIR}/frit)
 install(TARGETS frit_static frit_shared EXPORT frit)
 if(TARGET frit)

@@ -71,6 +71,8 @@ static const struct { const char *folder, *may_include; } layers[] = {
                           "common/ server/ frit/"},
     {"bench/",            "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
     {"tools/",            ""},
+    {"include/frit/",     ""},
+    {"include/frit.h",    "frit/"},
     {"include/",          "frit.h"},
 };
 
@@ -385,7 +387,7 @@ static void check_include(const file *f, const char *path, size_t n)
         if (folder ? n > k && strncmp(path, word, k) == 0 : n == k && strncmp(path, word, k) == 0) return;
         word += k + (word[k] == ' ');
     }
-    // Apps and tests may name a header that lies beside them.
+    // Outside the library a file may name a header that lies beside it.
     if (!f->in_src && !memchr(path, '/', n)) return;
     fault(f, f->n_lines, "includes \"%.*s\"; allowed here: %s", (int)n, path,
           *f->may_include ? f->may_include : "system headers only");

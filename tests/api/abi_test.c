@@ -3,9 +3,8 @@
 // what they were.
 #include "abi_layout.h"
 
+#include "support/header.h"
 #include "support/support.h"
-
-#include <ctype.h>
 
 static void sizes_offsets_and_values_stay(void **state)
 {
@@ -17,21 +16,6 @@ static void sizes_offsets_and_values_stay(void **state)
         if (was->value != is->value) fail_msg("%s was %llu and is %llu", was->name, was->value, is->value);
     }
     assert_true(n > 200);
-}
-
-// The header without comments, with single spaces.
-static char *read_header(const char *folder, const char *name)
-{
-    size_t n, to = 0;
-    char *text = read_file(project_path("%s/%s", folder, name), &n);
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == '/' && text[i + 1] == '/')
-            while (i < n && text[i] != '\n') i++;
-        const char c = isspace((unsigned char)text[i]) ? ' ' : text[i];
-        if (c != ' ' || to == 0 || text[to - 1] != ' ') text[to++] = c;
-    }
-    text[to] = 0;
-    return text;
 }
 
 // Every declaration of a function that the old header has stands in the new one.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A library has the functions that the public headers declare and no other names. Run with -DINCLUDE= (the folder of
 # the headers), -DNM=, -DSHARED= (libraries that export exactly these) and -DSTATIC= (one whose names are all frit's).
-file(GLOB headers ${INCLUDE}/*.h)
+file(GLOB headers ${INCLUDE}/*.h ${INCLUDE}/frit/*.h)
 foreach(header ${headers})
     file(READ ${header} text)
     string(REGEX MATCHALL "FRIT_API [^;(]*[ *](frit_[a-z0-9_]+)\\(" found "${text}")

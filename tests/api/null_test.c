@@ -2,6 +2,7 @@
 // Every function of the public headers with each of its pointers NULL in turn: refused with a sentence that names the
 // argument, or accepted where the header says so. The headers tell which rows there must be.
 #include "support/adapters.h"
+#include "support/header.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -481,20 +482,6 @@ static void call_samplers(void)
 
 // ------------------------------------------------------------------------------- the rows that there must be
 
-// The header without comments and line breaks.
-static char *read_header(const char *name)
-{
-    size_t n, to = 0;
-    char *text = read_file(project_path("include/%s", name), &n);
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == '/' && text[i + 1] == '/')
-            while (i < n && text[i] != '\n') i++;
-        text[to++] = isspace((unsigned char)text[i]) ? ' ' : text[i];
-    }
-    text[to] = 0;
-    return text;
-}
-
 static bool is_name(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
@@ -521,7 +508,7 @@ static void expect_row(const char *function, const char *argument)
 // One expected row for each pointer and each callback of each function. Returns how many.
 static size_t expect_rows(const char *name)
 {
-    char *header = read_header(name), function[NAME_BYTES], argument[NAME_BYTES];
+    char *header = read_header("include", name), function[NAME_BYTES], argument[NAME_BYTES];
     size_t n = 0;
     for (char *at = header; (at = strstr(at, "FRIT_API ")) != NULL; at++) {
         char *open = strchr(at, '('), *end = strchr(at, ')');

@@ -50,6 +50,9 @@ check(src/new/a.c "${head}// A.\n" "1: this folder has no row in the table of la
 check(apps/frit/a.c "${head}// A.\n#include \"base/file.h\"\n"
       "3: includes \"base/file.h\"\; allowed here: frit.h frit_tools.h frit/ common/ server/")
 check(apps/frit/a.c "${head}// A.\n#include \"cli.h\"\n")
+check(include/frit/a.h "${head}// frit/a.h: A.\n#include \"status.h\"\n")
+check(include/frit/a.h "${head}// frit/a.h: A.\n#include \"base/file.h\"\n"
+      "3: includes \"base/file.h\"\; allowed here: system headers only")
 
 check(src/base/a.c "${head}// A.\nint x = printf(\"\");\n" "3: printf is not for a library")
 check(src/base/a.c "${head}// A.\ndouble x = strtod(\"\", 0);\n" "3: strtod: the library has frit_parse_double")

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// frit/adapter.h: low-rank adapters and control vectors for sessions.
+#ifndef FRIT_ADAPTER_H
+#define FRIT_ADAPTER_H
+
+#include "session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Adapters change what a model does without touching its weights: low-rank ones (LoRA) add to its matrices, control
+// vectors to what its layers give. Sessions choose among any number of them, each by its own scale; sessions with
+// different adapters share steps. A session without adapters gives to the bit what it gives where there are none.
+//
+//     frit_adapter_open(&adapter, model, "pirate.gguf", NULL);
+//     frit_session_set_adapters(session, &adapter, (float[]){1}, 1);
+typedef struct frit_adapter frit_adapter;
+
+typedef struct frit_adapter_options {
+    // Of a control vector: the layers that it works on; 0: from the first, to the last that it has. Layer i, counted
+    // from 0, uses the tensor direction.i.
+    int32_t first_layer, last_layer;
+    uint64_t reserved[8];
+} frit_adapter_options;
+
+// Opens an adapter for this model: a GGUF file (general.type "adapter", or general.architecture "controlvector") or the
+// folder of a PEFT adapter, which works with a model from either kind of file. FRIT_E_NOT_FOUND, FRIT_E_FORMAT,
+// FRIT_E_IO, FRIT_E_MEMORY; FRIT_E_INVALID if it is for another model, FRIT_E_UNSUPPORTED for other kinds (DoRA,
+// biases).
+FRIT_API frit_status frit_adapter_open(frit_adapter **out, frit_model *model, const char *path,
+                                       const frit_adapter_options *options);
+FRIT_API void frit_adapter_free(frit_adapter *adapter);   // sessions that have it keep it alive
+
+typedef struct frit_adapter_info {
+    const char *path;
+    const char *name;     // general.name of a GGUF file, the folder's name, or ""
+    const char *format;   // "GGUF v3", "PEFT"
+    const char *kind;     // "lora", "control vector"
+    int32_t n_tensors;    // of the model's, that it adds to; of a control vector: layers
+    int32_t rank;         // the largest; 0 of a control vector
+    float alpha;          // 0: the file has none
+    uint64_t n_bytes;     // in memory
+    uint64_t reserved[8];
+} frit_adapter_info;
+// The texts live as long as the adapter.
+FRIT_API frit_status frit_adapter_get_info(const frit_adapter *adapter, frit_adapter_info *info);
+
+// From here on the session's tokens run with these adapters, queued ones too, each times its scale, and with no others;
+// what ran before stays as it is (truncate the session to 0 to have it run again). A scale of 0 is as if the adapter
+// were not there; one that is named twice counts twice. The next step may take longer: it is planned again.
+// FRIT_E_INVALID for an adapter of another model, or a scale beyond 1e6: nothing changes then.
+FRIT_API frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const *adapters,
+                                               const float *scales, size_t n_adapters);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// frit/grammar.h: constrained answers.
+#ifndef FRIT_GRAMMAR_H
+#define FRIT_GRAMMAR_H
+
+#include "sampler.h"
+#include "turn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What an answer may be, compiled for the vocabulary of a model. A grammar never changes: any thread may use it, and
+// any number of samplers.
+//
+//     frit_grammar_new(&grammar, model, text, strlen(text), &(frit_grammar_options){.kind = FRIT_GRAMMAR_SCHEMA});
+//     frit_sampler_set_grammar(sampler, grammar);               // after the prompt was accepted
+//     while (!frit_sampler_is_over(sampler)) frit_session_next(session, sampler, &token); ...
+typedef struct frit_grammar frit_grammar;
+
+typedef enum frit_grammar_kind {
+    FRIT_GRAMMAR_GBNF,     // rules in llama.cpp's notation, of which "root" is the answer
+    FRIT_GRAMMAR_SCHEMA,   // JSON that a JSON schema (draft 2020-12) allows
+    FRIT_GRAMMAR_REGEX,    // a text that a regular expression (ECMA-262) matches as a whole
+} frit_grammar_kind;
+
+typedef struct frit_grammar_options {
+    frit_grammar_kind kind;
+    bool any_order;   // of schemas: properties in any order; otherwise in the order of the schema
+    uint64_t reserved[8];
+} frit_grammar_options;
+
+// Keeps the model alive. FRIT_E_INVALID for a text with mistakes, or which nothing matches; FRIT_E_UNSUPPORTED for what
+// a grammar cannot say, as a schema with uniqueItems, and for a model without a vocabulary; FRIT_E_LIMIT for one that
+// is too large.
+FRIT_API frit_status frit_grammar_new(frit_grammar **out, const frit_model *model, const char *text, size_t n_bytes,
+                                      const frit_grammar_options *options);
+FRIT_API void frit_grammar_free(frit_grammar *grammar);   // samplers keep their grammar alive
+// Counts one more owner: frit_grammar_free is to be called once more.
+FRIT_API frit_status frit_grammar_retain(frit_grammar *grammar);
+// From here on the sampler picks tokens whose text fits the grammar, from its beginning on; the tokens that end an
+// answer fit where the text is complete. NULL removes the grammar, and so does frit_sampler_reset. frit_sampler_accept
+// then gives FRIT_E_INVALID for a token that does not fit. FRIT_E_UNSUPPORTED while token healing is under way,
+// FRIT_E_INVALID for a grammar of another vocabulary.
+FRIT_API frit_status frit_sampler_set_grammar(frit_sampler *sampler, frit_grammar *grammar);
+// What the answer of a turn may be: reasoning, where the model reasons, then calls in the model's own format, text, or
+// what `format` says. With the tool_choice "required" or a function, the answer calls, and the arguments obey the
+// schemas of the tools; with "auto", what begins like a call goes on as one. Strict tools need a schema that a grammar
+// can say; the others may then have any arguments.
+typedef struct frit_turn_grammar_options {
+    const char *format;   // of an answer that calls nothing, as frit_grammar_new has it; NULL: any text
+    size_t n_format;
+    frit_grammar_kind kind;
+    bool any_order;
+    bool one_call;   // at most one call; a named function is called once in any case
+    uint64_t reserved[8];
+} frit_turn_grammar_options;
+
+// *out: NULL where the answer may be anything. options may be NULL. Errors: of frit_grammar_new, and those that begin
+// with the field of the conversation ("tools[1].function.parameters: ...").
+FRIT_API frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn,
+                                       const frit_turn_grammar_options *options);
+// Whether the text is complete by the sampler's grammar and nothing can follow. False without a grammar.
+FRIT_API bool frit_sampler_is_over(const frit_sampler *sampler);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// frit/turn.h: chats: from messages to a prompt, and from an answer to its parts.
+#ifndef FRIT_TURN_H
+#define FRIT_TURN_H
+
+#include "text.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Three ways from messages to a prompt. frit_turn (below) takes what clients of OpenAI's interface send, makes it fit
+// the template, and takes the answer apart too: for chats and servers. frit_chat_render takes roles and texts: for
+// small programs. Each has a function that gives the prompt's tokens: there the template's own text becomes control
+// tokens, and text of messages, tools and other variables never does. Tokenizing the prompt's text
+// with FRIT_TEXT_PARSE_SPECIAL would let a message "<|im_end|>" end its turn. frit_chat_render_json changes nothing: to
+// see what a template makes of its variables, and for variables of one's own.
+
+// Renders a chat template with everything it may look at, as it stands. `variables`: a JSON object of "messages" and
+// whatever else (tools, enable_thinking, bos_token, ...); add_generation_prompt is true unless it says otherwise.
+// `source`: a template to use instead of the model's, or NULL; with one, the model may be NULL. Two-call pattern as in
+// frit_detokenize. FRIT_E_UNSUPPORTED if the model has no chat template, FRIT_E_INVALID if the template refuses.
+FRIT_API frit_status frit_chat_render_json(const frit_model *model, const char *source, const char *variables,
+                                           size_t n_variable_bytes, char *text, size_t capacity, size_t *n_bytes);
+
+typedef struct frit_message {
+    const char *role;      // "system", "user", "assistant"
+    const char *content;   // UTF-8
+    uint64_t reserved[8];
+} frit_message;
+
+typedef struct frit_chat_options {
+    bool no_generation_prompt;   // do not open the assistant's turn at the end
+    uint64_t reserved[8];
+} frit_chat_options;
+
+// Renders messages with the model's chat template; two-call pattern as in frit_detokenize. The text is for people:
+// models read the tokens of frit_chat_tokenize.
+// A model without a template gets one that fits its vocabulary, or ChatML, with a warning (frit_model_info.chat_format
+// is "" then). FRIT_E_UNSUPPORTED if the model has no vocabulary, FRIT_E_INVALID if the template refuses the messages.
+FRIT_API frit_status frit_chat_render(const frit_model *model, const frit_message *messages, size_t n_messages,
+                                      const frit_chat_options *options, char *text, size_t capacity, size_t *n_bytes);
+// The tokens of that prompt; two-call pattern as in frit_tokenize. Control tokens come from the template alone, not
+// from roles or contents. A BOS is added where the model asks for one and the template wrote none.
+FRIT_API frit_status frit_chat_tokenize(const frit_model *model, const frit_message *messages, size_t n_messages,
+                                        const frit_chat_options *options, frit_token *tokens, size_t capacity,
+                                        size_t *n_tokens);
+
+// One turn of a chat with tools, reasoning and template variables: a conversation becomes a prompt, and what the model
+// answers is taken apart while it comes. Belongs to one thread at a time; keeps its model alive.
+//
+//     frit_turn_new(&turn, model, conversation, n_bytes);
+//     frit_turn_tokenize(turn, NULL, tokens, capacity, &n);   // push, and for every token of the answer:
+//     frit_turn_push(turn, text, n);                     // its text, of special tokens where frit_turn_shows says so
+//     while (frit_turn_next(turn, &part)) ...            // reasoning, text, calls of tools
+//     frit_turn_end(turn);                               // the answer is over; next again
+typedef struct frit_turn frit_turn;
+
+// `conversation` is a JSON object as OpenAI's clients send it, other members are ignored:
+//   messages                list of {role, content, ...}. Roles: system, developer, user, assistant, tool. Content: a
+//                           text, or a list of {"type": "text", "text"}; of an assistant also null. Of an assistant:
+//                           reasoning_content, tool_calls: [{id, type: "function", function: {name, arguments}}] with
+//                           arguments as the text of a JSON object. Of a tool: tool_call_id.
+//   tools                   list of {type: "function", function: {name, description, parameters: a JSON schema,
+//                           strict: true where every call obeys the schema}}
+//   tool_choice             "auto" (the default); "none": the tools are left out; "required", or {type: "function",
+//                           function: {name}}: the answer calls a tool. frit_turn_grammar sees to that and to strict
+//   chat_template_kwargs    object: variables of the template, {"enable_thinking": false}
+//   reasoning_effort        text: a variable of the template; "none" also sets enable_thinking to false
+//   add_generation_prompt   true by default: the prompt opens the assistant's turn
+//   continue_final_message  false by default; true: the model continues the last message, an assistant's
+// What the model's template does not take as it is gets the form that it takes: a system prompt becomes the beginning
+// of the first message of the user where the template takes none, arguments are text or objects, reasoning has the
+// name that is known. FRIT_E_INVALID with a sentence that begins with the place ("messages[2].content: ...") or with
+// the template's own words; FRIT_E_UNSUPPORTED if the model has no vocabulary.
+FRIT_API frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *conversation, size_t n_bytes);
+// The prompt's text, for people. Zero-terminated; lives as long as the turn.
+FRIT_API const char *frit_turn_prompt(const frit_turn *turn, size_t *n_bytes);
+// The prompt's tokens, as frit_chat_tokenize gives them. Limits (may be NULL) and room: as in frit_tokenize_within.
+FRIT_API frit_status frit_turn_tokenize(const frit_turn *turn, const frit_tokenize_limits *limits, frit_token *tokens,
+                                        size_t capacity, size_t *n_tokens);
+
+typedef enum frit_part_kind { FRIT_PART_TEXT, FRIT_PART_REASONING, FRIT_PART_CALL } frit_part_kind;
+
+typedef struct frit_part {
+    frit_part_kind kind;
+    const char *text;   // the next piece of text or reasoning; of a call all its arguments, a JSON object
+    size_t n_bytes;     // of `text`, which is zero-terminated too
+    const char *name;   // of the tool that is called; NULL for text and reasoning
+    const char *id;     // of the call: the model's own, or nine letters and digits
+    uint64_t reserved[8];
+} frit_part;
+
+// Takes the next bytes of the answer: whole characters, cut anywhere else. FRIT_E_MEMORY.
+FRIT_API frit_status frit_turn_push(frit_turn *turn, const char *text, size_t n_bytes);
+// No more will come: what was held back, because it might have become a call, becomes parts. FRIT_E_MEMORY.
+FRIT_API frit_status frit_turn_end(frit_turn *turn);
+// The next part, or false. A call comes whole; what only looks like one (bad JSON, a mark missing, longer than
+// 4 MiB) comes as text. Calls are looked for if the conversation has tools. The part's texts live until the next
+// frit_turn_push or frit_turn_end.
+FRIT_API bool frit_turn_next(frit_turn *turn, frit_part *part);
+// True for special tokens that mark reasoning or calls in this model's answers: their text (frit_detokenize with
+// FRIT_TEXT_SPECIAL) belongs into frit_turn_push, that of other special tokens does not.
+FRIT_API bool frit_turn_shows(const frit_turn *turn, frit_token token);
+// Whether the prompt leaves the model within its reasoning.
+FRIT_API bool frit_turn_is_thinking(const frit_turn *turn);
+FRIT_API void frit_turn_free(frit_turn *turn);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
