@@ -2,6 +2,7 @@
 // Files on POSIX systems.
 #include "base/file.h"
 #include "base/buf.h"
+#include "base/cpu.h"
 #include "base/time.h"
 
 #include <errno.h>
@@ -98,6 +99,10 @@ static frit_status read_up_to(int fd, const char *path, char *data, size_t n, si
 static frit_status read_whole(frit_file *file)
 {
     size_t n = (size_t)file->size, got = 0;
+    const uint64_t available = frit_memory_available();
+    if (file->size > available)   // the system would promise the memory, and end the process while it is filled
+        return frit_fail(FRIT_E_MEMORY, "%s: has %llu bytes to be read into memory, %llu are available", file->path,
+                         (unsigned long long)file->size, (unsigned long long)available);
     if (file->size > SIZE_MAX || posix_memalign(&file->data, READ_ALIGNMENT, n) != 0) {
         file->data = NULL;
         return frit_fail(FRIT_E_MEMORY, "%s: %llu bytes do not fit in memory", file->path,

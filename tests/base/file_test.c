@@ -108,6 +108,17 @@ static void a_file_that_shrinks_is_no_longer_intact(void **state)
     frit_file_close(copied);
 }
 
+static void a_file_larger_than_memory_is_refused_before_it_is_read(void **state)
+{
+    (void)state;
+    const char *path = temp_path("large");
+    frit_file *file;
+    write_file(path, "hello", 5);
+    if (truncate(path, (off_t)1 << 42) != 0) skip_because("this file system has no files of 4 TiB");
+    assert_fails(frit_file_open(&file, path, true), FRIT_E_MEMORY,
+                 "large: has 4398046511104 bytes to be read into memory, ");
+}
+
 static void reading_text_is_limited_and_zero_terminated(void **state)
 {
     (void)state;
@@ -294,6 +305,7 @@ int main(void)
         cmocka_unit_test(an_empty_file_has_no_bytes),
         cmocka_unit_test(what_is_not_a_regular_file_is_refused_at_once),
         cmocka_unit_test(a_file_that_shrinks_is_no_longer_intact),
+        cmocka_unit_test(a_file_larger_than_memory_is_refused_before_it_is_read),
         cmocka_unit_test(reading_text_is_limited_and_zero_terminated),
         cmocka_unit_test(an_aborted_file_leaves_nothing),
         cmocka_unit_test(a_commit_replaces_the_file_at_once),
