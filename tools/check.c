@@ -62,6 +62,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/plans.h",   BELOW_ENGINE "engine/adapter.h"},
     {"src/engine/flight.h",  BELOW_ENGINE "engine/plans.h engine/schedule.h"},
     {"src/engine/fit.",      BELOW_ENGINE "engine/fit.h engine/kv_layout.h"},
+    {"src/engine/needs.h",   BELOW_ENGINE "engine/engine.h engine/fit.h"},
     {"src/engine/head.",     BELOW_ENGINE "engine/head.h engine/model.h"},
     {"src/engine/saved.",    BELOW_ENGINE "engine/saved.h engine/kv_layout.h"},
     {"src/engine/",          BELOW_ENGINE "engine/"},

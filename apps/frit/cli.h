@@ -173,6 +173,8 @@ int cli_open_model(frit_model **model, const cli_common *common, const frit_mode
 int cli_check_generates(const frit_model *model, bool chats);   // says so if the model generates no text, or no chats
 int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *model,
                     const frit_engine_options *options);
+// What the model would need with these options, as a table (estimate.c); CLI_NO_MEMORY if that is more than there is.
+int cli_print_estimate(frit_model *model, const frit_engine_options *options, bool json);
 // Adapters of all sessions of a command (adapters.c).
 typedef struct cli_adapter_options {
     frit_option_list lora, vectors;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct info_options {
-    bool tensors, json, ops, machine, architectures;
+    bool tensors, estimate, json, ops, machine, architectures;
 } info_options;
 
 typedef struct info_args {
@@ -17,18 +17,6 @@ typedef struct info_args {
     frit_engine_options engine;
 } info_args;
 
-// The engine's options that a file's figures depend on.
-static const frit_option *cache_rows(size_t *n_rows)
-{
-    static frit_option left[2];
-    size_t n_all, n = 0;
-    const frit_option *all = frit_engine_option_rows(&n_all);
-    for (size_t i = 0; i < n_all && n < CLI_COUNT(left); i++)
-        if (strncmp(all[i].name, "cache-type-", strlen("cache-type-")) == 0) left[n++] = all[i];
-    *n_rows = n;
-    return left;
-}
-
 static const frit_option *info_rows(size_t *n_rows)
 {
     static const frit_option rows[] = {
@@ -36,6 +24,10 @@ static const frit_option *info_rows(size_t *n_rows)
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(info_options, tensors),
          .help = "list the tensors"},
+        {.name = "estimate",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(info_options, estimate),
+         .help = "show what the model needs of memory with the engine's options, and what is free"},
         {.name = "json",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(info_options, json),
@@ -234,9 +226,14 @@ static int run(void *ctx)
     frit_model *model = NULL;
     frit_model_options with = args->model;
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
-    with.vocab_only = true;   // a file whose architecture is unknown can still be looked at
+    with.vocab_only = !options->estimate;   // a file whose architecture is unknown can still be looked at
     int code = cli_open_model(&model, &args->common, &with, path);
     if (code != CLI_DONE) return code;
+    if (options->estimate) {
+        code = cli_print_estimate(model, &args->engine, options->json);
+        frit_model_free(model);
+        return code;
+    }
     frit_model_info info;
     frit_model_get_info(model, &info);
     const uint64_t kv_bytes = frit_model_kv_bytes(model, args->engine.cache_type_k, args->engine.cache_type_v);
@@ -253,7 +250,7 @@ static int run(void *ctx)
 static const cli_group groups[] = {
     {"Output", info_rows, offsetof(info_args, info)},
     {"Model", frit_model_option_rows, offsetof(info_args, model)},
-    {"Cache", cache_rows, offsetof(info_args, engine)},
+    {"Engine", frit_engine_option_rows, offsetof(info_args, engine)},
     {"General", cli_common_rows, offsetof(info_args, common)},
 };
 
@@ -261,8 +258,9 @@ const cli_command cli_command_info = {
     .name = "info",
     .usage = "[MODEL] [options]",
     .summary = "show what a model file holds",
-    .details = "  frit info model.gguf\n  frit info model.gguf --tensors --json\n  frit info model.gguf -ctk q8_0 -ctv "
-               "q8_0\n  frit info --ops\n  frit info "
+    .details = "  frit info model.gguf\n  frit info model.gguf --tensors --json\n  frit info model.gguf --estimate -c "
+               "32768 -ctk q8_0 "
+               "-ctv q8_0\n  frit info --ops\n  frit info "
                "--architectures\n  frit info --machine",
     .max_positional = 1,
     .args_bytes = sizeof(info_args),

@@ -77,8 +77,9 @@ static int run(void *ctx)
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
     args->engine.n_sessions = args->server.parallel;
     int code = cli_open_model(&model, &args->common, &args->model, path);
-    if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
+    // Adapters come first: the engine looks at what memory is free then.
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->adapters);
+    if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
     if (code == CLI_DONE) code = serve(args, model, engine, &adapters);
     cli_close_adapters(&adapters);
     frit_engine_free(engine);

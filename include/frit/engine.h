@@ -59,11 +59,17 @@ typedef struct frit_engine_options {
     // MiB of the host's memory for pages that only the prefix cache has, and that must give way in the memory of a
     // device; they come back when a session begins with their tokens. 0: none.
     int32_t prefix_host_mib;
-    uint64_t reserved[3];
+    // "on" (NULL): the context, where n_ctx is 0, the layers of gpu_layers "auto" and the types of the cache, where
+    // none is named, are what free memory allows; what does not fit is refused. "off": the context is what the model
+    // was trained for and the types are the defaults, whatever is free.
+    const char *fit;
+    uint64_t reserved[2];
 } frit_engine_options;
 
 // Chooses a context that fits into memory if n_ctx is 0, then packs the weights, unless another engine of the model has
-// them in the same order. FRIT_E_MEMORY with numbers if it does not fit, FRIT_E_INVALID for a model without weights or
+// them in the same order. A cache of f16 becomes one of q8_0, on the CPU and unless `deterministic` is set, where
+// n_ctx does not fit otherwise, or 4,096 tokens if it is 0. What was chosen and is not the default goes to the model's
+// log, as a warning. FRIT_E_MEMORY with numbers if it does not fit, FRIT_E_INVALID for a model without weights or
 // options outside their rows' limits, FRIT_E_CANCELLED if `progress` returns false.
 FRIT_API frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_engine_options *options);
 FRIT_API void frit_engine_free(frit_engine *engine);   // sessions left over can only be freed then
@@ -84,6 +90,40 @@ typedef struct frit_engine_info {
 } frit_engine_info;
 // To be called by the engine's thread, between steps: the figures grow with the plans that steps build.
 FRIT_API frit_status frit_engine_get_info(const frit_engine *engine, frit_engine_info *info);
+
+// What an engine with these options would need of each memory, and what it would choose: nothing is loaded.
+//
+//     frit_estimate_new(&estimate, model, &(frit_engine_options){.n_ctx = 8192});
+//     for (size_t i = 0; frit_estimate_get_device(estimate, i, &device); i++) ...
+typedef struct frit_estimate frit_estimate;
+
+typedef struct frit_estimate_info {
+    const char *why_not;   // the sentence with which frit_engine_new would refuse; NULL: all fits
+    int32_t n_ctx, n_ctx_train, n_sessions;
+    const char *cache_type_k, *cache_type_v;
+    uint64_t kv_token_bytes;   // of the cache, for one token
+    size_t n_devices;
+    uint64_t reserved[8];
+} frit_estimate_info;
+
+typedef struct frit_estimate_device {   // a memory: of a device, or the host's, which is the last one
+    const char *name;                   // "cpu"
+    int32_t n_layers;                   // that run there, embedding and output counted
+    uint64_t packed_bytes;              // weights that are loaded, in the order of the device's kernels
+    // Weights that are read where the file is mapped: they may leave memory, and are read from the file again.
+    uint64_t mapped_bytes;
+    uint64_t kv_bytes;        // keys, values and states of all sessions at full length
+    uint64_t scratch_bytes;   // intermediate results of a step, and workspaces of threads
+    uint64_t free_bytes;      // that can be used now, without swapping and within control groups
+    uint64_t reserved[8];
+} frit_estimate_device;
+
+// Fails as frit_engine_new does, but for memory: then the estimate says why not.
+FRIT_API frit_status frit_estimate_new(frit_estimate **out, frit_model *model, const frit_engine_options *options);
+FRIT_API void frit_estimate_free(frit_estimate *estimate);
+// The texts live as long as the estimate.
+FRIT_API frit_status frit_estimate_get_info(const frit_estimate *estimate, frit_estimate_info *info);
+FRIT_API bool frit_estimate_get_device(const frit_estimate *estimate, size_t i, frit_estimate_device *device);
 
 // Runs one step over whatever its sessions have queued: single tokens first, then prompts, n_batch rows at most.
 // *n_rows: the rows that ran; 0 when nothing was queued; n_rows may be NULL. Fails only for what concerns the engine:

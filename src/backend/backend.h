@@ -75,6 +75,12 @@ typedef struct frit_weight_bytes {
     uint64_t in_place;   // read where the file is mapped
 } frit_weight_bytes;
 
+// What an executable of a plan needs beside weights and cache.
+typedef struct frit_exec_bytes {
+    uint64_t shared;   // that all executables of the device use: the largest counts
+    uint64_t own;
+} frit_exec_bytes;
+
 typedef struct frit_progress {
     frit_progress_fn fn;   // may be NULL
     void *ctx;
@@ -115,6 +121,8 @@ typedef struct frit_backend {
     // Makes the plan executable: picks kernels, allocates scratch, loads weights that are not yet. Plan and cache must
     // outlive the result.
     frit_status (*prepare)(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
+    // What `prepare` would allocate for the plan; loads and allocates nothing. NULL: the plan's scratch and its inputs.
+    frit_status (*exec_bytes)(frit_device *device, frit_plan *plan, frit_exec_bytes *out);
     // Where one of the plan's inputs lies, or one of its results: this until the device runs another executable.
     frit_address (*value)(frit_exec *exec, const frit_node *node);
     // Runs it for the rows of the batch: they are data of the step, and plans keep their largest shape (a device whose

@@ -197,6 +197,18 @@ static frit_status check_side(const char *what, int32_t layer, int32_t dim, frit
                      type->name, layer, dim, type->block_elems);
 }
 
+bool frit_kv_can(const frit_kv_shape *shape)
+{
+    const int32_t k_elems = frit_dtype_get(shape->types.k)->block_elems;
+    const int32_t v_elems = frit_dtype_get(shape->types.v)->block_elems;
+    for (const frit_cache_spec *spec = shape->specs; spec < shape->specs + shape->n_layers; spec++) {
+        if (spec->kind == FRIT_CACHE_NONE) continue;
+        if (spec->k_dim % k_elems || spec->index_dim % k_elems) return false;
+        if (spec->v_dim % (spec->v_in_k ? k_elems : v_elems)) return false;
+    }
+    return true;
+}
+
 frit_status frit_kv_check(const frit_kv_shape *shape)
 {
     const frit_kv_types types = shape->types;

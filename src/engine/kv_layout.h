@@ -62,6 +62,7 @@ static inline int32_t frit_kv_first_position(int32_t window, int32_t position)
 
 // FRIT_E_INVALID if the heads of a layer cannot be cut into a type's blocks. To be asked before the functions below.
 frit_status frit_kv_check(const frit_kv_shape *shape);
+bool frit_kv_can(const frit_kv_shape *shape);   // the same without a sentence
 int frit_kv_device_of(const frit_kv_shape *shape, int32_t layer);
 void frit_kv_measure(const frit_kv_shape *shape, frit_kv_sizes *sizes);
 // Adds what lies on one device to sizes that begin as zeros.

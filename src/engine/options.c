@@ -59,6 +59,8 @@ static const frit_option engine_rows[] = {
     ENGINE(override_tensor, .name = "override-tensor", .letters = "ot", .type = FRIT_OPTION_TEXT,
            .metavar = "PATTERN=DEVICE",
            .help = "what reads tensors whose names match the regex runs on this device; several with commas"),
+    ENGINE(fit, .name = "fit", .type = FRIT_OPTION_CHOICE, .choices = "on|off", .metavar = "MODE",
+           .help = "on: context, layers on devices and cache types that are not given are what free memory allows"),
     ENGINE(deterministic, .name = "deterministic", .type = FRIT_OPTION_FLAG,
            .help = "the same numbers however a prompt is cut into steps; on the CPU: without AMX"),
     ENGINE(no_fuse, .name = "no-fuse", .type = FRIT_OPTION_FLAG,

@@ -91,11 +91,27 @@ static uint64_t scratch_bytes_of(const frit_plan_class *c)
     return n_bytes;
 }
 
+// A device that does not say what its executables need has the scratch of each.
+static frit_status exec_bytes_of(const frit_plan_part *part, frit_exec_bytes *out)
+{
+    *out = (frit_exec_bytes){.own = part->plan->scratch_bytes + part->plan->input_bytes};
+    const frit_backend *backend = part->device->backend;
+    return backend->exec_bytes ? backend->exec_bytes(part->device, part->plan, out) : FRIT_OK;
+}
+
 static frit_status measure(const frit_engine *engine, frit_plan_kind kind, frit_plan_class *c, frit_plan_needs *needs)
 {
+    uint64_t shared[FRIT_MAX_DEVICES] = {0};
     FRIT_TRY(make_plans(engine, PREFILL_CLASS, (frit_plan_key){.kind = kind}, c));
-    for (int k = 0; k < c->segments.n; k++)
-        FRIT_TRY(frit_weight_uses_add(&needs->weights[c->segments.list[k].device], c->parts[k].plan));
+    for (int k = 0; k < c->segments.n; k++) {
+        const int device = c->segments.list[k].device;
+        frit_exec_bytes bytes;
+        FRIT_TRY(frit_weight_uses_add(&needs->weights[device], c->parts[k].plan));
+        FRIT_TRY(exec_bytes_of(&c->parts[k], &bytes));
+        if (bytes.shared > shared[device]) shared[device] = bytes.shared;
+        needs->scratch_bytes[device] += bytes.own;
+    }
+    for (int i = 0; i < engine->n_devices; i++) needs->scratch_bytes[i] += shared[i];
     return FRIT_OK;
 }
 
@@ -104,10 +120,6 @@ frit_status frit_plans_measure(const frit_engine *engine, frit_plan_needs *needs
 {
     *needs = (frit_plan_needs){0};
     FRIT_TRY(measure(engine, FRIT_PLAN_LOGITS, &needs->logits, needs));
-    const frit_plan_class *c = &needs->logits;
-    for (int k = 0; k < c->segments.n; k++)
-        needs->scratch_bytes[c->segments.list[k].device] +=
-            c->parts[k].plan->scratch_bytes + c->parts[k].plan->input_bytes;
     if (!engine->model->arch->is_encoder_decoder) return FRIT_OK;
     return measure(engine, FRIT_PLAN_ENCODE, &needs->source, needs);
 }

@@ -295,6 +295,18 @@ static void call_engines(void)
     FREES(frit_engine_free, engine);
     REFUSES(frit_engine_get_info, engine, NULL, &info);
     REFUSES(frit_engine_get_info, info, o.engine, NULL);
+    frit_estimate *estimate;
+    frit_estimate_info estimated;
+    frit_estimate_device device;
+    REFUSES(frit_estimate_new, out, NULL, o.model, NULL);
+    REFUSES(frit_estimate_new, model, &estimate, NULL, NULL);
+    ACCEPTS(frit_estimate_new, options, &estimate, o.model, NULL);
+    REFUSES(frit_estimate_get_info, estimate, NULL, &estimated);
+    REFUSES(frit_estimate_get_info, info, estimate, NULL);
+    ZERO(frit_estimate_get_device, estimate, NULL, 0, &device);
+    ZERO(frit_estimate_get_device, device, estimate, 0, NULL);
+    frit_estimate_free(estimate);
+    FREES(frit_estimate_free, estimate);
     REFUSES(frit_engine_step, engine, NULL, &(int32_t){0});
     ACCEPTS(frit_engine_step, n_rows, o.engine, NULL);
     REFUSES(frit_engine_submit, engine, NULL, &(uint64_t){0}, &(int32_t){0});

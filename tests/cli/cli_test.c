@@ -287,6 +287,13 @@ static void info_shows_model_and_ops(void **state)
     expect("info", NULL, 0, "architecture   llama", NULL);
     expect("info -ctk q8_0 -ctv q8_0 --json", NULL, 0, "\"kv_bytes_per_token\"", NULL);
     expect("info -ctk q2_k", NULL, 2, NULL, "q2_k");
+    expect("info --estimate -c 512", NULL, 0, "It fits.", NULL);
+    expect("info --estimate -c 512 --json", NULL, 0, "\"fits\": true", NULL);
+    expect("info --estimate -c 134217728", NULL, 4, "does not fit into the memory of cpu: a context of 134217728",
+           NULL);
+    expect("run -p x -c 134217728", NULL, 4, NULL, "MiB are free; a context of ");
+    expect("run -p x -n 1 --temp 0 -c 100 --fit off", NULL, 0, NULL, NULL);
+    expect("run -p x --fit maybe", NULL, 2, NULL, "fit: 'maybe' is not one of on|off");
     expect("info --tensors", NULL, 0, "blk.0.attn_q.weight", NULL);
     expect("info --ops", NULL, 0, "rms_norm", NULL);
     expect("info --architectures", NULL, 0, "qwen3moe", NULL);

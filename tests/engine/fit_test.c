@@ -15,57 +15,71 @@ static void remember(void *ctx, frit_log_level level, const char *sentence)
     last_level = level;
 }
 
-// 1024 tokens are 32 pages of 1 MiB.
-static frit_fit machine(uint64_t mib)
+// 1024 tokens are 32 pages of 1 MiB, or of half as much in q8_0.
+static frit_fit machine(uint64_t n_mib)
 {
     static const frit_log log = {remember, NULL};
     last[0] = 0;
     return (frit_fit){.path = "m.gguf",
                       .log = &log,
                       .n_ctx_train = 8192,
+                      .types = {{FRIT_DTYPE_F16, FRIT_DTYPE_F16}, {FRIT_DTYPE_Q8_0, FRIT_DTYPE_Q8_0}},
+                      .n_types = 1,
                       .room = {.n_sessions = 1},
-                      .sizes = {.n_groups = 1, .groups = {{.page_bytes = 1 << 20}}},
-                      .weight_bytes = 100 << 20,
-                      .scratch_bytes = 0,
-                      .available = mib << 20};
+                      .parts = {{.device = "cpu",
+                                 .n_layers = 12,
+                                 .sizes = {{.n_groups = 1, .groups = {{.page_bytes = 1 << 20}}},
+                                           {.n_groups = 1, .groups = {{.page_bytes = 1 << 19}}}},
+                                 .weight_bytes = 60 << 20,
+                                 .mapped_bytes = 40 << 20,
+                                 .available = n_mib << 20}},
+                      .n_parts = 1};
 }
 
-static int32_t choose(frit_fit fit)
+static frit_fit_choice choose(frit_fit fit)
 {
-    int32_t n_ctx = -1;
-    assert_ok(frit_fit_context(&fit, &n_ctx));
-    return n_ctx;
+    frit_fit_choice choice = {-1, -1};
+    assert_ok(frit_fit_choose(&fit, &choice));
+    frit_fit_tell(&fit, choice);
+    return choice;
+}
+
+static int32_t context_of(frit_fit fit)
+{
+    return choose(fit).n_ctx;
 }
 
 static void what_the_model_was_trained_for_is_the_default(void **state)
 {
     (void)state;
-    assert_int_equal(choose(machine(100 + 512)), 8192);
+    assert_int_equal(context_of(machine(100 + 512)), 8192);
     assert_int_equal(last_level, FRIT_LOG_INFO);
     frit_fit unknown = machine(10000);
     unknown.n_ctx_train = 0;
-    assert_int_equal(choose(unknown), 4096);
+    assert_int_equal(context_of(unknown), 4096);
     frit_fit odd = machine(10000);
     odd.n_ctx_train = 777;
-    assert_int_equal(choose(odd), 777);
+    assert_int_equal(context_of(odd), 777);
 }
 
 static void less_memory_gives_the_largest_multiple_that_takes_half(void **state)
 {
     (void)state;
-    assert_int_equal(choose(machine(100 + 511)), 7168);
+    assert_int_equal(context_of(machine(100 + 511)), 7168);
     assert_int_equal(last_level, FRIT_LOG_WARNING);
-    assert_non_null(strstr(last, "7168 tokens of 8192"));
-    assert_non_null(strstr(last, "511.0 MiB"));
-    assert_int_equal(choose(machine(100 + 64)), 1024);
-    assert_int_equal(choose(machine(100 + 63)), 31 * 32);
-    assert_int_equal(choose(machine(100 + 2)), 32);
+    assert_string_equal(last,
+                        "m.gguf: to fit into memory, the context is 7168 tokens of 8192: cpu needs 324.0 of 611.0 "
+                        "MiB that are free");
+    assert_int_equal(context_of(machine(100 + 64)), 1024);
+    assert_int_equal(context_of(machine(100 + 63)), 31 * 32);
+    assert_int_equal(context_of(machine(100 + 2)), 32);
+    assert_int_equal(context_of(machine(100 + 1)), 32);   // with nothing to spare
     frit_fit two = machine(100 + 512);
     two.room.n_sessions = 2;
-    assert_int_equal(choose(two), 4096);
+    assert_int_equal(context_of(two), 4096);
     frit_fit scratch = machine(100 + 512);
-    scratch.scratch_bytes = 10 << 20;
-    assert_int_equal(choose(scratch), 7168);
+    scratch.parts[0].scratch_bytes = 10 << 20;
+    assert_int_equal(context_of(scratch), 7168);
 }
 
 static void what_was_asked_for_may_take_all_but_no_more(void **state)
@@ -73,31 +87,94 @@ static void what_was_asked_for_may_take_all_but_no_more(void **state)
     (void)state;
     frit_fit fit = machine(100 + 64);
     fit.n_ctx = 2048;
-    assert_int_equal(choose(fit), 2048);
+    assert_int_equal(context_of(fit), 2048);
     fit.n_ctx = 2049;
-    int32_t n_ctx = -1;
-    assert_fails(frit_fit_context(&fit, &n_ctx), FRIT_E_MEMORY, "needs 68157440 bytes, 67108864 are available");
-    assert_int_equal(n_ctx, -1);
+    frit_fit_choice choice;
+    assert_fails(frit_fit_choose(&fit, &choice), FRIT_E_MEMORY,
+                 "m.gguf: does not fit into the memory of cpu: a context of 2049 tokens for 1 session needs 165.0 MiB "
+                 "(weights 100.0, cache 65.0, scratch 0.0), 164.0 MiB are free; a context of 2048 tokens fits with "
+                 "cached keys in f16; types of fewer bits leave more");
+    assert_int_equal(choice.n_ctx, 2049);
     fit = machine(100 + 10000);
     fit.n_ctx = 9000;
-    assert_int_equal(choose(fit), 9000);
+    assert_int_equal(context_of(fit), 9000);
     assert_non_null(strstr(last, "longer than the 8192"));
+}
+
+static void the_cache_is_narrowed_where_that_gives_a_useful_context(void **state)
+{
+    (void)state;
+    frit_fit fit = machine(100 + 256);   // f16: 4096 tokens in half of it
+    fit.n_types = 2;
+    frit_fit_choice choice = choose(fit);
+    assert_int_equal(choice.types, 0);
+    assert_int_equal(choice.n_ctx, 4096);
+    fit = machine(100 + 255);
+    fit.n_types = 2;
+    choice = choose(fit);
+    assert_int_equal(choice.types, 1);
+    assert_int_equal(choice.n_ctx, 7168);
+    assert_non_null(strstr(last, "7168 tokens of 8192, cached keys and values are q8_0: cpu needs 212.0 of 355.0 MiB"));
+    fit.n_ctx = 8000;   // f16 would need 250 MiB
+    choice = choose(fit);
+    assert_int_equal(choice.types, 0);
+    fit.n_ctx = 8192;
+    choice = choose(fit);
+    assert_int_equal(choice.types, 1);
+    assert_int_equal(choice.n_ctx, 8192);
+    // Without keys and values types make no difference.
+    fit = machine(100 + 1);
+    fit.n_types = 2;
+    fit.parts[0].sizes[0] = fit.parts[0].sizes[1] = (frit_kv_sizes){0};
+    assert_int_equal(choose(fit).types, 0);
+}
+
+static void every_memory_must_have_room(void **state)
+{
+    (void)state;
+    frit_fit fit = machine(100 + 10000);
+    fit.parts[1] = fit.parts[0];
+    fit.parts[0].device = "gpu";
+    fit.parts[0].available = (100 + 128) << 20;
+    fit.n_parts = 2;
+    fit.places = true;
+    assert_int_equal(context_of(fit), 2048);
+    assert_non_null(strstr(last, "12 layers run on gpu and 12 on cpu: gpu needs 164.0 of 228.0 MiB that are free, cpu "
+                                 "needs 164.0 of 10100.0 MiB"));
+    fit.n_ctx = 5000;
+    frit_fit_choice choice;
+    assert_fails(frit_fit_choose(&fit, &choice), FRIT_E_MEMORY, "does not fit into the memory of gpu");
+}
+
+static void nothing_is_chosen_or_refused_where_fit_is_off(void **state)
+{
+    (void)state;
+    frit_fit fit = machine(1);
+    fit.off = true;
+    fit.n_types = 2;
+    assert_int_equal(context_of(fit), 8192);
+    assert_int_equal(last_level, FRIT_LOG_INFO);
+    fit.n_ctx = 123456;
+    const frit_fit_choice choice = choose(fit);
+    assert_int_equal(choice.n_ctx, 123456);
+    assert_int_equal(choice.types, 0);
 }
 
 static void machines_without_any_room_are_refused(void **state)
 {
     (void)state;
-    int32_t n_ctx;
+    frit_fit_choice choice;
     frit_fit fit = machine(50);   // not even the weights
-    assert_fails(frit_fit_context(&fit, &n_ctx), FRIT_E_MEMORY, "m.gguf: a context of 32 tokens");
+    assert_fails(frit_fit_choose(&fit, &choice), FRIT_E_MEMORY, "a context of 32 tokens for 1 session needs 101.0 MiB");
+    assert_fails(frit_fit_choose(&fit, &choice), FRIT_E_MEMORY, "weights of a smaller type");
     fit = machine(1000);
-    fit.sizes.groups[0].page_bytes = UINT64_MAX;
-    assert_fails(frit_fit_context(&fit, &n_ctx), FRIT_E_MEMORY, "smaller context");
+    fit.parts[0].sizes[0].groups[0].page_bytes = UINT64_MAX;
+    assert_fails(frit_fit_choose(&fit, &choice), FRIT_E_MEMORY, "weights of a smaller type");
     fit = machine(1000);
     fit.n_ctx = INT32_MAX;
     fit.room.n_sessions = INT32_MAX;
-    fit.sizes.groups[0].page_bytes = 0;
-    assert_fails(frit_fit_context(&fit, &n_ctx), FRIT_E_MEMORY, "2147483647 tokens");
+    fit.parts[0].sizes[0].groups[0].page_bytes = 0;
+    assert_fails(frit_fit_choose(&fit, &choice), FRIT_E_MEMORY, "2147483647 tokens");
 }
 
 // ------------------------------------------------------------------------------- windows
@@ -151,6 +228,9 @@ int main(void)
         cmocka_unit_test(what_the_model_was_trained_for_is_the_default),
         cmocka_unit_test(less_memory_gives_the_largest_multiple_that_takes_half),
         cmocka_unit_test(what_was_asked_for_may_take_all_but_no_more),
+        cmocka_unit_test(the_cache_is_narrowed_where_that_gives_a_useful_context),
+        cmocka_unit_test(every_memory_must_have_room),
+        cmocka_unit_test(nothing_is_chosen_or_refused_where_fit_is_off),
         cmocka_unit_test(machines_without_any_room_are_refused),
         cmocka_unit_test(windows_take_a_fraction_of_what_all_positions_take),
     };

@@ -153,7 +153,7 @@ static void a_context_must_fit_on_every_device(void **state)
     assert_ok(frit_engine_get_info(engine, &info));
     assert_in_range(info.n_ctx, 32, TINY_CTX - 1);
     frit_engine_free(engine);
-    assert_fails(fail_to_make(long_one), FRIT_E_MEMORY, "on test: a context of 2048 tokens");
+    assert_fails(fail_to_make(long_one), FRIT_E_MEMORY, "memory of test: a context of 2048 tokens");
     engine = make((frit_engine_options){.n_batch = 8, .device = "cpu"});
     assert_ok(frit_engine_get_info(engine, &info));
     assert_int_equal(info.n_ctx, TINY_CTX);

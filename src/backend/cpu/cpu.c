@@ -283,6 +283,7 @@ const frit_backend frit_backend_cpu = {
     .load = cpu_load,
     .set_adapter = frit_cpu_set_adapter,
     .prepare = frit_cpu_prepare,
+    .exec_bytes = frit_cpu_exec_bytes,
     .value = frit_cpu_value,
     .submit = frit_cpu_submit,
     .poll = cpu_poll,

@@ -63,6 +63,7 @@ frit_status frit_cpu_choose_threads(frit_cpu_device *device);
 // frit_takes_fn: what lower.c makes one action of.
 bool frit_cpu_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other);
 frit_status frit_cpu_prepare(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
+frit_status frit_cpu_exec_bytes(frit_device *device, frit_plan *plan, frit_exec_bytes *out);
 frit_address frit_cpu_value(frit_exec *exec, const frit_node *node);
 frit_status frit_cpu_submit(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
                             frit_ticket *ticket);

@@ -393,7 +393,6 @@ static frit_status lower(lowering *l)
 {
     frit_exec *exec = l->exec;
     exec->decode.fine = exec->prefill.fine = is_fine(l->plan);
-    frit_lower_list_inputs(l);
     FRIT_TRY(frit_lower_memory(l, frit_cpu_most_threads(l->device)));
     for (int i = 0; i < l->n_ropes; i++) add_rope(l, &l->ropes[i]);
     for (int i = 0; i < l->plan->phases.n; i++) add_phase(l, &l->plan->phases.list[i]);
@@ -435,30 +434,57 @@ static frit_status load_weights(frit_cpu_device *device, const frit_plan *plan)
     return status;
 }
 
+// The executable, with its inputs listed and nothing lowered yet.
+static frit_status begin(lowering *l, frit_arena *arena, frit_cpu_device *device, frit_plan *plan,
+                         const frit_cache *cache)
+{
+    const size_t n_chains = (size_t)plan->phases.n_chains, n_actions = n_chains * MAX_ACTIONS + 2;
+    frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
+    *l = (lowering){.device = device, .plan = plan};
+    l->infos = frit_arena_new(arena, chain_info, n_chains + 1);
+    l->inputs = frit_arena_new(arena, input_info, 2 * n_chains + 1);
+    l->slots = frit_arena_new(arena, input_slot, 2 * n_chains + 1);
+    l->ropes = frit_arena_new(arena, rope_table, n_chains + 1);
+    l->exec = exec_new(device, plan, cache, n_actions);
+    if (!l->exec || frit_arena_failed(arena))
+        return frit_fail_memory(n_actions * sizeof(frit_action), "the list of actions");
+    frit_lower_list_inputs(l);
+    return FRIT_OK;
+}
+
+frit_status frit_cpu_exec_bytes(frit_device *base, frit_plan *plan, frit_exec_bytes *out)
+{
+    frit_cpu_device *device = (frit_cpu_device *)base;
+    frit_arena arena = {0};   // for the time of the lowering
+    lowering l;
+    const frit_status status = begin(&l, &arena, device, plan, &(frit_cache){0});
+    *out = (frit_exec_bytes){0};
+    if (status == FRIT_OK) {
+        frit_lower_measure(&l);
+        out->shared = l.n_bytes;
+        out->own = l.exec->decode.workspace_bytes * (uint64_t)frit_cpu_most_threads(device) + plan->input_bytes;
+    }
+    frit_arena_free(&arena);
+    frit_cpu_exec_free(base, l.exec);
+    return status;
+}
+
 frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, const frit_cache *cache, frit_exec **out)
 {
     frit_cpu_device *device = (frit_cpu_device *)base;
-    const size_t n_chains = (size_t)plan->phases.n_chains, n_actions = n_chains * MAX_ACTIONS + 2;
     *out = NULL;
     FRIT_TRY(load_weights(device, plan));
     FRIT_TRY(frit_cpu_reserve_tokens(device, (int32_t)plan->graph->max_rows));
     if (device->probes) FRIT_TRY(frit_cpu_choose_threads(device));
-    frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
 
-    frit_arena arena = {0};   // for the time of the lowering
-    lowering l = {.device = device, .plan = plan};
-    l.infos = frit_arena_new(&arena, chain_info, n_chains + 1);
-    l.inputs = frit_arena_new(&arena, input_info, 2 * n_chains + 1);
-    l.slots = frit_arena_new(&arena, input_slot, 2 * n_chains + 1);
-    l.ropes = frit_arena_new(&arena, rope_table, n_chains + 1);
-    frit_exec *exec = l.exec = exec_new(device, plan, cache, n_actions);
-    const bool has_all = exec && !frit_arena_failed(&arena);
-    const frit_status status =
-        has_all ? lower(&l) : frit_fail_memory(n_actions * sizeof(frit_action), "the list of actions");
+    frit_arena arena = {0};
+    lowering l;
+    frit_status status = begin(&l, &arena, device, plan, cache);
+    if (status == FRIT_OK) status = lower(&l);
     frit_arena_free(&arena);
     if (status == FRIT_OK)
-        *out = exec;
+        *out = l.exec;
     else
-        frit_cpu_exec_free(base, exec);
+        frit_cpu_exec_free(base, l.exec);
     return status;
 }

@@ -96,4 +96,5 @@ const frit_act_input *frit_lower_find_input(const lowering *l, const frit_node *
 void frit_lower_set_inputs(const lowering *l, int k, frit_task *task);
 
 // lower_memory.c
+void frit_lower_measure(lowering *l);   // sizes of all memory, at the largest number of rows
 frit_status frit_lower_memory(lowering *l, int n_threads);

@@ -46,8 +46,7 @@ static uint64_t measure_thread_inputs(lowering *l)
     return n_bytes;
 }
 
-// Sizes of all memory, at the largest number of rows.
-static void measure(lowering *l)
+void frit_lower_measure(lowering *l)
 {
     uint64_t workspace_bytes = 0;
     for (int k = 0; k < l->plan->phases.n_chains; k++) {
@@ -103,7 +102,7 @@ static frit_status share_scratch(const lowering *l)
 frit_status frit_lower_memory(lowering *l, int n_threads)
 {
     frit_exec *exec = l->exec;
-    measure(l);
+    frit_lower_measure(l);
     FRIT_TRY(share_scratch(l));
     FRIT_TRY(allocate(&exec->given, l->plan->input_bytes, "results of other devices"));
     FRIT_TRY(allocate(&exec->workspaces, exec->decode.workspace_bytes * (uint64_t)n_threads, "workspaces"));
