@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/act_input.h: activation inputs: the rows that products multiply, in the form that their kernels read.
 //
-// Where an input comes from and how many rows there are decides which thread computes it:
+// Where an input comes from and how many rows there are (few: FRIT_PER_THREAD_ROWS at most) decides which thread
+// computes it:
 //
 //     the prologue of a phase (graph/phase.h)   few rows: each thread for itself, when it first needs them; the one
 //                                               that does the first piece stores a sum for later readers. More rows:
@@ -34,8 +35,6 @@ struct frit_act_input {
     size_t per_thread_offset;   // after frit_thread_inputs
     uint32_t id;                // of the list, from 1
 };
-
-enum { FRIT_PER_THREAD_ROWS = 2 };   // few
 
 // The part of a workspace that survives a task. After it there is scratch for two f32 rows.
 typedef struct frit_thread_inputs {

@@ -16,8 +16,6 @@
 #pragma once
 #include "backend/cpu/task.h"
 
-enum { FRIT_PREFILL_ASSIGNMENTS = 16 };
-
 typedef struct frit_expert_group {
     int32_t expert;
     int32_t first, n;   // sorted rows; the first of those for the prefill kernels is a multiple of 16

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPUTE_BOUND_ROWS = 32 };   // from which arithmetic counts and not memory
-
 typedef struct walk {
     frit_exec *exec;
     frit_profile *profile;   // NULL: time is not counted
@@ -35,9 +33,10 @@ static int grain_of(const frit_action *a)
 {
     enum { GRAIN_BYTES = 32 << 10 };
     const frit_op op = a->task.node->op;
-    if ((op == FRIT_OP_ATTEND || op == FRIT_OP_ATTEND_SPARSE) && a->task.node->shape[0] >= COMPUTE_BOUND_ROWS) return 0;
+    if ((op == FRIT_OP_ATTEND || op == FRIT_OP_ATTEND_SPARSE) && a->task.node->shape[0] >= FRIT_COMPUTE_BOUND_ROWS)
+        return 0;
     if (!is_product(a) || a->n_pieces == 0) return 1;
-    if (frit_node_height(a->task.node) >= COMPUTE_BOUND_ROWS) return 0;
+    if (frit_node_height(a->task.node) >= FRIT_COMPUTE_BOUND_ROWS) return 0;
     const size_t bytes = row_bytes(&a->task) * (size_t)frit_node_width(a->task.node) / (size_t)a->n_pieces;
     const size_t work = bytes * (size_t)(1 + frit_node_height(a->task.node) / 4);
     return work > 0 && work < GRAIN_BYTES ? (int)(GRAIN_BYTES / work) : 1;
@@ -107,7 +106,7 @@ static void work_on_phase(void *ctx, int i, int begin, int end, int part)
 // pieces be counted before the phase is open: for others that may depend on results.
 static bool own_rows(const walk *w, const frit_exec_phase *p, int part, frit_ahead *out)
 {
-    enum { MOST_BYTES = 64 << 10, MOST_ROWS = 4 };   // with more rows, products do not wait for memory
+    enum { MOST_BYTES = 64 << 10 };
     int64_t n = 0;
     for (int k = p->first; k < p->first + p->n; k++) {
         if (!is_product(&w->exec->actions[k])) return false;
@@ -117,7 +116,7 @@ static bool own_rows(const walk *w, const frit_exec_phase *p, int part, frit_ahe
     for (int k = p->first; k < p->first + p->n; k++) {
         const frit_action *a = &w->exec->actions[k];
         const int64_t n_pieces = pieces_of(a, p), n_out = frit_node_width(a->task.node);
-        if (mine < n_pieces && frit_node_height(a->task.node) <= MOST_ROWS) {
+        if (mine < n_pieces && frit_node_height(a->task.node) <= FRIT_PREFETCH_ROWS) {
             const int64_t row = n_out * mine / n_pieces / FRIT_PANEL_ROWS * FRIT_PANEL_ROWS;
             *out = (frit_ahead){a->task.w[1] + (size_t)row * row_bytes(&a->task), MOST_BYTES};
             return true;
@@ -182,7 +181,7 @@ frit_status frit_cpu_submit(frit_device *base, frit_exec *exec, const frit_batch
     frit_cpu_device *device = (frit_cpu_device *)base;
     frit_profile *profile = device->profile;
     frit_batch *batch = &exec->batch;
-    frit_pool *pool = input->n_rows < COMPUTE_BOUND_ROWS ? device->decode_pool : device->prefill_pool;
+    frit_pool *pool = input->n_rows < FRIT_COMPUTE_BOUND_ROWS ? device->decode_pool : device->prefill_pool;
     assert(input->n_rows <= exec->plan->graph->max_rows && input->n_outs <= exec->plan->graph->max_outs);
 
     *batch = *input;

@@ -21,8 +21,6 @@ enum {
     ROW_QUERIES = 16,           // of a block, rows x group, unless the group alone is larger
     TILE_QUERIES = 256,         // the same where many queries share decoded keys and values
     HALF_QUERIES = 128,         // and where blocks share them
-    FEW_QUERIES = 4,            // of one row, up to which that does not pay
-    PREFILL_ROWS = 32,          // of a sequence, from which it does
     MAX_CHUNKS = 128,           // of a block
     HALF_CHUNKS = 32,           // of a block by halves
     CHUNK_STEP = 128,           // positions, where halves cut
@@ -94,7 +92,8 @@ static bool is_some(const walk *w, const frit_seq *seq)
 static bool is_prefill(const walk *w, const frit_seq *seq)
 {
     if (is_some(w, seq) || (w->task->node->attend.reach > 0 && w->shape.group != 1)) return false;
-    return w->task->env->kernels->attend_tile && (w->shape.group > FEW_QUERIES || seq->n_rows >= PREFILL_ROWS);
+    return w->task->env->kernels->attend_tile &&
+           (w->shape.group > FRIT_DECODE_GROUP || seq->n_rows >= FRIT_PREFILL_ATTEND_ROWS);
 }
 
 // Whether bfloat16 adds little: to what was rounded when it was written, unless f16 is as coarse as the model gets.

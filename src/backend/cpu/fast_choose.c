@@ -13,10 +13,7 @@
 
 #include <string.h>
 
-enum {
-    FEW_ROWS = 16,                 // of a step, that there is room for all scores of
-    PART = 4 * FRIT_ATTEND_ROWS,   // positions of an item of such a step
-};
+enum { PART = 4 * FRIT_ATTEND_ROWS };   // positions of an item, where a step has few rows
 
 typedef struct room {   // in the workspace
     float *q, *dots;    // [heads, dim], [heads, FRIT_ATTEND_ROWS]
@@ -138,7 +135,7 @@ static void choose_row(const frit_task *task, const row *at, room *r)
 
 static bool is_decode(const frit_task *task)
 {
-    return task->node->shape[0] <= FEW_ROWS;
+    return task->node->shape[0] <= FRIT_SPLIT_SCORES_ROWS;
 }
 
 static float *scores_of(const frit_task *task, int64_t t)
@@ -149,7 +146,7 @@ static float *scores_of(const frit_task *task, int64_t t)
 size_t frit_choose_shared_bytes(const frit_node *node, const frit_kernels *kernels)
 {
     (void)kernels;
-    const int64_t n_rows = node->shape[0] < FEW_ROWS ? node->shape[0] : FEW_ROWS;
+    const int64_t n_rows = node->shape[0] < FRIT_SPLIT_SCORES_ROWS ? node->shape[0] : FRIT_SPLIT_SCORES_ROWS;
     return (size_t)(n_rows * frit_attend_line(node->choose.n_ctx)) * sizeof(float);
 }
 

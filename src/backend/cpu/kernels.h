@@ -20,6 +20,7 @@
 // A scale for 32 elements, where a block of the K types holds 256, costs little and halves the error of what the model
 // computes.
 #pragma once
+#include "backend/cpu/thresholds.h"
 #include "graph/graph.h"
 
 #include <math.h>
@@ -270,10 +271,7 @@ typedef struct frit_kernels {
 
 // ------------------------------------------------------------------------------- instruction sets (isa.def)
 
-enum {
-    FRIT_PREFILL_ROWS = 64,
-    FRIT_PANEL_ROWS = 16,   // rows of a packed matrix that lie together (pack.h)
-};
+enum { FRIT_PANEL_ROWS = 16 };   // rows of a packed matrix that lie together (pack.h)
 
 typedef struct frit_isa {
     const char *name;

@@ -5,8 +5,6 @@
 #include "backend/cpu/lower.h"
 #include "backend/cpu/memory.h"
 
-enum { FEW_ROWS = 32 };   // so few need a little of the scratch and of the workspaces
-
 static uint64_t reserve(lowering *l, uint64_t n_bytes)
 {
     const uint64_t offset = l->n_bytes;
@@ -106,7 +104,7 @@ frit_status frit_lower_memory(lowering *l, int n_threads)
     FRIT_TRY(share_scratch(l));
     FRIT_TRY(allocate(&exec->given, l->plan->input_bytes, "results of other devices"));
     FRIT_TRY(allocate(&exec->workspaces, exec->decode.workspace_bytes * (uint64_t)n_threads, "workspaces"));
-    if (l->plan->graph->max_rows < FEW_ROWS)
+    if (l->plan->graph->max_rows < FRIT_SPARSE_MEMORY_ROWS)
         frit_cpu_memory_sparse(exec->workspaces.bytes, exec->workspaces.base.n_bytes);
     exec->decode.workspaces = exec->prefill.workspaces = exec->workspaces.bytes;
     frit_lower_point_inputs(l);
