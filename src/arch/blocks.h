@@ -90,7 +90,7 @@ frit_node *frit_kda(frit_build *b, const frit_layer *w, frit_node *x);
 frit_status frit_kda_adjust(frit_hparams *hp);
 // Gated delta net: z the gate, qkv before the convolution, alpha and beta [T, rank].
 frit_node *frit_delta_net(frit_build *b, const frit_layer *w, frit_node *z, frit_node *qkv, frit_node *alpha,
-                          frit_node *beta, bool in_turn);
+                          frit_node *beta, bool interleaved);
 
 // ------------------------------------------------------------------------------- blocks (blocks.c, experts.c, mla.c)
 

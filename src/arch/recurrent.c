@@ -159,7 +159,7 @@ static frit_node *gated_out(frit_build *b, const frit_weight *norm, const frit_w
 }
 
 frit_node *frit_delta_net(frit_build *b, const frit_layer *layer, frit_node *z, frit_node *qkv, frit_node *alpha,
-                          frit_node *beta, bool in_turn)
+                          frit_node *beta, bool interleaved)
 {
     const frit_recurrent_params *r = &b->hp->recurrent;
     const frit_recurrent_weights *w = &layer->recurrent;
@@ -172,7 +172,7 @@ frit_node *frit_delta_net(frit_build *b, const frit_layer *layer, frit_node *z, 
     q = frit_scale(g, q, 1 / sqrtf((float)r->state));
     alpha = frit_activate(g, frit_add(g, alpha, weight(b, &w->dt_b)), FRIT_ACT_SOFTPLUS);
     frit_state state = frit_take_state(b, (int64_t)r->inner * r->state);
-    state.in_turn = in_turn;
+    state.interleaved = interleaved;
     frit_node *y =
         frit_delta(g, v, k, q, frit_mul(g, alpha, weight(b, &w->a)), frit_activate(g, beta, FRIT_ACT_SIGMOID), state);
     return gated_out(b, &w->norm, &w->out, y, z, FRIT_ACT_SILU);

@@ -41,7 +41,7 @@ typedef struct frit_step_output {   // of one step, on the host: filled when its
     // them and `wants_rows` is false.
     const float *rows;
     bool wants_rows;             // the host reads `rows`; otherwise they may stay where they are
-    frit_out_row *taken;         // [n_outs], or NULL: not requested
+    frit_out_row *taken;         // [n_outs]: where each row is copied, and whether it is finite; NULL: not requested
     frit_picked_token *picked;   // [n_picks] of the batch
     frit_logprob *tops;          // [lists.n_tops] of the batch
 } frit_step_output;
@@ -114,7 +114,7 @@ typedef struct frit_backend {
     frit_status (*weight_bytes)(frit_device *device, const frit_weight_uses *uses, frit_weight_bytes *out);
     // Loads those that are not in its store yet. FRIT_E_CANCELLED if `progress` says so; nothing is loaded then.
     frit_status (*load)(frit_device *device, const frit_weight_uses *uses, frit_progress progress);
-    // Adapter i of the batches that follow (frit_batch.scales); NULL: there is none any more. The table may go, and the
+    // Adapter i of the batches that follow (frit_batch.scales); NULL: takes adapter i away. The table may go, and the
     // numbers too where the host does not see the device's memory; otherwise they stay until i is set again. NULL, or:
     // the device runs ops of adapters.
     frit_status (*set_adapter)(frit_device *device, int32_t i, const frit_adapter_table *adapter);

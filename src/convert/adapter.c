@@ -73,7 +73,7 @@ static frit_status add_pair(adapter_conversion *c, const frit_adapter_pair *pair
         hp.rope_style = c->arch->rope_style;
     const frit_row_order order = frit_row_order_of(&hp, c->arch, pair->name);
     const int64_t n_rows = pair->b.shape[0];
-    if (order.turned > 0 && n_rows % order.head != 0)
+    if (order.permuted > 0 && n_rows % order.head != 0)
         return frit_fail(FRIT_E_FORMAT, "tensor '%s' has %lld rows, expected a multiple of %lld", pair->b.name,
                          (long long)n_rows, (long long)order.head);
     FRIT_TRY(add_side(c, pair->name, 'a', &pair->a, 1, &as_is));

@@ -13,12 +13,12 @@
 #include "format/gguf.h"
 
 // The rows of a result. It takes `take` of every `of` source rows, from `offset` on. Within each `head` rows the first
-// `turned` are permuted for RoPE: halves become neighbours, or neighbours halves. Or heads of `head` rows, from
+// `permuted` are permuted for RoPE: halves become neighbours, or neighbours halves. Or heads of `head` rows, from
 // `offset` on, change from group by group to the first head of each of n_groups, then the second. Zero: all rows,
 // unchanged.
 typedef struct frit_row_order {
     int64_t of, take, offset;
-    int64_t head, turned;
+    int64_t head, permuted;
     int64_t n_groups, n_each;   // heads of a group
     bool to_neighbours;
     bool of_numbers;   // a vector: rows are single elements

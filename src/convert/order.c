@@ -19,9 +19,9 @@ int64_t frit_row_order_source(const frit_row_order *order, int64_t i)
 {
     if (order->n_groups > 0) return dealt_source(order, i);
     if (order->take > 0) i = i / order->take * order->of + order->offset + i % order->take;
-    if (order->turned == 0) return i;
-    const int64_t row = i % order->head, half = order->turned / 2;
-    if (row >= order->turned) return i;
+    if (order->permuted == 0) return i;
+    const int64_t row = i % order->head, half = order->permuted / 2;
+    if (row >= order->permuted) return i;
     return i - row + (order->to_neighbours ? row / 2 + row % 2 * half : row % half * 2 + row / half);
 }
 
@@ -62,16 +62,16 @@ static frit_row_order order_of_values(const frit_hparams *hp, const char *part)
 
 frit_row_order frit_row_order_of(const frit_hparams *hp, const frit_arch *arch, const char *name)
 {
-    static const char *const turned[] = {"attn_q.weight", "attn_q.bias", "attn_k.weight", "attn_k.bias"};
+    static const char *const permuted[] = {"attn_q.weight", "attn_q.bias", "attn_k.weight", "attn_k.bias"};
     int32_t layer;
     const char *part = part_of(name, &layer);
     if (!part || layer >= hp->n_layer) return (frit_row_order){0};
     const frit_row_order values = order_of_values(hp, part);
     if (values.n_groups > 0 || hp->rope_style == arch->rope_style) return values;
-    for (size_t i = 0; i < FRIT_COUNT(turned); i++) {
-        if (strcmp(part, turned[i]) != 0) continue;
+    for (size_t i = 0; i < FRIT_COUNT(permuted); i++) {
+        if (strcmp(part, permuted[i]) != 0) continue;
         return (frit_row_order){.head = hp->layers[layer].k_dim,
-                                .turned = hp->rope.dim,
+                                .permuted = hp->rope.dim,
                                 .to_neighbours = arch->rope_style == FRIT_ROPE_NEIGHBOURS,
                                 .of_numbers = strstr(part, ".bias") != NULL};
     }

@@ -104,7 +104,7 @@ static frit_status add(target *t, const char *name, const frit_tensor *from, fri
     const frit_dtype dtype = frit_convert_type(&to, t->wanted, !t->arch);
     if (t->arch) reshape(t, &to), group_norm(t, &to);   // first, as recipes work on rows
     if (t->arch) FRIT_TRY(multiply(t, from->name, &to));
-    if (order.take > 0 || order.turned > 0 || order.n_groups > 0) {
+    if (order.take > 0 || order.permuted > 0 || order.n_groups > 0) {
         frit_row_order *kept = frit_arena_new(arena, frit_row_order, 1);
         if (!kept) return frit_fail_memory(sizeof *kept, name);
         *kept = order;
@@ -115,7 +115,7 @@ static frit_status add(target *t, const char *name, const frit_tensor *from, fri
         else if (order.of_columns)
             FRIT_TRY(frit_reorder_columns(arena, &to, source_row, kept));
         else
-            FRIT_TRY(frit_reorder(arena, &to, source_row, kept, n_taken, order.turned > 0 ? order.head : 0));
+            FRIT_TRY(frit_reorder(arena, &to, source_row, kept, n_taken, order.permuted > 0 ? order.head : 0));
     }
     if (t->wanted != FRIT_DTYPE_COUNT && frit_convert_is_matrix(from)) frit_fallbacks_add(&t->fallbacks, name, dtype);
     if (frit_tensor_n_elems(&to) > 0) FRIT_TRY(frit_encode(arena, &to, dtype));
@@ -165,7 +165,7 @@ static frit_status add_one(target *t, const frit_tensor *from)
     if (is_fused) return FRIT_OK;
     const frit_row_order order = t->arch ? frit_row_order_of(t->hp, t->arch, from->name) : (frit_row_order){0};
     const int64_t n_rows = from->n_dims < 2 ? from->shape[0] : from->shape[from->n_dims - 2];
-    if (order.turned > 0 && n_rows % order.head != 0)
+    if (order.permuted > 0 && n_rows % order.head != 0)
         return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has %" PRId64 " rows, expected a multiple of %" PRId64,
                          t->ckpt->path, from->name, n_rows, order.head);
     return add(t, from->name, from, order);

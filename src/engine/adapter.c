@@ -2,8 +2,8 @@
 // Adapters: opening one for a model, in the form that kernels read.
 //
 //     a    as the file has it, or as f32 if it is in a type that is no plain number
-//     b    turned, [rank, n_out], so that numbers beside each other belong to results beside each other; its rows where
-//          the model has them (convert/convert.h)
+//     b    transposed, [rank, n_out], so that numbers beside each other belong to results beside each other; its rows
+//          where the model has them (convert/convert.h)
 //
 // Files are read, not mapped: they are small, and a file that shrinks later does no harm.
 #include "convert/convert.h"
@@ -78,7 +78,8 @@ static frit_status take_a(frit_adapter *adapter, const frit_tensor *a, frit_low_
 }
 
 // [n, n_out, rank] becomes [n, rank, n_out].
-static frit_status turn_b(frit_adapter *adapter, const frit_tensor *b, const frit_row_order *order, frit_low_rank *low)
+static frit_status transpose_b(frit_adapter *adapter, const frit_tensor *b, const frit_row_order *order,
+                               frit_low_rank *low)
 {
     const int last = b->n_dims - 1;
     const int64_t rank = low->rank, n_out = b->shape[last - 1], n = frit_tensor_n_elems(b) / rank / n_out;
@@ -86,15 +87,15 @@ static frit_status turn_b(frit_adapter *adapter, const frit_tensor *b, const fri
     if (!is_plain(b->dtype) || !b->data) FRIT_TRY(decode(adapter, b, &source));
     const size_t size = frit_dtype_get(source->dtype)->block_bytes;
     const uint8_t *from = source->data;
-    frit_tensor *turned;
+    frit_tensor *transposed;
     uint8_t *to;
-    FRIT_TRY(make_tensor(adapter, b, source->dtype, &turned, &to));
-    turned->shape[last - 1] = rank, turned->shape[last] = n_out;
+    FRIT_TRY(make_tensor(adapter, b, source->dtype, &transposed, &to));
+    transposed->shape[last - 1] = rank, transposed->shape[last] = n_out;
     for (int64_t m = 0; m < n; m++, from += (size_t)(n_out * rank) * size)
         for (int64_t j = 0; j < rank; j++)
             for (int64_t o = 0; o < n_out; o++, to += size)
                 memcpy(to, from + (size_t)(frit_row_order_source(order, o) * rank + j) * size, size);
-    low->b = turned;
+    low->b = transposed;
     return FRIT_OK;
 }
 
@@ -110,7 +111,7 @@ static frit_status find_order(const frit_adapter *adapter, const frit_adapter_pa
     to.rope_style = model->hp.rope_style;
     *order = frit_row_order_of(&from, &to, pair->name);
     const int64_t n_out = pair->b.shape[pair->b.n_dims - 2];
-    if (order->turned == 0 || n_out % order->head == 0) return FRIT_OK;
+    if (order->permuted == 0 || n_out % order->head == 0) return FRIT_OK;
     return frit_fail(FRIT_E_FORMAT, "tensor '%s' has %lld rows, expected a multiple of %lld", pair->b.name,
                      (long long)n_out, (long long)order->head);
 }
@@ -129,7 +130,7 @@ static frit_status take_pair(frit_adapter *adapter, const frit_adapter_pair *pai
     FRIT_TRY(check_finite(&pair->b));
     FRIT_TRY(find_order(adapter, pair, &order));
     FRIT_TRY(take_a(adapter, &pair->a, low));
-    return turn_b(adapter, &pair->b, &order, low);
+    return transpose_b(adapter, &pair->b, &order, low);
 }
 
 static frit_status take_directions(frit_adapter *adapter, const frit_adapter_options *options)

@@ -19,7 +19,7 @@ struct frit_adapter {
 
 // What a step's plans have room for: plans are made for the classes, not for the adapters.
 typedef struct frit_adapter_class {
-    int8_t ranks;   // index of the numbers in a row of h (frit_adapter_class_ranks); 0: no low-rank adapters
+    int8_t ranks;   // index of the width of a row of h (frit_adapter_class_ranks); 0: no low-rank adapters
     bool steers;    // by control vectors
 } frit_adapter_class;
 enum { FRIT_N_RANKS = 5 };

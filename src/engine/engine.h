@@ -4,7 +4,7 @@
 // The headers of this folder include each other in one order, which tools/check.c knows: model.h, adapter.h; kv.h;
 // session.h; schedule.h; plans.h; flight.h; engine.h. fit.h, head.h and saved.h stand beside it.
 //
-// The life of a step: schedule.c picks rows of sessions -> step.c takes the plan of its shape class (plans.c) and
+// The life of a step: schedule.c chooses rows of sessions -> step.c takes the plan of its shape class (plans.c) and
 // submits it -> flight.c waits for it -> results go to the sessions' logits, picks and row functions.
 //
 // What a steady step needs is allocated when the engine, its sessions and its plans are made; the step itself allocates

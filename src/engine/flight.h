@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// engine/flight.h: a step from when it is submitted until its results are handed out. Two may be in flight, in order.
+// engine/flight.h: a step from when it is submitted until it has landed: its devices are done, and its results were
+// handed out to sessions. Two may be in flight, in order.
 #pragma once
 #include "engine/plans.h"
 #include "engine/schedule.h"
@@ -24,7 +25,7 @@ bool frit_step_poll(const frit_flight *flight);
 // Hands the results of a step out that has run.
 void frit_step_hand_out(frit_engine *engine, const frit_flight *flight);
 
-// flight.c: waits for the oldest step, or for all of them; their status stays with them too.
+// flight.c: waits for the oldest step and hands out its results, or for all of them; their status stays with them too.
 frit_status frit_flight_land(frit_engine *engine);
 frit_status frit_flight_land_all(frit_engine *engine);
 void frit_flight_drop_all(frit_engine *engine);   // waits, and hands nothing out

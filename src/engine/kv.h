@@ -3,13 +3,14 @@
 // size.
 //
 // A page holds FRIT_PAGE_TOKENS positions of the layers of a group (kv_layout.h); each device has the part of it that
-// its layers need. A session has a table of pages for each group. Pages are counted: tables and snapshots share them,
-// and a page that is shared is copied before it is written. Pages before a window are given back.
+// its layers need. What a session has of the cache is its map: a table of pages for each group, a slot for states, and
+// snapshots. Pages have reference counts: tables and snapshots share them, and a page that is shared is copied before
+// it is written. Pages before a window are given back (frit_kv_pass).
 //
-// Where layers keep a state (graph/batch.h), a map with pages also holds a slot of it. A state is the sum of all that
-// was read: it cannot be shortened, and a window cannot be moved back. So snapshots are kept of a few places, at the
-// beginnings of pages: the states there, in further slots, and the pages of the windows. A session that forgets some of
-// its tokens goes on from the last snapshot before them (engine/session.c).
+// Where layers keep a state (graph/batch.h), a map with pages also holds a slot: memory for the states of one session
+// in all layers. A state is the sum of all that was read: it cannot be shortened, and a window cannot be moved back. So
+// snapshots are kept of a few places, at the beginnings of pages: the states there, in further slots, and the pages of
+// the windows. A session that forgets some of its tokens goes on from the last snapshot before them (engine/session.c).
 //
 // A page that no table has any more is free, or idle: the prefix cache (kv_prefix.c) still knows which tokens it holds,
 // and gives it to a session whose text begins with them. Idle pages are taken, the longest unused first, where no page
@@ -159,7 +160,7 @@ frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_done, int32_
 // For a source of n positions, which is encoded: its pages, and for the time of the step pages of the text's groups.
 bool frit_kv_source_fits(const frit_kv *kv, const frit_kv_map *map, int32_t n);
 frit_status frit_kv_extend_source(frit_kv *kv, frit_kv_map *map, int32_t n);
-// Gives back pages that no row from n_done on looks at.
+// Gives back the map's references to pages that no row from n_done on looks at: those before a window.
 void frit_kv_pass(frit_kv *kv, frit_kv_map *map, int32_t n_done);
 // Keeps at most n_keep of *n_done positions: as many as there are snapshots or pages for. If the device fails, none.
 frit_status frit_kv_truncate(frit_kv *kv, frit_kv_map *map, int32_t n_keep, int32_t *n_done);

@@ -2,7 +2,8 @@
 // engine/kv_layout.h: what the layers of a model keep, and where it lies in the memory of their devices.
 //
 // Layers whose rows look back equally far form a group, which has pages of its own: all positions of full attention,
-// those within each size of window, those of a source. Pages of groups have sizes of their own.
+// those within each size of window, those of a source (the text that an encoder-decoder reads). Pages of
+// groups have sizes of their own.
 #pragma once
 #include "graph/batch.h"
 #include "graph/segment.h"
@@ -27,13 +28,14 @@ typedef struct frit_kv_shape {
     bool full_windows;       // layers with a window keep all positions
 } frit_kv_shape;
 
+// What the cache must have room for.
 typedef struct frit_kv_room {
     int32_t n_ctx;         // tokens of a session at most
     int32_t n_sessions;    // that can all be so long
     int32_t n_rows;        // of a step at most
     int32_t n_snapshots;   // of each session
     bool prefixes;         // what sessions computed stays for others (kv_prefix.c); takes no pages
-    uint64_t host_bytes;   // of the host's memory for such pages that give way
+    uint64_t host_bytes;   // of the host's memory for such pages that are evicted
 } frit_kv_room;
 
 typedef struct frit_kv_group_size {

@@ -28,7 +28,8 @@ struct frit_model {
     struct frit_model_trie {
         frit_token_trie *trie;
         frit_str *pieces;   // [n_vocab]
-    } tries[2];             // for grammars, made with the first of them (grammar.c); [1]: with the marks of chats
+    } tries[2];             // prefix trees of the vocabulary, for grammars; made with the first of them (grammar.c).
+                            // [1]: special tokens that mark reasoning and calls are texts
 };
 
 void frit_model_retain(frit_model *model);   // frit_model_free gives the reference back

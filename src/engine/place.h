@@ -24,7 +24,7 @@ typedef struct frit_place_options {
 // After the devices are opened: sets engine->places and engine->cache_devices.
 frit_status frit_place_layers(frit_engine *engine, const frit_place_options *options);
 void frit_places_deinit(frit_places *places);
-// For frit_placement.
+// frit_placement.wanted, with the engine as ctx.
 int frit_place_wanted(const void *engine, const frit_node *node);
 // Names of devices are compared without case.
 bool frit_place_is_name(const char *device, frit_str name);

@@ -2,7 +2,7 @@
 // engine/saved.h: the file of a session.
 //
 //     header | tokens int32 | source int32 | places int32 | logits f32
-//            | positions | positions of the source | of each place: positions of windows, states | note | sum
+//            | positions | positions of the source | of each place: positions of windows, states | note | checksum
 //
 // Numbers are as the machine has them. What positions and states consist of is the cache's business (kv.h: visits); the
 // header says how large they are, and of which model. Of layers with a window there are those positions that a row
@@ -27,7 +27,7 @@ typedef struct frit_saved_header {
     uint64_t n_bytes;   // of the file
     char arch[32], type_k[16], type_v[16];
     uint64_t model;      // fingerprint of weights and what the metadata says of them
-    uint64_t rotation;   // of the frequencies that positions turn by, which may depend on the context
+    uint64_t rotation;   // checksum of RoPE's frequencies, which may depend on the context
     uint64_t adapters;   // of the session's adapters and their scales; 0: none
     uint64_t state_bytes;
     frit_saved_group groups[FRIT_SAVED_GROUPS];

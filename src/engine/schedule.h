@@ -15,7 +15,7 @@ typedef struct frit_step {                    // the batch and whose it is
     int32_t *tokens, *positions, *out_rows;   // [n_batch]
     frit_seq *seqs;                           // [n_batch]
     frit_session **owners;                    // [n_batch]: of the sequences
-    frit_out_row *taken;                      // [n_batch]
+    frit_out_row *taken;                      // [n_batch]: where rows of results are copied
     frit_pick *picks;                         // [n_batch]: in the order of the rows that they pick from
     frit_picked_token *picked;                // [n_batch]: what they give
     frit_pick_lists lists;                    // of picks
@@ -41,13 +41,13 @@ void frit_step_free_tables(frit_step_tables *tables);
 // Room for the lists of all picks that sessions have asked for. Allocates only where they have grown.
 frit_status frit_step_reserve_picks(frit_engine *engine);
 
-// Picks the rows of the next step into engine->step. Allocates nothing; n_rows is 0 if nothing is queued.
+// Chooses the rows of the next step, into engine->step. Allocates nothing; n_rows is 0 if nothing is queued.
 void frit_schedule(frit_engine *engine);
 // How many sessions have something to run and no row in the step that was scheduled.
 int32_t frit_schedule_waiting(const frit_engine *engine);
 // FRIT_E_LIMIT if sessions have something to run, and the step that was scheduled has nothing, for want of pages.
 frit_status frit_schedule_check(const frit_engine *engine);
-// Takes note that the step took so long.
+// Updates the averages by a step that took so long.
 void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns);
 // What a step of n_rows single tokens and drafts takes, measured or by what other steps took; 0: nothing is known
 // (pace.c).

@@ -11,7 +11,7 @@ static int64_t parted_row(const void *order, int64_t i)
 }
 
 // The experts' matrices are stored transposed, [n_expert, n_in, n_out], unless they are MXFP4.
-static frit_status turn(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+static frit_status transpose(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     (void)is_bias;
     return tensor->dtype == FRIT_DTYPE_MXFP4 ? FRIT_OK : frit_transpose(&hf->ckpt->arena, tensor);
@@ -20,7 +20,7 @@ static frit_status turn(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 static frit_status part_gate_up(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     frit_arena *arena = &hf->ckpt->arena;
-    if (tensor->n_dims == 3) FRIT_TRY(turn(hf, tensor, is_bias));
+    if (tensor->n_dims == 3) FRIT_TRY(transpose(hf, tensor, is_bias));
     int64_t *n = frit_arena_new(arena, int64_t, 1);
     if (!n) return frit_fail_memory(sizeof *n, tensor->name);
     *n = tensor->shape[1];
@@ -48,7 +48,7 @@ static const frit_hf_tensor gpt_oss_tensors[] = {
     {.name = "model.layers.*.self_attn.sinks", .gguf = "blk.*.attn_sinks.weight", .whole = true},
     {.name = "model.layers.*.mlp.experts.gate_up_proj", .gguf = "blk.*.ffn_gate_up_exps.weight", .whole = true, .rewrite = part_gate_up},
     {.name = "model.layers.*.mlp.experts.gate_up_proj_bias", .gguf = "blk.*.ffn_gate_up_exps.bias", .whole = true, .rewrite = part_gate_up},
-    {.name = "model.layers.*.mlp.experts.down_proj", .gguf = "blk.*.ffn_down_exps.weight", .whole = true, .rewrite = turn},
+    {.name = "model.layers.*.mlp.experts.down_proj", .gguf = "blk.*.ffn_down_exps.weight", .whole = true, .rewrite = transpose},
     {.name = "model.layers.*.mlp.experts.down_proj_bias", .gguf = "blk.*.ffn_down_exps.bias", .whole = true},
 };
 // clang-format on

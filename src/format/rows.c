@@ -238,7 +238,7 @@ frit_status frit_reorder_numbers(frit_arena *arena, frit_tensor *tensor, frit_ro
     return FRIT_OK;
 }
 
-static void make_turned(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
+static void make_transposed(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
 {
     (void)scratch;
     const frit_tensor *part = recipe->parts;
@@ -260,7 +260,7 @@ frit_status frit_transpose(frit_arena *arena, frit_tensor *tensor)
         return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not a matrix in a plain number format", tensor->name);
     frit_recipe *recipe = new_recipe(arena, tensor, sizeof *recipe);
     if (!recipe) return frit_fail_memory(sizeof *recipe, tensor->name);
-    recipe->make = make_turned;
+    recipe->make = make_transposed;
     int64_t *last = &tensor->shape[tensor->n_dims - 1], width = *last;
     *last = last[-1];
     last[-1] = width;

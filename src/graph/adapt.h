@@ -7,12 +7,12 @@
 // with the product before it. The nodes name the matrix, and no adapter: which adapters there are is a table that
 // devices have (frit_backend.set_adapter), and how much of each a sequence has is a row of the batch
 // (frit_batch.scales). So plans stay when adapters come and go. Graphs leave room for the sum of the ranks of a
-// sequence's adapters; several have their numbers of h one after the other:
+// sequence's adapters; the elements of h of several follow each other:
 //
 //     row of h    [ rank of the first | rank of the second | ... | not used ]
 //
-// Of an adapter that a row has not, its numbers of h are neither made nor read, so such a row is to the bit what it
-// would be without any adapter.
+// Where a row does not have an adapter, that adapter's elements of h are neither computed nor read, so such a row is
+// to the bit what it would be without any adapter.
 #pragma once
 #include "format/checkpoint.h"
 
@@ -27,7 +27,7 @@ typedef struct frit_adapted {
 typedef struct frit_low_rank {
     const frit_tensor
         *a;   // [rank, n_in]; of experts [n_experts, rank, n_in]; of a table [n_vocab, rank]. NULL: nothing
-    const frit_tensor *b;   // turned, [rank, n_out]; of experts [n_experts, rank, n_out]. Both are F32, F16 or BF16
+    const frit_tensor *b;   // transposed, [rank, n_out]; of experts [n_experts, rank, n_out]. Both are F32, F16 or BF16
     int32_t rank;
     float scale;   // the file's own: alpha / rank
 } frit_low_rank;

@@ -81,9 +81,9 @@ typedef struct frit_cache_spec {
 } frit_cache_spec;
 
 // The keys or the values of one layer: page i starts at pages + i * page_bytes (other layers lie between) and holds
-// rows of `dim` elements, [n_head_kv, FRIT_PAGE_TOKENS]. Coarse types spread outliers first: each row is written after
-// frit_hadamard over blocks of `hadamard` elements. Scores stay the same if the query is transformed too; a sum of
-// values is transformed back.
+// rows of `dim` elements, [n_head_kv, FRIT_PAGE_TOKENS]. Quantized types spread outliers first: each row is written
+// after frit_hadamard over blocks of `hadamard` elements. Scores stay the same if the query is transformed too; a sum
+// of values is transformed back.
 //
 // Transposed keys lie in a page as [n_head_kv, dim, FRIT_PAGE_TOKENS]: products with a few queries then need no sum
 // across lanes, and add in the order in which products with many queries do.
@@ -109,6 +109,6 @@ typedef struct frit_cache_layer {
 // What a device knows of the cache: all layers, of which some lie in its memory.
 typedef struct frit_cache {
     const frit_cache_layer *layers;   // [n_layers]
-    int32_t n_layers, n_pages;
+    int32_t n_layers;
     struct frit_memory *memory;   // (backend.h) NULL: the layers have addresses
 } frit_cache;

@@ -105,7 +105,7 @@ typedef struct frit_choose {
 // What a recurrent op keeps of earlier rows: f32 values from `offset` on in its session's state of a layer.
 typedef struct frit_state {
     int32_t layer, offset;
-    bool in_turn;   // DELTA: heads of v take those of k and q in turn, h % groups; otherwise neighbours share them
+    bool interleaved;   // DELTA: head h of v uses head h % groups of k and q; otherwise neighbours share one
 } frit_state;
 
 // How router scores become weights.

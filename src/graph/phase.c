@@ -104,13 +104,13 @@ static bool is_norm_of_sum(const grouping *p, const frit_node *node, const frit_
 
 // Tried in order: a residual joins the product where there is one, for each worker adds it to its own columns.
 static const join_row joins[] = {
-    {FRIT_OP_ACT, FRIT_JOIN_NUMBERS, 1, false, NULL},
-    {FRIT_OP_XIELU, FRIT_JOIN_NUMBERS, 1, false, NULL},
-    {FRIT_OP_SCALE, FRIT_JOIN_NUMBERS, 1, false, NULL},
-    {FRIT_OP_SOFTCAP, FRIT_JOIN_NUMBERS, 1, false, NULL},
-    {FRIT_OP_CLAMP, FRIT_JOIN_NUMBERS, 1, false, NULL},
-    {FRIT_OP_ADD, FRIT_JOIN_NUMBERS, 1 | 2, false, NULL},
-    {FRIT_OP_MUL, FRIT_JOIN_NUMBERS, 1 | 2, false, NULL},
+    {FRIT_OP_ACT, FRIT_JOIN_ELEMENTS, 1, false, NULL},
+    {FRIT_OP_XIELU, FRIT_JOIN_ELEMENTS, 1, false, NULL},
+    {FRIT_OP_SCALE, FRIT_JOIN_ELEMENTS, 1, false, NULL},
+    {FRIT_OP_SOFTCAP, FRIT_JOIN_ELEMENTS, 1, false, NULL},
+    {FRIT_OP_CLAMP, FRIT_JOIN_ELEMENTS, 1, false, NULL},
+    {FRIT_OP_ADD, FRIT_JOIN_ELEMENTS, 1 | 2, false, NULL},
+    {FRIT_OP_MUL, FRIT_JOIN_ELEMENTS, 1 | 2, false, NULL},
     {FRIT_OP_ADD, FRIT_JOIN_ROWS, 1 | 2, false, is_residual},
     {FRIT_OP_RMS_NORM, FRIT_JOIN_ROWS, 1, true, is_norm_of_sum},
 };
@@ -137,7 +137,7 @@ static bool can_join(const grouping *p, const join_row *row, const frit_node *no
 {
     const frit_chain *chain = chain_at(p, node, i);
     if (row->op != node->op || !(row->sources >> i & 1) || !chain || chain->n_nodes == FRIT_CHAIN_NODES) return false;
-    if (row->join == FRIT_JOIN_NUMBERS && chain->nodes[0]->op != FRIT_OP_LINEAR) return false;
+    if (row->join == FRIT_JOIN_ELEMENTS && chain->nodes[0]->op != FRIT_OP_LINEAR) return false;
     if (!row->is_shared && !is_lone(p, node->src[i])) return false;
     return (!row->fits || row->fits(p, node, chain)) && takes(p, row->join, node, chain->nodes[0]);
 }
@@ -163,7 +163,7 @@ static bool join_glu(grouping *p, frit_node *node)
     if (!is_lone(p, node->src[0]) || !is_lone(p, node->src[1]) || node->src[0]->src[0] != node->src[1]->src[0])
         return false;
     for (int i = 0; i < 2; i++)
-        if (node->src[i]->op != FRIT_OP_LINEAR || !takes(p, FRIT_JOIN_NUMBERS, node, node->src[i])) return false;
+        if (node->src[i]->op != FRIT_OP_LINEAR || !takes(p, FRIT_JOIN_ELEMENTS, node, node->src[i])) return false;
     *gate = (frit_chain){.nodes = {gate->nodes[0], up->nodes[0], node}, .n_nodes = 3, .n_products = 2};
     up->n_nodes = 0;
     p->chain_of[node->src[1]->id] = p->chain_of[node->id] = (int)(gate - p->chains);

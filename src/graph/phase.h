@@ -24,7 +24,7 @@
 #include "graph/graph.h"
 
 typedef enum frit_join {
-    FRIT_JOIN_NUMBERS,    // applied to any part of a product's results
+    FRIT_JOIN_ELEMENTS,   // applied to any elements of a product's results
     FRIT_JOIN_ROWS,       // applied to whole rows of a norm's or a sum's results
     FRIT_JOIN_HEADS,      // in the epilogue: applied to whole heads of a product
     FRIT_JOIN_PROLOGUE,   // only products read the rows: every worker may compute them for itself

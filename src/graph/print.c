@@ -105,7 +105,7 @@ static void print_state(const frit_node *node, frit_buf *out)
 {
     frit_buf_printf(out, " layer=%d", (int)node->state.layer);
     if (node->state.offset != 0) frit_buf_printf(out, " offset=%d", (int)node->state.offset);
-    if (node->state.in_turn) frit_buf_text(out, " in turn");
+    if (node->state.interleaved) frit_buf_text(out, " interleaved");
 }
 
 static void print_attend(const frit_node *node, frit_buf *out)

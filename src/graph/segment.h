@@ -9,7 +9,7 @@
 //     device 1                           layers 16 to 31 ...     (CPU)
 //                                 ^ a crossing            ^ a crossing
 //
-// Rows early, folded scales and the like are done before (frit_fuse); phases are made of each segment by itself.
+// frit_fuse has rewritten the graph before it is cut; phases are made of each segment by itself.
 #pragma once
 #include "graph/graph.h"
 

@@ -106,7 +106,7 @@ static void delta_rules_agree_with_the_reference(void **state)
         frit_node *k = frit_rms_norm(&w.graph, world_heads(&w, s[2], s[3]), NULL, 0);
         k = frit_scale(&w.graph, k, 1 / sqrtf((float)s[3]));   // longer keys make the rule overshoot
         w.graph.output = frit_delta(&w.graph, world_heads(&w, n_head, s[1]), k, world_heads(&w, s[2], s[3]), g, beta,
-                                    (frit_state){.in_turn = seed & 4});
+                                    (frit_state){.interleaved = seed & 4});
         compare(&w, false, 1e-11, "delta");
         world_close(&w);
     }

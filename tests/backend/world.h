@@ -178,7 +178,7 @@ static inline void world_cache(world *w, frit_kv_types types, int n_head_kv, int
     w->layer.v = world_side(w, types.v, n_head_kv, v_dim);
     w->past = malloc(n * sizeof(float));
     random_normal(&w->rng, w->past, n, 1);
-    w->cache = (frit_cache){.layers = &w->layer, .n_layers = 1, .n_pages = w->n_pages};
+    w->cache = (frit_cache){.layers = &w->layer, .n_layers = 1};
 }
 
 // The same with values in the keys, as latent attention keeps them, and index_dim numbers for each position.
@@ -209,7 +209,7 @@ static inline void world_states(world *w, int n)
     random_normal(&w->rng, w->past_states, n_all, 1);
     for (int i = 0; i < w->batch.n_seqs; i++)
         if (w->seqs[i].n_past == 0) memset(w->past_states + i * n, 0xff, (size_t)n * sizeof(float));
-    w->cache = (frit_cache){.layers = &w->layer, .n_layers = 1, .n_pages = w->n_pages};
+    w->cache = (frit_cache){.layers = &w->layer, .n_layers = 1};
 }
 
 static inline void world_put(const frit_cache_side *side, size_t page, size_t row, const float *values)

@@ -237,7 +237,7 @@ static void heads_are_continued_in_any_order_of_norm_and_rope(void **state)
 static bool takes_no_rope(const void *device, frit_join join, const frit_node *node, const frit_node *other)
 {
     (void)device;
-    assert_true(join != FRIT_JOIN_NUMBERS || other->op == FRIT_OP_LINEAR);
+    assert_true(join != FRIT_JOIN_ELEMENTS || other->op == FRIT_OP_LINEAR);
     return node->op != FRIT_OP_ROPE && join != FRIT_JOIN_PROLOGUE;
 }
 

@@ -80,7 +80,7 @@ check(src/base/a.c "${head}// A.\nint behind = whose + nobody_is;   // The whole
 check(src/base/a.c "${head}// A.\nchar x = '\"', y = '\\'';   // Behind it.\n" "3: says 'behind'\; write instead: after")
 check(README.md "Who reads it?\n\n    cat behind\n\n`behind` is a name.\n"
       "1: says 'who'\; write instead: name the function, thread or caller")
-check(docs/other.md "Who reads it?\n")
+check(CHANGELOG.md "Who reads it?\n")
 
 string(REPEAT "    x();\n" 100 body)
 check(src/base/a.c "${head}// A.\nvoid f(int a,\n       int b)\n{\n${body}}\n" "5: warning: f has 102 lines, more than 80")

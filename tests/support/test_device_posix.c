@@ -296,7 +296,7 @@ static bool device_runs(const frit_device *device, const frit_node *node)
 static bool device_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other)
 {
     (void)device, (void)node, (void)other;
-    return join == FRIT_JOIN_NUMBERS || join == FRIT_JOIN_ROWS;
+    return join == FRIT_JOIN_ELEMENTS || join == FRIT_JOIN_ROWS;
 }
 
 static frit_status device_weight_bytes(frit_device *base, const frit_weight_uses *uses, frit_weight_bytes *out)

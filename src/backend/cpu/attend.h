@@ -6,7 +6,7 @@
 //
 //     by rows     few queries: keys and values are read as they lie in the pages, elements of a head as lanes
 //     by tiles    many: keys and values are decoded once for all of them, queries as lanes
-//     by halves   many, where a processor multiplies 16-bit floats much faster
+//     in bf16     many, where a processor multiplies bfloat16 much faster
 //
 // Each gives the same three sums for every query, from which fast_attend.c makes results.
 #pragma once
@@ -43,16 +43,16 @@ typedef struct frit_attend_way {
     bool folds;   // positions of several chunks may be given at once
 } frit_attend_way;
 
-extern const frit_attend_way frit_attend_by_rows, frit_attend_by_tiles, frit_attend_by_halves;
+extern const frit_attend_way frit_attend_by_rows, frit_attend_by_tiles, frit_attend_by_bf16;
 
-// A page of the item's head as tiles, for items by halves: positions outside of `seen` become zeros.
+// A page of the item's head as tiles, for items in bf16: positions outside of `seen` become zeros.
 void frit_kv_page_to_tiles(const frit_attend_item *item, int64_t page, frit_range seen, float *workspace,
                            uint8_t *tiles);
 size_t frit_kv_page_scratch_bytes(int64_t k_dim, int64_t v_dim);   // of that workspace
 
 // ------------------------------------------------------------------------------- for the ways
 
-enum { FRIT_LINE_FLOATS = 16 };   // of a cache line
+enum { FRIT_LINE_FLOATS = 16 };   // floats of a cache line
 
 static inline int64_t frit_attend_line(int64_t n_floats)   // filled up to a line
 {

@@ -137,7 +137,7 @@ static frit_ahead look_ahead(void *ctx, int i, int part)
     return ahead;
 }
 
-// Adds the notes of a run that took so long to the rows of their kinds.
+// Adds the times of a run that took run_ns to the rows of their kinds.
 static void add_up(frit_profile *profile, const frit_exec *exec, uint64_t run_ns)
 {
     const double scale = 1e-9 / profile->n_threads;
@@ -147,9 +147,9 @@ static void add_up(frit_profile *profile, const frit_exec *exec, uint64_t run_ns
         char name[40];
         frit_profile_describe(&exec->actions[i].task, exec->actions[i].run, name, &row);
         for (int t = 0; t < profile->n_threads; t++) {
-            const frit_profile_note *note = &profile->notes[(size_t)t * (size_t)profile->n_notes + (size_t)i];
-            row.run_s += scale * (double)note->run_ns;
-            row.wait_s += scale * (double)note->wait_ns;
+            const frit_profile_time *time = &profile->times[(size_t)t * (size_t)profile->n_actions + (size_t)i];
+            row.run_s += scale * (double)time->run_ns;
+            row.wait_s += scale * (double)time->wait_ns;
         }
         rest -= row.run_s + row.wait_s;
         frit_profile_add(profile, name, &row);

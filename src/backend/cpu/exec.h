@@ -45,7 +45,7 @@ struct frit_exec {
     int n_open;                 // phases of the last run that had any pieces
     frit_cache cache;           // with the addresses of its layers
     frit_cache_layer *layers;   // of it; NULL: the engine's
-    frit_cpu_memory scratch;    // the plan's, and the slots; may be the device's
+    frit_cpu_memory scratch;    // the plan's, and that of activation inputs (lower.h); may be the device's
     bool shares_scratch;
     frit_cpu_memory workspaces;
     frit_cpu_memory given;   // the plan's inputs

@@ -4,12 +4,12 @@
 //     seq - block of rows - head of the cache - chunk of positions
 //
 // A chunk has sums of its own, which are folded together in the order of the positions. Chunks begin at fixed positions
-// of a text, so a result is the same whatever else the step holds and however the text is cut into steps. (By halves,
+// of a text, so a result is the same whatever else the step holds and however the text is cut into steps. (In bf16,
 // the seq decides.) The step only decides which thread computes the chunks: where there is room for their sums, each is
 // an item, and frit_fast_attend_merge folds; where a step has work enough without, one item computes a block's chunks
 // one after the other, and folds them as it goes.
 //
-// Where blocks of a seq look at the same positions by halves, keys and values are stored as tiles once for all of
+// Where blocks of a seq look at the same positions in bf16, keys and values are stored as tiles once for all of
 // them, before: as many pages as there is room for.
 #include "backend/cpu/attend.h"
 #include "backend/cpu/fast.h"
@@ -18,16 +18,16 @@
 #include <string.h>
 
 enum {
-    ROW_QUERIES = 16,           // of a block, rows x group, unless the group alone is larger
-    TILE_QUERIES = 256,         // the same where many queries share decoded keys and values
-    HALF_QUERIES = 128,         // and where blocks share them
-    MAX_CHUNKS = 128,           // of a block
-    HALF_CHUNKS = 32,           // of a block by halves
-    CHUNK_STEP = 128,           // positions, where halves cut
-    PREFILL_ITEMS = 32,         // of a run with many rows: blocks x heads x chunks
-    CHUNKED_ROWS = 512,         // rows x chunks that a step has room for
-    PAGES_OF_ROW = 8,           // in tiles, for each row and four heads of the graph
-    TURNED_BYTES = 256 << 20,   // the same, at most
+    ROW_QUERIES = 16,          // of a block, rows x group, unless the group alone is larger
+    TILE_QUERIES = 256,        // the same where many queries share decoded keys and values
+    BF16_QUERIES = 128,        // and where blocks share them
+    MAX_CHUNKS = 128,          // of a block
+    BF16_CHUNKS = 32,          // of a block in bf16
+    CHUNK_STEP = 128,          // positions, in bf16
+    PREFILL_ITEMS = 32,        // of a run with many rows: blocks x heads x chunks
+    CHUNKED_ROWS = 512,        // rows x chunks that a step has room for
+    PAGES_OF_ROW = 8,          // in tiles, for each row and four heads of the graph
+    TILED_BYTES = 256 << 20,   // the same, at most
 };
 
 static int64_t min(int64_t a, int64_t b)
@@ -46,7 +46,7 @@ typedef struct block {   // neighbouring rows of one sequence
     const frit_seq *seq;
     int64_t first, n_rows;   // of the sequence
     frit_range span;         // positions that some row looks at; memory before it may hold anything
-    int64_t chunk;           // by halves: positions of a chunk; the first begins where the page of span.begin does
+    int64_t chunk;           // in bf16: positions of a chunk; the first begins where the page of span.begin does
     int64_t first_chunk;     // else: of the text
     int64_t n_chunks;
     int64_t sums;   // where the sums of its chunks lie; -1: the block is one item for each head
@@ -110,9 +110,9 @@ static const frit_attend_way *way_of(const walk *w, const frit_seq *seq)
     const frit_cache_layer *layer = w->shape.layer;
     if (!is_prefill(w, seq)) return &frit_attend_by_rows;
     const frit_attend *attend = &w->task->node->attend;
-    if (attend->cross || attend->reach > 0) return &frit_attend_by_tiles;   // halves begin at the query's own score
+    if (attend->cross || attend->reach > 0) return &frit_attend_by_tiles;   // bf16 begins at the query's own score
     const frit_task_env *env = w->task->env;
-    return env->kernels->attend_half && is_coarse(env, layer) && layer->v.dim % 16 == 0 ? &frit_attend_by_halves
+    return env->kernels->attend_bf16 && is_coarse(env, layer) && layer->v.dim % 16 == 0 ? &frit_attend_by_bf16
                                                                                         : &frit_attend_by_tiles;
 }
 
@@ -121,12 +121,12 @@ static int64_t blocks_of(const walk *w, const frit_seq *seq)
     return (seq->n_rows + w->block_rows - 1) / w->block_rows;
 }
 
-// Few long chunks: of halves, folding costs much of what adding costs.
-static void cut_halves(const walk *w, block *b)
+// Few long chunks: in bf16, folding costs much of what adding costs.
+static void cut_for_bf16(const walk *w, block *b)
 {
     const int64_t n = b->span.end - frit_page_begin(b->span.begin);
     const int64_t n_items = blocks_of(w, b->seq) * w->shape.layer->spec.n_head_kv;   // of the sequence, with one chunk
-    const int64_t most = max(1, min(HALF_CHUNKS, PREFILL_ITEMS / n_items));
+    const int64_t most = max(1, min(BF16_CHUNKS, PREFILL_ITEMS / n_items));
     const int64_t share = (n + most - 1) / most;
     b->chunk = most > 1 ? max(FRIT_CHUNK, (share + CHUNK_STEP - 1) / CHUNK_STEP * CHUNK_STEP) : n;
     b->n_chunks = (n + b->chunk - 1) / b->chunk;
@@ -134,8 +134,8 @@ static void cut_halves(const walk *w, block *b)
 
 static void cut_positions(const walk *w, block *b)
 {
-    if (way_of(w, b->seq) == &frit_attend_by_halves) {
-        cut_halves(w, b);
+    if (way_of(w, b->seq) == &frit_attend_by_bf16) {
+        cut_for_bf16(w, b);
         return;
     }
     b->first_chunk = frit_attend_chunk_at(b->span.begin);
@@ -153,8 +153,8 @@ static bool shares_chunks(const walk *w, const block *b)
 static int64_t tiled_room(const frit_node *node)
 {
     const int64_t n_pages = node->shape[0] * node->src[0]->shape[1] / 4 * PAGES_OF_ROW;
-    const size_t page_bytes = frit_half_page_bytes(frit_node_width(node->src[0]), frit_node_width(node));
-    return min(n_pages, (int64_t)(TURNED_BYTES / page_bytes));
+    const size_t page_bytes = frit_bf16_page_bytes(frit_node_width(node->src[0]), frit_node_width(node));
+    return min(n_pages, (int64_t)(TILED_BYTES / page_bytes));
 }
 
 static void place_tiles(walk *w, const frit_seq *seq)
@@ -162,7 +162,7 @@ static void place_tiles(walk *w, const frit_seq *seq)
     const frit_attend *attend = &w->task->node->attend;
     const int64_t n_head = w->shape.layer->spec.n_head_kv;
     w->tiled = (tiled){.first = w->n_tiled};
-    if (seq->n_rows <= w->block_rows || way_of(w, seq) != &frit_attend_by_halves) return;
+    if (seq->n_rows <= w->block_rows || way_of(w, seq) != &frit_attend_by_bf16) return;
     const int64_t room = (tiled_room(w->task->node) - w->n_tiled) / n_head;
     w->tiled.seen.begin = frit_attend_span(attend, seq, seq->n_past).begin;
     w->tiled.seen.end = frit_attend_span(attend, seq, seq->n_past + seq->n_rows - 1).end;
@@ -179,9 +179,9 @@ static bool next_block(walk *w)
     while (w->seq < batch->n_seqs && w->first >= batch->seqs[w->seq].n_rows) w->seq++, w->first = 0;
     if (w->seq == batch->n_seqs) return false;
     const frit_seq *seq = &batch->seqs[w->seq];
-    const int64_t n_queries = way_of(w, seq) == &frit_attend_by_halves ? HALF_QUERIES
-                              : is_prefill(w, seq)                     ? TILE_QUERIES
-                                                                       : ROW_QUERIES;
+    const int64_t n_queries = way_of(w, seq) == &frit_attend_by_bf16 ? BF16_QUERIES
+                              : is_prefill(w, seq)                   ? TILE_QUERIES
+                                                                     : ROW_QUERIES;
     w->block_rows = max(1, n_queries / w->shape.group);
     if (is_some(w, seq)) w->block_rows = 1;
     if (w->first == 0) place_tiles(w, seq);
@@ -245,12 +245,12 @@ static uint8_t *tiles_at(const walk *w, int64_t head, int64_t page)
     const tiled *t = &w->tiled;
     const int64_t i = t->first + head * (t->pages.end - t->pages.begin) + page - t->pages.begin;
     return w->task->shared + all_sums_bytes(w->task->node) +
-           (size_t)i * frit_half_page_bytes(w->shape.k_dim, w->shape.v_dim);
+           (size_t)i * frit_bf16_page_bytes(w->shape.k_dim, w->shape.v_dim);
 }
 
 size_t frit_attend_shared_bytes(const frit_node *node, const frit_kernels *kernels)
 {
-    const size_t page_bytes = frit_half_page_bytes(frit_node_width(node->src[0]), frit_node_width(node));
+    const size_t page_bytes = frit_bf16_page_bytes(frit_node_width(node->src[0]), frit_node_width(node));
     return all_sums_bytes(node) + (kernels->pack_kv_page ? (size_t)tiled_room(node) * page_bytes : 0);
 }
 
@@ -356,7 +356,7 @@ static int64_t most_queries(const frit_node *node)
 
 size_t frit_attend_workspace_bytes(const frit_node *node)
 {
-    static const frit_attend_way *const ways[] = {&frit_attend_by_rows, &frit_attend_by_tiles, &frit_attend_by_halves};
+    static const frit_attend_way *const ways[] = {&frit_attend_by_rows, &frit_attend_by_tiles, &frit_attend_by_bf16};
     const int64_t n = most_queries(node), k_dim = frit_node_width(node->src[0]), v_dim = frit_node_width(node);
     size_t most = 0;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {

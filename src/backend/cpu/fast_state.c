@@ -147,7 +147,7 @@ static void run_heads(const frit_task *task, frit_share share, frit_state_rows a
     for (int64_t i = r.begin; i < r.end; i++) {
         const frit_seq *seq = &task->env->batch->seqs[i / n_head];
         const int64_t head = i % n_head;
-        const int64_t group = task->node->state.in_turn ? head % n_group : head / (n_head / n_group);
+        const int64_t group = task->node->state.interleaved ? head % n_group : head / (n_head / n_group);
         frit_state_rows rows = all;
         rows.n_rows = seq->n_rows;
         rows.state = frit_state_at(task, seq) + head * all.dim * all.n;

@@ -12,8 +12,8 @@
 //     F32        f32[n]
 //     Q8         codes int8[n] | scales f32[n / 32] | sums f32[n / 16]: scale * sum of 16 codes, for types with offsets
 //     Q8_LINES   the same and more in a frit_q8_line for every 32 elements: for packed weights
-//     Q8_TURNED  the same, but the codes of a line are four runs of eight columns: first the first of each, then
-//                the second of each, ..: for weights whose runs of eight are found at once
+//     Q8_TURNED  the same, but the codes of a line are transposed: of its four runs of eight columns the first of each,
+//                then the second of each, ..: for weights whose runs of eight are found at once
 //     BF16_TILES bf16, sixteen rows together: 32 elements of each, then the next 32 of each, ..
 //     BF16_PAIRS the same, and after every 32 of each row what they lack, again in bf16: 16 bits of precision
 //
@@ -98,13 +98,13 @@ typedef struct frit_product_kernel {
 typedef void (*frit_unary_fn)(float *y, const float *x, int64_t n);
 
 // Positions that attention looks at before it updates its maxima and sums, a few pages: with few queries, with many,
-// and with many in half precision.
+// and with many in bfloat16.
 enum {
     FRIT_ATTEND_ROWS = 8 * FRIT_PAGE_TOKENS,
     FRIT_ATTEND_SPAN = 4 * FRIT_PAGE_TOKENS,
-    FRIT_HALF_PAGES = 16,
-    FRIT_HALF_SPAN = FRIT_HALF_PAGES * FRIT_PAGE_TOKENS,
-    FRIT_HALF_BLOCK = 8 * FRIT_PAGE_TOKENS   // positions whose weights are kept
+    FRIT_BF16_PAGES = 16,
+    FRIT_BF16_SPAN = FRIT_BF16_PAGES * FRIT_PAGE_TOKENS,
+    FRIT_BF16_BLOCK = 8 * FRIT_PAGE_TOKENS   // positions whose weights are kept
 };
 enum { FRIT_ATTEND_LANES = 16 };   // of the longest panel
 
@@ -147,16 +147,16 @@ enum { FRIT_ATTEND_SCRATCH = 2 * FRIT_ATTEND_LANES * FRIT_ATTEND_SPAN * 4 };   /
 // so a weight is a score rounded to an integer. `lift` is what is added to scores before that: a query that has the
 // lift 128 * (127 - t) weighs relative to a score of t octaves. The kernel lowers the lift of queries whose weights
 // come to 2, and their sums with it; by whole octaves, so nothing is rounded.
-enum { FRIT_HALF_QUERIES = 32, FRIT_OCTAVE = 128, FRIT_HALF_ROOM = 40 };
+enum { FRIT_BF16_QUERIES = 32, FRIT_OCTAVE = 128, FRIT_BF16_ROOM = 40 };
 
-// The lift of a query that may meet scores up to FRIT_HALF_ROOM octaves above this one.
-static inline float frit_half_lift(float score)
+// The lift of a query that may meet scores up to FRIT_BF16_ROOM octaves above this one.
+static inline float frit_bf16_lift(float score)
 {
-    return FRIT_OCTAVE * (127 - FRIT_HALF_ROOM - ceilf(score / FRIT_OCTAVE));
+    return FRIT_OCTAVE * (127 - FRIT_BF16_ROOM - ceilf(score / FRIT_OCTAVE));
 }
 
-// Keys and values come as tiles, a page of one head after the other; frit_half_page_bytes each.
-typedef struct frit_half_page {
+// Keys and values come as tiles, a page of one head after the other; frit_bf16_page_bytes each.
+typedef struct frit_bf16_page {
     frit_dtype k_type, v_type;   // F32, F16 or BF16
     uint64_t k_bytes, v_bytes;   // from one position's row to the next
     const uint8_t *k, *v;        // rows of the page
@@ -164,17 +164,17 @@ typedef struct frit_half_page {
     int begin, end;              // those that may be read; the others become zeros
     int64_t k_dim, v_dim;
     uint8_t *tiles;   // the result, at a cache line
-} frit_half_page;
+} frit_bf16_page;
 
 // k is filled up to a multiple of 32.
-static inline size_t frit_half_page_bytes(int64_t k_dim, int64_t v_dim)
+static inline size_t frit_bf16_page_bytes(int64_t k_dim, int64_t v_dim)
 {
     return FRIT_PAGE_TOKENS * ((size_t)(k_dim + 31) / 32 * 32 + (size_t)v_dim) * 2;
 }
 
-typedef struct frit_attend_half {
-    int64_t n_queries, k_dim, v_dim;   // multiples of FRIT_HALF_QUERIES, of 1, of 16
-    const uint8_t *tiles;              // of FRIT_HALF_PAGES pages at most
+typedef struct frit_attend_bf16 {
+    int64_t n_queries, k_dim, v_dim;   // multiples of FRIT_BF16_QUERIES, of 1, of 16
+    const uint8_t *tiles;              // of FRIT_BF16_PAGES pages at most
     const uint8_t *ahead;              // what is read next, to be brought closer meanwhile: n_ahead bytes
     size_t n_ahead;
     int32_t first;        // position of the first row of the first page
@@ -186,11 +186,11 @@ typedef struct frit_attend_half {
     const float *slope;                     // [n_queries], or NULL: scores lose slope * |own_position - position|
     const int32_t *own_position;            // [n_queries]: the query's own position
     float softcap;
-    uint8_t *scratch;   // FRIT_HALF_SCRATCH bytes, at a cache line
-} frit_attend_half;
+    uint8_t *scratch;   // FRIT_BF16_SCRATCH bytes, at a cache line
+} frit_attend_bf16;
 
 // Scores of two steps, weights.
-enum { FRIT_HALF_SCRATCH = 2 * 4 * FRIT_TILE_BYTES + FRIT_HALF_BLOCK * FRIT_HALF_QUERIES * 2 };
+enum { FRIT_BF16_SCRATCH = 2 * 4 * FRIT_TILE_BYTES + FRIT_BF16_BLOCK * FRIT_BF16_QUERIES * 2 };
 
 // A head's rows of one sequence of SCAN or DELTA, one after the other:
 //
@@ -255,8 +255,8 @@ typedef struct frit_kernels {
     void (*attend_fold)(float *total, float *acc, const float *before, const float *now, int64_t n);
     int lanes;   // of its panels; at most FRIT_ATTEND_LANES
     // For keys and values that are kept in less than f32, where v_dim is a multiple of 16. NULL: by the other one.
-    void (*attend_half)(const frit_attend_half *half);
-    void (*pack_kv_page)(const frit_half_page *page);
+    void (*attend_bf16)(const frit_attend_bf16 *attend);
+    void (*pack_kv_page)(const frit_bf16_page *page);
     void (*state_rows)(const frit_state_rows *rows);
     float (*max)(const float *x, int64_t n);
     float (*exp_sum)(float *x, float max, int64_t n);   // x = exp(x - max); returns the sum

@@ -67,7 +67,7 @@ bool frit_cpu_takes(const void *base, frit_join join, const frit_node *node, con
     const frit_cpu_op *op = &frit_cpu_ops[node->op], *other_op = &frit_cpu_ops[other->op];
     if (!has_kernel(device, node) || !has_kernel(device, other)) return false;
     switch (join) {
-    case FRIT_JOIN_NUMBERS:
+    case FRIT_JOIN_ELEMENTS:
         return other_op->own_input && (op->part || node->op == FRIT_OP_GLU);
     case FRIT_JOIN_ROWS:
         return op->part && other_op->part;

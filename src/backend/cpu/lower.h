@@ -35,7 +35,7 @@ typedef struct chain_info {
 typedef struct sorted_rows {
     uint64_t offset, n_bytes;
     const frit_node *rows, *route;   // which rows, by which route
-    bool busy;                       // used since the last barrier
+    bool busy;                       // read or written since the last barrier
 } sorted_rows;
 
 typedef struct rope_table {   // cosines and sines of every row, for all ROPE nodes that rotate alike
@@ -57,7 +57,7 @@ typedef struct lowering {
     uint64_t per_thread_bytes[FRIT_FORM_COUNT], thread_row_bytes;
     uint64_t per_thread_offsets[FRIT_FORM_COUNT];
     uint64_t shared_offset, shared_bytes;
-    bool shared_busy, ropes_busy;   // used since the last barrier
+    bool shared_busy, ropes_busy;   // read or written since the last barrier
     sorted_rows sorted[FRIT_FORM_COUNT], dispatch;
 } lowering;
 

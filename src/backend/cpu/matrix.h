@@ -36,7 +36,7 @@ frit_matrix frit_matrix_open(const frit_kernels *kernels, const frit_tensor *ten
 // Of one thread, for rows of n_in elements. After the kernels' scratch there is room for results.
 size_t frit_matrix_workspace_bytes(int64_t n_in);
 float *frit_matrix_results(uint8_t *workspace);   // [FRIT_MATRIX_TOKENS, FRIT_MATRIX_UNPACKED_ROWS]
-// Tokens whose activations stay in the second cache.
+// Tokens whose activations stay in the L2 cache.
 int64_t frit_matrix_block_tokens(const frit_matrix *m);
 // y[j * y_stride + i] = dot(row o + i of the matrix, row j of x). Of packed matrices, o is a multiple of 16.
 void frit_matrix_multiply(const frit_matrix *m, int64_t o, int64_t n_w, const uint8_t *x, int64_t n_x, float *y,

@@ -33,7 +33,7 @@ typedef struct frit_interleave {
 } frit_interleave;
 
 const frit_interleave *frit_interleave_get(frit_dtype dtype);       // of packed.def; NULL: not packed
-const frit_interleave *frit_interleave_indexed(frit_dtype dtype);   // of packed_indexed.def; NULL: there is none
+const frit_interleave *frit_interleave_indexed(frit_dtype dtype);   // of packed_indexed.def; NULL: it has no row there
 // Whether rows of n elements can be packed.
 bool frit_pack_fits(const frit_interleave *layout, int64_t n);
 // A sixteenth of a panel of rows of n elements.
@@ -66,7 +66,7 @@ frit_status frit_packs_measure(const frit_packs *packs, const frit_weight_uses *
 frit_status frit_packs_load(frit_packs *packs, frit_pool *pool, const frit_weight_uses *uses, frit_progress progress);
 // FRIT_E_IO if a file of the cache has shrunk. Touching what is gone raises SIGBUS, so look before reading weights.
 frit_status frit_packs_check(const frit_packs *packs);
-// The largest piece of memory with packed matrices; NULL: there is none.
+// The largest piece of memory with packed matrices; NULL: no matrix is packed.
 const uint8_t *frit_packs_largest(const frit_packs *packs, uint64_t *n_bytes);
 const uint8_t *frit_packs_find(const frit_packs *packs, const frit_tensor *tensor);   // NULL: not packed
 // Rows as they are; NULL: each matrix of a stack lies by itself.

@@ -47,7 +47,7 @@ static const pack_block *blocks_of(const frit_packs *packs)
 
 // ------------------------------------------------------------------------------- which matrices, and their bytes
 
-// Matrices of a stack lie one behind the other, and their rows fill panels.
+// Matrices of a stack lie one after the other, and their rows fill panels.
 static bool fills_panels(const frit_tensor *tensor, const frit_interleave *layout)
 {
     const bool stack = tensor->n_dims == 3 && tensor->shape[1] % (2 * FRIT_PANEL_ROWS) == 0;
@@ -307,7 +307,7 @@ static bool sample_rows(const pack *p, frit_buf *text)
 }
 
 // All that panels depend on, beside size and time of the files: names, shapes, and samples of the bytes. False: some
-// of it lies in no mapped file, so nobody knows what it was made of.
+// of it lies in no mapped file, so what it was made of is not known.
 static bool describe(const pack_block *block, frit_buf *text)
 {
     for (const pack *p = block->list; p < block->list + block->n; p++) {

@@ -106,27 +106,27 @@ void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40
 frit_status frit_profile_start(frit_profile *profile, int n_threads, int n_actions)
 {
     const size_t n = (size_t)n_threads * (size_t)n_actions;
-    free(profile->notes);
+    free(profile->times);
     free(profile->threads);
-    profile->notes = calloc(n + 1, sizeof *profile->notes);
+    profile->times = calloc(n + 1, sizeof *profile->times);
     profile->threads = calloc((size_t)n_threads, sizeof *profile->threads);
     profile->n_threads = n_threads;
-    profile->n_notes = n_actions;
-    if (!profile->notes || !profile->threads) return frit_fail_memory(n * sizeof *profile->notes, "a profile");
+    profile->n_actions = n_actions;
+    if (!profile->times || !profile->threads) return frit_fail_memory(n * sizeof *profile->times, "a profile");
     for (int t = 0; t < n_threads; t++) profile->threads[t].last = -1;
     return FRIT_OK;
 }
 
-static frit_profile_note *note_of(const frit_profile *profile, int part, int i_action)
+static frit_profile_time *time_of(const frit_profile *profile, int part, int i_action)
 {
-    return &profile->notes[(size_t)part * (size_t)profile->n_notes + (size_t)i_action];
+    return &profile->times[(size_t)part * (size_t)profile->n_actions + (size_t)i_action];
 }
 
 void frit_profile_begin(frit_profile *profile, int part)
 {
     frit_profile_thread *thread = &profile->threads[part];
     thread->begin_ns = frit_time_ns();
-    if (thread->last >= 0) note_of(profile, part, thread->last)->wait_ns += thread->begin_ns - thread->end_ns;
+    if (thread->last >= 0) time_of(profile, part, thread->last)->wait_ns += thread->begin_ns - thread->end_ns;
 }
 
 void frit_profile_end(frit_profile *profile, int part, int i_action)
@@ -134,7 +134,7 @@ void frit_profile_end(frit_profile *profile, int part, int i_action)
     frit_profile_thread *thread = &profile->threads[part];
     thread->end_ns = frit_time_ns();
     thread->last = i_action;
-    note_of(profile, part, i_action)->run_ns += thread->end_ns - thread->begin_ns;
+    time_of(profile, part, i_action)->run_ns += thread->end_ns - thread->begin_ns;
 }
 
 void frit_profile_add(frit_profile *profile, const char *name, const frit_profile_row *row)
@@ -160,7 +160,7 @@ void frit_profile_add(frit_profile *profile, const char *name, const frit_profil
 void frit_profile_free(frit_profile *profile)
 {
     if (!profile) return;
-    free(profile->notes);
+    free(profile->times);
     free(profile->threads);
     free(profile);
 }

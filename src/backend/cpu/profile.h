@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/profile.h: where the time of runs goes, by op and type.
 //
-// Every thread notes how long it worked on each action of the list and how long it waited after it; after the run the
-// notes are added to the rows of their kind. What a thread waits before its first action and after its last counts for
-// "start and end".
+// Every thread measures how long it worked on each action of the list and how long it waited after it; after the run
+// these times are added to the rows of their kind. What a thread waits before its first action and after its last
+// counts for "start and end".
 //
 //     thread 0   | run q | wait | run rope | ...
 //     thread 1   | run q        | run rope | ...
@@ -12,9 +12,9 @@
 #include "base/time.h"
 #include "frit_tools.h"
 
-typedef struct frit_profile_note {
+typedef struct frit_profile_time {
     uint64_t run_ns, wait_ns;   // wait: until the next action of this thread
-} frit_profile_note;
+} frit_profile_time;
 
 typedef struct frit_profile_thread {
     uint64_t begin_ns, end_ns;   // of the last piece of work
@@ -27,14 +27,14 @@ typedef struct frit_profile {
     frit_profile_row rows[FRIT_PROFILE_ROWS];   // in the order in which they first ran
     char names[FRIT_PROFILE_ROWS][40];          // what rows[].op points to
     int n_rows, n_threads;
-    frit_profile_note *notes;   // [n_threads][n_notes]
+    frit_profile_time *times;   // [n_threads][n_actions]
     frit_profile_thread *threads;
-    int n_notes;
+    int n_actions;
 } frit_profile;
 
 // What belongs to one action: how it is called, and what it read and calculated in this run.
 void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40], frit_profile_row *row);
-// Begins the notes of a run of n_actions on n_threads.
+// Begins to measure a run of n_actions on n_threads.
 frit_status frit_profile_start(frit_profile *profile, int n_threads, int n_actions);
 // Before and after thread `part` worked on pieces of an action.
 void frit_profile_begin(frit_profile *profile, int part);

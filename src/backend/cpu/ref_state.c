@@ -128,7 +128,7 @@ void frit_ref_delta(const frit_task *task, frit_share share)
     for (int64_t i = r.begin; i < r.end; i++) {
         const frit_seq *seq = &batch->seqs[i / s.n_head];
         const int64_t head = i % s.n_head;
-        const int64_t group = task->node->state.in_turn ? head % s.n_group : head / (s.n_head / s.n_group);
+        const int64_t group = task->node->state.interleaved ? head % s.n_group : head / (s.n_head / s.n_group);
         float *state = head_state(task, seq, s, head);
         for (int64_t t = seq->first_row; t < seq->first_row + seq->n_rows; t++) {
             const int64_t h = t * s.n_head + head, at = (t * s.n_group + group) * s.n;

@@ -35,14 +35,15 @@ typedef struct frit_task_env {
     const frit_kernels *kernels;
     const frit_kernels *decode_kernels;   // for few rows; may be the same
     const frit_batch *batch;
-    frit_out_row *taken;   // of the run's output; NULL: not requested
+    frit_out_row *taken;   // as in frit_step_output
     const frit_cache *cache;
     const frit_cpu_adapters *adapters;
     uint8_t *workspaces;      // one for each thread
     size_t workspace_bytes;   // of one, a multiple of FRIT_CPU_ALIGN
     size_t inputs_offset;     // in a workspace, of what survives a task (act_input.h)
     uint32_t run;             // number of this run of the plan, from 1
-    // All products are by matrices of f32 or f16: nothing else rounds as coarsely as bfloat16 does.
+    // All products are by matrices of f32 or f16, so nothing rounds as coarsely as bfloat16 does: attention must not
+    // either (attend_bf16).
     bool fine;
 } frit_task_env;
 

@@ -13,7 +13,7 @@ enum { MOST_ROWS = 16, ALIGNMENT = 256, THREADS = 256, MANY_FROM = 17 };
 typedef struct products {
     const frit_node *node, *second;   // LINEAR; second: the values of gates, or NULL
     const frit_node *result;          // that is kept
-    const frit_node *norm;            // of their rows, computed by the product; NULL: there is none
+    const frit_node *norm;            // of their rows, computed by the product; NULL: no norm
     const frit_node *residual;        // NULL: none
 } products;
 
@@ -311,7 +311,7 @@ static frit_status lower_chain(frit_exec *exec, const frit_chain *chain, const f
     return FRIT_OK;
 }
 
-// The norm of a phase that its products compute for themselves; NULL: there is none.
+// The norm of a phase that its products compute for themselves; NULL: no norm.
 static const frit_node *folded_norm(const frit_exec *exec, const frit_phase *phase)
 {
     if (phase->n_prologue != 1 || phase->prologue[0].n_nodes != 1) return NULL;
@@ -347,7 +347,7 @@ bool frit_cuda_takes(const void *device, frit_join join, const frit_node *node, 
 {
     (void)device;
     if (join == FRIT_JOIN_PROLOGUE) return node->op == FRIT_OP_RMS_NORM && node->n_src > 1 && is_plain(other);
-    if (join != FRIT_JOIN_NUMBERS || !is_plain(other)) return false;
+    if (join != FRIT_JOIN_ELEMENTS || !is_plain(other)) return false;
     if (node->op == FRIT_OP_ADD) return is_residual(node);
     return node->op == FRIT_OP_GLU && node->act == FRIT_ACT_SILU && is_plain(node->src[0]) && is_plain(node->src[1]) &&
            matrix_of(node->src[0])->dtype == matrix_of(node->src[1])->dtype && frit_cuda_width(node) % 8 == 0;

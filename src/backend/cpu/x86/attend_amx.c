@@ -12,7 +12,7 @@
 // for each query. Tiles are loaded four at a time, as few as there can be: beside a busy neighbour that takes as long
 // as to multiply them.
 //
-// A panel of 32 queries goes through FRIT_HALF_BLOCK positions at a time, whose weights fit into the first cache.
+// A panel of 32 queries goes through FRIT_BF16_BLOCK positions at a time, whose weights fit into the first cache.
 //
 // Weights are packed from two vectors, which mixes the order of 32 positions: of each 128 bits four are from the first
 // sixteen, four from the others. Values lie in the same order, see pack_values_of.
@@ -24,7 +24,7 @@
 #include <stdbool.h>
 
 enum { TILE = 16, STEP = 32, TILE_WORDS = TILE * 16, SUM_COLUMNS = 16, LINE = 64, TOO_LARGE = 0xc000 };
-enum { BLOCK_STEPS = FRIT_HALF_BLOCK / STEP };
+enum { BLOCK_STEPS = FRIT_BF16_BLOCK / STEP };
 _Static_assert((int)STEP == (int)FRIT_PAGE_TOKENS, "a step is a page");
 
 typedef struct room {              // the tiles and the scratch
@@ -32,7 +32,7 @@ typedef struct room {              // the tiles and the scratch
     const uint32_t *values;        // of each page [v_dim / 16] tiles
     int64_t page_words;            // from one page to the next
     float *scores[2];              // [2, 32, 16]: of 32 positions, sixteen after the other
-    uint16_t *weights;             // [FRIT_HALF_BLOCK / 32, 32, 32]
+    uint16_t *weights;             // [FRIT_BF16_BLOCK / 32, 32, 32]
     int64_t k_steps, n_blocks;     // of 32 dims of a key, of 16 dims of a value
     const uint8_t *ahead;          // what is still to be brought closer,
     int64_t n_ahead, step_ahead;   // in lines: all, in a step
@@ -43,18 +43,18 @@ static int64_t k_steps_of(int64_t k_dim)
     return (k_dim + STEP - 1) / STEP;
 }
 
-static room rooms_of(const frit_attend_half *t)
+static room rooms_of(const frit_attend_bf16 *t)
 {
     room r = {.k_steps = k_steps_of(t->k_dim), .n_blocks = t->v_dim / TILE};
-    r.page_words = (int64_t)(frit_half_page_bytes(t->k_dim, t->v_dim) / sizeof(uint32_t));
+    r.page_words = (int64_t)(frit_bf16_page_bytes(t->k_dim, t->v_dim) / sizeof(uint32_t));
     r.keys = (const uint32_t *)(const void *)t->tiles;
     r.values = r.keys + 2 * r.k_steps * TILE_WORDS;
     r.ahead = t->ahead, r.n_ahead = t->ahead ? (int64_t)(t->n_ahead / LINE) : 0;
-    const int64_t n_steps = t->n_queries / FRIT_HALF_QUERIES * ((t->end - t->first + STEP - 1) / STEP);
+    const int64_t n_steps = t->n_queries / FRIT_BF16_QUERIES * ((t->end - t->first + STEP - 1) / STEP);
     r.step_ahead = (r.n_ahead + n_steps - 1) / n_steps;
     r.scores[0] = (float *)(void *)t->scratch;
-    r.scores[1] = r.scores[0] + FRIT_HALF_QUERIES * STEP;
-    r.weights = (uint16_t *)(void *)(r.scores[1] + FRIT_HALF_QUERIES * STEP);
+    r.scores[1] = r.scores[0] + FRIT_BF16_QUERIES * STEP;
+    r.weights = (uint16_t *)(void *)(r.scores[1] + FRIT_BF16_QUERIES * STEP);
     return r;
 }
 
@@ -140,14 +140,14 @@ FRIT_INLINE void transpose(__m512i v[16])
 }
 
 // Row i of a page, and whether it may be read; memory beside those rows may hold anything.
-FRIT_INLINE const uint8_t *row_at(const frit_half_page *page, const uint8_t *rows, uint64_t row_bytes, int i, bool *may)
+FRIT_INLINE const uint8_t *row_at(const frit_bf16_page *page, const uint8_t *rows, uint64_t row_bytes, int i, bool *may)
 {
     *may = i >= page->begin && i < page->end;
     return *may ? rows + (uint64_t)i * row_bytes : rows;
 }
 
 // Transposed keys: pairs of dimensions of sixteen positions are rows of a tile already.
-FRIT_INLINE void pack_transposed_keys_of(const frit_half_page *page, frit_dtype type)
+FRIT_INLINE void pack_transposed_keys_of(const frit_bf16_page *page, frit_dtype type)
 {
     const int64_t step = FRIT_PAGE_TOKENS * (type == FRIT_DTYPE_F32 ? 4 : 2);
     uint32_t *tile = (uint32_t *)(void *)page->tiles;
@@ -163,7 +163,7 @@ FRIT_INLINE void pack_transposed_keys_of(const frit_half_page *page, frit_dtype 
     }
 }
 
-FRIT_INLINE void pack_keys_of(const frit_half_page *page, frit_dtype type)
+FRIT_INLINE void pack_keys_of(const frit_bf16_page *page, frit_dtype type)
 {
     if (page->k_transposed) {
         pack_transposed_keys_of(page, type);
@@ -185,7 +185,7 @@ FRIT_INLINE void pack_keys_of(const frit_half_page *page, frit_dtype type)
     }
 }
 
-FRIT_INLINE void pack_values_of(const frit_half_page *page, frit_dtype type)
+FRIT_INLINE void pack_values_of(const frit_bf16_page *page, frit_dtype type)
 {
     uint32_t *tiles = (uint32_t *)(void *)page->tiles + 2 * k_steps_of(page->k_dim) * TILE_WORDS;
     for (int i = 0; i < TILE; i++) {   // of 128 bits of weights: pairs of the first sixteen, pairs of the others
@@ -199,7 +199,7 @@ FRIT_INLINE void pack_values_of(const frit_half_page *page, frit_dtype type)
     }
 }
 
-static void pack_kv_page(const frit_half_page *page)
+static void pack_kv_page(const frit_bf16_page *page)
 {
     if (page->k_type == FRIT_DTYPE_F16)
         pack_keys_of(page, FRIT_DTYPE_F16);
@@ -218,7 +218,7 @@ static void pack_kv_page(const frit_half_page *page)
 // ------------------------------------------------------------------------------- panels
 
 typedef struct panel {   // 32 queries
-    const frit_attend_half *t;
+    const frit_attend_bf16 *t;
     room *r;
     const uint8_t *q;             // two rows of k_steps tiles
     int64_t first;                // query
@@ -239,9 +239,9 @@ static int larger(int a, int b)
 // The steps of 32 positions that queries of the panel see.
 static void find_steps(panel *p)
 {
-    const frit_attend_half *t = p->t;
+    const frit_attend_bf16 *t = p->t;
     int begin = t->end, end = t->begin, whole_begin = t->begin, whole_end = t->end;
-    for (int64_t i = p->first; i < p->first + FRIT_HALF_QUERIES; i += 16) {
+    for (int64_t i = p->first; i < p->first + FRIT_BF16_QUERIES; i += 16) {
         const __m512i from = _mm512_loadu_si512(t->seen_begin + i), to = _mm512_loadu_si512(t->seen_end + i);
         const __mmask16 any = _mm512_cmplt_epi32_mask(from, to);
         begin = smaller(begin, _mm512_mask_reduce_min_epi32(any, from));
@@ -277,7 +277,7 @@ FRIT_INLINE __m512i weights_of(__m512 low, __m512 high, __m512 lift, __m512i tab
 }
 
 // Which of 32 positions from `at` on a query sees.
-FRIT_INLINE __mmask32 seen_by(const frit_attend_half *t, int64_t query, int32_t at)
+FRIT_INLINE __mmask32 seen_by(const frit_attend_bf16 *t, int64_t query, int32_t at)
 {
     const int32_t begin = t->seen_begin[query] > t->begin ? t->seen_begin[query] : t->begin;
     const int32_t end = t->seen_end[query] < t->end ? t->seen_end[query] : t->end;
@@ -287,15 +287,15 @@ FRIT_INLINE __mmask32 seen_by(const frit_attend_half *t, int64_t query, int32_t 
 // What comes between the product and the weights, in place: 32 positions from `at` on.
 static void adjust(const panel *p, float *scores, int32_t at)
 {
-    const frit_attend_half *t = p->t;
+    const frit_attend_bf16 *t = p->t;
     const __m512 lanes = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    for (int i = 0; i < 2 * FRIT_HALF_QUERIES; i++) {   // sixteen positions of each query, then sixteen more
-        const int64_t query = p->first + i % FRIT_HALF_QUERIES;
+    for (int i = 0; i < 2 * FRIT_BF16_QUERIES; i++) {   // sixteen positions of each query, then sixteen more
+        const int64_t query = p->first + i % FRIT_BF16_QUERIES;
         __m512 x = _mm512_load_ps(scores + i * 16);
         if (t->softcap != 0)
             x = _mm512_mul_ps(constant_16(t->softcap), tanh_16(_mm512_mul_ps(x, constant_16(1 / t->softcap))));
         if (t->slope) {
-            const __m512 own_position = constant_16((float)(t->own_position[query] - at - i / FRIT_HALF_QUERIES * 16));
+            const __m512 own_position = constant_16((float)(t->own_position[query] - at - i / FRIT_BF16_QUERIES * 16));
             x = _mm512_fnmadd_ps(constant_16(t->slope[query]), _mm512_abs_ps(_mm512_sub_ps(own_position, lanes)), x);
         }
         _mm512_store_ps(scores + i * 16, x);
@@ -321,7 +321,7 @@ FRIT_INLINE void weigh(weighing *w, int64_t from, int64_t to)
     for (int64_t i = from; i < to; i++) {
         const __mmask32 seen = w->cut ? seen_by(w->p->t, w->p->first + i, w->at) : 0xffffffff;
         const __m512i bits =
-            weights_of(_mm512_load_ps(w->scores + i * 16), _mm512_load_ps(w->scores + (FRIT_HALF_QUERIES + i) * 16),
+            weights_of(_mm512_load_ps(w->scores + i * 16), _mm512_load_ps(w->scores + (FRIT_BF16_QUERIES + i) * 16),
                        constant_16(lift[i]), table, (__mmask16)seen, (__mmask16)(seen >> 16));
         _mm512_store_si512(w->weights + i * STEP, bits);
         w->all = _mm512_or_si512(w->all, bits);
@@ -347,7 +347,7 @@ static void open_scores(const panel *p)
 FRIT_INLINE void multiply_short(const panel *p, int step, float *scores, weighing *w, int k_steps)
 {
     const uint32_t *keys = p->r->keys + step * p->r->page_words;
-    for (int half = 0; half < 2; half++, keys += k_steps * TILE_WORDS, scores += FRIT_HALF_QUERIES * 16) {
+    for (int half = 0; half < 2; half++, keys += k_steps * TILE_WORDS, scores += FRIT_BF16_QUERIES * 16) {
         const int i = half * TILE;
         _tile_zero(0);
         _tile_zero(1);
@@ -384,12 +384,12 @@ FRIT_INLINE void multiply_long(const panel *p, int step, float *scores, weighing
         _tile_dpbf16ps(1, 5, 6);
         _tile_dpbf16ps(2, 4, 7);
         _tile_dpbf16ps(3, 5, 7);
-        if (w) weigh(w, FRIT_HALF_QUERIES * s / k_steps, FRIT_HALF_QUERIES * (s + 1) / k_steps);
+        if (w) weigh(w, FRIT_BF16_QUERIES * s / k_steps, FRIT_BF16_QUERIES * (s + 1) / k_steps);
     }
     _tile_stored(0, scores, 64);
     _tile_stored(1, scores + TILE * 16, 64);
-    _tile_stored(2, scores + FRIT_HALF_QUERIES * 16, 64);
-    _tile_stored(3, scores + (FRIT_HALF_QUERIES + TILE) * 16, 64);
+    _tile_stored(2, scores + FRIT_BF16_QUERIES * 16, 64);
+    _tile_stored(3, scores + (FRIT_BF16_QUERIES + TILE) * 16, 64);
 }
 
 FRIT_INLINE void multiply_scores(const panel *p, int step, float *scores, weighing *w)
@@ -417,7 +417,7 @@ FRIT_INLINE bool weigh_all(const panel *p, int begin, int end, bool cut)
     weighing w = {.p = p, .weights = p->r->weights, .cut = cut, .all = _mm512_setzero_si512()};
     fence();
     multiply_scores(p, begin, p->r->scores[0], NULL);
-    for (int step = begin; step < end; step++, w.weights += FRIT_HALF_QUERIES * STEP) {
+    for (int step = begin; step < end; step++, w.weights += FRIT_BF16_QUERIES * STEP) {
         float *now = p->r->scores[(step - begin) & 1];
         w.scores = now, w.at = p->t->first + step * STEP;
         fence();
@@ -426,7 +426,7 @@ FRIT_INLINE bool weigh_all(const panel *p, int begin, int end, bool cut)
         if (step + 1 < end)
             multiply_scores(p, step + 1, p->r->scores[(step - begin + 1) & 1], &w);
         else
-            weigh(&w, 0, FRIT_HALF_QUERIES);
+            weigh(&w, 0, FRIT_BF16_QUERIES);
     }
     fence();
     return _mm512_test_epi16_mask(w.all, _mm512_set1_epi16((short)TOO_LARGE)) != 0;
@@ -464,7 +464,7 @@ FRIT_INLINE void add_columns(const panel *p, int begin, int end, int64_t column,
 #pragma GCC unroll 16
         for (int i = 0; i < TILE; i++) total[i] = _mm512_loadu_ps(totals + i * stride);
     }
-    for (int step = begin; step < end; step++, values += next, weights += FRIT_HALF_QUERIES * STEP) {
+    for (int step = begin; step < end; step++, values += next, weights += FRIT_BF16_QUERIES * STEP) {
         const uint16_t *mine = weights + (half > 0 ? TILE * STEP : 0);
         fence();
         _tile_loadd(4, weights, 64);
@@ -499,7 +499,7 @@ static void add_weights(const panel *p, int begin, int end)
     for (int i = 0; i < TILE; i++, total += stride) {
         const uint16_t *weights = p->r->weights + (TILE + i) * STEP;
         __m512 sum = _mm512_loadu_ps(total);
-        for (int step = begin; step < end; step++, weights += FRIT_HALF_QUERIES * STEP)
+        for (int step = begin; step < end; step++, weights += FRIT_BF16_QUERIES * STEP)
             sum = _mm512_dpbf16_ps(sum, (__m512bh)_mm512_load_si512(weights), one);
         _mm512_storeu_ps(total, sum);
     }
@@ -533,28 +533,28 @@ static void shrink(float *sums, int64_t n, float octaves)
 // Lowers the lift of all queries whose weights come to 2 or more.
 static void make_room(const panel *p, int begin, int end)
 {
-    const frit_attend_half *t = p->t;
-    float tops[FRIT_HALF_QUERIES], *scores = p->r->scores[0];
-    for (int i = 0; i < FRIT_HALF_QUERIES; i++) tops[i] = -INFINITY;
+    const frit_attend_bf16 *t = p->t;
+    float tops[FRIT_BF16_QUERIES], *scores = p->r->scores[0];
+    for (int i = 0; i < FRIT_BF16_QUERIES; i++) tops[i] = -INFINITY;
     for (int step = begin; step < end; step++) {
         const int32_t at = t->first + step * STEP;
         multiply_scores(p, step, scores, NULL);
         fence();
         adjust(p, scores, at);
-        for (int i = 0; i < FRIT_HALF_QUERIES; i++) {
+        for (int i = 0; i < FRIT_BF16_QUERIES; i++) {
             const __mmask32 seen = seen_by(t, p->first + i, at);
             const __m512 none = constant_16(-INFINITY);
             const __m512 low = _mm512_mask_blend_ps((__mmask16)seen, none, _mm512_load_ps(scores + i * 16));
             const __m512 high = _mm512_mask_blend_ps((__mmask16)(seen >> 16), none,
-                                                     _mm512_load_ps(scores + (FRIT_HALF_QUERIES + i) * 16));
+                                                     _mm512_load_ps(scores + (FRIT_BF16_QUERIES + i) * 16));
             const float top = _mm512_reduce_max_ps(_mm512_max_ps(low, high));
             if (top > tops[i]) tops[i] = top;
         }
         fence();
     }
-    for (int i = 0; i < FRIT_HALF_QUERIES; i++) {
+    for (int i = 0; i < FRIT_BF16_QUERIES; i++) {
         float *lift = &t->lift[p->first + i];
-        const float lower = frit_half_lift(tops[i]);
+        const float lower = frit_bf16_lift(tops[i]);
         if (!(tops[i] + *lift >= FRIT_OCTAVE * 128 - 1) || !(lower < *lift)) continue;
         shrink(t->acc + (p->first + i) * (t->v_dim + SUM_COLUMNS), t->v_dim + SUM_COLUMNS,
                (lower - *lift) / FRIT_OCTAVE);
@@ -574,12 +574,12 @@ static void attend_block(const panel *p, int begin, int end)
     add_values(p, begin, end);
 }
 
-static void attend_half(const frit_attend_half *t)
+static void attend_bf16(const frit_attend_bf16 *t)
 {
     room r = rooms_of(t);
     fence();
     open_tiles();
-    for (int64_t first = 0; first < t->n_queries; first += FRIT_HALF_QUERIES) {
+    for (int64_t first = 0; first < t->n_queries; first += FRIT_BF16_QUERIES) {
         panel p = {.t = t, .r = &r, .q = t->q + first / TILE * r.k_steps * FRIT_TILE_BYTES, .first = first};
         find_steps(&p);
         for (int step = p.begin, end; step < p.end; step = end) {
@@ -593,6 +593,6 @@ static void attend_half(const frit_attend_half *t)
 
 void frit_install_amx_attend(frit_kernels *k)
 {
-    k->attend_half = attend_half;
+    k->attend_bf16 = attend_bf16;
     k->pack_kv_page = pack_kv_page;
 }

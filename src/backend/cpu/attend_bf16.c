@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention of many queries in half precision: frit_attend_half in kernels.h tells how scores become weights.
+// Attention of many queries in bfloat16: frit_attend_bf16 in kernels.h tells how scores become weights.
 //
 // Every query begins relative to the score of its own position, which it always sees; so nothing must be known of the
 // others, and maxima are not looked for unless one lies 40 octaves above it.
@@ -28,18 +28,18 @@ static int64_t up_to(int64_t n, int64_t unit)
 
 static size_t workspace_bytes(int64_t n, int64_t k_dim, int64_t v_dim)
 {
-    const int64_t padded = up_to(n, FRIT_HALF_QUERIES), k_padded = up_to(k_dim, FRIT_TILE_COLUMNS);
+    const int64_t padded = up_to(n, FRIT_BF16_QUERIES), k_padded = up_to(k_dim, FRIT_TILE_COLUMNS);
     const int64_t n_floats =
         padded * k_padded / 2 + frit_attend_line(padded * (v_dim + 16)) + 7 * padded + frit_attend_line(2 * k_padded);
     return (size_t)n_floats * sizeof(float) + frit_kv_page_scratch_bytes(k_dim, v_dim) +
-           FRIT_HALF_PAGES * frit_half_page_bytes(k_dim, v_dim) + FRIT_HALF_SCRATCH;
+           FRIT_BF16_PAGES * frit_bf16_page_bytes(k_dim, v_dim) + FRIT_BF16_SCRATCH;
 }
 
 static queries take_room(const frit_attend_item *item, float *workspace)
 {
     const frit_attend_shape *s = item->shape;
     queries q = {.n = frit_attend_queries(item), .acc_stride = s->v_dim + 16};
-    q.n_padded = up_to(q.n, FRIT_HALF_QUERIES), q.k_padded = up_to(s->k_dim, FRIT_TILE_COLUMNS);
+    q.n_padded = up_to(q.n, FRIT_BF16_QUERIES), q.k_padded = up_to(s->k_dim, FRIT_TILE_COLUMNS);
     q.q = frit_attend_take(&workspace, q.n_padded * q.k_padded / 2);
     q.acc = frit_attend_take(&workspace, q.n_padded * q.acc_stride);
     q.lift = frit_attend_take(&workspace, q.n_padded);
@@ -52,7 +52,7 @@ static queries take_room(const frit_attend_item *item, float *workspace)
     q.row = frit_attend_take(&workspace, 2 * q.k_padded);
     q.page = frit_attend_take(&workspace, (int64_t)(frit_kv_page_scratch_bytes(s->k_dim, s->v_dim) / sizeof(float)));
     q.tiles = (uint8_t *)workspace;
-    q.scratch = q.tiles + FRIT_HALF_PAGES * frit_half_page_bytes(s->k_dim, s->v_dim);
+    q.scratch = q.tiles + FRIT_BF16_PAGES * frit_bf16_page_bytes(s->k_dim, s->v_dim);
     return q;
 }
 
@@ -97,7 +97,7 @@ static queries gather(const frit_attend_item *item, float *workspace)
                 frit_attend_decode_positions(item, &s->layer->k,
                                              (frit_range){query.own_position, query.own_position + 1}, key);
             frit_attend_load_query(item, &query, unit, query_row);
-            q.lift[i] = frit_half_lift(own_score(query_row, key, q.k_padded, unit * attend->softcap));
+            q.lift[i] = frit_bf16_lift(own_score(query_row, key, q.k_padded, unit * attend->softcap));
             q.slope[i] = unit * frit_attend_slope(attend, query.head, s->n_head);
             q.begin[i] = (int32_t)query.seen.begin, q.end[i] = (int32_t)query.seen.end,
             q.own_position[i] = (int32_t)query.own_position;
@@ -134,16 +134,16 @@ void frit_kv_page_to_tiles(const frit_attend_item *item, int64_t page, frit_rang
     const frit_cache_layer *layer = item->shape->layer;
     const int64_t first = page * FRIT_PAGE_TOKENS, end = first + FRIT_PAGE_TOKENS;
     const frit_range positions = {seen.begin > first ? seen.begin : first, seen.end < end ? seen.end : end};
-    frit_half_page half = {.begin = (int)(positions.begin - first),
-                           .end = (int)(positions.end - first),
-                           .k_dim = item->shape->k_dim,
-                           .v_dim = item->shape->v_dim,
-                           .tiles = tiles};
-    float *k = frit_attend_take(&workspace, FRIT_PAGE_TOKENS * half.k_dim), *v = workspace;
-    half.k_type = find_rows(item, &layer->k, positions, k, &half.k, &half.k_bytes);
-    half.k_transposed = layer->k.transposed && half.k_type != FRIT_DTYPE_F32;
-    half.v_type = find_rows(item, &layer->v, positions, v, &half.v, &half.v_bytes);
-    item->task->env->kernels->pack_kv_page(&half);
+    frit_bf16_page packed = {.begin = (int)(positions.begin - first),
+                             .end = (int)(positions.end - first),
+                             .k_dim = item->shape->k_dim,
+                             .v_dim = item->shape->v_dim,
+                             .tiles = tiles};
+    float *k = frit_attend_take(&workspace, FRIT_PAGE_TOKENS * packed.k_dim), *v = workspace;
+    packed.k_type = find_rows(item, &layer->k, positions, k, &packed.k, &packed.k_bytes);
+    packed.k_transposed = layer->k.transposed && packed.k_type != FRIT_DTYPE_F32;
+    packed.v_type = find_rows(item, &layer->v, positions, v, &packed.v, &packed.v_bytes);
+    item->task->env->kernels->pack_kv_page(&packed);
 }
 
 static frit_range pages_of(frit_range positions)
@@ -155,14 +155,14 @@ static frit_range pages_of(frit_range positions)
 static const uint8_t *tiled(const frit_attend_item *item, frit_range pages)
 {
     if (item->tiled.begin > pages.begin || item->tiled.end < pages.end) return NULL;
-    const size_t page_bytes = frit_half_page_bytes(item->shape->k_dim, item->shape->v_dim);
+    const size_t page_bytes = frit_bf16_page_bytes(item->shape->k_dim, item->shape->v_dim);
     return item->tiles + (size_t)(pages.begin - item->tiled.begin) * page_bytes;
 }
 
-// The same, made now if need be, of FRIT_HALF_PAGES pages at most.
+// The same, made now if need be, of FRIT_BF16_PAGES pages at most.
 static const uint8_t *tiles_of(const frit_attend_item *item, frit_range positions, const queries *q)
 {
-    const size_t page_bytes = frit_half_page_bytes(item->shape->k_dim, item->shape->v_dim);
+    const size_t page_bytes = frit_bf16_page_bytes(item->shape->k_dim, item->shape->v_dim);
     const frit_range pages = pages_of(positions);
     const uint8_t *there = tiled(item, pages);
     if (there) return there;
@@ -173,10 +173,10 @@ static const uint8_t *tiles_of(const frit_attend_item *item, frit_range position
 
 // ------------------------------------------------------------------------------- items
 
-// Up to FRIT_HALF_PAGES pages from p on.
+// Up to FRIT_BF16_PAGES pages from p on.
 static frit_range span_from(int64_t p, int64_t end)
 {
-    const int64_t next = frit_page_begin(p) + FRIT_HALF_SPAN;
+    const int64_t next = frit_page_begin(p) + FRIT_BF16_SPAN;
     return (frit_range){p, next < end ? next : end};
 }
 
@@ -185,8 +185,8 @@ static void attend(const frit_attend_item *item, frit_range positions, frit_rang
     const frit_attend_shape *s = item->shape;
     const frit_attend *attend = &item->task->node->attend;
     const frit_range ahead = pages_of(next);
-    const size_t page_bytes = frit_half_page_bytes(s->k_dim, s->v_dim);
-    item->task->env->kernels->attend_half(&(frit_attend_half){.n_queries = q->n_padded,
+    const size_t page_bytes = frit_bf16_page_bytes(s->k_dim, s->v_dim);
+    item->task->env->kernels->attend_bf16(&(frit_attend_bf16){.n_queries = q->n_padded,
                                                               .k_dim = s->k_dim,
                                                               .v_dim = s->v_dim,
                                                               .tiles = tiles_of(item, positions, q),
@@ -222,4 +222,4 @@ static void run(const frit_attend_item *item, frit_range positions, float *works
     *sums = (frit_attend_sums){q.max, q.sum, q.acc, q.acc_stride};
 }
 
-const frit_attend_way frit_attend_by_halves = {workspace_bytes, run, false};
+const frit_attend_way frit_attend_by_bf16 = {workspace_bytes, run, false};
