@@ -2,6 +2,8 @@
 // frit rerank: documents by how well they answer a query.
 #include "cli.h"
 
+#include "common/ranking.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,19 +58,7 @@ static const frit_option *input_rows(size_t *n_rows)
     return rows;
 }
 
-typedef struct ranked {
-    size_t index;
-    float score;
-} ranked;
-
-static int by_score(const void *a, const void *b)
-{
-    const ranked *x = a, *y = b;
-    if (x->score != y->score) return x->score > y->score ? -1 : 1;
-    return (x->index > y->index) - (x->index < y->index);
-}
-
-static int print_json(const ranked *best, size_t n, const frit_embed_item *documents)
+static int print_json(const app_ranked *best, size_t n, const frit_embed_item *documents)
 {
     json_t *results = json_array();
     for (size_t i = 0; i < n; i++) {
@@ -81,7 +71,7 @@ static int print_json(const ranked *best, size_t n, const frit_embed_item *docum
     return cli_print_json(json_pack("{s:o}", "results", results), JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 }
 
-static void print_lines(const ranked *best, size_t n, const frit_embed_item *documents)
+static void print_lines(const app_ranked *best, size_t n, const frit_embed_item *documents)
 {
     for (size_t i = 0; i < n && !cli_stops(); i++) {
         const frit_embed_item *d = &documents[best[i].index];
@@ -96,16 +86,16 @@ static int rerank(const rerank_args *args, frit_engine *engine, const char *quer
 {
     const frit_rerank_options options = {.raw_scores = args->input.raw_scores};
     float *scores = calloc(n + 1, sizeof *scores);
-    ranked *best = calloc(n + 1, sizeof *best);
+    app_ranked *best = calloc(n + 1, sizeof *best);
     int code = scores && best ? CLI_DONE : cli_no_memory();
     cli_exit_on_signal(true);   // nothing is written yet
     frit_status status = FRIT_OK;
     if (code == CLI_DONE) status = frit_rerank_texts(engine, query, strlen(query), documents, n, &options, scores);
     cli_exit_on_signal(false);
     if (status != FRIT_OK) code = cli_report(status);
-    for (size_t i = 0; code == CLI_DONE && i < n; i++) best[i] = (ranked){i, scores[i]};
+    for (size_t i = 0; code == CLI_DONE && i < n; i++) best[i] = (app_ranked){i, scores[i]};
     if (code == CLI_DONE) {
-        qsort(best, n, sizeof *best, by_score);
+        app_rank(best, n);
         const size_t top = (size_t)args->input.top;
         const size_t n_printed = top > 0 && top < n ? top : n;
         if (args->input.json)

@@ -2,6 +2,7 @@
 // Reranking as Jina and Cohere give it.
 #include "server/rerank.h"
 
+#include "common/ranking.h"
 #include "server/json_reply.h"
 
 #include <stdlib.h>
@@ -33,19 +34,7 @@ static void free_reranking(void *ctx)
 
 // ---------------------------------------------------------------------------------------- the answer
 
-typedef struct ranked {
-    size_t index;
-    float score;
-} ranked;
-
-static int by_score(const void *a, const void *b)
-{
-    const ranked *x = a, *y = b;
-    if (x->score != y->score) return x->score > y->score ? -1 : 1;
-    return (x->index > y->index) - (x->index < y->index);
-}
-
-static json_t *results_json(const reranking *r, const ranked *best)
+static json_t *results_json(const reranking *r, const app_ranked *best)
 {
     json_t *results = json_array();
     for (size_t i = 0; i < r->top_n; i++) {
@@ -62,9 +51,9 @@ static void finish(server_job *job, server_finish how)
 {
     const reranking *r = job->ctx;
     (void)how;
-    ranked *best = calloc(r->n, sizeof *best);
-    for (size_t i = 0; best && i < r->n; i++) best[i] = (ranked){i, r->documents[i].score};
-    if (best) qsort(best, r->n, sizeof *best, by_score);
+    app_ranked *best = calloc(r->n, sizeof *best);
+    for (size_t i = 0; best && i < r->n; i++) best[i] = (app_ranked){i, r->documents[i].score};
+    if (best) app_rank(best, r->n);
     const json_int_t n_tokens = (json_int_t)job->usage.n_prompt;
     json_t *json = best ? json_pack("{s:s, s:s, s:o, s:{s:I, s:I}}", "object", "list", "model", r->name, "results",
                                     results_json(r, best), "usage", "prompt_tokens", n_tokens, "total_tokens", n_tokens)
