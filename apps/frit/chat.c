@@ -152,6 +152,17 @@ static int converse(chat *c)
     return code == CLI_DONE && (cli_ends() || !cli_flush()) ? CLI_INTERRUPTED : code;
 }
 
+static int open_session(chat *c, const cli_adapters *adapters)
+{
+    frit_model_info info;
+    frit_model_get_info(c->model, &info);
+    if (strcmp(info.tokenizer, "none") == 0)
+        return cli_fail("%s has no vocabulary, so it cannot be talked to", info.path);
+    if (frit_session_new(&c->session, c->engine) != FRIT_OK) return cli_report(FRIT_E_MEMORY);
+    const frit_status status = cli_use_adapters(adapters, c->session);
+    return status == FRIT_OK ? CLI_DONE : cli_report(status);
+}
+
 static int open_chat(chat *c, const chat_args *args)
 {
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
@@ -161,16 +172,10 @@ static int open_chat(chat *c, const chat_args *args)
     if (!json_is_object(c->variables)) return cli_usage("--vars: not a JSON object");
     int code = cli_open_model(&c->model, &args->common, &args->model, path);
     if (code == CLI_DONE) code = cli_check_generates(c->model, true);
+    cli_adapters adapters = {0};
+    if (code == CLI_DONE) code = cli_open_adapters(&adapters, c->model, &args->adapters);
     if (code == CLI_DONE) code = cli_open_engine(&c->engine, &args->common, c->model, &args->engine);
-    if (code != CLI_DONE) return code;
-    frit_model_info info;
-    frit_model_get_info(c->model, &info);
-    if (strcmp(info.tokenizer, "none") == 0)
-        return cli_fail("%s has no vocabulary, so it cannot be talked to", info.path);
-    if (frit_session_new(&c->session, c->engine) != FRIT_OK) return cli_report(FRIT_E_MEMORY);
-    cli_adapters adapters;
-    code = cli_open_adapters(&adapters, c->model, &args->adapters);
-    if (code == CLI_DONE && cli_use_adapters(&adapters, c->session) != FRIT_OK) code = cli_report(FRIT_E_MEMORY);
+    if (code == CLI_DONE) code = open_session(c, &adapters);
     cli_close_adapters(&adapters);
     if (code == CLI_DONE)
         code = cli_use_speculation(&c->drafter, &args->speculate, &args->common, &args->engine, c->session);

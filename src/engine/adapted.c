@@ -41,6 +41,18 @@ static void take_back(const frit_engine *engine, int32_t slot)
     }
 }
 
+// Said here, with names: a device's own failure knows neither the adapter nor what it needs in all.
+static frit_status check_room(const frit_engine *engine, const frit_adapter *adapter, int d)
+{
+    frit_device_info info;
+    const frit_backend *backend = engine->devices[d]->backend;
+    const uint64_t n_bytes = frit_adapter_bytes(adapter, engine->adapters.devices, d);
+    backend->info(engine->devices[d], &info);
+    if (info.free_bytes == 0 || n_bytes <= info.free_bytes) return FRIT_OK;
+    return frit_fail(FRIT_E_MEMORY, "%s: needs %llu bytes of device %s, which has %llu left", adapter->info.path,
+                     (unsigned long long)n_bytes, backend->name, (unsigned long long)info.free_bytes);
+}
+
 static frit_status give(frit_engine *engine, const frit_adapter *adapter, int32_t slot)
 {
     frit_adapter_slots *slots = &engine->adapters;
@@ -53,6 +65,7 @@ static frit_status give(frit_engine *engine, const frit_adapter *adapter, int32_
         FRIT_TRY(status);
         slots->devices = devices;
     }
+    for (int d = 0; d < engine->n_devices; d++) FRIT_TRY(check_room(engine, adapter, d));
     for (int d = 0; d < engine->n_devices && status == FRIT_OK; d++) status = give_part(engine, adapter, slot, d);
     if (status != FRIT_OK) take_back(engine, slot);
     return status;

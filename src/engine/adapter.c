@@ -246,6 +246,21 @@ void frit_adapter_free(frit_adapter *adapter)
     free(adapter);
 }
 
+uint64_t frit_adapter_bytes(const frit_adapter *adapter, const uint8_t *devices, int d)
+{
+    const frit_adapter_table *table = &adapter->table;
+    uint64_t n_bytes = 0;
+    for (int32_t i = 0; i < table->n_matrices; i++) {
+        const frit_low_rank *low = &table->matrices[i];
+        if (low->a && (!devices || devices[i] >> d & 1)) n_bytes += low->a->n_bytes + low->b->n_bytes;
+    }
+    for (int32_t i = 0; i < table->n_layers; i++) {
+        const frit_tensor *direction = table->directions[i];
+        if (direction && (!devices || devices[table->n_matrices + i] >> d & 1)) n_bytes += direction->n_bytes;
+    }
+    return n_bytes;
+}
+
 frit_status frit_adapter_get_info(const frit_adapter *adapter, frit_adapter_info *info)
 {
     FRIT_REQUIRE(info);

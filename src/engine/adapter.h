@@ -38,4 +38,7 @@ typedef struct frit_adapter_slots {
 } frit_adapter_slots;
 
 void frit_adapter_retain(frit_adapter *adapter);
+// Bytes of those tensors that device d reads: what the adapter takes in memory of the device's own. `devices` is that
+// of the slots; NULL: of all tensors, which is what it takes of the host's memory since it was opened.
+uint64_t frit_adapter_bytes(const frit_adapter *adapter, const uint8_t *devices, int d);
 void frit_adapter_slots_deinit(frit_adapter_slots *slots);

@@ -205,6 +205,38 @@ static void devices_get_the_matrices_of_adapters_that_they_read(void **state)
     frit_engine_free(engine);
 }
 
+// Two of four layers run on the device, and half of the adapter lies there.
+static void adapters_must_fit_into_the_memory_of_their_devices(void **state)
+{
+    (void)state;
+    frit_adapter *adapter;
+    frit_session *session;
+    const adapter_options options = {.only = "attn_q.", .rank = 64};
+    assert_ok(frit_adapter_open(&adapter, model, make_adapter("c.gguf", temp_path("a.gguf"), &options, NULL), NULL));
+    frit_adapter_info info;
+    assert_ok(frit_adapter_get_info(adapter, &info));
+    const uint64_t all = frit_adapter_bytes(adapter, NULL, 0);
+    assert_int_equal(all, info.n_bytes);
+    for (int fits = 0; fits < 2; fits++) {
+        test_device_set_traits((test_device_traits){.free_bytes = 256 << 20});
+        frit_engine *engine = make((frit_engine_options){.gpu_layers = "3", .n_ctx = 128, .n_batch = 32});
+        assert_ok(frit_session_new(&session, engine));
+        enum { ALIGNMENTS = 4096 };
+        test_device_set_free(engine->devices[0], fits ? all / 2 + ALIGNMENTS : all / 2 - 1);
+        const frit_status status = frit_session_set_adapters(session, &adapter, (float[]){1}, 1);
+        if (fits) {
+            assert_ok(status);
+            assert_int_equal(frit_adapter_bytes(adapter, engine->adapters.devices, 0), all / 2);
+        } else {
+            assert_fails(status, FRIT_E_MEMORY, "c.gguf: needs");
+            expect_same_logits(engine);
+        }
+        frit_session_free(session);
+        frit_engine_free(engine);
+    }
+    frit_adapter_free(adapter);
+}
+
 static void what_makes_no_sense_is_refused(void **state)
 {
     (void)state;
@@ -267,6 +299,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_context_must_fit_on_every_device, use_device, use_none),
         cmocka_unit_test_setup_teardown(tensors_can_be_placed_by_name, use_device, use_none),
         cmocka_unit_test_setup_teardown(devices_get_the_matrices_of_adapters_that_they_read, use_device, use_none),
+        cmocka_unit_test_setup_teardown(adapters_must_fit_into_the_memory_of_their_devices, use_device, use_none),
         cmocka_unit_test_setup_teardown(what_makes_no_sense_is_refused, use_device, use_none),
         cmocka_unit_test_setup_teardown(without_a_device_layers_stay_on_the_cpu, use_device, use_none),
         cmocka_unit_test_setup_teardown(deterministic_engines_have_one_kind_of_numbers, use_device, use_none),

@@ -36,9 +36,10 @@ typedef struct test_device_traits {
 extern const char *const test_device_names[TEST_DEVICE_KINDS];
 
 void test_device_use(test_device_kind kind);
-void test_device_set_traits(test_device_traits traits);   // of devices that are opened from now on
-bool test_device_use_named(const char *name);             // false: there is no such kind
-size_t test_device_n_opened(void);                        // since the program began
-size_t test_device_n_runs(void);                          // executables that have run
-size_t test_device_n_matrices(void);                      // of adapters, that devices were given
+void test_device_set_traits(test_device_traits traits);             // of devices that are opened from now on
+void test_device_set_free(frit_device *device, uint64_t n_bytes);   // so many bytes are left from now on
+bool test_device_use_named(const char *name);                       // false: there is no such kind
+size_t test_device_n_opened(void);                                  // since the program began
+size_t test_device_n_runs(void);                                    // executables that have run
+size_t test_device_n_matrices(void);                                // of adapters, that devices were given
 extern const frit_backend test_device_backend;

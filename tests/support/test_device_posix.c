@@ -541,12 +541,14 @@ static frit_status device_open(frit_device **out, const frit_device_options *opt
 
 static void device_info(const frit_device *base, frit_device_info *info)
 {
-    const test_device_traits *traits = &((const test_device *)base)->traits;
+    const test_device *device = (const test_device *)base;
+    const test_device_traits *traits = &device->traits;
+    const uint64_t n_left = traits->free_bytes > device->n_bytes ? traits->free_bytes - device->n_bytes : 1;
     *info = (frit_device_info){.isa = "test",
                                .n_threads = 1,
                                .n_threads_batch = 1,
                                .prefill_rows = traits->prefill_rows,
-                               .free_bytes = traits->free_bytes};
+                               .free_bytes = traits->free_bytes > 0 ? n_left : 0};
 }
 
 static frit_status device_profile(frit_device *base, bool on)
@@ -603,6 +605,11 @@ void test_device_use(test_device_kind kind)
 void test_device_set_traits(test_device_traits traits)
 {
     chosen_traits = traits;
+}
+
+void test_device_set_free(frit_device *device, uint64_t n_bytes)
+{
+    ((test_device *)device)->traits.free_bytes = ((test_device *)device)->n_bytes + n_bytes;
 }
 
 bool test_device_use_named(const char *name)
