@@ -12,25 +12,19 @@ typedef struct mode {
     size_t chunk;   // tokens of one push; 0: all
     const char *cpu;
     bool no_fuse;
-    int n_sessions;    // that run in the same steps, each with its own order of tokens
-    bool is_saved;     // and, its memory used for something else, restored behind the first chunk
-    bool on_devices;   // also on the test device (support/test_device.h)
+    int n_sessions;   // that run in the same steps, each with its own order of tokens
+    bool is_saved;    // and, its memory used for something else, restored after the first chunk
 } mode;
 
 static const mode modes[] = {
-    {"reference", 0, "reference", true, 1, false, false},
-    {"at once", 0, NULL, false, 1, false, true},
-    {"by 7", 7, NULL, false, 1, false, false},
-    {"by 1", 1, NULL, false, 1, false, false},
-    {"unfused", 7, NULL, true, 1, false, false},
-    {"of three", 5, NULL, false, N_SESSIONS, false, false},
-    {"restored", 9, NULL, false, 1, true, true},
+    {"reference", 0, "reference", true, 1, false},
+    {"at once", 0, NULL, false, 1, false},
+    {"by 7", 7, NULL, false, 1, false},
+    {"by 1", 1, NULL, false, 1, false},
+    {"unfused", 7, NULL, true, 1, false},
+    {"of three", 5, NULL, false, N_SESSIONS, false},
+    {"restored", 9, NULL, false, 1, true},
 };
-
-static bool runs(const mode *m)
-{
-    return m->on_devices || !getenv("FRIT_TEST_DEVICE");
-}
 
 typedef struct runner {
     frit_engine *engine;
@@ -108,7 +102,6 @@ static size_t compare(size_t i)
     assert_ok(frit_model_open(&model, g.path, NULL));
     for (size_t k = 0; k < FRIT_COUNT(modes); k++) {
         const bool cuts = modes[k].chunk > 0 && modes[k].n_sessions == 1 && !modes[k].no_fuse;
-        if (!runs(&modes[k])) continue;
         if ((golden_get(i)->flags & GOLDEN_AT_ONCE) && cuts) {
             print_message("           |");
             continue;
@@ -136,8 +129,7 @@ static void logits_are_those_of_the_reference(void **state)
 {
     (void)state;
     print_message("| %-22s |", "NMSE");
-    for (size_t k = 0; k < FRIT_COUNT(modes); k++)
-        if (runs(&modes[k])) print_message(" %9s |", modes[k].title);
+    for (size_t k = 0; k < FRIT_COUNT(modes); k++) print_message(" %9s |", modes[k].title);
     print_message("\n");
     size_t n_bad = 0;
     for (size_t i = 0; i < N_GOLDENS; i++)
