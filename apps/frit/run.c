@@ -230,6 +230,28 @@ static frit_status read_source(frit_session *session, const frit_token *tokens, 
     return frit_session_encode(session, tokens, n, NULL);
 }
 
+// A file that is not there yet is written when the answer is done.
+static int load_session(frit_session *session, const char *path)
+{
+    const frit_status status = path ? frit_session_load(session, path) : FRIT_OK;
+    return status == FRIT_OK || status == FRIT_E_NOT_FOUND ? CLI_DONE : cli_fail("%s", frit_error());
+}
+
+static int finish_answer(const run_args *args, frit_session *session, const cli_answer *answer)
+{
+    const char *path = args->run.session;
+    if (path && frit_session_save(session, path) != FRIT_OK) return cli_fail("%s", frit_error());
+    if (args->run.json) {
+        const int code = print_json(answer);
+        if (code != CLI_DONE) return code;
+    } else {
+        putchar('\n');
+    }
+    cli_answer_report(&args->common, answer);
+    if (answer->finish == CLI_FINISH_CONTEXT) cli_note(&args->common, "the context is full; -c N makes it larger");
+    return answer->finish == CLI_FINISH_INTERRUPT ? CLI_INTERRUPTED : CLI_DONE;
+}
+
 static int answer_prompt(const run_args *args, const frit_model *model, frit_engine *engine,
                          const cli_adapters *adapters, const cli_text *prompt)
 {
@@ -262,14 +284,7 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
     if (status == FRIT_OK && args->run.heal) status = frit_sampler_heal(sampler, model, tokens, n_tokens, &n_keep);
     if (status == FRIT_OK && (code = cli_open_grammar(&grammar, model, &args->grammar)) != CLI_DONE) goto done;
     if (status == FRIT_OK && grammar) status = frit_sampler_set_grammar(sampler, grammar);
-    const char *path = args->run.session;
-    if (status == FRIT_OK && path) {
-        const frit_status loaded = frit_session_load(session, path);
-        if (loaded != FRIT_OK && loaded != FRIT_E_NOT_FOUND) {
-            code = cli_fail("%s", frit_error());
-            goto done;
-        }
-    }
+    if (status == FRIT_OK && (code = load_session(session, args->run.session)) != CLI_DONE) goto done;
     if (status == FRIT_OK && reads) status = read_source(session, tokens, n_tokens);
     if (status == FRIT_OK) status = reads ? feed(session, &info.decoder_start, 1) : feed(session, tokens, n_keep);
     if (status != FRIT_OK) {
@@ -284,14 +299,7 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
                                   .stop = args->run.stop,
                                   .show = args->run.json ? NULL : show};
     code = cli_generate(model, engine, session, sampler, &options, &answer);
-    if (code == CLI_DONE && path && frit_session_save(session, path) != FRIT_OK) code = cli_fail("%s", frit_error());
-    if (code == CLI_DONE && args->run.json) code = print_json(&answer);
-    if (code == CLI_DONE && !args->run.json) putchar('\n');
-    if (code == CLI_DONE) {
-        cli_answer_report(&args->common, &answer);
-        if (answer.finish == CLI_FINISH_CONTEXT) cli_note(&args->common, "the context is full; -c N makes it larger");
-        if (answer.finish == CLI_FINISH_INTERRUPT) code = CLI_INTERRUPTED;
-    }
+    if (code == CLI_DONE) code = finish_answer(args, session, &answer);
 done:
     cli_answer_free(&answer);
     frit_grammar_free(grammar);
