@@ -22,6 +22,18 @@ static frit_str text_of(const frit_model *model, frit_token token, bool marks)
     return marks && frit_answer_has_mark(frit_chat_get_format(model->chat), true, piece) ? piece : none;
 }
 
+// The lists of tokens that a trie keeps for strings: nearly every schema needs them.
+static frit_status make_lists(const frit_token_trie *trie)
+{
+    frit_automaton *automaton;
+    frit_masks *masks;
+    FRIT_TRY(frit_schema_compile(&automaton, frit_str_of("{\"type\": \"string\"}"), NULL));
+    const frit_status status = frit_masks_new(&masks, automaton, trie, 0);
+    if (status == FRIT_OK) frit_masks_free(masks);
+    frit_automaton_free(automaton);
+    return status;
+}
+
 static frit_status make_trie(frit_model *model, bool marks)
 {
     const int32_t n = model->info.n_vocab;
@@ -35,6 +47,11 @@ static frit_status make_trie(frit_model *model, bool marks)
     }
     if (status == FRIT_OK) status = frit_token_trie_new(&model->tries[marks].trie, pieces, n, ends, n_ends);
     free(ends);
+    if (status == FRIT_OK) status = make_lists(model->tries[marks].trie);
+    if (status != FRIT_OK) {
+        frit_token_trie_free(model->tries[marks].trie);
+        model->tries[marks].trie = NULL;
+    }
     if (status == FRIT_OK)
         model->tries[marks].pieces = pieces;
     else

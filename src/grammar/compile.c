@@ -22,6 +22,11 @@ static frit_status fail_memory(void)
     return frit_fail_memory(sizeof(frit_automaton_state), "a compiled grammar");
 }
 
+static bool is_table(const compiler *c, int32_t r)
+{
+    return c->draft->rules[r].table.n_states > 0;
+}
+
 // ------------------------------------------------------------------------------------- which rules are used
 
 static frit_status reach(compiler *c)
@@ -34,6 +39,10 @@ static frit_status reach(compiler *c)
         if (!rule->defined)
             return frit_fail(FRIT_E_INVALID, "the grammar's rule '%.64s' is used, but not defined", rule->name);
         FRIT_TRY(frit_nfa_check(&rule->nfa));
+        if (rule->is_entry && !c->reached[rule->base]) {
+            c->reached[rule->base] = 1;
+            c->queue[n++] = rule->base;
+        }
         for (int32_t i = 0; i < rule->nfa.n_edges; i++) {
             const int32_t called = rule->nfa.edges[i].low - FRIT_CALL;
             if (called < 0) continue;
@@ -93,6 +102,7 @@ static int can_match_nothing(compiler *c, int32_t r)
 {
     const frit_draft_rule *rule = &c->draft->rules[r];
     const frit_nfa *nfa = &rule->nfa;
+    if (is_table(c, r) || rule->is_entry) return 0;
     unsigned char *seen = calloc((size_t)nfa->n_states, 1);
     if (!seen) return -1;
     seen[rule->part.in] = 1;
@@ -114,7 +124,7 @@ static int can_match_nothing(compiler *c, int32_t r)
 
 // ------------------------------------------------------------------------------------- deterministic rules
 
-static frit_status make_dfa(compiler *c, int32_t r, int32_t *n_all)
+static frit_status determinize(compiler *c, int32_t r)
 {
     const frit_draft_rule *rule = &c->draft->rules[r];
     frit_nfa nfa = rule->nfa;   // with edges of its own
@@ -129,11 +139,22 @@ static frit_status make_dfa(compiler *c, int32_t r, int32_t *n_all)
     }
     frit_status status = frit_dfa_new(&c->dfas[r], &nfa, rule->part);
     frit_nfa_free(&nfa);
-    FRIT_TRY(status);
-    *n_all += c->dfas[r].n_states;
-    if (*n_all > FRIT_DFA_STATES)
-        return frit_fail(FRIT_E_LIMIT, "the grammar has more than %d states", FRIT_DFA_STATES);
-    return FRIT_OK;
+    return status;
+}
+
+// n_states: of all rules but tables, and of tables.
+static frit_status make_dfa(compiler *c, int32_t r, int64_t n_states[2])
+{
+    const bool table = is_table(c, r);
+    const int32_t most = table ? FRIT_TABLE_STATES : FRIT_DFA_STATES;
+    if (c->draft->rules[r].is_entry) return FRIT_OK;
+    if (table)
+        c->dfas[r] = c->draft->rules[r].table;   // borrowed
+    else
+        FRIT_TRY(determinize(c, r));
+    n_states[table] += c->dfas[r].n_states;
+    if (n_states[table] <= most) return FRIT_OK;
+    return frit_fail(FRIT_E_LIMIT, "the grammar has more than %d states", most);
 }
 
 static bool can_take(const compiler *c, const frit_dfa_edge *e)
@@ -145,9 +166,14 @@ static bool can_take(const compiler *c, const frit_dfa_edge *e)
 static int find_live(compiler *c, int32_t r)
 {
     const frit_dfa *d = &c->dfas[r];
+    if (c->draft->rules[r].is_entry) return 1;
     if (!c->live[r]) c->live[r] = calloc((size_t)d->n_states, 1);
     unsigned char *live = c->live[r];
     if (!live) return -1;
+    if (is_table(c, r)) {
+        memset(live, 1, (size_t)d->n_states);
+        return 1;
+    }
     for (int32_t s = 0; s < d->n_states; s++) live[s] = d->final[s];
     for (bool changed = true; changed;) {
         changed = false;
@@ -166,6 +192,7 @@ static int is_productive(compiler *c, int32_t r)
     const frit_dfa *d = &c->dfas[r];
     const int live = find_live(c, r);
     if (live <= 0) return live;
+    if (is_table(c, r) || c->draft->rules[r].is_entry) return 1;
     for (int32_t i = d->first[0]; i < d->first[1]; i++)
         if (c->live[r][d->edges[i].to] && can_take(c, &d->edges[i])) return 1;
     return 0;
@@ -193,16 +220,26 @@ static frit_status fail_recursion(const compiler *c, const place *stack, int32_t
     return status;
 }
 
+// The edges of a rule's first state, of which entries have none that call.
+static void first_edges(const compiler *c, int32_t r, int32_t *from, int32_t *end)
+{
+    const bool none = c->draft->rules[r].is_entry || is_table(c, r);
+    *from = none ? 0 : c->dfas[r].first[0];
+    *end = none ? 0 : c->dfas[r].first[1];
+}
+
 // Depth-first, with a stack of its own: rules are numbered after all that they call at their start.
 static frit_status rank_from(compiler *c, int32_t root, place *stack, unsigned char *open, int32_t *next)
 {
-    int32_t n = 0;
-    stack[n++] = (place){root, c->dfas[root].first[0]};
+    int32_t n = 0, from, end;
+    first_edges(c, root, &from, &end);
+    stack[n++] = (place){root, from};
     open[root] = 1;
     while (n > 0) {
         place *top = &stack[n - 1];
         const frit_dfa *d = &c->dfas[top->rule];
-        if (top->edge == d->first[1]) {
+        first_edges(c, top->rule, &from, &end);
+        if (top->edge == end) {
             c->rank[top->rule] = (*next)--;
             open[top->rule] = 0;
             n--;
@@ -214,7 +251,8 @@ static frit_status rank_from(compiler *c, int32_t root, place *stack, unsigned c
         if (open[called]) return fail_recursion(c, stack, n, called);
         if (c->rank[called] >= 0) continue;
         open[called] = 1;
-        stack[n++] = (place){called, c->dfas[called].first[0]};
+        first_edges(c, called, &from, &end);
+        stack[n++] = (place){called, from};
     }
     return FRIT_OK;
 }
@@ -235,12 +273,18 @@ static frit_status find_ranks(compiler *c)
 
 // ------------------------------------------------------------------------------------- tables
 
-enum { SEARCHED_EDGES = 6 };   // states with more have a table
+enum { SEARCHED_EDGES = 6 };   // states with more have a table, but those of counters, which are many
+
+static bool wants_table(const compiler *c, int32_t r, int n_bytes)
+{
+    return n_bytes > SEARCHED_EDGES && c->draft->rules[r].counter.n_segments == 0;
+}
 
 static void count(const compiler *c, frit_automaton *g, int32_t *base)
 {
     for (int32_t r = 0; r < c->n_rules; r++) {
         const frit_dfa *d = &c->dfas[r];
+        g->n_counters += c->reached[r] && c->draft->rules[r].counter.n_segments > 0;
         for (int32_t s = 0; c->reached[r] && c->productive[r] && s < d->n_states; s++) {
             if (!c->live[r][s]) continue;
             int n_bytes = 0;
@@ -252,7 +296,7 @@ static void count(const compiler *c, frit_automaton *g, int32_t *base)
                     g->n_calls++;
             }
             g->n_bytes += (uint32_t)n_bytes;
-            g->n_tables += n_bytes > SEARCHED_EDGES;
+            g->n_tables += wants_table(c, r, n_bytes);
             g->n_states++;
         }
         base[r + 1] = g->n_states;
@@ -291,8 +335,24 @@ static void add_states(const compiler *c, frit_automaton *g, int32_t r, const in
         state->final = d->final[s];
         state->is_plain = !state->final && state->n_calls == 0;
         state->is_end = state->final && state->n_calls == 0 && state->n_bytes == 0;
-        if (state->n_bytes > SEARCHED_EDGES) fill_table(g, state);
+        if (wants_table(c, r, state->n_bytes)) fill_table(g, state);
     }
+}
+
+// Adds a rule's counter, whose states are numbered from `base`.
+static frit_status add_counter(frit_automaton *g, const frit_counter *from, int32_t base)
+{
+    frit_counter *to = &g->counters[g->n_counters];
+    FRIT_TRY(frit_dfa_copy(&to->character, &from->character));
+    to->segments = malloc((size_t)from->n_segments * sizeof *to->segments);
+    g->n_counters++;
+    if (!to->segments) return fail_memory();
+    to->n_segments = from->n_segments;
+    for (int32_t i = 0; i < from->n_segments; i++) {
+        to->segments[i] = from->segments[i];
+        to->segments[i].first += base;
+    }
+    return FRIT_OK;
 }
 
 static frit_status fill(const compiler *c, frit_automaton *g, const int32_t *base)
@@ -302,28 +362,32 @@ static frit_status fill(const compiler *c, frit_automaton *g, const int32_t *bas
     g->calls = calloc((size_t)g->n_calls + 1, sizeof *g->calls);
     g->tables = calloc((size_t)g->n_tables + 1, sizeof *g->tables);
     g->rules = calloc((size_t)c->n_rules, sizeof *g->rules);
+    g->counters = calloc((size_t)g->n_counters + 1, sizeof *g->counters);
     int32_t *number = malloc(((size_t)g->n_states + 1) * sizeof *number);
     int32_t n_most = 0;
     for (int32_t r = 0; r < c->n_rules; r++)
         if (c->dfas[r].n_states > n_most) n_most = c->dfas[r].n_states;
     int32_t *more = number ? realloc(number, ((size_t)n_most + 1) * sizeof *number) : NULL;
-    if (!g->states || !g->bytes || !g->calls || !g->tables || !g->rules || !more) {
+    if (!g->states || !g->bytes || !g->calls || !g->tables || !g->rules || !g->counters || !more) {
         free(more ? more : number);
         return fail_memory();
     }
     number = more;
     g->n_bytes = g->n_calls = 0;
-    g->n_tables = 0;
+    g->n_tables = g->n_counters = 0;
     g->n_rules = c->n_rules;
-    for (int32_t r = 0; r < c->n_rules; r++) {
+    frit_status status = FRIT_OK;
+    for (int32_t r = 0; status == FRIT_OK && r < c->n_rules; r++) {
+        const frit_draft_rule *rule = &c->draft->rules[r];
         if (!c->reached[r] || !c->productive[r]) continue;
-        g->rules[r] = (frit_automaton_rule){base[r], c->rank[r]};
+        g->rules[r] = (frit_automaton_rule){rule->is_entry ? base[rule->base] + rule->entry : base[r], c->rank[r]};
         int32_t next = base[r];
         for (int32_t s = 0; s < c->dfas[r].n_states; s++) number[s] = c->live[r][s] ? next++ : -1;
         add_states(c, g, r, number);
+        if (rule->counter.n_segments > 0) status = add_counter(g, &rule->counter, base[r]);
     }
     free(number);
-    return FRIT_OK;
+    return status;
 }
 
 // ------------------------------------------------------------------------------------- all together
@@ -346,7 +410,8 @@ static frit_status allocate(compiler *c)
 
 static void deinit(compiler *c)
 {
-    for (int32_t r = 0; c->dfas && r < c->n_rules; r++) frit_dfa_free(&c->dfas[r]);
+    for (int32_t r = 0; c->dfas && r < c->n_rules; r++)
+        if (!is_table(c, r)) frit_dfa_free(&c->dfas[r]);
     for (int32_t r = 0; c->live && r < c->n_rules; r++) free(c->live[r]);
     free(c->reached);
     free(c->nullable);
@@ -364,9 +429,9 @@ static frit_status make(compiler *c, frit_automaton *g)
     FRIT_TRY(allocate(c));
     FRIT_TRY(reach(c));
     FRIT_TRY(spread(c, c->nullable, can_match_nothing));
-    int32_t n_all = 0;
+    int64_t n_states[2] = {0, 0};
     for (int32_t r = 0; r < c->n_rules; r++)
-        if (c->reached[r]) FRIT_TRY(make_dfa(c, r, &n_all));
+        if (c->reached[r]) FRIT_TRY(make_dfa(c, r, n_states));
     FRIT_TRY(spread(c, c->productive, is_productive));
     for (int32_t r = 0; r < c->n_rules; r++)   // with what is known of all rules now
         if (c->reached[r] && find_live(c, r) < 0) return fail_memory();
@@ -402,6 +467,8 @@ frit_status frit_automaton_compile(frit_automaton **out, const frit_draft *draft
 void frit_automaton_free(frit_automaton *g)
 {
     if (!g) return;
+    for (int32_t i = 0; i < g->n_counters; i++) frit_counter_free(&g->counters[i]);
+    free(g->counters);
     free(g->states);
     free(g->bytes);
     free(g->calls);

@@ -72,6 +72,31 @@ static frit_status fail_memory(void)
     return frit_fail_memory(sizeof(frit_dfa_edge), "the automaton of a grammar");
 }
 
+frit_status frit_dfa_copy(frit_dfa *out, const frit_dfa *dfa)
+{
+    const size_t n = (size_t)dfa->n_states, n_edges = (size_t)dfa->n_edges;
+    *out = (frit_dfa){.n_states = dfa->n_states, .n_edges = dfa->n_edges};
+    out->first = malloc((n + 1) * sizeof *out->first);
+    out->edges = malloc((n_edges + 1) * sizeof *out->edges);
+    out->final = malloc(n + 1);
+    if (!out->first || !out->edges || !out->final) {
+        frit_dfa_free(out);
+        return fail_memory();
+    }
+    memcpy(out->first, dfa->first, (n + 1) * sizeof *out->first);
+    if (n_edges > 0) memcpy(out->edges, dfa->edges, n_edges * sizeof *out->edges);
+    memcpy(out->final, dfa->final, n);
+    return FRIT_OK;
+}
+
+bool frit_dfa_same(const frit_dfa *a, const frit_dfa *b)
+{
+    if (a->n_states != b->n_states || a->n_edges != b->n_edges) return false;
+    return memcmp(a->first, b->first, ((size_t)a->n_states + 1) * sizeof *a->first) == 0 &&
+           memcmp(a->final, b->final, (size_t)a->n_states) == 0 &&
+           (a->n_edges == 0 || memcmp(a->edges, b->edges, (size_t)a->n_edges * sizeof *a->edges) == 0);
+}
+
 static frit_status fail_size(void)
 {
     return frit_fail(FRIT_E_LIMIT, "the automaton of the grammar has more than %d states or takes too long to make",
@@ -352,10 +377,12 @@ typedef struct subset_work {
     int32_t *first;   // edges by the state that they leave
     frit_nfa_edge *edges;
     int32_t *mark, *stack, *closed;   // [n_states]
+    int32_t *single;                  // [n_states]: the set that a state alone leads to; -1: not yet known
     int32_t round;
     sets sets;
     int32_t *points;          // where sets of targets change
     frit_nfa_edge *leaving;   // of the set whose edges are made
+    int32_t *targets;
     size_t room;
     int64_t steps;
 } subset_work;
@@ -369,7 +396,9 @@ static bool sort_edges(subset_work *w)
     w->mark = calloc(n, sizeof *w->mark);
     w->stack = malloc(n * sizeof *w->stack);
     w->closed = malloc(n * sizeof *w->closed);
-    if (!w->first || !w->edges || !w->mark || !w->stack || !w->closed) return false;
+    w->single = malloc(n * sizeof *w->single);
+    if (!w->first || !w->edges || !w->mark || !w->stack || !w->closed || !w->single) return false;
+    memset(w->single, -1, n * sizeof *w->single);
     for (int32_t i = 0; i < nfa->n_edges; i++) w->first[nfa->edges[i].from + 2]++;
     for (size_t s = 0; s < n; s++) w->first[s + 2] += w->first[s + 1];
     for (int32_t i = 0; i < nfa->n_edges; i++) w->edges[w->first[nfa->edges[i].from + 1]++] = nfa->edges[i];
@@ -382,10 +411,26 @@ static int compare_ints(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static void sort_ints(int32_t *items, size_t n)
+{
+    enum { FEW = 24 };
+    if (n > FEW) {
+        qsort(items, n, sizeof *items, compare_ints);
+        return;
+    }
+    for (size_t i = 1; i < n; i++) {
+        const int32_t item = items[i];
+        size_t k = i;
+        for (; k > 0 && items[k - 1] > item; k--) items[k] = items[k - 1];
+        items[k] = item;
+    }
+}
+
 // The set of states that read a symbol, or leave, and can be reached from these without one.
 static int32_t close_set(subset_work *w, const int32_t *states, size_t n)
 {
     size_t n_stack = 0, n_closed = 0;
+    if (n == 1 && w->single[states[0]] >= 0) return w->single[states[0]];
     w->round++;
     for (size_t i = 0; i < n; i++) {
         if (w->mark[states[i]] == w->round) continue;
@@ -406,9 +451,11 @@ static int32_t close_set(subset_work *w, const int32_t *states, size_t n)
         }
         if (reads) w->closed[n_closed++] = s;
     }
-    qsort(w->closed, n_closed, sizeof *w->closed, compare_ints);
+    sort_ints(w->closed, n_closed);
     w->steps += (int64_t)n_closed;
-    return intern(&w->sets, w->closed, n_closed);
+    const int32_t set = intern(&w->sets, w->closed, n_closed);
+    if (n == 1) w->single[states[0]] = set;
+    return set;
 }
 
 static bool gather(subset_work *w, int32_t set, size_t *n_leaving, size_t *n_points)
@@ -424,7 +471,9 @@ static bool gather(subset_work *w, int32_t set, size_t *n_leaving, size_t *n_poi
         if (points) w->points = points;
         frit_nfa_edge *leaving = realloc(w->leaving, (n_max + 1) * 2 * sizeof *leaving);
         if (leaving) w->leaving = leaving;
-        if (!points || !leaving) return false;
+        int32_t *targets = realloc(w->targets, (n_max + 1) * 2 * sizeof *targets);
+        if (targets) w->targets = targets;
+        if (!points || !leaving || !targets) return false;
         w->room = (n_max + 1) * 2;
     }
     for (size_t k = begin; k < end; k++) {
@@ -438,7 +487,7 @@ static bool gather(subset_work *w, int32_t set, size_t *n_leaving, size_t *n_poi
     }
     *n_leaving = n;
     size_t distinct = 0;
-    if (n > 0) qsort(w->points, 2 * n, sizeof *w->points, compare_ints);
+    sort_ints(w->points, 2 * n);
     for (size_t i = 0; i < 2 * n; i++)
         if (distinct == 0 || w->points[distinct - 1] != w->points[i]) w->points[distinct++] = w->points[i];
     *n_points = distinct;
@@ -456,9 +505,7 @@ static frit_status expand(subset_work *w, builder *b, int32_t set)
 {
     size_t n, n_points;
     if (!gather(w, set, &n, &n_points)) return fail_memory();
-    if (n > 0) qsort(w->leaving, n, sizeof *w->leaving, compare_lows);
-    int32_t *targets = malloc((n + 1) * sizeof *targets);
-    if (!targets) return fail_memory();
+    if (n > 1) qsort(w->leaving, n, sizeof *w->leaving, compare_lows);
     size_t done = 0;   // edges before end before every later point
     frit_status status = FRIT_OK;
     for (size_t p = 0; p + 1 < n_points && status == FRIT_OK; p++) {
@@ -466,14 +513,13 @@ static frit_status expand(subset_work *w, builder *b, int32_t set)
         size_t n_targets = 0;
         while (done < n && w->leaving[done].high < low) done++;
         for (size_t i = done; i < n && w->leaving[i].low <= low; i++, w->steps++)
-            if (w->leaving[i].high >= high) targets[n_targets++] = w->leaving[i].to;
+            if (w->leaving[i].high >= high) w->targets[n_targets++] = w->leaving[i].to;
         if (n_targets == 0) continue;
-        const int32_t to = close_set(w, targets, n_targets);
+        const int32_t to = close_set(w, w->targets, n_targets);
         if (to < 0) status = fail_memory();
         if (to >= FRIT_DFA_STATES || w->steps > FRIT_DFA_WORK) status = fail_size();
         if (status == FRIT_OK) add_edge(b, low, high, to);
     }
-    free(targets);
     return status;
 }
 
@@ -497,8 +543,10 @@ frit_status frit_dfa_new(frit_dfa *out, const frit_nfa *nfa, frit_fragment part)
     free(w.mark);
     free(w.stack);
     free(w.closed);
+    free(w.single);
     free(w.points);
     free(w.leaving);
+    free(w.targets);
     if (status == FRIT_OK) status = trim(&b.dfa);
     if (status == FRIT_OK) status = frit_dfa_minimize(&b.dfa);
     if (status != FRIT_OK) frit_dfa_free(&b.dfa);

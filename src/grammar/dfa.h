@@ -23,6 +23,9 @@ enum { FRIT_DFA_STATES = 1 << 18, FRIT_DFA_WORK = 50000000 };
 // What `part` matches. FRIT_E_LIMIT where it needs more than FRIT_DFA_STATES states or FRIT_DFA_WORK steps.
 frit_status frit_dfa_new(frit_dfa *out, const frit_nfa *nfa, frit_fragment part);
 void frit_dfa_free(frit_dfa *dfa);
+frit_status frit_dfa_copy(frit_dfa *out, const frit_dfa *dfa);
+// The same states in the same order with the same edges. Automata that are minimal are the same if their languages are.
+bool frit_dfa_same(const frit_dfa *a, const frit_dfa *b);
 
 typedef enum frit_dfa_op { FRIT_DFA_AND, FRIT_DFA_OR, FRIT_DFA_MINUS } frit_dfa_op;
 // Of languages. The result is new.

@@ -79,9 +79,34 @@ void frit_draft_define(frit_draft *draft, int32_t rule, frit_fragment part)
     draft->rules[rule].defined = true;
 }
 
+void frit_draft_define_table(frit_draft *draft, int32_t rule, frit_dfa *table, frit_counter *counter)
+{
+    frit_draft_rule *r = &draft->rules[rule];
+    r->table = *table;
+    if (counter) r->counter = *counter;
+    r->defined = true;
+}
+
+void frit_draft_define_entry(frit_draft *draft, int32_t rule, int32_t base, int32_t state)
+{
+    frit_draft_rule *r = &draft->rules[rule];
+    r->is_entry = r->defined = true;
+    r->base = base;
+    r->entry = state;
+}
+
+void frit_counter_free(frit_counter *counter)
+{
+    frit_dfa_free(&counter->character);
+    free(counter->segments);
+    *counter = (frit_counter){0};
+}
+
 void frit_draft_free(frit_draft *draft)
 {
     for (int32_t i = 0; i < draft->n_rules; i++) {
+        frit_dfa_free(&draft->rules[i].table);
+        frit_counter_free(&draft->rules[i].counter);
         free(draft->rules[i].name);
         frit_nfa_free(&draft->rules[i].nfa);
     }

@@ -18,11 +18,30 @@
 struct json_t;
 struct answer_format;
 
+// States of strings whose characters are counted: node i of a segment is state first + i * stride. Before the string
+// ends, low to high more characters come; each next node has low_step and high_step more.
+typedef struct frit_count_segment {
+    int32_t first, stride, n;
+    int32_t low, high;   // high: INT32_MAX for any number
+    int32_t low_step, high_step;
+} frit_count_segment;
+
+typedef struct frit_counter {
+    frit_dfa character;   // the texts of one; its only final state has no edges. A quote ends the string
+    frit_count_segment *segments;
+    int32_t n_segments;
+} frit_counter;
+
 typedef struct frit_draft_rule {
     char *name;
-    bool defined;
+    bool defined, is_entry;
     frit_nfa nfa;
     frit_fragment part;
+    // In place of a part: an automaton that is deterministic and calls nothing; or a state of another rule's table,
+    // where this rule begins.
+    frit_dfa table;
+    frit_counter counter;   // of a table; no segments: none
+    int32_t base, entry;    // of is_entry: rule and state
 } frit_draft_rule;
 
 typedef struct frit_draft {
@@ -33,7 +52,12 @@ typedef struct frit_draft {
     frit_status failed;
 } frit_draft;
 
-enum { FRIT_GRAMMAR_RULES = 1 << 17, FRIT_GRAMMAR_TEXT = 4 << 20, FRIT_GRAMMAR_DEPTH = 200 };
+enum {
+    FRIT_GRAMMAR_RULES = 1 << 17,
+    FRIT_GRAMMAR_TEXT = 4 << 20,
+    FRIT_GRAMMAR_DEPTH = 200,
+    FRIT_TABLE_STATES = 1 << 19
+};
 
 // The rule of this name, a new one if it is new; -1: no memory, or too many.
 int32_t frit_draft_rule_named(frit_draft *draft, frit_str name);
@@ -42,7 +66,13 @@ int32_t frit_draft_rule_new(frit_draft *draft, const char *name);
 frit_nfa *frit_draft_nfa(frit_draft *draft, int32_t rule);
 // Makes `part` of the rule's automaton what the rule matches.
 void frit_draft_define(frit_draft *draft, int32_t rule, frit_fragment part);
+// Makes a table what the rule matches: every state can be reached and can end, and something is read first. Takes both
+// over. counter may be NULL.
+void frit_draft_define_table(frit_draft *draft, int32_t rule, frit_dfa *table, frit_counter *counter);
+// The rule is what the table of rule `base` matches from a state on.
+void frit_draft_define_entry(frit_draft *draft, int32_t rule, int32_t base, int32_t state);
 void frit_draft_free(frit_draft *draft);
+void frit_counter_free(frit_counter *counter);
 
 typedef struct frit_byte_edge {
     unsigned char low, high;
@@ -76,6 +106,8 @@ typedef struct frit_automaton {
     frit_automaton_rule *rules;
     int32_t n_states, n_rules, n_tables;
     uint32_t n_bytes, n_calls;
+    frit_counter *counters;
+    int32_t n_counters;
     int32_t root;
     bool takes_nothing;   // the empty text matches
 } frit_automaton;

@@ -5,10 +5,11 @@
 #include "base/thread.h"
 #include "base/time.h"
 #include "grammar/runs.h"
+#include "grammar/token_lists.h"
 
 #include <stdlib.h>
 
-enum { TABLE_BYTES = 256 << 20, SCRATCH_FRAMES = 1 << 16, SCRATCH_ITEMS = 1 << 22, MASK_WORK = 1 << 20, MAX_PLAIN = 4 };
+enum { TABLE_BYTES = 256 << 20, SCRATCH_FRAMES = 1 << 16, SCRATCH_ITEMS = 1 << 22, MASK_WORK = 1 << 20 };
 
 typedef struct row {   // of a state and a node
     int32_t state;
@@ -46,8 +47,10 @@ struct frit_masks {
     bool *in_root;    // [n_states]: of the root, if no rule calls it: nothing follows where it ends
     frit_run *runs;   // [n_states]
     int32_t *alike;   // [n_states]: a state with the same rows
-    frit_plain_tokens plain[MAX_PLAIN];
-    int n_plain;
+    struct strings {
+        const frit_string_tokens *tokens;   // NULL: none
+        uint32_t exits;                     // where they are in the pool; UINT32_MAX: not yet
+    } * strings;                            // [n_counters]
 
     // Scratch of a walk.
     frit_frames frames;
@@ -211,6 +214,7 @@ static void forget(frit_masks *m)
     for (int32_t i = 0; i < m->n_bitmaps; i++) free(m->bitmaps[i]);
     m->n_rows = m->n_bitmaps = 0;
     m->tokens.n = m->exits.n = 0;
+    for (int32_t i = 0; i < m->a->n_counters; i++) m->strings[i].exits = UINT32_MAX;
     if (m->buckets) memset(m->buckets, -1, (size_t)m->n_buckets * sizeof *m->buckets);
 }
 
@@ -219,16 +223,11 @@ static frit_status find_plain(frit_masks *m, int32_t state, uint32_t node, const
 {
     const frit_run *run = &m->runs[state];
     *out = NULL;
-    if (node != 0 || !run->is_sharp) return FRIT_OK;
-    for (int i = 0; i < m->n_plain; i++)
-        if (m->plain[i].classes == run->classes) *out = &m->plain[i];
-    if (*out || m->n_plain == MAX_PLAIN) return FRIT_OK;
-    FRIT_TRY(frit_plain_tokens_new(&m->plain[m->n_plain], m->trie, run->classes));
-    *out = &m->plain[m->n_plain++];
-    return FRIT_OK;
+    return node != 0 || !run->is_sharp ? FRIT_OK : frit_plain_tokens_get(m->trie, run->classes, out);
 }
 
-static frit_status add_bitmap(frit_masks *m, const frit_plain_tokens *plain, uint16_t most)
+// A new bitmap, not yet written.
+static frit_status new_bitmap(frit_masks *m, uint32_t **out)
 {
     const size_t n_words = (size_t)frit_mask_words(m->trie->n_vocab);
     if (m->n_bitmaps == m->bitmaps_room) {
@@ -240,7 +239,15 @@ static frit_status add_bitmap(frit_masks *m, const frit_plain_tokens *plain, uin
     }
     uint32_t *bits = malloc(n_words * sizeof *bits);
     if (!bits) return fail_memory();
-    m->bitmaps[m->n_bitmaps++] = bits;
+    *out = m->bitmaps[m->n_bitmaps++] = bits;
+    return FRIT_OK;
+}
+
+static frit_status add_bitmap(frit_masks *m, const frit_plain_tokens *plain, uint16_t most)
+{
+    const size_t n_words = (size_t)frit_mask_words(m->trie->n_vocab);
+    uint32_t *bits;
+    FRIT_TRY(new_bitmap(m, &bits));
     if (plain)
         frit_plain_tokens_mask(plain, n_words, most, bits);
     else
@@ -249,10 +256,53 @@ static frit_status add_bitmap(frit_masks *m, const frit_plain_tokens *plain, uin
     return FRIT_OK;
 }
 
+// The lists of a state between characters that are counted, of which low to high may come; NULL: it is no such state.
+static struct strings *find_strings(const frit_masks *m, int32_t state, uint16_t *low, uint16_t *high)
+{
+    for (int32_t i = 0; i < m->a->n_counters; i++) {
+        const frit_counter *counter = &m->a->counters[i];
+        for (int32_t k = 0; k < counter->n_segments; k++) {
+            const frit_count_segment *g = &counter->segments[k];
+            const int64_t at = state - g->first, n = at / g->stride;
+            if (at < 0 || n >= g->n || at % g->stride != 0) continue;
+            const int64_t least = g->low + n * g->low_step, most = g->high + n * g->high_step;
+            *low = least < UINT16_MAX ? (uint16_t)least : UINT16_MAX;
+            *high = most < UINT16_MAX ? (uint16_t)most : UINT16_MAX;
+            return m->strings[i].tokens ? &m->strings[i] : NULL;
+        }
+    }
+    return NULL;
+}
+
+static frit_status add_string_row(frit_masks *m, int32_t state, struct strings *strings, uint16_t low, uint16_t high)
+{
+    const frit_counted_list *exits = &strings->tokens->exits;
+    const uint16_t max = strings->tokens->max_length, most = high < max ? high : max;
+    uint32_t *bits;
+    if (strings->exits == UINT32_MAX) {
+        const uint32_t at = (uint32_t)m->exits.n;
+        FRIT_TRY(add(&m->exits, exits->items, exits->first[max + 1]));
+        strings->exits = at;
+    }
+    row r = {.state = state, .exits = strings->exits, .bitmap = m->n_bitmaps};
+    FRIT_TRY(new_bitmap(m, &bits));
+    frit_string_tokens_mask(strings->tokens, (size_t)frit_mask_words(m->trie->n_vocab), low, high, bits);
+    if (low <= most) {
+        r.exits += exits->first[low];
+        r.n_exits = exits->first[most + 1] - exits->first[low];
+    }
+    m->rows[m->n_rows] = r;
+    put(m, m->n_rows++);
+    return FRIT_OK;
+}
+
 static frit_status add_row(frit_masks *m, int32_t state, uint32_t node)
 {
     const frit_plain_tokens *plain;
+    uint16_t low, high;
     if (m->n_rows == m->rows_room) FRIT_TRY(grow_rows(m));
+    struct strings *strings = node == 0 ? find_strings(m, state, &low, &high) : NULL;
+    if (strings) return add_string_row(m, state, strings, low, high);
     FRIT_TRY(find_plain(m, state, node, &plain));
     FRIT_TRY(walk(m, state, node, plain));
     row r = {state, node, (uint32_t)m->tokens.n, (uint32_t)m->found.n, (uint32_t)m->exits.n, (uint32_t)m->ended.n, -1};
@@ -286,15 +336,26 @@ static frit_status find_row(frit_masks *m, int32_t state, uint32_t node, int32_t
 
 // ------------------------------------------------------------------------------------- masks
 
-static void allow(const frit_masks *m, const row *r, uint32_t *mask)
+// mask |= bits, in blocks that compilers make vectors of.
+static void join(uint32_t *restrict mask, const uint32_t *restrict bits, size_t n_words)
 {
-    if (r->bitmap >= 0) {
-        const size_t n_words = (size_t)frit_mask_words(m->trie->n_vocab);
-        const uint32_t *bits = m->bitmaps[r->bitmap];
-        for (size_t i = 0; i < n_words; i++) mask[i] |= bits[i];
-        return;
-    }
-    const uint32_t *tokens = m->tokens.items + r->tokens;
+    enum { BLOCK = 16 };
+    size_t i = 0;
+    for (; i + BLOCK <= n_words; i += BLOCK)
+        for (size_t k = 0; k < BLOCK; k++) mask[i + k] |= bits[i + k];
+    for (; i < n_words; i++) mask[i] |= bits[i];
+}
+
+// is_empty: the mask has not been written yet.
+static void allow(const frit_masks *m, const row *r, bool is_empty, uint32_t *mask)
+{
+    const size_t n_words = (size_t)frit_mask_words(m->trie->n_vocab);
+    const uint32_t *bits = r->bitmap >= 0 ? m->bitmaps[r->bitmap] : NULL, *tokens = m->tokens.items + r->tokens;
+    if (is_empty && bits)
+        memcpy(mask, bits, n_words * sizeof *mask);
+    else if (is_empty)
+        memset(mask, 0, n_words * sizeof *mask);
+    if (!is_empty && bits) join(mask, bits, n_words);
     for (uint32_t i = 0; i < r->n_tokens; i++) mask[tokens[i] / 32] |= 1u << (tokens[i] % 32);
 }
 
@@ -324,7 +385,7 @@ static frit_status put_together(frit_masks *m, frit_match *match, uint32_t *mask
         const work_item w = m->work[--m->n_work];
         int32_t r = 0;
         FRIT_TRY(find_row(m, w.item.state, w.node, &r));
-        allow(m, &m->rows[r], mask);
+        allow(m, &m->rows[r], n == 0, mask);
         if (m->rows[r].n_exits == 0) continue;
         const uint32_t first = m->rows[r].exits, end = first + m->rows[r].n_exits;
         FRIT_TRY(frit_config_return(m->a, &match->frames, &m->calls, w.item.frame, &m->config));
@@ -336,7 +397,7 @@ static frit_status put_together(frit_masks *m, frit_match *match, uint32_t *mask
 
 frit_status frit_masks_get(frit_masks *m, frit_match *match, uint32_t *mask)
 {
-    memset(mask, 0, (size_t)frit_mask_words(m->trie->n_vocab) * sizeof *mask);
+    if (match->now.n == 0) memset(mask, 0, (size_t)frit_mask_words(m->trie->n_vocab) * sizeof *mask);
     frit_lock_take(m->lock);
     const frit_status status = put_together(m, match, mask);
     frit_lock_give(m->lock);
@@ -360,11 +421,45 @@ static void find_root(frit_masks *m)
     for (int32_t s = start; s < end; s++) m->in_root[s] = true;
 }
 
+// States of strings are alike where more characters may come than any token has.
+static frit_status find_lists(frit_masks *m)
+{
+    const frit_automaton *a = m->a;
+    m->strings = calloc((size_t)a->n_counters + 1, sizeof *m->strings);
+    if (!m->strings) return fail_memory();
+    for (int32_t i = 0; i < a->n_counters; i++) {
+        m->strings[i].exits = UINT32_MAX;
+        FRIT_TRY(frit_string_tokens_get(m->trie, &a->counters[i].character, &m->strings[i].tokens));
+        for (int32_t k = 0; k < a->counters[i].n_segments; k++) {
+            const frit_count_segment *g = &a->counters[i].segments[k];
+            const int32_t enough = m->trie->max_depth;
+            if (g->low_step != 0 || g->high_step != 1 || g->high > enough) continue;
+            for (int32_t n = enough - g->high + 1; n < g->n; n++)
+                m->alike[g->first + n * g->stride] = g->first + (enough - g->high) * g->stride;
+        }
+    }
+    return FRIT_OK;
+}
+
 enum { WIDE_BYTES = 60 };   // states that allow so many bytes are slow to walk from
+
+// Rows of states in which strings begin.
+static frit_status warm_strings(frit_masks *m)
+{
+    int32_t r;
+    for (int32_t i = 0; i < m->a->n_counters; i++) {
+        for (int32_t k = 0; k < m->a->counters[i].n_segments; k++) {
+            const frit_count_segment *g = &m->a->counters[i].segments[k];
+            FRIT_TRY(find_row(m, g->first + (g->n - 1) * g->stride, 0, &r));
+        }
+    }
+    return FRIT_OK;
+}
 
 static frit_status warm(frit_masks *m, uint64_t for_ns)
 {
     const uint64_t end = frit_time_ns() + for_ns;
+    if (for_ns > 0) FRIT_TRY(warm_strings(m));
     for (int32_t s = 0; s < m->a->n_states; s++) {
         if (m->a->states[s].table < 0) continue;
         int n = 0, r;
@@ -393,6 +488,7 @@ frit_status frit_masks_new(frit_masks **out, const frit_automaton *automaton, co
     if (status == FRIT_OK) find_root(m);
     if (status == FRIT_OK) status = frit_states_alike(automaton, m->in_root, m->alike);
     if (status == FRIT_OK) status = frit_states_runs(automaton, m->in_root, m->runs);
+    if (status == FRIT_OK) status = find_lists(m);
     if (status == FRIT_OK) status = warm(m, warm_ns);
     if (status == FRIT_OK)
         *out = m;
@@ -411,7 +507,7 @@ void frit_masks_free(frit_masks *m)
     free(m->exits.items);
     for (int32_t i = 0; i < m->n_bitmaps; i++) free(m->bitmaps[i]);
     free(m->bitmaps);
-    for (int i = 0; i < m->n_plain; i++) frit_plain_tokens_free(&m->plain[i]);
+    free(m->strings);
     free(m->runs);
     free(m->alike);
     free(m->in_root);

@@ -74,6 +74,13 @@ frit_fragment frit_nfa_bytes(frit_nfa *nfa, unsigned char low, unsigned char hig
     return part;
 }
 
+frit_fragment frit_nfa_byte_of(frit_nfa *nfa, const char *pairs)
+{
+    const frit_fragment part = frit_nfa_none(nfa);
+    for (; *pairs; pairs += 2) frit_nfa_add(nfa, part.in, (unsigned char)pairs[0], (unsigned char)pairs[1], part.out);
+    return part;
+}
+
 frit_fragment frit_nfa_text(frit_nfa *nfa, frit_str text)
 {
     frit_fragment part = frit_nfa_empty(nfa);

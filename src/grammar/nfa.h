@@ -47,6 +47,8 @@ int32_t frit_nfa_state(frit_nfa *nfa);
 frit_fragment frit_nfa_empty(frit_nfa *nfa);   // matches ""
 frit_fragment frit_nfa_none(frit_nfa *nfa);    // matches nothing; alternatives are added to it
 frit_fragment frit_nfa_bytes(frit_nfa *nfa, unsigned char low, unsigned char high);
+// One byte of the ranges that are pairs of characters: "09AFaf".
+frit_fragment frit_nfa_byte_of(frit_nfa *nfa, const char *pairs);
 frit_fragment frit_nfa_text(frit_nfa *nfa, frit_str text);
 // One character of any of the ranges, as UTF-8. Surrogates are left out.
 frit_fragment frit_nfa_chars(frit_nfa *nfa, const frit_range *ranges, size_t n);

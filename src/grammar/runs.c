@@ -97,6 +97,18 @@ static int32_t edge_target(const frit_automaton *a, int32_t s, int32_t i)
     return i < state->n_calls ? a->calls[state->first_call + (uint32_t)i].to : -1;
 }
 
+// States of a counter are like no other: strings of a schema share them already.
+static void leave_out(const frit_counter *counter, int32_t *alike, int32_t *next)
+{
+    for (int32_t i = 0; i < counter->n_segments; i++) {
+        const frit_count_segment *g = &counter->segments[i];
+        for (int32_t s = g->first; s < g->first + g->n * g->stride; s++) {
+            alike[s] = s;
+            next[s] = 1;
+        }
+    }
+}
+
 frit_status frit_states_alike(const frit_automaton *a, const bool *in_root, int32_t *alike)
 {
     const size_t n = (size_t)a->n_states;
@@ -107,6 +119,7 @@ frit_status frit_states_alike(const frit_automaton *a, const bool *in_root, int3
     const frit_status status = l.buckets && stack && next ? FRIT_OK : fail_memory();
     for (size_t i = 0; status == FRIT_OK && i < l.n_buckets; i++) l.buckets[i] = -1;
     for (size_t i = 0; status == FRIT_OK && i < n; i++) alike[i] = -1;
+    for (int32_t i = 0; status == FRIT_OK && i < a->n_counters; i++) leave_out(&a->counters[i], alike, next);
     for (int32_t s = 0; status == FRIT_OK && s < a->n_states; s++) {
         int32_t depth = 0;
         if (next[s] == 0) stack[depth++] = s;
@@ -150,18 +163,18 @@ static int32_t main_target(const frit_automaton *a, int32_t s)
 // somewhere that rules are called or end.
 static int32_t after_bytes(const frit_automaton *a, int32_t s, int low, int high, int n_more)
 {
-    int32_t all = -1, last = -1;
-    for (int b = low; b <= high; b++) {
-        const int32_t next = frit_state_next(a, s, (unsigned char)b);
-        if (next < 0) return -1;
-        if (next == last) continue;
-        last = next;
-        if (n_more > 1 && !a->states[next].is_plain) return -1;
-        const int32_t end = n_more > 1 ? after_bytes(a, next, 0x80, 0xbf, n_more - 1) : next;
+    int32_t all = -1;
+    for (uint32_t i = 0; i < a->states[s].n_bytes && low <= high; i++) {
+        const frit_byte_edge *e = &a->bytes[a->states[s].first_byte + i];
+        if (e->high < low) continue;
+        if (e->low > low) return -1;
+        low = e->high + 1;
+        if (n_more > 1 && !a->states[e->to].is_plain) return -1;
+        const int32_t end = n_more > 1 ? after_bytes(a, e->to, 0x80, 0xbf, n_more - 1) : e->to;
         if (end < 0 || (all >= 0 && end != all)) return -1;
         all = end;
     }
-    return all;
+    return low <= high ? -1 : all;
 }
 
 // Whether every character beyond ASCII leads from s to `to`.
@@ -173,14 +186,15 @@ static bool all_characters(const frit_automaton *a, int32_t s, int32_t to)
                 {0xed, 0xed, 0x80, 0x9f, 2}, {0xee, 0xef, 0x80, 0xbf, 2}, {0xf0, 0xf0, 0x90, 0xbf, 3},
                 {0xf1, 0xf3, 0x80, 0xbf, 3}, {0xf4, 0xf4, 0x80, 0x8f, 3}};
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
-        int32_t last = -1;
-        for (int b = rows[i].first; b <= rows[i].last; b++) {
-            const int32_t next = frit_state_next(a, s, (unsigned char)b);
-            if (next < 0 || !a->states[next].is_plain) return false;
-            if (next == last) continue;
-            last = next;
-            if (after_bytes(a, next, rows[i].low, rows[i].high, rows[i].n_more) != to) return false;
+        int at = rows[i].first;
+        for (uint32_t k = 0; k < a->states[s].n_bytes && at <= rows[i].last; k++) {
+            const frit_byte_edge *e = &a->bytes[a->states[s].first_byte + k];
+            if (e->high < at) continue;
+            if (e->low > at || !a->states[e->to].is_plain) return false;
+            if (after_bytes(a, e->to, rows[i].low, rows[i].high, rows[i].n_more) != to) return false;
+            at = e->high + 1;
         }
+        if (at <= rows[i].last) return false;
     }
     return true;
 }
@@ -225,6 +239,25 @@ static frit_run run_of(const frit_automaton *a, const bool *in_root, const frit_
     return run;
 }
 
+// Counted characters lead on as long as others may come.
+static void counter_runs(const frit_counter *counter, frit_run *runs)
+{
+    const frit_dfa *one = &counter->character;
+    uint64_t other = 0;
+    for (int b = 0; b < 256; b++) {
+        const int32_t to = frit_dfa_next(one, 0, b);
+        if (to < 0 || !one->final[to]) other |= (uint64_t)1 << frit_byte_class((unsigned char)b);
+    }
+    for (int32_t i = 0; i < counter->n_segments; i++) {
+        const frit_count_segment *g = &counter->segments[i];
+        for (int32_t k = 0; k < g->n; k++) {
+            const int64_t high = g->high + (int64_t)k * g->high_step;
+            const uint16_t n = high < UINT16_MAX ? (uint16_t)high : UINT16_MAX;
+            runs[g->first + k * g->stride] = (frit_run){.classes = ~other, .ascii = n, .utf8 = n};
+        }
+    }
+}
+
 frit_status frit_states_runs(const frit_automaton *a, const bool *in_root, frit_run *runs)
 {
     const size_t n = (size_t)a->n_states;
@@ -235,6 +268,7 @@ frit_status frit_states_runs(const frit_automaton *a, const bool *in_root, frit_
         free(seen);
         return fail_memory();
     }
+    for (int32_t i = 0; i < a->n_counters; i++) counter_runs(&a->counters[i], runs);
     for (int32_t s = 0; s < a->n_states; s++) {
         int32_t depth = 0, at = s;
         // To the end of the chain of main targets; a longer cycle ends where it began.
@@ -251,85 +285,4 @@ frit_status frit_states_runs(const frit_automaton *a, const bool *in_root, frit_
     free(stack);
     free(seen);
     return FRIT_OK;
-}
-
-// ------------------------------------------------------------------------------------- plain tokens
-
-static bool is_plain_node(const frit_token_node *node, uint64_t classes)
-{
-    return node->is_utf8 && (node->classes & ~(classes | FRIT_BEYOND_ASCII)) == 0;
-}
-
-// chars: the number of characters of plain tokens, and 0 of others. visits: what is not plain.
-static void measure(const frit_token_trie *t, uint64_t classes, bool *plain, uint16_t *length, uint16_t *chars,
-                    uint32_t *visits)
-{
-    uint32_t n_visits = 0, below = 0;   // nodes before this one are below a plain node
-    plain[0] = true;
-    length[0] = 0;
-    for (uint32_t i = 1; i < t->n_nodes; i++) {
-        const frit_token_node *node = &t->nodes[i];
-        const uint64_t class = (uint64_t)1 << frit_byte_class(node->byte);
-        plain[node->depth] = plain[node->depth - 1] && (class & (classes | FRIT_BEYOND_ASCII));
-        length[node->depth] = (uint16_t)(length[node->depth - 1] + ((node->byte & 0xc0) != 0x80));
-        if (i >= below && plain[node->depth - 1] && is_plain_node(node, classes)) below = node->end;
-        if (i >= below) visits[n_visits++] = i;
-        for (uint32_t k = node->first_token; k < t->nodes[i + 1].first_token && i < below; k++)
-            chars[k] = length[node->depth];
-    }
-    visits[n_visits] = UINT32_MAX;
-}
-
-static void sort_by_length(frit_plain_tokens *p, const frit_token_trie *t, const uint16_t *chars)
-{
-    for (int32_t k = 0; k < t->n_tokens; k++)
-        if (chars[k] > 0) p->first[chars[k] + 1]++;
-    for (uint32_t c = 1; c <= p->max_length; c++) p->first[c + 1] += p->first[c];
-    for (int32_t k = 0; k < t->n_tokens; k++) {
-        if (chars[k] == 0) continue;
-        p->tokens[p->first[chars[k]]++] = (uint32_t)t->tokens[k];
-        p->all[t->tokens[k] / 32] |= 1u << (t->tokens[k] % 32);
-    }
-    for (uint32_t c = p->max_length + 1u; c > 0; c--) p->first[c] = p->first[c - 1];   // ends became beginnings
-}
-
-frit_status frit_plain_tokens_new(frit_plain_tokens *out, const frit_token_trie *t, uint64_t classes)
-{
-    *out = (frit_plain_tokens){.classes = classes, .max_length = t->max_depth};
-    bool *plain = calloc((size_t)t->max_depth + 1, sizeof *plain);
-    uint16_t *length = calloc((size_t)t->max_depth + 1, sizeof *length);
-    uint16_t *chars = calloc((size_t)t->n_tokens + 1, sizeof *chars);
-    out->tokens = malloc(((size_t)t->n_tokens + 1) * sizeof *out->tokens);
-    out->first = calloc((size_t)t->max_depth + 2, sizeof *out->first);
-    out->all = calloc((size_t)frit_mask_words(t->n_vocab) + 1, sizeof *out->all);
-    out->visits = malloc(((size_t)t->n_nodes + 1) * sizeof *out->visits);
-    const bool good = plain && length && chars && out->tokens && out->first && out->all && out->visits;
-    if (good) measure(t, classes, plain, length, chars, out->visits);
-    if (good) sort_by_length(out, t, chars);
-    free(plain);
-    free(length);
-    free(chars);
-    if (!good) frit_plain_tokens_free(out);
-    return good ? FRIT_OK : fail_memory();
-}
-
-void frit_plain_tokens_free(frit_plain_tokens *plain)
-{
-    free(plain->tokens);
-    free(plain->first);
-    free(plain->all);
-    free(plain->visits);
-    *plain = (frit_plain_tokens){0};
-}
-
-void frit_plain_tokens_mask(const frit_plain_tokens *p, size_t n_words, uint16_t most, uint32_t *mask)
-{
-    const uint32_t n_all = p->first[p->max_length + 1];
-    const uint32_t n = most >= p->max_length ? n_all : p->first[most + 1];
-    if (n > n_all / 2)
-        memcpy(mask, p->all, n_words * sizeof *mask);
-    else
-        memset(mask, 0, n_words * sizeof *mask);
-    for (uint32_t i = 0; i < n && n <= n_all / 2; i++) mask[p->tokens[i] / 32] |= 1u << (p->tokens[i] % 32);
-    for (uint32_t i = n; i < n_all && n > n_all / 2; i++) mask[p->tokens[i] / 32] &= ~(1u << (p->tokens[i] % 32));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// grammar/runs.h: what makes masks cheap: which states are alike, how far texts of one kind lead on without a choice,
-// and which tokens are such texts.
+// grammar/runs.h: what makes masks cheap: which states are alike, and how far texts of one kind lead on without a
+// choice.
 //
 //     a string of at most 40 characters   s40 --a letter--> s39 --a letter--> ... s0 --'"'--> end
 //     run of s40                          40 bytes of any class that every state on the way takes: all tokens of a
@@ -9,30 +9,12 @@
 #pragma once
 #include "grammar/grammar.h"
 
-struct frit_token_trie;
-
 typedef struct frit_run {
     uint64_t classes;   // of bytes (token_trie.h) whose every byte leads to one next state
     uint16_t ascii;     // so many bytes of these classes lead on; UINT16_MAX: any number
     uint16_t utf8;      // the same of bytes of these classes and of any characters beyond ASCII
     bool is_sharp;      // and after that nothing of these leads on: a text of them fits if it is no longer
 } frit_run;
-
-// Tokens whose texts are characters of some classes and beyond ASCII, by their length in characters. A node of the trie
-// is plain if its way is of such bytes, and all texts from it on.
-typedef struct frit_plain_tokens {
-    uint64_t classes;
-    uint32_t *tokens;   // by length
-    uint32_t *first;    // [max_depth + 2]: of a length
-    uint32_t *all;      // the tokens as a mask
-    uint32_t *visits;   // the nodes that no plain one is above of, nor plain themselves; ends with UINT32_MAX
-    uint16_t max_length;
-} frit_plain_tokens;
-
-frit_status frit_plain_tokens_new(frit_plain_tokens *out, const struct frit_token_trie *trie, uint64_t classes);
-void frit_plain_tokens_free(frit_plain_tokens *plain);
-// The mask of those of at most so many characters.
-void frit_plain_tokens_mask(const frit_plain_tokens *plain, size_t n_words, uint16_t most, uint32_t *mask);
 
 // [n_states] each. alike[s]: a state with the same texts. in_root: states at whose end nothing follows (mask.c).
 frit_status frit_states_alike(const frit_automaton *automaton, const bool *in_root, int32_t *alike);

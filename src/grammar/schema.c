@@ -29,16 +29,75 @@ static bool grow(void *items, int32_t n, int32_t *room, size_t size)
 
 // ------------------------------------------------------------------------------------- literals and sets
 
+// Keywords that say nothing about the value.
+static bool is_remark(const char *keyword)
+{
+    static const char *const remarks[] = {"title",    "description", "default",  "examples",
+                                          "$comment", "deprecated",  "readOnly", "writeOnly"};
+    for (size_t i = 0; i < FRIT_COUNT(remarks); i++)
+        if (strcmp(keyword, remarks[i]) == 0) return true;
+    return false;
+}
+
+static uint64_t hash_text(const char *text, size_t n)
+{
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)text[i]) * 1099511628211u;
+    return h;
+}
+
+// Equal values have equal hashes. *left: how many more values may be looked at; below 0: the value is not small.
+static uint64_t hash_value(json_t *value, int depth, int *left)
+{
+    enum { MAX_DEPTH = 4 };
+    uint64_t h = (uint64_t)json_typeof(value) + 1;
+    const char *key;
+    size_t i;
+    json_t *one;
+    if (--*left < 0 || depth > MAX_DEPTH) *left = -1;
+    if (*left < 0) return 0;
+    if (json_is_string(value)) h ^= hash_text(json_string_value(value), json_string_length(value));
+    if (json_is_integer(value)) h += (uint64_t)json_integer_value(value) * 0x9e3779b97f4a7c15u;
+    json_array_foreach(value, i, one) h = h * 31 + hash_value(one, depth + 1, left);
+    json_object_foreach(value, key, one)
+    {
+        if (depth == 0 && is_remark(key)) continue;
+        h += (hash_text(key, strlen(key)) ^ hash_value(one, depth + 1, left)) * 0x9e3779b97f4a7c15u;
+    }
+    return h;
+}
+
+// Whether two schemas have equal keywords, but for remarks.
+static bool same_keywords(json_t *a, json_t *b)
+{
+    const char *key;
+    json_t *one;
+    size_t n_a = 0, n_b = 0;
+    json_object_foreach(b, key, one) n_b += !is_remark(key);
+    json_object_foreach(a, key, one)
+    {
+        if (is_remark(key)) continue;
+        n_a++;
+        if (!json_equal(one, json_object_get(b, key))) return false;
+    }
+    return n_a == n_b;
+}
+
+static bool same_literal(const literal *a, const literal *b)
+{
+    if (a->kind != b->kind || a->n_any != b->n_any) return false;
+    if (a->kind == LITERAL_ANY) return memcmp(a->any, b->any, (size_t)a->n_any * sizeof *a->any) == 0;
+    if (a->kind == LITERAL_CONST) return json_equal(a->value, b->value);
+    if (a->value == b->value) return true;
+    return a->hash != 0 && a->hash == b->hash && strcmp(a->base, b->base) == 0 && same_keywords(a->value, b->value);
+}
+
 static frit_status add_literal(schema *s, const literal *l, int32_t *out)
 {
     for (int32_t i = 0; i < s->n_literals; i++) {
-        const literal *k = &s->literals[i];
-        if (k->kind != l->kind || k->n_any != l->n_any) continue;
-        if (l->kind == LITERAL_CONST ? json_equal(k->value, l->value) : k->value == l->value)
-            if (l->n_any == 0 || memcmp(k->any, l->any, (size_t)l->n_any * sizeof *l->any) == 0) {
-                *out = 2 * i;
-                return FRIT_OK;
-            }
+        if (!same_literal(&s->literals[i], l)) continue;
+        *out = 2 * i;
+        return FRIT_OK;
     }
     if (s->n_literals >= 20000) return frit_fail(FRIT_E_LIMIT, "JSON schema: more than 20000 subschemas");
     void *items = s->literals;
@@ -51,7 +110,12 @@ static frit_status add_literal(schema *s, const literal *l, int32_t *out)
 
 frit_status frit_schema_literal(schema *s, literal_kind kind, json_t *value, const char *base, int32_t *out)
 {
-    return add_literal(s, &(literal){.kind = kind, .value = value, .base = base}, out);
+    enum { SMALL = 64 };
+    literal l = {.kind = kind, .value = value, .base = base};
+    int left = SMALL;
+    if (kind == LITERAL_SCHEMA && !json_object_get(value, "$id")) l.hash = hash_value(value, 0, &left);
+    if (left < 0) l.hash = 0;
+    return add_literal(s, &l, out);
 }
 
 frit_status frit_schema_any(schema *s, const int32_t *sets, int32_t n, int32_t *out)
@@ -364,7 +428,7 @@ static frit_status make_rules(schema *s)
     FRIT_TRY(check_dialect(s));
     FRIT_TRY(add_resource(s, "", s->root, ""));
     FRIT_TRY(find_resources(s, s->root, "", 0));
-    s->rule_string = s->rule_number = s->rule_space = -1;
+    s->rule_number = s->rule_space = -1;
     const char *base = frit_schema_base(s, s->root, "");
     return frit_schema_set_of(s, s->root, base, &s->first_set);
 }
@@ -391,6 +455,7 @@ static void free_parts(schema *s)
     free(s->literals);
     free(s->sets);
     free(s->queue);
+    free(s->counted);
     free(s->resources);
     frit_arena_free(&s->arena);
     json_decref(s->object);
@@ -415,6 +480,7 @@ frit_status frit_schema_add(frit_draft *draft, json_t *root, const frit_schema_o
         status = s->form->arguments ? make_arguments(s, rule) : frit_schema_rule_of(s, s->first_set, rule);
     for (int32_t i = 0; status == FRIT_OK && i < s->n_queue; i++)
         status = frit_schema_define(s, s->queue[i]);   // which adds others
+    if (status == FRIT_OK) status = frit_schema_define_counted(s);
     free_parts(s);
     return status;
 }

@@ -32,6 +32,7 @@ typedef struct literal {
     literal_kind kind;
     json_t *value;      // a schema or a constant
     const char *base;   // of a schema: the URI that its references are relative to
+    uint64_t hash;      // of a small schema, which is the same as others with equal keywords; 0: of none
     int32_t *any;       // sets, of which one holds
     int32_t n_any;
 } literal;
@@ -46,9 +47,14 @@ typedef struct set {
 enum { SET_TRUE = 0, SET_FALSE = 1, NO_END = INT32_MAX };
 
 typedef struct language {
-    enum { LANGUAGE_NONE, LANGUAGE_ALL, LANGUAGE_SOME } kind;
-    frit_dfa *dfa;   // of LANGUAGE_SOME; lives as long as the schema
+    enum { LANGUAGE_NONE, LANGUAGE_ALL, LANGUAGE_SOME, LANGUAGE_LENGTHS } kind;
+    frit_dfa *dfa;       // of LANGUAGE_SOME; lives as long as the schema
+    int32_t low, high;   // of LANGUAGE_LENGTHS: strings of so many characters; high may be NO_END
 } language;
+
+typedef struct counted_string {   // strings of low to high characters, and the rule of their JSON texts
+    int32_t low, high, rule;
+} counted_string;
 
 typedef enum claim_kind {
     CLAIM_KEYS,       // members whose key is in `keys` have values in `set`
@@ -105,10 +111,18 @@ typedef struct schema {
     frit_dfa **dfas;         // that languages point to
     frit_dfa *universe[2];   // of numbers and strings
     int32_t n_dfas, dfas_room;
+    language integers, nice;   // LANGUAGE_NONE: not yet made
+    struct combined {
+        const frit_dfa *a, *b;
+        frit_dfa_op op;
+        language out;
+    } combined[64];   // what was computed last, by a hash
     int32_t first_set;
     int32_t *queue;   // sets whose rules are to be defined
     int32_t n_queue, queue_room;
-    int32_t rule_string, rule_number, rule_space;
+    int32_t rule_number, rule_space;
+    counted_string *counted;
+    int32_t n_counted, counted_room;
     int depth;      // of references without a value between them
     int64_t work;   // terms made so far
 } schema;
@@ -133,6 +147,8 @@ language frit_language_keep(schema *s, frit_dfa *dfa);   // takes the automaton 
 frit_status frit_language_combine(schema *s, language a, frit_dfa_op op, language b, const frit_dfa *all,
                                   language *out);
 frit_status frit_language_text(schema *s, frit_str text, language *out);
+// The automaton of LANGUAGE_SOME and LANGUAGE_LENGTHS, which becomes the former; else NULL.
+frit_status frit_language_dfa(schema *s, language *l, const frit_dfa **out);
 const frit_dfa *frit_language_universe(schema *s, schema_type type);
 frit_status frit_schema_language_of(schema *s, int32_t set, schema_type type, language *out);
 frit_status frit_schema_keys_of_pattern(schema *s, const char *pattern, language *out);
@@ -164,8 +180,13 @@ frit_status frit_schema_is_empty(schema *s, int32_t set, bool *empty);
 frit_status frit_schema_space(schema *s);   // makes rule_space: the space between the parts of arrays and objects
 // Strings of the language in quotes, without the marks of the form.
 frit_status frit_schema_string_part(schema *s, int32_t rule, language strings, frit_fragment *out);
+frit_status frit_schema_name_part(schema *s, int32_t rule, const char *name, frit_fragment *out);   // the same of one
 // Strings or numbers of the language, null, true or false.
 frit_status frit_schema_scalar_part(schema *s, int32_t rule, schema_type type, language l, frit_fragment *part);
+
+// schema_string.c: strings that any characters make, of which only the number counts.
+frit_status frit_schema_counted_rule(schema *s, int32_t low, int32_t high, int32_t *rule);
+frit_status frit_schema_define_counted(schema *s);   // those rules, when all are known
 
 // schema_form.c
 bool frit_form_is(const schema *s, int style);   // a call_style

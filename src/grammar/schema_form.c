@@ -14,7 +14,7 @@
 #include "text/answer/format.h"
 #include "text/answer/values.h"
 
-static const language no_texts = {LANGUAGE_NONE, NULL}, all_texts = {LANGUAGE_ALL, NULL};
+static const language no_texts = {.kind = LANGUAGE_NONE}, all_texts = {.kind = LANGUAGE_ALL};
 
 bool frit_form_is(const schema *s, int style)
 {
@@ -57,8 +57,10 @@ static frit_status text_part(schema *s, int32_t rule, frit_str before, language 
     frit_nfa *nfa = frit_draft_nfa(s->draft, rule);
     frit_dfa dfa;
     *out = frit_nfa_none(nfa);
+    const frit_dfa *some;
     if (texts.kind == LANGUAGE_NONE) return FRIT_OK;
-    FRIT_TRY(frit_text_then(&dfa, texts.kind == LANGUAGE_SOME ? texts.dfa : NULL, tail, mark));
+    FRIT_TRY(frit_language_dfa(s, &texts, &some));
+    FRIT_TRY(frit_text_then(&dfa, some, tail, mark));
     const frit_fragment open = frit_nfa_text(nfa, before);
     frit_nfa_or(nfa, *out, frit_nfa_seq(nfa, open, frit_nfa_dfa(nfa, &dfa)));
     frit_dfa_free(&dfa);

@@ -6,13 +6,19 @@
 
 #include <stdlib.h>
 
-static const language none = {LANGUAGE_NONE, NULL}, all = {LANGUAGE_ALL, NULL};
+static const language none = {.kind = LANGUAGE_NONE}, all = {.kind = LANGUAGE_ALL};
 
 language frit_language_keep(schema *s, frit_dfa *dfa)
 {
+    enum { COMPARED = 256 };
     if (frit_dfa_is_empty(dfa)) {
         frit_dfa_free(dfa);
         return none;
+    }
+    for (int32_t i = s->n_dfas; i-- > 0 && s->n_dfas - i <= COMPARED;) {
+        if (!frit_dfa_same(s->dfas[i], dfa)) continue;
+        frit_dfa_free(dfa);
+        return (language){.kind = LANGUAGE_SOME, .dfa = s->dfas[i]};
     }
     if (s->n_dfas == s->dfas_room) {
         const int32_t room = s->dfas_room ? s->dfas_room * 2 : 64;
@@ -33,7 +39,7 @@ language frit_language_keep(schema *s, frit_dfa *dfa)
     }
     *copy = *dfa;
     s->dfas[s->n_dfas++] = copy;
-    return (language){LANGUAGE_SOME, copy};
+    return (language){.kind = LANGUAGE_SOME, .dfa = copy};
 }
 
 static frit_status keep(schema *s, frit_status status, frit_dfa *dfa, language *out)
@@ -62,10 +68,33 @@ const frit_dfa *frit_language_universe(schema *s, schema_type type)
     return *known;
 }
 
+static language lengths(int32_t low, int32_t high)
+{
+    if (low > high) return none;
+    return low == 0 && high == NO_END ? all : (language){.kind = LANGUAGE_LENGTHS, .low = low, .high = high};
+}
+
+frit_status frit_language_dfa(schema *s, language *l, const frit_dfa **out)
+{
+    static const frit_range any = {0, 0x10ffff};
+    frit_nfa nfa = {0};
+    frit_dfa dfa;
+    if (l->kind == LANGUAGE_LENGTHS) {
+        const frit_fragment part =
+            frit_nfa_repeat(&nfa, frit_nfa_chars(&nfa, &any, 1), l->low, l->high == NO_END ? FRIT_NO_LIMIT : l->high);
+        const frit_status status = frit_dfa_new(&dfa, &nfa, part);
+        frit_nfa_free(&nfa);
+        FRIT_TRY(keep(s, status, &dfa, l));
+    }
+    *out = l->kind == LANGUAGE_SOME ? l->dfa : NULL;
+    return FRIT_OK;
+}
+
 frit_status frit_language_combine(schema *s, language a, frit_dfa_op op, language b, const frit_dfa *universe,
                                   language *out)
 {
     frit_dfa dfa;
+    const frit_dfa *x, *y;
     *out = none;
     if (op == FRIT_DFA_AND && (a.kind == LANGUAGE_NONE || b.kind == LANGUAGE_NONE)) return FRIT_OK;
     if (op == FRIT_DFA_MINUS && (a.kind == LANGUAGE_NONE || b.kind == LANGUAGE_ALL)) return FRIT_OK;
@@ -75,9 +104,24 @@ frit_status frit_language_combine(schema *s, language a, frit_dfa_op op, languag
     if (b.kind == (op == FRIT_DFA_AND ? LANGUAGE_ALL : LANGUAGE_NONE)) return FRIT_OK;
     *out = b;
     if (op != FRIT_DFA_MINUS && a.kind == (op == FRIT_DFA_AND ? LANGUAGE_ALL : LANGUAGE_NONE)) return FRIT_OK;
+    if (op == FRIT_DFA_AND && a.kind == LANGUAGE_LENGTHS && b.kind == LANGUAGE_LENGTHS) {
+        *out = lengths(a.low > b.low ? a.low : b.low, a.high < b.high ? a.high : b.high);
+        return FRIT_OK;
+    }
     if (!universe) return frit_fail(FRIT_E_INTERNAL, "JSON schema: a language without a universe");
-    const frit_status status = frit_dfa_combine(&dfa, a.dfa ? a.dfa : universe, op, b.dfa);
-    return keep(s, status, &dfa, out);
+    FRIT_TRY(frit_language_dfa(s, &a, &x));
+    FRIT_TRY(frit_language_dfa(s, &b, &y));
+    if (!x) x = universe;
+    if (x == y && op == FRIT_DFA_MINUS) *out = none;
+    if (x == y) return FRIT_OK;
+    struct combined *known = &s->combined[((uintptr_t)x / 16 * 31 + (uintptr_t)y / 16 + op) % FRIT_COUNT(s->combined)];
+    if (known->a == x && known->b == y && known->op == op) {
+        *out = known->out;
+        return FRIT_OK;
+    }
+    FRIT_TRY(keep(s, frit_dfa_combine(&dfa, x, op, y), &dfa, out));
+    *known = (struct combined){x, y, op, *out};
+    return FRIT_OK;
 }
 
 frit_status frit_language_strings(schema *s, language a, frit_dfa_op op, language b, language *out)
@@ -161,23 +205,19 @@ static frit_status of_type(schema *s, json_t *value, schema_type type, language 
         return frit_fail(FRIT_E_INVALID, "JSON schema: 'type' names an unknown type");
     *out = types[type] ? all : none;
     if (type != TYPE_NUMBER || types[type] || !integer) return FRIT_OK;
-    return keep(s, frit_number_integers(&dfa), &dfa, out);
+    if (s->integers.kind == LANGUAGE_NONE) FRIT_TRY(keep(s, frit_number_integers(&dfa), &dfa, &s->integers));
+    *out = s->integers;
+    return FRIT_OK;
 }
 
-static frit_status of_lengths(schema *s, json_t *min, json_t *max, language *out)
+static frit_status of_lengths(json_t *min, json_t *max, language *out)
 {
-    static const frit_range any = {0, 0x10ffff};
     const double low = json_number_value(min), high = max ? json_number_value(max) : -1;
-    frit_nfa nfa = {0};
-    frit_dfa dfa;
     *out = none;
     if (max && high < low) return FRIT_OK;
     if (low > 50000 || high > 50000) return frit_schema_fail(max ? "maxLength" : "minLength", "is above 50000");
-    const frit_fragment part =
-        frit_nfa_repeat(&nfa, frit_nfa_chars(&nfa, &any, 1), (int32_t)low, max ? (int32_t)high : FRIT_NO_LIMIT);
-    const frit_status status = frit_dfa_new(&dfa, &nfa, part);
-    frit_nfa_free(&nfa);
-    return keep(s, status, &dfa, out);
+    *out = lengths(low > 0 ? (int32_t)low : 0, max ? (int32_t)high : NO_END);
+    return FRIT_OK;
 }
 
 static const struct {
@@ -217,7 +257,7 @@ static frit_status of_string_keywords(schema *s, json_t *value, language *out)
     json_t *pattern = json_object_get(value, "pattern"), *format = json_object_get(value, "format");
     language one;
     if (min || max) {
-        FRIT_TRY(of_lengths(s, min, max, &one));
+        FRIT_TRY(of_lengths(min, max, &one));
         FRIT_TRY(and_language(s, out, one, TYPE_STRING));
     }
     if (json_is_string(pattern)) {

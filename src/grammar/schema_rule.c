@@ -8,9 +8,9 @@
 
 #include <stdlib.h>
 
-enum { MAX_CLASSES = 64, MAX_WITNESSES = 8, MAX_NODES = 60000, MAX_ANY_ORDER = 10, FEW_NAMES = 6 };
+enum { MAX_CLASSES = 64, MAX_WITNESSES = 8, MAX_NODES = 120000, MAX_ANY_ORDER = 10, FEW_NAMES = 6 };
 
-static const language no_keys = {LANGUAGE_NONE, NULL}, all_keys = {LANGUAGE_ALL, NULL};
+static const language no_keys = {.kind = LANGUAGE_NONE}, all_keys = {.kind = LANGUAGE_ALL};
 
 static frit_status fail_memory(void)
 {
@@ -83,6 +83,7 @@ typedef struct node {
     int32_t at, count;   // next name or index; how many there are
     uint32_t bits;       // names that occurred, and satisfied claims
     int32_t counts[MAX_WITNESSES];
+    bool ready;      // a member or an item comes next; else a comma or the end
     int32_t state;   // of the rule's automaton
 } node;
 
@@ -106,12 +107,13 @@ static uint32_t hash_node(const node *k)
 {
     uint64_t h = ((uint64_t)(uint32_t)k->at << 32 | (uint32_t)k->count) ^ (uint64_t)k->bits * 0x9e3779b97f4a7c15u;
     for (int i = 0; i < MAX_WITNESSES; i++) h = (h ^ (uint32_t)k->counts[i]) * 0x9e3779b97f4a7c15u;
+    h = (h ^ k->ready) * 0x9e3779b97f4a7c15u;
     return (uint32_t)(h >> 32);
 }
 
 static bool same_node(const node *a, const node *b)
 {
-    return a->at == b->at && a->count == b->count && a->bits == b->bits &&
+    return a->at == b->at && a->count == b->count && a->bits == b->bits && a->ready == b->ready &&
            memcmp(a->counts, b->counts, sizeof a->counts) == 0;
 }
 
@@ -165,19 +167,19 @@ static void link(frit_nfa *nfa, int32_t from, frit_fragment part, int32_t to)
 static frit_status open_machine(machine *m, const char *brackets, frit_fragment *part)
 {
     FRIT_TRY(frit_schema_space(m->s));
+    const node start = {.ready = true};
     frit_nfa *nfa = nfa_of(m);
     *part = frit_nfa_none(nfa);
     if (m->is_arguments) {
         m->out = part->out;
         int32_t first;
-        FRIT_TRY(reach(m, (node){.state = 0}, &first));
+        FRIT_TRY(reach(m, start, &first));
         frit_nfa_add(nfa_of(m), part->in, FRIT_EPSILON, FRIT_EPSILON, first);
         return FRIT_OK;
     }
     frit_fragment open = frit_nfa_bytes(nfa, (unsigned char)brackets[0], (unsigned char)brackets[0]);
     open = frit_nfa_seq(nfa, open, frit_nfa_call(nfa, m->s->rule_space));
     const int32_t last = frit_nfa_state(nfa);
-    const node start = {0};
     int32_t state;
     FRIT_TRY(reach(m, start, &state));
     link(nfa, part->in, open, state);
@@ -188,13 +190,21 @@ static frit_status open_machine(machine *m, const char *brackets, frit_fragment 
     return FRIT_OK;
 }
 
-// From a state: a comma and space if anything came before, then `part`, to another state.
-static frit_fragment after_comma(machine *m, bool first)
+// A comma and space, if there are commas, to where a member or an item comes.
+static frit_status add_comma(machine *m, node from)
 {
+    node to = from;
+    int32_t state;
+    to.ready = true;
+    FRIT_TRY(reach(m, to, &state));
     frit_nfa *nfa = nfa_of(m);
-    if (first || (m->is_arguments && frit_form_is(m->s, CALL_TAGGED))) return frit_nfa_empty(nfa);
+    if (m->is_arguments && frit_form_is(m->s, CALL_TAGGED)) {
+        frit_nfa_add(nfa, from.state, FRIT_EPSILON, FRIT_EPSILON, state);
+        return FRIT_OK;
+    }
     const frit_fragment comma = frit_nfa_bytes(nfa, ',', ',');
-    return frit_nfa_seq(nfa, comma, frit_nfa_call(nfa, m->s->rule_space));
+    link(nfa, from.state, frit_nfa_seq(nfa, comma, frit_nfa_call(nfa, m->s->rule_space)), state);
+    return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------------- objects
@@ -213,6 +223,7 @@ typedef struct object {
     const term *t;
     key_class classes[MAX_CLASSES + 256];
     int32_t n_names, n_classes;   // names come first
+    int32_t n_until_required;     // in order: names up to the last one that must occur
     int32_t low, high;
     int32_t n_witnesses;
     const claim *witnesses[MAX_WITNESSES];
@@ -245,7 +256,10 @@ static frit_status find_names(object *o)
         uint32_t bit = 1;
         for (int32_t c = 0; c < o->t->n; c++) {
             const claim *about = &o->t->claims[c];
-            if (about->kind == CLAIM_REQUIRED && strcmp(about->name, k->name) == 0) k->required = true;
+            if (about->kind == CLAIM_REQUIRED && strcmp(about->name, k->name) == 0) {
+                k->required = true;
+                o->n_until_required = i + 1;
+            }
             if (about->kind == CLAIM_KEYS && claims_name(about, k->name))
                 FRIT_TRY(frit_schema_set_and(s, k->set, about->set, &k->set));
             if (about->kind != CLAIM_SOME_KEY) continue;
@@ -338,9 +352,13 @@ static frit_status member_rule(object *o, const key_class *k, int32_t set_id, in
     }
     FRIT_TRY(frit_schema_rule_of(s, set_id, &value));
     language keys = k->keys;
-    if (k->name) FRIT_TRY(frit_language_text(s, frit_str_of(k->name), &keys));
-    FRIT_TRY(frit_form_is(s, CALL_LOOSE) ? frit_form_key(s, *rule, k->name, keys, &part)
-                                         : frit_schema_string_part(s, *rule, keys, &part));
+    if (frit_form_is(s, CALL_LOOSE)) {
+        if (k->name) FRIT_TRY(frit_language_text(s, frit_str_of(k->name), &keys));
+        FRIT_TRY(frit_form_key(s, *rule, k->name, keys, &part));
+    } else {
+        FRIT_TRY(k->name ? frit_schema_name_part(s, *rule, k->name, &part)
+                         : frit_schema_string_part(s, *rule, keys, &part));
+    }
     frit_nfa *nfa = frit_draft_nfa(s->draft, *rule);
     if (s->complete) part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, s->rule_space));
     part = frit_nfa_seq(nfa, part, frit_nfa_bytes(nfa, ':', ':'));
@@ -357,6 +375,7 @@ static frit_status add_member(object *o, const node *from, key_class *k, node to
     bool empty;
     const int32_t cap = o->high != NO_END ? o->high : o->low > 1 ? o->low : 1;
     if (from->count >= o->high) return FRIT_OK;
+    to.ready = false;
     to.count = from->count < cap ? from->count + 1 : cap;
     for (int32_t w = -1; w < o->n_witnesses; w++) {
         node next = to;
@@ -370,8 +389,7 @@ static frit_status add_member(object *o, const node *from, key_class *k, node to
         if (w < 0) k->member = rule;
         FRIT_TRY(reach(&o->m, next, &state));
         frit_nfa *nfa = nfa_of(&o->m);
-        const frit_fragment comma = after_comma(&o->m, from->count == 0);
-        link(nfa, from->state, frit_nfa_seq(nfa, comma, frit_nfa_call(nfa, rule)), state);
+        link(nfa, from->state, frit_nfa_call(nfa, rule), state);
     }
     return FRIT_OK;
 }
@@ -426,8 +444,9 @@ static frit_status choose_tracked(object *o)
 
 static bool is_object_end(const object *o, const node *k)
 {
+    if (k->ready && k->count > 0) return false;   // after a comma
     if (k->count < o->low || (k->bits >> 16) != (1u << o->n_witnesses) - 1) return false;
-    if (!o->m.s->any_order) return k->at == o->n_names;
+    if (!o->m.s->any_order) return k->at >= o->n_until_required;
     for (int32_t i = 0; i < o->n_tracked; i++)
         if (o->classes[i].required && !(k->bits >> i & 1)) return false;
     return true;
@@ -445,7 +464,7 @@ static frit_status object_part(schema *s, int32_t rule, const term *t, bool is_a
     for (int32_t i = 0; status == FRIT_OK && i < o->m.n; i++) {
         const node from = o->m.nodes[i];
         if (is_object_end(o, &from)) frit_nfa_add(nfa_of(&o->m), from.state, FRIT_EPSILON, FRIT_EPSILON, o->m.out);
-        status = s->any_order ? add_any_order(o, from) : add_in_order(o, from);
+        status = !from.ready ? add_comma(&o->m, from) : s->any_order ? add_any_order(o, from) : add_in_order(o, from);
     }
     free_machine(&o->m);
     free(o);
@@ -538,18 +557,18 @@ static frit_status add_items(array *a, node from)
         if (empty) continue;
         to.at = from.at < a->last ? from.at + 1 : a->last;
         to.count = 1;
+        to.ready = false;
         FRIT_TRY(frit_schema_rule_of(s, set_id, &value));
         FRIT_TRY(reach(&a->m, to, &state));
         frit_nfa *nfa = nfa_of(&a->m);
-        const frit_fragment comma = after_comma(&a->m, from.count == 0);
-        link(nfa, from.state, frit_nfa_seq(nfa, comma, frit_nfa_call(nfa, value)), state);
+        link(nfa, from.state, frit_nfa_call(nfa, value), state);
     }
     return FRIT_OK;
 }
 
 static bool is_array_end(const array *a, const node *k)
 {
-    if (k->at < a->low) return false;
+    if (k->at < a->low || (k->ready && k->count > 0)) return false;
     for (int32_t i = 0; i < a->n_counts; i++)
         if (k->counts[i] < a->counts[i]->least) return false;
     return true;
@@ -563,7 +582,7 @@ static frit_status array_part(schema *s, int32_t rule, const term *t, frit_fragm
     for (int32_t i = 0; status == FRIT_OK && i < a.m.n; i++) {
         const node from = a.m.nodes[i];
         if (is_array_end(&a, &from)) frit_nfa_add(nfa_of(&a.m), from.state, FRIT_EPSILON, FRIT_EPSILON, a.m.out);
-        status = add_items(&a, from);
+        status = from.ready ? add_items(&a, from) : add_comma(&a.m, from);
     }
     free_machine(&a.m);
     return status;

@@ -22,68 +22,6 @@ static frit_fragment space_part(frit_nfa *nfa)
     return frit_nfa_or(nfa, all, frit_nfa_seq(nfa, line, frit_nfa_repeat(nfa, blank, 0, 20)));
 }
 
-static frit_fragment hex_part(frit_nfa *nfa, const char *pairs)
-{
-    const frit_fragment all = frit_nfa_none(nfa);
-    for (; *pairs; pairs += 2)
-        frit_nfa_or(nfa, all, frit_nfa_bytes(nfa, (unsigned char)pairs[0], (unsigned char)pairs[1]));
-    return all;
-}
-
-// \u0001 to \u0FFF after the first zero: the digits from the first that is not zero on.
-static frit_fragment small_code_part(frit_nfa *nfa, int n_digits)
-{
-    static const char hex[] = "09AFaf", not_zero[] = "19AFaf";
-    const frit_fragment all = frit_nfa_none(nfa);
-    for (int zeros = 0; zeros < n_digits; zeros++) {
-        frit_fragment part = frit_nfa_empty(nfa);
-        for (int i = 0; i < n_digits; i++)
-            part = frit_nfa_seq(nfa, part, hex_part(nfa, i < zeros ? "00" : i == zeros ? not_zero : hex));
-        frit_nfa_or(nfa, all, part);
-    }
-    return all;
-}
-
-// `zero`: also that of the zero character, which C strings cannot hold.
-static frit_fragment escape_part(frit_nfa *nfa, bool zero)
-{
-    static const char hex[] = "09AFaf";
-    const frit_fragment all = frit_nfa_none(nfa);
-    const frit_fragment small = frit_nfa_text(nfa, frit_str_of("u0"));
-    if (!zero) frit_nfa_or(nfa, all, frit_nfa_seq(nfa, small, small_code_part(nfa, 3)));
-    for (const char *c = "\"\\/bfnrt"; *c; c++)
-        frit_nfa_or(nfa, all, frit_nfa_bytes(nfa, (unsigned char)*c, (unsigned char)*c));
-    for (int kind = 0; kind < 3; kind++) {   // not D8-DF; D0-D7; a pair of surrogates
-        frit_fragment part = frit_nfa_bytes(nfa, 'u', 'u');
-        if (kind == 0) part = frit_nfa_seq(nfa, part, hex_part(nfa, zero ? "09ACEFacef" : "19ACEFacef"));
-        if (kind > 0) part = frit_nfa_seq(nfa, part, hex_part(nfa, "DDdd"));
-        if (kind == 0) part = frit_nfa_seq(nfa, part, hex_part(nfa, hex));
-        if (kind == 1) part = frit_nfa_seq(nfa, part, hex_part(nfa, "07"));
-        if (kind == 2) part = frit_nfa_seq(nfa, part, hex_part(nfa, "89ABab"));
-        part = frit_nfa_seq(nfa, part, frit_nfa_repeat(nfa, hex_part(nfa, hex), 2, 2));
-        if (kind == 2) {
-            part = frit_nfa_seq(nfa, part, frit_nfa_text(nfa, frit_str_of("\\u")));
-            part = frit_nfa_seq(nfa, part, hex_part(nfa, "DDdd"));
-            part = frit_nfa_seq(nfa, part, hex_part(nfa, "CFcf"));
-            part = frit_nfa_seq(nfa, part, frit_nfa_repeat(nfa, hex_part(nfa, hex), 2, 2));
-        }
-        frit_nfa_or(nfa, all, part);
-    }
-    return all;
-}
-
-static frit_fragment string_part(frit_nfa *nfa, bool zero)
-{
-    static const frit_range plain[] = {{' ', '!'}, {'#', '['}, {']', 0x10ffff}};
-    frit_fragment part = frit_nfa_bytes(nfa, '"', '"');
-    const frit_fragment one = frit_nfa_none(nfa);
-    frit_nfa_or(nfa, one, frit_nfa_chars(nfa, plain, FRIT_COUNT(plain)));
-    const frit_fragment slash = frit_nfa_bytes(nfa, '\\', '\\');
-    frit_nfa_or(nfa, one, frit_nfa_seq(nfa, slash, escape_part(nfa, zero)));
-    part = frit_nfa_seq(nfa, part, frit_nfa_repeat(nfa, one, 0, FRIT_NO_LIMIT));
-    return frit_nfa_seq(nfa, part, frit_nfa_bytes(nfa, '"', '"'));
-}
-
 static frit_fragment number_part(frit_nfa *nfa, bool complete)
 {
     const int32_t most = complete ? FRIT_NO_LIMIT : 15;
@@ -96,23 +34,19 @@ static frit_fragment number_part(frit_nfa *nfa, bool complete)
     frit_fragment fraction = frit_nfa_bytes(nfa, '.', '.');
     fraction = frit_nfa_seq(nfa, fraction, frit_nfa_repeat(nfa, frit_nfa_bytes(nfa, '0', '9'), 1, most));
     part = frit_nfa_seq(nfa, part, frit_nfa_repeat(nfa, fraction, 0, 1));
-    frit_fragment power = hex_part(nfa, "eeEE");
-    power = frit_nfa_seq(nfa, power, frit_nfa_repeat(nfa, hex_part(nfa, "++--"), 0, 1));
+    frit_fragment power = frit_nfa_byte_of(nfa, "eeEE");
+    power = frit_nfa_seq(nfa, power, frit_nfa_repeat(nfa, frit_nfa_byte_of(nfa, "++--"), 0, 1));
     power = frit_nfa_seq(nfa, power, frit_nfa_repeat(nfa, frit_nfa_bytes(nfa, '0', '9'), 1, complete ? most : 2));
     return frit_nfa_seq(nfa, part, frit_nfa_repeat(nfa, power, 0, 1));
 }
 
-static frit_status shared_rule(schema *s, int32_t *rule, int which)
+static frit_status shared_rule(schema *s, int32_t *rule, bool number)
 {
-    static const char *const names[] = {"space", "string", "number"};
     if (*rule >= 0) return FRIT_OK;
-    *rule = frit_draft_rule_new(s->draft, names[which]);
+    *rule = frit_draft_rule_new(s->draft, number ? "number" : "space");
     if (*rule < 0) return s->draft->failed;
     frit_nfa *nfa = frit_draft_nfa(s->draft, *rule);
-    frit_draft_define(s->draft, *rule,
-                      which == 0   ? space_part(nfa)
-                      : which == 1 ? string_part(nfa, s->complete)
-                                   : number_part(nfa, s->complete));
+    frit_draft_define(s->draft, *rule, number ? number_part(nfa, s->complete) : space_part(nfa));
     return FRIT_OK;
 }
 
@@ -168,6 +102,24 @@ static frit_fragment quoted(frit_nfa *nfa, const frit_dfa *dfa, bool zero)
     return part;
 }
 
+frit_status frit_schema_name_part(schema *s, int32_t rule, const char *name, frit_fragment *out)
+{
+    language strings;
+    if (s->form->n_without > 0) {
+        FRIT_TRY(frit_language_text(s, frit_str_of(name), &strings));
+        return frit_schema_string_part(s, rule, strings, out);
+    }
+    frit_nfa *nfa = frit_draft_nfa(s->draft, rule);
+    *out = frit_nfa_bytes(nfa, '"', '"');
+    for (; *name; name++) {
+        const int32_t next = frit_nfa_state(nfa);
+        add_content(nfa, out->out, (unsigned char)*name, (unsigned char)*name, next);
+        out->out = next;
+    }
+    *out = frit_nfa_seq(nfa, *out, frit_nfa_bytes(nfa, '"', '"'));
+    return FRIT_OK;
+}
+
 // Strings, without the marks of the form.
 frit_status frit_schema_string_part(schema *s, int32_t rule, language keys, frit_fragment *out)
 {
@@ -181,14 +133,16 @@ frit_status frit_schema_string_part(schema *s, int32_t rule, language keys, frit
         *out = quoted(frit_draft_nfa(s->draft, rule), keys.dfa, s->complete);
         return FRIT_OK;
     }
-    FRIT_TRY(shared_rule(s, &s->rule_string, 1));
-    *out = frit_nfa_call(frit_draft_nfa(s->draft, rule), s->rule_string);
+    const bool counts = keys.kind == LANGUAGE_LENGTHS;
+    int32_t string;
+    FRIT_TRY(frit_schema_counted_rule(s, counts ? keys.low : 0, counts ? keys.high : NO_END, &string));
+    *out = frit_nfa_call(frit_draft_nfa(s->draft, rule), string);
     return FRIT_OK;
 }
 
 frit_status frit_schema_space(schema *s)
 {
-    return shared_rule(s, &s->rule_space, 0);
+    return shared_rule(s, &s->rule_space, false);
 }
 
 // ------------------------------------------------------------------------------------- scalars
@@ -199,9 +153,11 @@ static frit_status nicer(schema *s, language *l)
     frit_dfa nice;
     language both;
     if (s->complete || l->kind != LANGUAGE_SOME) return FRIT_OK;
-    FRIT_TRY(frit_number_nice(&nice));
-    FRIT_TRY(frit_language_combine(s, *l, FRIT_DFA_AND, frit_language_keep(s, &nice),
-                                   frit_language_universe(s, TYPE_NUMBER), &both));
+    if (s->nice.kind == LANGUAGE_NONE) {
+        FRIT_TRY(frit_number_nice(&nice));
+        s->nice = frit_language_keep(s, &nice);
+    }
+    FRIT_TRY(frit_language_combine(s, *l, FRIT_DFA_AND, s->nice, frit_language_universe(s, TYPE_NUMBER), &both));
     if (both.kind != LANGUAGE_NONE) *l = both;
     return FRIT_OK;
 }
@@ -211,7 +167,7 @@ frit_status frit_schema_scalar_part(schema *s, int32_t rule, schema_type type, l
     static const char *const texts[] = {"null", "true", "false"};
     if (type == TYPE_STRING) return frit_schema_string_part(s, rule, l, part);
     if (type == TYPE_NUMBER) FRIT_TRY(nicer(s, &l));
-    if (type == TYPE_NUMBER && l.kind == LANGUAGE_ALL) FRIT_TRY(shared_rule(s, &s->rule_number, 2));
+    if (type == TYPE_NUMBER && l.kind == LANGUAGE_ALL) FRIT_TRY(shared_rule(s, &s->rule_number, true));
     frit_nfa *nfa = frit_draft_nfa(s->draft, rule);
     if (type != TYPE_NUMBER)
         *part = frit_nfa_text(nfa, frit_str_of(texts[type]));

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-static const language no_keys = {LANGUAGE_NONE, NULL}, all_keys = {LANGUAGE_ALL, NULL};
+static const language no_keys = {.kind = LANGUAGE_NONE}, all_keys = {.kind = LANGUAGE_ALL};
 
 static frit_status fail_memory(void)
 {

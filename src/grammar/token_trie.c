@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tokens sorted by text become the trie in one pass.
-#include "grammar/token_trie.h"
+#include "grammar/token_lists.h"
 
 #include <stdlib.h>
 
@@ -140,7 +140,8 @@ frit_status frit_token_trie_new(frit_token_trie **out, const frit_str *pieces, i
         t->ends = own_ends;
         t->n_ends = n_ends;
         t->n_vocab = n_vocab;
-        status = fill(t, pieces, entries);
+        status = frit_token_lists_new(&t->lists);
+        if (status == FRIT_OK) status = fill(t, pieces, entries);
     }
     free(entries);
     if (status == FRIT_OK)
@@ -153,6 +154,7 @@ frit_status frit_token_trie_new(frit_token_trie **out, const frit_str *pieces, i
 void frit_token_trie_free(frit_token_trie *t)
 {
     if (!t) return;
+    frit_token_lists_free(t->lists);
     free(t->nodes);
     free(t->tokens);
     free(t->ends);

@@ -21,6 +21,7 @@ typedef struct frit_token_trie {
     uint32_t n_nodes;
     int32_t n_tokens, n_vocab, n_ends;
     uint16_t max_depth;
+    struct frit_token_lists *lists;   // made of it when they are asked for (token_lists.h)
 } frit_token_trie;
 
 // pieces: [n_vocab]; "" for tokens that are no text: they are never allowed. ends: tokens that are allowed where a text

@@ -191,6 +191,96 @@ static void texts_match_as_the_schemas_say(void **state)
     }
 }
 
+// ------------------------------------------------------------------------------------- lengths of strings
+
+static frit_automaton *compile_schema(const char *schema)
+{
+    frit_automaton *a = NULL;
+    if (frit_schema_compile(&a, frit_str_of(schema), NULL) != FRIT_OK) fail_msg("%s: %s", schema, frit_error());
+    return a;
+}
+
+// A string of n characters, of one to four bytes and escapes by turns.
+static void write_string(frit_buf *out, int n)
+{
+    static const char *const characters[] = {
+        "a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x90\xb4", "\\u00e9", "\\ud83d\\udc34", "\\n", "\\\"", "\\u0001"};
+    out->len = 0;
+    frit_buf_char(out, '"');
+    for (int i = 0; i < n; i++) frit_buf_text(out, characters[i % (int)FRIT_COUNT(characters)]);
+    frit_buf_char(out, '"');
+}
+
+static void characters_of_strings_are_counted(void **state)
+{
+    (void)state;
+    static const int limits[][2] = {{0, 0}, {0, 1}, {1, 1}, {2, 5}, {3, -1}, {0, 20}, {20, 20}, {7, 12}, {4, 9}};
+    frit_buf schema = {0}, text = {0};
+    frit_buf_text(&schema, "{\"type\": \"array\", \"items\": false, \"prefixItems\": [");
+    for (size_t i = 0; i < FRIT_COUNT(limits); i++) {   // all in one schema: they share states
+        frit_buf_printf(&schema, "%s{\"type\": \"string\", \"minLength\": %d", i ? "," : "", limits[i][0]);
+        if (limits[i][1] >= 0) frit_buf_printf(&schema, ", \"maxLength\": %d", limits[i][1]);
+        frit_buf_char(&schema, '}');
+    }
+    frit_buf_text(&schema, "]}");
+    frit_automaton *a = compile_schema(schema.data);
+    frit_match match;
+    assert_ok(frit_match_init(&match, a, 2));
+    for (size_t i = 0; i < FRIT_COUNT(limits); i++) {
+        size_t n_read;
+        const int low = limits[i][0], high = limits[i][1] >= 0 ? limits[i][1] : 40;
+        assert_ok(frit_match_push(&match, i ? "," : "[", 1, &n_read));
+        for (int n = 0; n <= 40; n++) {
+            write_string(&text, n);
+            assert_ok(frit_match_push(&match, text.data, text.len, &n_read));
+            const bool fits = n_read == text.len;
+            if (fits != (n >= low && n <= high)) fail_msg("%d characters of %d to %d", n, low, high);
+            if (fits) assert_ok(frit_match_pop(&match, 1));
+        }
+        write_string(&text, high);
+        assert_ok(frit_match_push(&match, text.data, text.len, &n_read));
+    }
+    frit_match_deinit(&match);
+    frit_automaton_free(a);
+    frit_buf_free(&schema);
+    frit_buf_free(&text);
+}
+
+static void strings_with_other_limits_share_states(void **state)
+{
+    (void)state;
+    frit_automaton *one = compile_schema("{\"type\": \"string\", \"maxLength\": 200}");
+    frit_automaton *four =
+        compile_schema("{\"anyOf\": [{\"type\": \"array\", \"items\": {\"type\": \"string\", "
+                       "\"maxLength\": 150}}, {\"type\": \"array\", \"items\": {\"type\": \"string\", "
+                       "\"maxLength\": 199}}, {\"type\": \"string\", \"maxLength\": 200}]}");
+    assert_true(four->n_states < one->n_states + 100);
+    assert_true(one->n_states > 200);
+    frit_automaton_free(one);
+    frit_automaton_free(four);
+    frit_automaton *most = compile_schema("{\"type\": \"string\", \"minLength\": 9000, \"maxLength\": 18000}");
+    frit_automaton_free(most);
+    assert_fails(frit_schema_compile(&most, frit_str_of("{\"type\": \"string\", \"maxLength\": 49999}"), NULL),
+                 FRIT_E_LIMIT, "strings of limited lengths need");
+}
+
+static void equal_subschemas_are_compiled_once(void **state)
+{
+    (void)state;
+    frit_automaton *same = compile_schema(
+        "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {\"a\": {\"enum\": [\"red\", "
+        "\"green\"], \"title\": \"A\"}, \"b\": {\"description\": \"B\", \"enum\": [\"red\", \"green\"]}}}");
+    frit_automaton *other = compile_schema(
+        "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {\"a\": {\"enum\": [\"red\", "
+        "\"green\"], \"title\": \"A\"}, \"b\": {\"description\": \"B\", \"enum\": [\"red\", \"brown\"]}}}");
+    assert_true(same->n_states + 5 < other->n_states);
+    assert_matches(same, "same", "{\"a\":\"red\",\"b\":\"green\"}", 1);
+    assert_matches(other, "other", "{\"a\":\"red\",\"b\":\"green\"}", -1);
+    assert_matches(other, "other", "{\"a\":\"green\",\"b\":\"brown\"}", 1);
+    frit_automaton_free(same);
+    frit_automaton_free(other);
+}
+
 static void what_cannot_be_said_is_refused_by_name(void **state)
 {
     (void)state;
@@ -278,6 +368,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_suite_of_json_schema_is_answered),
         cmocka_unit_test(texts_match_as_the_schemas_say),
+        cmocka_unit_test(characters_of_strings_are_counted),
+        cmocka_unit_test(strings_with_other_limits_share_states),
+        cmocka_unit_test(equal_subschemas_are_compiled_once),
         cmocka_unit_test(what_cannot_be_said_is_refused_by_name),
         cmocka_unit_test(random_answers_are_valid),
     };
