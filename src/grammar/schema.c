@@ -411,6 +411,21 @@ frit_status frit_schema_resolve(schema *s, const char *base, json_t *reference, 
     return frit_fail(FRIT_E_UNSUPPORTED, "JSON schema: '$ref' to '%.200s', which is not in the schema", text);
 }
 
+frit_status frit_schema_resolve_dynamic(schema *s, const char *base, json_t *reference, resource *out)
+{
+    FRIT_TRY(frit_schema_resolve(s, base, reference, out));
+    const char *text = json_string_value(reference), *name = text + part(text, "#") + 1;
+    const char *anchor = json_string_value(json_object_get(out->value, "$dynamicAnchor"));
+    if (!anchor || !strchr(text, '#') || strcmp(anchor, name) != 0) return FRIT_OK;   // the same as $ref
+    for (int32_t i = 0; i < s->n_resources; i++) {
+        json_t *other = s->resources[i].value;
+        const char *same = json_string_value(json_object_get(other, "$dynamicAnchor"));
+        if (other != out->value && same && strcmp(same, anchor) == 0)
+            return frit_schema_fail("$dynamicRef", "depends on how a schema is reached: its anchor occurs twice");
+    }
+    return FRIT_OK;
+}
+
 // ------------------------------------------------------------------------------------- compiling
 
 static frit_status check_dialect(const schema *s)

@@ -139,6 +139,8 @@ frit_status frit_schema_set_not(schema *s, int32_t a, int32_t *out);
 // The set of a subschema of a schema with this base.
 frit_status frit_schema_set_of(schema *s, json_t *value, const char *base, int32_t *out);
 frit_status frit_schema_resolve(schema *s, const char *base, json_t *reference, resource *out);
+// The same of a $dynamicRef, where all ways to it lead to one schema.
+frit_status frit_schema_resolve_dynamic(schema *s, const char *base, json_t *reference, resource *out);
 const char *frit_schema_base(const schema *s, json_t *value, const char *base);
 frit_status frit_schema_fail(const char *keyword, const char *what);
 

@@ -392,14 +392,13 @@ static frit_status of_schema(schema *s, json_t *value, const char *base, schema_
         FRIT_TRY(frit_language_combine(s, *out, FRIT_DFA_MINUS, one, frit_language_universe(s, type), out));
     }
     if (json_object_get(value, "if") && out->kind != LANGUAGE_NONE) FRIT_TRY(of_if(s, value, base, type, out));
-    if ((sub = json_object_get(value, "$ref")) && out->kind != LANGUAGE_NONE) {
+    for (int dynamic = 0; dynamic < 2 && out->kind != LANGUAGE_NONE; dynamic++) {
         resource target;
-        FRIT_TRY(frit_schema_resolve(s, base, sub, &target));
+        if (!(sub = json_object_get(value, dynamic ? "$dynamicRef" : "$ref"))) continue;
+        FRIT_TRY((dynamic ? frit_schema_resolve_dynamic : frit_schema_resolve)(s, base, sub, &target));
         FRIT_TRY(of_sub(s, target.value, target.base, type, &one));
         FRIT_TRY(and_language(s, out, one, type));
     }
-    if (json_object_get(value, "$dynamicRef"))
-        return frit_schema_fail("$dynamicRef", "depends on how a schema is reached");
     return FRIT_OK;
 }
 

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_CLASSES = 64, MAX_WITNESSES = 8, MAX_NODES = 120000, MAX_ANY_ORDER = 10, FEW_NAMES = 6 };
+enum { MAX_CLASSES = 64, MAX_WITNESSES = 8, MAX_NODES = 120000, MAX_ANY_ORDER = 10, MAX_CHOICES = 10, FEW_NAMES = 6 };
 
 static const language no_keys = {.kind = LANGUAGE_NONE}, all_keys = {.kind = LANGUAGE_ALL};
 
@@ -478,6 +478,8 @@ typedef struct array {
     const term *t;
     int32_t low, high, last;   // indexes from `last` on are alike
     bool unique;
+    int32_t choices[MAX_CHOICES];   // of unique: sets of which each holds of one item at most
+    int32_t n_choices;
     int32_t n_counts;
     const claim *counts[MAX_WITNESSES];
 } array;
@@ -503,7 +505,7 @@ static frit_status read_array(array *a)
     }
     if (a->low > a->last) a->last = a->low;
     if (a->high != NO_END && a->high > a->last) a->last = a->high;
-    if (a->unique && a->high > 1) return frit_schema_fail("uniqueItems", "cannot be said by a grammar");
+    a->unique = a->unique && a->high > 1;
     return FRIT_OK;
 }
 
@@ -527,6 +529,80 @@ static frit_status item_set(const array *a, int32_t at, uint32_t counted, int32_
         FRIT_TRY(frit_schema_set_and(s, *out, one, out));
     }
     return FRIT_OK;
+}
+
+static bool same_value(json_t *x, json_t *y)
+{
+    if (json_is_number(x) && json_is_number(y)) return json_number_value(x) == json_number_value(y);
+    return json_equal(x, y);
+}
+
+// The values that a schema lists, or one that it refers to, for the caller to release; NULL: it does not.
+static json_t *listed_values(schema *s, json_t *value, const char *base)
+{
+    bool types[N_TYPES], integer;
+    resource target = {.value = value, .base = base};
+    json_t *reference;
+    for (int i = 0; i < SCHEMA_DEPTH && (reference = json_object_get(target.value, "$ref")); i++)
+        if (frit_schema_resolve(s, target.base, reference, &target) != FRIT_OK) return NULL;
+    json_t *list = json_object_get(target.value, "enum"), *type = json_object_get(target.value, "type");
+    if (json_is_array(list)) return json_incref(list);
+    if (!type || !frit_schema_types(type, types, &integer) || integer) return NULL;
+    if (types[TYPE_NUMBER] || types[TYPE_STRING] || types[TYPE_ARRAY] || types[TYPE_OBJECT]) return NULL;
+    list = json_array();
+    if (types[TYPE_NULL]) json_array_append_new(list, json_null());
+    if (types[TYPE_TRUE]) json_array_append_new(list, json_true());
+    if (types[TYPE_TRUE]) json_array_append_new(list, json_false());
+    return list;
+}
+
+// Makes a choice of each value of a list that an item may have.
+static frit_status add_choices(array *a, json_t *list, int32_t item)
+{
+    schema *s = a->m.s;
+    size_t i, k;
+    json_t *value, *other;
+    json_array_foreach(list, i, value)
+    {
+        bool known = false, empty;
+        int32_t l, one;
+        json_array_foreach(list, k, other) known |= k < i && same_value(value, other);
+        if (known) continue;
+        FRIT_TRY(frit_schema_literal(s, LITERAL_CONST, value, "", &l));
+        FRIT_TRY(frit_schema_set_one(s, l, &one));
+        FRIT_TRY(frit_schema_set_and(s, item, one, &one));
+        FRIT_TRY(frit_schema_is_empty(s, one, &empty));
+        if (empty) continue;
+        if (a->n_choices == MAX_CHOICES) return frit_schema_fail("uniqueItems", "is about more than 10 values");
+        a->choices[a->n_choices++] = one;
+    }
+    return FRIT_OK;
+}
+
+// Unique items are those of a list of values, of which states remember what has occurred.
+static frit_status find_choices(array *a)
+{
+    schema *s = a->m.s;
+    json_t *list = NULL;
+    int32_t item;
+    bool alike = a->n_counts == 0;
+    frit_status status = FRIT_OK;
+    for (int32_t i = 0; i < a->t->n; i++) {
+        const claim *c = &a->t->claims[i];
+        if (c->kind != CLAIM_ITEMS) continue;
+        alike = alike && c->low == 0 && c->high == NO_END;
+        for (int32_t k = 0; k < s->sets[c->set].n && !list && c->set != SET_FALSE; k++) {
+            const int32_t id = s->sets[c->set].literals[k];
+            const literal l = s->literals[id / 2];
+            if (id % 2 == 0 && l.kind == LITERAL_SCHEMA) list = listed_values(s, l.value, l.base);
+        }
+    }
+    if (!list || !alike)
+        status = frit_schema_fail("uniqueItems", "cannot be said by a grammar, but of items that an enum lists");
+    if (status == FRIT_OK) status = item_set(a, 0, 0, &item);
+    if (status == FRIT_OK) status = add_choices(a, list, item);
+    json_decref(list);
+    return status;
 }
 
 // Counts an item. False: too many, or a claim is not about this index.
@@ -566,6 +642,25 @@ static frit_status add_items(array *a, node from)
     return FRIT_OK;
 }
 
+static frit_status add_unique_items(array *a, node from)
+{
+    schema *s = a->m.s;
+    for (int32_t i = 0; i < a->n_choices && from.at < a->high; i++) {
+        node to = from;
+        int32_t value, state;
+        if (from.bits >> i & 1) continue;
+        to.bits |= 1u << i;
+        to.at = from.at < a->last ? from.at + 1 : a->last;
+        to.count = 1;
+        to.ready = false;
+        FRIT_TRY(frit_schema_rule_of(s, a->choices[i], &value));
+        FRIT_TRY(reach(&a->m, to, &state));
+        frit_nfa *nfa = nfa_of(&a->m);
+        link(nfa, from.state, frit_nfa_call(nfa, value), state);
+    }
+    return FRIT_OK;
+}
+
 static bool is_array_end(const array *a, const node *k)
 {
     if (k->at < a->low || (k->ready && k->count > 0)) return false;
@@ -578,11 +673,12 @@ static frit_status array_part(schema *s, int32_t rule, const term *t, frit_fragm
 {
     array a = {.m = {.s = s, .rule = rule}, .t = t};
     frit_status status = read_array(&a);
+    if (status == FRIT_OK && a.unique) status = find_choices(&a);
     if (status == FRIT_OK) status = open_machine(&a.m, "[]", part);
     for (int32_t i = 0; status == FRIT_OK && i < a.m.n; i++) {
         const node from = a.m.nodes[i];
         if (is_array_end(&a, &from)) frit_nfa_add(nfa_of(&a.m), from.state, FRIT_EPSILON, FRIT_EPSILON, a.m.out);
-        status = from.ready ? add_items(&a, from) : add_comma(&a.m, from);
+        status = !from.ready ? add_comma(&a.m, from) : a.unique ? add_unique_items(&a, from) : add_items(&a, from);
     }
     free_machine(&a.m);
     return status;

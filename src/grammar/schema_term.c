@@ -547,7 +547,7 @@ static frit_status expand_dependent(schema *s, const place *p, const char *name,
 // Part i of a schema; *found: it is there.
 static frit_status expand_part(schema *s, const place *p, int i, bool negated, bool *found, terms *out)
 {
-    static const char *const names[] = {"allOf", "anyOf", "oneOf", "not", "if", "$ref", "const", "enum"};
+    static const char *const names[] = {"allOf", "anyOf", "oneOf", "not", "if", "$ref", "$dynamicRef", "const", "enum"};
     json_t *value = json_object_get(p->value, names[i]);
     *found = value != NULL;
     resource target;
@@ -565,9 +565,10 @@ static frit_status expand_part(schema *s, const place *p, int i, bool negated, b
     case 4:
         return expand_if(s, p, negated, out);
     case 5:
-        FRIT_TRY(frit_schema_resolve(s, p->base, value, &target));
-        return expand_sub(s, &(place){p->value, target.base, p->type, p->seen}, target.value, negated, out);
     case 6:
+        FRIT_TRY((i == 5 ? frit_schema_resolve : frit_schema_resolve_dynamic)(s, p->base, value, &target));
+        return expand_sub(s, &(place){p->value, target.base, p->type, p->seen}, target.value, negated, out);
+    case 7:
         return constants(s, &value, 1, p->type, negated, out);
     default: {
         const size_t n = json_array_size(value);
@@ -579,7 +580,7 @@ static frit_status expand_part(schema *s, const place *p, int i, bool negated, b
     }
 }
 
-enum { N_PARTS = 8 };
+enum { N_PARTS = 9 };
 
 // All but unevaluated...
 static frit_status expand_seen(schema *s, const place *p, bool negated, terms *out)
@@ -658,8 +659,6 @@ static frit_status expand(schema *s, place p, bool negated, terms *out)
     if (type && !frit_schema_types(type, types, &integer))
         return frit_fail(FRIT_E_INVALID, "JSON schema: 'type' names an unknown type");
     if (type && !types[p.type]) return negated ? one_term(s, out) : FRIT_OK;
-    if (json_object_get(p.value, "$dynamicRef"))
-        return frit_schema_fail("$dynamicRef", "depends on how a schema is reached, which a grammar does not know");
     json_t *rest = json_object_get(p.value, p.type == TYPE_OBJECT ? "unevaluatedProperties" : "unevaluatedItems");
     if (!rest) return expand_seen(s, &p, negated, out);
     p.seen = true;

@@ -170,6 +170,20 @@ static const schema_case cases[] = {
     {"{\"type\": \"string\", \"format\": \"date\"}",
      {"\"2026-11-22\""},
      {"\"2026-13-22\"", "\"today\"", "\"2026-1-2\""}},
+    {"{\"type\": \"array\", \"uniqueItems\": true, \"minItems\": 1, \"maxItems\": 3, \"items\": {\"$ref\": "
+     "\"#/$defs/c\"}, "
+     "\"$defs\": {\"c\": {\"enum\": [\"red\", \"green\", 5, \"red\", 5.0, null]}}}",
+     {"[\"red\"]", "[\"red\",\"green\"]", "[5, \"red\", null]", "[\"green\",\"red\"]"},
+     {"[]", "[\"red\",\"red\"]", "[5,5]", "[\"red\",\"green\",5,null]", "[\"red\",\"green\",\"red\"]", "[\"blue\"]",
+      "[null,null]", "[\"red\",]"}},
+    {"{\"type\": \"array\", \"uniqueItems\": true, \"items\": {\"type\": \"boolean\"}}",
+     {"[]", "[true]", "[true,false]", "[false,true]"},
+     {"[true,true]", "[true,false,true]", "[null]"}},
+    {"{\"$dynamicRef\": \"#n\", \"$defs\": {\"n\": {\"$dynamicAnchor\": \"n\", \"type\": \"object\", \"required\": "
+     "[\"v\"], \"properties\": {\"v\": {\"type\": \"integer\"}, \"next\": {\"$dynamicRef\": \"#n\"}}, "
+     "\"additionalProperties\": false}}}",
+     {"{\"v\":1}", "{\"v\":1,\"next\":{\"v\":2}}"},
+     {"{}", "{\"v\":1,\"next\":{}}", "{\"v\":1,\"next\":1}"}},
     {"{\"type\": [\"null\", \"boolean\"]}", {"null", "true", "false"}, {"0", "\"\"", "nul"}},
     {"{\"type\": \"object\", \"patternProperties\": {\"^n_\": {\"type\": \"integer\"}}, \"additionalProperties\": "
      "{\"type\": \"string\"}, \"minProperties\": 1, \"maxProperties\": 2}",
@@ -294,7 +308,14 @@ static void what_cannot_be_said_is_refused_by_name(void **state)
         {"{\"$ref\": \"other.json\"}", "'$ref' to 'other.json', which is not in the schema"},
         {"{\"$ref\": \"#/$defs/x\"}", "'$ref' to '#/$defs/x'"},
         {"{\"$ref\": \"#\"}", "refers to itself without a value between"},
-        {"{\"$dynamicRef\": \"#x\"}", "'$dynamicRef' depends on"},
+        {"{\"type\": \"array\", \"uniqueItems\": true, \"items\": {\"enum\": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]}}",
+         "'uniqueItems' is about more than 10 values"},
+        {"{\"type\": \"array\", \"uniqueItems\": true, \"items\": {\"$ref\": \"#\"}}",
+         "'uniqueItems' cannot be said by a grammar"},
+        {"{\"$dynamicRef\": \"#x\"}", "'$ref' to '#x', which is not in the schema"},
+        {"{\"$dynamicRef\": \"#x\", \"$defs\": {\"a\": {\"$dynamicAnchor\": \"x\"}, \"b\": {\"$id\": \"b\", "
+         "\"$dynamicAnchor\": \"x\"}}}",
+         "'$dynamicRef' depends on"},
         {"{\"pattern\": \"(?=a)\"}", "expected no lookahead"},
         {"{\"pattern\": \"(a)\\\\1\"}", "expected no back reference"},
         {"{\"maxLength\": 100000000}", "'maxLength' is above 50000"},
