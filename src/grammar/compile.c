@@ -142,19 +142,17 @@ static frit_status determinize(compiler *c, int32_t r)
     return status;
 }
 
-// n_states: of all rules but tables, and of tables.
-static frit_status make_dfa(compiler *c, int32_t r, int64_t n_states[2])
+static frit_status make_dfa(compiler *c, int32_t r, int32_t *n_all)
 {
-    const bool table = is_table(c, r);
-    const int32_t most = table ? FRIT_TABLE_STATES : FRIT_DFA_STATES;
     if (c->draft->rules[r].is_entry) return FRIT_OK;
-    if (table)
+    if (is_table(c, r)) {
         c->dfas[r] = c->draft->rules[r].table;   // borrowed
-    else
-        FRIT_TRY(determinize(c, r));
-    n_states[table] += c->dfas[r].n_states;
-    if (n_states[table] <= most) return FRIT_OK;
-    return frit_fail(FRIT_E_LIMIT, "the grammar has more than %d states", most);
+        return FRIT_OK;
+    }
+    FRIT_TRY(determinize(c, r));
+    *n_all += c->dfas[r].n_states;
+    if (*n_all <= FRIT_DFA_STATES) return FRIT_OK;
+    return frit_fail(FRIT_E_LIMIT, "the grammar has more than %d states", FRIT_DFA_STATES);
 }
 
 static bool can_take(const compiler *c, const frit_dfa_edge *e)
@@ -429,9 +427,9 @@ static frit_status make(compiler *c, frit_automaton *g)
     FRIT_TRY(allocate(c));
     FRIT_TRY(reach(c));
     FRIT_TRY(spread(c, c->nullable, can_match_nothing));
-    int64_t n_states[2] = {0, 0};
+    int32_t n_all = 0;
     for (int32_t r = 0; r < c->n_rules; r++)
-        if (c->reached[r]) FRIT_TRY(make_dfa(c, r, n_states));
+        if (c->reached[r]) FRIT_TRY(make_dfa(c, r, &n_all));
     FRIT_TRY(spread(c, c->productive, is_productive));
     for (int32_t r = 0; r < c->n_rules; r++)   // with what is known of all rules now
         if (c->reached[r] && find_live(c, r) < 0) return fail_memory();

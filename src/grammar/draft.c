@@ -83,6 +83,7 @@ void frit_draft_define_table(frit_draft *draft, int32_t rule, frit_dfa *table, f
 {
     frit_draft_rule *r = &draft->rules[rule];
     r->table = *table;
+    draft->n_table_states += table->n_states;
     if (counter) r->counter = *counter;
     r->defined = true;
 }

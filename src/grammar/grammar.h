@@ -49,6 +49,7 @@ typedef struct frit_draft {
     int32_t n_rules, room;
     int32_t *buckets;   // rules by name
     int32_t n_buckets;
+    int64_t n_table_states;   // FRIT_TABLE_STATES at most
     frit_status failed;
 } frit_draft;
 

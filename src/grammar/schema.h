@@ -123,8 +123,9 @@ typedef struct schema {
     int32_t rule_number, rule_space;
     counted_string *counted;
     int32_t n_counted, counted_room;
-    int depth;      // of references without a value between them
-    int64_t work;   // terms made so far
+    int depth;            // of references without a value between them
+    int64_t work;         // terms made so far
+    int32_t n_compared;   // schemas with equal hashes
 } schema;
 
 enum { SCHEMA_DEPTH = 64, SCHEMA_TERMS = 4096, SCHEMA_WORK = 2000000 };

@@ -117,8 +117,9 @@ static int32_t rest_of(const counted_string *c)
     return c->high == NO_END ? NO_END : c->high - c->low;
 }
 
-// Which chains there are, each with the longest beginning that is wanted, and where their states are.
-static frit_status lay_out(maker *m, const counted_string *wanted, int32_t n)
+// Which chains there are, each with the longest beginning that is wanted, and where their states are. used: states of
+// other schemas.
+static frit_status lay_out(maker *m, const counted_string *wanted, int32_t n, int64_t used)
 {
     m->chains = calloc((size_t)n, sizeof *m->chains);
     m->offset = malloc((size_t)m->one.n_states * sizeof *m->offset);
@@ -144,9 +145,9 @@ static frit_status lay_out(maker *m, const counted_string *wanted, int32_t n)
         m->chains[k].first = (int32_t)(m->n_states < FRIT_TABLE_STATES ? m->n_states : 0);
         m->n_states += (int64_t)m->chains[k].low * m->stride;
     }
-    if (m->n_states <= FRIT_TABLE_STATES) return FRIT_OK;
+    if (used + m->n_states <= FRIT_TABLE_STATES) return FRIT_OK;
     return frit_fail(FRIT_E_LIMIT, "JSON schema: strings of limited lengths need %lld states; expected at most %d",
-                     (long long)m->n_states, FRIT_TABLE_STATES);
+                     (long long)(used + m->n_states), FRIT_TABLE_STATES);
 }
 
 // The node where at most `rest` characters may come; its state 0 is followed by the states of the rest.
@@ -250,7 +251,7 @@ frit_status frit_schema_define_counted(schema *s)
     const int32_t rule = frit_draft_rule_new(s->draft, "strings");
     if (rule < 0) return s->draft->failed;
     frit_status status = make_character(&m.one, s->complete);
-    if (status == FRIT_OK) status = lay_out(&m, s->counted, s->n_counted);
+    if (status == FRIT_OK) status = lay_out(&m, s->counted, s->n_counted, s->draft->n_table_states);
     if (status == FRIT_OK) status = make_table(&m, s->counted, s->n_counted);
     if (status == FRIT_OK) status = make_counter(&m, &counter);
     if (status == FRIT_OK) {

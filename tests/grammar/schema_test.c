@@ -278,6 +278,19 @@ static void strings_with_other_limits_share_states(void **state)
                  FRIT_E_LIMIT, "strings of limited lengths need");
 }
 
+// Two schemas of one grammar, as two tools have them, share the limit.
+static void schemas_of_one_grammar_share_the_limit_of_states(void **state)
+{
+    (void)state;
+    static const char schema[] = "{\"type\": \"string\", \"maxLength\": 20000}";
+    frit_draft draft = {0};
+    int32_t rule;
+    assert_ok(frit_schema_add_text(&draft, frit_str_of(schema), NULL, NULL, &rule));
+    assert_fails(frit_schema_add_text(&draft, frit_str_of(schema), NULL, NULL, &rule), FRIT_E_LIMIT,
+                 "strings of limited lengths need");
+    frit_draft_free(&draft);
+}
+
 static void equal_subschemas_are_compiled_once(void **state)
 {
     (void)state;
@@ -391,6 +404,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(texts_match_as_the_schemas_say),
         cmocka_unit_test(characters_of_strings_are_counted),
         cmocka_unit_test(strings_with_other_limits_share_states),
+        cmocka_unit_test(schemas_of_one_grammar_share_the_limit_of_states),
         cmocka_unit_test(equal_subschemas_are_compiled_once),
         cmocka_unit_test(what_cannot_be_said_is_refused_by_name),
         cmocka_unit_test(random_answers_are_valid),
