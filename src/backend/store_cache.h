@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 
-enum { FRIT_STORE_LAYOUT = 1 };   // changes whenever a store makes other bytes of the same files
+enum { FRIT_STORE_LAYOUT = 2 };   // changes whenever a store makes other bytes of the same files
 
 typedef struct frit_store_cache {
     char *folder;      // NULL: nothing is kept

@@ -93,27 +93,27 @@ void frit_recode_nvfp4(const void *block, uint8_t *out)
 void frit_recode_q1_0(const void *block, uint8_t *out)
 {
     const frit_block_q1_0 *b = block;
-    for (int unit = 0; unit < 4; unit++, out += 6) {
-        memset(out, 0, 4);
+    memset(out, 0, sizeof b->qs);
+    for (int unit = 0; unit < 4; unit++) {
         for (int c = 0; c < 32; c++) {
             const int bit = b->qs[unit * 4 + c / 8] >> c % 8 & 1;
-            out[c % 4] = (uint8_t)(out[c % 4] | bit << c / 4);
+            out[unit * 4 + c % 4] = (uint8_t)(out[unit * 4 + c % 4] | bit << c / 4);
         }
-        memcpy(out + 4, &b->d, 2);
     }
+    memcpy(out + sizeof b->qs, &b->d, 2);
 }
 
 void frit_recode_q2_0(const void *block, uint8_t *out)
 {
     const frit_block_q2_0 *b = block;
-    for (int unit = 0; unit < 2; unit++, out += 10) {
-        memset(out, 0, 8);
+    memset(out, 0, sizeof b->qs);
+    for (int unit = 0; unit < 2; unit++) {
         for (int c = 0; c < 32; c++) {
             const int code = b->qs[unit * 8 + c / 4] >> c % 4 * 2 & 3;
-            out[c % 8] = (uint8_t)(out[c % 8] | code << c / 8 * 2);
+            out[unit * 8 + c % 8] = (uint8_t)(out[unit * 8 + c % 8] | code << c / 8 * 2);
         }
-        memcpy(out + 8, &b->d, 2);
     }
+    memcpy(out + sizeof b->qs, &b->d, 2);
 }
 
 // n_digits digits of n_bytes bytes, as quant/low_bits.c reads them, from `column` on.

@@ -3,8 +3,8 @@
 // finds, in whole words and in this order:
 //
 //     nvfp4             of four blocks: 16 scales | nibbles as in the file                  NaN scales are zeros
-//     q1_0              32 columns: bit b of byte i is column 4 b + i                                | d, and so on
-//     q2_0              32 columns: bits 2 b of byte i are column 8 b + i                            | d, and so on
+//     q1_0              of each 32 columns four bytes: bit b of byte i is column 4 b + i             | d
+//     q2_0              of each 32 columns eight bytes: bits 2 b of byte i are column 8 b + i        | d
 //     tq1_0, tq2_0      two bits, the code of TQ2_0                                                  | d
 //     iq1_s             two bits, grid + 1 | nibble of 32: scale, highest bit: the shift is negative | d
 //     iq1_m             two bits, grid + 1 | a bit: the shift is negative | nibble of 16: scale      | d

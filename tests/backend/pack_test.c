@@ -405,7 +405,6 @@ static void packed_weights_are_as_large_as_the_file_or_a_known_part_larger(void 
     static const int most[FRIT_DTYPE_COUNT] = {
         [FRIT_DTYPE_IQ1_S] = 140, [FRIT_DTYPE_IQ1_M] = 190,   [FRIT_DTYPE_IQ2_XXS] = 155, [FRIT_DTYPE_IQ2_XS] = 144,
         [FRIT_DTYPE_IQ2_S] = 130, [FRIT_DTYPE_IQ3_XXS] = 137, [FRIT_DTYPE_IQ3_S] = 122,   [FRIT_DTYPE_TQ1_0] = 123,
-        [FRIT_DTYPE_Q1_0] = 134,  [FRIT_DTYPE_Q2_0] = 112,
     };
     print_message("%-16s %10s %10s %9s\n", "layout", "bits", "packed", "factor");
     for (int i = 0; i < 2 * FRIT_DTYPE_COUNT; i++) {

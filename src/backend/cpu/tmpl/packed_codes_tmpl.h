@@ -24,11 +24,12 @@ FRIT_INLINE vec nibbles(vec v, int high)
     return both(right(v, 4 * high), all_bytes(15));
 }
 
-// ------------------------------------------------------------------------------- types with blocks of 32
+// ------------------------------------------------------------------------------- types with one scale for a block
 
 typedef struct type_32 {
     int n_words, rest_bytes;
-    vec (*codes)(block_at b, int quad);   // quad 0..7
+    int units;                            // of 32 columns in a block
+    vec (*codes)(block_at b, int quad);   // eight for each unit
     vec_f (*scale)(block_at b);
     vec_f (*shift)(block_at b);   // NULL: codes have 128 added
 } type_32;

@@ -11,12 +11,12 @@ FRIT_INLINE vec_f shift_minus_half(block_at b)
 
 FRIT_INLINE vec codes_q1_0(block_at b, int quad)   // 0 and 2
 {
-    return both(move_bit(word(b, 0), quad, 1), all_bytes(2));
+    return both(move_bit(word(b, quad / 8), quad % 8, 1), all_bytes(2));
 }
 
 FRIT_INLINE vec codes_q2_0(block_at b, int quad)
 {
-    return both(right(word(b, quad % 2), quad / 2 * 2), all_bytes(3));
+    return both(right(word(b, quad / 8 * 2 + quad % 2), quad % 8 / 2 * 2), all_bytes(3));
 }
 
 FRIT_INLINE vec codes_tq1_0(block_at b, int quad)

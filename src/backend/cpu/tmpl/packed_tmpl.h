@@ -64,10 +64,13 @@ static const int most_tokens[KIND_COUNT] = {MAX_TOKENS, MAX_TOKENS, MAX_TOKENS_H
 
 // ------------------------------------------------------------------------------- types
 
-FRIT_INLINE void open_32(block_at from, type_32 type, unit *to)
+FRIT_INLINE void open_32(block_at from, type_32 type, int i, unit *to)
 {
 #pragma GCC unroll 8
-    for (int q = 0; q < 8; q++) to->codes[q] = type.shift ? type.codes(from, q) : open_wide(type.codes(from, q));
+    for (int q = 0; q < 8; q++) {
+        const vec codes = type.codes(from, 8 * i + q);
+        to->codes[q] = type.shift ? codes : open_wide(codes);
+    }
     to->scales[0] = type.scale(from);
     if (type.shift) to->mins[0] = type.shift(from);
 }
@@ -86,6 +89,17 @@ FRIT_INLINE void open_256(block_at from, type_256 type, const scales_256 *scales
     }
 }
 
+FRIT_INLINE int columns_32(type_32 type)   // of a block
+{
+    return 32 * type.units;
+}
+
+FRIT_INLINE int columns_256(type_256 type)
+{
+    (void)type;
+    return 256;
+}
+
 // Either writes the units from `from` to `to`, or, for constant n_x > 0, multiplies them by so many tokens at once.
 // Weights are fetched ahead only when it multiplies.
 FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, rows r, int n_x, vec_f *totals,
@@ -94,14 +108,17 @@ FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, row
     const int block_bytes = 64 * type.n_words + FRIT_PANEL_ROWS * type.rest_bytes;
     vec_f sums[DIRECT_TOKENS];
     for (int j = 0; j < n_x; j++) sums[j] = totals[j];
-    for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {
-        unit here;
-        if (n_x) bring(next);
-        open_32(from, type, n_x ? &here : &to[i]);
-        if (n_x)
-            add_unit(&here, kind_32(type), r, n_x, sums);
-        else
-            keep(&to[i], kind_32(type));
+    for (int block = 0; block < n_units; block += type.units) {
+#pragma GCC unroll 4
+        for (int i = 0; i < type.units; i++, r.x += sizeof(frit_q8_line)) {
+            unit here;
+            if (n_x) bring(next);
+            open_32(from, type, i, n_x ? &here : &to[block + i]);
+            if (n_x)
+                add_unit(&here, kind_32(type), r, n_x, sums);
+            else
+                keep(&to[block + i], kind_32(type));
+        }
         from.words += block_bytes;
         from.rest += block_bytes;
     }
@@ -282,11 +299,11 @@ static void product(const frit_product *p, const packed_type *type)
             p, &(packed_type){kind_##elems(type),                                                                      \
                               type.n_words,                                                                            \
                               type.rest_bytes,                                                                         \
-                              elems,                                                                                   \
+                              columns_##elems(type),                                                                   \
                               {walk_##name##_0, walk_##name##_1, walk_##name##_2, walk_##name##_3, walk_##name##_4}}); \
     }
-#define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, ...) \
-    PRODUCT(name, 32, words, rest, codes_##name, __VA_ARGS__)
+#define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, units, ...) \
+    PRODUCT(name, 32, words, rest, units, codes_##name, __VA_ARGS__)
 #define PACKED_256(name, dtype, at, words, rest_at, rest, recode, from, to, group, has_bias, ...) \
     PRODUCT(name, 256, words, rest, group, has_bias, open_##name, __VA_ARGS__)
 #include PACKED_ROWS

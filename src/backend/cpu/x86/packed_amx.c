@@ -69,12 +69,14 @@ FRIT_INLINE block_at block_of(const uint8_t *panel, int64_t i, int n_words, int 
 FRIT_INLINE void unpack_32(type_32 type, const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps)
 {
     const uint8_t *panel = p->w + (size_t)(row / FRIT_PANEL_ROWS) * p->w_stride;
-    for (int64_t i = first / 32; i < (first + n) / 32; i++, steps += STEP_BYTES) {
+    const int columns = 32 * type.units;
+    for (int64_t i = first / columns; i < (first + n) / columns; i++, steps += type.units * STEP_BYTES) {
         const block_at b = block_of(panel, i, type.n_words, type.rest_bytes);
         const vec_f scale = type.scale(b);
         const line l = make_line(scale, type.shift ? type.shift(b) : mul(scale, all_f(-128)));
-#pragma GCC unroll 8
-        for (int q = 0; q < 8; q++) put_quad(type.codes(b, q), l, steps + 128 * q);
+#pragma GCC unroll 32
+        for (int q = 0; q < 8 * type.units; q++)
+            put_quad(type.codes(b, q), l, steps + q / 8 * STEP_BYTES + q % 8 * 128);
     }
 }
 
@@ -111,10 +113,10 @@ FRIT_INLINE void unpack_256(type_256 type, bool turned, const frit_product *p, i
     }
 }
 
-#define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, scale_fn, shift_fn)              \
+#define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, units, scale_fn, shift_fn)       \
     static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps) \
     {                                                                                                       \
-        unpack_32((type_32){words, rest, codes_##name, scale_fn, shift_fn}, p, row, first, n, steps);       \
+        unpack_32((type_32){words, rest, units, codes_##name, scale_fn, shift_fn}, p, row, first, n, steps);       \
     }                                                                                                       \
     PRODUCT(name)
 
