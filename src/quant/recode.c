@@ -253,6 +253,53 @@ void frit_recode_iq3_s(const void *block, uint8_t *out)
 
 // ------------------------------------------------------------------------------- indices
 
+// The grid is sorted by the second half of its rows, so that sixteen neighbours have at most two different ones:
+// kernels find it by bits 10..4, first a byte, with bit 3 in its highest. Returns bits 2..0.
+static unsigned part_iq1(int index, uint8_t *out)
+{
+    *out = (uint8_t)(index >> 4 | (index >> 3 & 1) << 7);
+    return (unsigned)index & 7;
+}
+
+void frit_recode_iq1_s_index(const void *block, uint8_t *out)
+{
+    const frit_block_iq1_s *b = block;
+    for (int g = 0; g < 8; g++) {
+        const int qh = b->qh[g];
+        unsigned low = (unsigned)qh & 0xf000;
+        for (int l = 0; l < 4; l++)
+            low |= part_iq1(b->qs[4 * g + l] | (qh >> l * 3 & 7) << 8, out + 4 * g + l) << 3 * l;
+        out[32 + 2 * g] = (uint8_t)low;
+        out[33 + 2 * g] = (uint8_t)(low >> 8);
+    }
+    memcpy(out + 48, &b->d, 2);
+}
+
+void frit_recode_iq1_m_index(const void *block, uint8_t *out)
+{
+    const frit_block_iq1_m *b = block;
+    for (int i = 0; i < 16; i++) {
+        const int qh = b->qh[i];
+        unsigned nibbles = (unsigned)qh & 0x88;
+        nibbles |= part_iq1(b->qs[2 * i] | (qh & 7) << 8, out + 2 * i);
+        nibbles |= part_iq1(b->qs[2 * i + 1] | (qh >> 4 & 7) << 8, out + 2 * i + 1) << 4;
+        out[32 + i] = (uint8_t)nibbles;
+    }
+    memcpy(out + 48, b->scales, sizeof b->scales);
+}
+
+void frit_recode_iq2_xs_index(const void *block, uint8_t *out)
+{
+    const frit_block_iq2_xs *b = block;
+    for (int run = 0; run < 32; run++) {
+        uint8_t *at = out + run / 4 * 8 + run % 4;
+        at[0] = (uint8_t)b->qs[run];
+        at[4] = (uint8_t)(b->qs[run] >> 9 | (b->qs[run] >> 8 & 1) << 7);
+    }
+    memcpy(out + 64, b->scales, sizeof b->scales);
+    memcpy(out + 72, &b->d, 2);
+}
+
 // Indices of the first halves of four runs, then of the second halves.
 static void part_halves(const uint8_t qs[8], uint8_t out[8])
 {

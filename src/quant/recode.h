@@ -16,6 +16,11 @@
 //
 // Where kernels read indices, only their order changes:
 //
+//     iq1_s_index       of each run of eight: bits 10..4 of its index, highest bit 3 | of each group of 32, 16 bits:
+//                       bits 2..0 of its runs' indices, and the highest four as in the file | d
+//     iq1_m_index       of each run likewise | of each run a nibble: bits 2..0, highest as in the file | scales
+//     iq2_xs_index      of each group: low bytes of its four indices, a byte of signs for each run, highest the ninth
+//                       bit of its index | scales | d
 //     iq3_xxs_index     of each group of 32: indices of the first halves of the four runs of eight, of the second ones,
 //                       signs and scale as in the file | d
 //     iq3_s_index       of each group: indices likewise, a byte of signs for each run (bits 3 - k and 7 - k: columns
@@ -35,5 +40,8 @@ void frit_recode_iq2_xs(const void *block, uint8_t *out);
 void frit_recode_iq2_s(const void *block, uint8_t *out);
 void frit_recode_iq3_xxs(const void *block, uint8_t *out);
 void frit_recode_iq3_s(const void *block, uint8_t *out);
+void frit_recode_iq1_s_index(const void *block, uint8_t *out);
+void frit_recode_iq1_m_index(const void *block, uint8_t *out);
+void frit_recode_iq2_xs_index(const void *block, uint8_t *out);
 void frit_recode_iq3_xxs_index(const void *block, uint8_t *out);
 void frit_recode_iq3_s_index(const void *block, uint8_t *out);

@@ -12,9 +12,9 @@
 // front to back. For most types a panel has the size of its rows in the file, and packing moves bytes and computes
 // nothing. Types whose blocks hold indices into grids, digits to the base of 3 or bits in another order are recoded on
 // the way (quant/recode.c): the same values as plain codes of one to four bits with the same scales, so that kernels
-// need no table that is larger than a register. Instruction sets that look up bytes in larger tables keep the indices
-// (packed_indexed.def): such panels are as small as the file. Floats stay where they are: their rows are read as they
-// lie.
+// need no table that is larger than a register. Instruction sets that look up bytes in larger tables keep indices and
+// digits (packed_indexed.def): such panels are as small as the file. Floats stay where they are: their rows are read as
+// they lie.
 #pragma once
 #include "backend/backend.h"
 #include "backend/store_cache.h"

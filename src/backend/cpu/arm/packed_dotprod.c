@@ -2,7 +2,7 @@
 // Products of packed weights with the dot products of ARMv8.2: a register holds a word of four rows.
 #include "backend/cpu/arm/dot_dotprod.h"
 
-enum { MAX_TOKENS = 8, MAX_TOKENS_HALVES = 6, BLOCK_SUMS = 768, GRAIN = 1, DIRECT_TOKENS = 2 };
+enum { MAX_TOKENS = 8, MAX_TOKENS_HALVES = 6, BLOCK_SUMS = 768, GRAIN = 1, DIRECT_TOKENS = 2, CHAINS = 1 };
 
 static const char isa[] = "dotprod";
 

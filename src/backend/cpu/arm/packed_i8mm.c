@@ -8,7 +8,7 @@
 // and the activations of two tokens as pairs of eight columns; the last one of an odd number is beside itself.
 #include "backend/cpu/arm/dot_dotprod.h"
 
-enum { MAX_TOKENS = 8, MAX_TOKENS_HALVES = 6, BLOCK_SUMS = 768, GRAIN = 2, DIRECT_TOKENS = 2 };
+enum { MAX_TOKENS = 8, MAX_TOKENS_HALVES = 6, BLOCK_SUMS = 768, GRAIN = 2, DIRECT_TOKENS = 2, CHAINS = 1 };
 
 static const char isa[] = "i8mm";
 

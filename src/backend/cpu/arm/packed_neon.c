@@ -3,7 +3,7 @@
 #include "backend/cpu/arm/neon.h"
 #include "backend/cpu/arm/vec_neon.h"
 
-enum { MAX_TOKENS = 4, MAX_TOKENS_HALVES = 4, BLOCK_SUMS = 768, GRAIN = 1, DIRECT_TOKENS = 2 };
+enum { MAX_TOKENS = 4, MAX_TOKENS_HALVES = 4, BLOCK_SUMS = 768, GRAIN = 1, DIRECT_TOKENS = 2, CHAINS = 1 };
 
 static const char isa[] = "neon";
 

@@ -114,6 +114,11 @@ FRIT_INLINE vec max_words(vec a, vec b)
     return vreinterpretq_u32_s32(vmaxq_s32(signed_words(a), signed_words(b)));
 }
 
+FRIT_INLINE vec add_words(vec a, vec b)
+{
+    return vaddq_u32(a, b);
+}
+
 FRIT_INLINE vec sub_words(vec a, vec b)
 {
     return vsubq_u32(a, b);

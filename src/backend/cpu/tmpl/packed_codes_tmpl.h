@@ -115,11 +115,14 @@ typedef struct scales_256 {
     block_at at;   // for scales that lie among the codes
 } scales_256;
 
+enum { KEPT = 8 };   // registers
+
 typedef struct type_256 {
     int n_words, rest_bytes;
-    int group;                                        // columns with one scale: 16 or 32
-    bool has_bias;                                    // 32 was added to the codes of groups of 16, 128 to those of 32
-    void (*open)(block_at b, int unit, vec *codes);   // the eight quads of unit 0..7
+    int group;       // columns with one scale: 16 or 32
+    bool has_bias;   // 32 was added to the codes of groups of 16, 128 to those of 32
+    // The eight quads of unit 0..7, one after the other: `kept` is for what one finds for those after it.
+    void (*open)(block_at b, int unit, vec *kept, vec *codes);
     scales_256 (*scales)(block_at b);
     vec (*scale)(const scales_256 *s, int g);
     vec (*min)(const scales_256 *s, int g);   // NULL: none
@@ -246,8 +249,9 @@ FRIT_INLINE vec scale_iq4_xs(const scales_256 *s, int g)
 
 #define PACKED_32(...)
 #define PACKED_256(name, ...)                                                 \
-    FRIT_INLINE void open_##name(block_at b, int unit, vec *codes)            \
+    FRIT_INLINE void open_##name(block_at b, int unit, vec *kept, vec *codes) \
     {                                                                         \
+        (void)kept;                                                           \
         for (int q = 0; q < 8; q++) codes[q] = codes_##name(b, 8 * unit + q); \
     }
 #include "backend/cpu/packed.def"

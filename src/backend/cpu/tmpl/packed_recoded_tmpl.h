@@ -108,16 +108,28 @@ FRIT_INLINE vec codes_iq1_s(block_at b, int quad)
     return two_bits(b, 0, quad);
 }
 
-FRIT_INLINE vec scale_iq1_s(const scales_256 *s, int g)
+// Of a nibble, and what is above it: three bits times two and one more.
+FRIT_INLINE vec scale_iq1(vec nibble)
 {
-    return either(left(both(right(s->scales[0], g * 4), same_words(7)), 1), same_words(1));
+    return either(left(both(nibble, same_words(7)), 1), same_words(1));
 }
 
-// Codes are 1 too large, and the shift is an eighth up or down: 7 or 9 eighths of the scale.
+// Codes are 1 too large, and the shift is an eighth up or, where the fourth bit is set, down: 7 or 9 eighths of the
+// scale.
+FRIT_INLINE vec min_iq1(vec nibble)
+{
+    const vec scale = scale_iq1(nibble), down = right_signed(left(nibble, 28), 31);
+    return sub_words(left(scale, 3), sub_words(scale, left(both(scale, down), 1)));
+}
+
+FRIT_INLINE vec scale_iq1_s(const scales_256 *s, int g)
+{
+    return scale_iq1(right(s->scales[0], g * 4));
+}
+
 FRIT_INLINE vec min_iq1_s(const scales_256 *s, int g)
 {
-    const vec scale = scale_iq1_s(s, g), down = right_signed(left(s->scales[0], 28 - g * 4), 31);
-    return sub_words(left(scale, 3), sub_words(scale, left(both(scale, down), 1)));
+    return min_iq1(right(s->scales[0], g * 4));
 }
 
 // Two bits and, above them, one more from another plane.

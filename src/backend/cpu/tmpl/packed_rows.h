@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/tmpl/packed_rows.h: the types of packed.def, for packed_tmpl.h.
 #pragma once
-#define PACKED_FORM          FRIT_FORM_Q8_LINES
 #define PACKED_ROWS          "backend/cpu/packed.def"
 #define PACKED_LAYOUT(dtype) frit_interleave_get(dtype)

@@ -19,8 +19,8 @@
 // the rows beside a row.
 //
 // The including file has packed_unit_tmpl.h before this, and how it keeps and multiplies what many tokens read:
-// packed_kept_tmpl.h, or functions of its own. PACKED_ROWS names the table of its types, PACKED_FORM the form of their
-// activations, PACKED_LAYOUT(dtype) how panels are packed: packed_rows.h, or definitions of its own.
+// packed_kept_tmpl.h, or functions of its own. PACKED_ROWS names the table of its types, PACKED_LAYOUT(dtype) how
+// panels are packed: packed_rows.h, or definitions of its own.
 
 enum {
     UNITS = 8,          // of 32 columns, unpacked together
@@ -75,11 +75,11 @@ FRIT_INLINE void open_32(block_at from, type_32 type, int i, unit *to)
     if (type.shift) to->mins[0] = type.shift(from);
 }
 
-FRIT_INLINE void open_256(block_at from, type_256 type, const scales_256 *scales, int i, unit *to)
+FRIT_INLINE void open_256(block_at from, type_256 type, const scales_256 *scales, int i, vec *kept, unit *to)
 {
     const int n_groups = 32 / type.group;
     const bool wide = type.has_bias && type.group == 32;
-    type.open(from, i, to->codes);
+    type.open(from, i, kept, to->codes);
 #pragma GCC unroll 8
     for (int q = 0; wide && q < 8; q++) to->codes[q] = open_wide(to->codes[q]);
 #pragma GCC unroll 2
@@ -130,13 +130,14 @@ FRIT_INLINE void walk_256(block_at from, type_256 type, int n_units, unit *to, r
 {
     const scales_256 scales = type.scales(from);
     vec_f sums[DIRECT_TOKENS];
+    vec kept[KEPT];
     (void)n_units;   // always all
     for (int j = 0; j < n_x; j++) sums[j] = totals[j];
 #pragma GCC unroll 8
     for (int i = 0; i < UNITS; i++, r.x += sizeof(frit_q8_line)) {
         unit here;
         if (n_x) bring(next);
-        open_256(from, type, &scales, i, n_x ? &here : &to[i]);
+        open_256(from, type, &scales, i, kept, n_x ? &here : &to[i]);
         if (n_x)
             add_unit(&here, kind_256(type), r, n_x, sums);
         else
@@ -306,17 +307,22 @@ static void product(const frit_product *p, const packed_type *type)
     PRODUCT(name, 32, words, rest, units, codes_##name, __VA_ARGS__)
 #define PACKED_256(name, dtype, at, words, rest_at, rest, recode, from, to, group, has_bias, ...) \
     PRODUCT(name, 256, words, rest, group, has_bias, open_##name, __VA_ARGS__)
+#define TURNED_256 PACKED_256
 #include PACKED_ROWS
 #undef PACKED_32
 #undef PACKED_256
+#undef TURNED_256
 
 static void install(frit_kernels *k)
 {
-#define PACKED_32(name, dtype, ...) \
-    k->packed[FRIT_DTYPE_##dtype] = \
-        (frit_product_kernel){product_##name, PACKED_FORM, isa, PACKED_LAYOUT(FRIT_DTYPE_##dtype)};
-#define PACKED_256 PACKED_32
+#define INSTALL(name, dtype, form) \
+    k->packed[FRIT_DTYPE_##dtype] = (frit_product_kernel){product_##name, form, isa, PACKED_LAYOUT(FRIT_DTYPE_##dtype)};
+#define PACKED_32(name, dtype, ...)  INSTALL(name, dtype, FRIT_FORM_Q8_LINES)
+#define PACKED_256(name, dtype, ...) INSTALL(name, dtype, FRIT_FORM_Q8_LINES)
+#define TURNED_256(name, dtype, ...) INSTALL(name, dtype, FRIT_FORM_Q8_TURNED)
 #include PACKED_ROWS
 #undef PACKED_32
 #undef PACKED_256
+#undef TURNED_256
+#undef INSTALL
 }

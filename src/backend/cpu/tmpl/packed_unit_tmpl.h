@@ -3,6 +3,7 @@
 // few tokens, four columns at a time. The including file defines them:
 //
 //     DIRECT_TOKENS  the most for whom codes are not kept but multiplied as they are unpacked: 2 to 4
+//     CHAINS         with one token: in how many sums products are added up that do not wait for each other, 1 or 2
 //     GRAIN          tokens that are multiplied together where codes are kept
 //     four_quads     what `dot` wants to read of a token's sixteen codes
 //     dot            sum + the products of each word's four bytes, codes 0..127, times quad i of these, signed
@@ -57,7 +58,9 @@ FRIT_INLINE const frit_q8_line *token(rows r, int j)
 // dots[j] = start + codes of n_quads quads times token j's, in the whole unit or one half.
 FRIT_INLINE void dot_quads(const vec *codes, kind k, int half, int n_quads, rows r, int n_x, vec *dots)
 {
+    const bool splits = n_x == 1 && CHAINS == 2;
     x_quads xs[MAX_TOKENS];
+    vec other = zero();
 #pragma GCC unroll 16
     for (int j = 0; j < n_x; j++) {
         const frit_q8_line *line = token(r, j);
@@ -69,11 +72,13 @@ FRIT_INLINE void dot_quads(const vec *codes, kind k, int half, int n_quads, rows
     for (int q = 0; q < n_quads; q += quads_at_once(k)) {
 #pragma GCC unroll 16
         for (int j = 0; j < n_x; j++) {
+            vec *sum = splits && q % 2 ? &other : &dots[j];
             if (q % 4 == 0) xs[j] = four_quads(token(r, j)->codes + 16 * half + 4 * q);
-            dots[j] = k == WHOLE_WIDE ? dot_wide(dots[j], codes[q], xs[j], q % 4)
-                                      : dots_of(dots[j], codes + q, xs[j], q % 4, quads_at_once(k));
+            *sum = k == WHOLE_WIDE ? dot_wide(*sum, codes[q], xs[j], q % 4)
+                                   : dots_of(*sum, codes + q, xs[j], q % 4, quads_at_once(k));
         }
     }
+    if (splits) dots[0] = add_words(dots[0], other);
 }
 
 FRIT_INLINE void add_whole(const unit *u, kind k, rows r, int n_x, vec_f *sums)

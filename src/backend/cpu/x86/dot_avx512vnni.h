@@ -3,7 +3,14 @@
 #pragma once
 #include "backend/cpu/x86/vec_avx512vnni.h"
 
-enum { MAX_TOKENS = 12, MAX_TOKENS_HALVES = 8, BLOCK_SUMS = 192, GRAIN = 1, DIRECT_TOKENS = 4 };   // of one tile
+enum {
+    MAX_TOKENS = 12,
+    MAX_TOKENS_HALVES = 8,
+    BLOCK_SUMS = 192,
+    GRAIN = 1,
+    DIRECT_TOKENS = 4,
+    CHAINS = 2
+};   // of one tile
 
 // The broadcast of x is part of the instruction: compilers load it first, and the loads are as many as the products.
 FRIT_INLINE vec dot(vec sum, vec codes, x_quads x, int i)

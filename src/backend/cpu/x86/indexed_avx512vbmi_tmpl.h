@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/indexed_avx512vbmi_tmpl.h: codes of panels that keep the file's indices into grids
+// backend/cpu/x86/indexed_avx512vbmi_tmpl.h: codes of panels that keep the file's indices into grids, or its digits
 // (packed_indexed.def).
 //
 // One instruction looks up 64 bytes in 128 others: a word of 16 rows by four runs of eight columns (or halves of runs).
-// What is found for a run is a byte for each two of its columns, whose nibbles are the places of the columns' levels,
-// and in the highest bit of a nibble is the sign. So quad c of a unit is column c of each of the four runs, and
-// activations are turned likewise (FRIT_FORM_Q8_TURNED).
+// What is found for a run is
+//
+//     a byte for each two of its columns, whose nibbles are the places of the columns' levels, and in the highest bit
+//     of a nibble is the sign; or
+//     a byte for each four of its columns, two bits for each; signs are added later
+//
+// So where the four runs have one scale, quad c of a unit is column c of each of them, and activations are turned
+// likewise (FRIT_FORM_Q8_TURNED). Where they have two, bits are moved to the columns' own order.
 //
 // The including file has tmpl/packed_codes_tmpl.h before this.
+
+FRIT_INLINE uint64_t eight_bytes(const uint8_t *p)
+{
+    uint64_t v;
+    memcpy(&v, p, 8);
+    return v;
+}
 
 FRIT_INLINE vec look_up_128(const uint8_t *table, vec index)   // bit 7 of an index does not count
 {
@@ -18,6 +30,33 @@ FRIT_INLINE vec look_up_256(const uint8_t *table, vec index, __mmask64 bit_7)
 {
     return _mm512_mask_blend_epi8(bit_7, look_up_128(table, index), look_up_128(table + 128, index));
 }
+
+// The same of two units at once, so that a table is loaded once for both: bits[k] tells where bit 7 + k of a place is
+// set.
+typedef struct lookups {
+    vec index[2];
+    __mmask64 bits[4][2];
+} lookups;
+
+FRIT_INLINE void find_128(const uint8_t *table, const lookups *at, vec out[2])
+{
+    const vec low = load(table), high = load(table + 64);
+#pragma GCC unroll 2
+    for (int u = 0; u < 2; u++) out[u] = _mm512_permutex2var_epi8(low, at->index[u], high);
+}
+
+#define FIND(n, half, bit)                                                                              \
+    FRIT_INLINE void find_##n(const uint8_t *table, const lookups *at, vec out[2])                      \
+    {                                                                                                   \
+        vec low[2], high[2];                                                                            \
+        find_##half(table, at, low);                                                                    \
+        find_##half(table + half, at, high);                                                            \
+        for (int u = 0; u < 2; u++) out[u] = _mm512_mask_blend_epi8(at->bits[bit][u], low[u], high[u]); \
+    }
+FIND(256, 128, 0)
+FIND(512, 256, 1)
+FIND(1024, 512, 2)
+FIND(2048, 1024, 3)
 
 // Codes of a unit: pairs[k] has the nibbles of columns 2 k and 2 k + 1 of each run.
 FRIT_INLINE void open_pairs(const vec pairs[4], const uint8_t levels[16], vec *codes)
@@ -33,10 +72,16 @@ FRIT_INLINE void open_pairs(const vec pairs[4], const uint8_t levels[16], vec *c
 
 #define FOURS(of, i)   of(i), of((i) + 1), of((i) + 2), of((i) + 3)
 #define SIXTEEN(of, i) FOURS(of, i), FOURS(of, (i) + 4), FOURS(of, (i) + 8), FOURS(of, (i) + 12)
-#define ALL_128(of)                                                                                          \
-    {                                                                                                        \
-        SIXTEEN(of, 0), SIXTEEN(of, 16), SIXTEEN(of, 32), SIXTEEN(of, 48), SIXTEEN(of, 64), SIXTEEN(of, 80), \
-            SIXTEEN(of, 96), SIXTEEN(of, 112)                                                                \
+#define FROM_128(of, i)                                                                                         \
+    SIXTEEN(of, i), SIXTEEN(of, (i) + 16), SIXTEEN(of, (i) + 32), SIXTEEN(of, (i) + 48), SIXTEEN(of, (i) + 64), \
+        SIXTEEN(of, (i) + 80), SIXTEEN(of, (i) + 96), SIXTEEN(of, (i) + 112)
+#define ALL_128(of)     \
+    {                   \
+        FROM_128(of, 0) \
+    }
+#define ALL_256(of)                        \
+    {                                      \
+        FROM_128(of, 0), FROM_128(of, 128) \
     }
 
 // Signs of columns 2 k and 2 k + 1 in the highest bits of the nibbles, of seven bits; the eighth makes them even.
@@ -80,8 +125,9 @@ static const _Alignas(64) uint8_t iq2_xxs_pairs[4][256] = {{
 }};
 // clang-format on
 
-FRIT_INLINE void open_iq2_xxs_index(block_at b, int i, vec *codes)
+FRIT_INLINE void open_iq2_xxs_index(block_at b, int i, vec *kept, vec *codes)
 {
+    (void)kept;
     const vec index = word(b, 2 * i);
     const __mmask64 bit_7 = _mm512_movepi8_mask(index);
     vec pairs[4];
@@ -101,6 +147,232 @@ FRIT_INLINE vec scale_iq2_xxs_index(const scales_256 *s, int g)
     return either(left(right(word(s->at, 2 * g + 1), 28), 1), same_words(1));
 }
 
+// ------------------------------------------------------------------------------- IQ2_XS, IQ2_S
+
+// Byte c of a word gets eight bits from bit `first` + `step` * c on.
+#define PLACE(first, step, c) ((uint64_t)(((first) + (step) * ((c) % 4) + (c) / 4 * 32) & 63) << 8 * (c))
+#define PLACES(first, step)                                                                          \
+    (PLACE(first, step, 0) | PLACE(first, step, 1) | PLACE(first, step, 2) | PLACE(first, step, 3) | \
+     PLACE(first, step, 4) | PLACE(first, step, 5) | PLACE(first, step, 6) | PLACE(first, step, 7))
+
+FRIT_INLINE vec bits_from(vec v, uint64_t places)
+{
+    return _mm512_multishift_epi64_epi8(_mm512_set1_epi64((int64_t)places), v);
+}
+
+// Bits 0 and 1 of one, the third of the other: the place of a level.
+FRIT_INLINE vec level_of(vec two_bits, vec third, const uint8_t levels[8])
+{
+    const vec place = _mm512_ternarylogic_epi32(two_bits, third, all_bytes(3), 0xe4);
+    return _mm512_permutexvar_epi8(place, _mm512_set1_epi64((int64_t)eight_bytes(levels)));
+}
+
+// In their order, of what was found for the halves of the four runs and the sign of each column.
+FRIT_INLINE void open_iq2(vec first, vec second, vec signs, vec *codes)
+{
+    static const uint8_t levels[8] = {72, 89, 107, 0, 56, 39, 21, 0};   // 64 added: min_iq2
+#pragma GCC unroll 4
+    for (int run = 0; run < 4; run++) {
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++)
+            codes[2 * run + half] = level_of(bits_from(half ? second : first, PLACES(8 * run, 2)),
+                                             bits_from(signs, PLACES(8 * run + 4 * half + 62, 1)), levels);
+    }
+}
+
+// clang-format off
+static const _Alignas(64) uint8_t iq2_xs_halves[2][512] = {{
+#define IQ2_XS(row) (row) & 255,
+#include "quant/grids.def"
+}, {
+#define IQ2_XS(row) (row) >> 8,
+#include "quant/grids.def"
+}};
+static const _Alignas(64) uint8_t iq2_s_halves[2][1024] = {{
+#define IQ2_S(row) (row) & 255,
+#include "quant/grids.def"
+}, {
+#define IQ2_S(row) (row) >> 8,
+#include "quant/grids.def"
+}};
+// clang-format on
+
+static const _Alignas(64) uint8_t all_even_signs[128] = ALL_128(SIGNS);
+
+FRIT_INLINE void open_iq2_xs_index(block_at b, int i, vec *kept, vec *codes)
+{
+    if (i % 2 == 0) {
+        lookups at = {.index = {word(b, 2 * i), word(b, 2 * i + 2)}};
+#pragma GCC unroll 2
+        for (int u = 0; u < 2; u++) {
+            at.bits[0][u] = _mm512_movepi8_mask(at.index[u]);
+            at.bits[1][u] = _mm512_movepi8_mask(word(b, 2 * (i + u) + 1));
+        }
+        find_512(iq2_xs_halves[0], &at, kept);
+        find_512(iq2_xs_halves[1], &at, kept + 2);
+    }
+    open_iq2(kept[i % 2], kept[2 + i % 2], look_up_128(all_even_signs, word(b, 2 * i + 1)), codes);
+}
+
+FRIT_INLINE scales_256 scales_iq2_xs_index(block_at b)
+{
+    return scales_from(b, 16, 2, 0.125f);
+}
+
+// Words 0..7: indices, 8..15: signs, 16 and 17: a byte of each unit, two more bits of its indices.
+FRIT_INLINE void open_iq2_s_index(block_at b, int i, vec *kept, vec *codes)
+{
+    if (i % 2 == 0) {
+        lookups at = {.index = {word(b, i), word(b, i + 1)}};
+#pragma GCC unroll 2
+        for (int u = 0; u < 2; u++) {
+            const vec high = spread_byte(word(b, 16 + i / 4), i % 4 + u);
+            at.bits[0][u] = _mm512_movepi8_mask(at.index[u]);
+            at.bits[1][u] = _mm512_test_epi8_mask(high, same_words(0x40100401));
+            at.bits[2][u] = _mm512_test_epi8_mask(high, same_words((int)0x80200802));
+        }
+        find_1024(iq2_s_halves[0], &at, kept);
+        find_1024(iq2_s_halves[1], &at, kept + 2);
+    }
+    open_iq2(kept[i % 2], kept[2 + i % 2], word(b, 8 + i), codes);
+}
+
+FRIT_INLINE scales_256 scales_iq2_s_index(block_at b)
+{
+    return scales_from(b, 18, 2, 0.125f);
+}
+
+// ------------------------------------------------------------------------------- IQ1_S, IQ1_M
+
+// Row k of the grid is row k / 16 of table k % 16: its first and its second half, two bits a column.
+enum { BEFORE_FIRST_HALVES = __COUNTER__ };
+#define AT_ROW(k, bits) [(k) % 16][(k) / 16] = (bits),
+// clang-format off
+static const _Alignas(64) uint8_t iq1_first[16][128] = {
+#define IQ1(row) AT_ROW(__COUNTER__ - BEFORE_FIRST_HALVES - 1, (row) & 255)
+#include "quant/grids.def"
+};
+enum { BEFORE_SECOND_HALVES = __COUNTER__ };
+static const _Alignas(64) uint8_t iq1_second[16][128] = {
+#define IQ1(row) AT_ROW(__COUNTER__ - BEFORE_SECOND_HALVES - 1, (row) >> 8)
+#include "quant/grids.def"
+};
+// clang-format on
+
+// Of sixteen neighbours, which has the first second half that is not that of table 0; then it is that of table 15. As
+// it is compared: bits 2..0, and bit 3 as the highest. 0: all have the same.
+static const _Alignas(64) uint8_t iq1_cuts[128] = {
+    0,   129, 0,   0,   129, 6,   0,   6,   6,   132, 134, 0,   6,   130, 0,   5,   7,   0,   129, 0,   0, 6,
+    0,   7,   131, 0,   6,   128, 0,   1,   5,   132, 0,   0,   128, 7,   132, 135, 0,   5,   5,   0,   7, 5,
+    134, 0,   0,   128, 0,   7,   131, 0,   134, 129, 0,   6,   0,   0,   2,   130, 0,   0,   6,   0,   0, 0,
+    3,   0,   0,   128, 0,   6,   0,   133, 0,   129, 131, 0,   5,   3,   0,   6,   0,   128, 0,   128, 5, 0,
+    2,   4,   132, 0,   4,   130, 6,   0,   4,   7,   0,   0,   4,   130, 134, 0,   133, 135, 0,   130, 0, 0,
+    130, 0,   6,   128, 0,   130, 129, 0,   0,   4,   130, 129, 0,   2,   129, 134, 132, 0,
+};
+
+// Of units i and i + 1. low: in each byte bits 2..0 of a run's index; words i and i + 1: bits 10..4, and bit 3 as the
+// highest. kept: the first halves of both, the second halves, low.
+FRIT_INLINE void find_iq1(block_at b, int i, const vec low[2], vec *kept)
+{
+    lookups at = {.index = {word(b, i), word(b, i + 1)}};
+#pragma GCC unroll 2
+    for (int u = 0; u < 2; u++) {
+        const vec place = masked_or(both(low[u], all_bytes(7)), at.index[u], all_bytes(0x80));
+        const __mmask64 is_after = _mm512_cmpge_epu8_mask(place, look_up_128(iq1_cuts, at.index[u]));
+        kept[2 + u] = _mm512_mask_blend_epi8(is_after, look_up_128(iq1_second[0], at.index[u]),
+                                             look_up_128(iq1_second[15], at.index[u]));
+        kept[4 + u] = low[u];
+        for (int k = 0; k < 3; k++) at.bits[k][u] = _mm512_test_epi8_mask(low[u], all_bytes(1 << k));
+        at.bits[3][u] = _mm512_movepi8_mask(at.index[u]);
+    }
+    find_2048(iq1_first[0], &at, kept);
+}
+
+// Words 0..7: indices, 8..11: 16 bits of each unit: three of each index, then scale and shift.
+FRIT_INLINE void open_iq1_s_index(block_at b, int i, vec *kept, vec *codes)
+{
+    const vec three = all_bytes(3), high = word(b, 8 + i / 2);
+    if (i % 2 == 0) find_iq1(b, i, (vec[2]){bits_from(high, PLACES(0, 3)), bits_from(high, PLACES(16, 3))}, kept);
+#pragma GCC unroll 8
+    for (int q = 0; q < 8; q++) codes[q] = both(right(kept[q / 4 * 2 + i % 2], q % 4 * 2), three);
+}
+
+FRIT_INLINE scales_256 scales_iq1_s_index(block_at b)
+{
+    const vec_f d = halves(b.rest);
+    return (scales_256){.d = d, .d_min = mul(d, all_f(0.125f)), .at = b};
+}
+
+FRIT_INLINE vec nibble_iq1_s_index(const scales_256 *s, int g)
+{
+    return right(word(s->at, 8 + g / 2), g % 2 * 16 + 12);
+}
+
+FRIT_INLINE vec scale_iq1_s_index(const scales_256 *s, int g)
+{
+    return scale_iq1(nibble_iq1_s_index(s, g));
+}
+
+FRIT_INLINE vec min_iq1_s_index(const scales_256 *s, int g)
+{
+    return min_iq1(nibble_iq1_s_index(s, g));
+}
+
+// Words 0..7: indices, 8..11: a nibble of each run: three bits of its index, and whether its shift is negative.
+FRIT_INLINE void open_iq1_m_index(block_at b, int i, vec *kept, vec *codes)
+{
+    static const uint8_t levels[8] = {25, 33, 41, 0, 23, 31, 39, 0};   // eighths, 32 added
+    const vec high = word(b, 8 + i / 2);
+    if (i % 2 == 0) find_iq1(b, i, (vec[2]){bits_from(high, PLACES(0, 4)), bits_from(high, PLACES(16, 4))}, kept);
+#pragma GCC unroll 4
+    for (int run = 0; run < 4; run++) {
+        const vec shift = bits_from(kept[4 + i % 2], PLACES(8 * run + 1, 0));
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++)
+            codes[2 * run + half] = level_of(bits_from(kept[2 * half + i % 2], PLACES(8 * run, 2)), shift, levels);
+    }
+}
+
+// Words 12 and 13: four times 16 bits, three of each of four groups, then four of d.
+FRIT_INLINE scales_256 scales_iq1_m_index(block_at b)
+{
+    const vec first = word(b, 12), second = word(b, 13);
+    const vec low = masked_or(both(right(first, 12), same_words(15)), right(first, 24), same_words(0xf0));
+    const vec high = masked_or(both(right(second, 4), same_words(0xf00)), right(second, 16), same_words(0xf000));
+    return (scales_256){.scales = {first, second}, .d = mul(low_halves(either(low, high)), all_f(0.125f))};
+}
+
+FRIT_INLINE vec scale_iq1_m_index(const scales_256 *s, int g)
+{
+    return scale_iq1(right(s->scales[g / 8], g / 4 % 2 * 16 + g % 4 * 3));
+}
+
+// ------------------------------------------------------------------------------- TQ1_0
+
+// Digit n of a byte: quant/low_bits.c. The first four, two bits each; the fifth.
+#define DIGIT(i, power) ((((i) * (power)) & 255) * 3 >> 8)
+#define FOUR_DIGITS(i)  (DIGIT(i, 1) | DIGIT(i, 3) << 2 | DIGIT(i, 9) << 4 | DIGIT(i, 27) << 6)
+#define LAST_DIGIT(i)   DIGIT(i, 81)
+static const _Alignas(64) uint8_t tq1_digits[2][256] = {ALL_256(FOUR_DIGITS), ALL_256(LAST_DIGIT)};
+
+FRIT_INLINE vec digits_of(block_at b, int at, bool last)
+{
+    const vec bytes = word(b, at);
+    return look_up_256(tq1_digits[last], bytes, _mm512_movepi8_mask(bytes));
+}
+
+// Words 0..7: a digit of each for units 0..4; 8..11: for two units and a half; 12: the four digits that are left.
+FRIT_INLINE void open_tq1_0_digits(block_at b, int i, vec *kept, vec *codes)
+{
+#pragma GCC unroll 8
+    for (int q = 0; q < 8; q++) {
+        const int k = 8 * (i - 5) + q;   // quads after unit 4
+        const int at = i < 5 ? q : k < 20 ? 8 + k % 4 : 12, digit = i < 5 ? i : k < 20 ? k / 4 : k - 20;
+        if (digit == 0) kept[at % 8] = digits_of(b, at, false);
+        codes[q] = digit < 4 ? both(right(kept[at % 8], 2 * digit), all_bytes(3)) : digits_of(b, at, true);
+    }
+}
+
 // ------------------------------------------------------------------------------- IQ3_XXS
 
 static const uint8_t iq3_xxs_levels_128[16] = {132, 140, 148, 156, 164, 172, 180, 190,
@@ -118,8 +390,9 @@ static const _Alignas(64) uint8_t iq3_xxs_pairs[2][256] = {{
 // clang-format on
 
 // Words of a unit: indices of the first halves of the four runs, of the second halves, signs and scale.
-FRIT_INLINE void open_iq3_xxs_index(block_at b, int i, vec *codes)
+FRIT_INLINE void open_iq3_xxs_index(block_at b, int i, vec *kept, vec *codes)
 {
+    (void)kept;
     vec pairs[4];
 #pragma GCC unroll 2
     for (int half = 0; half < 2; half++) {
@@ -165,8 +438,9 @@ FRIT_INLINE vec look_up_512(const uint8_t *table, vec index, __mmask64 bit_7, __
 // Words of a unit: indices of the first halves of the four runs, of the second halves; signs: bits 3 - k and 7 - k of a
 // byte are those of columns 2 k and 2 k + 1. Words 24 and 25: a byte of each unit, bit l the ninth bit of the first
 // half of run l, bit 4 + l of its second half. Word 26: a nibble of each unit, its scale.
-FRIT_INLINE void open_iq3_s_index(block_at b, int i, vec *codes)
+FRIT_INLINE void open_iq3_s_index(block_at b, int i, vec *kept, vec *codes)
 {
+    (void)kept;
     const vec signs = word(b, 3 * i + 2), bits = spread_byte(word(b, 24 + i / 4), i % 4), ones = all_bytes(0x88);
     vec pairs[4];
 #pragma GCC unroll 2

@@ -97,10 +97,11 @@ FRIT_INLINE void unpack_256(type_256 type, bool turned, const frit_product *p, i
     for (int64_t i = first / 256; i < (first + n) / 256; i++, steps += 8 * STEP_BYTES) {
         const block_at b = block_of(panel, i, type.n_words, type.rest_bytes);
         const scales_256 scales = type.scales(b);
+        vec kept[KEPT];
 #pragma GCC unroll 8
         for (int unit = 0; unit < 8; unit++) {
             vec codes[8];
-            type.open(b, unit, codes);
+            type.open(b, unit, kept, codes);
             if (turned) put_turned(codes, line_256(type, &scales, unit), steps + unit * STEP_BYTES);
 #pragma GCC unroll 2
             for (int g = 0; !turned && g < n_groups; g++) {
@@ -113,21 +114,24 @@ FRIT_INLINE void unpack_256(type_256 type, bool turned, const frit_product *p, i
     }
 }
 
-#define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, units, scale_fn, shift_fn)       \
-    static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps) \
-    {                                                                                                       \
-        unpack_32((type_32){words, rest, units, codes_##name, scale_fn, shift_fn}, p, row, first, n, steps);       \
-    }                                                                                                       \
+#define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, units, scale_fn, shift_fn)        \
+    static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps)  \
+    {                                                                                                        \
+        unpack_32((type_32){words, rest, units, codes_##name, scale_fn, shift_fn}, p, row, first, n, steps); \
+    }                                                                                                        \
     PRODUCT(name)
 
-#define PACKED_256(name, dtype, at, words, rest_at, rest, recode, from, to, group, has_bias, scales_fn, scale_fn, \
-                   min_fn)                                                                                        \
-    static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps)       \
-    {                                                                                                             \
-        const type_256 type = {words, rest, group, has_bias, open_##name, scales_fn, scale_fn, min_fn};           \
-        unpack_256(type, TURNED, p, row, first, n, steps);                                                        \
-    }                                                                                                             \
+#define FILL_256(turned, name, dtype, at, words, rest_at, rest, recode, from, to, group, has_bias, scales_fn, \
+                 scale_fn, min_fn)                                                                            \
+    static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps)   \
+    {                                                                                                         \
+        const type_256 type = {words, rest, group, has_bias, open_##name, scales_fn, scale_fn, min_fn};       \
+        unpack_256(type, turned, p, row, first, n, steps);                                                    \
+    }                                                                                                         \
     PRODUCT(name)
+
+#define PACKED_256(...) FILL_256(false, __VA_ARGS__)
+#define TURNED_256(...) FILL_256(true, __VA_ARGS__)
 
 #define PRODUCT(name)                                 \
     static void product_##name(const frit_product *p) \
@@ -135,13 +139,11 @@ FRIT_INLINE void unpack_256(type_256 type, bool turned, const frit_product *p, i
         product_in_tiles(p, unpack_##name, 1);        \
     }
 
-#define TURNED false
 #include "backend/cpu/packed.def"
-#undef TURNED
-#define TURNED true
 #include "backend/cpu/packed_indexed.def"
 #undef PACKED_32
 #undef PACKED_256
+#undef TURNED_256
 
 // One row of a tile for every 32 numbers.
 static void convert_bf16_tiles(const float *x, uint8_t *out, int64_t n)
@@ -160,6 +162,7 @@ void frit_install_amx(frit_kernels *k)
     k->packed[FRIT_DTYPE_##dtype] = \
         (frit_product_kernel){product_##name, FRIT_FORM_BF16_TILES, isa, LAYOUT(FRIT_DTYPE_##dtype)};
 #define PACKED_256 PACKED_32
+#define TURNED_256 PACKED_32
 #define LAYOUT     frit_interleave_get
 #include "backend/cpu/packed.def"
 #undef LAYOUT

@@ -3,7 +3,7 @@
 #include "backend/cpu/x86/avx2.h"
 #include "backend/cpu/x86/vec_avx2.h"
 
-enum { MAX_TOKENS = 4, MAX_TOKENS_HALVES = 3, BLOCK_SUMS = 192, GRAIN = 1, DIRECT_TOKENS = 2 };
+enum { MAX_TOKENS = 4, MAX_TOKENS_HALVES = 3, BLOCK_SUMS = 192, GRAIN = 1, DIRECT_TOKENS = 2, CHAINS = 1 };
 
 static const char isa[] = "avx2";
 

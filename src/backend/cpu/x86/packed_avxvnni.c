@@ -2,7 +2,7 @@
 // Products of packed weights with AVX-VNNI: a register holds a word of eight rows.
 #include "backend/cpu/x86/vec_avx2.h"
 
-enum { MAX_TOKENS = 5, MAX_TOKENS_HALVES = 4, BLOCK_SUMS = 192, GRAIN = 1, DIRECT_TOKENS = 2 };
+enum { MAX_TOKENS = 5, MAX_TOKENS_HALVES = 4, BLOCK_SUMS = 192, GRAIN = 1, DIRECT_TOKENS = 2, CHAINS = 1 };
 
 static const char isa[] = "avxvnni";
 

@@ -99,6 +99,11 @@ FRIT_INLINE vec max_words(vec a, vec b)
     return _mm256_max_epi32(a, b);
 }
 
+FRIT_INLINE vec add_words(vec a, vec b)
+{
+    return _mm256_add_epi32(a, b);
+}
+
 FRIT_INLINE vec sub_words(vec a, vec b)
 {
     return _mm256_sub_epi32(a, b);

@@ -148,6 +148,11 @@ FRIT_INLINE vec max_words(vec a, vec b)
     return _mm512_max_epi32(a, b);
 }
 
+FRIT_INLINE vec add_words(vec a, vec b)
+{
+    return _mm512_add_epi32(a, b);
+}
+
 FRIT_INLINE vec sub_words(vec a, vec b)
 {
     return _mm512_sub_epi32(a, b);
