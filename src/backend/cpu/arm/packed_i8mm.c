@@ -42,7 +42,7 @@ FRIT_INLINE void keep_factors(vec_f factors[4], bool halves)
 
 FRIT_INLINE void keep(unit *u, kind k)
 {
-    const bool halves = k == HALVES_BIASED || k == HALVES_MINS;
+    const bool halves = k != WHOLE_WIDE && k != WHOLE_MINS;
 #pragma GCC unroll 4
     for (int q = 0; q < 8; q += 2) {
         const vec first = u->codes[q], second = u->codes[q + 1];
@@ -97,12 +97,18 @@ FRIT_INLINE int32x4_t twice_whole(const int32_t two[2])
     return vcombine_s32(both, both);
 }
 
+FRIT_INLINE int32x4_t start_pairs(const pair *p, kind k, int half)
+{
+    if (k != HALVES_BIASED && k != HALVES_WIDE) return vdupq_n_s32(0);
+    const int32x4_t start = twice_whole(p->minus_32[half]);
+    return k == HALVES_WIDE ? vaddq_s32(start, start) : start;
+}
+
 // dots[j] = start + eights [begin, end) of columns of a pair of rows times a pair of tokens, as sums[j] lie.
 FRIT_INLINE void dot_pairs(const unit *u, kind k, int begin, int end, kept_rows x, int i, int n_sums, int32x4_t *dots)
 {
 #pragma GCC unroll 16
-    for (int j = 0; j < n_sums; j++)
-        dots[j] = k == HALVES_BIASED ? twice_whole(x[j / 2][i].minus_32[begin / 2]) : vdupq_n_s32(0);
+    for (int j = 0; j < n_sums; j++) dots[j] = start_pairs(&x[j / 2][i], k, begin / 2);
 #pragma GCC unroll 4
     for (int e = begin; e < end; e++) {
 #pragma GCC unroll 16

@@ -119,8 +119,8 @@ enum { KEPT = 8 };   // registers
 
 typedef struct type_256 {
     int n_words, rest_bytes;
-    int group;       // columns with one scale: 16 or 32
-    bool has_bias;   // 32 was added to the codes of groups of 16, 128 to those of 32
+    int group;   // columns with one scale: 16 or 32
+    int bias;    // what was added to the codes: 0, of groups of 16 also 32 or 64, of those of 32 also 128
     // The eight quads of unit 0..7, one after the other: `kept` is for what one finds for those after it.
     void (*open)(block_at b, int unit, vec *kept, vec *codes);
     scales_256 (*scales)(block_at b);

@@ -108,28 +108,16 @@ FRIT_INLINE vec codes_iq1_s(block_at b, int quad)
     return two_bits(b, 0, quad);
 }
 
-// Of a nibble, and what is above it: three bits times two and one more.
-FRIT_INLINE vec scale_iq1(vec nibble)
-{
-    return either(left(both(nibble, same_words(7)), 1), same_words(1));
-}
-
-// Codes are 1 too large, and the shift is an eighth up or, where the fourth bit is set, down: 7 or 9 eighths of the
-// scale.
-FRIT_INLINE vec min_iq1(vec nibble)
-{
-    const vec scale = scale_iq1(nibble), down = right_signed(left(nibble, 28), 31);
-    return sub_words(left(scale, 3), sub_words(scale, left(both(scale, down), 1)));
-}
-
 FRIT_INLINE vec scale_iq1_s(const scales_256 *s, int g)
 {
-    return scale_iq1(right(s->scales[0], g * 4));
+    return either(left(both(right(s->scales[0], g * 4), same_words(7)), 1), same_words(1));
 }
 
+// Codes are 1 too large, and the shift is an eighth up or down: 7 or 9 eighths of the scale.
 FRIT_INLINE vec min_iq1_s(const scales_256 *s, int g)
 {
-    return min_iq1(right(s->scales[0], g * 4));
+    const vec scale = scale_iq1_s(s, g), down = right_signed(left(s->scales[0], 28 - g * 4), 31);
+    return sub_words(left(scale, 3), sub_words(scale, left(both(scale, down), 1)));
 }
 
 // Two bits and, above them, one more from another plane.
@@ -150,16 +138,10 @@ FRIT_INLINE vec codes_iq2_xxs(block_at b, int quad)   // 128 added
     return look_up(levels, three_bits(b, quad));
 }
 
-// Groups of 16 have no sums for what is added to the codes but for 32, which is too little here: it becomes a min.
-FRIT_INLINE vec codes_iq2_s(block_at b, int quad)
+FRIT_INLINE vec codes_iq2_s(block_at b, int quad)   // 64 added
 {
     static const uint8_t levels[16] = {72, 89, 107, 0, 56, 39, 21, 0};
     return look_up(levels, three_bits(b, quad));
-}
-
-FRIT_INLINE vec min_iq2(const scales_256 *s, int g)
-{
-    return left(scale_odd(s, g), 6);
 }
 
 FRIT_INLINE vec codes_iq2_xs(block_at b, int quad)

@@ -56,11 +56,13 @@ typedef void (*tile_fn)(const unit *u, int n_units, kept_rows r, vec_f *totals, 
 TILES(WHOLE_WIDE, MAX_TOKENS)
 TILES(WHOLE_MINS, MAX_TOKENS)
 TILES(HALVES_BIASED, MAX_TOKENS_HALVES)
+TILES(HALVES_WIDE, MAX_TOKENS_HALVES)
 TILES(HALVES_MINS, MAX_TOKENS_HALVES)
 
 static const tile_fn tiles[KIND_COUNT][13] = {TILE_NAMES(WHOLE_WIDE), TILE_NAMES(WHOLE_MINS), TILE_NAMES(HALVES_BIASED),
-                                              TILE_NAMES(HALVES_MINS)};
-static const int most_tokens[KIND_COUNT] = {MAX_TOKENS, MAX_TOKENS, MAX_TOKENS_HALVES, MAX_TOKENS_HALVES};
+                                              TILE_NAMES(HALVES_WIDE), TILE_NAMES(HALVES_MINS)};
+static const int most_tokens[KIND_COUNT] = {MAX_TOKENS, MAX_TOKENS, MAX_TOKENS_HALVES, MAX_TOKENS_HALVES,
+                                            MAX_TOKENS_HALVES};
 
 // ------------------------------------------------------------------------------- types
 
@@ -78,7 +80,7 @@ FRIT_INLINE void open_32(block_at from, type_32 type, int i, unit *to)
 FRIT_INLINE void open_256(block_at from, type_256 type, const scales_256 *scales, int i, vec *kept, unit *to)
 {
     const int n_groups = 32 / type.group;
-    const bool wide = type.has_bias && type.group == 32;
+    const bool wide = kind_256(type) == WHOLE_WIDE;
     type.open(from, i, kept, to->codes);
 #pragma GCC unroll 8
     for (int q = 0; wide && q < 8; q++) to->codes[q] = open_wide(to->codes[q]);
@@ -305,8 +307,8 @@ static void product(const frit_product *p, const packed_type *type)
     }
 #define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, units, ...) \
     PRODUCT(name, 32, words, rest, units, codes_##name, __VA_ARGS__)
-#define PACKED_256(name, dtype, at, words, rest_at, rest, recode, from, to, group, has_bias, ...) \
-    PRODUCT(name, 256, words, rest, group, has_bias, open_##name, __VA_ARGS__)
+#define PACKED_256(name, dtype, at, words, rest_at, rest, recode, from, to, group, bias, ...) \
+    PRODUCT(name, 256, words, rest, group, bias, open_##name, __VA_ARGS__)
 #define TURNED_256 PACKED_256
 #include PACKED_ROWS
 #undef PACKED_32

@@ -24,6 +24,7 @@ typedef enum kind {
     WHOLE_WIDE,      // one scale; 128 was added
     WHOLE_MINS,      // one scale, one min; codes are below 32
     HALVES_BIASED,   // a scale for 16 columns; 32 was added, and codes are below 64
+    HALVES_WIDE,     // a scale for 16 columns; 64 was added, and codes are below 128
     HALVES_MINS,     // a scale and a min for 16 columns
     KIND_COUNT
 } kind;
@@ -35,7 +36,8 @@ FRIT_INLINE kind kind_32(type_32 type)
 
 FRIT_INLINE kind kind_256(type_256 type)
 {
-    return type.group == 32 ? type.has_bias ? WHOLE_WIDE : WHOLE_MINS : type.has_bias ? HALVES_BIASED : HALVES_MINS;
+    if (type.group == 32) return type.bias ? WHOLE_WIDE : WHOLE_MINS;
+    return type.bias == 64 ? HALVES_WIDE : type.bias == 32 ? HALVES_BIASED : HALVES_MINS;
 }
 
 // How many quads are multiplied together.
@@ -55,6 +57,13 @@ FRIT_INLINE const frit_q8_line *token(rows r, int j)
     return (const void *)(r.x + (size_t)j * r.stride);
 }
 
+FRIT_INLINE vec start_dots(const frit_q8_line *line, kind k, int half)
+{
+    if (k == WHOLE_WIDE) return start_wide(&line->minus_128);
+    if (k == WHOLE_MINS || k == HALVES_MINS) return zero();
+    return left(all_words(&line->minus_32[half]), k == HALVES_WIDE);
+}
+
 // dots[j] = start + codes of n_quads quads times token j's, in the whole unit or one half.
 FRIT_INLINE void dot_quads(const vec *codes, kind k, int half, int n_quads, rows r, int n_x, vec *dots)
 {
@@ -62,12 +71,7 @@ FRIT_INLINE void dot_quads(const vec *codes, kind k, int half, int n_quads, rows
     x_quads xs[MAX_TOKENS];
     vec other = zero();
 #pragma GCC unroll 16
-    for (int j = 0; j < n_x; j++) {
-        const frit_q8_line *line = token(r, j);
-        dots[j] = k == WHOLE_WIDE      ? start_wide(&line->minus_128)
-                  : k == HALVES_BIASED ? all_words(&line->minus_32[half])
-                                       : zero();
-    }
+    for (int j = 0; j < n_x; j++) dots[j] = start_dots(token(r, j), k, half);
 #pragma GCC unroll 8
     for (int q = 0; q < n_quads; q += quads_at_once(k)) {
 #pragma GCC unroll 16

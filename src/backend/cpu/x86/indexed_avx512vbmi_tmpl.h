@@ -14,11 +14,16 @@
 //
 // The including file has tmpl/packed_codes_tmpl.h before this.
 
-FRIT_INLINE uint64_t eight_bytes(const uint8_t *p)
+// Of the lowest four bits of each word, times two and one more; the bits above do not count.
+FRIT_INLINE vec odd_of(vec nibbles_at)
 {
-    uint64_t v;
-    memcpy(&v, p, 8);
-    return v;
+    const vec odds = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutexvar_epi32(nibbles_at, odds);
+}
+
+FRIT_INLINE vec scale_index(const scales_256 *s, int g)
+{
+    return odd_of(right(s->scales[g / 8], g % 8 * 4));
 }
 
 FRIT_INLINE vec look_up_128(const uint8_t *table, vec index)   // bit 7 of an index does not count
@@ -75,6 +80,10 @@ FRIT_INLINE void open_pairs(const vec pairs[4], const uint8_t levels[16], vec *c
 #define FROM_128(of, i)                                                                                         \
     SIXTEEN(of, i), SIXTEEN(of, (i) + 16), SIXTEEN(of, (i) + 32), SIXTEEN(of, (i) + 48), SIXTEEN(of, (i) + 64), \
         SIXTEEN(of, (i) + 80), SIXTEEN(of, (i) + 96), SIXTEEN(of, (i) + 112)
+#define ALL_64(of)                                                         \
+    {                                                                      \
+        SIXTEEN(of, 0), SIXTEEN(of, 16), SIXTEEN(of, 32), SIXTEEN(of, 48), \
+    }
 #define ALL_128(of)     \
     {                   \
         FROM_128(of, 0) \
@@ -144,7 +153,7 @@ FRIT_INLINE scales_256 scales_iq2_xxs_index(block_at b)
 
 FRIT_INLINE vec scale_iq2_xxs_index(const scales_256 *s, int g)
 {
-    return either(left(right(word(s->at, 2 * g + 1), 28), 1), same_words(1));
+    return odd_of(right(word(s->at, 2 * g + 1), 28));
 }
 
 // ------------------------------------------------------------------------------- IQ2_XS, IQ2_S
@@ -160,23 +169,27 @@ FRIT_INLINE vec bits_from(vec v, uint64_t places)
     return _mm512_multishift_epi64_epi8(_mm512_set1_epi64((int64_t)places), v);
 }
 
-// Bits 0 and 1 of one, the third of the other: the place of a level.
-FRIT_INLINE vec level_of(vec two_bits, vec third, const uint8_t levels[8])
+// Bits 1 and 2 of one, the rest of the other: the place of a level in a table of 64.
+FRIT_INLINE vec level_of(vec two_bits, vec rest, const uint8_t levels[64])
 {
-    const vec place = _mm512_ternarylogic_epi32(two_bits, third, all_bytes(3), 0xe4);
-    return _mm512_permutexvar_epi8(place, _mm512_set1_epi64((int64_t)eight_bytes(levels)));
+    return _mm512_permutexvar_epi8(_mm512_ternarylogic_epi32(two_bits, rest, all_bytes(6), 0xe4), load(levels));
 }
+
+// Of the first half of a run, the sign is bit 0 of a place, of the second half bit 4. 64 added.
+#define IQ2_MAGNITUDE(i)  ((((i) >> 1) & 3) == 0 ? 8 : (((i) >> 1) & 3) == 1 ? 25 : 43)
+#define IQ2_LEVEL(i, bit) ((i) >> (bit)&1 ? 64 - IQ2_MAGNITUDE(i) : 64 + IQ2_MAGNITUDE(i))
+#define IQ2_FIRST(i)      IQ2_LEVEL(i, 0)
+#define IQ2_SECOND(i)     IQ2_LEVEL(i, 4)
+static const _Alignas(64) uint8_t iq2_levels_64[2][64] = {ALL_64(IQ2_FIRST), ALL_64(IQ2_SECOND)};
 
 // In their order, of what was found for the halves of the four runs and the sign of each column.
 FRIT_INLINE void open_iq2(vec first, vec second, vec signs, vec *codes)
 {
-    static const uint8_t levels[8] = {72, 89, 107, 0, 56, 39, 21, 0};   // 64 added: min_iq2
 #pragma GCC unroll 4
     for (int run = 0; run < 4; run++) {
-#pragma GCC unroll 2
-        for (int half = 0; half < 2; half++)
-            codes[2 * run + half] = level_of(bits_from(half ? second : first, PLACES(8 * run, 2)),
-                                             bits_from(signs, PLACES(8 * run + 4 * half + 62, 1)), levels);
+        const vec rest = bits_from(signs, PLACES(8 * run, 1));
+        codes[2 * run] = level_of(bits_from(first, PLACES(8 * run + 63, 2)), rest, iq2_levels_64[0]);
+        codes[2 * run + 1] = level_of(bits_from(second, PLACES(8 * run + 63, 2)), rest, iq2_levels_64[1]);
     }
 }
 
@@ -310,26 +323,33 @@ FRIT_INLINE vec nibble_iq1_s_index(const scales_256 *s, int g)
 
 FRIT_INLINE vec scale_iq1_s_index(const scales_256 *s, int g)
 {
-    return scale_iq1(nibble_iq1_s_index(s, g));
+    const vec odds = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 1, 3, 5, 7, 9, 11, 13, 15);
+    return _mm512_permutexvar_epi32(nibble_iq1_s_index(s, g), odds);
 }
 
+// Codes are 1 too large: 7 eighths of the scale, or 9 where the fourth bit is set.
 FRIT_INLINE vec min_iq1_s_index(const scales_256 *s, int g)
 {
-    return min_iq1(nibble_iq1_s_index(s, g));
+    const vec eighths = _mm512_setr_epi32(7, 21, 35, 49, 63, 77, 91, 105, 9, 27, 45, 63, 81, 99, 117, 135);
+    return _mm512_permutexvar_epi32(nibble_iq1_s_index(s, g), eighths);
 }
+
+// Eighths, 32 added. Bit 0 of a place: the shift is negative.
+#define IQ1_M_LEVEL(i) (24 + 8 * ((i) >> 1 & 3) + ((i)&1 ? -1 : 1))
+static const _Alignas(64) uint8_t iq1_m_levels[64] = ALL_64(IQ1_M_LEVEL);
 
 // Words 0..7: indices, 8..11: a nibble of each run: three bits of its index, and whether its shift is negative.
 FRIT_INLINE void open_iq1_m_index(block_at b, int i, vec *kept, vec *codes)
 {
-    static const uint8_t levels[8] = {25, 33, 41, 0, 23, 31, 39, 0};   // eighths, 32 added
     const vec high = word(b, 8 + i / 2);
     if (i % 2 == 0) find_iq1(b, i, (vec[2]){bits_from(high, PLACES(0, 4)), bits_from(high, PLACES(16, 4))}, kept);
 #pragma GCC unroll 4
     for (int run = 0; run < 4; run++) {
-        const vec shift = bits_from(kept[4 + i % 2], PLACES(8 * run + 1, 0));
+        const vec rest = bits_from(kept[4 + i % 2], PLACES(8 * run + 3, 0));
 #pragma GCC unroll 2
         for (int half = 0; half < 2; half++)
-            codes[2 * run + half] = level_of(bits_from(kept[2 * half + i % 2], PLACES(8 * run, 2)), shift, levels);
+            codes[2 * run + half] =
+                level_of(bits_from(kept[2 * half + i % 2], PLACES(8 * run + 63, 2)), rest, iq1_m_levels);
     }
 }
 
@@ -344,7 +364,8 @@ FRIT_INLINE scales_256 scales_iq1_m_index(block_at b)
 
 FRIT_INLINE vec scale_iq1_m_index(const scales_256 *s, int g)
 {
-    return scale_iq1(right(s->scales[g / 8], g / 4 % 2 * 16 + g % 4 * 3));
+    const vec odds = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 1, 3, 5, 7, 9, 11, 13, 15);
+    return _mm512_permutexvar_epi32(right(s->scales[g / 8], g / 4 % 2 * 16 + g % 4 * 3), odds);
 }
 
 // ------------------------------------------------------------------------------- TQ1_0
@@ -412,7 +433,7 @@ FRIT_INLINE scales_256 scales_iq3_xxs_index(block_at b)
 
 FRIT_INLINE vec scale_iq3_xxs_index(const scales_256 *s, int g)
 {
-    return either(left(right(word(s->at, 3 * g + 2), 28), 1), same_words(1));
+    return odd_of(right(word(s->at, 3 * g + 2), 28));
 }
 
 // ------------------------------------------------------------------------------- IQ3_S

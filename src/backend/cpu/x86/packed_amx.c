@@ -84,7 +84,7 @@ FRIT_INLINE line line_256(type_256 type, const scales_256 *s, int g)
 {
     const vec_f scale = mul(to_float(type.scale(s, g)), s->d);
     vec_f shift = zero_f();
-    if (type.has_bias) shift = mul(scale, all_f(type.group == 16 ? -32 : -128));
+    if (type.bias) shift = mul(scale, all_f(-(float)type.bias));
     if (type.min) shift = mul_sub_from(to_float(type.min(s, g)), s->d_min, shift);
     return make_line(scale, shift);
 }
@@ -121,13 +121,13 @@ FRIT_INLINE void unpack_256(type_256 type, bool turned, const frit_product *p, i
     }                                                                                                        \
     PRODUCT(name)
 
-#define FILL_256(turned, name, dtype, at, words, rest_at, rest, recode, from, to, group, has_bias, scales_fn, \
-                 scale_fn, min_fn)                                                                            \
-    static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps)   \
-    {                                                                                                         \
-        const type_256 type = {words, rest, group, has_bias, open_##name, scales_fn, scale_fn, min_fn};       \
-        unpack_256(type, turned, p, row, first, n, steps);                                                    \
-    }                                                                                                         \
+#define FILL_256(turned, name, dtype, at, words, rest_at, rest, recode, from, to, group, bias, scales_fn, scale_fn, \
+                 min_fn)                                                                                            \
+    static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps)         \
+    {                                                                                                               \
+        const type_256 type = {words, rest, group, bias, open_##name, scales_fn, scale_fn, min_fn};                 \
+        unpack_256(type, turned, p, row, first, n, steps);                                                          \
+    }                                                                                                               \
     PRODUCT(name)
 
 #define PACKED_256(...) FILL_256(false, __VA_ARGS__)
