@@ -200,6 +200,21 @@ FRIT_API frit_status frit_session_next_tokens(frit_session *session, frit_sample
 FRIT_API frit_status frit_session_draft(frit_session *session, frit_sampler *sampler, size_t max_drafts,
                                         size_t *n_drafts);
 
+// The same for several sessions: their draft models run in shared steps, and how many drafts pay follows from the step
+// that all of them share.
+typedef struct frit_draft_item {
+    frit_session *session;
+    frit_sampler *sampler;
+    size_t max_drafts;
+    size_t n_drafts;   // is set
+    uint64_t reserved[8];
+} frit_draft_item;
+FRIT_API frit_status frit_sessions_draft(frit_draft_item *items, size_t n_items);
+// What will probably follow the session's last token: a text to be changed a little, say. Guesses from the text so far
+// are made of it too. It takes the place of the prediction before; n_tokens 0: nothing is predicted. Does nothing to a
+// session without such guesses. FRIT_E_MEMORY.
+FRIT_API frit_status frit_session_predict(frit_session *session, const frit_token *tokens, size_t n_tokens);
+
 typedef struct frit_speculation_info {
     uint64_t n_drafted, n_accepted;   // drafts that ran; those that were what the sampler picked
     const char *why_not;   // why no drafts can be verified with the sampler that was last used; NULL: they can

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Drafts by a smaller model: keeping its session in step, and going on as long as drafts pay.
+// Drafts by a smaller model: keeping its sessions in step, and going on as long as drafts pay.
 #include "engine/drafter.h"
 #include "base/time.h"
 #include "engine/engine.h"
@@ -82,92 +82,213 @@ static double right_of_next(const frit_drafter *d)
     return n_right / n;
 }
 
-void frit_drafter_learn(frit_drafter *d, const frit_engine *engine, int32_t n_right)
+void frit_drafter_learn(frit_drafter *d, int32_t n_right)
 {
     for (int32_t i = 0; i < d->n && i <= n_right; i++) {
         const int c = d->classes[i];
         d->n_tried[c] += 1 - d->n_tried[c] / MEMORY;
         d->n_right[c] += (i < n_right ? 1 : 0) - d->n_right[c] / MEMORY;
     }
-    const double one = frit_pace_few(engine, 1), step = frit_pace_few(engine, 1 + d->n);
-    if (d->n > 0) d->lost_ns += d->draft_ns + step - one * (n_right + 1);
+    if (d->n > 0) d->lost_ns += d->draft_ns + d->step_ns - d->token_ns * n_right;
     if (d->lost_ns < 0) d->lost_ns = 0;
-    d->all_ns += one * (n_right + 1);
+    d->all_ns += d->token_ns * (n_right + 1);
     d->n = 0;
 }
 
-// Whether one draft more is expected to give more tokens for the time. Where not, some are drafted all the same now and
-// then, to see whether the text has become easier.
-static bool pays(const frit_drafter *d, const frit_engine *engine, int32_t n, double n_tokens, double reached)
+// Sessions that draft together, and the step that verifies their drafts.
+typedef struct group {
+    frit_drafter *first;
+    const frit_engine *engine, *draft;
+    int32_t n_rows;                // of the step without these drafts
+    double n_tokens, without_ns;   // that it gives, and takes
+    double spent_ns;               // by the rounds of drafts so far, as expected
+} group;
+
+static int32_t count_going(const group *g)
 {
-    const double without = frit_pace_few(engine, 1), one = frit_pace_few(d->session->engine, 1);
-    if (without <= 0) return false;
-    if (one <= 0) return true;
-    const double now = frit_pace_few(engine, 1 + n) + n * one, next = frit_pace_few(engine, 2 + n) + (n + 1) * one;
-    if ((n_tokens + reached * right_of_next(d)) * now > n_tokens * next) return true;
-    return n == 0 && d->lost_ns + next < most_lost * d->all_ns;
+    int32_t n = 0;
+    for (const frit_drafter *d = g->first; d; d = d->next) n += d->goes_on;
+    return n;
+}
+
+// Whether one draft more of each session that goes on is expected to give more tokens for the time.
+static bool pays(const group *g)
+{
+    const int32_t n_going = count_going(g);
+    const double round = frit_pace_few(g->draft, n_going);
+    double n_tokens = g->n_tokens, n_more = 0;
+    int32_t n_drafts = 0;
+    if (g->without_ns <= 0) return false;
+    if (round <= 0) return true;
+    for (const frit_drafter *d = g->first; d; d = d->next) {
+        n_drafts += d->n;
+        n_tokens += d->n_tokens;
+        n_more += d->goes_on ? d->reached * right_of_next(d) : 0;
+    }
+    const double now = frit_pace_few(g->engine, g->n_rows + n_drafts) + g->spent_ns;
+    const double next = frit_pace_few(g->engine, g->n_rows + n_drafts + n_going) + g->spent_ns + round;
+    return (n_tokens + n_more) * now > n_tokens * next;
+}
+
+static size_t n_common(const frit_drafter *d)
+{
+    const frit_token *own = frit_session_tokens(d->session), *tokens = d->job.session->tokens;
+    const size_t n = d->job.session->n_tokens, n_own = frit_session_length(d->session);
+    size_t n_same = 0;
+    while (n_same < n && n_same < n_own && own[n_same] == tokens[n_same]) n_same++;
+    return n_same < n ? n_same : n - 1;   // the last one has not run
+}
+
+// Where drafts do not pay, some are made all the same now and then, to see whether the text has become easier.
+static bool may_try(const group *g, const frit_drafter *d)
+{
+    const double room =
+        most_lost * d->all_ns - d->lost_ns - frit_pace_few(g->engine, g->n_rows + 1) - frit_pace_few(g->draft, 1);
+    if (g->without_ns <= 0 || room <= 0) return false;
+    return (double)(d->job.session->n_tokens - n_common(d) - 1) * g->draft->pace.prompt_row_ns < room;
 }
 
 // ------------------------------------------------------------------------------- drafting
 
-// The draft model's session gets the tokens that it does not have. The last one has not run.
-static frit_status follow(frit_drafter *d, const frit_session *session)
+// Rows of prompts that the draft model may run before a step of the other one: as many as take as long as that.
+static size_t prompt_room(const group *g)
 {
-    const frit_token *own = frit_session_tokens(d->session);
-    const size_t n = session->n_tokens, n_own = frit_session_length(d->session);
-    size_t n_same = 0;
-    while (n_same < n && n_same < n_own && own[n_same] == session->tokens[n_same]) n_same++;
-    if (n_same == n) n_same--;
+    enum { FIRST = 64, LEAST = 32 };
+    const double row = g->draft->pace.prompt_row_ns, n = row > 0 ? g->without_ns / row : FIRST;
+    return n < LEAST ? LEAST : n < g->draft->n_batch ? (size_t)n : (size_t)g->draft->n_batch;
+}
+
+// The draft model's session gets the tokens that it does not have, or some of them: it drafts when it has all.
+static frit_status follow(frit_drafter *d, size_t *room)
+{
+    const frit_session *session = d->job.session;
+    const size_t n_same = n_common(d), n_missing = session->n_tokens - n_same;
     FRIT_TRY(frit_session_truncate(d->session, n_same));
-    return frit_session_push(d->session, session->tokens + n_same, n - n_same, NULL);
+    const size_t n = n_missing - 1 <= *room ? n_missing : *room;
+    if (n < n_missing) d->goes_on = false;
+    *room -= n < *room ? n : *room;
+    return frit_session_push(d->session, session->tokens + n_same, n, NULL);
 }
 
-static frit_status pick(frit_session *session, frit_sampler *sampler, frit_picked *picked)
+static void stop(frit_drafter *d, frit_status status)
 {
-    FRIT_TRY(frit_session_pick(session, sampler, &(frit_pick_options){.logprobs = true}));
-    while (frit_session_pending(session) > 0) {
+    d->goes_on = false;
+    if (d->status == FRIT_OK) d->status = status;
+}
+
+static void run(const group *g)
+{
+    bool waits = true;
+    while (waits) {
+        waits = false;
+        for (frit_drafter *d = g->first; d; d = d->next) {
+            if (d->status != FRIT_OK) continue;
+            const frit_status status = frit_session_status(d->session);
+            if (status != FRIT_OK) stop(d, status);
+            waits = waits || (status == FRIT_OK && frit_session_pending(d->session) > 0);
+        }
         int32_t n_rows;
-        FRIT_TRY(frit_engine_step(session->engine, &n_rows));
-        if (n_rows == 0) return frit_fail(FRIT_E_INTERNAL, "the draft's tokens find no room in a step");
+        if (!waits) return;
+        frit_status status = frit_engine_step(g->first->session->engine, &n_rows);
+        if (status == FRIT_OK && n_rows == 0)
+            status = frit_fail(FRIT_E_INTERNAL, "the drafts' tokens find no room in a step");
+        for (frit_drafter *d = g->first; d && status != FRIT_OK; d = d->next) stop(d, status);
     }
-    FRIT_TRY(frit_session_status(session));
-    return frit_session_picked(session, picked);
 }
 
-frit_status frit_drafter_guess(frit_drafter *d, const frit_session *session, frit_sampler *sampler, bool always,
-                               frit_token *guess, int32_t most, int32_t *n_guess)
+// Takes the token that was picked as a draft, unless the drafts end here.
+static frit_status take(frit_drafter *d)
 {
-    frit_sampler_mark marks[FRIT_MAX_DRAFTS];
-    const int32_t n_ctx = d->session->engine ? d->session->engine->n_ctx : 0;   // 0: the engine was freed
-    const uint64_t position = sampler->position;
-    double n_tokens = 1, reached = 1;
-    int32_t n = 0;
-    *n_guess = d->n = 0;
-    if (session->n_tokens + (size_t)most + 1 > (size_t)n_ctx) return FRIT_OK;
-    if (most == 0 || (!always && !pays(d, session->engine, 0, n_tokens, reached))) return FRIT_OK;
-    const bool is_first = frit_session_length(d->session) == 0;   // the prompt runs in the draft model too
-    uint64_t start = frit_time_ns();
-    frit_status status = follow(d, session);
-    while (status == FRIT_OK && n < most && (n == 0 || always || pays(d, session->engine, n, n_tokens, reached))) {
-        frit_picked picked;
-        status = pick(d->session, sampler, &picked);
-        if (status != FRIT_OK || (double)picked.logprob < log((double)d->min_p + 1e-9)) break;
-        if (is_first && n == 0) start = frit_time_ns();
-        if (frit_token_is_end(session->engine->model, picked.token)) break;
-        d->classes[n] = class_of(picked.logprob);
-        reached *= right_of(d, d->classes[n]);
-        n_tokens += reached;
-        guess[n] = picked.token;
-        frit_sampler_try(sampler, picked.token, &marks[n++]);
-        status = frit_session_push(d->session, &picked.token, 1, NULL);
-    }
-    for (int32_t i = n; i-- > 0;) frit_sampler_go_back(sampler, &marks[i]);
-    sampler->position = position;
-    d->draft_ns = (double)(frit_time_ns() - start);
-    if (status != FRIT_OK) {
-        frit_session_truncate(d->session, 0);
-        return status;
-    }
-    *n_guess = d->n = n;
+    frit_picked picked;
+    FRIT_TRY(frit_session_picked(d->session, &picked));
+    d->goes_on = (double)picked.logprob >= log((double)d->min_p + 1e-9) &&
+                 !frit_token_is_end(d->job.session->engine->model, picked.token) &&
+                 frit_sampler_try(d->job.sampler, picked.token, &d->marks[d->n]);
+    if (!d->goes_on) return FRIT_OK;
+    d->classes[d->n] = class_of(picked.logprob);
+    d->reached *= right_of(d, d->classes[d->n]);
+    d->n_tokens += d->reached;
+    d->job.guess[d->n++] = picked.token;
+    d->goes_on = d->n < d->job.most;
     return FRIT_OK;
+}
+
+static frit_status ask(frit_drafter *d)
+{
+    if (d->n > 0) FRIT_TRY(frit_session_push(d->session, &d->job.guess[d->n - 1], 1, NULL));
+    return frit_session_pick(d->session, d->job.sampler, &(frit_pick_options){.logprobs = true});
+}
+
+// A draft more of each session that goes on.
+static void run_round(group *g)
+{
+    g->spent_ns += frit_pace_few(g->draft, count_going(g));
+    for (frit_drafter *d = g->first; d; d = d->next) {
+        const frit_status status = d->goes_on ? ask(d) : FRIT_OK;
+        if (status != FRIT_OK) stop(d, status);
+    }
+    run(g);
+    for (frit_drafter *d = g->first; d; d = d->next) {
+        const frit_status status = d->goes_on ? take(d) : FRIT_OK;
+        if (status != FRIT_OK) stop(d, status);
+    }
+}
+
+static void begin(group *g)
+{
+    for (frit_drafter *d = g->first; d; d = d->next) {
+        const size_t n = d->job.session->n_tokens + (size_t)d->job.most + 1;
+        d->position = d->job.sampler->position;
+        d->n_tokens = 0;
+        d->reached = 1;
+        d->n = 0;
+        d->status = FRIT_OK;
+        d->goes_on = d->job.most > 0 && n <= (size_t)g->draft->n_ctx;
+    }
+    const bool all = pays(g);
+    for (frit_drafter *d = g->first; d; d = d->next)
+        d->takes_part = d->goes_on = d->goes_on && (all || d->job.always || may_try(g, d));
+    size_t room = prompt_room(g);
+    for (frit_drafter *d = g->first; d; d = d->next) {
+        const frit_status status = d->goes_on ? follow(d, &room) : FRIT_OK;
+        if (status != FRIT_OK) stop(d, status);
+    }
+}
+
+// The samplers are as before, and the drafters know what their drafts cost.
+static void end(const group *g, double ns)
+{
+    int32_t n = 0, n_drafts = 0;
+    for (const frit_drafter *d = g->first; d; d = d->next) n += d->takes_part, n_drafts += d->n;
+    const double longer = frit_pace_few(g->engine, g->n_rows + n_drafts) - g->without_ns;
+    for (frit_drafter *d = g->first; d; d = d->next) {
+        for (int32_t i = d->n; i-- > 0;) frit_sampler_go_back(d->job.sampler, &d->marks[i]);
+        d->job.sampler->position = d->position;
+        d->draft_ns = d->takes_part ? ns / n : 0;
+        d->step_ns = n_drafts > 0 ? longer * d->n / n_drafts : 0;
+        d->token_ns = g->without_ns / g->n_rows;
+        if (d->n == 0) d->lost_ns += d->draft_ns;
+        if (d->status == FRIT_OK) continue;
+        frit_session_truncate(d->session, 0);
+        d->n = 0;
+    }
+}
+
+void frit_drafters_guess(frit_drafter *first)
+{
+    const frit_engine *engine = first->job.session->engine;
+    group g = {.first = first, .engine = engine, .draft = first->session->engine};
+    frit_pace_next(engine, &g.n_rows, &g.n_tokens);
+    g.without_ns = frit_pace_few(engine, g.n_rows);
+    const uint64_t start = frit_time_ns();
+    begin(&g);
+    bool goes_on = count_going(&g) > 0;
+    if (!goes_on) run(&g);   // prompts
+    while (goes_on) {
+        run_round(&g);
+        const bool all = count_going(&g) > 0 && pays(&g);
+        for (frit_drafter *d = g.first; d; d = d->next) d->goes_on = d->goes_on && (all || d->job.always);
+        goes_on = count_going(&g) > 0;
+    }
+    end(&g, (double)(frit_time_ns() - start));
 }

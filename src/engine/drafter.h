@@ -8,22 +8,37 @@
 
 enum { FRIT_DRAFTER_CLASSES = 5 };
 
+typedef struct frit_drafting {   // what a drafter is asked for
+    const frit_session *session;
+    frit_sampler *sampler;   // is left as it was
+    frit_token *guess;
+    int32_t most;
+    bool always;   // whether it pays or not
+} frit_drafting;
+
 typedef struct frit_drafter {
     frit_session *session;
     float min_p;
     double n_right[FRIT_DRAFTER_CLASSES], n_tried[FRIT_DRAFTER_CLASSES];   // by the draft model's own probability
     int8_t classes[FRIT_MAX_DRAFTS];                                       // of the last drafts
     int32_t n;                                                             // of these
-    double draft_ns;                                                       // that they took
-    double lost_ns, all_ns;   // by all drafts, where this is above zero; and by all steps
+    double draft_ns, step_ns, token_ns;   // that they took, that the step takes longer for them, and each token of it
+    double lost_ns, all_ns;               // by all drafts, where this is above zero; and by all steps
+    // While it drafts:
+    frit_drafting job;
+    struct frit_drafter *next;   // that drafts with it
+    bool takes_part, goes_on;
+    frit_status status;
+    double reached, n_tokens;   // how likely all drafts so far are right, and how many are on average
+    uint64_t position;          // the sampler's before
+    frit_sampler_mark marks[FRIT_MAX_DRAFTS];
 } frit_drafter;
 
 // FRIT_E_INVALID for a model whose tokens are others than the session's.
 frit_status frit_drafter_init(frit_drafter *drafter, const frit_session *session, frit_engine *engine, float min_p);
 void frit_drafter_free(frit_drafter *drafter);
-// Drafts up to `most` tokens after the session's last one, fewer where they do not pay unless `always`. The sampler is
-// left as it was.
-frit_status frit_drafter_guess(frit_drafter *drafter, const frit_session *session, frit_sampler *sampler, bool always,
-                               frit_token *guess, int32_t most, int32_t *n_guess);
+// All drafters in the list, with sessions of one engine and draft models on one engine, do their jobs in shared steps:
+// drafts after the session's last token, fewer where they do not pay. Each has its number in `n`, and a status.
+void frit_drafters_guess(frit_drafter *first);
 // So many of the last drafts were right, of those that a step verified.
-void frit_drafter_learn(frit_drafter *drafter, const frit_engine *engine, int32_t n_right);
+void frit_drafter_learn(frit_drafter *drafter, int32_t n_right);

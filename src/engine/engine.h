@@ -48,6 +48,8 @@ struct frit_engine {
     double
         few_ns[FRIT_PACE_FEW + 1];   // a step of so many single tokens and drafts, as a moving average; 0, or -1 after
                                      // the first one: not known
+    int32_t n_drafts;                // queued since the last step was submitted
+    double n_expected;               // of these, how many are right on average
     int32_t max_outs;                // rows with logits of one step, so that they stay within a few MiB
     bool no_fuse;
     bool in_step;   // row functions are called from inside a step and may not start another

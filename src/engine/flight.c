@@ -140,6 +140,8 @@ static frit_status start(frit_engine *engine, frit_flight *flight)
     engine->in_step = false;
     FRIT_TRY(status);
     take_off(&flight->step);
+    engine->n_drafts = 0;
+    engine->n_expected = 0;
     flight->status = FRIT_OK;
     flight->number = ++engine->n_submitted;
     return FRIT_OK;

@@ -22,6 +22,14 @@ double frit_pace_few(const frit_engine *engine, int32_t n_rows)
     return high - (above - n_rows) * row_ns(engine, high / above) / 2;
 }
 
+void frit_pace_next(const frit_engine *engine, int32_t *n_rows, double *n_tokens)
+{
+    const frit_step *last = &engine->flights[engine->n_submitted % FRIT_MAX_FLIGHTS].step;
+    const int32_t n = last->decodes && last->n_seqs > 1 ? last->n_seqs : 1;
+    *n_rows = n + engine->n_drafts;
+    *n_tokens = n + engine->n_expected;
+}
+
 // One step that took long, because others had the processor, says little; and what was measured long ago is forgotten.
 static void measure_few(frit_engine *engine, int32_t n_rows, double ns)
 {

@@ -6,6 +6,8 @@
 #include "engine/engine.h"
 #include "engine/speculate.h"
 
+#include "base/time.h"
+
 #include <stdlib.h>
 
 // ------------------------------------------------------------------------------- what was asked
@@ -73,8 +75,8 @@ static frit_status check(const frit_session *session, const frit_sampler *sample
         return frit_fail(FRIT_E_INVALID, "the sampler is for %d tokens, the model has %d", sampler->n_vocab, n_vocab);
     // A mask follows from the tokens before it, which the sampler must have accepted.
     const bool is_known = session->n_tokens > 0 && session->tokens[session->n_tokens - 1] >= 0;
-    if (sampler->constraint && (n_drafts > 0 || !is_known))
-        return frit_fail(FRIT_E_UNSUPPORTED, "the sampler has a grammar: it picks after known tokens, without drafts");
+    if (sampler->constraint && !is_known)
+        return frit_fail(FRIT_E_UNSUPPORTED, "the sampler has a grammar: it picks after known tokens");
     if (options->n_top < 0 || options->n_top > most)
         return frit_fail(FRIT_E_INVALID, "the %d likeliest tokens are asked for; expected 0 to %d", options->n_top,
                          most);
@@ -126,18 +128,21 @@ static frit_status add_pick(frit_ask *ask, int32_t k, frit_sampler *sampler, con
     return FRIT_OK;
 }
 
-// One pick after another, each as if the drafts before it had been accepted.
+// One pick after another, each as if the drafts before it had been accepted. What follows a draft that does not fit the
+// grammar is never used, for no pick gives that draft.
 static frit_status add_picks(frit_ask *ask, frit_sampler *sampler, const frit_pick_options *options)
 {
     frit_sampler_mark marks[FRIT_MAX_DRAFTS];
     const uint64_t position = sampler->position;
-    int32_t k = 0;
-    frit_status status = add_pick(ask, k, sampler, options);
-    for (; status == FRIT_OK && k + 1 < ask->n; k++) {
-        frit_sampler_try(sampler, ask->lists.drafts[k], &marks[k]);
-        status = add_pick(ask, k + 1, sampler, options);
+    int32_t n_tried = 0;
+    bool fits = true;
+    frit_status status = add_pick(ask, 0, sampler, options);
+    for (int32_t k = 1; status == FRIT_OK && k < ask->n; k++) {
+        fits = fits && frit_sampler_try(sampler, ask->lists.drafts[k - 1], &marks[n_tried]);
+        n_tried += fits;
+        status = add_pick(ask, k, sampler, options);
     }
-    while (k-- > 0) frit_sampler_go_back(sampler, &marks[k]);
+    while (n_tried-- > 0) frit_sampler_go_back(sampler, &marks[n_tried]);
     sampler->position = position;
     return status;
 }
@@ -161,7 +166,9 @@ frit_status frit_session_pick(frit_session *session, frit_sampler *sampler, cons
     ask->lists.n_drafts = n_drafts;
     if (n_drafts > 0)
         memcpy(ask->lists.drafts, session->tokens + ask->at + 1, chosen.n_drafts * sizeof *ask->lists.drafts);
+    const uint64_t start = sampler->constraint ? frit_time_ns() : 0;
     FRIT_TRY(add_picks(ask, sampler, &chosen));
+    if (sampler->constraint) frit_speculation_note_masks(session, n_drafts, (double)(frit_time_ns() - start));
     ask->picks[0].n_drafts = n_drafts;
     session->n_asks++;
     return FRIT_OK;

@@ -3,6 +3,7 @@
 #include "engine/speculate.h"
 #include "engine/engine.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,7 +121,7 @@ frit_status frit_speculation_fork(frit_session *to, const frit_session *from)
 // Longer matches are right more often, so each class of lengths has its own average.
 static int class_of(int32_t n_match)
 {
-    static const int32_t first[FRIT_GUESS_CLASSES] = {2, 3, 4, 6, 10};
+    static const int32_t first[FRIT_GUESS_CLASSES] = {2, 3, 4, 6, 10, FRIT_GUESS_FORCED};
     int c = FRIT_GUESS_CLASSES - 1;
     while (c > 0 && n_match < first[c]) c--;
     return c;
@@ -128,24 +129,22 @@ static int class_of(int32_t n_match)
 
 static double right_of(const struct frit_speculation *s, int c)
 {
-    static const double expected[FRIT_GUESS_CLASSES] = {0.3, 0.45, 0.6, 0.75, 0.85};   // before anything is known
+    static const double expected[FRIT_GUESS_CLASSES] = {0.3, 0.45, 0.6, 0.75, 0.85, 0.85};   // before anything is known
     enum { WEIGHT = 2 };
     return (s->n_right[c] + WEIGHT * expected[c]) / (s->n_tried[c] + WEIGHT);
 }
 
 // Compares the last guess with the tokens that came, as far as they did: also what was guessed and not run.
-static void learn(struct frit_speculation *s, const frit_engine *engine, const frit_token *tokens, size_t n)
+static void learn(struct frit_speculation *s, const frit_token *tokens, size_t n)
 {
     const frit_guess *guess = &s->guess;
     bool right = true;
-    if (s->by_drafter) {
-        int32_t n_right = 0;
-        while (n_right < guess->n && guess->at + (size_t)n_right < n &&
-               guess->tokens[n_right] == tokens[guess->at + (size_t)n_right])
-            n_right++;
-        frit_drafter_learn(&s->drafter, engine, n_right);
-        s->guess.n = 0;
-    }
+    int32_t n_right = 0;
+    while (s->by_drafter && n_right < guess->n && guess->at + (size_t)n_right < n &&
+           guess->tokens[n_right] == tokens[guess->at + (size_t)n_right])
+        n_right++;
+    if (s->drafter.session) frit_drafter_learn(&s->drafter, n_right);
+    if (s->by_drafter) s->guess.n = 0;
     for (int32_t i = 0; right && i < guess->n && guess->at + (size_t)i < n; i++) {
         const int c = class_of(guess->n_match + i);
         right = guess->tokens[i] == tokens[guess->at + (size_t)i];
@@ -155,25 +154,33 @@ static void learn(struct frit_speculation *s, const frit_engine *engine, const f
     s->guess.n = 0;
 }
 
-// The number of drafts with which a step gives the most tokens for its time, of all sessions in it.
-static int32_t choose(const struct frit_speculation *s, const frit_engine *engine, int32_t most)
+// The number of drafts with which a step gives the most tokens for its time, of all sessions in it. Others may have
+// queued drafts for it.
+static int32_t choose(struct frit_speculation *s, const frit_engine *engine, int32_t most)
 {
-    if (s->always) return most;
-    const frit_step *last = &engine->flights[engine->n_submitted % FRIT_MAX_FLIGHTS].step;
-    const int32_t n_others = last->decodes && last->n_seqs > 1 ? last->n_seqs - 1 : 0, n_rows = n_others + 1;
+    int32_t n_rows, n_best = 0;
+    double n_tokens, reached = 1, n_right = 0, n_best_right = 0;
+    frit_pace_next(engine, &n_rows, &n_tokens);
     const double without = frit_pace_few(engine, n_rows);
-    if (without <= 0) return 0;
-    double best = worth * n_rows / without, reached = 1, n_tokens = n_rows;
-    int32_t n_best = 0;
+    double best = without > 0 ? worth * n_tokens / without : INFINITY;
     for (int32_t n = 1; n <= most; n++) {
         reached *= right_of(s, class_of(s->guess.n_match + n - 1));
-        n_tokens += reached;
-        const double rate = n_tokens / frit_pace_few(engine, n_rows + n);
-        if (rate <= best) continue;
+        n_right += reached;
+        const double rate = (n_tokens + n_right) / (frit_pace_few(engine, n_rows + n) + n * s->mask_ns);
+        if (rate <= best && !s->always) continue;
         best = rate;
         n_best = n;
+        n_best_right = n_right;
     }
+    s->n_expected = n_best_right;
     return n_best;
+}
+
+// Others that draft for the next step see it.
+static void note_drafts(const struct frit_speculation *s, frit_engine *engine)
+{
+    engine->n_drafts += s->n_drafts;
+    engine->n_expected += s->n_drafts > 0 ? s->n_expected : 0;
 }
 
 // ------------------------------------------------------------------------------- drafts
@@ -181,7 +188,6 @@ static int32_t choose(const struct frit_speculation *s, const frit_engine *engin
 static const char *why_not(const frit_session *session, const frit_sampler *sampler)
 {
     if (!sampler->is_pick) return "the sampler has stages that steps do not run";
-    if (sampler->constraint) return "the sampler has a grammar";
     if (sampler->n_vocab != session->engine->hp.n_vocab) return "the sampler is for another vocabulary";
     return NULL;
 }
@@ -211,26 +217,104 @@ static int32_t until_end(const frit_model *model, const frit_guess *guess)
     return n;
 }
 
-// By what came before in the text, or else by the draft model; at most `most` that are to run.
-static frit_status guess_next(frit_session *session, frit_sampler *sampler, int32_t most, int32_t *n)
+// So many of the tokens a grammar allows, one after another.
+static int32_t n_fitting(frit_sampler *sampler, const frit_token *tokens, int32_t most)
 {
-    enum { LONG_MATCH = 4 };   // better than what a model says
+    frit_sampler_mark marks[FRIT_MAX_DRAFTS];
+    int32_t n = 0;
+    if (!sampler->constraint) return most;
+    while (n < most && frit_sampler_try(sampler, tokens[n], &marks[n])) n++;
+    for (int32_t i = n; i-- > 0;) frit_sampler_go_back(sampler, &marks[i]);
+    return n;
+}
+
+// What a grammar forces, or what came before in the text; at most `most` that are to run. Where there is a draft model,
+// and the guess is not better than its drafts, it is to be asked.
+static void guess_next(frit_session *session, frit_sampler *sampler, int32_t most)
+{
+    enum { LONG_MATCH = 4, LEAST_FORCED = 2 };   // better than what a model says
     struct frit_speculation *s = session->speculation;
     frit_guess *guess = &s->guess;
     guess->at = session->n_tokens;
-    guess->n = 0;
+    guess->n = s->n_drafts = s->wants = 0;
     s->by_drafter = false;
+    if (!sampler->constraint) s->mask_ns = 0;
     if (s->looks_up) {
+        if (sampler->constraint) guess->n = frit_constraint_forced(sampler->constraint, guess->tokens, s->most);
+        guess->n_match = FRIT_GUESS_FORCED;
         frit_ngrams_follow(&s->ngrams, session->tokens, session->n_tokens);
-        guess->n = frit_ngrams_guess(&s->ngrams, guess->tokens, s->most, &guess->n_match);
-        const int32_t n_text = until_end(session->engine->model, guess);
-        *n = choose(s, session->engine, n_text < most ? n_text : most);
+        if (guess->n < LEAST_FORCED) guess->n = frit_ngrams_guess(&s->ngrams, guess->tokens, s->most, &guess->n_match);
+        guess->n = n_fitting(sampler, guess->tokens, until_end(session->engine->model, guess));
+        s->n_drafts = choose(s, session->engine, guess->n < most ? guess->n : most);
     }
-    if (!s->drafter.session || (*n > 0 && guess->n_match >= LONG_MATCH)) return FRIT_OK;
-    s->by_drafter = true;
-    *n = 0;
-    FRIT_TRY(frit_drafter_guess(&s->drafter, session, sampler, s->always, guess->tokens, most, n));
-    guess->n = *n;
+    if (s->drafter.session && (s->n_drafts == 0 || guess->n_match < LONG_MATCH))
+        s->wants = most;
+    else
+        note_drafts(s, session->engine);
+}
+
+// Those of the sessions whose draft models are on the same engine draft together.
+static void ask_drafters(frit_draft_item *items, size_t n_items, size_t i)
+{
+    frit_drafter *first = NULL, **end = &first;
+    const frit_engine *engine = items[i].session->engine;
+    const frit_engine *draft = items[i].session->speculation->drafter.session->engine;
+    for (; i < n_items; i++) {
+        struct frit_speculation *s = items[i].session->speculation;
+        if (!s || s->wants == 0 || items[i].session->engine != engine || s->drafter.session->engine != draft) continue;
+        frit_drafter *d = &s->drafter;
+        d->job = (frit_drafting){items[i].session, items[i].sampler, s->guess.tokens, s->wants, s->always};
+        d->next = NULL;
+        *end = d;
+        end = &d->next;
+        s->wants = 0;
+    }
+    if (draft) frit_drafters_guess(first);   // otherwise it was freed
+    for (frit_drafter *d = first, *next; d; d = next) {
+        next = d->next;
+        const frit_session *session = d->job.session;
+        struct frit_speculation *s = session->speculation;
+        s->by_drafter = draft && (d->n > 0 || d->status != FRIT_OK);
+        if (s->by_drafter) s->guess.n = s->n_drafts = d->n;
+        if (s->by_drafter) s->n_expected = d->n_tokens;
+        note_drafts(s, session->engine);
+        if (draft && d->status != FRIT_OK) frit_drafter_free(d);   // the text goes on without the draft model
+    }
+}
+
+frit_status frit_sessions_draft(frit_draft_item *items, size_t n_items)
+{
+    FRIT_REQUIRE_ITEMS(items, n_items);
+    FRIT_REQUIRE_UNUSED_ITEMS(items, n_items);
+    for (size_t i = 0; i < n_items; i++) {
+        const frit_session *session = items[i].session;
+        const frit_sampler *sampler = items[i].sampler;
+        items[i].n_drafts = 0;
+        FRIT_REQUIRE(session);
+        FRIT_REQUIRE(sampler);
+        FRIT_TRY(frit_session_check_usable(session));
+    }
+    for (size_t i = 0; i < n_items; i++) {
+        frit_session *session = items[i].session;
+        struct frit_speculation *s = session->speculation;
+        if (!s) continue;
+        s->n_drafts = s->wants = 0;
+        s->info.why_not = why_not(session, items[i].sampler);
+        if (s->info.why_not || !is_ready(session)) continue;
+        learn(s, session->tokens, session->n_tokens);
+        guess_next(session, items[i].sampler, room_of(session, items[i].max_drafts));
+    }
+    for (size_t i = 0; i < n_items; i++)
+        if (items[i].session->speculation && items[i].session->speculation->wants > 0) ask_drafters(items, n_items, i);
+    for (size_t i = 0; i < n_items; i++) {
+        frit_session *session = items[i].session;
+        const struct frit_speculation *s = session->speculation;
+        if (!s || s->n_drafts == 0) continue;
+        const size_t n = (size_t)s->n_drafts;
+        memcpy(session->tokens + session->n_tokens, s->guess.tokens, n * sizeof *session->tokens);
+        session->n_tokens += n;
+        items[i].n_drafts = n;
+    }
     return FRIT_OK;
 }
 
@@ -240,21 +324,38 @@ frit_status frit_session_draft(frit_session *session, frit_sampler *sampler, siz
     *n_drafts = 0;
     FRIT_REQUIRE(session);
     FRIT_REQUIRE(sampler);
+    frit_draft_item item = {.session = session, .sampler = sampler, .max_drafts = max_drafts};
+    const frit_status status = frit_sessions_draft(&item, 1);
+    *n_drafts = item.n_drafts;
+    return status;
+}
+
+frit_status frit_session_predict(frit_session *session, const frit_token *tokens, size_t n_tokens)
+{
+    enum { BEFORE = FRIT_LONGEST_MATCH };   // tokens of the session that the prediction follows
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE_ITEMS(tokens, n_tokens);
     FRIT_TRY(frit_session_check_usable(session));
     struct frit_speculation *s = session->speculation;
-    if (!s) return FRIT_OK;
-    s->info.why_not = why_not(session, sampler);
-    if (s->info.why_not || !is_ready(session)) return FRIT_OK;
-    learn(s, session->engine, session->tokens, session->n_tokens);
-    int32_t n = 0;
-    if (guess_next(session, sampler, room_of(session, max_drafts), &n) != FRIT_OK) {
-        frit_drafter_free(&s->drafter);
-        return FRIT_OK;   // the text goes on without the draft model
-    }
-    memcpy(session->tokens + session->n_tokens, s->guess.tokens, (size_t)n * sizeof *s->guess.tokens);
-    session->n_tokens += (size_t)n;
-    *n_drafts = (size_t)n;
-    return FRIT_OK;
+    if (!s || !s->looks_up || (n_tokens == 0 && s->ngrams.n_head == 0)) return FRIT_OK;
+    if (n_tokens == 0) return frit_ngrams_set_head(&s->ngrams, NULL, 0);
+    const size_t n_ctx = (size_t)session->engine->n_ctx, n = n_tokens < n_ctx ? n_tokens : n_ctx;
+    const size_t n_before = session->n_tokens < BEFORE ? session->n_tokens : BEFORE;
+    frit_token *head = malloc((n_before + n) * sizeof *head);
+    if (!head) return frit_fail_memory((n_before + n) * sizeof *head, "a prediction");
+    if (n_before > 0) memcpy(head, session->tokens + session->n_tokens - n_before, n_before * sizeof *head);
+    memcpy(head + n_before, tokens, n * sizeof *head);
+    const frit_status status = frit_ngrams_set_head(&s->ngrams, head, n_before + n);
+    free(head);
+    return status;
+}
+
+void frit_speculation_note_masks(frit_session *session, int32_t n, double ns)
+{
+    enum { MASKS = 8 };   // that the average remembers
+    struct frit_speculation *s = session->speculation;
+    if (!s || n == 0) return;
+    s->mask_ns += s->mask_ns > 0 ? (ns / n - s->mask_ns) / MASKS : ns / n;
 }
 
 void frit_speculation_note(frit_session *session, int32_t n_drafted, int32_t n_accepted)
@@ -288,6 +389,20 @@ static frit_status verify(frit_session *session, frit_sampler *sampler, size_t n
     return frit_session_picked(session, picked);
 }
 
+// The accepted drafts, which the session has, and the token that follows them; nothing follows where a grammar ends.
+static frit_status take(frit_session *session, frit_sampler *sampler, const frit_picked *picked, frit_token *tokens,
+                        size_t *n_tokens)
+{
+    const size_t n_drafts = (size_t)picked->n_accepted, n_before = session->n_tokens - n_drafts;
+    memcpy(tokens, session->tokens + n_before, n_drafts * sizeof *tokens);
+    tokens[n_drafts] = picked->token;
+    FRIT_TRY(frit_sampler_set_position(sampler, n_before));
+    for (size_t n = 0; n <= n_drafts && (n == 0 || !frit_sampler_is_over(sampler)); *n_tokens = ++n)
+        FRIT_TRY(frit_sampler_accept(sampler, tokens[n]));
+    if (*n_tokens > n_drafts) return frit_session_push(session, &picked->token, 1, NULL);
+    return frit_session_truncate(session, n_before + *n_tokens);
+}
+
 frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sampler, frit_token *tokens, size_t capacity,
                                      size_t *n_tokens)
 {
@@ -303,16 +418,7 @@ frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sample
     FRIT_TRY(frit_session_draft(session, sampler, capacity - 1, &n_drafts));
     const size_t n_before = session->n_tokens - n_drafts;
     const frit_status status = n_drafts > 0 ? verify(session, sampler, n_drafts, &picked) : FRIT_E_LIMIT;
-    if (status == FRIT_OK) {
-        const size_t n = (size_t)picked.n_accepted;
-        memcpy(tokens, session->tokens + n_before, n * sizeof *tokens);
-        tokens[n] = picked.token;
-        FRIT_TRY(frit_session_push(session, &picked.token, 1, NULL));
-        FRIT_TRY(frit_sampler_set_position(sampler, n_before));
-        *n_tokens = n + 1;
-        for (size_t i = 0; i <= n; i++) FRIT_TRY(frit_sampler_accept(sampler, tokens[i]));
-        return FRIT_OK;
-    }
+    if (status == FRIT_OK) return take(session, sampler, &picked, tokens, n_tokens);
     // Without drafts, which may have found no room in the cache, or the session says why it failed.
     if (n_drafts > 0 && session->status == FRIT_OK) FRIT_TRY(frit_session_truncate(session, n_before));
     FRIT_TRY(frit_session_next(session, sampler, tokens));

@@ -7,11 +7,12 @@
 #pragma once
 #include "engine/drafter.h"
 
-enum { FRIT_GUESS_CLASSES = 5 };
+enum { FRIT_GUESS_CLASSES = 6 };   // by the length of the match; the last: of what a grammar forces
 
+enum { FRIT_GUESS_FORCED = 1 << 16 };
 typedef struct frit_guess {
-    size_t at;   // guessed after so many tokens of the session
-    int32_t n, n_match;
+    size_t at;            // guessed after so many tokens of the session
+    int32_t n, n_match;   // n_match: FRIT_GUESS_FORCED of what a grammar forces
     frit_token tokens[FRIT_MAX_DRAFTS];
 } frit_guess;
 
@@ -21,6 +22,10 @@ struct frit_speculation {
     frit_ngrams ngrams;
     frit_drafter drafter;   // its session is NULL: none
     frit_guess guess;
+    int32_t n_drafts;                                                  // of the guess that run
+    int32_t wants;                                                     // so many from the draft model
+    double n_expected;                                                 // drafts that are right on average
+    double mask_ns;                                                    // of each draft, where a grammar constrains
     bool by_drafter;                                                   // the guess
     double n_right[FRIT_GUESS_CLASSES], n_tried[FRIT_GUESS_CLASSES];   // older ones count less
     frit_speculation_info info;
@@ -28,5 +33,7 @@ struct frit_speculation {
 
 void frit_speculation_free(struct frit_speculation *speculation);
 frit_status frit_speculation_fork(frit_session *to, const frit_session *from);
+// To pick after so many drafts took so long, for the masks of a grammar.
+void frit_speculation_note_masks(frit_session *session, int32_t n, double ns);
 // Drafts of the session were verified.
 void frit_speculation_note(frit_session *session, int32_t n_drafted, int32_t n_accepted);

@@ -9,8 +9,9 @@ struct frit_constraint {
     frit_grammar *grammar;
     frit_match match;
     uint32_t *mask;
-    bool has_mask;   // it is that of the match as it is
-    bool ended;      // by a token
+    bool has_mask;     // it is that of the match as it is
+    bool ended;        // by a token
+    frit_buf forced;   // scratch
 };
 
 frit_status frit_grammar_retain(frit_grammar *grammar)
@@ -41,7 +42,7 @@ frit_status frit_constraint_new(frit_constraint **out, frit_grammar *grammar)
     }
     c->grammar = grammar;
     frit_grammar_retain(grammar);
-    const frit_status status = frit_match_init(&c->match, grammar->automaton, 0);
+    const frit_status status = frit_match_init(&c->match, grammar->automaton, FRIT_CONSTRAINT_UNDO);
     if (status == FRIT_OK)
         *out = c;
     else
@@ -54,6 +55,7 @@ void frit_constraint_free(frit_constraint *c)
     if (!c) return;
     frit_match_deinit(&c->match);
     frit_grammar_free(c->grammar);
+    frit_buf_free(&c->forced);
     free(c->mask);
     free(c);
 }
@@ -95,6 +97,51 @@ frit_status frit_constraint_accept(frit_constraint *c, frit_token token)
                          (int)(piece.len < 64 ? piece.len : 64), piece.ptr);
     c->has_mask = false;
     return FRIT_OK;
+}
+
+frit_status frit_constraint_undo(frit_constraint *c)
+{
+    if (!c->ended) {
+        c->has_mask = false;
+        return frit_match_pop(&c->match, 1);
+    }
+    c->ended = false;
+    return FRIT_OK;
+}
+
+// The node of a byte below a node, or 0.
+static uint32_t child_of(const frit_token_trie *trie, uint32_t node, unsigned char byte)
+{
+    for (uint32_t i = node + 1; i < trie->nodes[node].end; i = trie->nodes[i].end)
+        if (trie->nodes[i].byte == byte) return i;
+    return 0;
+}
+
+// The token with the longest text that the bytes begin with, and so many of them; -1: no token's text does.
+static frit_token longest_token(const frit_token_trie *trie, const char *bytes, size_t n, size_t *n_bytes)
+{
+    frit_token best = -1;
+    uint32_t node = 0;
+    for (size_t i = 0; i < n && (node = child_of(trie, node, (unsigned char)bytes[i])) != 0; i++) {
+        const uint32_t first = trie->nodes[node].first_token;
+        if (first == trie->nodes[node + 1].first_token) continue;
+        best = trie->tokens[first];
+        *n_bytes = i + 1;
+    }
+    return best;
+}
+
+int32_t frit_constraint_forced(frit_constraint *c, frit_token *tokens, int32_t most)
+{
+    enum { MOST_BYTES = 256 };
+    int32_t n = 0;
+    frit_buf_clear(&c->forced);
+    if (c->ended || frit_match_forced(&c->match, MOST_BYTES, &c->forced) != FRIT_OK) return 0;
+    for (size_t at = 0, n_bytes = 0; at < c->forced.len && n < most; at += n_bytes, n++) {
+        tokens[n] = longest_token(c->grammar->trie, c->forced.data + at, c->forced.len - at, &n_bytes);
+        if (tokens[n] < 0) break;
+    }
+    return n;
 }
 
 bool frit_constraint_is_over(const frit_constraint *c)

@@ -23,6 +23,12 @@ void frit_constraint_free(frit_constraint *constraint);
 frit_status frit_constraint_mask(frit_constraint *constraint, const uint32_t **mask);
 // FRIT_E_INVALID for a token that does not fit; nothing changes then.
 frit_status frit_constraint_accept(frit_constraint *constraint, frit_token token);
+// Takes back the last token that was accepted; FRIT_CONSTRAINT_UNDO of them at most, one after another.
+enum { FRIT_CONSTRAINT_UNDO = 64 };
+frit_status frit_constraint_undo(frit_constraint *constraint);
+// Tokens whose texts make up what must follow, as far as it is known, at most `most` of them; returns how many. Where
+// the text goes on after them the last one may be cut too short.
+int32_t frit_constraint_forced(frit_constraint *constraint, frit_token *tokens, int32_t most);
 // The text is complete, and nothing can follow; or a token has ended it.
 bool frit_constraint_is_over(const frit_constraint *constraint);
 int32_t frit_constraint_n_vocab(const frit_constraint *constraint);

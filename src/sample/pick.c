@@ -239,7 +239,7 @@ frit_status frit_sampler_add_pick(const frit_sampler *sampler, frit_pick_lists *
 
 // ------------------------------------------------------------------------------- drafts
 
-void frit_sampler_try(frit_sampler *sampler, frit_token token, frit_sampler_mark *before)
+bool frit_sampler_try(frit_sampler *sampler, frit_token token, frit_sampler_mark *before)
 {
     *before = (frit_sampler_mark){.token = token,
                                   .forgotten = sampler->history ? sampler->history[sampler->history_at] : -1,
@@ -247,11 +247,12 @@ void frit_sampler_try(frit_sampler *sampler, frit_token token, frit_sampler_mark
                                   .history_at = sampler->history_at,
                                   .position = sampler->position,
                                   .forced_left = sampler->forced_left};
-    frit_sampler_accept(sampler, token);
+    return frit_sampler_accept(sampler, token) == FRIT_OK;
 }
 
 void frit_sampler_go_back(frit_sampler *sampler, const frit_sampler_mark *before)
 {
+    if (sampler->constraint) frit_constraint_undo(sampler->constraint);
     const bool was_full = sampler->history && before->n_history == sampler->history_capacity;
     sampler->counts[before->token] -= frit_sampler_counts(sampler, before->token);
     if (sampler->history) sampler->history[before->history_at] = before->forgotten;

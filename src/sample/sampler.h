@@ -177,14 +177,15 @@ frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_
 bool frit_sampler_is_pick(const frit_sampler *sampler);
 // The pick of the next token; its row is 0 and it asks for no log-probabilities. FRIT_E_MEMORY for longer lists.
 frit_status frit_sampler_add_pick(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick);
-// Accepts a token for the time being: of a sampler that is a pick. Going back undoes the last one that was tried.
+// Accepts a token for the time being: of a sampler that is a pick. Going back undoes the last one that was tried. False
+// for one that does not fit the grammar: nothing has changed then.
 typedef struct frit_sampler_mark {
     frit_token token, forgotten;
     int32_t n_history, history_at;
     uint64_t position;
     frit_str forced_left;
 } frit_sampler_mark;
-void frit_sampler_try(frit_sampler *sampler, frit_token token, frit_sampler_mark *before);
+bool frit_sampler_try(frit_sampler *sampler, frit_token token, frit_sampler_mark *before);
 void frit_sampler_go_back(frit_sampler *sampler, const frit_sampler_mark *before);
 // Samples by the chain, whether it exists as a pick or not.
 frit_status frit_sampler_run_chain(frit_sampler *sampler, const float *logits, frit_token *token);

@@ -89,6 +89,8 @@ static const any_function every_function[] = {
     ENTRY(frit_session_speculate),
     ENTRY(frit_session_next_tokens),
     ENTRY(frit_session_draft),
+    ENTRY(frit_sessions_draft),
+    ENTRY(frit_session_predict),
     ENTRY(frit_session_get_speculation),
     ENTRY(frit_logprobs_top),
     ENTRY(frit_logprobs_of),

@@ -436,6 +436,12 @@ static void call_sessions(void)
     REFUSES(frit_session_draft, n_drafts, o.session, o.sampler, 1, NULL);
     REFUSES(frit_session_draft, session, NULL, o.sampler, 1, &n);
     REFUSES(frit_session_draft, sampler, o.session, NULL, 1, &n);
+    REFUSES(frit_sessions_draft, items, NULL, 1);
+    REFUSES(frit_sessions_draft, session, &(frit_draft_item){.sampler = o.sampler}, 1);
+    REFUSES(frit_sessions_draft, sampler, &(frit_draft_item){.session = o.session}, 1);
+    ACCEPTS(frit_sessions_draft, items, NULL, 0);
+    REFUSES(frit_session_predict, session, NULL, &token, 1);
+    REFUSES(frit_session_predict, tokens, o.session, NULL, 1);
     REFUSES(frit_session_get_speculation, info, o.session, NULL);
     REFUSES(frit_session_get_speculation, session, NULL, &(frit_speculation_info){0});
 }

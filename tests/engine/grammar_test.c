@@ -118,6 +118,77 @@ static void a_session_ends_where_nothing_can_follow(void **state)
     frit_model_free(model);
 }
 
+// The greedy or sampled answer after a prompt; with drafts, as many as there are.
+static frit_buf answer_with(const frit_model *model, frit_engine *engine, frit_grammar *grammar,
+                            const frit_sampler_options *sampling, const frit_speculate_options *speculate,
+                            frit_speculation_info *info)
+{
+    static const char prompt[] = "The king said: name, name, name and number.";
+    frit_session *session = NULL;
+    frit_sampler *sampler = NULL;
+    frit_token tokens[64];
+    size_t n, n_bytes;
+    frit_buf text = {0};
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_sampler_new(&sampler, model, sampling));
+    assert_ok(frit_tokenize(model, prompt, strlen(prompt), FRIT_TEXT_SPECIAL, tokens, 64, &n));
+    assert_ok(frit_session_push(session, tokens, n, NULL));
+    for (size_t i = 0; i < n; i++) assert_ok(frit_sampler_accept(sampler, tokens[i]));
+    assert_ok(frit_sampler_set_grammar(sampler, grammar));
+    if (speculate) assert_ok(frit_session_speculate(session, speculate));
+    for (size_t length = 0; length < 80 && !frit_sampler_is_over(sampler); length += n) {
+        assert_ok(frit_session_next_tokens(session, sampler, tokens, 80 - length < 16 ? 80 - length : 16, &n));
+        for (size_t i = 0; i < n; i++) {
+            const char *piece = frit_token_piece(model, tokens[i], &n_bytes);
+            frit_buf_append(&text, piece, n_bytes);
+            frit_buf_char(&text, '|');   // the same tokens, too
+        }
+    }
+    assert_ok(frit_session_get_speculation(session, info));
+    frit_sampler_free(sampler);
+    frit_session_free(session);
+    return text;
+}
+
+static void drafts_fit_and_change_nothing(void **state)
+{
+    (void)state;
+    static const char schema[] =
+        "{\"type\": \"object\", \"properties\": {\"name of the king\": {\"enum\": [\"Frederick the first\", \"Arthur "
+        "the second\"]}, \"name of the queen\": {\"type\": \"string\", \"maxLength\": 12}, \"number of the king\": "
+        "{\"type\": \"integer\", \"maximum\": 99, \"minimum\": 10}}, \"required\": [\"name of the king\", \"name of "
+        "the "
+        "queen\", \"number of the king\"], \"additionalProperties\": false}";
+    static const frit_sampler_options samplers[] = {
+        {.temp = 0}, {.temp = 0.8f, .top_k = 20, .repeat_penalty = 1.2f, .repeat_last_n = 8, .seed = 5}};
+    frit_model *model = open_model();
+    frit_engine *engine = NULL, *draft = NULL;
+    const frit_engine_options options = {.n_ctx = 256, .n_sessions = 2, .deterministic = true};
+    assert_ok(frit_engine_new(&engine, model, &options));
+    assert_ok(frit_engine_new(&draft, model, &options));
+    frit_grammar *grammar = make(model, schema, FRIT_GRAMMAR_SCHEMA);
+    for (size_t i = 0; i < FRIT_COUNT(samplers); i++) {
+        const frit_speculate_options kinds[] = {{.kind = "ngram", .always = true, .max_drafts = 7},
+                                                {.kind = "draft", .always = true, .max_drafts = 3, .draft = draft},
+                                                {.always = true, .draft = draft}};
+        frit_speculation_info info;
+        frit_buf plain = answer_with(model, engine, grammar, &samplers[i], NULL, &info);
+        assert_true(plain.len > 0);
+        for (size_t k = 0; k < FRIT_COUNT(kinds); k++) {
+            frit_buf text = answer_with(model, engine, grammar, &samplers[i], &kinds[k], &info);
+            assert_string_equal(text.data, plain.data);
+            assert_null(info.why_not);
+            assert_true(info.n_accepted >= 8 && info.n_accepted <= info.n_drafted);
+            frit_buf_free(&text);
+        }
+        frit_buf_free(&plain);
+    }
+    frit_grammar_free(grammar);
+    frit_engine_free(draft);
+    frit_engine_free(engine);
+    frit_model_free(model);
+}
+
 static void mistakes_have_a_sentence(void **state)
 {
     (void)state;
@@ -145,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_logits_give_answers_that_fit),
         cmocka_unit_test(a_session_ends_where_nothing_can_follow),
+        cmocka_unit_test(drafts_fit_and_change_nothing),
         cmocka_unit_test(mistakes_have_a_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -238,6 +238,121 @@ static void a_draft_model_does_not_change_the_text(void **state)
     }
 }
 
+enum { MANY = 3 };
+
+// Takes the tokens of a step; false if the text is long enough.
+static bool go_on(frit_session *session, frit_sampler *sampler)
+{
+    frit_picked picked;
+    assert_ok(frit_session_picked(session, &picked));
+    assert_ok(frit_session_push(session, &picked.token, 1, NULL));
+    const size_t length = frit_session_length(session);
+    for (size_t k = length - 1 - (size_t)picked.n_accepted; k < length; k++)
+        assert_ok(frit_sampler_accept(sampler, frit_session_tokens(session)[k]));
+    return length < N_PROMPT + N_TEXT;
+}
+
+// Generates in all sessions at once, with the drafts of all in shared steps, and the first token asked for already.
+// Returns how many steps that took.
+static int generate_together(frit_engine *engine, frit_session *const *sessions, frit_sampler *const *sampler)
+{
+    int n_steps = 0;
+    size_t n_going = MANY;
+    bool is_done[MANY] = {false};
+    for (; n_going > 0; n_steps++) {
+        frit_draft_item items[MANY] = {{0}};
+        assert_ok(frit_engine_step(engine, NULL));
+        n_going = 0;
+        for (int i = 0; i < MANY; i++) {
+            assert_int_equal(frit_session_pending(sessions[i]), 0);
+            if (is_done[i]) continue;
+            is_done[i] = !go_on(sessions[i], sampler[i]);
+            if (!is_done[i])
+                items[n_going++] = (frit_draft_item){.session = sessions[i], .sampler = sampler[i], .max_drafts = 8};
+        }
+        assert_ok(frit_sessions_draft(items, n_going));
+        for (size_t i = 0; i < n_going; i++)
+            assert_ok(frit_session_pick(items[i].session, items[i].sampler,
+                                        &(frit_pick_options){.n_drafts = items[i].n_drafts}));
+    }
+    return n_steps;
+}
+
+static void sessions_draft_together(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"draft", "auto", "ngram"};
+    const tiny_options models[] = {{0}, {.seed = 77, .n_layer = 1}};
+    for (size_t m = 0; m < FRIT_COUNT(models); m++) {
+        frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = MANY});
+        frit_engine *draft = make_engine(&models[m], (frit_engine_options){.n_sessions = MANY});
+        for (size_t k = 0; k < FRIT_COUNT(kinds); k++) {
+            frit_session *sessions[MANY];
+            frit_sampler *sampler[MANY];
+            frit_token plain[MANY][N_TEXT];
+            for (int s = 0; s < MANY; s++) {
+                const frit_speculate_options speculate = {
+                    .kind = kinds[k], .draft = draft, .always = true, .max_drafts = 3 + s};
+                sessions[s] = begin(engine, NULL, s);
+                generate(sessions[s], &samplers[s], 1, plain[s]);
+                frit_session_free(sessions[s]);
+                sessions[s] = begin(engine, &speculate, s);
+                assert_ok(frit_sampler_create(&sampler[s], TINY_VOCAB, &samplers[s]));
+                assert_ok(frit_session_pick(sessions[s], sampler[s], NULL));
+            }
+            const int n_steps = generate_together(engine, sessions, sampler);
+            if (m == 0 && k == 0) assert_true(n_steps < N_TEXT / 2);   // of the same weights: all drafts are right
+            for (int s = 0; s < MANY; s++) {
+                frit_speculation_info info;
+                assert_ok(frit_session_get_speculation(sessions[s], &info));
+                assert_true(info.n_drafted > 0);
+                if (m == 0 && k == 0) assert_int_equal(info.n_accepted, info.n_drafted);
+                assert_memory_equal(plain[s], frit_session_tokens(sessions[s]) + N_PROMPT, sizeof plain[s]);
+                frit_session_free(sessions[s]);
+                frit_sampler_free(sampler[s]);
+            }
+        }
+        frit_engine_free(draft);
+        frit_engine_free(engine);
+    }
+}
+
+// A prediction that is right is accepted from its first token on; one that is wrong changes nothing.
+static void a_prediction_is_guessed_from(void **state)
+{
+    (void)state;
+    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 2});
+    const frit_speculate_options speculate = {.always = true, .max_drafts = 8};
+    frit_token plain[N_TEXT], text[N_TEXT], other[N_TEXT];
+    frit_session *session = begin(engine, NULL, 1);
+    generate(session, &samplers[2], 1, plain);
+    frit_session_free(session);
+    for (int kind = 0; kind < 3; kind++) {
+        frit_speculation_info info;
+        memcpy(other, plain, sizeof other);
+        for (int i = 0; i < N_TEXT; i++) {
+            if (kind == 1 && i % 16 == 7) other[i] = (plain[i] + 1) % TINY_VOCAB;
+            if (kind == 2) other[i] = (plain[i] + 1 + i % 3) % TINY_VOCAB;
+        }
+        session = begin(engine, &speculate, 1);
+        assert_ok(frit_session_predict(session, plain, 3));   // is replaced
+        assert_ok(frit_session_predict(session, other, N_TEXT));
+        generate(session, &samplers[2], 16, text);
+        assert_memory_equal(text, plain, sizeof text);
+        assert_ok(frit_session_get_speculation(session, &info));
+        if (kind == 0) assert_in_range(info.n_accepted, N_TEXT * 3 / 4, N_TEXT);
+        if (kind == 1) assert_in_range(info.n_accepted, N_TEXT / 4, N_TEXT);
+        // The next text of the session has none.
+        assert_ok(frit_session_truncate(session, N_PROMPT - 1));
+        assert_ok(frit_session_predict(session, NULL, 0));
+        assert_ok(frit_session_push(session, &(frit_token){5 + ((N_PROMPT - 1) * (N_PROMPT - 1) + 1) % 7}, 1, NULL));
+        generate(session, &samplers[2], 16, text);
+        assert_memory_equal(text, plain, sizeof text);
+        frit_session_free(session);
+    }
+    frit_engine_free(engine);
+}
+
 static void a_draft_model_of_another_vocabulary_is_refused(void **state)
 {
     (void)state;
@@ -376,6 +491,8 @@ int main(void)
         cmocka_unit_test(a_text_fills_the_context_to_its_end),
         cmocka_unit_test(what_cannot_be_verified_gives_a_reason),
         cmocka_unit_test(a_draft_model_does_not_change_the_text),
+        cmocka_unit_test(sessions_draft_together),
+        cmocka_unit_test(a_prediction_is_guessed_from),
         cmocka_unit_test(a_draft_model_of_another_vocabulary_is_refused),
         cmocka_unit_test(the_text_goes_on_when_the_draft_model_is_gone),
         cmocka_unit_test(drafts_leave_the_distribution_as_it_is),
