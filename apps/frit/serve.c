@@ -14,6 +14,7 @@ typedef struct serve_args {
     server_options server;
 #endif
     frit_sampler_options sampler;
+    cli_speculate_options speculate;
     cli_adapter_options adapters;
     frit_engine_options engine;
     frit_model_options model;
@@ -38,10 +39,15 @@ static void end_gently(const cli_common *common, app_server *server, int drain_s
     for (int i = 0; i < 50 && !server_is_quiet(server); i++) nap(20);   // the last bytes leave
 }
 
-static int serve(const serve_args *args, frit_model *model, frit_engine *engine, const cli_adapters *adapters)
+static int serve(const serve_args *args, frit_model *model, frit_engine *engine, const cli_adapters *adapters,
+                 const frit_speculate_options *speculate)
 {
-    server_config config = {
-        args->server, args->sampler, model, engine, {adapters->items, adapters->scales, adapters->n}};
+    server_config config = {.options = args->server,
+                            .sampling = args->sampler,
+                            .model = model,
+                            .engine = engine,
+                            .adapters = {adapters->items, adapters->scales, adapters->n},
+                            .speculate = *speculate};
     cli_recommend(&args->common, model, &config.sampling);
     server_problem problem;
     app_server *server = NULL;
@@ -74,14 +80,18 @@ static int run(void *ctx)
     frit_model *model = NULL;
     frit_engine *engine = NULL;
     cli_adapters adapters = {0};
+    cli_drafter drafter = {0};
+    frit_speculate_options speculate;
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
     args->engine.n_sessions = args->server.parallel;
     int code = cli_open_model(&model, &args->common, &args->model, path);
     // Adapters come first: the engine looks at what memory is free then.
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->adapters);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
-    if (code == CLI_DONE) code = serve(args, model, engine, &adapters);
+    if (code == CLI_DONE) code = cli_open_drafter(&drafter, &args->speculate, &args->common, &args->engine, &speculate);
+    if (code == CLI_DONE) code = serve(args, model, engine, &adapters, &speculate);
     cli_close_adapters(&adapters);
+    cli_drafter_free(&drafter);
     frit_engine_free(engine);
     frit_model_free(model);
     return code;
@@ -102,6 +112,7 @@ static const cli_group groups[] = {
     {"Server", server_option_rows, offsetof(serve_args, server)},
 #endif
     {"Sampling, where a request says nothing else", frit_sampler_option_rows, offsetof(serve_args, sampler)},
+    {"Speculation", cli_speculate_rows, offsetof(serve_args, speculate)},
     {"Adapters", cli_adapter_rows, offsetof(serve_args, adapters)},
     {"Engine", frit_engine_option_rows, offsetof(serve_args, engine)},
     {"Model", frit_model_option_rows, offsetof(serve_args, model)},

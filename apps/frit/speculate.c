@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// --speculate: several tokens in a step, in run and chat.
+// --speculate: several tokens in a step, in run, chat and serve.
 #include "cli.h"
+#include "common/speculate.h"
 
 #include <string.h>
 
@@ -56,17 +57,25 @@ static int open_drafter(cli_drafter *drafter, const char *path, const cli_common
     return code == CLI_DONE ? cli_open_engine(&drafter->engine, common, drafter->model, &options) : code;
 }
 
-int cli_use_speculation(cli_drafter *drafter, const cli_speculate_options *options, const cli_common *common,
-                        const frit_engine_options *engine, frit_session *session)
+int cli_open_drafter(cli_drafter *drafter, const cli_speculate_options *options, const cli_common *common,
+                     const frit_engine_options *engine, frit_speculate_options *how)
 {
     const int code = open_drafter(drafter, options->draft, common, engine);
     if (code != CLI_DONE) return code;
-    const frit_speculate_options how = {
+    *how = (frit_speculate_options){
         .kind = options->kind, .draft = drafter->engine, .max_drafts = options->max_drafts, .min_p = options->min_p};
-    if (!how.draft && strcmp(how.kind, "draft") == 0) return cli_usage("--speculate draft: needs --model-draft FILE");
-    const frit_status status = frit_session_speculate(session, &how);
-    const bool is_wish = how.draft || strcmp(how.kind, "auto") != 0;
-    return status == FRIT_OK || (status == FRIT_E_UNSUPPORTED && !is_wish) ? CLI_DONE : cli_report(status);
+    return how->draft || strcmp(how->kind, "draft") != 0 ? CLI_DONE
+                                                         : cli_usage("--speculate draft: needs --model-draft FILE");
+}
+
+int cli_use_speculation(cli_drafter *drafter, const cli_speculate_options *options, const cli_common *common,
+                        const frit_engine_options *engine, frit_session *session)
+{
+    frit_speculate_options how;
+    const int code = cli_open_drafter(drafter, options, common, engine, &how);
+    if (code != CLI_DONE) return code;
+    const frit_status status = app_speculate(session, &how);
+    return status == FRIT_OK ? CLI_DONE : cli_report(status);
 }
 
 void cli_drafter_free(cli_drafter *drafter)

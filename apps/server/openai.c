@@ -27,12 +27,15 @@ static json_t *usage_json(server_job *job)
     for (const server_job *part = server_job_first(job)->parts; part; part = part->next_part) {
         all.n_answer += part->usage.n_answer;
         all.n_reasoning += part->usage.n_reasoning;
+        all.n_accepted += part->usage.n_accepted;
+        all.n_rejected += part->usage.n_rejected;
     }
-    return json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:I}}", "prompt_tokens", (json_int_t)usage->n_prompt,
+    return json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:I, s:I, s:I}}", "prompt_tokens", (json_int_t)usage->n_prompt,
                      "completion_tokens", (json_int_t)usage->n_answer, "total_tokens",
                      (json_int_t)(usage->n_prompt + usage->n_answer), "prompt_tokens_details", "cached_tokens",
                      (json_int_t)usage->n_cached, "completion_tokens_details", "reasoning_tokens",
-                     (json_int_t)usage->n_reasoning);
+                     (json_int_t)usage->n_reasoning, "accepted_prediction_tokens", (json_int_t)usage->n_accepted,
+                     "rejected_prediction_tokens", (json_int_t)usage->n_rejected);
 }
 
 // Takes `choices` over.

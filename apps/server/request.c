@@ -3,6 +3,7 @@
 #include "server/request.h"
 
 #include "server/logprobs.h"
+#include "server/prediction.h"
 
 #include <errno.h>
 #include <math.h>
@@ -363,6 +364,7 @@ static void clear_generation(void *ctx)
     free((void *)request->breakers.items);
     free(request->order);
     free(request->lora);
+    free(request->prediction);
     free(request->ids);
     frit_turn_free(request->turn);
 }
@@ -399,6 +401,7 @@ static void clear_generation(void *ctx)
     {"stop", FIELD_CUSTOM, .parse = parse_stop},                                                          \
     {"logit_bias", FIELD_CUSTOM, .parse = parse_logit_bias},                                              \
     {"lora", FIELD_CUSTOM, .parse = parse_lora},                                                          \
+    {"prediction", FIELD_CUSTOM, .parse = server_parse_prediction},                                       \
     SAMPLER("temperature", "temp"),                                                                       \
     SAMPLER("repetition_penalty", "repeat-penalty"),                                                      \
     ELSEWHERE("user"), ELSEWHERE("store"), ELSEWHERE("metadata"), ELSEWHERE("service_tier"),              \
@@ -428,7 +431,7 @@ static const server_field chat_fields[] = {
     {"max_tokens", FIELD_INT, .offset = AT(max_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},
     ELSEWHERE("messages"), ELSEWHERE("tools"), ELSEWHERE("tool_choice"), ELSEWHERE("chat_template_kwargs"),
     ELSEWHERE("reasoning_effort"), ELSEWHERE("add_generation_prompt"), ELSEWHERE("continue_final_message"),
-    ELSEWHERE("verbosity"), ELSEWHERE("prediction"),
+    ELSEWHERE("verbosity"),
     {"logprobs", FIELD_BOOL, .offset = AT(wants_logprobs)},
     {"top_logprobs", FIELD_INT, .offset = AT(n_top), .min = 0, .max = SERVER_MAX_TOP},
     {"parallel_tool_calls", FIELD_BOOL, .offset = AT(parallel_calls), .fallback = 1},

@@ -44,8 +44,10 @@ typedef struct server_generation {
     char (*biases)[48];          // owned: texts of sampler.logit_bias
     frit_option_list breakers;   // items owned, texts borrowed
     char *order;                 // owned: sampler.samplers, where a list gives it
-    const char *cache_salt;      // only requests with the same one share what has run; NULL: none
-    server_chosen *lora;         // owned; NULL: as the server was started
+    char *prediction;            // owned: what the answer will probably be; NULL: nothing is known
+    size_t n_prediction;
+    const char *cache_salt;   // only requests with the same one share what has run; NULL: none
+    server_chosen *lora;      // owned; NULL: as the server was started
     size_t n_lora;
     int32_t n_choices;     // answers
     bool parallel_calls;   // the answer may call several tools

@@ -5,6 +5,7 @@
 
 #include "server/embeddings.h"
 #include "server/openai.h"
+#include "server/prediction.h"
 #include "server/request.h"
 #include "server/rerank.h"
 
@@ -234,6 +235,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
                              "echo: the model turns one text into another; its answer does not continue the prompt");
     const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)site->n_ctx - 1);
     if (!server_prompt_tokens(site->model, request, chat, &limits, &job->prompt, &job->n_prompt, problem)) return false;
+    job->prediction = server_prediction_tokens(site->model, request, &limits, &job->n_prediction);
     request->sampler.seed = request->has_seed ? request->seed : next_seed(site->sampling.seed);
     frit_status status = frit_sampler_new(&job->sampler, site->model, &request->sampler);
     if (status != FRIT_OK) return server_refuse_status(problem, 400, sampler_field(), status);

@@ -185,7 +185,11 @@ static bool start(app_server *server, const server_config *config, server_proble
         .max_waiting = options->parallel + options->max_queue,
     };
     const server_worker_options worker = {
-        .n_sessions = options->parallel, .max_waiting = options->max_queue, .adapters = config->adapters};
+        .n_sessions = options->parallel,
+        .max_waiting = options->max_queue,
+        .adapters = config->adapters,
+        .speculate = config->speculate,
+    };
     if (!check_keys(options, problem) || !open_socket(server, options, &http.socket, &http.guard.loopback, problem))
         return false;
     if (!server_worker_new(&site->worker, config->model, config->engine, &worker, problem)) {

@@ -28,7 +28,8 @@ typedef struct server_config {
     frit_sampler_options sampling;   // of requests that say nothing else
     frit_model *model;
     frit_engine *engine;
-    server_adapters adapters;   // that requests may choose; must outlive the server
+    server_adapters adapters;           // that requests may choose; must outlive the server
+    frit_speculate_options speculate;   // of all sessions; its engine is the server's thread's, and must outlive it
 } server_config;
 
 typedef struct app_server app_server;

@@ -2,10 +2,13 @@
 // Giving sessions to jobs.
 #include "server/slots.h"
 
+#include "common/speculate.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t n, const server_adapters *adapters)
+frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t n, const server_adapters *adapters,
+                              const frit_speculate_options *speculate)
 {
     *slots = (server_slots){.adapters = *adapters, .items = calloc((size_t)n, sizeof *slots->items)};
     if (!slots->items) return FRIT_E_MEMORY;
@@ -13,7 +16,9 @@ frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t 
         server_slot *slot = &slots->items[slots->n];
         slot->scales = calloc(adapters->n + 1, sizeof *slot->scales);
         frit_status status = slot->scales ? frit_session_new(&slot->session, engine) : FRIT_E_MEMORY;
+        if (status == FRIT_OK) status = app_speculate(slot->session, speculate);
         if (status != FRIT_OK) {
+            frit_session_free(slot->session);
             free(slot->scales);
             server_slots_free(slots);
             return status;
@@ -59,7 +64,8 @@ frit_status server_slot_load(const server_slots *slots, server_slot *slot, const
     frit_status status = frit_session_truncate(slot->session, 0);
     if (status == FRIT_OK) status = set_scales(slots, slot, prompt->scales);
     if (status == FRIT_OK) status = frit_session_set_salt(slot->session, salt, strlen(salt));
-    return status == FRIT_OK ? frit_session_push(slot->session, prompt->tokens, prompt->n, rows) : status;
+    if (status == FRIT_OK) status = frit_session_push(slot->session, prompt->tokens, prompt->n, rows);
+    return status == FRIT_OK ? frit_session_predict(slot->session, prompt->prediction, prompt->n_prediction) : status;
 }
 
 frit_status server_slot_read(const server_slots *slots, server_slot *slot, const server_prompt *prompt,

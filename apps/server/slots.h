@@ -25,11 +25,14 @@ typedef struct server_slots {
 typedef struct server_prompt {
     const frit_token *tokens;
     size_t n;
-    const float *scales;   // of adapters
-    const char *salt;      // whose prompts share what has run; NULL: those of all that have none
+    const float *scales;            // of adapters
+    const char *salt;               // whose prompts share what has run; NULL: those of all that have none
+    const frit_token *prediction;   // of the answer; NULL: none
+    size_t n_prediction;
 } server_prompt;
 
-frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t n, const server_adapters *adapters);
+frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t n, const server_adapters *adapters,
+                              const frit_speculate_options *speculate);
 void server_slots_free(server_slots *slots);
 server_slot *server_slots_idle(const server_slots *slots);   // NULL: all are busy
 // Queues the prompt in the session, which has nothing else then. `rows` may be NULL; it asks for results of all tokens.

@@ -27,6 +27,7 @@ struct server_worker {
     bool reads;   // an encoder-decoder: prompts are encoded, answers begin with decoder_start
     frit_token decoder_start;
     server_slots slots;         // the engine thread's own
+    frit_draft_item *drafts;    // [slots.n]: scratch
     server_job *first, **end;   // the queue
     int32_t n_waiting, n_running, max_waiting;
     double mean_seconds;   // of a job, lately
@@ -59,6 +60,7 @@ static void job_free(server_job *job)
     free(job->prompt_picks);
     free(job->scales);
     free(job->salt);
+    free(job->prediction);
     free(job->prompt);
     free(job);
 }
@@ -233,13 +235,38 @@ static size_t room_of(const server_worker *worker, const server_job *job)
     return job->max_tokens >= 0 && (size_t)job->max_tokens < room ? (size_t)job->max_tokens : room;
 }
 
-// Has the token after the session's last one picked in the step that runs that one. Samplers that cannot be picked so
-// sample from the logits.
-static void ask(const server_worker *worker, server_job *job)
+// Has the token after the session's last one picked in the step that runs that one, and verifies so many drafts at the
+// end of it. Samplers that cannot be picked so sample from the logits.
+static void ask(const server_worker *worker, server_job *job, size_t n_drafts)
 {
-    const frit_pick_options options = {.logprobs = job->n_top >= 0, .n_top = job->n_top > 0 ? job->n_top : 0};
-    job->is_asked = room_of(worker, job) > job->usage.n_answer &&
-                    frit_session_pick(job->slot->session, job->sampler, &options) == FRIT_OK;
+    frit_session *session = job->slot->session;
+    const frit_pick_options options = {
+        .n_drafts = n_drafts, .logprobs = job->n_top >= 0, .n_top = job->n_top > 0 ? job->n_top : 0};
+    job->wants_pick = false;
+    job->n_drafts = n_drafts;
+    job->is_asked =
+        room_of(worker, job) > job->usage.n_answer && frit_session_pick(session, job->sampler, &options) == FRIT_OK;
+    if (job->is_asked || n_drafts == 0) return;
+    frit_session_truncate(session, frit_session_length(session) - n_drafts);
+    job->n_drafts = 0;
+}
+
+// All that have taken a token. Log-probabilities of drafts are not known, so there are none where they are asked for.
+static void ask_all(server_worker *worker)
+{
+    size_t n = 0, k = 0;
+    for (int32_t i = 0; i < worker->slots.n; i++) {
+        const server_job *job = worker->slots.items[i].job;
+        if (!job || !job->wants_pick || job->n_top >= 0) continue;
+        worker->drafts[n++] = (frit_draft_item){.session = job->slot->session,
+                                                .sampler = job->sampler,
+                                                .max_drafts = room_of(worker, job) - job->usage.n_answer - 1};
+    }
+    frit_sessions_draft(worker->drafts, n);   // without drafts if it fails
+    for (int32_t i = 0; i < worker->slots.n; i++) {
+        server_job *job = worker->slots.items[i].job;
+        if (job && job->wants_pick) ask(worker, job, job->n_top < 0 ? worker->drafts[k++].n_drafts : 0);
+    }
 }
 
 static frit_status note(server_pick *pick, const float *logits, size_t n_vocab, int32_t n_top, frit_token token)
@@ -263,7 +290,13 @@ static frit_status load_prompt(server_worker *worker, server_slot *slot, server_
     const bool wants_rows = job->echoes && job->n_top >= 0;
     if (wants_rows) job->prompt_picks = calloc(job->n_prompt, sizeof *job->prompt_picks);
     if (wants_rows && !job->prompt_picks) return FRIT_E_MEMORY;
-    const server_prompt prompt = {job->prompt, n_kept, scales_of(worker, job), server_job_first(job)->salt};
+    const server_job *first = server_job_first(job);
+    const server_prompt prompt = {.tokens = job->prompt,
+                                  .n = n_kept,
+                                  .scales = scales_of(worker, job),
+                                  .salt = first->salt,
+                                  .prediction = first->prediction,
+                                  .n_prediction = first->n_prediction};
     return server_slot_load(&worker->slots, slot, &prompt, wants_rows ? &rows : NULL);
 }
 
@@ -286,13 +319,14 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     if (status == FRIT_OK && job->continues && !worker->reads)
         status = app_answer_follow(&job->answer, job->prompt, job->n_prompt, job->n_prompt - n_kept);
     if (status == FRIT_OK && worker->reads)
-        status = server_slot_read(&worker->slots, slot,
-                                  &(server_prompt){job->prompt, job->n_prompt, scales_of(worker, job), NULL},
-                                  worker->decoder_start);
+        status = server_slot_read(
+            &worker->slots, slot,
+            &(server_prompt){.tokens = job->prompt, .n = job->n_prompt, .scales = scales_of(worker, job)},
+            worker->decoder_start);
     else if (status == FRIT_OK)
         status = load_prompt(worker, slot, job, n_kept);
     if (status == FRIT_OK) {
-        ask(worker, job);
+        ask(worker, job, 0);
         return;
     }
     server_problem problem;
@@ -341,14 +375,7 @@ static void say(server_worker *worker, server_job *job, app_text text)
     pthread_mutex_unlock(&worker->lock);
 }
 
-static frit_status push(const server_worker *worker, server_job *job, frit_token token)
-{
-    const frit_status status = frit_session_push(job->slot->session, &token, 1, NULL);
-    if (status == FRIT_OK) ask(worker, job);
-    return status;
-}
-
-// The same from logits; `top` has room.
+// Samples from logits; `top` has room.
 static frit_status sample(const server_worker *worker, server_job *job, frit_logprob *top, frit_picked *picked)
 {
     const size_t n_vocab = (size_t)worker->n_vocab;
@@ -382,50 +409,61 @@ static frit_status note_pick(server_job *job, const frit_picked *picked)
     return FRIT_OK;
 }
 
-// The next token, and how likely it was if that was asked for.
-static frit_status take_token(const server_worker *worker, server_job *job, frit_token *token)
+// What the step gave: the token after the last one, or that after the drafts that are right.
+static frit_status take_picked(const server_worker *worker, server_job *job, frit_logprob *top, frit_picked *picked)
+{
+    const frit_status status =
+        job->is_asked ? frit_session_picked(job->slot->session, picked) : sample(worker, job, top, picked);
+    if (status == FRIT_OK) job->usage.n_rejected += job->n_drafts - (size_t)picked->n_accepted;
+    job->is_asked = false;
+    job->n_drafts = 0;
+    return status;
+}
+
+// Adds a token to the answer, and how likely it was if that was asked for; *ended if the answer ends with it.
+static frit_status take_token(server_worker *worker, server_job *job, const frit_picked *picked, bool *ended,
+                              server_finish *finish)
+{
+    app_text shown;
+    frit_status status = frit_sampler_accept(job->sampler, picked->token);
+    if (status != FRIT_OK) return status;
+    job->usage.n_answer++;
+    *ended = frit_token_is_end(worker->model, picked->token);
+    *finish = SERVER_FINISH_STOP;
+    if (*ended) return FRIT_OK;
+    if (job->n_top >= 0) status = note_pick(job, picked);
+    if (status == FRIT_OK) status = app_answer_push(&job->answer, picked->token, &shown);
+    if (status != FRIT_OK) return status;
+    say(worker, job, shown);
+    *ended = job->answer.stopped || job->is_over || frit_sampler_is_over(job->sampler);
+    if (*ended || job->usage.n_answer < room_of(worker, job)) return FRIT_OK;
+    *ended = true;
+    *finish = SERVER_FINISH_LENGTH;
+    return FRIT_OK;
+}
+
+// Takes the next tokens; *ended if the answer ends with one.
+static frit_status pick(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
 {
     frit_logprob top[SERVER_MAX_TOP];
     frit_picked picked = {0};
-    frit_status status =
-        job->is_asked ? frit_session_picked(job->slot->session, &picked) : sample(worker, job, top, &picked);
-    job->is_asked = false;
-    if (status != FRIT_OK) return status;
-    *token = picked.token;
-    status = frit_sampler_accept(job->sampler, *token);
-    if (status != FRIT_OK) return status;
-    job->usage.n_answer++;
-    if (job->n_top < 0 || frit_token_is_end(worker->model, *token)) return FRIT_OK;
-    return note_pick(job, &picked);
-}
-
-// Takes the next token; *ended if the answer ends with it.
-static frit_status pick(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
-{
     app_text shown;
-    *ended = true;
-    *finish = SERVER_FINISH_STOP;
-    job->usage.n_cached = frit_session_cached(job->slot->session);
-    const size_t room = room_of(worker, job);
-    bool may_go_on = room > 0;
-    if (may_go_on) {
-        frit_token token;
-        frit_status status = take_token(worker, job, &token);
-        if (status != FRIT_OK) return status;
-        may_go_on = job->usage.n_answer < room;
-        if (!frit_token_is_end(worker->model, token)) {
-            status = app_answer_push(&job->answer, token, &shown);
-            if (status != FRIT_OK) return status;
-            say(worker, job, shown);
-            const bool is_over = job->is_over || frit_sampler_is_over(job->sampler);
-            *ended = job->answer.stopped || is_over || !may_go_on;
-            if (!*ended) return push(worker, job, token);
-            if (!job->answer.stopped && !is_over) *finish = SERVER_FINISH_LENGTH;
-        }
-    } else {
-        *finish = SERVER_FINISH_LENGTH;
+    frit_session *session = job->slot->session;
+    job->usage.n_cached = frit_session_cached(session);
+    *ended = room_of(worker, job) == 0;
+    *finish = SERVER_FINISH_LENGTH;
+    frit_status status = *ended ? FRIT_OK : take_picked(worker, job, top, &picked);
+    for (size_t left = (size_t)picked.n_accepted; left > 0 && status == FRIT_OK && !*ended; left--) {
+        const frit_picked draft = {.token = frit_session_tokens(session)[frit_session_length(session) - left]};
+        job->usage.n_accepted++;
+        status = take_token(worker, job, &draft, ended, finish);
     }
-    frit_status status = app_answer_end(&job->answer, &shown);
+    if (status == FRIT_OK && !*ended) status = take_token(worker, job, &picked, ended, finish);
+    if (status == FRIT_OK && !*ended) {
+        job->wants_pick = true;
+        return frit_session_push(session, &picked.token, 1, NULL);
+    }
+    if (status == FRIT_OK) status = app_answer_end(&job->answer, &shown);
     if (status == FRIT_OK) say(worker, job, shown);
     if (job->answer.stopped) *finish = SERVER_FINISH_STOP;
     return status;
@@ -490,6 +528,7 @@ static void run_turn(server_worker *worker)
         pthread_mutex_unlock(&worker->lock);
         if (!paused) advance(worker, slot);
     }
+    ask_all(worker);
     end_failed(worker, frit_engine_step(worker->engine, NULL));
 }
 
@@ -537,8 +576,12 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     worker->end = &worker->first;
     worker->max_waiting = options->max_waiting;
     worker->mean_seconds = 1;
-    frit_status status = server_slots_init(&worker->slots, engine, options->n_sessions, &options->adapters);
+    worker->drafts = calloc((size_t)options->n_sessions, sizeof *worker->drafts);
+    frit_status status = worker->drafts ? server_slots_init(&worker->slots, engine, options->n_sessions,
+                                                            &options->adapters, &options->speculate)
+                                        : FRIT_E_MEMORY;
     if (status != FRIT_OK) {
+        free(worker->drafts);
         free(worker);
         return server_refuse_status(problem, 500, NULL, status);
     }
@@ -547,6 +590,7 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     int error = pthread_create(&worker->thread, NULL, work, worker);
     if (error != 0) {
         server_slots_free(&worker->slots);
+        free(worker->drafts);
         free(worker);
         return server_refuse(problem, 500, NULL, NULL, "the engine's thread cannot be started: %s", strerror(error));
     }
@@ -589,6 +633,7 @@ void server_worker_free(server_worker *worker)
     server_slots_free(&worker->slots);
     pthread_cond_destroy(&worker->news);
     pthread_mutex_destroy(&worker->lock);
+    free(worker->drafts);
     free(worker);
 }
 

@@ -5,10 +5,10 @@
 //     server_worker_submit(worker, job) --> waiting --> a session --> steps --> done
 //     server_job_read(job, ...)         <-- outbox, as bytes that the job's voice has written
 //
-// Each turn of the thread: drop jobs whose client is gone, give idle sessions to waiting jobs, pick a token for
-// every session that has logits, run one step over all of them. So clients advance together, one that went away is gone
-// before the next step, and one that reads slowly only stops its own session: no token is picked for it while its
-// outbox is full.
+// Each turn of the thread: drop jobs whose client is gone, give idle sessions to waiting jobs, take the tokens that
+// were picked for every session, guess what follows them, run one step over all of them. So clients advance together,
+// one that went away is gone before the next step, and one that reads slowly only stops its own session: no token is
+// picked for it while its outbox is full.
 //
 // A job is shared by the HTTP side and the worker; the last owner frees it. Everything in the struct below the line
 // belongs to the worker and is guarded by its lock.
@@ -33,6 +33,7 @@ typedef struct server_voice {
 
 typedef struct server_usage {
     size_t n_prompt, n_cached, n_answer, n_reasoning;
+    size_t n_accepted, n_rejected;   // guesses of the answer's tokens: those in it, and those that were others
 } server_usage;
 
 struct server_job {
@@ -41,17 +42,19 @@ struct server_job {
     frit_status (*work)(server_job *job, frit_engine *engine, bool *ended);
     frit_token *prompt;   // owned
     size_t n_prompt;
-    bool continues;          // the answer continues the prompt's text: no chat
-    bool heals;              // ... and may do so within its last word
-    frit_sampler *sampler;   // owned
-    frit_grammar *grammar;   // of the answer: owned; NULL: none
-    frit_option_list stop;   // lives in ctx
-    frit_turn *turn;         // of a chat: owned; the voice takes the answer apart with it
-    int32_t n_top;           // likeliest tokens to report with each of the answer; -1: not even that
-    bool echoes;             // the prompt's tokens are reported too
-    int32_t max_tokens;      // -1: until the answer or the context ends
-    float *scales;           // of the adapters that there are: owned; NULL: as the server was started
-    char *salt;              // of the prefix cache: owned; NULL: none
+    bool continues;           // the answer continues the prompt's text: no chat
+    bool heals;               // ... and may do so within its last word
+    frit_sampler *sampler;    // owned
+    frit_grammar *grammar;    // of the answer: owned; NULL: none
+    frit_option_list stop;    // lives in ctx
+    frit_turn *turn;          // of a chat: owned; the voice takes the answer apart with it
+    int32_t n_top;            // likeliest tokens to report with each of the answer; -1: not even that
+    bool echoes;              // the prompt's tokens are reported too
+    int32_t max_tokens;       // -1: until the answer or the context ends
+    float *scales;            // of the adapters that there are: owned; NULL: as the server was started
+    char *salt;               // of the prefix cache: owned; NULL: none
+    frit_token *prediction;   // of the answer: owned; NULL: none
+    size_t n_prediction;
     // Of a request for several answers: this is the first job, and it owns the others in `parts`. They begin
     // when the first has run the prompt, which they share, and write to its outbox.
     server_job *first, *parts, *next_part;   // first: NULL in the first one itself
@@ -71,6 +74,8 @@ struct server_job {
     app_answer answer;
     server_usage usage;
     bool is_asked;               // the session picks the next token in its steps
+    bool wants_pick;             // the session's last token was queued, and what follows it is not asked for yet
+    size_t n_drafts;             // guesses after the last token, which the pick verifies
     server_pick *picks;          // tokens of the answer, if n_top >= 0
     server_pick *prompt_picks;   // [n_prompt], if it echoes and n_top >= 0; nothing is known of the first
     size_t n_picks, picks_capacity;
@@ -86,6 +91,7 @@ struct server_job {
 typedef struct server_worker_options {
     int32_t n_sessions, max_waiting;
     server_adapters adapters;
+    frit_speculate_options speculate;
 } server_worker_options;
 
 bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engine,
