@@ -28,6 +28,12 @@ typedef enum frit_path_kind { FRIT_PATH_NONE, FRIT_PATH_FILE, FRIT_PATH_FOLDER, 
 frit_path_kind frit_path_get_kind(const char *path);
 bool frit_path_is_same(const char *a, const char *b);   // both exist and are the same file
 frit_status frit_folder_make(const char *path);         // its parent must exist; no error if the folder exists
+// Calls `each` for every file of a folder; `changed` is in seconds since 1970. It may remove the file. No calls for a
+// folder that cannot be read.
+typedef void (*frit_folder_fn)(void *ctx, const char *name, uint64_t n_bytes, int64_t changed);
+void frit_folder_each(const char *path, frit_folder_fn each, void *ctx);
+bool frit_file_remove(const char *path);
+void frit_file_touch(const char *path);   // it was changed now
 // Reads at most max_bytes of a regular file into `out` (malloc'd, zero-terminated).
 frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, size_t *n_bytes);
 

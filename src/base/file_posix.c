@@ -5,6 +5,7 @@
 #include "base/cpu.h"
 #include "base/time.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -59,6 +60,28 @@ frit_status frit_folder_make(const char *path)
 {
     if (mkdir(path, 0777) == 0 || (errno == EEXIST && frit_path_get_kind(path) == FRIT_PATH_FOLDER)) return FRIT_OK;
     return fail_errno(path, "the folder cannot be created");
+}
+
+void frit_folder_each(const char *path, frit_folder_fn each, void *ctx)
+{
+    DIR *folder = opendir(path);
+    if (!folder) return;
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        struct stat st;
+        if (fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+            each(ctx, entry->d_name, (uint64_t)st.st_size, (int64_t)st.st_mtime);
+    }
+    closedir(folder);
+}
+
+bool frit_file_remove(const char *path)
+{
+    return unlink(path) == 0;
+}
+
+void frit_file_touch(const char *path)
+{
+    utimensat(AT_FDCWD, path, NULL, 0);
 }
 
 // O_NONBLOCK: otherwise opening a pipe without a writer blocks. Regular files ignore it.

@@ -84,6 +84,54 @@ frit_status frit_folder_make(const char *path)
     return made ? FRIT_OK : fail_windows(path, "the folder cannot be created");
 }
 
+// Windows counts 100 ns from 1601 on.
+static int64_t seconds_of(FILETIME time)
+{
+    const uint64_t ticks = (uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime;
+    return (int64_t)(ticks / 10000000) - 11644473600;
+}
+
+void frit_folder_each(const char *path, frit_folder_fn each, void *ctx)
+{
+    char pattern[4 * MAX_PATH], name[4 * MAX_PATH];
+    WIN32_FIND_DATAW found;
+    if (snprintf(pattern, sizeof pattern, "%s/*", path) >= (int)sizeof pattern) return;
+    wchar_t *wide = widen(pattern);
+    HANDLE search = wide ? FindFirstFileW(wide, &found) : INVALID_HANDLE_VALUE;
+    free(wide);
+    if (search == INVALID_HANDLE_VALUE) return;
+    do {
+        const bool is_file = !(found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY);
+        if (is_file && WideCharToMultiByte(CP_UTF8, 0, found.cFileName, -1, name, sizeof name, NULL, NULL) > 0)
+            each(ctx, name, (uint64_t)found.nFileSizeHigh << 32 | found.nFileSizeLow,
+                 seconds_of(found.ftLastWriteTime));
+    } while (FindNextFileW(search, &found));
+    FindClose(search);
+}
+
+bool frit_file_remove(const char *path)
+{
+    wchar_t *wide = widen(path);
+    const bool removed = wide && DeleteFileW(wide);
+    free(wide);
+    return removed;
+}
+
+void frit_file_touch(const char *path)
+{
+    wchar_t *wide = widen(path);
+    HANDLE file = wide
+                      ? CreateFileW(wide, FILE_WRITE_ATTRIBUTES, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
+                                    NULL, OPEN_EXISTING, 0, NULL)
+                      : INVALID_HANDLE_VALUE;
+    FILETIME now;
+    free(wide);
+    if (file == INVALID_HANDLE_VALUE) return;
+    GetSystemTimeAsFileTime(&now);
+    SetFileTime(file, NULL, NULL, &now);
+    CloseHandle(file);
+}
+
 static frit_status open_regular(const char *path, HANDLE *handle, uint64_t *size)
 {
     if (frit_path_get_kind(path) == FRIT_PATH_FOLDER)

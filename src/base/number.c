@@ -2,6 +2,8 @@
 // Decimal numbers independent of the locale. strtod rounds; it gets no decimal point, which depends on the locale.
 #include "base/number.h"
 
+#include <string.h>
+
 #include <locale.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -132,4 +134,14 @@ int frit_format(char *out, size_t size, const char *format, ...)
     const int n = frit_vformat(out, size, format, args);
     va_end(args);
     return n;
+}
+
+bool frit_parse_size(const char *text, uint64_t *out)
+{
+    double n = 0;
+    const char *end = text + frit_parse_double(text, strlen(text), &n);
+    const double unit = *end == 'K' ? 1e3 : *end == 'M' ? 1e6 : *end == 'G' ? 1e9 : 1;
+    if (end == text || !(n > 0) || n * unit > 1e18 || (*end && (!strchr("KMG", *end) || end[1]))) return false;
+    *out = n * unit < 1 ? 1 : (uint64_t)(n * unit);
+    return true;
 }

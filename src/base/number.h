@@ -14,6 +14,9 @@
 // hexadecimal digits, no inf, no nan.
 size_t frit_parse_double(const char *text, size_t n, double *out);
 
+// Bytes: "500M" -> 500000000 (K, M and G are powers of 1000), "4096". False for anything else, 0, and beyond 1e18.
+bool frit_parse_size(const char *text, uint64_t *out);
+
 // vsnprintf and snprintf in the C locale.
 int frit_vformat(char *out, size_t size, const char *format, va_list args) FRIT_PRINTF(3, 0);
 int frit_format(char *out, size_t size, const char *format, ...) FRIT_PRINTF(3, 4);

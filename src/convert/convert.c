@@ -60,13 +60,8 @@ static frit_status read_size(const char *text, uint64_t *out)
 {
     *out = UINT64_MAX;
     if (!text) return FRIT_OK;
-    double n = 0;
-    const char *end = text + frit_parse_double(text, strlen(text), &n);
-    const double unit = *end == 'K' ? 1e3 : *end == 'M' ? 1e6 : *end == 'G' ? 1e9 : 1;
-    if (end == text || !(n > 0) || n * unit > 1e18 || (*end && (!strchr("KMG", *end) || end[1])))
-        return frit_fail(FRIT_E_INVALID, "split-max-size is '%.40s', expected a number of bytes like 500M or 4G", text);
-    *out = n * unit < 1 ? 1 : (uint64_t)(n * unit);
-    return FRIT_OK;
+    if (frit_parse_size(text, out)) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "split-max-size is '%.40s', expected a number of bytes like 500M or 4G", text);
 }
 
 static frit_status read_options(conversion *c)
