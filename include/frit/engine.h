@@ -63,7 +63,11 @@ typedef struct frit_engine_options {
     // none is named, are what free memory allows; what does not fit is refused. "off": the context is what the model
     // was trained for and the types are the defaults, whatever is free.
     const char *fit;
-    uint64_t reserved[2];
+    // "FOLDER" or "FOLDER:SIZE" (4G): pages of the prefix cache that memory has no room for, and those that are there
+    // when the engine is freed, become files of so many bytes at most; the longest unused go. Later engines of a model
+    // find them, in other processes too. The files tell what was said. What goes wrong costs a warning. NULL: none.
+    const char *prefix_disk;
+    uint64_t reserved[1];
 } frit_engine_options;
 
 // Chooses a context that fits into memory if n_ctx is 0, then packs the weights, unless another engine of the model has

@@ -131,6 +131,7 @@ static frit_status finish(frit_engine *engine, const frit_engine_options *option
     const int32_t rows = prefill_rows_of(engine);
     const bool has_prefill = rows > 0 && engine->n_batch >= 2 * rows;
     engine->prefill_rows = has_prefill ? rows : INT32_MAX;
+    if (options->prefix_disk) FRIT_TRY(frit_prefix_open_disk(engine, options->prefix_disk));
     FRIT_TRY(frit_plans_get(engine, (frit_plan_key){.n_rows = engine->n_batch, .prefill = has_prefill}, &c));
     return frit_plans_get(engine, (frit_plan_key){.n_rows = 1}, &c);
 }

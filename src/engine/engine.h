@@ -66,6 +66,13 @@ static inline frit_device *frit_engine_cpu(const frit_engine *engine)
 frit_status frit_engine_count_weights(frit_engine *engine, const frit_plan_needs *needs);
 frit_status frit_engine_load_weights(frit_engine *engine, const frit_plan_needs *needs, frit_progress progress);
 
+// What its sessions' files begin with, without adapters (session_file.c).
+struct frit_saved_header;
+frit_status frit_engine_describe(const frit_engine *engine, struct frit_saved_header *h);
+
+// The folder for the prefix cache that options name, if they do (prefix.c). FRIT_E_INVALID.
+frit_status frit_prefix_open_disk(frit_engine *engine, const char *prefix_disk);
+
 // Where all rows of a session run in one step: makes room for steps of n_rows, and forgets the plans. FRIT_E_MEMORY if
 // that is not there.
 frit_status frit_engine_grow(frit_engine *engine, size_t n_rows);

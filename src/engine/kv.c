@@ -98,6 +98,7 @@ frit_status frit_kv_init(frit_kv *kv, frit_device *const *devices, int n_devices
 
 void frit_kv_deinit(frit_kv *kv)
 {
+    frit_kv_disk_deinit(kv);
     for (int i = 0; i < kv->n_parts; i++) {
         const frit_kv_part *part = &kv->parts[i];
         if (part->memory) part->device->backend->release(part->device, part->memory);

@@ -28,6 +28,7 @@
 //     FRIT_TRY(frit_kv_truncate(kv, &map, n_keep, &n_done));  // forget the rest
 #pragma once
 #include "backend/backend.h"
+#include "base/log.h"
 #include "engine/kv_layout.h"
 
 enum { FRIT_MAX_SNAPSHOTS = 8 };   // of one session
@@ -84,6 +85,8 @@ typedef struct frit_kv_root {
     int32_t n_refs;   // sessions and entries that have it
     int32_t child;    // the first entry without a parent; -1: none
     uint64_t stamp;
+    bool is_named;   // texts have the same name in every process, so that they can be kept on disk
+    uint8_t name[32];
     size_t n_bytes;
     uint8_t key[];
 } frit_kv_root;
@@ -102,6 +105,7 @@ typedef struct frit_kv_entry {   // of the prefix cache: the tokens of one page,
     int32_t pages[FRIT_MAX_GROUPS];   // -1: none, as of windows that have passed
     int32_t slot;                     // in the host's memory, of pages that a device had no room for; -1: none
     bool in_host[FRIT_MAX_GROUPS];    // whether it has the group's
+    bool on_disk;                     // there is a file of it, or was
     int32_t tokens[FRIT_PAGE_TOKENS];
 } frit_kv_entry;
 
@@ -141,6 +145,7 @@ typedef struct frit_kv {
     int32_t max_snapshots;   // of one map; 0: sessions can go back anywhere
     frit_kv_prefix prefix;
     frit_kv_host host;
+    struct frit_kv_disk *disk;   // NULL: nothing is kept there (kv_disk.c)
 } frit_kv;
 
 // The shape's layers are on devices[0...n_devices); its list of them must outlive the cache.
@@ -220,6 +225,12 @@ typedef struct frit_kv_found {
 
 // The longest beginning of a text from which a session can go on.
 frit_kv_found frit_kv_find(const frit_kv *kv, const frit_kv_text *text);
+int32_t frit_kv_find_page(const frit_kv *kv, const frit_kv_root *root, int32_t parent, const frit_token *tokens);
+// How many whole pages of a text have entries, and the entry of the last one; -1: none has.
+int32_t frit_kv_find_pages(const frit_kv *kv, const frit_kv_text *text, int32_t *entry);
+// An entry with these pages, -1 of groups that it lacks, each with one owner; -1: there is no room.
+int32_t frit_kv_add_page(frit_kv *kv, frit_kv_root *root, int32_t parent, const frit_token *tokens,
+                         const int32_t pages[FRIT_MAX_GROUPS]);
 // Of these, pages that other maps hold.
 int32_t frit_kv_found_held(const frit_kv *kv, const frit_kv_found *found);
 // Gives them to an empty map. FRIT_E_LIMIT without a slot for states; nothing is taken if it fails.
@@ -241,6 +252,32 @@ bool frit_kv_host_save(frit_kv *kv, frit_kv_entry *entry, int32_t group);   // f
 // Into a page of the device; the host has it no more.
 frit_status frit_kv_host_load(frit_kv *kv, frit_kv_entry *entry, int32_t group, int32_t page);
 void frit_kv_host_drop(frit_kv *kv, frit_kv_entry *entry, int32_t group);
+
+// Where a page's part on a device lies in a slot.
+frit_address frit_kv_host_address(const frit_kv *kv, int part, int32_t group, int32_t slot);
+
+// ------------------------------------------------------------------------------- on disk (kv_disk.c)
+
+typedef struct frit_kv_disk_options {
+    const char *folder;     // made if it is not there
+    uint64_t max_bytes;     // of its files
+    const void *identity;   // what keys and values depend on beside tokens and a root's key
+    size_t n_identity;
+    int32_t n_ctx;
+    frit_log log;
+} frit_kv_disk_options;
+
+// Of a cache that was made. Warns, and keeps nothing, where texts have states or there is no prefix cache.
+frit_status frit_kv_disk_init(frit_kv *kv, const frit_kv_disk_options *options);
+void frit_kv_disk_deinit(frit_kv *kv);   // writes what is in memory
+void frit_kv_disk_name_root(const frit_kv *kv, frit_kv_root *root);
+void frit_kv_disk_name(const frit_kv *kv, int32_t entry);   // a new one of a whole page
+void frit_kv_disk_save(frit_kv *kv, int32_t entry);         // which leaves memory
+// Whether a session with this text has to wait for pages that are being read. *n_known: pages that were known when it
+// asked last; -1: it has not asked.
+bool frit_kv_disk_look(frit_kv *kv, const frit_kv_text *text, int32_t *n_known);
+void frit_kv_disk_land(frit_kv *kv);   // takes what has been read
+bool frit_kv_disk_wait(frit_kv *kv);   // waits for it, and takes it; false: nothing is being read
 
 // ------------------------------------------------------------------------------- contents (kv_bytes.c)
 

@@ -41,12 +41,17 @@ void frit_kv_host_deinit(frit_kv *kv)
     kv->host = (frit_kv_host){0};
 }
 
-static frit_status copy(const frit_kv *kv, int32_t g, int32_t page, int32_t slot, bool back)
+frit_address frit_kv_host_address(const frit_kv *kv, int part, int32_t g, int32_t slot)
 {
     const frit_kv_host *host = &kv->host;
+    return (frit_address){host->memory, (uint64_t)slot * host->slot_bytes + host->offsets[g][part]};
+}
+
+static frit_status copy(const frit_kv *kv, int32_t g, int32_t page, int32_t slot, bool back)
+{
     for (int p = 0; p < kv->n_parts; p++) {
         const uint64_t n_bytes = kv->parts[p].layout.page_bytes[g];
-        const frit_address there = {host->memory, (uint64_t)slot * host->slot_bytes + host->offsets[g][p]};
+        const frit_address there = frit_kv_host_address(kv, p, g, slot);
         const frit_address here = frit_kv_page_address(kv, p, g, page);
         if (n_bytes > 0) FRIT_TRY(frit_backend_copy(back ? here : there, back ? there : here, n_bytes));
     }

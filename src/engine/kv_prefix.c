@@ -131,7 +131,7 @@ static bool has_tokens(const frit_kv_entry *entry, const frit_token *tokens, int
 }
 
 // The entry of a whole page, or -1.
-static int32_t find_page(const frit_kv *kv, const frit_kv_root *root, int32_t parent, const frit_token *tokens)
+int32_t frit_kv_find_page(const frit_kv *kv, const frit_kv_root *root, int32_t parent, const frit_token *tokens)
 {
     int32_t i = kv->prefix.buckets[bucket_of(kv, root, parent, tokens)];
     for (; i >= 0; i = entry_at(kv, i)->link) {
@@ -139,6 +139,17 @@ static int32_t find_page(const frit_kv *kv, const frit_kv_root *root, int32_t pa
         if (entry->root == root && entry->parent == parent && has_tokens(entry, tokens, FRIT_PAGE_TOKENS)) break;
     }
     return i;
+}
+
+int32_t frit_kv_find_pages(const frit_kv *kv, const frit_kv_text *text, int32_t *entry)
+{
+    int32_t n = 0, next;
+    *entry = -1;
+    for (; (n + 1) * FRIT_PAGE_TOKENS <= text->n; n++, *entry = next) {
+        next = frit_kv_find_page(kv, text->root, *entry, text->tokens + (size_t)n * FRIT_PAGE_TOKENS);
+        if (next < 0) break;
+    }
+    return n;
 }
 
 static int32_t *first_child(const frit_kv *kv, frit_kv_root *root, int32_t parent)
@@ -179,12 +190,13 @@ static void drop_leaf(frit_kv *kv, int32_t i)
     kv->prefix.first_free = i;
 }
 
-// With all that follow it.
-static void drop(frit_kv *kv, int32_t top)
+// With all that follow it; these may be kept on disk if that `saves`.
+static void drop(frit_kv *kv, int32_t top, bool saves)
 {
     for (int32_t at = top;;) {
         while (entry_at(kv, at)->child >= 0) at = entry_at(kv, at)->child;
         const int32_t parent = entry_at(kv, at)->parent;
+        if (saves) frit_kv_disk_save(kv, at);
         drop_leaf(kv, at);
         if (at == top) return;
         at = parent;
@@ -195,7 +207,7 @@ void frit_kv_forget_page(frit_kv *kv, int32_t g, int32_t page)
 {
     const int32_t owner = kv->groups[g].owners[page];
     if (kv->groups[g].window == 0) {
-        drop(kv, owner);
+        drop(kv, owner, false);
         return;
     }
     entry_at(kv, owner)->pages[g] = -1;
@@ -212,7 +224,7 @@ static bool drop_oldest(frit_kv *kv, int32_t but, bool in_host)
         if (in_host && (entry->slot < 0 || entry->used == kv->prefix.clock)) continue;   // which is being taken
         if (oldest < 0 || entry->used < entry_at(kv, oldest)->used) oldest = i;
     }
-    if (oldest >= 0) drop_leaf(kv, oldest);
+    if (oldest >= 0) drop(kv, oldest, true);
     return oldest >= 0;
 }
 
@@ -223,7 +235,10 @@ void frit_kv_reclaim_page(frit_kv *kv, int32_t g, int32_t page)
     const bool has_room =
         entry->slot >= 0 || kv->host.n_free > 0 || (kv->host.n_slots > 0 && drop_oldest(kv, owner, true));
     if (!has_room || !frit_kv_host_save(kv, entry, g)) {
-        frit_kv_forget_page(kv, g, page);
+        if (kv->groups[g].window == 0)
+            drop(kv, owner, true);
+        else
+            frit_kv_forget_page(kv, g, page);
         return;
     }
     entry->pages[g] = -1;
@@ -310,7 +325,7 @@ frit_kv_found frit_kv_find(const frit_kv *kv, const frit_kv_text *text)
     frit_kv_found best = {.entry = -1, .part = -1};
     for (int32_t end = FRIT_PAGE_TOKENS;; end += FRIT_PAGE_TOKENS) {
         const int32_t next =
-            end <= text->n ? find_page(kv, text->root, w.entry, text->tokens + end - FRIT_PAGE_TOKENS) : -1;
+            end <= text->n ? frit_kv_find_page(kv, text->root, w.entry, text->tokens + end - FRIT_PAGE_TOKENS) : -1;
         if (next < 0 || kv->state_bytes > 0) look_into_pages(&w, &best);
         if (next < 0) return best;
         step_into(&w, next);
@@ -438,19 +453,18 @@ static bool has_page(const frit_kv *kv, const frit_kv_map *map, int32_t p)
     return g < 0 || (page >= 0 && kv->groups[g].owners[page] < 0);
 }
 
-static int32_t add_entry(frit_kv *kv, const frit_kv_map *map, const frit_kv_text *text, int32_t parent, int32_t p)
+// The next n tokens after a parent, without pages; -1: there is no room.
+static int32_t add_tokens(frit_kv *kv, frit_kv_root *root, int32_t parent, const frit_token *tokens, int32_t n)
 {
-    const int32_t begin = p * FRIT_PAGE_TOKENS, n = text->n - begin;
-    if (!has_page(kv, map, p)) return -1;
-    frit_kv_root_hold(text->root);
+    frit_kv_root_hold(root);
     const int32_t i = take_entry(kv, parent);
     if (i < 0) {
-        frit_kv_root_give(kv, text->root);
+        frit_kv_root_give(kv, root);
         return -1;
     }
-    int32_t *child = first_child(kv, text->root, parent);
+    int32_t *child = first_child(kv, root, parent);
     frit_kv_entry *entry = entry_at(kv, i);
-    *entry = (frit_kv_entry){.root = text->root,
+    *entry = (frit_kv_entry){.root = root,
                              .parent = parent,
                              .child = -1,
                              .before = -1,
@@ -459,16 +473,36 @@ static int32_t add_entry(frit_kv *kv, const frit_kv_map *map, const frit_kv_text
                              .slot = -1,
                              .snapshot = -1,
                              .stamp = ++kv->prefix.clock,
-                             .used = kv->prefix.clock};
-    entry->n_tokens = n < FRIT_PAGE_TOKENS ? n : FRIT_PAGE_TOKENS;
-    memcpy(entry->tokens, text->tokens + begin, (size_t)entry->n_tokens * sizeof *text->tokens);
+                             .used = kv->prefix.clock,
+                             .n_tokens = n < FRIT_PAGE_TOKENS ? n : FRIT_PAGE_TOKENS};
+    memcpy(entry->tokens, tokens, (size_t)entry->n_tokens * sizeof *tokens);
     for (int32_t g = 0; g < FRIT_MAX_GROUPS; g++) entry->pages[g] = -1;
     if (*child >= 0) entry_at(kv, *child)->before = i;
     *child = i;
     if (entry->n_tokens < FRIT_PAGE_TOKENS) return i;
-    entry->bucket = bucket_of(kv, text->root, parent, entry->tokens);
+    entry->bucket = bucket_of(kv, root, parent, entry->tokens);
     entry->link = kv->prefix.buckets[entry->bucket];
     kv->prefix.buckets[entry->bucket] = i;
+    frit_kv_disk_name(kv, i);
+    return i;
+}
+
+static int32_t add_entry(frit_kv *kv, const frit_kv_map *map, const frit_kv_text *text, int32_t parent, int32_t p)
+{
+    const int32_t begin = p * FRIT_PAGE_TOKENS;
+    if (!has_page(kv, map, p)) return -1;
+    return add_tokens(kv, text->root, parent, text->tokens + begin, text->n - begin);
+}
+
+int32_t frit_kv_add_page(frit_kv *kv, frit_kv_root *root, int32_t parent, const frit_token *tokens,
+                         const int32_t pages[FRIT_MAX_GROUPS])
+{
+    const int32_t full = full_group(kv);
+    const int32_t i = full < 0 || pages[full] >= 0 ? add_tokens(kv, root, parent, tokens, FRIT_PAGE_TOKENS) : -1;
+    for (int32_t g = 0; g < kv->n_groups && i >= 0; g++) {
+        entry_at(kv, i)->pages[g] = pages[g];
+        if (pages[g] >= 0) kv->groups[g].owners[pages[g]] = i;
+    }
     return i;
 }
 
@@ -534,7 +568,7 @@ void frit_kv_keep(frit_kv *kv, frit_kv_map *map, const frit_kv_text *text, bool 
     int32_t at = map->chain.n > 0 ? map->chain.entry : -1;
     for (int32_t p = map->chain.n; (p + 1) * FRIT_PAGE_TOKENS <= text->n; p++) {
         const frit_token *tokens = text->tokens + p * FRIT_PAGE_TOKENS;
-        int32_t i = find_page(kv, text->root, at, tokens);
+        int32_t i = frit_kv_find_page(kv, text->root, at, tokens);
         const bool is_new = i < 0;
         if (is_new) i = add_entry(kv, map, text, at, p);
         if (i < 0) return;
@@ -564,7 +598,7 @@ void frit_kv_forget_text(frit_kv *kv, frit_kv_map *map)
 {
     frit_kv_trim_chain(kv, map, INT32_MAX);
     frit_kv_trim_chain(kv, map, FRIT_PAGE_TOKENS);
-    if (map->chain.n > 0) drop(kv, map->chain.entry);
+    if (map->chain.n > 0) drop(kv, map->chain.entry, false);
     map->chain.n = 0;
 }
 

@@ -45,6 +45,8 @@ static const frit_option engine_rows[] = {
            .help = "run every prompt from its beginning, also where another session has run the same tokens"),
     ENGINE(prefix_host_mib, .name = "prefix-cache-ram", .type = FRIT_OPTION_INT, .min = 0, .max = 1 << 20,
            .metavar = "MIB", .help = "memory of the host for prompts that a device has no room for any more; 0: none"),
+    ENGINE(prefix_disk, .name = "prefix-cache-disk", .type = FRIT_OPTION_TEXT, .metavar = "DIR[:SIZE]",
+           .help = "a folder for prompts that memory has no room for any more, and for the next start; 4G of it at most"),
     ENGINE(prompt_budget, .name = "prompt-budget", .type = FRIT_OPTION_INT, .min = -1, .max = 1 << 16, .metavar = "N",
            .help = "tokens of prompts in a step while others generate; 0: by the time they take, -1: any number"),
     ENGINE(weights_cache, .name = "weights-cache", .type = FRIT_OPTION_TEXT, .metavar = "DIR",

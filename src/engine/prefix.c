@@ -10,6 +10,9 @@
 // own; so are those with other adapters or scales. A session whose keys and values come from elsewhere (a file, other
 // adapters before) neither takes nor leaves anything until it begins anew.
 #include "engine/engine.h"
+#include "engine/saved.h"
+
+#include "base/number.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,16 +58,20 @@ bool frit_prefix_admits(const frit_session *session)
     return frit_kv_admits(kv, &session->map, n, frit_kv_found_held(kv, &found));
 }
 
-void frit_prefix_begin(frit_session *session)
+bool frit_prefix_begin(frit_session *session)
 {
     frit_kv *kv = &session->engine->kv;
     session->is_foreign = false;
     if (session->n_handed == 0) session->n_cached = 0;
-    if (!takes_part(session) || !frit_prefix_admits(session)) return;
+    if (!takes_part(session)) return true;
+    const frit_kv_text text = {session->root, session->tokens, (int32_t)limit_of(session)};
+    if (frit_kv_disk_look(kv, &text, &session->n_known)) return false;
+    if (!frit_prefix_admits(session)) return true;
     const frit_kv_found found = find(session);
-    if (found.n == 0 || frit_kv_take_found(kv, &session->map, &found) != FRIT_OK) return;
+    if (found.n == 0 || frit_kv_take_found(kv, &session->map, &found) != FRIT_OK) return true;
     session->n_done = (size_t)found.n;
     if (session->n_handed == 0) session->n_cached = session->n_done;
+    return true;
 }
 
 // Drafts that may not be accepted are no text yet.
@@ -132,6 +139,8 @@ static frit_status make_root(const frit_session *session, const void *salt, size
     }
     add_bytes(key, &n, salt, n_salt);
     const frit_status status = frit_kv_root_get(&session->engine->kv, key, n, out);
+    // Numbers of adapters are this engine's own.
+    if (status == FRIT_OK && n == sizeof n_salt + n_salt) frit_kv_disk_name_root(&session->engine->kv, *out);
     free(key);
     return status;
 }
@@ -184,4 +193,57 @@ size_t frit_session_cached(const frit_session *session)
 {
     FRIT_REQUIRE_OR(0, session);
     return session->n_cached;
+}
+
+// ------------------------------------------------------------------------------- on disk
+
+// What the same tokens may give other keys and values by: the model, the cache, the kernels.
+static frit_status identify(const frit_engine *engine, frit_buf *out)
+{
+    frit_saved_header model;
+    FRIT_TRY(frit_engine_describe(engine, &model));
+    model.n_ctx = 0;   // only by the rotation, which it has too
+    frit_buf_printf(out, "frit %s, pages of %d, many rows from %d on\n", frit_version(), FRIT_PAGE_TOKENS,
+                    engine->prefill_rows);
+    frit_buf_append(out, (const char *)&model, sizeof model);
+    for (int i = 0; i < engine->n_devices; i++) {
+        const frit_device *device = engine->devices[i];
+        frit_device_info info;
+        device->backend->info(device, &info);
+        frit_buf_printf(out, "%s %s", device->backend->name, info.isa);
+        for (int32_t g = 0; g < engine->kv.n_groups && i < engine->kv.n_parts; g++)
+            frit_buf_printf(out, " %llu", (unsigned long long)engine->kv.parts[i].layout.page_bytes[g]);
+        frit_buf_char(out, '\n');
+    }
+    if (engine->kv.devices) frit_buf_append(out, (const char *)engine->kv.devices, (size_t)engine->kv.n_layers);
+    return out->failed ? frit_fail_memory(out->len, "the prefix cache on disk") : FRIT_OK;
+}
+
+// "FOLDER:SIZE", or "FOLDER" where what follows the colon is no size.
+static size_t folder_length(const char *text, uint64_t *max_bytes)
+{
+    static const uint64_t usual = UINT64_C(4000000000);
+    const char *colon = strrchr(text, ':');
+    if (colon && frit_parse_size(colon + 1, max_bytes)) return (size_t)(colon - text);
+    *max_bytes = usual;
+    return strlen(text);
+}
+
+frit_status frit_prefix_open_disk(frit_engine *engine, const char *prefix_disk)
+{
+    frit_kv_disk_options options = {.n_ctx = engine->n_ctx, .log = engine->model->log};
+    const size_t n = folder_length(prefix_disk, &options.max_bytes);
+    if (n == 0)
+        return frit_fail(FRIT_E_INVALID, "prefix-cache-disk is '%.64s', expected a folder, and a size after a colon",
+                         prefix_disk);
+    frit_buf folder = {0}, identity = {0};
+    frit_buf_append(&folder, prefix_disk, n);
+    frit_status status = folder.failed ? frit_fail_memory(n, "a path") : identify(engine, &identity);
+    options.folder = folder.data;
+    options.identity = identity.data;
+    options.n_identity = identity.len;
+    if (status == FRIT_OK) status = frit_kv_disk_init(&engine->kv, &options);
+    frit_buf_free(&folder);
+    frit_buf_free(&identity);
+    return status;
 }

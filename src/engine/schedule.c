@@ -35,7 +35,7 @@ static size_t end_of_known(const frit_session *session)
 
 static size_t pending(const frit_session *session)
 {
-    if (session->source_waits || session->status != FRIT_OK) return 0;   // its tokens look at the source
+    if (session->source_waits || session->reads || session->status != FRIT_OK) return 0;   // it looks at the source
     return end_of_known(session) - session->n_done - (size_t)session->n_taken;
 }
 
@@ -323,8 +323,11 @@ static void pick(frit_engine *engine)
     step->n_rows = step->n_outs = step->n_seqs = 0;
     step->result = FRIT_RESULT_NONE;
     for (frit_session *s = engine->sessions; s; s = s->next) s->n_taken = 0;
-    for (frit_session *s = engine->sessions; s; s = s->next)
-        if (s->n_done == 0 && pending(s) > 0) frit_prefix_begin(s);
+    for (frit_session *s = engine->sessions; s; s = s->next) {
+        s->reads = false;
+        if (s->n_done > 0) s->n_known = -1;
+        if (s->n_done == 0 && pending(s) > 0) s->reads = !frit_prefix_begin(s);
+    }
     step->encodes = false;
     step->decodes = true;
     take_sources(engine);
@@ -389,8 +392,9 @@ void frit_schedule(frit_engine *engine)
         frit_prefix_keep(s, false);
         frit_kv_pass(&engine->kv, &s->map, (int32_t)(s->n_done - s->n_flying));
     }
+    frit_kv_disk_land(&engine->kv);
     do pick(engine);
-    while (step->n_rows == 0 && evict(engine));
+    while (step->n_rows == 0 && (frit_kv_disk_wait(&engine->kv) || evict(engine)));
 
     step->n_rows = step->n_outs = step->n_picks = 0;
     step->lists.n_vocab = engine->hp.n_vocab;

@@ -32,6 +32,7 @@ frit_status frit_session_new(frit_session **out, frit_engine *engine)
     size_t n_vocab = (size_t)engine->hp.n_vocab;
     size_t n_sessions = 1;
     for (const frit_session *s = engine->sessions; s; s = s->next) n_sessions++;
+    session->n_known = -1;
     session->tokens = calloc((size_t)engine->n_ctx, sizeof *session->tokens);
     session->logits = calloc(n_vocab, sizeof *session->logits);
     frit_status status =
@@ -308,6 +309,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     frit_session_drop_asks(session);
     if (n_keep == session->n_tokens) return FRIT_OK;
     session->n_tokens = n_keep;
+    session->n_known = -1;
     if (session->n_handed < session->n_done) session->n_handed = session->n_done;
     if (session->n_handed > n_keep) session->n_handed = n_keep;
     const frit_status status = go_back(session, n_keep);

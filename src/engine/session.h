@@ -36,6 +36,8 @@ struct frit_session {
     frit_kv_root *root;
     bool is_foreign;
     size_t n_cached;
+    int32_t n_known;          // pages of its text that were in memory when it looked for others on disk; -1: it has not
+    bool reads;               // these are being read: nothing of it runs
     frit_queue_item *queue;   // oldest first
     size_t n_queue, queue_capacity;
     float *logits;        // [n_vocab]
@@ -77,7 +79,8 @@ typedef enum frit_result { FRIT_RESULT_NONE, FRIT_RESULT_LOGITS, FRIT_RESULT_HID
 frit_result frit_session_result(const frit_session *session, size_t i);
 
 // The prefix cache (prefix.c). A session that is about to run from its first token on takes what is there of it.
-void frit_prefix_begin(frit_session *session);
+// False if it has to wait for pages that are being read.
+bool frit_prefix_begin(frit_session *session);
 bool frit_prefix_admits(const frit_session *session);   // whether the cache has room for all its tokens now
 // Leaves what has run for others; all of it where the session `ends`.
 void frit_prefix_keep(frit_session *session, bool ends);

@@ -109,10 +109,8 @@ static void describe_groups(const frit_kv *kv, frit_saved_header *h)
                                           .of_source = kv->groups[g].of_source};
 }
 
-// What the file of this session begins with.
-static frit_status describe(const frit_session *session, frit_saved_header *h)
+frit_status frit_engine_describe(const frit_engine *engine, frit_saved_header *h)
 {
-    const frit_engine *engine = session->engine;
     const frit_hparams *hp = &engine->hp;
     const frit_model *model = engine->model;
     frit_checksum weights = {0}, rotation = {0};
@@ -134,13 +132,19 @@ static frit_status describe(const frit_session *session, frit_saved_header *h)
     snprintf(h->type_v, sizeof h->type_v, "%s", frit_dtype_get(first->v.dtype)->name);
     h->model = frit_checksum_value(&weights);
     h->rotation = frit_checksum_value(&rotation);
-    FRIT_TRY(sum_adapters(session, &h->adapters));
     describe_groups(&engine->kv, h);
     for (int32_t i = 0; i < engine->kv.n_layers; i++)
         h->state_bytes += (uint64_t)engine->kv.layers[i].spec.n_state * sizeof(float);
     h->n_vocab = (uint32_t)hp->n_vocab;
     h->n_ctx = (uint32_t)engine->n_ctx;
     return FRIT_OK;
+}
+
+// What the file of this session begins with.
+static frit_status describe(const frit_session *session, frit_saved_header *h)
+{
+    FRIT_TRY(frit_engine_describe(session->engine, h));
+    return sum_adapters(session, &h->adapters);
 }
 
 // ------------------------------------------------------------------------------- saving

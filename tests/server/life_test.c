@@ -325,6 +325,39 @@ static void addresses_are_checked_before_anyone_can_connect(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
+// ---------------------------------------------------------------------------------------- after a restart
+
+static int cached_tokens(const served *s)
+{
+    static const char body[] =
+        "{\"prompt\": \"abcdefgh abcdefgh abcdefgh abcdefgh abcdefgh abcdefgh abcdefgh abcdefgh\", "
+        "\"temperature\": 0, \"max_tokens\": 2}";
+    reply r = post(s, TEXT, body);
+    assert_int_equal(r.status, 200);
+    json_t *json = reply_json(&r);
+    const json_t *details = json_object_get(json_object_get(json, "usage"), "prompt_tokens_details");
+    const int n = (int)json_integer_value(json_object_get(details, "cached_tokens"));
+    json_decref(json);
+    reply_free(&r);
+    return n;
+}
+
+static void a_restart_finds_its_prompts(void **state)
+{
+    (void)state;
+    char options[1200];
+    snprintf(options, sizeof options, "--parallel 2 --threads 1 --ctx 256 --prefix-cache-disk %s:1G",
+             temp_path("prompts"));
+    for (int start = 0; start < 2; start++) {
+        served s = serve(model(), options);
+        const int n = cached_tokens(&s);
+        if (start == 0) assert_int_equal(n, 0);
+        if (start == 1) assert_true(n >= 64 && n % 32 == 0);   // whole pages
+        assert_true(cached_tokens(&s) > n);
+        assert_int_equal(stop_serving(&s, SIGTERM), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +372,7 @@ int main(void)
         cmocka_unit_test(the_deadline_and_a_second_signal_cut_streams),
         cmocka_unit_test(a_damaged_model_gives_an_error_that_is_not_retried),
         cmocka_unit_test(addresses_are_checked_before_anyone_can_connect),
+        cmocka_unit_test(a_restart_finds_its_prompts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
