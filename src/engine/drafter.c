@@ -111,8 +111,8 @@ static int32_t count_going(const group *g)
     return n;
 }
 
-// Whether one draft more of each session that goes on is expected to give more tokens for the time.
-static bool pays(const group *g)
+// Whether one draft more of each session that goes on is expected to give so many times as many tokens for the time.
+static bool pays(const group *g, double times)
 {
     const int32_t n_going = count_going(g);
     const double round = frit_pace_few(g->draft, n_going);
@@ -127,7 +127,7 @@ static bool pays(const group *g)
     }
     const double now = frit_pace_few(g->engine, g->n_rows + n_drafts) + g->spent_ns;
     const double next = frit_pace_few(g->engine, g->n_rows + n_drafts + n_going) + g->spent_ns + round;
-    return (n_tokens + n_more) * now > n_tokens * next;
+    return (n_tokens + n_more) * now > times * n_tokens * next;
 }
 
 static size_t n_common(const frit_drafter *d)
@@ -137,6 +137,13 @@ static size_t n_common(const frit_drafter *d)
     size_t n_same = 0;
     while (n_same < n && n_same < n_own && own[n_same] == tokens[n_same]) n_same++;
     return n_same < n ? n_same : n - 1;   // the last one has not run
+}
+
+// What the draft model's session lacks of the text runs there first: drafts must be worth that too.
+static bool is_behind(const frit_drafter *d)
+{
+    enum { FEW = 16 };
+    return d->job.session->n_tokens - n_common(d) > FEW;
 }
 
 // Where drafts do not pay, some are made all the same now and then, to see whether the text has become easier.
@@ -245,9 +252,11 @@ static void begin(group *g)
         d->status = FRIT_OK;
         d->goes_on = d->job.most > 0 && n <= (size_t)g->draft->n_ctx;
     }
-    const bool all = pays(g);
+    const double worth = 1.1, worth_behind = 1.3;   // times of steps are known only roughly
+    const bool all = pays(g, worth), even_behind = pays(g, worth_behind);
     for (frit_drafter *d = g->first; d; d = d->next)
-        d->takes_part = d->goes_on = d->goes_on && (all || d->job.always || may_try(g, d));
+        d->takes_part = d->goes_on =
+            d->goes_on && (d->job.always || even_behind || (all && !is_behind(d)) || may_try(g, d));
     size_t room = prompt_room(g);
     for (frit_drafter *d = g->first; d; d = d->next) {
         const frit_status status = d->goes_on ? follow(d, &room) : FRIT_OK;
@@ -286,7 +295,7 @@ void frit_drafters_guess(frit_drafter *first)
     if (!goes_on) run(&g);   // prompts
     while (goes_on) {
         run_round(&g);
-        const bool all = count_going(&g) > 0 && pays(&g);
+        const bool all = count_going(&g) > 0 && pays(&g, 1);
         for (frit_drafter *d = g.first; d; d = d->next) d->goes_on = d->goes_on && (all || d->job.always);
         goes_on = count_going(&g) > 0;
     }
