@@ -59,6 +59,7 @@ typedef struct request {
     char *path;
     int socket;        // -1: unknown
     bool is_reading;   // the pool has it
+    bool is_submitted;
     bool is_preflight, bad_path, http_1_0, is_large;
     bool ends;   // the connection is closed after the answer
 } request;
@@ -339,13 +340,35 @@ static bool is_gone(void *ctx)
     return server_socket_is_gone(r->socket);
 }
 
+// On a thread of the pool, too: the connection is not resumed before the pool is done with the request.
+static bool submit(server_exchange *exchange)
+{
+    request *r = exchange->ctx;
+    server_worker *worker = r->http->options.site->worker;
+    server_job *job = exchange->job;
+    job->socket = r->socket;
+    job->may_probe = !r->http_1_0;
+    r->is_submitted = true;
+    if (server_worker_submit(worker, job, &exchange->problem)) return true;
+    server_job_release(worker, job);
+    exchange->job = NULL;
+    return false;
+}
+
+static void follow_job(request *r)
+{
+    if (!r->exchange.job || (!r->is_submitted && !submit(&r->exchange))) return;
+    server_job_listen(r->http->options.site->worker, r->exchange.job, resume, r);
+}
+
 // On a thread of the pool.
 static void read_body(server_task *task)
 {
     request *r = (request *)task;
     const size_t n = r->n_body;
     r->exchange.cancelled = is_gone;
-    r->exchange.cancel_ctx = r;
+    r->exchange.submit = submit;
+    r->exchange.ctx = r;
     server_route_run(r->route, &r->exchange, r->body ? r->body : "", n);
     drop_body(r);
     r->is_large = n >= LARGE_BODY;
@@ -364,20 +387,6 @@ static bool waits_for_reader(request *r)
     if (waits) MHD_suspend_connection(r->connection);
     pthread_mutex_unlock(&r->http->lock);
     return waits;
-}
-
-static void submit(request *r)
-{
-    server_worker *worker = r->http->options.site->worker;
-    server_job *job = r->exchange.job;
-    if (!job) return;
-    job->socket = r->socket;
-    job->may_probe = !r->http_1_0;
-    job->wake = resume;
-    job->wake_ctx = r;
-    if (server_worker_submit(worker, job, &r->exchange.problem)) return;
-    server_job_release(worker, job);
-    r->exchange.job = NULL;
 }
 
 // The request is complete: the pool reads its body, if it has one.
@@ -449,7 +458,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
     if (r->stage == STAGE_READ) {
         if (waits_for_reader(r)) return MHD_YES;
         r->stage = STAGE_ANSWER;
-        submit(r);
+        follow_job(r);
     }
     return answer(r);
 }

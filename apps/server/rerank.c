@@ -139,7 +139,7 @@ static bool read_documents(const server_exchange *exchange, const server_rerank 
         document *d = &r->documents[r->n];
         const size_t i = r->n++;   // counted first: what it holds is freed with the rest
         json_t *text = json_array_get(documents, i);
-        if (exchange->cancelled && exchange->cancelled(exchange->cancel_ctx))
+        if (exchange->cancelled && exchange->cancelled(exchange->ctx))
             return server_refuse(problem, 499, NULL, NULL, "the client went away");
         if (!read_document(exchange->site, request->query, text, i, d, problem)) return false;
         if (r->texts) json_array_append_new(r->texts, json_copy((json_t *)text_of(text)));

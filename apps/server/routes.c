@@ -29,8 +29,7 @@ static void reply(server_exchange *exchange, json_t *json)
 
 frit_tokenize_limits server_exchange_limits(const server_exchange *exchange, size_t max_tokens)
 {
-    return (frit_tokenize_limits){
-        .max_tokens = max_tokens, .cancelled = exchange->cancelled, .ctx = exchange->cancel_ctx};
+    return (frit_tokenize_limits){.max_tokens = max_tokens, .cancelled = exchange->cancelled, .ctx = exchange->ctx};
 }
 
 // ---------------------------------------------------------------------------------------- models and health
@@ -145,26 +144,29 @@ static bool set_salt(const server_exchange *exchange, const char *salt, server_j
     return job->salt != NULL;
 }
 
-// What the answer may be; the sampler begins it when the prompt was accepted.
-static bool set_grammar(const server_site *site, const server_generation *request, bool chat, server_job *job,
-                        server_problem *problem)
+// What the answer may be. NULL with a problem, or without one: anything.
+static frit_grammar *compile_grammar(const server_site *site, const server_generation *request, bool chat,
+                                     server_problem *problem)
+{
+    if (!chat)
+        return server_grammars_get(site->grammars, site->model, request->format_kind, request->format,
+                                   request->n_format, request->format_param, problem);
+    const frit_turn_grammar_options options = {.format = request->format_param ? request->format : NULL,
+                                               .n_format = request->n_format,
+                                               .kind = request->format_kind,
+                                               .one_call = !request->parallel_calls};
+    return server_grammars_get_turn(site->grammars, request->turn, request->body.root, &options, request->format_param,
+                                    problem);
+}
+
+// Whether the answer may need a grammar, which is compiled while the prompt runs.
+static bool check_grammar(const server_generation *request, bool chat, server_job *job, server_problem *problem)
 {
     if (request->format_param && request->heals)
         return server_refuse(problem, 400, "unsupported_parameter", request->format_param,
                              "%s: is not supported together with heal", request->format_param);
-    if (chat) {
-        const frit_turn_grammar_options options = {.format = request->format_param ? request->format : NULL,
-                                                   .n_format = request->n_format,
-                                                   .kind = request->format_kind,
-                                                   .one_call = !request->parallel_calls};
-        job->grammar = server_grammars_get_turn(site->grammars, request->turn, request->body.root, &options,
-                                                request->format_param, problem);
-        return job->grammar || problem->status == 0;
-    }
-    if (!request->format_param) return true;
-    job->grammar = server_grammars_get(site->grammars, site->model, request->format_kind, request->format,
-                                       request->n_format, request->format_param, problem);
-    return job->grammar != NULL;
+    job->awaits_grammar = request->format_param || (chat && json_object_get(request->body.root, "tools"));
+    return true;
 }
 
 // The field that a sampler's refusal is about: its sentence begins with the option's name.
@@ -194,8 +196,7 @@ static bool make_part(const server_site *site, const server_generation *request,
     job->echoes = first->echoes;
     job->max_tokens = first->max_tokens;
     job->n_top = first->n_top;
-    job->grammar = first->grammar;
-    if (job->grammar) frit_grammar_retain(job->grammar);
+    job->awaits_grammar = first->awaits_grammar;
     job->prompt = malloc((first->n_prompt + 1) * sizeof *job->prompt);
     if (first->scales) job->scales = malloc((site->adapters.n + 1) * sizeof *job->scales);
     if (!job->prompt || (first->scales && !job->scales)) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
@@ -239,7 +240,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     request->sampler.seed = request->has_seed ? request->seed : next_seed(site->sampling.seed);
     frit_status status = frit_sampler_new(&job->sampler, site->model, &request->sampler);
     if (status != FRIT_OK) return server_refuse_status(problem, 400, sampler_field(), status);
-    if (!set_grammar(site, request, chat, job, problem)) return false;
+    if (!check_grammar(request, chat, job, problem)) return false;
     const bool is_set = request->max_completion_tokens != SERVER_UNSET;
     job->max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;
     job->n_top = request->wants_logprobs ? request->n_top : -1;
@@ -266,9 +267,18 @@ static void generate(server_exchange *exchange, bool chat)
                       exchange->site->name);
         return;
     }
-    if (make_job(exchange, request, chat)) return;
-    server_job_release(NULL, exchange->job);
-    exchange->job = NULL;
+    // The job takes what the request points to, and lives as long as the exchange.
+    server_generation kept = *request;
+    if (!make_job(exchange, request, chat)) {
+        server_job_release(NULL, exchange->job);
+        exchange->job = NULL;
+        return;
+    }
+    if (!exchange->job->awaits_grammar || !exchange->submit(exchange)) return;
+    kept.turn = exchange->job->turn;
+    server_problem problem = {0};
+    frit_grammar *grammar = compile_grammar(exchange->site, &kept, chat, &problem);
+    server_worker_give_grammar(exchange->site->worker, exchange->job, grammar, problem.status ? &problem : NULL);
 }
 
 static void complete_chat(server_exchange *exchange)

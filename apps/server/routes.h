@@ -27,10 +27,13 @@ typedef struct server_exchange {   // one request and its answer
     size_t key;         // number of the caller's API key, from 1 on; 0: none
     char *reply;        // malloc'd JSON of status 200
     server_problem problem;
-    server_job *job;                // not submitted yet
+    server_job *job;   // not submitted yet, or by `submit`
+    // Submits the job before the handler is done: it runs while the handler prepares the rest. False with a problem,
+    // and without the job.
+    bool (*submit)(struct server_exchange *exchange);
     bool stream;                    // the job's answer is a stream of events
     bool (*cancelled)(void *ctx);   // asked by handlers that take long: is the client gone? NULL: never
-    void *cancel_ctx;
+    void *ctx;                      // of both functions
 } server_exchange;
 
 // max_tokens 0: any number. The exchange must outlive it.

@@ -312,7 +312,8 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     size_t n_kept = job->n_prompt;   // without what is healed
     for (size_t i = 0; i < job->n_prompt && !worker->reads; i++) frit_sampler_accept(job->sampler, job->prompt[i]);
     frit_status status = app_answer_init(&job->answer, worker->model, job->stop);
-    if (status == FRIT_OK && job->grammar) status = frit_sampler_set_grammar(job->sampler, job->grammar);
+    if (status == FRIT_OK && job->grammar && !job->awaits_grammar)
+        status = frit_sampler_set_grammar(job->sampler, job->grammar);
     if (status == FRIT_OK && job->heals)
         status = frit_sampler_heal(job->sampler, worker->model, job->prompt, job->n_prompt, &n_kept);
     if (status == FRIT_OK && job->turn) status = app_answer_show_marks(&job->answer, job->turn);
@@ -326,12 +327,37 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     else if (status == FRIT_OK)
         status = load_prompt(worker, slot, job, n_kept);
     if (status == FRIT_OK) {
-        ask(worker, job, 0);
+        if (!job->awaits_grammar) ask(worker, job, 0);
         return;
     }
     server_problem problem;
     server_refuse_status(&problem, 500, NULL, status);
     finish_slot(worker, slot, &problem);
+}
+
+// Uses a grammar that was given while the prompt ran. False: the job has ended.
+static bool take_grammar(server_worker *worker, server_slot *slot)
+{
+    server_job *job = slot->job;
+    if (!job->awaits_grammar) return true;
+    pthread_mutex_lock(&worker->lock);
+    const bool is_given = job->has_grammar;
+    server_problem problem = job->no_grammar;
+    job->has_grammar = false;
+    if (is_given) job->awaits_grammar = false;
+    pthread_mutex_unlock(&worker->lock);
+    if (!is_given) return true;
+    frit_status status = FRIT_OK;
+    if (!problem.status && job->grammar) status = frit_sampler_set_grammar(job->sampler, job->grammar);
+    if (status != FRIT_OK) server_refuse_status(&problem, 500, NULL, status);
+    if (!problem.status) {
+        if (frit_session_pending(slot->session) > 0) ask(worker, job, 0);   // else its logits are there already
+        return true;
+    }
+    pthread_mutex_lock(&worker->lock);
+    finish_slot(worker, slot, &problem);
+    pthread_mutex_unlock(&worker->lock);
+    return false;
 }
 
 static void admit(server_worker *worker)
@@ -347,7 +373,8 @@ static void admit(server_worker *worker)
 
 static bool is_paused(server_job *job)
 {
-    return frit_session_pending(job->slot->session) == 0 && server_outbox_is_full(&server_job_first(job)->outbox);
+    if (frit_session_pending(job->slot->session) > 0) return false;
+    return job->awaits_grammar ? !job->has_grammar : server_outbox_is_full(&server_job_first(job)->outbox);
 }
 
 static void wait_for_work(server_worker *worker)
@@ -358,7 +385,8 @@ static void wait_for_work(server_worker *worker)
     }
     for (int32_t i = 0; i < worker->slots.n; i++)
         if (worker->slots.items[i].job && !is_paused(worker->slots.items[i].job)) return;
-    // All clients read slowly. Look again soon, for clients that go away in the meantime.
+    // All clients read slowly, or their grammars are not there yet. Look again soon, for clients that go away in the
+    // meantime.
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += 50000000;
@@ -522,7 +550,7 @@ static void run_turn(server_worker *worker)
 {
     for (int32_t i = 0; i < worker->slots.n; i++) {
         server_slot *slot = &worker->slots.items[i];
-        if (!slot->job || frit_session_pending(slot->session) > 0) continue;
+        if (!slot->job || !take_grammar(worker, slot) || frit_session_pending(slot->session) > 0) continue;
         pthread_mutex_lock(&worker->lock);
         bool paused = is_paused(slot->job);
         pthread_mutex_unlock(&worker->lock);
@@ -692,6 +720,30 @@ void server_job_release(server_worker *worker, server_job *job)
     job->socket = -1;
     leave(job);
     pthread_cond_signal(&worker->news);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+void server_worker_give_grammar(server_worker *worker, server_job *job, frit_grammar *grammar,
+                                const server_problem *problem)
+{
+    pthread_mutex_lock(&worker->lock);
+    for (server_job *part = job->parts; part; part = part->next_part) {
+        part->awaits_grammar = false;   // parts begin after the first answer
+        part->grammar = grammar;
+        if (grammar) frit_grammar_retain(grammar);
+    }
+    job->grammar = grammar;
+    job->has_grammar = true;
+    if (problem) job->no_grammar = *problem;
+    pthread_cond_signal(&worker->news);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+void server_job_listen(server_worker *worker, server_job *job, void (*wake_up)(void *ctx), void *ctx)
+{
+    pthread_mutex_lock(&worker->lock);
+    job->wake = wake_up;
+    job->wake_ctx = ctx;
     pthread_mutex_unlock(&worker->lock);
 }
 

@@ -46,6 +46,7 @@ struct server_job {
     bool heals;               // ... and may do so within its last word
     frit_sampler *sampler;    // owned
     frit_grammar *grammar;    // of the answer: owned; NULL: none
+    bool awaits_grammar;      // it is still compiled: the prompt runs before, and no token is picked
     frit_option_list stop;    // lives in ctx
     frit_turn *turn;          // of a chat: owned; the voice takes the answer apart with it
     int32_t n_top;            // likeliest tokens to report with each of the answer; -1: not even that
@@ -66,8 +67,10 @@ struct server_job {
     void (*wake)(void *ctx);   // there is news; called with the worker's lock held
     void *wake_ctx;
     // ------------------------------------------------ the worker's
-    bool is_over;     // set by the voice: it wants nothing more of the answer
-    int32_t n_open;   // parts that wait or run, itself too; 0: it has not begun
+    bool has_grammar;            // it was given, and is not yet used
+    server_problem no_grammar;   // or why not
+    bool is_over;                // set by the voice: it wants nothing more of the answer
+    int32_t n_open;              // parts that wait or run, itself too; 0: it has not begun
     int n_owners;
     server_job *next;           // in the queue
     struct server_slot *slot;   // while it runs
@@ -112,6 +115,12 @@ server_load server_worker_load(server_worker *worker);
 server_job *server_job_new(void);
 // False with 429 (with the seconds to wait) or 503; the caller keeps its share of the job either way.
 bool server_worker_submit(server_worker *worker, server_job *job, server_problem *problem);
+// What a job that awaits its grammar and was submitted waits for, also for its parts. Takes the grammar over. NULL: any
+// text; with a problem: the job fails.
+void server_worker_give_grammar(server_worker *worker, server_job *job, frit_grammar *grammar,
+                                const server_problem *problem);
+// From here on `wake` is called, also of a job that was submitted before.
+void server_job_listen(server_worker *worker, server_job *job, void (*wake)(void *ctx), void *ctx);
 // The HTTP side leaves: the job stops if it still runs. `worker` may be NULL for a job that was never submitted.
 void server_job_release(server_worker *worker, server_job *job);
 
