@@ -50,7 +50,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/sample/",       "frit.h base/ text/vocab.h grammar/ sample/"},
     {"src/convert/",      "frit.h frit_tools.h base/ quant/ format/ graph/ arch/ text/ convert/"},
     // Within the engine: model and adapters; cache; session; schedule; plans; engine.
-    {"src/engine/model.",    BELOW_ENGINE "engine/model.h"},
+    {"src/engine/model",     BELOW_ENGINE "engine/model.h"},
     {"src/engine/adapter.",  BELOW_ENGINE "engine/model.h engine/adapter.h"},
     {"src/engine/kv",        BELOW_ENGINE "engine/kv.h engine/kv_disk.h engine/kv_layout.h"},
     {"src/engine/ngrams.",   BELOW_ENGINE "engine/ngrams.h"},

@@ -35,7 +35,15 @@ typedef struct frit_model_options {
     void *progress_ctx;
     frit_log_fn log;   // warnings about the file; inherited by engines; NULL: silent
     void *log_ctx;
-    uint64_t reserved[8];
+    // How positions are rotated (RoPE), where that is not what the file says; 0 and NULL: as it says. Factors that lie
+    // among the weights stay, and models without RoPE do not change. Sessions saved otherwise are refused.
+    const char *rope_scaling;   // "none", "linear", "yarn"
+    float rope_scale;           // of the original context: 4 for four times as many positions
+    float rope_freq_scale;      // the inverse of rope_scale, instead of it
+    float rope_freq_base;
+    float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
+    int32_t yarn_orig_ctx;   // the context that the model was trained for before it was scaled
+    uint64_t reserved[3];
 } frit_model_options;
 
 // Opens a GGUF file (any part of a split set), a safetensors file or a Hugging Face folder.

@@ -207,6 +207,7 @@ static frit_status open_model(opening *o)
     };
     FRIT_TRY(open_checkpoint(o, &options));
     model->vocab_only = o->options->vocab_only || model->ckpt->n_tensors == 0;
+    FRIT_TRY(frit_model_set_rope(model->ckpt, o->options));
     FRIT_TRY(change_type(o));
     FRIT_TRY(bind_weights(model));
     FRIT_TRY(say_progress(o, checkpoint_share));

@@ -44,3 +44,5 @@ frit_status frit_give_text(frit_status status, frit_buf *buf, char *text, size_t
 // Fills model->info and model->keys from the rest (info.c).
 frit_status frit_model_describe(frit_model *model);
 frit_status frit_model_copy_sampling(frit_model *model);   // recommend.c
+// Options about RoPE, as metadata that takes the place of the file's (model_rope.c).
+frit_status frit_model_set_rope(frit_checkpoint *ckpt, const frit_model_options *options);
