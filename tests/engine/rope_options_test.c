@@ -69,6 +69,36 @@ static void every_number_changes_what_it_should(void **state)
         if (are_same("yarn", "yarn", others[i])) fail_msg("option %zu changes nothing", i);
 }
 
+static frit_session *open_session(frit_engine **engine, const frit_model_options *options)
+{
+    frit_model *model;
+    frit_session *session;
+    assert_ok(frit_model_open(&model, file_of("yarn"), options));
+    assert_ok(frit_engine_new(engine, model, &(frit_engine_options){.n_ctx = 64, .cpu = "reference"}));
+    assert_ok(frit_session_new(&session, *engine));
+    frit_model_free(model);   // the engine keeps it
+    return session;
+}
+
+static void sessions_saved_with_another_rotation_are_refused(void **state)
+{
+    (void)state;
+    const char *path = temp_path("session");
+    const frit_token token = 5;
+    frit_engine *engine, *other;
+    frit_session *session = open_session(&engine, NULL);
+    assert_ok(frit_session_push(session, &token, 1, NULL));
+    assert_ok(frit_engine_step(engine, NULL));
+    assert_ok(frit_session_save(session, path));
+    assert_ok(frit_session_load(session, path));
+    frit_session *stretched = open_session(&other, &(frit_model_options){.yarn_beta_fast = 2});
+    assert_fails(frit_session_load(stretched, path), FRIT_E_INVALID, "its weights or metadata differ");
+    frit_session_free(session);
+    frit_session_free(stretched);
+    frit_engine_free(engine);
+    frit_engine_free(other);
+}
+
 static void options_out_of_their_limits_are_refused(void **state)
 {
     (void)state;
@@ -88,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_take_the_place_of_what_the_file_says),
         cmocka_unit_test(every_number_changes_what_it_should),
+        cmocka_unit_test(sessions_saved_with_another_rotation_are_refused),
         cmocka_unit_test(options_out_of_their_limits_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
