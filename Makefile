@@ -43,9 +43,11 @@ test:
 test-gpu:
 	@tools/setup gpu
 	@$(CONFIGURE) release -DFRIT_TESTS=ON
-	@$(BUILD) release --target test_backend_cuda_compile test_backend_cuda_repack bench_gpu
+	@$(BUILD) release --target test_backend_cuda_compile test_backend_cuda_repack test_backend_cuda_model bench_gpu
 	@$(CTEST) build/release -R 'backend/cuda'
-	@if build/release/bench/bench_gpu present; then build/release/bench/bench_gpu $(NVRTC) check; fi
+	@if build/release/bench/bench_gpu present; then build/release/bench/bench_gpu $(NVRTC) check && mkdir -p build/cubins && \
+	    { FRIT_TEST_GPU=build/cubins LD_LIBRARY_PATH=build/tools/nvrtc:$$LD_LIBRARY_PATH \
+	      build/release/tests/test_backend_cuda_model || [ $$? -eq 77 ]; }; fi
 
 ## make test-arm64  builds for 64-bit ARM and tests its kernels, and a whole model, in an emulator (a few minutes)
 test-arm64:

@@ -56,8 +56,8 @@ static void alloc_state(bench *b, model *m)
     m->tokens = device_alloc(b, rows * (uint64_t)m->n_positions * 4);
     m->rope = device_alloc(b, rows * (uint64_t)s->head_size * 4);
     m->frequency = device_alloc(b, (uint64_t)s->head_size / 2 * 8);
-    m->pages = device_alloc(b, rows * (uint64_t)m->heads.page_stride * 4);
-    m->cache = device_alloc(b, rows * (uint64_t)m->heads.page_stride * (uint64_t)m->heads.page_bytes);
+    m->pages = device_alloc(b, rows * (uint64_t)m->page_stride * 4);
+    m->cache = device_alloc(b, rows * (uint64_t)m->page_stride * (uint64_t)m->heads.page_bytes);
     m->partial = device_alloc(b, rows * (uint64_t)(s->n_heads * m->tuning.splits * (s->head_size + 2)) * 4);
     m->arrived = device_alloc(b, rows * (uint64_t)s->n_kv_heads * 4);
     m->barrier = device_alloc(b, 64);
@@ -66,7 +66,7 @@ static void alloc_state(bench *b, model *m)
 
 static void fill_state(bench *b, model *m, int depth)
 {
-    const int half = m->shape.head_size / 2, n_pages = m->rows * m->heads.page_stride;
+    const int half = m->shape.head_size / 2, n_pages = m->rows * m->page_stride;
     double *frequency = calloc((size_t)half, sizeof *frequency);
     int *pages = calloc((size_t)n_pages, sizeof *pages), *positions = calloc((size_t)m->rows, sizeof *positions);
     if (!frequency || !pages || !positions) must(frit_fail_memory(0, "the state of a model"));
@@ -141,7 +141,6 @@ static void describe_others(model *m)
     frit_cuda_define(&m->attend, "HEAD", s->head_size);
     frit_cuda_define(&m->attend, "SPLITS", m->tuning.splits);
     frit_cuda_define(&m->attend, "ATTEND_WARPS", m->tuning.attend_warps);
-    frit_cuda_define(&m->attend, "PAGE_STRIDE", m->heads.page_stride);
     frit_cuda_define(&m->attend, "PAGE_BYTES", m->heads.page_bytes);
 }
 
@@ -204,6 +203,7 @@ static frit_attend_args attend_args(const model *m, int layer)
     return (frit_attend_args){.q = m->q,
                               .positions = m->positions,
                               .pages = m->pages,
+                              .page_stride = m->page_stride,
                               .keys = keys,
                               .values = keys + part,
                               .partial = m->partial,
@@ -264,10 +264,10 @@ void model_open(bench *b, model *m, int depth)
     if (!m->tuning.splits) m->tuning.splits = n_blocks / (s->n_kv_heads * m->rows);
     if (!m->tuning.splits) m->tuning.splits = 1;
     if (!m->tuning.attend_warps) m->tuning.attend_warps = 8;
+    m->page_stride = (m->n_positions + 31) / 32;
     m->heads = (frit_cuda_heads){.n_heads = s->n_heads,
                                  .n_kv_heads = s->n_kv_heads,
                                  .head_size = s->head_size,
-                                 .page_stride = (m->n_positions + 31) / 32,
                                  .page_bytes = (int64_t)s->n_layers * 2 * s->n_kv_heads * 32 * s->head_size * 2};
     for (int i = 0; i < s->n_layers; i++) alloc_layer(b, m, i);
     const uint64_t n_bytes_before = m->n_weight_bytes;
@@ -331,8 +331,8 @@ void model_fill(bench *b, model *m)
     fill_matrix(b, m->types.head, m->head, s->n_vocab, s->dim, seed);
     fill_floats(b, m->norm_out, (uint64_t)s->dim * 4, 1, seed + 1);
     fill_matrix(b, m->types.head, m->table, s->n_vocab, s->dim, seed + 2);
-    fill_16_bits(b, m->cache, (uint64_t)m->rows * (uint64_t)m->heads.page_stride * (uint64_t)m->heads.page_bytes, 1,
-                 true, seed + 3);
+    fill_16_bits(b, m->cache, (uint64_t)m->rows * (uint64_t)m->page_stride * (uint64_t)m->heads.page_bytes, 1, true,
+                 seed + 3);
 }
 
 static void launch(bench *b, const model *m, int phase, const frit_cuda_kernel *kernel, const void *args)
@@ -356,22 +356,30 @@ static void record_layer(bench *b, const model *m, int i)
                                 .rope = m->rope,
                                 .positions = m->positions,
                                 .pages = m->pages,
+                                .page_stride = m->page_stride,
+                                .n_rows = m->rows,
                                 .keys = attend.keys,
                                 .values = attend.values,
                                 .epsilon = 1e-5f,
                                 .query_scale = scale});
     launch(b, m, MODEL_ATTEND, &m->attend, &attend);
-    launch(b, m, MODEL_O, &m->o, &(frit_product_args){.weights = {l->tiles.o}, .x = m->attended, .out = m->x});
+    launch(b, m, MODEL_O, &m->o,
+           &(frit_product_args){.weights = {l->tiles.o}, .x = m->attended, .out = m->x, .n_rows = m->rows});
     launch(b, m, MODEL_GATE_UP, &m->gate_up,
-           &(frit_product_args){
-               .weights = {l->tiles.gate_up}, .x = m->x, .norm = l->norm2, .out = m->h, .epsilon = 1e-5f});
+           &(frit_product_args){.weights = {l->tiles.gate_up},
+                                .x = m->x,
+                                .norm = l->norm2,
+                                .out = m->h,
+                                .epsilon = 1e-5f,
+                                .n_rows = m->rows});
     const uint64_t down_bytes = (uint64_t)frit_tile_format_of(model_type(m, i, true))->tile_bytes;
     for (int part = 0; part < m->n_down_parts; part++) {
         const uint64_t first = (uint64_t)(part * (s->n_ff / m->n_down_parts));
         launch(b, m, MODEL_DOWN, &m->down[l->tiles.is_more],
                &(frit_product_args){.weights = {l->tiles.down + first / FRIT_TILE_COLUMNS * down_bytes},
                                     .x = m->h + first * 4,
-                                    .out = m->x});
+                                    .out = m->x,
+                                    .n_rows = m->rows});
     }
 }
 
@@ -392,6 +400,7 @@ void model_record(bench *b, void *ctx)
                                     .norm = m->norm_out,
                                     .out = m->logits,
                                     .best = m->best,
-                                    .epsilon = 1e-5f});
+                                    .epsilon = 1e-5f,
+                                    .n_rows = m->rows});
     }
 }

@@ -43,6 +43,7 @@ typedef struct model {
     model_tuning tuning;
     int rows, n_positions;   // of each row's sequence
     frit_cuda_heads heads;
+    int page_stride;   // pages of a row
     model_layer layers[MODEL_MAX_LAYERS];
     uint64_t table, head, norm_out;                                                 // weights
     uint64_t x, q, attended, h, logits, best, positions, tokens, rope, frequency;   // state of a step

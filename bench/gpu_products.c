@@ -68,7 +68,8 @@ static void record(bench *b, void *ctx)
                                         .norm = j->norm,
                                         .out = j->out,
                                         .best = j->best,
-                                        .epsilon = 1e-5f};
+                                        .epsilon = 1e-5f,
+                                        .n_rows = j->c->rows};
         must(frit_cuda_kernel_launch(&b->gpu, &j->c->kernel, b->stream, &args, FRIT_CUDA_OVERLAPPING));
     }
 }

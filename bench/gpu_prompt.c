@@ -94,17 +94,17 @@ static void place_rows(bench *b, prompt *p, const int *lengths, const int *token
     if (!own || !tiles) must(frit_fail_memory(n * sizeof *tiles, "rows"));
     int row = 0;
     p->n_tiles = 0;
-    for (int run = 0; run < p->m->rows; run++) {
-        for (int i = 0; i < lengths[run]; i++) {
+    for (int seq = 0; seq < p->m->rows; seq++) {
+        for (int i = 0; i < lengths[seq]; i++) {
             if (i % FRIT_CUDA_ROWS_OF_TILE == 0)
-                tiles[p->n_tiles++] = (frit_row_tile){.row = row + i, .position = i, .run = run};
+                tiles[p->n_tiles++] = (frit_row_tile){.row = row + i, .position = i, .seq = seq};
             tiles[p->n_tiles - 1].n_rows++;
-            own[row + i] = tokens[run * stride + i];
+            own[row + i] = tokens[seq * stride + i];
             own[n + (size_t)(row + i)] = i;
-            own[2 * n + (size_t)(row + i)] = run;
+            own[2 * n + (size_t)(row + i)] = seq;
         }
-        row += lengths[run];
-        own[3 * n + (size_t)run] = row - 1;
+        row += lengths[seq];
+        own[3 * n + (size_t)seq] = row - 1;
     }
     p->tokens = upload_ints(b, own, n);
     p->positions = upload_ints(b, own + n, n);
@@ -197,15 +197,21 @@ static void record_layer(bench *b, const prompt *p, int i)
            &(frit_heads_args){.x = p->qkv,
                               .rope = p->rope,
                               .positions = p->positions,
-                              .runs = p->runs,
+                              .seqs = p->runs,
                               .pages = m->pages,
+                              .page_stride = m->page_stride,
                               .queries = p->q,
                               .keys = keys,
                               .values = keys + part,
                               .query_scale = 1.4426950408889634f / sqrtf((float)s->head_size)});
     launch(b, p, MODEL_ATTEND, &p->attend,
-           &(frit_attend_rows_args){
-               .q = p->q, .tiles = p->tiles, .pages = m->pages, .keys = keys, .values = keys + part, .out = p->a});
+           &(frit_attend_rows_args){.q = p->q,
+                                    .tiles = p->tiles,
+                                    .pages = m->pages,
+                                    .page_stride = m->page_stride,
+                                    .keys = keys,
+                                    .values = keys + part,
+                                    .out = p->a});
     multiply(b, p, O, l->tiles.is_more, l->tiles.o, 0, p->a, p->x);
     norm(b, p, l->norm2);
     multiply(b, p, GATE_UP, l->tiles.is_more, l->tiles.gate_up, 0, p->a, p->gate_up);
@@ -234,5 +240,6 @@ void prompt_record(bench *b, void *ctx)
                                 .norm = m->norm_out,
                                 .out = m->logits,
                                 .best = m->best,
-                                .epsilon = 1e-5f});
+                                .epsilon = 1e-5f,
+                                .n_rows = m->rows});
 }

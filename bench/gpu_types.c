@@ -92,7 +92,7 @@ static double compare_product(bench *b, const matrix *m, int rows, frit_rng *rng
     for (int i = 0; i < rows * m->k; i++) x[i] = (float)(frit_rng_double(rng) * 2 - 1);
     const uint64_t from = device_alloc(b, sizeof x), to = device_alloc(b, sizeof y);
     upload(b, from, x, sizeof x);
-    const frit_product_args args = {.weights = {m->tiles}, .x = from, .out = to};
+    const frit_product_args args = {.weights = {m->tiles}, .x = from, .out = to, .n_rows = rows};
     must(frit_cuda_kernel_launch(&b->gpu, &kernel, b->stream, &args, FRIT_CUDA_IN_TURN));
     download(b, y, to, sizeof y);
     double error = 0, squares = 0;

@@ -91,6 +91,9 @@ typedef struct frit_backend {
     // Runs the picks of a batch, and takes tokens that are picks of the step before; otherwise the engine does both.
     bool picks;
     bool by_name;   // opened only where --device names it
+    // Keys lie in pages by position and values by dimension, where their types have no blocks: as its attention reads
+    // them. Otherwise keys by dimension and values by position.
+    bool values_by_dim;
     // NULL in *out: this machine has no such device, which is no failure.
     frit_status (*open)(frit_device **out, const frit_device_options *options);
     void (*close)(frit_device *device);   // NULL is allowed

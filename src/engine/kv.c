@@ -50,12 +50,11 @@ static frit_status make_snapshots(frit_kv *kv)
 static frit_status make_part(frit_kv *kv, int i, frit_device *device, const frit_kv_shape *shape)
 {
     frit_kv_part *part = &kv->parts[i];
-    int32_t n_pages[FRIT_MAX_GROUPS];
-    for (int32_t g = 0; g < FRIT_MAX_GROUPS; g++) n_pages[g] = kv->groups[g].n_pages;
-    const int32_t n_slots = kv->n_slots + (kv->state_bytes > 0 ? kv->n_snapshots : 0);
-    FRIT_TRY(frit_kv_lay_out(shape, i, n_pages, n_slots, kv->layers, &part->layout));
+    frit_kv_counts counts = {.n_slots = kv->n_slots + (kv->state_bytes > 0 ? kv->n_snapshots : 0)};
+    for (int32_t g = 0; g < FRIT_MAX_GROUPS; g++) counts.n_pages[g] = kv->groups[g].n_pages;
+    FRIT_TRY(frit_kv_lay_out(shape, i, device->backend->values_by_dim, &counts, kv->layers, &part->layout));
     if (!frit_add_u64(kv->n_bytes, part->layout.n_bytes, &kv->n_bytes))
-        return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", n_pages[0]);
+        return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", counts.n_pages[0]);
     if (part->layout.n_bytes > 0) FRIT_TRY(device->backend->alloc(device, part->layout.n_bytes, &part->memory));
     part->device = device;
     part->cache = (frit_cache){.layers = kv->layers, .n_layers = kv->n_layers, .memory = part->memory};

@@ -235,8 +235,16 @@ static uint64_t place_layer(frit_cache_layer *layer, uint64_t at, uint64_t page_
     return at;
 }
 
-static void place_layers(const frit_kv_shape *shape, int device, int32_t n_slots, frit_cache_layer *layers,
-                         const frit_kv_layout *layout, uint64_t states)
+static void turn(frit_cache_side *side)
+{
+    if (frit_dtype_get(side->dtype)->block_elems > 1) return;
+    side->transposed = !side->transposed;
+    side->is_turned = true;
+}
+
+// The layers of a device, by the rest of what frit_kv_lay_out was given.
+static void place_layers(const frit_kv_shape *shape, int device, bool values_by_dim, int32_t n_slots,
+                         frit_cache_layer *layers, const frit_kv_layout *layout, uint64_t states)
 {
     uint64_t at[FRIT_MAX_GROUPS];
     frit_kv_sizes sizes = {0};
@@ -246,6 +254,7 @@ static void place_layers(const frit_kv_shape *shape, int device, int32_t n_slots
         const int32_t group = spec->kind == FRIT_CACHE_NONE ? 0 : find_group(&sizes, spec, shape->full_windows);
         if (frit_kv_device_of(shape, i) != device) continue;
         lay_out_layer(&layers[i], spec, shape->types);
+        if (values_by_dim && !spec->v_in_k) turn(&layers[i].k), turn(&layers[i].v);
         layers[i].group = group;
         if (spec->kind != FRIT_CACHE_NONE) at[group] = place_layer(&layers[i], at[group], layout->page_bytes[group]);
         layers[i].states_offset = states;
@@ -253,22 +262,22 @@ static void place_layers(const frit_kv_shape *shape, int device, int32_t n_slots
     }
 }
 
-frit_status frit_kv_lay_out(const frit_kv_shape *shape, int device, const int32_t n_pages[FRIT_MAX_GROUPS],
-                            int32_t n_slots, frit_cache_layer *layers, frit_kv_layout *out)
+frit_status frit_kv_lay_out(const frit_kv_shape *shape, int device, bool values_by_dim, const frit_kv_counts *counts,
+                            frit_cache_layer *layers, frit_kv_layout *out)
 {
     uint64_t states = 0, n_bytes = 0;
     frit_kv_sizes sizes;
     frit_kv_measure(shape, &sizes);
     *out = (frit_kv_layout){0};
-    bool good = frit_mul_u64(state_bytes_on(shape, device), (uint64_t)n_slots, &states);
+    bool good = frit_mul_u64(state_bytes_on(shape, device), (uint64_t)counts->n_slots, &states);
     for (int32_t g = 0; g < sizes.n_groups; g++) {
         out->offsets[g] = out->n_bytes;
         out->page_bytes[g] = page_bytes_on(shape, device, g);
-        good = good && frit_mul_u64(out->page_bytes[g], (uint64_t)n_pages[g], &n_bytes) &&
+        good = good && frit_mul_u64(out->page_bytes[g], (uint64_t)counts->n_pages[g], &n_bytes) &&
                frit_add_u64(out->n_bytes, n_bytes, &out->n_bytes);
     }
     if (!good || !frit_add_u64(out->n_bytes, states, &out->n_bytes))
-        return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", n_pages[0]);
-    place_layers(shape, device, n_slots, layers, out, out->n_bytes - states);
+        return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", counts->n_pages[0]);
+    place_layers(shape, device, values_by_dim, counts->n_slots, layers, out, out->n_bytes - states);
     return FRIT_OK;
 }

@@ -81,7 +81,11 @@ typedef struct frit_kv_layout {   // of one device's memory
     uint64_t page_bytes[FRIT_MAX_GROUPS];   // from one page to the next
 } frit_kv_layout;
 
-// Lays out the memory of a device with so many pages of each group and slots of states; fills in the device's layers of
-// all.
-frit_status frit_kv_lay_out(const frit_kv_shape *shape, int device, const int32_t n_pages[FRIT_MAX_GROUPS],
-                            int32_t n_slots, frit_cache_layer *layers, frit_kv_layout *out);
+typedef struct frit_kv_counts {
+    int32_t n_pages[FRIT_MAX_GROUPS];
+    int32_t n_slots;   // of states
+} frit_kv_counts;
+
+// Lays out the memory of a device; fills in the device's layers of all. values_by_dim: of its backend.
+frit_status frit_kv_lay_out(const frit_kv_shape *shape, int device, bool values_by_dim, const frit_kv_counts *counts,
+                            frit_cache_layer *layers, frit_kv_layout *out);

@@ -85,11 +85,12 @@ typedef struct frit_cache_spec {
 // after frit_hadamard over blocks of `hadamard` elements. Scores stay the same if the query is transformed too; a sum
 // of values is transformed back.
 //
-// Transposed keys lie in a page as [n_head_kv, dim, FRIT_PAGE_TOKENS]: products with a few queries then need no sum
-// across lanes, and add in the order in which products with many queries do.
+// What is transposed lies in a page as [n_head_kv, dim, FRIT_PAGE_TOKENS]. On CPUs these are keys: products with a few
+// queries then need no sum across lanes, and add in the order in which products with many queries do.
 typedef struct frit_cache_side {
     frit_dtype dtype;
     bool transposed;   // of types without blocks only
+    bool is_turned;    // transposed in sessions' files but not here, or the other way round
     int32_t dim;
     int32_t hadamard;   // block size, a power of two; 1: rows are written as they are
     uint64_t offset;    // of page 0 in the cache's memory

@@ -404,7 +404,7 @@ static void a_model_outlives_its_name_and_tells_the_log(void **state)
                               &(frit_model_options){.log = remember, .log_ctx = said}));
     assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = 64}));
     frit_model_free(model);
-    assert_non_null(strstr(said, "context 64 tokens"));
+    assert_non_null(strstr(said, "the context is 64 tokens"));
     assert_ok(frit_session_new(&session, engine));
     const frit_token token = 0;
     assert_ok(frit_session_push(session, &token, 1, NULL));

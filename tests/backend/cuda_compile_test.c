@@ -61,7 +61,7 @@ static void check_kernel(machine *m, const frit_cuda_kernel *kernel, const char 
 }
 
 // clang-format off
-static const frit_cuda_heads heads = {.n_heads = 32, .n_kv_heads = 8, .head_size = 128, .page_stride = 64, .page_bytes = 4 << 20};
+static const frit_cuda_heads heads = {.n_heads = 32, .n_kv_heads = 8, .head_size = 128, .page_bytes = 4 << 20};
 static const frit_cuda_product products[] = {
     {.rows = 1,  .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_QKV,  .segments = {{FRIT_DTYPE_Q4_K, 320}, {FRIT_DTYPE_Q6_K, 64}}},
     {.rows = 1,  .k = 4096,  .epilogue = FRIT_GPU_ADD,                     .segments = {{FRIT_DTYPE_Q4_K, 256}}},
@@ -91,6 +91,7 @@ static void products_of_every_type_and_epilogue_compile_without_spills(void **st
             frit_cuda_kernel kernel;
             char what[64];
             product.heads = heads;
+            product.heads.has_halves = product.rows > 1;
             snprintf(what, sizeof what, "product %d for sm_%d", (int)i, gpus[g]->arch);
             if (frit_cuda_product_kernel(&product, gpus[g], &kernel) != FRIT_OK) fail_msg("%s: %s", what, frit_error());
             check_kernel(&m, &kernel, what);
@@ -146,7 +147,7 @@ static void kernels_of_many_rows_compile_without_spills(void **state)
     const frit_cuda_heads_rows after[] = {
         {.heads = heads, .order = FRIT_ROWS_ADJACENT, .rotated = 128},
         {.heads = heads, .order = FRIT_ROWS_HALVES, .rotated = 128, .style = FRIT_ROPE_HALVES, .has_norm = true},
-        {.heads = heads, .rotated = 32, .style = FRIT_ROPE_HALVES, .has_bias = true},
+        {.heads = heads, .rotated = 32, .style = FRIT_ROPE_HALVES, .has_bias = true, .has_f32_queries = true},
     };
     machine m;
     frit_cuda_kernel kernel;
@@ -163,12 +164,15 @@ static void kernels_of_many_rows_compile_without_spills(void **state)
         assert_ok(frit_cuda_glu_kernel(&glus[i], &kernel));
         check_kernel(&m, &kernel, "activations of rows");
     }
+    assert_ok(frit_cuda_turns_kernel(128, &kernel));
+    check_kernel(&m, &kernel, "rotations");
     for (size_t i = 0; i < FRIT_COUNT(after); i++) {
         assert_ok(frit_cuda_heads_kernel(&after[i], &kernel));
         check_kernel(&m, &kernel, "heads of rows");
     }
     for (int size = 64; size <= 128; size += 32) {
-        frit_cuda_attend_rows attend = {.heads = heads, .out = FRIT_CUDA_F16, .has_sinks = size == 64};
+        frit_cuda_attend_rows attend = {
+            .heads = heads, .out = size == 64 ? FRIT_CUDA_F16 : FRIT_CUDA_F32, .has_sinks = size == 64};
         attend.heads.head_size = size;
         attend.window = size == 96 ? 1024 : 0;
         attend.has_softcap = size == 96;
@@ -209,8 +213,7 @@ static void the_other_kernels_compile_without_spills(void **state)
         frit_cuda_define(&attend, "KV_HEADS", 8);
         frit_cuda_define(&attend, "HEAD", head_size);
         frit_cuda_define(&attend, "SPLITS", 33);
-        frit_cuda_define(&attend, "ATTEND_WARPS", 4);
-        frit_cuda_define(&attend, "PAGE_STRIDE", 64);
+        frit_cuda_define(&attend, "ATTEND_WARPS", head_size == 64 ? 4 : 8);
         frit_cuda_define(&attend, "PAGE_BYTES", 4 << 20);
         check_kernel(&m, &attend, "attention");
         frit_cuda_kernel dequantize = {.file = "dequantize.cu"};
@@ -235,19 +238,18 @@ static void whole_steps_compile_as_one_kernel(void **state)
     (void)state;
     machine m;
     open_machine(&m, &hopper);
-    frit_cuda_decode decode = {
-        .rows = 1,
-        .n_layers = 2,
-        .dim = 512,
-        .n_ff = 1536,
-        .n_vocab = 992,
-        .n_positions = 64,
-        .heads = {.n_heads = 4, .n_kv_heads = 1, .head_size = 128, .page_stride = 2, .page_bytes = 65536},
-        .most = FRIT_DTYPE_Q4_0,
-        .more = FRIT_DTYPE_Q4_0,
-        .head = FRIT_DTYPE_Q4_0,
-        .table = FRIT_DTYPE_Q4_0,
-        .groups = 1};
+    frit_cuda_decode decode = {.rows = 1,
+                               .n_layers = 2,
+                               .dim = 512,
+                               .n_ff = 1536,
+                               .n_vocab = 992,
+                               .n_positions = 64,
+                               .heads = {.n_heads = 4, .n_kv_heads = 1, .head_size = 128, .page_bytes = 65536},
+                               .most = FRIT_DTYPE_Q4_0,
+                               .more = FRIT_DTYPE_Q4_0,
+                               .head = FRIT_DTYPE_Q4_0,
+                               .table = FRIT_DTYPE_Q4_0,
+                               .groups = 1};
     frit_cuda_kernel kernel;
     const char *defines[FRIT_CUDA_MAX_DEFINES];
     assert_ok(frit_cuda_decode_kernel(&decode, &hopper, &kernel));

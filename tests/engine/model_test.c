@@ -260,7 +260,7 @@ static void engines_refuse_options_that_make_no_sense(void **state)
         {{.cache_type_k = "q9"}, FRIT_E_INVALID, "cache-type-k: 'q9' is not one of f32|f16"},
         {{.cache_type_v = "q8_0"}, FRIT_E_INVALID, "values cannot be q8_0: a head of layer 0 has 8 numbers"},
         {{.cpu = "z80"}, FRIT_E_INVALID, "z80"},
-        {{.n_ctx = 1 << 27, .n_sessions = INT32_MAX}, FRIT_E_MEMORY, "bytes"},
+        {{.n_ctx = 1 << 27, .n_sessions = INT32_MAX}, FRIT_E_MEMORY, "does not fit into the memory of cpu"},
     };
     frit_model *model = open_tiny(&(tiny_options){0});
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {

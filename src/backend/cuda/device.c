@@ -318,7 +318,8 @@ static const char *cuda_op_kernel(frit_op op)
 
 const frit_backend frit_backend_cuda = {
     .name = "cuda",
-    .by_name = true,   // it has run on an emulated GPU alone
+    .by_name = true,   // it is young
+    .values_by_dim = true,
     .open = cuda_open,
     .close = cuda_close,
     .info = cuda_info,

@@ -38,10 +38,20 @@ typedef struct frit_cuda_flight {   // a step between submit and the end of it
 } frit_cuda_flight;
 
 typedef struct frit_cuda_tensor {   // a tensor of the model on the GPU
-    frit_tensor tensor, second;     // second: with data or a recipe if the tiles have rows of two matrices in turn
+    frit_tensor tensor, second;     // second: of a pair, with data or a recipe
     bool is_tiled;
+    frit_row_order order;   // of tiles
+    int head_size;          // 0: rows are in natural order
     uint64_t address, n_bytes;
 } frit_cuda_tensor;
+
+// Two matrices of one type as tiles: rows of both in turn (FRIT_ROWS_GATED), or the tiles of the first, then those of
+// the second.
+typedef struct frit_cuda_pair {
+    const frit_tensor *first, *second;
+    frit_row_order order;
+    int head_size;   // of FRIT_ROWS_ADJACENT and _HALVES
+} frit_cuda_pair;
 
 typedef struct frit_cuda_blas_plan {
     frit_cublaslt_shape shape;
@@ -96,10 +106,10 @@ frit_status frit_cuda_kernels_build(frit_cuda_device *device);
 
 // ------------------------------------------------------------------------------- weights.c
 
-// Loads a tensor if it is not there yet: as tiles, or its numbers as they are; with `second` as tiles of gates and
-// their values (FRIT_ROWS_GATED).
-frit_status frit_cuda_tensor_take(frit_cuda_device *device, const frit_tensor *tensor, const frit_tensor *second,
-                                  bool is_tiled, uint64_t *address);
+// Loads a tensor if it is not there yet: as tiles, or its numbers as they are.
+frit_status frit_cuda_tensor_take(frit_cuda_device *device, const frit_tensor *tensor, bool is_tiled,
+                                  uint64_t *address);
+frit_status frit_cuda_tiles_take(frit_cuda_device *device, const frit_cuda_pair *pair, uint64_t *address);
 frit_status frit_cuda_weight_bytes(frit_device *device, const frit_weight_uses *uses, frit_weight_bytes *out);
 void frit_cuda_tensors_free(frit_cuda_device *device);
 

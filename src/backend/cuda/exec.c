@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Plans as lists of launches, and running them.
 #include "backend/cuda/exec.h"
+#include "backend/cuda/rows.h"
 
-#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +21,8 @@ static frit_status prepare(frit_exec *exec)
     frit_cuda_device *d = exec->device;
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
     FRIT_TRY(frit_cuda_scratch_reserve(d, exec->plan->scratch_bytes));
+    exec->is_f16 = calloc((size_t)exec->plan->graph->n_nodes + 1, sizeof *exec->is_f16);
+    if (!exec->is_f16) return frit_fail_memory((size_t)exec->plan->graph->n_nodes, "a plan for a GPU");
     exec->given = (frit_cuda_memory){.base = {&d->base, exec->plan->input_bytes}};
     FRIT_TRY(frit_cuda_alloc_bytes(d, exec->plan->input_bytes, "results of another device", &exec->given.address));
     FRIT_TRY(lower_all(exec));
@@ -43,6 +45,19 @@ frit_status frit_cuda_prepare(frit_device *base, frit_plan *plan, const frit_cac
     return FRIT_OK;
 }
 
+frit_status frit_cuda_keep_bytes(frit_exec *exec, uint64_t n_bytes, bool clears, uint64_t *address)
+{
+    frit_cuda_device *d = exec->device;
+    frit_cuda_buffer *buffers = realloc(exec->buffers, (size_t)(exec->n_buffers + 1) * sizeof *buffers);
+    if (!buffers) return frit_fail_memory(sizeof *buffers, "the memory of a plan");
+    exec->buffers = buffers;
+    FRIT_TRY(frit_cuda_alloc_bytes(d, n_bytes, "a plan", address));
+    exec->buffers[exec->n_buffers++] = (frit_cuda_buffer){.address = *address, .n_bytes = (size_t)n_bytes};
+    if (!clears || n_bytes == 0) return FRIT_OK;
+    return frit_cuda_check(&d->driver, d->driver.memory_set(*address, 0, (size_t)n_bytes, d->stream),
+                           "clearing memory");
+}
+
 static void forget(const frit_cuda_device *d, frit_cuda_recording *recording)
 {
     if (recording->graph) d->driver.graph_exec_free(recording->graph);
@@ -58,6 +73,10 @@ void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
     for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) forget(d, &exec->recordings[i]);
     frit_cuda_free_bytes(d, exec->given.address);
     frit_cuda_matmuls_free(exec);
+    for (int i = 0; i < exec->n_buffers; i++) frit_cuda_free_bytes(d, exec->buffers[i].address);
+    free(exec->buffers);
+    free(exec->turns);
+    free(exec->is_f16);
     free(exec->launches);
     free(exec);
 }
@@ -76,6 +95,14 @@ typedef struct input_array {
     size_t n_bytes;
 } input_array;
 
+static int32_t n_row_tiles_of(const frit_batch *batch)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < batch->n_seqs; i++)
+        n += (batch->seqs[i].n_rows + FRIT_CUDA_ROWS_OF_TILE - 1) / FRIT_CUDA_ROWS_OF_TILE;
+    return n;
+}
+
 static void list_arrays(const frit_batch *batch, int32_t page_stride, input_array *arrays)
 {
     const size_t n_rows = (size_t)batch->n_rows, n_seqs = (size_t)batch->n_seqs, word = sizeof(int32_t);
@@ -85,6 +112,21 @@ static void list_arrays(const frit_batch *batch, int32_t page_stride, input_arra
     arrays[FRIT_CUDA_SEQ_OF] = (input_array){NULL, n_rows * word};
     arrays[FRIT_CUDA_SEQS] = (input_array){NULL, n_seqs * sizeof(frit_gpu_seq)};
     arrays[FRIT_CUDA_PAGES] = (input_array){NULL, (size_t)batch->n_groups * n_seqs * (size_t)page_stride * word};
+    arrays[FRIT_CUDA_ROW_TILES] = (input_array){NULL, (size_t)n_row_tiles_of(batch) * sizeof(frit_row_tile)};
+}
+
+static void write_row_tiles(const frit_batch *batch, frit_row_tile *tiles)
+{
+    for (int32_t i = 0; i < batch->n_seqs; i++) {
+        const frit_seq *seq = &batch->seqs[i];
+        for (int32_t k = 0; k < seq->n_rows; k += FRIT_CUDA_ROWS_OF_TILE) {
+            const int32_t row = seq->first_row + k, left = seq->n_rows - k;
+            *tiles++ = (frit_row_tile){.row = row,
+                                       .n_rows = left < FRIT_CUDA_ROWS_OF_TILE ? left : FRIT_CUDA_ROWS_OF_TILE,
+                                       .position = batch->positions[row],
+                                       .seq = i};
+        }
+    }
 }
 
 static void write_seqs(const frit_batch *batch, int32_t *seq_of, frit_gpu_seq *seqs)
@@ -115,6 +157,7 @@ static frit_status upload(frit_cuda_device *d, frit_cuda_flight *flight, const f
     size_t offsets[FRIT_CUDA_STEP_ARRAYS], n_bytes = 0;
     step->page_stride = 1;
     while (step->page_stride < batch->page_stride) step->page_stride *= 2;
+    step->n_row_tiles = n_row_tiles_of(batch);
     list_arrays(batch, step->page_stride, arrays);
     for (int i = 0; i < FRIT_CUDA_STEP_ARRAYS; i++) {
         offsets[i] = n_bytes;
@@ -129,6 +172,7 @@ static frit_status upload(frit_cuda_device *d, frit_cuda_flight *flight, const f
     write_seqs(batch, (int32_t *)(void *)(host + offsets[FRIT_CUDA_SEQ_OF]),
                (frit_gpu_seq *)(void *)(host + offsets[FRIT_CUDA_SEQS]));
     write_pages(batch, step->page_stride, (int32_t *)(void *)(host + offsets[FRIT_CUDA_PAGES]));
+    write_row_tiles(batch, (frit_row_tile *)(void *)(host + offsets[FRIT_CUDA_ROW_TILES]));
     return frit_cuda_check(&d->driver, d->driver.copy_up(flight->input.address, host, n_bytes, d->stream),
                            "copying a step's input to a GPU");
 }
@@ -194,6 +238,7 @@ static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const f
                                      .n_outs = batch->n_outs,
                                      .n_seqs = batch->n_seqs,
                                      .page_stride = step->page_stride,
+                                     .n_row_tiles = step->n_row_tiles,
                                      .input = flight->input.address,
                                      .scratch = step->scratch,
                                      .work = step->work};
@@ -224,6 +269,19 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
     return FRIT_OK;
 }
 
+// By bits, which compilers turn into vectors: a vocabulary has 100,000 logits.
+static bool all_finite(const float *row, int64_t n)
+{
+    enum { EXPONENT = 0x7f800000 };
+    uint32_t n_bad = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &row[i], sizeof bits);
+        n_bad += (bits & EXPONENT) == EXPONENT;
+    }
+    return n_bad == 0;
+}
+
 // What the caller asked for of each row of results (frit_out_row).
 static void give_results(const frit_cuda_flight *flight)
 {
@@ -233,8 +291,7 @@ static void give_results(const frit_cuda_flight *flight)
     for (int64_t o = 0; output->taken && o < flight->n_outs; o++) {
         frit_out_row *taken = &output->taken[o];
         const float *row = rows + o * flight->width;
-        for (int64_t i = 0; i < flight->width; i++)
-            if (!isfinite(row[i])) atomic_store(&taken->bad, true);
+        if (!all_finite(row, flight->width)) atomic_store(&taken->bad, true);
         if (taken->copy) memcpy(taken->copy, row, (size_t)flight->width * sizeof *row);
     }
 }

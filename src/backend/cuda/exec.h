@@ -19,9 +19,10 @@ typedef enum frit_cuda_step_array {   // a step's input on the GPU
     FRIT_CUDA_TOKENS,
     FRIT_CUDA_POSITIONS,
     FRIT_CUDA_OUT_ROWS,
-    FRIT_CUDA_SEQ_OF,   // [n_rows]: the sequence of each row
-    FRIT_CUDA_SEQS,     // frit_gpu_seq
-    FRIT_CUDA_PAGES,    // all groups
+    FRIT_CUDA_SEQ_OF,      // [n_rows]: the sequence of each row
+    FRIT_CUDA_SEQS,        // frit_gpu_seq
+    FRIT_CUDA_PAGES,       // all groups
+    FRIT_CUDA_ROW_TILES,   // frit_row_tile: rows of a sequence, 64 at a time
     FRIT_CUDA_STEP_ARRAYS
 } frit_cuda_step_array;
 
@@ -36,13 +37,14 @@ typedef struct frit_cuda_step {   // what a launch needs to know of the step
     const frit_batch *batch;
     uint64_t arrays[FRIT_CUDA_STEP_ARRAYS];
     int32_t page_stride;   // of the GPU's page tables: a power of two
+    int32_t n_row_tiles;
     uint64_t scratch, given, work;
 } frit_cuda_step;
 
 // The launches of a step as one graph of the driver's. It can be launched again while all that they depend on is the
 // same; a change of the key makes it anew.
 typedef struct frit_cuda_graph_key {
-    int32_t n_rows, n_outs, n_seqs, page_stride;
+    int32_t n_rows, n_outs, n_seqs, page_stride, n_row_tiles, pad;
     uint64_t input, scratch, work;
 } frit_cuda_graph_key;
 
@@ -51,23 +53,68 @@ typedef struct frit_cuda_recording {
     frit_cuda_graph_exec graph;   // NULL: the key was seen once
 } frit_cuda_recording;
 
-enum { FRIT_CUDA_OPERANDS = 6, FRIT_CUDA_PARTS = 8 };
+// Rows of a plan from which cuBLASLt multiplies: it is faster from about 80 on (docs/speed/gpu.md), and plans are for
+// 32 rows or many more. And rows of a step that may be long parts of a text.
+enum { FRIT_CUDA_MANY_FROM = 33, FRIT_CUDA_LONG_FROM = 17 };
+enum { FRIT_CUDA_OPERANDS = 6, FRIT_CUDA_PARTS = 8, FRIT_CUDA_VARIANTS = 5 };
 
-// A product of a few rows (product.h). Operands: 0 rows, 1 tiles, 2 norm, 3 residual.
+// Products that read the same rows, and what is done to their results.
+typedef struct frit_cuda_products {
+    const frit_node *node;                           // LINEAR: a step has as many rows of it
+    const frit_node *norm;                           // of the rows, computed by the product; NULL: no norm
+    int k, n;                                        // columns; rows of the matrices
+    frit_cuda_segment segments[FRIT_GPU_SEGMENTS];   // the second may be empty
+    frit_cuda_epilogue epilogue;
+    frit_cuda_heads heads;   // FRIT_GPU_QKV
+} frit_cuda_products;
+
+// One product for so many rows; of parts of the columns that follow each other.
+typedef struct frit_cuda_variant {
+    frit_cuda_kernel *parts[FRIT_CUDA_PARTS];
+    int rows, k, n_parts;   // k: columns of a part
+} frit_cuda_variant;
+
+// A product of a few rows (product.h). Operands: 0 rows, 1 tiles, 2 norm, 3 residual, 4 tiles of the second segment,
+// 5 rotations (FRIT_GPU_QKV).
 typedef struct frit_cuda_few {
-    frit_cuda_kernel *parts[FRIT_CUDA_PARTS];   // kernels of parts of the columns
-    int n_parts, rows, k, tile_bytes;           // rows at once; columns of a part, and of all
-    int whole, n;                               // columns of all, numbers of a row of results
-    float epsilon;
+    frit_cuda_variant variants[FRIT_CUDA_VARIANTS];   // the fewest rows first
+    int n_variants;
+    int tile_bytes, whole, n;   // whole: columns of all parts; n: numbers of a row of results
+    int rotated, row_bytes;     // FRIT_GPU_QKV: dimensions of a head; bytes of a row of queries
+    float epsilon, query_scale;
+    uint64_t keys, values;   // FRIT_GPU_QKV: this layer's part of page 0
 } frit_cuda_few;
 
-// A product of many rows (matmul.h). Operands: 0 rows, 1 tiles, 3 residual.
+// A product of many rows (matmul.h). Operands: 0 rows, 1 tiles, 3 residual, 4 tiles of the second segment.
 typedef struct frit_cuda_many {
     frit_cuda_matmul *matmul;
-    frit_cuda_kernel *convert, *finish;                        // of many_rows.cu
-    int k, n, n_products;                                      // columns; rows of the tiles; 2: gates and values
+    frit_cuda_kernel *convert, *finish;                        // of many_rows.cu; finish is NULL: results stay
+    int k, n;                                                  // columns; rows of the tiles
+    bool is_gated;                                             // rows of the tiles are gates and values
     uint64_t converted, scales, weights, product, workspace;   // offsets in the device's work memory
 } frit_cuda_many;
+
+// Bias, norm, rotation and cache of heads (heads_rows.cu). Operands: 0 results of the product, 1 what each row of them
+// is worth, 2 and 3 norms of queries and keys, 4 rotations.
+typedef struct frit_cuda_heads_args {
+    uint64_t bias[3];   // of queries, keys, values; 0: none
+    uint64_t keys, values;
+    float epsilon, query_scale;
+} frit_cuda_heads_args;
+
+// Attention with queries in f16: a kernel for rows one by one, for so many of them, and one for 64 rows of a sequence
+// at a time. Operands: 0 queries, 1 parts, 2 how many of them have arrived, 3 sinks.
+typedef struct frit_cuda_attend_variant {
+    frit_cuda_kernel *kernel;
+    int rows, n_splits;
+} frit_cuda_attend_variant;
+
+typedef struct frit_cuda_attend_fast {
+    frit_cuda_attend_variant variants[FRIT_CUDA_VARIANTS];
+    int n_variants, n_kv_heads;
+    frit_cuda_kernel *rows;   // NULL: no step of the plan is that long
+    uint64_t keys, values;
+} frit_cuda_attend_fast;
 
 struct frit_cuda_launch {
     // Launches the kernel for the rows of the step.
@@ -83,9 +130,18 @@ struct frit_cuda_launch {
         frit_attend_plain_args attend;
         frit_cuda_few few;
         frit_cuda_many many;
+        frit_cuda_heads_args heads;
+        frit_cuda_attend_fast attend_fast;
     };
     int group;   // of page tables
 };
+
+typedef struct frit_cuda_turns {   // cosines and sines of a step's positions
+    uint64_t frequency, factor;
+    int rotated;
+    float magnitude;
+    uint64_t table;   // f32 [rows, rotated / 2, 2]
+} frit_cuda_turns;
 
 struct frit_exec {
     frit_cuda_device *device;
@@ -95,7 +151,12 @@ struct frit_exec {
     int n_launches, launches_room;
     frit_cuda_matmul **matmuls;   // [n_matmuls], of launches
     int n_matmuls;
-    uint64_t work_bytes;                                 // that its launches need
+    frit_cuda_turns *turns;   // [n_turns]: rotations of the step's positions
+    int n_turns;
+    frit_cuda_buffer *buffers;   // [n_buffers], that live as long as the plan
+    int n_buffers;
+    bool *is_f16;          // [plan->graph->n_nodes]: queries that are f16 where the node's f32 would be
+    uint64_t work_bytes;   // that its launches need
     frit_cuda_recording recordings[FRIT_CUDA_FLIGHTS];   // steps of few rows, by the flight whose input they read
     frit_cuda_memory given;
 };
@@ -118,12 +179,27 @@ static inline uint64_t frit_cuda_resolve(const frit_cuda_step *step, frit_cuda_a
     }
 }
 
+// The page tables of the launch's group.
+static inline uint64_t frit_cuda_pages_of(const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const uint64_t before = (uint64_t)l->group * (uint64_t)(step->batch->n_seqs * step->page_stride);
+    return step->arrays[FRIT_CUDA_PAGES] + before * sizeof(int32_t);
+}
+
 // Rows of the node in the step.
 static inline int64_t frit_cuda_rows(const frit_node *node, const frit_batch *batch)
 {
     return node->rows == FRIT_ROWS_BATCH  ? batch->n_rows
            : node->rows == FRIT_ROWS_OUTS ? batch->n_outs
                                           : node->shape[0];
+}
+
+// Whether cuBLASLt multiplies in the plan that the node is of. Numbers in f32 would lose half of their bits in f16;
+// where files have them, matrices are small: what chooses experts.
+static inline bool frit_cuda_is_many(const frit_exec *exec, const frit_node *linear)
+{
+    return linear->shape[0] >= FRIT_CUDA_MANY_FROM && exec->device->blas.library &&
+           frit_node_storage(linear->src[1])->tensor->dtype != FRIT_DTYPE_F32;
 }
 
 // The launches of a node by itself, and of a phase, in order (ops.c, products.c).
@@ -138,6 +214,32 @@ frit_status frit_cuda_add_plain(frit_exec *exec, const frit_node *node, const ch
 frit_status frit_cuda_run_kernel(frit_cuda_device *device, const frit_cuda_kernel *kernel, unsigned x, unsigned y,
                                  const void *args);
 // products.c
-void frit_cuda_matmuls_free(frit_exec *exec);
 bool frit_cuda_linear_fits(const frit_node *node);
 frit_status frit_cuda_lower_linear(frit_exec *exec, const frit_node *node);
+// few_rows.c: products of up to 16 rows at a time. FRIT_E_UNSUPPORTED: not even of one row.
+frit_status frit_cuda_lower_few(frit_exec *exec, const frit_cuda_products *products, int64_t max_rows,
+                                frit_cuda_launch *launch);
+bool frit_cuda_can_few(const frit_exec *exec, const frit_cuda_products *products, int64_t n_rows);
+// many_rows.c: by cuBLASLt. keeps: results stay in the work memory, times what a row of them is worth.
+frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *products, int64_t max_rows, bool keeps,
+                                 frit_cuda_launch *launch);
+void frit_cuda_matmuls_free(frit_exec *exec);
+// heads.c: queries, keys and values of a layer with all that is done to them before attention.
+typedef struct frit_cuda_heads_phase {
+    const frit_node *products[3];           // LINEAR: of queries, keys, values
+    const frit_node *norms[2], *ropes[2];   // of queries, keys; NULL: none
+    const frit_node *write, *query, *attend;
+    int n_heads, n_kv_heads, head_size;
+} frit_cuda_heads_phase;
+bool frit_cuda_is_heads(const frit_exec *exec, const frit_phase *phase, frit_cuda_heads_phase *heads);
+bool frit_cuda_is_of_heads(const frit_cuda_heads_phase *heads, const frit_chain *chain);
+// The products of the phase with this norm.
+void frit_cuda_describe_heads(const frit_exec *exec, const frit_cuda_heads_phase *heads, const frit_node *norm,
+                              frit_cuda_products *out);
+frit_status frit_cuda_lower_heads(frit_exec *exec, const frit_cuda_heads_phase *heads, const frit_node *norm);
+// attend.c: attention of queries in f16. Whether there is a kernel for rows one by one, and one for 64 of a sequence.
+bool frit_cuda_can_attend_each(const frit_exec *exec, const frit_node *attend);
+bool frit_cuda_can_attend_rows(const frit_exec *exec, const frit_node *attend);
+frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *attend);
+// Bytes that live as long as the plan.
+frit_status frit_cuda_keep_bytes(frit_exec *exec, uint64_t n_bytes, bool clears, uint64_t *address);

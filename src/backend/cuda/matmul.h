@@ -19,7 +19,7 @@ typedef struct frit_cuda_matmul {
     // Described:
     int n_kernels;
     frit_cuda_kernel dequantize[FRIT_GPU_SEGMENTS];
-    const frit_cuda_kernel *shared;   // NULL, or made in place of dequantize[0], for several products
+    frit_cuda_kernel *shared[FRIT_GPU_SEGMENTS];   // NULL, or made in place of dequantize[i], for several products
 } frit_cuda_matmul;
 
 // Rows of `in` and `out` are n_rows of cublaslt.h's product, `out` in the order of the tiles.

@@ -55,7 +55,7 @@ frit_status frit_cuda_address_of(frit_exec *exec, const frit_node *node, bool is
     const frit_node *storage = frit_node_storage(node);
     if (storage->op == FRIT_OP_WEIGHT) {
         out->where = FRIT_CUDA_FIXED;
-        return frit_cuda_tensor_take(exec->device, storage->tensor, NULL, is_tiled, &out->at);
+        return frit_cuda_tensor_take(exec->device, storage->tensor, is_tiled, &out->at);
     }
     if (storage->op == FRIT_OP_INPUT && !frit_node_is_input(storage)) {
         if (storage->input == FRIT_INPUT_WRITTEN) return FRIT_OK;
@@ -284,14 +284,9 @@ static frit_status fill_side(const frit_exec *exec, const frit_cache_side *side,
                            .page_bytes = (long long)side->page_bytes,
                            .dim = side->dim,
                            .kind = kind,
-                           .is_transposed = side->transposed};
+                           .is_transposed = side->transposed,
+                           .row = (int)(side->row_bytes / frit_dtype_row_bytes(side->dtype, 1))};
     return FRIT_OK;
-}
-
-static uint64_t pages_of(const frit_cuda_launch *l, const frit_cuda_step *step)
-{
-    const uint64_t before = (uint64_t)l->group * (uint64_t)(step->batch->n_seqs * step->page_stride);
-    return step->arrays[FRIT_CUDA_PAGES] + before * sizeof(int32_t);
 }
 
 static frit_status run_kv_write(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
@@ -301,7 +296,7 @@ static frit_status run_kv_write(frit_cuda_device *d, const frit_cuda_launch *l, 
     args.v = frit_cuda_resolve(step, l->x[1]);
     args.positions = step->arrays[FRIT_CUDA_POSITIONS];
     args.seq_of = step->arrays[FRIT_CUDA_SEQ_OF];
-    args.pages = pages_of(l, step);
+    args.pages = frit_cuda_pages_of(l, step);
     args.page_stride = step->page_stride;
     args.n_rows = step->batch->n_rows;
     const int64_t each = args.n_heads * (args.keys.dim + (args.v ? args.values.dim : 0));
@@ -336,13 +331,14 @@ static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, co
     args.positions = step->arrays[FRIT_CUDA_POSITIONS];
     args.seq_of = step->arrays[FRIT_CUDA_SEQ_OF];
     args.seqs = step->arrays[FRIT_CUDA_SEQS];
-    args.pages = pages_of(l, step);
+    args.pages = frit_cuda_pages_of(l, step);
     args.page_stride = step->page_stride;
     return frit_cuda_run_kernel(d, l->kernel, (unsigned)step->batch->n_rows, (unsigned)l->node->shape[1], &args);
 }
 
 static frit_status lower_attend(frit_exec *exec, const frit_node *node)
 {
+    if (exec->is_f16[frit_node_storage(node->src[0])->id]) return frit_cuda_lower_attend(exec, node);
     frit_cuda_launch *l;
     const frit_attend *attend = &node->attend;
     const frit_cache_layer *layer = &exec->cache->layers[attend->layer];

@@ -14,14 +14,15 @@ typedef enum frit_cuda_epilogue {   // the numbers of kernels/product.cu
     FRIT_GPU_STORE,
     FRIT_GPU_ADD,   // to a residual
     FRIT_GPU_GLU,   // silu(gate) * value; weights in FRIT_ROWS_GATED
-    FRIT_GPU_QKV,   // rotates queries and keys (FRIT_ROWS_ADJACENT), writes the cache
+    FRIT_GPU_QKV,   // rotates queries and keys (FRIT_ROWS_ADJACENT or _HALVES), writes the cache
     FRIT_GPU_PICK   // keeps the largest
 } frit_cuda_epilogue;
 
-// A cache page has 32 positions of all layers: of each layer keys [kv head][32][head size], then values.
+// A cache page has 32 positions of several layers: of each layer keys [kv head][32][head size], then values
+// [kv head][head size][32].
 typedef struct frit_cuda_heads {
     int n_heads, n_kv_heads, head_size;
-    int page_stride;      // pages in a row's table
+    bool has_halves;      // a pair that is turned is p and p + head_size / 2; otherwise 2p and 2p + 1
     int64_t page_bytes;   // from page to page
 } frit_cuda_heads;
 

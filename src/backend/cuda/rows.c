@@ -69,6 +69,7 @@ frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *h, frit_cuda_kern
     frit_cuda_define(kernel, "HAS_HALVES", h->style == FRIT_ROPE_HALVES);
     frit_cuda_define(kernel, "HAS_BIAS", h->has_bias);
     frit_cuda_define(kernel, "HAS_NORM", h->has_norm);
+    frit_cuda_define(kernel, "QUERIES", h->has_f32_queries ? FRIT_CUDA_F32 : FRIT_CUDA_F16);
     return FRIT_OK;
 }
 
@@ -97,5 +98,13 @@ frit_status frit_cuda_take_rows_kernel(int width, frit_cuda_kernel *kernel)
     FRIT_TRY(check_width("a row", width, 4));
     begin(kernel, "take_rows.cu", "take_rows", 256);
     frit_cuda_define(kernel, "WIDTH", width);
+    return FRIT_OK;
+}
+
+frit_status frit_cuda_turns_kernel(int rotated, frit_cuda_kernel *kernel)
+{
+    FRIT_TRY(check_width("a rotation", rotated, 2));
+    begin(kernel, "turns_rows.cu", "turns_rows", 128);
+    frit_cuda_define(kernel, "ROTATED", rotated);
     return FRIT_OK;
 }

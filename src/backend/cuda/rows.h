@@ -41,7 +41,7 @@ typedef struct frit_cuda_heads_rows {
     frit_row_order order;   // of queries and keys
     int rotated;            // dimensions of a head; 0: none
     frit_rope_style style;
-    bool has_bias, has_norm;
+    bool has_bias, has_norm, has_f32_queries;
 } frit_cuda_heads_rows;
 
 // Attention of up to 64 positions of a run at a time (frit_row_tile).
@@ -49,7 +49,7 @@ typedef struct frit_cuda_attend_rows {
     frit_cuda_heads heads;
     int window;   // positions that a row sees, itself included; 0: all
     bool has_softcap, has_sinks;
-    frit_cuda_numbers out;   // f16 or bf16
+    frit_cuda_numbers out;
 } frit_cuda_attend_rows;
 
 enum { FRIT_CUDA_ROWS_OF_TILE = 64 };
@@ -59,6 +59,8 @@ frit_status frit_cuda_embed_kernel(const frit_cuda_embed *embed, frit_cuda_kerne
 frit_status frit_cuda_norm_kernel(const frit_cuda_norm *norm, frit_cuda_kernel *kernel);
 frit_status frit_cuda_glu_kernel(const frit_cuda_glu *glu, frit_cuda_kernel *kernel);
 frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *heads, frit_cuda_kernel *kernel);
+// Cosines and sines of so many dimensions of a head at each row's position (frit_turns_args).
+frit_status frit_cuda_turns_kernel(int rotated, frit_cuda_kernel *kernel);
 // x[i,:] = from[rows[i],:], of f32 (frit_take_rows_args).
 frit_status frit_cuda_take_rows_kernel(int width, frit_cuda_kernel *kernel);
 frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend_rows *attend, const frit_cuda_gpu *gpu,

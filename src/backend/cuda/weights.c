@@ -26,19 +26,31 @@ static bool has_rows(const frit_tensor *tensor)
     return tensor->data || tensor->recipe;
 }
 
-static bool is_second(const frit_cuda_tensor *t, const frit_tensor *second)
+static bool is_same_second(const frit_cuda_tensor *t, const frit_tensor *second)
 {
     return second ? has_rows(&t->second) && frit_tensor_is_same(&t->second, second) : !has_rows(&t->second);
 }
 
-static const frit_cuda_tensor *find(const frit_cuda_device *d, const frit_tensor *tensor, const frit_tensor *second,
-                                    bool is_tiled)
+static const frit_cuda_tensor *find(const frit_cuda_device *d, const frit_cuda_pair *pair, bool is_tiled)
 {
-    for (size_t i = 0; i < d->n_tensors; i++)
-        if (d->tensors[i].is_tiled == is_tiled && frit_tensor_is_same(&d->tensors[i].tensor, tensor) &&
-            is_second(&d->tensors[i], second))
-            return &d->tensors[i];
+    for (size_t i = 0; i < d->n_tensors; i++) {
+        const frit_cuda_tensor *t = &d->tensors[i];
+        if (t->is_tiled == is_tiled && t->order == pair->order && t->head_size == pair->head_size &&
+            frit_tensor_is_same(&t->tensor, pair->first) && is_same_second(t, pair->second))
+            return t;
+    }
     return NULL;
+}
+
+// Whether its tiles are there, by itself or in a pair.
+static bool is_there(const frit_cuda_device *d, const frit_tensor *tensor, bool is_tiled)
+{
+    for (size_t i = 0; i < d->n_tensors; i++) {
+        const frit_cuda_tensor *t = &d->tensors[i];
+        if (t->is_tiled != is_tiled) continue;
+        if (frit_tensor_is_same(&t->tensor, tensor) || is_same_second(t, tensor)) return true;
+    }
+    return false;
 }
 
 static frit_status reserve(frit_cuda_device *d)
@@ -66,14 +78,28 @@ static frit_status rows_of(const frit_tensor *tensor, uint8_t **made, const uint
     return *made && scratch ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "rows of a tensor");
 }
 
-static frit_status copy(frit_cuda_device *d, const frit_cuda_tensor *t, const uint8_t *rows, const uint8_t *second)
+static frit_status copy_tiles(frit_cuda_device *d, const frit_cuda_tensor *t, const uint8_t *rows,
+                              const uint8_t *second)
 {
+    const bool is_gated = t->order == FRIT_ROWS_GATED;
     frit_tile_source source = source_of(&t->tensor);
     source.blocks = rows;
-    source.second = second;
-    source.order = second ? FRIT_ROWS_GATED : FRIT_ROWS_NATURAL;
+    source.second = is_gated ? second : NULL;
+    source.order = t->order;
+    source.head_size = t->head_size;
+    FRIT_TRY(frit_cuda_load_tiles(&d->loader, t->tensor.dtype, &source, t->address));
+    if (!second || is_gated) return FRIT_OK;
+    source = source_of(&t->second);
+    source.blocks = second;
+    source.order = t->order;
+    source.head_size = t->head_size;
+    return frit_cuda_load_tiles(&d->loader, t->second.dtype, &source, t->address + bytes_of(&t->tensor, true));
+}
+
+static frit_status copy(frit_cuda_device *d, const frit_cuda_tensor *t, const uint8_t *rows, const uint8_t *second)
+{
     if (t->is_tiled)
-        FRIT_TRY(frit_cuda_load_tiles(&d->loader, t->tensor.dtype, &source, t->address));
+        FRIT_TRY(copy_tiles(d, t, rows, second));
     else
         FRIT_TRY(frit_cuda_load_bytes(&d->loader, rows, t->n_bytes, t->address));
     return frit_cuda_loader_wait(&d->loader);
@@ -91,16 +117,19 @@ static frit_status fill(frit_cuda_device *d, const frit_cuda_tensor *t)
     return status;
 }
 
-frit_status frit_cuda_tensor_take(frit_cuda_device *d, const frit_tensor *tensor, const frit_tensor *second,
-                                  bool is_tiled, uint64_t *address)
+static frit_status take(frit_cuda_device *d, const frit_cuda_pair *pair, bool is_tiled, uint64_t *address)
 {
-    const frit_cuda_tensor *found = find(d, tensor, second, is_tiled);
+    const frit_cuda_tensor *found = find(d, pair, is_tiled);
     *address = found ? found->address : 0;
     if (found) return FRIT_OK;
     FRIT_TRY(reserve(d));
-    frit_cuda_tensor new = {.tensor = *tensor, .is_tiled = is_tiled, .n_bytes = bytes_of(tensor, is_tiled)};
-    if (second) new.second = *second, new.n_bytes *= 2;
-    FRIT_TRY(frit_cuda_alloc_bytes(d, new.n_bytes, tensor->name, &new.address));
+    frit_cuda_tensor new = {.tensor = *pair->first,
+                            .is_tiled = is_tiled,
+                            .order = pair->order,
+                            .head_size = pair->head_size,
+                            .n_bytes = bytes_of(pair->first, is_tiled)};
+    if (pair->second) new.second = *pair->second, new.n_bytes += bytes_of(pair->second, is_tiled);
+    FRIT_TRY(frit_cuda_alloc_bytes(d, new.n_bytes, pair->first->name, &new.address));
     const frit_status status = fill(d, &new);
     if (status != FRIT_OK) {
         frit_cuda_free_bytes(d, new.address);
@@ -109,6 +138,18 @@ frit_status frit_cuda_tensor_take(frit_cuda_device *d, const frit_tensor *tensor
     d->tensors[d->n_tensors++] = new;
     *address = new.address;
     return FRIT_OK;
+}
+
+frit_status frit_cuda_tensor_take(frit_cuda_device *d, const frit_tensor *tensor, bool is_tiled, uint64_t *address)
+{
+    return take(d, &(frit_cuda_pair){.first = tensor}, is_tiled, address);
+}
+
+frit_status frit_cuda_tiles_take(frit_cuda_device *d, const frit_cuda_pair *pair, uint64_t *address)
+{
+    frit_cuda_pair wanted = *pair;
+    if (pair->order != FRIT_ROWS_ADJACENT && pair->order != FRIT_ROWS_HALVES) wanted.head_size = 0;
+    return take(d, &wanted, true, address);
 }
 
 static bool is_listed(const frit_weight_uses *uses, size_t n, const frit_tensor *tensor, bool is_tiled)
@@ -131,7 +172,7 @@ frit_status frit_cuda_weight_bytes(frit_device *base, const frit_weight_uses *us
         uint64_t n_bytes;
         if (!frit_align_u64(bytes_of(use->tensor, is_tiled), ALIGNMENT, &n_bytes)) n_bytes = UINT64_MAX / 2;
         out->stored += n_bytes;
-        if (!find(d, use->tensor, NULL, is_tiled)) out->missing += n_bytes;
+        if (!is_there(d, use->tensor, is_tiled)) out->missing += n_bytes;
     }
     return FRIT_OK;
 }

@@ -17,11 +17,12 @@ typedef struct frit_product_args {
     frit_gpu_ptr residual;                     // f32 [rows, n] that EPILOGUE_ADD adds; 0: `out`
     frit_gpu_ptr best;                         // u64 [rows]: EPILOGUE_PICK's largest logit and its index
     frit_gpu_ptr rope;                         // f32 [rows, head size / 2, 2]: cosine and sine of the row's position
-    frit_gpu_ptr positions;                    // i32 [rows]
-    frit_gpu_ptr pages;                        // i32 [rows, PAGE_STRIDE]
+    frit_gpu_ptr positions, seq_of;            // i32 [rows]
+    frit_gpu_ptr pages;                        // i32 [seqs, page_stride]
     frit_gpu_ptr keys, values;                 // this layer's part of page 0
     float epsilon;                             // of the norm
     float query_scale;
+    int n_rows, page_stride;   // rows that are there, 1 to ROWS
 } frit_product_args;
 
 // repack.cu: rows of a matrix, counted from a first one, to tiles.
@@ -45,13 +46,14 @@ typedef struct frit_dequantize_args {
 
 // attend.cu
 typedef struct frit_attend_args {
-    frit_gpu_ptr q;              // f16 [rows, heads * head size], scaled by log2(e) / sqrt(head size)
-    frit_gpu_ptr positions;      // i32 [rows]
-    frit_gpu_ptr pages;          // i32 [rows, PAGE_STRIDE]
-    frit_gpu_ptr keys, values;   // this layer's part of page 0
-    frit_gpu_ptr partial;        // f32 [rows, kv heads, splits, group, head size + 2]
-    frit_gpu_ptr arrived;        // u32 [rows, kv heads], zero between launches
-    frit_gpu_ptr out;            // f32 [rows, heads * head size]
+    frit_gpu_ptr q;                   // f16 [rows, heads * head size], scaled by log2(e) / sqrt(head size)
+    frit_gpu_ptr positions, seq_of;   // i32 [rows]
+    frit_gpu_ptr pages;               // i32 [seqs, page_stride]
+    frit_gpu_ptr keys, values;        // this layer's part of page 0
+    frit_gpu_ptr partial;             // f32 [rows, kv heads, splits, group, head size + 2]
+    frit_gpu_ptr arrived;             // u32 [rows, kv heads], zero between launches
+    frit_gpu_ptr out;                 // f32 [rows, heads * head size]
+    int page_stride, pad;
 } frit_attend_args;
 
 // embed.cu
@@ -100,14 +102,16 @@ typedef struct frit_take_rows_args {
 // heads_rows.cu
 typedef struct frit_heads_args {
     frit_gpu_ptr x;                      // f32 [rows, (heads + 2 kv heads) * head size]: queries, keys, values
-    frit_gpu_ptr bias;                   // f32 of the same, in natural order
+    frit_gpu_ptr bias[3];                // f32 [heads * head size] of queries, of keys, of values; 0: none
     frit_gpu_ptr query_norm, key_norm;   // f32 [head size]
     frit_gpu_ptr rope;                   // f32 [rows, ROTATED / 2, 2]
     frit_gpu_ptr positions, seqs;        // i32 [rows]
-    frit_gpu_ptr pages;                  // i32 [seqs, PAGE_STRIDE]
-    frit_gpu_ptr queries;                // f16 [rows, heads * head size]
+    frit_gpu_ptr pages;                  // i32 [seqs, page_stride]
+    frit_gpu_ptr queries;                // QUERIES [rows, heads * head size]
     frit_gpu_ptr keys, values;           // this layer's part of page 0
+    frit_gpu_ptr scales;                 // f32 [rows] that x is multiplied with, or 0
     float epsilon, query_scale;
+    int page_stride, pad;
 } frit_heads_args;
 
 // attend_rows.cu: consecutive positions of a sequence, at most 64.
@@ -118,12 +122,22 @@ typedef struct frit_row_tile {
 typedef struct frit_attend_rows_args {
     frit_gpu_ptr q;                   // f16 [rows, heads * head size], scaled by log2(e) / sqrt(head size)
     frit_gpu_ptr tiles;               // frit_row_tile [grid]
-    frit_gpu_ptr pages;               // i32 [seqs, PAGE_STRIDE]
+    frit_gpu_ptr pages;               // i32 [seqs, page_stride]
     frit_gpu_ptr keys, values;        // this layer's part of page 0
     frit_gpu_ptr sinks;               // f32 [heads]
-    frit_gpu_ptr out;                 // f16 [rows, heads * head size]
+    frit_gpu_ptr out;                 // OUT [rows, heads * head size]
     float softcap, inverse_softcap;   // times log2(e), and one over that
+    int page_stride, pad;
 } frit_attend_rows_args;
+
+// turns_rows.cu
+typedef struct frit_turns_args {
+    frit_gpu_ptr positions;           // i32 [rows]
+    frit_gpu_ptr frequency, factor;   // f32 [ROTATED / 2]; frequencies are divided by factors; 0: not
+    frit_gpu_ptr rope;                // f32 [rows, ROTATED / 2, 2]: cosine and sine
+    float magnitude;
+    int pad;
+} frit_turns_args;
 
 // many_rows.cu: rows of a product to f16 and back
 typedef struct frit_convert_args {
@@ -154,7 +168,8 @@ typedef struct frit_gpu_side {   // keys or values of a layer
     frit_gpu_ptr pages;          // of page 0
     long long page_bytes;        // from page to page
     int dim, kind;               // kind: 0 f32, 1 f16, 2 bf16
-    int is_transposed, pad;      // [head][dim][32 positions]; otherwise [head][32 positions][dim]
+    int is_transposed;           // [head][dim][32 positions]; otherwise [head][32 positions][row]
+    int row;                     // at least dim: values may be the first numbers of keys
 } frit_gpu_side;
 
 typedef struct frit_gpu_seq {   // frit_seq

@@ -4,15 +4,16 @@
 // in turn; the last block of a head to arrive joins the parts.
 //
 //     keys of a page      f16 [kv head][32 positions][HEAD]
-//     values of a page    f16 [kv head][HEAD][32 positions], positions in the order of phase.cuh's place_in_page
+//     values of a page    f16 [kv head][HEAD][32 positions]
 //
 // Both are read straight into the fragments of a 16 x 8 product: 16 bytes of a lane are 8 dimensions of one key, or
-// 8 positions of one dimension of the values.
+// 8 positions of one dimension of the values. So lane t of four has positions 8 t ... 8 t + 7 of a page: keys come in
+// the order of position_of.
 //
-// Defined before: HEADS, KV_HEADS, HEAD, SPLITS, ATTEND_WARPS (of a block), PAGE_STRIDE, PAGE_BYTES.
+// Defined before: HEADS, KV_HEADS, HEAD, SPLITS, ATTEND_WARPS (of a block), PAGE_BYTES.
 #pragma once
 #include "args.h"
-#include "ptx.cuh"
+#include "cache.cuh"
 
 #define GROUP                (HEADS / KV_HEADS)   // query heads of a key/value head, at most 8
 #define CHUNKS               (HEAD / 32)
@@ -28,7 +29,7 @@ struct attention {
 // Scores of 32 positions: fragments of 8 positions each.
 DEVICE void score_page(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], const char *keys, int lane)
 {
-    const char *from = keys + lane / 4 * (HEAD * 2) + lane % 4 * 16;
+    const char *from = keys + position_of(0, lane / 4) * (HEAD * 2) + lane % 4 * 16;
 #pragma unroll
     for (int n = 0; n < 4; n += KEYS_AT_ONCE) {
         uint4 k[KEYS_AT_ONCE][CHUNKS];
@@ -36,7 +37,7 @@ DEVICE void score_page(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], const 
         for (int i = 0; i < KEYS_AT_ONCE; i++)
 #pragma unroll
             for (int c = 0; c < CHUNKS; c++)
-                k[i][c] = __ldcg((const uint4 *)(from + (n + i) * 8 * (HEAD * 2) + c * 64));
+                k[i][c] = __ldcg((const uint4 *)(from + (n + i) * 2 * (HEAD * 2) + c * 64));
 #pragma unroll
         for (int i = 0; i < KEYS_AT_ONCE; i++) {
             half_frag s = {{0, 0}};
@@ -64,7 +65,7 @@ DEVICE void add_page(attention &s, half_frag (&scores)[4], const char *values, i
     for (int n = 0; n < 4; n++)
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            if (n * 8 + t * 2 + i >= n_positions) scores[n].v[i] = -1e30f;
+            if (position_of(n, t * 2 + i) >= n_positions) scores[n].v[i] = -1e30f;
             largest = fmaxf(largest, scores[n].v[i]);
         }
     largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
@@ -117,13 +118,19 @@ struct part_pages {
     int n_positions, page;      // page: the first one that this warp takes
 };
 
+DEVICE const int *pages_of_row(const frit_attend_args &a, int row)
+{
+    const int seq = a.seq_of ? __ldcg((const int *)a.seq_of + row) : row;
+    return (const int *)a.pages + (long long)seq * a.page_stride;
+}
+
 DEVICE part_pages attend_pages(const frit_attend_args &a, int row, int split)
 {
     const int warp = threadIdx.x / 32;
-    const int *pages = (const int *)a.pages + row * PAGE_STRIDE;
+    const int *pages = pages_of_row(a, row);
     part_pages p;
     // The page that this warp takes first if the context is short, asked for before that is known.
-    p.page = __ldcg(pages + min(split * ATTEND_WARPS + warp, PAGE_STRIDE - 1));
+    p.page = __ldcg(pages + min(split * ATTEND_WARPS + warp, a.page_stride - 1));
     p.n_positions = __ldcg((const int *)a.positions + row) + 1;
     // A context of few pages is the work of one block: joining parts through memory takes longer than reading them.
     const int n_pages = (p.n_positions + 31) / 32, pages_each = max((n_pages + SPLITS - 1) / SPLITS, ATTEND_WARPS);
@@ -139,10 +146,11 @@ DEVICE part_pages attend_pages(const frit_attend_args &a, int row, int split)
 DEVICE void attend_prefetch(const frit_attend_args &a, const part_pages &p, int row, int head)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int *pages = pages_of_row(a, row);
     int page = p.page;
     for (int i = p.first + warp; i < p.end && i < p.first + 4 * ATTEND_WARPS; i += ATTEND_WARPS) {
         const long long at = (long long)page * PAGE_BYTES + head * (32 * HEAD * 2);
-        if (i + ATTEND_WARPS < p.end) page = __ldcg((const int *)a.pages + row * PAGE_STRIDE + i + ATTEND_WARPS);
+        if (i + ATTEND_WARPS < p.end) page = __ldcg(pages + i + ATTEND_WARPS);
         for (int j = lane * 128; j < 32 * HEAD * 2; j += 32 * 128) {
             prefetch_l2((const char *)a.keys + at + j);
             prefetch_l2((const char *)a.values + at + j);
@@ -156,7 +164,7 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
                         int *is_last)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int *pages = (const int *)a.pages + row * PAGE_STRIDE;
+    const int *pages = pages_of_row(a, row);
     const int first = p.first, end = p.end, n_active = p.n_active, n_positions = p.n_positions;
     int page = p.page;
 

@@ -8,9 +8,8 @@
 //
 // Grid: tiles of rows, HEADS; 128 threads.
 //
-// Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 32), PAGE_STRIDE, PAGE_BYTES, WINDOW (positions that a row
-// sees, itself included; 0: all), HAS_SOFTCAP, HAS_SINKS, OUT
-// (NUMBERS_F16 or NUMBERS_BF16).
+// Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 32), PAGE_BYTES, WINDOW (positions that a row sees, itself
+// included; 0: all), HAS_SOFTCAP, HAS_SINKS, OUT (NUMBERS_F32, NUMBERS_F16 or NUMBERS_BF16).
 #include "activation.cuh"
 #include "cache.cuh"
 #include "rows.cuh"
@@ -51,7 +50,7 @@ DEVICE void fetch_stage(const frit_attend_rows_args &a, const int *pages, int pa
     copy_commit();
 }
 
-// Scores of 64 positions: eights of positions.
+// Scores of 64 positions: eights of positions, in the order of position_of within each page.
 DEVICE void score(frag (&scores)[8], const u32 (&q)[CHUNKS][8], const char *keys, int lane)
 {
 #pragma unroll
@@ -60,7 +59,7 @@ DEVICE void score(frag (&scores)[8], const u32 (&q)[CHUNKS][8], const char *keys
         frag s = frag{{0, 0, 0, 0}};
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
-            const uint4 k = from[unit_at(n % 4 * 8 + lane / 4, c * 4 + lane % 4)];
+            const uint4 k = from[unit_at(position_of(n % 4, lane / 4), c * 4 + lane % 4)];
             s = mma_f16(q[c][0], q[c][4], q[c][1], q[c][5], k.x, k.y, s);
             s = mma_f16(q[c][2], q[c][6], q[c][3], q[c][7], k.z, k.w, s);
         }
@@ -75,7 +74,7 @@ DEVICE void mask(frag (&scores)[8], int first, int row, int lane)
     for (int n = 0; n < 8; n++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int p = first + n * 8 + lane % 4 * 2 + i % 2, own = row + i / 2 * 8;
+            const int p = first + n / 4 * 32 + position_of(n % 4, lane % 4 * 2 + i % 2), own = row + i / 2 * 8;
             if (p > own || (WINDOW && p <= own - WINDOW)) scores[n].v[i] = NONE;
         }
 }
@@ -87,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
     // Late positions have the most to do: they come first.
     const frit_row_tile tile = ((const frit_row_tile *)a.tiles)[gridDim.x - 1 - blockIdx.x];
     const int kv_head = head / (HEADS / KV_HEADS);
-    const int *pages = (const int *)a.pages + tile.seq * PAGE_STRIDE;
+    const int *pages = (const int *)a.pages + (long long)tile.seq * a.page_stride;
     const int begin = WINDOW ? max(tile.position - WINDOW + 1, 0) / 32 : 0,
               end = (tile.position + tile.n_rows + 31) / 32;
     const u32 to = shared_address(shared);
@@ -181,11 +180,13 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
         const float factor = __fdividef(1.f, total);
         const int r = warp * 16 + lane / 4 + i * 8;
         if (r >= tile.n_rows) continue;
-        u32 *out = (u32 *)((u16 *)a.out + ((long long)(tile.row + r) * HEADS + head) * HEAD) + lane % 4;
+        const long long at = ((long long)(tile.row + r) * HEADS + head) * HEAD + lane % 4 * 2;
 #pragma unroll
         for (int d = 0; d < HEAD / 8; d++) {
             const float x = sums[d].v[i * 2] * factor, y = sums[d].v[i * 2 + 1] * factor;
-            out[d * 4] = OUT == NUMBERS_F16 ? pack_half2(x, y) : pack_bf16x2(x, y);
+            if (OUT == NUMBERS_F32) *(float2 *)((float *)a.out + at + d * 8) = make_float2(x, y);
+            if (OUT == NUMBERS_F16) *(u32 *)((u16 *)a.out + at + d * 8) = pack_half2(x, y);
+            if (OUT == NUMBERS_BF16) *(u32 *)((u16 *)a.out + at + d * 8) = pack_bf16x2(x, y);
         }
     }
 }

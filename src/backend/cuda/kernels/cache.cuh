@@ -2,18 +2,18 @@
 // Where the cache has keys and values: pages of 32 positions with all layers, f16.
 //
 //     keys of a page      [kv head][32 positions][HEAD]
-//     values of a page    [kv head][HEAD][32 positions], positions in the order of place_in_page
+//     values of a page    [kv head][HEAD][32 positions]
 //
 // Defined before: HEAD, PAGE_BYTES (from page to page). Pointers are to this layer's part of page 0.
 #pragma once
 #include "args.h"
 #include "ptx.cuh"
 
-// Values of a page lie by dimension, the positions of each as the fragments of a product want them.
-DEVICE int place_in_page(int position)
+// The position in a page of column `column` of the n-th product of queries with eight keys. Lane t of four has columns
+// 2 t and 2 t + 1 of four products: positions 8 t ... 8 t + 7, which are 16 bytes of a dimension of the values.
+DEVICE int position_of(int n, int column)
 {
-    const int p = position % 32;
-    return p % 8 / 2 * 8 + p / 8 * 2 + p % 2;
+    return column / 2 * 8 + n * 2 + column % 2;
 }
 
 DEVICE u16 *cache_key(frit_gpu_ptr keys, long long page, int head, int position)

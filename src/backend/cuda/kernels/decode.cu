@@ -134,6 +134,8 @@ DEVICE void run_layer(const frit_decode_args &a, worker &w, char *shared, int la
     p.rope = a.embed.rope;
     p.positions = at.positions;
     p.pages = at.pages;
+    p.page_stride = at.page_stride;
+    p.n_rows = ROWS;
     p.keys = at.keys;
     p.values = at.values;
     p.epsilon = a.epsilon;
@@ -191,6 +193,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) decode(const __grid_con
         p.norm = a.norm;
         p.out = a.logits;
         p.best = a.embed.best;
+        p.n_rows = ROWS;
         p.epsilon = a.epsilon;
         run<head_phase>(w, shared, p);
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Queries, keys and values after their product, for any number of rows: bias, norm of heads, rotation; queries become
-// f16, keys and values go into the cache. A warp for each head of a row. Grid: rows, ceil(heads / 8); 256 threads.
+// f16, if QUERIES says so, keys and values go into the cache. A warp for each head of a row. Grid: rows, ceil(heads / 8); 256 threads.
 //
-// Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 4), PAGE_STRIDE, PAGE_BYTES, ORDER (frit_row_order of
+// Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 4), PAGE_BYTES, ORDER (frit_row_order of
 // queries and keys; values are in natural order), ROTATED (dimensions of a head), HAS_HALVES (they are turned in
-// halves), HAS_BIAS, HAS_NORM.
+// halves), HAS_BIAS, HAS_NORM, QUERIES (NUMBERS_F16 or NUMBERS_F32).
 #include "cache.cuh"
 #include "rows.cuh"
 
@@ -37,10 +37,13 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
     if (head >= HEADS + 2 * KV_HEADS) return;
     const bool is_query = head < HEADS, is_key = !is_query && head < HEADS + KV_HEADS;
     const float *x = (const float *)a.x + (long long)row * ((HEADS + 2 * KV_HEADS) * HEAD) + head * HEAD;
-    const float *bias = (const float *)a.bias + head * HEAD;
+    const int kind = is_query ? 0 : is_key ? 1 : 2, first = is_query ? 0 : is_key ? HEADS : HEADS + KV_HEADS;
+    const float *bias = HAS_BIAS ? (const float *)a.bias[kind] + (head - first) * HEAD : nullptr;
+    const bool has_bias = HAS_BIAS && a.bias[kind];
     const int position = ((const int *)a.positions)[row];
     const int seq = ((const int *)a.seqs)[row];
-    const long long page = ((const int *)a.pages)[seq * PAGE_STRIDE + position / 32];
+    const long long page = ((const int *)a.pages)[(long long)seq * a.page_stride + position / 32];
+    const float worth = a.scales ? ((const float *)a.scales)[row] : 1;
     float v[PAIRS_EACH], w[PAIRS_EACH], squares = 0;
 #pragma unroll
     for (int j = 0; j < PAIRS_EACH; j++) {
@@ -50,13 +53,13 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
         if (i >= HEAD / 2) continue;
         pair_of(i, d, e);
         const bool is_natural = !is_query && !is_key;
-        v[j] = x[is_natural ? d : place_of(d)];
-        w[j] = x[is_natural ? e : place_of(e)];
-        if (HAS_BIAS) v[j] += bias[d], w[j] += bias[e];
+        v[j] = x[is_natural ? d : place_of(d)] * worth;
+        w[j] = x[is_natural ? e : place_of(e)] * worth;
+        if (has_bias) v[j] += bias[d], w[j] += bias[e];
         squares += v[j] * v[j] + w[j] * w[j];
     }
     if (!is_query && !is_key) {
-        u16 *values = cache_values(a.values, page, head - HEADS - KV_HEADS) + place_in_page(position);
+        u16 *values = cache_values(a.values, page, head - HEADS - KV_HEADS) + position % 32;
 #pragma unroll
         for (int j = 0; j < PAIRS_EACH; j++) {
             int d, e;
@@ -69,8 +72,8 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
     }
     const float norm = HAS_NORM ? rsqrtf(warp_sum(squares) / HEAD + a.epsilon) : 1;
     const float *weights = (const float *)(is_query ? a.query_norm : a.key_norm);
-    u16 *out = is_query ? (u16 *)a.queries + ((long long)row * HEADS + head) * HEAD
-                        : cache_key(a.keys, page, head - HEADS, position);
+    const long long at = ((long long)row * HEADS + head) * HEAD;   // of a query
+    u16 *out = is_query ? (u16 *)a.queries + at : cache_key(a.keys, page, head - HEADS, position);
     const float scale = is_query ? a.query_scale : 1;
 #pragma unroll
     for (int j = 0; j < PAIRS_EACH; j++) {
@@ -81,7 +84,13 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
         if (HAS_NORM) v[j] *= norm * weights[d], w[j] *= norm * weights[e];
         float2 turn = make_float2(1, 0);
         if (i < ROTATED / 2) turn = ((const float2 *)a.rope)[(long long)row * (ROTATED / 2) + i];
-        out[d] = float_to_half((v[j] * turn.x - w[j] * turn.y) * scale);
-        out[e] = float_to_half((v[j] * turn.y + w[j] * turn.x) * scale);
+        const float y = (v[j] * turn.x - w[j] * turn.y) * scale, z = (v[j] * turn.y + w[j] * turn.x) * scale;
+        if (QUERIES == NUMBERS_F32 && is_query) {
+            ((float *)a.queries)[at + d] = y;
+            ((float *)a.queries)[at + e] = z;
+        } else {
+            out[d] = float_to_half(y);
+            out[e] = float_to_half(z);
+        }
     }
 }

@@ -17,7 +17,8 @@
 //
 // Defined before: ROWS, WARPS, GROUPS, STAGES, GRID, COPY (1: bulk copies, sm_90; 0: cp.async), STAGE_BYTES (of the
 // largest tile), MAX_K (of all phases), IS_16_BITS (weights are f16 or bf16), SCRATCH_BYTES (of shared memory that
-// attention uses in place of activations); for EPILOGUE_QKV: HEADS, KV_HEADS, HEAD, PAGE_STRIDE, PAGE_BYTES.
+// attention uses in place of activations); for EPILOGUE_QKV: HEADS, KV_HEADS, HEAD, PAGE_BYTES, HALVES
+// (heads rotate in halves).
 #pragma once
 #include "args.h"
 #include "tile_any.cuh"
@@ -292,7 +293,7 @@ DEVICE void convert_input(const frit_product_args &a, char *shared, int group, i
 #pragma unroll
                 for (int i = 0; i < at_once; i++)
                     if (first + i < ROWS)
-                        e[i] = load_eight<P::k>(x + (long long)(first + i) * P::stride, block * 256 + lane * 8);
+                        e[i] = load_eight<P::k>(x + (long long)min(first + i, a.n_rows - 1) * P::stride, block * 256 + lane * 8);
 #pragma unroll
                 for (int i = 0; i < at_once; i++)
                     if (first + i < ROWS)
@@ -346,12 +347,13 @@ DEVICE u64 key_of(float v, int index)
 DEVICE void finish_qkv(const frit_product_args &a, int tile, int row, int column, float v, float other)
 {
     const int position = __ldcg((const int *)a.positions + column);
-    const int page = ((const int *)a.pages)[column * PAGE_STRIDE + position / 32];
+    const int seq = a.seq_of ? __ldcg((const int *)a.seq_of + column) : column;
+    const int page = __ldcg((const int *)a.pages + (long long)seq * a.page_stride + position / 32);
     const int r = row % 8, head = tile / HEAD_TILES, pair = tile % HEAD_TILES * 8 + r;
     if (tile < Q_TILES + K_TILES) {
         const float2 turn = __ldcg((const float2 *)a.rope + column * (HEAD / 2) + pair);
         const float y = row < 8 ? v * turn.x - other * turn.y : v * turn.x + other * turn.y;
-        const int dim = pair * 2 + (row >= 8);
+        const int dim = HALVES ? pair + (row >= 8) * (HEAD / 2) : pair * 2 + (row >= 8);
         if (tile < Q_TILES) {
             ((u16 *)a.out)[(column * HEADS + head) * HEAD + dim] = float_to_half(y * a.query_scale);
         } else {
@@ -360,7 +362,7 @@ DEVICE void finish_qkv(const frit_product_args &a, int tile, int row, int column
         }
     } else {
         char *values = (char *)a.values + (long long)page * PAGE_BYTES + (head - HEADS - KV_HEADS) * (32 * HEAD * 2);
-        ((u16 *)values)[(tile % HEAD_TILES * 16 + row) * 32 + place_in_page(position)] = float_to_half(v);
+        ((u16 *)values)[(tile % HEAD_TILES * 16 + row) * 32 + position % 32] = float_to_half(v);
     }
 }
 #endif
@@ -397,7 +399,7 @@ template <class P> DEVICE void fetch_residual(const frit_product_args &a, int ti
 #pragma unroll
     for (int j = 0; j < (ROWS + 1) / 2; j++) {
         const int column = j * 2 + lane / 16;
-        if (P::epilogue == EPILOGUE_ADD && column < ROWS)
+        if (P::epilogue == EPILOGUE_ADD && column < a.n_rows)
             old.v[j] = __ldcg((const float *)(a.residual ? a.residual : a.out) + (long long)column * P::n + min(tile * 16 + lane % 16, P::n - 1));
     }
 }
@@ -422,7 +424,7 @@ DEVICE void finish_tile(const frit_product_args &a, const char *shared, const fl
             v *= rsqrtf(sum / P::k + a.epsilon);
         }
         const float other = P::epilogue == EPILOGUE_GLU || P::epilogue == EPILOGUE_QKV ? other_row(v) : 0;
-        if (column < ROWS) finish<P>(a, tile, row, column, v, other, old.v[j], best);
+        if (column < a.n_rows) finish<P>(a, tile, row, column, v, other, old.v[j], best);
     }
 }
 
@@ -436,7 +438,7 @@ DEVICE void publish_best(const frit_product_args &a, int lane, best_of &best)
             if (other > best.key[j]) best.key[j] = other;
         }
         const int column = j * 2 + lane / 16;
-        if (lane % 16 == 0 && column < ROWS && best.key[j]) atomicMax((u64 *)a.best + column, best.key[j]);
+        if (lane % 16 == 0 && column < a.n_rows && best.key[j]) atomicMax((u64 *)a.best + column, best.key[j]);
     }
 }
 

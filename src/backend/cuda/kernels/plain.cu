@@ -207,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(256) plain_rope(const frit_plain_ar
 DEVICE void cache_store(const frit_gpu_side &s, long long page, int head, int position, int d, float v)
 {
     const long long at = s.is_transposed ? (long long)(head * s.dim + d) * 32 + position % 32
-                                         : (long long)(head * 32 + position % 32) * s.dim + d;
+                                         : (long long)(head * 32 + position % 32) * s.row + d;
     char *to = (char *)s.pages + page * s.page_bytes;
     if (s.kind == 0) ((float *)to)[at] = v;
     if (s.kind == 1) ((u16 *)to)[at] = float_to_half(v);
@@ -217,7 +217,7 @@ DEVICE void cache_store(const frit_gpu_side &s, long long page, int head, int po
 DEVICE float cache_load(const frit_gpu_side &s, long long page, int head, int position, int d)
 {
     const long long at = s.is_transposed ? (long long)(head * s.dim + d) * 32 + position % 32
-                                         : (long long)(head * 32 + position % 32) * s.dim + d;
+                                         : (long long)(head * 32 + position % 32) * s.row + d;
     const char *from = (const char *)s.pages + page * s.page_bytes;
     if (s.kind == 0) return ((const float *)from)[at];
     if (s.kind == 1) return half_to_float(((const u16 *)from)[at]);
@@ -252,7 +252,7 @@ DEVICE float slope_of(float alibi, int head, int n_heads)
 
 // A block of 128 threads for each row and head. Positions come SPAN at a time: a thread has the score of one, then
 // some dimensions of the sum.
-extern "C" __global__ void __launch_bounds__(128) plain_attend(const frit_attend_plain_args a)
+extern "C" __global__ void __launch_bounds__(128, 4) plain_attend(const frit_attend_plain_args a)
 {
     __shared__ float weights[SPAN], shared_max[4], shared_sum[4];
     extern __shared__ __align__(128) char shared[];

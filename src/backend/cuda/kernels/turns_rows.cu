@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// The rotation of each row's position, once for all layers that rotate alike. Grid: rows; 128 threads.
+//
+// Defined by the host: ROTATED (dimensions of a head that turn).
+#include "args.h"
+#include "turns.cuh"
+
+extern "C" __global__ void __launch_bounds__(128) turns_rows(const frit_turns_args a)
+{
+    const int row = blockIdx.x, position = ((const int *)a.positions)[row];
+    const float *frequency = (const float *)a.frequency, *factor = (const float *)a.factor;
+    let_next_kernel_start();
+    wait_for_kernel_before();
+    for (int i = threadIdx.x; i < ROTATED / 2; i += 128) {
+        const double turns = (double)frequency[i] / (factor ? factor[i] : 1);
+        ((float2 *)a.rope)[(long long)row * (ROTATED / 2) + i] = turn_of(position, turns, a.magnitude);
+    }
+}

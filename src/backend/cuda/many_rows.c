@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// Products of many rows: these become f16 times a power of two for each row, cuBLASLt multiplies, and what follows the
+// product finishes its results.
+#include "backend/cuda/exec.h"
+#include "backend/cuda/product.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 256, THREADS = 256 };
+
+static int64_t n_tiles_of(const frit_cuda_matmul *m)
+{
+    return m->segments[0].n_tiles + m->segments[1].n_tiles;
+}
+
+static frit_status blas_plan(frit_cuda_device *d, const frit_cuda_matmul *matmul, int n_rows,
+                             const frit_cublaslt_product **out)
+{
+    enum { MOST = 256 };
+    const frit_cublaslt_shape shape = {.n_tokens = n_rows,
+                                       .n_rows = (int)n_tiles_of(matmul) * FRIT_TILE_ROWS,
+                                       .k = matmul->k,
+                                       .is_f16 = true,
+                                       .is_out_f32 = true};
+    for (size_t i = 0; i < d->n_blas_plans; i++) {
+        const frit_cublaslt_shape *s = &d->blas_plans[i].shape;
+        *out = &d->blas_plans[i].product;
+        if (s->n_tokens == shape.n_tokens && s->n_rows == shape.n_rows && s->k == shape.k) return FRIT_OK;
+    }
+    if (!d->blas_plans) d->blas_plans = calloc(MOST, sizeof *d->blas_plans);
+    if (!d->blas_plans) return frit_fail_memory(MOST * sizeof *d->blas_plans, "products of many rows");
+    if (d->n_blas_plans == MOST) {
+        for (size_t i = 0; i < MOST; i++) frit_cublaslt_product_free(&d->blas_plans[i].product);
+        d->n_blas_plans = 0;
+    }
+    frit_cuda_blas_plan *plan = &d->blas_plans[d->n_blas_plans];
+    FRIT_TRY(frit_cuda_matmul_prepare(matmul, &d->blas, n_rows, &plan->product));
+    plan->shape = shape;
+    d->n_blas_plans++;
+    *out = &plan->product;
+    return FRIT_OK;
+}
+
+static frit_status run_many(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const frit_cuda_many *m = &l->many;
+    const int64_t n_rows = frit_cuda_rows(l->node, step->batch), width = frit_cuda_width(l->node);
+    const frit_cublaslt_product *product;
+    if (n_rows == 0) return FRIT_OK;
+    FRIT_TRY(blas_plan(d, m->matmul, (int)n_rows, &product));
+    const frit_convert_args convert = {.x = frit_cuda_resolve(step, l->x[0]),
+                                       .y = step->work + m->converted,
+                                       .scales = step->work + m->scales,
+                                       .n = n_rows,
+                                       .width = m->k};
+    FRIT_TRY(frit_cuda_run_kernel(d, m->convert, (unsigned)(n_rows + 7) / 8, 1, &convert));
+    const frit_cuda_matmul_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
+                                        .x = convert.y,
+                                        .y = step->work + m->product,
+                                        .scratch = step->work + m->weights,
+                                        .workspace = step->work + m->workspace};
+    FRIT_TRY(frit_cuda_matmul_run(m->matmul, &d->gpu, product, &args, d->stream));
+    if (!m->finish) return FRIT_OK;
+    const frit_finish_args finish = {.x = args.y,
+                                     .scales = convert.scales,
+                                     .residual = frit_cuda_resolve(step, l->x[3]),
+                                     .y = frit_cuda_resolve(step, l->y),
+                                     .n = n_rows * width,
+                                     .width = (int)width,
+                                     .stride = m->n,
+                                     .is_gated = m->is_gated};
+    return frit_cuda_run_kernel(d, m->finish, (unsigned)((finish.n + THREADS - 1) / THREADS), 1, &finish);
+}
+
+static uint64_t take_work(uint64_t *at, uint64_t n_bytes)
+{
+    const uint64_t begin = *at;
+    *at += (n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return begin;
+}
+
+static frit_status new_matmul(frit_exec *exec, const frit_cuda_matmul *of, frit_cuda_matmul **out)
+{
+    frit_cuda_matmul **list = realloc(exec->matmuls, (size_t)(exec->n_matmuls + 1) * sizeof(frit_cuda_matmul *));
+    if (list) exec->matmuls = list;
+    *out = list ? malloc(sizeof **out) : NULL;
+    if (!*out) return frit_fail_memory(sizeof **out, "a product of many rows");
+    **out = *of;
+    exec->matmuls[exec->n_matmuls++] = *out;
+    return FRIT_OK;
+}
+
+void frit_cuda_matmuls_free(frit_exec *exec)
+{
+    for (int i = 0; i < exec->n_matmuls; i++) free(exec->matmuls[i]);
+    free(exec->matmuls);
+}
+
+static frit_status take_plain(frit_cuda_device *d, const char *name, frit_cuda_kernel **out)
+{
+    const frit_cuda_kernel wanted = {.file = "many_rows.cu", .name = name, .grid = {1, 1, 1}, .threads = THREADS};
+    return frit_cuda_kernel_take(d, &wanted, out);
+}
+
+frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows, bool keeps,
+                                 frit_cuda_launch *l)
+{
+    frit_cuda_device *d = exec->device;
+    frit_cuda_many *m = &l->many;
+    const uint64_t n_rows = (uint64_t)max_rows;
+    frit_cuda_matmul matmul = {.k = p->k, .in = FRIT_CUDA_F16, .out = FRIT_CUDA_F32};
+    memcpy(matmul.segments, p->segments, sizeof matmul.segments);
+    l->run = run_many;
+    *m = (frit_cuda_many){
+        .k = p->k, .n = (int)n_tiles_of(&matmul) * FRIT_TILE_ROWS, .is_gated = p->epilogue == FRIT_GPU_GLU};
+    FRIT_TRY(frit_cuda_matmul_describe(&matmul));
+    FRIT_TRY(new_matmul(exec, &matmul, &m->matmul));
+    for (int i = 0; i < matmul.n_kernels; i++)
+        FRIT_TRY(frit_cuda_kernel_take(d, &matmul.dequantize[i], &m->matmul->shared[i]));
+    FRIT_TRY(take_plain(d, "convert_rows", &m->convert));
+    if (!keeps) FRIT_TRY(take_plain(d, "finish_rows", &m->finish));
+    uint64_t at = 0;
+    m->workspace = take_work(&at, FRIT_CUBLASLT_WORKSPACE_BYTES);
+    m->converted = take_work(&at, n_rows * (uint64_t)m->k * 2);
+    m->scales = take_work(&at, n_rows * sizeof(float));
+    m->weights = take_work(&at, frit_cuda_matmul_scratch(&matmul));
+    m->product = take_work(&at, n_rows * (uint64_t)m->n * sizeof(float));
+    if (at > exec->work_bytes) exec->work_bytes = at;
+    return FRIT_OK;
+}
