@@ -47,7 +47,7 @@ test-gpu:
 	@$(CTEST) build/release -R 'backend/cuda'
 	@if build/release/bench/bench_gpu present; then build/release/bench/bench_gpu $(NVRTC) check && mkdir -p build/cubins && \
 	    { FRIT_TEST_GPU=build/cubins LD_LIBRARY_PATH=build/tools/nvrtc:$$LD_LIBRARY_PATH \
-	      build/release/tests/test_backend_cuda_model || [ $$? -eq 77 ]; }; fi
+	      build/release/tests/test_backend_cuda_model -dense -moe || [ $$? -eq 77 ]; }; fi
 
 ## make test-arm64  builds for 64-bit ARM and tests its kernels, and a whole model, in an emulator (a few minutes)
 test-arm64:
