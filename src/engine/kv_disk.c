@@ -13,6 +13,7 @@
 #include "engine/kv_disk.h"
 
 #include "base/background.h"
+#include "base/file.h"
 #include "engine/kv.h"
 
 #include <stdatomic.h>
@@ -159,6 +160,10 @@ frit_status frit_kv_disk_init(frit_kv *kv, const frit_kv_disk_options *options)
     if (!kv->prefix.on || kv->state_bytes > 0 || kv->n_groups == 0) {
         frit_log_say(&options->log, FRIT_LOG_WARNING,
                      "the prefix cache keeps nothing in %s: the model has states or no prefix cache", options->folder);
+        return FRIT_OK;
+    }
+    if (frit_folder_make(options->folder) != FRIT_OK) {
+        frit_log_say(&options->log, FRIT_LOG_WARNING, "%s; the prefix cache keeps no prompts there", frit_error());
         return FRIT_OK;
     }
     frit_kv_disk *disk = calloc(1, sizeof *disk);

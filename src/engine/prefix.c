@@ -219,23 +219,25 @@ static frit_status identify(const frit_engine *engine, frit_buf *out)
     return out->failed ? frit_fail_memory(out->len, "the prefix cache on disk") : FRIT_OK;
 }
 
-// "FOLDER:SIZE", or "FOLDER" where what follows the colon is no size.
-static size_t folder_length(const char *text, uint64_t *max_bytes)
+// "FOLDER:SIZE" or "FOLDER". A colon before the last part of a path belongs to the folder.
+static frit_status split_size(const char *text, size_t *n_folder, uint64_t *max_bytes)
 {
     static const uint64_t usual = UINT64_C(4000000000);
     const char *colon = strrchr(text, ':');
-    if (colon && frit_parse_size(colon + 1, max_bytes)) return (size_t)(colon - text);
+    const bool has_size = colon && !strpbrk(colon, "/\\");
     *max_bytes = usual;
-    return strlen(text);
+    *n_folder = has_size ? (size_t)(colon - text) : strlen(text);
+    if (has_size && !frit_parse_size(colon + 1, max_bytes))
+        return frit_fail(FRIT_E_INVALID, "prefix-cache-disk: '%.32s' is no size, such as 4G", colon + 1);
+    if (*n_folder > 0) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "prefix-cache-disk is '%.64s', expected a folder, and a size after a colon", text);
 }
 
 frit_status frit_prefix_open_disk(frit_engine *engine, const char *prefix_disk)
 {
     frit_kv_disk_options options = {.n_ctx = engine->n_ctx, .log = engine->model->log};
-    const size_t n = folder_length(prefix_disk, &options.max_bytes);
-    if (n == 0)
-        return frit_fail(FRIT_E_INVALID, "prefix-cache-disk is '%.64s', expected a folder, and a size after a colon",
-                         prefix_disk);
+    size_t n;
+    FRIT_TRY(split_size(prefix_disk, &n, &options.max_bytes));
     frit_buf folder = {0}, identity = {0};
     frit_buf_append(&folder, prefix_disk, n);
     frit_status status = folder.failed ? frit_fail_memory(n, "a path") : identify(engine, &identity);

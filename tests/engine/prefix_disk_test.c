@@ -284,9 +284,18 @@ static void options_are_checked(void **state)
                  "expected a folder, and a size after a colon");
     assert_fails(frit_engine_new(&engine, model, &(frit_engine_options){.prefix_disk = ""}), FRIT_E_INVALID,
                  "expected a folder");
+    assert_fails(frit_engine_new(&engine, model, &(frit_engine_options){.prefix_disk = "pages:lots"}), FRIT_E_INVALID,
+                 "'lots' is no size, such as 4G");
     frit_model_free(model);
+    n_warnings = 0;   // a file is in the way
+    const char *path = temp_path("pages");
+    write_file(path, "x", 1);
+    fixture f = open_tiny(path);
+    assert_int_equal(n_warnings, 1);
+    assert_non_null(strstr(last_warning, "the prefix cache keeps no prompts there"));
+    close_all(&f);
     n_warnings = 0;   // a model with states
-    fixture f = open_at(shared_path("goldens/arch/mamba-dense.gguf"), temp_path("states"), (frit_engine_options){0});
+    f = open_at(shared_path("goldens/arch/mamba-dense.gguf"), temp_path("states"), (frit_engine_options){0});
     assert_true(n_warnings >= 1);
     assert_non_null(strstr(last_warning, "keeps nothing in"));
     close_all(&f);
