@@ -52,8 +52,8 @@ frit_status frit_kv_copy_states(const frit_kv *kv, int32_t from, int32_t to)
 
 // ------------------------------------------------------------------------------- visits
 
-// Some bytes of a device, as the host sees them: where they lie, or a copy. Heads of a page that are turned (batch.h)
-// are a copy as files have them.
+// Some bytes of a device, as the host sees them: where they lie, or a copy. Heads of a page that
+// files have in another order are a copy.
 typedef struct view {
     frit_device *device;
     frit_address place;
@@ -84,7 +84,7 @@ static frit_status close_view(view *v, frit_status status, bool writes)
 }
 
 // A head of a page from [positions, dim] to [dim, positions], or back.
-static frit_status turn_head(const frit_cache_side *side, uint8_t *bytes, uint64_t n_bytes, bool to_file)
+static frit_status transpose_head(const frit_cache_side *side, uint8_t *bytes, uint64_t n_bytes, bool to_file)
 {
     const size_t elem_bytes = (size_t)side->row_bytes / (size_t)side->dim, dim = (size_t)side->dim,
                  n = FRIT_PAGE_TOKENS;
@@ -104,7 +104,7 @@ static frit_status turn_head(const frit_cache_side *side, uint8_t *bytes, uint64
 // Rows of one head's first n positions in a page, or of each dimension these.
 static frit_status visit_head(const frit_cache_side *side, uint8_t *bytes, int32_t n, const frit_kv_visitor *visitor)
 {
-    if (side->transposed == side->is_turned) return visitor->visit(visitor->ctx, bytes, (size_t)n * side->row_bytes);
+    if (!side->file_transposed) return visitor->visit(visitor->ctx, bytes, (size_t)n * side->row_bytes);
     const size_t elem_bytes = (size_t)side->row_bytes / (size_t)side->dim;
     for (int32_t d = 0; d < side->dim; d++)
         FRIT_TRY(
@@ -130,10 +130,11 @@ static frit_status visit_side(const visited_side *s, const frit_kv_visitor *visi
             view v;
             FRIT_TRY(open_view(&v, s->part, s->side->offset + page * s->side->page_bytes + (uint64_t)head * head_bytes,
                                head_bytes));
-            frit_status status = s->side->is_turned ? turn_head(s->side, v.bytes, head_bytes, true) : FRIT_OK;
+            const bool is_other = s->side->transposed != s->side->file_transposed;
+            frit_status status = is_other ? transpose_head(s->side, v.bytes, head_bytes, true) : FRIT_OK;
             if (status == FRIT_OK) status = visit_head(s->side, v.bytes, n, visitor);
-            if (status == FRIT_OK && s->side->is_turned && visitor->fills)
-                status = turn_head(s->side, v.bytes, head_bytes, false);
+            if (status == FRIT_OK && is_other && visitor->fills)
+                status = transpose_head(s->side, v.bytes, head_bytes, false);
             FRIT_TRY(close_view(&v, status, visitor->fills));
         }
     }

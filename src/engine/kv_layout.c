@@ -51,7 +51,7 @@ static bool lay_out_layer(frit_cache_layer *layer, const frit_cache_spec *spec, 
 {
     *layer = (frit_cache_layer){.spec = *spec};
     if (!lay_out(&layer->k, spec, spec->n_head_kv, spec->k_dim, types.k)) return false;
-    layer->k.transposed = !spec->v_in_k && frit_dtype_get(types.k)->block_elems == 1;
+    layer->k.transposed = layer->k.file_transposed = !spec->v_in_k && frit_dtype_get(types.k)->block_elems == 1;
     if (spec->v_in_k)
         lay_out_values_in_keys(layer, spec);
     else if (!lay_out(&layer->v, spec, spec->n_head_kv, spec->v_dim, types.v))
@@ -235,11 +235,9 @@ static uint64_t place_layer(frit_cache_layer *layer, uint64_t at, uint64_t page_
     return at;
 }
 
-static void turn(frit_cache_side *side)
+static void swap_order(frit_cache_side *side)
 {
-    if (frit_dtype_get(side->dtype)->block_elems > 1) return;
-    side->transposed = !side->transposed;
-    side->is_turned = true;
+    if (frit_dtype_get(side->dtype)->block_elems == 1) side->transposed = !side->file_transposed;
 }
 
 // The layers of a device, by the rest of what frit_kv_lay_out was given.
@@ -254,7 +252,7 @@ static void place_layers(const frit_kv_shape *shape, int device, bool values_by_
         const int32_t group = spec->kind == FRIT_CACHE_NONE ? 0 : find_group(&sizes, spec, shape->full_windows);
         if (frit_kv_device_of(shape, i) != device) continue;
         lay_out_layer(&layers[i], spec, shape->types);
-        if (values_by_dim && !spec->v_in_k) turn(&layers[i].k), turn(&layers[i].v);
+        if (values_by_dim && !spec->v_in_k) swap_order(&layers[i].k), swap_order(&layers[i].v);
         layers[i].group = group;
         if (spec->kind != FRIT_CACHE_NONE) at[group] = place_layer(&layers[i], at[group], layout->page_bytes[group]);
         layers[i].states_offset = states;

@@ -89,8 +89,8 @@ typedef struct frit_cache_spec {
 // queries then need no sum across lanes, and add in the order in which products with many queries do.
 typedef struct frit_cache_side {
     frit_dtype dtype;
-    bool transposed;   // of types without blocks only
-    bool is_turned;    // transposed in sessions' files but not here, or the other way round
+    bool transposed;        // of types without blocks only
+    bool file_transposed;   // whether it is in files of sessions, whatever it is here
     int32_t dim;
     int32_t hadamard;   // block size, a power of two; 1: rows are written as they are
     uint64_t offset;    // of page 0 in the cache's memory

@@ -164,7 +164,7 @@ static void kernels_of_many_rows_compile_without_spills(void **state)
         assert_ok(frit_cuda_glu_kernel(&glus[i], &kernel));
         check_kernel(&m, &kernel, "activations of rows");
     }
-    assert_ok(frit_cuda_turns_kernel(128, &kernel));
+    assert_ok(frit_cuda_rope_kernel(128, &kernel));
     check_kernel(&m, &kernel, "rotations");
     for (size_t i = 0; i < FRIT_COUNT(after); i++) {
         assert_ok(frit_cuda_heads_kernel(&after[i], &kernel));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention of queries in f16 (heads.c): for rows one by one, in parts that share the pages (kernels/attend.cu), and
-// for 64 rows of a sequence at a time (kernels/attend_rows.cu).
+// Attention of queries in f16 (heads.c): for rows one by one, split over the pages (flash decoding, kernels/attend.cu),
+// and for 64 rows of a sequence at a time (kernels/attend_rows.cu).
 #include "backend/cuda/exec.h"
 #include "backend/cuda/rows.h"
 

@@ -75,7 +75,7 @@ void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
     frit_cuda_matmuls_free(exec);
     for (int i = 0; i < exec->n_buffers; i++) frit_cuda_free_bytes(d, exec->buffers[i].address);
     free(exec->buffers);
-    free(exec->turns);
+    free(exec->rope_tables);
     free(exec->is_f16);
     free(exec->launches);
     free(exec);

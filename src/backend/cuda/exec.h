@@ -53,8 +53,8 @@ typedef struct frit_cuda_recording {
     frit_cuda_graph_exec graph;   // NULL: the key was seen once
 } frit_cuda_recording;
 
-// Rows of a plan from which cuBLASLt multiplies: it is faster from about 80 on (docs/speed/gpu.md), and plans are for
-// 32 rows or many more. And rows of a step that may be long parts of a text.
+// Rows of a plan from which cuBLASLt multiplies: kernels of few rows were faster at 32 and slower at 64
+// (docs/speed/gpu.md). And rows of a step that may be long parts of a text.
 enum { FRIT_CUDA_MANY_FROM = 33, FRIT_CUDA_LONG_FROM = 17 };
 enum { FRIT_CUDA_OPERANDS = 6, FRIT_CUDA_PARTS = 8, FRIT_CUDA_VARIANTS = 5 };
 
@@ -75,7 +75,7 @@ typedef struct frit_cuda_variant {
 } frit_cuda_variant;
 
 // A product of a few rows (product.h). Operands: 0 rows, 1 tiles, 2 norm, 3 residual, 4 tiles of the second segment,
-// 5 rotations (FRIT_GPU_QKV).
+// 5 the rope table (FRIT_GPU_QKV).
 typedef struct frit_cuda_few {
     frit_cuda_variant variants[FRIT_CUDA_VARIANTS];   // the fewest rows first
     int n_variants;
@@ -94,8 +94,8 @@ typedef struct frit_cuda_many {
     uint64_t converted, scales, weights, product, workspace;   // offsets in the device's work memory
 } frit_cuda_many;
 
-// Bias, norm, rotation and cache of heads (heads_rows.cu). Operands: 0 results of the product, 1 what each row of them
-// is worth, 2 and 3 norms of queries and keys, 4 rotations.
+// Bias, norm, rotation and cache of heads (heads_rows.cu). Operands: 0 results of the product, 1 a scale for each row
+// of them, 2 and 3 norms of queries and keys, 4 the rope table.
 typedef struct frit_cuda_heads_args {
     uint64_t bias[3];   // of queries, keys, values; 0: none
     uint64_t keys, values;
@@ -136,12 +136,12 @@ struct frit_cuda_launch {
     int group;   // of page tables
 };
 
-typedef struct frit_cuda_turns {   // cosines and sines of a step's positions
+typedef struct frit_cuda_rope_table {   // cosines and sines of a step's positions
     uint64_t frequency, factor;
     int rotated;
     float magnitude;
     uint64_t table;   // f32 [rows, rotated / 2, 2]
-} frit_cuda_turns;
+} frit_cuda_rope_table;
 
 struct frit_exec {
     frit_cuda_device *device;
@@ -151,8 +151,8 @@ struct frit_exec {
     int n_launches, launches_room;
     frit_cuda_matmul **matmuls;   // [n_matmuls], of launches
     int n_matmuls;
-    frit_cuda_turns *turns;   // [n_turns]: rotations of the step's positions
-    int n_turns;
+    frit_cuda_rope_table *rope_tables;   // [n_rope_tables]: for the step's positions
+    int n_rope_tables;
     frit_cuda_buffer *buffers;   // [n_buffers], that live as long as the plan
     int n_buffers;
     bool *is_f16;          // [plan->graph->n_nodes]: queries that are f16 where the node's f32 would be
@@ -220,7 +220,8 @@ frit_status frit_cuda_lower_linear(frit_exec *exec, const frit_node *node);
 frit_status frit_cuda_lower_few(frit_exec *exec, const frit_cuda_products *products, int64_t max_rows,
                                 frit_cuda_launch *launch);
 bool frit_cuda_can_few(const frit_exec *exec, const frit_cuda_products *products, int64_t n_rows);
-// many_rows.c: by cuBLASLt. keeps: results stay in the work memory, times what a row of them is worth.
+// many_rows.c: by cuBLASLt. keeps: results stay in the work memory, to be multiplied with
+// the scale of their row.
 frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *products, int64_t max_rows, bool keeps,
                                  frit_cuda_launch *launch);
 void frit_cuda_matmuls_free(frit_exec *exec);

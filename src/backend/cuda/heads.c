@@ -151,8 +151,8 @@ bool frit_cuda_is_heads(const frit_exec *exec, const frit_phase *phase, frit_cud
 
 // ------------------------------------------------------------------------------- the product
 
-// The product turns heads and writes the cache itself. Weights are then in another order, for prompts too, so this does
-// not depend on the rows of a plan.
+// The product rotates heads and writes the cache itself. Weights are then in another order, for prompts too, so this
+// does not depend on the rows of a plan.
 static bool is_in_product(const frit_exec *exec, const frit_cuda_heads_phase *h)
 {
     for (int i = 0; i < 3; i++)
@@ -203,54 +203,54 @@ static float query_scale(const frit_exec *exec, const frit_cuda_heads_phase *h)
     return exec->is_f16[h->query->id] ? h->attend->attend.scale * 1.4426950408889634f : 1;
 }
 
-// ------------------------------------------------------------------------------- rotations
+// ------------------------------------------------------------------------------- rope tables
 
-static frit_status run_turns(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+static frit_status run_rope(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
-    const frit_turns_args args = {.positions = step->arrays[FRIT_CUDA_POSITIONS],
-                                  .frequency = frit_cuda_resolve(step, l->x[0]),
-                                  .factor = frit_cuda_resolve(step, l->x[1]),
-                                  .rope = frit_cuda_resolve(step, l->y),
-                                  .magnitude = l->node->rope.magnitude};
+    const frit_rope_rows_args args = {.positions = step->arrays[FRIT_CUDA_POSITIONS],
+                                      .frequency = frit_cuda_resolve(step, l->x[0]),
+                                      .factor = frit_cuda_resolve(step, l->x[1]),
+                                      .rope = frit_cuda_resolve(step, l->y),
+                                      .magnitude = l->node->rope.magnitude};
     return frit_cuda_run_kernel(d, l->kernel, (unsigned)step->batch->n_rows, 1, &args);
 }
 
-static frit_status new_turns(frit_exec *exec, const frit_node *rope, frit_cuda_turns *turns)
+static frit_status new_rope_table(frit_exec *exec, const frit_node *rope, frit_cuda_rope_table *tables)
 {
     frit_cuda_launch *l;
     frit_cuda_kernel kernel;
     const uint64_t n_bytes = (uint64_t)exec->plan->graph->max_rows * (uint64_t)rope->rope.dim * sizeof(float);
-    FRIT_TRY(frit_cuda_turns_kernel(rope->rope.dim, &kernel));
-    FRIT_TRY(frit_cuda_keep_bytes(exec, n_bytes, false, &turns->table));
+    FRIT_TRY(frit_cuda_rope_kernel(rope->rope.dim, &kernel));
+    FRIT_TRY(frit_cuda_keep_bytes(exec, n_bytes, false, &tables->table));
     FRIT_TRY(frit_cuda_launch_new(exec, rope, &l));
-    l->run = run_turns;
-    l->x[0] = (frit_cuda_address){FRIT_CUDA_FIXED, turns->frequency};
-    l->x[1] = (frit_cuda_address){turns->factor ? FRIT_CUDA_FIXED : FRIT_CUDA_NOWHERE, turns->factor};
-    l->y = (frit_cuda_address){FRIT_CUDA_FIXED, turns->table};
+    l->run = run_rope;
+    l->x[0] = (frit_cuda_address){FRIT_CUDA_FIXED, tables->frequency};
+    l->x[1] = (frit_cuda_address){tables->factor ? FRIT_CUDA_FIXED : FRIT_CUDA_NOWHERE, tables->factor};
+    l->y = (frit_cuda_address){FRIT_CUDA_FIXED, tables->table};
     return frit_cuda_kernel_take(exec->device, &kernel, &l->kernel);
 }
 
 // The table for a rotation: layers that rotate alike share it, and the first one has it made.
-static frit_status take_turns(frit_exec *exec, const frit_node *rope, frit_cuda_address *table)
+static frit_status take_rope_table(frit_exec *exec, const frit_node *rope, frit_cuda_address *table)
 {
     frit_cuda_address frequency, factor = {FRIT_CUDA_NOWHERE, 0};
     FRIT_TRY(frit_cuda_address_of(exec, rope->src[2], false, &frequency));
     if (rope->n_src > 3 && rope->src[3]) FRIT_TRY(frit_cuda_address_of(exec, rope->src[3], false, &factor));
     table->where = FRIT_CUDA_FIXED;
-    for (int i = 0; i < exec->n_turns; i++) {
-        const frit_cuda_turns *t = &exec->turns[i];
+    for (int i = 0; i < exec->n_rope_tables; i++) {
+        const frit_cuda_rope_table *t = &exec->rope_tables[i];
         table->at = t->table;
         if (t->frequency == frequency.at && t->factor == factor.at && t->rotated == rope->rope.dim &&
             t->magnitude == rope->rope.magnitude)
             return FRIT_OK;
     }
-    frit_cuda_turns *turns = realloc(exec->turns, (size_t)(exec->n_turns + 1) * sizeof *turns);
-    if (!turns) return frit_fail_memory(sizeof *turns, "the rotations of a plan");
-    exec->turns = turns;
-    turns = &exec->turns[exec->n_turns++];
-    *turns = (frit_cuda_turns){frequency.at, factor.at, rope->rope.dim, rope->rope.magnitude, 0};
-    FRIT_TRY(new_turns(exec, rope, turns));
-    table->at = turns->table;
+    frit_cuda_rope_table *tables = realloc(exec->rope_tables, (size_t)(exec->n_rope_tables + 1) * sizeof *tables);
+    if (!tables) return frit_fail_memory(sizeof *tables, "the rope tables of a plan");
+    exec->rope_tables = tables;
+    tables = &exec->rope_tables[exec->n_rope_tables++];
+    *tables = (frit_cuda_rope_table){frequency.at, factor.at, rope->rope.dim, rope->rope.magnitude, 0};
+    FRIT_TRY(new_rope_table(exec, rope, tables));
+    table->at = tables->table;
     return FRIT_OK;
 }
 
@@ -278,7 +278,7 @@ static frit_status run_heads(frit_cuda_device *d, const frit_cuda_launch *l, con
 
 // What follows the product, whose results lie in the work memory.
 static frit_status lower_rest(frit_exec *exec, const frit_cuda_heads_phase *h, frit_cuda_address results,
-                              frit_cuda_address worth, frit_cuda_address turns)
+                              frit_cuda_address scales, frit_cuda_address table)
 {
     const frit_cache_layer *layer = &exec->cache->layers[h->write->layer];
     const frit_cuda_heads_rows rows = {.heads = shape_of(exec, h),
@@ -295,7 +295,7 @@ static frit_status lower_rest(frit_exec *exec, const frit_cuda_heads_phase *h, f
     FRIT_TRY(frit_cuda_launch_new(exec, h->query, &l));
     l->run = run_heads;
     l->group = layer->group;
-    l->x[0] = results, l->x[1] = worth, l->x[4] = turns;
+    l->x[0] = results, l->x[1] = scales, l->x[4] = table;
     l->heads = (frit_cuda_heads_args){.keys = page_0(exec, &layer->k),
                                       .values = page_0(exec, &layer->v),
                                       .epsilon = h->norms[0] ? h->norms[0]->eps : 0,
@@ -342,19 +342,19 @@ frit_status frit_cuda_lower_heads(frit_exec *exec, const frit_cuda_heads_phase *
 {
     const frit_cache_layer *layer = &exec->cache->layers[h->write->layer];
     const bool is_many = frit_cuda_is_many(exec, h->products[0]);
-    frit_cuda_address turns = {FRIT_CUDA_NOWHERE, 0}, worth = turns;
+    frit_cuda_address table = {FRIT_CUDA_NOWHERE, 0}, scales = table;
     frit_cuda_products wanted;
     frit_cuda_launch *l;
     exec->is_f16[h->query->id] =
         frit_cuda_can_attend_each(exec, h->attend) ||
         (h->attend->shape[0] >= FRIT_CUDA_LONG_FROM && frit_cuda_can_attend_rows(exec, h->attend));
-    if (h->ropes[0]) FRIT_TRY(take_turns(exec, h->ropes[0], &turns));
+    if (h->ropes[0]) FRIT_TRY(take_rope_table(exec, h->ropes[0], &table));
     frit_cuda_describe_heads(exec, h, norm, &wanted);
     FRIT_TRY(frit_cuda_launch_new(exec, h->products[0], &l));
     FRIT_TRY(lower_product(exec, h, &wanted, norm, l));
     l->group = layer->group;
     if (wanted.epilogue == FRIT_GPU_QKV) {
-        l->x[5] = turns;
+        l->x[5] = table;
         l->few.rotated = h->head_size;
         l->few.row_bytes = h->n_heads * h->head_size * 2;
         l->few.query_scale = query_scale(exec, h);
@@ -362,6 +362,6 @@ frit_status frit_cuda_lower_heads(frit_exec *exec, const frit_cuda_heads_phase *
         l->few.values = page_0(exec, &layer->v);
         return FRIT_OK;
     }
-    if (is_many) worth = (frit_cuda_address){FRIT_CUDA_WORK, l->many.scales};
-    return lower_rest(exec, h, (frit_cuda_address){FRIT_CUDA_WORK, is_many ? l->many.product : 0}, worth, turns);
+    if (is_many) scales = (frit_cuda_address){FRIT_CUDA_WORK, l->many.scales};
+    return lower_rest(exec, h, (frit_cuda_address){FRIT_CUDA_WORK, is_many ? l->many.product : 0}, scales, table);
 }

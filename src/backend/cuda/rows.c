@@ -101,10 +101,10 @@ frit_status frit_cuda_take_rows_kernel(int width, frit_cuda_kernel *kernel)
     return FRIT_OK;
 }
 
-frit_status frit_cuda_turns_kernel(int rotated, frit_cuda_kernel *kernel)
+frit_status frit_cuda_rope_kernel(int rotated, frit_cuda_kernel *kernel)
 {
     FRIT_TRY(check_width("a rotation", rotated, 2));
-    begin(kernel, "turns_rows.cu", "turns_rows", 128);
+    begin(kernel, "rope_rows.cu", "rope_rows", 128);
     frit_cuda_define(kernel, "ROTATED", rotated);
     return FRIT_OK;
 }

@@ -59,8 +59,8 @@ frit_status frit_cuda_embed_kernel(const frit_cuda_embed *embed, frit_cuda_kerne
 frit_status frit_cuda_norm_kernel(const frit_cuda_norm *norm, frit_cuda_kernel *kernel);
 frit_status frit_cuda_glu_kernel(const frit_cuda_glu *glu, frit_cuda_kernel *kernel);
 frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *heads, frit_cuda_kernel *kernel);
-// Cosines and sines of so many dimensions of a head at each row's position (frit_turns_args).
-frit_status frit_cuda_turns_kernel(int rotated, frit_cuda_kernel *kernel);
+// Cosines and sines of so many dimensions of a head at each row's position (frit_rope_rows_args).
+frit_status frit_cuda_rope_kernel(int rotated, frit_cuda_kernel *kernel);
 // x[i,:] = from[rows[i],:], of f32 (frit_take_rows_args).
 frit_status frit_cuda_take_rows_kernel(int width, frit_cuda_kernel *kernel);
 frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend_rows *attend, const frit_cuda_gpu *gpu,

@@ -130,14 +130,14 @@ typedef struct frit_attend_rows_args {
     int page_stride, pad;
 } frit_attend_rows_args;
 
-// turns_rows.cu
-typedef struct frit_turns_args {
+// rope_rows.cu
+typedef struct frit_rope_rows_args {
     frit_gpu_ptr positions;           // i32 [rows]
     frit_gpu_ptr frequency, factor;   // f32 [ROTATED / 2]; frequencies are divided by factors; 0: not
     frit_gpu_ptr rope;                // f32 [rows, ROTATED / 2, 2]: cosine and sine
     float magnitude;
     int pad;
-} frit_turns_args;
+} frit_rope_rows_args;
 
 // many_rows.cu: rows of a product to f16 and back
 typedef struct frit_convert_args {

@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
     const int position = ((const int *)a.positions)[row];
     const int seq = ((const int *)a.seqs)[row];
     const long long page = ((const int *)a.pages)[(long long)seq * a.page_stride + position / 32];
-    const float worth = a.scales ? ((const float *)a.scales)[row] : 1;
+    const float row_scale = a.scales ? ((const float *)a.scales)[row] : 1;
     float v[PAIRS_EACH], w[PAIRS_EACH], squares = 0;
 #pragma unroll
     for (int j = 0; j < PAIRS_EACH; j++) {
@@ -53,8 +53,8 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
         if (i >= HEAD / 2) continue;
         pair_of(i, d, e);
         const bool is_natural = !is_query && !is_key;
-        v[j] = x[is_natural ? d : place_of(d)] * worth;
-        w[j] = x[is_natural ? e : place_of(e)] * worth;
+        v[j] = x[is_natural ? d : place_of(d)] * row_scale;
+        w[j] = x[is_natural ? e : place_of(e)] * row_scale;
         if (has_bias) v[j] += bias[d], w[j] += bias[e];
         squares += v[j] * v[j] + w[j] * w[j];
     }

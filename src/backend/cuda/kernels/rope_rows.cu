@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The rotation of each row's position, once for all layers that rotate alike. Grid: rows; 128 threads.
+// The rope table: cosine and sine for each row's position, once for all layers that rotate alike. Grid: rows; 128 threads.
 //
 // Defined by the host: ROTATED (dimensions of a head that turn).
 #include "args.h"
 #include "turns.cuh"
 
-extern "C" __global__ void __launch_bounds__(128) turns_rows(const frit_turns_args a)
+extern "C" __global__ void __launch_bounds__(128) rope_rows(const frit_rope_rows_args a)
 {
     const int row = blockIdx.x, position = ((const int *)a.positions)[row];
     const float *frequency = (const float *)a.frequency, *factor = (const float *)a.factor;
