@@ -223,10 +223,8 @@ static void a_signal_ends_an_idle_server(void **state)
 static void a_signal_lets_streams_finish(void **state)
 {
     (void)state;
-    served s = serve(model(), "--parallel 1 --max-queue 1 --threads 1");
-    int running =
-        ask(&s, "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": 1500, \"logit_bias\": {\"2\": -100}, "
-                "\"stream\": true}");
+    served s = serve(model(), "--parallel 1 --max-queue 1 --drain 600 --threads 1");
+    int running = ask(&s, endless);
     int kept = connect_to(&s);
     send_text(kept, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
     reply r = read_reply(kept);
