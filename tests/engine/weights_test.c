@@ -2,6 +2,7 @@
 // Weights of a model: engines share them, and their bytes are known before they are packed.
 #include "support/support.h"
 
+#include "backend/cpu/memory.h"
 #include "base/thread.h"
 #include "engine/engine.h"
 #include "support/tiny_model.h"
@@ -213,6 +214,18 @@ static void bytes_are_known_before_they_are_packed(void **state)
     assert_true(n_types > 25);
 }
 
+// Of files, mapped into this process and in memory; 0 where that is not known.
+static uint64_t file_bytes_resident(void)
+{
+    char line[256];
+    unsigned long long kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "RssFile: %llu kB", &kib) == 1) break;
+    if (file) fclose(file);
+    return kib << 10;
+}
+
 // Every tensor is in one of two places.
 static void what_is_not_packed_is_read_in_place(void **state)
 {
@@ -225,6 +238,39 @@ static void what_is_not_packed_is_read_in_place(void **state)
     assert_true(n_mapped > model->info.n_bytes / 2);
     assert_int_equal(info_of(engine).weight_bytes, n_mapped);
     frit_engine_free(engine);
+    frit_model_free(model);
+}
+
+// Rows are copied to huge pages where there are such, and the pages of the file are given back.
+static void floats_are_in_memory_once(void **state)
+{
+    (void)state;
+    static const frit_token few_tokens[] = {1, 7, 30, 63};
+    float logits[2][TINY_VOCAB];
+    frit_model *model;
+    assert_ok(frit_model_open(&model, tiny_model("floats.gguf", &(tiny_options){.times = 16}), NULL));
+    for (int i = 0; i < 2; i++) {
+        const uint64_t before = file_bytes_resident();
+        frit_engine *engine =
+            engine_of(model, (frit_engine_options){.weights_cache = i == 0 ? temp_path("none") : NULL});
+        const uint64_t after = file_bytes_resident();
+        const frit_engine_info info = info_of(engine);
+        const bool copied = i == 1 && frit_cpu_memory_has_huge_pages();
+        assert_true(info.weight_bytes > model->info.n_bytes * 9 / 10);
+        if (copied)
+            assert_true(info.packed_bytes > info.weight_bytes * 9 / 10);
+        else
+            assert_int_equal(info.packed_bytes, 0);
+        if (copied) assert_true(after < before + info.packed_bytes / 2);
+        frit_session *session;
+        assert_ok(frit_session_new(&session, engine));
+        assert_ok(frit_session_push(session, few_tokens, FRIT_COUNT(few_tokens), NULL));
+        run(engine);
+        memcpy(logits[i], frit_session_logits(session), sizeof logits[i]);
+        frit_session_free(session);
+        frit_engine_free(engine);
+    }
+    assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
     frit_model_free(model);
 }
 
@@ -342,6 +388,7 @@ int main(void)
         cmocka_unit_test(other_forms_have_stores_of_their_own),
         cmocka_unit_test(bytes_are_known_before_they_are_packed),
         cmocka_unit_test(what_is_not_packed_is_read_in_place),
+        cmocka_unit_test(floats_are_in_memory_once),
         cmocka_unit_test(engines_are_made_and_run_by_several_threads),
         cmocka_unit_test(constants_are_listed_with_the_weights),
         cmocka_unit_test(waiting_for_another_engine_can_be_cancelled),

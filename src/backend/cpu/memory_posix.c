@@ -3,6 +3,8 @@
 #include "backend/cpu/memory.h"
 #include "base/check.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -35,6 +37,17 @@ static void *map_aligned(uint64_t n_bytes)
     madvise(start + before, (size_t)n_bytes, MADV_HUGEPAGE);   // advice: without it the memory is only slower
 #endif
     return start + before;
+}
+
+// Linux writes "always [madvise] never", with what holds in brackets.
+bool frit_cpu_memory_has_huge_pages(void)
+{
+    char choice[64] = "[never]";
+    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+    if (!file) return false;
+    const bool is_read = fgets(choice, sizeof choice, file) != NULL;
+    fclose(file);
+    return is_read && !strstr(choice, "[never]");
 }
 
 void *frit_cpu_memory_new(uint64_t n_bytes)

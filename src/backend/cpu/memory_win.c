@@ -28,3 +28,8 @@ void frit_cpu_memory_drop(const void *mapped, uint64_t n_bytes)
     (void)mapped;
     (void)n_bytes;
 }
+
+bool frit_cpu_memory_has_huge_pages(void)
+{
+    return false;
+}

@@ -13,8 +13,8 @@
 // nothing. Types whose blocks hold indices into grids, digits to the base of 3 or bits in another order are recoded on
 // the way (quant/recode.c): the same values as plain codes of one to four bits with the same scales, so that kernels
 // need no table that is larger than a register. Instruction sets that look up bytes in larger tables keep indices and
-// digits (packed_indexed.def): such panels are as small as the file. Floats stay where they are: their rows are read as
-// they lie.
+// digits (packed_indexed.def): such panels are as small as the file. Floats are not packed: their rows are read as they
+// lie, in the file or, where that is faster and they leave room, in a copy in huge pages.
 #pragma once
 #include "backend/backend.h"
 #include "backend/store_cache.h"
@@ -53,15 +53,17 @@ typedef struct frit_packs_options {
     const char *folder;            // of the weights' cache, or NULL
     uint64_t source;               // what the engine knows of the model's files
     const frit_log *log;
+    uint64_t most_floats;   // bytes: floats of files that products read are copied if all of them are no more
 } frit_packs_options;
 
 frit_status frit_packs_open(frit_packs **out, frit_stores *stores, const frit_packs_options *options);
 // Whether linear ops read this matrix packed.
 bool frit_packs_want(const frit_kernels *kernels, const frit_tensor *tensor);
-frit_status frit_packs_measure(const frit_packs *packs, const frit_weight_uses *uses, frit_weight_bytes *out);
+frit_status frit_packs_measure(frit_packs *packs, const frit_weight_uses *uses, frit_weight_bytes *out);
 // Packs what products want and is not packed yet, on all threads of the pool, or takes it from the cache. Each thread
 // writes the rows that it will read. Pages of mapped files are given back as soon as they have been read. Where rows
-// are only made when they are read (format/rows.h) and no product wants panels, they are kept as rows. Waits for
+// are only made when they are read (format/rows.h) and no product wants panels, they are kept as rows; so are floats
+// that are copied to huge pages. Waits for
 // another thread that packs into the same store; `progress` may end the wait, too.
 frit_status frit_packs_load(frit_packs *packs, frit_pool *pool, const frit_weight_uses *uses, frit_progress progress);
 // FRIT_E_IO if a file of the cache has shrunk. Touching what is gone raises SIGBUS, so look before reading weights.

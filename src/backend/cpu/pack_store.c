@@ -17,7 +17,7 @@ static const uint64_t batch_bytes = 64 << 20;   // packed before progress is tol
 
 typedef struct pack {
     frit_tensor tensor;
-    const frit_interleave *layout;   // NULL: only copied, no product reads panels of it, and its rows are made
+    const frit_interleave *layout;   // NULL: only copied, no product reads panels of it
     uint64_t offset;                 // of the first panel, in the block
 } pack;
 
@@ -31,10 +31,15 @@ typedef struct pack_block {
     uint64_t n_bytes;
 } pack_block;
 
+// Where products read floats that lie in files.
+typedef enum float_rows { FLOATS_UNDECIDED, FLOATS_IN_PLACE, FLOATS_COPIED } float_rows;
+
 struct frit_packs {
     frit_store base;
     const frit_interleave *layouts[FRIT_DTYPE_COUNT];   // of types that are packed
     frit_store_cache cache;
+    uint64_t most_floats;            // bytes that may be copied
+    _Atomic int floats;              // float_rows: decided when the first ones are asked for
     frit_lock *lock;                 // of the thread that packs
     _Atomic uint32_t n_millionths;   // of what it packs
     _Atomic(pack_block *) blocks;
@@ -83,7 +88,8 @@ const uint8_t *frit_packs_find(const frit_packs *packs, const frit_tensor *tenso
 
 const uint8_t *frit_packs_rows(const frit_packs *packs, const frit_tensor *tensor)
 {
-    return tensor->data ? tensor->data : find(packs, tensor, true);
+    const uint8_t *rows = find(packs, tensor, true);
+    return rows ? rows : tensor->data;
 }
 
 const uint8_t *frit_packs_largest(const frit_packs *packs, uint64_t *n_bytes)
@@ -120,17 +126,64 @@ static frit_status add(pack_block *block, const frit_tensor *tensor, const frit_
     return FRIT_OK;
 }
 
-// Panels for products that read them; rows for ops that read rows which lie nowhere in memory. Nothing else is stored.
-static frit_status list_missing(const frit_packs *packs, const frit_weight_uses *uses, pack_block *block)
+// Whether all of it lies in mapped files; parts that may be absent have no name.
+static bool is_from_files(const frit_tensor *tensor)
 {
+    if (tensor->data) return tensor->is_mapped;
+    for (size_t i = 0; tensor->recipe && i < tensor->recipe->n_parts; i++)
+        if (tensor->recipe->parts[i].name && !is_from_files(&tensor->recipe->parts[i])) return false;
+    return tensor->recipe && tensor->recipe->n_parts > 0;
+}
+
+static bool is_in_memory(const frit_tensor *tensor)
+{
+    return tensor->data || frit_stack_row(tensor, 0);
+}
+
+static bool is_product(const frit_weight_use *use)
+{
+    const frit_cpu_op *op = &frit_cpu_ops[use->node->op];
+    return (op->linear || op->stacked) && (!op->fits || op->fits(use->node));
+}
+
+// Floats that products read where files are mapped, mostly in pages of 4 KiB.
+static bool may_copy(const frit_weight_use *use)
+{
+    const frit_tensor *tensor = use->tensor;
+    const bool is_matrix = frit_cpu_ops[use->node->op].matrices >> use->source & 1;
+    return is_matrix && is_product(use) && frit_dtype_get(tensor->dtype)->block_elems == 1 && is_in_memory(tensor) &&
+           is_from_files(tensor);
+}
+
+// Once for the store, so that what was measured is what is loaded.
+static bool copies_floats(frit_packs *packs, const frit_weight_uses *uses)
+{
+    int decided = atomic_load(&packs->floats);
+    uint64_t n_bytes = 0;
+    for (size_t i = 0; i < uses->n && decided == FLOATS_UNDECIDED; i++) {
+        bool counts = may_copy(&uses->list[i]);
+        for (size_t k = 0; k < i && counts; k++)
+            counts = !frit_tensor_is_same(uses->list[k].tensor, uses->list[i].tensor) || !may_copy(&uses->list[k]);
+        if (counts) n_bytes += uses->list[i].tensor->n_bytes;
+    }
+    if (n_bytes > 0) {
+        const int choice = n_bytes <= packs->most_floats ? FLOATS_COPIED : FLOATS_IN_PLACE;
+        if (atomic_compare_exchange_strong(&packs->floats, &decided, choice)) decided = choice;
+    }
+    return decided == FLOATS_COPIED;
+}
+
+// Panels for products that read them; rows for ops that read rows which lie nowhere in memory; floats of files, for
+// products read them faster from huge pages. Nothing else is stored.
+static frit_status list_missing(frit_packs *packs, const frit_weight_uses *uses, pack_block *block)
+{
+    const bool copies = copies_floats(packs, uses);
     for (const frit_weight_use *use = uses->list; use < uses->list + uses->n; use++) {
-        const frit_cpu_op *op = &frit_cpu_ops[use->node->op];
         const frit_tensor *tensor = use->tensor;
-        const bool is_product = (op->linear || op->stacked) && (!op->fits || op->fits(use->node));
-        if (!(op->matrices >> use->source & 1)) continue;
+        if (!(frit_cpu_ops[use->node->op].matrices >> use->source & 1)) continue;
         const frit_interleave *layout = packs->layouts[tensor->dtype];
-        const bool as_rows = !is_product || !fills_panels(tensor, layout);
-        if (as_rows && (tensor->data || frit_stack_row(tensor, 0))) continue;
+        const bool as_rows = !is_product(use) || !fills_panels(tensor, layout);
+        if (as_rows && is_in_memory(tensor) && !(copies && may_copy(use))) continue;
         if (find(packs, tensor, as_rows) || find_in(block, tensor, as_rows)) continue;
         FRIT_TRY(add(block, tensor, as_rows ? NULL : layout));
     }
@@ -151,7 +204,7 @@ static bool is_in(const pack_block *block, const frit_tensor *tensor)
     return find_in(block, tensor, false) || find_in(block, tensor, true);
 }
 
-frit_status frit_packs_measure(const frit_packs *packs, const frit_weight_uses *uses, frit_weight_bytes *out)
+frit_status frit_packs_measure(frit_packs *packs, const frit_weight_uses *uses, frit_weight_bytes *out)
 {
     pack_block block = {0};
     *out = (frit_weight_bytes){.stored = packs->base.n_bytes(&packs->base)};
@@ -270,15 +323,6 @@ static frit_status pack_all(frit_packs *packs, const pack_block *block, frit_poo
 }
 
 // ------------------------------------------------------------------------------- the cache
-
-// Whether all of it lies in mapped files; parts that may be absent have no name.
-static bool is_from_files(const frit_tensor *tensor)
-{
-    if (tensor->data) return tensor->is_mapped;
-    for (size_t i = 0; tensor->recipe && i < tensor->recipe->n_parts; i++)
-        if (tensor->recipe->parts[i].name && !is_from_files(&tensor->recipe->parts[i])) return false;
-    return tensor->recipe && tensor->recipe->n_parts > 0;
-}
 
 static void sample_bytes(const frit_tensor *tensor, frit_buf *text)
 {
@@ -442,6 +486,7 @@ static frit_status make(frit_store **out, void *ctx)
     for (int type = 0; type < FRIT_DTYPE_COUNT; type++)
         packs->layouts[type] = options->kernels ? options->kernels->packed[type].layout : NULL;
     packs->cache = (frit_store_cache){.source = options->source, .log = options->log ? *options->log : (frit_log){0}};
+    packs->most_floats = options->most_floats;
     frit_buf folder = {0};
     if (options->folder) frit_buf_text(&folder, options->folder);
     packs->cache.folder = folder.data;
