@@ -248,11 +248,11 @@ FRIT_INLINE vec scale_iq4_xs(const scales_256 *s, int g)
 #include "backend/cpu/tmpl/packed_recoded_tmpl.h"
 
 #define PACKED_32(...)
-#define PACKED_256(name, ...)                                                 \
-    FRIT_INLINE void open_##name(block_at b, int unit, vec *kept, vec *codes) \
-    {                                                                         \
-        (void)kept;                                                           \
-        for (int q = 0; q < 8; q++) codes[q] = codes_##name(b, 8 * unit + q); \
+#define PACKED_256(name, ...)                                                                         \
+    FRIT_INLINE void open_##name(block_at b, int unit, vec *kept, vec *codes)                         \
+    {                                                                                                 \
+        (void)kept;                                                                                   \
+        _Pragma("GCC unroll 8") for (int q = 0; q < 8; q++) codes[q] = codes_##name(b, 8 * unit + q); \
     }
 #include "backend/cpu/packed.def"
 #undef PACKED_32
