@@ -57,11 +57,11 @@ typedef struct frit_push_options {
     uint64_t reserved[8];
 } frit_push_options;
 
-// Queues tokens; they run in the next steps. FRIT_E_LIMIT if they exceed the context, FRIT_E_INVALID for ids
-// outside the vocabulary; nothing is queued then. Pushing no tokens does nothing. Where every token of the model sees
-// all others (encoders, LLaDA, Dream), the whole session runs in one step: tokens that ran become pending again,
-// without results, what waits must want one kind of result, and FRIT_E_MEMORY says that there is no room for so many
-// rows.
+// Queues tokens; they run in the next steps. FRIT_E_LIMIT if they exceed the context (frit_session_set_shift makes
+// room), FRIT_E_INVALID for ids outside the vocabulary; nothing is queued then. Pushing no tokens does nothing. Where
+// every token of the model sees all others (encoders, LLaDA, Dream), the whole session runs in one step: tokens that
+// ran become pending again, without results, what waits must want one kind of result, and FRIT_E_MEMORY says that there
+// is no room for so many rows.
 // Encoders have no logits: FRIT_E_UNSUPPORTED for FRIT_OUTPUT_LAST and FRIT_OUTPUT_ALL.
 FRIT_API frit_status frit_session_push(frit_session *session, const frit_token *tokens, size_t n_tokens,
                                        const frit_push_options *options);
@@ -117,9 +117,43 @@ FRIT_API frit_status frit_session_set_note(frit_session *session, const char *no
 FRIT_API const char *frit_session_note(const frit_session *session, size_t *n_bytes);
 
 // Runs what is pending, samples the next token, queues it and lets the sampler accept it. FRIT_E_LIMIT when the context
-// is full: nothing is sampled then, and the logits stay. Other sessions' tokens run in the same steps; it fails with
-// this session's status or for what concerns the engine, never for another session.
+// is full and there is no shift (below): nothing is sampled then, and the logits stay. Other sessions' tokens run in
+// the same steps; it fails with this session's status or for what concerns the engine, never for another session.
 FRIT_API frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit_token *token);
+
+// ---------------------------------------------------------------------------------------- full contexts
+
+// The context shift: where a push finds no room, the oldest tokens leave the session, but for its first ones, and the
+// others move to their places, as often as it takes. The text continues, and what left is no longer seen. Keys in the
+// cache are rotated to their new positions; nothing runs again. With one layer that gives what a session of the tokens
+// that are left would give, with more something near it: keys and values of upper layers have seen what left.
+//
+//     frit_session_set_shift(session, &(frit_shift_options){.n_keep = n_prompt});
+//     while (frit_session_next(session, sampler, &token) == FRIT_OK) ...          // never FRIT_E_LIMIT
+//
+// frit_session_length and frit_session_tokens are of what is left. The tokens that leave have run, and wait for no
+// result; a push that needs the place of others fails with FRIT_E_LIMIT. Pushes may wait for steps in flight. Pages are
+// of 32 tokens, and only whole ones leave: n_keep is rounded up. What shifted sessions run is not found by others
+// (frit_session_cached). Forks shift as the session does; saved sessions load with what is left.
+typedef struct frit_shift_options {
+    int32_t n_keep;   // tokens at the beginning that never leave: 32 at least, for models look at the first ones always
+    int32_t n_drop;   // that leave at a time, or more where a push needs it; 0: half of those after n_keep
+    uint64_t reserved[8];
+} frit_shift_options;
+// NULL: the context ends where it is full, as without this call. FRIT_E_UNSUPPORTED with the property and the sizes of
+// longer contexts for models that do not allow it: encoders and encoder-decoders, states, learned positions, norms with
+// weights after the rotation, sparse attention. FRIT_E_INVALID where n_keep, or a window, leaves too little room.
+FRIT_API frit_status frit_session_set_shift(frit_session *session, const frit_shift_options *options);
+
+typedef struct frit_shift_info {
+    bool on;
+    int32_t n_keep, n_drop;   // whole pages
+    // Tokens that have left since the session was empty. With frit_session_length it is the position of the next token
+    // in the text, and that of its draw (frit_sampler_set_position).
+    size_t n_dropped;
+    uint64_t reserved[8];
+} frit_shift_info;
+FRIT_API frit_status frit_session_get_shift(const frit_session *session, frit_shift_info *info);
 
 typedef struct frit_logprob {   // never grows
     frit_token token;

@@ -171,6 +171,7 @@ static frit_status follow(frit_drafter *d, size_t *room)
     const frit_session *session = d->job.session;
     const size_t n_same = n_common(d), n_missing = session->n_tokens - n_same;
     FRIT_TRY(frit_session_truncate(d->session, n_same));
+    d->session->shift.n_dropped = session->shift.n_dropped;   // the same draws
     const size_t n = n_missing - 1 <= *room ? n_missing : *room;
     if (n < n_missing) d->goes_on = false;
     *room -= n < *room ? n : *room;

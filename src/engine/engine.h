@@ -31,6 +31,7 @@ struct frit_engine {
     frit_kv kv;
     uint64_t kv_token_bytes;
     frit_plan_cache plans;
+    frit_key_rotation *rotations;   // [layers of the cache], for context shifts; NULL: none was asked for yet
     frit_adapter_slots adapters;
     frit_noted_adapter *noted;   // [n_noted]: what is in the slots of adapters, for the prefix cache
     int32_t n_noted;

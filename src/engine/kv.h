@@ -30,6 +30,7 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "engine/kv_layout.h"
+#include "graph/rotation.h"
 
 enum { FRIT_MAX_SNAPSHOTS = 8 };   // of one session
 
@@ -200,6 +201,22 @@ int32_t frit_kv_take_page(frit_kv *kv, int32_t group);          // there must be
 void frit_kv_hold_page(frit_kv_group *group, int32_t page);     // one more table has it
 void frit_kv_give_page(frit_kv_group *group, int32_t page);     // one less
 void frit_kv_disown_page(frit_kv_group *group, int32_t page);   // the prefix cache does not have it any more
+
+// ------------------------------------------------------------------------------- shifts (kv_shift.c)
+
+// Positions [n_keep, n_keep + n_drop) go, those after them move down by n_drop. Both are multiples of FRIT_PAGE_TOKENS.
+typedef struct frit_kv_shift {
+    int32_t n_keep, n_drop;
+    const frit_key_rotation *rotations;   // [n_layers]
+} frit_kv_shift;
+
+// Whether rows after the shift of n_done positions find all that they look back at: a window may have passed what is
+// kept.
+bool frit_kv_can_shift(const frit_kv *kv, const frit_kv_map *map, const frit_kv_shift *shift, int32_t n_done);
+// Gives back the pages of the positions that go, and rotates the keys of those that move, in pages that only this map
+// has; *n_done is what is left. FRIT_E_LIMIT where pages must be copied and too few are free, and FRIT_E_MEMORY: the
+// map is as it was. If the device fails, it is empty, and *n_done 0.
+frit_status frit_kv_shift_map(frit_kv *kv, frit_kv_map *map, const frit_kv_shift *shift, int32_t *n_done);
 
 // ------------------------------------------------------------------------------- the prefix cache (kv_prefix.c)
 

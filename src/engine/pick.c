@@ -119,7 +119,7 @@ static frit_status reserve(frit_ask *ask, const frit_pick_options *options)
 static frit_status add_pick(frit_ask *ask, int32_t k, frit_sampler *sampler, const frit_pick_options *options)
 {
     frit_pick *pick = &ask->picks[k];
-    frit_sampler_set_position(sampler, ask->at + 1 + (uint64_t)k);
+    frit_sampler_set_position(sampler, ask->position + (uint64_t)k);
     FRIT_TRY(frit_sampler_add_pick(sampler, &ask->lists, pick));
     if (!options->logprobs) return FRIT_OK;
     pick->n_top = options->n_top;
@@ -160,6 +160,7 @@ frit_status frit_session_pick(frit_session *session, frit_sampler *sampler, cons
     const int32_t n_drafts = (int32_t)chosen.n_drafts;
     FRIT_TRY(reserve(ask, &chosen));
     ask->at = session->n_tokens - chosen.n_drafts - 1;
+    ask->position = session->shift.n_dropped + ask->at + 1;
     ask->n = n_drafts + 1;
     ask->n_sent = ask->n_run = 0;
     ask->lists.n_vocab = session->engine->hp.n_vocab;
@@ -179,6 +180,7 @@ frit_status frit_session_push_picked(frit_session *session)
     FRIT_REQUIRE(session);
     FRIT_TRY(frit_session_check_usable(session));
     FRIT_TRY(frit_session_status(session));
+    if (session->shift.on) FRIT_TRY(frit_session_make_room(session, 1));   // the token may be known after that
     const frit_ask *ask = session->n_tokens > 0 ? frit_session_ask_after(session, session->n_tokens - 1) : NULL;
     if (!ask) return frit_fail(FRIT_E_INVALID, "no token was asked for after the session's last one");
     if (ask->n > 1)

@@ -228,7 +228,7 @@ static frit_status check_values(const parsing *p, const frit_saved *saved)
 frit_status frit_saved_parse(frit_saved *saved, const char *name, const uint8_t *bytes, uint64_t n_bytes,
                              const frit_saved_header *expected)
 {
-    static_assert(sizeof(frit_saved_header) == 224, "a header without padding");
+    static_assert(sizeof(frit_saved_header) == 232, "a header without padding");
     *saved = (frit_saved){0};
     const parsing p = {.name = name, .found = &saved->header, .expected = expected};
     if (n_bytes < sizeof saved->header + sizeof(uint64_t) || n_bytes > SIZE_MAX)

@@ -348,6 +348,14 @@ static bool waits(const frit_session *session)
     return has_rows && session->n_taken == 0;
 }
 
+// After a context shift keys have seen tokens that left: run again, they would be others.
+static bool gives_way(const frit_session *session, const frit_session *least)
+{
+    if (!least) return true;
+    const bool is_shifted = session->shift.n_dropped > 0, least_is = least->shift.n_dropped > 0;
+    return is_shifted == least_is ? session->n_done < least->n_done : least_is;
+}
+
 // All sessions with something to run wait for pages. Of those that began, if there are several, the one that has run
 // least gives its pages back.
 static bool evict(frit_engine *engine)
@@ -358,7 +366,7 @@ static bool evict(frit_engine *engine)
         if (s->n_flying > 0) return false;   // it may give pages back
         if (!waits(s) || s->n_done == 0) continue;
         n_begun++;
-        if (s->n_source == 0 && (!least || s->n_done < least->n_done)) least = s;
+        if (s->n_source == 0 && gives_way(s, least)) least = s;
     }
     if (n_begun < 2 || !least) return false;
     frit_session_run_again(least);

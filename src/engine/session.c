@@ -121,17 +121,14 @@ void frit_session_fail(frit_session *session, frit_status status)
 
 // ------------------------------------------------------------------------------- pushing
 
-static frit_status check_tokens(const frit_session *session, const frit_token *tokens, size_t n)
+static frit_status check_tokens(frit_session *session, const frit_token *tokens, size_t n)
 {
     const frit_engine *engine = session->engine;
     for (size_t i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= engine->hp.n_vocab)
             return frit_fail(FRIT_E_INVALID, "token %zu of %zu is %d, this model's ids are 0 to %d", i, n, tokens[i],
                              engine->hp.n_vocab - 1);
-    if (n > (size_t)engine->n_ctx - session->n_tokens)
-        return frit_fail(FRIT_E_LIMIT, "%zu more tokens do not fit: the session holds %zu, its context is %d", n,
-                         session->n_tokens, engine->n_ctx);
-    return FRIT_OK;
+    return frit_session_make_room(session, n);
 }
 
 void frit_session_run_again(frit_session *session)
@@ -307,6 +304,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     frit_prefix_keep(session, n_keep == 0);
     session->status = FRIT_OK;
     frit_session_drop_asks(session);
+    if (n_keep == 0) session->shift.n_dropped = 0;
     if (n_keep == session->n_tokens) return FRIT_OK;
     session->n_tokens = n_keep;
     session->n_known = -1;
@@ -361,13 +359,17 @@ const float *frit_session_logits(const frit_session *session)
     return there ? session->logits : NULL;
 }
 
+static bool is_full(const frit_session *session)
+{
+    return session->n_tokens == (size_t)session->engine->n_ctx && !session->shift.on;
+}
+
 // Asks for the token in the step that runs the last one, where it is queued and the sampler is of this kind.
 static bool ask(frit_session *session, frit_sampler *sampler)
 {
     const size_t n = session->n_tokens;
-    return frit_session_pending(session) > 0 && sampler->is_pick && session->wants_logits &&
-           n < (size_t)session->engine->n_ctx && session->n_asks == 0 && n > session->n_done &&
-           frit_session_pick(session, sampler, NULL) == FRIT_OK;
+    return frit_session_pending(session) > 0 && sampler->is_pick && session->wants_logits && !is_full(session) &&
+           session->n_asks == 0 && n > session->n_done && frit_session_pick(session, sampler, NULL) == FRIT_OK;
 }
 
 static frit_status run_pending(frit_session *session)
@@ -389,9 +391,8 @@ static frit_status sample(frit_session *session, frit_sampler *sampler, frit_tok
     if (sampler->n_vocab != session->engine->hp.n_vocab)
         return frit_fail(FRIT_E_INVALID, "the sampler is for %d tokens, the model has %d", sampler->n_vocab,
                          session->engine->hp.n_vocab);
-    if (session->n_tokens == (size_t)session->engine->n_ctx)
-        return frit_fail(FRIT_E_LIMIT, "the context of %d tokens is full", session->engine->n_ctx);
-    FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens));
+    if (is_full(session)) return frit_fail(FRIT_E_LIMIT, "the context of %d tokens is full", session->engine->n_ctx);
+    FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens + session->shift.n_dropped));
     return frit_sampler_sample(sampler, logits, token);
 }
 
@@ -411,7 +412,7 @@ frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit
     else
         FRIT_TRY(sample(session, sampler, &picked.token));
     FRIT_TRY(frit_session_push(session, &picked.token, 1, NULL));
-    FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens - 1));
+    FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens + session->shift.n_dropped - 1));
     *token = picked.token;
     return frit_sampler_accept(sampler, picked.token);
 }

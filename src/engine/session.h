@@ -14,6 +14,7 @@ typedef struct frit_queue_item {   // a push whose every token has a result: OUT
 enum { FRIT_MAX_ASKS = 2, FRIT_MAX_DRAFTS = 64 };
 typedef struct frit_ask {
     size_t at;
+    uint64_t position;          // of the first pick's draw
     int32_t n, n_sent, n_run;   // picks: all, those in steps that were submitted, those that have run
     int32_t index;              // of the last one that was sent, among its step's
     frit_pick *picks;           // [n]
@@ -21,6 +22,13 @@ typedef struct frit_ask {
     int32_t capacity;
     frit_pick_lists lists;
 } frit_ask;
+
+typedef struct frit_session_shift {   // shift.c
+    bool on;
+    int32_t n_keep, n_drop;   // tokens: whole pages
+    // That have left since the session was empty. Positions of draws and of the text count them, those of keys do not.
+    size_t n_dropped;
+} frit_session_shift;
 
 struct frit_session {
     frit_engine *engine;   // NULL once the engine was freed
@@ -53,6 +61,7 @@ struct frit_session {
     frit_push_options source_options;
     frit_ask asks[FRIT_MAX_ASKS];   // oldest first; those after n_asks only have memory
     int32_t n_asks;
+    frit_session_shift shift;
     struct frit_speculation *speculation;   // NULL: none (speculate.h)
     int32_t n_taken;                        // rows in the step that is being made
     bool waited;                            // had something to run and no row in the last step
@@ -77,6 +86,9 @@ frit_status frit_session_set_source(frit_session *session, const void *tokens, s
 // What token i of the session wants from its step.
 typedef enum frit_result { FRIT_RESULT_NONE, FRIT_RESULT_LOGITS, FRIT_RESULT_HIDDEN } frit_result;
 frit_result frit_session_result(const frit_session *session, size_t i);
+
+// Room for n tokens more, by a shift if the session has one (shift.c). FRIT_E_LIMIT.
+frit_status frit_session_make_room(frit_session *session, size_t n);
 
 // The prefix cache (prefix.c). A session that is about to run from its first token on takes what is there of it.
 // False if it has to wait for pages that are being read.

@@ -227,6 +227,7 @@ static frit_status prepare(const frit_session *session, frit_saved_header *out)
     h.n_source = (uint32_t)session->n_source;
     h.n_encoded = session->source_waits ? 0 : h.n_source;
     h.n_note_bytes = session->n_note_bytes;
+    h.n_dropped = session->shift.n_dropped;
     const uint64_t n_snapshot_bytes = count_snapshots(session, &h);
     h.n_bytes = sizeof h + UINT64_C(4) * h.n_tokens + UINT64_C(4) * h.n_source + UINT64_C(4) * h.n_places +
                 UINT64_C(4) * h.n_logits + frit_saved_bytes(&h, FRIT_SAVED_TEXT, h.n_done) +
@@ -345,6 +346,7 @@ static frit_status restore(frit_session *session, const frit_saved *saved)
     memcpy(session->logits, saved->logits, h->n_logits * sizeof *session->logits);
     session->n_tokens = h->n_tokens;
     session->n_done = h->n_done;
+    session->shift.n_dropped = (size_t)h->n_dropped;
     session->is_foreign = h->n_done > 0;   // a file may say anything
     session->n_cached = 0;
     session->logits_at = h->n_logits > 0 ? h->n_tokens : 0;

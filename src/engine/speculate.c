@@ -396,7 +396,7 @@ static frit_status take(frit_session *session, frit_sampler *sampler, const frit
     const size_t n_drafts = (size_t)picked->n_accepted, n_before = session->n_tokens - n_drafts;
     memcpy(tokens, session->tokens + n_before, n_drafts * sizeof *tokens);
     tokens[n_drafts] = picked->token;
-    FRIT_TRY(frit_sampler_set_position(sampler, n_before));
+    FRIT_TRY(frit_sampler_set_position(sampler, n_before + session->shift.n_dropped));
     for (size_t n = 0; n <= n_drafts && (n == 0 || !frit_sampler_is_over(sampler)); *n_tokens = ++n)
         FRIT_TRY(frit_sampler_accept(sampler, tokens[n]));
     if (*n_tokens > n_drafts) return frit_session_push(session, &picked->token, 1, NULL);

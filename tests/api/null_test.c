@@ -446,6 +446,14 @@ static void call_sessions(void)
     REFUSES(frit_session_get_speculation, session, NULL, &(frit_speculation_info){0});
 }
 
+static void call_shifts(void)
+{
+    REFUSES(frit_session_set_shift, session, NULL, &(frit_shift_options){0});
+    ACCEPTS(frit_session_set_shift, options, o.session, NULL);
+    REFUSES(frit_session_get_shift, session, NULL, &(frit_shift_info){0});
+    REFUSES(frit_session_get_shift, info, o.session, NULL);
+}
+
 static void call_samplers(void)
 {
     const frit_token tokens[2] = {5, 6};
@@ -558,6 +566,7 @@ static void every_pointer_may_be_null(void **state)
     call_engines();
     call_beams();
     call_sessions();
+    call_shifts();
     call_samplers();
     free_objects();
     const size_t n = expect_rows("frit.h") + expect_rows("frit_tools.h");

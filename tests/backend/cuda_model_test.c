@@ -247,6 +247,55 @@ static void a_session_moves_between_gpu_and_cpu(void **state)
     golden_free(&g);
 }
 
+static void run_until_shifted(frit_engine *engine, float *logits, size_t n_vocab)
+{
+    enum { N_CTX = 96, N_NEXT = 3 };
+    frit_token tokens[N_CTX + N_NEXT];
+    frit_session *session;
+    frit_shift_info shift;
+    int32_t n_rows;
+    for (int i = 0; i < N_CTX + N_NEXT; i++) tokens[i] = (i * 37 + 11) % (int)n_vocab;
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_session_set_shift(session, &(frit_shift_options){0}));
+    for (int pushed = 0; pushed < 2; pushed++) {
+        assert_ok(frit_session_push(session, tokens + (pushed ? N_CTX : 0), pushed ? N_NEXT : N_CTX, NULL));
+        do assert_ok(frit_engine_step(engine, &n_rows));
+        while (n_rows > 0);
+    }
+    assert_ok(frit_session_get_shift(session, &shift));
+    assert_int_equal(shift.n_dropped, 32);
+    memcpy(logits, frit_session_logits(session), n_vocab * sizeof *logits);
+    frit_session_free(session);
+}
+
+// Keys of f16 lie by position there, and by number on the CPU.
+static void a_context_shift_is_that_of_the_cpu(void **state)
+{
+    (void)state;
+    require_gpu();
+    if (!shared_has("goldens/arch/llama-dense.gguf")) skip_because("the reference model llama-dense is not here");
+    static const char *const devices[] = {"cpu", "cuda"}, *const caches[] = {"f32", "f16"};
+    frit_model *model;
+    frit_model_info info = {0};
+    assert_ok(frit_model_open(&model, shared_path("goldens/arch/llama-dense.gguf"), NULL));
+    assert_ok(frit_model_get_info(model, &info));
+    const size_t n = (size_t)info.n_vocab;
+    for (size_t c = 0; c < FRIT_COUNT(caches); c++) {
+        float *logits[2];
+        for (int i = 0; i < 2; i++) {
+            logits[i] = malloc(n * sizeof *logits[i]);
+            frit_engine *engine = new_engine(model, devices[i], caches[c], 96);
+            run_until_shifted(engine, logits[i], n);
+            frit_engine_free(engine);
+        }
+        const double error = nmse(logits[1], logits[0], n);
+        print_message("%s: %.1e\n", caches[c], error);
+        assert_true(error <= (c ? 1e-5 : 1e-6));
+        for (int i = 0; i < 2; i++) free(logits[i]);
+    }
+    frit_model_free(model);
+}
+
 // ------------------------------------------------------------------------------- what is not there
 
 static void too_little_memory_is_an_error_with_numbers(void **state)
@@ -272,6 +321,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(logits_are_those_of_the_reference),
         cmocka_unit_test(fast_kernels_give_the_logits_of_plain_ones),
         cmocka_unit_test(a_session_moves_between_gpu_and_cpu),
+        cmocka_unit_test(a_context_shift_is_that_of_the_cpu),
         cmocka_unit_test(too_little_memory_is_an_error_with_numbers),
     };
     return cmocka_run_group_tests(tests, use_emulator, use_no_emulator);

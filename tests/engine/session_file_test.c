@@ -240,8 +240,8 @@ static const struct {
     const char *part;
 } faults[] = {
     {AT(magic), 4, 0, FRIT_E_FORMAT, "is no session file"},
-    {AT(version), 4, 1, FRIT_E_UNSUPPORTED, "of version 1, version 4 is expected"},
-    {AT(version), 4, 3, FRIT_E_UNSUPPORTED, "of version 3, version 4 is expected"},
+    {AT(version), 4, 1, FRIT_E_UNSUPPORTED, "of version 1, version 5 is expected"},
+    {AT(version), 4, 3, FRIT_E_UNSUPPORTED, "of version 3, version 5 is expected"},
     {AT(n_bytes), 8, 1, FRIT_E_FORMAT, "1 are expected"},
     {AT(n_bytes), 8, UINT64_MAX, FRIT_E_FORMAT, "cut short"},
     {AT(arch), 4, 0x61616161, FRIT_E_INVALID, "another model: aaaa"},

@@ -1,0 +1,683 @@
+// SPDX-License-Identifier: MIT
+// The context shift: keys are those of the new positions, texts go on for several contexts, nothing is left behind, and
+// models that do not allow it say why.
+//
+// What is kept of a longer text is not what a session of the kept tokens computes, for upper layers have seen what
+// left. Two texts know no difference: with one layer any text; and with any number of layers a text of one token
+// repeated, where all positions have the same values, so that keys differ by their rotation alone.
+#include "arch/golden.h"
+#include "support/support.h"
+#include "support/tiny_model.h"
+
+#include "engine/engine.h"
+
+#include <math.h>
+
+enum { N_CTX = 128, N_KEEP = 32, N_DROP = 64, N_NEXT = 8 };
+
+typedef struct fixture {
+    frit_model *model;
+    frit_engine *engine;
+    int32_t n_vocab;
+} fixture;
+
+static fixture open_model(const char *path, frit_engine_options options)
+{
+    fixture f;
+    frit_model_info info;
+    if (options.n_ctx == 0) options.n_ctx = N_CTX;
+    if (options.n_threads == 0) options.n_threads = 2;
+    assert_ok(frit_model_open(&f.model, path, NULL));
+    assert_ok(frit_engine_new(&f.engine, f.model, &options));
+    assert_ok(frit_model_get_info(f.model, &info));
+    f.n_vocab = info.n_vocab;
+    return f;
+}
+
+static fixture open_tiny(const tiny_options *tiny, frit_engine_options options)
+{
+    return open_model(tiny_model("shift.gguf", tiny), options);
+}
+
+static void close_model(fixture *f)
+{
+    frit_engine_free(f->engine);
+    frit_model_free(f->model);
+}
+
+static frit_session *make_session(const fixture *f)
+{
+    frit_session *session;
+    assert_ok(frit_session_new(&session, f->engine));
+    return session;
+}
+
+static void run(const fixture *f)
+{
+    int32_t n_rows;
+    do assert_ok(frit_engine_step(f->engine, &n_rows));
+    while (n_rows > 0);
+}
+
+static void push(const fixture *f, frit_session *session, const frit_token *tokens, size_t n)
+{
+    assert_ok(frit_session_push(session, tokens, n, NULL));
+    run(f);
+}
+
+static void make_tokens(uint64_t seed, frit_token *tokens, size_t n, int32_t n_vocab)
+{
+    frit_rng rng;
+    frit_rng_init(&rng, seed);
+    for (size_t i = 0; i < n; i++) tokens[i] = (frit_token)random_between(&rng, 3, n_vocab - 1);
+}
+
+// A session whose context is full of tokens[N_CTX], and then N_NEXT more: N_DROP of the first ones have left.
+static frit_session *shifted(const fixture *f, const frit_token *tokens)
+{
+    frit_session *session = make_session(f);
+    frit_shift_info info;
+    push(f, session, tokens, N_CTX);
+    assert_ok(frit_session_set_shift(session, &(frit_shift_options){.n_drop = N_DROP}));
+    push(f, session, tokens + N_CTX, N_NEXT);
+    assert_ok(frit_session_get_shift(session, &info));
+    assert_int_equal(info.n_dropped, N_DROP);
+    assert_int_equal(info.n_keep, N_KEEP);
+    assert_int_equal(frit_session_length(session), N_CTX + N_NEXT - N_DROP);
+    const frit_token *left = frit_session_tokens(session);
+    assert_memory_equal(left, tokens, N_KEEP * sizeof *left);
+    assert_memory_equal(left + N_KEEP, tokens + N_KEEP + N_DROP, (N_CTX + N_NEXT - N_KEEP - N_DROP) * sizeof *left);
+    return session;
+}
+
+// A session of the same tokens that has run all of them where they are now.
+static frit_session *fresh(const fixture *f, const frit_session *other)
+{
+    frit_session *session = make_session(f);
+    push(f, session, frit_session_tokens(other), frit_session_length(other));
+    return session;
+}
+
+static double logits_error(const fixture *f, const frit_session *found, const frit_session *expected)
+{
+    assert_non_null(frit_session_logits(found));
+    assert_non_null(frit_session_logits(expected));
+    return nmse(frit_session_logits(found), frit_session_logits(expected), (size_t)f->n_vocab);
+}
+
+// ------------------------------------------------------------------------------- what is computed
+
+static void with_one_layer_the_logits_are_those_of_what_is_left(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type, *scaling, *cpu;
+        double limit;
+    } rows[] = {
+        {"f32", NULL, "reference", 1e-10}, {"f32", NULL, NULL, 1e-10},          {"f32", "linear", NULL, 1e-10},
+        {"f32", "yarn", NULL, 1e-10},      {"f16", NULL, NULL, 1e-5},           {"bf16", NULL, NULL, 1e-3},
+        {"q8_0", NULL, NULL, 1e-3},        {"q8_0", "yarn", "reference", 1e-3}, {"q5_1", NULL, NULL, 2e-2},
+        {"q4_0", NULL, NULL, 5e-2},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        const tiny_options tiny = {.n_layer = 1, .times = 8, .rope_scaling = rows[i].scaling};
+        fixture f = open_tiny(&tiny, (frit_engine_options){.cpu = rows[i].cpu,
+                                                           .n_sessions = 2,
+                                                           .no_prefix_cache = true,
+                                                           .cache_type_k = rows[i].type,
+                                                           .cache_type_v = rows[i].type});
+        frit_token tokens[N_CTX + N_NEXT];
+        make_tokens(i, tokens, FRIT_COUNT(tokens), f.n_vocab);
+        frit_session *found = shifted(&f, tokens), *expected = fresh(&f, found);
+        const double error = logits_error(&f, found, expected);
+        print_message("%s %s: %.1e\n", rows[i].type, rows[i].scaling ? rows[i].scaling : "", error);
+        assert_true(error <= rows[i].limit);
+        frit_session_free(found);
+        frit_session_free(expected);
+        close_model(&f);
+    }
+}
+
+// Keys and values of all layers, as files have them: by head and number, in f32.
+typedef struct contents {
+    uint8_t *bytes;
+    size_t n;
+} contents;
+
+static frit_status gather(void *ctx, uint8_t *bytes, size_t n_bytes)
+{
+    contents *c = ctx;
+    c->bytes = realloc(c->bytes, c->n + n_bytes);
+    memcpy(c->bytes + c->n, bytes, n_bytes);
+    c->n += n_bytes;
+    return FRIT_OK;
+}
+
+static contents contents_of(const frit_session *session)
+{
+    contents c = {0};
+    assert_ok(frit_kv_visit(&session->engine->kv, session->map.tables, FRIT_KV_TEXT, (int32_t)session->n_done,
+                            &(frit_kv_visitor){.visit = gather, .ctx = &c}));
+    return c;
+}
+
+// The number d of a key of the tiny model, 2 heads of 8, that of position p of n, in its page and by number.
+static float key_at(const contents *c, int layer, size_t n, int head, int d, size_t p)
+{
+    const size_t layer_floats = 2 * 2 * 8 * n, page = p / FRIT_PAGE_TOKENS * FRIT_PAGE_TOKENS;
+    const size_t in_page = n - page < FRIT_PAGE_TOKENS ? n - page : FRIT_PAGE_TOKENS;
+    const size_t at = (size_t)layer * layer_floats + (size_t)head * 8 * n + page * 8 + (size_t)d * in_page + p - page;
+    float value;
+    memcpy(&value, c->bytes + at * sizeof value, sizeof value);
+    return value;
+}
+
+// Pairs of neighbours, base 10,000: the definition, and nothing of the code under test.
+static void keys_of_all_layers_are_rotated_and_nothing_else(void **state)
+{
+    (void)state;
+    enum { LAYERS = 3, LEFT = N_CTX - N_DROP };
+    fixture f = open_tiny(&(tiny_options){.n_layer = LAYERS},
+                          (frit_engine_options){.cache_type_k = "f32", .cache_type_v = "f32"});
+    frit_token tokens[N_CTX + N_NEXT];
+    make_tokens(7, tokens, FRIT_COUNT(tokens), f.n_vocab);
+    frit_session *session = make_session(&f);
+    push(&f, session, tokens, N_CTX);
+    const contents before = contents_of(session);
+    assert_ok(frit_session_set_shift(session, &(frit_shift_options){.n_drop = N_DROP}));
+    assert_ok(frit_session_push(session, tokens + N_CTX, 1, NULL));   // has not run
+    const contents after = contents_of(session);
+    assert_int_equal(after.n, before.n / N_CTX * LEFT);
+    for (int layer = 0; layer < LAYERS; layer++)
+        for (int head = 0; head < 2; head++)
+            for (size_t p = 0; p < LEFT; p++)
+                for (int i = 0; i < 4; i++) {
+                    const size_t from = p < N_KEEP ? p : p + N_DROP;
+                    const double angle = ((double)p - (double)from) * pow(10000, -2.0 * i / 8);
+                    const double a = (double)key_at(&before, layer, N_CTX, head, 2 * i, from),
+                                 b = (double)key_at(&before, layer, N_CTX, head, 2 * i + 1, from);
+                    const double x = (double)key_at(&after, layer, LEFT, head, 2 * i, p),
+                                 y = (double)key_at(&after, layer, LEFT, head, 2 * i + 1, p);
+                    assert_true(fabs(x - (a * cos(angle) - b * sin(angle))) < 1e-4);
+                    assert_true(fabs(y - (a * sin(angle) + b * cos(angle))) < 1e-4);
+                }
+    // Values of the last layer, which end the contents: the last page moved as it was.
+    const size_t n = 8 * FRIT_PAGE_TOKENS * sizeof(float);
+    assert_memory_equal(after.bytes + after.n - n, before.bytes + before.n - n, n);
+    free(before.bytes);
+    free(after.bytes);
+    frit_session_free(session);
+    close_model(&f);
+}
+
+// ------------------------------------------------------------------------------- all architectures
+
+static const char *const refused[] = {
+    "learned positions",
+    "state",
+    "rotated vectors",
+    "rotation",
+    "index",
+    "sees all",
+    "encoder",
+    "chunks",
+    "window",
+    "temperature",
+    "otherwise than keys",
+    "no key",
+};
+
+// Sinks take weight from all positions, the more the fewer there are.
+static bool has_sinks(const fixture *f)
+{
+    return frit_has(&f->engine->model->weights.layers[0].sinks);
+}
+
+// Layer 0 sees nothing but its token and position: the keys of any text are those of a fresh session.
+static double first_layer_error(const fixture *f)
+{
+    frit_token tokens[N_CTX + N_NEXT];
+    make_tokens(3, tokens, FRIT_COUNT(tokens), f->n_vocab);
+    frit_session *found = shifted(f, tokens), *expected = fresh(f, found);
+    const contents a = contents_of(found), b = contents_of(expected);
+    const frit_cache_layer *layers = f->engine->kv.layers;
+    int32_t first = 0;
+    while (layers[first].spec.kind == FRIT_CACHE_NONE || layers[first].group != 0) first++;
+    const size_t n = (size_t)layers[first].spec.n_head_kv * (size_t)layers[first].spec.k_dim * found->n_done;
+    const bool sees_all = f->engine->kv.groups[0].window == 0;
+    const double error = sees_all ? nmse((const float *)a.bytes, (const float *)b.bytes, n) : 0;
+    free(a.bytes);
+    free(b.bytes);
+    frit_session_free(found);
+    frit_session_free(expected);
+    return first == 0 ? error : 0;
+}
+
+static double repeated_token_error(const fixture *f)
+{
+    frit_token tokens[N_CTX + N_NEXT];
+    for (size_t i = 0; i < FRIT_COUNT(tokens); i++) tokens[i] = 5;
+    frit_session *found = shifted(f, tokens), *expected = fresh(f, found);
+    const contents a = contents_of(found), b = contents_of(expected);
+    assert_int_equal(a.n, b.n);
+    double error = nmse((const float *)a.bytes, (const float *)b.bytes, a.n / sizeof(float));
+    error = fmax(error, logits_error(f, found, expected));
+    free(a.bytes);
+    free(b.bytes);
+    frit_session_free(found);
+    frit_session_free(expected);
+    return error;
+}
+
+static void check_refusal(const char *name)
+{
+    const char *sentence = frit_error();
+    bool is_known = false;
+    for (size_t i = 0; i < FRIT_COUNT(refused); i++) is_known = is_known || strstr(sentence, refused[i]);
+    print_message("| %-22s | %s |\n", name, strstr(sentence, "shift") ? strstr(sentence, "shift") : sentence);
+    assert_true(is_known);
+}
+
+static void every_architecture_shifts_or_says_why_not(void **state)
+{
+    (void)state;
+    size_t n_shifted = 0, n_refused = 0, n_wrong = 0;
+    for (size_t i = 0; i < N_GOLDENS; i++) {
+        if (!golden_is_here(i)) continue;
+        golden g = golden_load(i);
+        frit_model_info info;
+        frit_model *model;
+        assert_ok(frit_model_open(&model, g.path, NULL));
+        assert_ok(frit_model_get_info(model, &info));
+        frit_model_free(model);
+        const int32_t n_ctx = info.n_ctx_train > 0 && info.n_ctx_train < N_CTX ? info.n_ctx_train : N_CTX;
+        fixture f = open_model(g.path, (frit_engine_options){.n_ctx = n_ctx,
+                                                             .n_sessions = 2,
+                                                             .full_windows = true,
+                                                             .no_prefix_cache = true,
+                                                             .cache_type_k = "f32",
+                                                             .cache_type_v = "f32"});
+        frit_session *session = make_session(&f);
+        const frit_status status = frit_session_set_shift(session, &(frit_shift_options){.n_drop = 1});
+        frit_session_free(session);
+        if (status == FRIT_OK && n_ctx == N_CTX) {
+            const double first = first_layer_error(&f), deep = has_sinks(&f) ? 0 : repeated_token_error(&f);
+            const bool is_right = first < 1e-9 && deep < 1e-7;
+            print_message("| %-22s | %8.1e | %8.1e |%s\n", golden_name(i), first, deep, is_right ? "" : " wrong");
+            n_wrong += !is_right;
+            n_shifted++;
+        } else if (status != FRIT_OK) {
+            assert_int_equal(status, FRIT_E_UNSUPPORTED);
+            check_refusal(golden_name(i));
+            n_refused++;
+        }
+        close_model(&f);
+        golden_free(&g);
+    }
+    print_message("%zu shift, %zu do not\n", n_shifted, n_refused);
+    assert_int_equal(n_wrong, 0);
+    assert_true(n_shifted + n_refused > 0);
+}
+
+// ------------------------------------------------------------------------------- long texts
+
+enum { N_LONG = 3 * N_CTX, N_PROMPT = 40 };
+
+typedef struct generating {
+    frit_token tokens[N_LONG];
+    const char *speculation;   // NULL: none
+    float temp;
+    size_t saved_at;    // the session is saved, and loaded by another; 0: it is not
+    size_t forked_at;   // and a fork continues
+} generating;
+
+static frit_sampler *make_sampler(const fixture *f, float temp)
+{
+    frit_sampler *sampler;
+    assert_ok(frit_sampler_new(&sampler, f->model, &(frit_sampler_options){.temp = temp, .seed = 4}));
+    return sampler;
+}
+
+static void set_up(frit_session *session, const char *speculation)
+{
+    assert_ok(frit_session_set_shift(session, &(frit_shift_options){.n_keep = N_PROMPT}));
+    if (speculation)
+        assert_ok(frit_session_speculate(session, &(frit_speculate_options){.kind = speculation, .always = true}));
+}
+
+static frit_session *replace(const fixture *f, frit_session *session, const generating *g, size_t n)
+{
+    frit_session *other = session;
+    if (g->saved_at > 0 && n >= g->saved_at && n < g->saved_at + 4) {
+        const char *path = temp_path("shifted");
+        assert_ok(frit_session_save(session, path));
+        frit_session_free(session);
+        other = make_session(f);
+        set_up(other, g->speculation);
+        assert_ok(frit_session_load(other, path));
+    } else if (g->forked_at > 0 && n >= g->forked_at && n < g->forked_at + 4) {
+        assert_ok(frit_session_fork(&other, session));
+        frit_session_free(session);
+    }
+    return other;
+}
+
+static void generate(const fixture *f, generating *g)
+{
+    frit_token prompt[N_PROMPT], next[4];
+    make_tokens(1, prompt, N_PROMPT, f->n_vocab);
+    frit_session *session = make_session(f);
+    frit_sampler *sampler = make_sampler(f, g->temp);
+    set_up(session, g->speculation);
+    assert_ok(frit_session_push(session, prompt, N_PROMPT, NULL));
+    for (size_t n = 0, n_next; n < N_LONG; n += n_next) {
+        assert_ok(frit_session_next_tokens(session, sampler, next, N_LONG - n < 4 ? N_LONG - n : 4, &n_next));
+        memcpy(g->tokens + n, next, n_next * sizeof *next);
+        session = replace(f, session, g, n);
+    }
+    frit_shift_info info;
+    assert_ok(frit_session_get_shift(session, &info));
+    assert_int_equal(info.n_dropped + frit_session_length(session), N_PROMPT + N_LONG);
+    assert_true(info.n_dropped > 2 * N_CTX);
+    assert_memory_equal(frit_session_tokens(session), prompt, sizeof prompt);
+    frit_session_free(session);
+    frit_sampler_free(sampler);
+}
+
+static void assert_no_page_is_lost(const fixture *f)
+{
+    const frit_kv *kv = &f->engine->kv;
+    for (int32_t g = 0; g < kv->n_groups; g++) {
+        assert_int_equal(kv->groups[g].n_free + kv->groups[g].n_idle, kv->groups[g].n_pages);
+        for (int32_t p = 0; p < kv->groups[g].n_pages; p++) assert_int_equal(kv->groups[g].refs[p], 0);
+    }
+}
+
+static void texts_of_three_contexts_are_the_same_however_they_run(void **state)
+{
+    (void)state;
+    static const struct {
+        frit_engine_options engine;
+        const char *speculation;
+        size_t saved_at, forked_at;
+    } ways[] = {
+        {{.n_batch = 7}, NULL, 0, 0},
+        {{.no_prefix_cache = true}, NULL, 0, 0},
+        {{.n_batch = 16, .n_sessions = 2}, "ngram", 0, 0},
+        {{.n_sessions = 2}, NULL, 200, 300},
+        {{.n_sessions = 2}, "ngram", 150, 250},
+    };
+    for (int sampled = 0; sampled < 2; sampled++) {
+        generating expected = {.temp = (float)sampled};
+        fixture f = open_tiny(&(tiny_options){0}, (frit_engine_options){.deterministic = true});
+        generate(&f, &expected);
+        assert_no_page_is_lost(&f);
+        close_model(&f);
+        for (size_t i = 0; i < FRIT_COUNT(ways); i++) {
+            generating found = {.temp = (float)sampled,
+                                .speculation = ways[i].speculation,
+                                .saved_at = ways[i].saved_at,
+                                .forked_at = ways[i].forked_at};
+            frit_engine_options options = ways[i].engine;
+            options.deterministic = true;
+            f = open_tiny(&(tiny_options){0}, options);
+            generate(&f, &found);
+            assert_no_page_is_lost(&f);
+            assert_memory_equal(found.tokens, expected.tokens, sizeof found.tokens);
+            close_model(&f);
+        }
+    }
+}
+
+enum { N_TOGETHER = 4 };
+
+// Steps of all sessions, each of which asks for its next token while the others have theirs in flight.
+static void sessions_that_share_steps_give_their_texts(void **state)
+{
+    (void)state;
+    frit_token alone[N_TOGETHER][N_LONG], together[N_TOGETHER][N_LONG];
+    for (int n_others = 0; n_others < N_TOGETHER; n_others += N_TOGETHER - 1) {
+        fixture f = open_tiny(&(tiny_options){0}, (frit_engine_options){.n_sessions = 1 + n_others,
+                                                                        .n_batch = n_others ? 24 : 64,
+                                                                        .prompt_budget = 8,
+                                                                        .deterministic = true});
+        for (int first = 0; first < N_TOGETHER; first += 1 + n_others) {
+            frit_session *sessions[N_TOGETHER];
+            frit_sampler *sampler = make_sampler(&f, 0);
+            for (int s = first; s <= first + n_others; s++) {
+                frit_token prompt[N_CTX];
+                const size_t n = 20 + 30 * (size_t)s;   // so that they are full at other times
+                make_tokens(20 + (uint64_t)s, prompt, n, f.n_vocab);
+                sessions[s] = make_session(&f);
+                set_up(sessions[s], NULL);
+                assert_ok(frit_session_push(sessions[s], prompt, n, NULL));
+                assert_ok(frit_session_pick(sessions[s], sampler, NULL));
+            }
+            for (size_t n[N_TOGETHER] = {0}, n_done = 0; n_done <= (size_t)n_others;) {
+                frit_picked picked;
+                assert_ok(frit_engine_step(f.engine, NULL));
+                for (int s = first; s <= first + n_others; s++) {
+                    if (n[s] == N_LONG || frit_session_pending(sessions[s]) > 0) continue;
+                    assert_ok(frit_session_picked(sessions[s], &picked));
+                    (n_others ? together : alone)[s][n[s]++] = picked.token;
+                    n_done += n[s] == N_LONG;
+                    if (n[s] == N_LONG) continue;
+                    assert_ok(frit_session_push(sessions[s], &picked.token, 1, NULL));
+                    assert_ok(frit_session_pick(sessions[s], sampler, NULL));
+                }
+            }
+            for (int s = first; s <= first + n_others; s++) frit_session_free(sessions[s]);
+            frit_sampler_free(sampler);
+        }
+        assert_no_page_is_lost(&f);
+        close_model(&f);
+    }
+    assert_memory_equal(alone, together, sizeof alone);
+}
+
+// Tokens are queued before they are known, and steps submitted before those before them have landed.
+static void picks_are_pushed_before_they_are_known(void **state)
+{
+    (void)state;
+    frit_token expected[N_LONG], found[N_LONG];
+    fixture f = open_tiny(&(tiny_options){0}, (frit_engine_options){.n_sessions = 2, .deterministic = true});
+    frit_sampler *sampler = make_sampler(&f, 0);
+    frit_token prompt[N_PROMPT];
+    make_tokens(1, prompt, N_PROMPT, f.n_vocab);
+    frit_session *plain = make_session(&f), *ahead = make_session(&f);
+    set_up(plain, NULL);
+    set_up(ahead, NULL);
+    push(&f, plain, prompt, N_PROMPT);
+    for (size_t i = 0; i < N_LONG; i++) assert_ok(frit_session_next(plain, sampler, &expected[i]));
+    assert_ok(frit_session_push(ahead, prompt, N_PROMPT, NULL));
+    assert_ok(frit_session_pick(ahead, sampler, NULL));
+    for (size_t i = 0; i < N_LONG; i++) {
+        frit_picked picked;
+        uint64_t step;
+        assert_ok(frit_engine_submit(f.engine, &step, NULL));
+        if (step == 0) assert_ok(frit_engine_submit(f.engine, &step, NULL));
+        assert_ok(frit_session_push_picked(ahead));
+        assert_ok(frit_session_pick(ahead, sampler, NULL));
+        assert_ok(frit_engine_wait(f.engine, step));
+        assert_ok(frit_session_picked(ahead, &picked));
+        found[i] = picked.token;
+    }
+    assert_memory_equal(found, expected, sizeof found);
+    frit_session_free(plain);
+    frit_session_free(ahead);
+    frit_sampler_free(sampler);
+    close_model(&f);
+}
+
+// ------------------------------------------------------------------------------- what others see
+
+static void a_fork_is_not_changed_by_the_shift_of_another(void **state)
+{
+    (void)state;
+    fixture f = open_tiny(&(tiny_options){0}, (frit_engine_options){.n_sessions = 2, .deterministic = true});
+    frit_token tokens[N_CTX + N_NEXT];
+    make_tokens(2, tokens, FRIT_COUNT(tokens), f.n_vocab);
+    frit_session *a = make_session(&f), *b;
+    push(&f, a, tokens, N_CTX - 1);
+    assert_ok(frit_session_fork(&b, a));
+    assert_ok(frit_session_set_shift(a, &(frit_shift_options){0}));
+    push(&f, a, tokens + N_CTX - 1, N_NEXT);
+    push(&f, b, tokens + N_CTX - 1, 1);
+    frit_session *expected = NULL;
+    frit_session_free(a);
+    expected = make_session(&f);
+    push(&f, expected, tokens, N_CTX);
+    assert_memory_equal(frit_session_logits(b), frit_session_logits(expected), (size_t)f.n_vocab * sizeof(float));
+    frit_session_free(b);
+    frit_session_free(expected);
+    assert_no_page_is_lost(&f);
+    close_model(&f);
+}
+
+static void shifted_pages_are_not_found_and_the_old_text_is(void **state)
+{
+    (void)state;
+    fixture f = open_tiny(&(tiny_options){0}, (frit_engine_options){.n_sessions = 3, .deterministic = true}),
+            cold = open_tiny(&(tiny_options){0}, (frit_engine_options){.no_prefix_cache = true, .deterministic = true});
+    frit_token tokens[N_CTX + N_NEXT], left[N_CTX];
+    make_tokens(3, tokens, FRIT_COUNT(tokens), f.n_vocab);
+    frit_session *session = shifted(&f, tokens);
+    const size_t n_left = frit_session_length(session);
+    memcpy(left, frit_session_tokens(session), n_left * sizeof *left);
+    frit_session_free(session);
+    for (int i = 0; i < 2; i++) {
+        const frit_token *text = i ? tokens : left;
+        const size_t n = i ? N_CTX : n_left;
+        frit_session *warm = make_session(&f), *expected = make_session(&cold);
+        push(&f, warm, text, n);
+        push(&cold, expected, text, n);
+        assert_int_equal(frit_session_cached(warm), i ? N_CTX - 1 : N_KEEP);
+        assert_memory_equal(frit_session_logits(warm), frit_session_logits(expected),
+                            (size_t)f.n_vocab * sizeof(float));
+        frit_session_free(warm);
+        frit_session_free(expected);
+    }
+    close_model(&f);
+    close_model(&cold);
+}
+
+// Where pages are short, one that is not shifted gives way, though it has run more: run again, a shifted text would be
+// another.
+static void a_shifted_session_is_not_preempted_by_another(void **state)
+{
+    (void)state;
+    fixture f = open_tiny(&(tiny_options){0},
+                          (frit_engine_options){.n_sessions = 2, .no_prefix_cache = true, .deterministic = true});
+    frit_token tokens[N_CTX + N_NEXT];
+    make_tokens(3, tokens, FRIT_COUNT(tokens), f.n_vocab);
+    frit_session *session = shifted(&f, tokens), *other = make_session(&f), *third = make_session(&f);
+    assert_ok(frit_session_truncate(session, 50));   // 2 of 8 pages
+    push(&f, other, tokens, 96);                     // 3
+    push(&f, third, tokens, 96);                     // and the rest
+    assert_ok(frit_session_push(session, tokens, 40, NULL));
+    assert_ok(frit_session_push(other, tokens, 20, NULL));
+    while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(f.engine, NULL));
+    assert_int_equal(frit_session_pending(other), 116);   // all of it again
+    assert_int_equal(frit_session_length(session), 90);
+    frit_session_free(session);
+    run(&f);
+    assert_int_equal(frit_session_pending(other), 0);
+    frit_session_free(other);
+    frit_session_free(third);
+    assert_no_page_is_lost(&f);
+    close_model(&f);
+}
+
+// ------------------------------------------------------------------------------- windows
+
+// Layers that look back at 24 positions: pages before them are given back, and those of the kept tokens with them.
+static void windows_shift_with_the_rest(void **state)
+{
+    (void)state;
+    if (!shared_has("goldens/hf/gemma3_text")) skip_because("the reference model gemma3_text is not here");
+    generating by_window = {0}, whole = {0};
+    for (int full = 0; full < 2; full++) {
+        fixture f = open_model(shared_path("goldens/hf/gemma3_text"), (frit_engine_options){.full_windows = full,
+                                                                                            .no_prefix_cache = true,
+                                                                                            .cache_type_k = "f32",
+                                                                                            .deterministic = true});
+        assert_true(full || f.engine->kv.has_windows);
+        generate(&f, full ? &whole : &by_window);
+        assert_no_page_is_lost(&f);
+        close_model(&f);
+    }
+    assert_memory_equal(whole.tokens, by_window.tokens, sizeof whole.tokens);
+}
+
+// ------------------------------------------------------------------------------- refusals
+
+static void what_does_not_fit_is_refused_with_numbers(void **state)
+{
+    (void)state;
+    fixture f = open_tiny(&(tiny_options){0}, (frit_engine_options){0});
+    frit_session *session = make_session(&f);
+    frit_token tokens[N_CTX + 1];
+    make_tokens(3, tokens, FRIT_COUNT(tokens), f.n_vocab);
+    const frit_shift_options most = {.n_keep = 64}, too_much = {.n_keep = 65}, negative = {.n_keep = -1},
+                             drops = {.n_drop = 65}, all_zero = {0};
+    assert_fails(frit_session_set_shift(session, &too_much), FRIT_E_INVALID,
+                 "that keeps 96 tokens needs a context of 160 at least, found 128");
+    assert_fails(frit_session_set_shift(session, &negative), FRIT_E_INVALID, "keeps -1 tokens and drops 0");
+    assert_fails(frit_session_set_shift(session, &drops), FRIT_E_INVALID, "drops 65 tokens; expected up to 64");
+    assert_ok(frit_session_set_shift(session, &most));
+    assert_ok(frit_session_set_shift(session, &all_zero));
+    assert_fails(frit_session_push(session, tokens, N_CTX + 1, NULL), FRIT_E_LIMIT, "129 more tokens do not fit");
+    assert_ok(frit_session_push(session, tokens, N_CTX, NULL));
+    assert_fails(frit_session_push(session, tokens, 1, NULL), FRIT_E_LIMIT, "makes too little room");   // none ran
+    run(&f);
+    assert_fails(frit_session_push(session, tokens, 97, NULL), FRIT_E_LIMIT, "makes too little room");
+    assert_int_equal(frit_session_length(session), N_CTX);
+    assert_ok(frit_session_push(session, tokens, 96, NULL));   // all but those kept leave
+    assert_int_equal(frit_session_length(session), N_CTX);
+    run(&f);
+    assert_ok(frit_session_set_shift(session, NULL));
+    assert_fails(frit_session_push(session, tokens, 1, NULL), FRIT_E_LIMIT, "its context is 128");
+    frit_session_free(session);
+    close_model(&f);
+    f = open_tiny(&(tiny_options){0}, (frit_engine_options){.n_ctx = 95});
+    session = make_session(&f);
+    assert_fails(frit_session_set_shift(session, &all_zero), FRIT_E_INVALID,
+                 "needs a context of 96 at least, found 95");
+    frit_session_free(session);
+    close_model(&f);
+}
+
+static void a_refusal_says_what_a_longer_context_takes(void **state)
+{
+    (void)state;
+    if (!shared_has("goldens/arch/gpt2-dense.gguf")) skip_because("the reference model gpt2-dense is not here");
+    fixture f = open_model(shared_path("goldens/arch/gpt2-dense.gguf"), (frit_engine_options){.n_ctx = 32});
+    frit_session *session = make_session(&f);
+    assert_fails(frit_session_set_shift(session, &(frit_shift_options){0}), FRIT_E_UNSUPPORTED, "learned positions");
+    assert_non_null(strstr(frit_error(), "the cache of 32 tokens takes"));
+    assert_non_null(strstr(frit_error(), "of 64 tokens"));
+    frit_shift_info info;
+    assert_ok(frit_session_get_shift(session, &info));
+    assert_false(info.on);
+    frit_session_free(session);
+    close_model(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(with_one_layer_the_logits_are_those_of_what_is_left),
+        cmocka_unit_test(keys_of_all_layers_are_rotated_and_nothing_else),
+        cmocka_unit_test(every_architecture_shifts_or_says_why_not),
+        cmocka_unit_test(texts_of_three_contexts_are_the_same_however_they_run),
+        cmocka_unit_test(sessions_that_share_steps_give_their_texts),
+        cmocka_unit_test(picks_are_pushed_before_they_are_known),
+        cmocka_unit_test(a_fork_is_not_changed_by_the_shift_of_another),
+        cmocka_unit_test(shifted_pages_are_not_found_and_the_old_text_is),
+        cmocka_unit_test(a_shifted_session_is_not_preempted_by_another),
+        cmocka_unit_test(windows_shift_with_the_rest),
+        cmocka_unit_test(what_does_not_fit_is_refused_with_numbers),
+        cmocka_unit_test(a_refusal_says_what_a_longer_context_takes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
