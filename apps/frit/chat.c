@@ -21,6 +21,7 @@ typedef struct chat_args {
     cli_grammar_options grammar;
     cli_adapter_options adapters;
     cli_speculate_options speculate;
+    app_shift_options shift;
     frit_engine_options engine;
     frit_model_options model;
 } chat_args;
@@ -170,7 +171,10 @@ static int open_chat(chat *c, const chat_args *args)
     c->messages = json_array();
     c->variables = args->chat.variables ? json_loads(args->chat.variables, 0, &error) : json_object();
     if (!json_is_object(c->variables)) return cli_usage("--vars: not a JSON object");
-    int code = cli_open_model(&c->model, &args->common, &args->model, path);
+    if (args->shift.on && args->chat.no_context_shift)
+        return cli_usage("chat: --context-shift and --no-context-shift are given; expected one");
+    int code = cli_check_shift(&args->shift);
+    if (code == CLI_DONE) code = cli_open_model(&c->model, &args->common, &args->model, path);
     if (code == CLI_DONE) code = cli_check_generates(c->model, true);
     cli_adapters adapters = {0};
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, c->model, &args->adapters);
@@ -179,6 +183,8 @@ static int open_chat(chat *c, const chat_args *args)
     cli_close_adapters(&adapters);
     if (code == CLI_DONE)
         code = cli_use_speculation(&c->drafter, &args->speculate, &args->common, &args->engine, c->session);
+    if (code == CLI_DONE)
+        code = cli_use_shift(&args->shift, c->engine, c->session, 0);   // refused before anything is asked
     if (code != CLI_DONE) return code;
     c->sampling = args->sampler;
     cli_recommend(&args->common, c->model, &c->sampling);
@@ -200,7 +206,8 @@ static int run(void *ctx)
     chat c = {.common = &args->common,
               .n_predict = args->chat.n_predict,
               .verbose = args->chat.verbose,
-              .keeps_all = args->chat.no_context_shift};
+              .keeps_all = args->chat.no_context_shift,
+              .shift = args->shift};
     c.interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     c.fancy = cli_color(&args->common, stdout);
     int code = open_chat(&c, args);
@@ -234,6 +241,7 @@ static const cli_group groups[] = {
     {"Constrained answers", cli_grammar_rows, offsetof(chat_args, grammar)},
     {"Adapters", cli_adapter_rows, offsetof(chat_args, adapters)},
     {"Speculation", cli_speculate_rows, offsetof(chat_args, speculate)},
+    {"Long answers", cli_shift_rows, offsetof(chat_args, shift)},
     {"Engine", frit_engine_option_rows, offsetof(chat_args, engine)},
     {"Model", frit_model_option_rows, offsetof(chat_args, model)},
     {"General", cli_common_rows, offsetof(chat_args, common)},
@@ -249,7 +257,8 @@ const cli_command cli_command_chat = {
         "others; Tab completes them. Ctrl-C stops an answer, a second one leaves; so does Ctrl-D. What was typed is "
         "kept in\n"
         "$XDG_STATE_HOME/frit/history (~/.local/state), for its owner alone.\n"
-        "Where the context is full the oldest turns leave, the system message stays.\n"
+        "Where the context is full the oldest turns leave, the system message stays, and what is left runs again.\n"
+        "With --context-shift an answer that fills it drops the oldest tokens instead, and nothing runs again.\n"
         "In a pipe every line of stdin is a message or a command; only answers go to stdout, reasoning between\n"
         "<think> and </think>, calls of tools as JSON. After a call the next message is what the tool gave.\n"
         "\n"

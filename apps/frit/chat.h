@@ -57,6 +57,7 @@ typedef struct chat {
     bool interactive, fancy;   // fancy: colours
     bool edits;                // lines are edited
     bool verbose;              // statistics after each answer
+    app_shift_options shift;   // within answers
     bool keeps_all;            // the end of the context ends an answer: no turn leaves
     bool leaves;
     chat_input *input;

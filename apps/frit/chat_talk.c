@@ -131,6 +131,7 @@ frit_status chat_talk_feed(chat *c, frit_token *tokens, size_t n)
     frit_status status = frit_session_truncate(c->session, keep);
     if (status == FRIT_OK) status = frit_session_push(c->session, tokens + keep, n - keep, NULL);
     if (status != FRIT_OK) return status;
+    if (cli_use_shift(&c->shift, c->engine, c->session, n) != CLI_DONE) return FRIT_E_INVALID;
     c->n_tokens = n;
     c->n_kept = keep;
     frit_sampler_reset(c->sampler);
@@ -190,15 +191,14 @@ static void show(void *ctx, const char *text, size_t n_bytes)
 }
 
 // What the session holds now. How the template shows the answer may differ: only the common prefix counts next time.
-static void remember(chat *c, const cli_answer *answer)
+static void remember(chat *c)
 {
-    frit_token *tokens = realloc(c->tokens, (c->n_tokens + answer->n_tokens + 1) * sizeof *tokens);
+    const size_t n = frit_session_length(c->session);
+    frit_token *tokens = realloc(c->tokens, (n + 1) * sizeof *tokens);
     if (!tokens) return;
+    memcpy(tokens, frit_session_tokens(c->session), n * sizeof *tokens);
     c->tokens = tokens;
-    size_t n = frit_session_length(c->session) - c->n_tokens;
-    if (n > answer->n_tokens) n = answer->n_tokens;
-    if (n > 0) memcpy(tokens + c->n_tokens, answer->tokens, n * sizeof *tokens);
-    c->n_tokens += n;
+    c->n_tokens = n;
 }
 
 static bool keep_answer(chat *c, const answering *a)
@@ -283,7 +283,7 @@ static int generate_parts(chat *c, answering *a, cli_answer *answer)
     frit_grammar_free(grammar);   // the sampler keeps it
     if (status != FRIT_OK) return cli_fail("%s", frit_error());
     int code = cli_generate(c->model, c->engine, c->session, c->sampler, &options, answer);
-    remember(c, answer);
+    remember(c);
     // The sampler begins again where turns leave, and with it the grammar: such an answer ends with the context.
     while (code == CLI_DONE && answer->finish == CLI_FINISH_CONTEXT && !has_grammar && make_room(c, answer)) {
         cli_answer more;
@@ -291,7 +291,7 @@ static int generate_parts(chat *c, answering *a, cli_answer *answer)
         options.n_follows = answer->n_tokens;
         if (c->n_predict >= 0) options.n_predict = c->n_predict - (int32_t)answer->n_tokens;
         code = cli_generate(c->model, c->engine, c->session, c->sampler, &options, &more);
-        remember(c, &more);
+        remember(c);
         join(answer, &more);
     }
     return code;

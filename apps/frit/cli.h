@@ -6,6 +6,7 @@
 // is command line, then environment (FRIT_TOP_K for --top-k), then the row's default. Everything that is not an answer
 // goes to stderr. Symbols of the program start with cli_; the library is used through frit.h alone.
 #pragma once
+#include "common/shift.h"
 #include "frit_tools.h"
 
 #include <signal.h>
@@ -211,6 +212,13 @@ int cli_open_drafter(cli_drafter *drafter, const cli_speculate_options *options,
 int cli_use_speculation(cli_drafter *drafter, const cli_speculate_options *options, const cli_common *common,
                         const frit_engine_options *engine, frit_session *session);
 void cli_drafter_free(cli_drafter *drafter);   // after the session
+// Context shifts in all sessions of a command (shift.c).
+const frit_option *cli_shift_rows(size_t *n_rows);   // of app_shift_options
+int cli_check_shift(const app_shift_options *options);
+// An exit code, having said why. n_prompt: of what --keep -1 keeps.
+int cli_use_shift(const app_shift_options *options, const frit_engine *engine, frit_session *session, size_t n_prompt);
+// Says what a longer context takes, with these options and with smaller cache types.
+void cli_note_room(const cli_common *common, frit_model *model, const frit_engine_options *options, int32_t n_ctx);
 // The path used when no model is named.
 const char *cli_bundled_model(void);
 

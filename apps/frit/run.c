@@ -21,6 +21,7 @@ typedef struct run_args {
     cli_grammar_options grammar;
     cli_adapter_options adapters;
     cli_speculate_options speculate;
+    app_shift_options shift;
     frit_engine_options engine;
     frit_model_options model;
 } run_args;
@@ -237,6 +238,17 @@ static int load_session(frit_session *session, const char *path)
     return status == FRIT_OK || status == FRIT_E_NOT_FOUND ? CLI_DONE : cli_fail("%s", frit_error());
 }
 
+// The context is full, or a prompt is too long for it.
+static void say_full(const run_args *args, frit_model *model, const frit_engine *engine, size_t n_prompt)
+{
+    enum { ANSWER = 256 };
+    frit_engine_info info;
+    frit_engine_get_info(engine, &info);
+    const size_t n_ctx = (size_t)info.n_ctx, needed = n_prompt + ANSWER;
+    const size_t more = needed > 2 * n_ctx ? (needed + ANSWER - 1) / ANSWER * ANSWER : 2 * n_ctx;
+    if (more <= INT32_MAX / 2) cli_note_room(&args->common, model, &args->engine, (int32_t)more);
+}
+
 static int finish_answer(const run_args *args, frit_session *session, const cli_answer *answer)
 {
     const char *path = args->run.session;
@@ -248,12 +260,13 @@ static int finish_answer(const run_args *args, frit_session *session, const cli_
         putchar('\n');
     }
     cli_answer_report(&args->common, answer);
-    if (answer->finish == CLI_FINISH_CONTEXT) cli_note(&args->common, "the context is full; -c N makes it larger");
+    if (answer->finish == CLI_FINISH_CONTEXT)
+        cli_note(&args->common, "the context is full; --context-shift drops its oldest half and continues");
     return answer->finish == CLI_FINISH_INTERRUPT ? CLI_INTERRUPTED : CLI_DONE;
 }
 
-static int answer_prompt(const run_args *args, const frit_model *model, frit_engine *engine,
-                         const cli_adapters *adapters, const cli_text *prompt)
+static int answer_prompt(const run_args *args, frit_model *model, frit_engine *engine, const cli_adapters *adapters,
+                         const cli_text *prompt)
 {
     size_t n_tokens = 0;
     frit_token *tokens = prompt_tokens(model, &args->run, prompt, &n_tokens);
@@ -289,8 +302,11 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
     if (status == FRIT_OK) status = reads ? feed(session, &info.decoder_start, 1) : feed(session, tokens, n_keep);
     if (status != FRIT_OK) {
         code = cli_report(status);
+        if (status == FRIT_E_LIMIT) say_full(args, model, engine, n_tokens);
         goto done;
     }
+    code = cli_use_shift(&args->shift, engine, session, n_tokens);
+    if (code != CLI_DONE) goto done;
     cli_answer_options options = {.follows = tokens,
                                   .n_follows = args->run.raw && !reads ? n_tokens : 0,
                                   .n_healed = n_tokens - n_keep,
@@ -300,6 +316,7 @@ static int answer_prompt(const run_args *args, const frit_model *model, frit_eng
                                   .show = args->run.json ? NULL : show};
     code = cli_generate(model, engine, session, sampler, &options, &answer);
     if (code == CLI_DONE) code = finish_answer(args, session, &answer);
+    if (answer.finish == CLI_FINISH_CONTEXT) say_full(args, model, engine, n_tokens);
 done:
     cli_answer_free(&answer);
     frit_grammar_free(grammar);
@@ -322,6 +339,8 @@ static int run(void *ctx)
     if (args->run.heal && !args->run.raw) return cli_usage("run: --heal continues a text: it needs --raw");
     if (args->run.heal && args->run.n_beams > 0)
         return cli_usage("run: --heal samples its first tokens: not with --beams");
+    if (args->shift.on && args->run.n_beams > 0)
+        return cli_usage("run: --context-shift drops tokens of one text: not with --beams");
     frit_engine_options engine_options = args->engine;
     if (args->run.n_beams > 0) engine_options.n_sessions = args->run.n_beams + 1;
     cli_text prompt = {0};
@@ -330,6 +349,7 @@ static int run(void *ctx)
     cli_adapters adapters = {0};
     const char *name = first_is_prompt ? NULL : first;
     int code = check_arguments(common, name, argument);
+    if (code == CLI_DONE) code = cli_check_shift(&args->shift);
     if (code == CLI_DONE) code = read_prompt(args, name, argument, &prompt);
     if (code == CLI_DONE && args->run.session) code = cli_check_writable(args->run.session);
     if (code == CLI_DONE) code = cli_open_model(&model, common, &args->model, name);
@@ -351,6 +371,7 @@ static const cli_group groups[] = {
     {"Constrained answers", cli_grammar_rows, offsetof(run_args, grammar)},
     {"Adapters", cli_adapter_rows, offsetof(run_args, adapters)},
     {"Speculation", cli_speculate_rows, offsetof(run_args, speculate)},
+    {"Long texts", cli_shift_rows, offsetof(run_args, shift)},
     {"Engine", frit_engine_option_rows, offsetof(run_args, engine)},
     {"Model", frit_model_option_rows, offsetof(run_args, model)},
     {"General", cli_common_rows, offsetof(run_args, common)},

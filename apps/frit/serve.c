@@ -15,6 +15,7 @@ typedef struct serve_args {
 #endif
     frit_sampler_options sampler;
     cli_speculate_options speculate;
+    app_shift_options shift;
     cli_adapter_options adapters;
     frit_engine_options engine;
     frit_model_options model;
@@ -47,7 +48,8 @@ static int serve(const serve_args *args, frit_model *model, frit_engine *engine,
                             .model = model,
                             .engine = engine,
                             .adapters = {adapters->items, adapters->scales, adapters->n},
-                            .speculate = *speculate};
+                            .speculate = *speculate,
+                            .shift = args->shift};
     cli_recommend(&args->common, model, &config.sampling);
     server_problem problem;
     app_server *server = NULL;
@@ -84,7 +86,8 @@ static int run(void *ctx)
     frit_speculate_options speculate;
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
     args->engine.n_sessions = args->server.parallel;
-    int code = cli_open_model(&model, &args->common, &args->model, path);
+    int code = cli_check_shift(&args->shift);
+    if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
     // Adapters come first: the engine looks at what memory is free then.
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->adapters);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
@@ -113,6 +116,7 @@ static const cli_group groups[] = {
 #endif
     {"Sampling, where a request says nothing else", frit_sampler_option_rows, offsetof(serve_args, sampler)},
     {"Speculation", cli_speculate_rows, offsetof(serve_args, speculate)},
+    {"Long answers", cli_shift_rows, offsetof(serve_args, shift)},
     {"Adapters", cli_adapter_rows, offsetof(serve_args, adapters)},
     {"Engine", frit_engine_option_rows, offsetof(serve_args, engine)},
     {"Model", frit_model_option_rows, offsetof(serve_args, model)},

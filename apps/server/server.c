@@ -189,6 +189,7 @@ static bool start(app_server *server, const server_config *config, server_proble
         .max_waiting = options->max_queue,
         .adapters = config->adapters,
         .speculate = config->speculate,
+        .shift = config->shift,
     };
     if (!check_keys(options, problem) || !open_socket(server, options, &http.socket, &http.guard.loopback, problem))
         return false;

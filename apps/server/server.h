@@ -30,6 +30,7 @@ typedef struct server_config {
     frit_engine *engine;
     server_adapters adapters;           // that requests may choose; must outlive the server
     frit_speculate_options speculate;   // of all sessions; its engine is the server's thread's, and must outlive it
+    app_shift_options shift;            // of all sessions
 } server_config;
 
 typedef struct app_server app_server;

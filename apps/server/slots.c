@@ -8,15 +8,19 @@
 #include <string.h>
 
 frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t n, const server_adapters *adapters,
-                              const frit_speculate_options *speculate)
+                              const frit_speculate_options *speculate, const app_shift_options *shift)
 {
-    *slots = (server_slots){.adapters = *adapters, .items = calloc((size_t)n, sizeof *slots->items)};
+    frit_engine_info info;
+    frit_engine_get_info(engine, &info);
+    *slots = (server_slots){
+        .adapters = *adapters, .shift = *shift, .n_ctx = info.n_ctx, .items = calloc((size_t)n, sizeof *slots->items)};
     if (!slots->items) return FRIT_E_MEMORY;
     for (slots->n = 0; slots->n < n; slots->n++) {
         server_slot *slot = &slots->items[slots->n];
         slot->scales = calloc(adapters->n + 1, sizeof *slot->scales);
         frit_status status = slot->scales ? frit_session_new(&slot->session, engine) : FRIT_E_MEMORY;
         if (status == FRIT_OK) status = app_speculate(slot->session, speculate);
+        if (status == FRIT_OK) status = app_shift(slot->session, shift, 0, info.n_ctx);   // refused at the start
         if (status != FRIT_OK) {
             frit_session_free(slot->session);
             free(slot->scales);
@@ -65,6 +69,7 @@ frit_status server_slot_load(const server_slots *slots, server_slot *slot, const
     if (status == FRIT_OK) status = set_scales(slots, slot, prompt->scales);
     if (status == FRIT_OK) status = frit_session_set_salt(slot->session, salt, strlen(salt));
     if (status == FRIT_OK) status = frit_session_push(slot->session, prompt->tokens, prompt->n, rows);
+    if (status == FRIT_OK) status = app_shift(slot->session, &slots->shift, prompt->n, slots->n_ctx);
     return status == FRIT_OK ? frit_session_predict(slot->session, prompt->prediction, prompt->n_prediction) : status;
 }
 

@@ -2,7 +2,7 @@
 // server/slots.h: the engine's sessions. What a job has run stays in the engine's prefix cache, so the next turn of a
 // conversation only runs what is new, in whichever session.
 #pragma once
-#include "frit.h"
+#include "common/shift.h"
 
 typedef struct server_adapters {
     frit_adapter *const *items;
@@ -18,6 +18,8 @@ typedef struct server_slot {
 
 typedef struct server_slots {
     server_adapters adapters;
+    app_shift_options shift;
+    int32_t n_ctx;
     server_slot *items;
     int32_t n;
 } server_slots;
@@ -32,7 +34,7 @@ typedef struct server_prompt {
 } server_prompt;
 
 frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t n, const server_adapters *adapters,
-                              const frit_speculate_options *speculate);
+                              const frit_speculate_options *speculate, const app_shift_options *shift);
 void server_slots_free(server_slots *slots);
 server_slot *server_slots_idle(const server_slots *slots);   // NULL: all are busy
 // Queues the prompt in the session, which has nothing else then. `rows` may be NULL; it asks for results of all tokens.

@@ -23,7 +23,7 @@ struct server_worker {
     pthread_t thread;
     frit_model *model;
     frit_engine *engine;
-    int32_t n_ctx, n_vocab;
+    int32_t n_ctx, n_ctx_train, n_vocab;
     bool reads;   // an encoder-decoder: prompts are encoded, answers begin with decoder_start
     frit_token decoder_start;
     server_slots slots;         // the engine thread's own
@@ -228,10 +228,13 @@ static const float *scales_of(const server_worker *worker, const server_job *job
     return job->scales ? job->scales : worker->slots.adapters.scales;
 }
 
-// Tokens that the answer may still have.
+// Tokens that the answer may have. With context shifts, where a request names no number, as many as the model was
+// trained for: some texts never end.
 static size_t room_of(const server_worker *worker, const server_job *job)
 {
-    const size_t room = (size_t)worker->n_ctx - (worker->reads ? 1 : job->n_prompt);
+    size_t room = (size_t)worker->n_ctx - (worker->reads ? 1 : job->n_prompt);
+    if (worker->slots.shift.on && job->max_tokens >= 0) return (size_t)job->max_tokens;
+    if (worker->slots.shift.on && (size_t)worker->n_ctx_train > room) room = (size_t)worker->n_ctx_train;
     return job->max_tokens >= 0 && (size_t)job->max_tokens < room ? (size_t)job->max_tokens : room;
 }
 
@@ -408,7 +411,10 @@ static frit_status sample(const server_worker *worker, server_job *job, frit_log
 {
     const size_t n_vocab = (size_t)worker->n_vocab;
     const float *logits = frit_session_logits(job->slot->session);
-    frit_status status = frit_sampler_set_position(job->sampler, frit_session_length(job->slot->session));
+    frit_shift_info shift;
+    frit_session_get_shift(job->slot->session, &shift);
+    frit_status status =
+        frit_sampler_set_position(job->sampler, frit_session_length(job->slot->session) + shift.n_dropped);
     if (status == FRIT_OK) status = frit_sampler_sample(job->sampler, logits, &picked->token);
     if (status != FRIT_OK || job->n_top < 0) return status;
     frit_logprob likely = {.token = picked->token};
@@ -599,6 +605,7 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     frit_model_info model_info;
     frit_model_get_info(model, &model_info);
     worker->n_vocab = model_info.n_vocab;
+    worker->n_ctx_train = model_info.n_ctx_train;
     worker->reads = model_info.kind == FRIT_KIND_ENCODER_DECODER;
     worker->decoder_start = model_info.decoder_start;
     worker->end = &worker->first;
@@ -606,7 +613,7 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     worker->mean_seconds = 1;
     worker->drafts = calloc((size_t)options->n_sessions, sizeof *worker->drafts);
     frit_status status = worker->drafts ? server_slots_init(&worker->slots, engine, options->n_sessions,
-                                                            &options->adapters, &options->speculate)
+                                                            &options->adapters, &options->speculate, &options->shift)
                                         : FRIT_E_MEMORY;
     if (status != FRIT_OK) {
         free(worker->drafts);

@@ -95,6 +95,7 @@ typedef struct server_worker_options {
     int32_t n_sessions, max_waiting;
     server_adapters adapters;
     frit_speculate_options speculate;
+    app_shift_options shift;
 } server_worker_options;
 
 bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engine,
