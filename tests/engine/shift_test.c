@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The context shift: keys are those of the new positions, texts go on for several contexts, nothing is left behind, and
-// models that do not allow it say why.
+// models that do not allow it say why. With --nll MODEL TEXT CONTEXT: what a text costs after shifts.
 //
 // What is kept of a longer text is not what a session of the kept tokens computes, for upper layers have seen what
 // left. Two texts know no difference: with one layer any text; and with any number of layers a text of one token
@@ -663,8 +663,56 @@ static void a_refusal_says_what_a_longer_context_takes(void **state)
     close_model(&f);
 }
 
-int main(void)
+// ------------------------------------------------------------------------------- what a shift costs
+
+static double nll(const fixture *f, const frit_session *session, frit_token next)
 {
+    frit_logprob logprob = {.token = next};
+    assert_ok(frit_logprobs_of(frit_session_logits(session), (size_t)f->n_vocab, &logprob, 1));
+    return -(double)logprob.logprob;
+}
+
+// The same text in a session that shifts, and in one that runs what is left again after each shift.
+static void measure(const char *path, const char *text_path, int32_t n_ctx)
+{
+    enum { N = 3000 };
+    fixture f = open_model(path, (frit_engine_options){.n_ctx = n_ctx, .n_sessions = 2, .no_prefix_cache = true});
+    frit_token *tokens = calloc(1 << 20, sizeof *tokens);
+    double shifted = 0, run_again = 0;
+    size_t n_bytes, n, n_dropped = 0, n_measured = 0;
+    char *text = read_file(text_path, &n_bytes);
+    assert_ok(frit_tokenize(f.model, text, n_bytes < 40000 ? n_bytes : 40000, FRIT_TEXT_SPECIAL, tokens, 1 << 20, &n));
+    frit_session *session = make_session(&f), *again = make_session(&f);
+    assert_ok(frit_session_set_shift(session, &(frit_shift_options){0}));
+    for (size_t i = 0; i + 1 < n && i < N; i++) {
+        frit_shift_info info;
+        push(&f, session, tokens + i, 1);
+        assert_ok(frit_session_get_shift(session, &info));
+        const bool is_new = info.n_dropped > n_dropped;
+        if (is_new) assert_ok(frit_session_truncate(again, 0));
+        const size_t n_more = is_new ? frit_session_length(session) : 1;
+        push(&f, again, frit_session_tokens(session) + frit_session_length(session) - n_more, n_more);
+        n_dropped = info.n_dropped;
+        if (n_dropped == 0) continue;
+        shifted += nll(&f, session, tokens[i + 1]);
+        run_again += nll(&f, again, tokens[i + 1]);
+        n_measured++;
+    }
+    printf("a context of %d, %zu tokens after the first shift: %.3f nats each, run again %.3f\n", n_ctx, n_measured,
+           shifted / (double)n_measured, run_again / (double)n_measured);
+    frit_session_free(session);
+    frit_session_free(again);
+    free(text);
+    free(tokens);
+    close_model(&f);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 5 && strcmp(argv[1], "--nll") == 0) {   // MODEL TEXT CONTEXT
+        measure(argv[2], argv[3], (int32_t)strtol(argv[4], NULL, 10));
+        return 0;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(with_one_layer_the_logits_are_those_of_what_is_left),
         cmocka_unit_test(keys_of_all_layers_are_rotated_and_nothing_else),
