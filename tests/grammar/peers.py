@@ -1,29 +1,42 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compares compiling schemas and making masks with llguidance, if that package is installed.
+"""Compares compiling schemas and making masks with llguidance and XGrammar, where these packages are installed.
 
     peers.py PROGRAM MODEL [ROUNDS]
 
-PROGRAM is test_grammar_mask. Both get the same schemas and the same vocabulary, which PROGRAM writes, and take turns.
-llguidance's times include calls from Python (about 1 us each).
+PROGRAM is test_grammar_mask. All get the same schemas and the same vocabulary, which PROGRAM writes, and take turns.
+Times are processor time; those of the packages include calls from Python (about 1 us each). XGrammar imports PyTorch and
+Transformers but computes masks in any array: without them it gets NumPy's (pip install --no-deps xgrammar; pip install
+apache-tvm-ffi numpy pydantic).
+A schema that a package does not compile within LIMIT seconds is given up.
 """
+import importlib.metadata
+import importlib.util
 import json
+import multiprocessing
 import random
+import statistics
 import subprocess
 import sys
 import time
+import types
 
-import llguidance
+N_COMPILED, N_MASKS, LIMIT = 41, 1000, 20
 
 
-class Vocabulary:
-    """What llguidance asks of a tokenizer. It is never asked to tokenize."""
-
-    def __init__(self, tokens):
-        self.tokens, self.eos_token_id, self.bos_token_id = tokens, 0, None
-
-    def __call__(self, text):
-        return []
+def stand_in_for_torch():
+    """Modules with the names that xgrammar's files read when they are imported."""
+    import numpy
+    torch, transformers = types.ModuleType("torch"), types.ModuleType("transformers")
+    for name in ("int32", "int64", "float32"):
+        setattr(torch, name, getattr(numpy, name))
+    for name in ("Tensor", "LongTensor", "FloatTensor"):
+        setattr(torch, name, numpy.ndarray)
+    torch.bool, torch.dtype, torch.device = numpy.bool_, numpy.dtype, object
+    torch.tensor, torch.full = numpy.array, numpy.full
+    for name in ("PreTrainedTokenizerBase", "PreTrainedTokenizerFast", "LogitsProcessor"):
+        setattr(transformers, name, type(name, (), {}))
+    sys.modules.update(torch=torch, transformers=transformers)
 
 
 def read(program, model):
@@ -34,47 +47,112 @@ def read(program, model):
     return schemas, [bytes.fromhex(line[1:]) for line in lines if line.startswith("x")]
 
 
-def compile_times(tokenizer, schema):
+class Llguidance:
+    class Vocabulary:
+        """What llguidance asks of a tokenizer. It is never asked to tokenize."""
+
+        def __init__(self, tokens):
+            self.tokens, self.eos_token_id, self.bos_token_id = tokens, 0, None
+
+        def __call__(self, text):
+            return []
+
+    def __init__(self, tokens):
+        import llguidance
+        self.lib, self.name = llguidance, f"llguidance {llguidance.__version__}"
+        self.tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(self.Vocabulary(tokens)))
+
+    def compile(self, schema):
+        grammar = self.lib.LLMatcher.grammar_from_json_schema(schema, defaults={"whitespace_flexible": True})
+        return self.lib.LLMatcher(self.tokenizer, grammar)
+
+    def mask(self, matcher):
+        return matcher.compute_bitmask()
+
+    def accept(self, matcher, token):
+        return matcher.consume_token(token)
+
+
+class XGrammar:
+    def __init__(self, tokens):
+        import tvm_ffi   # before the stand-in, which is not enough for it
+        if not importlib.util.find_spec("torch"):
+            stand_in_for_torch()
+        import xgrammar
+        self.lib, self.name = xgrammar, f"XGrammar {importlib.metadata.version('xgrammar')}"
+        info = xgrammar.TokenizerInfo(tokens, vocab_type=xgrammar.VocabType.RAW, stop_token_ids=[0])
+        self.compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+        self.bits = xgrammar.allocate_token_bitmask(1, len(tokens))
+
+    def compile(self, schema):
+        return self.lib.GrammarMatcher(self.compiler.compile_json_schema(schema, strict_mode=False))
+
+    def mask(self, matcher):
+        if not matcher.fill_next_token_bitmask(self.bits):
+            self.bits.fill(-1)   # it says so where all tokens are allowed
+        return self.bits.view("uint8")[0]
+
+    def accept(self, matcher, token):
+        return matcher.accept_token(token)
+
+
+def compiles(peer, schema):
+    """In a process of its own, which can be ended."""
+    child = multiprocessing.get_context("fork").Process(target=peer.compile, args=(schema,))
+    child.start()
+    child.join(LIMIT)
+    if child.is_alive():
+        child.kill()
+        child.join()
+    return child.exitcode == 0
+
+
+def compile_times(peer, schema):
     """Milliseconds of the first and of half of the others."""
     times = []
-    for _ in range(41):
-        start = time.thread_time_ns()
-        grammar = llguidance.LLMatcher.grammar_from_json_schema(schema, defaults={"whitespace_flexible": True})
-        llguidance.LLMatcher(tokenizer, grammar)
-        times.append((time.thread_time_ns() - start) * 1e-6)
-    return times[0], sorted(times[1:])[20]
+    while len(times) < N_COMPILED and sum(times) < 5000:
+        start = time.process_time_ns()
+        peer.compile(schema)
+        times.append((time.process_time_ns() - start) * 1e-6)
+    return times[0], statistics.median(times[1:] or times)
 
 
-def mask_times(tokenizer, schema, n_masks):
+def mask_times(peer, schema, n_tokens):
     """Microseconds on average and at most, along random answers."""
-    grammar = llguidance.LLMatcher.grammar_from_json_schema(schema, defaults={"whitespace_flexible": True})
-    matcher = llguidance.LLMatcher(tokenizer, grammar)
-    rng, total, most, n = random.Random(1), 0, 0, tokenizer.vocab_size
-    for _ in range(n_masks):
+    matcher = peer.compile(schema)
+    rng, total, most = random.Random(1), 0, 0
+    for _ in range(N_MASKS):
         start = time.thread_time_ns()
-        mask = matcher.compute_bitmask()
+        mask = peer.mask(matcher)
         took = time.thread_time_ns() - start
         total, most = total + took, max(most, took)
-        t = rng.randrange(n)
-        for _ in range(n):
+        t = rng.randrange(n_tokens)
+        for _ in range(n_tokens):
             if t != 0 and mask[t // 8] >> (t % 8) & 1:
                 break
-            t = (t + 1) % n
+            t = (t + 1) % n_tokens
         else:
             t = 0
-        if t == 0 or not matcher.consume_token(t):
+        if t == 0 or not peer.accept(matcher, t):
             matcher.reset()
-    return total / n_masks * 1e-3, most * 1e-3
+    return total / N_MASKS * 1e-3, most * 1e-3
 
 
 program, model = sys.argv[1:3]
 schemas, tokens = read(program, model)
-tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Vocabulary(tokens)))
+packages = {"llguidance": Llguidance, "xgrammar": XGrammar}
+peers = [peer(tokens) for package, peer in packages.items() if importlib.util.find_spec(package)]
+if not peers:
+    raise SystemExit("peers.py: neither llguidance nor xgrammar is installed")
 for _ in range(int(sys.argv[3]) if len(sys.argv) > 3 else 2):
     print(subprocess.run([program, "--bench", model], capture_output=True, check=True, text=True).stdout, end="")
     for schema in schemas:
         assert json.loads(schema)
-        first, later = compile_times(tokenizer, schema)
-        average, most = mask_times(tokenizer, schema, 1000)
-        print(f"llguidance {llguidance.__version__}: first: {first:.2f} ms, later: compiled in {later:.2f} ms; "
-              f"masks: {average:.2f} us on average, {most:.1f} us at most")
+        for peer in peers:
+            if not compiles(peer, schema):
+                print(f"{peer.name}: not compiled within {LIMIT} s", flush=True)
+                continue
+            first, later = compile_times(peer, schema)
+            average, most = mask_times(peer, schema, len(tokens))
+            print(f"{peer.name}: first: {first:.2f} ms, later: compiled in {later:.2f} ms; "
+                  f"masks: {average:.2f} us on average, {most:.1f} us at most", flush=True)
