@@ -117,6 +117,8 @@ static frit_status measure(frit_engine *engine, const frit_engine_options *optio
     engine->prompt_budget = options->prompt_budget;
     set_batch(engine, options->n_batch > 0 ? options->n_batch : DEFAULT_BATCH);
     FRIT_TRY(frit_engine_open_devices(engine, options));
+    const int32_t rows = prefill_rows_of(engine);
+    engine->prefill_rows = rows > 0 && engine->n_batch >= 2 * rows ? rows : INT32_MAX;
     return frit_engine_measure(engine, options, needs);
 }
 
@@ -128,9 +130,7 @@ static frit_status finish(frit_engine *engine, const frit_engine_options *option
     FRIT_TRY(make_pick_run(engine));
     // The plans that every run needs, here rather than at the first token.
     frit_plan_class *c;
-    const int32_t rows = prefill_rows_of(engine);
-    const bool has_prefill = rows > 0 && engine->n_batch >= 2 * rows;
-    engine->prefill_rows = has_prefill ? rows : INT32_MAX;
+    const bool has_prefill = engine->prefill_rows < INT32_MAX;
     if (options->prefix_disk) FRIT_TRY(frit_prefix_open_disk(engine, options->prefix_disk));
     FRIT_TRY(frit_plans_get(engine, (frit_plan_key){.n_rows = engine->n_batch, .prefill = has_prefill}, &c));
     return frit_plans_get(engine, (frit_plan_key){.n_rows = 1}, &c);

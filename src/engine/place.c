@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "text/regex.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { ALL = INT32_MAX, AUTO = -1 };
@@ -125,11 +126,6 @@ static frit_status place_tensors(frit_engine *engine, const char *rules)
 
 // ------------------------------------------------------------------------------- what layers need
 
-static uint64_t *bytes_of(const placing *p, const frit_node *node)
-{
-    return &p->bytes[node->depth + 1];
-}
-
 static void add(uint64_t *sum, uint64_t n_bytes)
 {
     if (!frit_add_u64(*sum, n_bytes, sum)) *sum = UINT64_MAX;
@@ -145,22 +141,57 @@ static void add_cache(const placing *p, const frit_node *node)
         .specs = &o->shape.specs[layer], .n_layers = 1, .types = o->shape.types, .full_windows = o->shape.full_windows};
     frit_kv_sizes sizes;
     frit_kv_measure(&shape, &sizes);
-    add(bytes_of(p, node), frit_kv_bytes(&sizes, &o->room));
+    add(&p->bytes[node->depth + 1], frit_kv_bytes(&sizes, &o->room));
 }
 
+// Of the weights that nodes of this depth read and the device runs, in the form in which it keeps them. `some` has room
+// for all uses.
+static frit_status add_weights(const placing *p, frit_device *device, const frit_weight_uses *uses, int depth,
+                               frit_weight_uses *some)
+{
+    const frit_backend *backend = device->backend;
+    frit_weight_bytes bytes = {0};
+    some->n = 0;
+    for (size_t i = 0; i < uses->n; i++)
+        if (uses->list[i].node->depth == depth && backend->runs(device, uses->list[i].node))
+            some->list[some->n++] = uses->list[i];
+    if (backend->weight_bytes) FRIT_TRY(backend->weight_bytes(device, some, &bytes));
+    for (size_t i = 0; i < some->n && !backend->weight_bytes; i++) add(&bytes.missing, some->list[i].tensor->n_bytes);
+    add(&p->bytes[depth + 1], bytes.missing);
+    add(&p->bytes[depth + 1], bytes.in_place);
+    return FRIT_OK;
+}
+
+static frit_status add_all_weights(const frit_engine *engine, const placing *p, const frit_plan *plan)
+{
+    frit_weight_uses uses = {0}, some = {0};
+    frit_status status = frit_weight_uses_add(&uses, plan);
+    if (status == FRIT_OK && !(some.list = calloc(uses.n + 1, sizeof *some.list)))
+        status = frit_fail_memory(uses.n * sizeof *some.list, "the places of layers");
+    for (int i = 0; status == FRIT_OK && i < engine->places.n; i++)
+        status = add_weights(p, engine->devices[0], &uses, i - 1, &some);
+    frit_weight_uses_free(&uses);
+    frit_weight_uses_free(&some);
+    return status;
+}
+
+// As the first device would run all of the graph.
 static frit_status measure(frit_engine *engine, frit_graph *graph, void *ctx)
 {
     placing *p = ctx;
+    frit_device *device = engine->devices[0];
     frit_plan *plan;
+    frit_exec_bytes bytes;
     const uint64_t crossing = (uint64_t)graph->max_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
-    for (int i = 0; i < graph->n_nodes; i++) {
-        const frit_node *node = graph->nodes[i];
-        if (node->op == FRIT_OP_WEIGHT) add(bytes_of(p, node), node->tensor->n_bytes);
-        add_cache(p, node);
-    }
-    FRIT_TRY(frit_plan_new(&plan, graph, &(frit_plan_options){.is_fused = true}));
-    const uint64_t scratch =
-        plan->scratch_bytes + 2 * crossing;   // the residual of the layers before, and what is added
+    for (int i = 0; i < graph->n_nodes; i++) add_cache(p, graph->nodes[i]);
+    FRIT_TRY(frit_plan_new(&plan, graph,
+                           &(frit_plan_options){.is_fused = true, .takes = device->backend->takes, .device = device}));
+    FRIT_TRY(add_all_weights(engine, p, plan));
+    FRIT_TRY(frit_plans_exec_bytes(device, plan, &bytes));
+    // Executables of smaller classes take less. And the residual of the layers before, and what is added.
+    uint64_t scratch = 2 * crossing;
+    add(&scratch, bytes.shared);
+    for (int i = 0; i < FRIT_N_CLASSES; i++) add(&scratch, bytes.own);
     if (scratch > p->scratch) p->scratch = scratch;
     return FRIT_OK;
 }

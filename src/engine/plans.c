@@ -92,25 +92,50 @@ static uint64_t scratch_bytes_of(const frit_plan_class *c)
 }
 
 // A device that does not say what its executables need has the scratch of each.
-static frit_status exec_bytes_of(const frit_plan_part *part, frit_exec_bytes *out)
+frit_status frit_plans_exec_bytes(frit_device *device, frit_plan *plan, frit_exec_bytes *out)
 {
-    *out = (frit_exec_bytes){.own = part->plan->scratch_bytes + part->plan->input_bytes};
-    const frit_backend *backend = part->device->backend;
-    return backend->exec_bytes ? backend->exec_bytes(part->device, part->plan, out) : FRIT_OK;
+    *out = (frit_exec_bytes){.own = plan->scratch_bytes + plan->input_bytes};
+    return device->backend->exec_bytes ? device->backend->exec_bytes(device, plan, out) : FRIT_OK;
 }
 
-static frit_status measure(const frit_engine *engine, frit_plan_kind kind, frit_plan_class *c, frit_plan_needs *needs)
+// Steps run no plans of a class whose predecessor is as large, nor those of many rows where no kernels are for these.
+static bool is_used(const frit_engine *engine, int i)
 {
-    uint64_t shared[FRIT_MAX_DEVICES] = {0};
-    FRIT_TRY(make_plans(engine, PREFILL_CLASS, (frit_plan_key){.kind = kind}, c));
+    if (i == PREFILL_CLASS) return engine->prefill_rows < INT32_MAX;
+    return i == 0 || rows_of(engine, i) > rows_of(engine, i - 1);
+}
+
+// What the executables of a class take beside weights: of memory of their own, and of each device's that all share.
+static frit_status add_exec_bytes(const frit_plan_class *c, uint64_t *shared, frit_plan_needs *needs)
+{
     for (int k = 0; k < c->segments.n; k++) {
         const int device = c->segments.list[k].device;
         frit_exec_bytes bytes;
-        FRIT_TRY(frit_weight_uses_add(&needs->weights[device], c->parts[k].plan));
-        FRIT_TRY(exec_bytes_of(&c->parts[k], &bytes));
+        FRIT_TRY(frit_plans_exec_bytes(c->parts[k].device, c->parts[k].plan, &bytes));
         if (bytes.shared > shared[device]) shared[device] = bytes.shared;
         needs->scratch_bytes[device] += bytes.own;
     }
+    return FRIT_OK;
+}
+
+// All classes are made while an engine lives. The plan of the last one lists the weights, which all read.
+static frit_status measure(const frit_engine *engine, frit_plan_kind kind, frit_plan_class *last,
+                           frit_plan_needs *needs)
+{
+    uint64_t shared[FRIT_MAX_DEVICES] = {0};
+    frit_status status = FRIT_OK;
+    for (int i = 0; status == FRIT_OK && i < PREFILL_CLASS; i++) {
+        frit_plan_class c = {0};
+        if (!is_used(engine, i)) continue;
+        status = make_plans(engine, i, (frit_plan_key){.kind = kind}, &c);
+        if (status == FRIT_OK) status = add_exec_bytes(&c, shared, needs);
+        free_class(&c);
+    }
+    FRIT_TRY(status);
+    FRIT_TRY(make_plans(engine, PREFILL_CLASS, (frit_plan_key){.kind = kind}, last));
+    if (is_used(engine, PREFILL_CLASS)) FRIT_TRY(add_exec_bytes(last, shared, needs));
+    for (int k = 0; k < last->segments.n; k++)
+        FRIT_TRY(frit_weight_uses_add(&needs->weights[last->segments.list[k].device], last->parts[k].plan));
     for (int i = 0; i < engine->n_devices; i++) needs->scratch_bytes[i] += shared[i];
     return FRIT_OK;
 }

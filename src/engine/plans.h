@@ -41,8 +41,10 @@ frit_status frit_plans_find_adapted(const frit_engine *engine, uint8_t *devices)
 // Calls fn with the graphs that have all layers between them: of logits, and of sources where the model has those.
 typedef frit_status (*frit_graph_fn)(frit_engine *engine, frit_graph *graph, void *ctx);
 frit_status frit_plans_each_graph(frit_engine *engine, frit_graph_fn fn, void *ctx);
-// What plans need of each device, without preparing any: bytes of scratch for n_batch rows, and the weights of all
-// kinds of plans.
+// What a plan takes of a device's memory beside weights and cache, once it is prepared.
+frit_status frit_plans_exec_bytes(frit_device *device, frit_plan *plan, frit_exec_bytes *out);
+// What plans need of each device, without preparing any: bytes of scratch of all classes, and the weights of all kinds
+// of plans.
 typedef struct frit_plan_needs {
     uint64_t scratch_bytes[FRIT_MAX_DEVICES];
     frit_weight_uses weights[FRIT_MAX_DEVICES];

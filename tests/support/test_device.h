@@ -30,6 +30,7 @@ typedef struct test_device_traits {
     bool is_absent;               // opening finds no device
     uint64_t free_bytes;          // 0: no memory of its own, as engines see it
     int32_t prefill_rows;         // from so many rows on it says that it computes other numbers
+    int32_t weight_times;         // its weights take so many times the bytes of others; 0: as many
     bool ignores_deterministic;   // also where that must not be
 } test_device_traits;
 

@@ -302,7 +302,12 @@ static bool device_takes(const void *device, frit_join join, const frit_node *no
 
 static frit_status device_weight_bytes(frit_device *base, const frit_weight_uses *uses, frit_weight_bytes *out)
 {
-    return frit_backend_cpu.weight_bytes(((test_device *)base)->inner, uses, out);
+    const test_device *device = (const test_device *)base;
+    FRIT_TRY(frit_backend_cpu.weight_bytes(device->inner, uses, out));
+    const uint64_t times = device->traits.weight_times > 0 ? (uint64_t)device->traits.weight_times : 1;
+    out->missing *= times;
+    out->in_place *= times;
+    return FRIT_OK;
 }
 
 static frit_status device_load(frit_device *base, const frit_weight_uses *uses, frit_progress progress)
