@@ -14,17 +14,17 @@ enum { STEP = 1024, ENOUGH = 4 * STEP };   // STEP: what a chosen context is a m
 
 static const double mib = 1024 * 1024;
 
-uint64_t frit_fit_cache_bytes(const frit_fit *fit, const frit_fit_part *part, frit_fit_choice choice)
-{
-    frit_kv_room room = fit->room;
-    room.n_ctx = choice.n_ctx;
-    return frit_kv_bytes(&part->sizes[choice.types], &room);
-}
-
 static uint64_t sum(uint64_t a, uint64_t b)
 {
     uint64_t n_bytes;
     return frit_add_u64(a, b, &n_bytes) ? n_bytes : UINT64_MAX;
+}
+
+uint64_t frit_fit_cache_bytes(const frit_fit *fit, const frit_fit_part *part, frit_fit_choice choice)
+{
+    frit_kv_room room = fit->room;
+    room.n_ctx = choice.n_ctx;
+    return sum(frit_kv_bytes(&part->sizes[choice.types], &room), part->evicted_bytes[choice.types]);
 }
 
 // Beside the weights.

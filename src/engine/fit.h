@@ -12,8 +12,9 @@ typedef struct frit_fit_part {   // what is needed of one memory: a device's own
     uint64_t weight_bytes;   // to be loaded
     uint64_t mapped_bytes;   // weights that are read where the file is mapped: they may leave memory and come back
     uint64_t scratch_bytes;
-    frit_kv_sizes sizes[FRIT_FIT_TYPES];   // of the cache, by its types
-    uint64_t available;                    // memory that can be used
+    frit_kv_sizes sizes[FRIT_FIT_TYPES];      // of the cache, by its types
+    uint64_t evicted_bytes[FRIT_FIT_TYPES];   // of pages that devices had no room for (kv_host.c), by the same
+    uint64_t available;                       // memory that can be used
 } frit_fit_part;
 
 typedef struct frit_fit {

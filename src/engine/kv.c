@@ -82,7 +82,7 @@ static frit_status make(frit_kv *kv, frit_device *const *devices, int n_devices,
     FRIT_TRY(make_snapshots(kv));
     for (int i = 0; i < n_devices; i++) FRIT_TRY(make_part(kv, i, devices[i], shape));
     if (!room->prefixes) return FRIT_OK;
-    FRIT_TRY(frit_kv_host_init(kv, devices[n_devices - 1], room->host_bytes));
+    FRIT_TRY(frit_kv_host_init(kv, devices[n_devices - 1], &sizes, room));
     return frit_kv_prefix_init(kv, room);
 }
 

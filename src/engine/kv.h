@@ -263,7 +263,8 @@ frit_kv_snapshot *frit_kv_free_snapshot(frit_kv *kv);   // with no map; one of t
 
 // ------------------------------------------------------------------------------- the host's memory (kv_host.c)
 
-frit_status frit_kv_host_init(frit_kv *kv, frit_device *cpu, uint64_t n_bytes);   // n_bytes at most
+// As many slots as frit_kv_n_host_slots says.
+frit_status frit_kv_host_init(frit_kv *kv, frit_device *cpu, const frit_kv_sizes *sizes, const frit_kv_room *room);
 void frit_kv_host_deinit(frit_kv *kv);
 bool frit_kv_host_save(frit_kv *kv, frit_kv_entry *entry, int32_t group);   // false: there is no room
 // Into a page of the device; the host has it no more.

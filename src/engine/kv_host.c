@@ -3,33 +3,31 @@
 // session takes them again. A slot has room for a page of each group, with the parts of all devices.
 #include "engine/kv.h"
 
-#include "base/check.h"
-
 #include <stdlib.h>
 
-enum { MOST_SLOTS = 1 << 20, ALIGNMENT = 64 };
-
-static bool lay_out(const frit_kv *kv, frit_kv_host *host)
+// Where the parts of a slot's pages lie.
+static void lay_out(const frit_kv *kv, frit_kv_host *host)
 {
+    uint64_t at = 0;
     for (int32_t g = 0; g < kv->n_groups; g++)
         for (int p = 0; p < kv->n_parts && !kv->groups[g].of_source; p++) {
-            host->offsets[g][p] = host->slot_bytes;
-            if (!frit_add_u64(host->slot_bytes, kv->parts[p].layout.page_bytes[g], &host->slot_bytes)) return false;
+            host->offsets[g][p] = at;
+            at += kv->parts[p].layout.page_bytes[g];
         }
-    return frit_align_u64(host->slot_bytes, ALIGNMENT, &host->slot_bytes) && host->slot_bytes > 0;
 }
 
-frit_status frit_kv_host_init(frit_kv *kv, frit_device *cpu, uint64_t n_bytes)
+frit_status frit_kv_host_init(frit_kv *kv, frit_device *cpu, const frit_kv_sizes *sizes, const frit_kv_room *room)
 {
     frit_kv_host *host = &kv->host;
-    if (n_bytes == 0 || !lay_out(kv, host)) return FRIT_OK;
-    const uint64_t n = n_bytes / host->slot_bytes;
-    host->n_slots = n < MOST_SLOTS ? (int32_t)n : MOST_SLOTS;
+    host->slot_bytes = frit_kv_host_slot_bytes(sizes);
+    host->n_slots = frit_kv_n_host_slots(sizes, room);
     if (host->n_slots == 0) return FRIT_OK;
+    lay_out(kv, host);
     host->free_slots = calloc((size_t)host->n_slots, sizeof *host->free_slots);
     if (!host->free_slots) return frit_fail_memory((size_t)host->n_slots, "pages in the host's memory");
     for (int32_t i = 0; i < host->n_slots; i++) host->free_slots[i] = host->n_slots - 1 - i;
     host->n_free = host->n_slots;
+    kv->n_bytes += (uint64_t)host->n_slots * host->slot_bytes;
     return cpu->backend->alloc(cpu, (uint64_t)host->n_slots * host->slot_bytes, &host->memory);
 }
 

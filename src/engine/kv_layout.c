@@ -175,6 +175,21 @@ uint64_t frit_kv_bytes(const frit_kv_sizes *sizes, const frit_kv_room *room)
     return total;
 }
 
+uint64_t frit_kv_host_slot_bytes(const frit_kv_sizes *sizes)
+{
+    uint64_t n_bytes = 0;
+    for (int32_t i = 0; i < sizes->n_groups; i++)
+        if (!sizes->groups[i].of_source && !frit_add_u64(n_bytes, sizes->groups[i].page_bytes, &n_bytes)) return 0;
+    return frit_align_u64(n_bytes, ALIGNMENT, &n_bytes) ? n_bytes : 0;
+}
+
+int32_t frit_kv_n_host_slots(const frit_kv_sizes *sizes, const frit_kv_room *room)
+{
+    enum { MOST_SLOTS = 1 << 20 };
+    const uint64_t slot_bytes = frit_kv_host_slot_bytes(sizes), n = slot_bytes > 0 ? room->host_bytes / slot_bytes : 0;
+    return n < MOST_SLOTS ? (int32_t)n : MOST_SLOTS;
+}
+
 uint64_t frit_kv_token_bytes(const frit_kv_shape *shape)
 {
     uint64_t n_bytes = 0;

@@ -74,6 +74,10 @@ uint64_t frit_kv_token_bytes(const frit_kv_shape *shape);
 // Pages of a group that sessions of this room need; and bytes of all, UINT64_MAX if that is no number.
 int64_t frit_kv_n_pages(const frit_kv_group_size *group, const frit_kv_room *room);
 uint64_t frit_kv_bytes(const frit_kv_sizes *sizes, const frit_kv_room *room);
+// Of the host's memory for pages that are evicted: as many slots, each with a page of every group, as room->host_bytes
+// has room for. 0: not even one.
+uint64_t frit_kv_host_slot_bytes(const frit_kv_sizes *sizes);
+int32_t frit_kv_n_host_slots(const frit_kv_sizes *sizes, const frit_kv_room *room);
 
 typedef struct frit_kv_layout {   // of one device's memory
     uint64_t n_bytes;

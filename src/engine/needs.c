@@ -76,6 +76,19 @@ static uint64_t own_memory(const frit_engine *engine, int device)
     return info.free_bytes;
 }
 
+// Of the host's memory, for pages that devices evict.
+static void add_evicted(const frit_engine_needs *needs, frit_fit_part *part)
+{
+    frit_kv_shape shape = needs->shape;
+    frit_kv_sizes sizes;
+    for (int t = 0; t < needs->fit.n_types && needs->fit.room.prefixes; t++) {
+        shape.types = needs->fit.types[t];
+        frit_kv_measure(&shape, &sizes);
+        part->evicted_bytes[t] =
+            (uint64_t)frit_kv_n_host_slots(&sizes, &needs->fit.room) * frit_kv_host_slot_bytes(&sizes);
+    }
+}
+
 // What is needed of device i; of the host's memory also by devices without memory of their own.
 static frit_fit_part part_of(const frit_engine *engine, const frit_engine_needs *needs, int i)
 {
@@ -94,6 +107,7 @@ static frit_fit_part part_of(const frit_engine *engine, const frit_engine_needs 
         part.mapped_bytes += engine->weights[d].in_place;
         part.scratch_bytes += needs->plans.scratch_bytes[d];
     }
+    if (is_host) add_evicted(needs, &part);
     return part;
 }
 

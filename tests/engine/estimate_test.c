@@ -46,11 +46,34 @@ static void counters_of_the_engine_are_those_of_the_estimate(void **state)
         {.n_ctx = 300, .n_sessions = 3, .cache_type_k = "q8_0", .cache_type_v = "q4_0"},
         {.n_batch = 32, .cpu = "reference"},
         {.n_ctx = 128, .cpu = "scalar", .fit = "off"},
+        {.n_ctx = 128, .prefix_host_mib = 16},
+        {.n_ctx = 128, .prefix_host_mib = 16, .no_prefix_cache = true},
     };
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
         expect_counters(project_path("models/fable.gguf"), &cases[i]);
         expect_counters(tiny_model("tiny.gguf", &(tiny_options){.times = 2}), &(frit_engine_options){0});
     }
+}
+
+static uint64_t kv_bytes_of(frit_model *model, int32_t host_mib)
+{
+    frit_estimate *estimate;
+    assert_ok(frit_estimate_new(&estimate, model, &(frit_engine_options){.n_ctx = 128, .prefix_host_mib = host_mib}));
+    const frit_estimate_device device = only_device(estimate);
+    frit_estimate_free(estimate);
+    return device.kv_bytes;
+}
+
+// Up to a slot, which holds a page.
+static void memory_for_prompts_of_the_past_counts(void **state)
+{
+    (void)state;
+    frit_model *model;
+    assert_ok(frit_model_open(&model, project_path("models/fable.gguf"), NULL));
+    const uint64_t none = kv_bytes_of(model, 0), some = kv_bytes_of(model, 16), more = kv_bytes_of(model, 48);
+    assert_in_range(some - none, 15 << 20, 16 << 20);
+    assert_in_range(more - none, 47 << 20, 48 << 20);
+    frit_model_free(model);
 }
 
 static void what_does_not_fit_is_shown_and_refused_alike(void **state)
@@ -117,6 +140,7 @@ static uint64_t anonymous_bytes(void)
 
 static void fill_context(frit_engine *engine, int32_t n_ctx)
 {
+    static const size_t n_rows[] = {1, 8, 32};   // plans for steps of these rows; and of more
     frit_session *session;
     assert_ok(frit_session_new(&session, engine));
     frit_token *tokens = calloc((size_t)n_ctx, sizeof *tokens);
@@ -124,8 +148,11 @@ static void fill_context(frit_engine *engine, int32_t n_ctx)
     for (int32_t i = 0; i < n_ctx - 1; i++) tokens[i] = 300 + i % 100;
     assert_ok(frit_session_push(session, tokens, (size_t)n_ctx - 1, NULL));
     while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(engine, NULL));
-    assert_ok(frit_session_push(session, tokens, 1, NULL));
-    assert_ok(frit_engine_step(engine, NULL));
+    for (size_t i = 0; i < FRIT_COUNT(n_rows); i++) {
+        assert_ok(frit_session_truncate(session, 0));
+        assert_ok(frit_session_push(session, tokens + i + 1, n_rows[i], NULL));
+        assert_ok(frit_engine_step(engine, NULL));
+    }
     frit_session_free(session);
     free(tokens);
 }
@@ -172,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counters_of_the_engine_are_those_of_the_estimate),
+        cmocka_unit_test(memory_for_prompts_of_the_past_counts),
         cmocka_unit_test(what_does_not_fit_is_shown_and_refused_alike),
         cmocka_unit_test(devices_with_memory_of_their_own_have_rows),
         cmocka_unit_test(the_process_takes_what_was_estimated),
