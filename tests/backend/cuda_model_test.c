@@ -314,6 +314,57 @@ static void too_little_memory_is_an_error_with_numbers(void **state)
     frit_model_free(model);
 }
 
+// ------------------------------------------------------------------------------- memory
+
+enum { N_ROWS = 34 };   // of the largest step: from 33 on products are of many rows
+
+static void run_rows(frit_engine *engine, size_t n_rows)
+{
+    frit_session *session;
+    frit_token tokens[N_ROWS];
+    for (size_t i = 0; i < n_rows; i++) tokens[i] = (frit_token)(5 + i);
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_session_push(session, tokens, n_rows, NULL));
+    while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(engine, NULL));
+    frit_session_free(session);
+}
+
+static void the_gpu_takes_what_was_estimated(void **state)
+{
+    (void)state;
+    require_gpu();
+    enum { ALIGNMENTS = 256 << 10 };
+    const frit_engine_options options = {.n_ctx = 512,
+                                         .n_threads = 2,
+                                         .n_batch = N_ROWS,
+                                         .device = "cuda",
+                                         .gpu_layers = "all",
+                                         .no_prefix_cache = true};
+    frit_model *model;
+    frit_engine *engine;
+    frit_estimate *estimate;
+    frit_estimate_device device;
+    frit_device_info info;
+    assert_ok(frit_model_open(&model, project_path("models/fable.gguf"), NULL));
+    assert_ok(frit_estimate_new(&estimate, model, &options));
+    assert_true(frit_estimate_get_device(estimate, 0, &device));
+    assert_string_equal(device.name, "cuda");
+    assert_ok(frit_engine_new(&engine, model, &options));
+    run_rows(engine, 1);
+    run_rows(engine, N_ROWS);
+    engine->devices[0]->backend->info(engine->devices[0], &info);
+    const double mib = 1 << 20, taken = (double)(device.free_bytes - info.free_bytes) / mib,
+                 needed = (double)(device.packed_bytes + device.kv_bytes + device.scratch_bytes) / mib;
+    print_message("estimated %.1f MiB (weights %.1f, cache %.1f, scratch %.1f), taken %.1f MiB\n", needed,
+                  (double)device.packed_bytes / mib, (double)device.kv_bytes / mib, (double)device.scratch_bytes / mib,
+                  taken);
+    assert_true(taken <= needed + ALIGNMENTS / mib);
+    if (!is_real()) assert_true(taken >= 0.85 * needed);   // others may use the memory of a GPU
+    frit_engine_free(engine);
+    frit_estimate_free(estimate);
+    frit_model_free(model);
+}
+
 int main(int argc, char **argv)
 {
     wanted = argc > 0 ? argv + 1 : NULL;
@@ -323,6 +374,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_session_moves_between_gpu_and_cpu),
         cmocka_unit_test(a_context_shift_is_that_of_the_cpu),
         cmocka_unit_test(too_little_memory_is_an_error_with_numbers),
+        cmocka_unit_test(the_gpu_takes_what_was_estimated),
     };
     return cmocka_run_group_tests(tests, use_emulator, use_no_emulator);
 }

@@ -333,6 +333,7 @@ const frit_backend frit_backend_cuda = {
     .takes = frit_cuda_takes,
     .weight_bytes = frit_cuda_weight_bytes,
     .prepare = frit_cuda_prepare,
+    .exec_bytes = frit_cuda_exec_bytes,
     .value = frit_cuda_value,
     .submit = frit_cuda_submit,
     .poll = cuda_poll,

@@ -116,6 +116,7 @@ void frit_cuda_tensors_free(frit_cuda_device *device);
 // ------------------------------------------------------------------------------- exec.c
 
 frit_status frit_cuda_prepare(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
+frit_status frit_cuda_exec_bytes(frit_device *device, frit_plan *plan, frit_exec_bytes *out);   // exec_bytes.c
 frit_address frit_cuda_value(frit_exec *exec, const frit_node *node);
 frit_status frit_cuda_submit(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
                              frit_ticket *ticket);

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// What preparing a plan would take of a GPU's memory beside weights and cache, computed from its nodes: nothing is
+// lowered, compiled or allocated. Not less than frit_cuda_prepare takes; the page tables of a step come on top.
+#include "backend/cuda/exec.h"
+#include "backend/cuda/rows.h"
+#include "base/check.h"
+
+enum { ALIGNMENT = 512 };
+
+static void add(uint64_t *sum, uint64_t n_bytes)
+{
+    if (!frit_align_u64(n_bytes, ALIGNMENT, &n_bytes) || !frit_add_u64(*sum, n_bytes, sum)) *sum = UINT64_MAX / 4;
+}
+
+static const frit_node *matrix_of(const frit_node *node)
+{
+    return frit_node_storage(node->src[1]);
+}
+
+// ------------------------------------------------------------------------------- work memory (many_rows.c, heads.c)
+
+// Products of a phase may run as one, as queries, keys and values do, or gates with values: all that have its columns
+// count as one product.
+static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
+{
+    uint64_t n_bytes = 0, n = 0, k = 0, n_rows = 0;
+    bool is_many = false;
+    for (int i = 0; i < phase->n_products; i++) {
+        const frit_chain *chain = &phase->products[i];
+        for (int j = 0; j < chain->n_nodes; j++) {
+            const frit_node *node = chain->nodes[j];
+            if (node->op != FRIT_OP_LINEAR || !frit_cuda_linear_fits(node)) continue;
+            const uint64_t columns = (uint64_t)matrix_of(node)->shape[1], rows = (uint64_t)node->shape[0];
+            n += ((uint64_t)frit_cuda_width(node) + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS;
+            if (columns > k) k = columns;
+            if (rows > n_rows) n_rows = rows;
+            is_many = is_many || frit_cuda_is_many(exec, node);
+        }
+    }
+    add(&n_bytes, n_rows * n * sizeof(float));
+    if (!is_many) return n_bytes;
+    add(&n_bytes, FRIT_CUBLASLT_WORKSPACE_BYTES);
+    add(&n_bytes, n_rows * k * 2);
+    add(&n_bytes, n_rows * sizeof(float));
+    add(&n_bytes, n * k * 2);   // weights as f16
+    return n_bytes;
+}
+
+// ------------------------------------------------------------------------------- what a plan keeps
+
+static bool is_same_source(const frit_node *a, const frit_node *b, int source)
+{
+    const frit_node *x = a->n_src > source ? a->src[source] : NULL, *y = b->n_src > source ? b->src[source] : NULL;
+    return x && y ? frit_node_storage(x) == frit_node_storage(y) : x == y;
+}
+
+// Whether a rotation before this one has the same table (heads.c).
+static bool has_table(const frit_graph *g, int n, const frit_node *rope)
+{
+    for (int i = 0; i < n; i++) {
+        const frit_node *other = g->nodes[i];
+        if (other->op == FRIT_OP_ROPE && other->rope.dim == rope->rope.dim &&
+            other->rope.magnitude == rope->rope.magnitude && is_same_source(other, rope, 2) &&
+            is_same_source(other, rope, 3))
+            return true;
+    }
+    return false;
+}
+
+static uint64_t n_kv_heads_of(const frit_graph *g, int32_t layer)
+{
+    for (int i = 0; i < g->n_nodes; i++) {
+        const frit_node *keys = g->nodes[i]->op == FRIT_OP_KV_WRITE ? g->nodes[i]->src[0] : NULL;
+        if (keys && g->nodes[i]->layer == layer && keys->n_dims == 3) return (uint64_t)keys->shape[1];
+    }
+    return 1;
+}
+
+// What rows that are split over the pages leave for each other (attend.c): of all rows together as many parts as there
+// are blocks for them.
+static void add_parts(const frit_exec *exec, const frit_node *attend, uint64_t *n_bytes)
+{
+    const frit_node *queries = attend->src[0];
+    if (queries->n_dims != 3) return;
+    const uint64_t n_heads = (uint64_t)queries->shape[1], size = (uint64_t)queries->shape[2],
+                   n_kv_heads = n_kv_heads_of(exec->plan->graph, attend->attend.layer),
+                   n_blocks = (uint64_t)exec->device->gpu.n_multiprocessors * (size > 64 ? 1 : 2);
+    add(n_bytes, n_blocks / n_kv_heads * n_heads * (size + 2) * sizeof(float));
+    add(n_bytes, n_blocks * sizeof(uint32_t));
+}
+
+static uint64_t kept_by(const frit_exec *exec)
+{
+    const frit_graph *g = exec->plan->graph;
+    uint64_t n_bytes = 0;
+    add(&n_bytes, exec->plan->input_bytes);
+    for (int i = 0; i < g->n_nodes; i++) {
+        const frit_node *node = g->nodes[i];
+        if (node->op == FRIT_OP_ATTEND) add_parts(exec, node, &n_bytes);
+        if (node->op == FRIT_OP_ROPE && !has_table(g, i, node))
+            add(&n_bytes, (uint64_t)g->max_rows * (uint64_t)node->rope.dim * sizeof(float));
+    }
+    return n_bytes;
+}
+
+// ------------------------------------------------------------------------------- all
+
+// A step's input, in buffers that are made half as large again when they are too small.
+static uint64_t input_bytes(const frit_graph *g)
+{
+    enum { WORDS = 4 };   // token, position, row of results, sequence
+    const uint64_t row = WORDS * sizeof(int32_t) + sizeof(frit_gpu_seq) + sizeof(frit_row_tile);
+    return FRIT_CUDA_FLIGHTS * (uint64_t)g->max_rows * row * 3 / 2;
+}
+
+frit_status frit_cuda_exec_bytes(frit_device *base, frit_plan *plan, frit_exec_bytes *out)
+{
+    const frit_exec exec = {.device = (frit_cuda_device *)base, .plan = plan};
+    uint64_t work = 0;
+    for (int i = 0; i < plan->phases.n; i++) {
+        const uint64_t n_bytes = work_of(&exec, &plan->phases.list[i]);
+        if (n_bytes > work) work = n_bytes;
+    }
+    *out = (frit_exec_bytes){.own = kept_by(&exec)};
+    add(&out->shared, plan->scratch_bytes);
+    add(&out->shared, work);
+    add(&out->shared, input_bytes(plan->graph));
+    return FRIT_OK;
+}
