@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The prefix cache: what a session takes of what others ran, that its text stays the same to the bit, and what it may
-// not take. With --bench SHAPE: the time to the first token after a prefix that has run.
+// not take. With --bench MODEL, a file or the shape of one with random weights: the time to the first
+// token after a prefix that has run.
 #include "support/adapters.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
@@ -431,7 +432,7 @@ static void failed_sessions_leave_nothing(void **state)
 
 // ------------------------------------------------------------------------------- --bench
 
-enum { BENCH_PREFIX = 4000, BENCH_NEW = 200, BENCH_ROUNDS = 7, BENCH_LAYERS = 4 };
+enum { BENCH_PREFIX = 4000, BENCH_NEW = 200, BENCH_ROUNDS = 7 };
 
 static double seconds_of(const fixture *f, const frit_token *tokens, size_t n, size_t n_cached)
 {
@@ -465,12 +466,15 @@ static int by_size(const void *a, const void *b)
 
 // Times to the first token: of a prompt by itself, after a prefix that the session has run, and after one that others
 // have run.
-static void bench(const char *shape)
+static void bench(const char *name)
 {
     fixture f;
     frit_model_info info;
     const frit_engine_options options = {.n_ctx = BENCH_PREFIX + BENCH_NEW, .n_sessions = 2};
-    assert_ok(frit_model_open_random(&f.model, &(frit_random_options){.shape = shape, .n_layers = BENCH_LAYERS}, NULL));
+    if (strchr(name, '.'))
+        assert_ok(frit_model_open(&f.model, name, NULL));
+    else
+        assert_ok(frit_model_open_random(&f.model, &(frit_random_options){.shape = name, .n_layers = 4}, NULL));
     assert_ok(frit_engine_new(&f.engine, f.model, &options));
     assert_ok(frit_model_get_info(f.model, &info));
     f.n_vocab = info.n_vocab;
@@ -492,7 +496,7 @@ static void bench(const char *shape)
     qsort(warm, BENCH_ROUNDS, sizeof *warm, by_size);
     const int middle = BENCH_ROUNDS / 2;
     printf("%s, %d layers: %d tokens %.3f s; %d tokens alone %.4f s, after them %.4f s, after a warm prefix %.4f s\n",
-           shape, BENCH_LAYERS, BENCH_PREFIX, prefix, BENCH_NEW, alone[middle], after[middle], warm[middle]);
+           name, info.n_layer, BENCH_PREFIX, prefix, BENCH_NEW, alone[middle], after[middle], warm[middle]);
     free(tokens);
     close_model(&f);
 }
