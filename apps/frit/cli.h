@@ -174,8 +174,6 @@ int cli_open_model(frit_model **model, const cli_common *common, const frit_mode
 int cli_check_generates(const frit_model *model, bool chats);   // says so if the model generates no text, or no chats
 int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *model,
                     const frit_engine_options *options);
-// What the model would need with these options, as a table (estimate.c); CLI_NO_MEMORY if that is more than there is.
-int cli_print_estimate(frit_model *model, const frit_engine_options *options, bool json);
 // Adapters of all sessions of a command (adapters.c).
 typedef struct cli_adapter_options {
     frit_option_list lora, vectors;
@@ -192,6 +190,8 @@ const frit_option *cli_adapter_rows(size_t *n_rows);
 int cli_open_adapters(cli_adapters *adapters, frit_model *model, const cli_adapter_options *options);
 frit_status cli_use_adapters(const cli_adapters *adapters, frit_session *session);
 void cli_close_adapters(cli_adapters *adapters);   // sessions keep theirs
+// What the model would need with these options, as a table (estimate.c); CLI_NO_MEMORY if that is more than there is.
+int cli_print_estimate(frit_model *model, const frit_engine_options *options, const cli_adapters *adapters, bool json);
 // Speculation in all sessions of a command (speculate.c).
 typedef struct cli_speculate_options {
     const char *kind, *draft;

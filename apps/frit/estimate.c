@@ -30,7 +30,18 @@ static uint64_t bytes_of(const frit_estimate_device *device, const column *c)
     return n_bytes;
 }
 
-static int print_json(const frit_estimate *estimate, const frit_estimate_info *info, const char *path)
+// What adapters have taken of the host's memory since they were opened.
+static uint64_t bytes_of_adapters(const cli_adapters *adapters)
+{
+    uint64_t n_bytes = 0;
+    frit_adapter_info info;
+    for (size_t i = 0; i < adapters->n; i++)
+        if (frit_adapter_get_info(adapters->items[i], &info) == FRIT_OK) n_bytes += info.n_bytes;
+    return n_bytes;
+}
+
+static int print_json(const frit_estimate *estimate, const frit_estimate_info *info, const char *path,
+                      uint64_t adapter_bytes)
 {
     json_t *memories = json_array();
     frit_estimate_device device;
@@ -40,22 +51,28 @@ static int print_json(const frit_estimate *estimate, const frit_estimate_info *i
             json_object_set_new(row, columns[k].name, json_integer((json_int_t)bytes_of(&device, &columns[k])));
         json_array_append_new(memories, row);
     }
-    json_t *object = json_pack("{s:s, s:b, s:i, s:i, s:i, s:s, s:s, s:I, s:o}", "path", path, "fits", !info->why_not,
-                               "n_ctx", info->n_ctx, "n_ctx_train", info->n_ctx_train, "n_sessions", info->n_sessions,
-                               "cache_type_k", info->cache_type_k, "cache_type_v", info->cache_type_v,
-                               "kv_bytes_per_token", (json_int_t)info->kv_token_bytes, "memories", memories);
+    json_t *object =
+        json_pack("{s:s, s:b, s:i, s:i, s:i, s:s, s:s, s:I, s:I, s:o}", "path", path, "fits", !info->why_not, "n_ctx",
+                  info->n_ctx, "n_ctx_train", info->n_ctx_train, "n_sessions", info->n_sessions, "cache_type_k",
+                  info->cache_type_k, "cache_type_v", info->cache_type_v, "kv_bytes_per_token",
+                  (json_int_t)info->kv_token_bytes, "adapter_bytes", (json_int_t)adapter_bytes, "memories", memories);
     if (object && info->why_not) json_object_set_new(object, "why_not", json_string(info->why_not));
     return cli_print_json(object, JSON_INDENT(2));
 }
 
-static void print_table(const frit_estimate *estimate, const frit_estimate_info *info, const char *path)
+static void print_table(const frit_estimate *estimate, const frit_estimate_info *info, const char *path,
+                        uint64_t adapter_bytes)
 {
     char size[32];
     cli_size_text(info->kv_token_bytes, size);
     printf("file     %s\ncontext  %d tokens; trained for %d\nsessions %d\n", path, info->n_ctx, info->n_ctx_train,
            info->n_sessions);
-    printf("cache    keys %s, values %s: %s a token\n\n%-8s %6s", info->cache_type_k, info->cache_type_v, size,
-           "memory", "layers");
+    printf("cache    keys %s, values %s: %s a token\n", info->cache_type_k, info->cache_type_v, size);
+    if (adapter_bytes > 0) {
+        cli_size_text(adapter_bytes, size);
+        printf("adapters %s, which are not free any more; a device with layers needs its part of them too\n", size);
+    }
+    printf("\n%-8s %6s", "memory", "layers");
     for (size_t k = 0; k < CLI_COUNT(columns); k++) printf(" %11s", columns[k].title);
     printf("\n");
     frit_estimate_device device;
@@ -70,7 +87,7 @@ static void print_table(const frit_estimate *estimate, const frit_estimate_info 
     printf("\n%s\n", info->why_not ? info->why_not : "It fits.");
 }
 
-int cli_print_estimate(frit_model *model, const frit_engine_options *options, bool json)
+int cli_print_estimate(frit_model *model, const frit_engine_options *options, const cli_adapters *adapters, bool json)
 {
     frit_estimate *estimate;
     frit_estimate_info info;
@@ -81,9 +98,9 @@ int cli_print_estimate(frit_model *model, const frit_engine_options *options, bo
     frit_estimate_get_info(estimate, &info);
     int code = CLI_DONE;
     if (json)
-        code = print_json(estimate, &info, about.path);
+        code = print_json(estimate, &info, about.path, bytes_of_adapters(adapters));
     else
-        print_table(estimate, &info, about.path);
+        print_table(estimate, &info, about.path, bytes_of_adapters(adapters));
     if (code == CLI_DONE && info.why_not) code = CLI_NO_MEMORY;
     frit_estimate_free(estimate);
     return code;

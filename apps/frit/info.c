@@ -15,6 +15,7 @@ typedef struct info_args {
     info_options info;
     frit_model_options model;
     frit_engine_options engine;
+    cli_adapter_options adapters;
 } info_args;
 
 static const frit_option *info_rows(size_t *n_rows)
@@ -215,6 +216,16 @@ static void print_model(const frit_model *model, const frit_model_info *info, ui
     }
 }
 
+// Adapters are opened first, as by the commands that use them: they take of the memory that is free.
+static int estimate(const info_args *args, frit_model *model)
+{
+    cli_adapters adapters;
+    int code = cli_open_adapters(&adapters, model, &args->adapters);
+    if (code == CLI_DONE) code = cli_print_estimate(model, &args->engine, &adapters, args->info.json);
+    cli_close_adapters(&adapters);
+    return code;
+}
+
 static int run(void *ctx)
 {
     const info_args *args = ctx;
@@ -226,11 +237,13 @@ static int run(void *ctx)
     frit_model *model = NULL;
     frit_model_options with = args->model;
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
+    if (!options->estimate && args->adapters.lora.n + args->adapters.vectors.n > 0)
+        return cli_usage("info: adapters are for --estimate");
     with.vocab_only = !options->estimate;   // a file whose architecture is unknown can still be looked at
     int code = cli_open_model(&model, &args->common, &with, path);
     if (code != CLI_DONE) return code;
     if (options->estimate) {
-        code = cli_print_estimate(model, &args->engine, options->json);
+        code = estimate(args, model);
         frit_model_free(model);
         return code;
     }
@@ -251,6 +264,7 @@ static const cli_group groups[] = {
     {"Output", info_rows, offsetof(info_args, info)},
     {"Model", frit_model_option_rows, offsetof(info_args, model)},
     {"Engine", frit_engine_option_rows, offsetof(info_args, engine)},
+    {"Adapters", cli_adapter_rows, offsetof(info_args, adapters)},
     {"General", cli_common_rows, offsetof(info_args, common)},
 };
 

@@ -3,6 +3,7 @@
 #include "support/adapters.h"
 #include "support/command_posix.h"
 #include "support/support.h"
+#include "support/tiny_model.h"
 
 #include <jansson.h>
 #include <unistd.h>
@@ -65,6 +66,30 @@ static void adapters_of_the_other_kind_are_refused(void **state)
     free(vector);
 }
 
+static void estimates_count_adapters(void **state)
+{
+    (void)state;
+    char arguments[2048];
+    char *model = strdup(tiny_model("tiny.gguf", &(tiny_options){0}));
+    char *lora = strdup(make_adapter("a.gguf", model, &(adapter_options){.rank = 64}, NULL));
+    snprintf(arguments, sizeof arguments, "info '%s' --estimate --json", model);
+    expect(arguments, NULL, 0, "\"adapter_bytes\": 0,", NULL);
+    snprintf(arguments, sizeof arguments, "info '%s' --estimate --json --lora '%s'", model, lora);
+    outcome o = frit(arguments, NULL);
+    json_t *json = json_loads(o.out, 0, NULL);
+    assert_in_range(json_integer_value(json_object_get(json, "adapter_bytes")), 64 * 1024, 1024 * 1024);
+    json_decref(json);
+    outcome_free(&o);
+    snprintf(arguments, sizeof arguments, "info '%s' --estimate --lora '%s'", model, lora);
+    expect(arguments, NULL, 0, "KiB, which are not free any more", NULL);
+    snprintf(arguments, sizeof arguments, "info '%s' --lora '%s'", model, lora);
+    expect(arguments, NULL, 2, NULL, "adapters are for --estimate");
+    snprintf(arguments, sizeof arguments, "info '%s' --estimate --lora '%s'", model, model);
+    expect(arguments, NULL, 3, NULL, "tiny.gguf");
+    free(model);
+    free(lora);
+}
+
 // "-" is stdout or stdin wherever a file is named, never a file of that name.
 static void a_dash_is_never_a_file(void **state)
 {
@@ -99,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metadata_keeps_its_types_in_json),
         cmocka_unit_test(adapters_of_the_other_kind_are_refused),
+        cmocka_unit_test(estimates_count_adapters),
         cmocka_unit_test(a_dash_is_never_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
