@@ -6,7 +6,8 @@ Steps an engine with a random model and three sessions: one generates; two run p
 Prints median, 99th percentile and maximum of the time between two tokens of the first, without and with the prompts.
 
     make && cmake --build --preset release --target frit_shared
-    bench/stream_gap.py build/release/libfrit.so --threads 16 [--shape llama-1b] [--layers 0] [--cpu avx512vnni]
+    bench/stream_gap.py build/release/libfrit.so --threads 16 [--shape llama-1b] [--type q4_k_m]
+        [--layers 0] [--cpu avx512vnni]
 """
 import argparse
 import ctypes as c
@@ -38,7 +39,7 @@ class Engine:
         self.lib.frit_session_pending.restype = c.c_size_t
         self.n_pushed = 0
         model, self.engine = c.c_void_p(), c.c_void_p()
-        shape = RandomOptions(shape=args.shape.encode(), n_layers=args.layers)
+        shape = RandomOptions(shape=args.shape.encode(), type=args.type.encode(), n_layers=args.layers)
         options = EngineOptions(n_ctx=CONTEXT, n_sessions=3, n_threads=args.threads,
                                 cpu=args.cpu.encode() if args.cpu else None)
         self.call("frit_model_open_random", c.byref(model), c.byref(shape), None)
@@ -85,6 +86,7 @@ def measure(engine, stream, prompts, seconds):
             if len(gaps) % (CONTEXT // 2) == CONTEXT // 2 - 1:
                 engine.truncate(stream, 32)
             engine.push(stream, 1)
+    n_prompt -= sum(engine.pending(session) for session in prompts)
     ms = sorted(1000 * gap for gap in gaps)
     return (f"median {statistics.median(ms):.1f} ms, p99 {ms[int(0.99 * len(ms))]:.1f} ms, max {ms[-1]:.1f} ms; "
             f"prompts {n_prompt / seconds:.0f} tokens/s")
@@ -94,6 +96,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("library", help="path of libfrit.so")
     parser.add_argument("--shape", default="llama-1b", help="of frit bench --random (llama-1b)")
+    parser.add_argument("--type", default="q4_k_m", help="of weights (q4_k_m)")
     parser.add_argument("--layers", type=int, default=0, help="the first layers; 0: all")
     parser.add_argument("--threads", type=int, default=0, help="0: as frit chooses")
     parser.add_argument("--cpu", help="best instruction set")
@@ -103,6 +106,8 @@ def main():
     engine.push(stream, 32)
     for others, seconds in (([], 2), (prompts, 2)):   # plans are made, the pace is known
         measure(engine, stream, others, seconds)
+    for session in prompts:
+        engine.truncate(session, 0)   # what is left of the warm-up would run beside the stream
     print("alone:", measure(engine, stream, [], 4))
     print("with two prompts of 1,000 tokens:", measure(engine, stream, prompts, 10))
 

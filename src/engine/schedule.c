@@ -12,7 +12,7 @@
 // Where every token sees all others, a session's rows run in one step, and sessions share it as long as they fit whole.
 //
 // While some session generates, a step has few prompt rows, so that no session waits long for the next token: as many
-// as take four times as long as a step without prompts, by what steps took before.
+// as take three times as long as a step without prompts, by what steps took before.
 //
 // Pages are taken here, for the rows that are scheduled. A prompt begins only when the cache has pages for all of it;
 // a session that finds none waits until others give pages back. Where all wait, the one that has run least gives its
@@ -44,7 +44,7 @@ static bool is_prefill(const frit_engine *engine, const frit_session *session)
     return pending(session) >= (size_t)engine->prefill_rows;
 }
 
-enum { LEAST_BUDGET = 32, FIRST_BUDGET = 64, GAP = 4 };
+enum { LEAST_BUDGET = 16, FIRST_BUDGET = 64, GAP = 3 };
 
 int32_t frit_schedule_budget(const frit_pace *pace, int32_t least)
 {

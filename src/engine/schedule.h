@@ -56,5 +56,5 @@ double frit_pace_few(const frit_engine *engine, int32_t n_rows);
 // What is known of the next step: rows, of sessions that generate and of drafts so far, and the tokens that these give.
 void frit_pace_next(const frit_engine *engine, int32_t *n_rows, double *n_tokens);
 void frit_pace_measure_few(frit_engine *engine, const frit_step *step, uint64_t step_ns);
-// Prompt rows of a step at most while other sessions generate: so many as take four times as long as a step without.
+// Prompt rows of a step at most while other sessions generate: so many as take three times as long as a step without.
 int32_t frit_schedule_budget(const frit_pace *pace, int32_t least);
