@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Embeddings as OpenAI gives them.
-#include "server/embeddings.h"
+// Embeddings as OpenAI gives them, from the request to the answer.
+//
+// Texts become tokens on the thread that reads the body. The job then holds an idle session, whose room in the cache it
+// uses, and embeds a batch of texts at each turn of the engine thread, so that answers of others continue meanwhile.
+#include "server/handlers.h"
+#include "server/request.h"
 
 #include "server/json_reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MAX_INPUTS = 2048 };
 
 typedef struct input {
     frit_token *tokens;
@@ -162,9 +168,9 @@ static bool read_inputs(const server_exchange *exchange, const json_t *value, em
     const bool is_list = json_is_array(value) && !json_is_integer(json_array_get(value, 0));
     const size_t n = is_list ? json_array_size(value) : 1;
     if (n == 0) return server_refuse(problem, 400, "invalid_value", "input", "input: an empty list");
-    if (n > SERVER_MAX_INPUTS)
+    if (n > MAX_INPUTS)
         return server_refuse(problem, 400, "invalid_value", "input", "input: %zu inputs, at most %d are possible", n,
-                             SERVER_MAX_INPUTS);
+                             MAX_INPUTS);
     e->inputs = calloc(n, sizeof *e->inputs);
     e->values = e->inputs ? calloc(n * e->width, sizeof *e->values) : NULL;
     if (!e->values) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
@@ -203,7 +209,7 @@ static bool choose(const server_site *site, const server_embedding *request, emb
     return true;
 }
 
-server_job *server_embeddings_job(server_exchange *exchange, const server_embedding *request)
+static server_job *make_embeddings_job(server_exchange *exchange, const server_embedding *request)
 {
     const server_site *site = exchange->site;
     server_problem *problem = &exchange->problem;
@@ -223,4 +229,10 @@ server_job *server_embeddings_job(server_exchange *exchange, const server_embedd
     if (choose(site, request, e, problem) && read_inputs(exchange, request->input, e, job, problem)) return job;
     server_job_release(NULL, job);
     return NULL;
+}
+
+void server_embed(server_exchange *exchange)
+{
+    const server_embedding *request = exchange->request;
+    if (server_check_model(exchange, request->model)) exchange->job = make_embeddings_job(exchange, request);
 }

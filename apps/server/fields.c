@@ -224,7 +224,7 @@ bool server_parse(const server_parser *parser, const char *body, size_t n, void 
         return server_refuse(problem, 413, "body_too_large", NULL, "the body has more than %d values",
                              SERVER_MAX_VALUES);
     json_error_t error;
-    *holder = (server_body){.text = body, .n_text = n};
+    *holder = (server_body){.text = body, .n_text = n, .parser = parser};
     json_t *root = holder->root = load(holder, &error);
     if (!root)
         return server_refuse(problem, 400, "invalid_json", NULL,

@@ -43,7 +43,8 @@ typedef struct server_body {
     json_t *root;       // what texts are borrowed from
     const char *text;   // the body as it came: lives while the request is handled
     size_t n_text;
-    char *owned;   // text, where it had to be changed
+    char *owned;                          // text, where it had to be changed
+    const struct server_parser *parser;   // what filled the struct
 } server_body;
 
 // A body of the allowed size may hold millions of tiny values, each of which costs memory many times its text.

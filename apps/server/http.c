@@ -140,6 +140,7 @@ static void open_request(request *r, const char *method)
     r->is_preflight = strcmp(method, "OPTIONS") == 0 && server_guard_allowed_origin(guard, caller.origin);
     server_problem no_route = {0};
     if (!r->is_preflight) r->route = server_route_find(method, r->path, &r->exchange.rest, r->allow, &no_route);
+    if (r->route) r->exchange.protocol = r->route->protocol;
     bool needs_key = !r->is_preflight && (!r->route || r->route->needs_key);
     if (server_guard_admits(guard, &caller, needs_key, problem) && no_route.status) *problem = no_route;
     r->exchange.key = server_guard_key(guard, &caller);
@@ -253,7 +254,7 @@ static enum MHD_Result send_json(const request *r, unsigned status, char *text, 
 
 static enum MHD_Result send_problem(const request *r)
 {
-    char *text = server_problem_json(&r->exchange.problem);
+    char *text = r->exchange.protocol->problem(&r->exchange.problem);
     return send_json(r, (unsigned)r->exchange.problem.status, text, text ? strlen(text) : 0);
 }
 
@@ -294,7 +295,7 @@ static enum MHD_Result send_stream(request *r)
     struct MHD_Response *response =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, r, NULL);
     if (response) {
-        MHD_add_response_header(response, "Content-Type", "text/event-stream");
+        MHD_add_response_header(response, "Content-Type", r->exchange.protocol->stream_type);
         MHD_add_response_header(response, "Cache-Control", "no-cache");
         MHD_add_response_header(response, "X-Accel-Buffering", "no");   // for proxies that collect otherwise
     }
@@ -419,6 +420,7 @@ static void *on_line(void *ctx, const char *uri, struct MHD_Connection *connecti
     r->task.run = read_body;
     r->connection = connection;
     r->exchange.site = http->options.site;
+    r->exchange.protocol = &server_openai;
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     r->link = info ? info->socket_context : NULL;
     info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);

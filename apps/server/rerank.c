@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Reranking as Jina and Cohere give it.
-#include "server/rerank.h"
+// Reranking as Jina and Cohere give it, from the request to the answer. Runs as embeddings do (embeddings.c).
+#include "server/handlers.h"
+#include "server/request.h"
 
 #include "common/ranking.h"
 #include "server/json_reply.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { MAX_DOCUMENTS = 2048 };
 
 typedef struct document {
     frit_token *tokens;   // of the query and the document
@@ -129,9 +132,9 @@ static bool read_documents(const server_exchange *exchange, const server_rerank 
         return server_refuse(problem, 400, "missing_required_parameter", "documents", "documents: is missing");
     if (!json_is_array(documents))
         return server_refuse(problem, 400, "invalid_type", "documents", "documents: expected a list of texts");
-    if (n == 0 || n > SERVER_MAX_DOCUMENTS)
+    if (n == 0 || n > MAX_DOCUMENTS)
         return server_refuse(problem, 400, "invalid_value", "documents", "documents: %zu texts; expected 1 to %d", n,
-                             SERVER_MAX_DOCUMENTS);
+                             MAX_DOCUMENTS);
     r->documents = calloc(n, sizeof *r->documents);
     r->texts = request->return_documents ? json_array() : NULL;
     if (!r->documents) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
@@ -160,7 +163,7 @@ static bool check(const server_site *site, const server_rerank *request, server_
            server_refuse(problem, 400, "invalid_type", "query", "query: expected a string");
 }
 
-server_job *server_rerank_job(server_exchange *exchange, const server_rerank *request)
+static server_job *make_rerank_job(server_exchange *exchange, const server_rerank *request)
 {
     const server_site *site = exchange->site;
     server_problem *problem = &exchange->problem;
@@ -181,4 +184,10 @@ server_job *server_rerank_job(server_exchange *exchange, const server_rerank *re
     if (check(site, request, problem) && read_documents(exchange, request, r, job, problem)) return job;
     server_job_release(NULL, job);
     return NULL;
+}
+
+void server_rerank_texts(server_exchange *exchange)
+{
+    const server_rerank *request = exchange->request;
+    if (server_check_model(exchange, request->model)) exchange->job = make_rerank_job(exchange, request);
 }

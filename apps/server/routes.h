@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// server/routes.h: the table of routes. A route is a row: method, path, parser of its body, handler, and whether a key
-// is needed. Nothing here knows of sockets: a handler reads the parsed request and leaves a reply, a problem or a job.
+// server/routes.h: the table of routes. A route is a row: method, path, parser of its body, handler, whether a key is
+// needed, the protocol of its answers and errors, and what it does in a few words. Nothing here knows of sockets: a handler reads the parsed request and leaves a reply, a problem or a job.
 #pragma once
 #include "server/fields.h"
-#include "server/worker.h"
+#include "server/protocol.h"
 
 typedef struct server_site {   // what handlers know of the server; never changes
     frit_model *model;
@@ -22,10 +22,11 @@ typedef struct server_site {   // what handlers know of the server; never change
 
 typedef struct server_exchange {   // one request and its answer
     const server_site *site;
-    const char *rest;   // what the path's '*' stands for
-    void *request;      // parsed; NULL for routes without a parser
-    size_t key;         // number of the caller's API key, from 1 on; 0: none
-    char *reply;        // malloc'd JSON of status 200
+    const server_protocol *protocol;   // of the route
+    const char *rest;                  // what the path's '*' stands for
+    void *request;                     // parsed; NULL for routes without a parser
+    size_t key;                        // number of the caller's API key, from 1 on; 0: none
+    char *reply;                       // malloc'd JSON of status 200
     server_problem problem;
     server_job *job;   // not submitted yet, or by `submit`
     // Submits the job before the handler is done: it runs while the handler prepares the rest. False with a problem,
@@ -44,8 +45,12 @@ typedef struct server_route {
     const server_parser *parser;
     void (*handle)(server_exchange *exchange);
     bool needs_key;
+    const server_protocol *protocol;
+    const char *summary;
 } server_route;
 
+// All rows.
+const server_route *server_routes(size_t *n_routes);
 // The route of a path (with or without "/v1"), and the rest of the path. NULL with problem 404 or 405; `allow`
 // then names the methods that the path has.
 const server_route *server_route_find(const char *method, const char *path, const char **rest, char allow[64],

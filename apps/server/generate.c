@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+// From a request for a generation to its job.
+#include "server/answer.h"
+#include "server/grammars.h"
+#include "server/handlers.h"
+#include "server/prediction.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Requests without a seed differ from each other, and depend on the server's seed alone.
+static uint64_t next_seed(uint64_t seed)
+{
+    static _Atomic uint64_t counter;
+    return seed + 0x9e3779b97f4a7c15u * (atomic_fetch_add(&counter, 1) + 1);
+}
+
+// One that is named twice has the last scale.
+static bool choose_adapters(const server_site *site, const server_generation *request, server_job *job,
+                            server_problem *problem)
+{
+    if (!request->lora) return true;
+    job->scales = calloc(site->adapters.n + 1, sizeof *job->scales);
+    if (!job->scales) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    for (size_t i = 0; i < request->n_lora; i++) {
+        const server_chosen *chosen = &request->lora[i];
+        if ((size_t)chosen->id >= site->adapters.n)
+            return server_refuse(problem, 400, "invalid_value", "lora",
+                                 "lora[%zu].id is %d, this server has %zu adapters, from 0 on", i, (int)chosen->id,
+                                 site->adapters.n);
+        job->scales[chosen->id] = chosen->scale;
+    }
+    return true;
+}
+
+// Callers with different keys, and requests with different salts, cannot tell what others have asked.
+static bool set_salt(const server_exchange *exchange, const char *salt, server_job *job)
+{
+    const size_t n = (salt ? strlen(salt) : 0) + 32;
+    if (exchange->key == 0 && !salt) return true;
+    job->salt = malloc(n);
+    if (job->salt) snprintf(job->salt, n, "%zu:%s", exchange->key, salt ? salt : "");
+    return job->salt != NULL;
+}
+
+// What the answer may be. NULL with a problem, or without one: anything.
+static frit_grammar *compile_grammar(const server_site *site, const server_generation *request, bool chat,
+                                     server_problem *problem)
+{
+    if (!chat)
+        return server_grammars_get(site->grammars, site->model, request->format_kind, request->format,
+                                   request->n_format, request->format_param, problem);
+    const frit_turn_grammar_options options = {.format = request->format_param ? request->format : NULL,
+                                               .n_format = request->n_format,
+                                               .kind = request->format_kind,
+                                               .one_call = !request->parallel_calls};
+    return server_grammars_get_turn(site->grammars, request->turn, request->body.root, &options, request->format_param,
+                                    problem);
+}
+
+// Whether the answer may need a grammar, which is compiled while the prompt runs.
+static bool check_grammar(const server_generation *request, bool chat, server_job *job, server_problem *problem)
+{
+    if (request->format_param && request->heals)
+        return server_refuse(problem, 400, "unsupported_parameter", request->format_param,
+                             "%s: is not supported together with heal", request->format_param);
+    job->awaits_grammar = request->format_param || (chat && json_object_get(request->body.root, "tools"));
+    return true;
+}
+
+// The field that a sampler's refusal is about: its sentence begins with the option's name.
+static const char *sampler_field(void)
+{
+    static const char *const names[][2] = {{"logit-bias", "logit_bias"},
+                                           {"samplers", "samplers"},
+                                           {"sampler-seq", "samplers"},
+                                           {"dry-sequence-breaker", "dry_sequence_breakers"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(frit_error(), names[i][0], strlen(names[i][0])) == 0) return names[i][1];
+    return NULL;
+}
+
+// The other answers of a request with n of them: the same prompt, and seeds that follow.
+static bool make_part(const server_site *site, const server_generation *request, server_job *first, int32_t index,
+                      server_problem *problem)
+{
+    server_job *job = server_job_new();
+    if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    job->first = first;
+    job->next_part = first->parts;
+    first->parts = job;
+    job->n_prompt = first->n_prompt;
+    job->continues = first->continues;
+    job->heals = first->heals;
+    job->echoes = first->echoes;
+    job->max_tokens = first->max_tokens;
+    job->n_top = first->n_top;
+    job->awaits_grammar = first->awaits_grammar;
+    job->prompt = malloc((first->n_prompt + 1) * sizeof *job->prompt);
+    if (first->scales) job->scales = malloc((site->adapters.n + 1) * sizeof *job->scales);
+    if (!job->prompt || (first->scales && !job->scales)) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    memcpy(job->prompt, first->prompt, first->n_prompt * sizeof *job->prompt);
+    if (first->scales) memcpy(job->scales, first->scales, (site->adapters.n + 1) * sizeof *job->scales);
+    if (request->turn && !(job->turn = server_turn(site->model, &request->body, problem))) return false;
+    frit_sampler_options sampler = request->sampler;
+    sampler.seed += (uint64_t)index;
+    const frit_status status = frit_sampler_new(&job->sampler, site->model, &sampler);
+    return status == FRIT_OK || server_refuse_status(problem, 400, sampler_field(), status);
+}
+
+static bool attach_parts(server_job *first)
+{
+    int index = 1;
+    for (server_job *job = first->parts; job; job = job->next_part)
+        if (!server_answer_attach_part(job, first, index++)) return false;
+    return true;
+}
+
+static bool make_job(server_exchange *exchange, server_generation *request, bool chat)
+{
+    const server_site *site = exchange->site;
+    server_problem *problem = &exchange->problem;
+    server_job *job = exchange->job = server_job_new();
+    if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    job->continues = !chat;
+    if (!choose_adapters(site, request, job, problem)) return false;
+    if (!set_salt(exchange, request->cache_salt, job)) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    job->heals = request->heals;
+    job->echoes = request->echo;
+    if (request->echo && request->heals)
+        return server_refuse(problem, 400, "unsupported_parameter", "echo",
+                             "echo: a prompt that is healed cannot be echoed");
+    if (request->echo && site->model_info.kind == FRIT_KIND_ENCODER_DECODER)
+        return server_refuse(problem, 400, "unsupported_parameter", "echo",
+                             "echo: the model turns one text into another; its answer does not continue the prompt");
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)site->n_ctx - 1);
+    if (!server_prompt_tokens(site->model, request, chat, &limits, &job->prompt, &job->n_prompt, problem)) return false;
+    job->prediction = server_prediction_tokens(site->model, request, &limits, &job->n_prediction);
+    request->sampler.seed = request->has_seed ? request->seed : next_seed(site->sampling.seed);
+    frit_status status = frit_sampler_new(&job->sampler, site->model, &request->sampler);
+    if (status != FRIT_OK) return server_refuse_status(problem, 400, sampler_field(), status);
+    if (!check_grammar(request, chat, job, problem)) return false;
+    const bool is_set = request->max_completion_tokens != SERVER_UNSET;
+    job->max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;
+    job->n_top = request->wants_logprobs ? request->n_top : -1;
+    exchange->stream = request->stream;
+    for (int32_t i = request->n_choices - 1; i > 0; i--)
+        if (!make_part(site, request, job, i, problem)) return false;
+    if (server_answer_attach(job, exchange->protocol, chat, request, site->model, site->name) && attach_parts(job))
+        return true;
+    return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+}
+
+void server_generate(server_exchange *exchange, bool chat)
+{
+    server_generation *request = exchange->request;
+    if (!server_check_model(exchange, request->model)) return;
+    if (exchange->site->model_info.kind == FRIT_KIND_ENCODER) {
+        server_refuse(&exchange->problem, 400, "unsupported_model", "model",
+                      "'%.200s' is an encoder: it gives embeddings (/v1/embeddings) and generates no text.",
+                      exchange->site->name);
+        return;
+    }
+    if (exchange->site->model_info.kind == FRIT_KIND_ENCODER_DECODER && chat) {
+        server_refuse(&exchange->problem, 400, "unsupported_model", "model",
+                      "'%.200s' turns one text into another and does not chat: use /v1/completions.",
+                      exchange->site->name);
+        return;
+    }
+    // The job takes what the request points to, and lives as long as the exchange.
+    server_generation kept = *request;
+    if (!make_job(exchange, request, chat)) {
+        server_job_release(NULL, exchange->job);
+        exchange->job = NULL;
+        return;
+    }
+    if (!exchange->job->awaits_grammar || !exchange->submit(exchange)) return;
+    kept.turn = exchange->job->turn;
+    server_problem problem = {0};
+    frit_grammar *grammar = compile_grammar(exchange->site, &kept, chat, &problem);
+    server_worker_give_grammar(exchange->site->worker, exchange->job, grammar, problem.status ? &problem : NULL);
+}
+
+void server_complete_chat(server_exchange *exchange)
+{
+    server_generate(exchange, true);
+}
+
+void server_complete_text(server_exchange *exchange)
+{
+    server_generate(exchange, false);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// server/handlers.h: the handlers of the routes, and what they share.
+#pragma once
+#include "server/routes.h"
+
+// Takes the reply over; NULL: there was no memory for it.
+void server_reply(server_exchange *exchange, json_t *json);
+// False with a problem if the server has no model of that name. NULL and "": any.
+bool server_check_model(server_exchange *exchange, const char *name);
+// Makes the job of exchange->request, a server_generation. `chat`: of messages, else of a text or of tokens.
+void server_generate(server_exchange *exchange, bool chat);
+
+// generate.c
+void server_complete_chat(server_exchange *exchange);
+void server_complete_text(server_exchange *exchange);
+// models.c
+void server_list_models(server_exchange *exchange);
+void server_show_model(server_exchange *exchange);
+void server_list_adapters(server_exchange *exchange);
+void server_show_health(server_exchange *exchange);
+// native.c
+void server_tokenize(server_exchange *exchange);
+void server_detokenize(server_exchange *exchange);
+void server_apply_template(server_exchange *exchange);
+// embeddings.c, rerank.c
+void server_embed(server_exchange *exchange);
+void server_rerank_texts(server_exchange *exchange);

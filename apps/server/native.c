@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// Texts, tokens and prompts, on the paths of llama.cpp's server.
+#include "server/handlers.h"
+#include "server/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void server_tokenize(server_exchange *exchange)
+{
+    const server_text_request *request = exchange->request;
+    const frit_model *model = exchange->site->model;
+    if (!request->text) {
+        server_refuse(&exchange->problem, 400, "missing_required_parameter", "content", "content: is missing");
+        return;
+    }
+    unsigned flags =
+        (request->add_special ? FRIT_TEXT_SPECIAL : 0u) | (request->parse_special ? FRIT_TEXT_PARSE_SPECIAL : 0u);
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, 0);
+    size_t n;
+    frit_token *tokens = server_tokens(model, request->text, request->n_text, flags, &limits, &n, &exchange->problem);
+    if (!tokens) return;
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_t *id = json_integer(tokens[i]);
+        json_array_append_new(
+            list, request->with_pieces ? json_pack("{s:o, s:o}", "id", id, "piece", server_piece_json(model, tokens[i]))
+                                       : id);
+    }
+    free(tokens);
+    server_reply(exchange, json_pack("{s:o, s:I}", "tokens", list, "count", (json_int_t)n));
+}
+
+// Through a stream, so that what is no UTF-8 becomes U+FFFD.
+static frit_status join_tokens(const frit_model *model, const server_text_request *request, char **out, size_t *n_out)
+{
+    frit_text_stream *stream;
+    frit_status status = frit_text_stream_new(&stream, model, request->add_special ? FRIT_TEXT_SPECIAL : 0u);
+    size_t capacity = 0;
+    for (size_t i = 0; i <= request->n_ids && status == FRIT_OK; i++) {
+        const char *text = NULL;
+        size_t n = 0;
+        status = i < request->n_ids ? frit_text_stream_push(stream, request->ids[i], &text, &n)
+                                    : frit_text_stream_flush(stream, &text, &n);
+        if (status != FRIT_OK || n == 0) continue;
+        if (*n_out + n > capacity) {
+            capacity = 2 * (*n_out + n);
+            char *grown = realloc(*out, capacity);
+            if (!grown) {
+                status = FRIT_E_MEMORY;
+                break;
+            }
+            *out = grown;
+        }
+        memcpy(*out + *n_out, text, n);
+        *n_out += n;
+    }
+    frit_text_stream_free(stream);
+    return status;
+}
+
+void server_detokenize(server_exchange *exchange)
+{
+    const server_text_request *request = exchange->request;
+    if (!request->ids) {
+        server_refuse(&exchange->problem, 400, "missing_required_parameter", "tokens", "tokens: is missing");
+        return;
+    }
+    char *text = NULL;
+    size_t n = 0;
+    frit_status status = join_tokens(exchange->site->model, request, &text, &n);
+    if (status == FRIT_OK)
+        server_reply(exchange, json_pack("{s:o}", "content", json_stringn(text ? text : "", n)));
+    else
+        server_refuse_status(&exchange->problem, 400, "tokens", status);
+    free(text);
+}
+
+void server_apply_template(server_exchange *exchange)
+{
+    const server_text_request *request = exchange->request;
+    frit_turn *turn = server_turn(exchange->site->model, &request->body, &exchange->problem);
+    if (!turn) return;
+    size_t n;
+    const char *text = frit_turn_prompt(turn, &n);
+    json_t *json = json_stringn(text, n);
+    frit_turn_free(turn);
+    if (json)
+        server_reply(exchange, json_pack("{s:o}", "prompt", json));
+    else
+        server_refuse(&exchange->problem, 500, NULL, NULL, "the template wrote bytes that are no UTF-8");
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// server/protocol.h: how a kind of answer, and what goes wrong, is written for the clients of a protocol.
+//
+//     body --> parser (its table of fields, and `convert`) --> server_generation: messages in OpenAI's form
+//     the answer's parts (text, reasoning, calls), its end or failure --> a row of functions --> bytes
+//
+// A protocol is such a row, a table of fields, and mostly one file for each. answer.c takes an answer apart and calls
+// the functions on the engine thread; a route names its protocol, so that errors have its shape too.
+#pragma once
+#include "server/worker.h"
+
+typedef struct server_protocol {
+    char *(*problem)(const server_problem *problem);   // malloc'd JSON, or NULL
+    // What follows is NULL for protocols whose answers are one JSON object that a handler writes.
+    const char *stream_type;   // Content-Type of its streams
+    const char *id_prefix;     // of the ids of its answers
+    bool keeps_parts;          // the end of a stream repeats all parts
+    // Events of a stream: before all others; a part, while answer->n_calls counts the calls before it; the end, where
+    // answer->finish says why; a failure after the first event.
+    void (*begin)(server_job *job);
+    void (*part)(server_job *job, const frit_part *part);
+    void (*end)(server_job *job);
+    void (*fail)(server_job *job, const server_problem *problem);
+    // The answer as one object; answer->parts has what was generated.
+    void (*whole)(server_job *job);
+} server_protocol;
+
+extern const server_protocol server_openai, server_openai_chat, server_openai_completion;

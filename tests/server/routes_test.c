@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// Each row of the table of routes, asked over a socket: without a key, with broken bodies, with the wrong method.
+#include "server/routes.h"
+#include "support/served_posix.h"
+#include "support/tiny_model.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define KEY "X-Api-Key: secret\r\n"
+
+static served s;
+static const server_route *routes;
+static size_t n_routes;
+
+static int start_server(void **state)
+{
+    (void)state;
+    const tiny_options options = {.n_ctx = 256};
+    routes = server_routes(&n_routes);
+    s = serve(tiny_model("routes.gguf", &options), "--parallel 2 --threads 1 --api-key secret");
+    return 0;
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    return stop_serving(&s, SIGTERM);
+}
+
+// Of a route, with a word for the '*' in its path.
+static reply ask(const server_route *route, const char *headers, const char *body)
+{
+    char text[2048];
+    const size_t n = strcspn(route->path, "*");
+    snprintf(text, sizeof text, "%s %.*s%s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n%s",
+             route->method, (int)n, route->path, route->path[n] ? "x" : "", headers, strlen(body), body);
+    const int fd = connect_to(&s);
+    send_text(fd, text);
+    const reply r = read_reply(fd);
+    close(fd);
+    return r;
+}
+
+// What the route's protocol makes of a problem has this reply's members and types.
+static void expect_shape(const server_route *route, const reply *r)
+{
+    const server_problem problem = {.status = r->status, .message = "m"};
+    char *text = route->protocol->problem(&problem);
+    json_t *want = json_loads(text, 0, NULL), *found = reply_json(r);
+    const char *key;
+    json_t *value;
+    assert_true(json_object_size(want) > 0);
+    json_object_foreach(want, key, value) if (!json_object_get(found, key) ||
+                                              json_typeof(json_object_get(found, key)) != json_typeof(value))
+        fail_msg("%s %s: no '%s' as in %s: %s", route->method, route->path, key, text, r->body);
+    json_decref(want);
+    json_decref(found);
+    free(text);
+}
+
+static void rows_are_whole(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < n_routes; i++) {
+        const server_route *route = &routes[i];
+        assert_true(route->handle && route->protocol && route->protocol->problem);
+        assert_true(route->summary && strlen(route->summary) > 10);
+        assert_true(route->path[0] == '/' && strncmp(route->path, "/v1/", 4) != 0);
+        assert_true((strcmp(route->method, "POST") == 0) == (route->parser != NULL));
+    }
+}
+
+static void nothing_but_liveness_is_answered_without_a_key(void **state)
+{
+    (void)state;
+    static const char *const open[] = {"/health", "/livez", "/readyz"};
+    for (size_t i = 0; i < n_routes; i++) {
+        bool is_open = false;
+        for (size_t k = 0; k < FRIT_COUNT(open); k++) is_open |= strcmp(routes[i].path, open[k]) == 0;
+        assert_int_equal(routes[i].needs_key, !is_open);
+        for (int wrong = 0; wrong < 2; wrong++) {
+            reply r = ask(&routes[i], wrong ? "Authorization: Bearer secre\r\n" : "", "{}");
+            if (r.status != (is_open ? 200 : 401)) fail_msg("%s: %d %s", routes[i].path, r.status, r.body);
+            if (!is_open) expect_shape(&routes[i], &r);
+            reply_free(&r);
+        }
+    }
+}
+
+static void broken_bodies_get_the_error_of_the_protocol(void **state)
+{
+    (void)state;
+    char deep[1024] = "{\"messages\": ";
+    memset(deep + strlen(deep), '[', 900);
+    const char *const bodies[] = {"",
+                                  "{",
+                                  "[]",
+                                  "7",
+                                  "\"a\"",
+                                  "{\"model\": 1}",
+                                  "{\"messages\": 1, \"input\": 1.5}",
+                                  "{\"a\": 1, \"a\": 2}",
+                                  "{\"messages\": \"\xff\"}",
+                                  "{\"model\": \"\\u0000\"}",
+                                  deep};
+    for (size_t i = 0; i < n_routes; i++)
+        for (size_t k = 0; k < FRIT_COUNT(bodies) && routes[i].parser; k++) {
+            reply r = ask(&routes[i], KEY, bodies[k]);
+            if (r.status / 100 != 2 && (r.status < 400 || r.status > 499))
+                fail_msg("%s, %s: %d %s", routes[i].path, bodies[k], r.status, r.body);
+            if (k < 5) assert_int_equal(r.status, 400);
+            if (r.status != 200) expect_shape(&routes[i], &r);
+            reply_free(&r);
+        }
+}
+
+static void long_bodies_and_values_get_the_error_of_the_protocol(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < n_routes; i++) {
+        if (!routes[i].parser) continue;
+        char head[512];
+        snprintf(head, sizeof head, "POST %s HTTP/1.1\r\nHost: localhost\r\n" KEY "Content-Length: 99999999\r\n\r\n",
+                 routes[i].path);
+        const int fd = connect_to(&s);
+        send_text(fd, head);
+        reply r = read_reply(fd);
+        assert_int_equal(r.status, 413);
+        expect_shape(&routes[i], &r);
+        reply_free(&r);
+        close(fd);
+    }
+}
+
+static void other_methods_are_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < n_routes; i++) {
+        server_route other = routes[i];
+        other.method = "PATCH";
+        reply r = ask(&other, KEY, "");
+        assert_int_equal(r.status, 405);
+        assert_non_null(strstr(reply_header(&r, "Allow"), routes[i].method));
+        reply_free(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_whole),
+        cmocka_unit_test(nothing_but_liveness_is_answered_without_a_key),
+        cmocka_unit_test(broken_bodies_get_the_error_of_the_protocol),
+        cmocka_unit_test(long_bodies_and_values_get_the_error_of_the_protocol),
+        cmocka_unit_test(other_methods_are_refused),
+    };
+    return cmocka_run_group_tests(tests, start_server, stop_server);
+}
