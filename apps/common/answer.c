@@ -11,12 +11,13 @@
 typedef enum match { MATCH_NONE, MATCH_PARTIAL, MATCH_WHOLE } match;
 
 // Whether the rest of the text is, at this place, a whole stop string or what may still become one.
-static match match_stop(const char *rest, size_t n_rest, const frit_option_list *stop)
+static match match_stop(const char *rest, size_t n_rest, const frit_option_list *stop, const char **found)
 {
     match best = MATCH_NONE;
     for (size_t s = 0; s < stop->n; s++) {
         size_t n = strlen(stop->items[s]), n_common = n_rest < n ? n_rest : n;
         if (n == 0 || memcmp(rest, stop->items[s], n_common) != 0) continue;
+        *found = stop->items[s];
         if (n_rest >= n) return MATCH_WHOLE;
         best = MATCH_PARTIAL;
     }
@@ -26,9 +27,10 @@ static match match_stop(const char *rest, size_t n_rest, const frit_option_list 
 static void give_out(app_answer *answer, bool last, app_text *shown)
 {
     match found = MATCH_NONE;
+    const char *stop = NULL;
     size_t end = answer->n_shown;
     for (; end < answer->n; end++) {
-        found = match_stop(answer->text + end, answer->n - end, &answer->stop);
+        found = match_stop(answer->text + end, answer->n - end, &answer->stop, &stop);
         if (found == MATCH_WHOLE || (found == MATCH_PARTIAL && !last)) break;
     }
     *shown = (app_text){answer->text + answer->n_shown, end - answer->n_shown};
@@ -37,6 +39,7 @@ static void give_out(app_answer *answer, bool last, app_text *shown)
     answer->n = end;
     answer->text[end] = 0;
     answer->stopped = true;
+    answer->stopped_by = stop;
 }
 
 static frit_status append(app_answer *answer, const char *bytes, size_t n)

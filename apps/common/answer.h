@@ -22,9 +22,10 @@ typedef struct app_answer {
     frit_option_list stop;   // borrowed; empty strings never match
     char *text;              // the answer so far, zero-terminated; ends before the stop string if one was found
     size_t n, capacity;
-    size_t n_shown;   // bytes that have been given out
-    size_t n_skip;    // bytes at the start that are no part of it: a prompt's end that is spelled again
-    bool stopped;     // a stop string was found
+    size_t n_shown;           // bytes that have been given out
+    size_t n_skip;            // bytes at the start that are no part of it: a prompt's end that is spelled again
+    bool stopped;             // a stop string was found
+    const char *stopped_by;   // that one: an item of `stop`
 } app_answer;
 
 // FRIT_E_MEMORY, or what frit_text_stream_new fails with.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/answer.h: the answer to a generation: its text comes apart into parts, which the protocol of the request writes.
+// server/answer.h: the answer to a generation: its text comes apart into parts, which the protocol of the request
+// writes.
 #pragma once
 #include "server/protocol.h"
 #include "server/request.h"

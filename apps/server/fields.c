@@ -237,7 +237,26 @@ bool server_parse(const server_parser *parser, const char *body, size_t n, void 
         if (!value || json_is_null(value)) continue;
         if (!read_field(&parser->fields[i], value, request, problem)) return false;
     }
-    return parser->sampler == 0 || read_samplers(root, (char *)request + parser->sampler, problem);
+    if (parser->sampler > 0 && !read_samplers(root, (char *)request + parser->sampler, problem)) return false;
+    return !parser->convert || parser->convert(request, problem);
+}
+
+bool server_body_convert(server_body *body, json_t *root, server_problem *problem)
+{
+    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    if (!text) {
+        json_decref(root);
+        return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    }
+    if (body->given)
+        json_decref(body->root);
+    else
+        body->given = body->root;
+    free(body->owned);
+    body->root = root;
+    body->text = body->owned = text;
+    body->n_text = strlen(text);
+    return true;
 }
 
 static bool is_known(const server_parser *parser, const char *key)
@@ -255,7 +274,8 @@ static bool is_known(const server_parser *parser, const char *key)
 bool server_parse_strictly(const server_parser *parser, const void *request, server_problem *problem)
 {
     const server_body *body = request;
-    for (void *at = json_object_iter(body->root); at; at = json_object_iter_next(body->root, at)) {
+    json_t *root = body->given ? body->given : body->root;
+    for (void *at = json_object_iter(root); at; at = json_object_iter_next(root, at)) {
         const char *key = json_object_iter_key(at);
         if (!is_known(parser, key))
             return server_refuse(problem, 400, "unknown_parameter", key, "%.64s: is not a field of this request", key);
@@ -268,6 +288,7 @@ void server_parser_clear(const server_parser *parser, void *request)
     if (parser->clear) parser->clear(request);
     server_body *body = request;
     json_decref(body->root);
+    json_decref(body->given);
     free(body->owned);
     memset(request, 0, parser->n_bytes);
 }

@@ -44,6 +44,7 @@ typedef struct server_body {
     const char *text;   // the body as it came: lives while the request is handled
     size_t n_text;
     char *owned;                          // text, where it had to be changed
+    json_t *given;                        // the root as it came, where `convert` put another in its place
     const struct server_parser *parser;   // what filled the struct
 } server_body;
 
@@ -55,7 +56,9 @@ typedef struct server_parser {
     size_t n_fields;
     size_t n_bytes;                 // of the struct
     void (*clear)(void *request);   // frees what custom fields made; may be NULL
-    size_t sampler;                 // offset of its frit_sampler_options, which the caller presets; 0: it has none
+    // After all fields: makes of the body what other protocols would have sent (server_body_convert). May be NULL.
+    bool (*convert)(void *request, server_problem *problem);
+    size_t sampler;   // offset of its frit_sampler_options, which the caller presets; 0: it has none
 } server_parser;
 
 // Fills the `request`, zeroed but for the sampler. False with a problem of status 400; server_parser_clear either way.
@@ -63,3 +66,15 @@ bool server_parse(const server_parser *parser, const char *body, size_t n, void 
 // False with a problem if the parsed request has unknown fields.
 bool server_parse_strictly(const server_parser *parser, const void *request, server_problem *problem);
 void server_parser_clear(const server_parser *parser, void *request);
+// Takes another root over, whose text the body has from then on. False: no memory (also where it is NULL).
+bool server_body_convert(server_body *body, json_t *root, server_problem *problem);
+
+// Rows of tables of fields.
+#define SERVER_FIELD_ELSEWHERE(name_)          \
+    {                                          \
+        .name = name_, .type = FIELD_ELSEWHERE \
+    }
+#define SERVER_FIELD_REFUSED(name, ...)      \
+    {                                        \
+        name, FIELD_UNSUPPORTED, __VA_ARGS__ \
+    }

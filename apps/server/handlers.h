@@ -22,6 +22,8 @@ void server_show_health(server_exchange *exchange);
 void server_tokenize(server_exchange *exchange);
 void server_detokenize(server_exchange *exchange);
 void server_apply_template(server_exchange *exchange);
+// anthropic.c
+void server_count_message_tokens(server_exchange *exchange);
 // embeddings.c, rerank.c
 void server_embed(server_exchange *exchange);
 void server_rerank_texts(server_exchange *exchange);

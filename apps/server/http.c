@@ -210,6 +210,7 @@ static void add_headers(const request *r, struct MHD_Response *response)
     const server_problem *problem = &r->exchange.problem;
     char number[16];
     MHD_add_response_header(response, "X-Request-Id", r->id);
+    if (r->exchange.protocol->id_header) MHD_add_response_header(response, r->exchange.protocol->id_header, r->id);
     if (problem->retry_after > 0) {
         snprintf(number, sizeof number, "%d", problem->retry_after);
         MHD_add_response_header(response, "Retry-After", number);

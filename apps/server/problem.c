@@ -53,6 +53,11 @@ static json_t *text_json(const char *text)
     return json_string(ascii);
 }
 
+json_t *server_problem_message(const server_problem *problem)
+{
+    return text_json(problem->message);
+}
+
 char *server_problem_json(const server_problem *problem)
 {
     json_t *param = problem->param[0] ? text_json(problem->param) : json_null();

@@ -5,6 +5,7 @@
 //
 //     {"error": {"message": "...", "type": "invalid_request_error", "param": "stop", "code": null}}
 #pragma once
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -22,5 +23,7 @@ bool server_refuse(server_problem *problem, int status, const char *code, const 
 // Likewise from a failed library call: its sentence is the message.
 bool server_refuse_status(server_problem *problem, int http_status, const char *param, int status);
 
+// The message as a JSON string.
+json_t *server_problem_message(const server_problem *problem);
 // malloc'd JSON text, or NULL when out of memory.
 char *server_problem_json(const server_problem *problem);

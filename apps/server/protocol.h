@@ -11,6 +11,7 @@
 
 typedef struct server_protocol {
     char *(*problem)(const server_problem *problem);   // malloc'd JSON, or NULL
+    const char *id_header;                             // of the request's id, beside X-Request-Id; may be NULL
     // What follows is NULL for protocols whose answers are one JSON object that a handler writes.
     const char *stream_type;   // Content-Type of its streams
     const char *id_prefix;     // of the ids of its answers
@@ -25,4 +26,4 @@ typedef struct server_protocol {
     void (*whole)(server_job *job);
 } server_protocol;
 
-extern const server_protocol server_openai, server_openai_chat, server_openai_completion;
+extern const server_protocol server_openai, server_openai_chat, server_openai_completion, server_anthropic;

@@ -22,7 +22,7 @@ static bool no_memory(server_problem *problem)
 
 // ---------------------------------------------------------------------------------------- sampling fields
 
-static bool parse_seed(json_t *value, void *ctx, server_problem *problem)
+bool server_parse_seed(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
     const char *text = json_string_value(value);
@@ -36,37 +36,43 @@ static bool parse_seed(json_t *value, void *ctx, server_problem *problem)
            server_refuse(problem, 400, "invalid_value", "seed", "seed: %.64s is more than 2^64 - 1", text);
 }
 
-static bool add_stop(const char **items, size_t *n, const json_t *value, server_problem *problem)
+static bool add_stop(const char **items, size_t *n, const json_t *value, const char *param, server_problem *problem)
 {
     const char *text = json_string_value(value);
     if (!text)
-        return server_refuse(problem, 400, "invalid_type", "stop", "stop: expected a string or a list of strings");
+        return server_refuse(problem, 400, "invalid_type", param, "%s: expected a string or a list of strings", param);
     size_t length = json_string_length(value);
     if (length == 0)
-        return server_refuse(problem, 400, "invalid_value", "stop", "stop: an empty string stops everything");
+        return server_refuse(problem, 400, "invalid_value", param, "%s: an empty string stops everything", param);
     if (strlen(text) < length)
-        return server_refuse(problem, 400, "invalid_value", "stop", "stop: a string has a zero character");
+        return server_refuse(problem, 400, "invalid_value", param, "%s: a string has a zero character", param);
     if (length > SERVER_MAX_STOP_BYTES)
-        return server_refuse(problem, 400, "invalid_value", "stop",
-                             "stop: a string of %zu bytes, at most %d are possible", length, SERVER_MAX_STOP_BYTES);
+        return server_refuse(problem, 400, "invalid_value", param, "%s: a string of %zu bytes, at most %d are possible",
+                             param, length, SERVER_MAX_STOP_BYTES);
     items[(*n)++] = text;
     return true;
 }
 
-static bool parse_stop(json_t *value, void *ctx, server_problem *problem)
+bool server_read_stop(server_generation *request, json_t *value, const char *param, server_problem *problem)
 {
-    server_generation *request = ctx;
     size_t n = json_is_array(value) ? json_array_size(value) : 1;
     if (n > SERVER_MAX_STOPS)
-        return server_refuse(problem, 400, "invalid_value", "stop", "stop: %zu strings, at most %d are possible", n,
+        return server_refuse(problem, 400, "invalid_value", param, "%s: %zu strings, at most %d are possible", param, n,
                              SERVER_MAX_STOPS);
     const char **items = calloc(n + 1, sizeof *items);
     if (!items) return no_memory(problem);
-    request->stop.items = items;
+    free((void *)request->stop.items);
+    request->stop = (frit_option_list){items, 0};
     bool good = true;
     for (size_t i = 0; i < n && good; i++)
-        good = add_stop(items, &request->stop.n, json_is_array(value) ? json_array_get(value, i) : value, problem);
+        good =
+            add_stop(items, &request->stop.n, json_is_array(value) ? json_array_get(value, i) : value, param, problem);
     return good;
+}
+
+static bool parse_stop(json_t *value, void *ctx, server_problem *problem)
+{
+    return server_read_stop(ctx, value, "stop", problem);
 }
 
 // {"15": -1.5, "16": -100}: the library takes texts.
@@ -180,7 +186,7 @@ static bool parse_penalize_nl(json_t *value, void *ctx, server_problem *problem)
 }
 
 // [{"id": 0, "scale": 0.5}, ...]: the adapters that are not named have the scale 0.
-static bool parse_lora(json_t *value, void *ctx, server_problem *problem)
+bool server_parse_lora(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
     const size_t n = json_array_size(value);
@@ -234,11 +240,11 @@ static bool set_text_format(json_t *value, void *ctx, frit_grammar_kind kind, co
     return set_format(ctx, kind, param, value, problem);
 }
 
-static bool set_schema(json_t *value, void *ctx, const char *param, server_problem *problem)
+bool server_set_schema(server_generation *request, json_t *value, const char *param, server_problem *problem)
 {
     if (!json_is_object(value) && !json_is_boolean(value))
         return server_refuse(problem, 400, "invalid_type", param, "%s: expected a JSON schema, an object", param);
-    return set_format(ctx, FRIT_GRAMMAR_SCHEMA, param, value, problem);
+    return set_format(request, FRIT_GRAMMAR_SCHEMA, param, value, problem);
 }
 
 static bool parse_grammar(json_t *value, void *ctx, server_problem *problem)
@@ -253,7 +259,7 @@ static bool parse_regex(json_t *value, void *ctx, server_problem *problem)
 
 static bool parse_json_schema(json_t *value, void *ctx, server_problem *problem)
 {
-    return set_schema(value, ctx, "json_schema", problem);
+    return server_set_schema(ctx, value, "json_schema", problem);
 }
 
 static bool parse_guided_grammar(json_t *value, void *ctx, server_problem *problem)
@@ -269,7 +275,7 @@ static bool parse_guided_regex(json_t *value, void *ctx, server_problem *problem
 static bool parse_guided_json(json_t *value, void *ctx, server_problem *problem)
 {
     if (json_is_string(value)) return set_text_format(value, ctx, FRIT_GRAMMAR_SCHEMA, "guided_json", problem);
-    return set_schema(value, ctx, "guided_json", problem);
+    return server_set_schema(ctx, value, "guided_json", problem);
 }
 
 // {"type": "text"}, {"type": "json_object"}, {"type": "json_schema", "json_schema": {"name": ..., "schema": {...}}}
@@ -288,12 +294,12 @@ static bool parse_response_format(json_t *value, void *ctx, server_problem *prob
         if (!schema)
             return server_refuse(problem, 400, "missing_required_parameter", param, "%s.json_schema.schema: is missing",
                                  param);
-        return set_schema(schema, request, param, problem);
+        return server_set_schema(request, schema, param, problem);
     }
     if (strcmp(type, "json_object") != 0)
         return server_refuse(problem, 400, "unsupported_parameter", param,
                              "%s: type '%.64s' is not known; expected text, json_object or json_schema", param, type);
-    if (schema) return set_schema(schema, request, param, problem);
+    if (schema) return server_set_schema(request, schema, param, problem);
     json_t *any = json_pack("{s:s}", "type", "object");
     if (!any) return no_memory(problem);
     const bool good = set_format(request, FRIT_GRAMMAR_SCHEMA, param, any, problem);
@@ -354,7 +360,7 @@ static bool parse_prompt(json_t *value, void *ctx, server_problem *problem)
     return server_refuse(problem, 400, "invalid_type", "prompt", "prompt: expected a string or a list of token ids");
 }
 
-static void clear_generation(void *ctx)
+void server_clear_generation(void *ctx)
 {
     server_generation *request = ctx;
     free((void *)request->stop.items);
@@ -376,15 +382,8 @@ static void clear_generation(void *ctx)
     {                                                             \
         name, FIELD_SAMPLER, .offset = AT(sampler), .row = option \
     }
-#define LATER(name, ...)                     \
-    {                                        \
-        name, FIELD_UNSUPPORTED, __VA_ARGS__ \
-    }
-
-#define ELSEWHERE(name_)                       \
-    {                                          \
-        .name = name_, .type = FIELD_ELSEWHERE \
-    }
+#define LATER     SERVER_FIELD_REFUSED
+#define ELSEWHERE SERVER_FIELD_ELSEWHERE
 
 #define OLD_TOOLS     "it is an old form; use tools and tool_choice"
 #define SAMPLER_LATER "it comes with a later version"
@@ -396,11 +395,11 @@ static void clear_generation(void *ctx)
     {"model", FIELD_TEXT, .offset = AT(model)},                                                                     \
     {"stream", FIELD_BOOL, .offset = AT(stream)},                                                                   \
     {"stream_options", FIELD_CUSTOM, .parse = parse_stream_options},                                      \
-    {"seed", FIELD_CUSTOM, .parse = parse_seed},                                                          \
+    {"seed", FIELD_CUSTOM, .parse = server_parse_seed},                                                          \
     {"cache_salt", FIELD_TEXT, .offset = AT(cache_salt)},                                                 \
     {"stop", FIELD_CUSTOM, .parse = parse_stop},                                                          \
     {"logit_bias", FIELD_CUSTOM, .parse = parse_logit_bias},                                              \
-    {"lora", FIELD_CUSTOM, .parse = parse_lora},                                                          \
+    {"lora", FIELD_CUSTOM, .parse = server_parse_lora},                                                          \
     {"prediction", FIELD_CUSTOM, .parse = server_parse_prediction},                                       \
     SAMPLER("temperature", "temp"),                                                                       \
     SAMPLER("repetition_penalty", "repeat-penalty"),                                                      \
@@ -457,10 +456,16 @@ static const server_field completion_fields[] = {
 
 #undef AT
 
-const server_parser server_chat_parser = {chat_fields, COUNT(chat_fields), sizeof(server_generation), clear_generation,
-                                          offsetof(server_generation, sampler)};
-const server_parser server_completion_parser = {completion_fields, COUNT(completion_fields), sizeof(server_generation),
-                                                clear_generation, offsetof(server_generation, sampler)};
+const server_parser server_chat_parser = {.fields = chat_fields,
+                                          .n_fields = COUNT(chat_fields),
+                                          .n_bytes = sizeof(server_generation),
+                                          .clear = server_clear_generation,
+                                          .sampler = offsetof(server_generation, sampler)};
+const server_parser server_completion_parser = {.fields = completion_fields,
+                                                .n_fields = COUNT(completion_fields),
+                                                .n_bytes = sizeof(server_generation),
+                                                .clear = server_clear_generation,
+                                                .sampler = offsetof(server_generation, sampler)};
 
 // ---------------------------------------------------------------------------------------- embeddings
 
@@ -487,8 +492,8 @@ static const server_field embedding_fields[] = {
 
 #undef AT
 
-const server_parser server_embedding_parser = {embedding_fields, COUNT(embedding_fields), sizeof(server_embedding),
-                                               NULL, 0};
+const server_parser server_embedding_parser = {
+    .fields = embedding_fields, .n_fields = COUNT(embedding_fields), .n_bytes = sizeof(server_embedding)};
 
 static bool keep_query(json_t *value, void *ctx, server_problem *problem)
 {
@@ -520,7 +525,8 @@ static const server_field rerank_fields[] = {
 
 #undef AT
 
-const server_parser server_rerank_parser = {rerank_fields, COUNT(rerank_fields), sizeof(server_rerank), NULL, 0};
+const server_parser server_rerank_parser = {
+    .fields = rerank_fields, .n_fields = COUNT(rerank_fields), .n_bytes = sizeof(server_rerank)};
 
 static bool parse_content(json_t *value, void *ctx, server_problem *problem)
 {
@@ -570,12 +576,18 @@ static const server_field template_fields[] = {
 };
 // clang-format on
 
-const server_parser server_tokenize_parser = {tokenize_fields, COUNT(tokenize_fields), sizeof(server_text_request),
-                                              clear_text, 0};
-const server_parser server_detokenize_parser = {detokenize_fields, COUNT(detokenize_fields),
-                                                sizeof(server_text_request), clear_text, 0};
-const server_parser server_template_parser = {template_fields, COUNT(template_fields), sizeof(server_text_request),
-                                              clear_text, 0};
+const server_parser server_tokenize_parser = {.fields = tokenize_fields,
+                                              .n_fields = COUNT(tokenize_fields),
+                                              .n_bytes = sizeof(server_text_request),
+                                              .clear = clear_text};
+const server_parser server_detokenize_parser = {.fields = detokenize_fields,
+                                                .n_fields = COUNT(detokenize_fields),
+                                                .n_bytes = sizeof(server_text_request),
+                                                .clear = clear_text};
+const server_parser server_template_parser = {.fields = template_fields,
+                                              .n_fields = COUNT(template_fields),
+                                              .n_bytes = sizeof(server_text_request),
+                                              .clear = clear_text};
 
 // ---------------------------------------------------------------------------------------- to tokens
 

@@ -88,7 +88,15 @@ typedef struct server_text_request {
 } server_text_request;
 
 extern const server_parser server_chat_parser, server_completion_parser, server_tokenize_parser,
-    server_detokenize_parser, server_template_parser, server_embedding_parser, server_rerank_parser;
+    server_detokenize_parser, server_template_parser, server_embedding_parser, server_rerank_parser,
+    server_anthropic_parser;
+
+// For the tables of other protocols.
+bool server_parse_seed(json_t *value, void *request, server_problem *problem);
+bool server_parse_lora(json_t *value, void *request, server_problem *problem);
+bool server_read_stop(server_generation *request, json_t *value, const char *param, server_problem *problem);
+bool server_set_schema(server_generation *request, json_t *value, const char *param, server_problem *problem);
+void server_clear_generation(void *request);
 
 // The tokens of what a generation asks for; malloc'd. `chat`: messages through the template. limits->max_tokens is
 // the context less the position that must stay free. False with a problem.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // server/routes.h: the table of routes. A route is a row: method, path, parser of its body, handler, whether a key is
-// needed, the protocol of its answers and errors, and what it does in a few words. Nothing here knows of sockets: a handler reads the parsed request and leaves a reply, a problem or a job.
+// needed, the protocol of its answers and errors, and what it does in a few words. Nothing here knows of sockets: a
+// handler reads the parsed request and leaves a reply, a problem or a job.
 #pragma once
 #include "server/fields.h"
 #include "server/protocol.h"

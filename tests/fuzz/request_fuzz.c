@@ -16,25 +16,40 @@ enum { N_CTX = 4096 };
 
 static frit_model *model;
 
-static const server_parser *const parsers[] = {&server_chat_parser, &server_completion_parser, &server_tokenize_parser,
-                                               &server_detokenize_parser, &server_template_parser};
-enum { N_PARSERS = sizeof parsers / sizeof parsers[0] };
+typedef enum use { USE_CHAT, USE_COMPLETION, USE_TEXT, USE_TEMPLATE } use;
 
-// Whole requests to start from, so that an empty corpus is enough.
-static const char *const starts[N_PARSERS] = {
-    ("{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":[{\"type\":"
+// Each parser, what becomes of its requests, and a whole one to start from, so that an empty corpus is enough.
+static const struct {
+    const server_parser *parser;
+    use use;
+    const char *start;
+} rows[] = {
+    {&server_chat_parser, USE_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":[{\"type\":"
      "\"text\",\"text\":\"hi\"}]},{\"role\":\"assistant\",\"content\":null}],\"stream\":true,\"stream_options\":{"
-     "\"include_usage\":true},\"max_tokens\":5,\"max_completion_tokens\":5,\"temperature\":0.5,\"top_p\":0.9,\"top_k\":"
-     "4,"
-     "\"min_p\":0.1,\"seed\":1,\"stop\":[\"a\",\"b\"],\"logit_bias\":{\"5\":-1.5},\"n\":1,\"tools\":[],"
+     "\"include_usage\":true},\"max_tokens\":5,\"max_completion_tokens\":5,\"temperature\":0.5,\"top_p\":0.9,"
+     "\"top_k\":4,\"min_p\":0.1,\"seed\":1,\"stop\":[\"a\",\"b\"],\"logit_bias\":{\"5\":-1.5},\"n\":1,\"tools\":[],"
      "\"tool_choice\":\"auto\",\"parallel_tool_calls\":false,\"chat_template_kwargs\":{\"a\":1},"
-     "\"reasoning_effort\":\"low\"}"),
-    ("{\"prompt\":\"once\",\"echo\":false,\"logprobs\":null,\"stop\":\"x\",\"frequency_penalty\":0.1,"
-     "\"presence_penalty\":0.2,\"repeat_penalty\":1.1,\"repeat_last_n\":-1}"),
-    "{\"content\":\"hello\",\"add_special\":true,\"parse_special\":false,\"with_pieces\":true}",
-    "{\"tokens\":[1,2,3],\"special\":true}",
-    "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"add_generation_prompt\":false}",
+     "\"reasoning_effort\":\"low\"}"},
+    {&server_completion_parser, USE_COMPLETION,
+     "{\"prompt\":\"once\",\"echo\":false,\"logprobs\":null,\"stop\":\"x\",\"frequency_penalty\":0.1,"
+     "\"presence_penalty\":0.2,\"repeat_penalty\":1.1,\"repeat_last_n\":-1}"},
+    {&server_tokenize_parser, USE_TEXT,
+     "{\"content\":\"hello\",\"add_special\":true,\"parse_special\":false,\"with_pieces\":true}"},
+    {&server_detokenize_parser, USE_TEXT, "{\"tokens\":[1,2,3],\"special\":true}"},
+    {&server_template_parser, USE_TEMPLATE,
+     "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"add_generation_prompt\":false}"},
+    {&server_anthropic_parser, USE_CHAT,
+     "{\"max_tokens\":5,\"system\":[{\"type\":\"text\",\"text\":\"s\"}],\"messages\":[{\"role\":\"user\",\"content\":"
+     "\"hi\"},{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"t\",\"signature\":\"\"},{"
+     "\"type\":\"text\",\"text\":\"a\"},{\"type\":\"tool_use\",\"id\":\"i\",\"name\":\"f\",\"input\":{}}]},{\"role\":"
+     "\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"i\",\"content\":[{\"type\":\"text\",\"text\":"
+     "\"r\"}]}]}],\"tools\":[{\"name\":\"f\",\"input_schema\":{\"type\":\"object\"}}],\"tool_choice\":{\"type\":"
+     "\"any\"},"
+     "\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":5},\"stop_sequences\":[\"x\"],\"output_config\":{\"effort\":"
+     "\"low\",\"format\":{\"type\":\"json_schema\",\"schema\":{}}}}"},
 };
+enum { N_PARSERS = sizeof rows / sizeof rows[0] };
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -46,7 +61,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t max_bytes, unsigned seed)
 {
-    const char *start = starts[seed % N_PARSERS];
+    const char *start = rows[seed % N_PARSERS].start;
     size_t n = strlen(start) + 1;
     if (n_bytes < 8 && max_bytes >= n) {
         bytes[0] = (uint8_t)(seed % N_PARSERS);
@@ -108,11 +123,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     } request;
     memset(&request, 0, sizeof request);
     server_problem problem = {0};
-    bool good = server_parse(parsers[kind], (const char *)bytes + 1, n_bytes - 1, &request, &problem);
+    bool good = server_parse(rows[kind].parser, (const char *)bytes + 1, n_bytes - 1, &request, &problem);
     if (good)
-        good = kind < 2 ? use_generation(&request.generation, kind == 0, &problem)
-                        : use_text(&request.text, kind == N_PARSERS - 1, &problem);
+        good = rows[kind].use <= USE_COMPLETION
+                   ? use_generation(&request.generation, rows[kind].use == USE_CHAT, &problem)
+                   : use_text(&request.text, rows[kind].use == USE_TEMPLATE, &problem);
     if (!good) check_problem(&problem);
-    server_parser_clear(parsers[kind], &request);
+    server_parser_clear(rows[kind].parser, &request);
     return 0;
 }

@@ -5,40 +5,14 @@
 """
 import asyncio
 import json
-import os
-import signal
-import subprocess
-import sys
-import tempfile
 import unittest
 import urllib.request
 
 import openai
 
-FRIT = sys.argv.pop(1)
+from clients_server import KEY, Server, ToolServer
+
 QUESTION = [{"role": "user", "content": "Tell me the tale of Rapunzel."}]
-KEY = "secret-key"
-
-
-class Server:
-    """8 sessions, a key, a free port."""
-
-    def __init__(self, *arguments):
-        command = [FRIT, "serve", "--port", "0", "--parallel", "8", "--max-queue", "2", "--api-key", KEY, "-c", "512",
-                   *arguments]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        for line in self.process.stderr:
-            if "http://" in line:
-                self.url = line.split(" at ")[1].split()[0]
-                return
-        raise RuntimeError("frit serve did not start")
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(timeout=60)
-        self.process.stderr.close()
-        if code != 0:
-            raise RuntimeError(f"frit serve ended with {code}")
 
 
 def setUpModule():
@@ -171,24 +145,17 @@ WEATHER = {"type": "function", "function": {"name": "get_weather", "description"
 
 
 class Tools(unittest.TestCase):
-    """With the scripted model of tests/server/tools_test.c, which answers "weather" by a call."""
+    """With the model of tests/support/tool_model.h, which answers "weather" by a call."""
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        path = os.path.join(cls.folder.name, "scripted.gguf")
-        maker = os.path.join(os.path.dirname(FRIT), "tests", "test_server_tools")
-        if not os.path.exists(maker):
-            raise unittest.SkipTest(f"{maker} is not built")
-        subprocess.run([maker, "--model", path], check=True)
-        cls.server = Server(path)
+        cls.server = ToolServer()
         cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key=KEY, max_retries=0)
 
     @classmethod
     def tearDownClass(cls):
         cls.client.close()
         cls.server.stop()
-        cls.folder.cleanup()
 
     def ask(self, messages, **fields):
         return self.client.chat.completions.create(model="scripted", messages=messages, tools=[WEATHER], **fields)

@@ -2,8 +2,8 @@
 // Tools and reasoning over HTTP, with a model that says what its script says.
 //
 //     test_server_tools --model PATH      writes that model, for tests/server/clients.py
-#include "support/scripted_model.h"
 #include "support/served_posix.h"
+#include "support/tool_model.h"
 
 #include <string.h>
 
@@ -14,36 +14,13 @@
     "{\"name\": \"add\", \"parameters\": {\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"integer\"}}}}}]"
 #define ASK(word) "\"messages\": [{\"role\": \"user\", \"content\": \"" word "\"}]"
 
-// The last message of the user is the name of a script; after a tool's result there is one of its own.
-static const char chat_template[] =
-    "{% if tools %}tools: {{ tools | tojson }}\n{% endif %}{% for m in messages %}[{{ m.role }}]"
-    "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}"
-    "{% for c in m.tool_calls or [] %}\n<tool_call>\n{\"name\": \"{{ c.function.name }}\", \"arguments\": "
-    "{{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}.\n{% endfor %}{% if add_generation_prompt "
-    "%}[assistant]"
-    "{{ '<|after|>' if messages[-1].role == 'tool' else {'weather': '<|weather|>', 'two': '<|two|>', 'bad': '<|bad|>', "
-    "'five': '<|five|>'}"
-    ".get(messages[-1].content, messages[-1].content) }}{% endif %}";
-
-static const script scripts[] = {
-    {"<|weather|>",
-     {"<think>\n", "Hm", ", weather.", "\n</think>\n\n", "Let me ", "look.", "\n<tool_call>\n",
-      "{\"name\": \"get_weather\", ", "\"arguments\": {\"city\": ", "\"Paris\"}}", "\n</tool_call>"}},
-    {"<|after|>", {"It is ", "21 degrees."}},
-    {"<|two|>",
-     {"<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}}</tool_call>\n",
-      "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 2}}</tool_call>"}},
-    {"<|bad|>", {"<tool_call>{\"name\": ", "oops}</tool_call>"}},
-    {"<|five|>", {"<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": ", "5}}</tool_call>"}},
-};
-
 static served s;
 
 static int start_server(void **state)
 {
     (void)state;
     const char *path = temp_path("scripted.gguf");
-    scripted_model(path, chat_template, scripts, FRIT_COUNT(scripts));
+    tool_model(path);
     s = serve(path, "--parallel 2 --threads 1");
     return 0;
 }
@@ -333,7 +310,7 @@ static void a_body_of_millions_of_values_is_refused(void **state)
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--model") == 0) {
-        scripted_model(argv[2], chat_template, scripts, FRIT_COUNT(scripts));
+        tool_model(argv[2]);
         return 0;
     }
     const struct CMUnitTest tests[] = {

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""A running `frit serve` for the tests of clients; the program's path is the first argument."""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+FRIT = sys.argv.pop(1)
+KEY = "secret-key"
+
+
+class Server:
+    """8 sessions, a key, a free port."""
+
+    def __init__(self, *arguments):
+        command = [FRIT, "serve", "--port", "0", "--parallel", "8", "--max-queue", "2", "--api-key", KEY, "-c", "512",
+                   *arguments]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        for line in self.process.stderr:
+            if "http://" in line:
+                self.url = line.split(" at ")[1].split()[0]
+                return
+        raise RuntimeError("frit serve did not start")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(timeout=60)
+        self.process.stderr.close()
+        if code != 0:
+            raise RuntimeError(f"frit serve ended with {code}")
+
+
+class ToolServer(Server):
+    """With the model of tests/support/tool_model.h, named scripted."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        path = os.path.join(self.folder.name, "scripted.gguf")
+        maker = os.path.join(os.path.dirname(FRIT), "tests", "test_server_tools")
+        if not os.path.exists(maker):
+            raise unittest.SkipTest(f"{maker} is not built")
+        subprocess.run([maker, "--model", path], check=True)
+        super().__init__(path, "--temp", "0")
+
+    def stop(self):
+        super().stop()
+        self.folder.cleanup()
