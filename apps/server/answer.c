@@ -70,8 +70,9 @@ static void take_part(server_job *job, const frit_part *part)
     server_answer *answer = job->ctx;
     const server_protocol *protocol = answer->protocol;
     const bool streams = answer->request.stream;
-    if ((!streams || protocol->keeps_parts) && !keep_part(answer, part)) job->outbox.failed = true;
-    if (!streams) return;
+    const bool good = (streams && !protocol->keeps_parts) || keep_part(answer, part);
+    if (!good) job->outbox.failed = true;
+    if (!streams || !good) return;
     if (!answer->begun) protocol->begin(job);
     answer->begun = true;
     protocol->part(job, part);

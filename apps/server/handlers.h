@@ -24,6 +24,10 @@ void server_detokenize(server_exchange *exchange);
 void server_apply_template(server_exchange *exchange);
 // anthropic.c
 void server_count_message_tokens(server_exchange *exchange);
+// responses.c
+void server_respond(server_exchange *exchange);
+void server_show_response(server_exchange *exchange);
+void server_delete_response(server_exchange *exchange);
 // embeddings.c, rerank.c
 void server_embed(server_exchange *exchange);
 void server_rerank_texts(server_exchange *exchange);

@@ -227,7 +227,7 @@ static void add_headers(const request *r, struct MHD_Response *response)
     MHD_add_response_header(response, "Vary", "Origin");
     if (!r->is_preflight) return;
     const char *asked = header(r->connection, "Access-Control-Request-Headers");
-    MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+    MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
     if (asked) MHD_add_response_header(response, "Access-Control-Allow-Headers", asked);
     MHD_add_response_header(response, "Access-Control-Max-Age", "600");
 }

@@ -26,4 +26,5 @@ typedef struct server_protocol {
     void (*whole)(server_job *job);
 } server_protocol;
 
-extern const server_protocol server_openai, server_openai_chat, server_openai_completion, server_anthropic;
+extern const server_protocol server_openai, server_openai_chat, server_openai_completion, server_anthropic,
+    server_openai_responses;

@@ -373,6 +373,7 @@ void server_clear_generation(void *ctx)
     free(request->prediction);
     free(request->ids);
     frit_turn_free(request->turn);
+    if (request->extra) request->free_extra(request->extra);
 }
 
 // ---------------------------------------------------------------------------------------- the tables

@@ -56,6 +56,11 @@ typedef struct server_generation {
     size_t n_text;
     frit_token *ids;   // ... tokens (owned)
     size_t n_ids;
+    // Of /v1/responses.
+    const char *previous_id, *instructions;
+    bool is_stored;
+    void *extra;   // of the handler, for its answer; freed by free_extra
+    void (*free_extra)(void *extra);
 } server_generation;
 
 // /v1/embeddings.
@@ -89,7 +94,7 @@ typedef struct server_text_request {
 
 extern const server_parser server_chat_parser, server_completion_parser, server_tokenize_parser,
     server_detokenize_parser, server_template_parser, server_embedding_parser, server_rerank_parser,
-    server_anthropic_parser;
+    server_anthropic_parser, server_responses_parser;
 
 // For the tables of other protocols.
 bool server_parse_seed(json_t *value, void *request, server_problem *problem);

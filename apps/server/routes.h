@@ -19,6 +19,7 @@ typedef struct server_site {   // what handlers know of the server; never change
     int64_t started;            // seconds since 1970
     server_worker *worker;
     struct server_grammars *grammars;
+    struct server_store *responses;
 } server_site;
 
 typedef struct server_exchange {   // one request and its answer

@@ -4,6 +4,7 @@
 
 #include "server/grammars.h"
 #include "server/http.h"
+#include "server/responses_store.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -173,7 +174,9 @@ static bool start(app_server *server, const server_config *config, server_proble
     site->started = (int64_t)time(NULL);
     server->stem = stem_of(site->model_info.path);
     site->grammars = server_grammars_new();
-    if (!server->stem || !site->grammars) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    site->responses = server_store_new();
+    if (!server->stem || !site->grammars || !site->responses)
+        return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     site->stem = server->stem;
     site->aliases = options->aliases;
     site->strict_fields = options->strict_fields;
@@ -253,6 +256,7 @@ void server_close(app_server *server)
     }
     server_worker_free(server->site.worker);
     server_grammars_free(server->site.grammars);
+    server_store_free(server->site.responses);
     free(server->stem);
     free(server);
 }

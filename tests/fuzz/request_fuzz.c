@@ -48,6 +48,15 @@ static const struct {
      "\"any\"},"
      "\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":5},\"stop_sequences\":[\"x\"],\"output_config\":{\"effort\":"
      "\"low\",\"format\":{\"type\":\"json_schema\",\"schema\":{}}}}"},
+    {&server_responses_parser, USE_CHAT,
+     "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"hi\"}]},{\"type\":\"reasoning\","
+     "\"summary\":[],\"content\":[{\"type\":\"reasoning_text\",\"text\":\"r\"}]},{\"type\":\"message\",\"role\":"
+     "\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"a\"}]},{\"type\":\"function_call\",\"call_id\":"
+     "\"c\","
+     "\"name\":\"f\",\"arguments\":\"{}\"},{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"1\"}],"
+     "\"instructions\":\"i\",\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}],\"tool_choice\":{"
+     "\"type\":\"function\",\"name\":\"f\"},\"text\":{\"format\":{\"type\":\"json_schema\",\"schema\":{}}},"
+     "\"reasoning\":{\"effort\":\"low\"},\"store\":false,\"max_output_tokens\":5}"},
 };
 enum { N_PARSERS = sizeof rows / sizeof rows[0] };
 

@@ -189,6 +189,61 @@ class Tools(unittest.TestCase):
         self.assertEqual((raised.exception.param, raised.exception.code), ("tool_choice", "invalid_value"))
 
 
+class Responses(unittest.TestCase):
+    """With the model of tests/support/tool_model.h."""
+
+    TOOL = {"type": "function", **WEATHER["function"], "strict": False}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = ToolServer()
+        cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key=KEY, max_retries=0)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.client.close()
+        cls.server.stop()
+
+    def ask(self, **fields):
+        return self.client.responses.create(model="scripted", tools=[self.TOOL], **fields)
+
+    def test_a_tool_loop_by_id(self):
+        answer = self.ask(input="weather", instructions="Be brief.")
+        self.assertEqual([item.type for item in answer.output], ["reasoning", "message", "function_call"])
+        self.assertEqual(answer.output_text, "Let me look.")
+        call = answer.output[2]
+        self.assertEqual(json.loads(call.arguments), {"city": "Paris"})
+        result = {"type": "function_call_output", "call_id": call.call_id, "output": "21"}
+        again = self.ask(input=[result], previous_response_id=answer.id)
+        self.assertEqual(again.output_text, "It is 21 degrees.")
+        whole = self.ask(input=[{"role": "user", "content": "weather"}, *answer.output, result])
+        self.assertEqual(whole.output_text, "It is 21 degrees.")
+        self.assertEqual(self.client.responses.retrieve(answer.id).output, answer.output)
+        self.client.responses.delete(answer.id)
+        with self.assertRaises(openai.NotFoundError):
+            self.client.responses.retrieve(answer.id)
+
+    def test_the_stream_helper_accumulates(self):
+        with self.client.responses.stream(model="scripted", input="weather", tools=[self.TOOL]) as stream:
+            events = list(stream)
+            final = stream.get_final_response()
+        self.assertEqual([event.sequence_number for event in events], list(range(len(events))))
+        self.assertEqual(events[0].type, "response.created")
+        self.assertEqual(events[-1].type, "response.completed")
+        text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+        self.assertEqual(text, "Let me look.")
+        self.assertEqual(final.output_text, text)
+        self.assertEqual(final.output[2].name, "get_weather")
+
+    def test_errors(self):
+        for fields, code in [({"input": "a", "temperature": -1}, "invalid_value"),
+                             ({"input": "a", "previous_response_id": "resp_0"}, "previous_response_not_found"),
+                             ({"input": [{"type": "item_reference", "id": "x"}]}, "unsupported_parameter")]:
+            with self.subTest(fields=fields), self.assertRaises(openai.BadRequestError) as raised:
+                self.ask(**fields)
+            self.assertEqual(raised.exception.code, code)
+
+
 class Models(unittest.TestCase):
     def test_models_are_listed_and_found(self):
         self.assertEqual([model.id for model in client.models.list()], ["fable"])

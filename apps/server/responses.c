@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: MIT
+// OpenAI's Responses: answers, their streams, and those that are stored.
+//
+// Each part of the answer is an item: reasoning, a message, a function call. A stream: response.created,
+// response.in_progress; for each item output_item.added, the events of its kind, output_item.done; then
+// response.completed or response.incomplete, which has all items. sequence_number counts all events.
+#include "server/answer.h"
+#include "server/handlers.h"
+#include "server/responses_store.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct state {   // the request's `extra`
+    json_t *base;        // members of the response that the request gives
+    char *history;       // JSON: the messages that are answered, without the instructions
+    server_store *store;
+    size_t key;
+    int sequence;
+    size_t n_items;   // whose events have begun
+} state;
+
+static void free_state(void *ctx)
+{
+    state *s = ctx;
+    json_decref(s->base);
+    free(s->history);
+    free(s);
+}
+
+// ---------------------------------------------------------------------------------------- objects
+
+static const char *status_of(const server_answer *answer)
+{
+    return answer->finish == SERVER_FINISH_LENGTH ? "incomplete" : "completed";
+}
+
+static json_t *text_json(frit_part_kind kind, const server_text *text)
+{
+    json_t *said = text ? json_stringn(text->ptr, text->n) : json_string("");
+    if (kind == FRIT_PART_REASONING) return json_pack("{s:s, s:o}", "type", "reasoning_text", "text", said);
+    return json_pack("{s:s, s:o, s:[], s:[]}", "type", "output_text", "text", said, "annotations", "logprobs");
+}
+
+// The i-th part of the answer as an item, whole or as it begins in a stream.
+static json_t *item_json(const server_answer *answer, size_t i, bool whole, const char *status)
+{
+    static const char *const prefixes[] = {
+        [FRIT_PART_TEXT] = "msg", [FRIT_PART_REASONING] = "rs", [FRIT_PART_CALL] = "fc"};
+    const server_part *part = &answer->parts[i];
+    char id[96];
+    snprintf(id, sizeof id, "%s_%s_%zu", prefixes[part->kind], answer->id + strlen(answer->protocol->id_prefix), i);
+    if (part->kind == FRIT_PART_CALL)
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "id", id, "type", "function_call", "status", status,
+                         "call_id", part->id, "name", part->name, "arguments", whole ? part->text.ptr : "");
+    json_t *content = whole ? json_pack("[o]", text_json(part->kind, &part->text)) : json_array();
+    if (part->kind == FRIT_PART_REASONING)
+        return json_pack("{s:s, s:s, s:[], s:o, s:s}", "id", id, "type", "reasoning", "summary", "content", content,
+                         "status", status);
+    return json_pack("{s:s, s:s, s:s, s:s, s:o}", "id", id, "type", "message", "status", status, "role", "assistant",
+                     "content", content);
+}
+
+static json_t *usage_json(const server_job *job)
+{
+    const server_usage usage = server_answer_usage(job);
+    return json_pack("{s:I, s:{s:I, s:i}, s:I, s:{s:I}, s:I}", "input_tokens", (json_int_t)usage.n_prompt,
+                     "input_tokens_details", "cached_tokens", (json_int_t)usage.n_cached, "cache_write_tokens", 0,
+                     "output_tokens", (json_int_t)usage.n_answer, "output_tokens_details", "reasoning_tokens",
+                     (json_int_t)usage.n_reasoning, "total_tokens", (json_int_t)(usage.n_prompt + usage.n_answer));
+}
+
+// "in_progress": nothing has come yet.
+static json_t *response_json(const server_job *job, const char *status)
+{
+    const server_answer *answer = job->ctx;
+    const state *s = answer->request.extra;
+    const bool is_over = strcmp(status, "in_progress") != 0;
+    json_t *output = json_array();
+    for (size_t i = 0; i < answer->n_parts && is_over; i++)
+        json_array_append_new(output, item_json(answer, i, true, i + 1 < answer->n_parts ? "completed" : status));
+    json_t *json =
+        json_pack("{s:s, s:s, s:I, s:s, s:n, s:o, s:s, s:o, s:o}", "id", answer->id, "object", "response", "created_at",
+                  (json_int_t)answer->created, "status", status, "error", "incomplete_details",
+                  strcmp(status, "incomplete") == 0 ? json_pack("{s:s}", "reason", "max_output_tokens") : json_null(),
+                  "model", answer->name, "output", output, "usage", is_over ? usage_json(job) : json_null());
+    json_object_update(json, s->base);
+    return json;
+}
+
+// The answer as a message of the next turn's conversation.
+static json_t *message_json(const server_answer *answer)
+{
+    json_t *text = server_answer_join(answer, FRIT_PART_TEXT), *calls = json_array();
+    json_t *reasoning = server_answer_join(answer, FRIT_PART_REASONING);
+    for (size_t i = 0; i < answer->n_parts; i++) {
+        const server_part *part = &answer->parts[i];
+        if (part->kind == FRIT_PART_CALL)
+            json_array_append_new(calls, json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", part->id, "type", "function",
+                                                   "function", "name", part->name, "arguments", part->text.ptr));
+    }
+    json_t *message = json_pack("{s:s, s:o}", "role", "assistant", "content", text ? text : json_string(""));
+    if (reasoning) json_object_set_new(message, "reasoning_content", reasoning);
+    if (json_array_size(calls) > 0) json_object_set(message, "tool_calls", calls);
+    json_decref(calls);
+    return message;
+}
+
+static void keep(const server_answer *answer, const json_t *response)
+{
+    state *s = answer->request.extra;
+    if (!answer->request.is_stored) return;
+    json_t *message = message_json(answer);
+    server_stored stored = {.response = json_dumps(response, JSON_COMPACT),
+                            .history = s->history,
+                            .message = json_dumps(message, JSON_COMPACT)};
+    s->history = NULL;
+    json_decref(message);
+    server_store_put(s->store, answer->id, s->key, &stored);
+}
+
+// ---------------------------------------------------------------------------------------- streams
+
+// Takes the members over.
+static void put_event(server_job *job, const char *name, json_t *members)
+{
+    const server_answer *answer = job->ctx;
+    state *s = answer->request.extra;
+    json_t *json = members ? json_pack("{s:s, s:i}", "type", name, "sequence_number", s->sequence++) : NULL;
+    json_object_update(json, members);
+    json_decref(members);
+    server_answer_put_event(job, name, json);
+}
+
+static void begin(server_job *job)
+{
+    put_event(job, "response.created", json_pack("{s:o}", "response", response_json(job, "in_progress")));
+    put_event(job, "response.in_progress", json_pack("{s:o}", "response", response_json(job, "in_progress")));
+}
+
+// An event within the item that has begun last, with its place.
+static void put_in_item(server_job *job, const char *name, json_t *members)
+{
+    const server_answer *answer = job->ctx;
+    const size_t i = ((const state *)answer->request.extra)->n_items - 1;
+    json_t *item = item_json(answer, i, false, "in_progress");
+    if (members) json_object_set(members, "item_id", json_object_get(item, "id"));
+    if (members) json_object_set_new(members, "output_index", json_integer((json_int_t)i));
+    json_decref(item);
+    put_event(job, name, members);
+}
+
+static void put_item(server_job *job, const char *name, size_t i, bool whole, const char *status)
+{
+    put_event(job, name,
+              json_pack("{s:I, s:o}", "output_index", (json_int_t)i, "item", item_json(job->ctx, i, whole, status)));
+}
+
+static const struct {
+    const char *delta, *done;
+} names[] = {
+    [FRIT_PART_TEXT] = {"response.output_text.delta", "response.output_text.done"},
+    [FRIT_PART_REASONING] = {"response.reasoning_text.delta", "response.reasoning_text.done"},
+    [FRIT_PART_CALL] = {"response.function_call_arguments.delta", "response.function_call_arguments.done"},
+};
+
+static void open_item(server_job *job, frit_part_kind kind)
+{
+    server_answer *answer = job->ctx;
+    state *s = answer->request.extra;
+    put_item(job, "response.output_item.added", s->n_items++, false, "in_progress");
+    if (kind != FRIT_PART_CALL)
+        put_in_item(job, "response.content_part.added",
+                    json_pack("{s:i, s:o}", "content_index", 0, "part", text_json(kind, NULL)));
+}
+
+static void close_item(server_job *job, const char *status)
+{
+    const server_answer *answer = job->ctx;
+    const state *s = answer->request.extra;
+    if (s->n_items == 0) return;
+    const server_part *part = &answer->parts[s->n_items - 1];
+    json_t *text = json_stringn(part->text.ptr, part->text.n);
+    if (part->kind == FRIT_PART_CALL) {
+        put_in_item(job, names[part->kind].done, json_pack("{s:s, s:o}", "name", part->name, "arguments", text));
+    } else {
+        json_t *done = json_pack("{s:i, s:o}", "content_index", 0, "text", text);
+        if (part->kind == FRIT_PART_TEXT) json_object_set_new(done, "logprobs", json_array());
+        put_in_item(job, names[part->kind].done, done);
+        put_in_item(job, "response.content_part.done",
+                    json_pack("{s:i, s:o}", "content_index", 0, "part", text_json(part->kind, &part->text)));
+    }
+    put_item(job, "response.output_item.done", s->n_items - 1, true, status);
+}
+
+static void put_part(server_job *job, const frit_part *part)
+{
+    const server_answer *answer = job->ctx;
+    const state *s = answer->request.extra;
+    if (s->n_items < answer->n_parts) {
+        close_item(job, "completed");
+        open_item(job, part->kind);
+    }
+    json_t *delta = json_pack("{s:o}", "delta", json_stringn(part->text, part->n_bytes));
+    if (part->kind != FRIT_PART_CALL) json_object_set_new(delta, "content_index", json_integer(0));
+    if (part->kind == FRIT_PART_TEXT) json_object_set_new(delta, "logprobs", json_array());
+    put_in_item(job, names[part->kind].delta, delta);
+}
+
+static void end(server_job *job)
+{
+    const server_answer *answer = job->ctx;
+    const char *status = status_of(answer);
+    close_item(job, status);
+    json_t *response = response_json(job, status);
+    keep(answer, response);
+    put_event(job, strcmp(status, "completed") == 0 ? "response.completed" : "response.incomplete",
+              json_pack("{s:o}", "response", response));
+}
+
+static void fail(server_job *job, const server_problem *problem)
+{
+    json_t *response = response_json(job, "failed");
+    json_object_set_new(response, "error",
+                        json_pack("{s:s, s:o}", "code", "server_error", "message", server_problem_message(problem)));
+    put_event(job, "response.failed", json_pack("{s:o}", "response", response));
+}
+
+static void put_whole(server_job *job)
+{
+    const server_answer *answer = job->ctx;
+    json_t *response = response_json(job, status_of(answer));
+    keep(answer, response);
+    server_answer_put(job, "", response, "\n");
+}
+
+const server_protocol server_openai_responses = {.problem = server_problem_json,
+                                                 .stream_type = "text/event-stream",
+                                                 .id_prefix = "resp_",
+                                                 .keeps_parts = true,
+                                                 .begin = begin,
+                                                 .part = put_part,
+                                                 .end = end,
+                                                 .fail = fail,
+                                                 .whole = put_whole};
+
+// ---------------------------------------------------------------------------------------- handlers
+
+// 0.95 for 0.95f.
+static double short_number(float number)
+{
+    return round((double)number * 1e6) / 1e6;
+}
+
+// What the request said, or what holds without it.
+static json_t *base_json(const server_generation *request)
+{
+    static const struct {
+        const char *key, *otherwise;
+    } rows[] = {
+        {"instructions", "null"},
+        {"max_output_tokens", "null"},
+        {"metadata", "{}"},
+        {"parallel_tool_calls", "true"},
+        {"previous_response_id", "null"},
+        {"reasoning", "{\"effort\":null,\"summary\":null}"},
+        {"store", "true"},
+        {"text", "{\"format\":{\"type\":\"text\"}}"},
+        {"tool_choice", "\"auto\""},
+        {"tools", "[]"},
+        {"truncation", "\"disabled\""},
+        {"user", "null"},
+        {"background", "false"},
+    };
+    json_t *json = json_pack("{s:f, s:f}", "temperature", short_number(request->sampler.temp), "top_p",
+                             short_number(request->sampler.top_p));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        json_t *value = json_object_get(request->body.given, rows[i].key);
+        if (value && !json_is_null(value))
+            json_object_set(json, rows[i].key, value);
+        else
+            json_object_set_new(json, rows[i].key, json_loads(rows[i].otherwise, JSON_DECODE_ANY, NULL));
+    }
+    return json;
+}
+
+// The messages of the response before, and its answer, come before those of the request.
+static bool continue_previous(const server_exchange *exchange, const server_generation *request, json_t *messages,
+                              server_problem *problem)
+{
+    server_stored stored;
+    if (!request->previous_id) return true;
+    if (!server_store_get(exchange->site->responses, request->previous_id, exchange->key, &stored))
+        return server_refuse(problem, 400, "previous_response_not_found", "previous_response_id",
+                             "previous_response_id: there is no response '%.64s'", request->previous_id);
+    json_t *history = json_loads(stored.history, JSON_ALLOW_NUL, NULL);
+    json_t *message = json_loads(stored.message, JSON_ALLOW_NUL, NULL);
+    server_stored_clear(&stored);
+    json_array_append(history, message);
+    for (size_t i = json_array_size(history); i-- > 0;) json_array_insert(messages, 0, json_array_get(history, i));
+    const bool good = history && message;
+    json_decref(history);
+    json_decref(message);
+    return good || server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+}
+
+// Completes the conversation and keeps it without the instructions, which hold for one response.
+static bool prepare(server_exchange *exchange, server_generation *request)
+{
+    server_problem *problem = &exchange->problem;
+    json_t *root = json_copy(request->body.root), *messages = json_copy(json_object_get(root, "messages"));
+    json_t *instructions = request->instructions ? json_incref(json_array_get(messages, 0)) : NULL;
+    state *s = calloc(1, sizeof *s);
+    request->extra = s;
+    request->free_extra = free_state;
+    json_object_set_new(root, "messages", messages);
+    if (instructions) json_array_remove(messages, 0);
+    bool good = s ? continue_previous(exchange, request, messages, problem)
+                  : server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    if (good) {
+        *s = (state){.base = base_json(request),
+                     .history = json_dumps(messages, JSON_COMPACT),
+                     .store = exchange->site->responses,
+                     .key = exchange->key};
+        good = (s->base && s->history) || server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    }
+    if (good && instructions) json_array_insert(messages, 0, instructions);
+    json_decref(instructions);
+    if (good) return server_body_convert(&request->body, root, problem);
+    json_decref(root);
+    return false;
+}
+
+void server_respond(server_exchange *exchange)
+{
+    server_generation *request = exchange->request;
+    if (prepare(exchange, request)) server_generate(exchange, true);
+}
+
+static void refuse_unknown(server_exchange *exchange)
+{
+    server_refuse(&exchange->problem, 404, "not_found", NULL, "there is no response '%.64s'", exchange->rest);
+}
+
+void server_show_response(server_exchange *exchange)
+{
+    server_stored stored;
+    if (!server_store_get(exchange->site->responses, exchange->rest, exchange->key, &stored)) {
+        refuse_unknown(exchange);
+        return;
+    }
+    exchange->reply = stored.response;
+    stored.response = NULL;
+    server_stored_clear(&stored);
+}
+
+void server_delete_response(server_exchange *exchange)
+{
+    if (server_store_remove(exchange->site->responses, exchange->rest, exchange->key))
+        server_reply(exchange, json_pack("{s:s, s:s, s:b}", "id", exchange->rest, "object", "response", "deleted", 1));
+    else
+        refuse_unknown(exchange);
+}
