@@ -56,6 +56,10 @@ bool server_answer_is_last(server_job *job);               // of several; to be 
 bool server_text_add(server_text *text, const char *bytes, size_t n);
 // All parts of a kind as one text; NULL: there are none.
 json_t *server_answer_join(const server_answer *answer, frit_part_kind kind);
+// {"token", "logprob", "bytes"}
+json_t *server_logprob_json(const frit_model *model, frit_logprob found);
+// The numeric options of a sampler under the names of fields.
+json_t *server_sampling_json(const frit_sampler_options *options);
 // Writes JSON, which it takes over, between two texts.
 void server_answer_put(server_job *job, const char *before, json_t *json, const char *after);
 // "event: NAME\ndata: JSON\n\n"

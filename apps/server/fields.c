@@ -76,7 +76,7 @@ static bool read_sampler(const server_field *field, const json_t *value, char *o
 }
 
 // Sampling options that are numbers are fields under their names, with _ for -.
-static bool name_sampler(const frit_option *row, char name[64])
+bool server_name_sampler(const frit_option *row, char name[64])
 {
     snprintf(name, 64, "%s", row->name);
     for (char *at = name; (at = strchr(at, '-')) != NULL;) *at = '_';
@@ -89,7 +89,7 @@ static bool read_samplers(const json_t *root, char *options, server_problem *pro
     const frit_option *rows = frit_sampler_option_rows(&n_rows);
     for (size_t i = 0; i < n_rows; i++) {
         char name[64];
-        if (!name_sampler(&rows[i], name)) continue;
+        if (!server_name_sampler(&rows[i], name)) continue;
         const json_t *value = json_object_get(root, name);
         const server_field field = {.name = name};
         if (value && !json_is_null(value) && !read_option(&field, &rows[i], value, options, problem)) return false;
@@ -267,7 +267,7 @@ static bool is_known(const server_parser *parser, const char *key)
     const frit_option *rows = frit_sampler_option_rows(&n_rows);
     char name[64];
     for (size_t i = 0; i < n_rows && parser->sampler > 0; i++)
-        if (name_sampler(&rows[i], name) && strcmp(name, key) == 0) return true;
+        if (server_name_sampler(&rows[i], name) && strcmp(name, key) == 0) return true;
     return false;
 }
 

@@ -64,6 +64,9 @@ typedef struct server_parser {
 // Fills the `request`, zeroed but for the sampler. False with a problem of status 400; server_parser_clear either way.
 bool server_parse(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem);
 // False with a problem if the parsed request has unknown fields.
+// The field of a sampler's option: its name, with _ for -. False: it has none.
+struct frit_option;
+bool server_name_sampler(const struct frit_option *row, char name[64]);
 bool server_parse_strictly(const server_parser *parser, const void *request, server_problem *problem);
 void server_parser_clear(const server_parser *parser, void *request);
 // Takes another root over, whose text the body has from then on. False: no memory (also where it is NULL).

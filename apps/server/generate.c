@@ -188,7 +188,22 @@ void server_complete_chat(server_exchange *exchange)
     server_generate(exchange, true);
 }
 
+// With a suffix the answer fills the gap between the prompt and it.
+static bool fill_gap(server_exchange *exchange, server_generation *request)
+{
+    if (json_string_length(request->suffix) == 0) return true;
+    if (request->ids || request->echo || request->heals)
+        return server_refuse(&exchange->problem, 400, "unsupported_parameter", "suffix",
+                             "suffix: the prompt must be a text, without echo and heal");
+    request->prefix = json_object_get(request->body.root, "prompt");
+    if (json_is_array(request->prefix)) request->prefix = json_array_get(request->prefix, 0);
+    request->text = NULL;
+    request->n_text = 0;
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->site->n_ctx);
+    return server_infill_tokens(exchange->site->model, request, &limits, &exchange->problem);
+}
+
 void server_complete_text(server_exchange *exchange)
 {
-    server_generate(exchange, false);
+    if (fill_gap(exchange, exchange->request)) server_generate(exchange, false);
 }

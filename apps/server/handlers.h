@@ -19,6 +19,11 @@ void server_show_model(server_exchange *exchange);
 void server_list_adapters(server_exchange *exchange);
 void server_show_health(server_exchange *exchange);
 // native.c
+void server_complete_native(server_exchange *exchange);
+void server_infill(server_exchange *exchange);
+void server_show_props(server_exchange *exchange);
+void server_list_slots(server_exchange *exchange);
+void server_show_live(server_exchange *exchange);
 void server_tokenize(server_exchange *exchange);
 void server_detokenize(server_exchange *exchange);
 void server_apply_template(server_exchange *exchange);

@@ -128,7 +128,9 @@ static bool read_first(line first, server_head *head, bool *is_health, server_pr
     const size_t n_target = (size_t)(after - target), n_method = (size_t)(space - first.text);
     const bool reads =
         (n_method == 3 && memcmp(first.text, "GET", 3) == 0) || (n_method == 4 && memcmp(first.text, "HEAD", 4) == 0);
-    *is_health = reads && (is_path(target, n_target, "/health") || is_path(target, n_target, "/v1/health"));
+    static const char *const paths[] = {"/health", "/v1/health", "/livez", "/readyz"};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        *is_health |= reads && is_path(target, n_target, paths[i]);
     return true;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Texts, tokens and prompts, on the paths of llama.cpp's server.
+#include "server/answer.h"
 #include "server/handlers.h"
 #include "server/request.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,4 +91,69 @@ void server_apply_template(server_exchange *exchange)
         server_reply(exchange, json_pack("{s:o}", "prompt", json));
     else
         server_refuse(&exchange->problem, 500, NULL, NULL, "the template wrote bytes that are no UTF-8");
+}
+
+void server_infill(server_exchange *exchange)
+{
+    server_generation *request = exchange->request;
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->site->n_ctx);
+    if (!request->prefix && !request->suffix) {
+        server_refuse(&exchange->problem, 400, "missing_required_parameter", "input_prefix",
+                      "input_prefix and input_suffix: are missing");
+        return;
+    }
+    if (request->ids) {
+        server_refuse(&exchange->problem, 400, "invalid_type", "prompt", "prompt: expected a string");
+        return;
+    }
+    if (server_infill_tokens(exchange->site->model, request, &limits, &exchange->problem))
+        server_generate(exchange, false);
+}
+
+void server_complete_native(server_exchange *exchange)
+{
+    server_generate(exchange, false);
+}
+
+// ---------------------------------------------------------------------------------------- the server
+
+static json_t *token_text(const frit_model *model, frit_token_role role)
+{
+    const frit_token token = frit_token_of_role(model, role);
+    return token < 0 ? json_string("") : server_piece_json(model, token);
+}
+
+void server_show_props(server_exchange *exchange)
+{
+    const server_site *site = exchange->site;
+    const char *text = "";
+    size_t n = 0;
+    char build[64];
+    snprintf(build, sizeof build, "frit-%s", frit_version());
+    frit_model_meta_text(site->model, "tokenizer.chat_template", 0, &text, &n);
+    json_t *settings =
+        json_pack("{s:i, s:o}", "n_ctx", (int)site->n_ctx, "params", server_sampling_json(&site->sampling));
+    server_reply(exchange,
+                 json_pack("{s:o, s:i, s:s, s:s, s:o, s:o, s:o, s:{s:b, s:b}, s:s, s:b}", "default_generation_settings",
+                           settings, "total_slots", (int)server_worker_load(site->worker).n_sessions, "model_alias",
+                           site->name, "model_path", site->model_info.path, "chat_template",
+                           n > 0 ? json_stringn(text, n) : json_string(""), "bos_token",
+                           token_text(site->model, FRIT_ROLE_BOS), "eos_token", token_text(site->model, FRIT_ROLE_EOS),
+                           "modalities", "vision", 0, "audio", 0, "build_info", build, "is_sleeping", 0));
+}
+
+void server_list_slots(server_exchange *exchange)
+{
+    const server_site *site = exchange->site;
+    const int32_t n = server_worker_load(site->worker).n_sessions;
+    json_t *list = json_array();
+    for (int32_t i = 0; i < n; i++)
+        json_array_append_new(list, json_pack("{s:i, s:i, s:b}", "id", (int)i, "n_ctx", (int)site->n_ctx,
+                                              "is_processing", server_worker_is_busy(site->worker, i)));
+    server_reply(exchange, list);
+}
+
+void server_show_live(server_exchange *exchange)
+{
+    server_reply(exchange, json_pack("{s:s}", "status", "ok"));
 }

@@ -57,7 +57,7 @@ static json_t *token_json(const frit_model *model, frit_token token, json_t **by
     return json_string(escaped);
 }
 
-static json_t *logprob_json(const frit_model *model, frit_logprob found)
+json_t *server_logprob_json(const frit_model *model, frit_logprob found)
 {
     json_t *bytes, *token = token_json(model, found.token, &bytes);
     return json_pack("{s:o, s:f, s:o}", "token", token, "logprob", (double)found.logprob, "bytes", bytes);
@@ -65,8 +65,9 @@ static json_t *logprob_json(const frit_model *model, frit_logprob found)
 
 static void add_chat_pick(const server_answer *answer, const server_pick *pick, json_t *content)
 {
-    json_t *json = logprob_json(answer->model, pick->picked), *top = json_array();
-    for (int32_t i = 0; i < pick->n_top; i++) json_array_append_new(top, logprob_json(answer->model, pick->top[i]));
+    json_t *json = server_logprob_json(answer->model, pick->picked), *top = json_array();
+    for (int32_t i = 0; i < pick->n_top; i++)
+        json_array_append_new(top, server_logprob_json(answer->model, pick->top[i]));
     json_object_set_new(json, "top_logprobs", top);
     json_array_append_new(content, json);
 }

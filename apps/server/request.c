@@ -76,9 +76,8 @@ static bool parse_stop(json_t *value, void *ctx, server_problem *problem)
 }
 
 // {"15": -1.5, "16": -100}: the library takes texts.
-static bool parse_logit_bias(json_t *value, void *ctx, server_problem *problem)
+static bool read_biases(json_t *value, server_generation *request, server_problem *problem)
 {
-    server_generation *request = ctx;
     const char *name = "logit_bias", *key;
     if (!json_is_object(value))
         return server_refuse(problem, 400, "invalid_type", name,
@@ -110,6 +109,29 @@ static bool parse_logit_bias(json_t *value, void *ctx, server_problem *problem)
     }
     request->sampler.logit_bias.n = i;
     return true;
+}
+
+// ... or llama.cpp's list: [[15, -1.5], [16, false]].
+static bool parse_logit_bias(json_t *value, void *ctx, server_problem *problem)
+{
+    if (!json_is_array(value)) return read_biases(value, ctx, problem);
+    json_t *object = json_object();
+    bool good = true;
+    for (size_t i = 0; i < json_array_size(value) && good; i++) {
+        const json_t *pair = json_array_get(value, i), *id = json_array_get(pair, 0);
+        json_t *bias = json_array_get(pair, 1);
+        char key[32];
+        good = json_array_size(pair) == 2 && json_is_integer(id);
+        snprintf(key, sizeof key, "%lld", (long long)json_integer_value(id));
+        if (good) json_object_set_new(object, key, json_is_false(bias) ? json_integer(-100) : json_incref(bias));
+    }
+    if (good)
+        good = read_biases(object, ctx, problem);
+    else
+        server_refuse(problem, 400, "invalid_type", "logit_bias",
+                      "logit_bias: expected a list of pairs of a token id and a number or false");
+    json_decref(object);
+    return good;
 }
 
 static bool parse_stream_options(json_t *value, void *ctx, server_problem *problem)
@@ -307,25 +329,37 @@ static bool parse_response_format(json_t *value, void *ctx, server_problem *prob
     return good;
 }
 
-// A number here, where chats have true and top_logprobs.
-static bool parse_logprobs(json_t *value, void *ctx, server_problem *problem)
+static bool read_logprobs(server_generation *request, const json_t *value, const char *param, server_problem *problem)
 {
-    server_generation *request = ctx;
     json_int_t n = json_integer_value(value);
-    if (json_is_false(value)) return true;
     if (!json_is_integer(value))
-        return server_refuse(problem, 400, "invalid_type", "logprobs", "logprobs: expected an integer");
+        return server_refuse(problem, 400, "invalid_type", param, "%s: expected an integer", param);
     if (n < 0 || n > SERVER_MAX_TOP)
-        return server_refuse(problem, 400, "invalid_value", "logprobs", "logprobs: %lld is outside of 0 to %d",
+        return server_refuse(problem, 400, "invalid_value", param, "%s: %lld is outside of 0 to %d", param,
                              (long long)n, SERVER_MAX_TOP);
     request->wants_logprobs = true;
     request->n_top = (int32_t)n;
     return true;
 }
 
+// A number here, where chats have true and top_logprobs.
+static bool parse_logprobs(json_t *value, void *ctx, server_problem *problem)
+{
+    return json_is_false(value) || read_logprobs(ctx, value, "logprobs", problem);
+}
+
+// 0: none, as in llama.cpp.
+static bool parse_n_probs(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    if (!read_logprobs(request, value, "n_probs", problem)) return false;
+    request->wants_logprobs = request->n_top > 0;
+    return true;
+}
+
 // ---------------------------------------------------------------------------------------- prompts
 
-static bool parse_ids(const json_t *list, const char *name, frit_token **ids, size_t *n_ids, server_problem *problem)
+bool server_read_ids(const json_t *list, const char *name, frit_token **ids, size_t *n_ids, server_problem *problem)
 {
     size_t n = json_array_size(list);
     *ids = calloc(n + 1, sizeof **ids);
@@ -341,6 +375,46 @@ static bool parse_ids(const json_t *list, const char *name, frit_token **ids, si
     return true;
 }
 
+static bool keep_text(json_t *value, const json_t **out, const char *param, server_problem *problem)
+{
+    if (!json_is_string(value))
+        return server_refuse(problem, 400, "invalid_type", param, "%s: expected a string", param);
+    *out = value;
+    return true;
+}
+
+static bool parse_suffix(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    return keep_text(value, &request->suffix, "suffix", problem);
+}
+
+static bool parse_input_prefix(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    return keep_text(value, &request->prefix, "input_prefix", problem);
+}
+
+static bool parse_input_suffix(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    return keep_text(value, &request->suffix, "input_suffix", problem);
+}
+
+static bool parse_input_extra(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    request->files = value;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const json_t *file = json_array_get(value, i), *name = json_object_get(file, "filename");
+        if (!json_is_string(json_object_get(file, "text")) || (name && !json_is_string(name)))
+            return server_refuse(problem, 400, "invalid_type", "input_extra",
+                                 "input_extra[%zu]: expected an object with text and filename, strings", i);
+    }
+    return json_is_array(value) ||
+           server_refuse(problem, 400, "invalid_type", "input_extra", "input_extra: expected a list of files");
+}
+
 static bool parse_prompt(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
@@ -352,7 +426,7 @@ static bool parse_prompt(json_t *value, void *ctx, server_problem *problem)
         return true;
     }
     if (json_is_array(value) && (json_array_size(value) == 0 || json_is_integer(json_array_get(value, 0))))
-        return parse_ids(value, "prompt", &request->ids, &request->n_ids, problem);
+        return server_read_ids(value, "prompt", &request->ids, &request->n_ids, problem);
     if (json_is_array(value))
         return server_refuse(problem, 400, "unsupported_parameter", "prompt",
                              "prompt: %zu prompts in one request are not supported; send a request for each",
@@ -451,7 +525,29 @@ static const server_field completion_fields[] = {
     {"logprobs", FIELD_CUSTOM, .parse = parse_logprobs},
     {"echo", FIELD_BOOL, .offset = AT(echo)},
     LATER("best_of", .harmless = "1", .why = "all answers are given: n of them"),
-    LATER("suffix", .harmless = "\"\"", .why = "filling in the middle comes with a later version"),
+    {"suffix", FIELD_CUSTOM, .parse = parse_suffix},
+};
+
+// llama.cpp's /completion and /infill.
+static const server_field native_fields[] = {
+    GENERATION_FIELDS,
+    {"prompt", FIELD_CUSTOM, .parse = parse_prompt},
+    {"n_predict", FIELD_INT, .offset = AT(max_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},
+    {"n_probs", FIELD_CUSTOM, .parse = parse_n_probs},
+    {"input_prefix", FIELD_CUSTOM, .parse = parse_input_prefix},
+    {"input_suffix", FIELD_CUSTOM, .parse = parse_input_suffix},
+    {"input_extra", FIELD_CUSTOM, .parse = parse_input_extra},
+    ELSEWHERE("id_slot"), ELSEWHERE("n_keep"), ELSEWHERE("n_discard"), ELSEWHERE("timings_per_token"),
+    ELSEWHERE("sse_ping_interval"),
+    LATER("n_indent", .harmless = "0", .why = SAMPLER_LATER),
+    LATER("min_keep", .harmless = "0", .why = SAMPLER_LATER),
+    LATER("t_max_predict_ms", .harmless = "0|-1", .why = "limit the tokens: n_predict"),
+    LATER("t_max_prompt_ms", .harmless = "0|-1", .why = "close the connection instead"),
+    LATER("return_tokens", .harmless = "false", .why = "ask for n_probs, which come with ids"),
+    LATER("return_progress", .harmless = "false", .why = "it comes with a later version"),
+    LATER("post_sampling_probs", .harmless = "false", .why = "probabilities are those of the model"),
+    LATER("response_fields", .harmless = "[]", .why = "answers have all members"),
+    LATER("n_cmpl", .harmless = "1", .why = "one answer is given for each request"),
 };
 // clang-format on
 
@@ -467,128 +563,11 @@ const server_parser server_completion_parser = {.fields = completion_fields,
                                                 .n_bytes = sizeof(server_generation),
                                                 .clear = server_clear_generation,
                                                 .sampler = offsetof(server_generation, sampler)};
-
-// ---------------------------------------------------------------------------------------- embeddings
-
-static bool keep_input(json_t *value, void *ctx, server_problem *problem)
-{
-    (void)problem;   // what it holds is looked at when it becomes tokens
-    ((server_embedding *)ctx)->input = value;
-    return true;
-}
-
-#define AT(field) offsetof(server_embedding, field)
-
-// clang-format off
-static const server_field embedding_fields[] = {
-    {"model", FIELD_TEXT, .offset = AT(model)},
-    {"input", FIELD_CUSTOM, .parse = keep_input},
-    {"encoding_format", FIELD_TEXT, .offset = AT(encoding)},
-    {"dimensions", FIELD_INT, .offset = AT(n_dims), .min = 1, .max = 1 << 20},
-    {"pooling", FIELD_TEXT, .offset = AT(pooling)},
-    {"normalize", FIELD_TEXT, .offset = AT(normalize)},
-    ELSEWHERE("user"),
-};
-// clang-format on
-
-#undef AT
-
-const server_parser server_embedding_parser = {
-    .fields = embedding_fields, .n_fields = COUNT(embedding_fields), .n_bytes = sizeof(server_embedding)};
-
-static bool keep_query(json_t *value, void *ctx, server_problem *problem)
-{
-    (void)problem;
-    ((server_rerank *)ctx)->query = value;
-    return true;
-}
-
-static bool keep_documents(json_t *value, void *ctx, server_problem *problem)
-{
-    (void)problem;
-    ((server_rerank *)ctx)->documents = value;
-    return true;
-}
-
-#define AT(field) offsetof(server_rerank, field)
-
-// clang-format off
-static const server_field rerank_fields[] = {
-    {"model", FIELD_TEXT, .offset = AT(model)},
-    {"query", FIELD_CUSTOM, .parse = keep_query},
-    {"documents", FIELD_CUSTOM, .parse = keep_documents},
-    {"top_n", FIELD_INT, .offset = AT(top_n), .min = 1, .max = INT32_MAX},
-    {"return_documents", FIELD_BOOL, .offset = AT(return_documents)},
-    {"raw_scores", FIELD_BOOL, .offset = AT(raw_scores)},
-    ELSEWHERE("user"),
-};
-// clang-format on
-
-#undef AT
-
-const server_parser server_rerank_parser = {
-    .fields = rerank_fields, .n_fields = COUNT(rerank_fields), .n_bytes = sizeof(server_rerank)};
-
-static bool parse_content(json_t *value, void *ctx, server_problem *problem)
-{
-    server_text_request *request = ctx;
-    if (!json_is_string(value))
-        return server_refuse(problem, 400, "invalid_type", "content", "content: expected a string");
-    request->text = json_string_value(value);
-    request->n_text = json_string_length(value);
-    return true;
-}
-
-static bool parse_tokens(json_t *value, void *ctx, server_problem *problem)
-{
-    server_text_request *request = ctx;
-    if (!json_is_array(value))
-        return server_refuse(problem, 400, "invalid_type", "tokens", "tokens: expected a list of token ids");
-    return parse_ids(value, "tokens", &request->ids, &request->n_ids, problem);
-}
-
-static void clear_text(void *ctx)
-{
-    server_text_request *request = ctx;
-    free(request->ids);
-}
-
-#define AT(field) offsetof(server_text_request, field)
-
-// clang-format off
-static const server_field tokenize_fields[] = {
-    {"content", FIELD_CUSTOM, .parse = parse_content},
-    {"prompt", FIELD_CUSTOM, .parse = parse_content},
-    {"add_special", FIELD_BOOL, .offset = AT(add_special)},
-    {"parse_special", FIELD_BOOL, .offset = AT(parse_special), .fallback = 1},
-    {"with_pieces", FIELD_BOOL, .offset = AT(with_pieces)},
-    ELSEWHERE("model"),
-};
-static const server_field detokenize_fields[] = {
-    {"tokens", FIELD_CUSTOM, .parse = parse_tokens},
-    {"special", FIELD_BOOL, .offset = AT(add_special), .fallback = 1},
-    ELSEWHERE("model"),
-};
-static const server_field template_fields[] = {
-    ELSEWHERE("model"), ELSEWHERE("messages"), ELSEWHERE("tools"), ELSEWHERE("tool_choice"),
-    ELSEWHERE("chat_template_kwargs"), ELSEWHERE("reasoning_effort"), ELSEWHERE("add_generation_prompt"),
-    ELSEWHERE("continue_final_message"),
-    LATER("chat_template", .why = "the server's template is used; --chat-template sets it"),
-};
-// clang-format on
-
-const server_parser server_tokenize_parser = {.fields = tokenize_fields,
-                                              .n_fields = COUNT(tokenize_fields),
-                                              .n_bytes = sizeof(server_text_request),
-                                              .clear = clear_text};
-const server_parser server_detokenize_parser = {.fields = detokenize_fields,
-                                                .n_fields = COUNT(detokenize_fields),
-                                                .n_bytes = sizeof(server_text_request),
-                                                .clear = clear_text};
-const server_parser server_template_parser = {.fields = template_fields,
-                                              .n_fields = COUNT(template_fields),
-                                              .n_bytes = sizeof(server_text_request),
-                                              .clear = clear_text};
+const server_parser server_native_parser = {.fields = native_fields,
+                                            .n_fields = COUNT(native_fields),
+                                            .n_bytes = sizeof(server_generation),
+                                            .clear = server_clear_generation,
+                                            .sampler = offsetof(server_generation, sampler)};
 
 // ---------------------------------------------------------------------------------------- to tokens
 

@@ -56,6 +56,8 @@ typedef struct server_generation {
     size_t n_text;
     frit_token *ids;   // ... tokens (owned)
     size_t n_ids;
+    // What is filled in lies between prefix and suffix: texts, or NULL; files: a list of others that it may look at.
+    const json_t *prefix, *suffix, *files;
     // Of /v1/responses.
     const char *previous_id, *instructions;
     bool is_stored;
@@ -94,11 +96,12 @@ typedef struct server_text_request {
 
 extern const server_parser server_chat_parser, server_completion_parser, server_tokenize_parser,
     server_detokenize_parser, server_template_parser, server_embedding_parser, server_rerank_parser,
-    server_anthropic_parser, server_responses_parser;
+    server_anthropic_parser, server_responses_parser, server_native_parser;
 
 // For the tables of other protocols.
 bool server_parse_seed(json_t *value, void *request, server_problem *problem);
 bool server_parse_lora(json_t *value, void *request, server_problem *problem);
+bool server_read_ids(const json_t *list, const char *name, frit_token **ids, size_t *n_ids, server_problem *problem);
 bool server_read_stop(server_generation *request, json_t *value, const char *param, server_problem *problem);
 bool server_set_schema(server_generation *request, json_t *value, const char *param, server_problem *problem);
 void server_clear_generation(void *request);
@@ -107,6 +110,9 @@ void server_clear_generation(void *request);
 // the context less the position that must stay free. False with a problem.
 bool server_prompt_tokens(const frit_model *model, server_generation *request, bool chat,
                           const frit_tokenize_limits *limits, frit_token **tokens, size_t *n_tokens,
+                          server_problem *problem);
+// Makes the tokens of a gap to fill, request->ids, from prefix, suffix, files and text, which comes last.
+bool server_infill_tokens(const frit_model *model, server_generation *request, const frit_tokenize_limits *limits,
                           server_problem *problem);
 // The bytes of a token, the text of special ones too; `room` may hold them. Not zero-terminated.
 const char *server_piece(const frit_model *model, frit_token token, char *room, size_t size, size_t *n_bytes);

@@ -129,7 +129,7 @@ static void rest_slot(server_worker *worker, server_slot *slot)
     server_slot_rest(slot);
     worker->n_running--;
     job->slot = NULL;
-    worker->mean_seconds += (now_seconds() - job->started_at - worker->mean_seconds) / 8;
+    worker->mean_seconds += (now_seconds() - job->times.started - worker->mean_seconds) / 8;
 }
 
 static void drop_parts(server_worker *worker, const server_job *first)
@@ -308,7 +308,7 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     slot->job = job;
     job->slot = slot;
     worker->n_running++;
-    job->started_at = now_seconds();
+    job->times.started = now_seconds();
     if (!job->first) job->n_open = 1;
     if (job->work) return;
     job->usage.n_prompt = job->n_prompt;
@@ -454,6 +454,13 @@ static frit_status take_picked(const server_worker *worker, server_job *job, fri
     return status;
 }
 
+static void note_time(server_job *job)
+{
+    const double now = now_seconds();
+    if (job->times.first == 0) job->times.first = now;
+    job->times.latest = now;
+}
+
 // Adds a token to the answer, and how likely it was if that was asked for; *ended if the answer ends with it.
 static frit_status take_token(server_worker *worker, server_job *job, const frit_picked *picked, bool *ended,
                               server_finish *finish)
@@ -462,6 +469,7 @@ static frit_status take_token(server_worker *worker, server_job *job, const frit
     frit_status status = frit_sampler_accept(job->sampler, picked->token);
     if (status != FRIT_OK) return status;
     job->usage.n_answer++;
+    note_time(job);
     *ended = frit_token_is_end(worker->model, picked->token);
     *finish = SERVER_FINISH_STOP;
     if (*ended) return FRIT_OK;
@@ -509,6 +517,7 @@ static void queue_parts(server_worker *worker, server_job *job)
     pthread_mutex_lock(&worker->lock);
     server_job **at = &worker->first;
     for (server_job *part = job->parts; part; part = part->next_part) {
+        part->times.submitted = job->times.submitted;
         part->next = *at;
         *at = part;
         if (worker->end == at) worker->end = &part->next;
@@ -680,6 +689,14 @@ server_load server_worker_load(server_worker *worker)
     return load;
 }
 
+bool server_worker_is_busy(server_worker *worker, int32_t i)
+{
+    pthread_mutex_lock(&worker->lock);
+    const bool busy = worker->slots.items[i].job != NULL;
+    pthread_mutex_unlock(&worker->lock);
+    return busy;
+}
+
 server_job *server_job_new(void)
 {
     server_job *job = calloc(1, sizeof *job);
@@ -704,6 +721,7 @@ bool server_worker_submit(server_worker *worker, server_job *job, server_problem
         problem->retry_after = seconds < 1 ? 1 : seconds > 60 ? 60 : (int)seconds;
     } else {
         job->n_owners++;
+        job->times.submitted = now_seconds();
         job->next = NULL;
         *worker->end = job;
         worker->end = &job->next;

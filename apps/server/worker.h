@@ -36,6 +36,11 @@ typedef struct server_usage {
     size_t n_accepted, n_rejected;   // guesses of the answer's tokens: those in it, and those that were others
 } server_usage;
 
+// When it came, got a session, gave its first token and the latest one; monotonic seconds, 0: not yet.
+typedef struct server_times {
+    double submitted, started, first, latest;
+} server_times;
+
 struct server_job {
     // Does the next part of a job that is no generation, on the engine thread, with an idle session's room in the
     // cache; *ended once nothing is left. NULL: tokens are generated.
@@ -82,7 +87,7 @@ struct server_job {
     server_pick *picks;          // tokens of the answer, if n_top >= 0
     server_pick *prompt_picks;   // [n_prompt], if it echoes and n_top >= 0; nothing is known of the first
     size_t n_picks, picks_capacity;
-    double started_at;
+    server_times times;
     bool begun;               // the outbox has or had bytes, so the HTTP status is known: 200, or the problem's
     bool ended;               // nothing more will be written
     bool abandoned;           // the client is gone
@@ -111,6 +116,8 @@ typedef struct server_load {
     int32_t n_sessions, n_running, n_waiting;
 } server_load;
 server_load server_worker_load(server_worker *worker);
+// Whether the i-th session has a job.
+bool server_worker_is_busy(server_worker *worker, int32_t i);
 
 // A zeroed job that the caller fills and submits or releases.
 server_job *server_job_new(void);

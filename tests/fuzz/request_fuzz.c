@@ -57,6 +57,9 @@ static const struct {
      "\"instructions\":\"i\",\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}],\"tool_choice\":{"
      "\"type\":\"function\",\"name\":\"f\"},\"text\":{\"format\":{\"type\":\"json_schema\",\"schema\":{}}},"
      "\"reasoning\":{\"effort\":\"low\"},\"store\":false,\"max_output_tokens\":5}"},
+    {&server_native_parser, USE_COMPLETION,
+     "{\"prompt\":\"p\",\"n_predict\":5,\"n_probs\":2,\"logit_bias\":[[5,-1.5],[6,false]],\"input_prefix\":\"a\","
+     "\"input_suffix\":\"b\",\"input_extra\":[{\"filename\":\"f\",\"text\":\"t\"}]}"},
 };
 enum { N_PARSERS = sizeof rows / sizeof rows[0] };
 
@@ -94,6 +97,7 @@ static bool use_generation(server_generation *request, bool chat, server_problem
     frit_token *tokens;
     size_t n = 0;
     const frit_tokenize_limits limits = {.max_tokens = N_CTX - 1};
+    if ((request->prefix || request->suffix) && !server_infill_tokens(model, request, &limits, problem)) return false;
     if (!server_prompt_tokens(model, request, chat, &limits, &tokens, &n, problem)) return false;
     if (n == 0 || n >= N_CTX) abort();
     free(tokens);
