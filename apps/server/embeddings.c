@@ -80,7 +80,7 @@ static json_t *vector_json(const embeddings *e, size_t i)
     return list;
 }
 
-static void finish(server_job *job, server_finish how)
+static void finish_openai(server_job *job, server_finish how)
 {
     const embeddings *e = job->ctx;
     (void)how;
@@ -94,7 +94,20 @@ static void finish(server_job *job, server_finish how)
     server_json_reply_put(job, json);
 }
 
-static const server_voice voice = {server_json_reply_text, finish, server_json_reply_fail};
+// Ollama's: the vectors alone.
+static void finish_ollama(server_job *job, server_finish how)
+{
+    const embeddings *e = job->ctx;
+    (void)how;
+    json_t *list = json_array();
+    for (size_t i = 0; i < e->n; i++) json_array_append_new(list, vector_json(e, i));
+    server_json_reply_put(job, json_pack("{s:s, s:o, s:I, s:I, s:I}", "model", e->name, "embeddings", list,
+                                         "total_duration", (json_int_t)0, "load_duration", (json_int_t)0,
+                                         "prompt_eval_count", (json_int_t)job->usage.n_prompt));
+}
+
+static const server_voice openai_voice = {server_json_reply_text, finish_openai, server_json_reply_fail};
+static const server_voice ollama_voice = {server_json_reply_text, finish_ollama, server_json_reply_fail};
 
 // ---------------------------------------------------------------------------------------- on the engine thread
 
@@ -224,7 +237,7 @@ static server_job *make_embeddings_job(server_exchange *exchange, const server_e
     e->n_batch = 512;
     job->ctx = e;
     job->free_ctx = free_embeddings;
-    job->voice = &voice;
+    job->voice = exchange->protocol == &server_ollama ? &ollama_voice : &openai_voice;
     job->work = work;
     if (choose(site, request, e, problem) && read_inputs(exchange, request->input, e, job, problem)) return job;
     server_job_release(NULL, job);

@@ -97,6 +97,14 @@ static bool read_samplers(const json_t *root, char *options, server_problem *pro
     return true;
 }
 
+bool server_read_sampling(const json_t *object, void *options, server_problem *problem)
+{
+    const server_field temperature = {.name = "temperature", .row = "temp"};
+    const json_t *value = json_object_get(object, "temperature");
+    if (value && !json_is_null(value) && !read_sampler(&temperature, value, options, problem)) return false;
+    return read_samplers(object, options, problem);
+}
+
 static bool is_harmless(const server_field *field, const json_t *value)
 {
     if (!field->harmless) return false;

@@ -67,6 +67,8 @@ bool server_parse(const server_parser *parser, const char *body, size_t n, void 
 // The field of a sampler's option: its name, with _ for -. False: it has none.
 struct frit_option;
 bool server_name_sampler(const struct frit_option *row, char name[64]);
+// The sampler's fields of an object, temperature too, into a frit_sampler_options.
+bool server_read_sampling(const json_t *object, void *options, server_problem *problem);
 bool server_parse_strictly(const server_parser *parser, const void *request, server_problem *problem);
 void server_parser_clear(const server_parser *parser, void *request);
 // Takes another root over, whose text the body has from then on. False: no memory (also where it is NULL).

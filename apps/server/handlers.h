@@ -33,6 +33,12 @@ void server_count_message_tokens(server_exchange *exchange);
 void server_respond(server_exchange *exchange);
 void server_show_response(server_exchange *exchange);
 void server_delete_response(server_exchange *exchange);
+// ollama.c
+void server_ollama_answer_chat(server_exchange *exchange);
+void server_ollama_answer_prompt(server_exchange *exchange);
+void server_ollama_list_models(server_exchange *exchange);
+void server_ollama_show_model(server_exchange *exchange);
+void server_ollama_show_version(server_exchange *exchange);
 // embeddings.c, rerank.c
 void server_embed(server_exchange *exchange);
 void server_rerank_texts(server_exchange *exchange);

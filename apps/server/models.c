@@ -5,11 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
+// Ollama's clients write ":latest" after names.
+static bool is_name(const char *name, const char *known)
+{
+    const size_t n = strlen(known);
+    return strncmp(name, known, n) == 0 && (name[n] == 0 || strcmp(name + n, ":latest") == 0);
+}
+
 static bool is_model(const server_site *site, const char *name)
 {
     for (size_t i = 0; name && i < site->aliases.n; i++)
-        if (strcmp(name, site->aliases.items[i]) == 0) return true;
-    return !name || !*name || strcmp(name, site->stem) == 0 || strcmp(name, "default") == 0;
+        if (is_name(name, site->aliases.items[i])) return true;
+    return !name || !*name || is_name(name, site->stem) || is_name(name, "default");
 }
 
 // 'one', 'two': the names that /v1/models lists, as many as have room.
@@ -56,7 +63,7 @@ void server_show_model(server_exchange *exchange)
 {
     const char *name = exchange->rest, *own = exchange->site->name;
     if (server_check_model(exchange, name))
-        server_reply(exchange, model_json(exchange->site, strcmp(name, "default") ? name : own));
+        server_reply(exchange, model_json(exchange->site, is_name(name, "default") ? own : name));
 }
 
 void server_list_adapters(server_exchange *exchange)

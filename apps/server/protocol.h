@@ -27,4 +27,4 @@ typedef struct server_protocol {
 } server_protocol;
 
 extern const server_protocol server_openai, server_openai_chat, server_openai_completion, server_anthropic,
-    server_openai_responses, server_native;
+    server_openai_responses, server_native, server_ollama, server_ollama_chat, server_ollama_generate;

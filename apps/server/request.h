@@ -61,6 +61,7 @@ typedef struct server_generation {
     // Of /v1/responses.
     const char *previous_id, *instructions;
     bool is_stored;
+    bool is_raw;   // of /api/generate: the prompt is the whole input
     void *extra;   // of the handler, for its answer; freed by free_extra
     void (*free_extra)(void *extra);
 } server_generation;
@@ -84,6 +85,12 @@ typedef struct server_rerank {
     bool return_documents, raw_scores;
 } server_rerank;
 
+// /api/show.
+typedef struct server_shown {
+    server_body body;
+    const char *model, *name;
+} server_shown;
+
 // /tokenize, /detokenize, /apply-template.
 typedef struct server_text_request {
     server_body body;
@@ -96,9 +103,21 @@ typedef struct server_text_request {
 
 extern const server_parser server_chat_parser, server_completion_parser, server_tokenize_parser,
     server_detokenize_parser, server_template_parser, server_embedding_parser, server_rerank_parser,
-    server_anthropic_parser, server_responses_parser, server_native_parser;
+    server_anthropic_parser, server_responses_parser, server_native_parser, server_ollama_chat_parser,
+    server_ollama_generate_parser, server_ollama_show_parser, server_ollama_embed_parser;
 
-// For the tables of other protocols.
+// For the tables of other protocols: fields of chats that they do not have, with their defaults.
+#define SERVER_DEFAULT_FIELDS                                                                                   \
+    {"max_completion_tokens",                                                                                   \
+     FIELD_INT,                                                                                                 \
+     .offset = offsetof(server_generation, max_completion_tokens),                                              \
+     .min = -1,                                                                                                 \
+     .max = INT32_MAX,                                                                                          \
+     .fallback = SERVER_UNSET},                                                                                 \
+        {"n", FIELD_INT, .offset = offsetof(server_generation, n_choices), .min = 1, .max = 1, .fallback = 1},  \
+    {                                                                                                           \
+        "parallel_tool_calls", FIELD_BOOL, .offset = offsetof(server_generation, parallel_calls), .fallback = 1 \
+    }
 bool server_parse_seed(json_t *value, void *request, server_problem *problem);
 bool server_parse_lora(json_t *value, void *request, server_problem *problem);
 bool server_read_ids(const json_t *list, const char *name, frit_token **ids, size_t *n_ids, server_problem *problem);

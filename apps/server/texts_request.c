@@ -128,3 +128,24 @@ const server_parser server_template_parser = {.fields = template_fields,
                                               .n_fields = COUNT(template_fields),
                                               .n_bytes = sizeof(server_text_request),
                                               .clear = clear_text};
+
+// ---------------------------------------------------------------------------------------- Ollama's
+
+// clang-format off
+static const server_field show_fields[] = {
+    {"model", FIELD_TEXT, .offset = offsetof(server_shown, model)},
+    {"name", FIELD_TEXT, .offset = offsetof(server_shown, name)},
+    ELSEWHERE("verbose"),
+};
+static const server_field ollama_embed_fields[] = {
+    {"model", FIELD_TEXT, .offset = offsetof(server_embedding, model)},
+    {"input", FIELD_CUSTOM, .parse = keep_input},
+    {"dimensions", FIELD_INT, .offset = offsetof(server_embedding, n_dims), .min = 1, .max = 1 << 20},
+    ELSEWHERE("truncate"), ELSEWHERE("options"), ELSEWHERE("keep_alive"),
+};
+// clang-format on
+
+const server_parser server_ollama_show_parser = {
+    .fields = show_fields, .n_fields = COUNT(show_fields), .n_bytes = sizeof(server_shown)};
+const server_parser server_ollama_embed_parser = {
+    .fields = ollama_embed_fields, .n_fields = COUNT(ollama_embed_fields), .n_bytes = sizeof(server_embedding)};

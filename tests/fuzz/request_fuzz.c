@@ -60,6 +60,14 @@ static const struct {
     {&server_native_parser, USE_COMPLETION,
      "{\"prompt\":\"p\",\"n_predict\":5,\"n_probs\":2,\"logit_bias\":[[5,-1.5],[6,false]],\"input_prefix\":\"a\","
      "\"input_suffix\":\"b\",\"input_extra\":[{\"filename\":\"f\",\"text\":\"t\"}]}"},
+    {&server_ollama_chat_parser, USE_CHAT,
+     "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},{\"role\":\"assistant\",\"content\":\"\",\"thinking\":"
+     "\"t\","
+     "\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":{}}}]},{\"role\":\"tool\",\"content\":\"r\"}],"
+     "\"tools\":[],\"stream\":false,\"format\":\"json\",\"think\":true,\"options\":{\"num_predict\":5,\"stop\":[\"x\"],"
+     "\"seed\":1,\"temperature\":0.5,\"top_k\":3}}"},
+    {&server_ollama_generate_parser, USE_CHAT,
+     "{\"prompt\":\"p\",\"system\":\"s\",\"raw\":false,\"format\":{\"type\":\"object\"},\"suffix\":\"\"}"},
 };
 enum { N_PARSERS = sizeof rows / sizeof rows[0] };
 

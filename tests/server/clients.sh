@@ -11,6 +11,6 @@ if ! "$venv/bin/python" -c 'import anthropic, ollama, openai' 2>/dev/null; then
     python3 -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check anthropic ollama openai
 fi
-for tests in clients clients_anthropic; do
+for tests in clients clients_anthropic clients_ollama; do
     "$venv/bin/python" "tests/server/$tests.py" "$frit"
 done

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+// Ollama's answers: a JSON object a line, the last with "done": true and how long everything took; its lists of models.
+#include "server/answer.h"
+#include "server/handlers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static json_t *time_json(int64_t seconds)
+{
+    const time_t time = (time_t)seconds;
+    struct tm utc;
+    char text[32];
+    gmtime_r(&time, &utc);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return json_string(text);
+}
+
+static json_t *nanoseconds(double from, double to)
+{
+    return json_integer(to > from && from > 0 ? (json_int_t)(1e9 * (to - from)) : 0);
+}
+
+// ---------------------------------------------------------------------------------------- answers
+
+static bool is_chat(const server_answer *answer)
+{
+    return answer->protocol == &server_ollama_chat;
+}
+
+static json_t *call_json(const char *id, const char *name, const char *arguments)
+{
+    json_t *values = json_loads(arguments, 0, NULL);
+    return json_pack("{s:s, s:{s:s, s:o}}", "id", id, "function", "name", name, "arguments",
+                     values ? values : json_object());
+}
+
+// Takes over what is not NULL.
+static json_t *line_json(const server_answer *answer, json_t *text, json_t *thinking, json_t *calls, bool done)
+{
+    json_t *json = json_pack("{s:s, s:o}", "model", answer->name, "created_at", time_json(answer->created));
+    json_t *said = is_chat(answer) ? json_pack("{s:s}", "role", "assistant") : json;
+    json_object_set_new(said, is_chat(answer) ? "content" : "response", text ? text : json_string(""));
+    if (thinking) json_object_set_new(said, "thinking", thinking);
+    if (calls) json_object_set_new(said, "tool_calls", calls);
+    if (said != json) json_object_set_new(json, "message", said);
+    json_object_set_new(json, "done", json_boolean(done));
+    return json;
+}
+
+static void add_end(const server_job *job, json_t *json)
+{
+    const server_answer *answer = job->ctx;
+    const server_times *t = &job->times;
+    const server_usage usage = server_answer_usage(job);
+    json_object_set_new(json, "done_reason", json_string(answer->finish == SERVER_FINISH_LENGTH ? "length" : "stop"));
+    json_object_set_new(json, "total_duration", nanoseconds(t->submitted, t->latest));
+    json_object_set_new(json, "load_duration", json_integer(0));
+    json_object_set_new(json, "prompt_eval_count", json_integer((json_int_t)usage.n_prompt));
+    json_object_set_new(json, "prompt_eval_duration", nanoseconds(t->started, t->first));
+    json_object_set_new(json, "eval_count", json_integer((json_int_t)usage.n_answer));
+    json_object_set_new(json, "eval_duration", nanoseconds(t->first, t->latest));
+}
+
+static void begin(server_job *job)
+{
+    (void)job;
+}
+
+static void put_part(server_job *job, const frit_part *part)
+{
+    json_t *said = json_stringn(part->text, part->n_bytes), *parts[3] = {NULL};
+    parts[part->kind] = said;
+    if (part->kind == FRIT_PART_CALL) {
+        json_decref(said);
+        parts[FRIT_PART_CALL] = json_pack("[o]", call_json(part->id, part->name, part->text));
+    }
+    server_answer_put(
+        job, "", line_json(job->ctx, parts[FRIT_PART_TEXT], parts[FRIT_PART_REASONING], parts[FRIT_PART_CALL], false),
+        "\n");
+}
+
+static void end(server_job *job)
+{
+    json_t *json = line_json(job->ctx, NULL, NULL, NULL, true);
+    add_end(job, json);
+    server_answer_put(job, "", json, "\n");
+}
+
+static void put_whole(server_job *job)
+{
+    const server_answer *answer = job->ctx;
+    json_t *calls = answer->n_calls > 0 ? json_array() : NULL;
+    for (size_t i = 0; i < answer->n_parts; i++) {
+        const server_part *part = &answer->parts[i];
+        if (part->kind == FRIT_PART_CALL) json_array_append_new(calls, call_json(part->id, part->name, part->text.ptr));
+    }
+    json_t *json = line_json(answer, server_answer_join(answer, FRIT_PART_TEXT),
+                             server_answer_join(answer, FRIT_PART_REASONING), calls, true);
+    add_end(job, json);
+    server_answer_put(job, "", json, "\n");
+}
+
+static json_t *error_json(const server_problem *problem)
+{
+    return json_pack("{s:o}", "error", server_problem_message(problem));
+}
+
+static char *write_problem(const server_problem *problem)
+{
+    json_t *json = error_json(problem);
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    return text;
+}
+
+static void fail(server_job *job, const server_problem *problem)
+{
+    server_answer_put(job, "", error_json(problem), "\n");
+}
+
+#define EVENTS                                                                                                   \
+    .stream_type = "application/x-ndjson", .id_prefix = "ollama-", .begin = begin, .part = put_part, .end = end, \
+    .fail = fail, .whole = put_whole
+
+const server_protocol server_ollama = {.problem = write_problem};
+const server_protocol server_ollama_chat = {.problem = write_problem, EVENTS};
+const server_protocol server_ollama_generate = {.problem = write_problem, EVENTS};
+
+// ---------------------------------------------------------------------------------------- handlers
+
+// A request without a message loads the model in Ollama; here it is there.
+static void say_loaded(server_exchange *exchange, bool chat)
+{
+    const server_site *site = exchange->site;
+    json_t *json = json_pack("{s:s, s:o, s:b, s:s}", "model", site->name, "created_at", time_json((int64_t)time(NULL)),
+                             "done", 1, "done_reason", "load");
+    if (chat)
+        json_object_set_new(json, "message", json_pack("{s:s, s:s}", "role", "assistant", "content", ""));
+    else
+        json_object_set_new(json, "response", json_string(""));
+    server_reply(exchange, json);
+}
+
+void server_ollama_answer_chat(server_exchange *exchange)
+{
+    const server_generation *request = exchange->request;
+    if (!server_check_model(exchange, request->model)) return;
+    if (json_array_size(json_object_get(request->body.root, "messages")) == 0)
+        say_loaded(exchange, true);
+    else
+        server_generate(exchange, true);
+}
+
+void server_ollama_answer_prompt(server_exchange *exchange)
+{
+    server_generation *request = exchange->request;
+    if (!server_check_model(exchange, request->model)) return;
+    if (json_string_length(request->suffix) > 0) {
+        request->prefix = json_object_get(request->body.given, "prompt");
+        request->n_text = 0;
+        const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->site->n_ctx);
+        if (server_infill_tokens(exchange->site->model, request, &limits, &exchange->problem))
+            server_generate(exchange, false);
+    } else if (request->n_text == 0) {
+        say_loaded(exchange, false);
+    } else {
+        server_generate(exchange, !request->is_raw);
+    }
+}
+
+// 7.2B, 30M
+static json_t *size_json(int64_t n)
+{
+    const bool many = n >= 1000000000;
+    const int64_t tenths = n / (many ? 100000000 : 100000);
+    return json_sprintf("%lld.%lld%s", (long long)(tenths / 10), (long long)(tenths % 10), many ? "B" : "M");
+}
+
+static json_t *details_json(const server_site *site)
+{
+    const frit_model_info *info = &site->model_info;
+    return json_pack("{s:s, s:s, s:s, s:[s], s:o, s:s}", "parent_model", "", "format",
+                     strncmp(info->format, "GGUF", 4) == 0 ? "gguf" : "safetensors", "family", info->architecture,
+                     "families", info->architecture, "parameter_size", size_json(info->n_params), "quantization_level",
+                     info->file_type);
+}
+
+static json_t *model_json(const server_site *site, const char *name)
+{
+    return json_pack("{s:s, s:s, s:o, s:I, s:s, s:o}", "name", name, "model", name, "modified_at",
+                     time_json(site->started), "size", (json_int_t)site->model_info.n_bytes, "digest", "", "details",
+                     details_json(site));
+}
+
+void server_ollama_list_models(server_exchange *exchange)
+{
+    const server_site *site = exchange->site;
+    json_t *list = json_array();
+    for (size_t i = 0; i < site->aliases.n; i++) json_array_append_new(list, model_json(site, site->aliases.items[i]));
+    if (site->aliases.n == 0) json_array_append_new(list, model_json(site, site->name));
+    server_reply(exchange, json_pack("{s:o}", "models", list));
+}
+
+// Metadata without the vocabulary's lists.
+static json_t *meta_json(const frit_model *model)
+{
+    enum { SIZE = 4096 };
+    json_t *json = json_object();
+    const char *key;
+    char text[SIZE];
+    size_t n;
+    for (size_t i = 0; (key = frit_model_get_meta_json(model, i, text, sizeof text, 16, &n)) != NULL; i++) {
+        if (n >= sizeof text || strncmp(key, "tokenizer.", 10) == 0) continue;
+        json_t *value = json_loadb(text, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+        if (value) json_object_set_new(json, key, value);
+    }
+    return json;
+}
+
+void server_ollama_show_model(server_exchange *exchange)
+{
+    const server_site *site = exchange->site;
+    const server_shown *request = exchange->request;
+    const char *name = request->model ? request->model : request->name, *text = "";
+    size_t n = 0;
+    if (!server_check_model(exchange, name)) return;
+    frit_model_meta_text(site->model, "tokenizer.chat_template", 0, &text, &n);
+    const bool generates = site->model_info.kind != FRIT_KIND_ENCODER;
+    json_t *capabilities = json_array();
+    json_array_append_new(capabilities, json_string(generates ? "completion" : "embedding"));
+    if (generates && n > 0) json_array_append_new(capabilities, json_string("tools"));
+    if (frit_token_of_role(site->model, FRIT_ROLE_FIM_MIDDLE) >= 0)
+        json_array_append_new(capabilities, json_string("insert"));
+    server_reply(exchange, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "modelfile", "", "parameters", "",
+                                     "template", n > 0 ? json_stringn(text, n) : json_string(""), "details",
+                                     details_json(site), "model_info", meta_json(site->model), "capabilities",
+                                     capabilities, "modified_at", time_json(site->started)));
+}
+
+void server_ollama_show_version(server_exchange *exchange)
+{
+    server_reply(exchange, json_pack("{s:s}", "version", frit_version()));
+}
