@@ -17,6 +17,7 @@ void server_complete_text(server_exchange *exchange);
 void server_list_models(server_exchange *exchange);
 void server_show_model(server_exchange *exchange);
 void server_list_adapters(server_exchange *exchange);
+void server_show_metrics(server_exchange *exchange);
 void server_show_health(server_exchange *exchange);
 // native.c
 void server_complete_native(server_exchange *exchange);

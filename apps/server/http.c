@@ -241,22 +241,22 @@ static enum MHD_Result queue(const request *r, unsigned status, struct MHD_Respo
     return result;
 }
 
-// Takes malloc'd JSON over.
-static enum MHD_Result send_json(const request *r, unsigned status, char *text, size_t n)
+// Takes a malloc'd text over. type NULL: JSON.
+static enum MHD_Result send_text(const request *r, unsigned status, char *text, size_t n, const char *type)
 {
     if (!text) return MHD_NO;
     struct MHD_Response *response = MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
     if (!response)
         free(text);
     else
-        MHD_add_response_header(response, "Content-Type", "application/json");
+        MHD_add_response_header(response, "Content-Type", type ? type : "application/json");
     return queue(r, status, response);
 }
 
 static enum MHD_Result send_problem(const request *r)
 {
     char *text = r->exchange.protocol->problem(&r->exchange.problem);
-    return send_json(r, (unsigned)r->exchange.problem.status, text, text ? strlen(text) : 0);
+    return send_text(r, (unsigned)r->exchange.problem.status, text, text ? strlen(text) : 0, NULL);
 }
 
 static enum MHD_Result send_nothing(const request *r)
@@ -310,7 +310,7 @@ static enum MHD_Result send_whole(request *r)
     size_t n = 0, size = job->outbox.n;
     char *text = malloc(size + 1);
     if (text && size > 0) server_job_read(r->http->options.site->worker, job, text, size, &n, suspend, r);
-    if (n > 0) return send_json(r, 200, text, n);
+    if (n > 0) return send_text(r, 200, text, n, NULL);
     free(text);
     server_refuse_status(&r->exchange.problem, 500, NULL, FRIT_E_MEMORY);
     return send_problem(r);
@@ -332,7 +332,7 @@ static enum MHD_Result answer(request *r)
     if (r->exchange.job) return answer_with_job(r);
     char *reply = r->exchange.reply;
     r->exchange.reply = NULL;
-    return send_json(r, 200, reply, reply ? strlen(reply) : 0);
+    return send_text(r, 200, reply, reply ? strlen(reply) : 0, r->exchange.type);
 }
 
 // Is the client still there? Asked while its body becomes a job.

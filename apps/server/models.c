@@ -85,3 +85,17 @@ void server_show_health(server_exchange *exchange)
     server_reply(exchange, json_pack("{s:s, s:i, s:i, s:i}", "status", "ok", "sessions", (int)load.n_sessions,
                                      "running", (int)load.n_running, "waiting", (int)load.n_waiting));
 }
+
+void server_show_metrics(server_exchange *exchange)
+{
+    const server_site *site = exchange->site;
+    const server_load load = server_worker_load(site->worker);
+    const server_gauges gauges = {.n_sessions = load.n_sessions,
+                                  .n_running = load.n_running,
+                                  .n_waiting = load.n_waiting,
+                                  .cache_use = load.cache_use,
+                                  .started = site->started};
+    exchange->reply = server_metrics_text(site->metrics, site->name, &gauges);
+    exchange->type = "text/plain; version=0.0.4; charset=utf-8";
+    if (!exchange->reply) server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);
+}

@@ -47,6 +47,8 @@ static const server_route routes[] = {
      "Describes the server and its defaults"},
     {"GET",  "/slots",            NULL,                      server_list_slots,     true,  &server_openai,
      "Lists the sessions"},
+    {"GET",  "/metrics",          NULL,                      server_show_metrics,   true,  &server_openai,
+     "Gives counters, gauges and histograms to Prometheus"},
     {"GET",  "/livez",            NULL,                      server_show_live,      false, &server_openai,
      "Says that the process lives"},
     {"GET",  "/readyz",           NULL,                      server_show_live,      false, &server_openai,

@@ -20,6 +20,7 @@ typedef struct server_site {   // what handlers know of the server; never change
     server_worker *worker;
     struct server_grammars *grammars;
     struct server_store *responses;
+    server_metrics *metrics;
 } server_site;
 
 typedef struct server_exchange {   // one request and its answer
@@ -28,7 +29,8 @@ typedef struct server_exchange {   // one request and its answer
     const char *rest;                  // what the path's '*' stands for
     void *request;                     // parsed; NULL for routes without a parser
     size_t key;                        // number of the caller's API key, from 1 on; 0: none
-    char *reply;                       // malloc'd JSON of status 200
+    char *reply;                       // malloc'd, of status 200
+    const char *type;                  // of the reply; NULL: JSON
     server_problem problem;
     server_job *job;   // not submitted yet, or by `submit`
     // Submits the job before the handler is done: it runs while the handler prepares the rest. False with a problem,

@@ -175,7 +175,8 @@ static bool start(app_server *server, const server_config *config, server_proble
     server->stem = stem_of(site->model_info.path);
     site->grammars = server_grammars_new();
     site->responses = server_store_new();
-    if (!server->stem || !site->grammars || !site->responses)
+    site->metrics = server_metrics_new();
+    if (!server->stem || !site->grammars || !site->responses || !site->metrics)
         return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     site->stem = server->stem;
     site->aliases = options->aliases;
@@ -193,6 +194,7 @@ static bool start(app_server *server, const server_config *config, server_proble
         .adapters = config->adapters,
         .speculate = config->speculate,
         .shift = config->shift,
+        .metrics = site->metrics,
     };
     if (!check_keys(options, problem) || !open_socket(server, options, &http.socket, &http.guard.loopback, problem))
         return false;
@@ -257,6 +259,7 @@ void server_close(app_server *server)
     server_worker_free(server->site.worker);
     server_grammars_free(server->site.grammars);
     server_store_free(server->site.responses);
+    server_metrics_free(server->site.metrics);
     free(server->stem);
     free(server);
 }

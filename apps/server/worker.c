@@ -2,20 +2,10 @@
 // The engine thread.
 #include "server/worker.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
-
-#ifndef MSG_NOSIGNAL
-#define MSG_NOSIGNAL 0
-#endif
-#ifndef POLLRDHUP
-#define POLLRDHUP 0   // elsewhere a client's end is seen when its socket is written to
-#endif
 
 struct server_worker {
     pthread_mutex_t lock;
@@ -31,6 +21,8 @@ struct server_worker {
     server_job *first, **end;   // the queue
     int32_t n_waiting, n_running, max_waiting;
     double mean_seconds;   // of a job, lately
+    server_metrics *metrics;
+    size_t n_cached, cache_room;   // tokens of running jobs after the last step, and how many there may be; 0: unknown
     bool draining, cut, stop;
 };
 
@@ -152,6 +144,7 @@ static void end_part(server_worker *worker, server_job *job, const server_proble
     first->n_open--;
     if (!problem && first->n_open > 0) return;
     if (first->n_open > 0) drop_parts(worker, first);
+    if (problem) server_metrics_count(worker->metrics, SERVER_COUNT_FAILED, 1);
     if (problem)
         fail_job(first, problem);
     else
@@ -168,41 +161,12 @@ static void finish_slot(server_worker *worker, server_slot *slot, const server_p
 
 // ---------------------------------------------------------------------------------------- clients that went away
 
-static int look_at(int socket)
-{
-    struct pollfd look = {.fd = socket, .events = POLLRDHUP};
-    return socket >= 0 && poll(&look, 1, 0) == 1 ? look.revents : 0;
-}
-
-bool server_socket_is_gone(int socket)
-{
-    return look_at(socket) & (POLLHUP | POLLERR | POLLNVAL);
-}
-
-// A client that has closed its sending side may be waiting for the answer or be gone: TCP tells it on writing.
-// So it gets an interim answer, once, and a client that is gone resets the connection. Nothing else has been written
-// then, as the answer has not begun.
-static bool is_gone(server_job *job)
-{
-    job = server_job_first(job);
-    static const char probe[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    if (job->abandoned) return true;
-    const int events = look_at(job->socket);
-    if (events & (POLLHUP | POLLERR | POLLNVAL)) return true;
-    if ((events & POLLRDHUP) && !job->probed && !job->begun && job->may_probe) {
-        job->probed = true;
-        const ssize_t sent = send(job->socket, probe, sizeof probe - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-        return sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK;
-    }
-    return false;
-}
-
 static void drop_gone(server_worker *worker)
 {
     static const server_problem gone = {.status = 499, .message = "the client went away"};
     for (server_job **at = &worker->first; *at;) {
         server_job *job = *at;
-        if (is_gone(job)) {
+        if (server_client_is_gone(job)) {
             unlink_waiting(worker, at);
             server_job_first(job)->problem = gone;
             if (job->first)
@@ -215,7 +179,8 @@ static void drop_gone(server_worker *worker)
     }
     for (int32_t i = 0; i < worker->slots.n; i++) {
         server_slot *slot = &worker->slots.items[i];
-        if (!slot->job || !is_gone(slot->job)) continue;
+        if (!slot->job || !server_client_is_gone(slot->job)) continue;
+        server_metrics_count(worker->metrics, SERVER_COUNT_ABORTED, 1);
         server_job_first(slot->job)->problem = gone;
         finish_slot(worker, slot, NULL);
     }
@@ -454,13 +419,6 @@ static frit_status take_picked(const server_worker *worker, server_job *job, fri
     return status;
 }
 
-static void note_time(server_job *job)
-{
-    const double now = now_seconds();
-    if (job->times.first == 0) job->times.first = now;
-    job->times.latest = now;
-}
-
 // Adds a token to the answer, and how likely it was if that was asked for; *ended if the answer ends with it.
 static frit_status take_token(server_worker *worker, server_job *job, const frit_picked *picked, bool *ended,
                               server_finish *finish)
@@ -469,7 +427,7 @@ static frit_status take_token(server_worker *worker, server_job *job, const frit
     frit_status status = frit_sampler_accept(job->sampler, picked->token);
     if (status != FRIT_OK) return status;
     job->usage.n_answer++;
-    note_time(job);
+    server_job_note_token(job, worker->metrics, now_seconds());
     *ended = frit_token_is_end(worker->model, picked->token);
     *finish = SERVER_FINISH_STOP;
     if (*ended) return FRIT_OK;
@@ -536,6 +494,7 @@ static void advance(server_worker *worker, server_slot *slot)
     server_finish finish = SERVER_FINISH_STOP;
     frit_status status = job->work ? job->work(job, worker->engine, &ended) : pick(worker, job, &ended, &finish);
     pthread_mutex_lock(&worker->lock);
+    if (status == FRIT_OK && ended && !job->work) server_job_note_end(job, worker->metrics, finish);
     if (status == FRIT_OK && ended) job->voice->finish(job, finish);
     if (status == FRIT_OK && (job->outbox.failed || server_job_first(job)->outbox.failed)) status = FRIT_E_MEMORY;
     server_problem problem;
@@ -561,6 +520,16 @@ static void end_failed(server_worker *worker, frit_status step)
     pthread_mutex_unlock(&worker->lock);
 }
 
+static void note_cache(server_worker *worker)
+{
+    size_t n = 0;
+    for (int32_t i = 0; i < worker->slots.n; i++)
+        if (worker->slots.items[i].job) n += frit_session_length(worker->slots.items[i].session);
+    pthread_mutex_lock(&worker->lock);
+    worker->n_cached = n;
+    pthread_mutex_unlock(&worker->lock);
+}
+
 static void run_turn(server_worker *worker)
 {
     for (int32_t i = 0; i < worker->slots.n; i++) {
@@ -573,6 +542,8 @@ static void run_turn(server_worker *worker)
     }
     ask_all(worker);
     end_failed(worker, frit_engine_step(worker->engine, NULL));
+    server_metrics_count(worker->metrics, SERVER_COUNT_STEPS, 1);
+    note_cache(worker);
 }
 
 static void *work(void *ctx)
@@ -620,6 +591,8 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     worker->end = &worker->first;
     worker->max_waiting = options->max_waiting;
     worker->mean_seconds = 1;
+    worker->metrics = options->metrics;
+    if (info.kv_token_bytes > 0) worker->cache_room = (size_t)(info.kv_bytes / info.kv_token_bytes);
     worker->drafts = calloc((size_t)options->n_sessions, sizeof *worker->drafts);
     frit_status status = worker->drafts ? server_slots_init(&worker->slots, engine, options->n_sessions,
                                                             &options->adapters, &options->speculate, &options->shift)
@@ -684,7 +657,9 @@ void server_worker_free(server_worker *worker)
 server_load server_worker_load(server_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    server_load load = {worker->slots.n, worker->n_running, worker->n_waiting};
+    server_load load = {worker->slots.n, worker->n_running, worker->n_waiting, 0};
+    if (worker->cache_room > 0 && worker->n_running > 0)
+        load.cache_use = (double)worker->n_cached / (double)worker->cache_room;
     pthread_mutex_unlock(&worker->lock);
     return load;
 }
@@ -715,6 +690,7 @@ bool server_worker_submit(server_worker *worker, server_job *job, server_problem
     if (worker->draining) {
         refuse_unavailable(problem);
     } else if (full) {
+        server_metrics_count(worker->metrics, SERVER_COUNT_REFUSED, 1);
         server_refuse(problem, 429, "queue_full", NULL, "the server is busy: %d requests run and %d wait",
                       worker->n_running, worker->n_waiting);
         double seconds = worker->mean_seconds * (worker->n_waiting + 1) / worker->slots.n;

@@ -15,6 +15,7 @@
 #pragma once
 #include "common/answer.h"
 #include "server/logprobs.h"
+#include "server/metrics.h"
 #include "server/outbox.h"
 #include "server/problem.h"
 #include "server/slots.h"
@@ -101,6 +102,7 @@ typedef struct server_worker_options {
     server_adapters adapters;
     frit_speculate_options speculate;
     app_shift_options shift;
+    server_metrics *metrics;   // of the server; NULL: nothing is counted
 } server_worker_options;
 
 bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engine,
@@ -114,6 +116,7 @@ void server_worker_free(server_worker *worker);   // after the last job was rele
 
 typedef struct server_load {
     int32_t n_sessions, n_running, n_waiting;
+    double cache_use;   // of the cache, what running jobs have: 0 to 1
 } server_load;
 server_load server_worker_load(server_worker *worker);
 // Whether the i-th session has a job.
@@ -140,8 +143,14 @@ server_read server_job_read(server_worker *worker, server_job *job, char *bytes,
 bool server_job_begun(server_worker *worker, server_job *job, server_problem *problem, void (*suspend)(void *ctx),
                       void *ctx);
 
+// The answer has its next token; it is whole. `metrics` may be NULL.
+void server_job_note_token(server_job *job, server_metrics *metrics, double now);
+void server_job_note_end(const server_job *job, server_metrics *metrics, server_finish finish);
+
 // The client has closed its connection. One that has only closed its sending side still waits for an answer.
 bool server_socket_is_gone(int socket);
+// ... or has left a job's connection, with the worker's lock held.
+bool server_client_is_gone(server_job *job);
 
 // The job that the client knows: itself, or the first of several answers.
 static inline server_job *server_job_first(server_job *job)

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// server/metrics.h: counters and histograms of what the server does, as Prometheus reads them. Any thread.
+//
+// A row of metrics.c is a metric. Names are those of vLLM where the meaning is the same, so that its dashboards and the
+// routers that read them work.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct server_metrics server_metrics;
+
+typedef enum server_counter {
+    SERVER_COUNT_PROMPT_TOKENS,
+    SERVER_COUNT_ANSWER_TOKENS,
+    SERVER_COUNT_CACHE_QUERIES,   // tokens of prompts that were looked for
+    SERVER_COUNT_CACHE_HITS,      // ... and found
+    SERVER_COUNT_DRAFTS,
+    SERVER_COUNT_ACCEPTED_DRAFTS,
+    SERVER_COUNT_STOPPED,   // requests
+    SERVER_COUNT_CUT,
+    SERVER_COUNT_ABORTED,
+    SERVER_COUNT_FAILED,
+    SERVER_COUNT_REFUSED,   // the queue was full
+    SERVER_COUNT_STEPS,
+    SERVER_N_COUNTERS,
+} server_counter;
+
+typedef enum server_histogram {
+    SERVER_TIME_TO_FIRST_TOKEN,
+    SERVER_TIME_BETWEEN_TOKENS,
+    SERVER_TIME_WHOLE,
+    SERVER_TIME_QUEUED,
+    SERVER_TIME_PREFILL,
+    SERVER_TIME_DECODE,
+    SERVER_PROMPT_TOKENS,
+    SERVER_ANSWER_TOKENS,
+    SERVER_N_HISTOGRAMS,
+} server_histogram;
+
+typedef struct server_gauges {   // of the moment
+    int32_t n_sessions, n_running, n_waiting;
+    double cache_use;   // 0 to 1
+    int64_t started;    // seconds since 1970
+} server_gauges;
+
+server_metrics *server_metrics_new(void);   // NULL: no memory
+void server_metrics_free(server_metrics *metrics);
+// Without metrics (NULL) nothing happens.
+void server_metrics_count(server_metrics *metrics, server_counter counter, uint64_t n);
+void server_metrics_observe(server_metrics *metrics, server_histogram histogram, double value);
+// malloc'd, in Prometheus' text format; NULL: no memory.
+char *server_metrics_text(server_metrics *metrics, const char *model, const server_gauges *gauges);
