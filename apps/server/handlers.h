@@ -40,6 +40,8 @@ void server_ollama_answer_prompt(server_exchange *exchange);
 void server_ollama_list_models(server_exchange *exchange);
 void server_ollama_show_model(server_exchange *exchange);
 void server_ollama_show_version(server_exchange *exchange);
+// openapi.c
+void server_show_openapi(server_exchange *exchange);
 // embeddings.c, rerank.c
 void server_embed(server_exchange *exchange);
 void server_rerank_texts(server_exchange *exchange);

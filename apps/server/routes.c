@@ -13,68 +13,70 @@
 
 // clang-format off
 static const server_route routes[] = {
-    {"POST", "/chat/completions", &server_chat_parser,       server_complete_chat,  true,  &server_openai_chat,
-     "Answers a conversation"},
-    {"POST", "/completions",      &server_completion_parser, server_complete_text,  true,  &server_openai_completion,
-     "Continues a text or a list of tokens"},
-    {"POST", "/messages",         &server_anthropic_parser,  server_complete_chat,  true,  &server_anthropic,
-     "Answers a conversation, as Anthropic's Messages do"},
-    {"POST", "/messages/count_tokens", &server_anthropic_parser, server_count_message_tokens, true, &server_anthropic,
-     "Counts the tokens of a conversation"},
-    {"POST", "/responses",        &server_responses_parser,  server_respond,        true,  &server_openai_responses,
-     "Answers a conversation, as OpenAI's Responses do"},
-    {"GET",  "/responses/*",      NULL,                      server_show_response,  true,  &server_openai_responses,
-     "Gives a stored response"},
-    {"DELETE", "/responses/*",    NULL,                      server_delete_response, true, &server_openai_responses,
-     "Deletes a stored response"},
-    {"POST", "/embeddings",       &server_embedding_parser,  server_embed,          true,  &server_openai,
-     "Turns texts into vectors"},
-    {"POST", "/rerank",           &server_rerank_parser,     server_rerank_texts,   true,  &server_openai,
-     "Scores documents by a query"},
-    {"POST", "/reranking",        &server_rerank_parser,     server_rerank_texts,   true,  &server_openai,
-     "Scores documents by a query"},
-    {"GET",  "/models",           NULL,                      server_list_models,    true,  &server_openai,
-     "Lists the names of the model"},
-    {"GET",  "/models/*",         NULL,                      server_show_model,     true,  &server_openai,
-     "Describes the model"},
+    {"POST", "/v1/chat/completions", &server_chat_parser,       server_complete_chat,  true,  &server_openai_chat,
+     "Answers a conversation", "object"},
+    {"POST", "/v1/completions",      &server_completion_parser, server_complete_text,  true,  &server_openai_completion,
+     "Continues a text or a list of tokens", "object"},
+    {"POST", "/v1/messages",         &server_anthropic_parser,  server_complete_chat,  true,  &server_anthropic,
+     "Answers a conversation, as Anthropic's Messages do", "object"},
+    {"POST", "/v1/messages/count_tokens", &server_anthropic_parser, server_count_message_tokens, true,
+     &server_anthropic, "Counts the tokens of a conversation", "object"},
+    {"POST", "/v1/responses",        &server_responses_parser,  server_respond,        true,  &server_openai_responses,
+     "Answers a conversation, as OpenAI's Responses do", "object"},
+    {"GET",  "/v1/responses/*",      NULL,                      server_show_response,  true,  &server_openai_responses,
+     "Gives a stored response", "object"},
+    {"DELETE", "/v1/responses/*",    NULL,                      server_delete_response, true, &server_openai_responses,
+     "Deletes a stored response", "object"},
+    {"POST", "/v1/embeddings",       &server_embedding_parser,  server_embed,          true,  &server_openai,
+     "Turns texts into vectors", "object"},
+    {"POST", "/v1/rerank",           &server_rerank_parser,     server_rerank_texts,   true,  &server_openai,
+     "Scores documents by a query", "object"},
+    {"POST", "/v1/reranking",        &server_rerank_parser,     server_rerank_texts,   true,  &server_openai,
+     "Scores documents by a query", "object"},
+    {"GET",  "/v1/models",           NULL,                      server_list_models,    true,  &server_openai,
+     "Lists the names of the model", "object"},
+    {"GET",  "/v1/models/*",         NULL,                      server_show_model,     true,  &server_openai,
+     "Describes the model", "object"},
     {"GET",  "/lora-adapters",    NULL,                      server_list_adapters,  true,  &server_openai,
-     "Lists the adapters"},
+     "Lists the adapters", "array"},
     {"POST", "/completion",       &server_native_parser,     server_complete_native, true, &server_native,
-     "Continues a text, as llama.cpp's server does"},
+     "Continues a text, as llama.cpp's server does", "object"},
     {"POST", "/infill",           &server_native_parser,     server_infill,         true,  &server_native,
-     "Fills the gap between two texts"},
+     "Fills the gap between two texts", "object"},
     {"GET",  "/props",            NULL,                      server_show_props,     true,  &server_openai,
-     "Describes the server and its defaults"},
+     "Describes the server and its defaults", "object"},
     {"GET",  "/slots",            NULL,                      server_list_slots,     true,  &server_openai,
-     "Lists the sessions"},
+     "Lists the sessions", "array"},
     {"GET",  "/metrics",          NULL,                      server_show_metrics,   true,  &server_openai,
-     "Gives counters, gauges and histograms to Prometheus"},
+     "Gives counters, gauges and histograms to Prometheus", "text"},
+    {"GET",  "/openapi.json",     NULL,                      server_show_openapi,   true,  &server_openai,
+     "Describes all paths as OpenAPI 3.1", "object"},
     {"GET",  "/livez",            NULL,                      server_show_live,      false, &server_openai,
-     "Says that the process lives"},
+     "Says that the process lives", "object"},
     {"GET",  "/readyz",           NULL,                      server_show_live,      false, &server_openai,
-     "Says that requests are taken"},
+     "Says that requests are taken", "object"},
     {"POST", "/api/chat",         &server_ollama_chat_parser, server_ollama_answer_chat, true, &server_ollama_chat,
-     "Answers a conversation, as Ollama does"},
+     "Answers a conversation, as Ollama does", "object"},
     {"POST", "/api/generate",     &server_ollama_generate_parser, server_ollama_answer_prompt, true,
-     &server_ollama_generate, "Answers a prompt, as Ollama does"},
+     &server_ollama_generate, "Answers a prompt, as Ollama does", "object"},
     {"POST", "/api/embed",        &server_ollama_embed_parser, server_embed,        true,  &server_ollama,
-     "Turns texts into vectors, as Ollama does"},
+     "Turns texts into vectors, as Ollama does", "object"},
     {"POST", "/api/show",         &server_ollama_show_parser, server_ollama_show_model, true, &server_ollama,
-     "Describes the model, as Ollama does"},
+     "Describes the model, as Ollama does", "object"},
     {"GET",  "/api/tags",         NULL,                      server_ollama_list_models, true, &server_ollama,
-     "Lists the names of the model, as Ollama does"},
+     "Lists the names of the model, as Ollama does", "object"},
     {"GET",  "/api/ps",           NULL,                      server_ollama_list_models, true, &server_ollama,
-     "Lists the models that are loaded, as Ollama does"},
+     "Lists the models that are loaded, as Ollama does", "object"},
     {"GET",  "/api/version",      NULL,                      server_ollama_show_version, true, &server_ollama,
-     "Gives the version"},
+     "Gives the version", "object"},
     {"POST", "/tokenize",         &server_tokenize_parser,   server_tokenize,       true,  &server_openai,
-     "Turns a text into tokens"},
+     "Turns a text into tokens", "object"},
     {"POST", "/detokenize",       &server_detokenize_parser, server_detokenize,     true,  &server_openai,
-     "Turns tokens into a text"},
+     "Turns tokens into a text", "object"},
     {"POST", "/apply-template",   &server_template_parser,   server_apply_template, true,  &server_openai,
-     "Turns messages into the model's prompt"},
+     "Turns messages into the model's prompt", "object"},
     {"GET",  "/health",           NULL,                      server_show_health,    false, &server_openai,
-     "Says that the server is there, and its load"},
+     "Says that the server is there, and its load", "object"},
 };
 // clang-format on
 
@@ -82,6 +84,11 @@ const server_route *server_routes(size_t *n_routes)
 {
     *n_routes = COUNT(routes);
     return routes;
+}
+
+static const char *without_version(const char *path)
+{
+    return strncmp(path, "/v1/", 4) == 0 ? path + 3 : path;
 }
 
 static bool matches(const char *pattern, const char *path, const char **rest)
@@ -95,12 +102,12 @@ static bool matches(const char *pattern, const char *path, const char **rest)
 const server_route *server_route_find(const char *method, const char *path, const char **rest, char allow[64],
                                       server_problem *problem)
 {
-    const char *local = strncmp(path, "/v1/", 4) == 0 ? path + 3 : path;
+    const char *local = without_version(path);
     if (strcmp(method, "HEAD") == 0) method = "GET";
     size_t n = 0;
     allow[0] = 0;
     for (size_t i = 0; i < COUNT(routes); i++) {
-        if (!matches(routes[i].path, local, rest)) continue;
+        if (!matches(without_version(routes[i].path), local, rest)) continue;
         if (strcmp(routes[i].method, method) == 0) return &routes[i];
         n += (size_t)snprintf(allow + n, 64 - n, "%s%s", n ? ", " : "", routes[i].method);
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // server/routes.h: the table of routes. A route is a row: method, path, parser of its body, handler, whether a key is
-// needed, the protocol of its answers and errors, and what it does in a few words. Nothing here knows of sockets: a
-// handler reads the parsed request and leaves a reply, a problem or a job.
+// needed, the protocol of its answers and errors, what it does in a few words, and what kind of answer it gives;
+// /openapi.json is made of these rows. Nothing here knows of sockets: a handler reads the parsed request and leaves a
+// reply, a problem or a job.
 #pragma once
 #include "server/fields.h"
 #include "server/protocol.h"
@@ -45,12 +46,13 @@ typedef struct server_exchange {   // one request and its answer
 frit_tokenize_limits server_exchange_limits(const server_exchange *exchange, size_t max_tokens);
 
 typedef struct server_route {
-    const char *method, *path;   // a final '*' stands for the rest of the path
+    const char *method, *path;   // a final '*' stands for the rest of the path; "/v1" may be left out or added
     const server_parser *parser;
     void (*handle)(server_exchange *exchange);
     bool needs_key;
     const server_protocol *protocol;
     const char *summary;
+    const char *reply;   // what it answers with: "object", "array", "text"
 } server_route;
 
 // All rows.

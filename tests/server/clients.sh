@@ -7,10 +7,10 @@ set -eu
 frit=$(realpath "$1")
 cd "$(dirname "$0")/../.."
 venv=build/clients
-if ! "$venv/bin/python" -c 'import anthropic, ollama, openai' 2>/dev/null; then
+if ! "$venv/bin/python" -c 'import anthropic, ollama, openai, openapi_spec_validator, schemathesis' 2>/dev/null; then
     python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check anthropic ollama openai
+    "$venv/bin/pip" install --quiet --disable-pip-version-check anthropic ollama openai openapi-spec-validator schemathesis
 fi
-for tests in clients clients_anthropic clients_ollama; do
+for tests in clients clients_anthropic clients_ollama clients_openapi; do
     "$venv/bin/python" "tests/server/$tests.py" "$frit"
 done
