@@ -132,19 +132,6 @@ static const server_voice voice = {take_text, finish, fail};
 
 // ---------------------------------------------------------------------------------------- for protocols
 
-server_usage server_answer_usage(const server_job *job)
-{
-    const server_job *first = job->first ? job->first : job;
-    server_usage all = first->usage;
-    for (const server_job *part = first->parts; part; part = part->next_part) {
-        all.n_answer += part->usage.n_answer;
-        all.n_reasoning += part->usage.n_reasoning;
-        all.n_accepted += part->usage.n_accepted;
-        all.n_rejected += part->usage.n_rejected;
-    }
-    return all;
-}
-
 bool server_answer_is_last(server_job *job)
 {
     server_answer *first = server_job_first(job)->ctx;

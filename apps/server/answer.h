@@ -51,8 +51,7 @@ bool server_answer_attach_part(server_job *job, server_job *first, int index);
 void server_make_id(char *id, size_t size, const char *prefix);
 
 // For protocols, on the engine thread. Failures for want of memory end the job.
-server_usage server_answer_usage(const server_job *job);   // of all answers to the request
-bool server_answer_is_last(server_job *job);               // of several; to be asked once, at the end
+bool server_answer_is_last(server_job *job);   // of several; to be asked once, at the end
 bool server_text_add(server_text *text, const char *bytes, size_t n);
 // All parts of a kind as one text; NULL: there are none.
 json_t *server_answer_join(const server_answer *answer, frit_part_kind kind);

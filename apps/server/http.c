@@ -2,6 +2,7 @@
 // From libmicrohttpd's callbacks to the routes, and back.
 #include "server/http.h"
 
+#include "server/access_log.h"
 #include "server/front.h"
 #include "server/head.h"
 #include "server/memory.h"
@@ -58,11 +59,20 @@ typedef struct request {
     char id[129], allow[64];
     char *path;
     int socket;        // -1: unknown
+    double came_at;    // monotonic seconds
+    unsigned status;   // that was sent
     bool is_reading;   // the pool has it
     bool is_submitted;
     bool is_preflight, bad_path, http_1_0, is_large;
     bool ends;   // the connection is closed after the answer
 } request;
+
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 // ---------------------------------------------------------------------------------------- headers
 
@@ -232,9 +242,10 @@ static void add_headers(const request *r, struct MHD_Response *response)
     MHD_add_response_header(response, "Access-Control-Max-Age", "600");
 }
 
-static enum MHD_Result queue(const request *r, unsigned status, struct MHD_Response *response)
+static enum MHD_Result queue(request *r, unsigned status, struct MHD_Response *response)
 {
     if (!response) return MHD_NO;
+    r->status = status;
     add_headers(r, response);
     enum MHD_Result result = MHD_queue_response(r->connection, status, response);
     MHD_destroy_response(response);
@@ -242,7 +253,7 @@ static enum MHD_Result queue(const request *r, unsigned status, struct MHD_Respo
 }
 
 // Takes a malloc'd text over. type NULL: JSON.
-static enum MHD_Result send_text(const request *r, unsigned status, char *text, size_t n, const char *type)
+static enum MHD_Result send_text(request *r, unsigned status, char *text, size_t n, const char *type)
 {
     if (!text) return MHD_NO;
     struct MHD_Response *response = MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
@@ -253,13 +264,13 @@ static enum MHD_Result send_text(const request *r, unsigned status, char *text, 
     return queue(r, status, response);
 }
 
-static enum MHD_Result send_problem(const request *r)
+static enum MHD_Result send_problem(request *r)
 {
     char *text = r->exchange.protocol->problem(&r->exchange.problem);
     return send_text(r, (unsigned)r->exchange.problem.status, text, text ? strlen(text) : 0, NULL);
 }
 
-static enum MHD_Result send_nothing(const request *r)
+static enum MHD_Result send_nothing(request *r)
 {
     return queue(r, 204, MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT));
 }
@@ -422,6 +433,7 @@ static void *on_line(void *ctx, const char *uri, struct MHD_Connection *connecti
     r->connection = connection;
     r->exchange.site = http->options.site;
     r->exchange.protocol = &server_openai;
+    r->came_at = now_seconds();
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     r->link = info ? info->socket_context : NULL;
     info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -466,13 +478,32 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
     return answer(r);
 }
 
+static void log_request(const request *r, bool aborted)
+{
+    server_usage usage = {0};
+    server_access access = {.id = r->id,
+                            .status = (int)r->status,
+                            .aborted = aborted,
+                            .code = r->exchange.problem.status ? r->exchange.problem.code : NULL,
+                            .seconds = now_seconds() - r->came_at,
+                            .key = r->exchange.key};
+    if (!r->http->options.log || r->stage == STAGE_NEW) return;
+    if (r->route) access.method = r->route->method, access.path = r->route->path;
+    if (r->exchange.job) access.has_usage = server_job_used(r->http->options.site->worker, r->exchange.job, &usage);
+    access.n_prompt = usage.n_prompt;
+    access.n_cached = usage.n_cached;
+    access.n_answer = usage.n_answer;
+    server_access_log_write(r->http->options.log, &access);
+}
+
 static void on_completed(void *ctx, struct MHD_Connection *connection, void **state,
                          enum MHD_RequestTerminationCode code)
 {
-    (void)connection, (void)code;
+    (void)connection;
     request *r = *state;
     if (!r) return;
     server_http *http = ctx;
+    log_request(r, code != MHD_REQUEST_TERMINATED_COMPLETED_OK);
     const bool is_large = r->is_large;
     server_front_set(http->front, r->link, SERVER_PHASE_IDLE);
     server_job_release(http->options.site->worker, r->exchange.job);

@@ -20,8 +20,9 @@ typedef struct server_http_options {
     int socket;   // listening; taken over
     const server_site *site;
     server_guard guard;
-    int arrival_s;     // how long a head, and then a body, may take to come
-    int max_waiting;   // requests whose bodies wait to be read
+    int arrival_s;                   // how long a head, and then a body, may take to come
+    int max_waiting;                 // requests whose bodies wait to be read
+    struct server_access_log *log;   // NULL: none
 } server_http_options;
 
 // Of one body, and of all bodies that are held at once.

@@ -38,3 +38,16 @@ void server_job_note_end(const server_job *job, server_metrics *metrics, server_
     server_metrics_observe(metrics, SERVER_TIME_WHOLE, t->latest - t->submitted);
     server_metrics_observe(metrics, SERVER_TIME_DECODE, t->latest - t->first);
 }
+
+server_usage server_answer_usage(const server_job *job)
+{
+    const server_job *first = job->first ? job->first : job;
+    server_usage all = first->usage;
+    for (const server_job *part = first->parts; part; part = part->next_part) {
+        all.n_answer += part->usage.n_answer;
+        all.n_reasoning += part->usage.n_reasoning;
+        all.n_accepted += part->usage.n_accepted;
+        all.n_rejected += part->usage.n_rejected;
+    }
+    return all;
+}

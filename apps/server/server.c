@@ -2,6 +2,7 @@
 // Options of the server, its address, its start and its end.
 #include "server/server.h"
 
+#include "server/access_log.h"
 #include "server/grammars.h"
 #include "server/http.h"
 #include "server/responses_store.h"
@@ -27,6 +28,7 @@
 struct app_server {
     server_site site;
     server_http *http;
+    server_access_log *log;
     char url[128];
     char *stem;
 };
@@ -53,6 +55,8 @@ const frit_option *server_option_rows(size_t *n_rows)
             .help = "refuse requests with fields that frit does not know, instead of ignoring these"),
         ROW(cors, .name = "cors", .type = FRIT_OPTION_LIST, .metavar = "ORIGIN",
             .help = "web pages of this origin may use the server; '*': all (may be given several times)"),
+        ROW(access_log, .name = "access-log", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
+            .help = "append a line of JSON for each request, without what it says; -: to stderr"),
         ROW(drain_s, .name = "drain", .type = FRIT_OPTION_INT, .min = 0, .max = 86400, .fallback = "30",
             .metavar = "SECONDS", .help = "after SIGTERM, how long answers may take to finish"),
         ROW(arrival_s, .name = "request-timeout", .type = FRIT_OPTION_INT, .min = 1, .max = 86400, .fallback = "60",
@@ -196,6 +200,8 @@ static bool start(app_server *server, const server_config *config, server_proble
         .shift = config->shift,
         .metrics = site->metrics,
     };
+    if (options->access_log && !server_access_log_open(&server->log, options->access_log, problem)) return false;
+    http.log = server->log;
     if (!check_keys(options, problem) || !open_socket(server, options, &http.socket, &http.guard.loopback, problem))
         return false;
     if (!server_worker_new(&site->worker, config->model, config->engine, &worker, problem)) {
@@ -260,6 +266,7 @@ void server_close(app_server *server)
     server_grammars_free(server->site.grammars);
     server_store_free(server->site.responses);
     server_metrics_free(server->site.metrics);
+    server_access_log_close(server->log);
     free(server->stem);
     free(server);
 }

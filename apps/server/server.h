@@ -20,7 +20,8 @@ typedef struct server_options {
     bool strict_fields;
     frit_option_list cors;   // origins; "*": all
     int32_t drain_s;
-    int32_t arrival_s;   // how long a request's head, and then its body, may take to come
+    const char *access_log;   // path; "-": stderr; NULL: none
+    int32_t arrival_s;        // how long a request's head, and then its body, may take to come
 } server_options;
 
 typedef struct server_config {

@@ -761,6 +761,15 @@ server_read server_job_read(server_worker *worker, server_job *job, char *bytes,
     return result;
 }
 
+bool server_job_used(server_worker *worker, server_job *job, server_usage *usage)
+{
+    pthread_mutex_lock(&worker->lock);
+    const bool ended = job->ended;
+    if (ended) *usage = server_answer_usage(job);
+    pthread_mutex_unlock(&worker->lock);
+    return ended;
+}
+
 bool server_job_begun(server_worker *worker, server_job *job, server_problem *problem, void (*suspend)(void *ctx),
                       void *ctx)
 {

@@ -139,10 +139,13 @@ typedef enum server_read { SERVER_READ_BYTES, SERVER_READ_END, SERVER_READ_NOTHI
 // Takes at most `size` bytes. NOTHING: `suspend` was called under the lock, and `wake` will be when there is more.
 server_read server_job_read(server_worker *worker, server_job *job, char *bytes, size_t size, size_t *n,
                             void (*suspend)(void *ctx), void *ctx);
+// What a job took, with its parts; false: it still runs.
+bool server_job_used(server_worker *worker, server_job *job, server_usage *usage);
 // True once the HTTP status is known: *problem has status 0 if it is 200. Otherwise `suspend` was called likewise.
 bool server_job_begun(server_worker *worker, server_job *job, server_problem *problem, void (*suspend)(void *ctx),
                       void *ctx);
 
+server_usage server_answer_usage(const server_job *job);   // of all answers to the request
 // The answer has its next token; it is whole. `metrics` may be NULL.
 void server_job_note_token(server_job *job, server_metrics *metrics, double now);
 void server_job_note_end(const server_job *job, server_metrics *metrics, server_finish finish);
