@@ -7,10 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { MEMORY = 50 };   // drafts of a class that its average remembers
-
-static const double most_lost = 0.01;   // of the time of all steps
-
 // ------------------------------------------------------------------------------- making
 
 static bool has_piece(const frit_vocab *vocab, int32_t i, const frit_vocab_entry *entry)
@@ -34,6 +30,26 @@ static frit_status check_vocab(const frit_model *model, const frit_model *draft)
     return FRIT_OK;
 }
 
+// Steps of the numbers of rows that drafts will need: what the engine makes for them is not made while others wait.
+static frit_status run_first_steps(frit_session *session)
+{
+    enum { MOST = 32 };
+    static const size_t rows[] = {MOST, 8, 1, 1};   // the first of a kind touches new memory
+    static const frit_token tokens[MOST];
+    const size_t n_ctx = (size_t)session->engine->n_ctx;
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        FRIT_TRY(frit_session_push(session, tokens, rows[i] < n_ctx ? rows[i] : n_ctx - 1, NULL));
+        while (frit_session_pending(session) > 0) {
+            int32_t n_rows;
+            FRIT_TRY(frit_engine_step(session->engine, &n_rows));
+            if (n_rows == 0) return frit_fail(FRIT_E_INTERNAL, "a draft model's first tokens find no room in a step");
+        }
+        FRIT_TRY(frit_session_status(session));
+        FRIT_TRY(frit_session_truncate(session, 0));
+    }
+    return FRIT_OK;
+}
+
 frit_status frit_drafter_init(frit_drafter *drafter, const frit_session *session, frit_engine *engine, float min_p)
 {
     *drafter = (frit_drafter){.min_p = min_p};
@@ -43,7 +59,8 @@ frit_status frit_drafter_init(frit_drafter *drafter, const frit_session *session
     if (engine->model->arch->is_encoder || engine->model->arch->is_encoder_decoder || engine->hp.is_bidirectional)
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: a draft model continues texts token by token", path);
     FRIT_TRY(check_vocab(session->engine->model, engine->model));
-    return frit_session_new(&drafter->session, engine);
+    FRIT_TRY(frit_session_new(&drafter->session, engine));
+    return engine->n_submitted > 0 ? FRIT_OK : run_first_steps(drafter->session);
 }
 
 void frit_drafter_free(frit_drafter *drafter)
@@ -57,27 +74,31 @@ void frit_drafter_free(frit_drafter *drafter)
 // The surer the draft model is, the more often it is right.
 static int8_t class_of(float logprob)
 {
-    static const double least[FRIT_DRAFTER_CLASSES] = {0, 0.3, 0.5, 0.7, 0.9};
+    static const double least[FRIT_DRAFT_CLASSES] = {0, 0.3, 0.5, 0.7, 0.9};
     const double p = exp((double)logprob);
-    int8_t c = FRIT_DRAFTER_CLASSES - 1;
+    int8_t c = FRIT_DRAFT_CLASSES - 1;
     while (c > 0 && p < least[c]) c--;
     return c;
 }
 
+// What is counted of all sessions that the drafter's session shares steps with.
+static frit_draft_budget *budget_of(const frit_drafter *d)
+{
+    return &d->job.session->engine->drafts;
+}
+
 static double right_of(const frit_drafter *d, int c)
 {
-    static const double expected[FRIT_DRAFTER_CLASSES] = {0.3, 0.45, 0.6, 0.75, 0.9};   // before anything is known
-    enum { WEIGHT = 2 };
-    return (d->n_right[c] + WEIGHT * expected[c]) / (d->n_tried[c] + WEIGHT);
+    return frit_draft_rate(&d->rates, &budget_of(d)->rates, c);
 }
 
 // Of a draft that is not known yet.
 static double right_of_next(const frit_drafter *d)
 {
     double n_right = 0, n = 0;
-    for (int c = 0; c < FRIT_DRAFTER_CLASSES; c++) {
-        n_right += (d->n_tried[c] + 1) * right_of(d, c);
-        n += d->n_tried[c] + 1;
+    for (int c = 0; c < FRIT_DRAFT_CLASSES; c++) {
+        n_right += (d->rates.n_tried[c] + 1) * right_of(d, c);
+        n += d->rates.n_tried[c] + 1;
     }
     return n_right / n;
 }
@@ -85,13 +106,10 @@ static double right_of_next(const frit_drafter *d)
 void frit_drafter_learn(frit_drafter *d, int32_t n_right)
 {
     for (int32_t i = 0; i < d->n && i <= n_right; i++) {
-        const int c = d->classes[i];
-        d->n_tried[c] += 1 - d->n_tried[c] / MEMORY;
-        d->n_right[c] += (i < n_right ? 1 : 0) - d->n_right[c] / MEMORY;
+        frit_draft_rates_learn(&d->rates, d->classes[i], i < n_right);
+        frit_draft_rates_learn(&budget_of(d)->rates, d->classes[i], i < n_right);
     }
-    if (d->n > 0) d->lost_ns += d->draft_ns + d->step_ns - d->token_ns * n_right;
-    if (d->lost_ns < 0) d->lost_ns = 0;
-    d->all_ns += d->token_ns * (n_right + 1);
+    if (d->n > 0) budget_of(d)->round.n_right += n_right;
     d->n = 0;
 }
 
@@ -102,6 +120,8 @@ typedef struct group {
     int32_t n_rows;                // of the step without these drafts
     double n_tokens, without_ns;   // that it gives, and takes
     double spent_ns;               // by the rounds of drafts so far, as expected
+    double follow_ns;              // by texts that draft models run, as expected
+    frit_draft_budget *budget;
 } group;
 
 static int32_t count_going(const group *g)
@@ -146,13 +166,29 @@ static bool is_behind(const frit_drafter *d)
     return d->job.session->n_tokens - n_common(d) > FEW;
 }
 
+// Of all that the draft model's session lacks, but for one token.
+static double follow_ns(const group *g, const frit_drafter *d)
+{
+    return (double)(d->job.session->n_tokens - n_common(d) - 1) * g->draft->pace.prompt_row_ns;
+}
+
 // Where drafts do not pay, some are made all the same now and then, to see whether the text has become easier.
 static bool may_try(const group *g, const frit_drafter *d)
 {
-    const double room =
-        most_lost * d->all_ns - d->lost_ns - frit_pace_few(g->engine, g->n_rows + 1) - frit_pace_few(g->draft, 1);
-    if (g->without_ns <= 0 || room <= 0) return false;
-    return (double)(d->job.session->n_tokens - n_common(d) - 1) * g->draft->pace.prompt_row_ns < room;
+    const frit_draft_budget *budget = &g->engine->drafts;
+    const double round = frit_pace_few(g->engine, g->n_rows + 1) + frit_pace_few(g->draft, 1);
+    return g->without_ns > 0 && budget->round_ns > round && budget->follow_ns > round + follow_ns(g, d);
+}
+
+// Whether it drafts for the next step. `pays`: drafts are expected to pay; `pays_well`: with a long text to run before.
+static bool may_begin(const group *g, const frit_drafter *d, bool pays, bool pays_well)
+{
+    const frit_draft_budget *budget = &g->engine->drafts;
+    if (d->job.always) return true;
+    if (d->follows) return pays;
+    if (budget->round_ns > 0 && pays && !is_behind(d)) return true;
+    if (budget->round_ns > 0 && budget->follow_ns > 0 && pays_well) return true;
+    return may_try(g, d);
 }
 
 // ------------------------------------------------------------------------------- drafting
@@ -173,7 +209,8 @@ static frit_status follow(frit_drafter *d, size_t *room)
     FRIT_TRY(frit_session_truncate(d->session, n_same));
     d->session->shift.n_dropped = session->shift.n_dropped;   // the same draws
     const size_t n = n_missing - 1 <= *room ? n_missing : *room;
-    if (n < n_missing) d->goes_on = false;
+    d->follows = n < n_missing;
+    if (d->follows) d->goes_on = false;
     *room -= n < *room ? n : *room;
     return frit_session_push(d->session, session->tokens + n_same, n, NULL);
 }
@@ -253,41 +290,48 @@ static void begin(group *g)
         d->status = FRIT_OK;
         d->goes_on = d->job.most > 0 && n <= (size_t)g->draft->n_ctx;
     }
+    enum { SELDOM = 64 };                           // a step without drafts says what they save
     const double worth = 1.1, worth_behind = 1.3;   // times of steps are known only roughly
     const bool all = pays(g, worth), even_behind = pays(g, worth_behind);
+    const bool measures = ++g->budget->n_rounds % SELDOM == 0;
     for (frit_drafter *d = g->first; d; d = d->next)
-        d->takes_part = d->goes_on =
-            d->goes_on && (d->job.always || even_behind || (all && !is_behind(d)) || may_try(g, d));
+        d->goes_on = d->goes_on && (d->job.always || !measures) && may_begin(g, d, all, even_behind);
     size_t room = prompt_room(g);
     for (frit_drafter *d = g->first; d; d = d->next) {
+        const size_t before = room;
         const frit_status status = d->goes_on ? follow(d, &room) : FRIT_OK;
+        if (before - room > 1) g->follow_ns += (double)(before - room - 1) * g->draft->pace.prompt_row_ns;
         if (status != FRIT_OK) stop(d, status);
     }
 }
 
-// The samplers are as before, and the drafters know what their drafts cost.
+// The samplers are as before, and the budget knows what the drafts cost.
 static void end(const group *g, double ns)
 {
-    int32_t n = 0, n_drafts = 0;
-    for (const frit_drafter *d = g->first; d; d = d->next) n += d->takes_part, n_drafts += d->n;
-    const double longer = frit_pace_few(g->engine, g->n_rows + n_drafts) - g->without_ns;
+    int32_t n_drafts = 0;
     for (frit_drafter *d = g->first; d; d = d->next) {
         for (int32_t i = d->n; i-- > 0;) frit_sampler_go_back(d->job.sampler, &d->marks[i]);
         d->job.sampler->position = d->position;
-        d->draft_ns = d->takes_part ? ns / n : 0;
-        d->step_ns = n_drafts > 0 ? longer * d->n / n_drafts : 0;
-        d->token_ns = g->without_ns / g->n_rows;
-        if (d->n == 0) d->lost_ns += d->draft_ns;
+        n_drafts += d->n;
         if (d->status == FRIT_OK) continue;
         frit_session_truncate(d->session, 0);
+        n_drafts -= d->n;
         d->n = 0;
     }
+    const double follow = g->follow_ns < ns ? g->follow_ns : ns;
+    g->budget->round = (frit_draft_round){.without_ns = g->without_ns,
+                                          .n_seqs = g->n_rows,
+                                          .n_drafts = n_drafts,
+                                          .draft_ns = ns - follow,
+                                          .follow_ns = follow};
+    g->budget->awaits_step = true;
 }
 
 void frit_drafters_guess(frit_drafter *first)
 {
-    const frit_engine *engine = first->job.session->engine;
-    group g = {.first = first, .engine = engine, .draft = first->session->engine};
+    frit_engine *engine = first->job.session->engine;
+    group g = {.first = first, .engine = engine, .draft = first->session->engine, .budget = &engine->drafts};
+    frit_draft_budget_note(g.budget, &g.budget->round);
     frit_pace_next(engine, &g.n_rows, &g.n_tokens);
     g.without_ns = frit_pace_few(engine, g.n_rows);
     const uint64_t start = frit_time_ns();

@@ -4,9 +4,7 @@
 // their probabilities are alike.
 #pragma once
 #include "engine/ngrams.h"
-#include "engine/session.h"
-
-enum { FRIT_DRAFTER_CLASSES = 5 };
+#include "engine/schedule.h"
 
 typedef struct frit_drafting {   // what a drafter is asked for
     const frit_session *session;
@@ -19,22 +17,21 @@ typedef struct frit_drafting {   // what a drafter is asked for
 typedef struct frit_drafter {
     frit_session *session;
     float min_p;
-    double n_right[FRIT_DRAFTER_CLASSES], n_tried[FRIT_DRAFTER_CLASSES];   // by the draft model's own probability
-    int8_t classes[FRIT_MAX_DRAFTS];                                       // of the last drafts
-    int32_t n;                                                             // of these
-    double draft_ns, step_ns, token_ns;   // that they took, that the step takes longer for them, and each token of it
-    double lost_ns, all_ns;               // by all drafts, where this is above zero; and by all steps
+    frit_draft_rates rates;            // of this session
+    int8_t classes[FRIT_MAX_DRAFTS];   // of the last drafts
+    int32_t n;                         // of these
+    bool follows;                      // its session gets a longer text, in parts
     // While it drafts:
     frit_drafting job;
     struct frit_drafter *next;   // that drafts with it
-    bool takes_part, goes_on;
+    bool goes_on;
     frit_status status;
     double reached, n_tokens;   // how likely all drafts so far are right, and how many are on average
     uint64_t position;          // the sampler's before
     frit_sampler_mark marks[FRIT_MAX_DRAFTS];
 } frit_drafter;
 
-// FRIT_E_INVALID for a model whose tokens are others than the session's.
+// Runs the engine's first steps, where none has run. FRIT_E_INVALID for a model whose tokens are others than the session's.
 frit_status frit_drafter_init(frit_drafter *drafter, const frit_session *session, frit_engine *engine, float min_p);
 void frit_drafter_free(frit_drafter *drafter);
 // All drafters in the list, with sessions of one engine and draft models on one engine, do their jobs in shared steps:

@@ -50,5 +50,7 @@ static void measure_few(frit_engine *engine, int32_t n_rows, double ns)
 
 void frit_pace_measure_few(frit_engine *engine, const frit_step *step, uint64_t step_ns)
 {
+    if (engine->drafts.awaits_step && step->decodes) engine->drafts.round.step_ns = (double)step_ns;
+    engine->drafts.awaits_step = false;
     if (step->decodes && step->n_rows <= FRIT_PACE_FEW) measure_few(engine, step->n_rows, (double)step_ns);
 }

@@ -56,5 +56,33 @@ double frit_pace_few(const frit_engine *engine, int32_t n_rows);
 // What is known of the next step: rows, of sessions that generate and of drafts so far, and the tokens that these give.
 void frit_pace_next(const frit_engine *engine, int32_t *n_rows, double *n_tokens);
 void frit_pace_measure_few(frit_engine *engine, const frit_step *step, uint64_t step_ns);
+
+// What drafts of other models may cost beyond what they save, by measured times (draft_budget.c): a small part of the
+// time of all steps, and what earlier drafts saved. All sessions of an engine share it, so that none of them tries again
+// what did not pay for others.
+enum { FRIT_DRAFT_CLASSES = 5 };
+typedef struct frit_draft_rates {   // how often drafts were right, by the draft model's own probability
+    double n_right[FRIT_DRAFT_CLASSES], n_tried[FRIT_DRAFT_CLASSES];   // older ones count less
+} frit_draft_rates;
+typedef struct frit_draft_round {   // drafts for one step, and the step
+    double without_ns;              // that the step takes without drafts
+    int32_t n_seqs;                 // tokens that it gives then
+    int32_t n_drafts, n_right;
+    double draft_ns, follow_ns;   // making the drafts; running texts in draft models
+    double step_ns;               // with the drafts
+} frit_draft_round;
+typedef struct frit_draft_budget {
+    bool is_open;   // has begun: the first step was measured
+    double round_ns, follow_ns;
+    frit_draft_rates rates;   // of all sessions
+    frit_draft_round round;   // the last one
+    bool awaits_step;         // the round's has not run
+    int32_t n_rounds;
+} frit_draft_budget;
+// Counts a round.
+void frit_draft_budget_note(frit_draft_budget *budget, const frit_draft_round *round);
+// How often drafts of class c are right: from those of the session, and the others'. Either may have none.
+double frit_draft_rate(const frit_draft_rates *own, const frit_draft_rates *all, int c);
+void frit_draft_rates_learn(frit_draft_rates *rates, int c, bool right);
 // Prompt rows of a step at most while other sessions generate: so many as take three times as long as a step without.
 int32_t frit_schedule_budget(const frit_pace *pace, int32_t least);

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// The budget of drafts: those that do not pay cost little, those that do are not held back.
+#include "support/support.h"
+
+#include "engine/schedule.h"
+
+enum { N_SEQS = 4 };
+static const double step_ns = 1e6;
+
+// Steps with a round of drafts each where there is a budget for it. `n_right` of 4 drafts are right, and the step takes
+// `longer` for them. Returns the time that all steps take as a ratio to that of the same tokens without drafts.
+static double run(frit_draft_budget *budget, int n_steps, int32_t n_right, double longer, int *n_rounds)
+{
+    double taken = 0, n_tokens = 0;
+    *n_rounds = 0;
+    for (int i = 0; i < n_steps; i++) {
+        const bool drafts = !budget->is_open || budget->round_ns > 0;
+        const frit_draft_round round = {.without_ns = step_ns,
+                                        .n_seqs = N_SEQS,
+                                        .n_drafts = drafts ? N_SEQS : 0,
+                                        .n_right = drafts ? n_right : 0,
+                                        .draft_ns = drafts ? 0.3 * step_ns : 0,
+                                        .step_ns = step_ns * (drafts ? 1 + longer : 1)};
+        frit_draft_budget_note(budget, &round);
+        taken += round.draft_ns + round.step_ns;
+        n_tokens += N_SEQS + round.n_right;
+        *n_rounds += drafts;
+    }
+    return taken / (n_tokens * step_ns / N_SEQS);
+}
+
+static void drafts_that_do_not_pay_cost_less_than_two_percent(void **state)
+{
+    (void)state;
+    int n_rounds;
+    frit_draft_budget budget = {0};
+    const double ratio = run(&budget, 4000, 1, 0.4, &n_rounds);   // 0.7 more for 0.25 more
+    assert_true(ratio < 1.01);
+    assert_true(n_rounds >= 10);   // it tries again
+    frit_draft_budget never = {0};
+    assert_true(run(&never, 4000, 0, 0.1, &n_rounds) < 1.01);
+}
+
+static void drafts_that_pay_are_not_held_back(void **state)
+{
+    (void)state;
+    int n_rounds;
+    frit_draft_budget budget = {0};
+    run(&budget, 500, 4, 0.4, &n_rounds);
+    assert_int_equal(n_rounds, 500);
+}
+
+static void drafts_that_begin_to_pay_are_made_again(void **state)
+{
+    (void)state;
+    int n_rounds;
+    frit_draft_budget budget = {0};
+    run(&budget, 4000, 0, 0.4, &n_rounds);
+    assert_true(n_rounds < 100);
+    run(&budget, 1000, 4, 0.4, &n_rounds);
+    assert_true(n_rounds > 700);
+    run(&budget, 4000, 0, 0.4, &n_rounds);   // what they saved is no licence to go on for long
+    assert_true(n_rounds < 150);
+}
+
+static void a_long_text_in_the_draft_model_does_not_stop_drafts_that_pay(void **state)
+{
+    (void)state;
+    int n_rounds;
+    frit_draft_budget budget = {0};
+    frit_draft_budget_note(&budget,
+                           &(frit_draft_round){.without_ns = step_ns, .n_seqs = 1, .follow_ns = 100 * step_ns});
+    assert_true(budget.follow_ns < 0);   // no second one
+    run(&budget, 500, 4, 0.2, &n_rounds);
+    assert_int_equal(n_rounds, 500);
+    assert_true(budget.follow_ns > 0);
+}
+
+static void what_sessions_learn_counts_for_others(void **state)
+{
+    (void)state;
+    frit_draft_rates own = {0}, all = {0};
+    const double at_first = frit_draft_rate(&own, &all, 2);
+    for (int i = 0; i < 40; i++) frit_draft_rates_learn(&all, 2, false);
+    const double by_others = frit_draft_rate(&own, &all, 2);
+    assert_true(at_first > 0.5 && by_others < 0.1);
+    for (int i = 0; i < 40; i++) frit_draft_rates_learn(&own, 2, true);
+    assert_true(frit_draft_rate(&own, &all, 2) > 0.7);   // its own text is easier
+    assert_true(frit_draft_rate(&own, &all, 3) > 0.7);   // a class of its own
+}
+
+static void one_slow_step_says_little(void **state)
+{
+    (void)state;
+    frit_draft_budget budget = {0};
+    frit_draft_budget_note(
+        &budget, &(frit_draft_round){.without_ns = step_ns, .n_seqs = 1, .n_drafts = 1, .draft_ns = 1000 * step_ns});
+    assert_true(budget.round_ns > -step_ns);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(drafts_that_do_not_pay_cost_less_than_two_percent),
+        cmocka_unit_test(drafts_that_pay_are_not_held_back),
+        cmocka_unit_test(drafts_that_begin_to_pay_are_made_again),
+        cmocka_unit_test(a_long_text_in_the_draft_model_does_not_stop_drafts_that_pay),
+        cmocka_unit_test(what_sessions_learn_counts_for_others),
+        cmocka_unit_test(one_slow_step_says_little),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
