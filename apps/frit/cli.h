@@ -243,13 +243,21 @@ typedef struct cli_grammar_options {
 } cli_grammar_options;
 
 const frit_option *cli_grammar_rows(size_t *n_rows);
-// NULL where no option asks for one. An exit code, having said why.
-int cli_open_grammar(frit_grammar **out, const frit_model *model, const cli_grammar_options *options);
-// The same for the answers of a chat: format is malloc'd, or NULL.
+// Compiles the grammar that an option asks for, if one does, while the prompt runs. Exit codes, having said why.
+typedef struct cli_grammar {
+    frit_grammar_job *job;
+    frit_grammar *grammar;
+    const char *name;   // of the option
+} cli_grammar;
+int cli_begin_grammar(cli_grammar *grammar, const frit_model *model, const cli_grammar_options *options);
+int cli_use_grammar(cli_grammar *grammar, frit_sampler *sampler);   // waits for it
+void cli_grammar_free(cli_grammar *grammar);
+// The one for the answers of a chat: format is malloc'd, or NULL.
 int cli_read_format(frit_turn_grammar_options *out, const frit_model *model, const cli_grammar_options *options);
 
 typedef struct cli_answer_options {
     const frit_turn *turn;       // whose marks are shown; may be NULL
+    cli_grammar *grammar;        // that the sampler gets once the prompt has run; may be NULL
     const frit_token *follows;   // tokens whose text the answer continues; NULL: it is a text of its own
     size_t n_follows;
     size_t n_healed;     // of these: the last ones, whose text the answer spells again before it goes on

@@ -226,6 +226,11 @@ int cli_generate(const frit_model *model, frit_engine *engine, frit_session *ses
     if (status == FRIT_OK && options->turn) status = app_answer_show_marks(&text, options->turn);
     if (status == FRIT_OK) status = app_answer_follow(&text, options->follows, options->n_follows, options->n_healed);
     if (status == FRIT_OK) status = run_prompt(engine, session, answer);
+    const int code = status == FRIT_OK && options->grammar ? cli_use_grammar(options->grammar, sampler) : CLI_DONE;
+    if (code != CLI_DONE) {
+        app_answer_free(&text);
+        return code;
+    }
     uint64_t start = cli_now_ns();
     if (status == FRIT_OK)
         status = options->n_beams > 0 ? search(model, session, options, &text, answer)

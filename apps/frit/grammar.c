@@ -70,16 +70,37 @@ static int compile(frit_grammar **out, const frit_model *model, const given *fou
     return cli_usage("--%s: %s", found->name, frit_error());
 }
 
-int cli_open_grammar(frit_grammar **out, const frit_model *model, const cli_grammar_options *options)
+int cli_begin_grammar(cli_grammar *grammar, const frit_model *model, const cli_grammar_options *options)
 {
     given found;
     cli_text text = {0};
-    *out = NULL;
+    *grammar = (cli_grammar){0};
     int code = find_given(options, &found);
     if (code == CLI_DONE && found.value) code = read_given(&found, &text);
-    if (code == CLI_DONE && found.value) code = compile(out, model, &found, &text);
+    if (code == CLI_DONE && found.value) {
+        const frit_grammar_options how = {.kind = found.kind};
+        grammar->name = found.name;
+        const frit_status status = frit_grammar_begin(&grammar->job, model, text.data ? text.data : "", text.n, &how);
+        if (status != FRIT_OK) code = cli_report(status);
+    }
     free(text.data);
     return code;
+}
+
+int cli_use_grammar(cli_grammar *grammar, frit_sampler *sampler)
+{
+    if (!grammar->job) return CLI_DONE;
+    const frit_status status = frit_grammar_finish(grammar->job, &grammar->grammar);
+    grammar->job = NULL;
+    if (status != FRIT_OK) return cli_usage("--%s: %s", grammar->name, frit_error());
+    const frit_status set = frit_sampler_set_grammar(sampler, grammar->grammar);
+    return set == FRIT_OK ? CLI_DONE : cli_report(set);
+}
+
+void cli_grammar_free(cli_grammar *grammar)
+{
+    if (grammar->job) frit_grammar_finish(grammar->job, NULL);
+    frit_grammar_free(grammar->grammar);
 }
 
 int cli_read_format(frit_turn_grammar_options *out, const frit_model *model, const cli_grammar_options *options)

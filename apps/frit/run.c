@@ -273,9 +273,13 @@ static int answer_prompt(const run_args *args, frit_model *model, frit_engine *e
     if (!tokens) return CLI_FAILED;
     frit_session *session = NULL;
     frit_sampler *sampler = NULL;
-    frit_grammar *grammar = NULL;
+    cli_grammar grammar;
     cli_answer answer = {0};
-    int code = CLI_DONE;
+    int code = cli_begin_grammar(&grammar, model, &args->grammar);
+    if (code != CLI_DONE) {
+        free(tokens);
+        return code;
+    }
     frit_status status = frit_session_new(&session, engine);
     if (status == FRIT_OK) status = cli_use_adapters(adapters, session);
     cli_drafter drafter = {0};
@@ -295,8 +299,6 @@ static int answer_prompt(const run_args *args, frit_model *model, frit_engine *e
     }
     for (size_t i = 0; status == FRIT_OK && !reads && i < n_tokens; i++) frit_sampler_accept(sampler, tokens[i]);
     if (status == FRIT_OK && args->run.heal) status = frit_sampler_heal(sampler, model, tokens, n_tokens, &n_keep);
-    if (status == FRIT_OK && (code = cli_open_grammar(&grammar, model, &args->grammar)) != CLI_DONE) goto done;
-    if (status == FRIT_OK && grammar) status = frit_sampler_set_grammar(sampler, grammar);
     if (status == FRIT_OK && (code = load_session(session, args->run.session)) != CLI_DONE) goto done;
     if (status == FRIT_OK && reads) status = read_source(session, tokens, n_tokens);
     if (status == FRIT_OK) status = reads ? feed(session, &info.decoder_start, 1) : feed(session, tokens, n_keep);
@@ -307,7 +309,8 @@ static int answer_prompt(const run_args *args, frit_model *model, frit_engine *e
     }
     code = cli_use_shift(&args->shift, engine, session, n_tokens);
     if (code != CLI_DONE) goto done;
-    cli_answer_options options = {.follows = tokens,
+    cli_answer_options options = {.grammar = &grammar,
+                                  .follows = tokens,
                                   .n_follows = args->run.raw && !reads ? n_tokens : 0,
                                   .n_healed = n_tokens - n_keep,
                                   .n_predict = args->run.n_predict,
@@ -319,7 +322,7 @@ static int answer_prompt(const run_args *args, frit_model *model, frit_engine *e
     if (answer.finish == CLI_FINISH_CONTEXT) say_full(args, model, engine, n_tokens);
 done:
     cli_answer_free(&answer);
-    frit_grammar_free(grammar);
+    cli_grammar_free(&grammar);
     frit_sampler_free(sampler);
     frit_session_free(session);
     cli_drafter_free(&drafter);

@@ -35,6 +35,12 @@ typedef struct frit_grammar_options {
 // is too large.
 FRIT_API frit_status frit_grammar_new(frit_grammar **out, const frit_model *model, const char *text, size_t n_bytes,
                                       const frit_grammar_options *options);
+// The same on a thread of its own, as while a prompt runs. The text is copied.
+typedef struct frit_grammar_job frit_grammar_job;
+FRIT_API frit_status frit_grammar_begin(frit_grammar_job **out, const frit_model *model, const char *text,
+                                        size_t n_bytes, const frit_grammar_options *options);
+// Waits for it, and frees the job. `out` may be NULL, for a grammar that is not wanted any more.
+FRIT_API frit_status frit_grammar_finish(frit_grammar_job *job, frit_grammar **out);
 FRIT_API void frit_grammar_free(frit_grammar *grammar);   // samplers keep their grammar alive
 // Counts one more owner: frit_grammar_free is to be called once more.
 FRIT_API frit_status frit_grammar_retain(frit_grammar *grammar);

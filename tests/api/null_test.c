@@ -494,6 +494,13 @@ static void call_samplers(void)
     REFUSES(frit_grammar_new, model, &grammar, NULL, "", 0, NULL);
     REFUSES(frit_grammar_new, text, &grammar, o.model, NULL, 0, NULL);
     ACCEPTS(frit_grammar_new, options, &grammar, o.model, "root ::= .+", 11, NULL);
+    frit_grammar_job *job;
+    REFUSES(frit_grammar_begin, out, NULL, o.model, "", 0, NULL);
+    REFUSES(frit_grammar_begin, model, &job, NULL, "", 0, NULL);
+    REFUSES(frit_grammar_begin, text, &job, o.model, NULL, 0, NULL);
+    REFUSES(frit_grammar_finish, job, NULL, NULL);
+    ACCEPTS(frit_grammar_begin, options, &job, o.model, "root ::= .+", 11, NULL);
+    ACCEPTS(frit_grammar_finish, out, job, NULL);
     REFUSES(frit_grammar_retain, grammar, NULL);
     REFUSES(frit_turn_grammar, out, NULL, NULL, NULL);
     REFUSES(frit_turn_grammar, turn, &grammar_of_turn, NULL, NULL);

@@ -211,6 +211,36 @@ static void mistakes_have_a_sentence(void **state)
     frit_model_free(model);
 }
 
+static void a_grammar_compiles_on_a_thread_of_its_own(void **state)
+{
+    (void)state;
+    enum { MANY = 6 };
+    static const char good[] = "root ::= \"ab\" [a-d]{1,8}", bad[] = "root";
+    frit_model *model = NULL;
+    frit_grammar_job *jobs[MANY];
+    frit_grammar *grammar;
+    frit_rng rng;
+    frit_rng_init(&rng, 5);
+    model = open_model();
+    for (int i = 0; i < MANY; i++) {   // together, the vocabulary's trie too
+        const char *text = i % 2 ? bad : good;
+        assert_ok(frit_grammar_begin(&jobs[i], model, text, strlen(text), NULL));
+    }
+    for (int i = 0; i < MANY - 2; i++) {
+        if (i % 2) {
+            assert_fails(frit_grammar_finish(jobs[i], &grammar), FRIT_E_INVALID, "expected ::=");
+            assert_null(grammar);
+            continue;
+        }
+        assert_ok(frit_grammar_finish(jobs[i], &grammar));
+        answer_at_random(model, grammar, &rng, false);
+        frit_grammar_free(grammar);
+    }
+    frit_model_free(model);   // jobs keep it
+    assert_ok(frit_grammar_finish(jobs[MANY - 2], NULL));
+    assert_fails(frit_grammar_finish(jobs[MANY - 1], NULL), FRIT_E_INVALID, "expected ::=");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +248,7 @@ int main(void)
         cmocka_unit_test(a_session_ends_where_nothing_can_follow),
         cmocka_unit_test(drafts_fit_and_change_nothing),
         cmocka_unit_test(mistakes_have_a_sentence),
+        cmocka_unit_test(a_grammar_compiles_on_a_thread_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
