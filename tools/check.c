@@ -55,7 +55,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/kv",        BELOW_ENGINE "engine/kv.h engine/kv_disk.h engine/kv_layout.h"},
     {"src/engine/ngrams.",   BELOW_ENGINE "engine/ngrams.h"},
     {"src/engine/session.h", BELOW_ENGINE "engine/adapter.h engine/kv.h"},
-    {"src/engine/drafter.h", BELOW_ENGINE "engine/ngrams.h engine/session.h"},
+    {"src/engine/drafter.h", BELOW_ENGINE "engine/ngrams.h engine/schedule.h"},
     {"src/engine/speculate.h", BELOW_ENGINE "engine/drafter.h"},
     {"src/engine/schedule.h", BELOW_ENGINE "engine/session.h"},
     {"src/engine/place.h",   BELOW_ENGINE "engine/kv_layout.h"},

@@ -182,7 +182,7 @@ static int open_chat(chat *c, const chat_args *args)
     if (code == CLI_DONE) code = open_session(c, &adapters);
     cli_close_adapters(&adapters);
     if (code == CLI_DONE)
-        code = cli_use_speculation(&c->drafter, &args->speculate, &args->common, &args->engine, c->session);
+        code = cli_use_speculation(&c->drafter, &args->speculate, c->model, &args->common, &args->engine, c->session);
     if (code == CLI_DONE)
         code = cli_use_shift(&args->shift, c->engine, c->session, 0);   // refused before anything is asked
     if (code != CLI_DONE) return code;

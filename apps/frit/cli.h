@@ -205,12 +205,13 @@ typedef struct cli_drafter {   // the draft model; NULL: none
 } cli_drafter;
 
 const frit_option *cli_speculate_rows(size_t *n_rows);
-// Opens the draft model, if one is named, with this engine's options. An exit code, having said why.
-int cli_open_drafter(cli_drafter *drafter, const cli_speculate_options *options, const cli_common *common,
-                     const frit_engine_options *engine, frit_speculate_options *how);
+// Opens the draft model, if one is named or the model's own layer is to guess, with this engine's options. An exit
+// code, having said why.
+int cli_open_drafter(cli_drafter *drafter, const cli_speculate_options *options, frit_model *model,
+                     const cli_common *common, const frit_engine_options *engine, frit_speculate_options *how);
 // The same, and speculates in the session; without a word where the model cannot and nothing was asked for.
-int cli_use_speculation(cli_drafter *drafter, const cli_speculate_options *options, const cli_common *common,
-                        const frit_engine_options *engine, frit_session *session);
+int cli_use_speculation(cli_drafter *drafter, const cli_speculate_options *options, frit_model *model,
+                        const cli_common *common, const frit_engine_options *engine, frit_session *session);
 void cli_drafter_free(cli_drafter *drafter);   // after the session
 // Context shifts in all sessions of a command (shift.c).
 const frit_option *cli_shift_rows(size_t *n_rows);   // of app_shift_options

@@ -152,6 +152,7 @@ static int print_model_json(const frit_model *model, const frit_model_info *info
                        "n_tensors", (json_int_t)info->n_tensors, "metadata", meta);
     static const char *const kinds[] = {"decoder", "encoder", "encoder-decoder"};
     if (object) json_object_set_new(object, "kind", json_string(kinds[info->kind]));
+    if (object && info->n_layer_next > 0) json_object_set_new(object, "n_layer_next", json_integer(info->n_layer_next));
     if (object) json_object_set_new(object, "pooling", json_string(info->pooling));
     if (object) json_object_set_new(object, "kv_bytes_per_token", json_integer((json_int_t)kv_bytes));
     if (object && tensors) {
@@ -198,8 +199,10 @@ static void print_model(const frit_model *model, const frit_model_info *info, ui
            info->path, info->format, info->architecture, info->name, info->file_type);
     printf("kind           %s; embeddings by '%s'\n", kind_text(info->kind), info->pooling);
     printf("parameters     %s in %zu tensors, %s\n", params, info->n_tensors, size);
-    printf("layers         %d of width %d, feed-forward %d\nheads          %d, %d for keys and values\n", info->n_layer,
-           info->n_embd, info->n_ff, info->n_head, info->n_head_kv);
+    printf("layers         %d of width %d, feed-forward %d\n", info->n_layer, info->n_embd, info->n_ff);
+    if (info->n_layer_next > 0)
+        printf("               %d for multi-token prediction (--speculate mtp)\n", info->n_layer_next);
+    printf("heads          %d, %d for keys and values\n", info->n_head, info->n_head_kv);
     printf("context        %d tokens\nvocabulary     %d tokens, %s\nchat format    %s\n", info->n_ctx_train,
            info->n_vocab, info->tokenizer, info->chat_format[0] ? info->chat_format : "none");
     if (kv_bytes > 0) {

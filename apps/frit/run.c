@@ -284,7 +284,7 @@ static int answer_prompt(const run_args *args, frit_model *model, frit_engine *e
     if (status == FRIT_OK) status = cli_use_adapters(adapters, session);
     cli_drafter drafter = {0};
     if (status == FRIT_OK)
-        code = cli_use_speculation(&drafter, &args->speculate, &args->common, &args->engine, session);
+        code = cli_use_speculation(&drafter, &args->speculate, model, &args->common, &args->engine, session);
     if (code != CLI_DONE) goto done;
     frit_sampler_options sampling = args->sampler;
     cli_recommend(&args->common, model, &sampling);

@@ -91,7 +91,8 @@ static int run(void *ctx)
     // Adapters come first: the engine looks at what memory is free then.
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->adapters);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
-    if (code == CLI_DONE) code = cli_open_drafter(&drafter, &args->speculate, &args->common, &args->engine, &speculate);
+    if (code == CLI_DONE)
+        code = cli_open_drafter(&drafter, &args->speculate, model, &args->common, &args->engine, &speculate);
     if (code == CLI_DONE) code = serve(args, model, engine, &adapters, &speculate);
     cli_close_adapters(&adapters);
     cli_drafter_free(&drafter);

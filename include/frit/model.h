@@ -53,6 +53,10 @@ FRIT_API frit_status frit_model_open(frit_model **out, const char *path, const f
 // in its information is "memory"; `no_mmap` means nothing. Parts of split sets are refused: FRIT_E_UNSUPPORTED.
 FRIT_API frit_status frit_model_open_memory(frit_model **out, const void *bytes, size_t n_bytes,
                                             const frit_model_options *options);
+// The model's layer for multi-token prediction, where its file has one, as a model: an engine of it guesses tokens as a
+// draft model does (frit_speculate_options.draft), from the hidden states of sessions of `model`, which it keeps alive.
+// FRIT_E_UNSUPPORTED: the file has no such layer, or not all of it.
+FRIT_API frit_status frit_model_open_next(frit_model **out, frit_model *model);
 FRIT_API void frit_model_free(frit_model *model);   // engines keep their model alive
 
 typedef enum frit_model_kind {
@@ -79,6 +83,7 @@ typedef struct frit_model_info {
     int32_t n_vocab, n_ctx_train, n_embd, n_layer, n_head, n_head_kv, n_ff;
     size_t n_tensors, n_meta;
     bool adds_bos, adds_eos;   // FRIT_TEXT_SPECIAL puts these tokens around a text
+    int32_t n_layer_next;      // layers for multi-token prediction that the file has beside n_layer
     uint64_t reserved[8];
 } frit_model_info;
 

@@ -209,11 +209,13 @@ FRIT_API frit_status frit_session_push_picked(frit_session *session);
 //     frit_session_speculate(session, NULL);
 //     while (frit_session_next_tokens(session, sampler, tokens, 16, &n) == FRIT_OK) ...
 typedef struct frit_speculate_options {
-    // "ngram": what followed the last tokens when they came before in the session. "draft": what `draft` says. "auto"
-    // (NULL): both, as far as there are both. "none": no speculation.
+    // "ngram": what followed the last tokens when they came before in the session. "draft": what `draft` says; "mtp":
+    // the same, where it is the model's own layer for multi-token prediction. "auto" (NULL): both, as far as there are
+    // both. "none": no speculation.
     const char *kind;
-    // An engine of a smaller model with the same vocabulary, or NULL. It belongs to the same thread as the session's
-    // engine, and gets a session for each one that speculates. Where it fails, the text goes on without it.
+    // An engine of a smaller model with the same vocabulary, or of what frit_model_open_next gives, or NULL. It belongs
+    // to the same thread as the session's engine, and gets a session for each one that speculates. Where it fails, the
+    // text goes on without it.
     frit_engine *draft;
     float min_p;          // drafting ends before a token to which the draft model gives less probability
     int32_t max_drafts;   // of a step at most, up to 64; 0: 16. Fewer where more do not pay, as measured; often none

@@ -304,6 +304,31 @@ static frit_status check_factors(const frit_tensor *factors)
     return FRIT_OK;
 }
 
+static frit_status bind_next_rows(binder *b, const frit_weight_row *rows, size_t n_rows, const frit_weights *weights)
+{
+    const int32_t i = b->hp->n_layer;
+    for (size_t k = 0; k < n_rows; k++) {
+        if (!(rows[k].flags & FRIT_WEIGHT_LAYER)) continue;
+        char *owner = (char *)&weights->layers[i];
+        FRIT_TRY(bind_row(b, &rows[k], i, weights, (frit_weight *)(void *)(owner + rows[k].offset)));
+    }
+    return FRIT_OK;
+}
+
+// The first layer for multi-token prediction. A model whose file does not have it whole runs without.
+static void bind_next(binder *b, frit_weights *weights, const frit_arch *arch)
+{
+    size_t n_rows;
+    const frit_weight_row *rows = frit_next_rows(&n_rows);
+    if (b->hp->n_layer_next == 0) return;
+    frit_status status = bind_next_rows(b, arch->rows, arch->n_rows, weights);
+    if (status == FRIT_OK) status = bind_next_rows(b, rows, n_rows, weights);
+    if (status == FRIT_OK)
+        status = cut_fused(b, &weights->layers[b->hp->n_layer], arch, &b->hp->layers[b->hp->n_layer]);
+    weights->has_next = status == FRIT_OK;
+    if (status != FRIT_OK) weights->no_next = frit_arena_text(b->arena, frit_error(), strlen(frit_error()));
+}
+
 static frit_status bind_all(binder *b, frit_weights *weights, const frit_arch *arch)
 {
     for (size_t i = 0; i < arch->n_rows; i++) {
@@ -319,6 +344,7 @@ static frit_status bind_all(binder *b, frit_weights *weights, const frit_arch *a
         }
     }
     for (int32_t i = 0; i < b->hp->n_layer; i++) FRIT_TRY(cut_fused(b, &weights->layers[i], arch, &b->hp->layers[i]));
+    bind_next(b, weights, arch);
     FRIT_TRY(check_factors(weights->rope_freqs.w));
     FRIT_TRY(check_factors(weights->rope_long.w));
     FRIT_TRY(check_factors(weights->rope_short.w));
@@ -328,7 +354,8 @@ static frit_status bind_all(binder *b, frit_weights *weights, const frit_arch *a
 frit_status frit_weights_bind(frit_weights *weights, const frit_arch *arch, const frit_hparams *hp,
                               const frit_checkpoint *ckpt, frit_arena *arena)
 {
-    *weights = (frit_weights){.layers = frit_arena_new(arena, frit_layer, (size_t)hp->n_layer)};
+    *weights =
+        (frit_weights){.layers = frit_arena_new(arena, frit_layer, (size_t)hp->n_layer + (size_t)hp->n_layer_next)};
     binder b = {.hp = hp, .ckpt = ckpt, .arena = arena, .bound = frit_arena_new(arena, bool, ckpt->n_tensors)};
     if (!weights->layers || !b.bound)
         return frit_fail_memory((size_t)hp->n_layer * sizeof *weights->layers + ckpt->n_tensors, "the list of weights");

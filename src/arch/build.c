@@ -53,6 +53,7 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
     b.tokens = frit_input_node(g, FRIT_INPUT_TOKENS);
     b.positions = frit_input_node(g, FRIT_INPUT_POSITIONS);
     frit_node *x = build_embedding(&b);
+    if (hp->is_next) x = frit_next_input(&b, x);
     b.written = frit_arena_new(g->arena, frit_node *, (size_t)hp->n_layer);
     if (!b.written) return frit_fail_memory((size_t)hp->n_layer * sizeof *b.written, "a graph");
     if (arch->begin) x = arch->begin(&b, x);
@@ -69,8 +70,11 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
     g->depth = b.i_layer;
     if (arch->end) x = arch->end(&b, x);
     if (encodes) x = arch->write_source(&b, frit_norm(&b, &weights->enc_norm, x));
+    const bool norms = !arch->no_out_norm && !encodes, keeps = options && options->keeps_hidden;
+    if (norms && keeps) x = frit_norm(&b, &weights->out_norm, x);
+    if (keeps) frit_graph_keep(g, x);
     x = frit_take_rows(g, x, frit_input_node(g, FRIT_INPUT_OUT_ROWS));
-    if (!arch->no_out_norm && !encodes) x = frit_norm(&b, &weights->out_norm, x);
+    if (norms && !keeps) x = frit_norm(&b, &weights->out_norm, x);
     g->output = arch->is_encoder || encodes || (options && options->hidden) ? x : build_head(&b, x);
     return frit_graph_check(g);
 }

@@ -138,6 +138,8 @@ int64_t frit_dim_size(const frit_hparams *hp, const frit_layer_hparams *lhp, fri
         return n_head * lhp->v_dim;
     case FRIT_DIM_N_QKV:
         return (n_head + n_head_kv) * lhp->k_dim + n_head_kv * lhp->v_dim;
+    case FRIT_DIM_N_EMBD_2:
+        return 2 * (int64_t)hp->n_embd;
     case FRIT_DIM_N_EMBD_3:
         return 3 * (int64_t)hp->n_embd;
     case FRIT_DIM_HEAD:

@@ -299,7 +299,7 @@ static frit_status read_rows(reader *r, frit_arena *arena)
         r->hp->n_layer_enc = r->hp->n_layer;
         r->hp->n_layer += r->hp->n_layer_dec;
     }
-    size_t n = (size_t)r->hp->n_layer;
+    size_t n = (size_t)r->hp->n_layer + (size_t)r->hp->n_layer_next;
     r->hp->layers = frit_arena_new(arena, frit_layer_hparams, n);
     if (!r->hp->layers) return frit_fail_memory(n * sizeof *r->hp->layers, "the hyperparameters of the layers");
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
@@ -553,6 +553,8 @@ static frit_status read_all(reader *r, frit_arena *arena)
     FRIT_TRY(complete_rope(r));
     frit_meta_get_bool(&r->ckpt->meta, "frit.delta.neighbours", &r->hp->recurrent.by_neighbours, NULL);
     if (r->arch->adjust) FRIT_TRY(r->arch->adjust(r->hp));
+    for (int32_t i = 0; i < r->hp->n_layer_next; i++)   // as the last one
+        r->hp->layers[r->hp->n_layer + i] = r->hp->layers[r->hp->n_layer - 1];
     if (r->hp->attn_temp_scale != 0 && r->hp->attn_temp_length < 1)
         return frit_fail(FRIT_E_FORMAT, "%s.attention.temperature_length is %d, expected 1 or more", r->arch->name,
                          (int)r->hp->attn_temp_length);

@@ -81,7 +81,8 @@ typedef struct frit_hparams {
     int32_t n_layer_enc, n_layer_dec;    // of n_layer, in encoder-decoders and encoders named as such
     int32_t rel_buckets, rel_distance;   // relative positions: buckets, and the largest distance
     int32_t decoder_start;               // the token that a decoder begins with
-    int32_t n_layer_next;                // layers after the last, for multi-token prediction; not run
+    int32_t n_layer_next;                // layers after the last, for multi-token prediction (next.c)
+    bool is_next;                        // such a layer as a model of its own
     frit_norm_kind norm;                 // the architecture's, unless the file has one
     frit_act act;                        // of the feed-forward; the same
     float rms_eps, layer_norm_eps;       // equal where the file has only one
@@ -127,7 +128,7 @@ typedef struct frit_hparams {
     frit_rope_style rope_style;                   // the architecture's, unless the file has one
     int32_t rope_sections[4];                     // sections of M-RoPE; equal to plain RoPE for text
     frit_rope_table rope_table, rope_swa_table;   // from rope.c
-    frit_layer_hparams *layers;                   // [n_layer]
+    frit_layer_hparams *layers;                   // [n_layer + n_layer_next]
 } frit_hparams;
 
 frit_status frit_hparams_read(frit_hparams *hp, const frit_arch *arch, const frit_checkpoint *ckpt, frit_arena *arena);

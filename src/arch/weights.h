@@ -30,6 +30,10 @@ typedef struct frit_recurrent_weights {
     frit_weight lerp_k, lerp_v, lerp_r, ffn_lerp_k, ffn_lerp_r;   // token shift: weights of the token before
 } frit_recurrent_weights;
 
+typedef struct frit_next_weights {   // of layers for multi-token prediction: next.c
+    frit_weight proj, embd_norm, hidden_norm, tok_embd, lm_head, out_norm;
+} frit_next_weights;
+
 typedef struct frit_layer {
     frit_weight attn_norm, attn_norm_2, q, k, v, o, q_norm, k_norm, sinks, post_attn_norm;
     frit_weight ffn_norm, post_ffn_norm;
@@ -59,6 +63,7 @@ typedef struct frit_layer {
     frit_weight q_a, q_a_norm, q_b, kv_a, kv_a_norm, kv_b, k_b, v_b;
     frit_weight index_q, index_k, index_norm, index_weights;
     frit_recurrent_weights recurrent;
+    frit_next_weights next;
 } frit_layer;
 
 typedef struct frit_weights {
@@ -68,7 +73,9 @@ typedef struct frit_weights {
     frit_weight layer_embd, layer_proj,
         layer_proj_norm;     // per-layer embeddings of all layers, and their projection of x
     frit_weight res_score;   // of the residual bank after the last layer
-    frit_layer *layers;      // [n_layer]
+    frit_layer *layers;      // [n_layer + n_layer_next]
+    bool has_next;           // the first layer for multi-token prediction is bound
+    const char *no_next;     // why not; NULL: the file has none
 } frit_weights;
 
 // Dimensions as the rows of a weight list name them; resolved per layer.
@@ -112,6 +119,7 @@ typedef enum frit_dim {
     FRIT_DIM_N_V,
     FRIT_DIM_N_O,   // attention's output: all query heads, of the values' size
     FRIT_DIM_N_QKV,
+    FRIT_DIM_N_EMBD_2,
     FRIT_DIM_N_EMBD_3,
     FRIT_DIM_HEAD,   // one head of queries or keys
     FRIT_DIM_ROPE_PAIRS,

@@ -50,7 +50,16 @@ static frit_status run_first_steps(frit_session *session)
     return FRIT_OK;
 }
 
-frit_status frit_drafter_init(frit_drafter *drafter, const frit_session *session, frit_engine *engine, float min_p)
+// The draft session is of the layer for multi-token prediction of the session's model.
+static frit_status read_hidden(frit_session *draft, frit_session *session)
+{
+    FRIT_TRY(frit_hidden_begin(draft));
+    FRIT_TRY(frit_hidden_begin(session));
+    draft->next_text.of = session;
+    return FRIT_OK;
+}
+
+frit_status frit_drafter_init(frit_drafter *drafter, frit_session *session, frit_engine *engine, float min_p)
 {
     *drafter = (frit_drafter){.min_p = min_p};
     const char *path = engine->model->info.path;
@@ -58,13 +67,17 @@ frit_status frit_drafter_init(frit_drafter *drafter, const frit_session *session
         return frit_fail(FRIT_E_INVALID, "%s: a draft model needs an engine of its own", path);
     if (engine->model->arch->is_encoder || engine->model->arch->is_encoder_decoder || engine->hp.is_bidirectional)
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: a draft model continues texts token by token", path);
+    if (engine->model->of && engine->model->of != session->engine->model)
+        return frit_fail(FRIT_E_INVALID, "%s: its layer for multi-token prediction guesses for that model alone", path);
     FRIT_TRY(check_vocab(session->engine->model, engine->model));
     FRIT_TRY(frit_session_new(&drafter->session, engine));
-    return engine->n_submitted > 0 ? FRIT_OK : run_first_steps(drafter->session);
+    if (engine->n_submitted == 0) FRIT_TRY(run_first_steps(drafter->session));
+    return engine->model->of ? read_hidden(drafter->session, session) : FRIT_OK;
 }
 
 void frit_drafter_free(frit_drafter *drafter)
 {
+    if (drafter->session && drafter->session->next_text.of) frit_hidden_end(drafter->session->next_text.of);
     frit_session_free(drafter->session);
     *drafter = (frit_drafter){0};
 }
@@ -150,11 +163,28 @@ static bool pays(const group *g, double times)
     return (n_tokens + n_more) * now > times * n_tokens * next;
 }
 
+typedef struct draft_text {   // that the draft model's session is to have
+    const frit_token *tokens;
+    size_t n;
+} draft_text;
+
+static draft_text text_of(const frit_drafter *d)
+{
+    const frit_session *session = d->job.session;
+    const size_t n_skipped = d->session->next_text.of ? d->session->next_text.base + 1 : 0;
+    if (n_skipped >= session->n_tokens) return (draft_text){session->tokens, 0};
+    return (draft_text){session->tokens + n_skipped, session->n_tokens - n_skipped};
+}
+
 static size_t n_common(const frit_drafter *d)
 {
-    const frit_token *own = frit_session_tokens(d->session), *tokens = d->job.session->tokens;
-    const size_t n = d->job.session->n_tokens, n_own = frit_session_length(d->session);
+    const frit_next_text *next = &d->session->next_text;
+    const draft_text text = text_of(d);
+    const frit_token *own = frit_session_tokens(d->session), *tokens = text.tokens;
+    const size_t n = text.n, n_all = frit_session_length(d->session);
+    const size_t n_own = next->of && next->n_true < n_all ? next->n_true : n_all;
     size_t n_same = 0;
+    if (n == 0) return 0;
     while (n_same < n && n_same < n_own && own[n_same] == tokens[n_same]) n_same++;
     return n_same < n ? n_same : n - 1;   // the last one has not run
 }
@@ -163,13 +193,13 @@ static size_t n_common(const frit_drafter *d)
 static bool is_behind(const frit_drafter *d)
 {
     enum { FEW = 16 };
-    return d->job.session->n_tokens - n_common(d) > FEW;
+    return text_of(d).n - n_common(d) > FEW;
 }
 
 // Of all that the draft model's session lacks, but for one token.
 static double follow_ns(const group *g, const frit_drafter *d)
 {
-    return (double)(d->job.session->n_tokens - n_common(d) - 1) * g->draft->pace.prompt_row_ns;
+    return (double)(text_of(d).n - n_common(d) - 1) * g->draft->pace.prompt_row_ns;
 }
 
 // Where drafts do not pay, some are made all the same now and then, to see whether the text has become easier.
@@ -201,18 +231,35 @@ static size_t prompt_room(const group *g)
     return n < LEAST ? LEAST : n < g->draft->n_batch ? (size_t)n : (size_t)g->draft->n_batch;
 }
 
+// Where the draft model is a layer for multi-token prediction: whether the hidden states are there that it reads next.
+// Its text begins anew with those that are there, where it does not go on in them.
+static bool has_hidden(const frit_drafter *d)
+{
+    frit_next_text *next = &d->session->next_text;
+    const frit_session *session = d->job.session;
+    const frit_hidden *hidden = session->hidden;
+    if (!next->of) return true;
+    if (session->n_tokens < 2 || !frit_hidden_row(hidden, session->n_tokens - 2)) return false;
+    if (text_of(d).n > 0 && next->n_true > 0 && next->base + n_common(d) >= hidden->first) return true;
+    if (frit_session_truncate(d->session, 0) != FRIT_OK) return false;
+    next->base = hidden->first;
+    next->n_true = 0;
+    return true;
+}
+
 // The draft model's session gets the tokens that it does not have, or some of them: it drafts when it has all.
 static frit_status follow(frit_drafter *d, size_t *room)
 {
-    const frit_session *session = d->job.session;
-    const size_t n_same = n_common(d), n_missing = session->n_tokens - n_same;
+    const draft_text text = text_of(d);
+    const size_t n_same = n_common(d), n_missing = text.n - n_same;
     FRIT_TRY(frit_session_truncate(d->session, n_same));
-    d->session->shift.n_dropped = session->shift.n_dropped;   // the same draws
+    d->session->shift.n_dropped = d->job.session->shift.n_dropped;   // the same draws
     const size_t n = n_missing - 1 <= *room ? n_missing : *room;
     d->follows = n < n_missing;
     if (d->follows) d->goes_on = false;
     *room -= n < *room ? n : *room;
-    return frit_session_push(d->session, session->tokens + n_same, n, NULL);
+    d->session->next_text.n_true = n_same + n;
+    return frit_session_push(d->session, text.tokens + n_same, n, NULL);
 }
 
 static void stop(frit_drafter *d, frit_status status)
@@ -288,7 +335,7 @@ static void begin(group *g)
         d->reached = 1;
         d->n = 0;
         d->status = FRIT_OK;
-        d->goes_on = d->job.most > 0 && n <= (size_t)g->draft->n_ctx;
+        d->goes_on = d->job.most > 0 && n <= (size_t)g->draft->n_ctx && has_hidden(d);
     }
     enum { SELDOM = 64 };                           // a step without drafts says what they save
     const double worth = 1.1, worth_behind = 1.3;   // times of steps are known only roughly

@@ -31,8 +31,9 @@ typedef struct frit_drafter {
     frit_sampler_mark marks[FRIT_MAX_DRAFTS];
 } frit_drafter;
 
-// Runs the engine's first steps, where none has run. FRIT_E_INVALID for a model whose tokens are others than the session's.
-frit_status frit_drafter_init(frit_drafter *drafter, const frit_session *session, frit_engine *engine, float min_p);
+// Runs the engine's first steps, where none has run. FRIT_E_INVALID for a model whose tokens are others than the
+// session's, or a layer for multi-token prediction of another model.
+frit_status frit_drafter_init(frit_drafter *drafter, frit_session *session, frit_engine *engine, float min_p);
 void frit_drafter_free(frit_drafter *drafter);
 // All drafters in the list, with sessions of one engine and draft models on one engine, do their jobs in shared steps:
 // drafts after the session's last token, fewer where they do not pay. Each has its number in `n`, and a status.

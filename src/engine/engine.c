@@ -31,6 +31,7 @@ static void make_step(frit_engine *engine, frit_step *step, size_t n)
     step->owners = frit_arena_new(&engine->arena, frit_session *, n);
     step->picks = frit_arena_new(&engine->arena, frit_pick, n);
     step->picked = frit_arena_new(&engine->arena, frit_picked_token, n);
+    if (engine->hp.is_next) step->given = frit_arena_new(&engine->arena, float, n *(size_t)engine->hp.n_embd);
 }
 
 static frit_status make_step_buffers(frit_engine *engine)
@@ -132,8 +133,10 @@ static frit_status finish(frit_engine *engine, const frit_engine_options *option
     frit_plan_class *c;
     const bool has_prefill = engine->prefill_rows < INT32_MAX;
     if (options->prefix_disk) FRIT_TRY(frit_prefix_open_disk(engine, options->prefix_disk));
-    FRIT_TRY(frit_plans_get(engine, (frit_plan_key){.n_rows = engine->n_batch, .prefill = has_prefill}, &c));
-    return frit_plans_get(engine, (frit_plan_key){.n_rows = 1}, &c);
+    const frit_plan_kind kind = engine->hp.is_next ? FRIT_PLAN_NEXT : FRIT_PLAN_LOGITS;
+    FRIT_TRY(
+        frit_plans_get(engine, (frit_plan_key){.n_rows = engine->n_batch, .prefill = has_prefill, .kind = kind}, &c));
+    return frit_plans_get(engine, (frit_plan_key){.n_rows = 1, .kind = kind}, &c);
 }
 
 static frit_status check_options(const frit_model *model, const frit_engine_options *options)
@@ -196,6 +199,7 @@ void frit_engine_free(frit_engine *engine)
     for (int i = 0; i < FRIT_MAX_FLIGHTS; i++) {
         frit_step_free_tables(&engine->flights[i].step.tables);
         frit_pick_lists_free(&engine->flights[i].step.lists);
+        free(engine->flights[i].hidden);
     }
     frit_pick_run_free(engine->pick_run);
     frit_places_deinit(&engine->places);

@@ -13,6 +13,7 @@ typedef struct frit_flight {
     const frit_plan_class *plan;   // that it runs
     frit_ticket tickets[2];        // of the segment with the output, and of the last
     frit_step_output output;
+    float *hidden;   // [n_batch, n_embd]: of its rows, where sessions keep them; NULL: none has
     uint64_t start_ns;
     frit_status status;   // once it has landed: how it ended
     char failure[FRIT_ERROR_BYTES];

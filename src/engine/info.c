@@ -109,6 +109,7 @@ frit_status frit_model_describe(frit_model *model)
         .n_ctx_train = hp->n_ctx_train,
         .n_embd = hp->n_embd,
         .n_layer = hp->n_layer,
+        .n_layer_next = hp->n_layer_next,
         .n_tensors = ckpt->n_tensors,
         .n_meta = ckpt->meta.n,
         .adds_bos = model->tokenizer && model->vocab.add_bos,

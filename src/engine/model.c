@@ -277,6 +277,10 @@ void frit_model_retain(frit_model *model)
 void frit_model_free(frit_model *model)
 {
     if (!model || atomic_fetch_sub(&model->n_refs, 1) > 1) return;
+    if (model->of) {
+        frit_model_free_next(model);
+        return;
+    }
     frit_chat_free(model->chat);
     frit_tokenizer_free(model->tokenizer);
     frit_vocab_deinit(&model->vocab);

@@ -10,6 +10,8 @@
 
 struct frit_model {
     _Atomic int n_refs;
+    frit_model *of;      // whose layer for multi-token prediction this is, and whose parts it shares; NULL: none
+    frit_layer *layer;   // that layer
     frit_checkpoint *ckpt;
     frit_arena arena;
     frit_log log;
@@ -32,7 +34,8 @@ struct frit_model {
                             // [1]: special tokens that mark reasoning and calls are texts
 };
 
-void frit_model_retain(frit_model *model);   // frit_model_free gives the reference back
+void frit_model_retain(frit_model *model);      // frit_model_free gives the reference back
+void frit_model_free_next(frit_model *model);   // model_next.c
 // FRIT_E_IO if a mapped file has shrunk. Touching what is gone raises SIGBUS, so look before reading weights.
 frit_status frit_model_check_files(const frit_model *model);
 // Hands a finished text out by the two-call pattern, and frees it (text.c).

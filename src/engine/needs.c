@@ -44,7 +44,7 @@ static frit_kv_room room_of(const frit_engine *engine, const frit_engine_options
                           .n_rows = FRIT_MAX_FLIGHTS * engine->n_batch,
                           .host_bytes = (uint64_t)options->prefix_host_mib << 20,
                           .prefixes = !options->no_prefix_cache && !engine->hp.is_bidirectional &&
-                                      !engine->model->arch->is_encoder_decoder,
+                                      !engine->model->arch->is_encoder_decoder && !engine->hp.is_next,
                           .n_snapshots = n_snapshots == 0  ? DEFAULT_SNAPSHOTS
                                          : n_snapshots < 0 ? 0
                                                            : n_snapshots};

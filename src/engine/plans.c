@@ -18,15 +18,18 @@ static int32_t rows_of(const frit_engine *engine, int i)
 
 static frit_status build_graph(const frit_engine *engine, int i, frit_plan_key key, frit_plan_class *c)
 {
-    const bool all_rows = key.kind != FRIT_PLAN_LOGITS || engine->model->arch->is_encoder;   // results as long as rows
+    const bool logits = key.kind == FRIT_PLAN_LOGITS || key.kind == FRIT_PLAN_NEXT;
+    const bool all_rows = !logits || engine->model->arch->is_encoder;   // results as long as rows
     int32_t n_rows = rows_of(engine, i);
     int32_t n_outs = all_rows || n_rows < engine->max_outs ? n_rows : engine->max_outs;
     frit_graph_init(&c->graph, &c->arena, n_rows, n_outs);
     const frit_model *model = engine->model;
     const frit_adapters adapters = {
         .ckpt = model->ckpt, .n_h = frit_adapter_class_ranks(key.adapted.ranks), .steers = key.adapted.steers};
-    const frit_build_options options = {
-        .hidden = key.kind == FRIT_PLAN_HIDDEN, .encode = key.kind == FRIT_PLAN_ENCODE, .adapters = &adapters};
+    const frit_build_options options = {.hidden = key.kind == FRIT_PLAN_HIDDEN,
+                                        .keeps_hidden = key.kind == FRIT_PLAN_NEXT,
+                                        .encode = key.kind == FRIT_PLAN_ENCODE,
+                                        .adapters = &adapters};
     FRIT_TRY(frit_arch_build(&c->graph, model->arch, &engine->hp, &model->weights, &options));
     if (!engine->no_fuse) frit_fuse(&c->graph);
     return frit_graph_check(&c->graph);

@@ -21,7 +21,13 @@ typedef struct frit_plan_class {
 } frit_plan_class;
 
 // What plans of a class give: logits, hidden states, or what an encoder makes of a source.
-typedef enum frit_plan_kind { FRIT_PLAN_LOGITS, FRIT_PLAN_HIDDEN, FRIT_PLAN_ENCODE, FRIT_PLAN_KINDS } frit_plan_kind;
+typedef enum frit_plan_kind {
+    FRIT_PLAN_LOGITS,
+    FRIT_PLAN_HIDDEN,
+    FRIT_PLAN_ENCODE,
+    FRIT_PLAN_NEXT,   // logits, and the hidden states of all rows
+    FRIT_PLAN_KINDS,
+} frit_plan_kind;
 
 typedef struct frit_plan_cache {
     frit_plan_class classes[2][FRIT_N_RANKS][FRIT_PLAN_KINDS][FRIT_N_CLASSES];   // [steers][ranks]: of adapters

@@ -182,11 +182,13 @@ static void lay_out(frit_engine *engine, frit_session *session)
                                           .n_source = (int32_t)session->n_source};
     lay_out_snapshot(engine, session, &step->seqs[step->n_seqs]);
     widen_adapted(step, session);
+    step->keeps_hidden = step->keeps_hidden || session->hidden;
     step->decodes = step->decodes && (session->n_taken == 1 || is_verified(session));
     step->owners[step->n_seqs++] = session;
     for (size_t i = session->n_done; i < session->n_done + (size_t)session->n_taken; i++, row++) {
         step->tokens[row] = token_at(session, i);
         step->positions[row] = (int32_t)i;
+        if (step->given) frit_hidden_give(session, i, step->given + (size_t)row * (size_t)engine->hp.n_embd);
         if (frit_session_result(session, i) == FRIT_RESULT_NONE) continue;
         lay_out_pick(step, session, i);
         step->out_rows[step->n_outs++] = row;
@@ -408,6 +410,7 @@ void frit_schedule(frit_engine *engine)
     step->lists.n_vocab = engine->hp.n_vocab;
     frit_pick_lists_clear(&step->lists);
     step->adapted = (frit_adapter_class){0};
+    step->keeps_hidden = false;
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->waited = s->n_taken == 0 && pending(s) > 0;
         if (s->n_taken > 0 && step->encodes) lay_out_source(step, s);

@@ -24,6 +24,8 @@ typedef struct frit_step {                    // the batch and whose it is
     frit_result result;           // the kind that this step gives; NONE while open
     bool prefill;                 // its sequences have many rows each
     frit_adapter_class adapted;   // room for what its sequences have
+    bool keeps_hidden;            // a sequence's hidden states are kept
+    float *given;                 // [n_batch, n_embd] that a layer for multi-token prediction reads; otherwise NULL
     bool encodes;                 // its rows are those of sources
     bool decodes;                 // its rows are single tokens, and drafts that follow them
 } frit_step;
@@ -58,8 +60,8 @@ void frit_pace_next(const frit_engine *engine, int32_t *n_rows, double *n_tokens
 void frit_pace_measure_few(frit_engine *engine, const frit_step *step, uint64_t step_ns);
 
 // What drafts of other models may cost beyond what they save, by measured times (draft_budget.c): a small part of the
-// time of all steps, and what earlier drafts saved. All sessions of an engine share it, so that none of them tries again
-// what did not pay for others.
+// time of all steps, and what earlier drafts saved. All sessions of an engine share it, so that none of them tries
+// again what did not pay for others.
 enum { FRIT_DRAFT_CLASSES = 5 };
 typedef struct frit_draft_rates {   // how often drafts were right, by the draft model's own probability
     double n_right[FRIT_DRAFT_CLASSES], n_tried[FRIT_DRAFT_CLASSES];   // older ones count less

@@ -77,6 +77,7 @@ void frit_session_free(frit_session *session)
     free(session->tokens);
     frit_session_free_asks(session);
     frit_speculation_free(session->speculation);
+    frit_hidden_end(session);
     free(session->queue);
     free(session->logits);
     free(session->note);

@@ -30,6 +30,21 @@ typedef struct frit_session_shift {   // shift.c
     size_t n_dropped;
 } frit_session_shift;
 
+// The last hidden states of a session's tokens (hidden.c), for layers of multi-token prediction.
+typedef struct frit_hidden {
+    float *rows;       // [capacity, width]
+    size_t first, n;   // of tokens [first, first + n)
+    size_t capacity, width;
+    int32_t n_users;
+} frit_hidden;
+
+// Of a session of such a layer's model: whose hidden states it reads.
+typedef struct frit_next_text {
+    frit_session *of;   // NULL: none
+    size_t base;        // its token i is that one's token base + 1 + i
+    size_t n_true;      // its first tokens, which read that one's states; the others read its own
+} frit_next_text;
+
 struct frit_session {
     frit_engine *engine;   // NULL once the engine was freed
     frit_session *next;
@@ -63,10 +78,12 @@ struct frit_session {
     int32_t n_asks;
     frit_session_shift shift;
     struct frit_speculation *speculation;   // NULL: none (speculate.h)
-    int32_t n_taken;                        // rows in the step that is being made
-    bool waited;                            // had something to run and no row in the last step
-    float *scales;                          // [engine->adapters.n]; NULL: no adapters
-    frit_adapter_class adapted;             // of these
+    frit_hidden *hidden;                    // NULL: not kept
+    frit_next_text next_text;
+    int32_t n_taken;                  // rows in the step that is being made
+    bool waited;                      // had something to run and no row in the last step
+    float *scales;                    // [engine->adapters.n]; NULL: no adapters
+    frit_adapter_class adapted;       // of these
     frit_status status;               // FRIT_OK, or why its last step failed: it does not run until it is truncated
     char failure[FRIT_ERROR_BYTES];   // the sentence
 };
@@ -101,6 +118,15 @@ frit_status frit_prefix_join(frit_session *session);
 void frit_prefix_leave(frit_session *session);
 frit_status frit_prefix_adapt(frit_session *session);         // after its adapters have changed
 frit_status frit_prefix_note_adapters(frit_engine *engine);   // after slots of adapters have changed
+
+// Hidden states (hidden.c). The session's steps keep them from now on, until all that asked for them have ended it.
+frit_status frit_hidden_begin(frit_session *session);
+void frit_hidden_end(frit_session *session);
+// Those of tokens [at, at + n), which have run.
+void frit_hidden_take(frit_hidden *hidden, size_t at, const float *rows, size_t n);
+const float *frit_hidden_row(const frit_hidden *hidden, size_t at);   // NULL: not there
+// What token i of a session of a layer for multi-token prediction reads.
+void frit_hidden_give(const frit_session *session, size_t i, float *row);
 
 // Picks (pick.c): the one that asks for what follows token i, or NULL.
 frit_ask *frit_session_ask_after(const frit_session *session, size_t i);

@@ -13,21 +13,29 @@ static const double worth = 1.02;   // a step with drafts must be better by so m
 
 // ------------------------------------------------------------------------------- making
 
-static const char *const kinds[] = {"auto", "ngram", "draft", "none"};
+static const char *const kinds[] = {"auto", "ngram", "draft", "mtp", "none"};
+
+static bool is_kind(const frit_speculate_options *options, const char *kind)
+{
+    return options->kind && strcmp(options->kind, kind) == 0;
+}
 
 static frit_status check(const frit_session *session, const frit_speculate_options *options)
 {
     bool known = !options->kind;
     for (size_t i = 0; i < FRIT_COUNT(kinds); i++) known = known || strcmp(options->kind, kinds[i]) == 0;
     if (!known)
-        return frit_fail(FRIT_E_INVALID, "speculation '%.64s' does not exist; expected auto, ngram, draft or none",
+        return frit_fail(FRIT_E_INVALID, "speculation '%.64s' does not exist; expected auto, ngram, draft, mtp or none",
                          options->kind);
     if (options->max_drafts < 0 || options->max_drafts > FRIT_MAX_DRAFTS)
         return frit_fail(FRIT_E_INVALID, "%d drafts of a step; expected 0 to %d", options->max_drafts, FRIT_MAX_DRAFTS);
     if (!(options->min_p >= 0 && options->min_p <= 1))
         return frit_fail(FRIT_E_INVALID, "drafts of probability %g; expected 0 to 1", (double)options->min_p);
-    if (options->kind && strcmp(options->kind, "draft") == 0 && !options->draft)
+    if (is_kind(options, "draft") && !options->draft)
         return frit_fail(FRIT_E_INVALID, "speculation by a draft model needs an engine of that model");
+    if (is_kind(options, "mtp") && !(options->draft && options->draft->model->of))
+        return frit_fail(FRIT_E_INVALID,
+                         "speculation by multi-token prediction needs an engine of the model's layer for it");
     const frit_engine *engine = session->engine;
     const char *path = engine->model->info.path;
     if (engine->model->arch->is_encoder) return frit_fail(FRIT_E_UNSUPPORTED, "%s: an encoder generates no text", path);
@@ -56,8 +64,8 @@ static frit_status start(frit_session *session, const frit_speculate_options *op
     const frit_engine *engine = session->engine;
     struct frit_speculation *s = calloc(1, sizeof *s);
     if (!s) return frit_fail_memory(sizeof *s, "speculation");
-    s->looks_up = !options->kind || strcmp(options->kind, "draft") != 0;
-    const bool drafts = options->draft && !(options->kind && strcmp(options->kind, "ngram") == 0);
+    s->looks_up = !is_kind(options, "draft") && !is_kind(options, "mtp");
+    const bool drafts = options->draft && !is_kind(options, "ngram");
     s->always = options->always;
     s->most = options->max_drafts > 0 ? options->max_drafts : DEFAULT_MOST;
     if (s->most > engine->n_batch - 1) s->most = engine->n_batch - 1;
@@ -81,7 +89,7 @@ frit_status frit_session_speculate(frit_session *session, const frit_speculate_o
     FRIT_REQUIRE_UNUSED(options);
     FRIT_TRY(frit_session_check_usable(session));
     const frit_speculate_options chosen = options ? *options : (frit_speculate_options){0};
-    const bool none = chosen.kind && strcmp(chosen.kind, "none") == 0;
+    const bool none = is_kind(&chosen, "none");
     if (!none) FRIT_TRY(check(session, &chosen));
     struct frit_speculation *before = session->speculation;
     session->speculation = NULL;

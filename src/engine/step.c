@@ -109,6 +109,13 @@ static void run_picks(frit_engine *engine, const frit_flight *flight)
     frit_pick_alone(engine->pick_run, &(frit_pick_job){rows, step->picks, step->n_picks, &step->lists, step->picked});
 }
 
+static void hand_out_hidden(const frit_flight *flight, const frit_seq *seq, const frit_session *session)
+{
+    if (!session->hidden || !flight->plan->segments.kept) return;
+    const float *rows = flight->hidden + (size_t)seq->first_row * session->hidden->width;
+    frit_hidden_take(session->hidden, (size_t)seq->n_past, rows, (size_t)seq->n_rows);
+}
+
 // Row out_rows[o] of the batch has its values at output[o]. A session that fails gets no further results; the others
 // do.
 void frit_step_hand_out(frit_engine *engine, const frit_flight *flight)
@@ -121,6 +128,7 @@ void frit_step_hand_out(frit_engine *engine, const frit_flight *flight)
     int32_t p = 0;
     for (int32_t r = 0, o = 0; r < step->n_seqs; r++) {
         const frit_seq *seq = &step->seqs[r];
+        hand_out_hidden(flight, seq, step->owners[r]);
         for (; o < step->n_outs && step->out_rows[o] < seq->first_row + seq->n_rows; o++) {
             frit_session *session = step->owners[r];
             const bool is_picked = p < step->n_picks && step->picks[p].row == o;
@@ -146,6 +154,7 @@ static frit_plan_key key_of(const frit_step *step)
                            .prefill = step->prefill,
                            .kind = step->encodes                        ? FRIT_PLAN_ENCODE
                                    : step->result == FRIT_RESULT_HIDDEN ? FRIT_PLAN_HIDDEN
+                                   : step->keeps_hidden                 ? FRIT_PLAN_NEXT
                                                                         : FRIT_PLAN_LOGITS,
                            .adapted = step->adapted};
 }
@@ -181,6 +190,29 @@ static frit_status carry_results(const frit_plan_class *c, int i, const frit_bat
     return FRIT_OK;
 }
 
+// What comes with the step's rows, for a layer of multi-token prediction.
+static frit_status give_rows(const frit_engine *engine, const frit_plan_class *c, const frit_step *step)
+{
+    const uint64_t n_bytes = (uint64_t)step->n_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
+    for (int i = 0; i < c->segments.n && step->given; i++) {
+        const frit_plan_part *part = &c->parts[i];
+        const frit_node *node = c->segments.list[i].given;
+        const frit_backend *backend = part->device->backend;
+        if (node) FRIT_TRY(backend->write(part->device, backend->value(part->exec, node), step->given, n_bytes));
+    }
+    return FRIT_OK;
+}
+
+// The hidden states of all rows, as soon as part i has made them.
+static frit_status keep_rows(const frit_plan_class *c, int i, const frit_batch *batch, frit_flight *flight)
+{
+    const frit_plan_part *part = &c->parts[i];
+    const frit_node *kept = c->segments.kept;
+    if (!kept || i != c->segments.kept_in || !flight->hidden) return FRIT_OK;
+    const frit_backend *backend = part->device->backend;
+    return backend->read(part->device, backend->value(part->exec, kept), flight->hidden, result_bytes(kept, batch));
+}
+
 // Devices work on their parts one after the other. The host waits for what crosses between them, and not for the last.
 static frit_status submit_parts(const frit_plan_class *c, const frit_batch *batch, frit_flight *flight)
 {
@@ -190,6 +222,7 @@ static frit_status submit_parts(const frit_plan_class *c, const frit_batch *batc
         FRIT_TRY(part->device->backend->submit(part->device, part->exec, batch, &flight->output, &ticket));
         if (i == c->segments.output) flight->tickets[0] = ticket;
         if (i == c->segments.n - 1) flight->tickets[1] = ticket;
+        FRIT_TRY(keep_rows(c, i, batch, flight));
         FRIT_TRY(carry_results(c, i, batch));
     }
     return FRIT_OK;
@@ -268,5 +301,6 @@ frit_status frit_step_submit(frit_engine *engine, frit_flight *flight)
         .n_picks = runs_picks ? step->n_picks : 0,
         .lists = step->lists,
     };
+    FRIT_TRY(give_rows(engine, c, step));
     return submit_parts(c, &batch, flight);
 }

@@ -12,6 +12,23 @@ frit_node *frit_input_node(frit_graph *g, frit_input input)
                                         .shape = {outs ? g->max_outs : g->max_rows}});
 }
 
+frit_node *frit_given_node(frit_graph *g, int64_t n)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_INPUT,
+                                        .input = FRIT_INPUT_RESULT,
+                                        .rows = FRIT_ROWS_BATCH,
+                                        .n_dims = 2,
+                                        .shape = {g->max_rows, n}});
+}
+
+void frit_graph_keep(frit_graph *g, frit_node *node)
+{
+    g->results = node ? frit_arena_new(g->arena, frit_node *, 1) : NULL;
+    if (!g->results) return;   // the graph remembers why there is no node
+    g->results[0] = node;
+    g->n_results = 1;
+}
+
 frit_node *frit_weight_node(frit_graph *g, const frit_tensor *tensor)
 {
     if (!tensor) return NULL;

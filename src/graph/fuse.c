@@ -34,6 +34,8 @@ static bool count_uses(rewrite *r)
     int n = 0;
     r->stack[n++] = g->output;
     r->n_uses[g->output->id] = 1;
+    for (int i = 0; i < g->n_results; i++)
+        if (r->n_uses[g->results[i]->id]++ == 0) r->stack[n++] = g->results[i];
     for (int i = 0; i < g->n_nodes; i++)
         if (g->nodes[i]->op == FRIT_OP_KV_WRITE && r->n_uses[i]++ == 0) r->stack[n++] = g->nodes[i];
     while (n > 0) {
@@ -54,6 +56,8 @@ static void replace_uses(frit_graph *g, frit_node *old, frit_node *by)
         }
     }
     if (g->output == old) g->output = by;
+    for (int i = 0; i < g->n_results; i++)
+        if (g->results[i] == old) g->results[i] = by;
 }
 
 // Gives `node` another op and sources; shape and rows stay as they are.

@@ -199,7 +199,11 @@ void frit_graph_init(frit_graph *graph, frit_arena *arena, int64_t max_rows, int
 // FRIT_OK, or the first failure of a constructor with its sentence.
 frit_status frit_graph_check(const frit_graph *graph);
 
+// The node is a result of the graph, beside the output; one at most.
+void frit_graph_keep(frit_graph *g, frit_node *node);
+
 frit_node *frit_input_node(frit_graph *g, frit_input input);
+frit_node *frit_given_node(frit_graph *g, int64_t n);   // [T, n]: f32 numbers that come with the step's rows, one node
 frit_node *frit_weight_node(frit_graph *g, const frit_tensor *tensor);
 frit_node *frit_embed(frit_graph *g, frit_node *table, frit_node *ids);               // [T, n]
 frit_node *frit_matmul(frit_graph *g, frit_node *w, frit_node *x, frit_node *bias);   // bias may be NULL: LINEAR

@@ -170,6 +170,7 @@ static frit_status copy_node(cutting *c, frit_segment *to, frit_node *node)
     frit_node copy = *node;
     for (int i = 0; i < node->n_src; i++) copy.src[i] = c->here[node->src[i]->id];
     c->here[node->id] = frit_node_copy(&to->graph, &copy);
+    if (node->op == FRIT_OP_INPUT && node->input == FRIT_INPUT_RESULT) to->given = c->here[node->id];
     return frit_graph_check(&to->graph);
 }
 
@@ -200,15 +201,37 @@ static frit_status make_graph(cutting *c, const frit_segments *segments, int i)
     return FRIT_OK;
 }
 
+// All on one device: the graph as it is.
+static void take_whole(const cutting *c, frit_segments *out)
+{
+    out->list[0].graph = *c->g;
+    for (int i = 0; i < c->g->n_nodes; i++) {
+        const frit_node *node = c->g->nodes[i];
+        if (node->op == FRIT_OP_INPUT && node->input == FRIT_INPUT_RESULT) out->list[0].given = node;
+    }
+    out->kept = c->g->n_results > 0 ? c->g->results[0] : NULL;
+}
+
+static frit_status keep_result(const cutting *c, frit_segments *out)
+{
+    if (c->g->n_results == 0) return FRIT_OK;
+    frit_node *kept = frit_node_storage(c->g->results[0])->id == c->g->results[0]->id ? c->g->results[0] : NULL;
+    if (!kept) return frit_fail(FRIT_E_INTERNAL, "a graph keeps the result of a reshape");
+    out->kept_in = c->segment_of[kept->id];
+    out->kept = c->copies[kept->id];
+    return add_result(&out->list[out->kept_in].graph, c->copies[kept->id], (size_t)c->n);
+}
+
 static frit_status make(cutting *c, frit_segments *out)
 {
     FRIT_TRY(set_order(c));
     FRIT_TRY(list_segments(c, out));
     if (out->n == 1) {
-        out->list[0].graph = *c->g;
+        take_whole(c, out);
         return FRIT_OK;
     }
     for (int i = 0; i < out->n; i++) FRIT_TRY(make_graph(c, out, i));
+    FRIT_TRY(keep_result(c, out));
     if (c->g->output) out->output = c->segment_of[frit_node_storage(c->g->output)->id];
     return FRIT_OK;
 }

@@ -35,12 +35,15 @@ typedef struct frit_segment {
     frit_graph graph;
     frit_crossing *inputs;
     int n_inputs;
+    const frit_node *given;   // an input that the step fills; NULL: it reads none
 } frit_segment;
 
 typedef struct frit_segments {
     frit_segment *list;   // in the order in which they run
     int n;
-    int output;   // the segment that makes the graph's output
+    int output;    // the segment that makes the graph's output
+    int kept_in;   // and the one that makes its other result, which is `kept` there; NULL: it has none
+    const frit_node *kept;
 } frit_segments;
 
 // Where the layers of the cache lie that the graph touches, into devices [n_layers]: the device that their nodes are

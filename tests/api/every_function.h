@@ -13,6 +13,7 @@ static const any_function every_function[] = {
     ENTRY(frit_error),
     ENTRY(frit_model_open),
     ENTRY(frit_model_open_memory),
+    ENTRY(frit_model_open_next),
     ENTRY(frit_grammar_begin),
     ENTRY(frit_grammar_finish),
     ENTRY(frit_model_free),

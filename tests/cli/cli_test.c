@@ -2,6 +2,7 @@
 // The command line as a person uses it: what is printed where, and every exit code.
 #include "support/classifier.h"
 #include "support/command_posix.h"
+#include "support/tiny_model.h"
 
 #include <frit_tools.h>
 
@@ -600,10 +601,29 @@ static void speculation_does_not_change_the_answer(void **state)
     expect(prompt, NULL, 0, plain.out, NULL);
     snprintf(line, sizeof line, "%s --speculate ngram --draft-max 4 --stop xyz", prompt);
     expect(line, NULL, 0, plain.out, NULL);
-    expect("run -q -p x --speculate magic", NULL, 2, NULL, "not one of auto|ngram|draft|none");
+    expect("run -q -p x --speculate magic", NULL, 2, NULL, "not one of auto|ngram|draft|mtp|none");
     expect("run -q -p x --speculate draft", NULL, 2, NULL, "needs --model-draft");
     expect("run -q -p x --model-draft /nowhere.gguf", NULL, 3, NULL, "/nowhere.gguf");
     expect("run -q -p x --draft-max 0", NULL, 2, NULL, "a whole number from 1 to 64");
+    outcome_free(&plain);
+}
+
+static void multi_token_prediction_does_not_change_the_answer(void **state)
+{
+    (void)state;
+    char path[160], line[512];
+    const tiny_options tiny = {.next = TINY_NEXT_TIED, .chain = true, .seed = 1};
+    snprintf(path, sizeof path, "%s", tiny_model("next.gguf", &tiny));
+    snprintf(line, sizeof line, "run -q --raw -m %s -p abc -n 40 --temp 0 --speculate none", path);
+    outcome plain = frit(line, NULL);
+    assert_int_equal(plain.code, 0);
+    snprintf(line, sizeof line, "run -q --raw -m %s -p abc -n 40 --temp 0 --speculate mtp", path);
+    expect(line, NULL, 0, plain.out, NULL);
+    snprintf(line, sizeof line, "run -q --raw -m %s -p abc --speculate mtp --model-draft %s", path, path);
+    expect(line, NULL, 2, NULL, "without --model-draft");
+    snprintf(line, sizeof line, "info %s", path);
+    expect(line, NULL, 0, "1 for multi-token prediction", NULL);
+    expect("run --raw -p x -n 4 --speculate mtp", NULL, 0, NULL, "it answers without speculation");
     outcome_free(&plain);
 }
 
@@ -687,6 +707,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(embed_prints_a_vector_for_each_text),
         cmocka_unit_test(speculation_does_not_change_the_answer),
+        cmocka_unit_test(multi_token_prediction_does_not_change_the_answer),
         cmocka_unit_test(beams_print_the_likeliest_answer),
         cmocka_unit_test(rerank_prints_documents_by_their_scores),
         cmocka_unit_test(encoder_decoders_read_one_text_and_write_another),

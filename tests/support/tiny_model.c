@@ -25,6 +25,14 @@ static void add_number(building *t, const char *key, int32_t value)
     if (!is_left_out(t, key)) gguf_add_u32(&t->b, key, (uint32_t)value);
 }
 
+static void make_chain(const char *name, float *values, int64_t rows, int64_t columns)
+{
+    const bool is_proj = strstr(name, "eh_proj"), is_norm = strstr(name, "nextn.enorm");
+    if (!is_proj && !is_norm && !strstr(name, "attn_output") && !strstr(name, "ffn_down")) return;
+    for (int64_t i = 0; i < rows * columns; i++)
+        values[i] = is_norm || (is_proj && i % columns == i / columns) ? 1 : 0;   // [1 0]
+}
+
 static void add_matrix(building *t, const char *name, int64_t rows, int64_t columns)
 {
     const tiny_options *o = t->options;
@@ -34,6 +42,7 @@ static void add_matrix(building *t, const char *name, int64_t rows, int64_t colu
     random_normal(&t->rng, values, n, columns == 1 ? 0.1f : 1 / sqrtf((float)columns));
     if (columns == 1)
         for (size_t i = 0; i < n; i++) values[i] += 1;   // a norm's weight
+    if (o->chain) make_chain(name, values, rows, columns);
     if (o->damaged && strcmp(o->damaged, name) == 0) values[n / 2] = NAN;
     bool transposed = o->transposed && strcmp(o->transposed, name) == 0;
     const int64_t shape[2] = {transposed ? columns : rows, transposed ? rows : columns};
@@ -91,6 +100,30 @@ static void add_layer(building *t, int32_t i)
     }
 }
 
+static void add_next(building *t, int32_t i, int64_t n_vocab)
+{
+    const int64_t n_embd = t->times * N_EMBD;
+    const struct {
+        const char *name;
+        int64_t rows, columns;
+        bool is_own;
+    } weights[] = {
+        {"eh_proj", n_embd, 2 * n_embd, false},
+        {"enorm", n_embd, 1, false},
+        {"hnorm", n_embd, 1, false},
+        {"embed_tokens", n_vocab, n_embd, true},
+        {"shared_head_head", n_vocab, n_embd, true},
+        {"shared_head_norm", n_embd, 1, true},
+    };
+    add_layer(t, i);
+    for (size_t w = 0; w < FRIT_COUNT(weights); w++) {
+        char name[64];
+        snprintf(name, sizeof name, "blk.%d.nextn.%s.weight", i, weights[w].name);
+        if (t->options->next == TINY_NEXT || !weights[w].is_own)
+            add_matrix(t, name, weights[w].rows, weights[w].columns);
+    }
+}
+
 const char *tiny_model(const char *name, const tiny_options *options)
 {
     building t = {.options = options, .times = options->times ? options->times : 1};
@@ -102,7 +135,8 @@ const char *tiny_model(const char *name, const tiny_options *options)
     gguf_add_text(&t.b, "general.name", "tiny");
     add_number(&t, "llama.context_length", options->n_ctx ? options->n_ctx : TINY_CTX);
     add_number(&t, "llama.embedding_length", t.times * N_EMBD);
-    add_number(&t, "llama.block_count", n_layer);
+    add_number(&t, "llama.block_count", n_layer + (options->next ? 1 : 0));
+    if (options->next) add_number(&t, "llama.nextn_predict_layers", 1);
     add_number(&t, "llama.feed_forward_length", t.times * N_FF);
     add_number(&t, "llama.attention.head_count", N_HEAD);
     add_number(&t, "llama.attention.head_count_kv", N_HEAD_KV);
@@ -119,6 +153,7 @@ const char *tiny_model(const char *name, const tiny_options *options)
         add_matrix(&t, "output_norm.weight", t.times * N_EMBD, 1);
         add_matrix(&t, "output.weight", n_vocab, t.times * N_EMBD);
         for (int32_t i = 0; i < n_layer; i++) add_layer(&t, i);
+        if (options->next) add_next(&t, n_layer, n_vocab);
     }
     frit_buf file = gguf_build(&t.b);
     const char *path = temp_path(name);

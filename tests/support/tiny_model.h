@@ -22,7 +22,13 @@ typedef struct tiny_options {
     bool no_tensors;
     const char *chat_template;
     const char *rope_scaling;   // by factor 4
-    int32_t times;              // as wide, its heads and feed-forward too; 0: 1
+    enum {
+        TINY_NO_NEXT,
+        TINY_NEXT,        // has a layer for multi-token prediction, with a head and embeddings of its own
+        TINY_NEXT_TIED,   // it shares the model's
+    } next;
+    bool chain;      // the next token follows from the last one, and that layer says which
+    int32_t times;   // as wide, its heads and feed-forward too; 0: 1
 } tiny_options;
 
 // Writes the file into the test's temporary folder; the path is valid as that of temp_path is.
