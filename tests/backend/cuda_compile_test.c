@@ -130,6 +130,37 @@ static void kernels_of_every_weight_type_compile_without_spills(void **state)
     close_machine(&m);
 }
 
+// clang-format off
+static const frit_cuda_experts_product experts[] = {
+    {.rows = 1, .k = 2048, .dtype = FRIT_DTYPE_Q4_K, .n_tiles = 96,  .n_used = 8, .is_gated = true, .grid = 16},
+    {.rows = 1, .k = 768,  .dtype = FRIT_DTYPE_Q6_K, .n_tiles = 128, .n_used = 8, .is_sum = true, .has_own_rows = true, .is_weighed = true},
+    {.rows = 8, .k = 2048, .dtype = FRIT_DTYPE_Q4_K, .n_tiles = 96,  .n_used = 8, .is_gated = true, .parts = 1, .grid = 4},
+    {.rows = 8, .k = 768,  .dtype = FRIT_DTYPE_Q4_K, .n_tiles = 128, .n_used = 8, .has_own_rows = true, .is_weighed = true, .grid = 4},
+    {.rows = 4, .k = 4096, .dtype = FRIT_DTYPE_BF16, .n_tiles = 256, .n_used = 2, .is_gated = true, .act = FRIT_ACT_GELU, .parts = 2, .grid = 8},
+    {.rows = 1, .k = 2880, .dtype = FRIT_DTYPE_MXFP4, .n_tiles = 180, .n_used = 4, .grid = 33},
+    {.rows = 8, .k = 2880, .dtype = FRIT_DTYPE_Q8_0, .n_tiles = 180, .n_used = 4, .has_own_rows = true, .grid = 16},
+};
+// clang-format on
+
+static void products_of_experts_compile_without_spills(void **state)
+{
+    (void)state;
+    const frit_cuda_gpu *const gpus[] = {&hopper, &ampere};
+    for (size_t g = 0; g < FRIT_COUNT(gpus); g++) {
+        machine m;
+        frit_cuda_kernel kernel = {.file = "route.cu"};
+        open_machine(&m, gpus[g]);
+        check_kernel(&m, &kernel, "routes");
+        kernel.file = "dispatch.cu";
+        check_kernel(&m, &kernel, "assignments by expert");
+        for (size_t i = 0; i < FRIT_COUNT(experts); i++) {
+            assert_ok(frit_cuda_experts_kernel(&experts[i], gpus[g], &kernel));
+            check_kernel(&m, &kernel, "products of experts");
+        }
+        close_machine(&m);
+    }
+}
+
 static void kernels_of_many_rows_compile_without_spills(void **state)
 {
     (void)state;
@@ -480,6 +511,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_every_type_and_epilogue_compile_without_spills),
         cmocka_unit_test(kernels_of_every_weight_type_compile_without_spills),
+        cmocka_unit_test(products_of_experts_compile_without_spills),
         cmocka_unit_test(kernels_of_many_rows_compile_without_spills),
         cmocka_unit_test(shapes_that_kernels_of_rows_do_not_take_are_refused),
         cmocka_unit_test(the_other_kernels_compile_without_spills),

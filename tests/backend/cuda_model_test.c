@@ -112,8 +112,8 @@ static char **wanted;
 
 static bool is_wanted(const char *name)
 {
-    // Fused steps; softcaps, windows and norms after products; ALiBi, layer norms and biases; experts, which the CPU
-    // computes; norms of heads.
+    // Fused steps; softcaps, windows and norms after products; ALiBi, layer norms and biases; experts; norms of
+    // heads.
     static const char *const names[] = {"llama-dense", "gemma2-dense", "bloom-dense", "llama-moe", "qwen3-dense"};
     for (char **word = wanted; word && *word; word++)
         if (strstr(name, *word)) return true;

@@ -12,6 +12,7 @@
 #pragma once
 #include "backend/backend.h"
 #include "backend/cuda/cublaslt.h"
+#include "backend/cuda/libraries.h"
 #include "backend/cuda/load.h"
 #include "backend/cuda/nvrtc.h"
 
@@ -37,11 +38,17 @@ typedef struct frit_cuda_flight {   // a step between submit and the end of it
     int64_t n_outs, width;
 } frit_cuda_flight;
 
+// Rows of each matrix of a stack: from begin[i] on, i 0 of the first tensor of a pair. Zero: all rows, of one matrix.
+typedef struct frit_cuda_cut {
+    int64_t n_matrices, begin[2], n;
+} frit_cuda_cut;
+
 typedef struct frit_cuda_tensor {   // a tensor of the model on the GPU
     frit_tensor tensor, second;     // second: of a pair, with data or a recipe
     bool is_tiled;
     frit_row_order order;   // of tiles
     int head_size;          // 0: rows are in natural order
+    frit_cuda_cut cut;
     uint64_t address, n_bytes;
 } frit_cuda_tensor;
 
@@ -51,6 +58,7 @@ typedef struct frit_cuda_pair {
     const frit_tensor *first, *second;
     frit_row_order order;
     int head_size;   // of FRIT_ROWS_ADJACENT and _HALVES
+    frit_cuda_cut cut;
 } frit_cuda_pair;
 
 typedef struct frit_cuda_blas_plan {
@@ -82,15 +90,6 @@ typedef struct frit_cuda_device {
     frit_status failure;   // of a step that was waited for by poll
     char sentence[FRIT_ERROR_BYTES];
 } frit_cuda_device;
-
-// Where the libraries are looked for; NULL: where the system's loader looks. For tests.
-typedef struct frit_cuda_libraries {
-    const char *driver;   // a file
-    const char *nvrtc;    // a folder, as the next ones
-    const char *blas;
-    const char *cubins;   // in which compiled kernels are kept
-} frit_cuda_libraries;
-void frit_cuda_use_libraries(const frit_cuda_libraries *libraries);
 
 frit_status frit_cuda_alloc_bytes(frit_cuda_device *device, uint64_t n_bytes, const char *what, uint64_t *address);
 void frit_cuda_free_bytes(frit_cuda_device *device, uint64_t address);
@@ -128,5 +127,7 @@ frit_status frit_cuda_land(frit_cuda_device *device, frit_cuda_flight *flight);
 
 bool frit_cuda_runs(const frit_device *device, const frit_node *node);
 bool frit_cuda_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other);
+// Rows of a stack of matrices that the node reads as source i; zero: it reads a matrix.
+frit_cuda_cut frit_cuda_cut_of(const frit_node *node, int source);
 // Whether source i of such a node is a matrix that products or lookups read, as tiles.
 bool frit_cuda_is_tiled(const frit_node *node, int source);

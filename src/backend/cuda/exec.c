@@ -76,6 +76,7 @@ void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
     for (int i = 0; i < exec->n_buffers; i++) frit_cuda_free_bytes(d, exec->buffers[i].address);
     free(exec->buffers);
     free(exec->rope_tables);
+    free(exec->dispatches);
     free(exec->is_f16);
     free(exec->launches);
     free(exec);

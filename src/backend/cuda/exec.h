@@ -116,6 +116,23 @@ typedef struct frit_cuda_attend_fast {
     uint64_t keys, values;
 } frit_cuda_attend_fast;
 
+// A route, and its assignments sorted by expert (dispatch.cu) for the plan's steps of many rows.
+typedef struct frit_cuda_dispatch {
+    const frit_node *route;
+    uint64_t groups, order;   // 0: the plan has no such steps
+} frit_cuda_dispatch;
+
+// Products with matrices of experts (experts.cu). Operands: 0 rows, 1 tiles, 2 route.
+typedef struct frit_cuda_experts {
+    frit_cuda_kernel *each;     // for assignments one by one, or if is_sum, rows
+    frit_cuda_kernel *groups;   // for groups of assignments; NULL: none
+    frit_cuda_kernel *mix;      // sums of what assignments give; NULL: these are the results
+    bool is_sum;                // `each` sums up
+    int n_used, parts, width;   // parts of a group; numbers of a row of results
+    uint64_t expert_bytes;
+    frit_cuda_dispatch dispatch;
+} frit_cuda_experts;
+
 struct frit_cuda_launch {
     // Launches the kernel for the rows of the step.
     frit_status (*run)(frit_cuda_device *device, const frit_cuda_launch *launch, const frit_cuda_step *step);
@@ -132,6 +149,7 @@ struct frit_cuda_launch {
         frit_cuda_many many;
         frit_cuda_heads_args heads;
         frit_cuda_attend_fast attend_fast;
+        frit_cuda_experts experts;
     };
     int group;   // of page tables
 };
@@ -153,6 +171,8 @@ struct frit_exec {
     int n_matmuls;
     frit_cuda_rope_table *rope_tables;   // [n_rope_tables]: for the step's positions
     int n_rope_tables;
+    frit_cuda_dispatch *dispatches;   // [n_dispatches]: a route each
+    int n_dispatches;
     frit_cuda_buffer *buffers;   // [n_buffers], that live as long as the plan
     int n_buffers;
     bool *is_f16;          // [plan->graph->n_nodes]: queries that are f16 where the node's f32 would be
@@ -242,5 +262,10 @@ frit_status frit_cuda_lower_heads(frit_exec *exec, const frit_cuda_heads_phase *
 bool frit_cuda_can_attend_each(const frit_exec *exec, const frit_node *attend);
 bool frit_cuda_can_attend_rows(const frit_exec *exec, const frit_node *attend);
 frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *attend);
+// experts.c: mixtures of experts.
+bool frit_cuda_route_fits(const frit_node *node);
+bool frit_cuda_experts_fit(const frit_node *node);
+frit_status frit_cuda_lower_route(frit_exec *exec, const frit_node *node);
+frit_status frit_cuda_lower_experts(frit_exec *exec, const frit_node *node);
 // Bytes that live as long as the plan.
 frit_status frit_cuda_keep_bytes(frit_exec *exec, uint64_t n_bytes, bool clears, uint64_t *address);

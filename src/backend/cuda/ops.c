@@ -190,6 +190,16 @@ static frit_status lower_slice(frit_exec *exec, const frit_node *node)
     return FRIT_OK;
 }
 
+static frit_status lower_by_route(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_launch *l;
+    FRIT_TRY(frit_cuda_add_plain(exec, node, rows[node->op].kernel, &l));
+    l->plain.size[0] = (int)frit_cuda_width(node);
+    l->plain.size[1] = (int)frit_cuda_width(node->src[1]);
+    l->plain.size[2] = node->op == FRIT_OP_MIX && node->plain;
+    return FRIT_OK;
+}
+
 static frit_status lower_concat(frit_exec *exec, const frit_node *node)
 {
     frit_cuda_launch *l;
@@ -383,6 +393,12 @@ static const op_row rows[FRIT_OP_COUNT] = {
     [FRIT_OP_CONCAT] = {.lower = lower_concat},
     [FRIT_OP_SCALE_ROWS] = {.lower = lower_numbers, .kernel = "plain_scale_rows"},
     [FRIT_OP_SOFTMAX] = {.lower = lower_softmax},
+    [FRIT_OP_ROUTE] = {.fits = frit_cuda_route_fits, .lower = frit_cuda_lower_route},
+    [FRIT_OP_EXPERTS] = {.fits = frit_cuda_experts_fit, .lower = frit_cuda_lower_experts, .tiled = 2},
+    [FRIT_OP_EXPERTS_GLU] = {.fits = frit_cuda_experts_fit, .lower = frit_cuda_lower_experts, .tiled = 6},
+    [FRIT_OP_EXPERTS_MIX] = {.fits = frit_cuda_experts_fit, .lower = frit_cuda_lower_experts, .tiled = 2},
+    [FRIT_OP_GATHER_EXPERTS] = {.lower = lower_by_route, .kernel = "plain_gather_experts"},
+    [FRIT_OP_MIX] = {.lower = lower_by_route, .kernel = "plain_mix"},
     [FRIT_OP_ROPE] = {.lower = lower_rope},
     [FRIT_OP_KV_WRITE] = {.lower = lower_kv_write},
     [FRIT_OP_ATTEND] = {.fits = attend_fits, .lower = lower_attend},

@@ -8,6 +8,7 @@
 #pragma once
 #include "backend/cuda/kernel.h"
 #include "backend/cuda/kernels/args.h"
+#include "graph/graph.h"
 #include "quant/dtype.h"
 
 typedef enum frit_cuda_epilogue {   // the numbers of kernels/product.cu
@@ -54,4 +55,20 @@ void frit_cuda_define_heads(frit_cuda_kernel *kernel, const frit_cuda_heads *hea
 // 1: nothing is divided.
 int frit_cuda_product_split(frit_cuda_product *product, const frit_cuda_gpu *gpu);
 frit_status frit_cuda_product_kernel(const frit_cuda_product *product, const frit_cuda_gpu *gpu,
+                                     frit_cuda_kernel *kernel);
+
+// A product with matrices of experts (kernels/experts.cu), all of one shape.
+typedef struct frit_cuda_experts_product {
+    frit_dtype dtype;
+    int rows, k, n_tiles;   // row tiles of an expert
+    int n_used;             // experts of a row
+    int parts;              // of a group of assignments, of `rows` each
+    int grid;               // blocks of threads that share an expert; 0: chosen
+    frit_act act;           // is_gated
+    bool is_gated;          // weights in FRIT_ROWS_GATED
+    bool is_sum;            // over the experts of a row, which is one
+    bool has_own_rows;      // each assignment has a row of the input; otherwise each row
+    bool is_weighed;        // rows of the input are multiplied with the weights of the route
+} frit_cuda_experts_product;
+frit_status frit_cuda_experts_kernel(const frit_cuda_experts_product *product, const frit_cuda_gpu *gpu,
                                      frit_cuda_kernel *kernel);

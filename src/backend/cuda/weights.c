@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: MIT
-// Tensors of the model on a GPU: matrices as tiles, vectors as they are. Each is loaded once.
+// Tensors of the model on a GPU: matrices as tiles, vectors as they are. Each is loaded once; stacks of matrices are
+// read and loaded matrix by matrix.
 #include "backend/cuda/device.h"
 #include "base/check.h"
 #include "format/rows.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { ALIGNMENT = 256 };
 
 static frit_tile_source source_of(const frit_tensor *tensor)
 {
     return (frit_tile_source){.n_rows = frit_tensor_n_rows(tensor), .n_columns = frit_tensor_width(tensor)};
+}
+
+// Tiles of each matrix of a stack. Rows are so many that tiles are full, in pairs too.
+static uint64_t matrix_bytes(const frit_tensor *tensor, const frit_cuda_cut *cut, bool is_pair)
+{
+    const frit_tile_source source = {.n_rows = cut->n, .n_columns = frit_tensor_width(tensor)};
+    return (uint64_t)cut->n * (is_pair ? 2 : 1) / FRIT_TILE_ROWS *
+           frit_tile_bytes(frit_tile_format_of(tensor->dtype), &source);
 }
 
 static uint64_t bytes_of(const frit_tensor *tensor, bool is_tiled)
@@ -36,7 +46,8 @@ static const frit_cuda_tensor *find(const frit_cuda_device *d, const frit_cuda_p
     for (size_t i = 0; i < d->n_tensors; i++) {
         const frit_cuda_tensor *t = &d->tensors[i];
         if (t->is_tiled == is_tiled && t->order == pair->order && t->head_size == pair->head_size &&
-            frit_tensor_is_same(&t->tensor, pair->first) && is_same_second(t, pair->second))
+            memcmp(&t->cut, &pair->cut, sizeof t->cut) == 0 && frit_tensor_is_same(&t->tensor, pair->first) &&
+            is_same_second(t, pair->second))
             return t;
     }
     return NULL;
@@ -78,6 +89,41 @@ static frit_status rows_of(const frit_tensor *tensor, uint8_t **made, const uint
     return *made && scratch ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "rows of a tensor");
 }
 
+// Rows `begin` to `begin + cut.n` of matrix i.
+static const uint8_t *rows_of_matrix(const frit_tensor *tensor, const frit_cuda_cut *cut, int64_t i, int64_t begin,
+                                     uint8_t *made, uint8_t *scratch)
+{
+    return frit_tensor_rows(tensor, i * tensor->shape[1] + begin, cut->n, made, scratch);
+}
+
+static frit_status copy_stack(frit_cuda_device *d, const frit_cuda_tensor *t, uint8_t *made, uint8_t *scratch)
+{
+    const bool is_pair = has_rows(&t->second);
+    const uint64_t n_bytes = (uint64_t)t->cut.n * frit_tensor_row_bytes(&t->tensor);
+    const uint64_t step = matrix_bytes(&t->tensor, &t->cut, is_pair);
+    frit_tile_source source = {
+        .n_rows = t->cut.n, .n_columns = frit_tensor_width(&t->tensor), .order = t->order, .head_size = 0};
+    for (int64_t i = 0; i < t->cut.n_matrices; i++) {
+        source.blocks = rows_of_matrix(&t->tensor, &t->cut, i, t->cut.begin[0], made, scratch);
+        if (is_pair) source.second = rows_of_matrix(&t->second, &t->cut, i, t->cut.begin[1], made + n_bytes, scratch);
+        FRIT_TRY(frit_cuda_load_tiles(&d->loader, t->tensor.dtype, &source, t->address + (uint64_t)i * step));
+    }
+    return frit_cuda_loader_wait(&d->loader);
+}
+
+static frit_status fill_stack(frit_cuda_device *d, const frit_cuda_tensor *t)
+{
+    const size_t n_bytes = (size_t)t->cut.n * (size_t)frit_tensor_row_bytes(&t->tensor);
+    const size_t a = frit_tensor_scratch_bytes(&t->tensor);
+    const size_t b = has_rows(&t->second) ? frit_tensor_scratch_bytes(&t->second) : 0;
+    uint8_t *made = malloc(2 * n_bytes + 1), *scratch = malloc((a > b ? a : b) + 1);
+    const frit_status status =
+        made && scratch ? copy_stack(d, t, made, scratch) : frit_fail_memory(2 * n_bytes, "rows of experts");
+    free(made);
+    free(scratch);
+    return status;
+}
+
 static frit_status copy_tiles(frit_cuda_device *d, const frit_cuda_tensor *t, const uint8_t *rows,
                               const uint8_t *second)
 {
@@ -107,6 +153,7 @@ static frit_status copy(frit_cuda_device *d, const frit_cuda_tensor *t, const ui
 
 static frit_status fill(frit_cuda_device *d, const frit_cuda_tensor *t)
 {
+    if (t->cut.n_matrices > 0) return fill_stack(d, t);
     uint8_t *made[2] = {NULL, NULL};
     const uint8_t *rows[2] = {NULL, NULL};
     frit_status status = rows_of(&t->tensor, &made[0], &rows[0]);
@@ -127,8 +174,11 @@ static frit_status take(frit_cuda_device *d, const frit_cuda_pair *pair, bool is
                             .is_tiled = is_tiled,
                             .order = pair->order,
                             .head_size = pair->head_size,
+                            .cut = pair->cut,
                             .n_bytes = bytes_of(pair->first, is_tiled)};
     if (pair->second) new.second = *pair->second, new.n_bytes += bytes_of(pair->second, is_tiled);
+    if (pair->cut.n_matrices > 0)
+        new.n_bytes = (uint64_t)pair->cut.n_matrices *matrix_bytes(pair->first, &pair->cut, pair->second);
     FRIT_TRY(frit_cuda_alloc_bytes(d, new.n_bytes, pair->first->name, &new.address));
     const frit_status status = fill(d, &new);
     if (status != FRIT_OK) {
@@ -152,12 +202,25 @@ frit_status frit_cuda_tiles_take(frit_cuda_device *d, const frit_cuda_pair *pair
     return take(d, &wanted, true, address);
 }
 
-static bool is_listed(const frit_weight_uses *uses, size_t n, const frit_tensor *tensor, bool is_tiled)
+// Bytes of what the node reads; half of a pair's tiles are those of each of its matrices.
+static uint64_t use_bytes(const frit_weight_use *use)
+{
+    const frit_cuda_cut cut = frit_cuda_cut_of(use->node, use->source);
+    if (cut.n_matrices == 0) return bytes_of(use->tensor, frit_cuda_is_tiled(use->node, use->source));
+    return (uint64_t)cut.n_matrices * (matrix_bytes(use->tensor, &cut, true) / 2);
+}
+
+static bool is_same_use(const frit_weight_use *a, const frit_weight_use *b)
+{
+    const frit_cuda_cut x = frit_cuda_cut_of(a->node, a->source), y = frit_cuda_cut_of(b->node, b->source);
+    return frit_cuda_is_tiled(a->node, a->source) == frit_cuda_is_tiled(b->node, b->source) && x.n == y.n &&
+           x.begin[0] == y.begin[0] && frit_tensor_is_same(a->tensor, b->tensor);
+}
+
+static bool is_listed(const frit_weight_uses *uses, size_t n, const frit_weight_use *use)
 {
     for (size_t i = 0; i < n; i++)
-        if (frit_cuda_is_tiled(uses->list[i].node, uses->list[i].source) == is_tiled &&
-            frit_tensor_is_same(uses->list[i].tensor, tensor))
-            return true;
+        if (is_same_use(&uses->list[i], use)) return true;
     return false;
 }
 
@@ -167,12 +230,11 @@ frit_status frit_cuda_weight_bytes(frit_device *base, const frit_weight_uses *us
     *out = (frit_weight_bytes){0};
     for (size_t i = 0; i < uses->n; i++) {
         const frit_weight_use *use = &uses->list[i];
-        const bool is_tiled = frit_cuda_is_tiled(use->node, use->source);
-        if (is_listed(uses, i, use->tensor, is_tiled)) continue;
+        if (is_listed(uses, i, use)) continue;
         uint64_t n_bytes;
-        if (!frit_align_u64(bytes_of(use->tensor, is_tiled), ALIGNMENT, &n_bytes)) n_bytes = UINT64_MAX / 2;
+        if (!frit_align_u64(use_bytes(use), ALIGNMENT, &n_bytes)) n_bytes = UINT64_MAX / 2;
         out->stored += n_bytes;
-        if (!is_there(d, use->tensor, is_tiled)) out->missing += n_bytes;
+        if (!is_there(d, use->tensor, frit_cuda_is_tiled(use->node, use->source))) out->missing += n_bytes;
     }
     return FRIT_OK;
 }

@@ -25,6 +25,39 @@ typedef struct frit_product_args {
     int n_rows, page_stride;   // rows that are there, 1 to ROWS
 } frit_product_args;
 
+// route.cu: the experts of each row (ops.def)
+typedef struct frit_route_args {
+    frit_gpu_ptr scores, bias, route;   // f32 [rows, n]; f32 [n], or 0; f32 [rows, 2, n_used]
+    int n, n_used, n_groups, n_groups_used;
+    int gating, by_sigmoid, by_logit, normalize, divisor;
+    float scale, jitter;
+    int pad;
+} frit_route_args;
+
+// An assignment is an expert of a row, number row * n_used + k. Groups have assignments of one expert.
+typedef struct frit_expert_group {
+    int expert, first, n, pad;   // first: in `order`
+} frit_expert_group;
+
+// dispatch.cu
+typedef struct frit_dispatch_args {
+    frit_gpu_ptr route;    // f32 [rows, 2, n_used]
+    frit_gpu_ptr groups;   // frit_expert_group [n_groups]; those after the last one are empty
+    frit_gpu_ptr order;    // i32 [assignments], those of an expert one after the other
+    int n_assignments, n_used, n_groups, group_rows;
+} frit_dispatch_args;
+
+// experts.cu
+typedef struct frit_experts_args {
+    frit_gpu_ptr weights;         // tiles of expert 0
+    unsigned long long bytes;     // from expert to expert
+    frit_gpu_ptr x;               // f32 [rows, K], or of each assignment
+    frit_gpu_ptr route;           // f32 [rows, 2, n_used]
+    frit_gpu_ptr groups, order;   // of dispatch.cu; 0: blocks take assignments as they are
+    frit_gpu_ptr out, residual;   // f32 [assignments, n], or of each row
+    int first, pad;               // assignment, or row
+} frit_experts_args;
+
 // repack.cu: rows of a matrix, counted from a first one, to tiles.
 typedef struct frit_repack_args {
     frit_gpu_ptr blocks, second;   // rows of blocks; second: FRIT_ROWS_GATED only

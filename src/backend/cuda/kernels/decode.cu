@@ -14,13 +14,14 @@ static_assert(SHARED_BYTES >= shared_end, "the host counts shared memory as it i
 static_assert(SCRATCH_BYTES >= ATTEND_SHARED_FLOATS * 4, "attention has room in place of activations");
 static_assert(LAYERS <= FRIT_GPU_MAX_LAYERS, "all layers have a place in the arguments");
 
-template <int V> struct qkv_phase {
+template <int V> struct qkv_phase : rows_in_order<qkv_phase<V>> {
     static const int k = DIM, stride = DIM, type0 = TYPE_MOST, tiles0 = (HEADS + KV_HEADS) * HEAD / 16;
     static const int type1 = V, tiles1 = KV_HEADS * HEAD / 16, n = (tiles0 + tiles1) * 16, epilogue = EPILOGUE_QKV;
     static const bool norm = true;
 };
 
-template <int TYPE, int K, int TILES, bool NORM, int EPILOGUE> struct one_matrix {
+template <int TYPE, int K, int TILES, bool NORM, int EPILOGUE>
+struct one_matrix : rows_in_order<one_matrix<TYPE, K, TILES, NORM, EPILOGUE>> {
     static const int k = K, stride = K, type0 = TYPE, tiles0 = TILES, type1 = TYPE, tiles1 = 0, n = TILES * 16, epilogue = EPILOGUE;
     static const bool norm = NORM;
 };
@@ -32,7 +33,7 @@ template <int TYPE> struct down_phase : one_matrix<TYPE, FF, DIM / 16, false, EP
 typedef one_matrix<TYPE_HEAD, DIM, VOCABULARY / 16, true, EPILOGUE_PICK> head_phase;
 
 // All matrices of all steps, in order.
-struct matrices {
+struct matrices : tiles_in_order {
     const frit_gpu_matrix *all;
     int n, n_steps;
     int step, i;
@@ -178,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) decode(const __grid_con
     extern __shared__ __align__(128) char shared[];
     __shared__ int is_last;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS, group = threadIdx.x / 32 / WARPS;
-    worker w = {{}, {a.matrices, a.n_matrices, a.n_steps, 0, 0}, {(u32 *)a.barrier, 0}, 0, {}};
+    worker w = {{}, {{}, a.matrices, a.n_matrices, a.n_steps, 0, 0}, {(u32 *)a.barrier, 0}, 0, {}};
     ring_open(w.r, w.list, shared_address(shared), group, warp, lane);
 #pragma unroll 1
     for (int step = 0; step < a.n_steps; step++) {

@@ -14,20 +14,26 @@
 //     n                     rows of the matrices, in the last tile too
 //     norm                  the input is normed
 //     epilogue              EPILOGUE_..
+//     load, result          where rows of the input lie, and those of results: rows_in_order has the usual places
 //
 // Defined before: ROWS, WARPS, GROUPS, STAGES, GRID, COPY (1: bulk copies, sm_90; 0: cp.async), STAGE_BYTES (of the
 // largest tile), MAX_K (of all phases), IS_16_BITS (weights are f16 or bf16), SCRATCH_BYTES (of shared memory that
-// attention uses in place of activations); for EPILOGUE_QKV: HEADS, KV_HEADS, HEAD, PAGE_BYTES, HALVES
+// attention uses in place of activations); for EPILOGUE_GLU: GLU_ACT, if it is not ACT_SILU; for EPILOGUE_QKV: HEADS, KV_HEADS, HEAD, PAGE_BYTES, HALVES
 // (heads rotate in halves).
 #pragma once
+#include "activation.cuh"
 #include "args.h"
 #include "tile_any.cuh"
 
 #define EPILOGUE_STORE 0
 #define EPILOGUE_ADD   1   // adds to `out`: a residual
-#define EPILOGUE_GLU   2   // rows r and r + 8 of a tile are a gate and its value: silu(gate) * value
+#define EPILOGUE_GLU   2   // rows r and r + 8 of a tile are a gate and its value: f(gate) * value
 #define EPILOGUE_QKV   3   // rotates queries and keys (rows r, r + 8 are a pair), writes keys and values to the cache
 #define EPILOGUE_PICK  4   // stores logits and keeps the largest
+
+#ifndef GLU_ACT
+#define GLU_ACT ACT_SILU
+#endif
 
 #define IS_BF16_INPUT(type) ((type) == TYPE_BF16 || (type) == TYPE_F32)
 #define THREADS            (GROUPS * WARPS * 32)
@@ -57,13 +63,28 @@ struct ring {
     bool is_done;
 };
 
+// A list of matrices says where tiles lie. These: those of a row tile one after the other.
+struct tiles_in_order {
+    // The tile that the ring has come to.
+    DEVICE void locate(ring &r) const
+    {
+        r.from = (const char *)r.now.weights + ((long long)r.tile * r.now.stride + r.block) * r.now.bytes;
+    }
+    // The next one of the row tile.
+    DEVICE void advance(ring &r) const
+    {
+        r.from += r.now.bytes;
+    }
+};
+
 // This warp's share of the columns.
 DEVICE int first_block(int blocks, int warp)
 {
     return warp * blocks / WARPS;
 }
 
-// The next row tile of which this warp has blocks. NEXT: bool next(frit_gpu_matrix &), false after the last.
+// The next row tile of which this warp has blocks. NEXT: bool next(frit_gpu_matrix &), false after the last, and
+// what tiles_in_order has.
 template <class NEXT> DEVICE void ring_seek(ring &r, NEXT &list, int warp)
 {
     while (r.tile >= r.now.end || r.begin == r.end) {
@@ -78,7 +99,7 @@ template <class NEXT> DEVICE void ring_seek(ring &r, NEXT &list, int warp)
         }
     }
     r.block = r.begin;
-    r.from = (const char *)r.now.weights + ((long long)r.tile * r.now.stride + r.begin) * r.now.bytes;
+    list.locate(r);
 }
 
 template <class NEXT> DEVICE void ring_fetch(ring &r, NEXT &list, int warp, int lane)
@@ -91,10 +112,11 @@ template <class NEXT> DEVICE void ring_fetch(ring &r, NEXT &list, int warp, int 
         for (int i = lane * 16; i < r.now.bytes; i += 512) copy_16(to + i, r.from + i);
 #endif
         if (++r.fetch_stage == STAGES) r.fetch_stage = 0;
-        r.from += r.now.bytes;
         if (++r.block == r.end) {
             r.tile += GRID * GROUPS;
             ring_seek(r, list, warp);
+        } else {
+            list.advance(r);
         }
     }
 #if !COPY
@@ -169,6 +191,18 @@ template <int N> DEVICE eight load_eight(const float *row, int column)
     e.v[0] = a.x, e.v[1] = a.y, e.v[2] = a.z, e.v[3] = a.w, e.v[4] = b.x, e.v[5] = b.y, e.v[6] = b.z, e.v[7] = b.w;
     return e;
 }
+
+// Rows of the input and of results that lie one after the other.
+template <class P> struct rows_in_order {
+    static DEVICE eight load(const frit_product_args &a, int row, int column)
+    {
+        return load_eight<P::k>((const float *)a.x + (long long)row * P::stride, column);
+    }
+    static DEVICE long long result(const frit_product_args &, int column)
+    {
+        return column;
+    }
+};
 
 // The sum of a group of 16 columns, two lanes' eight each, divided by 8.
 DEVICE void store_sum(char *sums, int lane, float sum)
@@ -265,7 +299,7 @@ DEVICE void convert_input(const frit_product_args &a, char *shared, int group, i
     const int most = ((BLOCKS_OF(P::k) + WARPS - 1) / WARPS + GROUPS - 1) / GROUPS;
     const int begin = first_block(BLOCKS_OF(P::k), warp) + group, end = first_block(BLOCKS_OF(P::k), warp + 1);
     const bool keeps = ROWS == 1 && most <= 8;   // all loads are on their way before the first one is needed
-    const float *x = (const float *)a.x, *norm = (const float *)a.norm;
+    const float *norm = (const float *)a.norm;
     const int at_once = keeps ? 1 : ROWS < 4 ? ROWS : 4;   // rows
     eight e[keeps ? most : at_once], w[keeps && P::norm ? most : 1];
     float squares[ROWS];
@@ -280,7 +314,7 @@ DEVICE void convert_input(const frit_product_args &a, char *shared, int group, i
     if (keeps) {
 #pragma unroll
         for (int j = 0; j < most; j++)
-            if (begin + j * GROUPS < end) e[j] = load_eight<P::k>(x, (begin + j * GROUPS) * 256 + lane * 8);
+            if (begin + j * GROUPS < end) e[j] = P::load(a, 0, (begin + j * GROUPS) * 256 + lane * 8);
 #pragma unroll
         for (int j = 0; j < most; j++)
             if (begin + j * GROUPS < end)
@@ -293,7 +327,7 @@ DEVICE void convert_input(const frit_product_args &a, char *shared, int group, i
 #pragma unroll
                 for (int i = 0; i < at_once; i++)
                     if (first + i < ROWS)
-                        e[i] = load_eight<P::k>(x + (long long)min(first + i, a.n_rows - 1) * P::stride, block * 256 + lane * 8);
+                        e[i] = P::load(a, min(first + i, a.n_rows - 1), block * 256 + lane * 8);
 #pragma unroll
                 for (int i = 0; i < at_once; i++)
                     if (first + i < ROWS)
@@ -320,11 +354,6 @@ DEVICE void convert_input(const frit_product_args &a, char *shared, int group, i
 DEVICE float other_row(float v)
 {
     return __shfl_xor_sync(~0u, v, 8);
-}
-
-DEVICE float silu(float x)
-{
-    return __fdividef(x, 1 + exp2_fast(-1.4426950408889634f * x));
 }
 
 struct best_of {
@@ -374,10 +403,10 @@ DEVICE void finish(const frit_product_args &a, int tile, int row, int column, fl
     const int n = P::n;
     float *out = (float *)a.out;
     if (n % 16 && tile * 16 + row >= n) return;
-    if constexpr (P::epilogue == EPILOGUE_STORE) out[(long long)column * n + tile * 16 + row] = v;
-    if constexpr (P::epilogue == EPILOGUE_ADD) out[(long long)column * n + tile * 16 + row] = before + v;
+    if constexpr (P::epilogue == EPILOGUE_STORE) out[P::result(a, column) * n + tile * 16 + row] = v;
+    if constexpr (P::epilogue == EPILOGUE_ADD) out[P::result(a, column) * n + tile * 16 + row] = before + v;
     if constexpr (P::epilogue == EPILOGUE_GLU) {
-        if (row < 8) out[(long long)column * (n / 2) + tile * 8 + row] = silu(v) * other;
+        if (row < 8) out[P::result(a, column) * (n / 2) + tile * 8 + row] = activate<GLU_ACT>(v) * other;
     }
 #ifdef HEADS
     if constexpr (P::epilogue == EPILOGUE_QKV) finish_qkv(a, tile, row, column, v, other);
@@ -400,7 +429,7 @@ template <class P> DEVICE void fetch_residual(const frit_product_args &a, int ti
     for (int j = 0; j < (ROWS + 1) / 2; j++) {
         const int column = j * 2 + lane / 16;
         if (P::epilogue == EPILOGUE_ADD && column < a.n_rows)
-            old.v[j] = __ldcg((const float *)(a.residual ? a.residual : a.out) + (long long)column * P::n + min(tile * 16 + lane % 16, P::n - 1));
+            old.v[j] = __ldcg((const float *)(a.residual ? a.residual : a.out) + P::result(a, column) * P::n + min(tile * 16 + lane % 16, P::n - 1));
     }
 }
 

@@ -330,3 +330,28 @@ extern "C" __global__ void __launch_bounds__(128, 4) plain_attend(const frit_att
         if (d < v_dim) ((float *)a.out)[((long long)row * n_heads + head) * v_dim + d] = sums[j] / total;
     }
 }
+
+// ------------------------------------------------------------------------------- experts
+
+// x1: route; size: numbers of a row, experts of a row
+extern "C" __global__ void __launch_bounds__(256) plain_gather_experts(const frit_plain_args a)
+{
+    const long long i = number();
+    if (i >= a.n) return;
+    const long long at = i / a.size[0];   // assignment
+    const int expert = (int)from(a, 1)[at / a.size[1] * 2 * a.size[1] + at % a.size[1]];
+    to(a)[i] = from(a, 0)[(long long)expert * a.size[0] + i % a.size[0]];
+}
+
+// x1: route; size: numbers of a row, experts of a row, whether rows are not multiplied with their weights
+extern "C" __global__ void __launch_bounds__(256) plain_mix(const frit_plain_args a)
+{
+    const long long i = number();
+    if (i >= a.n) return;
+    const long long row = i / a.size[0];
+    const float *weights = from(a, 1) + row * 2 * a.size[1] + a.size[1];
+    float sum = 0;
+    for (int k = 0; k < a.size[1]; k++)
+        sum += from(a, 0)[(row * a.size[1] + k) * a.size[0] + i % a.size[0]] * (a.size[2] ? 1 : weights[k]);
+    to(a)[i] = sum;
+}

@@ -8,13 +8,13 @@
 
 static_assert(SHARED_BYTES >= shared_end, "the host counts shared memory as it is laid out here");
 
-struct the_phase {
+struct the_phase : rows_in_order<the_phase> {
     static const int k = K, n = MATRIX_ROWS, stride = STRIDE, type0 = TYPE0, tiles0 = TILES0, type1 = TYPE1, tiles1 = TILES1,
                      epilogue = EPILOGUE;
     static const bool norm = NORM;
 };
 
-struct matrices {
+struct matrices : tiles_in_order {
     const frit_product_args &a;
     int n;
     DEVICE bool next(frit_gpu_matrix &m)
@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const frit_product
     extern __shared__ __align__(128) char shared[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS, group = threadIdx.x / 32 / WARPS;
     ring r;
-    matrices list = {a, 0};
+    matrices list = {{}, a, 0};
     if (EPILOGUE != EPILOGUE_QKV) let_next_kernel_start();
     ring_open(r, list, shared_address(shared), group, warp, lane);
     convert_input<the_phase>(a, shared, group, warp, lane, [] { wait_for_kernel_before(); });

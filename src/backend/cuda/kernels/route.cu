@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// The experts of each row, as op route says (graph/ops.def): a warp for each row.
+//
+// Shared memory: f32 [2 n + n_groups + n_used]. Grid: rows; 32 threads.
+#include "args.h"
+#include "ptx.cuh"
+
+#define GATING_SOFTMAX          1   // frit_gating
+#define GATING_SIGMOID          2
+#define GATING_SOFTMAX_SELECTED 3
+#define GATING_SQRT_SOFTPLUS    4
+#define GATING_NEAR_BEST        5
+
+#define INFINITE __uint_as_float(0x7f800000)
+#define LEAST    6.103515625e-5f   // of a sum that is divided by: the reference's
+
+// Larger numbers have larger keys.
+DEVICE u32 key_of(float x)
+{
+    const u32 bits = __float_as_uint(x);
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+DEVICE float of_key(u32 key)
+{
+    return __uint_as_float(key >> 31 ? key & 0x7fffffff : ~key);
+}
+
+// The largest of n numbers, the first of equals. Of a warp.
+DEVICE int best(const float *s, int n, int lane)
+{
+    u32 most = 0;
+    for (int i = lane; i < n; i += 32) most = max(most, key_of(s[i]));
+    most = __reduce_max_sync(~0u, most);
+    u32 first = 0;   // the larger, the earlier
+    for (int i = lane; i < n; i += 32)
+        if (key_of(s[i]) == most) first = max(first, (u32)(n - i));
+    return n - (int)max(1u, __reduce_max_sync(~0u, first));
+}
+
+DEVICE float largest(const float *s, int n, int lane)
+{
+    u32 most = 0;
+    for (int i = lane; i < n; i += 32) most = max(most, key_of(s[i]));
+    return of_key(__reduce_max_sync(~0u, most));
+}
+
+DEVICE void softmax(float *p, int n, int lane)
+{
+    const float most = largest(p, n, lane);
+    float sum = 0;
+    for (int i = lane; i < n; i += 32) sum += p[i] = expf(p[i] - most);
+    sum = warp_sum(sum);
+    for (int i = lane; i < n; i += 32) p[i] /= sum;
+    __syncwarp();
+}
+
+DEVICE float probability(int gating, float x)
+{
+    if (gating == GATING_SIGMOID) return 1 / (1 + expf(-x));
+    if (gating == GATING_SQRT_SOFTPLUS) return sqrtf(x > 20 ? x : log1pf(expf(x)));
+    return x;
+}
+
+DEVICE float best_two(const float *s, int n)
+{
+    float first = -INFINITE, second = -INFINITE;
+    for (int i = 0; i < n; i++) {
+        second = fmaxf(second, fminf(first, s[i]));
+        first = fmaxf(first, s[i]);
+    }
+    return first + second;
+}
+
+// Leaves only the experts of the best groups.
+DEVICE void keep_best_groups(const frit_route_args &a, float *s, float *sums, int lane)
+{
+    const int size = a.n / a.n_groups;
+    for (int g = lane; g < a.n_groups; g += 32) sums[g] = best_two(s + g * size, size);
+    __syncwarp();
+    for (int i = 0; i < a.n_groups_used; i++) {
+        const int g = best(sums, a.n_groups, lane);
+        if (lane == 0) sums[g] = -INFINITE;
+        __syncwarp();
+    }
+    for (int i = lane; i < size * a.n_groups; i += 32)
+        if (sums[i / size] != -INFINITE) s[i] = -INFINITE;
+    __syncwarp();
+}
+
+// The share of score e among those left that are near it.
+DEVICE float near_best(const frit_route_args &a, const float *s, int e, int lane)
+{
+    const float top = s[e];
+    float sum = 0;
+    for (int i = lane; i < a.n; i += 32)
+        if (s[i] != -INFINITE && (top - s[i]) / fmaxf(fabsf(s[i]), top) <= 2 * a.jitter) sum += expf(s[i] - top);
+    return 1 / warp_sum(sum);
+}
+
+DEVICE void weigh(const frit_route_args &a, float *weights, int lane)
+{
+    if (a.gating == GATING_SOFTMAX_SELECTED) softmax(weights, a.n_used, lane);
+    float sum = 0;
+    for (int k = lane; k < a.n_used; k += 32) sum += weights[k];
+    sum = fmaxf(warp_sum(sum), LEAST);
+    for (int k = lane; k < a.n_used; k += 32) {
+        if (a.normalize) weights[k] /= sum;
+        if (a.scale != 0) weights[k] *= a.scale;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(32) route(const frit_route_args a)
+{
+    extern __shared__ __align__(128) char shared[];
+    float *p = (float *)shared, *s = p + a.n, *sums = s + a.n, *weights = sums + a.n_groups;
+    const int lane = threadIdx.x;
+    const float *x = (const float *)a.scores + (long long)blockIdx.x * a.n, *bias = (const float *)a.bias;
+    float *y = (float *)a.route + (long long)blockIdx.x * 2 * a.n_used;
+    let_next_kernel_start();
+    wait_for_kernel_before();
+    for (int i = lane; i < a.n; i += 32) p[i] = probability(a.gating, __ldcg(x + i));
+    __syncwarp();
+    if (a.gating == GATING_SOFTMAX) softmax(p, a.n, lane);
+    for (int i = lane; i < a.n; i += 32) {
+        const float score = __ldcg(x + i);
+        s[i] = a.by_logit ? score : a.by_sigmoid ? probability(GATING_SIGMOID, score) : p[i];
+        if (bias) s[i] += bias[i];
+    }
+    __syncwarp();
+    if (a.n_groups > 1) keep_best_groups(a, s, sums, lane);
+    for (int k = 0; k < a.n_used; k++) {
+        const int e = best(s, a.n, lane);
+        const float weight = a.gating == GATING_NEAR_BEST ? near_best(a, s, e, lane) : p[e / a.divisor];
+        __syncwarp();
+        if (lane == 0) {
+            y[k] = (float)(e / a.divisor);
+            weights[k] = weight;
+            s[e] = -INFINITE;
+        }
+        __syncwarp();
+    }
+    weigh(a, weights, lane);
+    for (int k = lane; k < a.n_used; k += 32) y[a.n_used + k] = weights[k];
+}
