@@ -79,6 +79,7 @@ typedef struct frit_cuda_variant {
 typedef struct frit_cuda_few {
     frit_cuda_variant variants[FRIT_CUDA_VARIANTS];   // the fewest rows first
     int n_variants;
+    bool has_many_rows;         // a launch takes any number of rows
     int tile_bytes, whole, n;   // whole: columns of all parts; n: numbers of a row of results
     int rotated, row_bytes;     // FRIT_GPU_QKV: dimensions of a head; bytes of a row of queries
     float epsilon, query_scale;

@@ -48,38 +48,50 @@ static const frit_cuda_variant *variant_for(const frit_cuda_few *few, int64_t n_
     return &few->variants[i];
 }
 
-static frit_status run_few(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+// Rows from `row` on by one launch of each part.
+static frit_status run_variant(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step,
+                               const frit_cuda_variant *v, int64_t row, int64_t n_rows)
 {
     const frit_cuda_few *few = &l->few;
-    const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
     const uint64_t x = frit_cuda_resolve(step, l->x[0]), tiles = frit_cuda_resolve(step, l->x[1]);
     const uint64_t residual = frit_cuda_resolve(step, l->x[3]), y = frit_cuda_resolve(step, l->y);
     const uint64_t row_bytes = few->row_bytes ? (uint64_t)few->row_bytes : (uint64_t)few->n * sizeof(float);
-    const frit_cuda_variant *v;
-    for (int64_t row = 0; row < n_rows; row += v->rows) {
-        v = variant_for(few, n_rows - row);
-        const uint64_t r = (uint64_t)row;
-        for (int part = 0; part < v->n_parts; part++) {
-            const uint64_t column = (uint64_t)(part * v->k);
-            const frit_product_args args = {.weights = {tiles + column / FRIT_TILE_COLUMNS * (uint64_t)few->tile_bytes,
-                                                        frit_cuda_resolve(step, l->x[4])},
-                                            .x = x + (r * (uint64_t)few->whole + column) * sizeof(float),
-                                            .norm = frit_cuda_resolve(step, l->x[2]),
-                                            .residual = part == 0 && residual ? residual + r * row_bytes : 0,
-                                            .out = y + r * row_bytes,
-                                            .rope = frit_cuda_resolve(step, l->x[5]) +
-                                                    r * (uint64_t)few->rotated * sizeof(float),
-                                            .positions = step->arrays[FRIT_CUDA_POSITIONS] + r * sizeof(int32_t),
-                                            .seq_of = step->arrays[FRIT_CUDA_SEQ_OF] + r * sizeof(int32_t),
-                                            .pages = frit_cuda_pages_of(l, step),
-                                            .keys = few->keys,
-                                            .values = few->values,
-                                            .epsilon = few->epsilon,
-                                            .query_scale = few->query_scale,
-                                            .n_rows = (int)(n_rows - row < v->rows ? n_rows - row : v->rows),
-                                            .page_stride = step->page_stride};
-            FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, v->parts[part], d->stream, &args, FRIT_CUDA_OVERLAPPING));
-        }
+    const uint64_t r = (uint64_t)row;
+    for (int part = 0; part < v->n_parts; part++) {
+        const uint64_t column = (uint64_t)(part * v->k);
+        const frit_product_args args = {.weights = {tiles + column / FRIT_TILE_COLUMNS * (uint64_t)few->tile_bytes,
+                                                    frit_cuda_resolve(step, l->x[4])},
+                                        .x = x + (r * (uint64_t)few->whole + column) * sizeof(float),
+                                        .norm = frit_cuda_resolve(step, l->x[2]),
+                                        .residual = part == 0 && residual ? residual + r * row_bytes : 0,
+                                        .out = y + r * row_bytes,
+                                        .rope = frit_cuda_resolve(step, l->x[5]) +
+                                                r * (uint64_t)few->rotated * sizeof(float),
+                                        .positions = step->arrays[FRIT_CUDA_POSITIONS] + r * sizeof(int32_t),
+                                        .seq_of = step->arrays[FRIT_CUDA_SEQ_OF] + r * sizeof(int32_t),
+                                        .pages = frit_cuda_pages_of(l, step),
+                                        .keys = few->keys,
+                                        .values = few->values,
+                                        .epsilon = few->epsilon,
+                                        .query_scale = few->query_scale,
+                                        .n_rows = (int)n_rows,
+                                        .page_stride = step->page_stride};
+        frit_cuda_kernel one = *v->parts[part];
+        one.grid[1] = (unsigned)((n_rows + v->rows - 1) / v->rows);
+        FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING));
+    }
+    return FRIT_OK;
+}
+
+// A launch for each 16 rows; products with f32 weights take all that are full at once (product.cu).
+static frit_status run_few(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
+    for (int64_t row = 0, now; row < n_rows; row += now) {
+        const frit_cuda_variant *v = variant_for(&l->few, n_rows - row);
+        now = n_rows - row < v->rows ? n_rows - row : v->rows;
+        if (l->few.has_many_rows && now == v->rows) now = (n_rows - row) / v->rows * v->rows;
+        FRIT_TRY(run_variant(d, l, step, v, row, now));
     }
     return FRIT_OK;
 }
@@ -87,7 +99,8 @@ static frit_status run_few(frit_cuda_device *d, const frit_cuda_launch *l, const
 frit_status frit_cuda_lower_few(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows, frit_cuda_launch *l)
 {
     l->run = run_few;
-    l->few = (frit_cuda_few){.whole = p->k,
+    l->few = (frit_cuda_few){.has_many_rows = p->segments[0].dtype == FRIT_DTYPE_F32 && p->epilogue != FRIT_GPU_QKV,
+                             .whole = p->k,
                              .n = p->epilogue == FRIT_GPU_GLU ? p->n / 2 : p->n,
                              .tile_bytes = frit_tile_format_of(p->segments[0].dtype)->tile_bytes,
                              .epsilon = p->norm ? p->norm->eps : 0};

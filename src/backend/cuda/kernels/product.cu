@@ -30,8 +30,31 @@ struct matrices : tiles_in_order {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS) product(const frit_product_args a)
+// Of f32 weights blockIdx.y counts rows, ROWS at a time: these matrices have products of few rows in every step. Others
+// have no registers to spare.
+#define HAS_MANY_ROWS (TYPE0 == 0 && EPILOGUE != EPILOGUE_QKV)
+
+#if HAS_MANY_ROWS
+DEVICE frit_product_args own_rows(frit_product_args a)
 {
+    const int first = (int)blockIdx.y * ROWS;
+    const u64 bytes = (u64)first * (EPILOGUE == EPILOGUE_GLU ? MATRIX_ROWS / 2 : MATRIX_ROWS) * 4;
+    a.n_rows = min(a.n_rows - first, ROWS);
+    a.x += (u64)first * STRIDE * 4;
+    a.best += (u64)first * 8;
+    if (a.out) a.out += bytes;
+    if (a.residual) a.residual += bytes;
+    return a;
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS) product(const frit_product_args of_all)
+{
+#if HAS_MANY_ROWS
+    const frit_product_args a = own_rows(of_all);
+#else
+    const frit_product_args &a = of_all;
+#endif
     extern __shared__ __align__(128) char shared[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS, group = threadIdx.x / 32 / WARPS;
     ring r;
