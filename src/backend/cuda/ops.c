@@ -211,8 +211,41 @@ static frit_status lower_concat(frit_exec *exec, const frit_node *node)
     return FRIT_OK;
 }
 
+static frit_status run_norm(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const frit_norm_args args = {.x = frit_cuda_resolve(step, l->x[0]),
+                                 .y = frit_cuda_resolve(step, l->y),
+                                 .weight = frit_cuda_resolve(step, l->x[1]),
+                                 .bias = frit_cuda_resolve(step, l->x[2]),
+                                 .epsilon = l->plain.factor[0]};
+    frit_cuda_kernel one = *l->kernel;
+    one.grid[0] = (unsigned)frit_cuda_rows(l->node, step->batch);
+    if (one.grid[0] == 0) return FRIT_OK;
+    return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+}
+
+// A block of threads for each row; short rows, those of heads, are plain.
+static frit_status lower_long_norm(frit_exec *exec, const frit_node *node)
+{
+    const frit_cuda_norm norm = {.width = (int)frit_cuda_width(node),
+                                 .is_layer = node->op == FRIT_OP_LAYER_NORM,
+                                 .has_weight = node->n_src > 1 && node->src[1],
+                                 .has_bias = node->n_src > 2 && node->src[2]};
+    frit_cuda_kernel kernel;
+    frit_cuda_launch *l;
+    FRIT_TRY(frit_cuda_norm_kernel(&norm, &kernel));
+    FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
+    FRIT_TRY(set_addresses(exec, l));
+    l->run = run_norm;
+    l->plain.factor[0] = node->eps;
+    return frit_cuda_kernel_take(exec->device, &kernel, &l->kernel);
+}
+
 static frit_status lower_norm(frit_exec *exec, const frit_node *node)
 {
+    enum { LONG = 512 };
+    const int64_t width = frit_cuda_width(node);
+    if (node->n_dims == 2 && width >= LONG && width % 4 == 0) return lower_long_norm(exec, node);
     frit_cuda_launch *l;
     FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_norm", &l));
     l->run = run_rows;
