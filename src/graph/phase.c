@@ -133,11 +133,17 @@ static bool is_lone(const grouping *p, const frit_node *node)
     return p->n_reads[node->id] == 1;
 }
 
+// Whether `first` is a product to whose results `node` can be applied element by element.
+static bool makes_elements(const frit_node *first, const frit_node *node)
+{
+    return first->op == FRIT_OP_LINEAR || (first->op == FRIT_OP_EXPERTS_MIX && node->op == FRIT_OP_ADD);
+}
+
 static bool can_join(const grouping *p, const join_row *row, const frit_node *node, int i)
 {
     const frit_chain *chain = chain_at(p, node, i);
     if (row->op != node->op || !(row->sources >> i & 1) || !chain || chain->n_nodes == FRIT_CHAIN_NODES) return false;
-    if (row->join == FRIT_JOIN_ELEMENTS && chain->nodes[0]->op != FRIT_OP_LINEAR) return false;
+    if (row->join == FRIT_JOIN_ELEMENTS && !makes_elements(chain->nodes[0], node)) return false;
     if (!row->is_shared && !is_lone(p, node->src[i])) return false;
     return (!row->fits || row->fits(p, node, chain)) && takes(p, row->join, node, chain->nodes[0]);
 }

@@ -139,6 +139,8 @@ static const frit_cuda_experts_product experts[] = {
     {.rows = 4, .k = 4096, .dtype = FRIT_DTYPE_BF16, .n_tiles = 256, .n_used = 2, .is_gated = true, .act = FRIT_ACT_GELU, .parts = 2, .grid = 8},
     {.rows = 1, .k = 2880, .dtype = FRIT_DTYPE_MXFP4, .n_tiles = 180, .n_used = 4, .grid = 33},
     {.rows = 8, .k = 2880, .dtype = FRIT_DTYPE_Q8_0, .n_tiles = 180, .n_used = 4, .has_own_rows = true, .grid = 16},
+    {.rows = 1, .k = 128,  .dtype = FRIT_DTYPE_BF16, .n_tiles = 32, .n_used = 128, .has_own_rows = true, .is_by_heads = true},
+    {.rows = 8, .k = 512,  .dtype = FRIT_DTYPE_Q8_0, .n_tiles = 8, .n_used = 128, .has_own_rows = true, .is_by_heads = true},
 };
 // clang-format on
 
@@ -155,7 +157,9 @@ static void products_of_experts_compile_without_spills(void **state)
         check_kernel(&m, &kernel, "assignments by expert");
         for (size_t i = 0; i < FRIT_COUNT(experts); i++) {
             assert_ok(frit_cuda_experts_kernel(&experts[i], gpus[g], &kernel));
-            check_kernel(&m, &kernel, "products of experts");
+            char what[64];
+            snprintf(what, sizeof what, "product of experts %d for sm_%d", (int)i, gpus[g]->arch);
+            check_kernel(&m, &kernel, what);
         }
         close_machine(&m);
     }

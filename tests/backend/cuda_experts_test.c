@@ -147,6 +147,7 @@ typedef struct layer {
     frit_act act;
     bool is_one_matrix;   // gate and up are rows of one stack
     bool weighs_input;    // in place of the sum
+    bool has_residual;    // the sum is added to something
     bool is_apart;        // something lies between the products and their activation, and before the sum
 } layer;
 
@@ -154,7 +155,7 @@ static frit_node *build_layer(world *w, const layer *l)
 {
     frit_graph *g = &w->graph;
     const int32_t n_ff = (int32_t)l->n_ff;
-    frit_node *x = world_rows(w, l->n);
+    frit_node *x = frit_rms_norm(g, world_rows(w, l->n), world_vector(w, l->n), 1e-6f);
     const frit_route how = {.gating = FRIT_GATING_SOFTMAX, .n_used = l->n_used, .normalize = true};
     frit_node *route = frit_route_node(g, world_rows(w, l->n_experts), NULL, how);
     frit_node *gate_w = any_stack(w, l->dtype, l->n_experts, l->is_one_matrix ? 2 * l->n_ff : l->n_ff, l->n);
@@ -170,26 +171,34 @@ static frit_node *build_layer(world *w, const layer *l)
     frit_node *h = frit_glu(g, gate, up, l->act);
     frit_node *y = frit_experts_node(g, any_stack(w, l->dtype, l->n_experts, l->n, l->n_ff), h, route,
                                      (frit_experts){.n = (int32_t)l->n});
-    return frit_mix(g, l->is_apart ? frit_scale(g, y, 0.5f) : y, route, l->weighs_input);
+    y = frit_mix(g, l->is_apart ? frit_scale(g, y, 0.5f) : y, route, l->weighs_input);
+    return l->has_residual ? frit_add(g, frit_add(g, world_rows(w, l->n), y), world_rows(w, l->n)) : y;
+}
+
+static void check_error(world *w, double limit, const char *what)
+{
+    world_plan(w, true);
+    const size_t n = world_result_size(w);
+    float *expected = malloc(n * sizeof(float)), *found = malloc(n * sizeof(float));
+    world_run(w, "reference", 2, expected);
+    run_on_gpu(w, found);
+    const double error = nmse(found, expected, n);
+    print_message("%s: %.1e\n", what, error);
+    if (!(error <= limit)) fail_msg("%s: nmse %g, at most %g", what, error, limit);
+    free(expected);
+    free(found);
 }
 
 // Products keep 15 bits of activations; numbers of 16 bits more.
 static void check_layer(const layer *l, int i_layer)
 {
     world w;
+    char what[80];
     world_open(&w, 1, (int[][2]){{0, l->n_rows}}, (uint64_t)(i_layer + 100));
     set_output(&w, build_layer(&w, l));
-    world_plan(&w, true);
-    const size_t n = world_result_size(&w);
-    float *expected = malloc(n * sizeof(float)), *found = malloc(n * sizeof(float));
-    world_run(&w, "reference", 2, expected);
-    run_on_gpu(&w, found);
-    const double error = nmse(found, expected, n);
-    print_message("%s, %d of %d experts, %d rows: %.1e\n", frit_dtype_get(l->dtype)->name, (int)l->n_used,
-                  (int)l->n_experts, l->n_rows, error);
-    if (!(error <= 1e-7)) fail_msg("layer %d: nmse %g", i_layer, error);
-    free(expected);
-    free(found);
+    snprintf(what, sizeof what, "%s, %d of %d experts, %d rows", frit_dtype_get(l->dtype)->name, (int)l->n_used,
+             (int)l->n_experts, l->n_rows);
+    check_error(&w, 1e-7, what);
     world_close(&w);
 }
 
@@ -200,7 +209,13 @@ static void layers_of_experts_are_those_of_the_reference(void **state)
     require_gpu();
     static const layer layers[] = {
         {.dtype = FRIT_DTYPE_Q4_K, .n = 512, .n_ff = 256, .n_experts = 32, .n_used = 3, .n_rows = 1},
-        {.dtype = FRIT_DTYPE_Q4_K, .n = 512, .n_ff = 256, .n_experts = 32, .n_used = 3, .n_rows = 5},
+        {.dtype = FRIT_DTYPE_Q4_K,
+         .n = 512,
+         .n_ff = 256,
+         .n_experts = 32,
+         .n_used = 3,
+         .n_rows = 5,
+         .has_residual = true},
         {.dtype = FRIT_DTYPE_Q4_K, .n = 512, .n_ff = 256, .n_experts = 32, .n_used = 3, .n_rows = 37},
         {.dtype = FRIT_DTYPE_Q8_0,
          .n = 96,
@@ -209,7 +224,8 @@ static void layers_of_experts_are_those_of_the_reference(void **state)
          .n_used = 2,
          .n_rows = 40,
          .act = FRIT_ACT_GELU,
-         .is_one_matrix = true},
+         .is_one_matrix = true,
+         .has_residual = true},
         {.dtype = FRIT_DTYPE_BF16,
          .n = 64,
          .n_ff = 32,
@@ -222,11 +238,28 @@ static void layers_of_experts_are_those_of_the_reference(void **state)
     for (size_t i = 0; i < FRIT_COUNT(layers); i++) check_layer(&layers[i], (int)i);
 }
 
+// Heads with matrices of their own; one row, and more than a kernel takes at once.
+static void heads_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    require_gpu();
+    static const int n_rows[] = {1, 11};
+    for (size_t i = 0; i < FRIT_COUNT(n_rows); i++) {
+        world w;
+        world_open(&w, 1, (int[][2]){{0, n_rows[i]}}, (uint64_t)i);
+        frit_node *x = world_heads(&w, 6, 64), *y = frit_heads(&w.graph, any_stack(&w, FRIT_DTYPE_F16, 6, 48, 64), x);
+        set_output(&w, frit_reshape(&w.graph, y, 1, (int64_t[]){(int64_t)6 * 48}));
+        check_error(&w, 1e-9, "heads");
+        world_close(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(routes_of_every_kind_are_those_of_the_reference),
         cmocka_unit_test(layers_of_experts_are_those_of_the_reference),
+        cmocka_unit_test(heads_are_those_of_the_reference),
     };
     return cmocka_run_group_tests(tests, use_gpu, use_none);
 }

@@ -151,6 +151,48 @@ static void logits_are_those_of_the_reference(void **state)
     if (n_run == 0) skip_because("the reference models are not here");
 }
 
+static bool has_kernel(const frit_engine *engine, const char *name)
+{
+    const frit_cuda_device *d = (const frit_cuda_device *)engine->devices[0];
+    for (size_t i = 0; i < d->n_kernels; i++)
+        if (strcmp(d->kernels[i]->name, name) == 0) return true;
+    return false;
+}
+
+static void experts_run_on_the_gpu_or_where_they_are_placed(void **state)
+{
+    (void)state;
+    require_gpu();
+    size_t i = 0;
+    while (i < N_GOLDENS && strcmp(golden_name(i), "llama-moe") != 0) i++;
+    if (i == N_GOLDENS || !golden_is_here(i)) skip_because("the reference model llama-moe is not here");
+    golden g = golden_load(i);
+    frit_model *model;
+    assert_ok(frit_model_open(&model, g.path, NULL));
+    for (int on_cpu = 0; on_cpu <= 1; on_cpu++) {
+        const frit_engine_options options = {.n_ctx = 64,
+                                             .n_threads = 2,
+                                             .cache_type_k = "f32",
+                                             .cache_type_v = "f32",
+                                             .device = "cuda",
+                                             .gpu_layers = "all",
+                                             .override_tensor = on_cpu ? "ffn_.*_exps=cpu" : NULL};
+        kept_rows r = {.logits = calloc(g.n_tokens * g.n_vocab, sizeof(float)), .n_vocab = g.n_vocab};
+        frit_engine *engine;
+        frit_session *session;
+        assert_ok(frit_engine_new(&engine, model, &options));
+        assert_ok(frit_session_new(&session, engine));
+        run(engine, session, &g, 0, g.n_tokens, g.n_tokens, &r);
+        assert_int_equal(has_kernel(engine, "experts"), !on_cpu);
+        assert_true(nmse(r.logits, g.logits, g.n_tokens * g.n_vocab) <= 1e-6);
+        frit_session_free(session);
+        frit_engine_free(engine);
+        free(r.logits);
+    }
+    frit_model_free(model);
+    golden_free(&g);
+}
+
 // Pieces of a text: more than a page, and on GPUs than attention takes at once; a single token; a few.
 enum { N_PIECES = 3 };
 
@@ -170,14 +212,6 @@ static void run_pieces(frit_engine *engine, size_t n_vocab, float *logits)
         memcpy(logits + i * n_vocab, frit_session_logits(session), n_vocab * sizeof *logits);
     }
     frit_session_free(session);
-}
-
-static bool has_kernel(const frit_engine *engine, const char *name)
-{
-    const frit_cuda_device *d = (const frit_cuda_device *)engine->devices[0];
-    for (size_t i = 0; i < d->n_kernels; i++)
-        if (strcmp(d->kernels[i]->name, name) == 0) return true;
-    return false;
 }
 
 // Heads of 64 dimensions, which the product rotates, and weights of two types. With a cache in f32 attention, rotation
@@ -370,6 +404,7 @@ int main(int argc, char **argv)
     wanted = argc > 0 ? argv + 1 : NULL;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_are_those_of_the_reference),
+        cmocka_unit_test(experts_run_on_the_gpu_or_where_they_are_placed),
         cmocka_unit_test(fast_kernels_give_the_logits_of_plain_ones),
         cmocka_unit_test(a_session_moves_between_gpu_and_cpu),
         cmocka_unit_test(a_context_shift_is_that_of_the_cpu),

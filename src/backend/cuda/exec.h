@@ -123,7 +123,7 @@ typedef struct frit_cuda_dispatch {
     uint64_t groups, order;   // 0: the plan has no such steps
 } frit_cuda_dispatch;
 
-// Products with matrices of experts (experts.cu). Operands: 0 rows, 1 tiles, 2 route.
+// Products with matrices of experts (experts.cu). Operands: 0 rows, 1 tiles, 2 route, 3 residual.
 typedef struct frit_cuda_experts {
     frit_cuda_kernel *each;     // for assignments one by one, or if is_sum, rows
     frit_cuda_kernel *groups;   // for groups of assignments; NULL: none
@@ -266,7 +266,11 @@ frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *attend);
 // experts.c: mixtures of experts.
 bool frit_cuda_route_fits(const frit_node *node);
 bool frit_cuda_experts_fit(const frit_node *node);
+frit_status frit_cuda_lower_heads_product(frit_exec *exec, const frit_node *node);   // HEADS
 frit_status frit_cuda_lower_route(frit_exec *exec, const frit_node *node);
 frit_status frit_cuda_lower_experts(frit_exec *exec, const frit_node *node);
+// The same, added to `residual` (NULL: to nothing), as the numbers of `result`.
+frit_status frit_cuda_lower_experts_to(frit_exec *exec, const frit_node *node, const frit_node *residual,
+                                       const frit_node *result);
 // Bytes that live as long as the plan.
 frit_status frit_cuda_keep_bytes(frit_exec *exec, uint64_t n_bytes, bool clears, uint64_t *address);

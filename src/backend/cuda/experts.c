@@ -4,7 +4,8 @@
 //
 // Few rows: blocks of threads serve an expert of a row each, and the sum over a row's experts is one product. Where
 // rows share experts, assignments are sorted by expert (dispatch.cu), blocks serve up to GROUP_ROWS of an expert, and a
-// kernel of its own sums up, always in the order of the route.
+// kernel of its own sums up, always in the order of the route. Heads with matrices of their own are experts that every
+// row has, in order.
 #include "backend/cuda/exec.h"
 #include "backend/cuda/product.h"
 #include "backend/cuda/repack.h"
@@ -14,7 +15,8 @@
 enum { THREADS = 256, GROUP_ROWS = 8, MOST_EXPERTS = 1024, MOST_BLOCKS = 65535 };
 
 typedef struct experts {
-    const frit_node *node, *x, *route;
+    const frit_node *node, *x, *route;   // route: NULL of heads
+    bool has_residual;
     const frit_tensor *first, *second;   // second: the values of gates, or NULL
     int k, n, n_used;                    // columns and rows of a matrix
     frit_act act;
@@ -27,8 +29,20 @@ static const frit_tensor *tensor_of(const frit_node *node, int source)
     return leaf->op == FRIT_OP_WEIGHT ? leaf->tensor : NULL;
 }
 
+static experts describe_heads(const frit_node *node)
+{
+    return (experts){.node = node,
+                     .x = node->src[0],
+                     .first = tensor_of(node, 1),
+                     .k = (int)frit_cuda_width(node->src[0]),
+                     .n = (int)frit_cuda_width(node),
+                     .n_used = (int)node->shape[1],
+                     .has_own_rows = true};
+}
+
 static experts describe(const frit_node *node)
 {
+    if (node->op == FRIT_OP_HEADS) return describe_heads(node);
     const bool is_glu = node->op == FRIT_OP_EXPERTS_GLU;
     experts e = {.node = node,
                  .x = node->src[0],
@@ -55,7 +69,9 @@ frit_cuda_cut frit_cuda_cut_of(const frit_node *node, int source)
 {
     frit_cuda_cut cut = {0};
     if (!frit_cuda_is_tiled(node, source)) return cut;
-    if (node->op == FRIT_OP_EXPERTS || node->op == FRIT_OP_EXPERTS_MIX)
+    if (node->op == FRIT_OP_HEADS)
+        cut = (frit_cuda_cut){.n = frit_cuda_width(node)};
+    else if (node->op == FRIT_OP_EXPERTS || node->op == FRIT_OP_EXPERTS_MIX)
         cut = (frit_cuda_cut){.begin = {node->experts.begin}, .n = node->experts.n};
     else if (node->op == FRIT_OP_EXPERTS_GLU)
         cut = (frit_cuda_cut){.begin = {source == 1 ? node->experts_glu.gate : node->experts_glu.up},
@@ -79,7 +95,8 @@ bool frit_cuda_experts_fit(const frit_node *node)
     const bool is_16_bits =
         e.first->dtype == FRIT_DTYPE_F32 || e.first->dtype == FRIT_DTYPE_F16 || e.first->dtype == FRIT_DTYPE_BF16;
     return node->adapts == 0 && e.k % 32 == 0 && e.k <= (is_16_bits ? 8192 : 32768) &&
-           e.n % (e.second ? FRIT_TILE_ROWS / 2 : FRIT_TILE_ROWS) == 0 && n_experts_of(e.route) <= MOST_EXPERTS;
+           e.n % (e.second ? FRIT_TILE_ROWS / 2 : FRIT_TILE_ROWS) == 0 &&
+           (!e.route || n_experts_of(e.route) <= MOST_EXPERTS);
 }
 
 // ------------------------------------------------------------------------------- routes
@@ -199,7 +216,7 @@ static int grid_of(const experts *e, int rows, bool is_sum, int n_tiles, const f
 {
     if (is_sum) return 0;   // all multiprocessors
     int n = gpu->n_multiprocessors / e->n_used;
-    if (rows > 1) {
+    if (rows > 1 && e->route) {
         // So many that there are four for each multiprocessor, if all experts are used.
         n = 4 * gpu->n_multiprocessors / n_experts_of(e->route);
         if (n < 4) n = 4;
@@ -208,16 +225,37 @@ static int grid_of(const experts *e, int rows, bool is_sum, int n_tiles, const f
     return n < 1 ? 1 : n < n_tiles ? n : n_tiles;
 }
 
+// Columns of an expert are few: no more warps to a row tile than blocks of columns, but more row tiles at a time.
+static void share_warps(frit_cuda_product *product, int n_blocks)
+{
+    enum { MOST_WARPS = 16, USUAL_WARPS = 8, MOST_GROUPS = 5 };   // of more, registers spill on sm_80
+    if (n_blocks >= USUAL_WARPS) return;
+    product->warps = n_blocks;
+    product->groups = MOST_WARPS / n_blocks < MOST_GROUPS ? MOST_WARPS / n_blocks : MOST_GROUPS;
+}
+
+// With fewer groups of warps where shared memory has no room for all.
+static frit_status take_shape(frit_cuda_product *product, const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel)
+{
+    for (;; product->groups /= 2) {
+        const frit_status status = frit_cuda_product_kernel(product, gpu, kernel);
+        if (status != FRIT_E_UNSUPPORTED || product->groups < 2) return status;
+    }
+}
+
 frit_status frit_cuda_experts_kernel(const frit_cuda_experts_product *p, const frit_cuda_gpu *gpu,
                                      frit_cuda_kernel *kernel)
 {
     const int n_blocks = (p->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS;
-    const frit_cuda_product product = {.rows = p->rows,
-                                       .k = p->is_sum ? p->n_used * n_blocks * FRIT_TILE_COLUMNS : p->k,
-                                       .epilogue = p->is_gated ? FRIT_GPU_GLU : FRIT_GPU_STORE,
-                                       .segments = {{p->dtype, p->n_tiles}},
-                                       .grid = p->grid};
-    FRIT_TRY(frit_cuda_product_kernel(&product, gpu, kernel));
+    frit_cuda_product product = {.rows = p->rows,
+                                 .k = p->is_sum ? p->n_used * n_blocks * FRIT_TILE_COLUMNS : p->k,
+                                 .epilogue = p->is_gated ? FRIT_GPU_GLU
+                                             : p->adds   ? FRIT_GPU_ADD
+                                                         : FRIT_GPU_STORE,
+                                 .segments = {{p->dtype, p->n_tiles}},
+                                 .grid = p->grid};
+    if (!p->is_sum) share_warps(&product, n_blocks);
+    FRIT_TRY(take_shape(&product, gpu, kernel));
     kernel->file = "experts.cu";
     kernel->name = "experts";
     kernel->shared_bytes += (unsigned)(p->n_used + 1) * 8;
@@ -231,6 +269,7 @@ frit_status frit_cuda_experts_kernel(const frit_cuda_experts_product *p, const f
     frit_cuda_define(kernel, "OWN_ROWS", p->has_own_rows);
     frit_cuda_define(kernel, "WEIGHED", p->is_weighed);
     frit_cuda_define(kernel, "GLU_ACT", (int)p->act);
+    frit_cuda_define(kernel, "BY_HEADS", p->is_by_heads);
     return FRIT_OK;
 }
 
@@ -247,8 +286,10 @@ static frit_status take_product(const frit_exec *exec, const experts *e, int row
                                                .act = e->act,
                                                .is_gated = e->second,
                                                .is_sum = is_sum,
+                                               .adds = is_sum && e->has_residual,
                                                .has_own_rows = e->has_own_rows,
-                                               .is_weighed = e->is_weighed};
+                                               .is_weighed = e->is_weighed,
+                                               .is_by_heads = !e->route};
     frit_cuda_kernel kernel;
     FRIT_TRY(frit_cuda_experts_kernel(&product, &exec->device->gpu, &kernel));
     return frit_cuda_kernel_take(exec->device, &kernel, out);
@@ -268,6 +309,17 @@ static frit_status take_groups(const frit_exec *exec, const experts *e, frit_cud
 
 // ------------------------------------------------------------------------------- products
 
+// blockIdx.y from 0 to n.
+static frit_status run_blocks(frit_cuda_device *d, const frit_cuda_kernel *kernel, int64_t n, frit_experts_args *args)
+{
+    for (int64_t first = 0; first < n; first += MOST_BLOCKS) {
+        const int64_t now = n - first < MOST_BLOCKS ? n - first : MOST_BLOCKS;
+        args->first = (int)first;
+        FRIT_TRY(launch(d, kernel, kernel->grid[0], (unsigned)now, args));
+    }
+    return FRIT_OK;
+}
+
 // Results of assignments, in the order of these: by groups, or one by one.
 static frit_status run_products(frit_cuda_device *d, const frit_cuda_launch *l, bool is_grouped, int64_t n,
                                 frit_experts_args *args)
@@ -279,12 +331,7 @@ static frit_status run_products(frit_cuda_device *d, const frit_cuda_launch *l, 
         args->order = e->dispatch.order;
         n = most_groups(n, e->dispatch.route) * e->parts;
     }
-    for (int64_t first = 0; first < n; first += MOST_BLOCKS) {
-        const int64_t now = n - first < MOST_BLOCKS ? n - first : MOST_BLOCKS;
-        args->first = (int)first;
-        FRIT_TRY(launch(d, kernel, kernel->grid[0], (unsigned)now, args));
-    }
-    return FRIT_OK;
+    return run_blocks(d, kernel, n, args);
 }
 
 static frit_status run_experts(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
@@ -297,12 +344,15 @@ static frit_status run_experts(frit_cuda_device *d, const frit_cuda_launch *l, c
                               .bytes = e->expert_bytes,
                               .x = frit_cuda_resolve(step, l->x[0]),
                               .route = frit_cuda_resolve(step, l->x[2]),
+                              .residual = frit_cuda_resolve(step, l->x[3]),
                               .out = e->mix && !is_sum ? step->work : y};
     if (n_rows == 0) return FRIT_OK;
     FRIT_TRY(run_products(d, l, is_grouped, is_sum ? n_rows : n_rows * e->n_used, &args));
     if (!e->mix || is_sum) return FRIT_OK;
-    const frit_plain_args mix = {
-        .x = {args.out, args.route}, .y = y, .n = n_rows * e->width, .size = {e->width, e->n_used, true}};
+    const frit_plain_args mix = {.x = {args.out, args.route, args.residual},
+                                 .y = y,
+                                 .n = n_rows * e->width,
+                                 .size = {e->width, e->n_used, true}};
     return frit_cuda_run_kernel(d, e->mix, (unsigned)((mix.n + THREADS - 1) / THREADS), 1, &mix);
 }
 
@@ -327,7 +377,14 @@ static frit_status take_tiles(frit_exec *exec, const experts *e, frit_cuda_launc
 
 frit_status frit_cuda_lower_experts(frit_exec *exec, const frit_node *node)
 {
-    const experts e = describe(node);
+    return frit_cuda_lower_experts_to(exec, node, NULL, node);
+}
+
+frit_status frit_cuda_lower_experts_to(frit_exec *exec, const frit_node *node, const frit_node *residual,
+                                       const frit_node *result)
+{
+    experts e = describe(node);
+    e.has_residual = residual;
     const int n_tiles = e.n * (e.second ? 2 : 1) / FRIT_TILE_ROWS;
     const frit_tile_source source = {.n_rows = FRIT_TILE_ROWS, .n_columns = e.k};
     frit_cuda_launch *l;
@@ -335,7 +392,8 @@ frit_status frit_cuda_lower_experts(frit_exec *exec, const frit_node *node)
     l->run = run_experts;
     FRIT_TRY(frit_cuda_address_of(exec, e.x, false, &l->x[0]));
     FRIT_TRY(frit_cuda_address_of(exec, e.route, false, &l->x[2]));
-    FRIT_TRY(frit_cuda_address_of(exec, node, false, &l->y));
+    if (residual) FRIT_TRY(frit_cuda_address_of(exec, residual, false, &l->x[3]));
+    FRIT_TRY(frit_cuda_address_of(exec, result, false, &l->y));
     FRIT_TRY(take_tiles(exec, &e, l));
     l->experts = (frit_cuda_experts){.n_used = e.n_used,
                                      .width = e.n,
@@ -347,4 +405,37 @@ frit_status frit_cuda_lower_experts(frit_exec *exec, const frit_node *node)
     if (!l->experts.is_sum) FRIT_TRY(take_product(exec, &e, 1, false, &l->experts.each));
     if (l->experts.dispatch.groups) FRIT_TRY(take_groups(exec, &e, &l->experts));
     return e.is_mix && (!l->experts.is_sum || l->experts.groups) ? take_mix(exec, &e, &l->experts) : FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- heads
+
+static frit_status run_heads(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const frit_cuda_experts *e = &l->experts;
+    const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
+    const bool is_grouped = e->groups && n_rows > 1;
+    const int64_t rows = is_grouped ? GROUP_ROWS / e->parts : 1;
+    frit_experts_args args = {.weights = frit_cuda_resolve(step, l->x[1]),
+                              .bytes = e->expert_bytes,
+                              .x = frit_cuda_resolve(step, l->x[0]),
+                              .out = frit_cuda_resolve(step, l->y),
+                              .n_rows = (int)n_rows};
+    return run_blocks(d, is_grouped ? e->groups : e->each, (n_rows + rows - 1) / rows * e->n_used, &args);
+}
+
+frit_status frit_cuda_lower_heads_product(frit_exec *exec, const frit_node *node)
+{
+    const experts e = describe(node);
+    const frit_tile_source source = {.n_rows = e.n, .n_columns = e.k};
+    const frit_tile_format *format = frit_tile_format_of(e.first->dtype);
+    frit_cuda_launch *l;
+    FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
+    l->run = run_heads;
+    FRIT_TRY(frit_cuda_address_of(exec, e.x, false, &l->x[0]));
+    FRIT_TRY(frit_cuda_address_of(exec, node, false, &l->y));
+    FRIT_TRY(take_tiles(exec, &e, l));
+    l->experts = (frit_cuda_experts){
+        .n_used = e.n_used, .expert_bytes = (uint64_t)frit_tile_count(&source) * frit_tile_bytes(format, &source)};
+    FRIT_TRY(take_product(exec, &e, 1, false, &l->experts.each));
+    return node->shape[0] > 1 ? take_groups(exec, &e, &l->experts) : FRIT_OK;
 }

@@ -430,6 +430,7 @@ static const op_row rows[FRIT_OP_COUNT] = {
     [FRIT_OP_EXPERTS] = {.fits = frit_cuda_experts_fit, .lower = frit_cuda_lower_experts, .tiled = 2},
     [FRIT_OP_EXPERTS_GLU] = {.fits = frit_cuda_experts_fit, .lower = frit_cuda_lower_experts, .tiled = 6},
     [FRIT_OP_EXPERTS_MIX] = {.fits = frit_cuda_experts_fit, .lower = frit_cuda_lower_experts, .tiled = 2},
+    [FRIT_OP_HEADS] = {.fits = frit_cuda_experts_fit, .lower = frit_cuda_lower_heads_product, .tiled = 2},
     [FRIT_OP_GATHER_EXPERTS] = {.lower = lower_by_route, .kernel = "plain_gather_experts"},
     [FRIT_OP_MIX] = {.lower = lower_by_route, .kernel = "plain_mix"},
     [FRIT_OP_ROPE] = {.lower = lower_rope},

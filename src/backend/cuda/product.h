@@ -67,8 +67,10 @@ typedef struct frit_cuda_experts_product {
     frit_act act;           // is_gated
     bool is_gated;          // weights in FRIT_ROWS_GATED
     bool is_sum;            // over the experts of a row, which is one
+    bool adds;              // is_sum: to a residual
     bool has_own_rows;      // each assignment has a row of the input; otherwise each row
     bool is_weighed;        // rows of the input are multiplied with the weights of the route
+    bool is_by_heads;       // n_used heads in place of experts, all of which each row has
 } frit_cuda_experts_product;
 frit_status frit_cuda_experts_kernel(const frit_cuda_experts_product *product, const frit_cuda_gpu *gpu,
                                      frit_cuda_kernel *kernel);

@@ -109,9 +109,20 @@ static frit_status add_more(frit_exec *exec, const frit_node *result, const frit
     return FRIT_OK;
 }
 
+// A sum over experts, and what is added to it.
+static frit_status lower_mix(frit_exec *exec, const frit_chain *chain)
+{
+    const frit_node *result = frit_chain_result(chain);
+    FRIT_TRY(frit_cuda_lower_experts_to(exec, chain->nodes[0], other_source(chain->nodes[1], chain->nodes[0]), result));
+    for (int i = 2; i < chain->n_nodes; i++)
+        FRIT_TRY(add_more(exec, result, other_source(chain->nodes[i], chain->nodes[i - 1])));
+    return FRIT_OK;
+}
+
 static frit_status lower_chain(frit_exec *exec, const frit_chain *chain, const frit_node *norm)
 {
     const frit_node *first = chain->nodes[0];
+    if (first->op == FRIT_OP_EXPERTS_MIX && chain->n_nodes > 1) return lower_mix(exec, chain);
     if (first->op != FRIT_OP_LINEAR || (chain->n_nodes == 1 && !is_plain(first))) return frit_cuda_lower(exec, first);
     products p = {.node = first, .result = frit_chain_result(chain)};
     if (norm && first->src[0] == norm) p.norm = norm;
@@ -184,6 +195,8 @@ bool frit_cuda_takes(const void *device, frit_join join, const frit_node *node, 
     if (join == FRIT_JOIN_PROLOGUE)
         return node->op == FRIT_OP_RMS_NORM && node->n_src > 1 && node->n_dims == 2 && other->op == FRIT_OP_LINEAR &&
                frit_cuda_linear_fits(other);
+    if (join == FRIT_JOIN_ELEMENTS && other->op == FRIT_OP_EXPERTS_MIX)
+        return node->op == FRIT_OP_ADD && is_residual(node) && frit_cuda_experts_fit(other);
     if (join != FRIT_JOIN_ELEMENTS || !is_plain(other)) return false;
     if (node->op == FRIT_OP_ADD) return is_residual(node);
     return node->op == FRIT_OP_GLU && node->act == FRIT_ACT_SILU && is_plain(node->src[0]) && is_plain(node->src[1]) &&

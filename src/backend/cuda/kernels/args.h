@@ -55,7 +55,7 @@ typedef struct frit_experts_args {
     frit_gpu_ptr route;           // f32 [rows, 2, n_used]
     frit_gpu_ptr groups, order;   // of dispatch.cu; 0: blocks take assignments as they are
     frit_gpu_ptr out, residual;   // f32 [assignments, n], or of each row
-    int first, pad;               // assignment, or row
+    int first, n_rows;            // the first of blockIdx.y; rows of the step, of heads
 } frit_experts_args;
 
 // repack.cu: rows of a matrix, counted from a first one, to tiles.

@@ -6,8 +6,10 @@
 //     ROWS 2 ...     blockIdx.y is a part of a group of assignments of one expert (dispatch.cu), PARTS of each
 //     MIX            blockIdx.y is a row: the sum over its experts, each times its weight. The matrices of its experts
 //                    stand side by side, as one with all their columns, and so do the rows that they multiply.
+//     BY_HEADS       heads in place of experts: each row has all N_USED of them, in order; blockIdx.y is a head of a
+//                    row, or of ROWS rows
 //
-// Defined by the host (experts.c): what product.cu wants, N_USED, PART_K (columns of an expert), PARTS, MIX, OWN_ROWS (of
+// Defined by the host (experts.c): what product.cu wants, BY_HEADS, N_USED, PART_K (columns of an expert), PARTS, MIX, OWN_ROWS (of
 // each assignment), WEIGHED (rows are multiplied with the weight of the route), GLU_ACT. After SHARED_BYTES there are
 // N_USED + 1 addresses in shared memory.
 #include "phase.cuh"
@@ -17,7 +19,8 @@ static_assert(!MIX || ROWS == 1, "a sum over experts is of one row");
 
 #define PART_BLOCKS BLOCKS_OF(PART_K)
 
-// In the product's arguments `positions` are the assignments of a group, `seq_of` is the route.
+// In the product's arguments `positions` are the assignments of a group, or the first assignment of a head; `seq_of` is
+// the route.
 struct the_phase {
     static const int k = K, n = MATRIX_ROWS, stride = STRIDE, type0 = TYPE0, tiles0 = TILES0, type1 = TYPE0, tiles1 = 0,
                      epilogue = EPILOGUE;
@@ -25,6 +28,7 @@ struct the_phase {
 
     static DEVICE int assignment(const frit_product_args &a, int column)
     {
+        if (BY_HEADS && ROWS > 1) return (int)a.positions + column * N_USED;
         return ROWS == 1 ? 0 : __ldcg((const int *)a.positions + column);
     }
     static DEVICE eight load(const frit_product_args &a, int row, int column)
@@ -93,12 +97,19 @@ DEVICE bool take_part(const frit_experts_args &e, char *shared, frit_product_arg
         list.parts = parts;
         return true;
     }
+    if (BY_HEADS && ROWS > 1) {
+        const int i = e.first + (int)blockIdx.y, head = i % N_USED, row = i / N_USED * ROWS;
+        a.n_rows = min(e.n_rows - row, ROWS);
+        a.positions = (u64)(row * N_USED + head);
+        list.weights = e.weights + (u64)head * e.bytes;
+        return true;
+    }
     if (ROWS == 1) {
         const long long i = e.first + blockIdx.y, row = i / N_USED;
         route += row * 2 * N_USED + i % N_USED;
         a.seq_of = (u64)route;
         a.x += (OWN_ROWS ? i : row) * PART_K * 4, a.out += i * (EPILOGUE == EPILOGUE_GLU ? MATRIX_ROWS / 2 : MATRIX_ROWS) * 4;
-        list.weights = e.weights + (u64)(int)__ldcg(route) * e.bytes;
+        list.weights = e.weights + (u64)(BY_HEADS ? (int)(i % N_USED) : (int)__ldcg(route)) * e.bytes;
         return true;
     }
     const int at = e.first + (int)blockIdx.y, begin = at % PARTS * ROWS;

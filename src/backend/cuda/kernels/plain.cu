@@ -343,7 +343,7 @@ extern "C" __global__ void __launch_bounds__(256) plain_gather_experts(const fri
     to(a)[i] = from(a, 0)[(long long)expert * a.size[0] + i % a.size[0]];
 }
 
-// x1: route; size: numbers of a row, experts of a row, whether rows are not multiplied with their weights
+// x1: route, x2: residual or 0; size: numbers of a row, experts of a row, whether rows are not multiplied with weights
 extern "C" __global__ void __launch_bounds__(256) plain_mix(const frit_plain_args a)
 {
     const long long i = number();
@@ -353,5 +353,5 @@ extern "C" __global__ void __launch_bounds__(256) plain_mix(const frit_plain_arg
     float sum = 0;
     for (int k = 0; k < a.size[1]; k++)
         sum += from(a, 0)[(row * a.size[1] + k) * a.size[0] + i % a.size[0]] * (a.size[2] ? 1 : weights[k]);
-    to(a)[i] = sum;
+    to(a)[i] = a.x[2] ? from(a, 2)[i] + sum : sum;
 }
