@@ -267,6 +267,18 @@ static void the_other_kernels_compile_without_spills(void **state)
     close_machine(&m);
 }
 
+static void picks_compile_without_spills(void **state)
+{
+    (void)state;
+    const frit_cuda_gpu *const gpus[] = {&hopper, &ampere};
+    for (size_t g = 0; g < FRIT_COUNT(gpus); g++) {
+        machine m;
+        open_machine(&m, gpus[g]);
+        check_kernel(&m, &(frit_cuda_kernel){.file = "pick.cu"}, "picks");
+        close_machine(&m);
+    }
+}
+
 // Its speed suffers from what spills, but it is compiled for no more registers than a block of its threads has.
 static void whole_steps_compile_as_one_kernel(void **state)
 {
@@ -519,6 +531,7 @@ int main(void)
         cmocka_unit_test(kernels_of_many_rows_compile_without_spills),
         cmocka_unit_test(shapes_that_kernels_of_rows_do_not_take_are_refused),
         cmocka_unit_test(the_other_kernels_compile_without_spills),
+        cmocka_unit_test(picks_compile_without_spills),
         cmocka_unit_test(whole_steps_compile_as_one_kernel),
         cmocka_unit_test(a_program_that_does_not_compile_is_an_error_with_the_compilers_words),
         cmocka_unit_test(compiled_programs_are_kept_and_found_again),

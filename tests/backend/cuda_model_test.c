@@ -3,48 +3,11 @@
 // kernels, compiled for the host. With words after the command: of models whose names contain one of them. With
 // FRIT_TEST_GPU=FOLDER: all models, on the machine's GPU; compiled kernels stay in that folder.
 #include "arch/golden.h"
-#include "backend/cuda/device.h"
+#include "backend/gpu.h"
 #include "base/file.h"
 #include "engine/engine.h"
+#include "sample/sampler.h"
 #include "support/kept_rows.h"
-
-static const char folder[] = FRIT_BUILD_DIR "/tests/emulator", cubins[] = FRIT_BUILD_DIR "/tests/emulator/kernels",
-                  driver_path[] = FRIT_BUILD_DIR "/tests/emulator/libcuda.so.1";
-
-static bool is_real(void)
-{
-    return getenv("FRIT_TEST_GPU");
-}
-
-static bool has_emulator(void)
-{
-    FILE *file = fopen(driver_path, "rb");
-    if (file) fclose(file);
-    return file;
-}
-
-static int use_emulator(void **state)
-{
-    (void)state;
-    if (is_real()) frit_cuda_use_libraries(&(frit_cuda_libraries){.cubins = getenv("FRIT_TEST_GPU")});
-    if (is_real() || !has_emulator()) return 0;
-    frit_cuda_use_libraries(
-        &(frit_cuda_libraries){.driver = driver_path, .nvrtc = folder, .blas = folder, .cubins = cubins});
-    return 0;
-}
-
-static int use_no_emulator(void **state)
-{
-    (void)state;
-    frit_cuda_use_libraries(NULL);
-    return 0;
-}
-
-static void require_gpu(void)
-{
-    if (!is_real() && !has_emulator())
-        skip_because("this build has no emulator for GPUs (tests/CMakeLists.txt says why)");
-}
 
 // ------------------------------------------------------------------------------- logits
 
@@ -242,6 +205,81 @@ static void fast_kernels_give_the_logits_of_plain_ones(void **state)
     frit_model_free(model);
 }
 
+// ------------------------------------------------------------------------------- picks
+
+enum { N_PICKED = 5 };
+
+// Tokens of one step after the other, the next one submitted before the last one's token is known. One sampler for
+// each: position and seed decide what is drawn.
+static void generate_in_flight(frit_engine *engine, frit_sampler *sampler, frit_token first, frit_token *out)
+{
+    frit_session *session;
+    frit_picked picked;
+    uint64_t step, before = 0;
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_session_push(session, &first, 1, NULL));
+    for (int i = 0; i <= N_PICKED; i++) {
+        if (i < N_PICKED) assert_ok(frit_session_pick(session, sampler, NULL));
+        if (i < N_PICKED) assert_ok(frit_engine_submit(engine, &step, NULL));
+        if (i > 0) assert_ok(frit_engine_wait(engine, before));
+        if (i > 0) assert_ok(frit_session_picked(session, &picked));
+        if (i > 0) *out++ = picked.token;
+        if (i + 1 < N_PICKED) assert_ok(frit_session_push_picked(session));
+        before = step;
+    }
+    frit_session_free(session);
+}
+
+// By the host, from the logits of each step.
+static void generate_by_logits(frit_engine *engine, frit_sampler *sampler, frit_token token, frit_token *out)
+{
+    frit_session *session;
+    int32_t n_rows;
+    assert_ok(frit_session_new(&session, engine));
+    for (int i = 0; i < N_PICKED; i++) {
+        assert_ok(frit_session_push(session, &token, 1, NULL));
+        assert_ok(frit_engine_step(engine, &n_rows));
+        assert_ok(frit_sampler_set_position(sampler, (uint64_t)i + 1));
+        assert_ok(frit_sampler_run_chain(sampler, frit_session_logits(session), &token));
+        out[i] = token;
+    }
+    frit_session_free(session);
+}
+
+static size_t bytes_of_logits(const frit_engine *engine)
+{
+    const frit_cuda_device *d = (const frit_cuda_device *)engine->devices[0];
+    return d->flights[0].output.n_bytes + d->flights[1].output.n_bytes;
+}
+
+static void tokens_are_picked_on_the_gpu_and_read_there_by_the_next_step(void **state)
+{
+    (void)state;
+    require_gpu();
+    size_t g = 0;
+    while (g < N_GOLDENS && strcmp(golden_name(g), "llama-dense") != 0) g++;
+    if (g == N_GOLDENS || !golden_is_here(g)) skip_because("the reference model llama-dense is not here");
+    golden text = golden_load(g);
+    frit_model *model;
+    const frit_sampler_options options[] = {{.temp = 0}, {.temp = 0.9f, .top_k = 40, .top_p = 0.95f, .seed = 3}};
+    assert_ok(frit_model_open(&model, text.path, NULL));
+    frit_engine *engine = new_engine(model, "cuda", "f16", 64);
+    for (size_t i = 0; i < FRIT_COUNT(options); i++) {
+        frit_token tokens[2][N_PICKED];
+        frit_sampler *sampler;
+        assert_ok(frit_sampler_new(&sampler, model, &options[i]));
+        generate_in_flight(engine, sampler, text.tokens[0], tokens[0]);
+        if (i == 0) assert_int_equal(bytes_of_logits(engine), 0);   // none came to the host
+        generate_by_logits(engine, sampler, text.tokens[0], tokens[1]);
+        assert_true(bytes_of_logits(engine) > 0);
+        assert_memory_equal(tokens[0], tokens[1], sizeof tokens[0]);
+        frit_sampler_free(sampler);
+    }
+    frit_engine_free(engine);
+    frit_model_free(model);
+    golden_free(&text);
+}
+
 // ------------------------------------------------------------------------------- sessions
 
 static void a_session_moves_between_gpu_and_cpu(void **state)
@@ -406,6 +444,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(logits_are_those_of_the_reference),
         cmocka_unit_test(experts_run_on_the_gpu_or_where_they_are_placed),
         cmocka_unit_test(fast_kernels_give_the_logits_of_plain_ones),
+        cmocka_unit_test(tokens_are_picked_on_the_gpu_and_read_there_by_the_next_step),
         cmocka_unit_test(a_session_moves_between_gpu_and_cpu),
         cmocka_unit_test(a_context_shift_is_that_of_the_cpu),
         cmocka_unit_test(too_little_memory_is_an_error_with_numbers),

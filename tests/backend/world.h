@@ -304,7 +304,7 @@ static inline size_t world_result_size(const world *w)
 static inline const float *world_step(const world *w, frit_device *device, frit_exec *exec)
 {
     frit_ticket ticket;
-    frit_step_output output = {0};
+    frit_step_output output = {.wants_rows = true};
     assert_ok(device->backend->submit(device, exec, &w->batch, &output, &ticket));
     assert_ok(device->backend->wait(device, ticket));
     assert_true(device->backend->poll(device, ticket));

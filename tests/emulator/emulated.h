@@ -325,6 +325,27 @@ static inline float __fdividef(float x, float y)
 {
     return x / y;
 }
+// nvrtc.c has the compiler contract nothing.
+#define EMULATED_ROUNDED(type, prefix)                \
+    static inline type prefix##add_rn(type x, type y) \
+    {                                                 \
+        return x + y;                                 \
+    }                                                 \
+    static inline type prefix##sub_rn(type x, type y) \
+    {                                                 \
+        return x - y;                                 \
+    }                                                 \
+    static inline type prefix##mul_rn(type x, type y) \
+    {                                                 \
+        return x * y;                                 \
+    }                                                 \
+    static inline type prefix##div_rn(type x, type y) \
+    {                                                 \
+        return x / y;                                 \
+    }
+EMULATED_ROUNDED(float, __f)
+EMULATED_ROUNDED(double, __d)
+#undef EMULATED_ROUNDED
 static inline int __float2int_rn(float x)
 {
     return (int)nearbyintf(x);
@@ -382,6 +403,18 @@ static inline unsigned long long atomicMax(unsigned long long *p, unsigned long 
 {
     const unsigned long long old = *p;
     if (v > old) *p = v;
+    return old;
+}
+static inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v)
+{
+    const unsigned long long old = *p;
+    *p += v;
+    return old;
+}
+static inline int atomicMin(int *p, int v)
+{
+    const int old = *p;
+    if (v < old) *p = v;
     return old;
 }
 static inline unsigned atomicOr(unsigned *p, unsigned v)

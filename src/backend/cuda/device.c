@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Opening a GPU, its memory, its queue, and the backend's row of functions.
 #include "backend/cuda/device.h"
+#include "backend/cuda/picks.h"
 #include "base/file.h"
 
 #include <stdio.h>
@@ -77,11 +78,13 @@ static void cuda_close(frit_device *base)
         frit_cuda_tensors_free(d);
         frit_cuda_free_bytes(d, d->scratch.address);
         frit_cuda_free_bytes(d, d->work);
+        frit_cuda_picks_close(d);
         for (size_t i = 0; i < d->n_blas_plans; i++) frit_cublaslt_product_free(&d->blas_plans[i].product);
         if (d->blas.library) frit_cublaslt_close(&d->blas);
         for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
             free_buffer(d, &d->flights[i].input);
             free_buffer(d, &d->flights[i].output);
+            free_buffer(d, &d->flights[i].picked);
             if (d->flights[i].is_done) d->driver.event_free(d->flights[i].is_done);
         }
         frit_cuda_kernels_free(&d->gpu, d->kernels, d->n_kernels);
@@ -318,6 +321,7 @@ static const char *cuda_op_kernel(frit_op op)
 
 const frit_backend frit_backend_cuda = {
     .name = "cuda",
+    .picks = true,
     .by_name = true,   // it is young
     .values_by_dim = true,
     .open = cuda_open,

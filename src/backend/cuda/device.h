@@ -13,6 +13,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/cublaslt.h"
 #include "backend/cuda/libraries.h"
+#include "backend/cuda/kernels/args.h"
 #include "backend/cuda/load.h"
 #include "backend/cuda/nvrtc.h"
 
@@ -34,14 +35,24 @@ typedef struct frit_cuda_flight {   // a step between submit and the end of it
     frit_cuda_event is_done;
     frit_cuda_buffer input;      // on both sides
     frit_cuda_buffer output;     // on the host
+    frit_cuda_buffer picked;     // on the host: written by kernels
     frit_step_output *results;   // of the caller; NULL: there is no output
     int64_t n_outs, width;
+    const frit_gpu_pick *picks;   // [n_picks], in `input`
+    int32_t n_picks;
 } frit_cuda_flight;
 
 // Rows of each matrix of a stack: from begin[i] on, i 0 of the first tensor of a pair. Zero: all rows, of one matrix.
 typedef struct frit_cuda_cut {
     int64_t n_matrices, begin[2], n;
 } frit_cuda_cut;
+
+typedef struct frit_cuda_picks {   // picks.h
+    struct frit_cuda_kernel *kernel;
+    uint64_t works;    // frit_gpu_pick_work [FRIT_GPU_PICK_WAVE]
+    uint64_t tokens;   // i32 [room]: of the last step's picks
+    int32_t room, n;
+} frit_cuda_picks;
 
 typedef struct frit_cuda_tensor {   // a tensor of the model on the GPU
     frit_tensor tensor, second;     // second: of a pair, with data or a recipe
@@ -86,6 +97,7 @@ typedef struct frit_cuda_device {
     frit_cuda_blas_plan *blas_plans;   // [n_blas_plans], by shape
     size_t n_blas_plans;
     frit_cuda_flight flights[FRIT_CUDA_FLIGHTS];
+    frit_cuda_picks picks;
     frit_ticket n_submitted, n_done;
     frit_status failure;   // of a step that was waited for by poll
     char sentence[FRIT_ERROR_BYTES];

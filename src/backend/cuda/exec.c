@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Plans as lists of launches, and running them.
-#include "backend/cuda/exec.h"
+#include "backend/cuda/picks.h"
 #include "backend/cuda/rows.h"
 
 #include <stdatomic.h>
@@ -27,6 +27,7 @@ static frit_status prepare(frit_exec *exec)
     FRIT_TRY(frit_cuda_alloc_bytes(d, exec->plan->input_bytes, "results of another device", &exec->given.address));
     FRIT_TRY(lower_all(exec));
     FRIT_TRY(frit_cuda_work_reserve(d, exec->work_bytes));
+    if (exec->plan->graph->output) FRIT_TRY(frit_cuda_picks_prepare(d, exec->plan->graph->max_outs));
     return frit_cuda_kernels_build(d);
 }
 
@@ -92,7 +93,7 @@ frit_address frit_cuda_value(frit_exec *exec, const frit_node *node)
 // ------------------------------------------------------------------------------- a step's input
 
 typedef struct input_array {
-    const void *from;   // NULL: written by write_seqs and write_pages
+    const void *from;   // NULL: written in place
     size_t n_bytes;
 } input_array;
 
@@ -104,7 +105,7 @@ static int32_t n_row_tiles_of(const frit_batch *batch)
     return n;
 }
 
-static void list_arrays(const frit_batch *batch, int32_t page_stride, input_array *arrays)
+static void list_arrays(const frit_batch *batch, int32_t page_stride, int32_t n_picks, input_array *arrays)
 {
     const size_t n_rows = (size_t)batch->n_rows, n_seqs = (size_t)batch->n_seqs, word = sizeof(int32_t);
     arrays[FRIT_CUDA_TOKENS] = (input_array){batch->tokens, n_rows * word};
@@ -114,6 +115,8 @@ static void list_arrays(const frit_batch *batch, int32_t page_stride, input_arra
     arrays[FRIT_CUDA_SEQS] = (input_array){NULL, n_seqs * sizeof(frit_gpu_seq)};
     arrays[FRIT_CUDA_PAGES] = (input_array){NULL, (size_t)batch->n_groups * n_seqs * (size_t)page_stride * word};
     arrays[FRIT_CUDA_ROW_TILES] = (input_array){NULL, (size_t)n_row_tiles_of(batch) * sizeof(frit_row_tile)};
+    arrays[FRIT_CUDA_PICKS] = (input_array){NULL, (size_t)n_picks * sizeof(frit_gpu_pick)};
+    arrays[FRIT_CUDA_LISTS] = (input_array){NULL, n_picks > 0 ? frit_cuda_picks_lists_bytes(batch) : 0};
 }
 
 static void write_row_tiles(const frit_batch *batch, frit_row_tile *tiles)
@@ -159,7 +162,7 @@ static frit_status upload(frit_cuda_device *d, frit_cuda_flight *flight, const f
     step->page_stride = 1;
     while (step->page_stride < batch->page_stride) step->page_stride *= 2;
     step->n_row_tiles = n_row_tiles_of(batch);
-    list_arrays(batch, step->page_stride, arrays);
+    list_arrays(batch, step->page_stride, flight->n_picks, arrays);
     for (int i = 0; i < FRIT_CUDA_STEP_ARRAYS; i++) {
         offsets[i] = n_bytes;
         n_bytes += (arrays[i].n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -174,6 +177,10 @@ static frit_status upload(frit_cuda_device *d, frit_cuda_flight *flight, const f
                (frit_gpu_seq *)(void *)(host + offsets[FRIT_CUDA_SEQS]));
     write_pages(batch, step->page_stride, (int32_t *)(void *)(host + offsets[FRIT_CUDA_PAGES]));
     write_row_tiles(batch, (frit_row_tile *)(void *)(host + offsets[FRIT_CUDA_ROW_TILES]));
+    const frit_cuda_picks_place place = {.picks = (frit_gpu_pick *)(void *)(host + offsets[FRIT_CUDA_PICKS]),
+                                         .lists = host + offsets[FRIT_CUDA_LISTS],
+                                         .lists_address = step->arrays[FRIT_CUDA_LISTS]};
+    if (flight->n_picks > 0) FRIT_TRY(frit_cuda_picks_write(d, flight, batch, &place));
     return frit_cuda_check(&d->driver, d->driver.copy_up(flight->input.address, host, n_bytes, d->stream),
                            "copying a step's input to a GPU");
 }
@@ -191,26 +198,68 @@ static frit_status take_flight(frit_cuda_device *d, frit_cuda_flight **out)
     return oldest->ticket ? frit_cuda_land(d, oldest) : FRIT_OK;
 }
 
-static frit_status fetch_output(frit_cuda_device *d, frit_exec *exec, frit_cuda_flight *flight, const frit_batch *batch,
-                                frit_step_output *output)
+// Tokens that are picks of the step before.
+static frit_status check_tokens(const frit_cuda_device *d, const frit_batch *batch)
+{
+    for (int32_t i = 0; i < batch->n_rows; i++) {
+        const int32_t token = batch->tokens[i];
+        if (token < 0 && ~token >= d->picks.n)
+            return frit_fail(FRIT_E_INTERNAL, "row %d is pick %d of the step before, which had %d picks", i, ~token,
+                             d->picks.n);
+    }
+    return FRIT_OK;
+}
+
+// Rows of results come to the host where they are read there; those without a pick too, so that the host sees whether
+// they are finite. *pick: the first pick of this row or of one after it.
+static bool comes_to_host(const frit_cuda_flight *flight, int64_t o, int32_t *pick)
+{
+    const frit_step_output *output = flight->results;
+    while (*pick < flight->n_picks && flight->picks[*pick].row < o) ++*pick;
+    return output->wants_rows || *pick == flight->n_picks || flight->picks[*pick].row != o ||
+           (output->taken && output->taken[o].copy);
+}
+
+static bool any_comes_to_host(const frit_cuda_flight *flight)
+{
+    int32_t pick = 0;
+    for (int64_t o = 0; flight->results && o < flight->n_outs; o++)
+        if (comes_to_host(flight, o, &pick)) return true;
+    return false;
+}
+
+static frit_status fetch_rows(frit_cuda_device *d, frit_cuda_flight *flight, uint64_t rows)
+{
+    const size_t n_bytes = (size_t)flight->width * sizeof(float);
+    int32_t pick = 0;
+    FRIT_TRY(frit_cuda_buffer_reserve(d, &flight->output, (size_t)flight->n_outs * n_bytes, false, true));
+    for (int64_t o = 0, end; o < flight->n_outs; o = end) {
+        end = o + 1;
+        if (!comes_to_host(flight, o, &pick)) continue;
+        while (end < flight->n_outs && comes_to_host(flight, end, &pick)) end++;
+        float *to = (float *)flight->output.host + o * flight->width;
+        const int result =
+            d->driver.copy_down(to, rows + (uint64_t)o * n_bytes, (size_t)(end - o) * n_bytes, d->stream);
+        FRIT_TRY(frit_cuda_check(&d->driver, result, "copying results from a GPU"));
+    }
+    return FRIT_OK;
+}
+
+static uint64_t rows_of(const frit_exec *exec)
 {
     const frit_node *result = exec->plan->graph->output;
-    flight->results = NULL;
-    if (!result || batch->n_outs == 0) return FRIT_OK;
-    flight->results = output;
-    flight->n_outs = batch->n_outs;
-    flight->width = result->shape[1];
-    const size_t n_bytes = (size_t)(flight->n_outs * flight->width) * sizeof(float);
-    FRIT_TRY(frit_cuda_buffer_reserve(d, &flight->output, n_bytes, false, true));
-    const uint64_t from = d->scratch.address + exec->plan->offsets[frit_node_storage(result)->id];
-    return frit_cuda_check(&d->driver, d->driver.copy_down(flight->output.host, from, n_bytes, d->stream),
-                           "copying results from a GPU");
+    return exec->device->scratch.address + exec->plan->offsets[frit_node_storage(result)->id];
+}
+
+static frit_status run_picks(const frit_exec *exec, const frit_cuda_step *step, int n_passes)
+{
+    return frit_cuda_picks_run(exec->device, rows_of(exec), step->arrays[FRIT_CUDA_PICKS], step->batch, n_passes);
 }
 
 static frit_status run_launches(frit_exec *exec, const frit_cuda_step *step)
 {
     for (int i = 0; i < exec->n_launches; i++) FRIT_TRY(exec->launches[i].run(exec->device, &exec->launches[i], step));
-    return FRIT_OK;
+    return step->n_picks > 0 ? run_picks(exec, step, step->n_passes) : FRIT_OK;
 }
 
 static frit_status record(frit_exec *exec, const frit_cuda_step *step, frit_cuda_recording *recording)
@@ -240,9 +289,12 @@ static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const f
                                      .n_seqs = batch->n_seqs,
                                      .page_stride = step->page_stride,
                                      .n_row_tiles = step->n_row_tiles,
+                                     .n_picks = step->n_picks,
+                                     .n_passes = step->n_passes,
                                      .input = flight->input.address,
                                      .scratch = step->scratch,
-                                     .work = step->work};
+                                     .work = step->work,
+                                     .picked = step->picked};
     if (memcmp(&key, &recording->key, sizeof key) != 0) {
         forget(d, recording);
         recording->key = key;
@@ -252,6 +304,31 @@ static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const f
     return frit_cuda_check(&d->driver, d->driver.graph_launch(recording->graph, d->stream), "launching a step");
 }
 
+// What the flight is to give, if the plan has an output.
+static void describe_output(const frit_exec *exec, const frit_batch *batch, frit_step_output *output,
+                            frit_cuda_flight *flight)
+{
+    const frit_node *result = exec->plan->graph->output;
+    const bool has_output = result && batch->n_outs > 0;
+    flight->results = has_output ? output : NULL;
+    flight->n_outs = batch->n_outs;
+    flight->width = has_output ? result->shape[1] : 0;
+    flight->n_picks = has_output ? batch->n_picks : 0;
+    if (has_output) output->rows = NULL;
+}
+
+// Rows that the host reads leave the GPU before picks change them.
+static frit_status run_all(frit_exec *exec, frit_cuda_step *step, frit_cuda_flight *flight)
+{
+    const int n_passes = flight->n_picks > 0 ? frit_cuda_picks_passes(step->batch) : 0;
+    const bool any_row = any_comes_to_host(flight);
+    if (!any_row) step->n_picks = flight->n_picks, step->n_passes = n_passes;
+    FRIT_TRY(run_step(exec, step, flight));
+    if (!any_row) return FRIT_OK;
+    FRIT_TRY(fetch_rows(exec->device, flight, rows_of(exec)));
+    return flight->n_picks > 0 ? run_picks(exec, step, n_passes) : FRIT_OK;
+}
+
 frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
                              frit_ticket *ticket)
 {
@@ -259,12 +336,15 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
     frit_cuda_flight *flight;
     frit_cuda_step step = {.batch = batch, .given = exec->given.address};
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
+    FRIT_TRY(check_tokens(d, batch));
     FRIT_TRY(take_flight(d, &flight));
+    describe_output(exec, batch, output, flight);
     FRIT_TRY(upload(d, flight, batch, &step));
     step.scratch = d->scratch.address;
     step.work = d->work;
-    FRIT_TRY(run_step(exec, &step, flight));
-    FRIT_TRY(fetch_output(d, exec, flight, batch, output));
+    step.picked = d->picks.tokens;
+    FRIT_TRY(run_all(exec, &step, flight));
+    if (exec->plan->graph->output) d->picks.n = flight->n_picks;
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.event_record(flight->is_done, d->stream), "recording an event"));
     *ticket = flight->ticket = ++d->n_submitted;
     return FRIT_OK;
@@ -288,13 +368,16 @@ static void give_results(const frit_cuda_flight *flight)
 {
     frit_step_output *output = flight->results;
     const float *rows = flight->output.host;
-    output->rows = rows;
+    int32_t pick = 0;
+    if (output->wants_rows) output->rows = rows;
     for (int64_t o = 0; output->taken && o < flight->n_outs; o++) {
         frit_out_row *taken = &output->taken[o];
         const float *row = rows + o * flight->width;
+        if (!comes_to_host(flight, o, &pick)) continue;
         if (!all_finite(row, flight->width)) atomic_store(&taken->bad, true);
         if (taken->copy) memcpy(taken->copy, row, (size_t)flight->width * sizeof *row);
     }
+    frit_cuda_picks_give(flight);
 }
 
 frit_status frit_cuda_land(frit_cuda_device *d, frit_cuda_flight *flight)

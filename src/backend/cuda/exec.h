@@ -3,7 +3,6 @@
 // named by what lies there, and how its grid follows from the rows of a step.
 #pragma once
 #include "backend/cuda/device.h"
-#include "backend/cuda/kernels/args.h"
 #include "backend/cuda/matmul.h"
 
 typedef enum frit_cuda_where {
@@ -23,6 +22,8 @@ typedef enum frit_cuda_step_array {   // a step's input on the GPU
     FRIT_CUDA_SEQS,        // frit_gpu_seq
     FRIT_CUDA_PAGES,       // all groups
     FRIT_CUDA_ROW_TILES,   // frit_row_tile: rows of a sequence, 64 at a time
+    FRIT_CUDA_PICKS,       // frit_gpu_pick
+    FRIT_CUDA_LISTS,       // that picks share
     FRIT_CUDA_STEP_ARRAYS
 } frit_cuda_step_array;
 
@@ -38,14 +39,15 @@ typedef struct frit_cuda_step {   // what a launch needs to know of the step
     uint64_t arrays[FRIT_CUDA_STEP_ARRAYS];
     int32_t page_stride;   // of the GPU's page tables: a power of two
     int32_t n_row_tiles;
-    uint64_t scratch, given, work;
+    int32_t n_picks, n_passes;   // that are launched with the rest of the step
+    uint64_t scratch, given, work, picked;
 } frit_cuda_step;
 
 // The launches of a step as one graph of the driver's. It can be launched again while all that they depend on is the
 // same; a change of the key makes it anew.
 typedef struct frit_cuda_graph_key {
-    int32_t n_rows, n_outs, n_seqs, page_stride, n_row_tiles, pad;
-    uint64_t input, scratch, work;
+    int32_t n_rows, n_outs, n_seqs, page_stride, n_row_tiles, n_picks, n_passes, pad;
+    uint64_t input, scratch, work, picked;
 } frit_cuda_graph_key;
 
 typedef struct frit_cuda_recording {

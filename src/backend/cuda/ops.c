@@ -291,6 +291,7 @@ static frit_status run_embed(frit_cuda_device *d, const frit_cuda_launch *l, con
 {
     const frit_embed_rows_args args = {.table = frit_cuda_resolve(step, l->x[0]),
                                        .tokens = frit_cuda_resolve(step, l->x[1]),
+                                       .picked = step->picked,
                                        .positions = step->arrays[FRIT_CUDA_POSITIONS],
                                        .x = frit_cuda_resolve(step, l->y),
                                        .scale = 1};

@@ -103,7 +103,8 @@ typedef struct frit_embed_args {
 // embed_rows.cu
 typedef struct frit_embed_rows_args {
     frit_gpu_ptr table;       // tiles of [vocabulary, DIM]
-    frit_gpu_ptr tokens;      // i32 [rows]
+    frit_gpu_ptr tokens;      // i32 [rows]: ids, or ~i: picked[i]
+    frit_gpu_ptr picked;      // i32: of the step before
     frit_gpu_ptr positions;   // i32 [rows]
     frit_gpu_ptr frequency;   // f64 [ROTATED / 2]
     frit_gpu_ptr x;           // f32 [rows, DIM]
@@ -187,6 +188,77 @@ typedef struct frit_finish_args {
     int width, stride;        // of a row of y, of x
     int is_gated, pad;        // of 16 numbers of x 8 are gates, 8 their values (FRIT_ROWS_GATED)
 } frit_finish_args;
+
+// pick.cu: a token of each of some rows of logits, as sample/pick.h says. Random bits are drawn by the host, and
+// logarithms are its own.
+enum {
+    FRIT_GPU_PICK_BLOCKS = 64,   // of a row: FRIT_BLOCKS of sample/weight.h
+    FRIT_GPU_PICK_BINS = 2048,
+    FRIT_GPU_PICK_LIST = 1024,   // candidates that are sorted
+    FRIT_GPU_PICK_BEST = 256,    // of which so many are kept at most
+    FRIT_GPU_PICK_WAVE = 64      // picks of a launch
+};
+
+typedef struct frit_gpu_item {   // a bias, which becomes the logit that was there; or one of the likeliest tokens
+    int token;
+    float logit;
+} frit_gpu_item;
+
+typedef struct frit_gpu_count {
+    int token;
+    unsigned count;   // becomes the bits of the logit that was there
+} frit_gpu_count;
+
+typedef struct frit_gpu_pick {
+    frit_gpu_ptr biases, counts;   // frit_gpu_item [n_biases], frit_gpu_count [n_counts]
+    frit_gpu_ptr mask;             // u32, a bit for each token; 0: none
+    frit_gpu_ptr out, tops;        // frit_gpu_picked; frit_gpu_item [n_top]: logits. Both are memory of the host.
+    unsigned long long drawn;      // the random bits that decide
+    int row, n_biases, n_counts;
+    int top_k, n_top, has_logprob;
+    float temp, top_p, min_p, log_min_p, top_n_sigma;
+    float repeat, frequency, presence;
+} frit_gpu_pick;
+
+typedef struct frit_gpu_picked {
+    int token, status;   // of sample/pick.h
+    int is_bad;          // some number of the row is not finite
+    float logit;         // of the token, as it came
+    float max;           // of the row as it came, and the sum of e^(logit - max); with has_logprob
+    int pad;
+    double sum;
+} frit_gpu_picked;
+
+typedef struct frit_gpu_pick_state {   // between two passes over the row
+    int pass;
+    int uses_mask, is_bad, bad_changed;   // bad_changed: of logits that biases and penalties changed
+    int lists;                            // what stays is wanted as a list
+    int by_weight, level;
+    unsigned prefix;
+    float max, least, temp, log_max;
+    int last, pad;
+    double wanted, log_sum;
+    unsigned long long n_before, n_ties;
+} frit_gpu_pick_state;
+
+// All but the state and what blocks found is zero between steps.
+typedef struct frit_gpu_pick_work {
+    frit_gpu_pick_state state;
+    unsigned n_arrived, n_list;
+    int block_bad[FRIT_GPU_PICK_BLOCKS];
+    unsigned long long block_best[FRIT_GPU_PICK_BLOCKS], block_sum[FRIT_GPU_PICK_BLOCKS];
+    double block_parts[FRIT_GPU_PICK_BLOCKS][3];
+    unsigned long long bins[FRIT_GPU_PICK_BINS], list[FRIT_GPU_PICK_LIST];
+} frit_gpu_pick_work;
+
+typedef struct frit_pick_args {
+    frit_gpu_ptr rows;     // f32 [.., n_vocab]
+    frit_gpu_ptr picks;    // frit_gpu_pick [grid y]
+    frit_gpu_ptr works;    // frit_gpu_pick_work [grid y]
+    frit_gpu_ptr tokens;   // i32 [grid y]: what the next step may read
+    int n_vocab, block_size;
+    int is_first, is_last;   // pass of the step that is launched
+} frit_pick_args;
 
 // plain.cu
 typedef struct frit_plain_args {

@@ -12,7 +12,8 @@ extern "C" __global__ void __launch_bounds__(256) embed_rows(const frit_embed_ro
     const int row = blockIdx.x;
     let_next_kernel_start();
     wait_for_kernel_before();
-    const int token = ((const int *)a.tokens)[row], position = ((const int *)a.positions)[row];
+    const int given = ((const int *)a.tokens)[row], position = ((const int *)a.positions)[row];
+    const int token = given < 0 ? __ldcg((const int *)a.picked + ~given) : given;
     embed_numbers<TYPE0, DIM>(a.table, token, (float *)a.x + (long long)row * DIM, a.scale);
     for (int i = threadIdx.x; i < ROTATED / 2; i += 256)
         ((float2 *)a.rope)[(long long)row * (ROTATED / 2) + i] =

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// backend/gpu.h: the GPU that tests use: the one that tests/emulator makes up; with FRIT_TEST_GPU=FOLDER the machine's,
+// whose compiled kernels stay in that folder.
+#pragma once
+#include "backend/cuda/device.h"
+#include "support/support.h"
+
+static const char folder[] = FRIT_BUILD_DIR "/tests/emulator", cubins[] = FRIT_BUILD_DIR "/tests/emulator/kernels",
+                  driver_path[] = FRIT_BUILD_DIR "/tests/emulator/libcuda.so.1";
+
+static inline bool is_real(void)
+{
+    return getenv("FRIT_TEST_GPU");
+}
+
+static inline bool has_emulator(void)
+{
+    FILE *file = fopen(driver_path, "rb");
+    if (file) fclose(file);
+    return file;
+}
+
+static inline int use_emulator(void **state)
+{
+    (void)state;
+    if (is_real()) frit_cuda_use_libraries(&(frit_cuda_libraries){.cubins = getenv("FRIT_TEST_GPU")});
+    if (is_real() || !has_emulator()) return 0;
+    frit_cuda_use_libraries(
+        &(frit_cuda_libraries){.driver = driver_path, .nvrtc = folder, .blas = folder, .cubins = cubins});
+    return 0;
+}
+
+static inline int use_no_emulator(void **state)
+{
+    (void)state;
+    frit_cuda_use_libraries(NULL);
+    return 0;
+}
+
+static inline void require_gpu(void)
+{
+    if (!is_real() && !has_emulator())
+        skip_because("this build has no emulator for GPUs (tests/CMakeLists.txt says why)");
+}
