@@ -107,6 +107,7 @@ static int open_engine(bench *b, const bench_setup *setup)
 {
     frit_engine_options options = b->args->engine;
     bench_run_free(&b->run);
+    b->run.model = b->models[setup->model];
     options.n_ctx = setup->n_ctx;
     options.n_sessions = setup->n_sessions;
     options.n_threads = setup->n_threads;

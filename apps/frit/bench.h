@@ -88,6 +88,7 @@ typedef struct bench_run {
     cli_adapters adapters;     // of the engine's model
     int32_t n_parallel;
     frit_token *tokens;          // random ones, for the longest test
+    frit_sampler *sampler;       // of the likeliest tokens; NULL: the model has no logits
     bool encodes;                // the model has no logits
     frit_profile_row *profile;   // of the last run that was counted
     size_t n_profile;

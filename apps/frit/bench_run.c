@@ -9,6 +9,15 @@
 
 enum { WARM_UP_TOKENS = 16 };   // of generation; a prompt warms up whole
 
+static frit_status check_sessions(const bench_run *run)
+{
+    for (int i = 0; i < run->n_parallel; i++) {
+        frit_status status = frit_session_status(run->sessions[i]);
+        if (status != FRIT_OK) return status;
+    }
+    return FRIT_OK;
+}
+
 // Runs what is queued.
 static frit_status drain(bench_run *run, int64_t *n_steps)
 {
@@ -23,11 +32,7 @@ static frit_status drain(bench_run *run, int64_t *n_steps)
         ++*n_steps;
         if (!cli_progress_step(&run->progress, (double)run->n_done / run->n_rows)) return FRIT_E_CANCELLED;
     }
-    for (int i = 0; i < run->n_parallel; i++) {
-        frit_status status = frit_session_status(run->sessions[i]);
-        if (status != FRIT_OK) return status;
-    }
-    return FRIT_OK;
+    return check_sessions(run);
 }
 
 static void ignore_row(void *ctx, size_t i, const float *values, size_t n)
@@ -62,6 +67,46 @@ static frit_status run_prompt(bench_run *run, int32_t n, int32_t n_batch, frit_o
     return status;
 }
 
+// Starts what is queued, a token of each sequence. *step: the last of its steps.
+static frit_status submit_tokens(bench_run *run, uint64_t *step, int64_t *n_steps)
+{
+    for (int32_t left = run->n_parallel, n_rows; left > 0; left -= n_rows) {
+        frit_status status = frit_engine_submit(run->engine, step, &n_rows);
+        if (status == FRIT_OK && n_rows == 0) status = check_sessions(run);
+        if (status != FRIT_OK) return status;
+        if (n_rows == 0) return FRIT_E_INTERNAL;
+        ++*n_steps;
+    }
+    return cli_progress_step(&run->progress, (double)run->n_done / run->n_rows) ? FRIT_OK : FRIT_E_CANCELLED;
+}
+
+// Waits for a step, and takes the token that each sequence has picked in it or before; step 0: does nothing.
+static frit_status take_picked(bench_run *run, uint64_t step)
+{
+    frit_status status = step > 0 ? frit_engine_wait(run->engine, step) : FRIT_OK;
+    frit_picked picked;
+    for (int i = 0; i < run->n_parallel && step > 0 && status == FRIT_OK; i++)
+        status = frit_session_picked(run->sessions[i], &picked);
+    return status;
+}
+
+// Each step picks the likeliest token, where its device does that. The next step is submitted before that token is
+// read, as generation can; what it runs is the next one of the random tokens, so that experts vary.
+static frit_status run_picking(bench_run *run, int32_t n_gen, int64_t *n_steps)
+{
+    uint64_t before = 0, step = 0;
+    frit_status status = FRIT_OK;
+    for (int32_t i = 0; i < n_gen && status == FRIT_OK; i++) {
+        status = push(run, 1, FRIT_OUTPUT_LAST);
+        for (int k = 0; k < run->n_parallel && status == FRIT_OK; k++)
+            status = frit_session_pick(run->sessions[k], run->sampler, NULL);
+        if (status == FRIT_OK) status = submit_tokens(run, &step, n_steps);
+        if (status == FRIT_OK) status = take_picked(run, before);
+        before = step;
+    }
+    return status == FRIT_OK ? take_picked(run, before) : status;
+}
+
 static frit_status run_once(bench_run *run, const bench_test *test, int32_t n_gen, int64_t *n_steps, double *seconds)
 {
     frit_status status = FRIT_OK;
@@ -71,7 +116,8 @@ static frit_status run_once(bench_run *run, const bench_test *test, int32_t n_ge
     uint64_t start = cli_now_ns();
     *n_steps = 0;
     if (status == FRIT_OK) status = run_prompt(run, test->n_prompt, test->n_batch, FRIT_OUTPUT_LAST, n_steps);
-    for (int32_t i = 0; i < n_gen && status == FRIT_OK; i++) {
+    if (!run->encodes && status == FRIT_OK) status = run_picking(run, n_gen, n_steps);
+    for (int32_t i = 0; i < n_gen && run->encodes && status == FRIT_OK; i++) {
         status = push(run, 1, FRIT_OUTPUT_LAST);
         if (status == FRIT_OK) status = drain(run, n_steps);
     }
@@ -86,8 +132,10 @@ static void drop_sessions(bench_run *run)
     for (int i = 0; i < run->n_parallel; i++) frit_session_free(run->sessions[i]);
     free(run->sessions);
     free(run->tokens);
+    frit_sampler_free(run->sampler);
     run->sessions = NULL;
     run->tokens = NULL;
+    run->sampler = NULL;
     run->n_parallel = 0;
 }
 
@@ -104,7 +152,8 @@ static frit_status make_sessions(bench_run *run, const bench_row *row)
         random = random * 6364136223846793005u + 1442695040888963407u;
         run->tokens[i] = (frit_token)((random >> 33) % (uint64_t)row->model->n_vocab);
     }
-    frit_status status = FRIT_OK;
+    frit_status status =
+        run->encodes ? FRIT_OK : frit_sampler_new(&run->sampler, run->model, &(frit_sampler_options){0});
     while (run->n_parallel < test->n_parallel && status == FRIT_OK) {
         status = frit_session_new(&run->sessions[run->n_parallel], run->engine);
         if (status == FRIT_OK) status = cli_use_adapters(&run->adapters, run->sessions[run->n_parallel++]);
