@@ -37,8 +37,11 @@ static frit_status use(const frit_cuda_device *d)
 
 static frit_status open_flights(frit_cuda_device *d)
 {
-    for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++)
-        FRIT_TRY(check(d, d->driver.event_new(&d->flights[i].is_done, EVENT_WITHOUT_TIME), "making an event"));
+    for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
+        frit_cuda_flight *flight = &d->flights[i];
+        FRIT_TRY(check(d, d->driver.event_new(&flight->is_uploaded, EVENT_WITHOUT_TIME), "making an event"));
+        FRIT_TRY(check(d, d->driver.event_new(&flight->is_done, EVENT_WITHOUT_TIME), "making an event"));
+    }
     return FRIT_OK;
 }
 
@@ -54,6 +57,7 @@ static frit_status open_all(frit_cuda_device *d, const frit_device_options *opti
                                        .log = d->log};
     FRIT_TRY(frit_pool_new(&d->pool, options->n_threads));
     FRIT_TRY(check(d, d->driver.stream_new(&d->stream, STREAM_NON_BLOCKING), "making a stream"));
+    FRIT_TRY(check(d, d->driver.stream_new(&d->uploads, STREAM_NON_BLOCKING), "making a stream"));
     FRIT_TRY(open_flights(d));
     if (frit_cublaslt_open(&d->blas, libraries.blas) != FRIT_OK)
         frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: prompts are slower without cuBLASLt: %s", frit_error());
@@ -73,6 +77,7 @@ static void cuda_close(frit_device *base)
     if (!d) return;
     if (d->gpu.context) {
         d->driver.context_use(d->gpu.context);
+        if (d->uploads) d->driver.stream_wait(d->uploads);
         if (d->stream) d->driver.stream_wait(d->stream);
         if (d->loader.gpu) frit_cuda_loader_close(&d->loader);
         frit_cuda_tensors_free(d);
@@ -85,10 +90,12 @@ static void cuda_close(frit_device *base)
             free_buffer(d, &d->flights[i].input);
             free_buffer(d, &d->flights[i].output);
             free_buffer(d, &d->flights[i].picked);
+            if (d->flights[i].is_uploaded) d->driver.event_free(d->flights[i].is_uploaded);
             if (d->flights[i].is_done) d->driver.event_free(d->flights[i].is_done);
         }
         frit_cuda_kernels_free(&d->gpu, d->kernels, d->n_kernels);
         for (size_t i = 0; i < d->n_kernels; i++) free(d->kernels[i]);
+        if (d->uploads) d->driver.stream_free(d->uploads);
         if (d->stream) d->driver.stream_free(d->stream);
     }
     free(d->kernels);

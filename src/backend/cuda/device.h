@@ -2,8 +2,8 @@
 // backend/cuda/device.h: one NVIDIA GPU as a device of backend.h.
 //
 // All work goes through one stream, in the order in which it is submitted; a ticket is a number of a step on it. A
-// step's input is copied to pinned memory, from there to the GPU; its output comes back into pinned memory. There are
-// FRIT_CUDA_FLIGHTS of both, so that a step can be prepared while one runs.
+// step's input is copied to pinned memory, and from there to the GPU by a stream of its own, so that it arrives while
+// the step before runs; its output comes back into pinned memory. There are FRIT_CUDA_FLIGHTS of both.
 //
 //     device.c     opening, memory, the queue
 //     weights.c    the model's tensors on the GPU
@@ -32,7 +32,7 @@ typedef struct frit_cuda_buffer {   // that grows
 
 typedef struct frit_cuda_flight {   // a step between submit and the end of it
     frit_ticket ticket;             // 0: free
-    frit_cuda_event is_done;
+    frit_cuda_event is_uploaded, is_done;
     frit_cuda_buffer input;      // on both sides
     frit_cuda_buffer output;     // on the host
     frit_cuda_buffer picked;     // on the host: written by kernels
@@ -86,7 +86,7 @@ typedef struct frit_cuda_device {
     frit_cuda_compiler compiler;
     frit_pool *pool;
     frit_cuda_loader loader;
-    frit_cuda_stream stream;
+    frit_cuda_stream stream, uploads;
     frit_cuda_tensor *tensors;
     size_t n_tensors, tensors_room;
     frit_cuda_kernel **kernels;   // of all executables, once each

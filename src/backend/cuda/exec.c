@@ -154,6 +154,16 @@ static void write_pages(const frit_batch *batch, int32_t page_stride, int32_t *p
     }
 }
 
+// Beside the step that runs: the flight's memory is free, for its last step is done.
+static frit_status send(frit_cuda_device *d, const frit_cuda_flight *flight, size_t n_bytes)
+{
+    const frit_cuda_driver *driver = &d->driver;
+    int result = driver->copy_up(flight->input.address, flight->input.host, n_bytes, d->uploads);
+    if (result == 0) result = driver->event_record(flight->is_uploaded, d->uploads);
+    if (result == 0) result = driver->stream_wait_event(d->stream, flight->is_uploaded, 0);
+    return frit_cuda_check(driver, result, "copying a step's input to a GPU");
+}
+
 static frit_status upload(frit_cuda_device *d, frit_cuda_flight *flight, const frit_batch *batch, frit_cuda_step *step)
 {
     enum { ALIGNMENT = 64 };
@@ -181,8 +191,7 @@ static frit_status upload(frit_cuda_device *d, frit_cuda_flight *flight, const f
                                          .lists = host + offsets[FRIT_CUDA_LISTS],
                                          .lists_address = step->arrays[FRIT_CUDA_LISTS]};
     if (flight->n_picks > 0) FRIT_TRY(frit_cuda_picks_write(d, flight, batch, &place));
-    return frit_cuda_check(&d->driver, d->driver.copy_up(flight->input.address, host, n_bytes, d->stream),
-                           "copying a step's input to a GPU");
+    return send(d, flight, n_bytes);
 }
 
 // ------------------------------------------------------------------------------- running
