@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A dense model on the GPU: its memory, kernels and graph.
 #include "gpu_model.h"
+#include "backend/cuda/rows.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -132,16 +133,9 @@ static void describe_others(model *m)
     frit_cuda_define(&m->embed, "DIM", s->dim);
     frit_cuda_define(&m->embed, "HEAD", s->head_size);
     frit_cuda_define(&m->embed, "TOKEN_STRIDE", m->n_positions);
-    m->attend = (frit_cuda_kernel){.file = "attend.cu",
-                                   .name = "attend",
-                                   .grid = {(unsigned)(s->n_kv_heads * m->tuning.splits), (unsigned)m->rows, 1},
-                                   .threads = (unsigned)m->tuning.attend_warps * 32};
-    frit_cuda_define(&m->attend, "HEADS", s->n_heads);
-    frit_cuda_define(&m->attend, "KV_HEADS", s->n_kv_heads);
-    frit_cuda_define(&m->attend, "HEAD", s->head_size);
-    frit_cuda_define(&m->attend, "SPLITS", m->tuning.splits);
-    frit_cuda_define(&m->attend, "ATTEND_WARPS", m->tuning.attend_warps);
-    frit_cuda_define(&m->attend, "PAGE_BYTES", m->heads.page_bytes);
+    must(frit_cuda_attend_kernel(&(frit_cuda_attend){.heads = m->heads}, m->tuning.splits, m->tuning.attend_warps,
+                                 &m->attend));
+    m->attend.grid[1] = (unsigned)m->rows;
 }
 
 static size_t list_kernels(model *m, frit_cuda_kernel *list[9])

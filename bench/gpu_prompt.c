@@ -53,7 +53,7 @@ static void describe_others(bench *b, prompt *p)
         .width = s->n_ff, .act = FRIT_ACT_SILU, .is_gated = true, .in = gate_up_of(m), .out = FRIT_CUDA_BF16};
     const frit_cuda_heads_rows heads = {
         .heads = m->heads, .order = FRIT_ROWS_ADJACENT, .rotated = s->head_size, .style = FRIT_ROPE_NEIGHBOURS};
-    const frit_cuda_attend_rows attend = {.heads = m->heads, .out = in};
+    const frit_cuda_attend attend = {.heads = m->heads, .out = in};
     must(frit_cuda_embed_kernel(&embed, &p->embed));
     must(frit_cuda_norm_kernel(&norm, &p->norm));
     must(frit_cuda_glu_kernel(&glu, &p->glu));

@@ -206,7 +206,7 @@ static void kernels_of_many_rows_compile_without_spills(void **state)
         check_kernel(&m, &kernel, "heads of rows");
     }
     for (int size = 64; size <= 128; size += 32) {
-        frit_cuda_attend_rows attend = {
+        frit_cuda_attend attend = {
             .heads = heads, .out = size == 64 ? FRIT_CUDA_F16 : FRIT_CUDA_F32, .has_sinks = size == 64};
         attend.heads.head_size = size;
         attend.window = size == 96 ? 1024 : 0;
@@ -223,12 +223,13 @@ static void shapes_that_kernels_of_rows_do_not_take_are_refused(void **state)
     frit_cuda_kernel kernel;
     const frit_cuda_norm norm = {.width = 70};
     assert_fails(frit_cuda_norm_kernel(&norm, &kernel), FRIT_E_UNSUPPORTED, "70 numbers; expected a multiple of 4");
-    frit_cuda_attend_rows attend = {.heads = heads};
+    frit_cuda_attend attend = {.heads = heads};
     attend.heads.head_size = 80;
     assert_fails(frit_cuda_attend_rows_kernel(&attend, &hopper, &kernel), FRIT_E_UNSUPPORTED, "80 numbers");
     attend.heads.head_size = 512;
     assert_fails(frit_cuda_attend_rows_kernel(&attend, &hopper, &kernel), FRIT_E_UNSUPPORTED,
                  "262144 bytes of shared memory");
+    assert_fails(frit_cuda_attend_kernel(&attend, 1, 0, &kernel), FRIT_E_UNSUPPORTED, "heads of 512 dimensions");
     frit_cuda_heads_rows after = {.heads = heads, .rotated = 130};
     assert_fails(frit_cuda_heads_kernel(&after, &kernel), FRIT_E_UNSUPPORTED, "rotation of 130 of 128 dimensions");
     const frit_cuda_embed embed = {.dtype = FRIT_DTYPE_I32, .width = 64};
@@ -237,20 +238,39 @@ static void shapes_that_kernels_of_rows_do_not_take_are_refused(void **state)
     assert_fails(frit_cuda_matmul_describe(&matmul), FRIT_E_UNSUPPORTED, "100 columns");
 }
 
+// Groups that are one team, that are several, and a last team of fewer queries.
+static void attention_of_single_rows_compiles_without_spills(void **state)
+{
+    (void)state;
+    static const struct {
+        int n_heads, head_size, warps;
+        int window;
+        bool has_softcap, has_sinks;
+    } cases[] = {{32, 64, 4, 0, 0, 0}, {32, 128, 0, 0, 0, 0},   {64, 64, 0, 128, 0, 1},  {96, 128, 0, 0, 0, 0},
+                 {16, 96, 0, 0, 1, 0}, {16, 256, 0, 512, 1, 0}, {64, 256, 0, 1024, 0, 1}};
+    machine m;
+    frit_cuda_kernel kernel;
+    open_machine(&m, &hopper);
+    for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+        frit_cuda_attend attend = {.heads = heads,
+                                   .window = cases[i].window,
+                                   .has_softcap = cases[i].has_softcap,
+                                   .has_sinks = cases[i].has_sinks};
+        attend.heads.n_heads = cases[i].n_heads;
+        attend.heads.head_size = cases[i].head_size;
+        assert_ok(frit_cuda_attend_kernel(&attend, 33, cases[i].warps, &kernel));
+        check_kernel(&m, &kernel, "attention");
+    }
+    close_machine(&m);
+}
+
 static void the_other_kernels_compile_without_spills(void **state)
 {
     (void)state;
     machine m;
     open_machine(&m, &hopper);
     for (int head_size = 64; head_size <= 128; head_size *= 2) {
-        frit_cuda_kernel attend = {.file = "attend.cu"}, embed = {.file = "embed.cu"};
-        frit_cuda_define(&attend, "HEADS", 32);
-        frit_cuda_define(&attend, "KV_HEADS", 8);
-        frit_cuda_define(&attend, "HEAD", head_size);
-        frit_cuda_define(&attend, "SPLITS", 33);
-        frit_cuda_define(&attend, "ATTEND_WARPS", head_size == 64 ? 4 : 8);
-        frit_cuda_define(&attend, "PAGE_BYTES", 4 << 20);
-        check_kernel(&m, &attend, "attention");
+        frit_cuda_kernel embed = {.file = "embed.cu"};
         frit_cuda_kernel dequantize = {.file = "dequantize.cu"};
         frit_cuda_define(&dequantize, "TYPE0", head_size == 64 ? 12 : 14);   // q4_k, q6_k
         frit_cuda_define(&dequantize, "K", 4096);
@@ -530,6 +550,7 @@ int main(void)
         cmocka_unit_test(products_of_experts_compile_without_spills),
         cmocka_unit_test(kernels_of_many_rows_compile_without_spills),
         cmocka_unit_test(shapes_that_kernels_of_rows_do_not_take_are_refused),
+        cmocka_unit_test(attention_of_single_rows_compiles_without_spills),
         cmocka_unit_test(the_other_kernels_compile_without_spills),
         cmocka_unit_test(picks_compile_without_spills),
         cmocka_unit_test(whole_steps_compile_as_one_kernel),

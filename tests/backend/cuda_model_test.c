@@ -4,6 +4,7 @@
 // FRIT_TEST_GPU=FOLDER: all models, on the machine's GPU; compiled kernels stay in that folder.
 #include "arch/golden.h"
 #include "backend/gpu.h"
+#include "convert/random.h"
 #include "base/file.h"
 #include "engine/engine.h"
 #include "sample/sampler.h"
@@ -166,7 +167,7 @@ static void run_pieces(frit_engine *engine, size_t n_vocab, float *logits)
     frit_token tokens[128];
     frit_session *session;
     int32_t begin = 0, n_rows;
-    for (int i = 0; i < 128; i++) tokens[i] = (i * 37 + 11) % 8000 + 100;
+    for (int i = 0; i < 128; i++) tokens[i] = (i * 37 + 11) % (int)n_vocab;
     assert_ok(frit_session_new(&session, engine));
     for (size_t i = 0; i < N_PIECES; begin += pieces[i++]) {
         assert_ok(frit_session_push(session, tokens + begin, (size_t)pieces[i], NULL));
@@ -177,15 +178,13 @@ static void run_pieces(frit_engine *engine, size_t n_vocab, float *logits)
     frit_session_free(session);
 }
 
-// Heads of 64 dimensions, which the product rotates, and weights of two types. With a cache in f32 attention, rotation
-// and writing are plain kernels, which the models above check.
-static void fast_kernels_give_the_logits_of_plain_ones(void **state)
+// Attention with a cache in f16, and with one in f32: then attention, rotation and writing are plain kernels, which the
+// models above check.
+static void compare_with_plain_kernels(const char *name, const char *path)
 {
-    (void)state;
-    require_gpu();
     frit_model *model;
     frit_model_info info = {0};
-    assert_ok(frit_model_open(&model, project_path("models/fable.gguf"), NULL));
+    assert_ok(frit_model_open(&model, path, NULL));
     assert_ok(frit_model_get_info(model, &info));
     const size_t n = N_PIECES * (size_t)info.n_vocab;
     float *logits[2];
@@ -199,10 +198,47 @@ static void fast_kernels_give_the_logits_of_plain_ones(void **state)
         frit_engine_free(engine);
     }
     const double error = nmse(logits[1], logits[0], n);
-    print_message("fable: %.1e\n", error);
+    print_message("%s: %.1e\n", name, error);
     assert_true(error <= 1e-5);
     for (int i = 0; i < 2; i++) free(logits[i]);
     frit_model_free(model);
+}
+
+// Heads of 64 dimensions, which the product rotates, and weights of two types.
+static void fast_kernels_give_the_logits_of_plain_ones(void **state)
+{
+    (void)state;
+    require_gpu();
+    compare_with_plain_kernels("fable", project_path("models/fable.gguf"));
+}
+
+// Windows that begin behind the first page, softcaps and heads of 256 dimensions; sinks and twelve query heads of a
+// key/value head.
+static void fast_kernels_of_windows_softcaps_sinks_and_large_groups(void **state)
+{
+    (void)state;
+    static const frit_random_row rows[] = {
+        {.shape = {.name = "gemma2", .arch = "gemma2", .title = "", .n_layers = 2},
+         .keys = "context_length=128 embedding_length=256 feed_forward_length=256 attention.head_count=4 "
+                 "attention.head_count_kv=2 attention.key_length=256 attention.value_length=256 "
+                 "attention.layer_norm_rms_epsilon=1e-6 attention.sliding_window=3 attn_logit_softcapping=2.0 "
+                 "final_logit_softcapping=30.0 vocab_size=320"},
+        {.shape = {.name = "gpt-oss", .arch = "gpt-oss", .title = "", .n_layers = 2},
+         .keys = "context_length=128 embedding_length=256 feed_forward_length=256 attention.head_count=24 "
+                 "attention.head_count_kv=2 attention.key_length=64 attention.value_length=64 "
+                 "attention.layer_norm_rms_epsilon=1e-5 attention.sliding_window=3 vocab_size=320 expert_count=4 "
+                 "expert_used_count=2 expert_feed_forward_length=64"},
+    };
+    require_gpu();
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        frit_checkpoint *ckpt;
+        const frit_random_options options = {.type = "q8_0"};
+        const char *path = temp_path("random.gguf");
+        assert_ok(frit_random_open(&ckpt, &rows[i], &options));
+        assert_ok(frit_random_save(ckpt, path, &options));
+        frit_checkpoint_close(ckpt);
+        compare_with_plain_kernels(rows[i].shape.name, path);
+    }
 }
 
 // ------------------------------------------------------------------------------- picks
@@ -445,6 +481,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(experts_run_on_the_gpu_or_where_they_are_placed),
         cmocka_unit_test(fast_kernels_give_the_logits_of_plain_ones),
         cmocka_unit_test(tokens_are_picked_on_the_gpu_and_read_there_by_the_next_step),
+        cmocka_unit_test(fast_kernels_of_windows_softcaps_sinks_and_large_groups),
         cmocka_unit_test(a_session_moves_between_gpu_and_cpu),
         cmocka_unit_test(a_context_shift_is_that_of_the_cpu),
         cmocka_unit_test(too_little_memory_is_an_error_with_numbers),

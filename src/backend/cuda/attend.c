@@ -4,8 +4,6 @@
 #include "backend/cuda/exec.h"
 #include "backend/cuda/rows.h"
 
-enum { LARGEST_GROUP = 8, WARPS = 8 };
-
 static int head_size_of(const frit_node *attend)
 {
     return (int)frit_cuda_width(attend->src[0]);
@@ -21,20 +19,13 @@ static const frit_node *sinks_of(const frit_node *attend)
     return attend->n_src > 2 ? attend->src[2] : NULL;
 }
 
-bool frit_cuda_can_attend_rows(const frit_exec *exec, const frit_node *attend)
+bool frit_cuda_can_attend(const frit_exec *exec, const frit_node *attend)
 {
     const frit_attend *a = &attend->attend;
     const int size = head_size_of(attend), n_heads = (int)attend->src[0]->shape[1];
     return !a->chunk && a->alibi == 0 && !a->bidirectional && !a->cross && !a->reach && a->temp_scale == 0 &&
            size % 32 == 0 && size <= 256 && frit_cuda_width(attend) == size &&
            n_heads % n_kv_heads_of(exec, attend) == 0;
-}
-
-bool frit_cuda_can_attend_each(const frit_exec *exec, const frit_node *attend)
-{
-    const int n_group = (int)attend->src[0]->shape[1] / n_kv_heads_of(exec, attend);
-    return frit_cuda_can_attend_rows(exec, attend) && attend->attend.window == 0 && attend->attend.softcap == 0 &&
-           !sinks_of(attend) && n_group <= LARGEST_GROUP && head_size_of(attend) <= 128;
 }
 
 static const frit_cuda_attend_variant *variant_for(const frit_cuda_attend_fast *a, int32_t n_rows)
@@ -44,10 +35,15 @@ static const frit_cuda_attend_variant *variant_for(const frit_cuda_attend_fast *
     return &a->variants[i];
 }
 
+// Scores are of powers of two.
+static float softcap_of(const frit_cuda_launch *l)
+{
+    return l->node->attend.softcap * 1.4426950408889634f;
+}
+
 static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
-    const frit_attend *attend = &l->node->attend;
-    const float log2e = 1.4426950408889634f, softcap = attend->softcap;
+    const float softcap = softcap_of(l);
     const frit_attend_rows_args args = {.q = frit_cuda_resolve(step, l->x[0]),
                                         .tiles = step->arrays[FRIT_CUDA_ROW_TILES],
                                         .pages = frit_cuda_pages_of(l, step),
@@ -55,8 +51,8 @@ static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, cons
                                         .values = l->attend_fast.values,
                                         .sinks = frit_cuda_resolve(step, l->x[3]),
                                         .out = frit_cuda_resolve(step, l->y),
-                                        .softcap = softcap * log2e,
-                                        .inverse_softcap = softcap != 0 ? 1 / (softcap * log2e) : 0,
+                                        .softcap = softcap,
+                                        .inverse_softcap = softcap != 0 ? 1 / softcap : 0,
                                         .page_stride = step->page_stride};
     const frit_cuda_kernel *kernel = l->attend_fast.rows;
     return frit_cuda_run_kernel(d, kernel, (unsigned)step->n_row_tiles, kernel->grid[1], &args);
@@ -67,48 +63,51 @@ static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, co
     const frit_cuda_attend_fast *a = &l->attend_fast;
     const int32_t n_rows = step->batch->n_rows;
     const bool is_each = n_rows == step->batch->n_seqs || n_rows < FRIT_CUDA_LONG_FROM;
-    if (a->rows && (!is_each || a->n_variants == 0)) return run_rows(d, l, step);
+    if (a->rows && !is_each) return run_rows(d, l, step);
     const frit_cuda_attend_variant *v = variant_for(a, n_rows);
+    const float softcap = softcap_of(l);
     const frit_attend_args args = {.q = frit_cuda_resolve(step, l->x[0]),
                                    .positions = step->arrays[FRIT_CUDA_POSITIONS],
                                    .seq_of = step->arrays[FRIT_CUDA_SEQ_OF],
                                    .pages = frit_cuda_pages_of(l, step),
                                    .keys = a->keys,
                                    .values = a->values,
+                                   .sinks = frit_cuda_resolve(step, l->x[3]),
+                                   .softcap = softcap,
+                                   .inverse_softcap = softcap != 0 ? 1 / softcap : 0,
                                    .partial = frit_cuda_resolve(step, l->x[1]),
                                    .arrived = frit_cuda_resolve(step, l->x[2]),
                                    .out = frit_cuda_resolve(step, l->y),
                                    .page_stride = step->page_stride};
     frit_cuda_kernel kernel = *v->kernel;
-    kernel.grid[0] = (unsigned)(a->n_kv_heads * v->n_splits);
     kernel.grid[1] = (unsigned)n_rows;
     return frit_cuda_kernel_launch(&d->gpu, &kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
-static frit_status take_variant(frit_exec *exec, const frit_cuda_heads *heads, frit_cuda_attend_variant *v)
+static frit_status take_variant(frit_exec *exec, const frit_cuda_attend *attend, frit_cuda_attend_variant *v)
 {
-    frit_cuda_kernel kernel = {.file = "attend.cu", .name = "attend", .grid = {1, 1, 1}, .threads = WARPS * 32};
-    frit_cuda_define_heads(&kernel, heads);
-    frit_cuda_define(&kernel, "SPLITS", v->n_splits);
-    frit_cuda_define(&kernel, "ATTEND_WARPS", WARPS);
+    frit_cuda_kernel kernel;
+    FRIT_TRY(frit_cuda_attend_kernel(attend, v->n_splits, 0, &kernel));
     return frit_cuda_kernel_take(exec->device, &kernel, &v->kernel);
 }
 
 // As many parts as run at the same time; what they leave for each other.
-static frit_status take_variants(frit_exec *exec, const frit_cuda_heads *heads, int64_t max_rows, frit_cuda_launch *l)
+static frit_status take_variants(frit_exec *exec, const frit_cuda_attend *attend, int64_t max_rows, frit_cuda_launch *l)
 {
+    const frit_cuda_heads *heads = &attend->heads;
+    const int n_teams = frit_cuda_attend_teams(heads);
     frit_cuda_attend_fast *a = &l->attend_fast;
     const int n_blocks = exec->device->gpu.n_multiprocessors * (heads->head_size > 64 ? 1 : 2);
-    const uint64_t part_bytes = (uint64_t)heads->n_heads * (uint64_t)(heads->head_size + 2) * sizeof(float);
+    const uint64_t part_bytes = (uint64_t)(n_teams * FRIT_CUDA_TEAM * (heads->head_size + 2)) * sizeof(float);
     uint64_t n_bytes = 0, n_arrived = 0;
     for (int rows = 1; a->n_variants < FRIT_CUDA_VARIANTS; rows *= 2) {
         frit_cuda_attend_variant *v = &a->variants[a->n_variants++];
-        *v = (frit_cuda_attend_variant){.rows = rows, .n_splits = n_blocks / (heads->n_kv_heads * rows)};
+        *v = (frit_cuda_attend_variant){.rows = rows, .n_splits = n_blocks / (n_teams * rows)};
         if (v->n_splits < 1 || a->n_variants == FRIT_CUDA_VARIANTS) v->n_splits = 1;
-        FRIT_TRY(take_variant(exec, heads, v));
+        FRIT_TRY(take_variant(exec, attend, v));
         const uint64_t own = (uint64_t)rows * (uint64_t)v->n_splits * part_bytes;
         if (v->n_splits > 1 && own > n_bytes) n_bytes = own;
-        if (v->n_splits > 1) n_arrived = (uint64_t)(rows * heads->n_kv_heads) * sizeof(uint32_t);
+        if (v->n_splits > 1) n_arrived = (uint64_t)(rows * n_teams) * sizeof(uint32_t);
         if (rows >= max_rows) break;
     }
     l->x[1].where = l->x[2].where = FRIT_CUDA_FIXED;
@@ -116,16 +115,10 @@ static frit_status take_variants(frit_exec *exec, const frit_cuda_heads *heads, 
     return frit_cuda_keep_bytes(exec, n_arrived, true, &l->x[2].at);
 }
 
-static frit_status take_rows(frit_exec *exec, const frit_cuda_heads *heads, const frit_node *node, frit_cuda_launch *l)
+static frit_status take_rows(frit_exec *exec, const frit_cuda_attend *attend, frit_cuda_launch *l)
 {
     frit_cuda_kernel kernel;
-    const frit_cuda_attend_rows attend = {.heads = *heads,
-                                          .window = node->attend.window,
-                                          .has_softcap = node->attend.softcap != 0,
-                                          .has_sinks = sinks_of(node),
-                                          .out = FRIT_CUDA_F32};
-    if (sinks_of(node)) FRIT_TRY(frit_cuda_address_of(exec, sinks_of(node), false, &l->x[3]));
-    FRIT_TRY(frit_cuda_attend_rows_kernel(&attend, &exec->device->gpu, &kernel));
+    FRIT_TRY(frit_cuda_attend_rows_kernel(attend, &exec->device->gpu, &kernel));
     return frit_cuda_kernel_take(exec->device, &kernel, &l->attend_fast.rows);
 }
 
@@ -133,19 +126,23 @@ frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *node)
 {
     const frit_cache_layer *layer = &exec->cache->layers[node->attend.layer];
     const uint64_t base = ((const frit_cuda_memory *)exec->cache->memory)->address;
-    const frit_cuda_heads heads = {.n_heads = (int)node->src[0]->shape[1],
-                                   .n_kv_heads = layer->spec.n_head_kv,
-                                   .head_size = head_size_of(node),
-                                   .page_bytes = (int64_t)layer->k.page_bytes};
+    const frit_cuda_attend attend = {.heads = {.n_heads = (int)node->src[0]->shape[1],
+                                               .n_kv_heads = layer->spec.n_head_kv,
+                                               .head_size = head_size_of(node),
+                                               .page_bytes = (int64_t)layer->k.page_bytes},
+                                     .window = node->attend.window,
+                                     .has_softcap = node->attend.softcap != 0,
+                                     .has_sinks = sinks_of(node),
+                                     .out = FRIT_CUDA_F32};
     frit_cuda_launch *l;
     FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
     FRIT_TRY(frit_cuda_address_of(exec, node->src[0], false, &l->x[0]));
     FRIT_TRY(frit_cuda_address_of(exec, node, false, &l->y));
     l->run = run_attend;
     l->group = layer->group;
-    l->attend_fast = (frit_cuda_attend_fast){
-        .n_kv_heads = heads.n_kv_heads, .keys = base + layer->k.offset, .values = base + layer->v.offset};
-    if (frit_cuda_can_attend_each(exec, node)) FRIT_TRY(take_variants(exec, &heads, node->shape[0], l));
+    l->attend_fast = (frit_cuda_attend_fast){.keys = base + layer->k.offset, .values = base + layer->v.offset};
+    if (sinks_of(node)) FRIT_TRY(frit_cuda_address_of(exec, sinks_of(node), false, &l->x[3]));
+    FRIT_TRY(take_variants(exec, &attend, node->shape[0], l));
     if (node->shape[0] < FRIT_CUDA_LONG_FROM) return FRIT_OK;
-    return take_rows(exec, &heads, node, l);
+    return take_rows(exec, &attend, l);
 }

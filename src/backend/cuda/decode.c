@@ -2,6 +2,7 @@
 // From the description of a dense model to the one kernel of its decode steps.
 #include "backend/cuda/decode.h"
 #include "backend/cuda/repack.h"
+#include "backend/cuda/rows.h"
 
 enum { COLUMNS = FRIT_TILE_COLUMNS, MAX_ROWS = 8, MAX_STAGES = 12 };
 
@@ -103,7 +104,7 @@ static void define_all(const frit_cuda_decode *d, frit_cuda_kernel *kernel)
         {"TYPE_TABLE", frit_dtype_get(d->table)->gguf_id},
     };
     for (size_t i = 0; i < FRIT_COUNT(defines); i++) frit_cuda_define(kernel, defines[i].name, defines[i].value);
-    frit_cuda_define_heads(kernel, &d->heads);
+    frit_cuda_define_attend(kernel, &(frit_cuda_attend){.heads = d->heads});
 }
 
 frit_status frit_cuda_decode_kernel(frit_cuda_decode *d, const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel)

@@ -114,7 +114,7 @@ typedef struct frit_cuda_attend_variant {
 
 typedef struct frit_cuda_attend_fast {
     frit_cuda_attend_variant variants[FRIT_CUDA_VARIANTS];
-    int n_variants, n_kv_heads;
+    int n_variants;
     frit_cuda_kernel *rows;   // NULL: no step of the plan is that long
     uint64_t keys, values;
 } frit_cuda_attend_fast;
@@ -261,9 +261,8 @@ bool frit_cuda_is_of_heads(const frit_cuda_heads_phase *heads, const frit_chain 
 void frit_cuda_describe_heads(const frit_exec *exec, const frit_cuda_heads_phase *heads, const frit_node *norm,
                               frit_cuda_products *out);
 frit_status frit_cuda_lower_heads(frit_exec *exec, const frit_cuda_heads_phase *heads, const frit_node *norm);
-// attend.c: attention of queries in f16. Whether there is a kernel for rows one by one, and one for 64 of a sequence.
-bool frit_cuda_can_attend_each(const frit_exec *exec, const frit_node *attend);
-bool frit_cuda_can_attend_rows(const frit_exec *exec, const frit_node *attend);
+// attend.c: attention of queries in f16, rows one by one or 64 of a sequence at a time. Whether there are kernels.
+bool frit_cuda_can_attend(const frit_exec *exec, const frit_node *attend);
 frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *attend);
 // experts.c: mixtures of experts.
 bool frit_cuda_route_fits(const frit_node *node);

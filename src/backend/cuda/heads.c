@@ -158,7 +158,7 @@ static bool is_in_product(const frit_exec *exec, const frit_cuda_heads_phase *h)
     for (int i = 0; i < 3; i++)
         if (bias_of(h->products[i])) return false;
     return h->ropes[0] && h->ropes[0]->rope.dim == h->head_size && !h->norms[0] &&
-           frit_cuda_can_attend_each(exec, h->attend);
+           frit_cuda_can_attend(exec, h->attend);
 }
 
 static frit_row_order order_of(const frit_exec *exec, const frit_cuda_heads_phase *h)
@@ -345,9 +345,7 @@ frit_status frit_cuda_lower_heads(frit_exec *exec, const frit_cuda_heads_phase *
     frit_cuda_address table = {FRIT_CUDA_NOWHERE, 0}, scales = table;
     frit_cuda_products wanted;
     frit_cuda_launch *l;
-    exec->is_f16[h->query->id] =
-        frit_cuda_can_attend_each(exec, h->attend) ||
-        (h->attend->shape[0] >= FRIT_CUDA_LONG_FROM && frit_cuda_can_attend_rows(exec, h->attend));
+    exec->is_f16[h->query->id] = frit_cuda_can_attend(exec, h->attend);
     if (h->ropes[0]) FRIT_TRY(take_rope_table(exec, h->ropes[0], &table));
     frit_cuda_describe_heads(exec, h, norm, &wanted);
     FRIT_TRY(frit_cuda_launch_new(exec, h->products[0], &l));

@@ -2,7 +2,7 @@
 // From descriptions of parts of a step to the defines and the launch of their kernels.
 #include "backend/cuda/rows.h"
 
-enum { MAX_WIDTH = 65536 };
+enum { MAX_WIDTH = 65536, STATIC_SHARED_BYTES = 48000 };
 
 static frit_status check_width(const char *what, int width, int multiple)
 {
@@ -73,7 +73,43 @@ frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *h, frit_cuda_kern
     return FRIT_OK;
 }
 
-frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend_rows *attend, const frit_cuda_gpu *gpu,
+void frit_cuda_define_attend(frit_cuda_kernel *kernel, const frit_cuda_attend *attend)
+{
+    frit_cuda_define_heads(kernel, &attend->heads);
+    frit_cuda_define(kernel, "WINDOW", attend->window);
+    frit_cuda_define(kernel, "HAS_SOFTCAP", attend->has_softcap);
+    frit_cuda_define(kernel, "HAS_SINKS", attend->has_sinks);
+}
+
+static int group_of(const frit_cuda_heads *heads)
+{
+    return heads->n_heads / heads->n_kv_heads;
+}
+
+int frit_cuda_attend_teams(const frit_cuda_heads *heads)
+{
+    return heads->n_kv_heads * ((group_of(heads) + FRIT_CUDA_TEAM - 1) / FRIT_CUDA_TEAM);
+}
+
+frit_status frit_cuda_attend_kernel(const frit_cuda_attend *attend, int n_splits, int warps, frit_cuda_kernel *kernel)
+{
+    const frit_cuda_heads *h = &attend->heads;
+    const int n_queries = group_of(h) < FRIT_CUDA_TEAM ? group_of(h) : FRIT_CUDA_TEAM,
+              part_bytes = n_queries * (h->head_size + 2) * 4;
+    FRIT_TRY(check_width("a head", h->head_size, 32));
+    if (!warps) warps = 8 * part_bytes <= STATIC_SHARED_BYTES ? 8 : 4;
+    if (h->head_size > 256 || warps * part_bytes > STATIC_SHARED_BYTES)
+        return frit_fail(FRIT_E_UNSUPPORTED, "attention of %d heads of %d dimensions by %d warps; expected at most 256",
+                         n_queries, h->head_size, warps);
+    begin(kernel, "attend.cu", "attend", (unsigned)warps * 32);
+    kernel->grid[0] = (unsigned)(frit_cuda_attend_teams(h) * n_splits);
+    frit_cuda_define_attend(kernel, attend);
+    frit_cuda_define(kernel, "SPLITS", n_splits);
+    frit_cuda_define(kernel, "ATTEND_WARPS", warps);
+    return FRIT_OK;
+}
+
+frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend *attend, const frit_cuda_gpu *gpu,
                                          frit_cuda_kernel *kernel)
 {
     const int size = attend->heads.head_size, n_shared = 2 * 4 * 32 * size * 2;
@@ -85,10 +121,7 @@ frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend_rows *attend, co
     begin(kernel, "attend_rows.cu", "attend_rows", 128);
     kernel->grid[1] = (unsigned)attend->heads.n_heads;
     kernel->shared_bytes = (unsigned)n_shared;
-    frit_cuda_define_heads(kernel, &attend->heads);
-    frit_cuda_define(kernel, "WINDOW", attend->window);
-    frit_cuda_define(kernel, "HAS_SOFTCAP", attend->has_softcap);
-    frit_cuda_define(kernel, "HAS_SINKS", attend->has_sinks);
+    frit_cuda_define_attend(kernel, attend);
     frit_cuda_define(kernel, "OUT", attend->out);
     return FRIT_OK;
 }

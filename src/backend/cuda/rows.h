@@ -44,15 +44,15 @@ typedef struct frit_cuda_heads_rows {
     bool has_bias, has_norm, has_f32_queries;
 } frit_cuda_heads_rows;
 
-// Attention of up to 64 positions of a run at a time (frit_row_tile).
-typedef struct frit_cuda_attend_rows {
+// Attention of queries in f16.
+typedef struct frit_cuda_attend {
     frit_cuda_heads heads;
     int window;   // positions that a row sees, itself included; 0: all
     bool has_softcap, has_sinks;
-    frit_cuda_numbers out;
-} frit_cuda_attend_rows;
+    frit_cuda_numbers out;   // of the kernel of many rows; the other one writes f32
+} frit_cuda_attend;
 
-enum { FRIT_CUDA_ROWS_OF_TILE = 64 };
+enum { FRIT_CUDA_ROWS_OF_TILE = 64, FRIT_CUDA_TEAM = 8 };
 
 // Each fills in file, defines and threads. FRIT_E_UNSUPPORTED: a shape that the kernel does not take.
 frit_status frit_cuda_embed_kernel(const frit_cuda_embed *embed, frit_cuda_kernel *kernel);
@@ -63,5 +63,12 @@ frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *heads, frit_cuda_
 frit_status frit_cuda_rope_kernel(int rotated, frit_cuda_kernel *kernel);
 // x[i,:] = from[rows[i],:], of f32 (frit_take_rows_args).
 frit_status frit_cuda_take_rows_kernel(int width, frit_cuda_kernel *kernel);
-frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend_rows *attend, const frit_cuda_gpu *gpu,
+// Up to 64 positions of a run at a time (frit_row_tile, frit_attend_rows_args).
+frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend *attend, const frit_cuda_gpu *gpu,
                                          frit_cuda_kernel *kernel);
+// Rows one by one (frit_attend_args), whose pages are divided among n_splits blocks for each team of query heads; warps
+// of a block: 0: chosen. grid[0] is all of them, grid[1] the number of rows, set before a launch.
+frit_status frit_cuda_attend_kernel(const frit_cuda_attend *attend, int n_splits, int warps, frit_cuda_kernel *kernel);
+// Up to eight query heads of a key/value head are a team.
+int frit_cuda_attend_teams(const frit_cuda_heads *heads);
+void frit_cuda_define_attend(frit_cuda_kernel *kernel, const frit_cuda_attend *attend);

@@ -1,29 +1,36 @@
 // SPDX-License-Identifier: MIT
 // Attention of one new position of each row over the row's cached keys and values, f16 in pages of 32 positions. A
-// block of threads takes a part of the pages of one key/value head for all of its query heads; its warps take pages
-// in turn; the last block of a head to arrive joins the parts.
+// block of threads takes a part of the pages of one key/value head for up to eight of its query heads, a team; its
+// warps take pages in turn; the last block of a team to arrive joins the parts.
 //
 //     keys of a page      f16 [kv head][32 positions][HEAD]
 //     values of a page    f16 [kv head][HEAD][32 positions]
 //
 // Both are read straight into the fragments of a 16 x 8 product: 16 bytes of a lane are 8 dimensions of one key, or
 // 8 positions of one dimension of the values. So lane t of four has positions 8 t ... 8 t + 7 of a page: keys come in
-// the order of position_of.
+// the order of position_of. Scores are queries (8 of 16 rows) x keys, sums are dimensions x queries.
 //
-// Defined before: HEADS, KV_HEADS, HEAD, SPLITS, ATTEND_WARPS (of a block), PAGE_BYTES.
+// Defined before: HEADS, KV_HEADS, HEAD (a multiple of 32), PAGE_BYTES, SPLITS, ATTEND_WARPS (of a block), WINDOW
+// (positions that a row sees, itself included; 0: all), HAS_SOFTCAP, HAS_SINKS.
 #pragma once
+#include "activation.cuh"
 #include "args.h"
 #include "cache.cuh"
 
-#define GROUP                (HEADS / KV_HEADS)   // query heads of a key/value head, at most 8
+#define GROUP                (HEADS / KV_HEADS)         // query heads of a key/value head
+#define QUERIES              (GROUP < 8 ? GROUP : 8)    // of a team
+#define TEAMS                ((GROUP + 7) / 8)          // of a key/value head; the last may have fewer queries
+#define ALL_TEAMS            (KV_HEADS * TEAMS)
 #define CHUNKS               (HEAD / 32)
-#define KEYS_AT_ONCE         (ATTEND_WARPS > 8 ? 2 : 4)   // eights of keys that a warp has registers for
-#define PART                 (HEAD + 2)                   // sums of values, largest score, sum of weights
-#define ATTEND_SHARED_FLOATS (ATTEND_WARPS * GROUP * PART)
+#define KEYS_AT_ONCE         (HEAD > 128 || ATTEND_WARPS > 8 ? 2 : 4)   // eights of keys that a warp has registers for
+#define PART                 (HEAD + 2)                                 // sums of values, largest score, sum of weights
+#define ATTEND_SHARED_FLOATS (ATTEND_WARPS * QUERIES * PART)
+
+static_assert(HEADS % KV_HEADS == 0 && HEAD % 32 == 0, "query heads in groups, heads of whole chunks");
 
 struct attention {
-    float largest, total;       // of query head lane / 4
-    half_frag sums[HEAD / 8];   // [dimension]
+    float largest, total;   // of query head lane / 4
+    frag sums[HEAD / 16];   // [dimension], of query heads lane % 4 * 2 and + 1
 };
 
 // Scores of 32 positions: fragments of 8 positions each.
@@ -51,7 +58,8 @@ DEVICE void score_page(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], const 
     }
 }
 
-DEVICE void add_page(attention &s, half_frag (&scores)[4], const char *values, int n_positions, int lane)
+// Of the page's positions, first ... end - 1 are seen.
+DEVICE void add_page(attention &s, half_frag (&scores)[4], const char *values, int first, int end, int lane)
 {
     const int t = lane % 4;
     const char *from = values + lane / 4 * 64 + t * 16;
@@ -65,7 +73,8 @@ DEVICE void add_page(attention &s, half_frag (&scores)[4], const char *values, i
     for (int n = 0; n < 4; n++)
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            if (position_of(n, t * 2 + i) >= n_positions) scores[n].v[i] = -1e30f;
+            const int position = position_of(n, t * 2 + i);
+            if (position >= end || (WINDOW && position < first)) scores[n].v[i] = -1e30f;
             largest = fmaxf(largest, scores[n].v[i]);
         }
     largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
@@ -81,14 +90,18 @@ DEVICE void add_page(attention &s, half_frag (&scores)[4], const char *values, i
     }
     s.largest = largest;
     s.total = s.total * shrink + total;
+    const float shrink_0 = __shfl_sync(~0u, shrink, t * 8), shrink_1 = __shfl_sync(~0u, shrink, t * 8 + 4);
 #pragma unroll
-    for (int d = 0; d < HEAD / 8; d++) {
-        const uint4 v =
-            KEYS_AT_ONCE == 4 ? early[KEYS_AT_ONCE == 4 ? d : 0] : __ldcg((const uint4 *)(from + d * 8 * 64));
-        s.sums[d].v[0] *= shrink;
-        s.sums[d].v[1] *= shrink;
-        s.sums[d] = mma_f16_half(p[0], p[1], v.x, v.y, s.sums[d]);
-        s.sums[d] = mma_f16_half(p[2], p[3], v.z, v.w, s.sums[d]);
+    for (int d = 0; d < HEAD / 16; d++) {
+        uint4 v[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            v[i] = KEYS_AT_ONCE == 4 ? early[KEYS_AT_ONCE == 4 ? d * 2 + i : 0]
+                                     : __ldcg((const uint4 *)(from + (d * 2 + i) * 8 * 64));
+        s.sums[d].v[0] *= shrink_0, s.sums[d].v[1] *= shrink_1;
+        s.sums[d].v[2] *= shrink_0, s.sums[d].v[3] *= shrink_1;
+        s.sums[d] = mma_f16(v[0].x, v[1].x, v[0].y, v[1].y, p[0], p[1], s.sums[d]);
+        s.sums[d] = mma_f16(v[0].z, v[1].z, v[0].w, v[1].w, p[2], p[3], s.sums[d]);
     }
 }
 
@@ -112,6 +125,23 @@ DEVICE void join(const float *parts, int n, int stride, int d, float &sum, float
     }
 }
 
+// The weight of a head's sink: one more score, of a value 0.
+DEVICE float sink_of(const frit_attend_args &a, int head, float largest)
+{
+    return HAS_SINKS ? exp2_fast(((const float *)a.sinks)[head] * 1.4426950408889634f - largest) : 0;
+}
+
+// The query heads of a team, and their key/value head.
+struct team_heads {
+    int kv, first, n;
+};
+
+DEVICE team_heads heads_of_team(int team)
+{
+    const int kv = team / TEAMS, at = team % TEAMS * 8;
+    return team_heads{kv, kv * GROUP + at, min(QUERIES, GROUP - at)};
+}
+
 // The pages of a part, and what its warp needs of them.
 struct part_pages {
     int first, end, n_active;   // n_active: parts that have pages
@@ -133,19 +163,20 @@ DEVICE part_pages attend_pages(const frit_attend_args &a, int row, int split)
     p.page = __ldcg(pages + min(split * ATTEND_WARPS + warp, a.page_stride - 1));
     p.n_positions = __ldcg((const int *)a.positions + row) + 1;
     // A context of few pages is the work of one block: joining parts through memory takes longer than reading them.
-    const int n_pages = (p.n_positions + 31) / 32, pages_each = max((n_pages + SPLITS - 1) / SPLITS, ATTEND_WARPS);
+    const int begin = WINDOW ? max(p.n_positions - WINDOW, 0) / 32 : 0, end = (p.n_positions + 31) / 32;
+    const int n_pages = end - begin, pages_each = max((n_pages + SPLITS - 1) / SPLITS, ATTEND_WARPS);
     p.n_active = (n_pages + pages_each - 1) / pages_each;
-    p.first = split * pages_each;
-    p.end = min(p.first + pages_each, n_pages);
-    if (pages_each > ATTEND_WARPS && p.first + warp < p.end) p.page = __ldcg(pages + p.first + warp);
+    p.first = begin + split * pages_each;
+    p.end = min(p.first + pages_each, end);
+    if ((begin > 0 || pages_each > ATTEND_WARPS) && p.first + warp < p.end) p.page = __ldcg(pages + p.first + warp);
     return p;
 }
 
 // Brings the first pages of each warp into the L2 while the keys and values of the newest position are still being
 // made.
-DEVICE void attend_prefetch(const frit_attend_args &a, const part_pages &p, int row, int head)
+DEVICE void attend_prefetch(const frit_attend_args &a, const part_pages &p, int row, int team)
 {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = team / TEAMS;
     const int *pages = pages_of_row(a, row);
     int page = p.page;
     for (int i = p.first + warp; i < p.end && i < p.first + 4 * ATTEND_WARPS; i += ATTEND_WARPS) {
@@ -160,18 +191,19 @@ DEVICE void attend_prefetch(const frit_attend_args &a, const part_pages &p, int 
 
 // By a whole block of threads, of a part that has pages; shared: ATTEND_SHARED_FLOATS, is_last: one word of shared
 // memory.
-DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row, int head, int split, float *shared,
+DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row, int team, int split, float *shared,
                         int *is_last)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const team_heads heads = heads_of_team(team);
     const int *pages = pages_of_row(a, row);
     const int first = p.first, end = p.end, n_active = p.n_active, n_positions = p.n_positions;
     int page = p.page;
 
     u32 q[CHUNKS][4];
     {
-        const int query = min(lane / 4, GROUP - 1);
-        const char *from = (const char *)a.q + ((row * HEADS + head * GROUP + query) * HEAD) * 2 + lane % 4 * 16;
+        const int query = min(lane / 4, heads.n - 1);
+        const char *from = (const char *)a.q + ((row * HEADS + heads.first + query) * HEAD) * 2 + lane % 4 * 16;
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
             const uint4 v = __ldcg((const uint4 *)(from + c * 64));
@@ -181,39 +213,49 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
     attention s;
     s.largest = -1e30f, s.total = 0;
 #pragma unroll
-    for (int d = 0; d < HEAD / 8; d++) s.sums[d] = half_frag{{0, 0}};
+    for (int d = 0; d < HEAD / 16; d++) s.sums[d] = frag{{0, 0, 0, 0}};
     for (int i = first + warp; i < end; i += ATTEND_WARPS) {
-        const long long at = (long long)page * PAGE_BYTES + head * (32 * HEAD * 2);
+        const long long at = (long long)page * PAGE_BYTES + heads.kv * (32 * HEAD * 2);
         if (i + ATTEND_WARPS < end) page = __ldcg(pages + i + ATTEND_WARPS);
         half_frag scores[4];
         score_page(scores, q, (const char *)a.keys + at, lane);
-        add_page(s, scores, (const char *)a.values + at, n_positions - i * 32, lane);
+        if (HAS_SOFTCAP) {
+#pragma unroll
+            for (int n = 0; n < 4; n++)
+#pragma unroll
+                for (int j = 0; j < 2; j++)
+                    scores[n].v[j] = a.softcap * tanh_of(scores[n].v[j] * a.inverse_softcap);
+        }
+        const int seen_from = n_positions - WINDOW - i * 32;
+        add_page(s, scores, (const char *)a.values + at, seen_from, n_positions - i * 32, lane);
     }
     s.total += __shfl_xor_sync(~0u, s.total, 1);
     s.total += __shfl_xor_sync(~0u, s.total, 2);
-    if (lane / 4 < GROUP) {
-        float *part = shared + (warp * GROUP + lane / 4) * PART;
+    float *own = shared + warp * QUERIES * PART;
 #pragma unroll
-        for (int d = 0; d < HEAD / 8; d++) {
-            part[d * 8 + lane % 4 * 2] = s.sums[d].v[0];
-            part[d * 8 + lane % 4 * 2 + 1] = s.sums[d].v[1];
-        }
-        part[HEAD] = s.largest;
-        part[HEAD + 1] = s.total;
+    for (int i = 0; i < 4; i++) {
+        const int query = lane % 4 * 2 + i % 2;
+        if (query >= QUERIES) continue;
+#pragma unroll
+        for (int d = 0; d < HEAD / 16; d++) own[query * PART + d * 16 + i / 2 * 8 + lane / 4] = s.sums[d].v[i];
+    }
+    if (lane % 4 == 0 && lane / 4 < QUERIES) {
+        own[lane / 4 * PART + HEAD] = s.largest;
+        own[lane / 4 * PART + HEAD + 1] = s.total;
     }
     __syncthreads();
 
-    float *out = (float *)a.out + (row * HEADS + head * GROUP) * HEAD;
-    float *parts = (float *)a.partial + (long long)(row * KV_HEADS + head) * SPLITS * GROUP * PART;
-    for (int i = threadIdx.x; i < GROUP * HEAD; i += ATTEND_WARPS * 32) {
+    float *out = (float *)a.out + (row * HEADS + heads.first) * HEAD;
+    float *parts = (float *)a.partial + (long long)(row * ALL_TEAMS + team) * SPLITS * QUERIES * PART;
+    for (int i = threadIdx.x; i < heads.n * HEAD; i += ATTEND_WARPS * 32) {
         const int query = i / HEAD, d = i % HEAD;
         float sum, largest, total;
-        join<false>(shared + query * PART, ATTEND_WARPS, GROUP * PART, d, sum, largest, total);
+        join<false>(shared + query * PART, ATTEND_WARPS, QUERIES * PART, d, sum, largest, total);
         if (n_active == 1) {
-            out[i] = __fdividef(sum, total);
+            out[i] = __fdividef(sum, total + sink_of(a, heads.first + query, largest));
             continue;
         }
-        float *to = parts + (split * GROUP + query) * PART;
+        float *to = parts + (split * QUERIES + query) * PART;
         to[d] = sum;
         if (d == 0) to[HEAD] = largest, to[HEAD + 1] = total;
     }
@@ -221,16 +263,16 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
-        u32 *arrived = (u32 *)a.arrived + row * KV_HEADS + head;
+        u32 *arrived = (u32 *)a.arrived + row * ALL_TEAMS + team;
         *is_last = atomicAdd(arrived, 1u) == (u32)n_active - 1;
         if (*is_last) *arrived = 0;
     }
     __syncthreads();
     if (!*is_last) return;
     __threadfence();
-    for (int i = threadIdx.x; i < GROUP * HEAD; i += ATTEND_WARPS * 32) {
+    for (int i = threadIdx.x; i < heads.n * HEAD; i += ATTEND_WARPS * 32) {
         float sum, largest, total;
-        join<true>(parts + i / HEAD * PART, n_active, GROUP * PART, i % HEAD, sum, largest, total);
-        out[i] = __fdividef(sum, total);
+        join<true>(parts + i / HEAD * PART, n_active, QUERIES * PART, i % HEAD, sum, largest, total);
+        out[i] = __fdividef(sum, total + sink_of(a, heads.first + i / HEAD, largest));
     }
 }

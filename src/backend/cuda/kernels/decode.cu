@@ -114,9 +114,10 @@ DEVICE void run(worker &w, char *all_shared, const frit_product_args &p, const f
     });
     w.marks.mark();
     if (next)
-        for (int i = blockIdx.x; i < ROWS * KV_HEADS * SPLITS; i += GRID)
-            attend_prefetch(*next, attend_pages(*next, i / KV_HEADS % ROWS, i / (KV_HEADS * ROWS)), i / KV_HEADS % ROWS,
-                            i % KV_HEADS);
+        for (int i = blockIdx.x; i < ROWS * ALL_TEAMS * SPLITS; i += GRID) {
+            const int row = i / ALL_TEAMS % ROWS;
+            attend_prefetch(*next, attend_pages(*next, row, i / (ALL_TEAMS * ROWS)), row, i % ALL_TEAMS);
+        }
     run_phase<P>(p, shared, w.r, w.list, group, warp, lane, w.turn);
     w.marks.mark();
     w.all.arrive();
@@ -149,11 +150,11 @@ DEVICE void run_layer(const frit_decode_args &a, worker &w, char *shared, int la
     w.all.wait();
     w.marks.mark();
     // The first parts of all heads first: short contexts have no others.
-    for (int i = blockIdx.x; i < ROWS * KV_HEADS * SPLITS; i += GRID) {
-        const int row = i / KV_HEADS % ROWS, split = i / (KV_HEADS * ROWS);
+    for (int i = blockIdx.x; i < ROWS * ALL_TEAMS * SPLITS; i += GRID) {
+        const int row = i / ALL_TEAMS % ROWS, split = i / (ALL_TEAMS * ROWS);
         const part_pages pages = attend_pages(at, row, split);
         if (split >= pages.n_active) break;   // and so are all that follow
-        attend_part(at, pages, row, i % KV_HEADS, split, (float *)(shared + x_at), is_last);
+        attend_part(at, pages, row, i % ALL_TEAMS, split, (float *)(shared + x_at), is_last);
         __syncthreads();
     }
     w.marks.mark();
