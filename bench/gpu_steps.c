@@ -39,6 +39,11 @@ static const model_tuning tunings[] = {
     {.name = "without down",             .without = MODEL_DOWN},
     {.name = "without head",             .without = MODEL_HEAD},
 };
+// Attention far into a context: two blocks on a multiprocessor in place of one.
+static const model_tuning deep_tunings[] = {
+    {.name = "33 parts",                      .splits = 33},
+    {.name = "33 parts, 4 attention warps",   .splits = 33, .attend_warps = 4},
+};
 // Where the time of one kernel goes, by its own clocks.
 static const model_tuning traced = {.name = "one kernel, 8 warps, traced", .is_one_kernel = true, .is_traced = true, .groups = 1};
 
@@ -92,6 +97,8 @@ void bench_steps(bench *b, const char *filter)
         run_model(b, &shapes[s], &files[0], &traced, 128, 1, filter);
         for (size_t r = 1; r < FRIT_COUNT(runs); r++)
             run_model(b, &shapes[s], &files[0], &tunings[0], runs[r].depth, runs[r].rows, filter);
+        for (size_t t = 0; t < FRIT_COUNT(deep_tunings); t++)
+            run_model(b, &shapes[s], &files[0], &deep_tunings[t], 16384, 1, filter);
     }
     printf("\n");
 }
