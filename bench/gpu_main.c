@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How fast frit's GPU kernels are on this machine, as tables.
 //
-//     bench_gpu [--nvrtc FOLDER] [--cache FOLDER] [check|types|load|products [FILTER]|steps [FILTER]|
-//               prompts [FILTER]|prefill|present]...
+//     bench_gpu [--nvrtc FOLDER] [--cache FOLDER] [check|types|load|products [FILTER]|some [FILTER]|
+//               steps [FILTER]|prompts [FILTER]|prefill|present]...
 //
 // Without a word all of them run. FILTER: only rows whose text contains it; "." is all. present: only tells whether
 // there is a GPU (0) or not (1).
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--nvrtc") == 0) nvrtc = argv[i + 1];
         if (strcmp(argv[i], "--cache") == 0) cache = argv[i + 1];
     }
-    static char *everything[] = {"check", "load", "products", ".", "steps", ".", "prompts", ".", "prefill"};
+    static char *everything[] = {"check", "load", "products", ".", "some", ".", "steps", ".", "prompts", ".", "prefill"};
     char **words = i < argc ? argv + i : everything;
     const int n = i < argc ? argc - i : (int)FRIT_COUNT(everything);
     if (strcmp(words[0], "present") == 0) {
@@ -85,6 +85,7 @@ int main(int argc, char **argv)
         if (strcmp(words[j], "prompts") == 0) bench_prompts(&b, nvrtc, filter);
         if (strcmp(words[j], "products") == 0) bench_products(&b, filter);
         if (strcmp(words[j], "steps") == 0) bench_steps(&b, filter);
+        if (strcmp(words[j], "some") == 0) bench_some(&b, filter);
         if (strcmp(words[j], "prefill") == 0) bench_prefill(&b, nvrtc);
         fflush(stdout);
     }

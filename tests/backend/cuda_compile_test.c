@@ -10,6 +10,7 @@
 #include "backend/cuda/matmul.h"
 #include "backend/cuda/product.h"
 #include "backend/cuda/rows.h"
+#include "backend/cuda/some_rows.h"
 #include "backend/cuda/sources.h"
 #include "base/file.h"
 #include "support/support.h"
@@ -106,7 +107,7 @@ static const frit_dtype tile_types[] = {
 #undef TILE
 };
 
-// Its tiles are made, multiplied by few rows, and turned into f16.
+// Its tiles are made, multiplied by few and by some rows, and turned into f16.
 static void kernels_of_every_weight_type_compile_without_spills(void **state)
 {
     (void)state;
@@ -126,6 +127,10 @@ static void kernels_of_every_weight_type_compile_without_spills(void **state)
             assert_ok(frit_cuda_product_kernel(&product, &hopper, &kernel));
             check_kernel(&m, &kernel, name);
         }
+        frit_cuda_some some = {.rows = 64, .k = 4096, .segments = {{tile_types[i], 1792}}};
+        if (tile_types[i] == FRIT_DTYPE_F32) continue;
+        assert_ok(frit_cuda_some_kernel(&some, &hopper, &kernel));
+        check_kernel(&m, &kernel, name);
     }
     close_machine(&m);
 }
@@ -236,6 +241,30 @@ static void shapes_that_kernels_of_rows_do_not_take_are_refused(void **state)
     assert_fails(frit_cuda_embed_kernel(&embed, &kernel), FRIT_E_UNSUPPORTED, "type i32 has no tiles");
     frit_cuda_matmul matmul = {.k = 100};
     assert_fails(frit_cuda_matmul_describe(&matmul), FRIT_E_UNSUPPORTED, "100 columns");
+    frit_cuda_some some = {.rows = 136, .k = 256, .segments = {{FRIT_DTYPE_Q4_K, 16}}};
+    assert_fails(frit_cuda_some_kernel(&some, &hopper, &kernel), FRIT_E_UNSUPPORTED,
+                 "136 rows; expected a multiple of 8");
+    some = (frit_cuda_some){.rows = 64, .k = 256, .segments = {{FRIT_DTYPE_F32, 16}}};
+    assert_fails(frit_cuda_some_kernel(&some, &hopper, &kernel), FRIT_E_UNSUPPORTED, "type f32 in a product of f16");
+}
+
+static void products_of_some_rows_compile_without_spills(void **state)
+{
+    (void)state;
+    static const frit_cuda_some shapes[] = {
+        {.rows = 32, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 320}, {FRIT_DTYPE_Q6_K, 64}}},
+        {.rows = 128, .k = 14336, .segments = {{FRIT_DTYPE_Q6_K, 256}}},
+        {.rows = 64, .k = 2080, .segments = {{FRIT_DTYPE_Q8_0, 8016}}},
+    };
+    machine m;
+    frit_cuda_kernel kernel;
+    open_machine(&m, &hopper);
+    for (size_t i = 0; i < FRIT_COUNT(shapes); i++) {
+        frit_cuda_some some = shapes[i];
+        assert_ok(frit_cuda_some_kernel(&some, &hopper, &kernel));
+        check_kernel(&m, &kernel, "a product of some rows");
+    }
+    close_machine(&m);
 }
 
 // Groups that are one team, that are several, and a last team of fewer queries.
@@ -551,6 +580,7 @@ int main(void)
         cmocka_unit_test(kernels_of_many_rows_compile_without_spills),
         cmocka_unit_test(shapes_that_kernels_of_rows_do_not_take_are_refused),
         cmocka_unit_test(attention_of_single_rows_compiles_without_spills),
+        cmocka_unit_test(products_of_some_rows_compile_without_spills),
         cmocka_unit_test(the_other_kernels_compile_without_spills),
         cmocka_unit_test(picks_compile_without_spills),
         cmocka_unit_test(whole_steps_compile_as_one_kernel),

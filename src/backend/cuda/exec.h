@@ -55,10 +55,10 @@ typedef struct frit_cuda_recording {
     frit_cuda_graph_exec graph;   // NULL: the key was seen once
 } frit_cuda_recording;
 
-// Rows of a plan from which cuBLASLt multiplies: kernels of few rows were faster at 32 and slower at 64
-// (docs/speed/gpu.md). And rows of a step that may be long parts of a text.
-enum { FRIT_CUDA_MANY_FROM = 33, FRIT_CUDA_LONG_FROM = 17 };
-enum { FRIT_CUDA_OPERANDS = 6, FRIT_CUDA_PARTS = 8, FRIT_CUDA_VARIANTS = 5 };
+// Rows of a plan from which rows become f16 for products (many_rows.c). And rows of a step that may be long parts of a
+// text.
+enum { FRIT_CUDA_MANY_FROM = 17, FRIT_CUDA_LONG_FROM = 17 };
+enum { FRIT_CUDA_OPERANDS = 6, FRIT_CUDA_PARTS = 8, FRIT_CUDA_VARIANTS = 5, FRIT_CUDA_SOME_VARIANTS = 3 };
 
 // Products that read the same rows, and what is done to their results.
 typedef struct frit_cuda_products {
@@ -88,10 +88,18 @@ typedef struct frit_cuda_few {
     uint64_t keys, values;   // FRIT_GPU_QKV: this layer's part of page 0
 } frit_cuda_few;
 
-// A product of many rows (matmul.h). Operands: 0 rows, 1 tiles, 3 residual, 4 tiles of the second segment.
+typedef struct frit_cuda_some_variant {
+    frit_cuda_kernel *kernel;
+    int rows, n_parts;   // n_parts: of the results, to be added
+} frit_cuda_some_variant;
+
+// A product of many rows (matmul.h), and of some (some_rows.h). Operands: 0 rows, 1 tiles, 3 residual, 4 tiles of the
+// second segment.
 typedef struct frit_cuda_many {
     frit_cuda_matmul *matmul;
-    frit_cuda_kernel *convert, *finish;                        // of many_rows.cu; finish is NULL: results stay
+    frit_cuda_some_variant some[FRIT_CUDA_SOME_VARIANTS];   // the fewest rows first
+    int n_some;
+    frit_cuda_kernel *convert, *finish, *add_parts;            // of many_rows.cu; finish is NULL: results stay
     int k, n;                                                  // columns; rows of the tiles
     bool is_gated;                                             // rows of the tiles are gates and values
     uint64_t converted, scales, weights, product, workspace;   // offsets in the device's work memory
@@ -217,7 +225,7 @@ static inline int64_t frit_cuda_rows(const frit_node *node, const frit_batch *ba
                                           : node->shape[0];
 }
 
-// Whether cuBLASLt multiplies in the plan that the node is of. Numbers in f32 would lose half of their bits in f16;
+// Whether many_rows.c multiplies in the plan that the node is of. Numbers in f32 would lose half of their bits in f16;
 // where files have them, matrices are small: what chooses experts.
 static inline bool frit_cuda_is_many(const frit_exec *exec, const frit_node *linear)
 {
@@ -243,7 +251,7 @@ frit_status frit_cuda_lower_linear(frit_exec *exec, const frit_node *node);
 frit_status frit_cuda_lower_few(frit_exec *exec, const frit_cuda_products *products, int64_t max_rows,
                                 frit_cuda_launch *launch);
 bool frit_cuda_can_few(const frit_exec *exec, const frit_cuda_products *products, int64_t n_rows);
-// many_rows.c: by cuBLASLt. keeps: results stay in the work memory, to be multiplied with
+// many_rows.c: of more rows, by cuBLASLt or some_rows.h. keeps: results stay in the work memory, to be multiplied with
 // the scale of their row.
 frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *products, int64_t max_rows, bool keeps,
                                  frit_cuda_launch *launch);

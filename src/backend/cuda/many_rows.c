@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Products of many rows: these become f16 times a power of two for each row, cuBLASLt multiplies, and what follows the
-// product finishes its results.
+// Products of many rows: these become f16 times a power of two for each row, cuBLASLt multiplies, or for up to 128 rows
+// a kernel of our own (some_rows.h), and what follows the product finishes its results.
 #include "backend/cuda/exec.h"
-#include "backend/cuda/product.h"
+#include "backend/cuda/some_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,34 +42,65 @@ static frit_status blas_plan(frit_cuda_device *d, const frit_cuda_matmul *matmul
     return FRIT_OK;
 }
 
+static frit_status multiply_many(frit_cuda_device *d, const frit_cuda_launch *l, int n_rows, const frit_cuda_step *step)
+{
+    const frit_cuda_many *m = &l->many;
+    const frit_cublaslt_product *product;
+    FRIT_TRY(blas_plan(d, m->matmul, n_rows, &product));
+    const frit_cuda_matmul_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
+                                        .x = step->work + m->converted,
+                                        .y = step->work + m->product,
+                                        .scratch = step->work + m->weights,
+                                        .workspace = step->work + m->workspace};
+    return frit_cuda_matmul_run(m->matmul, &d->gpu, product, &args, d->stream);
+}
+
+// NULL: too many rows.
+static const frit_cuda_some_variant *some_for(const frit_cuda_many *m, int64_t n_rows)
+{
+    for (int i = 0; i < m->n_some; i++)
+        if (m->some[i].rows >= n_rows) return &m->some[i];
+    return NULL;
+}
+
+// Parts of the results are added here if no kernel that finishes them follows.
+static frit_status multiply_some(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_some_variant *some,
+                                 int n_rows, const frit_cuda_step *step)
+{
+    const frit_cuda_many *m = &l->many;
+    const frit_some_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
+                                 .x = step->work + m->converted,
+                                 .out = step->work + m->product,
+                                 .n_rows = n_rows};
+    FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, some->kernel, d->stream, &args, FRIT_CUDA_IN_TURN));
+    if (m->finish || some->n_parts == 1) return FRIT_OK;
+    const frit_add_parts_args add = {.x = args.out, .n = (int64_t)n_rows * m->n, .n_parts = some->n_parts};
+    return frit_cuda_run_kernel(d, m->add_parts, (unsigned)((add.n + THREADS - 1) / THREADS), 1, &add);
+}
+
 static frit_status run_many(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
     const frit_cuda_many *m = &l->many;
     const int64_t n_rows = frit_cuda_rows(l->node, step->batch), width = frit_cuda_width(l->node);
-    const frit_cublaslt_product *product;
+    const frit_cuda_some_variant *some = some_for(m, n_rows);
     if (n_rows == 0) return FRIT_OK;
-    FRIT_TRY(blas_plan(d, m->matmul, (int)n_rows, &product));
     const frit_convert_args convert = {.x = frit_cuda_resolve(step, l->x[0]),
                                        .y = step->work + m->converted,
                                        .scales = step->work + m->scales,
                                        .n = n_rows,
                                        .width = m->k};
     FRIT_TRY(frit_cuda_run_kernel(d, m->convert, (unsigned)(n_rows + 7) / 8, 1, &convert));
-    const frit_cuda_matmul_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
-                                        .x = convert.y,
-                                        .y = step->work + m->product,
-                                        .scratch = step->work + m->weights,
-                                        .workspace = step->work + m->workspace};
-    FRIT_TRY(frit_cuda_matmul_run(m->matmul, &d->gpu, product, &args, d->stream));
+    FRIT_TRY(some ? multiply_some(d, l, some, (int)n_rows, step) : multiply_many(d, l, (int)n_rows, step));
     if (!m->finish) return FRIT_OK;
-    const frit_finish_args finish = {.x = args.y,
+    const frit_finish_args finish = {.x = step->work + m->product,
                                      .scales = convert.scales,
                                      .residual = frit_cuda_resolve(step, l->x[3]),
                                      .y = frit_cuda_resolve(step, l->y),
                                      .n = n_rows * width,
                                      .width = (int)width,
                                      .stride = m->n,
-                                     .is_gated = m->is_gated};
+                                     .is_gated = m->is_gated,
+                                     .n_parts = some ? some->n_parts : 1};
     return frit_cuda_run_kernel(d, m->finish, (unsigned)((finish.n + THREADS - 1) / THREADS), 1, &finish);
 }
 
@@ -103,6 +134,26 @@ static frit_status take_plain(frit_cuda_device *d, const char *name, frit_cuda_k
     return frit_cuda_kernel_take(d, &wanted, out);
 }
 
+// Kernels for up to 32, 64 and 128 rows, and the bytes that their results take.
+static frit_status take_some(frit_cuda_device *d, const frit_cuda_products *p, int64_t max_rows, frit_cuda_many *m,
+                             uint64_t *n_bytes)
+{
+    for (int rows = FRIT_CUDA_SOME_ROWS >> (FRIT_CUDA_SOME_VARIANTS - 1); rows <= FRIT_CUDA_SOME_ROWS; rows *= 2) {
+        frit_cuda_some some = {.rows = rows, .k = p->k};
+        frit_cuda_kernel kernel;
+        memcpy(some.segments, p->segments, sizeof some.segments);
+        if (frit_cuda_some_kernel(&some, &d->gpu, &kernel) != FRIT_OK) return FRIT_OK;   // cuBLASLt then
+        frit_cuda_some_variant *v = &m->some[m->n_some++];
+        *v = (frit_cuda_some_variant){.rows = rows, .n_parts = some.splits};
+        FRIT_TRY(frit_cuda_kernel_take(d, &kernel, &v->kernel));
+        const int64_t n_rows = max_rows < rows ? max_rows : rows;
+        const uint64_t own = (uint64_t)(some.splits * n_rows * m->n) * sizeof(float);
+        if (own > *n_bytes) *n_bytes = own;
+        if (rows >= max_rows) return FRIT_OK;
+    }
+    return FRIT_OK;
+}
+
 frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows, bool keeps,
                                  frit_cuda_launch *l)
 {
@@ -119,13 +170,14 @@ frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *p, i
     for (int i = 0; i < matmul.n_kernels; i++)
         FRIT_TRY(frit_cuda_kernel_take(d, &matmul.dequantize[i], &m->matmul->shared[i]));
     FRIT_TRY(take_plain(d, "convert_rows", &m->convert));
-    if (!keeps) FRIT_TRY(take_plain(d, "finish_rows", &m->finish));
-    uint64_t at = 0;
+    FRIT_TRY(take_plain(d, keeps ? "add_parts" : "finish_rows", keeps ? &m->add_parts : &m->finish));
+    uint64_t at = 0, product_bytes = n_rows * (uint64_t)m->n * sizeof(float);
+    FRIT_TRY(take_some(d, p, max_rows, m, &product_bytes));
     m->workspace = take_work(&at, FRIT_CUBLASLT_WORKSPACE_BYTES);
     m->converted = take_work(&at, n_rows * (uint64_t)m->k * 2);
     m->scales = take_work(&at, n_rows * sizeof(float));
     m->weights = take_work(&at, frit_cuda_matmul_scratch(&matmul));
-    m->product = take_work(&at, n_rows * (uint64_t)m->n * sizeof(float));
+    m->product = take_work(&at, product_bytes);
     if (at > exec->work_bytes) exec->work_bytes = at;
     return FRIT_OK;
 }

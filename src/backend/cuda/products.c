@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Products and what they run with: a norm before, a residual or a gate after. Up to 16 rows are a kernel of product.h;
-// more are cuBLASLt's, or where that is not installed, products of 16 rows one after the other.
+// more are many_rows.c's, or where cuBLASLt is not installed, products of 16 rows one after the other.
 #include "backend/cuda/exec.h"
 #include "backend/cuda/product.h"
 

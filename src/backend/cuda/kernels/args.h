@@ -77,6 +77,14 @@ typedef struct frit_dequantize_args {
     frit_gpu_ptr out;   // bf16 or f16 [row tiles * 16, K]
 } frit_dequantize_args;
 
+// some_rows.cu
+typedef struct frit_some_args {
+    frit_gpu_ptr weights[FRIT_GPU_SEGMENTS];   // tiles
+    frit_gpu_ptr x;                            // f16 [n_rows, K]
+    frit_gpu_ptr out;                          // f32 [SPLITS, n_rows, rows of the tiles]
+    int n_rows, pad;
+} frit_some_args;
+
 // attend.cu
 typedef struct frit_attend_args {
     frit_gpu_ptr q;                   // f16 [rows, heads * head size], scaled by log2(e) / sqrt(head size)
@@ -188,8 +196,15 @@ typedef struct frit_finish_args {
     frit_gpu_ptr y;           // f32 [rows, width]
     long long n;              // numbers of y
     int width, stride;        // of a row of y, of x
-    int is_gated, pad;        // of 16 numbers of x 8 are gates, 8 their values (FRIT_ROWS_GATED)
+    int is_gated;             // of 16 numbers of x 8 are gates, 8 their values (FRIT_ROWS_GATED)
+    int n_parts;              // of x, which follow each other and are added
 } frit_finish_args;
+
+typedef struct frit_add_parts_args {
+    frit_gpu_ptr x;   // f32 [n_parts, n]: the sum takes the place of the first part
+    long long n;
+    int n_parts, pad;
+} frit_add_parts_args;
 
 // pick.cu: a token of each of some rows of logits, as sample/pick.h says. Random bits are drawn by the host, and
 // logarithms are its own.

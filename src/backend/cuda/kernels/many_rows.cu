@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Before and after a product of many rows: rows become f16, each times a power of two that brings its largest number
-// near 2^10, so that none leaves f16's range; results are multiplied by what a number is worth, and joined with a
-// residual, or gates with their values.
+// near 2^10, so that none leaves f16's range; results, of which some products leave several parts, are multiplied by what
+// a number is worth, and joined with a residual, or gates with their values.
 #include "activation.cuh"
 #include "rows.cuh"
 
@@ -25,6 +25,20 @@ extern "C" __global__ void __launch_bounds__(256) convert_rows(const frit_conver
     if (lane == 0) ((float *)a.scales)[row] = 1 / scale;
 }
 
+DEVICE float sum_of_parts(const float *x, long long stride, int n_parts)
+{
+    float sum = *x;
+    for (int i = 1; i < n_parts; i++) sum += x[i * stride];
+    return sum;
+}
+
+// A thread for each number. Grid: 256 numbers.
+extern "C" __global__ void __launch_bounds__(256) add_parts(const frit_add_parts_args a)
+{
+    const long long i = (long long)blockIdx.x * 256 + threadIdx.x;
+    if (i < a.n) ((float *)a.x)[i] = sum_of_parts((const float *)a.x + i, a.n, a.n_parts);
+}
+
 // A thread for each number. Grid: 256 numbers.
 extern "C" __global__ void __launch_bounds__(256) finish_rows(const frit_finish_args a)
 {
@@ -32,13 +46,15 @@ extern "C" __global__ void __launch_bounds__(256) finish_rows(const frit_finish_
     if (i >= a.n) return;
     const long long row = i / a.width;
     const int at = (int)(i % a.width);
+    const long long part = a.n / a.width * a.stride;
     const float *x = (const float *)a.x + row * a.stride, worth = ((const float *)a.scales)[row];
     float y;
     if (a.is_gated) {
-        const float gate = x[at / 8 * 16 + at % 8] * worth, value = x[at / 8 * 16 + 8 + at % 8] * worth;
+        x += at / 8 * 16 + at % 8;
+        const float gate = sum_of_parts(x, part, a.n_parts) * worth, value = sum_of_parts(x + 8, part, a.n_parts) * worth;
         y = activate<ACT_SILU>(gate) * value;
     } else {
-        y = x[at] * worth;
+        y = sum_of_parts(x + at, part, a.n_parts) * worth;
     }
     if (a.residual) y += ((const float *)a.residual)[i];
     ((float *)a.y)[i] = y;

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// backend/cuda/some_rows.h: products of 17 to 128 rows in f16, of weights as they are in tiles (kernels/some_rows.cu).
+// For decode steps of many sequences; products of up to 16 rows are product.h's, of more than 128 matmul.h's.
+//
+//     frit_cuda_some some = {.rows = 64, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 256}}};
+//     FRIT_TRY(frit_cuda_some_kernel(&some, &gpu, &kernel));      // kernel.h makes and launches it (frit_some_args)
+#pragma once
+#include "backend/cuda/product.h"
+
+enum { FRIT_CUDA_SOME_ROWS = 128 };
+
+typedef struct frit_cuda_some {
+    int rows;   // that there is room for: a multiple of 8, at most FRIT_CUDA_SOME_ROWS
+    int k;
+    frit_cuda_segment segments[FRIT_GPU_SEGMENTS];   // the second may be empty
+    // How; 0: chosen, and set.
+    int tiles, warps;   // row tiles of a warp, warps of a block of threads
+    int splits;         // of the columns: so many parts of the results are left to be added
+} frit_cuda_some;
+
+// Fills in the kernel's file, defines and launch shape. FRIT_E_UNSUPPORTED: a type without tiles or of 32 bits, an
+// unknown shape, or too little shared memory.
+frit_status frit_cuda_some_kernel(frit_cuda_some *some, const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel);
