@@ -1,46 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Mixtures of experts on the GPU that tests/emulator makes up, against the reference: routes of every kind, and layers
 // whose rows are served one by one and by groups that share experts. With FRIT_TEST_GPU=FOLDER: on the machine's GPU.
-#include "backend/cuda/libraries.h"
+#include "backend/gpu.h"
 #include "backend/weights.h"
 #include "backend/world.h"
 
 #include <math.h>
-
-static const char folder[] = FRIT_BUILD_DIR "/tests/emulator", cubins[] = FRIT_BUILD_DIR "/tests/emulator/kernels",
-                  driver_path[] = FRIT_BUILD_DIR "/tests/emulator/libcuda.so.1";
-
-static bool has_gpu(void)
-{
-    if (getenv("FRIT_TEST_GPU")) return true;
-    FILE *file = fopen(driver_path, "rb");
-    if (file) fclose(file);
-    return file;
-}
-
-static int use_gpu(void **state)
-{
-    (void)state;
-    const char *kept = getenv("FRIT_TEST_GPU");
-    if (kept)
-        frit_cuda_use_libraries(&(frit_cuda_libraries){.cubins = kept});
-    else if (has_gpu())
-        frit_cuda_use_libraries(
-            &(frit_cuda_libraries){.driver = driver_path, .nvrtc = folder, .blas = folder, .cubins = cubins});
-    return 0;
-}
-
-static int use_none(void **state)
-{
-    (void)state;
-    frit_cuda_use_libraries(NULL);
-    return 0;
-}
-
-static void require_gpu(void)
-{
-    if (!has_gpu()) skip_because("this build has no emulator for GPUs (tests/CMakeLists.txt says why)");
-}
 
 // All rows of y are results: devices with memory of their own bring no others.
 static void set_output(world *w, frit_node *y)
@@ -261,5 +226,5 @@ int main(void)
         cmocka_unit_test(layers_of_experts_are_those_of_the_reference),
         cmocka_unit_test(heads_are_those_of_the_reference),
     };
-    return cmocka_run_group_tests(tests, use_gpu, use_none);
+    return cmocka_run_group_tests(tests, use_emulator, use_no_emulator);
 }

@@ -3,9 +3,10 @@
 // kernels, compiled for the host. With words after the command: of models whose names contain one of them. With
 // FRIT_TEST_GPU=FOLDER: all models, on the machine's GPU; compiled kernels stay in that folder.
 #include "arch/golden.h"
+#include "backend/cuda/device.h"
 #include "backend/gpu.h"
-#include "convert/random.h"
 #include "base/file.h"
+#include "convert/random.h"
 #include "engine/engine.h"
 #include "sample/sampler.h"
 #include "support/kept_rows.h"
