@@ -70,6 +70,20 @@ void frit_hidden_take(frit_hidden *hidden, size_t at, const float *rows, size_t 
     hidden->n += n;
 }
 
+void frit_hidden_shift(frit_hidden *hidden, size_t n_keep, size_t n_drop)
+{
+    const size_t from = n_keep + n_drop;
+    if (!hidden || hidden->first + hidden->n <= n_keep) return;
+    if (hidden->first < from) {   // rows before those that stay behind the tokens that left, and between them, go too
+        const size_t n_gone = from - hidden->first < hidden->n ? from - hidden->first : hidden->n;
+        memmove(hidden->rows, hidden->rows + n_gone * hidden->width,
+                (hidden->n - n_gone) * hidden->width * sizeof *hidden->rows);
+        hidden->n -= n_gone;
+        hidden->first = from;
+    }
+    hidden->first -= n_drop;
+}
+
 const float *frit_hidden_row(const frit_hidden *hidden, size_t at)
 {
     const bool is_there = hidden && at >= hidden->first && at - hidden->first < hidden->n;

@@ -125,6 +125,8 @@ void frit_hidden_end(frit_session *session);
 // Those of tokens [at, at + n), which have run.
 void frit_hidden_take(frit_hidden *hidden, size_t at, const float *rows, size_t n);
 const float *frit_hidden_row(const frit_hidden *hidden, size_t at);   // NULL: not there
+// The n_drop tokens after n_keep have left the session (shift.c). NULL: nothing is kept.
+void frit_hidden_shift(frit_hidden *hidden, size_t n_keep, size_t n_drop);
 // What token i of a session of a layer for multi-token prediction reads.
 void frit_hidden_give(const frit_session *session, size_t i, float *row);
 

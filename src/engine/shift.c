@@ -195,6 +195,7 @@ static void move_tokens(frit_session *session, size_t n_keep, size_t n_drop)
     for (int32_t k = 0; k < session->n_asks; k++) session->asks[k].at -= n_drop;
     session->is_foreign = true;   // its keys have seen what left
     session->n_known = -1;
+    frit_hidden_shift(session->hidden, n_keep, n_drop);
     if (session->speculation) session->speculation->guess.n = session->speculation->drafter.n = 0;
 }
 

@@ -301,6 +301,43 @@ static void drafts_of_a_layer_that_is_right_are_accepted(void **state)
     frit_engine_free(engine);
 }
 
+// Hidden states that are kept move with the tokens they are of. Hits are those of a layer that guesses well, which
+// reads these states.
+static void drafts_go_on_after_a_context_shift(void **state)
+{
+    (void)state;
+    static const tiny_options tinies[] = {{.next = TINY_NEXT_TIED, .chain = true, .seed = 2}, {.next = TINY_NEXT}};
+    for (size_t t = 0; t < FRIT_COUNT(tinies); t++) {
+        frit_engine *engine, *next;
+        make_both(&tinies[t], &(frit_engine_options){.n_sessions = 2, .n_ctx = 128}, &engine, &next);
+        const frit_speculate_options speculate = {.kind = "mtp", .draft = next, .always = true, .max_drafts = 4};
+        frit_session *a = begin(engine, NULL, 0), *b = begin(engine, &speculate, 0);
+        frit_speculation_info info;
+        frit_shift_info shift;
+        assert_ok(frit_session_set_shift(a, &(frit_shift_options){.n_drop = 32}));
+        assert_ok(frit_session_set_shift(b, &(frit_shift_options){.n_drop = 32}));
+        for (int i = 0; i < 6; i++) {
+            frit_token plain[N_TEXT], drafted[N_TEXT];
+            generate(a, &(frit_sampler_options){.temp = 0}, 1, plain);
+            generate(b, &(frit_sampler_options){.temp = 0}, 16, drafted);
+            assert_memory_equal(plain, drafted, sizeof plain);
+            assert_int_equal(b->n_tokens, a->n_tokens);
+            // All tokens of the last page but the last have run, so their states are there.
+            assert_non_null(frit_hidden_row(b->hidden, b->n_tokens - 2));
+            assert_true(b->hidden->first + b->hidden->n <= b->n_tokens);
+        }
+        assert_ok(frit_session_get_shift(b, &shift));
+        assert_true(shift.n_dropped >= 96);
+        assert_ok(frit_session_get_speculation(b, &info));
+        assert_true(info.n_drafted >= N_TEXT * 2);
+        if (tinies[t].chain) assert_int_equal(info.n_accepted, info.n_drafted);
+        frit_session_free(a);
+        frit_session_free(b);
+        frit_engine_free(next);
+        frit_engine_free(engine);
+    }
+}
+
 static void sessions_draft_together_and_may_stop(void **state)
 {
     (void)state;
@@ -398,6 +435,7 @@ int main(void)
         cmocka_unit_test(the_layer_computes_what_its_definition_says),
         cmocka_unit_test(drafts_by_the_layer_do_not_change_the_text),
         cmocka_unit_test(drafts_of_a_layer_that_is_right_are_accepted),
+        cmocka_unit_test(drafts_go_on_after_a_context_shift),
         cmocka_unit_test(sessions_draft_together_and_may_stop),
         cmocka_unit_test(a_file_without_the_whole_layer_runs_without_it),
         cmocka_unit_test(the_layer_of_another_model_is_refused),
