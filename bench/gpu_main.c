@@ -67,7 +67,8 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--nvrtc") == 0) nvrtc = argv[i + 1];
         if (strcmp(argv[i], "--cache") == 0) cache = argv[i + 1];
     }
-    static char *everything[] = {"check", "load", "products", ".", "some", ".", "steps", ".", "prompts", ".", "prefill"};
+    static char *everything[] = {"check", "load", "products", ".", "some",   ".",
+                                 "steps", ".",    "prompts",  ".", "prefill"};
     char **words = i < argc ? argv + i : everything;
     const int n = i < argc ? argc - i : (int)FRIT_COUNT(everything);
     if (strcmp(words[0], "present") == 0) {

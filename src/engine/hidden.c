@@ -74,7 +74,7 @@ void frit_hidden_shift(frit_hidden *hidden, size_t n_keep, size_t n_drop)
 {
     const size_t from = n_keep + n_drop;
     if (!hidden || hidden->first + hidden->n <= n_keep) return;
-    if (hidden->first < from) {   // rows before those that stay behind the tokens that left, and between them, go too
+    if (hidden->first < from) {   // those of tokens that left, and older ones, go too
         const size_t n_gone = from - hidden->first < hidden->n ? from - hidden->first : hidden->n;
         memmove(hidden->rows, hidden->rows + n_gone * hidden->width,
                 (hidden->n - n_gone) * hidden->width * sizeof *hidden->rows);

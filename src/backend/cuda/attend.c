@@ -98,7 +98,9 @@ static frit_status take_variants(frit_exec *exec, const frit_cuda_attend *attend
     const int n_teams = frit_cuda_attend_teams(heads);
     frit_cuda_attend_fast *a = &l->attend_fast;
     const int n_blocks = exec->device->gpu.n_multiprocessors * (heads->head_size > 64 ? 1 : 2);
-    const uint64_t part_bytes = (uint64_t)(n_teams * FRIT_CUDA_TEAM * (heads->head_size + 2)) * sizeof(float);
+    const int n_group = heads->n_heads / heads->n_kv_heads,
+              n_queries = n_group < FRIT_CUDA_TEAM ? n_group : FRIT_CUDA_TEAM;
+    const uint64_t part_bytes = (uint64_t)(n_teams * n_queries * (heads->head_size + 2)) * sizeof(float);
     uint64_t n_bytes = 0, n_arrived = 0;
     for (int rows = 1; a->n_variants < FRIT_CUDA_VARIANTS; rows *= 2) {
         frit_cuda_attend_variant *v = &a->variants[a->n_variants++];

@@ -274,6 +274,8 @@ bool frit_cuda_can_attend(const frit_exec *exec, const frit_node *attend);
 frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *attend);
 // experts.c: mixtures of experts.
 bool frit_cuda_route_fits(const frit_node *node);
+uint64_t frit_cuda_route_bytes(const frit_node *route);   // that its plan keeps
+uint64_t frit_cuda_mix_bytes(const frit_node *mix);       // of work memory
 bool frit_cuda_experts_fit(const frit_node *node);
 frit_status frit_cuda_lower_heads_product(frit_exec *exec, const frit_node *node);   // HEADS
 frit_status frit_cuda_lower_route(frit_exec *exec, const frit_node *node);

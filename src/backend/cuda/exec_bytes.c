@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // What preparing a plan would take of a GPU's memory beside weights and cache, computed from its nodes: nothing is
-// lowered, compiled or allocated. Not less than frit_cuda_prepare takes; the page tables of a step come on top.
-#include "backend/cuda/exec.h"
+// lowered, compiled or allocated. Not less than frit_cuda_prepare takes; page tables of a step, and lists of its picks
+// (masks, biases), come on top.
+#include "backend/cuda/picks.h"
 #include "backend/cuda/rows.h"
+#include "backend/cuda/some_rows.h"
 #include "base/check.h"
 
 enum { ALIGNMENT = 512 };
@@ -17,10 +19,10 @@ static const frit_node *matrix_of(const frit_node *node)
     return frit_node_storage(node->src[1]);
 }
 
-// ------------------------------------------------------------------------------- work memory (many_rows.c, heads.c)
+// ------------------------------------------------------------------------------- work memory
 
-// Products of a phase may run as one, as queries, keys and values do, or gates with values: all that have its columns
-// count as one product.
+// Of many_rows.c and heads.c. Products of a phase may run as one, as queries, keys and values do, or gates with values:
+// all that have its columns count as one product.
 static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
 {
     uint64_t n_bytes = 0, n = 0, k = 0, n_rows = 0;
@@ -37,7 +39,9 @@ static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
             is_many = is_many || frit_cuda_is_many(exec, node);
         }
     }
-    add(&n_bytes, n_rows * n * sizeof(float));
+    const uint64_t some = is_many ? frit_cuda_some_bytes(&exec->device->gpu, n, n_rows) : 0;
+    const uint64_t results = n_rows * n * sizeof(float);
+    add(&n_bytes, some > results ? some : results);
     if (!is_many) return n_bytes;
     add(&n_bytes, FRIT_CUBLASLT_WORKSPACE_BYTES);
     add(&n_bytes, n_rows * k * 2);
@@ -97,6 +101,7 @@ static uint64_t kept_by(const frit_exec *exec)
     for (int i = 0; i < g->n_nodes; i++) {
         const frit_node *node = g->nodes[i];
         if (node->op == FRIT_OP_ATTEND) add_parts(exec, node, &n_bytes);
+        if (node->op == FRIT_OP_ROUTE) add(&n_bytes, frit_cuda_route_bytes(node));
         if (node->op == FRIT_OP_ROPE && !has_table(g, i, node))
             add(&n_bytes, (uint64_t)g->max_rows * (uint64_t)node->rope.dim * sizeof(float));
     }
@@ -121,9 +126,15 @@ frit_status frit_cuda_exec_bytes(frit_device *base, frit_plan *plan, frit_exec_b
         const uint64_t n_bytes = work_of(&exec, &plan->phases.list[i]);
         if (n_bytes > work) work = n_bytes;
     }
+    for (int i = 0; i < plan->graph->n_nodes; i++) {
+        const frit_node *node = plan->graph->nodes[i];
+        const uint64_t n_bytes = node->op == FRIT_OP_EXPERTS_MIX ? frit_cuda_mix_bytes(node) : 0;
+        if (n_bytes > work) work = n_bytes;
+    }
     *out = (frit_exec_bytes){.own = kept_by(&exec)};
     add(&out->shared, plan->scratch_bytes);
     add(&out->shared, work);
     add(&out->shared, input_bytes(plan->graph));
+    if (plan->graph->output) add(&out->shared, frit_cuda_picks_bytes(plan->graph->max_outs));
     return FRIT_OK;
 }

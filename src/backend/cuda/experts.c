@@ -163,6 +163,19 @@ static frit_status run_dispatch(frit_cuda_device *d, const frit_cuda_launch *l, 
     return launch(d, l->kernel, 1, 1, &args);
 }
 
+uint64_t frit_cuda_route_bytes(const frit_node *route)
+{
+    const int64_t n = route->shape[0] * frit_cuda_width(route);
+    if (!is_shared(route->shape[0], route)) return 0;
+    return (uint64_t)most_groups(n, route) * sizeof(frit_expert_group) + (uint64_t)n * sizeof(int32_t);
+}
+
+uint64_t frit_cuda_mix_bytes(const frit_node *mix)
+{
+    const experts e = describe(mix);
+    return (uint64_t)(mix->shape[0] * e.n_used * e.n) * sizeof(float);
+}
+
 static frit_status keep_dispatch(frit_exec *exec, const frit_node *route, frit_cuda_dispatch *out)
 {
     const int64_t n = route->shape[0] * frit_cuda_width(route);
@@ -359,7 +372,7 @@ static frit_status run_experts(frit_cuda_device *d, const frit_cuda_launch *l, c
 // Rows are multiplied with weights before they are summed up, so that a sum is plain.
 static frit_status take_mix(frit_exec *exec, const experts *e, frit_cuda_experts *out)
 {
-    const uint64_t n_bytes = (uint64_t)(e->node->shape[0] * e->n_used * e->n) * sizeof(float);
+    const uint64_t n_bytes = frit_cuda_mix_bytes(e->node);
     if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
     return take_kernel(exec, "plain.cu", "plain_mix", THREADS, 0, &out->mix);
 }

@@ -14,6 +14,11 @@ _Static_assert(sizeof(frit_gpu_count) == sizeof(frit_pick_count), "counts are co
 
 // ------------------------------------------------------------------------------- memory
 
+uint64_t frit_cuda_picks_bytes(int64_t most)
+{
+    return FRIT_GPU_PICK_WAVE * sizeof(frit_gpu_pick_work) + (uint64_t)most * sizeof(int32_t);
+}
+
 frit_status frit_cuda_picks_prepare(frit_cuda_device *d, int64_t most)
 {
     frit_cuda_picks *picks = &d->picks;

@@ -6,6 +6,7 @@
 
 // Kernel and memory, for steps with so many picks; the tokens of the last step stay.
 frit_status frit_cuda_picks_prepare(frit_cuda_device *device, int64_t most);
+uint64_t frit_cuda_picks_bytes(int64_t most);   // that this allocates
 void frit_cuda_picks_close(frit_cuda_device *device);
 // Bytes of the lists that the picks of a batch share.
 size_t frit_cuda_picks_lists_bytes(const frit_batch *batch);

@@ -3,7 +3,7 @@
 #include "backend/cuda/some_rows.h"
 #include "backend/cuda/repack.h"
 
-enum { X_STRIDE = 544, MOST_WARPS = 8, MOST_SPLITS = 8 };
+enum { X_STRIDE = 544, MOST_WARPS = 8, MOST_TILES = 2, MOST_SPLITS = 8, MOST_BLOCKS = 2 };
 
 static int tile_bytes_of(const frit_cuda_some *s)
 {
@@ -33,22 +33,29 @@ static int n_groups_of(const frit_cuda_some *s, int tiles, int warps)
 // them; and half as many blocks must be enough to keep most multiprocessors busy.
 static void choose(frit_cuda_some *s, const frit_cuda_gpu *gpu)
 {
+    const bool has_room = s->rows <= 64 && shared_bytes(s, MOST_TILES, MOST_WARPS) <= gpu->shared_bytes;
     if (!s->tiles)
-        s->tiles = s->rows <= 64 && shared_bytes(s, 2, MOST_WARPS) <= gpu->shared_bytes &&
-                           n_groups_of(s, 2, MOST_WARPS) * 2 > gpu->n_multiprocessors
-                       ? 2
-                       : 1;
+        s->tiles = has_room && n_groups_of(s, MOST_TILES, MOST_WARPS) * 2 > gpu->n_multiprocessors ? MOST_TILES : 1;
     if (!s->warps) {
         s->warps = MOST_WARPS;
         while (s->warps > 1 && shared_bytes(s, s->tiles, s->warps) > gpu->shared_bytes) s->warps /= 2;
     }
     if (s->splits) return;
     const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS;
-    const int fit = shared_bytes(s, s->tiles, s->warps) * 2 <= gpu->shared_bytes ? 2 : 1;
+    const int fit = shared_bytes(s, s->tiles, s->warps) * MOST_BLOCKS <= gpu->shared_bytes ? MOST_BLOCKS : 1;
     s->splits = gpu->n_multiprocessors * fit / n_groups_of(s, s->tiles, s->warps);
     if (s->splits > n_blocks / 2) s->splits = n_blocks / 2;
     if (s->splits > MOST_SPLITS) s->splits = MOST_SPLITS;
     if (s->splits < 1) s->splits = 1;
+}
+
+// There is more than one part only where so many times the groups are blocks that run at a time.
+uint64_t frit_cuda_some_bytes(const frit_cuda_gpu *gpu, uint64_t n, uint64_t n_rows)
+{
+    const uint64_t most = (uint64_t)gpu->n_multiprocessors * MOST_BLOCKS * MOST_TILES * MOST_WARPS * FRIT_TILE_ROWS;
+    const uint64_t in_parts = n * MOST_SPLITS < most ? n * MOST_SPLITS : most;
+    const uint64_t rows = n_rows < FRIT_CUDA_SOME_ROWS ? n_rows : FRIT_CUDA_SOME_ROWS;
+    return rows * (n > in_parts ? n : in_parts) * sizeof(float);
 }
 
 static frit_status check(const frit_cuda_some *s)

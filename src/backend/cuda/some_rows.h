@@ -18,6 +18,8 @@ typedef struct frit_cuda_some {
     int splits;         // of the columns: so many parts of the results are left to be added
 } frit_cuda_some;
 
+// At most so many bytes of results has a product of n numbers a row for up to n_rows rows, in all of its parts.
+uint64_t frit_cuda_some_bytes(const frit_cuda_gpu *gpu, uint64_t n, uint64_t n_rows);
 // Fills in the kernel's file, defines and launch shape. FRIT_E_UNSUPPORTED: a type without tiles or of 32 bits, an
 // unknown shape, or too little shared memory.
 frit_status frit_cuda_some_kernel(frit_cuda_some *some, const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel);
