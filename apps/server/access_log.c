@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Each line is one write, so that lines of several threads and processes do not mix.
 #include "server/access_log.h"
+#include "server/json_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,8 +51,7 @@ void server_access_log_write(server_access_log *log, const server_access *access
 {
     if (!log) return;
     json_t *json = access_json(access);
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    json_decref(json);
+    char *text = server_json_text(json);
     if (!text) return;
     const size_t n = strlen(text);
     text[n] = '\n';   // instead of the final zero

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // From the text of an answer to its parts, and to the functions of its protocol.
 #include "server/answer.h"
+#include "server/json_text.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -140,8 +141,7 @@ bool server_answer_is_last(server_job *job)
 
 void server_answer_put(server_job *job, const char *before, json_t *json, const char *after)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    json_decref(json);
+    char *text = server_json_text(json);
     if (!text) {
         job->outbox.failed = true;
         return;

@@ -5,6 +5,7 @@
 // message_delta with the reason of the end and the usage, and message_stop.
 #include "server/answer.h"
 #include "server/handlers.h"
+#include "server/json_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -163,10 +164,7 @@ static json_t *error_json(const server_problem *problem)
 
 static char *write_problem(const server_problem *problem)
 {
-    json_t *json = error_json(problem);
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    json_decref(json);
-    return text;
+    return server_json_text(error_json(problem));
 }
 
 static void fail(server_job *job, const server_problem *problem)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Answers that are one JSON object.
 #include "server/json_reply.h"
+#include "server/json_text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 void server_json_reply_put(server_job *job, json_t *json)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(json);
+    char *text = server_json_text(json);
     if (text) {
         server_job_put(job, text, strlen(text));
         server_job_put(job, "\n", 1);

@@ -2,6 +2,7 @@
 // Ollama's answers: a JSON object a line, the last with "done": true and how long everything took; its lists of models.
 #include "server/answer.h"
 #include "server/handlers.h"
+#include "server/json_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,10 +111,7 @@ static json_t *error_json(const server_problem *problem)
 
 static char *write_problem(const server_problem *problem)
 {
-    json_t *json = error_json(problem);
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    json_decref(json);
-    return text;
+    return server_json_text(error_json(problem));
 }
 
 static void fail(server_job *job, const server_problem *problem)

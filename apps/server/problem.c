@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Problems as OpenAI's error objects.
 #include "server/problem.h"
+#include "server/json_text.h"
 
 #include "frit.h"
 
@@ -63,7 +64,5 @@ char *server_problem_json(const server_problem *problem)
     json_t *param = problem->param[0] ? text_json(problem->param) : json_null();
     json_t *json = json_pack("{s:{s:o, s:s, s:o, s:s?}}", "error", "message", text_json(problem->message), "type",
                              type_of(problem->status), "param", param, "code", problem->code);
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    json_decref(json);
-    return text;
+    return server_json_text(json);
 }

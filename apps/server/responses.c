@@ -6,6 +6,7 @@
 // response.completed or response.incomplete, which has all items. sequence_number counts all events.
 #include "server/answer.h"
 #include "server/handlers.h"
+#include "server/json_text.h"
 #include "server/responses_store.h"
 
 #include <math.h>
@@ -108,12 +109,12 @@ static json_t *message_json(const server_answer *answer)
     return message;
 }
 
-static void keep(const server_answer *answer, const json_t *response)
+static void keep(const server_answer *answer, json_t *response)
 {
     state *s = answer->request.extra;
     if (!answer->request.is_stored) return;
     json_t *message = message_json(answer);
-    server_stored stored = {.response = json_dumps(response, JSON_COMPACT),
+    server_stored stored = {.response = server_json_text(json_incref(response)),
                             .history = s->history,
                             .message = json_dumps(message, JSON_COMPACT)};
     s->history = NULL;

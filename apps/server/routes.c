@@ -3,6 +3,7 @@
 #include "server/routes.h"
 
 #include "server/handlers.h"
+#include "server/json_text.h"
 #include "server/request.h"
 
 #include <stdio.h>
@@ -143,8 +144,7 @@ void server_route_run(const server_route *route, server_exchange *exchange, cons
 
 void server_reply(server_exchange *exchange, json_t *json)
 {
-    exchange->reply = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    json_decref(json);
+    exchange->reply = server_json_text(json);
     if (!exchange->reply) server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);
 }
 

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// JSON as text.
+#include "server/json_text.h"
+
+#include <stddef.h>
+
+char *server_json_text(json_t *json)
+{
+    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(json);
+    return text;
+}
