@@ -242,6 +242,9 @@ int64_t frit_cuda_each(const frit_node *node);   // numbers that a row of the st
 frit_status frit_cuda_launch_new(frit_exec *exec, const frit_node *node, frit_cuda_launch **out);
 frit_status frit_cuda_address_of(frit_exec *exec, const frit_node *node, bool is_tiled, frit_cuda_address *out);
 frit_status frit_cuda_add_plain(frit_exec *exec, const frit_node *node, const char *name, frit_cuda_launch **out);
+// A kernel without defines, made with the plan's others.
+frit_status frit_cuda_take_kernel(frit_exec *exec, const char *file, const char *name, unsigned threads,
+                                  unsigned shared, frit_cuda_kernel **out);
 frit_status frit_cuda_run_kernel(frit_cuda_device *device, const frit_cuda_kernel *kernel, unsigned x, unsigned y,
                                  const void *args);
 // products.c

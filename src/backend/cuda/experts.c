@@ -193,14 +193,6 @@ static frit_status keep_dispatch(frit_exec *exec, const frit_node *route, frit_c
     return FRIT_OK;
 }
 
-static frit_status take_kernel(frit_exec *exec, const char *file, const char *name, unsigned threads, unsigned shared,
-                               frit_cuda_kernel **out)
-{
-    const frit_cuda_kernel wanted = {
-        .file = file, .name = name, .grid = {1, 1, 1}, .threads = threads, .shared_bytes = shared};
-    return frit_cuda_kernel_take(exec->device, &wanted, out);
-}
-
 frit_status frit_cuda_lower_route(frit_exec *exec, const frit_node *node)
 {
     frit_cuda_launch *l;
@@ -212,14 +204,14 @@ frit_status frit_cuda_lower_route(frit_exec *exec, const frit_node *node)
     for (int i = 0; i < node->n_src; i++)
         if (node->src[i]) FRIT_TRY(frit_cuda_address_of(exec, node->src[i], false, &l->x[i]));
     FRIT_TRY(frit_cuda_address_of(exec, node, false, &l->y));
-    FRIT_TRY(take_kernel(exec, "route.cu", "route", 32, (unsigned)n_shared * sizeof(float), &l->kernel));
+    FRIT_TRY(frit_cuda_take_kernel(exec, "route.cu", "route", 32, (unsigned)n_shared * sizeof(float), &l->kernel));
     FRIT_TRY(keep_dispatch(exec, node, &dispatch));
     if (!dispatch.groups) return FRIT_OK;
     FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
     l->run = run_dispatch;
     l->experts.dispatch = dispatch;
     FRIT_TRY(frit_cuda_address_of(exec, node, false, &l->y));
-    return take_kernel(exec, "dispatch.cu", "dispatch", 1024, 0, &l->kernel);
+    return frit_cuda_take_kernel(exec, "dispatch.cu", "dispatch", 1024, 0, &l->kernel);
 }
 
 // ------------------------------------------------------------------------------- kernels
@@ -374,7 +366,7 @@ static frit_status take_mix(frit_exec *exec, const experts *e, frit_cuda_experts
 {
     const uint64_t n_bytes = frit_cuda_mix_bytes(e->node);
     if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
-    return take_kernel(exec, "plain.cu", "plain_mix", THREADS, 0, &out->mix);
+    return frit_cuda_take_kernel(exec, "plain.cu", "plain_mix", THREADS, 0, &out->mix);
 }
 
 static frit_status take_tiles(frit_exec *exec, const experts *e, frit_cuda_launch *l)

@@ -128,12 +128,6 @@ void frit_cuda_matmuls_free(frit_exec *exec)
     free(exec->matmuls);
 }
 
-static frit_status take_plain(frit_cuda_device *d, const char *name, frit_cuda_kernel **out)
-{
-    const frit_cuda_kernel wanted = {.file = "many_rows.cu", .name = name, .grid = {1, 1, 1}, .threads = THREADS};
-    return frit_cuda_kernel_take(d, &wanted, out);
-}
-
 // Kernels for up to 32, 64 and 128 rows, and the bytes that their results take.
 static frit_status take_some(frit_cuda_device *d, const frit_cuda_products *p, int64_t max_rows, frit_cuda_many *m,
                              uint64_t *n_bytes)
@@ -169,8 +163,9 @@ frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *p, i
     FRIT_TRY(new_matmul(exec, &matmul, &m->matmul));
     for (int i = 0; i < matmul.n_kernels; i++)
         FRIT_TRY(frit_cuda_kernel_take(d, &matmul.dequantize[i], &m->matmul->shared[i]));
-    FRIT_TRY(take_plain(d, "convert_rows", &m->convert));
-    FRIT_TRY(take_plain(d, keeps ? "add_parts" : "finish_rows", keeps ? &m->add_parts : &m->finish));
+    FRIT_TRY(frit_cuda_take_kernel(exec, "many_rows.cu", "convert_rows", THREADS, 0, &m->convert));
+    FRIT_TRY(frit_cuda_take_kernel(exec, "many_rows.cu", keeps ? "add_parts" : "finish_rows", THREADS, 0,
+                                   keeps ? &m->add_parts : &m->finish));
     uint64_t at = 0, product_bytes = n_rows * (uint64_t)m->n * sizeof(float);
     FRIT_TRY(take_some(d, p, max_rows, m, &product_bytes));
     m->workspace = take_work(&at, FRIT_CUBLASLT_WORKSPACE_BYTES);

@@ -77,8 +77,8 @@ static frit_status set_addresses(frit_exec *exec, frit_cuda_launch *l)
     return FRIT_OK;
 }
 
-static frit_status take_kernel(frit_exec *exec, const char *file, const char *name, unsigned threads, unsigned shared,
-                               frit_cuda_kernel **out)
+frit_status frit_cuda_take_kernel(frit_exec *exec, const char *file, const char *name, unsigned threads,
+                                  unsigned shared, frit_cuda_kernel **out)
 {
     const frit_cuda_kernel wanted = {
         .file = file, .name = name, .grid = {1, 1, 1}, .threads = threads, .shared_bytes = shared};
@@ -129,7 +129,7 @@ frit_status frit_cuda_add_plain(frit_exec *exec, const frit_node *node, const ch
     FRIT_TRY(frit_cuda_launch_new(exec, node, out));
     FRIT_TRY(set_addresses(exec, *out));
     (*out)->run = run_numbers;
-    return take_kernel(exec, "plain.cu", name, THREADS, 0, &(*out)->kernel);
+    return frit_cuda_take_kernel(exec, "plain.cu", name, THREADS, 0, &(*out)->kernel);
 }
 
 static const op_row rows[FRIT_OP_COUNT];
@@ -358,7 +358,7 @@ static frit_status lower_kv_write(frit_exec *exec, const frit_node *node)
     FRIT_TRY(fill_side(exec, &layer->k, &l->cache.keys));
     FRIT_TRY(fill_side(exec, &layer->v, &l->cache.values));
     l->cache.n_heads = layer->spec.n_head_kv;
-    return take_kernel(exec, "plain.cu", "plain_kv_write", THREADS, 0, &l->kernel);
+    return frit_cuda_take_kernel(exec, "plain.cu", "plain_kv_write", THREADS, 0, &l->kernel);
 }
 
 static bool attend_fits(const frit_node *node)
@@ -405,7 +405,8 @@ static frit_status lower_attend(frit_exec *exec, const frit_node *node)
                                   .temp_length = attend->temp_length};
     FRIT_TRY(fill_side(exec, &layer->k, &a->keys));
     FRIT_TRY(fill_side(exec, &layer->v, &a->values));
-    return take_kernel(exec, "plain.cu", "plain_attend", 128, (unsigned)frit_cuda_width(node->src[0]) * 4, &l->kernel);
+    return frit_cuda_take_kernel(exec, "plain.cu", "plain_attend", 128, (unsigned)frit_cuda_width(node->src[0]) * 4,
+                                 &l->kernel);
 }
 
 // ------------------------------------------------------------------------------- the table
