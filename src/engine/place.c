@@ -15,6 +15,7 @@ typedef struct placing {
     int32_t n_wanted;      // layers beside the CPU at most; AUTO: what fits
     uint64_t *bytes;       // [places.n]: weights and cache of each layer
     uint64_t scratch;      // of a step
+    uint64_t crossing;     // rows that go to another device
     bool *is_cache_seen;   // [layers of the cache]
 } placing;
 
@@ -144,21 +145,45 @@ static void add_cache(const placing *p, const frit_node *node)
     add(&p->bytes[node->depth + 1], frit_kv_bytes(&sizes, &o->room));
 }
 
-// Of the weights that nodes of this depth read and the device runs, in the form in which it keeps them. `some` has room
-// for all uses.
-static frit_status add_weights(const placing *p, frit_device *device, const frit_weight_uses *uses, int depth,
+// Whether an option says where what reads its tensors runs.
+static bool is_placed(const frit_engine *engine, const frit_node *node, int *device)
+{
+    int64_t placed;
+    for (int i = 0; i < node->n_src && engine->places.tensors.n > 0; i++) {
+        const frit_node *read = frit_node_storage(node->src[i]);
+        if (read->op != FRIT_OP_WEIGHT ||
+            !frit_map_get(&engine->places.tensors, frit_str_of(read->tensor->name), &placed))
+            continue;
+        *device = (int)placed;
+        return true;
+    }
+    return false;
+}
+
+// Of the weights that nodes of this depth read and the first device runs, in the form in which it keeps them. `some`
+// has room for all uses.
+static frit_status add_weights(const frit_engine *engine, const placing *p, const frit_weight_uses *uses, int depth,
                                frit_weight_uses *some)
 {
+    frit_device *device = engine->devices[0];
     const frit_backend *backend = device->backend;
     frit_weight_bytes bytes = {0};
+    bool crosses = false;
     some->n = 0;
-    for (size_t i = 0; i < uses->n; i++)
-        if (uses->list[i].node->depth == depth && backend->runs(device, uses->list[i].node))
+    for (size_t i = 0; i < uses->n; i++) {
+        const frit_node *node = uses->list[i].node;
+        int placed = 0;
+        if (node->depth != depth || !backend->runs(device, node)) continue;
+        if (is_placed(engine, node, &placed) && placed > 0)
+            crosses = true;
+        else
             some->list[some->n++] = uses->list[i];
+    }
     if (backend->weight_bytes) FRIT_TRY(backend->weight_bytes(device, some, &bytes));
     for (size_t i = 0; i < some->n && !backend->weight_bytes; i++) add(&bytes.missing, some->list[i].tensor->n_bytes);
     add(&p->bytes[depth + 1], bytes.missing);
     add(&p->bytes[depth + 1], bytes.in_place);
+    if (crosses) add(&p->bytes[depth + 1], 2 * p->crossing);   // rows leave the layer, and results come back
     return FRIT_OK;
 }
 
@@ -169,7 +194,7 @@ static frit_status add_all_weights(const frit_engine *engine, const placing *p, 
     if (status == FRIT_OK && !(some.list = calloc(uses.n + 1, sizeof *some.list)))
         status = frit_fail_memory(uses.n * sizeof *some.list, "the places of layers");
     for (int i = 0; status == FRIT_OK && i < engine->places.n; i++)
-        status = add_weights(p, engine->devices[0], &uses, i - 1, &some);
+        status = add_weights(engine, p, &uses, i - 1, &some);
     frit_weight_uses_free(&uses);
     frit_weight_uses_free(&some);
     return status;
@@ -182,14 +207,14 @@ static frit_status measure(frit_engine *engine, frit_graph *graph, void *ctx)
     frit_device *device = engine->devices[0];
     frit_plan *plan;
     frit_exec_bytes bytes;
-    const uint64_t crossing = (uint64_t)graph->max_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
+    p->crossing = (uint64_t)graph->max_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
     for (int i = 0; i < graph->n_nodes; i++) add_cache(p, graph->nodes[i]);
     FRIT_TRY(frit_plan_new(&plan, graph,
                            &(frit_plan_options){.is_fused = true, .takes = device->backend->takes, .device = device}));
     FRIT_TRY(add_all_weights(engine, p, plan));
     FRIT_TRY(frit_plans_exec_bytes(device, plan, &bytes));
     // Executables of smaller classes take less. And the residual of the layers before, and what is added.
-    uint64_t scratch = 2 * crossing;
+    uint64_t scratch = 2 * p->crossing;
     add(&scratch, bytes.shared);
     for (int i = 0; i < FRIT_N_CLASSES; i++) add(&scratch, bytes.own);
     if (scratch > p->scratch) p->scratch = scratch;
@@ -267,9 +292,9 @@ frit_status frit_place_layers(frit_engine *engine, const frit_place_options *opt
     engine->places.layers = frit_arena_new(&engine->arena, int8_t, (size_t)engine->places.n);
     if (!engine->places.layers) return frit_fail_memory((size_t)engine->places.n, "the places of layers");
     FRIT_TRY(parse_count(options->gpu_layers, &p.n_wanted));
+    FRIT_TRY(place_tensors(engine, options->override_tensor));
     if (engine->n_devices > 1) FRIT_TRY(give(engine, &p));
     tell(engine, options->gpu_layers, p.n_wanted);
-    FRIT_TRY(place_tensors(engine, options->override_tensor));
     memset(engine->cache_devices, engine->n_devices > 1 ? -1 : 0, (size_t)n_caches);
     if (engine->n_devices > 1) FRIT_TRY(frit_plans_each_graph(engine, place_cache, NULL));
     for (int32_t i = 0; i < n_caches; i++)
@@ -286,12 +311,6 @@ void frit_places_deinit(frit_places *places)
 int frit_place_wanted(const void *ctx, const frit_node *node)
 {
     const frit_engine *engine = ctx;
-    int64_t device;
-    for (int i = 0; i < node->n_src && engine->places.tensors.n > 0; i++) {
-        const frit_node *read = frit_node_storage(node->src[i]);
-        if (read->op == FRIT_OP_WEIGHT &&
-            frit_map_get(&engine->places.tensors, frit_str_of(read->tensor->name), &device))
-            return (int)device;
-    }
-    return engine->places.layers[node->depth + 1];
+    int device;
+    return is_placed(engine, node, &device) ? device : engine->places.layers[node->depth + 1];
 }

@@ -161,6 +161,26 @@ static void layers_go_where_their_stored_weights_fit(void **state)
     assert_true(n_fewer > 0);
 }
 
+// What an option places on the CPU takes none of the device's memory, so more layers fit.
+static void tensors_placed_elsewhere_leave_room_for_layers(void **state)
+{
+    (void)state;
+    int n_more = 0;
+    for (uint64_t kib = 256; kib <= 8192; kib *= 2) {
+        int n[2];
+        for (int i = 0; i < 2; i++) {
+            test_device_set_traits((test_device_traits){.free_bytes = kib << 10, .weight_times = 6});
+            frit_engine *engine =
+                make((frit_engine_options){.n_ctx = 128, .n_batch = 32, .override_tensor = i == 0 ? NULL : "ffn_=cpu"});
+            n[i] = n_on_device(engine);
+            frit_engine_free(engine);
+        }
+        assert_true(n[1] >= n[0]);
+        n_more += n[1] > n[0];
+    }
+    assert_true(n_more > 0);
+}
+
 static void a_context_must_fit_on_every_device(void **state)
 {
     (void)state;
@@ -316,6 +336,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(as_many_layers_as_were_asked_for_run_on_the_device, use_device, use_none),
         cmocka_unit_test_setup_teardown(otherwise_as_many_as_its_memory_holds, use_device, use_none),
         cmocka_unit_test_setup_teardown(layers_go_where_their_stored_weights_fit, use_device, use_none),
+        cmocka_unit_test_setup_teardown(tensors_placed_elsewhere_leave_room_for_layers, use_device, use_none),
         cmocka_unit_test_setup_teardown(a_context_must_fit_on_every_device, use_device, use_none),
         cmocka_unit_test_setup_teardown(tensors_can_be_placed_by_name, use_device, use_none),
         cmocka_unit_test_setup_teardown(devices_get_the_matrices_of_adapters_that_they_read, use_device, use_none),
