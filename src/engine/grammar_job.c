@@ -13,14 +13,18 @@ struct frit_grammar_job {
     char *text;
     size_t n_bytes;
     frit_grammar_options options;
+    bool is_done;            // the thread's own
     frit_grammar *grammar;   // the result
     frit_status status;
     char failure[FRIT_ERROR_BYTES];
 };
 
+// Threads of background.h call this again when they are woken and freed.
 static void work(void *ctx)
 {
     frit_grammar_job *job = ctx;
+    if (job->is_done) return;
+    job->is_done = true;
     job->status = frit_grammar_new(&job->grammar, job->model, job->text, job->n_bytes, &job->options);
     if (job->status != FRIT_OK) strncpy(job->failure, frit_error(), sizeof job->failure - 1);
 }
@@ -57,7 +61,6 @@ frit_status frit_grammar_begin(frit_grammar_job **out, const frit_model *model, 
         free_job(job);
         return status;
     }
-    frit_background_wake(job->background);
     *out = job;
     return FRIT_OK;
 }

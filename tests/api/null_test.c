@@ -146,8 +146,9 @@ static void call_models(void)
     REFUSES(frit_model_open_memory, out, NULL, bytes, n_bytes, NULL);
     REFUSES(frit_model_open_memory, bytes, &model, NULL, n_bytes, NULL);
     ACCEPTS(frit_model_open_memory, options, &model, bytes, n_bytes, NULL);
+    frit_model *next;
     REFUSES(frit_model_open_next, out, NULL, o.model);
-    REFUSES(frit_model_open_next, model, &model, NULL);
+    REFUSES(frit_model_open_next, model, &next, NULL);
     frit_model_free(model);
     free(bytes);
     FREES(frit_model_free, model);
