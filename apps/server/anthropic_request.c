@@ -211,27 +211,18 @@ static bool read_messages(reading *r, const json_t *root)
 
 // ---------------------------------------------------------------------------------------- tools and thinking
 
-static bool read_tools(const json_t *tools, json_t *out, server_problem *problem)
+static json_t *read_tool(const json_t *tool, const char *place, server_problem *problem)
 {
-    if (!tools || json_is_null(tools)) return true;
-    if (!json_is_array(tools)) return server_expect(problem, "tools", "a list of tools");
-    json_t *list = json_array();
-    json_object_set_new(out, "tools", list);
-    for (size_t i = 0; i < json_array_size(tools); i++) {
-        const json_t *tool = json_array_get(tools, i);
-        const server_place place = server_place_at("tools", i);
-        const char *type = json_string_value(json_object_get(tool, "type"));
-        if (type && strcmp(type, "custom") != 0)
-            return server_refuse(problem, 400, "unsupported_parameter", place.text,
-                                 "%s: a tool of type '%.64s' is not supported: the client runs its tools", place.text,
-                                 type);
-        const char *name = server_need_text(tool, "name", place.text, problem);
-        if (!name) return false;
-        json_array_append_new(list,
-                              server_tool(name, json_object_get(tool, "description"),
-                                          json_object_get(tool, "input_schema"), json_object_get(tool, "strict")));
+    const char *type = json_string_value(json_object_get(tool, "type"));
+    if (type && strcmp(type, "custom") != 0) {
+        server_refuse(problem, 400, "unsupported_parameter", place,
+                      "%s: a tool of type '%.64s' is not supported: the client runs its tools", place, type);
+        return NULL;
     }
-    return true;
+    const char *name = server_need_text(tool, "name", place, problem);
+    if (!name) return NULL;
+    return server_tool(name, json_object_get(tool, "description"), json_object_get(tool, "input_schema"),
+                       json_object_get(tool, "strict"));
 }
 
 static bool read_choice(const json_t *choice, server_generation *request, json_t *out, server_problem *problem)
@@ -297,7 +288,8 @@ static bool convert(void *ctx, server_problem *problem)
     const json_t *root = request->body.root;
     json_t *out = json_object();
     reading r = {json_array(), json_array(), json_array(), NULL, problem};
-    const bool good = read_messages(&r, root) && read_tools(json_object_get(root, "tools"), out, problem) &&
+    const bool good = read_messages(&r, root) &&
+                      server_read_tools(json_object_get(root, "tools"), read_tool, out, problem) &&
                       read_choice(json_object_get(root, "tool_choice"), request, out, problem) &&
                       read_thinking_config(json_object_get(root, "thinking"), out, problem) &&
                       read_effort(json_object_get(root, "output_config"), out, problem);

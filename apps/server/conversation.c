@@ -56,6 +56,21 @@ json_t *server_tool(const char *name, json_t *description, json_t *parameters, j
                      description, "parameters", parameters, "strict", strict);
 }
 
+bool server_read_tools(const json_t *tools, server_tool_fn read, json_t *out, server_problem *problem)
+{
+    if (!tools || json_is_null(tools)) return true;
+    if (!json_is_array(tools)) return server_expect(problem, "tools", "a list of tools");
+    json_t *list = json_array();
+    json_object_set_new(out, "tools", list);
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const server_place place = server_place_at("tools", i);
+        json_t *tool = read(json_array_get(tools, i), place.text, problem);
+        if (!tool) return false;
+        json_array_append_new(list, tool);
+    }
+    return true;
+}
+
 json_t *server_named_choice(const char *name)
 {
     return json_pack("{s:s, s:{s:s}}", "type", "function", "function", "name", name);

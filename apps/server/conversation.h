@@ -25,5 +25,8 @@ json_t *server_text_part(json_t *text);
 json_t *server_call(const char *id, const char *name, const json_t *arguments);
 // {"type": "function", "function": {...}} of a tool's members; those that are NULL are left out.
 json_t *server_tool(const char *name, json_t *description, json_t *parameters, json_t *strict);
+// "tools" of `out`, from a list in another form, of which `read` makes server_tool; NULL of it: a problem.
+typedef json_t *(*server_tool_fn)(const json_t *tool, const char *place, server_problem *problem);
+bool server_read_tools(const json_t *tools, server_tool_fn read, json_t *out, server_problem *problem);
 // {"type": "function", "function": {"name"}}
 json_t *server_named_choice(const char *name);

@@ -160,28 +160,20 @@ static bool read_input(reading *r, const json_t *root)
 
 // ---------------------------------------------------------------------------------------- tools, format, effort
 
-static bool read_tools(const json_t *tools, json_t *out, server_problem *problem)
+static json_t *read_tool(const json_t *tool, const char *place, server_problem *problem)
 {
-    if (!tools || json_is_null(tools)) return true;
-    if (!json_is_array(tools)) return server_expect(problem, "tools", "a list of tools");
-    json_t *list = json_array();
-    json_object_set_new(out, "tools", list);
-    for (size_t i = 0; i < json_array_size(tools); i++) {
-        const json_t *tool = json_array_get(tools, i);
-        const server_place place = server_place_at("tools", i);
-        const char *type = server_need_text(tool, "type", place.text, problem);
-        if (!type) return false;
-        if (strcmp(type, "function") != 0)
-            return server_refuse(problem, 400, "unsupported_parameter", place.text,
-                                 "%s: a tool of type '%.64s' is not supported, only functions", place.text, type);
-        const char *name = server_need_text(tool, "name", place.text, problem);
-        if (!name) return false;
-        json_t *strict = json_object_get(tool, "strict");
-        json_array_append_new(list,
-                              server_tool(name, json_object_get(tool, "description"),
-                                          json_object_get(tool, "parameters"), json_is_true(strict) ? strict : NULL));
+    const char *type = server_need_text(tool, "type", place, problem);
+    if (!type) return NULL;
+    if (strcmp(type, "function") != 0) {
+        server_refuse(problem, 400, "unsupported_parameter", place,
+                      "%s: a tool of type '%.64s' is not supported, only functions", place, type);
+        return NULL;
     }
-    return true;
+    const char *name = server_need_text(tool, "name", place, problem);
+    json_t *strict = json_object_get(tool, "strict");
+    if (!name) return NULL;
+    return server_tool(name, json_object_get(tool, "description"), json_object_get(tool, "parameters"),
+                       json_is_true(strict) ? strict : NULL);
 }
 
 static bool read_choice(json_t *choice, json_t *out, server_problem *problem)
@@ -228,7 +220,8 @@ static bool convert(void *ctx, server_problem *problem)
     server_generation *request = ctx;
     json_t *root = request->body.root, *out = json_object();
     reading r = {.messages = json_array(), .problem = problem};
-    const bool good = read_input(&r, root) && read_tools(json_object_get(root, "tools"), out, problem) &&
+    const bool good = read_input(&r, root) &&
+                      server_read_tools(json_object_get(root, "tools"), read_tool, out, problem) &&
                       read_choice(json_object_get(root, "tool_choice"), out, problem) &&
                       read_effort(json_object_get(root, "reasoning"), out, problem);
     json_object_set_new(out, "messages", r.messages);
