@@ -267,7 +267,7 @@ static void products_of_some_rows_compile_without_spills(void **state)
     close_machine(&m);
 }
 
-// Groups that are one team, that are several, and a last team of fewer queries.
+// Groups that are one query tile, that are several, and a last one of fewer queries.
 static void attention_of_single_rows_compiles_without_spills(void **state)
 {
     (void)state;

@@ -181,7 +181,8 @@ static void run_pieces(frit_engine *engine, int32_t n_first, size_t n_vocab, flo
     frit_session_free(session);
 }
 
-// With a cache in f16, which attention, rotation and writing have fast kernels for; the models above check the plain ones.
+// With a cache in f16, for which attention, rotation and writing have fast kernels; the models above check the plain
+// ones.
 static void compare_with_cpu(const char *name, const char *path, int32_t n_first)
 {
     static const char *const devices[] = {"cpu", "cuda"}, *const caches[] = {"f32", "f16"};

@@ -95,21 +95,20 @@ static frit_status take_variant(frit_exec *exec, const frit_cuda_attend *attend,
 static frit_status take_variants(frit_exec *exec, const frit_cuda_attend *attend, int64_t max_rows, frit_cuda_launch *l)
 {
     const frit_cuda_heads *heads = &attend->heads;
-    const int n_teams = frit_cuda_attend_teams(heads);
+    const int n_tiles = frit_cuda_query_tiles(heads);
     frit_cuda_attend_fast *a = &l->attend_fast;
     const int n_blocks = exec->device->gpu.n_multiprocessors * (heads->head_size > 64 ? 1 : 2);
-    const int n_group = heads->n_heads / heads->n_kv_heads,
-              n_queries = n_group < FRIT_CUDA_TEAM ? n_group : FRIT_CUDA_TEAM;
-    const uint64_t part_bytes = (uint64_t)(n_teams * n_queries * (heads->head_size + 2)) * sizeof(float);
+    const int n_queries = frit_cuda_tile_queries(heads);
+    const uint64_t part_bytes = (uint64_t)(n_tiles * n_queries * (heads->head_size + 2)) * sizeof(float);
     uint64_t n_bytes = 0, n_arrived = 0;
     for (int rows = 1; a->n_variants < FRIT_CUDA_VARIANTS; rows *= 2) {
         frit_cuda_attend_variant *v = &a->variants[a->n_variants++];
-        *v = (frit_cuda_attend_variant){.rows = rows, .n_splits = n_blocks / (n_teams * rows)};
+        *v = (frit_cuda_attend_variant){.rows = rows, .n_splits = n_blocks / (n_tiles * rows)};
         if (v->n_splits < 1 || a->n_variants == FRIT_CUDA_VARIANTS) v->n_splits = 1;
         FRIT_TRY(take_variant(exec, attend, v));
         const uint64_t own = (uint64_t)rows * (uint64_t)v->n_splits * part_bytes;
         if (v->n_splits > 1 && own > n_bytes) n_bytes = own;
-        if (v->n_splits > 1) n_arrived = (uint64_t)(rows * n_teams) * sizeof(uint32_t);
+        if (v->n_splits > 1) n_arrived = (uint64_t)(rows * n_tiles) * sizeof(uint32_t);
         if (rows >= max_rows) break;
     }
     l->x[1].where = l->x[2].where = FRIT_CUDA_FIXED;

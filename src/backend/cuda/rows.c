@@ -86,23 +86,27 @@ static int group_of(const frit_cuda_heads *heads)
     return heads->n_heads / heads->n_kv_heads;
 }
 
-int frit_cuda_attend_teams(const frit_cuda_heads *heads)
+int frit_cuda_query_tiles(const frit_cuda_heads *heads)
 {
-    return heads->n_kv_heads * ((group_of(heads) + FRIT_CUDA_TEAM - 1) / FRIT_CUDA_TEAM);
+    return heads->n_kv_heads * ((group_of(heads) + FRIT_CUDA_QUERY_TILE - 1) / FRIT_CUDA_QUERY_TILE);
+}
+
+int frit_cuda_tile_queries(const frit_cuda_heads *heads)
+{
+    return group_of(heads) < FRIT_CUDA_QUERY_TILE ? group_of(heads) : FRIT_CUDA_QUERY_TILE;
 }
 
 frit_status frit_cuda_attend_kernel(const frit_cuda_attend *attend, int n_splits, int warps, frit_cuda_kernel *kernel)
 {
     const frit_cuda_heads *h = &attend->heads;
-    const int n_queries = group_of(h) < FRIT_CUDA_TEAM ? group_of(h) : FRIT_CUDA_TEAM,
-              part_bytes = n_queries * (h->head_size + 2) * 4;
+    const int n_queries = frit_cuda_tile_queries(h), part_bytes = n_queries * (h->head_size + 2) * 4;
     FRIT_TRY(check_width("a head", h->head_size, 32));
     if (!warps) warps = 8 * part_bytes <= STATIC_SHARED_BYTES ? 8 : 4;
     if (h->head_size > 256 || warps * part_bytes > STATIC_SHARED_BYTES)
         return frit_fail(FRIT_E_UNSUPPORTED, "attention of %d heads of %d dimensions by %d warps; expected at most 256",
                          n_queries, h->head_size, warps);
     begin(kernel, "attend.cu", "attend", (unsigned)warps * 32);
-    kernel->grid[0] = (unsigned)(frit_cuda_attend_teams(h) * n_splits);
+    kernel->grid[0] = (unsigned)(frit_cuda_query_tiles(h) * n_splits);
     frit_cuda_define_attend(kernel, attend);
     frit_cuda_define(kernel, "SPLITS", n_splits);
     frit_cuda_define(kernel, "ATTEND_WARPS", warps);

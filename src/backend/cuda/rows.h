@@ -52,7 +52,7 @@ typedef struct frit_cuda_attend {
     frit_cuda_numbers out;   // of the kernel of many rows; the other one writes f32
 } frit_cuda_attend;
 
-enum { FRIT_CUDA_ROWS_OF_TILE = 64, FRIT_CUDA_TEAM = 8 };
+enum { FRIT_CUDA_ROWS_OF_TILE = 64, FRIT_CUDA_QUERY_TILE = 8 };
 
 // Each fills in file, defines and threads. FRIT_E_UNSUPPORTED: a shape that the kernel does not take.
 frit_status frit_cuda_embed_kernel(const frit_cuda_embed *embed, frit_cuda_kernel *kernel);
@@ -66,9 +66,11 @@ frit_status frit_cuda_take_rows_kernel(int width, frit_cuda_kernel *kernel);
 // Up to 64 positions of a run at a time (frit_row_tile, frit_attend_rows_args).
 frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend *attend, const frit_cuda_gpu *gpu,
                                          frit_cuda_kernel *kernel);
-// Rows one by one (frit_attend_args), whose pages are divided among n_splits blocks for each team of query heads; warps
+// Rows one by one (frit_attend_args), whose pages are divided among n_splits blocks for each tile of query heads; warps
 // of a block: 0: chosen. grid[0] is all of them, grid[1] the number of rows, set before a launch.
 frit_status frit_cuda_attend_kernel(const frit_cuda_attend *attend, int n_splits, int warps, frit_cuda_kernel *kernel);
-// Up to eight query heads of a key/value head are a team.
-int frit_cuda_attend_teams(const frit_cuda_heads *heads);
+// Up to eight query heads of a key/value head are a query tile: how many tiles there are, and how many heads the
+// largest has.
+int frit_cuda_query_tiles(const frit_cuda_heads *heads);
+int frit_cuda_tile_queries(const frit_cuda_heads *heads);
 void frit_cuda_define_attend(frit_cuda_kernel *kernel, const frit_cuda_attend *attend);

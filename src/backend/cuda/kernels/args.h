@@ -92,8 +92,8 @@ typedef struct frit_attend_args {
     frit_gpu_ptr pages;               // i32 [seqs, page_stride]
     frit_gpu_ptr keys, values;        // this layer's part of page 0
     frit_gpu_ptr sinks;               // f32 [heads]
-    frit_gpu_ptr partial;             // f32 [rows, teams, splits, queries of a team, head size + 2]
-    frit_gpu_ptr arrived;             // u32 [rows, teams], zero between launches
+    frit_gpu_ptr partial;             // f32 [rows, query tiles, splits, queries of a tile, head size + 2]
+    frit_gpu_ptr arrived;             // u32 [rows, query tiles], zero between launches
     frit_gpu_ptr out;                 // f32 [rows, heads * head size]
     float softcap, inverse_softcap;   // times log2(e), and one over that
     int page_stride, pad;

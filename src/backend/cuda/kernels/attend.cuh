@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Attention of one new position of each row over the row's cached keys and values, f16 in pages of 32 positions. A
-// block of threads takes a part of the pages of one key/value head for up to eight of its query heads, a team; its
-// warps take pages in turn; the last block of a team to arrive joins the parts.
+// block of threads takes a part of the pages of one key/value head for up to eight of its query heads, a tile; its
+// warps take pages in turn; the last block of a tile to arrive joins the parts.
 //
 //     keys of a page      f16 [kv head][32 positions][HEAD]
 //     values of a page    f16 [kv head][HEAD][32 positions]
@@ -18,9 +18,9 @@
 #include "cache.cuh"
 
 #define GROUP                (HEADS / KV_HEADS)         // query heads of a key/value head
-#define QUERIES              (GROUP < 8 ? GROUP : 8)    // of a team
-#define TEAMS                ((GROUP + 7) / 8)          // of a key/value head; the last may have fewer queries
-#define ALL_TEAMS            (KV_HEADS * TEAMS)
+#define QUERIES              (GROUP < 8 ? GROUP : 8)    // of a tile
+#define QUERY_TILES          ((GROUP + 7) / 8)          // of a key/value head; the last may have fewer queries
+#define ALL_QUERY_TILES      (KV_HEADS * QUERY_TILES)
 #define CHUNKS               (HEAD / 32)
 #define KEYS_AT_ONCE         (HEAD > 128 || ATTEND_WARPS > 8 ? 2 : 4)   // eights of keys that a warp has registers for
 #define PART                 (HEAD + 2)                                 // sums of values, largest score, sum of weights
@@ -131,15 +131,15 @@ DEVICE float sink_of(const frit_attend_args &a, int head, float largest)
     return HAS_SINKS ? exp2_fast(((const float *)a.sinks)[head] * 1.4426950408889634f - largest) : 0;
 }
 
-// The query heads of a team, and their key/value head.
-struct team_heads {
+// The query heads of a tile, and their key/value head.
+struct tile_heads {
     int kv, first, n;
 };
 
-DEVICE team_heads heads_of_team(int team)
+DEVICE tile_heads heads_of_tile(int tile)
 {
-    const int kv = team / TEAMS, at = team % TEAMS * 8;
-    return team_heads{kv, kv * GROUP + at, min(QUERIES, GROUP - at)};
+    const int kv = tile / QUERY_TILES, at = tile % QUERY_TILES * 8;
+    return tile_heads{kv, kv * GROUP + at, min(QUERIES, GROUP - at)};
 }
 
 // The pages of a part, and what its warp needs of them.
@@ -174,9 +174,9 @@ DEVICE part_pages attend_pages(const frit_attend_args &a, int row, int split)
 
 // Brings the first pages of each warp into the L2 while the keys and values of the newest position are still being
 // made.
-DEVICE void attend_prefetch(const frit_attend_args &a, const part_pages &p, int row, int team)
+DEVICE void attend_prefetch(const frit_attend_args &a, const part_pages &p, int row, int tile)
 {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = team / TEAMS;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = tile / QUERY_TILES;
     const int *pages = pages_of_row(a, row);
     int page = p.page;
     for (int i = p.first + warp; i < p.end && i < p.first + 4 * ATTEND_WARPS; i += ATTEND_WARPS) {
@@ -191,11 +191,11 @@ DEVICE void attend_prefetch(const frit_attend_args &a, const part_pages &p, int 
 
 // By a whole block of threads, of a part that has pages; shared: ATTEND_SHARED_FLOATS, is_last: one word of shared
 // memory.
-DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row, int team, int split, float *shared,
+DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row, int tile, int split, float *shared,
                         int *is_last)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const team_heads heads = heads_of_team(team);
+    const tile_heads heads = heads_of_tile(tile);
     const int *pages = pages_of_row(a, row);
     const int first = p.first, end = p.end, n_active = p.n_active, n_positions = p.n_positions;
     int page = p.page;
@@ -246,7 +246,7 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
     __syncthreads();
 
     float *out = (float *)a.out + (row * HEADS + heads.first) * HEAD;
-    float *parts = (float *)a.partial + (long long)(row * ALL_TEAMS + team) * SPLITS * QUERIES * PART;
+    float *parts = (float *)a.partial + (long long)(row * ALL_QUERY_TILES + tile) * SPLITS * QUERIES * PART;
     for (int i = threadIdx.x; i < heads.n * HEAD; i += ATTEND_WARPS * 32) {
         const int query = i / HEAD, d = i % HEAD;
         float sum, largest, total;
@@ -263,7 +263,7 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
-        u32 *arrived = (u32 *)a.arrived + row * ALL_TEAMS + team;
+        u32 *arrived = (u32 *)a.arrived + row * ALL_QUERY_TILES + tile;
         *is_last = atomicAdd(arrived, 1u) == (u32)n_active - 1;
         if (*is_last) *arrived = 0;
     }

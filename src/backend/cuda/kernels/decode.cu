@@ -114,9 +114,9 @@ DEVICE void run(worker &w, char *all_shared, const frit_product_args &p, const f
     });
     w.marks.mark();
     if (next)
-        for (int i = blockIdx.x; i < ROWS * ALL_TEAMS * SPLITS; i += GRID) {
-            const int row = i / ALL_TEAMS % ROWS;
-            attend_prefetch(*next, attend_pages(*next, row, i / (ALL_TEAMS * ROWS)), row, i % ALL_TEAMS);
+        for (int i = blockIdx.x; i < ROWS * ALL_QUERY_TILES * SPLITS; i += GRID) {
+            const int row = i / ALL_QUERY_TILES % ROWS;
+            attend_prefetch(*next, attend_pages(*next, row, i / (ALL_QUERY_TILES * ROWS)), row, i % ALL_QUERY_TILES);
         }
     run_phase<P>(p, shared, w.r, w.list, group, warp, lane, w.turn);
     w.marks.mark();
@@ -150,11 +150,11 @@ DEVICE void run_layer(const frit_decode_args &a, worker &w, char *shared, int la
     w.all.wait();
     w.marks.mark();
     // The first parts of all heads first: short contexts have no others.
-    for (int i = blockIdx.x; i < ROWS * ALL_TEAMS * SPLITS; i += GRID) {
-        const int row = i / ALL_TEAMS % ROWS, split = i / (ALL_TEAMS * ROWS);
+    for (int i = blockIdx.x; i < ROWS * ALL_QUERY_TILES * SPLITS; i += GRID) {
+        const int row = i / ALL_QUERY_TILES % ROWS, split = i / (ALL_QUERY_TILES * ROWS);
         const part_pages pages = attend_pages(at, row, split);
         if (split >= pages.n_active) break;   // and so are all that follow
-        attend_part(at, pages, row, i % ALL_TEAMS, split, (float *)(shared + x_at), is_last);
+        attend_part(at, pages, row, i % ALL_QUERY_TILES, split, (float *)(shared + x_at), is_last);
         __syncthreads();
     }
     w.marks.mark();
