@@ -90,8 +90,9 @@ static void a_long_text_is_the_same_in_any_steps(void **state)
 {
     (void)state;
     frit_model *model = open_model(NULL);
-    for (size_t i = 1; frit_isa_get(i); i++)
-        if (isa_to_check(i)) check_cuts(model, &(setup){.cpu = frit_isa_get(i)->name}, MAX_TOKENS);
+    for (size_t i = 1, n = 0; frit_isa_get(i); i++)
+        if (isa_to_check(i) && n++ % FRIT_TEST_STRIDE == 0)
+            check_cuts(model, &(setup){.cpu = frit_isa_get(i)->name}, MAX_TOKENS);
     check_cuts(model, &(setup){.cpu = "scalar"}, 40);
     frit_model_free(model);
 }
