@@ -187,12 +187,11 @@ const server_protocol server_anthropic = {.problem = write_problem,
 void server_count_message_tokens(server_exchange *exchange)
 {
     server_generation *request = exchange->request;
-    const server_site *site = exchange->site;
+    const server_model *model = exchange->model;
     const frit_tokenize_limits limits = server_exchange_limits(exchange, INT32_MAX);
     frit_token *tokens;
     size_t n;
-    if (!server_check_model(exchange, request->model)) return;
-    if (!server_prompt_tokens(site->model, request, true, &limits, &tokens, &n, &exchange->problem)) return;
+    if (!server_prompt_tokens(model->model, request, true, &limits, &tokens, &n, &exchange->problem)) return;
     free(tokens);
     server_reply(exchange, json_pack("{s:I}", "input_tokens", (json_int_t)n));
 }

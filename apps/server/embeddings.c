@@ -156,12 +156,12 @@ static bool read_ids(const json_t *list, size_t i, int32_t n_vocab, input *in, s
 static bool read_input(const server_exchange *exchange, const json_t *value, size_t i, input *in,
                        server_problem *problem)
 {
-    const server_site *site = exchange->site;
-    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)site->n_ctx);
+    const server_model *model = exchange->model;
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)model->n_ctx);
     if (json_is_array(value)) {
-        if (!read_ids(value, i, site->model_info.n_vocab, in, problem)) return false;
+        if (!read_ids(value, i, model->info.n_vocab, in, problem)) return false;
     } else if (json_is_string(value)) {
-        in->tokens = server_tokens(site->model, json_string_value(value), json_string_length(value), FRIT_TEXT_SPECIAL,
+        in->tokens = server_tokens(model->model, json_string_value(value), json_string_length(value), FRIT_TEXT_SPECIAL,
                                    &limits, &in->n_tokens, problem);
         if (!in->tokens) return false;
     } else {
@@ -169,8 +169,8 @@ static bool read_input(const server_exchange *exchange, const json_t *value, siz
                              "input: expected a string, a list of strings, or lists of token ids");
     }
     if (in->n_tokens == 0) return server_refuse(problem, 400, "invalid_value", "input", "input[%zu]: is empty", i);
-    if (in->n_tokens > (size_t)site->n_ctx)
-        return server_refuse_length(problem, "input", (size_t)site->n_ctx, in->n_tokens, false);
+    if (in->n_tokens > (size_t)model->n_ctx)
+        return server_refuse_length(problem, "input", (size_t)model->n_ctx, in->n_tokens, false);
     return true;
 }
 
@@ -196,10 +196,10 @@ static bool read_inputs(const server_exchange *exchange, const json_t *value, em
     return true;
 }
 
-static bool choose(const server_site *site, const server_embedding *request, embeddings *e, server_problem *problem)
+static bool choose(const server_model *model, const server_embedding *request, embeddings *e, server_problem *problem)
 {
     const char *encoding = request->encoding ? request->encoding : "float";
-    const char *pooling = request->pooling ? request->pooling : site->model_info.pooling;
+    const char *pooling = request->pooling ? request->pooling : model->info.pooling;
     e->as_base64 = strcmp(encoding, "base64") == 0;
     if (!e->as_base64 && strcmp(encoding, "float") != 0)
         return server_refuse(problem, 400, "invalid_value", "encoding_format",
@@ -214,7 +214,7 @@ static bool choose(const server_site *site, const server_embedding *request, emb
         e->options.normalize = e->normalize;
     }
     e->options.n_dims = request->n_dims;
-    const frit_status status = frit_embed_width(site->model, &e->options, &e->width);
+    const frit_status status = frit_embed_width(model->model, &e->options, &e->width);
     if (status != FRIT_OK) {
         const bool by_dims = request->n_dims > 0 && strstr(frit_error(), "numbers of each vector");
         return server_refuse_status(problem, 400, by_dims ? "dimensions" : "pooling", status);
@@ -224,7 +224,7 @@ static bool choose(const server_site *site, const server_embedding *request, emb
 
 static server_job *make_embeddings_job(server_exchange *exchange, const server_embedding *request)
 {
-    const server_site *site = exchange->site;
+    const server_model *model = exchange->model;
     server_problem *problem = &exchange->problem;
     server_job *job = server_job_new();
     embeddings *e = job ? calloc(1, sizeof *e) : NULL;
@@ -233,13 +233,13 @@ static server_job *make_embeddings_job(server_exchange *exchange, const server_e
         server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
         return NULL;
     }
-    e->name = site->name;
+    e->name = model->name;
     e->n_batch = 512;
     job->ctx = e;
     job->free_ctx = free_embeddings;
     job->voice = exchange->protocol == &server_ollama ? &ollama_voice : &openai_voice;
     job->work = work;
-    if (choose(site, request, e, problem) && read_inputs(exchange, request->input, e, job, problem)) return job;
+    if (choose(model, request, e, problem) && read_inputs(exchange, request->input, e, job, problem)) return job;
     server_job_release(NULL, job);
     return NULL;
 }
@@ -247,5 +247,5 @@ static server_job *make_embeddings_job(server_exchange *exchange, const server_e
 void server_embed(server_exchange *exchange)
 {
     const server_embedding *request = exchange->request;
-    if (server_check_model(exchange, request->model)) exchange->job = make_embeddings_job(exchange, request);
+    exchange->job = make_embeddings_job(exchange, request);
 }

@@ -223,10 +223,9 @@ static json_t *load(server_body *body, json_error_t *error)
     return json_loadb(body->text, body->n_text, flags, error);
 }
 
-bool server_parse(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem)
+bool server_load_body(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem)
 {
     server_body *holder = request;
-    set_defaults(parser, request);
     if (n == 0) return server_refuse(problem, 400, NULL, NULL, "the body is empty, a JSON object is expected");
     if (count_values(body, n) > SERVER_MAX_VALUES)
         return server_refuse(problem, 413, "body_too_large", NULL, "the body has more than %d values",
@@ -240,6 +239,13 @@ bool server_parse(const server_parser *parser, const char *body, size_t n, void 
                              error.position, error.text);
     if (!json_is_object(root))
         return server_refuse(problem, 400, NULL, NULL, "the body is %s, a JSON object is expected", kind_of(root));
+    return true;
+}
+
+bool server_parse_body(const server_parser *parser, void *request, server_problem *problem)
+{
+    const json_t *root = ((server_body *)request)->root;
+    set_defaults(parser, request);
     for (size_t i = 0; i < parser->n_fields; i++) {
         json_t *value = json_object_get(root, parser->fields[i].name);
         if (!value || json_is_null(value)) continue;
@@ -247,6 +253,11 @@ bool server_parse(const server_parser *parser, const char *body, size_t n, void 
     }
     if (parser->sampler > 0 && !read_samplers(root, (char *)request + parser->sampler, problem)) return false;
     return !parser->convert || parser->convert(request, problem);
+}
+
+bool server_parse(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem)
+{
+    return server_load_body(parser, body, n, request, problem) && server_parse_body(parser, request, problem);
 }
 
 bool server_body_convert(server_body *body, json_t *root, server_problem *problem)

@@ -61,7 +61,12 @@ typedef struct server_parser {
     size_t sampler;   // offset of its frit_sampler_options, which the caller presets; 0: it has none
 } server_parser;
 
-// Fills the `request`, zeroed but for the sampler. False with a problem of status 400; server_parser_clear either way.
+// Reads the body into the zeroed `request`, whose root then is an object. False with a problem of status 400;
+// server_parser_clear either way.
+bool server_load_body(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem);
+// Fills the rest of the request, whose sampler is preset. False with a problem of status 400.
+bool server_parse_body(const server_parser *parser, void *request, server_problem *problem);
+// Both, for callers that preset no sampler.
 bool server_parse(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem);
 // False with a problem if the parsed request has unknown fields.
 // The field of a sampler's option: its name, with _ for -. False: it has none.

@@ -18,18 +18,18 @@ static uint64_t next_seed(uint64_t seed)
 }
 
 // One that is named twice has the last scale.
-static bool choose_adapters(const server_site *site, const server_generation *request, server_job *job,
+static bool choose_adapters(const server_model *model, const server_generation *request, server_job *job,
                             server_problem *problem)
 {
     if (!request->lora) return true;
-    job->scales = calloc(site->adapters.n + 1, sizeof *job->scales);
+    job->scales = calloc(model->adapters.n + 1, sizeof *job->scales);
     if (!job->scales) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     for (size_t i = 0; i < request->n_lora; i++) {
         const server_chosen *chosen = &request->lora[i];
-        if ((size_t)chosen->id >= site->adapters.n)
+        if ((size_t)chosen->id >= model->adapters.n)
             return server_refuse(problem, 400, "invalid_value", "lora",
                                  "lora[%zu].id is %d, this server has %zu adapters, from 0 on", i, (int)chosen->id,
-                                 site->adapters.n);
+                                 model->adapters.n);
         job->scales[chosen->id] = chosen->scale;
     }
     return true;
@@ -46,17 +46,17 @@ static bool set_salt(const server_exchange *exchange, const char *salt, server_j
 }
 
 // What the answer may be. NULL with a problem, or without one: anything.
-static frit_grammar *compile_grammar(const server_site *site, const server_generation *request, bool chat,
+static frit_grammar *compile_grammar(const server_model *model, const server_generation *request, bool chat,
                                      server_problem *problem)
 {
     if (!chat)
-        return server_grammars_get(site->grammars, site->model, request->format_kind, request->format,
+        return server_grammars_get(model->grammars, model->model, request->format_kind, request->format,
                                    request->n_format, request->format_param, problem);
     const frit_turn_grammar_options options = {.format = request->format_param ? request->format : NULL,
                                                .n_format = request->n_format,
                                                .kind = request->format_kind,
                                                .one_call = !request->parallel_calls};
-    return server_grammars_get_turn(site->grammars, request->turn, request->body.root, &options, request->format_param,
+    return server_grammars_get_turn(model->grammars, request->turn, request->body.root, &options, request->format_param,
                                     problem);
 }
 
@@ -83,7 +83,7 @@ static const char *sampler_field(void)
 }
 
 // The other answers of a request with n of them: the same prompt, and seeds that follow.
-static bool make_part(const server_site *site, const server_generation *request, server_job *first, int32_t index,
+static bool make_part(const server_model *model, const server_generation *request, server_job *first, int32_t index,
                       server_problem *problem)
 {
     server_job *job = server_job_new();
@@ -99,14 +99,14 @@ static bool make_part(const server_site *site, const server_generation *request,
     job->n_top = first->n_top;
     job->awaits_grammar = first->awaits_grammar;
     job->prompt = malloc((first->n_prompt + 1) * sizeof *job->prompt);
-    if (first->scales) job->scales = malloc((site->adapters.n + 1) * sizeof *job->scales);
+    if (first->scales) job->scales = malloc((model->adapters.n + 1) * sizeof *job->scales);
     if (!job->prompt || (first->scales && !job->scales)) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     memcpy(job->prompt, first->prompt, first->n_prompt * sizeof *job->prompt);
-    if (first->scales) memcpy(job->scales, first->scales, (site->adapters.n + 1) * sizeof *job->scales);
-    if (request->turn && !(job->turn = server_turn(site->model, &request->body, problem))) return false;
+    if (first->scales) memcpy(job->scales, first->scales, (model->adapters.n + 1) * sizeof *job->scales);
+    if (request->turn && !(job->turn = server_turn(model->model, &request->body, problem))) return false;
     frit_sampler_options sampler = request->sampler;
     sampler.seed += (uint64_t)index;
-    const frit_status status = frit_sampler_new(&job->sampler, site->model, &sampler);
+    const frit_status status = frit_sampler_new(&job->sampler, model->model, &sampler);
     return status == FRIT_OK || server_refuse_status(problem, 400, sampler_field(), status);
 }
 
@@ -120,26 +120,27 @@ static bool attach_parts(server_job *first)
 
 static bool make_job(server_exchange *exchange, server_generation *request, bool chat)
 {
-    const server_site *site = exchange->site;
+    const server_model *model = exchange->model;
     server_problem *problem = &exchange->problem;
     server_job *job = exchange->job = server_job_new();
     if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     job->continues = !chat;
-    if (!choose_adapters(site, request, job, problem)) return false;
+    if (!choose_adapters(model, request, job, problem)) return false;
     if (!set_salt(exchange, request->cache_salt, job)) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     job->heals = request->heals;
     job->echoes = request->echo;
     if (request->echo && request->heals)
         return server_refuse(problem, 400, "unsupported_parameter", "echo",
                              "echo: a prompt that is healed cannot be echoed");
-    if (request->echo && site->model_info.kind == FRIT_KIND_ENCODER_DECODER)
+    if (request->echo && model->info.kind == FRIT_KIND_ENCODER_DECODER)
         return server_refuse(problem, 400, "unsupported_parameter", "echo",
                              "echo: the model turns one text into another; its answer does not continue the prompt");
-    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)site->n_ctx - 1);
-    if (!server_prompt_tokens(site->model, request, chat, &limits, &job->prompt, &job->n_prompt, problem)) return false;
-    job->prediction = server_prediction_tokens(site->model, request, &limits, &job->n_prediction);
-    request->sampler.seed = request->has_seed ? request->seed : next_seed(site->sampling.seed);
-    frit_status status = frit_sampler_new(&job->sampler, site->model, &request->sampler);
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)model->n_ctx - 1);
+    if (!server_prompt_tokens(model->model, request, chat, &limits, &job->prompt, &job->n_prompt, problem))
+        return false;
+    job->prediction = server_prediction_tokens(model->model, request, &limits, &job->n_prediction);
+    request->sampler.seed = request->has_seed ? request->seed : next_seed(model->sampling.seed);
+    frit_status status = frit_sampler_new(&job->sampler, model->model, &request->sampler);
     if (status != FRIT_OK) return server_refuse_status(problem, 400, sampler_field(), status);
     if (!check_grammar(request, chat, job, problem)) return false;
     const bool is_set = request->max_completion_tokens != SERVER_UNSET;
@@ -147,8 +148,8 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->n_top = request->wants_logprobs ? request->n_top : -1;
     exchange->stream = request->stream;
     for (int32_t i = request->n_choices - 1; i > 0; i--)
-        if (!make_part(site, request, job, i, problem)) return false;
-    if (server_answer_attach(job, exchange->protocol, chat, request, site->model, site->name) && attach_parts(job))
+        if (!make_part(model, request, job, i, problem)) return false;
+    if (server_answer_attach(job, exchange->protocol, chat, request, model->model, model->name) && attach_parts(job))
         return true;
     return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
 }
@@ -156,17 +157,16 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
 void server_generate(server_exchange *exchange, bool chat)
 {
     server_generation *request = exchange->request;
-    if (!server_check_model(exchange, request->model)) return;
-    if (exchange->site->model_info.kind == FRIT_KIND_ENCODER) {
+    if (exchange->model->info.kind == FRIT_KIND_ENCODER) {
         server_refuse(&exchange->problem, 400, "unsupported_model", "model",
                       "'%.200s' is an encoder: it gives embeddings (/v1/embeddings) and generates no text.",
-                      exchange->site->name);
+                      exchange->model->name);
         return;
     }
-    if (exchange->site->model_info.kind == FRIT_KIND_ENCODER_DECODER && chat) {
+    if (exchange->model->info.kind == FRIT_KIND_ENCODER_DECODER && chat) {
         server_refuse(&exchange->problem, 400, "unsupported_model", "model",
                       "'%.200s' turns one text into another and does not chat: use /v1/completions.",
-                      exchange->site->name);
+                      exchange->model->name);
         return;
     }
     // The job takes what the request points to, and lives as long as the exchange.
@@ -179,8 +179,8 @@ void server_generate(server_exchange *exchange, bool chat)
     if (!exchange->job->awaits_grammar || !exchange->submit(exchange)) return;
     kept.turn = exchange->job->turn;
     server_problem problem = {0};
-    frit_grammar *grammar = compile_grammar(exchange->site, &kept, chat, &problem);
-    server_worker_give_grammar(exchange->site->worker, exchange->job, grammar, problem.status ? &problem : NULL);
+    frit_grammar *grammar = compile_grammar(exchange->model, &kept, chat, &problem);
+    server_worker_give_grammar(exchange->model->worker, exchange->job, grammar, problem.status ? &problem : NULL);
 }
 
 void server_complete_chat(server_exchange *exchange)
@@ -199,8 +199,8 @@ static bool fill_gap(server_exchange *exchange, server_generation *request)
     if (json_is_array(request->prefix)) request->prefix = json_array_get(request->prefix, 0);
     request->text = NULL;
     request->n_text = 0;
-    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->site->n_ctx);
-    return server_infill_tokens(exchange->site->model, request, &limits, &exchange->problem);
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->model->n_ctx);
+    return server_infill_tokens(exchange->model->model, request, &limits, &exchange->problem);
 }
 
 void server_complete_text(server_exchange *exchange)

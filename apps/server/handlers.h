@@ -5,7 +5,7 @@
 
 // Takes the reply over; NULL: there was no memory for it.
 void server_reply(server_exchange *exchange, json_t *json);
-// False with a problem if the server has no model of that name. NULL and "": any.
+// Finds exchange->model. False with a problem if the server has no model of that name.
 bool server_check_model(server_exchange *exchange, const char *name);
 // Makes the job of exchange->request, a server_generation. `chat`: of messages, else of a text or of tokens.
 void server_generate(server_exchange *exchange, bool chat);

@@ -292,7 +292,7 @@ static ssize_t read_stream(void *ctx, uint64_t position, char *bytes, size_t siz
     (void)position;
     request *r = ctx;
     size_t n;
-    switch (server_job_read(r->http->options.site->worker, r->exchange.job, bytes, size, &n, suspend, r)) {
+    switch (server_job_read(r->exchange.model->worker, r->exchange.job, bytes, size, &n, suspend, r)) {
     case SERVER_READ_BYTES:
         return (ssize_t)n;
     case SERVER_READ_NOTHING:
@@ -320,7 +320,7 @@ static enum MHD_Result send_whole(request *r)
     server_job *job = r->exchange.job;
     size_t n = 0, size = job->outbox.n;
     char *text = malloc(size + 1);
-    if (text && size > 0) server_job_read(r->http->options.site->worker, job, text, size, &n, suspend, r);
+    if (text && size > 0) server_job_read(r->exchange.model->worker, job, text, size, &n, suspend, r);
     if (n > 0) return send_text(r, 200, text, n, NULL);
     free(text);
     server_refuse_status(&r->exchange.problem, 500, NULL, FRIT_E_MEMORY);
@@ -330,7 +330,7 @@ static enum MHD_Result send_whole(request *r)
 static enum MHD_Result answer_with_job(request *r)
 {
     server_problem *problem = &r->exchange.problem;
-    if (!server_job_begun(r->http->options.site->worker, r->exchange.job, problem, suspend, r)) return MHD_YES;
+    if (!server_job_begun(r->exchange.model->worker, r->exchange.job, problem, suspend, r)) return MHD_YES;
     if (problem->status == 499) return MHD_NO;   // closes the connection
     if (problem->status) return send_problem(r);
     return r->exchange.stream ? send_stream(r) : send_whole(r);
@@ -357,7 +357,7 @@ static bool is_gone(void *ctx)
 static bool submit(server_exchange *exchange)
 {
     request *r = exchange->ctx;
-    server_worker *worker = r->http->options.site->worker;
+    server_worker *worker = r->exchange.model->worker;
     server_job *job = exchange->job;
     job->socket = r->socket;
     job->may_probe = !r->http_1_0;
@@ -371,7 +371,7 @@ static bool submit(server_exchange *exchange)
 static void follow_job(request *r)
 {
     if (!r->exchange.job || (!r->is_submitted && !submit(&r->exchange))) return;
-    server_job_listen(r->http->options.site->worker, r->exchange.job, resume, r);
+    server_job_listen(r->exchange.model->worker, r->exchange.job, resume, r);
 }
 
 // On a thread of the pool.
@@ -489,7 +489,7 @@ static void log_request(const request *r, bool aborted)
                             .key = r->exchange.key};
     if (!r->http->options.log || r->stage == STAGE_NEW) return;
     if (r->route) access.method = r->route->method, access.path = r->route->path;
-    if (r->exchange.job) access.has_usage = server_job_used(r->http->options.site->worker, r->exchange.job, &usage);
+    if (r->exchange.job) access.has_usage = server_job_used(r->exchange.model->worker, r->exchange.job, &usage);
     access.n_prompt = usage.n_prompt;
     access.n_cached = usage.n_cached;
     access.n_answer = usage.n_answer;
@@ -506,7 +506,7 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **st
     log_request(r, code != MHD_REQUEST_TERMINATED_COMPLETED_OK);
     const bool is_large = r->is_large;
     server_front_set(http->front, r->link, SERVER_PHASE_IDLE);
-    server_job_release(http->options.site->worker, r->exchange.job);
+    if (r->exchange.job) server_job_release(r->exchange.model->worker, r->exchange.job);
     free(r->exchange.reply);
     drop_body(r);
     free(r->path);

@@ -11,7 +11,7 @@
 void server_tokenize(server_exchange *exchange)
 {
     const server_text_request *request = exchange->request;
-    const frit_model *model = exchange->site->model;
+    const frit_model *model = exchange->model->model;
     if (!request->text) {
         server_refuse(&exchange->problem, 400, "missing_required_parameter", "content", "content: is missing");
         return;
@@ -70,7 +70,7 @@ void server_detokenize(server_exchange *exchange)
     }
     char *text = NULL;
     size_t n = 0;
-    frit_status status = join_tokens(exchange->site->model, request, &text, &n);
+    frit_status status = join_tokens(exchange->model->model, request, &text, &n);
     if (status == FRIT_OK)
         server_reply(exchange, json_pack("{s:o}", "content", json_stringn(text ? text : "", n)));
     else
@@ -81,7 +81,7 @@ void server_detokenize(server_exchange *exchange)
 void server_apply_template(server_exchange *exchange)
 {
     const server_text_request *request = exchange->request;
-    frit_turn *turn = server_turn(exchange->site->model, &request->body, &exchange->problem);
+    frit_turn *turn = server_turn(exchange->model->model, &request->body, &exchange->problem);
     if (!turn) return;
     size_t n;
     const char *text = frit_turn_prompt(turn, &n);
@@ -96,7 +96,7 @@ void server_apply_template(server_exchange *exchange)
 void server_infill(server_exchange *exchange)
 {
     server_generation *request = exchange->request;
-    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->site->n_ctx);
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->model->n_ctx);
     if (!request->prefix && !request->suffix) {
         server_refuse(&exchange->problem, 400, "missing_required_parameter", "input_prefix",
                       "input_prefix and input_suffix: are missing");
@@ -106,7 +106,7 @@ void server_infill(server_exchange *exchange)
         server_refuse(&exchange->problem, 400, "invalid_type", "prompt", "prompt: expected a string");
         return;
     }
-    if (server_infill_tokens(exchange->site->model, request, &limits, &exchange->problem))
+    if (server_infill_tokens(exchange->model->model, request, &limits, &exchange->problem))
         server_generate(exchange, false);
 }
 
@@ -125,31 +125,32 @@ static json_t *token_text(const frit_model *model, frit_token_role role)
 
 void server_show_props(server_exchange *exchange)
 {
-    const server_site *site = exchange->site;
+    const server_model *model = exchange->model;
     const char *text = "";
     size_t n = 0;
     char build[64];
     snprintf(build, sizeof build, "frit-%s", frit_version());
-    frit_model_meta_text(site->model, "tokenizer.chat_template", 0, &text, &n);
+    frit_model_meta_text(model->model, "tokenizer.chat_template", 0, &text, &n);
     json_t *settings =
-        json_pack("{s:i, s:o}", "n_ctx", (int)site->n_ctx, "params", server_sampling_json(&site->sampling));
+        json_pack("{s:i, s:o}", "n_ctx", (int)model->n_ctx, "params", server_sampling_json(&model->sampling));
     server_reply(exchange,
                  json_pack("{s:o, s:i, s:s, s:s, s:o, s:o, s:o, s:{s:b, s:b}, s:s, s:b}", "default_generation_settings",
-                           settings, "total_slots", (int)server_worker_load(site->worker).n_sessions, "model_alias",
-                           site->name, "model_path", site->model_info.path, "chat_template",
+                           settings, "total_slots", (int)server_worker_load(model->worker).n_sessions, "model_alias",
+                           model->name, "model_path", model->info.path, "chat_template",
                            n > 0 ? json_stringn(text, n) : json_string(""), "bos_token",
-                           token_text(site->model, FRIT_ROLE_BOS), "eos_token", token_text(site->model, FRIT_ROLE_EOS),
-                           "modalities", "vision", 0, "audio", 0, "build_info", build, "is_sleeping", 0));
+                           token_text(model->model, FRIT_ROLE_BOS), "eos_token",
+                           token_text(model->model, FRIT_ROLE_EOS), "modalities", "vision", 0, "audio", 0, "build_info",
+                           build, "is_sleeping", 0));
 }
 
 void server_list_slots(server_exchange *exchange)
 {
-    const server_site *site = exchange->site;
-    const int32_t n = server_worker_load(site->worker).n_sessions;
+    const server_model *model = exchange->model;
+    const int32_t n = server_worker_load(model->worker).n_sessions;
     json_t *list = json_array();
     for (int32_t i = 0; i < n; i++)
-        json_array_append_new(list, json_pack("{s:i, s:i, s:b}", "id", (int)i, "n_ctx", (int)site->n_ctx,
-                                              "is_processing", server_worker_is_busy(site->worker, i)));
+        json_array_append_new(list, json_pack("{s:i, s:i, s:b}", "id", (int)i, "n_ctx", (int)model->n_ctx,
+                                              "is_processing", server_worker_is_busy(model->worker, i)));
     server_reply(exchange, list);
 }
 

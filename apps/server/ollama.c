@@ -132,8 +132,8 @@ const server_protocol server_ollama_generate = {.problem = write_problem, EVENTS
 // A request without a message loads the model in Ollama; here it is there.
 static void say_loaded(server_exchange *exchange, bool chat)
 {
-    const server_site *site = exchange->site;
-    json_t *json = json_pack("{s:s, s:o, s:b, s:s}", "model", site->name, "created_at", time_json((int64_t)time(NULL)),
+    const server_model *model = exchange->model;
+    json_t *json = json_pack("{s:s, s:o, s:b, s:s}", "model", model->name, "created_at", time_json((int64_t)time(NULL)),
                              "done", 1, "done_reason", "load");
     if (chat)
         json_object_set_new(json, "message", json_pack("{s:s, s:s}", "role", "assistant", "content", ""));
@@ -145,7 +145,6 @@ static void say_loaded(server_exchange *exchange, bool chat)
 void server_ollama_answer_chat(server_exchange *exchange)
 {
     const server_generation *request = exchange->request;
-    if (!server_check_model(exchange, request->model)) return;
     if (json_array_size(json_object_get(request->body.root, "messages")) == 0)
         say_loaded(exchange, true);
     else
@@ -155,12 +154,11 @@ void server_ollama_answer_chat(server_exchange *exchange)
 void server_ollama_answer_prompt(server_exchange *exchange)
 {
     server_generation *request = exchange->request;
-    if (!server_check_model(exchange, request->model)) return;
     if (json_string_length(request->suffix) > 0) {
         request->prefix = json_object_get(request->body.given, "prompt");
         request->n_text = 0;
-        const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->site->n_ctx);
-        if (server_infill_tokens(exchange->site->model, request, &limits, &exchange->problem))
+        const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->model->n_ctx);
+        if (server_infill_tokens(exchange->model->model, request, &limits, &exchange->problem))
             server_generate(exchange, false);
     } else if (request->n_text == 0) {
         say_loaded(exchange, false);
@@ -177,28 +175,31 @@ static json_t *size_json(int64_t n)
     return json_sprintf("%lld.%lld%s", (long long)(tenths / 10), (long long)(tenths % 10), many ? "B" : "M");
 }
 
-static json_t *details_json(const server_site *site)
+static json_t *details_json(const server_model *model)
 {
-    const frit_model_info *info = &site->model_info;
+    const frit_model_info *info = &model->info;
     return json_pack("{s:s, s:s, s:s, s:[s], s:o, s:s}", "parent_model", "", "format",
                      strncmp(info->format, "GGUF", 4) == 0 ? "gguf" : "safetensors", "family", info->architecture,
                      "families", info->architecture, "parameter_size", size_json(info->n_params), "quantization_level",
                      info->file_type);
 }
 
-static json_t *model_json(const server_site *site, const char *name)
+static json_t *model_json(const server_model *model, const char *name)
 {
     return json_pack("{s:s, s:s, s:o, s:I, s:s, s:o}", "name", name, "model", name, "modified_at",
-                     time_json(site->started), "size", (json_int_t)site->model_info.n_bytes, "digest", "", "details",
-                     details_json(site));
+                     time_json(model->started), "size", (json_int_t)model->info.n_bytes, "digest", "", "details",
+                     details_json(model));
 }
 
 void server_ollama_list_models(server_exchange *exchange)
 {
-    const server_site *site = exchange->site;
     json_t *list = json_array();
-    for (size_t i = 0; i < site->aliases.n; i++) json_array_append_new(list, model_json(site, site->aliases.items[i]));
-    if (site->aliases.n == 0) json_array_append_new(list, model_json(site, site->name));
+    for (size_t i = 0; i < exchange->site->n_models; i++) {
+        const server_model *model = &exchange->site->models[i];
+        for (size_t k = 0; k < model->aliases.n; k++)
+            json_array_append_new(list, model_json(model, model->aliases.items[k]));
+        if (model->aliases.n == 0) json_array_append_new(list, model_json(model, model->name));
+    }
     server_reply(exchange, json_pack("{s:o}", "models", list));
 }
 
@@ -220,22 +221,22 @@ static json_t *meta_json(const frit_model *model)
 
 void server_ollama_show_model(server_exchange *exchange)
 {
-    const server_site *site = exchange->site;
     const server_shown *request = exchange->request;
-    const char *name = request->model ? request->model : request->name, *text = "";
+    const char *text = "";
     size_t n = 0;
-    if (!server_check_model(exchange, name)) return;
-    frit_model_meta_text(site->model, "tokenizer.chat_template", 0, &text, &n);
-    const bool generates = site->model_info.kind != FRIT_KIND_ENCODER;
+    if (!request->model && !server_check_model(exchange, request->name)) return;
+    const server_model *model = exchange->model;
+    frit_model_meta_text(model->model, "tokenizer.chat_template", 0, &text, &n);
+    const bool generates = model->info.kind != FRIT_KIND_ENCODER;
     json_t *capabilities = json_array();
     json_array_append_new(capabilities, json_string(generates ? "completion" : "embedding"));
     if (generates && n > 0) json_array_append_new(capabilities, json_string("tools"));
-    if (frit_token_of_role(site->model, FRIT_ROLE_FIM_MIDDLE) >= 0)
+    if (frit_token_of_role(model->model, FRIT_ROLE_FIM_MIDDLE) >= 0)
         json_array_append_new(capabilities, json_string("insert"));
     server_reply(exchange, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "modelfile", "", "parameters", "",
                                      "template", n > 0 ? json_stringn(text, n) : json_string(""), "details",
-                                     details_json(site), "model_info", meta_json(site->model), "capabilities",
-                                     capabilities, "modified_at", time_json(site->started)));
+                                     details_json(model), "model_info", meta_json(model->model), "capabilities",
+                                     capabilities, "modified_at", time_json(model->started)));
 }
 
 void server_ollama_show_version(server_exchange *exchange)

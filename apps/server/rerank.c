@@ -98,7 +98,7 @@ static const json_t *text_of(const json_t *value)
     return json_is_object(value) ? json_object_get(value, "text") : value;
 }
 
-static bool read_document(const server_site *site, const json_t *query, const json_t *value, size_t i, document *d,
+static bool read_document(const server_model *model, const json_t *query, const json_t *value, size_t i, document *d,
                           server_problem *problem)
 {
     const json_t *text = text_of(value);
@@ -113,14 +113,14 @@ static bool read_document(const server_site *site, const json_t *query, const js
         d->tokens = malloc(capacity * sizeof *d->tokens);
         if (!d->tokens) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
         status =
-            frit_rerank_tokenize(site->model, json_string_value(query), json_string_length(query),
+            frit_rerank_tokenize(model->model, json_string_value(query), json_string_length(query),
                                  json_string_value(text), json_string_length(text), d->tokens, capacity, &d->n_tokens);
     }
     if (status != FRIT_OK) return server_refuse_status(problem, 400, "documents", status);
-    if (d->n_tokens <= (size_t)site->n_ctx) return true;
+    if (d->n_tokens <= (size_t)model->n_ctx) return true;
     return server_refuse(problem, 400, "context_length_exceeded", "documents",
                          "documents[%zu]: it has %zu tokens with the query; the model's context is %d", i, d->n_tokens,
-                         (int)site->n_ctx);
+                         (int)model->n_ctx);
 }
 
 static bool read_documents(const server_exchange *exchange, const server_rerank *request, reranking *r, server_job *job,
@@ -144,7 +144,7 @@ static bool read_documents(const server_exchange *exchange, const server_rerank 
         json_t *text = json_array_get(documents, i);
         if (exchange->cancelled && exchange->cancelled(exchange->ctx))
             return server_refuse(problem, 499, NULL, NULL, "the client went away");
-        if (!read_document(exchange->site, request->query, text, i, d, problem)) return false;
+        if (!read_document(exchange->model, request->query, text, i, d, problem)) return false;
         if (r->texts) json_array_append_new(r->texts, json_copy((json_t *)text_of(text)));
         job->usage.n_prompt += d->n_tokens;
     }
@@ -153,10 +153,10 @@ static bool read_documents(const server_exchange *exchange, const server_rerank 
 }
 
 // Before any text is read: whether the model can do it.
-static bool check(const server_site *site, const server_rerank *request, server_problem *problem)
+static bool check(const server_model *model, const server_rerank *request, server_problem *problem)
 {
     size_t width;
-    const frit_status status = frit_embed_width(site->model, &(frit_embed_options){.pooling = "rank"}, &width);
+    const frit_status status = frit_embed_width(model->model, &(frit_embed_options){.pooling = "rank"}, &width);
     if (status != FRIT_OK) return server_refuse(problem, 400, "unsupported_model", "model", "%s", frit_error());
     if (!request->query) return server_refuse(problem, 400, "missing_required_parameter", "query", "query: is missing");
     return json_is_string(request->query) ||
@@ -165,7 +165,7 @@ static bool check(const server_site *site, const server_rerank *request, server_
 
 static server_job *make_rerank_job(server_exchange *exchange, const server_rerank *request)
 {
-    const server_site *site = exchange->site;
+    const server_model *model = exchange->model;
     server_problem *problem = &exchange->problem;
     server_job *job = server_job_new();
     reranking *r = job ? calloc(1, sizeof *r) : NULL;
@@ -174,14 +174,14 @@ static server_job *make_rerank_job(server_exchange *exchange, const server_reran
         server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
         return NULL;
     }
-    r->name = site->name;
+    r->name = model->name;
     r->n_batch = 512;
     r->raw_scores = request->raw_scores;
     job->ctx = r;
     job->free_ctx = free_reranking;
     job->voice = &voice;
     job->work = work;
-    if (check(site, request, problem) && read_documents(exchange, request, r, job, problem)) return job;
+    if (check(model, request, problem) && read_documents(exchange, request, r, job, problem)) return job;
     server_job_release(NULL, job);
     return NULL;
 }
@@ -189,5 +189,5 @@ static server_job *make_rerank_job(server_exchange *exchange, const server_reran
 void server_rerank_texts(server_exchange *exchange)
 {
     const server_rerank *request = exchange->request;
-    if (server_check_model(exchange, request->model)) exchange->job = make_rerank_job(exchange, request);
+    exchange->job = make_rerank_job(exchange, request);
 }

@@ -119,9 +119,24 @@ const server_route *server_route_find(const char *method, const char *path, cons
     return NULL;
 }
 
+// A name that is no text is refused when the fields are parsed.
+static bool choose_model(server_exchange *exchange)
+{
+    const server_body *body = exchange->request;
+    return server_check_model(exchange, json_string_value(json_object_get(body->root, "model")));
+}
+
+static bool preset_sampler(const server_parser *parser, server_exchange *exchange)
+{
+    if (parser->sampler)
+        *(frit_sampler_options *)((char *)exchange->request + parser->sampler) = exchange->model->sampling;
+    return true;
+}
+
 void server_route_run(const server_route *route, server_exchange *exchange, const char *body, size_t n_body)
 {
     const server_parser *parser = route->parser;
+    exchange->model = server_site_find(exchange->site, NULL);
     if (!parser) {
         route->handle(exchange);
         return;
@@ -131,10 +146,9 @@ void server_route_run(const server_route *route, server_exchange *exchange, cons
         server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);
         return;
     }
-    if (parser->sampler)
-        *(frit_sampler_options *)((char *)exchange->request + parser->sampler) = exchange->site->sampling;
     server_problem *problem = &exchange->problem;
-    if (server_parse(parser, body, n_body, exchange->request, problem) &&
+    if (server_load_body(parser, body, n_body, exchange->request, problem) && choose_model(exchange) &&
+        preset_sampler(parser, exchange) && server_parse_body(parser, exchange->request, problem) &&
         (!exchange->site->strict_fields || server_parse_strictly(parser, exchange->request, problem)))
         route->handle(exchange);
     server_parser_clear(parser, exchange->request);

@@ -7,25 +7,32 @@
 #include "server/fields.h"
 #include "server/protocol.h"
 
-typedef struct server_site {   // what handlers know of the server; never changes
+typedef struct server_model {   // a model that is served
+    const char *name;           // in answers: the first alias, or its file's
+    frit_option_list aliases;   // names in requests, beside its file's
+    char *stem;                 // of its file
     frit_model *model;
-    frit_model_info model_info;
+    frit_model_info info;
     int32_t n_ctx;
     frit_sampler_options sampling;
     server_adapters adapters;
-    const char *name;           // of the model, in answers: the first alias, or its file's
-    frit_option_list aliases;   // names in requests, beside its file's
-    bool strict_fields;         // unknown fields are refused
-    const char *stem;           // of its file
-    int64_t started;            // seconds since 1970
     server_worker *worker;
     struct server_grammars *grammars;
-    struct server_store *responses;
     server_metrics *metrics;
+    int64_t started;   // seconds since 1970
+} server_model;
+
+typedef struct server_site {   // what handlers know of the server; never changes
+    const server_model *models;
+    size_t n_models;      // at least one: the first is that of requests that name none
+    bool strict_fields;   // unknown fields are refused
+    int64_t started;      // seconds since 1970
+    struct server_store *responses;
 } server_site;
 
 typedef struct server_exchange {   // one request and its answer
     const server_site *site;
+    const server_model *model;         // the one that the request names, before its handler is called
     const server_protocol *protocol;   // of the route
     const char *rest;                  // what the path's '*' stands for
     void *request;                     // parsed; NULL for routes without a parser
@@ -61,5 +68,7 @@ const server_route *server_routes(size_t *n_routes);
 // then names the methods that the path has.
 const server_route *server_route_find(const char *method, const char *path, const char **rest, char allow[64],
                                       server_problem *problem);
-// Parses the body and lets the route handle it.
+// The model of that name, or NULL. No name, "" and "default": the first.
+const server_model *server_site_find(const server_site *site, const char *name);
+// Finds the model that the body names, parses the body, and lets the route handle it.
 void server_route_run(const server_route *route, server_exchange *exchange, const char *body, size_t n_body);

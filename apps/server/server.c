@@ -27,10 +27,10 @@
 
 struct app_server {
     server_site site;
+    server_model model;
     server_http *http;
     server_access_log *log;
     char url[128];
-    char *stem;
 };
 
 const frit_option *server_option_rows(size_t *n_rows)
@@ -168,24 +168,26 @@ static bool start(app_server *server, const server_config *config, server_proble
 {
     const server_options *options = &config->options;
     server_site *site = &server->site;
+    server_model *model = &server->model;
     frit_engine_info info;
     frit_engine_get_info(config->engine, &info);
-    site->model = config->model;
-    frit_model_get_info(config->model, &site->model_info);
-    site->n_ctx = info.n_ctx;
-    site->sampling = config->sampling;
-    site->adapters = config->adapters;
-    site->started = (int64_t)time(NULL);
-    server->stem = stem_of(site->model_info.path);
-    site->grammars = server_grammars_new();
+    model->model = config->model;
+    frit_model_get_info(config->model, &model->info);
+    model->n_ctx = info.n_ctx;
+    model->sampling = config->sampling;
+    model->adapters = config->adapters;
+    model->started = site->started = (int64_t)time(NULL);
+    model->stem = stem_of(model->info.path);
+    model->grammars = server_grammars_new();
+    model->metrics = server_metrics_new();
     site->responses = server_store_new();
-    site->metrics = server_metrics_new();
-    if (!server->stem || !site->grammars || !site->responses || !site->metrics)
+    if (!model->stem || !model->grammars || !model->metrics || !site->responses)
         return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
-    site->stem = server->stem;
-    site->aliases = options->aliases;
+    model->aliases = options->aliases;
+    model->name = options->aliases.n > 0 ? options->aliases.items[0] : model->stem;
     site->strict_fields = options->strict_fields;
-    site->name = options->aliases.n > 0 ? options->aliases.items[0] : server->stem;
+    site->models = model;
+    site->n_models = 1;
     server_http_options http = {
         .site = site,
         .guard = {.keys = options->api_keys, .origins = options->cors, .host = options->host},
@@ -198,13 +200,13 @@ static bool start(app_server *server, const server_config *config, server_proble
         .adapters = config->adapters,
         .speculate = config->speculate,
         .shift = config->shift,
-        .metrics = site->metrics,
+        .metrics = model->metrics,
     };
     if (options->access_log && !server_access_log_open(&server->log, options->access_log, problem)) return false;
     http.log = server->log;
     if (!check_keys(options, problem) || !open_socket(server, options, &http.socket, &http.guard.loopback, problem))
         return false;
-    if (!server_worker_new(&site->worker, config->model, config->engine, &worker, problem)) {
+    if (!server_worker_new(&model->worker, config->model, config->engine, &worker, problem)) {
         close(http.socket);
         return false;
     }
@@ -231,24 +233,24 @@ const char *server_url(const app_server *server)
 
 const char *server_model_name(const app_server *server)
 {
-    return server->site.name;
+    return server->model.name;
 }
 
 void server_drain(app_server *server)
 {
     server_http_drain(server->http);
-    server_worker_drain(server->site.worker);
+    server_worker_drain(server->model.worker);
 }
 
 bool server_is_quiet(app_server *server)
 {
-    return !server_http_is_reading(server->http) && server_worker_is_idle(server->site.worker) &&
+    return !server_http_is_reading(server->http) && server_worker_is_idle(server->model.worker) &&
            server_http_open_requests(server->http) == 0;
 }
 
 void server_cut(app_server *server)
 {
-    server_worker_cut(server->site.worker);
+    server_worker_cut(server->model.worker);
 }
 
 // The connections go first: their jobs must have ended by then, so that none is suspended.
@@ -258,15 +260,15 @@ void server_close(app_server *server)
     if (server->http) {
         server_drain(server);
         server_cut(server);
-        while (server_http_is_reading(server->http) || !server_worker_is_idle(server->site.worker))
+        while (server_http_is_reading(server->http) || !server_worker_is_idle(server->model.worker))
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         server_http_stop(server->http);
     }
-    server_worker_free(server->site.worker);
-    server_grammars_free(server->site.grammars);
+    server_worker_free(server->model.worker);
+    server_grammars_free(server->model.grammars);
     server_store_free(server->site.responses);
-    server_metrics_free(server->site.metrics);
+    server_metrics_free(server->model.metrics);
     server_access_log_close(server->log);
-    free(server->stem);
+    free(server->model.stem);
     free(server);
 }

@@ -643,6 +643,7 @@ static const bad bads[] = {
     {TEXT, "{\"prompt\": \"a\", \"suffix\": \"b\"}", 400, "model", "unsupported_model", NULL},
     {"/tokenize", "{}", 400, "content", "missing_required_parameter", NULL},
     {"/tokenize", "{\"content\": 5}", 400, "content", "invalid_type", NULL},
+    {"/tokenize", "{\"content\": \"a\", \"model\": \"gpt-4\"}", 404, "model", "model_not_found", "gpt-4"},
     {"/detokenize", "{}", 400, "tokens", "missing_required_parameter", NULL},
     {"/detokenize", "{\"tokens\": [64]}", 400, "tokens", NULL, "0 to 63"},
     {"/detokenize", "{\"tokens\": \"a\"}", 400, "tokens", "invalid_type", NULL},
