@@ -129,7 +129,19 @@ static void fail(server_job *job, const server_problem *problem)
     if (answer->request.stream) answer->protocol->fail(job, problem);
 }
 
-static const server_voice voice = {take_text, finish, fail};
+static void keep_alive(server_job *job)
+{
+    const server_answer *answer = job->ctx;
+    answer->protocol->keep_alive(job);
+}
+
+static void progress(server_job *job, const server_progress *so_far)
+{
+    const server_answer *answer = job->ctx;
+    if (answer->protocol->progress) answer->protocol->progress(job, so_far);
+}
+
+static const server_voice voice = {take_text, finish, fail, keep_alive, progress};
 
 // ---------------------------------------------------------------------------------------- for protocols
 
@@ -157,6 +169,19 @@ void server_answer_put_event(server_job *job, const char *name, json_t *json)
     char before[96] = "data: ";
     if (name) snprintf(before, sizeof before, "event: %s\ndata: ", name);
     server_answer_put(job, before, json, "\n\n");
+}
+
+void server_answer_put_comment(server_job *job)
+{
+    static const char comment[] = ": keep-alive\n\n";
+    server_job_put(job, comment, sizeof comment - 1);
+}
+
+json_t *server_progress_json(const server_progress *progress)
+{
+    return json_pack("{s:I, s:I, s:I, s:I}", "total", (json_int_t)progress->n_prompt, "cache",
+                     (json_int_t)progress->n_cached, "processed", (json_int_t)progress->n_done, "time_ms",
+                     (json_int_t)(1e3 * progress->seconds));
 }
 
 // ---------------------------------------------------------------------------------------- attaching

@@ -61,5 +61,9 @@ json_t *server_logprob_json(const frit_model *model, frit_logprob found);
 json_t *server_sampling_json(const frit_sampler_options *options);
 // Writes JSON, which it takes over, between two texts.
 void server_answer_put(server_job *job, const char *before, json_t *json, const char *after);
+// A comment that clients skip: the keep_alive of protocols whose streams are events.
+void server_answer_put_comment(server_job *job);
+// As llama.cpp tells it.
+json_t *server_progress_json(const server_progress *progress);
 // "event: NAME\ndata: JSON\n\n"
 void server_answer_put_event(server_job *job, const char *name, json_t *json);

@@ -172,6 +172,11 @@ static void fail(server_job *job, const server_problem *problem)
     server_answer_put_event(job, "error", error_json(problem));
 }
 
+static void keep_alive(server_job *job)
+{
+    put_event(job, "ping", json_object());
+}
+
 const server_protocol server_anthropic = {.problem = write_problem,
                                           .id_header = "Request-Id",
                                           .stream_type = "text/event-stream",
@@ -180,6 +185,7 @@ const server_protocol server_anthropic = {.problem = write_problem,
                                           .part = put_part,
                                           .end = end,
                                           .fail = fail,
+                                          .keep_alive = keep_alive,
                                           .whole = put_whole};
 
 // ---------------------------------------------------------------------------------------- handlers

@@ -106,8 +106,10 @@ static void finish_ollama(server_job *job, server_finish how)
                                          "prompt_eval_count", (json_int_t)job->usage.n_prompt));
 }
 
-static const server_voice openai_voice = {server_json_reply_text, finish_openai, server_json_reply_fail};
-static const server_voice ollama_voice = {server_json_reply_text, finish_ollama, server_json_reply_fail};
+static const server_voice openai_voice = {
+    .text = server_json_reply_text, .finish = finish_openai, .fail = server_json_reply_fail};
+static const server_voice ollama_voice = {
+    .text = server_json_reply_text, .finish = finish_ollama, .fail = server_json_reply_fail};
 
 // ---------------------------------------------------------------------------------------- on the engine thread
 

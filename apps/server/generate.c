@@ -147,6 +147,9 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;
     job->n_top = request->wants_logprobs ? request->n_top : -1;
     exchange->stream = request->stream;
+    if (request->stream && request->keep_alive_s >= 0)
+        job->keep_alive_s = request->keep_alive_s > 0 ? request->keep_alive_s : exchange->site->keep_alive_s;
+    job->wants_progress = request->stream && request->wants_progress;
     for (int32_t i = request->n_choices - 1; i > 0; i--)
         if (!make_part(model, request, job, i, problem)) return false;
     if (server_answer_attach(job, exchange->protocol, chat, request, model->model, model->name) && attach_parts(job))

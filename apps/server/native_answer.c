@@ -118,6 +118,13 @@ static void put_part(server_job *job, const frit_part *part)
                             piece_json(job, json_stringn(part->text, part->n_bytes), false, job->answer.n_shown));
 }
 
+static void put_progress(server_job *job, const server_progress *progress)
+{
+    json_t *json = piece_json(job, json_string(""), false, 0);
+    json_object_set_new(json, "prompt_progress", server_progress_json(progress));
+    server_answer_put_event(job, NULL, json);
+}
+
 static void end(server_job *job)
 {
     server_answer_put_event(job, NULL, last_json(job, json_string("")));
@@ -140,4 +147,6 @@ const server_protocol server_native = {.problem = server_problem_json,
                                        .part = put_part,
                                        .end = end,
                                        .fail = fail,
+                                       .keep_alive = server_answer_put_comment,
+                                       .progress = put_progress,
                                        .whole = put_whole};

@@ -119,9 +119,15 @@ static void fail(server_job *job, const server_problem *problem)
     server_answer_put(job, "", error_json(problem), "\n");
 }
 
+// Each line is an object, so there are no comments: this one adds no text to the answer.
+static void keep_alive(server_job *job)
+{
+    server_answer_put(job, "", line_json(job->ctx, json_string(""), NULL, NULL, false), "\n");
+}
+
 #define EVENTS                                                                                                   \
     .stream_type = "application/x-ndjson", .id_prefix = "ollama-", .begin = begin, .part = put_part, .end = end, \
-    .fail = fail, .whole = put_whole
+    .fail = fail, .whole = put_whole, .keep_alive = keep_alive
 
 const server_protocol server_ollama = {.problem = write_problem};
 const server_protocol server_ollama_chat = {.problem = write_problem, EVENTS};

@@ -246,6 +246,21 @@ static void end_stream(server_job *job)
     server_job_put(job, done, sizeof done - 1);
 }
 
+// The role comes before, as it comes before everything.
+static void put_progress(server_job *job, const server_progress *progress)
+{
+    server_answer *answer = job->ctx;
+    if (answer->chat && !answer->begun) {
+        answer->begun = true;
+        begin_stream(job);
+    }
+    json_t *choice = choice_of(answer, answer->chat ? json_object() : json_string(""), json_null(), NULL);
+    json_t *chunk =
+        envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_pack("[o]", choice));
+    json_object_set_new(chunk, "prompt_progress", server_progress_json(progress));
+    server_answer_put_event(job, NULL, chunk);
+}
+
 static void fail_stream(server_job *job, const server_problem *problem)
 {
     char *text = server_problem_json(problem);
@@ -304,7 +319,9 @@ static void put_whole(server_job *job)
     server_answer_put(job, "", json, "\n");
 }
 
-#define EVENTS .begin = begin_stream, .part = put_part, .end = end_stream, .fail = fail_stream, .whole = put_whole
+#define EVENTS                                                                                           \
+    .begin = begin_stream, .part = put_part, .end = end_stream, .fail = fail_stream, .whole = put_whole, \
+    .keep_alive = server_answer_put_comment, .progress = put_progress
 
 const server_protocol server_openai = {.problem = server_problem_json};
 const server_protocol server_openai_chat = {

@@ -22,6 +22,9 @@ typedef struct server_protocol {
     void (*part)(server_job *job, const frit_part *part);
     void (*end)(server_job *job);
     void (*fail)(server_job *job, const server_problem *problem);
+    // Maybe before `begin`: nothing else has come for long; so much of the prompt has run (NULL: that is not told).
+    void (*keep_alive)(server_job *job);
+    void (*progress)(server_job *job, const server_progress *progress);
     // The answer as one object; answer->parts has what was generated.
     void (*whole)(server_job *job);
 } server_protocol;

@@ -470,6 +470,8 @@ void server_clear_generation(void *ctx)
     {"model", FIELD_TEXT, .offset = AT(model)},                                                                     \
     {"stream", FIELD_BOOL, .offset = AT(stream)},                                                                   \
     {"stream_options", FIELD_CUSTOM, .parse = parse_stream_options},                                      \
+    {"sse_ping_interval", FIELD_INT, .offset = AT(keep_alive_s), .min = -1, .max = 86400},                \
+    {"return_progress", FIELD_BOOL, .offset = AT(wants_progress)},                                        \
     {"seed", FIELD_CUSTOM, .parse = server_parse_seed},                                                          \
     {"cache_salt", FIELD_TEXT, .offset = AT(cache_salt)},                                                 \
     {"stop", FIELD_CUSTOM, .parse = parse_stop},                                                          \
@@ -538,13 +540,11 @@ static const server_field native_fields[] = {
     {"input_suffix", FIELD_CUSTOM, .parse = parse_input_suffix},
     {"input_extra", FIELD_CUSTOM, .parse = parse_input_extra},
     ELSEWHERE("id_slot"), ELSEWHERE("n_keep"), ELSEWHERE("n_discard"), ELSEWHERE("timings_per_token"),
-    ELSEWHERE("sse_ping_interval"),
     LATER("n_indent", .harmless = "0", .why = SAMPLER_LATER),
     LATER("min_keep", .harmless = "0", .why = SAMPLER_LATER),
     LATER("t_max_predict_ms", .harmless = "0|-1", .why = "limit the tokens: n_predict"),
     LATER("t_max_prompt_ms", .harmless = "0|-1", .why = "close the connection instead"),
     LATER("return_tokens", .harmless = "false", .why = "ask for n_probs, which come with ids"),
-    LATER("return_progress", .harmless = "false", .why = "it comes with a later version"),
     LATER("post_sampling_probs", .harmless = "false", .why = "probabilities are those of the model"),
     LATER("response_fields", .harmless = "[]", .why = "answers have all members"),
     LATER("n_cmpl", .harmless = "1", .why = "one answer is given for each request"),

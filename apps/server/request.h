@@ -49,10 +49,12 @@ typedef struct server_generation {
     const char *cache_salt;   // only requests with the same one share what has run; NULL: none
     server_chosen *lora;      // owned; NULL: as the server was started
     size_t n_lora;
-    int32_t n_choices;     // answers
-    bool parallel_calls;   // the answer may call several tools
-    frit_turn *turn;       // owned: of a chat, made by server_prompt_tokens
-    const char *text;      // a completion's prompt: text, or ...
+    int32_t keep_alive_s;   // of the stream; 0: the server's, -1: none
+    bool wants_progress;    // the stream tells how much of the prompt has run
+    int32_t n_choices;      // answers
+    bool parallel_calls;    // the answer may call several tools
+    frit_turn *turn;        // owned: of a chat, made by server_prompt_tokens
+    const char *text;       // a completion's prompt: text, or ...
     size_t n_text;
     frit_token *ids;   // ... tokens (owned)
     size_t n_ids;

@@ -65,7 +65,7 @@ static void finish(server_job *job, server_finish how)
     free(best);
 }
 
-static const server_voice voice = {server_json_reply_text, finish, server_json_reply_fail};
+static const server_voice voice = {.text = server_json_reply_text, .finish = finish, .fail = server_json_reply_fail};
 
 // ---------------------------------------------------------------------------------------- on the engine thread
 

@@ -221,8 +221,11 @@ static void end(server_job *job)
               json_pack("{s:o}", "response", response));
 }
 
+// Clients want response.created before all others.
 static void fail(server_job *job, const server_problem *problem)
 {
+    const server_answer *answer = job->ctx;
+    if (!answer->begun) begin(job);
     json_t *response = response_json(job, "failed");
     json_object_set_new(response, "error",
                         json_pack("{s:s, s:o}", "code", "server_error", "message", server_problem_message(problem)));
@@ -245,6 +248,7 @@ const server_protocol server_openai_responses = {.problem = server_problem_json,
                                                  .part = put_part,
                                                  .end = end,
                                                  .fail = fail,
+                                                 .keep_alive = server_answer_put_comment,
                                                  .whole = put_whole};
 
 // ---------------------------------------------------------------------------------------- handlers

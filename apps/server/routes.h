@@ -24,9 +24,10 @@ typedef struct server_model {   // a model that is served
 
 typedef struct server_site {   // what handlers know of the server; never changes
     const server_model *models;
-    size_t n_models;      // at least one: the first is that of requests that name none
-    bool strict_fields;   // unknown fields are refused
-    int64_t started;      // seconds since 1970
+    size_t n_models;        // at least one: the first is that of requests that name none
+    bool strict_fields;     // unknown fields are refused
+    int64_t started;        // seconds since 1970
+    int32_t keep_alive_s;   // of streams that say nothing; 0: never
     struct server_store *responses;
 } server_site;
 

@@ -59,6 +59,8 @@ const frit_option *server_option_rows(size_t *n_rows)
             .help = "append a line of JSON for each request, without what it says; -: to stderr"),
         ROW(drain_s, .name = "drain", .type = FRIT_OPTION_INT, .min = 0, .max = 86400, .fallback = "30",
             .metavar = "SECONDS", .help = "after SIGTERM, how long answers may take to finish"),
+        ROW(keep_alive_s, .name = "sse-ping", .type = FRIT_OPTION_INT, .min = 0, .max = 86400, .fallback = "15",
+            .metavar = "SECONDS", .help = "a stream that has nothing to say for so long, while its request waits or its prompt runs, sends a comment; 0: none"),
         ROW(arrival_s, .name = "request-timeout", .type = FRIT_OPTION_INT, .min = 1, .max = 86400, .fallback = "60",
             .metavar = "SECONDS", .help = "how long the headers of a request, and then its body, may take to come"),
     };
@@ -188,6 +190,7 @@ static bool start(app_server *server, const server_config *config, server_proble
     site->strict_fields = options->strict_fields;
     site->models = model;
     site->n_models = 1;
+    site->keep_alive_s = options->keep_alive_s;
     server_http_options http = {
         .site = site,
         .guard = {.keys = options->api_keys, .origins = options->cors, .host = options->host},

@@ -186,6 +186,16 @@ static void drop_gone(server_worker *worker)
     }
 }
 
+static void keep_alive(server_worker *worker)
+{
+    const double now = now_seconds();
+    for (server_job *job = worker->first; job; job = job->next)
+        if (server_job_keep_alive(job, now)) wake(job);
+    for (int32_t i = 0; i < worker->slots.n; i++)
+        if (worker->slots.items[i].job && server_job_keep_alive(worker->slots.items[i].job, now))
+            wake(worker->slots.items[i].job);
+}
+
 // ---------------------------------------------------------------------------------------- a turn of the thread
 
 static const float *scales_of(const server_worker *worker, const server_job *job)
@@ -552,6 +562,7 @@ static void *work(void *ctx)
     pthread_mutex_lock(&worker->lock);
     for (;;) {
         drop_gone(worker);
+        keep_alive(worker);
         if (worker->draining) fail_waiting(worker);
         server_problem problem;
         refuse_unavailable(&problem);
@@ -785,5 +796,5 @@ void server_job_put(server_job *job, const char *bytes, size_t n)
 {
     job = server_job_first(job);
     server_outbox_put(&job->outbox, bytes, n);
-    job->begun = true;
+    job->begun = job->said = true;
 }

@@ -25,11 +25,19 @@ typedef struct server_job server_job;
 
 typedef enum server_finish { SERVER_FINISH_STOP, SERVER_FINISH_LENGTH } server_finish;
 
+typedef struct server_progress {         // of a prompt
+    size_t n_prompt, n_cached, n_done;   // n_done: with those that were there already
+    double seconds;                      // since it has a session
+} server_progress;
+
 // How the events of a job become bytes (a row of functions for each kind of answer). Called on the engine thread.
 typedef struct server_voice {
     void (*text)(server_job *job, app_text text);
     void (*finish)(server_job *job, server_finish finish);
     void (*fail)(server_job *job, const server_problem *problem);   // after the answer has begun
+    // Of streams; NULL for jobs that ask for neither: nothing was said for long; so much of the prompt has run.
+    void (*keep_alive)(server_job *job);
+    void (*progress)(server_job *job, const server_progress *progress);
 } server_voice;
 
 typedef struct server_usage {
@@ -68,6 +76,8 @@ struct server_job {
     const server_voice *voice;
     void *ctx;   // of the voice; freed with the job by free_ctx
     void (*free_ctx)(void *ctx);
+    int32_t keep_alive_s;      // a stream that says nothing for so long says that it lives; 0: it does not
+    bool wants_progress;       // the stream tells how much of the prompt has run
     int socket;                // of the client, to see it go away; -1: unknown
     bool may_probe;            // it understands interim answers (HTTP/1.1)
     void (*wake)(void *ctx);   // there is news; called with the worker's lock held
@@ -89,6 +99,9 @@ struct server_job {
     server_pick *prompt_picks;   // [n_prompt], if it echoes and n_top >= 0; nothing is known of the first
     size_t n_picks, picks_capacity;
     server_times times;
+    bool said;                // something was put into the outbox since server_job_keep_alive looked
+    double quiet_since;       // 0: it never looked
+    size_t n_reported;        // of the prompt: what the last progress told
     bool begun;               // the outbox has or had bytes, so the HTTP status is known: 200, or the problem's
     bool ended;               // nothing more will be written
     bool abandoned;           // the client is gone
@@ -149,6 +162,10 @@ server_usage server_answer_usage(const server_job *job);   // of all answers to 
 // The answer has its next token; it is whole. `metrics` may be NULL.
 void server_job_note_token(server_job *job, server_metrics *metrics, double now);
 void server_job_note_end(const server_job *job, server_metrics *metrics, server_finish finish);
+
+// keep_alive.c: to be called in each turn, with the worker's lock held, for jobs that wait or run. True: there is news
+// for the client.
+bool server_job_keep_alive(server_job *job, double now);
 
 // The client has closed its connection. One that has only closed its sending side still waits for an answer.
 bool server_socket_is_gone(int socket);
