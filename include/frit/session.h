@@ -38,6 +38,16 @@ FRIT_API frit_status frit_session_fork(frit_session **out, const frit_session *s
 FRIT_API size_t frit_session_cached(const frit_session *session);
 FRIT_API frit_status frit_session_set_salt(frit_session *session, const char *salt, size_t n_bytes);
 
+// How the session shares steps with the engine's other ones. Single tokens, and drafts after them, always run; of the
+// rows that a step has left for prompts, those of the highest priority come first, and among equal priorities the rows
+// that run are as the weights while their prompts wait. A prompt waits while those of higher priority take all these
+// rows, but for single tokens of it. Where the cache is full and all sessions wait, one of the lowest priority gives
+// its pages back, and runs again later. What sessions compute does not depend on this.
+//
+// weight: 1 to 1000, 1 at first; FRIT_E_INVALID for others. priority: any number, 0 at first. It may change at any
+// time; forks have the same as the session.
+FRIT_API frit_status frit_session_set_share(frit_session *session, int32_t weight, int32_t priority);
+
 typedef enum frit_output {
     FRIT_OUTPUT_LAST,   // logits after the last token (the default)
     FRIT_OUTPUT_NONE,

@@ -45,6 +45,7 @@ struct frit_engine {
     int32_t n_ctx, n_batch;
     int32_t prefill_rows;    // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never
     int32_t prompt_budget;   // prompt rows of one step while other sessions generate; 0: by the pace, -1: any number
+    double share_time;       // of the prompt that was last begun (share.c)
     frit_pace pace;
     double
         few_ns[FRIT_PACE_FEW + 1];   // a step of so many single tokens and drafts, as a moving average; 0, or -1 after

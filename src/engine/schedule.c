@@ -3,7 +3,7 @@
 //
 // 1. One row for every session that had something to run and got no row in the last step: no session starves.
 // 2. Single queued tokens and the drafts that follow them, the decode rows: they are what people wait for.
-// 3. Prompts, in the sessions' order, with what is left of n_batch rows.
+// 3. Prompts, by the sessions' priorities and weights (share.c), with what is left of n_batch rows.
 //
 // Where many rows run by other kernels, which round differently, steps are of two kinds that take turns: of sessions
 // with many queued tokens, and of all others as above. A prompt is cut so that its last part has many rows too. So what
@@ -15,10 +15,10 @@
 // as take three times as long as a step without prompts, by what steps took before.
 //
 // Pages are taken here, for the rows that are scheduled. A prompt begins only when the cache has pages for all of it;
-// a session that finds none waits until others give pages back. Where all wait, the one that has run least gives its
-// pages back, and runs again later.
+// a session that finds none waits until others give pages back. Where all wait, of those with the lowest priority the
+// one that has run least gives its pages back, and runs again later.
 //
-// Sessions form a queue; a session that had rows goes to its end, so that prompts take turns. A step gives either
+// Sessions form a queue; a session that had rows goes to its end, so that equal ones take turns. A step gives either
 // logits or hidden states: the first row with a result decides, and rows of the other kind wait.
 #include "engine/engine.h"
 
@@ -74,6 +74,11 @@ static bool is_decode(const frit_session *session)
 static bool generates(const frit_session *session)
 {
     return session->n_done > 0 && is_decode(session);
+}
+
+static bool is_prompt(const frit_session *session)
+{
+    return pending(session) > 0 && (session->engine->hp.is_bidirectional || !is_decode(session));
 }
 
 // Rows of prompts that the next step may have.
@@ -241,7 +246,7 @@ static void take_prefill(frit_engine *engine)
 {
     const size_t n_least = (size_t)engine->prefill_rows;
     const int32_t budget = prompt_room(engine), most = budget < engine->n_batch ? budget : engine->n_batch;
-    for (frit_session *s = engine->sessions; s; s = s->next) {
+    for (frit_session *s; (s = frit_share_next(engine)) != NULL;) {
         if (!is_prefill(engine, s) || most < engine->step->n_rows) continue;
         const size_t room = fitting(engine, s, (size_t)(most - engine->step->n_rows));
         if (room < n_least) continue;
@@ -262,7 +267,7 @@ static void take_decode(frit_engine *engine)
     }
     for (frit_session *s = engine->sessions; s; s = s->next)
         if (s->n_taken == 0 && is_decode(s)) take(engine, s, SIZE_MAX);
-    for (frit_session *s = engine->sessions; s && room > 0; s = s->next) {
+    for (frit_session *s; room > 0 && (s = frit_share_next(engine)) != NULL;) {
         const int32_t before = s->n_taken;
         if (!is_prefill(engine, s)) take(engine, s, (size_t)room);
         room -= s->n_taken - before;
@@ -285,7 +290,7 @@ static size_t count_results(const frit_session *session, frit_result *kind)
 static void take_whole(frit_engine *engine)
 {
     const frit_step *step = engine->step;
-    for (frit_session *s = engine->sessions; s; s = s->next) {
+    for (frit_session *s; (s = frit_share_next(engine)) != NULL;) {
         frit_result kind;
         const size_t n_outs = count_results(s, &kind);
         const bool suits = is_prefill(engine, s) == step->prefill &&
@@ -330,6 +335,7 @@ static void pick(frit_engine *engine)
         if (s->n_done > 0) s->n_known = -1;
         if (s->n_done == 0 && pending(s) > 0) s->reads = !frit_prefix_begin(s);
     }
+    frit_share_update(engine, is_prompt);
     step->encodes = false;
     step->decodes = true;
     take_sources(engine);
@@ -355,11 +361,13 @@ static bool gives_way(const frit_session *session, const frit_session *least)
 {
     if (!least) return true;
     const bool is_shifted = session->shift.n_dropped > 0, least_is = least->shift.n_dropped > 0;
-    return is_shifted == least_is ? session->n_done < least->n_done : least_is;
+    if (is_shifted != least_is) return least_is;
+    if (session->share.priority != least->share.priority) return session->share.priority < least->share.priority;
+    return session->n_done < least->n_done;
 }
 
-// All sessions with something to run wait for pages. Of those that began, if there are several, the one that has run
-// least gives its pages back.
+// All sessions with something to run wait for pages. Of those that began, if there are several, the one of the lowest
+// priority that has run least gives its pages back.
 static bool evict(frit_engine *engine)
 {
     frit_session *least = NULL;
@@ -413,6 +421,7 @@ void frit_schedule(frit_engine *engine)
     step->keeps_hidden = false;
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->waited = s->n_taken == 0 && pending(s) > 0;
+        frit_share_count(s);
         if (s->n_taken > 0 && step->encodes) lay_out_source(step, s);
         if (s->n_taken > 0 && !step->encodes) lay_out(engine, s);
     }

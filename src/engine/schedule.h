@@ -45,6 +45,11 @@ frit_status frit_step_reserve_picks(frit_engine *engine);
 
 // Chooses the rows of the next step, into engine->step. Allocates nothing; n_rows is 0 if nothing is queued.
 void frit_schedule(frit_engine *engine);
+// How prompts share steps (share.c). Which sessions wait with prompts now; then each of these once, in the order in
+// which they take rows, NULL after the last; and the rows that one of the step's sessions has taken.
+void frit_share_update(frit_engine *engine, bool (*is_prompt)(const frit_session *session));
+frit_session *frit_share_next(frit_engine *engine);
+void frit_share_count(frit_session *session);
 // How many sessions have something to run and no row in the step that was scheduled.
 int32_t frit_schedule_waiting(const frit_engine *engine);
 // FRIT_E_LIMIT if sessions have something to run, and the step that was scheduled has nothing, for want of pages.

@@ -33,6 +33,7 @@ frit_status frit_session_new(frit_session **out, frit_engine *engine)
     size_t n_sessions = 1;
     for (const frit_session *s = engine->sessions; s; s = s->next) n_sessions++;
     session->n_known = -1;
+    session->share.weight = 1;
     session->tokens = calloc((size_t)engine->n_ctx, sizeof *session->tokens);
     session->logits = calloc(n_vocab, sizeof *session->logits);
     frit_status status =

@@ -23,6 +23,13 @@ typedef struct frit_ask {
     frit_pick_lists lists;
 } frit_ask;
 
+typedef struct frit_share {   // of the rows that steps have for prompts (share.c)
+    int32_t weight, priority;
+    double time;   // prompt rows that ran, by weight
+    bool waits;    // it has a prompt that waits
+    bool passed;   // in the step that is being made, its turn has been
+} frit_share;
+
 typedef struct frit_session_shift {   // shift.c
     bool on;
     int32_t n_keep, n_drop;   // tokens: whole pages
@@ -77,6 +84,7 @@ struct frit_session {
     frit_ask asks[FRIT_MAX_ASKS];   // oldest first; those after n_asks only have memory
     int32_t n_asks;
     frit_session_shift shift;
+    frit_share share;
     struct frit_speculation *speculation;   // NULL: none (speculate.h)
     frit_hidden *hidden;                    // NULL: not kept
     frit_next_text next_text;

@@ -75,6 +75,7 @@ static const any_function every_function[] = {
     ENTRY(frit_session_length),
     ENTRY(frit_session_cached),
     ENTRY(frit_session_set_salt),
+    ENTRY(frit_session_set_share),
     ENTRY(frit_session_truncate),
     ENTRY(frit_session_logits),
     ENTRY(frit_session_tokens),

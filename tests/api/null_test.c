@@ -400,6 +400,7 @@ static void call_sessions(void)
     ZERO(frit_session_cached, session, NULL);
     REFUSES(frit_session_set_salt, session, NULL, "a", 1);
     REFUSES(frit_session_set_salt, salt, o.session, NULL, 1);
+    REFUSES(frit_session_set_share, session, NULL, 1, 0);
     REFUSES(frit_session_truncate, session, NULL, 0);
     ZERO(frit_session_logits, session, NULL);
     ZERO(frit_session_tokens, session, NULL);

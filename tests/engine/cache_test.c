@@ -14,7 +14,7 @@ typedef struct world {
     frit_model *model;
     frit_engine *engine, *alone;
     frit_session *sessions[N_SESSIONS];
-    frit_rng rng;
+    frit_rng rng, share_rng;
     int32_t n_vocab;
     int n_compared, n_waited, n_found;
 } world;
@@ -212,6 +212,8 @@ static void happen(world *w)
         frit_session_free(session);
         assert_ok(frit_session_new(&w->sessions[i], w->engine));
         if (pick(w, 4) == 0) assert_ok(frit_session_set_salt(w->sessions[i], "salt", 4));
+        assert_ok(frit_session_set_share(w->sessions[i], (int32_t)random_between(&w->share_rng, 1, 9),
+                                         (int32_t)random_between(&w->share_rng, -1, 1)));
         break;
     case 5:
     case 6:
@@ -240,6 +242,7 @@ static void live_with(const char *path, int n_rounds, bool scarce, int32_t host_
     assert_ok(frit_model_get_info(w.model, &info));
     w.n_vocab = info.n_vocab;
     frit_rng_init(&w.rng, 7);
+    frit_rng_init(&w.share_rng, 9);
     for (int i = 0; i < N_SESSIONS; i++) assert_ok(frit_session_new(&w.sessions[i], w.engine));
     for (int round = 0; round < n_rounds; round++) {
         happen(&w);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// How prompts share the rows that steps have for them: by priority, then by weight.
+//
+// Each session has a time of its own, which advances by 1 / weight with each prompt row that runs. Of the prompts that
+// wait with the highest priority, the one whose time is the least comes next, and takes all rows that are left: so over
+// several steps the rows of those that wait are as their weights, and none of them starves. One that begins to wait
+// starts at the time of those that wait with its priority, or, where there are none, at that of the prompt that was
+// last begun: a session saves no rows up while it waits for none, and rows that no other one wanted do not count.
+#include "engine/engine.h"
+
+enum { MAX_WEIGHT = 1000 };
+
+frit_status frit_session_set_share(frit_session *session, int32_t weight, int32_t priority)
+{
+    FRIT_REQUIRE(session);
+    FRIT_TRY(frit_session_check_usable(session));
+    if (weight < 1 || weight > MAX_WEIGHT)
+        return frit_fail(FRIT_E_INVALID, "a session's weight is %d; expected 1 to %d", weight, MAX_WEIGHT);
+    if (priority != session->share.priority) session->share.waits = false;   // it begins to wait among others
+    session->share.weight = weight;
+    session->share.priority = priority;
+    return FRIT_OK;
+}
+
+static double first_time(const frit_engine *engine, const frit_session *session)
+{
+    const frit_session *least = NULL;
+    for (const frit_session *s = engine->sessions; s; s = s->next) {
+        if (!s->share.waits || s->share.priority != session->share.priority) continue;
+        if (!least || s->share.time < least->share.time) least = s;
+    }
+    return least ? least->share.time : engine->share_time;
+}
+
+void frit_share_update(frit_engine *engine, bool (*is_prompt)(const frit_session *session))
+{
+    for (frit_session *s = engine->sessions; s; s = s->next) {
+        s->share.passed = false;
+        if (!is_prompt(s)) s->share.waits = false;
+    }
+    for (frit_session *s = engine->sessions; s; s = s->next) {
+        if (s->share.waits || !is_prompt(s)) continue;
+        const double first = first_time(engine, s);
+        if (s->share.time < first) s->share.time = first;
+        s->share.waits = true;
+    }
+}
+
+static bool comes_before(const frit_share *a, const frit_share *b)
+{
+    return a->priority != b->priority ? a->priority > b->priority : a->time < b->time;
+}
+
+frit_session *frit_share_next(frit_engine *engine)
+{
+    frit_session *next = NULL;
+    for (frit_session *s = engine->sessions; s; s = s->next)
+        if (s->share.waits && !s->share.passed && (!next || comes_before(&s->share, &next->share))) next = s;
+    if (next) next->share.passed = true;
+    return next;
+}
+
+void frit_share_count(frit_session *session)
+{
+    frit_share *share = &session->share;
+    if (!share->waits) return;
+    if (session->engine->share_time < share->time) session->engine->share_time = share->time;
+    share->time += (double)session->n_taken / share->weight;
+}
