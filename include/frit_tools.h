@@ -49,6 +49,9 @@ FRIT_API frit_status frit_option_set(const frit_option *row, void *target, const
 // 1 + a third of the name's length. `candidates`: [n], none NULL.
 FRIT_API const char *frit_name_nearest(const char *name, const char *const *candidates, size_t n);
 
+// SHA-256 of some bytes. False, and nothing, if a pointer is NULL.
+FRIT_API bool frit_sha256_of(const void *bytes, size_t n, uint8_t sum[32]);
+
 // The rows of the options structs in frit.h; they live for ever.
 FRIT_API const frit_option *frit_model_option_rows(size_t *n_rows);
 FRIT_API const frit_option *frit_convert_option_rows(size_t *n_rows);

@@ -6,6 +6,7 @@
 #include "server/server.h"
 
 #include <poll.h>
+#include <signal.h>
 #endif
 
 typedef struct serve_args {
@@ -27,6 +28,29 @@ typedef struct serve_args {
 static void nap(int milliseconds)
 {
     poll(NULL, 0, milliseconds);
+}
+
+static volatile sig_atomic_t hung_up;
+
+static void on_hangup(int number)
+{
+    (void)number;
+    hung_up = 1;
+}
+
+// SIGHUP is no end for a server, as it is for other commands.
+static void catch_hangup(void)
+{
+    const struct sigaction action = {.sa_handler = on_hangup};
+    sigaction(SIGHUP, &action, NULL);
+}
+
+static void reload(app_server *server)
+{
+    char said[1024];
+    hung_up = 0;
+    const bool good = server_reload(server, said, sizeof said);
+    fprintf(stderr, "frit: SIGHUP: %s%s\n", good ? "" : "nothing changed: ", said);
 }
 
 // The first signal lets answers finish, until the deadline; the second does not.
@@ -58,6 +82,7 @@ static int serve(const serve_args *args, frit_model *model, frit_engine *engine,
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGHUP);
+    catch_hangup();
     sigprocmask(SIG_BLOCK, &signals, &before);   // the server's threads leave them to this one
     int code = CLI_DONE;
     frit_engine_info info;
@@ -69,7 +94,10 @@ static int serve(const serve_args *args, frit_model *model, frit_engine *engine,
     } else {
         fprintf(stderr, "frit: serving %s at %s (%d x %d tokens)\n", server_model_name(server), server_url(server),
                 args->server.parallel, info.n_ctx);
-        while (!cli_interrupted) nap(200);
+        while (!cli_interrupted) {
+            nap(200);
+            if (hung_up) reload(server);
+        }
         end_gently(&args->common, server, args->server.drain_s);
         server_close(server);
     }

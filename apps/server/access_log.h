@@ -15,7 +15,7 @@ typedef struct server_access {
     bool aborted;                     // the connection ended before the answer did
     const char *code;                 // of a problem, or NULL
     double seconds;                   // from its head to the end of the answer
-    size_t key;                       // the number of the caller's key, from 1 on; 0: none
+    const char *key;                  // of the caller, for people; NULL: none
     bool has_usage;
     uint64_t n_prompt, n_cached, n_answer;
 } server_access;

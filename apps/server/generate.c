@@ -38,10 +38,11 @@ static bool choose_adapters(const server_model *model, const server_generation *
 // Callers with different keys, and requests with different salts, cannot tell what others have asked.
 static bool set_salt(const server_exchange *exchange, const char *salt, server_job *job)
 {
-    const size_t n = (salt ? strlen(salt) : 0) + 32;
-    if (exchange->key == 0 && !salt) return true;
+    const char *caller = server_key_salt(exchange->caller);
+    const size_t n = strlen(caller) + (salt ? strlen(salt) : 0) + 2;
+    if (!exchange->caller && !salt) return true;
     job->salt = malloc(n);
-    if (job->salt) snprintf(job->salt, n, "%zu:%s", exchange->key, salt ? salt : "");
+    if (job->salt) snprintf(job->salt, n, "%s:%s", caller, salt ? salt : "");
     return job->salt != NULL;
 }
 

@@ -42,29 +42,14 @@ const char *server_guard_allowed_origin(const server_guard *guard, const char *o
     return NULL;
 }
 
-// Takes the same time wherever the texts differ: as long as the given text is.
-static bool is_equal(const char *given, const char *key)
-{
-    size_t n_given = strlen(given), n_key = strlen(key);
-    unsigned char differs = n_given != n_key;
-    for (size_t i = 0; i < n_given; i++)
-        differs |= (unsigned char)((unsigned char)given[i] ^ (unsigned char)key[n_key ? i % n_key : 0]);
-    return differs == 0;
-}
-
-size_t server_guard_key(const server_guard *guard, const server_caller *caller)
+server_key *server_guard_key(const server_guard *guard, const server_caller *caller)
 {
     const char *bearer = caller->authorization;
     if (bearer) bearer = strncasecmp(bearer, "Bearer ", 7) == 0 ? bearer + 7 + strspn(bearer + 7, " ") : NULL;
-    size_t found = 0;
-    for (size_t i = 0; i < guard->keys.n; i++) {   // all of them, in the same time
-        if (bearer && is_equal(bearer, guard->keys.items[i])) found = i + 1;
-        if (caller->api_key && is_equal(caller->api_key, guard->keys.items[i])) found = i + 1;
-    }
-    return found;
+    return bearer || caller->api_key ? server_keys_find(guard->keys, bearer, caller->api_key) : NULL;
 }
 
-bool server_guard_admits(const server_guard *guard, const server_caller *caller, bool needs_key,
+bool server_guard_admits(const server_guard *guard, const server_caller *caller, const server_key *key, bool needs_key,
                          server_problem *problem)
 {
     if (guard->loopback && caller->host && !is_loopback_name(caller->host, guard->host))
@@ -76,7 +61,7 @@ bool server_guard_admits(const server_guard *guard, const server_caller *caller,
         return server_refuse(problem, 403, "origin_not_allowed", NULL,
                              "requests from pages of '%.200s' are not allowed; --cors ORIGIN allows them",
                              caller->origin);
-    if (!needs_key || guard->keys.n == 0 || server_guard_key(guard, caller) > 0) return true;
+    if (!needs_key || key || server_keys_count(guard->keys) == 0) return true;
     bool given = caller->authorization || caller->api_key;
     return server_refuse(problem, 401, "invalid_api_key", NULL,
                          given ? "the API key is not one of this server's"

@@ -64,7 +64,8 @@ typedef struct request {
     bool is_reading;   // the pool has it
     bool is_submitted;
     bool is_preflight, bad_path, http_1_0, is_large;
-    bool ends;   // the connection is closed after the answer
+    bool is_counted;   // among the requests of its key
+    bool ends;         // the connection is closed after the answer
 } request;
 
 static double now_seconds(void)
@@ -152,8 +153,9 @@ static void open_request(request *r, const char *method)
     if (!r->is_preflight) r->route = server_route_find(method, r->path, &r->exchange.rest, r->allow, &no_route);
     if (r->route) r->exchange.protocol = r->route->protocol;
     bool needs_key = !r->is_preflight && (!r->route || r->route->needs_key);
-    if (server_guard_admits(guard, &caller, needs_key, problem) && no_route.status) *problem = no_route;
-    r->exchange.key = server_guard_key(guard, &caller);
+    server_key *key = r->exchange.caller = server_guard_key(guard, &caller);
+    r->exchange.key = (size_t)server_key_id(key);
+    if (server_guard_admits(guard, &caller, key, needs_key, problem) && no_route.status) *problem = no_route;
     if (r->bad_path && !problem->status)
         server_refuse(problem, 404, "not_found", NULL, "a path with %%00 does not exist");
     if (atomic_load(&r->http->draining) && !problem->status) {
@@ -161,6 +163,8 @@ static void open_request(request *r, const char *method)
         problem->retry_after = 5;
     }
     check_headers(r);
+    if (problem->status || !r->route || !r->route->parser) return;
+    r->is_counted = server_key_enter(key, r->came_at, problem);
 }
 
 static void drop_body(request *r)
@@ -360,6 +364,7 @@ static bool submit(server_exchange *exchange)
     server_worker *worker = r->exchange.model->worker;
     server_job *job = exchange->job;
     job->socket = r->socket;
+    job->caller = server_key_retain(exchange->caller);
     job->may_probe = !r->http_1_0;
     r->is_submitted = true;
     if (server_worker_submit(worker, job, &exchange->problem)) return true;
@@ -486,7 +491,7 @@ static void log_request(const request *r, bool aborted)
                             .aborted = aborted,
                             .code = r->exchange.problem.status ? r->exchange.problem.code : NULL,
                             .seconds = now_seconds() - r->came_at,
-                            .key = r->exchange.key};
+                            .key = server_key_label(r->exchange.caller)};
     if (!r->http->options.log || r->stage == STAGE_NEW) return;
     if (r->route) access.method = r->route->method, access.path = r->route->path;
     if (r->exchange.job) access.has_usage = server_job_used(r->exchange.model->worker, r->exchange.job, &usage);
@@ -507,6 +512,8 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **st
     const bool is_large = r->is_large;
     server_front_set(http->front, r->link, SERVER_PHASE_IDLE);
     if (r->exchange.job) server_job_release(r->exchange.model->worker, r->exchange.job);
+    if (r->is_counted) server_key_leave(r->exchange.caller);
+    server_key_release(r->exchange.caller);
     free(r->exchange.reply);
     drop_body(r);
     free(r->path);

@@ -3,6 +3,7 @@
 #include "server/handlers.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // Ollama's clients write ":latest" after names.
@@ -115,7 +116,13 @@ void server_show_metrics(server_exchange *exchange)
                                   .n_waiting = load.n_waiting,
                                   .cache_use = load.cache_use,
                                   .started = exchange->site->started};
-    exchange->reply = server_metrics_text(model->metrics, model->name, &gauges);
+    char *text = server_metrics_text(model->metrics, model->name, &gauges);
+    char *keys = server_keys_metrics(exchange->site->keys);
+    const size_t n = (text ? strlen(text) : 0) + (keys ? strlen(keys) : 0) + 1;
+    exchange->reply = text && keys ? malloc(n) : NULL;
+    if (exchange->reply) snprintf(exchange->reply, n, "%s%s", text, keys);
+    free(text);
+    free(keys);
     exchange->type = "text/plain; version=0.0.4; charset=utf-8";
     if (!exchange->reply) server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);
 }

@@ -5,6 +5,7 @@
 // reply, a problem or a job.
 #pragma once
 #include "server/fields.h"
+#include "server/keys.h"
 #include "server/protocol.h"
 
 typedef struct server_model {   // a model that is served
@@ -29,6 +30,7 @@ typedef struct server_site {   // what handlers know of the server; never change
     int64_t started;        // seconds since 1970
     int32_t keep_alive_s;   // of streams that say nothing; 0: never
     struct server_store *responses;
+    server_keys *keys;
 } server_site;
 
 typedef struct server_exchange {   // one request and its answer
@@ -37,7 +39,8 @@ typedef struct server_exchange {   // one request and its answer
     const server_protocol *protocol;   // of the route
     const char *rest;                  // what the path's '*' stands for
     void *request;                     // parsed; NULL for routes without a parser
-    size_t key;                        // number of the caller's API key, from 1 on; 0: none
+    server_key *caller;                // its API key; NULL: none
+    size_t key;                        // server_key_id of it
     char *reply;                       // malloc'd, of status 200
     const char *type;                  // of the reply; NULL: JSON
     server_problem problem;

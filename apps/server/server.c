@@ -26,6 +26,7 @@
     }
 
 struct app_server {
+    server_options options;
     server_site site;
     server_model model;
     server_http *http;
@@ -43,6 +44,8 @@ const frit_option *server_option_rows(size_t *n_rows)
             .help = "port to listen on; 0: any that is free"),
         ROW(api_keys, .name = "api-key", .type = FRIT_OPTION_LIST, .metavar = "KEY",
             .help = "a key that requests must send (may be given several times)"),
+        ROW(key_file, .name = "api-key-file", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
+            .help = "keys that requests must send, with names and limits; read again at SIGHUP"),
         ROW(no_auth, .name = "no-auth", .type = FRIT_OPTION_FLAG,
             .help = "listen on other addresses than loopback without a key"),
         ROW(parallel, .name = "parallel", .letters = "np", .type = FRIT_OPTION_INT, .min = 1, .max = 256, .fallback = "4",
@@ -80,11 +83,11 @@ static bool is_loopback(const struct sockaddr *address)
 
 static bool check_exposed(const server_options *options, const struct sockaddr *address, server_problem *problem)
 {
-    if (is_loopback(address) || options->api_keys.n > 0 || options->no_auth) return true;
-    return server_refuse(
-        problem, 400, NULL, NULL,
-        "--host %s lets the whole network use the model: set --api-key KEY, or --no-auth if that is meant",
-        options->host);
+    if (is_loopback(address) || options->api_keys.n > 0 || options->key_file || options->no_auth) return true;
+    return server_refuse(problem, 400, NULL, NULL,
+                         "--host %s lets the whole network use the model: set --api-key KEY or --api-key-file FILE, or "
+                         "--no-auth if that is meant",
+                         options->host);
 }
 
 static bool listen_at(const struct addrinfo *address, const server_options *options, int *out, server_problem *problem)
@@ -156,11 +159,8 @@ static char *stem_of(const char *path)
     return stem;
 }
 
-static bool check_keys(const server_options *options, server_problem *problem)
+static bool check_aliases(const server_options *options, server_problem *problem)
 {
-    for (size_t i = 0; i < options->api_keys.n; i++)
-        if (!options->api_keys.items[i][0])
-            return server_refuse(problem, 400, NULL, NULL, "--api-key: the key is empty");
     for (size_t i = 0; i < options->aliases.n; i++)
         if (!options->aliases.items[i][0]) return server_refuse(problem, 400, NULL, NULL, "--alias: the name is empty");
     return true;
@@ -168,7 +168,7 @@ static bool check_keys(const server_options *options, server_problem *problem)
 
 static bool start(app_server *server, const server_config *config, server_problem *problem)
 {
-    const server_options *options = &config->options;
+    const server_options *options = &server->options;
     server_site *site = &server->site;
     server_model *model = &server->model;
     frit_engine_info info;
@@ -191,9 +191,12 @@ static bool start(app_server *server, const server_config *config, server_proble
     site->models = model;
     site->n_models = 1;
     site->keep_alive_s = options->keep_alive_s;
+    if (!check_aliases(options, problem) ||
+        !server_keys_open(&site->keys, &options->api_keys, options->key_file, problem))
+        return false;
     server_http_options http = {
         .site = site,
-        .guard = {.keys = options->api_keys, .origins = options->cors, .host = options->host},
+        .guard = {.keys = site->keys, .origins = options->cors, .host = options->host},
         .arrival_s = options->arrival_s,
         .max_waiting = options->parallel + options->max_queue,
     };
@@ -207,8 +210,7 @@ static bool start(app_server *server, const server_config *config, server_proble
     };
     if (options->access_log && !server_access_log_open(&server->log, options->access_log, problem)) return false;
     http.log = server->log;
-    if (!check_keys(options, problem) || !open_socket(server, options, &http.socket, &http.guard.loopback, problem))
-        return false;
+    if (!open_socket(server, options, &http.socket, &http.guard.loopback, problem)) return false;
     if (!server_worker_new(&model->worker, config->model, config->engine, &worker, problem)) {
         close(http.socket);
         return false;
@@ -221,6 +223,7 @@ bool server_open(app_server **out, const server_config *config, server_problem *
     *out = NULL;
     app_server *made = calloc(1, sizeof *made);
     if (!made) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    made->options = config->options;
     if (!start(made, config, problem)) {
         server_close(made);
         return false;
@@ -237,6 +240,19 @@ const char *server_url(const app_server *server)
 const char *server_model_name(const app_server *server)
 {
     return server->model.name;
+}
+
+bool server_reload(app_server *server, char *said, size_t size)
+{
+    server_problem problem;
+    if (!server_keys_have_file(server->site.keys))
+        return snprintf(said, size, "there is nothing to read again without --api-key-file"), false;
+    const bool good = server_keys_reload(server->site.keys, &problem);
+    if (good)
+        snprintf(said, size, "keys that are known now: %zu", server_keys_count(server->site.keys));
+    else
+        snprintf(said, size, "%s", problem.message);
+    return good;
 }
 
 void server_drain(app_server *server)
@@ -271,6 +287,7 @@ void server_close(app_server *server)
     server_grammars_free(server->model.grammars);
     server_store_free(server->site.responses);
     server_metrics_free(server->model.metrics);
+    server_keys_close(server->site.keys);
     server_access_log_close(server->log);
     free(server->model.stem);
     free(server);

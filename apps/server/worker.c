@@ -43,6 +43,7 @@ static void job_free(server_job *job)
         job_free(part);
     }
     if (job->free_ctx) job->free_ctx(job->ctx);
+    server_key_release(job->caller);
     app_answer_free(&job->answer);
     server_outbox_free(&job->outbox);
     frit_sampler_free(job->sampler);

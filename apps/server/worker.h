@@ -14,6 +14,7 @@
 // belongs to the worker and is guarded by its lock.
 #pragma once
 #include "common/answer.h"
+#include "server/keys.h"
 #include "server/logprobs.h"
 #include "server/metrics.h"
 #include "server/outbox.h"
@@ -67,6 +68,7 @@ struct server_job {
     bool echoes;              // the prompt's tokens are reported too
     int32_t max_tokens;       // -1: until the answer or the context ends
     float *scales;            // of the adapters that there are: owned; NULL: as the server was started
+    server_key *caller;       // retained; NULL: without a key
     char *salt;               // of the prefix cache: owned; NULL: none
     frit_token *prediction;   // of the answer: owned; NULL: none
     size_t n_prediction;

@@ -2,6 +2,9 @@
 // SHA-256, as FIPS 180-4 writes it.
 #include "base/sha256.h"
 
+#include "base/status.h"
+#include "frit_tools.h"
+
 #include <string.h>
 
 // The fractions of the cube roots of the first 64 primes; those of the square roots of the first 8 begin the state.
@@ -79,4 +82,15 @@ void frit_sha256_end(frit_sha256 *sum, uint8_t out[FRIT_SHA256_BYTES])
     frit_sha256_add(sum, padding, 1 + (119 - sum->n_bytes % 64) % 64);
     frit_sha256_add(sum, length, sizeof length);
     for (int i = 0; i < 32; i++) out[i] = (uint8_t)(sum->state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+bool frit_sha256_of(const void *bytes, size_t n, uint8_t sum[32])
+{
+    FRIT_REQUIRE_ITEMS_OR(false, bytes, n);
+    FRIT_REQUIRE_OR(false, sum);
+    frit_sha256 state;
+    frit_sha256_init(&state);
+    frit_sha256_add(&state, bytes, n);
+    frit_sha256_end(&state, sum);
+    return true;
 }

@@ -124,6 +124,7 @@ static const any_function every_function[] = {
     ENTRY(frit_sampler_is_over),
     ENTRY(frit_option_set),
     ENTRY(frit_name_nearest),
+    ENTRY(frit_sha256_of),
     ENTRY(frit_model_option_rows),
     ENTRY(frit_convert_option_rows),
     ENTRY(frit_engine_option_rows),

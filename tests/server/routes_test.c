@@ -9,6 +9,10 @@
 
 #define KEY "X-Api-Key: secret\r\n"
 
+// Of the key "hashed".
+#define HASH "1a06df824ed741b53c785079a6347f00eec5af82f9850775409ca69dff4068a6"
+static const char key_file[] = "named = sha256:" HASH "\n";
+
 static served s;
 static const server_route *routes;
 static size_t n_routes;
@@ -18,7 +22,11 @@ static int start_server(void **state)
     (void)state;
     const tiny_options options = {.n_ctx = 256};
     routes = server_routes(&n_routes);
-    s = serve(tiny_model("routes.gguf", &options), "--parallel 2 --threads 1 --api-key secret");
+    char arguments[512];
+    write_file(temp_path("routes-keys"), key_file, sizeof key_file - 1);
+    snprintf(arguments, sizeof arguments, "--parallel 2 --threads 1 --api-key secret --api-key-file '%s'",
+             temp_path("routes-keys"));
+    s = serve(tiny_model("routes.gguf", &options), arguments);
     return 0;
 }
 
@@ -75,12 +83,21 @@ static void nothing_but_liveness_is_answered_without_a_key(void **state)
 {
     (void)state;
     static const char *const open[] = {"/health", "/livez", "/readyz"};
+    static const char *const wrong[] = {"",
+                                        "Authorization: Bearer secre\r\n",
+                                        "Authorization: Bearer secrets\r\n",
+                                        "Authorization: Basic secret\r\n",
+                                        "Authorization: Bearer \r\n",
+                                        "X-Api-Key: \r\n",
+                                        "X-Api-Key: named\r\n",
+                                        "X-Api-Key: " HASH "\r\n",
+                                        "X-Api-Key: sha256:" HASH "\r\n"};
     for (size_t i = 0; i < n_routes; i++) {
         bool is_open = false;
         for (size_t k = 0; k < FRIT_COUNT(open); k++) is_open |= strcmp(routes[i].path, open[k]) == 0;
         assert_int_equal(routes[i].needs_key, !is_open);
-        for (int wrong = 0; wrong < 2; wrong++) {
-            reply r = ask(&routes[i], wrong ? "Authorization: Bearer secre\r\n" : "", "{}");
+        for (size_t k = 0; k < FRIT_COUNT(wrong); k++) {
+            reply r = ask(&routes[i], wrong[k], "{}");
             if (r.status != (is_open ? 200 : 401)) fail_msg("%s: %d %s", routes[i].path, r.status, r.body);
             if (!is_open) expect_shape(&routes[i], &r);
             reply_free(&r);

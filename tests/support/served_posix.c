@@ -113,6 +113,11 @@ int stop_serving(served *s, int signal_number)
     return code;
 }
 
+void expect_said(served *s, const char *text)
+{
+    if (!listen_for(s->err, s->said, sizeof s->said, text)) fail_msg("no '%s' in: %s", text, s->said);
+}
+
 int serve_and_fail(const char *arguments, char *said, size_t size)
 {
     int err;

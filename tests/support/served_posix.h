@@ -24,6 +24,8 @@ typedef struct served {
 served serve(const char *model, const char *options);
 // Sends the signal (0: none) and waits for the end; returns the exit code, or 128 + the signal that killed it.
 int stop_serving(served *s, int signal_number);
+// Waits until its stderr says this; fails the test if that takes a minute.
+void expect_said(served *s, const char *text);
 // `frit serve ARGUMENTS` that is expected to end by itself.
 int serve_and_fail(const char *arguments, char *said, size_t size);
 

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: MIT
+// Keys from a file: its lines, reading it again, limits, and what follows from whose key a request has.
+#include "server/keys.h"
+#include "support/served_posix.h"
+#include "support/tiny_model.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TEXT "/v1/completions"
+// Of "abc" (FIPS 180-4's own example).
+#define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+static const char brief[] = "{\"prompt\": \"b\", \"temperature\": 0, \"max_tokens\": 8, \"logit_bias\": {\"2\": -100}}";
+static const char endless[] =
+    "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": -1, \"logit_bias\": {\"2\": -100}, \"stream\": true}";
+
+static const char *model(void)
+{
+    const tiny_options options = {.n_ctx = 12000};
+    static char path[1024];
+    if (!path[0]) snprintf(path, sizeof path, "%s", tiny_model("keys.gguf", &options));
+    return path;
+}
+
+static const char *key_path(void)
+{
+    static char path[1024];
+    if (!path[0]) snprintf(path, sizeof path, "%s", temp_path("key-file"));
+    return path;
+}
+
+static void write_keys(const char *text)
+{
+    write_file(key_path(), text, strlen(text));
+}
+
+static served serve_keys(const char *text, const char *more)
+{
+    char options[4096];
+    write_keys(text);
+    snprintf(options, sizeof options, "--threads 1 --api-key-file '%s' %s", key_path(), more);
+    return serve(model(), options);
+}
+
+static int ask(const served *s, const char *key, const char *path, const char *body)
+{
+    char header[256];
+    snprintf(header, sizeof header, "Authorization: Bearer %s\r\n", key);
+    char *text = post_text(path, header, body);
+    const int fd = connect_to(s);
+    send_text(fd, text);
+    free(text);
+    return fd;
+}
+
+static reply answer_to(const served *s, const char *key, const char *path, const char *body)
+{
+    const int fd = ask(s, key, path, body);
+    const reply r = read_reply(fd);
+    close(fd);
+    return r;
+}
+
+static void expect_status(const served *s, const char *key, int status)
+{
+    reply r = answer_to(s, key, TEXT, brief);
+    if (r.status != status) fail_msg("%s: %d, not %d: %s", key, r.status, status, r.body);
+    reply_free(&r);
+}
+
+// ---------------------------------------------------------------------------------------- lines
+
+static void lines_are_keys_names_and_limits(void **state)
+{
+    (void)state;
+    server_key_options plain, key;
+    char why[160];
+    bool is_key;
+    server_key_of_text("abc", &plain);
+    static const char *const empty[] = {"", "  \t\r", "# a comment", "   # key = secret"};
+    for (size_t i = 0; i < FRIT_COUNT(empty); i++) {
+        assert_true(server_key_parse(empty[i], &key, &is_key, why, sizeof why));
+        assert_false(is_key);
+    }
+    static const char *const same[] = {"abc", " abc ", "abc\r", "x = abc", "sha256:" ABC, "x = sha256:" ABC " # abc"};
+    for (size_t i = 0; i < FRIT_COUNT(same); i++) {
+        assert_true(server_key_parse(same[i], &key, &is_key, why, sizeof why));
+        assert_true(is_key);
+        assert_memory_equal(key.hash, plain.hash, sizeof key.hash);
+        assert_string_equal(key.name, strchr(same[i], '=') ? "x" : "");
+        assert_int_equal(key.weight, 1);
+        assert_int_equal(key.concurrent, 0);
+    }
+    assert_true(server_key_parse("a.b-c@d = abc== rate=60/min tokens=100000/day concurrent=4 weight=2 priority=-3",
+                                 &key, &is_key, why, sizeof why));
+    assert_string_equal(key.name, "a.b-c@d");
+    assert_true(key.requests.amount == 60 && key.requests.seconds == 60);
+    assert_true(key.tokens.amount == 100000 && key.tokens.seconds == 86400);
+    assert_int_equal(key.concurrent, 4);
+    assert_int_equal(key.weight, 2);
+    assert_int_equal(key.priority, -3);
+}
+
+static void a_bad_line_is_refused_without_its_key(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"x =",
+                                        "x = # secret",
+                                        "= secret",
+                                        "x=secret",
+                                        "bad/name = secret",
+                                        "secret more",
+                                        "secret rate=5",
+                                        "secret rate=5/week",
+                                        "secret rate=/min",
+                                        "secret rate=0/min",
+                                        "secret rate=-1/s",
+                                        "secret rate=1e3/s",
+                                        "secret tokens=99999999999999999999/s",
+                                        "secret concurrent=0",
+                                        "secret concurrent=1.5",
+                                        "secret weight=0",
+                                        "secret weight=1001",
+                                        "secret priority=x",
+                                        "secret Rate=1/s",
+                                        "secret rate=1/s =",
+                                        "sha256:secret",
+                                        "sha256:" ABC "0",
+                                        "secret secret=1"};
+    for (size_t i = 0; i < FRIT_COUNT(lines); i++) {
+        server_key_options key;
+        char why[160] = "";
+        bool is_key;
+        if (server_key_parse(lines[i], &key, &is_key, why, sizeof why)) fail_msg("'%s' is taken", lines[i]);
+        assert_true(strlen(why) > 10);
+        if (strstr(why, "secret")) fail_msg("'%s' shows the key: %s", lines[i], why);
+    }
+    char text[4096];
+    memset(text, 'k', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    server_key_options key;
+    char why[160];
+    bool is_key;
+    assert_false(server_key_parse(text, &key, &is_key, why, sizeof why));
+}
+
+static void expect_refused(const char *said)
+{
+    server_key_options *list;
+    size_t n;
+    server_problem problem = {0};
+    assert_false(server_key_file_read(key_path(), &list, &n, &problem));
+    assert_int_equal(problem.status, 400);
+    assert_null(list);
+    if (!strstr(problem.message, said)) fail_msg("'%s' is not in: %s", said, problem.message);
+}
+
+static void a_bad_file_is_refused(void **state)
+{
+    (void)state;
+    unlink(key_path());
+    expect_refused("No such file");
+    write_keys("");
+    expect_refused("has no key");
+    write_keys("# nothing\n\n");
+    expect_refused("has no key");
+    write_keys("a = k1\n\nb = k2\na = k3\n");
+    expect_refused("line 4: the name of line 1 again");
+    write_keys("abc\nb = k2\nsha256:" ABC);
+    expect_refused("line 3: the key of line 1 again");
+    write_file(key_path(), "k1\0k2", 5);
+    expect_refused("a byte 0");
+    char *large = calloc(2, 1 << 20);
+    memset(large, '\n', 2 << 20);
+    write_file(key_path(), large, 2 << 20);
+    free(large);
+    expect_refused("larger than 1 MiB");
+    unlink(key_path());
+    assert_int_equal(mkdir(key_path(), 0700), 0);
+    expect_refused("not a regular file");
+    rmdir(key_path());
+}
+
+// Whatever their order is, and however the key is written.
+static void a_key_is_known_by_its_name_or_hash(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"a = k1\nk2\n", "k2\na = k3\n"};
+    uint64_t ids[2][2];
+    char salts[2][2][40];
+    for (int i = 0; i < 2; i++) {
+        server_keys *keys;
+        server_problem problem;
+        write_keys(files[i]);
+        assert_true(server_keys_open(&keys, &(frit_option_list){0}, key_path(), &problem));
+        server_key *found[] = {server_keys_find(keys, i == 0 ? "k1" : "k3", NULL), server_keys_find(keys, "x", "k2")};
+        for (int k = 0; k < 2; k++) {
+            assert_non_null(found[k]);
+            ids[i][k] = server_key_id(found[k]);
+            snprintf(salts[i][k], sizeof salts[i][k], "%s", server_key_salt(found[k]));
+            server_key_release(found[k]);
+        }
+        assert_null(server_keys_find(keys, NULL, NULL));
+        assert_null(server_keys_find(keys, "", "k"));
+        server_keys_close(keys);
+    }
+    for (int k = 0; k < 2; k++) {
+        assert_true(ids[0][k] == ids[1][k] && ids[0][k] != 0);
+        assert_string_equal(salts[0][k], salts[1][k]);
+    }
+    assert_true(ids[0][0] != ids[0][1]);
+    assert_string_not_equal(salts[0][0], salts[0][1]);
+}
+
+// ---------------------------------------------------------------------------------------- limits
+
+static server_key *only_key(server_keys **keys, const char *line)
+{
+    static const frit_option_list none;   // outlives the keys
+    server_problem problem;
+    write_keys(line);
+    assert_true(server_keys_open(keys, &none, key_path(), &problem));
+    server_key *key = server_keys_find(*keys, "k", NULL);
+    assert_non_null(key);
+    return key;
+}
+
+// Refused with this code and time to wait; code NULL: let in.
+static void expect_entry(server_key *key, double now, const char *code, int retry_after)
+{
+    server_problem problem = {0};
+    const bool good = server_key_enter(key, now, &problem);
+    assert_int_equal(good, code == NULL);
+    if (good) return;
+    assert_int_equal(problem.status, 429);
+    assert_string_equal(problem.code, code);
+    assert_int_equal(problem.retry_after, retry_after);
+}
+
+static void requests_come_back_with_time(void **state)
+{
+    (void)state;
+    server_keys *keys;
+    server_key *key = only_key(&keys, "k rate=6/min");
+    for (int i = 0; i < 6; i++) expect_entry(key, 1000, NULL, 0);
+    expect_entry(key, 1000, "rate_limit_exceeded", 10);
+    expect_entry(key, 1004, "rate_limit_exceeded", 6);
+    expect_entry(key, 1010, NULL, 0);
+    expect_entry(key, 1010, "rate_limit_exceeded", 10);
+    for (int i = 0; i < 6; i++) expect_entry(key, 9000, NULL, 0);   // no more than 6, however long it waits
+    expect_entry(key, 9000, "rate_limit_exceeded", 10);
+    server_key_release(key);
+    server_keys_close(keys);
+}
+
+static void tokens_come_back_with_time(void **state)
+{
+    (void)state;
+    server_keys *keys;
+    server_key *key = only_key(&keys, "k tokens=100/s weight=4");
+    expect_entry(key, 10, NULL, 0);
+    server_key_charge(key, 60, 540);   // what was begun is not cut
+    assert_true(server_key_served(key) == 150);
+    expect_entry(key, 10, "token_limit_exceeded", 6);
+    expect_entry(key, 14.5, "token_limit_exceeded", 1);
+    expect_entry(key, 15.1, NULL, 0);
+    server_key_release(key);
+    server_keys_close(keys);
+}
+
+static void requests_at_once_are_counted(void **state)
+{
+    (void)state;
+    server_keys *keys;
+    server_key *key = only_key(&keys, "k concurrent=2");
+    expect_entry(key, 1, NULL, 0);
+    expect_entry(key, 1, NULL, 0);
+    expect_entry(key, 1, "concurrency_limit_exceeded", 1);
+    server_key_leave(key);
+    expect_entry(key, 1, NULL, 0);
+    write_keys("k concurrent=3 rate=1/day");   // a key keeps its counts when its limits change
+    server_problem problem;
+    assert_true(server_keys_reload(keys, &problem));
+    expect_entry(key, 1, NULL, 0);
+    expect_entry(key, 1, "concurrency_limit_exceeded", 1);
+    server_key_leave(key);
+    expect_entry(key, 1, "rate_limit_exceeded", 86400);
+    char *text = server_keys_metrics(keys);
+    assert_non_null(strstr(text, "reason=\"concurrent\"} 2\n"));
+    assert_non_null(strstr(text, "reason=\"rate\"} 1\n"));
+    free(text);
+    server_key_release(key);
+    server_keys_close(keys);
+}
+
+// ---------------------------------------------------------------------------------------- a server
+
+static void a_hangup_reads_the_file_again(void **state)
+{
+    (void)state;
+    served s = serve_keys("one = k1\ntwo = sha256:" ABC "\n", "--api-key fixed");
+    expect_status(&s, "k1", 200);
+    expect_status(&s, "abc", 200);
+    expect_status(&s, "fixed", 200);
+    expect_status(&s, ABC, 401);
+    write_keys("one = k1 k4\n");
+    kill(s.pid, SIGHUP);
+    expect_said(&s, "SIGHUP: nothing changed: --api-key-file");
+    expect_status(&s, "k1", 200);
+    expect_status(&s, "abc", 200);
+    write_keys("one = k3\n");
+    kill(s.pid, SIGHUP);
+    expect_said(&s, "SIGHUP: keys that are known now: 2");
+    expect_status(&s, "k1", 401);
+    expect_status(&s, "abc", 401);
+    expect_status(&s, "k3", 200);
+    expect_status(&s, "fixed", 200);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+static void a_hangup_without_a_file_ends_nothing(void **state)
+{
+    (void)state;
+    served s = serve(model(), "--threads 1");
+    kill(s.pid, SIGHUP);
+    expect_said(&s, "there is nothing to read again");
+    expect_status(&s, "any", 200);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+static void a_server_does_not_start_with_a_bad_file(void **state)
+{
+    (void)state;
+    char arguments[4096], said[4096];
+    write_keys("k1 rate=fast\n");
+    snprintf(arguments, sizeof arguments, "'%s' --port 0 --api-key-file '%s'", model(), key_path());
+    assert_int_equal(serve_and_fail(arguments, said, sizeof said), 2);
+    assert_non_null(strstr(said, "line 1: rate=fast: expected N/s"));
+}
+
+static void limits_are_told_in_each_protocol(void **state)
+{
+    (void)state;
+    served s = serve_keys("k1 concurrent=1\nk2\n", "--parallel 2");
+    const int running = ask(&s, "k1", TEXT, endless);
+    expect_health(&s, "running", 1);
+    static const struct {
+        const char *path, *shape;
+    } rows[] = {
+        {TEXT, "\"type\":\"rate_limit_error\",\"param\":null,\"code\":\"concurrency_limit_exceeded\"}"},
+        {"/v1/messages", "\"error\":{\"type\":\"rate_limit_error\""},
+        {"/api/chat", "{\"error\":\"this key may have 1 requests at once"},
+        {"/v1/embeddings", "concurrency_limit_exceeded"},
+        {"/tokenize", "concurrency_limit_exceeded"},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        reply r = answer_to(&s, "k1", rows[i].path, "{}");
+        assert_int_equal(r.status, 429);
+        assert_string_equal(reply_header(&r, "Retry-After"), "1");
+        if (!strstr(r.body, rows[i].shape)) fail_msg("%s: %s", rows[i].path, r.body);
+        reply_free(&r);
+    }
+    expect_status(&s, "k2", 200);
+    close(running);
+    expect_health(&s, "running", 0);
+    int status = 429;
+    for (int i = 0; i < 1000 && status == 429; i++) {   // the connection is seen to be closed a moment later
+        reply r = answer_to(&s, "k1", TEXT, brief);
+        status = r.status;
+        reply_free(&r);
+        if (status == 429) nap(10);
+    }
+    assert_int_equal(status, 200);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_are_keys_names_and_limits),
+        cmocka_unit_test(a_bad_line_is_refused_without_its_key),
+        cmocka_unit_test(a_bad_file_is_refused),
+        cmocka_unit_test(a_key_is_known_by_its_name_or_hash),
+        cmocka_unit_test(requests_come_back_with_time),
+        cmocka_unit_test(tokens_come_back_with_time),
+        cmocka_unit_test(requests_at_once_are_counted),
+        cmocka_unit_test(a_hangup_reads_the_file_again),
+        cmocka_unit_test(a_hangup_without_a_file_ends_nothing),
+        cmocka_unit_test(a_server_does_not_start_with_a_bad_file),
+        cmocka_unit_test(limits_are_told_in_each_protocol),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
