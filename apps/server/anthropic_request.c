@@ -323,6 +323,7 @@ static const server_field fields[] = {
     {"seed", FIELD_CUSTOM, .parse = server_parse_seed},
     {"lora", FIELD_CUSTOM, .parse = server_parse_lora},
     {"cache_salt", FIELD_TEXT, .offset = AT(cache_salt)},
+    {"priority", FIELD_CUSTOM, .parse = server_parse_priority},
     ELSEWHERE("messages"), ELSEWHERE("system"), ELSEWHERE("tools"), ELSEWHERE("tool_choice"), ELSEWHERE("thinking"),
     ELSEWHERE("metadata"), ELSEWHERE("service_tier"), ELSEWHERE("cache_control"), ELSEWHERE("inference_geo"),
     ELSEWHERE("diagnostics"), ELSEWHERE("context_management"), ELSEWHERE("speed"), ELSEWHERE("user_profile_id"),

@@ -46,6 +46,19 @@ static bool set_salt(const server_exchange *exchange, const char *salt, server_j
     return job->salt != NULL;
 }
 
+// A key's own priority is the most urgent that its requests may ask for.
+static bool set_priority(const server_exchange *exchange, const server_generation *request, server_job *job,
+                         server_problem *problem)
+{
+    const int32_t most_urgent = server_key_priority(exchange->caller);
+    job->priority = request->priority;
+    job->has_priority = request->has_priority;
+    if (!request->has_priority || !exchange->caller || request->priority >= most_urgent) return true;
+    return server_refuse(problem, 400, "invalid_value", "priority",
+                         "priority: %d is more urgent than this key may ask for; expected %d or more",
+                         (int)request->priority, (int)most_urgent);
+}
+
 // What the answer may be. NULL with a problem, or without one: anything.
 static frit_grammar *compile_grammar(const server_model *model, const server_generation *request, bool chat,
                                      server_problem *problem)
@@ -128,6 +141,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->continues = !chat;
     if (!choose_adapters(model, request, job, problem)) return false;
     if (!set_salt(exchange, request->cache_salt, job)) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    if (!set_priority(exchange, request, job, problem)) return false;
     job->heals = request->heals;
     job->echoes = request->echo;
     if (request->echo && request->heals)

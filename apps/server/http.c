@@ -7,6 +7,7 @@
 #include "server/head.h"
 #include "server/memory.h"
 #include "server/pool.h"
+#include "server/shares.h"
 
 #include <microhttpd.h>
 #include <pthread.h>
@@ -364,7 +365,7 @@ static bool submit(server_exchange *exchange)
     server_worker *worker = r->exchange.model->worker;
     server_job *job = exchange->job;
     job->socket = r->socket;
-    job->caller = server_key_retain(exchange->caller);
+    server_job_set_caller(job, exchange->caller);
     job->may_probe = !r->http_1_0;
     r->is_submitted = true;
     if (server_worker_submit(worker, job, &exchange->problem)) return true;

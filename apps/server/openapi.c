@@ -41,6 +41,7 @@ static const struct {
     {"tokens", "{\"type\": [\"array\", \"null\"], \"items\": {\"type\": \"integer\", \"minimum\": 0}}"},
     {"stop", TEXTS},
     {"stop_sequences", "{\"type\": [\"array\", \"null\"], \"items\": {\"type\": \"string\"}}"},
+    {"priority", "{\"type\": [\"integer\", \"null\"]}"},
     {"seed", "{\"type\": [\"integer\", \"string\", \"null\"]}"},
     {"logit_bias", "{\"type\": [\"object\", \"array\", \"null\"]}"},
     {"response_format", OBJECT},

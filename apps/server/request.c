@@ -474,6 +474,7 @@ void server_clear_generation(void *ctx)
     {"return_progress", FIELD_BOOL, .offset = AT(wants_progress)},                                        \
     {"seed", FIELD_CUSTOM, .parse = server_parse_seed},                                                          \
     {"cache_salt", FIELD_TEXT, .offset = AT(cache_salt)},                                                 \
+    {"priority", FIELD_CUSTOM, .parse = server_parse_priority},                                           \
     {"stop", FIELD_CUSTOM, .parse = parse_stop},                                                          \
     {"logit_bias", FIELD_CUSTOM, .parse = parse_logit_bias},                                              \
     {"lora", FIELD_CUSTOM, .parse = server_parse_lora},                                                          \

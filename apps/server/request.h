@@ -46,6 +46,8 @@ typedef struct server_generation {
     char *order;                 // owned: sampler.samplers, where a list gives it
     char *prediction;            // owned: what the answer will probably be; NULL: nothing is known
     size_t n_prediction;
+    int32_t priority;   // lower ones are served first
+    bool has_priority;
     const char *cache_salt;   // only requests with the same one share what has run; NULL: none
     server_chosen *lora;      // owned; NULL: as the server was started
     size_t n_lora;
@@ -121,6 +123,7 @@ extern const server_parser server_chat_parser, server_completion_parser, server_
         "parallel_tool_calls", FIELD_BOOL, .offset = offsetof(server_generation, parallel_calls), .fallback = 1 \
     }
 bool server_parse_seed(json_t *value, void *request, server_problem *problem);
+bool server_parse_priority(json_t *value, void *request, server_problem *problem);
 bool server_parse_lora(json_t *value, void *request, server_problem *problem);
 bool server_read_ids(const json_t *list, const char *name, frit_token **ids, size_t *n_ids, server_problem *problem);
 bool server_read_stop(server_generation *request, json_t *value, const char *param, server_problem *problem);

@@ -250,6 +250,7 @@ static const server_field fields[] = {
     {"seed", FIELD_CUSTOM, .parse = server_parse_seed},
     {"lora", FIELD_CUSTOM, .parse = server_parse_lora},
     {"cache_salt", FIELD_TEXT, .offset = AT(cache_salt)},
+    {"priority", FIELD_CUSTOM, .parse = server_parse_priority},
     ELSEWHERE("input"), ELSEWHERE("tools"), ELSEWHERE("tool_choice"), ELSEWHERE("reasoning"), ELSEWHERE("metadata"),
     ELSEWHERE("user"), ELSEWHERE("service_tier"), ELSEWHERE("safety_identifier"), ELSEWHERE("prompt_cache_key"),
     ELSEWHERE("prompt_cache_retention"), ELSEWHERE("prompt_cache_options"), ELSEWHERE("max_tool_calls"),

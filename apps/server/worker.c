@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The engine thread.
-#include "server/worker.h"
+#include "server/shares.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,6 +21,7 @@ struct server_worker {
     server_job *first, **end;   // the queue
     int32_t n_waiting, n_running, max_waiting;
     double mean_seconds;   // of a job, lately
+    double level;          // the most that a caller was served
     server_metrics *metrics;
     size_t n_cached, cache_room;   // tokens of running jobs after the last step, and how many there may be; 0: unknown
     bool draining, cut, stop;
@@ -122,6 +123,8 @@ static void rest_slot(server_worker *worker, server_slot *slot)
     server_slot_rest(slot);
     worker->n_running--;
     job->slot = NULL;
+    const double served = server_key_served(job->caller);
+    if (served > worker->level) worker->level = served;
     worker->mean_seconds += (now_seconds() - job->times.started - worker->mean_seconds) / 8;
 }
 
@@ -286,6 +289,7 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     worker->n_running++;
     job->times.started = now_seconds();
     if (!job->first) job->n_open = 1;
+    server_key_charge(job->caller, job->work ? job->usage.n_prompt : job->n_prompt, 0);
     if (job->work) return;
     job->usage.n_prompt = job->n_prompt;
     size_t n_kept = job->n_prompt;   // without what is healed
@@ -342,10 +346,10 @@ static bool take_grammar(server_worker *worker, server_slot *slot)
 static void admit(server_worker *worker)
 {
     while (worker->first) {
-        server_job *job = worker->first;
         server_slot *slot = server_slots_idle(&worker->slots);
         if (!slot) return;
-        unlink_waiting(worker, &worker->first);
+        server_job **at = server_shares_next(&worker->first), *job = *at;
+        unlink_waiting(worker, at);
         start_job(worker, slot, job);
     }
 }
@@ -714,6 +718,7 @@ bool server_worker_submit(server_worker *worker, server_job *job, server_problem
         *worker->end = job;
         worker->end = &job->next;
         worker->n_waiting++;
+        server_shares_join(&worker->slots, worker->first, job, worker->level);
         pthread_cond_signal(&worker->news);
     }
     bool taken = !worker->draining && !full;

@@ -68,7 +68,9 @@ struct server_job {
     bool echoes;              // the prompt's tokens are reported too
     int32_t max_tokens;       // -1: until the answer or the context ends
     float *scales;            // of the adapters that there are: owned; NULL: as the server was started
-    server_key *caller;       // retained; NULL: without a key
+    server_key *caller;       // retained; NULL: without a key. Only the first of several answers has it
+    int32_t priority;         // lower ones are served first
+    bool has_priority;        // else that of the caller
     char *salt;               // of the prefix cache: owned; NULL: none
     frit_token *prediction;   // of the answer: owned; NULL: none
     size_t n_prediction;

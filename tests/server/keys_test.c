@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Keys from a file: its lines, reading it again, limits, and what follows from whose key a request has.
-#include "server/keys.h"
+#include "server/shares.h"
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -295,6 +295,73 @@ static void requests_at_once_are_counted(void **state)
     server_keys_close(keys);
 }
 
+// ---------------------------------------------------------------------------------------- shares
+
+static void callers_are_served_by_weight(void **state)
+{
+    (void)state;
+    static const frit_option_list none;
+    server_keys *keys;
+    server_problem problem;
+    write_keys("a = k1\nb = k2 weight=3\nc = k3 priority=1\n");
+    assert_true(server_keys_open(&keys, &none, key_path(), &problem));
+    static const char *const texts[] = {"k1", "k2", "k3"};
+    server_key *callers[3];
+    for (int i = 0; i < 3; i++) callers[i] = server_keys_find(keys, texts[i], NULL);
+    server_job *jobs[30], *first = NULL;
+    for (int i = 29; i >= 0; i--) {   // ten of a, then ten of b, then ten of c
+        jobs[i] = server_job_new();
+        server_job_set_caller(jobs[i], callers[i / 10]);
+        jobs[i]->next = first;
+        first = jobs[i];
+    }
+    int n_of[3] = {0};
+    for (int turn = 0; turn < 12; turn++) {
+        server_job **at = server_shares_next(&first), *job = *at;
+        for (int i = 0; i < 3; i++) n_of[i] += job->caller == callers[i];
+        server_key_charge(job->caller, 50, 50);
+        *at = job->next;
+    }
+    assert_int_equal(n_of[0], 3);   // of 12, as 1 is to 3; nothing of c before both are served
+    assert_int_equal(n_of[1], 9);
+    assert_int_equal(n_of[2], 0);
+    for (int i = 0; i < 30; i++) server_job_release(NULL, jobs[i]);
+    for (int i = 0; i < 3; i++) server_key_release(callers[i]);
+    server_keys_close(keys);
+}
+
+static void time_away_is_no_credit(void **state)
+{
+    (void)state;
+    static const frit_option_list none;
+    server_keys *keys;
+    server_problem problem;
+    write_keys("a = k1\nb = k2\n");
+    assert_true(server_keys_open(&keys, &none, key_path(), &problem));
+    server_key *a = server_keys_find(keys, "k1", NULL), *b = server_keys_find(keys, "k2", NULL);
+    server_job *waits = server_job_new(), *comes = server_job_new(), *again = server_job_new();
+    const server_slots slots = {0};
+    server_job_set_caller(waits, a);
+    server_job_set_caller(comes, b);
+    server_job_set_caller(again, b);
+    server_shares_join(&slots, waits, waits, 700);   // nobody else is there
+    assert_true(server_key_served(a) == 700);
+    server_key_charge(a, 300, 0);
+    waits->next = comes;
+    server_shares_join(&slots, waits, comes, 0);
+    assert_true(server_key_served(b) == 1000);
+    server_key_charge(a, 500, 0);
+    comes->next = again;
+    server_shares_join(&slots, waits, again, 0);   // b was there already
+    assert_true(server_key_served(b) == 1000);
+    server_job_release(NULL, waits);
+    server_job_release(NULL, comes);
+    server_job_release(NULL, again);
+    server_key_release(a);
+    server_key_release(b);
+    server_keys_close(keys);
+}
+
 // ---------------------------------------------------------------------------------------- a server
 
 static void a_hangup_reads_the_file_again(void **state)
@@ -376,6 +443,79 @@ static void limits_are_told_in_each_protocol(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
+// With one session that `running` has, `before` waits; then `brief_body` of another key comes, and is answered first.
+static void expect_overtaking(const char *lines, const char *key, const char *before, const char *brief_body)
+{
+    served s = serve_keys(lines, "--parallel 1");
+    const int running = ask(&s, "k1", TEXT, endless);
+    expect_health(&s, "running", 1);
+    const int waiting = ask(&s, "k1", TEXT, before);
+    expect_health(&s, "waiting", 1);
+    const int overtaking = ask(&s, key, TEXT, brief_body);
+    expect_health(&s, "waiting", 2);
+    close(running);
+    reply r = read_reply(overtaking);
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    expect_health(&s, "waiting", 0);
+    expect_health(&s, "running", 1);   // nobody reads that answer, so it does not end
+    close(waiting);
+    close(overtaking);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+static void one_request_does_not_wait_for_many_of_another(void **state)
+{
+    (void)state;
+    expect_overtaking("k1\nk2\n", "k2", endless, brief);
+}
+
+static void urgent_requests_go_first(void **state)
+{
+    (void)state;
+    static const char patient[] = "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": -1, \"stream\": true, "
+                                  "\"logit_bias\": {\"2\": -100}, \"priority\": 7}";
+    expect_overtaking("k1 priority=5\n", "k1", patient, brief);
+    served s = serve_keys("k1 priority=5\n", "");
+    static const struct {
+        const char *priority;
+        int status;
+    } rows[] = {{"5", 200}, {"1000000", 200}, {"4", 400}, {"\"high\"", 400}, {"5.5", 400}, {"1e9", 400}, {"null", 200}};
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        char body[128];
+        snprintf(body, sizeof body, "{\"prompt\": \"a\", \"max_tokens\": 1, \"priority\": %s}", rows[i].priority);
+        reply r = answer_to(&s, "k1", TEXT, body);
+        if (r.status != rows[i].status) fail_msg("%s: %d %s", rows[i].priority, r.status, r.body);
+        if (r.status == 400) assert_non_null(strstr(r.body, "\"param\":\"priority\""));
+        reply_free(&r);
+    }
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+static void tokens_of_answers_are_charged(void **state)
+{
+    (void)state;
+    served s = serve_keys("k1 tokens=9/day\nk2\n", "");
+    expect_status(&s, "k1", 200);   // a prompt and 8 tokens
+    reply r = answer_to(&s, "k1", TEXT, brief);
+    assert_int_equal(r.status, 429);
+    assert_non_null(strstr(r.body, "token_limit_exceeded"));
+    assert_true(atoi(reply_header(&r, "Retry-After")) > 1000);
+    reply_free(&r);
+    r = answer_to(&s, "k2", "/v1/embeddings", "{\"input\": \"abc\"}");
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    const int fd = connect_to(&s);
+    send_text(fd, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: k2\r\n\r\n");
+    r = read_reply(fd);
+    assert_non_null(strstr(r.body, "kind=\"answer\"} 8\n"));
+    assert_null(strstr(r.body, "kind=\"prompt\"} 0\n"));   // of both
+    assert_non_null(strstr(r.body, "reason=\"tokens\"} 1\n"));
+    reply_free(&r);
+    close(fd);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +526,11 @@ int main(void)
         cmocka_unit_test(requests_come_back_with_time),
         cmocka_unit_test(tokens_come_back_with_time),
         cmocka_unit_test(requests_at_once_are_counted),
+        cmocka_unit_test(callers_are_served_by_weight),
+        cmocka_unit_test(time_away_is_no_credit),
+        cmocka_unit_test(one_request_does_not_wait_for_many_of_another),
+        cmocka_unit_test(urgent_requests_go_first),
+        cmocka_unit_test(tokens_of_answers_are_charged),
         cmocka_unit_test(a_hangup_reads_the_file_again),
         cmocka_unit_test(a_hangup_without_a_file_ends_nothing),
         cmocka_unit_test(a_server_does_not_start_with_a_bad_file),

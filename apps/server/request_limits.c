@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Fields that say when a request is served.
+#include "server/request.h"
+
+bool server_parse_priority(json_t *value, void *ctx, server_problem *problem)
+{
+    enum { MOST = 1000000 };
+    server_generation *request = ctx;
+    const json_int_t priority = json_integer_value(value);
+    if (!json_is_integer(value))
+        return server_refuse(problem, 400, "invalid_type", "priority", "priority: expected an integer");
+    if (priority < -MOST || priority > MOST)
+        return server_refuse(problem, 400, "invalid_value", "priority", "priority: %lld is outside of %d to %d",
+                             (long long)priority, -MOST, MOST);
+    request->priority = (int32_t)priority;
+    request->has_priority = true;
+    return true;
+}
