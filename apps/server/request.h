@@ -65,8 +65,9 @@ typedef struct server_generation {
     // Of /v1/responses.
     const char *previous_id, *instructions;
     bool is_stored;
-    bool is_raw;   // of /api/generate: the prompt is the whole input
-    void *extra;   // of the handler, for its answer; freed by free_extra
+    bool ends_aside;   // its end takes long
+    bool is_raw;       // of /api/generate: the prompt is the whole input
+    void *extra;       // of the handler, for its answer; freed by free_extra
     void (*free_extra)(void *extra);
 } server_generation;
 

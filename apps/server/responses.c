@@ -109,6 +109,7 @@ static json_t *message_json(const server_answer *answer)
     return message;
 }
 
+// What could not be stored says so: "store" is false in it.
 static void keep(const server_answer *answer, json_t *response)
 {
     state *s = answer->request.extra;
@@ -119,7 +120,7 @@ static void keep(const server_answer *answer, json_t *response)
                             .message = json_dumps(message, JSON_COMPACT)};
     s->history = NULL;
     json_decref(message);
-    server_store_put(s->store, answer->id, s->key, &stored);
+    if (!server_store_put(s->store, answer->id, s->key, &stored)) json_object_set_new(response, "store", json_false());
 }
 
 // ---------------------------------------------------------------------------------------- streams
@@ -341,6 +342,7 @@ static bool prepare(server_exchange *exchange, server_generation *request)
 void server_respond(server_exchange *exchange)
 {
     server_generation *request = exchange->request;
+    request->ends_aside = request->is_stored && server_store_is_slow(exchange->site->responses);
     if (prepare(exchange, request)) server_generate(exchange, true);
 }
 

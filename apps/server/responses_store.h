@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: MIT
-// server/responses_store.h: responses that clients may ask for again or continue, in memory. Any thread.
+// server/responses_store.h: responses that clients may ask for again or continue, in memory or in a folder. Any thread.
 //
-// The oldest go first once there are more than so many, or once they have more than so many bytes together. A response
-// is there for callers with the API key that it was made with.
+// The oldest go first once there are more than so many, once they have more than so many bytes together, or, in a
+// folder, once they are so old. A response is there for callers with the API key that it was made with. In a folder
+// (responses_disk.h) memory has only their names, and what was stored is there after a restart.
 #pragma once
+#include "server/problem.h"
+
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-enum { SERVER_MAX_STORED = 1024, SERVER_MAX_STORED_BYTES = 64 << 20 };
+enum {
+    SERVER_MAX_STORED = 1024,   // in memory
+    SERVER_MAX_STORED_BYTES = 64 << 20,
+    SERVER_MAX_FILED = 1 << 18,   // in a folder
+};
 
 typedef struct server_store server_store;
 
@@ -18,10 +26,18 @@ typedef struct server_stored {
     char *message;    // the answer, a message of the assistant
 } server_stored;
 
-server_store *server_store_new(void);   // NULL: no memory
+typedef struct server_store_options {
+    const char *folder;   // NULL: memory
+    size_t max_bytes;     // of files
+    int64_t max_age_s;    // of files; 0: any
+} server_store_options;
+
+bool server_store_new(server_store **out, const server_store_options *options, server_problem *problem);
 void server_store_free(server_store *store);
-// Takes the texts over, in each case; without memory nothing is kept.
-void server_store_put(server_store *store, const char *id, size_t key, server_stored *stored);
+// It writes to a disk, which takes long.
+bool server_store_is_slow(const server_store *store);
+// Takes the texts over, in each case. False: there is no memory, or the disk is full; then nothing of that id is there.
+bool server_store_put(server_store *store, const char *id, size_t key, server_stored *stored);
 // Copies; false: nothing of that id and key, or no memory.
 bool server_store_get(server_store *store, const char *id, size_t key, server_stored *copy);
 bool server_store_remove(server_store *store, const char *id, size_t key);

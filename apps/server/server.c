@@ -60,6 +60,12 @@ const frit_option *server_option_rows(size_t *n_rows)
             .help = "web pages of this origin may use the server; '*': all (may be given several times)"),
         ROW(access_log, .name = "access-log", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
             .help = "append a line of JSON for each request, without what it says; -: to stderr"),
+        ROW(responses_dir, .name = "responses-dir", .type = FRIT_OPTION_TEXT, .metavar = "DIR",
+            .help = "keep stored responses in this folder, so that they are there after a restart"),
+        ROW(responses_mib, .name = "responses-max", .type = FRIT_OPTION_INT, .min = 1, .max = 1 << 30, .fallback = "1024",
+            .metavar = "MIB", .help = "how much they may have there; the oldest go first"),
+        ROW(responses_days, .name = "responses-days", .type = FRIT_OPTION_INT, .min = 0, .max = 36500, .fallback = "30",
+            .metavar = "DAYS", .help = "how long they are kept there; 0: as long as there is room"),
         ROW(drain_s, .name = "drain", .type = FRIT_OPTION_INT, .min = 0, .max = 86400, .fallback = "30",
             .metavar = "SECONDS", .help = "after SIGTERM, how long answers may take to finish"),
         ROW(keep_alive_s, .name = "sse-ping", .type = FRIT_OPTION_INT, .min = 0, .max = 86400, .fallback = "15",
@@ -182,9 +188,12 @@ static bool start(app_server *server, const server_config *config, server_proble
     model->stem = stem_of(model->info.path);
     model->grammars = server_grammars_new();
     model->metrics = server_metrics_new();
-    site->responses = server_store_new();
-    if (!model->stem || !model->grammars || !model->metrics || !site->responses)
+    if (!model->stem || !model->grammars || !model->metrics)
         return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    const server_store_options store = {.folder = options->responses_dir,
+                                        .max_bytes = (size_t)options->responses_mib << 20,
+                                        .max_age_s = (int64_t)options->responses_days * 86400};
+    if (!server_store_new(&site->responses, &store, problem)) return false;
     model->aliases = options->aliases;
     model->name = options->aliases.n > 0 ? options->aliases.items[0] : model->stem;
     site->strict_fields = options->strict_fields;

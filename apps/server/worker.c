@@ -2,6 +2,8 @@
 // The engine thread.
 #include "server/shares.h"
 
+#include "server/aside.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@ struct server_worker {
     pthread_mutex_t lock;
     pthread_cond_t news;   // for the engine thread
     pthread_t thread;
+    server_aside *aside;
     frit_model *model;
     frit_engine *engine;
     int32_t n_ctx, n_ctx_train, n_vocab;
@@ -19,7 +22,7 @@ struct server_worker {
     server_slots slots;         // the engine thread's own
     frit_draft_item *drafts;    // [slots.n]: scratch
     server_job *first, **end;   // the queue
-    int32_t n_waiting, n_running, max_waiting;
+    int32_t n_waiting, n_running, n_ending, max_waiting;
     double mean_seconds;   // of a job, lately
     double level;          // the most that a caller was served
     server_metrics *metrics;
@@ -47,6 +50,7 @@ static void job_free(server_job *job)
     server_key_release(job->caller);
     app_answer_free(&job->answer);
     server_outbox_free(&job->outbox);
+    server_outbox_free(&job->last_words);
     frit_sampler_free(job->sampler);
     frit_grammar_free(job->grammar);
     frit_turn_free(job->turn);
@@ -510,11 +514,32 @@ static void advance(server_worker *worker, server_slot *slot)
     frit_status status = job->work ? job->work(job, worker->engine, &ended) : pick(worker, job, &ended, &finish);
     pthread_mutex_lock(&worker->lock);
     if (status == FRIT_OK && ended && !job->work) server_job_note_end(job, worker->metrics, finish);
+    if (status == FRIT_OK && ended && job->ends_aside) {
+        rest_slot(worker, slot);
+        worker->n_ending++;
+        server_aside_add(worker->aside, job, finish);
+        pthread_mutex_unlock(&worker->lock);
+        return;
+    }
     if (status == FRIT_OK && ended) job->voice->finish(job, finish);
     if (status == FRIT_OK && (job->outbox.failed || server_job_first(job)->outbox.failed)) status = FRIT_E_MEMORY;
     server_problem problem;
     if (status != FRIT_OK) server_refuse_status(&problem, 500, NULL, status);
     if (status != FRIT_OK || ended) finish_slot(worker, slot, status != FRIT_OK ? &problem : NULL);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+// On the thread aside: the job has said its last words.
+static void end_aside(void *ctx, server_job *job)
+{
+    server_worker *worker = ctx;
+    server_problem problem;
+    pthread_mutex_lock(&worker->lock);
+    worker->n_ending--;
+    server_outbox_move(&job->outbox, &job->last_words);
+    job->begun |= job->outbox.n > 0;
+    if (job->outbox.failed) server_refuse_status(&problem, 500, NULL, FRIT_E_MEMORY);
+    end_part(worker, job, job->outbox.failed ? &problem : NULL);
     pthread_mutex_unlock(&worker->lock);
 }
 
@@ -610,10 +635,13 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     worker->metrics = options->metrics;
     if (info.kv_token_bytes > 0) worker->cache_room = (size_t)(info.kv_bytes / info.kv_token_bytes);
     worker->drafts = calloc((size_t)options->n_sessions, sizeof *worker->drafts);
-    frit_status status = worker->drafts ? server_slots_init(&worker->slots, engine, options->n_sessions,
-                                                            &options->adapters, &options->speculate, &options->shift)
-                                        : FRIT_E_MEMORY;
+    worker->aside = server_aside_new(end_aside, worker);
+    frit_status status = worker->drafts && worker->aside
+                             ? server_slots_init(&worker->slots, engine, options->n_sessions, &options->adapters,
+                                                 &options->speculate, &options->shift)
+                             : FRIT_E_MEMORY;
     if (status != FRIT_OK) {
+        server_aside_free(worker->aside);
         free(worker->drafts);
         free(worker);
         return server_refuse_status(problem, 500, NULL, status);
@@ -622,6 +650,7 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     pthread_cond_init(&worker->news, NULL);
     int error = pthread_create(&worker->thread, NULL, work, worker);
     if (error != 0) {
+        server_aside_free(worker->aside);
         server_slots_free(&worker->slots);
         free(worker->drafts);
         free(worker);
@@ -652,7 +681,7 @@ void server_worker_cut(server_worker *worker)
 bool server_worker_is_idle(server_worker *worker)
 {
     server_load load = server_worker_load(worker);
-    return load.n_running + load.n_waiting == 0;
+    return load.n_running + load.n_waiting + load.n_ending == 0;
 }
 
 void server_worker_free(server_worker *worker)
@@ -663,6 +692,7 @@ void server_worker_free(server_worker *worker)
     pthread_cond_signal(&worker->news);
     pthread_mutex_unlock(&worker->lock);
     pthread_join(worker->thread, NULL);
+    server_aside_free(worker->aside);
     server_slots_free(&worker->slots);
     pthread_cond_destroy(&worker->news);
     pthread_mutex_destroy(&worker->lock);
@@ -673,7 +703,7 @@ void server_worker_free(server_worker *worker)
 server_load server_worker_load(server_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    server_load load = {worker->slots.n, worker->n_running, worker->n_waiting, 0};
+    server_load load = {worker->slots.n, worker->n_running, worker->n_waiting, worker->n_ending, 0};
     if (worker->cache_room > 0 && worker->n_running > 0)
         load.cache_use = (double)worker->n_cached / (double)worker->cache_room;
     pthread_mutex_unlock(&worker->lock);
@@ -801,6 +831,10 @@ bool server_job_begun(server_worker *worker, server_job *job, server_problem *pr
 void server_job_put(server_job *job, const char *bytes, size_t n)
 {
     job = server_job_first(job);
+    if (job->is_aside) {
+        server_outbox_put(&job->last_words, bytes, n);
+        return;
+    }
     server_outbox_put(&job->outbox, bytes, n);
     job->begun = job->said = true;
 }

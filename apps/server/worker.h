@@ -78,7 +78,8 @@ struct server_job {
     // when the first has run the prompt, which they share, and write to its outbox.
     server_job *first, *parts, *next_part;   // first: NULL in the first one itself
     const server_voice *voice;
-    void *ctx;   // of the voice; freed with the job by free_ctx
+    bool ends_aside;   // the voice's `finish` may take long: it is called on a thread of its own, without the lock
+    void *ctx;         // of the voice; freed with the job by free_ctx
     void (*free_ctx)(void *ctx);
     int32_t keep_alive_s;      // a stream that says nothing for so long says that it lives; 0: it does not
     bool wants_progress;       // the stream tells how much of the prompt has run
@@ -112,6 +113,11 @@ struct server_job {
     bool probed;              // the client closed its sending side, and a probe was sent
     server_problem problem;   // why it failed before it began
     server_outbox outbox;
+    // While it ends aside: how, what it says, and the next one that does.
+    server_finish finish;
+    server_outbox last_words;
+    bool is_aside;
+    server_job *next_aside;
 };
 
 typedef struct server_worker_options {
@@ -132,8 +138,8 @@ bool server_worker_is_idle(server_worker *worker);
 void server_worker_free(server_worker *worker);   // after the last job was released
 
 typedef struct server_load {
-    int32_t n_sessions, n_running, n_waiting;
-    double cache_use;   // of the cache, what running jobs have: 0 to 1
+    int32_t n_sessions, n_running, n_waiting, n_ending;   // ending: they have no session any more
+    double cache_use;                                     // of the cache, what running jobs have: 0 to 1
 } server_load;
 server_load server_worker_load(server_worker *worker);
 // Whether the i-th session has a job.
