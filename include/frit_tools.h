@@ -55,6 +55,7 @@ FRIT_API bool frit_sha256_of(const void *bytes, size_t n, uint8_t sum[32]);
 // The rows of the options structs in frit.h; they live for ever.
 FRIT_API const frit_option *frit_model_option_rows(size_t *n_rows);
 FRIT_API const frit_option *frit_convert_option_rows(size_t *n_rows);
+FRIT_API const frit_option *frit_quantize_option_rows(size_t *n_rows);
 FRIT_API const frit_option *frit_engine_option_rows(size_t *n_rows);
 FRIT_API const frit_option *frit_embed_option_rows(size_t *n_rows);
 FRIT_API const frit_option *frit_sampler_option_rows(size_t *n_rows);

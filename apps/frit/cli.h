@@ -66,7 +66,8 @@ typedef struct cli_command {
 
 extern const cli_command cli_command_run, cli_command_chat, cli_command_info, cli_command_bench, cli_command_perplexity,
     cli_command_tokenize, cli_command_detokenize, cli_command_template, cli_command_logits, cli_command_embed,
-    cli_command_rerank, cli_command_serve, cli_command_convert, cli_command_help, cli_command_completions;
+    cli_command_rerank, cli_command_serve, cli_command_convert, cli_command_quantize, cli_command_help,
+    cli_command_completions;
 const cli_command *cli_command_get(size_t i);            // row i; NULL past the end
 const cli_command *cli_command_find(const char *name);   // NULL if unknown
 const frit_option *cli_common_rows(size_t *n_rows);      // --model, --quiet, ...
@@ -220,6 +221,9 @@ int cli_check_shift(const app_shift_options *options);
 int cli_use_shift(const app_shift_options *options, const frit_engine *engine, frit_session *session, size_t n_prompt);
 // Says what a longer context takes, with these options and with smaller cache types.
 void cli_note_room(const cli_common *common, frit_model *model, const frit_engine_options *options, int32_t n_ctx);
+// frit_convert with progress, notes and warnings; `target` NULL: a plan. An exit code, having said why.
+int cli_convert(const cli_common *common, const char *source, const char *target, const frit_convert_options *options,
+                const char *what);
 // The path used when no model is named.
 const char *cli_bundled_model(void);
 

@@ -10,7 +10,7 @@ typedef struct convert_args {
 } convert_args;
 
 // Besides warnings, which file was written: only the library knows how many there are.
-static void say(void *ctx, frit_log_level level, const char *sentence)
+static void note(void *ctx, frit_log_level level, const char *sentence)
 {
     if (level == FRIT_LOG_INFO)
         cli_note(ctx, "%s", sentence);
@@ -30,12 +30,18 @@ static int run(void *ctx)
     const char *target = common->positional[common->n_positional - 1];
     int code = cli_check_writable(target);
     if (code != CLI_DONE) return code;
+    return cli_convert(common, source, target, &args->convert, "converting");
+}
+
+int cli_convert(const cli_common *common, const char *source, const char *target, const frit_convert_options *options,
+                const char *what)
+{
     cli_progress progress;
-    cli_progress_start(&progress, common, "converting");
-    frit_convert_options with = args->convert;
+    cli_progress_start(&progress, common, what);
+    frit_convert_options with = *options;
     with.progress = cli_progress_step;
     with.progress_ctx = &progress;
-    with.log = say;
+    with.log = note;
     with.log_ctx = (void *)common;
     const frit_status status = frit_convert(source, target, &with);
     cli_progress_end(&progress);
@@ -59,9 +65,11 @@ const cli_command cli_command_convert = {
         "Vectors\n"
         "and what else is small stay f32. The source is read a few rows at a time, and OUT.gguf appears when it is "
         "whole.\n"
+        "'frit quantize' has more options for mixes of types.\n"
         "\n"
         "  frit convert Llama-3.2-1B/ llama.gguf\n"
         "  frit convert Llama-3.2-1B/ llama-q8.gguf --type q8_0\n"
+        "  frit convert Llama-3.2-1B/ llama-q4.gguf --type q4_k_m\n"
         "  frit convert big.gguf parts.gguf --split-max-size 4G",
     .max_positional = 2,
     .args_bytes = sizeof(convert_args),

@@ -133,8 +133,35 @@ FRIT_API frit_status frit_model_meta_text(const frit_model *model, const char *k
 
 // ---------------------------------------------------------------------------------------- conversion
 
+// What a tensor becomes.
+typedef struct frit_planned_tensor {
+    const char *name;
+    const char *from, *to;   // types
+    int32_t n_dims;
+    int64_t shape[4];   // outermost first
+    uint64_t n_bytes;   // in the file
+    bool needs_importance, has_importance;
+    uint64_t reserved[8];
+} frit_planned_tensor;
+
+// Mixtures of types, with the rules of llama.cpp's quantizer: files get the types that it would give them.
+typedef struct frit_quantize_options {
+    const char *mix;          // "q4_k_m", "iq3_xs", ...; NULL: only a type
+    const char *importance;   // a file of 'frit imatrix' or llama-imatrix; NULL: none
+    frit_option_list
+        keep;   // "REGEX=TYPE": tensors whose names match get this type; the first rule that matches counts
+    const char *output_type, *embedding_type;   // of the output matrix and the token table; NULL: by the mix
+    bool pure;                                  // the mix's main type for all matrices
+    // Gets every tensor, in the order of the file; nothing is written, and `target` may be NULL. The tensor's texts
+    // live during the call.
+    void (*plan)(void *ctx, const frit_planned_tensor *tensor);
+    void *plan_ctx;
+    uint64_t reserved[8];
+} frit_quantize_options;
+
 typedef struct frit_convert_options {
-    const char *type;   // of the matrices: "f32", "f16", "bf16", "q8_0", ...; NULL: as the source has them
+    // Of the matrices: "f32", "f16", "bf16", "q8_0", ...; or a mix: "q4_k_m", ...; NULL: as the source has them.
+    const char *type;
     const char
         *split_max_size;   // bytes of a file at most ("500M", "4G"; K, M and G are powers of 1000); NULL: one file
     const char *base;      // of a PEFT adapter: its model, a folder or GGUF file; NULL: the one that the adapter names
@@ -143,7 +170,8 @@ typedef struct frit_convert_options {
     void *progress_ctx;
     frit_log_fn log;   // warnings, and the name of the (first) file that was written; NULL: silent
     void *log_ctx;
-    uint64_t reserved[8];
+    const frit_quantize_options *quantize;   // with a mix, instead of `type`; NULL: none
+    uint64_t reserved[7];
 } frit_convert_options;
 
 // Writes a Hugging Face folder, a safetensors file with its config.json beside it or a GGUF file as GGUF, with what

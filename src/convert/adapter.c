@@ -45,14 +45,14 @@ static frit_status add_side(adapter_conversion *c, const char *name, char side, 
     float *values = frit_arena_new(&c->arena, float, (size_t)width);
     *to = *from;
     to->dtype = c->wanted != FRIT_DTYPE_COUNT ? c->wanted : factor != 1 ? FRIT_DTYPE_F32 : from->dtype;
-    to->dtype = frit_convert_fit(to->dtype, width);
+    to->dtype = frit_convert_fit(to->dtype, width, false);
     const frit_dtype_info *type = frit_dtype_get(to->dtype);
     const size_t row_bytes = (size_t)frit_dtype_row_bytes(to->dtype, width);
     to->n_bytes = row_bytes * (uint64_t)(n / width);
     uint8_t *data = frit_arena_alloc(&c->arena, (size_t)to->n_bytes, 1);
     if (!copy || !values || !data) return frit_fail_memory((size_t)to->n_bytes, from->name);
     snprintf(copy, n_name, "%s.lora_%c", name, side);
-    if (c->wanted != FRIT_DTYPE_COUNT) frit_fallbacks_add(&c->fallbacks, copy, to->dtype);
+    if (c->wanted != FRIT_DTYPE_COUNT) frit_fallbacks_add(&c->fallbacks, copy, c->wanted, to->dtype);
     to->name = copy;
     to->data = data;
     for (int64_t i = 0; i < n / width; i++, data += row_bytes) {
@@ -122,7 +122,7 @@ static frit_status find_base(const char *source, const char *named, frit_buf *ou
 frit_status frit_convert_adapter(const char *source, const char *target, const char *base, frit_dtype wanted,
                                  const frit_log *log)
 {
-    adapter_conversion c = {.target = target, .wanted = wanted, .fallbacks = {.wanted = wanted}};
+    adapter_conversion c = {.target = target, .wanted = wanted};
     frit_buf path = {0};
     frit_meta_init(&c.meta, &c.arena);
     frit_status status = find_base(source, base, &path);

@@ -17,7 +17,8 @@ typedef struct conversion {
     const char *source, *target;
     const frit_convert_options *options;
     frit_log log;
-    frit_dtype wanted;   // FRIT_DTYPE_COUNT: unchanged
+    frit_convert_types types;
+    frit_importance importance;
     uint64_t max_bytes;
     frit_checkpoint *ckpt;
     bool is_gguf;
@@ -38,7 +39,7 @@ typedef struct conversion {
 #define ROW(field, ...) FRIT_OPTION(frit_convert_options, field, __VA_ARGS__)
 static const frit_option rows[] = {
     ROW(type, .name = "type", .type = FRIT_OPTION_TEXT, .metavar = "TYPE",
-        .help = "type of the matrices: f32, f16, bf16, q8_0, q6_k, ...; by default unchanged"),
+        .help = "type of the matrices (f32, f16, bf16, q8_0, q6_k, ...) or a mix (q4_k_m, ...); by default unchanged"),
     ROW(split_max_size, .name = "split-max-size", .type = FRIT_OPTION_TEXT, .metavar = "SIZE",
         .help = "start another file when one would exceed SIZE bytes (500M, 4G)"),
     ROW(base, .name = "base", .type = FRIT_OPTION_TEXT, .metavar = "MODEL",
@@ -47,6 +48,33 @@ static const frit_option rows[] = {
         .help = "threads; 0: one for each core that this process may use"),
 };
 // clang-format on
+
+#undef ROW
+#define ROW(field, ...) FRIT_OPTION(frit_quantize_options, field, __VA_ARGS__)
+// clang-format off
+static const frit_option quantize_rows[] = {
+    ROW(mix, .name = "mix", .type = FRIT_OPTION_TEXT, .metavar = "MIX",
+        .help = "q4_k_m, q5_k_m, q6_k, q8_0, q3_k_m, q2_k, iq4_xs, iq3_m, iq2_xs, ...; by default q4_k_m"),
+    ROW(importance, .name = "importance", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
+        .help = "which columns matter: a file of llama-imatrix", .aliases = "imatrix"),
+    ROW(keep, .name = "keep", .type = FRIT_OPTION_LIST, .metavar = "REGEX=TYPE",
+        .help = "type of the matrices whose names match; may be repeated, the first match counts",
+        .aliases = "tensor-type"),
+    ROW(output_type, .name = "output-type", .type = FRIT_OPTION_TEXT, .metavar = "TYPE",
+        .help = "type of the output matrix", .aliases = "output-tensor-type"),
+    ROW(embedding_type, .name = "embedding-type", .type = FRIT_OPTION_TEXT, .metavar = "TYPE",
+        .help = "type of the token table", .aliases = "token-embedding-type"),
+    ROW(pure, .name = "pure", .type = FRIT_OPTION_FLAG, .help = "the mix's main type for all matrices"),
+};
+#undef ROW
+// clang-format on
+
+const frit_option *frit_quantize_option_rows(size_t *n_rows)
+{
+    FRIT_REQUIRE_OR(NULL, n_rows);
+    *n_rows = FRIT_COUNT(quantize_rows);
+    return quantize_rows;
+}
 
 const frit_option *frit_convert_option_rows(size_t *n_rows)
 {
@@ -64,10 +92,56 @@ static frit_status read_size(const char *text, uint64_t *out)
     return frit_fail(FRIT_E_INVALID, "split-max-size is '%.40s', expected a number of bytes like 500M or 4G", text);
 }
 
+static frit_status read_type(const char *option, const char *name, frit_dtype *type)
+{
+    *type = FRIT_DTYPE_COUNT;
+    if (!name || (frit_dtype_from_name(name, type) && frit_file_type_id(*type) >= 0)) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "%s is '%.40s', expected a type like q6_k or f16", option, name);
+}
+
+static void tell_plan(void *ctx, const frit_tensor *tensor, frit_dtype from, bool needs_importance, bool has_importance)
+{
+    const frit_quantize_options *o = ((const conversion *)ctx)->options->quantize;
+    frit_planned_tensor planned = {.name = tensor->name,
+                                   .from = frit_dtype_get(from)->name,
+                                   .to = frit_dtype_get(tensor->dtype)->name,
+                                   .n_dims = tensor->n_dims,
+                                   .n_bytes = tensor->n_bytes,
+                                   .needs_importance = needs_importance,
+                                   .has_importance = has_importance};
+    memcpy(planned.shape, tensor->shape, sizeof planned.shape);
+    o->plan(o->plan_ctx, &planned);
+}
+
+static frit_status read_quantize_options(conversion *c, const frit_quantize_options *o)
+{
+    FRIT_REQUIRE_UNUSED(o);
+    if (o->mix && c->options->type)
+        return frit_fail(FRIT_E_INVALID, "type is '%.40s' and mix is '%.40s', expected one of them", c->options->type,
+                         o->mix);
+    frit_mix_options *mix = &c->types.mix;
+    if (o->mix) mix->mix = frit_mix_find(o->mix);
+    if (o->mix && !mix->mix) return frit_mix_fail_unknown("mix", o->mix);
+    FRIT_TRY(read_type("output-type", o->output_type, &mix->output));
+    FRIT_TRY(read_type("embedding-type", o->embedding_type, &mix->table));
+    if (!mix->mix && (o->pure || o->keep.n > 0 || o->output_type || o->embedding_type))
+        return frit_fail(FRIT_E_INVALID, "pure, keep, output-type and embedding-type change a mix, expected one");
+    mix->is_pure = o->pure;
+    mix->keep = &o->keep;
+    if (o->plan) c->types.planned = tell_plan;
+    c->types.planned_ctx = c;
+    if (!o->importance) return FRIT_OK;
+    FRIT_TRY(frit_importance_open(&c->importance, o->importance));
+    c->types.importance = &c->importance;
+    return FRIT_OK;
+}
+
 static frit_status read_options(conversion *c)
 {
-    FRIT_TRY(frit_convert_find_type(c->options->type, &c->wanted));
+    FRIT_TRY(frit_convert_find_types(c->options->type, &c->types));
+    if (c->options->quantize) FRIT_TRY(read_quantize_options(c, c->options->quantize));
     FRIT_TRY(read_size(c->options->split_max_size, &c->max_bytes));
+    if (c->types.planned) return FRIT_OK;
     const size_t n = strlen(c->target);
     if (n <= 5 || strcmp(c->target + n - 5, ".gguf") != 0)
         return frit_fail(FRIT_E_INVALID, "%s: the name of the file to write should end in .gguf", c->target);
@@ -107,8 +181,22 @@ static frit_status add_vocab(conversion *c)
 static bool is_replaced(const conversion *c, frit_str key)
 {
     if (frit_str_is(key, "general.file_type") || frit_str_is(key, "general.quantization_version"))
-        return !c->is_gguf || c->wanted != FRIT_DTYPE_COUNT;
+        return !c->is_gguf || frit_convert_changes(&c->types);
+    if (c->types.importance && strncmp(key.ptr, "quantize.imatrix.", key.len < 17 ? key.len : 17) == 0) return true;
     return !c->is_gguf && frit_str_is(key, "tokenizer.ggml.model");
+}
+
+// The keys of llama.cpp. The file's name goes in without its folders, which say where it was made.
+static frit_status add_importance(conversion *c)
+{
+    const char *file = c->options->quantize->importance;
+    const frit_value n = {.type = FRIT_VALUE_U32, .u = c->importance.n},
+                     chunks = {.type = FRIT_VALUE_U32, .u = (uint64_t)c->importance.n_chunks};
+    FRIT_TRY(frit_meta_add_text(&c->meta, "quantize.imatrix.file", frit_importance_file_name(file)));
+    if (c->importance.dataset)
+        FRIT_TRY(frit_meta_add_text(&c->meta, "quantize.imatrix.dataset", c->importance.dataset));
+    FRIT_TRY(frit_meta_add(&c->meta, frit_str_of("quantize.imatrix.entries_count"), n));
+    return frit_meta_add(&c->meta, frit_str_of("quantize.imatrix.chunks_count"), chunks);
 }
 
 static frit_status add_meta(conversion *c)
@@ -117,12 +205,14 @@ static frit_status add_meta(conversion *c)
     for (size_t i = 0; i < from->n; i++)
         if (!is_replaced(c, from->pairs[i].key))
             FRIT_TRY(frit_meta_add(&c->meta, from->pairs[i].key, from->pairs[i].value));
-    if (!c->is_gguf || c->wanted != FRIT_DTYPE_COUNT) {
-        const int id = frit_file_type_id(frit_convert_main_type(c->ckpt));
+    if (!c->is_gguf || frit_convert_changes(&c->types)) {
+        const frit_type_mix *mix = c->types.mix.mix;
+        const int id = mix ? mix->file_type : frit_file_type_id(frit_convert_main_type(c->ckpt));
         const frit_value version = {.type = FRIT_VALUE_U32, .u = 2}, type = {.type = FRIT_VALUE_U32, .u = (uint64_t)id};
         FRIT_TRY(frit_meta_add(&c->meta, frit_str_of("general.quantization_version"), version));
         if (id >= 0) FRIT_TRY(frit_meta_add(&c->meta, frit_str_of("general.file_type"), type));
     }
+    if (c->types.importance) FRIT_TRY(add_importance(c));
     return c->is_gguf ? FRIT_OK : add_vocab(c);
 }
 
@@ -220,16 +310,22 @@ static bool is_target_a_source(const conversion *c)
     return false;
 }
 
+static frit_status convert_adapter(conversion *c)
+{
+    if (c->types.mix.mix || c->types.planned || c->types.importance)
+        return frit_fail(FRIT_E_INVALID, "%s: mixes are for models, expected one type for an adapter", c->source);
+    return frit_convert_adapter(c->source, c->target, c->options->base, c->types.wanted, &c->log);
+}
+
 static frit_status convert(conversion *c)
 {
     FRIT_TRY(read_options(c));
-    if (frit_adapter_is_peft(c->source) && frit_adapter_has_config(c->source))
-        return frit_convert_adapter(c->source, c->target, c->options->base, c->wanted, &c->log);
+    if (frit_adapter_is_peft(c->source) && frit_adapter_has_config(c->source)) return convert_adapter(c);
     if (c->options->base)
         return frit_fail(FRIT_E_INVALID, "%s: base is given, expected only for an adapter's folder", c->source);
     FRIT_TRY(frit_checkpoint_open(&c->ckpt, c->source, &(frit_checkpoint_options){.log = &c->log}));
     c->is_gguf = strncmp(c->ckpt->format, "GGUF", 4) == 0;
-    if (is_target_a_source(c))
+    if (c->target && is_target_a_source(c))
         return frit_fail(FRIT_E_INVALID, "%s: the target is the source file, expected another name", c->target);
     if (!c->is_gguf) {
         FRIT_TRY(frit_arch_of(&c->arch, c->ckpt));
@@ -238,7 +334,8 @@ static frit_status convert(conversion *c)
         FRIT_TRY(frit_weights_bind(&weights, c->arch, &c->hp, c->ckpt, &c->arena));
     }
     FRIT_TRY(frit_pool_new(&c->pool, c->options->n_threads));
-    FRIT_TRY(frit_convert_checkpoint(c->ckpt, c->arch, &c->hp, c->wanted, &c->log));
+    FRIT_TRY(frit_convert_checkpoint(c->ckpt, c->arch, &c->hp, &c->types, &c->log));
+    if (c->types.planned) return FRIT_OK;
     for (size_t i = 0; i < c->ckpt->n_tensors; i++) c->n_bytes += c->ckpt->tensors[i].n_bytes;
     FRIT_TRY(add_meta(c));
     return write_parts(c);
@@ -247,16 +344,17 @@ static frit_status convert(conversion *c)
 frit_status frit_convert(const char *source, const char *target, const frit_convert_options *options)
 {
     FRIT_REQUIRE(source);
-    FRIT_REQUIRE(target);
+    if (!options || !options->quantize || !options->quantize->plan) FRIT_REQUIRE(target);
     FRIT_REQUIRE_UNUSED(options);
     static const frit_convert_options defaults;
     conversion c = {.source = source, .target = target, .options = options ? options : &defaults};
     c.log = (frit_log){c.options->log, c.options->log_ctx};
     frit_meta_init(&c.meta, &c.arena);
     frit_status status = convert(&c);
-    if (status != FRIT_OK && !strstr(frit_error(), source) && !strstr(frit_error(), target) && c.ckpt)
+    if (status != FRIT_OK && !strstr(frit_error(), source) && !(target && strstr(frit_error(), target)) && c.ckpt)
         status = frit_fail(status, "%s: %s", source, frit_error());
     if (c.has_vocab) frit_vocab_deinit(&c.vocab);
+    frit_importance_deinit(&c.importance);
     frit_meta_deinit(&c.meta);
     frit_pool_free(c.pool);
     frit_checkpoint_close(c.ckpt);

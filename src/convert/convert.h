@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // convert/convert.h: any checkpoint as a GGUF file that other engines load.
 //
-//     open the source -> make it what the file will hold (target.c; order.c: which rows go where; types.c and
-//     fallbacks.c: in which type; keys.c) -> vocabulary -> files, tensor by tensor, a few rows at a time
+//     open the source -> make it what the file will hold (target.c; order.c: which rows go where; types.c, mix.c and
+//     fallbacks.c: in which type; importance.c; keys.c) -> vocabulary -> files, tensor by tensor, a few rows at a time
 //
 // A source already has GGUF's names (format/). Conversion changes number formats, the order of rows where GGUF files of
 // an architecture have another, and splits tensors where GGUF files have several.
@@ -10,6 +10,8 @@
 #include "arch/arch.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "convert/importance.h"
+#include "convert/mix.h"
 #include "format/gguf.h"
 
 // The rows of a result. It takes `take` of every `of` source rows, from `offset` on. Within each `head` rows the first
@@ -35,10 +37,12 @@ frit_status frit_convert_add_keys(frit_meta *meta, const frit_hparams *hp, const
 // RoPE factors [dim / 2] in `arena`, for kinds of scaling that GGUF stores as a tensor; otherwise NULL.
 frit_status frit_convert_rope_factors(frit_hparams *hp, frit_arena *arena, const float **factors);
 
-// The type of a tensor in the file. `wanted`: of matrices; FRIT_DTYPE_COUNT: unchanged.
+// The type of a tensor in the file if one is wanted for all matrices; FRIT_DTYPE_COUNT: unchanged.
 frit_dtype frit_convert_type(const frit_tensor *tensor, frit_dtype wanted, bool is_gguf);
 // Whether the wanted type is meant for it: a matrix of numbers that is not small.
 bool frit_convert_is_matrix(const frit_tensor *tensor);
+// Whether a mix gives it a type.
+bool frit_convert_is_mixed(const frit_tensor *tensor);
 // The type that most numbers of a checkpoint's tensors have.
 frit_dtype frit_convert_main_type(const frit_checkpoint *ckpt);
 // general.file_type of files whose matrices are of this type; -1: none.
@@ -47,29 +51,47 @@ int frit_file_type_id(frit_dtype dtype);
 // The type that an option names; FRIT_DTYPE_COUNT for NULL, FRIT_E_INVALID if it cannot be written.
 frit_status frit_convert_find_type(const char *name, frit_dtype *dtype);
 
+// Which type each tensor of a file gets.
+typedef struct frit_convert_types {
+    frit_dtype wanted;                   // of all matrices; FRIT_DTYPE_COUNT: unchanged
+    frit_mix_options mix;                // counts if it has a mix
+    const frit_importance *importance;   // NULL: none
+    // Gets each tensor; then nothing is to be written. May be NULL.
+    void (*planned)(void *ctx, const frit_tensor *tensor, frit_dtype from, bool needs_importance, bool has_importance);
+    void *planned_ctx;
+} frit_convert_types;
+
+// What an option names: a type for all matrices, or a mix. NULL: types stay.
+frit_status frit_convert_find_types(const char *name, frit_convert_types *types);
+bool frit_convert_changes(const frit_convert_types *types);   // whether types do not stay
+
 // fallbacks.c: the wanted type for rows of `width` numbers, or the one that takes its place where its blocks do not
 // divide them: q5_0 for q4_k and so on; at last f16.
-frit_dtype frit_convert_fit(frit_dtype wanted, int64_t width);
+frit_dtype frit_convert_fit(frit_dtype wanted, int64_t width, bool in_mix);
 
 // Which matrices got another type than the wanted one.
 typedef struct frit_fallbacks {
-    frit_dtype wanted;
-    size_t n_matrices;
+    size_t n_matrices, n_changes;
     struct {
+        frit_dtype wanted, got;
         size_t n;
         frit_buf names;   // "token_embd.weight, blk.*.attn_q.weight"
-    } of[FRIT_DTYPE_COUNT];
+    } changes[16];
 } frit_fallbacks;
 
-void frit_fallbacks_add(frit_fallbacks *all, const char *name, frit_dtype got);
-// One warning for each type that took the place of the wanted one; frees the names.
+void frit_fallbacks_add(frit_fallbacks *all, const char *name, frit_dtype wanted, frit_dtype got);
+// One warning for each type that took the place of a wanted one; frees the names.
 void frit_fallbacks_say(frit_fallbacks *all, const frit_log *log, const char *source);
 
-// target.c: changes a checkpoint to the content of its GGUF file in the type `wanted`: tensors, row order, keys. Rows
+// target.c: changes a checkpoint to the content of its GGUF file in these types: tensors, row order, keys. Rows
 // are computed when they are read. `arch` NULL: the source is GGUF, and only types change. Otherwise the caller must
 // read the hyperparameters again; `hp` are the old ones. `log` gets warnings of fallbacks.
-frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch, frit_hparams *hp, frit_dtype wanted,
-                                    const frit_log *log);
+frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch, frit_hparams *hp,
+                                    const frit_convert_types *types, const frit_log *log);
+
+// encode.c: gives every tensor its type. from[i]: the type of tensor i in the source.
+frit_status frit_convert_encode(frit_checkpoint *ckpt, const frit_convert_types *types, const frit_dtype *from,
+                                bool is_gguf, const frit_log *log);
 
 // Writes a tensor, some rows at a time. `report` gets the number of bytes written.
 typedef frit_status (*frit_convert_report_fn)(void *ctx, uint64_t n_bytes);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-// The types of other engines' quantizers: the next finer one with blocks of 32.
+// The next finer type with blocks of 32.
 static const struct {
     frit_dtype wanted, instead;
 } fallbacks[] = {
@@ -19,14 +19,26 @@ static const struct {
     {FRIT_DTYPE_Q1_0, FRIT_DTYPE_IQ4_NL},    {FRIT_DTYPE_Q2_0, FRIT_DTYPE_IQ4_NL},
 };
 
+// Where a mix asks for them: the types that llama.cpp takes.
+static const struct {
+    frit_dtype wanted, instead;
+} fallbacks_in_mixes[] = {
+    {FRIT_DTYPE_Q2_K, FRIT_DTYPE_Q4_0},
+    {FRIT_DTYPE_Q3_K, FRIT_DTYPE_Q4_0},
+    {FRIT_DTYPE_Q2_0, FRIT_DTYPE_Q4_0},
+};
+
 static bool fits(frit_dtype dtype, int64_t width)
 {
     return width % frit_dtype_get(dtype)->block_elems == 0;
 }
 
-frit_dtype frit_convert_fit(frit_dtype wanted, int64_t width)
+frit_dtype frit_convert_fit(frit_dtype wanted, int64_t width, bool in_mix)
 {
     if (fits(wanted, width)) return wanted;
+    for (size_t i = 0; in_mix && i < FRIT_COUNT(fallbacks_in_mixes); i++)
+        if (fallbacks_in_mixes[i].wanted == wanted && fits(fallbacks_in_mixes[i].instead, width))
+            return fallbacks_in_mixes[i].instead;
     for (size_t i = 0; i < FRIT_COUNT(fallbacks); i++)
         if (fallbacks[i].wanted == wanted && fits(fallbacks[i].instead, width)) return fallbacks[i].instead;
     return FRIT_DTYPE_F16;
@@ -55,13 +67,21 @@ static bool is_listed(const frit_buf *names, const char *pattern)
     return false;
 }
 
-void frit_fallbacks_add(frit_fallbacks *all, const char *name, frit_dtype got)
+void frit_fallbacks_add(frit_fallbacks *all, const char *name, frit_dtype wanted, frit_dtype got)
 {
     char pattern[128];
+    size_t i = 0;
     all->n_matrices++;
-    if (got == all->wanted) return;
-    frit_buf *names = &all->of[got].names;
-    all->of[got].n++;
+    if (got == wanted) return;
+    while (i < all->n_changes && (all->changes[i].wanted != wanted || all->changes[i].got != got)) i++;
+    if (i == FRIT_COUNT(all->changes)) return;
+    if (i == all->n_changes) {
+        all->changes[i].wanted = wanted;
+        all->changes[i].got = got;
+        all->n_changes++;
+    }
+    frit_buf *names = &all->changes[i].names;
+    all->changes[i].n++;
     write_pattern(name, pattern, sizeof pattern);
     if (is_listed(names, pattern)) return;
     if (names->len > 0) frit_buf_text(names, ", ");
@@ -70,14 +90,14 @@ void frit_fallbacks_add(frit_fallbacks *all, const char *name, frit_dtype got)
 
 void frit_fallbacks_say(frit_fallbacks *all, const frit_log *log, const char *source)
 {
-    for (int type = 0; type < FRIT_DTYPE_COUNT; type++) {
-        frit_buf *names = &all->of[type].names;
-        if (all->of[type].n > 0)
-            frit_log_say(log, FRIT_LOG_WARNING,
-                         "%s: %zu of %zu matrices become %s, because %s needs rows of a multiple of %d numbers: %s",
-                         source, all->of[type].n, all->n_matrices, frit_dtype_get((frit_dtype)type)->name,
-                         frit_dtype_get(all->wanted)->name, (int)frit_dtype_get(all->wanted)->block_elems,
-                         names->data ? names->data : "");
+    for (size_t i = 0; i < all->n_changes; i++) {
+        frit_buf *names = &all->changes[i].names;
+        const frit_dtype_info *wanted = frit_dtype_get(all->changes[i].wanted);
+        frit_log_say(log, FRIT_LOG_WARNING,
+                     "%s: %zu of %zu matrices become %s, because %s needs rows of a multiple of %d numbers: %s", source,
+                     all->changes[i].n, all->n_matrices, frit_dtype_get(all->changes[i].got)->name, wanted->name,
+                     wanted->block_elems, names->data ? names->data : "");
         frit_buf_free(names);
     }
+    all->n_changes = 0;
 }

@@ -15,8 +15,7 @@ typedef struct target {
     frit_map old_index;
     const frit_arch *arch;   // NULL: a GGUF file
     frit_hparams *hp;
-    frit_dtype wanted;
-    frit_fallbacks fallbacks;
+    frit_dtype *types;   // of the sources of new tensors
 } target;
 
 // Mamba 2 has norms of groups of channels, which folders store in one vector.
@@ -101,7 +100,6 @@ static frit_status add(target *t, const char *name, const frit_tensor *from, fri
     frit_arena *arena = &t->ckpt->arena;
     frit_tensor to = *from;
     to.name = name;
-    const frit_dtype dtype = frit_convert_type(&to, t->wanted, !t->arch);
     if (t->arch) reshape(t, &to), group_norm(t, &to);   // first, as recipes work on rows
     if (t->arch) FRIT_TRY(multiply(t, from->name, &to));
     if (order.take > 0 || order.permuted > 0 || order.n_groups > 0) {
@@ -117,8 +115,7 @@ static frit_status add(target *t, const char *name, const frit_tensor *from, fri
         else
             FRIT_TRY(frit_reorder(arena, &to, source_row, kept, n_taken, order.permuted > 0 ? order.head : 0));
     }
-    if (t->wanted != FRIT_DTYPE_COUNT && frit_convert_is_matrix(from)) frit_fallbacks_add(&t->fallbacks, name, dtype);
-    if (frit_tensor_n_elems(&to) > 0) FRIT_TRY(frit_encode(arena, &to, dtype));
+    t->types[t->ckpt->n_tensors] = from->dtype;
     return frit_checkpoint_add_tensor(t->ckpt, &to);
 }
 
@@ -154,6 +151,7 @@ static frit_status add_rope_factors(target *t)
                                 .shape = {n, 1, 1, 1},
                                 .data = factors,
                                 .n_bytes = (uint64_t)n * sizeof *factors};
+    t->types[t->ckpt->n_tensors] = FRIT_DTYPE_F32;
     return frit_checkpoint_add_tensor(t->ckpt, &tensor);
 }
 
@@ -172,25 +170,31 @@ static frit_status add_one(target *t, const frit_tensor *from)
 }
 
 // Starts a new list of tensors; the old tensors stay in the arena, as parts of the new ones.
-frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch, frit_hparams *hp, frit_dtype wanted,
-                                    const frit_log *log)
+static frit_status list_tensors(target *t)
+{
+    frit_checkpoint *ckpt = t->ckpt;
+    ckpt->tensors = NULL;
+    ckpt->n_tensors = ckpt->tensor_capacity = 0;
+    ckpt->tensor_index = (frit_map){0};
+    t->types = frit_arena_new(&ckpt->arena, frit_dtype, 2 * t->n_old + 1);
+    if (!t->types) return frit_fail_memory(2 * t->n_old * sizeof *t->types, "the types of tensors");
+    if (t->arch) FRIT_TRY(check_tied(t));
+    if (t->arch) FRIT_TRY(add_rope_factors(t));
+    for (size_t i = 0; i < t->n_old; i++) FRIT_TRY(add_one(t, &t->old[i]));
+    return t->arch ? frit_convert_add_keys(&ckpt->meta, t->hp, t->arch) : FRIT_OK;
+}
+
+frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch, frit_hparams *hp,
+                                    const frit_convert_types *types, const frit_log *log)
 {
     target t = {.ckpt = ckpt,
                 .old = ckpt->tensors,
                 .n_old = ckpt->n_tensors,
                 .old_index = ckpt->tensor_index,
                 .arch = arch,
-                .hp = hp,
-                .wanted = wanted,
-                .fallbacks = {.wanted = wanted}};
-    ckpt->tensors = NULL;
-    ckpt->n_tensors = ckpt->tensor_capacity = 0;
-    ckpt->tensor_index = (frit_map){0};
-    frit_status status = arch ? check_tied(&t) : FRIT_OK;
-    if (arch && status == FRIT_OK) status = add_rope_factors(&t);
-    for (size_t i = 0; i < t.n_old && status == FRIT_OK; i++) status = add_one(&t, &t.old[i]);
-    if (status == FRIT_OK && arch) status = frit_convert_add_keys(&ckpt->meta, hp, arch);
-    frit_fallbacks_say(&t.fallbacks, log, ckpt->path);
+                .hp = hp};
+    frit_status status = list_tensors(&t);
+    if (status == FRIT_OK) status = frit_convert_encode(ckpt, types, t.types, !arch, log);
     frit_map_free(&t.old_index);
     return status;
 }

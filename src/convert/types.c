@@ -7,22 +7,69 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Names of matrices that a mix leaves as they are; and which of them other engines read as f32.
+static const struct {
+    const char *part;
+    bool is_f32;
+} unchanged[] = {
+    {"_norm.weight", true},
+    {"ffn_gate_inp.weight", true},
+    {"ssm_conv1d.weight", true},
+    {"shortconv.conv.weight", true},
+    {"time_mix_first.weight", true},
+    {"time_mix_w1.weight", true},
+    {"time_mix_w2.weight", true},
+    {"time_mix_decay_w1.weight", true},
+    {"time_mix_decay_w2.weight", true},
+    {"time_mix_lerp_fused.weight", true},
+    {"token_types.weight", true},
+    {"position_embd.weight", true},
+    {"attn_rel_b.weight", true},
+    {"ssm_conv1d", false},   // "ssm_conv1d_k.weight" too
+    {"ffn_gate_tid2eid.weight", false},
+    {"altup", false},
+    {"laurel", false},
+    {"per_layer_model_proj", false},
+    {"indexer.k_proj.weight", false},
+    {"indexer.q_proj.weight", false},
+    {"time_mix_w0.weight", false},
+    {"time_mix_v0.weight", false},
+    {"time_mix_v1.weight", false},
+    {"time_mix_v2.weight", false},
+    {"time_mix_a0.weight", false},
+    {"time_mix_a1.weight", false},
+    {"time_mix_a2.weight", false},
+    {"time_mix_g1.weight", false},
+    {"time_mix_g2.weight", false},
+    {".position_embd", false},
+    {"sam.pos_embd", false},
+    {"sam.neck.", false},
+    {"sam.net_", false},
+    {".rel_pos", false},
+    {".patch_embd", false},
+    {".patch_merger", false},
+    {"a.rvq.codebook", false},
+    {"mm.a.code_embd", false},
+};
+
 // Small, and read as f32 by other engines.
 static bool is_small(const frit_tensor *tensor)
 {
-    static const char *const parts[] = {
-        "ffn_gate_inp.weight",        "ssm_conv1d.weight",  "shortconv.conv.weight",    "time_mix_first.weight",
-        "time_mix_w1.weight",         "time_mix_w2.weight", "time_mix_decay_w1.weight", "time_mix_decay_w2.weight",
-        "time_mix_lerp_fused.weight", "token_types.weight", "position_embd.weight",     "attn_rel_b.weight",
-    };
     const size_t n = strlen(tensor->name);
     if (tensor->n_dims < 2 || n < 7 || strcmp(tensor->name + n - 7, ".weight") != 0) return true;
-    if (strstr(tensor->name, "_norm.weight")) return true;
-    for (size_t i = 0; i < FRIT_COUNT(parts); i++) {
-        const size_t m = strlen(parts[i]);
-        if (n >= m && strcmp(tensor->name + n - m, parts[i]) == 0) return true;
-    }
+    for (size_t i = 0; i < FRIT_COUNT(unchanged); i++)
+        if (unchanged[i].is_f32 && strstr(tensor->name, unchanged[i].part)) return true;
     return false;
+}
+
+bool frit_convert_is_mixed(const frit_tensor *tensor)
+{
+    bool is_vector = true;
+    for (int i = 0; i + 1 < tensor->n_dims; i++) is_vector &= tensor->shape[i] == 1;
+    if (is_vector || !frit_convert_is_matrix(tensor)) return false;
+    for (size_t i = 0; i < FRIT_COUNT(unchanged); i++)
+        if (strstr(tensor->name, unchanged[i].part)) return false;
+    return true;
 }
 
 static bool is_number(const frit_tensor *tensor)
@@ -40,7 +87,7 @@ frit_dtype frit_convert_type(const frit_tensor *tensor, frit_dtype wanted, bool 
     if (!is_number(tensor)) return tensor->dtype;
     if (is_small(tensor)) return is_gguf ? tensor->dtype : FRIT_DTYPE_F32;
     if (wanted == FRIT_DTYPE_COUNT) return tensor->dtype;
-    return frit_convert_fit(wanted, tensor->shape[tensor->n_dims - 1]);
+    return frit_convert_fit(wanted, tensor->shape[tensor->n_dims - 1], false);
 }
 
 frit_dtype frit_convert_main_type(const frit_checkpoint *ckpt)
@@ -85,6 +132,22 @@ frit_status frit_convert_find_type(const char *name, frit_dtype *dtype)
         n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i > 0 ? ", " : "",
                               frit_dtype_get(writable[i].dtype)->name);
     return frit_fail(FRIT_E_INVALID, "type is '%.40s', expected one of %s", name, names);
+}
+
+frit_status frit_convert_find_types(const char *name, frit_convert_types *types)
+{
+    *types = (frit_convert_types){.wanted = FRIT_DTYPE_COUNT};
+    types->mix.output = types->mix.table = FRIT_DTYPE_COUNT;
+    const frit_status status = frit_convert_find_type(name, &types->wanted);
+    if (status == FRIT_OK) return FRIT_OK;
+    types->wanted = FRIT_DTYPE_COUNT;
+    types->mix.mix = frit_mix_find(name);
+    return types->mix.mix ? FRIT_OK : frit_fail(status, "%s, or a mix like q4_k_m", frit_error());
+}
+
+bool frit_convert_changes(const frit_convert_types *types)
+{
+    return types->mix.mix || types->wanted != FRIT_DTYPE_COUNT;
 }
 
 // ------------------------------------------------------------------------------------- writing

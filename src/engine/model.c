@@ -70,16 +70,16 @@ static frit_status bind_weights(frit_model *model)
 static frit_status change_type(opening *o)
 {
     frit_model *model = o->model;
-    frit_dtype wanted;
-    FRIT_TRY(frit_convert_find_type(o->options->type, &wanted));
-    if (wanted == FRIT_DTYPE_COUNT || model->ckpt->n_tensors == 0) return FRIT_OK;
+    frit_convert_types types;
+    FRIT_TRY(frit_convert_find_types(o->options->type, &types));
+    if (!frit_convert_changes(&types) || model->ckpt->n_tensors == 0) return FRIT_OK;
     const bool is_gguf = strncmp(model->ckpt->format, "GGUF", 4) == 0;
     const frit_arch *arch;
     frit_hparams hp;
     FRIT_TRY(frit_arch_of(&arch, model->ckpt));
     FRIT_TRY(frit_hparams_read(&hp, arch, model->ckpt, &model->arena));
     FRIT_TRY(frit_meta_remove(&model->ckpt->meta, "general.file_type"));
-    return frit_convert_checkpoint(model->ckpt, is_gguf ? NULL : arch, &hp, wanted, &model->log);
+    return frit_convert_checkpoint(model->ckpt, is_gguf ? NULL : arch, &hp, &types, &model->log);
 }
 
 // A tokenizer's own file, or a folder that holds nothing else of a model.

@@ -279,6 +279,8 @@ typedef struct encoded {
     const frit_dtype_info *to;
     const float *factors;   // one for each row, or one for all; NULL: no factor
     int64_t n_factors;
+    const float *importance;   // [n_rows / height, width]; NULL: columns are equal
+    int64_t height;
 } encoded;
 
 static frit_status encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype, const float *factors, int64_t n)
@@ -301,6 +303,17 @@ static frit_status encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dty
 frit_status frit_encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype)
 {
     return tensor->dtype == dtype ? FRIT_OK : encode(arena, tensor, dtype, NULL, 0);
+}
+
+frit_status frit_encode_weighted(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype, const float *importance,
+                                 int64_t n_matrices)
+{
+    if (tensor->dtype == dtype) return FRIT_OK;
+    FRIT_TRY(encode(arena, tensor, dtype, NULL, 0));
+    encoded *e = (encoded *)(uintptr_t)tensor->recipe;
+    e->importance = importance;
+    e->height = frit_tensor_n_rows(tensor) / n_matrices;
+    return FRIT_OK;
 }
 
 frit_status frit_multiply_rows(frit_arena *arena, frit_tensor *tensor, const float *factors, int64_t n)
@@ -329,7 +342,8 @@ static void make_encoded(const frit_recipe *recipe, int64_t begin, int64_t n, ui
             frit_dtype_get(part->dtype)->decode(from, values, width);
             const float factor = !e->factors ? 1 : e->factors[e->n_factors == 1 ? 0 : begin + i + k];
             for (int64_t c = 0; c < width && e->factors; c++) values[c] *= factor;
-            e->to->encode(values, rows, width, NULL);
+            const int64_t matrix = e->importance ? (begin + i + k) / e->height : 0;
+            e->to->encode(values, rows, width, e->importance ? e->importance + matrix * width : NULL);
         }
     }
 }

@@ -63,3 +63,7 @@ frit_status frit_transpose(frit_arena *arena, frit_tensor *tensor);
 frit_status frit_multiply_rows(frit_arena *arena, frit_tensor *tensor, const float *factors, int64_t n);
 // Converted to another number format; no change if it has that format.
 frit_status frit_encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype);
+// The same, where errors in a column count by its importance: [n_matrices, width] of the tensor's matrices, or [width]
+// for all. Borrowed.
+frit_status frit_encode_weighted(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype, const float *importance,
+                                 int64_t n_matrices);

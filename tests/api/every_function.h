@@ -127,6 +127,7 @@ static const any_function every_function[] = {
     ENTRY(frit_sha256_of),
     ENTRY(frit_model_option_rows),
     ENTRY(frit_convert_option_rows),
+    ENTRY(frit_quantize_option_rows),
     ENTRY(frit_engine_option_rows),
     ENTRY(frit_embed_option_rows),
     ENTRY(frit_sampler_option_rows),

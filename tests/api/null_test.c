@@ -114,6 +114,7 @@ static void call_tools(void)
     ZERO(frit_sha256_of, sum, "a", 1, NULL);
     ZERO(frit_model_option_rows, n_rows, NULL);
     ZERO(frit_convert_option_rows, n_rows, NULL);
+    ZERO(frit_quantize_option_rows, n_rows, NULL);
     ZERO(frit_engine_option_rows, n_rows, NULL);
     ZERO(frit_embed_option_rows, n_rows, NULL);
     ZERO(frit_sampler_option_rows, n_rows, NULL);

@@ -51,12 +51,60 @@ static void the_file_that_was_written_is_named(void **state)
     expect_written("--split-max-size 10M", "-00001-of-00002.gguf");
 }
 
+static void a_plan_lists_tensors_and_writes_nothing(void **state)
+{
+    (void)state;
+    char arguments[1500];
+    snprintf(arguments, sizeof arguments, "quantize '%s' --plan --mix q3_k_m --keep 'ffn_up=q8_0' --output-type q5_k",
+             shared_path("models/fable-6m-bf16.gguf"));
+    outcome o = frit(arguments, NULL);
+    assert_int_equal(o.code, 0);
+    assert_non_null(strstr(o.out, "blk.0.attn_v.weight                      128 x 256              bf16     q5_k "));
+    assert_non_null(strstr(o.out, "blk.5.ffn_up.weight                      768 x 256              bf16     q8_0 "));
+    assert_non_null(strstr(o.out, "token_embd.weight                        8192 x 256             bf16     q5_k "));
+    assert_non_null(strstr(o.out, "56 tensors, "));
+    outcome_free(&o);
+    snprintf(arguments, sizeof arguments, "quantize '%s' --plan --mix iq2_xs",
+             shared_path("models/fable-6m-bf16.gguf"));
+    expect(arguments, NULL, 0, "need importance: give --importance FILE", NULL);
+}
+
+static void a_mix_that_needs_importance_is_refused(void **state)
+{
+    (void)state;
+    char arguments[1500], path[600];
+    snprintf(path, sizeof path, "%s", temp_path("refused.gguf"));
+    snprintf(arguments, sizeof arguments, "quantize '%s' '%s' --mix iq2_xs", shared_path("models/fable-6m-bf16.gguf"),
+             path);
+    expect(arguments, NULL, 2, NULL, "needs the importance of its columns");
+    assert_int_not_equal(access(path, F_OK), 0);
+    snprintf(arguments, sizeof arguments, "quantize '%s' '%s' --mix q4_k_x", project_path("models/fable.gguf"), path);
+    expect(arguments, NULL, 2, NULL, "mix is 'q4_k_x', expected one of q8_0, q6_k, q5_k_m");
+    snprintf(arguments, sizeof arguments, "quantize '%s' '%s' --mix q4_k_m --type q8_0",
+             project_path("models/fable.gguf"), path);
+    expect(arguments, NULL, 2, NULL, "expected one of them");
+    snprintf(arguments, sizeof arguments, "quantize '%s'", project_path("models/fable.gguf"));
+    expect(arguments, NULL, 2, NULL, "quantize: expected a model and the name of the GGUF file to write");
+}
+
+static void what_was_quantized_before_is_said(void **state)
+{
+    (void)state;
+    char arguments[1500];
+    snprintf(arguments, sizeof arguments, "quantize '%s' '%s' --mix q3_k_m", project_path("models/fable.gguf"),
+             temp_path("again.gguf"));
+    expect(arguments, NULL, 0, NULL, "matrices were quantized before");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_type_that_does_not_fit_is_said),
         cmocka_unit_test(an_unknown_type_lists_the_known_ones),
         cmocka_unit_test(the_file_that_was_written_is_named),
+        cmocka_unit_test(a_plan_lists_tensors_and_writes_nothing),
+        cmocka_unit_test(a_mix_that_needs_importance_is_refused),
+        cmocka_unit_test(what_was_quantized_before_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

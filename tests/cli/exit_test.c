@@ -24,6 +24,7 @@ static const struct {
     {"embed", "-q -p x", true, true},
     {"rerank", "-q --query x -f README.md", true, true},
     {"convert", "OUT.gguf", false, false},
+    {"quantize", "OUT.gguf", false, false},
 };
 
 static char out_path[512], messages_path[512];
@@ -127,7 +128,7 @@ static void wrong_options_are_2_in_every_command(void **state)
         expect_code(i, "", "--no-such-option", 2, "no option '--no-such-option'");
         expect_code(i, "", "-Z", 2, "no option '-Z'");
         expect_code(i, "", "--model", 2, "--model: needs a value");
-        const bool converts = strcmp(commands[i].name, "convert") == 0;
+        const bool converts = strstr("convert quantize", commands[i].name);
         if (commands[i].has_text || converts) expect_code(i, converts ? model : "", "--type q9", 2, "'q9'");
         if (!commands[i].has_engine) continue;
         expect_code(i, "", "-t 100000000", 2, "threads");

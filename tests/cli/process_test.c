@@ -42,6 +42,7 @@ static const struct {
     {"template --messages -", talk},
     {"logits --ids 1 -o -", NULL},
     {"embed -p Hello", NULL},
+    {"quantize --plan", NULL},
     {"embed -p Hello --json", NULL},
     {"completions bash", NULL},
     {"completions zsh", NULL},

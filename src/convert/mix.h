@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// convert/mix.h: mixtures of number formats, as llama.cpp's quantizer has them: "q4_k_m" gives most matrices q4_k and
+// some q6_k.
+//
+// A mix is a row: name, general.file_type, base type. Its exceptions are rows of mix_rules.c: kind of tensor,
+// condition, type. The types are those of llama-quantize for the same file, tensor by tensor, with what looks
+// accidental in it too (llama.cpp 3f545bec): tensors are counted in the order "without a layer first, then by layer,
+// then by name", a tensor whose type is set by hand is not counted, and "8 experts" means exactly 8.
+#pragma once
+#include "format/checkpoint.h"
+#include "frit.h"
+
+typedef enum frit_mix_id {
+    FRIT_MIX_Q1_0,
+    FRIT_MIX_Q2_0,
+    FRIT_MIX_Q4_0,
+    FRIT_MIX_Q4_1,
+    FRIT_MIX_Q5_0,
+    FRIT_MIX_Q5_1,
+    FRIT_MIX_Q8_0,
+    FRIT_MIX_Q2_K,
+    FRIT_MIX_Q2_K_S,
+    FRIT_MIX_Q3_K_S,
+    FRIT_MIX_Q3_K_M,
+    FRIT_MIX_Q3_K_L,
+    FRIT_MIX_Q4_K_S,
+    FRIT_MIX_Q4_K_M,
+    FRIT_MIX_Q5_K_S,
+    FRIT_MIX_Q5_K_M,
+    FRIT_MIX_Q6_K,
+    FRIT_MIX_IQ1_S,
+    FRIT_MIX_IQ1_M,
+    FRIT_MIX_IQ2_XXS,
+    FRIT_MIX_IQ2_XS,
+    FRIT_MIX_IQ2_S,
+    FRIT_MIX_IQ2_M,
+    FRIT_MIX_IQ3_XXS,
+    FRIT_MIX_IQ3_XS,
+    FRIT_MIX_IQ3_S,
+    FRIT_MIX_IQ3_M,
+    FRIT_MIX_IQ4_NL,
+    FRIT_MIX_IQ4_XS,
+    FRIT_MIX_TQ1_0,
+    FRIT_MIX_TQ2_0,
+    FRIT_MIX_MXFP4_MOE,
+    FRIT_MIX_COUNT
+} frit_mix_id;
+
+typedef struct frit_type_mix {
+    const char *name;
+    frit_mix_id id;
+    frit_dtype base;
+    int file_type;   // general.file_type
+} frit_type_mix;
+
+const frit_type_mix *frit_mix_get(size_t i);            // row i; NULL past the end
+const frit_type_mix *frit_mix_find(const char *name);   // in any case, "q4_k" for q4_k_m too; NULL: unknown
+frit_status frit_mix_fail_unknown(const char *option, const char *name);   // with the list of names
+
+// The kinds that rules tell apart. FRIT_KIND_OUTPUT: the token table too where the file has no output matrix.
+typedef enum frit_kind {
+    FRIT_KIND_OTHER,
+    FRIT_KIND_OUTPUT,
+    FRIT_KIND_TABLE,
+    FRIT_KIND_V,
+    FRIT_KIND_K,
+    FRIT_KIND_Q,
+    FRIT_KIND_ATTENTION_OUTPUT,
+    FRIT_KIND_UP,
+    FRIT_KIND_GATE,
+    FRIT_KIND_DOWN,
+    FRIT_KIND_ANY,   // in rules
+    FRIT_KIND_COUNT
+} frit_kind;
+
+// What rules ask of a model.
+typedef struct frit_mix_model {
+    frit_str arch;
+    int64_t n_layer, n_expert;
+    int64_t n_head_per_kv;   // of layer 0; 0 if it has no heads of keys
+    bool is_70b;
+    bool has_importance;
+} frit_mix_model;
+
+// A tensor, and how many of its kind came before it.
+typedef struct frit_mix_tensor {
+    const frit_mix_model *model;
+    frit_kind kind;
+    frit_dtype base;
+    int64_t width, n_matrices;
+    int64_t i_v, n_v;    // of V: number before it, and of all
+    int64_t i_layer;     // of up, gate and down: the number before it; of models with experts the layer
+    int64_t i_counted;   // of down: the number before it
+} frit_mix_tensor;
+
+// mix_rules.c: the type of a tensor by the rules of a mix.
+frit_dtype frit_mix_apply(const frit_type_mix *mix, const frit_mix_tensor *tensor);
+
+// What a user may set beside the mix.
+typedef struct frit_mix_options {
+    const frit_type_mix *mix;
+    bool is_pure;                   // the base type for all matrices
+    bool has_importance;            // for some mixes this changes types
+    frit_dtype output, table;       // of the output matrix and the token table; FRIT_DTYPE_COUNT: by the mix
+    const frit_option_list *keep;   // "REGEX=TYPE"; NULL: none
+} frit_mix_options;
+
+// types[i]: of tensor i of the checkpoint, as GGUF names and shapes them; its own type where it is not quantized. What
+// blocks do not divide is still to be fitted (frit_convert_fit). FRIT_E_INVALID for a bad rule in `keep`.
+frit_status frit_mix_types(const frit_checkpoint *ckpt, const frit_mix_options *options, frit_dtype *types);
+// Whether encoding this tensor into the type without importance gives a useless result.
+bool frit_mix_needs_importance(const frit_type_mix *mix, const char *name, frit_dtype type);

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT
+// Mixes: the types of llama-quantize, for the shapes of known models and for every small model of the goldens.
+#include "convert/convert.h"
+#include "support/support.h"
+
+#include <dirent.h>
+
+static frit_mix_options options_of(const frit_type_mix *mix, bool has_importance)
+{
+    return (frit_mix_options){
+        .mix = mix, .has_importance = has_importance, .output = FRIT_DTYPE_COUNT, .table = FRIT_DTYPE_COUNT};
+}
+
+// ------------------------------------------------------------------------------------- shapes of known models
+
+enum { MAX_LINES = 64, MAX_TENSORS = 2048 };
+
+typedef struct shapes {
+    frit_checkpoint *ckpt;
+    char name[64], arch[64];
+    size_t n_lines, first[MAX_LINES + 1];   // tensors of each line
+    size_t n_checked;
+} shapes;
+
+static void begin_model(shapes *s, const char *line)
+{
+    if (s->ckpt) frit_checkpoint_close(s->ckpt);
+    s->n_lines = 0;
+    assert_int_equal(sscanf(line, "model %63s %63s", s->name, s->arch), 2);
+    assert_ok(frit_checkpoint_new(&s->ckpt, s->name));
+    assert_ok(frit_meta_add_text(&s->ckpt->meta, "general.architecture", s->arch));
+}
+
+static void add_key(const shapes *s, const char *line)
+{
+    char name[64], key[160];
+    unsigned long long value;
+    assert_int_equal(sscanf(line, "key %63s %llu", name, &value), 2);
+    snprintf(key, sizeof key, "%s.%s", s->arch, name);
+    assert_ok(frit_meta_add_u64(&s->ckpt->meta, key, value));
+}
+
+static void add_tensor(const shapes *s, const char *name, const int64_t *ne, int n_dims)
+{
+    frit_tensor tensor = {.name = frit_arena_text(&s->ckpt->arena, name, strlen(name)),
+                          .dtype = FRIT_DTYPE_BF16,
+                          .n_dims = n_dims,
+                          .shape = {1, 1, 1, 1}};
+    for (int i = 0; i < n_dims; i++) tensor.shape[i] = ne[n_dims - 1 - i];
+    assert_ok(frit_checkpoint_add_tensor(s->ckpt, &tensor));
+}
+
+static void add_tensors(shapes *s, const char *line)
+{
+    char pattern[96], shape[96], name[128];
+    long long ne[3];
+    int first = -1, last = -1, at = 0;
+    int64_t n_layer = 0;
+    assert_int_equal(sscanf(line, "tensor %95s %95s", pattern, shape), 2);
+    const int n_dims = sscanf(shape, "%lldx%lldx%lld", &ne[0], &ne[1], &ne[2]);
+    const int64_t sizes[] = {ne[0], n_dims > 1 ? ne[1] : 1, n_dims > 2 ? ne[2] : 1};
+    assert_true(s->n_lines < MAX_LINES);
+    s->first[s->n_lines++] = s->ckpt->n_tensors;
+    snprintf(name, sizeof name, "%s.block_count", s->arch);
+    assert_ok(frit_meta_get_i64(&s->ckpt->meta, name, &n_layer, NULL));
+    if (strncmp(pattern, "blk.*.", 6) == 0)
+        first = 0, last = (int)n_layer - 1, at = 6;
+    else if (sscanf(pattern, "blk.%d-%d.%n", &first, &last, &at) != 2)
+        add_tensor(s, pattern, sizes, n_dims);
+    for (int i = first; i >= 0 && i <= last; i++) {
+        snprintf(name, sizeof name, "blk.%d.%s", i, pattern + at);
+        add_tensor(s, name, sizes, n_dims);
+    }
+    s->first[s->n_lines] = s->ckpt->n_tensors;
+}
+
+// "q6_k*4,q4_k": of tensors [first, end).
+static void check_types(const shapes *s, const frit_dtype *types, size_t first, size_t end, const char *mix,
+                        const char *text)
+{
+    while (*text) {
+        char want[32];
+        int n_text = 0, n_same = 1, n_count = 0;
+        assert_int_equal(sscanf(text, "%31[a-z0-9_]%n", want, &n_text), 1);
+        text += n_text;
+        if (*text == '*') assert_int_equal(sscanf(text, "*%d%n", &n_same, &n_count), 1);
+        text += n_count;
+        const bool is_all = *text == 0;   // the rest of them
+        for (; first < end && (n_same-- > 0 || is_all); first++) {
+            const frit_tensor *tensor = &s->ckpt->tensors[first];
+            const char *got =
+                frit_dtype_get(frit_convert_is_mixed(tensor)
+                                   ? frit_convert_fit(types[first], tensor->shape[tensor->n_dims - 1], true)
+                                   : tensor->dtype)
+                    ->name;
+            if (strcmp(got, want) != 0)
+                fail_msg("%s as %s: %s is %s, expected %s", s->name, mix, tensor->name, got, want);
+        }
+        text += *text == ',';
+    }
+    assert_int_equal(first, end);
+}
+
+static void check_mix(shapes *s, char *line)
+{
+    static frit_dtype types[MAX_TENSORS];
+    char *rest = NULL, *mix = strtok_r(line + 4, " ", &rest), *row = strtok_r(NULL, " ", &rest);
+    assert_non_null(frit_mix_find(mix));
+    assert_true(s->ckpt->n_tensors <= MAX_TENSORS);
+    if (strcmp(rest, "refused") == 0) return;   // llama-quantize has no type for such rows; frit has f16
+    for (int important = 0; important < 2; important++) {
+        if (strcmp(row, "both") != 0 && strcmp(row, important ? "important" : "plain") != 0) continue;
+        const frit_mix_options options = options_of(frit_mix_find(mix), important);
+        char *copy = strdup(rest), *at = NULL, *text = strtok_r(copy, " ", &at);
+        assert_ok(frit_mix_types(s->ckpt, &options, types));
+        for (size_t i = 0; i < s->n_lines; i++, text = strtok_r(NULL, " ", &at)) {
+            assert_non_null(text);
+            check_types(s, types, s->first[i], s->first[i + 1], mix, text);
+        }
+        free(copy);
+        s->n_checked++;
+    }
+}
+
+static void known_models_get_the_types_of_llama_quantize(void **state)
+{
+    (void)state;
+    shapes s = {0};
+    size_t n;
+    char *text = read_file(project_path("tests/goldens/quantize/mixes.txt"), &n), *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        if (strncmp(line, "model ", 6) == 0) begin_model(&s, line);
+        if (strncmp(line, "key ", 4) == 0) add_key(&s, line);
+        if (strncmp(line, "tensor ", 7) == 0) add_tensors(&s, line);
+        if (strncmp(line, "mix ", 4) == 0) check_mix(&s, line);
+    }
+    frit_checkpoint_close(s.ckpt);
+    free(text);
+    print_message("%zu tables of types are equal\n", s.n_checked);
+    assert_in_range(s.n_checked, 13 * 2 * (FRIT_MIX_COUNT - 3), 10000);
+}
+
+// ------------------------------------------------------------------------------------- goldens
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; *text; text++) hash = (hash ^ (uint8_t)*text) * UINT64_C(1099511628211);
+    return hash;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp((*(const frit_tensor *const *)a)->name, (*(const frit_tensor *const *)b)->name);
+}
+
+// Of lines "NAME TYPE", sorted by name.
+static uint64_t hash_types(uint64_t hash, const frit_checkpoint *ckpt, const frit_dtype *types)
+{
+    const frit_tensor **sorted = calloc(ckpt->n_tensors, sizeof *sorted);
+    for (size_t i = 0; i < ckpt->n_tensors; i++) sorted[i] = &ckpt->tensors[i];
+    qsort(sorted, ckpt->n_tensors, sizeof *sorted, compare_names);
+    for (size_t i = 0; i < ckpt->n_tensors; i++) {
+        const frit_tensor *t = sorted[i];
+        const frit_dtype type = types[t - ckpt->tensors];
+        const frit_dtype got =
+            frit_convert_is_mixed(t) ? frit_convert_fit(type, t->shape[t->n_dims - 1], true) : t->dtype;
+        hash = hash_text(hash_text(hash_text(hash_text(hash, t->name), " "), frit_dtype_get(got)->name), "\n");
+    }
+    free(sorted);
+    return hash;
+}
+
+// Line: NAME HASH [mixes that llama-quantize refuses ...].
+static void check_golden(const char *line)
+{
+    static frit_dtype types[MAX_TENSORS];
+    char name[128];
+    unsigned long long want;
+    int at;
+    uint64_t hash = UINT64_C(14695981039346656037);
+    frit_checkpoint *ckpt;
+    assert_int_equal(sscanf(line, "%127s %llx%n", name, &want, &at), 2);
+    assert_ok(frit_checkpoint_open(&ckpt, shared_path("goldens/arch/%s.gguf", name), NULL));
+    assert_true(ckpt->n_tensors <= MAX_TENSORS);
+    for (int i = 0; i < 2 * FRIT_MIX_COUNT; i++) {
+        const frit_mix_options options = options_of(frit_mix_get((size_t)i / 2), i % 2);
+        char refused[64];
+        snprintf(refused, sizeof refused, " %s%s", options.mix->name, i % 2 ? "+" : "-");
+        if (strstr(line + at, refused)) continue;
+        assert_ok(frit_mix_types(ckpt, &options, types));
+        hash = hash_types(hash_text(hash_text(hash, refused + 1), "\n"), ckpt, types);
+    }
+    if (hash != want) fail_msg("%s: other types than llama-quantize's", name);
+    frit_checkpoint_close(ckpt);
+}
+
+static void small_models_get_the_types_of_llama_quantize(void **state)
+{
+    (void)state;
+    shared_path("goldens/arch");   // skips the test while nothing is allocated
+    size_t n, n_checked = 0;
+    char *text = read_file(project_path("tests/goldens/quantize/arch.txt"), &n), *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        if (*line == '#') continue;
+        check_golden(line);
+        n_checked++;
+    }
+    free(text);
+    assert_in_range(n_checked, 100, 1000);
+}
+
+// ------------------------------------------------------------------------------------- options
+
+static frit_dtype type_of(const frit_checkpoint *ckpt, const frit_dtype *types, const char *name)
+{
+    const frit_tensor *tensor = frit_checkpoint_find(ckpt, name);
+    assert_non_null(tensor);
+    return types[tensor - ckpt->tensors];
+}
+
+static void a_user_may_set_types(void **state)
+{
+    (void)state;
+    static const char *const items[] = {"attn_v=q8_0", "blk\\.[01]\\.=f16", "attn_k.weight=q5_0"};
+    static const frit_option_list keep = {items, 3};
+    frit_dtype types[MAX_TENSORS];
+    frit_checkpoint *ckpt;
+    assert_ok(frit_checkpoint_open(&ckpt, project_path("models/fable.gguf"), NULL));
+    for (size_t i = 0; i < ckpt->n_tensors; i++)   // as if nothing were quantized
+        if (frit_convert_is_matrix(&ckpt->tensors[i])) ckpt->tensors[i].dtype = FRIT_DTYPE_BF16;
+    frit_mix_options options = options_of(frit_mix_find("Q4_K_M"), false);
+    options.keep = &keep;
+    assert_ok(frit_mix_types(ckpt, &options, types));
+    assert_int_equal(type_of(ckpt, types, "blk.0.attn_v.weight"), FRIT_DTYPE_Q8_0);   // the first rule counts
+    assert_int_equal(type_of(ckpt, types, "blk.1.attn_k.weight"), FRIT_DTYPE_F16);
+    assert_int_equal(type_of(ckpt, types, "blk.2.attn_k.weight"), FRIT_DTYPE_Q5_0);
+    assert_int_equal(type_of(ckpt, types, "blk.2.attn_q.weight"), FRIT_DTYPE_Q4_K);
+    assert_int_equal(type_of(ckpt, types, "token_embd.weight"), FRIT_DTYPE_Q6_K);   // tied: it is the output
+    options.output = FRIT_DTYPE_Q8_0;
+    assert_ok(frit_mix_types(ckpt, &options, types));
+    assert_int_equal(type_of(ckpt, types, "token_embd.weight"), FRIT_DTYPE_Q8_0);
+    options.table = FRIT_DTYPE_Q5_K;
+    assert_ok(frit_mix_types(ckpt, &options, types));
+    assert_int_equal(type_of(ckpt, types, "token_embd.weight"), FRIT_DTYPE_Q5_K);
+    options = options_of(frit_mix_find("q4_k"), false);
+    options.is_pure = true;
+    assert_ok(frit_mix_types(ckpt, &options, types));
+    assert_int_equal(type_of(ckpt, types, "token_embd.weight"), FRIT_DTYPE_Q4_K);
+    assert_int_equal(type_of(ckpt, types, "output_norm.weight"), FRIT_DTYPE_F32);
+    frit_checkpoint_close(ckpt);
+}
+
+static void rules_that_say_nothing_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *error;
+    } rows[] = {
+        {"attn_v", "keep: 'attn_v' is not a rule, expected REGEX=TYPE"},
+        {"=q8_0", "keep: '=q8_0' is not a rule"},
+        {"attn_v=q9", "unknown type 'q9'"},
+        {"attn_v=i32", "unknown type 'i32'"},
+        {"attn_(v=q8_0", "attn_(v"},
+    };
+    frit_dtype types[MAX_TENSORS];
+    frit_checkpoint *ckpt;
+    assert_ok(frit_checkpoint_open(&ckpt, project_path("models/fable.gguf"), NULL));
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        const frit_option_list keep = {&rows[i].rule, 1};
+        frit_mix_options options = options_of(frit_mix_get(0), false);
+        options.keep = &keep;
+        const frit_status status = frit_mix_types(ckpt, &options, types);
+        assert_int_not_equal(status, FRIT_OK);
+        if (!strstr(frit_error(), rows[i].error)) fail_msg("'%s', expected '%s'", frit_error(), rows[i].error);
+    }
+    frit_checkpoint_close(ckpt);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_models_get_the_types_of_llama_quantize),
+        cmocka_unit_test(small_models_get_the_types_of_llama_quantize),
+        cmocka_unit_test(a_user_may_set_types),
+        cmocka_unit_test(rules_that_say_nothing_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
