@@ -73,13 +73,11 @@ static int run(void *ctx)
 {
     quantize_args *args = ctx;
     const cli_common *common = &args->common;
-    const int n_named = common->model ? 1 : 0, n_wanted = args->plan ? 1 : 2;
-    const int n = common->n_positional + n_named;
-    if (n != n_wanted && !(args->plan && n == 2))
-        return cli_usage("quantize: expected a model%s",
-                         args->plan ? ""
-                                    : " and the name of the GGUF file to write, as in 'frit quantize DIR OUT.gguf'");
-    const char *source = common->model ? common->model : common->positional[0];
+    const int n = common->n_positional + (common->model ? 1 : 0);
+    if (!args->plan && n != 2)
+        return cli_usage("quantize: expected a model and the name of the GGUF file to write, as in "
+                         "'frit quantize DIR OUT.gguf'");
+    const char *source = common->model ? common->model : n > 0 ? common->positional[0] : cli_bundled_model();
     frit_convert_options with = args->convert;
     if (!args->quantize.mix && !with.type) args->quantize.mix = "q4_k_m";
     with.quantize = &args->quantize;
