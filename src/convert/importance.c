@@ -198,6 +198,7 @@ static frit_status read_entry(frit_importance *importance, reader *r)
         return frit_fail(FRIT_E_FORMAT, "%s: a name has %d bytes, expected 1 to 299: not an importance file", r->path,
                          (int)n_name);
     if (r->left < (uint64_t)n_name) return frit_fail(FRIT_E_FORMAT, "%s: the file ends in a name", r->path);
+    if (memchr(r->at, 0, (size_t)n_name)) return frit_fail(FRIT_E_FORMAT, "%s: a name has a zero byte", r->path);
     snprintf(name, sizeof name, "%.*s", (int)n_name, (const char *)r->at);
     r->at += n_name;
     r->left -= (uint64_t)n_name;
