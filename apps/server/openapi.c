@@ -74,7 +74,8 @@ static json_t *range_json(const char *type, double min, double max)
 
 static json_t *option_json(const frit_option *row)
 {
-    return range_json(row->type == FRIT_OPTION_INT ? "integer" : "number", row->min, row->max);
+    const double min = strcmp(row->name, "top-k") == 0 ? -1 : row->min;   // requests may turn it off by -1 too
+    return range_json(row->type == FRIT_OPTION_INT ? "integer" : "number", min, row->max);
 }
 
 static json_t *sampler_json(const char *option)

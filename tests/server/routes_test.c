@@ -163,14 +163,22 @@ static void other_methods_are_refused(void **state)
     }
 }
 
-static void the_document_has_each_row(void **state)
+static json_t *read_document(void)
 {
-    (void)state;
     const int fd = connect_to(&s);
     send_text(fd, "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n" KEY "\r\n");
     reply r = read_reply(fd);
     assert_int_equal(r.status, 200);
-    json_t *json = reply_json(&r), *paths = json_object_get(json, "paths");
+    json_t *json = reply_json(&r);
+    reply_free(&r);
+    close(fd);
+    return json;
+}
+
+static void the_document_has_each_row(void **state)
+{
+    (void)state;
+    json_t *json = read_document(), *paths = json_object_get(json, "paths");
     assert_string_equal(json_string_value(json_object_get(json, "openapi")), "3.1.0");
     size_t n_operations = 0;
     const char *key;
@@ -189,8 +197,20 @@ static void the_document_has_each_row(void **state)
         assert_int_equal(json_object_get(operation, "requestBody") != NULL, routes[i].parser != NULL);
     }
     json_decref(json);
-    reply_free(&r);
-    close(fd);
+}
+
+// What turns an option off in requests need not be in the option's own range.
+static void the_document_allows_what_requests_may_say(void **state)
+{
+    (void)state;
+    json_t *json = read_document();
+    int least = 0;
+    assert_int_equal(json_unpack(json, "{s:{s:{s:{s:{s:{s:{s:{s:{s:{s:i}}}}}}}}}}", "paths", "/v1/chat/completions",
+                                 "post", "requestBody", "content", "application/json", "schema", "properties", "top_k",
+                                 "minimum", &least),
+                     0);
+    assert_int_equal(least, -1);
+    json_decref(json);
 }
 
 int main(void)
@@ -202,6 +222,7 @@ int main(void)
         cmocka_unit_test(long_bodies_and_values_get_the_error_of_the_protocol),
         cmocka_unit_test(other_methods_are_refused),
         cmocka_unit_test(the_document_has_each_row),
+        cmocka_unit_test(the_document_allows_what_requests_may_say),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }
