@@ -68,8 +68,11 @@ test-agreement:
 	@$(BUILD) release --target frit_shared
 	@python3 tests/text/agreement.py build/release/libfrit.so ../shared
 
-## make test-clients  runs other people's clients (from PyPI, into build/clients) against frit serve
-test-clients: all
+## make test-clients  runs other people's clients (from PyPI and npm, into build/clients) against frit serve
+test-clients:
+	@tools/setup test
+	@$(CONFIGURE) release -DFRIT_TESTS=ON
+	@$(BUILD) release --target frit test_server_tools
 	@tests/server/clients.sh build/release/frit
 
 ## make test-structured  answers from random logits: 200 in each format of tool calls, under schemas, read by other programs

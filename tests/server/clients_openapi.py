@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""/openapi.json of a running `frit serve`: valid, and no request that is made of it is answered with a server error
+"""/openapi.json of a running `frit serve`: valid, and requests that are made of it are answered as it says
 (tests/server/clients.sh)."""
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 import urllib.request
 
@@ -28,13 +29,17 @@ class Document(unittest.TestCase):
         with urllib.request.urlopen(request) as reply:
             validate(json.load(reply))
 
-    def test_requests_made_of_it_meet_no_server_error(self):
+    def test_requests_made_of_it_are_answered_as_it_says(self):
+        # The document says less than the server checks: a request may obey it and be refused for another reason; and
+        # fields that change nothing are not checked.
         program = os.path.join(os.path.dirname(sys.executable), "schemathesis")
-        command = [program, "run", server.url + "/openapi.json", "-H", f"Authorization: Bearer {KEY}", "--checks",
-                   "not_a_server_error", "--phases", "coverage,fuzzing", "--max-examples", "10", "--request-timeout",
-                   "60"]
-        run = subprocess.run(command, capture_output=True, text=True)
-        self.assertEqual(run.returncode, 0, run.stdout[-3000:])
+        command = [program, "run", server.url + "/openapi.json", "-H", f"Authorization: Bearer {KEY}", "--checks", "all",
+                   "--exclude-checks", "positive_data_acceptance,negative_data_rejection", "--phases",
+                   "coverage,fuzzing", "--max-examples", "30", "--continue-on-failure", "--request-timeout", "120",
+                   "--max-response-time", "100", "--no-color"]
+        with tempfile.TemporaryDirectory() as folder:   # it keeps what failed where it runs
+            run = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+        self.assertEqual(run.returncode, 0, run.stdout[-6000:])
 
 
 if __name__ == "__main__":

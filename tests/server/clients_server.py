@@ -35,14 +35,14 @@ class Server:
 class ToolServer(Server):
     """With the model of tests/support/tool_model.h, named scripted."""
 
-    def __init__(self):
+    def __init__(self, *arguments):
         self.folder = tempfile.TemporaryDirectory()
         path = os.path.join(self.folder.name, "scripted.gguf")
         maker = os.path.join(os.path.dirname(FRIT), "tests", "test_server_tools")
         if not os.path.exists(maker):
             raise unittest.SkipTest(f"{maker} is not built")
         subprocess.run([maker, "--model", path], check=True)
-        super().__init__(path, "--temp", "0")
+        super().__init__(path, "--temp", "0", *arguments)
 
     def stop(self):
         super().stop()

@@ -13,7 +13,7 @@ static const char chat_template[] =
     "{{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}.\n{% endfor %}{% if add_generation_prompt "
     "%}[assistant]"
     "{{ '<|after|>' if messages[-1].role == 'tool' else {'weather': '<|weather|>', 'two': '<|two|>', 'bad': '<|bad|>', "
-    "'five': '<|five|>'}"
+    "'five': '<|five|>', 'json': '<|json|>'}"
     ".get(messages[-1].content, messages[-1].content) }}{% endif %}";
 
 static const script scripts[] = {
@@ -26,6 +26,7 @@ static const script scripts[] = {
       "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 2}}</tool_call>"}},
     {"<|bad|>", {"<tool_call>{\"name\": ", "oops}</tool_call>"}},
     {"<|five|>", {"<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": ", "5}}</tool_call>"}},
+    {"<|json|>", {"{\"a\": ", "5}"}},
 };
 
 void tool_model(const char *path)

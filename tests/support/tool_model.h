@@ -7,6 +7,7 @@
 //     two              add {"a": 1}, add {"a": 2}
 //     bad              a call that is no JSON
 //     five             add {"a": 5}
+//     json             {"a": 5}
 #pragma once
 
 void tool_model(const char *path);
