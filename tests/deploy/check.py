@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""deploy/ against the validators of each format, and against the frit that is here: options, metrics, paths, times
+(tests/deploy/check.sh). Programs that are not installed (systemd-analyze, promtool) are skipped, and that is said."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+
+import kubernetes_validate
+import yaml
+
+FRIT = sys.argv.pop(1)
+DEPLOY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "deploy")
+KUBERNETES = ["1.28.0", "1.32.0", "1.37.0"]
+KEY = "secret-key"
+
+
+def path(*names):
+    return os.path.join(DEPLOY, *names)
+
+
+def text(*names):
+    with open(path(*names)) as file:
+        return file.read()
+
+
+def setUpModule():
+    global server, url
+    server = subprocess.Popen([FRIT, "serve", "--port", "0", "-c", "512", "--api-key", KEY], stderr=subprocess.PIPE,
+                              text=True)
+    line = next(line for line in server.stderr if "http://" in line)
+    url = line.split(" at ")[1].split()[0]
+
+
+def tearDownModule():
+    server.send_signal(signal.SIGTERM)
+    server.wait(60)
+    server.stderr.close()
+
+
+def get(at, key=KEY, body=None):
+    request = urllib.request.Request(url + at, body, {"Authorization": f"Bearer {key}"} if key else {})
+    try:
+        with urllib.request.urlopen(request) as reply:
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def run(test, program, *arguments, **options):
+    if not shutil.which(program):
+        test.skipTest(f"{program} is not installed")
+    done = subprocess.run([program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    test.assertEqual(done.returncode, 0, done.stdout)
+    return done.stdout
+
+
+def seconds(value):
+    number, unit = re.fullmatch(r"(\d+)(m?s?|min)", str(value)).groups()
+    return int(number) * (60 if unit.startswith("m") else 1)
+
+
+def drain():
+    """What SIGTERM waits for where nothing else is said."""
+    about = subprocess.run([FRIT, "help", "serve"], capture_output=True, text=True, check=True).stdout
+    return int(re.search(r"--drain SECONDS .*\((\d+)\)", about)[1])
+
+
+class Images(unittest.TestCase):
+    def test_compose_is_valid(self):
+        program = os.path.join(os.path.dirname(sys.executable), "check-jsonschema")
+        run(self, program, "--builtin-schema", "vendor.compose-spec", path("compose.yaml"))
+
+    def test_it_stops_when_answers_are_over(self):
+        service = yaml.safe_load(text("compose.yaml"))["services"]["frit"]
+        self.assertGreater(seconds(service["stop_grace_period"]), drain())
+
+    def test_the_health_check_of_compose_is_answered(self):
+        command = yaml.safe_load(text("compose.yaml"))["services"]["frit"]["healthcheck"]["test"]
+        port = url.rsplit(":", 1)[1]
+        self.assertEqual(command[:3], ["CMD", "bash", "-c"])
+        run(self, "bash", "-c", command[3].replace("8080", port))
+
+    def test_each_stage_is_there(self):
+        stages = re.findall(r"^FROM \S+ AS (\S+)", text("Containerfile"), re.M)
+        service = yaml.safe_load(text("compose.yaml"))["services"]["frit"]
+        self.assertIn(service["build"]["target"], stages)
+        for used in re.findall(r"^(?:COPY --from=|FROM )([a-z]+)", text("Containerfile"), re.M):
+            self.assertIn(used, stages)
+        self.assertRegex(text("Containerfile"), r"(?m)^USER [1-9]")
+
+
+class Options(unittest.TestCase):
+    def test_variables_are_options(self):
+        about = subprocess.run([FRIT, "help", "serve"], capture_output=True, text=True, check=True).stdout
+        known = {name.upper().replace("-", "_") for name in re.findall(r"--([a-z][a-z0-9-]*)", about)}
+        for names in (("Containerfile",), ("compose.yaml",), ("systemd", "frit.environment"), ("systemd", "gpu.conf"),
+                      ("kubernetes", "frit.yaml")):
+            for name in re.findall(r"\bFRIT_([A-Z_]+)", text(*names)):
+                self.assertIn(name, known | {"MODELS"}, names)
+
+
+class Systemd(unittest.TestCase):
+    def test_units_are_valid_and_confined(self):
+        with tempfile.TemporaryDirectory() as folder:
+            units = [shutil.copy(path("systemd", name), folder) for name in sorted(os.listdir(path("systemd")))
+                     if name.endswith((".service", ".socket"))]
+            for unit in units:
+                with open(unit) as file:
+                    lines = file.read().replace("/usr/bin/frit", FRIT)
+                with open(unit, "w") as file:
+                    file.write(re.sub("^Documentation=.*\n", "", lines, flags=re.M))   # the manual is not installed here
+            output = run(self, "systemd-analyze", "verify", *units)
+            self.assertEqual(output.strip(), "")
+            # 0 is confined best, 100 not at all.
+            run(self, "systemd-analyze", "security", "--offline=yes", "--threshold=20", "--no-pager", units[0])
+
+    def test_it_stops_when_answers_are_over(self):
+        self.assertGreater(seconds(re.search("TimeoutStopSec=(.*)", text("systemd", "frit.service"))[1]), drain())
+
+
+class Kubernetes(unittest.TestCase):
+    def test_manifests_are_valid(self):
+        for manifest in yaml.safe_load_all(text("kubernetes", "frit.yaml")):
+            for version in KUBERNETES:
+                kubernetes_validate.validate(manifest, version, strict=True)
+
+    def deployment(self):
+        found = [m for m in yaml.safe_load_all(text("kubernetes", "frit.yaml")) if m["kind"] == "Deployment"]
+        return found[0]["spec"]["template"]["spec"]
+
+    def test_probes_are_answered_without_a_key(self):
+        container = self.deployment()["containers"][0]
+        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+            self.assertEqual(get(container[probe]["httpGet"]["path"], key=None)[0], 200, probe)
+
+    def test_it_stops_when_answers_are_over(self):
+        pod = self.deployment()
+        container = pod["containers"][0]
+        given = int(container["args"][container["args"].index("--drain") + 1])
+        before = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
+        self.assertGreater(pod["terminationGracePeriodSeconds"], given + before)
+
+    def test_the_patch_fits(self):
+        patch = yaml.safe_load(text("kubernetes", "gpu.yaml"))
+        names = [c["name"] for c in patch["spec"]["template"]["spec"]["containers"]]
+        self.assertEqual(names, [c["name"] for c in self.deployment()["containers"]])
+
+
+class Metrics(unittest.TestCase):
+    def test_what_is_asked_for_exists(self):
+        get("/v1/completions", body=b'{"prompt": "a", "max_tokens": 4}')
+        there = set(re.findall(r"^([a-zA-Z0-9_:]+)[ {]", get("/metrics")[1], re.M)) | {"up"}
+        board = json.loads(text("grafana", "frit.json"))
+        asked = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
+        asked += [note["expr"] for note in board["annotations"]["list"] if "expr" in note]
+        asked += [v["query"]["query"] for v in board["templating"]["list"] if v["type"] == "query"]
+        self.assertGreater(len(asked), 20)
+        rules = [rule for group in yaml.safe_load(text("prometheus", "alerts.yml"))["groups"] for rule in group["rules"]]
+        asked += [rule["expr"] for rule in rules]
+        for expression in asked:
+            names = re.findall(r"\b((?:vllm:|frit_|process_)[a-z0-9_]+|up)\b", expression)
+            self.assertTrue(names, expression)
+            for name in names:
+                self.assertIn(name, there, expression)
+
+    def test_panels_do_not_overlap(self):
+        taken = set()
+        board = json.loads(text("grafana", "frit.json"))
+        for panel in board["panels"]:
+            at = panel["gridPos"]
+            cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+            self.assertFalse(cells & taken, panel["title"])
+            self.assertLessEqual(at["x"] + at["w"], 24)
+            taken |= cells
+        ids = [panel["id"] for panel in board["panels"]]
+        self.assertEqual(len(ids), len(set(ids)))
+
+    def test_prometheus_reads_its_files(self):
+        run(self, "promtool", "check", "rules", path("prometheus", "alerts.yml"))
+        run(self, "promtool", "check", "config", "--syntax-only", path("prometheus", "prometheus.yml"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
