@@ -15,7 +15,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-structured setup format lint check bench fuzz asan tsan install clean help
+.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-structured page setup format lint check bench fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -78,6 +78,12 @@ test-clients:
 ## make check-deploy  validates what is in deploy/, with validators from PyPI (into build/check-deploy)
 check-deploy: all
 	@tests/deploy/check.sh build/release/frit
+
+## make page       builds frit with the web page, whose libraries come from npm into build/tools/page
+page:
+	@tools/setup page
+	@$(CONFIGURE) release
+	@$(BUILD) release --target frit
 
 ## make test-structured  answers from random logits: 200 in each format of tool calls, under schemas, read by other programs
 test-structured:

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+enum { SERVER_MAX_PASSWORD = 4096 };
+
 // The name in "name:port" or "[::1]:port".
 static size_t name_length(const char *host)
 {
@@ -42,10 +44,49 @@ const char *server_guard_allowed_origin(const server_guard *guard, const char *o
     return NULL;
 }
 
+static int base64_value(char c)
+{
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *found = c ? strchr(alphabet, c) : NULL;
+    return found ? (int)(found - alphabet) : -1;
+}
+
+// The password of "Basic base64(user:password)". NULL if the header has no password, or one that does not fit.
+static const char *read_password(const char *authorization, char out[SERVER_MAX_PASSWORD])
+{
+    if (!authorization || strncasecmp(authorization, "Basic ", 6) != 0) return NULL;
+    const char *at = authorization + 6 + strspn(authorization + 6, " ");
+    size_t n = 0;
+    unsigned bits = 0;
+    int n_bits = 0;
+    for (; base64_value(*at) >= 0; at++) {
+        bits = (bits << 6 | (unsigned)base64_value(*at)) & 0xffffff;
+        n_bits += 6;
+        if (n_bits < 8) continue;
+        if (n + 1 == SERVER_MAX_PASSWORD) return NULL;
+        n_bits -= 8;
+        out[n++] = (char)(bits >> n_bits);
+    }
+    out[n] = 0;
+    const char *colon = strlen(out) == n && at[strspn(at, "= ")] == 0 ? strchr(out, ':') : NULL;
+    return colon ? colon + 1 : NULL;
+}
+
+// Does a page of another site send this? A browser that follows a link is let through: it only reads.
+static bool is_foreign(const server_caller *caller)
+{
+    if (caller->origin) return !is_same_site(caller->origin, caller->host);
+    const char *site = caller->fetch_site;
+    if (!site || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0) return false;
+    return !caller->fetch_mode || strcmp(caller->fetch_mode, "navigate") != 0 || strcmp(caller->method, "GET") != 0;
+}
+
 server_key *server_guard_key(const server_guard *guard, const server_caller *caller)
 {
     const char *bearer = caller->authorization;
     if (bearer) bearer = strncasecmp(bearer, "Bearer ", 7) == 0 ? bearer + 7 + strspn(bearer + 7, " ") : NULL;
+    char decoded[SERVER_MAX_PASSWORD];
+    if (!bearer && !is_foreign(caller)) bearer = read_password(caller->authorization, decoded);
     return bearer || caller->api_key ? server_keys_find(guard->keys, bearer, caller->api_key) : NULL;
 }
 
@@ -61,6 +102,9 @@ bool server_guard_admits(const server_guard *guard, const server_caller *caller,
         return server_refuse(problem, 403, "origin_not_allowed", NULL,
                              "requests from pages of '%.200s' are not allowed; --cors ORIGIN allows them",
                              caller->origin);
+    if (caller->authorization && strncasecmp(caller->authorization, "Basic ", 6) == 0 && is_foreign(caller))
+        return server_refuse(problem, 403, "origin_not_allowed", NULL,
+                             "a page of another site may not use the password that the browser knows");
     if (!needs_key || key || server_keys_count(guard->keys) == 0) return true;
     bool given = caller->authorization || caller->api_key;
     return server_refuse(problem, 401, "invalid_api_key", NULL,

@@ -4,7 +4,9 @@
 // Host    A server on the loopback address answers only to loopback names, so that a web page cannot reach it under a
 //         name of its own that it has pointed at 127.0.0.1.
 // Origin  A request that a browser sends for another site is refused unless --cors allows that site.
-// Key     One of the server's (keys.h) as "Authorization: Bearer KEY" or "X-Api-Key: KEY".
+// Key     One of the server's (keys.h) as "Authorization: Bearer KEY" or "X-Api-Key: KEY"; for the web page also as the
+//         password of "Authorization: Basic". Browsers send a password by themselves, also for other sites' pages:
+//         those are refused then, with and without --cors.
 #pragma once
 #include "server/keys.h"
 
@@ -16,7 +18,7 @@ typedef struct server_guard {
 } server_guard;
 
 typedef struct server_caller {   // headers; NULL where absent
-    const char *host, *origin, *authorization, *api_key;
+    const char *host, *origin, *authorization, *api_key, *fetch_site, *fetch_mode, *method;
 } server_caller;
 
 // The caller's key, retained; NULL: it has none of the server's.

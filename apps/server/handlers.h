@@ -42,6 +42,11 @@ void server_ollama_show_model(server_exchange *exchange);
 void server_ollama_show_version(server_exchange *exchange);
 // openapi.c
 void server_show_openapi(server_exchange *exchange);
+// page.c
+void server_show_page(server_exchange *exchange);
+void server_show_docs(server_exchange *exchange);
+void server_show_asset(server_exchange *exchange);
+void server_list_sampling(server_exchange *exchange);
 // embeddings.c, rerank.c
 void server_embed(server_exchange *exchange);
 void server_rerank_texts(server_exchange *exchange);

@@ -6,6 +6,7 @@
 #include "server/front.h"
 #include "server/head.h"
 #include "server/memory.h"
+#include "server/page.h"
 #include "server/pool.h"
 #include "server/shares.h"
 
@@ -145,8 +146,13 @@ static void open_request(request *r, const char *method)
 {
     const server_guard *guard = &r->http->options.guard;
     struct MHD_Connection *c = r->connection;
-    const server_caller caller = {header(c, "Host"), header(c, "Origin"), header(c, "Authorization"),
-                                  header(c, "X-Api-Key")};
+    const server_caller caller = {header(c, "Host"),
+                                  header(c, "Origin"),
+                                  header(c, "Authorization"),
+                                  header(c, "X-Api-Key"),
+                                  header(c, "Sec-Fetch-Site"),
+                                  header(c, "Sec-Fetch-Mode"),
+                                  method};
     server_problem *problem = &r->exchange.problem;
     choose_id(r);
     r->is_preflight = strcmp(method, "OPTIONS") == 0 && server_guard_allowed_origin(guard, caller.origin);
@@ -230,7 +236,7 @@ static void add_headers(const request *r, struct MHD_Response *response)
         snprintf(number, sizeof number, "%d", problem->retry_after);
         MHD_add_response_header(response, "Retry-After", number);
     }
-    if (problem->status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+    if (problem->status == 401) MHD_add_response_header(response, "WWW-Authenticate", server_route_challenge(r->route));
     if (problem->status == 405) MHD_add_response_header(response, "Allow", r->allow);
     if (problem->status == 500) MHD_add_response_header(response, "X-Should-Retry", "false");
     if (atomic_load(&r->http->draining) || r->ends || server_link_is_reserve(r->link))
@@ -341,11 +347,20 @@ static enum MHD_Result answer_with_job(request *r)
     return r->exchange.stream ? send_stream(r) : send_whole(r);
 }
 
+static enum MHD_Result send_asset(request *r)
+{
+    unsigned status;
+    struct MHD_Response *response = server_asset_response(r->exchange.asset, header(r->connection, "Accept-Encoding"),
+                                                          header(r->connection, "If-None-Match"), &status);
+    return queue(r, status, response);
+}
+
 static enum MHD_Result answer(request *r)
 {
     if (r->exchange.problem.status) return send_problem(r);
     if (r->is_preflight) return send_nothing(r);
     if (r->exchange.job) return answer_with_job(r);
+    if (r->exchange.asset) return send_asset(r);
     char *reply = r->exchange.reply;
     r->exchange.reply = NULL;
     return send_text(r, 200, reply, reply ? strlen(reply) : 0, r->exchange.type);

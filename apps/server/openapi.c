@@ -56,6 +56,11 @@ static const struct {
     {"regex", TEXT},
 };
 
+// Answers that are no JSON.
+static const struct {
+    const char *reply, *media;
+} texts[] = {{"text", "text/plain"}, {"page", "text/html"}, {"file", "*/*"}};
+
 static json_t *custom_json(const char *name)
 {
     for (size_t i = 0; i < COUNT(custom); i++)
@@ -157,9 +162,10 @@ static json_t *error_json(const server_protocol *protocol)
 
 static json_t *answer_json(const server_route *route)
 {
-    const bool is_text = strcmp(route->reply, "text") == 0;
-    json_t *content = json_pack("{s:{s:{s:s}}}", is_text ? "text/plain" : "application/json", "schema", "type",
-                                is_text ? "string" : route->reply);
+    const char *media = "application/json", *type = route->reply;
+    for (size_t i = 0; i < COUNT(texts); i++)
+        if (strcmp(route->reply, texts[i].reply) == 0) media = texts[i].media, type = "string";
+    json_t *content = json_pack("{s:{s:{s:s}}}", media, "schema", "type", type);
     if (route->protocol->begin && route->parser && route->parser->sampler > 0 && route->protocol->stream_type)
         json_object_set_new(content, route->protocol->stream_type, json_pack("{s:{s:s}}", "schema", "type", "string"));
     return json_pack("{s:s, s:o}", "description", "The answer", "content", content);

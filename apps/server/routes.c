@@ -46,6 +46,8 @@ static const server_route routes[] = {
      "Fills the gap between two texts", "object"},
     {"GET",  "/props",            NULL,                      server_show_props,     true,  &server_openai,
      "Describes the server and its defaults", "object"},
+    {"GET",  "/sampling",         NULL,                      server_list_sampling,  true,  &server_openai,
+     "Lists the sampling options: ranges, defaults, help", "array"},
     {"GET",  "/slots",            NULL,                      server_list_slots,     true,  &server_openai,
      "Lists the sessions", "array"},
     {"GET",  "/metrics",          NULL,                      server_show_metrics,   true,  &server_openai,
@@ -78,6 +80,12 @@ static const server_route routes[] = {
      "Turns messages into the model's prompt", "object"},
     {"GET",  "/health",           NULL,                      server_show_health,    false, &server_openai,
      "Says that the server is there, and its load", "object"},
+    {"GET",  "/",                 NULL,                      server_show_page,      true,  &server_openai,
+     "Gives the web page", "page"},
+    {"GET",  "/docs",             NULL,                      server_show_docs,      true,  &server_openai,
+     "Gives a page that shows /openapi.json", "page"},
+    {"GET",  "/assets/*",         NULL,                      server_show_asset,     true,  &server_openai,
+     "Gives a file of the pages", "file"},
 };
 // clang-format on
 
@@ -117,6 +125,11 @@ const server_route *server_route_find(const char *method, const char *path, cons
     else
         server_refuse(problem, 404, "not_found", NULL, "there is no %.200s", path);
     return NULL;
+}
+
+const char *server_route_challenge(const server_route *route)
+{
+    return route && strcmp(route->reply, "page") == 0 ? "Basic realm=\"frit\", charset=\"UTF-8\"" : "Bearer";
 }
 
 // A name that is no text is refused when the fields are parsed.

@@ -27,6 +27,7 @@ typedef struct server_site {   // what handlers know of the server; never change
     const server_model *models;
     size_t n_models;        // at least one: the first is that of requests that name none
     bool strict_fields;     // unknown fields are refused
+    bool no_page;           // the web page is turned off
     int64_t started;        // seconds since 1970
     int32_t keep_alive_s;   // of streams that say nothing; 0: never
     struct server_store *responses;
@@ -35,14 +36,15 @@ typedef struct server_site {   // what handlers know of the server; never change
 
 typedef struct server_exchange {   // one request and its answer
     const server_site *site;
-    const server_model *model;         // the one that the request names, before its handler is called
-    const server_protocol *protocol;   // of the route
-    const char *rest;                  // what the path's '*' stands for
-    void *request;                     // parsed; NULL for routes without a parser
-    server_key *caller;                // its API key; NULL: none
-    size_t key;                        // server_key_id of it
-    char *reply;                       // malloc'd, of status 200
-    const char *type;                  // of the reply; NULL: JSON
+    const server_model *model;          // the one that the request names, before its handler is called
+    const server_protocol *protocol;    // of the route
+    const char *rest;                   // what the path's '*' stands for
+    void *request;                      // parsed; NULL for routes without a parser
+    server_key *caller;                 // its API key; NULL: none
+    size_t key;                         // server_key_id of it
+    char *reply;                        // malloc'd, of status 200
+    const char *type;                   // of the reply; NULL: JSON
+    const struct server_asset *asset;   // instead of a reply: a file of the page
     server_problem problem;
     server_job *job;   // not submitted yet, or by `submit`
     // Submits the job before the handler is done: it runs while the handler prepares the rest. False with a problem,
@@ -63,7 +65,7 @@ typedef struct server_route {
     bool needs_key;
     const server_protocol *protocol;
     const char *summary;
-    const char *reply;   // what it answers with: "object", "array", "text"
+    const char *reply;   // what it answers with: "object", "array", "text"; "page", "file" of the web page
 } server_route;
 
 // All rows.
@@ -74,5 +76,7 @@ const server_route *server_route_find(const char *method, const char *path, cons
                                       server_problem *problem);
 // The model of that name, or NULL. No name, "" and "default": the first.
 const server_model *server_site_find(const server_site *site, const char *name);
+// What WWW-Authenticate says: a browser that opens a page asks for a password. NULL: of a path that is not there.
+const char *server_route_challenge(const server_route *route);
 // Finds the model that the body names, parses the body, and lets the route handle it.
 void server_route_run(const server_route *route, server_exchange *exchange, const char *body, size_t n_body);

@@ -56,6 +56,8 @@ const frit_option *server_option_rows(size_t *n_rows)
             .help = "name of the model in requests and, the first, in answers, instead of its file's (may be given several times)"),
         ROW(strict_fields, .name = "strict-fields", .type = FRIT_OPTION_FLAG,
             .help = "refuse requests with fields that frit does not know, instead of ignoring these"),
+        ROW(no_page, .name = "no-page", .type = FRIT_OPTION_FLAG,
+            .help = "answer / and /docs with status 404 instead of the web page and the description of the interface"),
         ROW(cors, .name = "cors", .type = FRIT_OPTION_LIST, .metavar = "ORIGIN",
             .help = "web pages of this origin may use the server; '*': all (may be given several times)"),
         ROW(access_log, .name = "access-log", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
@@ -197,6 +199,7 @@ static bool start(app_server *server, const server_config *config, server_proble
     model->aliases = options->aliases;
     model->name = options->aliases.n > 0 ? options->aliases.items[0] : model->stem;
     site->strict_fields = options->strict_fields;
+    site->no_page = options->no_page;
     site->models = model;
     site->n_models = 1;
     site->keep_alive_s = options->keep_alive_s;

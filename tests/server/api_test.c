@@ -650,7 +650,7 @@ static const bad bads[] = {
     {"/apply-template", "{}", 400, "messages", "missing_required_parameter", NULL},
     {"/v1/models", "{}", 405, NULL, "method_not_allowed", "GET"},
     {"/v2/models", "{}", 404, NULL, "not_found", "/v2/models"},
-    {"/", "", 404, NULL, "not_found", NULL},
+    {"/nothing", "", 404, NULL, "not_found", NULL},
     {"/v1/..%2f..%2fetc/passwd", "", 404, NULL, "not_found", NULL},
 };
 // clang-format on

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Bundles the web page: node build.mjs TOOLS OUT. TOOLS has the libraries of package.json in node_modules; OUT gets each
+// file compressed with gzip, index.html.gz last: it stands for all of them.
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+
+const [tools, out] = process.argv.slice(2).map((path) => resolve(path));
+const here = dirname(fileURLToPath(import.meta.url));
+const { build } = createRequire(join(tools, "package.json"))("esbuild");
+
+function write(name, bytes) {
+    writeFileSync(join(out, `${name}.gz`), gzipSync(bytes, { level: 9 }));
+}
+
+const common = {
+    absWorkingDir: here,
+    bundle: true,
+    minify: true,
+    write: false,
+    outdir: out,
+    target: "es2022",
+    nodePaths: [join(tools, "node_modules")],
+    legalComments: "none",   // licenses.txt has all of them
+    logLevel: "warning",
+};
+
+// The licences of what is bundled, which have to come along.
+function licenses() {
+    const names = Object.keys(JSON.parse(readFileSync(join(here, "package.json"))).dependencies);
+    return [...names, "@preact/signals-core"].map((name) => {
+        const folder = join(tools, "node_modules", name);
+        const { version } = JSON.parse(readFileSync(join(folder, "package.json")));
+        return `${name} ${version}\n\n${readFileSync(join(folder, "LICENSE"), "utf8")}`;
+    }).join(`\n${"-".repeat(80)}\n\n`);
+}
+
+const page = await build({
+    ...common,
+    entryPoints: { app: "src/app.jsx", "app-style": "style/app.css" },
+    format: "esm",
+    jsx: "automatic",
+    jsxImportSource: "preact",
+});
+const others = await build({
+    ...common,
+    entryPoints: { theme: "src/theme_early.js", docs: "docs/docs.js", "docs-style": "docs/docs.css" },
+});
+
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+for (const { path, contents } of [...page.outputFiles, ...others.outputFiles])
+    write(path.slice(out.length + 1).replace("-style.css", ".css"), contents);
+write("licenses.txt", licenses());
+write("docs.html", readFileSync(join(here, "docs/docs.html")));
+write("index.html", readFileSync(join(here, "index.html")));

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// The page: a list of conversations, the thread, a panel of settings.
+import { effect, signal } from "@preact/signals";
+import { render } from "preact";
+
+import { stop } from "./generate.js";
+import { Composer } from "./parts/composer.jsx";
+import { Header } from "./parts/header.jsx";
+import { Notice } from "./parts/notice.jsx";
+import { Panel } from "./parts/panel.jsx";
+import { Sidebar } from "./parts/sidebar.jsx";
+import { Thread } from "./parts/thread.jsx";
+import { announced, current, load, running } from "./store.js";
+
+const narrow = matchMedia("(max-width: 52rem)");
+const view = { sidebar: signal(!narrow.matches), panel: signal(false) };
+
+// On a narrow screen one of them lies over the thread, which cannot be reached then.
+function toggle(name) {
+    const open = !view[name].value;
+    if (narrow.matches) view.sidebar.value = view.panel.value = false;
+    view[name].value = open;
+    const target = open ? `#${name}` : `[data-opens=${name}]`;
+    requestAnimationFrame(() => document.querySelector(target)?.focus());
+}
+
+function closeOverlays() {
+    for (const name of ["sidebar", "panel"]) if (narrow.matches && view[name].value) toggle(name);
+}
+
+function App() {
+    const covered = narrow.matches && (view.sidebar.value || view.panel.value);
+    return (
+        <div class={`page${view.sidebar.value ? " with-sidebar" : ""}${view.panel.value ? " with-panel" : ""}`}>
+            <a class="skip" href="#prompt">Skip to the message box</a>
+            {view.sidebar.value && <Sidebar close={() => toggle("sidebar")} done={closeOverlays} />}
+            <main inert={covered || undefined}>
+                <Header view={view} toggle={toggle} />
+                <Thread />
+                <Composer />
+            </main>
+            {view.panel.value && <Panel close={() => toggle("panel")} />}
+            {covered && <div class="backdrop" onClick={closeOverlays} />}
+            <Notice />
+            <p class="hidden" role="status">{announced.value}</p>
+        </div>
+    );
+}
+
+addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.defaultPrevented) return;
+    if (narrow.matches && (view.sidebar.value || view.panel.value)) closeOverlays();
+    else if (running.value) stop();
+});
+narrow.addEventListener("change", () => {
+    view.sidebar.value = !narrow.matches;
+    if (narrow.matches) view.panel.value = false;
+});
+effect(() => { document.title = current.value.title ? `${current.value.title} – frit` : "frit"; });
+
+render(<App />, document.querySelector("#app"));
+load();

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// A conversation is a tree of messages: each has a parent, and children of one parent are branches. `chosen` names the
+// child that is shown. Functions return a changed copy; messages that did not change stay the same objects.
+export const ROOT = "root";
+
+// crypto.randomUUID is for secure contexts only, and a server in the local network has plain HTTP.
+export function newId() {
+    return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+export function newConversation() {
+    const now = Date.now();
+    return { id: newId(), title: "", created: now, updated: now, nodes: {}, chosen: {}, settings: newSettings() };
+}
+
+export function newSettings() {
+    return { model: "", system: "", sampling: {}, max_tokens: "", seed: "", logprobs: false, schema: "", use_schema: false,
+             tools: "", use_tools: false, tool_choice: "auto" };
+}
+
+export function childrenOf(conversation, parent) {
+    return Object.values(conversation.nodes).filter((node) => node.parent === parent);
+}
+
+// The messages that are shown, from the first on.
+export function pathOf(conversation) {
+    const children = Map.groupBy(Object.values(conversation.nodes), (node) => node.parent);
+    const path = [];
+    for (let list = children.get(ROOT); list; list = children.get(path.at(-1).id))
+        path.push(list.find((node) => node.id === conversation.chosen[list[0].parent]) ?? list.at(-1));
+    return path;
+}
+
+// The messages from the first to this one.
+export function pathTo(conversation, id) {
+    const path = [];
+    for (let node = conversation.nodes[id]; node; node = conversation.nodes[node.parent]) path.unshift(node);
+    return path;
+}
+
+export function addNode(conversation, fields) {
+    const node = { id: newId(), content: "", at: Date.now(), ...fields };
+    const title = conversation.title || (node.role === "user" ? titleOf(node.content) : "");
+    return [{ ...conversation, title, nodes: { ...conversation.nodes, [node.id]: node },
+              chosen: { ...conversation.chosen, [node.parent]: node.id } }, node];
+}
+
+export function changeNode(conversation, id, fields) {
+    if (!conversation.nodes[id]) return conversation;
+    return { ...conversation, nodes: { ...conversation.nodes, [id]: { ...conversation.nodes[id], ...fields } } };
+}
+
+export function choose(conversation, node) {
+    return { ...conversation, chosen: { ...conversation.chosen, [node.parent]: node.id } };
+}
+
+// Without the message and all that follow it.
+export function removeNode(conversation, id) {
+    const nodes = { ...conversation.nodes };
+    const drop = (gone) => {
+        delete nodes[gone];
+        for (const child of childrenOf(conversation, gone)) drop(child.id);
+    };
+    drop(id);
+    return { ...conversation, nodes };
+}
+
+function titleOf(text) {
+    const line = text.trim().split("\n")[0];
+    return line.length > 60 ? `${line.slice(0, 59)}…` : line;
+}
+
+function messageOf(node) {
+    if (node.role === "tool") return { role: "tool", tool_call_id: node.call_id, content: node.content };
+    const message = { role: node.role, content: node.content };
+    if (node.reasoning) message.reasoning_content = node.reasoning;
+    if (node.calls?.length) {
+        message.content = node.content || null;
+        message.tool_calls = node.calls.map(({ id, name, arguments: text }) =>
+            ({ id, type: "function", function: { name, arguments: text } }));
+    }
+    return message;
+}
+
+// What a request says of the conversation up to this message.
+export function messagesOf(conversation, id) {
+    const { system } = conversation.settings;
+    const said = pathTo(conversation, id).map(messageOf);
+    return system.trim() ? [{ role: "system", content: system }, ...said] : said;
+}
+
+// The calls of this message that have no result yet, on the path that is shown.
+export function openCalls(conversation, node) {
+    const answered = new Set(pathOf(conversation).filter((one) => one.role === "tool").map((one) => one.call_id));
+    return (node.calls ?? []).filter((call) => !answered.has(call.id));
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Conversations in IndexedDB: whole ones, and an index of what the list shows. A browser that refuses storage (a private
+// window, a full disk) still has the conversations of this visit.
+const NAME = "frit";
+const STORES = ["conversations", "index"];
+
+let opened;
+
+function done(request) {
+    return new Promise((resolve, reject) => {
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error);
+    });
+}
+
+function open() {
+    opened ??= new Promise((resolve, reject) => {
+        const request = indexedDB.open(NAME, 1);
+        request.onupgradeneeded = () => STORES.forEach((store) => request.result.createObjectStore(store, { keyPath: "id" }));
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error);
+    });
+    return opened;
+}
+
+// Runs `use` on both stores within one transaction and waits until it is on disk.
+async function change(use) {
+    const transaction = (await open()).transaction(STORES, "readwrite");
+    use(...STORES.map((store) => transaction.objectStore(store)));
+    await new Promise((resolve, reject) => {
+        transaction.oncomplete = resolve;
+        transaction.onerror = transaction.onabort = () => reject(transaction.error);
+    });
+}
+
+export async function listConversations() {
+    return done((await open()).transaction("index").objectStore("index").getAll());
+}
+
+export async function readConversation(id) {
+    return done((await open()).transaction("conversations").objectStore("conversations").get(id));
+}
+
+export function writeConversations(list) {
+    return change((conversations, index) => {
+        for (const one of list) {
+            conversations.put(one);
+            index.put({ id: one.id, title: one.title, updated: one.updated });
+        }
+    });
+}
+
+export function removeConversation(id) {
+    return change((conversations, index) => {
+        conversations.delete(id);
+        index.delete(id);
+    });
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// Answers: sends what the conversation says so far, and puts what comes into a message, piece by piece.
+import { chat } from "./api.js";
+import { addNode, changeNode, messagesOf, ROOT } from "./conversation.js";
+import { announced, chosenModel, current, flush, get, put, running, say } from "./store.js";
+
+const PAINT_MS = 40;         // between two changes of what is shown
+const N_ALTERNATIVES = 5;    // of each token
+
+function parseJson(text, name) {
+    try {
+        return JSON.parse(text);
+    } catch (error) {
+        throw new Error(`${name}: ${error.message}`);
+    }
+}
+
+// The fields of a request that the settings ask for. Throws a sentence where a panel's text is no JSON.
+export function requestOf(settings) {
+    const body = { model: chosenModel()?.id, ...settings.sampling };
+    if (settings.max_tokens !== "") body.max_completion_tokens = Number(settings.max_tokens);
+    if (settings.seed !== "") body.seed = Number(settings.seed);
+    if (settings.logprobs) Object.assign(body, { logprobs: true, top_logprobs: N_ALTERNATIVES });
+    if (settings.use_schema && settings.schema.trim())
+        body.response_format = { type: "json_schema",
+                                 json_schema: { name: "answer", strict: true, schema: parseJson(settings.schema, "The schema") } };
+    if (settings.use_tools && settings.tools.trim()) {
+        body.tools = toolList(parseJson(settings.tools, "The tools"));
+        body.tool_choice = settings.tool_choice;
+    }
+    return body;
+}
+
+// A list of tools, or of their functions alone, or one of these.
+export function toolList(json) {
+    return [json].flat().map((tool) => (tool?.type === "function" ? tool : { type: "function", function: tool }));
+}
+
+// ------------------------------------------------------------------------------------ one answer
+
+function addCalls(calls, deltas) {
+    for (const { index, id, function: part } of deltas) {
+        const call = (calls[index] ??= { id: "", name: "", arguments: "" });
+        call.id ||= id ?? "";
+        call.name += part?.name ?? "";
+        call.arguments += part?.arguments ?? "";
+    }
+}
+
+function addChunk(answer, chunk) {
+    if (chunk.usage) answer.usage = chunk.usage;
+    const choice = chunk.choices?.[0];
+    if (!choice) return;
+    const { content, reasoning_content: reasoning, tool_calls: calls } = choice.delta ?? {};
+    if (content || reasoning || calls) {
+        answer.first ??= performance.now();
+        answer.last = performance.now();
+        answer.n_chunks++;
+    }
+    answer.content += content ?? "";
+    answer.reasoning += reasoning ?? "";
+    if (calls) addCalls(answer.calls, calls);
+    if (choice.logprobs?.content) answer.tokens.push(...choice.logprobs.content);
+    if (choice.finish_reason) answer.finish = choice.finish_reason;
+}
+
+// Tokens are counted by the server once the answer is whole; until then a chunk counts as one.
+function statsOf(answer) {
+    const n = answer.usage?.completion_tokens ?? answer.n_chunks;
+    const seconds = (answer.last - answer.first) / 1000;
+    return { first_ms: answer.first === undefined ? null : Math.round(answer.first - answer.start), n_answer: n,
+             per_second: n > 1 && seconds > 0 ? (n - 1) / seconds : null,
+             n_prompt: answer.usage?.prompt_tokens ?? null,
+             n_cached: answer.usage?.prompt_tokens_details?.cached_tokens ?? null };
+}
+
+function fieldsOf(answer) {
+    const fields = { content: answer.content, reasoning: answer.reasoning, finish: answer.finish, stats: statsOf(answer) };
+    if (answer.calls.length > 0) fields.calls = answer.calls.map((call) => ({ ...call }));
+    if (answer.tokens.length > 0) fields.tokens = [...answer.tokens];
+    return fields;
+}
+
+async function run(conversation, node, body) {
+    const controller = new AbortController();
+    running.value = { conversation: conversation.id, node: node.id, controller };
+    announced.value = "The model is answering.";
+    const answer = { content: node.content, reasoning: node.reasoning ?? "", calls: [], tokens: [...(node.tokens ?? [])],
+                     finish: null, n_chunks: 0, start: performance.now() };
+    let timer;
+    const show = (more) => {
+        clearTimeout(timer);
+        timer = undefined;
+        const now = get(conversation.id);
+        if (now) put(changeNode(now, node.id, { ...fieldsOf(answer), ...more }));
+    };
+    try {
+        for await (const chunk of chat(body, controller.signal)) {
+            addChunk(answer, chunk);
+            timer ??= setTimeout(show, PAINT_MS);
+        }
+        show({ stopped: false, error: null });
+        announced.value = "The answer is complete.";
+    } catch (error) {
+        const stopped = controller.signal.aborted;
+        show(stopped ? { stopped, error: null } : { stopped, error: error.message });
+        announced.value = stopped ? "The answer was stopped." : `The answer failed: ${error.message}`;
+    }
+    running.value = null;
+    await flush();
+}
+
+// Starts an answer of the node that `make` adds to the conversation or finds in it.
+async function start(make, more = {}) {
+    if (running.value) return;
+    let body;
+    try {
+        body = requestOf(current.value.settings);
+    } catch (error) {
+        say(error.message);
+        return;
+    }
+    const [conversation, node, last] = make(current.value);
+    put(conversation);
+    await run(conversation, node, { ...body, messages: messagesOf(conversation, last), ...more });
+}
+
+function newAnswer(conversation, parent) {
+    const [next, node] = addNode(conversation, { parent, role: "assistant", model: chosenModel()?.id });
+    return [next, node, parent];
+}
+
+// ------------------------------------------------------------------------------------ what the user does
+
+// A message of the user after `parent`, and its answer.
+export function send(text, parent) {
+    return start((conversation) => {
+        const [next, node] = addNode(conversation, { parent: parent ?? ROOT, role: "user", content: text });
+        return newAnswer(next, node.id);
+    });
+}
+
+// One more answer to the message before this one.
+export function regenerate(node) {
+    return start((conversation) => newAnswer(conversation, node.parent));
+}
+
+export function answerTo(node) {
+    return start((conversation) => newAnswer(conversation, node.id));
+}
+
+export function continueAnswer(node) {
+    return start((conversation) => [conversation, conversation.nodes[node.id], node.id],
+                 { continue_final_message: true, add_generation_prompt: false });
+}
+
+// Results of calls, one message each, and the answer to them once none is open.
+export function sendResults(node, results) {
+    return start((conversation) => {
+        let next = conversation, parent = node.id;
+        for (const [call_id, content] of results) {
+            const [added, result] = addNode(next, { parent, role: "tool", call_id, content });
+            [next, parent] = [added, result.id];
+        }
+        return newAnswer(next, parent);
+    });
+}
+
+export function stop() {
+    running.value?.controller.abort();
+}

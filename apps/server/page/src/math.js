@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// Math in Markdown: $x$, $$x$$, \(x\), \[x\], as MathML, which needs no fonts of its own.
+import temml from "temml";
+
+// TeX may define macros that expand for ever.
+const OPTIONS = { throwOnError: false, maxExpand: 1000, maxSize: [50, 50], trust: false, strict: false };
+
+const INLINE = [/^\$(?![\s$])((?:\\[^\n]|[^\\$\n])*?[^\s\\$]|(?:\\[^\n]))\$(?!\d)/, /^\\\(((?:[^\\]|\\(?!\)))+?)\\\)/];
+const BLOCK = [/^ {0,3}\$\$((?:[^$]|\$(?!\$))+?)\$\$[ \t]*(?:\n|$)/, /^ {0,3}\\\[((?:[^\\]|\\(?!\]))+?)\\\][ \t]*(?:\n|$)/];
+const DISPLAY_INLINE = [/^\$\$((?:[^$]|\$(?!\$))+?)\$\$/, /^\\\[((?:[^\\]|\\(?!\]))+?)\\\]/];
+
+function match(patterns, source) {
+    for (const pattern of patterns) {
+        const found = pattern.exec(source);
+        if (found) return found;
+    }
+    return null;
+}
+
+function renderMath({ tex, display }) {
+    return temml.renderToString(tex, { ...OPTIONS, displayMode: display });
+}
+
+function extension(name, level, patterns, display, start) {
+    return {
+        name, level, start,
+        tokenizer(source) {
+            const found = match(patterns, source);
+            return found ? { type: name, raw: found[0], tex: found[1].trim(), display } : undefined;
+        },
+        renderer: renderMath,
+    };
+}
+
+const startOf = (source) => {
+    const at = source.search(/\$|\\[([]/);
+    return at < 0 ? undefined : at;
+};
+
+export const mathExtensions = [
+    extension("mathBlock", "block", BLOCK, true, (source) => {
+        const at = source.search(/(?:^|\n) {0,3}(?:\$\$|\\\[)/);
+        return at < 0 ? undefined : at;
+    }),
+    extension("mathDisplay", "inline", DISPLAY_INLINE, true, startOf),
+    extension("mathInline", "inline", INLINE, false, startOf),
+];

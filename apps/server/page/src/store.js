@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// What the page shows, as signals, and the actions that change it. A change of the conversation is written to the
+// browser's database a moment later.
+import { computed, signal } from "@preact/signals";
+
+import { listModels, listSampling } from "./api.js";
+import { newConversation, newSettings, pathOf } from "./conversation.js";
+import * as database from "./database.js";
+
+const SAVE_MS = 400;
+
+export const conversations = signal([]);             // of the list: id, title, updated; the newest first
+export const current = signal(newConversation());    // the conversation that is shown
+export const path = computed(() => pathOf(current.value));
+export const models = signal([]);
+export const samplingRows = signal([]);
+export const running = signal(null);                 // the answer that is being written: conversation, node, controller
+export const notice = signal(null);                  // a sentence at the bottom: text, and perhaps an action
+export const announced = signal("");                 // for screen readers only
+
+const loaded = new Map();     // conversations that may change while another is shown
+const unsaved = new Set();
+let timer;
+
+export function say(text, action) {
+    notice.value = { text, action };
+}
+
+function storageFailed(error) {
+    say(`The browser does not keep conversations: ${error?.message ?? error}`);
+}
+
+// ------------------------------------------------------------------------------------ saving
+
+export async function flush() {
+    clearTimeout(timer);
+    timer = undefined;
+    const list = [...unsaved].map((id) => loaded.get(id)).filter(Boolean);
+    unsaved.clear();
+    if (list.length > 0) await database.writeConversations(list).catch(storageFailed);
+}
+
+function list(conversation) {
+    const { id, title, updated } = conversation;
+    const others = conversations.value.filter((one) => one.id !== id);
+    conversations.value = [{ id, title, updated }, ...others].sort((a, b) => b.updated - a.updated);
+}
+
+export function get(id) {
+    return loaded.get(id);
+}
+
+// Takes a changed conversation. An empty one is not kept.
+export function put(conversation, touched = true) {
+    const next = touched ? { ...conversation, updated: Date.now() } : conversation;
+    loaded.set(next.id, next);
+    if (current.value.id === next.id) current.value = next;
+    if (Object.keys(next.nodes).length === 0) return next;
+    const known = conversations.value.find((one) => one.id === next.id);
+    if (!known || known.title !== next.title || next.updated - known.updated > 1000) list(next);
+    unsaved.add(next.id);
+    timer ??= setTimeout(flush, SAVE_MS);
+    return next;
+}
+
+export function changeSettings(fields) {
+    put({ ...current.value, settings: { ...current.value.settings, ...fields } }, false);
+}
+
+// ------------------------------------------------------------------------------------ conversations
+
+// A new conversation has the model and the system prompt of the one before, nothing else.
+export function startConversation() {
+    const { model, system } = current.value.settings;
+    const made = newConversation();
+    current.value = { ...made, settings: { ...made.settings, model, system } };
+    loaded.set(made.id, current.value);
+}
+
+export async function openConversation(id) {
+    try {
+        const found = loaded.get(id) ?? await database.readConversation(id);
+        if (!found) return;
+        const whole = { ...found, settings: { ...newSettings(), ...found.settings } };
+        loaded.set(id, whole);
+        current.value = whole;
+    } catch (error) {
+        storageFailed(error);
+    }
+}
+
+export function renameConversation(id, title) {
+    const conversation = loaded.get(id);
+    if (conversation && title.trim()) put({ ...conversation, title: title.trim() }, false);
+}
+
+export async function deleteConversation(id) {
+    await openIfNeeded(id);
+    const gone = loaded.get(id);
+    if (running.value?.conversation === id) running.value.controller.abort();
+    loaded.delete(id);
+    unsaved.delete(id);
+    conversations.value = conversations.value.filter((one) => one.id !== id);
+    if (current.value.id === id) startConversation();
+    await database.removeConversation(id).catch(storageFailed);
+    if (gone) say(`Deleted “${gone.title}”.`, { label: "Undo", run: () => { put(gone, false); openConversation(id); } });
+}
+
+export async function openIfNeeded(id) {
+    if (loaded.has(id)) return;
+    const found = await database.readConversation(id).catch(storageFailed);
+    if (found) loaded.set(id, { ...found, settings: { ...newSettings(), ...found.settings } });
+}
+
+export async function addConversations(added) {
+    added.forEach((one) => loaded.set(one.id, one));
+    await database.writeConversations(added).catch(storageFailed);
+    added.forEach(list);
+    if (added.length > 0) openConversation(added[0].id);
+}
+
+export async function allConversations() {
+    await flush();
+    for (const { id } of conversations.value) await openIfNeeded(id);
+    return conversations.value.map(({ id }) => loaded.get(id)).filter(Boolean);
+}
+
+// ------------------------------------------------------------------------------------ the start
+
+export async function refreshModels() {
+    models.value = await listModels();
+}
+
+export async function load() {
+    loaded.set(current.value.id, current.value);
+    addEventListener("pagehide", flush);
+    const stored = database.listConversations().then((found) => {
+        conversations.value = found.sort((a, b) => b.updated - a.updated);
+    }, storageFailed);
+    await Promise.all([stored, refreshModels(), listSampling().then((rows) => { samplingRows.value = rows; })])
+        .catch((error) => say(`The server does not answer: ${error.message}`));
+}
+
+export function chosenModel() {
+    const { model } = current.value.settings;
+    return models.value.find((one) => one.id === model) ?? models.value[0];
+}
