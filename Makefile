@@ -15,7 +15,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-structured page setup format lint check bench fuzz asan tsan install clean help
+.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-structured page test-page setup format lint check bench fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -84,6 +84,13 @@ page:
 	@tools/setup page
 	@$(CONFIGURE) release
 	@$(BUILD) release --target frit
+
+## make test-page  uses the web page in a browser (Chromium): chats, branches, panels, keyboard, accessibility
+test-page:
+	@tools/setup browser
+	@$(CONFIGURE) release -DFRIT_TESTS=ON
+	@$(BUILD) release --target frit test_server_tools
+	@node tests/server/page/run.mjs build/release/frit
 
 ## make test-structured  answers from random logits: 200 in each format of tool calls, under schemas, read by other programs
 test-structured:

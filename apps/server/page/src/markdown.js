@@ -5,13 +5,17 @@ import createSanitizer from "dompurify";
 import { Marked } from "marked";
 
 import { copyText } from "./clipboard.js";
+import { escape } from "./escape.js";
 import { highlight } from "./highlight.js";
 import { mathExtensions } from "./math.js";
 
-const escapes = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
-const escape = (text) => text.replace(/[&<>"']/g, (c) => escapes[c]);
+// HTML of a text: bare tags such as <sub> stay, everything else is shown as it was written.
+const BARE_TAGS = /&lt;(\/?(?:b|br|del|details|em|i|ins|kbd|mark|q|s|samp|small|strong|sub|summary|sup|u|var)) ?\/?&gt;/gi;
 
 const renderer = {
+    html({ text }) {
+        return escape(text).replace(BARE_TAGS, "<$1>");
+    },
     code({ text, lang }) {
         const language = /^[\w+#-]*/.exec(lang ?? "")[0].toLowerCase();
         const html = highlight(text, language) ?? escape(text);
@@ -34,15 +38,21 @@ const TAGS = ["a", "abbr", "b", "blockquote", "br", "code", "del", "details", "d
 const MATH = ["math", "menclose", "merror", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom",
               "mprescripts", "mroot", "mrow", "ms", "mspace", "msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd",
               "mtext", "mtr", "munder", "munderover", "none", "semantics"];
-const ATTRIBUTES = ["align", "alt", "checked", "class", "colspan", "data-language", "disabled", "href", "open", "rowspan", "src",
+const ATTRIBUTES = ["align", "alt", "checked", "class", "colspan", "data-language", "data-style", "disabled", "href", "open", "rowspan", "src",
                     "start", "title", "type", "accent", "accentunder", "columnalign", "columnlines", "columnspacing", "depth",
                     "display", "displaystyle", "encoding", "fence", "form", "height", "linethickness", "lspace", "mathvariant",
                     "maxsize", "minsize", "movablelimits", "notation", "rowlines", "rowspacing", "rspace", "scriptlevel",
                     "separator", "stretchy", "symmetric", "voffset", "width", "xmlns"];
-const OPTIONS = { ALLOWED_TAGS: [...TAGS, ...MATH, "#text"], ALLOWED_ATTR: ATTRIBUTES, ALLOW_DATA_ATTR: false,
-                  ALLOW_ARIA_ATTR: false, ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|data:image\/(?:png|jpeg|gif|webp);)/i,
-                  RETURN_DOM_FRAGMENT: true };
-const CLASSES = /^(?:hljs(?:-[\w-]+)?|tml-[\w-]+|special-fraction|wbk|mathcal|mathscr|function_|title_|class_|language_|variable_|constant_|inherited__|escape_|meta_|property_)$/;
+const OPTIONS = {
+    ALLOWED_TAGS: [...TAGS, ...MATH, "#text"],
+    ALLOWED_ATTR: ATTRIBUTES,
+    ALLOW_DATA_ATTR: false,
+    ALLOW_ARIA_ATTR: false,
+    ADD_URI_SAFE_ATTR: ATTRIBUTES.filter((name) => name !== "href" && name !== "src"),   // which are no addresses
+    ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|data:image\/(?:png|jpeg|gif|webp);)/i,
+    RETURN_DOM_FRAGMENT: true,
+};
+const CLASSES = /^(?:hljs(?:-[\w-]+)?|tml-[\w-]+|mathcal|mathscr)$/;
 
 const sanitizer = createSanitizer(window);
 
@@ -114,6 +124,15 @@ function frameTable(table) {
     frame.setAttribute("aria-label", "Table");
 }
 
+// Styles of formulas: the policy forbids them within HTML, and these are harmless.
+const PROPERTIES = /^(?:border|border-(?:bottom|left|right|top)|color|background-color|font-weight|math-depth|padding|padding-(?:bottom|left|right|top)|text-align|width)$/;
+
+function applyStyle(node) {
+    for (const [, name, value] of node.getAttribute("data-style").matchAll(/([\w-]+)\s*:\s*([^;]+)/g))
+        if (PROPERTIES.test(name) && !value.includes("url")) node.style.setProperty(name, value);
+    node.removeAttribute("data-style");
+}
+
 // ------------------------------------------------------------------------------------ blocks
 
 // The blocks of a text, by their source. While a text grows only the last one changes.
@@ -129,6 +148,7 @@ export function blocksOf(text) {
 
 export function renderMarkdown(source) {
     const fragment = sanitizer.sanitize(marked.parse(source), OPTIONS);
+    fragment.querySelectorAll("[data-style]").forEach(applyStyle);
     fragment.querySelectorAll("pre").forEach(frameCode);
     fragment.querySelectorAll("table").forEach(frameTable);
     return fragment;

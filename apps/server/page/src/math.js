@@ -2,8 +2,10 @@
 // Math in Markdown: $x$, $$x$$, \(x\), \[x\], as MathML, which needs no fonts of its own.
 import temml from "temml";
 
+import { escape } from "./escape.js";
+
 // TeX may define macros that expand for ever.
-const OPTIONS = { throwOnError: false, maxExpand: 1000, maxSize: [50, 50], trust: false, strict: false };
+const OPTIONS = { throwOnError: true, maxExpand: 1000, maxSize: [50, 50], trust: false, strict: false };
 
 const INLINE = [/^\$(?![\s$])((?:\\[^\n]|[^\\$\n])*?[^\s\\$]|(?:\\[^\n]))\$(?!\d)/, /^\\\(((?:[^\\]|\\(?!\)))+?)\\\)/];
 const BLOCK = [/^ {0,3}\$\$((?:[^$]|\$(?!\$))+?)\$\$[ \t]*(?:\n|$)/, /^ {0,3}\\\[((?:[^\\]|\\(?!\]))+?)\\\][ \t]*(?:\n|$)/];
@@ -17,8 +19,13 @@ function match(patterns, source) {
     return null;
 }
 
-function renderMath({ tex, display }) {
-    return temml.renderToString(tex, { ...OPTIONS, displayMode: display });
+// What is no formula, or not one yet, is shown as it was written.
+function renderMath({ raw, tex, display }) {
+    try {
+        return temml.renderToString(tex, { ...OPTIONS, displayMode: display }).replaceAll(' style="', ' data-style="');
+    } catch {
+        return `<code>${escape(raw.trim())}</code>`;
+    }
 }
 
 function extension(name, level, patterns, display, start) {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// Chromium with a page that is watched, and what the tests do with it.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const tools = createRequire(new URL("../../../build/tools/page/package.json", import.meta.url));
+const { chromium } = tools("playwright-core");
+
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+               "--disable-component-update", "--disable-sync"];
+
+export function startBrowser() {
+    return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+}
+
+// The page, and check(): nothing went wrong with it. allowed: a pattern of messages that a test provokes.
+export async function open(browser, url, options = {}) {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
+    const page = await context.newPage(), faults = [];
+    page.setDefaultTimeout(20000);
+    page.on("console", (message) => {
+        if (["error", "warning"].includes(message.type())) faults.push(`console: ${message.text()}`);
+    });
+    page.on("pageerror", (error) => faults.push(`error: ${error.stack}`));
+    page.on("dialog", (dialog) => {
+        faults.push(`dialog: ${dialog.message()}`);
+        dialog.dismiss();
+    });
+    context.on("request", (request) => {
+        if (!request.url().startsWith(url) && !/^(data|blob):/.test(request.url())) faults.push(`request: ${request.url()}`);
+    });
+    const check = (allowed) => assert.deepEqual(faults.filter((fault) => !allowed?.test(fault)), []);
+    const answer = await page.goto(url).catch(() => null);   // null: a password is asked for
+    if (answer?.ok()) await page.waitForFunction(() => document.querySelector(".model select")?.options.length > 0);
+    return { context, page, url, check, faults };
+}
+
+// ------------------------------------------------------------------------------------ what users do
+
+export async function send(page, text) {
+    await page.fill("#prompt", text);
+    await page.press("#prompt", "Enter");
+}
+
+export async function ended(page) {
+    await page.waitForSelector("button[aria-label='Send']");
+}
+
+// Sends a message and waits for the whole answer.
+export async function ask(page, text) {
+    const whole = page.locator(".message.assistant:not(.writing)");
+    const n = await whole.count();
+    await send(page, text);
+    await whole.nth(n).waitFor();
+}
+
+export const button = (page, name) => page.getByRole("button", { name, exact: true });
+export const lastAnswer = (page) => page.locator(".message.assistant").last();
+
+export async function setNumber(page, label, value) {
+    await page.getByLabel(label, { exact: true }).fill(String(value));
+}
+
+export async function openPanel(page, tab) {
+    if (!(await page.locator("#panel").isVisible())) await button(page, "Settings").click();
+    await page.getByRole("tab", { name: tab }).click();
+}
+
+// The next request for an answer, as JSON.
+export async function nextRequest(page, act) {
+    const request = page.waitForRequest((one) => one.url().endsWith("/v1/chat/completions"));
+    await act();
+    return (await request).postDataJSON();
+}
+
+// Answers every request with this text, in pieces, as a model would. JSON of deltas where it is a list.
+export async function pretend(page, answer) {
+    const deltas = Array.isArray(answer) ? answer : answer.match(/[^]{1,7}/g).map((content) => ({ content }));
+    const chunks = deltas.map((delta) => ({ choices: [{ index: 0, delta, finish_reason: null }] }));
+    chunks.push({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] });
+    const body = [...chunks.map((chunk) => JSON.stringify(chunk)), "[DONE]"].map((data) => `data: ${data}\n\n`).join("");
+    await page.route("**/v1/chat/completions", (route) => route.fulfill({ contentType: "text/event-stream", body }));
+}
+
+// Serious and critical violations that axe finds. For a context with bypassCSP, which axe's script needs.
+export async function violations(page) {
+    const source = readFileSync(tools.resolve("axe-core/axe.min.js"), "utf8");
+    await page.evaluate(source);
+    const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations", "passes"] }));
+    if (found.passes.length === 0) throw new Error("axe looked at nothing");
+    return found.violations.filter(({ impact }) => impact === "serious" || impact === "critical")
+        .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`);
+}

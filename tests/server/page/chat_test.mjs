@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// Conversations: answers, branches, the list, what a reload keeps.
+import assert from "node:assert/strict";
+
+import { ask, button, ended, lastAnswer, nextRequest, openPanel, send, setNumber } from "./browser.mjs";
+
+const TALE = "Tell me the tale of Rapunzel.";
+
+async function shorten(page, n) {
+    await openPanel(page, "General");
+    await setNumber(page, "longest answer", n);
+}
+
+async function answerStreamsAndMetersShow({ page }) {
+    await shorten(page, 60);
+    await ask(page, TALE);
+    assert.match(await lastAnswer(page).locator(".prose").innerText(), /^There once lived a man and his wife/);
+    const meters = await page.locator("#meters").innerText();
+    assert.match(meters, /tokens\/s/);
+    assert.match(meters, /\b60 tokens/);
+    assert.match(meters, /of 1024/);
+    assert.match(await lastAnswer(page).innerText(), /ended at its limit/);
+    await button(page, "Continue the answer").click();
+    await page.waitForFunction(() => document.querySelector("#meters").innerText.includes("of 1024"));
+    await ended(page);
+    const text = await lastAnswer(page).locator(".prose").innerText();
+    assert.match(text, /^There once lived a man and his wife/);
+    assert.ok(text.length > 300, text);
+}
+
+async function escapeStopsAnAnswer({ page }) {
+    await send(page, TALE);
+    await page.waitForSelector(".message.assistant .prose");
+    await page.keyboard.press("Escape");
+    await ended(page);
+    assert.match(await lastAnswer(page).innerText(), /Stopped\./);
+    const text = await lastAnswer(page).locator(".prose").innerText();
+    await page.waitForTimeout(200);
+    assert.equal(await lastAnswer(page).locator(".prose").innerText(), text);
+}
+
+async function theComposerStaysWhereItIs({ page }) {
+    await shorten(page, 200);
+    const box = () => page.locator(".composer-box").boundingBox();
+    const before = await box();
+    await send(page, TALE);
+    await page.waitForSelector(".message.assistant .prose");
+    assert.deepEqual(await box(), before);
+    await ended(page);
+    assert.deepEqual(await box(), before);
+    const atEnd = await page.locator(".thread").evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight);
+    assert.ok(Math.abs(atEnd) < 2, `${atEnd} pixels from the end`);
+}
+
+async function editsAndAnswersBecomeBranches({ page }) {
+    await shorten(page, 12);
+    await ask(page, TALE);
+    const first = await lastAnswer(page).locator(".prose").innerText();
+    await button(page, "Answer again").click();
+    await page.getByLabel("Branch 2 of 2").waitFor();
+    await ended(page);
+    await button(page, "Branch before").click();
+    await page.getByLabel("Branch 1 of 2").waitFor();
+    assert.equal(await lastAnswer(page).locator(".prose").innerText(), first);
+
+    await page.locator(".message.user").hover();
+    await page.locator(".message.user").getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Text of the message").fill("Tell me the tale of Hansel and Gretel.");
+    const request = await nextRequest(page, () => button(page, "Send as a branch").click());
+    assert.equal(request.messages.length, 1);
+    assert.equal(request.messages[0].content, "Tell me the tale of Hansel and Gretel.");
+    await ended(page);
+    assert.notEqual(await lastAnswer(page).locator(".prose").innerText(), first);
+    await page.locator(".message.user").getByRole("button", { name: "Branch before" }).click();
+    assert.equal(await page.locator(".message.user .said").innerText(), TALE);
+    assert.equal(await lastAnswer(page).locator(".prose").innerText(), first);
+
+    await lastAnswer(page).getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Text of the message").fill("My own words.");
+    await button(page, "Keep as a branch").click();
+    await page.getByLabel("Branch 3 of 3").waitFor();
+    assert.equal(await lastAnswer(page).locator(".prose").innerText(), "My own words.");
+}
+
+async function aReloadKeepsEverything({ page }) {
+    await shorten(page, 12);
+    await ask(page, TALE);
+    await button(page, "Answer again").click();
+    await ended(page);
+    await page.getByLabel("Branch 2 of 2").waitFor();
+    await page.waitForTimeout(600);   // written to the database
+    await page.reload();
+    await page.locator(".entry-open").first().click();
+    assert.equal(await page.locator(".message.user .said").innerText(), TALE);
+    await page.getByLabel("Branch 2 of 2").waitFor();
+    await openPanel(page, "General");
+    assert.equal(await page.getByLabel("longest answer", { exact: true }).inputValue(), "12");
+}
+
+async function theListRenamesFindsAndDeletes({ page }) {
+    await shorten(page, 3);
+    await ask(page, "First question");
+    await button(page, "New conversation").click();
+    await page.locator(".empty").waitFor();
+    await shorten(page, 3);
+    await ask(page, "Second question");
+    assert.equal(await page.locator(".entry").count(), 2);
+    await page.locator(".entry", { hasText: "First" }).hover();
+    await button(page, "Rename First question").click();
+    await page.getByLabel("Title").fill("A tale");
+    await page.keyboard.press("Enter");
+    await page.getByLabel("Find a conversation").fill("tale");
+    assert.equal(await page.locator(".entry").count(), 1);
+    await page.getByLabel("Find a conversation").fill("");
+    await page.locator(".entry", { hasText: "Second" }).hover();
+    await button(page, "Delete Second question").click();
+    await page.locator(".empty").waitFor();
+    assert.equal(await page.locator(".entry").count(), 1);
+    await button(page, "Undo").click();
+    await page.locator(".message.user", { hasText: "Second" }).waitFor();
+    assert.equal(await page.locator(".entry").count(), 2);
+}
+
+async function aFailureIsSaidAndCanBeRepeated({ page }) {
+    await page.route("**/v1/chat/completions", (route) => route.fulfill({
+        status: 429, contentType: "application/json", body: JSON.stringify({ error: { message: "the queue is full" } }) }));
+    await ask(page, TALE);
+    assert.match(await lastAnswer(page).getByRole("alert").innerText(), /the queue is full/);
+    await page.unroute("**/v1/chat/completions");
+    await shorten(page, 5);
+    await button(page, "Answer again").click();
+    await ended(page);
+    await lastAnswer(page).locator(".prose").waitFor();
+    assert.equal(await page.getByRole("alert").count(), 0);
+}
+
+export const tests = [
+    { name: "an answer streams, is measured, and continues", run: answerStreamsAndMetersShow },
+    { name: "Escape stops an answer", run: escapeStopsAnAnswer },
+    { name: "nothing jumps while an answer streams", run: theComposerStaysWhereItIs },
+    { name: "edits and new answers become branches", run: editsAndAnswersBecomeBranches },
+    { name: "a reload keeps conversations, branches and settings", run: aReloadKeepsEverything },
+    { name: "the list renames, finds, deletes and undoes", run: theListRenamesFindsAndDeletes },
+    { name: "a failure is said and can be repeated", run: aFailureIsSaidAndCanBeRepeated, allowed: /429/ },
+];
