@@ -82,13 +82,27 @@ async function editsAndAnswersBecomeBranches({ page }) {
     assert.equal(await lastAnswer(page).locator(".prose").innerText(), "My own words.");
 }
 
+// Waits until the browser's database has a conversation with this number of messages.
+async function saved(page, n) {
+    await page.waitForFunction((wanted) => new Promise((resolve) => {
+        const opened = indexedDB.open("frit", 1);
+        opened.onsuccess = () => {
+            const all = opened.result.transaction("conversations").objectStore("conversations").getAll();
+            all.onsuccess = () => {
+                opened.result.close();
+                resolve(all.result.some((one) => Object.keys(one.nodes).length === wanted));
+            };
+        };
+    }), n);
+}
+
 async function aReloadKeepsEverything({ page }) {
     await shorten(page, 12);
     await ask(page, TALE);
     await button(page, "Answer again").click();
     await ended(page);
     await page.getByLabel("Branch 2 of 2").waitFor();
-    await page.waitForTimeout(600);   // written to the database
+    await saved(page, 3);
     await page.reload();
     await page.locator(".entry-open").first().click();
     assert.equal(await page.locator(".message.user .said").innerText(), TALE);
@@ -121,6 +135,33 @@ async function theListRenamesFindsAndDeletes({ page }) {
     assert.equal(await page.locator(".entry").count(), 2);
 }
 
+async function messagesAreDeletedForGood({ page }) {
+    await shorten(page, 3);
+    await ask(page, "A question");
+    await saved(page, 2);
+    await page.locator(".message.user").hover();
+    await page.locator(".message.user").getByRole("button", { name: "Delete from here" }).click();
+    await page.locator(".empty").waitFor();
+    await saved(page, 0);
+    await button(page, "Undo").click();
+    await saved(page, 2);
+    assert.equal(await page.locator(".message").count(), 2);
+}
+
+async function theChosenModelAnswers({ page }) {
+    const model = (id, n_ctx) => ({ id, object: "model", meta: { n_ctx } });
+    await page.route("**/v1/models", (route) => route.fulfill({ json: { object: "list", data: [model("fable", 1024), model("other", 77)] } }));
+    await page.reload();
+    await page.waitForFunction(() => document.querySelector(".model select").options.length === 2);
+    await page.getByLabel("Model", { exact: true }).selectOption("other");
+    await page.locator(".empty", { hasText: "Ask other" }).waitFor();
+    const request = await nextRequest(page, () => send(page, "Hello."));   // the server has no such model
+    assert.equal(request.model, "other");
+    assert.match(await lastAnswer(page).getByRole("alert").innerText(), /'other' does not exist/);
+    await button(page, "New conversation").click();
+    assert.equal(await page.getByLabel("Model", { exact: true }).inputValue(), "other");
+}
+
 async function aFailureIsSaidAndCanBeRepeated({ page }) {
     await page.route("**/v1/chat/completions", (route) => route.fulfill({
         status: 429, contentType: "application/json", body: JSON.stringify({ error: { message: "the queue is full" } }) }));
@@ -141,5 +182,7 @@ export const tests = [
     { name: "edits and new answers become branches", run: editsAndAnswersBecomeBranches },
     { name: "a reload keeps conversations, branches and settings", run: aReloadKeepsEverything },
     { name: "the list renames, finds, deletes and undoes", run: theListRenamesFindsAndDeletes },
+    { name: "messages are deleted for good, or not", run: messagesAreDeletedForGood },
+    { name: "the chosen model answers", run: theChosenModelAnswers, allowed: /404/ },
     { name: "a failure is said and can be repeated", run: aFailureIsSaidAndCanBeRepeated, allowed: /429/ },
 ];

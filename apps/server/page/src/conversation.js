@@ -82,10 +82,15 @@ function messageOf(node) {
     return message;
 }
 
+// An answer that was stopped before its first word is left out.
+function isSaid(node) {
+    return node.role !== "assistant" || node.content !== "" || node.calls?.length > 0;
+}
+
 // What a request says of the conversation up to this message.
 export function messagesOf(conversation, id) {
     const { system } = conversation.settings;
-    const said = pathTo(conversation, id).map(messageOf);
+    const said = pathTo(conversation, id).filter(isSaid).map(messageOf);
     return system.trim() ? [{ role: "system", content: system }, ...said] : said;
 }
 

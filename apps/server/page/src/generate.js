@@ -6,6 +6,7 @@ import { announced, chosenModel, current, flush, get, put, running, say } from "
 
 const PAINT_MS = 40;         // between two changes of what is shown
 const N_ALTERNATIVES = 5;    // of each token
+const MIN_SECONDS = 0.25;    // a speed of less time says nothing
 
 function parseJson(text, name) {
     try {
@@ -69,7 +70,7 @@ function statsOf(answer) {
     const n = answer.usage?.completion_tokens ?? answer.n_chunks;
     const seconds = (answer.last - answer.first) / 1000;
     return { first_ms: answer.first === undefined ? null : Math.round(answer.first - answer.start), n_answer: n,
-             per_second: n > 1 && seconds > 0 ? (n - 1) / seconds : null,
+             per_second: n > 1 && seconds >= MIN_SECONDS ? (n - 1) / seconds : null,
              n_prompt: answer.usage?.prompt_tokens ?? null,
              n_cached: answer.usage?.prompt_tokens_details?.cached_tokens ?? null };
 }

@@ -50,13 +50,13 @@ export function get(id) {
     return loaded.get(id);
 }
 
-// Takes a changed conversation. An empty one is not kept.
+// Takes a changed conversation. One that never had a message is not kept.
 export function put(conversation, touched = true) {
     const next = touched ? { ...conversation, updated: Date.now() } : conversation;
     loaded.set(next.id, next);
     if (current.value.id === next.id) current.value = next;
-    if (Object.keys(next.nodes).length === 0) return next;
     const known = conversations.value.find((one) => one.id === next.id);
+    if (!known && Object.keys(next.nodes).length === 0) return next;
     if (!known || known.title !== next.title || next.updated - known.updated > 1000) list(next);
     unsaved.add(next.id);
     timer ??= setTimeout(flush, SAVE_MS);

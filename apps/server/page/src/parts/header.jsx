@@ -7,13 +7,12 @@ import { IconButton } from "./icon.jsx";
 function ModelPicker() {
     const chosen = chosenModel();
     return (
-        <label class="model">
-            <span class="hidden">Model</span>
-            <select value={chosen?.id} onFocus={() => refreshModels().catch(() => {})}
+        <span class="model">
+            <select aria-label="Model" value={chosen?.id} onFocus={() => refreshModels().catch(() => {})}
                 onChange={(event) => changeSettings({ model: event.target.value })}>
                 {models.value.map(({ id }) => <option key={id} value={id}>{id}</option>)}
             </select>
-        </label>
+        </span>
     );
 }
 

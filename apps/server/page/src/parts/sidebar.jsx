@@ -78,7 +78,7 @@ function Transfer() {
             <button type="button" onClick={() => input.current.click()}><Icon name="upload" />Import</button>
             <button type="button" disabled={isEmpty} title="All conversations as a file" onClick={exportAll}><Icon name="download" />Export</button>
             <button type="button" disabled={!hasOne} title="This conversation as Markdown" onClick={exportThis}><Icon name="download" />Markdown</button>
-            <a href="docs"><Icon name="book" />Interface</a>
+            <a href="docs"><Icon name="book" />API</a>
             <input ref={input} class="hidden" type="file" accept=".json,application/json" multiple tabIndex={-1}
                 aria-label="File to import"
                 onChange={(event) => { importFiles([...event.target.files]); event.target.value = ""; }} />
