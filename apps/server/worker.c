@@ -461,6 +461,17 @@ static frit_status take_token(server_worker *worker, server_job *job, const frit
     return FRIT_OK;
 }
 
+// Tokens that a grammar forces, which run with the next one. Their log-probabilities would need logits.
+static frit_status take_forced(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
+{
+    frit_status status = FRIT_OK;
+    for (frit_picked forced = {0}; job->n_top < 0 && status == FRIT_OK && forced.token >= 0 && !*ended;) {
+        status = frit_session_push_forced(job->slot->session, job->sampler, &forced.token);
+        if (status == FRIT_OK && forced.token >= 0) status = take_token(worker, job, &forced, ended, finish);
+    }
+    return status;
+}
+
 // Takes the next tokens; *ended if the answer ends with one.
 static frit_status pick(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
 {
@@ -479,8 +490,11 @@ static frit_status pick(server_worker *worker, server_job *job, bool *ended, ser
     }
     if (status == FRIT_OK && !*ended) status = take_token(worker, job, &picked, ended, finish);
     if (status == FRIT_OK && !*ended) {
-        job->wants_pick = true;
-        return frit_session_push(session, &picked.token, 1, NULL);
+        status = frit_session_push(session, &picked.token, 1, NULL);
+        if (status == FRIT_OK) status = take_forced(worker, job, ended, finish);
+        job->wants_pick = status == FRIT_OK && !*ended;
+        if (!*ended) return status;
+        frit_session_truncate(session, frit_session_length(session) - frit_session_pending(session));
     }
     if (status == FRIT_OK) status = app_answer_end(&job->answer, &shown);
     if (status == FRIT_OK) say(worker, job, shown);

@@ -269,6 +269,15 @@ typedef struct frit_speculation_info {
 // Of the session's life, zeros without speculation.
 FRIT_API frit_status frit_session_get_speculation(const frit_session *session, frit_speculation_info *info);
 
+// Where the sampler's grammar leaves one token after the session's last one, which is queued: queues that too and gives
+// it, for no logits are needed. The sampler is to accept it. *token is -1 where several tokens may follow, where the
+// sampler has logit biases or stages that steps do not run, and where many tokens are queued already. The calls above
+// do this themselves; by hand, before drafts and picks:
+//
+//     while (frit_session_push_forced(session, sampler, &token) == FRIT_OK && token >= 0)
+//         frit_sampler_accept(sampler, token);
+FRIT_API frit_status frit_session_push_forced(frit_session *session, frit_sampler *sampler, frit_token *token);
+
 // ---------------------------------------------------------------------------------------- log-probabilities
 
 // The n_top likeliest tokens by logits [n_vocab] (frit_session_logits, or a row of FRIT_OUTPUT_ALL), best first; of

@@ -64,11 +64,12 @@ void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t 
     *average += *average > 0 ? (now - *average) / MEMORY : now;
 }
 
-// What waits is one token, or that and drafts that a pick verifies.
+// What waits is one token, after those that a grammar forced, or that and drafts that a pick verifies.
 static bool is_decode(const frit_session *session)
 {
     const frit_ask *ask = session->n_asks > 0 ? &session->asks[session->n_asks - 1] : NULL;
-    return pending(session) == 1 || (ask && ask->n > 1 && ask->at == session->n_done && pending(session) > 0);
+    const size_t n = pending(session), n_forced = (size_t)session->n_forced;
+    return n > 0 && (n <= 1 + n_forced || (ask && ask->n > 1 && ask->at - session->n_done <= n_forced));
 }
 
 static bool generates(const frit_session *session)
@@ -164,8 +165,9 @@ static int32_t token_at(const frit_session *session, size_t i)
 
 static bool is_verified(const frit_session *session)
 {
-    const frit_ask *ask = frit_session_ask_after(session, session->n_done);
-    return ask && ask->at == session->n_done && session->n_taken == ask->n;
+    const frit_ask *ask = session->n_asks > 0 ? &session->asks[session->n_asks - 1] : NULL;
+    const size_t n_forced = ask ? ask->at - session->n_done : 0;
+    return ask && n_forced <= (size_t)session->n_forced && (size_t)session->n_taken == n_forced + (size_t)ask->n;
 }
 
 static void widen_adapted(frit_step *step, const frit_session *session)
@@ -188,7 +190,7 @@ static void lay_out(frit_engine *engine, frit_session *session)
     lay_out_snapshot(engine, session, &step->seqs[step->n_seqs]);
     widen_adapted(step, session);
     step->keeps_hidden = step->keeps_hidden || session->hidden;
-    step->decodes = step->decodes && (session->n_taken == 1 || is_verified(session));
+    step->decodes = step->decodes && (session->n_taken <= 1 + session->n_forced || is_verified(session));
     step->owners[step->n_seqs++] = session;
     for (size_t i = session->n_done; i < session->n_done + (size_t)session->n_taken; i++, row++) {
         step->tokens[row] = token_at(session, i);

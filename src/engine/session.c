@@ -206,6 +206,7 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
     memcpy(session->tokens + session->n_tokens, tokens, n_tokens * sizeof *tokens);
     if (is_whole) frit_session_run_again(session);
     session->n_tokens += n_tokens;
+    if (n_tokens > 1) session->n_forced = 0;
     session->wants_logits = wants_logits;
     return FRIT_OK;
 }
@@ -398,6 +399,12 @@ static frit_status sample(frit_session *session, frit_sampler *sampler, frit_tok
     return frit_sampler_sample(sampler, logits, token);
 }
 
+static frit_status accept_last(const frit_session *session, frit_sampler *sampler, frit_token token)
+{
+    FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens + session->shift.n_dropped - 1));
+    return frit_sampler_accept(sampler, token);
+}
+
 frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit_token *token)
 {
     FRIT_REQUIRE(session);
@@ -405,6 +412,8 @@ frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit
     FRIT_REQUIRE(token);
     FRIT_TRY(frit_session_settle(session));
     frit_picked picked = {0};
+    FRIT_TRY(frit_session_push_forced(session, sampler, token));
+    if (*token >= 0) return accept_last(session, sampler, *token);
     const bool asked = ask(session, sampler);
     frit_status status = run_pending(session);
     if (asked && status != FRIT_OK) frit_session_drop_asks(session);
@@ -414,7 +423,6 @@ frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit
     else
         FRIT_TRY(sample(session, sampler, &picked.token));
     FRIT_TRY(frit_session_push(session, &picked.token, 1, NULL));
-    FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens + session->shift.n_dropped - 1));
     *token = picked.token;
-    return frit_sampler_accept(sampler, picked.token);
+    return accept_last(session, sampler, picked.token);
 }

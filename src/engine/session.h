@@ -88,6 +88,7 @@ struct frit_session {
     struct frit_speculation *speculation;   // NULL: none (speculate.h)
     frit_hidden *hidden;                    // NULL: not kept
     frit_next_text next_text;
+    int32_t n_forced;                 // of its queued tokens at most, that a grammar forced (forced.c)
     int32_t n_taken;                  // rows in the step that is being made
     bool waited;                      // had something to run and no row in the last step
     float *scales;                    // [engine->adapters.n]; NULL: no adapters

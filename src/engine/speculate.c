@@ -203,8 +203,9 @@ static const char *why_not(const frit_session *session, const frit_sampler *samp
 static bool is_ready(const frit_session *session)
 {
     const size_t n = session->n_tokens;
-    return session->status == FRIT_OK && n > 0 && session->n_done + 1 == n && session->n_flying == 0 &&
-           session->n_asks == 0 && session->n_queue == 0 && session->wants_logits && session->tokens[n - 1] >= 0;
+    return session->status == FRIT_OK && n > session->n_done && n - session->n_done <= 1 + (size_t)session->n_forced &&
+           session->n_flying == 0 && session->n_asks == 0 && session->n_queue == 0 && session->wants_logits &&
+           session->tokens[n - 1] >= 0;
 }
 
 // Drafts that there is room for.
@@ -411,6 +412,21 @@ static frit_status take(frit_session *session, frit_sampler *sampler, const frit
     return frit_session_truncate(session, n_before + *n_tokens);
 }
 
+// Tokens that a grammar forces; they run later.
+static frit_status take_forced(frit_session *session, frit_sampler *sampler, frit_token *tokens, size_t capacity,
+                               size_t *n_tokens)
+{
+    while (*n_tokens < capacity && !frit_sampler_is_over(sampler)) {
+        frit_token *token = &tokens[*n_tokens];
+        FRIT_TRY(frit_session_push_forced(session, sampler, token));
+        if (*token < 0) return FRIT_OK;
+        FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens + session->shift.n_dropped - 1));
+        FRIT_TRY(frit_sampler_accept(sampler, *token));
+        ++*n_tokens;
+    }
+    return FRIT_OK;
+}
+
 frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sampler, frit_token *tokens, size_t capacity,
                                      size_t *n_tokens)
 {
@@ -423,6 +439,8 @@ frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sample
     frit_picked picked;
     if (capacity == 0) return FRIT_OK;
     FRIT_TRY(frit_session_settle(session));
+    FRIT_TRY(take_forced(session, sampler, tokens, capacity, n_tokens));
+    if (*n_tokens > 0) return FRIT_OK;
     FRIT_TRY(frit_session_draft(session, sampler, capacity - 1, &n_drafts));
     const size_t n_before = session->n_tokens - n_drafts;
     const frit_status status = n_drafts > 0 ? verify(session, sampler, n_drafts, &picked) : FRIT_E_LIMIT;

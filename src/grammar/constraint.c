@@ -83,6 +83,21 @@ frit_status frit_constraint_mask(frit_constraint *c, const uint32_t **mask)
     return FRIT_OK;
 }
 
+frit_status frit_constraint_only(frit_constraint *c, frit_token *token)
+{
+    const uint32_t *mask;
+    *token = -1;
+    FRIT_TRY(frit_constraint_mask(c, &mask));
+    for (int32_t i = 0; i < frit_mask_words(c->grammar->n_vocab); i++) {
+        if (mask[i] == 0) continue;
+        const bool several = *token >= 0 || (mask[i] & (mask[i] - 1)) != 0;
+        *token = several ? -1 : 32 * i;
+        if (several) return FRIT_OK;
+        for (uint32_t bits = mask[i]; bits > 1; bits >>= 1) ++*token;
+    }
+    return FRIT_OK;
+}
+
 frit_status frit_constraint_accept(frit_constraint *c, frit_token token)
 {
     size_t n_read = 0;

@@ -21,6 +21,8 @@ frit_status frit_constraint_new(frit_constraint **out, frit_grammar *grammar);
 void frit_constraint_free(frit_constraint *constraint);
 // The tokens that may be next, [frit_mask_words(n_vocab)]; valid until the next call.
 frit_status frit_constraint_mask(frit_constraint *constraint, const uint32_t **mask);
+// The token that must be next: -1 where several may be, or none.
+frit_status frit_constraint_only(frit_constraint *constraint, frit_token *token);
 // FRIT_E_INVALID for a token that does not fit; nothing changes then.
 frit_status frit_constraint_accept(frit_constraint *constraint, frit_token token);
 // Takes back the last token that was accepted; FRIT_CONSTRAINT_UNDO of them at most, one after another.

@@ -90,6 +90,7 @@ static const any_function every_function[] = {
     ENTRY(frit_session_pick),
     ENTRY(frit_session_picked),
     ENTRY(frit_session_push_picked),
+    ENTRY(frit_session_push_forced),
     ENTRY(frit_session_speculate),
     ENTRY(frit_session_next_tokens),
     ENTRY(frit_session_draft),

@@ -453,6 +453,14 @@ static void call_sessions(void)
     REFUSES(frit_session_get_speculation, session, NULL, &(frit_speculation_info){0});
 }
 
+static void call_forced(void)
+{
+    frit_token token;
+    REFUSES(frit_session_push_forced, session, NULL, o.sampler, &token);
+    REFUSES(frit_session_push_forced, sampler, o.session, NULL, &token);
+    REFUSES(frit_session_push_forced, token, o.session, o.sampler, NULL);
+}
+
 static void call_shifts(void)
 {
     REFUSES(frit_session_set_shift, session, NULL, &(frit_shift_options){0});
@@ -580,6 +588,7 @@ static void every_pointer_may_be_null(void **state)
     call_engines();
     call_beams();
     call_sessions();
+    call_forced();
     call_shifts();
     call_samplers();
     free_objects();
