@@ -6,26 +6,28 @@
 #define CHAT "/v1/chat/completions"
 #define TEXT "/v1/completions"
 
-enum { SERVERS = 3, PROMPTS = 6, TEXT_BYTES = 4096 };
+enum { SERVERS = 4, PROMPTS = 6, TEXT_BYTES = 4096 };
 
 static const char chat_template[] = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
                                     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 static const char *const samplings[] = {"\"temperature\": 0", "\"temperature\": 0.7, \"top_k\": 9, \"seed\": 3",
                                         "\"temperature\": 0, \"regex\": \"(abcd|cab|bb){20,60}\""};
 
-static served servers[SERVERS];   // without speculation, with n-grams, with a draft model
+// Without speculation, with n-grams, with a draft model, with the model's layer for multi-token prediction.
+static served servers[SERVERS];
 
 static int start_servers(void **state)
 {
     (void)state;
     char options[2048], model[1024];
-    const tiny_options tiny = {.n_ctx = 512, .chat_template = chat_template};
+    const tiny_options tiny = {.n_ctx = 512, .chat_template = chat_template, .next = TINY_NEXT};
     snprintf(model, sizeof model, "%s", tiny_model("tiny.gguf", &tiny));
     servers[0] = serve(model, "--parallel 3 --threads 1 --deterministic --speculate none");
     servers[1] = serve(model, "--parallel 3 --threads 1 --deterministic");
     snprintf(options, sizeof options,
              "--parallel 3 --threads 1 --deterministic --speculate draft --model-draft %s --draft-max 4", model);
     servers[2] = serve(model, options);
+    servers[3] = serve(model, "--parallel 3 --threads 1 --deterministic --speculate mtp --draft-max 4");
     return 0;
 }
 
@@ -134,6 +136,45 @@ static void a_prediction_is_accepted_where_it_is_right(void **state)
     json_decref(plain);
 }
 
+// The layer of this model is always right. Whether it is asked depends on how long steps take.
+static void layers_for_multi_token_prediction_guess(void **state)
+{
+    (void)state;
+    const tiny_options chain = {.n_ctx = 512, .chain = true, .next = TINY_NEXT_TIED};
+    served s = serve(tiny_model("chain.gguf", &chain), "--parallel 2 --threads 1 --speculate mtp");
+    json_int_t n_accepted = 0;
+    for (int round = 0; round < 40 && n_accepted == 0; round++) {
+        json_t *json = ask(&s, TEXT, "{\"prompt\": \"abc\", \"max_tokens\": 200, \"temperature\": 0}");
+        n_accepted = detail(json, "accepted_prediction_tokens");
+        assert_int_equal(detail(json, "rejected_prediction_tokens"), 0);
+        json_decref(json);
+    }
+    assert_true(n_accepted > 0);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+// Log-probabilities need the logits of all tokens, so none is taken for forced.
+static void forced_tokens_are_the_same(void **state)
+{
+    (void)state;
+    char body[512];
+    for (int i = 0; i < 4; i++) {
+        const char *fields[] = {"", ", \"logprobs\": 1"};
+        json_t *json[2];
+        for (int k = 0; k < 2; k++) {
+            snprintf(body, sizeof body,
+                     "{\"prompt\": \"ab\", \"max_tokens\": %d, \"seed\": %d, \"regex\": \"(abcdefgh|ijkl[mno]){9}\"%s}",
+                     i == 0 ? 30 : 200, i, fields[k]);
+            json[k] = ask(&servers[1], TEXT, body);
+        }
+        assert_string_equal(text_of(json[0]), text_of(json[1]));
+        json_t *usage[] = {json_object_get(json[0], "usage"), json_object_get(json[1], "usage")};
+        assert_int_equal(json_integer_value(json_object_get(usage[0], "completion_tokens")),
+                         json_integer_value(json_object_get(usage[1], "completion_tokens")));
+        for (int k = 0; k < 2; k++) json_decref(json[k]);
+    }
+}
+
 static void predictions_have_a_form(void **state)
 {
     (void)state;
@@ -181,6 +222,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_those_without_speculation),
         cmocka_unit_test(a_prediction_is_accepted_where_it_is_right),
+        cmocka_unit_test(layers_for_multi_token_prediction_guess),
+        cmocka_unit_test(forced_tokens_are_the_same),
         cmocka_unit_test(predictions_have_a_form),
         cmocka_unit_test(a_draft_model_must_be_named),
     };
