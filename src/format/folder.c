@@ -98,7 +98,7 @@ static frit_status find_place(const frit_hf *hf, const char *name, place_of *at)
     if (prefix && strncmp(name, prefix, strlen(prefix)) == 0) name += strlen(prefix);
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
         if (row->none || !match(name, row, at) || (row->of_classifier && !frit_hf_is_classifier(hf))) continue;
-        if (at->layer >= n_layers_of(hf, row)) continue;
+        if (at->layer >= n_layers_of(hf, row) + hf->n_next) continue;
         if (row->whole || row->is_key || strcmp(at->part, "weight") == 0) return FRIT_OK;
         bool biased = false;
         FRIT_TRY(has_bias(hf, row, &biased));
@@ -265,6 +265,32 @@ static frit_status keep(void *ctx, const frit_safetensors_entry *entry)
     return FRIT_OK;
 }
 
+// The layers for multi-token prediction that config.json names and the files have: copies often lack them.
+static frit_status find_next_layers(folder *f)
+{
+    double n = 0;
+    const frit_hf_tensor *row;
+    for (size_t i = 0; (row = frit_hf_tensor_get(f->hf.family, i)); i++)
+        if (strcmp(row->gguf, FRIT_HF_NEXT_PROJ) == 0) break;
+    if (!row) return FRIT_OK;
+    FRIT_TRY(frit_hf_get_number(&f->hf, f->hf.config, "", "num_nextn_predict_layers", FRIT_HF_COUNT, &n));
+    for (char name[NAME_BYTES]; f->hf.n_next < (int64_t)n; f->hf.n_next++) {
+        write_gguf_name(name, sizeof name, row->name, n_layers_of(&f->hf, row) + f->hf.n_next, "weight");
+        int64_t at;
+        if (!frit_map_get(&f->index, frit_str_of(name), &at)) break;
+    }
+    return FRIT_OK;
+}
+
+// As GGUF files count them: among all layers.
+static frit_status count_next_layers(const frit_hf *hf)
+{
+    if (hf->n_next == 0) return FRIT_OK;
+    const double n = frit_hf_written(hf, "block_count") + (double)hf->n_next;
+    FRIT_TRY(frit_hf_set_number(hf, "block_count", FRIT_HF_LAYERS, n));
+    return frit_hf_add_number(hf, "nextn_predict_layers", FRIT_HF_COUNT, (double)hf->n_next);
+}
+
 // Parts of one tensor may be in several files, so all files are listed before any tensor is placed.
 static frit_status read_tensors(folder *f)
 {
@@ -272,6 +298,7 @@ static frit_status read_tensors(folder *f)
     FRIT_TRY(frit_safetensors_read_folder(ckpt, ckpt->path, f->options, keep, f));
     f->quant.entries = f->entries;
     f->quant.index = &f->index;
+    FRIT_TRY(find_next_layers(f));
     for (size_t i = 0; i < f->n_entries; i++) FRIT_TRY(place(f, &f->entries[i]));
     return FRIT_OK;
 }
@@ -342,7 +369,8 @@ static frit_status read_folder(folder *f)
         frit_log_say(f->options->log, FRIT_LOG_WARNING,
                      "%s: %zu tensors are unknown in a model of type '%s' and ignored: '%s'%s", ckpt->path,
                      f->n_unplaced, f->hf.family->model_type, f->unplaced, f->n_unplaced > 1 ? " and others" : "");
-    return check_complete(f);
+    FRIT_TRY(check_complete(f));
+    return count_next_layers(&f->hf);
 }
 
 static frit_status load_config(const char *folder_path, const char *path, json_t **config)

@@ -105,6 +105,8 @@ const frit_hf_family *frit_hf_family_get(size_t i);   // NULL beyond the end
 const frit_hf_key *frit_hf_key_get(const frit_hf_family *family, size_t i);
 const frit_hf_tensor *frit_hf_tensor_get(const frit_hf_family *family, size_t i);
 
+#define FRIT_HF_NEXT_PROJ "blk.*.nextn.eh_proj"   // a layer that has it predicts the token after the next
+
 // A config.json that is read into a checkpoint.
 struct frit_hf {
     frit_checkpoint *ckpt;
@@ -112,6 +114,7 @@ struct frit_hf {
     const json_t *config;   // of the text model
     const json_t *whole;    // the whole file: the same, or the object with text_config
     const frit_hf_family *family;
+    int64_t n_next;   // layers after the last for multi-token prediction that the files have
 };
 
 // folder.c: the GGUF name of a tensor; `row` is NULL if the family has none. Needs no config.

@@ -63,6 +63,7 @@ static const frit_hf_tensor deepseek_tensors[] = {
     {.name = "model.layers.*.self_attn.kv_a_layernorm", .gguf = "blk.*.attn_kv_a_norm"},
     {.name = "model.layers.*.self_attn.kv_b_proj", .gguf = "blk.*.attn_kv_b"},
     FRIT_HF_ROWS_DEEPSEEK_EXPERTS("model.layers.*.mlp"),
+    FRIT_HF_ROWS_NEXT("model.layers.*"),
 };
 
 static const frit_hf_key deepseek_v3_keys[] = {

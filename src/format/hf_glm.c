@@ -43,6 +43,7 @@ static const frit_hf_tensor glm4_moe_tensors[] = {
     FRIT_HF_ROWS_DEEPSEEK_EXPERTS("model.layers.*.mlp"),
     {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true},
     {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true},
+    FRIT_HF_ROWS_NEXT("model.layers.*"),
 };
 // clang-format on
 

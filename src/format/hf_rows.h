@@ -74,6 +74,15 @@
     FRIT_HF_ROWS_DENSE_AND_EXPERTS(at), \
     {.name = at ".gate.e_score_correction_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true}
 
+// ---- Layers for multi-token prediction after the last one, which files may have (arch/next.c).
+#define FRIT_HF_ROWS_NEXT(at) \
+    {.name = at ".eh_proj", .gguf = FRIT_HF_NEXT_PROJ, .may_be_absent = true}, \
+    {.name = at ".enorm", .gguf = "blk.*.nextn.enorm", .may_be_absent = true}, \
+    {.name = at ".hnorm", .gguf = "blk.*.nextn.hnorm", .may_be_absent = true}, \
+    {.name = at ".embed_tokens", .gguf = "blk.*.nextn.embed_tokens", .may_be_absent = true}, \
+    {.name = at ".shared_head.head", .gguf = "blk.*.nextn.shared_head_head", .may_be_absent = true}, \
+    {.name = at ".shared_head.norm", .gguf = "blk.*.nextn.shared_head_norm", .may_be_absent = true}
+
 // ---- Hybrids, whose layers differ: every row may be absent in a layer.
 
 #define FRIT_HF_SOME_LAYERS .bias_if = FRIT_HF_MAYBE, .may_be_absent = true
