@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The cache under random schedules: sessions are made, pushed, run, forked, truncated, saved and freed, more of them
-// than there are pages for, with texts that often begin alike. No page is lost or given back twice, and logits are
-// those of a session that ran alone.
+// than there are pages for, with texts that often begin alike. Some generate with guesses, and some shift. No page is
+// lost or given back twice, and logits are those of a session that ran alone.
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -17,6 +17,9 @@ typedef struct world {
     frit_rng rng, share_rng;
     int32_t n_vocab;
     int n_compared, n_waited, n_found;
+    frit_sampler *sampler;   // NULL: none generates or shifts
+    int n_shifted;
+    uint64_t n_drafted;
 } world;
 
 static int pick(world *w, int n)
@@ -109,11 +112,15 @@ static void check_pages(const frit_engine *engine)
 
 // ------------------------------------------------------------------------------- what happens
 
+// After a context shift keys have seen tokens that left: no other session has their like.
 static void compare(world *w, const frit_session *session)
 {
     frit_session *straight;
+    frit_shift_info shift;
     const float *found = frit_session_logits(session);
-    if (!found) return;
+    assert_ok(frit_session_get_shift(session, &shift));
+    w->n_shifted += shift.n_dropped > 0;
+    if (!found || shift.n_dropped > 0) return;
     assert_ok(frit_session_new(&straight, w->alone));
     assert_ok(frit_session_push(straight, frit_session_tokens(session), frit_session_length(session), NULL));
     while (frit_session_pending(straight) > 0) assert_ok(frit_engine_step(w->alone, NULL));
@@ -144,15 +151,51 @@ static void push(world *w, frit_session *session)
 }
 
 // Where all wait, some session has to give way.
-static void step(world *w)
+static void give_way(world *w, frit_status status)
 {
-    int32_t n_rows;
-    const frit_status status = frit_engine_step(w->engine, &n_rows);
     if (status == FRIT_OK) return;
     assert_int_equal(status, FRIT_E_LIMIT);
     assert_non_null(strstr(frit_error(), "wait"));
     w->n_waited++;
     assert_ok(frit_session_truncate(w->sessions[pick(w, N_SESSIONS)], 0));
+}
+
+static void step(world *w)
+{
+    int32_t n_rows;
+    give_way(w, frit_engine_step(w->engine, &n_rows));
+}
+
+// A few tokens, with guesses from the text.
+static void generate(world *w, frit_session *session)
+{
+    static const frit_speculate_options options = {.kind = "ngram", .max_drafts = 6, .always = true};
+    frit_speculation_info info;
+    frit_token tokens[8];
+    size_t n;
+    if (frit_session_length(session) + FRIT_COUNT(tokens) >= N_CTX) return;
+    assert_ok(frit_session_push(session, (const frit_token[]){1}, 1, NULL));   // else logits may be forgotten
+    assert_ok(frit_session_speculate(session, &options));
+    for (int i = 0; i < 3 && frit_session_length(session) + FRIT_COUNT(tokens) <= N_CTX; i++) {
+        const frit_status status = frit_session_next_tokens(session, w->sampler, tokens, FRIT_COUNT(tokens), &n);
+        give_way(w, status);
+        if (status != FRIT_OK) break;
+    }
+    assert_ok(frit_session_get_speculation(session, &info));
+    w->n_drafted += info.n_drafted;
+    if (pick(w, 2) == 0) assert_ok(frit_session_speculate(session, &(frit_speculate_options){.kind = "none"}));
+}
+
+// More tokens than there is room for: the oldest ones leave.
+static void overflow(world *w, frit_session *session)
+{
+    frit_token tokens[MOST_PUSH];
+    assert_ok(frit_session_set_shift(session, &(frit_shift_options){.n_drop = 64}));
+    for (size_t i = 0; i < MOST_PUSH; i++) tokens[i] = next_token(w, 1, i);
+    const size_t n = frit_session_length(session) + MOST_PUSH > N_CTX ? MOST_PUSH : 4;
+    const frit_status status = frit_session_push(session, tokens, n, NULL);
+    if (status != FRIT_OK) assert_int_equal(status, FRIT_E_LIMIT);   // what leaves must have run
+    assert_ok(frit_session_set_shift(session, NULL));
 }
 
 static void fork_from(world *w, int i, int from)
@@ -192,7 +235,14 @@ static void happen(world *w)
 {
     const int i = pick(w, N_SESSIONS), other = pick(w, N_SESSIONS);
     frit_session *session = w->sessions[i];
-    switch (pick(w, 16)) {
+    switch (pick(w, w->sampler ? 19 : 16)) {
+    case 16:
+    case 17:
+        generate(w, session);
+        break;
+    case 18:
+        overflow(w, session);
+        break;
     case 0:
         assert_ok(frit_session_truncate(session, (size_t)pick(w, (int)frit_session_length(session) + 1)));
         break;
@@ -225,16 +275,26 @@ static void happen(world *w)
     }
 }
 
-// `scarce`: there is less than all sessions want. host_mib: for pages that are evicted. On the test device a quarter of
-// the rounds run: it computes by the reference.
-static void live_with(const char *path, int n_rounds, bool scarce, int32_t host_mib)
+// `scarce`: there is less than all sessions want. `more`: the host's memory and a disk for pages that are evicted, and
+// whether sessions generate and shift. On the test device a quarter of the rounds run: it computes by the reference.
+typedef struct extras {
+    int32_t host_mib;
+    const char *disk;
+    bool generates;
+} extras;
+
+static void live_with(const char *path, int n_rounds, bool scarce, extras more)
 {
     const bool on_device = getenv("FRIT_TEST_DEVICE") != NULL;
     if (on_device) n_rounds /= 4;
     world w = {0};
     frit_model_info info;
-    const frit_engine_options options = {
-        .n_ctx = N_CTX, .n_sessions = ROOM, .n_threads = 1, .n_batch = 48, .prefix_host_mib = host_mib};
+    const frit_engine_options options = {.n_ctx = N_CTX,
+                                         .n_sessions = ROOM,
+                                         .n_threads = 1,
+                                         .n_batch = 48,
+                                         .prefix_host_mib = more.host_mib,
+                                         .prefix_disk = more.disk};
     const frit_engine_options alone = {.n_ctx = N_CTX, .n_threads = 1, .full_windows = true, .no_prefix_cache = true};
     assert_ok(frit_model_open(&w.model, path, NULL));
     assert_ok(frit_engine_new(&w.engine, w.model, &options));
@@ -243,6 +303,7 @@ static void live_with(const char *path, int n_rounds, bool scarce, int32_t host_
     w.n_vocab = info.n_vocab;
     frit_rng_init(&w.rng, 7);
     frit_rng_init(&w.share_rng, 9);
+    if (more.generates) assert_ok(frit_sampler_create(&w.sampler, w.n_vocab, &(frit_sampler_options){.temp = 0}));
     for (int i = 0; i < N_SESSIONS; i++) assert_ok(frit_session_new(&w.sessions[i], w.engine));
     for (int round = 0; round < n_rounds; round++) {
         happen(&w);
@@ -252,6 +313,8 @@ static void live_with(const char *path, int n_rounds, bool scarce, int32_t host_
     assert_true(w.n_compared > n_rounds / 40);
     if (!on_device) assert_true(w.n_found > n_rounds / 300);   // too few rounds there
     assert_int_equal(w.n_waited > 0, scarce);
+    if (more.generates && !on_device) assert_true(w.n_shifted > 0 && w.n_drafted > 100);
+    frit_sampler_free(w.sampler);
     for (int i = 0; i < N_SESSIONS; i++) frit_session_free(w.sessions[i]);
     check_pages(w.engine);
     frit_engine_free(w.engine);
@@ -261,7 +324,7 @@ static void live_with(const char *path, int n_rounds, bool scarce, int32_t host_
 
 static void live(const char *path, int n_rounds, bool scarce)
 {
-    live_with(path, n_rounds, scarce, 0);
+    live_with(path, n_rounds, scarce, (extras){0});
 }
 
 static void random_schedules_of_full_attention(void **state)
@@ -281,9 +344,23 @@ static void random_schedules_of_windows(void **state)
 static void random_schedules_with_pages_in_the_host(void **state)
 {
     (void)state;
-    live_with(tiny_model("a.gguf", &(tiny_options){0}), 2000, true, 1);
-    live_with(shared_path("goldens/hf/gemma3_text"), 2000, true, 1);
-    live_with(shared_path("goldens/arch/jamba-dense.gguf"), 1000, true, 1);
+    live_with(tiny_model("a.gguf", &(tiny_options){0}), 2000, true, (extras){.host_mib = 1});
+    live_with(shared_path("goldens/hf/gemma3_text"), 2000, true, (extras){.host_mib = 1});
+    live_with(shared_path("goldens/arch/jamba-dense.gguf"), 1000, true, (extras){.host_mib = 1});
+}
+
+static void random_schedules_with_guesses_and_shifts(void **state)
+{
+    (void)state;
+    live_with(tiny_model("a.gguf", &(tiny_options){0}), 2000, true, (extras){.generates = true});
+    live_with(shared_path("goldens/hf/gemma3_text"), 1000, true, (extras){.generates = true});
+}
+
+static void random_schedules_with_pages_on_disk(void **state)
+{
+    (void)state;
+    live_with(tiny_model("a.gguf", &(tiny_options){0}), 1500, true,
+              (extras){.host_mib = 1, .disk = temp_path("pages"), .generates = true});
 }
 
 static void random_schedules_of_states(void **state)
@@ -329,8 +406,12 @@ static void windows_give_their_pages_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_schedules_of_full_attention), cmocka_unit_test(random_schedules_of_windows),
-        cmocka_unit_test(random_schedules_of_states),         cmocka_unit_test(random_schedules_with_pages_in_the_host),
+        cmocka_unit_test(random_schedules_of_full_attention),
+        cmocka_unit_test(random_schedules_of_windows),
+        cmocka_unit_test(random_schedules_of_states),
+        cmocka_unit_test(random_schedules_with_pages_in_the_host),
+        cmocka_unit_test(random_schedules_with_guesses_and_shifts),
+        cmocka_unit_test(random_schedules_with_pages_on_disk),
         cmocka_unit_test(windows_give_their_pages_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
