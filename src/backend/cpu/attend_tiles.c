@@ -18,6 +18,11 @@ typedef struct panels {
     float *scratch;
 } panels;
 
+static int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static size_t workspace_bytes(int64_t n, int64_t k_dim, int64_t v_dim)
 {
     const int64_t padded = n + FRIT_ATTEND_LANES;
@@ -82,8 +87,19 @@ static panels gather(const frit_attend_item *item, float *workspace)
     return p;
 }
 
+// Lists the pages of the span that follows. They lie anywhere, so the processor does not guess them.
+static void look_ahead(const frit_attend_item *item, frit_range next, frit_attend_tile *tile)
+{
+    const frit_cache_side *const sides[] = {&item->shape->layer->k, &item->shape->layer->v};
+    for (int64_t p = next.begin; p < next.end; p += FRIT_PAGE_TOKENS)
+        for (int i = 0; i < 2; i++, tile->n_ahead++) {
+            tile->ahead[tile->n_ahead].first = frit_cache_at(sides[i], item->pages, p, item->head);
+            tile->ahead[tile->n_ahead].n_bytes = (size_t)(FRIT_PAGE_TOKENS * sides[i]->row_bytes);
+        }
+}
+
 // FRIT_ATTEND_SPAN positions at most.
-static void attend(const frit_attend_item *item, frit_range positions, panels *p)
+static void attend(const frit_attend_item *item, frit_range positions, frit_range next, panels *p)
 {
     const frit_attend_shape *s = item->shape;
     const frit_attend *attend = &item->task->node->attend;
@@ -116,6 +132,7 @@ static void attend(const frit_attend_item *item, frit_range positions, panels *p
     else
         frit_attend_decode_positions(item, &s->layer->k, positions, p->k);
     frit_attend_decode_positions(item, &s->layer->v, positions, p->v);
+    look_ahead(item, next, &tile);
     item->task->env->kernels->attend_tile(&tile);
 }
 
@@ -154,9 +171,8 @@ static void run(const frit_attend_item *item, frit_range positions, float *works
     const bool several = begin_totals(&p, positions, v_dim);
     int64_t chunk_end = frit_attend_chunk_begin(frit_attend_chunk_at(positions.begin) + 1);
     for (frit_range now = positions; now.begin < positions.end; now.begin = now.end) {
-        now.end = frit_attend_span_end(now.begin);
-        if (now.end > positions.end) now.end = positions.end;
-        attend(item, now, &p);
+        now.end = min(frit_attend_span_end(now.begin), positions.end);
+        attend(item, now, (frit_range){now.end, min(now.end + FRIT_ATTEND_SPAN, positions.end)}, &p);
         if (!several || (now.end < chunk_end && now.end < positions.end)) continue;
         for (int64_t panel = 0; panel < p.n_padded / p.lanes; panel++)
             fold_panel(item->task->env->kernels, &p, panel, v_dim);

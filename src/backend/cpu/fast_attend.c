@@ -19,7 +19,8 @@
 
 enum {
     ROW_QUERIES = 16,          // of a block, rows x group, unless the group alone is larger
-    TILE_QUERIES = 256,        // the same where many queries share decoded keys and values
+    TILE_QUERIES = 256,        // the same where many queries share decoded keys and values,
+    MOST_TILE_QUERIES = 384,   // at most
     BF16_QUERIES = 128,        // and where blocks share them
     MAX_CHUNKS = 128,          // of a block
     BF16_CHUNKS = 32,          // of a block in bf16
@@ -116,6 +117,24 @@ static const frit_attend_way *way_of(const walk *w, const frit_seq *seq)
                                                                                         : &frit_attend_by_tiles;
 }
 
+// By tiles, blocks as long as each other, so that no short one decodes all keys and values for a few queries, in whole
+// pairs of panels: half as many queries again as TILE_QUERIES at most.
+static int64_t even_block_rows(const frit_seq *seq, int64_t group)
+{
+    const int64_t n_blocks = max(1, (seq->n_rows * group + TILE_QUERIES / 2) / TILE_QUERIES);
+    const int64_t n_rows = (seq->n_rows + n_blocks - 1) / n_blocks;
+    const int64_t step = max(1, 2 * FRIT_ATTEND_LANES / (group & -group));   // rows that fill pairs of panels
+    return min((n_rows + step - 1) / step * step, max(1, MOST_TILE_QUERIES / group));
+}
+
+static int64_t block_rows_of(const walk *w, const frit_seq *seq)
+{
+    const frit_attend_way *way = way_of(w, seq);
+    if (is_some(w, seq)) return 1;
+    if (way == &frit_attend_by_tiles) return even_block_rows(seq, w->shape.group);
+    return max(1, (way == &frit_attend_by_bf16 ? BF16_QUERIES : ROW_QUERIES) / w->shape.group);
+}
+
 static int64_t blocks_of(const walk *w, const frit_seq *seq)
 {
     return (seq->n_rows + w->block_rows - 1) / w->block_rows;
@@ -179,11 +198,7 @@ static bool next_block(walk *w)
     while (w->seq < batch->n_seqs && w->first >= batch->seqs[w->seq].n_rows) w->seq++, w->first = 0;
     if (w->seq == batch->n_seqs) return false;
     const frit_seq *seq = &batch->seqs[w->seq];
-    const int64_t n_queries = way_of(w, seq) == &frit_attend_by_bf16 ? BF16_QUERIES
-                              : is_prefill(w, seq)                   ? TILE_QUERIES
-                                                                     : ROW_QUERIES;
-    w->block_rows = max(1, n_queries / w->shape.group);
-    if (is_some(w, seq)) w->block_rows = 1;
+    w->block_rows = block_rows_of(w, seq);
     if (w->first == 0) place_tiles(w, seq);
     block b = {.seq = seq, .first = w->first, .n_rows = min(w->block_rows, seq->n_rows - w->first), .sums = -1};
     b.span.begin = frit_attend_span(attend, seq, seq->n_past + b.first).begin;
@@ -351,7 +366,7 @@ void frit_attend_decode_positions(const frit_attend_item *item, const frit_cache
 // Queries of a block; at least as many as one row has in a group.
 static int64_t most_queries(const frit_node *node)
 {
-    return max(TILE_QUERIES, node->src[0]->shape[1]);
+    return max(MOST_TILE_QUERIES, node->src[0]->shape[1]);
 }
 
 size_t frit_attend_workspace_bytes(const frit_node *node)

@@ -118,6 +118,8 @@ typedef struct frit_attend_keys {
 // normal numbers, and processors take a hundred times as long for those.
 #define FRIT_LEAST_WEIGHT -69.3147f
 
+enum { FRIT_SPAN_PAGES = 2 * FRIT_ATTEND_SPAN / FRIT_PAGE_TOKENS };   // of keys and of values
+
 // Many queries of one head of the cache against n_p positions. Queries are lanes: a panel holds frit_kernels.lanes of
 // them, so that maxima, sums and weights need no operation across lanes. What belongs to no query, in the last panel,
 // sees nothing.
@@ -136,6 +138,11 @@ typedef struct frit_attend_tile {
     float softcap;
     bool cut;           // some query does not see all positions of the tile
     uint8_t *scratch;   // FRIT_ATTEND_SCRATCH bytes, at a cache line
+    struct {
+        const uint8_t *first;
+        size_t n_bytes;
+    } ahead[FRIT_SPAN_PAGES];   // to prefetch meanwhile: pages of keys and values that are decoded next
+    int n_ahead;
 } frit_attend_tile;
 
 enum { FRIT_ATTEND_SCRATCH = 2 * FRIT_ATTEND_LANES * FRIT_ATTEND_SPAN * 4 };   // scores of two panels

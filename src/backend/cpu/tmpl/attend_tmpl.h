@@ -70,6 +70,32 @@ static void adjust(const frit_attend_tile *t, const lanes_of *l, float *s, int64
     }
 }
 
+// Replaces scores by weights and adds them to sums of positions LANES apart, as few queries have them in lanes. `cut` is
+// a constant where this is inlined.
+FRIT_INLINE void exponentials(const frit_attend_tile *t, const lanes_of *l, float *s, int64_t begin, int64_t end,
+                              vec base, bool cut, vec parts[LANES])
+{
+    const uint32_t first = (uint32_t)(t->first + begin);
+    int64_t p = begin;
+    for (uint32_t i = 0; i < LANES; i++, p++) {
+        vec weight = same(0);
+        if (p < end) {
+            weight = exp_vec(subtract(load(s + p * LANES), base));
+            if (cut)
+                weight = within(same((float)p), l->begin, l->end, weight, same(0));   // exponentials stay above zero
+            store(s + p * LANES, weight);
+        }
+        parts[(first + i) % LANES] = weight;
+    }
+    for (; p < end; p++) {
+        vec weight = exp_vec(subtract(load(s + p * LANES), base));
+        if (cut) weight = within(same((float)p), l->begin, l->end, weight, same(0));
+        store(s + p * LANES, weight);
+        vec *part = &parts[(uint32_t)(t->first + p) % LANES];
+        *part = add_vec(*part, weight);
+    }
+}
+
 // Turns the scores of one panel into weights, and rescales what it has so far.
 static void weigh_panel(const frit_attend_tile *t, int64_t panel, float *s, int64_t begin, int64_t end)
 {
@@ -80,9 +106,9 @@ static void weigh_panel(const frit_attend_tile *t, int64_t panel, float *s, int6
     if (t->softcap != 0 || t->slope || t->bias || t->cut) adjust(t, &l, s, begin, end);
 
     const vec before = load(t->max + lane);
-    vec top[2] = {before, before};
-    for (int64_t p = begin; p < end; p++) top[p & 1] = larger(top[p & 1], load(s + p * LANES));
-    top[0] = larger(top[0], top[1]);
+    vec top[4] = {before, before, before, before};
+    for (int64_t p = begin; p < end; p++) top[p & 3] = larger(top[p & 3], load(s + p * LANES));
+    top[0] = larger(larger(top[0], top[1]), larger(top[2], top[3]));
     const vec base = larger(top[0], same(-FLT_MAX));   // a lane that has seen nothing has no maximum
     vec sum = load(t->sum + lane);
     if (any_larger(top[0], before)) {
@@ -92,15 +118,11 @@ static void weigh_panel(const frit_attend_tile *t, int64_t panel, float *s, int6
         sum = multiply_vec(sum, shrink);
         store(t->max + lane, top[0]);
     }
-    for (int64_t p = begin; p < end; p++) store(s + p * LANES, exp_vec(subtract(load(s + p * LANES), base)));
-    for (int64_t p = begin; t->cut && p < end; p++)   // exponentials do not reach zero
-        store(s + p * LANES, within(same((float)p), l.begin, l.end, load(s + p * LANES), same(0)));
-    vec parts[LANES];   // of positions LANES apart, as few queries have them in lanes
-    for (int i = 0; i < LANES; i++) {
-        parts[i] = same(0);
-        const int64_t first = begin + (i - (t->first + begin) % LANES + LANES) % LANES;
-        for (int64_t p = first; p < end; p += LANES) parts[i] = add_vec(parts[i], load(s + p * LANES));
-    }
+    vec parts[LANES];
+    if (t->cut)
+        exponentials(t, &l, s, begin, end, base, true, parts);
+    else
+        exponentials(t, &l, s, begin, end, base, false, parts);
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) parts[i] = add_vec(parts[i], parts[i + half]);
     sum = add_vec(sum, parts[0]);
@@ -167,9 +189,24 @@ static void fold(float *total, float *acc, const float *before, const float *now
     }
 }
 
+// These panels' share of what is prefetched.
+static void prefetch(const frit_attend_tile *t, int64_t panel, int n_panels)
+{
+    for (int i = 0; i < t->n_ahead; i++) {
+        const size_t n = t->ahead[i].n_bytes, begin = n * (size_t)panel / (size_t)t->n_panels;
+        const size_t end = n * (size_t)(panel + n_panels) / (size_t)t->n_panels;
+        for (size_t at = begin; at < end; at += 64) __builtin_prefetch(t->ahead[i].first + at, 0, 2);
+    }
+}
+
 static void attend_tile(const frit_attend_tile *t)
 {
-    int64_t panel = 0;
-    for (; panel + 2 <= t->n_panels; panel += 2) attend_panels(t, panel, 2);
-    if (panel < t->n_panels) attend_panels(t, panel, 1);
+    for (int64_t panel = 0; panel < t->n_panels; panel += PANELS) {
+        const int n = panel + PANELS <= t->n_panels ? PANELS : 1;
+        prefetch(t, panel, n);
+        if (n == PANELS)
+            attend_panels(t, panel, PANELS);
+        else
+            attend_panels(t, panel, 1);
+    }
 }

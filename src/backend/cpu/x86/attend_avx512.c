@@ -306,11 +306,11 @@ static float weigh(float *s, int64_t begin, int64_t end, int64_t n, float *top, 
     for (int64_t i = begin; i < end; i += 16)
         most = _mm512_mask_max_ps(most, first_lanes(end - i), most, _mm512_maskz_loadu_ps(first_lanes(end - i), s + i));
     const float now = _mm512_reduce_max_ps(most), larger = now > *top ? now : *top;
-    const float shrink = now > *top ? _mm512_cvtss_f32(exp_16(_mm512_set1_ps(*top - larger))) : 1;
+    const float shrink = now > *top ? _mm512_cvtss_f32(weight_16(_mm512_set1_ps(*top - larger))) : 1;
     __m512 part = _mm512_setzero_ps();
     for (int64_t i = 0; i < n; i += 16) {
         const __mmask16 seen = first_lanes(end - i) & (__mmask16)~first_lanes(begin - i);
-        const __m512 e = exp_16(_mm512_sub_ps(_mm512_maskz_loadu_ps(seen, s + i), _mm512_set1_ps(larger)));
+        const __m512 e = weight_16(_mm512_sub_ps(_mm512_maskz_loadu_ps(seen, s + i), _mm512_set1_ps(larger)));
         _mm512_storeu_ps(s + i, _mm512_maskz_mov_ps(seen, e));
         part = _mm512_mask_add_ps(part, seen, part, e);
     }

@@ -69,7 +69,7 @@ FRIT_INLINE vec magnitude(vec a)
 
 FRIT_INLINE vec exp_vec(vec a)
 {
-    return exp_16(a);
+    return weight_16(a);
 }
 
 FRIT_INLINE vec tanh_vec(vec a)
