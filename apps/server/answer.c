@@ -126,7 +126,7 @@ static void finish(server_job *job, server_finish how)
 static void fail(server_job *job, const server_problem *problem)
 {
     const server_answer *answer = job->ctx;
-    if (answer->request.stream) answer->protocol->fail(job, problem);
+    if (answer->request.stream || answer->request.is_background) answer->protocol->fail(job, problem);
 }
 
 static void keep_alive(server_job *job)
@@ -166,8 +166,14 @@ void server_answer_put(server_job *job, const char *before, json_t *json, const 
 
 void server_answer_put_event(server_job *job, const char *name, json_t *json)
 {
-    char before[96] = "data: ";
-    if (name) snprintf(before, sizeof before, "event: %s\ndata: ", name);
+    char before[128];
+    server_job *first = server_job_first(job);
+    server_answer *answer = first->ctx;
+    int n = 0;
+    if (first->replay) n = snprintf(before, sizeof before, "id: %llu\n", (unsigned long long)answer->n_events);
+    if (name) n += snprintf(before + n, sizeof before - (size_t)n, "event: %s\n", name);
+    snprintf(before + n, sizeof before - (size_t)n, "data: ");
+    answer->n_events++;
     server_answer_put(job, before, json, "\n\n");
 }
 

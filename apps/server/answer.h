@@ -36,6 +36,7 @@ typedef struct server_answer {
     const char *name;     // of the model; lives as long as the server
     bool echoed;          // the prompt's tokens have been written
     server_text prompt;   // what is echoed
+    uint64_t n_events;    // of the first: that a stream has had
     size_t n_picks;       // of the job's picks that have been written
     size_t at, n_chars;   // characters in the first `at` bytes of the answer, and in what is echoed before it
     void *state;          // the protocol's own; freed by free_state
@@ -65,5 +66,5 @@ void server_answer_put(server_job *job, const char *before, json_t *json, const 
 void server_answer_put_comment(server_job *job);
 // As llama.cpp tells it.
 json_t *server_progress_json(const server_progress *progress);
-// "event: NAME\ndata: JSON\n\n"
+// "event: NAME\ndata: JSON\n\n"; where clients may come back, "id: N\n" before it, N from 0 on.
 void server_answer_put_event(server_job *job, const char *name, json_t *json);

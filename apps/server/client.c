@@ -31,6 +31,7 @@ bool server_client_is_gone(server_job *job)
 {
     job = server_job_first(job);
     static const char probe[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    if (job->replay) return server_replay_is_cancelled(job->replay);
     if (job->abandoned) return true;
     const int events = look_at(job->socket);
     if (events & (POLLHUP | POLLERR | POLLNVAL)) return true;

@@ -132,6 +132,33 @@ static bool attach_parts(server_job *first)
     return true;
 }
 
+static bool is_name(const char *name)
+{
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < n; i++)
+        if (name[i] <= 32 || name[i] >= 127) return false;
+    return n > 0 && n <= SERVER_MAX_NAME;
+}
+
+// Streams that are to outlive their clients are known by the name that the client chose, background responses by
+// their ids.
+static bool keep_stream(server_exchange *exchange, bool is_background)
+{
+    server_job *job = exchange->job;
+    const server_answer *answer = job->ctx;
+    const char *name = is_background ? answer->id : exchange->stream ? exchange->conversation : NULL;
+    if (!name) return true;
+    if (!is_name(name))
+        return server_refuse(&exchange->problem, 400, "invalid_value", NULL,
+                             "X-Conversation-Id: expected 1 to %d letters, digits and signs", SERVER_MAX_NAME);
+    job->replay = server_replay_new(exchange->site->replays, name, exchange->key,
+                                    exchange->stream ? exchange->protocol->stream_type : NULL);
+    if (!job->replay) return false;
+    if (is_background) answer->protocol->show(job);
+    job->begun = is_background;   // nothing is refused any more: what goes wrong is in the response
+    return true;
+}
+
 static bool make_job(server_exchange *exchange, server_generation *request, bool chat)
 {
     const server_model *model = exchange->model;
@@ -168,9 +195,11 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->wants_progress = request->stream && request->wants_progress;
     for (int32_t i = request->n_choices - 1; i > 0; i--)
         if (!make_part(model, request, job, i, problem)) return false;
-    if (server_answer_attach(job, exchange->protocol, chat, request, model->model, model->name) && attach_parts(job))
+    const bool is_background = request->is_background;
+    if (server_answer_attach(job, exchange->protocol, chat, request, model->model, model->name) && attach_parts(job) &&
+        keep_stream(exchange, is_background))
         return true;
-    return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    return problem->status ? false : server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
 }
 
 void server_generate(server_exchange *exchange, bool chat)

@@ -34,6 +34,13 @@ void server_count_message_tokens(server_exchange *exchange);
 void server_respond(server_exchange *exchange);
 void server_show_response(server_exchange *exchange);
 void server_delete_response(server_exchange *exchange);
+void server_cancel_response(server_exchange *exchange);
+// streams.c
+void server_show_stream(server_exchange *exchange);
+void server_delete_stream(server_exchange *exchange);
+// Makes the stream the answer, from after the event `after` (NULL: from its first byte). Takes the share over, or
+// returns false with a problem.
+bool server_replay_follow(server_exchange *exchange, server_replay *replay, const char *after);
 // ollama.c
 void server_ollama_answer_chat(server_exchange *exchange);
 void server_ollama_answer_prompt(server_exchange *exchange);

@@ -68,6 +68,7 @@ typedef struct request {
     bool is_preflight, bad_path, http_1_0, is_large;
     bool is_counted;   // among the requests of its key
     bool ends;         // the connection is closed after the answer
+    server_replay_reader reader;
 } request;
 
 static double now_seconds(void)
@@ -141,6 +142,12 @@ static void check_headers(request *r)
     r->ends |= too_large || (problem->status && expect);
 }
 
+static const char *query(const server_exchange *exchange, const char *name)
+{
+    const request *r = exchange->ctx;
+    return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
 // Everything that can be decided before the body.
 static void open_request(request *r, const char *method)
 {
@@ -155,6 +162,10 @@ static void open_request(request *r, const char *method)
                                   method};
     server_problem *problem = &r->exchange.problem;
     choose_id(r);
+    r->exchange.ctx = r;
+    r->exchange.query = query;
+    r->exchange.conversation = header(c, "X-Conversation-Id");
+    r->exchange.last_event = header(c, "Last-Event-ID");
     r->is_preflight = strcmp(method, "OPTIONS") == 0 && server_guard_allowed_origin(guard, caller.origin);
     server_problem no_route = {0};
     if (!r->is_preflight) r->route = server_route_find(method, r->path, &r->exchange.rest, r->allow, &no_route);
@@ -313,12 +324,37 @@ static ssize_t read_stream(void *ctx, uint64_t position, char *bytes, size_t siz
     }
 }
 
+static ssize_t read_replay(void *ctx, uint64_t position, char *bytes, size_t size)
+{
+    (void)position;
+    request *r = ctx;
+    size_t n;
+    switch (server_replay_take(&r->reader, bytes, size, &n, suspend, r)) {
+    case SERVER_REPLAY_READ:
+        return (ssize_t)n;
+    case SERVER_REPLAY_NOTHING:
+        return 0;
+    case SERVER_REPLAY_LOST:
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    default:
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    }
+}
+
 static enum MHD_Result send_stream(request *r)
 {
+    server_replay *replay = r->exchange.replay ? r->exchange.replay : r->exchange.job->replay;
     struct MHD_Response *response =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, r, NULL);
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, replay ? read_replay : read_stream, r, NULL);
+    if (response && replay) {
+        r->reader.position = r->exchange.from;
+        r->reader.wake = resume;
+        r->reader.ctx = r;
+        server_replay_join(replay, &r->reader);
+    }
     if (response) {
-        MHD_add_response_header(response, "Content-Type", r->exchange.protocol->stream_type);
+        MHD_add_response_header(response, "Content-Type",
+                                replay ? server_replay_type(replay) : r->exchange.protocol->stream_type);
         MHD_add_response_header(response, "Cache-Control", "no-cache");
         MHD_add_response_header(response, "X-Accel-Buffering", "no");   // for proxies that collect otherwise
     }
@@ -361,6 +397,7 @@ static enum MHD_Result answer(request *r)
     if (r->is_preflight) return send_nothing(r);
     if (r->exchange.job) return answer_with_job(r);
     if (r->exchange.asset) return send_asset(r);
+    if (r->exchange.replay) return send_stream(r);
     char *reply = r->exchange.reply;
     r->exchange.reply = NULL;
     return send_text(r, 200, reply, reply ? strlen(reply) : 0, r->exchange.type);
@@ -379,11 +416,15 @@ static bool submit(server_exchange *exchange)
     request *r = exchange->ctx;
     server_worker *worker = r->exchange.model->worker;
     server_job *job = exchange->job;
+    if (r->is_submitted) return true;
     job->socket = r->socket;
     server_job_set_caller(job, exchange->caller);
     job->may_probe = !r->http_1_0;
     r->is_submitted = true;
-    if (server_worker_submit(worker, job, &exchange->problem)) return true;
+    if (server_worker_submit(worker, job, &exchange->problem)) {
+        if (job->replay) server_replay_publish(job->replay);
+        return true;
+    }
     server_job_release(worker, job);
     exchange->job = NULL;
     return false;
@@ -402,7 +443,6 @@ static void read_body(server_task *task)
     const size_t n = r->n_body;
     r->exchange.cancelled = is_gone;
     r->exchange.submit = submit;
-    r->exchange.ctx = r;
     server_route_run(r->route, &r->exchange, r->body ? r->body : "", n);
     drop_body(r);
     r->is_large = n >= LARGE_BODY;
@@ -527,6 +567,8 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **st
     log_request(r, code != MHD_REQUEST_TERMINATED_COMPLETED_OK);
     const bool is_large = r->is_large;
     server_front_set(http->front, r->link, SERVER_PHASE_IDLE);
+    server_replay_leave(&r->reader);
+    server_replay_release(r->exchange.replay);
     if (r->exchange.job) server_job_release(r->exchange.model->worker, r->exchange.job);
     if (r->is_counted) server_key_leave(r->exchange.caller);
     server_key_release(r->exchange.caller);

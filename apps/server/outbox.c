@@ -46,15 +46,6 @@ size_t server_outbox_take(server_outbox *outbox, char *bytes, size_t size)
     return n;
 }
 
-void server_outbox_move(server_outbox *outbox, server_outbox *from)
-{
-    const size_t first = from->start + from->n > from->capacity ? from->capacity - from->start : from->n;
-    if (from->n > 0) server_outbox_put(outbox, from->data + from->start, first);
-    if (from->n > first) server_outbox_put(outbox, from->data, from->n - first);
-    outbox->failed |= from->failed;
-    server_outbox_free(from);
-}
-
 void server_outbox_free(server_outbox *outbox)
 {
     free(outbox->data);

@@ -22,5 +22,4 @@ static inline bool server_outbox_is_full(const server_outbox *outbox)
 
 void server_outbox_put(server_outbox *outbox, const char *bytes, size_t n);
 size_t server_outbox_take(server_outbox *outbox, char *bytes, size_t size);
-void server_outbox_move(server_outbox *outbox, server_outbox *from);   // all of it
 void server_outbox_free(server_outbox *outbox);

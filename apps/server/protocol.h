@@ -25,6 +25,8 @@ typedef struct server_protocol {
     // Maybe before `begin`: nothing else has come for long; so much of the prompt has run (NULL: that is not told).
     void (*keep_alive)(server_job *job);
     void (*progress)(server_job *job, const server_progress *progress);
+    // Of a job in the background: sets what is shown of it until it ends. NULL: there are no such jobs.
+    void (*show)(server_job *job);
     // The answer as one object; answer->parts has what was generated.
     void (*whole)(server_job *job);
 } server_protocol;

@@ -226,11 +226,18 @@ static void end(server_job *job)
 static void fail(server_job *job, const server_problem *problem)
 {
     const server_answer *answer = job->ctx;
-    if (!answer->begun) begin(job);
-    json_t *response = response_json(job, "failed");
-    json_object_set_new(response, "error",
-                        json_pack("{s:s, s:o}", "code", "server_error", "message", server_problem_message(problem)));
-    put_event(job, "response.failed", json_pack("{s:o}", "response", response));
+    const bool is_cancelled = problem->status == 499;
+    json_t *response = response_json(job, is_cancelled ? "cancelled" : "failed");
+    if (!is_cancelled)
+        json_object_set_new(
+            response, "error",
+            json_pack("{s:s, s:o}", "code", "server_error", "message", server_problem_message(problem)));
+    if (answer->request.is_background) keep(answer, response);
+    if (answer->request.stream && !answer->begun) begin(job);
+    if (answer->request.stream)
+        put_event(job, is_cancelled ? "response.cancelled" : "response.failed",
+                  json_pack("{s:O}", "response", response));
+    json_decref(response);
 }
 
 static void put_whole(server_job *job)
@@ -239,6 +246,13 @@ static void put_whole(server_job *job)
     json_t *response = response_json(job, status_of(answer));
     keep(answer, response);
     server_answer_put(job, "", response, "\n");
+}
+
+// Of a response in the background, until it ends.
+static void show(server_job *job)
+{
+    json_t *response = response_json(job, "in_progress");
+    server_replay_set_snapshot(job->replay, server_json_text(response));
 }
 
 const server_protocol server_openai_responses = {.problem = server_problem_json,
@@ -250,6 +264,7 @@ const server_protocol server_openai_responses = {.problem = server_problem_json,
                                                  .end = end,
                                                  .fail = fail,
                                                  .keep_alive = server_answer_put_comment,
+                                                 .show = show,
                                                  .whole = put_whole};
 
 // ---------------------------------------------------------------------------------------- handlers
@@ -339,11 +354,29 @@ static bool prepare(server_exchange *exchange, server_generation *request)
     return false;
 }
 
+// The caller of a response in the background gets it as it is now, or its stream.
+static void run_in_background(server_exchange *exchange, bool streams)
+{
+    server_job *job = exchange->job;
+    if (streams || !exchange->submit(exchange)) return;
+    exchange->reply = server_replay_snapshot(job->replay);
+    exchange->job = NULL;
+    server_job_release(exchange->model->worker, job);
+    if (!exchange->reply) server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);
+}
+
 void server_respond(server_exchange *exchange)
 {
     server_generation *request = exchange->request;
+    const bool is_background = request->is_background, streams = request->stream;
     request->ends_aside = request->is_stored && server_store_is_slow(exchange->site->responses);
+    if (is_background && !request->is_stored) {
+        server_refuse(&exchange->problem, 400, "invalid_value", "background",
+                      "background: a response that is made in the background must be stored");
+        return;
+    }
     if (prepare(exchange, request)) server_generate(exchange, true);
+    if (exchange->job && is_background) run_in_background(exchange, streams);
 }
 
 static void refuse_unknown(server_exchange *exchange)
@@ -351,9 +384,42 @@ static void refuse_unknown(server_exchange *exchange)
     server_refuse(&exchange->problem, 404, "not_found", NULL, "there is no response '%.64s'", exchange->rest);
 }
 
+// Of a response in the background.
+static void show_stream(server_exchange *exchange)
+{
+    server_replay *replay = server_replays_find(exchange->site->replays, exchange->rest, exchange->key);
+    const char *after = exchange->query(exchange, "starting_after");
+    if (!after) after = exchange->last_event;
+    if (replay && server_replay_type(replay) && server_replay_follow(exchange, replay, after)) return;
+    server_replay_release(replay);
+    if (!exchange->problem.status)
+        server_refuse(
+            &exchange->problem, 400, "invalid_value", "stream",
+            "the stream of '%.64s' is not kept: it was not made with background and stream, or ended long ago",
+            exchange->rest);
+}
+
+// What is shown of one that is still made; NULL: it is not made any more.
+static char *running_json(const server_exchange *exchange, const char *id, bool cancel)
+{
+    server_replay *replay = server_replays_find(exchange->site->replays, id, exchange->key);
+    const bool runs = replay && server_replay_is_running(replay);
+    char *text = runs ? server_replay_snapshot(replay) : NULL;
+    if (text && cancel) server_replay_cancel(replay);
+    server_replay_release(replay);
+    return text;
+}
+
 void server_show_response(server_exchange *exchange)
 {
     server_stored stored;
+    const char *stream = exchange->query(exchange, "stream");
+    if (stream && strcmp(stream, "true") == 0) {
+        show_stream(exchange);
+        return;
+    }
+    exchange->reply = running_json(exchange, exchange->rest, false);
+    if (exchange->reply) return;
     if (!server_store_get(exchange->site->responses, exchange->rest, exchange->key, &stored)) {
         refuse_unknown(exchange);
         return;
@@ -365,8 +431,42 @@ void server_show_response(server_exchange *exchange)
 
 void server_delete_response(server_exchange *exchange)
 {
-    if (server_store_remove(exchange->site->responses, exchange->rest, exchange->key))
+    char *running = running_json(exchange, exchange->rest, false);
+    if (running)
+        server_refuse(&exchange->problem, 409, "response_in_progress", NULL,
+                      "'%.64s' is still made: cancel it before (POST %.64s/cancel)", exchange->rest, exchange->rest);
+    else if (server_store_remove(exchange->site->responses, exchange->rest, exchange->key))
         server_reply(exchange, json_pack("{s:s, s:s, s:b}", "id", exchange->rest, "object", "response", "deleted", 1));
     else
         refuse_unknown(exchange);
+    free(running);
+}
+
+// POST /v1/responses/ID/cancel. One that has been cancelled, or has ended, stays as it is.
+void server_cancel_response(server_exchange *exchange)
+{
+    static const char ending[] = "/cancel";
+    char id[64];
+    server_stored stored;
+    const size_t n = strlen(exchange->rest), n_ending = sizeof ending - 1;
+    if (n <= n_ending || n - n_ending >= sizeof id || strcmp(exchange->rest + n - n_ending, ending) != 0) {
+        server_refuse(&exchange->problem, 404, "not_found", NULL, "there is no /v1/responses/%.100s", exchange->rest);
+        return;
+    }
+    snprintf(id, sizeof id, "%.*s", (int)(n - n_ending), exchange->rest);
+    char *running = running_json(exchange, id, true);
+    if (!running && !server_store_get(exchange->site->responses, id, exchange->key, &stored)) {
+        server_refuse(&exchange->problem, 404, "not_found", NULL, "there is no response '%.64s'", id);
+        return;
+    }
+    json_t *json = json_loads(running ? running : stored.response, JSON_ALLOW_NUL, NULL);
+    if (running) json_object_set_new(json, "status", json_string("cancelled"));
+    const bool in_background = json_is_true(json_object_get(json, "background"));
+    if (!running) server_stored_clear(&stored);
+    free(running);
+    if (!in_background)
+        server_refuse(&exchange->problem, 400, "invalid_value", NULL, "'%.64s' was not made in the background", id);
+    else
+        server_reply(exchange, json_incref(json));
+    json_decref(json);
 }

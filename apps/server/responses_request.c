@@ -255,7 +255,7 @@ static const server_field fields[] = {
     ELSEWHERE("user"), ELSEWHERE("service_tier"), ELSEWHERE("safety_identifier"), ELSEWHERE("prompt_cache_key"),
     ELSEWHERE("prompt_cache_retention"), ELSEWHERE("prompt_cache_options"), ELSEWHERE("max_tool_calls"),
     ELSEWHERE("stream_options"),
-    REFUSED("background", .harmless = "false", .why = "a response is made while its client waits"),
+    {"background", FIELD_BOOL, .offset = AT(is_background)},
     REFUSED("include", .harmless = "[]|[\"reasoning.encrypted_content\"]", .why = "reasoning comes as text"),
     REFUSED("top_logprobs", .harmless = "0", .why = "chat completions have them"),
     REFUSED("truncation", .harmless = "\"disabled\"", .why = "nothing is dropped: what does not fit is refused"),

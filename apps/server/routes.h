@@ -32,13 +32,18 @@ typedef struct server_site {   // what handlers know of the server; never change
     int32_t keep_alive_s;   // of streams that say nothing; 0: never
     struct server_store *responses;
     server_keys *keys;
+    server_replays *replays;
 } server_site;
 
 typedef struct server_exchange {   // one request and its answer
     const server_site *site;
-    const server_model *model;          // the one that the request names, before its handler is called
-    const server_protocol *protocol;    // of the route
-    const char *rest;                   // what the path's '*' stands for
+    const server_model *model;         // the one that the request names, before its handler is called
+    const server_protocol *protocol;   // of the route
+    const char *rest;                  // what the path's '*' stands for
+    const char *conversation;          // the name of a stream that outlives its client; NULL: it does not
+    const char *last_event;            // the header Last-Event-ID, or NULL
+    // What the address says after '?'; NULL: nothing.
+    const char *(*query)(const struct server_exchange *exchange, const char *name);
     void *request;                      // parsed; NULL for routes without a parser
     server_key *caller;                 // its API key; NULL: none
     size_t key;                         // server_key_id of it
@@ -50,7 +55,9 @@ typedef struct server_exchange {   // one request and its answer
     // Submits the job before the handler is done: it runs while the handler prepares the rest. False with a problem,
     // and without the job.
     bool (*submit)(struct server_exchange *exchange);
-    bool stream;                    // the job's answer is a stream of events
+    bool stream;             // the job's answer is a stream of events
+    server_replay *replay;   // the answer is this stream, from `from` on: a share
+    uint64_t from;
     bool (*cancelled)(void *ctx);   // asked by handlers that take long: is the client gone? NULL: never
     void *ctx;                      // of both functions
 } server_exchange;

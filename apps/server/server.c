@@ -190,7 +190,8 @@ static bool start(app_server *server, const server_config *config, server_proble
     model->stem = stem_of(model->info.path);
     model->grammars = server_grammars_new();
     model->metrics = server_metrics_new();
-    if (!model->stem || !model->grammars || !model->metrics)
+    site->replays = server_replays_new();
+    if (!model->stem || !model->grammars || !model->metrics || !site->replays)
         return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     const server_store_options store = {.folder = options->responses_dir,
                                         .max_bytes = (size_t)options->responses_mib << 20,
@@ -298,6 +299,7 @@ void server_close(app_server *server)
     server_worker_free(server->model.worker);
     server_grammars_free(server->model.grammars);
     server_store_free(server->site.responses);
+    server_replays_free(server->site.replays);
     server_metrics_free(server->model.metrics);
     server_keys_close(server->site.keys);
     server_access_log_close(server->log);

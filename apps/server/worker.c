@@ -51,6 +51,7 @@ static void job_free(server_job *job)
     app_answer_free(&job->answer);
     server_outbox_free(&job->outbox);
     server_outbox_free(&job->last_words);
+    server_replay_release(job->replay);
     frit_sampler_free(job->sampler);
     frit_grammar_free(job->grammar);
     frit_turn_free(job->turn);
@@ -78,6 +79,7 @@ static void wake(server_job *job)
 static void end_job(server_job *job)
 {
     job->begun = job->ended = true;
+    if (job->replay) server_replay_end(job->replay);
     wake(job);
     leave(job);
 }
@@ -152,7 +154,7 @@ static void end_part(server_worker *worker, server_job *job, const server_proble
     first->n_open--;
     if (!problem && first->n_open > 0) return;
     if (first->n_open > 0) drop_parts(worker, first);
-    if (problem) server_metrics_count(worker->metrics, SERVER_COUNT_FAILED, 1);
+    if (problem && problem->status != 499) server_metrics_count(worker->metrics, SERVER_COUNT_FAILED, 1);
     if (problem)
         fail_job(first, problem);
     else
@@ -172,6 +174,8 @@ static void finish_slot(server_worker *worker, server_slot *slot, const server_p
 static void drop_gone(server_worker *worker)
 {
     static const server_problem gone = {.status = 499, .message = "the client went away"};
+    static const server_problem cancelled = {
+        .status = 499, .code = "cancelled", .message = "the request was cancelled"};
     for (server_job **at = &worker->first; *at;) {
         server_job *job = *at;
         if (server_client_is_gone(job)) {
@@ -179,6 +183,8 @@ static void drop_gone(server_worker *worker)
             server_job_first(job)->problem = gone;
             if (job->first)
                 end_part(worker, job, NULL);
+            else if (job->replay)
+                fail_job(job, &cancelled);
             else
                 end_job(job);
         } else {
@@ -189,8 +195,9 @@ static void drop_gone(server_worker *worker)
         server_slot *slot = &worker->slots.items[i];
         if (!slot->job || !server_client_is_gone(slot->job)) continue;
         server_metrics_count(worker->metrics, SERVER_COUNT_ABORTED, 1);
+        const server_problem *told = server_job_first(slot->job)->replay ? &cancelled : NULL;   // its readers
         server_job_first(slot->job)->problem = gone;
-        finish_slot(worker, slot, NULL);
+        finish_slot(worker, slot, told);
     }
 }
 
@@ -550,8 +557,10 @@ static void end_aside(void *ctx, server_job *job)
     server_problem problem;
     pthread_mutex_lock(&worker->lock);
     worker->n_ending--;
-    server_outbox_move(&job->outbox, &job->last_words);
-    job->begun |= job->outbox.n > 0;
+    job->is_aside = false;
+    if (job->last_words.n > 0) server_job_put(job, job->last_words.data, job->last_words.n);   // nothing was taken
+    job->outbox.failed |= job->last_words.failed;
+    server_outbox_free(&job->last_words);
     if (job->outbox.failed) server_refuse_status(&problem, 500, NULL, FRIT_E_MEMORY);
     end_part(worker, job, job->outbox.failed ? &problem : NULL);
     pthread_mutex_unlock(&worker->lock);
@@ -778,7 +787,8 @@ void server_job_release(server_worker *worker, server_job *job)
         return;
     }
     pthread_mutex_lock(&worker->lock);
-    job->abandoned = true;
+    job->abandoned = !job->replay;
+    job->wake = NULL;
     job->socket = -1;
     leave(job);
     pthread_cond_signal(&worker->news);
@@ -849,6 +859,9 @@ void server_job_put(server_job *job, const char *bytes, size_t n)
         server_outbox_put(&job->last_words, bytes, n);
         return;
     }
-    server_outbox_put(&job->outbox, bytes, n);
+    if (!job->replay)
+        server_outbox_put(&job->outbox, bytes, n);
+    else if (!server_replay_put(job->replay, bytes, n))
+        job->outbox.failed = true;
     job->begun = job->said = true;
 }

@@ -19,6 +19,7 @@
 #include "server/metrics.h"
 #include "server/outbox.h"
 #include "server/problem.h"
+#include "server/replay.h"
 #include "server/slots.h"
 
 typedef struct server_worker server_worker;
@@ -81,6 +82,7 @@ struct server_job {
     bool ends_aside;   // the voice's `finish` may take long: it is called on a thread of its own, without the lock
     void *ctx;         // of the voice; freed with the job by free_ctx
     void (*free_ctx)(void *ctx);
+    server_replay *replay;     // of a stream that outlives its client: a share; NULL: the outbox has what it says
     int32_t keep_alive_s;      // a stream that says nothing for so long says that it lives; 0: it does not
     bool wants_progress;       // the stream tells how much of the prompt has run
     int socket;                // of the client, to see it go away; -1: unknown

@@ -75,7 +75,9 @@ static void rows_are_whole(void **state)
         assert_true(route->handle && route->reply && route->protocol && route->protocol->problem);
         assert_true(route->summary && strlen(route->summary) > 10);
         assert_true(route->path[0] == '/');
-        assert_true((strcmp(route->method, "POST") == 0) == (route->parser != NULL));
+        // A POST without a body says everything in its path.
+        const bool has_body = strcmp(route->method, "POST") == 0 && !strchr(route->path, '*');
+        assert_int_equal(route->parser != NULL, has_body);
     }
 }
 
