@@ -164,6 +164,18 @@ void server_answer_put(server_job *job, const char *before, json_t *json, const 
     free(text);
 }
 
+// Fills the event up to a multiple of so many bytes: lengths on the wire tell less of the tokens.
+static void pad(json_t *json)
+{
+    enum { MULTIPLE = 128 };
+    static const char member[] = ",\"obfuscation\":\"\"";
+    char filling[MULTIPLE];
+    const size_t n = json_dumpb(json, NULL, 0, JSON_COMPACT) + sizeof member - 1;
+    const size_t n_filling = (MULTIPLE - n % MULTIPLE) % MULTIPLE;
+    memset(filling, 'x', sizeof filling);
+    json_object_set_new(json, "obfuscation", json_stringn(filling, n_filling));
+}
+
 void server_answer_put_event(server_job *job, const char *name, json_t *json)
 {
     char before[128];
@@ -174,6 +186,7 @@ void server_answer_put_event(server_job *job, const char *name, json_t *json)
     if (name) n += snprintf(before + n, sizeof before - (size_t)n, "event: %s\n", name);
     snprintf(before + n, sizeof before - (size_t)n, "data: ");
     answer->n_events++;
+    if (answer->request.pads && json) pad(json);
     server_answer_put(job, before, json, "\n\n");
 }
 

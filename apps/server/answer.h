@@ -64,7 +64,8 @@ json_t *server_sampling_json(const frit_sampler_options *options);
 void server_answer_put(server_job *job, const char *before, json_t *json, const char *after);
 // A comment that clients skip: the keep_alive of protocols whose streams are events.
 void server_answer_put_comment(server_job *job);
-// As llama.cpp tells it.
+// As llama.cpp tells them: how long prompt and answer took so far, and how much of the prompt has run.
+json_t *server_timings_json(const server_job *job);
 json_t *server_progress_json(const server_progress *progress);
 // "event: NAME\ndata: JSON\n\n"; where clients may come back, "id: N\n" before it, N from 0 on.
 void server_answer_put_event(server_job *job, const char *name, json_t *json);

@@ -80,6 +80,9 @@ static bool check_grammar(const server_generation *request, bool chat, server_jo
     if (request->format_param && request->heals)
         return server_refuse(problem, 400, "unsupported_parameter", request->format_param,
                              "%s: is not supported together with heal", request->format_param);
+    if (request->min_tokens > 0 && request->heals)
+        return server_refuse(problem, 400, "unsupported_parameter", "min_tokens",
+                             "min_tokens: is not supported together with heal");
     job->awaits_grammar = request->format_param || (chat && json_object_get(request->body.root, "tools"));
     return true;
 }
@@ -96,8 +99,48 @@ static const char *sampler_field(void)
     return NULL;
 }
 
+static bool make_sampler(const server_model *model, const frit_sampler_options *options, int32_t index,
+                         frit_sampler **out, server_problem *problem)
+{
+    frit_sampler_options sampler = *options;
+    sampler.seed += (uint64_t)index;
+    const frit_status status = frit_sampler_new(out, model->model, &sampler);
+    return status == FRIT_OK || server_refuse_status(problem, 400, sampler_field(), status);
+}
+
+// Of the index-th answer. With a least number of tokens there are two: until then, no token that ends the answer is
+// picked.
+static bool make_samplers(const server_model *model, server_generation *request, server_job *job, int32_t index,
+                          server_problem *problem)
+{
+    const frit_option_list *others = &model->sampling.logit_bias;
+    const bool is_late = request->min_tokens > 0 && !request->ignores_end;
+    if (!server_make_biases(model->model, request, others, request->ignores_end, problem)) return false;
+    if (!make_sampler(model, &request->sampler, index, is_late ? &job->late_sampler : &job->sampler, problem))
+        return false;
+    if (!is_late) return true;
+    job->min_tokens = request->min_tokens;
+    return server_make_biases(model->model, request, others, true, problem) &&
+           make_sampler(model, &request->sampler, index, &job->sampler, problem);
+}
+
+// How many answers are made, and given.
+static bool choose_number(server_generation *request, server_problem *problem)
+{
+    request->n_given = request->n_choices;
+    if (request->best_of == 0 || request->best_of == request->n_choices) return true;
+    if (request->best_of < request->n_choices)
+        return server_refuse(problem, 400, "invalid_value", "best_of", "best_of: %d is less than n, %d",
+                             request->best_of, request->n_choices);
+    if (request->stream)
+        return server_refuse(problem, 400, "invalid_value", "best_of",
+                             "best_of: the best answers are known at the end only; without stream it is possible");
+    request->n_choices = request->best_of;
+    return true;
+}
+
 // The other answers of a request with n of them: the same prompt, and seeds that follow.
-static bool make_part(const server_model *model, const server_generation *request, server_job *first, int32_t index,
+static bool make_part(const server_model *model, server_generation *request, server_job *first, int32_t index,
                       server_problem *problem)
 {
     server_job *job = server_job_new();
@@ -111,6 +154,7 @@ static bool make_part(const server_model *model, const server_generation *reques
     job->echoes = first->echoes;
     job->max_tokens = first->max_tokens;
     job->n_top = first->n_top;
+    job->max_ms = first->max_ms;
     job->awaits_grammar = first->awaits_grammar;
     job->prompt = malloc((first->n_prompt + 1) * sizeof *job->prompt);
     if (first->scales) job->scales = malloc((model->adapters.n + 1) * sizeof *job->scales);
@@ -118,10 +162,7 @@ static bool make_part(const server_model *model, const server_generation *reques
     memcpy(job->prompt, first->prompt, first->n_prompt * sizeof *job->prompt);
     if (first->scales) memcpy(job->scales, first->scales, (model->adapters.n + 1) * sizeof *job->scales);
     if (request->turn && !(job->turn = server_turn(model->model, &request->body, problem))) return false;
-    frit_sampler_options sampler = request->sampler;
-    sampler.seed += (uint64_t)index;
-    const frit_status status = frit_sampler_new(&job->sampler, model->model, &sampler);
-    return status == FRIT_OK || server_refuse_status(problem, 400, sampler_field(), status);
+    return make_samplers(model, request, job, index, problem);
 }
 
 static bool attach_parts(server_job *first)
@@ -182,12 +223,12 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
         return false;
     job->prediction = server_prediction_tokens(model->model, request, &limits, &job->n_prediction);
     request->sampler.seed = request->has_seed ? request->seed : next_seed(model->sampling.seed);
-    frit_status status = frit_sampler_new(&job->sampler, model->model, &request->sampler);
-    if (status != FRIT_OK) return server_refuse_status(problem, 400, sampler_field(), status);
-    if (!check_grammar(request, chat, job, problem)) return false;
+    if (!make_samplers(model, request, job, 0, problem)) return false;
+    if (!check_grammar(request, chat, job, problem) || !choose_number(request, problem)) return false;
     const bool is_set = request->max_completion_tokens != SERVER_UNSET;
     job->max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;
-    job->n_top = request->wants_logprobs ? request->n_top : -1;
+    job->n_top = request->wants_logprobs ? request->n_top : request->n_given < request->n_choices ? 0 : -1;
+    job->max_ms = request->max_ms;
     exchange->stream = request->stream;
     if (request->stream && request->keep_alive_s >= 0)
         job->keep_alive_s = request->keep_alive_s > 0 ? request->keep_alive_s : exchange->site->keep_alive_s;

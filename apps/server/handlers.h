@@ -28,6 +28,7 @@ void server_show_live(server_exchange *exchange);
 void server_tokenize(server_exchange *exchange);
 void server_detokenize(server_exchange *exchange);
 void server_apply_template(server_exchange *exchange);
+void server_refuse_moderation(server_exchange *exchange);
 // anthropic.c
 void server_count_message_tokens(server_exchange *exchange);
 // responses.c

@@ -74,7 +74,7 @@ static double per(double a, double b)
     return b > 0 ? a / b : 0;
 }
 
-static json_t *timings_json(const server_job *job)
+json_t *server_timings_json(const server_job *job)
 {
     const server_times *t = &job->times;
     const double first = t->first > 0 ? t->first : t->started, latest = t->latest > first ? t->latest : first;
@@ -100,7 +100,7 @@ static json_t *last_json(server_job *job, json_t *text)
                              : stopped ? "word"
                                        : "eos",
                              "stopping_word", stopped ? job->answer.stopped_by : "", "tokens_cached",
-                             (json_int_t)job->usage.n_cached, "timings", timings_json(job));
+                             (json_int_t)job->usage.n_cached, "timings", server_timings_json(job));
     json_object_set_new(json_object_get(more, "generation_settings"), "seed", seed_json(answer->request.sampler.seed));
     json_object_update(json, more);
     json_decref(more);
@@ -114,8 +114,10 @@ static void begin(server_job *job)
 
 static void put_part(server_job *job, const frit_part *part)
 {
-    server_answer_put_event(job, NULL,
-                            piece_json(job, json_stringn(part->text, part->n_bytes), false, job->answer.n_shown));
+    const server_answer *answer = job->ctx;
+    json_t *json = piece_json(job, json_stringn(part->text, part->n_bytes), false, job->answer.n_shown);
+    if (answer->request.wants_timings) json_object_set_new(json, "timings", server_timings_json(job));
+    server_answer_put_event(job, NULL, json);
 }
 
 static void put_progress(server_job *job, const server_progress *progress)

@@ -183,6 +183,7 @@ static void put_chunk(server_job *job, json_t *choice)
     json_t *chunk =
         envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_pack("[o]", choice));
     if (answer->request.include_usage) json_object_set_new(chunk, "usage", json_null());
+    if (answer->request.wants_timings) json_object_set_new(chunk, "timings", server_timings_json(job));
     server_answer_put_event(job, NULL, chunk);
 }
 
@@ -303,6 +304,38 @@ static json_t *text_choice(server_job *job)
     return choice_of(answer, json_stringn(text, answer->prompt.n), picks, finish_text(answer));
 }
 
+// How likely the tokens of the answer were, on average.
+static double likelihood(const server_job *job)
+{
+    double sum = 0;
+    for (size_t i = 0; i < job->n_picks; i++) sum += (double)job->picks[i].picked.logprob;
+    return job->n_picks > 0 ? sum / (double)job->n_picks : 0;
+}
+
+// The likeliest ones of all that were made, in order; of equals the first.
+static void keep_best(server_job *first)
+{
+    const server_answer *answer = first->ctx;
+    json_t *best = json_array();
+    for (int32_t k = 0; k < answer->request.n_given; k++) {
+        const server_job *found = NULL;
+        for (const server_job *job = first; job; job = job == first ? first->parts : job->next_part) {
+            const json_t *made = json_array_get(answer->choices, (size_t)((const server_answer *)job->ctx)->index);
+            if (json_is_null(made)) continue;   // taken
+            if (!found || likelihood(job) > likelihood(found)) found = job;
+        }
+        if (!found) break;
+        const size_t i = (size_t)((const server_answer *)found->ctx)->index;
+        json_t *choice = json_copy(json_array_get(answer->choices, i));
+        json_object_set_new(choice, "index", json_integer(k));
+        json_array_append_new(best, choice);
+        json_array_set_new(answer->choices, i, json_null());
+    }
+    json_array_clear(answer->choices);
+    json_array_extend(answer->choices, best);
+    json_decref(best);
+}
+
 static void put_whole(server_job *job)
 {
     const server_answer *answer = job->ctx, *first = server_job_first(job)->ctx;
@@ -314,6 +347,7 @@ static void put_whole(server_job *job)
         choice = text_choice(job);
     if (json_array_set_new(first->choices, (size_t)answer->index, choice) != 0) job->outbox.failed = true;
     if (!server_answer_is_last(job)) return;
+    if (first->request.n_given < first->request.n_choices) keep_best(server_job_first(job));
     json_t *json = envelope(answer, answer->chat ? "chat.completion" : "text_completion", json_incref(first->choices));
     json_object_set_new(json, "usage", usage_json(job));
     server_answer_put(job, "", json, "\n");

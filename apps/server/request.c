@@ -75,66 +75,7 @@ static bool parse_stop(json_t *value, void *ctx, server_problem *problem)
     return server_read_stop(ctx, value, "stop", problem);
 }
 
-// {"15": -1.5, "16": -100}: the library takes texts.
-static bool read_biases(json_t *value, server_generation *request, server_problem *problem)
-{
-    const char *name = "logit_bias", *key;
-    if (!json_is_object(value))
-        return server_refuse(problem, 400, "invalid_type", name,
-                             "logit_bias: expected an object of token ids and numbers");
-    size_t n = json_object_size(value), i = 0;
-    if (n > SERVER_MAX_BIASES)
-        return server_refuse(problem, 400, "invalid_value", name, "logit_bias: %zu tokens, at most %d are possible", n,
-                             SERVER_MAX_BIASES);
-    const char **items = calloc(n + 1, sizeof *items);
-    request->biases = items ? calloc(n + 1, sizeof *request->biases) : NULL;
-    if (!request->biases) {
-        free(items);
-        return no_memory(problem);
-    }
-    request->sampler.logit_bias = (frit_option_list){items, 0};
-    json_t *bias;
-    json_object_foreach(value, key, bias)
-    {
-        size_t n_digits = strspn(key, "0123456789");
-        double number = json_number_value(bias);
-        if (n_digits == 0 || n_digits > 10 || key[n_digits])
-            return server_refuse(problem, 400, "invalid_value", name, "logit_bias: '%.64s' is not a token id", key);
-        if (!json_is_number(bias) || !(fabs(number) <= 100))
-            return server_refuse(problem, 400, "invalid_value", name,
-                                 "logit_bias: the bias of token %s is not a number from -100 to 100", key);
-        snprintf(request->biases[i], sizeof request->biases[i], "%s=%.6g", key, number);
-        items[i] = request->biases[i];
-        i++;
-    }
-    request->sampler.logit_bias.n = i;
-    return true;
-}
-
-// ... or llama.cpp's list: [[15, -1.5], [16, false]].
-static bool parse_logit_bias(json_t *value, void *ctx, server_problem *problem)
-{
-    if (!json_is_array(value)) return read_biases(value, ctx, problem);
-    json_t *object = json_object();
-    bool good = true;
-    for (size_t i = 0; i < json_array_size(value) && good; i++) {
-        const json_t *pair = json_array_get(value, i), *id = json_array_get(pair, 0);
-        json_t *bias = json_array_get(pair, 1);
-        char key[32];
-        good = json_array_size(pair) == 2 && json_is_integer(id);
-        snprintf(key, sizeof key, "%lld", (long long)json_integer_value(id));
-        if (good) json_object_set_new(object, key, json_is_false(bias) ? json_integer(-100) : json_incref(bias));
-    }
-    if (good)
-        good = read_biases(object, ctx, problem);
-    else
-        server_refuse(problem, 400, "invalid_type", "logit_bias",
-                      "logit_bias: expected a list of pairs of a token id and a number or false");
-    json_decref(object);
-    return good;
-}
-
-static bool parse_stream_options(json_t *value, void *ctx, server_problem *problem)
+bool server_parse_stream_options(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
     if (!json_is_object(value))
@@ -143,7 +84,12 @@ static bool parse_stream_options(json_t *value, void *ctx, server_problem *probl
     if (usage && !json_is_boolean(usage) && !json_is_null(usage))
         return server_refuse(problem, 400, "invalid_type", "stream_options.include_usage",
                              "stream_options.include_usage: expected true or false");
+    const json_t *padding = json_object_get(value, "include_obfuscation");
+    if (padding && !json_is_boolean(padding) && !json_is_null(padding))
+        return server_refuse(problem, 400, "invalid_type", "stream_options.include_obfuscation",
+                             "stream_options.include_obfuscation: expected true or false");
     request->include_usage = json_is_true(usage);
+    request->pads = json_is_true(padding);
     return true;
 }
 
@@ -234,7 +180,7 @@ bool server_parse_lora(json_t *value, void *ctx, server_problem *problem)
 
 // ---------------------------------------------------------------------------------------- formats of answers
 
-static bool set_format(server_generation *request, frit_grammar_kind kind, const char *param, json_t *value,
+bool server_set_format(server_generation *request, frit_grammar_kind kind, const char *param, json_t *value,
                        server_problem *problem)
 {
     if (request->format_param)
@@ -259,14 +205,14 @@ static bool set_text_format(json_t *value, void *ctx, frit_grammar_kind kind, co
     if (!json_is_string(value))
         return server_refuse(problem, 400, "invalid_type", param, "%s: expected a string", param);
     if (json_string_length(value) == 0) return true;
-    return set_format(ctx, kind, param, value, problem);
+    return server_set_format(ctx, kind, param, value, problem);
 }
 
 bool server_set_schema(server_generation *request, json_t *value, const char *param, server_problem *problem)
 {
     if (!json_is_object(value) && !json_is_boolean(value))
         return server_refuse(problem, 400, "invalid_type", param, "%s: expected a JSON schema, an object", param);
-    return set_format(request, FRIT_GRAMMAR_SCHEMA, param, value, problem);
+    return server_set_format(request, FRIT_GRAMMAR_SCHEMA, param, value, problem);
 }
 
 static bool parse_grammar(json_t *value, void *ctx, server_problem *problem)
@@ -324,7 +270,7 @@ static bool parse_response_format(json_t *value, void *ctx, server_problem *prob
     if (schema) return server_set_schema(request, schema, param, problem);
     json_t *any = json_pack("{s:s}", "type", "object");
     if (!any) return no_memory(problem);
-    const bool good = set_format(request, FRIT_GRAMMAR_SCHEMA, param, any, problem);
+    const bool good = server_set_format(request, FRIT_GRAMMAR_SCHEMA, param, any, problem);
     json_decref(any);
     return good;
 }
@@ -438,8 +384,7 @@ void server_clear_generation(void *ctx)
 {
     server_generation *request = ctx;
     free((void *)request->stop.items);
-    if (request->biases) free((void *)request->sampler.logit_bias.items);
-    free(request->biases);
+    server_clear_biases(request);
     free(request->format_owned);
     free((void *)request->breakers.items);
     free(request->order);
@@ -462,21 +407,20 @@ void server_clear_generation(void *ctx)
 
 #define OLD_TOOLS     "it is an old form; use tools and tool_choice"
 #define SAMPLER_LATER "it comes with a later version"
-#define FORMAT_LATER  "use response_format, json_schema, regex or grammar"
 
 // clang-format off
 // Fields that both kinds of generation have.
 #define GENERATION_FIELDS                                                                                 \
     {"model", FIELD_TEXT, .offset = AT(model)},                                                                     \
     {"stream", FIELD_BOOL, .offset = AT(stream)},                                                                   \
-    {"stream_options", FIELD_CUSTOM, .parse = parse_stream_options},                                      \
+    {"stream_options", FIELD_CUSTOM, .parse = server_parse_stream_options},                                      \
     {"sse_ping_interval", FIELD_INT, .offset = AT(keep_alive_s), .min = -1, .max = 86400},                \
     {"return_progress", FIELD_BOOL, .offset = AT(wants_progress)},                                        \
     {"seed", FIELD_CUSTOM, .parse = server_parse_seed},                                                          \
     {"cache_salt", FIELD_TEXT, .offset = AT(cache_salt)},                                                 \
     {"priority", FIELD_CUSTOM, .parse = server_parse_priority},                                           \
     {"stop", FIELD_CUSTOM, .parse = parse_stop},                                                          \
-    {"logit_bias", FIELD_CUSTOM, .parse = parse_logit_bias},                                              \
+    {"logit_bias", FIELD_CUSTOM, .parse = server_parse_logit_bias},                                              \
     {"lora", FIELD_CUSTOM, .parse = server_parse_lora},                                                          \
     {"prediction", FIELD_CUSTOM, .parse = server_parse_prediction},                                       \
     SAMPLER("temperature", "temp"),                                                                       \
@@ -486,14 +430,15 @@ void server_clear_generation(void *ctx)
     {"samplers", FIELD_CUSTOM, .parse = parse_samplers},                                                  \
     {"dry_sequence_breakers", FIELD_CUSTOM, .parse = parse_breakers},                                     \
     {"penalize_nl", FIELD_CUSTOM, .parse = parse_penalize_nl},                                            \
-    LATER("min_tokens", .harmless = "0", .why = SAMPLER_LATER),                                           \
-    LATER("ignore_eos", .harmless = "false", .why = "bias the token that ends answers instead"),          \
+    {"min_tokens", FIELD_INT, .offset = AT(min_tokens), .min = 0, .max = INT32_MAX},                      \
+    {"ignore_eos", FIELD_BOOL, .offset = AT(ignores_end)},                                                \
+    {"timings_per_token", FIELD_BOOL, .offset = AT(wants_timings)},                                       \
     LATER("use_beam_search", .harmless = "false", .why = SAMPLER_LATER),                                  \
     {"guided_json", FIELD_CUSTOM, .parse = parse_guided_json},                                            \
     {"guided_regex", FIELD_CUSTOM, .parse = parse_guided_regex},                                          \
     {"guided_grammar", FIELD_CUSTOM, .parse = parse_guided_grammar},                                      \
-    LATER("guided_choice", .why = FORMAT_LATER),                                                          \
-    LATER("structured_outputs", .why = FORMAT_LATER),                                                     \
+    {"guided_choice", FIELD_CUSTOM, .parse = server_parse_guided_choice},                                 \
+    {"structured_outputs", FIELD_CUSTOM, .parse = server_parse_structured_outputs},                       \
     {"max_completion_tokens", FIELD_INT, .offset = AT(max_completion_tokens), .min = -1, .max = INT32_MAX,          \
      .fallback = SERVER_UNSET},                                                                           \
     {"n", FIELD_INT, .offset = AT(n_choices), .min = 1, .max = SERVER_MAX_CHOICES, .fallback = 1},         \
@@ -527,7 +472,7 @@ static const server_field completion_fields[] = {
     {"heal", FIELD_BOOL, .offset = AT(heals)},
     {"logprobs", FIELD_CUSTOM, .parse = parse_logprobs},
     {"echo", FIELD_BOOL, .offset = AT(echo)},
-    LATER("best_of", .harmless = "1", .why = "all answers are given: n of them"),
+    {"best_of", FIELD_INT, .offset = AT(best_of), .min = 1, .max = SERVER_MAX_CHOICES},
     {"suffix", FIELD_CUSTOM, .parse = parse_suffix},
 };
 
@@ -540,10 +485,10 @@ static const server_field native_fields[] = {
     {"input_prefix", FIELD_CUSTOM, .parse = parse_input_prefix},
     {"input_suffix", FIELD_CUSTOM, .parse = parse_input_suffix},
     {"input_extra", FIELD_CUSTOM, .parse = parse_input_extra},
-    ELSEWHERE("id_slot"), ELSEWHERE("n_keep"), ELSEWHERE("n_discard"), ELSEWHERE("timings_per_token"),
+    ELSEWHERE("id_slot"), ELSEWHERE("n_keep"), ELSEWHERE("n_discard"),
     LATER("n_indent", .harmless = "0", .why = SAMPLER_LATER),
     LATER("min_keep", .harmless = "0", .why = SAMPLER_LATER),
-    LATER("t_max_predict_ms", .harmless = "0|-1", .why = "limit the tokens: n_predict"),
+    {"t_max_predict_ms", FIELD_INT, .offset = AT(max_ms), .min = -1, .max = INT32_MAX},
     LATER("t_max_prompt_ms", .harmless = "0|-1", .why = "close the connection instead"),
     LATER("return_tokens", .harmless = "false", .why = "ask for n_probs, which come with ids"),
     LATER("post_sampling_probs", .harmless = "false", .why = "probabilities are those of the model"),

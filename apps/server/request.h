@@ -40,8 +40,18 @@ typedef struct server_generation {
     int32_t n_top;         // and so many of the likeliest others
     uint64_t seed;
     bool has_seed;
-    frit_option_list stop;       // items owned, texts borrowed
-    char (*biases)[48];          // owned: texts of sampler.logit_bias
+    frit_option_list stop;        // items owned, texts borrowed
+    struct server_bias *biases;   // owned: of tokens
+    size_t n_biases;
+    const json_t *bias_texts;    // a list with pairs of a text, whose tokens have the bias, and a bias; or NULL
+    char (*bias_items)[48];      // owned: texts of sampler.logit_bias
+    bool ignores_end;            // no token that ends the answer is picked
+    int32_t min_tokens;          // of the answer, before one is
+    int32_t best_of;             // so many answers are made, and the likeliest n_choices given; 0: n_choices
+    int32_t n_given;             // ... of all, where fewer are given
+    int32_t max_ms;              // after its first token the answer ends with a line, once it took so long; <= 0: any
+    bool wants_timings;          // with each event
+    bool pads;                   // events are filled up, so that their length tells less of what they say
     frit_option_list breakers;   // items owned, texts borrowed
     char *order;                 // owned: sampler.samplers, where a list gives it
     char *prediction;            // owned: what the answer will probably be; NULL: nothing is known
@@ -108,9 +118,9 @@ typedef struct server_text_request {
 } server_text_request;
 
 extern const server_parser server_chat_parser, server_completion_parser, server_tokenize_parser,
-    server_detokenize_parser, server_template_parser, server_embedding_parser, server_rerank_parser,
-    server_anthropic_parser, server_responses_parser, server_native_parser, server_ollama_chat_parser,
-    server_ollama_generate_parser, server_ollama_show_parser, server_ollama_embed_parser;
+    server_detokenize_parser, server_moderation_parser, server_template_parser, server_embedding_parser,
+    server_rerank_parser, server_anthropic_parser, server_responses_parser, server_native_parser,
+    server_ollama_chat_parser, server_ollama_generate_parser, server_ollama_show_parser, server_ollama_embed_parser;
 
 // For the tables of other protocols: fields of chats that they do not have, with their defaults.
 #define SERVER_DEFAULT_FIELDS                                                                                   \
@@ -129,6 +139,19 @@ bool server_parse_priority(json_t *value, void *request, server_problem *problem
 bool server_parse_lora(json_t *value, void *request, server_problem *problem);
 bool server_read_ids(const json_t *list, const char *name, frit_token **ids, size_t *n_ids, server_problem *problem);
 bool server_read_stop(server_generation *request, json_t *value, const char *param, server_problem *problem);
+bool server_set_format(server_generation *request, frit_grammar_kind kind, const char *param, json_t *value,
+                       server_problem *problem);
+bool server_parse_stream_options(json_t *value, void *request, server_problem *problem);
+// biases.c
+bool server_parse_logit_bias(json_t *value, void *request, server_problem *problem);
+void server_clear_biases(server_generation *request);
+// Makes sampler.logit_bias of all biases; `ban_end`: of tokens that end answers, too. To be called again for another
+// choice.
+bool server_make_biases(const frit_model *model, server_generation *request, const frit_option_list *others,
+                        bool ban_end, server_problem *problem);
+// guided.c
+bool server_parse_guided_choice(json_t *value, void *request, server_problem *problem);
+bool server_parse_structured_outputs(json_t *value, void *request, server_problem *problem);
 bool server_set_schema(server_generation *request, json_t *value, const char *param, server_problem *problem);
 void server_clear_generation(void *request);
 

@@ -254,7 +254,7 @@ static const server_field fields[] = {
     ELSEWHERE("input"), ELSEWHERE("tools"), ELSEWHERE("tool_choice"), ELSEWHERE("reasoning"), ELSEWHERE("metadata"),
     ELSEWHERE("user"), ELSEWHERE("service_tier"), ELSEWHERE("safety_identifier"), ELSEWHERE("prompt_cache_key"),
     ELSEWHERE("prompt_cache_retention"), ELSEWHERE("prompt_cache_options"), ELSEWHERE("max_tool_calls"),
-    ELSEWHERE("stream_options"),
+    {"stream_options", FIELD_CUSTOM, .parse = server_parse_stream_options},
     {"background", FIELD_BOOL, .offset = AT(is_background)},
     REFUSED("include", .harmless = "[]|[\"reasoning.encrypted_content\"]", .why = "reasoning comes as text"),
     REFUSED("top_logprobs", .harmless = "0", .why = "chat completions have them"),

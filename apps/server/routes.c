@@ -40,6 +40,8 @@ static const server_route routes[] = {
      "Scores documents by a query", "object"},
     {"POST", "/v1/reranking",        &server_rerank_parser,     server_rerank_texts,   true,  &server_openai,
      "Scores documents by a query", "object"},
+    {"POST", "/v1/moderations",      &server_moderation_parser, server_refuse_moderation, true, &server_openai,
+     "Is refused: no model here moderates", "object"},
     {"GET",  "/v1/models",           NULL,                      server_list_models,    true,  &server_openai,
      "Lists the names of the model", "object"},
     {"GET",  "/v1/models/*",         NULL,                      server_show_model,     true,  &server_openai,

@@ -149,3 +149,18 @@ const server_parser server_ollama_show_parser = {
     .fields = show_fields, .n_fields = COUNT(show_fields), .n_bytes = sizeof(server_shown)};
 const server_parser server_ollama_embed_parser = {
     .fields = ollama_embed_fields, .n_fields = COUNT(ollama_embed_fields), .n_bytes = sizeof(server_embedding)};
+
+static bool parse_moderated(json_t *value, void *request, server_problem *problem)
+{
+    (void)request;
+    return json_is_string(value) || json_is_array(value) ||
+           server_refuse(problem, 400, "invalid_type", "input", "input: expected a string or a list");
+}
+
+static const server_field moderation_fields[] = {
+    {"model", FIELD_TEXT, .offset = offsetof(server_shown, model)},
+    {"input", FIELD_CUSTOM, .parse = parse_moderated},
+};
+
+const server_parser server_moderation_parser = {
+    .fields = moderation_fields, .n_fields = COUNT(moderation_fields), .n_bytes = sizeof(server_shown)};

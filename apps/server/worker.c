@@ -53,6 +53,7 @@ static void job_free(server_job *job)
     server_outbox_free(&job->last_words);
     server_replay_release(job->replay);
     frit_sampler_free(job->sampler);
+    frit_sampler_free(job->late_sampler);
     frit_grammar_free(job->grammar);
     frit_turn_free(job->turn);
     free(job->picks);
@@ -304,10 +305,9 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     if (job->work) return;
     job->usage.n_prompt = job->n_prompt;
     size_t n_kept = job->n_prompt;   // without what is healed
-    for (size_t i = 0; i < job->n_prompt && !worker->reads; i++) frit_sampler_accept(job->sampler, job->prompt[i]);
+    for (size_t i = 0; i < job->n_prompt && !worker->reads; i++) server_job_accept(job, job->prompt[i]);
     frit_status status = app_answer_init(&job->answer, worker->model, job->stop);
-    if (status == FRIT_OK && job->grammar && !job->awaits_grammar)
-        status = frit_sampler_set_grammar(job->sampler, job->grammar);
+    if (status == FRIT_OK && job->grammar && !job->awaits_grammar) status = server_job_set_grammar(job);
     if (status == FRIT_OK && job->heals)
         status = frit_sampler_heal(job->sampler, worker->model, job->prompt, job->n_prompt, &n_kept);
     if (status == FRIT_OK && job->turn) status = app_answer_show_marks(&job->answer, job->turn);
@@ -342,7 +342,7 @@ static bool take_grammar(server_worker *worker, server_slot *slot)
     pthread_mutex_unlock(&worker->lock);
     if (!is_given) return true;
     frit_status status = FRIT_OK;
-    if (!problem.status && job->grammar) status = frit_sampler_set_grammar(job->sampler, job->grammar);
+    if (!problem.status && job->grammar) status = server_job_set_grammar(job);
     if (status != FRIT_OK) server_refuse_status(&problem, 500, NULL, status);
     if (!problem.status) {
         if (frit_session_pending(slot->session) > 0) ask(worker, job, 0);   // else its logits are there already
@@ -450,10 +450,12 @@ static frit_status take_token(server_worker *worker, server_job *job, const frit
                               server_finish *finish)
 {
     app_text shown;
-    frit_status status = frit_sampler_accept(job->sampler, picked->token);
+    frit_status status = server_job_accept(job, picked->token);
     if (status != FRIT_OK) return status;
     job->usage.n_answer++;
-    server_job_note_token(job, worker->metrics, now_seconds());
+    const double now = now_seconds();
+    server_job_note_token(job, worker->metrics, now);
+    server_job_change_sampler(job);
     *ended = frit_token_is_end(worker->model, picked->token);
     *finish = SERVER_FINISH_STOP;
     if (*ended) return FRIT_OK;
@@ -462,7 +464,7 @@ static frit_status take_token(server_worker *worker, server_job *job, const frit
     if (status != FRIT_OK) return status;
     say(worker, job, shown);
     *ended = job->answer.stopped || job->is_over || frit_sampler_is_over(job->sampler);
-    if (*ended || job->usage.n_answer < room_of(worker, job)) return FRIT_OK;
+    if (*ended || (job->usage.n_answer < room_of(worker, job) && !server_job_is_late(job, now))) return FRIT_OK;
     *ended = true;
     *finish = SERVER_FINISH_LENGTH;
     return FRIT_OK;

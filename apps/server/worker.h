@@ -58,9 +58,12 @@ struct server_job {
     frit_status (*work)(server_job *job, frit_engine *engine, bool *ended);
     frit_token *prompt;   // owned
     size_t n_prompt;
-    bool continues;           // the answer continues the prompt's text: no chat
-    bool heals;               // ... and may do so within its last word
-    frit_sampler *sampler;    // owned
+    bool continues;               // the answer continues the prompt's text: no chat
+    bool heals;                   // ... and may do so within its last word
+    frit_sampler *sampler;        // owned
+    frit_sampler *late_sampler;   // after min_tokens tokens of the answer: owned; NULL: the same
+    int32_t min_tokens;
+    int32_t max_ms;           // after its first token, and a line, the answer may take so long; <= 0: any
     frit_grammar *grammar;    // of the answer: owned; NULL: none
     bool awaits_grammar;      // it is still compiled: the prompt runs before, and no token is picked
     frit_option_list stop;    // lives in ctx
@@ -170,6 +173,12 @@ bool server_job_used(server_worker *worker, server_job *job, server_usage *usage
 bool server_job_begun(server_worker *worker, server_job *job, server_problem *problem, void (*suspend)(void *ctx),
                       void *ctx);
 
+// job_sampler.c: a token that is known, and the grammar, for all of the job's samplers; the one of them that holds.
+frit_status server_job_accept(server_job *job, frit_token token);
+frit_status server_job_set_grammar(server_job *job);
+void server_job_change_sampler(server_job *job);
+// The answer has had the time that it may take.
+bool server_job_is_late(const server_job *job, double now);
 server_usage server_answer_usage(const server_job *job);   // of all answers to the request
 // The answer has its next token; it is whole. `metrics` may be NULL.
 void server_job_note_token(server_job *job, server_metrics *metrics, double now);
