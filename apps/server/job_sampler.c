@@ -35,3 +35,14 @@ bool server_job_is_late(const server_job *job, double now)
     return job->max_ms > 0 && 1e3 * (now - job->times.first) > job->max_ms &&
            memchr(job->answer.text, '\n', job->answer.n) != NULL;
 }
+
+void server_refuse_step(server_problem *problem, frit_status status)
+{
+    static const char none_left[] = "no token is left";
+    if (status == FRIT_E_INVALID && strncmp(frit_error(), none_left, sizeof none_left - 1) == 0)
+        server_refuse(
+            problem, 400, "invalid_value", NULL,
+            "no token is left: the model's vocabulary cannot write what the request's grammar or biases allow");
+    else
+        server_refuse_status(problem, 500, NULL, status);
+}

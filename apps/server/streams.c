@@ -65,5 +65,5 @@ void server_delete_stream(server_exchange *exchange)
     server_replay *replay = server_replays_find(exchange->site->replays, exchange->rest, exchange->key);
     if (replay) server_replay_cancel(replay);
     server_replay_release(replay);
-    server_reply(exchange, json_pack("{s:s, s:b}", "conversation_id", exchange->rest, "deleted", replay != NULL));
+    server_reply(exchange, json_pack("{s:b}", "deleted", replay != NULL));
 }

@@ -547,7 +547,7 @@ static void advance(server_worker *worker, server_slot *slot)
     if (status == FRIT_OK && ended) job->voice->finish(job, finish);
     if (status == FRIT_OK && (job->outbox.failed || server_job_first(job)->outbox.failed)) status = FRIT_E_MEMORY;
     server_problem problem;
-    if (status != FRIT_OK) server_refuse_status(&problem, 500, NULL, status);
+    if (status != FRIT_OK) server_refuse_step(&problem, status);
     if (status != FRIT_OK || ended) finish_slot(worker, slot, status != FRIT_OK ? &problem : NULL);
     pthread_mutex_unlock(&worker->lock);
 }
@@ -579,7 +579,7 @@ static void end_failed(server_worker *worker, frit_status step)
         if (!slot->job || slot->job->work) continue;
         const frit_status status = frit_session_status(slot->session);
         if (status == FRIT_OK && (step == FRIT_OK || frit_session_pending(slot->session) == 0)) continue;
-        if (status != FRIT_OK) server_refuse_status(&problem, 500, NULL, status);
+        if (status != FRIT_OK) server_refuse_step(&problem, status);
         finish_slot(worker, slot, &problem);
     }
     pthread_mutex_unlock(&worker->lock);

@@ -177,6 +177,8 @@ bool server_job_begun(server_worker *worker, server_job *job, server_problem *pr
 frit_status server_job_accept(server_job *job, frit_token token);
 frit_status server_job_set_grammar(server_job *job);
 void server_job_change_sampler(server_job *job);
+// Why a step failed for a job: a request that leaves the model no token is wrong, all else is the server's fault.
+void server_refuse_step(server_problem *problem, frit_status status);
 // The answer has had the time that it may take.
 bool server_job_is_late(const server_job *job, double now);
 server_usage server_answer_usage(const server_job *job);   // of all answers to the request
