@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #ifdef FRIT_HAVE_SERVER
+#include "server/notify.h"
 #include "server/server.h"
 
 #include <poll.h>
@@ -49,14 +50,17 @@ static void reload(app_server *server)
 {
     char said[1024];
     hung_up = 0;
+    server_notify_reloading();
     const bool good = server_reload(server, said, sizeof said);
     fprintf(stderr, "frit: SIGHUP: %s%s\n", good ? "" : "nothing changed: ", said);
+    server_notify("READY=1");
 }
 
 // The first signal lets answers finish, until the deadline; the second does not.
 static void end_gently(const cli_common *common, app_server *server, int drain_s)
 {
     uint64_t deadline = cli_now_ns() + (uint64_t)drain_s * 1000000000u;
+    server_notify("STOPPING=1\nSTATUS=finishing what was begun");
     server_drain(server);
     if (!server_is_quiet(server)) cli_note(common, "finishing what was begun, for %d s at most", drain_s);
     while (!server_is_quiet(server) && cli_now_ns() < deadline && cli_interrupted < 2) nap(20);
@@ -94,6 +98,7 @@ static int serve(const serve_args *args, frit_model *model, frit_engine *engine,
     } else {
         fprintf(stderr, "frit: serving %s at %s (%d x %d tokens)\n", server_model_name(server), server_url(server),
                 args->server.parallel, info.n_ctx);
+        server_notify("READY=1\nSTATUS=serving %.200s at %s", server_model_name(server), server_url(server));
         while (!cli_interrupted) {
             nap(200);
             if (hung_up) reload(server);

@@ -34,6 +34,8 @@ typedef struct waiting {   // no complete head yet
     struct sockaddr_storage name;
     socklen_t n_name;
     bool held;   // it asks for /health, and all places are taken for a moment
+    bool
+        dozes;   // a Unix socket with a part of a head: poll returns at once whatever SO_RCVLOWAT is, so it is not asked
 } waiting;
 
 struct server_link {
@@ -284,6 +286,7 @@ static bool look(server_front *front, int i)
     }
     const int more = (int)n + 1;   // nothing to look at before there is more
     setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &more, sizeof more);
+    front->waiting[i].dozes = front->waiting[i].name.ss_family == AF_UNIX;
     return true;
 }
 
@@ -351,15 +354,15 @@ static void wait_for_news(server_front *front, bool listens)
     polls[0] = (struct pollfd){.fd = front->wake[0], .events = POLLIN};
     polls[1] = (struct pollfd){.fd = listens ? front->options.socket : -1, .events = POLLIN};
     for (int i = 0; i < front->n_waiting; i++)
-        polls[2 + i] = (struct pollfd){.fd = front->waiting[i].fd, .events = POLLIN};
+        polls[2 + i] = (struct pollfd){.fd = front->waiting[i].dozes ? -1 : front->waiting[i].fd, .events = POLLIN};
     const int n = front->n_waiting;
     bool holds = false;
-    for (int i = 0; i < n; i++) holds = holds || front->waiting[i].held;
+    for (int i = 0; i < n; i++) holds = holds || front->waiting[i].held || front->waiting[i].dozes;
     poll(polls, (nfds_t)(2 + n), holds ? HELD_MS : LOOK_MS);
     char bytes[64];
     if (polls[0].revents) (void)!read(front->wake[0], bytes, sizeof bytes);
     for (int i = n - 1; i >= 0; i--)   // from the end: the last takes the place of one that leaves
-        if (polls[2 + i].revents || front->waiting[i].held) look(front, i);
+        if (polls[2 + i].revents || front->waiting[i].held || front->waiting[i].dozes) look(front, i);
     if (polls[1].revents & POLLIN) accept_one(front);
 }
 

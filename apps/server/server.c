@@ -5,18 +5,14 @@
 #include "server/access_log.h"
 #include "server/grammars.h"
 #include "server/http.h"
+#include "server/listen.h"
 #include "server/responses_store.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,7 +27,7 @@ struct app_server {
     server_model model;
     server_http *http;
     server_access_log *log;
-    char url[128];
+    server_listener listener;
 };
 
 const frit_option *server_option_rows(size_t *n_rows)
@@ -39,9 +35,11 @@ const frit_option *server_option_rows(size_t *n_rows)
     // clang-format off
     static const frit_option rows[] = {
         ROW(host, .name = "host", .type = FRIT_OPTION_TEXT, .fallback = "127.0.0.1", .metavar = "ADDRESS",
-            .help = "address to listen on"),
+            .help = "address to listen on, or a Unix socket: unix:PATH, or a path that ends with .sock"),
         ROW(port, .name = "port", .type = FRIT_OPTION_INT, .min = 0, .max = 65535, .fallback = "8080", .metavar = "N",
             .help = "port to listen on; 0: any that is free"),
+        ROW(socket_mode, .name = "socket-mode", .type = FRIT_OPTION_TEXT, .fallback = "600", .metavar = "MODE",
+            .help = "permissions of the Unix socket's file, in octal"),
         ROW(api_keys, .name = "api-key", .type = FRIT_OPTION_LIST, .metavar = "KEY",
             .help = "a key that requests must send (may be given several times)"),
         ROW(key_file, .name = "api-key-file", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
@@ -78,72 +76,6 @@ const frit_option *server_option_rows(size_t *n_rows)
     // clang-format on
     *n_rows = sizeof rows / sizeof rows[0];
     return rows;
-}
-
-// ---------------------------------------------------------------------------------------- the socket
-
-static bool is_loopback(const struct sockaddr *address)
-{
-    if (address->sa_family == AF_INET)
-        return (ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24) == 127;
-    return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
-}
-
-static bool check_exposed(const server_options *options, const struct sockaddr *address, server_problem *problem)
-{
-    if (is_loopback(address) || options->api_keys.n > 0 || options->key_file || options->no_auth) return true;
-    return server_refuse(problem, 400, NULL, NULL,
-                         "--host %s lets the whole network use the model: set --api-key KEY or --api-key-file FILE, or "
-                         "--no-auth if that is meant",
-                         options->host);
-}
-
-static bool listen_at(const struct addrinfo *address, const server_options *options, int *out, server_problem *problem)
-{
-    int one = 1, fd = socket(address->ai_family, SOCK_STREAM, 0);
-    bool good = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
-                bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, 511) == 0;
-    if (!good) {
-        server_refuse(problem, 500, NULL, NULL, "cannot listen on %s, port %d: %s", options->host, options->port,
-                      strerror(errno));
-        if (fd >= 0) close(fd);
-        return false;
-    }
-    *out = fd;
-    return true;
-}
-
-static bool write_url(app_server *server, int fd, server_problem *problem)
-{
-    struct sockaddr_storage address;
-    socklen_t n = sizeof address;
-    char host[64], port[16];
-    if (getsockname(fd, (struct sockaddr *)&address, &n) != 0 ||
-        getnameinfo((struct sockaddr *)&address, n, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        return server_refuse(problem, 500, NULL, NULL, "the socket has no address: %s", strerror(errno));
-    bool v6 = address.ss_family == AF_INET6;
-    snprintf(server->url, sizeof server->url, "http://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port);
-    return true;
-}
-
-static bool open_socket(app_server *server, const server_options *options, int *fd, bool *loopback,
-                        server_problem *problem)
-{
-    char port[16];
-    snprintf(port, sizeof port, "%d", options->port);
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *found = NULL;
-    int error = getaddrinfo(options->host, port, &hints, &found);
-    if (error != 0) return server_refuse(problem, 400, NULL, NULL, "--host %s: %s", options->host, gai_strerror(error));
-    *loopback = is_loopback(found->ai_addr);
-    bool good = check_exposed(options, found->ai_addr, problem) && listen_at(found, options, fd, problem);
-    freeaddrinfo(found);
-    if (good && !write_url(server, *fd, problem)) {
-        close(*fd);
-        return false;
-    }
-    return good;
 }
 
 // ---------------------------------------------------------------------------------------- life
@@ -223,7 +155,11 @@ static bool start(app_server *server, const server_config *config, server_proble
     };
     if (options->access_log && !server_access_log_open(&server->log, options->access_log, problem)) return false;
     http.log = server->log;
-    if (!open_socket(server, options, &http.socket, &http.guard.loopback, problem)) return false;
+    const server_listen_options listen = {options->host, options->port, options->socket_mode,
+                                          options->api_keys.n > 0 || options->key_file || options->no_auth};
+    if (!server_listen(&server->listener, &listen, problem)) return false;
+    http.socket = server->listener.fd;
+    http.guard.loopback = server->listener.is_loopback;
     if (!server_worker_new(&model->worker, config->model, config->engine, &worker, problem)) {
         close(http.socket);
         return false;
@@ -247,7 +183,7 @@ bool server_open(app_server **out, const server_config *config, server_problem *
 
 const char *server_url(const app_server *server)
 {
-    return server->url;
+    return server->listener.url;
 }
 
 const char *server_model_name(const app_server *server)
@@ -271,6 +207,7 @@ bool server_reload(app_server *server, char *said, size_t size)
 void server_drain(app_server *server)
 {
     server_http_drain(server->http);
+    server_listener_end(&server->listener);
     server_worker_drain(server->model.worker);
 }
 
@@ -303,6 +240,7 @@ void server_close(app_server *server)
     server_metrics_free(server->model.metrics);
     server_keys_close(server->site.keys);
     server_access_log_close(server->log);
+    server_listener_end(&server->listener);
     free(server->model.stem);
     free(server);
 }

@@ -11,8 +11,9 @@
 #include "frit_tools.h"
 
 typedef struct server_options {
-    const char *host;
+    const char *host;            // or unix:PATH, PATH.sock
     int32_t port;                // 0: any
+    const char *socket_mode;     // octal
     frit_option_list api_keys;   // must outlive the server
     const char *key_file;        // NULL: none
     bool no_auth;
@@ -43,7 +44,7 @@ typedef struct app_server app_server;
 const frit_option *server_option_rows(size_t *n_rows);
 // False with a sentence in the problem; status 400 if the options are wrong, 500 otherwise.
 bool server_open(app_server **out, const server_config *config, server_problem *problem);
-const char *server_url(const app_server *server);   // "http://127.0.0.1:8080"
+const char *server_url(const app_server *server);   // "http://127.0.0.1:8080", "unix:/run/frit.sock"
 const char *server_model_name(const app_server *server);
 // Reads again what may change while it runs, and says what came of it. False: nothing was changed.
 bool server_reload(app_server *server, char *said, size_t size);

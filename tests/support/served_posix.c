@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +18,8 @@
 #endif
 
 enum { PATIENCE_MS = 60000 };
+
+const char *served_by = "";
 
 void nap(int milliseconds)
 {
@@ -37,7 +40,7 @@ static void end_with(pid_t test)
 static pid_t start(const char *arguments, int *err)
 {
     char command[4 << 14];
-    int n = snprintf(command, sizeof command, "exec '%s/frit' serve %s", FRIT_BUILD_DIR, arguments);
+    int n = snprintf(command, sizeof command, "exec %s '%s/frit' serve %s", served_by, FRIT_BUILD_DIR, arguments);
     assert_true(n > 0 && (size_t)n < sizeof command);
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -91,14 +94,18 @@ served serve(const char *model, const char *options)
     char arguments[4 << 14];
     snprintf(arguments, sizeof arguments, "'%s' --port 0 %s", model, options);
     s.pid = start(arguments, &s.err);
-    if (!listen_for(s.err, s.said, sizeof s.said, "http://") ||
-        !listen_for(s.err, s.said, sizeof s.said, " tokens)\n")) {
+    if (!listen_for(s.err, s.said, sizeof s.said, " tokens)\n")) {
         kill(s.pid, SIGKILL);
         end_of(s.pid);
         fail_msg("frit serve %s: no ready line, but: %s", arguments, s.said);
     }
-    const char *url = strstr(s.said, "http://"), *port = strrchr(url, ':');
-    s.port = atoi(port + 1);
+    const char *path = strstr(s.said, " at unix:"), *url = strstr(s.said, path ? " at unix:" : " at http");
+    assert_non_null(url);
+    if (path) {
+        snprintf(s.path, sizeof s.path, "%.*s", (int)strcspn(path + 9, " "), path + 9);
+        return s;
+    }
+    s.port = atoi(strrchr(url, ':') + 1);
     assert_in_range(s.port, 1, 65535);
     return s;
 }
@@ -132,7 +139,13 @@ int serve_and_fail(const char *arguments, char *said, size_t size)
 
 int connect_to(const served *s)
 {
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int fd = socket(s->path[0] ? AF_UNIX : AF_INET, SOCK_STREAM, 0);
+    if (s->path[0]) {
+        struct sockaddr_un local = {.sun_family = AF_UNIX};
+        memcpy(local.sun_path, s->path, sizeof local.sun_path);
+        assert_int_equal(connect(fd, (struct sockaddr *)&local, sizeof local), 0);
+        return fd;
+    }
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);

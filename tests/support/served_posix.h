@@ -15,11 +15,14 @@
 
 typedef struct served {
     pid_t pid;
-    int port;
+    int port;           // or ...
+    char path[108];     // ... of a Unix socket; "": none
     int err;            // its stderr
     char said[32768];   // what came from there so far
 } served;
 
+// A command that starts it, such as "env NAME=VALUE"; "" at first.
+extern const char *served_by;
 // Starts it on a free port and waits for its ready line; fails the test if there is none within 60 s.
 served serve(const char *model, const char *options);
 // Sends the signal (0: none) and waits for the end; returns the exit code, or 128 + the signal that killed it.
