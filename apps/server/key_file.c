@@ -136,7 +136,7 @@ static bool read_key(const char *word, server_key_options *out, char *why, size_
         snprintf(why, size, "sha256: expected %d hexadecimal digits", 2 * SERVER_KEY_HASH);
         return false;
     }
-    // "name=key" without spaces would be a key that nobody sends. Base64 has '=' only at its end.
+    // "name=key" without spaces would be a key that no caller sends. Base64 has '=' only at its end.
     if (equals && equals[strspn(equals, "=")]) {
         snprintf(why, size, "'=' within a key; write a name with spaces: NAME = KEY; such a key as sha256:HEX");
         return false;

@@ -39,7 +39,7 @@ bool server_key_parse(const char *line, server_key_options *out, bool *is_key, c
 // All lines of a file, malloc'd. False with a problem of status 400.
 bool server_key_file_read(const char *path, server_key_options **out, size_t *n, server_problem *problem);
 
-// A caller. It outlives its key in the file while somebody holds it. NULL: a caller without a key, who has no limits.
+// A caller. It outlives its key in the file while it is retained. NULL: a caller without a key; it has no limits.
 typedef struct server_key server_key;
 
 server_key *server_key_retain(server_key *key);
@@ -55,7 +55,7 @@ void server_key_leave(server_key *key);
 void server_key_charge(server_key *key, size_t n_prompt, size_t n_answer);
 // Tokens that were served, divided by the key's weight: the caller with fewest is served next.
 double server_key_served(server_key *key);
-// Raises it, so that a caller who comes back has no credit for the time away.
+// Raises it, so that a caller that comes back has no credit for the time away.
 void server_key_raise(server_key *key, double least);
 
 typedef struct server_keys server_keys;

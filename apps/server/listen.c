@@ -108,7 +108,7 @@ static const char *unix_path(const char *host)
     return n > 5 && strcmp(host + n - 5, ".sock") == 0 ? host : NULL;
 }
 
-// Removes a socket on which nobody listens.
+// Removes a socket on which no process listens.
 static bool make_way(const struct sockaddr_un *address, server_problem *problem)
 {
     struct stat info;
@@ -146,7 +146,7 @@ static bool open_unix(server_listener *out, const char *path, const char *mode_t
     if (!make_way(&address, problem)) return false;
     out->fd = socket(AF_UNIX, SOCK_STREAM, 0);
     const bool is_bound = out->fd >= 0 && bind(out->fd, (struct sockaddr *)&address, sizeof address) == 0;
-    // Nobody can connect before `listen`.
+    // No client can connect before `listen`.
     if (is_bound && chmod(path, mode) == 0 && lstat(path, &info) == 0 && listen(out->fd, BACKLOG) == 0) {
         out->device = info.st_dev;
         out->inode = info.st_ino;

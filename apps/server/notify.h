@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // server/notify.h: tells the service manager how the server is doing: datagrams to the socket $NOTIFY_SOCKET, as
-// sd_notify(3) describes them. Without the variable, and where nobody listens, nothing happens.
+// sd_notify(3) describes them. Without the variable, and where no process listens, nothing happens.
 //
 //     server_notify("READY=1\nSTATUS=serving %s", name);
 #pragma once

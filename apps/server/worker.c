@@ -39,35 +39,9 @@ static double now_seconds(void)
 
 // ---------------------------------------------------------------------------------------- jobs, lock held
 
-static void job_free(server_job *job)
-{
-    while (job->parts) {
-        server_job *part = job->parts;
-        job->parts = part->next_part;
-        job_free(part);
-    }
-    if (job->free_ctx) job->free_ctx(job->ctx);
-    server_key_release(job->caller);
-    app_answer_free(&job->answer);
-    server_outbox_free(&job->outbox);
-    server_outbox_free(&job->last_words);
-    server_replay_release(job->replay);
-    frit_sampler_free(job->sampler);
-    frit_sampler_free(job->late_sampler);
-    frit_grammar_free(job->grammar);
-    frit_turn_free(job->turn);
-    free(job->picks);
-    free(job->prompt_picks);
-    free(job->scales);
-    free(job->salt);
-    free(job->prediction);
-    free(job->prompt);
-    free(job);
-}
-
 static void leave(server_job *job)
 {
-    if (--job->n_owners == 0) job_free(job);
+    if (--job->n_owners == 0) server_job_free(job);
 }
 
 static void wake(server_job *job)
@@ -743,16 +717,6 @@ bool server_worker_is_busy(server_worker *worker, int32_t i)
     return busy;
 }
 
-server_job *server_job_new(void)
-{
-    server_job *job = calloc(1, sizeof *job);
-    if (!job) return NULL;
-    job->n_owners = 1;
-    job->n_top = job->max_tokens = -1;
-    job->socket = -1;
-    return job;
-}
-
 bool server_worker_submit(server_worker *worker, server_job *job, server_problem *problem)
 {
     pthread_mutex_lock(&worker->lock);
@@ -785,7 +749,7 @@ void server_job_release(server_worker *worker, server_job *job)
 {
     if (!job) return;
     if (!worker) {
-        job_free(job);
+        server_job_free(job);
         return;
     }
     pthread_mutex_lock(&worker->lock);

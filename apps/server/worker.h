@@ -152,6 +152,7 @@ bool server_worker_is_busy(server_worker *worker, int32_t i);
 
 // A zeroed job that the caller fills and submits or releases.
 server_job *server_job_new(void);
+void server_job_free(server_job *job);   // and its parts: the last owner's
 // False with 429 (with the seconds to wait) or 503; the caller keeps its share of the job either way.
 bool server_worker_submit(server_worker *worker, server_job *job, server_problem *problem);
 // What a job that awaits its grammar and was submitted waits for, also for its parts. Takes the grammar over. NULL: any
