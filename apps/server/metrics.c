@@ -162,7 +162,8 @@ static void put_histogram(writing *w, int which, const histogram *h)
         put(w, "%s_bucket%s,le=\"%.10g\"} %llu\n", name, w->model, bounds[i], (unsigned long long)n);
     }
     put(w, "%s_bucket%s,le=\"+Inf\"} %llu\n", name, w->model, (unsigned long long)h->n);
-    put(w, "%s_sum%s} %.10g\n%s_count%s} %llu\n", name, w->model, h->sum, name, w->model, (unsigned long long)h->n);
+    put(w, "%s_sum%s} %.10g\n", name, w->model, h->sum);
+    put(w, "%s_count%s} %llu\n", name, w->model, (unsigned long long)h->n);
 }
 
 // A label's value: \ " and newlines are escaped; what is too long is cut.

@@ -46,7 +46,8 @@ void server_shares_join(const server_slots *slots, const server_job *first, serv
         if (other != job) look_at(&o, other, job->caller);
     for (int32_t i = 0; i < slots->n; i++)
         if (slots->items[i].job) look_at(&o, slots->items[i].job, job->caller);
-    if (!o.has_own) server_key_raise(job->caller, o.least < 0 ? level : o.least);
+    // A token less than the others: it goes before those that have a session already.
+    if (!o.has_own) server_key_raise(job->caller, o.least < 0 ? level : o.least - 1);
 }
 
 void server_job_set_caller(server_job *job, server_key *caller)

@@ -4,7 +4,7 @@
 // Further answers of a request that runs go first, then requests of lower priority numbers. Among equals the caller
 // goes first that was served fewest tokens, divided by the weight of its key (the virtual token counter of Sheng et
 // al., "Fairness in Serving Large Language Models", 2024); a caller's own requests keep their order. A caller with
-// nothing waiting or running that comes back is raised to the least of the others, so that time away is no credit.
+// nothing waiting or running that comes back is raised to about the least of the others: time away is no credit.
 #pragma once
 #include "server/worker.h"
 
