@@ -51,8 +51,8 @@ static void reload(app_server *server)
     char said[1024];
     hung_up = 0;
     server_notify_reloading();
-    const bool good = server_reload(server, said, sizeof said);
-    fprintf(stderr, "frit: SIGHUP: %s%s\n", good ? "" : "nothing changed: ", said);
+    server_reload(server, said, sizeof said);
+    fprintf(stderr, "frit: SIGHUP: %s\n", said);
     server_notify("READY=1");
 }
 

@@ -35,6 +35,7 @@ bool server_client_is_gone(server_job *job)
     if (job->abandoned) return true;
     const int events = look_at(job->socket);
     if (events & (POLLHUP | POLLERR | POLLNVAL)) return true;
+    if ((events & POLLRDHUP) && job->is_tls) return true;
     if ((events & POLLRDHUP) && !job->probed && !job->begun && job->may_probe) {
         job->probed = true;
         const ssize_t sent = send(job->socket, probe, sizeof probe - 1, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -34,8 +34,8 @@ typedef struct waiting {   // no complete head yet
     struct sockaddr_storage name;
     socklen_t n_name;
     bool held;   // it asks for /health, and all places are taken for a moment
-    bool
-        dozes;   // a Unix socket with a part of a head: poll returns at once whatever SO_RCVLOWAT is, so it is not asked
+    // A Unix socket with a part of a head: poll ignores SO_RCVLOWAT there, so it is looked at after some time.
+    bool dozes;
 } waiting;
 
 struct server_link {
@@ -95,8 +95,9 @@ static void close_gently(int fd)
     close(fd);
 }
 
-static void send_problem(int fd, const server_problem *problem)
+static void send_problem(const server_front *front, int fd, const server_problem *problem)
 {
+    if (front->options.is_tls) return;   // there is no session to say it in
     char *body = server_problem_json(problem), head[512], retry[40] = "";
     if (problem->retry_after > 0) snprintf(retry, sizeof retry, "Retry-After: %d\r\n", problem->retry_after);
     const int n =
@@ -111,9 +112,9 @@ static void send_problem(int fd, const server_problem *problem)
     free(body);
 }
 
-static void refuse(int fd, const server_problem *problem)
+static void refuse(const server_front *front, int fd, const server_problem *problem)
 {
-    send_problem(fd, problem);
+    send_problem(front, fd, problem);
     close_gently(fd);
 }
 
@@ -173,7 +174,7 @@ static void cut_late(server_front *front)
         if (link->phase == SERVER_PHASE_ANSWER || link->cut || now - link->since < most) continue;
         server_problem problem;
         say_late(&problem, "body", most);
-        if (link->phase == SERVER_PHASE_BODY) send_problem(link->fd, &problem);
+        if (link->phase == SERVER_PHASE_BODY) send_problem(front, link->fd, &problem);
         cut(link);
     }
 }
@@ -189,7 +190,7 @@ static waiting take_waiting(server_front *front, int i)
 
 static void refuse_waiting(server_front *front, int i, const server_problem *problem)
 {
-    refuse(take_waiting(front, i).fd, problem);
+    refuse(front, take_waiting(front, i).fd, problem);
 }
 
 // Drops what is known of a socket with this number.
@@ -251,7 +252,7 @@ static bool hand_over(server_front *front, int i, bool is_health)
         if (is_health) return false;
         server_problem problem;
         say_full(&problem);
-        refuse(w.fd, &problem);
+        refuse(front, w.fd, &problem);
     } else if (!front->options.admit(front->options.ctx, w.fd, (const struct sockaddr *)&w.name, w.n_name)) {
         server_front_close(front, server_front_find(front, w.fd));   // the socket is closed already
     }
@@ -272,6 +273,10 @@ static bool look(server_front *front, int i)
     head[n] = 0;
     server_problem problem = {0};
     bool is_health = false;
+    if (front->options.is_tls) {   // libmicrohttpd reads the head
+        hand_over(front, i, false);
+        return false;
+    }
     const size_t length = server_head_length(head, (size_t)n);
     if (length > 0 && server_head_read(head, length, &is_health, &problem)) {
         if (hand_over(front, i, is_health)) return false;
@@ -330,7 +335,7 @@ static void accept_one(server_front *front)
     if (front->n_waiting == front->options.max_links) {
         server_problem problem;
         say_full(&problem);
-        refuse(w.fd, &problem);
+        refuse(front, w.fd, &problem);
         return;
     }
     front->waiting[front->n_waiting++] = w;

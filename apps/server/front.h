@@ -8,6 +8,8 @@
 //                        |                                                   (deadlines in HEAD, BODY, IDLE)
 //                        +-> 400, 408, 431, 503
 //
+// Of TLS the first bytes are enough: heads cannot be read here, and what is refused is closed without an answer.
+//
 // When all places are taken, a connection that waits, or one between two requests, is closed for a new one. Some places
 // are for GET /health alone, so that it is answered whatever else is going on.
 #pragma once
@@ -27,6 +29,7 @@ typedef enum server_phase {
 
 typedef struct server_front_options {
     int socket;              // listening; taken over
+    bool is_tls;             // what comes cannot be read here
     int max_links;           // connections at once
     int arrival_s, idle_s;   // a head, and then a body, has to come within arrival_s
     bool (*admit)(void *ctx, int fd, const struct sockaddr *address, socklen_t n_address);   // takes the socket over

@@ -419,7 +419,8 @@ static bool submit(server_exchange *exchange)
     if (r->is_submitted) return true;
     job->socket = r->socket;
     server_job_set_caller(job, exchange->caller);
-    job->may_probe = !r->http_1_0;
+    job->may_probe = !r->http_1_0 && !r->http->options.tls;
+    job->is_tls = r->http->options.tls != NULL;
     r->is_submitted = true;
     if (server_worker_submit(worker, job, &exchange->problem)) {
         if (job->replay) server_replay_publish(job->replay);
@@ -609,13 +610,18 @@ static unsigned connection_limit(void)
 // poll, not epoll: the library's epoll threads end the process in rare orders of closing and resuming.
 static bool start_daemon(server_http *http, unsigned max_links)
 {
+    const bool is_tls = http->options.tls != NULL;
+    struct MHD_OptionItem more[] = {
+        {is_tls ? MHD_OPTION_HTTPS_CERT_CALLBACK : MHD_OPTION_END, 0, server_tls_callback()},
+        {MHD_OPTION_END, 0, NULL}};
     http->daemon = MHD_start_daemon(
-        MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request,
-        http, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT, max_links + N_THREADS,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, on_line, http,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
-        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+        MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | (is_tls ? MHD_USE_TLS : 0),
+        0, NULL, NULL, on_request, http, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT,
+        max_links + N_THREADS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_URI_LOG_CALLBACK, on_line, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, more,
+        MHD_OPTION_END);
     return http->daemon != NULL;
 }
 
@@ -625,6 +631,7 @@ bool server_http_start(server_http **out, const server_http_options *options, se
     server_http *http = calloc(1, sizeof *http);
     const unsigned max_links = connection_limit();
     const server_front_options front = {.socket = options->socket,
+                                        .is_tls = options->tls != NULL,
                                         .max_links = (int)max_links,
                                         .arrival_s = options->arrival_s,
                                         .idle_s = IDLE_SECONDS,

@@ -13,12 +13,14 @@
 #pragma once
 #include "server/guard.h"
 #include "server/routes.h"
+#include "server/tls.h"
 
 typedef struct server_http server_http;
 
 typedef struct server_http_options {
     int socket;   // listening; taken over
     const server_site *site;
+    server_tls *tls;   // NULL: none
     server_guard guard;
     int arrival_s;                   // how long a head, and then a body, may take to come
     int max_waiting;                 // requests whose bodies wait to be read

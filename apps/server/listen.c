@@ -58,7 +58,7 @@ static bool listen_at(const struct addrinfo *address, const server_listen_option
 }
 
 // Of the socket as it is: what kind it has, and how clients call it.
-static bool describe(server_listener *listener, struct sockaddr_storage *address, server_problem *problem)
+static bool describe(server_listener *listener, bool is_tls, struct sockaddr_storage *address, server_problem *problem)
 {
     socklen_t n = sizeof *address;
     char host[64], port[16];
@@ -79,7 +79,8 @@ static bool describe(server_listener *listener, struct sockaddr_storage *address
     if (error != 0)
         return server_refuse(problem, 500, NULL, NULL, "the socket has no address: %s", gai_strerror(error));
     const bool v6 = address->ss_family == AF_INET6;
-    snprintf(listener->url, sizeof listener->url, "http://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port);
+    snprintf(listener->url, sizeof listener->url, "http%s://%s%s%s:%s", is_tls ? "s" : "", v6 ? "[" : "", host,
+             v6 ? "]" : "", port);
     return true;
 }
 
@@ -195,7 +196,7 @@ static bool take_inherited(server_listener *out, const server_listen_options *op
                              "LISTEN_FDS: descriptor %d is not a listening stream socket (Accept=yes is not possible)",
                              FIRST_INHERITED);
     fcntl(out->fd, F_SETFD, FD_CLOEXEC);
-    return describe(out, &address, problem) &&
+    return describe(out, options->is_tls, &address, problem) &&
            check_exposed(options, (struct sockaddr *)&address, "the socket of LISTEN_FDS", problem);
 }
 
@@ -209,7 +210,7 @@ bool server_listen(server_listener *out, const server_listen_options *options, s
     if (!(path ? open_unix(out, path, options->socket_mode, problem) : open_address(out, options, problem)))
         return false;
     fcntl(out->fd, F_SETFD, FD_CLOEXEC);
-    if (describe(out, &address, problem)) return true;
+    if (describe(out, options->is_tls, &address, problem)) return true;
     close(out->fd);
     server_listener_end(out);
     return false;

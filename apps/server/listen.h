@@ -13,7 +13,8 @@ typedef struct server_listen_options {
     const char *host;
     int port;
     const char *socket_mode;   // of a Unix socket's file, in octal
-    bool is_guarded;           // keys are asked for, or it is said that none are needed: other machines may connect
+    bool is_tls;
+    bool is_guarded;   // keys are asked for, or it is said that none are needed: other machines may connect
 } server_listen_options;
 
 typedef struct server_listener {

@@ -26,6 +26,7 @@ struct app_server {
     server_site site;
     server_model model;
     server_http *http;
+    server_tls *tls;
     server_access_log *log;
     server_listener listener;
 };
@@ -46,6 +47,10 @@ const frit_option *server_option_rows(size_t *n_rows)
             .help = "keys that requests must send, with names and limits; read again at SIGHUP"),
         ROW(no_auth, .name = "no-auth", .type = FRIT_OPTION_FLAG,
             .help = "listen on other addresses than loopback without a key"),
+        ROW(tls_cert, .name = "tls-cert", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
+            .help = "speak TLS with this certificate (PEM, with its chain); read again at SIGHUP"),
+        ROW(tls_key, .name = "tls-key", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
+            .help = "the private key of --tls-cert (PEM, without a password)"),
         ROW(parallel, .name = "parallel", .letters = "np", .type = FRIT_OPTION_INT, .min = 1, .max = 256, .fallback = "4",
             .metavar = "N", .help = "requests that are answered at once, each with a context of its own"),
         ROW(max_queue, .name = "max-queue", .type = FRIT_OPTION_INT, .min = 0, .max = 65536, .fallback = "64",
@@ -106,6 +111,16 @@ static bool check_aliases(const server_options *options, server_problem *problem
     return true;
 }
 
+static bool open_tls(app_server *server, server_problem *problem)
+{
+    const char *certificate = server->options.tls_cert, *key = server->options.tls_key;
+    if (!certificate && !key) return true;
+    if (!certificate || !key)
+        return server_refuse(problem, 400, NULL, NULL, "--tls-cert and --tls-key belong together: %s is missing",
+                             certificate ? "--tls-key" : "--tls-cert");
+    return server_tls_open(&server->tls, certificate, key, problem);
+}
+
 static bool start(app_server *server, const server_config *config, server_problem *problem)
 {
     const server_options *options = &server->options;
@@ -155,8 +170,15 @@ static bool start(app_server *server, const server_config *config, server_proble
     };
     if (options->access_log && !server_access_log_open(&server->log, options->access_log, problem)) return false;
     http.log = server->log;
-    const server_listen_options listen = {options->host, options->port, options->socket_mode,
-                                          options->api_keys.n > 0 || options->key_file || options->no_auth};
+    if (!open_tls(server, problem)) return false;
+    http.tls = server->tls;
+    const server_listen_options listen = {
+        .host = options->host,
+        .port = options->port,
+        .socket_mode = options->socket_mode,
+        .is_tls = server->tls != NULL,
+        .is_guarded = options->api_keys.n > 0 || options->key_file || options->no_auth,
+    };
     if (!server_listen(&server->listener, &listen, problem)) return false;
     http.socket = server->listener.fd;
     http.guard.loopback = server->listener.is_loopback;
@@ -191,16 +213,32 @@ const char *server_model_name(const app_server *server)
     return server->model.name;
 }
 
+// Adds a sentence, after "; " if there are others.
+static void add_said(char *said, size_t size, const char *sentence)
+{
+    const size_t n = strlen(said);
+    snprintf(said + n, size - n, "%s%s", n > 0 ? "; " : "", sentence);
+}
+
 bool server_reload(app_server *server, char *said, size_t size)
 {
+    char text[800];
     server_problem problem;
-    if (!server_keys_have_file(server->site.keys))
-        return snprintf(said, size, "there is nothing to read again without --api-key-file"), false;
-    const bool good = server_keys_reload(server->site.keys, &problem);
-    if (good)
-        snprintf(said, size, "keys that are known now: %zu", server_keys_count(server->site.keys));
-    else
-        snprintf(said, size, "%s", problem.message);
+    bool good = true;
+    said[0] = 0;
+    if (server_keys_have_file(server->site.keys)) {
+        good = server_keys_reload(server->site.keys, &problem);
+        snprintf(text, sizeof text, "keys that are known now: %zu", server_keys_count(server->site.keys));
+        if (!good) snprintf(text, sizeof text, "keys as before: %s", problem.message);
+        add_said(said, size, text);
+    }
+    if (server->tls) {
+        const bool is_read = server_tls_reload(server->tls, &problem);
+        snprintf(text, sizeof text, "certificate as before: %s", problem.message);
+        add_said(said, size, is_read ? "new connections use the certificate as it is now" : text);
+        good = good && is_read;
+    }
+    if (!said[0]) add_said(said, size, "there is nothing to read again without --api-key-file and --tls-cert");
     return good;
 }
 
@@ -241,6 +279,7 @@ void server_close(app_server *server)
     server_keys_close(server->site.keys);
     server_access_log_close(server->log);
     server_listener_end(&server->listener);
+    server_tls_close(server->tls);
     free(server->model.stem);
     free(server);
 }

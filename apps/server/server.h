@@ -11,11 +11,12 @@
 #include "frit_tools.h"
 
 typedef struct server_options {
-    const char *host;            // or unix:PATH, PATH.sock
-    int32_t port;                // 0: any
-    const char *socket_mode;     // octal
-    frit_option_list api_keys;   // must outlive the server
-    const char *key_file;        // NULL: none
+    const char *host;                 // or unix:PATH, PATH.sock
+    int32_t port;                     // 0: any
+    const char *socket_mode;          // octal
+    frit_option_list api_keys;        // must outlive the server
+    const char *key_file;             // NULL: none
+    const char *tls_cert, *tls_key;   // NULL: no TLS
     bool no_auth;
     int32_t parallel, max_queue;
     frit_option_list aliases;
@@ -46,7 +47,7 @@ const frit_option *server_option_rows(size_t *n_rows);
 bool server_open(app_server **out, const server_config *config, server_problem *problem);
 const char *server_url(const app_server *server);   // "http://127.0.0.1:8080", "unix:/run/frit.sock"
 const char *server_model_name(const app_server *server);
-// Reads again what may change while it runs, and says what came of it. False: nothing was changed.
+// Reads again what may change while it runs, and says what came of it. False: a part of that stays as it was.
 bool server_reload(app_server *server, char *said, size_t size);
 void server_drain(app_server *server);
 bool server_is_quiet(app_server *server);

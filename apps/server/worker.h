@@ -90,6 +90,7 @@ struct server_job {
     bool wants_progress;       // the stream tells how much of the prompt has run
     int socket;                // of the client, to see it go away; -1: unknown
     bool may_probe;            // it understands interim answers (HTTP/1.1)
+    bool is_tls;               // it does not close its sending side alone
     void (*wake)(void *ctx);   // there is news; called with the worker's lock held
     void *wake_ctx;
     // ------------------------------------------------ the worker's

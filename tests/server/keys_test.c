@@ -378,7 +378,7 @@ static void a_hangup_reads_the_file_again(void **state)
     expect_status(&s, ABC, 401);
     write_keys("one = k1 k4\n");
     kill(s.pid, SIGHUP);
-    expect_said(&s, "SIGHUP: nothing changed: --api-key-file");
+    expect_said(&s, "SIGHUP: keys as before: --api-key-file");
     expect_status(&s, "k1", 200);
     expect_status(&s, "abc", 200);
     write_keys("one = k3\n");
