@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Making and freeing a job.
+// Making and freeing a job, and what it notes of its tokens.
 #include "server/worker.h"
 
 #include <stdlib.h>
@@ -38,4 +38,36 @@ void server_job_free(server_job *job)
     free(job->prediction);
     free(job->prompt);
     free(job);
+}
+
+static frit_status note(server_pick *pick, const float *logits, size_t n_vocab, int32_t n_top, frit_token token)
+{
+    pick->picked.token = token;
+    pick->n_top = (size_t)n_top < n_vocab ? n_top : (int32_t)n_vocab;
+    const frit_status status = frit_logprobs_of(logits, n_vocab, &pick->picked, 1);
+    return status == FRIT_OK ? frit_logprobs_top(logits, n_vocab, pick->top, (size_t)pick->n_top) : status;
+}
+
+// Row i says how likely token i + 1 was. Logits that are not finite end the session.
+void server_job_note_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    server_job *job = ctx;
+    if (i + 1 < job->n_prompt) note(&job->prompt_picks[i + 1], values, n, job->n_top, job->prompt[i + 1]);
+}
+
+frit_status server_job_note_pick(server_job *job, const frit_picked *picked)
+{
+    if (job->n_picks == job->picks_capacity) {
+        size_t capacity = job->picks_capacity ? 2 * job->picks_capacity : 64;
+        server_pick *picks = realloc(job->picks, capacity * sizeof *picks);
+        if (!picks) return FRIT_E_MEMORY;
+        job->picks = picks;
+        job->picks_capacity = capacity;
+    }
+    server_pick *pick = &job->picks[job->n_picks++];
+    pick->picked = (frit_logprob){picked->token, picked->logprob};
+    pick->n_top = (int32_t)picked->n_top;
+    for (size_t i = 0; i < picked->n_top; i++) pick->top[i] = picked->top[i];
+    pick->at = job->answer.n;
+    return FRIT_OK;
 }

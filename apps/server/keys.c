@@ -108,6 +108,15 @@ int32_t server_key_priority(server_key *key)
     return priority;
 }
 
+int32_t server_key_weight(server_key *key)
+{
+    if (!key) return 1;
+    pthread_mutex_lock(&key->lock);
+    const int32_t weight = key->options.weight;
+    pthread_mutex_unlock(&key->lock);
+    return weight;
+}
+
 // ---------------------------------------------------------------------------------------- limits, lock held
 
 static void refill(bucket *b, const server_limit *limit, double now)

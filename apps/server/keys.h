@@ -48,6 +48,7 @@ uint64_t server_key_id(const server_key *key);         // the same after a resta
 const char *server_key_salt(const server_key *key);    // likewise, as a text; "": no key
 const char *server_key_label(const server_key *key);   // for people: its name, or the start of a hash; NULL: no key
 int32_t server_key_priority(server_key *key);
+int32_t server_key_weight(server_key *key);
 // Begins a request. False with 429 and the time to wait if the key's limits do not allow it now.
 bool server_key_enter(server_key *key, double now, server_problem *problem);
 void server_key_leave(server_key *key);

@@ -55,3 +55,9 @@ void server_job_set_caller(server_job *job, server_key *caller)
     job->caller = server_key_retain(caller);
     if (!job->has_priority) job->priority = server_key_priority(caller);
 }
+
+void server_shares_apply(const server_job *job, frit_session *session)
+{
+    if (job->first) job = job->first;
+    frit_session_set_share(session, server_key_weight(job->caller), -job->priority);   // which goes from high to low
+}

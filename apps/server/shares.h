@@ -12,5 +12,7 @@
 server_job **server_shares_next(server_job **first);
 // `job` joins the queue: for its caller. `level`: the most that any caller was served; it holds without other callers.
 void server_shares_join(const server_slots *slots, const server_job *first, server_job *job, double level);
+// Gives the session, within steps that all share, the weight and priority of the job, which begins.
+void server_shares_apply(const server_job *job, frit_session *session);
 // Gives the job its caller, retained, and the priority of the caller's requests if it has none of its own.
 void server_job_set_caller(server_job *job, server_key *caller);

@@ -237,24 +237,9 @@ static void ask_all(server_worker *worker)
     }
 }
 
-static frit_status note(server_pick *pick, const float *logits, size_t n_vocab, int32_t n_top, frit_token token)
-{
-    pick->picked.token = token;
-    pick->n_top = (size_t)n_top < n_vocab ? n_top : (int32_t)n_vocab;
-    const frit_status status = frit_logprobs_of(logits, n_vocab, &pick->picked, 1);
-    return status == FRIT_OK ? frit_logprobs_top(logits, n_vocab, pick->top, (size_t)pick->n_top) : status;
-}
-
-// Row i says how likely token i + 1 was. Logits that are not finite end the session.
-static void note_row(void *ctx, size_t i, const float *values, size_t n)
-{
-    server_job *job = ctx;
-    if (i + 1 < job->n_prompt) note(&job->prompt_picks[i + 1], values, n, job->n_top, job->prompt[i + 1]);
-}
-
 static frit_status load_prompt(server_worker *worker, server_slot *slot, server_job *job, size_t n_kept)
 {
-    const frit_push_options rows = {.output = FRIT_OUTPUT_ALL, .row = note_row, .row_ctx = job};
+    const frit_push_options rows = {.output = FRIT_OUTPUT_ALL, .row = server_job_note_row, .row_ctx = job};
     const bool wants_rows = job->echoes && job->n_top >= 0;
     if (wants_rows) job->prompt_picks = calloc(job->n_prompt, sizeof *job->prompt_picks);
     if (wants_rows && !job->prompt_picks) return FRIT_E_MEMORY;
@@ -275,6 +260,7 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     worker->n_running++;
     job->times.started = now_seconds();
     if (!job->first) job->n_open = 1;
+    server_shares_apply(job, slot->session);
     server_key_charge(job->caller, job->work ? job->usage.n_prompt : job->n_prompt, 0);
     if (job->work) return;
     job->usage.n_prompt = job->n_prompt;
@@ -391,23 +377,6 @@ static frit_status sample(const server_worker *worker, server_job *job, frit_log
     return status;
 }
 
-static frit_status note_pick(server_job *job, const frit_picked *picked)
-{
-    if (job->n_picks == job->picks_capacity) {
-        size_t capacity = job->picks_capacity ? 2 * job->picks_capacity : 64;
-        server_pick *picks = realloc(job->picks, capacity * sizeof *picks);
-        if (!picks) return FRIT_E_MEMORY;
-        job->picks = picks;
-        job->picks_capacity = capacity;
-    }
-    server_pick *pick = &job->picks[job->n_picks++];
-    pick->picked = (frit_logprob){picked->token, picked->logprob};
-    pick->n_top = (int32_t)picked->n_top;
-    for (size_t i = 0; i < picked->n_top; i++) pick->top[i] = picked->top[i];
-    pick->at = job->answer.n;
-    return FRIT_OK;
-}
-
 // What the step gave: the token after the last one, or that after the drafts that are right.
 static frit_status take_picked(const server_worker *worker, server_job *job, frit_logprob *top, frit_picked *picked)
 {
@@ -433,7 +402,7 @@ static frit_status take_token(server_worker *worker, server_job *job, const frit
     *ended = frit_token_is_end(worker->model, picked->token);
     *finish = SERVER_FINISH_STOP;
     if (*ended) return FRIT_OK;
-    if (job->n_top >= 0) status = note_pick(job, picked);
+    if (job->n_top >= 0) status = server_job_note_pick(job, picked);
     if (status == FRIT_OK) status = app_answer_push(&job->answer, picked->token, &shown);
     if (status != FRIT_OK) return status;
     say(worker, job, shown);

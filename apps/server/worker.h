@@ -184,6 +184,10 @@ void server_refuse_step(server_problem *problem, frit_status status);
 // The answer has had the time that it may take.
 bool server_job_is_late(const server_job *job, double now);
 server_usage server_answer_usage(const server_job *job);   // of all answers to the request
+// How likely a token of the answer was, and of the prompt: row i says it of token i + 1. Logits that are not finite end
+// the session. The i-th row of a prompt; `ctx` is the job.
+frit_status server_job_note_pick(server_job *job, const frit_picked *picked);
+void server_job_note_row(void *ctx, size_t i, const float *values, size_t n);
 // The answer has its next token; it is whole. `metrics` may be NULL.
 void server_job_note_token(server_job *job, server_metrics *metrics, double now);
 void server_job_note_end(const server_job *job, server_metrics *metrics, server_finish finish);
