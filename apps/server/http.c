@@ -25,7 +25,7 @@ enum {
     N_THREADS = 4,
     N_READERS = 3,   // of bodies; one is for short ones
     MAX_CONNECTIONS = 4096,
-    IDLE_SECONDS = 120,
+    STALL_SECONDS = 120,   // of a client that takes nothing
     STREAM_BLOCK = 16 << 10,
     CONNECTION_BYTES = 4 * SERVER_MAX_HEAD,   // of libmicrohttpd's memory for one
     FIRST_BYTES = 16 << 10,                   // of a body's memory
@@ -420,6 +420,7 @@ static bool submit(server_exchange *exchange)
     job->socket = r->socket;
     server_job_set_caller(job, exchange->caller);
     job->may_probe = !r->http_1_0 && !r->http->options.tls;
+    job->max_seconds = r->http->options.answer_s;
     job->is_tls = r->http->options.tls != NULL;
     r->is_submitted = true;
     if (server_worker_submit(worker, job, &exchange->problem)) {
@@ -611,17 +612,17 @@ static unsigned connection_limit(void)
 static bool start_daemon(server_http *http, unsigned max_links)
 {
     const bool is_tls = http->options.tls != NULL;
+    const int idle_s = http->options.idle_s, stall_s = idle_s > STALL_SECONDS ? idle_s + 1 : STALL_SECONDS;
     struct MHD_OptionItem more[] = {
         {is_tls ? MHD_OPTION_HTTPS_CERT_CALLBACK : MHD_OPTION_END, 0, server_tls_callback()},
         {MHD_OPTION_END, 0, NULL}};
     http->daemon = MHD_start_daemon(
         MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | (is_tls ? MHD_USE_TLS : 0),
         0, NULL, NULL, on_request, http, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT,
-        max_links + N_THREADS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_URI_LOG_CALLBACK, on_line, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, more,
-        MHD_OPTION_END);
+        max_links + N_THREADS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, on_line, http,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
+        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
     return http->daemon != NULL;
 }
 
@@ -634,7 +635,7 @@ bool server_http_start(server_http **out, const server_http_options *options, se
                                         .is_tls = options->tls != NULL,
                                         .max_links = (int)max_links,
                                         .arrival_s = options->arrival_s,
-                                        .idle_s = IDLE_SECONDS,
+                                        .idle_s = options->idle_s,
                                         .admit = admit,
                                         .ctx = http};
     struct timespec now;

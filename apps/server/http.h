@@ -23,6 +23,8 @@ typedef struct server_http_options {
     server_tls *tls;   // NULL: none
     server_guard guard;
     int arrival_s;                   // how long a head, and then a body, may take to come
+    int idle_s;                      // how long a connection may be between two requests
+    int answer_s;                    // how long an answer may take from its session on; 0: any time
     int max_waiting;                 // requests whose bodies wait to be read
     struct server_access_log *log;   // NULL: none
 } server_http_options;

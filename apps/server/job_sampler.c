@@ -32,6 +32,7 @@ void server_job_change_sampler(server_job *job)
 
 bool server_job_is_late(const server_job *job, double now)
 {
+    if (server_job_is_overdue(job, now)) return true;
     return job->max_ms > 0 && 1e3 * (now - job->times.first) > job->max_ms &&
            memchr(job->answer.text, '\n', job->answer.n) != NULL;
 }

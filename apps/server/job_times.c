@@ -40,6 +40,12 @@ void server_job_note_end(const server_job *job, server_metrics *metrics, server_
     server_metrics_observe(metrics, SERVER_TIME_DECODE, t->latest - t->first);
 }
 
+bool server_job_is_overdue(const server_job *job, double now)
+{
+    const int32_t most = job->first ? job->first->max_seconds : job->max_seconds;
+    return most > 0 && now - job->times.started >= most;
+}
+
 server_usage server_answer_usage(const server_job *job)
 {
     const server_job *first = job->first ? job->first : job;

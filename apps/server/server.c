@@ -77,6 +77,10 @@ const frit_option *server_option_rows(size_t *n_rows)
             .metavar = "SECONDS", .help = "a stream that has nothing to say for so long, while its request waits or its prompt runs, sends a comment; 0: none"),
         ROW(arrival_s, .name = "request-timeout", .type = FRIT_OPTION_INT, .min = 1, .max = 86400, .fallback = "60",
             .metavar = "SECONDS", .help = "how long the headers of a request, and then its body, may take to come"),
+        ROW(idle_s, .name = "idle-timeout", .type = FRIT_OPTION_INT, .min = 1, .max = 86400, .fallback = "120",
+            .metavar = "SECONDS", .help = "how long a connection may wait between two requests"),
+        ROW(answer_s, .name = "answer-timeout", .type = FRIT_OPTION_INT, .min = 0, .max = 86400, .fallback = "0",
+            .metavar = "SECONDS", .help = "how long an answer may take, with its prompt, once it has a session; 0: any time"),
     };
     // clang-format on
     *n_rows = sizeof rows / sizeof rows[0];
@@ -158,6 +162,8 @@ static bool start(app_server *server, const server_config *config, server_proble
         .site = site,
         .guard = {.keys = site->keys, .origins = options->cors, .host = options->host},
         .arrival_s = options->arrival_s,
+        .idle_s = options->idle_s,
+        .answer_s = options->answer_s,
         .max_waiting = options->parallel + options->max_queue,
     };
     const server_worker_options worker = {

@@ -28,6 +28,8 @@ typedef struct server_options {
     const char *access_log;   // path; "-": stderr; NULL: none
     int32_t keep_alive_s;     // streams that say nothing for so long say that they live; 0: they do not
     int32_t arrival_s;        // how long a request's head, and then its body, may take to come
+    int32_t idle_s;           // how long a connection may be between two requests
+    int32_t answer_s;         // how long an answer may take from its session on; 0: any time
 } server_options;
 
 typedef struct server_config {

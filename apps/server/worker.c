@@ -432,7 +432,7 @@ static frit_status pick(server_worker *worker, server_job *job, bool *ended, ser
     app_text shown;
     frit_session *session = job->slot->session;
     job->usage.n_cached = frit_session_cached(session);
-    *ended = room_of(worker, job) == 0;
+    *ended = room_of(worker, job) == 0 || frit_session_pending(session) > 0;   // its time was over within the prompt
     *finish = SERVER_FINISH_LENGTH;
     frit_status status = *ended ? FRIT_OK : take_picked(worker, job, top, &picked);
     for (size_t left = (size_t)picked.n_accepted; left > 0 && status == FRIT_OK && !*ended; left--) {
@@ -542,7 +542,8 @@ static void run_turn(server_worker *worker)
 {
     for (int32_t i = 0; i < worker->slots.n; i++) {
         server_slot *slot = &worker->slots.items[i];
-        if (!slot->job || !take_grammar(worker, slot) || frit_session_pending(slot->session) > 0) continue;
+        if (!slot->job || !take_grammar(worker, slot)) continue;
+        if (frit_session_pending(slot->session) > 0 && !server_job_is_overdue(slot->job, now_seconds())) continue;
         pthread_mutex_lock(&worker->lock);
         bool paused = is_paused(slot->job);
         pthread_mutex_unlock(&worker->lock);

@@ -63,6 +63,7 @@ struct server_job {
     frit_sampler *sampler;        // owned
     frit_sampler *late_sampler;   // after min_tokens tokens of the answer: owned; NULL: the same
     int32_t min_tokens;
+    int32_t max_seconds;      // from its session on, its prompt too, each answer may take so long; 0: any
     int32_t max_ms;           // after its first token, and a line, the answer may take so long; <= 0: any
     frit_grammar *grammar;    // of the answer: owned; NULL: none
     bool awaits_grammar;      // it is still compiled: the prompt runs before, and no token is picked
@@ -183,7 +184,8 @@ void server_job_change_sampler(server_job *job);
 void server_refuse_step(server_problem *problem, frit_status status);
 // The answer has had the time that it may take.
 bool server_job_is_late(const server_job *job, double now);
-server_usage server_answer_usage(const server_job *job);   // of all answers to the request
+bool server_job_is_overdue(const server_job *job, double now);   // by max_seconds, while it has a session
+server_usage server_answer_usage(const server_job *job);         // of all answers to the request
 // How likely a token of the answer was, and of the prompt: row i says it of token i + 1. Logits that are not finite end
 // the session. The i-th row of a prompt; `ctx` is the job.
 frit_status server_job_note_pick(server_job *job, const frit_picked *picked);
