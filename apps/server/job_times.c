@@ -38,6 +38,9 @@ void server_job_note_end(const server_job *job, server_metrics *metrics, server_
     if (t->first == 0) return;   // no token was wanted
     server_metrics_observe(metrics, SERVER_TIME_WHOLE, t->latest - t->submitted);
     server_metrics_observe(metrics, SERVER_TIME_DECODE, t->latest - t->first);
+    server_metrics_observe(metrics, SERVER_TIME_INFERENCE, t->latest - t->started);
+    if (usage->n_answer < 2) return;
+    server_metrics_observe(metrics, SERVER_TIME_PER_TOKEN, (t->latest - t->first) / (double)(usage->n_answer - 1));
 }
 
 bool server_job_is_overdue(const server_job *job, double now)

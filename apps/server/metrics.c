@@ -24,6 +24,8 @@ static const double request_bounds[MAX_BUCKETS] = {0.3, 0.5, 0.8, 1,  1.5, 2,   
 static const double count_bounds[MAX_BUCKETS] = {1,   2,    5,    10,   20,    50,    100,   200,
                                                  500, 1000, 2000, 5000, 10000, 20000, 50000, 100000};
 
+static const double step_bounds[MAX_BUCKETS] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
+
 static const struct {
     const char *name, *help;
     const double *bounds;
@@ -39,6 +41,12 @@ static const struct {
     [SERVER_TIME_PREFILL] = {"vllm:request_prefill_time_seconds", "from its session to its first token",
                              request_bounds},
     [SERVER_TIME_DECODE] = {"vllm:request_decode_time_seconds", "from its first to its last token", request_bounds},
+    [SERVER_TIME_INFERENCE] = {"vllm:request_inference_time_seconds", "from its session to its last token",
+                               request_bounds},
+    [SERVER_TIME_PER_TOKEN] = {"vllm:request_time_per_output_token_seconds",
+                               "between the tokens of an answer: its mean", token_bounds},
+    [SERVER_STEP_TOKENS] = {"vllm:iteration_tokens_total", "tokens that a step ran", step_bounds},
+    [SERVER_STEP_SESSIONS] = {"frit_step_sessions", "requests that had a session in a step", step_bounds},
     [SERVER_PROMPT_TOKENS] = {"vllm:request_prompt_tokens", "tokens of a prompt", count_bounds},
     [SERVER_ANSWER_TOKENS] = {"vllm:request_generation_tokens", "tokens of an answer", count_bounds},
 };
@@ -51,6 +59,7 @@ static const struct {
     [SERVER_COUNT_ANSWER_TOKENS] = {"vllm:generation_tokens_total", "tokens of answers", ""},
     [SERVER_COUNT_CACHE_QUERIES] = {"vllm:prefix_cache_queries_total", "tokens looked for in the prefix cache", ""},
     [SERVER_COUNT_CACHE_HITS] = {"vllm:prefix_cache_hits_total", "tokens found in the prefix cache", ""},
+    [SERVER_COUNT_DRAFTED_STEPS] = {"vllm:spec_decode_num_drafts_total", "steps of a session with guessed tokens", ""},
     [SERVER_COUNT_DRAFTS] = {"vllm:spec_decode_num_draft_tokens_total", "guessed tokens that ran", ""},
     [SERVER_COUNT_ACCEPTED_DRAFTS] = {"vllm:spec_decode_num_accepted_tokens_total", "guessed tokens that were right",
                                       ""},

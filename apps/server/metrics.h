@@ -15,6 +15,7 @@ typedef enum server_counter {
     SERVER_COUNT_ANSWER_TOKENS,
     SERVER_COUNT_CACHE_QUERIES,   // tokens of prompts that were looked for
     SERVER_COUNT_CACHE_HITS,      // ... and found
+    SERVER_COUNT_DRAFTED_STEPS,   // of a session
     SERVER_COUNT_DRAFTS,
     SERVER_COUNT_ACCEPTED_DRAFTS,
     SERVER_COUNT_STOPPED,   // requests
@@ -33,8 +34,12 @@ typedef enum server_histogram {
     SERVER_TIME_QUEUED,
     SERVER_TIME_PREFILL,
     SERVER_TIME_DECODE,
+    SERVER_TIME_INFERENCE,
+    SERVER_TIME_PER_TOKEN,   // of one answer: the mean
     SERVER_PROMPT_TOKENS,
     SERVER_ANSWER_TOKENS,
+    SERVER_STEP_TOKENS,
+    SERVER_STEP_SESSIONS,
     SERVER_N_HISTOGRAMS,
 } server_histogram;
 

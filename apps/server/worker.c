@@ -383,6 +383,7 @@ static frit_status take_picked(const server_worker *worker, server_job *job, fri
     const frit_status status =
         job->is_asked ? frit_session_picked(job->slot->session, picked) : sample(worker, job, top, picked);
     if (status == FRIT_OK) job->usage.n_rejected += job->n_drafts - (size_t)picked->n_accepted;
+    if (job->n_drafts > 0) server_metrics_count(worker->metrics, SERVER_COUNT_DRAFTED_STEPS, 1);
     job->is_asked = false;
     job->n_drafts = 0;
     return status;
@@ -528,11 +529,13 @@ static void end_failed(server_worker *worker, frit_status step)
     pthread_mutex_unlock(&worker->lock);
 }
 
-static void note_cache(server_worker *worker)
+static void note_step(server_worker *worker, int32_t n_rows)
 {
     size_t n = 0;
     for (int32_t i = 0; i < worker->slots.n; i++)
         if (worker->slots.items[i].job) n += frit_session_length(worker->slots.items[i].session);
+    if (n_rows > 0) server_metrics_observe(worker->metrics, SERVER_STEP_TOKENS, n_rows);
+    if (n_rows > 0) server_metrics_observe(worker->metrics, SERVER_STEP_SESSIONS, worker->n_running);
     pthread_mutex_lock(&worker->lock);
     worker->n_cached = n;
     pthread_mutex_unlock(&worker->lock);
@@ -550,9 +553,10 @@ static void run_turn(server_worker *worker)
         if (!paused) advance(worker, slot);
     }
     ask_all(worker);
-    end_failed(worker, frit_engine_step(worker->engine, NULL));
+    int32_t n_rows = 0;
+    end_failed(worker, frit_engine_step(worker->engine, &n_rows));
     server_metrics_count(worker->metrics, SERVER_COUNT_STEPS, 1);
-    note_cache(worker);
+    note_step(worker, n_rows);
 }
 
 static void *work(void *ctx)

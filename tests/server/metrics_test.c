@@ -77,6 +77,8 @@ static void requests_are_counted(void **state)
         {"vllm:request_queue_time_seconds_count" M, 2},
         {"vllm:request_prefill_time_seconds_count" M, 2},
         {"vllm:request_decode_time_seconds_count" M, 2},
+        {"vllm:request_inference_time_seconds_count" M, 2},
+        {"vllm:request_time_per_output_token_seconds_count" M, 2},
         {"vllm:request_prompt_tokens_sum" M, 2 * n_prompt},
         {"vllm:request_generation_tokens_sum" M, n_answer + 3},
         {"vllm:request_generation_tokens_bucket" M ",le=\"5\"", 1},
@@ -86,6 +88,15 @@ static void requests_are_counted(void **state)
         const double found = value_of(after, rows[i].start) - value_of(before, rows[i].start);
         if (fabs(found - rows[i].grows) > 1e-9) fail_msg("%s: %g more, not %g", rows[i].start, found, rows[i].grows);
     }
+    // All tokens of both, but what the cache had and the last ones of the answers.
+    const double n_ran =
+        value_of(after, "vllm:iteration_tokens_total_sum" M) - value_of(before, "vllm:iteration_tokens_total_sum" M);
+    const double n_cached =
+        value_of(after, "vllm:prefix_cache_hits_total" M) - value_of(before, "vllm:prefix_cache_hits_total" M);
+    const double n_rejected = value_of(after, "vllm:spec_decode_num_draft_tokens_total" M) -
+                              value_of(after, "vllm:spec_decode_num_accepted_tokens_total" M);
+    assert_true(n_ran - n_rejected == 2 * n_prompt - n_cached + n_answer - 1 + 2);
+    assert_true(value_of(after, "frit_step_sessions_sum" M) == value_of(after, "frit_step_sessions_count" M));
     assert_true(value_of(after, "frit_steps_total" M) > value_of(before, "frit_steps_total" M));
     assert_true(value_of(after, "frit_sessions" M) == 2);
     assert_true(value_of(after, "vllm:num_requests_running" M) == 0);
