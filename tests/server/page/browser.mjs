@@ -47,6 +47,13 @@ export async function ended(page) {
     await page.waitForSelector("button[aria-label='Send']");
 }
 
+// Answers come slowly from here on, however fast the machine is.
+export async function slowDown(page) {
+    const session = await page.context().newCDPSession(page);
+    await session.send("Network.emulateNetworkConditions",
+                       { offline: false, latency: 0, downloadThroughput: 30000, uploadThroughput: -1 });
+}
+
 // Sends a message and waits for the whole answer.
 export async function ask(page, text) {
     const whole = page.locator(".message.assistant:not(.writing)");

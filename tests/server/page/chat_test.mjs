@@ -2,7 +2,7 @@
 // Conversations: answers, branches, the list, what a reload keeps.
 import assert from "node:assert/strict";
 
-import { ask, button, ended, lastAnswer, nextRequest, openPanel, send, setNumber } from "./browser.mjs";
+import { ask, button, ended, lastAnswer, nextRequest, openPanel, send, setNumber, slowDown } from "./browser.mjs";
 
 const TALE = "Tell me the tale of Rapunzel.";
 
@@ -29,6 +29,7 @@ async function answerStreamsAndMetersShow({ page }) {
 }
 
 async function escapeStopsAnAnswer({ page }) {
+    await slowDown(page);
     await send(page, TALE);
     await page.waitForSelector(".message.assistant .prose");
     await page.keyboard.press("Escape");
@@ -41,10 +42,13 @@ async function escapeStopsAnAnswer({ page }) {
 
 async function theComposerStaysWhereItIs({ page }) {
     await shorten(page, 200);
+    await slowDown(page);
     const box = () => page.locator(".composer-box").boundingBox();
     const before = await box();
     await send(page, TALE);
     await page.waitForSelector(".message.assistant .prose");
+    assert.deepEqual(await box(), before);
+    await page.waitForFunction(() => document.querySelector(".message.assistant").innerText.length > 300);
     assert.deepEqual(await box(), before);
     await ended(page);
     assert.deepEqual(await box(), before);

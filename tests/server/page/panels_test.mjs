@@ -14,9 +14,11 @@ async function settingsAreSent({ page, url }) {
     await setNumber(page, "top p", 0.5);
     await setNumber(page, "longest answer", 4);
     await setNumber(page, "seed", 7);
+    await page.getByLabel("Reasoning").selectOption("none");
     const request = await nextRequest(page, () => send(page, "Hello."));
     assert.deepEqual(request.messages, [{ role: "system", content: "Answer like a pirate." }, { role: "user", content: "Hello." }]);
-    assert.deepEqual([request.top_p, request.seed, request.max_completion_tokens, request.model], [0.5, 7, 4, "fable"]);
+    assert.deepEqual([request.top_p, request.seed, request.max_completion_tokens, request.model, request.reasoning_effort],
+                     [0.5, 7, 4, "fable", "none"]);
     await ended(page);
     await page.getByLabel("top p", { exact: true }).fill("7");   // out of its row's range
     assert.equal(await page.getByLabel("top p", { exact: true }).getAttribute("aria-invalid"), "true");

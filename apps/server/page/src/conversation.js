@@ -14,7 +14,7 @@ export function newConversation() {
 }
 
 export function newSettings() {
-    return { model: "", system: "", sampling: {}, max_tokens: "", seed: "", logprobs: false, schema: "", use_schema: false,
+    return { model: "", system: "", sampling: {}, max_tokens: "", seed: "", effort: "", logprobs: false, schema: "", use_schema: false,
              tools: "", use_tools: false, tool_choice: "auto" };
 }
 

@@ -21,6 +21,7 @@ export function requestOf(settings) {
     const body = { model: chosenModel()?.id, ...settings.sampling };
     if (settings.max_tokens !== "") body.max_completion_tokens = Number(settings.max_tokens);
     if (settings.seed !== "") body.seed = Number(settings.seed);
+    if (settings.effort !== "") body.reasoning_effort = settings.effort;
     if (settings.logprobs) Object.assign(body, { logprobs: true, top_logprobs: N_ALTERNATIVES });
     if (settings.use_schema && settings.schema.trim())
         body.response_format = { type: "json_schema",

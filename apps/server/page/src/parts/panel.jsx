@@ -14,7 +14,22 @@ const EXAMPLES = {
               parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] } }],
 };
 
+const EFFORTS = [["", "as the model does"], ["none", "none"], ["low", "little"], ["medium", "medium"], ["high", "much"]];
+const CHOICES = [["auto", "where the model wants to"], ["required", "always"], ["none", "never"]];
+
 // ------------------------------------------------------------------------------------ fields
+
+function Select({ name, label, choices }) {
+    return (
+        <div class="field">
+            <label for={name}>{label}</label>
+            <select id={name} value={current.value.settings[name]}
+                onChange={(event) => changeSettings({ [name]: event.target.value })}>
+                {choices.map(([value, text]) => <option key={value} value={value}>{text}</option>)}
+            </select>
+        </div>
+    );
+}
 
 function Check({ name, label, help }) {
     return (
@@ -99,6 +114,7 @@ function General() {
                 <NumberField id="seed" label="seed" help="empty: another one each time" min={0} step={1}
                     value={settings.seed} change={(text) => changeSettings({ seed: text })} />
             </div>
+            <Select name="effort" label="Reasoning" choices={EFFORTS} />
             <Check name="logprobs" label="Probabilities of tokens" help="Answers from now on can show them." />
             <Sampling />
         </>
@@ -149,15 +165,7 @@ function Tools() {
     return (
         <>
             <Check name="use_tools" label="Offer tools" help="The model may call them; you write what they return." />
-            <div class="field">
-                <label for="tool-choice">Calls</label>
-                <select id="tool-choice" value={current.value.settings.tool_choice}
-                    onChange={(event) => changeSettings({ tool_choice: event.target.value })}>
-                    <option value="auto">where the model wants to</option>
-                    <option value="required">always</option>
-                    <option value="none">never</option>
-                </select>
-            </div>
+            <Select name="tool_choice" label="Calls" choices={CHOICES} />
             <JsonField name="tools" label="Definitions" check={checkTools} example={EXAMPLES.tools} />
         </>
     );
