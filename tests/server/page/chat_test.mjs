@@ -139,6 +139,25 @@ async function theListRenamesFindsAndDeletes({ page }) {
     assert.equal(await page.locator(".entry").count(), 2);
 }
 
+async function tabsShowTheSame({ page, url }) {
+    await shorten(page, 3);
+    await ask(page, "A question");
+    await saved(page, 2);
+    const other = await page.context().newPage();
+    await other.goto(url);
+    await other.locator(".entry-open").click();
+    await ask(other, "One more");
+    await page.locator(".message.user", { hasText: "One more" }).waitFor();
+    await page.locator(".message.assistant .actions").nth(1).waitFor();
+    await ask(page, "And one");
+    assert.equal(await page.locator(".message").count(), 6);
+    await other.locator(".message").nth(5).waitFor();
+    await other.locator(".entry").hover();
+    await button(other, "Delete A question").click();
+    await page.locator(".empty").waitFor();
+    assert.equal(await page.locator(".entry").count(), 0);
+}
+
 async function messagesAreDeletedForGood({ page }) {
     await shorten(page, 3);
     await ask(page, "A question");
@@ -186,6 +205,7 @@ export const tests = [
     { name: "edits and new answers become branches", run: editsAndAnswersBecomeBranches },
     { name: "a reload keeps conversations, branches and settings", run: aReloadKeepsEverything },
     { name: "the list renames, finds, deletes and undoes", run: theListRenamesFindsAndDeletes },
+    { name: "tabs show the same", run: tabsShowTheSame },
     { name: "messages are deleted for good, or not", run: messagesAreDeletedForGood },
     { name: "the chosen model answers", run: theChosenModelAnswers, allowed: /404/ },
     { name: "a failure is said and can be repeated", run: aFailureIsSaidAndCanBeRepeated, allowed: /429/ },

@@ -37,8 +37,31 @@ export async function flush() {
     timer = undefined;
     const list = [...unsaved].map((id) => loaded.get(id)).filter(Boolean);
     unsaved.clear();
-    if (list.length > 0) await database.writeConversations(list).catch(storageFailed);
+    if (list.length === 0) return;
+    await database.writeConversations(list).catch(storageFailed);
+    tellTabs(list.map((one) => one.id));
 }
+
+// ------------------------------------------------------------------------------------ other tabs of this page
+
+const tabs = new BroadcastChannel("frit-conversations");
+
+function tellTabs(ids) {
+    tabs.postMessage(ids);
+}
+
+async function refreshList() {
+    const found = await database.listConversations().catch(storageFailed);
+    if (found) conversations.value = found.sort((a, b) => b.updated - a.updated);
+}
+
+// What another tab wrote is read again, unless this one is writing it too.
+tabs.onmessage = async ({ data: ids }) => {
+    const changed = ids.filter((id) => running.value?.conversation !== id && !unsaved.has(id));
+    changed.forEach((id) => loaded.delete(id));
+    await refreshList();
+    if (changed.includes(current.value.id)) await openConversation(current.value.id);
+};
 
 function list(conversation) {
     const { id, title, updated } = conversation;
@@ -80,7 +103,10 @@ export function startConversation() {
 export async function openConversation(id) {
     try {
         const found = loaded.get(id) ?? await database.readConversation(id);
-        if (!found) return;
+        if (!found) {
+            if (current.value.id === id) startConversation();   // another tab deleted it
+            return;
+        }
         const whole = { ...found, settings: { ...newSettings(), ...found.settings } };
         loaded.set(id, whole);
         current.value = whole;
@@ -103,6 +129,7 @@ export async function deleteConversation(id) {
     conversations.value = conversations.value.filter((one) => one.id !== id);
     if (current.value.id === id) startConversation();
     await database.removeConversation(id).catch(storageFailed);
+    tellTabs([id]);
     if (gone) say(`Deleted “${gone.title}”.`, { label: "Undo", run: () => { put(gone, false); openConversation(id); } });
 }
 
@@ -115,6 +142,7 @@ export async function openIfNeeded(id) {
 export async function addConversations(added) {
     added.forEach((one) => loaded.set(one.id, one));
     await database.writeConversations(added).catch(storageFailed);
+    tellTabs(added.map((one) => one.id));
     added.forEach(list);
     if (added.length > 0) openConversation(added[0].id);
 }
@@ -134,10 +162,7 @@ export async function refreshModels() {
 export async function load() {
     loaded.set(current.value.id, current.value);
     addEventListener("pagehide", flush);
-    const stored = database.listConversations().then((found) => {
-        conversations.value = found.sort((a, b) => b.updated - a.updated);
-    }, storageFailed);
-    await Promise.all([stored, refreshModels(), listSampling().then((rows) => { samplingRows.value = rows; })])
+    await Promise.all([refreshList(), refreshModels(), listSampling().then((rows) => { samplingRows.value = rows; })])
         .catch((error) => say(`The server does not answer: ${error.message}`));
 }
 
