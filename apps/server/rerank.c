@@ -152,12 +152,22 @@ static bool read_documents(const server_exchange *exchange, const server_rerank 
     return true;
 }
 
+// The library's sentence begins with the file, which is not for clients: they know the model by its name.
+static bool refuse_model(const server_model *model, server_problem *problem)
+{
+    const char *why = frit_error();
+    const size_t n = strlen(model->info.path);
+    const bool named = strncmp(why, model->info.path, n) == 0;
+    return server_refuse(problem, 400, "unsupported_model", "model", "%s%s", named ? model->name : "",
+                         why + (named ? n : 0));
+}
+
 // Before any text is read: whether the model can do it.
 static bool check(const server_model *model, const server_rerank *request, server_problem *problem)
 {
     size_t width;
     const frit_status status = frit_embed_width(model->model, &(frit_embed_options){.pooling = "rank"}, &width);
-    if (status != FRIT_OK) return server_refuse(problem, 400, "unsupported_model", "model", "%s", frit_error());
+    if (status != FRIT_OK) return refuse_model(model, problem);
     if (!request->query) return server_refuse(problem, 400, "missing_required_parameter", "query", "query: is missing");
     return json_is_string(request->query) ||
            server_refuse(problem, 400, "invalid_type", "query", "query: expected a string");

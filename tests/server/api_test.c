@@ -638,7 +638,7 @@ static const bad bads[] = {
     {TEXT, "{\"prompt\": [5, \"a\"]}", 400, "prompt", "invalid_value", NULL},
     {TEXT, "{\"prompt\": \"a\", \"echo\": 1}", 400, "echo", "invalid_type", NULL},
     {TEXT, "{\"prompt\": \"a\", \"echo\": true, \"heal\": true}", 400, "echo", "unsupported_parameter", "healed"},
-    {"/v1/rerank", "{\"query\": \"a\", \"documents\": [\"b\"]}", 400, "model", "unsupported_model", "classification head"},
+    {"/v1/rerank", "{\"query\": \"a\", \"documents\": [\"b\"]}", 400, "model", "unsupported_model", "tiny: has no classification head"},
     {TEXT, "{\"prompt\": \"a\", \"suffix\": \"b\"}", 400, "model", "unsupported_model", NULL},
     {"/tokenize", "{}", 400, "content", "missing_required_parameter", NULL},
     {"/tokenize", "{\"content\": 5}", 400, "content", "invalid_type", NULL},
