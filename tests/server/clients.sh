@@ -12,6 +12,7 @@ folder=build/clients
 
 # row | packages from PyPI | packages from npm
 rows='
+curl||
 openai|openai|
 anthropic|anthropic|
 ollama|ollama|

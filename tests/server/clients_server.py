@@ -14,9 +14,9 @@ KEY = "secret-key"
 class Server:
     """8 sessions, a key, a free port."""
 
-    def __init__(self, *arguments):
-        command = [FRIT, "serve", "--port", "0", "--parallel", "8", "--max-queue", "2", "--api-key", KEY, "-c", "512",
-                   *arguments]
+    def __init__(self, *arguments, key=KEY):
+        command = [FRIT, "serve", "--port", "0", "--parallel", "8", "--max-queue", "2", "-c", "512", *arguments]
+        command += ["--api-key", key] if key else []
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
             if "http://" in line:
@@ -35,14 +35,14 @@ class Server:
 class ToolServer(Server):
     """With the model of tests/support/tool_model.h, named scripted."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, key=KEY):
         self.folder = tempfile.TemporaryDirectory()
         path = os.path.join(self.folder.name, "scripted.gguf")
         maker = os.path.join(os.path.dirname(FRIT), "tests", "test_server_tools")
         if not os.path.exists(maker):
             raise unittest.SkipTest(f"{maker} is not built")
         subprocess.run([maker, "--model", path], check=True)
-        super().__init__(path, "--temp", "0", *arguments)
+        super().__init__(path, "--temp", "0", *arguments, key=key)
 
     def stop(self):
         super().stop()
