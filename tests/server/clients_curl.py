@@ -82,7 +82,7 @@ def parsed(line):
 def run(command):
     for port, server in (("8080", bundled), ("8081", scripted)):
         command = command.replace(f"127.0.0.1:{port}", server.url.split("//")[1])
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", command], capture_output=True, text=True)
+    done = subprocess.run(["bash", "-euc", command], capture_output=True, text=True)
     if done.returncode != 0:
         raise AssertionError(f"{command}\n{done.stderr}")
     return done.stdout
