@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -102,7 +103,7 @@ class Options(unittest.TestCase):
     def test_variables_are_options(self):
         about = subprocess.run([FRIT, "help", "serve"], capture_output=True, text=True, check=True).stdout
         known = {name.upper().replace("-", "_") for name in re.findall(r"--([a-z][a-z0-9-]*)", about)}
-        for names in (("Containerfile",), ("compose.yaml",), ("systemd", "frit.environment"), ("systemd", "gpu.conf"),
+        for names in (("Containerfile",), ("compose.yaml",), ("systemd", "frit.environment"), ("systemd", "gpu.conf"), ("systemd", "tls.conf"),
                       ("kubernetes", "frit.yaml")):
             for name in re.findall(r"\bFRIT_([A-Z_]+)", text(*names)):
                 self.assertIn(name, known | {"MODELS"}, names)
@@ -121,7 +122,30 @@ class Systemd(unittest.TestCase):
             output = run(self, "systemd-analyze", "verify", *units)
             self.assertEqual(output.strip(), "")
             # 0 is confined best, 100 not at all.
-            run(self, "systemd-analyze", "security", "--offline=yes", "--threshold=20", "--no-pager", units[0])
+            service = next(unit for unit in units if unit.endswith(".service"))
+            run(self, "systemd-analyze", "security", "--offline=yes", "--threshold=20", "--no-pager", service)
+
+    def test_a_socket_is_taken_and_the_start_is_told(self):
+        """What frit.socket and Type=notify want, by systemd's own program."""
+        if not shutil.which("systemd-socket-activate"):
+            self.skipTest("systemd-socket-activate is not installed")
+        with tempfile.TemporaryDirectory() as folder, socket.socket() as free, \
+                socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notes:
+            free.bind(("127.0.0.1", 0))
+            address = "127.0.0.1:%d" % free.getsockname()[1]
+            free.close()
+            notes.bind(os.path.join(folder, "notes"))
+            notes.settimeout(60)
+            activated = subprocess.Popen(["systemd-socket-activate", "-l", address, "-E", "NOTIFY_SOCKET", FRIT, "serve",
+                                          "-c", "512"], env={**os.environ, "NOTIFY_SOCKET": notes.getsockname()},
+                                         stderr=subprocess.PIPE, text=True)
+            next(activated.stderr)   # "Listening on ..."
+            with urllib.request.urlopen(f"http://{address}/readyz", timeout=60) as reply:   # starts it
+                self.assertEqual(reply.status, 200)
+            self.assertIn(b"READY=1", notes.recv(4096))
+            activated.send_signal(signal.SIGTERM)
+            self.assertEqual(activated.wait(60), 0)
+            activated.stderr.close()
 
     def test_it_stops_when_answers_are_over(self):
         self.assertGreater(seconds(re.search("TimeoutStopSec=(.*)", text("systemd", "frit.service"))[1]), drain())
@@ -153,6 +177,37 @@ class Kubernetes(unittest.TestCase):
         patch = yaml.safe_load(text("kubernetes", "gpu.yaml"))
         names = [c["name"] for c in patch["spec"]["template"]["spec"]["containers"]]
         self.assertEqual(names, [c["name"] for c in self.deployment()["containers"]])
+
+
+class Operations(unittest.TestCase):
+    """What docs/operations.md says that frit says at the start."""
+
+    def refused(self, *arguments):
+        done = subprocess.run([FRIT, "serve", "--port", "0", *arguments], capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(done.returncode, 0, arguments)
+        return done.stderr
+
+    def test_sentences_are_those_of_the_program(self):
+        with open(os.path.join(DEPLOY, "..", "docs", "operations.md")) as file:
+            document = file.read()
+        with tempfile.TemporaryDirectory() as folder:
+            empty, page, cut = (os.path.join(folder, name) for name in ("empty", "page", "cut.gguf"))
+            with open(empty, "w"), open(page, "w") as html, open(cut, "wb") as model:
+                html.write("<html> a b c d e f g h i j k l m n o p q r s </html>")
+                with open(os.path.join(DEPLOY, "..", "models", "fable.gguf"), "rb") as whole:
+                    model.write(whole.read(1 << 20))
+            for arguments, sentence in (
+                    (["--host", "0.0.0.0"], "lets the whole network use the model: set --api-key"),
+                    (["--port", url.rsplit(":", 1)[1]], "Address already in use"),
+                    (["--host", "nowhere.invalid"], "Name or service not known"),
+                    (["--api-key-file", empty], "has no key"),
+                    (["--api-key-file", page], "line 1: "),
+                    ([page], "is not a GGUF file"),
+                    ([cut], "it is truncated"),
+                    (["-c", "100000000"], "does not fit into the memory of")):
+                said = self.refused(*arguments)
+                self.assertIn(sentence, said)
+                self.assertIn(sentence.replace("line 1", "line N"), document)
 
 
 class Metrics(unittest.TestCase):
