@@ -197,6 +197,7 @@ int cli_print_estimate(frit_model *model, const frit_engine_options *options, co
 typedef struct cli_speculate_options {
     const char *kind, *draft;
     int32_t max_drafts;
+    bool always;   // even where it does not pay
     float min_p;
 } cli_speculate_options;
 

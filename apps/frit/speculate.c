@@ -33,6 +33,10 @@ const frit_option *cli_speculate_rows(size_t *n_rows)
          .max = 1,
          .metavar = "P",
          .help = "the draft model stops before a token to which it gives less probability"},
+        {.name = "draft-always",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(cli_speculate_options, always),
+         .help = "guess as much as --draft-max allows, whether it is faster or not"},
         {.name = "model-draft",
          .aliases = "draft|draft-model",
          .letters = "md",
@@ -70,8 +74,11 @@ int cli_open_drafter(cli_drafter *drafter, const cli_speculate_options *options,
 {
     const int code = open_drafter(drafter, options, model, common, engine);
     if (code != CLI_DONE) return code;
-    *how = (frit_speculate_options){
-        .kind = options->kind, .draft = drafter->engine, .max_drafts = options->max_drafts, .min_p = options->min_p};
+    *how = (frit_speculate_options){.kind = options->kind,
+                                    .draft = drafter->engine,
+                                    .max_drafts = options->max_drafts,
+                                    .min_p = options->min_p,
+                                    .always = options->always};
     if (strcmp(how->kind, "mtp") == 0 && !how->draft) how->kind = "none";
     return how->draft || strcmp(how->kind, "draft") != 0 ? CLI_DONE
                                                          : cli_usage("--speculate draft: needs --model-draft FILE");
