@@ -127,7 +127,15 @@ static bool make_samplers(const server_model *model, server_generation *request,
 // How many answers are made, and given.
 static bool choose_number(server_generation *request, server_problem *problem)
 {
-    request->n_given = request->n_choices;
+    const int32_t n_prompts = request->n_prompts > 1 ? request->n_prompts : 1;
+    if (request->n_choices > SERVER_MAX_CHOICES / n_prompts)
+        return server_refuse(problem, 400, "invalid_value", "n", "n: %d answers to %d prompts, at most %d are possible",
+                             request->n_choices, n_prompts, SERVER_MAX_CHOICES);
+    if (n_prompts > 1 && request->best_of > request->n_choices)
+        return server_refuse(problem, 400, "invalid_value", "best_of",
+                             "best_of: is possible with one prompt; the request has %d", n_prompts);
+    request->n_given = request->n_choices *= n_prompts;
+    if (n_prompts > 1) return true;
     if (request->best_of == 0 || request->best_of == request->n_choices) return true;
     if (request->best_of < request->n_choices)
         return server_refuse(problem, 400, "invalid_value", "best_of", "best_of: %d is less than n, %d",
@@ -140,15 +148,38 @@ static bool choose_number(server_generation *request, server_problem *problem)
 }
 
 // The other answers of a request with n of them: the same prompt, and seeds that follow.
-static bool make_part(const server_model *model, server_generation *request, server_job *first, int32_t index,
-                      server_problem *problem)
+// The tokens of the prompt of the index-th answer: the first one's, where there is but one prompt.
+static bool copy_prompt(server_exchange *exchange, const server_generation *request, server_job *job, int32_t index)
 {
+    server_problem *problem = &exchange->problem;
+    const server_job *first = job->first;
+    const int32_t per_prompt = request->n_prompts > 1 ? request->n_choices / request->n_prompts : request->n_choices;
+    if (index < per_prompt) {
+        job->n_prompt = first->n_prompt;
+        job->prompt = malloc((first->n_prompt + 1) * sizeof *job->prompt);
+        if (!job->prompt) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+        memcpy(job->prompt, first->prompt, first->n_prompt * sizeof *job->prompt);
+        return true;
+    }
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->model->n_ctx - 1);
+    server_generation own = *request;
+    const bool good =
+        server_choose_prompt(&own, (size_t)(index / per_prompt), problem) &&
+        server_prompt_tokens(exchange->model->model, &own, false, &limits, &job->prompt, &job->n_prompt, problem);
+    free(own.ids);
+    job->has_own_prompt = index % per_prompt == 0;
+    return good;
+}
+
+static bool make_part(server_exchange *exchange, server_generation *request, server_job *first, int32_t index)
+{
+    const server_model *model = exchange->model;
+    server_problem *problem = &exchange->problem;
     server_job *job = server_job_new();
     if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     job->first = first;
     job->next_part = first->parts;
     first->parts = job;
-    job->n_prompt = first->n_prompt;
     job->continues = first->continues;
     job->heals = first->heals;
     job->echoes = first->echoes;
@@ -156,20 +187,28 @@ static bool make_part(const server_model *model, server_generation *request, ser
     job->n_top = first->n_top;
     job->max_ms = first->max_ms;
     job->awaits_grammar = first->awaits_grammar;
-    job->prompt = malloc((first->n_prompt + 1) * sizeof *job->prompt);
+    if (!copy_prompt(exchange, request, job, index)) return false;
     if (first->scales) job->scales = malloc((model->adapters.n + 1) * sizeof *job->scales);
-    if (!job->prompt || (first->scales && !job->scales)) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
-    memcpy(job->prompt, first->prompt, first->n_prompt * sizeof *job->prompt);
+    if (first->scales && !job->scales) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     if (first->scales) memcpy(job->scales, first->scales, (model->adapters.n + 1) * sizeof *job->scales);
     if (request->turn && !(job->turn = server_turn(model->model, &request->body, problem))) return false;
-    return make_samplers(model, request, job, index, problem);
+    const int32_t n_prompts = request->n_prompts > 1 ? request->n_prompts : 1;
+    return make_samplers(model, request, job, index % (request->n_choices / n_prompts), problem);
 }
 
+// What is echoed is the prompt of each.
 static bool attach_parts(server_job *first)
 {
     int index = 1;
-    for (server_job *job = first->parts; job; job = job->next_part)
-        if (!server_answer_attach_part(job, first, index++)) return false;
+    for (server_job *job = first->parts; job; job = job->next_part, index++) {
+        if (!server_answer_attach_part(job, first, index)) return false;
+        server_generation *request = &((server_answer *)job->ctx)->request;
+        if (request->n_prompts <= 1) continue;
+        const json_t *prompt =
+            json_array_get(request->prompts, (size_t)(index / (request->n_choices / request->n_prompts)));
+        request->text = json_string_value(prompt);
+        request->n_text = json_string_length(prompt);
+    }
     return true;
 }
 
@@ -235,7 +274,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->ends_aside = request->ends_aside;
     job->wants_progress = request->stream && request->wants_progress;
     for (int32_t i = request->n_choices - 1; i > 0; i--)
-        if (!make_part(model, request, job, i, problem)) return false;
+        if (!make_part(exchange, request, job, i)) return false;
     const bool is_background = request->is_background;
     if (server_answer_attach(job, exchange->protocol, chat, request, model->model, model->name) && attach_parts(job) &&
         keep_stream(exchange, is_background))
@@ -281,9 +320,9 @@ void server_complete_chat(server_exchange *exchange)
 static bool fill_gap(server_exchange *exchange, server_generation *request)
 {
     if (json_string_length(request->suffix) == 0) return true;
-    if (request->ids || request->echo || request->heals)
+    if (request->ids || request->echo || request->heals || request->n_prompts > 1)
         return server_refuse(&exchange->problem, 400, "unsupported_parameter", "suffix",
-                             "suffix: the prompt must be a text, without echo and heal");
+                             "suffix: the prompt must be one text, without echo and heal");
     request->prefix = json_object_get(request->body.root, "prompt");
     if (json_is_array(request->prefix)) request->prefix = json_array_get(request->prefix, 0);
     request->text = NULL;

@@ -55,6 +55,7 @@ server_usage server_answer_usage(const server_job *job)
     server_usage all = first->usage;
     for (const server_job *part = first->parts; part; part = part->next_part) {
         all.n_answer += part->usage.n_answer;
+        if (part->has_own_prompt) all.n_prompt += part->usage.n_prompt, all.n_cached += part->usage.n_cached;
         all.n_reasoning += part->usage.n_reasoning;
         all.n_accepted += part->usage.n_accepted;
         all.n_rejected += part->usage.n_rejected;

@@ -102,7 +102,7 @@ void server_infill(server_exchange *exchange)
                       "input_prefix and input_suffix: are missing");
         return;
     }
-    if (request->ids) {
+    if (request->ids || request->n_prompts > 1) {
         server_refuse(&exchange->problem, 400, "invalid_type", "prompt", "prompt: expected a string");
         return;
     }
@@ -112,6 +112,12 @@ void server_infill(server_exchange *exchange)
 
 void server_complete_native(server_exchange *exchange)
 {
+    const server_generation *request = exchange->request;
+    if (request->n_prompts > 1) {
+        server_refuse(&exchange->problem, 400, "unsupported_parameter", "prompt",
+                      "prompt: %d prompts in one request are possible on /v1/completions", request->n_prompts);
+        return;
+    }
     server_generate(exchange, false);
 }
 

@@ -361,11 +361,10 @@ static bool parse_input_extra(json_t *value, void *ctx, server_problem *problem)
            server_refuse(problem, 400, "invalid_type", "input_extra", "input_extra: expected a list of files");
 }
 
-static bool parse_prompt(json_t *value, void *ctx, server_problem *problem)
+static bool set_prompt(server_generation *request, const json_t *value, server_problem *problem)
 {
-    server_generation *request = ctx;
-    const json_t *first = json_array_get(value, 0);   // NULL if it is no list
-    if (json_array_size(value) == 1 && !json_is_integer(first)) value = json_array_get(value, 0);
+    request->text = NULL;
+    request->ids = NULL;
     if (json_is_string(value)) {
         request->text = json_string_value(value);
         request->n_text = json_string_length(value);
@@ -373,11 +372,33 @@ static bool parse_prompt(json_t *value, void *ctx, server_problem *problem)
     }
     if (json_is_array(value) && (json_array_size(value) == 0 || json_is_integer(json_array_get(value, 0))))
         return server_read_ids(value, "prompt", &request->ids, &request->n_ids, problem);
-    if (json_is_array(value))
-        return server_refuse(problem, 400, "unsupported_parameter", "prompt",
-                             "prompt: %zu prompts in one request are not supported; send a request for each",
-                             json_array_size(value));
-    return server_refuse(problem, 400, "invalid_type", "prompt", "prompt: expected a string or a list of token ids");
+    return server_refuse(problem, 400, "invalid_type", "prompt",
+                         "prompt: expected a string, a list of token ids, or a list of these");
+}
+
+bool server_choose_prompt(server_generation *request, size_t i, server_problem *problem)
+{
+    return set_prompt(request, json_array_get(request->prompts, i), problem);
+}
+
+// One prompt, or a list of them.
+static bool parse_prompt(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    const size_t n = json_array_size(value);
+    const json_t *first = json_array_get(value, 0);   // NULL if it is no list
+    request->n_prompts = 1;
+    if (n == 0 || json_is_integer(first)) return set_prompt(request, value, problem);
+    if (n > SERVER_MAX_CHOICES)
+        return server_refuse(problem, 400, "invalid_value", "prompt", "prompt: %zu prompts, at most %d are possible", n,
+                             SERVER_MAX_CHOICES);
+    request->prompts = value;
+    request->n_prompts = (int32_t)n;
+    for (size_t i = n; i-- > 0;) {   // all are looked at, and the first stays
+        free(request->ids);
+        if (!server_choose_prompt(request, i, problem)) return false;
+    }
+    return true;
 }
 
 void server_clear_generation(void *ctx)

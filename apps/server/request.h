@@ -61,12 +61,14 @@ typedef struct server_generation {
     const char *cache_salt;   // only requests with the same one share what has run; NULL: none
     server_chosen *lora;      // owned; NULL: as the server was started
     size_t n_lora;
-    int32_t keep_alive_s;   // of the stream; 0: the server's, -1: none
-    bool wants_progress;    // the stream tells how much of the prompt has run
-    int32_t n_choices;      // answers
-    bool parallel_calls;    // the answer may call several tools
-    frit_turn *turn;        // owned: of a chat, made by server_prompt_tokens
-    const char *text;       // a completion's prompt: text, or ...
+    int32_t keep_alive_s;    // of the stream; 0: the server's, -1: none
+    bool wants_progress;     // the stream tells how much of the prompt has run
+    int32_t n_choices;       // answers
+    bool parallel_calls;     // the answer may call several tools
+    frit_turn *turn;         // owned: of a chat, made by server_prompt_tokens
+    const json_t *prompts;   // of a completion, where there is a list of them, and how many there are; borrowed
+    int32_t n_prompts;
+    const char *text;   // a completion's prompt: text, or ...
     size_t n_text;
     frit_token *ids;   // ... tokens (owned)
     size_t n_ids;
@@ -137,6 +139,8 @@ extern const server_parser server_chat_parser, server_completion_parser, server_
 bool server_parse_seed(json_t *value, void *request, server_problem *problem);
 bool server_parse_priority(json_t *value, void *request, server_problem *problem);
 bool server_parse_lora(json_t *value, void *request, server_problem *problem);
+// Makes the i-th of several prompts the request's; what was there is not freed.
+bool server_choose_prompt(server_generation *request, size_t i, server_problem *problem);
 bool server_read_ids(const json_t *list, const char *name, frit_token **ids, size_t *n_ids, server_problem *problem);
 bool server_read_stop(server_generation *request, json_t *value, const char *param, server_problem *problem);
 bool server_set_format(server_generation *request, frit_grammar_kind kind, const char *param, json_t *value,

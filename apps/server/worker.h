@@ -58,6 +58,7 @@ struct server_job {
     frit_status (*work)(server_job *job, frit_engine *engine, bool *ended);
     frit_token *prompt;   // owned
     size_t n_prompt;
+    bool has_own_prompt;          // a part: it counts
     bool continues;               // the answer continues the prompt's text: no chat
     bool heals;                   // ... and may do so within its last word
     frit_sampler *sampler;        // owned

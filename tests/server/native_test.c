@@ -177,7 +177,7 @@ static void gaps_that_cannot_be_filled_are_refused(void **state)
         {"/infill", "{\"input_prefix\": 5}", "input_prefix: expected a string"},
         {"/infill", "{\"input_prefix\": \"a\", \"input_extra\": [5]}", "input_extra[0]: expected an object"},
         {"/infill", "{\"input_prefix\": \"a\", \"prompt\": [1, 2]}", "prompt: expected a string"},
-        {"/v1/completions", "{\"prompt\": [1, 2], \"suffix\": \"a\"}", "suffix: the prompt must be a text"},
+        {"/v1/completions", "{\"prompt\": [1, 2], \"suffix\": \"a\"}", "suffix: the prompt must be one text"},
         {"/v1/completions", "{\"prompt\": \"a\", \"suffix\": \"a\", \"echo\": true}", "without echo"},
         {"/completion", "{\"prompt\": \"a\", \"logit_bias\": [[1]]}", "logit_bias: expected a list of pairs"},
         {"/completion", "{\"prompt\": \"a\", \"n_probs\": 21}", "n_probs: 21 is outside of 0 to 20"},

@@ -173,6 +173,55 @@ static void the_best_of_several_answers_are_given(void **state)
     json_decref(post_for(&s, TEXT, "{\"prompt\": \"a\", \"best_of\": 0}", 400));
 }
 
+// Each prompt's answers are those that it has alone, in order; usage counts all.
+static void several_prompts_have_answers_each(void **state)
+{
+    (void)state;
+    static const char *const prompts[] = {"\"ab\"", "\"xyz\"", "[5, 6, 7]"};
+    json_t *all = post_for(&s, TEXT,
+                           "{\"prompt\": [\"ab\", \"xyz\", [5, 6, 7]], \"max_tokens\": 5, \"ignore_eos\": true, "
+                           "\"echo\": true, \"n\": 2, \"seed\": 3, \"temperature\": 1}",
+                           200);
+    json_int_t n_prompt = 0;
+    assert_int_equal(json_array_size(value_in(all, "choices")), 6);
+    for (size_t i = 0; i < FRIT_COUNT(prompts); i++) {
+        char body[256], path[64];
+        snprintf(body, sizeof body,
+                 "{\"prompt\": %s, \"max_tokens\": 5, \"ignore_eos\": true, \"echo\": true, \"n\": 2, "
+                 "\"seed\": 3, \"temperature\": 1}",
+                 prompts[i]);
+        json_t *alone = post_for(&s, TEXT, body, 200);
+        n_prompt += json_integer_value(value_in(alone, "usage.prompt_tokens"));
+        for (size_t k = 0; k < 2; k++) {
+            snprintf(path, sizeof path, "choices.%zu.text", k);
+            const char *want = text_in(alone, path);
+            snprintf(path, sizeof path, "choices.%zu.text", 2 * i + k);
+            expect_text_in(all, path, want);
+            snprintf(path, sizeof path, "choices.%zu.index", 2 * i + k);
+            expect_int_in(all, path, (json_int_t)(2 * i + k));
+        }
+        json_decref(alone);
+    }
+    expect_int_in(all, "usage.prompt_tokens", n_prompt);
+    expect_int_in(all, "usage.completion_tokens", 30);
+    json_decref(all);
+    static const char *const wrong[] = {
+        "\"prompt\": [\"a\", 5]",
+        "\"prompt\": [\"a\", [\"b\"]]",
+        "\"prompt\": [\"a\", null]",
+        "\"prompt\": [\"a\", [5, -1]]",
+        "\"prompt\": [\"a\", \"b\"], \"n\": 65",
+        "\"prompt\": [\"a\", \"b\"], \"best_of\": 2",
+        "\"prompt\": [\"a\", \"b\"], \"suffix\": \"c\"",
+    };
+    for (size_t i = 0; i < FRIT_COUNT(wrong); i++) {
+        char body[256];
+        snprintf(body, sizeof body, "{\"max_tokens\": 1, %s}", wrong[i]);
+        json_decref(post_for(&s, TEXT, body, 400));
+    }
+    json_decref(post_for(&s, "/completion", "{\"prompt\": [\"a\", \"b\"], \"n_predict\": 1}", 400));
+}
+
 static void events_may_have_timings_and_padding(void **state)
 {
     (void)state;
@@ -234,6 +283,7 @@ int main(void)
         cmocka_unit_test(an_answer_is_one_of_the_choices),
         cmocka_unit_test(biases_may_be_of_texts_and_false),
         cmocka_unit_test(the_best_of_several_answers_are_given),
+        cmocka_unit_test(several_prompts_have_answers_each),
         cmocka_unit_test(events_may_have_timings_and_padding),
         cmocka_unit_test(an_answer_may_have_a_time),
         cmocka_unit_test(moderation_is_refused_and_says_what_to_do),
