@@ -66,8 +66,9 @@ typedef struct request {
     bool is_reading;   // the pool has it
     bool is_submitted;
     bool is_preflight, bad_path, http_1_0, is_large;
-    bool is_counted;   // among the requests of its key
-    bool ends;         // the connection is closed after the answer
+    char traceparent[64];   // of the header; "": none
+    bool is_counted;        // among the requests of its key
+    bool ends;              // the connection is closed after the answer
     server_replay_reader reader;
 } request;
 
@@ -162,6 +163,8 @@ static void open_request(request *r, const char *method)
                                   method};
     server_problem *problem = &r->exchange.problem;
     choose_id(r);
+    const char *trace = header(c, "traceparent");
+    if (trace && strlen(trace) < sizeof r->traceparent) snprintf(r->traceparent, sizeof r->traceparent, "%s", trace);
     r->exchange.ctx = r;
     r->exchange.query = query;
     r->exchange.conversation = header(c, "X-Conversation-Id");
@@ -541,6 +544,30 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
     return answer(r);
 }
 
+static void trace_request(const request *r, const server_access *access)
+{
+    server_traces *traces = r->http->options.site->traces;
+    if (!traces || !r->route || !r->route->parser) return;
+    server_span span = {.operation = server_trace_operation(r->route->path),
+                        .method = access->method,
+                        .route = access->path,
+                        .status = access->status,
+                        .seconds = access->seconds,
+                        .has_usage = access->has_usage,
+                        .n_prompt = access->n_prompt,
+                        .n_cached = access->n_cached,
+                        .n_answer = access->n_answer};
+    server_trace_read(r->traceparent[0] ? r->traceparent : NULL, &span.trace);
+    snprintf(span.id, sizeof span.id, "%s", r->id);
+    if (r->exchange.model) snprintf(span.model, sizeof span.model, "%s", r->exchange.model->name);
+    if (access->has_usage) {   // the job has ended
+        const server_times *t = &r->exchange.job->times;
+        if (t->started > 0) span.queued_s = t->started - t->submitted;
+        if (t->first > 0) span.first_token_s = t->first - t->submitted;
+    }
+    server_traces_add(traces, &span);
+}
+
 static void log_request(const request *r, bool aborted)
 {
     server_usage usage = {0};
@@ -550,13 +577,14 @@ static void log_request(const request *r, bool aborted)
                             .code = r->exchange.problem.status ? r->exchange.problem.code : NULL,
                             .seconds = now_seconds() - r->came_at,
                             .key = server_key_label(r->exchange.caller)};
-    if (!r->http->options.log || r->stage == STAGE_NEW) return;
+    if (r->stage == STAGE_NEW) return;
     if (r->route) access.method = r->route->method, access.path = r->route->path;
     if (r->exchange.job) access.has_usage = server_job_used(r->exchange.model->worker, r->exchange.job, &usage);
     access.n_prompt = usage.n_prompt;
     access.n_cached = usage.n_cached;
     access.n_answer = usage.n_answer;
     server_access_log_write(r->http->options.log, &access);
+    trace_request(r, &access);
 }
 
 static void on_completed(void *ctx, struct MHD_Connection *connection, void **state,

@@ -118,9 +118,11 @@ void server_show_metrics(server_exchange *exchange)
                                   .started = exchange->site->started};
     char *text = server_metrics_text(model->metrics, model->name, &gauges);
     char *keys = server_keys_metrics(exchange->site->keys);
-    const size_t n = (text ? strlen(text) : 0) + (keys ? strlen(keys) : 0) + 1;
+    char traces[512];
+    server_traces_metrics(exchange->site->traces, traces);
+    const size_t n = (text ? strlen(text) : 0) + (keys ? strlen(keys) : 0) + sizeof traces;
     exchange->reply = text && keys ? malloc(n) : NULL;
-    if (exchange->reply) snprintf(exchange->reply, n, "%s%s", text, keys);
+    if (exchange->reply) snprintf(exchange->reply, n, "%s%s%s", text, keys, traces);
     free(text);
     free(keys);
     exchange->type = "text/plain; version=0.0.4; charset=utf-8";

@@ -7,6 +7,7 @@
 #include "server/fields.h"
 #include "server/keys.h"
 #include "server/protocol.h"
+#include "server/traces.h"
 
 typedef struct server_model {   // a model that is served
     const char *name;           // in answers: the first alias, or its file's
@@ -32,6 +33,7 @@ typedef struct server_site {   // what handlers know of the server; never change
     int32_t keep_alive_s;   // of streams that say nothing; 0: never
     struct server_store *responses;
     server_keys *keys;
+    server_traces *traces;   // NULL: none are sent
     server_replays *replays;
 } server_site;
 

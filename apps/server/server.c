@@ -71,6 +71,8 @@ const frit_option *server_option_rows(size_t *n_rows)
             .metavar = "MIB", .help = "how much they may have there; the oldest go first"),
         ROW(responses_days, .name = "responses-days", .type = FRIT_OPTION_INT, .min = 0, .max = 36500, .fallback = "30",
             .metavar = "DAYS", .help = "how long they are kept there; 0: as long as there is room"),
+        ROW(otlp, .name = "otlp-endpoint", .type = FRIT_OPTION_TEXT, .metavar = "URL",
+            .help = "send a span for each request, without what it says, to OpenTelemetry's collector at http://HOST:PORT"),
         ROW(drain_s, .name = "drain", .type = FRIT_OPTION_INT, .min = 0, .max = 86400, .fallback = "30",
             .metavar = "SECONDS", .help = "after SIGTERM, how long answers may take to finish"),
         ROW(keep_alive_s, .name = "sse-ping", .type = FRIT_OPTION_INT, .min = 0, .max = 86400, .fallback = "15",
@@ -176,6 +178,7 @@ static bool start(app_server *server, const server_config *config, server_proble
     };
     if (options->access_log && !server_access_log_open(&server->log, options->access_log, problem)) return false;
     http.log = server->log;
+    if (options->otlp && !server_traces_open(&site->traces, options->otlp, problem)) return false;
     if (!open_tls(server, problem)) return false;
     http.tls = server->tls;
     const server_listen_options listen = {
@@ -283,6 +286,7 @@ void server_close(app_server *server)
     server_replays_free(server->site.replays);
     server_metrics_free(server->model.metrics);
     server_keys_close(server->site.keys);
+    server_traces_close(server->site.traces);
     server_access_log_close(server->log);
     server_listener_end(&server->listener);
     server_tls_close(server->tls);

@@ -25,6 +25,7 @@ typedef struct server_options {
     int32_t drain_s;
     const char *responses_dir;   // where responses are stored; NULL: in memory
     int32_t responses_mib, responses_days;
+    const char *otlp;         // http://HOST:PORT; NULL: no traces
     const char *access_log;   // path; "-": stderr; NULL: none
     int32_t keep_alive_s;     // streams that say nothing for so long say that they live; 0: they do not
     int32_t arrival_s;        // how long a request's head, and then its body, may take to come
