@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_GROUP = 32 };
+enum { MAX_GROUP = 32, NO_LOW = -(1 << 22) + 1 };   // NO_LOW: what rounds without a limit
 
 static const float too_small = 1e-15f;   // a group below this is all zeros
 
@@ -76,8 +76,9 @@ float frit_fit_signed(const float *x, const float *weights, int n, int n_max, ui
     return d;
 }
 
-// Gives each code in turn the value that is best while the others stay, five rounds at most. Codes are q - low.
-static float improve_by_steps(const float *x, const float *weights, int n, int low, int high, products sum,
+// Gives each code in turn the value that is best while the others stay, five rounds at most. Codes are q - low; values
+// that are tried are at least `lowest`.
+static float improve_by_steps(const float *x, const float *weights, int n, int low, int lowest, int high, products sum,
                               uint8_t *codes)
 {
     bool changed = true;
@@ -87,7 +88,7 @@ static float improve_by_steps(const float *x, const float *weights, int n, int l
             float w = weights[i], q = (float)(codes[i] + low);
             products without = {sum.xq - w * x[i] * q, sum.qq - w * q * q};
             if (!(without.xq > 0 && without.qq > 0)) continue;
-            int next = frit_round_clamped(x[i] * without.qq / without.xq, low, high);
+            int next = frit_round_clamped(x[i] * without.qq / without.xq, lowest, high);
             if (next == codes[i] + low) continue;
             q = (float)next;
             products with = {without.xq + w * x[i] * q, without.qq + w * q * q};
@@ -109,16 +110,17 @@ float frit_fit_signed_by_steps(const float *x, int n, int n_max, uint8_t *codes)
     }
     frit_weigh_by_square(x, n, weights);
     products sum = round_signed(x, weights, n, n_max, (float)-n_max / extreme, codes);
-    return improve_by_steps(x, weights, n, -n_max, n_max - 1, sum, codes);
+    return improve_by_steps(x, weights, n, -n_max, -n_max, n_max - 1, sum, codes);
 }
 
-// Among the numbers of IQ2_XXS some are negative, for which there is no code. The reference encoder computes with them
-// all the same, with -1 here and there in an unsigned byte, 255; the choice of the scale depends on it, so `wrap` does.
+// Among the numbers of IQ2_XXS some are negative, for which there is no code; where they matter little they may be
+// large. The reference encoder computes with them all the same, without a lower limit, and here and there in an
+// unsigned byte, -1 as 255; the choice of the scale depends on it, so `wrap` does.
 static float squared_error(const float *x, const float *weights, int n, int n_max, float inverse, bool wrap)
 {
     float d = 1 / inverse, sum = 0;
     for (int i = 0; i < n; i++) {
-        int q = frit_round_clamped(inverse * x[i], -n_max, n_max);
+        int q = frit_round_clamped(inverse * x[i], NO_LOW, n_max);
         float error = x[i] - d * (float)(wrap ? (uint8_t)q : q);
         sum += weights[i] * error * error;
     }
@@ -143,12 +145,12 @@ float frit_fit_unsigned(const float *x, const float *weights, int n, int n_max, 
     }
     products sum = {0, 0};
     for (int i = 0; i < n; i++) {
-        int q = frit_round_clamped(inverse * x[i], -n_max, n_max);
+        int q = frit_round_clamped(inverse * x[i], NO_LOW, n_max);
         codes[i] = (uint8_t)q;
         sum.xq += weights[i] * x[i] * (float)q;
         sum.qq += weights[i] * (float)q * (float)q;
     }
-    return improve_by_steps(x, weights, n, 0, n_max, sum, codes);
+    return improve_by_steps(x, weights, n, 0, NO_LOW, n_max, sum, codes);
 }
 
 static float offset_error(const float *x, const float *weights, int n, float scale, float min, bool absolute,
