@@ -70,26 +70,15 @@ static void adjust(const frit_attend_tile *t, const lanes_of *l, float *s, int64
     }
 }
 
-// Replaces scores by weights and adds them to sums of positions LANES apart, as few queries have them in lanes. `cut` is
-// a constant where this is inlined.
+// Replaces scores by weights and adds these to sums of positions LANES apart, as few queries have them in lanes. `cut`
+// is a constant where this is inlined.
 FRIT_INLINE void exponentials(const frit_attend_tile *t, const lanes_of *l, float *s, int64_t begin, int64_t end,
                               vec base, bool cut, vec parts[LANES])
 {
-    const uint32_t first = (uint32_t)(t->first + begin);
-    int64_t p = begin;
-    for (uint32_t i = 0; i < LANES; i++, p++) {
-        vec weight = same(0);
-        if (p < end) {
-            weight = exp_vec(subtract(load(s + p * LANES), base));
-            if (cut)
-                weight = within(same((float)p), l->begin, l->end, weight, same(0));   // exponentials stay above zero
-            store(s + p * LANES, weight);
-        }
-        parts[(first + i) % LANES] = weight;
-    }
-    for (; p < end; p++) {
+    for (int i = 0; i < LANES; i++) parts[i] = same(0);
+    for (int64_t p = begin; p < end; p++) {
         vec weight = exp_vec(subtract(load(s + p * LANES), base));
-        if (cut) weight = within(same((float)p), l->begin, l->end, weight, same(0));
+        if (cut) weight = within(same((float)p), l->begin, l->end, weight, same(0));   // exp does not reach zero
         store(s + p * LANES, weight);
         vec *part = &parts[(uint32_t)(t->first + p) % LANES];
         *part = add_vec(*part, weight);
