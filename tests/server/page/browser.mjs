@@ -14,11 +14,12 @@ export function startBrowser() {
     return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
 }
 
-// The page, and check(): nothing went wrong with it. allowed: a pattern of messages that a test provokes.
-export async function open(browser, url, options = {}) {
-    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
+export const CONTEXT = { viewport: { width: 1280, height: 800 }, acceptDownloads: true };
+
+// A page, and check(): nothing went wrong with it. allowed: a pattern of messages that a test provokes.
+export async function watch(context, url) {
     const page = await context.newPage(), faults = [];
-    page.setDefaultTimeout(20000);
+    page.setDefaultTimeout(120000);   // a busy machine is slow
     page.on("console", (message) => {
         if (["error", "warning"].includes(message.type())) faults.push(`console: ${message.text()}`);
     });
@@ -31,9 +32,15 @@ export async function open(browser, url, options = {}) {
         if (!request.url().startsWith(url) && !/^(data|blob):/.test(request.url())) faults.push(`request: ${request.url()}`);
     });
     const check = (allowed) => assert.deepEqual(faults.filter((fault) => !allowed?.test(fault)), []);
-    const answer = await page.goto(url).catch(() => null);   // null: a password is asked for
+    return { page, url, check };
+}
+
+// Opens the page and waits until it knows its models.
+export async function visit({ page, url }) {
+    const answer = await page.goto(url).catch((error) => {   // where a password is asked for and there is none
+        if (!/ERR_INVALID_AUTH_CREDENTIALS/.test(error.message)) throw error;
+    });
     if (answer?.ok()) await page.waitForFunction(() => document.querySelector(".model select")?.options.length > 0);
-    return { context, page, url, check, faults };
 }
 
 // ------------------------------------------------------------------------------------ what users do

@@ -8,7 +8,7 @@
 // Content-Security-Policy, and no request to another host.
 import { readdirSync } from "node:fs";
 
-import { open, startBrowser } from "./browser.mjs";
+import { CONTEXT, startBrowser, visit, watch } from "./browser.mjs";
 import { Servers } from "./servers.mjs";
 
 const [frit, wanted = ""] = process.argv.slice(2);
@@ -18,8 +18,10 @@ let failed = 0, ran = 0;
 
 async function runOne(test) {
     const url = await servers.url(test.server ?? "fable");
-    const opened = await open(browser, url, test.options);
+    const context = await browser.newContext({ ...CONTEXT, ...test.options });
+    const opened = await watch(context, url);
     try {
+        await visit(opened);
         await test.run(opened);
         opened.check(test.allowed);
         console.log(`ok   ${test.name}`);
@@ -29,7 +31,7 @@ async function runOne(test) {
         await opened.page.screenshot({ path: `${servers.folder}/failed-${failed}.png` }).catch(() => {});
     }
     ran++;
-    await opened.context.close();
+    await context.close();
 }
 
 try {
