@@ -6,7 +6,7 @@ import { announced, chosenModel, current, flush, get, put, running, say } from "
 
 const PAINT_MS = 40;         // between two changes of what is shown
 const N_ALTERNATIVES = 5;    // of each token
-const MIN_SECONDS = 0.25;    // a speed of less time says nothing
+const MIN_SECONDS = 0.02;    // a speed of less time says nothing
 
 function parseJson(text, name) {
     try {
